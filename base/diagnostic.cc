@@ -1,0 +1,106 @@
+#include "base/diagnostic.h"
+
+#include <algorithm>
+#include <array>
+
+namespace membrane {
+namespace {
+
+struct CodeInfo {
+  std::string_view name, title, hint;
+};
+
+constexpr std::array<CodeInfo, static_cast<size_t>(DiagnosticCode::kCount)> kCodes{{
+#define DIAGNOSTIC(id, name, title, hint) CodeInfo{name, title, hint},
+#include "base/diagnostics.def"
+#undef DIAGNOSTIC
+}};
+
+const CodeInfo& info(DiagnosticCode code) { return kCodes[static_cast<size_t>(code)]; }
+
+std::string_view line_at(std::string_view text, uint32_t offset) {
+  offset = std::min<uint32_t>(offset, static_cast<uint32_t>(text.size()));
+  const size_t begin = offset == 0 ? 0 : text.rfind('\n', offset - 1) + 1;  // npos + 1 == 0
+  const size_t end = std::min(text.find('\n', offset), text.size());
+  return text.substr(begin, end - begin);
+}
+
+// The line and a caret run under the place. Long lines are shown around the place only.
+void append_excerpt(std::string& out, const Place& place, std::string_view text) {
+  constexpr size_t kMaxColumns = 160;
+  std::string_view line = line_at(text, place.offset);
+  size_t column = place.column - 1;
+  if (line.size() > kMaxColumns) {
+    const size_t from = column > kMaxColumns / 2 ? column - kMaxColumns / 2 : 0;
+    line = line.substr(from, kMaxColumns);
+    column -= from;
+  }
+  const std::string number = std::to_string(place.line);
+  out += "\n  " + number + " | " + std::string(line);
+  out += "\n  " + std::string(number.size(), ' ') + " | ";
+  for (size_t i = 0; i < column && i < line.size(); ++i) out += line[i] == '\t' ? '\t' : ' ';
+  const size_t length = place.end_offset > place.offset ? place.end_offset - place.offset : 1;
+  out.append(std::clamp<size_t>(length, 1, line.size() > column ? line.size() - column : 1), '^');
+}
+
+// Optimal string alignment distance, given up (limit + 1) as soon as it exceeds the limit.
+size_t edit_distance(std::string_view a, std::string_view b, size_t limit) {
+  if (a.size() > b.size() + limit || b.size() > a.size() + limit) return limit + 1;
+  std::vector<size_t> before(b.size() + 1), last(b.size() + 1), row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j) last[j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      row[j] = std::min({last[j] + 1, row[j - 1] + 1, last[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1)});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+        row[j] = std::min(row[j], before[j - 2] + 1);
+    }
+    std::swap(before, last);
+    std::swap(last, row);
+  }
+  return last[b.size()];
+}
+
+}  // namespace
+
+std::string_view name_of(DiagnosticCode code) { return info(code).name; }
+std::string_view title_of(DiagnosticCode code) { return info(code).title; }
+std::string_view default_hint_of(DiagnosticCode code) { return info(code).hint; }
+
+Place locate(std::string_view text, uint32_t offset, uint32_t end_offset) {
+  const auto size = static_cast<uint32_t>(text.size());
+  Place place{std::min(offset, size), std::min(end_offset, size), 1, 1};
+  const std::string_view before = text.substr(0, place.offset);
+  place.line = 1 + static_cast<uint32_t>(std::count(before.begin(), before.end(), '\n'));
+  const size_t newline = before.rfind('\n');
+  place.column = 1 + place.offset - static_cast<uint32_t>(newline == std::string_view::npos ? 0 : newline + 1);
+  return place;
+}
+
+std::string render(const Diagnostic& d, std::string_view text, std::string_view file_name) {
+  std::string out(file_name);
+  if (d.place.in_text())
+    out += ":" + std::to_string(d.place.line) + ":" + std::to_string(d.place.column);
+  else
+    out += ": offset " + std::to_string(d.place.offset);
+  out += ": error[" + std::string(name_of(d.code)) + "]: " + d.message;
+  if (!d.function.empty()) out += " (in function " + d.function + ")";
+  if (d.place.in_text() && !text.empty()) append_excerpt(out, d.place, text);
+  if (!d.expected.empty()) out += "\n  expected: " + d.expected;
+  if (!d.found.empty()) out += "\n  found: " + d.found;
+  if (const auto hint = hint_of(d); !hint.empty()) out += "\n  hint: " + std::string(hint);
+  return out + "\n";
+}
+
+std::string_view nearest(std::string_view word, const std::vector<std::string_view>& candidates) {
+  const size_t limit = std::max<size_t>(1, word.size() / 3);
+  std::string_view best;
+  size_t best_distance = limit + 1;
+  for (const std::string_view candidate : candidates) {
+    const size_t distance = edit_distance(word, candidate, limit);
+    if (distance < best_distance) best = candidate, best_distance = distance;
+  }
+  return best;
+}
+
+}  // namespace membrane

@@ -1,0 +1,112 @@
+// The broker: everything that a capability needs from the world outside.
+//
+// Capabilities (host/capabilities/*.cc) never touch network, disk, clock or model
+// themselves; they ask a Broker. So the same capability runs in-process, across a
+// worker's socket, and from a journal:
+//
+//   program ─▶ capability ─▶ Broker ┬─ LocalBroker: holds the policy, decides, acts
+//                                   ├─ a socket to the process that holds one
+//                                   └─ a replay of a journal (acts on nothing)
+//
+// The broker decides. Whoever implements it checks each request against the policy
+// and the budget before anything happens, and answers kAccess with the grant that
+// would have allowed it. Sizes and times are bounded by the grant.
+//
+// Ownership: requests are borrowed for the call; answers are owned by the caller.
+// Threads: a Broker serves one sandbox and is called by one thread at a time.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "host/errno.h"
+
+namespace membrane::host {
+
+using Headers = std::vector<std::pair<std::string, std::string>>;
+
+struct HttpRequest {
+  std::string method;  // "GET"; upper case
+  std::string url;
+  Headers headers;     // of the program; secrets are added at the egress, never seen here
+  std::string body;
+};
+struct HttpResponse {
+  int status = 0;
+  Headers headers;  // names in lower case; hop-by-hop and Set-Cookie removed
+  std::string body;
+  std::string final_url;
+};
+
+enum class FileMode : uint8_t { kCreateOrReplace, kAppend };
+struct FileInfo {
+  std::string name;  // the last component
+  bool is_directory = false;
+  uint64_t size_bytes = 0;
+};
+
+struct ChatRequest {
+  std::string system;  // may be empty
+  std::string prompt;
+  uint32_t max_tokens = 0;  // 0: the grant's own limit
+};
+struct ChatAnswer {
+  std::string text;
+  uint64_t tokens_in = 0;
+  uint64_t tokens_out = 0;
+};
+
+class Broker {
+ public:
+  virtual ~Broker() = default;
+
+  virtual HostResult<HttpResponse> http(const HttpRequest& request) = 0;
+
+  // Guest paths: absolute, "/"-separated, of the grant's guest name space.
+  virtual HostResult<std::string> file_read(std::string_view path) = 0;
+  virtual HostResult<void> file_write(std::string_view path, std::string_view bytes, FileMode mode) = 0;
+  virtual HostResult<std::vector<FileInfo>> file_list(std::string_view path) = 0;
+  virtual HostResult<FileInfo> file_stat(std::string_view path) = 0;
+  virtual HostResult<void> file_remove(std::string_view path) = 0;
+
+  virtual HostResult<std::string> kv_get(std::string_view key) = 0;
+  virtual HostResult<void> kv_set(std::string_view key, std::string_view value) = 0;
+  virtual HostResult<void> kv_remove(std::string_view key) = 0;
+  virtual HostResult<std::vector<std::string>> kv_keys(std::string_view prefix) = 0;  // sorted
+
+  // Rows as a JSON array of objects, keys in column order; blobs as base64. Read-only.
+  // `parameters_json` is an array bound to ?1, ?2, …; "" for none.
+  virtual HostResult<std::string> sql_query(std::string_view database, std::string_view sql,
+                                            std::string_view parameters_json) = 0;
+
+  virtual HostResult<ChatAnswer> ai_complete(const ChatRequest& request) = 0;
+  virtual HostResult<std::vector<float>> ai_embed(std::string_view text) = 0;
+
+  // Unix time in ms. Virtual unless the policy grants the real clock.
+  virtual HostResult<int64_t> clock_ms() = 0;
+  // Random bytes. Seeded from the policy unless it grants real entropy.
+  virtual HostResult<std::string> random_bytes(uint32_t count) = 0;
+
+  // Ask the person who runs the agent; kUnsupported when nobody is there to answer.
+  virtual HostResult<std::string> ask(std::string_view question) = 0;
+};
+
+// A model, given to the broker by the floor above (agent/ has the client).
+class Model {
+ public:
+  virtual ~Model() = default;
+  virtual HostResult<ChatAnswer> complete(const ChatRequest& request, uint64_t timeout_ms) = 0;
+  virtual HostResult<std::vector<float>> embed(std::string_view text, uint64_t timeout_ms) = 0;
+};
+
+// A person, likewise.
+class Person {
+ public:
+  virtual ~Person() = default;
+  virtual HostResult<std::string> ask(std::string_view question, uint64_t timeout_ms) = 0;
+};
+
+}  // namespace membrane::host

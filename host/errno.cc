@@ -1,0 +1,27 @@
+#include "host/errno.h"
+
+namespace membrane::host {
+
+std::string_view name_of(Errno code) {
+  switch (code) {
+#define ERRNO(id, name, number, sentence) \
+  case Errno::id:                         \
+    return name;
+#include "host/errnos.def"
+#undef ERRNO
+  }
+  return "EUNKNOWN";
+}
+
+std::string_view describe(Errno code) {
+  switch (code) {
+#define ERRNO(id, name, number, sentence) \
+  case Errno::id:                         \
+    return sentence;
+#include "host/errnos.def"
+#undef ERRNO
+  }
+  return "An unknown error number.";
+}
+
+}  // namespace membrane::host

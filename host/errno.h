@@ -1,0 +1,37 @@
+// The error numbers that host functions give to a program, and the words that the
+// report gives to a person. Data: errnos.def. Result 0 is success.
+#pragma once
+
+#include <cstdint>
+#include <expected>
+#include <string>
+#include <string_view>
+
+namespace membrane::host {
+
+enum class Errno : int32_t {
+#define ERRNO(id, name, number, sentence) id = number,
+#include "host/errnos.def"
+#undef ERRNO
+};
+
+std::string_view name_of(Errno code);   // "EACCES"; "EUNKNOWN" for a number that is none
+std::string_view describe(Errno code);  // the sentence
+
+// Why a call failed. The number reaches the program; the words reach the report.
+struct HostError {
+  Errno code = Errno::kHost;
+  std::string reason;  // one sentence, for the report: what was asked and why it was refused
+  std::string grant;   // for kAccess: the flag or policy line that would allow it, e.g.
+                       // "--allow http:GET:https://example.org/*"; else empty
+};
+
+template <typename T>
+using HostResult = std::expected<T, HostError>;
+
+[[nodiscard]] inline std::unexpected<HostError> refuse(Errno code, std::string reason,
+                                                       std::string grant = {}) {
+  return std::unexpected<HostError>(HostError{code, std::move(reason), std::move(grant)});
+}
+
+}  // namespace membrane::host

@@ -1,0 +1,49 @@
+// Prepaid resources, shared by everything that works on one task: the program of
+// each step, the model that writes them, the sub-models that programs call.
+//
+// A budget only falls. Taking is atomic and exact: two takers can never spend the
+// same unit, and a request that does not fit takes nothing.
+//
+// Threads: all members may be called from any thread.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <limits>
+#include <string_view>
+
+namespace membrane::policy {
+
+enum class Resource : uint8_t { kFuel, kHostCalls, kBytesIn, kBytesOut, kTokens, kCount };
+std::string_view name_of(Resource resource);  // "fuel", "host_calls", "bytes_in", …
+
+class Budget {
+ public:
+  static constexpr uint64_t kUnlimited = std::numeric_limits<uint64_t>::max();
+
+  Budget();  // everything unlimited, no deadline
+
+  void set(Resource resource, uint64_t amount);
+  // Takes `amount` if that much is left. False: nothing was taken.
+  [[nodiscard]] bool take(Resource resource, uint64_t amount);
+  // Takes up to `amount`; returns what was taken (for fuel slices).
+  [[nodiscard]] uint64_t take_up_to(Resource resource, uint64_t amount);
+  // Takes `amount` even when less is left (the cost is known only afterwards, as with a model's
+  // tokens): the rest falls to 0. Returns false when it did not fit.
+  bool take_after(Resource resource, uint64_t amount);
+  void give_back(Resource resource, uint64_t amount);
+  [[nodiscard]] uint64_t left(Resource resource) const;
+
+  void set_deadline(std::chrono::steady_clock::time_point deadline);
+  [[nodiscard]] std::chrono::steady_clock::time_point deadline() const;
+  // Until the deadline; 0 when it has passed.
+  [[nodiscard]] uint64_t wall_left_ms() const;
+
+ private:
+  std::array<std::atomic<uint64_t>, static_cast<size_t>(Resource::kCount)> left_;
+  std::atomic<std::chrono::steady_clock::time_point> deadline_;
+};
+
+}  // namespace membrane::policy

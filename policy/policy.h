@@ -1,0 +1,128 @@
+// A policy as data: what a program may do. Empty grants nothing.
+//
+// Read from TOML, from JSON of the same shape, or from flags; unknown and
+// unsupported fields are refused. The grammar with examples: docs/policy.md.
+//
+// Threads: a value.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace membrane::policy {
+
+struct Limits {
+  uint64_t fuel = 1'000'000'000;
+  uint64_t memory_bytes = 64ull << 20;
+  uint64_t stack_bytes = 1ull << 20;     // the guest's value stack
+  uint64_t call_depth = 10'000;          // frames
+  uint64_t table_elements = 100'000;
+  uint64_t output_bytes = 1ull << 20;    // stdout, stderr and result together
+  uint64_t wall_ms = 10'000;
+  uint64_t host_calls = 1'000;
+  uint64_t bytes_in = 64ull << 20;       // from the world to the program
+  uint64_t bytes_out = 16ull << 20;
+  uint64_t tokens = 100'000;
+  uint64_t module_bytes = 64ull << 20;   // of the program itself
+};
+
+// A header value: in plain, or the name of a secret that is looked up at the egress.
+struct HeaderValue {
+  std::string text;    // used when `secret` is empty
+  std::string secret;  // name of an environment variable of the host
+};
+
+struct HttpGrant {
+  std::vector<std::string> methods;  // upper case
+  std::string url;                   // https://host[:port]/path, "*" at the end of the path, "*." before the host
+  std::vector<std::pair<std::string, HeaderValue>> headers;  // added at the egress
+  std::vector<std::string> addresses;  // CIDR; private addresses are refused unless they stand here
+  uint64_t max_request_bytes = 1ull << 20;
+  uint64_t max_response_bytes = 8ull << 20;  // after decompression
+  uint64_t timeout_ms = 10'000;
+  uint32_t max_redirects = 3;          // each target must be granted, too
+};
+
+enum class FsMode : uint8_t { kRead, kWrite };  // kWrite: read, create, replace, append, remove
+
+struct FsGrant {
+  std::string guest;  // "/data"
+  std::string host;   // directory (or one file), relative to the working directory
+  FsMode mode = FsMode::kRead;
+  uint64_t max_file_bytes = 16ull << 20;
+  uint64_t max_total_bytes = 256ull << 20;  // kWrite: all that this run writes
+  uint64_t max_files = 1'000;               // kWrite: files that this run creates
+};
+
+struct KvGrant {
+  std::string path;  // SQLite file; empty: in memory, gone with the sandbox
+  bool writable = true;
+  std::string prefix;  // keys must start with it
+  uint64_t max_keys = 10'000;
+  uint64_t max_key_bytes = 1024;
+  uint64_t max_value_bytes = 1ull << 20;
+  uint64_t max_total_bytes = 64ull << 20;
+};
+
+struct SqlGrant {
+  std::string name;  // what the program calls it
+  std::string path;  // SQLite file, opened read-only
+  uint64_t max_rows = 10'000;
+  uint64_t max_result_bytes = 4ull << 20;
+  uint64_t timeout_ms = 2'000;
+};
+
+struct AiGrant {
+  uint64_t max_tokens_per_call = 1'024;
+  uint64_t timeout_ms = 30'000;
+  bool embed = false;
+};
+
+struct TimeGrant {
+  bool real = false;
+  int64_t start_ms = 946'684'800'000;  // of the virtual clock: 2000-01-01T00:00:00Z
+};
+
+struct RandomGrant {
+  bool real = false;
+  uint64_t seed = 0;
+};
+
+struct Policy {
+  Limits limits;
+  std::vector<HttpGrant> http;
+  std::vector<FsGrant> fs;
+  std::optional<KvGrant> kv;
+  std::vector<SqlGrant> sql;
+  std::optional<AiGrant> ai;
+  TimeGrant time;      // the virtual clock is always there
+  RandomGrant random;  // seeded randomness is always there
+  bool ask = false;    // agent.ask
+};
+
+// From a file's text. `name` is for messages; ".json" is read as JSON, all else as TOML.
+Result<Policy> parse_policy(std::string_view text, std::string_view name);
+Result<Policy> load_policy(const std::string& path);
+
+// Adds what one `--allow` flag grants: "http:GET,POST:https://example.org/*",
+// "fs:read:./data", "fs:write:./out:/out", "kv", "kv:./store.db", "sql:name:./file.db",
+// "ai", "time", "random", "ask".
+Status allow(Policy& policy, std::string_view flag);
+
+// Sets one limit from its flag ("--fuel 2e9", "--memory 64MiB", "--wall 10s"): name as in
+// the [limits] table.
+Status set_limit(Limits& limits, std::string_view name, std::string_view value);
+
+// What the policy lets happen, in sentences, one a line.
+std::string explain(const Policy& policy);
+
+// The policy as canonical JSON of the file's shape (for reports, hashes, prompts).
+std::string to_json(const Policy& policy);
+
+}  // namespace membrane::policy

@@ -1,0 +1,95 @@
+// What a run did, exactly: one value, rendered as text for a person and as JSON for a
+// program (docs/report.schema.json; field names are stable).
+//
+// Threads: a value.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace membrane::sandbox {
+
+// How a run ended. `name` is the JSON value, `exit` the command's exit code:
+// 0 fine; 1 the guest's own failure; 2 a denied or invalid request; 3 Membrane failed.
+#define MEMBRANE_OUTCOMES(X)                                                              \
+  X(kOk, "ok", 0, "The program ran to its end.")                                          \
+  X(kTrapped, "trapped", 1, "The program trapped.")                                       \
+  X(kOutOfFuel, "out_of_fuel", 1, "The program used up its fuel.")                        \
+  X(kOutOfMemory, "out_of_memory", 1, "The program asked for more memory than its limit.") \
+  X(kOutOfOutput, "out_of_output", 1, "The program printed more than its output limit.")  \
+  X(kTimedOut, "timed_out", 1, "The program ran past its wall-clock limit.")              \
+  X(kCancelled, "cancelled", 1, "The owner stopped the program.")                         \
+  X(kDenied, "denied", 2, "The program needs what no grant allows.")                      \
+  X(kInvalid, "invalid", 2, "The program or the request is not valid.")                   \
+  X(kFailed, "failed", 3, "Membrane itself failed.")
+
+enum class Outcome : uint8_t {
+#define X(id, name, exit, sentence) id,
+  MEMBRANE_OUTCOMES(X)
+#undef X
+};
+std::string_view name_of(Outcome outcome);
+std::string_view describe(Outcome outcome);
+int exit_code_of(Outcome outcome);
+
+// The place of a failure inside the program. Empty or 0 where unknown.
+struct ReportPlace {
+  std::string function;     // name or "#index"
+  uint32_t offset = 0;      // bytes into the binary (or into the module's code bytes)
+  uint32_t line = 0;        // of the text, 1-based
+  uint32_t column = 0;
+};
+
+struct ReportError {
+  std::string code;     // stable: a diagnostic's name, a trap kind ("memory_out_of_bounds"), an ErrorCode's name
+  std::string message;
+  ReportPlace place;
+  std::string hint;
+  std::vector<ReportPlace> backtrace;  // innermost first, traps only
+};
+
+struct HostCallRecord {
+  std::string name;      // "http.get"
+  bool allowed = true;
+  std::string error;     // "EACCES"; empty on success
+  std::string reason;    // why it was refused or failed, in words
+  std::string grant;     // what would allow it
+  std::string arguments; // bounded, for people: the URL, the path, the key
+  uint64_t bytes_in = 0; // to the program
+  uint64_t bytes_out = 0;
+  uint64_t latency_us = 0;
+};
+
+struct ReportValue {
+  std::string type;   // "i32"
+  std::string value;  // decimal; "nan:0x…" where JSON has no number
+};
+
+struct Report {
+  Outcome outcome = Outcome::kOk;
+  std::vector<ReportError> errors;   // the first is "error" in JSON; more only for diagnostics
+  std::vector<ReportValue> results;  // the export's values
+  std::string result;                // what the program gave to io.result
+  std::string answer;                // what it gave to agent.submit
+  bool submitted = false;
+  std::string stdout_text;
+  std::string stderr_text;
+  uint64_t fuel_used = 0;
+  uint32_t cost_version = 0;
+  uint64_t memory_peak_bytes = 0;
+  uint64_t tokens_used = 0;   // by ai.* calls
+  double compile_us = 0;      // from the program's text or bytes to an instance
+  double run_us = 0;
+  std::vector<HostCallRecord> host_calls;
+};
+
+// For a terminal: outcome, error with place and hint, output, a table of host calls, costs.
+std::string render_text(const Report& report, bool colour);
+// One JSON object. `pretty` indents by two.
+std::string render_json(const Report& report, bool pretty);
+// For a model: what it needs to go on, within `max_bytes`; long parts are cut in the middle and say so.
+std::string render_observation(const Report& report, size_t max_bytes);
+
+}  // namespace membrane::sandbox

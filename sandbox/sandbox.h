@@ -1,0 +1,55 @@
+// Runs one program under one policy and says exactly what it did.
+//
+//   Program ─(lang: preprocess, parse, validate)─▶ Module ─(engine)─▶ Instance
+//   Instance ─(host functions: capability ─▶ broker)─▶ Report
+//
+// run() never throws and never prints; whatever goes wrong is an outcome of the
+// report, with a cause and a fix.
+//
+// Threads: run() may be called from many threads at once; each call has its own
+// instance. A Budget may be shared among them.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "host/broker.h"
+#include "host/journal.h"
+#include "policy/budget.h"
+#include "policy/policy.h"
+#include "sandbox/report.h"
+
+namespace membrane::sandbox {
+
+enum class Language : uint8_t {
+  kAuto,  // binary when it starts with "\0asm", else WAT
+  kWat,   // with the preprocessor's forms
+  kWasm,
+};
+
+struct Program {
+  std::string source;  // text, or the bytes of a binary
+  std::string name = "program.wat";  // for messages
+  Language language = Language::kAuto;
+  std::string entry;                 // an export; empty: _start, else run, else main
+  std::vector<std::string> arguments;  // typed by the entry's signature; strings are for io.input
+  std::string input;                 // what io.input gives to the program
+};
+
+struct RunOptions {
+  policy::Policy policy;
+  std::shared_ptr<policy::Budget> budget;  // shared with others; null: one of its own, from the policy's limits
+  host::Model* model = nullptr;            // for ai.*; borrowed; null: ai.* answers ENOTSUP
+  host::Person* person = nullptr;          // for agent.ask; borrowed
+  const host::Journal* replay = nullptr;   // answers host calls from here instead of the world
+  host::Journal* record = nullptr;         // when set, every host call is written here
+  const std::atomic<bool>* cancel = nullptr;  // set it to stop the run at its next safepoint
+  std::function<void(std::string_view)> on_stdout;  // called as the program prints; may be null
+};
+
+Report run(const Program& program, const RunOptions& options);
+
+}  // namespace membrane::sandbox

@@ -1,0 +1,182 @@
+#include "wasm/body.h"
+
+#include <cstring>
+
+#include "base/leb128.h"
+
+namespace membrane::wasm {
+
+bool BodyReader::fail(BodyError error) {
+  error_ = error;
+  return false;
+}
+
+bool BodyReader::u8(uint8_t& out) {
+  if (at_ == end_) return fail(BodyError::kUnexpectedEnd);
+  out = *at_++;
+  return true;
+}
+
+// Says whether a failed integer was cut off by the end or was malformed.
+#define READ_LEB(out, T, BITS)                                                        \
+  const uint8_t* const next = read_leb128<T, BITS>(at_, end_, out);                   \
+  if (next == nullptr) {                                                              \
+    const uint8_t* p = at_;                                                           \
+    while (p != end_ && (*p & 0x80) && p - at_ < ((BITS) + 6) / 7) ++p;               \
+    return fail(p == end_ ? BodyError::kUnexpectedEnd : BodyError::kBadLeb);          \
+  }                                                                                   \
+  at_ = next;                                                                         \
+  return true
+
+bool BodyReader::u32(uint32_t& out) { READ_LEB(out, uint32_t, 32); }
+bool BodyReader::s32(int32_t& out) { READ_LEB(out, int32_t, 32); }
+bool BodyReader::s33(int64_t& out) { READ_LEB(out, int64_t, 33); }
+bool BodyReader::s64(int64_t& out) { READ_LEB(out, int64_t, 64); }
+#undef READ_LEB
+
+bool BodyReader::bytes(const uint8_t*& out, uint32_t count) {
+  if (static_cast<size_t>(end_ - at_) < count) return fail(BodyError::kUnexpectedEnd);
+  out = at_;
+  at_ += count;
+  return true;
+}
+
+bool BodyReader::next() {
+  if (at_ == end_ || error_ != BodyError::kNone) return false;
+  const uint8_t* const start = at_;
+  Instruction& in = instruction_;
+  in.offset = static_cast<uint32_t>(start - begin_);
+  const uint8_t byte = *at_++;
+  in.op = find_opcode(0, byte);
+  if (in.op == Opcode::kCount) {
+    uint32_t code = 0;
+    if (byte != 0xFC && byte != 0xFD) {
+      at_ = start;
+      return fail(BodyError::kIllegalOpcode);
+    }
+    if (!u32(code)) return false;
+    in.op = find_opcode(byte, code);
+    if (in.op == Opcode::kCount) {
+      at_ = start;
+      return fail(BodyError::kIllegalOpcode);
+    }
+  }
+  if (!decode_immediate(info(in.op).immediate)) return false;
+  in.size = static_cast<uint32_t>(at_ - start);
+  return true;
+}
+
+bool BodyReader::decode_immediate(Immediate kind) {
+  Instruction& in = instruction_;
+  const auto reserved = [this] {
+    uint8_t byte = 0;
+    if (!u8(byte)) return false;
+    return byte == 0 || fail(BodyError::kNonZeroReserved);
+  };
+  switch (kind) {
+    case Immediate::kNone: return true;
+    case Immediate::kBlock: {
+      int64_t type = 0;
+      if (!s33(type)) return false;
+      if (type >= 0) {
+        in.block = {BlockType::Kind::kIndex, ValType::kBottom, static_cast<uint32_t>(type)};
+        return true;
+      }
+      const auto byte = static_cast<uint8_t>(type & 0x7F);
+      if (type >= -64 && byte == 0x40) {
+        in.block = {};
+        return true;
+      }
+      if (type < -64 || !is_valtype_byte(byte)) return fail(BodyError::kBadBlockType);
+      in.block = {BlockType::Kind::kValue, static_cast<ValType>(byte), 0};
+      return true;
+    }
+    case Immediate::kLabel:
+    case Immediate::kFunc:
+    case Immediate::kLocal:
+    case Immediate::kGlobal:
+    case Immediate::kTable:
+    case Immediate::kData:
+    case Immediate::kElem: return u32(in.index);
+    case Immediate::kLabelTable: {
+      if (!u32(in.count)) return false;
+      if (in.count >= static_cast<size_t>(end_ - at_)) return fail(BodyError::kTooManyLabels);
+      in.raw = at_;
+      for (uint32_t i = 0; i <= in.count; ++i)
+        if (!u32(in.index)) return false;
+      return true;
+    }
+    case Immediate::kCallIndirect:
+    case Immediate::kTableInit:
+    case Immediate::kTableCopy: return u32(in.index) && u32(in.index2);
+    case Immediate::kMem: {
+      uint32_t offset = 0;
+      if (!u32(in.align)) return false;
+      if (in.align >= 32) return fail(BodyError::kBadMemArg);
+      if (!u32(offset)) return false;
+      in.mem_offset = offset;
+      return true;
+    }
+    case Immediate::kMemLane: return decode_immediate(Immediate::kMem) && u8(in.lane);
+    case Immediate::kLane: return u8(in.lane);
+    case Immediate::kShuffle:
+    case Immediate::kV128: return bytes(in.raw, 16);
+    case Immediate::kI32: {
+      int32_t value = 0;
+      if (!s32(value)) return false;
+      in.value = static_cast<uint64_t>(static_cast<int64_t>(value));
+      return true;
+    }
+    case Immediate::kI64: {
+      int64_t value = 0;
+      if (!s64(value)) return false;
+      in.value = static_cast<uint64_t>(value);
+      return true;
+    }
+    case Immediate::kF32: {
+      const uint8_t* p = nullptr;
+      if (!bytes(p, 4)) return false;
+      uint32_t bits = 0;
+      std::memcpy(&bits, p, sizeof bits);
+      in.value = bits;
+      return true;
+    }
+    case Immediate::kF64: {
+      const uint8_t* p = nullptr;
+      if (!bytes(p, 8)) return false;
+      std::memcpy(&in.value, p, sizeof in.value);
+      return true;
+    }
+    case Immediate::kRefType: {
+      uint8_t byte = 0;
+      if (!u8(byte)) return false;
+      in.ref_type = static_cast<ValType>(byte);
+      return is_ref(in.ref_type) || fail(BodyError::kBadRefType);
+    }
+    case Immediate::kSelectTypes: {
+      if (!u32(in.count)) return false;
+      if (!bytes(in.raw, in.count)) return false;
+      for (uint32_t i = 0; i < in.count; ++i)
+        if (!is_valtype_byte(in.raw[i])) return fail(BodyError::kBadValType);
+      return true;
+    }
+    case Immediate::kMemory:
+      in.index = 0;
+      return reserved();
+    case Immediate::kMemoryCopy:
+      in.index = in.index2 = 0;
+      return reserved() && reserved();
+    case Immediate::kMemoryInit:
+      in.index2 = 0;
+      return u32(in.index) && reserved();
+  }
+  return fail(BodyError::kIllegalOpcode);
+}
+
+uint32_t LabelReader::next() {
+  uint32_t label = 0;
+  at_ = read_leb128<uint32_t>(at_, at_ + 5, label);
+  return label;
+}
+
+}  // namespace membrane::wasm

@@ -1,0 +1,102 @@
+// Walks the instructions of a function body or of a constant expression.
+//
+// BodyReader is the one decoder of instructions; the validator, the engine's
+// translator and the printer are its consumers. It is checked: on malformed bytes
+// it stops with an error and its offset, and never reads past `code`.
+//
+//   BodyReader reader(code);
+//   while (reader.next()) use(reader.instruction());
+//   if (reader.error()) …
+//
+// Threads: a reader belongs to one thread; the bytes must outlive it.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "wasm/opcode.h"
+#include "wasm/types.h"
+
+namespace membrane::wasm {
+
+// A block type: no value, one value type, or an index into Module::types.
+struct BlockType {
+  enum class Kind : uint8_t { kEmpty, kValue, kIndex } kind = Kind::kEmpty;
+  ValType value = ValType::kBottom;
+  uint32_t index = 0;
+};
+
+// One decoded instruction. Only the fields of its Immediate kind mean anything.
+struct Instruction {
+  Opcode op = Opcode::kNop;
+  uint8_t lane = 0;          // kLane, kMemLane
+  ValType ref_type{};        // kRefType
+  BlockType block;           // kBlock
+  uint32_t offset = 0;       // of the opcode, in bytes from the start of the code
+  uint32_t size = 0;         // of opcode and immediates, in bytes
+  uint32_t index = 0;        // label, function, type, local, global, table, data, element, memory;
+                             // the destination of a copy; the data or element of an init
+  uint32_t index2 = 0;       // table of call_indirect; source of a copy; memory or table of an init
+  uint32_t align = 0;        // kMem, kMemLane: log2
+  uint64_t mem_offset = 0;   // kMem, kMemLane
+  uint64_t value = 0;        // kI32 (sign-extended), kI64, kF32 and kF64 as bits
+  const uint8_t* raw = nullptr;  // kV128, kShuffle: 16 bytes; kLabelTable: the encoded labels, default
+                                 // last; kSelectTypes: the type bytes
+  uint32_t count = 0;        // kLabelTable: labels without the default; kSelectTypes: types
+};
+
+enum class BodyError : uint8_t {
+  kNone,
+  kUnexpectedEnd,      // the bytes end inside an instruction
+  kIllegalOpcode,      // no such instruction
+  kBadLeb,             // an integer is too long or too large
+  kBadBlockType,
+  kBadRefType,
+  kBadValType,
+  kNonZeroReserved,    // a byte that must be zero is not
+  kBadMemArg,          // malformed alignment flags
+  kTooManyLabels,      // more labels than bytes left
+};
+
+class BodyReader {
+ public:
+  explicit BodyReader(std::span<const uint8_t> code)
+      : begin_(code.data()), at_(code.data()), end_(code.data() + code.size()) {}
+
+  // Decodes the next instruction. False at the end of the bytes or on an error.
+  bool next();
+
+  [[nodiscard]] const Instruction& instruction() const { return instruction_; }
+  [[nodiscard]] BodyError error() const { return error_; }
+  [[nodiscard]] bool at_end() const { return at_ == end_; }
+  // Bytes from the start of the code to the next instruction (or to the error).
+  [[nodiscard]] uint32_t offset() const { return static_cast<uint32_t>(at_ - begin_); }
+
+ private:
+  bool decode_immediate(Immediate kind);
+  bool fail(BodyError error);
+  bool u8(uint8_t& out);
+  bool u32(uint32_t& out);
+  bool s32(int32_t& out);
+  bool s33(int64_t& out);
+  bool s64(int64_t& out);
+  bool bytes(const uint8_t*& out, uint32_t count);
+
+  const uint8_t* begin_;
+  const uint8_t* at_;
+  const uint8_t* end_;
+  BodyError error_ = BodyError::kNone;
+  Instruction instruction_;
+};
+
+// Reads the labels of a br_table, which are LEB128 in the code: call next() count+1 times.
+class LabelReader {
+ public:
+  explicit LabelReader(const Instruction& br_table) : at_(br_table.raw) {}
+  uint32_t next();  // the bytes were checked by BodyReader
+
+ private:
+  const uint8_t* at_;
+};
+
+}  // namespace membrane::wasm

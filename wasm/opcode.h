@@ -1,0 +1,111 @@
+// The opcode table as C++ values. The data is opcodes.def; nothing about an
+// instruction is written down anywhere else.
+//
+// Threads: everything here is constant.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace membrane::wasm {
+
+enum class Opcode : uint16_t {
+#define OPCODE(id, text, prefix, code, imm, sig, align, cost, flow) id,
+#include "wasm/opcodes.def"
+#undef OPCODE
+  kCount,
+};
+inline constexpr size_t kOpcodeCount = static_cast<size_t>(Opcode::kCount);
+
+// The fields behind an opcode, in the binary format's order.
+enum class Immediate : uint8_t {
+  kNone,
+  kBlock,         // block type: s33
+  kLabel,         // label index
+  kLabelTable,    // vec(label) label
+  kFunc,          // function index
+  kCallIndirect,  // type index, table index
+  kLocal,
+  kGlobal,
+  kTable,
+  kMem,           // memarg: align (log2), offset
+  kMemLane,       // memarg, lane byte
+  kLane,          // lane byte
+  kShuffle,       // 16 lane bytes
+  kV128,          // 16 bytes
+  kI32,           // s32
+  kI64,           // s64
+  kF32,           // 4 bytes, little endian
+  kF64,           // 8 bytes, little endian
+  kRefType,       // heap type byte
+  kSelectTypes,   // vec(valtype)
+  kMemory,        // memory index (0 in 2.0)
+  kMemoryCopy,    // destination and source memory index (0 0)
+  kMemoryInit,    // data index, memory index (0)
+  kData,
+  kTableInit,     // element index, table index
+  kElem,
+  kTableCopy,     // destination and source table index
+};
+
+// What an instruction does to the fuel segment that it stands in (docs/fuel.md).
+enum class Flow : uint8_t {
+  kStraight,  // the segment goes on behind it
+  kEnds,      // the segment ends with it: control may go elsewhere
+  kBulk,      // a segment of its own, since its cost depends on its operands
+};
+
+struct OpcodeInfo {
+  std::string_view text;
+  std::string_view signature;  // see opcodes.def
+  uint16_t code;
+  uint8_t prefix;
+  Immediate immediate;
+  uint8_t align;
+  uint8_t cost;
+  Flow flow;
+};
+
+namespace detail {
+using enum Immediate;
+using enum Flow;
+inline constexpr std::array<OpcodeInfo, kOpcodeCount> kOpcodes{{
+#define OPCODE(id, text, prefix, code, imm, sig, align, cost, flow) \
+  OpcodeInfo{text, sig, code, prefix, Immediate::imm, align, cost, Flow::flow},
+#include "wasm/opcodes.def"
+#undef OPCODE
+}};
+
+// Opcode numbers by byte; kCount where there is none.
+consteval std::array<Opcode, 256> opcodes_behind(uint8_t prefix) {
+  std::array<Opcode, 256> map;
+  map.fill(Opcode::kCount);
+  for (size_t i = 0; i < kOpcodeCount; ++i)
+    if (kOpcodes[i].prefix == prefix) map[kOpcodes[i].code] = static_cast<Opcode>(i);
+  return map;
+}
+inline constexpr std::array<Opcode, 256> kPlain = opcodes_behind(0);
+inline constexpr std::array<Opcode, 256> kPrefixFC = opcodes_behind(0xFC);
+inline constexpr std::array<Opcode, 256> kPrefixFD = opcodes_behind(0xFD);
+}  // namespace detail
+
+constexpr const OpcodeInfo& info(Opcode op) { return detail::kOpcodes[static_cast<size_t>(op)]; }
+
+// The instruction with this encoding, or Opcode::kCount when there is none.
+constexpr Opcode find_opcode(uint8_t prefix, uint32_t code) {
+  if (code > 0xFF) return Opcode::kCount;
+  switch (prefix) {
+    case 0: return detail::kPlain[code];
+    case 0xFC: return detail::kPrefixFC[code];
+    case 0xFD: return detail::kPrefixFD[code];
+    default: return Opcode::kCount;
+  }
+}
+
+// The instruction with this mnemonic. "select" gives kSelect (the parser chooses the typed
+// form by its immediates). Constant time; first call builds a table.
+std::optional<Opcode> find_mnemonic(std::string_view text);
+
+}  // namespace membrane::wasm

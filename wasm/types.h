@@ -1,0 +1,63 @@
+// Types of WebAssembly 2.0 (specification, chapter 2.3).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+namespace membrane::wasm {
+
+// The enumerators are the bytes of the binary format. kBottom is the validator's
+// "any type" in unreachable code and never stands in a module.
+enum class ValType : uint8_t {
+  kI32 = 0x7F,
+  kI64 = 0x7E,
+  kF32 = 0x7D,
+  kF64 = 0x7C,
+  kV128 = 0x7B,
+  kFuncRef = 0x70,
+  kExternRef = 0x6F,
+  kBottom = 0x00,
+};
+
+constexpr bool is_ref(ValType t) { return t == ValType::kFuncRef || t == ValType::kExternRef; }
+constexpr bool is_num(ValType t) { return t >= ValType::kF64 && t <= ValType::kI32; }
+constexpr bool is_valtype_byte(uint8_t b) {
+  return (b >= 0x7B && b <= 0x7F) || b == 0x70 || b == 0x6F;
+}
+std::string_view name_of(ValType type);  // "i32", "funcref"; "any" for kBottom
+
+struct FuncType {
+  std::vector<ValType> params;
+  std::vector<ValType> results;
+  friend bool operator==(const FuncType&, const FuncType&) = default;
+};
+
+// In pages of 64 KiB for memories, in elements for tables.
+struct Limits {
+  uint32_t min = 0;
+  std::optional<uint32_t> max;
+  friend bool operator==(const Limits&, const Limits&) = default;
+};
+
+struct TableType {
+  ValType element = ValType::kFuncRef;
+  Limits limits;
+};
+struct MemoryType {
+  Limits limits;
+};
+struct GlobalType {
+  ValType type = ValType::kI32;
+  bool is_mutable = false;
+  friend bool operator==(const GlobalType&, const GlobalType&) = default;
+};
+
+inline constexpr uint32_t kPageBytes = 65536;
+inline constexpr uint32_t kMaxPages = 65536;
+
+enum class ExternKind : uint8_t { kFunc = 0, kTable = 1, kMemory = 2, kGlobal = 3 };
+std::string_view name_of(ExternKind kind);  // "func", "table", "memory", "global"
+
+}  // namespace membrane::wasm
