@@ -1,6 +1,16 @@
 # One folder is one library: membrane_floor(wasm DEPENDS base) makes the target
-# membrane_wasm from wasm/*.cc (and wasm/*/*.cc), its tests from *_test.cc, its
-# benchmarks from *_bench.cc and a fuzzer from each *_fuzz.cc.
+# membrane_wasm from wasm/*.cc (and wasm/*/*.cc), and by the end of a file's name
+#
+#   *_test.cc, *_testing.cc   wasm_test, whose cases ctest runs one by one
+#   *_bench.cc                wasm_bench (Google Benchmark)
+#   *_fuzz.cc                 a libFuzzer target each
+#   *_main.cc                 nothing: a program says by itself what it is made of
+#
+# and a test that the library needs nothing but the floors that it names (membrane_links).
+#
+#   membrane_floor(NAME [DEPENDS floor…] [LIBRARIES target…])
+#     DEPENDS    floors below this one; tools/check-floors reads these lines, too
+#     LIBRARIES  external libraries; not seen by the floors above
 
 find_package(Threads REQUIRED)
 if(MEMBRANE_TESTS)
@@ -11,18 +21,9 @@ endif()
 if(MEMBRANE_BENCHMARKS)
   find_package(benchmark REQUIRED)
 endif()
-
-add_library(membrane_options INTERFACE)
-target_include_directories(membrane_options INTERFACE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/include)
-target_compile_options(membrane_options INTERFACE
-  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wnon-virtual-dtor -Wimplicit-fallthrough
-  $<$<CONFIG:Release>:-O2>)
-if(MEMBRANE_SANITIZE)
-  target_compile_options(membrane_options INTERFACE -fsanitize=${MEMBRANE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
-  target_link_options(membrane_options INTERFACE -fsanitize=${MEMBRANE_SANITIZE})
+if(MEMBRANE_FUZZERS)
+  add_custom_target(fuzzers)
 endif()
-
-set(MEMBRANE_FLOORS "" CACHE INTERNAL "")
 
 function(membrane_floor name)
   cmake_parse_arguments(ARG "" "" "DEPENDS;LIBRARIES" ${ARGN})
@@ -39,28 +40,59 @@ function(membrane_floor name)
   add_library(membrane_${name} STATIC ${sources})
   target_link_libraries(membrane_${name} PUBLIC membrane_options Threads::Threads)
   foreach(dep IN LISTS ARG_DEPENDS)
+    if(NOT TARGET membrane_${dep})
+      message(FATAL_ERROR "Floor ${name} depends on ${dep}, which does not stand above it in CMakeLists.txt")
+    endif()
     target_link_libraries(membrane_${name} PUBLIC membrane_${dep})
   endforeach()
   target_link_libraries(membrane_${name} PRIVATE ${ARG_LIBRARIES})
 
+  if(MEMBRANE_TESTS)
+    membrane_links(${name})
+  endif()
   if(MEMBRANE_TESTS AND tests)
     add_executable(${name}_test ${tests})
-    target_link_libraries(${name}_test PRIVATE membrane_${name} ${ARG_LIBRARIES} GTest::gtest GTest::gtest_main)
-    target_compile_definitions(${name}_test PRIVATE MEMBRANE_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
-    gtest_discover_tests(${name}_test DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 600)
+    membrane_uses(${name}_test ${name} ${ARG_LIBRARIES} GTest::gtest GTest::gtest_main)
+    gtest_discover_tests(${name}_test TEST_PREFIX ${name}. DISCOVERY_TIMEOUT 120 PROPERTIES TIMEOUT 600)
   endif()
   if(MEMBRANE_BENCHMARKS AND benches)
     add_executable(${name}_bench ${benches})
-    target_link_libraries(${name}_bench PRIVATE membrane_${name} ${ARG_LIBRARIES} benchmark::benchmark benchmark::benchmark_main)
-    target_compile_definitions(${name}_bench PRIVATE MEMBRANE_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+    membrane_uses(${name}_bench ${name} ${ARG_LIBRARIES} benchmark::benchmark benchmark::benchmark_main)
   endif()
   if(MEMBRANE_FUZZERS)
     foreach(fuzzer IN LISTS fuzzers)
       get_filename_component(target ${fuzzer} NAME_WE)
       add_executable(${target} ${fuzzer})
-      target_link_libraries(${target} PRIVATE membrane_${name} ${ARG_LIBRARIES})
-      target_compile_options(${target} PRIVATE -fsanitize=fuzzer)
+      membrane_uses(${target} ${name} ${ARG_LIBRARIES})
       target_link_options(${target} PRIVATE -fsanitize=fuzzer)
+      set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/fuzzers)
+      add_dependencies(fuzzers ${target})
     endforeach()
   endif()
+endfunction()
+
+# What tests, benchmarks and fuzzers of a floor have in common.
+function(membrane_uses target floor)
+  target_link_libraries(${target} PRIVATE membrane_${floor} ${ARGN})
+  target_compile_definitions(${target} PRIVATE MEMBRANE_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+endfunction()
+
+# The whole library, and nothing but the floors that it names, must make a program: a symbol that
+# lives higher up is undefined here. (Linked in other programs, it would be found by luck.)
+function(membrane_links name)
+  set(source ${CMAKE_BINARY_DIR}/links/empty_main.cc)
+  if(NOT EXISTS ${source})
+    file(WRITE ${source} "int main() {}\n")
+  endif()
+  add_executable(${name}_links ${source})
+  target_link_libraries(${name}_links PRIVATE $<LINK_LIBRARY:WHOLE_ARCHIVE,membrane_${name}>)
+  target_link_options(${name}_links PRIVATE -Wl,--no-undefined)
+  set_target_properties(${name}_links PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/links)
+  add_test(NAME links.${name} COMMAND ${name}_links)
+endfunction()
+
+# A check of the sources by a Python program; passes with exit code 0.
+function(membrane_source_check name)
+  add_test(NAME source.${name} COMMAND ${Python3_EXECUTABLE} ${ARGN} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  set_tests_properties(source.${name} PROPERTIES TIMEOUT 120)
 endfunction()

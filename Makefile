@@ -1,0 +1,92 @@
+# The short way to everything. `make help` lists what there is.
+
+JOBS ?= $(shell nproc 2> /dev/null || echo 2)
+PREFIX ?= /usr/local
+DESTDIR ?=
+PYTHON ?= python3
+# Seconds for each fuzz target: in `make test`, and in `make fuzz`.
+FUZZ_TEST_SECONDS ?= 30
+FUZZ_SECONDS ?= 600
+
+BUILD := cmake --build --parallel $(JOBS) --preset
+CONFIGURE := tools/configure
+
+.DEFAULT_GOAL := help
+.PHONY: help setup build library demo demo-local-model test test-quick fuzz fuzz-merge bench bench-micro \
+        bench-engine bench-process format format-check tidy coverage docs install clean
+
+help:  ## This list
+	@awk 'BEGIN { FS = ":.*##" } /^[a-z-]+:.*##/ { printf "  make %-18s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup:  ## Install with apt what building and testing need, if it is missing
+	@tools/install-dependencies build test
+
+build:  ## Build the command: build/release/membrane
+	@tools/install-dependencies build
+	@$(CONFIGURE) release
+	@$(BUILD) release --target membrane
+
+demo: build  ## An agent task to its answer: no key, no internet
+	@tools/demo
+
+demo-local-model: build  ## The same with a small model that runs on this machine
+	@tools/install-dependencies local_model
+	@tools/demo-local-model
+
+test:  ## Everything: tests, sanitizers, fuzzers, specification, sources
+	@tools/install-dependencies test
+	@$(PYTHON) tools/test --jobs $(JOBS) --fuzz-seconds $(FUZZ_TEST_SECONDS)
+
+test-quick:  ## The release build's tests only
+	@tools/install-dependencies build
+	@$(PYTHON) tools/test --jobs $(JOBS) release
+
+fuzz:  ## Each fuzz target for FUZZ_SECONDS (600); finds are kept in fuzz/corpus
+	@tools/install-dependencies test
+	@$(PYTHON) tools/fuzz --jobs $(JOBS) --seconds $(FUZZ_SECONDS) --keep
+
+bench: bench-micro bench-engine bench-process  ## Every benchmark, with its table
+
+bench-micro:  ## Google Benchmark of each floor
+	@tools/install-dependencies bench
+	@$(PYTHON) tools/bench --jobs $(JOBS) micro
+
+bench-engine:  ## The interpreter against native code, five programs
+	@tools/install-dependencies bench
+	@$(PYTHON) tools/bench --jobs $(JOBS) engine
+
+bench-process:  ## Whole processes: start, run, exit; time and peak memory
+	@tools/install-dependencies bench
+	@$(PYTHON) tools/bench --jobs $(JOBS) process
+
+format:  ## Format every source file
+	@tools/install-dependencies test
+	@tools/format
+
+format-check:  ## Say which source files are not formatted
+	@tools/install-dependencies test
+	@tools/format --check
+
+tidy:  ## clang-tidy on every source file of ours (cached)
+	@tools/install-dependencies tidy
+	@$(CONFIGURE) debug
+	@$(PYTHON) tools/tidy --jobs $(JOBS)
+
+coverage:  ## Line and branch coverage: build/coverage/report/index.html
+	@tools/install-dependencies coverage
+	@$(CONFIGURE) coverage
+	@$(BUILD) coverage
+	@ctest --preset coverage --parallel $(JOBS)
+	@mkdir -p build/coverage/report
+	@gcovr --root . --object-directory build/coverage --exclude '.*_(test|testing|fuzz|bench)\.cc' \
+	  --exclude 'build/.*' --html-details build/coverage/report/index.html --print-summary
+
+docs: build  ## Write again the pages that are made from the program
+	@tools/generate-docs
+
+install: build  ## Install under PREFIX (/usr/local)
+	@$(BUILD) release
+	@DESTDIR='$(DESTDIR)' cmake --install build/release --prefix '$(PREFIX)'
+
+clean:  ## Remove build/
+	@rm -rf build

@@ -1,0 +1,46 @@
+# How things are compiled: the options of every target, and the tools that make a build fast.
+#
+# Build types besides CMake's own:
+#   Checked   for the sanitizers: assertions on, enough optimisation to be quick, line numbers only.
+
+set(CMAKE_CXX_FLAGS_CHECKED "-O1 -g1" CACHE STRING "C++ flags of the Checked build type")
+set(CMAKE_C_FLAGS_CHECKED "-O1 -g1" CACHE STRING "C flags of the Checked build type")
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release)
+endif()
+
+find_program(MEMBRANE_CCACHE ccache)
+foreach(language C CXX)
+  if(MEMBRANE_CCACHE AND NOT DEFINED CMAKE_${language}_COMPILER_LAUNCHER)
+    set(CMAKE_${language}_COMPILER_LAUNCHER ${MEMBRANE_CCACHE})
+  endif()
+endforeach()
+
+add_library(membrane_options INTERFACE)
+target_include_directories(membrane_options INTERFACE
+  $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>)
+target_compile_options(membrane_options INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wimplicit-fallthrough
+  $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor>
+  $<$<CONFIG:Release>:-O2>
+  $<$<BOOL:${MEMBRANE_WERROR}>:-Werror>)
+
+if(MEMBRANE_SANITIZE)
+  target_compile_options(membrane_options INTERFACE
+    -fsanitize=${MEMBRANE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  target_link_options(membrane_options INTERFACE -fsanitize=${MEMBRANE_SANITIZE})
+endif()
+if(MEMBRANE_FUZZERS)
+  # The libraries too: a fuzzer that cannot see which branches they take fuzzes blindly.
+  target_compile_options(membrane_options INTERFACE -fsanitize=fuzzer-no-link)
+endif()
+if(MEMBRANE_COVERAGE)
+  target_compile_options(membrane_options INTERFACE --coverage -fprofile-update=atomic)
+  target_link_options(membrane_options INTERFACE --coverage)
+endif()
+
+# mold links a sanitized test in a tenth of the time. What is released is linked by the system's own linker.
+find_program(MEMBRANE_MOLD mold)
+if(MEMBRANE_MOLD AND NOT CMAKE_BUILD_TYPE STREQUAL "Release")
+  target_link_options(membrane_options INTERFACE -fuse-ld=mold)
+endif()

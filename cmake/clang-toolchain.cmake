@@ -1,0 +1,11 @@
+# Chooses clang: the version that the project is tested with, else the newest that is found.
+set(versions 19 22 21 20 18)
+list(TRANSFORM versions PREPEND "clang++-" OUTPUT_VARIABLE cxx_names)
+list(TRANSFORM versions PREPEND "clang-" OUTPUT_VARIABLE c_names)
+find_program(MEMBRANE_CLANGXX NAMES ${cxx_names} clang++ NAMES_PER_DIR)
+find_program(MEMBRANE_CLANG NAMES ${c_names} clang NAMES_PER_DIR)
+if(NOT MEMBRANE_CLANGXX OR NOT MEMBRANE_CLANG)
+  message(FATAL_ERROR "No clang was found. `make setup` installs clang-19, or set PATH to one.")
+endif()
+set(CMAKE_C_COMPILER ${MEMBRANE_CLANG})
+set(CMAKE_CXX_COMPILER ${MEMBRANE_CLANGXX})
