@@ -47,7 +47,7 @@ function(membrane_floor name)
   endforeach()
   target_link_libraries(membrane_${name} PRIVATE ${ARG_LIBRARIES})
 
-  if(MEMBRANE_TESTS)
+  if(MEMBRANE_TESTS AND NOT MEMBRANE_SANITIZE)
     membrane_links(${name})
   endif()
   if(MEMBRANE_TESTS AND tests)
