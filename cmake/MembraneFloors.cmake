@@ -93,6 +93,6 @@ endfunction()
 
 # A check of the sources by a Python program; passes with exit code 0.
 function(membrane_source_check name)
-  add_test(NAME source.${name} COMMAND ${Python3_EXECUTABLE} ${ARGN} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  add_test(NAME source.${name} COMMAND ${Python3_EXECUTABLE} -B ${ARGN} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   set_tests_properties(source.${name} PROPERTIES TIMEOUT 120)
 endfunction()

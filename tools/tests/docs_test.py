@@ -1,0 +1,40 @@
+import unittest
+
+from support import load, project
+
+docs = load("check-docs")
+
+
+def problems(text: str) -> list[str]:
+    with project({
+        "Makefile": "build:\nbench-engine: x\n",
+        "README.md": text,
+        "docs/README.md": "[a](a.md)",
+        "docs/a.md": "# A heading, with `code`\n",
+    }) as root:
+        return docs.check(root)[0]
+
+
+class Docs(unittest.TestCase):
+    def test_good_links_and_targets_pass(self):
+        self.assertEqual(problems("[a](docs/a.md#a-heading-with-code) [w](https://example.org) `make bench-engine`"), [])
+
+    def test_a_link_to_nowhere_is_found(self):
+        self.assertEqual(problems("[a](docs/b.md)"), ["README.md: the link docs/b.md leads nowhere"])
+
+    def test_a_fragment_without_its_heading_is_found(self):
+        self.assertEqual(problems("[a](docs/a.md#b)"), ["README.md: docs/a.md#b: there is no such heading"])
+
+    def test_an_unknown_target_of_make_is_found(self):
+        self.assertEqual(problems("```\nmake everything\n```"), ["README.md: there is no `make everything`"])
+
+    def test_code_is_not_read_for_links(self):
+        self.assertEqual(problems("`[a](b.md)`"), [])
+
+    def test_a_page_that_the_index_does_not_list_is_found(self):
+        with project({"Makefile": "", "docs/README.md": "", "docs/lost.md": ""}) as root:
+            self.assertEqual(docs.check(root)[0], ["docs/lost.md: docs/README.md does not list it"])
+
+
+if __name__ == "__main__":
+    unittest.main()
