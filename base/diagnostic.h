@@ -37,12 +37,12 @@ struct Place {
 
 struct Diagnostic {
   DiagnosticCode code{};
-  Place place;
-  std::string message;   // one sentence: what is wrong here
-  std::string found;     // what stands there ("f32", "$http.gett"); may be empty
-  std::string expected;  // what would be right ("i32"); may be empty
-  std::string hint;      // the likely repair; the code's own hint when empty
-  std::string function;  // name or index of the enclosing function; may be empty
+  Place place{};
+  std::string message{};   // one sentence: what is wrong here
+  std::string found{};     // what stands there ("f32", "$http.gett"); may be empty
+  std::string expected{};  // what would be right ("i32"); may be empty
+  std::string hint{};      // the likely repair; the code's own hint when empty
+  std::string function{};  // name or index of the enclosing function; may be empty
 };
 
 std::string_view name_of(DiagnosticCode code);   // "unknown-function"

@@ -83,8 +83,6 @@ struct ElementSegment {
   std::vector<ByteRange> items;    // a constant expression each, when `uses_expressions`
   std::vector<uint32_t> functions; // else function indices
   bool uses_expressions = false;
-  // The flag word (0..7) of the binary format that this segment was read with or is written with.
-  uint8_t binary_flags = 0;
   [[nodiscard]] size_t size() const { return uses_expressions ? items.size() : functions.size(); }
 };
 
@@ -139,7 +137,7 @@ struct Module {
   std::vector<DataSegment> datas;
   std::vector<CustomSection> customs;  // without "name", which is in `names`
   uint32_t start = UINT32_MAX;         // function index, or UINT32_MAX
-  bool has_data_count = false;
+  bool has_data_count = false;         // read from a binary; a parser sets it when code uses memory.init or data.drop
   Names names;
   std::vector<SourcePoint> source_map;
 

@@ -1,0 +1,25 @@
+// UTF-8 (RFC 3629): checking and writing. Surrogates, overlong forms and anything above
+// U+10FFFF are invalid, as WebAssembly names demand (specification, chapter 5.2.4).
+//
+// Threads: pure functions.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace membrane {
+
+// Length in bytes (1..4) of the valid sequence at the start of `bytes`; 0 when there is none.
+size_t utf8_length(std::string_view bytes);
+
+// Offset of the first byte that is not part of a valid sequence; bytes.size() when all are valid.
+size_t utf8_valid_prefix(std::string_view bytes);
+
+inline bool is_utf8(std::string_view bytes) { return utf8_valid_prefix(bytes) == bytes.size(); }
+
+// Appends a scalar value (not a surrogate, at most U+10FFFF: the caller has checked).
+void append_utf8(std::string& out, uint32_t scalar);
+
+}  // namespace membrane

@@ -1,0 +1,478 @@
+#include <array>
+#include <cstring>
+
+#include "wasm/binary.h"
+#include "wasm/body.h"
+#include "wasm/byte_reader.h"
+#include "wasm/explain.h"
+#include "wasm/limits.h"
+#include "wasm/names.h"
+
+namespace membrane::wasm {
+namespace {
+
+using enum DiagnosticCode;
+
+constexpr std::array<uint8_t, 4> kMagic = {0x00, 'a', 's', 'm'};
+constexpr std::array<uint8_t, 4> kVersion = {0x01, 0x00, 0x00, 0x00};
+
+enum SectionId : uint8_t {
+  kCustom = 0, kType, kImport, kFunction, kTable, kMemory, kGlobal, kExport, kStart, kElement, kCode,
+  kData, kDataCount,
+};
+constexpr std::array<std::string_view, 13> kSectionNames = {
+    "custom", "type",  "import",  "function", "table", "memory",    "global",
+    "export", "start", "element", "code",     "data",  "data count"};
+// Where a section may stand: data count (12) comes before code (10).
+constexpr std::array<uint8_t, 13> kSectionRanks = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 10};
+
+std::string hex(uint8_t byte) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  return {'0', 'x', kDigits[byte >> 4], kDigits[byte & 15]};
+}
+
+// Reads module_.bytes into the rest of module_. One method a production of chapter 5; each
+// returns false when it failed, with the reason in reader_.
+class Decoder {
+ public:
+  explicit Decoder(Module& module) : module_(module), reader_(module.bytes) {}
+
+  bool run() {
+    if (module_.bytes.size() > kMaxModuleBytes)
+      return reader_.fail(kImplementationLimit, 0, "the module is larger than 1 GiB");
+    if (!preamble()) return false;
+    while (!reader_.at_end())
+      if (!section()) return false;
+    return check_counts();
+  }
+
+  Diagnostic& failure() { return reader_.failure(); }
+
+ private:
+  bool preamble() {
+    const auto bytes = reader_.rest();
+    if (bytes.size() >= 4 && std::memcmp(bytes.data(), kMagic.data(), 4) != 0)
+      return reader_.fail(kBadMagic, 0, "the first four bytes are not \\0asm");
+    if (bytes.size() < 8)
+      return reader_.fail(kUnexpectedEnd, static_cast<uint32_t>(bytes.size()),
+                          "a binary has at least 8 bytes", std::to_string(bytes.size()) + " bytes");
+    if (std::memcmp(bytes.data() + 4, kVersion.data(), 4) != 0)
+      return reader_.fail(kBadVersion, 4, "the binary is not of version 1", hex(bytes[4]), hex(1));
+    reader_.skip_to(8);
+    return true;
+  }
+
+  bool section() {
+    const uint32_t start = reader_.offset();
+    uint8_t id = 0;
+    ByteRange range;
+    if (!reader_.u8(id)) return false;
+    if (id > kDataCount)
+      return reader_.fail(kMalformedSectionId, start, "no section has this id", hex(id), "0 to 12");
+    if (!reader_.range(range)) return false;
+    if (id != kCustom && !in_order(id, start)) return false;
+
+    const uint32_t module_end = reader_.end_offset();
+    const uint32_t section_end = range.offset + range.size;
+    reader_.skip_to(range.offset);
+    reader_.set_end(section_end);
+    if (!contents(static_cast<SectionId>(id))) return false;
+    if (!reader_.at_end())
+      return reader_.fail(kSectionSizeMismatch, reader_.offset(),
+                          "the " + std::string(kSectionNames[id]) + " section is longer than what it holds",
+                          std::to_string(reader_.left()) + " bytes left");
+    reader_.set_end(module_end);
+    if (id != kCustom) last_section_ = id;
+    return true;
+  }
+
+  bool in_order(uint8_t id, uint32_t start) {
+    if (kSectionRanks[id] > kSectionRanks[last_section_]) return true;
+    return reader_.fail(kSectionOutOfOrder, start,
+                        id == last_section_ ? "a section stands twice" : "a section comes too late",
+                        std::string(kSectionNames[id]) + " section",
+                        "a section that may follow the " + std::string(kSectionNames[last_section_]) +
+                            " section");
+  }
+
+  bool contents(SectionId id) {
+    switch (id) {
+      case kCustom: return custom();
+      case kType: return each(3, [this] { return type(); }, module_.types);
+      case kImport: return each(4, [this] { return import(); }, module_.imports);
+      case kFunction: return each(1, [this] { return function(); }, module_.functions);
+      case kTable: return each(3, [this] { return table(kNotImported); }, module_.tables);
+      case kMemory: return each(2, [this] { return memory(kNotImported); }, module_.memories);
+      case kGlobal: return each(3, [this] { return global(); }, module_.globals);
+      case kExport: return each(3, [this] { return export_(); }, module_.exports);
+      case kStart: return reader_.u32(module_.start);
+      case kElement: return each(3, [this] { return element(); }, module_.elements);
+      case kCode: return code();
+      case kData: return data();
+      case kDataCount:
+        module_.has_data_count = true;
+        data_count_at_ = reader_.offset();
+        return reader_.u32(data_count_);
+    }
+    return false;
+  }
+
+  // vec(item), where an item takes at least `least_bytes`; `items` is where they are put.
+  bool each(size_t least_bytes, auto item, auto& items) {
+    uint32_t count = 0;
+    if (!reader_.count(count, least_bytes)) return false;
+    items.reserve(items.size() + count);
+    for (uint32_t i = 0; i < count; ++i)
+      if (!item()) return false;
+    return true;
+  }
+
+  // -- types (5.3)
+
+  bool val_type(ValType& out) {
+    const uint32_t at = reader_.offset();
+    uint8_t byte = 0;
+    if (!reader_.u8(byte)) return false;
+    if (!is_valtype_byte(byte))
+      return reader_.fail(kMalformedType, at, "this byte is no value type", hex(byte), "0x7f to 0x7b, 0x70 or 0x6f");
+    out = static_cast<ValType>(byte);
+    return true;
+  }
+
+  bool ref_type(ValType& out) {
+    const uint32_t at = reader_.offset();
+    uint8_t byte = 0;
+    if (!reader_.u8(byte)) return false;
+    out = static_cast<ValType>(byte);
+    return is_ref(out) || reader_.fail(kMalformedType, at, "this byte is no reference type", hex(byte),
+                                       "0x70 (funcref) or 0x6f (externref)");
+  }
+
+  bool val_types(std::vector<ValType>& out) {
+    uint32_t count = 0;
+    if (!reader_.count(count)) return false;
+    out.resize(count);
+    for (ValType& t : out)
+      if (!val_type(t)) return false;
+    return true;
+  }
+
+  bool type() {
+    const uint32_t at = reader_.offset();
+    uint8_t tag = 0;
+    if (!reader_.u8(tag)) return false;
+    if (tag != 0x60)
+      return reader_.fail(kMalformedType, at, "a function type begins with 0x60", hex(tag), "0x60");
+    FuncType& type = module_.types.emplace_back();
+    return val_types(type.params) && val_types(type.results);
+  }
+
+  bool limits(Limits& out) {
+    const uint32_t at = reader_.offset();
+    uint8_t flags = 0;
+    if (!reader_.u8(flags)) return false;
+    if (flags > 1)
+      return reader_.fail(kMalformedType, at, "limits begin with 0 (no maximum) or 1", hex(flags), "0x00 or 0x01");
+    if (!reader_.u32(out.min)) return false;
+    if (flags == 0) return true;
+    uint32_t max = 0;
+    if (!reader_.u32(max)) return false;
+    out.max = max;
+    return true;
+  }
+
+  bool global_type(GlobalType& out) {
+    if (!val_type(out.type)) return false;
+    const uint32_t at = reader_.offset();
+    uint8_t mutability = 0;
+    if (!reader_.u8(mutability)) return false;
+    if (mutability > 1)
+      return reader_.fail(kMalformedType, at, "a global is immutable (0) or mutable (1)", hex(mutability),
+                          "0x00 or 0x01");
+    out.is_mutable = mutability == 1;
+    return true;
+  }
+
+  bool extern_kind(ExternKind& out) {
+    const uint32_t at = reader_.offset();
+    uint8_t kind = 0;
+    if (!reader_.u8(kind)) return false;
+    if (kind > 3)
+      return reader_.fail(kMalformedKind, at, "this byte is no kind of import or export", hex(kind), "0 to 3");
+    out = static_cast<ExternKind>(kind);
+    return true;
+  }
+
+  // -- sections (5.5)
+
+  bool custom() {
+    std::string_view name;
+    if (!reader_.name(name)) return false;
+    const ByteRange rest{reader_.offset(), static_cast<uint32_t>(reader_.left())};
+    reader_.skip_to(reader_.end_offset());
+    if (name != "name") {
+      module_.customs.push_back({std::string(name), rest, last_section_});
+    } else if (!has_names_) {
+      has_names_ = true;
+      module_.names = decode_names(module_.view(rest));
+    }
+    return true;
+  }
+
+  bool import() {
+    std::string_view module, name;
+    Import import;
+    if (!reader_.name(module) || !reader_.name(name) || !extern_kind(import.kind)) return false;
+    import.module = module;
+    import.name = name;
+    const auto index = static_cast<uint32_t>(module_.imports.size());
+    switch (import.kind) {
+      case ExternKind::kFunc: {
+        import.index = static_cast<uint32_t>(module_.functions.size());
+        Function& f = module_.functions.emplace_back();
+        f.import = index;
+        if (!reader_.u32(f.type)) return false;
+        ++imported_functions_;
+        break;
+      }
+      case ExternKind::kTable:
+        import.index = static_cast<uint32_t>(module_.tables.size());
+        if (!table(index)) return false;
+        break;
+      case ExternKind::kMemory:
+        import.index = static_cast<uint32_t>(module_.memories.size());
+        if (!memory(index)) return false;
+        break;
+      case ExternKind::kGlobal: {
+        import.index = static_cast<uint32_t>(module_.globals.size());
+        Global& g = module_.globals.emplace_back();
+        g.import = index;
+        if (!global_type(g.type)) return false;
+        break;
+      }
+    }
+    module_.imports.push_back(std::move(import));
+    return true;
+  }
+
+  bool function() { return reader_.u32(module_.functions.emplace_back().type); }
+
+  bool table(uint32_t import) {
+    Table& table = module_.tables.emplace_back();
+    table.import = import;
+    return ref_type(table.type.element) && limits(table.type.limits);
+  }
+
+  bool memory(uint32_t import) {
+    Memory& memory = module_.memories.emplace_back();
+    memory.import = import;
+    return limits(memory.type.limits);
+  }
+
+  bool global() {
+    Global& global = module_.globals.emplace_back();
+    return global_type(global.type) && expression(global.init);
+  }
+
+  bool export_() {
+    std::string_view name;
+    Export& e = module_.exports.emplace_back();
+    if (!reader_.name(name) || !extern_kind(e.kind) || !reader_.u32(e.index)) return false;
+    e.name = name;
+    return true;
+  }
+
+  // A constant expression up to its `end`. Whether it is constant is the validator's question;
+  // here only its extent is found.
+  bool expression(ByteRange& out) {
+    const uint32_t start = reader_.offset();
+    BodyReader body(reader_.rest());
+    uint32_t depth = 0;
+    while (body.next()) {
+      switch (body.instruction().op) {
+        case Opcode::kBlock:
+        case Opcode::kLoop:
+        case Opcode::kIf: ++depth; break;
+        case Opcode::kEnd:
+          if (depth-- != 0) break;
+          out = {start, body.offset()};
+          reader_.skip_to(start + body.offset());
+          return true;
+        default: break;
+      }
+    }
+    const uint32_t at = start + body.offset();
+    if (body.error() == BodyError::kNone)
+      return reader_.fail(kMissingEnd, at, "a constant expression has no end");
+    Diagnostic d = explain(body.error());
+    return reader_.fail(d.code, at, std::move(d.message), std::move(d.found), std::move(d.expected));
+  }
+
+  bool element() {
+    const uint32_t at = reader_.offset();
+    uint32_t flags = 0;
+    if (!reader_.u32(flags)) return false;
+    if (flags > 7)
+      return reader_.fail(kMalformedKind, at, "an element segment's flags are unknown", std::to_string(flags), "0 to 7");
+    const bool is_active = (flags & 1) == 0;
+    const bool has_index_or_is_declarative = (flags & 2) != 0;
+    ElementSegment& segment = module_.elements.emplace_back();
+    segment.uses_expressions = (flags & 4) != 0;
+    if (is_active) {
+      segment.mode = SegmentMode::kActive;
+      if (has_index_or_is_declarative && !reader_.u32(segment.table)) return false;
+      if (!expression(segment.offset)) return false;
+    } else {
+      segment.mode = has_index_or_is_declarative ? SegmentMode::kDeclarative : SegmentMode::kPassive;
+    }
+    if ((flags & 3) != 0 && !element_type(segment)) return false;  // 0 and 4 leave it out: funcref
+    if (segment.uses_expressions)
+      return each(1, [&] { return expression(segment.items.emplace_back()); }, segment.items);
+    return each(1, [&] { return reader_.u32(segment.functions.emplace_back()); }, segment.functions);
+  }
+
+  bool element_type(ElementSegment& segment) {
+    if (segment.uses_expressions) return ref_type(segment.type);
+    const uint32_t at = reader_.offset();
+    uint8_t kind = 0;
+    if (!reader_.u8(kind)) return false;
+    return kind == 0 || reader_.fail(kMalformedKind, at, "an element kind is unknown", hex(kind), "0x00 (functions)");
+  }
+
+  bool code() {
+    const uint32_t start = reader_.offset();
+    uint32_t count = 0;
+    if (!reader_.count(count, 2)) return false;
+    if (count != module_.functions.size() - imported_functions_) return fail_function_count(start, count);
+    module_.local_runs.reserve(count);  // about one run a function is usual
+    for (uint32_t i = 0; i < count; ++i)
+      if (!body(module_.functions[imported_functions_ + i])) return false;
+    return true;
+  }
+
+  bool body(Function& function) {
+    ByteRange range;
+    if (!reader_.range(range)) return false;
+    const uint32_t section_end = reader_.end_offset();
+    const uint32_t end = range.offset + range.size;
+    reader_.skip_to(range.offset);
+    reader_.set_end(end);
+    if (!locals(function)) return false;
+    function.code = {reader_.offset(), end - reader_.offset()};
+    reader_.skip_to(end);
+    reader_.set_end(section_end);
+    return true;
+  }
+
+  bool locals(Function& function) {
+    const uint32_t start = reader_.offset();
+    uint32_t runs = 0;
+    if (!reader_.count(runs, 2)) return false;
+    function.first_local_run = static_cast<uint32_t>(module_.local_runs.size());
+    function.local_run_count = runs;
+    uint64_t total = 0;
+    for (uint32_t i = 0; i < runs; ++i) {
+      LocalRun run;
+      if (!reader_.u32(run.count) || !val_type(run.type)) return false;
+      total += run.count;
+      module_.local_runs.push_back(run);
+    }
+    return total <= UINT32_MAX || reader_.fail(kTooManyLocals, start, "a function declares too many locals",
+                                               std::to_string(total));
+  }
+
+  bool data() {
+    const uint32_t start = reader_.offset();
+    if (!each(2, [this] { return data_segment(); }, module_.datas)) return false;
+    return !module_.has_data_count || module_.datas.size() == data_count_ || fail_data_count(start);
+  }
+
+  bool data_segment() {
+    const uint32_t at = reader_.offset();
+    uint32_t flags = 0;
+    if (!reader_.u32(flags)) return false;
+    if (flags > 2)
+      return reader_.fail(kMalformedKind, at, "a data segment's flags are unknown", std::to_string(flags), "0 to 2");
+    DataSegment& segment = module_.datas.emplace_back();
+    if (flags != 1) {
+      segment.mode = SegmentMode::kActive;
+      if (flags == 2 && !reader_.u32(segment.memory)) return false;
+      if (!expression(segment.offset)) return false;
+    }
+    return reader_.range(segment.data);
+  }
+
+  // What can be known only when all sections have been read.
+  bool check_counts() {
+    const size_t declared = module_.functions.size() - imported_functions_;
+    if (kSectionRanks[last_section_] < kSectionRanks[kCode] && declared != 0)
+      return fail_function_count(reader_.offset(), 0);
+    if (module_.has_data_count && module_.datas.size() != data_count_) return fail_data_count(data_count_at_);
+    return true;
+  }
+
+  bool fail_function_count(uint32_t at, uint32_t bodies) {
+    return reader_.fail(kFunctionCodeMismatch, at, "the function and code sections have different lengths",
+                        std::to_string(bodies) + " bodies",
+                        std::to_string(module_.functions.size() - imported_functions_) + " bodies");
+  }
+
+  bool fail_data_count(uint32_t at) {
+    return reader_.fail(kDataCountMismatch, at, "the data count and data sections disagree",
+                        std::to_string(module_.datas.size()) + " segments",
+                        std::to_string(data_count_) + " segments");
+  }
+
+  Module& module_;
+  ByteReader reader_;
+  uint32_t imported_functions_ = 0;
+  uint32_t data_count_ = 0;
+  uint32_t data_count_at_ = 0;
+  uint8_t last_section_ = 0;  // the last one that was not custom; 0 when there was none
+  bool has_names_ = false;
+};
+
+}  // namespace
+
+std::expected<Module, Diagnostic> decode(std::vector<uint8_t>&& binary) {
+  std::expected<Module, Diagnostic> result(std::in_place);  // built in place: a Module is large to move
+  result->bytes = std::move(binary);
+  Decoder decoder(*result);
+  if (!decoder.run()) {
+    Diagnostic failure = std::move(decoder.failure());
+    result = std::unexpected(std::move(failure));
+  }
+  return result;
+}
+
+std::expected<Module, Diagnostic> decode(std::span<const uint8_t> binary) {
+  return decode(std::vector<uint8_t>(binary.begin(), binary.end()));
+}
+
+bool is_malformed(DiagnosticCode code) {
+  switch (code) {
+    case kBadMagic:
+    case kBadVersion:
+    case kDataCountMismatch:
+    case kDataCountRequired:
+    case kElseWithoutIf:
+    case kFunctionCodeMismatch:
+    case kIllegalOpcode:
+    case kLengthOutOfBounds:
+    case kMalformedInteger:
+    case kMalformedKind:
+    case kMalformedSectionId:
+    case kMalformedType:
+    case kMalformedUtf8:
+    case kMissingEnd:
+    case kNonZeroByte:
+    case kSectionOutOfOrder:
+    case kSectionSizeMismatch:
+    case kTooManyLocals:
+    case kTrailingCode:
+    case kUnexpectedEnd: return true;
+    default: return false;
+  }
+}
+
+}  // namespace membrane::wasm

@@ -1,0 +1,307 @@
+#include "wasm/validate.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <unordered_set>
+
+#include "wasm/binary.h"
+#include "wasm/explain.h"
+#include "wasm/limits.h"
+#include "wasm/report.h"
+#include "wasm/validate_code.h"
+
+namespace membrane::wasm {
+namespace {
+
+using enum DiagnosticCode;
+
+// Everything of a module but function bodies (specification, 3.2 and 3.4).
+class Declarations {
+ public:
+  Declarations(const Module& module, CodeValidator& code, Report& report)
+      : module_(module), code_(code), report_(report) {}
+
+  bool run() {
+    return counts() && types() && functions() && tables() && memories() && globals() && exports() && start() &&
+           elements() && datas();
+  }
+
+ private:
+  bool fail(Diagnostic d) { return report_.fail(std::move(d)); }
+
+  bool at_most(size_t count, uint32_t limit, std::string_view noun) {
+    return count <= limit || fail({.code = kImplementationLimit,
+                                   .message = "too many " + std::string(noun),
+                                   .found = std::to_string(count),
+                                   .expected = "at most " + std::to_string(limit)});
+  }
+
+  bool counts() {
+    return at_most(module_.types.size(), kMaxTypes, "types") &&
+           at_most(module_.functions.size(), kMaxFunctions, "functions") &&
+           at_most(module_.imports.size(), kMaxImports, "imports") &&
+           at_most(module_.exports.size(), kMaxExports, "exports") &&
+           at_most(module_.globals.size(), kMaxGlobals, "globals") &&
+           at_most(module_.tables.size(), kMaxTables, "tables") &&
+           at_most(module_.elements.size(), kMaxElementSegments, "element segments") &&
+           at_most(module_.datas.size(), kMaxDataSegments, "data segments");
+  }
+
+  bool types() {
+    for (const FuncType& type : module_.types)
+      if (!at_most(type.params.size(), kMaxParams, "parameters in a function type") ||
+          !at_most(type.results.size(), kMaxResults, "results in a function type"))
+        return false;
+    return true;
+  }
+
+  // "import \"env\" \"print\"" or "function $f".
+  std::string subject(std::string_view noun, uint32_t import, std::string label) {
+    if (import == kNotImported) return std::string(noun) + " " + std::move(label);
+    const Import& i = module_.imports[import];
+    return "import \"" + i.module + "\" \"" + i.name + "\"";
+  }
+
+  bool functions() {
+    for (uint32_t i = 0; i < module_.functions.size(); ++i) {
+      const Function& f = module_.functions[i];
+      if (f.type >= module_.types.size())
+        return unknown(kUnknownType, "type", f.type, module_.types.size(),
+                       subject("function", f.import, label_of_function(module_, i)));
+    }
+    return true;
+  }
+
+  // `what` makes the name of what has the limits; only a failure needs it.
+  bool limits(const Limits& limits, auto what) {
+    return !limits.max || limits.min <= *limits.max ||
+           fail({.code = kMinExceedsMax, .message = "the minimum of " + what() + " is above its maximum",
+                 .found = std::to_string(limits.min) + " " + std::to_string(*limits.max)});
+  }
+
+  bool tables() {
+    for (uint32_t i = 0; i < module_.tables.size(); ++i) {
+      const Table& t = module_.tables[i];
+      if (!limits(t.type.limits, [&] { return subject("table", t.import, std::to_string(i)); }) ||
+          !at_most(t.type.limits.min, kMaxTableElements, "elements in a table"))
+        return false;
+    }
+    return true;
+  }
+
+  bool memories() {
+    if (module_.memories.size() > 1)
+      return fail({.code = kMultipleMemories, .message = "the module has more than one memory",
+                   .found = std::to_string(module_.memories.size()), .expected = "1"});
+    for (const Memory& m : module_.memories) {
+      const Limits& size = m.type.limits;
+      const auto what = [&] { return subject("memory", m.import, "0"); };
+      const uint32_t largest = std::max(size.min, size.max.value_or(0));
+      if (largest > kMaxPages)
+        return fail({.code = kMemoryTooLarge, .message = what() + " is larger than 4 GiB",
+                     .found = std::to_string(largest) + " pages", .expected = "at most 65536 pages"});
+      if (!limits(size, what)) return false;
+    }
+    return true;
+  }
+
+  bool globals() {
+    for (uint32_t i = 0; i < module_.globals.size(); ++i) {
+      const Global& g = module_.globals[i];
+      if (g.import == kNotImported && !code_.constant(g.init, g.type.type, "the initial value of global", i))
+        return false;
+    }
+    return true;
+  }
+
+  size_t count_of_kind(ExternKind kind) const {
+    switch (kind) {
+      case ExternKind::kFunc: return module_.functions.size();
+      case ExternKind::kTable: return module_.tables.size();
+      case ExternKind::kMemory: return module_.memories.size();
+      case ExternKind::kGlobal: return module_.globals.size();
+    }
+    return 0;
+  }
+
+  static DiagnosticCode unknown_of_kind(ExternKind kind) {
+    switch (kind) {
+      case ExternKind::kFunc: return kUnknownFunction;
+      case ExternKind::kTable: return kUnknownTable;
+      case ExternKind::kMemory: return kUnknownMemory;
+      case ExternKind::kGlobal: return kUnknownGlobal;
+    }
+    return kUnknownFunction;
+  }
+
+  bool exports() {
+    for (const Export& e : module_.exports)
+      if (e.index >= count_of_kind(e.kind))
+        return unknown(unknown_of_kind(e.kind), e.kind == ExternKind::kFunc ? "function" : name_of(e.kind), e.index,
+                       count_of_kind(e.kind), "export \"" + e.name + "\"");
+    return export_names();
+  }
+
+  bool export_names() {
+    constexpr size_t kFew = 8;  // below it, comparing all pairs is faster than hashing
+    const auto& all = module_.exports;
+    if (all.size() <= kFew) {
+      for (size_t i = 0; i < all.size(); ++i)
+        for (size_t j = 0; j < i; ++j)
+          if (all[i].name == all[j].name) return duplicate(all[i].name);
+      return true;
+    }
+    std::unordered_set<std::string_view> names;
+    names.reserve(all.size());
+    for (const Export& e : all)
+      if (!names.insert(e.name).second) return duplicate(e.name);
+    return true;
+  }
+
+  bool duplicate(const std::string& name) {
+    return fail({.code = kDuplicateExport, .message = "the name \"" + name + "\" is exported twice",
+                 .found = "\"" + name + "\""});
+  }
+
+  bool start() {
+    if (module_.start == UINT32_MAX) return true;
+    if (module_.start >= module_.functions.size())
+      return unknown(kUnknownFunction, "function", module_.start, module_.functions.size(), "start");
+    const FuncType& type = module_.type_of_function(module_.start);
+    return (type.params.empty() && type.results.empty()) ||
+           fail({.code = kStartSignature,
+                 .message = "the start function " + label_of_function(module_, module_.start) +
+                            " takes or returns values",
+                 .found = list_of(type.params) + " -> " + list_of(type.results),
+                 .expected = "[] -> []"});
+  }
+
+  bool elements() {
+    for (uint32_t i = 0; i < module_.elements.size(); ++i)
+      if (!element(i, module_.elements[i])) return false;
+    return true;
+  }
+
+  bool element(uint32_t index, const ElementSegment& segment) {
+    const auto where = [&] { return "element segment " + std::to_string(index); };
+    if (!at_most(segment.size(), kMaxTableElements, "elements in an element segment")) return false;
+    if (segment.mode == SegmentMode::kActive) {
+      if (segment.table >= module_.tables.size())
+        return unknown(kUnknownTable, "table", segment.table, module_.tables.size(), where());
+      const ValType type = module_.tables[segment.table].type.element;
+      if (type != segment.type)
+        return fail({.code = kTableTypeMismatch, .message = where() + " does not fit its table",
+                     .found = std::string(name_of(segment.type)), .expected = std::string(name_of(type))});
+      if (!code_.constant(segment.offset, ValType::kI32, "the offset of element segment", index)) return false;
+    }
+    for (const uint32_t f : segment.functions)
+      if (f >= module_.functions.size())
+        return unknown(kUnknownFunction, "function", f, module_.functions.size(), where());
+    for (const ByteRange& item : segment.items)
+      if (!code_.constant(item, segment.type, "an item of element segment", index)) return false;
+    return true;
+  }
+
+  bool datas() {
+    for (uint32_t i = 0; i < module_.datas.size(); ++i) {
+      const DataSegment& segment = module_.datas[i];
+      if (segment.mode != SegmentMode::kActive) continue;
+      if (segment.memory >= module_.memories.size())
+        return unknown(kUnknownMemory, "memory", segment.memory, module_.memories.size(),
+                       "data segment " + std::to_string(i));
+      if (!code_.constant(segment.offset, ValType::kI32, "the offset of data segment", i)) return false;
+    }
+    return true;
+  }
+
+  bool unknown(DiagnosticCode code, std::string_view noun, uint32_t index, size_t count, const std::string& where) {
+    return fail({.code = code,
+                 .message = where + " names " + std::string(noun) + " " + std::to_string(index) +
+                            ", which does not exist",
+                 .found = std::to_string(index),
+                 .expected = count == 0 ? "" : count == 1 ? "0" : "0 to " + std::to_string(count - 1)});
+  }
+
+  const Module& module_;
+  CodeValidator& code_;
+  Report& report_;
+};
+
+// The first body whose form is broken, or nothing. One walk finds what is invalid and what is
+// malformed in the order of the code; but a module with a malformed body anywhere is malformed,
+// whatever else is wrong with it, so a failed validation asks here.
+std::optional<Diagnostic> find_malformed(const Module& module, Report& report) {
+  CodeValidator code(module, report);
+  for (uint32_t i = 0; i < module.functions.size(); ++i)
+    if (module.functions[i].import == kNotImported && !code.well_formed(i)) return report.take();
+  return std::nullopt;
+}
+
+bool is_wide(ValType t) { return t == ValType::kV128; }
+
+// v128 in what the module shows or keeps, outside of its bodies.
+bool declares_simd(const Module& module) {
+  return std::ranges::any_of(module.types,
+                             [](const FuncType& t) {
+                               return std::ranges::any_of(t.params, is_wide) || std::ranges::any_of(t.results, is_wide);
+                             }) ||
+         std::ranges::any_of(module.globals, [](const Global& g) { return is_wide(g.type.type); });
+}
+
+bool validate_all(const Module& module, CodeValidator& code, Report& report, ValidationInfo& info) {
+  if (!Declarations(module, code, report).run()) return false;
+  const uint32_t imported = module.imported_function_count();
+  info.functions.resize(module.functions.size() - imported);
+  info.uses_simd = declares_simd(module);
+  for (uint32_t i = 0; i < info.functions.size(); ++i) {
+    if (!code.function(imported + i, info.functions[i])) return false;
+    info.uses_simd |= info.functions[i].uses_simd;
+  }
+  return true;
+}
+
+}  // namespace
+
+struct Validator::Parts {
+  Parts(const Module& m, std::string_view text) : module(m), report(m, text), code(m, report) {}
+  const Module& module;
+  Report report;
+  CodeValidator code;
+};
+
+Validator::Validator(const Module& module, std::string_view text) : parts_(std::make_unique<Parts>(module, text)) {}
+Validator::~Validator() = default;
+
+std::expected<void, Diagnostic> Validator::validate_declarations() {
+  if (!Declarations(parts_->module, parts_->code, parts_->report).run())
+    return std::unexpected(parts_->report.take());
+  return {};
+}
+
+std::expected<FunctionInfo, Diagnostic> Validator::validate_function(uint32_t index) {
+  FunctionInfo info;
+  if (!parts_->code.function(index, info)) return std::unexpected(parts_->report.take());
+  return info;
+}
+
+std::expected<ValidationInfo, Diagnostic> validate(const Module& module, std::string_view text) {
+  Report report(module, text);
+  CodeValidator code(module, report);
+  std::expected<ValidationInfo, Diagnostic> result(std::in_place);
+  if (!validate_all(module, code, report, *result)) {
+    Diagnostic failure = report.take();
+    if (!is_malformed(failure.code))
+      if (auto malformed = find_malformed(module, report)) failure = *std::move(malformed);
+    result = std::unexpected(std::move(failure));
+  }
+  return result;
+}
+
+Place place_of(const Module& module, uint32_t code_offset, std::string_view text) {
+  const SourcePoint* const point = text.empty() ? nullptr : module.source_of(code_offset);
+  if (point != nullptr) return locate(text, point->text_offset, point->text_end);
+  return {.offset = code_offset};
+}
+
+}  // namespace membrane::wasm

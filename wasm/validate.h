@@ -1,0 +1,68 @@
+// Validation of WebAssembly 2.0 modules (specification, chapter 3; the algorithm of appendix A.3).
+//
+// A module that passes is safe to run without further checks of its code. Validation also is where
+// the inside of function bodies is decoded for the first and only time, so it reports what is
+// malformed there (see binary.h). The implementation limits of limits.h are enforced here.
+//
+// Each diagnostic shows what stood on the stack and what should have stood there, and how to mend
+// it. Its place is an offset into Module::bytes; with the text that the module was parsed from, it
+// is a line and a column of that.
+//
+// Threads: validate() is pure. A Validator belongs to one thread; several Validators may share a
+// module, which is how functions are validated in parallel.
+#pragma once
+
+#include <cstdint>
+#include <expected>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "base/diagnostic.h"
+#include "wasm/module.h"
+
+namespace membrane::wasm {
+
+// What a frame of the function needs. A slot has 64 bits: a v128 takes two, everything else one.
+struct FunctionInfo {
+  uint32_t local_count = 0;        // parameters and locals
+  uint32_t local_slots = 0;
+  uint32_t max_stack_values = 0;   // most values ever on the operand stack
+  uint32_t max_stack_slots = 0;    // most slots ever on the operand stack
+  uint32_t max_nesting = 0;        // most labels in scope at once, the body's own included
+  bool has_calls = false;          // call or call_indirect
+  bool uses_simd = false;          // a vector instruction, parameter, result or local
+};
+
+struct ValidationInfo {
+  std::vector<FunctionInfo> functions;  // the defined ones: [i] is function imported_function_count() + i
+  bool uses_simd = false;               // in any function, global, import or export
+};
+
+// The whole module; the first failure in module order. `text` is what the module was parsed from,
+// when it was, and gives diagnostics their lines.
+std::expected<ValidationInfo, Diagnostic> validate(const Module& module, std::string_view text = {});
+
+// The same in parts, for whoever validates functions as they are first called, or in parallel.
+class Validator {
+ public:
+  // `module` and `text` must outlive the validator.
+  explicit Validator(const Module& module, std::string_view text = {});
+  ~Validator();
+
+  // Everything but function bodies. Must have succeeded (on any Validator of the module) before
+  // functions are validated.
+  std::expected<void, Diagnostic> validate_declarations();
+  // One defined function, by its index in the function index space.
+  std::expected<FunctionInfo, Diagnostic> validate_function(uint32_t index);
+
+ private:
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
+};
+
+// Where the instruction at `code_offset` (into Module::bytes) stands: line and column when the
+// module was parsed from `text`, else the offset itself.
+Place place_of(const Module& module, uint32_t code_offset, std::string_view text);
+
+}  // namespace membrane::wasm

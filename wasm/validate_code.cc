@@ -1,0 +1,920 @@
+#include "wasm/validate_code.h"
+
+#include <algorithm>
+#include <array>
+
+#include "wasm/explain.h"
+#include "wasm/limits.h"
+
+namespace membrane::wasm {
+namespace {
+
+using enum DiagnosticCode;
+
+// -- the opcode table, digested
+
+enum class Kind : uint8_t {
+  kPlain,    // only its signature matters
+  kChecked,  // and its immediate must be checked
+  kSpecial,  // has a method of its own
+};
+
+struct Rule {
+  Kind kind = Kind::kPlain;
+  uint8_t operand_count = 0;
+  std::array<ValType, 3> operands{};
+  ValType result = ValType::kBottom;  // kBottom: none
+  uint8_t limit = 0;                  // of the immediate: log2 alignment, or number of lanes
+  bool is_simd = false;
+};
+
+consteval ValType type_of_letter(char letter) {
+  switch (letter) {
+    case 'i': return ValType::kI32;
+    case 'I': return ValType::kI64;
+    case 'f': return ValType::kF32;
+    case 'F': return ValType::kF64;
+    case 'v': return ValType::kV128;
+  }
+  throw "a signature has a letter that is no type";
+}
+
+consteval bool needs_check(Immediate immediate) {
+  switch (immediate) {
+    case Immediate::kNone:
+    case Immediate::kV128:
+    case Immediate::kI32:
+    case Immediate::kI64:
+    case Immediate::kF32:
+    case Immediate::kF64: return false;
+    default: return true;
+  }
+}
+
+// "i8x16.extract_lane_s" has 16.
+consteval uint8_t lanes_of(std::string_view mnemonic) {
+  const size_t x = mnemonic.find('x');
+  uint8_t lanes = 0;
+  for (size_t i = x + 1; mnemonic[i] != '.'; ++i) lanes = static_cast<uint8_t>(lanes * 10 + (mnemonic[i] - '0'));
+  return lanes;
+}
+
+consteval Rule rule_of(const OpcodeInfo& row) {
+  Rule rule;
+  rule.is_simd = row.prefix == 0xFD;
+  rule.limit = row.immediate == Immediate::kLane ? lanes_of(row.text) : row.align;
+  if (row.signature == "*") {
+    rule.kind = Kind::kSpecial;
+    return rule;
+  }
+  rule.kind = needs_check(row.immediate) ? Kind::kChecked : Kind::kPlain;
+  size_t i = 0;
+  for (; row.signature[i] != ':'; ++i) rule.operands[rule.operand_count++] = type_of_letter(row.signature[i]);
+  if (++i < row.signature.size()) rule.result = type_of_letter(row.signature[i++]);
+  if (i != row.signature.size()) throw "a signature has more than one result";
+  return rule;
+}
+
+consteval std::array<Rule, kOpcodeCount> all_rules() {
+  std::array<Rule, kOpcodeCount> rules;
+  for (size_t i = 0; i < kOpcodeCount; ++i) rules[i] = rule_of(info(static_cast<Opcode>(i)));
+  return rules;
+}
+constexpr std::array<Rule, kOpcodeCount> kRules = all_rules();
+
+// Every "*" of the table has a method, and nothing else has.
+consteval bool specials_match_table() {
+  std::array<bool, kOpcodeCount> has_method{};
+#define X(id, method) has_method[static_cast<size_t>(Opcode::id)] = true;
+  MEMBRANE_SPECIAL_OPCODES(X)
+#undef X
+  for (size_t i = 0; i < kOpcodeCount; ++i)
+    if (has_method[i] != (kRules[i].kind == Kind::kSpecial)) return false;
+  return true;
+}
+static_assert(specials_match_table());
+
+// A span of the one type `t`, of static storage.
+constexpr std::array<ValType, 256> kEachType = [] {
+  std::array<ValType, 256> types{};
+  for (size_t i = 0; i < types.size(); ++i) types[i] = static_cast<ValType>(i);
+  return types;
+}();
+std::span<const ValType> only(ValType t) { return {&kEachType[static_cast<uint8_t>(t)], 1}; }
+
+constexpr bool matches(ValType actual, ValType expected) {
+  return actual == expected || actual == ValType::kBottom || expected == ValType::kBottom;
+}
+
+constexpr uint32_t slots_of(ValType t) { return t == ValType::kV128 ? 2 : 1; }
+
+// Locals of which the type is looked up directly; see local_type().
+constexpr uint32_t kDirectLocals = 1024;
+
+}  // namespace
+
+CodeValidator::CodeValidator(const Module& module, Report& report)
+    : module_(module), report_(report), imported_globals_(0) {
+  // Imports come first in the index space.
+  while (imported_globals_ < module.globals.size() && module.globals[imported_globals_].import != kNotImported)
+    ++imported_globals_;
+}
+
+// -- the walk
+
+bool CodeValidator::function(uint32_t index, FunctionInfo& info) {
+  const Function& f = module_.functions[index];
+  function_ = index;
+  code_offset_ = f.code.offset;
+  has_calls_ = uses_simd_ = false;
+  if (f.code.size > kMaxBodyBytes)
+    return fail({}, {.code = kImplementationLimit, .message = "the function's body is too large",
+                     .found = count_of(f.code.size, "byte"), .expected = "at most " + std::to_string(kMaxBodyBytes)});
+  if (!prepare_locals(index, info)) return false;
+  begin(f.code, module_.types[f.type].results);
+  if (!walk<false>(f.code)) return false;
+  info.max_stack_values = max_values_;
+  info.max_stack_slots = max_slots_;
+  info.max_nesting = max_nesting_;
+  info.has_calls = has_calls_;
+  info.uses_simd = uses_simd_;
+  return true;
+}
+
+bool CodeValidator::constant(ByteRange code, ValType type, std::string_view noun, uint32_t index) {
+  function_ = UINT32_MAX;
+  local_count_ = 0;
+  constant_noun_ = noun;
+  constant_index_ = index;
+  begin(code, only(type));
+  return walk<true>(code);
+}
+
+bool CodeValidator::well_formed(uint32_t index) {
+  const Function& f = module_.functions[index];
+  function_ = index;
+  begin(f.code, {});
+  BodyReader reader(module_.view(f.code));
+  while (reader.next()) {
+    const Instruction& in = reader.instruction();
+    switch (in.op) {
+      case Opcode::kBlock:
+      case Opcode::kLoop:
+      case Opcode::kIf: frames_.push_back({{}, {}, 0, in.offset, in.op, false}); break;
+      case Opcode::kElse:
+        if (!else_fits(in)) return false;
+        frame().op = Opcode::kElse;
+        break;
+      case Opcode::kEnd:
+        frames_.pop_back();
+        if (frames_.empty()) return finish(reader);
+        break;
+      case Opcode::kMemoryInit:
+      case Opcode::kDataDrop:
+        if (!has_data_count(in)) return false;
+        break;
+      default: break;
+    }
+  }
+  return fail_malformed(reader);
+}
+
+void CodeValidator::begin(ByteRange code, Types results) {
+  code_offset_ = code.offset;
+  top_ = floor_ = before_ = base_;
+  wide_ = max_values_ = max_slots_ = 0;
+  frames_.clear();
+  frames_.push_back({{}, results, 0, 0, Opcode::kBlock, false});
+  max_nesting_ = 1;
+}
+
+template <bool kConstant>
+bool CodeValidator::walk(ByteRange code) {
+  BodyReader reader(module_.view(code));
+  while (reader.next()) {
+    const Instruction& in = reader.instruction();
+    const Rule& rule = kRules[static_cast<size_t>(in.op)];
+    before_ = top_;
+    if (top_ == limit_ && !reserve(1)) [[unlikely]] return false;
+    if constexpr (kConstant)
+      if (!check_constant(in)) return false;
+    uses_simd_ |= rule.is_simd;
+    if (rule.kind == Kind::kSpecial) {
+      if (!special(in)) return false;
+      if (frames_.empty()) return finish(reader);
+      continue;
+    }
+    if (rule.kind == Kind::kChecked && !check_immediate(in, rule.limit)) return false;
+    for (size_t i = rule.operand_count; i-- > 0;)
+      if (!pop(rule.operands[i])) [[unlikely]]
+        return fail_operands(in, std::span(rule.operands).first(rule.operand_count));
+    if (rule.result != ValType::kBottom) push(rule.result);
+  }
+  return fail_malformed(reader);
+}
+
+bool CodeValidator::finish(const BodyReader& reader) {
+  if (reader.at_end()) return true;
+  Instruction behind;
+  behind.offset = reader.offset();
+  return fail(behind, {.code = kTrailingCode, .message = "code goes on behind the final end"});
+}
+
+bool CodeValidator::fail_malformed(const BodyReader& reader) {
+  Instruction at;
+  at.offset = reader.offset();
+  if (reader.error() != BodyError::kNone) return fail(at, explain(reader.error()));
+  return fail(at, {.code = kMissingEnd,
+                   .message = "the code ends while " + describe_block(frame()) + " is open",
+                   .expected = count_of(frames_.size(), "more end")});
+}
+
+bool CodeValidator::special(const Instruction& in) {
+  switch (in.op) {
+#define X(id, method) \
+  case Opcode::id: return on_##method(in);
+    MEMBRANE_SPECIAL_OPCODES(X)
+#undef X
+    default: return false;  // not reached: specials_match_table()
+  }
+}
+
+// -- immediates of plain instructions
+
+bool CodeValidator::check_immediate(const Instruction& in, uint8_t limit) {
+  const auto memory = [&] {
+    return !module_.memories.empty() ||
+           fail(in, {.code = kMissingMemory,
+                     .message = std::string(info(in.op).text) + " needs a memory, and the module has none"});
+  };
+  const auto access = [&] {
+    return memory() && (in.align <= limit ||
+                        fail(in, {.code = kAlignmentTooLarge,
+                                  .message = "the alignment of " + std::string(info(in.op).text) + " is too large",
+                                  .found = in.align < 32 ? "align=" + std::to_string(uint64_t{1} << in.align) : "",
+                                  .expected = "align=" + std::to_string(1u << limit) + " or less"}));
+  };
+  const auto lane = [&](uint32_t index, uint32_t lanes) {
+    return index < lanes || fail(in, {.code = kLaneOutOfRange,
+                                      .message = std::string(info(in.op).text) + " has no lane " + std::to_string(index),
+                                      .found = std::to_string(index),
+                                      .expected = "0 to " + std::to_string(lanes - 1)});
+  };
+  const auto data = [&] {
+    return has_data_count(in) && (in.index < module_.datas.size() ||
+                                  fail_unknown(in, kUnknownData, "data segment", in.index, module_.datas.size()));
+  };
+  const auto element = [&] {
+    return in.index < module_.elements.size() ||
+           fail_unknown(in, kUnknownElement, "element segment", in.index, module_.elements.size());
+  };
+  const auto same_type = [&](ValType from, ValType to) {
+    return from == to || fail(in, {.code = kTableTypeMismatch,
+                                   .message = std::string(info(in.op).text) + " copies between different types",
+                                   .found = std::string(name_of(from)),
+                                   .expected = std::string(name_of(to))});
+  };
+  switch (info(in.op).immediate) {
+    case Immediate::kMem: return access();
+    case Immediate::kMemLane: return access() && lane(in.lane, 16u >> limit);
+    case Immediate::kLane: return lane(in.lane, limit);
+    case Immediate::kShuffle:
+      for (size_t i = 0; i < 16; ++i)
+        if (!lane(in.raw[i], 32)) return false;
+      return true;
+    case Immediate::kMemory:
+    case Immediate::kMemoryCopy: return memory();
+    case Immediate::kMemoryInit: return memory() && data();
+    case Immediate::kData: return data();
+    case Immediate::kElem: return element();
+    case Immediate::kTable: return table(in, in.index) != nullptr;
+    case Immediate::kTableInit: {
+      const Table* const to = table(in, in.index2);
+      return to != nullptr && element() && same_type(module_.elements[in.index].type, to->type.element);
+    }
+    case Immediate::kTableCopy: {
+      const Table* const to = table(in, in.index);
+      const Table* const from = to == nullptr ? nullptr : table(in, in.index2);
+      return from != nullptr && same_type(from->type.element, to->type.element);
+    }
+    case Immediate::kNone:
+    case Immediate::kV128:
+    case Immediate::kI32:
+    case Immediate::kI64:
+    case Immediate::kF32:
+    case Immediate::kF64: return true;
+    case Immediate::kBlock:  // these belong to special instructions only
+    case Immediate::kLabel:
+    case Immediate::kLabelTable:
+    case Immediate::kFunc:
+    case Immediate::kCallIndirect:
+    case Immediate::kLocal:
+    case Immediate::kGlobal:
+    case Immediate::kRefType:
+    case Immediate::kSelectTypes: return false;
+  }
+  return false;
+}
+
+bool CodeValidator::has_data_count(const Instruction& in) {
+  return module_.has_data_count ||
+         fail(in, {.code = kDataCountRequired,
+                   .message = std::string(info(in.op).text) + " needs a data count section"});
+}
+
+// Constant instructions (3.3.8.2), and of globals the imported and immutable ones only.
+bool CodeValidator::check_constant(const Instruction& in) {
+  switch (in.op) {
+    case Opcode::kI32Const:
+    case Opcode::kI64Const:
+    case Opcode::kF32Const:
+    case Opcode::kF64Const:
+    case Opcode::kV128Const:
+    case Opcode::kRefNull:
+    case Opcode::kRefFunc:
+    case Opcode::kEnd: return true;
+    case Opcode::kGlobalGet: {
+      const Global* const g = global(in);
+      if (g == nullptr) return false;
+      if (in.index >= imported_globals_)
+        return fail(in, {.code = kUnknownGlobal,
+                         .message = "a constant expression may read imported globals only, and global " +
+                                    std::to_string(in.index) + " is the module's own",
+                         .expected = "one of " + count_of(imported_globals_, "imported global"),
+                         .hint = "Write the value itself here."});
+      return !g->type.is_mutable ||
+             fail(in, {.code = kNotConstant, .message = "a constant expression reads a mutable global",
+                       .found = "global.get " + std::to_string(in.index)});
+    }
+    default:
+      return fail(in, {.code = kNotConstant,
+                       .message = std::string(constant_noun_) + " " + std::to_string(constant_index_) +
+                                  " must be constant",
+                       .found = std::string(info(in.op).text)});
+  }
+}
+
+// -- the operand stack
+
+void CodeValidator::push(ValType type) {
+  *top_++ = type;
+  wide_ += type == ValType::kV128;
+  const auto values = static_cast<uint32_t>(top_ - base_);
+  max_values_ = std::max(max_values_, values);
+  max_slots_ = std::max(max_slots_, values + wide_);
+}
+
+bool CodeValidator::push_all(Types types) {
+  if (!reserve(types.size())) return false;
+  for (const ValType t : types) push(t);
+  return true;
+}
+
+bool CodeValidator::pop_any(ValType& type) {
+  if (top_ == floor_) [[unlikely]] {
+    type = ValType::kBottom;
+    return frame().is_unreachable;
+  }
+  type = *--top_;
+  wide_ -= type == ValType::kV128;
+  return true;
+}
+
+bool CodeValidator::pop(ValType expected) {
+  ValType actual{};
+  return pop_any(actual) && (actual == expected || actual == ValType::kBottom);
+}
+
+bool CodeValidator::pop_all(Types types) {
+  for (size_t i = types.size(); i-- > 0;)
+    if (!pop(types[i])) return false;
+  return true;
+}
+
+bool CodeValidator::holds(Types types) {
+  const ValType* at = top_;
+  for (size_t i = types.size(); i-- > 0;) {
+    if (at == floor_) return frame().is_unreachable;
+    if (!matches(*--at, types[i])) return false;
+  }
+  return true;
+}
+
+// Makes room for `values` more.
+bool CodeValidator::reserve(size_t values) {
+  const auto size = static_cast<size_t>(top_ - base_);
+  const auto capacity = static_cast<size_t>(limit_ - base_);
+  if (size + values <= capacity) return true;
+  if (size + values > kMaxOperandStack)
+    return fail({}, {.code = kImplementationLimit, .message = "the operand stack grows too high",
+                     .expected = "at most " + std::to_string(kMaxOperandStack) + " values"});
+  const size_t grown = std::max(capacity * 2, size + values);
+  auto stack = std::make_unique_for_overwrite<ValType[]>(grown);
+  std::copy_n(base_, capacity, stack.get());
+  floor_ = stack.get() + (floor_ - base_);
+  before_ = stack.get() + (before_ - base_);
+  top_ = stack.get() + size;
+  heap_stack_ = std::move(stack);
+  base_ = heap_stack_.get();
+  limit_ = base_ + grown;
+  return true;
+}
+
+// Drops what the innermost block has pushed.
+void CodeValidator::clear_block() {
+  if (wide_ != 0) wide_ -= static_cast<uint32_t>(std::count(floor_, top_, ValType::kV128));
+  top_ = floor_;
+}
+
+void CodeValidator::mark_unreachable() {
+  clear_block();
+  frame().is_unreachable = true;
+}
+
+// -- control
+
+bool CodeValidator::block_types(const Instruction& in, Types& params, Types& results) {
+  switch (in.block.kind) {
+    case BlockType::Kind::kEmpty: return true;
+    case BlockType::Kind::kValue: results = only(in.block.value); return true;
+    case BlockType::Kind::kIndex:
+      if (in.block.index >= module_.types.size())
+        return fail_unknown(in, kUnknownType, "type", in.block.index, module_.types.size());
+      params = module_.types[in.block.index].params;
+      results = module_.types[in.block.index].results;
+      return true;
+  }
+  return false;
+}
+
+bool CodeValidator::push_frame(const Instruction& in) {
+  Types params, results;
+  if (!block_types(in, params, results)) return false;
+  if (frames_.size() >= kMaxNesting)
+    return fail(in, {.code = kImplementationLimit, .message = "blocks are nested too deeply",
+                     .expected = "at most " + std::to_string(kMaxNesting)});
+  if (!pop_all(params)) return fail_operands(in, params);
+  const auto height = static_cast<uint32_t>(top_ - base_);
+  frames_.push_back({params, results, height, in.offset, in.op, false});
+  max_nesting_ = std::max(max_nesting_, static_cast<uint32_t>(frames_.size()));
+  floor_ = top_;
+  return push_all(params);
+}
+
+bool CodeValidator::on_unreachable(const Instruction&) {
+  mark_unreachable();
+  return true;
+}
+
+bool CodeValidator::on_block(const Instruction& in) { return push_frame(in); }
+bool CodeValidator::on_loop(const Instruction& in) { return push_frame(in); }
+
+bool CodeValidator::on_if(const Instruction& in) {
+  if (!pop(ValType::kI32)) return fail_operands(in, only(ValType::kI32));
+  before_ = top_;  // the block's parameters are shown without the condition
+  return push_frame(in);
+}
+
+bool CodeValidator::else_fits(const Instruction& in) {
+  return frame().op == Opcode::kIf ||
+         fail(in, {.code = kElseWithoutIf,
+                   .message = "an else stands in " + describe_block(frame()) + ", not in an if"});
+}
+
+bool CodeValidator::on_else(const Instruction& in) {
+  if (!else_fits(in)) return false;
+  Frame& f = frame();
+  if (!pop_all(f.results) || top_ != floor_) return fail_results(in, f);
+  f.op = Opcode::kElse;
+  f.is_unreachable = false;
+  return push_all(f.params);
+}
+
+bool CodeValidator::on_end(const Instruction& in) {
+  const Frame& f = frame();
+  if (!pop_all(f.results) || top_ != floor_) return fail_results(in, f);
+  if (f.op == Opcode::kIf && !std::ranges::equal(f.params, f.results))
+    return fail(in, {.code = kIfWithoutElse, .message = "this if has results and no else",
+                     .found = list_of(f.params), .expected = list_of(f.results)});
+  const Types results = f.results;
+  frames_.pop_back();
+  if (frames_.empty()) return true;
+  floor_ = base_ + frame().height;
+  return push_all(results);
+}
+
+const CodeValidator::Frame* CodeValidator::label(const Instruction& in, uint32_t depth) {
+  if (depth < frames_.size()) return &frames_[frames_.size() - 1 - depth];
+  fail_unknown(in, kUnknownLabel, "label", depth, frames_.size());
+  return nullptr;
+}
+
+bool CodeValidator::on_br(const Instruction& in) {
+  const Frame* const target = label(in, in.index);
+  if (target == nullptr) return false;
+  if (!holds(target->label_types())) return fail_branch(in, *target, false);
+  mark_unreachable();
+  return true;
+}
+
+bool CodeValidator::on_br_if(const Instruction& in) {
+  const Frame* const target = label(in, in.index);
+  if (target == nullptr) return false;
+  const Types types = target->label_types();
+  if (!pop(ValType::kI32) || !pop_all(types)) return fail_branch(in, *target, true);
+  return push_all(types);
+}
+
+bool CodeValidator::on_br_table(const Instruction& in) {
+  if (in.count > kMaxBranchTableLabels)
+    return fail(in, {.code = kImplementationLimit, .message = "br_table has too many labels",
+                     .found = std::to_string(in.count), .expected = "at most " + std::to_string(kMaxBranchTableLabels)});
+  if (!pop(ValType::kI32)) return fail_operands(in, only(ValType::kI32));
+  LabelReader labels(in);
+  const Frame* first = nullptr;
+  const Frame* last = nullptr;
+  for (uint32_t i = 0; i <= in.count; ++i) {
+    const Frame* const target = label(in, labels.next());
+    if (target == nullptr) return false;
+    if (target == last) continue;  // large tables repeat themselves
+    last = target;
+    if (first == nullptr) first = target;
+    const Types types = target->label_types();
+    if (types.size() != first->label_types().size())
+      return fail(in, {.code = kBranchTableArity, .message = "the labels of br_table take different numbers of values",
+                       .found = list_of(types), .expected = list_of(first->label_types())});
+    if (!holds(types)) return fail_branch(in, *target, true);
+  }
+  mark_unreachable();
+  return true;
+}
+
+bool CodeValidator::on_return(const Instruction& in) {
+  const Frame& body = frames_[0];
+  if (!holds(body.results)) return fail_branch(in, body, false);
+  mark_unreachable();
+  return true;
+}
+
+bool CodeValidator::call_type(const FuncType& type, bool has_index, const Instruction& in) {
+  has_calls_ = true;
+  if (has_index && !pop(ValType::kI32)) return fail_operands(in, type.params, ValType::kI32);
+  if (!pop_all(type.params)) {
+    return has_index ? fail_operands(in, type.params, ValType::kI32) : fail_operands(in, type.params);
+  }
+  return push_all(type.results);
+}
+
+bool CodeValidator::on_call(const Instruction& in) {
+  if (in.index >= module_.functions.size())
+    return fail_unknown(in, kUnknownFunction, "function", in.index, module_.functions.size());
+  return call_type(module_.type_of_function(in.index), false, in);
+}
+
+bool CodeValidator::on_call_indirect(const Instruction& in) {
+  const Table* const t = table(in, in.index2);
+  if (t == nullptr) return false;
+  if (t->type.element != ValType::kFuncRef)
+    return fail(in, {.code = kTableTypeMismatch, .message = "call_indirect needs a table of functions",
+                     .found = std::string(name_of(t->type.element)), .expected = "funcref"});
+  if (in.index >= module_.types.size())
+    return fail_unknown(in, kUnknownType, "type", in.index, module_.types.size());
+  return call_type(module_.types[in.index], true, in);
+}
+
+// -- parametric
+
+bool CodeValidator::on_drop(const Instruction& in) {
+  ValType type{};
+  return pop_any(type) || fail_operands(in, only(ValType::kBottom));
+}
+
+bool CodeValidator::on_select(const Instruction& in) {
+  ValType second{}, first{};
+  constexpr std::array kOperands = {ValType::kBottom, ValType::kBottom, ValType::kI32};
+  if (!pop(ValType::kI32) || !pop_any(second) || !pop_any(first)) return fail_operands(in, kOperands);
+  if (is_ref(first) || is_ref(second))
+    return fail(in, {.code = kSelectNeedsType, .message = "select without a type chooses between references",
+                     .found = list_of({{first, second}}), .expected = "two numbers or two vectors"});
+  if (!matches(first, second)) {
+    const std::array expected = {first, first, ValType::kI32};
+    return fail_operands(in, expected);
+  }
+  push(first == ValType::kBottom ? second : first);
+  return true;
+}
+
+bool CodeValidator::on_select_typed(const Instruction& in) {
+  if (in.count != 1)
+    return fail(in, {.code = kSelectArity, .message = "a typed select names one type",
+                     .found = count_of(in.count, "type"), .expected = "1 type"});
+  const auto type = static_cast<ValType>(in.raw[0]);
+  const std::array operands = {type, type, ValType::kI32};
+  if (!pop_all(operands)) return fail_operands(in, operands);
+  push(type);
+  return true;
+}
+
+// -- variables
+
+// Large functions of few instructions would take long to lay out, so only the first locals have
+// their types in locals_; those behind are found among the runs.
+bool CodeValidator::local_type(const Instruction& in, ValType& type) {
+  if (in.index < locals_.size()) [[likely]] {
+    type = locals_[in.index];
+    return true;
+  }
+  if (in.index >= local_count_) return fail_unknown(in, kUnknownLocal, "local", in.index, local_count_);
+  const Function& f = module_.functions[function_];
+  auto left = in.index - static_cast<uint32_t>(module_.types[f.type].params.size());
+  for (uint32_t i = 0; i < f.local_run_count; ++i) {
+    const LocalRun& run = module_.local_runs[f.first_local_run + i];
+    type = run.type;
+    if (left < run.count) return true;
+    left -= run.count;
+  }
+  return false;  // not reached: local_count_ is the sum of the runs
+}
+
+bool CodeValidator::prepare_locals(uint32_t index, FunctionInfo& info) {
+  const Function& f = module_.functions[index];
+  const auto& params = module_.types[f.type].params;
+  const auto runs = std::span(module_.local_runs).subspan(f.first_local_run, f.local_run_count);
+  locals_.clear();
+  uint64_t count = 0, slots = 0;
+  const auto add = [&](ValType type, uint32_t times) {
+    const size_t size = locals_.size();
+    const size_t direct = std::min<size_t>(times, kDirectLocals - std::min<size_t>(size, kDirectLocals));
+    locals_.resize(size + direct);
+    std::fill_n(locals_.data() + size, direct, type);
+    count += times;
+    slots += uint64_t{times} * slots_of(type);
+    uses_simd_ |= type == ValType::kV128;
+  };
+  for (const ValType t : params) add(t, 1);
+  for (const LocalRun& run : runs)
+    if (run.count != 0) add(run.type, run.count);
+  if (count > kMaxLocals)
+    return fail({}, {.code = kImplementationLimit, .message = "the function has too many locals",
+                     .found = std::to_string(count), .expected = "at most " + std::to_string(kMaxLocals)});
+  for (const ValType t : module_.types[f.type].results) uses_simd_ |= t == ValType::kV128;
+  info.local_count = local_count_ = static_cast<uint32_t>(count);
+  info.local_slots = static_cast<uint32_t>(slots);
+  return true;
+}
+
+bool CodeValidator::on_local_get(const Instruction& in) {
+  ValType type{};
+  if (!local_type(in, type)) return false;
+  push(type);
+  return true;
+}
+
+bool CodeValidator::on_local_set(const Instruction& in) {
+  ValType type{};
+  return local_type(in, type) && (pop(type) || fail_operands(in, only(type)));
+}
+
+bool CodeValidator::on_local_tee(const Instruction& in) {
+  ValType type{};
+  if (!local_type(in, type)) return false;
+  if (!pop(type)) return fail_operands(in, only(type));
+  push(type);
+  return true;
+}
+
+const Global* CodeValidator::global(const Instruction& in) {
+  if (in.index < module_.globals.size()) return &module_.globals[in.index];
+  fail_unknown(in, kUnknownGlobal, "global", in.index, module_.globals.size());
+  return nullptr;
+}
+
+bool CodeValidator::on_global_get(const Instruction& in) {
+  const Global* const g = global(in);
+  if (g == nullptr) return false;
+  push(g->type.type);
+  return true;
+}
+
+bool CodeValidator::on_global_set(const Instruction& in) {
+  const Global* const g = global(in);
+  if (g == nullptr) return false;
+  if (!g->type.is_mutable)
+    return fail(in, {.code = kImmutableGlobal,
+                     .message = "global " + std::to_string(in.index) + " is immutable and cannot be set",
+                     .found = std::string(name_of(g->type.type)),
+                     .expected = "(mut " + std::string(name_of(g->type.type)) + ")"});
+  return pop(g->type.type) || fail_operands(in, only(g->type.type));
+}
+
+// -- tables and references
+
+const Table* CodeValidator::table(const Instruction& in, uint32_t index) {
+  if (index < module_.tables.size()) return &module_.tables[index];
+  fail_unknown(in, kUnknownTable, "table", index, module_.tables.size());
+  return nullptr;
+}
+
+bool CodeValidator::on_table_get(const Instruction& in) {
+  const Table* const t = table(in, in.index);
+  if (t == nullptr) return false;
+  if (!pop(ValType::kI32)) return fail_operands(in, only(ValType::kI32));
+  push(t->type.element);
+  return true;
+}
+
+bool CodeValidator::on_table_set(const Instruction& in) {
+  const Table* const t = table(in, in.index);
+  if (t == nullptr) return false;
+  const std::array operands = {ValType::kI32, t->type.element};
+  return pop_all(operands) || fail_operands(in, operands);
+}
+
+bool CodeValidator::on_table_grow(const Instruction& in) {
+  const Table* const t = table(in, in.index);
+  if (t == nullptr) return false;
+  const std::array operands = {t->type.element, ValType::kI32};
+  if (!pop_all(operands)) return fail_operands(in, operands);
+  push(ValType::kI32);
+  return true;
+}
+
+bool CodeValidator::on_table_fill(const Instruction& in) {
+  const Table* const t = table(in, in.index);
+  if (t == nullptr) return false;
+  const std::array operands = {ValType::kI32, t->type.element, ValType::kI32};
+  return pop_all(operands) || fail_operands(in, operands);
+}
+
+bool CodeValidator::on_ref_null(const Instruction& in) {
+  push(in.ref_type);
+  return true;
+}
+
+bool CodeValidator::on_ref_is_null(const Instruction& in) {
+  ValType type{};
+  if (!pop_any(type)) return fail_operands(in, only(ValType::kBottom));
+  if (!is_ref(type) && type != ValType::kBottom)
+    return fail(in, {.code = kNotAReference, .message = "ref.is_null asks about a reference",
+                     .found = list_of(only(type)), .expected = "[funcref] or [externref]"});
+  push(ValType::kI32);
+  return true;
+}
+
+bool CodeValidator::on_ref_func(const Instruction& in) {
+  if (in.index >= module_.functions.size())
+    return fail_unknown(in, kUnknownFunction, "function", in.index, module_.functions.size());
+  // A constant expression is itself such a declaration.
+  if (function_ != UINT32_MAX && !is_declared(in.index)) {
+    const std::string name = label_of_function(module_, in.index);
+    return fail(in, {.code = kUndeclaredReference,
+                     .message = "ref.func " + name + ": the function is not declared as referenced",
+                     .hint = "Add (elem declare func " + name + ") to the module, or export the function."});
+  }
+  push(ValType::kFuncRef);
+  return true;
+}
+
+// C.refs of the specification (3.4.10): functions named outside of bodies and of `start`.
+bool CodeValidator::is_declared(uint32_t function) {
+  if (declared_.empty()) {
+    declared_.resize(module_.functions.size());
+    const auto declare = [this](uint32_t f) {
+      if (f < declared_.size()) declared_[f] = true;
+    };
+    const auto declare_in = [&](ByteRange expression) {
+      BodyReader reader(module_.view(expression));
+      while (reader.next())
+        if (reader.instruction().op == Opcode::kRefFunc) declare(reader.instruction().index);
+    };
+    for (const Export& e : module_.exports)
+      if (e.kind == ExternKind::kFunc) declare(e.index);
+    for (const Global& g : module_.globals) declare_in(g.init);
+    for (const ElementSegment& segment : module_.elements) {
+      for (const uint32_t f : segment.functions) declare(f);
+      for (const ByteRange& item : segment.items) declare_in(item);
+    }
+  }
+  return declared_[function];
+}
+
+// -- failures
+
+bool CodeValidator::fail(const Instruction& in, Diagnostic d) {
+  if (function_ != UINT32_MAX) d.function = label_of_function(module_, function_);
+  return report_.fail_at(code_offset_ + in.offset, std::move(d));
+}
+
+std::string CodeValidator::describe_block(const Frame& at) const {
+  if (&at == frames_.data()) {
+    if (function_ == UINT32_MAX) return std::string(constant_noun_) + " " + std::to_string(constant_index_);
+    return "the function";
+  }
+  switch (at.op) {
+    case Opcode::kLoop: return "the loop";
+    case Opcode::kIf: return "the if";
+    case Opcode::kElse: return "the else";
+    default: return "the block";
+  }
+}
+
+namespace {
+
+std::string name_of_instruction(const Module& module, uint32_t function, const Instruction& in) {
+  std::string name(info(in.op).text);
+  switch (info(in.op).immediate) {
+    case Immediate::kFunc: return name + " " + label_of_function(module, in.index);
+    case Immediate::kLocal: return name + " " + label_of_local(module, function, in.index);
+    case Immediate::kLabel:
+    case Immediate::kGlobal:
+    case Immediate::kTable: return name + " " + std::to_string(in.index);
+    default: return name;
+  }
+}
+
+// How to turn the operand `found` into `expected`, given how many operands lie above it.
+std::string repair_of(ValType found, ValType expected, size_t above, std::string_view place) {
+  const std::string_view instruction = conversion(found, expected);
+  if (instruction.empty()) return {};
+  if (above == 0) return "Insert " + std::string(instruction) + " " + std::string(place) + ".";
+  return "Convert it where it is pushed: (" + std::string(instruction) + " …).";
+}
+
+}  // namespace
+
+// Says what is missing or wrong on the stack for a taker ("i32.add", "the block's end") of
+// `expected`. kBottom in `expected` stands for any type.
+bool CodeValidator::fail_stack(const Instruction& in, Types expected, DiagnosticCode mismatch,
+                               std::string_view taker) {
+  const Types stack(floor_, static_cast<size_t>(before_ - floor_));
+  const std::string takes = std::string(taker) + " takes " + list_of(expected) + ", ";
+  Diagnostic d{.code = kMissingValue, .expected = list_of(expected)};
+  for (size_t above = 0; above < expected.size(); ++above) {
+    const ValType wanted = expected[expected.size() - 1 - above];
+    if (above == stack.size()) break;
+    const ValType actual = stack[stack.size() - 1 - above];
+    if (matches(actual, wanted)) continue;
+    d.code = mismatch;
+    d.message = takes + "but the stack holds " + list_of(stack, 8) + ": " +
+                (expected.size() == 1 ? "the value" : "operand " + std::to_string(expected.size() - above) + " of " +
+                                                          std::to_string(expected.size())) +
+                " is " + std::string(name_of(actual));
+    d.found = list_of(stack.last(std::min(stack.size(), expected.size())));
+    d.hint = repair_of(actual, wanted, above, "before " + std::string(info(in.op).text));
+    if (stack.size() >= expected.size())
+      if (const auto other = sibling(in.op, stack.last(expected.size())); !other.empty())
+        d.hint = "Use " + std::string(other) + (d.hint.empty() ? "." : ", or: " + d.hint);
+    return fail(in, std::move(d));
+  }
+  d.message = takes + "but the stack holds " + (stack.empty() ? "nothing" : "only " + list_of(stack, 8));
+  d.found = list_of(stack);
+  if (floor_ != base_)
+    d.hint = "Push " + count_of(expected.size() - stack.size(), "more value") +
+             " inside this block: what was pushed before a block is out of its reach, so keep it in a local.";
+  return fail(in, std::move(d));
+}
+
+bool CodeValidator::fail_operands(const Instruction& in, Types expected) {
+  return fail_stack(in, expected, kTypeMismatch, name_of_instruction(module_, function_, in));
+}
+
+bool CodeValidator::fail_operands(const Instruction& in, Types expected, ValType last) {
+  std::vector<ValType> all(expected.begin(), expected.end());
+  all.push_back(last);
+  return fail_operands(in, all);
+}
+
+bool CodeValidator::fail_branch(const Instruction& in, const Frame& at, bool has_condition) {
+  std::vector<ValType> all(at.label_types().begin(), at.label_types().end());
+  if (has_condition) all.push_back(ValType::kI32);
+  return fail_stack(in, all, kBranchTypeMismatch, std::string(info(in.op).text) + " to " + describe_block(at));
+}
+
+bool CodeValidator::fail_results(const Instruction& in, const Frame& at) {
+  const Types stack(floor_, static_cast<size_t>(before_ - floor_));
+  const std::string end = "the end of " + describe_block(at);
+  // Leftover values are told as such, when what is on top of them is right or nothing is wanted.
+  top_ = before_;
+  if (!holds(at.results)) return fail_stack(in, at.results, kResultTypeMismatch, end);
+  const size_t extra = stack.size() - at.results.size();
+  return fail(in, {.code = kLeftoverValues,
+                   .message = count_of(extra, "value") + " left over on the stack at " + end,
+                   .found = list_of(stack),
+                   .expected = list_of(at.results),
+                   .hint = "Add `drop` " + std::string(extra == 1 ? "once" : std::to_string(extra) + " times") +
+                           " where the value is not needed" +
+                           (at.results.empty() ? ", or declare (result " + std::string(name_of(stack.back())) + ")."
+                                               : ".")});
+}
+
+bool CodeValidator::fail_unknown(const Instruction& in, DiagnosticCode code, std::string_view noun, uint32_t index,
+                                 size_t count) {
+  return fail(in, {.code = code,
+                   .message = "there is no " + std::string(noun) + " " + std::to_string(index) + ": " +
+                              (count == 0 ? "there are none" : "there " + std::string(count == 1 ? "is " : "are ") +
+                                                                   std::to_string(count)),
+                   .found = std::to_string(index),
+                   .expected = count == 0 ? "" : count == 1 ? "0" : "0 to " + std::to_string(count - 1)});
+}
+
+}  // namespace membrane::wasm

@@ -1,0 +1,148 @@
+// Validates instruction sequences: function bodies and constant expressions. The algorithm of
+// appendix A.3 of the specification, with these invariants:
+//
+//  1. The operand stack is [base_, top_); the innermost block's part of it is [floor_, top_).
+//     Values below floor_ cannot be reached until the block ends.
+//  2. In a block marked unreachable, popping at floor_ gives kBottom, which matches every type.
+//  3. When an instruction begins, before_ == top_. A check that fails before the instruction pushed
+//     anything can therefore show the stack as it was: popping moves top_ and erases nothing.
+//  4. When an instruction begins there is room for one more value; whatever pushes more asks first.
+//  5. wide_ is the number of v128 among [base_, top_).
+//
+// Threads: belongs to one thread. Scratch memory is kept from one function to the next.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/inline_vector.h"
+#include "wasm/body.h"
+#include "wasm/module.h"
+#include "wasm/report.h"
+#include "wasm/validate.h"
+
+namespace membrane::wasm {
+
+// The instructions whose types depend on the module or the stack, and the method for each. That
+// these are exactly the rows of the opcode table with signature "*" is asserted in validate_code.cc.
+#define MEMBRANE_SPECIAL_OPCODES(X)                                                              \
+  X(kUnreachable, unreachable) X(kBlock, block) X(kLoop, loop) X(kIf, if) X(kElse, else)         \
+  X(kEnd, end) X(kBr, br) X(kBrIf, br_if) X(kBrTable, br_table) X(kReturn, return)                \
+  X(kCall, call) X(kCallIndirect, call_indirect) X(kDrop, drop) X(kSelect, select)                \
+  X(kSelectTyped, select_typed) X(kLocalGet, local_get) X(kLocalSet, local_set)                   \
+  X(kLocalTee, local_tee) X(kGlobalGet, global_get) X(kGlobalSet, global_set)                     \
+  X(kTableGet, table_get) X(kTableSet, table_set) X(kTableGrow, table_grow)                       \
+  X(kTableFill, table_fill) X(kRefNull, ref_null) X(kRefIsNull, ref_is_null) X(kRefFunc, ref_func)
+
+class CodeValidator {
+ public:
+  // All three must outlive the validator; failures go to `report`.
+  CodeValidator(const Module& module, Report& report);
+  CodeValidator(const CodeValidator&) = delete;
+  CodeValidator& operator=(const CodeValidator&) = delete;
+
+  // A defined function. False when it is invalid.
+  bool function(uint32_t index, FunctionInfo& info);
+  // Whether the function's body is in the binary format at all; its types are not looked at.
+  bool well_formed(uint32_t index);
+  // A constant expression that must give one value of `type`. `noun` and `index` say what it is
+  // for ("the initial value of global", 3).
+  bool constant(ByteRange code, ValType type, std::string_view noun, uint32_t index);
+
+ private:
+  using Types = std::span<const ValType>;
+
+  struct Frame {
+    Types params;         // on the stack at the block's start
+    Types results;        // and at its end
+    uint32_t height;      // of the operand stack below the block, in values
+    uint32_t offset;      // of the block's own instruction
+    Opcode op;            // kBlock (also for a whole body), kLoop, kIf or kElse
+    bool is_unreachable;  // behind an unconditional branch
+    [[nodiscard]] Types label_types() const { return op == Opcode::kLoop ? params : results; }
+  };
+
+  // -- the walk
+  void begin(ByteRange code, Types results);
+  template <bool kConstant>
+  bool walk(ByteRange code);
+  bool finish(const BodyReader& reader);
+  bool fail_malformed(const BodyReader& reader);
+  bool special(const Instruction& in);
+  bool check_immediate(const Instruction& in, uint8_t limit);
+  bool check_constant(const Instruction& in);
+  bool has_data_count(const Instruction& in);
+  bool else_fits(const Instruction& in);
+#define X(id, method) bool on_##method(const Instruction& in);
+  MEMBRANE_SPECIAL_OPCODES(X)
+#undef X
+  bool push_frame(const Instruction& in);
+  bool call_type(const FuncType& type, bool has_index, const Instruction& in);
+
+  // -- the operand stack
+  Frame& frame() { return frames_.back(); }
+  void push(ValType type);
+  bool push_all(Types types);
+  bool pop(ValType expected);  // false on a missing or wrong value, and nothing is reported
+  bool pop_any(ValType& type);
+  bool pop_all(Types types);
+  [[nodiscard]] bool holds(Types types);  // whether pop_all would succeed; pops nothing
+  bool reserve(size_t values);
+  void clear_block();
+  void mark_unreachable();
+
+  // -- look-ups; nullptr or false after having reported
+  bool local_type(const Instruction& in, ValType& type);
+  const Frame* label(const Instruction& in, uint32_t depth);
+  const Table* table(const Instruction& in, uint32_t index);
+  const Global* global(const Instruction& in);
+  bool is_declared(uint32_t function);
+  bool block_types(const Instruction& in, Types& params, Types& results);
+  bool prepare_locals(uint32_t index, FunctionInfo& info);
+
+  // -- failures; always false
+  bool fail(const Instruction& in, Diagnostic d);
+  bool fail_stack(const Instruction& in, Types expected, DiagnosticCode mismatch, std::string_view taker);
+  bool fail_operands(const Instruction& in, Types expected);
+  bool fail_operands(const Instruction& in, Types expected, ValType last);
+  bool fail_results(const Instruction& in, const Frame& at);
+  bool fail_branch(const Instruction& in, const Frame& at, bool has_condition);
+  bool fail_unknown(const Instruction& in, DiagnosticCode code, std::string_view noun, uint32_t index,
+                    size_t count);
+  std::string describe_block(const Frame& at) const;
+
+  const Module& module_;
+  Report& report_;
+  uint32_t code_offset_ = 0;  // of the code at hand, into Module::bytes
+
+  InlineVector<Frame, 12> frames_;
+  ValType inline_stack_[128];
+  std::unique_ptr<ValType[]> heap_stack_;
+  ValType* base_ = inline_stack_;
+  ValType* top_ = base_;
+  ValType* floor_ = base_;
+  ValType* before_ = base_;
+  ValType* limit_ = base_ + std::size(inline_stack_);
+  uint32_t wide_ = 0;
+  uint32_t max_values_ = 0;
+  uint32_t max_slots_ = 0;
+  uint32_t max_nesting_ = 0;
+  bool has_calls_ = false;
+  bool uses_simd_ = false;
+
+  uint32_t function_ = UINT32_MAX;  // at hand, or UINT32_MAX in a constant expression
+  uint32_t local_count_ = 0;
+  InlineVector<ValType, 64> locals_;  // types of the first locals; see local_type()
+
+  std::string_view constant_noun_;  // what the constant expression at hand is for
+  uint32_t constant_index_ = 0;
+  uint32_t imported_globals_ = 0;
+
+  std::vector<bool> declared_;  // by function: may ref.func name it? Filled at the first question.
+};
+
+}  // namespace membrane::wasm
