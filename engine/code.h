@@ -1,0 +1,98 @@
+// The internal code that the interpreter runs, and the frames that it runs in.
+//
+// Invariants
+//  1. A function's code is made once from its validated body, at its first call, and is
+//     the same whoever makes it: a trap's place is found by making it again (translate.h).
+//  2. Operands are slots of the frame, 64 bits each: parameters, then locals, then the
+//     operand stack. i32 and f32 fill the low half; the high half is zero.
+//  3. Code is cut into segments. A segment begins with a header word that holds its
+//     cost; whoever enters it pays that first, whole, or pauses there.
+//  4. local.get and constants make no code: their consumers name the local's slot, or
+//     carry the constant. What is pending that way is written to its own slot before
+//     control splits or joins, and before the local changes.
+//
+//   word 0            word 1                          word 2 …
+//   ┌───────────────┐ ┌──────┬──────┬──────┬──────┐  ┌─────────────────┐
+//   │ handler       │ │ a    │ b    │ c    │ d    │  │ constant, …     │
+//   └───────────────┘ └──────┴──────┴──────┴──────┘  └─────────────────┘
+//   header: ┌─────────────┬──────────────────┐
+//           │ cost (u32)  │ code offset (u32)│   the body offset of the segment's first instruction
+//           └─────────────┴──────────────────┘
+//
+// A frame and its callee's overlap: the arguments on the caller's operand stack are
+// the callee's first slots, and its results replace them.
+//
+//   caller: │params│locals│ operands … │ arg0 │ arg1 │
+//   callee:                            │ params      │ locals │ operands …
+//
+// Threads: code is shared by all instances of a module; frames belong to one thread.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace membrane::engine {
+
+struct Execution;
+union Word;
+class CompiledModule;
+
+// Register state of the interpreter: the same five values pass from handler to handler.
+using Handler = void (*)(const Word* ip, uint64_t* fp, int64_t fuel, uint8_t* memory, Execution* ex);
+
+// The views of one word. Which one holds is said by the operation (translate.cc writes,
+// interpreter.cc reads; the formats stand beside each handler there).
+struct HeaderWord {
+  uint32_t cost, code_offset;
+};
+struct SlotsWord {
+  uint16_t a, b, c, d;
+};
+struct ImmediateWord {
+  uint16_t a, b;
+  int32_t value;  // a constant, an offset or an index
+};
+struct BranchWord {
+  uint16_t a, b;
+  int32_t target;  // words from this word to the header of its target
+};
+
+union Word {
+  Handler handler;
+  HeaderWord header;
+  SlotsWord slots;
+  ImmediateWord imm;
+  BranchWord branch;
+  uint64_t constant;
+  struct FunctionCode* function;
+};
+static_assert(sizeof(Word) == 8);
+
+struct FunctionCode {
+  std::atomic<const Word*> entry;  // the first header; until the first call, a stub that translates
+  uint32_t frame_slots = 0;        // of the whole frame
+  uint32_t param_slots = 0;
+  uint32_t zero_slots = 0;         // locals behind the parameters
+  uint32_t result_slots = 0;
+  uint32_t index = 0;              // in the module
+  CompiledModule* module = nullptr;
+};
+
+enum class Operation : uint16_t {
+#define INTEGER_BINARY(id, type, function) id##SS, id##SK,
+#define INTEGER_COMPARE(id, type, function) id##SS, id##SK, id##BrSS, id##BrSK,
+#define INTEGER_DIVIDE(id, type, function, overflows) id,
+#define FLOAT_BINARY(id, type, result, function) id##SS, id##SK,
+#define UNARY(id, from, to, expression) id,
+#define TRUNCATE(id, from, to) id,
+#define LOAD(id, from, to) id,
+#define STORE(id, type) id,
+#define SPECIAL(id) id,
+#include "engine/operations.def"
+  kCount,
+};
+
+extern const Handler kHandlers[static_cast<size_t>(Operation::kCount)];
+extern const Word kTranslateStub[2];  // a header of no cost, and kTranslate
+
+}  // namespace membrane::engine

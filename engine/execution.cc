@@ -1,0 +1,279 @@
+// Execution: a call from outside, its pauses and its end. The running itself is interpreter.cc.
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <array>
+
+#include "engine/fault.h"
+#include "engine/interpreter.h"
+#include "engine/machine.h"
+#include "engine/translate.h"
+#include "wasm/body.h"
+
+namespace membrane::engine {
+
+// -- guest stacks ---------------------------------------------------------------------------
+
+// The values and the frame records of one Execution. The last one used by a thread is kept for its
+// next run: for a tiny program, fresh memory would cost more than the run.
+struct GuestStack {
+  uint64_t* slots = nullptr;
+  uint64_t slot_bytes = 0;
+  std::unique_ptr<FrameRecord[]> frames;
+  uint32_t frame_count = 0;
+
+  GuestStack(uint64_t bytes, uint32_t depth) : slot_bytes(bytes), frame_count(depth) {
+    void* const memory =
+        mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory != MAP_FAILED) slots = static_cast<uint64_t*>(memory);
+    frames.reset(new (std::nothrow) FrameRecord[depth]);
+  }
+  ~GuestStack() {
+    if (slots != nullptr) munmap(slots, slot_bytes);
+  }
+  GuestStack(const GuestStack&) = delete;
+  GuestStack& operator=(const GuestStack&) = delete;
+  [[nodiscard]] bool usable() const { return slots != nullptr && frames != nullptr; }
+};
+
+namespace {
+
+thread_local std::unique_ptr<GuestStack> kept_stack;
+
+std::unique_ptr<GuestStack> take_stack(const ExecutionLimits& limits) {
+  const uint64_t bytes = std::max<uint64_t>(4096, (limits.stack_bytes + 4095) & ~uint64_t{4095});
+  const uint32_t depth = limits.call_depth + 2;  // the entry's record and one that is never used
+  if (kept_stack && kept_stack->slot_bytes == bytes && kept_stack->frame_count == depth) return std::move(kept_stack);
+  return std::make_unique<GuestStack>(bytes, depth);
+}
+
+constexpr uint64_t kLargestKeptBytes = 4ull << 20;
+
+void leave_stack(std::unique_ptr<GuestStack> stack) {
+  if (stack && stack->usable() && stack->slot_bytes <= kLargestKeptBytes) kept_stack = std::move(stack);
+}
+
+uint32_t width_of(wasm::ValType type) { return type == wasm::ValType::kV128 ? 2 : 1; }
+
+std::string signature_of(const std::vector<wasm::ValType>& types) {
+  std::string out = "[";
+  for (const wasm::ValType type : types) out += (out.size() > 1 ? " " : "") + std::string(wasm::name_of(type));
+  return out + "]";
+}
+
+// Where the word `at` of a function's code came from: the code is made again, watched.
+CodePlace place_of(const FunctionCode& function, const Word* at, Recorder& recorder) {
+  const wasm::Module& module = function.module->module();
+  CodePlace place;
+  place.function = function.index;
+  place.function_name = module.names.function(function.index);
+  const Word* const entry = function.entry.load(std::memory_order_acquire);
+  if (entry == kTranslateStub) return place;
+  recorder.wanted = static_cast<uint32_t>(at - entry);
+  std::vector<Word> again;
+  translate(module, function.index, function.module->functions(), again, &recorder);
+  place.code_offset = module.functions[function.index].code.offset + recorder.code_offset;
+  if (const wasm::SourcePoint* const source = module.source_of(place.code_offset))
+    place.text_offset = source->text_offset;
+  return place;
+}
+
+}  // namespace
+
+std::string_view name_of(TrapKind kind) {
+  static constexpr std::string_view kNames[] = {
+#define X(id, name, text, hint) name,
+      MEMBRANE_TRAPS(X)
+#undef X
+  };
+  return kNames[static_cast<size_t>(kind)];
+}
+
+std::string_view text_of(TrapKind kind) {
+  static constexpr std::string_view kTexts[] = {
+#define X(id, name, text, hint) text,
+      MEMBRANE_TRAPS(X)
+#undef X
+  };
+  return kTexts[static_cast<size_t>(kind)];
+}
+
+std::string_view hint_of(TrapKind kind) {
+  static constexpr std::string_view kHints[] = {
+#define X(id, name, text, hint) hint,
+      MEMBRANE_TRAPS(X)
+#undef X
+  };
+  return kHints[static_cast<size_t>(kind)];
+}
+
+// -- host calls -------------------------------------------------------------------------------
+
+void HostCall::charge(uint64_t fuel) {
+  MachineState& m = Machine::state(execution);
+  const uint64_t most = static_cast<uint64_t>(INT64_MAX / 2);
+  m.fuel -= static_cast<int64_t>(std::min(fuel, most));
+}
+
+// -- Execution ----------------------------------------------------------------------------------
+
+Execution::Execution(ExecutionLimits limits) : limits_(std::move(limits)) { install_fault_handler(); }
+
+Execution::~Execution() { leave_stack(std::move(stack_)); }
+
+Status Execution::start(FunctionInstance* function, std::span<const Value> arguments) {
+  const std::vector<wasm::ValType>& params = function->type->params;
+  bool fits = params.size() == arguments.size();
+  for (size_t i = 0; fits && i < params.size(); ++i) fits = arguments[i].type == params[i];
+  if (!fits) {
+    std::vector<wasm::ValType> given;
+    for (const Value& v : arguments) given.push_back(v.type);
+    return fail(ErrorCode::kInvalidArgument,
+                "the function takes " + signature_of(params) + ", and was given " + signature_of(given),
+                "Give it as many values as it takes, of those types.");
+  }
+  if (!stack_) stack_ = take_stack(limits_);
+  if (!stack_->usable()) {
+    stack_ = nullptr;
+    return fail(ErrorCode::kExhausted, "the system has no memory left for the program's stack",
+                "Run fewer sandboxes at once, or lower the stack limit.");
+  }
+  entry_ = function;
+  results_.clear();
+  trap_ = {};
+  const int64_t fuel = machine_.fuel;  // of an earlier call stays for this one
+  const uint64_t reserve = machine_.fuel_reserve;
+  machine_ = MachineState{};
+  machine_.fuel = fuel;
+  machine_.fuel_reserve = reserve;
+  machine_.fp = stack_->slots;
+  machine_.stack_end = stack_->slots + stack_->slot_bytes / sizeof(uint64_t);
+  machine_.frames_end = stack_->frames.get() + stack_->frame_count - 1;
+  uint64_t* slot = stack_->slots;
+  if (function->param_slots + function->result_slots > stack_->slot_bytes / sizeof(uint64_t) / 2)
+    return fail(ErrorCode::kExhausted, "the stack limit is too small for the function's arguments and results",
+                "Raise the stack limit.");
+  for (const Value& v : arguments) {
+    *slot++ = v.bits;
+    if (v.type == wasm::ValType::kV128) *slot++ = v.high_bits;
+  }
+  machine_.state = RunState::kReady;
+  if (function->code == nullptr) return {};  // a host function: resume() calls it
+
+  const FunctionCode& code = *function->code;
+  machine_.instance = function->instance;
+  machine_.top = stack_->frames.get();
+  *machine_.top = {kExitStub, stack_->slots, &code, nullptr};
+  machine_.ip = code.entry.load(std::memory_order_acquire);
+  if (code.frame_slots > stack_->slot_bytes / sizeof(uint64_t) || limits_.call_depth == 0) {
+    machine_.trap_kind = TrapKind::kStackOverflow;
+    machine_.state = RunState::kTrapped;
+    trap_ = {TrapKind::kStackOverflow, std::string(text_of(TrapKind::kStackOverflow)), {}};
+    return {};
+  }
+  std::fill_n(stack_->slots + code.param_slots, code.zero_slots, 0);
+  return {};
+}
+
+void Execution::add_fuel(uint64_t fuel) {
+  const uint64_t most = static_cast<uint64_t>(INT64_MAX) - std::min<uint64_t>(machine_.fuel_reserve, INT64_MAX);
+  fuel = std::min(fuel, most);
+  machine_.fuel_reserve += fuel;
+  fuel_added_ += fuel;
+  if (machine_.state == RunState::kOutOfFuel || machine_.state == RunState::kInterrupted)
+    machine_.state = RunState::kReady;
+}
+
+uint64_t Execution::fuel_left() const {
+  const auto left = static_cast<int64_t>(machine_.fuel_reserve) + machine_.fuel;
+  return left > 0 ? static_cast<uint64_t>(left) : 0;
+}
+
+uint64_t Execution::fuel_used() const {
+  return fuel_added_ - machine_.fuel_reserve - static_cast<uint64_t>(machine_.fuel);
+}
+
+RunState Execution::resume() {
+  switch (machine_.state) {
+    case RunState::kFinished:
+    case RunState::kTrapped:
+    case RunState::kExited: return machine_.state;
+    case RunState::kReady:
+    case RunState::kOutOfFuel:
+    case RunState::kInterrupted: break;
+  }
+  if (entry_->code == nullptr) return call_host_entry();
+  interpret(*this);
+  if (machine_.state == RunState::kFinished) take_results();
+  if (machine_.state == RunState::kTrapped) fill_trap();
+  return machine_.state;
+}
+
+// An exported import: the host's function is the entry itself, and there is no calling instance.
+RunState Execution::call_host_entry() {
+  uint64_t* const slots = stack_->slots;
+  HostCall call{*this, nullptr, {slots, entry_->param_slots}, {slots, entry_->result_slots}, {}};
+  switch (entry_->host(call)) {
+    case HostAction::kContinue:
+      machine_.state = RunState::kFinished;
+      take_results();
+      break;
+    case HostAction::kExit: machine_.state = RunState::kExited; break;
+    case HostAction::kTrap:
+      machine_.state = RunState::kTrapped;
+      trap_ = {TrapKind::kHost, std::move(call.trap_message), {}};
+      break;
+  }
+  return machine_.state;
+}
+
+void Execution::take_results() {
+  const uint64_t* slot = stack_->slots;
+  for (const wasm::ValType type : entry_->type->results) {
+    Value v{type, *slot++, 0};
+    if (width_of(type) == 2) v.high_bits = *slot++;
+    results_.push_back(v);
+  }
+}
+
+// Gives back what the trap's segment was paid for and did not execute, and notes the places.
+void Execution::fill_trap() {
+  trap_.kind = machine_.trap_kind;
+  trap_.message = machine_.trap_message.empty() ? std::string(text_of(trap_.kind)) : machine_.trap_message;
+  Recorder recorder;
+  const FunctionCode& function = *machine_.top->function;
+  trap_.backtrace.push_back(place_of(function, machine_.ip, recorder));
+  if (recorder.found) {
+    const Word* const header = function.entry.load(std::memory_order_acquire) + recorder.header;
+    machine_.fuel += header->header.cost - recorder.cost_to_here;
+  }
+  append_callers(trap_.backtrace);
+}
+
+void Execution::append_callers(std::vector<CodePlace>& places) const {
+  const FrameRecord* const bottom = stack_->frames.get();
+  for (const FrameRecord* frame = machine_.top; frame > bottom && places.size() < kMaxBacktrace; --frame) {
+    const Word* return_ip = frame->return_ip;
+    const FrameRecord* caller = frame - 1;
+    if (caller->function == nullptr) {  // a crossing: the call stands in the frame below it
+      return_ip = caller->return_ip;
+      --frame;
+      --caller;
+    }
+    Recorder recorder;
+    places.push_back(place_of(*caller->function, return_ip, recorder));
+  }
+}
+
+std::vector<CodePlace> Execution::backtrace() const {
+  if (machine_.state == RunState::kTrapped) return trap_.backtrace;
+  std::vector<CodePlace> places;
+  if (entry_ == nullptr || entry_->code == nullptr || machine_.top == nullptr) return places;
+  Recorder recorder;
+  places.push_back(place_of(*machine_.top->function, machine_.ip, recorder));
+  append_callers(places);
+  return places;
+}
+
+}  // namespace membrane::engine

@@ -1,0 +1,23 @@
+// What running costs beyond the cost column of wasm/opcodes.def. Together they are the
+// cost table; kCostVersion changes with any of them, and every report names it.
+// The rules in words: docs/fuel.md.
+//
+// Threads: constants and pure functions.
+#pragma once
+
+#include <cstdint>
+
+namespace membrane::engine {
+
+inline constexpr uint32_t kCostVersion = 1;
+
+// memory.fill, memory.copy, memory.init: 1 for each 16 bytes begun.
+constexpr uint64_t bulk_memory_cost(uint64_t bytes) { return (bytes + 15) / 16; }
+// table.fill, table.copy, table.init, table.grow: 1 an element.
+constexpr uint64_t bulk_table_cost(uint64_t elements) { return elements; }
+// memory.grow, when it succeeds: 1 for each KiB.
+constexpr uint64_t memory_grow_cost(uint64_t pages) { return pages * 64; }
+// Entering a function whose locals fill so many slots of 8 bytes, which must be zeroed.
+constexpr uint32_t zeroing_cost(uint32_t slots) { return slots / 8; }
+
+}  // namespace membrane::engine

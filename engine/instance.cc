@@ -1,0 +1,325 @@
+#include "engine/instance.h"
+
+#include <bit>
+#include <cstring>
+
+#include "engine/machine.h"
+#include "wasm/body.h"
+
+namespace membrane::engine {
+namespace {
+
+using wasm::ExternKind;
+using wasm::Module;
+
+LinkError link_error(LinkError::Kind kind, std::string message, std::string hint, uint32_t import = UINT32_MAX) {
+  const ErrorCode code = kind == LinkError::Kind::kLimit         ? ErrorCode::kExhausted
+                         : kind == LinkError::Kind::kUnsupported ? ErrorCode::kUnsupported
+                                                                 : ErrorCode::kInvalidInput;
+  return {kind, {code, std::move(message), std::move(hint)}, import, {}};
+}
+
+LinkError segment_trap(TrapKind kind, std::string message) {
+  LinkError error{LinkError::Kind::kTrap, {ErrorCode::kInvalidInput, std::move(message), std::string(hint_of(kind))}, UINT32_MAX, kind};
+  return error;
+}
+
+// An import's limits fit when what is given has at least the minimum and promises the maximum.
+bool limits_fit(const wasm::Limits& given, const wasm::Limits& wanted) {
+  if (given.min < wanted.min) return false;
+  if (!wanted.max) return true;
+  return given.max && *given.max <= *wanted.max;
+}
+
+// Specification 4.5.4, external typing.
+bool import_fits(const Module& module, const wasm::Import& import, const Extern& given) {
+  if (given.kind != import.kind) return false;
+  switch (import.kind) {
+    case ExternKind::kFunc: return *given.function->type == module.type_of_function(import.index);
+    case ExternKind::kTable: {
+      const wasm::TableType& wanted = module.tables[import.index].type;
+      return given.table->element == wanted.element && limits_fit(given.table->type().limits, wanted.limits);
+    }
+    case ExternKind::kMemory: return limits_fit(given.memory->type().limits, module.memories[import.index].type.limits);
+    case ExternKind::kGlobal: return given.global->type == module.globals[import.index].type;
+  }
+  return false;
+}
+
+std::string name_of_import(const wasm::Import& import) {
+  return std::string(name_of(import.kind)) + " \"" + import.module + "\" \"" + import.name + "\"";
+}
+
+uint32_t slots_of(const std::vector<wasm::ValType>& types) {
+  uint32_t slots = 0;
+  for (const wasm::ValType type : types) slots += type == wasm::ValType::kV128 ? 2 : 1;
+  return slots;
+}
+
+}  // namespace
+
+Value Value::f32(float v) { return {wasm::ValType::kF32, std::bit_cast<uint32_t>(v), 0}; }
+Value Value::f64(double v) { return {wasm::ValType::kF64, std::bit_cast<uint64_t>(v), 0}; }
+
+wasm::TableType Table::type() const {
+  wasm::TableType type{element, {static_cast<uint32_t>(elements.size()), std::nullopt}};
+  if (has_max) type.limits.max = max;
+  return type;
+}
+
+int64_t Table::grow(uint64_t delta, uint64_t value) {
+  if (!can_grow(delta)) return -1;
+  const auto before = static_cast<int64_t>(elements.size());
+  elements.resize(elements.size() + delta, value);
+  return before;
+}
+
+bool Instance::limit_was_hit() const { return memory_ != nullptr && memory_->limit_was_hit(); }
+
+std::optional<Extern> Instance::find_export(std::string_view name) {
+  const wasm::Export* const found = module().find_export(name);
+  if (found == nullptr) return std::nullopt;
+  Extern e{found->kind, nullptr, nullptr, nullptr, nullptr};
+  switch (found->kind) {
+    case ExternKind::kFunc: e.function = functions_[found->index]; break;
+    case ExternKind::kTable: e.table = tables_[found->index]; break;
+    case ExternKind::kMemory: e.memory = memory_; break;
+    case ExternKind::kGlobal: e.global = globals_[found->index]; break;
+  }
+  return e;
+}
+
+FunctionInstance* Instance::find_function(std::string_view export_name) {
+  const auto found = find_export(export_name);
+  return found ? found->function : nullptr;
+}
+
+// -- the store ------------------------------------------------------------------------------
+
+struct Store::Parts {
+  std::vector<std::unique_ptr<Instance>> instances;
+  std::vector<std::unique_ptr<FunctionInstance>> host_functions;
+  std::vector<std::unique_ptr<wasm::FuncType>> host_types;
+  std::vector<std::unique_ptr<Table>> tables;
+  std::vector<std::unique_ptr<Memory>> memories;
+  std::vector<std::unique_ptr<GlobalInstance>> globals;
+};
+
+Store::Store() : parts_(std::make_unique<Parts>()) {}
+Store::~Store() = default;
+
+FunctionInstance* Store::add_host_function(const wasm::FuncType& type, HostFunction function) {
+  parts_->host_types.push_back(std::make_unique<wasm::FuncType>(type));
+  auto f = std::make_unique<FunctionInstance>();
+  f->type = parts_->host_types.back().get();
+  f->param_slots = slots_of(type.params);
+  f->result_slots = slots_of(type.results);
+  f->host = std::move(function);
+  parts_->host_functions.push_back(std::move(f));
+  return parts_->host_functions.back().get();
+}
+
+Table* Store::add_table(const wasm::TableType& type, uint32_t limit) {
+  if (type.limits.min > limit) return nullptr;
+  auto table = std::make_unique<Table>();
+  table->element = type.element;
+  table->elements.resize(type.limits.min);
+  table->has_max = type.limits.max.has_value();
+  table->max = type.limits.max.value_or(UINT32_MAX);
+  table->limit = limit;
+  parts_->tables.push_back(std::move(table));
+  return parts_->tables.back().get();
+}
+
+Result<Memory*> Store::add_memory(const wasm::MemoryType& type, uint64_t limit_bytes) {
+  MEMBRANE_ASSIGN(auto memory, Memory::create(type, limit_bytes));
+  parts_->memories.push_back(std::move(memory));
+  return parts_->memories.back().get();
+}
+
+GlobalInstance* Store::add_global(const wasm::GlobalType& type, Value value) {
+  parts_->globals.push_back(std::make_unique<GlobalInstance>(GlobalInstance{type, value.bits, value.high_bits}));
+  return parts_->globals.back().get();
+}
+
+// -- instantiation (specification 4.5.4), a step a function ---------------------------------------
+
+struct Instantiation {
+  Store& store;
+  Instance& instance;
+  const Module& module;
+  const InstanceLimits& limits;
+
+  using Outcome = std::expected<void, LinkError>;
+
+  Outcome resolve_imports(const Resolver& resolver) {
+    for (uint32_t i = 0; i < module.imports.size(); ++i) {
+      const wasm::Import& import = module.imports[i];
+      const std::optional<Extern> given = resolver ? resolver(module, import) : std::nullopt;
+      if (!given)
+        return std::unexpected(link_error(LinkError::Kind::kUnknownImport,
+                                          "nobody provides the import " + name_of_import(import),
+                                          "Remove the import, or correct its name.", i));
+      if (!import_fits(module, import, *given))
+        return std::unexpected(link_error(LinkError::Kind::kIncompatibleImport,
+                                          "what is provided for " + name_of_import(import) + " has another type",
+                                          "Declare the import with the type that it has.", i));
+      switch (import.kind) {
+        case ExternKind::kFunc: instance.functions_.push_back(given->function); break;
+        case ExternKind::kTable: instance.tables_.push_back(given->table); break;
+        case ExternKind::kMemory: instance.memory_ = given->memory; break;
+        case ExternKind::kGlobal: instance.globals_.push_back(given->global); break;
+      }
+    }
+    return {};
+  }
+
+  void add_functions() {
+    const size_t imported = instance.functions_.size();
+    const size_t own = module.functions.size() - imported;
+    instance.own_functions_ = std::make_unique<FunctionInstance[]>(own);
+    for (size_t i = 0; i < own; ++i) {
+      FunctionInstance& f = instance.own_functions_[i];
+      f.code = instance.module_->functions() + imported + i;
+      f.instance = &instance;
+      f.type = instance.module_->canonical_type(module.functions[imported + i].type);
+      f.param_slots = f.code->param_slots;
+      f.result_slots = f.code->result_slots;
+      instance.functions_.push_back(&f);
+    }
+  }
+
+  Outcome add_memories_and_tables() {
+    for (const wasm::Table& table : module.tables) {
+      if (table.import != wasm::kNotImported) continue;
+      Table* const made = store.add_table(table.type, limits.table_elements);
+      if (made == nullptr)
+        return std::unexpected(link_error(LinkError::Kind::kLimit,
+                                          "a table of " + std::to_string(table.type.limits.min) +
+                                              " elements is beyond the limit of " + std::to_string(limits.table_elements),
+                                          "Declare a smaller table, or raise the table limit."));
+      instance.tables_.push_back(made);
+    }
+    for (const wasm::Memory& memory : module.memories) {
+      if (memory.import != wasm::kNotImported) continue;
+      auto made = store.add_memory(memory.type, limits.memory_bytes);
+      if (!made) return std::unexpected(LinkError{LinkError::Kind::kLimit, std::move(made).error(), UINT32_MAX, {}});
+      instance.memory_ = *made;
+    }
+    return {};
+  }
+
+  // Constant expressions are validated: one producer, then `end`.
+  Value evaluate(wasm::ByteRange range) const {
+    wasm::BodyReader reader(module.view(range));
+    reader.next();
+    const wasm::Instruction& in = reader.instruction();
+    switch (in.op) {
+      case wasm::Opcode::kI32Const: return Value::i32(static_cast<uint32_t>(in.value));
+      case wasm::Opcode::kI64Const: return Value::i64(in.value);
+      case wasm::Opcode::kF32Const: return {wasm::ValType::kF32, in.value, 0};
+      case wasm::Opcode::kF64Const: return {wasm::ValType::kF64, in.value, 0};
+      case wasm::Opcode::kV128Const: {
+        Value v{wasm::ValType::kV128, 0, 0};
+        std::memcpy(&v.bits, in.raw, 8);
+        std::memcpy(&v.high_bits, in.raw + 8, 8);
+        return v;
+      }
+      case wasm::Opcode::kRefFunc:
+        return {wasm::ValType::kFuncRef, reinterpret_cast<uint64_t>(instance.functions_[in.index]), 0};
+      case wasm::Opcode::kGlobalGet: {
+        const GlobalInstance& global = *instance.globals_[in.index];
+        return {global.type.type, global.bits, global.high_bits};
+      }
+      default: return Value::null(in.ref_type);
+    }
+  }
+
+  void add_globals() {
+    for (const wasm::Global& global : module.globals)
+      if (global.import == wasm::kNotImported)
+        instance.globals_.push_back(store.add_global(global.type, evaluate(global.init)));
+  }
+
+  void evaluate_elements() {
+    instance.elements_.resize(module.elements.size());
+    for (size_t i = 0; i < module.elements.size(); ++i) {
+      const wasm::ElementSegment& segment = module.elements[i];
+      std::vector<uint64_t>& values = instance.elements_[i];
+      values.reserve(segment.size());
+      for (const wasm::ByteRange item : segment.items) values.push_back(evaluate(item).bits);
+      for (const uint32_t function : segment.functions)
+        values.push_back(reinterpret_cast<uint64_t>(instance.functions_[function]));
+    }
+  }
+
+  // Active segments in order; what was written before one that does not fit stays written.
+  Outcome copy_elements() {
+    for (size_t i = 0; i < module.elements.size(); ++i) {
+      const wasm::ElementSegment& segment = module.elements[i];
+      if (segment.mode == wasm::SegmentMode::kActive) {
+        std::vector<uint64_t>& target = instance.tables_[segment.table]->elements;
+        const uint64_t offset = evaluate(segment.offset).bits;
+        const std::vector<uint64_t>& values = instance.elements_[i];
+        if (offset + values.size() > target.size())
+          return std::unexpected(segment_trap(TrapKind::kTableOutOfBounds,
+                                              "element segment " + std::to_string(i) + " does not fit its table"));
+        std::copy(values.begin(), values.end(), target.begin() + static_cast<ptrdiff_t>(offset));
+      }
+      if (segment.mode != wasm::SegmentMode::kPassive) instance.elements_[i] = {};
+    }
+    return {};
+  }
+
+  Outcome copy_datas() {
+    instance.dropped_datas_.resize(module.datas.size());
+    for (size_t i = 0; i < module.datas.size(); ++i) {
+      const wasm::DataSegment& segment = module.datas[i];
+      if (segment.mode != wasm::SegmentMode::kActive) continue;
+      const uint64_t offset = evaluate(segment.offset).bits;
+      if (offset + segment.data.size > instance.memory_->size_bytes())
+        return std::unexpected(segment_trap(TrapKind::kMemoryOutOfBounds,
+                                            "data segment " + std::to_string(i) + " does not fit the memory"));
+      if (segment.data.size != 0)
+        std::memcpy(instance.memory_->base() + offset, module.view(segment.data).data(), segment.data.size);
+      instance.dropped_datas_[i] = true;
+    }
+    return {};
+  }
+
+  Outcome run(const Resolver& resolver) {
+    if (instance.module_->uses_simd())
+      return std::unexpected(link_error(LinkError::Kind::kUnsupported,
+                                        "the module uses 128-bit vector instructions, which this version does not run",
+                                        "Compile it without -msimd128."));
+    if (auto r = resolve_imports(resolver); !r) return r;
+    add_functions();
+    if (auto r = add_memories_and_tables(); !r) return r;
+    add_globals();
+    evaluate_elements();
+    if (auto r = copy_elements(); !r) return r;
+    return copy_datas();
+  }
+};
+
+std::expected<Instance*, LinkError> Store::instantiate(std::shared_ptr<CompiledModule> module,
+                                                       const Resolver& resolver, const InstanceLimits& limits) {
+  // Kept also when it fails half-way: a table of another instance may refer to its functions by then.
+  parts_->instances.push_back(std::unique_ptr<Instance>(new Instance));
+  Instance& instance = *parts_->instances.back();
+  instance.module_ = std::move(module);
+  Instantiation steps{*this, instance, instance.module(), limits};
+  if (auto done = steps.run(resolver); !done) return std::unexpected(std::move(done).error());
+  return &instance;
+}
+
+std::expected<std::shared_ptr<Instance>, LinkError> Instance::create(std::shared_ptr<CompiledModule> module,
+                                                                     const Resolver& resolver,
+                                                                     const InstanceLimits& limits) {
+  auto store = std::make_shared<Store>();
+  auto instance = store->instantiate(std::move(module), resolver, limits);
+  if (!instance) return std::unexpected(std::move(instance).error());
+  return std::shared_ptr<Instance>(std::move(store), *instance);
+}
+
+}  // namespace membrane::engine

@@ -1,0 +1,312 @@
+// Modules made ready to run, their instances, and one run of a function.
+//
+//   auto module = CompiledModule::compile(std::move(wasm_module));    // validates
+//   auto instance = Instance::create(*module, resolver, limits);      // links, fills memory and tables
+//   Execution run(limits);
+//   run.start((*instance)->find_function("add"), arguments);
+//   run.add_fuel(1'000'000);
+//   switch (run.resume()) { … }                                        // values, a trap, or a pause
+//
+// A start function is not run by create(): Module::start names it, and whoever made the
+// instance runs it like any other, under the same limits.
+//
+// Ownership. A Store is the arena of instances that link with each other: what one of
+// them puts into another's table lives as long as the Store. An instance made alone has
+// a Store of its own. Handles are shared_ptr<Instance> that keep the Store alive.
+//
+// Threads: a CompiledModule is shared by any number of threads; a Store, with all that
+// is in it, belongs to one thread at a time.
+//
+// Specification: WebAssembly 2.0, chapters 4.2 (runtime structure) and 4.5 (modules).
+#pragma once
+
+#include <algorithm>
+#include <csetjmp>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/diagnostic.h"
+#include "base/result.h"
+#include "engine/code.h"
+#include "engine/memory.h"
+#include "engine/trap.h"
+#include "wasm/module.h"
+
+namespace membrane::engine {
+
+class Instance;
+class Store;
+struct Execution;
+
+// -- values -------------------------------------------------------------------------
+
+// A value with its type. v128 uses both words; references are a FunctionInstance* or an
+// embedder's number plus one, 0 for null.
+struct Value {
+  wasm::ValType type = wasm::ValType::kI32;
+  uint64_t bits = 0;
+  uint64_t high_bits = 0;
+
+  static Value i32(uint32_t v) { return {wasm::ValType::kI32, v, 0}; }
+  static Value i64(uint64_t v) { return {wasm::ValType::kI64, v, 0}; }
+  static Value f32(float v);
+  static Value f64(double v);
+  static Value null(wasm::ValType type) { return {type, 0, 0}; }
+};
+
+// -- modules --------------------------------------------------------------------------
+
+class CompiledModule {
+ public:
+  // Validates, and prepares what all instances share. Functions become code at their first call.
+  // `text` is what it was parsed from, when it was, and gives diagnostics their lines.
+  static std::expected<std::shared_ptr<CompiledModule>, Diagnostic> compile(wasm::Module module,
+                                                                            std::string_view text = {});
+  ~CompiledModule();
+  CompiledModule(const CompiledModule&) = delete;
+  CompiledModule& operator=(const CompiledModule&) = delete;
+
+  [[nodiscard]] const wasm::Module& module() const { return module_; }
+  [[nodiscard]] bool uses_simd() const { return uses_simd_; }
+  [[nodiscard]] FunctionCode* functions() const { return functions_.get(); }
+
+  // Makes the function's code and publishes it in its `entry`. Idempotent; thread-safe.
+  void translate_function(uint32_t index);
+  // The first type of the module that equals `types[index]`: equal types have equal pointers.
+  [[nodiscard]] const wasm::FuncType* canonical_type(uint32_t index) const { return canonical_types_[index]; }
+
+ private:
+  CompiledModule() = default;
+  void unify_types();
+
+  wasm::Module module_;
+  std::unique_ptr<FunctionCode[]> functions_;
+  std::vector<const wasm::FuncType*> canonical_types_;
+  std::mutex mutex_;  // guards code_
+  std::vector<std::unique_ptr<Word[]>> code_;
+  bool uses_simd_ = false;
+};
+
+// -- host functions ---------------------------------------------------------------------
+
+enum class HostAction : uint8_t {
+  kContinue,  // the results are written
+  kTrap,      // HostCall::trap_message says why
+  kExit,      // the program is done, as if its entry had returned nothing
+};
+
+// One call of a host function, while it runs.
+struct HostCall {
+  Execution& execution;
+  Instance* caller;                     // whose code called; null when the embedder did
+  std::span<const uint64_t> arguments;  // a slot each (v128: two)
+  std::span<uint64_t> results;      // to be written; may overlap the arguments: read those first
+  std::string trap_message;
+
+  // Pays for work done on behalf of the guest. The whole is taken even when less is left; the guest
+  // then pauses, out of fuel, behind the call.
+  void charge(uint64_t fuel);
+};
+
+using HostFunction = std::function<HostAction(HostCall&)>;
+
+// -- runtime objects -----------------------------------------------------------------------
+
+struct FunctionInstance {
+  const FunctionCode* code = nullptr;  // null for a host function
+  Instance* instance = nullptr;        // whose it is; null for a host function
+  const wasm::FuncType* type = nullptr;
+  uint32_t param_slots = 0;
+  uint32_t result_slots = 0;
+  HostFunction host;
+};
+
+struct Table {
+  wasm::ValType element = wasm::ValType::kFuncRef;
+  std::vector<uint64_t> elements;  // references, 0 for null
+  uint32_t max = UINT32_MAX;       // of its type
+  bool has_max = false;
+  uint32_t limit = UINT32_MAX;     // of the owner
+  [[nodiscard]] wasm::TableType type() const;
+  [[nodiscard]] bool can_grow(uint64_t delta) const { return elements.size() + delta <= std::min(max, limit); }
+  int64_t grow(uint64_t delta, uint64_t value);  // the size before, or -1
+};
+
+struct GlobalInstance {
+  wasm::GlobalType type;
+  uint64_t bits = 0;
+  uint64_t high_bits = 0;
+};
+
+// What an import is given, or an export is. Borrowed from a Store.
+struct Extern {
+  wasm::ExternKind kind = wasm::ExternKind::kFunc;
+  FunctionInstance* function = nullptr;
+  Table* table = nullptr;
+  Memory* memory = nullptr;
+  GlobalInstance* global = nullptr;
+};
+
+// Who provides imports. Return std::nullopt for what is unknown.
+using Resolver = std::function<std::optional<Extern>(const wasm::Module&, const wasm::Import&)>;
+
+struct InstanceLimits {
+  uint64_t memory_bytes = 4ull << 30;
+  uint32_t table_elements = 10'000'000;
+};
+
+// Why an instance could not be made.
+struct LinkError {
+  enum class Kind : uint8_t { kUnknownImport, kIncompatibleImport, kTrap, kLimit, kUnsupported } kind{};
+  Error error;
+  uint32_t import = UINT32_MAX;  // into Module::imports
+  TrapKind trap{};               // kTrap: a segment did not fit its memory or table
+};
+
+class Instance {
+ public:
+  // In a Store of its own.
+  static std::expected<std::shared_ptr<Instance>, LinkError> create(std::shared_ptr<CompiledModule> module,
+                                                                    const Resolver& resolver,
+                                                                    const InstanceLimits& limits);
+
+  [[nodiscard]] CompiledModule& compiled() const { return *module_; }
+  [[nodiscard]] const wasm::Module& module() const { return module_->module(); }
+  [[nodiscard]] std::optional<Extern> find_export(std::string_view name);
+  [[nodiscard]] FunctionInstance* find_function(std::string_view export_name);  // null when it is none
+  [[nodiscard]] FunctionInstance* function(uint32_t index) { return functions_[index]; }
+  [[nodiscard]] Memory* memory() const { return memory_; }  // memory 0, null when it has none
+  [[nodiscard]] bool limit_was_hit() const;  // a grow of its memory was refused by the owner's limit
+
+ private:
+  friend class Store;
+  friend struct Instantiation;
+  friend struct Machine;  // the interpreter's view
+  Instance() = default;
+
+  std::shared_ptr<CompiledModule> module_;
+  Memory* memory_ = nullptr;
+  std::vector<FunctionInstance*> functions_;
+  std::vector<Table*> tables_;
+  std::vector<GlobalInstance*> globals_;
+  std::unique_ptr<FunctionInstance[]> own_functions_;
+  std::vector<std::vector<uint64_t>> elements_;  // of each segment; empty once dropped
+  std::vector<bool> dropped_datas_;
+};
+
+class Store {
+ public:
+  Store();
+  ~Store();
+  Store(const Store&) = delete;
+  Store& operator=(const Store&) = delete;
+
+  // The module's start function is run by the caller (Execution), not here.
+  std::expected<Instance*, LinkError> instantiate(std::shared_ptr<CompiledModule> module, const Resolver& resolver,
+                                                  const InstanceLimits& limits);
+  FunctionInstance* add_host_function(const wasm::FuncType& type, HostFunction function);
+  Table* add_table(const wasm::TableType& type, uint32_t limit);
+  Result<Memory*> add_memory(const wasm::MemoryType& type, uint64_t limit_bytes);
+  GlobalInstance* add_global(const wasm::GlobalType& type, Value value);
+
+ private:
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
+};
+
+// -- running -----------------------------------------------------------------------------------
+
+enum class RunState : uint8_t {
+  kReady,       // resume() goes on
+  kFinished,    // results() holds the values
+  kTrapped,     // trap() says why
+  kOutOfFuel,   // a pause: add_fuel() and resume()
+  kInterrupted, // a pause: the poll function asked for it; resume() goes on
+  kExited,      // a host function ended the program
+};
+
+struct ExecutionLimits {
+  uint64_t stack_bytes = 1ull << 20;  // of values
+  uint32_t call_depth = 10'000;
+  // Called whenever so much fuel was used, and after each translated function; true interrupts.
+  // Keeps watch over wall clock and cancellation without a cost in the code.
+  uint64_t poll_interval_fuel = 4'000'000;
+  std::function<bool()> poll;
+};
+
+// A call in progress. The guest's values are on its value stack; this is the rest of the frame.
+// Not initialised, so that a deep stack that is not used costs nothing.
+struct FrameRecord {
+  const Word* return_ip;         // the header behind the call
+  uint64_t* fp;                  // of the caller
+  const FunctionCode* function;  // that runs in this frame; null for a crossing
+  Instance* instance;            // crossings into another instance: of the caller
+};
+
+// What handlers of the interpreter work on; while no guest code runs, also its registers.
+struct MachineState {
+  const Word* ip = nullptr;
+  uint64_t* fp = nullptr;
+  int64_t fuel = 0;              // of the present slice; negative when a host call took more than was left
+  uint8_t* memory = nullptr;     // base of the running instance's memory
+  FrameRecord* top = nullptr;
+  FrameRecord* frames_end = nullptr;
+  uint64_t* stack_end = nullptr;
+  Instance* instance = nullptr;  // whose code runs
+  uint64_t fuel_reserve = 0;     // added, and not yet in a slice
+  uint64_t fuel_needed = 0;      // by a bulk operation that could not be paid
+  FunctionInstance* callee = nullptr;  // of a call that leaves the instance's own code
+  RunState state = RunState::kFinished;
+  TrapKind trap_kind = TrapKind::kUnreachable;
+  std::string trap_message;
+};
+
+// One call of a function from outside, from its start to its end, with pauses. Not movable: the
+// interpreter points into it.
+struct Execution {
+  explicit Execution(ExecutionLimits limits = {});
+  ~Execution();
+  Execution(const Execution&) = delete;
+  Execution& operator=(const Execution&) = delete;
+
+  // Prepares a call. Errors: kInvalidArgument when the arguments do not match the function's type.
+  Status start(FunctionInstance* function, std::span<const Value> arguments);
+  void add_fuel(uint64_t fuel);
+  // Runs until something of RunState happens.
+  RunState resume();
+
+  [[nodiscard]] RunState state() const { return machine_.state; }
+  [[nodiscard]] const std::vector<Value>& results() const { return results_; }
+  [[nodiscard]] const Trap& trap() const { return trap_; }
+  // All that was added less what is left: exact to the instruction. More than was added only when a host
+  // call cost more than was left.
+  [[nodiscard]] uint64_t fuel_used() const;
+  [[nodiscard]] uint64_t fuel_left() const;
+  // Where it stands, innermost first; for pauses.
+  [[nodiscard]] std::vector<CodePlace> backtrace() const;
+
+ private:
+  friend struct Machine;
+  RunState call_host_entry();
+  void take_results();
+  void fill_trap();
+  void append_callers(std::vector<CodePlace>& places) const;
+
+  MachineState machine_;
+  uint64_t fuel_added_ = 0;
+  FunctionInstance* entry_ = nullptr;
+  std::vector<Value> results_;
+  Trap trap_;
+  ExecutionLimits limits_;
+  std::unique_ptr<struct GuestStack> stack_;
+  sigjmp_buf fault_jump_;
+  Execution* outer_ = nullptr;  // the one that this thread was running before
+};
+
+}  // namespace membrane::engine

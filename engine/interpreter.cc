@@ -1,0 +1,642 @@
+#include "engine/interpreter.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "engine/fault.h"
+#include "engine/fuel.h"
+#include "engine/machine.h"
+#include "engine/numeric.h"
+
+// Dispatch. With tail calls, a handler ends by jumping to the next one, and the five registers of the
+// interpreter stay in those of the calling convention. Without, it saves them and returns to the loop.
+#if defined(__OPTIMIZE__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && !defined(MEMBRANE_NO_TAIL_CALLS)
+#define MEMBRANE_TAIL_CALLS 1
+#else
+#define MEMBRANE_TAIL_CALLS 0
+#endif
+
+#if defined(__clang__)
+#define MUSTTAIL [[clang::musttail]]
+#else
+#define MUSTTAIL
+#endif
+
+#define REGISTERS const Word *ip, uint64_t *fp, int64_t fuel, uint8_t *memory, Execution *ex
+#define HANDLER(name) \
+  __attribute__((section("membrane_interpreter"))) static void name([[maybe_unused]] REGISTERS)
+
+#if MEMBRANE_TAIL_CALLS
+#define DISPATCH(at) MUSTTAIL return (at)->handler((at), fp, fuel, memory, ex)
+#else
+#define DISPATCH(at) return save((at), fp, fuel, memory, ex)
+#endif
+#define GO_TO(function) MUSTTAIL return function(ip, fp, fuel, memory, ex)
+
+// Goes on behind an operation of `words` words.
+#define NEXT(words) DISPATCH(ip + (words))
+
+// Pays for the segment whose header is at `at`, and runs it.
+#define ENTER(at)                                \
+  do {                                           \
+    const Word* const header_word = (at);        \
+    fuel -= header_word->header.cost;            \
+    ip = header_word + 1;                        \
+    if (fuel < 0) [[unlikely]] GO_TO(refill);    \
+    DISPATCH(ip);                                \
+  } while (false)
+
+#define TRAP(kind)                                     \
+  do {                                                 \
+    Machine::state(*ex).trap_kind = TrapKind::kind;    \
+    GO_TO(trapped);                                    \
+  } while (false)
+
+namespace membrane::engine {
+namespace {
+
+using namespace numeric;
+
+// -- slots ----------------------------------------------------------------------------
+
+template <typename T>
+MEMBRANE_INLINE T get(uint64_t slot) {
+  if constexpr (std::is_same_v<T, float>) return std::bit_cast<float>(static_cast<uint32_t>(slot));
+  else if constexpr (std::is_same_v<T, double>) return std::bit_cast<double>(slot);
+  else return static_cast<T>(slot);
+}
+
+template <typename T>
+MEMBRANE_INLINE uint64_t slot_of(T value) {
+  if constexpr (std::is_same_v<T, float>) return std::bit_cast<uint32_t>(value);
+  else if constexpr (std::is_same_v<T, double>) return std::bit_cast<uint64_t>(value);
+  else if constexpr (std::is_same_v<T, int32_t>) return static_cast<uint32_t>(value);
+  else return static_cast<uint64_t>(value);
+}
+
+// -- stopping -------------------------------------------------------------------------
+
+MEMBRANE_INLINE void save(REGISTERS) {
+  MachineState& m = Machine::state(*ex);
+  m.ip = ip;
+  m.fp = fp;
+  m.fuel = fuel;
+  m.memory = memory;
+}
+
+void stop(REGISTERS, RunState state) {
+  save(ip, fp, fuel, memory, ex);
+  Machine::state(*ex).state = state;
+}
+
+HANDLER(trapped) { stop(ip, fp, fuel, memory, ex, RunState::kTrapped); }
+
+// Moves fuel from the reserve into the slice until it covers `needed`, if it can. True when the owner's
+// poll asks to stop.
+bool refill_slice(Execution& ex, int64_t& fuel, uint64_t needed) {
+  MachineState& m = Machine::state(ex);
+  const ExecutionLimits& limits = Machine::limits(ex);
+  const int64_t lacking = static_cast<int64_t>(needed) - fuel;
+  const uint64_t wanted = std::max<uint64_t>(limits.poll_interval_fuel, lacking > 0 ? lacking : 0);
+  const uint64_t taken = std::min(m.fuel_reserve, wanted);
+  m.fuel_reserve -= taken;
+  fuel += static_cast<int64_t>(taken);
+  return limits.poll && limits.poll();
+}
+
+// ip is behind a header whose cost the slice did not cover.
+HANDLER(refill) {
+  const uint32_t cost = ip[-1].header.cost;
+  fuel += cost;
+  const bool interrupted = refill_slice(*ex, fuel, cost);
+  if (interrupted) return stop(ip - 1, fp, fuel, memory, ex, RunState::kInterrupted);
+  if (fuel < static_cast<int64_t>(cost)) return stop(ip - 1, fp, fuel, memory, ex, RunState::kOutOfFuel);
+  fuel -= cost;
+  DISPATCH(ip);
+}
+
+// ip is a bulk operation that lacks `fuel_needed`; word 1 says how far back its header is.
+HANDLER(refill_for_bulk) {
+  const Word* const header = ip - ip[1].slots.d;
+  const uint64_t needed = Machine::state(*ex).fuel_needed;
+  const bool interrupted = refill_slice(*ex, fuel, needed);
+  if (!interrupted && fuel >= static_cast<int64_t>(needed)) DISPATCH(ip);
+  fuel += header->header.cost;
+  return stop(header, fp, fuel, memory, ex, interrupted ? RunState::kInterrupted : RunState::kOutOfFuel);
+}
+
+#define PAY_FOR_BULK(amount)                           \
+  do {                                                 \
+    const uint64_t price = (amount);                   \
+    if (fuel < static_cast<int64_t>(price)) {          \
+      Machine::state(*ex).fuel_needed = price;         \
+      GO_TO(refill_for_bulk);                          \
+    }                                                  \
+    fuel -= static_cast<int64_t>(price);               \
+  } while (false)
+
+// -- numeric: slots dst, a, b; or dst, a and a constant ------------------------------------
+
+#define BINARY_HANDLERS(id, type, result, function)                                             \
+  HANDLER(id##SS) {                                                                             \
+    const SlotsWord w = ip[1].slots;                                                            \
+    fp[w.a] = slot_of(static_cast<result>(function(get<type>(fp[w.b]), get<type>(fp[w.c]))));    \
+    NEXT(2);                                                                                    \
+  }
+
+#define INTEGER_BINARY(id, type, function)                                                             \
+  BINARY_HANDLERS(id, type, type, function)                                                            \
+  HANDLER(id##SK) {                                                                                    \
+    const ImmediateWord w = ip[1].imm;                                                                 \
+    fp[w.a] = slot_of(function(get<type>(fp[w.b]), static_cast<type>(static_cast<int64_t>(w.value))));  \
+    NEXT(2);                                                                                           \
+  }
+
+#define CONSTANT_HANDLER(id, type, result, function)                                                       \
+  HANDLER(id##SK) {                                                                                        \
+    const SlotsWord w = ip[1].slots;                                                                       \
+    fp[w.a] = slot_of(static_cast<result>(function(get<type>(fp[w.b]), get<type>(ip[2].constant))));        \
+    NEXT(3);                                                                                               \
+  }
+
+#define INTEGER_COMPARE(id, type, function)                                          \
+  BINARY_HANDLERS(id, type, uint32_t, function)                                      \
+  CONSTANT_HANDLER(id, type, uint32_t, function)                                     \
+  HANDLER(id##BrSS) {                                                                \
+    const BranchWord w = ip[1].branch;                                               \
+    if (function(get<type>(fp[w.a]), get<type>(fp[w.b]))) ENTER(ip + 1 + w.target);  \
+    ENTER(ip + 2);                                                                   \
+  }                                                                                  \
+  HANDLER(id##BrSK) {                                                                \
+    const BranchWord w = ip[1].branch;                                               \
+    if (function(get<type>(fp[w.a]), get<type>(ip[2].constant))) ENTER(ip + 1 + w.target); \
+    ENTER(ip + 3);                                                                   \
+  }
+
+#define FLOAT_BINARY(id, type, result, function) \
+  BINARY_HANDLERS(id, type, result, function)    \
+  CONSTANT_HANDLER(id, type, result, function)
+
+#define INTEGER_DIVIDE(id, type, function, overflows)                                   \
+  HANDLER(id) {                                                                         \
+    const SlotsWord w = ip[1].slots;                                                    \
+    const type a = get<type>(fp[w.b]), b = get<type>(fp[w.c]);                          \
+    if (b == 0) [[unlikely]] TRAP(kIntegerDivideByZero);                                \
+    if (overflows && quotient_overflows(a, b)) [[unlikely]] TRAP(kIntegerOverflow);     \
+    fp[w.a] = slot_of(function(a, b));                                                  \
+    NEXT(2);                                                                            \
+  }
+
+#define UNARY(id, from, to, expression)                    \
+  HANDLER(id) {                                            \
+    const SlotsWord w = ip[1].slots;                       \
+    const from x = get<from>(fp[w.b]);                     \
+    fp[w.a] = slot_of(static_cast<to>(expression));        \
+    NEXT(2);                                               \
+  }
+
+#define TRUNCATE(id, from, to)                                          \
+  HANDLER(id) {                                                         \
+    const SlotsWord w = ip[1].slots;                                    \
+    const from x = get<from>(fp[w.b]);                                  \
+    if (x != x) [[unlikely]] TRAP(kInvalidConversion);                  \
+    if (!truncation_fits<to>(x)) [[unlikely]] TRAP(kIntegerOverflow);   \
+    fp[w.a] = slot_of(static_cast<to>(x));                              \
+    NEXT(2);                                                            \
+  }
+
+// -- memory: slots dst and address, or address and value; and the offset ------------------------
+
+#if MEMBRANE_GUARD_PAGES
+#define CHECK_BOUNDS(address, size) (void)0
+#else
+#define CHECK_BOUNDS(address, size)                                                                        \
+  if ((address) + (size) > Machine::memory(*Machine::state(*ex).instance)->size_bytes()) [[unlikely]]      \
+  TRAP(kMemoryOutOfBounds)
+#endif
+
+#define LOAD(id, from, to)                                                                          \
+  HANDLER(id) {                                                                                     \
+    const ImmediateWord w = ip[1].imm;                                                              \
+    const uint64_t address = uint64_t{static_cast<uint32_t>(fp[w.b])} + static_cast<uint32_t>(w.value); \
+    CHECK_BOUNDS(address, sizeof(from));                                                            \
+    fp[w.a] = slot_of(static_cast<to>(load<from>(memory, address, ip, fp, fuel)));                   \
+    NEXT(2);                                                                                        \
+  }
+
+#define STORE(id, type)                                                                             \
+  HANDLER(id) {                                                                                     \
+    const ImmediateWord w = ip[1].imm;                                                              \
+    const uint64_t address = uint64_t{static_cast<uint32_t>(fp[w.a])} + static_cast<uint32_t>(w.value); \
+    CHECK_BOUNDS(address, sizeof(type));                                                            \
+    store<type>(memory, address, static_cast<type>(fp[w.b]), ip, fp, fuel);                         \
+    NEXT(2);                                                                                        \
+  }
+
+#include "engine/operations.def"
+
+HANDLER(kMemorySize) {
+  fp[ip[1].slots.a] = Machine::memory(*Machine::state(*ex).instance)->pages();
+  NEXT(2);
+}
+
+HANDLER(kMemoryGrow) {  // dst, pages
+  const SlotsWord w = ip[1].slots;
+  Memory& m = *Machine::memory(*Machine::state(*ex).instance);
+  const uint64_t pages = static_cast<uint32_t>(fp[w.b]);
+  if (m.can_grow(pages)) PAY_FOR_BULK(memory_grow_cost(pages));
+  fp[w.a] = static_cast<uint32_t>(m.grow(pages));
+  ENTER(ip + 3);
+}
+
+MEMBRANE_INLINE bool in_bounds(uint64_t from, uint64_t count, uint64_t size) { return from + count <= size; }
+
+HANDLER(kMemoryFill) {  // address, value, count
+  const SlotsWord w = ip[1].slots;
+  const uint64_t to = static_cast<uint32_t>(fp[w.a]), count = static_cast<uint32_t>(fp[w.c]);
+  if (!in_bounds(to, count, Machine::memory(*Machine::state(*ex).instance)->size_bytes())) TRAP(kMemoryOutOfBounds);
+  PAY_FOR_BULK(bulk_memory_cost(count));
+  std::memset(memory + to, static_cast<int>(fp[w.b] & 0xFF), count);
+  ENTER(ip + 3);
+}
+
+HANDLER(kMemoryCopy) {  // to, from, count
+  const SlotsWord w = ip[1].slots;
+  const uint64_t to = static_cast<uint32_t>(fp[w.a]), from = static_cast<uint32_t>(fp[w.b]);
+  const uint64_t count = static_cast<uint32_t>(fp[w.c]);
+  const uint64_t size = Machine::memory(*Machine::state(*ex).instance)->size_bytes();
+  if (!in_bounds(to, count, size) || !in_bounds(from, count, size)) TRAP(kMemoryOutOfBounds);
+  PAY_FOR_BULK(bulk_memory_cost(count));
+  std::memmove(memory + to, memory + from, count);
+  ENTER(ip + 3);
+}
+
+HANDLER(kMemoryInit) {  // to, from, count; data index
+  const SlotsWord w = ip[1].slots;
+  Instance& instance = *Machine::state(*ex).instance;
+  const std::span<const uint8_t> data = Machine::data(instance, static_cast<uint32_t>(ip[2].constant));
+  const uint64_t to = static_cast<uint32_t>(fp[w.a]), from = static_cast<uint32_t>(fp[w.b]);
+  const uint64_t count = static_cast<uint32_t>(fp[w.c]);
+  if (!in_bounds(to, count, Machine::memory(instance)->size_bytes()) || !in_bounds(from, count, data.size()))
+    TRAP(kMemoryOutOfBounds);
+  PAY_FOR_BULK(bulk_memory_cost(count));
+  if (count != 0) std::memcpy(memory + to, data.data() + from, count);
+  ENTER(ip + 3);
+}
+
+HANDLER(kDataDrop) {
+  Machine::drop_data(*Machine::state(*ex).instance, static_cast<uint32_t>(ip[1].imm.value));
+  NEXT(2);
+}
+
+// -- tables: word 2 holds the table's index, and in its high half a segment's or source's -----------
+
+MEMBRANE_INLINE Table& table_of(Execution* ex, uint64_t index) {
+  return *Machine::table(*Machine::state(*ex).instance, static_cast<uint32_t>(index));
+}
+
+HANDLER(kTableGet) {  // dst, index
+  const SlotsWord w = ip[1].slots;
+  const std::vector<uint64_t>& elements = table_of(ex, ip[2].constant).elements;
+  const uint32_t index = static_cast<uint32_t>(fp[w.b]);
+  if (index >= elements.size()) [[unlikely]] TRAP(kTableOutOfBounds);
+  fp[w.a] = elements[index];
+  NEXT(3);
+}
+
+HANDLER(kTableSet) {  // index, value
+  const SlotsWord w = ip[1].slots;
+  std::vector<uint64_t>& elements = table_of(ex, ip[2].constant).elements;
+  const uint32_t index = static_cast<uint32_t>(fp[w.a]);
+  if (index >= elements.size()) [[unlikely]] TRAP(kTableOutOfBounds);
+  elements[index] = fp[w.b];
+  NEXT(3);
+}
+
+HANDLER(kTableSize) {
+  fp[ip[1].slots.a] = table_of(ex, ip[2].constant).elements.size();
+  NEXT(3);
+}
+
+HANDLER(kTableGrow) {  // dst, value, count
+  const SlotsWord w = ip[1].slots;
+  Table& table = table_of(ex, ip[2].constant);
+  const uint64_t count = static_cast<uint32_t>(fp[w.c]);
+  if (table.can_grow(count)) PAY_FOR_BULK(bulk_table_cost(count));
+  fp[w.a] = static_cast<uint32_t>(table.grow(count, fp[w.b]));
+  ENTER(ip + 3);
+}
+
+HANDLER(kTableFill) {  // index, value, count
+  const SlotsWord w = ip[1].slots;
+  std::vector<uint64_t>& elements = table_of(ex, ip[2].constant).elements;
+  const uint64_t to = static_cast<uint32_t>(fp[w.a]), count = static_cast<uint32_t>(fp[w.c]);
+  if (!in_bounds(to, count, elements.size())) TRAP(kTableOutOfBounds);
+  PAY_FOR_BULK(bulk_table_cost(count));
+  std::fill_n(elements.data() + to, count, fp[w.b]);
+  ENTER(ip + 3);
+}
+
+HANDLER(kTableCopy) {  // to, from, count; destination and source table
+  const SlotsWord w = ip[1].slots;
+  std::vector<uint64_t>& target = table_of(ex, ip[2].constant).elements;
+  std::vector<uint64_t>& source = table_of(ex, ip[2].constant >> 32).elements;
+  const uint64_t to = static_cast<uint32_t>(fp[w.a]), from = static_cast<uint32_t>(fp[w.b]);
+  const uint64_t count = static_cast<uint32_t>(fp[w.c]);
+  if (!in_bounds(to, count, target.size()) || !in_bounds(from, count, source.size())) TRAP(kTableOutOfBounds);
+  PAY_FOR_BULK(bulk_table_cost(count));
+  if (count != 0) std::memmove(target.data() + to, source.data() + from, count * sizeof(uint64_t));
+  ENTER(ip + 3);
+}
+
+HANDLER(kTableInit) {  // to, from, count; element segment and table
+  const SlotsWord w = ip[1].slots;
+  const std::vector<uint64_t>& source =
+      Machine::elements(*Machine::state(*ex).instance, static_cast<uint32_t>(ip[2].constant));
+  std::vector<uint64_t>& target = table_of(ex, ip[2].constant >> 32).elements;
+  const uint64_t to = static_cast<uint32_t>(fp[w.a]), from = static_cast<uint32_t>(fp[w.b]);
+  const uint64_t count = static_cast<uint32_t>(fp[w.c]);
+  if (!in_bounds(to, count, target.size()) || !in_bounds(from, count, source.size())) TRAP(kTableOutOfBounds);
+  PAY_FOR_BULK(bulk_table_cost(count));
+  std::copy_n(source.data() + from, count, target.data() + to);
+  ENTER(ip + 3);
+}
+
+void drop_elements(Execution* ex, uint32_t index) {
+  Machine::elements(*Machine::state(*ex).instance, index) = {};
+}
+HANDLER(kElemDrop) {
+  drop_elements(ex, static_cast<uint32_t>(ip[1].imm.value));
+  NEXT(2);
+}
+
+HANDLER(kRefIsNull) {
+  fp[ip[1].slots.a] = fp[ip[1].slots.b] == 0;
+  NEXT(2);
+}
+
+HANDLER(kRefFunc) {
+  const ImmediateWord w = ip[1].imm;
+  fp[w.a] = reinterpret_cast<uint64_t>(Machine::function(*Machine::state(*ex).instance, static_cast<uint32_t>(w.value)));
+  NEXT(2);
+}
+
+// -- moving values -------------------------------------------------------------------------------
+
+HANDLER(kCopy) {
+  fp[ip[1].slots.a] = fp[ip[1].slots.b];
+  NEXT(2);
+}
+
+HANDLER(kCopyMany) {  // to, from, slots
+  const SlotsWord w = ip[1].slots;
+  std::memmove(fp + w.a, fp + w.b, w.c * sizeof(uint64_t));
+  NEXT(2);
+}
+
+HANDLER(kConst32) {
+  fp[ip[1].imm.a] = static_cast<uint32_t>(ip[1].imm.value);
+  NEXT(2);
+}
+
+HANDLER(kConst64) {
+  fp[ip[1].slots.a] = ip[2].constant;
+  NEXT(3);
+}
+
+HANDLER(kSelect) {  // dst, if true, if false, condition
+  const SlotsWord w = ip[1].slots;
+  const uint64_t yes = fp[w.b], no = fp[w.c];
+  fp[w.a] = static_cast<uint32_t>(fp[w.d]) != 0 ? yes : no;
+  NEXT(2);
+}
+
+HANDLER(kGlobalGet) {
+  const ImmediateWord w = ip[1].imm;
+  fp[w.a] = Machine::global(*Machine::state(*ex).instance, static_cast<uint32_t>(w.value))->bits;
+  NEXT(2);
+}
+
+HANDLER(kGlobalSet) {
+  const ImmediateWord w = ip[1].imm;
+  Machine::global(*Machine::state(*ex).instance, static_cast<uint32_t>(w.value))->bits = fp[w.a];
+  NEXT(2);
+}
+
+// -- control: the target counts from word 1 -----------------------------------------------------------
+
+HANDLER(kEnter) { ENTER(ip + 1); }
+
+HANDLER(kBr) { ENTER(ip + 1 + ip[1].branch.target); }
+
+#define BRANCH_HANDLER(id, condition)            \
+  HANDLER(id) {                                  \
+    const BranchWord w = ip[1].branch;           \
+    const uint64_t x = fp[w.a];                  \
+    if (condition) ENTER(ip + 1 + w.target);     \
+    ENTER(ip + 2);                               \
+  }
+BRANCH_HANDLER(kBrIf, static_cast<uint32_t>(x) != 0)
+BRANCH_HANDLER(kBrUnless, static_cast<uint32_t>(x) == 0)
+BRANCH_HANDLER(kBrIf64, x != 0)
+BRANCH_HANDLER(kBrUnless64, x == 0)
+
+HANDLER(kBrTable) {  // index, count; then a branch word for each label, the default last
+  const ImmediateWord w = ip[1].imm;
+  const uint32_t index = std::min(static_cast<uint32_t>(fp[w.a]), static_cast<uint32_t>(w.value));
+  const Word* const chosen = ip + 2 + index;
+  ENTER(chosen + chosen->branch.target);
+}
+
+HANDLER(kUnreachable) { TRAP(kUnreachable); }
+
+// -- calls ----------------------------------------------------------------------------------------------
+
+#define LEAVE_FRAME()                                    \
+  do {                                                   \
+    FrameRecord*& top = Machine::state(*ex).top;         \
+    const Word* const return_ip = top->return_ip;        \
+    fp = top->fp;                                        \
+    --top;                                               \
+    ENTER(return_ip);                                    \
+  } while (false)
+
+HANDLER(kReturn) { LEAVE_FRAME(); }
+
+HANDLER(kReturnOne) {
+  fp[0] = fp[ip[1].slots.a];
+  LEAVE_FRAME();
+}
+
+HANDLER(kReturnMany) {  // first, slots
+  std::memmove(fp, fp + ip[1].slots.a, ip[1].slots.b * sizeof(uint64_t));
+  LEAVE_FRAME();
+}
+
+// Makes the frame of `callee`, whose arguments begin at `arguments`, and goes there.
+#define ENTER_FUNCTION(callee, arguments, return_to)                                            \
+  do {                                                                                          \
+    MachineState& machine = Machine::state(*ex);                                                \
+    const FunctionCode* const function = (callee);                                              \
+    uint64_t* const frame = (arguments);                                                        \
+    FrameRecord* const record = machine.top + 1;                                                \
+    if (frame + function->frame_slots > machine.stack_end || record >= machine.frames_end)      \
+      [[unlikely]] TRAP(kStackOverflow);                                                        \
+    record->return_ip = (return_to);                                                            \
+    record->fp = fp;                                                                            \
+    record->function = function;                                                                \
+    machine.top = record;                                                                       \
+    for (uint32_t i = 0; i < function->zero_slots; ++i) frame[function->param_slots + i] = 0;   \
+    fp = frame;                                                                                 \
+    ENTER(function->entry.load(std::memory_order_acquire));                                     \
+  } while (false)
+
+HANDLER(kCall) {  // arguments; the callee's FunctionCode
+  ENTER_FUNCTION(ip[2].function, fp + ip[1].slots.a, ip + 3);
+}
+
+// Calls the host. The results replace the arguments.
+HostAction call_host(Execution& ex, FunctionInstance& target, uint64_t* slots) {
+  MachineState& m = Machine::state(ex);
+  HostCall call{ex, m.instance, {slots, target.param_slots}, {slots, target.result_slots}, {}};
+  const HostAction action = target.host(call);
+  if (action == HostAction::kTrap) {
+    m.trap_kind = TrapKind::kHost;
+    m.trap_message = std::move(call.trap_message);
+  }
+  return action;
+}
+
+constexpr Word header_of_stub() {
+  Word w{};
+  w.header = {0, 0};
+  return w;
+}
+extern const Word kCrossReturnStub[2];
+
+// Calls through a FunctionInstance: the host's, the own instance's or another's. Word 1 names where the
+// arguments begin; the call has three words.
+HANDLER(call_instance) {
+  FunctionInstance& target = *Machine::state(*ex).callee;
+  uint64_t* const arguments = fp + ip[1].slots.a;
+  MachineState& m = Machine::state(*ex);
+  if (target.code == nullptr) {
+    const uint64_t slots = std::max(target.param_slots, target.result_slots);
+    if (arguments + slots > m.stack_end) TRAP(kStackOverflow);
+    save(ip, fp, fuel, memory, ex);
+    const HostAction action = call_host(*ex, target, arguments);
+    fuel = m.fuel;  // the host may have charged
+    if (action == HostAction::kTrap) GO_TO(trapped);
+    if (action == HostAction::kExit) return stop(ip, fp, fuel, memory, ex, RunState::kExited);
+    ENTER(ip + 3);
+  }
+  if (target.instance == m.instance) ENTER_FUNCTION(target.code, arguments, ip + 3);
+  if (m.top + 2 >= m.frames_end) TRAP(kStackOverflow);
+  FrameRecord* const crossing = ++m.top;
+  *crossing = {ip + 3, fp, nullptr, m.instance};
+  if (arguments + target.code->frame_slots > m.stack_end) {
+    --m.top;
+    TRAP(kStackOverflow);
+  }
+  m.instance = target.instance;
+  memory = Machine::memory(*target.instance) == nullptr ? nullptr : Machine::memory(*target.instance)->base();
+  ENTER_FUNCTION(target.code, arguments, kCrossReturnStub);
+}
+
+HANDLER(kCrossReturn) {
+  MachineState& m = Machine::state(*ex);
+  const FrameRecord& crossing = *m.top;
+  m.instance = crossing.instance;
+  memory = Machine::memory(*m.instance) == nullptr ? nullptr : Machine::memory(*m.instance)->base();
+  LEAVE_FRAME();
+}
+
+HANDLER(kCallImport) {  // arguments; function index
+  MachineState& m = Machine::state(*ex);
+  m.callee = Machine::function(*m.instance, static_cast<uint32_t>(ip[2].constant));
+  GO_TO(call_instance);
+}
+
+HANDLER(kCallIndirect) {  // arguments, index; type and table
+  MachineState& m = Machine::state(*ex);
+  const std::vector<uint64_t>& elements = table_of(ex, ip[2].constant >> 32).elements;
+  const uint32_t index = static_cast<uint32_t>(fp[ip[1].slots.b]);
+  if (index >= elements.size()) [[unlikely]] TRAP(kUndefinedElement);
+  if (elements[index] == 0) [[unlikely]] TRAP(kUninitializedElement);
+  auto* const target = reinterpret_cast<FunctionInstance*>(elements[index]);
+  const wasm::FuncType* const wanted = Machine::type(*m.instance, static_cast<uint32_t>(ip[2].constant));
+  if (target->type != wanted && *target->type != *wanted) [[unlikely]] TRAP(kIndirectCallTypeMismatch);
+  if (target->instance == m.instance && target->code != nullptr)
+    ENTER_FUNCTION(target->code, fp + ip[1].slots.a, ip + 3);
+  m.callee = target;
+  GO_TO(call_instance);
+}
+
+bool translate_and_poll(Execution& ex) {
+  const FunctionCode& function = *Machine::state(ex).top->function;
+  function.module->translate_function(function.index);
+  const ExecutionLimits& limits = Machine::limits(ex);
+  return limits.poll && limits.poll();
+}
+
+HANDLER(kTranslate) {
+  const bool interrupted = translate_and_poll(*ex);
+  const Word* const entry = Machine::state(*ex).top->function->entry.load(std::memory_order_acquire);
+  if (interrupted) return stop(entry, fp, fuel, memory, ex, RunState::kInterrupted);
+  ENTER(entry);
+}
+
+HANDLER(kExit) { stop(ip, fp, fuel, memory, ex, RunState::kFinished); }
+
+Word handler_word(Handler handler) {
+  Word w{};
+  w.handler = handler;
+  return w;
+}
+const Word kCrossReturnStub[2] = {header_of_stub(), handler_word(kCrossReturn)};
+
+#if !MEMBRANE_TAIL_CALLS
+void loop(Execution* ex) {
+  MachineState& m = Machine::state(*ex);
+  while (m.state == RunState::kReady) m.ip->handler(m.ip, m.fp, m.fuel, m.memory, ex);
+}
+#endif
+
+HANDLER(begin) { ENTER(ip); }
+
+}  // namespace
+
+const Handler kHandlers[] = {
+#define INTEGER_BINARY(id, type, function) id##SS, id##SK,
+#define INTEGER_COMPARE(id, type, function) id##SS, id##SK, id##BrSS, id##BrSK,
+#define INTEGER_DIVIDE(id, type, function, overflows) id,
+#define FLOAT_BINARY(id, type, result, function) id##SS, id##SK,
+#define UNARY(id, from, to, expression) id,
+#define TRUNCATE(id, from, to) id,
+#define LOAD(id, from, to) id,
+#define STORE(id, type) id,
+#define SPECIAL(id) id,
+#include "engine/operations.def"
+};
+
+const Word kTranslateStub[2] = {header_of_stub(), handler_word(kTranslate)};
+const Word kExitStub[2] = {header_of_stub(), handler_word(kExit)};
+
+void interpret(Execution& ex) {
+  MachineState& m = Machine::state(ex);
+  m.memory = Machine::memory(*m.instance) == nullptr ? nullptr : Machine::memory(*m.instance)->base();
+  m.state = RunState::kReady;
+  const RunningScope scope(ex);
+  if (sigsetjmp(Machine::fault_jump(ex), 0) != 0) {
+    m.trap_kind = TrapKind::kMemoryOutOfBounds;
+    m.state = RunState::kTrapped;
+    return;
+  }
+  begin(m.ip, m.fp, m.fuel, m.memory, &ex);
+#if !MEMBRANE_TAIL_CALLS
+  loop(&ex);
+#endif
+}
+
+}  // namespace membrane::engine

@@ -1,0 +1,20 @@
+// The interpreter: threaded code, a handler an operation, each handler ending in a jump
+// to the next (a tail call, so that the interpreter's five registers stay in the CPU's).
+//
+// Where the compiler cannot be trusted with tail calls (no optimisation, sanitizers), the
+// same handlers return to a loop instead; results and fuel are the same.
+//
+// Threads: runs on the thread that calls Execution::resume.
+#pragma once
+
+#include "engine/instance.h"
+
+namespace membrane::engine {
+
+// Runs `ex` from its saved registers until it stops; its state says why.
+void interpret(Execution& ex);
+
+// The code behind the outermost frame.
+extern const Word kExitStub[2];
+
+}  // namespace membrane::engine

@@ -1,0 +1,34 @@
+// The one door to the engine's private state, for the parts that run guest code:
+// interpreter.cc, fault.cc and execution.cc. Everything is inlined away.
+#pragma once
+
+#include <csetjmp>
+
+#include "engine/access.h"
+#include "engine/instance.h"
+
+namespace membrane::engine {
+
+struct Machine {
+  MEMBRANE_INLINE static MachineState& state(Execution& ex) { return ex.machine_; }
+  MEMBRANE_INLINE static const ExecutionLimits& limits(const Execution& ex) { return ex.limits_; }
+  MEMBRANE_INLINE static sigjmp_buf& fault_jump(Execution& ex) { return ex.fault_jump_; }
+  MEMBRANE_INLINE static Execution*& outer(Execution& ex) { return ex.outer_; }
+
+  MEMBRANE_INLINE static Memory* memory(const Instance& i) { return i.memory_; }
+  MEMBRANE_INLINE static GlobalInstance* global(const Instance& i, uint32_t index) { return i.globals_[index]; }
+  MEMBRANE_INLINE static Table* table(const Instance& i, uint32_t index) { return i.tables_[index]; }
+  MEMBRANE_INLINE static FunctionInstance* function(const Instance& i, uint32_t index) { return i.functions_[index]; }
+  MEMBRANE_INLINE static std::vector<uint64_t>& elements(Instance& i, uint32_t index) { return i.elements_[index]; }
+  MEMBRANE_INLINE static const wasm::FuncType* type(const Instance& i, uint32_t index) {
+    return i.module_->canonical_type(index);
+  }
+  static void drop_data(Instance& i, uint32_t index) { i.dropped_datas_[index] = true; }
+  static std::span<const uint8_t> data(const Instance& i, uint32_t index) {
+    if (i.dropped_datas_[index]) return {};
+    const wasm::Module& module = i.module_->module();
+    return module.view(module.datas[index].data);
+  }
+};
+
+}  // namespace membrane::engine

@@ -1,0 +1,73 @@
+// Linear memory: a reserved region of address space in which only the guest's pages
+// can be touched (WebAssembly 2.0, chapter 4.2.8).
+//
+//   base                base+size                                     base+8 GiB
+//   │ read and write     │ PROT_NONE ……………………………………………………………… guard │
+//
+// A wasm32 address plus offset is below 2^33, so that every access that misses the
+// memory lands in the region and faults; the engine turns the fault into a trap
+// (fault.h). The base never moves, also when the memory grows.
+//
+// Regions come from a process-wide pool: what one guest leaves is dropped with
+// MADV_DONTNEED before another sees the region.
+//
+// Ownership: a Memory owns its region until it is destroyed. Threads: a Memory
+// belongs to one thread at a time; the pool is shared.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "base/result.h"
+#include "wasm/types.h"
+
+namespace membrane::engine {
+
+class Memory {
+ public:
+  static constexpr uint64_t kRegionBytes = 8ull << 30;
+  static constexpr uint64_t kGuardBytes = 1ull << 16;  // behind the region: an access is up to 16 bytes wide
+
+  // `limit_bytes` bounds growth on top of the type's own maximum.
+  // Errors: kExhausted when the minimum is beyond the limit or no region can be had.
+  static Result<std::unique_ptr<Memory>> create(const wasm::MemoryType& type, uint64_t limit_bytes);
+  ~Memory();
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+
+  [[nodiscard]] uint8_t* base() const { return base_; }
+  [[nodiscard]] uint64_t size_bytes() const { return uint64_t{pages_} * wasm::kPageBytes; }
+  [[nodiscard]] uint32_t pages() const { return pages_; }
+  [[nodiscard]] std::span<uint8_t> bytes() { return {base_, size_bytes()}; }
+  // The type with the present size as its minimum, as imports are matched against.
+  [[nodiscard]] wasm::MemoryType type() const;
+
+  [[nodiscard]] bool can_grow(uint64_t delta_pages) const {
+    return delta_pages <= wasm::kMaxPages && pages_ + delta_pages <= std::min(max_pages_, limit_pages_);
+  }
+  // The size before in pages, or -1 (as memory.grow answers) when it does not fit.
+  int64_t grow(uint64_t delta_pages);
+  // Whether a grow was refused by `limit_bytes` (and not by the program's own maximum).
+  [[nodiscard]] bool limit_was_hit() const { return limit_was_hit_; }
+
+ private:
+  Memory() = default;
+  uint8_t* base_ = nullptr;
+  uint32_t pages_ = 0;
+  uint32_t max_pages_ = 0;    // of the type
+  uint32_t limit_pages_ = 0;  // of the owner
+  bool has_max_ = false;
+  bool limit_was_hit_ = false;
+  uint64_t accessible_bytes_ = 0;  // of the region, at least size_bytes()
+};
+
+// How many regions are reserved now, in use and idle (tests: nothing is left behind).
+struct RegionCount {
+  size_t in_use = 0;
+  size_t idle = 0;
+};
+RegionCount region_count();
+
+}  // namespace membrane::engine

@@ -1,0 +1,92 @@
+// CompiledModule: validation, and code made at a function's first call.
+
+#include <algorithm>
+
+#include "engine/instance.h"
+#include "engine/translate.h"
+#include "wasm/validate.h"
+
+namespace membrane::engine {
+namespace {
+
+// Frame slots are named by 16 bits.
+constexpr uint32_t kMaxFrameSlots = 65535;
+
+uint32_t slots_of(const std::vector<wasm::ValType>& types) {
+  uint32_t slots = 0;
+  for (const wasm::ValType type : types) slots += type == wasm::ValType::kV128 ? 2 : 1;
+  return slots;
+}
+
+Diagnostic frame_too_large(uint32_t index, uint32_t slots) {
+  Diagnostic d;
+  d.code = DiagnosticCode::kImplementationLimit;
+  d.message = "a frame of the function needs " + std::to_string(slots) + " slots";
+  d.expected = "at most " + std::to_string(kMaxFrameSlots);
+  d.function = "#" + std::to_string(index);
+  return d;
+}
+
+}  // namespace
+
+CompiledModule::~CompiledModule() = default;
+
+std::expected<std::shared_ptr<CompiledModule>, Diagnostic> CompiledModule::compile(wasm::Module module,
+                                                                                  std::string_view text) {
+  auto info = wasm::validate(module, text);
+  if (!info) return std::unexpected(std::move(info).error());
+
+  std::shared_ptr<CompiledModule> compiled(new CompiledModule);
+  compiled->module_ = std::move(module);
+  compiled->uses_simd_ = info->uses_simd;
+  const wasm::Module& m = compiled->module_;
+
+  compiled->canonical_types_.reserve(m.types.size());
+  for (const wasm::FuncType& type : m.types) compiled->canonical_types_.push_back(&type);
+  if (m.types.size() > 1) compiled->unify_types();
+
+  const size_t imported = m.functions.size() - info->functions.size();
+  compiled->functions_ = std::make_unique<FunctionCode[]>(m.functions.size());
+  for (size_t i = 0; i < m.functions.size(); ++i) {
+    FunctionCode& code = compiled->functions_[i];
+    const wasm::FuncType& type = m.types[m.functions[i].type];
+    code.index = static_cast<uint32_t>(i);
+    code.module = compiled.get();
+    code.param_slots = slots_of(type.params);
+    code.result_slots = slots_of(type.results);
+    code.entry.store(kTranslateStub, std::memory_order_relaxed);
+    if (i < imported) continue;
+    const wasm::FunctionInfo& f = info->functions[i - imported];
+    code.zero_slots = f.local_slots - code.param_slots;
+    code.frame_slots = std::max(f.local_slots + f.max_stack_slots, code.result_slots);
+    if (code.frame_slots > kMaxFrameSlots)
+      return std::unexpected(frame_too_large(static_cast<uint32_t>(i), code.frame_slots));
+  }
+  return compiled;
+}
+
+void CompiledModule::unify_types() {
+  std::vector<const wasm::FuncType*> sorted = canonical_types_;
+  const auto before = [](const wasm::FuncType* a, const wasm::FuncType* b) {
+    return std::tie(a->params, a->results) < std::tie(b->params, b->results);
+  };
+  std::stable_sort(sorted.begin(), sorted.end(), before);
+  for (const wasm::FuncType*& type : canonical_types_)
+    type = *std::lower_bound(sorted.begin(), sorted.end(), type, before);
+}
+
+void CompiledModule::translate_function(uint32_t index) {
+  const std::lock_guard lock(mutex_);
+  FunctionCode& function = functions_[index];
+  if (function.entry.load(std::memory_order_relaxed) != kTranslateStub) return;
+  thread_local std::vector<Word> scratch;
+  scratch.clear();
+  translate(module_, index, functions_.get(), scratch, nullptr);
+  code_.push_back(std::make_unique_for_overwrite<Word[]>(scratch.size()));
+  std::copy(scratch.begin(), scratch.end(), code_.back().get());
+  function.entry.store(code_.back().get(), std::memory_order_release);
+  constexpr size_t kKeepWords = 1u << 20;
+  if (scratch.capacity() > kKeepWords) scratch = {};
+}
+
+}  // namespace membrane::engine

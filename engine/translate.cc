@@ -1,0 +1,907 @@
+#include "engine/translate.h"
+
+#include <algorithm>
+#include <array>
+
+#include "engine/fuel.h"
+#include "wasm/body.h"
+
+namespace membrane::engine {
+namespace {
+
+using wasm::BodyReader;
+using wasm::Instruction;
+using wasm::Opcode;
+using wasm::ValType;
+
+// -- what becomes of each plain instruction -----------------------------------------
+
+enum class Class : uint8_t { kSpecial, kBinary, kCompare, kDivide, kFloatBinary, kUnary, kLoad, kStore };
+
+struct Choice {
+  Class kind = Class::kSpecial;
+  Operation operation{};  // the first of its forms
+  bool is_64 = false;     // operands of kBinary and kCompare
+};
+
+constexpr std::array<Choice, wasm::kOpcodeCount> make_choices() {
+  std::array<Choice, wasm::kOpcodeCount> choices{};
+  const auto at = [&](Opcode op) -> Choice& { return choices[static_cast<size_t>(op)]; };
+#define INTEGER_BINARY(id, type, function) at(Opcode::id) = {Class::kBinary, Operation::id##SS, sizeof(type) == 8};
+#define INTEGER_COMPARE(id, type, function) at(Opcode::id) = {Class::kCompare, Operation::id##SS, sizeof(type) == 8};
+#define INTEGER_DIVIDE(id, type, function, overflows) at(Opcode::id) = {Class::kDivide, Operation::id, false};
+#define FLOAT_BINARY(id, type, result, function) at(Opcode::id) = {Class::kFloatBinary, Operation::id##SS, false};
+#define UNARY(id, from, to, expression) at(Opcode::id) = {Class::kUnary, Operation::id, false};
+#define TRUNCATE(id, from, to) at(Opcode::id) = {Class::kUnary, Operation::id, false};
+#include "engine/operations.def"
+  const auto load = [&](Opcode op, Operation to) { at(op) = {Class::kLoad, to, false}; };
+  load(Opcode::kI32Load, Operation::kLoad32U);
+  load(Opcode::kI64Load, Operation::kLoad64);
+  load(Opcode::kF32Load, Operation::kLoad32U);
+  load(Opcode::kF64Load, Operation::kLoad64);
+  load(Opcode::kI32Load8S, Operation::kLoad8S32);
+  load(Opcode::kI32Load8U, Operation::kLoad8U);
+  load(Opcode::kI32Load16S, Operation::kLoad16S32);
+  load(Opcode::kI32Load16U, Operation::kLoad16U);
+  load(Opcode::kI64Load8S, Operation::kLoad8S64);
+  load(Opcode::kI64Load8U, Operation::kLoad8U);
+  load(Opcode::kI64Load16S, Operation::kLoad16S64);
+  load(Opcode::kI64Load16U, Operation::kLoad16U);
+  load(Opcode::kI64Load32S, Operation::kLoad32S64);
+  load(Opcode::kI64Load32U, Operation::kLoad32U);
+  const auto store = [&](Opcode op, Operation to) { at(op) = {Class::kStore, to, false}; };
+  store(Opcode::kI32Store, Operation::kStore32);
+  store(Opcode::kI64Store, Operation::kStore64);
+  store(Opcode::kF32Store, Operation::kStore32);
+  store(Opcode::kF64Store, Operation::kStore64);
+  store(Opcode::kI32Store8, Operation::kStore8);
+  store(Opcode::kI32Store16, Operation::kStore16);
+  store(Opcode::kI64Store8, Operation::kStore8);
+  store(Opcode::kI64Store16, Operation::kStore16);
+  store(Opcode::kI64Store32, Operation::kStore32);
+  at(Opcode::kI32ReinterpretF32) = at(Opcode::kF32ReinterpretI32) = {Class::kSpecial, {}, false};
+  return choices;
+}
+constexpr std::array<Choice, wasm::kOpcodeCount> kChoices = make_choices();
+
+constexpr Operation form(Operation first, int which) {
+  return static_cast<Operation>(static_cast<uint16_t>(first) + which);
+}
+constexpr int kSlotSlot = 0, kSlotConstant = 1, kBranchSlotSlot = 2, kBranchSlotConstant = 3;
+
+// -- the translator's picture of the operand stack ------------------------------------
+
+struct Entry {
+  enum class Kind : uint8_t { kSlot, kLocal, kConstant };
+  Kind kind = Kind::kSlot;
+  uint8_t width = 1;   // slots
+  uint16_t slot = 0;   // its own place in the frame, whatever its kind
+  uint16_t source = 0; // kLocal: the local's slot
+  uint64_t value = 0;  // kConstant
+};
+
+constexpr uint32_t kNone = UINT32_MAX;
+
+// Bounds that keep translation linear on hostile code: so many pending locals or unsettled entries are
+// kept, and so many values are moved one by one by a branch.
+constexpr uint32_t kMaxPendingLocals = 32;
+constexpr size_t kMaxUnsettled = 64;
+constexpr uint32_t kFewValues = 4;
+
+struct Label {
+  enum class Kind : uint8_t { kBlock, kLoop, kIf, kElse, kFunction };
+  Kind kind = Kind::kBlock;
+  bool unreachable_inside = false;
+  uint32_t height = 0;         // entries below the label's parameters
+  uint32_t slot_height = 0;    // the frame slot where its parameters and results begin
+  uint32_t branch_values = 0;  // entries that a branch to it carries
+  const std::vector<ValType>* results = nullptr;  // null with one or none
+  const std::vector<ValType>* params = nullptr;
+  ValType single_result = ValType::kBottom;       // kBottom: none
+  uint32_t header = kNone;     // kLoop: where branches go
+  uint32_t fixups = kNone;     // chain of words whose target is this label's end
+  uint32_t else_fixup = kNone; // kIf: the branch to the else part
+};
+
+class Translator {
+ public:
+  Translator(const wasm::Module& module, uint32_t index, FunctionCode* functions, std::vector<Word>& out,
+             Recorder* recorder)
+      : module_(module), index_(index), function_(module.functions[index]), functions_(functions), out_(out),
+        recorder_(recorder), base_(static_cast<uint32_t>(out.size())) {
+    lay_out_locals();
+  }
+
+  void run();
+
+ private:
+  // -- emitting
+  uint32_t here() const { return static_cast<uint32_t>(out_.size()) - base_; }
+  Word& word(uint32_t index) { return out_[base_ + index]; }
+  uint32_t emit(Operation operation) {
+    const uint32_t at = here();
+    Word w{};
+    w.handler = kHandlers[static_cast<size_t>(operation)];
+    out_.push_back(w);
+    last_result_ = last_compare_ = kNone;
+    return at;
+  }
+  void emit_slots(uint32_t a, uint32_t b = 0, uint32_t c = 0, uint32_t d = 0) {
+    Word w{};
+    w.slots = {static_cast<uint16_t>(a), static_cast<uint16_t>(b), static_cast<uint16_t>(c), static_cast<uint16_t>(d)};
+    out_.push_back(w);
+  }
+  void emit_immediate(uint32_t a, uint32_t b, int64_t value) {
+    Word w{};
+    w.imm = {static_cast<uint16_t>(a), static_cast<uint16_t>(b), static_cast<int32_t>(value)};
+    out_.push_back(w);
+  }
+  void emit_constant(uint64_t value) {
+    Word w{};
+    w.constant = value;
+    out_.push_back(w);
+  }
+  void emit_copy(uint32_t to, const Entry& from);
+
+  // -- segments
+  void begin_segment();  // the code before it does not fall in, or enters by an emitted branch
+  void enter_segment() {
+    emit(Operation::kEnter);
+    begin_segment();
+  }
+  void may_trap(uint32_t at);
+
+  // -- the operand stack
+  uint32_t top_slot() const { return stack_.empty() ? locals_end_ : stack_.back().slot + stack_.back().width; }
+  void push_slot(uint32_t width = 1) { push({Entry::Kind::kSlot, static_cast<uint8_t>(width), 0, 0, 0}); }
+  void push(Entry entry) {
+    entry.slot = static_cast<uint16_t>(top_slot());
+    if (entry.kind == Entry::Kind::kLocal) ++pending_locals_;
+    stack_.push_back(entry);
+  }
+  Entry pop() {
+    const Entry entry = stack_.back();
+    stack_.pop_back();
+    settled_ = std::min(settled_, stack_.size());
+    if (entry.kind == Entry::Kind::kLocal) --pending_locals_;
+    return entry;
+  }
+  void cut_stack(size_t height) {
+    while (stack_.size() > height) pop();
+  }
+  uint32_t slot_of(const Entry& entry);  // where the value can be read; writes a constant to its slot
+  void settle(Entry& entry);             // writes a pending value to its own slot
+  void settle_from(size_t first);
+  void settle_local(uint32_t local_slot);
+  void push_types(const std::vector<ValType>& types);
+  void push_results(const Label& label);
+  uint32_t result(Operation operation) {  // emits word 0 of an operation whose word 1 names its result first
+    const uint32_t at = emit(operation);
+    last_result_ = at;
+    return at;
+  }
+
+  // -- instructions
+  void translate(const Instruction& in);
+  void translate_special(const Instruction& in);
+  void binary(const Choice& choice);
+  void load(const Choice& choice, const Instruction& in);
+  void store(const Choice& choice, const Instruction& in);
+  void local_set(uint32_t index, bool keep);
+  void select();
+  void bulk(const Instruction& in, Operation operation, int operands, bool has_result, uint64_t constant);
+  void table_access(const Instruction& in);
+
+  // -- control
+  void open(Label::Kind kind, const wasm::BlockType& type);
+  void open_if(const wasm::BlockType& type);
+  void begin_else();
+  void close();
+  void bind(Label& label);
+  void patch(uint32_t word_at);
+  void branch_to(uint32_t depth);
+  void branch_if(uint32_t depth);
+  void branch_table(const Instruction& in);
+  bool values_in_place(const Label& label) const;
+  void move_values(const Label& label);
+  void settle_branch_values(const Label& label);
+  void emit_jump(Label& label);
+  void link(Label& label, uint32_t word_at);
+  uint32_t emit_test(Entry condition, bool when);
+  void emit_return();
+  void call(const wasm::FuncType& type);
+  void become_unreachable();
+  Label& label(uint32_t depth) { return labels_[labels_.size() - 1 - depth]; }
+
+  void lay_out_locals();
+  uint32_t width_of(ValType t) const { return t == ValType::kV128 ? 2 : 1; }
+
+  struct Local {
+    uint16_t slot;
+    uint8_t width;
+  };
+  // Reused between calls, since a tiny program is translated in less time than malloc takes.
+  static std::vector<Entry>& stack_scratch() { thread_local std::vector<Entry> v; v.clear(); return v; }
+  static std::vector<Label>& label_scratch() { thread_local std::vector<Label> v; v.clear(); return v; }
+  static std::vector<Local>& local_scratch() { thread_local std::vector<Local> v; v.clear(); return v; }
+
+  const wasm::Module& module_;
+  const uint32_t index_;
+  const wasm::Function& function_;
+  FunctionCode* functions_;
+  std::vector<Word>& out_;
+  Recorder* recorder_;
+  const uint32_t base_;
+
+  std::vector<Local>& locals_ = local_scratch();
+  uint32_t locals_end_ = 0;
+  std::vector<Entry>& stack_ = stack_scratch();
+  std::vector<Label>& labels_ = label_scratch();
+  size_t settled_ = 0;              // entries from the bottom that are known to be kSlot
+  uint32_t pending_locals_ = 0;
+  uint32_t header_ = 0;             // of the open segment
+  uint32_t skipped_blocks_ = 0;     // nesting inside unreachable code
+  bool unreachable_ = false;
+  uint32_t last_result_ = kNone;    // word 0 of the last operation, when it has a result that can go elsewhere
+  uint32_t last_compare_ = kNone;   // the same, when it can be fused with a branch
+  Operation compare_form_{};        // its first form
+  uint32_t offset_ = 0;             // of the instruction being translated
+  uint32_t next_offset_ = 0;
+};
+
+
+void Translator::lay_out_locals() {
+  const auto add = [this](ValType type) {
+    locals_.push_back({static_cast<uint16_t>(locals_end_), static_cast<uint8_t>(width_of(type))});
+    locals_end_ += width_of(type);
+  };
+  for (const ValType type : module_.types[function_.type].params) add(type);
+  for (uint32_t i = 0; i < function_.local_run_count; ++i) {
+    const wasm::LocalRun& run = module_.local_runs[function_.first_local_run + i];
+    for (uint32_t n = 0; n < run.count; ++n) add(run.type);
+  }
+}
+
+void Translator::run() {
+  BodyReader reader(module_.view(function_.code));
+  Label body;
+  body.kind = Label::Kind::kFunction;
+  body.slot_height = locals_end_;
+  body.results = &module_.types[function_.type].results;
+  body.branch_values = static_cast<uint32_t>(body.results->size());
+  labels_.push_back(body);
+  begin_segment();
+  word(header_).header.cost += zeroing_cost(functions_[index_].zero_slots);
+  while (reader.next()) {
+    const Instruction& in = reader.instruction();
+    offset_ = in.offset;
+    next_offset_ = in.offset + in.size;
+    translate(in);
+  }
+}
+
+void Translator::begin_segment() {
+  header_ = here();
+  Word w{};
+  w.header = {0, next_offset_};
+  out_.push_back(w);
+  last_result_ = last_compare_ = kNone;
+  if (recorder_ != nullptr && recorder_->wanted == header_) {
+    recorder_->found = true;
+    recorder_->code_offset = offset_;
+    recorder_->header = header_;
+  }
+}
+
+void Translator::may_trap(uint32_t at) {
+  if (recorder_ == nullptr || recorder_->wanted != at) return;
+  recorder_->found = true;
+  recorder_->code_offset = offset_;
+  recorder_->cost_to_here = word(header_).header.cost;
+  recorder_->header = header_;
+}
+
+// -- the operand stack ---------------------------------------------------------------
+
+void Translator::emit_copy(uint32_t to, const Entry& from) {
+  if (from.kind == Entry::Kind::kConstant) {
+    if (from.value <= UINT32_MAX) {
+      emit(Operation::kConst32);
+      emit_immediate(to, 0, static_cast<int32_t>(static_cast<uint32_t>(from.value)));
+    } else {
+      emit(Operation::kConst64);
+      emit_slots(to);
+      emit_constant(from.value);
+    }
+    return;
+  }
+  const uint32_t source = from.kind == Entry::Kind::kLocal ? from.source : from.slot;
+  for (uint32_t i = 0; i < from.width; ++i) {
+    emit(Operation::kCopy);
+    emit_slots(to + i, source + i);
+  }
+}
+
+uint32_t Translator::slot_of(const Entry& entry) {
+  if (entry.kind == Entry::Kind::kLocal) return entry.source;
+  if (entry.kind == Entry::Kind::kConstant) emit_copy(entry.slot, entry);
+  return entry.slot;
+}
+
+void Translator::settle(Entry& entry) {
+  if (entry.kind == Entry::Kind::kSlot) return;
+  emit_copy(entry.slot, entry);
+  if (entry.kind == Entry::Kind::kLocal) --pending_locals_;
+  entry.kind = Entry::Kind::kSlot;
+}
+
+void Translator::settle_from(size_t first) {
+  for (size_t i = std::max(first, settled_); i < stack_.size(); ++i) settle(stack_[i]);
+  if (first <= settled_) settled_ = stack_.size();
+}
+
+void Translator::settle_local(uint32_t local_slot) {
+  if (pending_locals_ == 0) return;
+  if (stack_.size() - settled_ > kMaxUnsettled) return settle_from(0);
+  for (size_t i = settled_; i < stack_.size(); ++i)
+    if (stack_[i].kind == Entry::Kind::kLocal && stack_[i].source == local_slot) settle(stack_[i]);
+}
+
+void Translator::push_types(const std::vector<ValType>& types) {
+  for (const ValType type : types) push_slot(width_of(type));
+}
+
+void Translator::push_results(const Label& label) {
+  if (label.results != nullptr) push_types(*label.results);
+  else if (label.single_result != ValType::kBottom) push_slot(width_of(label.single_result));
+}
+
+// -- instructions ---------------------------------------------------------------------
+
+void Translator::translate(const Instruction& in) {
+  if (unreachable_) {  // only the block structure counts
+    if (in.op == Opcode::kBlock || in.op == Opcode::kLoop || in.op == Opcode::kIf) ++skipped_blocks_;
+    else if (in.op == Opcode::kEnd && skipped_blocks_ > 0) --skipped_blocks_;
+    else if (in.op == Opcode::kEnd) close();
+    else if (in.op == Opcode::kElse && skipped_blocks_ == 0) begin_else();
+    return;
+  }
+  const wasm::OpcodeInfo& row = wasm::info(in.op);
+  if (row.flow != wasm::Flow::kBulk) word(header_).header.cost += row.cost;
+  const Choice& choice = kChoices[static_cast<size_t>(in.op)];
+  switch (choice.kind) {
+    case Class::kBinary:
+    case Class::kCompare:
+    case Class::kFloatBinary: return binary(choice);
+    case Class::kDivide: {
+      const Entry b = pop(), a = pop();
+      const uint32_t a_slot = slot_of(a), b_slot = slot_of(b);
+      const uint32_t at = result(choice.operation);
+      emit_slots(a.slot, a_slot, b_slot);
+      may_trap(at);
+      return push_slot();
+    }
+    case Class::kUnary: {
+      const Entry a = pop();
+      const uint32_t a_slot = slot_of(a);
+      const uint32_t at = result(choice.operation);
+      emit_slots(a.slot, a_slot);
+      may_trap(at);
+      if (in.op == Opcode::kI32Eqz || in.op == Opcode::kI64Eqz) {
+        last_compare_ = at;
+        compare_form_ = choice.operation;
+      }
+      return push_slot();
+    }
+    case Class::kLoad: return load(choice, in);
+    case Class::kStore: return store(choice, in);
+    case Class::kSpecial: return translate_special(in);
+  }
+}
+
+void Translator::binary(const Choice& choice) {
+  const Entry b = pop(), a = pop();
+  bool constant = b.kind == Entry::Kind::kConstant;
+  if (constant && choice.is_64 && choice.kind == Class::kBinary)  // the short form sign-extends
+    constant = static_cast<int64_t>(b.value) == static_cast<int32_t>(b.value);
+  const uint32_t a_slot = slot_of(a);
+  const uint32_t b_slot = constant ? 0 : slot_of(b);
+  const uint32_t at = result(form(choice.operation, constant ? kSlotConstant : kSlotSlot));
+  if (!constant) {
+    emit_slots(a.slot, a_slot, b_slot);
+  } else if (choice.kind == Class::kBinary) {
+    emit_immediate(a.slot, a_slot, static_cast<int32_t>(static_cast<uint32_t>(b.value)));
+  } else {
+    emit_slots(a.slot, a_slot);
+    emit_constant(b.value);
+  }
+  if (choice.kind == Class::kCompare) {
+    last_compare_ = at;
+    compare_form_ = choice.operation;
+  }
+  push_slot();
+}
+
+void Translator::load(const Choice& choice, const Instruction& in) {
+  const Entry address = pop();
+  const uint32_t address_slot = slot_of(address);
+  const uint32_t at = result(choice.operation);
+  emit_immediate(address.slot, address_slot, static_cast<int32_t>(static_cast<uint32_t>(in.mem_offset)));
+  may_trap(at);
+  push_slot();
+}
+
+void Translator::store(const Choice& choice, const Instruction& in) {
+  const Entry value = pop(), address = pop();
+  const uint32_t address_slot = slot_of(address), value_slot = slot_of(value);
+  const uint32_t at = emit(choice.operation);
+  emit_immediate(address_slot, value_slot, static_cast<int32_t>(static_cast<uint32_t>(in.mem_offset)));
+  may_trap(at);
+}
+
+void Translator::local_set(uint32_t index, bool keep) {
+  const Local local = locals_[index];
+  const Entry value = pop();
+  const uint32_t last = last_result_;
+  const uint32_t pending = pending_locals_;
+  settle_local(local.slot);
+  const bool undisturbed = pending == pending_locals_;
+  if (value.kind == Entry::Kind::kSlot && local.width == 1 && undisturbed && last != kNone &&
+      word(last + 1).slots.a == value.slot) {
+    word(last + 1).slots.a = local.slot;  // the operation writes to the local at once
+    last_result_ = last_compare_ = kNone;
+  } else if (!(value.kind == Entry::Kind::kLocal && value.source == local.slot)) {
+    emit_copy(local.slot, value);
+  }
+  if (keep) push({Entry::Kind::kLocal, local.width, 0, local.slot, 0});
+}
+
+void Translator::select() {
+  const Entry condition = pop(), b = pop(), a = pop();
+  if (a.width == 1) {
+    const uint32_t a_slot = slot_of(a), b_slot = slot_of(b), condition_slot = slot_of(condition);
+    result(Operation::kSelect);
+    emit_slots(a.slot, a_slot, b_slot, condition_slot);
+  } else {
+    const uint32_t condition_slot = slot_of(condition), a_slot = slot_of(a), b_slot = slot_of(b);
+    for (uint32_t i = 0; i < 2; ++i) {
+      emit(Operation::kSelect);
+      emit_slots(a.slot + i, a_slot + i, b_slot + i, condition_slot);
+    }
+  }
+  push_slot(a.width);
+}
+
+// A segment of its own; word 1's last slot is the distance back to its header, where a pause resumes.
+void Translator::bulk(const Instruction& in, Operation operation, int operands, bool has_result, uint64_t constant) {
+  const uint32_t after = next_offset_;
+  next_offset_ = offset_;
+  enter_segment();
+  next_offset_ = after;
+  word(header_).header.cost += wasm::info(in.op).cost;
+  Entry entries[3];
+  for (int i = operands - 1; i >= 0; --i) entries[i] = pop();
+  uint32_t slots[3] = {0, 0, 0};
+  for (int i = 0; i < operands; ++i) slots[i] = slot_of(entries[i]);
+  const uint32_t at = emit(operation);
+  const uint32_t distance = at - header_;
+  if (has_result) emit_slots(entries[0].slot, slots[0], slots[1], distance);
+  else emit_slots(slots[0], slots[1], slots[2], distance);
+  emit_constant(constant);
+  may_trap(at);
+  if (has_result) push_slot();
+  begin_segment();
+}
+
+void Translator::table_access(const Instruction& in) {
+  if (in.op == Opcode::kTableGet) {
+    const Entry index = pop();
+    const uint32_t index_slot = slot_of(index);
+    const uint32_t at = result(Operation::kTableGet);
+    emit_slots(index.slot, index_slot);
+    emit_constant(in.index);
+    may_trap(at);
+    return push_slot();
+  }
+  const Entry value = pop(), index = pop();
+  const uint32_t index_slot = slot_of(index), value_slot = slot_of(value);
+  const uint32_t at = emit(Operation::kTableSet);
+  emit_slots(index_slot, value_slot);
+  emit_constant(in.index);
+  may_trap(at);
+}
+
+void Translator::translate_special(const Instruction& in) {
+  const auto pair = [&] { return uint64_t{in.index} | uint64_t{in.index2} << 32; };
+  switch (in.op) {
+    case Opcode::kNop: return;
+    case Opcode::kUnreachable: {
+      const uint32_t at = emit(Operation::kUnreachable);
+      may_trap(at);
+      return become_unreachable();
+    }
+    case Opcode::kBlock: return open(Label::Kind::kBlock, in.block);
+    case Opcode::kLoop: return open(Label::Kind::kLoop, in.block);
+    case Opcode::kIf: return open_if(in.block);
+    case Opcode::kElse: return begin_else();
+    case Opcode::kEnd: return close();
+    case Opcode::kBr: branch_to(in.index); return become_unreachable();
+    case Opcode::kBrIf: return branch_if(in.index);
+    case Opcode::kBrTable: branch_table(in); return become_unreachable();
+    case Opcode::kReturn: emit_return(); return become_unreachable();
+    case Opcode::kCall: {
+      const wasm::FuncType& type = module_.type_of_function(in.index);
+      settle_from(stack_.size() - type.params.size());
+      cut_stack(stack_.size() - type.params.size());
+      const uint32_t at = emit(module_.functions[in.index].import == wasm::kNotImported ? Operation::kCall
+                                                                                       : Operation::kCallImport);
+      emit_slots(top_slot());
+      Word target{};
+      if (module_.functions[in.index].import == wasm::kNotImported) target.function = functions_ + in.index;
+      else target.constant = in.index;
+      out_.push_back(target);
+      may_trap(at);
+      begin_segment();
+      return push_types(type.results);
+    }
+    case Opcode::kCallIndirect: {
+      const wasm::FuncType& type = module_.types[in.index];
+      const Entry element = pop();
+      settle_from(stack_.size() - type.params.size());
+      const uint32_t element_slot = slot_of(element);
+      cut_stack(stack_.size() - type.params.size());
+      const uint32_t at = emit(Operation::kCallIndirect);
+      emit_slots(top_slot(), element_slot);
+      emit_constant(pair());
+      may_trap(at);
+      begin_segment();
+      return push_types(type.results);
+    }
+    case Opcode::kDrop: pop(); return;
+    case Opcode::kSelect:
+    case Opcode::kSelectTyped: return select();
+    case Opcode::kLocalGet: {
+      const Local local = locals_[in.index];
+      push({Entry::Kind::kLocal, local.width, 0, local.slot, 0});
+      if (pending_locals_ > kMaxPendingLocals) settle_from(0);
+      return;
+    }
+    case Opcode::kLocalSet: return local_set(in.index, false);
+    case Opcode::kLocalTee: return local_set(in.index, true);
+    case Opcode::kGlobalGet:
+      result(Operation::kGlobalGet);
+      emit_immediate(top_slot(), 0, in.index);
+      return push_slot(width_of(module_.globals[in.index].type.type));
+    case Opcode::kGlobalSet: {
+      const Entry value = pop();
+      const uint32_t slot = slot_of(value);
+      emit(Operation::kGlobalSet);
+      return emit_immediate(slot, 0, in.index);
+    }
+    case Opcode::kTableGet:
+    case Opcode::kTableSet: return table_access(in);
+    case Opcode::kTableSize:
+      result(Operation::kTableSize);
+      emit_slots(top_slot());
+      emit_constant(in.index);
+      return push_slot();
+    case Opcode::kRefNull: return push({Entry::Kind::kConstant, 1, 0, 0, 0});
+    case Opcode::kRefIsNull: {
+      const Entry value = pop();
+      const uint32_t slot = slot_of(value);
+      result(Operation::kRefIsNull);
+      emit_slots(value.slot, slot);
+      return push_slot();
+    }
+    case Opcode::kRefFunc:
+      result(Operation::kRefFunc);
+      emit_immediate(top_slot(), 0, in.index);
+      return push_slot();
+    case Opcode::kMemorySize:
+      result(Operation::kMemorySize);
+      emit_slots(top_slot());
+      return push_slot();
+    case Opcode::kI32Const: return push({Entry::Kind::kConstant, 1, 0, 0, static_cast<uint32_t>(in.value)});
+    case Opcode::kI64Const:
+    case Opcode::kF32Const:
+    case Opcode::kF64Const: return push({Entry::Kind::kConstant, 1, 0, 0, in.value});
+    case Opcode::kI32ReinterpretF32:
+    case Opcode::kI64ReinterpretF64:
+    case Opcode::kF32ReinterpretI32:
+    case Opcode::kF64ReinterpretI64: return;  // slots hold bits
+    case Opcode::kMemoryGrow: return bulk(in, Operation::kMemoryGrow, 1, true, 0);
+    case Opcode::kMemoryFill: return bulk(in, Operation::kMemoryFill, 3, false, 0);
+    case Opcode::kMemoryCopy: return bulk(in, Operation::kMemoryCopy, 3, false, 0);
+    case Opcode::kMemoryInit: return bulk(in, Operation::kMemoryInit, 3, false, in.index);
+    case Opcode::kTableGrow: return bulk(in, Operation::kTableGrow, 2, true, in.index);
+    case Opcode::kTableFill: return bulk(in, Operation::kTableFill, 3, false, in.index);
+    case Opcode::kTableCopy: return bulk(in, Operation::kTableCopy, 3, false, pair());
+    case Opcode::kTableInit: return bulk(in, Operation::kTableInit, 3, false, pair());
+    case Opcode::kDataDrop:
+      emit(Operation::kDataDrop);
+      return emit_immediate(0, 0, in.index);
+    case Opcode::kElemDrop:
+      emit(Operation::kElemDrop);
+      return emit_immediate(0, 0, in.index);
+    default: emit(Operation::kUnreachable); return become_unreachable();  // vector code: refused before (instance.cc)
+  }
+}
+
+// -- control ---------------------------------------------------------------------------
+
+void Translator::open(Label::Kind kind, const wasm::BlockType& type) {
+  settle_from(0);
+  Label l;
+  l.kind = kind;
+  uint32_t params = 0;
+  if (type.kind == wasm::BlockType::Kind::kIndex) {
+    const wasm::FuncType& signature = module_.types[type.index];
+    l.results = &signature.results;
+    l.params = &signature.params;
+    params = static_cast<uint32_t>(signature.params.size());
+    l.branch_values = static_cast<uint32_t>(signature.results.size());
+  } else if (type.kind == wasm::BlockType::Kind::kValue) {
+    l.single_result = type.value;
+    l.branch_values = 1;
+  }
+  l.height = static_cast<uint32_t>(stack_.size()) - params;
+  l.slot_height = params == 0 ? top_slot() : stack_[l.height].slot;
+  if (kind == Label::Kind::kLoop) {
+    l.branch_values = params;
+    enter_segment();
+    l.header = header_;
+  }
+  labels_.push_back(l);
+}
+
+void Translator::open_if(const wasm::BlockType& type) {
+  const Entry condition = pop();
+  const uint32_t skip = emit_test(condition, false);
+  open(Label::Kind::kIf, type);  // all is settled already: emits nothing
+  labels_.back().else_fixup = skip;
+  begin_segment();
+}
+
+// Emits a branch that is taken when the condition is `when`; its target is to be linked through the
+// returned word. Everything on the stack is settled first.
+uint32_t Translator::emit_test(Entry condition, bool when) {
+  const uint32_t compare = condition.kind == Entry::Kind::kSlot ? last_compare_ : kNone;
+  const Operation first = compare_form_;
+  Word operands{}, constant{};
+  bool with_constant = false;
+  bool negated = !when;
+  if (compare != kNone && word(compare + 1).slots.a == condition.slot) {
+    operands = word(compare + 1);
+    with_constant = here() - compare == 3;
+    if (with_constant) constant = word(compare + 2);
+    out_.resize(base_ + compare);
+    settle_from(0);
+    if (first == Operation::kI32Eqz || first == Operation::kI64Eqz) {
+      const bool wide = first == Operation::kI64Eqz;
+      const Operation op = when ? (wide ? Operation::kBrUnless64 : Operation::kBrUnless)
+                                : (wide ? Operation::kBrIf64 : Operation::kBrIf);
+      emit(op);
+      Word w{};
+      w.branch = {operands.slots.b, 0, 0};
+      out_.push_back(w);
+      return here() - 1;
+    }
+    // Comparisons come in pairs of opposites: eq ne, lt_s ge_s, lt_u ge_u, gt_s le_s, gt_u le_u.
+    Operation op = first;
+    if (negated) {
+      static constexpr int8_t kOpposite[10] = {1, 0, 8, 9, 6, 7, 4, 5, 2, 3};
+      const int base = static_cast<int>(first >= Operation::kI64EqSS ? Operation::kI64EqSS : Operation::kI32EqSS);
+      const int which = (static_cast<int>(first) - base) / 4;
+      op = static_cast<Operation>(base + 4 * kOpposite[which]);
+    }
+    emit(form(op, with_constant ? kBranchSlotConstant : kBranchSlotSlot));
+    Word w{};
+    w.branch = {operands.slots.b, operands.slots.c, 0};
+    out_.push_back(w);
+    const uint32_t at = here() - 1;
+    if (with_constant) out_.push_back(constant);
+    return at;
+  }
+  const uint32_t slot = slot_of(condition);
+  settle_from(0);
+  emit(when ? Operation::kBrIf : Operation::kBrUnless);
+  Word w{};
+  w.branch = {static_cast<uint16_t>(slot), 0, 0};
+  out_.push_back(w);
+  return here() - 1;
+}
+
+// A branch's target counts from the word that holds it. Words that wait for a label's end are chained
+// through their target fields.
+void Translator::link(Label& label, uint32_t word_at) {
+  if (label.kind == Label::Kind::kLoop) {
+    word(word_at).branch.target = static_cast<int32_t>(label.header) - static_cast<int32_t>(word_at);
+    return;
+  }
+  word(word_at).branch.target = static_cast<int32_t>(label.fixups);
+  label.fixups = word_at;
+}
+
+// Makes the word at `word_at` branch to the next word.
+void Translator::patch(uint32_t word_at) {
+  word(word_at).branch.target = static_cast<int32_t>(here()) - static_cast<int32_t>(word_at);
+}
+
+void Translator::bind(Label& label) {
+  for (uint32_t at = label.fixups; at != kNone;) {
+    const auto next = static_cast<uint32_t>(word(at).branch.target);
+    patch(at);
+    at = next;
+  }
+  label.fixups = kNone;
+}
+
+void Translator::begin_else() {
+  Label& l = labels_.back();
+  if (!unreachable_) {
+    settle_from(l.height);
+    emit_jump(l);
+  }
+  unreachable_ = false;
+  cut_stack(l.height);
+  if (l.params != nullptr) push_types(*l.params);
+  patch(l.else_fixup);
+  l.kind = Label::Kind::kElse;
+  l.else_fixup = kNone;
+  begin_segment();
+}
+
+void Translator::close() {
+  Label l = labels_.back();
+  if (l.kind == Label::Kind::kFunction) {
+    if (!unreachable_) emit_return();  // branches out of the function are returns of their own
+    labels_.pop_back();
+    return;
+  }
+  const bool joins = l.fixups != kNone || (l.kind == Label::Kind::kIf && l.else_fixup != kNone);
+  if (joins) {
+    if (!unreachable_) {
+      settle_from(l.height);
+      emit(Operation::kEnter);
+    }
+    bind(l);
+    if (l.kind == Label::Kind::kIf) patch(l.else_fixup);
+    cut_stack(l.height);
+    push_results(l);
+    unreachable_ = false;
+    begin_segment();
+  } else if (unreachable_) {
+    cut_stack(l.height);
+    push_results(l);  // what follows is unreachable, too; the picture must still be whole
+  }
+  labels_.pop_back();
+}
+
+bool Translator::values_in_place(const Label& label) const {
+  uint32_t slot = label.slot_height;
+  for (size_t i = stack_.size() - label.branch_values; i < stack_.size(); ++i) {
+    if (stack_[i].kind != Entry::Kind::kSlot || stack_[i].slot != slot) return false;
+    slot += stack_[i].width;
+  }
+  return true;
+}
+
+// Upwards: a value's slot is never below its destination, so that nothing is overwritten before it is read.
+void Translator::move_values(const Label& label) {
+  uint32_t to = label.slot_height;
+  if (label.branch_values > kFewValues) {  // settled, by whoever branches
+    const uint32_t from = stack_[stack_.size() - label.branch_values].slot;
+    emit(Operation::kCopyMany);
+    return emit_slots(to, from, top_slot() - from);
+  }
+  for (size_t i = stack_.size() - label.branch_values; i < stack_.size(); ++i) {
+    const Entry& value = stack_[i];
+    if (value.kind != Entry::Kind::kSlot || value.slot != to) emit_copy(to, value);
+    to += value.width;
+  }
+}
+
+void Translator::emit_jump(Label& label) {
+  const uint32_t at = emit(Operation::kBr);
+  out_.push_back(Word{});
+  link(label, at + 1);
+}
+
+void Translator::settle_branch_values(const Label& label) {
+  if (label.branch_values > kFewValues) settle_from(stack_.size() - label.branch_values);
+}
+
+void Translator::branch_to(uint32_t depth) {
+  Label& target = label(depth);
+  settle_branch_values(target);
+  if (target.kind == Label::Kind::kFunction) return emit_return();
+  move_values(target);
+  emit_jump(target);
+}
+
+void Translator::branch_if(uint32_t depth) {
+  Label& target = label(depth);
+  const Entry condition = pop();
+  settle_branch_values(target);
+  const bool plain = target.kind != Label::Kind::kFunction && values_in_place(target);
+  if (plain) {
+    const uint32_t at = emit_test(condition, true);
+    link(target, at);
+    return begin_segment();
+  }
+  const uint32_t skip = emit_test(condition, false);
+  // The taken way is a segment of its own, of no cost.
+  begin_segment();
+  if (target.kind == Label::Kind::kFunction) {
+    emit_return();
+  } else {
+    move_values(target);
+    emit_jump(target);
+  }
+  patch(skip);
+  begin_segment();
+}
+
+void Translator::branch_table(const Instruction& in) {
+  const Entry index = pop();
+  const uint32_t slot = slot_of(index);
+  settle_from(0);
+  emit(Operation::kBrTable);
+  emit_immediate(slot, 0, in.count);
+  const uint32_t table = here();
+  out_.resize(out_.size() + in.count + 1);
+  wasm::LabelReader labels(in);
+  for (uint32_t i = 0; i <= in.count; ++i) {
+    Label& target = label(labels.next());
+    const uint32_t at = table + i;
+    if (target.kind != Label::Kind::kFunction && values_in_place(target)) {
+      link(target, at);
+      continue;
+    }
+    patch(at);
+    begin_segment();
+    if (target.kind == Label::Kind::kFunction) {
+      emit_return();
+    } else {
+      move_values(target);
+      emit_jump(target);
+    }
+  }
+}
+
+void Translator::emit_return() {
+  const std::vector<ValType>& results = module_.types[function_.type].results;
+  if (results.empty()) {
+    emit(Operation::kReturn);
+    return emit_slots(0);
+  }
+  if (results.size() == 1 && stack_.back().width == 1) {
+    const uint32_t slot = slot_of(stack_.back());
+    emit(Operation::kReturnOne);
+    return emit_slots(slot);
+  }
+  const size_t first = stack_.size() - results.size();
+  uint32_t slots = 0;
+  for (size_t i = first; i < stack_.size(); ++i) {
+    const Entry& value = stack_[i];
+    if (value.kind != Entry::Kind::kSlot) emit_copy(value.slot, value);
+    slots += value.width;
+  }
+  emit(Operation::kReturnMany);
+  emit_slots(stack_[first].slot, slots);
+}
+
+void Translator::become_unreachable() {
+  unreachable_ = true;
+  skipped_blocks_ = 0;
+  cut_stack(labels_.back().height);
+}
+
+}  // namespace
+
+void translate(const wasm::Module& module, uint32_t index, FunctionCode* functions, std::vector<Word>& out,
+               Recorder* recorder) {
+  Translator(module, index, functions, out, recorder).run();
+}
+
+}  // namespace membrane::engine

@@ -1,0 +1,33 @@
+// From a validated function body to internal code (code.h).
+//
+// Deterministic: the same body gives the same words at every call, so that places
+// need not be kept. When a trap or a backtrace needs one, the function is translated
+// again with a Recorder that watches for the word in question.
+//
+// Threads: pure; scratch space is thread-local.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "engine/code.h"
+#include "wasm/module.h"
+
+namespace membrane::engine {
+
+// Where the word of interest came from.
+struct Recorder {
+  uint32_t wanted = UINT32_MAX;      // index of a word: an operation that may trap, or a header
+  bool found = false;
+  uint32_t code_offset = 0;          // of the instruction, from the body's start; for a header, of the
+                                     // instruction before it (the call that returns to it)
+  uint32_t cost_to_here = 0;         // of the segment, up to and with the instruction
+  uint32_t header = 0;               // index of the segment's header word
+};
+
+// Appends the code of function `index` to `out`. `functions` are the module's FunctionCodes, whose
+// addresses calls carry; `recorder` may be null.
+void translate(const wasm::Module& module, uint32_t index, FunctionCode* functions,
+               std::vector<Word>& out, Recorder* recorder);
+
+}  // namespace membrane::engine
