@@ -110,10 +110,18 @@ std::string_view hint_of(TrapKind kind) {
 
 // -- host calls -------------------------------------------------------------------------------
 
-void HostCall::charge(uint64_t fuel) {
+bool HostCall::charge(uint64_t fuel) {
   MachineState& m = Machine::state(execution);
-  const uint64_t most = static_cast<uint64_t>(INT64_MAX / 2);
-  m.fuel -= static_cast<int64_t>(std::min(fuel, most));
+  if (execution.fuel_left() < fuel) return false;
+  const uint64_t of_slice = std::min(fuel, static_cast<uint64_t>(m.fuel));
+  m.fuel -= static_cast<int64_t>(of_slice);
+  m.fuel_reserve -= fuel - of_slice;
+  return true;
+}
+
+void HostCall::owe(uint64_t fuel) {
+  const bool paid = charge(std::min(fuel, execution.fuel_left()));
+  static_cast<void>(paid);  // there was as much
 }
 
 // -- Execution ----------------------------------------------------------------------------------
@@ -185,14 +193,9 @@ void Execution::add_fuel(uint64_t fuel) {
     machine_.state = RunState::kReady;
 }
 
-uint64_t Execution::fuel_left() const {
-  const auto left = static_cast<int64_t>(machine_.fuel_reserve) + machine_.fuel;
-  return left > 0 ? static_cast<uint64_t>(left) : 0;
-}
+uint64_t Execution::fuel_left() const { return machine_.fuel_reserve + static_cast<uint64_t>(machine_.fuel); }
 
-uint64_t Execution::fuel_used() const {
-  return fuel_added_ - machine_.fuel_reserve - static_cast<uint64_t>(machine_.fuel);
-}
+uint64_t Execution::fuel_used() const { return fuel_added_ - fuel_left(); }
 
 RunState Execution::resume() {
   switch (machine_.state) {
@@ -220,6 +223,7 @@ RunState Execution::call_host_entry() {
       take_results();
       break;
     case HostAction::kExit: machine_.state = RunState::kExited; break;
+    case HostAction::kOutOfFuel: machine_.state = RunState::kOutOfFuel; break;
     case HostAction::kTrap:
       machine_.state = RunState::kTrapped;
       trap_ = {TrapKind::kHost, std::move(call.trap_message), {}};

@@ -98,6 +98,7 @@ class CompiledModule {
 enum class HostAction : uint8_t {
   kContinue,  // the results are written
   kTrap,      // HostCall::trap_message says why
+  kOutOfFuel, // there is not enough to begin: the guest pauses before the call, which is made again
   kExit,      // the program is done, as if its entry had returned nothing
 };
 
@@ -109,9 +110,11 @@ struct HostCall {
   std::span<uint64_t> results;      // to be written; may overlap the arguments: read those first
   std::string trap_message;
 
-  // Pays for work done on behalf of the guest. The whole is taken even when less is left; the guest
-  // then pauses, out of fuel, behind the call.
-  void charge(uint64_t fuel);
+  // Takes fuel for work to be done on behalf of the guest. False: there is less, and nothing was taken.
+  [[nodiscard]] bool charge(uint64_t fuel);
+  // Takes fuel for work that is done. When there is less, what is left goes to 0, and the guest pauses
+  // behind the call.
+  void owe(uint64_t fuel);
 };
 
 using HostFunction = std::function<HostAction(HostCall&)>;
@@ -253,7 +256,7 @@ struct FrameRecord {
 struct MachineState {
   const Word* ip = nullptr;
   uint64_t* fp = nullptr;
-  int64_t fuel = 0;              // of the present slice; negative when a host call took more than was left
+  int64_t fuel = 0;              // of the present slice
   uint8_t* memory = nullptr;     // base of the running instance's memory
   FrameRecord* top = nullptr;
   FrameRecord* frames_end = nullptr;
@@ -262,6 +265,7 @@ struct MachineState {
   uint64_t fuel_reserve = 0;     // added, and not yet in a slice
   uint64_t fuel_needed = 0;      // by a bulk operation that could not be paid
   FunctionInstance* callee = nullptr;  // of a call that leaves the instance's own code
+  bool at_call = false;          // paused before a host call, not at a segment's header
   RunState state = RunState::kFinished;
   TrapKind trap_kind = TrapKind::kUnreachable;
   std::string trap_message;
@@ -284,8 +288,7 @@ struct Execution {
   [[nodiscard]] RunState state() const { return machine_.state; }
   [[nodiscard]] const std::vector<Value>& results() const { return results_; }
   [[nodiscard]] const Trap& trap() const { return trap_; }
-  // All that was added less what is left: exact to the instruction. More than was added only when a host
-  // call cost more than was left.
+  // All that was added less what is left: exact to the instruction.
   [[nodiscard]] uint64_t fuel_used() const;
   [[nodiscard]] uint64_t fuel_left() const;
   // Where it stands, innermost first; for pauses.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <utility>
 
 #include "engine/fault.h"
 #include "engine/fuel.h"
@@ -528,6 +529,10 @@ HANDLER(call_instance) {
     const HostAction action = call_host(*ex, target, arguments);
     fuel = m.fuel;  // the host may have charged
     if (action == HostAction::kTrap) GO_TO(trapped);
+    if (action == HostAction::kOutOfFuel) {
+      m.at_call = true;
+      return stop(ip, fp, fuel, memory, ex, RunState::kOutOfFuel);
+    }
     if (action == HostAction::kExit) return stop(ip, fp, fuel, memory, ex, RunState::kExited);
     ENTER(ip + 3);
   }
@@ -633,7 +638,8 @@ void interpret(Execution& ex) {
     m.state = RunState::kTrapped;
     return;
   }
-  begin(m.ip, m.fp, m.fuel, m.memory, &ex);
+  const bool at_call = std::exchange(m.at_call, false);
+  (at_call ? m.ip->handler : begin)(m.ip, m.fp, m.fuel, m.memory, &ex);
 #if !MEMBRANE_TAIL_CALLS
   loop(&ex);
 #endif
