@@ -214,7 +214,7 @@ bool Parser::take_name(std::string& out, std::string_view what) {
   const Token at = peek();
   if (!take_string(out, what)) return false;
   if (!is_utf8(out)) {
-    Diagnostic& d = report(DiagnosticCode::kInvalidUtf8, at, "the " + std::string(what) + " is not UTF-8");
+    Diagnostic& d = report(DiagnosticCode::kMalformedUtf8, at, "the " + std::string(what) + " is not UTF-8");
     d.hint = "Names are UTF-8: write a character as \\u{e9}.";
   }
   return true;

@@ -11,7 +11,7 @@
 //
 // Errors: as many independent findings as can be told apart, up to kMaxParseErrors, in the
 // order of the text. Any bytes are accepted as input; time and memory are linear in them,
-// and nesting deeper than kMaxNesting is refused.
+// and nesting deeper than kMaxTextNesting is refused.
 //
 // Threads: may be called from any; a thread keeps up to some hundred KiB of buffers for its
 // next call.
@@ -28,8 +28,7 @@
 namespace membrane::wasm {
 
 inline constexpr size_t kMaxParseErrors = 20;
-inline constexpr size_t kMaxNesting = 10'000;  // of blocks and of folded instructions, together
-inline constexpr size_t kMaxLocals = 50'000;   // of one function, parameters included
+inline constexpr size_t kMaxTextNesting = 10'000;  // of blocks and of folded instructions, together
 
 std::expected<Module, std::vector<Diagnostic>> parse_text(std::string_view text);
 

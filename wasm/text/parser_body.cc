@@ -62,7 +62,7 @@ bool Parser::read_instruction() {
 }
 
 bool Parser::push(const Frame& frame) {
-  if (s_.frames.size() >= kMaxNesting) {
+  if (s_.frames.size() >= kMaxTextNesting) {
     report(DiagnosticCode::kNestingTooDeep, frame.at, "instructions nest deeper than 10000 levels");
     return false;
   }
@@ -240,7 +240,7 @@ bool Parser::close_folded() {
   const Frame frame = s_.frames.back();
   const Token close = peek();
   if (is_flat(frame.kind)) {
-    Diagnostic& d = report(DiagnosticCode::kMissingEnd, close,
+    Diagnostic& d = report(DiagnosticCode::kUnclosedBlock, close,
                            "the `" + std::string(word(s_.tokens[frame.open])) + "` in line " +
                                std::to_string(locate(text_, frame.at.begin).line) + " has no `end`");
     d.expected = "end";

@@ -23,7 +23,7 @@ DiagnosticCode unknown_code(Space space) {
     case Space::kMemory: return DiagnosticCode::kUnknownMemory;
     case Space::kGlobal: return DiagnosticCode::kUnknownGlobal;
     case Space::kType: return DiagnosticCode::kUnknownType;
-    case Space::kElem: return DiagnosticCode::kUnknownElem;
+    case Space::kElem: return DiagnosticCode::kUnknownElement;
     case Space::kData: return DiagnosticCode::kUnknownData;
     case Space::kLocal: return DiagnosticCode::kUnknownLocal;
   }

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "base/leb128.h"
+#include "wasm/limits.h"
 #include "wasm/text/parser_impl.h"
 
 namespace membrane::wasm::text {
@@ -173,7 +174,7 @@ bool Parser::read_locals(uint32_t& local_count, Function& function) {
     ValType type{};
     if (!read_val_type(type)) return false;
     if (++local_count > kMaxLocals) {
-      report(DiagnosticCode::kTooManyLocals, at, "more than 50000 parameters and locals");
+      report(DiagnosticCode::kImplementationLimit, at, "more than 50000 parameters and locals");
       return false;
     }
     auto& runs = module_.local_runs;

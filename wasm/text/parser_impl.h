@@ -74,7 +74,6 @@ struct Scratch {
 struct TypeUse {
   uint32_t index = kNoIndex;  // into Module::types; kNoIndex when none was written or it is unknown
   bool is_explicit = false;   // `(type x)` stands there
-  bool has_inline = false;    // params or results stand there
 };
 
 class Parser {

@@ -166,9 +166,7 @@ bool Parser::read_type_use(TypeUse& out, bool binds_names) {
     if (!read_index_token(Space::kType, out.index) || !take_close("(type …)")) return false;
   }
   if (peek().kind == TokenKind::kOpen) {
-    const uint32_t before = at_;
     if (!read_params(binds_names, binds_names) || !read_results()) return false;
-    out.has_inline = at_ != before;
   }
   if (!out.is_explicit) {
     out.index = intern_type();
