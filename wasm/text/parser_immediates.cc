@@ -1,0 +1,293 @@
+// What stands behind a mnemonic. A fault here never loses the place: it is reported, a zero
+// is written, and the sequence goes on.
+#include <bit>
+
+#include "base/leb128.h"
+#include "wasm/text/numbers.h"
+#include "wasm/text/parser_impl.h"
+
+namespace membrane::wasm::text {
+namespace {
+
+void write_bytes(std::vector<uint8_t>& out, uint64_t value, unsigned count) {
+  for (unsigned i = 0; i < count; ++i) out.push_back(static_cast<uint8_t>(value >> (8 * i)));
+}
+
+struct Shape {
+  std::string_view name;
+  unsigned lanes;
+  unsigned bits;  // of a lane
+  bool is_float;
+};
+constexpr Shape kShapes[] = {
+    {"i8x16", 16, 8, false}, {"i16x8", 8, 16, false}, {"i32x4", 4, 32, false},
+    {"i64x2", 2, 64, false}, {"f32x4", 4, 32, true},  {"f64x2", 2, 64, true},
+};
+
+}  // namespace
+
+// At an index or identifier: its number. Reports an unknown name and then gives 0.
+bool Parser::read_index_here(Space space, uint32_t& out) {
+  const Token t = peek();
+  out = 0;
+  if (t.kind == TokenKind::kId) {
+    ++at_;
+    out = scope(space).find(word(t));
+    if (out != kNoIndex) return true;
+    report_unknown_name(space, t);
+    out = 0;
+    return true;
+  }
+  if (t.kind != TokenKind::kInteger) return false;
+  ++at_;
+  const auto n = parse_unsigned(word(t), 32);
+  if (!n.ok) report_number(t, n.error == NumberError::kOutOfRange, "index", "0 … 4294967295");
+  out = static_cast<uint32_t>(n.value);
+  return true;
+}
+
+bool Parser::read_index_token(Space space, uint32_t& out) {
+  return read_index_here(space, out) || unexpected("a " + std::string(name_of(space)) + "'s name or index");
+}
+
+uint32_t Parser::read_index(Space space, Token at) {
+  uint32_t index = 0;
+  if (!read_index_here(space, index)) report_missing_operand(at, "a " + std::string(name_of(space)) + "'s name or index");
+  return index;
+}
+
+uint32_t Parser::read_label(Token at) {
+  const Token t = peek();
+  if (t.kind == TokenKind::kId) {
+    ++at_;
+    const uint32_t hash = hash_bytes(word(t));
+    for (size_t i = s_.labels.size(); i-- > 0;)
+      if (s_.labels[i].hash == hash && s_.labels[i].name == word(t)) return static_cast<uint32_t>(s_.labels.size() - 1 - i);
+    report_unknown_label(t);
+    return 0;
+  }
+  if (t.kind == TokenKind::kInteger) return static_cast<uint32_t>(take_integer(0, at, "label"));
+  report_missing_operand(at, "a label's name or depth");
+  return 0;
+}
+
+// Whether a literal stands here; an atom that is none is reported and skipped.
+bool Parser::operand_follows(Token at, std::string_view what) {
+  const Token t = peek();
+  const bool is_nan_or_inf = t.kind == TokenKind::kKeyword && classify_number(word(t)) == NumberKind::kFloat;
+  if (t.kind == TokenKind::kInteger || t.kind == TokenKind::kFloat || is_nan_or_inf) return true;
+  if (t.kind == TokenKind::kId || t.kind == TokenKind::kString || t.kind == TokenKind::kReserved) {
+    Diagnostic& d = report(DiagnosticCode::kMalformedNumber, t, "`" + std::string(word(t)) + "` is not a number");
+    d.expected = what;
+    if (t.kind == TokenKind::kId) d.hint = "Immediates are literals: for a variable write (local.get " + std::string(word(t)) + ").";
+    ++at_;
+    return false;
+  }
+  report_missing_operand(at, what);
+  return false;
+}
+
+// An integer of 8, 16, 32 or 64 bits, signed or not; `bits` 0 means an unsigned index.
+uint64_t Parser::take_integer(unsigned bits, Token at, std::string_view what) {
+  static constexpr std::string_view kRanges[] = {"-128 … 255", "-32768 … 65535", "-2147483648 … 4294967295",
+                                                 "-9223372036854775808 … 18446744073709551615"};
+  const std::string type = bits == 0 ? std::string(what) : "i" + std::to_string(bits);
+  if (!operand_follows(at, "an integer, the " + type)) return 0;
+  const Token t = peek();
+  ++at_;
+  const auto n = bits == 0 ? parse_unsigned(word(t), 32) : parse_integer(word(t), bits);
+  if (n.ok) return n.value;
+  report_number(t, n.error == NumberError::kOutOfRange, type,
+                bits == 0 ? "0 … 4294967295" : kRanges[std::countr_zero(bits) - 3]);
+  return 0;
+}
+
+uint64_t Parser::take_float(unsigned bits, Token at) {
+  const std::string_view type = bits == 32 ? "f32" : "f64";
+  if (!operand_follows(at, "a number, the " + std::string(type))) return 0;
+  const Token t = peek();
+  ++at_;
+  Number<uint64_t> n;
+  if (bits == 32) {
+    const auto narrow = parse_f32(word(t));
+    n = {narrow.value, narrow.error, narrow.ok};
+  } else {
+    n = parse_f64(word(t));
+  }
+  if (!n.ok) report_number(t, n.error == NumberError::kOutOfRange, type, "what the type can hold");
+  return n.value;
+}
+
+uint8_t Parser::take_lane(Token at) {
+  if (!operand_follows(at, "a lane's number")) return 0;
+  const Token t = peek();
+  ++at_;
+  const auto n = parse_unsigned(word(t), 8);
+  if (!n.ok) report_number(t, n.error == NumberError::kOutOfRange, "lane", "0 … 255");
+  return static_cast<uint8_t>(n.value);
+}
+
+// Writes `op` and its immediates, which are read here; `at` is the mnemonic.
+void Parser::read_plain(Opcode op, Token at, std::vector<uint8_t>& out) {
+  if (op == Opcode::kSelect) return read_select(out);
+  write_opcode(out, op);
+  const auto index = [&](Space space) { write_leb128(out, read_index(space, at)); };
+  // An index that may be left out, and is then 0.
+  const auto optional_table = [&] { return at_index() ? read_index(Space::kTable, at) : 0; };
+  switch (info(op).immediate) {
+    case Immediate::kNone:
+    case Immediate::kBlock:         // read_block_head
+    case Immediate::kSelectTypes:   // read_select
+      return;
+    case Immediate::kLabel: return write_leb128(out, read_label(at));
+    case Immediate::kLabelTable: return read_label_table(at, out);
+    case Immediate::kFunc: return index(Space::kFunc);
+    case Immediate::kLocal: return index(Space::kLocal);
+    case Immediate::kGlobal: return index(Space::kGlobal);
+    case Immediate::kTable: return write_leb128(out, optional_table());
+    case Immediate::kElem: return index(Space::kElem);
+    case Immediate::kData:
+      module_.has_data_count = true;
+      return index(Space::kData);
+    case Immediate::kMemoryInit:
+      module_.has_data_count = true;
+      index(Space::kData);
+      return out.push_back(0);
+    case Immediate::kTableInit: {  // `table.init $table? $elem`; the binary has the segment first
+      const bool two = at_index() && (peek(1).kind == TokenKind::kInteger || peek(1).kind == TokenKind::kId);
+      const uint32_t table = two ? read_index(Space::kTable, at) : 0;
+      index(Space::kElem);
+      return write_leb128(out, table);
+    }
+    case Immediate::kTableCopy: {  // both tables or none
+      const bool named = at_index();
+      write_leb128(out, optional_table());
+      return write_leb128(out, named ? read_index(Space::kTable, at) : 0);
+    }
+    case Immediate::kCallIndirect: return read_call_indirect(out);
+    case Immediate::kMemory: return out.push_back(0);
+    case Immediate::kMemoryCopy: return write_bytes(out, 0, 2);
+    case Immediate::kMem: return read_memarg(op, out);
+    case Immediate::kMemLane: read_memarg(op, out); [[fallthrough]];
+    case Immediate::kLane: return out.push_back(take_lane(at));
+    case Immediate::kShuffle:
+      for (int i = 0; i < 16; ++i) out.push_back(take_lane(at));
+      return;
+    case Immediate::kV128: return read_v128(at, out);
+    case Immediate::kI32: return write_leb128(out, static_cast<int32_t>(take_integer(32, at, "i32")));
+    case Immediate::kI64: return write_leb128(out, static_cast<int64_t>(take_integer(64, at, "i64")));
+    case Immediate::kF32: return write_bytes(out, take_float(32, at), 4);
+    case Immediate::kF64: return write_bytes(out, take_float(64, at), 8);
+    case Immediate::kRefType: return read_ref_null(at, out);
+  }
+}
+
+// `select`, or `select (result t)*`, which is another opcode.
+void Parser::read_select(std::vector<uint8_t>& out) {
+  if (!at_form("result")) return write_opcode(out, Opcode::kSelect);
+  s_.results.clear();
+  const uint32_t before = at_;
+  if (!read_results()) skip_type_use(before);
+  write_opcode(out, Opcode::kSelectTyped);
+  write_leb128(out, static_cast<uint32_t>(s_.results.size()));
+  for (const ValType type : s_.results) out.push_back(static_cast<uint8_t>(type));
+}
+
+void Parser::read_ref_null(Token at, std::vector<uint8_t>& out) {
+  const bool is_func = at_keyword("func");
+  if (is_func || at_keyword("extern")) {
+    ++at_;
+    return out.push_back(static_cast<uint8_t>(is_func ? ValType::kFuncRef : ValType::kExternRef));
+  }
+  report_missing_operand(at, "func or extern");
+  if (peek().kind == TokenKind::kKeyword) ++at_;
+  out.push_back(static_cast<uint8_t>(ValType::kFuncRef));
+}
+
+// `offset=n? align=n?`; the binary has the alignment first, as a power of two.
+void Parser::read_memarg(Opcode op, std::vector<uint8_t>& out) {
+  uint64_t offset = 0;
+  uint32_t align = info(op).align;
+  if (peek().kind == TokenKind::kKeyword && word(peek()).starts_with("offset=")) {
+    const Token t = s_.tokens[at_++];
+    const auto n = parse_unsigned(word(t).substr(7), 32);
+    if (!n.ok) report_number(t, n.error == NumberError::kOutOfRange, "offset", "0 … 4294967295");
+    offset = n.value;
+  }
+  if (peek().kind == TokenKind::kKeyword && word(peek()).starts_with("align=")) {
+    const Token t = s_.tokens[at_++];
+    const auto n = parse_unsigned(word(t).substr(6), 32);
+    if (n.ok && std::has_single_bit(n.value)) {
+      align = static_cast<uint32_t>(std::countr_zero(n.value));
+    } else {
+      Diagnostic& d = report(DiagnosticCode::kMalformedAlignment, t, "an alignment is a power of two");
+      d.expected = "align=" + std::to_string(1u << align) + " or less";
+    }
+  }
+  write_leb128(out, align);
+  write_leb128(out, static_cast<uint32_t>(offset));
+}
+
+// `call_indirect $table? (type x)? (param …)* (result …)*`; the binary has the type first.
+void Parser::read_call_indirect(std::vector<uint8_t>& out) {
+  uint32_t table = 0;
+  if (at_index()) read_index_here(Space::kTable, table);
+  TypeUse use;
+  const uint32_t before = at_;
+  if (!read_type_use(use, false)) skip_type_use(before);
+  write_leb128(out, use.index == kNoIndex ? 0 : use.index);
+  write_leb128(out, table);
+}
+
+// Goes on behind a type use that could not be read.
+void Parser::skip_type_use(uint32_t begin) {
+  at_ = begin;
+  while (at_form("type") || at_form("param") || at_form("result")) at_ = peek().partner + 1;
+}
+
+void Parser::read_label_table(Token at, std::vector<uint8_t>& out) {
+  std::vector<uint32_t> labels{read_label(at)};
+  while (at_index()) labels.push_back(read_label(at));
+  write_leb128(out, static_cast<uint32_t>(labels.size() - 1));
+  for (const uint32_t label : labels) write_leb128(out, label);
+}
+
+void Parser::read_v128(Token at, std::vector<uint8_t>& out) {
+  const Token t = peek();
+  for (const Shape& shape : kShapes) {
+    if (t.kind != TokenKind::kKeyword || word(t) != shape.name) continue;
+    ++at_;
+    const size_t errors = errors_.size();
+    for (unsigned i = 0; i < shape.lanes && errors_.size() == errors; ++i)
+      write_bytes(out, shape.is_float ? take_float(shape.bits, at) : take_integer(shape.bits, at, "lane"), shape.bits / 8);
+    return;
+  }
+  report_missing_operand(at, "the lanes' shape: i8x16, i16x8, i32x4, i64x2, f32x4 or f64x2");
+}
+
+// Nothing, one result, or an index: the shortest that says it (chapter 6.5.2).
+bool Parser::read_block_type(std::vector<uint8_t>& out) {
+  if (peek().kind != TokenKind::kOpen) {
+    out.push_back(0x40);
+    return true;
+  }
+  if (at_form("type")) {
+    TypeUse use;
+    if (!read_type_use(use, false)) return false;
+    write_leb128(out, static_cast<int64_t>(use.index));
+    return true;
+  }
+  s_.params.clear();
+  s_.results.clear();
+  if (!read_params(false, false) || !read_results()) return false;
+  if (s_.params.empty() && s_.results.empty()) {
+    out.push_back(0x40);
+  } else if (s_.params.empty() && s_.results.size() == 1) {
+    out.push_back(static_cast<uint8_t>(s_.results[0]));
+  } else {
+    write_leb128(out, static_cast<int64_t>(intern_type()));
+  }
+  return true;
+}
+
+}  // namespace membrane::wasm::text
