@@ -1,0 +1,278 @@
+#include "engine/script_runner.h"
+
+#include <cstring>
+#include <map>
+
+#include "engine/instance.h"
+#include "wasm/binary.h"
+#include "wasm/text/parser.h"
+#include "wasm/text/script.h"
+
+namespace membrane::engine {
+namespace {
+
+using wasm::Command;
+using wasm::ScriptModule;
+using wasm::ScriptValue;
+using wasm::ValType;
+
+// Scripts say how much is too much recursion only by "it overflows some stack".
+constexpr uint64_t kFuel = 2'000'000'000;
+constexpr InstanceLimits kLimits{.memory_bytes = 4ull << 30, .table_elements = 10'000'000};
+
+// How far a module came, and why no further.
+struct Loaded {
+  enum class Stage : uint8_t { kMalformed, kInvalid, kUnlinkable, kTrapped, kUnsupported, kReady } stage{};
+  std::string message;
+  Instance* instance = nullptr;
+};
+
+Value value_of(const ScriptValue& v) {
+  Value value{v.type, v.bits, 0};
+  if (v.type == ValType::kV128) {
+    std::memcpy(&value.bits, v.vector.data(), 8);
+    std::memcpy(&value.high_bits, v.vector.data() + 8, 8);
+  } else if (wasm::is_ref(v.type)) {
+    value.bits = v.is_null ? 0 : v.bits + 1;
+  }
+  return value;
+}
+
+bool fits(const wasm::ResultPattern& pattern, const Value& value) {
+  if (pattern.value.type != value.type) return false;
+  if (!wasm::is_ref(value.type)) return matches(pattern, value.bits, value.high_bits);
+  if (pattern.any_reference) return value.bits != 0;
+  return value.bits == value_of(pattern.value).bits;
+}
+
+std::string show(const Value& value) {
+  if (value.type == ValType::kV128)
+    return "v128 " + std::to_string(value.bits) + " " + std::to_string(value.high_bits);
+  return std::string(wasm::name_of(value.type)) + " " + std::to_string(value.bits);
+}
+
+class Runner {
+ public:
+  Runner() { provide_spectest(); }
+
+  ScriptResult run(const std::vector<Command>& commands) {
+    for (const Command& command : commands) run(command);
+    return std::move(result_);
+  }
+
+ private:
+  void pass() { ++result_.passed; }
+  void fail(const Command& command, std::string what) {
+    ++result_.failed;
+    result_.failures.push_back({command.line, std::string(name_of(command.kind)), std::move(what)});
+  }
+  void skip(const std::string& why) {
+    ++result_.skipped;
+    if (result_.skip_reason.empty()) result_.skip_reason = why;
+  }
+
+  void provide_spectest();
+  std::optional<Extern> resolve(const wasm::Import& import);
+  std::expected<wasm::Module, Loaded> read(const ScriptModule& module);
+  Loaded load(const ScriptModule& module);
+  Instance* find(const std::string& name) {
+    if (name.empty()) return current_;
+    const auto found = named_.find(name);
+    return found == named_.end() ? nullptr : found->second;
+  }
+
+  void run(const Command& command);
+  void run_module(const Command& command);
+  void run_register(const Command& command);
+  void run_action(const Command& command);
+  void expect_stage(const Command& command, Loaded::Stage wanted);
+  RunState invoke(Instance& instance, const wasm::Action& action, std::vector<Value>& results, std::string& trap);
+
+  Store store_;
+  std::map<std::string, std::map<std::string, Extern>> provided_;  // spectest
+  std::map<std::string, Instance*> registered_;
+  std::map<std::string, Instance*> named_;
+  Instance* current_ = nullptr;
+  bool current_unsupported_ = false;
+  ScriptResult result_;
+};
+
+void Runner::provide_spectest() {
+  auto& spectest = provided_["spectest"];
+  const auto print = [&](const char* name, std::vector<ValType> params) {
+    FunctionInstance* const f =
+        store_.add_host_function({std::move(params), {}}, [](HostCall&) { return HostAction::kContinue; });
+    spectest[name] = {wasm::ExternKind::kFunc, f, nullptr, nullptr, nullptr};
+  };
+  print("print", {});
+  print("print_i32", {ValType::kI32});
+  print("print_i64", {ValType::kI64});
+  print("print_f32", {ValType::kF32});
+  print("print_f64", {ValType::kF64});
+  print("print_i32_f32", {ValType::kI32, ValType::kF32});
+  print("print_f64_f64", {ValType::kF64, ValType::kF64});
+  const auto global = [&](const char* name, Value value) {
+    spectest[name] = {wasm::ExternKind::kGlobal, nullptr, nullptr, nullptr,
+                      store_.add_global({value.type, false}, value)};
+  };
+  global("global_i32", Value::i32(666));
+  global("global_i64", Value::i64(666));
+  global("global_f32", Value::f32(666.6f));
+  global("global_f64", Value::f64(666.6));
+  spectest["table"] = {wasm::ExternKind::kTable, nullptr,
+                       store_.add_table({ValType::kFuncRef, {10, 20}}, kLimits.table_elements), nullptr, nullptr};
+  if (auto memory = store_.add_memory({{1, 2}}, kLimits.memory_bytes))
+    spectest["memory"] = {wasm::ExternKind::kMemory, nullptr, nullptr, *memory, nullptr};
+}
+
+std::optional<Extern> Runner::resolve(const wasm::Import& import) {
+  if (const auto module = registered_.find(import.module); module != registered_.end())
+    return module->second->find_export(import.name);
+  if (const auto module = provided_.find(import.module); module != provided_.end())
+    if (const auto found = module->second.find(import.name); found != module->second.end()) return found->second;
+  return std::nullopt;
+}
+
+std::expected<wasm::Module, Loaded> Runner::read(const ScriptModule& module) {
+  if (module.kind != ScriptModule::Kind::kBinary) {
+    auto parsed = wasm::parse_text(module.source());
+    if (!parsed) return std::unexpected(Loaded{Loaded::Stage::kMalformed, parsed.error().front().message, nullptr});
+    return std::move(*parsed);
+  }
+  const auto* const bytes = reinterpret_cast<const uint8_t*>(module.bytes.data());
+  auto decoded = wasm::decode(std::span(bytes, module.bytes.size()));
+  if (!decoded) return std::unexpected(Loaded{Loaded::Stage::kMalformed, decoded.error().message, nullptr});
+  return std::move(*decoded);
+}
+
+Loaded Runner::load(const ScriptModule& module) {
+  using enum Loaded::Stage;
+  auto parsed = read(module);
+  if (!parsed) return parsed.error();
+  auto compiled = CompiledModule::compile(std::move(*parsed));
+  if (!compiled)
+    return {wasm::is_malformed(compiled.error().code) ? kMalformed : kInvalid, compiled.error().message, nullptr};
+  auto made = store_.instantiate(
+      *compiled, [this](const wasm::Module&, const wasm::Import& import) { return resolve(import); }, kLimits);
+  if (!made) {
+    switch (made.error().kind) {
+      case LinkError::Kind::kTrap: return {kTrapped, std::string(text_of(made.error().trap)), nullptr};
+      case LinkError::Kind::kUnsupported: return {kUnsupported, made.error().error.message, nullptr};
+      default: return {kUnlinkable, made.error().error.message, nullptr};
+    }
+  }
+  Instance* const instance = *made;
+  if (const uint32_t start = instance->module().start; start != UINT32_MAX) {
+    Execution run;
+    run.add_fuel(kFuel);
+    if (!run.start(instance->function(start), {}) || run.resume() == RunState::kTrapped)
+      return {kTrapped, run.trap().message, nullptr};
+  }
+  return {kReady, {}, instance};
+}
+
+void Runner::run(const Command& command) {
+  using Kind = Command::Kind;
+  switch (command.kind) {
+    case Kind::kModule: return run_module(command);
+    case Kind::kRegister: return run_register(command);
+    case Kind::kAction:
+    case Kind::kAssertReturn:
+    case Kind::kAssertTrap:
+    case Kind::kAssertExhaustion: return run_action(command);
+    case Kind::kAssertTrapModule: return expect_stage(command, Loaded::Stage::kTrapped);
+    case Kind::kAssertInvalid: return expect_stage(command, Loaded::Stage::kInvalid);
+    case Kind::kAssertMalformed: return expect_stage(command, Loaded::Stage::kMalformed);
+    case Kind::kAssertUnlinkable: return expect_stage(command, Loaded::Stage::kUnlinkable);
+  }
+}
+
+void Runner::run_module(const Command& command) {
+  const Loaded loaded = load(command.module);
+  current_ = loaded.instance;
+  current_unsupported_ = loaded.stage == Loaded::Stage::kUnsupported;
+  if (current_unsupported_) return skip(loaded.message);
+  if (loaded.instance == nullptr) return fail(command, loaded.message);
+  if (!command.module.name.empty()) named_[command.module.name] = loaded.instance;
+  pass();
+}
+
+void Runner::run_register(const Command& command) {
+  Instance* const instance = find(command.module_name);
+  if (instance == nullptr && current_unsupported_) return skip({});
+  if (instance == nullptr) return fail(command, "no such module");
+  registered_[command.name] = instance;
+  pass();
+}
+
+RunState Runner::invoke(Instance& instance, const wasm::Action& action, std::vector<Value>& results, std::string& trap) {
+  Execution run;
+  run.add_fuel(kFuel);
+  std::vector<Value> arguments;
+  for (const ScriptValue& v : action.arguments) arguments.push_back(value_of(v));
+  FunctionInstance* const function = instance.find_function(action.name);
+  if (function == nullptr) {
+    trap = "no such function";
+    return RunState::kTrapped;
+  }
+  if (const auto started = run.start(function, arguments); !started) {
+    trap = started.error().message;
+    return RunState::kTrapped;
+  }
+  const RunState state = run.resume();
+  results = run.results();
+  trap = state == RunState::kTrapped ? run.trap().message : "";
+  return state;
+}
+
+void Runner::run_action(const Command& command) {
+  Instance* const instance = find(command.action.module);
+  if (instance == nullptr && current_unsupported_) return skip({});
+  if (instance == nullptr) return fail(command, "no such module");
+  std::vector<Value> results;
+  std::string trap;
+  RunState state = RunState::kFinished;
+  if (command.action.kind == wasm::Action::Kind::kGet) {
+    const auto found = instance->find_export(command.action.name);
+    if (!found || found->global == nullptr) return fail(command, "no such global");
+    results = {{found->global->type.type, found->global->bits, found->global->high_bits}};
+  } else {
+    state = invoke(*instance, command.action, results, trap);
+  }
+  if (command.kind == Command::Kind::kAssertTrap || command.kind == Command::Kind::kAssertExhaustion) {
+    // The official wording of a trap is a prefix: "uninitialized element 7".
+    if (state != RunState::kTrapped) return fail(command, "expected the trap \"" + command.message + "\", and it returned");
+    if (!command.message.starts_with(trap)) return fail(command, "expected the trap \"" + command.message + "\", got \"" + trap + "\"");
+    return pass();
+  }
+  if (state != RunState::kFinished) return fail(command, "did not return: " + trap);
+  if (command.kind == Command::Kind::kAction) return pass();
+  bool same = results.size() == command.results.size();
+  for (size_t i = 0; same && i < results.size(); ++i) same = fits(command.results[i], results[i]);
+  if (same) return pass();
+  std::string found;
+  for (const Value& value : results) found += (found.empty() ? "" : ", ") + show(value);
+  fail(command, "returned " + found);
+}
+
+void Runner::expect_stage(const Command& command, Loaded::Stage wanted) {
+  const Loaded loaded = load(command.module);
+  if (loaded.stage == Loaded::Stage::kUnsupported) return skip(loaded.message);
+  // The suite calls a text module malformed also where it is only the text that cannot say it.
+  if (loaded.stage == wanted) return pass();
+  static constexpr const char* kStages[] = {"malformed", "invalid", "unlinkable", "trapped", "unsupported", "accepted"};
+  fail(command, "expected \"" + command.message + "\", and it was " + kStages[static_cast<size_t>(loaded.stage)] +
+                    (loaded.message.empty() ? "" : ": " + loaded.message));
+}
+
+}  // namespace
+
+Result<ScriptResult> run_script(std::string_view text) {
+  auto commands = wasm::parse_script(text);
+  if (!commands)
+    return membrane::fail(ErrorCode::kInvalidInput,
+                          "line " + std::to_string(commands.error().place.line) + ": " + commands.error().message);
+  return Runner().run(*commands);
+}
+
+}  // namespace membrane::engine

@@ -1,0 +1,32 @@
+// Runs the official test scripts (.wast) on this engine.
+//
+// Threads: each call is independent.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace membrane::engine {
+
+struct ScriptFailure {
+  uint32_t line = 0;
+  std::string command;  // "assert_return"
+  std::string what;     // expected and found
+};
+
+struct ScriptResult {
+  uint32_t passed = 0;
+  uint32_t failed = 0;
+  uint32_t skipped = 0;                 // commands that need what this engine does not run
+  std::string skip_reason;              // of the first one
+  std::vector<ScriptFailure> failures;  // all of them
+};
+
+// Errors: kInvalidInput when the script itself cannot be read.
+Result<ScriptResult> run_script(std::string_view text);
+
+}  // namespace membrane::engine
