@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 #include "engine/code.h"
 
@@ -29,7 +30,17 @@ namespace membrane::engine {
 
 template <typename T>
 MEMBRANE_INLINE T load(const uint8_t* memory, uint64_t address, const Word* ip, uint64_t* fp, int64_t fuel) {
-  if constexpr (sizeof(T) == 1) {
+  if constexpr (std::is_same_v<T, double>) {
+    double value;
+    asm volatile("movsd (%[m],%[a]), %[v]"
+                 : [v] "=x"(value) : [m] "r"(memory), [a] "r"(address), "D"(ip), "S"(fp), "d"(fuel) : "memory");
+    return value;
+  } else if constexpr (std::is_same_v<T, float>) {
+    float value;
+    asm volatile("movss (%[m],%[a]), %[v]"
+                 : [v] "=x"(value) : [m] "r"(memory), [a] "r"(address), "D"(ip), "S"(fp), "d"(fuel) : "memory");
+    return value;
+  } else if constexpr (sizeof(T) == 1) {
     uint32_t value;
     asm volatile("movzbl (%[m],%[a]), %[v]"
                  : [v] "=r"(value) : [m] "r"(memory), [a] "r"(address), "D"(ip), "S"(fp), "d"(fuel) : "memory");
@@ -54,7 +65,13 @@ MEMBRANE_INLINE T load(const uint8_t* memory, uint64_t address, const Word* ip, 
 
 template <typename T>
 MEMBRANE_INLINE void store(uint8_t* memory, uint64_t address, T value, const Word* ip, uint64_t* fp, int64_t fuel) {
-  if constexpr (sizeof(T) == 1)
+  if constexpr (std::is_same_v<T, double>)
+    asm volatile("movsd %[v], (%[m],%[a])"
+                 : : [v] "x"(value), [m] "r"(memory), [a] "r"(address), "D"(ip), "S"(fp), "d"(fuel) : "memory");
+  else if constexpr (std::is_same_v<T, float>)
+    asm volatile("movss %[v], (%[m],%[a])"
+                 : : [v] "x"(value), [m] "r"(memory), [a] "r"(address), "D"(ip), "S"(fp), "d"(fuel) : "memory");
+  else if constexpr (sizeof(T) == 1)
     asm volatile("movb %[v], (%[m],%[a])"
                  : : [v] "q"(value), [m] "r"(memory), [a] "r"(address), "D"(ip), "S"(fp), "d"(fuel) : "memory");
   else if constexpr (sizeof(T) == 2)

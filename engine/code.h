@@ -37,8 +37,11 @@ struct Execution;
 union Word;
 class CompiledModule;
 
-// Register state of the interpreter: the same five values pass from handler to handler.
-using Handler = void (*)(const Word* ip, uint64_t* fp, int64_t fuel, uint8_t* memory, Execution* ex);
+// Register state of the interpreter: the same values pass from handler to handler. The accumulators are the
+// last integer, f64 and f32 result; each is in its slot as well, so that nothing but the next operations
+// of the same segment needs them.
+using Handler = void (*)(const Word* ip, uint64_t* fp, int64_t fuel, uint8_t* memory, Execution* ex,
+                         uint64_t acc, double acc64, float acc32);
 
 // The views of one word. Which one holds is said by the operation (translate.cc writes,
 // interpreter.cc reads; the formats stand beside each handler there).
@@ -79,16 +82,8 @@ struct FunctionCode {
 };
 
 enum class Operation : uint16_t {
-#define INTEGER_BINARY(id, type, function) id##SS, id##SK,
-#define INTEGER_COMPARE(id, type, function) id##SS, id##SK, id##BrSS, id##BrSK,
-#define INTEGER_DIVIDE(id, type, function, overflows) id,
-#define FLOAT_BINARY(id, type, result, function) id##SS, id##SK,
-#define UNARY(id, from, to, expression) id,
-#define TRUNCATE(id, from, to) id,
-#define LOAD(id, from, to) id,
-#define STORE(id, type) id,
-#define SPECIAL(id) id,
-#include "engine/operations.def"
+#define E(operation) operation,
+#include "engine/operations_each.def"
   kCount,
 };
 

@@ -258,6 +258,9 @@ struct MachineState {
   uint64_t* fp = nullptr;
   int64_t fuel = 0;              // of the present slice
   uint8_t* memory = nullptr;     // base of the running instance's memory
+  uint64_t acc = 0;              // accumulators; used only where handlers return to a loop
+  double acc64 = 0;
+  float acc32 = 0;
   FrameRecord* top = nullptr;
   FrameRecord* frames_end = nullptr;
   uint64_t* stack_end = nullptr;

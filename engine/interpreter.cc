@@ -24,16 +24,20 @@
 #define MUSTTAIL
 #endif
 
-#define REGISTERS const Word *ip, uint64_t *fp, int64_t fuel, uint8_t *memory, Execution *ex
+#define REGISTERS                                                                                              \
+  [[maybe_unused]] const Word *ip, [[maybe_unused]] uint64_t *fp, [[maybe_unused]] int64_t fuel,                \
+      [[maybe_unused]] uint8_t *memory, [[maybe_unused]] Execution *ex, [[maybe_unused]] uint64_t acc,          \
+      [[maybe_unused]] double acc64, [[maybe_unused]] float acc32
+#define PASS_REGISTERS(at) (at), fp, fuel, memory, ex, acc, acc64, acc32
 #define HANDLER(name) \
-  __attribute__((section("membrane_interpreter"))) static void name([[maybe_unused]] REGISTERS)
+  __attribute__((section("membrane_interpreter"))) static void name(REGISTERS)
 
 #if MEMBRANE_TAIL_CALLS
-#define DISPATCH(at) MUSTTAIL return (at)->handler((at), fp, fuel, memory, ex)
+#define DISPATCH(at) MUSTTAIL return (at)->handler(PASS_REGISTERS(at))
 #else
-#define DISPATCH(at) return save((at), fp, fuel, memory, ex)
+#define DISPATCH(at) return save(PASS_REGISTERS(at))
 #endif
-#define GO_TO(function) MUSTTAIL return function(ip, fp, fuel, memory, ex)
+#define GO_TO(function) MUSTTAIL return function(PASS_REGISTERS(ip))
 
 // Goes on behind an operation of `words` words.
 #define NEXT(words) DISPATCH(ip + (words))
@@ -76,6 +80,13 @@ MEMBRANE_INLINE uint64_t slot_of(T value) {
   else return static_cast<uint64_t>(value);
 }
 
+template <typename T>
+MEMBRANE_INLINE T accumulated(uint64_t acc, double acc64, float acc32) {
+  if constexpr (std::is_same_v<T, float>) return acc32;
+  else if constexpr (std::is_same_v<T, double>) return acc64;
+  else return static_cast<T>(acc);
+}
+
 // -- stopping -------------------------------------------------------------------------
 
 MEMBRANE_INLINE void save(REGISTERS) {
@@ -84,14 +95,19 @@ MEMBRANE_INLINE void save(REGISTERS) {
   m.fp = fp;
   m.fuel = fuel;
   m.memory = memory;
+#if !MEMBRANE_TAIL_CALLS
+  m.acc = acc;
+  m.acc64 = acc64;
+  m.acc32 = acc32;
+#endif
 }
 
 void stop(REGISTERS, RunState state) {
-  save(ip, fp, fuel, memory, ex);
+  save(PASS_REGISTERS(ip));
   Machine::state(*ex).state = state;
 }
 
-HANDLER(trapped) { stop(ip, fp, fuel, memory, ex, RunState::kTrapped); }
+HANDLER(trapped) { stop(PASS_REGISTERS(ip), RunState::kTrapped); }
 
 // Moves fuel from the reserve into the slice until it covers `needed`, if it can. True when the owner's
 // poll asks to stop.
@@ -111,8 +127,8 @@ HANDLER(refill) {
   const uint32_t cost = ip[-1].header.cost;
   fuel += cost;
   const bool interrupted = refill_slice(*ex, fuel, cost);
-  if (interrupted) return stop(ip - 1, fp, fuel, memory, ex, RunState::kInterrupted);
-  if (fuel < static_cast<int64_t>(cost)) return stop(ip - 1, fp, fuel, memory, ex, RunState::kOutOfFuel);
+  if (interrupted) return stop(PASS_REGISTERS(ip - 1), RunState::kInterrupted);
+  if (fuel < static_cast<int64_t>(cost)) return stop(PASS_REGISTERS(ip - 1), RunState::kOutOfFuel);
   fuel -= cost;
   DISPATCH(ip);
 }
@@ -124,7 +140,7 @@ HANDLER(refill_for_bulk) {
   const bool interrupted = refill_slice(*ex, fuel, needed);
   if (!interrupted && fuel >= static_cast<int64_t>(needed)) DISPATCH(ip);
   fuel += header->header.cost;
-  return stop(header, fp, fuel, memory, ex, interrupted ? RunState::kInterrupted : RunState::kOutOfFuel);
+  return stop(PASS_REGISTERS(header), interrupted ? RunState::kInterrupted : RunState::kOutOfFuel);
 }
 
 #define PAY_FOR_BULK(amount)                           \
@@ -137,47 +153,64 @@ HANDLER(refill_for_bulk) {
     fuel -= static_cast<int64_t>(price);               \
   } while (false)
 
+// Writes a result to its slot and to the accumulator of its type.
+#define RESULT(slot, value)                                             \
+  do {                                                                  \
+    const auto result_value = (value);                                  \
+    using Result = std::remove_const_t<decltype(result_value)>;         \
+    const uint64_t result_bits = slot_of(result_value);                 \
+    fp[slot] = result_bits;                                             \
+    if constexpr (std::is_same_v<Result, double>) acc64 = result_value; \
+    else if constexpr (std::is_same_v<Result, float>) acc32 = result_value; \
+    else acc = result_bits;                                             \
+  } while (false)
+
 // -- numeric: slots dst, a, b; or dst, a and a constant ------------------------------------
+//
+// Where an operand is the accumulator, its slot stands in the word all the same.
 
-#define BINARY_HANDLERS(id, type, result, function)                                             \
-  HANDLER(id##SS) {                                                                             \
-    const SlotsWord w = ip[1].slots;                                                            \
-    fp[w.a] = slot_of(static_cast<result>(function(get<type>(fp[w.b]), get<type>(fp[w.c]))));    \
-    NEXT(2);                                                                                    \
+#define ACCUMULATOR(type) accumulated<type>(acc, acc64, acc32)
+
+#define FORM(name, word_format, result, a_value, b_value, words, function) \
+  HANDLER(name) {                                                          \
+    const word_format;                                                     \
+    RESULT(w.a, static_cast<result>(function(a_value, b_value)));          \
+    NEXT(words);                                                           \
+  }
+#define SLOTS SlotsWord w = ip[1].slots
+#define IMMEDIATE ImmediateWord w = ip[1].imm
+
+#define INTEGER_BINARY(id, type, function)                                                                         \
+  FORM(id##SS, SLOTS, type, get<type>(fp[w.b]), get<type>(fp[w.c]), 2, function)                                   \
+  FORM(id##SK, IMMEDIATE, type, get<type>(fp[w.b]), static_cast<type>(static_cast<int64_t>(w.value)), 2, function) \
+  FORM(id##AS, SLOTS, type, get<type>(acc), get<type>(fp[w.c]), 2, function)                                       \
+  FORM(id##SA, SLOTS, type, get<type>(fp[w.b]), get<type>(acc), 2, function)                                       \
+  FORM(id##AK, IMMEDIATE, type, get<type>(acc), static_cast<type>(static_cast<int64_t>(w.value)), 2, function)
+
+#define BRANCH_FORM(name, a_value, b_value, words, function)  \
+  HANDLER(name) {                                             \
+    const BranchWord w = ip[1].branch;                        \
+    if (function(a_value, b_value)) ENTER(ip + 1 + w.target); \
+    ENTER(ip + (words));                                      \
   }
 
-#define INTEGER_BINARY(id, type, function)                                                             \
-  BINARY_HANDLERS(id, type, type, function)                                                            \
-  HANDLER(id##SK) {                                                                                    \
-    const ImmediateWord w = ip[1].imm;                                                                 \
-    fp[w.a] = slot_of(function(get<type>(fp[w.b]), static_cast<type>(static_cast<int64_t>(w.value))));  \
-    NEXT(2);                                                                                           \
-  }
+#define INTEGER_COMPARE(id, type, function)                                                           \
+  FORM(id##SS, SLOTS, uint32_t, get<type>(fp[w.b]), get<type>(fp[w.c]), 2, function)                  \
+  FORM(id##SK, SLOTS, uint32_t, get<type>(fp[w.b]), get<type>(ip[2].constant), 3, function)           \
+  FORM(id##AS, SLOTS, uint32_t, get<type>(acc), get<type>(fp[w.c]), 2, function)                      \
+  FORM(id##AK, SLOTS, uint32_t, get<type>(acc), get<type>(ip[2].constant), 3, function)               \
+  BRANCH_FORM(id##BrSS, get<type>(fp[w.a]), get<type>(fp[w.b]), 2, function)                          \
+  BRANCH_FORM(id##BrSK, get<type>(fp[w.a]), get<type>(ip[2].constant), 3, function)                   \
+  BRANCH_FORM(id##BrAS, get<type>(acc), get<type>(fp[w.b]), 2, function)                              \
+  BRANCH_FORM(id##BrAK, get<type>(acc), get<type>(ip[2].constant), 3, function)
 
-#define CONSTANT_HANDLER(id, type, result, function)                                                       \
-  HANDLER(id##SK) {                                                                                        \
-    const SlotsWord w = ip[1].slots;                                                                       \
-    fp[w.a] = slot_of(static_cast<result>(function(get<type>(fp[w.b]), get<type>(ip[2].constant))));        \
-    NEXT(3);                                                                                               \
-  }
-
-#define INTEGER_COMPARE(id, type, function)                                          \
-  BINARY_HANDLERS(id, type, uint32_t, function)                                      \
-  CONSTANT_HANDLER(id, type, uint32_t, function)                                     \
-  HANDLER(id##BrSS) {                                                                \
-    const BranchWord w = ip[1].branch;                                               \
-    if (function(get<type>(fp[w.a]), get<type>(fp[w.b]))) ENTER(ip + 1 + w.target);  \
-    ENTER(ip + 2);                                                                   \
-  }                                                                                  \
-  HANDLER(id##BrSK) {                                                                \
-    const BranchWord w = ip[1].branch;                                               \
-    if (function(get<type>(fp[w.a]), get<type>(ip[2].constant))) ENTER(ip + 1 + w.target); \
-    ENTER(ip + 3);                                                                   \
-  }
-
-#define FLOAT_BINARY(id, type, result, function) \
-  BINARY_HANDLERS(id, type, result, function)    \
-  CONSTANT_HANDLER(id, type, result, function)
+#define FLOAT_FORMS(id, type, result, function)                                             \
+  FORM(id##SS, SLOTS, result, get<type>(fp[w.b]), get<type>(fp[w.c]), 2, function)          \
+  FORM(id##SK, SLOTS, result, get<type>(fp[w.b]), get<type>(ip[2].constant), 3, function)   \
+  FORM(id##AS, SLOTS, result, ACCUMULATOR(type), get<type>(fp[w.c]), 2, function)           \
+  FORM(id##SA, SLOTS, result, get<type>(fp[w.b]), ACCUMULATOR(type), 2, function)
+#define FLOAT_BINARY(id, type, function) FLOAT_FORMS(id, type, type, function)
+#define FLOAT_COMPARE(id, type, function) FLOAT_FORMS(id, type, uint32_t, function)
 
 #define INTEGER_DIVIDE(id, type, function, overflows)                                   \
   HANDLER(id) {                                                                         \
@@ -185,17 +218,20 @@ HANDLER(refill_for_bulk) {
     const type a = get<type>(fp[w.b]), b = get<type>(fp[w.c]);                          \
     if (b == 0) [[unlikely]] TRAP(kIntegerDivideByZero);                                \
     if (overflows && quotient_overflows(a, b)) [[unlikely]] TRAP(kIntegerOverflow);     \
-    fp[w.a] = slot_of(function(a, b));                                                  \
+    RESULT(w.a, function(a, b));                                                        \
     NEXT(2);                                                                            \
   }
 
-#define UNARY(id, from, to, expression)                    \
-  HANDLER(id) {                                            \
-    const SlotsWord w = ip[1].slots;                       \
-    const from x = get<from>(fp[w.b]);                     \
-    fp[w.a] = slot_of(static_cast<to>(expression));        \
-    NEXT(2);                                               \
+#define UNARY_FORM(name, from, to, expression, operand)   \
+  HANDLER(name) {                                         \
+    const SlotsWord w = ip[1].slots;                      \
+    const from x = operand;                               \
+    RESULT(w.a, static_cast<to>(expression));             \
+    NEXT(2);                                              \
   }
+#define UNARY(id, from, to, expression)                              \
+  UNARY_FORM(id##S, from, to, expression, get<from>(fp[w.b]))        \
+  UNARY_FORM(id##A, from, to, expression, ACCUMULATOR(from))
 
 #define TRUNCATE(id, from, to)                                          \
   HANDLER(id) {                                                         \
@@ -203,7 +239,7 @@ HANDLER(refill_for_bulk) {
     const from x = get<from>(fp[w.b]);                                  \
     if (x != x) [[unlikely]] TRAP(kInvalidConversion);                  \
     if (!truncation_fits<to>(x)) [[unlikely]] TRAP(kIntegerOverflow);   \
-    fp[w.a] = slot_of(static_cast<to>(x));                              \
+    RESULT(w.a, static_cast<to>(x));                                    \
     NEXT(2);                                                            \
   }
 
@@ -217,23 +253,31 @@ HANDLER(refill_for_bulk) {
   TRAP(kMemoryOutOfBounds)
 #endif
 
-#define LOAD(id, from, to)                                                                          \
-  HANDLER(id) {                                                                                     \
-    const ImmediateWord w = ip[1].imm;                                                              \
-    const uint64_t address = uint64_t{static_cast<uint32_t>(fp[w.b])} + static_cast<uint32_t>(w.value); \
-    CHECK_BOUNDS(address, sizeof(from));                                                            \
-    fp[w.a] = slot_of(static_cast<to>(load<from>(memory, address, ip, fp, fuel)));                   \
-    NEXT(2);                                                                                        \
+#define LOAD_FORM(name, from, to, base, words)                                                  \
+  HANDLER(name) {                                                                               \
+    const ImmediateWord w = ip[1].imm;                                                          \
+    const uint64_t address = uint64_t{static_cast<uint32_t>(base)} + static_cast<uint32_t>(w.value); \
+    CHECK_BOUNDS(address, sizeof(from));                                                        \
+    RESULT(w.a, static_cast<to>(load<from>(memory, address, ip, fp, fuel)));                     \
+    NEXT(words);                                                                                \
   }
+#define LOAD(id, from, to)                                    \
+  LOAD_FORM(id##S, from, to, fp[w.b], 2)                      \
+  LOAD_FORM(id##A, from, to, acc, 2)                          \
+  LOAD_FORM(id##K, from, to, fp[w.b] + ip[2].constant, 3)
 
-#define STORE(id, type)                                                                             \
-  HANDLER(id) {                                                                                     \
-    const ImmediateWord w = ip[1].imm;                                                              \
+#define STORE_FORM(name, type, operand, words)                                                        \
+  HANDLER(name) {                                                                                     \
+    const ImmediateWord w = ip[1].imm;                                                                \
     const uint64_t address = uint64_t{static_cast<uint32_t>(fp[w.a])} + static_cast<uint32_t>(w.value); \
-    CHECK_BOUNDS(address, sizeof(type));                                                            \
-    store<type>(memory, address, static_cast<type>(fp[w.b]), ip, fp, fuel);                         \
-    NEXT(2);                                                                                        \
+    CHECK_BOUNDS(address, sizeof(type));                                                              \
+    store<type>(memory, address, operand, ip, fp, fuel);                                              \
+    NEXT(words);                                                                                      \
   }
+#define STORE(id, type)                                       \
+  STORE_FORM(id##S, type, get<type>(fp[w.b]), 2)              \
+  STORE_FORM(id##A, type, ACCUMULATOR(type), 2)               \
+  STORE_FORM(id##K, type, get<type>(ip[2].constant), 3)
 
 #include "engine/operations.def"
 
@@ -390,6 +434,13 @@ HANDLER(kCopy) {
   NEXT(2);
 }
 
+HANDLER(kCopyTwo) {
+  const SlotsWord w = ip[1].slots;
+  fp[w.a] = fp[w.b];
+  fp[w.c] = fp[w.d];
+  NEXT(2);
+}
+
 HANDLER(kCopyMany) {  // to, from, slots
   const SlotsWord w = ip[1].slots;
   std::memmove(fp + w.a, fp + w.b, w.c * sizeof(uint64_t));
@@ -410,6 +461,20 @@ HANDLER(kSelect) {  // dst, if true, if false, condition
   const SlotsWord w = ip[1].slots;
   const uint64_t yes = fp[w.b], no = fp[w.c];
   fp[w.a] = static_cast<uint32_t>(fp[w.d]) != 0 ? yes : no;
+  NEXT(2);
+}
+
+HANDLER(kF64MulAdd) {  // dst, a, b, c: c + a * b
+  const SlotsWord w = ip[1].slots;
+  const double product = get<double>(fp[w.b]) * get<double>(fp[w.c]);
+  RESULT(w.a, canonical(get<double>(fp[w.d]) + product));
+  NEXT(2);
+}
+
+HANDLER(kF64MulSub) {  // dst, a, b, c: c - a * b
+  const SlotsWord w = ip[1].slots;
+  const double product = get<double>(fp[w.b]) * get<double>(fp[w.c]);
+  RESULT(w.a, canonical(get<double>(fp[w.d]) - product));
   NEXT(2);
 }
 
@@ -434,12 +499,14 @@ HANDLER(kBr) { ENTER(ip + 1 + ip[1].branch.target); }
 #define BRANCH_HANDLER(id, condition)            \
   HANDLER(id) {                                  \
     const BranchWord w = ip[1].branch;           \
-    const uint64_t x = fp[w.a];                  \
+    [[maybe_unused]] const uint64_t x = fp[w.a]; \
     if (condition) ENTER(ip + 1 + w.target);     \
     ENTER(ip + 2);                               \
   }
 BRANCH_HANDLER(kBrIf, static_cast<uint32_t>(x) != 0)
 BRANCH_HANDLER(kBrUnless, static_cast<uint32_t>(x) == 0)
+BRANCH_HANDLER(kBrIfA, static_cast<uint32_t>(acc) != 0)
+BRANCH_HANDLER(kBrUnlessA, static_cast<uint32_t>(acc) == 0)
 BRANCH_HANDLER(kBrIf64, x != 0)
 BRANCH_HANDLER(kBrUnless64, x == 0)
 
@@ -467,6 +534,11 @@ HANDLER(kReturn) { LEAVE_FRAME(); }
 
 HANDLER(kReturnOne) {
   fp[0] = fp[ip[1].slots.a];
+  LEAVE_FRAME();
+}
+
+HANDLER(kReturnOneA) {
+  fp[0] = acc;
   LEAVE_FRAME();
 }
 
@@ -525,15 +597,15 @@ HANDLER(call_instance) {
   if (target.code == nullptr) {
     const uint64_t slots = std::max(target.param_slots, target.result_slots);
     if (arguments + slots > m.stack_end) TRAP(kStackOverflow);
-    save(ip, fp, fuel, memory, ex);
+    save(PASS_REGISTERS(ip));
     const HostAction action = call_host(*ex, target, arguments);
     fuel = m.fuel;  // the host may have charged
     if (action == HostAction::kTrap) GO_TO(trapped);
     if (action == HostAction::kOutOfFuel) {
       m.at_call = true;
-      return stop(ip, fp, fuel, memory, ex, RunState::kOutOfFuel);
+      return stop(PASS_REGISTERS(ip), RunState::kOutOfFuel);
     }
-    if (action == HostAction::kExit) return stop(ip, fp, fuel, memory, ex, RunState::kExited);
+    if (action == HostAction::kExit) return stop(PASS_REGISTERS(ip), RunState::kExited);
     ENTER(ip + 3);
   }
   if (target.instance == m.instance) ENTER_FUNCTION(target.code, arguments, ip + 3);
@@ -588,11 +660,11 @@ bool translate_and_poll(Execution& ex) {
 HANDLER(kTranslate) {
   const bool interrupted = translate_and_poll(*ex);
   const Word* const entry = Machine::state(*ex).top->function->entry.load(std::memory_order_acquire);
-  if (interrupted) return stop(entry, fp, fuel, memory, ex, RunState::kInterrupted);
+  if (interrupted) return stop(PASS_REGISTERS(entry), RunState::kInterrupted);
   ENTER(entry);
 }
 
-HANDLER(kExit) { stop(ip, fp, fuel, memory, ex, RunState::kFinished); }
+HANDLER(kExit) { stop(PASS_REGISTERS(ip), RunState::kFinished); }
 
 Word handler_word(Handler handler) {
   Word w{};
@@ -604,7 +676,7 @@ const Word kCrossReturnStub[2] = {header_of_stub(), handler_word(kCrossReturn)};
 #if !MEMBRANE_TAIL_CALLS
 void loop(Execution* ex) {
   MachineState& m = Machine::state(*ex);
-  while (m.state == RunState::kReady) m.ip->handler(m.ip, m.fp, m.fuel, m.memory, ex);
+  while (m.state == RunState::kReady) m.ip->handler(m.ip, m.fp, m.fuel, m.memory, ex, m.acc, m.acc64, m.acc32);
 }
 #endif
 
@@ -613,16 +685,8 @@ HANDLER(begin) { ENTER(ip); }
 }  // namespace
 
 const Handler kHandlers[] = {
-#define INTEGER_BINARY(id, type, function) id##SS, id##SK,
-#define INTEGER_COMPARE(id, type, function) id##SS, id##SK, id##BrSS, id##BrSK,
-#define INTEGER_DIVIDE(id, type, function, overflows) id,
-#define FLOAT_BINARY(id, type, result, function) id##SS, id##SK,
-#define UNARY(id, from, to, expression) id,
-#define TRUNCATE(id, from, to) id,
-#define LOAD(id, from, to) id,
-#define STORE(id, type) id,
-#define SPECIAL(id) id,
-#include "engine/operations.def"
+#define E(operation) operation,
+#include "engine/operations_each.def"
 };
 
 const Word kTranslateStub[2] = {header_of_stub(), handler_word(kTranslate)};
@@ -639,7 +703,7 @@ void interpret(Execution& ex) {
     return;
   }
   const bool at_call = std::exchange(m.at_call, false);
-  (at_call ? m.ip->handler : begin)(m.ip, m.fp, m.fuel, m.memory, &ex);
+  (at_call ? m.ip->handler : begin)(m.ip, m.fp, m.fuel, m.memory, &ex, 0, 0, 0);
 #if !MEMBRANE_TAIL_CALLS
   loop(&ex);
 #endif

@@ -16,58 +16,77 @@ using wasm::ValType;
 
 // -- what becomes of each plain instruction -----------------------------------------
 
-enum class Class : uint8_t { kSpecial, kBinary, kCompare, kDivide, kFloatBinary, kUnary, kLoad, kStore };
+enum class Class : uint8_t { kSpecial, kBinary, kCompare, kDivide, kFloatBinary, kFloatCompare, kUnary, kTruncate, kLoad, kStore };
+
+// The accumulators, by the type of a value.
+enum class Bank : uint8_t { kInteger, kF64, kF32 };
+
+template <typename T>
+constexpr Bank bank_of() {
+  if constexpr (std::is_same_v<T, double>) return Bank::kF64;
+  else if constexpr (std::is_same_v<T, float>) return Bank::kF32;
+  else return Bank::kInteger;
+}
 
 struct Choice {
   Class kind = Class::kSpecial;
   Operation operation{};  // the first of its forms
+  Bank from = Bank::kInteger, to = Bank::kInteger;
   bool is_64 = false;     // operands of kBinary and kCompare
 };
 
 constexpr std::array<Choice, wasm::kOpcodeCount> make_choices() {
   std::array<Choice, wasm::kOpcodeCount> choices{};
   const auto at = [&](Opcode op) -> Choice& { return choices[static_cast<size_t>(op)]; };
-#define INTEGER_BINARY(id, type, function) at(Opcode::id) = {Class::kBinary, Operation::id##SS, sizeof(type) == 8};
-#define INTEGER_COMPARE(id, type, function) at(Opcode::id) = {Class::kCompare, Operation::id##SS, sizeof(type) == 8};
-#define INTEGER_DIVIDE(id, type, function, overflows) at(Opcode::id) = {Class::kDivide, Operation::id, false};
-#define FLOAT_BINARY(id, type, result, function) at(Opcode::id) = {Class::kFloatBinary, Operation::id##SS, false};
-#define UNARY(id, from, to, expression) at(Opcode::id) = {Class::kUnary, Operation::id, false};
-#define TRUNCATE(id, from, to) at(Opcode::id) = {Class::kUnary, Operation::id, false};
+  using enum Bank;
+#define INTEGER_BINARY(id, type, function) \
+  at(Opcode::id) = {Class::kBinary, Operation::id##SS, kInteger, kInteger, sizeof(type) == 8};
+#define INTEGER_COMPARE(id, type, function) \
+  at(Opcode::id) = {Class::kCompare, Operation::id##SS, kInteger, kInteger, sizeof(type) == 8};
+#define INTEGER_DIVIDE(id, type, function, overflows) at(Opcode::id) = {Class::kDivide, Operation::id};
+#define FLOAT_BINARY(id, type, function) \
+  at(Opcode::id) = {Class::kFloatBinary, Operation::id##SS, bank_of<type>(), bank_of<type>()};
+#define FLOAT_COMPARE(id, type, function) \
+  at(Opcode::id) = {Class::kFloatCompare, Operation::id##SS, bank_of<type>(), kInteger};
+#define UNARY(id, from, to, expression) at(Opcode::id) = {Class::kUnary, Operation::id##S, bank_of<from>(), bank_of<to>()};
+#define TRUNCATE(id, from, to) at(Opcode::id) = {Class::kTruncate, Operation::id, bank_of<from>(), kInteger};
 #include "engine/operations.def"
-  const auto load = [&](Opcode op, Operation to) { at(op) = {Class::kLoad, to, false}; };
-  load(Opcode::kI32Load, Operation::kLoad32U);
-  load(Opcode::kI64Load, Operation::kLoad64);
-  load(Opcode::kF32Load, Operation::kLoad32U);
-  load(Opcode::kF64Load, Operation::kLoad64);
-  load(Opcode::kI32Load8S, Operation::kLoad8S32);
-  load(Opcode::kI32Load8U, Operation::kLoad8U);
-  load(Opcode::kI32Load16S, Operation::kLoad16S32);
-  load(Opcode::kI32Load16U, Operation::kLoad16U);
-  load(Opcode::kI64Load8S, Operation::kLoad8S64);
-  load(Opcode::kI64Load8U, Operation::kLoad8U);
-  load(Opcode::kI64Load16S, Operation::kLoad16S64);
-  load(Opcode::kI64Load16U, Operation::kLoad16U);
-  load(Opcode::kI64Load32S, Operation::kLoad32S64);
-  load(Opcode::kI64Load32U, Operation::kLoad32U);
-  const auto store = [&](Opcode op, Operation to) { at(op) = {Class::kStore, to, false}; };
-  store(Opcode::kI32Store, Operation::kStore32);
-  store(Opcode::kI64Store, Operation::kStore64);
-  store(Opcode::kF32Store, Operation::kStore32);
-  store(Opcode::kF64Store, Operation::kStore64);
-  store(Opcode::kI32Store8, Operation::kStore8);
-  store(Opcode::kI32Store16, Operation::kStore16);
-  store(Opcode::kI64Store8, Operation::kStore8);
-  store(Opcode::kI64Store16, Operation::kStore16);
-  store(Opcode::kI64Store32, Operation::kStore32);
-  at(Opcode::kI32ReinterpretF32) = at(Opcode::kF32ReinterpretI32) = {Class::kSpecial, {}, false};
+  const auto load = [&](Opcode op, Operation first, Bank to = kInteger) { at(op) = {Class::kLoad, first, kInteger, to}; };
+  load(Opcode::kI32Load, Operation::kLoad32US);
+  load(Opcode::kI64Load, Operation::kLoad64S);
+  load(Opcode::kF32Load, Operation::kLoadF32S, kF32);
+  load(Opcode::kF64Load, Operation::kLoadF64S, kF64);
+  load(Opcode::kI32Load8S, Operation::kLoad8S32S);
+  load(Opcode::kI32Load8U, Operation::kLoad8US);
+  load(Opcode::kI32Load16S, Operation::kLoad16S32S);
+  load(Opcode::kI32Load16U, Operation::kLoad16US);
+  load(Opcode::kI64Load8S, Operation::kLoad8S64S);
+  load(Opcode::kI64Load8U, Operation::kLoad8US);
+  load(Opcode::kI64Load16S, Operation::kLoad16S64S);
+  load(Opcode::kI64Load16U, Operation::kLoad16US);
+  load(Opcode::kI64Load32S, Operation::kLoad32S64S);
+  load(Opcode::kI64Load32U, Operation::kLoad32US);
+  const auto store = [&](Opcode op, Operation first, Bank from = kInteger) { at(op) = {Class::kStore, first, from}; };
+  store(Opcode::kI32Store, Operation::kStore32S);
+  store(Opcode::kI64Store, Operation::kStore64S);
+  store(Opcode::kF32Store, Operation::kStoreF32S, kF32);
+  store(Opcode::kF64Store, Operation::kStoreF64S, kF64);
+  store(Opcode::kI32Store8, Operation::kStore8S);
+  store(Opcode::kI32Store16, Operation::kStore16S);
+  store(Opcode::kI64Store8, Operation::kStore8S);
+  store(Opcode::kI64Store16, Operation::kStore16S);
+  store(Opcode::kI64Store32, Operation::kStore32S);
   return choices;
 }
 constexpr std::array<Choice, wasm::kOpcodeCount> kChoices = make_choices();
 
+// The place of a form among an operation's forms (operations_each.def).
 constexpr Operation form(Operation first, int which) {
   return static_cast<Operation>(static_cast<uint16_t>(first) + which);
 }
-constexpr int kSlotSlot = 0, kSlotConstant = 1, kBranchSlotSlot = 2, kBranchSlotConstant = 3;
+constexpr int kSS = 0, kSK = 1, kAS = 2, kSA = 3, kAK = 4;  // INTEGER_BINARY, FLOAT_*
+constexpr int kCompareAK = 3, kToBranch = 4;                // INTEGER_COMPARE: the branch's forms follow in like order
+constexpr int kFormA = 1, kFormK = 2;                       // UNARY, LOAD, STORE
 
 // -- the translator's picture of the operand stack ------------------------------------
 
@@ -103,6 +122,8 @@ struct Label {
   uint32_t else_fixup = kNone; // kIf: the branch to the else part
 };
 
+Handler handler_of(Operation operation) { return kHandlers[static_cast<size_t>(operation)]; }
+
 class Translator {
  public:
   Translator(const wasm::Module& module, uint32_t index, FunctionCode* functions, std::vector<Word>& out,
@@ -121,9 +142,9 @@ class Translator {
   uint32_t emit(Operation operation) {
     const uint32_t at = here();
     Word w{};
-    w.handler = kHandlers[static_cast<size_t>(operation)];
+    w.handler = handler_of(operation);
     out_.push_back(w);
-    last_result_ = last_compare_ = kNone;
+    last_result_ = last_compare_ = last_add_ = last_multiply_ = last_copy_ = kNone;
     return at;
   }
   void emit_slots(uint32_t a, uint32_t b = 0, uint32_t c = 0, uint32_t d = 0) {
@@ -142,6 +163,7 @@ class Translator {
     out_.push_back(w);
   }
   void emit_copy(uint32_t to, const Entry& from);
+  void emit_slot_copy(uint32_t to, uint32_t from);
 
   // -- segments
   void begin_segment();  // the code before it does not fall in, or enters by an emitted branch
@@ -175,16 +197,38 @@ class Translator {
   void settle_local(uint32_t local_slot);
   void push_types(const std::vector<ValType>& types);
   void push_results(const Label& label);
-  uint32_t result(Operation operation) {  // emits word 0 of an operation whose word 1 names its result first
+  // Emits word 0 of an operation whose word 1 names its result first, in `slot`.
+  uint32_t result(Operation operation, uint32_t slot, Bank bank = Bank::kInteger) {
     const uint32_t at = emit(operation);
     last_result_ = at;
+    result_bank_ = bank;
+    if (operation == Operation::kI32AddSK || operation == Operation::kI32AddAK) last_add_ = at;
+    forget_accumulated(slot);
+    accumulated_[static_cast<size_t>(bank)] = slot;
     return at;
+  }
+  // An operation that writes `slot` and leaves the accumulators alone.
+  uint32_t result_in_slot(Operation operation, uint32_t slot) {
+    const uint32_t at = emit(operation);
+    last_result_ = at;
+    result_bank_ = Bank::kInteger;
+    forget_accumulated(slot);
+    return at;
+  }
+  bool in_accumulator(Bank bank, uint32_t slot) const { return accumulated_[static_cast<size_t>(bank)] == slot; }
+  void forget_accumulated(uint32_t slot) {
+    for (uint32_t& accumulated : accumulated_)
+      if (accumulated == slot) accumulated = kNone;
   }
 
   // -- instructions
   void translate(const Instruction& in);
   void translate_special(const Instruction& in);
-  void binary(const Choice& choice);
+  void unary(const Choice& choice, Opcode op);
+  void integer_binary(const Choice& choice);
+  void integer_compare(const Choice& choice);
+  void float_binary(const Choice& choice);
+  bool multiply_add(const Choice& choice, const Entry& a, const Entry& b);
   void load(const Choice& choice, const Instruction& in);
   void store(const Choice& choice, const Instruction& in);
   void local_set(uint32_t index, bool keep);
@@ -208,6 +252,8 @@ class Translator {
   void emit_jump(Label& label);
   void link(Label& label, uint32_t word_at);
   uint32_t emit_test(Entry condition, bool when);
+  uint32_t emit_fused_test(uint32_t compare, bool when);
+  uint32_t emit_branch(uint32_t a, uint32_t b);
   void emit_return();
   void call(const wasm::FuncType& type);
   void become_unreachable();
@@ -245,6 +291,11 @@ class Translator {
   uint32_t last_result_ = kNone;    // word 0 of the last operation, when it has a result that can go elsewhere
   uint32_t last_compare_ = kNone;   // the same, when it can be fused with a branch
   Operation compare_form_{};        // its first form
+  uint32_t last_add_ = kNone;       // the same, when it adds a constant to an i32
+  uint32_t last_multiply_ = kNone;  // the same, when it is an f64.mul of slots
+  uint32_t last_copy_ = kNone;      // the last operation, when it is kCopy
+  Bank result_bank_{};              // of last_result_
+  std::array<uint32_t, 3> accumulated_{kNone, kNone, kNone};  // the slot whose value each accumulator has
   uint32_t offset_ = 0;             // of the instruction being translated
   uint32_t next_offset_ = 0;
 };
@@ -285,7 +336,8 @@ void Translator::begin_segment() {
   Word w{};
   w.header = {0, next_offset_};
   out_.push_back(w);
-  last_result_ = last_compare_ = kNone;
+  last_result_ = last_compare_ = last_add_ = last_multiply_ = last_copy_ = kNone;
+  accumulated_.fill(kNone);
   if (recorder_ != nullptr && recorder_->wanted == header_) {
     recorder_->found = true;
     recorder_->code_offset = offset_;
@@ -304,6 +356,7 @@ void Translator::may_trap(uint32_t at) {
 // -- the operand stack ---------------------------------------------------------------
 
 void Translator::emit_copy(uint32_t to, const Entry& from) {
+  for (uint32_t i = 0; i < from.width; ++i) forget_accumulated(to + i);
   if (from.kind == Entry::Kind::kConstant) {
     if (from.value <= UINT32_MAX) {
       emit(Operation::kConst32);
@@ -316,10 +369,20 @@ void Translator::emit_copy(uint32_t to, const Entry& from) {
     return;
   }
   const uint32_t source = from.kind == Entry::Kind::kLocal ? from.source : from.slot;
-  for (uint32_t i = 0; i < from.width; ++i) {
-    emit(Operation::kCopy);
-    emit_slots(to + i, source + i);
+  for (uint32_t i = 0; i < from.width; ++i) emit_slot_copy(to + i, source + i);
+}
+
+void Translator::emit_slot_copy(uint32_t to, uint32_t from) {
+  if (const uint32_t before = last_copy_; before != kNone) {
+    word(before).handler = handler_of(Operation::kCopyTwo);
+    word(before + 1).slots.c = static_cast<uint16_t>(to);
+    word(before + 1).slots.d = static_cast<uint16_t>(from);
+    last_copy_ = kNone;
+    return;
   }
+  const uint32_t at = emit(Operation::kCopy);
+  emit_slots(to, from);
+  last_copy_ = at;
 }
 
 uint32_t Translator::slot_of(const Entry& entry) {
@@ -370,72 +433,155 @@ void Translator::translate(const Instruction& in) {
   if (row.flow != wasm::Flow::kBulk) word(header_).header.cost += row.cost;
   const Choice& choice = kChoices[static_cast<size_t>(in.op)];
   switch (choice.kind) {
-    case Class::kBinary:
-    case Class::kCompare:
-    case Class::kFloatBinary: return binary(choice);
+    case Class::kBinary: return integer_binary(choice);
+    case Class::kCompare: return integer_compare(choice);
+    case Class::kFloatBinary:
+    case Class::kFloatCompare: return float_binary(choice);
     case Class::kDivide: {
       const Entry b = pop(), a = pop();
       const uint32_t a_slot = slot_of(a), b_slot = slot_of(b);
-      const uint32_t at = result(choice.operation);
+      const uint32_t at = result(choice.operation, a.slot);
       emit_slots(a.slot, a_slot, b_slot);
       may_trap(at);
       return push_slot();
     }
-    case Class::kUnary: {
-      const Entry a = pop();
-      const uint32_t a_slot = slot_of(a);
-      const uint32_t at = result(choice.operation);
-      emit_slots(a.slot, a_slot);
-      may_trap(at);
-      if (in.op == Opcode::kI32Eqz || in.op == Opcode::kI64Eqz) {
-        last_compare_ = at;
-        compare_form_ = choice.operation;
-      }
-      return push_slot();
-    }
+    case Class::kTruncate:
+    case Class::kUnary: return unary(choice, in.op);
     case Class::kLoad: return load(choice, in);
     case Class::kStore: return store(choice, in);
     case Class::kSpecial: return translate_special(in);
   }
 }
 
-void Translator::binary(const Choice& choice) {
-  const Entry b = pop(), a = pop();
-  bool constant = b.kind == Entry::Kind::kConstant;
-  if (constant && choice.is_64 && choice.kind == Class::kBinary)  // the short form sign-extends
-    constant = static_cast<int64_t>(b.value) == static_cast<int32_t>(b.value);
+void Translator::unary(const Choice& choice, Opcode op) {
+  const Entry a = pop();
   const uint32_t a_slot = slot_of(a);
-  const uint32_t b_slot = constant ? 0 : slot_of(b);
-  const uint32_t at = result(form(choice.operation, constant ? kSlotConstant : kSlotSlot));
-  if (!constant) {
-    emit_slots(a.slot, a_slot, b_slot);
-  } else if (choice.kind == Class::kBinary) {
-    emit_immediate(a.slot, a_slot, static_cast<int32_t>(static_cast<uint32_t>(b.value)));
-  } else {
-    emit_slots(a.slot, a_slot);
-    emit_constant(b.value);
-  }
-  if (choice.kind == Class::kCompare) {
+  const bool accumulated = choice.kind == Class::kUnary && in_accumulator(choice.from, a_slot);
+  const uint32_t at = result(form(choice.operation, accumulated ? kFormA : 0), a.slot, choice.to);
+  emit_slots(a.slot, a_slot);
+  may_trap(at);
+  if (op == Opcode::kI32Eqz || op == Opcode::kI64Eqz) {
     last_compare_ = at;
     compare_form_ = choice.operation;
   }
   push_slot();
 }
 
+void Translator::integer_binary(const Choice& choice) {
+  const Entry b = pop(), a = pop();
+  // The immediate has 32 bits; for i64 it is sign-extended.
+  const bool constant = b.kind == Entry::Kind::kConstant &&
+                        (!choice.is_64 || static_cast<int64_t>(b.value) == static_cast<int32_t>(b.value));
+  const uint32_t a_slot = slot_of(a);
+  if (constant) {
+    result(form(choice.operation, in_accumulator(Bank::kInteger, a_slot) ? kAK : kSK), a.slot);
+    emit_immediate(a.slot, a_slot, static_cast<int32_t>(static_cast<uint32_t>(b.value)));
+  } else {
+    const uint32_t b_slot = slot_of(b);
+    const int which = in_accumulator(Bank::kInteger, a_slot) ? kAS : in_accumulator(Bank::kInteger, b_slot) ? kSA : kSS;
+    result(form(choice.operation, which), a.slot);
+    emit_slots(a.slot, a_slot, b_slot);
+  }
+  push_slot();
+}
+
+// eq ne lt_s lt_u gt_s gt_u le_s le_u ge_s ge_u, as the table has them.
+constexpr int kCompareForms = 8;
+constexpr int8_t kOpposite[10] = {1, 0, 8, 9, 6, 7, 4, 5, 2, 3};  // of a < b: a >= b
+constexpr int8_t kSwapped[10] = {0, 1, 4, 5, 2, 3, 8, 9, 6, 7};   // of a < b: b > a
+Operation related(Operation compare, const int8_t (&table)[10]) {
+  const auto base = static_cast<int>(compare >= Operation::kI64EqSS ? Operation::kI64EqSS : Operation::kI32EqSS);
+  const int which = (static_cast<int>(compare) - base) / kCompareForms;
+  return static_cast<Operation>(base + kCompareForms * table[which]);
+}
+
+void Translator::integer_compare(const Choice& choice) {
+  const Entry b = pop(), a = pop();
+  const uint32_t a_slot = slot_of(a);
+  uint32_t at = 0;
+  compare_form_ = choice.operation;
+  if (b.kind == Entry::Kind::kConstant) {
+    at = result(form(choice.operation, in_accumulator(Bank::kInteger, a_slot) ? kCompareAK : kSK), a.slot);
+    emit_slots(a.slot, a_slot);
+    emit_constant(b.value);
+  } else {
+    const uint32_t b_slot = slot_of(b);
+    const bool swap = !in_accumulator(Bank::kInteger, a_slot) && in_accumulator(Bank::kInteger, b_slot);
+    const bool accumulated = swap || in_accumulator(Bank::kInteger, a_slot);
+    if (swap) compare_form_ = related(choice.operation, kSwapped);
+    at = result(form(compare_form_, accumulated ? kAS : kSS), a.slot);
+    emit_slots(a.slot, swap ? b_slot : a_slot, swap ? a_slot : b_slot);
+  }
+  last_compare_ = at;
+  push_slot();
+}
+
+// Fuses f64.mul with the f64.add or f64.sub that takes its result. Rounds twice, as written.
+bool Translator::multiply_add(const Choice& choice, const Entry& a, const Entry& b) {
+  const bool subtract = choice.operation == Operation::kF64SubSS;
+  if (last_multiply_ == kNone || (!subtract && choice.operation != Operation::kF64AddSS)) return false;
+  const SlotsWord product = word(last_multiply_ + 1).slots;
+  const bool b_is_product = b.kind == Entry::Kind::kSlot && b.slot == product.a;
+  const bool a_is_product = a.kind == Entry::Kind::kSlot && a.slot == product.a;
+  if (!b_is_product && (subtract || !a_is_product)) return false;
+  const Entry& other = b_is_product ? a : b;
+  out_.resize(base_ + last_multiply_);
+  const uint32_t other_slot = slot_of(other);
+  result(subtract ? Operation::kF64MulSub : Operation::kF64MulAdd, a.slot, Bank::kF64);
+  emit_slots(a.slot, product.b, product.c, other_slot);
+  push_slot();
+  return true;
+}
+
+void Translator::float_binary(const Choice& choice) {
+  const Entry b = pop(), a = pop();
+  if (multiply_add(choice, a, b)) return;
+  const uint32_t a_slot = slot_of(a);
+  uint32_t at = 0;
+  if (b.kind == Entry::Kind::kConstant) {
+    at = result(form(choice.operation, kSK), a.slot, choice.to);
+    emit_slots(a.slot, a_slot);
+    emit_constant(b.value);
+  } else {
+    const uint32_t b_slot = slot_of(b);
+    const int which = in_accumulator(choice.from, a_slot) ? kAS : in_accumulator(choice.from, b_slot) ? kSA : kSS;
+    at = result(form(choice.operation, which), a.slot, choice.to);
+    emit_slots(a.slot, a_slot, b_slot);
+    if (choice.operation == Operation::kF64MulSS) last_multiply_ = at;  // of any form: the slots are named in all
+  }
+  push_slot();
+}
+
 void Translator::load(const Choice& choice, const Instruction& in) {
   const Entry address = pop();
-  const uint32_t address_slot = slot_of(address);
-  const uint32_t at = result(choice.operation);
-  emit_immediate(address.slot, address_slot, static_cast<int32_t>(static_cast<uint32_t>(in.mem_offset)));
+  const auto offset = static_cast<int32_t>(static_cast<uint32_t>(in.mem_offset));
+  uint32_t at = 0;
+  if (address.kind == Entry::Kind::kSlot && last_add_ != kNone && word(last_add_ + 1).imm.a == address.slot) {
+    const ImmediateWord sum = word(last_add_ + 1).imm;  // i32.add of a constant is done by the load
+    out_.resize(base_ + last_add_);
+    at = result(form(choice.operation, kFormK), address.slot, choice.to);
+    emit_immediate(address.slot, sum.b, offset);
+    emit_constant(static_cast<uint32_t>(sum.value));
+  } else {
+    const uint32_t address_slot = slot_of(address);
+    const bool accumulated = in_accumulator(Bank::kInteger, address_slot);
+    at = result(form(choice.operation, accumulated ? kFormA : 0), address.slot, choice.to);
+    emit_immediate(address.slot, address_slot, offset);
+  }
   may_trap(at);
   push_slot();
 }
 
 void Translator::store(const Choice& choice, const Instruction& in) {
   const Entry value = pop(), address = pop();
-  const uint32_t address_slot = slot_of(address), value_slot = slot_of(value);
-  const uint32_t at = emit(choice.operation);
-  emit_immediate(address_slot, value_slot, static_cast<int32_t>(static_cast<uint32_t>(in.mem_offset)));
+  const auto offset = static_cast<int32_t>(static_cast<uint32_t>(in.mem_offset));
+  const uint32_t address_slot = slot_of(address);
+  const bool constant = value.kind == Entry::Kind::kConstant;
+  const uint32_t value_slot = constant ? 0 : slot_of(value);
+  const bool accumulated = !constant && in_accumulator(choice.from, value_slot);
+  const uint32_t at = emit(form(choice.operation, constant ? kFormK : accumulated ? kFormA : 0));
+  emit_immediate(address_slot, value_slot, offset);
+  if (constant) emit_constant(value.value);
   may_trap(at);
 }
 
@@ -449,7 +595,10 @@ void Translator::local_set(uint32_t index, bool keep) {
   if (value.kind == Entry::Kind::kSlot && local.width == 1 && undisturbed && last != kNone &&
       word(last + 1).slots.a == value.slot) {
     word(last + 1).slots.a = local.slot;  // the operation writes to the local at once
-    last_result_ = last_compare_ = kNone;
+    const bool accumulated = in_accumulator(result_bank_, value.slot);
+    forget_accumulated(local.slot);
+    if (accumulated) accumulated_[static_cast<size_t>(result_bank_)] = local.slot;
+    last_result_ = last_compare_ = last_add_ = last_multiply_ = kNone;
   } else if (!(value.kind == Entry::Kind::kLocal && value.source == local.slot)) {
     emit_copy(local.slot, value);
   }
@@ -460,11 +609,12 @@ void Translator::select() {
   const Entry condition = pop(), b = pop(), a = pop();
   if (a.width == 1) {
     const uint32_t a_slot = slot_of(a), b_slot = slot_of(b), condition_slot = slot_of(condition);
-    result(Operation::kSelect);
+    result_in_slot(Operation::kSelect, a.slot);
     emit_slots(a.slot, a_slot, b_slot, condition_slot);
   } else {
     const uint32_t condition_slot = slot_of(condition), a_slot = slot_of(a), b_slot = slot_of(b);
     for (uint32_t i = 0; i < 2; ++i) {
+      forget_accumulated(a.slot + i);
       emit(Operation::kSelect);
       emit_slots(a.slot + i, a_slot + i, b_slot + i, condition_slot);
     }
@@ -497,7 +647,7 @@ void Translator::table_access(const Instruction& in) {
   if (in.op == Opcode::kTableGet) {
     const Entry index = pop();
     const uint32_t index_slot = slot_of(index);
-    const uint32_t at = result(Operation::kTableGet);
+    const uint32_t at = result_in_slot(Operation::kTableGet, index.slot);
     emit_slots(index.slot, index_slot);
     emit_constant(in.index);
     may_trap(at);
@@ -569,7 +719,7 @@ void Translator::translate_special(const Instruction& in) {
     case Opcode::kLocalSet: return local_set(in.index, false);
     case Opcode::kLocalTee: return local_set(in.index, true);
     case Opcode::kGlobalGet:
-      result(Operation::kGlobalGet);
+      result_in_slot(Operation::kGlobalGet, top_slot());
       emit_immediate(top_slot(), 0, in.index);
       return push_slot(width_of(module_.globals[in.index].type.type));
     case Opcode::kGlobalSet: {
@@ -581,7 +731,7 @@ void Translator::translate_special(const Instruction& in) {
     case Opcode::kTableGet:
     case Opcode::kTableSet: return table_access(in);
     case Opcode::kTableSize:
-      result(Operation::kTableSize);
+      result_in_slot(Operation::kTableSize, top_slot());
       emit_slots(top_slot());
       emit_constant(in.index);
       return push_slot();
@@ -589,16 +739,16 @@ void Translator::translate_special(const Instruction& in) {
     case Opcode::kRefIsNull: {
       const Entry value = pop();
       const uint32_t slot = slot_of(value);
-      result(Operation::kRefIsNull);
+      result_in_slot(Operation::kRefIsNull, value.slot);
       emit_slots(value.slot, slot);
       return push_slot();
     }
     case Opcode::kRefFunc:
-      result(Operation::kRefFunc);
+      result_in_slot(Operation::kRefFunc, top_slot());
       emit_immediate(top_slot(), 0, in.index);
       return push_slot();
     case Opcode::kMemorySize:
-      result(Operation::kMemorySize);
+      result_in_slot(Operation::kMemorySize, top_slot());
       emit_slots(top_slot());
       return push_slot();
     case Opcode::kI32Const: return push({Entry::Kind::kConstant, 1, 0, 0, static_cast<uint32_t>(in.value)});
@@ -665,48 +815,44 @@ void Translator::open_if(const wasm::BlockType& type) {
 // Emits a branch that is taken when the condition is `when`; its target is to be linked through the
 // returned word. Everything on the stack is settled first.
 uint32_t Translator::emit_test(Entry condition, bool when) {
-  const uint32_t compare = condition.kind == Entry::Kind::kSlot ? last_compare_ : kNone;
-  const Operation first = compare_form_;
-  Word operands{}, constant{};
-  bool with_constant = false;
-  bool negated = !when;
-  if (compare != kNone && word(compare + 1).slots.a == condition.slot) {
-    operands = word(compare + 1);
-    with_constant = here() - compare == 3;
-    if (with_constant) constant = word(compare + 2);
-    out_.resize(base_ + compare);
-    settle_from(0);
-    if (first == Operation::kI32Eqz || first == Operation::kI64Eqz) {
-      const bool wide = first == Operation::kI64Eqz;
-      const Operation op = when ? (wide ? Operation::kBrUnless64 : Operation::kBrUnless)
-                                : (wide ? Operation::kBrIf64 : Operation::kBrIf);
-      emit(op);
-      Word w{};
-      w.branch = {operands.slots.b, 0, 0};
-      out_.push_back(w);
-      return here() - 1;
-    }
-    // Comparisons come in pairs of opposites: eq ne, lt_s ge_s, lt_u ge_u, gt_s le_s, gt_u le_u.
-    Operation op = first;
-    if (negated) {
-      static constexpr int8_t kOpposite[10] = {1, 0, 8, 9, 6, 7, 4, 5, 2, 3};
-      const int base = static_cast<int>(first >= Operation::kI64EqSS ? Operation::kI64EqSS : Operation::kI32EqSS);
-      const int which = (static_cast<int>(first) - base) / 4;
-      op = static_cast<Operation>(base + 4 * kOpposite[which]);
-    }
-    emit(form(op, with_constant ? kBranchSlotConstant : kBranchSlotSlot));
-    Word w{};
-    w.branch = {operands.slots.b, operands.slots.c, 0};
-    out_.push_back(w);
-    const uint32_t at = here() - 1;
-    if (with_constant) out_.push_back(constant);
-    return at;
-  }
+  const uint32_t compare = last_compare_;
+  if (condition.kind == Entry::Kind::kSlot && compare != kNone && word(compare + 1).slots.a == condition.slot)
+    return emit_fused_test(compare, when);
   const uint32_t slot = slot_of(condition);
+  const bool accumulated = in_accumulator(Bank::kInteger, slot);  // what settles leaves the accumulators alone
   settle_from(0);
-  emit(when ? Operation::kBrIf : Operation::kBrUnless);
+  if (when) emit(accumulated ? Operation::kBrIfA : Operation::kBrIf);
+  else emit(accumulated ? Operation::kBrUnlessA : Operation::kBrUnless);
+  return emit_branch(slot, 0);
+}
+
+// The comparison at `compare` is taken back, and made by the branch.
+uint32_t Translator::emit_fused_test(uint32_t compare, bool when) {
+  const SlotsWord operands = word(compare + 1).slots;
+  const Operation first = compare_form_;
+  const bool with_constant = here() - compare == 3;
+  const Word constant = with_constant ? word(compare + 2) : Word{};
+  const Handler handler = word(compare).handler;
+  out_.resize(base_ + compare);
+  settle_from(0);
+  if (first == Operation::kI32EqzS || first == Operation::kI64EqzS) {
+    const bool wide = first == Operation::kI64EqzS;
+    emit(when ? (wide ? Operation::kBrUnless64 : Operation::kBrUnless)
+              : (wide ? Operation::kBrIf64 : Operation::kBrIf));
+    return emit_branch(operands.b, 0);
+  }
+  const bool accumulated = handler == handler_of(form(first, kAS)) || handler == handler_of(form(first, kCompareAK));
+  const Operation compared = when ? first : related(first, kOpposite);
+  const int which = with_constant ? (accumulated ? kCompareAK : kSK) : (accumulated ? kAS : kSS);
+  emit(form(compared, kToBranch + which));
+  const uint32_t at = emit_branch(operands.b, operands.c);
+  if (with_constant) out_.push_back(constant);
+  return at;
+}
+
+uint32_t Translator::emit_branch(uint32_t a, uint32_t b) {
   Word w{};
-  w.branch = {static_cast<uint16_t>(slot), 0, 0};
+  w.branch = {static_cast<uint16_t>(a), static_cast<uint16_t>(b), 0};
   out_.push_back(w);
   return here() - 1;
 }
@@ -877,7 +1023,7 @@ void Translator::emit_return() {
   }
   if (results.size() == 1 && stack_.back().width == 1) {
     const uint32_t slot = slot_of(stack_.back());
-    emit(Operation::kReturnOne);
+    emit(in_accumulator(Bank::kInteger, slot) ? Operation::kReturnOneA : Operation::kReturnOne);
     return emit_slots(slot);
   }
   const size_t first = stack_.size() - results.size();
