@@ -91,7 +91,9 @@ TEST(Suite, EveryModuleRoundTripsThroughTextAndBinary) {
     const std::string text = print_text(*given);
     const auto binary = assemble(text, where);
     const bool can_be_said = !is_binary || command.kind != Command::Kind::kAssertInvalid;
-    if (can_be_said) EXPECT_EQ(binary, encode(*given)) << where << "\n" << text;
+    if (can_be_said) {
+      EXPECT_EQ(binary, encode(*given)) << where << "\n" << text;
+    }
     const auto decoded = decode(binary);
     ASSERT_TRUE(decoded.has_value()) << where << "\n" << text;
     EXPECT_EQ(print_text(*decoded), text) << where;
