@@ -156,9 +156,6 @@ void Parser::note_definition(Token at, bool is_import) {
 }
 
 void Parser::define_fields() {
-  const uint32_t type_count = count(Space::kType);
-  std::fill(std::begin(counts_), std::end(counts_), 0u);
-  count(Space::kType) = type_count;
   module_.functions.reserve(4);
   for (at_ = fields_begin_; at_ < fields_end_ && !full();) {
     const uint32_t open = at_;

@@ -72,7 +72,8 @@ bool Parser::push(const Frame& frame) {
 
 void Parser::open_label(std::string_view name) {
   s_.labels.push_back({name, name.empty() ? 0 : hash_bytes(name)});
-  if (!name.empty()) module_.names.labels.push_back({function_, label_count_, std::string(name.substr(1))});
+  if (!name.empty() && function_ != kNoIndex)
+    module_.names.labels.push_back({function_, label_count_, std::string(name.substr(1))});
   ++label_count_;
 }
 

@@ -66,36 +66,43 @@ bool Parser::define_import() {
   at_ += 2;
   take_id();
   const auto import = static_cast<uint32_t>(module_.imports.size());
-  const uint32_t index = count(space_of(kind))++;
+  uint32_t index = 0;
+  // What is imported takes its index also when its type cannot be read, so that those behind it are right.
+  const auto append = [&](auto& space, auto item) {
+    index = static_cast<uint32_t>(space.size());
+    item.import = import;
+    space.push_back(item);
+  };
+  bool is_read = false;
   switch (kind) {
     case ExternKind::kFunc: {
       TypeUse use;
       scope(Space::kLocal).clear();  // names of parameters document; they bind nothing
-      if (!read_type_use(use, true)) return false;
-      module_.functions.push_back({use.index, import, 0, 0, {}});
+      is_read = read_type_use(use, true);
+      append(module_.functions, Function{.type = use.index});
       break;
     }
     case ExternKind::kTable: {
-      TableType type;
-      if (!read_table_type(type)) return false;
-      module_.tables.push_back({type, import});
+      Table table;
+      is_read = read_table_type(table.type);
+      append(module_.tables, table);
       break;
     }
     case ExternKind::kMemory: {
-      MemoryType type;
-      if (!read_limits(type.limits)) return false;
-      module_.memories.push_back({type, import});
+      Memory memory;
+      is_read = read_limits(memory.type.limits);
+      append(module_.memories, memory);
       break;
     }
     case ExternKind::kGlobal: {
-      GlobalType type;
-      if (!read_global_type(type)) return false;
-      module_.globals.push_back({type, import, {}});
+      Global global;
+      is_read = read_global_type(global.type);
+      append(module_.globals, global);
       break;
     }
   }
   add_import(std::move(module), std::move(name), kind, index);
-  return take_close("import's description");
+  return is_read && take_close("import's description");
 }
 
 bool Parser::read_inline_import(ExternKind kind, uint32_t index) {
@@ -139,7 +146,7 @@ bool Parser::define_start(Token at) {
 }
 
 bool Parser::define_function(uint32_t close) {
-  const uint32_t index = count(Space::kFunc)++;
+  const auto index = static_cast<uint32_t>(module_.functions.size());
   function_ = index;
   scope(Space::kLocal).clear();
   label_count_ = 0;
@@ -203,7 +210,7 @@ bool Parser::read_locals(uint32_t& local_count, Function& function) {
 }
 
 bool Parser::define_table(uint32_t close) {
-  const uint32_t index = count(Space::kTable)++;
+  const auto index = static_cast<uint32_t>(module_.tables.size());
   module_.tables.emplace_back();
   take_id();
   if (!read_inline_exports(ExternKind::kTable, index)) return false;
@@ -225,7 +232,6 @@ bool Parser::define_table(uint32_t close) {
   table.type.element = segment.type;
   if (!at_form("elem")) return unexpected("(elem …), or the table's size before its type");
   const uint32_t elem_close = peek().partner;
-  ++count(Space::kElem);
   at_ += 2;
   segment.offset = zero_offset();
   if (!read_inline_elem(segment, elem_close)) return false;
@@ -238,7 +244,7 @@ bool Parser::define_table(uint32_t close) {
 }
 
 bool Parser::define_memory() {
-  const uint32_t index = count(Space::kMemory)++;
+  const auto index = static_cast<uint32_t>(module_.memories.size());
   module_.memories.emplace_back();
   take_id();
   if (!read_inline_exports(ExternKind::kMemory, index)) return false;
@@ -253,7 +259,6 @@ bool Parser::define_memory() {
     return true;
   }
   // `(data "…")`: as many pages as the data needs, which it starts with.
-  ++count(Space::kData);
   at_ += 2;
   DataSegment segment;
   segment.mode = SegmentMode::kActive;
@@ -268,7 +273,7 @@ bool Parser::define_memory() {
 }
 
 bool Parser::define_global(uint32_t close) {
-  const uint32_t index = count(Space::kGlobal)++;
+  const auto index = static_cast<uint32_t>(module_.globals.size());
   module_.globals.emplace_back();
   take_id();
   if (!read_inline_exports(ExternKind::kGlobal, index)) return false;
@@ -358,7 +363,6 @@ bool Parser::read_inline_elem(ElementSegment& segment, uint32_t close) {
 }
 
 bool Parser::define_elem(uint32_t close) {
-  ++count(Space::kElem);
   take_id();
   ElementSegment segment;
   const bool uses_table = at_form("table");
@@ -406,7 +410,6 @@ bool Parser::read_strings(ByteRange& out) {
 }
 
 bool Parser::define_data() {
-  ++count(Space::kData);
   take_id();
   DataSegment segment;
   if (at_form("memory")) {

@@ -206,7 +206,7 @@ class Parser {
   uint32_t at_ = 0;              // index of the next token
   uint32_t fields_begin_ = 0;    // token indices
   uint32_t fields_end_ = 0;
-  uint32_t counts_[kSpaceCount] = {};   // first pass: declared so far; second pass: defined so far
+  uint32_t counts_[kSpaceCount] = {};   // declared so far, in the first pass
   Token first_definition_;              // kEnd until there is one
   Token start_;                         // kEnd until there is one
   uint32_t function_ = kNoIndex;        // whose body is read

@@ -1,7 +1,12 @@
 // The official test suite, as far as the text format goes.
 #include <gtest/gtest.h>
 
+#include <optional>
+#include <span>
+
+#include "wasm/binary.h"
 #include "wasm/text/parser.h"
+#include "wasm/text/printer.h"
 #include "wasm/text/script.h"
 #include "wasm/text/suite_testing.h"
 
@@ -47,6 +52,55 @@ TEST(Suite, EveryMalformedTextIsRefused) {
     ++refused;
   });
   EXPECT_GT(refused, 1000u);
+}
+
+std::span<const uint8_t> as_bytes(std::string_view text) {
+  return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
+}
+
+std::optional<Module> read_module(const ScriptModule& m) {
+  if (m.kind == ScriptModule::Kind::kBinary) {
+    auto module = decode(as_bytes(m.source()));
+    return module ? std::optional(std::move(*module)) : std::nullopt;
+  }
+  auto module = parse_text(m.source());
+  return module ? std::optional(std::move(*module)) : std::nullopt;
+}
+
+// The module that the text says, as a binary; empty (and a failure) when it does not parse.
+std::vector<uint8_t> assemble(std::string_view text, const std::string& where) {
+  const auto module = parse_text(text);
+  if (module) return encode(*module);
+  ADD_FAILURE() << render(module.error()[0], text, where);
+  return {};
+}
+
+TEST(Suite, EveryModuleRoundTripsThroughTextAndBinary) {
+  if (suite_files().empty()) GTEST_SKIP() << kAbsent;
+  size_t modules = 0;
+  for_each_command([&](const Command& command, const std::string& where) {
+    const ScriptModule& m = command.module;
+    if (m.source().empty() || command.kind == Command::Kind::kAssertMalformed) return;
+    const bool is_binary = m.kind == ScriptModule::Kind::kBinary;
+    auto given = read_module(m);
+    if (!given) {  // a binary whose names or sections are wrong, to be refused by the decoder
+      EXPECT_EQ(command.kind, Command::Kind::kAssertInvalid) << where;
+      return;
+    }
+    given->customs.clear();  // which text has no form for
+    const std::string text = print_text(*given);
+    const auto binary = assemble(text, where);
+    const bool can_be_said = !is_binary || command.kind != Command::Kind::kAssertInvalid;
+    if (can_be_said) {
+      EXPECT_EQ(binary, encode(*given)) << where << "\n" << text;
+    }
+    const auto decoded = decode(binary);
+    ASSERT_TRUE(decoded.has_value()) << where << "\n" << text;
+    EXPECT_EQ(print_text(*decoded), text) << where;
+    EXPECT_EQ(assemble(print_text(*decoded), where), binary) << where;
+    ++modules;
+  });
+  EXPECT_GT(modules, 3000u);
 }
 
 }  // namespace

@@ -1,0 +1,7 @@
+(module $a (func (export "f") (param i32) (result f32) (f32.const 0)))
+(module binary "\00asm" "\01\00\00\00")
+(register "a" $a)
+(assert_return (invoke $a "f" (i32.const 1)) (f32.const nan:canonical))
+(assert_return (get "g") (v128.const f32x4 0 nan:arithmetic 1 2))
+(assert_trap (invoke "f" (ref.extern 1) (ref.null func)) "x")
+(assert_malformed (module quote "(func" ")") "y")

@@ -1,0 +1,562 @@
+#include "wasm/text/printer.h"
+
+#include <algorithm>
+#include <bit>
+#include <charconv>
+#include <cmath>
+#include <cstring>
+
+#include "wasm/body.h"
+#include "wasm/limits.h"
+#include "wasm/text/lexer.h"
+#include "wasm/text/numbers.h"
+#include "wasm/text/scope.h"
+
+namespace membrane::wasm {
+namespace {
+
+bool is_identifier(std::string_view name) {
+  return !name.empty() && std::all_of(name.begin(), name.end(), is_id_char);
+}
+
+// The names of one index space that can be printed: identifiers, and of equal ones the first,
+// except for labels, of which each may hide another.
+class PrintableNames {
+ public:
+  PrintableNames() = default;
+  // Those entries whose `outer` is given.
+  PrintableNames(const std::vector<NameEntry>& entries, uint32_t outer, bool may_repeat = false) {
+    const auto begin = std::lower_bound(entries.begin(), entries.end(), outer,
+                                        [](const NameEntry& e, uint32_t o) { return e.outer < o; });
+    for (auto at = begin; at != entries.end() && at->outer == outer; ++at)
+      if (is_identifier(at->name) && (scope_.add(at->name, at->index) || may_repeat)) names_.push_back({at->name, at->index});
+  }
+
+  // Empty when the thing has no name that can be printed.
+  [[nodiscard]] std::string_view operator[](uint32_t index) const {
+    const auto at = std::lower_bound(names_.begin(), names_.end(), index,
+                                     [](const NameScope::Name& n, uint32_t i) { return n.index < i; });
+    return at == names_.end() || at->index != index ? std::string_view() : at->text;
+  }
+
+ private:
+  NameScope scope_;
+  std::vector<NameScope::Name> names_;
+};
+
+class Printer {
+ public:
+  explicit Printer(const Module& module)
+      : m_(module),
+        types_(module.names.types, 0),
+        functions_(module.names.functions, 0),
+        tables_(module.names.tables, 0),
+        memories_(module.names.memories, 0),
+        globals_(module.names.globals, 0),
+        elements_(module.names.elements, 0),
+        datas_(module.names.datas, 0) {}
+
+  std::string run() {
+    out_.reserve(m_.bytes.size() * 8 + 256);
+    put("(module");
+    if (is_identifier(m_.names.module)) put(" $" + m_.names.module);
+    for (uint32_t i = 0; i < m_.types.size(); ++i) type(i);
+    for (const Import& i : m_.imports) import(i);
+    for (uint32_t i = 0; i < m_.tables.size(); ++i) table(i);
+    for (uint32_t i = 0; i < m_.memories.size(); ++i) memory(i);
+    for (uint32_t i = 0; i < m_.globals.size(); ++i) global(i);
+    for (const Export& e : m_.exports) export_(e);
+    if (m_.start != UINT32_MAX) {
+      line("(start ");
+      reference(functions_, m_.start);
+      put(")");
+    }
+    for (uint32_t i = 0; i < m_.elements.size(); ++i) element(i);
+    for (uint32_t i = 0; i < m_.datas.size(); ++i) data(i);
+    for (uint32_t i = 0; i < m_.functions.size(); ++i) function(i);  // last: they set locals_ and labels_
+    for (const CustomSection& c : m_.customs) custom(c);
+    put(")\n");
+    return std::move(out_);
+  }
+
+ private:
+  // -- writing
+
+  void put(std::string_view text) { out_ += text; }
+  void put(uint64_t number) { out_ += std::to_string(number); }
+  void line(std::string_view text) {
+    put("\n  ");
+    put(text);
+  }
+  void quoted(std::string_view bytes) { append_quoted(out_, bytes); }
+
+  // "$name", or the index.
+  void reference(const PrintableNames& names, uint32_t index) {
+    const std::string_view name = names[index];
+    if (name.empty()) return put(index);
+    put("$");
+    put(name);
+  }
+
+  // " $name (;3;)" behind the keyword of a definition.
+  void definition(const PrintableNames& names, const std::vector<NameEntry>& all, uint32_t index) {
+    const std::string_view name = names[index];
+    if (!name.empty()) {
+      put(" $");
+      put(name);
+    }
+    put(" (;");
+    put(index);
+    put(";)");
+    if (name.empty()) unprintable(all, index);
+  }
+
+  // A name that is no identifier, as a comment.
+  void unprintable(const std::vector<NameEntry>& all, uint32_t index) {
+    const auto at = std::lower_bound(all.begin(), all.end(), index,
+                                     [](const NameEntry& e, uint32_t i) { return e.index < i; });
+    if (at == all.end() || at->index != index) return;
+    comment(at->name);
+  }
+
+  void comment(std::string_view bytes) {
+    std::string text;
+    append_quoted(text, bytes);
+    if (text.find(";)") != std::string::npos || text.find("(;") != std::string::npos) return;
+    put(" (;");
+    put(text);
+    put(";)");
+  }
+
+  // -- types
+
+  void value_types(std::string_view keyword, const std::vector<ValType>& types) {
+    if (types.empty()) return;
+    put(" (");
+    put(keyword);
+    for (const ValType t : types) {
+      put(" ");
+      put(name_of(t));
+    }
+    put(")");
+  }
+
+  void params_and_results(const FuncType& type) {
+    value_types("param", type.params);
+    value_types("result", type.results);
+  }
+
+  void type(uint32_t index) {
+    line("(type");
+    definition(types_, m_.names.types, index);
+    put(" (func");
+    params_and_results(m_.types[index]);
+    put("))");
+  }
+
+  void type_reference(uint32_t index) {
+    put(" (type ");
+    reference(types_, index);
+    put(")");
+  }
+
+  // "(type 0) (param i32) (result i32)"
+  void type_use(uint32_t index) {
+    type_reference(index);
+    if (index < m_.types.size()) params_and_results(m_.types[index]);
+  }
+
+  void limits(const Limits& limits) {
+    put(" ");
+    put(limits.min);
+    if (!limits.max) return;
+    put(" ");
+    put(*limits.max);
+  }
+
+  void table_type(const TableType& type) {
+    limits(type.limits);
+    put(" ");
+    put(name_of(type.element));
+  }
+
+  void global_type(const GlobalType& type) {
+    put(type.is_mutable ? " (mut " : " ");
+    put(name_of(type.type));
+    if (type.is_mutable) put(")");
+  }
+
+  // -- fields
+
+  void import(const Import& i) {
+    line("(import ");
+    quoted(i.module);
+    put(" ");
+    quoted(i.name);
+    put(" (");
+    put(name_of(i.kind));
+    switch (i.kind) {
+      case ExternKind::kFunc:
+        definition(functions_, m_.names.functions, i.index);
+        type_use(m_.functions[i.index].type);
+        break;
+      case ExternKind::kTable:
+        definition(tables_, m_.names.tables, i.index);
+        table_type(m_.tables[i.index].type);
+        break;
+      case ExternKind::kMemory:
+        definition(memories_, m_.names.memories, i.index);
+        limits(m_.memories[i.index].type.limits);
+        break;
+      case ExternKind::kGlobal:
+        definition(globals_, m_.names.globals, i.index);
+        global_type(m_.globals[i.index].type);
+        break;
+    }
+    put("))");
+  }
+
+  void table(uint32_t index) {
+    if (m_.tables[index].import != kNotImported) return;
+    line("(table");
+    definition(tables_, m_.names.tables, index);
+    table_type(m_.tables[index].type);
+    put(")");
+  }
+
+  void memory(uint32_t index) {
+    if (m_.memories[index].import != kNotImported) return;
+    line("(memory");
+    definition(memories_, m_.names.memories, index);
+    limits(m_.memories[index].type.limits);
+    put(")");
+  }
+
+  void global(uint32_t index) {
+    const Global& g = m_.globals[index];
+    if (g.import != kNotImported) return;
+    line("(global");
+    definition(globals_, m_.names.globals, index);
+    global_type(g.type);
+    put(" ");
+    expression(g.init);
+    put(")");
+  }
+
+  void export_(const Export& e) {
+    line("(export ");
+    quoted(e.name);
+    put(" (");
+    put(name_of(e.kind));
+    put(" ");
+    switch (e.kind) {
+      case ExternKind::kFunc: reference(functions_, e.index); break;
+      case ExternKind::kTable: reference(tables_, e.index); break;
+      case ExternKind::kMemory: reference(memories_, e.index); break;
+      case ExternKind::kGlobal: reference(globals_, e.index); break;
+    }
+    put("))");
+  }
+
+  void element(uint32_t index) {
+    const ElementSegment& s = m_.elements[index];
+    line("(elem");
+    definition(elements_, m_.names.elements, index);
+    if (s.mode == SegmentMode::kDeclarative) put(" declare");
+    if (s.mode == SegmentMode::kActive) {
+      put(" (table ");
+      reference(tables_, s.table);
+      put(") (offset ");
+      expression(s.offset);
+      put(")");
+    }
+    put(" ");
+    if (!s.uses_expressions) {
+      put("func");
+      for (const uint32_t function : s.functions) {
+        put(" ");
+        reference(functions_, function);
+      }
+    } else {
+      put(name_of(s.type));
+      for (const ByteRange& item : s.items) {
+        put(" (item ");
+        expression(item);
+        put(")");
+      }
+    }
+    put(")");
+  }
+
+  void data(uint32_t index) {
+    const DataSegment& s = m_.datas[index];
+    line("(data");
+    definition(datas_, m_.names.datas, index);
+    if (s.mode == SegmentMode::kActive) {
+      if (s.memory != 0) {
+        put(" (memory ");
+        reference(memories_, s.memory);
+        put(")");
+      }
+      put(" (offset ");
+      expression(s.offset);
+      put(")");
+    }
+    constexpr size_t kBytesInLine = 64;
+    const auto bytes = m_.view(s.data);
+    const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    for (size_t i = 0; i < text.size(); i += kBytesInLine) {
+      put(text.size() > kBytesInLine ? "\n    " : " ");
+      quoted(text.substr(i, kBytesInLine));
+    }
+    put(")");
+  }
+
+  void custom(const CustomSection& c) {
+    line("(; custom section of ");
+    put(c.data.size);
+    put(" bytes ;)");
+    comment(c.name);
+  }
+
+  // -- functions
+
+  void function(uint32_t index) {
+    const Function& f = m_.functions[index];
+    if (f.import != kNotImported) return;
+    locals_ = PrintableNames(m_.names.locals, index);
+    labels_ = PrintableNames(m_.names.labels, index, true);
+    line("(func");
+    definition(functions_, m_.names.functions, index);
+    type_reference(f.type);
+    uint32_t local = 0;
+    if (f.type < m_.types.size()) {
+      // Names and their neighbours without: (param i32 i64) (param $x i32).
+      local = variables("param", m_.types[f.type].params);
+      value_types("result", m_.types[f.type].results);
+    }
+    declared_locals(f, local);
+    body(f);
+    put(")");
+  }
+
+  uint32_t variables(std::string_view keyword, const std::vector<ValType>& types) {
+    uint32_t index = 0;
+    for (const ValType type : types) variable(keyword, type, index++);
+    return index;
+  }
+
+  void variable(std::string_view keyword, ValType type, uint32_t index) {
+    put(" (");
+    put(keyword);
+    put(" ");
+    if (const auto name = locals_[index]; !name.empty()) {
+      put("$");
+      put(name);
+      put(" ");
+    }
+    put(name_of(type));
+    put(")");
+  }
+
+  void declared_locals(const Function& f, uint32_t index) {
+    bool is_first = true;
+    for (uint32_t r = 0; r < f.local_run_count; ++r) {
+      const LocalRun& run = m_.local_runs[f.first_local_run + r];
+      for (uint32_t i = 0; i < run.count; ++i, ++index) {
+        if (index >= kMaxLocals) return put("\n    (; more locals than text can have ;)");
+        if (is_first) put("\n   ");
+        is_first = false;
+        variable("local", run.type, index);
+      }
+    }
+  }
+
+  void body(const Function& f) {
+    const auto code = m_.view(f.code);
+    BodyReader reader(code);
+    open_labels_.clear();
+    label_count_ = 0;
+    while (reader.next()) {
+      const Instruction& in = reader.instruction();
+      const bool is_end = in.op == Opcode::kEnd;
+      if (is_end && open_labels_.empty()) {
+        if (!reader.at_end()) put("\n    (; code behind the end of the function ;)");
+        return;
+      }
+      if (is_end) open_labels_.pop_back();
+      indent(in.op == Opcode::kElse && !open_labels_.empty() ? open_labels_.size() - 1 : open_labels_.size());
+      instruction(in);
+    }
+    put("\n    (; code that cannot be decoded, at byte ");
+    put(reader.offset());
+    put(" ;)");
+  }
+
+  void indent(size_t depth) {
+    constexpr size_t kDeepest = 40;  // so that the text stays proportional to the code
+    put("\n    ");
+    out_.append(2 * std::min(depth, kDeepest), ' ');
+  }
+
+  // A constant expression, flat and without its `end`.
+  void expression(ByteRange range) {
+    const auto code = m_.view(range);
+    BodyReader reader(code);
+    open_labels_.clear();
+    label_count_ = 0;
+    bool is_first = true;
+    while (reader.next() && !reader.at_end()) {
+      if (!is_first) put(" ");
+      is_first = false;
+      if (reader.instruction().op == Opcode::kEnd && !open_labels_.empty()) open_labels_.pop_back();
+      instruction(reader.instruction());
+    }
+  }
+
+  // The mnemonic and its immediates. Opens the label of a block.
+  void instruction(const Instruction& in) {
+    put(info(in.op).text);
+    const auto index = [this](const PrintableNames& names, uint32_t i) {
+      put(" ");
+      reference(names, i);
+    };
+    switch (info(in.op).immediate) {
+      case Immediate::kNone:
+      case Immediate::kMemory:
+      case Immediate::kMemoryCopy: return;
+      case Immediate::kBlock: return block(in);
+      case Immediate::kLabel: return label(in.index);
+      case Immediate::kLabelTable: return label_table(in);
+      case Immediate::kFunc: return index(functions_, in.index);
+      case Immediate::kLocal: return index(locals_, in.index);
+      case Immediate::kGlobal: return index(globals_, in.index);
+      case Immediate::kTable: return index(tables_, in.index);
+      case Immediate::kData:
+      case Immediate::kMemoryInit: return index(datas_, in.index);
+      case Immediate::kElem: return index(elements_, in.index);
+      case Immediate::kCallIndirect:
+        if (in.index2 != 0) index(tables_, in.index2);
+        return type_use(in.index);
+      case Immediate::kTableInit:
+        index(tables_, in.index2);
+        return index(elements_, in.index);
+      case Immediate::kTableCopy:
+        index(tables_, in.index);
+        return index(tables_, in.index2);
+      case Immediate::kMem: return memarg(in);
+      case Immediate::kMemLane: memarg(in); [[fallthrough]];
+      case Immediate::kLane:
+        put(" ");
+        return put(in.lane);
+      case Immediate::kShuffle:
+        for (int i = 0; i < 16; ++i) {
+          put(" ");
+          put(in.raw[i]);
+        }
+        return;
+      case Immediate::kV128: return vector(in);
+      case Immediate::kI32:
+      case Immediate::kI64:
+        put(" ");
+        return put_signed(in.value);
+      case Immediate::kF32: return float32(static_cast<uint32_t>(in.value));
+      case Immediate::kF64: return float64(in.value);
+      case Immediate::kRefType: return put(in.ref_type == ValType::kFuncRef ? " func" : " extern");
+      case Immediate::kSelectTypes:
+        put(" (result");
+        for (uint32_t i = 0; i < in.count; ++i) {
+          put(" ");
+          put(name_of(static_cast<ValType>(in.raw[i])));
+        }
+        return put(")");
+    }
+  }
+
+  void put_signed(uint64_t value) { out_ += std::to_string(static_cast<int64_t>(value)); }
+
+  void block(const Instruction& in) {
+    const std::string_view name = labels_[label_count_++];
+    open_labels_.push_back(name);
+    if (!name.empty()) {
+      put(" $");
+      put(name);
+    }
+    if (in.block.kind == BlockType::Kind::kIndex) return type_use(in.block.index);
+    if (in.block.kind == BlockType::Kind::kEmpty) return;
+    put(" (result ");
+    put(name_of(in.block.value));
+    put(")");
+  }
+
+  // By name when the name means that block here, else by depth.
+  void label(uint32_t depth) {
+    put(" ");
+    if (depth >= open_labels_.size()) return put(depth);
+    const std::string_view name = open_labels_[open_labels_.size() - 1 - depth];
+    if (name.empty()) return put(depth);
+    for (uint32_t d = 0; d < depth; ++d)
+      if (open_labels_[open_labels_.size() - 1 - d] == name) return put(depth);
+    put("$");
+    put(name);
+  }
+
+  void label_table(const Instruction& in) {
+    LabelReader labels(in);
+    for (uint32_t i = 0; i <= in.count; ++i) label(labels.next());
+  }
+
+  void memarg(const Instruction& in) {
+    if (in.mem_offset != 0) {
+      put(" offset=");
+      put(in.mem_offset);
+    }
+    if (in.align != info(in.op).align) {
+      put(" align=");
+      put(uint64_t{1} << in.align);
+    }
+  }
+
+  void vector(const Instruction& in) {
+    put(" i32x4");
+    for (int lane = 0; lane < 4; ++lane) {
+      uint32_t bits = 0;
+      for (int b = 0; b < 4; ++b) bits |= static_cast<uint32_t>(in.raw[4 * lane + b]) << (8 * b);
+      char digits[8];
+      const auto end = std::to_chars(digits, digits + sizeof digits, bits, 16).ptr;
+      put(" 0x");
+      put(std::string_view(digits, end));
+    }
+  }
+
+  template <typename Float>
+  void decimal_comment(Float value) {
+    if (!std::isfinite(value)) return;
+    char digits[32];
+    const auto end = std::to_chars(digits, digits + sizeof digits, value).ptr;
+    put(" (;=");
+    put(std::string_view(digits, end));
+    put(";)");
+  }
+  void float32(uint32_t bits) {
+    put(" " + print_f32(bits));
+    decimal_comment(std::bit_cast<float>(bits));
+  }
+  void float64(uint64_t bits) {
+    put(" " + print_f64(bits));
+    decimal_comment(std::bit_cast<double>(bits));
+  }
+
+  const Module& m_;
+  PrintableNames types_, functions_, tables_, memories_, globals_, elements_, datas_;
+  PrintableNames locals_, labels_;             // of the function that is printed
+  std::vector<std::string_view> open_labels_;  // outermost first; empty where a block has none
+  uint32_t label_count_ = 0;                   // blocks begun in this function
+  std::string out_;
+};
+
+}  // namespace
+
+std::string print_text(const Module& module) { return Printer(module).run(); }
+
+}  // namespace membrane::wasm

@@ -1,0 +1,24 @@
+// A module as text: flat WAT, one instruction a line, that parse_text() reads back to a module
+// which encode() writes to the same bytes, provided that the module validates.
+//
+// Names that are identifiers and unique in their index space are printed as $names; other things
+// go by their index, which stands beside each definition as a comment. Floats are hexadecimal, so
+// that they are exact, with the decimal value as a comment. Custom sections other than "name" have
+// no text form in WebAssembly 2.0: a comment says that they were there.
+//
+// Any Module may be given, also one that does not validate: what cannot be said in text (code that
+// cannot be decoded, a hundred thousand locals) becomes a comment, and the size of the result stays
+// proportional to that of the module.
+//
+// Threads: a pure function.
+#pragma once
+
+#include <string>
+
+#include "wasm/module.h"
+
+namespace membrane::wasm {
+
+std::string print_text(const Module& module);
+
+}  // namespace membrane::wasm
