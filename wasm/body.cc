@@ -41,13 +41,11 @@ bool BodyReader::bytes(const uint8_t*& out, uint32_t count) {
   return true;
 }
 
-bool BodyReader::next() {
-  if (at_ == end_ || error_ != BodyError::kNone) return false;
+// The instructions that next() leaves: prefixed, with longer immediates, or malformed.
+bool BodyReader::next_long() {
   const uint8_t* const start = at_;
   Instruction& in = instruction_;
-  in.offset = static_cast<uint32_t>(start - begin_);
   const uint8_t byte = *at_++;
-  in.op = find_opcode(0, byte);
   if (in.op == Opcode::kCount) {
     uint32_t code = 0;
     if (byte != 0xFC && byte != 0xFD) {

@@ -58,13 +58,60 @@ enum class BodyError : uint8_t {
   kTooManyLabels,      // more labels than bytes left
 };
 
+namespace detail {
+
+// What BodyReader::next() knows of a byte at an instruction's start. `size` is 1 for an instruction
+// without immediate, 2 for one whose immediate is one index (when that has one byte), else 0.
+struct ShortRow {
+  Opcode op = Opcode::kCount;
+  uint8_t size = 0;
+};
+
+consteval uint8_t short_size(Immediate immediate) {
+  switch (immediate) {
+    case Immediate::kNone: return 1;
+    case Immediate::kLabel:
+    case Immediate::kFunc:
+    case Immediate::kLocal:
+    case Immediate::kGlobal:
+    case Immediate::kTable: return 2;
+    default: return 0;
+  }
+}
+
+inline constexpr std::array<ShortRow, 256> kShortRows = [] consteval {
+  std::array<ShortRow, 256> rows;
+  for (size_t byte = 0; byte < rows.size(); ++byte)
+    if (const Opcode op = kPlain[byte]; op != Opcode::kCount) rows[byte] = {op, short_size(info(op).immediate)};
+  return rows;
+}();
+
+}  // namespace detail
+
 class BodyReader {
  public:
   explicit BodyReader(std::span<const uint8_t> code)
       : begin_(code.data()), at_(code.data()), end_(code.data() + code.size()) {}
 
   // Decodes the next instruction. False at the end of the bytes or on an error.
-  bool next();
+  bool next() {
+    if (at_ == end_ || error_ != BodyError::kNone) [[unlikely]] return false;
+    // Most instructions are a byte alone or a byte and an index below 128: these are decoded here.
+    const detail::ShortRow row = detail::kShortRows[*at_];
+    instruction_.op = row.op;
+    instruction_.offset = offset();
+    instruction_.size = row.size;
+    if (row.size == 1) [[likely]] {
+      ++at_;
+      return true;
+    }
+    if (row.size == 2 && end_ - at_ >= 2 && at_[1] < 0x80) [[likely]] {
+      instruction_.index = at_[1];
+      at_ += 2;
+      return true;
+    }
+    return next_long();
+  }
 
   [[nodiscard]] const Instruction& instruction() const { return instruction_; }
   [[nodiscard]] BodyError error() const { return error_; }
@@ -73,6 +120,7 @@ class BodyReader {
   [[nodiscard]] uint32_t offset() const { return static_cast<uint32_t>(at_ - begin_); }
 
  private:
+  bool next_long();
   bool decode_immediate(Immediate kind);
   bool fail(BodyError error);
   bool u8(uint8_t& out);

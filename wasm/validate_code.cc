@@ -356,33 +356,10 @@ bool CodeValidator::check_constant(const Instruction& in) {
 
 // -- the operand stack
 
-void CodeValidator::push(ValType type) {
-  *top_++ = type;
-  wide_ += type == ValType::kV128;
-  const auto values = static_cast<uint32_t>(top_ - base_);
-  max_values_ = std::max(max_values_, values);
-  max_slots_ = std::max(max_slots_, values + wide_);
-}
-
 bool CodeValidator::push_all(Types types) {
   if (!reserve(types.size())) return false;
   for (const ValType t : types) push(t);
   return true;
-}
-
-bool CodeValidator::pop_any(ValType& type) {
-  if (top_ == floor_) [[unlikely]] {
-    type = ValType::kBottom;
-    return frame().is_unreachable;
-  }
-  type = *--top_;
-  wide_ -= type == ValType::kV128;
-  return true;
-}
-
-bool CodeValidator::pop(ValType expected) {
-  ValType actual{};
-  return pop_any(actual) && (actual == expected || actual == ValType::kBottom);
 }
 
 bool CodeValidator::pop_all(Types types) {

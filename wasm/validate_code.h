@@ -12,7 +12,9 @@
 // Threads: belongs to one thread. Scratch memory is kept from one function to the next.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <memory>
 #include <span>
 #include <string>
@@ -85,10 +87,28 @@ class CodeValidator {
 
   // -- the operand stack
   Frame& frame() { return frames_.back(); }
-  void push(ValType type);
+  void push(ValType type) {
+    *top_++ = type;
+    wide_ += type == ValType::kV128;
+    const auto values = static_cast<uint32_t>(top_ - base_);
+    max_values_ = std::max(max_values_, values);
+    max_slots_ = std::max(max_slots_, values + wide_);
+  }
   bool push_all(Types types);
-  bool pop(ValType expected);  // false on a missing or wrong value, and nothing is reported
-  bool pop_any(ValType& type);
+  // The pops return false on a missing or wrong value, and report nothing.
+  bool pop_any(ValType& type) {
+    if (top_ == floor_) [[unlikely]] {
+      type = ValType::kBottom;
+      return frame().is_unreachable;
+    }
+    type = *--top_;
+    wide_ -= type == ValType::kV128;
+    return true;
+  }
+  bool pop(ValType expected) {
+    ValType actual{};
+    return pop_any(actual) && (actual == expected || actual == ValType::kBottom);
+  }
   bool pop_all(Types types);
   [[nodiscard]] bool holds(Types types);  // whether pop_all would succeed; pops nothing
   bool reserve(size_t values);
