@@ -21,15 +21,15 @@ extern "C" {
 }  // namespace detail
 
 struct Program {
-  std::string_view name;    // "fib"; its module is the file name.wasm
-  int32_t n;                // the argument of run()
-  uint64_t checksum;        // what run(n) returns, as bits
+  std::string_view name;        // "fib"; its module is the file name.wasm
+  int32_t n;                    // the argument of run()
+  uint64_t checksum;            // what run(n) returns, as bits
   uint64_t (*native)(int32_t);  // run(n) built for this machine, its result as bits
 };
 
 inline constexpr std::array kPrograms{
-#define PROGRAM(name, n, result, checksum) \
-  Program{#name, n, checksum,              \
+#define PROGRAM(name, n, result, checksum)                                                         \
+  Program{#name, n, checksum,                                                                      \
           [](int32_t argument) { return std::bit_cast<uint64_t>(detail::run_##name(argument)); }},
 #include "bench/programs.def"
 #undef PROGRAM

@@ -3,8 +3,8 @@
 # Build types besides CMake's own:
 #   Checked   for the sanitizers: assertions on, enough optimisation to be quick, line numbers only.
 
-set(CMAKE_CXX_FLAGS_CHECKED "-O1 -g1" CACHE STRING "C++ flags of the Checked build type")
-set(CMAKE_C_FLAGS_CHECKED "-O1 -g1" CACHE STRING "C flags of the Checked build type")
+set(CMAKE_CXX_FLAGS_CHECKED "-O1 -g1 -foptimize-sibling-calls" CACHE STRING "C++ flags of the Checked build type")
+set(CMAKE_C_FLAGS_CHECKED "-O1 -g1 -foptimize-sibling-calls" CACHE STRING "C flags of the Checked build type")
 if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE Release)
 endif()

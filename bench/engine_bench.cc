@@ -1,0 +1,111 @@
+// The engine against the clock: the smallest program from text or binary to its result, and the benchmark
+// programs interpreted, beside the same programs native. Fuel is on, as always.
+//
+// tools/bench runs this with the benchmarks interleaved, and makes the table.
+#include <benchmark/benchmark.h>
+
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include "bench/programs.h"
+#include "engine/instance.h"
+#include "wasm/binary.h"
+#include "wasm/text/parser.h"
+
+namespace membrane::bench {
+namespace {
+
+// The text of bench/add.wat, without its comment: it is part of what is measured.
+constexpr std::string_view kAddText = R"((module
+  (func (export "run") (result i32)
+    (i32.add (i32.const 2) (i32.const 2))))
+)";
+constexpr uint64_t kFuel = 1'000'000'000'000;
+
+std::vector<uint8_t> read_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// Instantiates, calls run() and returns its result's bits; an error message on anything but a result.
+Result<uint64_t> call(std::shared_ptr<engine::CompiledModule> module,
+                      std::span<const engine::Value> arguments) {
+  const engine::Resolver no_imports = [](const wasm::Module&, const wasm::Import&) { return std::nullopt; };
+  auto instance = engine::Instance::create(std::move(module), no_imports, {});
+  if (!instance) return std::unexpected(instance.error().error);
+  const auto exported = (*instance)->find_export("run");
+  if (!exported || exported->function == nullptr) return fail(ErrorCode::kNotFound, "there is no run()");
+  engine::Execution execution((engine::ExecutionLimits()));
+  MEMBRANE_TRY(execution.start(exported->function, arguments));
+  execution.add_fuel(kFuel);
+  if (execution.resume() != engine::RunState::kFinished)
+    return fail(ErrorCode::kInternal, "run() did not finish");
+  return execution.results()[0].bits;
+}
+
+Result<uint64_t> run_module(wasm::Module module, std::span<const engine::Value> arguments) {
+  auto compiled = engine::CompiledModule::compile(std::move(module));
+  if (!compiled) return fail(ErrorCode::kInvalidInput, compiled.error().message);
+  return call(std::move(*compiled), arguments);
+}
+
+void text_to_result(benchmark::State& state) {
+  for (auto _ : state) {
+    auto module = wasm::parse_text(kAddText);
+    if (!module || run_module(std::move(*module), {}) != 4u) return state.SkipWithError("not 4");
+  }
+}
+
+void binary_to_result(benchmark::State& state) {
+  const auto parsed = wasm::parse_text(kAddText);
+  if (!parsed) return state.SkipWithError("does not parse");
+  const std::vector<uint8_t> binary = wasm::encode(*parsed);
+  for (auto _ : state) {
+    auto module = wasm::decode(binary);
+    if (!module || run_module(std::move(*module), {}) != 4u) return state.SkipWithError("not 4");
+  }
+}
+
+// An instance and a call of a module that is compiled already.
+void warm_call(benchmark::State& state) {
+  auto module = wasm::parse_text(kAddText);
+  if (!module) return state.SkipWithError("does not parse");
+  auto compiled = engine::CompiledModule::compile(std::move(*module));
+  if (!compiled) return state.SkipWithError("does not validate");
+  for (auto _ : state)
+    if (call(*compiled, {}) != 4u) return state.SkipWithError("not 4");
+}
+
+void native(benchmark::State& state, const Program& program) {
+  for (auto _ : state)
+    if (program.native(program.n) != program.checksum) return state.SkipWithError("wrong checksum");
+}
+
+void interpreter(benchmark::State& state, const Program& program) {
+  auto module =
+      wasm::decode(read_file(std::string(MEMBRANE_BENCH_MODULES "/") + std::string(program.name) + ".wasm"));
+  if (!module) return state.SkipWithError("cannot be decoded");
+  auto compiled = engine::CompiledModule::compile(std::move(*module));
+  if (!compiled) return state.SkipWithError("does not validate");
+  const engine::Value n = engine::Value::i32(static_cast<uint32_t>(program.n));
+  for (auto _ : state)
+    if (call(*compiled, {&n, 1}) != program.checksum) return state.SkipWithError("wrong checksum");
+}
+
+const bool kRegistered = [] {
+  benchmark::RegisterBenchmark("text to result of 2+2", text_to_result)->Unit(benchmark::kMicrosecond);
+  benchmark::RegisterBenchmark("binary to result of 2+2", binary_to_result)->Unit(benchmark::kMicrosecond);
+  benchmark::RegisterBenchmark("instance and call, compiled already", warm_call)
+      ->Unit(benchmark::kMicrosecond);
+  for (const Program& program : kPrograms) {
+    const std::string name(program.name);
+    benchmark::RegisterBenchmark(("native/" + name).c_str(), native, program)->Unit(benchmark::kMillisecond);
+    benchmark::RegisterBenchmark(("interpreter/" + name).c_str(), interpreter, program)
+        ->Unit(benchmark::kMillisecond);
+  }
+  return true;
+}();
+
+}  // namespace
+}  // namespace membrane::bench
