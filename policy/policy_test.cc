@@ -165,10 +165,16 @@ TEST(Policy, RefusesMalformedText) {
       {"[limits]\nmemory = \"5 GiB\"\n", "out of range"},
       {"[limits]\nmemory = \"5 GB\"\n", "out of range"},
       {"[limits]\nwall = \"0 s\"\n", "out of range"},
+      {"\xc7\x9a", "outside quotes"},
+      {"# \xc7\x9a ' \" fine\n\xc7\x9a = 1\n", "line 2"},
+      {"[kv]\nprefix = \"\\\"\" \xc7\x9a\n", "outside quotes"},
+      {"[kv]\nprefix = \"\"\"a\"\"\"\n", "several lines"},
+      {"[kv]\nprefix = '\n'\n", "line 2"},
       {"ask = \"yes\"\n", "expected true or false"},
       {"a = [[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]]\n", "deep"},
   };
   for (const auto& [text, part] : kCases) EXPECT_TRUE(contains(error(text), part)) << text << "\n" << error(text);
+  EXPECT_EQ(parse("[kv]\nprefix = \"\xc7\x9a#\" # \xc7\x9a\n").kv->prefix, "\xc7\x9a#");
   for (const char* text : {"", "[", "[]", "null", "{\"ask\":null}", "{\"ask\":true,\"ask\":true}", "{\"ask\":true}}",
                            "{\"limits\":{\"fuel\":1e999}}", "{\"ask\":\"\\u0000\"}", "{\"a\":[[[[[[[[[[[[[[[[[1]"})
     EXPECT_NE(error(text, "p.json"), "accepted") << text;
