@@ -1,7 +1,12 @@
 // A policy as data: what a program may do. Empty grants nothing.
 //
 // Read from TOML, from JSON of the same shape, or from flags; unknown and
-// unsupported fields are refused. The grammar with examples: docs/policy.md.
+// unsupported fields are refused, and so is a control that could not be kept. The
+// grammar with examples: docs/policy.md.
+//
+// Errors are kInvalidInput (a file's text), kInvalidArgument (a flag), kNotFound (no such
+// file). A policy with http grants needs libcurl to be read, since URLs are parsed by it;
+// no other does.
 //
 // Threads: a value.
 #pragma once
@@ -17,7 +22,7 @@
 
 namespace membrane::policy {
 
-struct Limits {
+struct Limits {  // names, units and bounds: limits.def
   uint64_t fuel = 1'000'000'000;
   uint64_t memory_bytes = 64ull << 20;
   uint64_t stack_bytes = 1ull << 20;     // the guest's value stack
@@ -30,23 +35,29 @@ struct Limits {
   uint64_t bytes_out = 16ull << 20;
   uint64_t tokens = 100'000;
   uint64_t module_bytes = 64ull << 20;   // of the program itself
+
+  friend bool operator==(const Limits&, const Limits&) = default;
 };
 
-// A header value: in plain, or the name of a secret that is looked up at the egress.
+// A header value: in plain, or with a secret at its end that is looked up at the egress.
 struct HeaderValue {
-  std::string text;    // used when `secret` is empty
-  std::string secret;  // name of an environment variable of the host
+  std::string text;    // the value; before a secret: what stands before it ("Bearer ")
+  std::string secret;  // name of an environment variable of the host; empty: none
+
+  friend bool operator==(const HeaderValue&, const HeaderValue&) = default;
 };
 
 struct HttpGrant {
   std::vector<std::string> methods;  // upper case
-  std::string url;                   // https://host[:port]/path, "*" at the end of the path, "*." before the host
+  std::string url;                   // https://host[:port]/path, "*" at its end, "*." before the host: url_grant.h
   std::vector<std::pair<std::string, HeaderValue>> headers;  // added at the egress
-  std::vector<std::string> addresses;  // CIDR; private addresses are refused unless they stand here
+  std::vector<std::string> addresses;  // CIDR; private addresses are refused unless they stand here (address.h)
   uint64_t max_request_bytes = 1ull << 20;
   uint64_t max_response_bytes = 8ull << 20;  // after decompression
   uint64_t timeout_ms = 10'000;
-  uint32_t max_redirects = 3;          // each target must be granted, too
+  uint32_t max_redirects = 3;          // each target must be granted, too; 0: the program gets the 3xx answer
+
+  friend bool operator==(const HttpGrant&, const HttpGrant&) = default;
 };
 
 enum class FsMode : uint8_t { kRead, kWrite };  // kWrite: read, create, replace, append, remove
@@ -58,6 +69,8 @@ struct FsGrant {
   uint64_t max_file_bytes = 16ull << 20;
   uint64_t max_total_bytes = 256ull << 20;  // kWrite: all that this run writes
   uint64_t max_files = 1'000;               // kWrite: files that this run creates
+
+  friend bool operator==(const FsGrant&, const FsGrant&) = default;
 };
 
 struct KvGrant {
@@ -68,6 +81,8 @@ struct KvGrant {
   uint64_t max_key_bytes = 1024;
   uint64_t max_value_bytes = 1ull << 20;
   uint64_t max_total_bytes = 64ull << 20;
+
+  friend bool operator==(const KvGrant&, const KvGrant&) = default;
 };
 
 struct SqlGrant {
@@ -76,22 +91,30 @@ struct SqlGrant {
   uint64_t max_rows = 10'000;
   uint64_t max_result_bytes = 4ull << 20;
   uint64_t timeout_ms = 2'000;
+
+  friend bool operator==(const SqlGrant&, const SqlGrant&) = default;
 };
 
 struct AiGrant {
   uint64_t max_tokens_per_call = 1'024;
   uint64_t timeout_ms = 30'000;
   bool embed = false;
+
+  friend bool operator==(const AiGrant&, const AiGrant&) = default;
 };
 
 struct TimeGrant {
   bool real = false;
   int64_t start_ms = 946'684'800'000;  // of the virtual clock: 2000-01-01T00:00:00Z
+
+  friend bool operator==(const TimeGrant&, const TimeGrant&) = default;
 };
 
 struct RandomGrant {
   bool real = false;
   uint64_t seed = 0;
+
+  friend bool operator==(const RandomGrant&, const RandomGrant&) = default;
 };
 
 struct Policy {
@@ -104,25 +127,32 @@ struct Policy {
   TimeGrant time;      // the virtual clock is always there
   RandomGrant random;  // seeded randomness is always there
   bool ask = false;    // agent.ask
+
+  friend bool operator==(const Policy&, const Policy&) = default;
 };
 
 // From a file's text. `name` is for messages; ".json" is read as JSON, all else as TOML.
 Result<Policy> parse_policy(std::string_view text, std::string_view name);
 Result<Policy> load_policy(const std::string& path);
 
+// What a policy must satisfy however it was made (parse_policy and allow have checked it):
+// values in range, no two grants for the same thing, nothing that could not be enforced.
+Status validate(const Policy& policy);
+
 // Adds what one `--allow` flag grants: "http:GET,POST:https://example.org/*",
 // "fs:read:./data", "fs:write:./out:/out", "kv", "kv:./store.db", "sql:name:./file.db",
-// "ai", "time", "random", "ask".
+// "ai", "time", "random", "ask". On failure the policy is unchanged.
 Status allow(Policy& policy, std::string_view flag);
 
 // Sets one limit from its flag ("--fuel 2e9", "--memory 64MiB", "--wall 10s"): name as in
 // the [limits] table.
 Status set_limit(Limits& limits, std::string_view name, std::string_view value);
 
-// What the policy lets happen, in sentences, one a line.
+// What the policy lets happen and what it does not, in sentences, one a line.
 std::string explain(const Policy& policy);
 
-// The policy as canonical JSON of the file's shape (for reports, hashes, prompts).
+// The policy as canonical JSON of the file's shape (for reports, hashes, prompts): sorted
+// keys, no white space, every effective value. Reads back to an equal policy.
 std::string to_json(const Policy& policy);
 
 }  // namespace membrane::policy

@@ -1,0 +1,130 @@
+// `--allow` flags:
+//
+//   http:METHOD[,METHOD…]:URL     fs:read|write:HOST[:GUEST]     kv[:PATH]     sql:NAME:PATH
+//   ai     time     random     ask
+//
+// A URL and a path may contain colons: METHODs, modes and NAMEs end at the first colon, and
+// GUEST is what follows the last colon before a slash.
+#include <algorithm>
+
+#include "base/utf8.h"
+#include "policy/names.h"
+#include "policy/policy.h"
+#include "policy/url_grant.h"
+
+namespace membrane::policy {
+namespace {
+
+std::unexpected<Error> refuse(std::string_view flag, const std::string& why, std::string hint) {
+  return fail(ErrorCode::kInvalidArgument, "--allow " + std::string(flag) + ": " + why, std::move(hint));
+}
+
+// What stands before the first colon, and after it ("" and nothing when there is none).
+struct Split {
+  std::string_view head, tail;
+  bool found = false;
+};
+Split split(std::string_view text) {
+  const size_t colon = text.find(':');
+  if (colon == std::string_view::npos) return {text, {}, false};
+  return {text.substr(0, colon), text.substr(colon + 1), true};
+}
+
+Status allow_http(Policy& policy, std::string_view flag, std::string_view rest) {
+  const auto [methods, url, found] = split(rest);
+  if (methods == "http" || methods == "https")
+    return refuse(flag, "the method is missing.", "write --allow 'http:GET:" + std::string(rest) + "'");
+  if (!found || url.empty())
+    return refuse(flag, "the method or the URL is missing.", "write --allow 'http:GET:https://host/*'");
+  HttpGrant grant;
+  for (std::string_view left = methods;;) {
+    const size_t comma = left.find(',');
+    const std::string_view method = left.substr(0, comma);
+    if (method == "*")
+      return refuse(flag, "every method cannot be granted at once.", "name them: http:GET,POST:" + std::string(url));
+    grant.methods.emplace_back(method);
+    if (comma == std::string_view::npos) break;
+    left.remove_prefix(comma + 1);
+  }
+  auto parsed = UrlGrant::parse(url);
+  if (!parsed) return refuse(flag, parsed.error().message, parsed.error().hint);
+  grant.url = parsed->text();
+  policy.http.push_back(std::move(grant));
+  return {};
+}
+
+// "/data" for "./data/": the directory's own name at the root of the guest's name space.
+std::string default_guest(std::string_view host) {
+  while (host.ends_with('/')) host.remove_suffix(1);
+  const std::string_view name = host.substr(host.rfind('/') + 1);
+  return name.empty() || name == "." || name == ".." ? "" : "/" + std::string(name);
+}
+
+Status allow_fs(Policy& policy, std::string_view flag, std::string_view rest) {
+  const auto [mode, paths, found] = split(rest);
+  if (mode != "read" && mode != "write")
+    return refuse(flag, "the mode is missing: read, or write (which includes reading).",
+                  "write --allow 'fs:read:" + std::string(rest.empty() ? "./data" : rest) + "'");
+  FsGrant grant;
+  grant.mode = mode == "write" ? FsMode::kWrite : FsMode::kRead;
+  const size_t guest = paths.rfind(":/");
+  grant.host = paths.substr(0, guest);
+  grant.guest = guest == std::string_view::npos ? default_guest(grant.host) : std::string(paths.substr(guest + 1));
+  if (!found || grant.host.empty())
+    return refuse(flag, "the directory is missing.", "write --allow 'fs:" + std::string(mode) + ":./data'");
+  if (grant.guest.empty())
+    return refuse(flag, "\"" + grant.host + "\" has no name of its own.",
+                  "say where the program sees it: fs:" + std::string(mode) + ":" + grant.host + ":/work");
+  policy.fs.push_back(std::move(grant));
+  return {};
+}
+
+Status allow_kv(Policy& policy, std::string_view flag, std::string_view path, bool with_path) {
+  if (with_path && path.empty()) return refuse(flag, "the path is missing.", "write --allow kv:./store.db, or only kv");
+  if (policy.kv && policy.kv->path != path)
+    return refuse(flag, "another store is granted already.", "a program has one store; remove one of the two");
+  if (!policy.kv) policy.kv.emplace().path = path;
+  return {};
+}
+
+Status allow_sql(Policy& policy, std::string_view flag, std::string_view rest) {
+  const auto [name, path, found] = split(rest);
+  if (!found || name.empty() || path.empty())
+    return refuse(flag, "the name or the file is missing.", "write --allow 'sql:data:./data.db'");
+  SqlGrant grant;
+  grant.name = name;
+  grant.path = path;
+  policy.sql.push_back(std::move(grant));
+  return {};
+}
+
+Status apply(Policy& policy, std::string_view flag) {
+  const auto [what, rest, found] = split(flag);
+  if (what == "http") return allow_http(policy, flag, rest);
+  if (what == "fs") return allow_fs(policy, flag, rest);
+  if (what == "kv") return allow_kv(policy, flag, rest, found);
+  if (what == "sql") return allow_sql(policy, flag, rest);
+  const std::vector<std::string_view> known = {"http", "fs", "kv", "sql", "ai", "time", "random", "ask"};
+  if (std::find(known.begin(), known.end(), what) == known.end())
+    return refuse(flag, "there is no such capability.", suggest(what, known));
+  if (found) return refuse(flag, std::string(what) + " takes nothing after it.", "write --allow " + std::string(what));
+  if (what == "ai" && !policy.ai) policy.ai.emplace();
+  if (what == "time") policy.time = {.real = true};
+  if (what == "random") policy.random = {.real = true};
+  if (what == "ask") policy.ask = true;
+  return {};
+}
+
+}  // namespace
+
+Status allow(Policy& policy, std::string_view flag) {
+  if (flag.find('\0') != std::string_view::npos || !is_utf8(flag))
+    return fail(ErrorCode::kInvalidArgument, "--allow: the flag is not text.", "write it in UTF-8, without NUL");
+  Policy changed = policy;
+  MEMBRANE_TRY(apply(changed, flag));
+  if (auto valid = validate(changed); !valid) return refuse(flag, valid.error().message, valid.error().hint);
+  policy = std::move(changed);
+  return {};
+}
+
+}  // namespace membrane::policy

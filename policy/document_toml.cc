@@ -1,0 +1,86 @@
+#define TOML_EXCEPTIONS 0
+#define TOML_ENABLE_FORMATTERS 0
+#include <toml++/toml.h>
+
+#include "policy/document.h"
+
+namespace membrane::policy {
+namespace {
+
+std::unexpected<Error> at_line(uint32_t line, const std::string& message, std::string hint = {}) {
+  return fail(ErrorCode::kInvalidInput, "line " + std::to_string(line) + ": " + message, std::move(hint));
+}
+
+// Refuses what toml++ 3.3 cannot read without undefined behaviour (letters that are not ASCII,
+// where it looks for white space) and what no policy needs (strings over several lines).
+Status check_lines(std::string_view text) {
+  uint32_t line = 1;
+  char quote = 0;  // the string or the comment ('#') that we are in
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == '\n') {
+      ++line;
+      quote = 0;  // no string passes a line's end; toml++ says so itself
+    } else if (quote == 0) {
+      const bool opens = c == '"' || c == '\'';
+      if (static_cast<unsigned char>(c) >= 0x80)
+        return at_line(line, "A character that is not ASCII stands outside quotes.", "put it in quotes");
+      if (opens && text.substr(i, 3) == std::string(3, c))
+        return at_line(line, "A string over several lines has no use in a policy.", "use one pair of quotes");
+      if (opens || c == '#') quote = c;
+    } else if (quote == '"' && c == '\\') {
+      if (i + 1 < text.size() && text[i + 1] != '\n') ++i;
+    } else if (c == quote && quote != '#') {
+      quote = 0;
+    }
+  }
+  return {};
+}
+
+Result<Node> convert(const toml::node& from, size_t depth);
+
+Result<Node> convert_table(const toml::table& from, size_t depth) {
+  Node out{Table{}, from.source().begin.line};
+  for (const auto& [key, value] : from) {
+    MEMBRANE_ASSIGN(Node child, convert(value, depth + 1));
+    std::get<Table>(out.value).push_back({std::string(key.str()), std::move(child)});
+  }
+  return out;
+}
+
+Result<Node> convert_array(const toml::array& from, size_t depth) {
+  Node out{Array{}, from.source().begin.line};
+  for (const auto& value : from) {
+    MEMBRANE_ASSIGN(Node child, convert(value, depth + 1));
+    std::get<Array>(out.value).push_back(std::move(child));
+  }
+  return out;
+}
+
+Result<Node> convert(const toml::node& from, size_t depth) {
+  const uint32_t line = from.source().begin.line;
+  if (depth > kMaxDepth) return at_line(line, "The tables are nested too deeply.");
+  if (const auto* table = from.as_table()) return convert_table(*table, depth);
+  if (const auto* array = from.as_array()) return convert_array(*array, depth);
+  if (const auto* text = from.as_string()) return Node{text->get(), line};
+  if (const auto* number = from.as_integer()) return Node{number->get(), line};
+  if (const auto* number = from.as_floating_point()) return Node{number->get(), line};
+  if (const auto* truth = from.as_boolean()) return Node{truth->get(), line};
+  return at_line(line, "A date or time without quotes has no use in a policy.", "put it in quotes");
+}
+
+}  // namespace
+
+Result<Node> parse_toml(std::string_view text) {
+  if (text.size() > kMaxDocumentBytes) return fail(ErrorCode::kInvalidInput, "The policy is larger than 1 MiB.");
+  MEMBRANE_TRY(check_lines(text));
+  const toml::parse_result parsed = toml::parse(text);
+  if (!parsed) {
+    const auto& error = parsed.error();
+    return at_line(error.source().begin.line, std::string(error.description()),
+                   "strings need quotes: memory = \"64 MiB\"");
+  }
+  return convert_table(parsed.table(), 0);
+}
+
+}  // namespace membrane::policy

@@ -1,0 +1,35 @@
+// Small things that several files of policy/ say alike.
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/diagnostic.h"
+
+namespace membrane::policy {
+
+inline constexpr std::string_view kMethods[] = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"};
+
+inline bool is_method(std::string_view word) {
+  return std::find(std::begin(kMethods), std::end(kMethods), word) != std::end(kMethods);
+}
+
+// "a, b and c".
+inline std::string enumerate(const std::vector<std::string_view>& words) {
+  std::string out;
+  for (size_t i = 0; i < words.size(); ++i) {
+    if (i > 0) out += i + 1 == words.size() ? " and " : ", ";
+    out += words[i];
+  }
+  return out;
+}
+
+// "did you mean x?", or the words there are.
+inline std::string suggest(std::string_view word, const std::vector<std::string_view>& known) {
+  const std::string_view near = nearest(word, known);
+  return near.empty() ? "known are " + enumerate(known) : "did you mean " + std::string(near) + "?";
+}
+
+}  // namespace membrane::policy

@@ -1,0 +1,391 @@
+#include "policy/policy.h"
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <fstream>
+
+namespace membrane::policy {
+namespace {
+
+Policy parse(std::string_view text, std::string_view name = "p.toml") {
+  auto policy = parse_policy(text, name);
+  EXPECT_TRUE(policy) << policy.error().to_string();
+  return policy.value_or(Policy{});
+}
+
+std::string error(std::string_view text, std::string_view name = "p.toml") {
+  const auto policy = parse_policy(text, name);
+  return policy ? "accepted" : policy.error().to_string();
+}
+
+std::string flag_error(std::string_view flag) {
+  Policy policy;
+  const auto status = allow(policy, flag);
+  EXPECT_EQ(policy, Policy{}) << flag;
+  return status ? "accepted" : status.error().to_string();
+}
+
+bool contains(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
+
+constexpr std::string_view kFull = R"(
+ask = true
+
+[limits]
+fuel = 50_000_000
+memory = "64 MiB"
+wall = "10 s"
+output = "1 MiB"
+host_calls = 1000
+tokens = 2e5
+
+[[http]]
+methods = ["GET", "POST"]
+url = "https://api.example.org/v1/*"
+header = { Authorization = { prefix = "Bearer ", secret = "EXAMPLE_KEY" }, Accept = "application/json" }
+addresses = ["10.0.0.0/8", "fd00::/8"]
+max_request = "10 KiB"
+max_response = 1024
+timeout = "5 s"
+max_redirects = 0
+
+[[fs]]
+guest = "/data"
+host = "./data"
+mode = "read"
+
+[[fs]]
+guest = "/out"
+host = "./out"
+mode = "write"
+max_file = "1 MiB"
+max_total = "2 MiB"
+max_files = 10
+
+[kv]
+path = "./store.db"
+prefix = "run:"
+
+[[sql]]
+name = "papers"
+path = "./papers.db"
+max_rows = 5
+
+[ai]
+max_tokens_per_call = 100
+embed = true
+
+[time]
+start = "2020-02-29T00:00:00Z"
+[random]
+seed = 7
+)";
+
+TEST(Policy, AnEmptyFileGrantsNothing) {
+  EXPECT_EQ(parse(""), Policy{});
+  EXPECT_EQ(parse("{}", "p.json"), Policy{});
+  const Policy none;
+  EXPECT_TRUE(none.http.empty() && none.fs.empty() && !none.kv && none.sql.empty() && !none.ai && !none.ask);
+  EXPECT_FALSE(none.time.real || none.random.real);
+}
+
+TEST(Policy, ReadsEveryField) {
+  const Policy policy = parse(kFull);
+  EXPECT_EQ(policy.limits.fuel, 50'000'000u);
+  EXPECT_EQ(policy.limits.memory_bytes, 64u << 20);
+  EXPECT_EQ(policy.limits.wall_ms, 10'000u);
+  EXPECT_EQ(policy.limits.tokens, 200'000u);
+  ASSERT_EQ(policy.http.size(), 1u);
+  const HttpGrant& http = policy.http[0];
+  EXPECT_EQ(http.methods, (std::vector<std::string>{"GET", "POST"}));
+  EXPECT_EQ(http.url, "https://api.example.org/v1/*");
+  ASSERT_EQ(http.headers.size(), 2u);
+  EXPECT_EQ(http.headers[0].first, "Accept");
+  EXPECT_EQ(http.headers[0].second.text, "application/json");
+  EXPECT_EQ(http.headers[1].second, (HeaderValue{"Bearer ", "EXAMPLE_KEY"}));
+  EXPECT_EQ(http.addresses.size(), 2u);
+  EXPECT_EQ(http.max_request_bytes, 10'240u);
+  EXPECT_EQ(http.max_response_bytes, 1024u);
+  EXPECT_EQ(http.timeout_ms, 5'000u);
+  EXPECT_EQ(http.max_redirects, 0u);
+  ASSERT_EQ(policy.fs.size(), 2u);
+  EXPECT_EQ(policy.fs[0].mode, FsMode::kRead);
+  EXPECT_EQ(policy.fs[1].mode, FsMode::kWrite);
+  EXPECT_EQ(policy.fs[1].max_files, 10u);
+  EXPECT_EQ(policy.kv->prefix, "run:");
+  EXPECT_EQ(policy.sql.at(0).max_rows, 5u);
+  EXPECT_TRUE(policy.ai->embed);
+  EXPECT_EQ(policy.time.start_ms, 1'582'934'400'000);
+  EXPECT_EQ(policy.random.seed, 7u);
+  EXPECT_TRUE(policy.ask);
+}
+
+TEST(Policy, ItsJsonReadsBackToTheSamePolicy) {
+  const Policy policy = parse(kFull);
+  const std::string json = to_json(policy);
+  EXPECT_EQ(parse(json, "p.json"), policy);
+  EXPECT_EQ(to_json(parse(json, "p.json")), json);
+  EXPECT_EQ(parse(to_json(Policy{}), "p.json"), Policy{});
+  EXPECT_TRUE(contains(json, R"("Authorization":{"prefix":"Bearer ","secret":"EXAMPLE_KEY"})")) << json;
+}
+
+TEST(Policy, SaysWhatIsWrongAndWhere) {
+  EXPECT_EQ(error("[limits]\nfule = 3\n"), "p.toml: line 2: limits.fule: unknown limit. (did you mean fuel?)");
+  EXPECT_EQ(error("[[htp]]\n"), "p.toml: line 1: htp: unknown field. (did you mean http?)");
+  EXPECT_EQ(error("[[http]]\nmethods = [\"GET\"]\nurl = \"https://h.org/*\"\ntimout = \"1 s\"\n"),
+            "p.toml: line 4: http[0].timout: unknown field. (did you mean timeout?)");
+  EXPECT_EQ(error("[limits]\nmemory = true\n"),
+            "p.toml: line 2: limits.memory: expected a size, as \"64 MiB\", found true or false.");
+  EXPECT_EQ(error("[limits]\nwall = 10\n"),
+            "p.toml: line 2: limits.wall: is a number without a unit. (write a duration, as \"10 s\")");
+  EXPECT_EQ(error("[http]\nurl = \"x\"\n"),
+            "p.toml: line 1: http: is a list of grants, found a table. "
+            "(write [[http]] above each grant; in JSON, an array of objects)");
+  EXPECT_EQ(error(R"({"http":[{"methods":["GET"]}]})", "p.json"),
+            "p.json: http[0]: the field \"url\" is missing.");
+}
+
+struct Refusal {
+  const char* text;
+  const char* part;  // of the message
+};
+
+TEST(Policy, RefusesMalformedText) {
+  const Refusal kCases[] = {
+      {"[limits", "line 1"},
+      {"[limits]\nfuel = 1\nfuel = 2\n", "line 3"},
+      {"[limits]\nmemory = 64 MiB\n", "strings need quotes"},
+      {"ask = 1979-05-27T07:32:00Z\n", "quotes"},
+      {"[limits]\nfuel = -1\n", "negative"},
+      {"[limits]\nfuel = 1.5\n", "whole number"},
+      {"[limits]\nfuel = inf\n", "whole number"},
+      {"[limits]\nfuel = nan\n", "whole number"},
+      {"[limits]\nfuel = 1e30\n", "whole number"},
+      {"[limits]\nmemory = \"5 GiB\"\n", "out of range"},
+      {"[limits]\nmemory = \"5 GB\"\n", "out of range"},
+      {"[limits]\nwall = \"0 s\"\n", "out of range"},
+      {"\xc7\x9a", "outside quotes"},
+      {"# \xc7\x9a ' \" fine\n\xc7\x9a = 1\n", "line 2"},
+      {"[kv]\nprefix = \"\\\"\" \xc7\x9a\n", "outside quotes"},
+      {"[kv]\nprefix = \"\"\"a\"\"\"\n", "several lines"},
+      {"[kv]\nprefix = '\n'\n", "line 2"},
+      {"ask = \"yes\"\n", "expected true or false"},
+      {"a = [[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]]\n", "deep"},
+  };
+  for (const auto& [text, part] : kCases) EXPECT_TRUE(contains(error(text), part)) << text << "\n" << error(text);
+  EXPECT_EQ(parse("[kv]\nprefix = \"\xc7\x9a#\" # \xc7\x9a\n").kv->prefix, "\xc7\x9a#");
+  for (const char* text : {"", "[", "[]", "null", "{\"ask\":null}", "{\"ask\":true,\"ask\":true}", "{\"ask\":true}}",
+                           "{\"limits\":{\"fuel\":1e999}}", "{\"ask\":\"\\u0000\"}", "{\"a\":[[[[[[[[[[[[[[[[[1]"})
+    EXPECT_NE(error(text, "p.json"), "accepted") << text;
+  EXPECT_TRUE(contains(error("{\"ask\":true,\"ask\":true}", "p.json"), "twice"));
+  EXPECT_NE(error(std::string(2 << 20, ' ')), "accepted");
+}
+
+TEST(Policy, RefusesHttpGrantsThatCannotBeKept) {
+  const auto http = [](const std::string& fields) {
+    return error("[[http]]\n" + fields);
+  };
+  const std::string get = "methods = [\"GET\"]\n", url = "url = \"https://h.org/*\"\n";
+  EXPECT_EQ(http(get + url), "accepted");
+  const std::pair<std::string, const char*> kCases[] = {
+      {"methods = []\n" + url, "no method"},
+      {"methods = [\"get\"]\n" + url, "did you mean GET?"},
+      {"methods = [\"CONNECT\"]\n" + url, "not a method that can be granted"},
+      {"methods = [\"GET\", \"GET\"]\n" + url, "twice"},
+      {"methods = [\"GET /x HTTP/1.1\\r\\n\"]\n" + url, "not a method"},
+      {"methods = \"GET\"\n" + url, "expected an array"},
+      {get + "url = \"h.org/*\"\n", "write https://h.org/*"},
+      {get + "url = \"https://h.org\"\n", "https://h.org/*"},
+      {get + "url = \"https://u:p@h.org/*\"\n", "user information"},
+      {get + "url = \"file:///etc/*\"\n", "http"},
+      {get + url + "header = { Host = \"x\" }\n", "belongs to the connection"},
+      {get + url + "header = { X-HTTP-Method-Override = \"DELETE\" }\n", "belongs to the connection"},
+      {get + url + "header = { proxy_authorization = \"x\" }\n", "belongs to the connection"},
+      {get + url + "header = { \"a b\" = \"x\" }\n", "not a header name"},
+      {get + url + "header = { A = \"x\\r\\nB: y\" }\n", "control character"},
+      {get + url + "header = { A = \"x\", a = \"y\" }\n", "twice"},
+      {get + url + "header = { A = { secret = \"\" } }\n", "no name"},
+      {get + url + "header = { A = { secret = \"sk-12345\" } }\n", "environment variable"},
+      {get + url + "header = { A = { text = \"x\" } }\n", "unknown field"},
+      {get + url + "header = { A = 3 }\n", "expected a string"},
+      {get + "url = \"http://h.org/*\"\nheader = { A = { secret = \"KEY\" } }\n", "unencrypted"},
+      {get + url + "addresses = [\"10.0.0.1/8\"]\n", "beyond its prefix"},
+      {get + url + "addresses = [\"localhost\"]\n", "not an IP address"},
+      {get + "url = \"http://127.0.0.1/*\"\naddresses = [\"10.0.0.0/8\"]\n", "not among them"},
+      {get + url + "timeout = \"0 s\"\n", "out of range"},
+      {get + url + "timeout = \"2 h\"\n", "out of range"},
+      {get + url + "max_response = \"2 GiB\"\n", "out of range"},
+      {get + url + "max_redirects = 21\n", "out of range"},
+      {get + url + "max_redirects = 4294967297\n", "out of range"},
+      {get + url + "[[http]]\n" + get + "url = \"https://H.org:443/*\"\n", "granted twice"},
+  };
+  for (const auto& [fields, part] : kCases) EXPECT_TRUE(contains(http(fields), part)) << fields << http(fields);
+  EXPECT_EQ(http(get + url + "[[http]]\nmethods = [\"POST\"]\n" + url), "accepted");
+  EXPECT_EQ(http(get + "url = \"http://127.0.0.1:1/*\"\nheader = { A = { secret = \"KEY\" } }\n"), "accepted");
+}
+
+TEST(Policy, RefusesOtherGrantsThatCannotBeKept) {
+  const Refusal kCases[] = {
+      {"[[fs]]\nguest = \"data\"\nhost = \".\"\nmode = \"read\"\n", "not absolute"},
+      {"[[fs]]\nguest = \"/a/../b\"\nhost = \".\"\nmode = \"read\"\n", "dot component"},
+      {"[[fs]]\nguest = \"/a/\"\nhost = \".\"\nmode = \"read\"\n", "empty component"},
+      {"[[fs]]\nguest = \"//\"\nhost = \".\"\nmode = \"read\"\n", "empty component"},
+      {"[[fs]]\nguest = \"/a\"\nhost = \"\"\nmode = \"read\"\n", "no directory"},
+      {"[[fs]]\nguest = \"/a\"\nhost = \".\"\nmode = \"rw\"\n", "not a mode"},
+      {"[[fs]]\nguest = \"/a\"\nhost = \".\"\n", "\"mode\" is missing"},
+      {"[[fs]]\nguest = \"/a\"\nhost = \".\"\nmode = \"read\"\nmax_total = 1\n", "bounds what is written"},
+      {"[[fs]]\nguest = \"/a\"\nhost = \".\"\nmode = \"read\"\n[[fs]]\nguest = \"/a\"\nhost = \"b\"\nmode = \"read\"\n", "twice"},
+      {"[[kv]]\n", "expected a table"},
+      {"[kv]\nwritable = false\n", "always empty"},
+      {"[kv]\npath = \"x\"\nwritable = false\nmax_keys = 1\n", "not writable"},
+      {"[kv]\npath = \":memory:\"\n", "plain path"},
+      {"[kv]\npath = \"file:x?mode=rw\"\n", "plain path"},
+      {"[kv]\nprefix = \"abc\"\nmax_key = 2\n", "longer than max_key"},
+      {"[[sql]]\nname = \"a b\"\npath = \"x\"\n", "not a name"},
+      {"[[sql]]\nname = \"a\"\npath = \"\"\n", "no file"},
+      {"[[sql]]\nname = \"a\"\npath = \"x\"\n[[sql]]\nname = \"a\"\npath = \"y\"\n", "twice"},
+      {"[ai]\nmax_tokens_per_call = 0\n", "out of range"},
+      {"[time]\nreal = true\nstart = \"2000-01-01T00:00:00Z\"\n", "real one is granted"},
+      {"[time]\nstart = \"yesterday\"\n", "not a time"},
+      {"[random]\nreal = true\nseed = 1\n", "real randomness"},
+  };
+  for (const auto& [text, part] : kCases) EXPECT_TRUE(contains(error(text), part)) << text << error(text);
+}
+
+TEST(Policy, LoadsFilesAndSaysWhenThereIsNone) {
+  char path[] = "/tmp/membrane_policy_XXXXXX.json";
+  const int fd = mkstemps(path, 5);
+  ASSERT_GE(fd, 0);
+  close(fd);
+  std::ofstream(path) << R"({"ask": true})";
+  const auto policy = load_policy(path);
+  ASSERT_TRUE(policy) << policy.error().to_string();
+  EXPECT_TRUE(policy->ask);
+  unlink(path);
+  EXPECT_EQ(load_policy(path).error().code, ErrorCode::kNotFound);
+  EXPECT_FALSE(load_policy("/tmp"));
+}
+
+TEST(Allow, GrantsWhatEachFlagSays) {
+  Policy policy;
+  for (const char* flag : {"http:GET,POST:https://example.org:8443/*", "fs:read:./data", "fs:write:./out/:/a/b", "kv",
+                           "sql:papers:./a:b.db", "ai", "time", "random", "ask"}) {
+    const auto status = allow(policy, flag);
+    EXPECT_TRUE(status) << flag << " " << status.error().to_string();
+  }
+  EXPECT_EQ(policy.http.at(0).url, "https://example.org:8443/*");
+  EXPECT_EQ(policy.http.at(0).methods, (std::vector<std::string>{"GET", "POST"}));
+  EXPECT_EQ(policy.fs.at(0).guest, "/data");
+  EXPECT_EQ(policy.fs.at(0).host, "./data");
+  EXPECT_EQ(policy.fs.at(1).guest, "/a/b");
+  EXPECT_EQ(policy.fs.at(1).host, "./out/");
+  EXPECT_EQ(policy.fs.at(1).mode, FsMode::kWrite);
+  EXPECT_EQ(policy.kv->path, "");
+  EXPECT_EQ(policy.sql.at(0).path, "./a:b.db");
+  EXPECT_TRUE(policy.ai && policy.time.real && policy.random.real && policy.ask);
+}
+
+TEST(Allow, SaysHowToMendAFlag) {
+  const Refusal kCases[] = {
+      {"http", "http:GET:https://host/*"},
+      {"http:https://h.org/*", "http:GET:https://h.org/*"},
+      {"http:GET:h.org/*", "https://h.org/*"},
+      {"http:GET:https://h.org", "https://h.org/*"},
+      {"http:GET", "http:GET:https://host/*"},
+      {"http:GET:*", "whole network"},
+      {"http:*", "http:GET:https://host/*"},
+      {"http:*:https://h.org/*", "http:GET,POST:https://h.org/*"},
+      {"http:get:https://h.org/*", "did you mean GET?"},
+      {"http:GET,:https://h.org/*", "not a method"},
+      {"http:GET,GET:https://h.org/*", "twice"},
+      {"fs", "fs:read:./data"},
+      {"fs:./data", "fs:read:./data"},
+      {"fs:read", "fs:read:./data"},
+      {"fs:read:", "fs:read:./data"},
+      {"fs:read:.", "fs:read:.:/work"},
+      {"fs:read:/", "fs:read:/:/work"},
+      {"fs:read:a/..", "fs:read:a/..:/work"},
+      {"fs:read:./data:/a/../b", "dot component"},
+      {"kv:", "kv:./store.db"},
+      {"kv::memory:", "plain path"},
+      {"sql:./a.db", "sql:data:./data.db"},
+      {"sql:a", "sql:data:./data.db"},
+      {"ai:x", "takes nothing"},
+      {"htttp:GET:https://h.org/*", "did you mean http?"},
+      {"", "known are"},
+      {"net", "known are"},
+  };
+  for (const auto& [flag, part] : kCases) EXPECT_TRUE(contains(flag_error(flag), part)) << flag << ": " << flag_error(flag);
+  EXPECT_NE(flag_error(std::string_view("kv:a\0b", 6)), "accepted");
+  EXPECT_NE(flag_error("kv:\xff"), "accepted");
+}
+
+TEST(Allow, RefusesTheSameThingTwiceAndLeavesThePolicyAsItWas) {
+  Policy policy;
+  ASSERT_TRUE(allow(policy, "http:GET:https://h.org/*"));
+  ASSERT_TRUE(allow(policy, "kv:./a.db"));
+  ASSERT_TRUE(allow(policy, "fs:read:./data"));
+  const Policy before = policy;
+  EXPECT_FALSE(allow(policy, "http:GET:https://h.org:443/*"));
+  EXPECT_FALSE(allow(policy, "kv:./b.db"));
+  EXPECT_FALSE(allow(policy, "fs:write:./other/data"));
+  EXPECT_EQ(policy, before);
+  EXPECT_TRUE(allow(policy, "http:POST:https://h.org/*"));
+  EXPECT_TRUE(allow(policy, "kv:./a.db"));
+  EXPECT_TRUE(allow(policy, "ask"));
+  EXPECT_TRUE(allow(policy, "ask"));
+}
+
+TEST(SetLimit, TakesTheNamesOfTheTable) {
+  Limits limits;
+  EXPECT_TRUE(set_limit(limits, "fuel", "2e9"));
+  EXPECT_TRUE(set_limit(limits, "memory", "64MiB"));
+  EXPECT_TRUE(set_limit(limits, "wall", "10s"));
+  EXPECT_EQ(limits.fuel, 2'000'000'000u);
+  EXPECT_EQ(limits.memory_bytes, 64u << 20);
+  EXPECT_EQ(limits.wall_ms, 10'000u);
+  const Limits before = limits;
+  EXPECT_EQ(set_limit(limits, "fuell", "1").error().hint, "did you mean fuel?");
+  EXPECT_FALSE(set_limit(limits, "fuel", "lots"));
+  EXPECT_FALSE(set_limit(limits, "wall", "10"));
+  EXPECT_FALSE(set_limit(limits, "memory", "8 GiB"));
+  EXPECT_EQ(limits, before);
+}
+
+TEST(Explain, SaysWhatIsGrantedAndWhatIsNot) {
+  const std::string none = explain(Policy{});
+  for (const char* part : {"cannot reach the network", "cannot see any file", "has no key-value store",
+                           "cannot query any database", "cannot ask a model", "cannot ask the person",
+                           "virtual clock that starts at 2000-01-01T00:00:00Z", "from the seed 0",
+                           "1,000,000,000 instructions", "64 MiB of linear memory"})
+    EXPECT_TRUE(contains(none, part)) << part << "\n" << none;
+  const std::string all = explain(parse(kFull));
+  for (const char* part : {"GET and POST requests to https://api.example.org, at paths that begin with /v1/.",
+                           "secret EXAMPLE_KEY, which the program never sees", "but for 10.0.0.0/8 and fd00::/8",
+                           "Redirects are not followed", "read files below /data, which is ./data on the host",
+                           "read, create, replace, append to and remove files below /out",
+                           "only for keys that begin with \"run:\"", "SQLite database \"papers\""})
+    EXPECT_TRUE(contains(all, part)) << part << "\n" << all;
+  EXPECT_FALSE(contains(all, "\n\n"));
+}
+
+// Reading a policy costs nothing that its grants do not need: without http grants libcurl is
+// not even loaded. In a process of its own, since other tests load it.
+bool reads_without_libcurl() {
+  Policy policy;
+  if (!parse_policy("[[fs]]\nguest=\"/a\"\nhost=\".\"\nmode=\"read\"\n[kv]\n", "p.toml")) return false;
+  if (!allow(policy, "kv") || explain(policy).empty()) return false;
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);)
+    if (contains(line, "libcurl")) return false;
+  return true;
+}
+
+TEST(PolicyDeathTest, WithoutHttpGrantsLibcurlIsNotLoaded) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");  // a fresh process
+  EXPECT_EXIT(_exit(reads_without_libcurl() ? 0 : 1), testing::ExitedWithCode(0), "");
+}
+
+}  // namespace
+}  // namespace membrane::policy

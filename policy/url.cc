@@ -1,0 +1,279 @@
+#include "policy/url.h"
+
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "base/curl.h"
+
+namespace membrane::policy {
+namespace {
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_alpha(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+
+int hex_value(char c) {
+  if (is_digit(c)) return c - '0';
+  c = lower(c);
+  return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+std::unexpected<Error> refuse(std::string message, std::string hint) {
+  return fail(ErrorCode::kInvalidArgument, std::move(message), std::move(hint));
+}
+
+// The text before any parser sees it. The messages never repeat the text: it may be hostile.
+Status check_characters(std::string_view text) {
+  if (text.size() > Url::kMaxBytes)
+    return fail(ErrorCode::kExhausted, "The URL is longer than " + std::to_string(Url::kMaxBytes) + " bytes.",
+                "send long data in a request body");
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte <= 0x20 || byte == 0x7f)
+      return refuse("The URL contains a space or a control character.", "percent-encode it: a space is %20");
+    if (byte >= 0x80)
+      return refuse("The URL contains a character that is not ASCII.",
+                    "percent-encode it in a path or query; write a host name in punycode (xn--…)");
+    if (c == '\\') return refuse("The URL contains a backslash.", "write / or %5C");
+  }
+  return {};
+}
+
+// One segment of a path is "." or "..", in any spelling with %2e.
+int dot_count(std::string_view segment) {
+  int dots = 0;
+  while (!segment.empty()) {
+    if (segment[0] == '.') {
+      segment.remove_prefix(1);
+    } else if (segment.size() >= 3 && segment[0] == '%' && segment[1] == '2' && lower(segment[2]) == 'e') {
+      segment.remove_prefix(3);
+    } else {
+      return 0;
+    }
+    if (++dots > 2) return 0;
+  }
+  return dots;
+}
+
+std::vector<std::string_view> segments_of(std::string_view path) {
+  std::vector<std::string_view> out;
+  path.remove_prefix(1);  // every path begins with "/"
+  for (;;) {
+    const size_t slash = path.find('/');
+    out.push_back(path.substr(0, slash));
+    if (slash == std::string_view::npos) return out;
+    path.remove_prefix(slash + 1);
+  }
+}
+
+std::string join(const std::vector<std::string_view>& segments) {
+  std::string out;
+  for (const std::string_view segment : segments) out.append("/").append(segment);
+  return out;
+}
+
+// RFC 3986, 5.2.4, with %2e read as "." as the web does. Empty segments stay.
+std::string remove_dot_segments(std::string_view path) {
+  std::vector<std::string_view> out;
+  const auto segments = segments_of(path);
+  for (size_t i = 0; i < segments.size(); ++i) {
+    const bool last = i + 1 == segments.size();
+    const int dots = dot_count(segments[i]);
+    if (dots == 0) {
+      out.push_back(segments[i]);
+      continue;
+    }
+    if (dots == 2 && !out.empty()) out.pop_back();
+    if (last) out.push_back("");
+  }
+  return join(out);
+}
+
+Status check_escapes(std::string_view text, bool control_refused) {
+  for (size_t i = text.find('%'); i != std::string_view::npos; i = text.find('%', i + 1)) {
+    const int high = i + 2 < text.size() ? hex_value(text[i + 1]) : -1;
+    const int low = i + 2 < text.size() ? hex_value(text[i + 2]) : -1;
+    if (high < 0 || low < 0)
+      return refuse("The URL contains a % that is not followed by two hex digits.", "write a literal % as %25");
+    const int byte = high * 16 + low;
+    if (control_refused && (byte < 0x20 || byte == 0x7f))
+      return refuse("The URL's path contains an encoded control character.", "remove it, or put it in the query");
+  }
+  return {};
+}
+
+// A host name: labels of letters, digits, "-" and "_". A last label that begins like a number
+// would be read by some resolvers as part of an address (inet_aton), so it is none.
+Status check_host_name(std::string_view host) {
+  const auto bad = [] {
+    return refuse("The URL's host is neither a host name nor an IP address.",
+                  "write it as example.org, 192.0.2.1 or [2001:db8::1]");
+  };
+  if (host.empty() || host.size() > 253) return bad();
+  std::string_view rest = host, label;
+  for (;;) {
+    const size_t dot = rest.find('.');
+    label = rest.substr(0, dot);
+    if (label.empty() || label.size() > 63) return bad();
+    for (const char c : label)
+      if (!is_alpha(c) && !is_digit(c) && c != '-' && c != '_') return bad();
+    if (dot == std::string_view::npos) break;
+    rest.remove_prefix(dot + 1);
+  }
+  const bool number = std::all_of(label.begin(), label.end(), is_digit) || label.starts_with("0x");
+  return number ? Status(bad()) : Status();
+}
+
+// Owns a CURLU and turns its parts into strings.
+class Handle {
+ public:
+  explicit Handle(const CurlApi& api) : api_(api), url_(api.url_new()) {}
+  ~Handle() { api_.url_cleanup(url_); }
+  Handle(const Handle&) = delete;
+  Handle& operator=(const Handle&) = delete;
+
+  CURLUcode set(CURLUPart part, const std::string& text, unsigned flags) {
+    return api_.url_set(url_, part, text.c_str(), flags);
+  }
+  std::optional<std::string> get(CURLUPart part, unsigned flags = 0) {
+    char* text = nullptr;
+    if (api_.url_get(url_, part, &text, flags) != CURLUE_OK || text == nullptr) return std::nullopt;
+    std::string out(text);
+    api_.free_string(text);
+    return out;
+  }
+  [[nodiscard]] std::string why(CURLUcode code) const { return api_.url_strerror(code); }
+
+ private:
+  const CurlApi& api_;
+  CURLU* url_;
+};
+
+Status set_host(Url& url, std::string host) {
+  std::transform(host.begin(), host.end(), host.begin(), lower);
+  if (host.size() > 2 && host.front() == '[' && host.back() == ']') {
+    url.address = Address::parse(std::string_view(host).substr(1, host.size() - 2));
+    if (!url.address || url.address->is_v4())
+      return refuse("The URL's host is a malformed IPv6 address.", "write it as [2001:db8::1]");
+  } else {
+    if (host.ends_with('.')) host.pop_back();  // the DNS root: the same host
+    url.address = Address::parse(host);        // libcurl has made "0x7f.1" into dotted form
+    if (url.address && !url.address->is_v4()) url.address.reset();
+  }
+  url.host = url.address ? url.address->to_string() : host;
+  return url.address ? Status() : check_host_name(url.host);
+}
+
+Status set_path(Url& url, std::string_view path) {
+  if (!path.starts_with('/')) return refuse("The URL's path does not begin with a slash.", "write one after the host");
+  MEMBRANE_TRY(check_escapes(path, true));
+  url.path = remove_dot_segments(path);
+  return {};
+}
+
+constexpr unsigned kFlags = CURLU_PATH_AS_IS | CURLU_DISALLOW_USER;
+
+Result<Url> take_parts(Handle& handle) {
+  if (handle.get(CURLUPART_USER) || handle.get(CURLUPART_PASSWORD) || handle.get(CURLUPART_OPTIONS))
+    return refuse("The URL contains user information.", "remove what stands before the @");
+  if (handle.get(CURLUPART_ZONEID))
+    return refuse("The URL's host has a zone identifier.", "remove the %25 and what follows it");
+  Url url;
+  url.scheme = handle.get(CURLUPART_SCHEME).value_or("");
+  if (url.scheme != "http" && url.scheme != "https")
+    return refuse("The URL's scheme is neither http nor https.", "only http and https can be granted");
+  MEMBRANE_TRY(set_host(url, handle.get(CURLUPART_HOST).value_or("")));
+  const std::string port = handle.get(CURLUPART_PORT, CURLU_DEFAULT_PORT).value_or("0");
+  url.port = static_cast<uint16_t>(std::stoul(port));  // libcurl lets through 0 to 65535 only
+  if (url.port == 0) return refuse("The URL's port is 0.", "leave the port out, or give the server's");
+  MEMBRANE_TRY(set_path(url, handle.get(CURLUPART_PATH).value_or("/")));
+  url.query = handle.get(CURLUPART_QUERY);
+  if (url.query) MEMBRANE_TRY(check_escapes(*url.query, false));
+  return url;
+}
+
+std::unexpected<Error> describe_failure(std::string_view text, CURLUcode code, const std::string& why) {
+  if (code == CURLUE_USER_NOT_ALLOWED)
+    return refuse("The URL contains user information.", "remove what stands before the @");
+  if (code == CURLUE_BAD_SCHEME || text.find("://") == std::string_view::npos)
+    return refuse("The URL has no scheme.", "begin it with https:// or http://");
+  if (code == CURLUE_UNSUPPORTED_SCHEME)
+    return refuse("The URL's scheme is neither http nor https.", "only http and https can be granted");
+  if (code == CURLUE_NO_HOST) return refuse("The URL has no host.", "write https://host/path");
+  return refuse("The URL is malformed: " + why + ".", "write it as https://host/path?query");
+}
+
+}  // namespace
+
+std::string Url::authority_host() const {
+  return address && !address->is_v4() ? "[" + host + "]" : host;
+}
+
+std::string Url::origin() const {
+  const bool usual = port == (scheme == "https" ? 443 : 80);
+  return scheme + "://" + authority_host() + (usual ? "" : ":" + std::to_string(port));
+}
+
+std::string Url::text() const { return origin() + path + (query ? "?" + *query : ""); }
+
+bool Url::same_origin(const Url& other) const {
+  return scheme == other.scheme && host == other.host && port == other.port;
+}
+
+Result<Url> parse_url(std::string_view text) {
+  MEMBRANE_TRY(check_characters(text));
+  MEMBRANE_ASSIGN(const CurlApi* api, curl());
+  Handle handle(*api);
+  if (const CURLUcode code = handle.set(CURLUPART_URL, std::string(text), kFlags); code != CURLUE_OK)
+    return describe_failure(text, code, handle.why(code));
+  return take_parts(handle);
+}
+
+Result<Url> parse_url(std::string_view reference, const Url& base) {
+  MEMBRANE_TRY(check_characters(reference));
+  if (reference.empty()) return refuse("The redirect names no target.", "");
+  MEMBRANE_ASSIGN(const CurlApi* api, curl());
+  Handle handle(*api);
+  if (const CURLUcode code = handle.set(CURLUPART_URL, base.text(), kFlags); code != CURLUE_OK)
+    return describe_failure(base.text(), code, handle.why(code));
+  if (const CURLUcode code = handle.set(CURLUPART_URL, std::string(reference), kFlags); code != CURLUE_OK)
+    return describe_failure(reference, code, handle.why(code));
+  return take_parts(handle);
+}
+
+std::string lenient_path(std::string_view path) {
+  std::string text(path);
+  // Each round takes at least two bytes away, so this ends.
+  for (bool changed = true; changed;) {
+    changed = false;
+    std::string decoded;
+    for (size_t i = 0; i < text.size(); ++i) {
+      const int high = text[i] == '%' && i + 2 < text.size() ? hex_value(text[i + 1]) : -1;
+      const int low = high >= 0 ? hex_value(text[i + 2]) : -1;
+      if (low >= 0) {
+        decoded += static_cast<char>(high * 16 + low);
+        i += 2;
+        changed = true;
+      } else {
+        decoded += text[i];
+      }
+    }
+    text = std::move(decoded);
+  }
+  std::replace(text.begin(), text.end(), '\\', '/');
+  if (!text.starts_with('/')) text.insert(0, "/");
+  std::vector<std::string_view> out;
+  const auto segments = segments_of(text);
+  std::string_view last;
+  for (const std::string_view segment : segments) {
+    last = segment.substr(0, segment.find(';'));
+    if (last.empty() || last == ".") continue;
+    if (last != "..") out.push_back(last);
+    else if (!out.empty()) out.pop_back();
+  }
+  const bool directory = last.empty() || last == "." || last == "..";
+  return join(out) + (directory ? "/" : "");
+}
+
+}  // namespace membrane::policy

@@ -1,0 +1,49 @@
+// An http or https URL, taken apart once by libcurl's URL API (RFC 3986 with the leniencies
+// of the web) and then held to a strict normal form. Decisions are made on these parts and
+// requests are sent from these parts, so that no second reading can differ from the first.
+//
+// What cannot be trusted to mean the same to everyone is refused, not repaired: user
+// information, characters that are not printable ASCII, backslashes, host names that are
+// neither plain names nor addresses, zone identifiers, encoded control characters in paths.
+//
+// Needs libcurl (base/curl.h). Threads: values.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "policy/address.h"
+
+namespace membrane::policy {
+
+struct Url {
+  static constexpr size_t kMaxBytes = 8192;
+
+  std::string scheme;  // "http" or "https"
+  std::string host;    // lower case, no trailing dot; IPv6 without brackets, as RFC 5952
+  std::optional<Address> address;  // when the host is an address, however it was spelled
+  uint16_t port = 0;   // never 0 in a parsed URL
+  std::string path;    // begins with "/"; no dot segments; percent escapes as written
+  std::optional<std::string> query;  // without "?"
+
+  [[nodiscard]] std::string origin() const;  // "https://example.org", "http://[::1]:8000"
+  [[nodiscard]] std::string text() const;    // the whole URL; there is no fragment
+  [[nodiscard]] std::string authority_host() const;  // host, IPv6 in brackets
+  [[nodiscard]] bool same_origin(const Url& other) const;
+};
+
+// kInvalidArgument for what is no acceptable URL, kExhausted for one longer than kMaxBytes,
+// kUnsupported without libcurl. The fragment is dropped.
+Result<Url> parse_url(std::string_view text);
+// A reference as a Location header carries it, relative to `base`.
+Result<Url> parse_url(std::string_view reference, const Url& base);
+
+// The path as the most lenient server might read it: percent escapes decoded until none is
+// left, backslashes as slashes, ";parameters" dropped, empty and dot segments resolved.
+// A grant must allow this reading, too; so "/v1/%2e%2e%2fadmin" is not below "/v1/".
+std::string lenient_path(std::string_view path);
+
+}  // namespace membrane::policy
