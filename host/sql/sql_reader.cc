@@ -269,7 +269,9 @@ HostResult<sqlite::Statement> SqlReader::Impl::prepare(std::string_view sql) {
   sqlite::Statement second;
   const int code = rest.empty() ? SQLITE_OK : db_.prepare(rest, second);
   if (code != SQLITE_OK || second) return refuse(Errno::kInvalid, "only one statement can be run at a time");
-  if (api_.stmt_readonly(statement.handle()) == 0) return refuse(Errno::kAccess, "only SELECT is allowed");
+  // A statement that gives no columns was no query, even when it found nothing to do.
+  if (api_.stmt_readonly(statement.handle()) == 0 || api_.column_count(statement.handle()) == 0)
+    return refuse(Errno::kAccess, "only SELECT is allowed");
   return statement;
 }
 
