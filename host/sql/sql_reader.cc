@@ -1,7 +1,5 @@
 #include "host/sql/sql_reader.h"
 
-#include <string.h>  // memmem
-
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -12,6 +10,7 @@
 
 #include "base/base64.h"
 #include "base/diagnostic.h"
+#include "base/search.h"
 #include "base/sqlite.h"
 
 namespace membrane::host {
@@ -73,12 +72,6 @@ std::string_view bytes_of(const sqlite::Api& api, sqlite3_value* value) {
 }
 
 std::string json_text(std::string_view text) { return json(text).dump(-1, ' ', false, json::error_handler_t::replace); }
-
-size_t find_linear(std::string_view text, std::string_view needle) {
-  if (needle.empty()) return 0;
-  const void* at = text.empty() ? nullptr : ::memmem(text.data(), text.size(), needle.data(), needle.size());
-  return at ? static_cast<size_t>(static_cast<const char*>(at) - text.data()) : std::string_view::npos;
-}
 
 }  // namespace
 
@@ -170,7 +163,7 @@ void SqlReader::Impl::instr(sqlite3_context* context, int, sqlite3_value** value
   if (api.value_type(values[0]) == SQLITE_NULL || api.value_type(values[1]) == SQLITE_NULL) return api.result_null(context);
   const bool blobs = api.value_type(values[0]) == SQLITE_BLOB && api.value_type(values[1]) == SQLITE_BLOB;
   const std::string_view text = bytes_of(api, values[0]);
-  const size_t at = find_linear(text, bytes_of(api, values[1]));
+  const size_t at = find_bytes(text, bytes_of(api, values[1]));
   if (at == std::string_view::npos) return api.result_int64(context, 0);
   // Texts are counted in characters: all bytes that do not continue one.
   const auto starts = [](char byte) { return (static_cast<unsigned char>(byte) & 0xC0) != 0x80; };
@@ -188,7 +181,7 @@ void SqlReader::Impl::replace(sqlite3_context* context, int, sqlite3_value** val
   const std::string_view to = bytes_of(api, values[2]);
   std::string result;
   while (!from.empty()) {
-    const size_t at = find_linear(text, from);
+    const size_t at = find_bytes(text, from);
     if (at == std::string_view::npos) break;
     if (result.size() + at + to.size() > (256u << 20)) return api.result_error_toobig(context);
     result.append(text.substr(0, at)).append(to);
