@@ -62,4 +62,16 @@ void append_utf8(std::string& out, uint32_t scalar) {
   }
 }
 
+std::string utf8_repair(std::string_view bytes) {
+  std::string repaired;
+  repaired.reserve(bytes.size());
+  while (true) {
+    const size_t valid = utf8_valid_prefix(bytes);
+    repaired += bytes.substr(0, valid);
+    if (valid == bytes.size()) return repaired;
+    repaired += "\xEF\xBF\xBD";
+    bytes.remove_prefix(valid + 1);
+  }
+}
+
 }  // namespace membrane

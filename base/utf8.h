@@ -22,4 +22,11 @@ inline bool is_utf8(std::string_view bytes) { return utf8_valid_prefix(bytes) ==
 // Appends a scalar value (not a surrogate, at most U+10FFFF: the caller has checked).
 void append_utf8(std::string& out, uint32_t scalar);
 
+constexpr bool is_scalar_value(uint32_t code_point) {
+  return code_point <= 0x10FFFF && (code_point < 0xD800 || code_point > 0xDFFF);
+}
+
+// The same text with U+FFFD for each byte that is not part of a valid sequence.
+std::string utf8_repair(std::string_view bytes);
+
 }  // namespace membrane

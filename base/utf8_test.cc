@@ -28,5 +28,11 @@ TEST(Utf8, FindsTheFirstBadByteBehindALongAsciiRun) {
   EXPECT_EQ(utf8_valid_prefix(std::string(41, 'a') + "\xC3\xA9"), 43u);
 }
 
+TEST(Utf8, RepairsEachBadByte) {
+  EXPECT_EQ(utf8_repair("plain \xC3\xA9"), "plain \xC3\xA9");
+  EXPECT_EQ(utf8_repair("a\xFF\x80z"), "a\xEF\xBF\xBD\xEF\xBF\xBDz");
+  EXPECT_EQ(utf8_repair("\xC3"), "\xEF\xBF\xBD");
+}
+
 }  // namespace
 }  // namespace membrane

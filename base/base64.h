@@ -1,0 +1,15 @@
+// Base64 (RFC 4648, section 4), with padding.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace membrane {
+
+std::string base64_encode(std::string_view bytes);
+// Nothing unless `text` is exactly what base64_encode makes of some bytes: no white
+// space, padding complete, unused bits zero.
+std::optional<std::string> base64_decode(std::string_view text);
+
+}  // namespace membrane

@@ -1,0 +1,25 @@
+#include "base/shared_library.h"
+
+#include <dlfcn.h>
+
+namespace membrane {
+
+Result<SharedLibrary> SharedLibrary::open(const char* soname) {
+  // RTLD_LOCAL: its symbols must not change what other libraries are bound to.
+  void* handle = ::dlopen(soname, RTLD_NOW | RTLD_LOCAL);
+  if (handle == nullptr) {
+    const char* why = ::dlerror();
+    return fail(ErrorCode::kUnavailable, "cannot load " + std::string(soname) + ": " + (why ? why : "unknown reason"),
+                "install the package that has it");
+  }
+  return SharedLibrary(handle, soname);
+}
+
+Result<void*> SharedLibrary::find(const char* name) const {
+  void* address = ::dlsym(handle_, name);
+  if (address == nullptr)
+    return fail(ErrorCode::kUnavailable, soname_ + " has no function " + name, "install a newer version of the library");
+  return address;
+}
+
+}  // namespace membrane

@@ -1,0 +1,108 @@
+// SQLite, loaded at the first use, and the two handles that need to be closed.
+//
+// A thin cover: codes are SQLite's own (SQLITE_OK, SQLITE_BUSY, …), so that who uses it
+// decides what each means. Include only in .cc files.
+//
+// Ownership: a Statement must go before its Connection. Threads: a Connection and its
+// statements belong to one thread at a time.
+#pragma once
+
+#include <sqlite3.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "base/result.h"
+
+namespace membrane::sqlite {
+
+#define MEMBRANE_SQLITE_FUNCTIONS(X)                                                               \
+  X(open_v2) X(close_v2) X(errmsg) X(errstr) X(exec) X(busy_timeout) X(db_config) X(extended_errcode) \
+  X(limit) X(set_authorizer) X(progress_handler) X(memory_used) X(create_function_v2)               \
+  X(prepare_v3) X(finalize) X(step) X(reset) X(clear_bindings) X(stmt_readonly)                     \
+  X(bind_parameter_count) X(bind_null) X(bind_int64) X(bind_double) X(bind_text64) X(bind_blob64)   \
+  X(column_count) X(column_name) X(column_type) X(column_int64) X(column_double) X(column_text)     \
+  X(column_blob) X(column_bytes) X(value_type) X(value_text) X(value_blob) X(value_bytes)           \
+  X(result_error) X(result_error_toobig) X(result_error_nomem) X(result_null) X(result_int64)       \
+  X(result_text64)
+
+struct Api {
+#define X(name) decltype(&::sqlite3_##name) name = nullptr;
+  MEMBRANE_SQLITE_FUNCTIONS(X)
+#undef X
+};
+
+// The functions; kUnavailable when the library is not installed.
+Result<const Api*> api();
+
+class Statement {
+ public:
+  Statement() = default;
+  Statement(const Api& api, sqlite3_stmt* handle) : api_(&api), handle_(handle) {}
+  Statement(Statement&& other) noexcept : api_(other.api_), handle_(std::exchange(other.handle_, nullptr)) {}
+  Statement& operator=(Statement&& other) noexcept {
+    std::swap(api_, other.api_);
+    std::swap(handle_, other.handle_);
+    return *this;
+  }
+  ~Statement() {
+    if (handle_ != nullptr) api_->finalize(handle_);
+  }
+
+  [[nodiscard]] explicit operator bool() const { return handle_ != nullptr; }
+  [[nodiscard]] sqlite3_stmt* handle() const { return handle_; }
+
+  // Parameters count from 1. The bytes are copied.
+  int bind_text(int index, std::string_view text) {
+    return api_->bind_text64(handle_, index, text.data(), text.size(), SQLITE_TRANSIENT, SQLITE_UTF8);
+  }
+  int bind_blob(int index, std::string_view bytes) {
+    // A null pointer would bind NULL; an empty blob needs an address.
+    return api_->bind_blob64(handle_, index, bytes.empty() ? "" : bytes.data(), bytes.size(), SQLITE_TRANSIENT);
+  }
+  int bind_int(int index, int64_t value) { return api_->bind_int64(handle_, index, value); }
+  int step() { return api_->step(handle_); }
+  void reset() {
+    api_->reset(handle_);
+    api_->clear_bindings(handle_);
+  }
+  // Columns count from 0. Views hold until the next step, reset or end of the statement.
+  [[nodiscard]] int64_t int_at(int column) const { return api_->column_int64(handle_, column); }
+  [[nodiscard]] std::string_view bytes_at(int column) const {
+    const void* data = api_->column_blob(handle_, column);
+    return {static_cast<const char*>(data), data ? static_cast<size_t>(api_->column_bytes(handle_, column)) : 0};
+  }
+
+ private:
+  const Api* api_ = nullptr;
+  sqlite3_stmt* handle_ = nullptr;
+};
+
+class Connection {
+ public:
+  explicit Connection(const Api& api) : api_(&api) {}
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+  ~Connection() {
+    if (handle_ != nullptr) api_->close_v2(handle_);
+  }
+
+  // `flags` as sqlite3_open_v2 takes them. Also makes the handle cautious: no extension
+  // loading, no writing of internals, functions of the schema not trusted.
+  int open(const std::string& path, int flags);
+  int execute(const char* sql) { return api_->exec(handle_, sql, nullptr, nullptr, nullptr); }
+  // Prepares the first statement of `sql`; `rest`, when given, gets what stands after it.
+  // An empty Statement with SQLITE_OK: there was only white space or a comment.
+  int prepare(std::string_view sql, Statement& statement, std::string_view* rest = nullptr);
+  [[nodiscard]] std::string message() const { return handle_ ? api_->errmsg(handle_) : "out of memory"; }
+  [[nodiscard]] sqlite3* handle() const { return handle_; }
+  [[nodiscard]] const Api& api() const { return *api_; }
+
+ private:
+  const Api* api_;
+  sqlite3* handle_ = nullptr;
+};
+
+}  // namespace membrane::sqlite

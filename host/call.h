@@ -1,0 +1,70 @@
+// One call of a host function, as its handler sees it: arguments that have been checked,
+// and whom to ask.
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "host/broker.h"
+#include "host/guest.h"
+#include "host/random.h"
+#include "host/registry.h"
+
+namespace membrane::host {
+
+// What capabilities remember between the calls of one run.
+struct CapabilityState {
+  int32_t http_status = 0;  // of the last http.* call; 0 when it got no answer
+  Headers http_headers;
+  std::optional<RandomStream> random;  // keyed by the broker at the first use
+};
+
+// How a call ends for the program.
+enum class CallEnd : uint8_t {
+  kReturn,       // with its results
+  kExit,         // the run is over, and well
+  kTrap,         // a function without an errno failed
+  kOutOfFuel,    // nothing was done: with more fuel, call again
+  kOutOfMemory,  // a function without an errno had no room for its result
+  kOutOfOutput,
+};
+
+// The largest string that a handler makes: a bound on the host's memory, whatever the program's.
+inline constexpr uint64_t kMaxResultBytes = 64ull << 20;
+
+class Call {
+ public:
+  Call(Guest& guest_of_call, Broker& broker_of_call, CapabilityState& state_of_run)
+      : guest(guest_of_call), broker(broker_of_call), state(state_of_run) {}
+
+  // Arguments, counted from 0, by their declared type. Strings lie in the program's memory:
+  // they hold until the handler returns.
+  [[nodiscard]] std::string_view text(size_t index) const { return strings[index]; }
+  [[nodiscard]] int32_t i32(size_t index) const { return static_cast<int32_t>(bits[index]); }
+  [[nodiscard]] int64_t i64(size_t index) const { return static_cast<int64_t>(bits[index]); }
+  [[nodiscard]] double f64(size_t index) const { return std::bit_cast<double>(bits[index]); }
+
+  // Before making a string that may be much larger than what the program handed over: ENOMEM
+  // when it is past kMaxResultBytes.
+  [[nodiscard]] static HostResult<void> check_size(uint64_t bytes);
+
+  Guest& guest;
+  Broker& broker;
+  CapabilityState& state;
+  CallEnd end = CallEnd::kReturn;  // a handler may end the run
+
+  std::array<std::string_view, kMaxParams> strings{};
+  std::array<uint64_t, kMaxParams> bits{};
+};
+
+// For handlers whose function gives nothing but an errno.
+inline HostResult<Value> nothing(HostResult<void> result) {
+  if (!result) return std::unexpected(std::move(result).error());
+  return Value();
+}
+inline Value truth(bool value) { return Value(int32_t{value}); }
+
+}  // namespace membrane::host

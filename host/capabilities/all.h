@@ -1,0 +1,23 @@
+// What the registry gathers: the functions of each capability.
+#pragma once
+
+#include <span>
+
+#include "host/registry.h"
+
+namespace membrane::host {
+
+std::span<const FunctionSpec> io_functions();
+std::span<const FunctionSpec> http_functions();
+std::span<const FunctionSpec> kv_functions();
+std::span<const FunctionSpec> fs_functions();
+std::span<const FunctionSpec> ai_functions();
+std::span<const FunctionSpec> sql_functions();
+std::span<const FunctionSpec> json_functions();
+std::span<const FunctionSpec> str_functions();
+std::span<const FunctionSpec> time_functions();
+std::span<const FunctionSpec> random_functions();
+std::span<const FunctionSpec> log_functions();
+std::span<const FunctionSpec> agent_functions();
+
+}  // namespace membrane::host

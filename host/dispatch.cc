@@ -1,0 +1,139 @@
+#include "host/dispatch.h"
+
+#include <chrono>
+
+#include "base/utf8.h"
+
+namespace membrane::host {
+namespace {
+
+using std::chrono::steady_clock;
+
+constexpr size_t kMaxSummaryBytes = 200;
+
+// "GET, https://example.org/": what a person needs to know the call again by.
+std::string summary_of(const FunctionSpec& function, const Call& call) {
+  std::string summary;
+  for (size_t i = 0; i < function.params.size() && summary.size() < kMaxSummaryBytes; ++i) {
+    if (i != 0) summary += ", ";
+    switch (function.params[i].type) {
+      case Type::kText:
+      case Type::kBytes: summary += call.text(i).substr(0, kMaxSummaryBytes); break;
+      case Type::kI32: summary += std::to_string(call.i32(i)); break;
+      case Type::kI64: summary += std::to_string(call.i64(i)); break;
+      case Type::kF64: summary += std::to_string(call.f64(i)); break;
+    }
+  }
+  if (summary.size() > kMaxSummaryBytes) {
+    size_t cut = kMaxSummaryBytes;
+    while (cut > 0 && (static_cast<uint8_t>(summary[cut]) & 0xC0) == 0x80) --cut;
+    summary.resize(cut);
+    summary += "…";
+  }
+  return utf8_repair(summary);
+}
+
+}  // namespace
+
+HostResult<void> Call::check_size(uint64_t bytes) {
+  if (bytes <= kMaxResultBytes) return {};
+  return refuse(Errno::kNoMemory, "the result would have " + std::to_string(bytes) + " bytes; the largest has " +
+                                      std::to_string(kMaxResultBytes));
+}
+
+CallOutcome Dispatcher::call(const FunctionSpec& function, std::span<const uint64_t> arguments,
+                             std::span<uint64_t> results) {
+  Call call(guest_, broker_, state_);
+  const HostResult<uint64_t> bytes_out = decode(function, arguments, call);
+  if (!guest_.charge(function.cost.base + function.cost.per_byte * bytes_out.value_or(0)))
+    return {CallEnd::kOutOfFuel, {Errno::kBudget, "there is no fuel left for the call", {}}};
+
+  const bool to_world = function.effect == Effect::kWorld;
+  // The summary is made now: the arguments may lie where the result will.
+  std::string summary = to_world && bytes_out ? summary_of(function, call) : std::string();
+  const auto start = to_world ? steady_clock::now() : steady_clock::time_point();
+
+  HostResult<Value> value = bytes_out ? perform(function, call) : std::unexpected(bytes_out.error());
+  if (call.end == CallEnd::kOutOfOutput) return {call.end, {Errno::kQuota, "the output limit is reached", {}}};
+  if (call.end == CallEnd::kExit) return {call.end, {}};
+
+  const std::string* text = value ? std::get_if<std::string>(&*value) : nullptr;
+  const uint64_t bytes_in = text ? text->size() : 0;
+  guest_.owe(function.cost.per_byte * bytes_in);
+  HostResult<void> done = value ? give(function, *value, results) : std::unexpected(value.error());
+
+  if (to_world) {
+    const auto latency = std::chrono::duration_cast<std::chrono::microseconds>(steady_clock::now() - start);
+    const HostError error = done ? HostError{Errno::kOk, {}, {}} : done.error();
+    record({std::string(function.module) + "." + std::string(function.name), error.code, error.reason, error.grant, std::move(summary), bytes_in,
+            bytes_out.value_or(0), static_cast<uint64_t>(latency.count())});
+  }
+  return finish(function, done, results);
+}
+
+// Reads the strings' bounds only: their bytes are looked at when they are paid for.
+HostResult<uint64_t> Dispatcher::decode(const FunctionSpec& function, std::span<const uint64_t> arguments, Call& call) {
+  uint64_t bytes = 0;
+  for (size_t i = 0; i < function.params.size(); ++i) {
+    call.bits[i] = arguments[i];
+    if (!is_string(function.params[i].type)) continue;
+    const auto string = guest_.read_string(static_cast<uint32_t>(arguments[i]));
+    if (!string)
+      return refuse(string.error().code, std::string(function.params[i].name) + ": " + string.error().reason);
+    call.strings[i] = *string;
+    bytes += string->size();
+  }
+  return bytes;
+}
+
+HostResult<Value> Dispatcher::perform(const FunctionSpec& function, Call& call) {
+  for (size_t i = 0; i < function.params.size(); ++i) {
+    if (function.params[i].type != Type::kText) continue;
+    if (const size_t at = utf8_valid_up_to(call.text(i)); at != call.text(i).size())
+      return refuse(Errno::kInvalid, std::string(function.params[i].name) + " is not UTF-8 at byte " + std::to_string(at));
+  }
+  return function.handler(call);
+}
+
+HostResult<void> Dispatcher::give(const FunctionSpec& function, const Value& value, std::span<uint64_t> results) {
+  if (!function.result) return {};
+  if (const auto* text = std::get_if<std::string>(&value)) {
+    const auto pointer = guest_.write_string(*text);
+    if (!pointer) return std::unexpected(pointer.error());
+    results[0] = *pointer;
+  } else if (const auto* i32 = std::get_if<int32_t>(&value)) {
+    results[0] = static_cast<uint32_t>(*i32);
+  } else if (const auto* i64 = std::get_if<int64_t>(&value)) {
+    results[0] = static_cast<uint64_t>(*i64);
+  } else if (const auto* f64 = std::get_if<double>(&value)) {
+    results[0] = std::bit_cast<uint64_t>(*f64);
+  }
+  return {};
+}
+
+CallOutcome Dispatcher::finish(const FunctionSpec& function, const HostResult<void>& done, std::span<uint64_t> results) {
+  if (!function.can_fail) {
+    if (done) return {};
+    return {done.error().code == Errno::kNoMemory ? CallEnd::kOutOfMemory : CallEnd::kTrap, done.error()};
+  }
+  results.back() = done ? 0 : static_cast<uint64_t>(done.error().code);
+  if (!done && function.result) {
+    // The empty string, so that a program that forgets to look at errno reads nothing, not something else.
+    results[0] = is_string(*function.result) ? guest_.write_string("").value_or(0) : 0;
+  }
+  return {};
+}
+
+void Dispatcher::record(CallRecord record) {
+  if (!record.allowed()) {
+    denial_ = record;
+    denied_ = true;
+  }
+  if (records_.size() < kMaxRecords) {
+    records_.push_back(std::move(record));
+  } else {
+    ++records_dropped_;
+  }
+}
+
+}  // namespace membrane::host

@@ -1,0 +1,74 @@
+// The one path that every call of a host function takes.
+//
+//   decode the arguments ─▶ charge fuel ─▶ handler ─▶ (broker) ─▶ write the result ─▶ record
+//
+// Fuel for the call and for what it takes in is charged before anything happens, so that a
+// program without it can be paused and the call made again; fuel for what the call gives is
+// owed afterwards, for its size was not known.
+//
+// Threads: one at a time.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "host/call.h"
+
+namespace membrane::host {
+
+struct CallOutcome {
+  CallEnd end = CallEnd::kReturn;
+  HostError error;  // why, unless end is kReturn or kExit
+};
+
+// A line of the report: a call that reached for the world.
+struct CallRecord {
+  std::string name;       // "http.get"
+  Errno code = Errno::kOk;
+  std::string reason;     // why it was refused or failed
+  std::string grant;      // what would allow it
+  std::string arguments;  // for people: its texts and numbers, cut short
+  uint64_t bytes_in = 0;  // to the program
+  uint64_t bytes_out = 0;
+  uint64_t latency_us = 0;
+
+  [[nodiscard]] bool allowed() const { return code != Errno::kAccess; }
+};
+
+class Dispatcher {
+ public:
+  // Both are borrowed, and must outlive the dispatcher.
+  Dispatcher(Guest& guest, Broker& broker) : guest_(guest), broker_(broker) {}
+
+  // `arguments` and `results` are the 64-bit slots of the engine, as many as
+  // wasm_signature_of(function) has; i32 in the low half, f64 as its bits.
+  CallOutcome call(const FunctionSpec& function, std::span<const uint64_t> arguments, std::span<uint64_t> results);
+
+  static constexpr size_t kMaxRecords = 10'000;
+  // In order; past kMaxRecords only counted.
+  [[nodiscard]] const std::vector<CallRecord>& records() const { return records_; }
+  [[nodiscard]] uint64_t records_dropped() const { return records_dropped_; }
+  // The last call that no grant allowed, or null: a program that then traps was denied.
+  [[nodiscard]] const CallRecord* last_denial() const { return denied_ ? &denial_ : nullptr; }
+
+  [[nodiscard]] CapabilityState& state() { return state_; }
+
+ private:
+  HostResult<uint64_t> decode(const FunctionSpec& function, std::span<const uint64_t> arguments, Call& call);
+  HostResult<Value> perform(const FunctionSpec& function, Call& call);
+  HostResult<void> give(const FunctionSpec& function, const Value& value, std::span<uint64_t> results);
+  CallOutcome finish(const FunctionSpec& function, const HostResult<void>& done, std::span<uint64_t> results);
+  void record(CallRecord record);
+
+  Guest& guest_;
+  Broker& broker_;
+  CapabilityState state_;
+  std::vector<CallRecord> records_;
+  uint64_t records_dropped_ = 0;
+  CallRecord denial_;
+  bool denied_ = false;
+};
+
+}  // namespace membrane::host

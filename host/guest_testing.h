@@ -1,0 +1,54 @@
+// A Guest over a vector, for tests and fuzzers: no engine needed.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "host/guest.h"
+
+namespace membrane::host {
+
+class VectorGuest : public Guest, private BumpHeap::Space {
+ public:
+  static constexpr uint64_t kPageBytes = 65'536;
+
+  explicit VectorGuest(uint64_t pages = 1, uint64_t max_pages = 1'024)
+      : bytes_(pages * kPageBytes), max_bytes_(max_pages * kPageBytes), heap_(64) {}
+
+  std::span<uint8_t> memory() override { return bytes_; }
+  HostResult<uint32_t> allocate(uint64_t bytes) override { return heap_.allocate(*this, bytes); }
+  bool charge(uint64_t fuel) override;
+  void owe(uint64_t fuel) override;
+  bool print(Stream stream, std::string_view text) override;
+  bool set_result(std::string_view text) override;
+  bool submit(std::string_view answer) override;
+  std::string_view input() const override { return input_text; }
+  std::span<const std::string> arguments() const override { return argument_texts; }
+
+  // The address of a new string, as a program's (string "…") gives it.
+  uint32_t put(std::string_view text) { return write_string(text).value(); }
+  std::string get(uint32_t pointer) { return std::string(read_string(pointer).value()); }
+  // Four bytes at any place that is inside the memory.
+  void poke(uint32_t address, uint32_t value);
+
+  uint64_t fuel = 1'000'000'000;
+  uint64_t output_left = 1 << 20;
+  std::string input_text;
+  std::vector<std::string> argument_texts;
+  std::string stdout_text;
+  std::string stderr_text;
+  std::string result;
+  std::string answer;
+  bool submitted = false;
+
+ private:
+  [[nodiscard]] uint64_t size_bytes() const override { return bytes_.size(); }
+  [[nodiscard]] bool grow_to(uint64_t bytes) override;
+  bool keep(std::string& target, std::string_view text);
+
+  std::vector<uint8_t> bytes_;
+  uint64_t max_bytes_;
+  BumpHeap heap_;
+};
+
+}  // namespace membrane::host

@@ -1,0 +1,40 @@
+// The key-value store behind kv.*: an SQLite file, or memory that goes with the store.
+//
+// Keys are UTF-8 text, not empty, ordered by their bytes; values are any bytes. Every
+// quota of the grant is exact, also when several processes write to the same file: a
+// write and the check of its sum are one transaction. A store that is read or written
+// by another process for longer than two seconds answers ETIMEDOUT; a damaged file or
+// one that is something else answers EHOST and is left as it is.
+//
+// Threads: one at a time; open one store for each.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "host/errno.h"
+#include "policy/policy.h"
+
+namespace membrane::host {
+
+class KvStore {
+ public:
+  // Makes the file when the grant is writable and there is none.
+  static HostResult<std::unique_ptr<KvStore>> open(const policy::KvGrant& grant);
+  ~KvStore();
+
+  HostResult<std::string> get(std::string_view key);  // ENOENT when there is none
+  HostResult<void> set(std::string_view key, std::string_view value);
+  HostResult<void> remove(std::string_view key);      // ENOENT when there is none
+  // The keys that start with `prefix` and that the grant shows, in byte order.
+  HostResult<std::vector<std::string>> keys(std::string_view prefix);
+
+ private:
+  class Impl;
+  explicit KvStore(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace membrane::host

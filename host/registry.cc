@@ -1,0 +1,57 @@
+#include "host/registry.h"
+
+#include "host/capabilities/all.h"
+
+namespace membrane::host {
+
+std::span<const Capability> capabilities() {
+  static const Capability kAll[] = {
+      {"io", "What the program is given, what it prints, and its result.", "", io_functions()},
+      {"http", "Requests to the URLs that the policy grants.", "--allow http:GET:https://example.org/*", http_functions()},
+      {"kv", "A key-value store.", "--allow kv", kv_functions()},
+      {"fs", "Files beneath the directories that the policy grants.", "--allow fs:read:./data:/data", fs_functions()},
+      {"ai", "Language models, paid from the run's tokens.", "--allow ai", ai_functions()},
+      {"sql", "Questions to SQLite databases; nothing can be changed.", "--allow sql:papers:./papers.db", sql_functions()},
+      {"json", "Reading and building JSON.", "", json_functions()},
+      {"str", "Text and numbers.", "", str_functions()},
+      {"time", "The run's clock, and instants as text.", "", time_functions()},
+      {"random", "Random numbers.", "", random_functions()},
+      {"log", "Lines about the work, on stderr.", "", log_functions()},
+      {"agent", "The task that the program is a step of.", "--allow ask", agent_functions()},
+  };
+  return kAll;
+}
+
+const Capability* find_capability(std::string_view module) {
+  const auto all = capabilities();
+  const auto found = std::ranges::find(all, module, &Capability::name);
+  return found == all.end() ? nullptr : &*found;
+}
+
+const FunctionSpec* find_function(std::string_view module, std::string_view name) {
+  const Capability* capability = find_capability(module);
+  if (capability == nullptr) return nullptr;
+  const auto found = std::ranges::find(capability->functions, name, &FunctionSpec::name);
+  return found == capability->functions.end() ? nullptr : &*found;
+}
+
+wasm::ValType wasm_type_of(Type type) {
+  switch (type) {
+    case Type::kI64: return wasm::ValType::kI64;
+    case Type::kF64: return wasm::ValType::kF64;
+    case Type::kText:
+    case Type::kBytes:
+    case Type::kI32: break;
+  }
+  return wasm::ValType::kI32;
+}
+
+wasm::FuncType wasm_signature_of(const FunctionSpec& function) {
+  wasm::FuncType type;
+  for (const Param& param : function.params) type.params.push_back(wasm_type_of(param.type));
+  if (function.result) type.results.push_back(wasm_type_of(*function.result));
+  if (function.can_fail) type.results.push_back(wasm::ValType::kI32);
+  return type;
+}
+
+}  // namespace membrane::host

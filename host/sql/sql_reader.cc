@@ -1,0 +1,434 @@
+#include "host/sql/sql_reader.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <vector>
+
+#include "base/base64.h"
+#include "base/diagnostic.h"
+#include "base/search.h"
+#include "base/sqlite.h"
+
+namespace membrane::host {
+namespace {
+
+using nlohmann::json;
+using std::chrono::steady_clock;
+
+constexpr int kProgressOps = 1'000;                   // virtual machine steps between looks at the clock
+constexpr int64_t kMaxQueryMemoryBytes = 256ll << 20;  // sorting and recursion keep rows in memory
+constexpr int kMaxSqlBytes = 64 << 10;
+constexpr int kBusyTimeoutMs = 1'000;
+
+// Functions that compute from their arguments alone (the dates: also from the host's clock).
+// Not here: what reads files or loads code, what is random, what looks into the library.
+constexpr auto kFunctions = std::to_array<std::string_view>({
+    "->", "->>", "abs", "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "avg", "ceil", "ceiling", "char",
+    "coalesce", "cos", "cosh", "count", "cume_dist", "current_date", "current_time", "current_timestamp", "date",
+    "datetime", "degrees", "dense_rank", "exp", "first_value", "floor", "format", "glob", "group_concat", "hex", "ifnull",
+    "iif", "instr", "json", "json_array", "json_array_length", "json_extract", "json_group_array", "json_group_object",
+    "json_insert", "json_object", "json_patch", "json_quote", "json_remove", "json_replace", "json_set", "json_type",
+    "json_valid", "julianday", "lag", "last_value", "lead", "length", "like", "likely", "ln", "log", "log10", "log2",
+    "lower", "ltrim", "max", "min", "mod", "nth_value", "ntile", "nullif", "percent_rank", "pi", "pow", "power", "printf",
+    "quote", "radians", "rank", "replace", "round", "row_number", "rtrim", "sign", "sin", "sinh", "sqrt", "strftime",
+    "substr", "substring", "sum", "tan", "tanh", "time", "total", "trim", "trunc", "typeof", "unicode", "unixepoch",
+    "unlikely", "upper", "zeroblob",
+});
+static_assert(std::ranges::is_sorted(kFunctions));
+
+// Tables that are code in disguise: they show raw pages, settings or the library itself.
+bool is_internal_table(std::string_view name) {
+  if (name == "sqlite_schema" || name == "sqlite_master") return false;
+  return name.starts_with("sqlite_") || name.starts_with("pragma_") || name == "dbstat" || name == "bytecode" ||
+         name == "tables_used" || name == "fsdir" || name == "completion";
+}
+
+std::string_view statement_name(int action) {
+  switch (action) {
+    case SQLITE_ATTACH: return "ATTACH";
+    case SQLITE_DETACH: return "DETACH";
+    case SQLITE_PRAGMA: return "PRAGMA";
+    case SQLITE_INSERT: return "INSERT";
+    case SQLITE_UPDATE: return "UPDATE";
+    case SQLITE_DELETE: return "DELETE";
+    case SQLITE_TRANSACTION: return "a transaction";
+    case SQLITE_SAVEPOINT: return "SAVEPOINT";
+    case SQLITE_ANALYZE: return "ANALYZE";
+    case SQLITE_REINDEX: return "REINDEX";
+    default: return "a statement that changes the schema";
+  }
+}
+
+// SQLite's own instr and replace take time n × m, which no progress handler can cut short:
+// these take n + m. Text and blobs alike are searched as bytes; a character is never found in
+// the middle of another, for UTF-8 cannot do that.
+std::string_view bytes_of(const sqlite::Api& api, sqlite3_value* value) {
+  const void* data = api.value_blob(value);
+  return {static_cast<const char*>(data), data ? static_cast<size_t>(api.value_bytes(value)) : 0};
+}
+
+std::string json_text(std::string_view text) { return json(text).dump(-1, ' ', false, json::error_handler_t::replace); }
+
+}  // namespace
+
+class SqlReader::Impl {
+ public:
+  Impl(const policy::SqlGrant& grant, const sqlite::Api& api) : grant_(grant), api_(api), db_(api) {}
+
+  HostResult<void> open();
+  HostResult<std::string> query(std::string_view sql, std::string_view parameters_json, uint64_t timeout_ms);
+
+ private:
+  static int authorize(void* self, int action, const char* first, const char* second, const char*, const char*);
+  static int on_progress(void* self);
+  static void instr(sqlite3_context* context, int count, sqlite3_value** values);
+  static void replace(sqlite3_context* context, int count, sqlite3_value** values);
+  static void refuse_trim_set(sqlite3_context* context, int count, sqlite3_value** values);
+
+  int decide(int action, std::string_view first, std::string_view second);
+  void set_limits();
+  int replace_functions();
+  HostResult<sqlite::Statement> prepare(std::string_view sql);
+  HostResult<void> bind(sqlite::Statement& statement, std::string_view parameters_json);
+  HostResult<std::string> collect(sqlite::Statement& statement);
+  HostResult<void> append_row(std::string& rows, const sqlite::Statement& statement,
+                              const std::vector<std::string>& keys);
+  [[nodiscard]] std::string value_at(sqlite3_stmt* statement, int column) const;
+  [[nodiscard]] std::vector<std::string> keys_of(sqlite3_stmt* statement) const;
+  std::vector<std::string> names(const char* sql);
+  std::string suggestion(std::string_view message);
+  std::unexpected<HostError> failure(int code);
+
+  policy::SqlGrant grant_;
+  const sqlite::Api& api_;
+  sqlite::Connection db_;
+  bool trusted_ = false;   // while Membrane's own statements run
+  std::string refusal_;    // why the authorizer or the progress handler said no
+  Errno refusal_code_ = Errno::kAccess;
+  steady_clock::time_point deadline_;
+  int64_t memory_before_ = 0;
+};
+
+// --- opening ---------------------------------------------------------------------------
+
+HostResult<void> SqlReader::Impl::open() {
+  if (const int code = db_.open(grant_.path, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX); code != SQLITE_OK)
+    return refuse(Errno::kHost, "the database '" + grant_.name + "' cannot be opened: " + db_.message());
+  api_.busy_timeout(db_.handle(), kBusyTimeoutMs);
+  trusted_ = true;
+  // Big sorts go to memory, where they are bounded, and not to files.
+  int code = db_.execute("PRAGMA temp_store = MEMORY; PRAGMA query_only = ON; PRAGMA cell_size_check = ON");
+  if (code == SQLITE_OK) code = replace_functions();
+  if (code == SQLITE_OK) code = db_.execute("SELECT count(*) FROM sqlite_schema");
+  if (code != SQLITE_OK) return failure(code);
+  trusted_ = false;
+  set_limits();
+  api_.set_authorizer(db_.handle(), &authorize, this);
+  api_.progress_handler(db_.handle(), kProgressOps, &on_progress, this);
+  return {};
+}
+
+void SqlReader::Impl::set_limits() {
+  const int length = static_cast<int>(std::clamp<uint64_t>(grant_.max_result_bytes, 1 << 10, 256 << 20));
+  const std::pair<int, int> limits[] = {
+      {SQLITE_LIMIT_LENGTH, length},       {SQLITE_LIMIT_SQL_LENGTH, kMaxSqlBytes},
+      {SQLITE_LIMIT_COLUMN, 500},          {SQLITE_LIMIT_EXPR_DEPTH, 100},
+      {SQLITE_LIMIT_COMPOUND_SELECT, 50},  {SQLITE_LIMIT_VDBE_OP, 100'000},
+      {SQLITE_LIMIT_FUNCTION_ARG, 100},    {SQLITE_LIMIT_ATTACHED, 0},
+      {SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 500}, {SQLITE_LIMIT_VARIABLE_NUMBER, 500},
+      {SQLITE_LIMIT_TRIGGER_DEPTH, 0},     {SQLITE_LIMIT_WORKER_THREADS, 0},
+  };
+  for (const auto& [what, value] : limits) api_.limit(db_.handle(), what, value);
+}
+
+int SqlReader::Impl::replace_functions() {
+  constexpr int kFlags = SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS;
+  const auto add = [&](const char* name, int count, void (*function)(sqlite3_context*, int, sqlite3_value**)) {
+    return api_.create_function_v2(db_.handle(), name, count, kFlags, nullptr, function, nullptr, nullptr, nullptr);
+  };
+  int code = add("instr", 2, &instr);
+  if (code == SQLITE_OK) code = add("replace", 3, &replace);
+  for (const char* name : {"trim", "ltrim", "rtrim"}) {
+    if (code == SQLITE_OK) code = add(name, 2, &refuse_trim_set);
+  }
+  return code;
+}
+
+void SqlReader::Impl::instr(sqlite3_context* context, int, sqlite3_value** values) {
+  const sqlite::Api& api = **sqlite::api();
+  if (api.value_type(values[0]) == SQLITE_NULL || api.value_type(values[1]) == SQLITE_NULL) return api.result_null(context);
+  const bool blobs = api.value_type(values[0]) == SQLITE_BLOB && api.value_type(values[1]) == SQLITE_BLOB;
+  const std::string_view text = bytes_of(api, values[0]);
+  const size_t at = find_bytes(text, bytes_of(api, values[1]));
+  if (at == std::string_view::npos) return api.result_int64(context, 0);
+  // Texts are counted in characters: all bytes that do not continue one.
+  const auto starts = [](char byte) { return (static_cast<unsigned char>(byte) & 0xC0) != 0x80; };
+  const auto before = text.substr(0, at);
+  api.result_int64(context, 1 + (blobs ? static_cast<int64_t>(at) : std::ranges::count_if(before, starts)));
+}
+
+void SqlReader::Impl::replace(sqlite3_context* context, int, sqlite3_value** values) {
+  const sqlite::Api& api = **sqlite::api();
+  for (int i = 0; i < 3; ++i) {
+    if (api.value_type(values[i]) == SQLITE_NULL) return api.result_null(context);
+  }
+  std::string_view text = bytes_of(api, values[0]);
+  const std::string_view from = bytes_of(api, values[1]);
+  const std::string_view to = bytes_of(api, values[2]);
+  std::string result;
+  while (!from.empty()) {
+    const size_t at = find_bytes(text, from);
+    if (at == std::string_view::npos) break;
+    if (result.size() + at + to.size() > (256u << 20)) return api.result_error_toobig(context);
+    result.append(text.substr(0, at)).append(to);
+    text.remove_prefix(at + from.size());
+  }
+  result.append(text);
+  api.result_text64(context, result.data(), result.size(), SQLITE_TRANSIENT, SQLITE_UTF8);
+}
+
+void SqlReader::Impl::refuse_trim_set(sqlite3_context* context, int, sqlite3_value**) {
+  (*sqlite::api())->result_error(context, "trim, ltrim and rtrim take one argument here", -1);
+}
+
+// --- what a statement may do -----------------------------------------------------------
+
+int SqlReader::Impl::authorize(void* self, int action, const char* first, const char* second, const char*, const char*) {
+  return static_cast<Impl*>(self)->decide(action, first ? first : "", second ? second : "");
+}
+
+int SqlReader::Impl::decide(int action, std::string_view first, std::string_view second) {
+  if (trusted_) return SQLITE_OK;
+  switch (action) {
+    case SQLITE_SELECT:
+    case SQLITE_RECURSIVE:
+      return SQLITE_OK;
+    case SQLITE_READ:
+      if (!is_internal_table(first)) return SQLITE_OK;
+      refusal_ = "the table " + std::string(first) + " cannot be read here";
+      return SQLITE_DENY;
+    case SQLITE_FUNCTION: {
+      std::string name(second);
+      std::ranges::transform(name, name.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+      if (std::ranges::binary_search(kFunctions, std::string_view(name))) return SQLITE_OK;
+      refusal_ = "the function " + name + "() cannot be called here";
+      return SQLITE_DENY;
+    }
+    default:
+      refusal_ = "only SELECT is allowed; this needs " + std::string(statement_name(action));
+      return SQLITE_DENY;
+  }
+}
+
+int SqlReader::Impl::on_progress(void* self) {
+  Impl& reader = *static_cast<Impl*>(self);
+  if (steady_clock::now() >= reader.deadline_) {
+    reader.refusal_ = "the query ran longer than its time limit";
+    reader.refusal_code_ = Errno::kTimedOut;
+    return 1;
+  }
+  if (reader.api_.memory_used() - reader.memory_before_ > kMaxQueryMemoryBytes) {
+    reader.refusal_ = "the query needs more than 256 MiB of memory";
+    reader.refusal_code_ = Errno::kTooBig;
+    return 1;
+  }
+  return 0;
+}
+
+// --- running one -----------------------------------------------------------------------
+
+HostResult<std::string> SqlReader::Impl::query(std::string_view sql, std::string_view parameters_json,
+                                               uint64_t timeout_ms) {
+  deadline_ = steady_clock::now() + std::chrono::milliseconds(std::min<uint64_t>(timeout_ms, grant_.timeout_ms));
+  memory_before_ = api_.memory_used();
+  refusal_.clear();
+  refusal_code_ = Errno::kAccess;
+  MEMBRANE_ASSIGN(sqlite::Statement statement, prepare(sql));
+  MEMBRANE_TRY(bind(statement, parameters_json));
+  return collect(statement);
+}
+
+HostResult<sqlite::Statement> SqlReader::Impl::prepare(std::string_view sql) {
+  if (sql.size() > kMaxSqlBytes) return refuse(Errno::kTooBig, "the statement is longer than 64 KiB");
+  if (sql.find('\0') != std::string_view::npos) return refuse(Errno::kInvalid, "the statement contains a NUL character");
+  sqlite::Statement statement;
+  std::string_view rest;
+  if (const int code = db_.prepare(sql, statement, &rest); code != SQLITE_OK) return failure(code);
+  if (!statement) return refuse(Errno::kInvalid, "the statement is empty");
+  sqlite::Statement second;
+  const int code = rest.empty() ? SQLITE_OK : db_.prepare(rest, second);
+  if (code != SQLITE_OK || second) return refuse(Errno::kInvalid, "only one statement can be run at a time");
+  // A statement that gives no columns was no query, even when it found nothing to do.
+  if (api_.stmt_readonly(statement.handle()) == 0 || api_.column_count(statement.handle()) == 0)
+    return refuse(Errno::kAccess, "only SELECT is allowed");
+  return statement;
+}
+
+HostResult<void> SqlReader::Impl::bind(sqlite::Statement& statement, std::string_view parameters_json) {
+  const json values = parameters_json.empty() ? json::array() : json::parse(parameters_json, nullptr, false);
+  if (!values.is_array()) return refuse(Errno::kInvalid, "the parameters are not a JSON array");
+  const int wanted = api_.bind_parameter_count(statement.handle());
+  if (values.size() != static_cast<size_t>(wanted))
+    return refuse(Errno::kInvalid, "the statement has " + std::to_string(wanted) + " parameters, " +
+                                       std::to_string(values.size()) + " were given");
+  for (int i = 1; i <= wanted; ++i) {
+    const json& value = values[static_cast<size_t>(i - 1)];
+    int code = SQLITE_OK;
+    if (value.is_null()) {
+      code = api_.bind_null(statement.handle(), i);
+    } else if (value.is_boolean()) {
+      code = statement.bind_int(i, value.get<bool>() ? 1 : 0);
+    } else if (value.is_number_integer() && !(value.is_number_unsigned() && value.get<uint64_t>() > INT64_MAX)) {
+      code = statement.bind_int(i, value.get<int64_t>());
+    } else if (value.is_number()) {
+      code = api_.bind_double(statement.handle(), i, value.get<double>());
+    } else if (value.is_string()) {
+      code = statement.bind_text(i, value.get_ref<const std::string&>());
+    } else {
+      return refuse(Errno::kInvalid, "parameter " + std::to_string(i) + " is an array or an object");
+    }
+    if (code != SQLITE_OK) return failure(code);
+  }
+  return {};
+}
+
+HostResult<std::string> SqlReader::Impl::collect(sqlite::Statement& statement) {
+  const std::vector<std::string> keys = keys_of(statement.handle());
+  std::string rows = "[";
+  for (uint64_t count = 0;; ++count) {
+    const int code = statement.step();
+    if (code == SQLITE_DONE) break;
+    if (code != SQLITE_ROW) return failure(code);
+    if (count == grant_.max_rows)
+      return refuse(Errno::kTooBig, "the query gives more than " + std::to_string(grant_.max_rows) +
+                                        " rows, the limit; add LIMIT, WHERE or an aggregate");
+    if (count != 0) rows += ',';
+    MEMBRANE_TRY(append_row(rows, statement, keys));
+  }
+  rows += ']';
+  return rows;
+}
+
+HostResult<void> SqlReader::Impl::append_row(std::string& rows, const sqlite::Statement& statement,
+                                             const std::vector<std::string>& keys) {
+  rows += '{';
+  for (size_t column = 0; column < keys.size(); ++column) {
+    if (column != 0) rows += ',';
+    rows += keys[column];
+    rows += value_at(statement.handle(), static_cast<int>(column));
+    if (rows.size() >= grant_.max_result_bytes)
+      return refuse(Errno::kTooBig, "the query gives more than " + std::to_string(grant_.max_result_bytes) +
+                                        " bytes, the limit; select fewer columns or rows");
+  }
+  rows += '}';
+  return {};
+}
+
+std::string SqlReader::Impl::value_at(sqlite3_stmt* statement, int column) const {
+  const auto bytes = [&] {
+    const auto* data = static_cast<const char*>(api_.column_blob(statement, column));
+    return std::string_view(data, data ? static_cast<size_t>(api_.column_bytes(statement, column)) : 0);
+  };
+  switch (api_.column_type(statement, column)) {
+    case SQLITE_INTEGER: return std::to_string(api_.column_int64(statement, column));
+    case SQLITE_FLOAT: {
+      const double value = api_.column_double(statement, column);
+      if (std::isinf(value)) return value > 0 ? "\"inf\"" : "\"-inf\"";
+      return json(value).dump();
+    }
+    case SQLITE_TEXT: return json_text(bytes());
+    case SQLITE_BLOB: return '"' + base64_encode(bytes()) + '"';
+    default: return "null";
+  }
+}
+
+// Each as `"name":`, made unlike the others.
+std::vector<std::string> SqlReader::Impl::keys_of(sqlite3_stmt* statement) const {
+  std::set<std::string> taken;
+  std::vector<std::string> keys;
+  for (int column = 0; column < api_.column_count(statement); ++column) {
+    const char* given = api_.column_name(statement, column);
+    const std::string name = given ? given : "";
+    std::string unique = name;
+    for (int n = 2; !taken.insert(unique).second; ++n) unique = name + "_" + std::to_string(n);
+    keys.push_back(json_text(unique) + ":");
+  }
+  return keys;
+}
+
+// --- saying what is wrong --------------------------------------------------------------
+
+std::vector<std::string> SqlReader::Impl::names(const char* sql) {
+  trusted_ = true;
+  sqlite::Statement statement;
+  std::vector<std::string> found;
+  if (db_.prepare(sql, statement) == SQLITE_OK) {
+    while (found.size() < 1'000 && statement.step() == SQLITE_ROW) found.emplace_back(statement.bytes_at(0));
+  }
+  trusted_ = false;
+  return found;
+}
+
+// For "no such column: t.nmae" the name that was probably meant.
+std::string SqlReader::Impl::suggestion(std::string_view message) {
+  std::string_view word = message.substr(message.rfind(' ') + 1);
+  if (const size_t dot = word.rfind('.'); dot != std::string_view::npos) word.remove_prefix(dot + 1);
+  std::vector<std::string> found;
+  if (message.starts_with("no such table: ")) {
+    found = names("SELECT name FROM sqlite_schema WHERE type IN ('table', 'view') ORDER BY name");
+  } else if (message.starts_with("no such column: ")) {
+    found = names("SELECT DISTINCT p.name FROM sqlite_schema s, pragma_table_info(s.name) p "
+                  "WHERE s.type IN ('table', 'view') ORDER BY 1");
+  } else {
+    found.assign(kFunctions.begin(), kFunctions.end());
+  }
+  const std::string_view best = nearest(word, {found.begin(), found.end()});
+  if (!best.empty()) return "; did you mean " + std::string(best) + "?";
+  if (!message.starts_with("no such table: ") || found.empty()) return "";
+  std::string list = "; there are:";
+  for (size_t i = 0; i < std::min<size_t>(found.size(), 20); ++i) list += (i ? ", " : " ") + found[i];
+  return list;
+}
+
+std::unexpected<HostError> SqlReader::Impl::failure(int code) {
+  const std::string message = db_.message();
+  switch (code & 0xFF) {
+    case SQLITE_AUTH:
+    case SQLITE_INTERRUPT:
+      return refuse(refusal_.empty() ? Errno::kAccess : refusal_code_, refusal_.empty() ? message : refusal_);
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+      return refuse(Errno::kTimedOut, "the database '" + grant_.name + "' is in use by another process");
+    case SQLITE_TOOBIG:
+    case SQLITE_NOMEM:
+      return refuse(Errno::kTooBig, "a value or the query is larger than the limit");
+    case SQLITE_READONLY:
+      return refuse(Errno::kAccess, "only SELECT is allowed");
+    case SQLITE_ERROR:
+      if (!refusal_.empty()) return refuse(refusal_code_, refusal_);
+      if (message.starts_with("no such ")) return refuse(Errno::kNotFound, message + suggestion(message));
+      return refuse(Errno::kInvalid, "SQL: " + message);
+    default:
+      return refuse(Errno::kHost, "the database '" + grant_.name + "' cannot be read: " + message);
+  }
+}
+
+HostResult<std::unique_ptr<SqlReader>> SqlReader::open(const policy::SqlGrant& grant) {
+  const auto api = sqlite::api();
+  if (!api) return refuse(Errno::kUnsupported, api.error().message);
+  auto impl = std::make_unique<Impl>(grant, **api);
+  MEMBRANE_TRY(impl->open());
+  return std::unique_ptr<SqlReader>(new SqlReader(std::move(impl)));
+}
+
+SqlReader::SqlReader(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+SqlReader::~SqlReader() = default;
+HostResult<std::string> SqlReader::query(std::string_view sql, std::string_view parameters_json, uint64_t timeout_ms) {
+  return impl_->query(sql, parameters_json, timeout_ms);
+}
+
+}  // namespace membrane::host

@@ -1,0 +1,254 @@
+#include "host/sql/sql_reader.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "base/sqlite.h"
+
+namespace membrane::host {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Sql : public testing::Test {
+ protected:
+  Sql() : directory_(fs::temp_directory_path() / ("membrane-sql-" + std::to_string(::getpid()))) {
+    fs::create_directory(directory_);
+    grant_.name = "papers";
+    grant_.path = (directory_ / "papers.db").string();
+    sqlite::Connection db(**sqlite::api());
+    EXPECT_EQ(db.open(grant_.path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE), SQLITE_OK);
+    EXPECT_EQ(db.execute("CREATE TABLE paper(id INTEGER PRIMARY KEY, title TEXT, year INT, score REAL, data BLOB);"
+                         "INSERT INTO paper VALUES (1, 'Über \"Wasm\"', 2017, 0.5, x'00ff10'), (2, NULL, 2022, 9e999, x'');"
+                         "CREATE VIEW recent AS SELECT * FROM paper WHERE year > 2020"),
+              SQLITE_OK)
+        << db.message();
+  }
+  ~Sql() override { fs::remove_all(directory_); }
+
+  std::string file_bytes() const {
+    std::ifstream file(grant_.path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  HostResult<std::string> query(std::string_view sql, std::string_view parameters = "") {
+    auto reader = SqlReader::open(grant_);
+    if (!reader) return std::unexpected(reader.error());
+    return (*reader)->query(sql, parameters, 10'000);
+  }
+  Errno error(std::string_view sql, std::string_view parameters = "") {
+    const auto result = query(sql, parameters);
+    reason_ = result ? *result : result.error().reason;
+    return result ? Errno::kOk : result.error().code;
+  }
+
+  fs::path directory_;
+  policy::SqlGrant grant_;
+  std::string reason_;
+};
+
+TEST_F(Sql, GivesRowsAsJson) {
+  EXPECT_EQ(query("SELECT id, title, year, score, data FROM paper ORDER BY id").value(),
+            R"([{"id":1,"title":"Über \"Wasm\"","year":2017,"score":0.5,"data":"AP8Q"},)"
+            R"({"id":2,"title":null,"year":2022,"score":"inf","data":""}])");
+  EXPECT_EQ(query("SELECT id FROM paper WHERE id > 5").value(), "[]");
+  EXPECT_EQ(query("SELECT count(*) AS n FROM recent;  -- done").value(), R"([{"n":1}])");
+  EXPECT_EQ(query("WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < 3) SELECT i FROM c").value(),
+            R"([{"i":1},{"i":2},{"i":3}])");
+}
+
+TEST_F(Sql, NamesThatComeTwiceAreToldApart) {
+  EXPECT_EQ(query("SELECT 1 AS a, 2 AS a, 3 AS a").value(), R"([{"a":1,"a_2":2,"a_3":3}])");
+}
+
+TEST_F(Sql, TextThatIsNotUtf8IsRepaired) {
+  EXPECT_EQ(query("SELECT CAST(x'61ff62' AS TEXT) AS t").value(), "[{\"t\":\"a\xEF\xBF\xBD"
+                                                                  "b\"}]");
+}
+
+TEST_F(Sql, BindsParameters) {
+  EXPECT_EQ(query("SELECT ?1 AS a, ?2 AS b, ?3 AS c, ?4 AS d, ?5 AS e", R"([null, true, 7, 1.5, "x'; DROP TABLE paper"])").value(),
+            R"([{"a":null,"b":1,"c":7,"d":1.5,"e":"x'; DROP TABLE paper"}])");
+  EXPECT_EQ(error("SELECT ?1", ""), Errno::kInvalid);
+  EXPECT_EQ(error("SELECT 1", "[1]"), Errno::kInvalid);
+  EXPECT_EQ(error("SELECT ?1", "[[1]]"), Errno::kInvalid);
+  EXPECT_EQ(error("SELECT ?1", "{}"), Errno::kInvalid);
+  EXPECT_EQ(error("SELECT ?1", "[1"), Errno::kInvalid);
+  EXPECT_EQ(error("SELECT ?1", "null"), Errno::kInvalid);
+  EXPECT_EQ(query("SELECT ?1 AS big", "[18446744073709551615]").value(), R"([{"big":1.8446744073709552e+19}])");
+}
+
+TEST_F(Sql, SaysWhatWasProbablyMeant) {
+  EXPECT_EQ(error("SELECT tilte FROM paper"), Errno::kNotFound);
+  EXPECT_NE(reason_.find("did you mean title?"), std::string::npos) << reason_;
+  EXPECT_EQ(error("SELECT * FROM papers"), Errno::kNotFound);
+  EXPECT_NE(reason_.find("did you mean paper?"), std::string::npos) << reason_;
+  EXPECT_EQ(error("SELECT * FROM quux"), Errno::kNotFound);
+  EXPECT_NE(reason_.find("there are: paper, recent"), std::string::npos) << reason_;
+  EXPECT_EQ(error("SELECT p.yaer FROM paper p"), Errno::kNotFound);
+  EXPECT_NE(reason_.find("did you mean year?"), std::string::npos) << reason_;
+  EXPECT_EQ(error("SELECT uper(title) FROM paper"), Errno::kNotFound);
+  EXPECT_NE(reason_.find("did you mean upper?"), std::string::npos) << reason_;
+  EXPECT_EQ(error("SELEC 1"), Errno::kInvalid);
+  EXPECT_NE(reason_.find("syntax error"), std::string::npos) << reason_;
+  EXPECT_EQ(error(""), Errno::kInvalid);
+  EXPECT_EQ(error("-- nothing"), Errno::kInvalid);
+}
+
+TEST_F(Sql, RefusesWhateverWrites) {
+  const std::string before = file_bytes();
+  for (const char* sql : {
+           "INSERT INTO paper VALUES (3, 'x', 1, 1, NULL)",
+           "UPDATE paper SET title = 'x'",
+           "UPDATE paper SET title = 'x' RETURNING id",
+           "DELETE FROM paper",
+           "WITH c AS (SELECT 1) DELETE FROM paper",
+           "REPLACE INTO paper(id) VALUES (1)",
+           "DROP TABLE paper",
+           "CREATE TABLE t(x)",
+           "CREATE TEMP TABLE t(x)",
+           "CREATE TEMP VIEW v AS SELECT 1",
+           "CREATE VIRTUAL TABLE v USING fts5(x)",
+           "ALTER TABLE paper RENAME TO p",
+           "VACUUM",
+           "VACUUM INTO '/tmp/membrane-sql-out.db'",
+           "REINDEX",
+           "ANALYZE",
+           "BEGIN",
+           "SAVEPOINT s",
+           "ATTACH '/tmp/membrane-sql-attached.db' AS x",
+           "DETACH main",
+           "PRAGMA writable_schema = 1",
+           "PRAGMA query_only = 0",
+           "PRAGMA database_list",
+           "PRAGMA temp_store_directory = '/tmp'",
+           "EXPLAIN DELETE FROM paper",
+       }) {
+    EXPECT_EQ(error(sql), Errno::kAccess) << sql << ": " << reason_;
+  }
+  EXPECT_EQ(error("UPDATE sqlite_schema SET sql = ''"), Errno::kInvalid);
+  EXPECT_EQ(file_bytes(), before);
+  EXPECT_FALSE(fs::exists("/tmp/membrane-sql-out.db"));
+  EXPECT_FALSE(fs::exists("/tmp/membrane-sql-attached.db"));
+}
+
+TEST_F(Sql, RefusesFunctionsAndTablesThatReachOut) {
+  for (const char* sql : {
+           "SELECT load_extension('x')",
+           "SELECT sqlite_version()",
+           "SELECT sqlite_compileoption_get(0)",
+           "SELECT random()",
+           "SELECT randomblob(8)",
+           "SELECT fts3_tokenizer('x')",
+           "SELECT sqlite_log(1, 'x')",
+           "SELECT changes()",
+           "SELECT last_insert_rowid()",
+           "SELECT * FROM pragma_database_list",
+           "SELECT * FROM pragma_table_info('paper')",
+       }) {
+    EXPECT_EQ(error(sql), Errno::kAccess) << sql << ": " << reason_;
+  }
+  // Not in every build of SQLite: refused, or not there.
+  for (const char* sql : {"SELECT readfile('/etc/passwd')", "SELECT writefile('/tmp/x', 'y')", "SELECT edit('x')",
+                          "SELECT * FROM dbstat", "SELECT * FROM sqlite_dbpage", "SELECT * FROM fsdir('/')",
+                          "SELECT * FROM sqlite_stmt", "SELECT eval('DROP TABLE paper')"}) {
+    const Errno code = error(sql);
+    EXPECT_TRUE(code == Errno::kAccess || code == Errno::kNotFound) << sql << ": " << reason_;
+  }
+  EXPECT_EQ(error("SELECT load_extension('x')"), Errno::kAccess);
+  EXPECT_NE(reason_.find("load_extension"), std::string::npos);
+}
+
+TEST_F(Sql, OneStatementAtATime) {
+  EXPECT_EQ(error("SELECT 1; SELECT 2"), Errno::kInvalid);
+  EXPECT_EQ(error("SELECT 1; DROP TABLE paper"), Errno::kInvalid);
+  EXPECT_EQ(error("SELECT 1; garbage"), Errno::kInvalid);
+  EXPECT_EQ(error(std::string_view("SELECT 1\0; DROP TABLE paper", 27)), Errno::kInvalid);
+  EXPECT_EQ(query("SELECT 1 AS x;").value(), R"([{"x":1}])");
+}
+
+TEST_F(Sql, ARecursionWithoutEndTimesOut) {
+  grant_.timeout_ms = 50;
+  EXPECT_EQ(error("WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c) SELECT max(i) FROM c"), Errno::kTimedOut);
+}
+
+TEST_F(Sql, ACrossJoinWithoutEndTimesOut) {
+  grant_.timeout_ms = 50;
+  EXPECT_EQ(error("WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < 10000) "
+                  "SELECT count(*) FROM c a, c b, c d, c e"),
+            Errno::kTimedOut);
+}
+
+TEST_F(Sql, HugeValuesAreRefused) {
+  grant_.max_result_bytes = 1 << 20;
+  for (const char* sql : {
+           "SELECT zeroblob(1000000000)",
+           "SELECT hex(zeroblob(900000))",
+           "SELECT replace(hex(zeroblob(500000)), '0', 'xxxxxxxx')",
+           "SELECT group_concat(hex(zeroblob(100000))) FROM (VALUES (1),(2),(3),(4),(5),(6),(7),(8),(9))",
+       }) {
+    EXPECT_EQ(error(sql), Errno::kTooBig) << sql << ": " << reason_;
+  }
+}
+
+TEST_F(Sql, RowsAndBytesAreBounded) {
+  grant_.max_rows = 3;
+  const std::string rows = "WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < ?1) SELECT i FROM c";
+  EXPECT_EQ(error(rows, "[3]"), Errno::kOk);
+  EXPECT_EQ(error(rows, "[4]"), Errno::kTooBig);
+  grant_.max_rows = 1'000'000;
+  grant_.max_result_bytes = 4'000;
+  EXPECT_EQ(error(rows, "[1000]"), Errno::kTooBig);
+}
+
+TEST_F(Sql, ASearchInLongTextTakesNoQuadraticTime) {
+  grant_.max_result_bytes = 16 << 20;
+  grant_.timeout_ms = 5'000;
+  EXPECT_EQ(query("SELECT instr(hex(zeroblob(2000000)), hex(zeroblob(1000000)) || '1') AS at").value(), R"([{"at":0}])");
+  EXPECT_EQ(query("SELECT length(replace(hex(zeroblob(2000000)), hex(zeroblob(1000000)) || '1', '')) AS n").value(),
+            R"([{"n":4000000}])");
+  EXPECT_EQ(error("SELECT trim(hex(zeroblob(2000000)), hex(zeroblob(1000000)))"), Errno::kInvalid);
+}
+
+TEST_F(Sql, OwnInstrAndReplaceDoWhatSqliteDoes) {
+  EXPECT_EQ(query("SELECT instr('äbc', 'c') AS a, instr('abc', 'x') AS b, instr(NULL, 'x') AS c, instr('abc', '') AS d,"
+                  "instr(x'00ff10', x'10') AS e, instr('', 'a') AS f").value(),
+            R"([{"a":3,"b":0,"c":null,"d":1,"e":3,"f":0}])");
+  EXPECT_EQ(query("SELECT replace('aXbX', 'X', '--') AS a, replace('abc', '', 'x') AS b, replace('abc', NULL, 'x') AS c,"
+                  "replace(121, 1, 3) AS d").value(),
+            R"([{"a":"a--b--","b":"abc","c":null,"d":"323"}])");
+}
+
+TEST_F(Sql, TheSchemaCanBeRead) {
+  EXPECT_EQ(query("SELECT name FROM sqlite_schema WHERE type = 'table'").value(), R"([{"name":"paper"}])");
+}
+
+TEST_F(Sql, AStatementTooLongIsRefused) {
+  EXPECT_EQ(error("SELECT '" + std::string(70'000, 'x') + "'"), Errno::kTooBig);
+  std::string deep = "SELECT ";
+  for (int i = 0; i < 500; ++i) deep += "(";
+  EXPECT_NE(error(deep + "1" + std::string(500, ')')), Errno::kOk);
+}
+
+TEST_F(Sql, AReaderGoesOnAfterAnError) {
+  grant_.timeout_ms = 500;
+  auto reader = SqlReader::open(grant_);
+  ASSERT_TRUE(reader);
+  EXPECT_FALSE((*reader)->query("DROP TABLE paper", "", 1'000));
+  EXPECT_EQ((*reader)->query("SELEC", "", 1'000).error().code, Errno::kInvalid);
+  EXPECT_EQ((*reader)->query("SELECT 1 AS x", "", 1'000).value(), R"([{"x":1}])");
+}
+
+TEST_F(Sql, ADamagedOrMissingFileIsAnErrorNotACrash) {
+  grant_.path = (directory_ / "none.db").string();
+  EXPECT_EQ(error("SELECT 1"), Errno::kHost);
+  EXPECT_FALSE(fs::exists(grant_.path));
+  std::ofstream(grant_.path) << std::string(5000, 'x');
+  EXPECT_EQ(error("SELECT 1"), Errno::kHost);
+}
+
+}  // namespace
+}  // namespace membrane::host
