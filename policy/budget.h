@@ -16,6 +16,8 @@
 
 namespace membrane::policy {
 
+struct Limits;
+
 enum class Resource : uint8_t { kFuel, kHostCalls, kBytesIn, kBytesOut, kTokens, kCount };
 std::string_view name_of(Resource resource);  // "fuel", "host_calls", "bytes_in", …
 
@@ -24,6 +26,8 @@ class Budget {
   static constexpr uint64_t kUnlimited = std::numeric_limits<uint64_t>::max();
 
   Budget();  // everything unlimited, no deadline
+  // What the limits prepay (fuel, host calls, bytes, tokens), and a deadline `wall_ms` from now.
+  explicit Budget(const Limits& limits);
 
   void set(Resource resource, uint64_t amount);
   // Takes `amount` if that much is left. False: nothing was taken.
@@ -33,12 +37,13 @@ class Budget {
   // Takes `amount` even when less is left (the cost is known only afterwards, as with a model's
   // tokens): the rest falls to 0. Returns false when it did not fit.
   bool take_after(Resource resource, uint64_t amount);
+  // Returns what was taken and not used. Never makes a resource unlimited.
   void give_back(Resource resource, uint64_t amount);
   [[nodiscard]] uint64_t left(Resource resource) const;
 
   void set_deadline(std::chrono::steady_clock::time_point deadline);
   [[nodiscard]] std::chrono::steady_clock::time_point deadline() const;
-  // Until the deadline; 0 when it has passed.
+  // Until the deadline, rounded up; 0 when it has passed, kUnlimited when there is none.
   [[nodiscard]] uint64_t wall_left_ms() const;
 
  private:
