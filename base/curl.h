@@ -45,6 +45,7 @@ namespace membrane {
   X(url_get, curl_url_get)                    \
   X(url_set, curl_url_set)                    \
   X(url_strerror, curl_url_strerror)          \
+  X(getdate, curl_getdate)                    \
   X(version_info, curl_version_info)
 
 struct CurlApi {

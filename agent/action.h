@@ -1,0 +1,55 @@
+// What a model's reply asks for: a program to be run, a program of the catalog, or
+// the answer. By tool calls where the model has them, else by fenced code:
+//
+//   ```wat                     a program. Leading comments may give
+//   ;; entry: main             the export to call,
+//   ;; arguments: 2 40         its arguments,
+//   ;; input: text             and one line for io.input
+//   (module …)
+//   ```
+//
+//   ```run                     a program of the catalog: its name and arguments,
+//   add 2 40                   and below them the input, if any
+//   ```
+//
+//   ANSWER: text               at the start of a line; everything behind it is the answer
+//
+// In text the first of them counts: what a model writes behind its program it wrote
+// without having seen what the program does.
+//
+// Threads: pure functions.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "agent/catalog.h"
+#include "agent/chat.h"
+#include "sandbox/sandbox.h"
+
+namespace membrane::agent {
+
+struct Action {
+  enum class Kind : uint8_t {
+    kRun,      // `program`
+    kSubmit,   // `answer`
+    kUnclear,  // `problem` says what is wrong with it; the model can mend that
+  };
+  Kind kind = Kind::kUnclear;
+  sandbox::Program program;
+  std::string answer;
+  std::string problem;
+  std::string call_id;  // of the tool call; empty for text
+};
+
+struct Reply {
+  std::vector<Action> actions;  // in order; at most one from text, several from tool calls
+  std::string note;             // for the model: what was passed over; may be empty
+};
+
+Reply read_reply(const Completion& completion, const Catalog& catalog);
+
+// run_program, run_catalog (when there is a catalog) and submit.
+std::vector<ToolSpec> tools_for(const Catalog& catalog);
+
+}  // namespace membrane::agent

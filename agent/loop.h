@@ -1,0 +1,173 @@
+// The ReAct loop: the model thinks and acts (a program, or the answer), the program
+// runs in the sandbox, the model observes the report; until it submits or a budget
+// is used up.
+//
+//   task ─▶ model ─▶ reply ─┬─ program ─▶ executor ─▶ report ─▶ observation ─▶ model …
+//                           └─ answer ─▶ TaskResult
+//
+// Budgets: tokens, fuel, host calls, bytes and wall time come out of one prepaid
+// policy::Budget, which the executor's programs (and their ai.* calls) share. Steps
+// and repairs are counted here. When steps, repairs or fuel are used up, or the model
+// goes around in circles, it is asked once more, for the answer alone.
+//
+// A program that is not valid costs a repair, not a step; only repairs in a row are
+// counted. What the model sees is bounded: each observation by its bytes, the whole
+// conversation by its tokens (the oldest steps are cut, and a digest says so).
+//
+// Threads: a Loop is used by one thread; the cancel flag may be set from any, also
+// from a signal handler. Observers are called on the loop's thread.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "agent/action.h"
+#include "agent/catalog.h"
+#include "agent/chat.h"
+#include "policy/budget.h"
+#include "sandbox/report.h"
+#include "sandbox/sandbox.h"
+
+namespace membrane::agent {
+
+// Why a task ended. The sentence is for people.
+#define MEMBRANE_STOPS(X)                                                                  \
+  X(kAnswered, "answered", "The model gave its answer.")                                   \
+  X(kOutOfSteps, "out_of_steps", "The step budget was used up before an answer.")           \
+  X(kOutOfRepairs, "out_of_repairs", "The model could not mend its program.")               \
+  X(kStuck, "stuck", "The model did the same again and again.")                             \
+  X(kOutOfFuel, "out_of_fuel", "The fuel budget was used up before an answer.")             \
+  X(kOutOfTokens, "out_of_tokens", "The token budget was used up before an answer.")        \
+  X(kTimedOut, "timed_out", "The wall-clock budget was used up before an answer.")          \
+  X(kCancelled, "cancelled", "The step was stopped.")                                      \
+  X(kModelFailed, "model_failed", "The model gave no answer.")
+
+enum class Stop : uint8_t {
+#define X(id, name, sentence) id,
+  MEMBRANE_STOPS(X)
+#undef X
+};
+std::string_view name_of(Stop stop);
+std::string_view describe(Stop stop);
+
+struct Totals {
+  uint32_t steps = 0;    // programs that ran
+  uint32_t repairs = 0;  // programs that were not valid
+  uint64_t model_calls = 0;
+  uint64_t fuel = 0;
+  uint64_t host_calls_allowed = 0;
+  uint64_t host_calls_denied = 0;
+  uint64_t bytes_in = 0;   // from the world to the programs
+  uint64_t bytes_out = 0;
+  uint64_t tokens_in = 0;  // of the loop's model
+  uint64_t tokens_out = 0;
+  uint64_t tokens_of_programs = 0;  // of their ai.* calls
+  bool tokens_estimated = false;
+  uint64_t wall_ms = 0;
+};
+
+struct TaskResult {
+  Stop stop = Stop::kModelFailed;
+  std::string answer;          // kAnswered
+  std::optional<Error> error;  // kModelFailed, and whatever stopped the model
+  Totals totals;
+};
+
+// The table that closes a task, one line a row, for a terminal.
+std::string render_totals(const TaskResult& result);
+
+// Watches a task. Every member does nothing unless it is overridden.
+class Observer {
+ public:
+  virtual ~Observer() = default;
+  virtual void on_task(std::string_view /*task*/) {}
+  virtual void on_step(uint32_t /*number, from 1*/) {}
+  virtual void on_text(std::string_view /*piece of the model's reply*/) {}
+  virtual void on_thought(std::string_view /*piece of its reasoning*/) {}
+  virtual void on_retry(std::string_view /*why*/, uint64_t /*wait_ms*/) {}  // text since the step began is void
+  virtual void on_reply(const ChatQuery&, const Completion&) {}
+  virtual void on_program(const sandbox::Program&) {}
+  virtual void on_stdout(std::string_view /*piece*/) {}
+  virtual void on_report(const sandbox::Program&, const sandbox::Report&) {}
+  virtual void on_observation(std::string_view /*what the model is told*/) {}
+  virtual void on_note(std::string_view /*a line for the person*/) {}
+  virtual void on_end(const TaskResult&) {}
+};
+
+struct StepContext {
+  const std::atomic<bool>* cancel = nullptr;
+  std::function<void(std::string_view)> on_stdout;
+};
+// Runs one program on the shared budget. executor.h has the one over the sandbox.
+using Executor = std::function<sandbox::Report(const sandbox::Program&, const StepContext&)>;
+
+struct LoopOptions {
+  uint32_t max_steps = 20;
+  uint32_t max_repairs = 5;          // in a row
+  size_t observation_bytes = 6'000;
+  uint64_t history_tokens = 24'000;  // of the whole conversation, estimated
+  uint32_t reply_tokens = 4'096;     // of one reply
+  bool tools = true;                 // offer tools to the model
+};
+
+class Loop {
+ public:
+  // `model` and `catalog` are borrowed and must outlive the loop.
+  Loop(ChatModel& model, Executor executor, std::shared_ptr<policy::Budget> budget, const Catalog& catalog,
+       std::string system_prompt, LoopOptions options = {});
+
+  void add_observer(Observer& observer) { observers_.push_back(&observer); }
+  // Asked after a cancelled step: what the person wants the model to know, or nothing to end the task.
+  void set_on_cancelled(std::function<std::optional<std::string>()> ask) { on_cancelled_ = std::move(ask); }
+
+  // Runs one task to its end, with the conversation so far before it. `cancel` is borrowed; setting it ends
+  // the step that is under way (the loop clears it when it goes on), and with it the task unless on_cancelled
+  // says otherwise.
+  TaskResult run(std::string_view task, std::atomic<bool>& cancel);
+
+  // Forgets the conversation, not the budget.
+  void reset() { history_.clear(); }
+  [[nodiscard]] std::vector<Message> messages() const;
+  [[nodiscard]] policy::Budget& budget() { return *budget_; }
+
+ private:
+  enum class Part : uint8_t { kSystem, kTask, kDigest, kReply, kObservation };
+  struct Entry {
+    Part part;
+    Message message;
+  };
+  struct Run;  // one task's state
+
+  void say(Part part, Message message);
+  void cut_history();
+  Result<Completion> ask(Run& run, bool last);
+  void act(Run& run, const Reply& reply);
+  void act_on(Run& run, const Action& action, const std::string& note);
+  std::string execute(Run& run, const Action& action);
+  void observe(const Action& action, std::string text);
+  void nudge(Run& run, const Completion& completion);
+  void last_turn(Run& run, Stop stop);
+  bool go_on_after_cancel(Run& run);
+  std::optional<Stop> used_up(const Run& run) const;
+  template <typename F>
+  void tell(F&& f);
+
+  ChatModel& model_;
+  Executor executor_;
+  std::shared_ptr<policy::Budget> budget_;
+  const Catalog& catalog_;
+  std::string system_prompt_;
+  LoopOptions options_;
+  std::vector<Observer*> observers_;
+  std::function<std::optional<std::string>()> on_cancelled_;
+  std::vector<Entry> history_;
+  std::vector<std::string> digest_;  // a line for each reply that was cut
+};
+
+}  // namespace membrane::agent

@@ -1,0 +1,82 @@
+#include "agent/prompt.h"
+
+#include <string_view>
+
+namespace membrane::agent {
+
+namespace {
+
+constexpr std::string_view kRole =
+    "You solve the user's task by writing small WebAssembly text (WAT) programs. Each runs in a sandbox that can reach the world only\n"
+    "through the host functions below, and only as far as the policy allows.\n";
+
+constexpr std::string_view kLoop = R"(
+# The loop
+Think briefly, then do one thing a reply:
+1. Run a program: call the tool run_program, or write one fenced block
+```wat
+(func (export "main") …)
+```
+   Its first lines may be `;; entry: NAME`, `;; arguments: 2 40`, `;; input: TEXT`. Default entry: main.
+2. Give the answer: call the tool submit, or write a line that begins with ANSWER: and the answer behind it.
+   A program may also submit it itself, with $agent.submit.
+You then get an observation: the outcome, what the program printed, what failed and how to mend it. Nothing is kept between programs
+but what they store through a capability. Never invent an observation, and never answer from memory what a program can find out.
+On an error, mend what the diagnostic names and send the whole program again.
+)";
+
+constexpr std::string_view kCatalogUse = R"(
+# Ready programs
+Prefer one of these where it fits: call the tool run_catalog, or write
+```run
+NAME ARGUMENTS
+INPUT
+```
+)";
+
+constexpr std::string_view kDialect = R"(
+# The language
+Plain WAT is accepted (core WebAssembly 2.0). Use i32 unless you need more. These forms make it short:
+- `(module …)` may be left out. Memory, its export and the import of any `$capability.function` that is called are added.
+- A string is an i32: the address of [u32 length][bytes]. `(string "text\n")` is one; `(concat A B …)` joins some.
+- `(call $http.get! URL)`: the same call, but a failure stops the program and is reported; only the value is left, so calls nest.
+  Without `!` a call that can fail leaves value, then errno (0: fine), to be handled.
+- In folded instructions `$x` reads a local and `42` is an i32 constant: `(i32.add $x 1)`.
+- `(set $x VALUE)` sets an i32 local and declares it at its first use; `(inc $x)` adds 1.
+- `(while CONDITION BODY…)`; `(for $i FROM TO BODY…)` counts from FROM up to, not including, TO.
+Parameters and locals of other types are declared as in plain WAT. Example: the sum of the bytes of a file.
+```wat
+(func (export "main")
+  (set $text (call $fs.read! (string "/data/a.txt")))
+  (for $i 0 (i32.load $text)
+    (set $sum (i32.add $sum (i32.load8_u (i32.add (i32.add $text 4) $i)))))
+  (call $io.print (string "sum: "))
+  (call $io.print_i32 $sum))
+```
+)";
+
+std::string ended(std::string text) {
+  if (!text.empty() && text.back() != '\n') text += '\n';
+  return text;
+}
+
+}  // namespace
+
+std::string build_system_prompt(const PromptParts& parts) {
+  std::string out(kRole);
+  out += kLoop;
+  if (parts.max_steps != 0) out += "You have " + std::to_string(parts.max_steps) + " steps. ";
+  if (parts.observation_bytes != 0)
+    out += "An observation holds at most " + std::to_string(parts.observation_bytes) + " bytes, so print only what you need.\n";
+  if (parts.catalog != nullptr && !parts.catalog->entries().empty()) {
+    out += kCatalogUse;
+    out += render_list(*parts.catalog);
+  }
+  out += kDialect;
+  if (!parts.capabilities.empty()) out += "\n# Host functions\n" + ended(parts.capabilities);
+  out += "\n# The policy\n";
+  out += parts.policy_explanation.empty() ? "Nothing outside of the program is granted.\n" : ended(parts.policy_explanation);
+  return out;
+}
+
+}  // namespace membrane::agent

@@ -1,0 +1,25 @@
+// The system message: what a model must know to act, and no more, since every step
+// pays for it again. Built from the live registry, policy and catalog, so that it
+// never promises what is not there.
+//
+// Threads: pure functions.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "agent/catalog.h"
+
+namespace membrane::agent {
+
+struct PromptParts {
+  std::string capabilities;        // host::capabilities_prompt()
+  std::string policy_explanation;  // policy::explain()
+  const Catalog* catalog = nullptr;  // borrowed; null or empty: no section for it
+  uint32_t max_steps = 0;
+  size_t observation_bytes = 0;    // what of a program's report comes back
+};
+
+std::string build_system_prompt(const PromptParts& parts);
+
+}  // namespace membrane::agent

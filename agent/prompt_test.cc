@@ -1,0 +1,52 @@
+#include "agent/prompt.h"
+
+#include <gtest/gtest.h>
+
+#include "agent/action.h"
+
+namespace membrane::agent {
+namespace {
+
+class PromptTest : public ::testing::Test {
+ protected:
+  PromptTest() {
+    EXPECT_TRUE(catalog_.add(";; name: sort-lines\n;; does: Sorts lines.\n(module)", "sort-lines.wat"));
+    prompt_ = build_system_prompt({.capabilities = "kv.get(key) -> value, errno",
+                                   .policy_explanation = "GET https://example.org/ is allowed.",
+                                   .catalog = &catalog_, .max_steps = 7, .observation_bytes = 1234});
+  }
+  bool has(std::string_view text) const { return prompt_.find(text) != std::string::npos; }
+
+  Catalog catalog_;
+  std::string prompt_;
+};
+
+TEST_F(PromptTest, HoldsWhatIsThere) {
+  EXPECT_TRUE(has("kv.get(key) -> value, errno"));
+  EXPECT_TRUE(has("GET https://example.org/ is allowed."));
+  EXPECT_TRUE(has("- sort-lines: Sorts lines."));
+  EXPECT_TRUE(has("7 steps"));
+  EXPECT_TRUE(has("1234 bytes"));
+}
+
+TEST_F(PromptTest, ExplainsEveryFormOfTheLanguage) {
+  for (const char* form : {"(string \"", "(concat ", "(call $http.get! ", "(set $x ", "(inc $x)", "(while ", "(for $i FROM TO "})
+    EXPECT_TRUE(has(form)) << form;
+}
+
+TEST_F(PromptTest, ExplainsEveryWayToAct) {
+  for (const ToolSpec& tool : tools_for(catalog_)) EXPECT_TRUE(has(tool.name)) << tool.name;
+  for (const char* way : {"```wat", "```run", "ANSWER:", ";; entry:", ";; arguments:", ";; input:", "$agent.submit"}) EXPECT_TRUE(has(way)) << way;
+}
+
+TEST_F(PromptTest, SaysWhenNothingIsGrantedAndLeavesOutWhatIsNotThere) {
+  prompt_ = build_system_prompt({});
+  EXPECT_TRUE(has("Nothing outside of the program is granted."));
+  EXPECT_FALSE(has("Ready programs"));
+  EXPECT_FALSE(has("run_catalog"));
+}
+
+TEST_F(PromptTest, IsFrugal) { EXPECT_LT(build_system_prompt({}).size() / 4, 900u) << "tokens, which every step pays"; }
+
+}  // namespace
+}  // namespace membrane::agent

@@ -1,0 +1,105 @@
+// A task as JSON lines: written while it runs, read to be run again without a model.
+//
+// One object a line, each with a "type" (docs/agent.md has every field):
+//   header       format, version, model, policy
+//   task         text
+//   reply        what the model wrote: content, tool_calls, finish, usage; and a summary of the request
+//   program      source, name, entry, arguments, input
+//   report       the run's report, as sandbox::render_json has it
+//   observation  what the model was told
+//   end          stop, answer, totals
+//
+// A replay answers from the replies; the programs are really compiled, metered and run
+// again, and what differs from the recording is said.
+//
+// Plain answers, as a person writes them for a demo, are one object a line as well:
+//   {"content": "…"}  or  {"content": "…", "tool_calls": [{"name": "submit", "arguments": {…}}]}
+//
+// Threads: each object is used by one thread at a time.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "agent/chat.h"
+#include "agent/loop.h"
+
+namespace membrane::agent {
+
+inline constexpr int kTranscriptVersion = 1;
+
+// Writes a transcript as the loop goes. A line is whole when `write` gets it, its end included.
+class TranscriptWriter final : public Observer {
+ public:
+  using Write = std::function<void(std::string_view line)>;
+  // `policy_json`: policy::to_json().
+  TranscriptWriter(Write write, std::string_view model, std::string_view policy_json);
+
+  void on_task(std::string_view task) override;
+  void on_reply(const ChatQuery& query, const Completion& completion) override;
+  void on_program(const sandbox::Program& program) override;
+  void on_report(const sandbox::Program& program, const sandbox::Report& report) override;
+  void on_observation(std::string_view text) override;
+  void on_end(const TaskResult& result) override;
+
+ private:
+  Write write_;
+};
+
+struct RecordedRun {
+  sandbox::Program program;
+  std::string report;  // JSON; empty when the recording ends in the program
+};
+
+struct Recording {
+  static constexpr size_t kMaxBytes = 256u << 20;
+
+  bool plain = false;        // answers only: no tasks, no runs to compare with
+  std::string model;         // "" when plain
+  std::string policy_json;   // "" when plain
+  std::vector<std::string> tasks;
+  std::vector<Completion> replies;
+  std::vector<RecordedRun> runs;
+  std::vector<std::string> answers;  // of the tasks that have one
+
+  // kInvalidInput: "demo.jsonl:3: …", for anything that is neither of the two forms.
+  static Result<Recording> parse(std::string_view text, std::string_view name);
+  static Result<Recording> load(const std::string& path);
+};
+
+// Answers with the recorded replies, one after the other. kExhausted when they are over: the loop did
+// something else than it did when it was recorded.
+class RecordedModel final : public ChatModel {
+ public:
+  explicit RecordedModel(Recording recording) : recording_(std::move(recording)) {}
+  Result<Completion> complete(const ChatQuery& query, const ChatControl& control) override;
+  [[nodiscard]] std::string name() const override;
+
+ private:
+  Recording recording_;
+  size_t next_ = 0;
+};
+
+// Compares a replay's programs and reports with the recorded ones. Times and latencies may differ; fuel,
+// outcome, output and host calls may not.
+class ReplayCheck final : public Observer {
+ public:
+  // Borrowed.
+  explicit ReplayCheck(const Recording& recording) : recording_(recording) {}
+  void on_program(const sandbox::Program& program) override;
+  void on_report(const sandbox::Program& program, const sandbox::Report& report) override;
+
+  // "program 2: fuel_used was 812, is 840"; empty: the replay did what was recorded so far.
+  [[nodiscard]] const std::vector<std::string>& divergences() const { return divergences_; }
+
+ private:
+  void diverged(const std::string& what);
+
+  const Recording& recording_;
+  size_t next_ = 0;  // the run that is under way or comes next
+  std::vector<std::string> divergences_;
+};
+
+}  // namespace membrane::agent

@@ -1,0 +1,254 @@
+#include "sandbox/report.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+namespace membrane::sandbox {
+
+using Json = nlohmann::ordered_json;
+
+std::string_view name_of(Outcome outcome) {
+  switch (outcome) {
+#define X(id, name, exit, sentence) \
+  case Outcome::id:                 \
+    return name;
+    MEMBRANE_OUTCOMES(X)
+#undef X
+  }
+  return "failed";
+}
+
+std::string_view describe(Outcome outcome) {
+  switch (outcome) {
+#define X(id, name, exit, sentence) \
+  case Outcome::id:                 \
+    return sentence;
+    MEMBRANE_OUTCOMES(X)
+#undef X
+  }
+  return "Membrane itself failed.";
+}
+
+int exit_code_of(Outcome outcome) {
+  switch (outcome) {
+#define X(id, name, exit, sentence) \
+  case Outcome::id:                 \
+    return exit;
+    MEMBRANE_OUTCOMES(X)
+#undef X
+  }
+  return 3;
+}
+
+// -- JSON -----------------------------------------------------------------------
+
+namespace {
+
+// Values that a JSON number holds exactly are numbers; i64, NaNs and infinities are strings.
+Json value_json(const ReportValue& value) {
+  if (value.type == "i64") return value.value;
+  const Json number = Json::parse(value.value, nullptr, false);
+  return number.is_number() ? number : Json(value.value);
+}
+
+Json place_json(const ReportPlace& place) {
+  Json out = Json::object();
+  if (!place.function.empty()) out["function"] = place.function;
+  if (place.offset != 0) out["offset"] = place.offset;
+  if (place.line != 0) out["line"] = place.line;
+  if (place.column != 0) out["column"] = place.column;
+  return out;
+}
+
+Json error_json(const ReportError& error) {
+  Json out{{"code", error.code}, {"message", error.message}};
+  if (Json place = place_json(error.place); !place.empty()) out["place"] = std::move(place);
+  if (!error.hint.empty()) out["hint"] = error.hint;
+  for (const ReportPlace& frame : error.backtrace) out["backtrace"].push_back(place_json(frame));
+  return out;
+}
+
+Json call_json(const HostCallRecord& call) {
+  Json out{{"name", call.name}, {"decision", call.allowed ? "allowed" : "denied"}, {"errno", call.error.empty() ? "OK" : call.error}};
+  if (!call.arguments.empty()) out["arguments"] = call.arguments;
+  if (!call.reason.empty()) out["reason"] = call.reason;
+  if (!call.grant.empty()) out["grant"] = call.grant;
+  out["bytes_in"] = call.bytes_in;
+  out["bytes_out"] = call.bytes_out;
+  out["latency_us"] = call.latency_us;
+  return out;
+}
+
+}  // namespace
+
+std::string render_json(const Report& report, bool pretty) {
+  Json out{{"outcome", name_of(report.outcome)}};
+  if (!report.errors.empty()) out["error"] = error_json(report.errors.front());
+  for (size_t i = 1; i < report.errors.size(); ++i) out["more_errors"].push_back(error_json(report.errors[i]));
+  out["results"] = Json::array();
+  for (const ReportValue& value : report.results) out["results"].push_back({{"type", value.type}, {"value", value_json(value)}});
+  out["result"] = report.result;
+  if (report.submitted) out["answer"] = report.answer;
+  out["stdout"] = report.stdout_text;
+  out["stderr"] = report.stderr_text;
+  out["fuel_used"] = report.fuel_used;
+  out["cost_version"] = report.cost_version;
+  out["memory_peak_bytes"] = report.memory_peak_bytes;
+  out["tokens_used"] = report.tokens_used;
+  out["compile_us"] = report.compile_us;
+  out["run_us"] = report.run_us;
+  out["host_calls"] = Json::array();
+  for (const HostCallRecord& call : report.host_calls) out["host_calls"].push_back(call_json(call));
+  return out.dump(pretty ? 2 : -1, ' ', false, Json::error_handler_t::replace);
+}
+
+// -- text ---------------------------------------------------------------------------
+
+namespace {
+
+std::string place_text(const ReportPlace& place) {
+  std::string out;
+  if (place.line != 0) out += "line " + std::to_string(place.line) + ":" + std::to_string(place.column);
+  if (!place.function.empty()) out += (out.empty() ? "in " : " in ") + place.function;
+  if (place.line == 0 && place.offset != 0) out += (out.empty() ? "at byte " : " at byte ") + std::to_string(place.offset);
+  return out;
+}
+
+std::string error_text(const ReportError& error) {
+  std::string out = "error[" + error.code + "]";
+  if (const std::string place = place_text(error.place); !place.empty()) out += " " + place;
+  out += ": " + error.message + "\n";
+  if (!error.hint.empty()) out += "  hint: " + error.hint + "\n";
+  for (const ReportPlace& frame : error.backtrace) out += "  called from " + place_text(frame) + "\n";
+  return out;
+}
+
+std::string call_text(const HostCallRecord& call) {
+  std::string out = call.name;
+  if (!call.arguments.empty()) out += " " + call.arguments;
+  out += call.error.empty() ? " -> OK" : " -> " + call.error;
+  if (call.bytes_in != 0) out += ", " + std::to_string(call.bytes_in) + " bytes in";
+  if (call.bytes_out != 0) out += ", " + std::to_string(call.bytes_out) + " bytes out";
+  if (!call.reason.empty()) out += ": " + call.reason;
+  if (!call.grant.empty()) out += " (granted by " + call.grant + ")";
+  return out;
+}
+
+std::string results_text(const Report& report) {
+  std::string out;
+  for (const ReportValue& value : report.results) out += (out.empty() ? "" : ", ") + value.value + " (" + value.type + ")";
+  return out;
+}
+
+std::string ended(std::string text) {
+  if (!text.empty() && text.back() != '\n') text += '\n';
+  return text;
+}
+
+std::string milliseconds(double us) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3f ms", us / 1000);
+  return text;
+}
+
+constexpr std::string_view kGreen = "\x1b[32m", kRed = "\x1b[31m", kPlain = "\x1b[0m";
+
+}  // namespace
+
+std::string render_text(const Report& report, bool colour) {
+  const bool ok = report.outcome == Outcome::kOk;
+  std::string out = ended(report.stdout_text);
+  if (!report.stderr_text.empty()) out += "stderr: " + ended(report.stderr_text);
+  if (!report.results.empty()) out += "results: " + results_text(report) + "\n";
+  if (!report.result.empty()) out += "result: " + ended(report.result);
+  if (report.submitted) out += "answer: " + ended(report.answer);
+  if (colour) out += ok ? kGreen : kRed;
+  out += "outcome: " + std::string(name_of(report.outcome));
+  if (colour) out += kPlain;
+  if (!ok) out += " (" + std::string(describe(report.outcome)) + ")";
+  out += "\n";
+  for (const ReportError& error : report.errors) out += error_text(error);
+  for (const HostCallRecord& call : report.host_calls)
+    out += (call.allowed ? "call: " : "denied: ") + call_text(call) + " [" + milliseconds(static_cast<double>(call.latency_us)) + "]\n";
+  out += "fuel: " + std::to_string(report.fuel_used) + ", memory: " + std::to_string(report.memory_peak_bytes >> 10) + " KiB, compiled in " +
+         milliseconds(report.compile_us) + ", ran " + milliseconds(report.run_us);
+  if (report.tokens_used != 0) out += ", tokens: " + std::to_string(report.tokens_used);
+  return out + "\n";
+}
+
+// -- for a model -----------------------------------------------------------------------
+
+namespace {
+
+// A byte that begins a UTF-8 character, so that a cut there leaves whole ones.
+bool begins_character(char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }
+
+// At most `max_bytes` of `text`: two thirds of its head, one third of its tail, and between them how much is gone.
+std::string cut_in_the_middle(std::string_view text, size_t max_bytes) {
+  if (text.size() <= max_bytes) return std::string(text);
+  constexpr size_t kMarkBytes = 40;
+  const size_t room = max_bytes > kMarkBytes ? max_bytes - kMarkBytes : 0;
+  size_t head = room * 2 / 3;
+  size_t tail = text.size() - (room - head);
+  while (head > 0 && !begins_character(text[head])) --head;
+  while (tail < text.size() && !begins_character(text[tail])) ++tail;
+  const std::string mark = "\n[… " + std::to_string(tail - head) + " bytes cut …]\n";
+  if (mark.size() > max_bytes) return {};
+  return std::string(text.substr(0, head)) + mark + std::string(text.substr(tail));
+}
+
+struct Section {
+  std::string title;
+  std::string text;
+};
+
+// What a model can act on, most important first: how it ended, why, what came out, what was refused.
+std::vector<Section> sections_of(const Report& report) {
+  std::vector<Section> sections;
+  std::string errors, denied;
+  constexpr size_t kMaxErrors = 6, kMaxDenied = 6;
+  for (size_t i = 0; i < report.errors.size() && i < kMaxErrors; ++i) errors += error_text(report.errors[i]);
+  if (report.errors.size() > kMaxErrors) errors += "and " + std::to_string(report.errors.size() - kMaxErrors) + " more errors\n";
+  size_t failed = 0;
+  for (const HostCallRecord& call : report.host_calls)
+    if (!call.error.empty() && ++failed <= kMaxDenied) denied += call_text(call) + "\n";
+  if (failed > kMaxDenied) denied += "and " + std::to_string(failed - kMaxDenied) + " more failed calls\n";
+  if (!errors.empty()) sections.push_back({"", errors});
+  if (!denied.empty()) sections.push_back({"failed host calls:\n", denied});
+  if (!report.results.empty()) sections.push_back({"results: ", results_text(report) + "\n"});
+  if (!report.result.empty()) sections.push_back({"result:\n", ended(report.result)});
+  if (!report.stdout_text.empty()) sections.push_back({"stdout:\n", ended(report.stdout_text)});
+  if (!report.stderr_text.empty()) sections.push_back({"stderr:\n", ended(report.stderr_text)});
+  return sections;
+}
+
+}  // namespace
+
+std::string render_observation(const Report& report, size_t max_bytes) {
+  std::string out = "outcome: " + std::string(name_of(report.outcome));
+  if (report.outcome != Outcome::kOk) out += " - " + std::string(describe(report.outcome));
+  out += "\n";
+  const std::vector<Section> sections = sections_of(report);
+  std::string costs = "fuel: " + std::to_string(report.fuel_used);
+  if (!report.host_calls.empty()) costs += ", host calls: " + std::to_string(report.host_calls.size());
+  if (sections.empty() && report.outcome == Outcome::kOk) costs = "The program printed nothing and gave no result.\n" + costs;
+  size_t room = max_bytes > out.size() + costs.size() ? max_bytes - out.size() - costs.size() : 0;
+  // Each section may take what is left, but leaves a share to those behind it.
+  for (size_t i = 0; i < sections.size(); ++i) {
+    const Section& section = sections[i];
+    size_t rest = 0;
+    for (size_t j = i + 1; j < sections.size(); ++j) rest += sections[j].title.size() + sections[j].text.size();
+    const size_t behind = std::min(rest, room / 2);
+    const size_t mine = room - behind;
+    if (section.title.size() >= mine) continue;
+    const std::string text = section.title + cut_in_the_middle(section.text, mine - section.title.size());
+    room -= text.size();
+    out += text;
+  }
+  out += costs;
+  if (out.size() > max_bytes) out.resize(max_bytes);
+  return out;
+}
+
+}  // namespace membrane::sandbox

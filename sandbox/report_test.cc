@@ -1,0 +1,91 @@
+#include "sandbox/report.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+namespace membrane::sandbox {
+namespace {
+
+using nlohmann::json;
+
+Report denied_report() {
+  Report report;
+  report.outcome = Outcome::kTrapped;
+  report.errors = {{"unreachable", "The program reached an unreachable.", {"$main", 17, 3, 5}, "Check the branch.", {{"$run", 0, 9, 2}}}};
+  report.host_calls = {{"http.get", true, "", "", "", "http://127.0.0.1/", 120, 0, 1500},
+                       {"http.get", false, "EACCES", "No grant allows it.", "--allow http:GET:http://evil/*", "http://evil/", 0, 0, 3}};
+  report.stdout_text = "half";
+  report.fuel_used = 99;
+  return report;
+}
+
+TEST(Report, EveryOutcomeHasANameASentenceAndAnExitCode) {
+  EXPECT_EQ(name_of(Outcome::kOutOfFuel), "out_of_fuel");
+  EXPECT_EQ(exit_code_of(Outcome::kOk), 0);
+  EXPECT_EQ(exit_code_of(Outcome::kTrapped), 1);
+  EXPECT_EQ(exit_code_of(Outcome::kDenied), 2);
+  EXPECT_EQ(exit_code_of(Outcome::kFailed), 3);
+  EXPECT_FALSE(describe(Outcome::kInvalid).empty());
+}
+
+TEST(Report, JsonHasStableFields) {
+  const json out = json::parse(render_json(denied_report(), true));
+  EXPECT_EQ(out["outcome"], "trapped");
+  EXPECT_EQ(out["error"]["code"], "unreachable");
+  EXPECT_EQ(out["error"]["place"], (json{{"function", "$main"}, {"offset", 17}, {"line", 3}, {"column", 5}}));
+  EXPECT_EQ(out["error"]["backtrace"][0]["function"], "$run");
+  EXPECT_EQ(out["host_calls"][1]["decision"], "denied");
+  EXPECT_EQ(out["host_calls"][1]["errno"], "EACCES");
+  EXPECT_EQ(out["fuel_used"], 99);
+  EXPECT_EQ(out["stdout"], "half");
+  EXPECT_FALSE(out.contains("answer"));
+}
+
+TEST(Report, JsonKeepsWhatNumbersCannotHold) {
+  Report report;
+  report.results = {{"i32", "-4"}, {"i64", "9223372036854775807"}, {"f64", "nan:0x8000000000000"}};
+  report.stdout_text = "\xFF";
+  const json out = json::parse(render_json(report, false));
+  EXPECT_EQ(out["results"][0]["value"], -4);
+  EXPECT_EQ(out["results"][1]["value"], "9223372036854775807");
+  EXPECT_EQ(out["results"][2]["value"], "nan:0x8000000000000");
+  EXPECT_EQ(out["stdout"], "\xEF\xBF\xBD");
+}
+
+TEST(Report, TextTellsAPerson) {
+  const std::string text = render_text(denied_report(), false);
+  EXPECT_NE(text.find("outcome: trapped"), std::string::npos);
+  EXPECT_NE(text.find("error[unreachable] line 3:5 in $main"), std::string::npos);
+  EXPECT_NE(text.find("denied: http.get http://evil/ -> EACCES"), std::string::npos);
+  EXPECT_EQ(text.find('\x1b'), std::string::npos);
+  EXPECT_NE(render_text(denied_report(), true).find('\x1b'), std::string::npos);
+}
+
+TEST(Report, AnObservationSaysWhatToActOn) {
+  const std::string text = render_observation(denied_report(), 4000);
+  EXPECT_TRUE(text.starts_with("outcome: trapped"));
+  EXPECT_NE(text.find("hint: Check the branch."), std::string::npos);
+  EXPECT_NE(text.find("granted by --allow http:GET:http://evil/*"), std::string::npos);
+  EXPECT_NE(text.find("stdout:\nhalf\n"), std::string::npos);
+  EXPECT_NE(render_observation({}, 4000).find("printed nothing"), std::string::npos);
+}
+
+TEST(Report, AnObservationKeepsItsBoundAndItsCharacters) {
+  Report report = denied_report();
+  for (int i = 0; i < 5000; ++i) report.stdout_text += "\xE2\x82\xAC";
+  report.result = std::string(3000, 'r');
+  report.stderr_text = std::string(3000, 'e');
+  for (const size_t bound : {0u, 10u, 100u, 300u, 1000u, 4000u}) {
+    const std::string text = render_observation(report, bound);
+    EXPECT_LE(text.size(), bound);
+    if (bound < 1000) continue;
+    EXPECT_NE(text.find("bytes cut"), std::string::npos);
+    EXPECT_NE(text.find("error[unreachable]"), std::string::npos) << "the cause is never what is cut";
+    EXPECT_FALSE(json(text).dump(-1, ' ', false, json::error_handler_t::ignore).empty());
+    EXPECT_NO_THROW((void)json(text).dump()) << "still UTF-8";
+  }
+}
+
+}  // namespace
+}  // namespace membrane::sandbox
