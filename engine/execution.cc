@@ -219,6 +219,7 @@ RunState Execution::call_host_entry() {
   HostCall call{*this, nullptr, {slots, entry_->param_slots}, {slots, entry_->result_slots}, {}};
   switch (entry_->host(call)) {
     case HostAction::kContinue:
+    case HostAction::kInterrupt:
       machine_.state = RunState::kFinished;
       take_results();
       break;

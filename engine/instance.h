@@ -99,6 +99,7 @@ enum class HostAction : uint8_t {
   kContinue,  // the results are written
   kTrap,      // HostCall::trap_message says why
   kOutOfFuel, // there is not enough to begin: the guest pauses before the call, which is made again
+  kInterrupt, // the results are written, and the guest pauses behind the call
   kExit,      // the program is done, as if its entry had returned nothing
 };
 

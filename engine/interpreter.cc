@@ -605,6 +605,7 @@ HANDLER(call_instance) {
       m.at_call = true;
       return stop(PASS_REGISTERS(ip), RunState::kOutOfFuel);
     }
+    if (action == HostAction::kInterrupt) return stop(PASS_REGISTERS(ip + 3), RunState::kInterrupted);
     if (action == HostAction::kExit) return stop(PASS_REGISTERS(ip), RunState::kExited);
     ENTER(ip + 3);
   }

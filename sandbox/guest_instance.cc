@@ -1,0 +1,86 @@
+#include "sandbox/guest_instance.h"
+
+#include <algorithm>
+
+#include "wasm/body.h"
+
+namespace membrane::sandbox {
+namespace {
+
+// Past the last active data segment. Offsets that are not constants (an imported global) were
+// evaluated at instantiation and are not seen here: such modules export __heap_base.
+uint64_t end_of_data(const wasm::Module& module) {
+  uint64_t end = 0;
+  for (const wasm::DataSegment& segment : module.datas) {
+    if (segment.mode != wasm::SegmentMode::kActive) continue;
+    wasm::BodyReader reader(module.view(segment.offset));
+    if (reader.next() && reader.instruction().op == wasm::Opcode::kI32Const)
+      end = std::max<uint64_t>(end, static_cast<uint32_t>(reader.instruction().value) + uint64_t{segment.data.size});
+  }
+  return end;
+}
+
+uint64_t heap_start(engine::Instance& instance) {
+  if (const auto base = instance.find_export("__heap_base"); base && base->global != nullptr)
+    return static_cast<uint32_t>(base->global->bits);
+  // Address 0 stays free, so that no pointer is 0.
+  return std::max<uint64_t>(end_of_data(instance.module()), host::BumpHeap::kAlignment);
+}
+
+}  // namespace
+
+bool Conversation::add(std::string& to, std::string_view text) {
+  const uint64_t room = output_limit_bytes - std::min(output_limit_bytes, used_bytes());
+  if (text.size() <= room) {
+    to += text;
+    return true;
+  }
+  size_t cut = room;
+  while (cut > 0 && (static_cast<uint8_t>(text[cut]) & 0xC0) == 0x80) --cut;
+  to += text.substr(0, cut);
+  return false;
+}
+
+GuestInstance::GuestInstance(engine::Instance& instance, Conversation& conversation)
+    : instance_(instance), conversation_(conversation), heap_(heap_start(instance)) {}
+
+std::span<uint8_t> GuestInstance::memory() {
+  engine::Memory* const memory = instance_.memory();
+  return memory == nullptr ? std::span<uint8_t>() : memory->bytes();
+}
+
+host::HostResult<uint32_t> GuestInstance::allocate(uint64_t bytes) { return heap_.allocate(*this, bytes); }
+
+uint64_t GuestInstance::size_bytes() const {
+  const engine::Memory* const memory = instance_.memory();
+  return memory == nullptr ? 0 : memory->size_bytes();
+}
+
+bool GuestInstance::grow_to(uint64_t bytes) {
+  engine::Memory* const memory = instance_.memory();
+  if (memory == nullptr) return false;
+  const uint64_t pages = (bytes + wasm::kPageBytes - 1) / wasm::kPageBytes;
+  return pages <= memory->pages() || memory->grow(pages - memory->pages()) >= 0;
+}
+
+bool GuestInstance::print(host::Stream stream, std::string_view text) {
+  std::string& to = stream == host::Stream::kStdout ? conversation_.stdout_text : conversation_.stderr_text;
+  const size_t before = to.size();
+  const bool fits = conversation_.add(to, text);
+  if (stream == host::Stream::kStdout && conversation_.on_stdout)
+    conversation_.on_stdout(std::string_view(to).substr(before));
+  return fits;
+}
+
+bool GuestInstance::set_result(std::string_view text) {
+  conversation_.result.clear();
+  return conversation_.add(conversation_.result, text);
+}
+
+bool GuestInstance::submit(std::string_view answer) {
+  conversation_.answer.clear();
+  conversation_.submitted = true;
+  return conversation_.add(conversation_.answer, answer);
+}
+
+}  // namespace membrane::sandbox

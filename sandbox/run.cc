@@ -1,0 +1,381 @@
+#include <algorithm>
+#include <chrono>
+#include <optional>
+
+#include "engine/fuel.h"
+#include "engine/instance.h"
+#include "host/broker_gate.h"
+#include "host/dispatch.h"
+#include "host/link.h"
+#include "host/local_broker.h"
+#include "lang/language.h"
+#include "sandbox/guest_instance.h"
+#include "sandbox/sandbox.h"
+#include "sandbox/values.h"
+
+namespace membrane::sandbox {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double microseconds_since(Clock::time_point start) {
+  return std::chrono::duration<double, std::micro>(Clock::now() - start).count();
+}
+
+std::shared_ptr<policy::Budget> budget_of(const policy::Limits& limits) {
+  auto budget = std::make_shared<policy::Budget>();
+  using enum policy::Resource;
+  budget->set(kFuel, limits.fuel);
+  budget->set(kHostCalls, limits.host_calls);
+  budget->set(kBytesIn, limits.bytes_in);
+  budget->set(kBytesOut, limits.bytes_out);
+  budget->set(kTokens, limits.tokens);
+  budget->set_deadline(Clock::now() + std::chrono::milliseconds(limits.wall_ms));
+  return budget;
+}
+
+// The function that the preprocessor's checked calls end with: not a capability, and not in the report.
+const wasm::FuncType& fail_type() {
+  static const wasm::FuncType type{{wasm::ValType::kI32, wasm::ValType::kI32, wasm::ValType::kI32}, {}};
+  return type;
+}
+
+// One run, from the text to the report. Each step leaves the report finished when it fails.
+class Run {
+ public:
+  Run(const Program& program, const RunOptions& options)
+      : program_(program), options_(options), limits_(options.policy.limits),
+        budget_(options.budget ? options.budget : budget_of(limits_)),
+        deadline_(std::min(Clock::now() + std::chrono::milliseconds(limits_.wall_ms), budget_->deadline())),
+        world_(options.policy, *budget_, options.model, options.person),
+        gate_(options.replay != nullptr
+                  ? host::BrokerGate::to_journal(*options.replay, options.record)
+                  : host::BrokerGate::to_world(world_, budget_.get(), options.record)) {
+    report_.cost_version = engine::kCostVersion;
+    said_.input = program.input;
+    said_.output_limit_bytes = limits_.output_bytes;
+    said_.on_stdout = options.on_stdout;
+  }
+
+  Report execute() {
+    const Clock::time_point start = Clock::now();
+    if (load() && link() && choose_entry()) {
+      report_.compile_us = microseconds_since(start);
+      const Clock::time_point run_start = Clock::now();
+      run_guest();
+      report_.run_us = microseconds_since(run_start);
+    } else {
+      report_.compile_us = microseconds_since(start);
+    }
+    finish();
+    return std::move(report_);
+  }
+
+ private:
+  bool load();
+  bool link();
+  bool choose_entry();
+  void run_guest();
+  bool run_function(engine::FunctionInstance* function, std::span<const engine::Value> arguments);
+  void finish();
+
+  std::optional<engine::Extern> resolve(const wasm::Import& import);
+  engine::HostAction call_host(const host::FunctionSpec& function, engine::HostCall& call);
+  engine::HostAction fail_checked_call(engine::HostCall& call);
+  bool must_stop();
+
+  bool stop(Outcome outcome, std::string code, std::string message, std::string hint) {
+    report_.outcome = outcome;
+    report_.errors.push_back({std::move(code), std::move(message), {}, std::move(hint), {}});
+    return false;
+  }
+  bool stop(Outcome outcome, const Error& error) {
+    return stop(outcome, std::string(name_of(error.code)), error.message, error.hint);
+  }
+  bool stop_invalid(const std::vector<Diagnostic>& diagnostics);
+  bool stop_link(const engine::LinkError& error);
+  void stop_trapped(const engine::Trap& trap);
+  void stop_paused(engine::RunState state);
+  ReportPlace show_place(const engine::CodePlace& place) const;
+
+  const Program& program_;
+  const RunOptions& options_;
+  const policy::Limits& limits_;
+  std::shared_ptr<policy::Budget> budget_;
+  Clock::time_point deadline_;
+  host::LocalBroker world_;
+  host::BrokerGate gate_;
+  Conversation said_;
+  Report report_;
+
+  lang::Loaded loaded_;  // the module is moved away; the way back to the author's text stays
+  std::shared_ptr<engine::CompiledModule> compiled_;
+  engine::Store store_;
+  engine::Instance* instance_ = nullptr;
+  std::optional<GuestInstance> guest_;
+  std::optional<host::Dispatcher> dispatcher_;
+  std::optional<engine::Execution> execution_;
+  engine::FunctionInstance* entry_ = nullptr;
+  std::vector<engine::Value> arguments_;
+
+  std::optional<Outcome> end_;          // what a host call or the watch decided
+  std::optional<host::HostError> failed_call_;  // of a checked call, or of one without an errno
+  uint32_t failed_line_ = 0;
+};
+
+bool Run::stop_invalid(const std::vector<Diagnostic>& diagnostics) {
+  report_.outcome = Outcome::kInvalid;
+  for (const Diagnostic& d : diagnostics) {
+    ReportError error{std::string(name_of(d.code)), d.message, {}, std::string(hint_of(d)), {}};
+    if (!d.expected.empty()) error.message += "; expected: " + d.expected;
+    if (!d.found.empty()) error.message += "; found: " + d.found;
+    error.place = {d.function, d.place.offset, d.place.line, d.place.column};
+    report_.errors.push_back(std::move(error));
+  }
+  return false;
+}
+
+bool Run::load() {
+  if (program_.source.size() > limits_.module_bytes)
+    return stop(Outcome::kInvalid, "module_too_large",
+                "the program has " + std::to_string(program_.source.size()) + " bytes, and the limit is " +
+                    std::to_string(limits_.module_bytes),
+                "Make it smaller, or raise limits.module_bytes.");
+  auto loaded = lang::load_program(program_.source, static_cast<lang::Language>(program_.language), program_.name);
+  if (!loaded) return stop_invalid(loaded.error());
+  loaded_ = std::move(*loaded);
+  auto compiled = engine::CompiledModule::compile(std::move(loaded_.module), loaded_.text());
+  if (!compiled) return stop_invalid({loaded_.to_author(compiled.error())});
+  compiled_ = std::move(*compiled);
+  return true;
+}
+
+// -- linking -----------------------------------------------------------------------------------
+
+bool Run::link() {
+  if (auto linkage = host::link_imports(compiled_->module()); !linkage) return stop_invalid(linkage.error());
+  const engine::InstanceLimits limits{
+      limits_.memory_bytes, static_cast<uint32_t>(std::min<uint64_t>(limits_.table_elements, UINT32_MAX))};
+  auto made = store_.instantiate(
+      compiled_, [this](const wasm::Module&, const wasm::Import& import) { return resolve(import); }, limits);
+  if (!made) return stop_link(made.error());
+  instance_ = *made;
+  guest_.emplace(*instance_, said_);
+  dispatcher_.emplace(*guest_, gate_);
+  return true;
+}
+
+std::optional<engine::Extern> Run::resolve(const wasm::Import& import) {
+  if (import.kind != wasm::ExternKind::kFunc) return std::nullopt;
+  engine::FunctionInstance* made = nullptr;
+  if (import.module == "membrane" && import.name == "fail") {
+    made = store_.add_host_function(fail_type(), [this](engine::HostCall& call) { return fail_checked_call(call); });
+  } else if (const host::FunctionSpec* const function = host::find_function(import.module, import.name)) {
+    made = store_.add_host_function(host::wasm_signature_of(*function), [this, function](engine::HostCall& call) {
+      return call_host(*function, call);
+    });
+  }
+  if (made == nullptr) return std::nullopt;
+  return engine::Extern{wasm::ExternKind::kFunc, made, nullptr, nullptr, nullptr};
+}
+
+bool Run::stop_link(const engine::LinkError& error) {
+  switch (error.kind) {
+    case engine::LinkError::Kind::kLimit: return stop(Outcome::kOutOfMemory, error.error);
+    case engine::LinkError::Kind::kTrap:
+      return stop(Outcome::kTrapped, std::string(name_of(error.trap)), error.error.message, error.error.hint);
+    default: return stop(Outcome::kInvalid, error.error);
+  }
+}
+
+// -- host calls -----------------------------------------------------------------------------------
+
+bool Run::must_stop() {
+  if (options_.cancel != nullptr && options_.cancel->load(std::memory_order_relaxed)) end_ = Outcome::kCancelled;
+  else if (Clock::now() >= deadline_) end_ = Outcome::kTimedOut;
+  return end_.has_value();
+}
+
+engine::HostAction Run::call_host(const host::FunctionSpec& function, engine::HostCall& call) {
+  // A start function runs before there is anything to talk to only if nobody made it: link() did.
+  guest_->enter(call);
+  const host::CallOutcome outcome = dispatcher_->call(function, call.arguments, call.results);
+  switch (outcome.end) {
+    case host::CallEnd::kReturn:
+      return function.effect == host::Effect::kWorld && must_stop() ? engine::HostAction::kInterrupt
+                                                                    : engine::HostAction::kContinue;
+    case host::CallEnd::kExit: return engine::HostAction::kExit;
+    case host::CallEnd::kOutOfFuel: return engine::HostAction::kOutOfFuel;
+    case host::CallEnd::kOutOfOutput: end_ = Outcome::kOutOfOutput; break;
+    case host::CallEnd::kOutOfMemory: end_ = Outcome::kOutOfMemory; break;
+    case host::CallEnd::kTrap: break;
+  }
+  failed_call_ = outcome.error;
+  call.trap_message = std::string(function.module) + "." + std::string(function.name) + ": " + outcome.error.reason;
+  return engine::HostAction::kTrap;
+}
+
+// `(call $http.get! …)` met an errno: arguments are the errno, the function's name, the author's line.
+engine::HostAction Run::fail_checked_call(engine::HostCall& call) {
+  guest_->enter(call);
+  const auto code = static_cast<host::Errno>(call.arguments[0]);
+  const auto name = guest_->read_string(static_cast<uint32_t>(call.arguments[1]));
+  failed_line_ = static_cast<uint32_t>(call.arguments[2]);
+  host::HostError error{code, std::string(host::describe(code)), {}};
+  if (!dispatcher_->records().empty() && dispatcher_->records().back().code == code) {
+    error.reason = dispatcher_->records().back().reason;
+    error.grant = dispatcher_->records().back().grant;
+  }
+  call.trap_message = (name ? std::string(*name) : "a host function") + " failed with " +
+                      std::string(host::name_of(code)) + ": " + error.reason;
+  failed_call_ = std::move(error);
+  return engine::HostAction::kTrap;
+}
+
+// -- the entry --------------------------------------------------------------------------------------
+
+bool Run::choose_entry() {
+  std::string name = program_.entry;
+  if (name.empty()) {
+    for (const char* const candidate : {"_start", "run", "main"})
+      if (entry_ == nullptr && (entry_ = instance_->find_function(candidate)) != nullptr) name = candidate;
+  } else {
+    entry_ = instance_->find_function(name);
+  }
+  if (entry_ == nullptr) {
+    std::string exported;
+    for (const wasm::Export& e : compiled_->module().exports)
+      if (e.kind == wasm::ExternKind::kFunc) exported += (exported.empty() ? "" : ", ") + e.name;
+    return stop(Outcome::kInvalid, "unknown_entry",
+                name.empty() ? "the program exports no function named _start, run or main"
+                             : "the program exports no function \"" + name + "\"",
+                exported.empty() ? "Export one: (func (export \"run\") …)." : "It exports: " + exported + ".");
+  }
+  const std::vector<wasm::ValType>& params = entry_->type->params;
+  if (params.empty()) {  // what it is given, it reads with io.argument
+    said_.arguments = program_.arguments;
+    return true;
+  }
+  if (params.size() != program_.arguments.size())
+    return stop(Outcome::kInvalid, "wrong_argument_count",
+                "\"" + name + "\" takes " + std::to_string(params.size()) + " arguments, and was given " +
+                    std::to_string(program_.arguments.size()),
+                "Give one value for each parameter.");
+  for (size_t i = 0; i < params.size(); ++i) {
+    auto value = parse_value(params[i], program_.arguments[i]);
+    if (!value) return stop(Outcome::kInvalid, value.error());
+    arguments_.push_back(*value);
+  }
+  return true;
+}
+
+// -- running --------------------------------------------------------------------------------------------
+
+void Run::run_guest() {
+  engine::ExecutionLimits limits;
+  limits.stack_bytes = limits_.stack_bytes;
+  limits.call_depth = static_cast<uint32_t>(std::min<uint64_t>(limits_.call_depth, 10'000'000));
+  limits.poll = [this] { return must_stop(); };
+  execution_.emplace(std::move(limits));
+  const uint64_t fuel = budget_->take_up_to(policy::Resource::kFuel, limits_.fuel);
+  execution_->add_fuel(fuel);
+  const uint32_t start = compiled_->module().start;
+  if (start == UINT32_MAX || run_function(instance_->function(start), {})) {
+    if (run_function(entry_, arguments_))
+      for (const engine::Value& value : execution_->results()) report_.results.push_back(show_value(value));
+  }
+  report_.fuel_used = execution_->fuel_used();
+  budget_->give_back(policy::Resource::kFuel, fuel - report_.fuel_used);
+}
+
+// True when it returned.
+bool Run::run_function(engine::FunctionInstance* function, std::span<const engine::Value> arguments) {
+  if (auto started = execution_->start(function, arguments); !started) return stop(Outcome::kFailed, started.error());
+  switch (const engine::RunState state = execution_->resume()) {
+    case engine::RunState::kFinished: return true;
+    case engine::RunState::kExited: return false;
+    case engine::RunState::kTrapped: stop_trapped(execution_->trap()); return false;
+    default: stop_paused(state); return false;
+  }
+}
+
+ReportPlace Run::show_place(const engine::CodePlace& place) const {
+  ReportPlace shown;
+  shown.function = place.function_name.empty() ? "#" + std::to_string(place.function) : "$" + std::string(place.function_name);
+  shown.offset = place.code_offset;
+  if (place.text_offset != UINT32_MAX) {
+    const Place in_text = loaded_.author_place(place.text_offset);
+    shown.line = in_text.line;
+    shown.column = in_text.column;
+  }
+  return shown;
+}
+
+void Run::stop_trapped(const engine::Trap& trap) {
+  ReportError error{std::string(name_of(trap.kind)), trap.message, {}, std::string(hint_of(trap.kind)), {}};
+  for (const engine::CodePlace& place : trap.backtrace) error.backtrace.push_back(show_place(place));
+  if (!error.backtrace.empty()) error.place = error.backtrace.front();
+  report_.outcome = end_.value_or(Outcome::kTrapped);
+  if (failed_call_) {
+    error.code = failed_call_->code == host::Errno::kOk ? "host" : std::string(host::name_of(failed_call_->code));
+    if (failed_line_ != 0) error.place.line = failed_line_;
+    if (!failed_call_->grant.empty()) error.hint = "It would be allowed by " + failed_call_->grant;
+    else if (error.hint.empty()) error.hint = std::string(host::describe(failed_call_->code));
+  }
+  if (!end_ && instance_->limit_was_hit()) {
+    report_.outcome = Outcome::kOutOfMemory;
+    error.hint = "A memory.grow was refused before: the memory limit is " + std::to_string(limits_.memory_bytes) + " bytes.";
+  }
+  const host::CallRecord* const denial = dispatcher_->last_denial();
+  if (!end_ && denial != nullptr && (!failed_call_ || failed_call_->code == host::Errno::kAccess)) {
+    report_.outcome = Outcome::kDenied;
+    if (!failed_call_) error.hint = denial->name + " was refused before: " + denial->reason;
+    if (!failed_call_ && !denial->grant.empty()) error.hint += " It would be allowed by " + denial->grant;
+  }
+  report_.errors.push_back(std::move(error));
+}
+
+void Run::stop_paused(engine::RunState state) {
+  ReportError error;
+  const std::vector<engine::CodePlace> places = execution_->backtrace();
+  for (const engine::CodePlace& place : places) error.backtrace.push_back(show_place(place));
+  if (!error.backtrace.empty()) error.place = error.backtrace.front();
+  const Outcome outcome = state == engine::RunState::kOutOfFuel ? Outcome::kOutOfFuel : end_.value_or(Outcome::kCancelled);
+  error.code = std::string(name_of(outcome));
+  if (outcome == Outcome::kOutOfFuel) {
+    error.message = "the program used up its fuel of " + std::to_string(limits_.fuel);
+    error.hint = "Make it do less (look for a loop without an end), or give it more fuel.";
+  } else if (outcome == Outcome::kTimedOut) {
+    error.message = "the program ran past its time of " + std::to_string(limits_.wall_ms) + " ms";
+    error.hint = "Make it do less, or give it more time.";
+  } else {
+    error.message = "the owner stopped the program";
+  }
+  report_.outcome = outcome;
+  report_.errors.push_back(std::move(error));
+}
+
+void Run::finish() {
+  report_.stdout_text = std::move(said_.stdout_text);
+  report_.stderr_text = std::move(said_.stderr_text);
+  report_.result = std::move(said_.result);
+  report_.answer = std::move(said_.answer);
+  report_.submitted = said_.submitted;
+  report_.tokens_used = gate_.tokens_used();
+  if (instance_ != nullptr && instance_->memory() != nullptr)
+    report_.memory_peak_bytes = instance_->memory()->size_bytes();  // it never shrinks
+  if (!dispatcher_) return;
+  for (const host::CallRecord& call : dispatcher_->records()) {
+    report_.host_calls.push_back({call.name, call.allowed(),
+                                  call.code == host::Errno::kOk ? "" : std::string(host::name_of(call.code)),
+                                  call.reason, call.grant, call.arguments, call.bytes_in, call.bytes_out, call.latency_us});
+  }
+  if (const auto& divergence = gate_.divergence(); divergence && report_.outcome != Outcome::kFailed)
+    stop(Outcome::kFailed, "replay_diverged", *divergence, "The journal is of another program, input or policy.");
+}
+
+}  // namespace
+
+Report run(const Program& program, const RunOptions& options) { return Run(program, options).execute(); }
+
+}  // namespace membrane::sandbox
