@@ -65,8 +65,9 @@ CallOutcome Dispatcher::call(const FunctionSpec& function, std::span<const uint6
   if (to_world) {
     const auto latency = std::chrono::duration_cast<std::chrono::microseconds>(steady_clock::now() - start);
     const HostError error = done ? HostError{Errno::kOk, {}, {}} : done.error();
-    record({std::string(function.module) + "." + std::string(function.name), error.code, error.reason, error.grant, std::move(summary), bytes_in,
-            bytes_out.value_or(0), static_cast<uint64_t>(latency.count())});
+    record({std::string(function.module) + "." + std::string(function.name), error.code, utf8_repair(error.reason),
+            utf8_repair(error.grant), std::move(summary), bytes_in, bytes_out.value_or(0),
+            static_cast<uint64_t>(latency.count())});
   }
   return finish(function, done, results);
 }
@@ -89,7 +90,7 @@ HostResult<uint64_t> Dispatcher::decode(const FunctionSpec& function, std::span<
 HostResult<Value> Dispatcher::perform(const FunctionSpec& function, Call& call) {
   for (size_t i = 0; i < function.params.size(); ++i) {
     if (function.params[i].type != Type::kText) continue;
-    if (const size_t at = utf8_valid_up_to(call.text(i)); at != call.text(i).size())
+    if (const size_t at = utf8_valid_prefix(call.text(i)); at != call.text(i).size())
       return refuse(Errno::kInvalid, std::string(function.params[i].name) + " is not UTF-8 at byte " + std::to_string(at));
   }
   return function.handler(call);

@@ -42,7 +42,9 @@ std::optional<Entity> entity_at(std::string_view text) {
     const std::string_view digits = name.substr(hex ? 2 : 1);
     uint32_t code_point = 0;
     const auto [stop, error] = std::from_chars(digits.data(), digits.data() + digits.size(), code_point, hex ? 16 : 10);
-    if (error != std::errc() || stop != digits.data() + digits.size() || code_point == 0) return std::nullopt;
+    if (error != std::errc() || stop != digits.data() + digits.size() || code_point == 0)
+      return std::nullopt;
+    if (!is_scalar_value(code_point)) return Entity{0xFFFD, end + 1};
     return Entity{code_point, end + 1};
   }
   static constexpr std::pair<std::string_view, uint32_t> kNames[] = {
@@ -61,7 +63,7 @@ std::string decode(std::string_view text) {
   std::string decoded;
   while (!text.empty()) {
     if (const auto entity = text[0] == '&' ? entity_at(text) : std::nullopt) {
-      utf8_append(decoded, entity->code_point);
+      append_utf8(decoded, entity->code_point);
       text.remove_prefix(entity->length);
     } else {
       decoded += text[0];
@@ -85,7 +87,7 @@ class Folded {
   void add(uint32_t code_point) {
     if (code_point < 0x80) return add(static_cast<char>(code_point));
     separate();
-    utf8_append(text_, code_point);
+    append_utf8(text_, code_point);
   }
   void end_line() { line_ = true; }
   [[nodiscard]] std::string& text() { return text_; }

@@ -2,6 +2,9 @@
 #define TOML_ENABLE_FORMATTERS 0
 #include <toml++/toml.h>
 
+#include <cstdio>
+
+#include "base/utf8.h"
 #include "policy/document.h"
 
 namespace membrane::policy {
@@ -11,30 +14,52 @@ std::unexpected<Error> at_line(uint32_t line, const std::string& message, std::s
   return fail(ErrorCode::kInvalidInput, "line " + std::to_string(line) + ": " + message, std::move(hint));
 }
 
-// Refuses what toml++ 3.3 cannot read without undefined behaviour (letters that are not ASCII,
-// where it looks for white space) and what no policy needs (strings over several lines).
-Status check_lines(std::string_view text) {
+// The character at the start of `text`, `length` bytes long, as an escape of TOML.
+std::string escape(std::string_view text, size_t length) {
+  uint32_t scalar = static_cast<unsigned char>(text[0]) & (0xffu >> (length + 1));
+  for (size_t i = 1; i < length; ++i) scalar = scalar << 6 | (static_cast<unsigned char>(text[i]) & 0x3fu);
+  char out[16];
+  std::snprintf(out, sizeof out, "\\U%08X", scalar);
+  return out;
+}
+
+// The same document in ASCII. toml++ 3.3 has undefined behaviour where it meets some letters
+// while it looks for white space, so it meets none: they are escaped in strings, dropped from
+// comments, and refused elsewhere. Strings over several lines, which no policy needs, would
+// make this longer than it is, and are refused.
+Result<std::string> to_ascii(std::string_view text) {
+  std::string out;
   uint32_t line = 1;
   char quote = 0;  // the string or the comment ('#') that we are in
   for (size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
+    if (static_cast<unsigned char>(c) >= 0x80) {
+      const size_t length = utf8_length(text.substr(i));
+      if (length == 0) return at_line(line, "The policy is not UTF-8.");
+      if (quote != '"' && quote != '#')
+        return at_line(line, "A character that is not ASCII stands outside \"…\".", "put it in double quotes");
+      if (quote == '"') out += escape(text.substr(i), length);
+      i += length - 1;
+      continue;
+    }
+    out += c;
     if (c == '\n') {
       ++line;
       quote = 0;  // no string passes a line's end; toml++ says so itself
     } else if (quote == 0) {
       const bool opens = c == '"' || c == '\'';
-      if (static_cast<unsigned char>(c) >= 0x80)
-        return at_line(line, "A character that is not ASCII stands outside quotes.", "put it in quotes");
       if (opens && text.substr(i, 3) == std::string(3, c))
         return at_line(line, "A string over several lines has no use in a policy.", "use one pair of quotes");
       if (opens || c == '#') quote = c;
     } else if (quote == '"' && c == '\\') {
-      if (i + 1 < text.size() && text[i + 1] != '\n') ++i;
+      const unsigned char next = i + 1 < text.size() ? static_cast<unsigned char>(text[i + 1]) : 0;
+      if (next >= 0x80) return at_line(line, "A backslash stands before a character that needs none.", "remove it");
+      if (next > ' ') out += text[++i];
     } else if (c == quote && quote != '#') {
       quote = 0;
     }
   }
-  return {};
+  return out;
 }
 
 Result<Node> convert(const toml::node& from, size_t depth);
@@ -73,8 +98,8 @@ Result<Node> convert(const toml::node& from, size_t depth) {
 
 Result<Node> parse_toml(std::string_view text) {
   if (text.size() > kMaxDocumentBytes) return fail(ErrorCode::kInvalidInput, "The policy is larger than 1 MiB.");
-  MEMBRANE_TRY(check_lines(text));
-  const toml::parse_result parsed = toml::parse(text);
+  MEMBRANE_ASSIGN(const std::string ascii, to_ascii(text));
+  const toml::parse_result parsed = toml::parse(ascii);
   if (!parsed) {
     const auto& error = parsed.error();
     return at_line(error.source().begin.line, std::string(error.description()),

@@ -8,6 +8,7 @@
 
 #include "host/call.h"
 #include "host/capabilities/all.h"
+#include "host/json_depth.h"
 #include "host/json_path.h"
 
 namespace membrane::host {
@@ -16,31 +17,9 @@ namespace {
 using nlohmann::json;
 
 constexpr size_t kMaxDocumentBytes = 16u << 20;
-constexpr size_t kMaxDepth = 200;
-
-// The library prints nested values by recursion; a document is measured before it is built.
-bool is_too_deep(std::string_view text) {
-  size_t depth = 0;
-  bool in_string = false;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (in_string) {
-      if (c == '\\') ++i;
-      if (c == '"') in_string = false;
-    } else if (c == '"') {
-      in_string = true;
-    } else if (c == '[' || c == '{') {
-      if (++depth > kMaxDepth) return true;
-    } else if ((c == ']' || c == '}') && depth > 0) {
-      --depth;
-    }
-  }
-  return false;
-}
-
 HostResult<json> parse(std::string_view text, std::string_view what = "the text") {
   if (text.size() > kMaxDocumentBytes) return refuse(Errno::kTooBig, std::string(what) + " is larger than 16 MiB");
-  if (is_too_deep(text)) return refuse(Errno::kInvalid, std::string(what) + " is nested more than 200 deep");
+  if (is_json_too_deep(text)) return refuse(Errno::kInvalid, std::string(what) + " is nested more than 200 deep");
   json document = json::parse(text, nullptr, false);
   if (!document.is_discarded()) return document;
   std::string start(text.substr(0, 40));
@@ -193,7 +172,7 @@ HostResult<Value> store(Call& call, json value) {
   MEMBRANE_ASSIGN(json document, parse(call.text(0)));
   MEMBRANE_TRY(put(document, steps, std::move(value)));
   std::string text = dump(document);
-  if (is_too_deep(text)) return refuse(Errno::kInvalid, "the result would be nested more than 200 deep");
+  if (is_json_too_deep(text)) return refuse(Errno::kInvalid, "the result would be nested more than 200 deep");
   return text;
 }
 
@@ -210,7 +189,7 @@ HostResult<Value> append(Call& call) {
   if (!located->value->is_array()) return refuse(Errno::kInvalid, std::string("the value is no array but a ") + located->value->type_name());
   located->value->push_back(std::move(value));
   std::string text = dump(located->document);
-  if (is_too_deep(text)) return refuse(Errno::kInvalid, "the result would be nested more than 200 deep");
+  if (is_json_too_deep(text)) return refuse(Errno::kInvalid, "the result would be nested more than 200 deep");
   return text;
 }
 

@@ -120,7 +120,7 @@ HostResult<Value> concat(Call& call) { return std::string(call.text(0)).append(c
 // Back to where the character that `at` stands in begins.
 size_t character_start(std::string_view text, size_t at) {
   for (size_t back = 1; back <= 3 && back <= at; ++back) {
-    const size_t length = utf8_length_at(text.substr(at - back));
+    const size_t length = utf8_length(text.substr(at - back));
     if (length > back) return at - back;
     if (length != 0) break;
   }
@@ -233,7 +233,8 @@ HostResult<Value> parse_to_i64(Call& call) { return parse_i64(call.text(0)); }
 HostResult<Value> parse_to_f64(Call& call) { return parse_f64(call.text(0)); }
 HostResult<Value> from_char(Call& call) {
   std::string text;
-  utf8_append(text, static_cast<uint32_t>(call.i32(0)));
+  const auto code_point = static_cast<uint32_t>(call.i32(0));
+  append_utf8(text, is_scalar_value(code_point) ? code_point : 0xFFFD);
   return text;
 }
 

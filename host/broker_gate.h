@@ -1,0 +1,83 @@
+// The gate between a run and the world: every request of a capability passes here.
+//
+//   capability ─▶ BrokerGate ─▶ budget of host calls ─▶ Broker (policy, world)
+//                     └─ the answer, or the refusal, is written to the journal
+//   capability ─▶ BrokerGate ─▶ the journal's next entry            (replay: no world at all)
+//
+// A replay answers each request from the journal when it is the request that was made then:
+// the same function with the same arguments, at the same place. The first that is not is a
+// divergence: it and all after it fail with EHOST, and divergence() says what happened.
+//
+// Ownership: everything is borrowed and must outlive the gate. Threads: one at a time.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "host/broker.h"
+#include "host/journal.h"
+#include "policy/budget.h"
+
+namespace membrane::host {
+
+class BrokerGate final : public Broker {
+ public:
+  // Answers come from `world`. `budget` pays a host call for each request; null: none is paid.
+  // `record` gets an entry for each request; null: nothing is written, and nothing hashed.
+  static BrokerGate to_world(Broker& world, policy::Budget* budget, Journal* record) {
+    return {&world, budget, record, nullptr};
+  }
+  // Answers come from `journal`. `record`, when given, gets the entries anew.
+  static BrokerGate to_journal(const Journal& journal, Journal* record = nullptr) {
+    return {nullptr, nullptr, record, &journal};
+  }
+
+  // What the replay could not answer, as a sentence.
+  [[nodiscard]] const std::optional<std::string>& divergence() const { return divergence_; }
+  // Entries of the journal that the replay has not asked for.
+  [[nodiscard]] uint64_t entries_left() const { return replay_ ? replay_->entries().size() - next_ : 0; }
+  // Tokens that the models' answers cost, by their own count.
+  [[nodiscard]] uint64_t tokens_used() const { return tokens_used_; }
+
+  HostResult<HttpResponse> http(const HttpRequest& request) override;
+  HostResult<std::string> file_read(std::string_view path) override;
+  HostResult<void> file_write(std::string_view path, std::string_view bytes, FileMode mode) override;
+  HostResult<std::vector<FileInfo>> file_list(std::string_view path) override;
+  HostResult<FileInfo> file_stat(std::string_view path) override;
+  HostResult<void> file_remove(std::string_view path) override;
+  HostResult<std::string> kv_get(std::string_view key) override;
+  HostResult<void> kv_set(std::string_view key, std::string_view value) override;
+  HostResult<void> kv_remove(std::string_view key) override;
+  HostResult<std::vector<std::string>> kv_keys(std::string_view prefix) override;
+  HostResult<std::string> sql_query(std::string_view database, std::string_view sql,
+                                    std::string_view parameters_json) override;
+  HostResult<ChatAnswer> ai_complete(const ChatRequest& request) override;
+  HostResult<std::vector<float>> ai_embed(std::string_view text) override;
+  HostResult<int64_t> clock_ms() override;
+  HostResult<std::string> random_bytes(uint32_t count) override;
+  HostResult<std::string> ask(std::string_view question) override;
+
+ private:
+  BrokerGate(Broker* world, policy::Budget* budget, Journal* record, const Journal* replay)
+      : world_(world), budget_(budget), record_(record), replay_(replay) {}
+
+  struct Request;
+  template <typename T, typename Act>
+  HostResult<T> pass(const Request& request, Act act);
+  template <typename T, typename Act>
+  HostResult<T> act_on_world(Act act);
+  template <typename T>
+  HostResult<T> answer_from_journal(const Request& request, const std::string& arguments_sha256);
+  std::unexpected<HostError> diverge(std::string what);
+
+  Broker* world_;
+  policy::Budget* budget_;
+  Journal* record_;
+  const Journal* replay_;
+  size_t next_ = 0;
+  uint64_t tokens_used_ = 0;
+  std::optional<std::string> divergence_;
+};
+
+}  // namespace membrane::host

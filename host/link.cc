@@ -1,0 +1,86 @@
+#include "host/link.h"
+
+namespace membrane::host {
+namespace {
+
+std::string text_of(const wasm::FuncType& type) {
+  std::string text = "(func";
+  const auto append = [&](std::string_view keyword, const std::vector<wasm::ValType>& types) {
+    if (types.empty()) return;
+    text.append(" (").append(keyword);
+    for (const wasm::ValType item : types) text.append(" ").append(wasm::name_of(item));
+    text += ")";
+  };
+  append("param", type.params);
+  append("result", type.results);
+  return text + ")";
+}
+
+// The function that was probably meant: the same name elsewhere, or one spelled nearly so.
+const FunctionSpec* nearest_function(const wasm::Import& import) {
+  const FunctionSpec* same_name = nullptr;
+  std::vector<std::string> names;
+  std::vector<const FunctionSpec*> functions;
+  for (const Capability& capability : capabilities()) {
+    for (const FunctionSpec& function : capability.functions) {
+      if (function.name == import.name && same_name == nullptr) same_name = &function;
+      names.push_back(std::string(function.module) + "." + std::string(function.name));
+      functions.push_back(&function);
+    }
+  }
+  const std::vector<std::string_view> candidates(names.begin(), names.end());
+  const std::string_view best = nearest(import.module + "." + import.name, candidates);
+  if (best.empty()) return same_name;
+  return functions[static_cast<size_t>(std::ranges::find(candidates, best) - candidates.begin())];
+}
+
+std::string names_in(const Capability& capability) {
+  std::string list;
+  for (const FunctionSpec& function : capability.functions) list.append(list.empty() ? "" : ", ").append(function.name);
+  return list;
+}
+
+Diagnostic unknown(const wasm::Import& import) {
+  Diagnostic diagnostic{.code = DiagnosticCode::kUnknownImport};
+  diagnostic.found = import.module + "." + import.name;
+  diagnostic.message = "nothing provides the import \"" + import.module + "\" \"" + import.name + "\"";
+  if (import.kind != wasm::ExternKind::kFunc) {
+    diagnostic.message += " (a " + std::string(wasm::name_of(import.kind)) + "; only functions are provided)";
+    diagnostic.hint = "define the " + std::string(wasm::name_of(import.kind)) + " in the module";
+  } else if (const FunctionSpec* meant = nearest_function(import)) {
+    diagnostic.expected = std::string(meant->module) + "." + std::string(meant->name);
+    diagnostic.hint = "did you mean " + diagnostic.expected + "? " + import_of(*meant);
+  } else if (const Capability* capability = find_capability(import.module)) {
+    diagnostic.hint = import.module + " has: " + names_in(*capability);
+  }
+  return diagnostic;
+}
+
+}  // namespace
+
+std::expected<Linkage, std::vector<Diagnostic>> link_imports(const wasm::Module& module) {
+  Linkage linkage;
+  std::vector<Diagnostic> diagnostics;
+  for (const wasm::Import& import : module.imports) {
+    const FunctionSpec* function =
+        import.kind == wasm::ExternKind::kFunc ? find_function(import.module, import.name) : nullptr;
+    if (function == nullptr) {
+      diagnostics.push_back(unknown(import));
+      continue;
+    }
+    linkage.push_back(function);
+    const wasm::FuncType& declared = module.type_of_function(import.index);
+    if (const wasm::FuncType provided = wasm_signature_of(*function); declared != provided) {
+      Diagnostic diagnostic{.code = DiagnosticCode::kImportTypeMismatch};
+      diagnostic.message = import.module + "." + import.name + " is imported with another type than it has";
+      diagnostic.found = text_of(declared);
+      diagnostic.expected = text_of(provided);
+      diagnostic.hint = "write " + import_of(*function);
+      diagnostics.push_back(std::move(diagnostic));
+    }
+  }
+  if (!diagnostics.empty()) return std::unexpected(std::move(diagnostics));
+  return linkage;
+}
+
+}  // namespace membrane::host

@@ -1,0 +1,23 @@
+// Which host functions a module's imports name, decided before anything runs.
+//
+// Whether a call is allowed is another question, asked at the call: a module that imports
+// http links under a policy that grants none, and its calls answer EACCES.
+#pragma once
+
+#include <expected>
+#include <vector>
+
+#include "base/diagnostic.h"
+#include "host/registry.h"
+#include "wasm/module.h"
+
+namespace membrane::host {
+
+// For each imported function its host function, in the order of the function index space.
+// Else one diagnostic for each import that cannot be had: unknown-import, with what was
+// probably meant, or import-type-mismatch, with the line to write. Diagnostic::function is
+// empty and its place unknown: an import has none in a Module.
+using Linkage = std::vector<const FunctionSpec*>;
+std::expected<Linkage, std::vector<Diagnostic>> link_imports(const wasm::Module& module);
+
+}  // namespace membrane::host
