@@ -1,0 +1,68 @@
+// The command line. Each command is one file, command_NAME.cc, that adds itself to the
+// parser; main.cc only lists them.
+//
+// Exit codes: 0 fine; 1 the guest's own failure; 2 a denied or invalid request, or wrong
+// usage; 3 a failure of Membrane itself.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "policy/policy.h"
+
+namespace membrane::cli {
+
+inline constexpr int kExitOk = 0;
+inline constexpr int kExitGuest = 1;
+inline constexpr int kExitRequest = 2;
+inline constexpr int kExitMembrane = 3;
+
+// Each adds its subcommand to `app`; what it does when chosen ends in `exit_code`.
+void add_run(CLI::App& app, int& exit_code);
+void add_check(CLI::App& app, int& exit_code);
+void add_agent(CLI::App& app, int& exit_code);
+void add_policy(CLI::App& app, int& exit_code);
+void add_capabilities(CLI::App& app, int& exit_code);
+void add_spectest(CLI::App& app, int& exit_code);
+
+// -- options that several commands have ----------------------------------------------------
+
+// --policy FILE, --allow GRANT…, and a flag for each limit; the flags come on top of the file.
+class PolicyOptions {
+ public:
+  void add_to(CLI::App& command);
+  [[nodiscard]] Result<policy::Policy> policy() const;
+
+  std::string file;  // of --policy
+
+ private:
+  struct Limit {
+    std::string name;
+    std::string value;
+  };
+  std::vector<std::string> allow_;
+  std::vector<std::unique_ptr<Limit>> limits_;  // the parser keeps their addresses
+};
+
+// -- input and output ------------------------------------------------------------------------
+
+// The file's bytes; "-" is standard input. Errors: kNotFound, kUnavailable, kExhausted over `max_bytes`.
+Result<std::string> read_input(const std::string& path, uint64_t max_bytes);
+Status write_output(const std::string& path, std::string_view text);
+
+void print(std::FILE* to, std::string_view text);
+inline void print(std::string_view text) { print(stdout, text); }
+// "membrane: message", and the hint on a line of its own, to standard error. Returns the exit code.
+int complain(const Error& error);
+
+bool is_terminal(std::FILE* file);
+// Colours only on a terminal, and never with NO_COLOR set.
+bool use_colour(std::FILE* to);
+
+}  // namespace membrane::cli

@@ -1,0 +1,35 @@
+// membrane policy: what a policy lets happen.
+
+#include "cli/cli.h"
+
+namespace membrane::cli {
+
+void add_policy(CLI::App& app, int& exit_code) {
+  struct Options {
+    std::string file;
+    bool json = false;
+    PolicyOptions policy;
+  };
+  CLI::App* const group = app.add_subcommand("policy", "Read policies");
+  group->require_subcommand(1);
+  auto options = std::make_shared<Options>();
+  CLI::App* const command = group->add_subcommand("explain", "Say in sentences what a policy lets happen");
+  options->policy.add_to(*command);
+  command->add_option("file", options->file, "The policy file (the same as --policy)")->type_name("FILE");
+  command->add_flag("--json", options->json, "The whole policy, defaults included, as canonical JSON");
+  command->footer(
+      "Examples:\n"
+      "  membrane policy explain policy.toml\n"
+      "  membrane policy explain --allow fs:read:./data --fuel 1e6");
+  command->callback([options, &exit_code] {
+    if (!options->file.empty()) options->policy.file = options->file;
+    const Result<policy::Policy> policy = options->policy.policy();
+    if (!policy) {
+      exit_code = complain(policy.error());
+      return;
+    }
+    print(options->json ? policy::to_json(*policy) + "\n" : policy::explain(*policy));
+  });
+}
+
+}  // namespace membrane::cli

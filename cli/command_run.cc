@@ -1,0 +1,127 @@
+// membrane run: one program, one report.
+
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <optional>
+
+#include "agent/model_client.h"
+#include "cli/cli.h"
+#include "sandbox/sandbox.h"
+
+namespace membrane::cli {
+namespace {
+
+std::atomic<bool> interrupted = false;
+
+constexpr uint64_t kMaxJournalBytes = 1u << 30;
+
+struct Options {
+  std::string file;
+  std::string text;  // of -e
+  std::string entry;
+  std::vector<std::string> arguments;
+  std::string input_file;
+  std::string journal_file;
+  std::string replay_file;
+  bool json = false;
+  PolicyOptions policy;
+};
+
+Result<sandbox::Program> program_of(const Options& options, const policy::Policy& policy) {
+  sandbox::Program program;
+  if (!options.text.empty()) {
+    program.source = options.text;
+    program.name = "-e";
+  } else {
+    MEMBRANE_ASSIGN(program.source, read_input(options.file, policy.limits.module_bytes));
+    program.name = options.file == "-" ? "standard input" : std::filesystem::path(options.file).filename().string();
+  }
+  program.entry = options.entry;
+  program.arguments = options.arguments;
+  if (!options.input_file.empty()) {
+    MEMBRANE_ASSIGN(program.input, read_input(options.input_file, policy.limits.bytes_in));
+  }
+  return program;
+}
+
+// The model behind ai.*, when the policy grants it and the environment names one.
+Result<std::unique_ptr<agent::ModelClient>> model_for(const policy::Policy& policy) {
+  if (!policy.ai) return nullptr;
+  MEMBRANE_ASSIGN(agent::ModelConfig config, agent::model_config_from([](const char* name) { return std::getenv(name); }));
+  return agent::ModelClient::create(std::move(config));
+}
+
+void show(const sandbox::Report& report, bool json) {
+  if (json) return print(sandbox::render_json(report, is_terminal(stdout)) + "\n");
+  sandbox::Report rest = report;
+  rest.stdout_text.clear();  // was printed as it came
+  for (const sandbox::ReportValue& value : rest.results) print(value.value + "\n");
+  rest.results.clear();
+  std::fflush(stdout);
+  print(stderr, sandbox::render_text(rest, use_colour(stderr)));
+}
+
+Result<int> run(const Options& options) {
+  sandbox::RunOptions run_options;
+  MEMBRANE_ASSIGN(run_options.policy, options.policy.policy());
+  MEMBRANE_ASSIGN(const sandbox::Program program, program_of(options, run_options.policy));
+  MEMBRANE_ASSIGN(const auto client, model_for(run_options.policy));
+  std::optional<agent::HostModel> model;
+  if (client) run_options.model = &model.emplace(*client, &interrupted);
+
+  host::Journal recorded;
+  std::optional<host::Journal> replayed;
+  if (!options.journal_file.empty()) run_options.record = &recorded;
+  if (!options.replay_file.empty()) {
+    MEMBRANE_ASSIGN(const std::string text, read_input(options.replay_file, kMaxJournalBytes));
+    MEMBRANE_ASSIGN(replayed, host::Journal::parse(text));
+    run_options.replay = &*replayed;
+  }
+  run_options.cancel = &interrupted;
+  std::signal(SIGINT, [](int) { interrupted = true; });
+  if (!options.json) run_options.on_stdout = [](std::string_view text) { print(text); };
+
+  const sandbox::Report report = sandbox::run(program, run_options);
+  if (!options.journal_file.empty()) MEMBRANE_TRY(write_output(options.journal_file, recorded.to_text()));
+  show(report, options.json);
+  return sandbox::exit_code_of(report.outcome);
+}
+
+}  // namespace
+
+void add_run(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<Options>();
+  CLI::App* const command = app.add_subcommand("run", "Run a program (WAT or Wasm) and report what it did");
+  command->add_option("file", options->file, "The program, or - for standard input")->type_name("FILE");
+  command->add_option("-e,--evaluate", options->text, "The program's text itself")->type_name("TEXT");
+  command->add_option("--invoke", options->entry, "Export to call (default: _start, else run, else main)")->type_name("NAME");
+  command->add_option("arguments", options->arguments,
+                      "Arguments of the export, by its types; else what io.argument gives. "
+                      "Write -- before negative numbers");
+  command->add_option("--input", options->input_file, "File that io.input gives, or -")->type_name("FILE");
+  command->add_option("--journal", options->journal_file, "Write every answer of the world to this file")->type_name("FILE");
+  command->add_option("--replay", options->replay_file, "Answer host calls from a journal instead of the world")->type_name("FILE");
+  command->add_flag("--json", options->json, "Print the whole report as one JSON object (docs/report.schema.json)");
+  options->policy.add_to(*command);
+  command->footer(
+      "Examples:\n"
+      "  membrane run program.wat --allow fs:read:./data --fuel 2e6\n"
+      "  membrane run module.wasm --invoke add 2 2\n"
+      "  membrane run -e '(func (export \"main\") (result i32) (i32.add (i32.const 2) (i32.const 2)))'\n"
+      "  membrane run program.wat --allow kv --journal run.journal\n"
+      "  membrane run program.wat --allow kv --replay run.journal");
+  command->callback([options, &exit_code] {
+    // With -e there is no file: what stands in its place is the first argument.
+    if (!options->text.empty() && !options->file.empty())
+      options->arguments.insert(options->arguments.begin(), std::exchange(options->file, {}));
+    if (options->file.empty() && options->text.empty()) {
+      exit_code = complain({ErrorCode::kInvalidArgument, "no program is given", "Give a file, or -e and the text."});
+      return;
+    }
+    const Result<int> code = run(*options);
+    exit_code = code ? *code : complain(code.error());
+  });
+}
+
+}  // namespace membrane::cli

@@ -1,0 +1,81 @@
+// membrane spectest: the official test scripts, file by file.
+
+#include <algorithm>
+#include <filesystem>
+
+#include "cli/cli.h"
+#include "engine/script_runner.h"
+
+namespace membrane::cli {
+namespace {
+
+constexpr uint64_t kMaxScriptBytes = 256u << 20;
+
+struct Totals {
+  uint64_t passed = 0, failed = 0, skipped = 0;
+};
+
+Result<engine::ScriptResult> result_of(const std::string& path) {
+  MEMBRANE_ASSIGN(const std::string text, read_input(path, kMaxScriptBytes));
+  return engine::run_script(text);
+}
+
+void run_file(const std::filesystem::path& path, Totals& totals) {
+  const std::string name = path.filename().string();
+  const auto result = result_of(path.string());
+  if (!result) {
+    ++totals.failed;
+    return print("FAIL  " + name + ": " + result.error().message + "\n");
+  }
+  totals.passed += result->passed;
+  totals.failed += result->failed;
+  totals.skipped += result->skipped;
+  std::string line = (result->failed != 0 ? "FAIL  " : result->skipped != 0 ? "part  " : "ok    ") + name + ": " +
+                     std::to_string(result->passed) + " passed";
+  if (result->failed != 0) line += ", " + std::to_string(result->failed) + " failed";
+  if (result->skipped != 0) line += ", " + std::to_string(result->skipped) + " skipped: " + result->skip_reason;
+  print(line + "\n");
+  for (const engine::ScriptFailure& failure : result->failures)
+    print("      " + name + ":" + std::to_string(failure.line) + ": " + failure.command + ": " + failure.what + "\n");
+}
+
+Result<std::vector<std::filesystem::path>> scripts_in(const std::vector<std::string>& paths) {
+  std::vector<std::filesystem::path> files;
+  for (const std::string& path : paths) {
+    std::error_code error;
+    if (!std::filesystem::is_directory(path, error)) {
+      files.emplace_back(path);
+      continue;
+    }
+    for (const auto& entry : std::filesystem::directory_iterator(path, error))
+      if (entry.path().extension() == ".wast") files.push_back(entry.path());
+    if (error) return fail(ErrorCode::kUnavailable, "cannot read the directory " + path + ": " + error.message());
+  }
+  if (files.empty()) return fail(ErrorCode::kNotFound, "no .wast file there", "Give a directory of the official test suite.");
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+Result<int> run(const std::vector<std::string>& paths) {
+  MEMBRANE_ASSIGN(const auto files, scripts_in(paths));
+  Totals totals;
+  for (const auto& file : files) run_file(file, totals);
+  print(std::to_string(totals.passed) + " passed, " + std::to_string(totals.failed) + " failed, " +
+        std::to_string(totals.skipped) + " skipped\n");
+  return totals.failed == 0 ? kExitOk : kExitGuest;
+}
+
+}  // namespace
+
+void add_spectest(CLI::App& app, int& exit_code) {
+  auto paths = std::make_shared<std::vector<std::string>>();
+  CLI::App* const command = app.add_subcommand("spectest", "Run official WebAssembly test scripts (.wast)");
+  command->add_option("paths", *paths, "Scripts, or directories of them")->required()->type_name("PATH");
+  command->footer("Example:\n  membrane spectest ../wasm-testsuite/core-2.0");
+  command->callback([paths, &exit_code] {
+    const Result<int> code = run(*paths);
+    exit_code = code ? *code : complain(code.error());
+  });
+}
+
+}  // namespace membrane::cli
