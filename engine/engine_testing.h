@@ -1,0 +1,40 @@
+// Instances from text, for tests.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string_view>
+
+#include "engine/instance.h"
+#include "wasm/text/parser.h"
+
+namespace membrane::engine {
+
+inline std::shared_ptr<CompiledModule> compile(std::string_view text) {
+  auto parsed = wasm::parse_text(text);
+  if (!parsed) {
+    ADD_FAILURE() << render(parsed.error().front(), text, "test.wat");
+    return nullptr;
+  }
+  auto compiled = CompiledModule::compile(std::move(*parsed), text);
+  if (!compiled) {
+    ADD_FAILURE() << render(compiled.error(), text, "test.wat");
+    return nullptr;
+  }
+  return *compiled;
+}
+
+inline std::shared_ptr<Instance> instantiate(std::string_view text, const Resolver& resolver = {},
+                                             const InstanceLimits& limits = {}) {
+  auto module = compile(text);
+  if (!module) return nullptr;
+  auto instance = Instance::create(module, resolver, limits);
+  if (!instance) {
+    ADD_FAILURE() << instance.error().error.to_string();
+    return nullptr;
+  }
+  return *instance;
+}
+
+}  // namespace membrane::engine
