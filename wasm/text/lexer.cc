@@ -132,7 +132,7 @@ Diagnostic Lexer::error() const {
     case DiagnosticCode::kUnterminatedString: d.message = "this string has no closing quote"; break;
     case DiagnosticCode::kUnterminatedComment: d.message = "this block comment is never closed"; break;
     case DiagnosticCode::kUnterminatedAnnotation: d.message = "this annotation is never closed"; break;
-    case DiagnosticCode::kTextTooLarge: d.message = "the text has more than 64 MiB"; break;
+    case DiagnosticCode::kTextTooLarge: d.message = "the text has more than 32 MiB"; break;
     case DiagnosticCode::kInvalidUtf8: d.message = "these bytes are not UTF-8"; break;
     case DiagnosticCode::kBadStringEscape:
       d.message = "this escape is not one of the text format";

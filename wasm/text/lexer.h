@@ -26,7 +26,7 @@
 namespace membrane::wasm {
 
 // A text larger than this is refused (kTextTooLarge), so that offsets fit and memory is bounded.
-inline constexpr size_t kMaxTextBytes = size_t{64} << 20;
+inline constexpr size_t kMaxTextBytes = size_t{32} << 20;
 
 enum class TokenKind : uint8_t {
   kEnd,       // the end of the text: an empty span there, again at each call

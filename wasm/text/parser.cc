@@ -49,8 +49,11 @@ std::string_view name_of(Space space) {
   return "name";
 }
 
-std::expected<Module, std::vector<Diagnostic>> Parser::run() {
-  if (auto error = tokenize(text_, s_.tokens)) return std::unexpected(std::vector{std::move(*error)});
+bool Parser::run() {
+  if (auto error = tokenize(text_, s_.tokens)) {
+    errors_.push_back(std::move(*error));
+    return false;
+  }
   module_.bytes.reserve(text_.size() / 8 + 32);
   module_.source_map.reserve(s_.tokens.size() / 6 + 4);
   if (find_module()) {
@@ -60,12 +63,12 @@ std::expected<Module, std::vector<Diagnostic>> Parser::run() {
   }
   if (errors_.empty()) {
     keep_names();
-    return std::move(module_);
+    return true;
   }
   std::stable_sort(errors_.begin(), errors_.end(), [](const Diagnostic& a, const Diagnostic& b) {
     return a.place.offset < b.place.offset;
   });
-  return std::unexpected(std::move(errors_));
+  return false;
 }
 
 // Finds where the fields begin and end: inside `(module $name? …)`, or the whole text.
@@ -222,7 +225,9 @@ bool Parser::take_name(std::string& out, std::string_view what) {
 std::expected<Module, std::vector<Diagnostic>> parse_text(std::string_view text) {
   thread_local text::Scratch scratch;
   scratch.clear();
-  auto result = text::Parser(text, scratch).run();
+  std::expected<Module, std::vector<Diagnostic>> result(std::in_place);  // built in place: a Module is large to move
+  text::Parser parser(text, scratch, *result);
+  if (!parser.run()) result = std::unexpected(parser.take_errors());
   constexpr size_t kKeptTokens = 16 * 1024;
   if (scratch.tokens.capacity() > kKeptTokens) scratch = {};
   return result;

@@ -71,7 +71,7 @@ bool Parser::push(const Frame& frame) {
 }
 
 void Parser::open_label(std::string_view name) {
-  s_.labels.push_back({name, name.empty() ? 0 : hash_bytes(name)});
+  s_.labels.push(name);
   if (!name.empty() && function_ != kNoIndex)
     module_.names.labels.push_back({function_, label_count_, std::string(name.substr(1))});
   ++label_count_;
@@ -129,7 +129,7 @@ bool Parser::read_end() {
   note_source(at);
   write_opcode(module_.bytes, Opcode::kEnd);
   s_.frames.pop_back();
-  s_.labels.pop_back();
+  s_.labels.pop();
   return true;
 }
 
@@ -223,7 +223,7 @@ bool Parser::read_branch(bool is_then) {
     parent.has_else = true;
     note_source(at);
     write_opcode(module_.bytes, Opcode::kElse);
-    s_.labels.push_back({parent.label, parent.label.empty() ? 0 : hash_bytes(parent.label)});
+    s_.labels.push(parent.label);
   }
   at_ += 2;
   return push(frame);
@@ -265,7 +265,7 @@ bool Parser::close_folded() {
       break;
     default: break;
   }
-  if (has_label(frame.kind)) s_.labels.pop_back();
+  if (has_label(frame.kind)) s_.labels.pop();
   return true;
 }
 

@@ -79,7 +79,9 @@ bool Parser::define_import() {
       TypeUse use;
       scope(Space::kLocal).clear();  // names of parameters document; they bind nothing
       is_read = read_type_use(use, true);
-      append(module_.functions, Function{.type = use.index});
+      Function function;
+      function.type = use.index;
+      append(module_.functions, function);
       break;
     }
     case ExternKind::kTable: {

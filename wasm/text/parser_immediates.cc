@@ -60,9 +60,8 @@ uint32_t Parser::read_label(Token at) {
   const Token t = peek();
   if (t.kind == TokenKind::kId) {
     ++at_;
-    const uint32_t hash = hash_bytes(word(t));
-    for (size_t i = s_.labels.size(); i-- > 0;)
-      if (s_.labels[i].hash == hash && s_.labels[i].name == word(t)) return static_cast<uint32_t>(s_.labels.size() - 1 - i);
+    const uint32_t depth = s_.labels.depth_of(word(t));
+    if (depth != kNoIndex) return depth;
     report_unknown_label(t);
     return 0;
   }
@@ -77,9 +76,10 @@ bool Parser::operand_follows(Token at, std::string_view what) {
   const bool is_nan_or_inf = t.kind == TokenKind::kKeyword && classify_number(word(t)) == NumberKind::kFloat;
   if (t.kind == TokenKind::kInteger || t.kind == TokenKind::kFloat || is_nan_or_inf) return true;
   if (t.kind == TokenKind::kId || t.kind == TokenKind::kString || t.kind == TokenKind::kReserved) {
-    Diagnostic& d = report(DiagnosticCode::kMalformedNumber, t, "`" + std::string(word(t)) + "` is not a number");
+    const std::string shown(word(t).substr(0, kShownBytes));
+    Diagnostic& d = report(DiagnosticCode::kMalformedNumber, t, "`" + shown + "` is not a number");
     d.expected = what;
-    if (t.kind == TokenKind::kId) d.hint = "Immediates are literals: for a variable write (local.get " + std::string(word(t)) + ").";
+    if (t.kind == TokenKind::kId) d.hint = "Immediates are literals: for a variable write (local.get " + shown + ").";
     ++at_;
     return false;
   }
@@ -91,12 +91,12 @@ bool Parser::operand_follows(Token at, std::string_view what) {
 uint64_t Parser::take_integer(unsigned bits, Token at, std::string_view what) {
   static constexpr std::string_view kRanges[] = {"-128 … 255", "-32768 … 65535", "-2147483648 … 4294967295",
                                                  "-9223372036854775808 … 18446744073709551615"};
-  const std::string type = bits == 0 ? std::string(what) : "i" + std::to_string(bits);
-  if (!operand_follows(at, "an integer, the " + type)) return 0;
+  if (!operand_follows(at, "an integer")) return 0;
   const Token t = peek();
   ++at_;
   const auto n = bits == 0 ? parse_unsigned(word(t), 32) : parse_integer(word(t), bits);
   if (n.ok) return n.value;
+  const std::string type = bits == 0 ? std::string(what) : "i" + std::to_string(bits);
   report_number(t, n.error == NumberError::kOutOfRange, type,
                 bits == 0 ? "0 … 4294967295" : kRanges[std::countr_zero(bits) - 3]);
   return 0;
@@ -104,7 +104,7 @@ uint64_t Parser::take_integer(unsigned bits, Token at, std::string_view what) {
 
 uint64_t Parser::take_float(unsigned bits, Token at) {
   const std::string_view type = bits == 32 ? "f32" : "f64";
-  if (!operand_follows(at, "a number, the " + std::string(type))) return 0;
+  if (!operand_follows(at, "a number")) return 0;
   const Token t = peek();
   ++at_;
   Number<uint64_t> n;

@@ -51,6 +51,27 @@ TEST(TextParser, LabelsCountFromTheInside) {
             "0240" "4101" "0c00" "0440" "0c00" "05" "0c00" "0b0b");
 }
 
+TEST(TextParser, LabelsAreFoundAmongManyAndInnerOnesHideOuterOnes) {
+  constexpr int kBlocks = 100;  // more than are scanned
+  std::string by_name = "(func ", by_depth = "(func ";
+  for (int i = 0; i < kBlocks; ++i) {  // $l0 … $l49, then the same names again
+    by_name += "block $l" + std::to_string(i % 50) + " ";
+    by_depth += "block ";
+    for (int l = 0; l < 50; ++l) {
+      const int target = l <= i % 50 ? i / 50 * 50 + l : (i / 50 - 1) * 50 + l;
+      if (target < 0) continue;
+      by_name += "br $l" + std::to_string(l) + " ";
+      by_depth += "br " + std::to_string(i - target) + " ";
+    }
+  }
+  for (int i = kBlocks; i-- > 0;) {
+    by_name += "br $l" + std::to_string(i % 50) + " end ";
+    by_depth += "br 0 end ";
+  }
+  EXPECT_EQ(code(by_name + ")"), code(by_depth + ")"));
+  EXPECT_FALSE(parse_text(by_name + "br $l0)").has_value());
+}
+
 TEST(TextParser, NamesMayBeUsedBeforeTheyAreDefined) {
   EXPECT_TRUE(same(R"((func (call $g) (drop (global.get $x)) (drop (table.size $t)) (data.drop $d) (elem.drop $e))
                        (func $g) (global $x i32 (i32.const 0)) (table $t 1 funcref) (data $d "") (elem $e func $g)
@@ -281,6 +302,19 @@ TEST(TextFindings, SeveralAreFoundAtOnceInTheOrderOfTheText) {
                                 kUnknownLabel, kUnknownField}));
   EXPECT_EQ(module.error()[0].function, "$f");
   EXPECT_EQ(module.error()[0].place.line, 3u);
+}
+
+TEST(TextFindings, StayShortWhateverTheTextSays) {
+  const std::string word(1'000'000, 'a');
+  for (const std::string& text : {"(func (" + word + "))", "(func (local.get $" + word + "))", "(" + word + ")",
+                                  "(func br $" + word + ")", "(func (param " + word + "))",
+                                  "(func (i32.const " + word + "))", "(func (i32.const 0" + word + "))",
+                                  "(func (i32.eqz $" + word + "))", "(func $" + word + "x) (func (call $" + word + "y))"}) {
+    const auto module = parse_text(text);
+    ASSERT_FALSE(module.has_value());
+    const Diagnostic& d = module.error()[0];
+    EXPECT_LT(d.message.size() + d.found.size() + d.expected.size() + d.hint.size(), 1000u) << d.message.substr(0, 200);
+  }
 }
 
 TEST(TextFindings, AreNotMoreThanTwenty) {
