@@ -53,7 +53,8 @@ bool Parser::read_instruction() {
       if (!s_.frames.empty()) {
         const Frame& top = s_.frames.back();
         if (top.kind == Frame::Kind::kPlain) return report_bare_operand(at);
-        if (top.kind == Frame::Kind::kFoldedIf) return unexpected("a folded condition, (then …), or (else …)");
+        if (top.kind == Frame::Kind::kFoldedIf)
+          return unexpected("a folded condition, (then …), or (else …)");
       }
       ++at_;
       return read_flat(at);
@@ -211,7 +212,8 @@ bool Parser::read_branch(bool is_then) {
   const Token at = peek(1);
   if (is_then == parent.has_then || (!is_then && parent.has_else)) {
     report(DiagnosticCode::kStrayElse, at,
-           is_then ? "this `if` has a (then …) already" : "(else …) stands behind the (then …) of its `if`, once");
+           is_then ? "this `if` has a (then …) already"
+                   : "(else …) stands behind the (then …) of its `if`, once");
     return false;
   }
   Frame frame{is_then ? Frame::Kind::kThen : Frame::Kind::kElse, at, at_, 0, parent.label};

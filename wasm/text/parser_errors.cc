@@ -76,8 +76,9 @@ Diagnostic& Parser::report(DiagnosticCode code, Token at, std::string message) {
 bool Parser::unexpected(std::string_view expected) {
   const Token t = peek();
   const std::string found = t.kind == TokenKind::kEnd ? "the end of the text" : quote(word(t));
-  Diagnostic& d = report(t.kind == TokenKind::kReserved ? DiagnosticCode::kMalformedToken : DiagnosticCode::kUnexpectedToken,
-                         t, found + " does not fit here");
+  Diagnostic& d = report(
+      t.kind == TokenKind::kReserved ? DiagnosticCode::kMalformedToken : DiagnosticCode::kUnexpectedToken, t,
+      found + " does not fit here");
   d.found = found;
   d.expected = expected;
   return false;
@@ -85,7 +86,8 @@ bool Parser::unexpected(std::string_view expected) {
 
 void Parser::report_unknown_name(Space space, Token at) {
   const std::string_view id = word(at).substr(0, kShownBytes);
-  Diagnostic& d = report(unknown_code(space), at, "no " + std::string(name_of(space)) + " is called " + std::string(id));
+  Diagnostic& d =
+      report(unknown_code(space), at, "no " + std::string(name_of(space)) + " is called " + std::string(id));
   d.found = id;
   d.hint = suggest(id, scope(space));
   if (space == Space::kLocal && scope(Space::kGlobal).find(id) != kNoIndex)
@@ -96,15 +98,18 @@ void Parser::report_unknown_name(Space space, Token at) {
 
 void Parser::report_unknown_label(Token at) {
   const std::string_view id = word(at).substr(0, kShownBytes);
-  Diagnostic& d = report(DiagnosticCode::kUnknownLabel, at, "no block around this is labelled " + std::string(id));
+  Diagnostic& d =
+      report(DiagnosticCode::kUnknownLabel, at, "no block around this is labelled " + std::string(id));
   d.found = id;
-  if (const auto near = nearest(id, s_.labels.names()); !near.empty()) d.hint = "Did you mean " + std::string(near) + "?";
+  if (const auto near = nearest(id, s_.labels.names()); !near.empty())
+    d.hint = "Did you mean " + std::string(near) + "?";
 }
 
 void Parser::report_unknown_instruction(Token at) {
   const std::string_view w = word(at);
   if (at.kind == TokenKind::kReserved) {
-    report(DiagnosticCode::kMalformedToken, at, quote(w) + " is not a word of the text format").found = quote(w);
+    report(DiagnosticCode::kMalformedToken, at, quote(w) + " is not a word of the text format").found =
+        quote(w);
     return;
   }
   Diagnostic& d = report(DiagnosticCode::kUnknownInstruction, at, quote(w) + " is not an instruction");
@@ -136,9 +141,10 @@ void Parser::report_unknown_field(Token at) {
 
 void Parser::report_number(Token at, bool out_of_range, std::string_view type, std::string_view range) {
   const std::string w = quote(word(at));
-  Diagnostic& d = out_of_range
-                      ? report(DiagnosticCode::kNumberOutOfRange, at, w + " is out of range for " + std::string(type))
-                      : report(DiagnosticCode::kMalformedNumber, at, w + " is not a literal of " + std::string(type));
+  Diagnostic& d =
+      out_of_range
+          ? report(DiagnosticCode::kNumberOutOfRange, at, w + " is out of range for " + std::string(type))
+          : report(DiagnosticCode::kMalformedNumber, at, w + " is not a literal of " + std::string(type));
   d.found = word(at).substr(0, kShownBytes);
   d.expected = range;
 }
@@ -168,17 +174,21 @@ bool Parser::report_misplaced(Token at) {
     return true;
   };
   const std::string name = "(" + std::string(w) + " …)";
-  if (w == "local") return misplaced(name + " stands behind an instruction", "Move all (local …) to the top of the function.");
+  if (w == "local")
+    return misplaced(name + " stands behind an instruction",
+                     "Move all (local …) to the top of the function.");
   if (w == "param" || w == "result" || w == "type" || w == "export" || w == "import")
-    return misplaced(name + " stands too late",
-                     "The order is (export …) (import …) (type …) (param …) (result …) (local …), then instructions.");
+    return misplaced(
+        name + " stands too late",
+        "The order is (export …) (import …) (type …) (param …) (result …) (local …), then instructions.");
   if (w == "then" || w == "else") {
     Diagnostic& d = report(DiagnosticCode::kStrayElse, at, name + " belongs to no `if`");
     d.hint = "Write (if (condition) (then …) (else …)); check that the `if` was not closed before it.";
     return true;
   }
   if (std::find(std::begin(kFields), std::end(kFields), w) != std::end(kFields) || w == "module")
-    return misplaced(name + " stands among instructions", "Close the function before it: a ) is missing above.");
+    return misplaced(name + " stands among instructions",
+                     "Close the function before it: a ) is missing above.");
   return false;
 }
 
@@ -191,7 +201,8 @@ bool Parser::report_bare_operand(Token at) {
   d.found = w;
   d.expected = "a folded instruction, or )";
   if (at.kind == TokenKind::kId) {
-    const bool is_global = scope(Space::kLocal).find(w) == kNoIndex && scope(Space::kGlobal).find(w) != kNoIndex;
+    const bool is_global =
+        scope(Space::kLocal).find(w) == kNoIndex && scope(Space::kGlobal).find(w) != kNoIndex;
     d.hint = std::string("Write (") + (is_global ? "global" : "local") + ".get " + w + ").";
   } else if (at.kind == TokenKind::kInteger) {
     d.hint = "Write (i32.const " + w + ").";

@@ -52,7 +52,8 @@ bool Parser::read_index_token(Space space, uint32_t& out) {
 
 uint32_t Parser::read_index(Space space, Token at) {
   uint32_t index = 0;
-  if (!read_index_here(space, index)) report_missing_operand(at, "a " + std::string(name_of(space)) + "'s name or index");
+  if (!read_index_here(space, index))
+    report_missing_operand(at, "a " + std::string(name_of(space)) + "'s name or index");
   return index;
 }
 
@@ -79,7 +80,8 @@ bool Parser::operand_follows(Token at, std::string_view what) {
     const std::string shown(word(t).substr(0, kShownBytes));
     Diagnostic& d = report(DiagnosticCode::kMalformedNumber, t, "`" + shown + "` is not a number");
     d.expected = what;
-    if (t.kind == TokenKind::kId) d.hint = "Immediates are literals: for a variable write (local.get " + shown + ").";
+    if (t.kind == TokenKind::kId)
+      d.hint = "Immediates are literals: for a variable write (local.get " + shown + ").";
     ++at_;
     return false;
   }
@@ -136,8 +138,8 @@ void Parser::read_plain(Opcode op, Token at, std::vector<uint8_t>& out) {
   const auto optional_table = [&] { return at_index() ? read_index(Space::kTable, at) : 0; };
   switch (info(op).immediate) {
     case Immediate::kNone:
-    case Immediate::kBlock:         // read_block_head
-    case Immediate::kSelectTypes:   // read_select
+    case Immediate::kBlock:        // read_block_head
+    case Immediate::kSelectTypes:  // read_select
       return;
     case Immediate::kLabel: return write_leb128(out, read_label(at));
     case Immediate::kLabelTable: return read_label_table(at, out);
@@ -146,9 +148,7 @@ void Parser::read_plain(Opcode op, Token at, std::vector<uint8_t>& out) {
     case Immediate::kGlobal: return index(Space::kGlobal);
     case Immediate::kTable: return write_leb128(out, optional_table());
     case Immediate::kElem: return index(Space::kElem);
-    case Immediate::kData:
-      module_.has_data_count = true;
-      return index(Space::kData);
+    case Immediate::kData: module_.has_data_count = true; return index(Space::kData);
     case Immediate::kMemoryInit:
       module_.has_data_count = true;
       index(Space::kData);
@@ -259,7 +259,8 @@ void Parser::read_v128(Token at, std::vector<uint8_t>& out) {
     ++at_;
     const size_t errors = errors_.size();
     for (unsigned i = 0; i < shape.lanes && errors_.size() == errors; ++i)
-      write_bytes(out, shape.is_float ? take_float(shape.bits, at) : take_integer(shape.bits, at, "lane"), shape.bits / 8);
+      write_bytes(out, shape.is_float ? take_float(shape.bits, at) : take_integer(shape.bits, at, "lane"),
+                  shape.bits / 8);
     return;
   }
   report_missing_operand(at, "the lanes' shape: i8x16, i16x8, i32x4, i64x2, f32x4 or f64x2");

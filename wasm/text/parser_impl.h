@@ -48,11 +48,11 @@ struct Frame {
     kElse,         // (else …
   };
   Kind kind;
-  Token at;                 // the mnemonic, and what belongs to it
-  uint32_t open = 0;        // index of the token that opened it
-  uint32_t pending = 0;     // kPlain, kFoldedIf: where its code starts in `pending`
-  std::string_view label;   // with its $, or empty
-  bool has_then = false;    // kFoldedIf
+  Token at;                // the mnemonic, and what belongs to it
+  uint32_t open = 0;       // index of the token that opened it
+  uint32_t pending = 0;    // kPlain, kFoldedIf: where its code starts in `pending`
+  std::string_view label;  // with its $, or empty
+  bool has_then = false;   // kFoldedIf
   bool has_else = false;
 };
 
@@ -77,7 +77,8 @@ struct TypeUse {
 class Parser {
  public:
   // `module` is empty; it is worth nothing when run() fails.
-  Parser(std::string_view text, Scratch& scratch, Module& module) : text_(text), s_(scratch), module_(module) {}
+  Parser(std::string_view text, Scratch& scratch, Module& module)
+      : text_(text), s_(scratch), module_(module) {}
 
   bool run();
   std::vector<Diagnostic> take_errors() { return std::move(errors_); }
@@ -207,14 +208,14 @@ class Parser {
   std::string_view text_;
   Scratch& s_;
   Module& module_;
-  uint32_t at_ = 0;              // index of the next token
-  uint32_t fields_begin_ = 0;    // token indices
+  uint32_t at_ = 0;            // index of the next token
+  uint32_t fields_begin_ = 0;  // token indices
   uint32_t fields_end_ = 0;
-  uint32_t counts_[kSpaceCount] = {};   // declared so far, in the first pass
-  Token first_definition_;              // kEnd until there is one
-  Token start_;                         // kEnd until there is one
-  uint32_t function_ = kNoIndex;        // whose body is read
-  uint32_t label_count_ = 0;            // blocks begun in it so far
+  uint32_t counts_[kSpaceCount] = {};  // declared so far, in the first pass
+  Token first_definition_;             // kEnd until there is one
+  Token start_;                        // kEnd until there is one
+  uint32_t function_ = kNoIndex;       // whose body is read
+  uint32_t label_count_ = 0;           // blocks begun in it so far
   struct ForwardType {
     uint32_t index;
     Token at;

@@ -17,13 +17,17 @@ std::string large() {
   std::string text = "(module (memory 1)\n";
   for (int i = 0; i < 1000; ++i) {
     const std::string n = std::to_string(i);
-    text += "  (func $f" + n + " (param $a i32) (param $b i32) (result i32) (local $i i32)\n"
+    text += "  (func $f" + n +
+            " (param $a i32) (param $b i32) (result i32) (local $i i32)\n"
             "    (block $done (loop $next\n"
             "      (br_if $done (i32.ge_u (local.get $i) (local.get $a)))\n"
-            "      (i32.store offset=4 (local.get $i) (i32.mul (local.get $b) (i32.const " + n + ")))\n"
+            "      (i32.store offset=4 (local.get $i) (i32.mul (local.get $b) (i32.const " +
+            n +
+            ")))\n"
             "      (local.set $i (i32.add (local.get $i) (i32.const 1)))\n"
             "      (br $next)))\n"
-            "    (call $f" + n + " (local.get $a) (i32.load (local.get $i))))\n";
+            "    (call $f" +
+            n + " (local.get $a) (i32.load (local.get $i))))\n";
   }
   return text + ")";
 }
