@@ -92,11 +92,16 @@ std::string render(const Diagnostic& d, std::string_view text, std::string_view 
   return out + "\n";
 }
 
+// Comparing takes the product of the lengths: longer names are not worth it.
+constexpr size_t kLongestSuggested = 64;
+
 std::string_view nearest(std::string_view word, const std::vector<std::string_view>& candidates) {
   const size_t limit = std::max<size_t>(1, word.size() / 3);
   std::string_view best;
   size_t best_distance = limit + 1;
+  if (word.size() > kLongestSuggested) return best;
   for (const std::string_view candidate : candidates) {
+    if (candidate.size() > kLongestSuggested) continue;
     const size_t distance = edit_distance(word, candidate, limit);
     if (distance < best_distance) best = candidate, best_distance = distance;
   }

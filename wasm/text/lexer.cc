@@ -22,7 +22,8 @@ constexpr std::array<uint8_t, 256> kClasses = [] {
   for (int c = '0'; c <= '9'; ++c) classes[c] = kIdChar;
   for (int c = 'A'; c <= 'Z'; ++c) classes[c] = kIdChar;
   for (int c = 'a'; c <= 'z'; ++c) classes[c] = kIdChar;
-  for (const char c : std::string_view("!#$%&'*+-./:<=>?@\\^_`|~")) classes[static_cast<uint8_t>(c)] = kIdChar;
+  for (const char c : std::string_view("!#$%&'*+-./:<=>?@\\^_`|~"))
+    classes[static_cast<uint8_t>(c)] = kIdChar;
   for (const char c : std::string_view(" \t\n\r")) classes[static_cast<uint8_t>(c)] = kSpace;
   for (const char c : std::string_view(",;[]{}")) classes[static_cast<uint8_t>(c)] = kPunctuation;
   return classes;
@@ -88,8 +89,8 @@ Diagnostic unclosed_parenthesis(std::string_view text, const std::vector<Token>&
     if (!around.empty() && is_field_keyword(inner) && !may_contain(word_behind(around.back()), inner)) {
       const Token& outer = tokens[around.back()];
       d.place = locate(text, outer.begin, outer.end);
-      d.message = "this (" + word_behind(around.back()) + " is not closed before the (" + inner + " in line " +
-                  std::to_string(locate(text, tokens[i].begin).line);
+      d.message = "this (" + word_behind(around.back()) + " is not closed before the (" + inner +
+                  " in line " + std::to_string(locate(text, tokens[i].begin).line);
       d.found = "(" + inner;
       return d;
     }
@@ -132,7 +133,7 @@ Diagnostic Lexer::error() const {
     case DiagnosticCode::kUnterminatedString: d.message = "this string has no closing quote"; break;
     case DiagnosticCode::kUnterminatedComment: d.message = "this block comment is never closed"; break;
     case DiagnosticCode::kUnterminatedAnnotation: d.message = "this annotation is never closed"; break;
-    case DiagnosticCode::kTextTooLarge: d.message = "the text has more than 64 MiB"; break;
+    case DiagnosticCode::kTextTooLarge: d.message = "the text has more than 32 MiB"; break;
     case DiagnosticCode::kInvalidUtf8: d.message = "these bytes are not UTF-8"; break;
     case DiagnosticCode::kBadStringEscape:
       d.message = "this escape is not one of the text format";

@@ -26,7 +26,7 @@
 namespace membrane::wasm {
 
 // A text larger than this is refused (kTextTooLarge), so that offsets fit and memory is bounded.
-inline constexpr size_t kMaxTextBytes = size_t{64} << 20;
+inline constexpr size_t kMaxTextBytes = size_t{32} << 20;
 
 enum class TokenKind : uint8_t {
   kEnd,       // the end of the text: an empty span there, again at each call
@@ -64,12 +64,12 @@ class Lexer {
 
  private:
   Token fail(DiagnosticCode code, size_t begin, size_t end);
-  Token next_raw();                          // annotations are not skipped here
+  Token next_raw();  // annotations are not skipped here
   std::optional<Token> skip_annotation(Token open);
-  bool skip_block_comment();                 // false and error_ when it does not end
-  bool skip_line_comment();                  // false and error_ on bad UTF-8
-  std::optional<Token> scan_string();        // at_ stands on the quote; an error token when bad
-  bool scan_escape();                        // at_ stands behind the backslash
+  bool skip_block_comment();           // false and error_ when it does not end
+  bool skip_line_comment();            // false and error_ on bad UTF-8
+  std::optional<Token> scan_string();  // at_ stands on the quote; an error token when bad
+  bool scan_escape();                  // at_ stands behind the backslash
   Token scan_word(size_t begin);
   [[nodiscard]] bool run_goes_on() const;
 

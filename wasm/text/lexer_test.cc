@@ -31,13 +31,14 @@ DiagnosticCode first_error(std::string_view text) {
 
 TEST(Lexer, ClassifiesEachKindOfToken) {
   EXPECT_EQ(kinds("( ) func $x \"s\" 12 -0x1F 1.5 1e9 0x1p-3 -inf +nan:0x7 nan offset=8"),
-            (std::vector{kOpen, kClose, kKeyword, kId, kString, kInteger, kInteger, kFloat, kFloat, kFloat, kFloat,
-                         kFloat, kKeyword, kKeyword}));
+            (std::vector{kOpen, kClose, kKeyword, kId, kString, kInteger, kInteger, kFloat, kFloat, kFloat,
+                         kFloat, kFloat, kKeyword, kKeyword}));
 }
 
 TEST(Lexer, ReservesWhatMeansNothing) {
-  for (const std::string_view text : {"0drop", "$", "A", "1__0", "1_", "0x", "0x_1", "1e", ".5", "\"a\"x", "x\"a\"",
-                                      "\"a\"\"b\"", "0$l", "a,b", "[", "{}", ";", "nan:0x\"\"", "+", "-nan:1"})
+  for (const std::string_view text :
+       {"0drop",  "$",          "A",   "1__0", "1_", "0x", "0x_1", "1e",         ".5", "\"a\"x",
+        "x\"a\"", "\"a\"\"b\"", "0$l", "a,b",  "[",  "{}", ";",    "nan:0x\"\"", "+",  "-nan:1"})
     EXPECT_EQ(kinds(text), std::vector{kReserved}) << text;
 }
 
@@ -48,7 +49,8 @@ TEST(Lexer, ParenthesesAndCommentsSeparateTokens) {
 }
 
 TEST(Lexer, SkipsAnnotations) {
-  EXPECT_EQ(words("(@a) x (@b (c \"d)\" ,;[) (;e);)) (@c)(@d (@e)) y ("), (std::vector<std::string>{"x", "y", "("}));
+  EXPECT_EQ(words("(@a) x (@b (c \"d)\" ,;[) (;e);)) (@c)(@d (@e)) y ("),
+            (std::vector<std::string>{"x", "y", "("}));
   EXPECT_EQ(first_error("(@a (b)"), DiagnosticCode::kUnterminatedAnnotation);
   EXPECT_EQ(first_error("(@ a)"), DiagnosticCode::kInvalidCharacter);
 }
@@ -65,8 +67,7 @@ TEST(Lexer, ReportsLexicalErrorsWithTheirPlace) {
   EXPECT_EQ(first_error(std::string_view("\0", 1)), DiagnosticCode::kInvalidCharacter);
   const std::string_view text = "(a)\n  \"\\q\"";
   Lexer lexer(text);
-  while (lexer.next().kind != kError) {
-  }
+  while (lexer.next().kind != kError) {}
   EXPECT_EQ(lexer.error().place, (Place{7, 9, 2, 4}));
   EXPECT_EQ(lexer.error().found, "\\q");
 }

@@ -101,7 +101,8 @@ Number<uint64_t> round_binary(uint64_t significand, int64_t exponent, bool stick
   const uint64_t below = drop >= 64 ? significand : significand & mask_of(drop);
   const bool up = below > half || (below == half && (sticky || (kept & 1)));
   kept += up ? 1 : 0;  // a carry runs into the exponent, as it should
-  const uint64_t bits = biased == 0 ? kept : ((static_cast<uint64_t>(biased) - 1) << format.mantissa_bits) + kept;
+  const uint64_t bits =
+      biased == 0 ? kept : ((static_cast<uint64_t>(biased) - 1) << format.mantissa_bits) + kept;
   return bits >= format.infinity() ? out_of_range() : number(bits);
 }
 

@@ -86,8 +86,9 @@ TEST(Numbers, NansCarryTheirPayload) {
 }
 
 TEST(Numbers, PrintingRoundTripsToTheSameBits) {
-  for (const uint32_t bits : {0u, 1u, 0x80000000u, 0x007FFFFFu, 0x00800000u, 0x3F800000u, 0x3F800001u, 0x7F7FFFFFu,
-                              0x7F800000u, 0xFF800000u, 0x7FC00000u, 0x7F800001u, 0xFFFFFFFFu, 0x42F6E979u}) {
+  for (const uint32_t bits :
+       {0u, 1u, 0x80000000u, 0x007FFFFFu, 0x00800000u, 0x3F800000u, 0x3F800001u, 0x7F7FFFFFu, 0x7F800000u,
+        0xFF800000u, 0x7FC00000u, 0x7F800001u, 0xFFFFFFFFu, 0x42F6E979u}) {
     EXPECT_EQ(f32(print_f32(bits)), bits) << print_f32(bits);
   }
   uint64_t bits = 0x9E3779B97F4A7C15u;

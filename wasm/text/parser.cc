@@ -21,8 +21,7 @@ bool space_of(std::string_view word, Space& out) {
 
 void keep_space(const NameScope& scope, std::vector<NameEntry>& out) {
   out.reserve(scope.names().size());
-  for (const auto& name : scope.names())
-    out.push_back({0, name.index, std::string(name.text.substr(1))});
+  for (const auto& name : scope.names()) out.push_back({0, name.index, std::string(name.text.substr(1))});
 }
 
 }  // namespace
@@ -49,8 +48,11 @@ std::string_view name_of(Space space) {
   return "name";
 }
 
-std::expected<Module, std::vector<Diagnostic>> Parser::run() {
-  if (auto error = tokenize(text_, s_.tokens)) return std::unexpected(std::vector{std::move(*error)});
+bool Parser::run() {
+  if (auto error = tokenize(text_, s_.tokens)) {
+    errors_.push_back(std::move(*error));
+    return false;
+  }
   module_.bytes.reserve(text_.size() / 8 + 32);
   module_.source_map.reserve(s_.tokens.size() / 6 + 4);
   if (find_module()) {
@@ -60,12 +62,11 @@ std::expected<Module, std::vector<Diagnostic>> Parser::run() {
   }
   if (errors_.empty()) {
     keep_names();
-    return std::move(module_);
+    return true;
   }
-  std::stable_sort(errors_.begin(), errors_.end(), [](const Diagnostic& a, const Diagnostic& b) {
-    return a.place.offset < b.place.offset;
-  });
-  return std::unexpected(std::move(errors_));
+  std::stable_sort(errors_.begin(), errors_.end(),
+                   [](const Diagnostic& a, const Diagnostic& b) { return a.place.offset < b.place.offset; });
+  return false;
 }
 
 // Finds where the fields begin and end: inside `(module $name? …)`, or the whole text.
@@ -132,7 +133,8 @@ void Parser::declare_import(uint32_t open) {
   const uint32_t close = s_.tokens[open].partner;
   const uint32_t inner = open + 4;  // behind `(import "module" "name"`
   Space space{};
-  if (inner + 1 < close && s_.tokens[inner].kind == TokenKind::kOpen && space_of(word(s_.tokens[inner + 1]), space))
+  if (inner + 1 < close && s_.tokens[inner].kind == TokenKind::kOpen &&
+      space_of(word(s_.tokens[inner + 1]), space))
     declare(space, inner + 2);
 }
 
@@ -149,8 +151,8 @@ void Parser::note_definition(Token at, bool is_import) {
     if (first_definition_.kind == TokenKind::kEnd) first_definition_ = at;
   } else if (first_definition_.kind != TokenKind::kEnd) {
     Diagnostic& d = report(DiagnosticCode::kImportAfterDefinition, at,
-                           "this import stands behind the " + std::string(word(first_definition_)) + " in line " +
-                               std::to_string(locate(text_, first_definition_.begin).line));
+                           "this import stands behind the " + std::string(word(first_definition_)) +
+                               " in line " + std::to_string(locate(text_, first_definition_.begin).line));
     d.expected = "all imports before the first func, table, memory or global";
   }
 }
@@ -164,7 +166,8 @@ void Parser::define_fields() {
       return;  // without a form there is no next field to go on with
     }
     const uint32_t close = peek().partner;
-    if (define_field(open) && at_ != close) unexpected("the end of this " + std::string(word(s_.tokens[open + 1])));
+    if (define_field(open) && at_ != close)
+      unexpected("the end of this " + std::string(word(s_.tokens[open + 1])));
     function_ = kNoIndex;
     at_ = close + 1;
   }
@@ -222,7 +225,10 @@ bool Parser::take_name(std::string& out, std::string_view what) {
 std::expected<Module, std::vector<Diagnostic>> parse_text(std::string_view text) {
   thread_local text::Scratch scratch;
   scratch.clear();
-  auto result = text::Parser(text, scratch).run();
+  std::expected<Module, std::vector<Diagnostic>> result(
+      std::in_place);  // built in place: a Module is large to move
+  text::Parser parser(text, scratch, *result);
+  if (!parser.run()) result = std::unexpected(parser.take_errors());
   constexpr size_t kKeptTokens = 16 * 1024;
   if (scratch.tokens.capacity() > kKeptTokens) scratch = {};
   return result;

@@ -53,7 +53,8 @@ bool Parser::read_instruction() {
       if (!s_.frames.empty()) {
         const Frame& top = s_.frames.back();
         if (top.kind == Frame::Kind::kPlain) return report_bare_operand(at);
-        if (top.kind == Frame::Kind::kFoldedIf) return unexpected("a folded condition, (then …), or (else …)");
+        if (top.kind == Frame::Kind::kFoldedIf)
+          return unexpected("a folded condition, (then …), or (else …)");
       }
       ++at_;
       return read_flat(at);
@@ -71,7 +72,7 @@ bool Parser::push(const Frame& frame) {
 }
 
 void Parser::open_label(std::string_view name) {
-  s_.labels.push_back({name, name.empty() ? 0 : hash_bytes(name)});
+  s_.labels.push(name);
   if (!name.empty() && function_ != kNoIndex)
     module_.names.labels.push_back({function_, label_count_, std::string(name.substr(1))});
   ++label_count_;
@@ -129,7 +130,7 @@ bool Parser::read_end() {
   note_source(at);
   write_opcode(module_.bytes, Opcode::kEnd);
   s_.frames.pop_back();
-  s_.labels.pop_back();
+  s_.labels.pop();
   return true;
 }
 
@@ -211,7 +212,8 @@ bool Parser::read_branch(bool is_then) {
   const Token at = peek(1);
   if (is_then == parent.has_then || (!is_then && parent.has_else)) {
     report(DiagnosticCode::kStrayElse, at,
-           is_then ? "this `if` has a (then …) already" : "(else …) stands behind the (then …) of its `if`, once");
+           is_then ? "this `if` has a (then …) already"
+                   : "(else …) stands behind the (then …) of its `if`, once");
     return false;
   }
   Frame frame{is_then ? Frame::Kind::kThen : Frame::Kind::kElse, at, at_, 0, parent.label};
@@ -223,7 +225,7 @@ bool Parser::read_branch(bool is_then) {
     parent.has_else = true;
     note_source(at);
     write_opcode(module_.bytes, Opcode::kElse);
-    s_.labels.push_back({parent.label, parent.label.empty() ? 0 : hash_bytes(parent.label)});
+    s_.labels.push(parent.label);
   }
   at_ += 2;
   return push(frame);
@@ -265,7 +267,7 @@ bool Parser::close_folded() {
       break;
     default: break;
   }
-  if (has_label(frame.kind)) s_.labels.pop_back();
+  if (has_label(frame.kind)) s_.labels.pop();
   return true;
 }
 

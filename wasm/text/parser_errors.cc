@@ -12,8 +12,7 @@ constexpr std::string_view kFields[] = {"type",   "import", "func",  "table", "m
                                         "global", "export", "start", "elem",  "data"};
 
 std::string quote(std::string_view word) {
-  constexpr size_t kShown = 60;
-  return "`" + std::string(word.substr(0, kShown)) + (word.size() > kShown ? "…`" : "`");
+  return "`" + std::string(word.substr(0, kShownBytes)) + (word.size() > kShownBytes ? "…`" : "`");
 }
 
 DiagnosticCode unknown_code(Space space) {
@@ -70,23 +69,25 @@ Diagnostic& Parser::report(DiagnosticCode code, Token at, std::string message) {
     for (const auto& name : scope(Space::kFunc).names())
       if (name.index == function_) d.function = name.text;
   }
-  if (full()) return spare_ = std::move(d);
+  if (full()) return s_.spare = std::move(d);
   return errors_.emplace_back(std::move(d));
 }
 
 bool Parser::unexpected(std::string_view expected) {
   const Token t = peek();
   const std::string found = t.kind == TokenKind::kEnd ? "the end of the text" : quote(word(t));
-  Diagnostic& d = report(t.kind == TokenKind::kReserved ? DiagnosticCode::kMalformedToken : DiagnosticCode::kUnexpectedToken,
-                         t, found + " does not fit here");
+  Diagnostic& d = report(
+      t.kind == TokenKind::kReserved ? DiagnosticCode::kMalformedToken : DiagnosticCode::kUnexpectedToken, t,
+      found + " does not fit here");
   d.found = found;
   d.expected = expected;
   return false;
 }
 
 void Parser::report_unknown_name(Space space, Token at) {
-  const std::string_view id = word(at);
-  Diagnostic& d = report(unknown_code(space), at, "no " + std::string(name_of(space)) + " is called " + std::string(id));
+  const std::string_view id = word(at).substr(0, kShownBytes);
+  Diagnostic& d =
+      report(unknown_code(space), at, "no " + std::string(name_of(space)) + " is called " + std::string(id));
   d.found = id;
   d.hint = suggest(id, scope(space));
   if (space == Space::kLocal && scope(Space::kGlobal).find(id) != kNoIndex)
@@ -96,23 +97,23 @@ void Parser::report_unknown_name(Space space, Token at) {
 }
 
 void Parser::report_unknown_label(Token at) {
-  const std::string_view id = word(at);
-  Diagnostic& d = report(DiagnosticCode::kUnknownLabel, at, "no block around this is labelled " + std::string(id));
+  const std::string_view id = word(at).substr(0, kShownBytes);
+  Diagnostic& d =
+      report(DiagnosticCode::kUnknownLabel, at, "no block around this is labelled " + std::string(id));
   d.found = id;
-  std::vector<std::string_view> names;
-  for (const Label& label : s_.labels)
-    if (!label.name.empty()) names.push_back(label.name);
-  if (const auto near = nearest(id, names); !near.empty()) d.hint = "Did you mean " + std::string(near) + "?";
+  if (const auto near = nearest(id, s_.labels.names()); !near.empty())
+    d.hint = "Did you mean " + std::string(near) + "?";
 }
 
 void Parser::report_unknown_instruction(Token at) {
   const std::string_view w = word(at);
   if (at.kind == TokenKind::kReserved) {
-    report(DiagnosticCode::kMalformedToken, at, quote(w) + " is not a word of the text format").found = w;
+    report(DiagnosticCode::kMalformedToken, at, quote(w) + " is not a word of the text format").found =
+        quote(w);
     return;
   }
   Diagnostic& d = report(DiagnosticCode::kUnknownInstruction, at, quote(w) + " is not an instruction");
-  d.found = w.substr(0, 60);
+  d.found = w.substr(0, kShownBytes);
   std::string better = modern_mnemonic(w);
   if (better.empty()) {
     std::vector<std::string_view> names;
@@ -125,7 +126,7 @@ void Parser::report_unknown_instruction(Token at) {
 void Parser::report_unknown_field(Token at) {
   const std::string_view w = word(at);
   Diagnostic& d = report(DiagnosticCode::kUnknownField, at, quote(w) + " is not a module field");
-  d.found = w.substr(0, 60);
+  d.found = w.substr(0, kShownBytes);
   d.expected = "type, import, func, table, memory, global, export, start, elem or data";
   if (find_mnemonic(w)) {
     d.hint = "Instructions stand inside (func …): was the function closed too early?";
@@ -140,10 +141,11 @@ void Parser::report_unknown_field(Token at) {
 
 void Parser::report_number(Token at, bool out_of_range, std::string_view type, std::string_view range) {
   const std::string w = quote(word(at));
-  Diagnostic& d = out_of_range
-                      ? report(DiagnosticCode::kNumberOutOfRange, at, w + " is out of range for " + std::string(type))
-                      : report(DiagnosticCode::kMalformedNumber, at, w + " is not a literal of " + std::string(type));
-  d.found = word(at).substr(0, 60);
+  Diagnostic& d =
+      out_of_range
+          ? report(DiagnosticCode::kNumberOutOfRange, at, w + " is out of range for " + std::string(type))
+          : report(DiagnosticCode::kMalformedNumber, at, w + " is not a literal of " + std::string(type));
+  d.found = word(at).substr(0, kShownBytes);
   d.expected = range;
 }
 
@@ -155,7 +157,7 @@ void Parser::report_missing_operand(Token at, std::string_view what) {
 }
 
 void Parser::report_duplicate(Space space, Token at) {
-  const std::string_view id = word(at);
+  const std::string_view id = word(at).substr(0, kShownBytes);
   Diagnostic& d = report(DiagnosticCode::kDuplicateName, at,
                          "a second " + std::string(name_of(space)) + " is called " + std::string(id));
   d.found = id;
@@ -172,17 +174,21 @@ bool Parser::report_misplaced(Token at) {
     return true;
   };
   const std::string name = "(" + std::string(w) + " …)";
-  if (w == "local") return misplaced(name + " stands behind an instruction", "Move all (local …) to the top of the function.");
+  if (w == "local")
+    return misplaced(name + " stands behind an instruction",
+                     "Move all (local …) to the top of the function.");
   if (w == "param" || w == "result" || w == "type" || w == "export" || w == "import")
-    return misplaced(name + " stands too late",
-                     "The order is (export …) (import …) (type …) (param …) (result …) (local …), then instructions.");
+    return misplaced(
+        name + " stands too late",
+        "The order is (export …) (import …) (type …) (param …) (result …) (local …), then instructions.");
   if (w == "then" || w == "else") {
     Diagnostic& d = report(DiagnosticCode::kStrayElse, at, name + " belongs to no `if`");
     d.hint = "Write (if (condition) (then …) (else …)); check that the `if` was not closed before it.";
     return true;
   }
   if (std::find(std::begin(kFields), std::end(kFields), w) != std::end(kFields) || w == "module")
-    return misplaced(name + " stands among instructions", "Close the function before it: a ) is missing above.");
+    return misplaced(name + " stands among instructions",
+                     "Close the function before it: a ) is missing above.");
   return false;
 }
 
@@ -190,12 +196,13 @@ bool Parser::report_misplaced(Token at) {
 bool Parser::report_bare_operand(Token at) {
   if (at.kind == TokenKind::kReserved || at.kind == TokenKind::kEnd || at.kind == TokenKind::kString)
     return unexpected("an instruction");
-  const std::string w(word(at));
+  const std::string w(word(at).substr(0, kShownBytes));
   Diagnostic& d = report(DiagnosticCode::kBareOperand, at, quote(w) + " stands where an operand is computed");
-  d.found = w.substr(0, 60);
+  d.found = w;
   d.expected = "a folded instruction, or )";
   if (at.kind == TokenKind::kId) {
-    const bool is_global = scope(Space::kLocal).find(w) == kNoIndex && scope(Space::kGlobal).find(w) != kNoIndex;
+    const bool is_global =
+        scope(Space::kLocal).find(w) == kNoIndex && scope(Space::kGlobal).find(w) != kNoIndex;
     d.hint = std::string("Write (") + (is_global ? "global" : "local") + ".get " + w + ").";
   } else if (at.kind == TokenKind::kInteger) {
     d.hint = "Write (i32.const " + w + ").";

@@ -33,7 +33,8 @@ bool Parser::define_field(uint32_t open) {
   at_ = open + 2;
   if (head.kind != TokenKind::kKeyword) {
     at_ = open + 1;
-    return unexpected("a module field: type, import, func, table, memory, global, export, start, elem or data");
+    return unexpected(
+        "a module field: type, import, func, table, memory, global, export, start, elem or data");
   }
   if (w == "func") return define_function(close);
   if (w == "export") return define_export();
@@ -79,7 +80,9 @@ bool Parser::define_import() {
       TypeUse use;
       scope(Space::kLocal).clear();  // names of parameters document; they bind nothing
       is_read = read_type_use(use, true);
-      append(module_.functions, Function{.type = use.index});
+      Function function;
+      function.type = use.index;
+      append(module_.functions, function);
       break;
     }
     case ExternKind::kTable: {
@@ -162,9 +165,8 @@ bool Parser::define_function(uint32_t close) {
   if (!read_type_use(use, true)) return false;
   function.type = use.index;
   if (function.import == kNotImported) {
-    uint32_t locals = use.index < module_.types.size()
-                          ? static_cast<uint32_t>(module_.types[use.index].params.size())
-                          : 0;
+    uint32_t locals =
+        use.index < module_.types.size() ? static_cast<uint32_t>(module_.types[use.index].params.size()) : 0;
     if (!read_locals(locals, function)) return false;
     if (!read_expression(close, function.code)) return false;
     for (const auto& name : scope(Space::kLocal).names())
@@ -344,7 +346,8 @@ bool Parser::read_elem_indices(ElementSegment& segment) {
 bool Parser::read_elem_items(ElementSegment& segment, uint32_t close) {
   segment.uses_expressions = true;
   while (at_ < close) {
-    if (peek().kind != TokenKind::kOpen) return unexpected("(item …), or a folded instruction such as (ref.func $f)");
+    if (peek().kind != TokenKind::kOpen)
+      return unexpected("(item …), or a folded instruction such as (ref.func $f)");
     if (!read_item(segment)) return false;
   }
   return true;

@@ -52,7 +52,8 @@ bool Parser::read_index_token(Space space, uint32_t& out) {
 
 uint32_t Parser::read_index(Space space, Token at) {
   uint32_t index = 0;
-  if (!read_index_here(space, index)) report_missing_operand(at, "a " + std::string(name_of(space)) + "'s name or index");
+  if (!read_index_here(space, index))
+    report_missing_operand(at, "a " + std::string(name_of(space)) + "'s name or index");
   return index;
 }
 
@@ -60,9 +61,8 @@ uint32_t Parser::read_label(Token at) {
   const Token t = peek();
   if (t.kind == TokenKind::kId) {
     ++at_;
-    const uint32_t hash = hash_bytes(word(t));
-    for (size_t i = s_.labels.size(); i-- > 0;)
-      if (s_.labels[i].hash == hash && s_.labels[i].name == word(t)) return static_cast<uint32_t>(s_.labels.size() - 1 - i);
+    const uint32_t depth = s_.labels.depth_of(word(t));
+    if (depth != kNoIndex) return depth;
     report_unknown_label(t);
     return 0;
   }
@@ -77,9 +77,11 @@ bool Parser::operand_follows(Token at, std::string_view what) {
   const bool is_nan_or_inf = t.kind == TokenKind::kKeyword && classify_number(word(t)) == NumberKind::kFloat;
   if (t.kind == TokenKind::kInteger || t.kind == TokenKind::kFloat || is_nan_or_inf) return true;
   if (t.kind == TokenKind::kId || t.kind == TokenKind::kString || t.kind == TokenKind::kReserved) {
-    Diagnostic& d = report(DiagnosticCode::kMalformedNumber, t, "`" + std::string(word(t)) + "` is not a number");
+    const std::string shown(word(t).substr(0, kShownBytes));
+    Diagnostic& d = report(DiagnosticCode::kMalformedNumber, t, "`" + shown + "` is not a number");
     d.expected = what;
-    if (t.kind == TokenKind::kId) d.hint = "Immediates are literals: for a variable write (local.get " + std::string(word(t)) + ").";
+    if (t.kind == TokenKind::kId)
+      d.hint = "Immediates are literals: for a variable write (local.get " + shown + ").";
     ++at_;
     return false;
   }
@@ -91,12 +93,12 @@ bool Parser::operand_follows(Token at, std::string_view what) {
 uint64_t Parser::take_integer(unsigned bits, Token at, std::string_view what) {
   static constexpr std::string_view kRanges[] = {"-128 … 255", "-32768 … 65535", "-2147483648 … 4294967295",
                                                  "-9223372036854775808 … 18446744073709551615"};
-  const std::string type = bits == 0 ? std::string(what) : "i" + std::to_string(bits);
-  if (!operand_follows(at, "an integer, the " + type)) return 0;
+  if (!operand_follows(at, "an integer")) return 0;
   const Token t = peek();
   ++at_;
   const auto n = bits == 0 ? parse_unsigned(word(t), 32) : parse_integer(word(t), bits);
   if (n.ok) return n.value;
+  const std::string type = bits == 0 ? std::string(what) : "i" + std::to_string(bits);
   report_number(t, n.error == NumberError::kOutOfRange, type,
                 bits == 0 ? "0 … 4294967295" : kRanges[std::countr_zero(bits) - 3]);
   return 0;
@@ -104,7 +106,7 @@ uint64_t Parser::take_integer(unsigned bits, Token at, std::string_view what) {
 
 uint64_t Parser::take_float(unsigned bits, Token at) {
   const std::string_view type = bits == 32 ? "f32" : "f64";
-  if (!operand_follows(at, "a number, the " + std::string(type))) return 0;
+  if (!operand_follows(at, "a number")) return 0;
   const Token t = peek();
   ++at_;
   Number<uint64_t> n;
@@ -136,8 +138,8 @@ void Parser::read_plain(Opcode op, Token at, std::vector<uint8_t>& out) {
   const auto optional_table = [&] { return at_index() ? read_index(Space::kTable, at) : 0; };
   switch (info(op).immediate) {
     case Immediate::kNone:
-    case Immediate::kBlock:         // read_block_head
-    case Immediate::kSelectTypes:   // read_select
+    case Immediate::kBlock:        // read_block_head
+    case Immediate::kSelectTypes:  // read_select
       return;
     case Immediate::kLabel: return write_leb128(out, read_label(at));
     case Immediate::kLabelTable: return read_label_table(at, out);
@@ -146,9 +148,7 @@ void Parser::read_plain(Opcode op, Token at, std::vector<uint8_t>& out) {
     case Immediate::kGlobal: return index(Space::kGlobal);
     case Immediate::kTable: return write_leb128(out, optional_table());
     case Immediate::kElem: return index(Space::kElem);
-    case Immediate::kData:
-      module_.has_data_count = true;
-      return index(Space::kData);
+    case Immediate::kData: module_.has_data_count = true; return index(Space::kData);
     case Immediate::kMemoryInit:
       module_.has_data_count = true;
       index(Space::kData);
@@ -259,7 +259,8 @@ void Parser::read_v128(Token at, std::vector<uint8_t>& out) {
     ++at_;
     const size_t errors = errors_.size();
     for (unsigned i = 0; i < shape.lanes && errors_.size() == errors; ++i)
-      write_bytes(out, shape.is_float ? take_float(shape.bits, at) : take_integer(shape.bits, at, "lane"), shape.bits / 8);
+      write_bytes(out, shape.is_float ? take_float(shape.bits, at) : take_integer(shape.bits, at, "lane"),
+                  shape.bits / 8);
     return;
   }
   report_missing_operand(at, "the lanes' shape: i8x16, i16x8, i32x4, i64x2, f32x4 or f64x2");

@@ -30,6 +30,8 @@
 
 namespace membrane::wasm::text {
 
+inline constexpr size_t kShownBytes = 60;  // of a word in a message
+
 enum class Space : uint8_t { kFunc, kTable, kMemory, kGlobal, kType, kElem, kData, kLocal };
 inline constexpr size_t kSpaceCount = 8;
 
@@ -46,28 +48,24 @@ struct Frame {
     kElse,         // (else …
   };
   Kind kind;
-  Token at;                 // the mnemonic, and what belongs to it
-  uint32_t open = 0;        // index of the token that opened it
-  uint32_t pending = 0;     // kPlain, kFoldedIf: where its code starts in `pending`
-  std::string_view label;   // with its $, or empty
-  bool has_then = false;    // kFoldedIf
+  Token at;                // the mnemonic, and what belongs to it
+  uint32_t open = 0;       // index of the token that opened it
+  uint32_t pending = 0;    // kPlain, kFoldedIf: where its code starts in `pending`
+  std::string_view label;  // with its $, or empty
+  bool has_then = false;   // kFoldedIf
   bool has_else = false;
-};
-
-struct Label {
-  std::string_view name;  // with its $, or empty
-  uint32_t hash = 0;
 };
 
 // Buffers that a thread keeps from one parse to the next.
 struct Scratch {
   std::vector<Token> tokens;
   std::vector<Frame> frames;
-  std::vector<Label> labels;
+  LabelScope labels;
   std::vector<uint8_t> pending;  // code of folded instructions that waits for their operands
   std::vector<ValType> params, results;
   NameScope scopes[kSpaceCount];
   HashIndex types;
+  Diagnostic spare;  // what report() returns when there are too many
   void clear();
 };
 
@@ -78,9 +76,12 @@ struct TypeUse {
 
 class Parser {
  public:
-  Parser(std::string_view text, Scratch& scratch) : text_(text), s_(scratch) {}
+  // `module` is empty; it is worth nothing when run() fails.
+  Parser(std::string_view text, Scratch& scratch, Module& module)
+      : text_(text), s_(scratch), module_(module) {}
 
-  std::expected<Module, std::vector<Diagnostic>> run();
+  bool run();
+  std::vector<Diagnostic> take_errors() { return std::move(errors_); }
 
  private:
   // -- parser.cc: passes
@@ -147,7 +148,10 @@ class Parser {
   bool read_results();
   bool read_type_use(TypeUse& out, bool binds_names);
   bool define_type(uint32_t open);
-  uint32_t intern_type();  // of the scratch's params and results
+  // Of the scratch's params and results: the first type that is the same, which intern_type()
+  // appends when there is none.
+  [[nodiscard]] uint32_t find_type(uint32_t hash) const;
+  uint32_t intern_type();
 
   // -- parser_body.cc
   bool read_expression(uint32_t stop, ByteRange& out);
@@ -203,22 +207,21 @@ class Parser {
 
   std::string_view text_;
   Scratch& s_;
-  uint32_t at_ = 0;              // index of the next token
-  uint32_t fields_begin_ = 0;    // token indices
+  Module& module_;
+  uint32_t at_ = 0;            // index of the next token
+  uint32_t fields_begin_ = 0;  // token indices
   uint32_t fields_end_ = 0;
-  uint32_t counts_[kSpaceCount] = {};   // declared so far, in the first pass
-  Token first_definition_;              // kEnd until there is one
-  Token start_;                         // kEnd until there is one
-  uint32_t function_ = kNoIndex;        // whose body is read
-  uint32_t label_count_ = 0;            // blocks begun in it so far
+  uint32_t counts_[kSpaceCount] = {};  // declared so far, in the first pass
+  Token first_definition_;             // kEnd until there is one
+  Token start_;                        // kEnd until there is one
+  uint32_t function_ = kNoIndex;       // whose body is read
+  uint32_t label_count_ = 0;           // blocks begun in it so far
   struct ForwardType {
     uint32_t index;
     Token at;
   };
   std::vector<ForwardType> forward_types_;
-  Module module_;
   std::vector<Diagnostic> errors_;
-  Diagnostic spare_;  // what report() returns when there are too many
 };
 
 std::string_view name_of(Space space);  // "function", "local", …

@@ -6,8 +6,12 @@ namespace membrane::wasm::text {
 namespace {
 
 constexpr std::pair<std::string_view, ValType> kValTypes[] = {
-    {"i32", ValType::kI32},   {"i64", ValType::kI64},         {"f32", ValType::kF32},
-    {"f64", ValType::kF64},   {"v128", ValType::kV128},       {"funcref", ValType::kFuncRef},
+    {"i32", ValType::kI32},
+    {"i64", ValType::kI64},
+    {"f32", ValType::kF32},
+    {"f64", ValType::kF64},
+    {"v128", ValType::kV128},
+    {"funcref", ValType::kFuncRef},
     {"externref", ValType::kExternRef},
 };
 
@@ -15,7 +19,24 @@ uint32_t hash_type(const std::vector<ValType>& params, const std::vector<ValType
   const auto view = [](const std::vector<ValType>& types) {
     return std::string_view(reinterpret_cast<const char*>(types.data()), types.size());
   };
-  return hash_bytes(view(results), hash_bytes(view(params), 2166136261u + static_cast<uint32_t>(params.size())));
+  return hash_bytes(view(results),
+                    hash_bytes(view(params), hash_seed() + static_cast<uint32_t>(params.size())));
+}
+
+// "(func (param i32 i64) (result f32))", of long lists the beginning.
+std::string show_type(const std::vector<ValType>& params, const std::vector<ValType>& results) {
+  constexpr size_t kShown = 16;
+  std::string text = "(func";
+  const auto add = [&](std::string_view keyword, const std::vector<ValType>& types) {
+    if (types.empty()) return;
+    text += " (" + std::string(keyword);
+    for (size_t i = 0; i < types.size() && i < kShown; ++i)
+      text += " " + std::string(wasm::name_of(types[i]));
+    text += types.size() > kShown ? " …)" : ")";
+  };
+  add("param", params);
+  add("result", results);
+  return text + ")";
 }
 
 }  // namespace
@@ -35,10 +56,11 @@ bool Parser::read_val_type(ValType& out) {
     return unexpected("a value type");
   std::vector<std::string_view> names;
   for (const auto& [name, type] : kValTypes) names.push_back(name);
-  Diagnostic& d =
-      report(DiagnosticCode::kUnknownValueType, t, "`" + std::string(word(t)) + "` is not a value type");
+  Diagnostic& d = report(DiagnosticCode::kUnknownValueType, t,
+                         "`" + std::string(word(t).substr(0, kShownBytes)) + "` is not a value type");
   d.expected = "i32, i64, f32, f64, v128, funcref or externref";
-  if (const auto near = nearest(word(t), names); !near.empty()) d.hint = "Did you mean " + std::string(near) + "?";
+  if (const auto near = nearest(word(t), names); !near.empty())
+    d.hint = "Did you mean " + std::string(near) + "?";
   return false;
 }
 
@@ -121,11 +143,15 @@ bool Parser::read_results() {
   return true;
 }
 
-uint32_t Parser::intern_type() {
-  const uint32_t hash = hash_type(s_.params, s_.results);
-  const uint32_t found = s_.types.find(hash, [&](uint32_t i) {
+uint32_t Parser::find_type(uint32_t hash) const {
+  return s_.types.find(hash, [&](uint32_t i) {
     return module_.types[i].params == s_.params && module_.types[i].results == s_.results;
   });
+}
+
+uint32_t Parser::intern_type() {
+  const uint32_t hash = hash_type(s_.params, s_.results);
+  const uint32_t found = find_type(hash);
   if (found != kNoIndex) return found;
   const auto index = static_cast<uint32_t>(module_.types.size());
   module_.types.push_back({s_.params, s_.results});
@@ -149,7 +175,8 @@ bool Parser::define_type(uint32_t open) {
   if (!read_params(false, true) || !read_results() || !take_close("function type")) return false;
   if (at_ != close) return unexpected(") to close this type");
   module_.types[index] = {s_.params, s_.results};
-  s_.types.insert(hash_type(s_.params, s_.results), index);
+  const uint32_t hash = hash_type(s_.params, s_.results);
+  if (find_type(hash) == kNoIndex) s_.types.insert(hash, index);
   return true;
 }
 
@@ -175,23 +202,19 @@ bool Parser::read_type_use(TypeUse& out, bool binds_names) {
   const bool says_something = !s_.params.empty() || !s_.results.empty();  // `(param)` does not
   if (out.index >= module_.types.size()) {
     if (says_something)
-      report(DiagnosticCode::kUnknownType, type_at, "there is no type " + std::string(word(type_at)));
+      report(DiagnosticCode::kUnknownType, type_at,
+             "there is no type " + std::string(word(type_at).substr(0, kShownBytes)));
     else
       forward_types_.push_back({out.index, type_at});  // the validator's, when it is so at the end too
     return true;
   }
   const FuncType& type = module_.types[out.index];
   if (says_something && (type.params != s_.params || type.results != s_.results)) {
-    const auto show = [](const std::vector<ValType>& params, const std::vector<ValType>& results) {
-      std::string text = "(func";
-      for (const ValType t : params) text += " (param " + std::string(wasm::name_of(t)) + ")";
-      for (const ValType t : results) text += " (result " + std::string(wasm::name_of(t)) + ")";
-      return text + ")";
-    };
-    Diagnostic& d = report(DiagnosticCode::kInlineTypeMismatch, at,
-                           "the inline type differs from type " + std::string(word(type_at)));
-    d.expected = show(type.params, type.results);
-    d.found = show(s_.params, s_.results);
+    Diagnostic& d =
+        report(DiagnosticCode::kInlineTypeMismatch, at,
+               "the inline type differs from type " + std::string(word(type_at).substr(0, kShownBytes)));
+    d.expected = show_type(type.params, type.results);
+    d.found = show_type(s_.params, s_.results);
   }
   return true;
 }

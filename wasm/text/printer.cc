@@ -29,7 +29,8 @@ class PrintableNames {
     const auto begin = std::lower_bound(entries.begin(), entries.end(), outer,
                                         [](const NameEntry& e, uint32_t o) { return e.outer < o; });
     for (auto at = begin; at != entries.end() && at->outer == outer; ++at)
-      if (is_identifier(at->name) && (scope_.add(at->name, at->index) || may_repeat)) names_.push_back({at->name, at->index});
+      if (is_identifier(at->name) && (scope_.add(at->name, at->index) || may_repeat))
+        names_.push_back({at->name, at->index});
   }
 
   // Empty when the thing has no name that can be printed.
@@ -438,17 +439,11 @@ class Printer {
       case Immediate::kCallIndirect:
         if (in.index2 != 0) index(tables_, in.index2);
         return type_use(in.index);
-      case Immediate::kTableInit:
-        index(tables_, in.index2);
-        return index(elements_, in.index);
-      case Immediate::kTableCopy:
-        index(tables_, in.index);
-        return index(tables_, in.index2);
+      case Immediate::kTableInit: index(tables_, in.index2); return index(elements_, in.index);
+      case Immediate::kTableCopy: index(tables_, in.index); return index(tables_, in.index2);
       case Immediate::kMem: return memarg(in);
       case Immediate::kMemLane: memarg(in); [[fallthrough]];
-      case Immediate::kLane:
-        put(" ");
-        return put(in.lane);
+      case Immediate::kLane: put(" "); return put(in.lane);
       case Immediate::kShuffle:
         for (int i = 0; i < 16; ++i) {
           put(" ");
@@ -457,9 +452,7 @@ class Printer {
         return;
       case Immediate::kV128: return vector(in);
       case Immediate::kI32:
-      case Immediate::kI64:
-        put(" ");
-        return put_signed(in.value);
+      case Immediate::kI64: put(" "); return put_signed(in.value);
       case Immediate::kF32: return float32(static_cast<uint32_t>(in.value));
       case Immediate::kF64: return float64(in.value);
       case Immediate::kRefType: return put(in.ref_type == ValType::kFuncRef ? " func" : " extern");

@@ -4,13 +4,22 @@
 
 #include <cstdint>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace membrane::wasm {
 
 inline constexpr uint32_t kNoIndex = UINT32_MAX;
 
-inline uint32_t hash_bytes(std::string_view bytes, uint32_t seed = 2166136261u) {
+// Differs from process to process where addresses do, so that nobody can write a text whose names
+// collide. Nothing that anybody sees depends on it.
+inline uint32_t hash_seed() {
+  static const char anchor = 0;
+  return 2166136261u ^ static_cast<uint32_t>(reinterpret_cast<uintptr_t>(&anchor) >> 4);
+}
+
+// FNV-1a, with its weak high bits mixed into the low ones.
+inline uint32_t hash_bytes(std::string_view bytes, uint32_t seed = hash_seed()) {
   uint32_t h = seed;
   for (const char c : bytes) h = (h ^ static_cast<uint8_t>(c)) * 16777619u;
   return h ^ (h >> 15);
@@ -111,6 +120,85 @@ class NameScope {
 
   std::vector<Name> names_;
   HashIndex by_hash_;
+};
+
+// The labels of the blocks around an instruction, innermost last. A name may stand twice: the inner
+// one hides the outer. Few labels are scanned; for many there is a hash table, in which a name that
+// is pushed last is also removed first, so that removing leaves no gaps.
+class LabelScope {
+ public:
+  void push(std::string_view name) {
+    labels_.push_back({name, name.empty() ? 0 : hash_bytes(name), 0});
+    if (labels_.size() == kScanned + 1) {
+      slots_.resize(kSlots);
+      for (size_t i = 0; i < labels_.size(); ++i) enter(i);
+    } else if (labels_.size() > kScanned) {
+      enter(labels_.size() - 1);
+    }
+  }
+
+  void pop() {
+    if (labels_.size() > kScanned) {
+      leave(labels_.size() - 1);
+      if (labels_.size() == kScanned + 1)
+        for (size_t i = kScanned; i-- > 0;) leave(i);
+    }
+    labels_.pop_back();
+  }
+
+  // How many blocks lie inside the one with that name, or kNoIndex.
+  [[nodiscard]] uint32_t depth_of(std::string_view name) const {
+    const uint32_t hash = hash_bytes(name);
+    size_t found = 0;  // 1 + position
+    if (labels_.size() > kScanned) {
+      found = slots_[slot_of(name, hash)];
+    } else {
+      for (found = labels_.size(); found > 0; --found)
+        if (labels_[found - 1].hash == hash && labels_[found - 1].name == name) break;
+    }
+    return found == 0 ? kNoIndex : static_cast<uint32_t>(labels_.size() - found);
+  }
+
+  void clear() {
+    labels_.clear();
+    slots_.clear();
+  }
+
+  [[nodiscard]] std::vector<std::string_view> names() const {
+    std::vector<std::string_view> out;
+    for (const Label& label : labels_)
+      if (!label.name.empty()) out.push_back(label.name);
+    return out;
+  }
+
+ private:
+  struct Label {
+    std::string_view name;
+    uint32_t hash;
+    uint32_t hidden;  // 1 + position of the outer label of that name
+  };
+  static constexpr size_t kScanned = 32;
+  static constexpr size_t kSlots = 32'768;  // a power of two, above twice kMaxTextNesting
+
+  // Where `name` stands, or the free slot where it would.
+  [[nodiscard]] size_t slot_of(std::string_view name, uint32_t hash) const {
+    size_t i = hash & (kSlots - 1);
+    while (slots_[i] != 0 && labels_[slots_[i] - 1].name != name) i = (i + 1) & (kSlots - 1);
+    return i;
+  }
+  void enter(size_t position) {
+    Label& label = labels_[position];
+    if (label.name.empty()) return;
+    uint32_t& slot = slots_[slot_of(label.name, label.hash)];
+    label.hidden = std::exchange(slot, static_cast<uint32_t>(position + 1));
+  }
+  void leave(size_t position) {
+    const Label& label = labels_[position];
+    if (!label.name.empty()) slots_[slot_of(label.name, label.hash)] = label.hidden;
+  }
+
+  std::vector<Label> labels_;
+  std::vector<uint32_t> slots_;  // 1 + position of the innermost label of a name, 0 when free
 };
 
 }  // namespace membrane::wasm

@@ -101,17 +101,23 @@ class ScriptParser {
     if (is_field(w)) return c.kind = Kind::kModule, at_ = begin, read_bare_fields(c.module);
     if (w == "register") return c.kind = Kind::kRegister, string(c.name) && (id(c.module_name), close());
     if (w == "invoke" || w == "get") return c.kind = Kind::kAction, at_ = begin, read_action(c.action);
-    if (w == "assert_return") return c.kind = Kind::kAssertReturn, read_action(c.action) && read_results(c.results);
-    if (w == "assert_exhaustion") return c.kind = Kind::kAssertExhaustion, read_action(c.action) && read_message(c);
+    if (w == "assert_return")
+      return c.kind = Kind::kAssertReturn, read_action(c.action) && read_results(c.results);
+    if (w == "assert_exhaustion")
+      return c.kind = Kind::kAssertExhaustion, read_action(c.action) && read_message(c);
     if (w == "assert_trap") {
       const bool is_module = peek().kind == TokenKind::kOpen && word(peek(1)) == "module";
       c.kind = is_module ? Kind::kAssertTrapModule : Kind::kAssertTrap;
       return (is_module ? read_module(c.module) : read_action(c.action)) && read_message(c);
     }
-    if (w == "assert_invalid") c.kind = Kind::kAssertInvalid;
-    else if (w == "assert_malformed") c.kind = Kind::kAssertMalformed;
-    else if (w == "assert_unlinkable") c.kind = Kind::kAssertUnlinkable;
-    else return --at_, fail("a command of WebAssembly 2.0's scripts");
+    if (w == "assert_invalid")
+      c.kind = Kind::kAssertInvalid;
+    else if (w == "assert_malformed")
+      c.kind = Kind::kAssertMalformed;
+    else if (w == "assert_unlinkable")
+      c.kind = Kind::kAssertUnlinkable;
+    else
+      return --at_, fail("a command of WebAssembly 2.0's scripts");
     return read_module(c.module) && read_message(c);
   }
 

@@ -30,7 +30,9 @@ struct ScriptModule {
   std::string name;       // $identifier without its $, or empty
   std::string_view text;  // kText: where it stands in the script
   std::string bytes;      // kBinary, kQuote: what the strings say
-  [[nodiscard]] std::string_view source() const { return kind == Kind::kText ? text : std::string_view(bytes); }
+  [[nodiscard]] std::string_view source() const {
+    return kind == Kind::kText ? text : std::string_view(bytes);
+  }
 };
 
 // How a v128 is written; a scalar is one lane.
@@ -40,10 +42,10 @@ uint32_t lane_count(LaneShape shape);
 // An argument, or a result that is known exactly.
 struct ScriptValue {
   ValType type = ValType::kI32;
-  uint64_t bits = 0;                  // i32 (zero-extended), i64, f32 and f64 as IEEE bits; the number
-                                      // of an externref (ref.extern n)
-  std::array<uint8_t, 16> vector{};   // v128, little endian
-  bool is_null = false;               // funcref, externref
+  uint64_t bits = 0;                 // i32 (zero-extended), i64, f32 and f64 as IEEE bits; the number
+                                     // of an externref (ref.extern n)
+  std::array<uint8_t, 16> vector{};  // v128, little endian
+  bool is_null = false;              // funcref, externref
 };
 
 enum class NanPattern : uint8_t { kNone, kCanonical, kArithmetic };

@@ -1,5 +1,5 @@
 // Arbitrary text: it parses or is refused with findings, and what parses prints to text that parses
-// to a module with the same binary.
+// to a module with the same binary. Arbitrary binaries: what decodes prints, valid or not.
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>
@@ -20,6 +20,10 @@ void require(bool held) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace membrane::wasm;
   const std::string_view text(reinterpret_cast<const char*>(data), size);
+  if (const auto decoded = decode({data, size})) {
+    (void)parse_text(print_text(*decoded));
+    return 0;
+  }
   (void)parse_script(text);
   const auto module = parse_text(text);
   if (!module) {
