@@ -35,7 +35,8 @@ class InlineVector {
   void pop_back() { --size_; }
   void push_back(const T& value) {
     const T copy = value;  // may stand in this very vector, which may move
-    if (size_ == capacity_) [[unlikely]] reserve(capacity_ * 2);
+    if (size_ == capacity_) [[unlikely]]
+      reserve(capacity_ * 2);
     data_[size_++] = copy;
   }
   // New elements are not initialised.

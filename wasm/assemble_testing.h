@@ -33,7 +33,9 @@ inline Bytes u32(uint32_t value) {
   return out;
 }
 
-inline Bytes sized(const Bytes& contents) { return cat({u32(static_cast<uint32_t>(contents.size())), contents}); }
+inline Bytes sized(const Bytes& contents) {
+  return cat({u32(static_cast<uint32_t>(contents.size())), contents});
+}
 inline Bytes name(std::string_view text) { return sized(Bytes(text.begin(), text.end())); }
 
 inline Bytes vec(const std::vector<Bytes>& items) {
@@ -43,7 +45,9 @@ inline Bytes vec(const std::vector<Bytes>& items) {
 }
 
 inline Bytes section(uint8_t id, const Bytes& contents) { return cat({{id}, sized(contents)}); }
-inline Bytes custom(std::string_view label, const Bytes& contents) { return section(0, cat({name(label), contents})); }
+inline Bytes custom(std::string_view label, const Bytes& contents) {
+  return section(0, cat({name(label), contents}));
+}
 
 inline Bytes binary(std::initializer_list<Bytes> sections) {
   return cat({{0x00, 'a', 's', 'm', 1, 0, 0, 0}, cat(sections)});
@@ -118,8 +122,10 @@ inline Bytes code(const std::string& text) {
     const bool is_typed = *found == Opcode::kSelect && line.find("select ") != std::string::npos;
     const Opcode op = is_typed ? Opcode::kSelectTyped : *found;
     if (info(op).prefix != 0) out.push_back(info(op).prefix);
-    if (info(op).prefix != 0) write_leb128(out, uint32_t{info(op).code});
-    else out.push_back(static_cast<uint8_t>(info(op).code));
+    if (info(op).prefix != 0)
+      write_leb128(out, uint32_t{info(op).code});
+    else
+      out.push_back(static_cast<uint8_t>(info(op).code));
     detail::append_immediates(out, op, words);
   }
   return out;

@@ -22,10 +22,12 @@ const char* const kLoop =
     "i32.const 0; local.set 2; block; loop; local.get 2; local.get 1; i32.ge_u; br_if 1;"
     "local.get 0; local.get 2; i32.const 2; i32.shl; i32.add; local.tee 4; i32.load 2 16; local.set 5;"
     "local.get 5; i32.const 1103515245; i32.mul; i32.const 12345; i32.add; local.set 5;"
-    "local.get 5; i32.const 7; i32.and; i32.eqz; if i32; local.get 5; call 0; else; local.get 4; i32.load8_u 0 3; end;"
+    "local.get 5; i32.const 7; i32.and; i32.eqz; if i32; local.get 5; call 0; else; local.get 4; i32.load8_u "
+    "0 3; end;"
     "local.get 3; i32.xor; local.set 3; local.get 4; local.get 3; i32.store 2 1024;"
     "local.get 6; local.get 5; f64.convert_i32_s; f64.mul; f64.const 0; f64.add; local.set 6;"
-    "local.get 7; local.get 3; i64.extend_i32_u; i64.add; local.set 7; i32.const 8; global.get 0; i32.add; drop;"
+    "local.get 7; local.get 3; i64.extend_i32_u; i64.add; local.set 7; i32.const 8; global.get 0; i32.add; "
+    "drop;"
     "local.get 2; i32.const 1; i32.add; local.set 2; br 0; end; end; ";
 
 Bytes large(uint32_t functions) {
@@ -34,7 +36,8 @@ Bytes large(uint32_t functions) {
   const Bytes one = body(text + "local.get 3; end", {{4, kI32}, {1, kF64}, {1, kI64}});
   const std::vector<Bytes> declared(functions, u32(1)), bodies(functions, one);
   std::vector<Bytes> exports;
-  for (uint32_t i = 0; i < functions; i += 16) exports.push_back(cat({name("f" + std::to_string(i)), {0}, u32(i)}));
+  for (uint32_t i = 0; i < functions; i += 16)
+    exports.push_back(cat({name("f" + std::to_string(i)), {0}, u32(i)}));
   return binary({section(1, vec({func_type({kI32}, {kI32}), func_type({kI32, kI32}, {kI32})})),
                  section(2, vec({cat({name("env"), name("f"), {0, 0}})})), section(3, vec(declared)),
                  section(5, vec({{0, 1}})), section(6, vec({cat({{0x7F, 1}, code("i32.const 65536; end")})})),

@@ -36,8 +36,10 @@ std::vector<Refused> refused() {
       {"a section twice", after_magic(cat({kVoidType, kVoidType})), kSectionOutOfOrder, 14},
       {"data count behind code", binary({section(10, vec({})), section(12, u32(0))}), kSectionOutOfOrder, 11},
       {"a count of 2^32-1", after_magic({1, 5, 0xFF, 0xFF, 0xFF, 0xFF, 0x0F}), kLengthOutOfBounds, 10},
-      {"an integer of 6 bytes", after_magic({5, 8, 1, 0, 0x82, 0x80, 0x80, 0x80, 0x80, 0}), kMalformedInteger, 12},
-      {"an integer of 33 bits", after_magic({5, 7, 1, 0, 0x82, 0x80, 0x80, 0x80, 0x70}), kMalformedInteger, 12},
+      {"an integer of 6 bytes", after_magic({5, 8, 1, 0, 0x82, 0x80, 0x80, 0x80, 0x80, 0}), kMalformedInteger,
+       12},
+      {"an integer of 33 bits", after_magic({5, 7, 1, 0, 0x82, 0x80, 0x80, 0x80, 0x70}), kMalformedInteger,
+       12},
       {"a size cut off", after_magic({1, 0x80}), kUnexpectedEnd, 9},
       {"a type that is no function", after_magic({1, 4, 1, 0x5F, 0, 0}), kMalformedType, 11},
       {"a value type of 2022", after_magic({1, 5, 1, 0x60, 1, 0x6A, 0}), kMalformedType, 13},
@@ -54,12 +56,16 @@ std::vector<Refused> refused() {
       {"a custom section without a name", after_magic({0, 0}), kUnexpectedEnd, 10},
       {"functions without code", binary({kVoidType, section(3, vec({{0}}))}), kFunctionCodeMismatch, 18},
       {"code without functions", binary({section(10, vec({body("end")}))}), kFunctionCodeMismatch, 10},
-      {"data count 2, one segment", binary({section(12, u32(2)), section(11, vec({{1, 0}}))}), kDataCountMismatch, 13},
+      {"data count 2, one segment", binary({section(12, u32(2)), section(11, vec({{1, 0}}))}),
+       kDataCountMismatch, 13},
       {"data count 1, no section", binary({section(12, u32(1))}), kDataCountMismatch, 10},
-      {"2^32 locals", binary({kVoidType, section(3, vec({{0}})), section(10, vec({body("end", {{UINT32_MAX, kI32}, {1, kI64}})}))}),
+      {"2^32 locals",
+       binary({kVoidType, section(3, vec({{0}})),
+               section(10, vec({body("end", {{UINT32_MAX, kI32}, {1, kI64}})}))}),
        kTooManyLocals, 22},
       {"an initial value without end", binary({section(6, vec({{0x7F, 0, 0x41, 0}}))}), kMissingEnd, 15},
-      {"an initial value with an illegal opcode", binary({section(6, vec({{0x7F, 0, 0xFF, 0x0B}}))}), kIllegalOpcode, 13},
+      {"an initial value with an illegal opcode", binary({section(6, vec({{0x7F, 0, 0xFF, 0x0B}}))}),
+       kIllegalOpcode, 13},
   };
 }
 
@@ -90,7 +96,8 @@ Bytes rich() {
   return binary({
       custom("first", {1, 2, 3}),
       section(1, vec({func_type({kI32, kI32}, {kI32}), func_type({}, {})})),
-      section(2, vec({cat({name("env"), name("print"), {0, 1}}), cat({name("env"), name("base"), {3, 0x7F, 0}})})),
+      section(2, vec({cat({name("env"), name("print"), {0, 1}}),
+                      cat({name("env"), name("base"), {3, 0x7F, 0}})})),
       section(3, vec({{0}, {1}})),
       section(4, vec({{0x70, 1, 1, 9}, {0x6F, 0, 2}})),
       section(5, vec({{1, 1, 4}})),
@@ -99,7 +106,8 @@ Bytes rich() {
       section(8, u32(2)),
       section(9, vec({cat({{0}, code("global.get 0; end"), vec({{1}, {2}})})})),
       section(12, u32(2)),
-      section(10, vec({body("local.get 0; local.get 1; i32.add; end", {{2, kI32}, {1, kV128}}), body("data.drop 1; end")})),
+      section(10, vec({body("local.get 0; local.get 1; i32.add; end", {{2, kI32}, {1, kV128}}),
+                       body("data.drop 1; end")})),
       custom("between", {9}),
       section(11, vec({cat({{0}, code("i32.const 8; end"), sized({'h', 'i'})}), cat({{1}, sized({'x'})})})),
       custom("last", {}),
@@ -168,9 +176,10 @@ TEST(Encode, GivesCanonicalBinariesBackUnchanged) {
 
 TEST(Encode, ShortensIntegersAndLeavesOutEmptySections) {
   // Type section with padded size and count, an empty import section, a padded i32.const.
-  const Bytes loose = after_magic({1, 0x85, 0, 0x81, 0, 0x60, 0, 0, 2, 1, 0, 3, 2, 1, 0,
-                                   10, 10, 1, 8, 0, 0x41, 0x80, 0x80, 0, 0x1A, 0x01, 0x0B});
-  EXPECT_EQ(recoded(loose), binary({kVoidType, section(3, vec({{0}})), section(10, vec({body("i32.const 0; drop; nop; end")}))}));
+  const Bytes loose = after_magic({1, 0x85, 0,  0x81, 0, 0x60, 0,    0,    2,    1, 0,    3,    2,   1,
+                                   0, 10,   10, 1,    8, 0,    0x41, 0x80, 0x80, 0, 0x1A, 0x01, 0x0B});
+  EXPECT_EQ(recoded(loose), binary({kVoidType, section(3, vec({{0}})),
+                                    section(10, vec({body("i32.const 0; drop; nop; end")}))}));
 }
 
 TEST(Encode, MergesRunsOfLocals) {
@@ -186,9 +195,11 @@ TEST(Encode, WritesADataCountOnlyWhereCodeNeedsOne) {
 }
 
 TEST(Encode, ChoosesTheLeastElementFlags) {
-  const Bytes head = cat({kVoidType, section(3, vec({{0}})), section(4, vec({{0x70, 0, 1}, {0x70, 0, 1}, {0x6F, 0, 1}}))});
+  const Bytes head =
+      cat({kVoidType, section(3, vec({{0}})), section(4, vec({{0x70, 0, 1}, {0x70, 0, 1}, {0x6F, 0, 1}}))});
   const Bytes tail = section(10, vec({body("end")}));
-  const Bytes offset = code("i32.const 0; end"), function = code("ref.func 0; end"), null = code("ref.null externref; end");
+  const Bytes offset = code("i32.const 0; end"), function = code("ref.func 0; end"),
+              null = code("ref.null externref; end");
   const auto with = [&](const Bytes& segment) { return binary({head, section(9, vec({segment})), tail}); };
   const std::vector<Bytes> canonical = {
       cat({{0}, offset, vec({{0}})}),
@@ -208,14 +219,16 @@ TEST(Encode, ChoosesTheLeastElementFlags) {
 }
 
 TEST(Encode, KeepsABodyThatCannotBeDecoded) {
-  const Bytes bytes = binary({kVoidType, section(3, vec({{0}})), section(10, vec({sized({0, 0x01, 0xFF, 0x0B})}))});
+  const Bytes bytes =
+      binary({kVoidType, section(3, vec({{0}})), section(10, vec({sized({0, 0x01, 0xFF, 0x0B})}))});
   EXPECT_EQ(recoded(bytes), bytes);
 }
 
 TEST(Encode, EveryInstructionComesBack) {
   for (size_t i = 0; i < kOpcodeCount; ++i) {
     const OpcodeInfo& row = info(static_cast<Opcode>(i));
-    Bytes instruction = row.prefix == 0 ? Bytes{static_cast<uint8_t>(row.code)} : cat({{row.prefix}, u32(row.code)});
+    Bytes instruction =
+        row.prefix == 0 ? Bytes{static_cast<uint8_t>(row.code)} : cat({{row.prefix}, u32(row.code)});
     switch (row.immediate) {
       case Immediate::kNone: break;
       case Immediate::kBlock: instruction.push_back(0x7F); break;
@@ -243,17 +256,23 @@ TEST(Encode, EveryInstructionComesBack) {
     const Bytes head = binary({kVoidType, section(3, vec({{0}}))});
     const Bytes tail = section(10, vec({sized(cat({{0}, instruction, {0x0B}}))}));
     const bool needs_count = row.text == "memory.init" || row.text == "data.drop";
-    EXPECT_EQ(recoded(cat({head, tail})), cat({head, needs_count ? section(12, u32(0)) : Bytes{}, tail})) << row.text;
+    EXPECT_EQ(recoded(cat({head, tail})), cat({head, needs_count ? section(12, u32(0)) : Bytes{}, tail}))
+        << row.text;
   }
 }
 
 // -- names
 
 Bytes names_section() {
-  return custom("name", cat({{0}, sized(name("m")),
-                             {1}, sized(vec({cat({u32(0), name("print")}), cat({u32(1), name("add")})})),
-                             {2}, sized(vec({cat({u32(1), vec({cat({u32(0), name("a")}), cat({u32(1), name("b")})})})})),
-                             {9}, sized(vec({cat({u32(1), name("text")})}))}));
+  return custom("name",
+                cat({{0},
+                     sized(name("m")),
+                     {1},
+                     sized(vec({cat({u32(0), name("print")}), cat({u32(1), name("add")})})),
+                     {2},
+                     sized(vec({cat({u32(1), vec({cat({u32(0), name("a")}), cat({u32(1), name("b")})})})})),
+                     {9},
+                     sized(vec({cat({u32(1), name("text")})}))}));
 }
 
 TEST(Names, AreReadAndWritten) {
@@ -289,7 +308,8 @@ TEST(Names, MalformedOnesAreDroppedAndTheModuleStands) {
 }
 
 TEST(Names, UnknownSubsectionsArePassedOver) {
-  const Bytes bytes = binary({custom("name", cat({{1}, sized(vec({cat({u32(0), name("f")})})), {11}, sized({1, 2, 3})}))});
+  const Bytes bytes =
+      binary({custom("name", cat({{1}, sized(vec({cat({u32(0), name("f")})})), {11}, sized({1, 2, 3})}))});
   EXPECT_EQ(decode(std::span(bytes))->names.function(0), "f");
 }
 

@@ -18,14 +18,14 @@ bool BodyReader::u8(uint8_t& out) {
 }
 
 // Says whether a failed integer was cut off by the end or was malformed.
-#define READ_LEB(out, T, BITS)                                                        \
-  const uint8_t* const next = read_leb128<T, BITS>(at_, end_, out);                   \
-  if (next == nullptr) {                                                              \
-    const uint8_t* p = at_;                                                           \
-    while (p != end_ && (*p & 0x80) && p - at_ < ((BITS) + 6) / 7) ++p;               \
-    return fail(p == end_ ? BodyError::kUnexpectedEnd : BodyError::kBadLeb);          \
-  }                                                                                   \
-  at_ = next;                                                                         \
+#define READ_LEB(out, T, BITS)                                               \
+  const uint8_t* const next = read_leb128<T, BITS>(at_, end_, out);          \
+  if (next == nullptr) {                                                     \
+    const uint8_t* p = at_;                                                  \
+    while (p != end_ && (*p & 0x80) && p - at_ < ((BITS) + 6) / 7) ++p;      \
+    return fail(p == end_ ? BodyError::kUnexpectedEnd : BodyError::kBadLeb); \
+  }                                                                          \
+  at_ = next;                                                                \
   return true
 
 bool BodyReader::u32(uint32_t& out) { READ_LEB(out, uint32_t, 32); }
@@ -158,15 +158,9 @@ bool BodyReader::decode_immediate(Immediate kind) {
         if (!is_valtype_byte(in.raw[i])) return fail(BodyError::kBadValType);
       return true;
     }
-    case Immediate::kMemory:
-      in.index = 0;
-      return reserved();
-    case Immediate::kMemoryCopy:
-      in.index = in.index2 = 0;
-      return reserved() && reserved();
-    case Immediate::kMemoryInit:
-      in.index2 = 0;
-      return u32(in.index) && reserved();
+    case Immediate::kMemory: in.index = 0; return reserved();
+    case Immediate::kMemoryCopy: in.index = in.index2 = 0; return reserved() && reserved();
+    case Immediate::kMemoryInit: in.index2 = 0; return u32(in.index) && reserved();
   }
   return fail(BodyError::kIllegalOpcode);
 }

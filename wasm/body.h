@@ -29,33 +29,33 @@ struct BlockType {
 // One decoded instruction. Only the fields of its Immediate kind mean anything.
 struct Instruction {
   Opcode op = Opcode::kNop;
-  uint8_t lane = 0;          // kLane, kMemLane
-  ValType ref_type{};        // kRefType
-  BlockType block;           // kBlock
-  uint32_t offset = 0;       // of the opcode, in bytes from the start of the code
-  uint32_t size = 0;         // of opcode and immediates, in bytes
-  uint32_t index = 0;        // label, function, type, local, global, table, data, element, memory;
-                             // the destination of a copy; the data or element of an init
-  uint32_t index2 = 0;       // table of call_indirect; source of a copy; memory or table of an init
-  uint32_t align = 0;        // kMem, kMemLane: log2
-  uint64_t mem_offset = 0;   // kMem, kMemLane
-  uint64_t value = 0;        // kI32 (sign-extended), kI64, kF32 and kF64 as bits
+  uint8_t lane = 0;              // kLane, kMemLane
+  ValType ref_type{};            // kRefType
+  BlockType block;               // kBlock
+  uint32_t offset = 0;           // of the opcode, in bytes from the start of the code
+  uint32_t size = 0;             // of opcode and immediates, in bytes
+  uint32_t index = 0;            // label, function, type, local, global, table, data, element, memory;
+                                 // the destination of a copy; the data or element of an init
+  uint32_t index2 = 0;           // table of call_indirect; source of a copy; memory or table of an init
+  uint32_t align = 0;            // kMem, kMemLane: log2
+  uint64_t mem_offset = 0;       // kMem, kMemLane
+  uint64_t value = 0;            // kI32 (sign-extended), kI64, kF32 and kF64 as bits
   const uint8_t* raw = nullptr;  // kV128, kShuffle: 16 bytes; kLabelTable: the encoded labels, default
                                  // last; kSelectTypes: the type bytes
-  uint32_t count = 0;        // kLabelTable: labels without the default; kSelectTypes: types
+  uint32_t count = 0;            // kLabelTable: labels without the default; kSelectTypes: types
 };
 
 enum class BodyError : uint8_t {
   kNone,
-  kUnexpectedEnd,      // the bytes end inside an instruction
-  kIllegalOpcode,      // no such instruction
-  kBadLeb,             // an integer is too long or too large
+  kUnexpectedEnd,  // the bytes end inside an instruction
+  kIllegalOpcode,  // no such instruction
+  kBadLeb,         // an integer is too long or too large
   kBadBlockType,
   kBadRefType,
   kBadValType,
-  kNonZeroReserved,    // a byte that must be zero is not
-  kBadMemArg,          // malformed alignment flags
-  kTooManyLabels,      // more labels than bytes left
+  kNonZeroReserved,  // a byte that must be zero is not
+  kBadMemArg,        // malformed alignment flags
+  kTooManyLabels,    // more labels than bytes left
 };
 
 namespace detail {
@@ -82,7 +82,8 @@ consteval uint8_t short_size(Immediate immediate) {
 inline constexpr std::array<ShortRow, 256> kShortRows = [] consteval {
   std::array<ShortRow, 256> rows;
   for (size_t byte = 0; byte < rows.size(); ++byte)
-    if (const Opcode op = kPlain[byte]; op != Opcode::kCount) rows[byte] = {op, short_size(info(op).immediate)};
+    if (const Opcode op = kPlain[byte]; op != Opcode::kCount)
+      rows[byte] = {op, short_size(info(op).immediate)};
   return rows;
 }();
 
@@ -95,7 +96,8 @@ class BodyReader {
 
   // Decodes the next instruction. False at the end of the bytes or on an error.
   bool next() {
-    if (at_ == end_ || error_ != BodyError::kNone) [[unlikely]] return false;
+    if (at_ == end_ || error_ != BodyError::kNone) [[unlikely]]
+      return false;
     // Most instructions are a byte alone or a byte and an index below 128: these are decoded here.
     const detail::ShortRow row = detail::kShortRows[*at_];
     instruction_.op = row.op;

@@ -33,14 +33,16 @@ class ByteReader {
   void set_end(uint32_t offset) { end_ = begin_ + offset; }
 
   bool u8(uint8_t& out) {
-    if (at_ == end_) [[unlikely]] return fail_end();
+    if (at_ == end_) [[unlikely]]
+      return fail_end();
     out = *at_++;
     return true;
   }
 
   bool u32(uint32_t& out) {
     const uint8_t* const next = read_leb128<uint32_t>(at_, end_, out);
-    if (next == nullptr) [[unlikely]] return fail_integer();
+    if (next == nullptr) [[unlikely]]
+      return fail_integer();
     at_ = next;
     return true;
   }
@@ -50,7 +52,8 @@ class ByteReader {
   bool count(uint32_t& out, size_t least_bytes = 1) {
     const uint32_t start = offset();
     if (!u32(out)) return false;
-    if (out > left() / least_bytes) [[unlikely]] return fail_length(start, out);
+    if (out > left() / least_bytes) [[unlikely]]
+      return fail_length(start, out);
     return true;
   }
 

@@ -17,8 +17,19 @@ constexpr std::array<uint8_t, 4> kMagic = {0x00, 'a', 's', 'm'};
 constexpr std::array<uint8_t, 4> kVersion = {0x01, 0x00, 0x00, 0x00};
 
 enum SectionId : uint8_t {
-  kCustom = 0, kType, kImport, kFunction, kTable, kMemory, kGlobal, kExport, kStart, kElement, kCode,
-  kData, kDataCount,
+  kCustom = 0,
+  kType,
+  kImport,
+  kFunction,
+  kTable,
+  kMemory,
+  kGlobal,
+  kExport,
+  kStart,
+  kElement,
+  kCode,
+  kData,
+  kDataCount,
 };
 constexpr std::array<std::string_view, 13> kSectionNames = {
     "custom", "type",  "import",  "function", "table", "memory",    "global",
@@ -88,11 +99,11 @@ class Decoder {
 
   bool in_order(uint8_t id, uint32_t start) {
     if (kSectionRanks[id] > kSectionRanks[last_section_]) return true;
-    return reader_.fail(kSectionOutOfOrder, start,
-                        id == last_section_ ? "a section stands twice" : "a section comes too late",
-                        std::string(kSectionNames[id]) + " section",
-                        "a section that may follow the " + std::string(kSectionNames[last_section_]) +
-                            " section");
+    return reader_.fail(
+        kSectionOutOfOrder, start,
+        id == last_section_ ? "a section stands twice" : "a section comes too late",
+        std::string(kSectionNames[id]) + " section",
+        "a section that may follow the " + std::string(kSectionNames[last_section_]) + " section");
   }
 
   bool contents(SectionId id) {
@@ -134,7 +145,8 @@ class Decoder {
     uint8_t byte = 0;
     if (!reader_.u8(byte)) return false;
     if (!is_valtype_byte(byte))
-      return reader_.fail(kMalformedType, at, "this byte is no value type", hex(byte), "0x7f to 0x7b, 0x70 or 0x6f");
+      return reader_.fail(kMalformedType, at, "this byte is no value type", hex(byte),
+                          "0x7f to 0x7b, 0x70 or 0x6f");
     out = static_cast<ValType>(byte);
     return true;
   }
@@ -172,7 +184,8 @@ class Decoder {
     uint8_t flags = 0;
     if (!reader_.u8(flags)) return false;
     if (flags > 1)
-      return reader_.fail(kMalformedType, at, "limits begin with 0 (no maximum) or 1", hex(flags), "0x00 or 0x01");
+      return reader_.fail(kMalformedType, at, "limits begin with 0 (no maximum) or 1", hex(flags),
+                          "0x00 or 0x01");
     if (!reader_.u32(out.min)) return false;
     if (flags == 0) return true;
     uint32_t max = 0;
@@ -198,7 +211,8 @@ class Decoder {
     uint8_t kind = 0;
     if (!reader_.u8(kind)) return false;
     if (kind > 3)
-      return reader_.fail(kMalformedKind, at, "this byte is no kind of import or export", hex(kind), "0 to 3");
+      return reader_.fail(kMalformedKind, at, "this byte is no kind of import or export", hex(kind),
+                          "0 to 3");
     out = static_cast<ExternKind>(kind);
     return true;
   }
@@ -313,7 +327,8 @@ class Decoder {
     uint32_t flags = 0;
     if (!reader_.u32(flags)) return false;
     if (flags > 7)
-      return reader_.fail(kMalformedKind, at, "an element segment's flags are unknown", std::to_string(flags), "0 to 7");
+      return reader_.fail(kMalformedKind, at, "an element segment's flags are unknown", std::to_string(flags),
+                          "0 to 7");
     const bool is_active = (flags & 1) == 0;
     const bool has_index_or_is_declarative = (flags & 2) != 0;
     ElementSegment& segment = module_.elements.emplace_back();
@@ -336,7 +351,8 @@ class Decoder {
     const uint32_t at = reader_.offset();
     uint8_t kind = 0;
     if (!reader_.u8(kind)) return false;
-    return kind == 0 || reader_.fail(kMalformedKind, at, "an element kind is unknown", hex(kind), "0x00 (functions)");
+    return kind == 0 ||
+           reader_.fail(kMalformedKind, at, "an element kind is unknown", hex(kind), "0x00 (functions)");
   }
 
   bool code() {
@@ -377,8 +393,8 @@ class Decoder {
       total += run.count;
       module_.local_runs.push_back(run);
     }
-    return total <= UINT32_MAX || reader_.fail(kTooManyLocals, start, "a function declares too many locals",
-                                               std::to_string(total));
+    return total <= UINT32_MAX ||
+           reader_.fail(kTooManyLocals, start, "a function declares too many locals", std::to_string(total));
   }
 
   bool data() {
@@ -392,7 +408,8 @@ class Decoder {
     uint32_t flags = 0;
     if (!reader_.u32(flags)) return false;
     if (flags > 2)
-      return reader_.fail(kMalformedKind, at, "a data segment's flags are unknown", std::to_string(flags), "0 to 2");
+      return reader_.fail(kMalformedKind, at, "a data segment's flags are unknown", std::to_string(flags),
+                          "0 to 2");
     DataSegment& segment = module_.datas.emplace_back();
     if (flags != 1) {
       segment.mode = SegmentMode::kActive;

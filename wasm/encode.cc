@@ -80,9 +80,7 @@ void append_instruction(Bytes& out, const Instruction& in) {
     case Immediate::kTableInit:
     case Immediate::kTableCopy:
     case Immediate::kMemoryCopy:
-    case Immediate::kMemoryInit:
-      append_u32(out, in.index);
-      return append_u32(out, in.index2);
+    case Immediate::kMemoryInit: append_u32(out, in.index); return append_u32(out, in.index2);
     case Immediate::kMem:
     case Immediate::kMemLane:
       append_u32(out, in.align);
@@ -97,9 +95,7 @@ void append_instruction(Bytes& out, const Instruction& in) {
     case Immediate::kF32: return append_little_endian(out, in.value, 4);
     case Immediate::kF64: return append_little_endian(out, in.value, 8);
     case Immediate::kRefType: return append_type(out, in.ref_type);
-    case Immediate::kSelectTypes:
-      append_u32(out, in.count);
-      return append(out, {in.raw, in.count});
+    case Immediate::kSelectTypes: append_u32(out, in.count); return append(out, {in.raw, in.count});
   }
 }
 
@@ -117,9 +113,8 @@ class Encoder {
     vector_section(1, module_.types, [this](const FuncType& t) { return type(t), true; });
     vector_section(2, module_.imports, [this](const Import& i) { return import(i), true; });
     vector_section(3, module_.functions, [this](const Function& f) { return function(f); });
-    vector_section(4, module_.tables, [this](const Table& t) {
-      return t.import == kNotImported && (table(t.type), true);
-    });
+    vector_section(4, module_.tables,
+                   [this](const Table& t) { return t.import == kNotImported && (table(t.type), true); });
     vector_section(5, module_.memories, [this](const Memory& m) {
       return m.import == kNotImported && (append_limits(body_, m.type.limits), true);
     });
@@ -244,8 +239,10 @@ class Encoder {
       code(body_, segment.offset);
     }
     if (!is_short) {
-      if (segment.uses_expressions) append_type(body_, segment.type);
-      else body_.push_back(0x00);
+      if (segment.uses_expressions)
+        append_type(body_, segment.type);
+      else
+        body_.push_back(0x00);
     }
     append_u32(body_, segment.size());
     if (segment.uses_expressions)
@@ -298,11 +295,14 @@ class Encoder {
   // As few runs as can be: neighbours of one type are one run, empty runs are none.
   void locals(Bytes& out, const Function& function) {
     std::vector<LocalRun> merged;
-    const auto runs = std::span(module_.local_runs).subspan(function.first_local_run, function.local_run_count);
+    const auto runs =
+        std::span(module_.local_runs).subspan(function.first_local_run, function.local_run_count);
     for (const LocalRun& run : runs) {
       if (run.count == 0) continue;
-      if (!merged.empty() && merged.back().type == run.type) merged.back().count += run.count;
-      else merged.push_back(run);
+      if (!merged.empty() && merged.back().type == run.type)
+        merged.back().count += run.count;
+      else
+        merged.push_back(run);
     }
     append_u32(out, merged.size());
     for (const LocalRun& run : merged) {

@@ -15,14 +15,17 @@ struct Conversion {
 using enum ValType;
 // One way each: the signed and saturating one, which never traps.
 constexpr Conversion kConversions[] = {
-    {kI32, kI64, "i64.extend_i32_s"},     {kI32, kF32, "f32.convert_i32_s"},    {kI32, kF64, "f64.convert_i32_s"},
-    {kI64, kI32, "i32.wrap_i64"},         {kI64, kF32, "f32.convert_i64_s"},    {kI64, kF64, "f64.convert_i64_s"},
-    {kF32, kI32, "i32.trunc_sat_f32_s"},  {kF32, kI64, "i64.trunc_sat_f32_s"},  {kF32, kF64, "f64.promote_f32"},
-    {kF64, kI32, "i32.trunc_sat_f64_s"},  {kF64, kI64, "i64.trunc_sat_f64_s"},  {kF64, kF32, "f32.demote_f64"},
-    {kI32, kV128, "i32x4.splat"},         {kI64, kV128, "i64x2.splat"},         {kF32, kV128, "f32x4.splat"},
-    {kF64, kV128, "f64x2.splat"},         {kV128, kI32, "i32x4.extract_lane 0"}, {kV128, kI64, "i64x2.extract_lane 0"},
-    {kV128, kF32, "f32x4.extract_lane 0"}, {kV128, kF64, "f64x2.extract_lane 0"}, {kFuncRef, kI32, "ref.is_null"},
-    {kExternRef, kI32, "ref.is_null"},
+    {kI32, kI64, "i64.extend_i32_s"},      {kI32, kF32, "f32.convert_i32_s"},
+    {kI32, kF64, "f64.convert_i32_s"},     {kI64, kI32, "i32.wrap_i64"},
+    {kI64, kF32, "f32.convert_i64_s"},     {kI64, kF64, "f64.convert_i64_s"},
+    {kF32, kI32, "i32.trunc_sat_f32_s"},   {kF32, kI64, "i64.trunc_sat_f32_s"},
+    {kF32, kF64, "f64.promote_f32"},       {kF64, kI32, "i32.trunc_sat_f64_s"},
+    {kF64, kI64, "i64.trunc_sat_f64_s"},   {kF64, kF32, "f32.demote_f64"},
+    {kI32, kV128, "i32x4.splat"},          {kI64, kV128, "i64x2.splat"},
+    {kF32, kV128, "f32x4.splat"},          {kF64, kV128, "f64x2.splat"},
+    {kV128, kI32, "i32x4.extract_lane 0"}, {kV128, kI64, "i64x2.extract_lane 0"},
+    {kV128, kF32, "f32x4.extract_lane 0"}, {kV128, kF64, "f64x2.extract_lane 0"},
+    {kFuncRef, kI32, "ref.is_null"},       {kExternRef, kI32, "ref.is_null"},
 };
 
 constexpr char letter_of(ValType type) {
@@ -74,6 +77,12 @@ std::string label_of_function(const Module& module, uint32_t index) {
 std::string label_of_local(const Module& module, uint32_t function, uint32_t index) {
   const auto name = module.names.local(function, index);
   return name.empty() ? std::to_string(index) : "$" + std::string(name);
+}
+
+std::string label_of_global(const Module& module, uint32_t index) {
+  for (const NameEntry& e : module.names.globals)
+    if (e.index == index) return "$" + e.name;
+  return std::to_string(index);
 }
 
 std::string_view conversion(ValType from, ValType to) {

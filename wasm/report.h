@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/diagnostic.h"
+#include "wasm/text/field_places.h"
 #include "wasm/validate.h"
 
 namespace membrane::wasm {
@@ -21,7 +22,17 @@ class Report {
     failure_ = std::move(diagnostic);
     return false;
   }
-  // A failure of a declaration, whose place is not recorded.
+  // Failures of declarations: they have a place only when there is a text to find them in.
+  [[gnu::cold]] bool fail(FieldKind kind, uint32_t index, Diagnostic diagnostic) {
+    if (!text_.empty()) diagnostic.place = place_of_field(text_, kind, index);
+    failure_ = std::move(diagnostic);
+    return false;
+  }
+  [[gnu::cold]] bool fail_export(std::string_view name, uint32_t occurrence, Diagnostic diagnostic) {
+    if (!text_.empty()) diagnostic.place = place_of_export(text_, name, occurrence);
+    failure_ = std::move(diagnostic);
+    return false;
+  }
   [[gnu::cold]] bool fail(Diagnostic diagnostic) {
     failure_ = std::move(diagnostic);
     return false;

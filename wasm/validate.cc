@@ -23,18 +23,25 @@ class Declarations {
       : module_(module), code_(code), report_(report) {}
 
   bool run() {
-    return counts() && types() && functions() && tables() && memories() && globals() && exports() && start() &&
-           elements() && datas();
+    return counts() && types() && functions() && tables() && memories() && globals() && exports() &&
+           start() && elements() && datas();
   }
 
  private:
-  bool fail(Diagnostic d) { return report_.fail(std::move(d)); }
+  bool fail(FieldKind kind, uint32_t index, Diagnostic d) { return report_.fail(kind, index, std::move(d)); }
+
+  static Diagnostic too_many(size_t count, uint32_t limit, std::string_view noun) {
+    return {.code = kImplementationLimit,
+            .message = "too many " + std::string(noun),
+            .found = std::to_string(count),
+            .expected = "at most " + std::to_string(limit)};
+  }
 
   bool at_most(size_t count, uint32_t limit, std::string_view noun) {
-    return count <= limit || fail({.code = kImplementationLimit,
-                                   .message = "too many " + std::string(noun),
-                                   .found = std::to_string(count),
-                                   .expected = "at most " + std::to_string(limit)});
+    return count <= limit || report_.fail(too_many(count, limit, noun));
+  }
+  bool at_most(size_t count, uint32_t limit, std::string_view noun, FieldKind kind, uint32_t index) {
+    return count <= limit || fail(kind, index, too_many(count, limit, noun));
   }
 
   bool counts() {
@@ -49,10 +56,12 @@ class Declarations {
   }
 
   bool types() {
-    for (const FuncType& type : module_.types)
-      if (!at_most(type.params.size(), kMaxParams, "parameters in a function type") ||
-          !at_most(type.results.size(), kMaxResults, "results in a function type"))
+    for (uint32_t i = 0; i < module_.types.size(); ++i) {
+      const FuncType& type = module_.types[i];
+      if (!at_most(type.params.size(), kMaxParams, "parameters in a function type", FieldKind::kType, i) ||
+          !at_most(type.results.size(), kMaxResults, "results in a function type", FieldKind::kType, i))
         return false;
+    }
     return true;
   }
 
@@ -67,24 +76,28 @@ class Declarations {
     for (uint32_t i = 0; i < module_.functions.size(); ++i) {
       const Function& f = module_.functions[i];
       if (f.type >= module_.types.size())
-        return unknown(kUnknownType, "type", f.type, module_.types.size(),
-                       subject("function", f.import, label_of_function(module_, i)));
+        return fail(FieldKind::kFunc, i,
+                    unknown(kUnknownType, "type", f.type, module_.types.size(),
+                            subject("function", f.import, label_of_function(module_, i))));
     }
     return true;
   }
 
   // `what` makes the name of what has the limits; only a failure needs it.
-  bool limits(const Limits& limits, auto what) {
+  bool limits(const Limits& limits, FieldKind kind, uint32_t index, auto what) {
     return !limits.max || limits.min <= *limits.max ||
-           fail({.code = kMinExceedsMax, .message = "the minimum of " + what() + " is above its maximum",
+           fail(kind, index,
+                {.code = kMinExceedsMax,
+                 .message = "the minimum of " + what() + " is above its maximum",
                  .found = std::to_string(limits.min) + " " + std::to_string(*limits.max)});
   }
 
   bool tables() {
     for (uint32_t i = 0; i < module_.tables.size(); ++i) {
       const Table& t = module_.tables[i];
-      if (!limits(t.type.limits, [&] { return subject("table", t.import, std::to_string(i)); }) ||
-          !at_most(t.type.limits.min, kMaxTableElements, "elements in a table"))
+      if (!limits(t.type.limits, FieldKind::kTable, i,
+                  [&] { return subject("table", t.import, std::to_string(i)); }) ||
+          !at_most(t.type.limits.min, kMaxTableElements, "elements in a table", FieldKind::kTable, i))
         return false;
     }
     return true;
@@ -92,16 +105,22 @@ class Declarations {
 
   bool memories() {
     if (module_.memories.size() > 1)
-      return fail({.code = kMultipleMemories, .message = "the module has more than one memory",
-                   .found = std::to_string(module_.memories.size()), .expected = "1"});
+      return fail(FieldKind::kMemory, 1,
+                  {.code = kMultipleMemories,
+                   .message = "the module has more than one memory",
+                   .found = std::to_string(module_.memories.size()),
+                   .expected = "1"});
     for (const Memory& m : module_.memories) {
       const Limits& size = m.type.limits;
       const auto what = [&] { return subject("memory", m.import, "0"); };
       const uint32_t largest = std::max(size.min, size.max.value_or(0));
       if (largest > kMaxPages)
-        return fail({.code = kMemoryTooLarge, .message = what() + " is larger than 4 GiB",
-                     .found = std::to_string(largest) + " pages", .expected = "at most 65536 pages"});
-      if (!limits(size, what)) return false;
+        return fail(FieldKind::kMemory, 0,
+                    {.code = kMemoryTooLarge,
+                     .message = what() + " is larger than 4 GiB",
+                     .found = std::to_string(largest) + " pages",
+                     .expected = "at most 65536 pages"});
+      if (!limits(size, FieldKind::kMemory, 0, what)) return false;
     }
     return true;
   }
@@ -138,8 +157,10 @@ class Declarations {
   bool exports() {
     for (const Export& e : module_.exports)
       if (e.index >= count_of_kind(e.kind))
-        return unknown(unknown_of_kind(e.kind), e.kind == ExternKind::kFunc ? "function" : name_of(e.kind), e.index,
-                       count_of_kind(e.kind), "export \"" + e.name + "\"");
+        return report_.fail_export(
+            e.name, 0,
+            unknown(unknown_of_kind(e.kind), e.kind == ExternKind::kFunc ? "function" : name_of(e.kind),
+                    e.index, count_of_kind(e.kind), "export \"" + e.name + "\""));
     return export_names();
   }
 
@@ -160,17 +181,21 @@ class Declarations {
   }
 
   bool duplicate(const std::string& name) {
-    return fail({.code = kDuplicateExport, .message = "the name \"" + name + "\" is exported twice",
-                 .found = "\"" + name + "\""});
+    return report_.fail_export(name, 1,
+                               {.code = kDuplicateExport,
+                                .message = "the name \"" + name + "\" is exported twice",
+                                .found = "\"" + name + "\""});
   }
 
   bool start() {
     if (module_.start == UINT32_MAX) return true;
     if (module_.start >= module_.functions.size())
-      return unknown(kUnknownFunction, "function", module_.start, module_.functions.size(), "start");
+      return fail(FieldKind::kStart, 0,
+                  unknown(kUnknownFunction, "function", module_.start, module_.functions.size(), "start"));
     const FuncType& type = module_.type_of_function(module_.start);
     return (type.params.empty() && type.results.empty()) ||
-           fail({.code = kStartSignature,
+           fail(FieldKind::kStart, 0,
+                {.code = kStartSignature,
                  .message = "the start function " + label_of_function(module_, module_.start) +
                             " takes or returns values",
                  .found = list_of(type.params) + " -> " + list_of(type.results),
@@ -185,19 +210,27 @@ class Declarations {
 
   bool element(uint32_t index, const ElementSegment& segment) {
     const auto where = [&] { return "element segment " + std::to_string(index); };
-    if (!at_most(segment.size(), kMaxTableElements, "elements in an element segment")) return false;
+    if (!at_most(segment.size(), kMaxTableElements, "elements in an element segment", FieldKind::kElem,
+                 index))
+      return false;
     if (segment.mode == SegmentMode::kActive) {
       if (segment.table >= module_.tables.size())
-        return unknown(kUnknownTable, "table", segment.table, module_.tables.size(), where());
+        return fail(FieldKind::kElem, index,
+                    unknown(kUnknownTable, "table", segment.table, module_.tables.size(), where()));
       const ValType type = module_.tables[segment.table].type.element;
       if (type != segment.type)
-        return fail({.code = kTableTypeMismatch, .message = where() + " does not fit its table",
-                     .found = std::string(name_of(segment.type)), .expected = std::string(name_of(type))});
-      if (!code_.constant(segment.offset, ValType::kI32, "the offset of element segment", index)) return false;
+        return fail(FieldKind::kElem, index,
+                    {.code = kTableTypeMismatch,
+                     .message = where() + " does not fit its table",
+                     .found = std::string(name_of(segment.type)),
+                     .expected = std::string(name_of(type))});
+      if (!code_.constant(segment.offset, ValType::kI32, "the offset of element segment", index))
+        return false;
     }
     for (const uint32_t f : segment.functions)
       if (f >= module_.functions.size())
-        return unknown(kUnknownFunction, "function", f, module_.functions.size(), where());
+        return fail(FieldKind::kElem, index,
+                    unknown(kUnknownFunction, "function", f, module_.functions.size(), where()));
     for (const ByteRange& item : segment.items)
       if (!code_.constant(item, segment.type, "an item of element segment", index)) return false;
     return true;
@@ -208,19 +241,23 @@ class Declarations {
       const DataSegment& segment = module_.datas[i];
       if (segment.mode != SegmentMode::kActive) continue;
       if (segment.memory >= module_.memories.size())
-        return unknown(kUnknownMemory, "memory", segment.memory, module_.memories.size(),
-                       "data segment " + std::to_string(i));
+        return fail(FieldKind::kData, i,
+                    unknown(kUnknownMemory, "memory", segment.memory, module_.memories.size(),
+                            "data segment " + std::to_string(i)));
       if (!code_.constant(segment.offset, ValType::kI32, "the offset of data segment", i)) return false;
     }
     return true;
   }
 
-  bool unknown(DiagnosticCode code, std::string_view noun, uint32_t index, size_t count, const std::string& where) {
-    return fail({.code = code,
-                 .message = where + " names " + std::string(noun) + " " + std::to_string(index) +
-                            ", which does not exist",
-                 .found = std::to_string(index),
-                 .expected = count == 0 ? "" : count == 1 ? "0" : "0 to " + std::to_string(count - 1)});
+  static Diagnostic unknown(DiagnosticCode code, std::string_view noun, uint32_t index, size_t count,
+                            const std::string& where) {
+    return {.code = code,
+            .message = where + " names " + std::string(noun) + " " + std::to_string(index) +
+                       ", which does not exist",
+            .found = std::to_string(index),
+            .expected = count == 0   ? ""
+                        : count == 1 ? "0"
+                                     : "0 to " + std::to_string(count - 1)};
   }
 
   const Module& module_;
@@ -244,7 +281,8 @@ bool is_wide(ValType t) { return t == ValType::kV128; }
 bool declares_simd(const Module& module) {
   return std::ranges::any_of(module.types,
                              [](const FuncType& t) {
-                               return std::ranges::any_of(t.params, is_wide) || std::ranges::any_of(t.results, is_wide);
+                               return std::ranges::any_of(t.params, is_wide) ||
+                                      std::ranges::any_of(t.results, is_wide);
                              }) ||
          std::ranges::any_of(module.globals, [](const Global& g) { return is_wide(g.type.type); });
 }
@@ -270,7 +308,8 @@ struct Validator::Parts {
   CodeValidator code;
 };
 
-Validator::Validator(const Module& module, std::string_view text) : parts_(std::make_unique<Parts>(module, text)) {}
+Validator::Validator(const Module& module, std::string_view text)
+    : parts_(std::make_unique<Parts>(module, text)) {}
 Validator::~Validator() = default;
 
 std::expected<void, Diagnostic> Validator::validate_declarations() {

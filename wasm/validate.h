@@ -5,8 +5,8 @@
 // malformed there (see binary.h). The implementation limits of limits.h are enforced here.
 //
 // Each diagnostic shows what stood on the stack and what should have stood there, and how to mend
-// it. Its place is an offset into Module::bytes; with the text that the module was parsed from, it
-// is a line and a column of that.
+// it. With the text that the module was parsed from, its place is a line and a column of that; else
+// it is an offset into Module::bytes, or offset 0 when a declaration is wrong.
 //
 // Threads: validate() is pure. A Validator belongs to one thread; several Validators may share a
 // module, which is how functions are validated in parallel.
@@ -25,13 +25,13 @@ namespace membrane::wasm {
 
 // What a frame of the function needs. A slot has 64 bits: a v128 takes two, everything else one.
 struct FunctionInfo {
-  uint32_t local_count = 0;        // parameters and locals
+  uint32_t local_count = 0;  // parameters and locals
   uint32_t local_slots = 0;
-  uint32_t max_stack_values = 0;   // most values ever on the operand stack
-  uint32_t max_stack_slots = 0;    // most slots ever on the operand stack
-  uint32_t max_nesting = 0;        // most labels in scope at once, the body's own included
-  bool has_calls = false;          // call or call_indirect
-  bool uses_simd = false;          // a vector instruction, parameter, result or local
+  uint32_t max_stack_values = 0;  // most values ever on the operand stack
+  uint32_t max_stack_slots = 0;   // most slots ever on the operand stack
+  uint32_t max_nesting = 0;       // most labels in scope at once, the body's own included
+  bool has_calls = false;         // call or call_indirect
+  bool uses_simd = false;         // a vector instruction, parameter, result or local
 };
 
 struct ValidationInfo {

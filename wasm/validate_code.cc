@@ -55,7 +55,8 @@ consteval bool needs_check(Immediate immediate) {
 consteval uint8_t lanes_of(std::string_view mnemonic) {
   const size_t x = mnemonic.find('x');
   uint8_t lanes = 0;
-  for (size_t i = x + 1; mnemonic[i] != '.'; ++i) lanes = static_cast<uint8_t>(lanes * 10 + (mnemonic[i] - '0'));
+  for (size_t i = x + 1; mnemonic[i] != '.'; ++i)
+    lanes = static_cast<uint8_t>(lanes * 10 + (mnemonic[i] - '0'));
   return lanes;
 }
 
@@ -116,7 +117,8 @@ constexpr uint32_t kDirectLocals = 1024;
 CodeValidator::CodeValidator(const Module& module, Report& report)
     : module_(module), report_(report), imported_globals_(0) {
   // Imports come first in the index space.
-  while (imported_globals_ < module.globals.size() && module.globals[imported_globals_].import != kNotImported)
+  while (imported_globals_ < module.globals.size() &&
+         module.globals[imported_globals_].import != kNotImported)
     ++imported_globals_;
 }
 
@@ -128,8 +130,10 @@ bool CodeValidator::function(uint32_t index, FunctionInfo& info) {
   code_offset_ = f.code.offset;
   has_calls_ = uses_simd_ = false;
   if (f.code.size > kMaxBodyBytes)
-    return fail({}, {.code = kImplementationLimit, .message = "the function's body is too large",
-                     .found = count_of(f.code.size, "byte"), .expected = "at most " + std::to_string(kMaxBodyBytes)});
+    return fail({}, {.code = kImplementationLimit,
+                     .message = "the function's body is too large",
+                     .found = count_of(f.code.size, "byte"),
+                     .expected = "at most " + std::to_string(kMaxBodyBytes)});
   if (!prepare_locals(index, info)) return false;
   begin(f.code, module_.types[f.type].results);
   if (!walk<false>(f.code)) return false;
@@ -195,7 +199,8 @@ bool CodeValidator::walk(ByteRange code) {
     const Instruction& in = reader.instruction();
     const Rule& rule = kRules[static_cast<size_t>(in.op)];
     before_ = top_;
-    if (top_ == limit_ && !reserve(1)) [[unlikely]] return false;
+    if (top_ == limit_ && !reserve(1)) [[unlikely]]
+      return false;
     if constexpr (kConstant)
       if (!check_constant(in)) return false;
     uses_simd_ |= rule.is_simd;
@@ -231,7 +236,7 @@ bool CodeValidator::fail_malformed(const BodyReader& reader) {
 
 bool CodeValidator::special(const Instruction& in) {
   switch (in.op) {
-#define X(id, method) \
+#define X(id, method)                      \
   case Opcode::id: return on_##method(in);
     MEMBRANE_SPECIAL_OPCODES(X)
 #undef X
@@ -248,31 +253,35 @@ bool CodeValidator::check_immediate(const Instruction& in, uint8_t limit) {
                      .message = std::string(info(in.op).text) + " needs a memory, and the module has none"});
   };
   const auto access = [&] {
-    return memory() && (in.align <= limit ||
-                        fail(in, {.code = kAlignmentTooLarge,
-                                  .message = "the alignment of " + std::string(info(in.op).text) + " is too large",
-                                  .found = in.align < 32 ? "align=" + std::to_string(uint64_t{1} << in.align) : "",
-                                  .expected = "align=" + std::to_string(1u << limit) + " or less"}));
+    return memory() &&
+           (in.align <= limit ||
+            fail(in, {.code = kAlignmentTooLarge,
+                      .message = "the alignment of " + std::string(info(in.op).text) + " is too large",
+                      .found = in.align < 32 ? "align=" + std::to_string(uint64_t{1} << in.align) : "",
+                      .expected = "align=" + std::to_string(1u << limit) + " or less"}));
   };
   const auto lane = [&](uint32_t index, uint32_t lanes) {
-    return index < lanes || fail(in, {.code = kLaneOutOfRange,
-                                      .message = std::string(info(in.op).text) + " has no lane " + std::to_string(index),
-                                      .found = std::to_string(index),
-                                      .expected = "0 to " + std::to_string(lanes - 1)});
+    return index < lanes ||
+           fail(in, {.code = kLaneOutOfRange,
+                     .message = std::string(info(in.op).text) + " has no lane " + std::to_string(index),
+                     .found = std::to_string(index),
+                     .expected = "0 to " + std::to_string(lanes - 1)});
   };
   const auto data = [&] {
-    return has_data_count(in) && (in.index < module_.datas.size() ||
-                                  fail_unknown(in, kUnknownData, "data segment", in.index, module_.datas.size()));
+    return has_data_count(in) &&
+           (in.index < module_.datas.size() ||
+            fail_unknown(in, kUnknownData, "data segment", in.index, module_.datas.size()));
   };
   const auto element = [&] {
     return in.index < module_.elements.size() ||
            fail_unknown(in, kUnknownElement, "element segment", in.index, module_.elements.size());
   };
   const auto same_type = [&](ValType from, ValType to) {
-    return from == to || fail(in, {.code = kTableTypeMismatch,
-                                   .message = std::string(info(in.op).text) + " copies between different types",
-                                   .found = std::string(name_of(from)),
-                                   .expected = std::string(name_of(to))});
+    return from == to ||
+           fail(in, {.code = kTableTypeMismatch,
+                     .message = std::string(info(in.op).text) + " copies between different types",
+                     .found = std::string(name_of(from)),
+                     .expected = std::string(name_of(to))});
   };
   switch (info(in.op).immediate) {
     case Immediate::kMem: return access();
@@ -342,9 +351,9 @@ bool CodeValidator::check_constant(const Instruction& in) {
                                     std::to_string(in.index) + " is the module's own",
                          .expected = "one of " + count_of(imported_globals_, "imported global"),
                          .hint = "Write the value itself here."});
-      return !g->type.is_mutable ||
-             fail(in, {.code = kNotConstant, .message = "a constant expression reads a mutable global",
-                       .found = "global.get " + std::to_string(in.index)});
+      return !g->type.is_mutable || fail(in, {.code = kNotConstant,
+                                              .message = "a constant expression reads a mutable global",
+                                              .found = "global.get " + std::to_string(in.index)});
     }
     default:
       return fail(in, {.code = kNotConstant,
@@ -383,9 +392,10 @@ bool CodeValidator::reserve(size_t values) {
   const auto capacity = static_cast<size_t>(limit_ - base_);
   if (size + values <= capacity) return true;
   if (size + values > kMaxOperandStack)
-    return fail({}, {.code = kImplementationLimit, .message = "the operand stack grows too high",
+    return fail({}, {.code = kImplementationLimit,
+                     .message = "the operand stack grows too high",
                      .expected = "at most " + std::to_string(kMaxOperandStack) + " values"});
-  const size_t grown = std::max(capacity * 2, size + values);
+  const size_t grown = std::min<size_t>(std::max(capacity * 2, size + values), kMaxOperandStack);
   auto stack = std::make_unique_for_overwrite<ValType[]>(grown);
   std::copy_n(base_, capacity, stack.get());
   floor_ = stack.get() + (floor_ - base_);
@@ -428,7 +438,8 @@ bool CodeValidator::push_frame(const Instruction& in) {
   Types params, results;
   if (!block_types(in, params, results)) return false;
   if (frames_.size() >= kMaxNesting)
-    return fail(in, {.code = kImplementationLimit, .message = "blocks are nested too deeply",
+    return fail(in, {.code = kImplementationLimit,
+                     .message = "blocks are nested too deeply",
                      .expected = "at most " + std::to_string(kMaxNesting)});
   if (!pop_all(params)) return fail_operands(in, params);
   const auto height = static_cast<uint32_t>(top_ - base_);
@@ -471,8 +482,10 @@ bool CodeValidator::on_end(const Instruction& in) {
   const Frame& f = frame();
   if (!pop_all(f.results) || top_ != floor_) return fail_results(in, f);
   if (f.op == Opcode::kIf && !std::ranges::equal(f.params, f.results))
-    return fail(in, {.code = kIfWithoutElse, .message = "this if has results and no else",
-                     .found = list_of(f.params), .expected = list_of(f.results)});
+    return fail(in, {.code = kIfWithoutElse,
+                     .message = "this if has results and no else",
+                     .found = list_of(f.params),
+                     .expected = list_of(f.results)});
   const Types results = f.results;
   frames_.pop_back();
   if (frames_.empty()) return true;
@@ -504,8 +517,10 @@ bool CodeValidator::on_br_if(const Instruction& in) {
 
 bool CodeValidator::on_br_table(const Instruction& in) {
   if (in.count > kMaxBranchTableLabels)
-    return fail(in, {.code = kImplementationLimit, .message = "br_table has too many labels",
-                     .found = std::to_string(in.count), .expected = "at most " + std::to_string(kMaxBranchTableLabels)});
+    return fail(in, {.code = kImplementationLimit,
+                     .message = "br_table has too many labels",
+                     .found = std::to_string(in.count),
+                     .expected = "at most " + std::to_string(kMaxBranchTableLabels)});
   if (!pop(ValType::kI32)) return fail_operands(in, only(ValType::kI32));
   LabelReader labels(in);
   const Frame* first = nullptr;
@@ -518,8 +533,10 @@ bool CodeValidator::on_br_table(const Instruction& in) {
     if (first == nullptr) first = target;
     const Types types = target->label_types();
     if (types.size() != first->label_types().size())
-      return fail(in, {.code = kBranchTableArity, .message = "the labels of br_table take different numbers of values",
-                       .found = list_of(types), .expected = list_of(first->label_types())});
+      return fail(in, {.code = kBranchTableArity,
+                       .message = "the labels of br_table take different numbers of values",
+                       .found = list_of(types),
+                       .expected = list_of(first->label_types())});
     if (!holds(types)) return fail_branch(in, *target, true);
   }
   mark_unreachable();
@@ -552,8 +569,10 @@ bool CodeValidator::on_call_indirect(const Instruction& in) {
   const Table* const t = table(in, in.index2);
   if (t == nullptr) return false;
   if (t->type.element != ValType::kFuncRef)
-    return fail(in, {.code = kTableTypeMismatch, .message = "call_indirect needs a table of functions",
-                     .found = std::string(name_of(t->type.element)), .expected = "funcref"});
+    return fail(in, {.code = kTableTypeMismatch,
+                     .message = "call_indirect needs a table of functions",
+                     .found = std::string(name_of(t->type.element)),
+                     .expected = "funcref"});
   if (in.index >= module_.types.size())
     return fail_unknown(in, kUnknownType, "type", in.index, module_.types.size());
   return call_type(module_.types[in.index], true, in);
@@ -571,8 +590,10 @@ bool CodeValidator::on_select(const Instruction& in) {
   constexpr std::array kOperands = {ValType::kBottom, ValType::kBottom, ValType::kI32};
   if (!pop(ValType::kI32) || !pop_any(second) || !pop_any(first)) return fail_operands(in, kOperands);
   if (is_ref(first) || is_ref(second))
-    return fail(in, {.code = kSelectNeedsType, .message = "select without a type chooses between references",
-                     .found = list_of({{first, second}}), .expected = "two numbers or two vectors"});
+    return fail(in, {.code = kSelectNeedsType,
+                     .message = "select without a type chooses between references",
+                     .found = list_of({{first, second}}),
+                     .expected = "two numbers or two vectors"});
   if (!matches(first, second)) {
     const std::array expected = {first, first, ValType::kI32};
     return fail_operands(in, expected);
@@ -583,8 +604,10 @@ bool CodeValidator::on_select(const Instruction& in) {
 
 bool CodeValidator::on_select_typed(const Instruction& in) {
   if (in.count != 1)
-    return fail(in, {.code = kSelectArity, .message = "a typed select names one type",
-                     .found = count_of(in.count, "type"), .expected = "1 type"});
+    return fail(in, {.code = kSelectArity,
+                     .message = "a typed select names one type",
+                     .found = count_of(in.count, "type"),
+                     .expected = "1 type"});
   const auto type = static_cast<ValType>(in.raw[0]);
   const std::array operands = {type, type, ValType::kI32};
   if (!pop_all(operands)) return fail_operands(in, operands);
@@ -632,8 +655,10 @@ bool CodeValidator::prepare_locals(uint32_t index, FunctionInfo& info) {
   for (const LocalRun& run : runs)
     if (run.count != 0) add(run.type, run.count);
   if (count > kMaxLocals)
-    return fail({}, {.code = kImplementationLimit, .message = "the function has too many locals",
-                     .found = std::to_string(count), .expected = "at most " + std::to_string(kMaxLocals)});
+    return fail({}, {.code = kImplementationLimit,
+                     .message = "the function has too many locals",
+                     .found = std::to_string(count),
+                     .expected = "at most " + std::to_string(kMaxLocals)});
   for (const ValType t : module_.types[f.type].results) uses_simd_ |= t == ValType::kV128;
   info.local_count = local_count_ = static_cast<uint32_t>(count);
   info.local_slots = static_cast<uint32_t>(slots);
@@ -677,10 +702,11 @@ bool CodeValidator::on_global_set(const Instruction& in) {
   const Global* const g = global(in);
   if (g == nullptr) return false;
   if (!g->type.is_mutable)
-    return fail(in, {.code = kImmutableGlobal,
-                     .message = "global " + std::to_string(in.index) + " is immutable and cannot be set",
-                     .found = std::string(name_of(g->type.type)),
-                     .expected = "(mut " + std::string(name_of(g->type.type)) + ")"});
+    return fail(
+        in, {.code = kImmutableGlobal,
+             .message = "global " + label_of_global(module_, in.index) + " is immutable and cannot be set",
+             .found = std::string(name_of(g->type.type)),
+             .expected = "(mut " + std::string(name_of(g->type.type)) + ")"});
   return pop(g->type.type) || fail_operands(in, only(g->type.type));
 }
 
@@ -732,8 +758,10 @@ bool CodeValidator::on_ref_is_null(const Instruction& in) {
   ValType type{};
   if (!pop_any(type)) return fail_operands(in, only(ValType::kBottom));
   if (!is_ref(type) && type != ValType::kBottom)
-    return fail(in, {.code = kNotAReference, .message = "ref.is_null asks about a reference",
-                     .found = list_of(only(type)), .expected = "[funcref] or [externref]"});
+    return fail(in, {.code = kNotAReference,
+                     .message = "ref.is_null asks about a reference",
+                     .found = list_of(only(type)),
+                     .expected = "[funcref] or [externref]"});
   push(ValType::kI32);
   return true;
 }
@@ -802,29 +830,37 @@ std::string name_of_instruction(const Module& module, uint32_t function, const I
   switch (info(in.op).immediate) {
     case Immediate::kFunc: return name + " " + label_of_function(module, in.index);
     case Immediate::kLocal: return name + " " + label_of_local(module, function, in.index);
+    case Immediate::kGlobal: return name + " " + label_of_global(module, in.index);
     case Immediate::kLabel:
-    case Immediate::kGlobal:
     case Immediate::kTable: return name + " " + std::to_string(in.index);
     default: return name;
   }
 }
 
-// How to turn the operand `found` into `expected`, given how many operands lie above it.
-std::string repair_of(ValType found, ValType expected, size_t above, std::string_view place) {
-  const std::string_view instruction = conversion(found, expected);
+// How to turn the operand `found` of `taker` into `expected`, given how many operands lie above it.
+std::string repair_of(ValType found, ValType expected, size_t above, Opcode taker) {
+  const std::string instruction(conversion(found, expected));
   if (instruction.empty()) return {};
-  if (above == 0) return "Insert " + std::string(instruction) + " " + std::string(place) + ".";
-  return "Convert it where it is pushed: (" + std::string(instruction) + " …).";
+  const std::string wrapped = "(" + instruction + " …)";
+  if (taker == Opcode::kEnd || taker == Opcode::kElse) return "convert the value: " + wrapped + ".";
+  if (above != 0) return "convert the operand: " + wrapped + ".";
+  return "convert the operand: " + wrapped + ", or " + instruction + " right before " +
+         std::string(info(taker).text) + ".";
+}
+
+std::string sentence(std::string text) {
+  if (!text.empty() && text[0] >= 'a' && text[0] <= 'z') text[0] = static_cast<char>(text[0] - 'a' + 'A');
+  return text;
 }
 
 }  // namespace
 
-// Says what is missing or wrong on the stack for a taker ("i32.add", "the block's end") of
-// `expected`. kBottom in `expected` stands for any type.
+// Says what is missing or wrong on the stack for a taker ("i32.add takes", "the block must end
+// with") of `expected`. kBottom in `expected` stands for any type.
 bool CodeValidator::fail_stack(const Instruction& in, Types expected, DiagnosticCode mismatch,
                                std::string_view taker) {
   const Types stack(floor_, static_cast<size_t>(before_ - floor_));
-  const std::string takes = std::string(taker) + " takes " + list_of(expected) + ", ";
+  const std::string takes = std::string(taker) + " " + list_of(expected) + ", ";
   Diagnostic d{.code = kMissingValue, .expected = list_of(expected)};
   for (size_t above = 0; above < expected.size(); ++above) {
     const ValType wanted = expected[expected.size() - 1 - above];
@@ -833,26 +869,31 @@ bool CodeValidator::fail_stack(const Instruction& in, Types expected, Diagnostic
     if (matches(actual, wanted)) continue;
     d.code = mismatch;
     d.message = takes + "but the stack holds " + list_of(stack, 8) + ": " +
-                (expected.size() == 1 ? "the value" : "operand " + std::to_string(expected.size() - above) + " of " +
-                                                          std::to_string(expected.size())) +
+                (expected.size() == 1 ? "the value"
+                                      : "operand " + std::to_string(expected.size() - above) + " of " +
+                                            std::to_string(expected.size())) +
                 " is " + std::string(name_of(actual));
     d.found = list_of(stack.last(std::min(stack.size(), expected.size())));
-    d.hint = repair_of(actual, wanted, above, "before " + std::string(info(in.op).text));
+    d.hint = repair_of(actual, wanted, above, in.op);
     if (stack.size() >= expected.size())
       if (const auto other = sibling(in.op, stack.last(expected.size())); !other.empty())
-        d.hint = "Use " + std::string(other) + (d.hint.empty() ? "." : ", or: " + d.hint);
+        d.hint = "use " + std::string(other) + " instead" + (d.hint.empty() ? "." : ", or " + d.hint);
+    d.hint = sentence(std::move(d.hint));
+    if (function_ == UINT32_MAX) d.hint = "Write a constant of type " + std::string(name_of(wanted)) + ".";
     return fail(in, std::move(d));
   }
   d.message = takes + "but the stack holds " + (stack.empty() ? "nothing" : "only " + list_of(stack, 8));
   d.found = list_of(stack);
+  if (in.op == Opcode::kEnd || in.op == Opcode::kElse)
+    d.hint = "Leave " + d.expected + " on the stack as the last thing before the end.";
   if (floor_ != base_)
-    d.hint = "Push " + count_of(expected.size() - stack.size(), "more value") +
+    d.hint = "Push " + count_of(expected.size() - std::min(stack.size(), expected.size()), "more value") +
              " inside this block: what was pushed before a block is out of its reach, so keep it in a local.";
   return fail(in, std::move(d));
 }
 
 bool CodeValidator::fail_operands(const Instruction& in, Types expected) {
-  return fail_stack(in, expected, kTypeMismatch, name_of_instruction(module_, function_, in));
+  return fail_stack(in, expected, kTypeMismatch, name_of_instruction(module_, function_, in) + " takes");
 }
 
 bool CodeValidator::fail_operands(const Instruction& in, Types expected, ValType last) {
@@ -864,34 +905,40 @@ bool CodeValidator::fail_operands(const Instruction& in, Types expected, ValType
 bool CodeValidator::fail_branch(const Instruction& in, const Frame& at, bool has_condition) {
   std::vector<ValType> all(at.label_types().begin(), at.label_types().end());
   if (has_condition) all.push_back(ValType::kI32);
-  return fail_stack(in, all, kBranchTypeMismatch, std::string(info(in.op).text) + " to " + describe_block(at));
+  return fail_stack(in, all, kBranchTypeMismatch,
+                    std::string(info(in.op).text) + " to " + describe_block(at) + " takes");
 }
 
 bool CodeValidator::fail_results(const Instruction& in, const Frame& at) {
   const Types stack(floor_, static_cast<size_t>(before_ - floor_));
-  const std::string end = "the end of " + describe_block(at);
   // Leftover values are told as such, when what is on top of them is right or nothing is wanted.
   top_ = before_;
-  if (!holds(at.results)) return fail_stack(in, at.results, kResultTypeMismatch, end);
+  if (!holds(at.results))
+    return fail_stack(in, at.results, kResultTypeMismatch, describe_block(at) + " must end with");
   const size_t extra = stack.size() - at.results.size();
-  return fail(in, {.code = kLeftoverValues,
-                   .message = count_of(extra, "value") + " left over on the stack at " + end,
-                   .found = list_of(stack),
-                   .expected = list_of(at.results),
-                   .hint = "Add `drop` " + std::string(extra == 1 ? "once" : std::to_string(extra) + " times") +
-                           " where the value is not needed" +
-                           (at.results.empty() ? ", or declare (result " + std::string(name_of(stack.back())) + ")."
-                                               : ".")});
+  return fail(
+      in,
+      {.code = kLeftoverValues,
+       .message = count_of(extra, "value") + " left over on the stack at the end of " + describe_block(at),
+       .found = list_of(stack),
+       .expected = list_of(at.results),
+       .hint =
+           "Add `drop` " + std::string(extra == 1 ? "once" : std::to_string(extra) + " times") +
+           " where the value is not needed" +
+           (at.results.empty() ? ", or declare (result " + std::string(name_of(stack.back())) + ")." : ".")});
 }
 
-bool CodeValidator::fail_unknown(const Instruction& in, DiagnosticCode code, std::string_view noun, uint32_t index,
-                                 size_t count) {
+bool CodeValidator::fail_unknown(const Instruction& in, DiagnosticCode code, std::string_view noun,
+                                 uint32_t index, size_t count) {
   return fail(in, {.code = code,
                    .message = "there is no " + std::string(noun) + " " + std::to_string(index) + ": " +
-                              (count == 0 ? "there are none" : "there " + std::string(count == 1 ? "is " : "are ") +
-                                                                   std::to_string(count)),
+                              (count == 0 ? "there are none"
+                                          : "there " + std::string(count == 1 ? "is " : "are ") +
+                                                std::to_string(count)),
                    .found = std::to_string(index),
-                   .expected = count == 0 ? "" : count == 1 ? "0" : "0 to " + std::to_string(count - 1)});
+                   .expected = count == 0   ? ""
+                               : count == 1 ? "0"
+                                            : "0 to " + std::to_string(count - 1)});
 }
 
 }  // namespace membrane::wasm
