@@ -25,6 +25,11 @@ target_compile_options(membrane_options INTERFACE
   $<$<CONFIG:Release>:-O2>
   $<$<BOOL:${MEMBRANE_WERROR}>:-Werror>)
 
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+  # g++ 12 sees overlapping copies in `"text" + string` (GCC bug 105329).
+  target_compile_options(membrane_options INTERFACE -Wno-restrict)
+endif()
+
 if(MEMBRANE_SANITIZE)
   target_compile_options(membrane_options INTERFACE
     -fsanitize=${MEMBRANE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)

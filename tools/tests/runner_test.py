@@ -38,6 +38,13 @@ class Runner(unittest.TestCase):
         self.assertEqual((outcome.passed, outcome.failed, outcome.skipped), (7, 0, 1))
         self.assertEqual(outcome.names_skipped, ["x"])
 
+    def test_the_official_scripts_are_named_by_file(self):
+        outcome = closing_line("""print('ok    a.wast: 4 passed\\npart  b.wast: 1 passed, 3 skipped: SIMD\\n'
+                                        'FAIL  c.wast: 0 passed, 1 failed\\n5 passed, 1 failed, 3 skipped')""")
+        self.assertEqual((outcome.passed, outcome.failed, outcome.skipped), (5, 1, 3))
+        self.assertEqual(outcome.names_skipped, ["b.wast: 3 commands: SIMD"])
+        self.assertEqual(outcome.names_failed, ["c.wast: 0 passed, 1 failed"])
+
     def test_a_bad_exit_code_is_a_failure_whatever_the_line_says(self):
         self.assertEqual(closing_line("print('7 passed, 0 failed, 0 skipped'); exit(1)").failed, 1)
 
