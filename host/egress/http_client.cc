@@ -1,0 +1,366 @@
+#include "host/egress/http_client.h"
+
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <string_view>
+
+#include "base/curl.h"
+
+namespace membrane::host {
+namespace {
+
+using policy::Address;
+using policy::Budget;
+using policy::Resource;
+using Clock = std::chrono::steady_clock;
+
+constexpr char kUserAgent[] = "membrane/0.1";
+
+// What the callbacks of one exchange share. The first thing that goes wrong is kept in
+// `error`; libcurl then only knows that a callback said stop.
+struct Progress {
+  const Exchange& exchange;
+  RawResponse response;
+  uint64_t header_bytes = 0;
+  bool body_begun = false;
+  bool guarded = false;  // a socket to an unchecked address was asked for
+  HostError error{Errno::kOk, "", ""};
+
+  bool stop(Errno code, std::string reason) {
+    if (error.code == Errno::kOk) error = {code, std::move(reason), ""};
+    return false;
+  }
+  bool take_bytes_in(size_t count) {
+    return exchange.budget.take(Resource::kBytesIn, count) ||
+           stop(Errno::kBudget, "The run's budget of bytes from the world is used up.");
+  }
+};
+
+char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+
+std::string_view trim(std::string_view text) {
+  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
+  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
+  return text;
+}
+
+// A line of the response's head. Folded lines, names that are none and stray control
+// characters are how responses are smuggled past filters, so they end the exchange.
+bool take_header_line(Progress& progress, std::string_view line) {
+  if (line.ends_with('\n')) line.remove_suffix(1);
+  if (line.ends_with('\r')) line.remove_suffix(1);
+  if (line.empty() || progress.body_begun) return true;  // the head's end; trailers are dropped
+  if (line.starts_with("HTTP/")) {                       // after a 1xx the real head follows
+    progress.response.headers.clear();
+    return true;
+  }
+  const size_t colon = line.find(':');
+  const bool token = colon != std::string_view::npos && colon > 0 &&
+                     std::all_of(line.begin(), line.begin() + static_cast<std::ptrdiff_t>(colon),
+                                 [](char c) { return c > 0x20 && c < 0x7f; });
+  if (!token) return progress.stop(Errno::kProtocol, "The server's answer has a malformed header line.");
+  const std::string_view value = trim(line.substr(colon + 1));
+  const bool clean = std::all_of(value.begin(), value.end(), [](char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    return byte == '\t' || (byte >= 0x20 && byte != 0x7f);
+  });
+  if (!clean) return progress.stop(Errno::kProtocol, "The server's answer has a control character in a header.");
+  std::string name(line.substr(0, colon));
+  std::transform(name.begin(), name.end(), name.begin(), lower);
+  progress.response.headers.emplace_back(std::move(name), value);
+  return true;
+}
+
+size_t on_header(char* data, size_t size, size_t count, void* user) {
+  auto& progress = *static_cast<Progress*>(user);
+  const size_t bytes = size * count;
+  progress.header_bytes += bytes;
+  if (progress.header_bytes > HttpClient::kMaxHeaderBytes) {
+    progress.stop(Errno::kTooBig, "The server's answer has more than " +
+                                      std::to_string(HttpClient::kMaxHeaderBytes) + " bytes of headers.");
+    return 0;
+  }
+  return progress.take_bytes_in(bytes) && take_header_line(progress, {data, bytes}) ? bytes : 0;
+}
+
+size_t on_body(char* data, size_t size, size_t count, void* user) {
+  auto& progress = *static_cast<Progress*>(user);
+  const size_t bytes = size * count;
+  progress.body_begun = true;
+  if (bytes > progress.exchange.max_response_bytes - progress.response.body.size()) {
+    progress.stop(Errno::kTooBig, "The server's answer is larger than the grant's " +
+                                      std::to_string(progress.exchange.max_response_bytes) +
+                                      " bytes (max_response, after decompression).");
+    return 0;
+  }
+  if (!progress.take_bytes_in(bytes)) return 0;
+  progress.response.body.append(data, bytes);
+  return bytes;
+}
+
+// The owner may bring the deadline forward while we wait.
+int on_progress(void* user, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
+  auto& progress = *static_cast<Progress*>(user);
+  if (progress.exchange.budget.wall_left_ms() > 0) return 0;
+  progress.stop(Errno::kBudget, "The run's time is used up.");
+  return 1;
+}
+
+bool is_checked(const Exchange& exchange, const sockaddr& socket_address) {
+  Address address;
+  uint16_t port = 0;
+  if (socket_address.sa_family == AF_INET) {
+    const auto& v4 = reinterpret_cast<const sockaddr_in&>(socket_address);
+    std::array<uint8_t, 4> bytes;
+    std::memcpy(bytes.data(), &v4.sin_addr, bytes.size());
+    address = Address::v4(bytes);
+    port = ntohs(v4.sin_port);
+  } else if (socket_address.sa_family == AF_INET6) {
+    const auto& v6 = reinterpret_cast<const sockaddr_in6&>(socket_address);
+    std::array<uint8_t, 16> bytes;
+    std::memcpy(bytes.data(), &v6.sin6_addr, bytes.size());
+    address = Address::v6(bytes);
+    port = ntohs(v6.sin6_port);
+  } else {
+    return false;
+  }
+  const auto& checked = exchange.addresses;
+  return port == exchange.url.port && std::find(checked.begin(), checked.end(), address) != checked.end();
+}
+
+curl_socket_t on_socket(void* user, curlsocktype purpose, curl_sockaddr* target) {
+  auto& progress = *static_cast<Progress*>(user);
+  if (purpose != CURLSOCKTYPE_IPCXN || !is_checked(progress.exchange, target->addr)) {
+    progress.guarded = true;
+    return CURL_SOCKET_BAD;
+  }
+  return socket(target->family, target->socktype | SOCK_CLOEXEC, target->protocol);
+}
+
+// "example.org:443:192.0.2.1,[2001:db8::1]": libcurl then never asks a resolver.
+std::string pin(const Exchange& exchange) {
+  std::string out = exchange.url.host + ":" + std::to_string(exchange.url.port) + ":";
+  for (const Address& address : exchange.addresses) {
+    if (out.back() != ':') out += ',';
+    out += address.is_v4() ? address.to_string() : "[" + address.to_string() + "]";
+  }
+  return out;
+}
+
+HostError timed_out(const Exchange& exchange) {
+  if (exchange.budget.wall_left_ms() == 0) return {Errno::kBudget, "The run's time is used up.", ""};
+  return {Errno::kTimedOut, "The server did not answer in time.", ""};
+}
+
+// libcurl's verdict in our words. Its own texts are constant; they hold nothing of the exchange.
+HostError explain(const CurlApi& api, CURLcode code, const Progress& progress) {
+  const std::string words = api.easy_strerror(code);
+  if (progress.error.code != Errno::kOk) return progress.error;
+  if (progress.guarded) return {Errno::kAccess, "The connection would have gone to an address that was not checked.", ""};
+  switch (code) {
+    case CURLE_OPERATION_TIMEDOUT: return timed_out(progress.exchange);
+    case CURLE_FILESIZE_EXCEEDED:
+      return {Errno::kTooBig, "The server announced an answer larger than the grant's max_response.", ""};
+    case CURLE_COULDNT_CONNECT:
+    case CURLE_SEND_ERROR:
+    case CURLE_RECV_ERROR: return {Errno::kConnection, "The connection failed: " + words + ".", ""};
+    case CURLE_SSL_CONNECT_ERROR:
+    case CURLE_PEER_FAILED_VERIFICATION:
+    case CURLE_SSL_CACERT_BADFILE:
+    case CURLE_SSL_ISSUER_ERROR: return {Errno::kConnection, "No secure connection: " + words + ".", ""};
+    case CURLE_PARTIAL_FILE:
+    case CURLE_GOT_NOTHING:
+    case CURLE_WEIRD_SERVER_REPLY:
+    case CURLE_UNSUPPORTED_PROTOCOL:  // an answer that is no HTTP at all
+    case CURLE_BAD_CONTENT_ENCODING:
+    case CURLE_HTTP2:
+    case CURLE_HTTP2_STREAM:
+    case CURLE_WRITE_ERROR:  // libcurl's decoders, for the callbacks have spoken above
+      return {Errno::kProtocol, "The server's answer is malformed: " + words + ".", ""};
+    default: return {Errno::kHost, "The exchange failed: " + words + ".", ""};
+  }
+}
+
+// A curl_slist that frees itself.
+class List {
+ public:
+  explicit List(const CurlApi& api) : api_(api) {}
+  ~List() { api_.slist_free_all(head_); }
+  List(const List&) = delete;
+  List& operator=(const List&) = delete;
+  bool add(const std::string& line) {
+    curl_slist* grown = api_.slist_append(head_, line.c_str());
+    if (grown != nullptr) head_ = grown;
+    return grown != nullptr;
+  }
+  [[nodiscard]] curl_slist* get() const { return head_; }
+
+ private:
+  const CurlApi& api_;
+  curl_slist* head_ = nullptr;
+};
+
+// The URL as libcurl's own object, put together from the parts that were decided on.
+class Target {
+ public:
+  Target(const CurlApi& api, const policy::Url& url) : api_(api), url_(api.url_new()) {
+    const std::string host = url.authority_host(), port = std::to_string(url.port);
+    good_ = url_ != nullptr && set(CURLUPART_SCHEME, url.scheme) && set(CURLUPART_HOST, host) &&
+            set(CURLUPART_PORT, port) && set(CURLUPART_PATH, url.path) &&
+            (!url.query || set(CURLUPART_QUERY, *url.query));
+  }
+  ~Target() { api_.url_cleanup(url_); }
+  Target(const Target&) = delete;
+  Target& operator=(const Target&) = delete;
+  [[nodiscard]] bool good() const { return good_; }
+  [[nodiscard]] CURLU* get() const { return url_; }
+
+ private:
+  bool set(CURLUPart part, const std::string& text) {
+    return api_.url_set(url_, part, text.c_str(), 0) == CURLUE_OK;
+  }
+  const CurlApi& api_;
+  CURLU* url_;
+  bool good_ = false;
+};
+
+class CurlClient final : public HttpClient {
+ public:
+  explicit CurlClient(const CurlApi& api) : api_(api), easy_(api.easy_init()) {}
+  ~CurlClient() override { api_.easy_cleanup(easy_); }
+  CurlClient(const CurlClient&) = delete;
+  CurlClient& operator=(const CurlClient&) = delete;
+  [[nodiscard]] bool good() const { return easy_ != nullptr; }
+
+  HostResult<RawResponse> send(const Exchange& exchange) override;
+
+ private:
+  template <typename T>
+  void set(CURLoption option, T value) {
+    ok_ = ok_ && api_.easy_setopt(easy_, option, value) == CURLE_OK;
+  }
+  void set_walls();
+  void set_bounds(const Exchange& exchange, uint64_t left_ms);
+  void set_request(const Exchange& exchange);
+  void set_callbacks(Progress& progress);
+  static bool fill_headers(const Exchange& exchange, List& list);
+
+  const CurlApi& api_;
+  CURL* easy_;
+  bool ok_ = true;  // every option was accepted: one that was not would be a wall less
+};
+
+void CurlClient::set_walls() {
+  set(CURLOPT_PROTOCOLS_STR, "http,https");
+  set(CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
+  set(CURLOPT_FOLLOWLOCATION, 0L);
+  set(CURLOPT_PROXY, "");     // not even one that the environment names
+  set(CURLOPT_NOPROXY, "*");
+  set(CURLOPT_NETRC, static_cast<long>(CURL_NETRC_IGNORED));
+  set(CURLOPT_DISALLOW_USERNAME_IN_URL, 1L);
+  set(CURLOPT_HTTP09_ALLOWED, 0L);
+  set(CURLOPT_SSL_VERIFYPEER, 1L);
+  set(CURLOPT_SSL_VERIFYHOST, 2L);
+  set(CURLOPT_SSLVERSION, static_cast<long>(CURL_SSLVERSION_TLSv1_2));
+  set(CURLOPT_NOSIGNAL, 1L);
+  set(CURLOPT_MAXCONNECTS, 4L);
+  set(CURLOPT_PATH_AS_IS, 1L);
+}
+
+void CurlClient::set_bounds(const Exchange& exchange, uint64_t left_ms) {
+  const long timeout = static_cast<long>(std::min<uint64_t>(left_ms, 3'600'000));
+  set(CURLOPT_TIMEOUT_MS, timeout);
+  set(CURLOPT_CONNECTTIMEOUT_MS, timeout);
+  // Of what a server announces; 0 would mean no limit. A HEAD request may ask about any size.
+  if (exchange.method != "HEAD")
+    set(CURLOPT_MAXFILESIZE_LARGE, static_cast<curl_off_t>(std::max<uint64_t>(exchange.max_response_bytes, 1)));
+  set(CURLOPT_ACCEPT_ENCODING, "gzip, deflate");
+}
+
+void CurlClient::set_request(const Exchange& exchange) {
+  const std::string& method = exchange.method;
+  const bool with_body = !exchange.body.empty() || method == "POST" || method == "PUT" || method == "PATCH";
+  set(CURLOPT_USERAGENT, kUserAgent);
+  if (method == "HEAD") {
+    set(CURLOPT_NOBODY, 1L);
+    return;
+  }
+  if (with_body) {
+    set(CURLOPT_POST, 1L);
+    set(CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(exchange.body.size()));
+    set(CURLOPT_POSTFIELDS, exchange.body.data());
+  } else {
+    set(CURLOPT_HTTPGET, 1L);
+  }
+  set(CURLOPT_CUSTOMREQUEST, method.c_str());
+}
+
+void CurlClient::set_callbacks(Progress& progress) {
+  set(CURLOPT_HEADERFUNCTION, &on_header);
+  set(CURLOPT_HEADERDATA, static_cast<void*>(&progress));
+  set(CURLOPT_WRITEFUNCTION, &on_body);
+  set(CURLOPT_WRITEDATA, static_cast<void*>(&progress));
+  set(CURLOPT_XFERINFOFUNCTION, &on_progress);
+  set(CURLOPT_XFERINFODATA, static_cast<void*>(&progress));
+  set(CURLOPT_NOPROGRESS, 0L);
+  set(CURLOPT_OPENSOCKETFUNCTION, &on_socket);
+  set(CURLOPT_OPENSOCKETDATA, static_cast<void*>(&progress));
+}
+
+bool CurlClient::fill_headers(const Exchange& exchange, List& list) {
+  bool typed = false;
+  // "Expect:" and "Content-Type:" without a value keep libcurl from adding its own.
+  bool good = list.add("Expect:");
+  for (const auto& [name, value] : exchange.headers) {
+    std::string small = name;
+    std::transform(small.begin(), small.end(), small.begin(), lower);
+    typed = typed || small == "content-type";
+    good = good && list.add(trim(value).empty() ? name + ";" : name + ": " + value);  // ";": libcurl's empty value
+  }
+  return good && (typed || list.add("Content-Type:"));
+}
+
+HostResult<RawResponse> CurlClient::send(const Exchange& exchange) {
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(exchange.deadline - Clock::now());
+  if (left.count() <= 0) return std::unexpected(timed_out(exchange));
+  Progress progress{.exchange = exchange, .response = {}};
+  const Target target(api_, exchange.url);
+  List headers(api_), pins(api_);
+  api_.easy_reset(easy_);  // options go, connections stay
+  ok_ = target.good() && fill_headers(exchange, headers);
+  set(CURLOPT_CURLU, target.get());
+  set_walls();
+  set_bounds(exchange, static_cast<uint64_t>(left.count()));
+  set_request(exchange);
+  set_callbacks(progress);
+  set(CURLOPT_HTTPHEADER, headers.get());
+  if (!exchange.url.address) {
+    ok_ = ok_ && pins.add(pin(exchange));
+    set(CURLOPT_RESOLVE, pins.get());
+  }
+  if (!ok_) return refuse(Errno::kHost, "libcurl did not accept an option that the egress depends on.");
+  const CURLcode code = api_.easy_perform(easy_);
+  long status = 0;
+  api_.easy_getinfo(easy_, CURLINFO_RESPONSE_CODE, &status);
+  api_.easy_reset(easy_);  // it must not point to what dies here
+  if (code != CURLE_OK) return std::unexpected(explain(api_, code, progress));
+  progress.response.status = static_cast<int>(status);
+  return std::move(progress.response);
+}
+
+}  // namespace
+
+HostResult<std::unique_ptr<HttpClient>> HttpClient::create() {
+  const auto api = curl();
+  if (!api) return refuse(Errno::kHost, api.error().to_string());
+  auto client = std::make_unique<CurlClient>(**api);
+  if (!client->good()) return refuse(Errno::kHost, "libcurl could not be initialised.");
+  return client;
+}
+
+}  // namespace membrane::host

@@ -1,0 +1,57 @@
+// One HTTP exchange with one server at addresses that somebody else has checked: sent by
+// libcurl, bounded in bytes and time. Decides nothing, follows no redirect, knows no policy.
+//
+// What holds of every exchange:
+//   - only the given addresses are dialled, by a pinned name and, as a second wall, by a
+//     check of each socket before it is opened;
+//   - no proxy, no cookie, no stored credential, no protocol but HTTP and HTTPS, no HTTP/0.9;
+//   - certificates are verified against the system's authorities;
+//   - the body is counted after decompression, chunk by chunk, before it is kept.
+//
+// Needs libcurl. Threads: one at a time. Connections are kept open between exchanges.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "host/broker.h"
+#include "host/errno.h"
+#include "policy/address.h"
+#include "policy/budget.h"
+#include "policy/url.h"
+
+namespace membrane::host {
+
+// Borrowed for the exchange.
+struct Exchange {
+  const policy::Url& url;
+  const std::vector<policy::Address>& addresses;  // for a name: what it resolved to; not empty
+  const std::string& method;
+  const Headers& headers;  // checked: no control characters, nothing of the connection
+  const std::string& body;
+  uint64_t max_response_bytes = 0;  // after decompression; headers have a limit of their own
+  std::chrono::steady_clock::time_point deadline;
+  policy::Budget& budget;  // bytes_in is taken as they come
+};
+
+struct RawResponse {
+  int status = 0;
+  Headers headers;  // names in lower case; all of them, in order
+  std::string body;
+};
+
+class HttpClient {
+ public:
+  static constexpr uint64_t kMaxHeaderBytes = 64 << 10;  // of a response, with trailers and 1xx
+
+  // EHOST when libcurl cannot be had.
+  static HostResult<std::unique_ptr<HttpClient>> create();
+  virtual ~HttpClient() = default;
+
+  virtual HostResult<RawResponse> send(const Exchange& exchange) = 0;
+};
+
+}  // namespace membrane::host

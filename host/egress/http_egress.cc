@@ -1,0 +1,367 @@
+#include "host/egress/http_egress.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <string_view>
+
+#include "host/egress/http_client.h"
+#include "policy/http_names.h"
+#include "policy/url_grant.h"
+
+namespace membrane::host {
+namespace {
+
+using policy::Address;
+using policy::Budget;
+using policy::Cidr;
+using policy::Resource;
+using policy::Url;
+using policy::UrlGrant;
+using Clock = std::chrono::steady_clock;
+
+// A grant made ready: its URL and ranges parsed, and connections of its own. Connections are
+// not shared between grants, for an address may be granted to one and not to another.
+struct Grant {
+  const policy::HttpGrant& words;
+  UrlGrant url;
+  std::vector<Cidr> addresses;
+  std::unique_ptr<HttpClient> client;  // made at first use
+
+  [[nodiscard]] bool allows(const std::string& method) const {
+    return std::find(words.methods.begin(), words.methods.end(), method) != words.methods.end();
+  }
+};
+
+// What is sent next: the program's request, or what a redirect made of it.
+struct Hop {
+  std::string method;
+  Url url;
+  Headers headers;  // of the program
+  std::string body;
+};
+
+HostError to_host_error(const Error& error) {
+  const std::string words = error.hint.empty() ? error.message : error.message + " Instead: " + error.hint + ".";
+  switch (error.code) {
+    case ErrorCode::kExhausted: return {Errno::kTooBig, words, ""};
+    case ErrorCode::kUnsupported: return {Errno::kHost, words, ""};
+    default: return {Errno::kInvalid, words, ""};
+  }
+}
+
+// -- the request ---------------------------------------------------------------
+
+bool contains_header(const Headers& headers, std::string_view name) {
+  return std::any_of(headers.begin(), headers.end(), [&](const auto& h) { return policy::same_header(h.first, name); });
+}
+
+HostResult<void> check_headers(const Headers& headers, const policy::HttpGrant& grant) {
+  if (headers.size() > HttpEgress::kMaxRequestHeaders) return refuse(Errno::kTooBig, "The request has too many headers.");
+  for (const auto& [name, value] : headers) {
+    if (!policy::is_header_name(name)) return refuse(Errno::kInvalid, "A header's name is malformed.");
+    if (!policy::is_header_value(value))
+      return refuse(Errno::kInvalid, "The header " + name + " contains a line break or another control character.");
+    if (policy::is_reserved_header(name))
+      return refuse(Errno::kInvalid, "The header " + name + " belongs to the connection; a program cannot set it.");
+    for (const auto& header : grant.headers)
+      if (policy::same_header(header.first, name))
+        return refuse(Errno::kInvalid, "The header " + name + " is set by the grant; a program cannot set it.");
+  }
+  return {};
+}
+
+uint64_t size_of(const Hop& hop) {
+  uint64_t size = hop.method.size() + hop.url.text().size() + hop.body.size();
+  for (const auto& [name, value] : hop.headers) size += name.size() + value.size();
+  return size;
+}
+
+HostResult<void> check_size(const Hop& hop, const policy::HttpGrant& grant) {
+  if (size_of(hop) > grant.max_request_bytes)
+    return refuse(Errno::kTooBig, "The request is larger than the grant's " + std::to_string(grant.max_request_bytes) +
+                                      " bytes (max_request).");
+  return {};
+}
+
+// -- addresses -----------------------------------------------------------------
+
+bool is_granted(const Address& address, const std::vector<Cidr>& ranges) {
+  return std::any_of(ranges.begin(), ranges.end(), [&](const Cidr& range) {
+    if (policy::is_metadata(address) && range.prefix_bits != range.base.bits()) return false;
+    return range.contains(address);
+  });
+}
+
+HostResult<void> check_addresses(const std::string& host, const std::vector<Address>& found, const Grant& grant) {
+  for (const Address& address : found) {
+    const std::string_view kind = policy::special_kind(address);
+    if (kind.empty() || is_granted(address, grant.addresses)) continue;
+    const std::string text = policy::unmapped(address).to_string();
+    return refuse(Errno::kAccess, host + " resolves to " + text + ", which is not a public address (" + std::string(kind) + ").",
+                  "addresses = [\"" + text + "\"] in the http grant " + grant.url.text());
+  }
+  return {};
+}
+
+// -- the response --------------------------------------------------------------
+
+bool is_hidden(std::string_view name) {
+  static constexpr std::string_view kHidden[] = {"connection", "keep-alive", "te", "trailer", "transfer-encoding",
+                                                 "upgrade",    "set-cookie", "set-cookie2", "alt-svc"};
+  return name.starts_with("proxy-") || std::find(std::begin(kHidden), std::end(kHidden), name) != std::end(kHidden);
+}
+
+// Drops what describes the connection, and what no longer describes the body once it is unpacked.
+Headers for_program(const Headers& headers) {
+  const bool packed = contains_header(headers, "content-encoding") || contains_header(headers, "transfer-encoding");
+  Headers out;
+  for (const auto& [name, value] : headers) {
+    if (is_hidden(name)) continue;
+    if (packed && (name == "content-encoding" || name == "content-length")) continue;
+    out.emplace_back(name, value);
+  }
+  return out;
+}
+
+const std::string* find(const Headers& headers, std::string_view name) {
+  const auto found = std::find_if(headers.begin(), headers.end(), [&](const auto& h) { return h.first == name; });
+  return found == headers.end() ? nullptr : &found->second;
+}
+
+bool is_redirect(int status) {
+  return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
+}
+
+// The request that a redirect asks for (RFC 9110, 15.4, as browsers do it): 303 becomes GET, so
+// do 301 and 302 for POST; 307 and 308 repeat the request.
+Hop redirected(Hop hop, int status, Url target) {
+  const bool becomes_get = (status == 303 && hop.method != "HEAD") || ((status == 301 || status == 302) && hop.method == "POST");
+  const bool elsewhere = !hop.url.same_origin(target);
+  std::erase_if(hop.headers, [&](const auto& header) {
+    const std::string_view name = header.first;
+    if (becomes_get && name.size() >= 8 && policy::same_header(name.substr(0, 8), "content-")) return true;
+    return elsewhere && (policy::same_header(name, "authorization") || policy::same_header(name, "cookie"));
+  });
+  if (becomes_get) {
+    hop.method = "GET";
+    hop.body.clear();
+  }
+  hop.url = std::move(target);
+  return hop;
+}
+
+// -- secrets -------------------------------------------------------------------
+
+std::string percent_encoded(std::string_view text) {
+  constexpr std::string_view kHex = "0123456789ABCDEF";
+  std::string out;
+  for (const char c : text) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+                       c == '.' || c == '_' || c == '~';
+    if (plain) {
+      out += c;
+    } else {
+      const auto byte = static_cast<unsigned char>(c);
+      (out += '%').append(1, kHex[byte >> 4]).append(1, kHex[byte & 15]);
+    }
+  }
+  return out;
+}
+
+void blot_out(std::string& text, std::string_view secret) {
+  for (size_t at = text.find(secret); at != std::string::npos; at = text.find(secret, at + secret.size()))
+    text.replace(at, secret.size(), secret.size(), '*');
+}
+
+}  // namespace
+
+Secrets environment_secrets() {
+  return [](const std::string& name) -> std::optional<std::string> {
+    const char* value = std::getenv(name.c_str());
+    if (value == nullptr) return std::nullopt;
+    return value;
+  };
+}
+
+class HttpEgress::Impl {
+ public:
+  Impl(Budget& budget, Resolver& resolver, Secrets secrets)
+      : budget_(budget), resolver_(resolver), secrets_(std::move(secrets)) {}
+
+  Status add(const policy::HttpGrant& words);
+  HostResult<HttpResponse> send(const HttpRequest& request);
+
+ private:
+  HostResult<Grant*> decide(const Hop& hop, bool is_redirected);
+  HostResult<RawResponse> perform(const Hop& hop, Grant& grant, Clock::time_point deadline);
+  HostResult<std::vector<Address>> look_up(const Url& url, const Grant& grant, Clock::time_point deadline);
+  HostResult<void> add_headers(const policy::HttpGrant& grant, Headers& headers);
+  HostResult<std::string> secret(const std::string& name);
+  HostResult<HttpResponse> finish(const Hop& hop, RawResponse raw);
+  void redact(std::string& text);
+
+  std::vector<policy::HttpGrant> words_;  // the grants refer to these
+  std::vector<Grant> grants_;
+  Budget& budget_;
+  Resolver& resolver_;
+  Secrets secrets_;
+
+  friend class HttpEgress;
+};
+
+Status HttpEgress::Impl::add(const policy::HttpGrant& words) {
+  MEMBRANE_ASSIGN(UrlGrant url, UrlGrant::parse(words.url));
+  Grant grant{words, std::move(url), {}, nullptr};
+  for (const std::string& text : words.addresses) {
+    MEMBRANE_ASSIGN(const Cidr cidr, policy::parse_cidr(text));
+    grant.addresses.push_back(cidr);
+  }
+  grants_.push_back(std::move(grant));
+  return {};
+}
+
+// The most exact grant for the request, before anything leaves the machine.
+HostResult<Grant*> HttpEgress::Impl::decide(const Hop& hop, bool is_redirected) {
+  Grant* best = nullptr;
+  bool other_method = false;
+  for (Grant& grant : grants_) {
+    if (!grant.url.allows(hop.url)) continue;
+    if (!grant.allows(hop.method)) other_method = true;
+    else if (best == nullptr || grant.url.more_exact_than(best->url)) best = &grant;
+  }
+  if (best != nullptr) return best;
+  std::string why = is_redirected ? "The server redirects to what no grant allows: " : "No grant allows ";
+  why += hop.method + " " + hop.url.text() + (other_method ? "; the URL is granted for other methods." : ".");
+  redact(why);
+  return refuse(Errno::kAccess, std::move(why), "--allow http:" + hop.method + ":" + hop.url.origin() + "/*");
+}
+
+HostResult<std::string> HttpEgress::Impl::secret(const std::string& name) {
+  const auto value = secrets_(name);
+  if (!value) return refuse(Errno::kHost, "The secret " + name + " of the grant is not set on the host.");
+  if (value->size() < kMinSecretBytes)
+    return refuse(Errno::kHost, "The secret " + name + " is too short to be kept from the program.");
+  if (!policy::is_header_value(*value)) return refuse(Errno::kHost, "The secret " + name + " contains a control character.");
+  return *value;
+}
+
+HostResult<void> HttpEgress::Impl::add_headers(const policy::HttpGrant& grant, Headers& headers) {
+  for (const auto& [name, value] : grant.headers) {
+    std::string text = value.text;
+    if (!value.secret.empty()) {
+      auto hidden = secret(value.secret);
+      if (!hidden) return std::unexpected(hidden.error());
+      text += *hidden;
+    }
+    headers.emplace_back(name, std::move(text));
+  }
+  return {};
+}
+
+HostResult<std::vector<Address>> HttpEgress::Impl::look_up(const Url& url, const Grant& grant, Clock::time_point deadline) {
+  if (url.address) return std::vector{*url.address};  // granted by standing in the grant's URL
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
+  auto found = resolver_.resolve(url.host, left > 0 ? static_cast<uint64_t>(left) : 0);
+  if (!found && found.error().code == Errno::kTimedOut && budget_.wall_left_ms() == 0)
+    return refuse(Errno::kBudget, "The run's time is used up.");
+  if (!found) return found;
+  if (auto checked = check_addresses(url.host, *found, grant); !checked) return std::unexpected(checked.error());
+  return found;
+}
+
+HostResult<RawResponse> HttpEgress::Impl::perform(const Hop& hop, Grant& grant, Clock::time_point deadline) {
+  if (auto good = check_headers(hop.headers, grant.words); !good) return std::unexpected(good.error());
+  if (auto good = check_size(hop, grant.words); !good) return std::unexpected(good.error());
+  Headers headers = hop.headers;
+  if (auto added = add_headers(grant.words, headers); !added) return std::unexpected(added.error());
+  if (budget_.wall_left_ms() == 0) return refuse(Errno::kBudget, "The run's time is used up.");
+  auto addresses = look_up(hop.url, grant, deadline);
+  if (!addresses) return std::unexpected(addresses.error());
+  if (!grant.client) {
+    auto client = HttpClient::create();
+    if (!client) return std::unexpected(client.error());
+    grant.client = std::move(*client);
+  }
+  if (!budget_.take(Resource::kBytesOut, size_of(hop)))
+    return refuse(Errno::kBudget, "The run's budget of bytes to the world is used up.");
+  return grant.client->send({.url = hop.url,
+                             .addresses = *addresses,
+                             .method = hop.method,
+                             .headers = headers,
+                             .body = hop.body,
+                             .max_response_bytes = grant.words.max_response_bytes,
+                             .deadline = deadline,
+                             .budget = budget_});
+}
+
+void HttpEgress::Impl::redact(std::string& text) {
+  for (const Grant& grant : grants_) {
+    for (const auto& header : grant.words.headers) {
+      if (header.second.secret.empty()) continue;
+      const auto value = secrets_(header.second.secret);
+      if (!value || value->size() < kMinSecretBytes) continue;
+      blot_out(text, *value);
+      blot_out(text, percent_encoded(*value));
+    }
+  }
+}
+
+HostResult<HttpResponse> HttpEgress::Impl::finish(const Hop& hop, RawResponse raw) {
+  HttpResponse out;
+  out.status = raw.status;
+  out.headers = for_program(raw.headers);
+  out.body = std::move(raw.body);
+  out.final_url = hop.url.text();
+  redact(out.body);
+  redact(out.final_url);
+  for (auto& header : out.headers) {
+    redact(header.first);
+    redact(header.second);
+  }
+  return out;
+}
+
+HostResult<HttpResponse> HttpEgress::Impl::send(const HttpRequest& request) {
+  auto url = policy::parse_url(request.url);
+  if (!url) return std::unexpected(to_host_error(url.error()));
+  Hop hop{request.method, std::move(*url), request.headers, request.body};
+  if (!policy::is_header_name(hop.method) || hop.method.size() > 16)
+    return refuse(Errno::kInvalid, "The method is malformed.");
+  if (!hop.body.empty() && (hop.method == "GET" || hop.method == "HEAD"))
+    return refuse(Errno::kInvalid, "A " + hop.method + " request has no body.");
+  const auto begin = Clock::now();
+  uint32_t redirects = 0, most_redirects = 0;
+  Clock::time_point deadline = budget_.deadline();
+  for (;;) {
+    auto grant = decide(hop, redirects > 0);
+    if (!grant) return std::unexpected(grant.error());
+    if (redirects == 0) most_redirects = (*grant)->words.max_redirects;
+    // One deadline for the whole call: no hop makes it later.
+    deadline = std::min(deadline, begin + std::chrono::milliseconds((*grant)->words.timeout_ms));
+    auto raw = perform(hop, **grant, deadline);
+    if (!raw) return std::unexpected(raw.error());
+    const std::string* location = find(raw->headers, "location");
+    if (!is_redirect(raw->status) || location == nullptr || most_redirects == 0) return finish(hop, std::move(*raw));
+    if (redirects++ == most_redirects)
+      return refuse(Errno::kQuota, "The server redirects more than " + std::to_string(most_redirects) + " times (max_redirects).");
+    auto target = policy::parse_url(*location, hop.url);
+    if (!target)
+      return refuse(Errno::kProtocol, "The server redirects to something that is not accepted: " + target.error().message);
+    hop = redirected(std::move(hop), raw->status, std::move(*target));
+  }
+}
+
+HttpEgress::HttpEgress(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+HttpEgress::~HttpEgress() = default;
+
+Result<std::unique_ptr<HttpEgress>> HttpEgress::create(const std::vector<policy::HttpGrant>& grants, Budget& budget,
+                                                       Resolver& resolver, Secrets secrets) {
+  auto impl = std::make_unique<Impl>(budget, resolver, std::move(secrets));
+  impl->words_ = grants;
+  for (const policy::HttpGrant& grant : impl->words_) MEMBRANE_TRY(impl->add(grant));
+  return std::unique_ptr<HttpEgress>(new HttpEgress(std::move(impl)));
+}
+
+HostResult<HttpResponse> HttpEgress::send(const HttpRequest& request) { return impl_->send(request); }
+
+}  // namespace membrane::host

@@ -1,0 +1,58 @@
+// The way out to the network: decides each HTTP request by the policy's grants, and sends it.
+//
+// For every request, and again for every redirect on its way:
+//   1. the URL is parsed once (policy/url.h) and matched against the grants; of several that
+//      match, the most exact one rules. Nothing is looked up or dialled before;
+//   2. the name is resolved by our own Resolver and every answer is checked: one address that
+//      is not public and not granted refuses the whole request;
+//   3. the request goes to the checked addresses only, with the grant's headers and secrets.
+// Authorization and Cookie headers of the program do not follow a redirect to another origin,
+// and a grant's headers go only to URLs that this grant allows. A secret that comes back in an
+// answer is overwritten with asterisks, of the same length.
+//
+// An address in a grant's URL is granted by standing there; a name that resolves to an address
+// that is not public needs that address in `addresses`. Cloud metadata addresses must stand
+// there in full: a range does not grant them.
+//
+// Ownership: budget and resolver are borrowed. Threads: one at a time.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "host/broker.h"
+#include "host/egress/resolver.h"
+#include "policy/budget.h"
+#include "policy/policy.h"
+
+namespace membrane::host {
+
+// The value of a secret by its name; nothing when there is none.
+using Secrets = std::function<std::optional<std::string>(const std::string& name)>;
+Secrets environment_secrets();
+
+class HttpEgress {
+ public:
+  static constexpr size_t kMaxRequestHeaders = 64;
+  static constexpr size_t kMinSecretBytes = 8;  // a shorter one could not be told from other text
+
+  static Result<std::unique_ptr<HttpEgress>> create(const std::vector<policy::HttpGrant>& grants,
+                                                    policy::Budget& budget, Resolver& resolver, Secrets secrets);
+  ~HttpEgress();
+
+  // EACCES: not granted. EINVAL: malformed. E2BIG: a limit of the grant. EQUOTA: too many
+  // redirects. EBUDGET: the run's bytes or time. ETIMEDOUT, ECONNECT, EPROTO: the server.
+  // EHOST: a secret is not set, or libcurl is missing.
+  HostResult<HttpResponse> send(const HttpRequest& request);
+
+ private:
+  class Impl;
+  explicit HttpEgress(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace membrane::host

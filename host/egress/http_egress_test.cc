@@ -1,0 +1,959 @@
+// The egress against a real server on the loopback that answers whatever the test wants.
+// What is tried here beyond the ordinary is to get out of the grants.
+#include "host/egress/http_egress.h"
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <algorithm>
+#include <atomic>
+#include <map>
+
+#include "host/egress/raw_server_testing.h"
+
+namespace membrane::host {
+namespace {
+
+using policy::Address;
+using policy::Budget;
+using policy::HttpGrant;
+using policy::Resource;
+
+// Answers from a script: the n-th look-up of a name gets the n-th answer, the last one for ever.
+class ScriptedResolver final : public Resolver {
+ public:
+  std::map<std::string, std::vector<std::vector<std::string>>> answers;
+  std::vector<std::string> asked;
+
+  HostResult<std::vector<Address>> resolve(const std::string& host, uint64_t) override {
+    const auto times = static_cast<size_t>(std::count(asked.begin(), asked.end(), host));
+    asked.push_back(host);
+    const auto found = answers.find(host);
+    if (found == answers.end()) return refuse(Errno::kConnection, "The name " + host + " has no address.");
+    std::vector<Address> out;
+    for (const std::string& text : found->second[std::min(times, found->second.size() - 1)])
+      out.push_back(Address::parse(text).value());
+    return out;
+  }
+};
+
+class Egress : public testing::Test {
+ protected:
+  HttpGrant& allow(const std::string& url, std::vector<std::string> methods = {"GET"}) {
+    HttpGrant grant;
+    grant.methods = std::move(methods);
+    grant.url = url;
+    return grants.emplace_back(grant);
+  }
+  // A grant for every path of the server, by its address.
+  HttpGrant& allow(const RawServer& server, std::vector<std::string> methods = {"GET"}) {
+    return allow(server.url("/*"), std::move(methods));
+  }
+  // "http://name:PORT" + path for a name that the resolver knows.
+  static std::string named(const std::string& name, const RawServer& server, const std::string& path) {
+    return "http://" + name + ":" + std::to_string(server.port()) + path;
+  }
+
+  HostResult<HttpResponse> send(const HttpRequest& request) {
+    if (!egress) {
+      auto made = HttpEgress::create(grants, budget, resolver, [this](const std::string& name) -> std::optional<std::string> {
+        const auto found = secrets.find(name);
+        if (found == secrets.end()) return std::nullopt;
+        return found->second;
+      });
+      EXPECT_TRUE(made) << made.error().to_string();
+      egress = std::move(*made);
+    }
+    return egress->send(request);
+  }
+  HostResult<HttpResponse> get(const std::string& url, const Headers& headers = {}) {
+    return send({"GET", url, headers, ""});
+  }
+
+  std::vector<HttpGrant> grants;
+  Budget budget;
+  ScriptedResolver resolver;
+  std::map<std::string, std::string> secrets;
+  std::unique_ptr<HttpEgress> egress;
+};
+
+void expect_refused(const HostResult<HttpResponse>& result, Errno code, std::string_view reason) {
+  ASSERT_FALSE(result) << "answered " << result->status << " " << result->body.substr(0, 100);
+  EXPECT_EQ(result.error().code, code) << name_of(result.error().code) << ": " << result.error().reason;
+  EXPECT_NE(result.error().reason.find(reason), std::string::npos) << result.error().reason;
+}
+
+RawServer::Handler answer(std::string bytes) {
+  return [bytes = std::move(bytes)](RawConnection& connection, const std::string&) { connection.send(bytes); };
+}
+RawServer::Handler hello() { return answer(http_response("200 OK", "", "hello")); }
+RawServer::Handler redirect(const std::string& status, const std::string& location) {
+  return answer(http_response(status, "Location: " + location + "\r\n", ""));
+}
+std::string first_line(const std::string& request) { return request.substr(0, request.find("\r\n")); }
+bool contains(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
+
+// -- what is granted works -------------------------------------------------------
+
+TEST_F(Egress, FetchesWhatIsGranted) {
+  RawServer server(answer(http_response("200 OK", "Content-Type: text/plain\r\nX-A: 1\r\nx-a: 2\r\n", "hello")));
+  allow(server);
+  const auto response = get(server.url("/a?b=c#d"), {{"X-Mine", "yes"}, {"X-Empty", ""}});
+  ASSERT_TRUE(response) << response.error().reason;
+  EXPECT_EQ(response->status, 200);
+  EXPECT_EQ(response->body, "hello");
+  EXPECT_EQ(response->final_url, server.url("/a?b=c"));
+  EXPECT_EQ(response->headers, (Headers{{"content-type", "text/plain"}, {"x-a", "1"}, {"x-a", "2"}, {"content-length", "5"}}));
+  const std::string request = server.requests().at(0);
+  EXPECT_EQ(first_line(request), "GET /a?b=c HTTP/1.1");
+  EXPECT_TRUE(contains(request, "Host: 127.0.0.1:" + std::to_string(server.port()) + "\r\n")) << request;
+  EXPECT_TRUE(contains(request, "X-Mine: yes\r\n"));
+  EXPECT_TRUE(contains(request, "X-Empty:\r\n"));
+}
+
+TEST_F(Egress, SendsEveryMethodAndItsBody) {
+  RawServer server([](RawConnection& connection, const std::string& request) {
+    const bool head = request.starts_with("HEAD");
+    connection.send(head ? "HTTP/1.1 200 OK\r\nContent-Length: 999999999\r\n\r\n"
+                         : http_response("200 OK", "", request.substr(request.find("\r\n\r\n") + 4)));
+  });
+  const std::vector<std::string> methods = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"};
+  allow(server, methods);
+  for (const std::string& method : methods) {
+    const bool with_body = method != "GET" && method != "HEAD";
+    const auto response = send({method, server.url("/x"), {}, with_body ? "body\0of it" : ""});
+    ASSERT_TRUE(response) << method << " " << response.error().reason;
+    EXPECT_EQ(response->body, with_body ? "body" : "") << method;
+    EXPECT_EQ(first_line(server.requests().back()), method + " /x HTTP/1.1");
+  }
+  ASSERT_TRUE(send({"POST", server.url("/x"), {}, ""}));
+  EXPECT_TRUE(contains(server.requests().back(), "Content-Length: 0\r\n")) << server.requests().back();
+}
+
+TEST_F(Egress, GivesErrorStatusesAsAnswers) {
+  RawServer server(answer(http_response("404 Not Found", "", "no")));
+  allow(server);
+  const auto response = get(server.url("/"));
+  ASSERT_TRUE(response);
+  EXPECT_EQ(response->status, 404);
+}
+
+TEST_F(Egress, DialsTheAddressThatItChecked) {
+  RawServer server(hello());
+  allow(named("papers.test", server, "/*")).addresses = {"127.0.0.1"};
+  resolver.answers["papers.test"] = {{"127.0.0.1"}};
+  const auto response = get(named("PAPERS.test", server, "/"));
+  ASSERT_TRUE(response) << response.error().reason;
+  EXPECT_TRUE(contains(server.requests().at(0), "Host: papers.test:"));
+  EXPECT_EQ(resolver.asked, std::vector<std::string>{"papers.test"});
+}
+
+TEST_F(Egress, FollowsGrantedRedirects) {
+  RawServer server([&](RawConnection& connection, const std::string& request) {
+    if (request.starts_with("GET /a ")) connection.send(http_response("302 Found", "Location: b\r\n", "ignored"));
+    else if (request.starts_with("GET /b ")) connection.send(http_response("301 Moved", "Location: /c?q#f\r\n", ""));
+    else connection.send(http_response("200 OK", "", "end"));
+  });
+  allow(server);
+  const auto response = get(server.url("/a"));
+  ASSERT_TRUE(response) << response.error().reason;
+  EXPECT_EQ(response->body, "end");
+  EXPECT_EQ(response->final_url, server.url("/c?q"));
+}
+
+TEST_F(Egress, UnpacksAndHidesTheEncoding) {
+  // "hello" as a zlib stream of one stored block.
+  const std::string packed("\x78\x01\x01\x05\x00\xfa\xffhello\x06\x2c\x02\x15", 16);
+  RawServer server(answer(http_response("200 OK", "Content-Encoding: deflate\r\n", packed)));
+  allow(server);
+  const auto response = get(server.url("/"));
+  ASSERT_TRUE(response) << response.error().reason;
+  EXPECT_EQ(response->body, "hello");
+  EXPECT_TRUE(response->headers.empty());
+}
+
+TEST_F(Egress, TheMostExactGrantRules) {
+  RawServer server(answer(http_response("200 OK", "", std::string(100, 'x'))));
+  allow(server).max_response_bytes = 10;
+  allow(server.url("/big/*")).max_response_bytes = 1000;
+  EXPECT_TRUE(get(server.url("/big/x")));
+  expect_refused(get(server.url("/small")), Errno::kTooBig, "max_response");
+}
+
+TEST_F(Egress, CountsBytesAgainstTheBudgetExactly) {
+  RawServer server(hello());
+  allow(server);
+  budget.set(Resource::kBytesIn, 1000);
+  budget.set(Resource::kBytesOut, 1000);
+  const std::string url = server.url("/");
+  ASSERT_TRUE(get(url, {{"A", "bc"}}));
+  EXPECT_EQ(1000 - budget.left(Resource::kBytesOut), 3 + url.size() + 3);
+  EXPECT_EQ(1000 - budget.left(Resource::kBytesIn), http_response("200 OK", "", "hello").size());
+}
+
+// -- what is not granted -----------------------------------------------------------
+
+TEST_F(Egress, RefusesWithoutAnyGrantAndAsksNoNameServer) {
+  expect_refused(get("https://example.org/"), Errno::kAccess, "No grant allows GET https://example.org/");
+  EXPECT_EQ(get("https://example.org/").error().grant, "--allow http:GET:https://example.org/*");
+  EXPECT_TRUE(resolver.asked.empty());
+}
+
+TEST_F(Egress, RefusesAnotherMethod) {
+  RawServer server(hello());
+  allow(server);
+  expect_refused(send({"POST", server.url("/"), {}, "x"}), Errno::kAccess, "granted for other methods");
+  expect_refused(send({"get", server.url("/"), {}, ""}), Errno::kAccess, "No grant");
+  expect_refused(send({"CONNECT", server.url("/"), {}, ""}), Errno::kAccess, "No grant");
+  EXPECT_TRUE(server.requests().empty());
+}
+
+TEST_F(Egress, RefusesMethodsThatSmuggle) {
+  RawServer server(hello());
+  allow(server);
+  for (const char* method : {"", "GET /admin HTTP/1.1\r\nX:", "GET\r\n", "G ET", "GET\t", "GETGETGETGETGETGET"})
+    expect_refused(send({method, server.url("/"), {}, ""}), Errno::kInvalid, "method is malformed");
+  expect_refused(send({"GET", server.url("/"), {}, "GET /admin HTTP/1.1\r\n\r\n"}), Errno::kInvalid, "no body");
+  EXPECT_TRUE(server.requests().empty());
+}
+
+TEST_F(Egress, RefusesMethodOverrides) {
+  RawServer server(hello());
+  allow(server);
+  for (const char* name : {"X-HTTP-Method-Override", "x-http-method", "X-Method-Override", "X_HTTP_Method_Override"})
+    expect_refused(get(server.url("/"), {{name, "DELETE"}}), Errno::kInvalid, "belongs to the connection");
+  EXPECT_TRUE(server.requests().empty());
+}
+
+TEST_F(Egress, RefusesAnotherPort) {
+  RawServer server(hello()), other(hello());
+  allow(server);
+  expect_refused(get(other.url("/")), Errno::kAccess, "No grant");
+  EXPECT_TRUE(other.requests().empty());
+}
+
+TEST_F(Egress, RefusesAnotherScheme) {
+  RawServer server(hello());
+  allow(server);
+  expect_refused(get("https://127.0.0.1:" + std::to_string(server.port()) + "/"), Errno::kAccess, "No grant");
+}
+
+TEST_F(Egress, RefusesPathsThatClimbOut) {
+  RawServer server(hello());
+  allow(server.url("/v1/*"));
+  for (const char* path : {"/v1/../admin", "/v1/%2e%2e/admin", "/v1/..%2fadmin", "/v1/%252e%252e%252fadmin",
+                           "/v1/..;/admin", "/v1/%2e%2e%5cadmin", "/V1/x", "/admin", "/v1", "//v1/x"})
+    expect_refused(get(server.url(path)), Errno::kAccess, "No grant");
+  EXPECT_TRUE(server.requests().empty());
+}
+
+TEST_F(Egress, RefusesBackslashesSpacesAndLineBreaksInUrls) {
+  RawServer server(hello());
+  allow(server);
+  for (const char* path : {"/a\\b", "/a b", "/a\r\nX-Injected: 1", "/a\nb", "/a\tb", "/\x01", "/%0d%0aX", "/%00", "/%zz"})
+    expect_refused(get(server.url(path)), Errno::kInvalid, "The URL");
+  EXPECT_TRUE(server.requests().empty());
+}
+
+TEST_F(Egress, RefusesUserInformation) {
+  RawServer server(hello());
+  allow(server);
+  const std::string host = "127.0.0.1:" + std::to_string(server.port());
+  for (const std::string& url : {"http://user@" + host + "/", "http://user:pass@" + host + "/",
+                                 "http://" + host + "@evil.test/", "http://" + host + "%40evil.test@" + host + "/",
+                                 "http://@" + host + "/"})
+    expect_refused(get(url), Errno::kInvalid, "user information");
+  EXPECT_TRUE(server.requests().empty());
+}
+
+TEST_F(Egress, RefusesOtherSchemes) {
+  allow("https://example.org/*");
+  for (const char* url : {"file:///etc/passwd", "ftp://example.org/", "gopher://127.0.0.1:11211/_x", "dict://127.0.0.1/",
+                          "ldap://example.org/", "javascript:alert(1)", "//example.org/", "example.org/", ""})
+    expect_refused(get(url), Errno::kInvalid, "The URL");
+}
+
+TEST_F(Egress, RefusesVeryLongUrls) {
+  allow("https://example.org/*");
+  expect_refused(get("https://example.org/" + std::string(9000, 'a')), Errno::kTooBig, "longer than");
+}
+
+// -- hosts and addresses ----------------------------------------------------------------
+
+TEST_F(Egress, NumericSpellingsOfLoopbackNeedItsGrant) {
+  allow("http://example.org/*");
+  for (const char* host : {"127.0.0.1", "0x7f.1", "2130706433", "017700000001", "127.1", "0x7f000001", "127.0.0.1.",
+                           "[::1]", "[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "[0:0:0:0:0:0:0:1]", "0", "0.0.0.0"})
+    expect_refused(get("http://" + std::string(host) + "/"), Errno::kAccess, "No grant");
+}
+
+TEST_F(Egress, NumericSpellingsOfMetadataNeedItsGrant) {
+  allow("http://example.org/*");
+  for (const char* host : {"169.254.169.254", "0xa9fea9fe", "2852039166", "0251.0376.0251.0376", "169.254.43518",
+                           "[::ffff:169.254.169.254]", "[fd00:ec2::254]", "[64:ff9b::a9fe:a9fe]"})
+    expect_refused(get("http://" + std::string(host) + "/latest/meta-data/"), Errno::kAccess, "No grant");
+}
+
+TEST_F(Egress, RefusesHostsThatAreNeitherNamesNorAddresses) {
+  allow("http://example.org/*");
+  for (const char* host : {"1.2.3.4.5", "0x7f000001.", "256.256.256.256", "[fe80::1%25eth0]", "[::1", "a..b", ".a", "a,b",
+                           "%00", "a%2fb", "127.0.0.1%00.example.org", "ex\xc3\xa4mple.org", "\xe2\x91\xa0.org"})
+    expect_refused(get("http://" + std::string(host) + "/"), Errno::kInvalid, "URL");
+}
+
+TEST_F(Egress, PunycodeLookalikesAreOtherHosts) {
+  allow("http://apple.com/*");
+  expect_refused(get("http://xn--80ak6aa92e.com/"), Errno::kAccess, "No grant");
+}
+
+TEST_F(Egress, AnAddressGrantsOnlyItself) {
+  RawServer server(hello());
+  allow(server);
+  const std::string port = std::to_string(server.port());
+  expect_refused(get("http://127.0.0.2:" + port + "/"), Errno::kAccess, "No grant");
+  expect_refused(get("http://localhost:" + port + "/"), Errno::kAccess, "No grant");
+  expect_refused(get("http://[::1]:" + port + "/"), Errno::kAccess, "No grant");
+  expect_refused(get("http://[::ffff:127.0.0.1]:" + port + "/"), Errno::kAccess, "No grant");
+  EXPECT_TRUE(get("http://0x7f.1:" + port + "/"));  // the same address in another spelling
+}
+
+TEST_F(Egress, RefusesNamesThatResolveToPrivateAddresses) {
+  const std::pair<const char*, const char*> kCases[] = {
+      {"10.0.0.5", "private"},         {"172.16.3.4", "private"},          {"192.168.1.1", "private"},
+      {"127.0.0.1", "loopback"},       {"127.8.9.10", "loopback"},         {"0.0.0.0", "unspecified"},
+      {"100.64.1.1", "carrier-grade"}, {"224.0.0.251", "multicast"},       {"255.255.255.255", "reserved"},
+      {"198.18.0.1", "benchmarking"},  {"::1", "loopback"},                {"::", "unspecified"},
+      {"fe80::1", "link-local"},       {"fc00::1", "unique local"},        {"ff02::1", "multicast"},
+      {"169.254.1.1", "link-local"},   {"fec0::1", "site-local"},
+  };
+  allow("http://inside.test/*");
+  for (const auto& [address, kind] : kCases) {
+    resolver.answers["inside.test"] = {{address}};
+    const auto result = get("http://inside.test/");
+    expect_refused(result, Errno::kAccess, kind);
+    EXPECT_TRUE(contains(result.error().grant, std::string("addresses = [\"") + address)) << result.error().grant;
+  }
+}
+
+TEST_F(Egress, RefusesNamesThatResolveToMetadata) {
+  allow("http://inside.test/*");
+  for (const char* address : {"169.254.169.254", "fd00:ec2::254", "::ffff:169.254.169.254", "100.100.100.200",
+                              "168.63.129.16", "64:ff9b::a9fe:a9fe"}) {
+    resolver.answers["inside.test"] = {{address}};
+    expect_refused(get("http://inside.test/"), Errno::kAccess, "cloud metadata");
+  }
+}
+
+TEST_F(Egress, RefusesAddressesThatCarryAnotherInside) {
+  allow("http://inside.test/*");
+  for (const char* address : {"::ffff:10.0.0.1", "2002:7f00:1::", "2001:0:7f00:1::1", "64:ff9b::7f00:1", "64:ff9b:1::1",
+                              "::127.0.0.1"}) {
+    resolver.answers["inside.test"] = {{address}};
+    expect_refused(get("http://inside.test/"), Errno::kAccess, "not a public address");
+  }
+}
+
+TEST_F(Egress, OneBadAnswerAmongManyRefusesAll) {
+  allow("http://mixed.test/*");
+  resolver.answers["mixed.test"] = {{"93.184.216.34", "2606:2800::1", "10.0.0.1"}};
+  expect_refused(get("http://mixed.test/"), Errno::kAccess, "10.0.0.1");
+}
+
+TEST_F(Egress, ARebindingNameIsCheckedAtEveryCall) {
+  RawServer server(hello());
+  allow(named("rebind.test", server, "/*")).addresses = {"127.0.0.1"};
+  resolver.answers["rebind.test"] = {{"127.0.0.1"}, {"127.0.0.2"}, {"10.0.0.1"}};
+  EXPECT_TRUE(get(named("rebind.test", server, "/")));
+  expect_refused(get(named("rebind.test", server, "/")), Errno::kAccess, "127.0.0.2");
+  expect_refused(get(named("rebind.test", server, "/")), Errno::kAccess, "10.0.0.1");
+  EXPECT_EQ(server.requests().size(), 1u);
+}
+
+TEST_F(Egress, ARebindingNameIsCheckedAtEveryRedirect) {
+  RawServer server(redirect("302 Found", "/again"));
+  allow(named("rebind.test", server, "/*")).addresses = {"127.0.0.1"};
+  resolver.answers["rebind.test"] = {{"127.0.0.1"}, {"169.254.169.254"}};
+  expect_refused(get(named("rebind.test", server, "/")), Errno::kAccess, "cloud metadata");
+  EXPECT_EQ(server.requests().size(), 1u);
+}
+
+TEST_F(Egress, ARangeDoesNotGrantMetadata) {
+  allow("http://inside.test/*").addresses = {"169.254.0.0/16", "0.0.0.0/0"};
+  resolver.answers["inside.test"] = {{"169.254.169.254"}};
+  expect_refused(get("http://inside.test/"), Errno::kAccess, "cloud metadata");
+}
+
+TEST_F(Egress, ANameForLoopbackNeedsAddresses) {
+  RawServer server(hello());
+  allow(named("localhost", server, "/*"));
+  resolver.answers["localhost"] = {{"127.0.0.1"}};
+  expect_refused(get(named("localhost", server, "/")), Errno::kAccess, "loopback");
+  EXPECT_TRUE(server.requests().empty());
+}
+
+TEST_F(Egress, AProxyOfTheEnvironmentIsNotUsed) {
+  RawServer server(hello()), proxy(hello());
+  allow(server);
+  const std::string url = proxy.url("");
+  for (const char* name : {"http_proxy", "all_proxy", "ALL_PROXY", "HTTP_PROXY"}) setenv(name, url.c_str(), 1);
+  EXPECT_TRUE(get(server.url("/")));
+  for (const char* name : {"http_proxy", "all_proxy", "ALL_PROXY", "HTTP_PROXY"}) unsetenv(name);
+  EXPECT_TRUE(proxy.requests().empty());
+}
+
+// -- redirects ----------------------------------------------------------------------------
+
+TEST_F(Egress, RefusesRedirectsToAnotherHost) {
+  RawServer server(redirect("302 Found", "https://evil.test/x"));
+  allow(server);
+  const auto result = get(server.url("/"));
+  expect_refused(result, Errno::kAccess, "redirects to what no grant allows: GET https://evil.test/x");
+  EXPECT_TRUE(resolver.asked.empty());
+}
+
+TEST_F(Egress, RefusesRedirectsToAnotherPort) {
+  RawServer other(hello());
+  RawServer server(redirect("307 Temporary Redirect", other.url("/")));
+  allow(server);
+  expect_refused(get(server.url("/")), Errno::kAccess, "redirects");
+  EXPECT_TRUE(other.requests().empty());
+}
+
+TEST_F(Egress, RefusesRedirectsToAnotherScheme) {
+  for (const char* target : {"file:///etc/passwd", "ftp://127.0.0.1/", "gopher://127.0.0.1:25/_x", "javascript:x"}) {
+    RawServer server(redirect("302 Found", target));
+    grants.clear();
+    egress.reset();
+    allow(server);
+    expect_refused(get(server.url("/")), Errno::kProtocol, "redirects to something that is not accepted");
+  }
+}
+
+TEST_F(Egress, RefusesRedirectsToMetadata) {
+  RawServer server(redirect("301 Moved", "http://169.254.169.254/latest/meta-data/iam/"));
+  allow(server);
+  expect_refused(get(server.url("/")), Errno::kAccess, "169.254.169.254");
+}
+
+TEST_F(Egress, RefusesRedirectsToMetadataInDisguise) {
+  for (const char* target : {"http://0xa9fea9fe/", "http://[::ffff:a9fe:a9fe]/", "//169.254.169.254/", "http://2852039166/"}) {
+    RawServer server(redirect("302 Found", target));
+    grants.clear();
+    egress.reset();
+    allow(server);
+    expect_refused(get(server.url("/")), Errno::kAccess, "redirects");
+  }
+}
+
+TEST_F(Egress, RefusesRedirectsToUserInformation) {
+  RawServer server([](RawConnection& connection, const std::string& request) {
+    const size_t host = request.find("Host: ") + 6;
+    const std::string self = request.substr(host, request.find("\r\n", host) - host);
+    connection.send(http_response("302 Found", "Location: http://u:p@" + self + "/x\r\n", ""));
+  });
+  allow(server);
+  expect_refused(get(server.url("/")), Errno::kProtocol, "user information");
+}
+
+TEST_F(Egress, RefusesRedirectsOutOfThePath) {
+  RawServer server(redirect("302 Found", "../admin"));
+  allow(server.url("/v1/*"));
+  expect_refused(get(server.url("/v1/x")), Errno::kAccess, "/admin");
+  EXPECT_EQ(server.requests().size(), 1u);
+}
+
+TEST_F(Egress, RefusesARedirectWhoseMethodIsNotGranted) {
+  RawServer server(redirect("303 See Other", "/x"));
+  allow(server, {"POST"});
+  expect_refused(send({"POST", server.url("/"), {}, "x"}), Errno::kAccess, "GET");
+}
+
+TEST_F(Egress, RedirectsKeepOrDropTheBodyAsTheyShould) {
+  for (const auto& [status, method] : {std::pair("301 x", "GET"), {"302 x", "GET"}, {"303 x", "GET"}, {"307 x", "POST"}, {"308 x", "POST"}}) {
+    RawServer server([&, code = std::string(status)](RawConnection& connection, const std::string& request) {
+      if (request.starts_with("POST /a ")) connection.send(http_response(code, "Location: /b\r\n", ""));
+      else connection.send(http_response("200 OK", "", ""));
+    });
+    grants.clear();
+    egress.reset();
+    allow(server, {"GET", "POST"});
+    ASSERT_TRUE(send({"POST", server.url("/a"), {{"Content-Type", "text/x"}}, "payload"}));
+    const std::string last = server.requests().at(1);
+    EXPECT_EQ(first_line(last), std::string(method) + " /b HTTP/1.1") << status;
+    EXPECT_EQ(contains(last, "payload"), std::string(method) == "POST") << status;
+    EXPECT_EQ(contains(last, "Content-Type"), std::string(method) == "POST") << status;
+  }
+}
+
+TEST_F(Egress, RefusesEndlessRedirects) {
+  RawServer server(redirect("302 Found", "/again"));
+  allow(server).max_redirects = 3;
+  expect_refused(get(server.url("/")), Errno::kQuota, "more than 3 times");
+  EXPECT_EQ(server.requests().size(), 4u);
+}
+
+TEST_F(Egress, WithoutRedirectsTheProgramGetsTheAnswerItself) {
+  RawServer server(redirect("302 Found", "https://evil.test/"));
+  allow(server).max_redirects = 0;
+  const auto response = get(server.url("/"));
+  ASSERT_TRUE(response);
+  EXPECT_EQ(response->status, 302);
+  EXPECT_EQ(server.requests().size(), 1u);
+}
+
+TEST_F(Egress, RedirectsWithControlCharactersAreRefused) {
+  RawServer server(redirect("302 Found", "/a\x01b"));
+  allow(server);
+  expect_refused(get(server.url("/")), Errno::kProtocol, "control character");
+}
+
+// -- secrets ------------------------------------------------------------------------------------
+
+TEST_F(Egress, SecretsAreAddedAndComeBackAsAsterisks) {
+  RawServer server([](RawConnection& connection, const std::string& request) {
+    connection.send(http_response("200 OK", "X-Echo: <sekret-key-123>\r\n", request + "|sekret-key-123|"));
+  });
+  allow(server).headers = {{"Authorization", {"Bearer ", "KEY"}}};
+  secrets["KEY"] = "sekret-key-123";
+  const auto response = get(server.url("/"));
+  ASSERT_TRUE(response) << response.error().reason;
+  EXPECT_TRUE(contains(server.requests().at(0), "Authorization: Bearer sekret-key-123\r\n"));
+  EXPECT_FALSE(contains(response->body, "sekret")) << response->body;
+  EXPECT_TRUE(contains(response->body, "|**************|"));
+  EXPECT_EQ(response->headers.at(0).second, "<**************>");
+}
+
+TEST_F(Egress, SecretsAreAlsoHiddenWhenPercentEncodedOrInTheFinalUrl) {
+  RawServer server([](RawConnection& connection, const std::string& request) {
+    if (request.starts_with("GET /a ")) connection.send(http_response("302 x", "Location: /b?k=se%2Fkret%3D123\r\n", ""));
+    else connection.send(http_response("200 OK", "", "k=se%2Fkret%3D123"));
+  });
+  allow(server).headers = {{"X-Key", {"", "KEY"}}};
+  secrets["KEY"] = "se/kret=123";
+  const auto response = get(server.url("/a"));
+  ASSERT_TRUE(response) << response.error().reason;
+  EXPECT_FALSE(contains(response->body, "kret"));
+  EXPECT_FALSE(contains(response->final_url, "kret")) << response->final_url;
+}
+
+TEST_F(Egress, SecretsDoNotFollowARedirectToAnotherGrant) {
+  RawServer other(hello());
+  RawServer server(redirect("307 x", other.url("/take")));
+  allow(server).headers = {{"Authorization", {"Bearer ", "KEY"}}};
+  allow(other);
+  secrets["KEY"] = "sekret-key-123";
+  ASSERT_TRUE(get(server.url("/")));
+  EXPECT_TRUE(contains(server.requests().at(0), "sekret"));
+  EXPECT_FALSE(contains(other.requests().at(0), "sekret")) << other.requests().at(0);
+}
+
+TEST_F(Egress, SecretsDoNotStandInTheReasonOfARefusal) {
+  RawServer server([](RawConnection& connection, const std::string&) {
+    connection.send(http_response("302 x", "Location: https://evil.test/sekret-key-123\r\n", ""));
+  });
+  allow(server).headers = {{"Authorization", {"Bearer ", "KEY"}}};
+  secrets["KEY"] = "sekret-key-123";
+  const auto result = get(server.url("/"));
+  expect_refused(result, Errno::kAccess, "redirects");
+  EXPECT_FALSE(contains(result.error().reason + result.error().grant, "sekret")) << result.error().reason;
+}
+
+TEST_F(Egress, TheProgramsCredentialsDoNotFollowARedirectToAnotherOrigin) {
+  RawServer other(hello());
+  RawServer server(redirect("302 x", other.url("/")));
+  allow(server);
+  allow(other);
+  ASSERT_TRUE(get(server.url("/"), {{"authorization", "mine"}, {"Cookie", "mine"}, {"X-Other", "kept"}}));
+  const std::string second = other.requests().at(0);
+  EXPECT_FALSE(contains(second, "mine")) << second;
+  EXPECT_TRUE(contains(second, "X-Other: kept"));
+}
+
+TEST_F(Egress, AProgramCannotSetAHeaderThatTheGrantSets) {
+  RawServer server(hello());
+  allow(server).headers = {{"Authorization", {"Bearer ", "KEY"}}};
+  secrets["KEY"] = "sekret-key-123";
+  expect_refused(get(server.url("/"), {{"authorization", "other"}}), Errno::kInvalid, "set by the grant");
+}
+
+TEST_F(Egress, AMissingSecretIsNotSentAsNothing) {
+  RawServer server(hello());
+  allow(server).headers = {{"Authorization", {"Bearer ", "KEY"}}};
+  expect_refused(get(server.url("/")), Errno::kHost, "KEY of the grant is not set");
+  EXPECT_TRUE(server.requests().empty());
+}
+
+TEST_F(Egress, SecretsThatCannotBeKeptAreNotSent) {
+  RawServer server(hello());
+  allow(server).headers = {{"Authorization", {"", "KEY"}}};
+  for (const char* value : {"short", "", "with\r\nX-Injected: 1"}) {
+    secrets["KEY"] = value;
+    expect_refused(get(server.url("/")), Errno::kHost, "secret KEY");
+  }
+  EXPECT_TRUE(server.requests().empty());
+}
+
+TEST_F(Egress, CookiesAreNeitherKeptNorShown) {
+  RawServer server(answer(http_response("200 OK", "Set-Cookie: a=b\r\nSet-Cookie2: c=d\r\nProxy-Authenticate: x\r\nAlt-Svc: h3=x\r\n", "")));
+  allow(server);
+  const auto response = get(server.url("/"));
+  ASSERT_TRUE(response);
+  EXPECT_EQ(response->headers, (Headers{{"content-length", "0"}}));
+  ASSERT_TRUE(get(server.url("/")));
+  EXPECT_FALSE(contains(server.requests().at(1), "Cookie"));
+}
+
+// -- what a program sends ---------------------------------------------------------------------
+
+TEST_F(Egress, RefusesLineBreaksInHeaders) {
+  RawServer server(hello());
+  allow(server);
+  for (const char* value : {"a\r\nX-Injected: 1", "a\nb", "a\rb", "a\x01", "a\x7f"})
+    expect_refused(get(server.url("/"), {{"X-A", value}}), Errno::kInvalid, "line break");
+  expect_refused(get(server.url("/"), {{"X-A", std::string("a\0b", 3)}}), Errno::kInvalid, "line break");
+  for (const char* name : {"", "X-A: b\r\nX-Injected", "X A", "X:A", "X-A\r\n", "\xc3\xa4"})
+    expect_refused(get(server.url("/"), {{name, "x"}}), Errno::kInvalid, "name is malformed");
+  EXPECT_TRUE(server.requests().empty());
+}
+
+TEST_F(Egress, RefusesHeadersOfTheConnection) {
+  RawServer server(hello());
+  allow(server);
+  for (const char* name : {"Host", "hOsT", "Content-Length", "Transfer-Encoding", "Connection", "Keep-Alive", "TE", "Trailer",
+                           "Upgrade", "Expect", "Proxy-Authorization", "Proxy-Connection", "Accept-Encoding",
+                           "HTTP2-Settings", "Content_Length", "Transfer_Encoding"})
+    expect_refused(get(server.url("/"), {{name, "x"}}), Errno::kInvalid, "belongs to the connection");
+  EXPECT_TRUE(server.requests().empty());
+}
+
+TEST_F(Egress, RefusesTooManyHeaders) {
+  RawServer server(hello());
+  allow(server);
+  expect_refused(get(server.url("/"), Headers(HttpEgress::kMaxRequestHeaders + 1, {"X-A", "b"})), Errno::kTooBig, "too many headers");
+}
+
+TEST_F(Egress, RefusesRequestsLargerThanTheGrant) {
+  RawServer server(hello());
+  allow(server, {"POST"}).max_request_bytes = 100;
+  expect_refused(send({"POST", server.url("/"), {}, std::string(101, 'x')}), Errno::kTooBig, "max_request");
+  expect_refused(send({"POST", server.url("/"), {{"X-A", std::string(101, 'x')}}, ""}), Errno::kTooBig, "max_request");
+  EXPECT_TRUE(send({"POST", server.url("/"), {}, "x"}));
+}
+
+TEST_F(Egress, RefusesBeyondTheBudgetOfBytesOut) {
+  RawServer server(hello());
+  allow(server);
+  budget.set(Resource::kBytesOut, 10);
+  expect_refused(get(server.url("/")), Errno::kBudget, "bytes to the world");
+  EXPECT_EQ(budget.left(Resource::kBytesOut), 10u);
+  EXPECT_TRUE(server.requests().empty());
+}
+
+// -- what a server sends ------------------------------------------------------------------------
+
+TEST_F(Egress, CutsAnAnnouncedOversizeBody) {
+  RawServer server([](RawConnection& connection, const std::string&) {
+    connection.send("HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n");
+    connection.wait_for_close();
+  });
+  allow(server).max_response_bytes = 1000;
+  expect_refused(get(server.url("/")), Errno::kTooBig, "max_response");
+}
+
+TEST_F(Egress, CutsAnEndlessBody) {
+  RawServer server([](RawConnection& connection, const std::string&) {
+    connection.send("HTTP/1.1 200 OK\r\n\r\n");
+    const std::string chunk(4096, 'x');
+    while (connection.send(chunk)) {
+    }
+  });
+  allow(server).max_response_bytes = 100'000;
+  expect_refused(get(server.url("/")), Errno::kTooBig, "max_response");
+}
+
+TEST_F(Egress, CutsAnEndlessChunkedBody) {
+  RawServer server([](RawConnection& connection, const std::string&) {
+    connection.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");
+    while (connection.send("5\r\nhello\r\n")) {
+    }
+  });
+  allow(server).max_response_bytes = 10'000;
+  expect_refused(get(server.url("/")), Errno::kTooBig, "max_response");
+}
+
+TEST_F(Egress, TakesABodyOfExactlyTheLimit) {
+  RawServer server(answer(http_response("200 OK", "", std::string(1000, 'x'))));
+  allow(server).max_response_bytes = 1000;
+  ASSERT_TRUE(get(server.url("/")));
+  grants[0].max_response_bytes = 999;
+  egress.reset();
+  expect_refused(get(server.url("/")), Errno::kTooBig, "max_response");
+}
+
+// Deflate by hand: a literal zero byte, then matches of 258 at distance 1, 13 bits each.
+std::string deflate_zeros(size_t matches) {
+  std::string out;
+  uint32_t bits = 0, held = 0;
+  const auto put = [&](uint32_t value, int count) {  // least significant bit first
+    for (int i = 0; i < count; ++i) {
+      held |= ((value >> i) & 1) << bits++;
+      if (bits == 8) out += static_cast<char>(held), held = bits = 0;
+    }
+  };
+  const auto code = [&](uint32_t value, int count) {  // Huffman codes: most significant bit first
+    for (int i = count - 1; i >= 0; --i) put((value >> i) & 1, 1);
+  };
+  put(1, 1), put(1, 2);         // the last block, fixed codes
+  code(0x30, 8);                // literal 0
+  for (size_t i = 0; i < matches; ++i) code(0xc5, 8), code(0, 5);  // length 258, distance 1
+  code(0, 7), put(0, 7);        // the end, and padding
+  return out;
+}
+
+TEST_F(Egress, CutsADecompressionBomb) {
+  const std::string bomb = deflate_zeros(400'000);  // 650 kB that would be 103 MB
+  ASSERT_LT(bomb.size(), 1u << 20);
+  for (const std::string& encoding : {std::string("deflate"), std::string("gzip")}) {
+    const std::string head = encoding == "gzip" ? std::string("\x1f\x8b\x08\0\0\0\0\0\0\x03", 10) : std::string("\x78\x01");
+    RawServer server(answer(http_response("200 OK", "Content-Encoding: " + encoding + "\r\n", head + bomb)));
+    grants.clear();
+    egress.reset();
+    budget.set(Resource::kBytesIn, 10 << 20);
+    allow(server).max_response_bytes = 1 << 20;
+    expect_refused(get(server.url("/")), Errno::kTooBig, "after decompression");
+    EXPECT_GE(budget.left(Resource::kBytesIn), (9u << 20) - 4096) << "counted past the limit";
+  }
+}
+
+TEST_F(Egress, CutsABombThatIsPackedTwice) {
+  // Stored blocks are easy to write by hand: pack the bomb's own packed bytes once more.
+  std::string inner = std::string("\x78\x01") + deflate_zeros(400'000), outer = "\x78\x01";
+  for (size_t at = 0; at < inner.size(); at += 60'000) {
+    const std::string part = inner.substr(at, 60'000);
+    const auto length = static_cast<uint16_t>(part.size());
+    const auto inverse = static_cast<uint16_t>(~length);
+    outer += at + 60'000 >= inner.size() ? '\1' : '\0';
+    for (const uint16_t word : {length, inverse}) (outer += static_cast<char>(word & 255)) += static_cast<char>(word >> 8);
+    outer += part;
+  }
+  RawServer server(answer(http_response("200 OK", "Content-Encoding: deflate, deflate\r\n", outer)));
+  allow(server).max_response_bytes = 1 << 20;
+  expect_refused(get(server.url("/")), Errno::kTooBig, "");
+}
+
+TEST_F(Egress, RefusesAMalformedEncoding) {
+  RawServer server(answer(http_response("200 OK", "Content-Encoding: gzip\r\n", "this is no gzip at all")));
+  allow(server);
+  expect_refused(get(server.url("/")), Errno::kProtocol, "malformed");
+}
+
+TEST_F(Egress, CutsOversizeHeaders) {
+  RawServer server([](RawConnection& connection, const std::string&) {
+    connection.send("HTTP/1.1 200 OK\r\n");
+    while (connection.send("X-A: " + std::string(1000, 'x') + "\r\n")) {
+    }
+  });
+  allow(server);
+  expect_refused(get(server.url("/")), Errno::kTooBig, "headers");
+}
+
+TEST_F(Egress, CutsEndlessInterimResponses) {
+  RawServer server([](RawConnection& connection, const std::string&) {
+    while (connection.send("HTTP/1.1 103 Early Hints\r\nX-A: b\r\n\r\n")) {
+    }
+  });
+  allow(server);
+  expect_refused(get(server.url("/")), Errno::kTooBig, "headers");
+}
+
+TEST_F(Egress, CutsEndlessTrailers) {
+  RawServer server([](RawConnection& connection, const std::string&) {
+    connection.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n");
+    while (connection.send("X-A: " + std::string(1000, 'x') + "\r\n")) {
+    }
+  });
+  allow(server);
+  expect_refused(get(server.url("/")), Errno::kTooBig, "headers");
+}
+
+TEST_F(Egress, TrailersAreNotShown) {
+  RawServer server(answer("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\nX-Late: y\r\nLocation: /z\r\n\r\n"));
+  allow(server);
+  const auto response = get(server.url("/"));
+  ASSERT_TRUE(response) << response.error().reason;
+  EXPECT_EQ(response->body, "x");
+  EXPECT_TRUE(response->headers.empty());
+}
+
+TEST_F(Egress, CutsASlowBody) {
+  RawServer server([](RawConnection& connection, const std::string&) {
+    connection.send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf");
+    connection.wait_for_close();
+  });
+  allow(server).timeout_ms = 100;
+  expect_refused(get(server.url("/")), Errno::kTimedOut, "did not answer in time");
+}
+
+TEST_F(Egress, CutsADrippingBody) {
+  RawServer server([](RawConnection& connection, const std::string&) {
+    connection.send("HTTP/1.1 200 OK\r\n\r\n");
+    connection.drip('x');
+  });
+  allow(server).timeout_ms = 100;
+  expect_refused(get(server.url("/")), Errno::kTimedOut, "did not answer in time");
+}
+
+TEST_F(Egress, CutsSlowHeaders) {
+  RawServer server([](RawConnection& connection, const std::string&) {
+    connection.send("HTTP/1.1 200 OK\r\nX-A: ");
+    connection.drip('x');
+  });
+  allow(server).timeout_ms = 100;
+  expect_refused(get(server.url("/")), Errno::kTimedOut, "did not answer in time");
+}
+
+TEST_F(Egress, CutsAServerThatNeverAnswers) {
+  RawServer server([](RawConnection& connection, const std::string&) { connection.wait_for_close(); });
+  allow(server).timeout_ms = 100;
+  expect_refused(get(server.url("/")), Errno::kTimedOut, "did not answer in time");
+}
+
+TEST_F(Egress, TheTimeoutIsOneForAllRedirects) {
+  RawServer server([](RawConnection& connection, const std::string& request) {
+    if (request.starts_with("GET /a ")) connection.send(http_response("302 x", "Location: /b\r\n", ""));
+    else connection.wait_for_close();
+  });
+  allow(server.url("/a")).timeout_ms = 100;
+  allow(server.url("/b")).timeout_ms = 3'600'000;
+  expect_refused(get(server.url("/a")), Errno::kTimedOut, "did not answer in time");
+}
+
+TEST_F(Egress, TheRunsTimeBoundsACall) {
+  RawServer server([](RawConnection& connection, const std::string&) { connection.wait_for_close(); });
+  allow(server);
+  budget.set_deadline(std::chrono::steady_clock::now() + std::chrono::milliseconds(100));
+  expect_refused(get(server.url("/")), Errno::kBudget, "run's time");
+  expect_refused(get(server.url("/")), Errno::kBudget, "run's time");
+  EXPECT_EQ(server.requests().size(), 1u);
+}
+
+TEST_F(Egress, TheOwnerCanCutACallShort) {
+  Budget& shared = budget;
+  RawServer server([&shared](RawConnection& connection, const std::string&) {
+    shared.set_deadline(std::chrono::steady_clock::now());
+    connection.send("HTTP/1.1 200 OK\r\n\r\n");
+    connection.drip('x');
+  });
+  allow(server).timeout_ms = 3'600'000;
+  expect_refused(get(server.url("/")), Errno::kBudget, "run's time");
+}
+
+TEST_F(Egress, StopsAtTheBudgetOfBytesIn) {
+  RawServer server(answer(http_response("200 OK", "", std::string(100'000, 'x'))));
+  allow(server);
+  budget.set(Resource::kBytesIn, 50'000);
+  expect_refused(get(server.url("/")), Errno::kBudget, "bytes from the world");
+}
+
+TEST_F(Egress, RefusesATruncatedBody) {
+  RawServer server(answer("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nonly this"));
+  allow(server);
+  expect_refused(get(server.url("/")), Errno::kProtocol, "malformed");
+}
+
+TEST_F(Egress, RefusesATruncatedChunkedBody) {
+  RawServer server(answer("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhel"));
+  allow(server);
+  expect_refused(get(server.url("/")), Errno::kProtocol, "malformed");
+}
+
+TEST_F(Egress, RefusesNonsenseChunks) {
+  for (const char* body : {"zz\r\nhello\r\n", "-5\r\nhello\r\n", "ffffffffffffffffffff\r\nx", "5\r\nhelloXX0\r\n\r\n", "\r\n\r\n"}) {
+    RawServer server(answer(std::string("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n") + body));
+    grants.clear();
+    egress.reset();
+    allow(server);
+    const auto result = get(server.url("/"));
+    ASSERT_FALSE(result) << body;
+    EXPECT_TRUE(result.error().code == Errno::kProtocol || result.error().code == Errno::kConnection) << body << result.error().reason;
+  }
+}
+
+TEST_F(Egress, RefusesWhatIsNoHttp) {
+  for (const char* bytes : {"SSH-2.0-OpenSSH_9.2\r\n", "220 mail ESMTP\r\n", "<html>HTTP/0.9</html>", "", "HTTP/9.9 200 OK\r\n\r\n",
+                            "HTTP/1.1 abc\r\n\r\n"}) {
+    RawServer server(answer(bytes));
+    grants.clear();
+    egress.reset();
+    allow(server);
+    const auto result = get(server.url("/"));
+    ASSERT_FALSE(result) << bytes;
+    EXPECT_EQ(result.error().code, Errno::kProtocol) << bytes << ": " << result.error().reason;
+  }
+}
+
+TEST_F(Egress, RefusesSplitAndMalformedResponseHeaders) {
+  for (const std::string& line : {std::string("X-A: b\rX-Injected: c"), std::string("no colon here"), std::string("X A: b"),
+                                  std::string(": empty"), std::string("X-A: \x01"), std::string("X-A: a\0b", 8)}) {
+    RawServer server(answer("HTTP/1.1 200 OK\r\n" + line + "\r\nContent-Length: 0\r\n\r\n"));
+    grants.clear();
+    egress.reset();
+    allow(server);
+    const auto result = get(server.url("/"));
+    ASSERT_FALSE(result) << line;
+    EXPECT_EQ(result.error().code, Errno::kProtocol) << line << result.error().reason;
+  }
+}
+
+TEST_F(Egress, ContradictingLengthsDoNotLetTheNextAnswerBeForged) {
+  RawServer server(answer("HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 50\r\n\r\nhelloHTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nforged"));
+  allow(server);
+  for (int i = 0; i < 2; ++i) {
+    const auto result = get(server.url("/"));
+    if (result) {
+      EXPECT_EQ(result->body, "hello");
+    }
+  }
+}
+
+TEST_F(Egress, SurplusBytesAfterAnAnswerAreNotTheNextAnswer) {
+  RawServer server(answer(http_response("200 OK", "", "hello") + http_response("200 OK", "", "forged")));
+  allow(server);
+  for (int i = 0; i < 3; ++i) {
+    const auto result = get(server.url("/"));
+    ASSERT_TRUE(result) << result.error().reason;
+    EXPECT_EQ(result->body, "hello");
+  }
+}
+
+TEST_F(Egress, AClosedPortIsAConnectionError) {
+  std::string url;
+  {
+    RawServer gone(hello());
+    url = gone.url("/");
+    allow(gone);
+  }
+  expect_refused(get(url), Errno::kConnection, "connection failed");
+}
+
+TEST_F(Egress, AServerWithoutTlsIsNoSecureServer) {
+  RawServer server([](RawConnection& connection, const std::string&) { connection.send("HTTP/1.1 200 OK\r\n\r\nplain"); });
+  const std::string url = "https://127.0.0.1:" + std::to_string(server.port());
+  allow(url + "/*").timeout_ms = 2'000;
+  const auto result = get(url + "/");
+  ASSERT_FALSE(result);
+  EXPECT_TRUE(result.error().code == Errno::kConnection || result.error().code == Errno::kTimedOut) << result.error().reason;
+}
+
+TEST(SystemResolver, FindsTheLoopbackAndSaysWhenThereIsNone) {
+  SystemResolver resolver;
+  const auto found = resolver.resolve("localhost", 10'000);
+  ASSERT_TRUE(found) << found.error().reason;
+  for (const Address& address : *found) EXPECT_EQ(policy::special_kind(address), "loopback");
+  const auto none = resolver.resolve("no.such.host.invalid", 10'000);
+  ASSERT_FALSE(none);
+  EXPECT_TRUE(none.error().code == Errno::kConnection || none.error().code == Errno::kTimedOut);
+}
+
+}  // namespace
+}  // namespace membrane::host

@@ -1,0 +1,76 @@
+#include "host/files/beneath.h"
+
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+namespace membrane::host {
+namespace {
+
+// RESOLVE_BENEATH answers EAGAIN when a rename elsewhere races with a ".." in a symlink: it
+// could not tell whether we are still beneath. Worth a few more tries, not more.
+constexpr int kTries = 16;
+
+int openat2(int directory, const char* path, const open_how& how) {
+  return static_cast<int>(syscall(SYS_openat2, directory, path, &how, sizeof how));
+}
+
+}  // namespace
+
+Fd::~Fd() {
+  if (fd_ >= 0) close(fd_);
+}
+
+HostError system_error(int error, const std::string& path) {
+  const auto say = [&](Errno code, const char* what) { return HostError{code, path + " " + what, ""}; };
+  switch (error) {
+    case EXDEV: return say(Errno::kAccess, "leads out of the granted directory.");
+    case ELOOP: return say(Errno::kAccess, "leads through a symbolic link that is not followed.");
+    case EAGAIN: return say(Errno::kAccess, "is being moved while it is opened.");
+    case EACCES:
+    case EPERM: return say(Errno::kAccess, "is not accessible to Membrane itself on the host.");
+    case EROFS: return say(Errno::kAccess, "is on a read-only file system of the host.");
+    case ENOENT: return say(Errno::kNotFound, "does not exist.");
+    case ENOTDIR: return say(Errno::kNotDir, "has a part that is not a directory.");
+    case EISDIR: return say(Errno::kIsDir, "is a directory.");
+    case EEXIST: return say(Errno::kExists, "exists already.");
+    case ENOTEMPTY: return say(Errno::kInvalid, "is a directory that is not empty.");
+    case ENAMETOOLONG: return say(Errno::kInvalid, "is too long a name.");
+    case ENXIO:
+    case ENODEV: return say(Errno::kAccess, "is neither a regular file nor a directory.");
+    case EFBIG: return say(Errno::kTooBig, "would be too large for the host's file system.");
+    case ENOSPC:
+    case EDQUOT: return say(Errno::kHost, "finds no more room on the host's disk.");
+    case ENOSYS: return say(Errno::kUnsupported, "cannot be opened safely: this kernel has no openat2.");
+    default: return {Errno::kHost, path + ": " + std::strerror(error) + ".", ""};
+  }
+}
+
+HostResult<Fd> open_beneath(int directory, const std::string& path, int flags, Symlinks symlinks, unsigned mode) {
+  open_how how{};
+  how.flags = static_cast<uint64_t>(flags | O_CLOEXEC);
+  how.mode = mode;
+  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV;
+  if (symlinks == Symlinks::kNone) how.resolve |= RESOLVE_NO_SYMLINKS;
+  for (int i = 0; i < kTries; ++i) {
+    const int fd = openat2(directory, path.empty() ? "." : path.c_str(), how);
+    if (fd >= 0) return Fd(fd);
+    if (errno != EAGAIN && errno != EINTR) break;
+  }
+  return std::unexpected(system_error(errno, path));
+}
+
+HostResult<void> check_kernel() {
+  open_how how{};
+  how.flags = O_PATH | O_DIRECTORY | O_CLOEXEC;
+  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV;
+  const Fd fd(openat2(AT_FDCWD, ".", how));
+  if (fd.valid() || (errno != ENOSYS && errno != EINVAL && errno != E2BIG && errno != EPERM)) return {};
+  return refuse(Errno::kUnsupported, "This kernel has no openat2, without which no file can be opened safely.");
+}
+
+}  // namespace membrane::host

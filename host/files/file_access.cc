@@ -1,0 +1,482 @@
+#include "host/files/file_access.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+
+#include "base/utf8.h"
+#include "host/files/beneath.h"
+#include "host/files/guest_path.h"
+
+namespace membrane::host {
+namespace {
+
+using policy::Budget;
+using policy::FsGrant;
+using policy::FsMode;
+using policy::Resource;
+
+// A grant made ready: its directory is open, its quotas are counted.
+struct Root {
+  const FsGrant& grant;
+  Components guest;
+  Fd directory;
+  std::string file;  // when a single file is granted: its name in `directory`
+  uint64_t written_bytes = 0;
+  uint64_t made = 0;  // files and directories
+
+  [[nodiscard]] bool is_file() const { return !file.empty(); }
+};
+
+// A guest path, decided: what it is beneath a root.
+struct Target {
+  Root& root;
+  Components beneath;  // empty: the granted directory itself
+  std::string text;    // as the program would write it
+
+  // Relative to the root's directory, for openat2.
+  [[nodiscard]] std::string path() const {
+    std::string out;
+    for (const std::string& component : beneath) out += (out.empty() ? "" : "/") + component;
+    return out;
+  }
+  // A single file is opened by its name alone; a link in its place is not it.
+  [[nodiscard]] Symlinks links() const { return root.is_file() ? Symlinks::kNone : Symlinks::kBeneath; }
+};
+
+bool begins_with(const Components& path, const Components& prefix) {
+  return path.size() >= prefix.size() && std::equal(prefix.begin(), prefix.end(), path.begin());
+}
+
+HostError errno_of(const std::string& text) { return system_error(errno, text); }
+
+// The same failure, told with the path as the program knows it.
+template <typename T>
+std::unexpected<HostError> renamed(const HostResult<T>& failed, const std::string& path, const std::string& text) {
+  HostError error = failed.error();
+  if (error.reason.starts_with(path)) error.reason.replace(0, path.size(), text);
+  return std::unexpected(std::move(error));
+}
+
+HostResult<Fd> open_target(const Target& target, int flags) {
+  const std::string path = target.path();
+  auto fd = open_beneath(target.root.directory.get(), path, flags, target.links());
+  if (!fd) return renamed(fd, path, target.text);
+  return fd;
+}
+
+HostResult<struct stat> inspect(const Fd& fd, const std::string& text) {
+  struct stat info{};
+  if (fstat(fd.get(), &info) != 0) return std::unexpected(errno_of(text));
+  if (!S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode))
+    return refuse(Errno::kAccess, text + " is neither a regular file nor a directory.");
+  return info;
+}
+
+FileInfo info_of(std::string name, const struct stat& info) {
+  const bool directory = S_ISDIR(info.st_mode);
+  return {std::move(name), directory, directory ? 0 : static_cast<uint64_t>(info.st_size)};
+}
+
+// Reads to the end, but never more than `most` bytes.
+HostResult<std::string> read_all(const Fd& fd, uint64_t expected, uint64_t most, const std::string& text) {
+  std::string out;
+  constexpr size_t kStep = 64 << 10;
+  out.reserve(std::min(expected, most));
+  for (;;) {
+    const size_t had = out.size();
+    out.resize(had + kStep);
+    const ssize_t got = ::read(fd.get(), out.data() + had, kStep);
+    if (got < 0 && errno != EINTR) return std::unexpected(errno_of(text));
+    out.resize(had + static_cast<size_t>(std::max<ssize_t>(got, 0)));
+    if (out.size() > most)
+      return refuse(Errno::kTooBig, text + " is larger than the grant's " + std::to_string(most) + " bytes (max_file).");
+    if (got == 0) return out;
+  }
+}
+
+bool write_all(const Fd& fd, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t wrote = ::write(fd.get(), bytes.data(), bytes.size());
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote <= 0) return false;
+    bytes.remove_prefix(static_cast<size_t>(wrote));
+  }
+  return true;
+}
+
+HostResult<std::string> temporary_name() {
+  uint64_t random = 0;
+  if (getrandom(&random, sizeof random, 0) != sizeof random) return refuse(Errno::kHost, "The system has no randomness.");
+  char name[48];
+  std::snprintf(name, sizeof name, ".membrane-%016llx.tmp", static_cast<unsigned long long>(random));
+  return std::string(name);
+}
+
+// -- opening the grants ----------------------------------------------------------
+
+HostResult<Root> open_file_root(const FsGrant& grant, Components guest) {
+  char* real = realpath(grant.host.c_str(), nullptr);  // the owner may name it through links; the program may not
+  if (real == nullptr) return std::unexpected(errno_of(grant.host));
+  const std::string path(real);
+  free(real);
+  const size_t slash = path.rfind('/');
+  Fd directory(::open(path.substr(0, slash + 1).c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!directory.valid()) return std::unexpected(errno_of(grant.host));
+  return Root{grant, std::move(guest), std::move(directory), path.substr(slash + 1)};
+}
+
+HostResult<Root> open_root(const FsGrant& grant) {
+  auto guest = parse_guest_path(grant.guest);
+  if (!guest) return std::unexpected(guest.error());
+  Fd fd(::open(grant.host.c_str(), O_PATH | O_CLOEXEC));
+  if (!fd.valid()) return std::unexpected(errno_of(grant.host));
+  auto info = inspect(fd, grant.host);
+  if (!info) return std::unexpected(info.error());
+  if (S_ISDIR(info->st_mode)) return Root{grant, std::move(*guest), std::move(fd), ""};
+  if (guest->empty()) return refuse(Errno::kInvalid, grant.host + " is a file and cannot be granted as /.");
+  return open_file_root(grant, std::move(*guest));
+}
+
+}  // namespace
+
+class FileAccess::Impl {
+ public:
+  explicit Impl(Budget& budget) : budget_(budget) {}
+
+  HostResult<void> add(const FsGrant& grant);
+  HostResult<std::string> read(std::string_view path);
+  HostResult<void> write(std::string_view path, std::string_view bytes, FileMode mode);
+  HostResult<std::vector<FileInfo>> list(std::string_view path);
+  HostResult<FileInfo> stat(std::string_view path);
+  HostResult<void> remove(std::string_view path);
+
+  std::vector<FsGrant> words_;  // the roots refer to these
+
+ private:
+  Root* root_of(const Components& path);
+  HostResult<Target> locate(const Components& path, FsMode mode);
+  HostError denied(const Components& path, FsMode mode) const;
+  std::vector<std::string> granted_in(const Components& path) const;
+
+  HostResult<void> write_within(Target& target, std::string_view bytes, FileMode mode);
+  HostResult<Fd> open_parent(Target& target, bool new_file);
+  HostResult<bool> exists(const Target& target);
+  HostResult<void> replace(Target& target, std::string_view bytes, bool existed);
+  HostResult<void> append(Target& target, std::string_view bytes);
+  HostResult<void> list_host(const Target& target, std::map<std::string, FileInfo>& out);
+
+  std::vector<Root> roots_;
+  Budget& budget_;
+};
+
+HostResult<void> FileAccess::Impl::add(const FsGrant& grant) {
+  auto root = open_root(grant);
+  if (!root) return std::unexpected(root.error());
+  roots_.push_back(std::move(*root));
+  return {};
+}
+
+// -- deciding ------------------------------------------------------------------------
+
+Root* FileAccess::Impl::root_of(const Components& path) {
+  Root* best = nullptr;
+  for (Root& root : roots_)
+    if (begins_with(path, root.guest) && (best == nullptr || root.guest.size() > best->guest.size())) best = &root;
+  return best;
+}
+
+HostError FileAccess::Impl::denied(const Components& path, FsMode mode) const {
+  const std::string text = guest_text(path);
+  const std::string word = mode == FsMode::kWrite ? "write" : "read";
+  Components parent = path;
+  if (parent.size() > 1) parent.pop_back();
+  return {Errno::kAccess, "No grant allows the program to " + word + " " + text + ".",
+          "--allow fs:" + word + ":HOST_DIRECTORY:" + guest_text(parent)};
+}
+
+HostResult<Target> FileAccess::Impl::locate(const Components& path, FsMode mode) {
+  Root* root = root_of(path);
+  if (root == nullptr) return std::unexpected(denied(path, mode));
+  const std::string text = guest_text(path);
+  if (mode == FsMode::kWrite && root->grant.mode != FsMode::kWrite)
+    return refuse(Errno::kAccess, text + " is granted for reading only.",
+                  "--allow fs:write:" + root->grant.host + ":" + root->grant.guest);
+  Components beneath(path.begin() + static_cast<std::ptrdiff_t>(root->guest.size()), path.end());
+  if (root->is_file()) {
+    if (!beneath.empty()) return refuse(Errno::kNotDir, guest_text(root->guest) + " is a file, not a directory.");
+    beneath = {root->file};
+  }
+  return Target{*root, std::move(beneath), text};
+}
+
+// Names directly in the guest directory `path` that exist because something is granted at or below them.
+std::vector<std::string> FileAccess::Impl::granted_in(const Components& path) const {
+  std::vector<std::string> out;
+  for (const Root& root : roots_)
+    if (root.guest.size() > path.size() && begins_with(root.guest, path)) out.push_back(root.guest[path.size()]);
+  return out;
+}
+
+// -- reading ---------------------------------------------------------------------------
+
+HostResult<std::string> FileAccess::Impl::read(std::string_view guest_path) {
+  auto path = parse_guest_path(guest_path);
+  if (!path) return std::unexpected(path.error());
+  auto target = locate(*path, FsMode::kRead);
+  if (!target) {
+    if (!granted_in(*path).empty()) return refuse(Errno::kIsDir, guest_text(*path) + " is a directory.");
+    return std::unexpected(target.error());
+  }
+  // Looked at first without opening, for to open a FIFO or a device is already to do something.
+  const auto look = open_target(*target, O_PATH);
+  if (!look) return std::unexpected(look.error());
+  auto info = inspect(*look, target->text);
+  if (info && S_ISREG(info->st_mode)) {
+    const auto fd = open_target(*target, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+    if (!fd) return std::unexpected(fd.error());
+    info = inspect(*fd, target->text);  // it may have been swapped since
+    if (info && S_ISREG(info->st_mode)) {
+      if (static_cast<uint64_t>(info->st_size) > budget_.left(Resource::kBytesIn))
+        return refuse(Errno::kBudget, "The run's budget of bytes from the world is used up.");
+      auto bytes = read_all(*fd, static_cast<uint64_t>(info->st_size), target->root.grant.max_file_bytes, target->text);
+      if (bytes && !budget_.take(Resource::kBytesIn, bytes->size()))
+        return refuse(Errno::kBudget, "The run's budget of bytes from the world is used up.");
+      return bytes;
+    }
+  }
+  if (!info) return std::unexpected(info.error());
+  return refuse(Errno::kIsDir, target->text + " is a directory.");
+}
+
+HostResult<FileInfo> FileAccess::Impl::stat(std::string_view guest_path) {
+  auto path = parse_guest_path(guest_path);
+  if (!path) return std::unexpected(path.error());
+  const std::string name = path->empty() ? "" : path->back();
+  auto target = locate(*path, FsMode::kRead);
+  const bool above_grants = !granted_in(*path).empty();
+  if (!target && above_grants) return FileInfo{name, true, 0};
+  if (!target) return std::unexpected(target.error());
+  const auto fd = open_target(*target, O_PATH);
+  if (!fd && above_grants) return FileInfo{name, true, 0};
+  if (!fd) return std::unexpected(fd.error());
+  const auto info = inspect(*fd, target->text);
+  if (!info) return std::unexpected(info.error());
+  return info_of(name, *info);
+}
+
+// What the host's directory holds, but for what a program cannot have.
+HostResult<void> FileAccess::Impl::list_host(const Target& target, std::map<std::string, FileInfo>& out) {
+  auto fd = open_target(target, O_RDONLY | O_DIRECTORY | O_NONBLOCK);
+  if (!fd) return std::unexpected(fd.error());
+  DIR* directory = fdopendir(fd->get());
+  if (directory == nullptr) return std::unexpected(errno_of(target.text));
+  fd->release();
+  size_t seen = 0;
+  HostResult<void> result;
+  for (errno = 0; const dirent* entry = readdir(directory); errno = 0) {
+    const std::string name = entry->d_name;
+    if (name == "." || name == "..") continue;
+    if (++seen > kMaxListEntries) {
+      result = refuse(Errno::kTooBig, target.text + " has more than " + std::to_string(kMaxListEntries) + " entries.");
+      break;
+    }
+    if (!is_utf8(name)) continue;
+    Target child{target.root, target.beneath, target.text + "/" + name};
+    child.beneath.push_back(name);
+    const auto look = open_target(child, O_PATH);
+    if (!look) continue;  // a link that leads out, or a file that has just gone
+    if (const auto info = inspect(*look, child.text)) out.insert_or_assign(name, info_of(name, *info));
+  }
+  closedir(directory);
+  return result;
+}
+
+HostResult<std::vector<FileInfo>> FileAccess::Impl::list(std::string_view guest_path) {
+  auto path = parse_guest_path(guest_path);
+  if (!path) return std::unexpected(path.error());
+  const auto granted = granted_in(*path);
+  std::map<std::string, FileInfo> found;
+  if (auto target = locate(*path, FsMode::kRead)) {
+    auto listed = list_host(*target, found);
+    if (!listed && granted.empty()) return std::unexpected(listed.error());
+  } else if (granted.empty()) {
+    return std::unexpected(target.error());
+  }
+  for (const std::string& name : granted) {
+    Components child = *path;
+    child.push_back(name);
+    if (auto info = stat(guest_text(child))) found.insert_or_assign(name, *info);
+  }
+  std::vector<FileInfo> out;
+  uint64_t bytes = 0;
+  for (auto& [name, info] : found) {
+    bytes += name.size();
+    out.push_back(std::move(info));
+  }
+  if (!budget_.take(Resource::kBytesIn, bytes))
+    return refuse(Errno::kBudget, "The run's budget of bytes from the world is used up.");
+  return out;
+}
+
+// -- writing ---------------------------------------------------------------------------
+
+// What stands at the target, which writing never follows: a regular file, or nothing.
+HostResult<bool> FileAccess::Impl::exists(const Target& target) {
+  const auto fd = open_beneath(target.root.directory.get(), target.path(), O_PATH, Symlinks::kNone);
+  if (!fd && fd.error().code == Errno::kNotFound) return false;
+  if (!fd) return renamed(fd, target.path(), target.text);
+  const auto info = inspect(*fd, target.text);
+  if (!info) return std::unexpected(info.error());
+  if (S_ISDIR(info->st_mode)) return refuse(Errno::kIsDir, target.text + " is a directory.");
+  return true;
+}
+
+// The directory that holds the target. Those that are missing are made, after the quota has been
+// asked for all of them and for the file itself.
+HostResult<Fd> FileAccess::Impl::open_parent(Target& target, bool new_file) {
+  constexpr int kFlags = O_PATH | O_DIRECTORY;
+  Target at{target.root, target.beneath, target.text};
+  at.beneath.pop_back();
+  const Components wanted = at.beneath;
+  auto fd = open_beneath(at.root.directory.get(), at.path(), kFlags, Symlinks::kNone);
+  while (!fd && fd.error().code == Errno::kNotFound && !at.beneath.empty()) {
+    at.beneath.pop_back();
+    fd = open_beneath(at.root.directory.get(), at.path(), kFlags, Symlinks::kNone);
+  }
+  if (!fd) return renamed(fd, at.path(), target.text);
+  const uint64_t made = wanted.size() - at.beneath.size() + (new_file ? 1 : 0);
+  Root& root = target.root;
+  if (made > root.grant.max_files - std::min(root.made, root.grant.max_files))
+    return refuse(Errno::kQuota, "The run would make more than the grant's " + std::to_string(root.grant.max_files) +
+                                     " files and directories in " + root.grant.guest + " (max_files).");
+  for (size_t i = at.beneath.size(); i < wanted.size(); ++i) {
+    const bool new_one = mkdirat(fd->get(), wanted[i].c_str(), 0777) == 0;
+    if (!new_one && errno != EEXIST) return std::unexpected(errno_of(target.text));
+    root.made += new_one ? 1 : 0;
+    fd = open_beneath(fd->get(), wanted[i], kFlags, Symlinks::kNone);
+    if (!fd) return renamed(fd, wanted[i], target.text);
+  }
+  return fd;
+}
+
+// A new file beside the old one, then renamed over it: whoever reads sees the one or the other.
+HostResult<void> FileAccess::Impl::replace(Target& target, std::string_view bytes, bool existed) {
+  auto parent = open_parent(target, !existed);
+  if (!parent) return std::unexpected(parent.error());
+  const std::string& name = target.beneath.back();
+  struct stat old{};
+  const bool keep_mode = existed && fstatat(parent->get(), name.c_str(), &old, AT_SYMLINK_NOFOLLOW) == 0;
+  const auto temporary = temporary_name();
+  if (!temporary) return std::unexpected(temporary.error());
+  const auto fd = open_beneath(parent->get(), *temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, Symlinks::kNone, 0666);
+  if (!fd) return renamed(fd, *temporary, target.text);
+  const bool done = write_all(*fd, bytes) && (!keep_mode || fchmod(fd->get(), old.st_mode & 0777) == 0) &&
+                    renameat(parent->get(), temporary->c_str(), parent->get(), name.c_str()) == 0;
+  if (!done) {
+    const HostError error = errno_of(target.text);
+    unlinkat(parent->get(), temporary->c_str(), 0);
+    return std::unexpected(error);
+  }
+  target.root.made += existed ? 0 : 1;
+  return {};
+}
+
+HostResult<void> FileAccess::Impl::append(Target& target, std::string_view bytes) {
+  auto fd = open_beneath(target.root.directory.get(), target.path(), O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY, Symlinks::kNone);
+  if (!fd) return renamed(fd, target.path(), target.text);
+  const auto info = inspect(*fd, target.text);
+  if (!info) return std::unexpected(info.error());
+  if (info->st_nlink > 1)
+    return refuse(Errno::kAccess, target.text + " has another hard link, whose file would change with it.",
+                  "replace the file instead of appending to it");
+  const auto size = static_cast<uint64_t>(info->st_size);
+  if (size > target.root.grant.max_file_bytes || bytes.size() > target.root.grant.max_file_bytes - size)
+    return refuse(Errno::kTooBig, target.text + " would be larger than the grant's " +
+                                      std::to_string(target.root.grant.max_file_bytes) + " bytes (max_file).");
+  if (write_all(*fd, bytes)) return {};
+  const HostError error = errno_of(target.text);
+  if (ftruncate(fd->get(), info->st_size) != 0) return refuse(Errno::kHost, target.text + " was left half written.");
+  return std::unexpected(error);
+}
+
+HostResult<void> FileAccess::Impl::write_within(Target& target, std::string_view bytes, FileMode mode) {
+  const auto existed = exists(target);
+  if (!existed) return std::unexpected(existed.error());
+  if (mode == FileMode::kAppend && *existed) return append(target, bytes);
+  return replace(target, bytes, *existed);
+}
+
+HostResult<void> FileAccess::Impl::write(std::string_view guest_path, std::string_view bytes, FileMode mode) {
+  auto path = parse_guest_path(guest_path);
+  if (!path) return std::unexpected(path.error());
+  auto target = locate(*path, FsMode::kWrite);
+  if (!target) return std::unexpected(target.error());
+  if (target->beneath.empty()) return refuse(Errno::kIsDir, target->text + " is a directory.");
+  const FsGrant& grant = target->root.grant;
+  if (bytes.size() > grant.max_file_bytes)
+    return refuse(Errno::kTooBig, target->text + " would be larger than the grant's " +
+                                      std::to_string(grant.max_file_bytes) + " bytes (max_file).");
+  if (bytes.size() > grant.max_total_bytes - target->root.written_bytes)
+    return refuse(Errno::kQuota, "The run would write more than the grant's " + std::to_string(grant.max_total_bytes) +
+                                     " bytes in " + grant.guest + " (max_total).");
+  if (!budget_.take(Resource::kBytesOut, bytes.size()))
+    return refuse(Errno::kBudget, "The run's budget of bytes to the world is used up.");
+  auto written = write_within(*target, bytes, mode);
+  if (written) target->root.written_bytes += bytes.size();
+  else budget_.give_back(Resource::kBytesOut, bytes.size());
+  return written;
+}
+
+HostResult<void> FileAccess::Impl::remove(std::string_view guest_path) {
+  auto path = parse_guest_path(guest_path);
+  if (!path) return std::unexpected(path.error());
+  auto target = locate(*path, FsMode::kWrite);
+  if (!target) return std::unexpected(target.error());
+  if (target->beneath.empty() || target->root.is_file() || !granted_in(*path).empty())
+    return refuse(Errno::kAccess, target->text + " is itself what is granted; it cannot be removed.");
+  const std::string name = target->beneath.back();
+  Target parent{target->root, target->beneath, target->text};
+  parent.beneath.pop_back();
+  const auto fd = open_beneath(parent.root.directory.get(), parent.path(), O_PATH | O_DIRECTORY, Symlinks::kNone);
+  if (!fd) return renamed(fd, parent.path(), target->text);
+  struct stat info{};
+  if (fstatat(fd->get(), name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) return std::unexpected(errno_of(target->text));
+  if (!S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode))
+    return refuse(Errno::kAccess, target->text + " is neither a regular file nor a directory.");
+  // unlinkat follows nothing: were the name swapped now, the new thing would go, not what it points to.
+  const int flags = S_ISDIR(info.st_mode) ? AT_REMOVEDIR : 0;
+  if (unlinkat(fd->get(), name.c_str(), flags) != 0) return std::unexpected(errno_of(target->text));
+  return {};
+}
+
+FileAccess::FileAccess(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+FileAccess::~FileAccess() = default;
+
+HostResult<std::unique_ptr<FileAccess>> FileAccess::open(const std::vector<FsGrant>& grants, Budget& budget) {
+  auto impl = std::make_unique<Impl>(budget);
+  impl->words_ = grants;
+  if (!grants.empty())
+    if (auto kernel = check_kernel(); !kernel) return std::unexpected(kernel.error());
+  for (const FsGrant& grant : impl->words_)
+    if (auto added = impl->add(grant); !added) return std::unexpected(added.error());
+  return std::unique_ptr<FileAccess>(new FileAccess(std::move(impl)));
+}
+
+HostResult<std::string> FileAccess::read(std::string_view path) { return impl_->read(path); }
+HostResult<void> FileAccess::write(std::string_view path, std::string_view bytes, FileMode mode) {
+  return impl_->write(path, bytes, mode);
+}
+HostResult<std::vector<FileInfo>> FileAccess::list(std::string_view path) { return impl_->list(path); }
+HostResult<FileInfo> FileAccess::stat(std::string_view path) { return impl_->stat(path); }
+HostResult<void> FileAccess::remove(std::string_view path) { return impl_->remove(path); }
+
+}  // namespace membrane::host

@@ -1,0 +1,63 @@
+// The files that a program may see: guest paths decided by the policy's grants, and opened
+// beneath the granted directory by the kernel (beneath.h).
+//
+//   guest path ─(normalise)─▶ components ─(longest granted prefix)─▶ grant + path beneath it
+//
+//   - Guest paths are absolute. "//", "/./" and a trailing slash mean nothing; ".." is refused,
+//     since it would mean one thing to us and another to the kernel.
+//   - Only regular files and directories exist. FIFOs, devices and sockets are refused before
+//     they are opened, and never waited for.
+//   - Reading follows symbolic links that stay beneath the granted directory. Writing, appending
+//     and removing follow none, in no component, and replace none.
+//   - Mounts below a granted directory are not part of it: grant them by themselves.
+//   - A write makes a new file and renames it over the old one, so a reader sees one or the
+//     other, and another hard link to the old file keeps the old content. Appending to a file
+//     with more than one hard link is refused: it would change a file of another name.
+//   - Missing directories above a written file are made.
+//   - Quotas are exact: what does not fit is refused before anything is written. What a run
+//     wrote or made is not given back by removing it.
+//   - Names that are not UTF-8 cannot be named by a program; lists leave them out.
+//
+// The host's directories are opened once, when the object is made; renaming them afterwards
+// changes nothing. Reads take from bytes_in of the budget, writes from bytes_out.
+//
+// Ownership: the budget is borrowed. Threads: one at a time.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "host/broker.h"
+#include "policy/budget.h"
+#include "policy/policy.h"
+
+namespace membrane::host {
+
+class FileAccess {
+ public:
+  static constexpr size_t kMaxPathBytes = 4096;
+  static constexpr size_t kMaxComponents = 64;
+  static constexpr size_t kMaxListEntries = 10'000;
+
+  // ENOENT when a granted directory or file does not exist; ENOTSUP on a kernel that cannot
+  // keep the promise above.
+  static HostResult<std::unique_ptr<FileAccess>> open(const std::vector<policy::FsGrant>& grants,
+                                                      policy::Budget& budget);
+  ~FileAccess();
+
+  HostResult<std::string> read(std::string_view path);
+  HostResult<void> write(std::string_view path, std::string_view bytes, FileMode mode);
+  // Sorted by name. The guest directories above a grant exist too, with what is granted in them.
+  HostResult<std::vector<FileInfo>> list(std::string_view path);
+  HostResult<FileInfo> stat(std::string_view path);
+  HostResult<void> remove(std::string_view path);  // a file, or an empty directory
+
+ private:
+  class Impl;
+  explicit FileAccess(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace membrane::host

@@ -1,0 +1,23 @@
+// Guest paths: absolute, "/"-separated names of the program's own name space.
+//
+// Threads: pure functions.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "host/errno.h"
+
+namespace membrane::host {
+
+using Components = std::vector<std::string>;
+
+// "/data//a/./b/" becomes {"data", "a", "b"}; "/" becomes {}. EINVAL for a relative path, "..",
+// NUL, what is not UTF-8, and what is too long.
+HostResult<Components> parse_guest_path(std::string_view path);
+
+// "/data/a/b".
+std::string guest_text(const Components& components);
+
+}  // namespace membrane::host
