@@ -1,0 +1,364 @@
+#include "lang/wat/code_walker.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "wasm/text/numbers.h"
+
+namespace membrane::lang {
+
+using wasm::Opcode;
+using wasm::TokenKind;
+using wasm::ValType;
+
+namespace {
+
+constexpr ValType kConditionTypes[] = {ValType::kI32};
+
+bool is_float_word(std::string_view word) { return word == "inf" || word.starts_with("nan"); }
+
+}  // namespace
+
+// -- sequences
+
+void CodeWalker::sequence(Node n, Node close, Types results) {
+  const size_t outer_labels = labels_.size();
+  bool behind_instruction = false;  // a flat one: atoms behind it are none of our values
+  while (n < close) {
+    if (tree_.is_form(n)) {
+      form(n);
+      behind_instruction = false;
+      n = tree_.next(n);
+    } else if (tree_.is_word(n)) {
+      n = flat_instruction(n, close, outer_labels);
+      behind_instruction = true;
+    } else {
+      sequence_atom(n, close, results, behind_instruction);
+      ++n;
+    }
+  }
+  leave_labels(labels_.size() - outer_labels);
+}
+
+// A bare value among instructions, as in `(then 1)`. It has the type of the result that it
+// becomes, when only single values stand between it and the end.
+void CodeWalker::sequence_atom(Node n, Node close, Types results, bool behind_instruction) {
+  if (!is_bare(n)) {
+    report_mistaken_atom(n);
+    return;
+  }
+  if (behind_instruction) {
+    const std::string word(tree_.word(n));
+    Diagnostic& d = report(DiagnosticCode::kBareOperand, n, "`" + word + "` stands behind an instruction that is not in parentheses");
+    d.found = word;
+    d.expected = "a folded instruction";
+    d.hint = "Put the instruction and its operands in parentheses: (i32.add $x 1).";
+    return;
+  }
+  size_t from_end = 0;
+  for (Node behind = n + 1; behind < close && from_end < results.size(); behind = tree_.next(behind)) ++from_end;
+  bare(n, from_end < results.size() ? results[results.size() - 1 - from_end] : ValType::kBottom);
+}
+
+// Moves over one flat instruction with its immediates.
+CodeWalker::Node CodeWalker::flat_instruction(Node n, Node close, size_t outer_labels) {
+  const std::string_view word = tree_.word(n);
+  const auto op = wasm::find_mnemonic(word);
+  if (!op) {
+    if (!report_mistaken_atom(n)) {
+      // The parser reports it; what stands behind it may belong to it.
+      for (++n; n < close && !tree_.is_form(n) && !tree_.is_word(n);) ++n;
+      return n;
+    }
+    for (++n; n < close && !tree_.is_word(n);) n = tree_.next(n);
+    return n;
+  }
+  note(*op);
+  if (*op == Opcode::kEnd || *op == Opcode::kElse) {
+    if (*op == Opcode::kEnd && labels_.size() > outer_labels) labels_.pop_back();
+    return n + 1 < close && tree_.is_id(n + 1) ? n + 2 : n + 1;
+  }
+  if (*op == Opcode::kBlock || *op == Opcode::kLoop || *op == Opcode::kIf) {
+    const bool has_name = n + 1 < close && tree_.is_id(n + 1);
+    Node behind = n + 1 + (has_name ? 1 : 0);
+    auto type = environment_.read_type_use(behind, close, nullptr);
+    push_label(has_name ? tree_.word(n + 1) : std::string_view(),
+               *op == Opcode::kLoop ? std::move(type.params) : std::move(type.results));
+    return behind;
+  }
+  if (*op == Opcode::kCall && n + 1 < close) flat_call(n + 1);
+  if (*op == Opcode::kRefFunc && n + 1 < close) shift_function(n + 1);
+  return behind_immediates(tree_, environment_, *op, n + 1, close);
+}
+
+void CodeWalker::push_label(std::string_view name, std::vector<ValType> types) {
+  labels_.push_back({name, std::move(types)});
+}
+
+void CodeWalker::leave_labels(size_t count) { labels_.resize(labels_.size() - count); }
+
+const CodeWalker::Label* CodeWalker::find_label(Node index) const {
+  if (tree_.is_id(index)) {
+    for (auto label = labels_.rbegin(); label != labels_.rend(); ++label)
+      if (label->name == tree_.word(index)) return &*label;
+    return nullptr;
+  }
+  const auto depth = wasm::parse_unsigned(tree_.word(index), 32);
+  if (!tree_.is_integer(index) || !depth.ok || depth.value >= labels_.size()) return nullptr;
+  return &labels_[labels_.size() - 1 - depth.value];
+}
+
+// -- folded instructions
+
+void CodeWalker::form(Node form) {
+  if (nesting_ >= kMaxFormNesting) {
+    if (nesting_ == kMaxFormNesting)
+      report(DiagnosticCode::kNestingTooDeep, form, "forms nest more than " + std::to_string(kMaxFormNesting) + " deep here");
+    return;
+  }
+  ++nesting_;
+  const std::string_view head = tree_.head(form);
+  if (const Form sugar = find_form(head)) {
+    if (in_function_ || head == "string" || head == "char") {
+      (this->*sugar)(form);
+    } else {
+      report_outside(form);
+    }
+  } else if (const auto op = wasm::find_mnemonic(head); op && !head.empty()) {
+    folded(form, *op);
+  } else {
+    report_mistaken_form(form);
+  }
+  --nesting_;
+}
+
+void CodeWalker::folded(Node form, Opcode op) {
+  note(op);
+  if (op == Opcode::kBlock || op == Opcode::kLoop) return block_form(form, op);
+  if (op == Opcode::kIf) return if_form(form);
+  if (op == Opcode::kCall) return call_form(form);
+  const Node close = tree_.close(form);
+  const Node immediate = tree_.first(form);
+  Node n = behind_immediates(tree_, environment_, op, immediate, close);
+  if (op == Opcode::kRefFunc) shift_function(immediate);
+  if (op == Opcode::kBrTable)  // names behind the labels are operands
+    while (n > immediate + 1 && tree_.is_id(n - 1) && find_label(n - 1) == nullptr && find_variable(tree_.word(n - 1)) != nullptr) --n;
+  if (has_fixed_signature(op)) return operands(n, close, operands_of(op));
+  operands(n, close, operand_types(op, immediate, n, close));
+}
+
+void CodeWalker::block_form(Node form, Opcode op) {
+  Node n = tree_.first(form);
+  const Node close = tree_.close(form);
+  const bool has_name = tree_.is_id(n);
+  if (has_name) ++n;
+  auto type = environment_.read_type_use(n, close, nullptr);
+  push_label(has_name ? tree_.word(tree_.first(form)) : std::string_view(),
+             op == Opcode::kLoop ? type.params : type.results);
+  sequence(n, close, type.results);
+  leave_labels(1);
+}
+
+// `(if $label? (param …)* (result …)* condition (then …) (else …)?)`. A lone name is a label when
+// a condition follows it, else the variable that is the condition.
+void CodeWalker::if_form(Node form) {
+  Node n = tree_.first(form);
+  const Node close = tree_.close(form);
+  const auto at_condition = [&](Node at) { return at < close && !tree_.is_form(at, "then") && !tree_.is_form(at, "else"); };
+  const Node name = n;
+  bool has_name = tree_.is_id(n);
+  if (has_name) ++n;
+  auto type = environment_.read_type_use(n, close, nullptr);
+  if (has_name && !at_condition(n) && find_variable(tree_.word(name)) != nullptr) {
+    has_name = false;
+    if (n == name + 1) {
+      bare(name, ValType::kI32);
+    } else {  // (if $x (result i32) …): the condition belongs behind the type
+      writer_.replace(tree_.begin(name), tree_.end(name), "");
+      writer_.insert(tree_.end(n - 1), " " + get(tree_.word(name)), tree_.begin(name), tree_.end(name));
+    }
+  }
+  Node behind = n;
+  while (at_condition(behind)) behind = tree_.next(behind);
+  if (type.params.empty()) {
+    operands(n, behind, kConditionTypes);
+  } else {
+    type.params.push_back(ValType::kI32);
+    operands(n, behind, type.params);
+  }
+  push_label(has_name ? tree_.word(name) : std::string_view(), type.results);
+  for (; behind < close; behind = tree_.next(behind)) {
+    if (tree_.is_form(behind, "then") || tree_.is_form(behind, "else"))
+      sequence(tree_.first(behind), tree_.close(behind), type.results);
+  }
+  leave_labels(1);
+}
+
+// The operands of a folded instruction: the last of them becomes the last value that it takes.
+void CodeWalker::operands(Node n, Node close, Types expected) {
+  size_t given = 0;
+  bool any_bare = false;
+  for (Node at = n; at < close; at = tree_.next(at)) any_bare |= !tree_.is_form(at);
+  if (any_bare) {
+    for (Node at = n; at < close; at = tree_.next(at)) {
+      const Values values = values_of(at);
+      given += values.known ? values.count : 1;
+    }
+  }
+  size_t position = given < expected.size() ? expected.size() - given : 0;
+  for (Node at = n; at < close; at = tree_.next(at)) {
+    if (any_bare) {
+      const Values values = values_of(at);
+      operand(at, position < expected.size() ? expected[position] : ValType::kBottom);
+      position += values.known ? values.count : 1;
+    } else {
+      form(at);
+    }
+  }
+}
+
+void CodeWalker::operand(Node n, ValType expected) {
+  if (tree_.is_form(n)) return form(n);
+  if (is_bare(n) || (tree_.is_word(n) && is_float_word(tree_.word(n)))) return bare(n, expected);
+  report_mistaken_atom(n);
+}
+
+bool CodeWalker::is_bare(Node n) const {
+  switch (tree_.kind(n)) {
+    case TokenKind::kId:
+    case TokenKind::kInteger:
+    case TokenKind::kFloat:
+    case TokenKind::kString: return true;
+    default: return false;
+  }
+}
+
+// `$x`, `42`, `1.5`, `"text"` where a value is computed.
+void CodeWalker::bare(Node n, ValType expected) {
+  const std::string_view word = tree_.word(n);
+  const auto put = [&](const std::string& made) { writer_.replace(tree_.begin(n), tree_.end(n), made); };
+  if (tree_.is_id(n)) {
+    if (find_variable(word) != nullptr) return put(get(word));
+    return report_unknown_variable(n);
+  }
+  if (tree_.kind(n) == TokenKind::kString)
+    return put("(i32.const " + std::to_string(strings_.intern(wasm::unquote(word))) + ")");
+  ValType type = wasm::is_num(expected) ? expected : tree_.is_integer(n) ? ValType::kI32 : ValType::kF64;
+  put("(" + std::string(wasm::name_of(type)) + ".const " + std::string(word) + ")");
+}
+
+// -- types
+
+std::vector<ValType> CodeWalker::operand_types(Opcode op, Node immediate, Node n, Node close) const {
+  const auto label_types = [&] {
+    const Label* label = n > immediate ? find_label(immediate) : nullptr;
+    return label == nullptr ? std::vector<ValType>() : label->types;
+  };
+  std::vector<ValType> types;
+  switch (op) {
+    case Opcode::kSelect: {
+      const ValType type = select_type(immediate, close);
+      return {type, type, ValType::kI32};
+    }
+    case Opcode::kLocalSet:
+    case Opcode::kLocalTee: return {local_type(immediate).value_or(ValType::kBottom)};
+    case Opcode::kGlobalSet: return {global_type(immediate).value_or(ValType::kBottom)};
+    case Opcode::kReturn: return function_results_;
+    case Opcode::kBr: return label_types();
+    case Opcode::kBrIf:
+    case Opcode::kBrTable:
+      types = label_types();
+      types.push_back(ValType::kI32);
+      return types;
+    case Opcode::kCallIndirect: {
+      Node at = immediate;
+      while (at < n && !tree_.is_form(at)) ++at;
+      types = environment_.read_type_use(at, n, nullptr).params;
+      types.push_back(ValType::kI32);
+      return types;
+    }
+    case Opcode::kTableGet: return {ValType::kI32};
+    case Opcode::kTableSet: return {ValType::kI32, ValType::kBottom};
+    case Opcode::kTableGrow: return {ValType::kBottom, ValType::kI32};
+    case Opcode::kTableFill: return {ValType::kI32, ValType::kBottom, ValType::kI32};
+    default: return {};
+  }
+}
+
+// The type that a select chooses from: declared, or that of its first operands.
+ValType CodeWalker::select_type(Node n, Node close) const {
+  if (n < close && tree_.is_form(n, "result"))
+    return Environment::val_type_of(tree_.word(tree_.first(n))).value_or(ValType::kBottom);
+  ValType literal = ValType::kBottom;
+  for (int i = 0; i < 2 && n < close; ++i, n = tree_.next(n)) {
+    const bool is_literal = !tree_.is_form(n) && !tree_.is_id(n);
+    const ValType type = values_of(n).type;
+    if (!is_literal && type != ValType::kBottom) return type;
+    if (is_literal && literal != ValType::kF64) literal = type;
+  }
+  return literal;
+}
+
+CodeWalker::Values CodeWalker::values_of(Node n) const {
+  const std::string_view word = tree_.is_form(n) ? tree_.head(n) : tree_.word(n);
+  switch (tree_.kind(n)) {
+    case TokenKind::kOpen: break;
+    case TokenKind::kId: {
+      const VariableInfo* variable = find_variable(word);
+      return {true, 1, variable == nullptr ? ValType::kBottom : variable->type};
+    }
+    case TokenKind::kInteger:
+    case TokenKind::kString: return {true, 1, ValType::kI32};
+    case TokenKind::kFloat: return {true, 1, ValType::kF64};
+    case TokenKind::kKeyword:
+      return is_float_word(word) ? Values{true, 1, ValType::kF64} : Values{};
+    default: return {};
+  }
+  if (find_form(word) != nullptr) return values_of_form(word, n);
+  const auto op = wasm::find_mnemonic(word);
+  return op ? values_of_opcode(*op, n) : Values{};
+}
+
+CodeWalker::Values CodeWalker::values_of_opcode(Opcode op, Node form) const {
+  const Node close = tree_.close(form);
+  Node n = tree_.first(form);
+  const auto one = [](ValType type) { return Values{true, 1, type}; };
+  const auto results = [](Types types) {
+    return Values{true, types.size(), types.size() == 1 ? types[0] : ValType::kBottom};
+  };
+  if (has_fixed_signature(op)) return results(results_of(op));
+  switch (op) {
+    case Opcode::kBlock:
+    case Opcode::kLoop:
+    case Opcode::kIf:
+    case Opcode::kCallIndirect:
+      if (tree_.is_id(n) || tree_.is_integer(n)) ++n;
+      return results(environment_.read_type_use(n, close, nullptr).results);
+    case Opcode::kCall: {
+      const Callee callee = n < close ? resolve(n) : Callee{};
+      if (callee.type == nullptr) return {};
+      return results(Types(callee.type->results).first(result_count(callee)));
+    }
+    case Opcode::kLocalGet:
+    case Opcode::kLocalTee: return one(local_type(n).value_or(ValType::kBottom));
+    case Opcode::kGlobalGet: return one(global_type(n).value_or(ValType::kBottom));
+    case Opcode::kSelect: return one(select_type(n, close));
+    case Opcode::kBrIf: {
+      const Label* label = find_label(n);
+      return label == nullptr ? Values{} : results(label->types);
+    }
+    case Opcode::kLocalSet:
+    case Opcode::kGlobalSet:
+    case Opcode::kDrop:
+    case Opcode::kTableSet:
+    case Opcode::kTableFill: return {true, 0};
+    case Opcode::kTableGrow:
+    case Opcode::kRefIsNull: return one(ValType::kI32);
+    case Opcode::kTableGet:
+    case Opcode::kRefNull:
+    case Opcode::kRefFunc: return one(ValType::kBottom);
+    default: return {};  // control goes elsewhere
+  }
+}
+
+}  // namespace membrane::lang

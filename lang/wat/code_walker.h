@@ -1,0 +1,224 @@
+// Walks the code of a module and rewrites the forms of the preprocessor as plain WAT.
+//
+//   fields.cc        the fields of the module, the locals of a function
+//   code_walker.cc   sequences, folded instructions, blocks, bare operands, types of values
+//   calls.cc         calls of functions and of host functions, checked calls
+//   forms.cc         set, inc, dec, while, for, break, continue, string, char, concat
+//   mistakes.cc      what authors write instead of these, and the repair
+//
+// It runs twice over the same text. The survey learns what the code needs: imports, locals, where
+// string literals will stand, which loops are left by (break). The second run writes. Both take
+// the same decisions in the same order, so that the n-th loop of one is the n-th of the other.
+//
+// The walker is lenient: what it does not understand it copies, for the parser to report.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/diagnostic.h"
+#include "lang/wat/environment.h"
+#include "lang/wat/expansion.h"
+#include "lang/wat/host_table.h"
+#include "lang/wat/immediates.h"
+#include "lang/wat/string_pool.h"
+#include "lang/wat/tree.h"
+#include "wasm/opcode.h"
+
+namespace membrane::lang {
+
+inline constexpr size_t kMaxDiagnostics = 20;
+inline constexpr uint32_t kMaxFormNesting = 1000;  // of forms in one function
+
+// What the survey finds out about a function.
+struct FunctionFacts {
+  std::vector<VariableInfo> made_locals;  // by their first (set …) or (for …), and hidden ones
+};
+struct LoopFacts {
+  bool has_break = false;
+  bool has_continue = false;
+};
+
+// What the survey finds out about the module.
+struct Survey {
+  std::vector<const HostSignature*> imports;  // to be added, in the order of first use
+  bool uses_memory = false;
+  bool uses_host = false;  // calls a host function, imported here or by the author
+  std::vector<FunctionFacts> functions;
+  std::vector<LoopFacts> loops;
+  std::deque<std::string> names;  // made up for locals and labels, owned here
+};
+
+class CodeWalker {
+ public:
+  using Node = Tree::Node;
+
+  CodeWalker(const Tree& tree, const HostTable& host, const Environment& environment, StringPool& strings,
+             Survey& survey, Writer& writer)
+      : tree_(tree), host_(host), environment_(environment), strings_(strings), survey_(survey), writer_(writer) {}
+
+  // Walks all fields. The first run is the survey. begin_writing() starts the second, in which the
+  // module's own memory gets `memory_pages` at least.
+  void walk_fields();
+  void begin_writing(uint64_t memory_pages);
+
+  [[nodiscard]] std::vector<Diagnostic> take_diagnostics() { return std::move(diagnostics_); }
+  [[nodiscard]] bool has_diagnostics() const { return !diagnostics_.empty(); }
+
+  // A finding about a node: an atom, or the head of a form.
+  Diagnostic& report(DiagnosticCode code, Node n, std::string message);
+
+ private:
+  // How many values an expression leaves, and the type when it is one. Not known behind a branch
+  // and where the code is malformed.
+  struct Values {
+    bool known = false;
+    size_t count = 0;
+    wasm::ValType type = wasm::ValType::kBottom;  // when count is 1 and the type is known
+  };
+  struct Label {
+    std::string_view name;
+    std::vector<wasm::ValType> types;  // what a branch to it takes
+  };
+  struct Loop {
+    uint32_t number = 0;  // in Survey::loops
+    std::string_view kind;  // "while" or "for"
+  };
+  using Form = void (CodeWalker::*)(Node form);
+
+  // -- fields.cc
+  void write_imports();
+  void walk_field(Node field);
+  void walk_function(Node field);
+  void walk_elem(Node field);
+  void walk_global(Node field);
+  void walk_memory(Node field);
+  void report_outside(Node form);
+  void walk_offset(Node n, Node close);
+  // Added imports move the functions behind them: a number that names one is moved along.
+  void shift_function(Node index);
+
+  // -- code_walker.cc
+  void sequence(Node n, Node close, Types results);
+  Node flat_instruction(Node n, Node close, size_t outer_labels);
+  void form(Node form);
+  void folded(Node form, wasm::Opcode op);
+  void block_form(Node form, wasm::Opcode op);
+  void if_form(Node form);
+  void operands(Node n, Node close, Types expected);
+  void operand(Node n, wasm::ValType expected);
+  void bare(Node n, wasm::ValType expected);
+  [[nodiscard]] bool is_bare(Node n) const;
+  void sequence_atom(Node n, Node close, Types results, bool behind_instruction);
+  [[nodiscard]] std::vector<wasm::ValType> operand_types(wasm::Opcode op, Node immediate, Node n, Node close) const;
+  [[nodiscard]] Values values_of(Node n) const;
+  [[nodiscard]] Values values_of_opcode(wasm::Opcode op, Node form) const;
+  [[nodiscard]] wasm::ValType select_type(Node n, Node close) const;
+  [[nodiscard]] const Label* find_label(Node index) const;
+  void push_label(std::string_view name, std::vector<wasm::ValType> types = {});
+  void note(wasm::Opcode op) { survey_.uses_memory |= uses_memory(op); }
+
+  // -- variables
+  [[nodiscard]] const VariableInfo* find_local(std::string_view id) const;
+  [[nodiscard]] const VariableInfo* find_variable(std::string_view id) const;  // a local, else a global
+  [[nodiscard]] std::optional<wasm::ValType> local_type(Node index) const;
+  [[nodiscard]] std::optional<wasm::ValType> global_type(Node index) const;
+  // "(local.get $x)" and "(local.set $x", or the same of a global.
+  [[nodiscard]] std::string get(std::string_view id) const;
+  [[nodiscard]] std::string_view setter(std::string_view id) const;
+  void add_local(std::string_view id, wasm::ValType type);
+  // Declares a local of this function, unless there is a variable of this name.
+  void declare(std::string_view id, wasm::ValType type);
+  // A name like this one that does not stand in the text.
+  std::string_view made_up(std::string name);
+  std::string_view hidden_local(std::string name, wasm::ValType type);
+  void report_unknown_variable(Node n);
+
+  // -- calls.cc
+  struct Callee {
+    const wasm::FuncType* type = nullptr;  // null when unknown
+    const HostSignature* host = nullptr;
+    std::string_view name;     // without "$" and "!"
+    bool has_bang = false;     // written with "!"
+    bool is_checked = false;   // and there is an errno to check
+    bool is_implicit = false;  // a host function that the author did not import
+  };
+  [[nodiscard]] Callee resolve(Node name) const;
+  [[nodiscard]] Callee resolve_id(std::string_view id) const;
+  [[nodiscard]] static size_t result_count(const Callee& callee);
+  void use(const Callee& callee);
+  void add_import(const HostSignature& function);
+  void call_form(Node form);
+  void flat_call(Node name);
+  bool check_callee(const Callee& callee, Node name);
+  void check_arguments(const Callee& callee, Node name, Node n, Node close);
+  void report_unknown_function(Node name);
+  void report_number_as_string(Node n, std::string_view taker);
+  [[nodiscard]] std::string errno_hint(Node value) const;
+  // What stands before and behind a call so that its errno is checked.
+  void need_check(std::string_view name);
+  [[nodiscard]] std::string check_prefix(const wasm::FuncType& type, bool is_flat) const;
+  [[nodiscard]] std::string check_suffix(std::string_view name, Node at);
+  [[nodiscard]] uint32_t line_of(uint32_t offset);
+
+  // -- forms.cc
+  static Form find_form(std::string_view word);
+  [[nodiscard]] Values values_of_form(std::string_view word, Node form) const;
+  void string_form(Node form);
+  void char_form(Node form);
+  void set_form(Node form);
+  void write_set(Node form, size_t targets, Node value);
+  void inc_form(Node form) { step_form(form, "add"); }
+  void dec_form(Node form) { step_form(form, "sub"); }
+  void step_form(Node form, std::string_view operation);
+  void while_form(Node form);
+  void for_form(Node form);
+  void break_form(Node form) { leave_loop(form, true); }
+  void continue_form(Node form) { leave_loop(form, false); }
+  void leave_loop(Node form, bool is_break);
+  void concat_form(Node form);
+  uint32_t enter_loop(std::string_view kind);
+  void leave_labels(size_t count);
+  [[nodiscard]] std::string loop_label(uint32_t loop, std::string_view kind, std::string_view part = {});
+  bool check_one_value(Node n, std::string_view taker);
+  bool unquote_into(std::string& out, Node n, Node close) const;
+
+  // -- mistakes.cc
+  bool report_mistaken_form(Node form);
+  bool report_mistaken_atom(Node n);
+  bool report_foreign_word(Node n);
+
+  const Tree& tree_;
+  const HostTable& host_;
+  const Environment& environment_;
+  StringPool& strings_;
+  Survey& survey_;
+  Writer& writer_;
+  bool writing_ = false;
+  uint64_t memory_pages_ = 0;
+  std::vector<Diagnostic> diagnostics_;
+  Diagnostic spare_;                   // takes the findings past the limit
+  std::vector<uint32_t> line_begins_;  // made when first needed
+  std::string_view fail_id_;           // of the import membrane.fail
+
+  // Of the run
+  size_t function_number_ = 0;  // of the defined functions
+  uint32_t loop_count_ = 0;
+  uint32_t nesting_ = 0;
+
+  // Of the function that is walked
+  std::string_view function_id_;
+  std::vector<wasm::ValType> function_results_;
+  std::vector<VariableInfo> locals_;
+  wasm::NameScope local_ids_;
+  std::vector<Label> labels_;
+  std::vector<Loop> loops_;
+  std::string_view errno_id_;
+  bool in_function_ = false;
+};
+
+}  // namespace membrane::lang

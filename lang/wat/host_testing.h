@@ -1,0 +1,10 @@
+// A host for the tests of lang/: a few functions of each kind that the preprocessor tells apart.
+#pragma once
+
+#include "lang/wat/host_table.h"
+
+namespace membrane::lang {
+
+const HostTable& test_host();
+
+}  // namespace membrane::lang

@@ -1,0 +1,167 @@
+#include "lang/wat/immediates.h"
+
+#include <algorithm>
+#include <string_view>
+
+namespace membrane::lang {
+
+using wasm::Immediate;
+using wasm::Opcode;
+using wasm::ValType;
+
+namespace {
+
+struct Signature {
+  std::array<ValType, 3> operands{};
+  std::array<ValType, 1> results{};
+  uint8_t operand_count = 0;
+  uint8_t result_count = 0;
+  bool is_fixed = false;
+};
+
+consteval ValType type_of_letter(char c) {
+  switch (c) {
+    case 'i': return ValType::kI32;
+    case 'I': return ValType::kI64;
+    case 'f': return ValType::kF32;
+    case 'F': return ValType::kF64;
+    case 'v': return ValType::kV128;
+    default: return ValType::kBottom;
+  }
+}
+
+consteval std::array<Signature, wasm::kOpcodeCount> make_signatures() {
+  std::array<Signature, wasm::kOpcodeCount> table{};
+  for (size_t i = 0; i < wasm::kOpcodeCount; ++i) {
+    const std::string_view text = wasm::detail::kOpcodes[i].signature;
+    const size_t colon = text.find(':');
+    if (colon == std::string_view::npos) continue;
+    Signature& s = table[i];
+    s.is_fixed = true;
+    for (size_t k = 0; k < colon; ++k) s.operands.at(s.operand_count++) = type_of_letter(text[k]);
+    for (size_t k = colon + 1; k < text.size(); ++k) s.results.at(s.result_count++) = type_of_letter(text[k]);
+  }
+  return table;
+}
+
+constexpr auto kSignatures = make_signatures();
+const Signature& signature(Opcode op) { return kSignatures[static_cast<size_t>(op)]; }
+
+bool is_index(const Tree& tree, Tree::Node n) { return tree.is_id(n) || tree.is_integer(n); }
+bool is_number(const Tree& tree, Tree::Node n) {
+  return tree.is_integer(n) || tree.kind(n) == wasm::TokenKind::kFloat ||
+         (tree.is_word(n) && (tree.word(n).starts_with("nan") || tree.word(n) == "inf"));
+}
+
+using Node = Tree::Node;
+
+// At most `count` nodes that `accept` takes.
+template <typename Accept>
+Node take(Node n, Node close, size_t count, Accept accept) {
+  while (count-- > 0 && n < close && accept(n)) ++n;
+  return n;
+}
+
+Node behind_type_use(const Tree& tree, Node n, Node close) {
+  while (n < close && (tree.is_form(n, "type") || tree.is_form(n, "param") || tree.is_form(n, "result")))
+    n = tree.next(n);
+  return n;
+}
+
+Node behind_memarg(const Tree& tree, Node n, Node close) {
+  return take(n, close, 2, [&](Node at) {
+    return tree.is_word(at) && (tree.word(at).starts_with("offset=") || tree.word(at).starts_with("align="));
+  });
+}
+
+size_t count_nodes(const Tree& tree, Node n, Node close) {
+  size_t count = 0;
+  for (; n < close; n = tree.next(n)) ++count;
+  return count;
+}
+
+// From `least` to `most` leading indices are immediates. What follows them are operands, of which
+// there are `operands`, unless they come from the stack.
+Node behind_optional(const Tree& tree, Node n, Node close, size_t least, size_t most, size_t operands) {
+  const size_t nodes = count_nodes(tree, n, close);
+  const size_t count = nodes < operands ? most : std::clamp(nodes - operands, least, most);
+  return take(n, close, count, [&](Node at) { return is_index(tree, at); });
+}
+
+Node behind_table(const Tree& tree, const Environment& environment, Node n, Node close, size_t operands) {
+  if (n < close && tree.is_id(n))
+    return environment.tables.find(tree.word(n)) == wasm::kNoIndex ? n : n + 1;
+  return behind_optional(tree, n, close, 0, 1, operands);
+}
+
+size_t lanes_of(std::string_view shape) {
+  if (shape == "i8x16") return 16;
+  if (shape == "i16x8") return 8;
+  if (shape == "i32x4" || shape == "f32x4") return 4;
+  return 2;
+}
+
+}  // namespace
+
+bool has_fixed_signature(Opcode op) { return signature(op).is_fixed; }
+Types operands_of(Opcode op) { return Types(signature(op).operands).first(signature(op).operand_count); }
+Types results_of(Opcode op) { return Types(signature(op).results).first(signature(op).result_count); }
+
+bool uses_memory(Opcode op) {
+  switch (wasm::info(op).immediate) {
+    case Immediate::kMem:
+    case Immediate::kMemLane:
+    case Immediate::kMemory:
+    case Immediate::kMemoryCopy:
+    case Immediate::kMemoryInit: return true;
+    default: return false;
+  }
+}
+
+Node behind_immediates(const Tree& tree, const Environment& environment, Opcode op, Node n, Node close) {
+  const auto index = [&](Node at) { return is_index(tree, at); };
+  const auto number = [&](Node at) { return is_number(tree, at); };
+  switch (wasm::info(op).immediate) {
+    case Immediate::kNone:
+      // `select` with types and `select` without have one mnemonic.
+      return op == Opcode::kSelect ? behind_type_use(tree, n, close) : n;
+    case Immediate::kMemory:
+    case Immediate::kMemoryCopy: return n;
+    case Immediate::kSelectTypes: return behind_type_use(tree, n, close);
+    case Immediate::kBlock:
+      return behind_type_use(tree, take(n, close, 1, [&](Node at) { return tree.is_id(at); }), close);
+    case Immediate::kLabelTable: return take(n, close, SIZE_MAX, index);
+    case Immediate::kLabel:
+    case Immediate::kFunc:
+    case Immediate::kLocal:
+    case Immediate::kGlobal:
+    case Immediate::kData:
+    case Immediate::kElem:
+    case Immediate::kMemoryInit: return take(n, close, 1, index);
+    case Immediate::kCallIndirect: return behind_type_use(tree, take(n, close, 1, index), close);
+    case Immediate::kTable: {
+      const size_t operands = op == Opcode::kTableSize ? 0 : op == Opcode::kTableGet ? 1 : op == Opcode::kTableFill ? 3 : 2;
+      return behind_table(tree, environment, n, close, operands);
+    }
+    case Immediate::kTableInit: return behind_optional(tree, n, close, 1, 2, 3);
+    case Immediate::kTableCopy: {
+      const Node behind = behind_optional(tree, n, close, 0, 2, 3);
+      return behind - n == 2 ? behind : n;
+    }
+    case Immediate::kMem: return behind_memarg(tree, n, close);
+    case Immediate::kMemLane: return take(behind_memarg(tree, n, close), close, 1, number);
+    case Immediate::kLane: return take(n, close, 1, number);
+    case Immediate::kShuffle: return take(n, close, 16, number);
+    case Immediate::kV128:
+      if (n >= close || !tree.is_word(n)) return n;
+      return take(n + 1, close, lanes_of(tree.word(n)), number);
+    case Immediate::kI32:
+    case Immediate::kI64:
+    case Immediate::kF32:
+    case Immediate::kF64: return take(n, close, 1, number);
+    case Immediate::kRefType: return take(n, close, 1, [&](Node at) { return tree.is_word(at); });
+  }
+  return n;
+}
+
+}  // namespace membrane::lang

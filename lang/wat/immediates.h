@@ -1,0 +1,32 @@
+// Where an instruction's immediates end and its operands begin.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+
+#include "lang/wat/environment.h"
+#include "lang/wat/tree.h"
+#include "wasm/opcode.h"
+#include "wasm/types.h"
+
+namespace membrane::lang {
+
+using Types = std::span<const wasm::ValType>;
+
+// Whether the table of opcodes knows operands and results of `op`; when not, they depend on the
+// module or on the stack.
+bool has_fixed_signature(wasm::Opcode op);
+Types operands_of(wasm::Opcode op);
+Types results_of(wasm::Opcode op);
+
+// Whether `op` reads or writes the linear memory.
+bool uses_memory(wasm::Opcode op);
+
+// The first node in [n, close) that is not an immediate of `op`, whose mnemonic stands before n.
+// Where an immediate may be left out ((table.get $i)), it is taken for one when it names what the
+// immediate would, or when enough operands follow it.
+Tree::Node behind_immediates(const Tree& tree, const Environment& environment, wasm::Opcode op, Tree::Node n,
+                             Tree::Node close);
+
+}  // namespace membrane::lang
