@@ -1,0 +1,53 @@
+// What a person sees while a task runs: the model's words as they come, each
+// program, what it did, the answer and the table.
+//
+// What models and programs write is anybody's text: control characters are made
+// visible, so that nothing can drive the terminal.
+//
+// Threads: as the loop that it watches.
+#pragma once
+
+#include <ostream>
+#include <string>
+#include <string_view>
+
+#include "agent/loop.h"
+
+namespace membrane::agent {
+
+struct ConsoleOptions {
+  bool colour = false;
+  bool thoughts = false;            // show the reasoning of reasoning models
+  size_t observation_lines = 20;    // of each observation, shown
+};
+
+class Console final : public Observer {
+ public:
+  // `out` is borrowed.
+  explicit Console(std::ostream& out, ConsoleOptions options = {}) : out_(out), options_(options) {}
+
+  void on_step(uint32_t number) override;
+  void on_text(std::string_view text) override;
+  void on_thought(std::string_view text) override;
+  void on_retry(std::string_view why, uint64_t wait_ms) override;
+  void on_reply(const ChatQuery& query, const Completion& completion) override;
+  void on_program(const sandbox::Program& program) override;
+  void on_observation(std::string_view text) override;
+  void on_note(std::string_view text) override;
+  void on_end(const TaskResult& result) override;
+
+ private:
+  void line_end();
+  void title(std::string_view text);
+  void dim(std::string_view text);
+
+  std::ostream& out_;
+  ConsoleOptions options_;
+  bool in_line_ = false;     // the cursor is not at the start of a line
+  std::string reply_;        // the words of the reply so far
+};
+
+// `text` with control characters (C0 but tab and line feed, DEL, C1) as "\x1b" and so on; UTF-8 else stays.
+std::string printable(std::string_view text);
+
+}  // namespace membrane::agent

@@ -1,0 +1,119 @@
+#include "agent/line_reader.h"
+
+#include <dlfcn.h>
+#include <editline/readline.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+namespace membrane::agent {
+
+LineEvent StreamLineReader::read(std::string_view prompt, std::string& line) {
+  if (prompts_ != nullptr) *prompts_ << prompt << std::flush;
+  if (!std::getline(in_, line)) return LineEvent::kEnd;
+  if (line.ends_with('\r')) line.pop_back();
+  return LineEvent::kLine;
+}
+
+// -- the terminal --------------------------------------------------------------------
+
+namespace {
+
+constexpr char kLibrary[] = "libedit.so.2";
+
+class TerminalLineReader final : public LineReader {
+ public:
+  TerminalLineReader(decltype(&::readline) read_line, decltype(&::add_history) remember_line, std::atomic<bool>& interrupted)
+      : read_line_(read_line), remember_line_(remember_line), interrupted_(interrupted) {}
+
+  LineEvent read(std::string_view prompt, std::string& line) override {
+    interrupted_ = false;
+    char* text = read_line_(std::string(prompt).c_str());
+    // libedit goes on after the signal; what was typed before it is part of the line, and dropped with it.
+    if (interrupted_.exchange(false)) {
+      std::free(text);
+      return LineEvent::kInterrupted;
+    }
+    if (text == nullptr) return LineEvent::kEnd;
+    line = text;
+    std::free(text);
+    return LineEvent::kLine;
+  }
+  void remember(std::string_view line) override { remember_line_(std::string(line).c_str()); }
+
+ private:
+  decltype(&::readline) read_line_;
+  decltype(&::add_history) remember_line_;
+  std::atomic<bool>& interrupted_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<LineReader>> terminal_line_reader(std::atomic<bool>& interrupted) {
+  void* library = dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);  // stays open: it has set up the terminal
+  if (library == nullptr) return fail(ErrorCode::kUnsupported, "libedit cannot be loaded: there is no line editing.", "Install libedit2.");
+  const auto read_line = reinterpret_cast<decltype(&::readline)>(dlsym(library, "readline"));
+  const auto remember_line = reinterpret_cast<decltype(&::add_history)>(dlsym(library, "add_history"));
+  if (read_line == nullptr || remember_line == nullptr) return fail(ErrorCode::kUnsupported, "libedit lacks readline().", "Install libedit2.");
+  return std::make_unique<TerminalLineReader>(read_line, remember_line, interrupted);
+}
+
+// -- history ------------------------------------------------------------------------------
+
+namespace {
+
+// Several lines in one of the file.
+std::string folded(std::string_view line) {
+  std::string out;
+  for (const char c : line) out += c == '\n' ? "\\n" : c == '\\' ? "\\\\" : std::string(1, c);
+  return out;
+}
+
+std::string unfolded(std::string_view line) {
+  std::string out;
+  for (size_t i = 0; i < line.size(); ++i) {
+    if (line[i] != '\\' || i + 1 == line.size()) out += line[i];
+    else out += line[++i] == 'n' ? '\n' : line[i];
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string History::default_path() {
+  if (const char* state = std::getenv("XDG_STATE_HOME"); state != nullptr && *state == '/') return std::string(state) + "/membrane/history";
+  if (const char* home = std::getenv("HOME"); home != nullptr && *home == '/') return std::string(home) + "/.local/state/membrane/history";
+  return {};
+}
+
+History History::load(std::string path) {
+  History history;
+  history.path_ = std::move(path);
+  std::ifstream in(history.path_);
+  for (std::string line; std::getline(in, line);) history.lines_.push_back(unfolded(line));
+  if (history.lines_.size() <= kMaxLines) return history;
+  history.lines_.erase(history.lines_.begin(), history.lines_.end() - kMaxLines);
+  std::ofstream out(history.path_, std::ios::trunc);  // keeps its mode
+  for (const std::string& line : history.lines_) out << folded(line) << '\n';
+  return history;
+}
+
+Status History::add(std::string line) {
+  if (line.empty() || line.front() == ' ' || (!lines_.empty() && lines_.back() == line)) return {};
+  const std::string text = folded(line) + "\n";
+  lines_.push_back(std::move(line));
+  if (path_.empty()) return {};
+  std::error_code error;
+  std::filesystem::create_directories(std::filesystem::path(path_).parent_path(), error);
+  const int file = open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, S_IRUSR | S_IWUSR);
+  const bool written = file >= 0 && write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  if (file >= 0) close(file);
+  if (!written) return fail(ErrorCode::kUnavailable, "The history cannot be written to " + path_ + ".", "It is kept in memory only.");
+  return {};
+}
+
+}  // namespace membrane::agent

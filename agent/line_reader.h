@@ -1,0 +1,64 @@
+// Where the REPL's lines come from: a terminal with line editing, or a stream.
+//
+// Threads: one at a time.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <istream>
+#include <memory>
+#include <ostream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace membrane::agent {
+
+enum class LineEvent : uint8_t { kLine, kInterrupted, kEnd };
+
+class LineReader {
+ public:
+  virtual ~LineReader() = default;
+  // The next line, without its end. kInterrupted: Ctrl-C while typing; what was typed is dropped.
+  virtual LineEvent read(std::string_view prompt, std::string& line) = 0;
+  // A line that the arrow keys may bring back.
+  virtual void remember(std::string_view /*line*/) {}
+};
+
+// Streams, for pipes and tests. Prompts are written to `prompts`, which may be null.
+class StreamLineReader final : public LineReader {
+ public:
+  explicit StreamLineReader(std::istream& in, std::ostream* prompts = nullptr) : in_(in), prompts_(prompts) {}
+  LineEvent read(std::string_view prompt, std::string& line) override;
+
+ private:
+  std::istream& in_;
+  std::ostream* prompts_;
+};
+
+// The terminal of the process, edited by libedit, which is loaded here and nowhere else. kUnsupported when
+// it is not installed: read std::cin instead. `interrupted` is borrowed: the flag that SIGINT sets.
+Result<std::unique_ptr<LineReader>> terminal_line_reader(std::atomic<bool>& interrupted);
+
+// Lines of earlier sessions, in a file that only its owner may read.
+class History {
+ public:
+  static constexpr size_t kMaxLines = 1'000;
+
+  // `path` may name a file that is not there yet; "" keeps nothing.
+  static History load(std::string path);
+  // $XDG_STATE_HOME/membrane/history, else ~/.local/state/membrane/history; "" without a home.
+  static std::string default_path();
+
+  // Appends, in memory and to the file. Lines that begin with a space are not kept, nor repetitions.
+  Status add(std::string line);
+  [[nodiscard]] const std::vector<std::string>& lines() const { return lines_; }
+
+ private:
+  std::string path_;
+  std::vector<std::string> lines_;
+};
+
+}  // namespace membrane::agent

@@ -1,0 +1,59 @@
+// `membrane agent` without a task: task after task in one conversation.
+//
+// A line is a task; a trailing backslash or a code fence that is still open makes it
+// go on in the next. Lines that begin with a slash are commands (/help lists them).
+// Ctrl-C ends the step that is under way, Ctrl-D the session.
+//
+// Threads: one; the cancel flag may be set from a signal handler.
+#pragma once
+
+#include <atomic>
+#include <ostream>
+#include <string>
+#include <string_view>
+
+#include "agent/line_reader.h"
+#include "agent/loop.h"
+#include "agent/transcript.h"
+
+namespace membrane::agent {
+
+struct ReplOptions {
+  std::string policy_explanation;  // for /policy
+  std::string policy_json;         // for the transcript
+  std::string model;
+  std::string history_file;        // "": none
+  std::string banner;              // printed first; may be empty
+};
+
+class Repl {
+ public:
+  // All are borrowed. The loop gets an observer, so the Repl must outlive its last run.
+  Repl(Loop& loop, LineReader& in, std::ostream& out, std::atomic<bool>& cancel, ReplOptions options);
+
+  // Until /quit or the end of the input.
+  void run();
+
+ private:
+  enum class Went : uint8_t { kOn, kQuit };
+  LineEvent read_entry(std::string& entry);
+  Went command(std::string_view line);
+  void help();
+  void budget();
+  void save(const std::string& path);
+  void history();
+
+  struct Command;
+  static const Command kCommands[];
+
+  Loop& loop_;
+  LineReader& in_;
+  std::ostream& out_;
+  std::atomic<bool>& cancel_;
+  ReplOptions options_;
+  History history_;
+  std::string transcript_;
+  TranscriptWriter writer_;
+};
+
+}  // namespace membrane::agent
