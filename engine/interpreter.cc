@@ -478,6 +478,18 @@ HANDLER(kF64MulSub) {  // dst, a, b, c: c - a * b
   NEXT(2);
 }
 
+HANDLER(kI32AddAdd) {  // dst, a, b, c
+  const SlotsWord w = ip[1].slots;
+  RESULT(w.a, static_cast<uint32_t>(fp[w.b] + fp[w.c] + fp[w.d]));
+  NEXT(2);
+}
+
+HANDLER(kI32RotlXor) {  // dst, a, b, count: a xor (b rotated left)
+  const SlotsWord w = ip[1].slots;
+  RESULT(w.a, get<uint32_t>(fp[w.b]) ^ rotl(get<uint32_t>(fp[w.c]), uint32_t{w.d}));
+  NEXT(2);
+}
+
 HANDLER(kGlobalGet) {
   const ImmediateWord w = ip[1].imm;
   fp[w.a] = Machine::global(*Machine::state(*ex).instance, static_cast<uint32_t>(w.value))->bits;

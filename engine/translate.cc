@@ -144,7 +144,7 @@ class Translator {
     Word w{};
     w.handler = handler_of(operation);
     out_.push_back(w);
-    last_result_ = last_compare_ = last_add_ = last_multiply_ = last_copy_ = kNone;
+    last_result_ = last_compare_ = last_add_ = last_multiply_ = last_sum_ = last_rotation_ = last_copy_ = kNone;
     return at;
   }
   void emit_slots(uint32_t a, uint32_t b = 0, uint32_t c = 0, uint32_t d = 0) {
@@ -203,6 +203,8 @@ class Translator {
     last_result_ = at;
     result_bank_ = bank;
     if (operation == Operation::kI32AddSK || operation == Operation::kI32AddAK) last_add_ = at;
+    if (operation == Operation::kI32AddSS || operation == Operation::kI32AddAS || operation == Operation::kI32AddSA) last_sum_ = at;
+    if (operation == Operation::kI32RotlSK || operation == Operation::kI32RotlAK) last_rotation_ = at;
     forget_accumulated(slot);
     accumulated_[static_cast<size_t>(bank)] = slot;
     return at;
@@ -228,7 +230,7 @@ class Translator {
   void integer_binary(const Choice& choice);
   void integer_compare(const Choice& choice);
   void float_binary(const Choice& choice);
-  bool multiply_add(const Choice& choice, const Entry& a, const Entry& b);
+  bool fuse(const Choice& choice, const Entry& a, const Entry& b);
   void load(const Choice& choice, const Instruction& in);
   void store(const Choice& choice, const Instruction& in);
   void local_set(uint32_t index, bool keep);
@@ -293,6 +295,8 @@ class Translator {
   Operation compare_form_{};        // its first form
   uint32_t last_add_ = kNone;       // the same, when it adds a constant to an i32
   uint32_t last_multiply_ = kNone;  // the same, when it is an f64.mul of slots
+  uint32_t last_sum_ = kNone;       // the same, when it is an i32.add of slots
+  uint32_t last_rotation_ = kNone;  // the same, when it rotates an i32 by a constant
   uint32_t last_copy_ = kNone;      // the last operation, when it is kCopy
   Bank result_bank_{};              // of last_result_
   std::array<uint32_t, 3> accumulated_{kNone, kNone, kNone};  // the slot whose value each accumulator has
@@ -336,7 +340,7 @@ void Translator::begin_segment() {
   Word w{};
   w.header = {0, next_offset_};
   out_.push_back(w);
-  last_result_ = last_compare_ = last_add_ = last_multiply_ = last_copy_ = kNone;
+  last_result_ = last_compare_ = last_add_ = last_multiply_ = last_sum_ = last_rotation_ = last_copy_ = kNone;
   accumulated_.fill(kNone);
   if (recorder_ != nullptr && recorder_->wanted == header_) {
     recorder_->found = true;
@@ -469,6 +473,7 @@ void Translator::unary(const Choice& choice, Opcode op) {
 
 void Translator::integer_binary(const Choice& choice) {
   const Entry b = pop(), a = pop();
+  if (fuse(choice, a, b)) return;
   // The immediate has 32 bits; for i64 it is sign-extended.
   const bool constant = b.kind == Entry::Kind::kConstant &&
                         (!choice.is_64 || static_cast<int64_t>(b.value) == static_cast<int32_t>(b.value));
@@ -516,26 +521,43 @@ void Translator::integer_compare(const Choice& choice) {
   push_slot();
 }
 
-// Fuses f64.mul with the f64.add or f64.sub that takes its result. Rounds twice, as written.
-bool Translator::multiply_add(const Choice& choice, const Entry& a, const Entry& b) {
+// Fuses an operation with the one that takes its result, when that was the last one emitted: the product
+// of a sum, the sum of a sum, the rotation in an exclusive or. What the first computed is computed by the
+// second, with the same roundings; the first is taken back.
+bool Translator::fuse(const Choice& choice, const Entry& a, const Entry& b) {
   const bool subtract = choice.operation == Operation::kF64SubSS;
-  if (last_multiply_ == kNone || (!subtract && choice.operation != Operation::kF64AddSS)) return false;
-  const SlotsWord product = word(last_multiply_ + 1).slots;
-  const bool b_is_product = b.kind == Entry::Kind::kSlot && b.slot == product.a;
-  const bool a_is_product = a.kind == Entry::Kind::kSlot && a.slot == product.a;
-  if (!b_is_product && (subtract || !a_is_product)) return false;
-  const Entry& other = b_is_product ? a : b;
-  out_.resize(base_ + last_multiply_);
-  const uint32_t other_slot = slot_of(other);
-  result(subtract ? Operation::kF64MulSub : Operation::kF64MulAdd, a.slot, Bank::kF64);
-  emit_slots(a.slot, product.b, product.c, other_slot);
+  Operation fused{};
+  uint32_t first = kNone;
+  if (choice.operation == Operation::kF64AddSS || subtract) {
+    first = last_multiply_;
+    fused = subtract ? Operation::kF64MulSub : Operation::kF64MulAdd;
+  } else if (choice.operation == Operation::kI32AddSS) {
+    first = last_sum_;
+    fused = Operation::kI32AddAdd;
+  } else if (choice.operation == Operation::kI32XorSS) {
+    first = last_rotation_;
+    fused = Operation::kI32RotlXor;
+  }
+  if (first == kNone) return false;
+  const Word taken = word(first + 1);
+  const bool takes_b = b.kind == Entry::Kind::kSlot && b.slot == taken.slots.a;
+  const bool takes_a = a.kind == Entry::Kind::kSlot && a.slot == taken.slots.a;
+  if (!takes_b && (subtract || !takes_a)) return false;
+  const Entry& rest = takes_b ? a : b;
+  // A constant would have to be written to a slot, perhaps to one that the first operation reads.
+  if (rest.kind == Entry::Kind::kConstant) return false;
+  out_.resize(base_ + first);
+  const uint32_t other = slot_of(rest);
+  result(fused, a.slot, choice.to);
+  if (fused == Operation::kI32RotlXor) emit_slots(a.slot, other, taken.imm.b, static_cast<uint32_t>(taken.imm.value) % 32);
+  else emit_slots(a.slot, taken.slots.b, taken.slots.c, other);
   push_slot();
   return true;
 }
 
 void Translator::float_binary(const Choice& choice) {
   const Entry b = pop(), a = pop();
-  if (multiply_add(choice, a, b)) return;
+  if (fuse(choice, a, b)) return;
   const uint32_t a_slot = slot_of(a);
   uint32_t at = 0;
   if (b.kind == Entry::Kind::kConstant) {
@@ -598,7 +620,7 @@ void Translator::local_set(uint32_t index, bool keep) {
     const bool accumulated = in_accumulator(result_bank_, value.slot);
     forget_accumulated(local.slot);
     if (accumulated) accumulated_[static_cast<size_t>(result_bank_)] = local.slot;
-    last_result_ = last_compare_ = last_add_ = last_multiply_ = kNone;
+    last_result_ = last_compare_ = last_add_ = last_multiply_ = last_sum_ = last_rotation_ = kNone;
   } else if (!(value.kind == Entry::Kind::kLocal && value.source == local.slot)) {
     emit_copy(local.slot, value);
   }
