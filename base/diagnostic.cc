@@ -43,22 +43,32 @@ void append_excerpt(std::string& out, const Place& place, std::string_view text)
   out.append(std::clamp<size_t>(length, 1, line.size() > column ? line.size() - column : 1), '^');
 }
 
-// Optimal string alignment distance, given up (limit + 1) as soon as it exceeds the limit.
+// Longer names are not worth comparing, which takes the product of the lengths.
+constexpr size_t kLongestSuggested = 64;
+
+// Optimal string alignment distance of words of at most kLongestSuggested bytes, given up
+// (limit + 1) as soon as it exceeds the limit.
 size_t edit_distance(std::string_view a, std::string_view b, size_t limit) {
   if (a.size() > b.size() + limit || b.size() > a.size() + limit) return limit + 1;
-  std::vector<size_t> before(b.size() + 1), last(b.size() + 1), row(b.size() + 1);
-  for (size_t j = 0; j <= b.size(); ++j) last[j] = j;
+  using Row = std::array<uint8_t, kLongestSuggested + 1>;
+  Row rows[3];  // of a's last three prefixes, in turn
+  for (size_t j = 0; j <= b.size(); ++j) rows[0][j] = static_cast<uint8_t>(j);
   for (size_t i = 1; i <= a.size(); ++i) {
-    row[0] = i;
+    Row& row = rows[i % 3];
+    const Row& last = rows[(i - 1) % 3];
+    const Row& before = rows[(i + 1) % 3];
+    row[0] = static_cast<uint8_t>(i);
+    size_t least = row[0];
     for (size_t j = 1; j <= b.size(); ++j) {
-      row[j] = std::min({last[j] + 1, row[j - 1] + 1, last[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1)});
+      size_t cost = std::min({last[j] + 1, row[j - 1] + 1, last[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1)});
       if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-        row[j] = std::min(row[j], before[j - 2] + 1);
+        cost = std::min<size_t>(cost, before[j - 2] + 1);
+      row[j] = static_cast<uint8_t>(cost);
+      least = std::min(least, cost);
     }
-    std::swap(before, last);
-    std::swap(last, row);
+    if (least > limit + 1) return limit + 1;  // a transposition may still save one
   }
-  return last[b.size()];
+  return rows[a.size() % 3][b.size()];
 }
 
 }  // namespace
@@ -91,9 +101,6 @@ std::string render(const Diagnostic& d, std::string_view text, std::string_view 
   if (const auto hint = hint_of(d); !hint.empty()) out += "\n  hint: " + std::string(hint);
   return out + "\n";
 }
-
-// Comparing takes the product of the lengths: longer names are not worth it.
-constexpr size_t kLongestSuggested = 64;
 
 std::string_view nearest(std::string_view word, const std::vector<std::string_view>& candidates) {
   const size_t limit = std::max<size_t>(1, word.size() / 3);

@@ -64,8 +64,8 @@ bool Parser::run() {
     keep_names();
     return true;
   }
-  std::stable_sort(errors_.begin(), errors_.end(),
-                   [](const Diagnostic& a, const Diagnostic& b) { return a.place.offset < b.place.offset; });
+  std::sort(errors_.begin(), errors_.end(),
+            [](const Diagnostic& a, const Diagnostic& b) { return a.place.offset < b.place.offset; });
   return false;
 }
 

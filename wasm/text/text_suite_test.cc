@@ -27,7 +27,7 @@ void for_each_command(Visit visit) {
   }
 }
 
-TEST(Suite, EveryScriptAndEveryTextModuleParses) {
+TEST(TextSuite, EveryScriptAndEveryTextModuleParses) {
   if (suite_files().empty()) GTEST_SKIP() << kAbsent;
   size_t modules = 0;
   for_each_command([&](const Command& command, const std::string& where) {
@@ -41,7 +41,7 @@ TEST(Suite, EveryScriptAndEveryTextModuleParses) {
   EXPECT_GT(modules, 3000u);
 }
 
-TEST(Suite, EveryMalformedTextIsRefused) {
+TEST(TextSuite, EveryMalformedTextIsRefused) {
   if (suite_files().empty()) GTEST_SKIP() << kAbsent;
   size_t refused = 0;
   for_each_command([&](const Command& command, const std::string& where) {
@@ -75,7 +75,7 @@ std::vector<uint8_t> assemble(std::string_view text, const std::string& where) {
   return {};
 }
 
-TEST(Suite, EveryModuleRoundTripsThroughTextAndBinary) {
+TEST(TextSuite, EveryModuleRoundTripsThroughTextAndBinary) {
   if (suite_files().empty()) GTEST_SKIP() << kAbsent;
   size_t modules = 0;
   for_each_command([&](const Command& command, const std::string& where) {
