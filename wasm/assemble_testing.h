@@ -122,10 +122,8 @@ inline Bytes code(const std::string& text) {
     const bool is_typed = *found == Opcode::kSelect && line.find("select ") != std::string::npos;
     const Opcode op = is_typed ? Opcode::kSelectTyped : *found;
     if (info(op).prefix != 0) out.push_back(info(op).prefix);
-    if (info(op).prefix != 0)
-      write_leb128(out, uint32_t{info(op).code});
-    else
-      out.push_back(static_cast<uint8_t>(info(op).code));
+    if (info(op).prefix != 0) write_leb128(out, uint32_t{info(op).code});
+    else out.push_back(static_cast<uint8_t>(info(op).code));
     detail::append_immediates(out, op, words);
   }
   return out;

@@ -239,10 +239,8 @@ class Encoder {
       code(body_, segment.offset);
     }
     if (!is_short) {
-      if (segment.uses_expressions)
-        append_type(body_, segment.type);
-      else
-        body_.push_back(0x00);
+      if (segment.uses_expressions) append_type(body_, segment.type);
+      else body_.push_back(0x00);
     }
     append_u32(body_, segment.size());
     if (segment.uses_expressions)
@@ -299,10 +297,8 @@ class Encoder {
         std::span(module_.local_runs).subspan(function.first_local_run, function.local_run_count);
     for (const LocalRun& run : runs) {
       if (run.count == 0) continue;
-      if (!merged.empty() && merged.back().type == run.type)
-        merged.back().count += run.count;
-      else
-        merged.push_back(run);
+      if (!merged.empty() && merged.back().type == run.type) merged.back().count += run.count;
+      else merged.push_back(run);
     }
     append_u32(out, merged.size());
     for (const LocalRun& run : merged) {

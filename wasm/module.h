@@ -50,7 +50,7 @@ struct Function {
   uint32_t import = kNotImported;  // into Module::imports
   uint32_t first_local_run = 0;    // into Module::local_runs
   uint32_t local_run_count = 0;
-  ByteRange code;                  // the expression behind the local declarations, with its final `end`
+  ByteRange code{};                // the expression behind the local declarations, with its final `end`
 };
 
 struct Table {

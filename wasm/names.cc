@@ -137,10 +137,8 @@ void encode_names(std::vector<uint8_t>& out, const Names& names) {
     const auto& entries = names.*s.entries;
     if (entries.empty()) continue;
     contents.clear();
-    if (s.is_indirect)
-      append_indirect_map(contents, entries);
-    else
-      append_map(contents, entries);
+    if (s.is_indirect) append_indirect_map(contents, entries);
+    else append_map(contents, entries);
     append_subsection(out, s.id, contents);
   }
 }

@@ -31,15 +31,18 @@ namespace membrane::wasm {
 
 // The instructions whose types depend on the module or the stack, and the method for each. That
 // these are exactly the rows of the opcode table with signature "*" is asserted in validate_code.cc.
-#define MEMBRANE_SPECIAL_OPCODES(X)                                                                          \
-  X(kUnreachable, unreachable)                                                                               \
-  X(kBlock, block) X(kLoop, loop) X(kIf, if) X(kElse, else) X(kEnd, end) X(kBr, br) X(kBrIf, br_if)          \
-      X(kBrTable, br_table) X(kReturn, return) X(kCall, call) X(kCallIndirect, call_indirect) X(kDrop, drop) \
-          X(kSelect, select) X(kSelectTyped, select_typed) X(kLocalGet, local_get) X(kLocalSet, local_set)   \
-              X(kLocalTee, local_tee) X(kGlobalGet, global_get) X(kGlobalSet, global_set)                    \
-                  X(kTableGet, table_get) X(kTableSet, table_set) X(kTableGrow, table_grow)                  \
-                      X(kTableFill, table_fill) X(kRefNull, ref_null) X(kRefIsNull, ref_is_null)             \
-                          X(kRefFunc, ref_func)
+// clang-format off
+#define MEMBRANE_SPECIAL_OPCODES(X)                                           \
+  X(kUnreachable, unreachable) X(kBlock, block) X(kLoop, loop)                \
+  X(kIf, if) X(kElse, else) X(kEnd, end)                                      \
+  X(kBr, br) X(kBrIf, br_if) X(kBrTable, br_table)                            \
+  X(kReturn, return) X(kCall, call) X(kCallIndirect, call_indirect)           \
+  X(kDrop, drop) X(kSelect, select) X(kSelectTyped, select_typed)             \
+  X(kLocalGet, local_get) X(kLocalSet, local_set) X(kLocalTee, local_tee)     \
+  X(kGlobalGet, global_get) X(kGlobalSet, global_set) X(kTableGet, table_get) \
+  X(kTableSet, table_set) X(kTableGrow, table_grow) X(kTableFill, table_fill) \
+  X(kRefNull, ref_null) X(kRefIsNull, ref_is_null) X(kRefFunc, ref_func)
+// clang-format on
 
 class CodeValidator {
  public:
