@@ -18,7 +18,7 @@ std::string summary_of(const FunctionSpec& function, const Call& call) {
     if (i != 0) summary += ", ";
     switch (function.params[i].type) {
       case Type::kText:
-      case Type::kBytes: summary += call.text(i).substr(0, kMaxSummaryBytes); break;
+      case Type::kBytes: summary += call.text(i).substr(0, kMaxSummaryBytes + 1); break;
       case Type::kI32: summary += std::to_string(call.i32(i)); break;
       case Type::kI64: summary += std::to_string(call.i64(i)); break;
       case Type::kF64: summary += std::to_string(call.f64(i)); break;

@@ -34,7 +34,7 @@ TEST(HtmlText, SurvivesWhatIsNotHtml) {
 TEST(HtmlText, TakesLinearTime) {
   for (const char* piece : {"<", "<a", "<!--", "<script>", "&", "&#", "</", "<a href=\"", "<script></scrip"}) {
     std::string html;
-    while (html.size() < 2'000'000) html += piece;
+    while (html.size() < 300'000) html += piece;
     EXPECT_LE(html_text(html).size(), html.size() * 3);
     EXPECT_LE(html_links(html).size(), html.size());
   }

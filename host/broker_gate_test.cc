@@ -1,0 +1,180 @@
+#include "host/broker_gate.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "host/machine_testing.h"
+
+namespace membrane::host {
+namespace {
+
+// Every request once, each with an answer that is hard to write down.
+std::string use_everything(Machine& machine) {
+  std::string seen;
+  const auto note = [&](const Outcome& outcome) {
+    seen += std::string(name_of(outcome.code)) + "|" + outcome.text + "|" + std::to_string(outcome.number) + "|" +
+            std::to_string(outcome.real) + "\n";
+  };
+  note(machine.call("http.get", {"http://h/"}));
+  note(machine.call("http.status"));
+  note(machine.call("http.header", {"x"}));
+  note(machine.call("http.get", {"http://denied/"}));
+  note(machine.call("fs.write", {"/data/a", "1"}));
+  note(machine.call("fs.append", {"/data/a", std::string("\0\xFF", 2)}));
+  note(machine.call("fs.read", {"/data/a"}));
+  note(machine.call("fs.list", {"/data"}));
+  note(machine.call("fs.size", {"/data/a"}));
+  note(machine.call("fs.exists", {"/data/none"}));
+  note(machine.call("fs.remove", {"/data/a"}));
+  note(machine.call("kv.set", {"k", "\x80"}));
+  note(machine.call("kv.get", {"k"}));
+  note(machine.call("kv.keys", {""}));
+  note(machine.call("kv.delete", {"k"}));
+  note(machine.call("kv.delete", {"k"}));
+  note(machine.call("sql.query", {"db", "SELECT 1", ""}));
+  note(machine.call("ai.complete", {"hi"}));
+  note(machine.call("ai.embed", {"x"}));
+  note(machine.call("time.now_ms"));
+  note(machine.call("random.i64"));
+  note(machine.call("random.uuid"));
+  note(machine.call("agent.ask", {"sure?"}));
+  return seen;
+}
+
+void furnish(TestWorld& world) {
+  world.pages["http://h/"] = {.status = 418, .headers = {{"x", "\xFF"}}, .body = std::string("\0\xFE", 2), .final_url = "http://h/"};
+  world.embeddings["x"] = {1.5f, -0.0f, std::numeric_limits<float>::infinity(), 1e-45f};
+}
+
+TEST(BrokerGate, AJournalReplaysToTheSameWithoutAWorld) {
+  TestWorld world;
+  furnish(world);
+  Journal journal;
+  BrokerGate to_world = BrokerGate::to_world(world, nullptr, &journal);
+  Machine first(&to_world);
+  const std::string seen = use_everything(first);
+  EXPECT_EQ(to_world.tokens_used(), 15u);
+
+  const auto stored = Journal::parse(journal.to_text());
+  ASSERT_TRUE(stored) << stored.error().message;
+  BrokerGate to_journal = BrokerGate::to_journal(*stored);
+  Machine second(&to_journal);
+  EXPECT_EQ(use_everything(second), seen);
+  EXPECT_FALSE(to_journal.divergence()) << *to_journal.divergence();
+  EXPECT_EQ(to_journal.entries_left(), 0u);
+  EXPECT_EQ(to_journal.tokens_used(), 15u);
+  EXPECT_EQ(second.guest.fuel, first.guest.fuel);
+  EXPECT_TRUE(std::ranges::equal(first.guest.memory(), second.guest.memory()));
+  ASSERT_EQ(first.dispatcher.records().size(), second.dispatcher.records().size());
+  for (size_t i = 0; i < first.dispatcher.records().size(); ++i) {
+    EXPECT_EQ(first.dispatcher.records()[i].code, second.dispatcher.records()[i].code);
+    EXPECT_EQ(first.dispatcher.records()[i].reason, second.dispatcher.records()[i].reason);
+    EXPECT_EQ(first.dispatcher.records()[i].grant, second.dispatcher.records()[i].grant);
+  }
+}
+
+TEST(BrokerGate, EveryDenialIsInTheJournal) {
+  TestWorld world;
+  Journal journal;
+  BrokerGate gate = BrokerGate::to_world(world, nullptr, &journal);
+  Machine machine(&gate);
+  machine.fails("http.get", {"http://denied/"});
+  ASSERT_EQ(journal.entries().size(), 1u);
+  EXPECT_EQ(journal.entries()[0].function, "http.request");
+  EXPECT_EQ(journal.entries()[0].decision(), "denied");
+  EXPECT_EQ(journal.entries()[0].grant, "--allow http:GET:http://denied/");
+}
+
+// What the journal recorded, and what the replay asks instead.
+TEST(BrokerGate, AReplayThatAsksSomethingElseDiverges) {
+  TestWorld world;
+  Journal journal;
+  BrokerGate recording = BrokerGate::to_world(world, nullptr, &journal);
+  ASSERT_TRUE(recording.kv_set("a", "1"));
+  ASSERT_TRUE(recording.kv_get("a"));
+
+  BrokerGate other_arguments = BrokerGate::to_journal(journal);
+  EXPECT_EQ(other_arguments.kv_set("a1", "").error().code, Errno::kHost) << "the same bytes, cut elsewhere";
+  ASSERT_TRUE(other_arguments.divergence());
+  EXPECT_EQ(other_arguments.kv_set("a", "1").error().code, Errno::kHost) << "nothing is answered after";
+
+  BrokerGate other_function = BrokerGate::to_journal(journal);
+  EXPECT_EQ(other_function.kv_get("a").error().code, Errno::kHost);
+  EXPECT_NE(other_function.divergence()->find("call 1 is kv.get, and the journal has kv.set"), std::string::npos) << *other_function.divergence();
+
+  BrokerGate too_many = BrokerGate::to_journal(journal);
+  EXPECT_TRUE(too_many.kv_set("a", "1"));
+  EXPECT_EQ(too_many.entries_left(), 1u);
+  EXPECT_EQ(too_many.kv_get("a").value(), "1");
+  EXPECT_FALSE(too_many.divergence());
+  EXPECT_EQ(too_many.kv_get("a").error().code, Errno::kHost);
+  EXPECT_TRUE(too_many.divergence());
+}
+
+TEST(BrokerGate, AResultOfTheWrongShapeIsADivergenceNotACrash) {
+  for (const char* result : {"null", "5", "[]", "{}", R"({"base64":5})", R"({"base64":"x"})", R"({"status":200})", R"({"f32":"AA=="})"}) {
+    Journal journal;
+    TestWorld world;
+    BrokerGate recording = BrokerGate::to_world(world, nullptr, &journal);
+    ASSERT_FALSE(recording.http({"GET", "http://h/", {}, ""}));
+    JournalEntry entry = journal.entries()[0];
+    entry.code = Errno::kOk;
+    entry.result = result;
+    Journal forged;
+    ASSERT_TRUE(forged.append(entry));
+    BrokerGate gate = BrokerGate::to_journal(forged);
+    EXPECT_EQ(gate.http({"GET", "http://h/", {}, ""}).error().code, Errno::kHost) << result;
+    EXPECT_TRUE(gate.divergence()) << result;
+  }
+}
+
+TEST(BrokerGate, HostCallsArePrepaidAndTheRefusalReplays) {
+  TestWorld world;
+  Journal journal;
+  policy::Budget budget;
+  budget.set(policy::Resource::kHostCalls, 2);
+  BrokerGate gate = BrokerGate::to_world(world, &budget, &journal);
+  Machine machine(&gate);
+  EXPECT_EQ(machine.call("kv.set", {"a", "1"}).code, Errno::kOk);
+  EXPECT_EQ(machine.text("kv.get", {"a"}), "1");
+  EXPECT_EQ(machine.fails("kv.get", {"a"}), Errno::kBudget);
+  EXPECT_EQ(machine.text("str.concat", {"a", "b"}), "ab") << "what stays inside costs only fuel";
+  EXPECT_EQ(budget.left(policy::Resource::kHostCalls), 0u);
+
+  BrokerGate replay = BrokerGate::to_journal(journal);
+  Machine again(&replay);
+  EXPECT_EQ(again.call("kv.set", {"a", "1"}).code, Errno::kOk);
+  EXPECT_EQ(again.text("kv.get", {"a"}), "1");
+  EXPECT_EQ(again.fails("kv.get", {"a"}), Errno::kBudget);
+}
+
+TEST(BrokerGate, WithoutSeedARandomNumberTraps) {
+  TestWorld world;
+  policy::Budget budget;
+  budget.set(policy::Resource::kHostCalls, 0);
+  BrokerGate gate = BrokerGate::to_world(world, &budget, nullptr);
+  Machine machine(&gate);
+  EXPECT_EQ(machine.call("random.i32").end, CallEnd::kTrap);
+  EXPECT_EQ(machine.fails("random.bytes", {4}), Errno::kBudget);
+}
+
+TEST(BrokerGate, AReplayCanBeRecordedToTheSameChainOfAnswers) {
+  TestWorld world;
+  furnish(world);
+  Journal journal, copy;
+  BrokerGate recording = BrokerGate::to_world(world, nullptr, &journal);
+  Machine first(&recording);
+  use_everything(first);
+  BrokerGate replay = BrokerGate::to_journal(journal, &copy);
+  Machine second(&replay);
+  use_everything(second);
+  ASSERT_EQ(copy.entries().size(), journal.entries().size());
+  for (size_t i = 0; i < copy.entries().size(); ++i) {
+    EXPECT_EQ(copy.entries()[i].result, journal.entries()[i].result);
+    EXPECT_EQ(copy.entries()[i].arguments_sha256, journal.entries()[i].arguments_sha256);
+  }
+}
+
+}  // namespace
+}  // namespace membrane::host
