@@ -17,6 +17,9 @@ namespace membrane::host {
 // Else one diagnostic for each import that cannot be had: unknown-import, with what was
 // probably meant, or import-type-mismatch, with the line to write. Diagnostic::function is
 // empty and its place unknown: an import has none in a Module.
+//
+// ("membrane" "fail") of type (i32 i32 i32) -> () links to null: it is no capability, but how a
+// checked call of the preprocessor ends the run, and the sandbox provides it (lang/wat/host_table.h).
 using Linkage = std::vector<const FunctionSpec*>;
 std::expected<Linkage, std::vector<Diagnostic>> link_imports(const wasm::Module& module);
 

@@ -1,20 +1,16 @@
 #include "lang/wat/preprocessor.h"
 
 #include <algorithm>
-#include <cstring>
 #include <string>
 #include <utility>
 
 #include "lang/wat/code_walker.h"
-#include "wasm/text/parser.h"
 
 namespace membrane::lang {
 namespace {
 
 using Diagnostics = std::vector<Diagnostic>;
 
-// Exported when no function is, in this order.
-constexpr std::string_view kEntries[] = {"$_start", "$run", "$main"};
 
 uint64_t pages_of(uint64_t bytes) { return std::max<uint64_t>((bytes + wasm::kPageBytes - 1) / wasm::kPageBytes, 1); }
 
@@ -90,10 +86,11 @@ void Expander::plan_memory() {
 
 void Expander::plan_entry() {
   if (environment_.exports_function || environment_.has_start) return;
-  for (const std::string_view id : kEntries) {
+  for (const std::string_view name : kEntries) {
+    const std::string id = "$" + std::string(name);
     const FunctionInfo* entry = environment_.find_function(id);
     if (entry == nullptr || entry->is_import) continue;
-    return add_field("(export \"" + std::string(id.substr(1)) + "\" (func " + std::string(id) + "))");
+    return add_field("(export \"" + std::string(name) + "\" (func " + id + "))");
   }
 }
 
@@ -126,76 +123,12 @@ void Expander::write_fields() {
   writer_.insert(at, fields_, tree_.begin(first), tree_.end(first));
 }
 
-bool has_exported_memory(const wasm::Module& module) {
-  const wasm::Export* e = module.find_export("memory");
-  return e != nullptr && e->kind == wasm::ExternKind::kMemory;
-}
-
-// Whether a valid module lacks what its host looks for: the memory's export, an entry.
-bool lacks_exports(const wasm::Module& module, const HostTable& host) {
-  for (const wasm::Import& i : module.imports)
-    if (i.kind == wasm::ExternKind::kFunc && host.find(i.module, i.name) != nullptr) return !has_exported_memory(module);
-  if (module.start != UINT32_MAX) return false;
-  for (const wasm::Export& e : module.exports)
-    if (e.kind == wasm::ExternKind::kFunc) return false;
-  for (const wasm::NameEntry& name : module.names.functions)
-    for (const std::string_view entry : kEntries)
-      if (name.name == entry.substr(1)) return true;
-  return false;
-}
-
-// Whether a form stands in the text, as far as the first letters behind its parentheses tell. A
-// guess: it only decides whether to try the text as plain WAT first.
-bool looks_sugared(std::string_view source) {
-  static constexpr std::string_view kSigns[] = {"string", "set ", "while", "for ", "inc ", "dec ", "concat", "char", "break", "continue"};
-  for (size_t at = source.find('('); at != std::string_view::npos; at = source.find('(', at + 1)) {
-    const std::string_view behind = source.substr(at + 1, 8);
-    if (behind.empty() || std::string_view("swfidcb").find(behind[0]) == std::string_view::npos) continue;
-    for (const std::string_view sign : kSigns)
-      if (behind.starts_with(sign)) return true;
-  }
-  return false;
-}
-
-std::expected<CompiledWat, Diagnostics> compile_plain(std::string_view text) {
-  auto module = wasm::parse_text(text);
-  if (!module) return std::unexpected(std::move(module).error());
-  auto checked = wasm::validate(*module, text);
-  if (!checked) return std::unexpected(Diagnostics{std::move(checked).error()});
-  return CompiledWat{std::move(*module), std::move(*checked)};
-}
-
 }  // namespace
 
 std::expected<Expansion, Diagnostics> expand(std::string_view source, const HostTable& host) {
   thread_local std::vector<wasm::Token> tokens;
   if (auto error = wasm::tokenize(source, tokens)) return std::unexpected(Diagnostics{std::move(*error)});
   return Expander(source, tokens, host).run();
-}
-
-std::expected<CompiledWat, Diagnostics> compile_wat(std::string_view source, const HostTable& host) {
-  std::expected<CompiledWat, Diagnostics> plain = std::unexpected(Diagnostics{});
-  const bool is_sugared = looks_sugared(source);
-  if (!is_sugared) {
-    plain = compile_plain(source);
-    if (plain && !lacks_exports(plain->module, host)) return plain;
-  }
-  const auto expansion = expand(source, host);
-  if (!expansion) return plain ? std::move(plain) : std::unexpected(expansion.error());
-  if (!expansion->changed) return is_sugared ? compile_plain(source) : std::move(plain);
-
-  auto compiled = compile_plain(expansion->text);
-  if (!compiled) {
-    for (Diagnostic& d : compiled.error())
-      if (d.place.in_text()) d.place = expansion->original_place(d.place, source);
-    return compiled;
-  }
-  for (wasm::SourcePoint& point : compiled->module.source_map) {
-    const auto range = expansion->original_range(point.text_offset, point.text_end);
-    point.text_offset = range.begin;
-    point.text_end = range.end;
-  }
-  return compiled;
 }
 
 }  // namespace membrane::lang

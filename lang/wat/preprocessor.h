@@ -1,14 +1,6 @@
 // The preprocessor: WAT with the forms that authors want becomes plain WAT (docs/wat.md).
 //
-//   author's text ──expand──▶ plain WAT ──wasm::parse_text──▶ Module ──wasm::validate──▶
-//        ▲                                                            │
-//        └────────────── places: diagnostics, traps ──────────────────┘
-//
-// Plain WAT is always accepted and means what it says: a module that parses and validates as it
-// stands is not touched, except that a program for the host gets its memory exported, and an entry
-// without any export gets one.
-//
-// Threads: pure functions; a thread keeps its buffers for the next call.
+// Threads: expand() is pure; a thread keeps its buffers for the next call.
 #pragma once
 
 #include <expected>
@@ -18,8 +10,6 @@
 #include "base/diagnostic.h"
 #include "lang/wat/expansion.h"
 #include "lang/wat/host_table.h"
-#include "wasm/module.h"
-#include "wasm/validate.h"
 
 namespace membrane::lang {
 
@@ -27,17 +17,16 @@ namespace membrane::lang {
 // string literals, and the host's heap behind them, come later.
 inline constexpr uint32_t kScratchBytes = 1024;
 
+// The functions that a run begins with, in the order in which they are looked for. The first that
+// there is gets an export when the module exports no function and has no start function.
+inline constexpr std::string_view kEntries[] = {"_start", "run", "main"};
+
 // Writes out all forms. An Expansion that is not `changed` when there is none. Its text keeps the
 // lines of the source: line n of one is line n of the other, up to the fields that are added at the
-// end. Expanding an expansion changes nothing.
+// end. Expanding an expansion changes nothing. Plain WAT that is valid is not changed, but for what
+// the host looks for: the export of its memory, when it calls the host, and that of its entry.
+//
+// Time and memory are linear in the text.
 std::expected<Expansion, std::vector<Diagnostic>> expand(std::string_view source, const HostTable& host);
-
-struct CompiledWat {
-  wasm::Module module;          // its source map points into the author's text
-  wasm::ValidationInfo checked;
-};
-
-// Expands, parses and validates. Diagnostics are at places of `source`, whatever stage found them.
-std::expected<CompiledWat, std::vector<Diagnostic>> compile_wat(std::string_view source, const HostTable& host);
 
 }  // namespace membrane::lang

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "lang/wat/host_table.h"
+#include "lang/wat/load.h"
 #include "lang/wat/preprocessor.h"
 
 namespace {
@@ -30,10 +31,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     if (!again || again->changed) std::abort();
   }
   // Whatever it is, each finding lies in the text.
-  const auto compiled = membrane::lang::compile_wat(source, fuzz_host());
-  if (!compiled) {
-    if (compiled.error().empty()) std::abort();
-    for (const membrane::Diagnostic& d : compiled.error())
+  const auto loaded = membrane::lang::load_wat(source, fuzz_host());
+  if (!loaded) {
+    if (loaded.error().empty()) std::abort();
+    for (const membrane::Diagnostic& d : loaded.error())
       if (d.place.in_text() && d.place.offset > source.size()) std::abort();
   }
   return 0;

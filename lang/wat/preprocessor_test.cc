@@ -6,6 +6,8 @@
 #include <string>
 
 #include "lang/wat/host_testing.h"
+#include "lang/wat/load.h"
+#include "wasm/validate.h"
 
 namespace membrane::lang {
 namespace {
@@ -14,6 +16,18 @@ std::string describe(const std::vector<Diagnostic>& diagnostics, std::string_vie
   std::string text;
   for (const Diagnostic& d : diagnostics) text += render(d, source, "test.wat");
   return text;
+}
+
+// Loaded and validated, with findings at the author's places.
+std::expected<LoadedWat, std::vector<Diagnostic>> compile(std::string_view source) {
+  auto loaded = load_wat(source, test_host());
+  if (!loaded) return loaded;
+  if (auto checked = wasm::validate(loaded->module, loaded->expansion.text_or(source)); !checked) {
+    Diagnostic d = std::move(checked).error();
+    d.place = loaded->expansion.original_place(d.place, source);
+    return std::unexpected(std::vector{std::move(d)});
+  }
+  return loaded;
 }
 
 // White space is the writer's business, not the test's.
@@ -36,7 +50,7 @@ std::string expanded(std::string_view source) {
   if (!expansion) return describe(expansion.error(), source);
   const auto again = expand(expansion->text_or(source), test_host());
   EXPECT_TRUE(again && !again->changed) << expansion->text;
-  const auto compiled = compile_wat(source, test_host());
+  const auto compiled = compile(source);
   EXPECT_TRUE(compiled) << describe(compiled.error(), source) << expansion->text;
   return squeeze(expansion->text_or(source));
 }
@@ -290,11 +304,13 @@ TEST(Expand, KeepsEveryLineWhereItWas) {
 // The instructions of the module point at what the author wrote.
 TEST(Compile, MapsInstructionsToTheAuthorsText) {
   constexpr std::string_view kSource = "(func $main (result i32)\n  (set $x 4)\n  (i32.div_s $x\n    (call $str.length (call $http.get! \"u\"))))";
-  const auto compiled = compile_wat(kSource, test_host());
+  const auto compiled = compile(kSource);
   ASSERT_TRUE(compiled) << describe(compiled.error(), kSource);
   std::vector<std::string> sources;
-  for (const wasm::SourcePoint& p : compiled->module.source_map)
-    sources.emplace_back(kSource.substr(p.text_offset, p.text_end - p.text_offset));
+  for (const wasm::SourcePoint& p : compiled->module.source_map) {
+    const auto range = compiled->expansion.original_range(p.text_offset, p.text_end);
+    sources.emplace_back(kSource.substr(range.begin, range.end - range.begin));
+  }
   const auto has = [&](std::string_view text) { return std::find(sources.begin(), sources.end(), text) != sources.end(); };
   EXPECT_TRUE(has("i32.div_s"));
   EXPECT_TRUE(has("4"));
@@ -305,7 +321,7 @@ TEST(Compile, MapsInstructionsToTheAuthorsText) {
 
 TEST(Compile, ReportsTypesAtTheAuthorsPlace) {
   constexpr std::string_view kSource = "(func $main (param $n f64)\n  (call $io.print \"x\")\n  (while (i32.lt_s $n 10) (inc $n)))";
-  const auto compiled = compile_wat(kSource, test_host());
+  const auto compiled = compile(kSource);
   ASSERT_FALSE(compiled);
   const Diagnostic& d = compiled.error().front();
   EXPECT_EQ(d.code, DiagnosticCode::kTypeMismatch);
@@ -314,7 +330,7 @@ TEST(Compile, ReportsTypesAtTheAuthorsPlace) {
 }
 
 TEST(Compile, TakesPlainTextAsItIs) {
-  const auto compiled = compile_wat("(module (func (export \"add\") (param i32 i32) (result i32) (i32.add (local.get 0) (local.get 1))))", test_host());
+  const auto compiled = compile("(module (func (export \"add\") (param i32 i32) (result i32) (i32.add (local.get 0) (local.get 1))))");
   ASSERT_TRUE(compiled);
   EXPECT_EQ(compiled->module.exports.size(), 1u);
   EXPECT_TRUE(compiled->module.memories.empty());

@@ -1,0 +1,72 @@
+#include "lang/foreign_source.h"
+
+#include <string>
+
+namespace membrane::lang {
+namespace {
+
+struct Sign {
+  std::string_view text;
+  std::string_view language;
+};
+
+// What a source of the language begins with. The first that fits is taken.
+constexpr Sign kBeginnings[] = {
+    {"```", "Markdown"},      {"#!/usr/bin/env python", "Python"}, {"#!/usr/bin/python", "Python"},
+    {"#!/usr/bin/env node", "JavaScript"}, {"#!", "a shell script"}, {"#include", "C"},
+    {"#define", "C"},         {"int main", "C"},                   {"void ", "C"},
+    {"package ", "Go"},       {"fn ", "Rust"},                     {"use ", "Rust"},
+    {"pub ", "Rust"},         {"<?php", "PHP"},                    {"<", "HTML"},
+    {"def ", "Python"},       {"from ", "Python"},                 {"print(", "Python"},
+    {"class ", "Python"},     {"async def ", "Python"},            {"const ", "JavaScript"},
+    {"let ", "JavaScript"},   {"var ", "JavaScript"},              {"function ", "JavaScript"},
+    {"async ", "JavaScript"}, {"export ", "JavaScript"},           {"console.", "JavaScript"},
+    {"//", "JavaScript or C"}, {"/*", "JavaScript or C"},          {"'use strict'", "JavaScript"},
+    {"\"use strict\"", "JavaScript"}, {"{", "JSON"},               {"[", "JSON"},
+    {"SELECT ", "SQL"},       {"curl ", "a shell script"},         {"echo ", "a shell script"},
+};
+
+constexpr Sign kEndings[] = {
+    {".py", "Python"}, {".js", "JavaScript"}, {".mjs", "JavaScript"}, {".ts", "TypeScript"}, {".c", "C"},
+    {".cc", "C++"},    {".cpp", "C++"},       {".rs", "Rust"},        {".go", "Go"},         {".sh", "a shell script"},
+};
+
+// `import` begins Python and JavaScript: only the latter has quotes or braces behind it.
+std::string_view language_of(std::string_view text, std::string_view name) {
+  for (const Sign& sign : kEndings)
+    if (name.ends_with(sign.text)) return sign.language;
+  if (text.starts_with("import ")) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    return line.find_first_of("\"'{") == std::string_view::npos ? "Python" : "JavaScript";
+  }
+  for (const Sign& sign : kBeginnings)
+    if (text.starts_with(sign.text)) return sign.language;
+  if (text.starts_with('#')) return "Python or a shell script";
+  return {};
+}
+
+}  // namespace
+
+std::optional<Diagnostic> foreign_source(std::string_view source, std::string_view name) {
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+  if (source.starts_with(kByteOrderMark)) return std::nullopt;  // the lexer says so
+  const size_t begin = source.find_first_not_of(" \t\r\n");
+  if (begin == std::string_view::npos || source[begin] == '(' || source.substr(begin).starts_with(";;"))
+    return std::nullopt;
+  const std::string_view language = language_of(source.substr(begin), name);
+  if (language.empty()) return std::nullopt;
+  Diagnostic d;
+  d.code = DiagnosticCode::kUnsupportedLanguage;
+  d.place = locate(source, static_cast<uint32_t>(begin), static_cast<uint32_t>(begin + 1));
+  d.found = language;
+  d.expected = "WAT or a Wasm binary";
+  if (language == "Markdown") {
+    d.message = "the program stands in a Markdown fence";
+    d.hint = "Give the program alone, without the lines of ```.";
+  } else {
+    d.message = "this looks like " + std::string(language) + ", and this version runs WAT and Wasm";
+  }
+  return d;
+}
+
+}  // namespace membrane::lang

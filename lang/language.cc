@@ -1,0 +1,74 @@
+#include "lang/language.h"
+
+#include <cctype>
+#include <span>
+#include <utility>
+
+#include "host/registry.h"
+#include "lang/foreign_source.h"
+#include "lang/wat/load.h"
+#include "wasm/binary.h"
+
+namespace membrane::lang {
+namespace {
+
+HostSignature signature_for(const host::FunctionSpec& f) {
+  HostSignature signature{std::string(f.module), std::string(f.name), host::wasm_signature_of(f), f.can_fail, 0,
+                          host::signature_of(f)};
+  for (size_t i = 0; i < f.params.size(); ++i)
+    if (host::is_string(f.params[i].type)) signature.string_params |= 1u << i;
+  return signature;
+}
+
+}  // namespace
+
+std::string_view name_of(Language language) {
+  switch (language) {
+    case Language::kAuto: return "auto";
+    case Language::kWat: return "wat";
+    case Language::kWasm: return "wasm";
+  }
+  return "auto";
+}
+
+Language detect(std::string_view source) {
+  return source.starts_with(std::string_view("\0asm", 4)) ? Language::kWasm : Language::kWat;
+}
+
+const HostTable& host_functions() {
+  static const HostTable kTable = [] {
+    std::vector<HostSignature> functions;
+    for (const host::Capability& capability : host::capabilities())
+      for (const host::FunctionSpec& f : capability.functions) functions.push_back(signature_for(f));
+    return HostTable(std::move(functions));
+  }();
+  return kTable;
+}
+
+Diagnostic Loaded::to_author(Diagnostic diagnostic) const {
+  if (expansion_.changed && diagnostic.place.in_text())
+    diagnostic.place = expansion_.original_place(diagnostic.place, source_);
+  return diagnostic;
+}
+
+Place Loaded::author_place(uint32_t text_offset) const {
+  const auto range = expansion_.original_range(text_offset, text_offset + 1);
+  return locate(source_, range.begin, range.end);
+}
+
+std::expected<Loaded, std::vector<Diagnostic>> load_program(std::string_view source, Language language,
+                                                            std::string_view name) {
+  if (language == Language::kAuto) language = detect(source);
+  if (language == Language::kWasm) {
+    const auto* bytes = reinterpret_cast<const uint8_t*>(source.data());
+    auto module = wasm::decode(std::span(bytes, source.size()));
+    if (!module) return std::unexpected(std::vector{std::move(module).error()});
+    return Loaded(std::move(*module), language, source);
+  }
+  if (auto foreign = foreign_source(source, name)) return std::unexpected(std::vector{std::move(*foreign)});
+  auto loaded = load_wat(source, host_functions());
+  if (!loaded) return std::unexpected(std::move(loaded).error());
+  return Loaded(std::move(loaded->module), language, source, std::move(loaded->expansion));
+}
+
+}  // namespace membrane::lang
