@@ -1,6 +1,5 @@
 #include "agent/line_reader.h"
 
-#include <dlfcn.h>
 #include <editline/readline.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -9,6 +8,8 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+
+#include "base/shared_library.h"
 
 namespace membrane::agent {
 
@@ -33,7 +34,7 @@ class TerminalLineReader final : public LineReader {
   LineEvent read(std::string_view prompt, std::string& line) override {
     interrupted_ = false;
     char* text = read_line_(std::string(prompt).c_str());
-    // libedit goes on after the signal; what was typed before it is part of the line, and dropped with it.
+    // Whether libedit gave up or went on after the signal: what was typed is dropped.
     if (interrupted_.exchange(false)) {
       std::free(text);
       return LineEvent::kInterrupted;
@@ -54,11 +55,11 @@ class TerminalLineReader final : public LineReader {
 }  // namespace
 
 Result<std::unique_ptr<LineReader>> terminal_line_reader(std::atomic<bool>& interrupted) {
-  void* library = dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);  // stays open: it has set up the terminal
-  if (library == nullptr) return fail(ErrorCode::kUnsupported, "libedit cannot be loaded: there is no line editing.", "Install libedit2.");
-  const auto read_line = reinterpret_cast<decltype(&::readline)>(dlsym(library, "readline"));
-  const auto remember_line = reinterpret_cast<decltype(&::add_history)>(dlsym(library, "add_history"));
-  if (read_line == nullptr || remember_line == nullptr) return fail(ErrorCode::kUnsupported, "libedit lacks readline().", "Install libedit2.");
+  MEMBRANE_ASSIGN(const SharedLibrary library, SharedLibrary::open(kLibrary));
+  decltype(&::readline) read_line = nullptr;
+  decltype(&::add_history) remember_line = nullptr;
+  MEMBRANE_TRY(library.bind(read_line, "readline"));
+  MEMBRANE_TRY(library.bind(remember_line, "add_history"));
   return std::make_unique<TerminalLineReader>(read_line, remember_line, interrupted);
 }
 

@@ -38,7 +38,7 @@ class StreamLineReader final : public LineReader {
   std::ostream* prompts_;
 };
 
-// The terminal of the process, edited by libedit, which is loaded here and nowhere else. kUnsupported when
+// The terminal of the process, edited by libedit, which is loaded here and nowhere else. kUnavailable when
 // it is not installed: read std::cin instead. `interrupted` is borrowed: the flag that SIGINT sets.
 Result<std::unique_ptr<LineReader>> terminal_line_reader(std::atomic<bool>& interrupted);
 

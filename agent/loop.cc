@@ -293,6 +293,7 @@ bool Loop::go_on_after_cancel(Run& run) {
 
 TaskResult Loop::run(std::string_view task, std::atomic<bool>& cancel) {
   Run run(cancel);
+  if (options_.task_wall_ms != 0) budget_->set_deadline(run.start + std::chrono::milliseconds(options_.task_wall_ms));
   tell([&](Observer& o) { o.on_task(task); });
   if (history_.empty()) {
     digest_.clear();

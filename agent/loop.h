@@ -114,6 +114,7 @@ struct LoopOptions {
   uint64_t history_tokens = 24'000;  // of the whole conversation, estimated
   uint32_t reply_tokens = 4'096;     // of one reply
   bool tools = true;                 // offer tools to the model
+  uint64_t task_wall_ms = 0;         // of each task, from its start; 0: the budget's own deadline stays
 };
 
 class Loop {

@@ -339,6 +339,14 @@ TEST_F(LoopTest, TheDeadlineEndsTheTask) {
   EXPECT_EQ(model_.queries.size(), 1u);
 }
 
+TEST_F(LoopTest, EachTaskMayHaveAWallOfItsOwn) {
+  budget_->set_deadline(std::chrono::steady_clock::now());
+  options_.task_wall_ms = 60'000;
+  model_.script = {says("ANSWER: x")};
+  EXPECT_EQ(run().stop, Stop::kAnswered);
+  EXPECT_GT(budget_->wall_left_ms(), 0u);
+}
+
 TEST_F(LoopTest, ObservationsAreBounded) {
   options_.observation_bytes = 500;
   executor_ = [](const Program&, const StepContext&) {
