@@ -204,8 +204,7 @@ bool Parser::read_type_use(TypeUse& out, bool binds_names) {
     if (says_something)
       report(DiagnosticCode::kUnknownType, type_at,
              "there is no type " + std::string(word(type_at).substr(0, kShownBytes)));
-    else
-      forward_types_.push_back({out.index, type_at});  // the validator's, when it is so at the end too
+    else forward_types_.push_back({out.index, type_at});  // the validator's, when it is so at the end too
     return true;
   }
   const FuncType& type = module_.types[out.index];

@@ -110,14 +110,10 @@ class ScriptParser {
       c.kind = is_module ? Kind::kAssertTrapModule : Kind::kAssertTrap;
       return (is_module ? read_module(c.module) : read_action(c.action)) && read_message(c);
     }
-    if (w == "assert_invalid")
-      c.kind = Kind::kAssertInvalid;
-    else if (w == "assert_malformed")
-      c.kind = Kind::kAssertMalformed;
-    else if (w == "assert_unlinkable")
-      c.kind = Kind::kAssertUnlinkable;
-    else
-      return --at_, fail("a command of WebAssembly 2.0's scripts");
+    if (w == "assert_invalid") c.kind = Kind::kAssertInvalid;
+    else if (w == "assert_malformed") c.kind = Kind::kAssertMalformed;
+    else if (w == "assert_unlinkable") c.kind = Kind::kAssertUnlinkable;
+    else return --at_, fail("a command of WebAssembly 2.0's scripts");
     return read_module(c.module) && read_message(c);
   }
 
