@@ -37,8 +37,8 @@ std::expected<Module, Diagnostic> decode(std::vector<uint8_t>&& binary);
 //  - neighbouring runs of locals of one type are one run;
 //  - an element segment has the least flags (0..7) that express it, a data segment likewise;
 //  - the data count section is there exactly when code uses memory.init or data.drop;
-//  - the name section, when there are names, stands behind the data section; other custom
-//    sections follow the section that they followed.
+//  - the name section, when there are names, stands last of all; other custom sections follow
+//    the section that they followed.
 // The module need not be valid: a body that cannot be decoded is written as it is.
 std::vector<uint8_t> encode(const Module& module);
 

@@ -276,7 +276,7 @@ Bytes names_section() {
 }
 
 TEST(Names, AreReadAndWritten) {
-  const Bytes bytes = binary({section(11, vec({{1, 0}, {1, 0}})), names_section(), custom("producers", {0})});
+  const Bytes bytes = binary({section(11, vec({{1, 0}, {1, 0}})), custom("producers", {0}), names_section()});
   const auto module = decode(std::span(bytes));
   ASSERT_TRUE(module);
   EXPECT_EQ(module->names.module, "m");
@@ -286,6 +286,15 @@ TEST(Names, AreReadAndWritten) {
   EXPECT_EQ(module->names.datas[0].name, "text");
   ASSERT_EQ(module->customs.size(), 1u);
   EXPECT_EQ(encode(*module), bytes);
+}
+
+TEST(Names, StandLastWhereverTheyStood) {
+  // The empty section goes away, and "producers" then follows another one: its place must not
+  // depend on that of the names.
+  const Bytes bytes = binary({kVoidType, section(11, vec({})), names_section(), custom("producers", {0})});
+  const Bytes canonical = binary({kVoidType, custom("producers", {0}), names_section()});
+  EXPECT_EQ(recoded(bytes), canonical);
+  EXPECT_EQ(recoded(canonical), canonical);
 }
 
 TEST(Names, MalformedOnesAreDroppedAndTheModuleStands) {

@@ -126,6 +126,7 @@ class Encoder {
     section(10, code);
     customs_after(10);
     vector_section(11, module_.datas, [this](const DataSegment& s) { return data(s), true; });
+    name_section();
     return std::move(out_);
   }
 
@@ -149,7 +150,6 @@ class Encoder {
       append(contents, body_);
       section(id, contents);
     }
-    if (id == 11) name_section();
     customs_after(id);
   }
 
