@@ -6,7 +6,8 @@ namespace membrane {
 namespace {
 
 TEST(Utf8, AcceptsTheFirstAndLastScalarOfEachLength) {
-  for (const uint32_t scalar : {0u, 0x7Fu, 0x80u, 0x7FFu, 0x800u, 0xD7FFu, 0xE000u, 0xFFFFu, 0x10000u, 0x10FFFFu}) {
+  for (const uint32_t scalar :
+       {0u, 0x7Fu, 0x80u, 0x7FFu, 0x800u, 0xD7FFu, 0xE000u, 0xFFFFu, 0x10000u, 0x10FFFFu}) {
     std::string text;
     append_utf8(text, scalar);
     EXPECT_EQ(utf8_length(text), text.size()) << scalar;
@@ -16,9 +17,10 @@ TEST(Utf8, AcceptsTheFirstAndLastScalarOfEachLength) {
 
 TEST(Utf8, RefusesOverlongSurrogateTooLargeAndCutSequences) {
   using namespace std::literals;
-  for (const std::string_view bad : {"\x80"sv, "\xC0\x80"sv, "\xC1\xBF"sv, "\xE0\x9F\xBF"sv, "\xED\xA0\x80"sv,
-                                     "\xED\xBF\xBF"sv, "\xF0\x8F\xBF\xBF"sv, "\xF4\x90\x80\x80"sv,
-                                     "\xF5\x80\x80\x80"sv, "\xFF"sv, "\xC3"sv, "\xE2\x82"sv, "\xF0\x9F\x98"sv})
+  for (const std::string_view bad :
+       {"\x80"sv, "\xC0\x80"sv, "\xC1\xBF"sv, "\xE0\x9F\xBF"sv, "\xED\xA0\x80"sv, "\xED\xBF\xBF"sv,
+        "\xF0\x8F\xBF\xBF"sv, "\xF4\x90\x80\x80"sv, "\xF5\x80\x80\x80"sv, "\xFF"sv, "\xC3"sv, "\xE2\x82"sv,
+        "\xF0\x9F\x98"sv})
     EXPECT_EQ(utf8_length(bad), 0u);
 }
 
