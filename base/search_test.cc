@@ -14,7 +14,9 @@ TEST(FindBytes, AgreesWithTheStandardLibrary) {
   const std::string_view needles[] = {"", "a", "b", "ab", "aa", "aab", "abab", "z", "aaaaaaa"};
   for (const std::string_view text : texts) {
     for (const std::string_view needle : needles) {
-      for (size_t from = 0; from <= text.size() + 1; ++from) EXPECT_EQ(find_bytes(text, needle, from), text.find(needle, from)) << text << " " << needle << " " << from;
+      for (size_t from = 0; from <= text.size() + 1; ++from)
+        EXPECT_EQ(find_bytes(text, needle, from), text.find(needle, from))
+            << text << " " << needle << " " << from;
       EXPECT_EQ(find_last_bytes(text, needle), text.rfind(needle)) << text << " " << needle;
     }
   }

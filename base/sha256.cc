@@ -38,9 +38,11 @@ Result<std::string> sha256_hex(std::initializer_list<std::string_view> parts) {
   static const Result<Crypto> crypto = load();
   if (!crypto) return std::unexpected(crypto.error());
 
-  const std::unique_ptr<EVP_MD_CTX, void (*)(EVP_MD_CTX*)> context(crypto->context_new(), crypto->context_free);
+  const std::unique_ptr<EVP_MD_CTX, void (*)(EVP_MD_CTX*)> context(crypto->context_new(),
+                                                                   crypto->context_free);
   bool ok = context != nullptr && crypto->init(context.get(), crypto->sha256(), nullptr) == 1;
-  for (const std::string_view part : parts) ok = ok && crypto->update(context.get(), part.data(), part.size()) == 1;
+  for (const std::string_view part : parts)
+    ok = ok && crypto->update(context.get(), part.data(), part.size()) == 1;
   std::array<unsigned char, 32> digest{};
   ok = ok && crypto->final(context.get(), digest.data(), nullptr) == 1;
   if (!ok) return fail(ErrorCode::kInternal, "libcrypto could not compute a SHA-256");

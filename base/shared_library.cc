@@ -9,7 +9,8 @@ Result<SharedLibrary> SharedLibrary::open(const char* soname) {
   void* handle = ::dlopen(soname, RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) {
     const char* why = ::dlerror();
-    return fail(ErrorCode::kUnavailable, "cannot load " + std::string(soname) + ": " + (why ? why : "unknown reason"),
+    return fail(ErrorCode::kUnavailable,
+                "cannot load " + std::string(soname) + ": " + (why ? why : "unknown reason"),
                 "install the package that has it");
   }
   return SharedLibrary(handle, soname);
@@ -18,7 +19,8 @@ Result<SharedLibrary> SharedLibrary::open(const char* soname) {
 Result<void*> SharedLibrary::find(const char* name) const {
   void* address = ::dlsym(handle_, name);
   if (address == nullptr)
-    return fail(ErrorCode::kUnavailable, soname_ + " has no function " + name, "install a newer version of the library");
+    return fail(ErrorCode::kUnavailable, soname_ + " has no function " + name,
+                "install a newer version of the library");
   return address;
 }
 

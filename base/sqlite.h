@@ -18,15 +18,16 @@
 
 namespace membrane::sqlite {
 
-#define MEMBRANE_SQLITE_FUNCTIONS(X)                                                               \
-  X(open_v2) X(close_v2) X(errmsg) X(errstr) X(exec) X(busy_timeout) X(db_config) X(extended_errcode) \
-  X(limit) X(set_authorizer) X(progress_handler) X(memory_used) X(create_function_v2)               \
-  X(prepare_v3) X(finalize) X(step) X(reset) X(clear_bindings) X(stmt_readonly)                     \
-  X(bind_parameter_count) X(bind_null) X(bind_int64) X(bind_double) X(bind_text64) X(bind_blob64)   \
-  X(column_count) X(column_name) X(column_type) X(column_int64) X(column_double) X(column_text)     \
-  X(column_blob) X(column_bytes) X(value_type) X(value_text) X(value_blob) X(value_bytes)           \
-  X(result_error) X(result_error_toobig) X(result_error_nomem) X(result_null) X(result_int64)       \
-  X(result_text64)
+#define MEMBRANE_SQLITE_FUNCTIONS(X)                                                                       \
+  X(open_v2)                                                                                               \
+  X(close_v2) X(errmsg) X(errstr) X(exec) X(busy_timeout) X(db_config) X(extended_errcode) X(limit)        \
+      X(set_authorizer) X(progress_handler) X(memory_used) X(create_function_v2) X(prepare_v3) X(finalize) \
+          X(step) X(reset) X(clear_bindings) X(stmt_readonly) X(bind_parameter_count) X(bind_null)         \
+              X(bind_int64) X(bind_double) X(bind_text64) X(bind_blob64) X(column_count) X(column_name)    \
+                  X(column_type) X(column_int64) X(column_double) X(column_text) X(column_blob)            \
+                      X(column_bytes) X(value_type) X(value_text) X(value_blob) X(value_bytes)             \
+                          X(result_error) X(result_error_toobig) X(result_error_nomem) X(result_null)      \
+                              X(result_int64) X(result_text64)
 
 struct Api {
 #define X(name) decltype(&::sqlite3_##name) name = nullptr;
@@ -60,7 +61,8 @@ class Statement {
   }
   int bind_blob(int index, std::string_view bytes) {
     // A null pointer would bind NULL; an empty blob needs an address.
-    return api_->bind_blob64(handle_, index, bytes.empty() ? "" : bytes.data(), bytes.size(), SQLITE_TRANSIENT);
+    return api_->bind_blob64(handle_, index, bytes.empty() ? "" : bytes.data(), bytes.size(),
+                             SQLITE_TRANSIENT);
   }
   int bind_int(int index, int64_t value) { return api_->bind_int64(handle_, index, value); }
   int step() { return api_->step(handle_); }
@@ -72,7 +74,8 @@ class Statement {
   [[nodiscard]] int64_t int_at(int column) const { return api_->column_int64(handle_, column); }
   [[nodiscard]] std::string_view bytes_at(int column) const {
     const void* data = api_->column_blob(handle_, column);
-    return {static_cast<const char*>(data), data ? static_cast<size_t>(api_->column_bytes(handle_, column)) : 0};
+    return {static_cast<const char*>(data),
+            data ? static_cast<size_t>(api_->column_bytes(handle_, column)) : 0};
   }
 
  private:

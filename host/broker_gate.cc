@@ -28,7 +28,8 @@ bool read(const ordered_json& json, std::string& bytes) {
     bytes = json.get<std::string>();
     return true;
   }
-  if (!json.is_object() || json.size() != 1 || !json.contains("base64") || !json["base64"].is_string()) return false;
+  if (!json.is_object() || json.size() != 1 || !json.contains("base64") || !json["base64"].is_string())
+    return false;
   auto decoded = base64_decode(json["base64"].get_ref<const std::string&>());
   if (decoded) bytes = std::move(*decoded);
   return decoded.has_value();
@@ -54,7 +55,8 @@ ordered_json write(const std::vector<std::string>& texts) {
 }
 bool read(const ordered_json& json, std::vector<std::string>& texts) {
   if (!json.is_array()) return false;
-  return std::ranges::all_of(json, [&](const ordered_json& item) { return read(item, texts.emplace_back()); });
+  return std::ranges::all_of(json,
+                             [&](const ordered_json& item) { return read(item, texts.emplace_back()); });
 }
 
 // As bytes: JSON has no number for an infinity or a NaN.
@@ -66,12 +68,14 @@ ordered_json write(const std::vector<float>& values) {
   return {{"f32", base64_encode(bytes)}};
 }
 bool read(const ordered_json& json, std::vector<float>& values) {
-  if (!json.is_object() || json.size() != 1 || !json.contains("f32") || !json["f32"].is_string()) return false;
+  if (!json.is_object() || json.size() != 1 || !json.contains("f32") || !json["f32"].is_string())
+    return false;
   const auto bytes = base64_decode(json["f32"].get_ref<const std::string&>());
   if (!bytes || bytes->size() % 4 != 0) return false;
   for (size_t at = 0; at < bytes->size(); at += 4) {
     uint32_t word = 0;
-    for (unsigned i = 0; i < 4; ++i) word |= static_cast<uint32_t>(static_cast<uint8_t>((*bytes)[at + i])) << (8 * i);
+    for (unsigned i = 0; i < 4; ++i)
+      word |= static_cast<uint32_t>(static_cast<uint8_t>((*bytes)[at + i])) << (8 * i);
     values.push_back(std::bit_cast<float>(word));
   }
   return true;
@@ -95,12 +99,14 @@ ordered_json write(const std::vector<FileInfo>& entries) {
 }
 bool read(const ordered_json& json, std::vector<FileInfo>& entries) {
   if (!json.is_array()) return false;
-  return std::ranges::all_of(json, [&](const ordered_json& item) { return read(item, entries.emplace_back()); });
+  return std::ranges::all_of(json,
+                             [&](const ordered_json& item) { return read(item, entries.emplace_back()); });
 }
 
 ordered_json write(const HttpResponse& response) {
   ordered_json headers = ordered_json::array();
-  for (const auto& [name, value] : response.headers) headers.push_back(ordered_json::array({write(name), write(value)}));
+  for (const auto& [name, value] : response.headers)
+    headers.push_back(ordered_json::array({write(name), write(value)}));
   return {{"status", response.status},
           {"final_url", write(response.final_url)},
           {"headers", headers},
@@ -115,7 +121,8 @@ bool read(const ordered_json& json, HttpResponse& response) {
   response.status = static_cast<int>(status);
   for (const ordered_json& header : json["headers"]) {
     auto& [name, value] = response.headers.emplace_back();
-    if (!header.is_array() || header.size() != 2 || !read(header[0], name) || !read(header[1], value)) return false;
+    if (!header.is_array() || header.size() != 2 || !read(header[0], name) || !read(header[1], value))
+      return false;
   }
   return read(json["final_url"], response.final_url) && read(json["body"], response.body);
 }
@@ -125,8 +132,8 @@ ordered_json write(const ChatAnswer& answer) {
 }
 bool read(const ordered_json& json, ChatAnswer& answer) {
   return json.is_object() && json.size() == 3 && json.contains("text") && json.contains("tokens_in") &&
-         json.contains("tokens_out") && read(json["text"], answer.text) && read(json["tokens_in"], answer.tokens_in) &&
-         read(json["tokens_out"], answer.tokens_out);
+         json.contains("tokens_out") && read(json["text"], answer.text) &&
+         read(json["tokens_in"], answer.tokens_in) && read(json["tokens_out"], answer.tokens_out);
 }
 
 }  // namespace
@@ -135,14 +142,16 @@ bool read(const ordered_json& json, ChatAnswer& answer) {
 
 // What is asked, in parts: their lengths keep ("ab", "c") and ("a", "bc") apart.
 struct BrokerGate::Request {
-  Request(std::string_view name, std::initializer_list<std::string_view> parts) : function(name), arguments(parts) {}
+  Request(std::string_view name, std::initializer_list<std::string_view> parts)
+      : function(name), arguments(parts) {}
 
   std::string_view function;
   std::vector<std::string_view> arguments;
 
   [[nodiscard]] Result<std::string> hash() const {
     std::string bytes;
-    for (const std::string_view argument : arguments) bytes.append(std::to_string(argument.size())).append(":").append(argument);
+    for (const std::string_view argument : arguments)
+      bytes.append(std::to_string(argument.size())).append(":").append(argument);
     return sha256_hex(bytes);
   }
 };
@@ -191,7 +200,8 @@ HostResult<T> BrokerGate::answer_from_journal(const Request& request, const std:
     return diverge(place + " is " + std::string(request.function) + ", and the journal has ended");
   const JournalEntry& entry = replay_->entries()[next_];
   if (entry.function != request.function)
-    return diverge(place + " is " + std::string(request.function) + ", and the journal has " + entry.function);
+    return diverge(place + " is " + std::string(request.function) + ", and the journal has " +
+                   entry.function);
   if (entry.arguments_sha256 != arguments_sha256)
     return diverge(place + " is " + entry.function + " with other arguments than in the journal");
   ++next_;

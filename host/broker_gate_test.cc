@@ -13,8 +13,8 @@ namespace {
 std::string use_everything(Machine& machine) {
   std::string seen;
   const auto note = [&](const Outcome& outcome) {
-    seen += std::string(name_of(outcome.code)) + "|" + outcome.text + "|" + std::to_string(outcome.number) + "|" +
-            std::to_string(outcome.real) + "\n";
+    seen += std::string(name_of(outcome.code)) + "|" + outcome.text + "|" + std::to_string(outcome.number) +
+            "|" + std::to_string(outcome.real) + "\n";
   };
   note(machine.call("http.get", {"http://h/"}));
   note(machine.call("http.status"));
@@ -43,7 +43,8 @@ std::string use_everything(Machine& machine) {
 }
 
 void furnish(TestWorld& world) {
-  world.pages["http://h/"] = {.status = 418, .headers = {{"x", "\xFF"}}, .body = std::string("\0\xFE", 2), .final_url = "http://h/"};
+  world.pages["http://h/"] = {
+      .status = 418, .headers = {{"x", "\xFF"}}, .body = std::string("\0\xFE", 2), .final_url = "http://h/"};
   world.embeddings["x"] = {1.5f, -0.0f, std::numeric_limits<float>::infinity(), 1e-45f};
 }
 
@@ -101,7 +102,9 @@ TEST(BrokerGate, AReplayThatAsksSomethingElseDiverges) {
 
   BrokerGate other_function = BrokerGate::to_journal(journal);
   EXPECT_EQ(other_function.kv_get("a").error().code, Errno::kHost);
-  EXPECT_NE(other_function.divergence()->find("call 1 is kv.get, and the journal has kv.set"), std::string::npos) << *other_function.divergence();
+  EXPECT_NE(other_function.divergence()->find("call 1 is kv.get, and the journal has kv.set"),
+            std::string::npos)
+      << *other_function.divergence();
 
   BrokerGate too_many = BrokerGate::to_journal(journal);
   EXPECT_TRUE(too_many.kv_set("a", "1"));
@@ -113,7 +116,8 @@ TEST(BrokerGate, AReplayThatAsksSomethingElseDiverges) {
 }
 
 TEST(BrokerGate, AResultOfTheWrongShapeIsADivergenceNotACrash) {
-  for (const char* result : {"null", "5", "[]", "{}", R"({"base64":5})", R"({"base64":"x"})", R"({"status":200})", R"({"f32":"AA=="})"}) {
+  for (const char* result : {"null", "5", "[]", "{}", R"({"base64":5})", R"({"base64":"x"})",
+                             R"({"status":200})", R"({"f32":"AA=="})"}) {
     Journal journal;
     TestWorld world;
     BrokerGate recording = BrokerGate::to_world(world, nullptr, &journal);

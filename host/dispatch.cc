@@ -37,8 +37,8 @@ std::string summary_of(const FunctionSpec& function, const Call& call) {
 
 HostResult<void> Call::check_size(uint64_t bytes) {
   if (bytes <= kMaxResultBytes) return {};
-  return refuse(Errno::kNoMemory, "the result would have " + std::to_string(bytes) + " bytes; the largest has " +
-                                      std::to_string(kMaxResultBytes));
+  return refuse(Errno::kNoMemory, "the result would have " + std::to_string(bytes) +
+                                      " bytes; the largest has " + std::to_string(kMaxResultBytes));
 }
 
 CallOutcome Dispatcher::call(const FunctionSpec& function, std::span<const uint64_t> arguments,
@@ -54,7 +54,8 @@ CallOutcome Dispatcher::call(const FunctionSpec& function, std::span<const uint6
   const auto start = to_world ? steady_clock::now() : steady_clock::time_point();
 
   HostResult<Value> value = bytes_out ? perform(function, call) : std::unexpected(bytes_out.error());
-  if (call.end == CallEnd::kOutOfOutput) return {call.end, {Errno::kQuota, "the output limit is reached", {}}};
+  if (call.end == CallEnd::kOutOfOutput)
+    return {call.end, {Errno::kQuota, "the output limit is reached", {}}};
   if (call.end == CallEnd::kExit) return {call.end, {}};
 
   const std::string* text = value ? std::get_if<std::string>(&*value) : nullptr;
@@ -65,15 +66,16 @@ CallOutcome Dispatcher::call(const FunctionSpec& function, std::span<const uint6
   if (to_world) {
     const auto latency = std::chrono::duration_cast<std::chrono::microseconds>(steady_clock::now() - start);
     const HostError error = done ? HostError{Errno::kOk, {}, {}} : done.error();
-    record({std::string(function.module) + "." + std::string(function.name), error.code, utf8_repair(error.reason),
-            utf8_repair(error.grant), std::move(summary), bytes_in, bytes_out.value_or(0),
-            static_cast<uint64_t>(latency.count())});
+    record({std::string(function.module) + "." + std::string(function.name), error.code,
+            utf8_repair(error.reason), utf8_repair(error.grant), std::move(summary), bytes_in,
+            bytes_out.value_or(0), static_cast<uint64_t>(latency.count())});
   }
   return finish(function, done, results);
 }
 
 // Reads the strings' bounds only: their bytes are looked at when they are paid for.
-HostResult<uint64_t> Dispatcher::decode(const FunctionSpec& function, std::span<const uint64_t> arguments, Call& call) {
+HostResult<uint64_t> Dispatcher::decode(const FunctionSpec& function, std::span<const uint64_t> arguments,
+                                        Call& call) {
   uint64_t bytes = 0;
   for (size_t i = 0; i < function.params.size(); ++i) {
     call.bits[i] = arguments[i];
@@ -91,12 +93,14 @@ HostResult<Value> Dispatcher::perform(const FunctionSpec& function, Call& call) 
   for (size_t i = 0; i < function.params.size(); ++i) {
     if (function.params[i].type != Type::kText) continue;
     if (const size_t at = utf8_valid_prefix(call.text(i)); at != call.text(i).size())
-      return refuse(Errno::kInvalid, std::string(function.params[i].name) + " is not UTF-8 at byte " + std::to_string(at));
+      return refuse(Errno::kInvalid,
+                    std::string(function.params[i].name) + " is not UTF-8 at byte " + std::to_string(at));
   }
   return function.handler(call);
 }
 
-HostResult<void> Dispatcher::give(const FunctionSpec& function, const Value& value, std::span<uint64_t> results) {
+HostResult<void> Dispatcher::give(const FunctionSpec& function, const Value& value,
+                                  std::span<uint64_t> results) {
   if (!function.result) return {};
   if (const auto* text = std::get_if<std::string>(&value)) {
     const auto pointer = guest_.write_string(*text);
@@ -112,7 +116,8 @@ HostResult<void> Dispatcher::give(const FunctionSpec& function, const Value& val
   return {};
 }
 
-CallOutcome Dispatcher::finish(const FunctionSpec& function, const HostResult<void>& done, std::span<uint64_t> results) {
+CallOutcome Dispatcher::finish(const FunctionSpec& function, const HostResult<void>& done,
+                               std::span<uint64_t> results) {
   if (!function.can_fail) {
     if (done) return {};
     return {done.error().code == Errno::kNoMemory ? CallEnd::kOutOfMemory : CallEnd::kTrap, done.error()};

@@ -25,7 +25,7 @@ struct CallOutcome {
 
 // A line of the report: a call that reached for the world.
 struct CallRecord {
-  std::string name;       // "http.get"
+  std::string name;  // "http.get"
   Errno code = Errno::kOk;
   std::string reason;     // why it was refused or failed
   std::string grant;      // what would allow it
@@ -44,7 +44,8 @@ class Dispatcher {
 
   // `arguments` and `results` are the 64-bit slots of the engine, as many as
   // wasm_signature_of(function) has; i32 in the low half, f64 as its bits.
-  CallOutcome call(const FunctionSpec& function, std::span<const uint64_t> arguments, std::span<uint64_t> results);
+  CallOutcome call(const FunctionSpec& function, std::span<const uint64_t> arguments,
+                   std::span<uint64_t> results);
 
   static constexpr size_t kMaxRecords = 10'000;
   // In order; past kMaxRecords only counted.

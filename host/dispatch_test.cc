@@ -18,7 +18,9 @@ TEST(Dispatch, APointerOutsideTheMemoryIsEfaultOrATrapForEveryFunction) {
         Machine machine;
         std::vector<uint64_t> slots;
         for (size_t i = 0; i < function.params.size(); ++i)
-          slots.push_back(i == bad ? kOutside : is_string(function.params[i].type) ? machine.guest.put("1") : 1);
+          slots.push_back(i == bad                             ? kOutside
+                          : is_string(function.params[i].type) ? machine.guest.put("1")
+                                                               : 1);
         const std::string name = std::string(function.module) + "." + std::string(function.name);
         const Outcome outcome = machine.call_raw(name, slots);
         if (function.can_fail) {
@@ -26,9 +28,12 @@ TEST(Dispatch, APointerOutsideTheMemoryIsEfaultOrATrapForEveryFunction) {
         } else {
           EXPECT_EQ(outcome.end, CallEnd::kTrap) << name;
           EXPECT_EQ(outcome.error.code, Errno::kFault) << name;
-          EXPECT_NE(outcome.error.reason.find(function.params[bad].name), std::string::npos) << outcome.error.reason;
+          EXPECT_NE(outcome.error.reason.find(function.params[bad].name), std::string::npos)
+              << outcome.error.reason;
         }
-        EXPECT_TRUE(machine.world.requests.empty() && machine.world.queries.empty() && machine.world.prompts.empty()) << name;
+        EXPECT_TRUE(machine.world.requests.empty() && machine.world.queries.empty() &&
+                    machine.world.prompts.empty())
+            << name;
       }
     }
   }
@@ -42,7 +47,8 @@ TEST(Dispatch, ATextThatIsNotUtf8IsEinvalForEveryFunctionThatWantsText) {
         Machine machine;
         std::vector<uint64_t> slots;
         for (size_t i = 0; i < function.params.size(); ++i)
-          slots.push_back(!is_string(function.params[i].type) ? 1 : machine.guest.put(i == bad ? "a\xFF" : "1"));
+          slots.push_back(!is_string(function.params[i].type) ? 1
+                                                              : machine.guest.put(i == bad ? "a\xFF" : "1"));
         const std::string name = std::string(function.module) + "." + std::string(function.name);
         ASSERT_TRUE(function.can_fail) << name << " takes text, so it can fail";
         EXPECT_EQ(machine.call_raw(name, slots).code, Errno::kInvalid) << name;
@@ -56,14 +62,18 @@ TEST(Dispatch, WithoutFuelNothingIsDoneAndTheCallCanBeMadeAgain) {
     for (const FunctionSpec& function : capability.functions) {
       Machine machine;
       std::vector<uint64_t> slots;
-      for (const Param& param : function.params) slots.push_back(is_string(param.type) ? machine.guest.put("12345678") : 1);
-      const uint64_t strings = static_cast<uint64_t>(std::ranges::count_if(function.params, [](const Param& p) { return is_string(p.type); }));
+      for (const Param& param : function.params)
+        slots.push_back(is_string(param.type) ? machine.guest.put("12345678") : 1);
+      const uint64_t strings = static_cast<uint64_t>(
+          std::ranges::count_if(function.params, [](const Param& p) { return is_string(p.type); }));
       const std::string name = std::string(function.module) + "." + std::string(function.name);
       const uint64_t cost = function.cost.base + function.cost.per_byte * 8 * strings;
       machine.guest.fuel = cost - 1;
       EXPECT_EQ(machine.call_raw(name, slots).end, CallEnd::kOutOfFuel) << name;
       EXPECT_EQ(machine.guest.fuel, cost - 1) << name;
-      EXPECT_TRUE(machine.guest.stdout_text.empty() && machine.guest.stderr_text.empty() && !machine.guest.submitted) << name;
+      EXPECT_TRUE(machine.guest.stdout_text.empty() && machine.guest.stderr_text.empty() &&
+                  !machine.guest.submitted)
+          << name;
       EXPECT_TRUE(machine.dispatcher.records().empty()) << name;
       machine.guest.fuel = cost;
       EXPECT_NE(machine.call_raw(name, slots).end, CallEnd::kOutOfFuel) << name;

@@ -20,14 +20,16 @@ HostResult<std::string_view> Guest::read_string(uint32_t pointer) {
   const uint8_t* at = bytes.data() + pointer;
   const uint32_t length = at[0] | at[1] << 8 | at[2] << 16 | static_cast<uint32_t>(at[3]) << 24;
   if (uint64_t{pointer} + kLengthBytes + length > bytes.size())
-    return refuse(Errno::kFault, "the string at " + std::to_string(pointer) + " has the length " + std::to_string(length) +
-                                     " and would end outside the memory of " + std::to_string(bytes.size()) +
+    return refuse(Errno::kFault, "the string at " + std::to_string(pointer) + " has the length " +
+                                     std::to_string(length) + " and would end outside the memory of " +
+                                     std::to_string(bytes.size()) +
                                      " bytes; a string is its length as a u32, then its bytes");
   return std::string_view(reinterpret_cast<const char*>(at + kLengthBytes), length);
 }
 
 HostResult<uint32_t> Guest::write_string(std::string_view bytes) {
-  if (bytes.size() > kAddressSpaceBytes - kLengthBytes) return refuse(Errno::kNoMemory, "the result is larger than a memory");
+  if (bytes.size() > kAddressSpaceBytes - kLengthBytes)
+    return refuse(Errno::kNoMemory, "the result is larger than a memory");
   // Growing may move the memory: what lies in it is found again by its offset.
   const auto begin = reinterpret_cast<uintptr_t>(bytes.data());
   const auto base = reinterpret_cast<uintptr_t>(memory().data());
@@ -46,7 +48,8 @@ HostResult<uint32_t> Guest::write_string(std::string_view bytes) {
 HostResult<uint32_t> BumpHeap::allocate(Space& space, uint64_t bytes) {
   if (next_ > kAddressSpaceBytes || bytes > kAddressSpaceBytes - next_ ||
       (next_ + bytes > space.size_bytes() && !space.grow_to(next_ + bytes)))
-    return refuse(Errno::kNoMemory, "the program's memory has no room for a result of " + std::to_string(bytes) + " bytes");
+    return refuse(Errno::kNoMemory,
+                  "the program's memory has no room for a result of " + std::to_string(bytes) + " bytes");
   const auto address = static_cast<uint32_t>(next_);
   next_ = align(next_ + std::max<uint64_t>(bytes, 1));
   return address;

@@ -33,7 +33,8 @@ TEST(GuestStrings, MayEndExactlyAtTheEndOfMemory) {
 
 TEST(GuestStrings, PointersOutsideTheMemoryAreFaults) {
   VectorGuest guest;
-  for (const uint32_t pointer : {kEnd - 3, kEnd - 1, kEnd, kEnd + 1, 0x7FFF'FFFFu, 0x8000'0000u, 0xFFFF'FFFCu, 0xFFFF'FFFFu}) {
+  for (const uint32_t pointer :
+       {kEnd - 3, kEnd - 1, kEnd, kEnd + 1, 0x7FFF'FFFFu, 0x8000'0000u, 0xFFFF'FFFCu, 0xFFFF'FFFFu}) {
     const auto string = guest.read_string(pointer);
     ASSERT_FALSE(string) << pointer;
     EXPECT_EQ(string.error().code, Errno::kFault);
@@ -43,7 +44,8 @@ TEST(GuestStrings, PointersOutsideTheMemoryAreFaults) {
 
 TEST(GuestStrings, HugeLengthsAreFaultsAndDoNotWrapAround) {
   VectorGuest guest;
-  for (const uint32_t length : {kEnd, 0x7FFF'FFFFu, 0x8000'0000u, 0xFFFF'FFFFu, 0xFFFF'FFFFu - 3, 0u - 100u - 4u}) {
+  for (const uint32_t length :
+       {kEnd, 0x7FFF'FFFFu, 0x8000'0000u, 0xFFFF'FFFFu, 0xFFFF'FFFFu - 3, 0u - 100u - 4u}) {
     guest.poke(100, length);
     EXPECT_EQ(guest.read_string(100).error().code, Errno::kFault) << length;
   }

@@ -13,10 +13,11 @@ namespace membrane::host {
 namespace {
 
 constexpr auto kBlocks = std::to_array<std::string_view>(
-    {"address", "article", "aside", "blockquote", "body", "br",     "caption", "dd", "div",   "dl",      "dt",    "figcaption",
-     "figure",  "footer",  "form",  "h1",         "h2",   "h3",     "h4",      "h5", "h6",    "head",    "header", "hr",
-     "html",    "li",      "main",  "nav",        "ol",   "option", "p",       "pre", "section", "table", "tbody", "td",
-     "tfoot",   "th",      "thead", "title",      "tr",   "ul"});
+    {"address", "article", "aside",      "blockquote", "body",   "br",      "caption", "dd",    "div",
+     "dl",      "dt",      "figcaption", "figure",     "footer", "form",    "h1",      "h2",    "h3",
+     "h4",      "h5",      "h6",         "head",       "header", "hr",      "html",    "li",    "main",
+     "nav",     "ol",      "option",     "p",          "pre",    "section", "table",   "tbody", "td",
+     "tfoot",   "th",      "thead",      "title",      "tr",     "ul"});
 static_assert(std::ranges::is_sorted(kBlocks));
 
 bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\f'; }
@@ -41,18 +42,19 @@ std::optional<Entity> entity_at(std::string_view text) {
     const bool hex = name.size() > 1 && lower(name[1]) == 'x';
     const std::string_view digits = name.substr(hex ? 2 : 1);
     uint32_t code_point = 0;
-    const auto [stop, error] = std::from_chars(digits.data(), digits.data() + digits.size(), code_point, hex ? 16 : 10);
-    if (error != std::errc() || stop != digits.data() + digits.size() || code_point == 0)
-      return std::nullopt;
+    const auto [stop, error] =
+        std::from_chars(digits.data(), digits.data() + digits.size(), code_point, hex ? 16 : 10);
+    if (error != std::errc() || stop != digits.data() + digits.size() || code_point == 0) return std::nullopt;
     if (!is_scalar_value(code_point)) return Entity{0xFFFD, end + 1};
     return Entity{code_point, end + 1};
   }
   static constexpr std::pair<std::string_view, uint32_t> kNames[] = {
-      {"amp", '&'},     {"lt", '<'},       {"gt", '>'},       {"quot", '"'},     {"apos", '\''},    {"nbsp", ' '},
-      {"copy", 0xA9},   {"reg", 0xAE},     {"hellip", 0x2026}, {"mdash", 0x2014}, {"ndash", 0x2013}, {"lsquo", 0x2018},
-      {"rsquo", 0x2019}, {"ldquo", 0x201C}, {"rdquo", 0x201D}, {"bull", 0x2022},  {"middot", 0xB7},  {"times", 0xD7},
-      {"euro", 0x20AC}, {"deg", 0xB0},     {"laquo", 0xAB},   {"raquo", 0xBB},   {"auml", 0xE4},    {"ouml", 0xF6},
-      {"uuml", 0xFC},   {"szlig", 0xDF},   {"eacute", 0xE9},  {"egrave", 0xE8},  {"agrave", 0xE0},  {"ccedil", 0xE7}};
+      {"amp", '&'},      {"lt", '<'},       {"gt", '>'},       {"quot", '"'},      {"apos", '\''},
+      {"nbsp", ' '},     {"copy", 0xA9},    {"reg", 0xAE},     {"hellip", 0x2026}, {"mdash", 0x2014},
+      {"ndash", 0x2013}, {"lsquo", 0x2018}, {"rsquo", 0x2019}, {"ldquo", 0x201C},  {"rdquo", 0x201D},
+      {"bull", 0x2022},  {"middot", 0xB7},  {"times", 0xD7},   {"euro", 0x20AC},   {"deg", 0xB0},
+      {"laquo", 0xAB},   {"raquo", 0xBB},   {"auml", 0xE4},    {"ouml", 0xF6},     {"uuml", 0xFC},
+      {"szlig", 0xDF},   {"eacute", 0xE9},  {"egrave", 0xE8},  {"agrave", 0xE0},   {"ccedil", 0xE7}};
   for (const auto& [known, code_point] : kNames) {
     if (known == name) return Entity{code_point, end + 1};
   }
@@ -209,7 +211,8 @@ void scan(std::string_view html, Folded*& text, OnTag on_tag) {
       bool is_text = false;
       const auto tag = scanner.tag(is_text);
       if (tag) {
-        if (std::ranges::binary_search(kBlocks, std::string_view(tag->name).substr(tag->name[0] == '/'))) text->end_line();
+        if (std::ranges::binary_search(kBlocks, std::string_view(tag->name).substr(tag->name[0] == '/')))
+          text->end_line();
         if (tag->name == "script" || tag->name == "style") scanner.skip_raw(tag->name);
         on_tag(*tag);
       }

@@ -35,7 +35,8 @@ std::string line_of(const JournalEntry& entry) {
 }
 
 std::unexpected<Error> wrong(size_t line, std::string_view what) {
-  return fail(ErrorCode::kInvalidInput, "the journal's line " + std::to_string(line) + " " + std::string(what),
+  return fail(ErrorCode::kInvalidInput,
+              "the journal's line " + std::to_string(line) + " " + std::string(what),
               "a journal can only be used as Membrane wrote it");
 }
 
@@ -76,7 +77,9 @@ std::string_view JournalEntry::decision() const {
   return code == Errno::kOk ? "allowed" : code == Errno::kAccess ? "denied" : "failed";
 }
 
-std::string_view Journal::head() const { return entries_.empty() ? std::string_view() : entries_.back().chain; }
+std::string_view Journal::head() const {
+  return entries_.empty() ? std::string_view() : entries_.back().chain;
+}
 
 Status Journal::append(JournalEntry entry) {
   entry.sequence = entries_.size() + 1;
@@ -108,7 +111,8 @@ Result<Journal> Journal::parse(std::string_view text) {
     }
     if (is_json_too_deep(line)) return wrong(number, "is nested too deep");
     JournalEntry entry;
-    if (!read_entry(ordered_json::parse(line, nullptr, false), entry)) return wrong(number, "is not an entry");
+    if (!read_entry(ordered_json::parse(line, nullptr, false), entry))
+      return wrong(number, "is not an entry");
     if (line_of(entry) != line) return wrong(number, "is not in the canonical form");
     if (entry.sequence != number - 1) return wrong(number, "is out of sequence");
     const std::string chain = entry.chain;

@@ -32,7 +32,7 @@ struct JournalEntry {
   Errno code = Errno::kOk;
   std::string reason;
   std::string grant;
-  std::string result = "null";   // JSON: the text or {"base64":…}, a number, an array, an object
+  std::string result = "null";  // JSON: the text or {"base64":…}, a number, an array, an object
   uint64_t latency_us = 0;
   std::string chain;
 

@@ -33,10 +33,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     BrokerGate gate = BrokerGate::to_journal(journal);
     if (!ask(gate) && !gate.divergence()) std::abort();
   };
-  answer("http.request", "3:GET1:u0:", [](BrokerGate& gate) { return gate.http({"GET", "u", {}, ""}).has_value(); });
+  answer("http.request",
+         "3:GET1:u0:", [](BrokerGate& gate) { return gate.http({"GET", "u", {}, ""}).has_value(); });
   answer("fs.list", "1:/", [](BrokerGate& gate) { return gate.file_list("/").has_value(); });
   answer("kv.get", "1:k", [](BrokerGate& gate) { return gate.kv_get("k").has_value(); });
-  answer("ai.complete", "0:1:p1:0", [](BrokerGate& gate) { return gate.ai_complete({"", "p", 0}).has_value(); });
+  answer("ai.complete", "0:1:p1:0",
+         [](BrokerGate& gate) { return gate.ai_complete({"", "p", 0}).has_value(); });
   answer("ai.embed", "1:t", [](BrokerGate& gate) { return gate.ai_embed("t").has_value(); });
   answer("time.now_ms", "", [](BrokerGate& gate) { return gate.clock_ms().has_value(); });
   return 0;

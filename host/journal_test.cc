@@ -75,9 +75,10 @@ TEST(Journal, ACutOrReorderedOneIsFound) {
 
 TEST(Journal, WhatIsNotOneIsRefused) {
   const std::string header = "{\"membrane_journal\":1}\n";
-  for (const std::string& bad : {std::string("{\"membrane_journal\":2}\n"), std::string("x\n"), header + "{}\n", header + "[]\n",
-                                 header + "null\n", header + std::string(1'000'000, '[') + "\n", header + "{\"sequence\":-1}\n",
-                                 header + "\xFF\n"})
+  for (const std::string& bad :
+       {std::string("{\"membrane_journal\":2}\n"), std::string("x\n"), header + "{}\n", header + "[]\n",
+        header + "null\n", header + std::string(1'000'000, '[') + "\n", header + "{\"sequence\":-1}\n",
+        header + "\xFF\n"})
     EXPECT_FALSE(Journal::parse(bad)) << bad.substr(0, 60);
 }
 

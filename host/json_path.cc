@@ -26,8 +26,9 @@ class PathParser {
   [[nodiscard]] char peek() const { return at_ < path_.size() ? path_[at_] : '\0'; }
 
   [[nodiscard]] std::unexpected<HostError> wrong(std::string_view what) const {
-    return refuse(Errno::kInvalid, "the path '" + std::string(path_.substr(0, 80)) + "' is malformed at byte " +
-                                       std::to_string(at_) + ": " + std::string(what) + R"( (write a.b[0].c, or ["a.b"]))");
+    return refuse(Errno::kInvalid, "the path '" + std::string(path_.substr(0, 80)) +
+                                       "' is malformed at byte " + std::to_string(at_) + ": " +
+                                       std::string(what) + R"( (write a.b[0].c, or ["a.b"]))");
   }
 
   static void read_index(PathStep& step) {

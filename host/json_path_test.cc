@@ -10,7 +10,8 @@ std::string shown(std::string_view path) {
   const auto steps = parse_json_path(path);
   if (!steps) return std::string(name_of(steps.error().code));
   std::string text;
-  for (const PathStep& step : *steps) text += (text.empty() ? "" : "|") + (step.is_index ? "[" + std::to_string(step.index) + "]" : step.name);
+  for (const PathStep& step : *steps)
+    text += (text.empty() ? "" : "|") + (step.is_index ? "[" + std::to_string(step.index) + "]" : step.name);
   return text;
 }
 
@@ -28,8 +29,8 @@ TEST(JsonPath, ReadsNamesAndIndices) {
 }
 
 TEST(JsonPath, RefusesTheRest) {
-  for (const char* bad : {".", "a.", "a..b", "a[", "a[]", "a[x]", "a]", "[0]b", "[1.5]", "[\"a\"", "[\"a]", "[\"a\"x]", "[\"\\x\"]",
-                          "[99999999999999999999]", "a[0", "[\"a\\", "[\"", "["})
+  for (const char* bad : {".", "a.", "a..b", "a[", "a[]", "a[x]", "a]", "[0]b", "[1.5]", "[\"a\"", "[\"a]",
+                          "[\"a\"x]", "[\"\\x\"]", "[99999999999999999999]", "a[0", "[\"a\\", "[\"", "["})
     EXPECT_EQ(shown(bad), "EINVAL") << bad;
   std::string deep;
   for (int i = 0; i < 300; ++i) deep += "[0]";

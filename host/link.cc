@@ -36,7 +36,8 @@ const FunctionSpec* nearest_function(const wasm::Import& import) {
 
 std::string names_in(const Capability& capability) {
   std::string list;
-  for (const FunctionSpec& function : capability.functions) list.append(list.empty() ? "" : ", ").append(function.name);
+  for (const FunctionSpec& function : capability.functions)
+    list.append(list.empty() ? "" : ", ").append(function.name);
   return list;
 }
 

@@ -49,7 +49,8 @@ TEST(Link, AnUnknownNameInAKnownModuleGetsTheList) {
 }
 
 TEST(Link, AnotherSignatureIsSaidWithTheRightOne) {
-  const auto linkage = link_imports(module_with("http", "get", {{ValType::kI32, ValType::kI32}, {ValType::kI32}}));
+  const auto linkage =
+      link_imports(module_with("http", "get", {{ValType::kI32, ValType::kI32}, {ValType::kI32}}));
   ASSERT_FALSE(linkage);
   EXPECT_EQ(linkage.error()[0].code, DiagnosticCode::kImportTypeMismatch);
   EXPECT_EQ(linkage.error()[0].found, "(func (param i32 i32) (result i32))");

@@ -28,7 +28,9 @@ class TestWorld : public Broker {
   HostResult<FileInfo> file_stat(std::string_view path) override;
   HostResult<void> file_remove(std::string_view path) override;
   HostResult<std::string> kv_get(std::string_view key) override { return kv->get(key); }
-  HostResult<void> kv_set(std::string_view key, std::string_view value) override { return kv->set(key, value); }
+  HostResult<void> kv_set(std::string_view key, std::string_view value) override {
+    return kv->set(key, value);
+  }
   HostResult<void> kv_remove(std::string_view key) override { return kv->remove(key); }
   HostResult<std::vector<std::string>> kv_keys(std::string_view prefix) override { return kv->keys(prefix); }
   HostResult<std::string> sql_query(std::string_view database, std::string_view sql,
@@ -41,9 +43,9 @@ class TestWorld : public Broker {
 
   std::map<std::string, HttpResponse> pages;  // by URL; others are denied
   std::vector<HttpRequest> requests;
-  std::map<std::string, std::string> files;   // by path
-  std::string rows = "[]";                    // what each query gives
-  std::vector<std::string> queries;           // "database|sql|parameters"
+  std::map<std::string, std::string> files;  // by path
+  std::string rows = "[]";                   // what each query gives
+  std::vector<std::string> queries;          // "database|sql|parameters"
   std::vector<ChatRequest> prompts;
   std::map<std::string, std::vector<float>> embeddings;
   std::unique_ptr<KvStore> kv = std::move(*KvStore::open({}));

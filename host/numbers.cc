@@ -39,8 +39,8 @@ std::string decimal_of(double value) {
 std::string decimal_of(double value, int decimals) {
   if (std::isnan(value)) return "nan";
   std::array<char, 400> buffer;  // the largest double has 309 digits
-  const auto [end, error] = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value, std::chars_format::fixed,
-                                          std::clamp(decimals, 0, 20));
+  const auto [end, error] = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value,
+                                          std::chars_format::fixed, std::clamp(decimals, 0, 20));
   return {buffer.data(), end};
 }
 

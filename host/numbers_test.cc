@@ -16,7 +16,8 @@ TEST(Numbers, PrintShortestAndReadBack) {
   EXPECT_EQ(decimal_of(std::numeric_limits<double>::infinity()), "inf");
   EXPECT_EQ(decimal_of(std::nan("")), "nan");
   EXPECT_EQ(decimal_of(-std::nan("7")), "nan");
-  for (const double value : {1.0 / 3, 5e-324, 1.7976931348623157e308, 123456789.125}) EXPECT_EQ(parse_f64(decimal_of(value)).value(), value);
+  for (const double value : {1.0 / 3, 5e-324, 1.7976931348623157e308, 123456789.125})
+    EXPECT_EQ(parse_f64(decimal_of(value)).value(), value);
 }
 
 TEST(Numbers, PrintWithDecimals) {
@@ -38,7 +39,8 @@ TEST(Numbers, ReadTheWholeTextOrNothing) {
   EXPECT_EQ(parse_i64("9223372036854775808").error().code, Errno::kInvalid);
   EXPECT_EQ(parse_f64(" 1e3 ").value(), 1000.0);
   EXPECT_TRUE(std::isinf(parse_f64("inf").value()));
-  for (const char* bad : {"", "1e", "1,5", "1e999", "0x1p3", "++1"}) EXPECT_EQ(parse_f64(bad).error().code, Errno::kInvalid) << bad;
+  for (const char* bad : {"", "1e", "1,5", "1e999", "0x1p3", "++1"})
+    EXPECT_EQ(parse_f64(bad).error().code, Errno::kInvalid) << bad;
 }
 
 }  // namespace

@@ -75,10 +75,12 @@ uint64_t RandomStream::next_u64() {
   return low | static_cast<uint64_t>(next_u32()) << 32;
 }
 
-RandomSource::RandomSource(const policy::RandomGrant& grant) : real_(grant.real), stream_(key_of(grant.seed)) {}
+RandomSource::RandomSource(const policy::RandomGrant& grant)
+    : real_(grant.real), stream_(key_of(grant.seed)) {}
 
 HostResult<std::string> RandomSource::bytes(uint32_t count) {
-  if (count > kMaxBytes) return refuse(Errno::kTooBig, "more than 1 MiB of random bytes was asked for at once");
+  if (count > kMaxBytes)
+    return refuse(Errno::kTooBig, "more than 1 MiB of random bytes was asked for at once");
   std::string bytes(count, '\0');
   const std::span<uint8_t> target(reinterpret_cast<uint8_t*>(bytes.data()), bytes.size());
   if (!real_) {

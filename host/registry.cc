@@ -7,11 +7,14 @@ namespace membrane::host {
 std::span<const Capability> capabilities() {
   static const Capability kAll[] = {
       {"io", "What the program is given, what it prints, and its result.", "", io_functions()},
-      {"http", "Requests to the URLs that the policy grants.", "--allow http:GET:https://example.org/*", http_functions()},
+      {"http", "Requests to the URLs that the policy grants.", "--allow http:GET:https://example.org/*",
+       http_functions()},
       {"kv", "A key-value store.", "--allow kv", kv_functions()},
-      {"fs", "Files beneath the directories that the policy grants.", "--allow fs:read:./data:/data", fs_functions()},
+      {"fs", "Files beneath the directories that the policy grants.", "--allow fs:read:./data:/data",
+       fs_functions()},
       {"ai", "Language models, paid from the run's tokens.", "--allow ai", ai_functions()},
-      {"sql", "Questions to SQLite databases; nothing can be changed.", "--allow sql:papers:./papers.db", sql_functions()},
+      {"sql", "Questions to SQLite databases; nothing can be changed.", "--allow sql:papers:./papers.db",
+       sql_functions()},
       {"json", "Reading and building JSON.", "", json_functions()},
       {"str", "Text and numbers.", "", str_functions()},
       {"time", "The run's clock, and instants as text.", "", time_functions()},

@@ -93,11 +93,11 @@ struct FunctionSpec {
   bool can_fail = false;              // gives an errno as its last result
   Effect effect = Effect::kNone;
   Cost cost = {};
-  std::string_view summary = {};      // one line, for the prompt: what it does, with its corner cases
-  std::string_view details = {};      // more for the reference page; may be empty
-  List<Failure, 6> failures = {};     // beyond those that every function has
-  std::string_view example = {};      // the body of a function, in the text that the preprocessor takes
-  std::string_view prints = {};       // what the example prints; empty when the world decides that
+  std::string_view summary = {};   // one line, for the prompt: what it does, with its corner cases
+  std::string_view details = {};   // more for the reference page; may be empty
+  List<Failure, 6> failures = {};  // beyond those that every function has
+  std::string_view example = {};   // the body of a function, in the text that the preprocessor takes
+  std::string_view prints = {};    // what the example prints; empty when the world decides that
   Handler handler = nullptr;
 };
 

@@ -12,7 +12,8 @@ namespace {
 TEST(Registry, HasTheTwelveCapabilities) {
   std::vector<std::string_view> names;
   for (const Capability& capability : capabilities()) names.push_back(capability.name);
-  EXPECT_EQ(names, (std::vector<std::string_view>{"io", "http", "kv", "fs", "ai", "sql", "json", "str", "time", "random", "log", "agent"}));
+  EXPECT_EQ(names, (std::vector<std::string_view>{"io", "http", "kv", "fs", "ai", "sql", "json", "str",
+                                                  "time", "random", "log", "agent"}));
 }
 
 TEST(Registry, EveryFunctionIsDescribedWhole) {
@@ -27,14 +28,17 @@ TEST(Registry, EveryFunctionIsDescribedWhole) {
       EXPECT_TRUE(function.summary.ends_with('.')) << name;
       EXPECT_EQ(function.summary.find('\n'), std::string_view::npos) << name;
       EXPECT_EQ(function.result.has_value(), !function.result_name.empty()) << name;
-      EXPECT_NE(function.example.find("$" + name), std::string_view::npos) << name << ": its example shows something else";
+      EXPECT_NE(function.example.find("$" + name), std::string_view::npos)
+          << name << ": its example shows something else";
       std::set<Errno> codes;
       for (const Failure& failure : function.failures) {
         EXPECT_TRUE(function.can_fail) << name;
-        EXPECT_TRUE(codes.insert(failure.code).second) << name << " says twice when " << host::name_of(failure.code);
+        EXPECT_TRUE(codes.insert(failure.code).second)
+            << name << " says twice when " << host::name_of(failure.code);
         EXPECT_FALSE(failure.when.ends_with('.')) << name;
       }
-      EXPECT_TRUE(function.can_fail || function.effect != Effect::kWorld) << name << ": the world can always fail";
+      EXPECT_TRUE(function.can_fail || function.effect != Effect::kWorld)
+          << name << ": the world can always fail";
       EXPECT_EQ(find_function(function.module, function.name), &function);
     }
   }
@@ -45,7 +49,8 @@ TEST(Registry, ExamplesPutTheMarkForErrnoWhereThereIsOne) {
   for (const Capability& capability : capabilities()) {
     for (const FunctionSpec& function : capability.functions) {
       std::string_view text = function.example;
-      for (size_t at = text.find("(call $"); at != std::string_view::npos; at = text.find("(call $", at + 1)) {
+      for (size_t at = text.find("(call $"); at != std::string_view::npos;
+           at = text.find("(call $", at + 1)) {
         const size_t start = at + 7;
         const size_t end = text.find_first_of(" )", start);
         std::string_view name = text.substr(start, end - start);
@@ -68,10 +73,14 @@ TEST(Registry, UnknownNamesAreNull) {
 }
 
 TEST(Registry, SignaturesFollowTheConvention) {
-  EXPECT_EQ(import_of(*find_function("http", "get")), R"((import "http" "get" (func $http.get (param i32) (result i32 i32))))");
-  EXPECT_EQ(import_of(*find_function("kv", "set")), R"((import "kv" "set" (func $kv.set (param i32 i32) (result i32))))");
-  EXPECT_EQ(import_of(*find_function("io", "print")), R"((import "io" "print" (func $io.print (param i32))))");
-  EXPECT_EQ(import_of(*find_function("json", "get_f64")), R"((import "json" "get_f64" (func $json.get_f64 (param i32 i32) (result f64 i32))))");
+  EXPECT_EQ(import_of(*find_function("http", "get")),
+            R"((import "http" "get" (func $http.get (param i32) (result i32 i32))))");
+  EXPECT_EQ(import_of(*find_function("kv", "set")),
+            R"((import "kv" "set" (func $kv.set (param i32 i32) (result i32))))");
+  EXPECT_EQ(import_of(*find_function("io", "print")),
+            R"((import "io" "print" (func $io.print (param i32))))");
+  EXPECT_EQ(import_of(*find_function("json", "get_f64")),
+            R"((import "json" "get_f64" (func $json.get_f64 (param i32 i32) (result f64 i32))))");
   EXPECT_EQ(signature_of(*find_function("kv", "set")), "kv.set(key, value) -> errno");
   EXPECT_EQ(signature_of(*find_function("str", "find")), "str.find(text, needle, from: i32) -> index: i32");
   EXPECT_EQ(signature_of(*find_function("time", "now_ms")), "time.now_ms() -> ms: i64, errno");
@@ -92,7 +101,9 @@ TEST(Registry, ThePromptAndTheJsonNameEveryFunction) {
   for (const Capability& capability : capabilities()) {
     for (const FunctionSpec& function : capability.functions) {
       EXPECT_NE(prompt.find(signature_of(function)), std::string::npos);
-      EXPECT_NE(json.find("\"name\": \"" + std::string(function.module) + "." + std::string(function.name) + "\""), std::string::npos);
+      EXPECT_NE(
+          json.find("\"name\": \"" + std::string(function.module) + "." + std::string(function.name) + "\""),
+          std::string::npos);
     }
   }
   EXPECT_LT(prompt.size(), 16'000u) << "a prompt is paid for at every step";

@@ -40,7 +40,8 @@ std::string typed(std::string_view name, Type type) {
 }
 
 // Failures that every function with an errno shares are told once, in the rules.
-constexpr std::string_view kRules = R"(A string in memory is a u32 length in bytes, little endian, and then the bytes; where a function takes or gives
+constexpr std::string_view kRules =
+    R"(A string in memory is a u32 length in bytes, little endian, and then the bytes; where a function takes or gives
 a string, the i32 is the address of the length. `(i32.load p)` is the length, the bytes start at `p + 4`.
 Results that are strings are put into the program's memory by the host, behind the program's data; they stay until the run ends.
 A function that can fail gives an i32 errno as its last result: 0 is success. After a failure the other result is the empty string, or 0.
@@ -48,12 +49,18 @@ A function without an errno cannot fail; a pointer outside the memory, or no mem
 )";
 
 constexpr std::string_view kSharedFailures =
-    "Every function with an errno can also give EFAULT (a pointer or length outside the memory), ENOMEM (no memory for the "
-    "result) and EINVAL (a text is not UTF-8); those that reach the world also EBUDGET (the run's calls, bytes or tokens are "
+    "Every function with an errno can also give EFAULT (a pointer or length outside the memory), ENOMEM (no "
+    "memory for the "
+    "result) and EINVAL (a text is not UTF-8); those that reach the world also EBUDGET (the run's calls, "
+    "bytes or tokens are "
     "used up), EHOST and ECANCELED.";
 
 void append_function(std::string& page, const FunctionSpec& function) {
-  page.append("### ").append(full_name(function)).append("\n\n```wat\n").append(import_of(function)).append("\n```\n\n");
+  page.append("### ")
+      .append(full_name(function))
+      .append("\n\n```wat\n")
+      .append(import_of(function))
+      .append("\n```\n\n");
   page.append("`").append(signature_of(function)).append("`\n\n").append(function.summary).append("\n");
   if (!function.details.empty()) page.append("\n").append(function.details).append("\n");
   if (function.failures.size() != 0) page.append("\n| errno | when |\n| --- | --- |\n");
@@ -61,7 +68,9 @@ void append_function(std::string& page, const FunctionSpec& function) {
     page.append("| ").append(name_of(failure.code)).append(" | ").append(failure.when).append(" |\n");
   page.append("\nCosts ").append(std::to_string(function.cost.base)).append(" fuel");
   if (function.cost.per_byte != 0)
-    page.append(" and ").append(std::to_string(function.cost.per_byte)).append(" for each byte of strings taken and given");
+    page.append(" and ")
+        .append(std::to_string(function.cost.per_byte))
+        .append(" for each byte of strings taken and given");
   page.append(function.effect == Effect::kWorld ? "; counts as a host call.\n" : ".\n");
   page.append("\n```wat\n").append(function.example).append("\n```\n");
   if (!function.prints.empty()) {
@@ -87,7 +96,8 @@ std::string signature_of(const FunctionSpec& function) {
 
 std::string import_of(const FunctionSpec& function) {
   const wasm::FuncType type = wasm_signature_of(function);
-  std::string text = "(import \"" + std::string(function.module) + "\" \"" + std::string(function.name) + "\" (func $" + full_name(function);
+  std::string text = "(import \"" + std::string(function.module) + "\" \"" + std::string(function.name) +
+                     "\" (func $" + full_name(function);
   const auto append = [&](std::string_view keyword, const std::vector<wasm::ValType>& types) {
     if (types.empty()) return;
     text.append(" (").append(keyword);
@@ -100,20 +110,38 @@ std::string import_of(const FunctionSpec& function) {
 }
 
 std::string capabilities_markdown() {
-  std::string page = "# Capabilities\n\nEvery host function that a program can import. Made from the registry by `membrane capabilities --markdown`; "
-                     "do not edit.\n\n";
+  std::string page =
+      "# Capabilities\n\nEvery host function that a program can import. Made from the registry by `membrane "
+      "capabilities --markdown`; "
+      "do not edit.\n\n";
   page.append(kRules).append("\n").append(kSharedFailures).append("\n\n");
-  page += "Examples are the body of a function, in the text that `membrane check --expand` turns into plain WAT: `(string \"…\")` is the "
-          "address of a literal, and `(call $f! …)` traps when the errno is not 0 and leaves the other result.\n\n"
-          "| errno | number | meaning |\n| --- | --- | --- |\n";
+  page +=
+      "Examples are the body of a function, in the text that `membrane check --expand` turns into plain WAT: "
+      "`(string \"…\")` is the "
+      "address of a literal, and `(call $f! …)` traps when the errno is not 0 and leaves the other "
+      "result.\n\n"
+      "| errno | number | meaning |\n| --- | --- | --- |\n";
 #define ERRNO(id, name, number, sentence) \
-  page.append("| ").append(name).append(" | ").append(std::to_string(number)).append(" | ").append(sentence).append(" |\n");
+  page.append("| ")                       \
+      .append(name)                       \
+      .append(" | ")                      \
+      .append(std::to_string(number))     \
+      .append(" | ")                      \
+      .append(sentence)                   \
+      .append(" |\n");
 #include "host/errnos.def"
 #undef ERRNO
   page += "\n| capability | what | granted by |\n| --- | --- | --- |\n";
   for (const Capability& capability : capabilities()) {
-    page.append("| [").append(capability.name).append("](#").append(capability.name).append(") | ").append(capability.summary).append(" | ");
-    page.append(capability.grant.empty() ? "always there" : "`" + std::string(capability.grant) + "`").append(" |\n");
+    page.append("| [")
+        .append(capability.name)
+        .append("](#")
+        .append(capability.name)
+        .append(") | ")
+        .append(capability.summary)
+        .append(" | ");
+    page.append(capability.grant.empty() ? "always there" : "`" + std::string(capability.grant) + "`")
+        .append(" |\n");
   }
   for (const Capability& capability : capabilities()) {
     page.append("\n## ").append(capability.name).append("\n\n").append(capability.summary).append("\n\n");
@@ -132,7 +160,8 @@ std::string capabilities_prompt() {
       prompt.append("  ").append(signature_of(function)).append(" — ").append(function.summary).append("\n");
   }
   prompt += "\nerrno:";
-#define ERRNO(id, name, number, sentence) prompt.append(" ").append(std::to_string(number)).append("=").append(name);
+#define ERRNO(id, name, number, sentence)                                     \
+  prompt.append(" ").append(std::to_string(number)).append("=").append(name);
 #include "host/errnos.def"
 #undef ERRNO
   prompt += "\n";
@@ -143,17 +172,28 @@ namespace {
 
 ordered_json json_of(const FunctionSpec& function) {
   ordered_json params = ordered_json::array();
-  for (const Param& param : function.params) params.push_back({{"name", param.name}, {"type", name_of(param.type)}});
+  for (const Param& param : function.params)
+    params.push_back({{"name", param.name}, {"type", name_of(param.type)}});
   ordered_json failures = ordered_json::array();
   for (const Failure& failure : function.failures)
-    failures.push_back({{"errno", name_of(failure.code)}, {"number", static_cast<int>(failure.code)}, {"when", failure.when}});
-  ordered_json object = {{"name", full_name(function)},   {"signature", signature_of(function)}, {"import", import_of(function)},
-                         {"params", params},              {"result", nullptr},                  {"errno", function.can_fail},
-                         {"effect", name_of(function.effect)}, {"summary", function.summary},   {"details", function.details},
+    failures.push_back({{"errno", name_of(failure.code)},
+                        {"number", static_cast<int>(failure.code)},
+                        {"when", failure.when}});
+  ordered_json object = {{"name", full_name(function)},
+                         {"signature", signature_of(function)},
+                         {"import", import_of(function)},
+                         {"params", params},
+                         {"result", nullptr},
+                         {"errno", function.can_fail},
+                         {"effect", name_of(function.effect)},
+                         {"summary", function.summary},
+                         {"details", function.details},
                          {"failures", failures},
                          {"fuel", {{"base", function.cost.base}, {"per_byte", function.cost.per_byte}}},
-                         {"example", function.example},   {"prints", function.prints}};
-  if (function.result) object["result"] = {{"name", function.result_name}, {"type", name_of(*function.result)}};
+                         {"example", function.example},
+                         {"prints", function.prints}};
+  if (function.result)
+    object["result"] = {{"name", function.result_name}, {"type", name_of(*function.result)}};
   return object;
 }
 
@@ -164,7 +204,10 @@ std::string capabilities_json() {
   for (const Capability& capability : capabilities()) {
     ordered_json functions = ordered_json::array();
     for (const FunctionSpec& function : capability.functions) functions.push_back(json_of(function));
-    all.push_back({{"name", capability.name}, {"summary", capability.summary}, {"grant", capability.grant}, {"functions", functions}});
+    all.push_back({{"name", capability.name},
+                   {"summary", capability.summary},
+                   {"grant", capability.grant},
+                   {"functions", functions}});
   }
   return ordered_json{{"capabilities", all}}.dump(2);
 }

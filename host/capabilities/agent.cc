@@ -16,20 +16,31 @@ HostResult<Value> submit(Call& call) {
 HostResult<Value> ask(Call& call) { return call.broker.ask(call.text(0)); }
 
 constexpr FunctionSpec kFunctions[] = {
-    {.module = "agent", .name = "submit", .params = {{"answer", Type::kBytes}}, .effect = Effect::kOutput,
+    {.module = "agent",
+     .name = "submit",
+     .params = {{"answer", Type::kBytes}},
+     .effect = Effect::kOutput,
      .summary = "Gives the final answer of the task and ends the program; nothing after it runs.",
      .details = "The outcome of the run is `ok`. Bytes that are not UTF-8 become U+FFFD.",
      .example = R"((call $io.print (string "done"))
 (call $agent.submit (string "The newest paper is from 2022."))
 (call $io.print (string "never printed")))",
-     .prints = "done", .handler = submit},
-    {.module = "agent", .name = "ask", .params = {{"question", Type::kText}}, .result = Type::kText, .result_name = "answer",
-     .can_fail = true, .effect = Effect::kWorld, .cost = {.base = 1'000, .per_byte = 1},
+     .prints = "done",
+     .handler = submit},
+    {.module = "agent",
+     .name = "ask",
+     .params = {{"question", Type::kText}},
+     .result = Type::kText,
+     .result_name = "answer",
+     .can_fail = true,
+     .effect = Effect::kWorld,
+     .cost = {.base = 1'000, .per_byte = 1},
      .summary = "Asks the person who runs the agent; ENOTSUP when nobody is there.",
      .failures = {{Errno::kAccess, "no grant allows it"},
                   {Errno::kUnsupported, "nobody is there to answer"},
                   {Errno::kTimedOut, "no answer came in time"}},
-     .example = R"((call $io.print (call $agent.ask! (string "Which year do you mean?"))))", .handler = ask},
+     .example = R"((call $io.print (call $agent.ask! (string "Which year do you mean?"))))",
+     .handler = ask},
 };
 
 }  // namespace

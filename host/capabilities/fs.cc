@@ -14,14 +14,17 @@ HostResult<Value> read(Call& call) { return call.broker.file_read(call.text(0));
 HostResult<Value> write(Call& call) {
   return nothing(call.broker.file_write(call.text(0), call.text(1), FileMode::kCreateOrReplace));
 }
-HostResult<Value> append(Call& call) { return nothing(call.broker.file_write(call.text(0), call.text(1), FileMode::kAppend)); }
+HostResult<Value> append(Call& call) {
+  return nothing(call.broker.file_write(call.text(0), call.text(1), FileMode::kAppend));
+}
 HostResult<Value> remove(Call& call) { return nothing(call.broker.file_remove(call.text(0))); }
 
 HostResult<Value> list(Call& call) {
   MEMBRANE_ASSIGN(const std::vector<FileInfo> entries, call.broker.file_list(call.text(0)));
   ordered_json array = ordered_json::array();
   for (const FileInfo& entry : entries)
-    array.push_back(ordered_json{{"name", entry.name}, {"directory", entry.is_directory}, {"size", entry.size_bytes}});
+    array.push_back(
+        ordered_json{{"name", entry.name}, {"directory", entry.is_directory}, {"size", entry.size_bytes}});
   return array.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
 }
 
@@ -46,45 +49,108 @@ constexpr Failure kDirectory{Errno::kIsDir, "the path names a directory"};
 constexpr Failure kBadPath{Errno::kInvalid, "the path is not absolute, or is malformed"};
 constexpr Failure kTooMuch{Errno::kQuota, "the file or the run's files would be larger or more than granted"};
 constexpr std::string_view kPaths =
-    "A path is absolute and of the program's own name space: the one that the grant gives (`fs:read:./data:/data` shows "
+    "A path is absolute and of the program's own name space: the one that the grant gives "
+    "(`fs:read:./data:/data` shows "
     "`./data` as `/data`).";
 
 constexpr FunctionSpec kFunctions[] = {
-    {.module = "fs", .name = "read", .params = {kPath}, .result = Type::kBytes, .result_name = "bytes", .can_fail = true,
-     .effect = Effect::kWorld, .cost = {.base = 200, .per_byte = 1},
-     .summary = "The whole file; ENOENT when there is none.", .details = kPaths,
+    {.module = "fs",
+     .name = "read",
+     .params = {kPath},
+     .result = Type::kBytes,
+     .result_name = "bytes",
+     .can_fail = true,
+     .effect = Effect::kWorld,
+     .cost = {.base = 200, .per_byte = 1},
+     .summary = "The whole file; ENOENT when there is none.",
+     .details = kPaths,
      .failures = {kNone, kNoGrant, kDirectory, kBadPath, {Errno::kTooBig, "the file is larger than granted"}},
-     .example = R"((call $io.print (call $fs.read! (string "/data/notes.txt"))))", .handler = read},
-    {.module = "fs", .name = "write", .params = {kPath, kBytes}, .can_fail = true, .effect = Effect::kWorld,
+     .example = R"((call $io.print (call $fs.read! (string "/data/notes.txt"))))",
+     .handler = read},
+    {.module = "fs",
+     .name = "write",
+     .params = {kPath, kBytes},
+     .can_fail = true,
+     .effect = Effect::kWorld,
      .cost = {.base = 400, .per_byte = 1},
-     .summary = "Makes the file, or replaces what is in it.", .details = kPaths,
-     .failures = {kNoWrite, {Errno::kNotFound, "the directory of the file does not exist"}, kDirectory, kTooMuch, kBadPath},
-     .example = R"((call $fs.write! (string "/out/answer.txt") (string "42\n")))", .handler = write},
-    {.module = "fs", .name = "append", .params = {kPath, kBytes}, .can_fail = true, .effect = Effect::kWorld,
+     .summary = "Makes the file, or replaces what is in it.",
+     .details = kPaths,
+     .failures = {kNoWrite,
+                  {Errno::kNotFound, "the directory of the file does not exist"},
+                  kDirectory,
+                  kTooMuch,
+                  kBadPath},
+     .example = R"((call $fs.write! (string "/out/answer.txt") (string "42\n")))",
+     .handler = write},
+    {.module = "fs",
+     .name = "append",
+     .params = {kPath, kBytes},
+     .can_fail = true,
+     .effect = Effect::kWorld,
      .cost = {.base = 400, .per_byte = 1},
-     .summary = "Adds the bytes at the end of the file; makes it when there is none.", .details = kPaths,
-     .failures = {kNoWrite, {Errno::kNotFound, "the directory of the file does not exist"}, kDirectory, kTooMuch, kBadPath},
-     .example = R"((call $fs.append! (string "/out/log.txt") (string "one more line\n")))", .handler = append},
-    {.module = "fs", .name = "list", .params = {kPath}, .result = Type::kText, .result_name = "json", .can_fail = true,
-     .effect = Effect::kWorld, .cost = {.base = 400, .per_byte = 1},
-     .summary = R"(What is in the directory, sorted by name: [{"name":"a.txt","directory":false,"size":12}].)", .details = kPaths,
-     .failures = {{Errno::kNotFound, "there is no such directory"}, {Errno::kNotDir, "the path names a file"}, kNoGrant, kBadPath},
-     .example = R"((call $io.print (call $fs.list! (string "/data"))))", .handler = list},
-    {.module = "fs", .name = "size", .params = {kPath}, .result = Type::kI64, .result_name = "bytes", .can_fail = true,
-     .effect = Effect::kWorld, .cost = {.base = 200, .per_byte = 1},
-     .summary = "How many bytes the file has; ENOENT when there is none.", .details = kPaths,
+     .summary = "Adds the bytes at the end of the file; makes it when there is none.",
+     .details = kPaths,
+     .failures = {kNoWrite,
+                  {Errno::kNotFound, "the directory of the file does not exist"},
+                  kDirectory,
+                  kTooMuch,
+                  kBadPath},
+     .example = R"((call $fs.append! (string "/out/log.txt") (string "one more line\n")))",
+     .handler = append},
+    {.module = "fs",
+     .name = "list",
+     .params = {kPath},
+     .result = Type::kText,
+     .result_name = "json",
+     .can_fail = true,
+     .effect = Effect::kWorld,
+     .cost = {.base = 400, .per_byte = 1},
+     .summary =
+         R"(What is in the directory, sorted by name: [{"name":"a.txt","directory":false,"size":12}].)",
+     .details = kPaths,
+     .failures = {{Errno::kNotFound, "there is no such directory"},
+                  {Errno::kNotDir, "the path names a file"},
+                  kNoGrant,
+                  kBadPath},
+     .example = R"((call $io.print (call $fs.list! (string "/data"))))",
+     .handler = list},
+    {.module = "fs",
+     .name = "size",
+     .params = {kPath},
+     .result = Type::kI64,
+     .result_name = "bytes",
+     .can_fail = true,
+     .effect = Effect::kWorld,
+     .cost = {.base = 200, .per_byte = 1},
+     .summary = "How many bytes the file has; ENOENT when there is none.",
+     .details = kPaths,
      .failures = {kNone, kNoGrant, kBadPath},
-     .example = R"((call $io.print_i64 (call $fs.size! (string "/data/notes.txt"))))", .handler = size},
-    {.module = "fs", .name = "exists", .params = {kPath}, .result = Type::kI32, .result_name = "kind", .can_fail = true,
-     .effect = Effect::kWorld, .cost = {.base = 200, .per_byte = 1},
-     .summary = "1 for a file, 2 for a directory, 0 when there is nothing.", .details = kPaths,
+     .example = R"((call $io.print_i64 (call $fs.size! (string "/data/notes.txt"))))",
+     .handler = size},
+    {.module = "fs",
+     .name = "exists",
+     .params = {kPath},
+     .result = Type::kI32,
+     .result_name = "kind",
+     .can_fail = true,
+     .effect = Effect::kWorld,
+     .cost = {.base = 200, .per_byte = 1},
+     .summary = "1 for a file, 2 for a directory, 0 when there is nothing.",
+     .details = kPaths,
      .failures = {kNoGrant, kBadPath},
-     .example = R"((call $io.print_i32 (call $fs.exists! (string "/data/notes.txt"))))", .handler = exists},
-    {.module = "fs", .name = "remove", .params = {kPath}, .can_fail = true, .effect = Effect::kWorld,
+     .example = R"((call $io.print_i32 (call $fs.exists! (string "/data/notes.txt"))))",
+     .handler = exists},
+    {.module = "fs",
+     .name = "remove",
+     .params = {kPath},
+     .can_fail = true,
+     .effect = Effect::kWorld,
      .cost = {.base = 400, .per_byte = 1},
-     .summary = "Removes the file; ENOENT when there is none. Directories stay.", .details = kPaths,
+     .summary = "Removes the file; ENOENT when there is none. Directories stay.",
+     .details = kPaths,
      .failures = {kNone, kNoWrite, kDirectory, kBadPath},
-     .example = R"((call $fs.remove! (string "/out/log.txt")))", .handler = remove},
+     .example = R"((call $fs.remove! (string "/out/log.txt")))",
+     .handler = remove},
 };
 
 }  // namespace

@@ -19,12 +19,14 @@ bool is_token(std::string_view text) {
 }
 // No line break or other control character may end a header and begin another.
 bool is_field_value(std::string_view text) {
-  return std::ranges::all_of(text, [](char c) { return c == '\t' || (static_cast<uint8_t>(c) >= 0x20 && c != 0x7F); });
+  return std::ranges::all_of(
+      text, [](char c) { return c == '\t' || (static_cast<uint8_t>(c) >= 0x20 && c != 0x7F); });
 }
 
 std::string lower_case(std::string_view text) {
   std::string lower(text);
-  std::ranges::transform(lower, lower.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+  std::ranges::transform(lower, lower.begin(),
+                         [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
   return lower;
 }
 
@@ -42,7 +44,8 @@ HostResult<Value> get(Call& call) {
 }
 
 HostResult<Value> post(Call& call) {
-  if (!is_field_value(call.text(1))) return refuse(Errno::kInvalid, "the content type has a control character in it");
+  if (!is_field_value(call.text(1)))
+    return refuse(Errno::kInvalid, "the content type has a control character in it");
   return exchange(call, {.method = "POST",
                          .url = std::string(call.text(0)),
                          .headers = {{"Content-Type", std::string(call.text(1))}},
@@ -56,7 +59,8 @@ HostResult<Headers> headers_of(std::string_view text) {
   if (!object.is_object()) return refuse(Errno::kInvalid, "the headers are not a JSON object");
   for (const auto& [name, value] : object.items()) {
     if (!is_token(name)) return refuse(Errno::kInvalid, "'" + name + "' cannot be the name of a header");
-    if (!value.is_string()) return refuse(Errno::kInvalid, "the value of the header " + name + " is not a string");
+    if (!value.is_string())
+      return refuse(Errno::kInvalid, "the value of the header " + name + " is not a string");
     if (!is_field_value(value.get_ref<const std::string&>()))
       return refuse(Errno::kInvalid, "the value of the header " + name + " has a control character in it");
     headers.emplace_back(name, value.get<std::string>());
@@ -66,7 +70,8 @@ HostResult<Headers> headers_of(std::string_view text) {
 
 HostResult<Value> request(Call& call) {
   std::string method(call.text(0));
-  std::ranges::transform(method, method.begin(), [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c; });
+  std::ranges::transform(method, method.begin(),
+                         [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c; });
   if (!is_token(method)) return refuse(Errno::kInvalid, "the method is not a word like GET");
   MEMBRANE_ASSIGN(Headers headers, headers_of(call.text(2)));
   return exchange(call, {.method = std::move(method),
@@ -79,7 +84,8 @@ HostResult<Value> status(Call& call) { return call.state.http_status; }
 
 HostResult<Value> header(Call& call) {
   const std::string name = lower_case(call.text(0));
-  const auto found = std::ranges::find(call.state.http_headers, name, &std::pair<std::string, std::string>::first);
+  const auto found =
+      std::ranges::find(call.state.http_headers, name, &std::pair<std::string, std::string>::first);
   if (found == call.state.http_headers.end())
     return refuse(Errno::kNotFound, "the last answer has no header '" + name + "'");
   return found->second;
@@ -89,7 +95,8 @@ constexpr Param kUrl{"url", Type::kText};
 constexpr Param kBody{"body", Type::kBytes};
 constexpr Cost kCost{.base = 1'000, .per_byte = 1};
 constexpr List<Failure, 6> kFailures = {
-    {Errno::kAccess, "no grant allows this method and URL, a redirect leads off the grant, or the address is a private one"},
+    {Errno::kAccess,
+     "no grant allows this method and URL, a redirect leads off the grant, or the address is a private one"},
     {Errno::kInvalid, "the URL, the method or a header is malformed"},
     {Errno::kTooBig, "the request or the answer is larger than granted"},
     {Errno::kTimedOut, "the server did not answer in time"},
@@ -97,30 +104,64 @@ constexpr List<Failure, 6> kFailures = {
     {Errno::kProtocol, "the answer is not HTTP"}};
 
 constexpr FunctionSpec kFunctions[] = {
-    {.module = "http", .name = "get", .params = {kUrl}, .result = Type::kBytes, .result_name = "body", .can_fail = true,
-     .effect = Effect::kWorld, .cost = kCost,
-     .summary = "Fetches the URL. A status like 404 is no error: errno is 0 and the body is the server's page; see http.status.",
-     .details = "Redirects are followed as far as the grant allows. Compressed bodies are unpacked. The URL is absolute, "
+    {.module = "http",
+     .name = "get",
+     .params = {kUrl},
+     .result = Type::kBytes,
+     .result_name = "body",
+     .can_fail = true,
+     .effect = Effect::kWorld,
+     .cost = kCost,
+     .summary = "Fetches the URL. A status like 404 is no error: errno is 0 and the body is the server's "
+                "page; see http.status.",
+     .details = "Redirects are followed as far as the grant allows. Compressed bodies are unpacked. The URL "
+                "is absolute, "
                 "with `http` or `https`.",
      .failures = kFailures,
-     .example = R"((call $io.print (call $http.get! (string "https://example.org/"))))", .handler = get},
-    {.module = "http", .name = "post", .params = {kUrl, {"content_type", Type::kText}, kBody}, .result = Type::kBytes,
-     .result_name = "body", .can_fail = true, .effect = Effect::kWorld, .cost = kCost,
+     .example = R"((call $io.print (call $http.get! (string "https://example.org/"))))",
+     .handler = get},
+    {.module = "http",
+     .name = "post",
+     .params = {kUrl, {"content_type", Type::kText}, kBody},
+     .result = Type::kBytes,
+     .result_name = "body",
+     .can_fail = true,
+     .effect = Effect::kWorld,
+     .cost = kCost,
      .summary = "Sends the body by POST and gives the answer's body, as http.get does.",
      .failures = kFailures,
-     .example = R"((call $io.print (call $http.post! (string "https://example.org/items") (string "application/json") (string "{\"n\":1}"))))",
+     .example =
+         R"((call $io.print (call $http.post! (string "https://example.org/items") (string "application/json") (string "{\"n\":1}"))))",
      .handler = post},
-    {.module = "http", .name = "request", .params = {{"method", Type::kText}, kUrl, {"headers", Type::kText}, kBody},
-     .result = Type::kBytes, .result_name = "body", .can_fail = true, .effect = Effect::kWorld, .cost = kCost,
-     .summary = R"(Sends any request. headers is a JSON object of strings, {"Accept":"text/plain"}, or ""; body may be "".)",
+    {.module = "http",
+     .name = "request",
+     .params = {{"method", Type::kText}, kUrl, {"headers", Type::kText}, kBody},
+     .result = Type::kBytes,
+     .result_name = "body",
+     .can_fail = true,
+     .effect = Effect::kWorld,
+     .cost = kCost,
+     .summary =
+         R"(Sends any request. headers is a JSON object of strings, {"Accept":"text/plain"}, or ""; body may be "".)",
      .details = "Secrets need not be known to the program: a grant can put them into headers at the egress.",
      .failures = kFailures,
-     .example = R"((call $io.print (call $http.request! (string "GET") (string "https://example.org/") (string "{\"Accept\":\"text/plain\"}") (string ""))))",
+     .example =
+         R"((call $io.print (call $http.request! (string "GET") (string "https://example.org/") (string "{\"Accept\":\"text/plain\"}") (string ""))))",
      .handler = request},
-    {.module = "http", .name = "status", .result = Type::kI32, .result_name = "status",
-     .summary = "The status of the last answer (200, 404, …); 0 before the first and after a request that failed.",
-     .example = "(call $io.print_i32 (call $http.status))", .prints = "0", .handler = status},
-    {.module = "http", .name = "header", .params = {{"name", Type::kText}}, .result = Type::kText, .result_name = "value",
+    {.module = "http",
+     .name = "status",
+     .result = Type::kI32,
+     .result_name = "status",
+     .summary =
+         "The status of the last answer (200, 404, …); 0 before the first and after a request that failed.",
+     .example = "(call $io.print_i32 (call $http.status))",
+     .prints = "0",
+     .handler = status},
+    {.module = "http",
+     .name = "header",
+     .params = {{"name", Type::kText}},
+     .result = Type::kText,
+     .result_name = "value",
      .can_fail = true,
      .summary = "A header of the last answer, by its name in any case; ENOENT when it has none.",
      .details = "When a header came more than once this is the first. `Set-Cookie` is never shown.",

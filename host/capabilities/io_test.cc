@@ -55,7 +55,8 @@ TEST(Io, TheLastResultCounts) {
 
 TEST(Log, WritesLinesWithTheirLevel) {
   Machine machine;
-  for (const char* level : {"debug", "info", "warn", "error"}) machine.call(std::string("log.") + level, {"x"});
+  for (const char* level : {"debug", "info", "warn", "error"})
+    machine.call(std::string("log.") + level, {"x"});
   EXPECT_EQ(machine.guest.stderr_text, "[debug] x\n[info] x\n[warn] x\n[error] x\n");
   EXPECT_EQ(machine.guest.stdout_text, "");
 }

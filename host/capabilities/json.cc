@@ -18,12 +18,15 @@ using nlohmann::json;
 
 constexpr size_t kMaxDocumentBytes = 16u << 20;
 HostResult<json> parse(std::string_view text, std::string_view what = "the text") {
-  if (text.size() > kMaxDocumentBytes) return refuse(Errno::kTooBig, std::string(what) + " is larger than 16 MiB");
-  if (is_json_too_deep(text)) return refuse(Errno::kInvalid, std::string(what) + " is nested more than 200 deep");
+  if (text.size() > kMaxDocumentBytes)
+    return refuse(Errno::kTooBig, std::string(what) + " is larger than 16 MiB");
+  if (is_json_too_deep(text))
+    return refuse(Errno::kInvalid, std::string(what) + " is nested more than 200 deep");
   json document = json::parse(text, nullptr, false);
   if (!document.is_discarded()) return document;
   std::string start(text.substr(0, 40));
-  return refuse(Errno::kInvalid, std::string(what) + " is not JSON; it starts: " + (start.empty() ? "(empty)" : start));
+  return refuse(Errno::kInvalid,
+                std::string(what) + " is not JSON; it starts: " + (start.empty() ? "(empty)" : start));
 }
 
 std::string dump(const json& value) { return value.dump(-1, ' ', false, json::error_handler_t::replace); }
@@ -31,7 +34,8 @@ std::string text_of(const json& value) { return value.is_string() ? value.get<st
 
 // The index that the step names in an array of this size; `size` or more when it names none.
 size_t index_in(const PathStep& step, size_t size) {
-  const int64_t index = step.index < 0 && step.is_index ? step.index + static_cast<int64_t>(size) : step.index;
+  const int64_t index =
+      step.index < 0 && step.is_index ? step.index + static_cast<int64_t>(size) : step.index;
   return index < 0 ? std::numeric_limits<size_t>::max() : static_cast<size_t>(index);
 }
 
@@ -83,11 +87,14 @@ HostResult<Value> get(Call& call) {
 HostResult<Value> at(Call& call) {
   MEMBRANE_ASSIGN(const auto located, locate_argument(call));
   const json& array = *located->value;
-  if (!array.is_array()) return refuse(Errno::kInvalid, std::string("the value is no array but a ") + array.type_name());
-  const PathStep step{.name = std::to_string(call.i32(2)), .is_index = true, .index = call.i32(2), .has_index = true};
+  if (!array.is_array())
+    return refuse(Errno::kInvalid, std::string("the value is no array but a ") + array.type_name());
+  const PathStep step{
+      .name = std::to_string(call.i32(2)), .is_index = true, .index = call.i32(2), .has_index = true};
   const size_t index = index_in(step, array.size());
   if (index >= array.size())
-    return refuse(Errno::kNotFound, "there is no item " + step.name + " in an array of " + std::to_string(array.size()));
+    return refuse(Errno::kNotFound,
+                  "there is no item " + step.name + " in an array of " + std::to_string(array.size()));
   return text_of(array[index]);
 }
 
@@ -95,18 +102,22 @@ template <typename Integer>
 HostResult<Value> integer(const Call& call, const char* kind) {
   MEMBRANE_ASSIGN(const auto located, locate_argument(call));
   const json& value = *located->value;
-  if (value.is_number_unsigned() && value.get<uint64_t>() <= static_cast<uint64_t>(std::numeric_limits<Integer>::max()))
+  if (value.is_number_unsigned() &&
+      value.get<uint64_t>() <= static_cast<uint64_t>(std::numeric_limits<Integer>::max()))
     return static_cast<Integer>(value.get<uint64_t>());
-  if (value.is_number_integer() && !value.is_number_unsigned() && value.get<int64_t>() >= std::numeric_limits<Integer>::min() &&
+  if (value.is_number_integer() && !value.is_number_unsigned() &&
+      value.get<int64_t>() >= std::numeric_limits<Integer>::min() &&
       value.get<int64_t>() <= std::numeric_limits<Integer>::max())
     return static_cast<Integer>(value.get<int64_t>());
   if (value.is_number_float()) {
     // 2^31 and 2^63 are doubles, the largest i64 is not: compare below the bound.
     const double number = value.get<double>();
     const double bound = std::ldexp(1.0, std::numeric_limits<Integer>::digits);
-    if (number >= -bound && number < bound && number == std::trunc(number)) return static_cast<Integer>(number);
+    if (number >= -bound && number < bound && number == std::trunc(number))
+      return static_cast<Integer>(number);
   }
-  return refuse(Errno::kInvalid, "the value " + dump(value).substr(0, 40) + " is not a whole number in the range of " + kind);
+  return refuse(Errno::kInvalid,
+                "the value " + dump(value).substr(0, 40) + " is not a whole number in the range of " + kind);
 }
 
 HostResult<Value> get_i32(Call& call) { return integer<int32_t>(call, "i32"); }
@@ -114,7 +125,8 @@ HostResult<Value> get_i64(Call& call) { return integer<int64_t>(call, "i64"); }
 
 HostResult<Value> get_f64(Call& call) {
   MEMBRANE_ASSIGN(const auto located, locate_argument(call));
-  if (!located->value->is_number()) return refuse(Errno::kInvalid, "the value " + dump(*located->value).substr(0, 40) + " is not a number");
+  if (!located->value->is_number())
+    return refuse(Errno::kInvalid, "the value " + dump(*located->value).substr(0, 40) + " is not a number");
   return located->value->get<double>();
 }
 
@@ -128,7 +140,9 @@ HostResult<Value> length(Call& call) {
 
 HostResult<Value> keys(Call& call) {
   MEMBRANE_ASSIGN(const auto located, locate_argument(call));
-  if (!located->value->is_object()) return refuse(Errno::kInvalid, std::string("the value is no object but a ") + located->value->type_name());
+  if (!located->value->is_object())
+    return refuse(Errno::kInvalid,
+                  std::string("the value is no object but a ") + located->value->type_name());
   json names = json::array();
   for (const auto& [name, value] : located->value->items()) names.push_back(name);
   return dump(names);
@@ -157,7 +171,8 @@ HostResult<void> put(json& document, const std::vector<PathStep>& steps, json va
     json* child = child_of(*target, step);
     if (child == nullptr && target->is_object() && !step.is_index) {
       child = &((*target)[step.name] = json::object());
-    } else if (child == nullptr && target->is_array() && step.has_index && index_in(step, target->size()) == target->size()) {
+    } else if (child == nullptr && target->is_array() && step.has_index &&
+               index_in(step, target->size()) == target->size()) {
       child = &target->emplace_back(json::object());
     }
     if (child == nullptr) return missing(step, *target);
@@ -186,7 +201,8 @@ HostResult<Value> set_text(Call& call) { return store(call, json(std::string(cal
 HostResult<Value> append(Call& call) {
   MEMBRANE_ASSIGN(json value, parse(call.text(2), "the value"));
   MEMBRANE_ASSIGN(const auto located, locate_argument(call));
-  if (!located->value->is_array()) return refuse(Errno::kInvalid, std::string("the value is no array but a ") + located->value->type_name());
+  if (!located->value->is_array())
+    return refuse(Errno::kInvalid, std::string("the value is no array but a ") + located->value->type_name());
   located->value->push_back(std::move(value));
   std::string text = dump(located->document);
   if (is_json_too_deep(text)) return refuse(Errno::kInvalid, "the result would be nested more than 200 deep");
@@ -213,102 +229,236 @@ constexpr Param kJson{"json", Type::kText};
 constexpr Param kPath{"path", Type::kText};
 constexpr Cost kCost{.base = 50, .per_byte = 4};
 constexpr Failure kNone{Errno::kNotFound, "the path names nothing"};
-constexpr Failure kMalformed{Errno::kInvalid, "the text is not JSON or is nested more than 200 deep, or the path is malformed"};
+constexpr Failure kMalformed{
+    Errno::kInvalid, "the text is not JSON or is nested more than 200 deep, or the path is malformed"};
 constexpr Failure kTooBig{Errno::kTooBig, "the text is larger than 16 MiB"};
 constexpr std::string_view kPaths =
-    "A path is names and indices: `papers[0].title`; a negative index counts from the end (`papers[-1]`); names with a dot or "
+    "A path is names and indices: `papers[0].title`; a negative index counts from the end (`papers[-1]`); "
+    "names with a dot or "
     "brackets are written `[\"a.b\"]`; the empty path is the whole document.";
 
 constexpr FunctionSpec kFunctions[] = {
-    {.module = "json", .name = "get", .params = {kJson, kPath}, .result = Type::kText, .result_name = "text", .can_fail = true,
+    {.module = "json",
+     .name = "get",
+     .params = {kJson, kPath},
+     .result = Type::kText,
+     .result_name = "text",
+     .can_fail = true,
      .cost = kCost,
-     .summary = R"(The value at the path (a.b[0].c, "" for all): a string without its quotes, anything else as JSON; ENOENT when there is none.)",
+     .summary =
+         R"(The value at the path (a.b[0].c, "" for all): a string without its quotes, anything else as JSON; ENOENT when there is none.)",
      .details = kPaths,
      .failures = {kNone, kMalformed, kTooBig},
-     .example = R"((call $io.print (call $json.get! (string "{\"papers\":[{\"title\":\"Wasm\"}]}") (string "papers[0].title"))))",
-     .prints = "Wasm", .handler = get},
-    {.module = "json", .name = "at", .params = {kJson, kPath, {"index", Type::kI32}}, .result = Type::kText,
-     .result_name = "text", .can_fail = true, .cost = kCost,
-     .summary = "The item of the array at the path, for loops; as json.get gives it; a negative index counts from the end.",
+     .example =
+         R"((call $io.print (call $json.get! (string "{\"papers\":[{\"title\":\"Wasm\"}]}") (string "papers[0].title"))))",
+     .prints = "Wasm",
+     .handler = get},
+    {.module = "json",
+     .name = "at",
+     .params = {kJson, kPath, {"index", Type::kI32}},
+     .result = Type::kText,
+     .result_name = "text",
+     .can_fail = true,
+     .cost = kCost,
+     .summary = "The item of the array at the path, for loops; as json.get gives it; a negative index counts "
+                "from the end.",
      .details = kPaths,
      .failures = {{Errno::kNotFound, "the path names nothing, or there is no such item"},
-                  {Errno::kInvalid, "the value is no array, the text is not JSON, or the path is malformed"}, kTooBig},
+                  {Errno::kInvalid, "the value is no array, the text is not JSON, or the path is malformed"},
+                  kTooBig},
      .example = R"((call $io.print (call $json.at! (string "[\"a\",\"b\"]") (string "") (i32.const 1))))",
-     .prints = "b", .handler = at},
-    {.module = "json", .name = "get_i32", .params = {kJson, kPath}, .result = Type::kI32, .result_name = "value",
-     .can_fail = true, .cost = kCost,
-     .summary = "The whole number at the path; EINVAL when it is no number, a string like \"7\", a fraction or out of range.",
+     .prints = "b",
+     .handler = at},
+    {.module = "json",
+     .name = "get_i32",
+     .params = {kJson, kPath},
+     .result = Type::kI32,
+     .result_name = "value",
+     .can_fail = true,
+     .cost = kCost,
+     .summary = "The whole number at the path; EINVAL when it is no number, a string like \"7\", a fraction "
+                "or out of range.",
      .details = kPaths,
-     .failures = {kNone, {Errno::kInvalid, "the value is not a whole number of this range, the text is not JSON, or the path is malformed"}, kTooBig},
+     .failures =
+         {kNone,
+          {Errno::kInvalid,
+           "the value is not a whole number of this range, the text is not JSON, or the path is malformed"},
+          kTooBig},
      .example = R"((call $io.print_i32 (call $json.get_i32! (string "{\"year\":2017}") (string "year"))))",
-     .prints = "2017", .handler = get_i32},
-    {.module = "json", .name = "get_i64", .params = {kJson, kPath}, .result = Type::kI64, .result_name = "value",
-     .can_fail = true, .cost = kCost,
-     .summary = "As json.get_i32, for an i64.", .details = kPaths,
-     .failures = {kNone, {Errno::kInvalid, "the value is not a whole number of this range, the text is not JSON, or the path is malformed"}, kTooBig},
+     .prints = "2017",
+     .handler = get_i32},
+    {.module = "json",
+     .name = "get_i64",
+     .params = {kJson, kPath},
+     .result = Type::kI64,
+     .result_name = "value",
+     .can_fail = true,
+     .cost = kCost,
+     .summary = "As json.get_i32, for an i64.",
+     .details = kPaths,
+     .failures =
+         {kNone,
+          {Errno::kInvalid,
+           "the value is not a whole number of this range, the text is not JSON, or the path is malformed"},
+          kTooBig},
      .example = R"((call $io.print_i64 (call $json.get_i64! (string "[9007199254740993]") (string "[0]"))))",
-     .prints = "9007199254740993", .handler = get_i64},
-    {.module = "json", .name = "get_f64", .params = {kJson, kPath}, .result = Type::kF64, .result_name = "value",
-     .can_fail = true, .cost = kCost,
-     .summary = "The number at the path.", .details = kPaths,
-     .failures = {kNone, {Errno::kInvalid, "the value is no number, the text is not JSON, or the path is malformed"}, kTooBig},
+     .prints = "9007199254740993",
+     .handler = get_i64},
+    {.module = "json",
+     .name = "get_f64",
+     .params = {kJson, kPath},
+     .result = Type::kF64,
+     .result_name = "value",
+     .can_fail = true,
+     .cost = kCost,
+     .summary = "The number at the path.",
+     .details = kPaths,
+     .failures = {kNone,
+                  {Errno::kInvalid, "the value is no number, the text is not JSON, or the path is malformed"},
+                  kTooBig},
      .example = R"((call $io.print_f64 (call $json.get_f64! (string "{\"score\":0.5}") (string "score"))))",
-     .prints = "0.5", .handler = get_f64},
-    {.module = "json", .name = "length", .params = {kJson, kPath}, .result = Type::kI32, .result_name = "count",
-     .can_fail = true, .cost = kCost,
-     .summary = "How many items an array, members an object, or bytes a string has; EINVAL for anything else.", .details = kPaths,
-     .failures = {kNone, {Errno::kInvalid, "the value has no length, the text is not JSON, or the path is malformed"}, kTooBig},
-     .example = R"((call $io.print_i32 (call $json.length! (string "[10,20,30]") (string ""))))", .prints = "3", .handler = length},
-    {.module = "json", .name = "keys", .params = {kJson, kPath}, .result = Type::kText, .result_name = "json",
-     .can_fail = true, .cost = kCost,
-     .summary = "The names in an object, sorted, as a JSON array.", .details = kPaths,
-     .failures = {kNone, {Errno::kInvalid, "the value is no object, the text is not JSON, or the path is malformed"}, kTooBig},
+     .prints = "0.5",
+     .handler = get_f64},
+    {.module = "json",
+     .name = "length",
+     .params = {kJson, kPath},
+     .result = Type::kI32,
+     .result_name = "count",
+     .can_fail = true,
+     .cost = kCost,
+     .summary =
+         "How many items an array, members an object, or bytes a string has; EINVAL for anything else.",
+     .details = kPaths,
+     .failures = {kNone,
+                  {Errno::kInvalid,
+                   "the value has no length, the text is not JSON, or the path is malformed"},
+                  kTooBig},
+     .example = R"((call $io.print_i32 (call $json.length! (string "[10,20,30]") (string ""))))",
+     .prints = "3",
+     .handler = length},
+    {.module = "json",
+     .name = "keys",
+     .params = {kJson, kPath},
+     .result = Type::kText,
+     .result_name = "json",
+     .can_fail = true,
+     .cost = kCost,
+     .summary = "The names in an object, sorted, as a JSON array.",
+     .details = kPaths,
+     .failures = {kNone,
+                  {Errno::kInvalid, "the value is no object, the text is not JSON, or the path is malformed"},
+                  kTooBig},
      .example = R"((call $io.print (call $json.keys! (string "{\"b\":1,\"a\":2}") (string ""))))",
-     .prints = R"(["a","b"])", .handler = keys},
-    {.module = "json", .name = "type", .params = {kJson, kPath}, .result = Type::kText, .result_name = "name",
-     .can_fail = true, .cost = kCost,
-     .summary = "null, boolean, number, string, array or object.", .details = kPaths,
+     .prints = R"(["a","b"])",
+     .handler = keys},
+    {.module = "json",
+     .name = "type",
+     .params = {kJson, kPath},
+     .result = Type::kText,
+     .result_name = "name",
+     .can_fail = true,
+     .cost = kCost,
+     .summary = "null, boolean, number, string, array or object.",
+     .details = kPaths,
      .failures = {kNone, kMalformed, kTooBig},
-     .example = R"((call $io.print (call $json.type! (string "[1]") (string "[0]"))))", .prints = "number", .handler = type},
-    {.module = "json", .name = "has", .params = {kJson, kPath}, .result = Type::kI32, .result_name = "found",
-     .can_fail = true, .cost = kCost,
-     .summary = "1 when the path names something (also null), else 0.", .details = kPaths,
+     .example = R"((call $io.print (call $json.type! (string "[1]") (string "[0]"))))",
+     .prints = "number",
+     .handler = type},
+    {.module = "json",
+     .name = "has",
+     .params = {kJson, kPath},
+     .result = Type::kI32,
+     .result_name = "found",
+     .can_fail = true,
+     .cost = kCost,
+     .summary = "1 when the path names something (also null), else 0.",
+     .details = kPaths,
      .failures = {kMalformed, kTooBig},
-     .example = R"((call $io.print_i32 (call $json.has! (string "{\"a\":null}") (string "a"))))", .prints = "1", .handler = has},
-    {.module = "json", .name = "valid", .params = {{"text", Type::kBytes}}, .result = Type::kI32, .result_name = "valid",
+     .example = R"((call $io.print_i32 (call $json.has! (string "{\"a\":null}") (string "a"))))",
+     .prints = "1",
+     .handler = has},
+    {.module = "json",
+     .name = "valid",
+     .params = {{"text", Type::kBytes}},
+     .result = Type::kI32,
+     .result_name = "valid",
      .cost = kCost,
      .summary = "1 when the text is JSON (16 MiB and 200 levels at most), else 0.",
-     .example = R"((call $io.print_i32 (call $json.valid (string "{oops"))))", .prints = "0", .handler = valid},
-    {.module = "json", .name = "quote", .params = {{"text", Type::kBytes}}, .result = Type::kText, .result_name = "json",
+     .example = R"((call $io.print_i32 (call $json.valid (string "{oops"))))",
+     .prints = "0",
+     .handler = valid},
+    {.module = "json",
+     .name = "quote",
+     .params = {{"text", Type::kBytes}},
+     .result = Type::kText,
+     .result_name = "json",
      .cost = {.base = 20, .per_byte = 2},
      .summary = "The text as a JSON string, with quotes and escapes.",
      .details = "Bytes that are not UTF-8 become U+FFFD.",
-     .example = R"((call $io.print (call $json.quote (string "say \"hi\""))))", .prints = R"("say \"hi\"")", .handler = quote},
-    {.module = "json", .name = "set", .params = {kJson, kPath, {"value", Type::kText}}, .result = Type::kText,
-     .result_name = "json", .can_fail = true, .cost = kCost,
-     .summary = "A new document with the value, which is JSON, at the path. Missing objects are made; the index one past the end of an array adds to it.",
+     .example = R"((call $io.print (call $json.quote (string "say \"hi\""))))",
+     .prints = R"("say \"hi\"")",
+     .handler = quote},
+    {.module = "json",
+     .name = "set",
+     .params = {kJson, kPath, {"value", Type::kText}},
+     .result = Type::kText,
+     .result_name = "json",
+     .can_fail = true,
+     .cost = kCost,
+     .summary = "A new document with the value, which is JSON, at the path. Missing objects are made; the "
+                "index one past the end of an array adds to it.",
      .details = kPaths,
-     .failures = {{Errno::kNotFound, "a step of the path leads into something that has no such place"}, kMalformed, kTooBig},
+     .failures = {{Errno::kNotFound, "a step of the path leads into something that has no such place"},
+                  kMalformed,
+                  kTooBig},
      .example = R"((call $io.print (call $json.set! (string "{}") (string "a.b") (string "[1,2]"))))",
-     .prints = R"({"a":{"b":[1,2]}})", .handler = set},
-    {.module = "json", .name = "set_text", .params = {kJson, kPath, {"text", Type::kText}}, .result = Type::kText,
-     .result_name = "json", .can_fail = true, .cost = kCost,
-     .summary = "As json.set, for a text, which is quoted.", .details = kPaths,
-     .failures = {{Errno::kNotFound, "a step of the path leads into something that has no such place"}, kMalformed, kTooBig},
-     .example = R"((call $io.print (call $json.set_text! (string "{}") (string "title") (string "A \"new\" one"))))",
-     .prints = R"({"title":"A \"new\" one"})", .handler = set_text},
-    {.module = "json", .name = "append", .params = {kJson, kPath, {"value", Type::kText}}, .result = Type::kText,
-     .result_name = "json", .can_fail = true, .cost = kCost,
-     .summary = "A new document with the value, which is JSON, added at the end of the array at the path.", .details = kPaths,
-     .failures = {kNone, {Errno::kInvalid, "the value at the path is no array, a text is not JSON, or the path is malformed"}, kTooBig},
+     .prints = R"({"a":{"b":[1,2]}})",
+     .handler = set},
+    {.module = "json",
+     .name = "set_text",
+     .params = {kJson, kPath, {"text", Type::kText}},
+     .result = Type::kText,
+     .result_name = "json",
+     .can_fail = true,
+     .cost = kCost,
+     .summary = "As json.set, for a text, which is quoted.",
+     .details = kPaths,
+     .failures = {{Errno::kNotFound, "a step of the path leads into something that has no such place"},
+                  kMalformed,
+                  kTooBig},
+     .example =
+         R"((call $io.print (call $json.set_text! (string "{}") (string "title") (string "A \"new\" one"))))",
+     .prints = R"({"title":"A \"new\" one"})",
+     .handler = set_text},
+    {.module = "json",
+     .name = "append",
+     .params = {kJson, kPath, {"value", Type::kText}},
+     .result = Type::kText,
+     .result_name = "json",
+     .can_fail = true,
+     .cost = kCost,
+     .summary = "A new document with the value, which is JSON, added at the end of the array at the path.",
+     .details = kPaths,
+     .failures = {kNone,
+                  {Errno::kInvalid,
+                   "the value at the path is no array, a text is not JSON, or the path is malformed"},
+                  kTooBig},
      .example = R"((call $io.print (call $json.append! (string "[1]") (string "") (string "{\"n\":2}"))))",
-     .prints = R"([1,{"n":2}])", .handler = append},
-    {.module = "json", .name = "remove", .params = {kJson, kPath}, .result = Type::kText, .result_name = "json",
-     .can_fail = true, .cost = kCost,
-     .summary = "A new document without what the path names; ENOENT when there is none.", .details = kPaths,
+     .prints = R"([1,{"n":2}])",
+     .handler = append},
+    {.module = "json",
+     .name = "remove",
+     .params = {kJson, kPath},
+     .result = Type::kText,
+     .result_name = "json",
+     .can_fail = true,
+     .cost = kCost,
+     .summary = "A new document without what the path names; ENOENT when there is none.",
+     .details = kPaths,
      .failures = {kNone, kMalformed, kTooBig},
      .example = R"((call $io.print (call $json.remove! (string "{\"a\":1,\"b\":2}") (string "a"))))",
-     .prints = R"({"b":2})", .handler = remove},
+     .prints = R"({"b":2})",
+     .handler = remove},
 };
 
 }  // namespace

@@ -5,7 +5,8 @@
 namespace membrane::host {
 namespace {
 
-const char* const kDocument = R"({"papers":[{"title":"Über \"Wasm\"","year":2017,"score":0.5,"tags":[]},{"title":null}],"a.b":{"":1},"big":9007199254740993})";
+const char* const kDocument =
+    R"({"papers":[{"title":"Über \"Wasm\"","year":2017,"score":0.5,"tags":[]},{"title":null}],"a.b":{"":1},"big":9007199254740993})";
 
 TEST(Json, GetGivesStringsWithoutQuotesAndTheRestAsJson) {
   Machine machine;
@@ -25,13 +26,15 @@ TEST(Json, GetGivesStringsWithoutQuotesAndTheRestAsJson) {
 
 TEST(Json, WhatIsNotThereIsEnoent) {
   Machine machine;
-  for (const char* path : {"none", "papers[2]", "papers[-3]", "papers.title", "papers[0].title.x", "papers[0][0]", "papers[0].title[0]", "papers.-1"})
+  for (const char* path : {"none", "papers[2]", "papers[-3]", "papers.title", "papers[0].title.x",
+                           "papers[0][0]", "papers[0].title[0]", "papers.-1"})
     EXPECT_EQ(machine.fails("json.get", {kDocument, path}), Errno::kNotFound) << path;
 }
 
 TEST(Json, WhatIsNotJsonIsEinval) {
   Machine machine;
-  for (const char* text : {"", " ", "{", "[1,]", "{'a':1}", "nul", "1 2", "01", "\"\\x\"", "[1", "{\"a\"}", "NaN", "// x", "\xEF\xBB\xBF"})
+  for (const char* text : {"", " ", "{", "[1,]", "{'a':1}", "nul", "1 2", "01", "\"\\x\"", "[1", "{\"a\"}",
+                           "NaN", "// x", "\xEF\xBB\xBF"})
     EXPECT_EQ(machine.fails("json.get", {text, ""}), Errno::kInvalid) << text;
   EXPECT_EQ(machine.fails("json.get", {kDocument, "a..b"}), Errno::kInvalid);
   EXPECT_EQ(machine.fails("json.get", {std::string((16 << 20) + 1, ' '), ""}), Errno::kTooBig);
@@ -48,8 +51,10 @@ TEST(Json, DepthIsBounded) {
   EXPECT_EQ(machine.fails("json.append", {nested(150), std::string(), nested(200)}), Errno::kInvalid);
   std::string path;
   for (int i = 0; i < 250; ++i) path += i ? ".a" : "a";
-  EXPECT_EQ(machine.fails("json.set", {"{}", path, "1"}), Errno::kInvalid) << "a deep path makes a deep document";
-  EXPECT_EQ(machine.text("json.get", {"[\"" + std::string(500, '[') + "\"]", "[0]"}), std::string(500, '[')) << "brackets in strings do not count";
+  EXPECT_EQ(machine.fails("json.set", {"{}", path, "1"}), Errno::kInvalid)
+      << "a deep path makes a deep document";
+  EXPECT_EQ(machine.text("json.get", {"[\"" + std::string(500, '[') + "\"]", "[0]"}), std::string(500, '['))
+      << "brackets in strings do not count";
 }
 
 TEST(Json, Numbers) {
@@ -81,7 +86,9 @@ TEST(Json, LengthKeysTypeHas) {
   EXPECT_EQ(machine.text("json.keys", {kDocument, ""}), R"(["a.b","big","papers"])");
   EXPECT_EQ(machine.text("json.keys", {"{}", ""}), "[]");
   EXPECT_EQ(machine.fails("json.keys", {"[]", ""}), Errno::kInvalid);
-  const std::pair<const char*, const char*> types[] = {{"null", "null"}, {"true", "boolean"}, {"-1.5", "number"}, {"7", "number"}, {"\"\"", "string"}, {"[]", "array"}, {"{}", "object"}};
+  const std::pair<const char*, const char*> types[] = {
+      {"null", "null"},   {"true", "boolean"}, {"-1.5", "number"}, {"7", "number"},
+      {"\"\"", "string"}, {"[]", "array"},     {"{}", "object"}};
   for (const auto& [json, type] : types) EXPECT_EQ(machine.text("json.type", {json, ""}), type);
   EXPECT_EQ(machine.number("json.has", {kDocument, "papers[1].title"}), 1);
   EXPECT_EQ(machine.number("json.has", {kDocument, "papers[1].year"}), 0);
@@ -109,7 +116,9 @@ TEST(Json, QuoteAndValid) {
 
 TEST(Json, SetMakesWhatIsMissing) {
   Machine machine;
-  const auto set = [&](const char* json, const char* path, const char* value) { return machine.text("json.set", {json, path, value}); };
+  const auto set = [&](const char* json, const char* path, const char* value) {
+    return machine.text("json.set", {json, path, value});
+  };
   EXPECT_EQ(set("{}", "a", "1"), R"({"a":1})");
   EXPECT_EQ(set("{}", "a.b.c", "[]"), R"({"a":{"b":{"c":[]}}})");
   EXPECT_EQ(set(R"({"a":1})", "a", "null"), R"({"a":null})");

@@ -24,47 +24,83 @@ HostResult<Value> keys(Call& call) {
 
 constexpr Param kKey{"key", Type::kText};
 constexpr Failure kNoGrant{Errno::kAccess, "no grant allows it, or the key lacks the prefix of the grant"};
-constexpr Failure kNoWrite{Errno::kAccess, "no grant allows writing, or the key lacks the prefix of the grant"};
+constexpr Failure kNoWrite{Errno::kAccess,
+                           "no grant allows writing, or the key lacks the prefix of the grant"};
 constexpr Failure kBadKey{Errno::kInvalid, "the key is empty"};
 
 constexpr FunctionSpec kFunctions[] = {
-    {.module = "kv", .name = "get", .params = {kKey}, .result = Type::kBytes, .result_name = "value", .can_fail = true,
-     .effect = Effect::kWorld, .cost = {.base = 100, .per_byte = 1},
+    {.module = "kv",
+     .name = "get",
+     .params = {kKey},
+     .result = Type::kBytes,
+     .result_name = "value",
+     .can_fail = true,
+     .effect = Effect::kWorld,
+     .cost = {.base = 100, .per_byte = 1},
      .summary = "The value of the key; ENOENT when there is none.",
      .failures = {{Errno::kNotFound, "there is no such key"}, kNoGrant, kBadKey},
      .example = R"((call $kv.set! (string "colour") (string "blue"))
 (call $io.print (call $kv.get! (string "colour"))))",
-     .prints = "blue", .handler = get},
-    {.module = "kv", .name = "set", .params = {kKey, {"value", Type::kBytes}}, .can_fail = true, .effect = Effect::kWorld,
+     .prints = "blue",
+     .handler = get},
+    {.module = "kv",
+     .name = "set",
+     .params = {kKey, {"value", Type::kBytes}},
+     .can_fail = true,
+     .effect = Effect::kWorld,
      .cost = {.base = 200, .per_byte = 1},
      .summary = "Sets the value of the key, over what it was.",
-     .failures = {kNoWrite, {Errno::kQuota, "the store would hold more keys or bytes than granted, or the key or value is too long"}, kBadKey},
+     .failures = {kNoWrite,
+                  {Errno::kQuota,
+                   "the store would hold more keys or bytes than granted, or the key or value is too long"},
+                  kBadKey},
      .example = R"((call $kv.set! (string "n") (string "1"))
 (call $kv.set! (string "n") (string "2"))
 (call $io.print (call $kv.get! (string "n"))))",
-     .prints = "2", .handler = set},
-    {.module = "kv", .name = "delete", .params = {kKey}, .can_fail = true, .effect = Effect::kWorld,
+     .prints = "2",
+     .handler = set},
+    {.module = "kv",
+     .name = "delete",
+     .params = {kKey},
+     .can_fail = true,
+     .effect = Effect::kWorld,
      .cost = {.base = 200, .per_byte = 1},
      .summary = "Removes the key; ENOENT when there is none.",
      .failures = {{Errno::kNotFound, "there is no such key"}, kNoWrite, kBadKey},
      .example = R"((call $kv.set! (string "n") (string "1"))
 (call $kv.delete! (string "n"))
 (call $io.print_i32 (call $kv.exists! (string "n"))))",
-     .prints = "0", .handler = remove},
-    {.module = "kv", .name = "exists", .params = {kKey}, .result = Type::kI32, .result_name = "found", .can_fail = true,
-     .effect = Effect::kWorld, .cost = {.base = 100, .per_byte = 1},
+     .prints = "0",
+     .handler = remove},
+    {.module = "kv",
+     .name = "exists",
+     .params = {kKey},
+     .result = Type::kI32,
+     .result_name = "found",
+     .can_fail = true,
+     .effect = Effect::kWorld,
+     .cost = {.base = 100, .per_byte = 1},
      .summary = "1 when there is such a key, else 0.",
      .failures = {kNoGrant, kBadKey},
-     .example = R"((call $io.print_i32 (call $kv.exists! (string "never set"))))", .prints = "0", .handler = exists},
-    {.module = "kv", .name = "keys", .params = {{"prefix", Type::kText}}, .result = Type::kText, .result_name = "json",
-     .can_fail = true, .effect = Effect::kWorld, .cost = {.base = 200, .per_byte = 1},
+     .example = R"((call $io.print_i32 (call $kv.exists! (string "never set"))))",
+     .prints = "0",
+     .handler = exists},
+    {.module = "kv",
+     .name = "keys",
+     .params = {{"prefix", Type::kText}},
+     .result = Type::kText,
+     .result_name = "json",
+     .can_fail = true,
+     .effect = Effect::kWorld,
+     .cost = {.base = 200, .per_byte = 1},
      .summary = "The keys that start with the prefix, sorted, as a JSON array; \"\" gives all.",
      .details = "Keys that the grant's prefix hides are not shown.",
      .failures = {{Errno::kAccess, "no grant allows it"}},
      .example = R"((call $kv.set! (string "day/2") (string "x"))
 (call $kv.set! (string "day/1") (string "y"))
 (call $io.print (call $kv.keys! (string "day/"))))",
-     .prints = R"(["day/1","day/2"])", .handler = keys},
+     .prints = R"(["day/1","day/2"])",
+     .handler = keys},
 };
 
 }  // namespace

@@ -52,7 +52,8 @@ HostResult<Value> range(Call& call) {
 
 HostResult<Value> bytes(Call& call) {
   if (call.i32(0) < 0) return refuse(Errno::kInvalid, "the count is negative");
-  if (call.i32(0) > kMaxBytes) return refuse(Errno::kTooBig, "more than 1 MiB of random bytes was asked for at once");
+  if (call.i32(0) > kMaxBytes)
+    return refuse(Errno::kTooBig, "more than 1 MiB of random bytes was asked for at once");
   MEMBRANE_ASSIGN(RandomStream* const stream, stream_of(call));
   std::string result(static_cast<size_t>(call.i32(0)), '\0');
   stream->fill({reinterpret_cast<uint8_t*>(result.data()), result.size()});
@@ -76,31 +77,67 @@ HostResult<Value> uuid(Call& call) {
 }
 
 constexpr std::string_view kSource =
-    "Numbers come from a ChaCha20 stream whose key is drawn once, at the first use: from the policy's seed, so that every run "
+    "Numbers come from a ChaCha20 stream whose key is drawn once, at the first use: from the policy's seed, "
+    "so that every run "
     "draws the same, or from the kernel when the policy grants real randomness.";
 
 constexpr FunctionSpec kFunctions[] = {
-    {.module = "random", .name = "i32", .result = Type::kI32, .result_name = "value",
-     .summary = "Any i32, each as likely.", .details = kSource,
-     .example = "(drop (call $random.i32))", .handler = i32},
-    {.module = "random", .name = "i64", .result = Type::kI64, .result_name = "value",
-     .summary = "Any i64, each as likely.", .details = kSource,
-     .example = "(drop (call $random.i64))", .handler = i64},
-    {.module = "random", .name = "f64", .result = Type::kF64, .result_name = "value",
-     .summary = "A number from 0 up to but not 1.", .details = kSource,
-     .example = "(call $io.print_i32 (f64.lt (call $random.f64) (f64.const 1)))", .prints = "1", .handler = f64},
-    {.module = "random", .name = "range", .params = {{"low", Type::kI32}, {"high", Type::kI32}}, .result = Type::kI32,
+    {.module = "random",
+     .name = "i32",
+     .result = Type::kI32,
      .result_name = "value",
-     .summary = "A number from low to high, both included, each as likely; the two may come in either order.", .details = kSource,
-     .example = "(call $io.print_i32 (call $random.range (i32.const 7) (i32.const 7)))", .prints = "7", .handler = range},
-    {.module = "random", .name = "bytes", .params = {{"count", Type::kI32}}, .result = Type::kBytes, .result_name = "bytes",
+     .summary = "Any i32, each as likely.",
+     .details = kSource,
+     .example = "(drop (call $random.i32))",
+     .handler = i32},
+    {.module = "random",
+     .name = "i64",
+     .result = Type::kI64,
+     .result_name = "value",
+     .summary = "Any i64, each as likely.",
+     .details = kSource,
+     .example = "(drop (call $random.i64))",
+     .handler = i64},
+    {.module = "random",
+     .name = "f64",
+     .result = Type::kF64,
+     .result_name = "value",
+     .summary = "A number from 0 up to but not 1.",
+     .details = kSource,
+     .example = "(call $io.print_i32 (f64.lt (call $random.f64) (f64.const 1)))",
+     .prints = "1",
+     .handler = f64},
+    {.module = "random",
+     .name = "range",
+     .params = {{"low", Type::kI32}, {"high", Type::kI32}},
+     .result = Type::kI32,
+     .result_name = "value",
+     .summary = "A number from low to high, both included, each as likely; the two may come in either order.",
+     .details = kSource,
+     .example = "(call $io.print_i32 (call $random.range (i32.const 7) (i32.const 7)))",
+     .prints = "7",
+     .handler = range},
+    {.module = "random",
+     .name = "bytes",
+     .params = {{"count", Type::kI32}},
+     .result = Type::kBytes,
+     .result_name = "bytes",
      .can_fail = true,
-     .summary = "So many random bytes.", .details = kSource,
+     .summary = "So many random bytes.",
+     .details = kSource,
      .failures = {{Errno::kInvalid, "the count is negative"}, {Errno::kTooBig, "the count is above 1048576"}},
-     .example = "(call $io.print_i32 (call $str.length (call $random.bytes! (i32.const 16))))", .prints = "16", .handler = bytes},
-    {.module = "random", .name = "uuid", .result = Type::kText, .result_name = "text",
-     .summary = "A random UUID (version 4), 36 characters in lower case.", .details = kSource,
-     .example = "(call $io.print_i32 (call $str.length (call $random.uuid)))", .prints = "36", .handler = uuid},
+     .example = "(call $io.print_i32 (call $str.length (call $random.bytes! (i32.const 16))))",
+     .prints = "16",
+     .handler = bytes},
+    {.module = "random",
+     .name = "uuid",
+     .result = Type::kText,
+     .result_name = "text",
+     .summary = "A random UUID (version 4), 36 characters in lower case.",
+     .details = kSource,
+     .example = "(call $io.print_i32 (call $str.length (call $random.uuid)))",
+     .prints = "36",
+     .handler = uuid},
 };
 
 }  // namespace

@@ -23,7 +23,9 @@ using nlohmann::json;
 constexpr size_t kNone = std::string_view::npos;
 
 // Memories are smaller than 4 GiB, but a string may be larger than an i32 holds.
-int32_t to_i32(size_t value) { return static_cast<int32_t>(std::min<size_t>(value, std::numeric_limits<int32_t>::max())); }
+int32_t to_i32(size_t value) {
+  return static_cast<int32_t>(std::min<size_t>(value, std::numeric_limits<int32_t>::max()));
+}
 int32_t place(size_t at) { return at == kNone ? -1 : to_i32(at); }
 
 std::string map_bytes(std::string_view text, char (*change)(char)) {
@@ -53,12 +55,16 @@ std::string_view without_last_break(std::string_view text) {
   if (text.ends_with('\n')) text.remove_suffix(1);
   return text;
 }
-int64_t count_lines(std::string_view text) { return text.empty() ? 0 : count_pieces(without_last_break(text), "\n"); }
+int64_t count_lines(std::string_view text) {
+  return text.empty() ? 0 : count_pieces(without_last_break(text), "\n");
+}
 
-HostResult<Value> piece_at(std::string_view text, std::string_view separator, int64_t count, int64_t index, std::string_view what) {
+HostResult<Value> piece_at(std::string_view text, std::string_view separator, int64_t count, int64_t index,
+                           std::string_view what) {
   const int64_t wanted = index < 0 ? index + count : index;
   if (wanted < 0 || wanted >= count)
-    return refuse(Errno::kNotFound, "there is no " + std::string(what) + " " + std::to_string(index) + "; there are " + std::to_string(count));
+    return refuse(Errno::kNotFound, "there is no " + std::string(what) + " " + std::to_string(index) +
+                                        "; there are " + std::to_string(count));
   std::string found;
   int64_t at = 0;
   for_each_piece(text, separator, [&](std::string_view piece) {
@@ -69,7 +75,8 @@ HostResult<Value> piece_at(std::string_view text, std::string_view separator, in
 }
 
 HostResult<Value> repeated(std::string_view text, uint64_t count) {
-  if (!text.empty() && count > kMaxResultBytes / text.size()) MEMBRANE_TRY(Call::check_size(kMaxResultBytes + 1));
+  if (!text.empty() && count > kMaxResultBytes / text.size())
+    MEMBRANE_TRY(Call::check_size(kMaxResultBytes + 1));
   std::string result;
   result.reserve(text.size() * count);
   for (uint64_t i = 0; i < count && !text.empty(); ++i) result += text;
@@ -80,7 +87,8 @@ HostResult<Value> repeated(std::string_view text, uint64_t count) {
 
 HostResult<Value> length(Call& call) { return to_i32(call.text(0).size()); }
 HostResult<Value> char_count(Call& call) {
-  return to_i32(static_cast<size_t>(std::ranges::count_if(call.text(0), [](char c) { return (static_cast<uint8_t>(c) & 0xC0) != 0x80; })));
+  return to_i32(static_cast<size_t>(
+      std::ranges::count_if(call.text(0), [](char c) { return (static_cast<uint8_t>(c) & 0xC0) != 0x80; })));
 }
 HostResult<Value> eq(Call& call) { return truth(call.text(0) == call.text(1)); }
 HostResult<Value> compare(Call& call) {
@@ -102,14 +110,17 @@ HostResult<Value> find(Call& call) {
 }
 HostResult<Value> find_last(Call& call) { return place(find_last_bytes(call.text(0), call.text(1))); }
 HostResult<Value> count(Call& call) {
-  return call.text(1).empty() ? int32_t{0} : to_i32(static_cast<size_t>(count_pieces(call.text(0), call.text(1)) - 1));
+  return call.text(1).empty() ? int32_t{0}
+                              : to_i32(static_cast<size_t>(count_pieces(call.text(0), call.text(1)) - 1));
 }
 HostResult<Value> between(Call& call) {
   const std::string_view text = call.text(0), left = call.text(1), right = call.text(2);
   const size_t at = find_bytes(text, left);
   const size_t start = at == kNone ? kNone : at + left.size();
   const size_t end = start == kNone ? kNone : right.empty() ? text.size() : find_bytes(text, right, start);
-  if (end == kNone) return refuse(Errno::kNotFound, std::string("the text has no such ") + (at == kNone ? "left" : "right") + " mark");
+  if (end == kNone)
+    return refuse(Errno::kNotFound,
+                  std::string("the text has no such ") + (at == kNone ? "left" : "right") + " mark");
   return std::string(text.substr(start, end - start));
 }
 
@@ -131,7 +142,8 @@ HostResult<Value> slice(Call& call) {
   const std::string_view text = call.text(0);
   const auto clamp = [&](int64_t at) {
     if (at < 0) at += static_cast<int64_t>(text.size());
-    return character_start(text, static_cast<size_t>(std::clamp<int64_t>(at, 0, static_cast<int64_t>(text.size()))));
+    return character_start(
+        text, static_cast<size_t>(std::clamp<int64_t>(at, 0, static_cast<int64_t>(text.size()))));
   };
   const size_t start = clamp(call.i32(1)), end = clamp(call.i32(2));
   return std::string(start < end ? text.substr(start, end - start) : std::string_view());
@@ -161,7 +173,9 @@ HostResult<Value> replace(Call& call) {
   return result;
 }
 
-HostResult<Value> repeat(Call& call) { return repeated(call.text(0), static_cast<uint64_t>(std::max(call.i32(1), 0))); }
+HostResult<Value> repeat(Call& call) {
+  return repeated(call.text(0), static_cast<uint64_t>(std::max(call.i32(1), 0)));
+}
 
 HostResult<Value> pad_left(Call& call) {
   const std::string_view text = call.text(0);
@@ -184,11 +198,15 @@ HostResult<Value> line_count(Call& call) { return to_i32(static_cast<size_t>(cou
 HostResult<Value> line(Call& call) {
   const std::string_view text = call.text(0);
   auto found = piece_at(without_last_break(text), "\n", count_lines(text), call.i32(1), "line");
-  if (auto* content = found ? std::get_if<std::string>(&*found) : nullptr; content && content->ends_with('\r')) content->pop_back();
+  if (auto* content = found ? std::get_if<std::string>(&*found) : nullptr;
+      content && content->ends_with('\r'))
+    content->pop_back();
   return found;
 }
 
-HostResult<Value> field_count(Call& call) { return to_i32(static_cast<size_t>(count_pieces(call.text(0), call.text(1)))); }
+HostResult<Value> field_count(Call& call) {
+  return to_i32(static_cast<size_t>(count_pieces(call.text(0), call.text(1))));
+}
 HostResult<Value> field(Call& call) {
   return piece_at(call.text(0), call.text(1), count_pieces(call.text(0), call.text(1)), call.i32(2), "field");
 }
@@ -206,8 +224,11 @@ HostResult<Value> join(Call& call) {
   // One level deep is all that can be joined, so that no depth has to be measured.
   int deepest = 0;
   const json array = json::parse(
-      call.text(0), [&](int depth, json::parse_event_t, json&) { return (deepest = std::max(deepest, depth)) <= 1; }, false);
-  if (deepest > 1 || !array.is_array()) return refuse(Errno::kInvalid, "the text is not a JSON array of texts and numbers");
+      call.text(0),
+      [&](int depth, json::parse_event_t, json&) { return (deepest = std::max(deepest, depth)) <= 1; },
+      false);
+  if (deepest > 1 || !array.is_array())
+    return refuse(Errno::kInvalid, "the text is not a JSON array of texts and numbers");
   uint64_t size = 0;
   for (const json& item : array) {
     if (item.is_structured()) return refuse(Errno::kInvalid, "an item is an array or an object");
@@ -245,7 +266,8 @@ HostResult<Value> url_encode(Call& call) {
   std::string encoded;
   for (const char c : call.text(0)) {
     const auto byte = static_cast<uint8_t>(c);
-    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '.' || c == '_' || c == '~';
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                       c == '-' || c == '.' || c == '_' || c == '~';
     if (plain) {
       encoded += c;
     } else {
@@ -268,7 +290,8 @@ HostResult<Value> text_of_html(Call& call) { return html_text(call.text(0)); }
 
 HostResult<Value> links_of_html(Call& call) {
   json array = json::array();
-  for (HtmlLink& link : html_links(call.text(0))) array.push_back({{"href", std::move(link.href)}, {"text", std::move(link.text)}});
+  for (HtmlLink& link : html_links(call.text(0)))
+    array.push_back({{"href", std::move(link.href)}, {"text", std::move(link.text)}});
   return array.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
@@ -281,151 +304,407 @@ constexpr Param kWidth{"width", Type::kI32};
 constexpr Failure kNoNumber{Errno::kInvalid, "the text is no such number, is empty, or is out of range"};
 
 constexpr FunctionSpec kFunctions[] = {
-    {.module = "str", .name = "length", .params = {kText}, .result = Type::kI32, .result_name = "bytes",
+    {.module = "str",
+     .name = "length",
+     .params = {kText},
+     .result = Type::kI32,
+     .result_name = "bytes",
      .cost = {.base = 10, .per_byte = 0},
      .summary = "How many bytes the text has; the same as (i32.load text).",
-     .example = R"((call $io.print_i32 (call $str.length (string "hello"))))", .prints = "5", .handler = length},
-    {.module = "str", .name = "char_count", .params = {kText}, .result = Type::kI32, .result_name = "count",
+     .example = R"((call $io.print_i32 (call $str.length (string "hello"))))",
+     .prints = "5",
+     .handler = length},
+    {.module = "str",
+     .name = "char_count",
+     .params = {kText},
+     .result = Type::kI32,
+     .result_name = "count",
      .summary = "How many characters (code points) the text has.",
-     .example = R"((call $io.print_i32 (call $str.char_count (string "h\c3\a9"))))", .prints = "2", .handler = char_count},
-    {.module = "str", .name = "eq", .params = {kText, kOther}, .result = Type::kI32, .result_name = "equal",
+     .example = R"((call $io.print_i32 (call $str.char_count (string "h\c3\a9"))))",
+     .prints = "2",
+     .handler = char_count},
+    {.module = "str",
+     .name = "eq",
+     .params = {kText, kOther},
+     .result = Type::kI32,
+     .result_name = "equal",
      .summary = "1 when both have the same bytes, else 0.",
-     .example = R"((call $io.print_i32 (call $str.eq (string "a") (string "a"))))", .prints = "1", .handler = eq},
-    {.module = "str", .name = "compare", .params = {kText, kOther}, .result = Type::kI32, .result_name = "order",
+     .example = R"((call $io.print_i32 (call $str.eq (string "a") (string "a"))))",
+     .prints = "1",
+     .handler = eq},
+    {.module = "str",
+     .name = "compare",
+     .params = {kText, kOther},
+     .result = Type::kI32,
+     .result_name = "order",
      .summary = "-1, 0 or 1 as text comes before, equals or comes after other, by bytes; ISO dates sort so.",
-     .example = R"((call $io.print_i32 (call $str.compare (string "2017-05-01") (string "2022-01-01"))))", .prints = "-1", .handler = compare},
-    {.module = "str", .name = "starts_with", .params = {kText, {"prefix", Type::kBytes}}, .result = Type::kI32, .result_name = "found",
+     .example = R"((call $io.print_i32 (call $str.compare (string "2017-05-01") (string "2022-01-01"))))",
+     .prints = "-1",
+     .handler = compare},
+    {.module = "str",
+     .name = "starts_with",
+     .params = {kText, {"prefix", Type::kBytes}},
+     .result = Type::kI32,
+     .result_name = "found",
      .summary = "1 when text starts with prefix, else 0; everything starts with \"\".",
-     .example = R"((call $io.print_i32 (call $str.starts_with (string "papers.html") (string "papers"))))", .prints = "1", .handler = starts_with},
-    {.module = "str", .name = "ends_with", .params = {kText, {"suffix", Type::kBytes}}, .result = Type::kI32, .result_name = "found",
+     .example = R"((call $io.print_i32 (call $str.starts_with (string "papers.html") (string "papers"))))",
+     .prints = "1",
+     .handler = starts_with},
+    {.module = "str",
+     .name = "ends_with",
+     .params = {kText, {"suffix", Type::kBytes}},
+     .result = Type::kI32,
+     .result_name = "found",
      .summary = "1 when text ends with suffix, else 0; everything ends with \"\".",
-     .example = R"((call $io.print_i32 (call $str.ends_with (string "papers.html") (string ".html"))))", .prints = "1", .handler = ends_with},
-    {.module = "str", .name = "contains", .params = {kText, kNeedle}, .result = Type::kI32, .result_name = "found",
+     .example = R"((call $io.print_i32 (call $str.ends_with (string "papers.html") (string ".html"))))",
+     .prints = "1",
+     .handler = ends_with},
+    {.module = "str",
+     .name = "contains",
+     .params = {kText, kNeedle},
+     .result = Type::kI32,
+     .result_name = "found",
      .summary = "1 when needle is somewhere in text, else 0; \"\" always is.",
-     .example = R"((call $io.print_i32 (call $str.contains (string "a needle here") (string "needle"))))", .prints = "1", .handler = contains},
-    {.module = "str", .name = "byte", .params = {kText, kIndex}, .result = Type::kI32, .result_name = "byte",
+     .example = R"((call $io.print_i32 (call $str.contains (string "a needle here") (string "needle"))))",
+     .prints = "1",
+     .handler = contains},
+    {.module = "str",
+     .name = "byte",
+     .params = {kText, kIndex},
+     .result = Type::kI32,
+     .result_name = "byte",
      .cost = {.base = 10, .per_byte = 0},
      .summary = "The byte at the index, 0 to 255; -1 when the index is negative or past the end.",
-     .example = R"((call $io.print_i32 (call $str.byte (string "A") (i32.const 0))))", .prints = "65", .handler = byte},
-    {.module = "str", .name = "find", .params = {kText, kNeedle, {"from", Type::kI32}}, .result = Type::kI32, .result_name = "index",
-     .summary = "The byte index of the first needle at or after from; -1 when there is none. A negative from counts as 0.",
+     .example = R"((call $io.print_i32 (call $str.byte (string "A") (i32.const 0))))",
+     .prints = "65",
+     .handler = byte},
+    {.module = "str",
+     .name = "find",
+     .params = {kText, kNeedle, {"from", Type::kI32}},
+     .result = Type::kI32,
+     .result_name = "index",
+     .summary = "The byte index of the first needle at or after from; -1 when there is none. A negative from "
+                "counts as 0.",
      .details = "An empty needle is found at `from`, unless that is past the end.",
-     .example = R"((call $io.print_i32 (call $str.find (string "a-b-c") (string "-") (i32.const 2))))", .prints = "3", .handler = find},
-    {.module = "str", .name = "find_last", .params = {kText, kNeedle}, .result = Type::kI32, .result_name = "index",
+     .example = R"((call $io.print_i32 (call $str.find (string "a-b-c") (string "-") (i32.const 2))))",
+     .prints = "3",
+     .handler = find},
+    {.module = "str",
+     .name = "find_last",
+     .params = {kText, kNeedle},
+     .result = Type::kI32,
+     .result_name = "index",
      .cost = {.base = 20, .per_byte = 2},
      .summary = "The byte index of the last needle; -1 when there is none.",
-     .example = R"((call $io.print_i32 (call $str.find_last (string "a-b-c") (string "-"))))", .prints = "3", .handler = find_last},
-    {.module = "str", .name = "count", .params = {kText, kNeedle}, .result = Type::kI32, .result_name = "times",
+     .example = R"((call $io.print_i32 (call $str.find_last (string "a-b-c") (string "-"))))",
+     .prints = "3",
+     .handler = find_last},
+    {.module = "str",
+     .name = "count",
+     .params = {kText, kNeedle},
+     .result = Type::kI32,
+     .result_name = "times",
      .summary = "How often needle comes in text, without overlaps; 0 for an empty needle.",
-     .example = R"((call $io.print_i32 (call $str.count (string "banana") (string "an"))))", .prints = "2", .handler = count},
-    {.module = "str", .name = "between", .params = {kText, {"left", Type::kBytes}, {"right", Type::kBytes}}, .result = Type::kBytes,
-     .result_name = "text", .can_fail = true,
-     .summary = "What stands between the first left and the next right after it; ENOENT when one is missing. \"\" as right: to the end.",
-     .failures = {{Errno::kNotFound, "the text has no `left`, or no `right` after it"}},
-     .example = R"((call $io.print (call $str.between! (string "<b>bold</b>") (string "<b>") (string "</b>"))))", .prints = "bold", .handler = between},
-    {.module = "str", .name = "concat", .params = {kText, kOther}, .result = Type::kBytes, .result_name = "text",
-     .summary = "Both, one after the other.",
-     .example = R"((call $io.print (call $str.concat (string "ab") (string "cd"))))", .prints = "abcd", .handler = concat},
-    {.module = "str", .name = "slice", .params = {kText, {"start", Type::kI32}, {"end", Type::kI32}}, .result = Type::kBytes,
+     .example = R"((call $io.print_i32 (call $str.count (string "banana") (string "an"))))",
+     .prints = "2",
+     .handler = count},
+    {.module = "str",
+     .name = "between",
+     .params = {kText, {"left", Type::kBytes}, {"right", Type::kBytes}},
+     .result = Type::kBytes,
      .result_name = "text",
-     .summary = "The bytes from start up to but not end. Negative places count from the end; places outside are moved inside; no character is cut.",
-     .details = "A place inside a character of UTF-8 is moved back to its start. When start is not before end the result is empty.",
-     .example = R"((call $io.print (call $str.slice (string "2017-05-01") (i32.const 0) (i32.const 4))))", .prints = "2017", .handler = slice},
-    {.module = "str", .name = "trim", .params = {kText}, .result = Type::kBytes, .result_name = "text",
-     .summary = "Without spaces, tabs and line breaks at both ends.",
-     .example = R"((call $io.print (call $str.trim (string "  x \n"))))", .prints = "x", .handler = trim},
-    {.module = "str", .name = "lower", .params = {kText}, .result = Type::kBytes, .result_name = "text",
-     .summary = "With A to Z in lower case; other letters stay.",
-     .example = R"((call $io.print (call $str.lower (string "Wasm"))))", .prints = "wasm", .handler = lower},
-    {.module = "str", .name = "upper", .params = {kText}, .result = Type::kBytes, .result_name = "text",
-     .summary = "With a to z in upper case; other letters stay.",
-     .example = R"((call $io.print (call $str.upper (string "Wasm"))))", .prints = "WASM", .handler = upper},
-    {.module = "str", .name = "replace", .params = {kText, {"from", Type::kBytes}, {"to", Type::kBytes}}, .result = Type::kBytes,
-     .result_name = "text", .cost = {.base = 20, .per_byte = 2},
-     .summary = "With every from replaced by to; unchanged when from is empty.",
-     .example = R"((call $io.print (call $str.replace (string "a-b-c") (string "-") (string "+"))))", .prints = "a+b+c", .handler = replace},
-    {.module = "str", .name = "repeat", .params = {kText, {"times", Type::kI32}}, .result = Type::kBytes, .result_name = "text",
-     .summary = "The text so many times; empty for 0 or less.",
-     .example = R"((call $io.print (call $str.repeat (string "ab") (i32.const 3))))", .prints = "ababab", .handler = repeat},
-    {.module = "str", .name = "pad_left", .params = {kText, kWidth}, .result = Type::kBytes, .result_name = "text",
-     .summary = "With spaces before it until it is width bytes wide; unchanged when it is.",
-     .example = R"((call $io.print (call $str.pad_left (string "7") (i32.const 3))))", .prints = "  7", .handler = pad_left},
-    {.module = "str", .name = "pad_right", .params = {kText, kWidth}, .result = Type::kBytes, .result_name = "text",
-     .summary = "With spaces after it until it is width bytes wide; unchanged when it is.",
-     .example = R"((call $io.print (call $str.concat (call $str.pad_right (string "7") (i32.const 3)) (string "|"))))", .prints = "7  |", .handler = pad_right},
-    {.module = "str", .name = "line_count", .params = {kText}, .result = Type::kI32, .result_name = "count",
-     .summary = "How many lines the text has; a line break at the end begins no further line; \"\" has none.",
-     .example = R"((call $io.print_i32 (call $str.line_count (string "one\ntwo\n"))))", .prints = "2", .handler = line_count},
-    {.module = "str", .name = "line", .params = {kText, kIndex}, .result = Type::kBytes, .result_name = "text", .can_fail = true,
-     .summary = "The line at the index, from 0, without its line break; negative counts from the end; ENOENT past the last.",
-     .failures = {{Errno::kNotFound, "there is no such line"}},
-     .example = R"((call $io.print (call $str.line! (string "one\ntwo\n") (i32.const 1))))", .prints = "two", .handler = line},
-    {.module = "str", .name = "field_count", .params = {kText, kSeparator}, .result = Type::kI32, .result_name = "count",
-     .summary = "How many fields str.field can give; at least 1.",
-     .example = R"((call $io.print_i32 (call $str.field_count (string "a,b,,d") (string ","))))", .prints = "4", .handler = field_count},
-    {.module = "str", .name = "field", .params = {kText, kSeparator, kIndex}, .result = Type::kBytes, .result_name = "text",
      .can_fail = true,
-     .summary = "The field at the index, from 0, of a text cut at each separator; negative counts from the end; ENOENT past the last.",
+     .summary = "What stands between the first left and the next right after it; ENOENT when one is missing. "
+                "\"\" as right: to the end.",
+     .failures = {{Errno::kNotFound, "the text has no `left`, or no `right` after it"}},
+     .example =
+         R"((call $io.print (call $str.between! (string "<b>bold</b>") (string "<b>") (string "</b>"))))",
+     .prints = "bold",
+     .handler = between},
+    {.module = "str",
+     .name = "concat",
+     .params = {kText, kOther},
+     .result = Type::kBytes,
+     .result_name = "text",
+     .summary = "Both, one after the other.",
+     .example = R"((call $io.print (call $str.concat (string "ab") (string "cd"))))",
+     .prints = "abcd",
+     .handler = concat},
+    {.module = "str",
+     .name = "slice",
+     .params = {kText, {"start", Type::kI32}, {"end", Type::kI32}},
+     .result = Type::kBytes,
+     .result_name = "text",
+     .summary = "The bytes from start up to but not end. Negative places count from the end; places outside "
+                "are moved inside; no character is cut.",
+     .details = "A place inside a character of UTF-8 is moved back to its start. When start is not before "
+                "end the result is empty.",
+     .example = R"((call $io.print (call $str.slice (string "2017-05-01") (i32.const 0) (i32.const 4))))",
+     .prints = "2017",
+     .handler = slice},
+    {.module = "str",
+     .name = "trim",
+     .params = {kText},
+     .result = Type::kBytes,
+     .result_name = "text",
+     .summary = "Without spaces, tabs and line breaks at both ends.",
+     .example = R"((call $io.print (call $str.trim (string "  x \n"))))",
+     .prints = "x",
+     .handler = trim},
+    {.module = "str",
+     .name = "lower",
+     .params = {kText},
+     .result = Type::kBytes,
+     .result_name = "text",
+     .summary = "With A to Z in lower case; other letters stay.",
+     .example = R"((call $io.print (call $str.lower (string "Wasm"))))",
+     .prints = "wasm",
+     .handler = lower},
+    {.module = "str",
+     .name = "upper",
+     .params = {kText},
+     .result = Type::kBytes,
+     .result_name = "text",
+     .summary = "With a to z in upper case; other letters stay.",
+     .example = R"((call $io.print (call $str.upper (string "Wasm"))))",
+     .prints = "WASM",
+     .handler = upper},
+    {.module = "str",
+     .name = "replace",
+     .params = {kText, {"from", Type::kBytes}, {"to", Type::kBytes}},
+     .result = Type::kBytes,
+     .result_name = "text",
+     .cost = {.base = 20, .per_byte = 2},
+     .summary = "With every from replaced by to; unchanged when from is empty.",
+     .example = R"((call $io.print (call $str.replace (string "a-b-c") (string "-") (string "+"))))",
+     .prints = "a+b+c",
+     .handler = replace},
+    {.module = "str",
+     .name = "repeat",
+     .params = {kText, {"times", Type::kI32}},
+     .result = Type::kBytes,
+     .result_name = "text",
+     .summary = "The text so many times; empty for 0 or less.",
+     .example = R"((call $io.print (call $str.repeat (string "ab") (i32.const 3))))",
+     .prints = "ababab",
+     .handler = repeat},
+    {.module = "str",
+     .name = "pad_left",
+     .params = {kText, kWidth},
+     .result = Type::kBytes,
+     .result_name = "text",
+     .summary = "With spaces before it until it is width bytes wide; unchanged when it is.",
+     .example = R"((call $io.print (call $str.pad_left (string "7") (i32.const 3))))",
+     .prints = "  7",
+     .handler = pad_left},
+    {.module = "str",
+     .name = "pad_right",
+     .params = {kText, kWidth},
+     .result = Type::kBytes,
+     .result_name = "text",
+     .summary = "With spaces after it until it is width bytes wide; unchanged when it is.",
+     .example =
+         R"((call $io.print (call $str.concat (call $str.pad_right (string "7") (i32.const 3)) (string "|"))))",
+     .prints = "7  |",
+     .handler = pad_right},
+    {.module = "str",
+     .name = "line_count",
+     .params = {kText},
+     .result = Type::kI32,
+     .result_name = "count",
+     .summary = "How many lines the text has; a line break at the end begins no further line; \"\" has none.",
+     .example = R"((call $io.print_i32 (call $str.line_count (string "one\ntwo\n"))))",
+     .prints = "2",
+     .handler = line_count},
+    {.module = "str",
+     .name = "line",
+     .params = {kText, kIndex},
+     .result = Type::kBytes,
+     .result_name = "text",
+     .can_fail = true,
+     .summary = "The line at the index, from 0, without its line break; negative counts from the end; ENOENT "
+                "past the last.",
+     .failures = {{Errno::kNotFound, "there is no such line"}},
+     .example = R"((call $io.print (call $str.line! (string "one\ntwo\n") (i32.const 1))))",
+     .prints = "two",
+     .handler = line},
+    {.module = "str",
+     .name = "field_count",
+     .params = {kText, kSeparator},
+     .result = Type::kI32,
+     .result_name = "count",
+     .summary = "How many fields str.field can give; at least 1.",
+     .example = R"((call $io.print_i32 (call $str.field_count (string "a,b,,d") (string ","))))",
+     .prints = "4",
+     .handler = field_count},
+    {.module = "str",
+     .name = "field",
+     .params = {kText, kSeparator, kIndex},
+     .result = Type::kBytes,
+     .result_name = "text",
+     .can_fail = true,
+     .summary = "The field at the index, from 0, of a text cut at each separator; negative counts from the "
+                "end; ENOENT past the last.",
      .details = "Fields may be empty. An empty separator cuts nothing: field 0 is the whole text.",
      .failures = {{Errno::kNotFound, "there is no such field"}},
-     .example = R"((call $io.print (call $str.field! (string "10.0.0.7 GET /index") (string " ") (i32.const 1))))", .prints = "GET", .handler = field},
-    {.module = "str", .name = "split", .params = {kText, kSeparator}, .result = Type::kText, .result_name = "json",
+     .example =
+         R"((call $io.print (call $str.field! (string "10.0.0.7 GET /index") (string " ") (i32.const 1))))",
+     .prints = "GET",
+     .handler = field},
+    {.module = "str",
+     .name = "split",
+     .params = {kText, kSeparator},
+     .result = Type::kText,
+     .result_name = "json",
      .cost = {.base = 20, .per_byte = 3},
      .summary = "The fields as a JSON array of strings, for json.at and json.length.",
-     .example = R"((call $io.print (call $str.split (string "a,b") (string ","))))", .prints = R"(["a","b"])", .handler = split},
-    {.module = "str", .name = "join", .params = {{"json", Type::kText}, kSeparator}, .result = Type::kBytes, .result_name = "text",
-     .can_fail = true, .cost = {.base = 50, .per_byte = 4},
+     .example = R"((call $io.print (call $str.split (string "a,b") (string ","))))",
+     .prints = R"(["a","b"])",
+     .handler = split},
+    {.module = "str",
+     .name = "join",
+     .params = {{"json", Type::kText}, kSeparator},
+     .result = Type::kBytes,
+     .result_name = "text",
+     .can_fail = true,
+     .cost = {.base = 50, .per_byte = 4},
      .summary = "The texts and numbers of a JSON array in one text, with the separator between them.",
      .failures = {{Errno::kInvalid, "the text is not a JSON array, or an item is an array or an object"}},
-     .example = R"((call $io.print (call $str.join! (string "[\"a\",2,\"c\"]") (string ", "))))", .prints = "a, 2, c", .handler = join},
-    {.module = "str", .name = "from_i32", .params = {{"value", Type::kI32}}, .result = Type::kText, .result_name = "text",
+     .example = R"((call $io.print (call $str.join! (string "[\"a\",2,\"c\"]") (string ", "))))",
+     .prints = "a, 2, c",
+     .handler = join},
+    {.module = "str",
+     .name = "from_i32",
+     .params = {{"value", Type::kI32}},
+     .result = Type::kText,
+     .result_name = "text",
      .summary = "The signed number in decimal.",
-     .example = "(call $io.print (call $str.from_i32 (i32.const -7)))", .prints = "-7", .handler = from_i32},
-    {.module = "str", .name = "from_i64", .params = {{"value", Type::kI64}}, .result = Type::kText, .result_name = "text",
+     .example = "(call $io.print (call $str.from_i32 (i32.const -7)))",
+     .prints = "-7",
+     .handler = from_i32},
+    {.module = "str",
+     .name = "from_i64",
+     .params = {{"value", Type::kI64}},
+     .result = Type::kText,
+     .result_name = "text",
      .summary = "The signed number in decimal.",
-     .example = "(call $io.print (call $str.from_i64 (i64.const 5000000000)))", .prints = "5000000000", .handler = from_i64},
-    {.module = "str", .name = "from_f64", .params = {{"value", Type::kF64}}, .result = Type::kText, .result_name = "text",
+     .example = "(call $io.print (call $str.from_i64 (i64.const 5000000000)))",
+     .prints = "5000000000",
+     .handler = from_i64},
+    {.module = "str",
+     .name = "from_f64",
+     .params = {{"value", Type::kF64}},
+     .result = Type::kText,
+     .result_name = "text",
      .summary = "The shortest decimal that reads back the same: 0.1, 3, 1e+30, inf, nan.",
-     .example = "(call $io.print (call $str.from_f64 (f64.const 2.5)))", .prints = "2.5", .handler = from_f64},
-    {.module = "str", .name = "fixed", .params = {{"value", Type::kF64}, {"decimals", Type::kI32}}, .result = Type::kText,
+     .example = "(call $io.print (call $str.from_f64 (f64.const 2.5)))",
+     .prints = "2.5",
+     .handler = from_f64},
+    {.module = "str",
+     .name = "fixed",
+     .params = {{"value", Type::kF64}, {"decimals", Type::kI32}},
+     .result = Type::kText,
      .result_name = "text",
      .summary = "With so many digits behind the point, 0 to 20; other counts are moved inside.",
-     .example = "(call $io.print (call $str.fixed (f64.const 3.14159) (i32.const 2)))", .prints = "3.14", .handler = fixed},
-    {.module = "str", .name = "to_i32", .params = {kText}, .result = Type::kI32, .result_name = "value", .can_fail = true,
-     .summary = "The decimal number that the whole text is, white space around it and a sign allowed; EINVAL otherwise.",
+     .example = "(call $io.print (call $str.fixed (f64.const 3.14159) (i32.const 2)))",
+     .prints = "3.14",
+     .handler = fixed},
+    {.module = "str",
+     .name = "to_i32",
+     .params = {kText},
+     .result = Type::kI32,
+     .result_name = "value",
+     .can_fail = true,
+     .summary = "The decimal number that the whole text is, white space around it and a sign allowed; EINVAL "
+                "otherwise.",
      .failures = {kNoNumber},
-     .example = R"((call $io.print_i32 (i32.add (call $str.to_i32! (string " 41 ")) (i32.const 1))))", .prints = "42", .handler = parse_to_i32},
-    {.module = "str", .name = "to_i64", .params = {kText}, .result = Type::kI64, .result_name = "value", .can_fail = true,
+     .example = R"((call $io.print_i32 (i32.add (call $str.to_i32! (string " 41 ")) (i32.const 1))))",
+     .prints = "42",
+     .handler = parse_to_i32},
+    {.module = "str",
+     .name = "to_i64",
+     .params = {kText},
+     .result = Type::kI64,
+     .result_name = "value",
+     .can_fail = true,
      .summary = "As str.to_i32, for an i64.",
      .failures = {kNoNumber},
-     .example = R"((call $io.print_i64 (call $str.to_i64! (string "5000000000"))))", .prints = "5000000000", .handler = parse_to_i64},
-    {.module = "str", .name = "to_f64", .params = {kText}, .result = Type::kF64, .result_name = "value", .can_fail = true,
+     .example = R"((call $io.print_i64 (call $str.to_i64! (string "5000000000"))))",
+     .prints = "5000000000",
+     .handler = parse_to_i64},
+    {.module = "str",
+     .name = "to_f64",
+     .params = {kText},
+     .result = Type::kF64,
+     .result_name = "value",
+     .can_fail = true,
      .summary = "As str.to_i32, for an f64; also 1e3, inf and nan.",
      .failures = {kNoNumber},
-     .example = R"((call $io.print_f64 (call $str.to_f64! (string "1e3"))))", .prints = "1000", .handler = parse_to_f64},
-    {.module = "str", .name = "from_char", .params = {{"code_point", Type::kI32}}, .result = Type::kText, .result_name = "text",
+     .example = R"((call $io.print_f64 (call $str.to_f64! (string "1e3"))))",
+     .prints = "1000",
+     .handler = parse_to_f64},
+    {.module = "str",
+     .name = "from_char",
+     .params = {{"code_point", Type::kI32}},
+     .result = Type::kText,
+     .result_name = "text",
      .summary = "The character with this number, as UTF-8; U+FFFD when there is none.",
-     .example = "(call $io.print (call $str.from_char (i32.const 65)))", .prints = "A", .handler = from_char},
-    {.module = "str", .name = "url_encode", .params = {kText}, .result = Type::kText, .result_name = "text",
+     .example = "(call $io.print (call $str.from_char (i32.const 65)))",
+     .prints = "A",
+     .handler = from_char},
+    {.module = "str",
+     .name = "url_encode",
+     .params = {kText},
+     .result = Type::kText,
+     .result_name = "text",
      .summary = "Fit for a query of a URL: letters, digits, - . _ ~ stay, every other byte becomes %XX.",
-     .example = R"((call $io.print (call $str.url_encode (string "a b&c"))))", .prints = "a%20b%26c", .handler = url_encode},
-    {.module = "str", .name = "to_base64", .params = {kText}, .result = Type::kText, .result_name = "text",
+     .example = R"((call $io.print (call $str.url_encode (string "a b&c"))))",
+     .prints = "a%20b%26c",
+     .handler = url_encode},
+    {.module = "str",
+     .name = "to_base64",
+     .params = {kText},
+     .result = Type::kText,
+     .result_name = "text",
      .summary = "As Base64, with padding.",
-     .example = R"((call $io.print (call $str.to_base64 (string "hello"))))", .prints = "aGVsbG8=", .handler = to_base64},
-    {.module = "str", .name = "from_base64", .params = {kText}, .result = Type::kBytes, .result_name = "bytes", .can_fail = true,
-     .summary = "The bytes that the Base64 stands for; EINVAL when it is none (no white space, padding complete).",
+     .example = R"((call $io.print (call $str.to_base64 (string "hello"))))",
+     .prints = "aGVsbG8=",
+     .handler = to_base64},
+    {.module = "str",
+     .name = "from_base64",
+     .params = {kText},
+     .result = Type::kBytes,
+     .result_name = "bytes",
+     .can_fail = true,
+     .summary =
+         "The bytes that the Base64 stands for; EINVAL when it is none (no white space, padding complete).",
      .failures = {{Errno::kInvalid, "the text is not Base64 with its padding"}},
-     .example = R"((call $io.print (call $str.from_base64! (string "aGVsbG8="))))", .prints = "hello", .handler = from_base64},
-    {.module = "str", .name = "html_text", .params = {kText}, .result = Type::kBytes, .result_name = "text",
+     .example = R"((call $io.print (call $str.from_base64! (string "aGVsbG8="))))",
+     .prints = "hello",
+     .handler = from_base64},
+    {.module = "str",
+     .name = "html_text",
+     .params = {kText},
+     .result = Type::kBytes,
+     .result_name = "text",
      .cost = {.base = 50, .per_byte = 2},
-     .summary = "What a person would read of an HTML page: no tags, scripts or styles, entities decoded, white space folded.",
-     .example = R"((call $io.print (call $str.html_text (string "<h1>A &amp; B</h1><p>One  <b>two</b></p>"))))",
-     .prints = "A & B\nOne two", .handler = text_of_html},
-    {.module = "str", .name = "html_links", .params = {kText}, .result = Type::kText, .result_name = "json",
+     .summary = "What a person would read of an HTML page: no tags, scripts or styles, entities decoded, "
+                "white space folded.",
+     .example =
+         R"((call $io.print (call $str.html_text (string "<h1>A &amp; B</h1><p>One  <b>two</b></p>"))))",
+     .prints = "A & B\nOne two",
+     .handler = text_of_html},
+    {.module = "str",
+     .name = "html_links",
+     .params = {kText},
+     .result = Type::kText,
+     .result_name = "json",
      .cost = {.base = 50, .per_byte = 3},
-     .summary = R"(The links of an HTML page in order: [{"href":"/a.html","text":"A"}]; href is as written, so it may be relative.)",
+     .summary =
+         R"(The links of an HTML page in order: [{"href":"/a.html","text":"A"}]; href is as written, so it may be relative.)",
      .example = R"((call $io.print (call $str.html_links (string "<a href='/a.html'>A</a>"))))",
-     .prints = R"([{"href":"/a.html","text":"A"}])", .handler = links_of_html},
+     .prints = R"([{"href":"/a.html","text":"A"}])",
+     .handler = links_of_html},
 };
 
 }  // namespace

@@ -29,7 +29,8 @@ TEST(Str, MeasuresAndCompares) {
 TEST(Str, BytesOutsideAreMinusOne) {
   Machine machine;
   EXPECT_EQ(machine.number("str.byte", {"\xFF", 0}), 255);
-  for (const int outside : {1, -1, INT32_MAX, INT32_MIN}) EXPECT_EQ(machine.number("str.byte", {"a", outside}), -1);
+  for (const int outside : {1, -1, INT32_MAX, INT32_MIN})
+    EXPECT_EQ(machine.number("str.byte", {"a", outside}), -1);
 }
 
 TEST(Str, Finds) {
@@ -61,7 +62,9 @@ TEST(Str, Between) {
 
 TEST(Str, SlicesWithinTheTextAndNeverThroughACharacter) {
   Machine machine;
-  const auto slice = [&](const char* text, int start, int end) { return machine.text("str.slice", {text, start, end}); };
+  const auto slice = [&](const char* text, int start, int end) {
+    return machine.text("str.slice", {text, start, end});
+  };
   EXPECT_EQ(slice("hello", 1, 3), "el");
   EXPECT_EQ(slice("hello", 0, 99), "hello");
   EXPECT_EQ(slice("hello", -3, -1), "ll");
@@ -101,7 +104,8 @@ TEST(Str, CutsAndJoins) {
 
 TEST(Str, Lines) {
   Machine machine;
-  const std::pair<const char*, int> counts[] = {{"", 0}, {"\n", 1}, {"a", 1}, {"a\n", 1}, {"a\nb", 2}, {"a\n\n", 2}, {"\n\n\n", 3}};
+  const std::pair<const char*, int> counts[] = {{"", 0},     {"\n", 1},    {"a", 1},     {"a\n", 1},
+                                                {"a\nb", 2}, {"a\n\n", 2}, {"\n\n\n", 3}};
   for (const auto& [text, count] : counts) EXPECT_EQ(machine.number("str.line_count", {text}), count) << text;
   EXPECT_EQ(machine.text("str.line", {"one\r\ntwo\n", 0}), "one");
   EXPECT_EQ(machine.text("str.line", {"one\r\ntwo\n", 1}), "two");
@@ -128,7 +132,8 @@ TEST(Str, Fields) {
   EXPECT_EQ(machine.text("str.split", {"\xFF", ","}), "[\"\xEF\xBF\xBD\"]");
   EXPECT_EQ(machine.text("str.join", {R"(["a",2,null,true,"é"])", "-"}), "a-2-null-true-é");
   EXPECT_EQ(machine.text("str.join", {"[]", "-"}), "");
-  for (const char* bad : {"", "{}", "\"a\"", "[[1]]", "[{}]", "[1", "[[[[[[[["}) EXPECT_EQ(machine.fails("str.join", {bad, "-"}), Errno::kInvalid) << bad;
+  for (const char* bad : {"", "{}", "\"a\"", "[[1]]", "[{}]", "[1", "[[[[[[[["})
+    EXPECT_EQ(machine.fails("str.join", {bad, "-"}), Errno::kInvalid) << bad;
   EXPECT_EQ(machine.fails("str.join", {std::string(1'000'000, '['), ""}), Errno::kInvalid);
 }
 
@@ -149,7 +154,8 @@ TEST(Str, Numbers) {
 TEST(Str, OtherForms) {
   Machine machine;
   EXPECT_EQ(machine.text("str.from_char", {0x20AC}), "€");
-  for (const int bad : {-1, 0xD800, 0x110000}) EXPECT_EQ(machine.text("str.from_char", {bad}), "\xEF\xBF\xBD");
+  for (const int bad : {-1, 0xD800, 0x110000})
+    EXPECT_EQ(machine.text("str.from_char", {bad}), "\xEF\xBF\xBD");
   EXPECT_EQ(machine.text("str.url_encode", {"aZ0-._~ /é"}), "aZ0-._~%20%2F%C3%A9");
   EXPECT_EQ(machine.text("str.to_base64", {"\xFF"}), "/w==");
   EXPECT_EQ(machine.text("str.from_base64", {"/w=="}), "\xFF");

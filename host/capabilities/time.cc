@@ -22,13 +22,15 @@ HostResult<Value> now_ms(Call& call) { return call.broker.clock_ms(); }
 
 HostResult<Value> format(Call& call) {
   const Millis instant{chrono::milliseconds(call.i64(0))};
-  if (instant < kFirst || instant >= kEnd) return refuse(Errno::kInvalid, "the instant is not in the years 0 to 9999");
+  if (instant < kFirst || instant >= kEnd)
+    return refuse(Errno::kInvalid, "the instant is not in the years 0 to 9999");
   const auto day = chrono::floor<chrono::days>(instant);
   const chrono::year_month_day date{day};
   const chrono::hh_mm_ss time{instant - day};
   std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%04d-%02u-%02uT%02d:%02d:%02d.%03dZ", static_cast<int>(date.year()),
-                static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()), static_cast<int>(time.hours().count()),
+  std::snprintf(text.data(), text.size(), "%04d-%02u-%02uT%02d:%02d:%02d.%03dZ",
+                static_cast<int>(date.year()), static_cast<unsigned>(date.month()),
+                static_cast<unsigned>(date.day()), static_cast<int>(time.hours().count()),
                 static_cast<int>(time.minutes().count()), static_cast<int>(time.seconds().count()),
                 static_cast<int>(time.subseconds().count()));
   return std::string(text.data());
@@ -92,8 +94,8 @@ bool read_offset(Fields& fields, chrono::minutes& offset) {
 std::optional<Millis> read_instant(std::string_view text) {
   Fields fields(trimmed(text));
   int year = 0, month = 0, day = 0;
-  if (!fields.number(4, 9999, year) || !fields.skip("-") || !fields.number(2, 12, month) || !fields.skip("-") ||
-      !fields.number(2, 31, day))
+  if (!fields.number(4, 9999, year) || !fields.skip("-") || !fields.number(2, 12, month) ||
+      !fields.skip("-") || !fields.number(2, 31, day))
     return std::nullopt;
   const chrono::year_month_day date{chrono::year(year), chrono::month(static_cast<unsigned>(month)),
                                     chrono::day(static_cast<unsigned>(day))};
@@ -107,28 +109,51 @@ std::optional<Millis> read_instant(std::string_view text) {
 
 HostResult<Value> parse(Call& call) {
   const auto instant = read_instant(call.text(0));
-  if (!instant) return refuse(Errno::kInvalid, "'" + std::string(call.text(0).substr(0, 40)) + "' is not an ISO 8601 date or time");
+  if (!instant)
+    return refuse(Errno::kInvalid,
+                  "'" + std::string(call.text(0).substr(0, 40)) + "' is not an ISO 8601 date or time");
   return static_cast<int64_t>(instant->time_since_epoch().count());
 }
 
 constexpr FunctionSpec kFunctions[] = {
-    {.module = "time", .name = "now_ms", .result = Type::kI64, .result_name = "ms", .can_fail = true, .effect = Effect::kWorld,
+    {.module = "time",
+     .name = "now_ms",
+     .result = Type::kI64,
+     .result_name = "ms",
+     .can_fail = true,
+     .effect = Effect::kWorld,
      .cost = {.base = 50, .per_byte = 1},
      .summary = "Milliseconds since 1970-01-01T00:00:00Z.",
-     .details = "The clock is virtual unless the policy grants the real one: it starts at the policy's instant (2000-01-01T00:00:00Z) "
+     .details = "The clock is virtual unless the policy grants the real one: it starts at the policy's "
+                "instant (2000-01-01T00:00:00Z) "
                 "and moves on by 1 ms at each call.",
-     .example = "(call $io.print (call $time.format! (call $time.now_ms!)))", .prints = "2000-01-01T00:00:00.000Z", .handler = now_ms},
-    {.module = "time", .name = "format", .params = {{"ms", Type::kI64}}, .result = Type::kText, .result_name = "text",
+     .example = "(call $io.print (call $time.format! (call $time.now_ms!)))",
+     .prints = "2000-01-01T00:00:00.000Z",
+     .handler = now_ms},
+    {.module = "time",
+     .name = "format",
+     .params = {{"ms", Type::kI64}},
+     .result = Type::kText,
+     .result_name = "text",
      .can_fail = true,
      .summary = "An instant as text in UTC: 2000-01-01T00:00:00.000Z. Years 0 to 9999, else EINVAL.",
      .failures = {{Errno::kInvalid, "the instant is not in the years 0 to 9999"}},
-     .example = "(call $io.print (call $time.format! (i64.const 86400000)))", .prints = "1970-01-02T00:00:00.000Z", .handler = format},
-    {.module = "time", .name = "parse", .params = {{"text", Type::kText}}, .result = Type::kI64, .result_name = "ms",
+     .example = "(call $io.print (call $time.format! (i64.const 86400000)))",
+     .prints = "1970-01-02T00:00:00.000Z",
+     .handler = format},
+    {.module = "time",
+     .name = "parse",
+     .params = {{"text", Type::kText}},
+     .result = Type::kI64,
+     .result_name = "ms",
      .can_fail = true,
-     .summary = "The instant of a date (2024-02-29) or a time (2024-02-29T12:30:00Z, +02:00, fractions, a space for T); UTC without an offset; EINVAL for anything else.",
+     .summary = "The instant of a date (2024-02-29) or a time (2024-02-29T12:30:00Z, +02:00, fractions, a "
+                "space for T); UTC without an offset; EINVAL for anything else.",
      .details = "Seconds may be left out. Digits of the fraction past the third are dropped.",
      .failures = {{Errno::kInvalid, "the text is no such date or time, or the day does not exist"}},
-     .example = R"((call $io.print_i64 (call $time.parse! (string "1970-01-02"))))", .prints = "86400000", .handler = parse},
+     .example = R"((call $io.print_i64 (call $time.parse! (string "1970-01-02"))))",
+     .prints = "86400000",
+     .handler = parse},
 };
 
 }  // namespace

@@ -12,7 +12,10 @@ namespace {
 // --- http --------------------------------------------------------------------------------
 
 HttpResponse page(int status, std::string body) {
-  return {.status = status, .headers = {{"content-type", "text/html"}, {"x-n", "1"}, {"x-n", "2"}}, .body = std::move(body), .final_url = ""};
+  return {.status = status,
+          .headers = {{"content-type", "text/html"}, {"x-n", "1"}, {"x-n", "2"}},
+          .body = std::move(body),
+          .final_url = ""};
 }
 
 TEST(Http, GetGivesTheBodyAndKeepsStatusAndHeaders) {
@@ -51,7 +54,8 @@ TEST(Http, BodiesAreAnyBytes) {
 TEST(Http, RequestTakesMethodAndHeaders) {
   Machine machine;
   machine.world.pages["http://h/"] = page(200, "ok");
-  EXPECT_EQ(machine.text("http.request", {"delete", "http://h/", R"({"Accept":"text/plain","X-A":"é"})", ""}), "ok");
+  EXPECT_EQ(machine.text("http.request", {"delete", "http://h/", R"({"Accept":"text/plain","X-A":"é"})", ""}),
+            "ok");
   EXPECT_EQ(machine.world.requests.at(0).method, "DELETE");
   EXPECT_EQ(machine.world.requests.at(0).headers, (Headers{{"Accept", "text/plain"}, {"X-A", "é"}}));
   EXPECT_EQ(machine.text("http.request", {"GET", "http://h/", "", ""}), "ok");
@@ -60,8 +64,9 @@ TEST(Http, RequestTakesMethodAndHeaders) {
 TEST(Http, AHeaderCannotBeSmuggledIn) {
   Machine machine;
   machine.world.pages["http://h/"] = page(200, "ok");
-  for (const char* headers : {R"({"A":"x\r\nB: y"})", R"({"A":"x\ny"})", R"({"A\r\nB":"x"})", R"({"A B":"x"})", R"({"A:":"x"})", R"({"":"x"})",
-                              R"({"A":"x\u0000"})", R"({"A":1})", R"(["A"])", "{", "x", "null"})
+  for (const char* headers :
+       {R"({"A":"x\r\nB: y"})", R"({"A":"x\ny"})", R"({"A\r\nB":"x"})", R"({"A B":"x"})", R"({"A:":"x"})",
+        R"({"":"x"})", R"({"A":"x\u0000"})", R"({"A":1})", R"(["A"])", "{", "x", "null"})
     EXPECT_EQ(machine.fails("http.request", {"GET", "http://h/", headers, ""}), Errno::kInvalid) << headers;
   for (const char* method : {"", "GET /", "GET\r\n", "G\xC3\xA9T"})
     EXPECT_EQ(machine.fails("http.request", {method, "http://h/", "", ""}), Errno::kInvalid) << method;
@@ -107,7 +112,8 @@ TEST(Fs, ReadsAndWrites) {
 TEST(Fs, ANameThatIsNotUtf8IsListedAllTheSame) {
   Machine machine;
   machine.world.files["/data/\xFF"] = "";
-  EXPECT_EQ(machine.text("fs.list", {"/data"}), "[{\"name\":\"\xEF\xBF\xBD\",\"directory\":false,\"size\":0}]");
+  EXPECT_EQ(machine.text("fs.list", {"/data"}),
+            "[{\"name\":\"\xEF\xBF\xBD\",\"directory\":false,\"size\":0}]");
 }
 
 // --- ai ----------------------------------------------------------------------------------
@@ -125,7 +131,8 @@ TEST(Ai, CompletesWithAndWithoutASystemPrompt) {
 
 TEST(Ai, EmbedsAndCompares) {
   Machine machine;
-  machine.world.embeddings = {{"x", {1, 0}}, {"y", {0, 2}}, {"-x", {-3, 0}}, {"0", {0, 0}}, {"long", {1, 0, 0}}};
+  machine.world.embeddings = {
+      {"x", {1, 0}}, {"y", {0, 2}}, {"-x", {-3, 0}}, {"0", {0, 0}}, {"long", {1, 0, 0}}};
   EXPECT_EQ(machine.text("ai.embed", {"y"}), "[0.0,2.0]");
   EXPECT_EQ(machine.real("ai.similarity", {"x", "x"}), 1);
   EXPECT_EQ(machine.real("ai.similarity", {"x", "y"}), 0);
@@ -181,9 +188,27 @@ TEST(Time, ParsesDatesAndTimes) {
                                                    {"2024-02-29t12:30:00,5z", 1'709'209'800'500},
                                                    {"0000-01-01", -62'167'219'200'000}};
   for (const auto& [text, ms] : texts) EXPECT_EQ(machine.number("time.parse", {text}), ms) << text;
-  for (const char* bad : {"", "2024", "2024-2-3", "2023-02-29", "2024-13-01", "2024-00-10", "2024-01-00", "2024-01-01T", "2024-01-01T24:00",
-                          "2024-01-01T10:60", "2024-01-01T10", "2024-01-01T10:00:60", "2024-01-01T10:00:00.", "2024-01-01x", "2024-01-01T10:00+",
-                          "2024-01-01T10:00Zx", "-024-01-01", "+2024-01-01", "20240101", "tomorrow", "2024-01-01T-1:00"})
+  for (const char* bad : {"",
+                          "2024",
+                          "2024-2-3",
+                          "2023-02-29",
+                          "2024-13-01",
+                          "2024-00-10",
+                          "2024-01-00",
+                          "2024-01-01T",
+                          "2024-01-01T24:00",
+                          "2024-01-01T10:60",
+                          "2024-01-01T10",
+                          "2024-01-01T10:00:60",
+                          "2024-01-01T10:00:00.",
+                          "2024-01-01x",
+                          "2024-01-01T10:00+",
+                          "2024-01-01T10:00Zx",
+                          "-024-01-01",
+                          "+2024-01-01",
+                          "20240101",
+                          "tomorrow",
+                          "2024-01-01T-1:00"})
     EXPECT_EQ(machine.fails("time.parse", {bad}), Errno::kInvalid) << bad;
 }
 

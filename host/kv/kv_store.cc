@@ -74,21 +74,20 @@ class KvStore::Impl {
 std::unexpected<HostError> KvStore::Impl::failure(int code) const {
   switch (code & 0xFF) {
     case SQLITE_BUSY:
-    case SQLITE_LOCKED:
-      return refuse(Errno::kTimedOut, "the key-value store is in use by another process");
-    case SQLITE_FULL:
-      return refuse(Errno::kQuota, "the disk under the key-value store is full");
-    default:
-      return refuse(Errno::kHost, "the key-value store cannot be used: " + db_.message());
+    case SQLITE_LOCKED: return refuse(Errno::kTimedOut, "the key-value store is in use by another process");
+    case SQLITE_FULL: return refuse(Errno::kQuota, "the disk under the key-value store is full");
+    default: return refuse(Errno::kHost, "the key-value store cannot be used: " + db_.message());
   }
 }
 
 HostResult<void> KvStore::Impl::open() {
   const bool in_memory = grant_.path.empty();
-  const int mode = grant_.writable || in_memory ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY;
+  const int mode =
+      grant_.writable || in_memory ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY;
   const int code = db_.open(in_memory ? ":memory:" : grant_.path, mode | SQLITE_OPEN_NOMUTEX);
   if (code != SQLITE_OK)
-    return refuse(Errno::kHost, "the key-value store '" + grant_.path + "' cannot be opened: " + db_.message());
+    return refuse(Errno::kHost,
+                  "the key-value store '" + grant_.path + "' cannot be opened: " + db_.message());
   db_.api().busy_timeout(db_.handle(), kBusyTimeoutMs);
   return create_or_check();
 }
@@ -161,7 +160,8 @@ HostResult<void> KvStore::Impl::set(std::string_view key, std::string_view value
 
 HostResult<void> KvStore::Impl::write(std::string_view key, std::string_view value) {
   sqlite::Statement statement;
-  int code = db_.prepare("INSERT INTO kv VALUES (?1, ?2) ON CONFLICT(key) DO UPDATE SET value = excluded.value", statement);
+  int code = db_.prepare(
+      "INSERT INTO kv VALUES (?1, ?2) ON CONFLICT(key) DO UPDATE SET value = excluded.value", statement);
   if (code == SQLITE_OK) code = statement.bind_text(1, key);
   if (code == SQLITE_OK) code = statement.bind_blob(2, value);
   if (code == SQLITE_OK) code = statement.step();
@@ -173,10 +173,11 @@ HostResult<void> KvStore::Impl::check_quota() {
   MEMBRANE_ASSIGN(const int64_t keys, integer("SELECT keys FROM usage"));
   MEMBRANE_ASSIGN(const int64_t bytes, integer("SELECT bytes FROM usage"));
   if (static_cast<uint64_t>(keys) > grant_.max_keys)
-    return refuse(Errno::kQuota, "the key-value store holds " + std::to_string(grant_.max_keys) + " keys, its limit");
+    return refuse(Errno::kQuota,
+                  "the key-value store holds " + std::to_string(grant_.max_keys) + " keys, its limit");
   if (static_cast<uint64_t>(bytes) > grant_.max_total_bytes)
-    return refuse(Errno::kQuota, "the key-value store would hold " + std::to_string(bytes) + " bytes; the limit is " +
-                                     std::to_string(grant_.max_total_bytes));
+    return refuse(Errno::kQuota, "the key-value store would hold " + std::to_string(bytes) +
+                                     " bytes; the limit is " + std::to_string(grant_.max_total_bytes));
   return {};
 }
 

@@ -27,7 +27,7 @@ class KvStore {
 
   HostResult<std::string> get(std::string_view key);  // ENOENT when there is none
   HostResult<void> set(std::string_view key, std::string_view value);
-  HostResult<void> remove(std::string_view key);      // ENOENT when there is none
+  HostResult<void> remove(std::string_view key);  // ENOENT when there is none
   // The keys that start with `prefix` and that the grant shows, in byte order.
   HostResult<std::vector<std::string>> keys(std::string_view prefix);
 

@@ -24,7 +24,8 @@ std::unique_ptr<KvStore> open_or_die(const policy::KvGrant& grant) {
   return std::move(*store);
 }
 
-policy::KvGrant limited(uint64_t max_keys, uint64_t max_key_bytes, uint64_t max_value_bytes, uint64_t max_total_bytes) {
+policy::KvGrant limited(uint64_t max_keys, uint64_t max_key_bytes, uint64_t max_value_bytes,
+                        uint64_t max_total_bytes) {
   policy::KvGrant grant;
   grant.max_keys = max_keys;
   grant.max_key_bytes = max_key_bytes;

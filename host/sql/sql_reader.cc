@@ -19,7 +19,7 @@ namespace {
 using nlohmann::json;
 using std::chrono::steady_clock;
 
-constexpr int kProgressOps = 1'000;                   // virtual machine steps between looks at the clock
+constexpr int kProgressOps = 1'000;                    // virtual machine steps between looks at the clock
 constexpr int64_t kMaxQueryMemoryBytes = 256ll << 20;  // sorting and recursion keep rows in memory
 constexpr int kMaxSqlBytes = 64 << 10;
 constexpr int kBusyTimeoutMs = 1'000;
@@ -27,24 +27,116 @@ constexpr int kBusyTimeoutMs = 1'000;
 // Functions that compute from their arguments alone (the dates: also from the host's clock).
 // Not here: what reads files or loads code, what is random, what looks into the library.
 constexpr auto kFunctions = std::to_array<std::string_view>({
-    "->", "->>", "abs", "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "avg", "ceil", "ceiling", "char",
-    "coalesce", "cos", "cosh", "count", "cume_dist", "current_date", "current_time", "current_timestamp", "date",
-    "datetime", "degrees", "dense_rank", "exp", "first_value", "floor", "format", "glob", "group_concat", "hex", "ifnull",
-    "iif", "instr", "json", "json_array", "json_array_length", "json_extract", "json_group_array", "json_group_object",
-    "json_insert", "json_object", "json_patch", "json_quote", "json_remove", "json_replace", "json_set", "json_type",
-    "json_valid", "julianday", "lag", "last_value", "lead", "length", "like", "likely", "ln", "log", "log10", "log2",
-    "lower", "ltrim", "max", "min", "mod", "nth_value", "ntile", "nullif", "percent_rank", "pi", "pow", "power", "printf",
-    "quote", "radians", "rank", "replace", "round", "row_number", "rtrim", "sign", "sin", "sinh", "sqrt", "strftime",
-    "substr", "substring", "sum", "tan", "tanh", "time", "total", "trim", "trunc", "typeof", "unicode", "unixepoch",
-    "unlikely", "upper", "zeroblob",
+    "->",
+    "->>",
+    "abs",
+    "acos",
+    "acosh",
+    "asin",
+    "asinh",
+    "atan",
+    "atan2",
+    "atanh",
+    "avg",
+    "ceil",
+    "ceiling",
+    "char",
+    "coalesce",
+    "cos",
+    "cosh",
+    "count",
+    "cume_dist",
+    "current_date",
+    "current_time",
+    "current_timestamp",
+    "date",
+    "datetime",
+    "degrees",
+    "dense_rank",
+    "exp",
+    "first_value",
+    "floor",
+    "format",
+    "glob",
+    "group_concat",
+    "hex",
+    "ifnull",
+    "iif",
+    "instr",
+    "json",
+    "json_array",
+    "json_array_length",
+    "json_extract",
+    "json_group_array",
+    "json_group_object",
+    "json_insert",
+    "json_object",
+    "json_patch",
+    "json_quote",
+    "json_remove",
+    "json_replace",
+    "json_set",
+    "json_type",
+    "json_valid",
+    "julianday",
+    "lag",
+    "last_value",
+    "lead",
+    "length",
+    "like",
+    "likely",
+    "ln",
+    "log",
+    "log10",
+    "log2",
+    "lower",
+    "ltrim",
+    "max",
+    "min",
+    "mod",
+    "nth_value",
+    "ntile",
+    "nullif",
+    "percent_rank",
+    "pi",
+    "pow",
+    "power",
+    "printf",
+    "quote",
+    "radians",
+    "rank",
+    "replace",
+    "round",
+    "row_number",
+    "rtrim",
+    "sign",
+    "sin",
+    "sinh",
+    "sqrt",
+    "strftime",
+    "substr",
+    "substring",
+    "sum",
+    "tan",
+    "tanh",
+    "time",
+    "total",
+    "trim",
+    "trunc",
+    "typeof",
+    "unicode",
+    "unixepoch",
+    "unlikely",
+    "upper",
+    "zeroblob",
 });
 static_assert(std::ranges::is_sorted(kFunctions));
 
 // Tables that are code in disguise: they show raw pages, settings or the library itself.
 bool is_internal_table(std::string_view name) {
   if (name == "sqlite_schema" || name == "sqlite_master") return false;
-  return name.starts_with("sqlite_") || name.starts_with("pragma_") || name == "dbstat" || name == "bytecode" ||
-         name == "tables_used" || name == "fsdir" || name == "completion";
+  return name.starts_with("sqlite_") || name.starts_with("pragma_") || name == "dbstat" ||
+         name == "bytecode" || name == "tables_used" || name == "fsdir" || name == "completion";
 }
 
 std::string_view statement_name(int action) {
@@ -71,7 +163,9 @@ std::string_view bytes_of(const sqlite::Api& api, sqlite3_value* value) {
   return {static_cast<const char*>(data), data ? static_cast<size_t>(api.value_bytes(value)) : 0};
 }
 
-std::string json_text(std::string_view text) { return json(text).dump(-1, ' ', false, json::error_handler_t::replace); }
+std::string json_text(std::string_view text) {
+  return json(text).dump(-1, ' ', false, json::error_handler_t::replace);
+}
 
 }  // namespace
 
@@ -83,7 +177,8 @@ class SqlReader::Impl {
   HostResult<std::string> query(std::string_view sql, std::string_view parameters_json, uint64_t timeout_ms);
 
  private:
-  static int authorize(void* self, int action, const char* first, const char* second, const char*, const char*);
+  static int authorize(void* self, int action, const char* first, const char* second, const char*,
+                       const char*);
   static int on_progress(void* self);
   static void instr(sqlite3_context* context, int count, sqlite3_value** values);
   static void replace(sqlite3_context* context, int count, sqlite3_value** values);
@@ -106,8 +201,8 @@ class SqlReader::Impl {
   policy::SqlGrant grant_;
   const sqlite::Api& api_;
   sqlite::Connection db_;
-  bool trusted_ = false;   // while Membrane's own statements run
-  std::string refusal_;    // why the authorizer or the progress handler said no
+  bool trusted_ = false;  // while Membrane's own statements run
+  std::string refusal_;   // why the authorizer or the progress handler said no
   Errno refusal_code_ = Errno::kAccess;
   steady_clock::time_point deadline_;
   int64_t memory_before_ = 0;
@@ -135,20 +230,28 @@ HostResult<void> SqlReader::Impl::open() {
 void SqlReader::Impl::set_limits() {
   const int length = static_cast<int>(std::clamp<uint64_t>(grant_.max_result_bytes, 1 << 10, 256 << 20));
   const std::pair<int, int> limits[] = {
-      {SQLITE_LIMIT_LENGTH, length},       {SQLITE_LIMIT_SQL_LENGTH, kMaxSqlBytes},
-      {SQLITE_LIMIT_COLUMN, 500},          {SQLITE_LIMIT_EXPR_DEPTH, 100},
-      {SQLITE_LIMIT_COMPOUND_SELECT, 50},  {SQLITE_LIMIT_VDBE_OP, 100'000},
-      {SQLITE_LIMIT_FUNCTION_ARG, 100},    {SQLITE_LIMIT_ATTACHED, 0},
-      {SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 500}, {SQLITE_LIMIT_VARIABLE_NUMBER, 500},
-      {SQLITE_LIMIT_TRIGGER_DEPTH, 0},     {SQLITE_LIMIT_WORKER_THREADS, 0},
+      {SQLITE_LIMIT_LENGTH, length},
+      {SQLITE_LIMIT_SQL_LENGTH, kMaxSqlBytes},
+      {SQLITE_LIMIT_COLUMN, 500},
+      {SQLITE_LIMIT_EXPR_DEPTH, 100},
+      {SQLITE_LIMIT_COMPOUND_SELECT, 50},
+      {SQLITE_LIMIT_VDBE_OP, 100'000},
+      {SQLITE_LIMIT_FUNCTION_ARG, 100},
+      {SQLITE_LIMIT_ATTACHED, 0},
+      {SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 500},
+      {SQLITE_LIMIT_VARIABLE_NUMBER, 500},
+      {SQLITE_LIMIT_TRIGGER_DEPTH, 0},
+      {SQLITE_LIMIT_WORKER_THREADS, 0},
   };
   for (const auto& [what, value] : limits) api_.limit(db_.handle(), what, value);
 }
 
 int SqlReader::Impl::replace_functions() {
   constexpr int kFlags = SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS;
-  const auto add = [&](const char* name, int count, void (*function)(sqlite3_context*, int, sqlite3_value**)) {
-    return api_.create_function_v2(db_.handle(), name, count, kFlags, nullptr, function, nullptr, nullptr, nullptr);
+  const auto add = [&](const char* name, int count,
+                       void (*function)(sqlite3_context*, int, sqlite3_value**)) {
+    return api_.create_function_v2(db_.handle(), name, count, kFlags, nullptr, function, nullptr, nullptr,
+                                   nullptr);
   };
   int code = add("instr", 2, &instr);
   if (code == SQLITE_OK) code = add("replace", 3, &replace);
@@ -160,7 +263,8 @@ int SqlReader::Impl::replace_functions() {
 
 void SqlReader::Impl::instr(sqlite3_context* context, int, sqlite3_value** values) {
   const sqlite::Api& api = **sqlite::api();
-  if (api.value_type(values[0]) == SQLITE_NULL || api.value_type(values[1]) == SQLITE_NULL) return api.result_null(context);
+  if (api.value_type(values[0]) == SQLITE_NULL || api.value_type(values[1]) == SQLITE_NULL)
+    return api.result_null(context);
   const bool blobs = api.value_type(values[0]) == SQLITE_BLOB && api.value_type(values[1]) == SQLITE_BLOB;
   const std::string_view text = bytes_of(api, values[0]);
   const size_t at = find_bytes(text, bytes_of(api, values[1]));
@@ -197,7 +301,8 @@ void SqlReader::Impl::refuse_trim_set(sqlite3_context* context, int, sqlite3_val
 
 // --- what a statement may do -----------------------------------------------------------
 
-int SqlReader::Impl::authorize(void* self, int action, const char* first, const char* second, const char*, const char*) {
+int SqlReader::Impl::authorize(void* self, int action, const char* first, const char* second, const char*,
+                               const char*) {
   return static_cast<Impl*>(self)->decide(action, first ? first : "", second ? second : "");
 }
 
@@ -205,15 +310,15 @@ int SqlReader::Impl::decide(int action, std::string_view first, std::string_view
   if (trusted_) return SQLITE_OK;
   switch (action) {
     case SQLITE_SELECT:
-    case SQLITE_RECURSIVE:
-      return SQLITE_OK;
+    case SQLITE_RECURSIVE: return SQLITE_OK;
     case SQLITE_READ:
       if (!is_internal_table(first)) return SQLITE_OK;
       refusal_ = "the table " + std::string(first) + " cannot be read here";
       return SQLITE_DENY;
     case SQLITE_FUNCTION: {
       std::string name(second);
-      std::ranges::transform(name, name.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+      std::ranges::transform(name, name.begin(),
+                             [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
       if (std::ranges::binary_search(kFunctions, std::string_view(name))) return SQLITE_OK;
       refusal_ = "the function " + name + "() cannot be called here";
       return SQLITE_DENY;
@@ -243,7 +348,8 @@ int SqlReader::Impl::on_progress(void* self) {
 
 HostResult<std::string> SqlReader::Impl::query(std::string_view sql, std::string_view parameters_json,
                                                uint64_t timeout_ms) {
-  deadline_ = steady_clock::now() + std::chrono::milliseconds(std::min<uint64_t>(timeout_ms, grant_.timeout_ms));
+  deadline_ =
+      steady_clock::now() + std::chrono::milliseconds(std::min<uint64_t>(timeout_ms, grant_.timeout_ms));
   memory_before_ = api_.memory_used();
   refusal_.clear();
   refusal_code_ = Errno::kAccess;
@@ -254,7 +360,8 @@ HostResult<std::string> SqlReader::Impl::query(std::string_view sql, std::string
 
 HostResult<sqlite::Statement> SqlReader::Impl::prepare(std::string_view sql) {
   if (sql.size() > kMaxSqlBytes) return refuse(Errno::kTooBig, "the statement is longer than 64 KiB");
-  if (sql.find('\0') != std::string_view::npos) return refuse(Errno::kInvalid, "the statement contains a NUL character");
+  if (sql.find('\0') != std::string_view::npos)
+    return refuse(Errno::kInvalid, "the statement contains a NUL character");
   sqlite::Statement statement;
   std::string_view rest;
   if (const int code = db_.prepare(sql, statement, &rest); code != SQLITE_OK) return failure(code);
@@ -282,7 +389,8 @@ HostResult<void> SqlReader::Impl::bind(sqlite::Statement& statement, std::string
       code = api_.bind_null(statement.handle(), i);
     } else if (value.is_boolean()) {
       code = statement.bind_int(i, value.get<bool>() ? 1 : 0);
-    } else if (value.is_number_integer() && !(value.is_number_unsigned() && value.get<uint64_t>() > INT64_MAX)) {
+    } else if (value.is_number_integer() &&
+               !(value.is_number_unsigned() && value.get<uint64_t>() > INT64_MAX)) {
       code = statement.bind_int(i, value.get<int64_t>());
     } else if (value.is_number()) {
       code = api_.bind_double(statement.handle(), i, value.get<double>());
@@ -381,8 +489,9 @@ std::string SqlReader::Impl::suggestion(std::string_view message) {
   if (message.starts_with("no such table: ")) {
     found = names("SELECT name FROM sqlite_schema WHERE type IN ('table', 'view') ORDER BY name");
   } else if (message.starts_with("no such column: ")) {
-    found = names("SELECT DISTINCT p.name FROM sqlite_schema s, pragma_table_info(s.name) p "
-                  "WHERE s.type IN ('table', 'view') ORDER BY 1");
+    found = names(
+        "SELECT DISTINCT p.name FROM sqlite_schema s, pragma_table_info(s.name) p "
+        "WHERE s.type IN ('table', 'view') ORDER BY 1");
   } else {
     found.assign(kFunctions.begin(), kFunctions.end());
   }
@@ -404,16 +513,13 @@ std::unexpected<HostError> SqlReader::Impl::failure(int code) {
     case SQLITE_LOCKED:
       return refuse(Errno::kTimedOut, "the database '" + grant_.name + "' is in use by another process");
     case SQLITE_TOOBIG:
-    case SQLITE_NOMEM:
-      return refuse(Errno::kTooBig, "a value or the query is larger than the limit");
-    case SQLITE_READONLY:
-      return refuse(Errno::kAccess, "only SELECT is allowed");
+    case SQLITE_NOMEM: return refuse(Errno::kTooBig, "a value or the query is larger than the limit");
+    case SQLITE_READONLY: return refuse(Errno::kAccess, "only SELECT is allowed");
     case SQLITE_ERROR:
       if (!refusal_.empty()) return refuse(refusal_code_, refusal_);
       if (message.starts_with("no such ")) return refuse(Errno::kNotFound, message + suggestion(message));
       return refuse(Errno::kInvalid, "SQL: " + message);
-    default:
-      return refuse(Errno::kHost, "the database '" + grant_.name + "' cannot be read: " + message);
+    default: return refuse(Errno::kHost, "the database '" + grant_.name + "' cannot be read: " + message);
   }
 }
 
@@ -427,7 +533,8 @@ HostResult<std::unique_ptr<SqlReader>> SqlReader::open(const policy::SqlGrant& g
 
 SqlReader::SqlReader(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 SqlReader::~SqlReader() = default;
-HostResult<std::string> SqlReader::query(std::string_view sql, std::string_view parameters_json, uint64_t timeout_ms) {
+HostResult<std::string> SqlReader::query(std::string_view sql, std::string_view parameters_json,
+                                         uint64_t timeout_ms) {
   return impl_->query(sql, parameters_json, timeout_ms);
 }
 

@@ -22,10 +22,12 @@ class Sql : public testing::Test {
     grant_.path = (directory_ / "papers.db").string();
     sqlite::Connection db(**sqlite::api());
     EXPECT_EQ(db.open(grant_.path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE), SQLITE_OK);
-    EXPECT_EQ(db.execute("CREATE TABLE paper(id INTEGER PRIMARY KEY, title TEXT, year INT, score REAL, data BLOB);"
-                         "INSERT INTO paper VALUES (1, 'Über \"Wasm\"', 2017, 0.5, x'00ff10'), (2, NULL, 2022, 9e999, x'');"
-                         "CREATE VIEW recent AS SELECT * FROM paper WHERE year > 2020"),
-              SQLITE_OK)
+    EXPECT_EQ(
+        db.execute("CREATE TABLE paper(id INTEGER PRIMARY KEY, title TEXT, year INT, score REAL, data BLOB);"
+                   "INSERT INTO paper VALUES (1, 'Über \"Wasm\"', 2017, 0.5, x'00ff10'), (2, NULL, 2022, "
+                   "9e999, x'');"
+                   "CREATE VIEW recent AS SELECT * FROM paper WHERE year > 2020"),
+        SQLITE_OK)
         << db.message();
   }
   ~Sql() override { fs::remove_all(directory_); }
@@ -56,8 +58,10 @@ TEST_F(Sql, GivesRowsAsJson) {
             R"({"id":2,"title":null,"year":2022,"score":"inf","data":""}])");
   EXPECT_EQ(query("SELECT id FROM paper WHERE id > 5").value(), "[]");
   EXPECT_EQ(query("SELECT count(*) AS n FROM recent;  -- done").value(), R"([{"n":1}])");
-  EXPECT_EQ(query("WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < 3) SELECT i FROM c").value(),
-            R"([{"i":1},{"i":2},{"i":3}])");
+  EXPECT_EQ(
+      query("WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < 3) SELECT i FROM c")
+          .value(),
+      R"([{"i":1},{"i":2},{"i":3}])");
 }
 
 TEST_F(Sql, NamesThatComeTwiceAreToldApart) {
@@ -65,12 +69,15 @@ TEST_F(Sql, NamesThatComeTwiceAreToldApart) {
 }
 
 TEST_F(Sql, TextThatIsNotUtf8IsRepaired) {
-  EXPECT_EQ(query("SELECT CAST(x'61ff62' AS TEXT) AS t").value(), "[{\"t\":\"a\xEF\xBF\xBD"
-                                                                  "b\"}]");
+  EXPECT_EQ(query("SELECT CAST(x'61ff62' AS TEXT) AS t").value(),
+            "[{\"t\":\"a\xEF\xBF\xBD"
+            "b\"}]");
 }
 
 TEST_F(Sql, BindsParameters) {
-  EXPECT_EQ(query("SELECT ?1 AS a, ?2 AS b, ?3 AS c, ?4 AS d, ?5 AS e", R"([null, true, 7, 1.5, "x'; DROP TABLE paper"])").value(),
+  EXPECT_EQ(query("SELECT ?1 AS a, ?2 AS b, ?3 AS c, ?4 AS d, ?5 AS e",
+                  R"([null, true, 7, 1.5, "x'; DROP TABLE paper"])")
+                .value(),
             R"([{"a":null,"b":1,"c":7,"d":1.5,"e":"x'; DROP TABLE paper"}])");
   EXPECT_EQ(error("SELECT ?1", ""), Errno::kInvalid);
   EXPECT_EQ(error("SELECT 1", "[1]"), Errno::kInvalid);
@@ -78,7 +85,8 @@ TEST_F(Sql, BindsParameters) {
   EXPECT_EQ(error("SELECT ?1", "{}"), Errno::kInvalid);
   EXPECT_EQ(error("SELECT ?1", "[1"), Errno::kInvalid);
   EXPECT_EQ(error("SELECT ?1", "null"), Errno::kInvalid);
-  EXPECT_EQ(query("SELECT ?1 AS big", "[18446744073709551615]").value(), R"([{"big":1.8446744073709552e+19}])");
+  EXPECT_EQ(query("SELECT ?1 AS big", "[18446744073709551615]").value(),
+            R"([{"big":1.8446744073709552e+19}])");
 }
 
 TEST_F(Sql, SaysWhatWasProbablyMeant) {
@@ -152,9 +160,10 @@ TEST_F(Sql, RefusesFunctionsAndTablesThatReachOut) {
     EXPECT_EQ(error(sql), Errno::kAccess) << sql << ": " << reason_;
   }
   // Not in every build of SQLite: refused, or not there.
-  for (const char* sql : {"SELECT readfile('/etc/passwd')", "SELECT writefile('/tmp/x', 'y')", "SELECT edit('x')",
-                          "SELECT * FROM dbstat", "SELECT * FROM sqlite_dbpage", "SELECT * FROM fsdir('/')",
-                          "SELECT * FROM sqlite_stmt", "SELECT eval('DROP TABLE paper')"}) {
+  for (const char* sql :
+       {"SELECT readfile('/etc/passwd')", "SELECT writefile('/tmp/x', 'y')", "SELECT edit('x')",
+        "SELECT * FROM dbstat", "SELECT * FROM sqlite_dbpage", "SELECT * FROM fsdir('/')",
+        "SELECT * FROM sqlite_stmt", "SELECT eval('DROP TABLE paper')"}) {
     const Errno code = error(sql);
     EXPECT_TRUE(code == Errno::kAccess || code == Errno::kNotFound) << sql << ": " << reason_;
   }
@@ -172,7 +181,8 @@ TEST_F(Sql, OneStatementAtATime) {
 
 TEST_F(Sql, ARecursionWithoutEndTimesOut) {
   grant_.timeout_ms = 50;
-  EXPECT_EQ(error("WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c) SELECT max(i) FROM c"), Errno::kTimedOut);
+  EXPECT_EQ(error("WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c) SELECT max(i) FROM c"),
+            Errno::kTimedOut);
 }
 
 TEST_F(Sql, ACrossJoinWithoutEndTimesOut) {
@@ -196,7 +206,8 @@ TEST_F(Sql, HugeValuesAreRefused) {
 
 TEST_F(Sql, RowsAndBytesAreBounded) {
   grant_.max_rows = 3;
-  const std::string rows = "WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < ?1) SELECT i FROM c";
+  const std::string rows =
+      "WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < ?1) SELECT i FROM c";
   EXPECT_EQ(error(rows, "[3]"), Errno::kOk);
   EXPECT_EQ(error(rows, "[4]"), Errno::kTooBig);
   grant_.max_rows = 1'000'000;
@@ -207,18 +218,24 @@ TEST_F(Sql, RowsAndBytesAreBounded) {
 TEST_F(Sql, ASearchInLongTextTakesNoQuadraticTime) {
   grant_.max_result_bytes = 16 << 20;
   grant_.timeout_ms = 5'000;
-  EXPECT_EQ(query("SELECT instr(hex(zeroblob(2000000)), hex(zeroblob(1000000)) || '1') AS at").value(), R"([{"at":0}])");
-  EXPECT_EQ(query("SELECT length(replace(hex(zeroblob(2000000)), hex(zeroblob(1000000)) || '1', '')) AS n").value(),
-            R"([{"n":4000000}])");
+  EXPECT_EQ(query("SELECT instr(hex(zeroblob(2000000)), hex(zeroblob(1000000)) || '1') AS at").value(),
+            R"([{"at":0}])");
+  EXPECT_EQ(
+      query("SELECT length(replace(hex(zeroblob(2000000)), hex(zeroblob(1000000)) || '1', '')) AS n").value(),
+      R"([{"n":4000000}])");
   EXPECT_EQ(error("SELECT trim(hex(zeroblob(2000000)), hex(zeroblob(1000000)))"), Errno::kInvalid);
 }
 
 TEST_F(Sql, OwnInstrAndReplaceDoWhatSqliteDoes) {
-  EXPECT_EQ(query("SELECT instr('äbc', 'c') AS a, instr('abc', 'x') AS b, instr(NULL, 'x') AS c, instr('abc', '') AS d,"
-                  "instr(x'00ff10', x'10') AS e, instr('', 'a') AS f").value(),
+  EXPECT_EQ(query("SELECT instr('äbc', 'c') AS a, instr('abc', 'x') AS b, instr(NULL, 'x') AS c, "
+                  "instr('abc', '') AS d,"
+                  "instr(x'00ff10', x'10') AS e, instr('', 'a') AS f")
+                .value(),
             R"([{"a":3,"b":0,"c":null,"d":1,"e":3,"f":0}])");
-  EXPECT_EQ(query("SELECT replace('aXbX', 'X', '--') AS a, replace('abc', '', 'x') AS b, replace('abc', NULL, 'x') AS c,"
-                  "replace(121, 1, 3) AS d").value(),
+  EXPECT_EQ(query("SELECT replace('aXbX', 'X', '--') AS a, replace('abc', '', 'x') AS b, replace('abc', "
+                  "NULL, 'x') AS c,"
+                  "replace(121, 1, 3) AS d")
+                .value(),
             R"([{"a":"a--b--","b":"abc","c":null,"d":"323"}])");
 }
 
