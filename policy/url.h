@@ -1,6 +1,6 @@
 // An http or https URL, taken apart once by libcurl's URL API (RFC 3986 with the leniencies
-// of the web) and then held to a strict normal form. Decisions are made on these parts and
-// requests are sent from these parts, so that no second reading can differ from the first.
+// of the web) and then held to a strict normal form. Decisions are made on these parts, and a
+// request is sent only when libcurl finds the same parts in the normal form's text again.
 //
 // What cannot be trusted to mean the same to everyone is refused, not repaired: user
 // information, characters that are not printable ASCII, backslashes, host names that are

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <string_view>
 
 #include "base/curl.h"
@@ -205,14 +206,17 @@ class List {
   curl_slist* head_ = nullptr;
 };
 
-// The URL as libcurl's own object, put together from the parts that were decided on.
+// The URL as libcurl's own object. It is made from the normal form's text, for libcurl rewrites
+// percent escapes of parts that it is given singly; and then it must have the very parts that
+// were decided on, or nothing is sent.
 class Target {
  public:
   Target(const CurlApi& api, const policy::Url& url) : api_(api), url_(api.url_new()) {
-    const std::string host = url.authority_host(), port = std::to_string(url.port);
-    good_ = url_ != nullptr && set(CURLUPART_SCHEME, url.scheme) && set(CURLUPART_HOST, host) &&
-            set(CURLUPART_PORT, port) && set(CURLUPART_PATH, url.path) &&
-            (!url.query || set(CURLUPART_QUERY, *url.query));
+    good_ = url_ != nullptr &&
+            api_.url_set(url_, CURLUPART_URL, url.text().c_str(), CURLU_PATH_AS_IS | CURLU_DISALLOW_USER) == CURLUE_OK &&
+            is(CURLUPART_SCHEME, url.scheme) && is(CURLUPART_HOST, url.authority_host()) &&
+            is(CURLUPART_PORT, std::to_string(url.port)) && is(CURLUPART_PATH, url.path) &&
+            is(CURLUPART_QUERY, url.query);
   }
   ~Target() { api_.url_cleanup(url_); }
   Target(const Target&) = delete;
@@ -221,8 +225,12 @@ class Target {
   [[nodiscard]] CURLU* get() const { return url_; }
 
  private:
-  bool set(CURLUPart part, const std::string& text) {
-    return api_.url_set(url_, part, text.c_str(), 0) == CURLUE_OK;
+  bool is(CURLUPart part, const std::optional<std::string>& expected) {
+    char* text = nullptr;
+    const bool there = api_.url_get(url_, part, &text, CURLU_DEFAULT_PORT) == CURLUE_OK;
+    const bool same = there == expected.has_value() && (!there || *expected == text);
+    api_.free_string(text);
+    return same;
   }
   const CurlApi& api_;
   CURLU* url_;
@@ -332,7 +340,8 @@ HostResult<RawResponse> CurlClient::send(const Exchange& exchange) {
   const Target target(api_, exchange.url);
   List headers(api_), pins(api_);
   api_.easy_reset(easy_);  // options go, connections stay
-  ok_ = target.good() && fill_headers(exchange, headers);
+  if (!target.good()) return refuse(Errno::kHost, "libcurl reads the URL in another way than the grant did.");
+  ok_ = fill_headers(exchange, headers);
   set(CURLOPT_CURLU, target.get());
   set_walls();
   set_bounds(exchange, static_cast<uint64_t>(left.count()));

@@ -6,7 +6,8 @@
 #include <stdlib.h>
 
 #include <algorithm>
-#include <atomic>
+#include <cstdio>
+#include <filesystem>
 #include <map>
 
 #include "host/egress/raw_server_testing.h"
@@ -128,6 +129,20 @@ TEST_F(Egress, SendsEveryMethodAndItsBody) {
   }
   ASSERT_TRUE(send({"POST", server.url("/x"), {}, ""}));
   EXPECT_TRUE(contains(server.requests().back(), "Content-Length: 0\r\n")) << server.requests().back();
+}
+
+TEST_F(Egress, SendsThePathThatWasDecidedOn) {
+  RawServer server(hello());
+  allow(server);
+  const std::pair<const char*, const char*> kCases[] = {
+      {"/a//b", "/a//b"}, {"/%41%7e", "/%41%7e"}, {"/a/%2e%2e/b", "/b"}, {"/a;b=c", "/a;b=c"},
+      {"/g%2Fp", "/g%2Fp"}, {"/?", "/?"}, {"/?a=%0A&b=+|[]", "/?a=%0A&b=+|[]"}, {"?q", "/?q"}, {"", "/"},
+  };
+  for (const auto& [written, sent] : kCases) {
+    const auto response = get(server.url(written));
+    ASSERT_TRUE(response) << written << " " << response.error().reason;
+    EXPECT_EQ(first_line(server.requests().back()), "GET " + std::string(sent) + " HTTP/1.1") << written;
+  }
 }
 
 TEST_F(Egress, GivesErrorStatusesAsAnswers) {
@@ -943,6 +958,44 @@ TEST_F(Egress, AServerWithoutTlsIsNoSecureServer) {
   const auto result = get(url + "/");
   ASSERT_FALSE(result);
   EXPECT_TRUE(result.error().code == Errno::kConnection || result.error().code == Errno::kTimedOut) << result.error().reason;
+}
+
+// `openssl s_server` with a certificate that it made itself, on a port of its own choice.
+class SelfSignedServer {
+ public:
+  explicit SelfSignedServer(const std::string& folder) {
+    const std::string key = folder + "/key.pem", certificate = folder + "/certificate.pem";
+    const std::string make = "openssl req -x509 -newkey rsa:2048 -nodes -days 1 -subj /CN=127.0.0.1 "
+                             "-addext subjectAltName=IP:127.0.0.1 -keyout " + key + " -out " + certificate + " 2>/dev/null";
+    if (std::system(make.c_str()) != 0) return;
+    pipe_ = popen(("exec openssl s_server -accept 127.0.0.1:0 -www -naccept 1 -key " + key + " -cert " + certificate + " 2>&1").c_str(), "r");
+    char line[256];
+    while (pipe_ != nullptr && port_ == 0 && std::fgets(line, sizeof line, pipe_) != nullptr)
+      if (std::string_view(line).starts_with("ACCEPT 127.0.0.1:")) port_ = std::atoi(line + 17);
+  }
+  ~SelfSignedServer() {
+    if (pipe_ != nullptr) pclose(pipe_);  // it ends by itself after the one connection
+  }
+  SelfSignedServer(const SelfSignedServer&) = delete;
+  SelfSignedServer& operator=(const SelfSignedServer&) = delete;
+  [[nodiscard]] int port() const { return port_; }
+
+ private:
+  FILE* pipe_ = nullptr;
+  int port_ = 0;
+};
+
+TEST_F(Egress, ACertificateThatNobodyVouchesForIsRefused) {
+  char folder[] = "/tmp/membrane_tls_XXXXXX";
+  ASSERT_NE(mkdtemp(folder), nullptr);
+  {
+    const SelfSignedServer server(folder);
+    ASSERT_NE(server.port(), 0) << "the openssl command is needed";
+    const std::string url = "https://127.0.0.1:" + std::to_string(server.port());
+    allow(url + "/*");
+    expect_refused(get(url + "/"), Errno::kConnection, "No secure connection");
+  }
+  std::filesystem::remove_all(folder);
 }
 
 TEST(SystemResolver, FindsTheLoopbackAndSaysWhenThereIsNone) {

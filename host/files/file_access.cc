@@ -356,7 +356,7 @@ HostResult<Fd> FileAccess::Impl::open_parent(Target& target, bool new_file) {
   const uint64_t made = wanted.size() - at.beneath.size() + (new_file ? 1 : 0);
   Root& root = target.root;
   if (made > root.grant.max_files - std::min(root.made, root.grant.max_files))
-    return refuse(Errno::kQuota, "The run would make more than the grant's " + std::to_string(root.grant.max_files) +
+    return refuse(Errno::kQuota, "The run would create more than the grant's " + std::to_string(root.grant.max_files) +
                                      " files and directories in " + root.grant.guest + " (max_files).");
   for (size_t i = at.beneath.size(); i < wanted.size(); ++i) {
     const bool new_one = mkdirat(fd->get(), wanted[i].c_str(), 0777) == 0;

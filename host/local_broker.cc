@@ -1,0 +1,205 @@
+#include "host/local_broker.h"
+
+#include <algorithm>
+
+namespace membrane::host {
+namespace {
+
+using policy::Budget;
+using policy::Resource;
+
+// Opens into `slot` at the first call; a failure is told again each time.
+template <typename T, typename Open>
+HostResult<T*> open_once(std::unique_ptr<T>& slot, Open open) {
+  if (!slot) {
+    auto opened = open();
+    if (!opened) return std::unexpected(opened.error());
+    slot = std::move(*opened);
+  }
+  return slot.get();
+}
+
+// What `act` makes of the opened thing, or why it could not be opened.
+template <typename T, typename Act>
+auto then(HostResult<T*> opened, Act act) -> decltype(act(*opened)) {
+  if (!opened) return std::unexpected(opened.error());
+  return act(*opened);
+}
+
+// "papers, notes", or "none".
+std::string names_of(const std::vector<policy::SqlGrant>& grants) {
+  std::string out;
+  for (const policy::SqlGrant& grant : grants) out += (out.empty() ? "" : ", ") + grant.name;
+  return out.empty() ? "none" : out;
+}
+
+}  // namespace
+
+LocalBroker::LocalBroker(const policy::Policy& policy, Budget& budget, Model* model, Person* person,
+                         Resolver* resolver, Secrets secrets)
+    : policy_(policy), budget_(budget), model_(model), person_(person),
+      resolver_(resolver != nullptr ? *resolver : system_resolver_),
+      secrets_(secrets ? std::move(secrets) : environment_secrets()),
+      clock_(policy.time), random_(policy.random) {}
+
+HostResult<void> LocalBroker::pay_out(size_t bytes) {
+  if (budget_.take(Resource::kBytesOut, bytes)) return {};
+  return refuse(Errno::kBudget, "The run's budget of bytes to the world is used up.");
+}
+
+HostResult<void> LocalBroker::pay_in(size_t bytes) {
+  if (budget_.take(Resource::kBytesIn, bytes)) return {};
+  return refuse(Errno::kBudget, "The run's budget of bytes from the world is used up.");
+}
+
+// -- http ----------------------------------------------------------------------------
+
+HostResult<HttpResponse> LocalBroker::http(const HttpRequest& request) {
+  if (!egress_) {
+    auto made = HttpEgress::create(policy_.http, budget_, resolver_, secrets_);
+    if (!made) return refuse(Errno::kHost, "The http grants cannot be used: " + made.error().to_string());
+    egress_ = std::move(*made);
+  }
+  return egress_->send(request);
+}
+
+// -- files ---------------------------------------------------------------------------
+
+HostResult<FileAccess*> LocalBroker::files() {
+  return open_once(files_, [this] { return FileAccess::open(policy_.fs, budget_); });
+}
+
+HostResult<std::string> LocalBroker::file_read(std::string_view path) {
+  return then(files(), [&](FileAccess* access) { return access->read(path); });
+}
+HostResult<void> LocalBroker::file_write(std::string_view path, std::string_view bytes, FileMode mode) {
+  return then(files(), [&](FileAccess* access) { return access->write(path, bytes, mode); });
+}
+HostResult<std::vector<FileInfo>> LocalBroker::file_list(std::string_view path) {
+  return then(files(), [&](FileAccess* access) { return access->list(path); });
+}
+HostResult<FileInfo> LocalBroker::file_stat(std::string_view path) {
+  return then(files(), [&](FileAccess* access) { return access->stat(path); });
+}
+HostResult<void> LocalBroker::file_remove(std::string_view path) {
+  return then(files(), [&](FileAccess* access) { return access->remove(path); });
+}
+
+// -- kv and sql ------------------------------------------------------------------------
+
+HostResult<KvStore*> LocalBroker::kv() {
+  if (!policy_.kv) return refuse(Errno::kAccess, "No grant gives the program a key-value store.", "--allow kv");
+  return open_once(kv_, [this] { return KvStore::open(*policy_.kv); });
+}
+
+HostResult<std::string> LocalBroker::kv_get(std::string_view key) {
+  auto store = kv();
+  if (!store) return std::unexpected(store.error());
+  auto value = (*store)->get(key);
+  if (!value) return value;
+  if (auto paid = pay_in(value->size()); !paid) return std::unexpected(paid.error());
+  return value;
+}
+
+HostResult<void> LocalBroker::kv_set(std::string_view key, std::string_view value) {
+  auto store = kv();
+  if (!store) return std::unexpected(store.error());
+  const size_t bytes = key.size() + value.size();
+  if (auto paid = pay_out(bytes); !paid) return paid;
+  auto written = (*store)->set(key, value);
+  if (!written) budget_.give_back(Resource::kBytesOut, bytes);
+  return written;
+}
+
+HostResult<void> LocalBroker::kv_remove(std::string_view key) {
+  return then(kv(), [&](KvStore* store) { return store->remove(key); });
+}
+
+HostResult<std::vector<std::string>> LocalBroker::kv_keys(std::string_view prefix) {
+  auto store = kv();
+  if (!store) return std::unexpected(store.error());
+  auto keys = (*store)->keys(prefix);
+  if (!keys) return keys;
+  size_t bytes = 0;
+  for (const std::string& key : *keys) bytes += key.size();
+  if (auto paid = pay_in(bytes); !paid) return std::unexpected(paid.error());
+  return keys;
+}
+
+HostResult<SqlReader*> LocalBroker::database(std::string_view name) {
+  const auto grant = std::find_if(policy_.sql.begin(), policy_.sql.end(),
+                                  [&](const policy::SqlGrant& g) { return g.name == name; });
+  if (grant == policy_.sql.end())
+    return refuse(Errno::kAccess,
+                  "No grant gives the program a database \"" + std::string(name) + "\"; granted: " + names_of(policy_.sql) + ".",
+                  "--allow sql:" + std::string(name) + ":FILE.db");
+  return open_once(databases_[grant->name], [&] { return SqlReader::open(*grant); });
+}
+
+HostResult<std::string> LocalBroker::sql_query(std::string_view name, std::string_view sql,
+                                               std::string_view parameters_json) {
+  auto reader = database(name);
+  if (!reader) return std::unexpected(reader.error());
+  const uint64_t left_ms = budget_.wall_left_ms();
+  if (left_ms == 0) return refuse(Errno::kBudget, "The run's time is used up.");
+  auto rows = (*reader)->query(sql, parameters_json, left_ms);
+  if (!rows) return rows;
+  if (auto paid = pay_in(rows->size()); !paid) return std::unexpected(paid.error());
+  return rows;
+}
+
+// -- model and person --------------------------------------------------------------------
+
+HostResult<const policy::AiGrant*> LocalBroker::ai() {
+  if (!policy_.ai) return refuse(Errno::kAccess, "No grant lets the program ask a model.", "--allow ai");
+  if (model_ == nullptr) return refuse(Errno::kUnsupported, "No model is configured.");
+  if (budget_.left(Resource::kTokens) == 0) return refuse(Errno::kBudget, "The budget of tokens is used up.");
+  if (budget_.wall_left_ms() == 0) return refuse(Errno::kBudget, "The run's time is used up.");
+  return &*policy_.ai;
+}
+
+HostResult<ChatAnswer> LocalBroker::ai_complete(const ChatRequest& request) {
+  auto grant = ai();
+  if (!grant) return std::unexpected(grant.error());
+  ChatRequest bounded = request;
+  uint64_t most = std::min((*grant)->max_tokens_per_call, budget_.left(Resource::kTokens));
+  if (request.max_tokens != 0) most = std::min<uint64_t>(most, request.max_tokens);
+  bounded.max_tokens = static_cast<uint32_t>(std::min<uint64_t>(most, UINT32_MAX));
+  if (auto paid = pay_out(request.system.size() + request.prompt.size()); !paid) return std::unexpected(paid.error());
+  auto answer = model_->complete(bounded, std::min((*grant)->timeout_ms, budget_.wall_left_ms()));
+  if (!answer) return answer;
+  // Known only now. What does not fit has been spent all the same; the next call is refused.
+  budget_.take_after(Resource::kTokens, answer->tokens_in + answer->tokens_out);
+  if (auto paid = pay_in(answer->text.size()); !paid) return std::unexpected(paid.error());
+  return answer;
+}
+
+HostResult<std::vector<float>> LocalBroker::ai_embed(std::string_view text) {
+  auto grant = ai();
+  if (!grant) return std::unexpected(grant.error());
+  if (!(*grant)->embed) return refuse(Errno::kAccess, "The ai grant does not include embedding.", "embed = true in [ai]");
+  if (auto paid = pay_out(text.size()); !paid) return std::unexpected(paid.error());
+  auto vector = model_->embed(text, std::min((*grant)->timeout_ms, budget_.wall_left_ms()));
+  if (!vector) return vector;
+  if (auto paid = pay_in(vector->size() * sizeof(float)); !paid) return std::unexpected(paid.error());
+  return vector;
+}
+
+HostResult<std::string> LocalBroker::ask(std::string_view question) {
+  if (!policy_.ask) return refuse(Errno::kAccess, "No grant lets the program ask a person.", "--allow ask");
+  if (person_ == nullptr) return refuse(Errno::kUnsupported, "Nobody is there to answer.");
+  const uint64_t left_ms = budget_.wall_left_ms();
+  if (left_ms == 0) return refuse(Errno::kBudget, "The run's time is used up.");
+  if (auto paid = pay_out(question.size()); !paid) return std::unexpected(paid.error());
+  auto answer = person_->ask(question, left_ms);
+  if (!answer) return answer;
+  if (auto paid = pay_in(answer->size()); !paid) return std::unexpected(paid.error());
+  return answer;
+}
+
+// -- clock and randomness ------------------------------------------------------------------
+
+HostResult<int64_t> LocalBroker::clock_ms() { return clock_.now_ms(); }
+HostResult<std::string> LocalBroker::random_bytes(uint32_t count) { return random_.bytes(count); }
+
+}  // namespace membrane::host

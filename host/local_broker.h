@@ -1,0 +1,79 @@
+// The broker that acts: it holds the policy, decides each request by it, and does what was
+// asked on this machine. What each part decides and how stands at its own file:
+//
+//   http        egress/http_egress.h      kv    kv/kv_store.h     clock   clock.h
+//   file_*      files/file_access.h       sql   sql/sql_reader.h  random  random.h
+//
+// Directories, stores, databases and libcurl are opened by the first call that needs them, so
+// that a program pays for what it uses; what cannot be opened fails that call with the reason.
+// Bytes and tokens are taken from the budget here; host calls are counted by BrokerGate.
+//
+// Ownership: everything given to the constructor is borrowed and must outlive the broker.
+// Threads: one at a time.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "host/broker.h"
+#include "host/clock.h"
+#include "host/egress/http_egress.h"
+#include "host/files/file_access.h"
+#include "host/kv/kv_store.h"
+#include "host/random.h"
+#include "host/sql/sql_reader.h"
+#include "policy/budget.h"
+#include "policy/policy.h"
+
+namespace membrane::host {
+
+class LocalBroker final : public Broker {
+ public:
+  // `model` and `person` may be null: what needs them answers ENOTSUP. `resolver` null: the
+  // system's. `secrets` null: the environment's.
+  LocalBroker(const policy::Policy& policy, policy::Budget& budget, Model* model, Person* person,
+              Resolver* resolver = nullptr, Secrets secrets = nullptr);
+
+  HostResult<HttpResponse> http(const HttpRequest& request) override;
+  HostResult<std::string> file_read(std::string_view path) override;
+  HostResult<void> file_write(std::string_view path, std::string_view bytes, FileMode mode) override;
+  HostResult<std::vector<FileInfo>> file_list(std::string_view path) override;
+  HostResult<FileInfo> file_stat(std::string_view path) override;
+  HostResult<void> file_remove(std::string_view path) override;
+  HostResult<std::string> kv_get(std::string_view key) override;
+  HostResult<void> kv_set(std::string_view key, std::string_view value) override;
+  HostResult<void> kv_remove(std::string_view key) override;
+  HostResult<std::vector<std::string>> kv_keys(std::string_view prefix) override;
+  HostResult<std::string> sql_query(std::string_view database, std::string_view sql,
+                                    std::string_view parameters_json) override;
+  HostResult<ChatAnswer> ai_complete(const ChatRequest& request) override;
+  HostResult<std::vector<float>> ai_embed(std::string_view text) override;
+  HostResult<int64_t> clock_ms() override;
+  HostResult<std::string> random_bytes(uint32_t count) override;
+  HostResult<std::string> ask(std::string_view question) override;
+
+ private:
+  HostResult<FileAccess*> files();
+  HostResult<KvStore*> kv();
+  HostResult<SqlReader*> database(std::string_view name);
+  HostResult<const policy::AiGrant*> ai();
+  HostResult<void> pay_out(size_t bytes);
+  HostResult<void> pay_in(size_t bytes);
+
+  const policy::Policy& policy_;
+  policy::Budget& budget_;
+  Model* model_;
+  Person* person_;
+  SystemResolver system_resolver_;
+  Resolver& resolver_;
+  Secrets secrets_;
+  Clock clock_;
+  RandomSource random_;
+  std::unique_ptr<HttpEgress> egress_;
+  std::unique_ptr<FileAccess> files_;
+  std::unique_ptr<KvStore> kv_;
+  std::map<std::string, std::unique_ptr<SqlReader>, std::less<>> databases_;
+};
+
+}  // namespace membrane::host
