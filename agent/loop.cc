@@ -14,14 +14,16 @@ constexpr uint32_t kSayRepeated = 3;   // the same program with the same end, so
 constexpr uint32_t kStopRepeated = 5;  // and so often: it is stopped
 constexpr uint32_t kMaxNudges = 2;     // replies in a row that neither run nor answer
 constexpr size_t kMaxDigestLines = 40;
-constexpr size_t kDigestLineBytes = 120;
+constexpr size_t kDigestLineBytes = 160;
+constexpr std::string_view kObservationMark = "Observation:\n";
 
-std::string first_line(std::string_view text, size_t max_bytes) {
-  text = text.substr(0, text.find('\n'));
-  std::string line(text.substr(0, max_bytes));
-  while (!line.empty() && line.size() == max_bytes && (static_cast<unsigned char>(line.back()) & 0x80))
-    line.pop_back();
-  return line;
+// The beginning of `text`, its lines joined by "; ", cut between characters.
+std::string one_line(std::string_view text, size_t max_bytes) {
+  size_t end = std::min(text.size(), max_bytes);
+  while (end < text.size() && end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
+  std::string line;
+  for (const char c : text.substr(0, end)) line += c == '\n' ? "; " : std::string(1, c);
+  return end < text.size() ? line + "…" : line;
 }
 
 }  // namespace
@@ -93,6 +95,15 @@ void Loop::say(Part part, Message message) { history_.push_back({part, std::move
 
 // -- the conversation's size ---------------------------------------------------------
 
+// What a cut step leaves behind: its outcome, or what was asked or answered, in a line.
+std::string Loop::digest_of(const Entry& entry) {
+  std::string_view text = entry.message.content;
+  if (text.starts_with(kObservationMark)) text.remove_prefix(kObservationMark.size());
+  const std::string line = one_line(text, kDigestLineBytes);
+  if (entry.part == Part::kTask) return "asked: " + line;
+  return (entry.part == Part::kReply ? "replied: " : "ran a program: ") + line;
+}
+
 // Cuts the oldest steps until the conversation is a quarter below its bound, so that not every step must cut.
 // What stays: the system message, the task in hand, and the last reply with what followed. A reply goes with
 // the observations behind it, since a tool's answer without its call is refused by servers.
@@ -112,9 +123,7 @@ void Loop::cut_history() {
     auto behind = std::find_if(first + 1, history_.end(),
                                [&](const Entry& e) { return is_reply(e) || e.part == Part::kTask; });
     if (behind == history_.end()) break;  // the last one stays
-    const std::string& what = (behind - 1)->message.content;
-    digest_.push_back((task_is_old ? "asked: " : "ran a program: ") +
-                      first_line(task_is_old ? first->message.content : what, kDigestLineBytes));
+    digest_.push_back(digest_of(task_is_old ? *first : *(behind - 1)));
     history_.erase(first, behind);
     ++cut;
   }
@@ -187,7 +196,7 @@ Result<Completion> Loop::ask(Run& run, bool last) {
 void Loop::observe(const Action& action, std::string text) {
   tell([&](Observer& o) { o.on_observation(text); });
   if (action.call_id.empty()) {
-    say(Part::kObservation, {Role::kUser, "Observation:\n" + std::move(text), {}, {}});
+    say(Part::kObservation, {Role::kUser, std::string(kObservationMark) + text, {}, {}});
   } else {
     say(Part::kObservation, {Role::kTool, std::move(text), {}, action.call_id});
   }
