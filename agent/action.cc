@@ -38,7 +38,8 @@ Action submit(std::string_view answer) {
   return action;
 }
 
-Action run_catalog(const Catalog& catalog, std::string_view name, std::vector<std::string> arguments, std::string input) {
+Action run_catalog(const Catalog& catalog, std::string_view name, std::vector<std::string> arguments,
+                   std::string input) {
   const auto entry = catalog.find(name);
   if (!entry) return unclear(entry.error().to_string());
   Action action;
@@ -52,7 +53,8 @@ Action run_catalog(const Catalog& catalog, std::string_view name, std::vector<st
 }
 
 // A program in a fence; what the model did not say by other means may stand in the leading comments.
-Action run_source(std::string source, std::string entry, std::vector<std::string> arguments, std::string input) {
+Action run_source(std::string source, std::string entry, std::vector<std::string> arguments,
+                  std::string input) {
   if (trimmed(source).empty()) return unclear("The program is empty. Write a whole WAT program.");
   Action action;
   action.kind = Action::Kind::kRun;
@@ -128,10 +130,12 @@ Action run_fence(const Fence& fence, const Catalog& catalog) {
   const size_t line_end = std::min(text.find('\n'), text.size());
   auto words = split_arguments(text.substr(0, line_end));
   if (!words) return unclear(words.error().to_string());
-  if (words->empty()) return unclear("A ```run block names no program. Write: NAME ARGUMENTS on its first line.");
+  if (words->empty())
+    return unclear("A ```run block names no program. Write: NAME ARGUMENTS on its first line.");
   const std::string name = words->front();
   words->erase(words->begin());
-  return run_catalog(catalog, name, std::move(*words), std::string(text.substr(std::min(line_end + 1, text.size()))));
+  return run_catalog(catalog, name, std::move(*words),
+                     std::string(text.substr(std::min(line_end + 1, text.size()))));
 }
 
 // Where a line begins with ANSWER:, outside of what precedes `from`; npos when none does.
@@ -163,7 +167,9 @@ Reply read_text(const Completion& completion, const Catalog& catalog) {
     from = fence->end;
     if (fence->info != "run" && !is_wat(*fence)) continue;
     if (!fence->closed && cut) {
-      reply.actions.push_back(unclear("Your reply was cut off in the middle of the program. Write a shorter one, and less text before it."));
+      reply.actions.push_back(
+          unclear("Your reply was cut off in the middle of the program. Write a shorter one, and less text "
+                  "before it."));
       return reply;
     }
     reply.actions.push_back(run_fence(*fence, catalog));
@@ -191,28 +197,37 @@ Result<std::vector<std::string>> words_of(const json& arguments) {
   if (at == arguments.end() || at->is_null()) return words;
   if (at->is_string()) return split_arguments(at->get<std::string>());
   if (!at->is_array()) return std::vector{at->dump(-1, ' ', false, json::error_handler_t::replace)};
-  for (const json& word : *at) words.push_back(word.is_string() ? word.get<std::string>() : word.dump(-1, ' ', false, json::error_handler_t::replace));
+  for (const json& word : *at)
+    words.push_back(word.is_string() ? word.get<std::string>()
+                                     : word.dump(-1, ' ', false, json::error_handler_t::replace));
   return words;
 }
 
 // A source that came inside a fence all the same.
 std::string unfenced(std::string source) {
-  if (const auto fence = next_fence(source, 0); fence && trimmed(source).starts_with("```")) return fence->text;
+  if (const auto fence = next_fence(source, 0); fence && trimmed(source).starts_with("```"))
+    return fence->text;
   return source;
 }
 
 Action read_call(const ToolCall& call, const Catalog& catalog) {
   const json arguments = json::parse(call.arguments.empty() ? "{}" : call.arguments, nullptr, false);
-  if (!arguments.is_object()) return unclear("The arguments of " + call.name + " are not a JSON object. Call it again with valid JSON.");
+  if (!arguments.is_object())
+    return unclear("The arguments of " + call.name +
+                   " are not a JSON object. Call it again with valid JSON.");
   auto words = words_of(arguments);
   if (!words) return unclear(words.error().to_string());
   if (call.name == "submit") return submit(text_of(arguments, "answer"));
-  if (call.name == "run_catalog") return run_catalog(catalog, text_of(arguments, "name"), std::move(*words), text_of(arguments, "input"));
+  if (call.name == "run_catalog")
+    return run_catalog(catalog, text_of(arguments, "name"), std::move(*words), text_of(arguments, "input"));
   if (call.name != "run_program")
-    return unclear("There is no tool " + call.name + ". Tools: run_program, " + (catalog.entries().empty() ? "" : "run_catalog, ") + "submit.");
+    return unclear("There is no tool " + call.name + ". Tools: run_program, " +
+                   (catalog.entries().empty() ? "" : "run_catalog, ") + "submit.");
   const std::string language = lower(text_of(arguments, "language"));
-  if (!language.empty() && language != "wat") return unclear("Programs in " + language + " cannot be run here. Write WAT.");
-  return run_source(unfenced(text_of(arguments, "source")), text_of(arguments, "entry"), std::move(*words), text_of(arguments, "input"));
+  if (!language.empty() && language != "wat")
+    return unclear("Programs in " + language + " cannot be run here. Write WAT.");
+  return run_source(unfenced(text_of(arguments, "source")), text_of(arguments, "entry"), std::move(*words),
+                    text_of(arguments, "input"));
 }
 
 }  // namespace
@@ -235,11 +250,17 @@ std::vector<ToolSpec> tools_for(const Catalog& catalog) {
   };
   std::vector<ToolSpec> tools{
       {"run_program", "Compiles and runs a WAT program in the sandbox; answers what it did.",
-       schema({{"language", {{"type", "string"}, {"enum", {"wat"}}}}, {"source", text}, {"entry", text}, {"arguments", words}, {"input", text}}, {"source"})},
+       schema({{"language", {{"type", "string"}, {"enum", {"wat"}}}},
+               {"source", text},
+               {"entry", text},
+               {"arguments", words},
+               {"input", text}},
+              {"source"})},
       {"submit", "Gives the final answer to the task and ends it.", schema({{"answer", text}}, {"answer"})}};
   if (!catalog.entries().empty())
-    tools.insert(tools.begin() + 1, {"run_catalog", "Runs a ready program of the catalog by its name.",
-                                     schema({{"name", text}, {"arguments", words}, {"input", text}}, {"name"})});
+    tools.insert(tools.begin() + 1,
+                 {"run_catalog", "Runs a ready program of the catalog by its name.",
+                  schema({{"name", text}, {"arguments", words}, {"input", text}}, {"name"})});
   return tools;
 }
 

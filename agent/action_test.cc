@@ -75,7 +75,8 @@ TEST(Action, AProgramThatWasCutIsNotRun) {
   const Reply reply = read("```wat\n(module (fu", Finish::kLength);
   EXPECT_EQ(reply.actions.at(0).kind, Kind::kUnclear);
   EXPECT_NE(reply.actions[0].problem.find("shorter"), std::string::npos);
-  EXPECT_EQ(read("```wat\n(module)", Finish::kStop).actions.at(0).kind, Kind::kRun) << "a forgotten fence is forgiven";
+  EXPECT_EQ(read("```wat\n(module)", Finish::kStop).actions.at(0).kind, Kind::kRun)
+      << "a forgotten fence is forgiven";
 }
 
 TEST(Action, CatalogProgramsRunByName) {
@@ -85,26 +86,37 @@ TEST(Action, CatalogProgramsRunByName) {
   EXPECT_EQ(reply.actions[0].program.entry, "go");
   EXPECT_EQ(reply.actions[0].program.arguments, (std::vector<std::string>{"2", "40"}));
   EXPECT_EQ(reply.actions[0].program.input, "line one\nline two");
-  EXPECT_NE(read("```run\nadx 1\n```").actions.at(0).problem.find("Did you mean \"add\"?"), std::string::npos);
+  EXPECT_NE(read("```run\nadx 1\n```").actions.at(0).problem.find("Did you mean \"add\"?"),
+            std::string::npos);
   EXPECT_EQ(read("```run\n\n```").actions.at(0).kind, Kind::kUnclear);
 }
 
 TEST(Action, ToolCallsSayTheSame) {
   EXPECT_EQ(call("submit", R"x({"answer":"42"})x").actions.at(0).answer, "42");
   EXPECT_EQ(call("submit", R"x({"answer":42})x").actions.at(0).answer, "42");
-  const Reply run = call("run_program", R"x({"language":"wat","source":"```wat\n(module)\n```","entry":"f","arguments":[1,"b"],"input":"i"})x");
+  const Reply run = call(
+      "run_program",
+      R"x({"language":"wat","source":"```wat\n(module)\n```","entry":"f","arguments":[1,"b"],"input":"i"})x");
   EXPECT_EQ(run.actions.at(0).call_id, "c1");
   EXPECT_EQ(run.actions[0].program.source, "(module)\n");
   EXPECT_EQ(run.actions[0].program.entry, "f");
   EXPECT_EQ(run.actions[0].program.arguments, (std::vector<std::string>{"1", "b"}));
   EXPECT_EQ(run.actions[0].program.input, "i");
-  EXPECT_EQ(call("run_catalog", R"x({"name":"add","arguments":"2 40"})x").actions.at(0).program.arguments.size(), 2u);
+  EXPECT_EQ(
+      call("run_catalog", R"x({"name":"add","arguments":"2 40"})x").actions.at(0).program.arguments.size(),
+      2u);
 }
 
 TEST(Action, UnclearToolCallsSayWhatToMend) {
   for (const auto& [name, arguments] : std::vector<std::pair<std::string, std::string>>{
-           {"run_program", "{\"source\":"}, {"run_program", "[]"}, {"run_program", "{}"}, {"run_program", R"x({"source":"print(1)","language":"python"})x"},
-           {"submit", "{}"}, {"run_catalog", "{}"}, {"delete_all", "{}"}, {"run_program", R"x({"source":"(module)","arguments":"'"})x"}}) {
+           {"run_program", "{\"source\":"},
+           {"run_program", "[]"},
+           {"run_program", "{}"},
+           {"run_program", R"x({"source":"print(1)","language":"python"})x"},
+           {"submit", "{}"},
+           {"run_catalog", "{}"},
+           {"delete_all", "{}"},
+           {"run_program", R"x({"source":"(module)","arguments":"'"})x"}}) {
     const Reply reply = call(name, arguments);
     EXPECT_EQ(reply.actions.at(0).kind, Kind::kUnclear) << name << arguments;
     EXPECT_FALSE(reply.actions[0].problem.empty());
@@ -112,7 +124,8 @@ TEST(Action, UnclearToolCallsSayWhatToMend) {
 }
 
 TEST(Action, ToolsAreValidSchemas) {
-  for (const ToolSpec& tool : tools_for(catalog())) EXPECT_EQ(nlohmann::json::parse(tool.parameters)["type"], "object");
+  for (const ToolSpec& tool : tools_for(catalog()))
+    EXPECT_EQ(nlohmann::json::parse(tool.parameters)["type"], "object");
   EXPECT_EQ(tools_for(catalog()).size(), 3u);
   EXPECT_EQ(tools_for(Catalog()).size(), 2u) << "no catalog, no tool for it";
 }

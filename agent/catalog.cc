@@ -26,7 +26,8 @@ std::string trimmed(std::string_view text) {
 }
 
 bool is_key(std::string_view text) {
-  return !text.empty() && std::ranges::all_of(text, [](char c) { return (c >= 'a' && c <= 'z') || c == '_'; });
+  return !text.empty() &&
+         std::ranges::all_of(text, [](char c) { return (c >= 'a' && c <= 'z') || c == '_'; });
 }
 
 // The front matter's lines; one that is no "key: value" has the key "?".
@@ -69,17 +70,18 @@ std::vector<std::string> split_list(std::string_view text) {
 
 struct Field {
   std::string_view key;
-  std::string CatalogEntry::*member;
+  std::string CatalogEntry::* member;
 };
 constexpr std::array kFields{
-    Field{"name", &CatalogEntry::name},     Field{"does", &CatalogEntry::does},
+    Field{"name", &CatalogEntry::name},           Field{"does", &CatalogEntry::does},
     Field{"arguments", &CatalogEntry::arguments}, Field{"input", &CatalogEntry::input},
-    Field{"result", &CatalogEntry::result}, Field{"example", &CatalogEntry::example},
+    Field{"result", &CatalogEntry::result},       Field{"example", &CatalogEntry::example},
     Field{"entry", &CatalogEntry::entry},
 };
 
 std::unexpected<Error> malformed(const std::string& file, size_t line, std::string what, std::string hint) {
-  return fail(ErrorCode::kInvalidInput, file + ":" + std::to_string(line) + ": " + std::move(what), std::move(hint));
+  return fail(ErrorCode::kInvalidInput, file + ":" + std::to_string(line) + ": " + std::move(what),
+              std::move(hint));
 }
 
 // Where the value of `key` goes; "needs" is gathered apart. Null: no such key.
@@ -102,15 +104,22 @@ Result<CatalogEntry> parse_entry(std::string source, std::string file_name) {
     }
     slot = slot_of(entry, needs, line.key);
     if (slot == nullptr) {
-      const std::vector<std::string_view> keys{"name", "does", "arguments", "input", "result", "example", "needs", "entry"};
+      const std::vector<std::string_view> keys{"name",   "does",    "arguments", "input",
+                                               "result", "example", "needs",     "entry"};
       const std::string_view near = nearest(line.key, keys);
       return malformed(file_name, line.number,
-                       line.key == "?" ? "this line of the front matter is not \";; key: value\"" : "the front matter has no key \"" + line.key + "\"",
-                       near.empty() ? "Keys: name, does, arguments, input, result, example, needs, entry; a bare \";;\" ends the front matter."
+                       line.key == "?" ? "this line of the front matter is not \";; key: value\""
+                                       : "the front matter has no key \"" + line.key + "\"",
+                       near.empty() ? "Keys: name, does, arguments, input, result, example, needs, entry; a "
+                                      "bare \";;\" ends the front matter."
                                     : "Did you mean \"" + std::string(near) + "\"?");
     }
-    if (!seen.insert(line.key).second) return malformed(file_name, line.number, "\"" + line.key + "\" stands here a second time", "Keep one of the two.");
-    if (line.value.empty()) return malformed(file_name, line.number, "\"" + line.key + "\" has no value", "Write one, or leave the line out.");
+    if (!seen.insert(line.key).second)
+      return malformed(file_name, line.number, "\"" + line.key + "\" stands here a second time",
+                       "Keep one of the two.");
+    if (line.value.empty())
+      return malformed(file_name, line.number, "\"" + line.key + "\" has no value",
+                       "Write one, or leave the line out.");
     *slot = line.value;
   }
   entry.needs = split_list(needs);
@@ -122,17 +131,30 @@ Result<CatalogEntry> parse_entry(std::string source, std::string file_name) {
 }  // namespace
 
 Status Catalog::add(std::string source, std::string file_name) {
-  if (source.size() > kMaxProgramBytes) return malformed(file_name, 1, "the program is longer than " + std::to_string(kMaxProgramBytes) + " bytes", "Split it.");
-  if (entries_.size() == kMaxEntries) return fail(ErrorCode::kExhausted, "The catalog holds " + std::to_string(kMaxEntries) + " programs and no more.");
+  if (source.size() > kMaxProgramBytes)
+    return malformed(file_name, 1,
+                     "the program is longer than " + std::to_string(kMaxProgramBytes) + " bytes",
+                     "Split it.");
+  if (entries_.size() == kMaxEntries)
+    return fail(ErrorCode::kExhausted,
+                "The catalog holds " + std::to_string(kMaxEntries) + " programs and no more.");
   MEMBRANE_ASSIGN(CatalogEntry entry, parse_entry(std::move(source), std::move(file_name)));
   if (!is_name(entry.name))
-    return malformed(entry.file_name, 1, entry.name.empty() ? "the front matter has no name" : "\"" + entry.name + "\" is no name for a program",
+    return malformed(entry.file_name, 1,
+                     entry.name.empty() ? "the front matter has no name"
+                                        : "\"" + entry.name + "\" is no name for a program",
                      "Begin the file with \";; name: NAME\"; letters a-z, digits, - and _.");
-  if (entry.does.empty()) return malformed(entry.file_name, 1, "the front matter does not say what the program does", "Add a line \";; does: …\".");
+  if (entry.does.empty())
+    return malformed(entry.file_name, 1, "the front matter does not say what the program does",
+                     "Add a line \";; does: …\".");
   if (std::filesystem::path(entry.file_name).stem() != entry.name)
-    return malformed(entry.file_name, 1, "the program's name is \"" + entry.name + "\", and its file has another", "Call the file " + entry.name + ".wat.");
+    return malformed(entry.file_name, 1,
+                     "the program's name is \"" + entry.name + "\", and its file has another",
+                     "Call the file " + entry.name + ".wat.");
   const auto at = std::ranges::lower_bound(entries_, entry.name, {}, &CatalogEntry::name);
-  if (at != entries_.end() && at->name == entry.name) return malformed(entry.file_name, 1, "there is a program \"" + entry.name + "\" already", "Give one of them another name.");
+  if (at != entries_.end() && at->name == entry.name)
+    return malformed(entry.file_name, 1, "there is a program \"" + entry.name + "\" already",
+                     "Give one of them another name.");
   entries_.insert(at, std::move(entry));
   return {};
 }
@@ -140,9 +162,13 @@ Status Catalog::add(std::string source, std::string file_name) {
 Result<Catalog> Catalog::load(const std::string& directory) {
   std::error_code error;
   std::vector<std::filesystem::path> files;
-  for (std::filesystem::directory_iterator at(directory, error), end; !error && at != end; at.increment(error))
+  for (std::filesystem::directory_iterator at(directory, error), end; !error && at != end;
+       at.increment(error))
     if (at->path().extension() == ".wat") files.push_back(at->path());
-  if (error) return fail(ErrorCode::kNotFound, "The catalog " + directory + " cannot be read: " + error.message() + ".", "Name a directory of *.wat files.");
+  if (error)
+    return fail(ErrorCode::kNotFound,
+                "The catalog " + directory + " cannot be read: " + error.message() + ".",
+                "Name a directory of *.wat files.");
   std::ranges::sort(files);
   Catalog catalog;
   for (const auto& file : files) {
@@ -150,7 +176,8 @@ Result<Catalog> Catalog::load(const std::string& directory) {
     std::string text(kMaxProgramBytes + 1, '\0');
     in.read(text.data(), static_cast<std::streamsize>(text.size()));
     text.resize(static_cast<size_t>(in.gcount()));
-    if (auto added = catalog.add(std::move(text), file.filename().string()); !added) catalog.problems_.push_back(added.error());
+    if (auto added = catalog.add(std::move(text), file.filename().string()); !added)
+      catalog.problems_.push_back(added.error());
   }
   return catalog;
 }
@@ -162,7 +189,8 @@ Result<const CatalogEntry*> Catalog::find(std::string_view name) const {
   for (const CatalogEntry& entry : entries_) names.push_back(entry.name);
   const std::string_view near = nearest(name, names);
   return fail(ErrorCode::kNotFound, "The catalog has no program \"" + std::string(name.substr(0, 64)) + "\".",
-              near.empty() ? "The system message lists the programs that there are." : "Did you mean \"" + std::string(near) + "\"?");
+              near.empty() ? "The system message lists the programs that there are."
+                           : "Did you mean \"" + std::string(near) + "\"?");
 }
 
 std::string render_list(const Catalog& catalog) {
@@ -205,7 +233,9 @@ Result<std::vector<std::string>> split_arguments(std::string_view text) {
       words.back() += c;
     }
   }
-  if (quote != 0) return fail(ErrorCode::kInvalidInput, std::string("The quote ") + quote + " is not closed in the arguments.", "Close it.");
+  if (quote != 0)
+    return fail(ErrorCode::kInvalidInput,
+                std::string("The quote ") + quote + " is not closed in the arguments.", "Close it.");
   return words;
 }
 

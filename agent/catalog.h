@@ -33,8 +33,8 @@ struct CatalogEntry {
   std::string result;
   std::string example;
   std::vector<std::string> needs;
-  std::string entry;      // an export; empty: the usual ones
-  std::string source;     // the whole file
+  std::string entry;   // an export; empty: the usual ones
+  std::string source;  // the whole file
   std::string file_name;
 };
 
@@ -67,7 +67,7 @@ std::string render_list(const Catalog& catalog);
 // programs that a model wrote.
 std::string front_matter(std::string_view source, std::string_view key);
 
-// Splits "2 'two words' \"3\"" as a shell would, without its expansions. kInvalidInput: a quote is not closed.
+// Splits "2 'two words' \"3\"" as a shell would, without its expansions. kInvalidInput: an open quote.
 Result<std::vector<std::string>> split_arguments(std::string_view text);
 
 }  // namespace membrane::agent

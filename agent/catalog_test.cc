@@ -10,8 +10,10 @@ namespace {
 
 TEST(Catalog, ReadsFrontMatter) {
   Catalog catalog;
-  ASSERT_TRUE(catalog.add(";; name: fetch-it\n;; does: Fetches a page\n;;    and prints it.\r\n;; arguments: url\n"
-                          ";; needs: http, kv\n;; entry: go\n;;\n;; a comment: of the program\n(module)", "fetch-it.wat"));
+  ASSERT_TRUE(
+      catalog.add(";; name: fetch-it\n;; does: Fetches a page\n;;    and prints it.\r\n;; arguments: url\n"
+                  ";; needs: http, kv\n;; entry: go\n;;\n;; a comment: of the program\n(module)",
+                  "fetch-it.wat"));
   const CatalogEntry& entry = **catalog.find("fetch-it");
   EXPECT_EQ(entry.does, "Fetches a page and prints it.");
   EXPECT_EQ(entry.arguments, "url");
@@ -32,7 +34,8 @@ TEST(Catalog, RefusesMalformedFrontMatterWithItsPlace) {
       {";; name: A b\n;; does: x\n", "a.wat", "\"A b\" is no name"},
       {";; name: a\n(module)", "a.wat", "does not say what the program does"},
       {";; name: a\n;; does: x\n", "b.wat", "its file has another"},
-      {";; name: a\n;; deos: x\n", "a.wat", "a.wat:2: the front matter has no key \"deos\" (Did you mean \"does\"?)"},
+      {";; name: a\n;; deos: x\n", "a.wat",
+       "a.wat:2: the front matter has no key \"deos\" (Did you mean \"does\"?)"},
       {";; name: a\n;; does: x\n;; does: y\n", "a.wat", "a.wat:3: \"does\" stands here a second time"},
       {";; name: a\n;; does:\n", "a.wat", "a.wat:2: \"does\" has no value"},
       {";; name: a\n;; just words\n", "a.wat", "a.wat:2: this line of the front matter is not"},
@@ -51,7 +54,8 @@ TEST(Catalog, RefusesASecondOfTheNameAndWhatIsTooLong) {
   const std::string good = ";; name: a\n;; does: x\n";
   ASSERT_TRUE(catalog.add(good, "a.wat"));
   EXPECT_FALSE(catalog.add(good, "a.wat"));
-  EXPECT_FALSE(catalog.add(";; name: b\n;; does: x\n" + std::string(Catalog::kMaxProgramBytes, ' '), "b.wat"));
+  EXPECT_FALSE(
+      catalog.add(";; name: b\n;; does: x\n" + std::string(Catalog::kMaxProgramBytes, ' '), "b.wat"));
 }
 
 TEST(Catalog, SuggestsTheNearestName) {
@@ -62,7 +66,8 @@ TEST(Catalog, SuggestsTheNearestName) {
 }
 
 TEST(Catalog, LoadsADirectoryAndNamesWhatItLeftOut) {
-  const std::filesystem::path directory = std::filesystem::path(::testing::TempDir()) / "membrane_catalog_test";
+  const std::filesystem::path directory =
+      std::filesystem::path(::testing::TempDir()) / "membrane_catalog_test";
   std::filesystem::create_directories(directory);
   std::ofstream(directory / "good.wat") << ";; name: good\n;; does: x\n(module)";
   std::ofstream(directory / "bad.wat") << "(module)";
@@ -84,7 +89,8 @@ TEST(Catalog, TheProjectsOwnIsWhole) {
 }
 
 TEST(SplitArguments, KnowsQuotes) {
-  EXPECT_EQ(split_arguments(" 2  'two words' \"it's\" a'b'c '' "), (std::vector<std::string>{"2", "two words", "it's", "abc", ""}));
+  EXPECT_EQ(split_arguments(" 2  'two words' \"it's\" a'b'c '' "),
+            (std::vector<std::string>{"2", "two words", "it's", "abc", ""}));
   EXPECT_EQ(split_arguments(""), std::vector<std::string>{});
   EXPECT_FALSE(split_arguments("'open"));
 }

@@ -28,11 +28,14 @@ std::string_view name_of(Finish finish) {
   return "stop";
 }
 
-uint64_t estimate_tokens(std::string_view text) { return (text.size() + kBytesPerToken - 1) / kBytesPerToken; }
+uint64_t estimate_tokens(std::string_view text) {
+  return (text.size() + kBytesPerToken - 1) / kBytesPerToken;
+}
 
 uint64_t estimate_tokens(const Message& message) {
   uint64_t tokens = kTokensPerMessage + estimate_tokens(message.content);
-  for (const ToolCall& call : message.tool_calls) tokens += estimate_tokens(call.name) + estimate_tokens(call.arguments);
+  for (const ToolCall& call : message.tool_calls)
+    tokens += estimate_tokens(call.name) + estimate_tokens(call.arguments);
   return tokens;
 }
 

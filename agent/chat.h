@@ -21,7 +21,7 @@ enum class Role : uint8_t { kSystem, kUser, kAssistant, kTool };
 std::string_view name_of(Role role);  // "system", "user", …
 
 struct ToolCall {
-  std::string id;         // never empty; made up when the server gave none
+  std::string id;  // never empty; made up when the server gave none
   std::string name;
   std::string arguments;  // JSON text as the model wrote it; may be malformed
 
@@ -58,9 +58,9 @@ struct Completion {
   std::string reasoning;  // what a reasoning model thought aloud; for people, never sent back
   std::vector<ToolCall> tool_calls;
   Finish finish = Finish::kStop;
-  Usage usage;            // of every attempt
+  Usage usage;  // of every attempt
   uint32_t attempts = 1;
-  std::string problem;    // kCut: what went wrong, in words
+  std::string problem;  // kCut: what went wrong, in words
 };
 
 struct ChatQuery {
@@ -70,12 +70,12 @@ struct ChatQuery {
 };
 
 struct ChatControl {
-  std::function<void(std::string_view)> on_text;      // as the answer arrives; may be null
-  std::function<void(std::string_view)> on_thought;   // as the reasoning arrives; may be null
+  std::function<void(std::string_view)> on_text;     // as the answer arrives; may be null
+  std::function<void(std::string_view)> on_thought;  // as the reasoning arrives; may be null
   // Before the query is sent again: why, and the wait in ms. Text given to on_text since the query
   // began is void. May be null.
   std::function<void(std::string_view why, uint64_t wait_ms)> on_retry;
-  const std::atomic<bool>* cancel = nullptr;          // set it to stop; kCancelled is answered
+  const std::atomic<bool>* cancel = nullptr;  // set it to stop; kCancelled is answered
   std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
 };
 

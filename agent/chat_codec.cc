@@ -27,7 +27,9 @@ const json& member(const json& object, const char* name) {
   return at == object.end() ? kNothing : *at;
 }
 
-std::string text_of(const json& value) { return value.is_string() ? value.get<std::string>() : std::string(); }
+std::string text_of(const json& value) {
+  return value.is_string() ? value.get<std::string>() : std::string();
+}
 
 uint64_t count_of(const json& value) {
   if (value.is_number_unsigned()) return value.get<uint64_t>();
@@ -98,7 +100,8 @@ bool names(std::string_view text, std::string_view word) {
 // -- requests -----------------------------------------------------------------
 
 json encode_call(const ToolCall& call) {
-  return {{"id", call.id}, {"type", "function"},
+  return {{"id", call.id},
+          {"type", "function"},
           {"function", {{"name", call.name}, {"arguments", call.arguments}}}};
 }
 
@@ -115,7 +118,8 @@ std::vector<Message> in_plain_roles(const std::vector<Message>& messages, const 
   std::vector<Message> plain;
   for (Message message : messages) {
     if (!dialect.tools) {
-      for (const ToolCall& call : message.tool_calls) message.content += "\n[" + call.name + " " + call.arguments + "]";
+      for (const ToolCall& call : message.tool_calls)
+        message.content += "\n[" + call.name + " " + call.arguments + "]";
       message.tool_calls.clear();
       if (message.role == Role::kTool) message.role = Role::kUser;
     }
@@ -136,15 +140,19 @@ bool is_json_object(std::string_view text) { return parse(text).is_object(); }
 
 std::string encode_query(const ChatQuery& query, std::string_view model, const Dialect& dialect) {
   json out{{"model", model}, {"messages", json::array()}};
-  for (const Message& message : in_plain_roles(query.messages, dialect)) out["messages"].push_back(encode_message(message));
+  for (const Message& message : in_plain_roles(query.messages, dialect))
+    out["messages"].push_back(encode_message(message));
   if (dialect.tools) {
     for (const ToolSpec& tool : query.tools) {
       out["tools"].push_back({{"type", "function"},
-                              {"function", {{"name", tool.name}, {"description", tool.description},
-                                            {"parameters", parse(tool.parameters)}}}});
+                              {"function",
+                               {{"name", tool.name},
+                                {"description", tool.description},
+                                {"parameters", parse(tool.parameters)}}}});
     }
   }
-  if (query.max_tokens != 0) out[dialect.max_completion_tokens ? "max_completion_tokens" : "max_tokens"] = query.max_tokens;
+  if (query.max_tokens != 0)
+    out[dialect.max_completion_tokens ? "max_completion_tokens" : "max_tokens"] = query.max_tokens;
   if (dialect.stream) {
     out["stream"] = true;
     if (dialect.stream_usage) out["stream_options"] = {{"include_usage", true}};
@@ -159,7 +167,7 @@ std::string encode_embed(std::string_view text, std::string_view model) {
 std::string adapt(Dialect& dialect, std::string_view refusal) {
   struct Rule {
     std::string_view needle;
-    bool Dialect::*field;
+    bool Dialect::* field;
     bool value;
     std::string_view change;
   };
@@ -199,7 +207,9 @@ ServerError decode_error(std::string_view body) {
   }
   if (out.message.empty()) {
     const json& detail = member(answer, "detail");
-    out.message = one_line(detail.is_string() ? text_of(detail) : detail.is_null() ? std::string(body) : dump(detail));
+    out.message = one_line(detail.is_string() ? text_of(detail)
+                           : detail.is_null() ? std::string(body)
+                                              : dump(detail));
   }
   return out;
 }
@@ -209,9 +219,10 @@ ServerError decode_error(std::string_view body) {
 namespace {
 
 std::unexpected<Error> malformed(std::string what, std::string_view bytes) {
-  return fail(ErrorCode::kInvalidInput,
-              "The model server's answer is malformed: " + std::move(what) + ": " + one_line(bytes.substr(0, 120)),
-              "Check that MEMBRANE_BASE_URL names an OpenAI-compatible API, usually ending in /v1.");
+  return fail(
+      ErrorCode::kInvalidInput,
+      "The model server's answer is malformed: " + std::move(what) + ": " + one_line(bytes.substr(0, 120)),
+      "Check that MEMBRANE_BASE_URL names an OpenAI-compatible API, usually ending in /v1.");
 }
 
 std::string made_up_id(size_t index) { return "call_" + std::to_string(index + 1); }
@@ -247,11 +258,13 @@ Result<std::vector<float>> decode_embedding(std::string_view body) {
   const json& data = member(answer, "data");
   if (!data.is_array() || data.empty()) return malformed("it has no data", body);
   const json& numbers = member(data.front(), "embedding");
-  if (!numbers.is_array() || numbers.empty() || numbers.size() > kMaxEmbedding) return malformed("it has no embedding", body);
+  if (!numbers.is_array() || numbers.empty() || numbers.size() > kMaxEmbedding)
+    return malformed("it has no embedding", body);
   std::vector<float> out;
   out.reserve(numbers.size());
   for (const json& number : numbers) {
-    if (!number.is_number() || !std::isfinite(number.get<float>())) return malformed("an embedding holds what is no number", body);
+    if (!number.is_number() || !std::isfinite(number.get<float>()))
+      return malformed("an embedding holds what is no number", body);
     out.push_back(number.get<float>());
   }
   return out;
@@ -303,14 +316,16 @@ Status StreamDecoder::delta(std::string_view data) {
   if (!event.is_object()) return malformed("an event of the stream is not a JSON object", data);
   if (const json& error = member(event, "error"); !error.is_null()) {
     server_error_ = decode_error(data);
-    return fail(ErrorCode::kUnavailable, "The model server failed in the middle of its answer: " + server_error_.message);
+    return fail(ErrorCode::kUnavailable,
+                "The model server failed in the middle of its answer: " + server_error_.message);
   }
   if (read_usage(event, completion_.usage)) usage_known_ = true;
   const json& choices = member(event, "choices");
   if (!choices.is_array() || choices.empty()) return {};  // usage, or a keep-alive
   const json& choice = choices.front();
   // "message": a server that streams, but puts all into one event.
-  const json& delta = member(choice, "delta").is_object() ? member(choice, "delta") : member(choice, "message");
+  const json& delta =
+      member(choice, "delta").is_object() ? member(choice, "delta") : member(choice, "message");
   const std::string text = content_of(member(delta, "content"));
   const std::string thought = reasoning_of(delta);
   completion_.content += text;

@@ -42,7 +42,7 @@ struct ServerError {
   std::string message;  // one line, bounded
   std::string code;     // "insufficient_quota", "rate_limit_exceeded", "503"; may be empty
 };
-// From an error's body: {"error":{"message","code","type"}}, {"error":"…"}, {"message"}, {"detail"}, or plain text.
+// From an error's body: {"error":{"message","code","type"}}, {"error":"…"}, {"message"}, {"detail"}, or text.
 ServerError decode_error(std::string_view body);
 
 // A whole answer.

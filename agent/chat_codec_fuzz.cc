@@ -11,7 +11,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   if (decode_error(text).message.size() > 1000) std::abort();
   (void)decode_embedding(text);
-  if (const auto whole = decode_completion(text); whole && whole->tool_calls.size() > kMaxToolCalls) std::abort();
+  if (const auto whole = decode_completion(text); whole && whole->tool_calls.size() > kMaxToolCalls)
+    std::abort();
 
   std::string seen;
   ChatControl control;

@@ -68,7 +68,8 @@ void Console::on_thought(std::string_view text) {
 }
 
 void Console::on_retry(std::string_view why, uint64_t wait_ms) {
-  on_note(std::string(why) + " Asking again" + (wait_ms >= 1000 ? " in " + std::to_string(wait_ms / 1000) + " s." : "."));
+  on_note(std::string(why) + " Asking again" +
+          (wait_ms >= 1000 ? " in " + std::to_string(wait_ms / 1000) + " s." : "."));
   reply_.clear();
 }
 

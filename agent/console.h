@@ -17,8 +17,8 @@ namespace membrane::agent {
 
 struct ConsoleOptions {
   bool colour = false;
-  bool thoughts = false;            // show the reasoning of reasoning models
-  size_t observation_lines = 20;    // of each observation, shown
+  bool thoughts = false;          // show the reasoning of reasoning models
+  size_t observation_lines = 20;  // of each observation, shown
 };
 
 class Console final : public Observer {
@@ -43,8 +43,8 @@ class Console final : public Observer {
 
   std::ostream& out_;
   ConsoleOptions options_;
-  bool in_line_ = false;     // the cursor is not at the start of a line
-  std::string reply_;        // the words of the reply so far
+  bool in_line_ = false;  // the cursor is not at the start of a line
+  std::string reply_;     // the words of the reply so far
 };
 
 // `text` with control characters (C0 but tab and line feed, DEL, C1) as "\x1b" and so on; UTF-8 else stays.

@@ -12,13 +12,15 @@ using std::chrono::milliseconds;
 
 namespace {
 
-constexpr milliseconds kTick{25};    // how soon a cancel is seen
-constexpr milliseconds kGrace{250};  // for the end of the body once the sink has enough, so that the connection can be kept
+constexpr milliseconds kTick{25};  // how soon a cancel is seen
+constexpr milliseconds kGrace{
+    250};  // for the end of the body once the sink has enough, so that the connection can be kept
 constexpr size_t kMaxHeaderBytes = 256;
 
 // One transfer under way; libcurl's callbacks get a pointer to it.
 struct Transfer {
-  Transfer(const CurlApi* a, CURL* e, const HttpPost& p, const BodySink& s) : api(a), easy(e), post(p), sink(s) {}
+  Transfer(const CurlApi* a, CURL* e, const HttpPost& p, const BodySink& s)
+      : api(a), easy(e), post(p), sink(s) {}
 
   const CurlApi* api;
   CURL* easy;
@@ -33,7 +35,8 @@ struct Transfer {
 };
 
 bool same_name(std::string_view a, std::string_view b) {
-  return std::ranges::equal(a, b, [](unsigned char x, unsigned char y) { return std::tolower(x) == std::tolower(y); });
+  return std::ranges::equal(
+      a, b, [](unsigned char x, unsigned char y) { return std::tolower(x) == std::tolower(y); });
 }
 
 std::string trimmed(std::string_view text) {
@@ -48,10 +51,12 @@ size_t on_header(char* data, size_t, size_t size, void* user) {
   if (line.starts_with("HTTP/")) transfer.head = {};  // after a 100 Continue
   const size_t colon = line.find(':');
   if (colon == std::string_view::npos) return size;
-  if (same_name(line.substr(0, colon), "retry-after")) transfer.head.retry_after = trimmed(line.substr(colon + 1));
+  if (same_name(line.substr(0, colon), "retry-after"))
+    transfer.head.retry_after = trimmed(line.substr(colon + 1));
   if (same_name(line.substr(0, colon), "content-type")) {
     transfer.head.content_type = trimmed(line.substr(colon + 1));
-    for (char& c : transfer.head.content_type) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    for (char& c : transfer.head.content_type)
+      c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   }
   return size;
 }
@@ -120,12 +125,14 @@ std::unexpected<Error> transfer_error(const Transfer& transfer, CURLcode code) {
     case CURLE_PEER_FAILED_VERIFICATION:
     case CURLE_SSL_CERTPROBLEM:
     case CURLE_SSL_CACERT_BADFILE:
-      return fail(ErrorCode::kUnavailable, "No secure connection to the model server could be made: " + why + ".",
+      return fail(ErrorCode::kUnavailable,
+                  "No secure connection to the model server could be made: " + why + ".",
                   "A server without TLS wants http:// in MEMBRANE_BASE_URL.");
     default:
       return fail(ErrorCode::kUnavailable,
-                  transfer.body_began ? "The connection to the model server was cut in the middle of its answer: " + why + "."
-                                      : "The connection to the model server failed: " + why + ".");
+                  transfer.body_began
+                      ? "The connection to the model server was cut in the middle of its answer: " + why + "."
+                      : "The connection to the model server failed: " + why + ".");
   }
 }
 
@@ -233,14 +240,17 @@ Result<HttpHead> HttpPoster::post(const HttpPost& post, const BodySink& sink) {
 }
 
 Result<std::string> endpoint_of(const CurlApi& api, const std::string& base, std::string_view path) {
-  constexpr const char* kHint = "Set MEMBRANE_BASE_URL to a URL such as https://api.example.org/v1 or http://127.0.0.1:8080/v1.";
+  constexpr const char* kHint =
+      "Set MEMBRANE_BASE_URL to a URL such as https://api.example.org/v1 or http://127.0.0.1:8080/v1.";
   UrlParts parts(api);
   if (api.url_set(parts.url.get(), CURLUPART_URL, base.c_str(), 0) != CURLUE_OK)
     return fail(ErrorCode::kInvalidArgument, "The model server's base URL is not a URL.", kHint);
   const std::string scheme = parts.get(CURLUPART_SCHEME);
   if (scheme != "http" && scheme != "https")
-    return fail(ErrorCode::kInvalidArgument, "The model server's base URL has the scheme " + scheme + ".", kHint);
-  if (!parts.get(CURLUPART_USER).empty() || !parts.get(CURLUPART_PASSWORD).empty() || !parts.get(CURLUPART_FRAGMENT).empty())
+    return fail(ErrorCode::kInvalidArgument, "The model server's base URL has the scheme " + scheme + ".",
+                kHint);
+  if (!parts.get(CURLUPART_USER).empty() || !parts.get(CURLUPART_PASSWORD).empty() ||
+      !parts.get(CURLUPART_FRAGMENT).empty())
     return fail(ErrorCode::kInvalidArgument, "The model server's base URL holds user-info or a fragment.",
                 "Put the key into MEMBRANE_API_KEY.");
   std::string own = parts.get(CURLUPART_PATH);
@@ -250,7 +260,8 @@ Result<std::string> endpoint_of(const CurlApi& api, const std::string& base, std
   if (own.empty()) own = "/v1";
   own.append("/").append(path);
   if (api.url_set(parts.url.get(), CURLUPART_PATH, own.c_str(), 0) != CURLUE_OK)
-    return fail(ErrorCode::kInvalidArgument, "The model server's base URL has a path that cannot be used.", kHint);
+    return fail(ErrorCode::kInvalidArgument, "The model server's base URL has a path that cannot be used.",
+                kHint);
   return parts.get(CURLUPART_URL);
 }
 

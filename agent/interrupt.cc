@@ -6,7 +6,8 @@ namespace {
 
 std::atomic<bool> g_flag{false};
 std::atomic<int> g_unheard{0};  // signals since somebody cleared the flag
-static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_always_lock_free, "used in a signal handler");
+static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_always_lock_free,
+              "used in a signal handler");
 
 constexpr int kPatience = 3;
 

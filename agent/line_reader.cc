@@ -28,7 +28,8 @@ constexpr char kLibrary[] = "libedit.so.2";
 
 class TerminalLineReader final : public LineReader {
  public:
-  TerminalLineReader(decltype(&::readline) read_line, decltype(&::add_history) remember_line, std::atomic<bool>& interrupted)
+  TerminalLineReader(decltype(&::readline) read_line, decltype(&::add_history) remember_line,
+                     std::atomic<bool>& interrupted)
       : read_line_(read_line), remember_line_(remember_line), interrupted_(interrupted) {}
 
   LineEvent read(std::string_view prompt, std::string& line) override {
@@ -86,8 +87,10 @@ std::string unfolded(std::string_view line) {
 }  // namespace
 
 std::string History::default_path() {
-  if (const char* state = std::getenv("XDG_STATE_HOME"); state != nullptr && *state == '/') return std::string(state) + "/membrane/history";
-  if (const char* home = std::getenv("HOME"); home != nullptr && *home == '/') return std::string(home) + "/.local/state/membrane/history";
+  if (const char* state = std::getenv("XDG_STATE_HOME"); state != nullptr && *state == '/')
+    return std::string(state) + "/membrane/history";
+  if (const char* home = std::getenv("HOME"); home != nullptr && *home == '/')
+    return std::string(home) + "/.local/state/membrane/history";
   return {};
 }
 
@@ -111,9 +114,12 @@ Status History::add(std::string line) {
   std::error_code error;
   std::filesystem::create_directories(std::filesystem::path(path_).parent_path(), error);
   const int file = open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, S_IRUSR | S_IWUSR);
-  const bool written = file >= 0 && write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  const bool written =
+      file >= 0 && write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size());
   if (file >= 0) close(file);
-  if (!written) return fail(ErrorCode::kUnavailable, "The history cannot be written to " + path_ + ".", "It is kept in memory only.");
+  if (!written)
+    return fail(ErrorCode::kUnavailable, "The history cannot be written to " + path_ + ".",
+                "It is kept in memory only.");
   return {};
 }
 

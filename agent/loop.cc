@@ -14,13 +14,16 @@ constexpr uint32_t kSayRepeated = 3;   // the same program with the same end, so
 constexpr uint32_t kStopRepeated = 5;  // and so often: it is stopped
 constexpr uint32_t kMaxNudges = 2;     // replies in a row that neither run nor answer
 constexpr size_t kMaxDigestLines = 40;
-constexpr size_t kDigestLineBytes = 120;
+constexpr size_t kDigestLineBytes = 160;
+constexpr std::string_view kObservationMark = "Observation:\n";
 
-std::string first_line(std::string_view text, size_t max_bytes) {
-  text = text.substr(0, text.find('\n'));
-  std::string line(text.substr(0, max_bytes));
-  while (!line.empty() && line.size() == max_bytes && (static_cast<unsigned char>(line.back()) & 0x80)) line.pop_back();
-  return line;
+// The beginning of `text`, its lines joined by "; ", cut between characters.
+std::string one_line(std::string_view text, size_t max_bytes) {
+  size_t end = std::min(text.size(), max_bytes);
+  while (end < text.size() && end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
+  std::string line;
+  for (const char c : text.substr(0, end)) line += c == '\n' ? "; " : std::string(1, c);
+  return end < text.size() ? line + "…" : line;
 }
 
 }  // namespace
@@ -28,8 +31,7 @@ std::string first_line(std::string_view text, size_t max_bytes) {
 std::string_view name_of(Stop stop) {
   switch (stop) {
 #define X(id, name, sentence) \
-  case Stop::id:              \
-    return name;
+  case Stop::id: return name;
     MEMBRANE_STOPS(X)
 #undef X
   }
@@ -38,9 +40,8 @@ std::string_view name_of(Stop stop) {
 
 std::string_view describe(Stop stop) {
   switch (stop) {
-#define X(id, name, sentence) \
-  case Stop::id:              \
-    return sentence;
+#define X(id, name, sentence)     \
+  case Stop::id: return sentence;
     MEMBRANE_STOPS(X)
 #undef X
   }
@@ -70,10 +71,14 @@ struct Loop::Run {
   bool cancelled() const { return cancel.load(std::memory_order_relaxed); }
 };
 
-Loop::Loop(ChatModel& model, Executor executor, std::shared_ptr<policy::Budget> budget, const Catalog& catalog,
-           std::string system_prompt, LoopOptions options)
-    : model_(model), executor_(std::move(executor)), budget_(std::move(budget)), catalog_(catalog),
-      system_prompt_(std::move(system_prompt)), options_(options) {}
+Loop::Loop(ChatModel& model, Executor executor, std::shared_ptr<policy::Budget> budget,
+           const Catalog& catalog, std::string system_prompt, LoopOptions options)
+    : model_(model),
+      executor_(std::move(executor)),
+      budget_(std::move(budget)),
+      catalog_(catalog),
+      system_prompt_(std::move(system_prompt)),
+      options_(options) {}
 
 template <typename F>
 void Loop::tell(F&& f) {
@@ -90,6 +95,15 @@ void Loop::say(Part part, Message message) { history_.push_back({part, std::move
 
 // -- the conversation's size ---------------------------------------------------------
 
+// What a cut step leaves behind: its outcome, or what was asked or answered, in a line.
+std::string Loop::digest_of(const Entry& entry) {
+  std::string_view text = entry.message.content;
+  if (text.starts_with(kObservationMark)) text.remove_prefix(kObservationMark.size());
+  const std::string line = one_line(text, kDigestLineBytes);
+  if (entry.part == Part::kTask) return "asked: " + line;
+  return (entry.part == Part::kReply ? "replied: " : "ran a program: ") + line;
+}
+
 // Cuts the oldest steps until the conversation is a quarter below its bound, so that not every step must cut.
 // What stays: the system message, the task in hand, and the last reply with what followed. A reply goes with
 // the observations behind it, since a tool's answer without its call is refused by servers.
@@ -99,15 +113,17 @@ void Loop::cut_history() {
   const auto is_reply = [](const Entry& entry) { return entry.part == Part::kReply; };
   std::erase_if(history_, [](const Entry& entry) { return entry.part == Part::kDigest; });
   while (estimate_tokens(messages()) > options_.history_tokens * 3 / 4) {
-    const auto last_task = std::find_if(history_.rbegin(), history_.rend(), [](const Entry& e) { return e.part == Part::kTask; });
-    const auto old_task = std::find_if(history_.begin(), last_task.base(), [](const Entry& e) { return e.part == Part::kTask; });
+    const auto last_task = std::find_if(history_.rbegin(), history_.rend(),
+                                        [](const Entry& e) { return e.part == Part::kTask; });
+    const auto old_task = std::find_if(history_.begin(), last_task.base(),
+                                       [](const Entry& e) { return e.part == Part::kTask; });
     const bool task_is_old = old_task + 1 != last_task.base();
     auto first = task_is_old ? old_task : std::find_if(history_.begin(), history_.end(), is_reply);
     if (first == history_.end()) break;
-    auto behind = std::find_if(first + 1, history_.end(), [&](const Entry& e) { return is_reply(e) || e.part == Part::kTask; });
+    auto behind = std::find_if(first + 1, history_.end(),
+                               [&](const Entry& e) { return is_reply(e) || e.part == Part::kTask; });
     if (behind == history_.end()) break;  // the last one stays
-    const std::string& what = (behind - 1)->message.content;
-    digest_.push_back((task_is_old ? "asked: " : "ran a program: ") + first_line(task_is_old ? first->message.content : what, kDigestLineBytes));
+    digest_.push_back(digest_of(task_is_old ? *first : *(behind - 1)));
     history_.erase(first, behind);
     ++cut;
   }
@@ -116,9 +132,13 @@ void Loop::cut_history() {
   std::string text = "[Earlier steps were cut to save room; in short:\n";
   for (const std::string& line : digest_) text += "- " + line + "\n";
   text += "]";
-  const auto task = std::find_if(history_.begin(), history_.end(), [](const Entry& e) { return e.part == Part::kTask; });
+  const auto task =
+      std::find_if(history_.begin(), history_.end(), [](const Entry& e) { return e.part == Part::kTask; });
   history_.insert(task, {Part::kDigest, {Role::kUser, std::move(text), {}, {}}});
-  if (cut != 0) tell([&](Observer& o) { o.on_note("The conversation grew long: the " + std::to_string(cut) + " oldest steps were cut from it."); });
+  if (cut != 0)
+    tell([&](Observer& o) {
+      o.on_note("The conversation grew long: the " + std::to_string(cut) + " oldest steps were cut from it.");
+    });
 }
 
 // -- asking ------------------------------------------------------------------------------
@@ -133,7 +153,8 @@ std::optional<Stop> Loop::used_up(const Run& run) const {
 
 // `last`: no more programs, only the answer.
 Result<Completion> Loop::ask(Run& run, bool last) {
-  if (budget_->wall_left_ms() == 0) return fail(ErrorCode::kTimedOut, "The wall-clock budget is used up.", "Raise --wall.");
+  if (budget_->wall_left_ms() == 0)
+    return fail(ErrorCode::kTimedOut, "The wall-clock budget is used up.", "Raise --wall.");
   cut_history();
   ChatQuery query;
   query.messages = messages();
@@ -142,13 +163,17 @@ Result<Completion> Loop::ask(Run& run, bool last) {
   const uint64_t prompt = estimate_tokens(query.messages);
   const uint64_t left = budget_->left(Resource::kTokens);
   if (left <= prompt)
-    return fail(ErrorCode::kExhausted, "The token budget has " + std::to_string(left) + " tokens left, and the conversation alone is about " +
-                std::to_string(prompt) + ".", "Raise --tokens.");
+    return fail(ErrorCode::kExhausted,
+                "The token budget has " + std::to_string(left) +
+                    " tokens left, and the conversation alone is about " + std::to_string(prompt) + ".",
+                "Raise --tokens.");
   query.max_tokens = static_cast<uint32_t>(std::min<uint64_t>(options_.reply_tokens, left - prompt));
   ChatControl control;
   control.on_text = [this](std::string_view text) { tell([&](Observer& o) { o.on_text(text); }); };
   control.on_thought = [this](std::string_view text) { tell([&](Observer& o) { o.on_thought(text); }); };
-  control.on_retry = [this](std::string_view why, uint64_t ms) { tell([&](Observer& o) { o.on_retry(why, ms); }); };
+  control.on_retry = [this](std::string_view why, uint64_t ms) {
+    tell([&](Observer& o) { o.on_retry(why, ms); });
+  };
   control.cancel = &run.cancel;
   control.deadline = budget_->deadline();
   auto completion = model_.complete(query, control);
@@ -161,7 +186,8 @@ Result<Completion> Loop::ask(Run& run, bool last) {
   budget_->take_after(Resource::kTokens, completion->usage.total());
   tell([&](Observer& o) { o.on_reply(query, *completion); });
   say(Part::kReply, {Role::kAssistant, completion->content, completion->tool_calls, {}});
-  if (completion->content.empty() && completion->tool_calls.empty()) history_.back().message.content = "(an empty reply)";
+  if (completion->content.empty() && completion->tool_calls.empty())
+    history_.back().message.content = "(an empty reply)";
   return completion;
 }
 
@@ -170,7 +196,7 @@ Result<Completion> Loop::ask(Run& run, bool last) {
 void Loop::observe(const Action& action, std::string text) {
   tell([&](Observer& o) { o.on_observation(text); });
   if (action.call_id.empty()) {
-    say(Part::kObservation, {Role::kUser, "Observation:\n" + std::move(text), {}, {}});
+    say(Part::kObservation, {Role::kUser, std::string(kObservationMark) + text, {}, {}});
   } else {
     say(Part::kObservation, {Role::kTool, std::move(text), {}, action.call_id});
   }
@@ -181,7 +207,8 @@ std::string Loop::execute(Run& run, const Action& action) {
   Totals& totals = run.result.totals;
   const sandbox::Program& program = action.program;
   tell([&](Observer& o) { o.on_program(program); });
-  StepContext context{&run.cancel, [this](std::string_view text) { tell([&](Observer& o) { o.on_stdout(text); }); }};
+  StepContext context{&run.cancel,
+                      [this](std::string_view text) { tell([&](Observer& o) { o.on_stdout(text); }); }};
   const sandbox::Report report = executor_(program, context);
   tell([&](Observer& o) { o.on_report(program, report); });
   if (report.outcome == sandbox::Outcome::kInvalid) {
@@ -200,10 +227,12 @@ std::string Loop::execute(Run& run, const Action& action) {
   }
   if (report.submitted) run.answer(report.answer);
   std::string text = sandbox::render_observation(report, options_.observation_bytes);
-  const uint32_t times = ++run.seen[program.source + '\0' + program.entry + '\0' + program.input + '\0' + text];
+  const uint32_t times =
+      ++run.seen[program.source + '\0' + program.entry + '\0' + program.input + '\0' + text];
   run.most_repeated = std::max(run.most_repeated, times);
   if (times >= kSayRepeated)
-    text += "\nThis same program has now ended this same way " + std::to_string(times) + " times. Running it again changes nothing: do it another way, or answer.";
+    text += "\nThis same program has now ended this same way " + std::to_string(times) +
+            " times. Running it again changes nothing: do it another way, or answer.";
   return text;
 }
 
@@ -230,7 +259,9 @@ void Loop::act(Run& run, const Reply& reply) {
   for (size_t i = 0; i < reply.actions.size(); ++i) {
     const Action& action = reply.actions[i];
     if (run.ended || run.cancelled() || (ran && used_up(run))) {
-      observe(action, run.ended ? "Not done: the task has ended." : run.cancelled() ? "Not done: the person stopped this step." : "Not done: a budget is used up.");
+      observe(action, run.ended         ? "Not done: the task has ended."
+                      : run.cancelled() ? "Not done: the person stopped this step."
+                                        : "Not done: a budget is used up.");
     } else if (action.kind == Action::Kind::kSubmit && ran) {
       observe(action, "Not taken: a program ran in the same reply. Look at what it did, then submit.");
     } else {
@@ -240,11 +271,14 @@ void Loop::act(Run& run, const Reply& reply) {
   }
 }
 
-// A reply that neither runs nor answers. Told once what is expected; when that does not help, its words are the answer.
+// A reply that neither runs nor answers. The model is told once what is expected; when that does not help, its
+// words are the answer.
 void Loop::nudge(Run& run, const Completion& completion) {
   ++run.nudges_in_row;
   if (completion.finish == Finish::kFiltered) {
-    run.end(Stop::kModelFailed, Error{ErrorCode::kUnavailable, "The model server's content filter withheld the reply.", "Put the task in other words."});
+    run.end(Stop::kModelFailed,
+            Error{ErrorCode::kUnavailable, "The model server's content filter withheld the reply.",
+                  "Put the task in other words."});
     return;
   }
   const bool cut = completion.finish == Finish::kLength || completion.finish == Finish::kCut;
@@ -257,13 +291,19 @@ void Loop::nudge(Run& run, const Completion& completion) {
     return;
   }
   observe({}, cut ? "Your reply was cut off before it ran a program or gave an answer. Be shorter."
-                  : "Nothing was run and nothing was answered. Write a program in a ```wat block, or the final answer behind ANSWER: at the start of a line.");
+                  : "Nothing was run and nothing was answered. Write a program in a ```wat block, or the "
+                    "final answer behind ANSWER: at the start of a line.");
 }
 
 // The model may say what it knows by now, but run nothing more.
 void Loop::last_turn(Run& run, Stop stop) {
   tell([&](Observer& o) { o.on_note(std::string(describe(stop)) + " The model is asked for its answer."); });
-  say(Part::kObservation, {Role::kUser, std::string(describe(stop)) + " No more programs can run. Give the best answer that you can from what you have seen: ANSWER: …", {}, {}});
+  say(Part::kObservation,
+      {Role::kUser,
+       std::string(describe(stop)) +
+           " No more programs can run. Give the best answer you can from what you have seen: ANSWER: …",
+       {},
+       {}});
   const auto completion = ask(run, /*last=*/true);
   if (!completion) {
     run.end(run.cancelled() ? Stop::kCancelled : stop, completion.error());
@@ -293,7 +333,8 @@ bool Loop::go_on_after_cancel(Run& run) {
 
 TaskResult Loop::run(std::string_view task, std::atomic<bool>& cancel) {
   Run run(cancel);
-  if (options_.task_wall_ms != 0) budget_->set_deadline(run.start + std::chrono::milliseconds(options_.task_wall_ms));
+  if (options_.task_wall_ms != 0)
+    budget_->set_deadline(run.start + std::chrono::milliseconds(options_.task_wall_ms));
   tell([&](Observer& o) { o.on_task(task); });
   if (history_.empty()) {
     digest_.clear();
@@ -313,9 +354,13 @@ TaskResult Loop::run(std::string_view task, std::atomic<bool>& cancel) {
     }
     if (!completion) {
       const ErrorCode code = completion.error().code;
-      const bool out_of_tokens = code == ErrorCode::kExhausted && budget_->left(Resource::kTokens) <= estimate_tokens(messages());
+      const bool out_of_tokens =
+          code == ErrorCode::kExhausted && budget_->left(Resource::kTokens) <= estimate_tokens(messages());
       const bool late = code == ErrorCode::kTimedOut && budget_->wall_left_ms() == 0;
-      run.end(late ? Stop::kTimedOut : out_of_tokens ? Stop::kOutOfTokens : Stop::kModelFailed, completion.error());
+      run.end(late            ? Stop::kTimedOut
+              : out_of_tokens ? Stop::kOutOfTokens
+                              : Stop::kModelFailed,
+              completion.error());
       break;
     }
     const Reply reply = read_reply(*completion, catalog_);
@@ -328,7 +373,8 @@ TaskResult Loop::run(std::string_view task, std::atomic<bool>& cancel) {
     if (!run.ended && run.cancelled() && !go_on_after_cancel(run)) break;
   }
   const auto wall = steady_clock::now() - run.start;
-  run.result.totals.wall_ms = static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(wall).count());
+  run.result.totals.wall_ms =
+      static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(wall).count());
   tell([&](Observer& o) { o.on_end(run.result); });
   return run.result;
 }
@@ -338,20 +384,23 @@ TaskResult Loop::run(std::string_view task, std::atomic<bool>& cancel) {
 std::string render_totals(const TaskResult& result) {
   const Totals& t = result.totals;
   const std::string about = t.tokens_estimated ? "about " : "";
-  std::string tokens = about + std::to_string(t.tokens_in + t.tokens_out + t.tokens_of_programs) + " (" + std::to_string(t.tokens_in) + " in, " +
-                       std::to_string(t.tokens_out) + " out";
+  std::string tokens = about + std::to_string(t.tokens_in + t.tokens_out + t.tokens_of_programs) + " (" +
+                       std::to_string(t.tokens_in) + " in, " + std::to_string(t.tokens_out) + " out";
   if (t.tokens_of_programs != 0) tokens += ", " + std::to_string(t.tokens_of_programs) + " by programs";
   const std::pair<const char*, std::string> rows[] = {
       {"ended", std::string(name_of(result.stop))},
-      {"steps", std::to_string(t.steps) + (t.repairs != 0 ? " and " + std::to_string(t.repairs) + " repairs" : "")},
+      {"steps",
+       std::to_string(t.steps) + (t.repairs != 0 ? " and " + std::to_string(t.repairs) + " repairs" : "")},
       {"fuel", std::to_string(t.fuel)},
-      {"host calls", std::to_string(t.host_calls_allowed) + " allowed, " + std::to_string(t.host_calls_denied) + " denied"},
+      {"host calls",
+       std::to_string(t.host_calls_allowed) + " allowed, " + std::to_string(t.host_calls_denied) + " denied"},
       {"bytes", std::to_string(t.bytes_in) + " in, " + std::to_string(t.bytes_out) + " out"},
       {"tokens", tokens + ")"},
       {"time", std::to_string(t.wall_ms) + " ms"},
   };
   std::string out;
-  for (const auto& [name, value] : rows) out += std::string(name) + std::string(12 - std::string_view(name).size(), ' ') + value + "\n";
+  for (const auto& [name, value] : rows)
+    out += std::string(name) + std::string(12 - std::string_view(name).size(), ' ') + value + "\n";
   return out;
 }
 

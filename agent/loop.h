@@ -37,15 +37,15 @@
 namespace membrane::agent {
 
 // Why a task ended. The sentence is for people.
-#define MEMBRANE_STOPS(X)                                                                  \
-  X(kAnswered, "answered", "The model gave its answer.")                                   \
-  X(kOutOfSteps, "out_of_steps", "The step budget was used up before an answer.")           \
-  X(kOutOfRepairs, "out_of_repairs", "The model could not mend its program.")               \
-  X(kStuck, "stuck", "The model did the same again and again.")                             \
-  X(kOutOfFuel, "out_of_fuel", "The fuel budget was used up before an answer.")             \
-  X(kOutOfTokens, "out_of_tokens", "The token budget was used up before an answer.")        \
-  X(kTimedOut, "timed_out", "The wall-clock budget was used up before an answer.")          \
-  X(kCancelled, "cancelled", "The step was stopped.")                                      \
+#define MEMBRANE_STOPS(X)                                                            \
+  X(kAnswered, "answered", "The model gave its answer.")                             \
+  X(kOutOfSteps, "out_of_steps", "The step budget was used up before an answer.")    \
+  X(kOutOfRepairs, "out_of_repairs", "The model could not mend its program.")        \
+  X(kStuck, "stuck", "The model did the same again and again.")                      \
+  X(kOutOfFuel, "out_of_fuel", "The fuel budget was used up before an answer.")      \
+  X(kOutOfTokens, "out_of_tokens", "The token budget was used up before an answer.") \
+  X(kTimedOut, "timed_out", "The wall-clock budget was used up before an answer.")   \
+  X(kCancelled, "cancelled", "The step was stopped.")                                \
   X(kModelFailed, "model_failed", "The model gave no answer.")
 
 enum class Stop : uint8_t {
@@ -63,7 +63,7 @@ struct Totals {
   uint64_t fuel = 0;
   uint64_t host_calls_allowed = 0;
   uint64_t host_calls_denied = 0;
-  uint64_t bytes_in = 0;   // from the world to the programs
+  uint64_t bytes_in = 0;  // from the world to the programs
   uint64_t bytes_out = 0;
   uint64_t tokens_in = 0;  // of the loop's model
   uint64_t tokens_out = 0;
@@ -90,7 +90,8 @@ class Observer {
   virtual void on_step(uint32_t /*number, from 1*/) {}
   virtual void on_text(std::string_view /*piece of the model's reply*/) {}
   virtual void on_thought(std::string_view /*piece of its reasoning*/) {}
-  virtual void on_retry(std::string_view /*why*/, uint64_t /*wait_ms*/) {}  // text since the step began is void
+  virtual void on_retry(std::string_view /*why*/, uint64_t /*wait_ms*/) {
+  }  // text since the step began is void
   virtual void on_reply(const ChatQuery&, const Completion&) {}
   virtual void on_program(const sandbox::Program&) {}
   virtual void on_stdout(std::string_view /*piece*/) {}
@@ -109,7 +110,7 @@ using Executor = std::function<sandbox::Report(const sandbox::Program&, const St
 
 struct LoopOptions {
   uint32_t max_steps = 20;
-  uint32_t max_repairs = 5;          // in a row
+  uint32_t max_repairs = 5;  // in a row
   size_t observation_bytes = 6'000;
   uint64_t history_tokens = 24'000;  // of the whole conversation, estimated
   uint32_t reply_tokens = 4'096;     // of one reply
@@ -147,6 +148,7 @@ class Loop {
 
   void say(Part part, Message message);
   void cut_history();
+  static std::string digest_of(const Entry& entry);
   Result<Completion> ask(Run& run, bool last);
   void act(Run& run, const Reply& reply);
   void act_on(Run& run, const Action& action, const std::string& note);

@@ -16,7 +16,8 @@ namespace {
 
 constexpr size_t kMaxErrorBodyBytes = 64u << 10;
 constexpr uint32_t kMaxCutRetries = 2;  // an answer that is cut costs its tokens each time
-constexpr const char* kBaseUrlHint = "Check that MEMBRANE_BASE_URL names an OpenAI-compatible API, usually ending in /v1.";
+constexpr const char* kBaseUrlHint =
+    "Check that MEMBRANE_BASE_URL names an OpenAI-compatible API, usually ending in /v1.";
 
 bool is_printable(std::string_view text) {
   return std::ranges::all_of(text, [](unsigned char c) { return c > ' ' && c < 0x7F; });
@@ -75,9 +76,13 @@ struct ModelClient::Attempt {
   uint64_t bytes = 0;
 
   Attempt(const ModelConfig& c, const ChatControl& control)
-      : config(c), decoder(control), parser([this](const SseEvent& event) {
-          if (decoded) decoded = decoder.delta(event.data);
-        }, SseLimits{.line_bytes = c.max_response_bytes, .data_bytes = c.max_response_bytes}) {}
+      : config(c),
+        decoder(control),
+        parser(
+            [this](const SseEvent& event) {
+              if (decoded) decoded = decoder.delta(event.data);
+            },
+            SseLimits{.line_bytes = c.max_response_bytes, .data_bytes = c.max_response_bytes}) {}
 
   Result<More> take(const HttpHead& head, std::string_view piece) {
     const bool is_error = head.status < 200 || head.status > 299;
@@ -87,8 +92,8 @@ struct ModelClient::Attempt {
     }
     bytes += piece.size();
     if (bytes > config.max_response_bytes)
-      return fail(ErrorCode::kExhausted,
-                  "The model server's answer is longer than " + std::to_string(config.max_response_bytes) + " bytes.");
+      return fail(ErrorCode::kExhausted, "The model server's answer is longer than " +
+                                             std::to_string(config.max_response_bytes) + " bytes.");
     if (kind == Kind::kUnknown) kind = kind_of(piece);
     if (kind != Kind::kStream) {
       body.append(piece);
@@ -109,12 +114,16 @@ struct ModelClient::Attempt {
   // The connection has ended well: an event whose blank line is missing may still be the last one.
   void end_of_stream() {
     const auto last = parser.unfinished();
-    if (last && decoded && (last->data == "[DONE]" || is_json_object(last->data))) decoded = decoder.delta(last->data);
+    if (last && decoded && (last->data == "[DONE]" || is_json_object(last->data)))
+      decoded = decoder.delta(last->data);
   }
 };
 
 ModelClient::ModelClient(ModelConfig config, RetryClock& clock, const CurlApi* api)
-    : config_(std::move(config)), clock_(clock), api_(api), poster_(api),
+    : config_(std::move(config)),
+      clock_(clock),
+      api_(api),
+      poster_(api),
       backoff_(config_.jitter_seed != 0 ? config_.jitter_seed : random_seed()) {
   dialect_.tools = config_.tools;
   dialect_.stream = config_.stream;
@@ -125,7 +134,8 @@ Result<std::unique_ptr<ModelClient>> ModelClient::create(ModelConfig config, Ret
   if (config.model.empty())
     return fail(ErrorCode::kInvalidArgument, "The model's name is empty.", "Set MEMBRANE_MODEL.");
   if (!is_printable(config.api_key))  // also keeps line ends out of the header
-    return fail(ErrorCode::kInvalidArgument, "The API key holds a space, a line end or another character that no key has.",
+    return fail(ErrorCode::kInvalidArgument,
+                "The API key holds a space, a line end or another character that no key has.",
                 "Check MEMBRANE_API_KEY for a stray newline.");
   MEMBRANE_ASSIGN(std::string chat_url, endpoint_of(*api, config.base_url, "chat/completions"));
   MEMBRANE_ASSIGN(std::string embed_url, endpoint_of(*api, config.base_url, "embeddings"));
@@ -146,13 +156,18 @@ bool ModelClient::offers_tools() const { return dialect().tools; }
 std::string ModelClient::without_key(std::string text) const {
   const std::string& key = config_.api_key;
   if (key.empty()) return text;
-  for (size_t at = text.find(key); at != std::string::npos; at = text.find(key, at)) text.replace(at, key.size(), "[key]");
+  for (size_t at = text.find(key); at != std::string::npos; at = text.find(key, at))
+    text.replace(at, key.size(), "[key]");
   return text;
 }
 
 HttpPost ModelClient::post_to(const std::string& url, std::string body, const ChatControl& control) const {
-  HttpPost post{url, {"Content-Type: application/json", "Accept: text/event-stream, application/json", "Expect:"},
-                std::move(body), config_.timeouts, control.cancel, control.deadline};
+  HttpPost post{url,
+                {"Content-Type: application/json", "Accept: text/event-stream, application/json", "Expect:"},
+                std::move(body),
+                config_.timeouts,
+                control.cancel,
+                control.deadline};
   if (!config_.api_key.empty()) post.headers.push_back("Authorization: Bearer " + config_.api_key);
   return post;
 }
@@ -164,10 +179,12 @@ ModelClient::Failure ModelClient::failure_of_status(const HttpHead& head, std::s
     const char* hint;
   };
   static constexpr Meaning kMeanings[] = {
-      {400, ErrorCode::kInvalidInput, "The server does not take the query as it is; the model's name may be wrong."},
+      {400, ErrorCode::kInvalidInput,
+       "The server does not take the query as it is; the model's name may be wrong."},
       {401, ErrorCode::kDenied, "Check MEMBRANE_API_KEY."},
       {403, ErrorCode::kDenied, "The key is known, but may not use this model."},
-      {404, ErrorCode::kNotFound, "Check MEMBRANE_MODEL and the path of MEMBRANE_BASE_URL, which usually ends in /v1."},
+      {404, ErrorCode::kNotFound,
+       "Check MEMBRANE_MODEL and the path of MEMBRANE_BASE_URL, which usually ends in /v1."},
       {413, ErrorCode::kExhausted, "The conversation is longer than the server takes."},
       {422, ErrorCode::kInvalidInput, "The server does not take the query as it is."},
   };
@@ -179,10 +196,12 @@ ModelClient::Failure ModelClient::failure_of_status(const HttpHead& head, std::s
     error.code = meaning.code;
     error.hint = meaning.hint;
   }
-  if (head.status >= 300 && head.status < 400) error.hint = "Redirects are not followed: name the final address in MEMBRANE_BASE_URL.";
+  if (head.status >= 300 && head.status < 400)
+    error.hint = "Redirects are not followed: name the final address in MEMBRANE_BASE_URL.";
   Failure failure(std::move(error));
   failure.retryable = is_transient(head.status);
-  failure.refused = head.status == 400 || head.status == 404 || head.status == 422 || head.status == 500 || head.status == 501;
+  failure.refused = head.status == 400 || head.status == 404 || head.status == 422 || head.status == 500 ||
+                    head.status == 501;
   failure.retry_after_ms = retry_after_ms(*api_, head.retry_after, clock_.unix_s());
   if (server.code == "insufficient_quota") {  // a 429 that no waiting mends
     failure.error.code = ErrorCode::kExhausted;
@@ -192,15 +211,19 @@ ModelClient::Failure ModelClient::failure_of_status(const HttpHead& head, std::s
   return failure;
 }
 
-std::expected<Completion, ModelClient::Failure> ModelClient::attempt(const ChatQuery& query, const ChatControl& control) {
+std::expected<Completion, ModelClient::Failure> ModelClient::attempt(const ChatQuery& query,
+                                                                     const ChatControl& control) {
   Attempt answer(config_, control);
-  const auto head = poster_.post(post_to(chat_url_, encode_query(query, config_.model, dialect()), control),
-                                 [&](const HttpHead& h, std::string_view piece) { return answer.take(h, piece); });
+  const auto head =
+      poster_.post(post_to(chat_url_, encode_query(query, config_.model, dialect()), control),
+                   [&](const HttpHead& h, std::string_view piece) { return answer.take(h, piece); });
   const auto counted = [&](Completion completion) {
     if (completion.usage.estimated) {
       completion.usage.tokens_in = estimate_tokens(query.messages);
-      completion.usage.tokens_out = estimate_tokens(completion.content) + estimate_tokens(completion.reasoning);
-      for (const ToolCall& call : completion.tool_calls) completion.usage.tokens_out += estimate_tokens(call.arguments);
+      completion.usage.tokens_out =
+          estimate_tokens(completion.content) + estimate_tokens(completion.reasoning);
+      for (const ToolCall& call : completion.tool_calls)
+        completion.usage.tokens_out += estimate_tokens(call.arguments);
     }
     return completion;
   };
@@ -211,29 +234,41 @@ std::expected<Completion, ModelClient::Failure> ModelClient::attempt(const ChatQ
     if (answer.decoder.began()) failure.partial = counted(std::move(answer.decoder).finish());
     return std::unexpected(std::move(failure));
   };
-  if (head && (head->status < 200 || head->status > 299)) return std::unexpected(failure_of_status(*head, answer.body));
-  if (!head && answer.decoder.done()) return counted(std::move(answer.decoder).finish());  // cut behind the end
+  if (head && (head->status < 200 || head->status > 299))
+    return std::unexpected(failure_of_status(*head, answer.body));
+  if (!head && answer.decoder.done())
+    return counted(std::move(answer.decoder).finish());  // cut behind the end
   if (!head) {
     const ErrorCode code = head.error().code;
     // What is malformed today may be whole tomorrow; a limit or a cancel stays.
-    return broken(head.error(), code == ErrorCode::kUnavailable || code == ErrorCode::kTimedOut || code == ErrorCode::kInvalidInput);
+    return broken(head.error(), code == ErrorCode::kUnavailable || code == ErrorCode::kTimedOut ||
+                                    code == ErrorCode::kInvalidInput);
   }
   if (answer.kind == Attempt::Kind::kJson) {
     if (auto completion = decode_completion(answer.body)) return counted(std::move(*completion));
-    else if (const ServerError server = decode_error(answer.body); is_json_object(answer.body) && !server.code.empty())
-      return broken({ErrorCode::kUnavailable, "The model server answered with an error: " + server.message, ""}, true);
+    else if (const ServerError server = decode_error(answer.body);
+             is_json_object(answer.body) && !server.code.empty())
+      return broken(
+          {ErrorCode::kUnavailable, "The model server answered with an error: " + server.message, ""}, true);
     else return broken(completion.error(), true);
   }
   if (answer.kind == Attempt::Kind::kOther)
-    return broken({ErrorCode::kInvalidInput, "The model server answered with a web page, not with JSON or an event stream (content type " +
-                   (head->content_type.empty() ? "not given" : head->content_type) + ").", kBaseUrlHint}, false);
+    return broken(
+        {ErrorCode::kInvalidInput,
+         "The model server answered with a web page, not with JSON or an event stream (content type " +
+             (head->content_type.empty() ? "not given" : head->content_type) + ").",
+         kBaseUrlHint},
+        false);
   answer.end_of_stream();
   if (!answer.decoded) return broken(answer.decoded.error(), true);
   if (answer.decoder.done()) return counted(std::move(answer.decoder).finish());
   return broken(answer.decoder.began()
-                    ? Error{ErrorCode::kUnavailable, "The model server's answer was cut: its stream ended without an end mark.", ""}
-                    : Error{ErrorCode::kInvalidInput, "The model server's answer holds nothing (content type " +
-                            (head->content_type.empty() ? "not given" : head->content_type) + ").", kBaseUrlHint},
+                    ? Error{ErrorCode::kUnavailable,
+                            "The model server's answer was cut: its stream ended without an end mark.", ""}
+                    : Error{ErrorCode::kInvalidInput,
+                            "The model server's answer holds nothing (content type " +
+                                (head->content_type.empty() ? "not given" : head->content_type) + ").",
+                            kBaseUrlHint},
                 true);
 }
 
@@ -253,10 +288,13 @@ Status ModelClient::wait(const Failure& failure, uint32_t retry, const ChatContr
   const std::string asked = "it asks to be left alone for " + std::to_string(ms / 1000) + " s";
   if (failure.retry_after_ms && ms > config_.max_wait_ms)
     return fail(failure.error.code, failure.error.message + " And " + asked + ".", "Try again later.");
-  if (control.deadline != steady_clock::time_point::max() && steady_clock::now() + milliseconds(ms) >= control.deadline)
-    return fail(ErrorCode::kTimedOut, failure.error.message + " There is no wall-clock budget left to try again.", "Raise --wall.");
+  if (control.deadline != steady_clock::time_point::max() &&
+      steady_clock::now() + milliseconds(ms) >= control.deadline)
+    return fail(ErrorCode::kTimedOut,
+                failure.error.message + " There is no wall-clock budget left to try again.", "Raise --wall.");
   if (control.on_retry) control.on_retry(failure.error.message, ms);
-  if (!clock_.wait_ms(ms, control.cancel)) return fail(ErrorCode::kCancelled, "The request to the model was cancelled.");
+  if (!clock_.wait_ms(ms, control.cancel))
+    return fail(ErrorCode::kCancelled, "The request to the model was cancelled.");
   return {};
 }
 
@@ -295,12 +333,14 @@ Result<Completion> ModelClient::complete(const ChatQuery& query, const ChatContr
   }
 }
 
-std::expected<std::vector<float>, ModelClient::Failure> ModelClient::attempt_embed(std::string_view text, const ChatControl& control) {
+std::expected<std::vector<float>, ModelClient::Failure> ModelClient::attempt_embed(
+    std::string_view text, const ChatControl& control) {
   Attempt answer(config_, control);
   answer.kind = Attempt::Kind::kJson;
   const std::string& model = config_.embed_model.empty() ? config_.model : config_.embed_model;
-  const auto head = poster_.post(post_to(embed_url_, encode_embed(text, model), control),
-                                 [&](const HttpHead& h, std::string_view piece) { return answer.take(h, piece); });
+  const auto head =
+      poster_.post(post_to(embed_url_, encode_embed(text, model), control),
+                   [&](const HttpHead& h, std::string_view piece) { return answer.take(h, piece); });
   if (!head) return std::unexpected(Failure(head.error()));
   if (head->status < 200 || head->status > 299) return std::unexpected(failure_of_status(*head, answer.body));
   auto vector = decode_embedding(answer.body);
@@ -312,7 +352,8 @@ Result<std::vector<float>> ModelClient::embed(std::string_view text, const ChatC
   for (uint32_t retry = 0;; ++retry) {
     auto vector = attempt_embed(text, control);
     if (vector) return std::move(*vector);
-    if (!vector.error().retryable || retry >= config_.max_retries) return std::unexpected(vector.error().error);
+    if (!vector.error().retryable || retry >= config_.max_retries)
+      return std::unexpected(vector.error().error);
     MEMBRANE_TRY(wait(vector.error(), retry, control));
   }
 }
@@ -346,7 +387,8 @@ ChatControl control_for(uint64_t timeout_ms, const std::atomic<bool>* cancel) {
 
 }  // namespace
 
-host::HostResult<host::ChatAnswer> HostModel::complete(const host::ChatRequest& request, uint64_t timeout_ms) {
+host::HostResult<host::ChatAnswer> HostModel::complete(const host::ChatRequest& request,
+                                                       uint64_t timeout_ms) {
   ChatQuery query;
   query.max_tokens = request.max_tokens;
   if (!request.system.empty()) query.messages.push_back({Role::kSystem, request.system, {}, {}});

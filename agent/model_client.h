@@ -36,24 +36,25 @@ struct ModelConfig {
   bool stream = true;
   HttpTimeouts timeouts;
   uint32_t max_retries = 4;
-  uint64_t max_wait_ms = 60'000;             // a longer Retry-After is a failure, not a wait
+  uint64_t max_wait_ms = 60'000;            // a longer Retry-After is a failure, not a wait
   uint64_t max_response_bytes = 16u << 20;  // unpacked
-  uint64_t jitter_seed = 0;                  // 0: from the system's randomness
+  uint64_t jitter_seed = 0;                 // 0: from the system's randomness
 };
 
-// From MEMBRANE_MODEL, MEMBRANE_BASE_URL, MEMBRANE_API_KEY and MEMBRANE_EMBED_MODEL, as `environment` (getenv)
-// has them. kNotFound names what is missing.
+// From MEMBRANE_MODEL, MEMBRANE_BASE_URL, MEMBRANE_API_KEY and MEMBRANE_EMBED_MODEL, as `environment` has
+// them (getenv). kNotFound names what is missing.
 Result<ModelConfig> model_config_from(const std::function<const char*(const char*)>& environment);
 
 class ModelClient final : public ChatModel {
  public:
   // Checks the configuration and loads libcurl; connects to nobody. `clock` is borrowed.
-  static Result<std::unique_ptr<ModelClient>> create(ModelConfig config, RetryClock& clock = RetryClock::real());
+  static Result<std::unique_ptr<ModelClient>> create(ModelConfig config,
+                                                     RetryClock& clock = RetryClock::real());
 
   // When the server kept cutting its answers and text had come, that is returned with Finish::kCut. Errors:
   // kCancelled; kTimedOut; kUnavailable (unreachable, 429 and 5xx to the last try); kDenied (401, 403);
-  // kNotFound (404: model or path); kExhausted (quota, or an answer beyond the limit); kInvalidInput (what the
-  // server sent is no answer, or it refused the query).
+  // kNotFound (404: model or path); kExhausted (quota, or an answer beyond the limit); kInvalidInput (the
+  // server refused the query, or what it sent is no answer).
   Result<Completion> complete(const ChatQuery& query, const ChatControl& control) override;
   Result<std::vector<float>> embed(std::string_view text, const ChatControl& control);
   [[nodiscard]] std::string name() const override { return config_.model; }
@@ -84,7 +85,7 @@ class ModelClient final : public ChatModel {
   Backoff backoff_;
 };
 
-// The model that programs reach by ai.*: a ChatModel without a conversation. Tokens are counted by the broker.
+// The model that programs reach by ai.*: without a conversation. The broker counts the tokens.
 // Threads: as the client.
 class HostModel final : public host::Model {
  public:

@@ -135,8 +135,10 @@ TEST_F(ModelClientTest, EveryPieceSizeGivesTheSameAnswer) {
 }
 
 TEST_F(ModelClientTest, ReadsAnAnswerThatIsNotStreamed) {
-  serve({{{"json", {{"choices", {{{"message", {{"role", "assistant"}, {"content", "whole"}}}, {"finish_reason", "length"}}}},
-                    {"usage", {{"prompt_tokens", 3}, {"completion_tokens", 4}}}}}}});
+  serve({{{"json",
+           {{"choices",
+             {{{"message", {{"role", "assistant"}, {"content", "whole"}}}, {"finish_reason", "length"}}}},
+            {"usage", {{"prompt_tokens", 3}, {"completion_tokens", 4}}}}}}});
   const Completion completion = answer();
   EXPECT_EQ(completion.content, "whole");
   EXPECT_EQ(completion.finish, Finish::kLength);
@@ -155,8 +157,9 @@ TEST_F(ModelClientTest, BelievesTheBytesMoreThanTheContentType) {
 
 TEST_F(ModelClientTest, UnpacksGzip) {
   // printf '{"choices":[{"message":{"content":"zipped"}}]}' | gzip -n | xxd -p
-  serve({{{"body_hex", "1f8b0800000000000003ab564acec8cf4c4e2d56b28aae56ca4d2d2e4e4c4f55b2aa564acecf2b49cd2b51b2"
-                       "52aaca2c28484d51aaad8dad0500976d5d182e000000"},
+  serve({{{"body_hex",
+           "1f8b0800000000000003ab564acec8cf4c4e2d56b28aae56ca4d2d2e4e4c4f55b2aa564acecf2b49cd2b51b2"
+           "52aaca2c28484d51aaad8dad0500976d5d182e000000"},
           {"headers", {{"Content-Encoding", "gzip"}}}}});
   EXPECT_EQ(answer().content, "zipped");
 }
@@ -170,8 +173,9 @@ TEST_F(ModelClientTest, EstimatesTokensWhereTheServerDoesNotCount) {
 }
 
 TEST_F(ModelClientTest, KeepsThoughtsApartFromTheAnswer) {
-  serve({{{"events", {event({{"reasoning_content", "hm"}}), event({{"reasoning", "m"}}), event({{"content", "42"}}),
-                      event(json::object(), "stop"), "[DONE]"}}}});
+  serve({{{"events",
+           {event({{"reasoning_content", "hm"}}), event({{"reasoning", "m"}}), event({{"content", "42"}}),
+            event(json::object(), "stop"), "[DONE]"}}}});
   std::string thoughts;
   control_.on_thought = [&](std::string_view text) { thoughts += text; };
   const Completion completion = answer();
@@ -186,7 +190,9 @@ TEST_F(ModelClientTest, TakesAVeryLongLine) {
 }
 
 TEST_F(ModelClientTest, CommentsAndOtherEventsAreNoAnswer) {
-  serve({{{"body", ": keep-alive\n\nevent: ping\ndata: {}\n\ndata: {\"choices\":[{\"delta\":{\"content\":\"x\"},\"finish_reason\":\"stop\"}]}\r\n\r\ndata: [DONE]"},
+  serve({{{"body",
+           ": keep-alive\n\nevent: ping\ndata: {}\n\ndata: "
+           "{\"choices\":[{\"delta\":{\"content\":\"x\"},\"finish_reason\":\"stop\"}]}\r\n\r\ndata: [DONE]"},
           {"headers", {{"Content-Type", "text/event-stream"}}}}});
   EXPECT_EQ(answer().content, "x");
 }
@@ -207,7 +213,8 @@ TEST_F(ModelClientTest, GathersAToolCallFromItsDeltas) {
   serve({scripted});
   const Completion completion = answer();
   EXPECT_EQ(completion.finish, Finish::kToolCalls);
-  EXPECT_EQ(completion.tool_calls, (std::vector<ToolCall>{{"call_77", "run_program", R"x({"source":"(module)"})x"}}));
+  EXPECT_EQ(completion.tool_calls,
+            (std::vector<ToolCall>{{"call_77", "run_program", R"x({"source":"(module)"})x"}}));
 }
 
 TEST_F(ModelClientTest, GathersCallsInEveryShapeThatServersSend) {
@@ -218,9 +225,10 @@ TEST_F(ModelClientTest, GathersCallsInEveryShapeThatServersSend) {
       call({{"index", 1}, {"id", "b"}, {"function", {{"name", "g"}, {"arguments", "{\"x\""}}}}),
       call({{"index", 0}, {"function", {{"arguments", "{}"}}}}),
       call({{"index", 1}, {"function", {{"arguments", ":1}"}}}}), end};
-  const json without_index{
-      call({{"id", "a"}, {"function", {{"name", "f"}, {"arguments", "{"}}}}), call({{"function", {{"arguments", "}"}}}}),
-      call({{"id", "b"}, {"function", {{"name", "g"}, {"arguments", "{\"x\":1}"}}}}), end};
+  const json without_index{call({{"id", "a"}, {"function", {{"name", "f"}, {"arguments", "{"}}}}),
+                           call({{"function", {{"arguments", "}"}}}}),
+                           call({{"id", "b"}, {"function", {{"name", "g"}, {"arguments", "{\"x\":1}"}}}}),
+                           end};
   const json all_at_index_0{
       call({{"index", 0}, {"id", "a"}, {"function", {{"name", "f"}, {"arguments", "{}"}}}}),
       call({{"index", 0}, {"id", "b"}, {"function", {{"name", "g"}, {"arguments", json{{"x", 1}}}}}}), end};
@@ -230,13 +238,18 @@ TEST_F(ModelClientTest, GathersCallsInEveryShapeThatServersSend) {
 }
 
 TEST_F(ModelClientTest, MakesUpAMissingId) {
-  serve({{{"json", {{"choices", {{{"message", {{"content", nullptr}, {"tool_calls", {{{"function", {{"name", "f"}, {"arguments", {{"x", 1}}}}}}}}}}}}}}}}});
+  serve({{{"json",
+           {{"choices",
+             {{{"message",
+                {{"content", nullptr},
+                 {"tool_calls", {{{"function", {{"name", "f"}, {"arguments", {{"x", 1}}}}}}}}}}}}}}}}});
   EXPECT_EQ(answer().tool_calls, (std::vector<ToolCall>{{"call_1", "f", R"({"x":1})"}}));
 }
 
 TEST_F(ModelClientTest, BoundsTheNumberOfCalls) {
   json events = json::array();
-  for (int i = 0; i < 100; ++i) events.push_back(event({{"tool_calls", {{{"index", i}, {"function", {{"name", "f"}}}}}}}));
+  for (int i = 0; i < 100; ++i)
+    events.push_back(event({{"tool_calls", {{{"index", i}, {"function", {{"name", "f"}}}}}}}));
   serve({{{"events", events}}});
   config_.max_retries = 0;
   EXPECT_EQ(failure().code, ErrorCode::kInvalidInput);
@@ -245,9 +258,10 @@ TEST_F(ModelClientTest, BoundsTheNumberOfCalls) {
 // -- what servers refuse --------------------------------------------------------------------
 
 TEST_F(ModelClientTest, LearnsWhatTheServerDoesNotTake) {
-  serve({api_error(400, "Unknown parameter: 'stream_options'."), api_error(400, "tiny does not support tools"),
-         api_error(400, "Unsupported parameter: use 'max_completion_tokens'"), api_error(500, "System role not supported"),
-         streamed({"ok"}), streamed({"again"})});
+  serve({api_error(400, "Unknown parameter: 'stream_options'."),
+         api_error(400, "tiny does not support tools"),
+         api_error(400, "Unsupported parameter: use 'max_completion_tokens'"),
+         api_error(500, "System role not supported"), streamed({"ok"}), streamed({"again"})});
   EXPECT_EQ(answer().content, "ok");
   EXPECT_FALSE(client().offers_tools());
   EXPECT_TRUE(clock_.waits.empty()) << "an adapted query is sent at once";
@@ -283,7 +297,10 @@ TEST_F(ModelClientTest, BytesThatAreNotUtf8AreSentAsReplacementCharacters) {
 // -- retries -----------------------------------------------------------------------------------
 
 TEST_F(ModelClientTest, BacksOffFromServerErrors) {
-  serve({api_error(500, "oops, upstream died"), api_error(503, "busy"), {{"status", 502}, {"body", "<html>bad gateway</html>"}}, streamed({"ok"})});
+  serve({api_error(500, "oops, upstream died"),
+         api_error(503, "busy"),
+         {{"status", 502}, {"body", "<html>bad gateway</html>"}},
+         streamed({"ok"})});
   const Completion completion = answer();
   EXPECT_EQ(completion.content, "ok");
   EXPECT_EQ(completion.attempts, 4u);
@@ -320,7 +337,8 @@ TEST_F(ModelClientTest, GivesUpAfterTheLastRetry) {
 }
 
 TEST_F(ModelClientTest, KeepsRetryAfter) {
-  json in_seconds = api_error(429, "slow down"), at_a_date = in_seconds, unreadable = in_seconds, passed = in_seconds;
+  json in_seconds = api_error(429, "slow down"), at_a_date = in_seconds, unreadable = in_seconds,
+       passed = in_seconds;
   in_seconds["headers"]["Retry-After"] = "7";
   at_a_date["headers"]["Retry-After"] = "Mon, 21 Sep 2026 14:13:53 GMT";
   unreadable["headers"]["Retry-After"] = "soon";
@@ -360,8 +378,9 @@ TEST_F(ModelClientTest, AQuotaThatIsGoneIsNotRetried) {
 }
 
 TEST_F(ModelClientTest, RefusalsAreNotRetriedAndSayWhatToDo) {
-  const std::map<int, ErrorCode> expected{{400, ErrorCode::kInvalidInput}, {401, ErrorCode::kDenied}, {403, ErrorCode::kDenied},
-                                          {404, ErrorCode::kNotFound}, {413, ErrorCode::kExhausted}, {422, ErrorCode::kInvalidInput}};
+  const std::map<int, ErrorCode> expected{{400, ErrorCode::kInvalidInput}, {401, ErrorCode::kDenied},
+                                          {403, ErrorCode::kDenied},       {404, ErrorCode::kNotFound},
+                                          {413, ErrorCode::kExhausted},    {422, ErrorCode::kInvalidInput}};
   std::vector<json> answers;
   for (const auto& [status, code] : expected) answers.push_back(api_error(status, "no"));
   serve(answers);
@@ -380,9 +399,11 @@ TEST_F(ModelClientTest, RedirectsAreNotFollowed) {
 }
 
 TEST_F(ModelClientTest, ErrorBodiesOfEveryKindAreReadable) {
-  serve({{{"status", 400}, {"body", R"({"error":"model not loaded"})"}}, {{"status", 400}, {"body", R"({"detail":"bad field"})"}},
+  serve({{{"status", 400}, {"body", R"({"error":"model not loaded"})"}},
+         {{"status", 400}, {"body", R"({"detail":"bad field"})"}},
          {{"status", 400}, {"body", R"([{"error":{"message":"in an array","status":"INVALID"}}])"}},
-         {{"status", 400}, {"body", "plain\r\n text"}}, {{"status", 400}, {"body", ""}},
+         {{"status", 400}, {"body", "plain\r\n text"}},
+         {{"status", 400}, {"body", ""}},
          {{"status", 400}, {"body", ""}, {"fill", {200'000, "long "}}}});
   EXPECT_EQ(failure().message, "The model server answered 400: model not loaded");
   EXPECT_EQ(failure().message, "The model server answered 400: bad field");
@@ -432,14 +453,22 @@ TEST_F(ModelClientTest, ACutBehindTheEndIsNone) {
 }
 
 TEST_F(ModelClientTest, AHalfToolCallIsNeverReturned) {
-  json cut = {{"events", {event({{"content", "I will"}}), event({{"tool_calls", {{{"index", 0}, {"id", "a"}, {"function", {{"name", "f"}, {"arguments", "{\"x\":"}}}}}}})}},
-              {"end", "cut"}, {"repeat", 3}};
+  json cut = {
+      {"events",
+       {event({{"content", "I will"}}),
+        event({{"tool_calls",
+                {{{"index", 0}, {"id", "a"}, {"function", {{"name", "f"}, {"arguments", "{\"x\":"}}}}}}})}},
+      {"end", "cut"},
+      {"repeat", 3}};
   serve({cut});
   EXPECT_TRUE(answer().tool_calls.empty());
 }
 
 TEST_F(ModelClientTest, AConnectionThatClosesAtOnceIsRetried) {
-  serve({{{"raw", ""}}, {{"raw", "HTTP/1.1 200 OK\r\nContent-Le"}}, {{"raw", "nonsense\r\n\r\n"}}, streamed({"ok"})});
+  serve({{{"raw", ""}},
+         {{"raw", "HTTP/1.1 200 OK\r\nContent-Le"}},
+         {{"raw", "nonsense\r\n\r\n"}},
+         streamed({"ok"})});
   EXPECT_EQ(answer().content, "ok");
   EXPECT_EQ(retries_.size(), 3u);
 }
@@ -473,8 +502,12 @@ TEST_F(ModelClientTest, AnErrorUnderStatus200IsAFailureOfTheServer) {
 }
 
 TEST_F(ModelClientTest, WhatIsNoAnswerIsNamed) {
-  serve({{{"body", "<!doctype html><p>Welcome"}, {"headers", {{"Content-Type", "text/html"}}}}, {{"body", "OK"}, {"headers", {{"Content-Type", "text/plain"}}}},
-         {{"body", ""}}, {{"json", {{"choices", json::array()}}}}, {{"json", json::array()}}, {{"json", {{"object", "list"}}}}});
+  serve({{{"body", "<!doctype html><p>Welcome"}, {"headers", {{"Content-Type", "text/html"}}}},
+         {{"body", "OK"}, {"headers", {{"Content-Type", "text/plain"}}}},
+         {{"body", ""}},
+         {{"json", {{"choices", json::array()}}}},
+         {{"json", json::array()}},
+         {{"json", {{"object", "list"}}}}});
   config_.max_retries = 0;
   EXPECT_NE(failure().message.find("web page"), std::string::npos);
   for (int i = 0; i < 5; ++i) {
@@ -526,7 +559,8 @@ TEST_F(ModelClientTest, ACancelEndsTheWait) {
 }
 
 TEST_F(ModelClientTest, AnEndlessAnswerIsRefused) {
-  serve({{{"events", {event({{"content", "x"}})}}, {"fill", {100'000, ": filler\n"}}}, {{"body", "{"}, {"fill", {100'000, "          "}}}});
+  serve({{{"events", {event({{"content", "x"}})}}, {"fill", {100'000, ": filler\n"}}},
+         {{"body", "{"}, {"fill", {100'000, "          "}}}});
   config_.max_response_bytes = 100'000;
   EXPECT_EQ(failure().code, ErrorCode::kExhausted);
   EXPECT_EQ(failure().code, ErrorCode::kExhausted);
@@ -534,7 +568,8 @@ TEST_F(ModelClientTest, AnEndlessAnswerIsRefused) {
 }
 
 TEST_F(ModelClientTest, NobodyThereIsSaidSo) {
-  const int held = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);  // bound, but not listening: connections are refused
+  const int held =
+      socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);  // bound, but not listening: connections are refused
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -553,7 +588,11 @@ TEST_F(ModelClientTest, NobodyThereIsSaidSo) {
 
 TEST_F(ModelClientTest, TheKeyIsNeverEchoed) {
   const std::string echo = std::string("Incorrect API key provided: ") + kKey + " (" + kKey + ")";
-  serve({api_error(401, echo), api_error(500, echo), {{"events", {{{"error", {{"message", echo}}}}}}}, {{"body", echo}}, api_error(200, echo, 1)});
+  serve({api_error(401, echo),
+         api_error(500, echo),
+         {{"events", {{{"error", {{"message", echo}}}}}}},
+         {{"body", echo}},
+         api_error(200, echo, 1)});
   config_.max_retries = 0;
   for (int i = 0; i < 5; ++i) EXPECT_EQ(failure().to_string().find(kKey), std::string::npos) << i;
 }
@@ -573,15 +612,18 @@ TEST_F(ModelClientTest, AKeyThatWouldBreakTheHeaderIsRefused) {
 
 TEST(ModelConfig, ComesFromTheEnvironment) {
   const auto from = [](std::map<std::string, const char*> values) {
-    return model_config_from([values](const char* name) { return values.contains(name) ? values.at(name) : nullptr; });
+    return model_config_from(
+        [values](const char* name) { return values.contains(name) ? values.at(name) : nullptr; });
   };
-  const auto config = from({{"MEMBRANE_MODEL", "m"}, {"MEMBRANE_BASE_URL", "http://x/v1"}, {"MEMBRANE_API_KEY", "k"}});
+  const auto config =
+      from({{"MEMBRANE_MODEL", "m"}, {"MEMBRANE_BASE_URL", "http://x/v1"}, {"MEMBRANE_API_KEY", "k"}});
   ASSERT_TRUE(config);
   EXPECT_EQ(config->model, "m");
   EXPECT_EQ(config->base_url, "http://x/v1");
   EXPECT_EQ(config->api_key, "k");
   EXPECT_NE(from({}).error().message.find("MEMBRANE_MODEL and MEMBRANE_BASE_URL"), std::string::npos);
-  EXPECT_EQ(from({{"MEMBRANE_MODEL", "m"}}).error().message, "No model is configured: MEMBRANE_BASE_URL is not set.");
+  EXPECT_EQ(from({{"MEMBRANE_MODEL", "m"}}).error().message,
+            "No model is configured: MEMBRANE_BASE_URL is not set.");
 }
 
 TEST(Endpoint, IsBuiltByTheUrlLibrary) {
@@ -591,8 +633,10 @@ TEST(Endpoint, IsBuiltByTheUrlLibrary) {
   EXPECT_EQ(endpoint("https://api.example.org/v1/"), "https://api.example.org/v1/chat/completions");
   EXPECT_EQ(endpoint("http://127.0.0.1:11434"), "http://127.0.0.1:11434/v1/chat/completions");
   EXPECT_EQ(endpoint("http://[::1]:8080/"), "http://[::1]:8080/v1/chat/completions");
-  EXPECT_EQ(endpoint("https://h/openai/chat/completions?api-version=1"), "https://h/openai/chat/completions?api-version=1");
-  for (const char* bad : {"", "api.example.org", "localhost:8080/v1", "ftp://h/v1", "file:///etc/passwd", "https://user:pw@h/v1", "https://h/v1#x", "http://"})
+  EXPECT_EQ(endpoint("https://h/openai/chat/completions?api-version=1"),
+            "https://h/openai/chat/completions?api-version=1");
+  for (const char* bad : {"", "api.example.org", "localhost:8080/v1", "ftp://h/v1", "file:///etc/passwd",
+                          "https://user:pw@h/v1", "https://h/v1#x", "http://"})
     EXPECT_FALSE(endpoint(bad)) << bad;
 }
 
@@ -600,7 +644,9 @@ TEST(Endpoint, IsBuiltByTheUrlLibrary) {
 
 TEST_F(ModelClientTest, Embeds) {
   config_.embed_model = "tiny-embed";
-  serve({api_error(500, "warming up"), {{"json", {{"data", {{{"embedding", {0.5, -1, 2}}}}}}}}, {{"json", {{"data", {{{"embedding", {"x"}}}}}}}}});
+  serve({api_error(500, "warming up"),
+         {{"json", {{"data", {{{"embedding", {0.5, -1, 2}}}}}}}},
+         {{"json", {{"data", {{{"embedding", {"x"}}}}}}}}});
   EXPECT_EQ(client().embed("text", {}), (std::vector<float>{0.5f, -1.f, 2.f}));
   EXPECT_EQ(server_->line(1)["path"], "/v1/embeddings");
   EXPECT_EQ(server_->line(1)["body"]["model"], "tiny-embed");

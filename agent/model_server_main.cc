@@ -57,7 +57,8 @@ void log_line(const json& line) {
 
 json next_answer() {
   const std::scoped_lock lock(g_mutex);
-  if (g_next == g_answers.size()) return {{"status", 500}, {"json", {{"error", {{"message", "the script is over"}}}}}};
+  if (g_next == g_answers.size())
+    return {{"status", 500}, {"json", {{"error", {{"message", "the script is over"}}}}}};
   return g_answers[g_next++];
 }
 
@@ -112,7 +113,8 @@ std::optional<json> read_request(int socket, std::string& buffer) {
   const size_t head_end = buffer.find("\r\n\r\n") + 4;
   json request = parse_head(buffer.substr(0, head_end - 2));
   const json& headers = request["headers"];
-  const size_t length = headers.contains("content-length") ? std::stoul(headers["content-length"].get<std::string>()) : 0;
+  const size_t length =
+      headers.contains("content-length") ? std::stoul(headers["content-length"].get<std::string>()) : 0;
   while (buffer.size() < head_end + length)
     if (!more()) return {};
   const std::string body = buffer.substr(head_end, length);
@@ -128,10 +130,12 @@ std::string body_of(const json& answer) {
   if (answer.contains("body")) body = answer["body"].get<std::string>();
   if (answer.contains("body_hex")) {
     const auto hex = answer["body_hex"].get<std::string>();
-    for (size_t i = 0; i + 1 < hex.size(); i += 2) body += static_cast<char>(std::stoi(hex.substr(i, 2), nullptr, 16));
+    for (size_t i = 0; i + 1 < hex.size(); i += 2)
+      body += static_cast<char>(std::stoi(hex.substr(i, 2), nullptr, 16));
   }
   if (answer.contains("events"))
-    for (const json& event : answer["events"]) body += "data: " + (event.is_string() ? event.get<std::string>() : event.dump()) + "\n\n";
+    for (const json& event : answer["events"])
+      body += "data: " + (event.is_string() ? event.get<std::string>() : event.dump()) + "\n\n";
   if (answer.contains("fill"))
     for (size_t i = answer["fill"][0].get<size_t>(); i > 0; --i) body += answer["fill"][1].get<std::string>();
   return body;
@@ -147,7 +151,8 @@ std::string bytes_of(const json& answer) {
   if (answer.contains("headers")) headers.update(answer["headers"]);
   std::string out = "HTTP/1.1 " + std::to_string(answer.value("status", 200)) + " Scripted\r\n";
   for (const auto& [name, value] : headers.items()) out += name + ": " + value.get<std::string>() + "\r\n";
-  if (!chunked) return out + "Content-Length: " + std::to_string(body.size() + (whole ? 0 : 1)) + "\r\n\r\n" + body;
+  if (!chunked)
+    return out + "Content-Length: " + std::to_string(body.size() + (whole ? 0 : 1)) + "\r\n\r\n" + body;
   char size[32];
   std::snprintf(size, sizeof size, "%zx\r\n", body.size());
   out += "Transfer-Encoding: chunked\r\n\r\n";
@@ -157,8 +162,7 @@ std::string bytes_of(const json& answer) {
 
 void wait_for_hang_up(int socket) {
   char piece[256];
-  while (recv(socket, piece, sizeof piece, 0) > 0) {
-  }
+  while (recv(socket, piece, sizeof piece, 0) > 0) {}
   log_line({{"event", "hang-up"}});
 }
 

@@ -89,7 +89,8 @@ json event(const json& delta, const json& finish) {
 }
 
 json usage_event(int tokens_in, int tokens_out) {
-  return {{"choices", json::array()}, {"usage", {{"prompt_tokens", tokens_in}, {"completion_tokens", tokens_out}}}};
+  return {{"choices", json::array()},
+          {"usage", {{"prompt_tokens", tokens_in}, {"completion_tokens", tokens_out}}}};
 }
 
 json streamed(const std::vector<std::string>& deltas) {
@@ -107,9 +108,13 @@ json streamed_call(const std::string& name, const json& arguments, const std::st
     return json{{"tool_calls", {{{"index", 0}, {"function", {{"arguments", piece}}}}}}};
   };
   json events = json::array();
-  events.push_back(event({{"role", "assistant"}, {"content", nullptr},
-                     {"tool_calls", {{{"index", 0}, {"id", id}, {"type", "function"},
-                                      {"function", {{"name", name}, {"arguments", ""}}}}}}}));
+  events.push_back(event({{"role", "assistant"},
+                          {"content", nullptr},
+                          {"tool_calls",
+                           {{{"index", 0},
+                             {"id", id},
+                             {"type", "function"},
+                             {"function", {{"name", name}, {"arguments", ""}}}}}}}));
   events.push_back(event(part(text.substr(0, text.size() / 2))));
   events.push_back(event(part(text.substr(text.size() / 2))));
   events.push_back(event(json::object(), "tool_calls"));

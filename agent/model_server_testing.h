@@ -41,7 +41,8 @@ class ModelServer {
 // An answer that streams `deltas` as its content, with usage and an end.
 nlohmann::json streamed(const std::vector<std::string>& deltas);
 // One that calls a tool.
-nlohmann::json streamed_call(const std::string& name, const nlohmann::json& arguments, const std::string& id = "call_a");
+nlohmann::json streamed_call(const std::string& name, const nlohmann::json& arguments,
+                             const std::string& id = "call_a");
 // One event of a stream: {"choices":[{"delta":delta,"finish_reason":finish}]}.
 nlohmann::json event(const nlohmann::json& delta, const nlohmann::json& finish = nullptr);
 nlohmann::json usage_event(int tokens_in, int tokens_out);

@@ -9,7 +9,8 @@ host::HostResult<std::string> ConsolePerson::ask(std::string_view question, uint
   std::string line;
   switch (in_.read("answer> ", line)) {
     case LineEvent::kLine: return line;
-    case LineEvent::kInterrupted: return host::refuse(host::Errno::kCancelled, "The person did not want to answer.");
+    case LineEvent::kInterrupted:
+      return host::refuse(host::Errno::kCancelled, "The person did not want to answer.");
     case LineEvent::kEnd: break;
   }
   return host::refuse(host::Errno::kUnsupported, "Nobody is there to answer.");

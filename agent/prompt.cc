@@ -7,8 +7,9 @@ namespace membrane::agent {
 namespace {
 
 constexpr std::string_view kRole =
-    "You solve the user's task by writing small WebAssembly text (WAT) programs. Each runs in a sandbox that can reach the world only\n"
-    "through the host functions below, and only as far as the policy allows.\n";
+    R"(You solve the user's task by writing small WebAssembly text (WAT) programs. Each runs in a sandbox that reaches
+the world only through the host functions below, and only as far as the policy allows.
+)";
 
 constexpr std::string_view kLoop = R"(
 # The loop
@@ -17,12 +18,12 @@ Think briefly, then do one thing a reply:
 ```wat
 (func (export "main") …)
 ```
-   Its first lines may be `;; entry: NAME`, `;; arguments: 2 40`, `;; input: TEXT`. Default entry: main.
+   Its first lines may be `;; entry: NAME`, `;; arguments: 2 40`, `;; input: TEXT`.
 2. Give the answer: call the tool submit, or write a line that begins with ANSWER: and the answer behind it.
    A program may also submit it itself, with $agent.submit.
-You then get an observation: the outcome, what the program printed, what failed and how to mend it. Nothing is kept between programs
-but what they store through a capability. Never invent an observation, and never answer from memory what a program can find out.
-On an error, mend what the diagnostic names and send the whole program again.
+You then get an observation: the outcome, what the program printed, what failed and how to mend it. Nothing is kept
+between programs but what they store through a capability. Never invent an observation, and never answer from memory
+what a program can find out. On an error, mend what the diagnostic names and send the whole program again.
 )";
 
 constexpr std::string_view kCatalogUse = R"(
@@ -36,15 +37,16 @@ INPUT
 
 constexpr std::string_view kDialect = R"(
 # The language
-Plain WAT is accepted (core WebAssembly 2.0). Use i32 unless you need more. These forms make it short:
-- `(module …)` may be left out. Memory, its export and the import of any `$capability.function` that is called are added.
-- A string is an i32: the address of [u32 length][bytes]. `(string "text\n")` is one; `(concat A B …)` joins some.
-- `(call $http.get! URL)`: the same call, but a failure stops the program and is reported; only the value is left, so calls nest.
-  Without `!` a call that can fail leaves value, then errno (0: fine), to be handled.
-- In folded instructions `$x` reads a local and `42` is an i32 constant: `(i32.add $x 1)`.
-- `(set $x VALUE)` sets an i32 local and declares it at its first use; `(inc $x)` adds 1.
-- `(while CONDITION BODY…)`; `(for $i FROM TO BODY…)` counts from FROM up to, not including, TO.
-Parameters and locals of other types are declared as in plain WAT. Example: the sum of the bytes of a file.
+Plain WAT is accepted (WebAssembly 2.0). Use i32 unless you need more. These forms make it short:
+- `(module …)`, the memory, exports, and the import of any `$capability.function` that is called may be left out.
+- `(string "text\n")`: the address of a string; `(concat A B …)`: of the strings joined; `(char "a")`: 97.
+- `(call $http.get! URL)`: a failure stops the program and is reported; only the value is left, so calls nest.
+  Without `!`, a function that can fail leaves its value, then its errno: `(set $body $errno (call $http.get URL))`.
+- In folded instructions `$x` reads a local and `42` is an i32: `(i32.add $x 1)`.
+- `(set $x VALUE)` declares an i32 local at its first use; `(inc $x)`, `(dec $x)`.
+- `(while CONDITION BODY…)`; `(for $i FROM TO BODY…)` counts up to, not including, TO; `(break)`, `(continue)`.
+Parameters, and locals of other types, are declared as in plain WAT. Memory below 1024 is free for your own use.
+Example: the sum of the bytes of a file.
 ```wat
 (func (export "main")
   (set $text (call $fs.read! (string "/data/a.txt")))
@@ -67,7 +69,8 @@ std::string build_system_prompt(const PromptParts& parts) {
   out += kLoop;
   if (parts.max_steps != 0) out += "You have " + std::to_string(parts.max_steps) + " steps. ";
   if (parts.observation_bytes != 0)
-    out += "An observation holds at most " + std::to_string(parts.observation_bytes) + " bytes, so print only what you need.\n";
+    out += "An observation holds at most " + std::to_string(parts.observation_bytes) +
+           " bytes, so print only what you need.\n";
   if (parts.catalog != nullptr && !parts.catalog->entries().empty()) {
     out += kCatalogUse;
     out += render_list(*parts.catalog);
@@ -75,8 +78,19 @@ std::string build_system_prompt(const PromptParts& parts) {
   out += kDialect;
   if (!parts.capabilities.empty()) out += "\n# Host functions\n" + ended(parts.capabilities);
   out += "\n# The policy\n";
-  out += parts.policy_explanation.empty() ? "Nothing outside of the program is granted.\n" : ended(parts.policy_explanation);
+  out += parts.policy_explanation.empty() ? "Nothing outside of the program is granted.\n"
+                                          : ended(parts.policy_explanation);
   return out;
+}
+
+std::vector<std::string_view> ungranted(const policy::Policy& policy) {
+  std::vector<std::string_view> modules;
+  if (policy.http.empty()) modules.push_back("http");
+  if (policy.fs.empty()) modules.push_back("fs");
+  if (!policy.kv) modules.push_back("kv");
+  if (policy.sql.empty()) modules.push_back("sql");
+  if (!policy.ai) modules.push_back("ai");
+  return modules;
 }
 
 }  // namespace membrane::agent

@@ -43,19 +43,47 @@ struct Repl::Command {
 };
 
 const Repl::Command Repl::kCommands[] = {
-    {"/help", "", "what can be typed", [](Repl& r, const std::string&) { r.help(); return Went::kOn; }},
+    {"/help", "", "what can be typed",
+     [](Repl& r, const std::string&) {
+       r.help();
+       return Went::kOn;
+     }},
     {"/policy", "", "what the policy lets programs do",
-     [](Repl& r, const std::string&) { r.out_ << r.options_.policy_explanation << (r.options_.policy_explanation.ends_with('\n') ? "" : "\n"); return Went::kOn; }},
-    {"/budget", "", "what is left of each budget", [](Repl& r, const std::string&) { r.budget(); return Went::kOn; }},
-    {"/save", "FILE", "writes the transcript so far", [](Repl& r, const std::string& path) { r.save(path); return Went::kOn; }},
-    {"/history", "", "what was typed, in this session and before", [](Repl& r, const std::string&) { r.history(); return Went::kOn; }},
+     [](Repl& r, const std::string&) {
+       r.out_ << r.options_.policy_explanation << (r.options_.policy_explanation.ends_with('\n') ? "" : "\n");
+       return Went::kOn;
+     }},
+    {"/budget", "", "what is left of each budget",
+     [](Repl& r, const std::string&) {
+       r.budget();
+       return Went::kOn;
+     }},
+    {"/save", "FILE", "writes the transcript so far",
+     [](Repl& r, const std::string& path) {
+       r.save(path);
+       return Went::kOn;
+     }},
+    {"/history", "", "what was typed, in this session and before",
+     [](Repl& r, const std::string&) {
+       r.history();
+       return Went::kOn;
+     }},
     {"/reset", "", "forgets the conversation (budgets stay as they are)",
-     [](Repl& r, const std::string&) { r.loop_.reset(); r.out_ << "The conversation begins anew.\n"; return Went::kOn; }},
+     [](Repl& r, const std::string&) {
+       r.loop_.reset();
+       r.out_ << "The conversation begins anew.\n";
+       return Went::kOn;
+     }},
     {"/quit", "", "leaves, as Ctrl-D does", [](Repl&, const std::string&) { return Went::kQuit; }},
 };
 
 Repl::Repl(Loop& loop, LineReader& in, std::ostream& out, std::atomic<bool>& cancel, ReplOptions options)
-    : loop_(loop), in_(in), out_(out), cancel_(cancel), options_(std::move(options)), history_(History::load(options_.history_file)),
+    : loop_(loop),
+      in_(in),
+      out_(out),
+      cancel_(cancel),
+      options_(std::move(options)),
+      history_(History::load(options_.history_file)),
       writer_([this](std::string_view line) { transcript_ += line; }, options_.model, options_.policy_json) {
   loop_.add_observer(writer_);
   for (const std::string& line : history_.lines()) in_.remember(line);
@@ -109,14 +137,16 @@ Repl::Went Repl::command(std::string_view line) {
     names.push_back(command.name);
   }
   const std::string_view near = nearest(name, names);
-  out_ << "There is no command " << printable(name) << ". " << (near.empty() ? "/help lists them." : "Did you mean " + std::string(near) + "?") << '\n';
+  out_ << "There is no command " << printable(name) << ". "
+       << (near.empty() ? "/help lists them." : "Did you mean " + std::string(near) + "?") << '\n';
   return Went::kOn;
 }
 
 void Repl::help() {
   out_ << "A line is a task for the agent. A trailing \\ or an open ``` goes on in the next line.\n";
   for (const Command& command : kCommands) {
-    const std::string usage = std::string(command.name) + (command.argument.empty() ? "" : " " + std::string(command.argument));
+    const std::string usage =
+        std::string(command.name) + (command.argument.empty() ? "" : " " + std::string(command.argument));
     out_ << "  " << usage << std::string(14 - usage.size(), ' ') << command.does << '\n';
   }
   out_ << "Ctrl-C stops the step that is under way; Ctrl-D leaves.\n";
@@ -128,10 +158,12 @@ void Repl::budget() {
     const auto resource = static_cast<Resource>(i);
     const uint64_t left = budget.left(resource);
     const std::string_view name = name_of(resource);
-    out_ << "  " << name << std::string(14 - name.size(), ' ') << (left == policy::Budget::kUnlimited ? "unlimited" : std::to_string(left) + " left") << '\n';
+    out_ << "  " << name << std::string(14 - name.size(), ' ')
+         << (left == policy::Budget::kUnlimited ? "unlimited" : std::to_string(left) + " left") << '\n';
   }
   const uint64_t wall = budget.wall_left_ms();
-  out_ << "  wall          " << (wall == policy::Budget::kUnlimited ? "unlimited" : std::to_string(wall) + " ms left") << '\n';
+  out_ << "  wall          "
+       << (wall == policy::Budget::kUnlimited ? "unlimited" : std::to_string(wall) + " ms left") << '\n';
 }
 
 void Repl::save(const std::string& path) {

@@ -22,8 +22,8 @@ struct ReplOptions {
   std::string policy_explanation;  // for /policy
   std::string policy_json;         // for the transcript
   std::string model;
-  std::string history_file;        // "": none
-  std::string banner;              // printed first; may be empty
+  std::string history_file;  // "": none
+  std::string banner;        // printed first; may be empty
 };
 
 class Repl {

@@ -24,9 +24,14 @@ using sandbox::Report;
 class ReplTest : public ::testing::Test {
  protected:
   ReplTest() {
-    directory_ = std::filesystem::path(::testing::TempDir()) / ("membrane_repl_test_" + std::to_string(getpid()));
+    directory_ =
+        std::filesystem::path(::testing::TempDir()) / ("membrane_repl_test_" + std::to_string(getpid()));
     std::filesystem::create_directories(directory_);
-    options_ = {.policy_explanation = "Nothing is granted.", .policy_json = "{}", .model = "tiny", .history_file = history_file(), .banner = ""};
+    options_ = {.policy_explanation = "Nothing is granted.",
+                .policy_json = "{}",
+                .model = "tiny",
+                .history_file = history_file(),
+                .banner = ""};
   }
   ~ReplTest() override { std::filesystem::remove_all(directory_); }
   std::string history_file() const { return directory_ / "state" / "history"; }
@@ -47,7 +52,9 @@ class ReplTest : public ::testing::Test {
     messages_ = loop.messages();
     return out.str();
   }
-  static bool has(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
+  static bool has(const std::string& text, std::string_view part) {
+    return text.find(part) != std::string::npos;
+  }
 
   std::filesystem::path directory_;
   ReplOptions options_;
@@ -79,7 +86,8 @@ TEST_F(ReplTest, LinesGoOnBehindABackslashAndInsideAFence) {
 TEST_F(ReplTest, CommandsAnswer) {
   budget_->set(policy::Resource::kTokens, 777);
   const std::string out = type("/help\n/policy\n/budget\n");
-  for (const char* command : {"/help", "/policy", "/budget", "/save FILE", "/history", "/reset", "/quit"}) EXPECT_TRUE(has(out, command)) << command;
+  for (const char* command : {"/help", "/policy", "/budget", "/save FILE", "/history", "/reset", "/quit"})
+    EXPECT_TRUE(has(out, command)) << command;
   EXPECT_TRUE(has(out, "Nothing is granted.\n"));
   EXPECT_TRUE(has(out, "tokens        777 left"));
   EXPECT_TRUE(has(out, "fuel          unlimited"));
@@ -144,7 +152,8 @@ TEST_F(ReplTest, ACancelEndsTheStepAndTheSessionGoesOn) {
     report.outcome = sandbox::Outcome::kCancelled;
     return report;
   };
-  const std::string out = type("loop forever\nstill there?\n", "{\"content\":\"```wat\\n(module)\\n```\"}\n{\"content\":\"ANSWER: yes\"}");
+  const std::string out = type("loop forever\nstill there?\n",
+                               "{\"content\":\"```wat\\n(module)\\n```\"}\n{\"content\":\"ANSWER: yes\"}");
   EXPECT_TRUE(has(out, "The step was stopped.")) << out;
   EXPECT_TRUE(has(out, "── answer\nyes\n")) << out;
 }
@@ -152,7 +161,9 @@ TEST_F(ReplTest, ACancelEndsTheStepAndTheSessionGoesOn) {
 TEST_F(ReplTest, ToldOnceThatCtrlDLeaves) {
   class Interrupted final : public LineReader {
     int n = 0;
-    LineEvent read(std::string_view, std::string&) override { return n++ == 0 ? LineEvent::kInterrupted : LineEvent::kEnd; }
+    LineEvent read(std::string_view, std::string&) override {
+      return n++ == 0 ? LineEvent::kInterrupted : LineEvent::kEnd;
+    }
   } reader;
   RecordedModel model({});
   Loop loop(model, executor_, budget_, catalog_, "SYSTEM");
@@ -177,7 +188,9 @@ TEST(ConsolePerson, AsksAndHears) {
 
 TEST(Console, ControlCharactersAreMadeVisible) {
   EXPECT_EQ(printable("a\tb\n\x1b]0;title\x07\r\x7f"), "a\tb\n\\x1b]0;title\\x07\\x0d\\x7f");
-  EXPECT_EQ(printable("\xC2\x9B" "31m \xC3\xA9"), "\\x9b31m \xC3\xA9");
+  EXPECT_EQ(printable("\xC2\x9B"
+                      "31m \xC3\xA9"),
+            "\\x9b31m \xC3\xA9");
 }
 
 TEST(Console, AProgramIsShownOnceAndAnObservationInPart) {
@@ -233,7 +246,11 @@ TEST(InterruptDeathTest, ThreeThatNobodyHeardEndTheProcess) {
   (*reader)->remember("from history");
   for (std::string line;;) {
     const LineEvent event = (*reader)->read("ready> ", line);
-    std::printf("\n<%s%s>\n", event == LineEvent::kLine ? "line " : event == LineEvent::kInterrupted ? "interrupted" : "end", event == LineEvent::kLine ? line.c_str() : "");
+    std::printf("\n<%s%s>\n",
+                event == LineEvent::kLine          ? "line "
+                : event == LineEvent::kInterrupted ? "interrupted"
+                                                   : "end",
+                event == LineEvent::kLine ? line.c_str() : "");
     std::fflush(stdout);
     if (event == LineEvent::kEnd) _exit(0);
   }

@@ -48,12 +48,14 @@ uint64_t Backoff::wait_ms(uint32_t retry) {
 std::optional<uint64_t> retry_after_ms(const CurlApi& api, std::string_view value, int64_t now_unix_s) {
   uint64_t seconds = 0;
   const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), seconds);
-  if (error == std::errc() && end == value.data() + value.size()) return std::min(seconds, kMaxSeconds) * 1000;
+  if (error == std::errc() && end == value.data() + value.size())
+    return std::min(seconds, kMaxSeconds) * 1000;
   if (error == std::errc::result_out_of_range) return kMaxSeconds * 1000;
   if (value.find(':') == std::string_view::npos) return {};  // every form of HTTP-date has a time of day
   const int64_t date = api.getdate(std::string(value).c_str(), nullptr);
   if (date < 0) return {};
-  return std::min<uint64_t>(static_cast<uint64_t>(std::max<int64_t>(0, date - now_unix_s)), kMaxSeconds) * 1000;
+  return std::min<uint64_t>(static_cast<uint64_t>(std::max<int64_t>(0, date - now_unix_s)), kMaxSeconds) *
+         1000;
 }
 
 bool is_transient(int status) {

@@ -8,7 +8,7 @@ namespace membrane::agent {
 namespace {
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
-// Splits "name: value" as the standard does: the first colon ends the name, and one space behind it is dropped.
+// Splits "name: value" as the standard does: the first colon ends the name, and one space behind it goes.
 void split_field(std::string_view line, std::string_view& name, std::string_view& value) {
   const size_t colon = line.find(':');
   name = line.substr(0, colon);
@@ -22,8 +22,8 @@ SseParser::SseParser(std::function<void(const SseEvent&)> on_event, SseLimits li
 
 Status SseParser::too_long(const char* what, size_t limit) {
   failed_ = true;
-  return fail(ErrorCode::kExhausted,
-              std::string("The event stream has ") + what + " of more than " + std::to_string(limit) + " bytes.");
+  return fail(ErrorCode::kExhausted, std::string("The event stream has ") + what + " of more than " +
+                                         std::to_string(limit) + " bytes.");
 }
 
 Status SseParser::feed(std::string_view bytes) {

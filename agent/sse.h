@@ -58,11 +58,11 @@ class SseParser {
   std::function<void(const SseEvent&)> on_event_;
   SseLimits limits_;
   std::string line_;
-  bool after_cr_ = false;    // an LF that comes next belongs to the CR before it
-  bool first_line_ = true;   // it may start with a byte order mark
+  bool after_cr_ = false;   // an LF that comes next belongs to the CR before it
+  bool first_line_ = true;  // it may start with a byte order mark
   bool failed_ = false;
-  SseEvent event_;           // being gathered
-  bool has_data_ = false;    // event_.data holds a line, maybe an empty one
+  SseEvent event_;         // being gathered
+  bool has_data_ = false;  // event_.data holds a line, maybe an empty one
   std::optional<uint64_t> retry_ms_;
 };
 

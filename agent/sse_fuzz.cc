@@ -21,7 +21,8 @@ Outcome parse(std::string_view bytes, std::string_view lengths) {
   membrane::agent::SseParser parser([&](const auto& event) { outcome.events.push_back(event); },
                                     {.line_bytes = 64, .data_bytes = 128});
   for (size_t at = 0, i = 0; at < bytes.size(); ++i) {
-    size_t length = lengths.empty() ? bytes.size() : static_cast<unsigned char>(lengths[i % lengths.size()]) % 9;
+    size_t length =
+        lengths.empty() ? bytes.size() : static_cast<unsigned char>(lengths[i % lengths.size()]) % 9;
     if (i % 64 == 63) length = 1;  // also lengths that are all 0 get on
     const auto piece = bytes.substr(at, length);
     at += piece.size();

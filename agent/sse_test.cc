@@ -21,8 +21,9 @@ SseEvent data(std::string text) { return {"message", std::move(text), ""}; }
 
 TEST(Sse, ReadsEventsOfTheStandardsExamples) {
   EXPECT_EQ(parse("data: YHOO\ndata: +2\ndata: 10\n\n"), std::vector{data("YHOO\n+2\n10")});
-  EXPECT_EQ(parse(": test stream\n\ndata: first event\nid: 1\n\ndata:second event\nid\n\ndata:  third event\n"),
-            (std::vector<SseEvent>{{"message", "first event", "1"}, data("second event")}));
+  EXPECT_EQ(
+      parse(": test stream\n\ndata: first event\nid: 1\n\ndata:second event\nid\n\ndata:  third event\n"),
+      (std::vector<SseEvent>{{"message", "first event", "1"}, data("second event")}));
   EXPECT_EQ(parse("data\n\ndata\ndata\n\ndata:\n"), (std::vector{data(""), data("\n")}));
   EXPECT_EQ(parse("data:test\n\ndata: test\n\n"), (std::vector{data("test"), data("test")}));
 }
@@ -36,9 +37,16 @@ TEST(Sse, EveryLineEndEndsALine) {
 }
 
 TEST(Sse, TheByteOrderMarkIsDroppedOnceAtTheStart) {
-  EXPECT_EQ(parse("\xEF\xBB\xBF" "data: a\n\n"), std::vector{data("a")});
-  EXPECT_EQ(parse("\xEF\xBB\xBF" "data: a\n\n", 1), std::vector{data("a")});
-  EXPECT_TRUE(parse("\n\xEF\xBB\xBF" "data: a\n\n").empty());
+  EXPECT_EQ(parse("\xEF\xBB\xBF"
+                  "data: a\n\n"),
+            std::vector{data("a")});
+  EXPECT_EQ(parse("\xEF\xBB\xBF"
+                  "data: a\n\n",
+                  1),
+            std::vector{data("a")});
+  EXPECT_TRUE(parse("\n\xEF\xBB\xBF"
+                    "data: a\n\n")
+                  .empty());
 }
 
 TEST(Sse, TypeAndIdAndRetry) {
@@ -57,7 +65,8 @@ TEST(Sse, UnknownFieldsAreIgnored) {
 
 TEST(Sse, EverySplitGivesTheSameEvents) {
   const std::string stream =
-      "\xEF\xBB\xBF: hi\r\nevent: e\rdata: one\r\ndata:two\n\r\nid: 3\ndata: \xF0\x9F\x90\xA2\r\r\r\ndata: [DONE]\n\n";
+      "\xEF\xBB\xBF: hi\r\nevent: e\rdata: one\r\ndata:two\n\r\nid: 3\ndata: \xF0\x9F\x90\xA2\r\r\r\ndata: "
+      "[DONE]\n\n";
   const auto whole = parse(stream);
   ASSERT_EQ(whole.size(), 3u);
   for (size_t piece = 1; piece < stream.size(); ++piece) EXPECT_EQ(parse(stream, piece), whole) << piece;

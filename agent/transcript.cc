@@ -16,61 +16,96 @@ using Json = nlohmann::ordered_json;
 namespace {
 
 constexpr std::string_view kFormat = "membrane-transcript";
-constexpr std::array kFinishes{Finish::kStop, Finish::kLength, Finish::kToolCalls, Finish::kFiltered, Finish::kCut};
+constexpr std::array kFinishes{Finish::kStop, Finish::kLength, Finish::kToolCalls, Finish::kFiltered,
+                               Finish::kCut};
 
 std::string dump(const Json& value) { return value.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
 Json calls_json(const std::vector<ToolCall>& calls) {
   Json out = Json::array();
-  for (const ToolCall& call : calls) out.push_back({{"id", call.id}, {"name", call.name}, {"arguments", call.arguments}});
+  for (const ToolCall& call : calls)
+    out.push_back({{"id", call.id}, {"name", call.name}, {"arguments", call.arguments}});
   return out;
 }
 
 Json totals_json(const Totals& t) {
-  return {{"steps", t.steps}, {"repairs", t.repairs}, {"model_calls", t.model_calls}, {"fuel", t.fuel},
-          {"host_calls_allowed", t.host_calls_allowed}, {"host_calls_denied", t.host_calls_denied},
-          {"bytes_in", t.bytes_in}, {"bytes_out", t.bytes_out}, {"tokens_in", t.tokens_in}, {"tokens_out", t.tokens_out},
-          {"tokens_of_programs", t.tokens_of_programs}, {"tokens_estimated", t.tokens_estimated}, {"wall_ms", t.wall_ms}};
+  return {{"steps", t.steps},
+          {"repairs", t.repairs},
+          {"model_calls", t.model_calls},
+          {"fuel", t.fuel},
+          {"host_calls_allowed", t.host_calls_allowed},
+          {"host_calls_denied", t.host_calls_denied},
+          {"bytes_in", t.bytes_in},
+          {"bytes_out", t.bytes_out},
+          {"tokens_in", t.tokens_in},
+          {"tokens_out", t.tokens_out},
+          {"tokens_of_programs", t.tokens_of_programs},
+          {"tokens_estimated", t.tokens_estimated},
+          {"wall_ms", t.wall_ms}};
 }
 
 }  // namespace
 
 // -- writing ---------------------------------------------------------------------------
 
-TranscriptWriter::TranscriptWriter(Write write, std::string_view model, std::string_view policy_json) : write_(std::move(write)) {
+TranscriptWriter::TranscriptWriter(Write write, std::string_view model, std::string_view policy_json)
+    : write_(std::move(write)) {
   Json policy = Json::parse(policy_json, nullptr, false);
   if (policy.is_discarded()) policy = nullptr;
-  write_(dump({{"type", "header"}, {"format", kFormat}, {"version", kTranscriptVersion}, {"model", model}, {"policy", policy}}) + "\n");
+  write_(dump({{"type", "header"},
+               {"format", kFormat},
+               {"version", kTranscriptVersion},
+               {"model", model},
+               {"policy", policy}}) +
+         "\n");
 }
 
-void TranscriptWriter::on_task(std::string_view task) { write_(dump({{"type", "task"}, {"text", task}}) + "\n"); }
+void TranscriptWriter::on_task(std::string_view task) {
+  write_(dump({{"type", "task"}, {"text", task}}) + "\n");
+}
 
 void TranscriptWriter::on_reply(const ChatQuery& query, const Completion& completion) {
-  Json line{{"type", "reply"}, {"request", {{"messages", query.messages.size()}, {"tokens", estimate_tokens(query.messages)}, {"max_tokens", query.max_tokens}}},
+  Json line{{"type", "reply"},
+            {"request",
+             {{"messages", query.messages.size()},
+              {"tokens", estimate_tokens(query.messages)},
+              {"max_tokens", query.max_tokens}}},
             {"content", completion.content}};
   if (!completion.reasoning.empty()) line["reasoning"] = completion.reasoning;
   if (!completion.tool_calls.empty()) line["tool_calls"] = calls_json(completion.tool_calls);
   line["finish"] = name_of(completion.finish);
-  line["usage"] = {{"tokens_in", completion.usage.tokens_in}, {"tokens_out", completion.usage.tokens_out}, {"estimated", completion.usage.estimated}};
+  line["usage"] = {{"tokens_in", completion.usage.tokens_in},
+                   {"tokens_out", completion.usage.tokens_out},
+                   {"estimated", completion.usage.estimated}};
   line["attempts"] = completion.attempts;
   write_(dump(line) + "\n");
 }
 
 void TranscriptWriter::on_program(const sandbox::Program& program) {
-  write_(dump({{"type", "program"}, {"name", program.name}, {"source", program.source}, {"entry", program.entry},
-               {"arguments", program.arguments}, {"input", program.input}}) + "\n");
+  write_(dump({{"type", "program"},
+               {"name", program.name},
+               {"source", program.source},
+               {"entry", program.entry},
+               {"arguments", program.arguments},
+               {"input", program.input}}) +
+         "\n");
 }
 
 void TranscriptWriter::on_report(const sandbox::Program&, const sandbox::Report& report) {
   write_("{\"type\":\"report\",\"report\":" + sandbox::render_json(report, false) + "}\n");
 }
 
-void TranscriptWriter::on_observation(std::string_view text) { write_(dump({{"type", "observation"}, {"text", text}}) + "\n"); }
+void TranscriptWriter::on_observation(std::string_view text) {
+  write_(dump({{"type", "observation"}, {"text", text}}) + "\n");
+}
 
 void TranscriptWriter::on_end(const TaskResult& result) {
   Json line{{"type", "end"}, {"stop", name_of(result.stop)}};
   if (result.stop == Stop::kAnswered) line["answer"] = result.answer;
-  if (result.error) line["error"] = {{"code", name_of(result.error->code)}, {"message", result.error->message}, {"hint", result.error->hint}};
+  if (result.error)
+    line["error"] = {{"code", name_of(result.error->code)},
+                     {"message", result.error->message},
+                     {"hint", result.error->hint}};
   line["totals"] = totals_json(result.totals);
   write_(dump(line) + "\n");
 }
@@ -102,7 +137,9 @@ class LineReader {
     return nullptr;
   }
   void wrong(const std::string& what) {
-    if (status_) status_ = fail(ErrorCode::kInvalidInput, place_ + what + ".", "docs/agent.md has the transcript's form.");
+    if (status_)
+      status_ =
+          fail(ErrorCode::kInvalidInput, place_ + what + ".", "docs/agent.md has the transcript's form.");
   }
   Status status_;
 
@@ -133,14 +170,17 @@ std::vector<ToolCall> calls_of(LineReader& in) {
   }
   for (const Json& item : *list) {
     const bool named = item.is_object() && item.contains("name") && item["name"].is_string();
-    const bool called = named && item.contains("arguments") && (item["arguments"].is_object() || item["arguments"].is_string());
+    const bool called = named && item.contains("arguments") &&
+                        (item["arguments"].is_object() || item["arguments"].is_string());
     if (!called || (item.contains("id") && !item["id"].is_string())) {
       in.wrong("a tool call is not {\"name\": …, \"arguments\": …}");
       return calls;
     }
     const Json& arguments = item["arguments"];
-    calls.push_back({item.contains("id") ? item["id"].get<std::string>() : "call_" + std::to_string(calls.size() + 1),
-                     item["name"].get<std::string>(), arguments.is_string() ? arguments.get<std::string>() : dump(arguments)});
+    calls.push_back(
+        {item.contains("id") ? item["id"].get<std::string>() : "call_" + std::to_string(calls.size() + 1),
+         item["name"].get<std::string>(),
+         arguments.is_string() ? arguments.get<std::string>() : dump(arguments)});
   }
   return calls;
 }
@@ -163,7 +203,9 @@ Completion reply_of(LineReader& in, bool plain) {
   reply.usage.estimated = true;
   if (const Json* usage = in.find("usage", !plain); usage != nullptr) {
     if (!usage->is_object()) in.wrong("\"usage\" is not an object");
-    else reply.usage = {in.count(*usage, "tokens_in"), in.count(*usage, "tokens_out"), usage->value("estimated", Json(false)) == Json(true)};
+    else
+      reply.usage = {in.count(*usage, "tokens_in"), in.count(*usage, "tokens_out"),
+                     usage->value("estimated", Json(false)) == Json(true)};
   }
   return reply;
 }
@@ -181,7 +223,9 @@ sandbox::Program program_of(LineReader& in) {
 void read_header(LineReader& in, Recording& recording) {
   if (in.text("format") != kFormat) in.wrong("this is no Membrane transcript");
   const Json* version = in.find("version", true);
-  if (version != nullptr && *version != Json(kTranscriptVersion)) in.wrong("the transcript's version is " + dump(*version).substr(0, 16) + "; this Membrane reads version " + std::to_string(kTranscriptVersion));
+  if (version != nullptr && *version != Json(kTranscriptVersion))
+    in.wrong("the transcript's version is " + dump(*version).substr(0, 16) +
+             "; this Membrane reads version " + std::to_string(kTranscriptVersion));
   recording.model = in.text("model");
   if (const Json* policy = in.find("policy", true); policy != nullptr) recording.policy_json = dump(*policy);
 }
@@ -190,7 +234,8 @@ void read_report(LineReader& in, Recording& recording) {
   const Json* report = in.find("report", true);
   if (report == nullptr) return;
   if (!report->is_object()) in.wrong("\"report\" is not an object");
-  if (recording.runs.empty() || !recording.runs.back().report.empty()) in.wrong("a report without a program before it");
+  if (recording.runs.empty() || !recording.runs.back().report.empty())
+    in.wrong("a report without a program before it");
   else recording.runs.back().report = dump(*report);
 }
 
@@ -216,7 +261,9 @@ void read_plain(LineReader& in, const Json& line, Recording& recording) {
 }  // namespace
 
 Result<Recording> Recording::parse(std::string_view text, std::string_view name) {
-  if (text.size() > kMaxBytes) return fail(ErrorCode::kExhausted, std::string(name) + " is longer than " + std::to_string(kMaxBytes) + " bytes.");
+  if (text.size() > kMaxBytes)
+    return fail(ErrorCode::kExhausted,
+                std::string(name) + " is longer than " + std::to_string(kMaxBytes) + " bytes.");
   Recording recording;
   bool first = true;
   for (size_t number = 1; !text.empty(); ++number) {
@@ -233,31 +280,41 @@ Result<Recording> Recording::parse(std::string_view text, std::string_view name)
     if (first) recording.plain = !line.contains("type");
     const std::string type = recording.plain ? "" : in.text("type");
     if (recording.plain) read_plain(in, line, recording);
-    else if (first != (type == "header")) in.wrong(first ? "a transcript begins with its header" : "a second header");
+    else if (first != (type == "header"))
+      in.wrong(first ? "a transcript begins with its header" : "a second header");
     else if (first) read_header(in, recording);
     else read_line(in, type, recording);
     if (!in.status_) return std::unexpected(in.status_.error());
     first = false;
   }
-  if (first) return fail(ErrorCode::kInvalidInput, std::string(name) + " holds no line.", "docs/agent.md has the transcript's form.");
+  if (first)
+    return fail(ErrorCode::kInvalidInput, std::string(name) + " holds no line.",
+                "docs/agent.md has the transcript's form.");
   return recording;
 }
 
 Result<Recording> Recording::load(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
-  if (!in) return fail(ErrorCode::kNotFound, "The recording " + path + " cannot be read.", "Name a file that --transcript or /save has written.");
+  if (!in)
+    return fail(ErrorCode::kNotFound, "The recording " + path + " cannot be read.",
+                "Name a file that --transcript or /save has written.");
   const std::string text{std::istreambuf_iterator<char>(in), {}};
   return parse(text, path);
 }
 
 // -- replaying -----------------------------------------------------------------------------------
 
-std::string RecordedModel::name() const { return recording_.model.empty() ? "recorded answers" : "recording of " + recording_.model; }
+std::string RecordedModel::name() const {
+  return recording_.model.empty() ? "recorded answers" : "recording of " + recording_.model;
+}
 
 Result<Completion> RecordedModel::complete(const ChatQuery& query, const ChatControl& control) {
-  if (control.cancel != nullptr && control.cancel->load()) return fail(ErrorCode::kCancelled, "The request to the model was cancelled.");
+  if (control.cancel != nullptr && control.cancel->load())
+    return fail(ErrorCode::kCancelled, "The request to the model was cancelled.");
   if (next_ == recording_.replies.size())
-    return fail(ErrorCode::kExhausted, "The recording has " + std::to_string(next_) + " replies, and the loop asks for another: it went another way than when it was recorded.",
+    return fail(ErrorCode::kExhausted,
+                "The recording has " + std::to_string(next_) +
+                    " replies, and the loop asks for another: it went another way than when it was recorded.",
                 "Compare the observations; a page, a file or the policy may have changed.");
   Completion reply = recording_.replies[next_++];
   if (reply.usage.total() == 0) {
@@ -269,14 +326,18 @@ Result<Completion> RecordedModel::complete(const ChatQuery& query, const ChatCon
   return reply;
 }
 
-void ReplayCheck::diverged(const std::string& what) { divergences_.push_back("program " + std::to_string(next_ + 1) + ": " + what); }
+void ReplayCheck::diverged(const std::string& what) {
+  divergences_.push_back("program " + std::to_string(next_ + 1) + ": " + what);
+}
 
 void ReplayCheck::on_program(const sandbox::Program& program) {
   if (recording_.plain) return;
   if (next_ >= recording_.runs.size()) return diverged("the recording has no such program");
   const sandbox::Program& recorded = recording_.runs[next_].program;
-  if (program.source != recorded.source) diverged("its source is another than the recorded one (a catalog program may have changed)");
-  if (program.entry != recorded.entry || program.arguments != recorded.arguments || program.input != recorded.input)
+  if (program.source != recorded.source)
+    diverged("its source is another than the recorded one (a catalog program may have changed)");
+  if (program.entry != recorded.entry || program.arguments != recorded.arguments ||
+      program.input != recorded.input)
     diverged("its entry, arguments or input are other than the recorded ones");
 }
 

@@ -56,9 +56,9 @@ struct RecordedRun {
 struct Recording {
   static constexpr size_t kMaxBytes = 256u << 20;
 
-  bool plain = false;        // answers only: no tasks, no runs to compare with
-  std::string model;         // "" when plain
-  std::string policy_json;   // "" when plain
+  bool plain = false;       // answers only: no tasks, no runs to compare with
+  std::string model;        // "" when plain
+  std::string policy_json;  // "" when plain
   std::vector<std::string> tasks;
   std::vector<Completion> replies;
   std::vector<RecordedRun> runs;

@@ -32,8 +32,10 @@ class TranscriptTest : public ::testing::Test {
     return text;
   }
   std::string record() {
-    auto answers = Recording::parse("{\"content\": \"```wat\\n(module)\\n```\"}\n"
-                                    "{\"tool_calls\": [{\"name\": \"submit\", \"arguments\": {\"answer\": \"42\"}}]}\n", "answers.jsonl");
+    auto answers = Recording::parse(
+        "{\"content\": \"```wat\\n(module)\\n```\"}\n"
+        "{\"tool_calls\": [{\"name\": \"submit\", \"arguments\": {\"answer\": \"42\"}}]}\n",
+        "answers.jsonl");
     EXPECT_TRUE(answers) << answers.error().message;
     EXPECT_TRUE(answers->plain);
     RecordedModel model(std::move(*answers));
@@ -54,7 +56,8 @@ TEST_F(TranscriptTest, EachLineIsAnObjectWithAType) {
     types.push_back(json::parse(text.substr(at, end - at))["type"]);
     at = end + 1;
   }
-  EXPECT_EQ(types, (std::vector<std::string>{"header", "task", "reply", "program", "report", "observation", "reply", "observation", "end"}));
+  EXPECT_EQ(types, (std::vector<std::string>{"header", "task", "reply", "program", "report", "observation",
+                                             "reply", "observation", "end"}));
 }
 
 TEST_F(TranscriptTest, ReadsWhatItWrote) {
@@ -77,7 +80,13 @@ TEST_F(TranscriptTest, AReplayRunsAgainAndAgrees) {
   ReplayCheck check(*recording);
   std::atomic<bool> cancel{false};
   int executed = 0;
-  Loop loop(model, [&](const Program& p, const StepContext& c) { ++executed; return execute(p, c); }, std::make_shared<policy::Budget>(), catalog_, "SYSTEM");
+  Loop loop(
+      model,
+      [&](const Program& p, const StepContext& c) {
+        ++executed;
+        return execute(p, c);
+      },
+      std::make_shared<policy::Budget>(), catalog_, "SYSTEM");
   loop.add_observer(check);
   EXPECT_EQ(loop.run(recording->tasks[0], cancel).answer, "42");
   EXPECT_EQ(executed, 1) << "programs really run";
@@ -89,8 +98,15 @@ TEST_F(TranscriptTest, AReplayThatDiffersSaysWhere) {
   RecordedModel model(*recording);
   ReplayCheck check(*recording);
   std::atomic<bool> cancel{false};
-  Loop loop(model, [](const Program& p, const StepContext& c) { Report r = execute(p, c); r.fuel_used += 1; r.host_calls[0].error = "EACCES"; return r; },
-            std::make_shared<policy::Budget>(), catalog_, "SYSTEM");
+  Loop loop(
+      model,
+      [](const Program& p, const StepContext& c) {
+        Report r = execute(p, c);
+        r.fuel_used += 1;
+        r.host_calls[0].error = "EACCES";
+        return r;
+      },
+      std::make_shared<policy::Budget>(), catalog_, "SYSTEM");
   loop.add_observer(check);
   loop.run(recording->tasks[0], cancel);
   ASSERT_EQ(check.divergences().size(), 2u);
@@ -117,7 +133,9 @@ TEST_F(TranscriptTest, AnyPrefixOfWholeLinesIsARecording) {
 }
 
 TEST(Recording, MalformedLinesAreRefusedWithTheirPlace) {
-  const std::string header = R"({"type":"header","format":"membrane-transcript","version":1,"model":"m","policy":{}})" "\n";
+  const std::string header =
+      R"({"type":"header","format":"membrane-transcript","version":1,"model":"m","policy":{}})"
+      "\n";
   const std::pair<std::string, std::string> cases[] = {
       {"", "holds no line"},
       {"\n \n", "holds no line"},
@@ -134,18 +152,21 @@ TEST(Recording, MalformedLinesAreRefusedWithTheirPlace) {
       {R"({"type":"task","text":"x"})", "a transcript begins with its header"},
       {R"({"type":7})", "\"type\" is not a string"},
       {R"({"type":"header","format":"other","version":1,"model":"m","policy":{}})", "no Membrane transcript"},
-      {R"({"type":"header","format":"membrane-transcript","version":2,"model":"m","policy":{}})", "version is 2"},
+      {R"({"type":"header","format":"membrane-transcript","version":2,"model":"m","policy":{}})",
+       "version is 2"},
       {header + header, "t:2: a second header"},
       {header + R"({"type":"dance"})", "t:2: a line of the type \"dance\" is unknown"},
       {header + R"({"type":"report","report":{}})", "a report without a program"},
       {header + R"({"type":"program","name":"p"})", "\"source\" is missing"},
-      {header + R"({"type":"program","name":"p","source":"s","arguments":[1]})", "holds what is not a string"},
+      {header + R"({"type":"program","name":"p","source":"s","arguments":[1]})",
+       "holds what is not a string"},
       {header + R"({"type":"reply","content":"x"})", "\"usage\" is missing"},
   };
   for (const auto& [text, message] : cases) {
     const auto recording = Recording::parse(text, "t");
     ASSERT_FALSE(recording) << text;
-    EXPECT_NE(recording.error().message.find(message), std::string::npos) << text << "\n" << recording.error().message;
+    EXPECT_NE(recording.error().message.find(message), std::string::npos) << text << "\n"
+                                                                          << recording.error().message;
   }
   EXPECT_EQ(Recording::load("/nonexistent/t.jsonl").error().code, ErrorCode::kNotFound);
 }

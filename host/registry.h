@@ -123,8 +123,9 @@ std::string import_of(const FunctionSpec& function);
 
 // The reference page, docs/capabilities.md.
 std::string capabilities_markdown();
-// For a model: the rules, and one line for each function.
-std::string capabilities_prompt();
+// For a model: the rules, and one line for each function, but of the capabilities named in `left_out` (what a
+// policy does not grant need not be described: a prompt is paid for at every step).
+std::string capabilities_prompt(std::span<const std::string_view> left_out = {});
 // For a program: {"capabilities":[{"name":…,"functions":[…]}]}.
 std::string capabilities_json();
 

@@ -1,4 +1,5 @@
 // The registry as text: for the reference page, for a model, for a program.
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "host/registry.h"
@@ -151,10 +152,11 @@ std::string capabilities_markdown() {
   return page;
 }
 
-std::string capabilities_prompt() {
+std::string capabilities_prompt(std::span<const std::string_view> left_out) {
   std::string prompt(kRules);
   prompt += "Parameters and results without a type are strings.\n";
   for (const Capability& capability : capabilities()) {
+    if (std::ranges::find(left_out, capability.name) != left_out.end()) continue;
     prompt.append("\n").append(capability.name).append(": ").append(capability.summary).append("\n");
     for (const FunctionSpec& function : capability.functions)
       prompt.append("  ").append(signature_of(function)).append(" — ").append(function.summary).append("\n");

@@ -11,8 +11,7 @@ using Json = nlohmann::ordered_json;
 std::string_view name_of(Outcome outcome) {
   switch (outcome) {
 #define X(id, name, exit, sentence) \
-  case Outcome::id:                 \
-    return name;
+  case Outcome::id: return name;
     MEMBRANE_OUTCOMES(X)
 #undef X
   }
@@ -21,9 +20,8 @@ std::string_view name_of(Outcome outcome) {
 
 std::string_view describe(Outcome outcome) {
   switch (outcome) {
-#define X(id, name, exit, sentence) \
-  case Outcome::id:                 \
-    return sentence;
+#define X(id, name, exit, sentence)  \
+  case Outcome::id: return sentence;
     MEMBRANE_OUTCOMES(X)
 #undef X
   }
@@ -33,8 +31,7 @@ std::string_view describe(Outcome outcome) {
 int exit_code_of(Outcome outcome) {
   switch (outcome) {
 #define X(id, name, exit, sentence) \
-  case Outcome::id:                 \
-    return exit;
+  case Outcome::id: return exit;
     MEMBRANE_OUTCOMES(X)
 #undef X
   }
@@ -70,7 +67,9 @@ Json error_json(const ReportError& error) {
 }
 
 Json call_json(const HostCallRecord& call) {
-  Json out{{"name", call.name}, {"decision", call.allowed ? "allowed" : "denied"}, {"errno", call.error.empty() ? "OK" : call.error}};
+  Json out{{"name", call.name},
+           {"decision", call.allowed ? "allowed" : "denied"},
+           {"errno", call.error.empty() ? "OK" : call.error}};
   if (!call.arguments.empty()) out["arguments"] = call.arguments;
   if (!call.reason.empty()) out["reason"] = call.reason;
   if (!call.grant.empty()) out["grant"] = call.grant;
@@ -85,9 +84,11 @@ Json call_json(const HostCallRecord& call) {
 std::string render_json(const Report& report, bool pretty) {
   Json out{{"outcome", name_of(report.outcome)}};
   if (!report.errors.empty()) out["error"] = error_json(report.errors.front());
-  for (size_t i = 1; i < report.errors.size(); ++i) out["more_errors"].push_back(error_json(report.errors[i]));
+  for (size_t i = 1; i < report.errors.size(); ++i)
+    out["more_errors"].push_back(error_json(report.errors[i]));
   out["results"] = Json::array();
-  for (const ReportValue& value : report.results) out["results"].push_back({{"type", value.type}, {"value", value_json(value)}});
+  for (const ReportValue& value : report.results)
+    out["results"].push_back({{"type", value.type}, {"value", value_json(value)}});
   out["result"] = report.result;
   if (report.submitted) out["answer"] = report.answer;
   out["stdout"] = report.stdout_text;
@@ -111,7 +112,8 @@ std::string place_text(const ReportPlace& place) {
   std::string out;
   if (place.line != 0) out += "line " + std::to_string(place.line) + ":" + std::to_string(place.column);
   if (!place.function.empty()) out += (out.empty() ? "in " : " in ") + place.function;
-  if (place.line == 0 && place.offset != 0) out += (out.empty() ? "at byte " : " at byte ") + std::to_string(place.offset);
+  if (place.line == 0 && place.offset != 0)
+    out += (out.empty() ? "at byte " : " at byte ") + std::to_string(place.offset);
   return out;
 }
 
@@ -137,7 +139,8 @@ std::string call_text(const HostCallRecord& call) {
 
 std::string results_text(const Report& report) {
   std::string out;
-  for (const ReportValue& value : report.results) out += (out.empty() ? "" : ", ") + value.value + " (" + value.type + ")";
+  for (const ReportValue& value : report.results)
+    out += (out.empty() ? "" : ", ") + value.value + " (" + value.type + ")";
   return out;
 }
 
@@ -170,8 +173,10 @@ std::string render_text(const Report& report, bool colour) {
   out += "\n";
   for (const ReportError& error : report.errors) out += error_text(error);
   for (const HostCallRecord& call : report.host_calls)
-    out += (call.allowed ? "call: " : "denied: ") + call_text(call) + " [" + milliseconds(static_cast<double>(call.latency_us)) + "]\n";
-  out += "fuel: " + std::to_string(report.fuel_used) + ", memory: " + std::to_string(report.memory_peak_bytes >> 10) + " KiB, compiled in " +
+    out += (call.allowed ? "call: " : "denied: ") + call_text(call) + " [" +
+           milliseconds(static_cast<double>(call.latency_us)) + "]\n";
+  out += "fuel: " + std::to_string(report.fuel_used) +
+         ", memory: " + std::to_string(report.memory_peak_bytes >> 10) + " KiB, compiled in " +
          milliseconds(report.compile_us) + ", ran " + milliseconds(report.run_us);
   if (report.tokens_used != 0) out += ", tokens: " + std::to_string(report.tokens_used);
   return out + "\n";
@@ -209,7 +214,8 @@ std::vector<Section> sections_of(const Report& report) {
   std::string errors, denied;
   constexpr size_t kMaxErrors = 6, kMaxDenied = 6;
   for (size_t i = 0; i < report.errors.size() && i < kMaxErrors; ++i) errors += error_text(report.errors[i]);
-  if (report.errors.size() > kMaxErrors) errors += "and " + std::to_string(report.errors.size() - kMaxErrors) + " more errors\n";
+  if (report.errors.size() > kMaxErrors)
+    errors += "and " + std::to_string(report.errors.size() - kMaxErrors) + " more errors\n";
   size_t failed = 0;
   for (const HostCallRecord& call : report.host_calls)
     if (!call.error.empty() && ++failed <= kMaxDenied) denied += call_text(call) + "\n";
@@ -232,13 +238,15 @@ std::string render_observation(const Report& report, size_t max_bytes) {
   const std::vector<Section> sections = sections_of(report);
   std::string costs = "fuel: " + std::to_string(report.fuel_used);
   if (!report.host_calls.empty()) costs += ", host calls: " + std::to_string(report.host_calls.size());
-  if (sections.empty() && report.outcome == Outcome::kOk) costs = "The program printed nothing and gave no result.\n" + costs;
+  if (sections.empty() && report.outcome == Outcome::kOk)
+    costs = "The program printed nothing and gave no result.\n" + costs;
   size_t room = max_bytes > out.size() + costs.size() ? max_bytes - out.size() - costs.size() : 0;
   // Each section may take what is left, but leaves a share to those behind it.
   for (size_t i = 0; i < sections.size(); ++i) {
     const Section& section = sections[i];
     size_t rest = 0;
-    for (size_t j = i + 1; j < sections.size(); ++j) rest += sections[j].title.size() + sections[j].text.size();
+    for (size_t j = i + 1; j < sections.size(); ++j)
+      rest += sections[j].title.size() + sections[j].text.size();
     const size_t behind = std::min(rest, room / 2);
     const size_t mine = room - behind;
     if (section.title.size() >= mine) continue;

@@ -12,9 +12,14 @@ using nlohmann::json;
 Report denied_report() {
   Report report;
   report.outcome = Outcome::kTrapped;
-  report.errors = {{"unreachable", "The program reached an unreachable.", {"$main", 17, 3, 5}, "Check the branch.", {{"$run", 0, 9, 2}}}};
+  report.errors = {{"unreachable",
+                    "The program reached an unreachable.",
+                    {"$main", 17, 3, 5},
+                    "Check the branch.",
+                    {{"$run", 0, 9, 2}}}};
   report.host_calls = {{"http.get", true, "", "", "", "http://127.0.0.1/", 120, 0, 1500},
-                       {"http.get", false, "EACCES", "No grant allows it.", "--allow http:GET:http://evil/*", "http://evil/", 0, 0, 3}};
+                       {"http.get", false, "EACCES", "No grant allows it.", "--allow http:GET:http://evil/*",
+                        "http://evil/", 0, 0, 3}};
   report.stdout_text = "half";
   report.fuel_used = 99;
   return report;
