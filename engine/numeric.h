@@ -130,7 +130,7 @@ constexpr F above_min() {  // truncates to min() or more when a > above_min, or 
 }
 template <typename I, typename F>
 constexpr F beyond_max() {  // 2^n: the first value too large
-  return static_cast<F>(std::numeric_limits<I>::max() / 2 + 1) * F{2};
+  return static_cast<F>((std::numeric_limits<I>::max() >> 1) + 1) * F{2};
 }
 
 template <typename I, typename F>

@@ -559,15 +559,14 @@ void Translator::float_binary(const Choice& choice) {
   const Entry b = pop(), a = pop();
   if (fuse(choice, a, b)) return;
   const uint32_t a_slot = slot_of(a);
-  uint32_t at = 0;
   if (b.kind == Entry::Kind::kConstant) {
-    at = result(form(choice.operation, kSK), a.slot, choice.to);
+    result(form(choice.operation, kSK), a.slot, choice.to);
     emit_slots(a.slot, a_slot);
     emit_constant(b.value);
   } else {
     const uint32_t b_slot = slot_of(b);
     const int which = in_accumulator(choice.from, a_slot) ? kAS : in_accumulator(choice.from, b_slot) ? kSA : kSS;
-    at = result(form(choice.operation, which), a.slot, choice.to);
+    const uint32_t at = result(form(choice.operation, which), a.slot, choice.to);
     emit_slots(a.slot, a_slot, b_slot);
     if (choice.operation == Operation::kF64MulSS) last_multiply_ = at;  // of any form: the slots are named in all
   }
