@@ -1,6 +1,8 @@
 #include "host/dispatch.h"
 
 #include <chrono>
+#include <exception>
+#include <new>
 
 #include "base/utf8.h"
 
@@ -63,12 +65,15 @@ CallOutcome Dispatcher::call(const FunctionSpec& function, std::span<const uint6
   guest_.owe(function.cost.per_byte * bytes_in);
   HostResult<void> done = value ? give(function, *value, results) : std::unexpected(value.error());
 
+  last_error_ = done ? HostError{Errno::kOk, {}, {}} : done.error();
+  // Reasons quote what programs hand over, and may cut it inside a character.
+  last_error_.reason = utf8_repair(last_error_.reason);
+  last_error_.grant = utf8_repair(last_error_.grant);
   if (to_world) {
     const auto latency = std::chrono::duration_cast<std::chrono::microseconds>(steady_clock::now() - start);
-    const HostError error = done ? HostError{Errno::kOk, {}, {}} : done.error();
-    record({std::string(function.module) + "." + std::string(function.name), error.code,
-            utf8_repair(error.reason), utf8_repair(error.grant), std::move(summary), bytes_in,
-            bytes_out.value_or(0), static_cast<uint64_t>(latency.count())});
+    record({std::string(function.module) + "." + std::string(function.name), last_error_.code,
+            last_error_.reason, last_error_.grant, std::move(summary), bytes_in, bytes_out.value_or(0),
+            static_cast<uint64_t>(latency.count())});
   }
   return finish(function, done, results);
 }
@@ -96,7 +101,14 @@ HostResult<Value> Dispatcher::perform(const FunctionSpec& function, Call& call) 
       return refuse(Errno::kInvalid,
                     std::string(function.params[i].name) + " is not UTF-8 at byte " + std::to_string(at));
   }
-  return function.handler(call);
+  // Libraries throw when memory runs out or a value surprises them; no program may bring the host down.
+  try {
+    return function.handler(call);
+  } catch (const std::bad_alloc&) {
+    return refuse(Errno::kNoMemory, "the host has no memory for the call");
+  } catch (const std::exception& error) {
+    return refuse(Errno::kHost, std::string("the capability failed: ") + error.what());
+  }
 }
 
 HostResult<void> Dispatcher::give(const FunctionSpec& function, const Value& value,
@@ -120,7 +132,7 @@ CallOutcome Dispatcher::finish(const FunctionSpec& function, const HostResult<vo
                                std::span<uint64_t> results) {
   if (!function.can_fail) {
     if (done) return {};
-    return {done.error().code == Errno::kNoMemory ? CallEnd::kOutOfMemory : CallEnd::kTrap, done.error()};
+    return {done.error().code == Errno::kNoMemory ? CallEnd::kOutOfMemory : CallEnd::kTrap, last_error_};
   }
   results.back() = done ? 0 : static_cast<uint64_t>(done.error().code);
   if (!done && function.result) {

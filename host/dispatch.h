@@ -54,6 +54,10 @@ class Dispatcher {
   // The last call that no grant allowed, or null: a program that then traps was denied.
   [[nodiscard]] const CallRecord* last_denial() const { return denied_ ? &denial_ : nullptr; }
 
+  // Why the last call failed, whatever it reached for; kOk when it did not. Who checks an errno
+  // right behind the call (as "!" does) finds the words for it here.
+  [[nodiscard]] const HostError& last_error() const { return last_error_; }
+
   [[nodiscard]] CapabilityState& state() { return state_; }
 
  private:
@@ -68,6 +72,7 @@ class Dispatcher {
   CapabilityState state_;
   std::vector<CallRecord> records_;
   uint64_t records_dropped_ = 0;
+  HostError last_error_{Errno::kOk, {}, {}};
   CallRecord denial_;
   bool denied_ = false;
 };

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <new>
+#include <stdexcept>
+
 #include "host/machine_testing.h"
 
 namespace membrane::host {
@@ -177,6 +180,29 @@ TEST(Dispatch, RecordsAreBounded) {
   for (size_t i = 0; i < Dispatcher::kMaxRecords + 5; ++i) machine.call_raw("kv.get", {kOutside});
   EXPECT_EQ(machine.dispatcher.records().size(), Dispatcher::kMaxRecords);
   EXPECT_EQ(machine.dispatcher.records_dropped(), 5u);
+}
+
+TEST(Dispatch, TheWordsOfTheLastErrorAreKept) {
+  Machine machine;
+  machine.call("json.get", {"{}", "title"});
+  EXPECT_EQ(machine.dispatcher.last_error().code, Errno::kNotFound);
+  EXPECT_EQ(machine.dispatcher.last_error().reason, "there is no 'title' in the object");
+  machine.call("str.length", {"x"});
+  EXPECT_EQ(machine.dispatcher.last_error().code, Errno::kOk);
+}
+
+// A world that throws, as a library beneath a capability may.
+class ThrowingWorld : public TestWorld {
+ public:
+  HostResult<std::string> kv_get(std::string_view) override { throw std::runtime_error("surprise"); }
+  HostResult<std::string> file_read(std::string_view) override { throw std::bad_alloc(); }
+};
+
+TEST(Dispatch, AnExceptionBecomesAnErrno) {
+  ThrowingWorld world;
+  Machine machine(&world);
+  EXPECT_EQ(machine.fails("kv.get", {"a"}), Errno::kHost);
+  EXPECT_EQ(machine.fails("fs.read", {"/a"}), Errno::kNoMemory);
 }
 
 TEST(Dispatch, OutputPastTheLimitEndsTheRunWithWhatFits) {

@@ -248,6 +248,7 @@ std::vector<HtmlLink> html_links(std::string_view html) {
   scan(html, text, [&](const Tag& tag) {
     if (tag.name != "a" && tag.name != "/a") return;
     finish();  // links do not nest: a new one ends the one before
+    if (links.size() == kMaxHtmlLinks) return;
     if (auto href = tag.name == "a" ? attribute(tag.attributes, "href") : std::nullopt) {
       links.push_back({std::move(*href), {}});
       inside = Folded();

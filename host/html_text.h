@@ -15,6 +15,8 @@ struct HtmlLink {
   std::string href;  // as written, entities decoded
   std::string text;  // between <a> and </a>
 };
+// The first kMaxHtmlLinks of them.
+inline constexpr size_t kMaxHtmlLinks = 100'000;
 std::vector<HtmlLink> html_links(std::string_view html);
 
 }  // namespace membrane::host

@@ -5,7 +5,7 @@
 
 #include "base/sha256.h"
 #include "base/utf8.h"
-#include "host/json_depth.h"
+#include "host/json_size.h"
 
 namespace membrane::host {
 namespace {

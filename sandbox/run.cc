@@ -222,10 +222,7 @@ engine::HostAction Run::fail_checked_call(engine::HostCall& call) {
   const auto name = guest_->read_string(static_cast<uint32_t>(call.arguments[1]));
   failed_line_ = static_cast<uint32_t>(call.arguments[2]);
   host::HostError error{code, std::string(host::describe(code)), {}};
-  if (!dispatcher_->records().empty() && dispatcher_->records().back().code == code) {
-    error.reason = dispatcher_->records().back().reason;
-    error.grant = dispatcher_->records().back().grant;
-  }
+  if (dispatcher_->last_error().code == code) error = dispatcher_->last_error();
   call.trap_message = (name ? std::string(*name) : "a host function") + " failed with " +
                       std::string(host::name_of(code)) + ": " + error.reason;
   failed_call_ = std::move(error);

@@ -8,8 +8,8 @@
 
 #include "host/call.h"
 #include "host/capabilities/all.h"
-#include "host/json_depth.h"
 #include "host/json_path.h"
+#include "host/json_size.h"
 
 namespace membrane::host {
 namespace {
@@ -20,8 +20,11 @@ constexpr size_t kMaxDocumentBytes = 16u << 20;
 HostResult<json> parse(std::string_view text, std::string_view what = "the text") {
   if (text.size() > kMaxDocumentBytes)
     return refuse(Errno::kTooBig, std::string(what) + " is larger than 16 MiB");
-  if (is_json_too_deep(text))
+  const JsonSize size = measure_json(text);
+  if (size.depth > kMaxJsonDepth)
     return refuse(Errno::kInvalid, std::string(what) + " is nested more than 200 deep");
+  if (size.values > kMaxJsonValues)
+    return refuse(Errno::kTooBig, std::string(what) + " has more than 2000000 values");
   json document = json::parse(text, nullptr, false);
   if (!document.is_discarded()) return document;
   std::string start(text.substr(0, 40));
@@ -231,7 +234,7 @@ constexpr Cost kCost{.base = 50, .per_byte = 4};
 constexpr Failure kNone{Errno::kNotFound, "the path names nothing"};
 constexpr Failure kMalformed{
     Errno::kInvalid, "the text is not JSON or is nested more than 200 deep, or the path is malformed"};
-constexpr Failure kTooBig{Errno::kTooBig, "the text is larger than 16 MiB"};
+constexpr Failure kTooBig{Errno::kTooBig, "the text is larger than 16 MiB, or has more than 2000000 values"};
 constexpr std::string_view kPaths =
     "A path is names and indices: `papers[0].title`; a negative index counts from the end (`papers[-1]`); "
     "names with a dot or "

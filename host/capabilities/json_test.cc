@@ -57,6 +57,15 @@ TEST(Json, DepthIsBounded) {
       << "brackets in strings do not count";
 }
 
+TEST(Json, TheNumberOfValuesIsBounded) {
+  Machine machine;
+  std::string many = "[0";
+  for (int i = 0; i < 2'000'000; ++i) many += ",0";
+  EXPECT_EQ(machine.fails("json.length", {many + "]", ""}), Errno::kTooBig);
+  EXPECT_EQ(machine.fails("str.join", {many + "]", ""}), Errno::kTooBig);
+  EXPECT_EQ(machine.call("str.split", {many, ","}).end, CallEnd::kOutOfMemory);
+}
+
 TEST(Json, Numbers) {
   Machine machine;
   const auto i32 = [&](const char* json) { return machine.number("json.get_i32", {json, ""}); };

@@ -19,7 +19,7 @@ HostResult<Value> exists(Call& call) {
 
 HostResult<Value> keys(Call& call) {
   MEMBRANE_ASSIGN(const std::vector<std::string> found, call.broker.kv_keys(call.text(0)));
-  return nlohmann::json(found).dump();
+  return nlohmann::json(found).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 constexpr Param kKey{"key", Type::kText};

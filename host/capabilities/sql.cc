@@ -13,23 +13,37 @@ HostResult<Value> query(Call& call) {
   return call.broker.sql_query(call.text(0), call.text(1), call.text(2));
 }
 
+// The first column of each row.
+HostResult<std::vector<ordered_json>> first_column(std::string_view rows) {
+  const ordered_json array = ordered_json::parse(rows, nullptr, false);
+  if (!array.is_array()) return refuse(Errno::kHost, "the database's answer is not a JSON array");
+  std::vector<ordered_json> column;
+  for (const ordered_json& row : array) {
+    if (!row.is_object() || row.empty())
+      return refuse(Errno::kHost, "a row of the database's answer is not an object");
+    column.push_back(row.begin().value());
+  }
+  return column;
+}
+
+std::string text_of(const ordered_json& value) {
+  return value.is_string() ? value.get<std::string>()
+                           : value.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+}
+
 HostResult<Value> value(Call& call) {
   MEMBRANE_ASSIGN(const std::string rows, call.broker.sql_query(call.text(0), call.text(1), call.text(2)));
-  const ordered_json array = ordered_json::parse(rows, nullptr, false);
-  if (!array.is_array()) return refuse(Errno::kHost, "the database's answer is no JSON array");
-  if (array.empty() || array[0].empty()) return refuse(Errno::kNotFound, "the query gives no row");
-  const ordered_json& first = array[0].begin().value();
-  return first.is_string() ? first.get<std::string>() : first.dump();
+  MEMBRANE_ASSIGN(const std::vector<ordered_json> column, first_column(rows));
+  if (column.empty()) return refuse(Errno::kNotFound, "the query gives no row");
+  return text_of(column[0]);
 }
 
 HostResult<Value> schema(Call& call) {
-  MEMBRANE_ASSIGN(
-      const std::string rows,
-      call.broker.sql_query(call.text(0),
-                            "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY rowid", ""));
-  const ordered_json array = ordered_json::parse(rows, nullptr, false);
+  constexpr std::string_view kSql = "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY rowid";
+  MEMBRANE_ASSIGN(const std::string rows, call.broker.sql_query(call.text(0), kSql, ""));
+  MEMBRANE_ASSIGN(const std::vector<ordered_json> column, first_column(rows));
   std::string text;
-  for (const auto& row : array) text += row.value("sql", "") + ";\n";
+  for (const ordered_json& statement : column) text += text_of(statement) + ";\n";
   return text;
 }
 

@@ -13,6 +13,7 @@
 #include "host/call.h"
 #include "host/capabilities/all.h"
 #include "host/html_text.h"
+#include "host/json_size.h"
 #include "host/numbers.h"
 
 namespace membrane::host {
@@ -212,6 +213,10 @@ HostResult<Value> field(Call& call) {
 }
 
 HostResult<Value> split(Call& call) {
+  const int64_t count = count_pieces(call.text(0), call.text(1));
+  if (count > static_cast<int64_t>(kMaxJsonValues))
+    return refuse(Errno::kNoMemory,
+                  "the text has " + std::to_string(count) + " fields; an array takes 2000000");
   json array = json::array();
   for_each_piece(call.text(0), call.text(1), [&](std::string_view piece) {
     array.push_back(std::string(piece));
@@ -221,17 +226,13 @@ HostResult<Value> split(Call& call) {
 }
 
 HostResult<Value> join(Call& call) {
-  // One level deep is all that can be joined, so that no depth has to be measured.
-  int deepest = 0;
-  const json array = json::parse(
-      call.text(0),
-      [&](int depth, json::parse_event_t, json&) { return (deepest = std::max(deepest, depth)) <= 1; },
-      false);
-  if (deepest > 1 || !array.is_array())
-    return refuse(Errno::kInvalid, "the text is not a JSON array of texts and numbers");
+  const JsonSize measured = measure_json(call.text(0));
+  if (measured.values > kMaxJsonValues)
+    return refuse(Errno::kTooBig, "the array has more than 2000000 items");
+  const json array = measured.depth > 1 ? json() : json::parse(call.text(0), nullptr, false);
+  if (!array.is_array()) return refuse(Errno::kInvalid, "the text is not a JSON array of texts and numbers");
   uint64_t size = 0;
   for (const json& item : array) {
-    if (item.is_structured()) return refuse(Errno::kInvalid, "an item is an array or an object");
     size += (item.is_string() ? item.get_ref<const std::string&>().size() : 24) + call.text(1).size();
   }
   MEMBRANE_TRY(Call::check_size(size));
@@ -557,7 +558,7 @@ constexpr FunctionSpec kFunctions[] = {
      .result = Type::kText,
      .result_name = "json",
      .cost = {.base = 20, .per_byte = 3},
-     .summary = "The fields as a JSON array of strings, for json.at and json.length.",
+     .summary = "The fields as a JSON array of strings, for json.at and json.length; 2000000 at most.",
      .example = R"((call $io.print (call $str.split (string "a,b") (string ","))))",
      .prints = R"(["a","b"])",
      .handler = split},
@@ -569,7 +570,8 @@ constexpr FunctionSpec kFunctions[] = {
      .can_fail = true,
      .cost = {.base = 50, .per_byte = 4},
      .summary = "The texts and numbers of a JSON array in one text, with the separator between them.",
-     .failures = {{Errno::kInvalid, "the text is not a JSON array, or an item is an array or an object"}},
+     .failures = {{Errno::kInvalid, "the text is not a JSON array, or an item is an array or an object"},
+                  {Errno::kTooBig, "the array has more than 2000000 items"}},
      .example = R"((call $io.print (call $str.join! (string "[\"a\",2,\"c\"]") (string ", "))))",
      .prints = "a, 2, c",
      .handler = join},
@@ -701,7 +703,7 @@ constexpr FunctionSpec kFunctions[] = {
      .result_name = "json",
      .cost = {.base = 50, .per_byte = 3},
      .summary =
-         R"(The links of an HTML page in order: [{"href":"/a.html","text":"A"}]; href is as written, so it may be relative.)",
+         R"(The links of an HTML page in order: [{"href":"/a.html","text":"A"}]; href is as written, so it may be relative; 100000 at most.)",
      .example = R"((call $io.print (call $str.html_links (string "<a href='/a.html'>A</a>"))))",
      .prints = R"([{"href":"/a.html","text":"A"}])",
      .handler = links_of_html},

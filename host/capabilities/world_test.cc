@@ -158,6 +158,15 @@ TEST(SqlCapability, HandsOverTheQuestionAndPicksTheFirstValue) {
   EXPECT_EQ(machine.text("sql.schema", {"db"}), "CREATE TABLE t(x);\nCREATE VIEW v AS SELECT 1;\n");
 }
 
+TEST(SqlCapability, AnAnswerOfTheWrongShapeIsAnErrorNotACrash) {
+  Machine machine;
+  for (const char* rows : {"", "{}", "[1]", "[[1]]", "[{}]", "null", "[{"}) {
+    machine.world.rows = rows;
+    EXPECT_EQ(machine.fails("sql.value", {"db", "q", ""}), Errno::kHost) << rows;
+    EXPECT_EQ(machine.fails("sql.schema", {"db"}), Errno::kHost) << rows;
+  }
+}
+
 // --- time --------------------------------------------------------------------------------
 
 TEST(Time, TheVirtualClockMovesAtEachReading) {
