@@ -381,6 +381,10 @@ TaskResult Loop::run(std::string_view task, std::atomic<bool>& cancel) {
 
 // -- the table ----------------------------------------------------------------------------------
 
+static std::string counted(uint64_t count, const std::string& thing) {
+  return std::to_string(count) + " " + thing + (count == 1 ? "" : "s");
+}
+
 std::string render_totals(const TaskResult& result) {
   const Totals& t = result.totals;
   const std::string about = t.tokens_estimated ? "about " : "";
@@ -389,8 +393,7 @@ std::string render_totals(const TaskResult& result) {
   if (t.tokens_of_programs != 0) tokens += ", " + std::to_string(t.tokens_of_programs) + " by programs";
   const std::pair<const char*, std::string> rows[] = {
       {"ended", std::string(name_of(result.stop))},
-      {"steps",
-       std::to_string(t.steps) + (t.repairs != 0 ? " and " + std::to_string(t.repairs) + " repairs" : "")},
+      {"work", counted(t.steps, "step") + (t.repairs != 0 ? ", " + counted(t.repairs, "repair") : "")},
       {"fuel", std::to_string(t.fuel)},
       {"host calls",
        std::to_string(t.host_calls_allowed) + " allowed, " + std::to_string(t.host_calls_denied) + " denied"},

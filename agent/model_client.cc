@@ -40,10 +40,12 @@ Result<ModelConfig> model_config_from(const std::function<const char*(const char
   config.base_url = get("MEMBRANE_BASE_URL");
   config.api_key = get("MEMBRANE_API_KEY");
   config.embed_model = get("MEMBRANE_EMBED_MODEL");
-  std::string missing = config.model.empty() ? "MEMBRANE_MODEL" : "";
-  if (config.base_url.empty()) missing += std::string(missing.empty() ? "" : " and ") + "MEMBRANE_BASE_URL";
+  std::string missing;
+  if (config.model.empty() && config.base_url.empty()) missing = "MEMBRANE_MODEL and MEMBRANE_BASE_URL are";
+  else if (config.model.empty()) missing = "MEMBRANE_MODEL is";
+  else if (config.base_url.empty()) missing = "MEMBRANE_BASE_URL is";
   if (!missing.empty())
-    return fail(ErrorCode::kNotFound, "No model is configured: " + missing + " is not set.",
+    return fail(ErrorCode::kNotFound, "No model is configured: " + missing + " not set.",
                 "For a local server: MEMBRANE_MODEL=name MEMBRANE_BASE_URL=http://127.0.0.1:8080/v1; "
                 "for a hosted one MEMBRANE_API_KEY, too.");
   return config;

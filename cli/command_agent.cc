@@ -142,8 +142,10 @@ int run_task(const Options& options, const std::string& task, agent::Loop& loop,
   return kExitGuest;
 }
 
-int run_conversation(agent::Loop& loop, agent::LineReader& in, std::atomic<bool>& cancel, const policy::Policy& policy,
-                     const std::string& model) {
+int run_conversation(const Options& options, agent::Loop& loop, agent::LineReader& in, std::atomic<bool>& cancel,
+                     const policy::Policy& policy, const std::string& model) {
+  agent::Console console(std::cout, {.colour = use_colour(stdout), .thoughts = options.thoughts});
+  loop.add_observer(console);
   agent::ReplOptions repl;
   repl.policy_explanation = policy::explain(policy);
   repl.policy_json = policy::to_json(policy);
@@ -194,7 +196,7 @@ Result<int> run(const Options& options) {
                    policy::to_json(policy));
     loop.add_observer(*writer);
   }
-  if (task.empty()) return run_conversation(loop, *in, interrupt.flag(), policy, speaker.model().name());
+  if (task.empty()) return run_conversation(options, loop, *in, interrupt.flag(), policy, speaker.model().name());
   return run_task(options, task, loop, interrupt.flag(), speaker.recording);
 }
 

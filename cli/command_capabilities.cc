@@ -17,6 +17,10 @@ void add_capabilities(CLI::App& app, int&) {
   CLI::Option* const markdown = command->add_flag("--markdown", options->markdown, "As the reference page (the default)");
   json->excludes(prompt)->excludes(markdown);
   prompt->excludes(markdown);
+  command->footer(
+      "Examples:\n"
+      "  membrane capabilities | less\n"
+      "  membrane capabilities --json > capabilities.json");
   command->callback([options] {
     if (options->json) print(host::capabilities_json() + "\n");
     else if (options->prompt) print(host::capabilities_prompt());

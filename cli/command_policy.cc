@@ -12,10 +12,11 @@ void add_policy(CLI::App& app, int& exit_code) {
   };
   CLI::App* const group = app.add_subcommand("policy", "Read policies");
   group->require_subcommand(1);
+  group->footer("Example:\n  membrane policy explain policy.toml");
   auto options = std::make_shared<Options>();
   CLI::App* const command = group->add_subcommand("explain", "Say in sentences what a policy lets happen");
   options->policy.add_to(*command);
-  command->add_option("file", options->file, "The policy file (the same as --policy)")->type_name("FILE");
+  command->add_option("file", options->file, "The policy file (the same as --policy)")->type_name("FILE")->excludes("--policy");
   command->add_flag("--json", options->json, "The whole policy, defaults included, as canonical JSON");
   command->footer(
       "Examples:\n"

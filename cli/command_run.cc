@@ -72,7 +72,10 @@ Result<int> run(const Options& options) {
 
   host::Journal recorded;
   std::optional<host::Journal> replayed;
-  if (!options.journal_file.empty()) run_options.record = &recorded;
+  if (!options.journal_file.empty()) {
+    MEMBRANE_TRY(write_output(options.journal_file, ""));  // before there is anything to lose
+    run_options.record = &recorded;
+  }
   if (!options.replay_file.empty()) {
     MEMBRANE_ASSIGN(const std::string text, read_input(options.replay_file, kMaxJournalBytes));
     MEMBRANE_ASSIGN(replayed, host::Journal::parse(text));
@@ -83,8 +86,8 @@ Result<int> run(const Options& options) {
   if (!options.json) run_options.on_stdout = [](std::string_view text) { print(text); };
 
   const sandbox::Report report = sandbox::run(program, run_options);
-  if (!options.journal_file.empty()) MEMBRANE_TRY(write_output(options.journal_file, recorded.to_text()));
   show(report, options.json);
+  if (!options.journal_file.empty()) MEMBRANE_TRY(write_output(options.journal_file, recorded.to_text()));
   return sandbox::exit_code_of(report.outcome);
 }
 
@@ -98,7 +101,7 @@ void add_run(CLI::App& app, int& exit_code) {
   command->add_option("--invoke", options->entry, "Export to call (default: _start, else run, else main)")->type_name("NAME");
   command->add_option("arguments", options->arguments,
                       "Arguments of the export, by its types; else what io.argument gives. "
-                      "Write -- before negative numbers");
+                      "Write -- before what begins with a dash and is no number, as -inf");
   command->add_option("--input", options->input_file, "File that io.input gives, or -")->type_name("FILE");
   command->add_option("--journal", options->journal_file, "Write every answer of the world to this file")->type_name("FILE");
   command->add_option("--replay", options->replay_file, "Answer host calls from a journal instead of the world")->type_name("FILE");

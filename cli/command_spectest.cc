@@ -44,6 +44,7 @@ Result<std::vector<std::filesystem::path>> scripts_in(const std::vector<std::str
   for (const std::string& path : paths) {
     std::error_code error;
     if (!std::filesystem::is_directory(path, error)) {
+      if (!std::filesystem::exists(path, error)) return fail(ErrorCode::kNotFound, "there is no " + path, "Check the path.");
       files.emplace_back(path);
       continue;
     }

@@ -1,6 +1,49 @@
 // membrane: runs the programs that a language model writes, inside a wall.
 
+#include "base/diagnostic.h"
 #include "cli/cli.h"
+
+namespace membrane::cli {
+namespace {
+
+std::vector<std::string> options_of(const CLI::App& command) {
+  std::vector<std::string> names;
+  for (const CLI::Option* const option : command.get_options())
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  return names;
+}
+
+std::vector<std::string> commands_of(const CLI::App& command) {
+  std::vector<std::string> names;
+  for (const CLI::App* const sub : command.get_subcommands([](const CLI::App*) { return true; }))
+    names.push_back(sub->get_name());
+  return names;
+}
+
+// What was typed is not what the command takes.
+int complain_of_usage(const CLI::App& app, const CLI::ParseError& error) {
+  const CLI::App* command = &app;
+  std::string path = app.get_name();
+  while (!command->get_subcommands().empty()) {
+    command = command->get_subcommands().front();
+    path += " " + command->get_name();
+  }
+  std::string message = error.what();
+  std::string hint = "\"" + path + " --help\" says what can be given.";
+  const bool is_unknown = error.get_name() == "ExtrasError" || error.get_name() == "RequiredError";
+  if (const std::vector<std::string> unknown = command->remaining(); is_unknown && !unknown.empty()) {
+    const std::string word = unknown.front().substr(0, unknown.front().find('='));
+    const bool is_option = word.starts_with('-');
+    const std::vector<std::string> known = is_option ? options_of(*command) : commands_of(*command);
+    message = (is_option ? "unknown option " : known.empty() ? "unexpected argument " : "unknown command ") + word;
+    const std::string_view near = nearest(word, {known.begin(), known.end()});
+    if (!near.empty()) hint = "Did you mean " + std::string(near) + "? " + hint;
+  }
+  return complain({ErrorCode::kInvalidArgument, message, hint});
+}
+
+}  // namespace
+}  // namespace membrane::cli
 
 int main(int argc, char** argv) {
   using namespace membrane::cli;
@@ -26,7 +69,7 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? kExitOk : kExitRequest;
+    return error.get_exit_code() == 0 ? app.exit(error) : complain_of_usage(app, error);
   }
   return exit_code;
 }

@@ -133,7 +133,7 @@ std::string call_text(const HostCallRecord& call) {
   if (call.bytes_in != 0) out += ", " + std::to_string(call.bytes_in) + " bytes in";
   if (call.bytes_out != 0) out += ", " + std::to_string(call.bytes_out) + " bytes out";
   if (!call.reason.empty()) out += ": " + call.reason;
-  if (!call.grant.empty()) out += " (granted by " + call.grant + ")";
+  if (!call.grant.empty()) out += " (would be granted by " + call.grant + ")";
   return out;
 }
 

@@ -47,7 +47,7 @@ struct ReportError {
   std::string message;
   ReportPlace place;
   std::string hint;
-  std::vector<ReportPlace> backtrace;  // innermost first, traps only
+  std::vector<ReportPlace> backtrace;  // the callers of `place`, innermost first
 };
 
 struct HostCallRecord {

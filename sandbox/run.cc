@@ -97,6 +97,7 @@ class Run {
   void stop_trapped(const engine::Trap& trap);
   void stop_paused(engine::RunState state);
   ReportPlace show_place(const engine::CodePlace& place) const;
+  void show_places(const std::vector<engine::CodePlace>& places, ReportError& error) const;
 
   const Program& program_;
   const RunOptions& options_;
@@ -296,6 +297,13 @@ bool Run::run_function(engine::FunctionInstance* function, std::span<const engin
   }
 }
 
+// The innermost place is where it happened, the others are the callers.
+void Run::show_places(const std::vector<engine::CodePlace>& places, ReportError& error) const {
+  if (places.empty()) return;
+  error.place = show_place(places.front());
+  for (size_t i = 1; i < places.size(); ++i) error.backtrace.push_back(show_place(places[i]));
+}
+
 ReportPlace Run::show_place(const engine::CodePlace& place) const {
   ReportPlace shown;
   shown.function = place.function_name.empty() ? "#" + std::to_string(place.function) : "$" + std::string(place.function_name);
@@ -310,8 +318,7 @@ ReportPlace Run::show_place(const engine::CodePlace& place) const {
 
 void Run::stop_trapped(const engine::Trap& trap) {
   ReportError error{std::string(name_of(trap.kind)), trap.message, {}, std::string(hint_of(trap.kind)), {}};
-  for (const engine::CodePlace& place : trap.backtrace) error.backtrace.push_back(show_place(place));
-  if (!error.backtrace.empty()) error.place = error.backtrace.front();
+  show_places(trap.backtrace, error);
   report_.outcome = end_.value_or(Outcome::kTrapped);
   if (failed_call_) {
     error.code = failed_call_->code == host::Errno::kOk ? "host" : std::string(host::name_of(failed_call_->code));
@@ -334,9 +341,7 @@ void Run::stop_trapped(const engine::Trap& trap) {
 
 void Run::stop_paused(engine::RunState state) {
   ReportError error;
-  const std::vector<engine::CodePlace> places = execution_->backtrace();
-  for (const engine::CodePlace& place : places) error.backtrace.push_back(show_place(place));
-  if (!error.backtrace.empty()) error.place = error.backtrace.front();
+  show_places(execution_->backtrace(), error);
   const Outcome outcome = state == engine::RunState::kOutOfFuel ? Outcome::kOutOfFuel : end_.value_or(Outcome::kCancelled);
   error.code = std::string(name_of(outcome));
   if (outcome == Outcome::kOutOfFuel) {

@@ -1,0 +1,600 @@
+"""The command as a person runs it: real processes, real files, real sockets.
+
+MEMBRANE_COMMAND and MEMBRANE_MODEL_SERVER name the two programs (build/release of these sources otherwise).
+"""
+
+import functools
+import http.server
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+COMMAND = os.environ.get("MEMBRANE_COMMAND", str(ROOT / "build" / "release" / "membrane"))
+MODEL_SERVER = os.environ.get("MEMBRANE_MODEL_SERVER", str(ROOT / "build" / "release" / "model_server"))
+COMMANDS = [[], ["run"], ["check"], ["agent"], ["policy"], ["policy", "explain"], ["capabilities"], ["spectest"]]
+SECONDS = 120  # a process that needs more hangs
+
+ADD = '(func (export "add") (param i32 i32) (result i32) (i32.add (local.get 0) (local.get 1)))'
+SEVEN = '(func (export "main") (result i32) (i32.const 7))'
+ENDLESS = '(func (export "run") (call $io.println (string "begun")) (loop (br 0)))'
+# (module (func (export "f") (result i32) (i32.const 42)))
+BINARY = bytes.fromhex("0061736d010000000105016000017f030201000705010166000 00a06010400412a0b".replace(" ", ""))
+
+
+class CommandTest(unittest.TestCase):
+    """A directory of its own, and an environment in which nothing is configured."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+        self.environment = {name: value for name, value in os.environ.items() if not name.startswith("MEMBRANE_")}
+        self.environment["XDG_STATE_HOME"] = str(self.folder / "state")
+
+    def membrane(self, *arguments, stdin="", code=0, **environment):
+        """What the command printed; the test fails when its exit code is another."""
+        done = subprocess.run([COMMAND, *map(str, arguments)], input=stdin, cwd=self.folder, capture_output=True,
+                              text=True, env={**self.environment, **environment}, timeout=SECONDS)
+        self.assertEqual(done.returncode, code, f"{arguments}\n{done.stdout}\n{done.stderr}")
+        return done
+
+    def file(self, name, content):
+        path = self.folder / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return name
+
+    def assert_refused(self, done, cause, fix):
+        """Nothing on standard output; what is wrong and what to do on standard error."""
+        self.assertEqual(done.stdout, "")
+        self.assertIn(cause, done.stderr)
+        self.assertIn("hint: ", done.stderr)
+        self.assertIn(fix, done.stderr)
+
+
+class Usage(CommandTest):
+    def test_every_help_has_an_example(self):
+        for command in COMMANDS:
+            with self.subTest(command=command):
+                done = self.membrane(*command, "--help")
+                self.assertRegex(done.stdout, r"Examples?:\n  membrane " + " ".join(command))
+                self.assertEqual(done.stderr, "")
+
+    def test_every_option_that_an_example_shows_exists(self):
+        for command in COMMANDS:
+            text = self.membrane(*command, "--help").stdout
+            for line in re.findall(r"^  membrane (.*)$", text, re.M):
+                shown = re.match(r"(policy )?\w+", line).group().split()
+                options = self.membrane(*shown, "--help").stdout
+                for option in re.findall(r"(?<= )--?[a-z][a-z-]*", line):
+                    self.assertRegex(options, rf"{option}\b", line)
+
+    def test_the_version_is_a_number(self):
+        self.assertRegex(self.membrane("--version").stdout, r"^membrane \d+\.\d+\.\d+\n$")
+
+    def test_an_unknown_option_is_named_with_what_is_near(self):
+        self.assert_refused(self.membrane("run", "x.wat", "--fule", "3", code=2), "unknown option --fule",
+                            "Did you mean --fuel?")
+        self.assert_refused(self.membrane("check", "--jsn", code=2), "unknown option --jsn", "--json")
+        for command in COMMANDS:
+            self.assert_refused(self.membrane(*command, "--never-heard-of=1", code=2),
+                                "unknown option --never-heard-of", "--help")
+
+    def test_an_unknown_command_is_named_with_what_is_near(self):
+        self.assert_refused(self.membrane("chekc", code=2), "unknown command chekc", "Did you mean check?")
+        self.assert_refused(self.membrane("policy", "explan", code=2), "unknown command explan", "Did you mean explain?")
+
+    def test_no_command_is_an_error(self):
+        self.assert_refused(self.membrane(code=2), "subcommand", "membrane --help")
+
+    def test_what_must_be_given_is_named(self):
+        self.assert_refused(self.membrane("check", code=2), "file is required", "membrane check --help")
+        self.assert_refused(self.membrane("run", code=2), "no program", "-e")
+
+    def test_a_number_out_of_range_is_refused(self):
+        self.assert_refused(self.membrane("agent", "task", "--max-steps", "0", code=2), "--max-steps", "--help")
+
+    def test_what_is_not_a_terminal_gets_no_colours(self):
+        bad = self.file("bad.wat", '(func (export "run") (unreachable))')
+        answers = self.file("answers.jsonl", '{"content": "ANSWER: x"}\n')
+        for done in (self.membrane("run", bad, code=1), self.membrane("agent", "t", "--model-file", answers),
+                     self.membrane("run", "-e", SEVEN), self.membrane("check", bad)):
+            self.assertNotIn("\x1b", done.stdout + done.stderr)
+
+    def on_terminal(self, **environment):
+        """What a run prints on a terminal."""
+        master, terminal = os.openpty()
+        process = subprocess.Popen([COMMAND, "run", "-e", SEVEN], stdin=subprocess.DEVNULL, stdout=terminal,
+                                   stderr=terminal, env={**self.environment, **environment})
+        os.close(terminal)
+        output = b""
+        try:
+            while piece := os.read(master, 4096):
+                output += piece
+        except OSError:  # how Linux says that nobody holds the other side any more
+            pass
+        os.close(master)
+        self.assertEqual(process.wait(SECONDS), 0)
+        return output.decode()
+
+    def test_a_terminal_gets_colours_unless_no_color_is_set(self):
+        self.environment.pop("NO_COLOR", None)
+        self.assertIn("\x1b[", self.on_terminal())
+        self.assertNotIn("\x1b", self.on_terminal(NO_COLOR="1"))
+        self.assertIn("\x1b[", self.on_terminal(NO_COLOR=""))
+
+
+class Run(CommandTest):
+    def report(self, *arguments, code=0, **more):
+        return json.loads(self.membrane("run", *arguments, "--json", code=code, **more).stdout)
+
+    def test_text_binary_argument_and_standard_input(self):
+        self.assertEqual(self.membrane("run", self.file("seven.wat", SEVEN)).stdout, "7\n")
+        self.assertEqual(self.membrane("run", self.file("f.wasm", BINARY), "--invoke", "f").stdout, "42\n")
+        self.assertEqual(self.membrane("run", "-e", SEVEN).stdout, "7\n")
+        self.assertEqual(self.membrane("run", "-", stdin=SEVEN).stdout, "7\n")
+
+    def test_the_report_goes_to_standard_error(self):
+        done = self.membrane("run", "-e", '(func (export "run") (call $io.print (string "hello")))')
+        self.assertEqual(done.stdout, "hello")
+        self.assertRegex(done.stderr, r"^outcome: ok\nfuel: \d+, memory: 64 KiB, compiled in .* ms, ran .* ms\n$")
+
+    def test_the_entry_is_start_else_run_else_main(self):
+        entries = {name: f'(func (export "{name}") (result i32) (i32.const {value}))'
+                   for name, value in (("main", 1), ("run", 2), ("_start", 3))}
+        for names, value in ((["main"], 1), (["main", "run"], 2), (["main", "run", "_start"], 3)):
+            self.assertEqual(self.membrane("run", "-e", " ".join(entries[n] for n in names)).stdout, f"{value}\n")
+        self.assertEqual(self.membrane("run", "-e", "".join(entries.values()), "--invoke", "main").stdout, "1\n")
+
+    def test_typed_arguments(self):
+        add = self.file("add.wat", ADD)
+        for a, b, total in (("2", "2", 4), ("-2", "-3", -5), ("0x10", "-1", 15), ("-2147483648", "0", -2147483648),
+                            ("4294967295", "1", 0)):
+            self.assertEqual(self.membrane("run", add, "--invoke", "add", a, b).stdout, f"{total}\n")
+        floats = self.file("floats.wat", """(func (export "f") (param i64 f32 f64) (result i64 f32 f64)
+                                              (local.get 0) (local.get 1) (local.get 2))""")
+        for arguments, printed in ((["-9223372036854775808", "-1.5", "1e-3"], "-9223372036854775808\n-1.5\n0.001\n"),
+                                   (["--", "7", "-inf", "nan"], "7\n-inf\nnan\n")):
+            self.assertEqual(self.membrane("run", floats, "--invoke", "f", *arguments).stdout, printed)
+
+    def test_wrong_arguments_are_invalid(self):
+        add = self.file("add.wat", ADD)
+        for arguments, code in ((["1"], "wrong_argument_count"), (["1", "2", "3"], "wrong_argument_count"),
+                                (["1", "x"], "invalid_argument"), (["1", "4294967296"], "invalid_argument")):
+            report = self.report(add, "--invoke", "add", *arguments, code=2)
+            self.assertEqual((report["outcome"], report["error"]["code"]), ("invalid", code))
+            self.assertTrue(report["error"]["hint"])
+        report = self.report(add, "--invoke", "sub", "1", "2", code=2)
+        self.assertEqual(report["error"]["code"], "unknown_entry")
+        self.assertIn("add", report["error"]["hint"])
+
+    def test_input_and_arguments_as_text(self):
+        program = self.file("echo.wat", """(func (export "main")
+          (call $io.print (call $io.input)) (call $io.println (call $io.argument! (i32.const 1))))""")
+        data = self.file("data.txt", "from a file, ")
+        self.assertEqual(self.membrane("run", program, "--input", data, "a", "b c").stdout, "from a file, b c\n")
+        self.assertEqual(self.membrane("run", program, "--input", "-", "a", "b", stdin="piped ").stdout, "piped b\n")
+        self.assert_refused(self.membrane("run", program, "--input", "gone.txt", code=2), "gone.txt", "path")
+
+    def test_json_is_one_object_with_stable_fields(self):
+        done = self.membrane("run", "-e", '(func (export "run") (result i32 i64 f64) (call $io.print (string "out"))'
+                             " (i32.const -1) (i64.const 9007199254740993) (f64.const inf))", "--json")
+        self.assertEqual(done.stderr, "")
+        self.assertEqual(done.stdout.count("\n"), 1)
+        report = json.loads(done.stdout)
+        self.assertEqual(list(report), ["outcome", "results", "result", "stdout", "stderr", "fuel_used", "cost_version",
+                                        "memory_peak_bytes", "tokens_used", "compile_us", "run_us", "host_calls"])
+        self.assertEqual(report["results"], [{"type": "i32", "value": -1}, {"type": "i64", "value": "9007199254740993"},
+                                             {"type": "f64", "value": "inf"}])
+        self.assertEqual((report["outcome"], report["stdout"]), ("ok", "out"))
+
+    def test_exit_codes_tell_the_guests_failure_from_the_requests(self):
+        for program, flags, outcome, code in (
+                (SEVEN, [], "ok", 0),
+                ('(func (export "run") (unreachable))', [], "trapped", 1),
+                ('(func (export "run") (loop (br 0)))', ["--fuel", "1000"], "out_of_fuel", 1),
+                ('(func (export "run") (loop (br 0)))', ["--fuel", "9e18", "--wall", "50ms"], "timed_out", 1),
+                ('(func $f (export "run") (call $f))', [], "trapped", 1),
+                ('(memory 100)' + SEVEN, ["--memory", "1MiB"], "out_of_memory", 1),
+                ('(func (export "run") (call $io.print (string "four")))', ["--output", "3B"], "out_of_output", 1),
+                ('(func (export "run") (drop (call $kv.get! (string "k"))))', [], "denied", 2),
+                ('(func (export "run") (i32.add))', [], "invalid", 2),
+                ('(func (export "run") (i32.ad 1 2))', [], "invalid", 2),
+                ("(module", [], "invalid", 2)):
+            with self.subTest(program=program, flags=flags):
+                self.assertEqual(self.report("-e", program, *flags, code=code)["outcome"], outcome)
+
+    def test_a_trap_has_its_place_and_its_callers(self):
+        program = self.file("deep.wat", '(func $inner (unreachable))\n(func $outer (call $inner))\n'
+                            '(func (export "run") (call $outer))')
+        text = self.membrane("run", program, code=1).stderr
+        self.assertIn("error[unreachable] line 1:15 in $inner: ", text)
+        self.assertEqual(re.findall("called from (.*)", text), ["line 2:14 in $outer", "line 3:22 in #2"])
+        error = self.report(program, code=1)["error"]
+        self.assertEqual(error["place"]["function"], "$inner")
+        self.assertEqual([frame["function"] for frame in error["backtrace"]], ["$outer", "#2"])
+
+    def test_a_denied_call_says_what_would_allow_it(self):
+        program = '(func (export "run") (drop (call $http.get! (string "https://example.org/x"))))'
+        report = self.report("-e", program, code=2)
+        self.assertEqual(report["error"]["code"], "EACCES")
+        self.assertIn("--allow http:GET:https://example.org/", report["error"]["hint"])
+        call = report["host_calls"][0]
+        self.assertEqual((call["name"], call["decision"], call["errno"]), ("http.get", "denied", "EACCES"))
+
+    def test_fuel_is_the_same_in_every_run(self):
+        program = self.file("count.wat", '(func (export "run") (local $i i32) (loop $l (br_if $l (i32.lt_s '
+                            "(local.tee $i (i32.add (local.get $i) (i32.const 1))) (i32.const 1000)))))")
+        used = {self.report(program)["fuel_used"] for _ in range(3)}
+        self.assertEqual(len(used), 1)
+        fuel = used.pop()
+        self.assertEqual(self.report(program, "--fuel", fuel)["outcome"], "ok")
+        self.assertEqual(self.report(program, "--fuel", fuel - 1, code=1)["outcome"], "out_of_fuel")
+
+    def test_a_journal_replays_without_the_world(self):
+        (self.folder / "site").mkdir()
+        (self.folder / "site" / "page").write_text("from the server")
+        handler = functools.partial(QuietHandler, directory=str(self.folder / "site"))
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+        threading.Thread(target=server.serve_forever).start()
+        base = f"http://127.0.0.1:{server.server_port}"
+        program = self.file("fetch.wat", f'(func (export "run") (call $kv.set! (string "k") (call $http.get! '
+                            f'(string "{base}/page"))) (call $io.println (call $kv.get! (string "k")))'
+                            ' (call $io.println (call $random.uuid)))')
+        grants = ["--allow", f"http:GET:{base}/*", "--allow", "kv", "--allow", "random"]
+        try:
+            first = self.membrane("run", program, *grants, "--journal", "run.journal").stdout
+        finally:
+            server.shutdown()
+            server.server_close()
+        self.assertTrue(first.startswith("from the server\n"))
+        self.assertEqual(self.membrane("run", program, *grants, "--replay", "run.journal").stdout, first)
+        self.assertNotIn("from the server", self.membrane("run", program, *grants, code=1).stdout)
+        other = self.file("other.wat", '(func (export "run") (drop (call $kv.get! (string "k"))))')
+        self.assertEqual(self.report(other, *grants, "--replay", "run.journal", code=3)["error"]["code"],
+                         "replay_diverged")
+
+    def test_a_journal_that_cannot_be_written_stops_before_anything_happens(self):
+        done = self.membrane("run", "-e", SEVEN, "--journal", "no/such/directory", code=2)
+        self.assertEqual(done.stdout, "")
+        self.assertIn("no/such/directory", done.stderr)
+
+    def test_what_cannot_be_used_is_refused_with_its_cause(self):
+        self.file("junk", "junk\n")
+        self.file("typo.toml", "[limits]\nfule = 3\n")
+        for arguments, cause, fix in (
+                (["gone.wat"], "gone.wat", "path"),
+                (["-e", SEVEN, "--replay", "junk"], "journal", "as Membrane wrote it"),
+                (["-e", SEVEN, "--replay", "gone"], "gone", "path"),
+                (["-e", SEVEN, "--policy", "gone.toml"], "gone.toml", "path"),
+                (["-e", SEVEN, "--policy", "typo.toml"], "limits.fule", "fuel"),
+                (["-e", SEVEN, "--fuel", "much"], "much", "2e9"),
+                (["-e", SEVEN, "--wall", "10"], "unit", "10 s"),
+                (["-e", SEVEN, "--allow", "fs:read"], "fs:read", "fs:read:"),
+                (["-e", SEVEN, "--allow", "everything"], "everything", "http"),
+                (["-e", SEVEN, "--allow", "ai"], "MEMBRANE_MODEL and MEMBRANE_BASE_URL are not set", "MEMBRANE_MODEL=")):
+            with self.subTest(arguments=arguments):
+                self.assert_refused(self.membrane("run", *arguments, code=2), cause, fix)
+
+    def test_files_are_seen_under_their_grant(self):
+        (self.folder / "data").mkdir()
+        (self.folder / "data" / "x").write_text("granted")
+        program = '(func (export "run") (call $io.print (call $fs.read! (string "/data/x"))))'
+        self.assertEqual(self.membrane("run", "-e", program, "--allow", "fs:read:./data").stdout, "granted")
+        self.assertEqual(self.report("-e", program, code=2)["outcome"], "denied")
+
+    def test_an_interrupt_cancels_the_program(self):
+        process = subprocess.Popen([COMMAND, "run", "-e", ENDLESS, "--fuel", "9e18", "--wall", "1h"], text=True,
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                   env=self.environment)
+        self.addCleanup(process.kill)
+        self.assertEqual(process.stdout.readline(), "begun\n")
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=SECONDS)
+        self.assertIn("outcome: cancelled", errors)
+        self.assertEqual(process.returncode, 1)
+
+
+class QuietHandler(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_):
+        pass
+
+
+class Check(CommandTest):
+    BAD = '(func (export "run") (result i32) (i32.ad (i32.const 1)))'
+
+    def test_nothing_wrong(self):
+        self.assertEqual(self.membrane("check", self.file("a.wat", ADD)).stdout, "a.wat: no errors\n")
+        self.assertEqual(self.membrane("check", self.file("f.wasm", BINARY)).stdout, "f.wasm: no errors\n")
+        self.assertEqual(self.membrane("check", "-", stdin=ADD).stdout, "standard input: no errors\n")
+        self.assertEqual(json.loads(self.membrane("check", "a.wat", "--json").stdout),
+                         {"file": "a.wat", "ok": True, "diagnostics": []})
+
+    def test_a_finding_has_place_line_caret_and_hint(self):
+        text = self.membrane("check", self.file("bad.wat", self.BAD), code=2).stdout
+        self.assertTrue(text.startswith("bad.wat:1:36: error[unknown-instruction]: "), text)
+        self.assertIn("| " + self.BAD + "\n", text)
+        self.assertIn("^^^^^^\n", text)
+        self.assertIn("hint: Did you mean i32.add?", text)
+
+    def test_json_findings_have_stable_fields(self):
+        found = json.loads(self.membrane("check", self.file("bad.wat", self.BAD), "--json", code=2).stdout)
+        self.assertEqual((found["file"], found["ok"]), ("bad.wat", False))
+        self.assertEqual(list(found["diagnostics"][0]), ["code", "message", "line", "column", "offset", "end_offset",
+                                                         "function", "expected", "found", "hint"])
+        self.assertEqual((found["diagnostics"][0]["line"], found["diagnostics"][0]["offset"]), (1, 35))
+
+    def test_a_capability_that_does_not_exist_is_found(self):
+        program = '(func (export "run") (drop (call $http.gett! (string "x"))))'
+        self.assertIn("http.get", self.membrane("check", self.file("p.wat", program), code=2).stdout)
+
+    def test_a_broken_binary_has_its_offset(self):
+        text = self.membrane("check", self.file("cut.wasm", BINARY[:-3]), code=2).stdout
+        self.assertRegex(text, r"^cut\.wasm: offset \d+: error\[[a-z-]+\]: ")
+
+    def test_the_expansion_is_plain_and_runs_the_same(self):
+        program = self.file("p.wat", '(func (export "run") (result i32) (set $x 40) (i32.add $x 2))')
+        plain = self.membrane("check", program, "--expand").stdout
+        self.assertIn("local.set", plain)
+        self.assertIn("i32.const 40", plain)
+        self.assertEqual(self.membrane("run", self.file("plain.wat", plain)).stdout, "42\n")
+        self.assertEqual(self.membrane("check", "plain.wat", "--expand").stdout, plain)
+        self.assertEqual(json.loads(self.membrane("check", program, "--expand", "--json").stdout)["expanded"], plain)
+
+    def test_a_binary_expands_to_text_that_runs_the_same(self):
+        text = self.membrane("check", self.file("f.wasm", BINARY), "--expand").stdout
+        self.assertEqual(self.membrane("run", self.file("f.wat", text), "--invoke", "f").stdout, "42\n")
+
+    def test_a_file_that_is_not_there(self):
+        self.assert_refused(self.membrane("check", "gone.wat", code=2), "gone.wat", "path")
+
+    def test_every_program_of_the_catalog_passes(self):
+        for program in sorted((ROOT / "catalog").glob("*.wat")):
+            self.membrane("check", program)
+
+
+class PolicyExplain(CommandTest):
+    def test_an_empty_policy_grants_nothing(self):
+        text = self.membrane("policy", "explain").stdout
+        for sentence in ("cannot reach the network", "cannot see any file", "no key-value store", "1,000,000,000"):
+            self.assertIn(sentence, text)
+
+    def test_file_and_flags_add_up(self):
+        policy = self.file("p.toml", '[limits]\nfuel = 5_000\n[[http]]\nmethods = ["GET"]\nurl = "https://example.org/*"\n')
+        text = self.membrane("policy", "explain", policy, "--allow", "fs:read:./data", "--memory", "1MiB").stdout
+        for part in ("GET", "https://example.org", "/data", "5,000 instructions", "1 MiB of linear memory"):
+            self.assertIn(part, text)
+        self.assertEqual(self.membrane("policy", "explain", "--policy", policy).stdout,
+                         self.membrane("policy", "explain", policy).stdout)
+
+    def test_json_is_a_policy_again(self):
+        text = self.membrane("policy", "explain", "--allow", "kv", "--fuel", "77", "--json").stdout
+        self.assertEqual(json.loads(text)["limits"]["fuel"], 77)
+        self.assertEqual(self.membrane("policy", "explain", self.file("again.json", text), "--json").stdout, text)
+
+    def test_the_examples_are_policies(self):
+        for policy in sorted((ROOT / "examples" / "policies").glob("*.toml")):
+            self.assertIn("limited to", self.membrane("policy", "explain", policy).stdout)
+
+    def test_bad_files_are_refused_with_their_line(self):
+        self.file("typo.toml", "[limits]\nfule = 3\n")
+        self.assert_refused(self.membrane("policy", "explain", "typo.toml", code=2), "line 2", "fuel")
+        self.assert_refused(self.membrane("policy", "explain", "gone.toml", code=2), "gone.toml", "path")
+        done = self.membrane("policy", "explain", self.file("broken.toml", "[limits\n"), code=2)
+        self.assertIn("line 1", done.stderr)
+
+    def test_two_policies_are_refused(self):
+        self.assert_refused(self.membrane("policy", "explain", "a.toml", "--policy", "b.toml", code=2), "excludes",
+                            "--help")
+
+
+class Capabilities(CommandTest):
+    def test_the_reference_page_is_what_the_program_prints(self):
+        page = self.membrane("capabilities", "--markdown").stdout
+        self.assertEqual(page, (ROOT / "docs" / "capabilities.md").read_text(), "tools/generate-docs writes it")
+        self.assertEqual(self.membrane("capabilities").stdout, page)
+
+    def test_the_three_forms_name_the_same_functions(self):
+        modules = json.loads(self.membrane("capabilities", "--json").stdout)["capabilities"]
+        text = json.dumps(modules)
+        prompt, page = self.membrane("capabilities", "--prompt").stdout, self.membrane("capabilities").stdout
+        names = re.findall(r"^  ([a-z]+\.[a-z0-9_]+)\(", prompt, re.M)
+        self.assertGreater(len(names), 50)
+        for name in names:
+            self.assertIn(name, page)
+            self.assertIn(f'"{name.split(".")[1]}"', text)
+
+    def test_one_form_at_a_time(self):
+        self.assert_refused(self.membrane("capabilities", "--json", "--prompt", code=2), "excludes", "--help")
+
+
+class Spectest(CommandTest):
+    GOOD = '(module (func (export "f") (result i32) (i32.const 1)))\n(assert_return (invoke "f") (i32.const 1))\n'
+
+    def test_a_script_that_passes(self):
+        text = self.membrane("spectest", self.file("good.wast", self.GOOD)).stdout
+        self.assertEqual(text, "ok    good.wast: 2 passed\n2 passed, 0 failed, 0 skipped\n")
+
+    def test_a_script_that_fails_names_its_line(self):
+        self.file("bad.wast", self.GOOD + '(assert_return (invoke "f") (i32.const 2))\n')
+        text = self.membrane("spectest", "bad.wast", code=1).stdout
+        self.assertIn("bad.wast:3: assert_return", text)
+        self.assertTrue(text.endswith("2 passed, 1 failed, 0 skipped\n"))
+
+    def test_a_directory_is_all_its_scripts(self):
+        self.file("a.wast", self.GOOD)
+        self.file("b.wast", self.GOOD)
+        self.assertTrue(self.membrane("spectest", ".").stdout.endswith("4 passed, 0 failed, 0 skipped\n"))
+
+    def test_what_is_not_there(self):
+        self.assert_refused(self.membrane("spectest", "gone.wast", code=2), "gone.wast", "path")
+        (self.folder / "empty").mkdir()
+        self.assert_refused(self.membrane("spectest", "empty", code=2), "no .wast", "directory")
+
+
+def fenced(program):
+    return {"content": f"I run it.\n```wat\n{program}\n```\n"}
+
+
+class Agent(CommandTest):
+    PRINTS = '(func (export "main") (call $io.println (string "forty-two")))'
+    INVALID = '(func (export "main") (call $io.printn (string "x")))'
+
+    def answers(self, *answers):
+        return self.file("answers.jsonl", "".join(json.dumps(answer) + "\n" for answer in answers))
+
+    def test_thought_program_observation_answer_and_table(self):
+        answers = self.answers(fenced(self.INVALID), fenced(self.PRINTS), {"content": "ANSWER: It is 42."})
+        text = self.membrane("agent", "What is it?", "--model-file", answers).stdout
+        for part in ("I run it.", "── observation", "unknown", "forty-two", "── answer\nIt is 42.\n", "1 step, 1 repair\n"):
+            self.assertIn(part, text)
+
+    def test_a_budget_that_is_used_up(self):
+        answers = self.answers(*[fenced(self.PRINTS)] * 3)
+        text = self.membrane("agent", "task", "--model-file", answers, "--max-steps", "2", code=1).stdout
+        self.assertIn("out_of_steps", text)
+
+    def test_json_is_one_object(self):
+        answers = self.answers(fenced(self.PRINTS), {"content": "ANSWER: 42"})
+        done = self.membrane("agent", "task", "--model-file", answers, "--json")
+        self.assertEqual((done.stdout.count("\n"), done.stderr), (1, ""))
+        result = json.loads(done.stdout)
+        self.assertEqual((result["stop"], result["answer"], result["error"]), ("answered", "42", None))
+        self.assertEqual(result["totals"]["steps"], 1)
+        self.assertGreater(result["totals"]["fuel"], 0)
+
+    def test_a_transcript_replays_without_a_difference(self):
+        answers = self.answers(fenced(self.INVALID), fenced(self.PRINTS), {"content": "ANSWER: 42"})
+        self.membrane("agent", "task", "--model-file", answers, "--transcript", "run.jsonl")
+        lines = [json.loads(line) for line in (self.folder / "run.jsonl").read_text().splitlines()]
+        self.assertEqual((lines[0]["type"], lines[-1]["type"]), ("header", "end"))
+        done = self.membrane("agent", "--replay", "run.jsonl")
+        self.assertEqual(done.stderr, "")
+        self.assertIn("42", done.stdout)
+
+    def test_a_replay_that_differs_says_where(self):
+        answers = self.answers(fenced(self.PRINTS), {"content": "ANSWER: 42"})
+        self.membrane("agent", "task", "--model-file", answers, "--transcript", "run.jsonl")
+        text = (self.folder / "run.jsonl").read_text()
+        changed = re.sub(r'"fuel_used":\d+', '"fuel_used":1', text)
+        self.assertNotEqual(changed, text)
+        done = self.membrane("agent", "--replay", self.file("changed.jsonl", changed), code=1)
+        self.assertRegex(done.stderr, r"membrane: replay: .*fuel_used was 1, is \d+")
+
+    def test_the_prompt_holds_functions_policy_and_catalog(self):
+        text = self.membrane("agent", "--print-prompt", "--allow", "http:GET:https://example.org/*").stdout
+        for part in ("http.get(url)", "https://example.org", "ANSWER:", "It cannot see any file."):
+            self.assertIn(part, text)
+        text = self.membrane("agent", "--print-prompt", "--catalog", ROOT / "catalog").stdout
+        for program in (ROOT / "catalog").glob("*.wat"):
+            self.assertIn(program.stem, text)
+
+    def test_no_model_and_bad_files_are_refused(self):
+        self.assert_refused(self.membrane("agent", "task", code=2), "No model is configured", "MEMBRANE_MODEL=")
+        for flag in ("--model-file", "--replay"):
+            self.assertIn("gone", self.membrane("agent", "task", flag, "gone", code=2).stderr)
+        self.file("bad.jsonl", '{"contents": "x"}\n')
+        self.assertIn("contents", self.membrane("agent", "task", "--model-file", "bad.jsonl", code=2).stderr)
+
+
+class Served(CommandTest):
+    """With a scripted model behind real HTTP, in a process of its own."""
+
+    def serve(self, *answers):
+        """Starts the server; gives the environment that names it."""
+        self.server = subprocess.Popen([MODEL_SERVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.addCleanup(self.stop)
+        self.server.stdin.write(json.dumps({"answers": answers}))
+        self.server.stdin.close()
+        port = int(self.server.stdout.readline())
+        return {"MEMBRANE_MODEL": "scripted", "MEMBRANE_BASE_URL": f"http://127.0.0.1:{port}/v1",
+                "MEMBRANE_API_KEY": "the-key-of-this-test"}
+
+    def stop(self):
+        self.server.kill()
+        self.server.wait()
+        self.server.stdout.close()
+
+    @staticmethod
+    def says(content):
+        return {"json": {"choices": [{"message": {"role": "assistant", "content": content}, "finish_reason": "stop"}],
+                         "usage": {"prompt_tokens": 10, "completion_tokens": 5}}}
+
+    @staticmethod
+    def streams(content, **how):
+        half = len(content) // 2
+        pieces = [{"choices": [{"delta": {"content": text}}]} for text in (content[:half], content[half:])]
+        return {"events": [*pieces, {"choices": [{"delta": {}, "finish_reason": "stop"}]}, "[DONE]"], **how}
+
+
+class AgentOverHttp(Served):
+    def test_a_task_over_http_with_faults(self):
+        program = fenced(Agent.PRINTS)["content"]
+        environment = self.serve({"status": 503, "body": "busy"}, self.streams(program, split=7),
+                                 {"status": 429, "headers": {"Retry-After": "0"}, "body": "slower"},
+                                 self.says("ANSWER: 42"))
+        done = self.membrane("agent", "task", "--json", "--transcript", "run.jsonl", **environment)
+        result = json.loads(done.stdout)
+        self.assertEqual((result["stop"], result["answer"]), ("answered", "42"))
+        self.assertEqual(result["totals"]["steps"], 1)
+        self.assertNotIn("the-key-of-this-test", done.stdout + done.stderr + (self.folder / "run.jsonl").read_text())
+        self.assertEqual(self.membrane("agent", "--replay", "run.jsonl").stderr, "")
+
+    def test_a_refusal_ends_with_cause_and_fix(self):
+        environment = self.serve({"status": 401, "json": {"error": {"message": "wrong key the-key-of-this-test"}}})
+        result = json.loads(self.membrane("agent", "task", "--json", code=2, **environment).stdout)
+        self.assertEqual(result["stop"], "model_failed")
+        self.assertIn("401", result["error"]["message"])
+        self.assertIn("MEMBRANE_API_KEY", result["error"]["hint"])
+        self.assertNotIn("the-key-of-this-test", json.dumps(result))
+
+    def test_a_program_asks_the_model(self):
+        environment = self.serve(self.says("four"))
+        program = '(func (export "run") (call $io.print (call $ai.complete! (string "2+2?"))))'
+        report = json.loads(self.membrane("run", "-e", program, "--allow", "ai", "--json", **environment).stdout)
+        self.assertEqual((report["stdout"], report["tokens_used"]), ("four", 15))
+
+    def test_an_interrupt_ends_the_task(self):
+        environment = self.serve({"events": [{"choices": [{"delta": {"content": "I think"}}]}], "end": "stall"})
+        process = subprocess.Popen([COMMAND, "agent", "task"], cwd=self.folder, text=True, stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**self.environment, **environment})
+        self.addCleanup(process.kill)
+        self.assertIn("step 1", process.stdout.readline())
+        self.assertEqual(process.stdout.read(len("I think")), "I think")
+        process.send_signal(signal.SIGINT)
+        output, _ = process.communicate(timeout=SECONDS)
+        self.assertIn("cancelled", output)
+        self.assertEqual(process.returncode, 1)
+
+
+class Conversation(Served):
+    def test_tasks_and_commands_over_a_pipe(self):
+        environment = self.serve(self.says(fenced(Agent.PRINTS)["content"]), self.says("ANSWER: It is 42."),
+                                 self.says("ANSWER: Still 42."))
+        done = self.membrane("agent", "--allow", "kv", **environment,
+                             stdin="/policy\nWhat is it?\nAnd \\\nnow?\n/budget\n/save saved.jsonl\n/quit\nnever read\n")
+        for part in ("key-value store", "forty-two", "It is 42.", "Still 42.", "Saved to saved.jsonl"):
+            self.assertIn(part, done.stdout)
+        self.assertRegex(done.stdout, r"fuel +\d+ left")
+        self.assertNotIn("\x1b", done.stdout)
+        lines = [json.loads(line) for line in (self.folder / "saved.jsonl").read_text().splitlines()]
+        self.assertEqual([line["text"] for line in lines if line["type"] == "task"], ["What is it?", "And \nnow?"])
+
+    def test_a_slip_in_a_command_is_answered(self):
+        answers = self.file("answers.jsonl", '{"content": "ANSWER: x"}\n')
+        self.assertIn("Did you mean /budget?", self.membrane("agent", "--model-file", answers, stdin="/budgt\n").stdout)
+
+    def test_the_end_of_the_input_leaves(self):
+        answers = self.file("answers.jsonl", '{"content": "ANSWER: from the file"}\n')
+        self.assertIn("from the file", self.membrane("agent", "--model-file", answers, stdin="a task").stdout)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv)
