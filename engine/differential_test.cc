@@ -1,0 +1,48 @@
+// The engine against the reference interpreter, on modules that nobody wrote.
+
+#include <gtest/gtest.h>
+
+#include "engine/differential_testing.h"
+#include "engine/generate_testing.h"
+
+namespace membrane::engine {
+namespace {
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(__OPTIMIZE__)
+constexpr uint64_t kModules = 4'000;
+#else
+constexpr uint64_t kModules = 20'000;
+#endif
+
+TEST(Differential, GeneratedModulesAgreeWithTheReference) {
+  DifferentialCount count;
+  int disagreements = 0;
+  for (uint64_t seed = 0; seed < kModules && disagreements < 10; ++seed) {
+    const std::string differs = compare_with_reference(choices_of_seed(seed, 200 + seed % 1800), count);
+    if (differs.empty()) continue;
+    ++disagreements;
+    ADD_FAILURE() << "seed " << seed << ": " << differs;
+  }
+  // That they agree would say little if most did nothing.
+  EXPECT_GT(count.finished, kModules / 4);
+  EXPECT_GT(count.trapped, kModules / 50);
+  EXPECT_GT(count.fuel / kModules, 20u);
+  RecordProperty("finished", std::to_string(count.finished));
+  RecordProperty("trapped", std::to_string(count.trapped));
+  RecordProperty("too_long", std::to_string(count.too_long));
+  RecordProperty("fuel", std::to_string(count.fuel));
+}
+
+TEST(Differential, AModuleOfNoChoicesIsValidAndAgrees) {
+  DifferentialCount count;
+  EXPECT_EQ(compare_with_reference({}, count), "");
+  EXPECT_EQ(count.finished, 1u);
+}
+
+TEST(Differential, TheSameChoicesMakeTheSameModule) {
+  const auto choices = choices_of_seed(7, 500);
+  EXPECT_EQ(generate_module(choices).binary, generate_module(choices).binary);
+}
+
+}  // namespace
+}  // namespace membrane::engine

@@ -1,0 +1,145 @@
+#include "engine/differential_testing.h"
+
+#include <algorithm>
+
+#include "engine/generate_testing.h"
+#include "engine/instance.h"
+#include "engine/reference_testing.h"
+#include "wasm/binary.h"
+
+namespace membrane::engine {
+namespace {
+
+constexpr uint64_t kMostFuel = 4'000;
+constexpr uint32_t kMostDepth = 40;
+// Beyond what the reference was given: a segment that traps in its middle is paid whole first.
+constexpr uint64_t kEnoughFuel = kMostFuel + 1'000'000;
+
+// What can be seen of a run and of what it leaves behind. References are told as function index plus one.
+struct Observed {
+  std::string end;
+  std::vector<uint64_t> results;
+  uint64_t fuel = 0;
+  std::vector<uint64_t> globals, table;
+  std::vector<uint8_t> memory;
+};
+
+std::string describe_trap(TrapKind kind, uint32_t function, uint32_t offset) {
+  return std::string(name_of(kind)) + " in function " + std::to_string(function) + " at offset " + std::to_string(offset);
+}
+
+Observed observe(Instance& instance, const Execution& run) {
+  Observed seen;
+  if (run.state() == RunState::kTrapped && !run.trap().backtrace.empty()) {
+    const CodePlace& place = run.trap().backtrace.front();
+    seen.end = describe_trap(run.trap().kind, place.function, place.code_offset);
+  } else {
+    seen.end = run.state() == RunState::kFinished ? "finished" : "state " + std::to_string(static_cast<int>(run.state()));
+  }
+  for (const Value& v : run.results()) seen.results.push_back(v.bits);
+  seen.fuel = run.fuel_used();
+  for (const char* const name : {"g0", "g1", "g2", "g3"}) seen.globals.push_back(instance.find_export(name)->global->bits);
+  for (const uint64_t bits : instance.find_export("table")->table->elements) {
+    uint32_t index = 0;
+    while (bits != 0 && reinterpret_cast<uint64_t>(instance.function(index)) != bits) ++index;
+    seen.table.push_back(bits == 0 ? 0 : index + 1);
+  }
+  const std::span<const uint8_t> memory = instance.memory()->bytes();
+  seen.memory.assign(memory.begin(), memory.end());
+  return seen;
+}
+
+Observed observe(Reference& reference, const ReferenceOutcome& outcome) {
+  Observed seen;
+  seen.end = outcome.end == ReferenceOutcome::End::kTrapped
+                 ? describe_trap(outcome.trap, outcome.function, outcome.code_offset)
+                 : "finished";
+  for (const Value& v : outcome.results) seen.results.push_back(v.bits);
+  seen.fuel = outcome.fuel;
+  seen.globals = reference.globals;
+  seen.table = reference.tables[0];
+  seen.memory = std::move(reference.memory);
+  return seen;
+}
+
+std::string show(const std::vector<uint64_t>& values) {
+  std::string text = "[";
+  for (const uint64_t v : values) text += " " + std::to_string(v);
+  return text + " ]";
+}
+
+std::string difference(const Observed& wanted, const Observed& got) {
+  if (wanted.end != got.end) return "ends: " + wanted.end + ", but got: " + got.end;
+  if (wanted.results != got.results) return "results: " + show(wanted.results) + ", but got: " + show(got.results);
+  if (wanted.fuel != got.fuel) return "fuel: " + std::to_string(wanted.fuel) + ", but got: " + std::to_string(got.fuel);
+  if (wanted.globals != got.globals) return "globals: " + show(wanted.globals) + ", but got: " + show(got.globals);
+  if (wanted.table != got.table) return "table: " + show(wanted.table) + ", but got: " + show(got.table);
+  if (wanted.memory.size() != got.memory.size()) return "the memories' sizes differ";
+  const auto [a, b] = std::ranges::mismatch(wanted.memory, got.memory);
+  if (a != wanted.memory.end()) return "memory differs at " + std::to_string(a - wanted.memory.begin());
+  return "";
+}
+
+ExecutionLimits limits() {
+  ExecutionLimits l;
+  l.call_depth = kMostDepth;
+  return l;
+}
+
+// With `step` fuel at a time; 0: all at once.
+std::string run_engine(const std::shared_ptr<CompiledModule>& compiled, std::span<const Value> arguments, uint64_t fuel,
+                       uint64_t step, Observed& seen) {
+  const auto instance = Instance::create(compiled, {}, {});
+  if (!instance) return "no instance: " + instance.error().error.to_string();
+  Execution run(limits());
+  if (auto started = run.start((*instance)->find_function("run"), arguments); !started) return "no start";
+  if (step == 0) run.add_fuel(fuel);
+  uint64_t added = 0;
+  while (run.resume() == RunState::kOutOfFuel && step != 0 && added < fuel) {
+    run.add_fuel(step);
+    added += step;
+  }
+  seen = observe(**instance, run);
+  return "";
+}
+
+}  // namespace
+
+std::string compare_with_reference(std::span<const uint8_t> choices, DifferentialCount& count) {
+  const GeneratedModule made = generate_module(choices);
+  auto decoded = wasm::decode(made.binary);
+  if (!decoded) return "the generated module does not decode: " + decoded.error().message;
+  auto compiled = CompiledModule::compile(std::move(*decoded));
+  if (!compiled) return "the generated module is not valid: " + compiled.error().message + " in " + compiled.error().function;
+
+  std::vector<Value> arguments;
+  const wasm::Module& module = (*compiled)->module();
+  for (size_t i = 0; i < made.arguments.size(); ++i) {
+    const wasm::ValType type = module.type_of_function(0).params[i];
+    const bool narrow = type == wasm::ValType::kI32 || type == wasm::ValType::kF32;
+    arguments.push_back({type, narrow ? made.arguments[i] & UINT32_MAX : made.arguments[i], 0});
+  }
+
+  Reference reference(module);
+  const ReferenceOutcome outcome = reference.call(0, arguments, kMostFuel, kMostDepth);
+  Observed at_once, stepped;
+  if (outcome.end == ReferenceOutcome::End::kTooLong) {
+    ++count.too_long;
+    if (auto failed = run_engine(*compiled, arguments, kMostFuel, 0, at_once); !failed.empty()) return failed;
+    return at_once.end == "state " + std::to_string(static_cast<int>(RunState::kOutOfFuel)) && at_once.fuel <= kMostFuel
+               ? ""
+               : "ends: out of fuel, but got: " + at_once.end;
+  }
+  ++(outcome.end == ReferenceOutcome::End::kFinished ? count.finished : count.trapped);
+  count.fuel += outcome.fuel;
+  const Observed wanted = observe(reference, outcome);
+  if (auto failed = run_engine(*compiled, arguments, kEnoughFuel, 0, at_once); !failed.empty()) return failed;
+  if (auto differs = difference(wanted, at_once); !differs.empty()) return differs;
+  const uint64_t step = 1 + (choices.empty() ? 0 : choices.back() % 7);
+  if (auto failed = run_engine(*compiled, arguments, kEnoughFuel, step, stepped); !failed.empty()) return failed;
+  if (auto differs = difference(wanted, stepped); !differs.empty())
+    return "with " + std::to_string(step) + " fuel at a time: " + differs;
+  return "";
+}
+
+}  // namespace membrane::engine

@@ -1,0 +1,681 @@
+#include "engine/generate_testing.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <limits>
+#include <string_view>
+
+#include "wasm/assemble_testing.h"
+#include "wasm/opcode.h"
+
+namespace membrane::engine {
+namespace {
+
+using wasm::Immediate;
+using wasm::Opcode;
+using wasm::ValType;
+using wasm::testing::Bytes;
+using Types = std::vector<ValType>;
+using enum wasm::ValType;
+
+constexpr std::array<ValType, 4> kNumberTypes{kI32, kI64, kF32, kF64};
+constexpr uint32_t kFunctionCount = 4;
+constexpr uint32_t kGlobalCount = 4;  // one of each type
+constexpr uint32_t kTableSize = 8;
+constexpr uint32_t kDataBytes = 24;
+constexpr uint32_t kCounters = 3;     // locals that only loops count with
+
+class Choices {
+ public:
+  explicit Choices(std::span<const uint8_t> bytes) : bytes_(bytes) {}
+  bool at_end() const { return at_ >= bytes_.size(); }
+  uint8_t byte() { return at_end() ? 0 : bytes_[at_++]; }
+  uint32_t below(uint32_t n) { return byte() % n; }
+  bool one_in(uint32_t n) { return below(n) == n - 1; }  // false at the end of the bytes
+  uint64_t number() {
+    static constexpr uint64_t kEdges[] = {0, 1, 2, 7, 31, 32, 63, 64, 255, 0x7FFF, 0x8000, 0xFFFF, 0x7FFFFFFF, 0x80000000,
+                                          0xFFFFFFFF, 0xFFFFFFFE, 0x100000000, 0x7FFFFFFFFFFFFFFF, 0x8000000000000000,
+                                          0xFFFFFFFFFFFFFFFF, 0xFFFFFFFF80000000, 0xFFFFFFFF7FFFFFFF};
+    if (const uint32_t kind = below(4); kind < 2) return below(40);
+    else if (kind == 2) return kEdges[below(std::size(kEdges))];
+    uint64_t value = 0;
+    for (int i = 0; i < 8; ++i) value = value << 8 | byte();
+    return value;
+  }
+  ValType type() { return kNumberTypes[below(4)]; }
+  Types types(uint32_t most) {
+    Types list(below(most + 1));
+    for (ValType& t : list) t = type();
+    return list;
+  }
+
+ private:
+  std::span<const uint8_t> bytes_;
+  size_t at_ = 0;
+};
+
+double double_of(Choices& choices) {
+  static constexpr double kEdges[] = {0.0, -0.0, 1.0, -1.0, 0.5, 1.5, 2.5, -2.5, 3e9, -3e9, 1e19, 1e-310, 1e300, 16777217.0,
+                                      std::numeric_limits<double>::infinity(), -std::numeric_limits<double>::infinity()};
+  return choices.one_in(4) ? static_cast<double>(static_cast<int64_t>(choices.number())) / 8.0
+                           : kEdges[choices.below(std::size(kEdges))];
+}
+
+ValType type_of_letter(char letter) {
+  switch (letter) {
+    case 'i': return kI32;
+    case 'I': return kI64;
+    case 'f': return kF32;
+    default: return kF64;
+  }
+}
+
+// An instruction whose types are in the table, and that has no more than a memory address.
+struct Plain {
+  Opcode op;
+  Types operands, results;
+};
+
+const std::vector<Plain>& plain_instructions() {
+  static const std::vector<Plain> all = [] {
+    std::vector<Plain> list;
+    for (size_t i = 0; i < wasm::kOpcodeCount; ++i) {
+      const auto op = static_cast<Opcode>(i);
+      const wasm::OpcodeInfo& row = wasm::info(op);
+      const size_t colon = row.signature.find(':');
+      const bool plain = row.immediate == Immediate::kNone || row.immediate == Immediate::kMem;
+      if (!plain || colon == std::string_view::npos || row.signature.find('v') != std::string_view::npos) continue;
+      if (row.prefix == 0xFD || row.signature == ":") continue;
+      Plain entry{op, {}, {}};
+      for (const char c : row.signature.substr(0, colon)) entry.operands.push_back(type_of_letter(c));
+      for (const char c : row.signature.substr(colon + 1)) entry.results.push_back(type_of_letter(c));
+      list.push_back(std::move(entry));
+    }
+    return list;
+  }();
+  return all;
+}
+
+// Those that the translator fuses, and their neighbours: chosen more often.
+constexpr Opcode kFavourites[] = {
+    Opcode::kI32Add, Opcode::kI32Add, Opcode::kI32Sub, Opcode::kI32Xor, Opcode::kI32Rotl, Opcode::kI32And, Opcode::kI32Shl,
+    Opcode::kI32Eqz, Opcode::kI64Eqz, Opcode::kI32LtS, Opcode::kI32GeU, Opcode::kI64LtU, Opcode::kI64Eq, Opcode::kI64Add,
+    Opcode::kI64Mul, Opcode::kF64Mul, Opcode::kF64Mul, Opcode::kF64Add, Opcode::kF64Sub, Opcode::kF32Mul, Opcode::kF32Add,
+    Opcode::kI32Load, Opcode::kI32Load8U, Opcode::kF64Load, Opcode::kI64Load, Opcode::kI32Store, Opcode::kF64Store,
+    Opcode::kI32WrapI64, Opcode::kI64ExtendI32S, Opcode::kI32ReinterpretF32, Opcode::kF64ReinterpretI64, Opcode::kF64Lt};
+
+const Plain& plain(Opcode op) {
+  return *std::ranges::find(plain_instructions(), op, &Plain::op);
+}
+
+void append_opcode(Bytes& out, Opcode op) {
+  const wasm::OpcodeInfo& row = wasm::info(op);
+  if (row.prefix == 0) return out.push_back(static_cast<uint8_t>(row.code));
+  out.push_back(row.prefix);
+  write_leb128(out, uint32_t{row.code});
+}
+
+// The types of a module, each once.
+class TypeSection {
+ public:
+  uint32_t index_of(const Types& params, const Types& results) {
+    const wasm::FuncType wanted{params, results};
+    const auto found = std::ranges::find(all_, wanted);
+    if (found != all_.end()) return static_cast<uint32_t>(found - all_.begin());
+    all_.push_back(wanted);
+    return static_cast<uint32_t>(all_.size() - 1);
+  }
+  Bytes bytes() const {
+    std::vector<Bytes> list;
+    for (const wasm::FuncType& t : all_) list.push_back(wasm::testing::func_type(t.params, t.results));
+    return wasm::testing::section(1, wasm::testing::vec(list));
+  }
+
+ private:
+  std::vector<wasm::FuncType> all_;
+};
+
+// -- one function ------------------------------------------------------------------------------
+
+class BodyGenerator {
+ public:
+  BodyGenerator(Choices& choices, TypeSection& types, const std::vector<wasm::FuncType>& functions, uint32_t self)
+      : choices_(choices), types_(types), functions_(functions), self_(self), locals_(functions[self].params) {}
+
+  Bytes generate() {
+    const size_t params = locals_.size();
+    for (const ValType t : choices_.one_in(6) ? Types(9 + choices_.below(12), kI64) : choices_.types(6)) locals_.push_back(t);
+    settable_ = locals_.size();
+    locals_.insert(locals_.end(), kCounters, kI32);
+
+    labels_.push_back({functions_[self_].results, 0});
+    instructions(8 + choices_.below(48));
+    finish(functions_[self_].results);
+    put(Opcode::kEnd);
+
+    std::vector<Bytes> runs;
+    for (size_t i = params; i < locals_.size(); ++i) runs.push_back({1, static_cast<uint8_t>(locals_[i])});
+    return wasm::testing::sized(wasm::testing::cat({wasm::testing::vec(runs), out_}));
+  }
+
+ private:
+  struct Label {
+    Types branch;   // what a branch to it carries
+    size_t floor;   // of the stack in the block
+  };
+
+  // -- writing
+  void put(Opcode op) { append_opcode(out_, op); }
+  void put(Opcode op, uint32_t index) {
+    put(op);
+    write_leb128(out_, index);
+  }
+  void constant_i32(uint32_t value) {
+    put(Opcode::kI32Const);
+    write_leb128(out_, static_cast<int32_t>(value));
+    push(kI32);
+  }
+  void little_endian(uint64_t bits, int bytes) {
+    for (int i = 0; i < bytes; ++i) out_.push_back(static_cast<uint8_t>(bits >> (8 * i)));
+  }
+  void constant(ValType type) {
+    switch (type) {
+      case kI32: return constant_i32(static_cast<uint32_t>(choices_.number()));
+      case kI64:
+        put(Opcode::kI64Const);
+        write_leb128(out_, static_cast<int64_t>(choices_.number()));
+        break;
+      case kF32:
+        put(Opcode::kF32Const);
+        little_endian(choices_.one_in(10) ? 0x7FA00001u : std::bit_cast<uint32_t>(static_cast<float>(double_of(choices_))), 4);
+        break;
+      default:
+        put(Opcode::kF64Const);
+        little_endian(choices_.one_in(10) ? 0xFFF4000000000001ull : std::bit_cast<uint64_t>(double_of(choices_)), 8);
+    }
+    push(type);
+  }
+
+  // -- the stack
+  void push(ValType type) { stack_.push_back(type); }
+  void push(const Types& list) { stack_.insert(stack_.end(), list.begin(), list.end()); }
+  void drop_types(size_t count) { stack_.resize(stack_.size() - count); }
+  size_t height() const { return stack_.size() - labels_.back().floor; }
+  bool top_is(const Types& list, size_t count) const {
+    return height() >= count && std::equal(list.begin(), list.begin() + static_cast<ptrdiff_t>(count),
+                                           stack_.end() - static_cast<ptrdiff_t>(count));
+  }
+  // Makes `wanted` the top of the stack: the longest part of its beginning that is there is used.
+  void demand(const Types& wanted) {
+    size_t have = choices_.one_in(5) ? 0 : wanted.size();
+    while (!top_is(wanted, have)) --have;
+    for (size_t i = have; i < wanted.size(); ++i) leaf(wanted[i]);
+  }
+  void leaf(ValType type) {
+    const uint32_t kind = choices_.below(8);
+    if (kind < 4 && local_get(type)) return;
+    if (kind == 4) {
+      put(Opcode::kGlobalGet, global_of(type));
+      return push(type);
+    }
+    if (kind == 5 && type == kI32) {
+      put(Opcode::kMemorySize, 0);
+      return push(kI32);
+    }
+    constant(type);
+  }
+  static uint32_t global_of(ValType type) {
+    return static_cast<uint32_t>(std::ranges::find(kNumberTypes, type) - kNumberTypes.begin());
+  }
+  bool find_local(ValType type, size_t most, uint32_t& found) {
+    if (most == 0) return false;
+    const uint32_t first = choices_.below(static_cast<uint32_t>(most));
+    for (uint32_t i = 0; i < most; ++i) {
+      found = (first + i) % static_cast<uint32_t>(most);
+      if (locals_[found] == type) return true;
+    }
+    return false;
+  }
+  bool local_get(ValType type) {
+    uint32_t index = 0;
+    if (!find_local(type, locals_.size(), index)) return false;
+    put(Opcode::kLocalGet, index);
+    push(type);
+    return true;
+  }
+  void drop() {
+    put(Opcode::kDrop);
+    stack_.pop_back();
+  }
+  // Consumes the top by one way or another.
+  void consume() {
+    const ValType type = stack_.back();
+    uint32_t index = 0;
+    const uint32_t kind = choices_.below(4);
+    if (kind < 2 && find_local(type, settable_, index)) put(Opcode::kLocalSet, index);
+    else if (kind == 2) put(Opcode::kGlobalSet, global_of(type));
+    else put(Opcode::kDrop);
+    stack_.pop_back();
+  }
+  // Makes the block's stack exactly `results`.
+  void finish(const Types& results) {
+    const size_t floor = labels_.back().floor;
+    size_t keep = std::min(results.size(), height());
+    while (!std::equal(results.begin(), results.begin() + static_cast<ptrdiff_t>(keep),
+                       stack_.begin() + static_cast<ptrdiff_t>(floor)))
+      --keep;
+    while (height() > keep) consume();
+    for (size_t i = keep; i < results.size(); ++i) leaf(results[i]);
+  }
+
+  // -- instructions
+  void instructions(uint32_t count) {
+    for (uint32_t i = 0; i < count && !choices_.at_end() && out_.size() < 6000; ++i) {
+      while (height() > 10) consume();
+      instruction();
+    }
+  }
+
+  void instruction() {
+    switch (choices_.below(32)) {
+      case 0: case 1: case 2: case 3: return plain_instruction(plain(kFavourites[choices_.below(std::size(kFavourites))]));
+      case 4: case 5: case 6: case 7: case 8:
+        return plain_instruction(plain_instructions()[choices_.below(static_cast<uint32_t>(plain_instructions().size()))]);
+      case 9: case 10: case 11: return leaf(choices_.type());
+      case 12: case 13: case 14: return local_set(Opcode::kLocalSet);
+      case 15: case 16: return local_set(Opcode::kLocalTee);
+      case 17: return select();
+      case 18: case 19: return block();
+      case 20: case 21: return if_else();
+      case 22: case 23: return loop();
+      case 24: case 25: return branch_if();
+      case 26: return compare_and_branch();
+      case 27: return choices_.one_in(3) ? leave() : branch_if();
+      case 28: return call();
+      case 29: return choices_.one_in(2) ? call_indirect() : call();
+      case 30: return memory_bulk();
+      default: return table_instruction();
+    }
+  }
+
+  void plain_instruction(const Plain& entry) {
+    const wasm::OpcodeInfo& row = wasm::info(entry.op);
+    if (row.immediate == Immediate::kMem) return memory_access(entry);
+    demand(entry.operands);
+    // Traps end a program: most divisors are made odd, and of the conversions that trap, few are kept.
+    const bool divides = row.text.find(".div_") != std::string_view::npos || row.text.find(".rem_") != std::string_view::npos;
+    if (divides && stack_.back() == kI32 && !choices_.one_in(8)) {
+      constant_i32(1);
+      put(Opcode::kI32Or);
+      stack_.pop_back();
+    } else if (divides && stack_.back() == kI64 && !choices_.one_in(8)) {
+      put(Opcode::kI64Const);
+      out_.push_back(1);
+      put(Opcode::kI64Or);
+    }
+    const bool truncates = row.prefix == 0 && row.text.find(".trunc_f") != std::string_view::npos;
+    Opcode op = entry.op;
+    if (truncates && !choices_.one_in(6))
+      op = wasm::find_opcode(0xFC, static_cast<uint32_t>(row.code >= 0xAE ? row.code - 0xAE + 4 : row.code - 0xA8));
+    put(op);
+    drop_types(entry.operands.size());
+    push(entry.results);
+  }
+
+  // Makes an i32 on the stack an address that is mostly in bounds.
+  void address() {
+    demand({kI32});
+    if (!choices_.one_in(24)) {
+      constant_i32(choices_.one_in(3) ? 0xFF : 0xFFFF);
+      put(Opcode::kI32And);
+      stack_.pop_back();
+    }
+    if (choices_.one_in(2)) {
+      constant_i32(choices_.one_in(8) ? static_cast<uint32_t>(choices_.number()) : choices_.below(256));
+      put(Opcode::kI32Add);
+      stack_.pop_back();
+    }
+  }
+
+  void memory_access(const Plain& entry) {
+    address();
+    if (entry.operands.size() == 2) demand({kI32, entry.operands[1]});
+    put(entry.op);
+    write_leb128(out_, choices_.below(uint32_t{wasm::info(entry.op).align} + 1));
+    const uint32_t kind = choices_.below(32);
+    write_leb128(out_, kind < 20 ? choices_.below(64) : kind == 31 ? static_cast<uint32_t>(choices_.number()) : 0u);
+    drop_types(entry.operands.size());
+    push(entry.results);
+  }
+
+  void local_set(Opcode op) {
+    const ValType type = height() > 0 ? stack_.back() : choices_.type();
+    uint32_t index = 0;
+    if (!find_local(type, settable_, index)) return leaf(type);
+    demand({type});
+    put(op, index);
+    if (op == Opcode::kLocalSet) stack_.pop_back();
+  }
+
+  void select() {
+    const ValType type = height() > 0 ? stack_.back() : choices_.type();
+    demand({type, type, kI32});
+    if (choices_.one_in(3)) {
+      put(Opcode::kSelectTyped, 1);
+      out_.push_back(static_cast<uint8_t>(type));
+    } else {
+      put(Opcode::kSelect);
+    }
+    drop_types(2);
+  }
+
+  // -- control
+  void open(Opcode op, const Types& params, const Types& results) {
+    put(op);
+    if (params.empty() && results.empty()) out_.push_back(0x40);
+    else if (params.empty() && results.size() == 1) out_.push_back(static_cast<uint8_t>(results[0]));
+    else write_leb128(out_, static_cast<int64_t>(types_.index_of(params, results)));
+    labels_.push_back({op == Opcode::kLoop ? params : results, stack_.size() - params.size()});
+  }
+  // Ends the block; its results replace what is in it.
+  void close(const Types& results) {
+    finish(results);
+    put(Opcode::kEnd);
+    labels_.pop_back();
+  }
+  bool is_deep() const { return labels_.size() > 6; }
+
+  void block() {
+    if (is_deep()) return leaf(choices_.type());
+    const Types params = choices_.types(2), results = choices_.types(choices_.one_in(8) ? 6 : 2);
+    demand(params);
+    open(Opcode::kBlock, params, results);
+    instructions(1 + choices_.below(10));
+    close(results);
+  }
+
+  void if_else() {
+    if (is_deep()) return leaf(choices_.type());
+    const bool has_else = choices_.one_in(2);
+    const Types params = choices_.types(2), results = has_else ? choices_.types(2) : params;
+    Types wanted = params;
+    wanted.push_back(kI32);
+    demand(wanted);
+    stack_.pop_back();
+    open(Opcode::kIf, params, results);
+    instructions(1 + choices_.below(6));
+    finish(results);
+    if (has_else) {
+      put(Opcode::kElse);
+      stack_.resize(labels_.back().floor);
+      push(params);
+      instructions(1 + choices_.below(6));
+      finish(results);
+    }
+    put(Opcode::kEnd);
+    labels_.pop_back();
+  }
+
+  void loop() {
+    if (is_deep() || loops_ == kCounters) return leaf(choices_.type());
+    const auto counter = static_cast<uint32_t>(locals_.size() - 1 - loops_++);
+    if (choices_.one_in(2)) {
+      constant_i32(0);
+      put(Opcode::kLocalSet, counter);
+      stack_.pop_back();
+    }
+    const Types params = choices_.types(2), results = choices_.types(2);
+    demand(params);
+    open(Opcode::kLoop, params, results);
+    instructions(1 + choices_.below(10));
+    demand(params);
+    put(Opcode::kLocalGet, counter);
+    push(kI32);
+    constant_i32(1);
+    put(Opcode::kI32Add);
+    drop_types(2);
+    if (choices_.one_in(2)) {
+      put(Opcode::kLocalTee, counter);
+    } else {
+      put(Opcode::kLocalSet, counter);
+      put(Opcode::kLocalGet, counter);
+    }
+    push(kI32);
+    constant_i32(2 + choices_.below(9));
+    static constexpr Opcode kTests[] = {Opcode::kI32LtS, Opcode::kI32LtU, Opcode::kI32LeU, Opcode::kI32Ne};
+    put(kTests[choices_.below(std::size(kTests))]);
+    drop_types(2);
+    put(Opcode::kBrIf, 0);
+    close(results);
+    --loops_;
+  }
+
+  uint32_t some_label() { return choices_.below(static_cast<uint32_t>(labels_.size())); }
+  const Label& label(uint32_t depth) const { return labels_[labels_.size() - 1 - depth]; }
+
+  void branch_if() {
+    const uint32_t depth = some_label();
+    Types wanted = label(depth).branch;
+    wanted.push_back(kI32);
+    demand(wanted);
+    put(Opcode::kBrIf, depth);
+    stack_.pop_back();
+  }
+
+  void compare_and_branch() {
+    const uint32_t depth = some_label();
+    const Types wanted = label(depth).branch;
+    demand(wanted);
+    static constexpr Opcode kTests[] = {Opcode::kI32Eqz, Opcode::kI64Eqz, Opcode::kI32GtS, Opcode::kI64LeU,
+                                        Opcode::kI64GeS, Opcode::kI32Ne,  Opcode::kF64Le,  Opcode::kF32Gt};
+    const Plain& test = plain(kTests[choices_.below(std::size(kTests))]);
+    for (const ValType t : test.operands) leaf(t);
+    put(test.op);
+    drop_types(test.operands.size());
+    put(Opcode::kBrIf, depth);
+  }
+
+  // Leaves for good: br, br_table, return or unreachable. The rest of the block is dead code.
+  void leave() {
+    const uint32_t depth = some_label();
+    const Types wanted = label(depth).branch;
+    switch (choices_.below(8)) {
+      case 0: case 1: case 2:
+        demand(wanted);
+        put(Opcode::kBr, depth);
+        break;
+      case 3: case 4: case 5: branch_table(depth); break;
+      case 6:
+        demand(labels_.front().branch);
+        put(Opcode::kReturn);
+        break;
+      default: put(Opcode::kUnreachable);
+    }
+    stack_.resize(labels_.back().floor);
+  }
+
+  void branch_table(uint32_t depth) {
+    Types wanted = label(depth).branch;
+    std::vector<uint32_t> alike;
+    for (uint32_t d = 0; d < labels_.size(); ++d)
+      if (label(d).branch == wanted) alike.push_back(d);
+    wanted.push_back(kI32);
+    demand(wanted);
+    const uint32_t count = choices_.below(5);
+    put(Opcode::kBrTable, count);
+    for (uint32_t i = 0; i <= count; ++i)
+      write_leb128(out_, alike[choices_.below(static_cast<uint32_t>(alike.size()))]);
+  }
+
+  void call() {
+    // Mostly to a later function: recursion is bounded by the depth of calls alone.
+    const uint32_t later = kFunctionCount - self_ - 1;
+    const bool recursive = later == 0 || choices_.one_in(8);
+    if (recursive && !choices_.one_in(8)) return leaf(choices_.type());
+    const uint32_t callee = recursive ? choices_.below(kFunctionCount) : self_ + 1 + choices_.below(later);
+    demand(functions_[callee].params);
+    put(Opcode::kCall, callee);
+    drop_types(functions_[callee].params.size());
+    push(functions_[callee].results);
+  }
+
+  void call_indirect() {
+    const uint32_t callee = choices_.below(kFunctionCount);
+    Types wanted = functions_[callee].params;
+    demand(wanted);
+    constant_i32(choices_.one_in(10) ? choices_.below(kTableSize + 4) : callee);
+    put(Opcode::kCallIndirect, types_.index_of(functions_[callee].params, functions_[callee].results));
+    out_.push_back(0);
+    drop_types(wanted.size() + 1);
+    push(functions_[callee].results);
+  }
+
+  // -- memory and tables
+  void small_length() { constant_i32(choices_.one_in(16) ? static_cast<uint32_t>(choices_.number()) : choices_.below(80)); }
+
+  void memory_bulk() {
+    const uint32_t kind = choices_.below(6);
+    if (kind == 0) {
+      constant_i32(choices_.one_in(6) ? static_cast<uint32_t>(choices_.number()) : choices_.below(2));
+      put(Opcode::kMemoryGrow, 0);
+      return;
+    }
+    if (kind == 5) return put(Opcode::kDataDrop, 0);
+    address();
+    if (kind == 1) {
+      leaf(kI32);
+      small_length();
+      put(Opcode::kMemoryFill, 0);
+    } else if (kind == 4) {
+      constant_i32(choices_.below(kDataBytes / 2));
+      constant_i32(choices_.below(kDataBytes / 2 + 2));
+      put(Opcode::kMemoryInit, 0);
+      out_.push_back(0);
+    } else {
+      constant_i32(choices_.below(255) * 7);
+      small_length();
+      put(Opcode::kMemoryCopy, 0);
+      out_.push_back(0);
+    }
+    drop_types(3);
+  }
+
+  void table_index() {
+    if (choices_.one_in(12)) return leaf(kI32);
+    constant_i32(choices_.below(kTableSize));
+  }
+  void reference() {
+    if (choices_.one_in(4)) {
+      put(Opcode::kRefNull);
+      out_.push_back(static_cast<uint8_t>(kFuncRef));
+    } else {
+      put(Opcode::kRefFunc, choices_.below(kFunctionCount));
+    }
+  }
+
+  void table_instruction() {
+    switch (choices_.below(8)) {
+      case 0:
+        put(Opcode::kTableSize, 0);
+        return push(kI32);
+      case 1: case 2:
+        table_index();
+        put(Opcode::kTableGet, 0);
+        put(Opcode::kRefIsNull);
+        return;  // an i32 for an i32
+      case 3:
+        table_index();
+        reference();
+        put(Opcode::kTableSet, 0);
+        return stack_.pop_back();
+      case 4:
+        reference();
+        constant_i32(choices_.below(3));
+        put(Opcode::kTableGrow, 0);
+        return;
+      case 5:
+        table_index();
+        reference();
+        constant_i32(choices_.below(3));
+        put(Opcode::kTableFill, 0);
+        return drop_types(2);
+      case 6:
+        table_index();
+        table_index();
+        constant_i32(choices_.below(4));
+        put(Opcode::kTableCopy, 0);
+        out_.push_back(0);
+        return drop_types(3);
+      default:
+        if (choices_.one_in(8)) return put(Opcode::kElemDrop, 1);
+        table_index();
+        constant_i32(choices_.below(2));
+        constant_i32(choices_.below(3));
+        put(Opcode::kTableInit, 1);
+        out_.push_back(0);
+        return drop_types(3);
+    }
+  }
+
+  Choices& choices_;
+  TypeSection& types_;
+  const std::vector<wasm::FuncType>& functions_;
+  const uint32_t self_;
+  Types locals_;
+  size_t settable_ = 0;  // locals that may be set: not the counters
+  uint32_t loops_ = 0;   // that are open
+  Types stack_;
+  std::vector<Label> labels_;
+  Bytes out_;
+};
+
+}  // namespace
+
+GeneratedModule generate_module(std::span<const uint8_t> bytes) {
+  using namespace wasm::testing;
+  Choices choices(bytes);
+  TypeSection types;
+  GeneratedModule made;
+  std::vector<wasm::FuncType> functions(kFunctionCount);
+  std::vector<Bytes> declared, bodies, indices;
+  for (wasm::FuncType& f : functions) {
+    f = {choices.types(4), choices.types(choices.one_in(6) ? 6 : 2)};
+    declared.push_back(u32(types.index_of(f.params, f.results)));
+  }
+  for (size_t i = 0; i < functions[0].params.size(); ++i) made.arguments.push_back(choices.number());
+  for (uint32_t i = 0; i < kFunctionCount; ++i) {
+    bodies.push_back(BodyGenerator(choices, types, functions, i).generate());
+    indices.push_back(u32(i));
+  }
+  const Bytes zero_offset = code("i32.const 0; end");
+  const Bytes elements = vec({cat({{0x00}, zero_offset, vec(indices)}),
+                              cat({{0x01, 0x00}, vec({u32(3), u32(1), u32(0)})})});  // active, and passive
+  const Bytes globals = vec({cat({{0x7F, 1}, code("i32.const 5; end")}), cat({{0x7E, 1}, code("i64.const -5; end")}),
+                             cat({{0x7D, 1}, code("f32.const; end")}), cat({{0x7C, 1}, code("f64.const; end")})});
+  Bytes data(kDataBytes);
+  for (uint32_t i = 0; i < kDataBytes; ++i) data[i] = static_cast<uint8_t>(i * 37 + 1);
+  made.binary = binary({types.bytes(), section(3, vec(declared)), section(4, vec({{0x70, 0x01, kTableSize, kTableSize + 6}})),
+                        section(5, vec({{0x01, 1, 3}})), section(6, globals),
+                        section(7, vec({cat({name("run"), {0x00}, u32(0)}), cat({name("memory"), {0x02}, u32(0)}),
+                                        cat({name("table"), {0x01}, u32(0)}), cat({name("g0"), {0x03}, u32(0)}),
+                                        cat({name("g1"), {0x03}, u32(1)}), cat({name("g2"), {0x03}, u32(2)}),
+                                        cat({name("g3"), {0x03}, u32(3)})})),
+                        section(9, elements), section(12, u32(1)), section(10, vec(bodies)),
+                        section(11, vec({cat({{0x01}, sized(data)})}))});
+  return made;
+}
+
+std::vector<uint8_t> choices_of_seed(uint64_t seed, size_t count) {
+  std::vector<uint8_t> bytes(count);
+  uint64_t state = seed;
+  for (uint8_t& b : bytes) {  // SplitMix64
+    uint64_t z = state += 0x9E3779B97F4A7C15ull;
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
+    b = static_cast<uint8_t>((z ^ (z >> 31)) >> 24);
+  }
+  return bytes;
+}
+
+}  // namespace membrane::engine

@@ -1,0 +1,34 @@
+// Valid WebAssembly modules from any bytes, for fuzzing and differential tests.
+//
+// The bytes are choices: the same bytes make the same module, and when they are used up, the module
+// is brought to its end. Instructions are chosen with the types on the stack in view; what an
+// instruction lacks is pushed for it. So the module always validates, and values stay pending on the
+// stack across sets, calls and blocks, which is where a translator that defers them can go wrong.
+//
+// What there is: several functions of all number types, blocks with parameters and results, every
+// kind of branch, direct and indirect calls, memory and table instructions that are mostly in
+// bounds, globals, loops that mostly end, and every numeric instruction. No vectors, no imports.
+//
+// Threads: pure functions.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace membrane::engine {
+
+struct GeneratedModule {
+  std::vector<uint8_t> binary;
+  // What function 0, exported as "run", is to be called with: so many numbers; the bits of each are
+  // made to fit its parameter's type.
+  std::vector<uint64_t> arguments;
+};
+
+GeneratedModule generate_module(std::span<const uint8_t> choices);
+
+// `count` bytes of choices that look random and are the same everywhere.
+std::vector<uint8_t> choices_of_seed(uint64_t seed, size_t count);
+
+}  // namespace membrane::engine

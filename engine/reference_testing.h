@@ -1,0 +1,93 @@
+// A second interpreter, for tests: slow, and simple enough to be checked by reading.
+//
+// It walks the instructions as they stand in the module, with one stack of values and one of labels,
+// as the specification's chapter 4.4 describes it. Nothing is translated, fused or deferred, and fuel
+// is added up instruction by instruction. What it shares with the engine is the decoder, the opcode
+// table, the cost functions (fuel.h) and the functions of numeric.h; the official test suite holds
+// those to the specification.
+//
+// It runs modules without imports and without vector instructions.
+//
+// Ownership: the module must outlive it. Threads: one at a time.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "engine/instance.h"
+#include "engine/trap.h"
+#include "wasm/body.h"
+#include "wasm/module.h"
+
+namespace membrane::engine {
+
+// A reference is the function's index plus one, 0 for null.
+struct ReferenceOutcome {
+  enum class End : uint8_t { kFinished, kTrapped, kTooLong } end = End::kFinished;
+  std::vector<Value> results;
+  TrapKind trap{};
+  uint32_t function = 0;     // where it trapped
+  uint32_t code_offset = 0;  // into Module::bytes
+  uint64_t fuel = 0;         // of all instructions executed, the trapping one included
+};
+
+class Reference {
+ public:
+  // Makes memory, tables and globals. `ok()` is false when an active segment does not fit.
+  explicit Reference(const wasm::Module& module);
+  [[nodiscard]] bool ok() const { return ok_; }
+
+  // kTooLong as soon as more than `most_fuel` is used. `most_depth`: calls within the call.
+  ReferenceOutcome call(uint32_t function, std::span<const Value> arguments, uint64_t most_fuel, uint32_t most_depth);
+
+  std::vector<uint8_t> memory;
+  std::vector<uint64_t> globals;
+  std::vector<std::vector<uint64_t>> tables;
+
+ private:
+  struct Stop {};  // thrown within call(): a trap, or too long
+  struct Label {
+    size_t target;  // the instruction where a branch to it goes on
+    size_t height;  // of the operand stack below its values
+    size_t arity;   // values that a branch carries
+    bool is_loop;
+  };
+  struct Body {
+    std::vector<wasm::Instruction> code;
+    std::vector<size_t> end_of, else_of;  // of each block, loop and if; else_of is end_of when it has none
+  };
+
+  const Body& body_of(uint32_t function);
+  void run(uint32_t function, uint32_t depth);
+  void step(const wasm::Instruction& in);
+  void numeric(const wasm::Instruction& in);
+  void access(const wasm::Instruction& in);
+  void bulk(const wasm::Instruction& in);
+  uint64_t evaluate(wasm::ByteRange range) const;
+
+  void spend(uint64_t fuel);
+  [[noreturn]] void trap(TrapKind kind);
+  void push(uint64_t bits) { stack_.push_back(bits); }
+  uint64_t pop() {
+    const uint64_t bits = stack_.back();
+    stack_.pop_back();
+    return bits;
+  }
+  uint32_t pop32() { return static_cast<uint32_t>(pop()); }
+
+  const wasm::Module& module_;
+  bool ok_ = true;
+  std::vector<Body> bodies_;
+  std::vector<std::vector<uint64_t>> elements_;
+  std::vector<std::span<const uint8_t>> datas_;
+  std::vector<uint64_t> stack_;
+
+  uint32_t function_ = 0;  // that runs, and where
+  uint32_t offset_ = 0;
+  uint64_t most_fuel_ = 0;
+  uint32_t most_depth_ = 0;
+  ReferenceOutcome outcome_;
+};
+
+}  // namespace membrane::engine
