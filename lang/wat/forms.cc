@@ -264,7 +264,11 @@ void CodeWalker::for_form(Node form) {
   const Node close = tree_.close(form);
   const Node from = id_node + 1;
   const Node to = from < close ? tree_.next(from) : close;
-  const auto is_value = [&](Node n) { return n < close && (tree_.is_form(n) || is_bare(n)); };
+  const auto is_value = [&](Node n) {
+    if (n >= close || !(tree_.is_form(n) || is_bare(n))) return false;
+    const Values values = values_of(n);
+    return !values.known || values.count > 0;  // (nop) is of the body already
+  };
   if (id_node >= close || !tree_.is_id(id_node) || !is_value(from) || !is_value(to)) {
     Diagnostic& d = report(DiagnosticCode::kBadFor, form, "(for …) takes a variable, where it starts, and where it ends");
     const Node wrong = id_node >= close || !tree_.is_id(id_node) ? id_node : !is_value(from) ? from : to;

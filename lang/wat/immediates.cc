@@ -89,8 +89,7 @@ Node behind_optional(const Tree& tree, Node n, Node close, size_t least, size_t 
 }
 
 Node behind_table(const Tree& tree, const Environment& environment, Node n, Node close, size_t operands) {
-  if (n < close && tree.is_id(n))
-    return environment.tables.find(tree.word(n)) == wasm::kNoIndex ? n : n + 1;
+  if (n < close && tree.is_id(n) && environment.tables.find(tree.word(n)) != wasm::kNoIndex) return n + 1;
   return behind_optional(tree, n, close, 0, 1, operands);
 }
 
