@@ -47,6 +47,9 @@ class Dispatcher {
   CallOutcome call(const FunctionSpec& function, std::span<const uint64_t> arguments,
                    std::span<uint64_t> results);
 
+  // Adds a call that somebody else made: of a function of the embedder's own.
+  void record(CallRecord record);
+
   static constexpr size_t kMaxRecords = 10'000;
   // In order; past kMaxRecords only counted.
   [[nodiscard]] const std::vector<CallRecord>& records() const { return records_; }
@@ -65,7 +68,6 @@ class Dispatcher {
   HostResult<Value> perform(const FunctionSpec& function, Call& call);
   HostResult<void> give(const FunctionSpec& function, const Value& value, std::span<uint64_t> results);
   CallOutcome finish(const FunctionSpec& function, const HostResult<void>& done, std::span<uint64_t> results);
-  void record(CallRecord record);
 
   Guest& guest_;
   Broker& broker_;

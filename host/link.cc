@@ -66,11 +66,12 @@ bool is_fail_function(const wasm::Module& module, const wasm::Import& import) {
 
 }  // namespace
 
-std::expected<Linkage, std::vector<Diagnostic>> link_imports(const wasm::Module& module) {
+std::expected<Linkage, std::vector<Diagnostic>> link_imports(
+    const wasm::Module& module, const std::function<bool(const wasm::Import&)>& provided) {
   Linkage linkage;
   std::vector<Diagnostic> diagnostics;
   for (const wasm::Import& import : module.imports) {
-    if (is_fail_function(module, import)) {
+    if (is_fail_function(module, import) || (provided && provided(import))) {
       linkage.push_back(nullptr);
       continue;
     }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <expected>
+#include <functional>
 #include <vector>
 
 #include "base/diagnostic.h"
@@ -21,6 +22,9 @@ namespace membrane::host {
 // ("membrane" "fail") of type (i32 i32 i32) -> () links to null: it is no capability, but how a
 // checked call of the preprocessor ends the run, and the sandbox provides it (lang/wat/host_table.h).
 using Linkage = std::vector<const FunctionSpec*>;
-std::expected<Linkage, std::vector<Diagnostic>> link_imports(const wasm::Module& module);
+//
+// What `provided` says yes to is the embedder's own, and links to null as well.
+std::expected<Linkage, std::vector<Diagnostic>> link_imports(
+    const wasm::Module& module, const std::function<bool(const wasm::Import&)>& provided = {});
 
 }  // namespace membrane::host

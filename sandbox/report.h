@@ -65,6 +65,7 @@ struct HostCallRecord {
 struct ReportValue {
   std::string type;   // "i32"
   std::string value;  // decimal; "nan:0x…" where JSON has no number
+  uint64_t bits = 0;  // of i32, i64, f32, f64
 };
 
 struct Report {

@@ -81,6 +81,8 @@ class Run {
 
   std::optional<engine::Extern> resolve(const wasm::Import& import);
   engine::HostAction call_host(const host::FunctionSpec& function, engine::HostCall& call);
+  [[nodiscard]] const OwnFunction* find_own(const wasm::Import& import) const;
+  engine::HostAction call_own(const OwnFunction& function, engine::HostCall& call);
   engine::HostAction fail_checked_call(engine::HostCall& call);
   bool must_stop();
 
@@ -153,8 +155,16 @@ bool Run::load() {
 
 // -- linking -----------------------------------------------------------------------------------
 
+const OwnFunction* Run::find_own(const wasm::Import& import) const {
+  if (import.kind != wasm::ExternKind::kFunc) return nullptr;
+  for (const OwnFunction& function : options_.functions)
+    if (function.module == import.module && function.name == import.name) return &function;
+  return nullptr;
+}
+
 bool Run::link() {
-  if (auto linkage = host::link_imports(compiled_->module()); !linkage) return stop_invalid(linkage.error());
+  const auto is_own = [this](const wasm::Import& import) { return find_own(import) != nullptr; };
+  if (auto linkage = host::link_imports(compiled_->module(), is_own); !linkage) return stop_invalid(linkage.error());
   const engine::InstanceLimits limits{
       limits_.memory_bytes, static_cast<uint32_t>(std::min<uint64_t>(limits_.table_elements, UINT32_MAX))};
   auto made = store_.instantiate(
@@ -169,7 +179,9 @@ bool Run::link() {
 std::optional<engine::Extern> Run::resolve(const wasm::Import& import) {
   if (import.kind != wasm::ExternKind::kFunc) return std::nullopt;
   engine::FunctionInstance* made = nullptr;
-  if (import.module == "membrane" && import.name == "fail") {
+  if (const OwnFunction* const own = find_own(import)) {
+    made = store_.add_host_function(own->type, [this, own](engine::HostCall& call) { return call_own(*own, call); });
+  } else if (import.module == "membrane" && import.name == "fail") {
     made = store_.add_host_function(fail_type(), [this](engine::HostCall& call) { return fail_checked_call(call); });
   } else if (const host::FunctionSpec* const function = host::find_function(import.module, import.name)) {
     made = store_.add_host_function(host::wasm_signature_of(*function), [this, function](engine::HostCall& call) {
@@ -214,6 +226,30 @@ engine::HostAction Run::call_host(const host::FunctionSpec& function, engine::Ho
   failed_call_ = outcome.error;
   call.trap_message = std::string(function.module) + "." + std::string(function.name) + ": " + outcome.error.reason;
   return engine::HostAction::kTrap;
+}
+
+engine::HostAction Run::call_own(const OwnFunction& function, engine::HostCall& call) {
+  using enum policy::Resource;
+  guest_->enter(call);
+  host::CallRecord record{.name = function.module + "." + function.name};
+  if (!budget_->take(kHostCalls, 1)) {
+    failed_call_ = {host::Errno::kBudget, "the budget of host calls is used up", {}};
+    call.trap_message = record.name + ": " + failed_call_->reason;
+    return engine::HostAction::kTrap;
+  }
+  const Clock::time_point start = Clock::now();
+  const engine::HostAction action = function.call(*guest_, call);
+  if (action == engine::HostAction::kOutOfFuel) {  // nothing was done, and the call will be made again
+    budget_->give_back(kHostCalls, 1);
+    return action;
+  }
+  record.latency_us = static_cast<uint64_t>(microseconds_since(start));
+  if (action == engine::HostAction::kTrap) {
+    record.code = host::Errno::kHost;
+    record.reason = call.trap_message;
+  }
+  dispatcher_->record(std::move(record));
+  return action == engine::HostAction::kContinue && must_stop() ? engine::HostAction::kInterrupt : action;
 }
 
 // `(call $http.get! …)` met an errno: arguments are the errno, the function's name, the author's line.

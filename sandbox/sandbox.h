@@ -20,6 +20,7 @@
 #include "host/journal.h"
 #include "policy/budget.h"
 #include "policy/policy.h"
+#include "sandbox/own_function.h"
 #include "sandbox/report.h"
 
 namespace membrane::sandbox {
@@ -47,6 +48,7 @@ struct RunOptions {
   const host::Journal* replay = nullptr;   // answers host calls from here instead of the world
   host::Journal* record = nullptr;         // when set, every host call is written here
   const std::atomic<bool>* cancel = nullptr;  // set it to stop the run at its next safepoint
+  std::vector<OwnFunction> functions;      // of the embedder; found before a capability of the same name
   std::function<void(std::string_view)> on_stdout;  // called as the program prints; may be null
 };
 

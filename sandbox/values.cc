@@ -82,7 +82,7 @@ Result<engine::Value> parse_value(ValType type, std::string_view text) {
 }
 
 ReportValue show_value(const engine::Value& value) {
-  ReportValue shown{std::string(wasm::name_of(value.type)), {}};
+  ReportValue shown{std::string(wasm::name_of(value.type)), {}, value.bits};
   switch (value.type) {
     case ValType::kI32: shown.value = std::to_string(static_cast<int32_t>(value.bits)); break;
     case ValType::kI64: shown.value = std::to_string(static_cast<int64_t>(value.bits)); break;

@@ -1,0 +1,38 @@
+# What `cmake --install` puts where: the command, one library of all the floors up to the face, the
+# public headers, the catalog, and a CMake package.
+
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+# One archive, made of the floors' own objects: what they link with is the system's alone.
+set(objects base wasm engine policy host lang sandbox face)
+list(TRANSFORM objects REPLACE "(.+)" "$<TARGET_OBJECTS:membrane_\\1>")
+add_library(libmembrane STATIC ${objects})
+set_target_properties(libmembrane PROPERTIES OUTPUT_NAME membrane EXPORT_NAME membrane LINKER_LANGUAGE CXX)
+target_link_libraries(libmembrane PUBLIC Threads::Threads ${CMAKE_DL_LIBS} INTERFACE $<LINK_ONLY:stdc++>)
+target_include_directories(libmembrane INTERFACE
+  $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+add_library(membrane::membrane ALIAS libmembrane)
+
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/membrane)
+configure_package_config_file(cmake/membrane-config.cmake.in membrane-config.cmake INSTALL_DESTINATION ${package_dir})
+write_basic_package_version_file(membrane-config-version.cmake COMPATIBILITY SameMinorVersion)
+
+install(TARGETS membrane RUNTIME)
+install(TARGETS libmembrane EXPORT membrane-targets ARCHIVE)
+install(EXPORT membrane-targets NAMESPACE membrane:: DESTINATION ${package_dir})
+install(FILES ${CMAKE_BINARY_DIR}/membrane-config.cmake ${CMAKE_BINARY_DIR}/membrane-config-version.cmake
+  DESTINATION ${package_dir})
+install(DIRECTORY include/membrane TYPE INCLUDE FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
+install(DIRECTORY catalog DESTINATION ${CMAKE_INSTALL_DATADIR}/membrane FILES_MATCHING PATTERN "*.wat")
+install(FILES LICENSE TYPE DOC)
+install(FILES docs/report.schema.json DESTINATION ${CMAKE_INSTALL_DATADIR}/membrane)
+
+# The examples, as a stranger builds them: against what was installed, and nothing else.
+if(MEMBRANE_TESTS AND NOT MEMBRANE_SANITIZE AND NOT MEMBRANE_COVERAGE)
+  add_test(NAME install.find_package
+    COMMAND ${CMAKE_COMMAND} -D BUILD=${CMAKE_BINARY_DIR} -D SOURCE=${PROJECT_SOURCE_DIR}
+      -D C_COMPILER=${CMAKE_C_COMPILER} -D CXX_COMPILER=${CMAKE_CXX_COMPILER}
+      -P ${PROJECT_SOURCE_DIR}/cmake/TestInstall.cmake)
+  set_tests_properties(install.find_package PROPERTIES TIMEOUT 600)
+endif()

@@ -1,0 +1,38 @@
+// Between the face's types and those of the floors below it.
+//
+// Threads: pure functions.
+#pragma once
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "base/diagnostic.h"
+#include "base/result.h"
+#include "engine/instance.h"
+#include "host/guest.h"
+#include "membrane/membrane.hpp"
+#include "sandbox/report.h"
+
+namespace membrane::face {
+
+Failure failure_of(const Error& error);
+Failure failure_of(const Diagnostic& diagnostic);
+Failure failure_of(const sandbox::ReportError& error);
+Failure invalid_argument(std::string message, std::string hint);
+
+wasm::ValType wasm_type_of(ValueType type);
+wasm::FuncType wasm_type_of(const Signature& signature);
+std::optional<ValueType> type_of(wasm::ValType type);  // nothing for references and vectors
+std::optional<Signature> signature_of(const wasm::FuncType& type);
+
+uint64_t bits_of(const Value& value);
+Value value_of(ValueType type, uint64_t bits);
+engine::Value engine_value_of(const Value& value);
+
+// What is wrong with a function to be defined, if anything.
+std::optional<Failure> check(const HostFunction& function);
+// Calls it for a guest. Whatever it throws becomes a trap.
+engine::HostAction invoke(const HostFunction& function, host::Guest& guest, engine::HostCall& call);
+
+}  // namespace membrane::face
