@@ -1,7 +1,6 @@
 // The programs of catalog/, each really run: in a sandbox, under a policy that grants what its front
 // matter says it needs, against a loopback server, a directory, a database.
 #include <gtest/gtest.h>
-#include <sqlite3.h>
 
 #include <filesystem>
 #include <fstream>
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include "agent/catalog.h"
+#include "base/sqlite.h"
 #include "host/egress/raw_server_testing.h"
 #include "sandbox/sandbox.h"
 
@@ -302,12 +302,14 @@ TEST_F(CatalogPrograms, Files) {
 
 TEST_F(CatalogPrograms, SqlQuery) {
   Directory directory;
+  const auto api = sqlite::api();
+  ASSERT_TRUE(api);
   sqlite3* database = nullptr;
-  ASSERT_EQ(sqlite3_open(directory.file("papers.db").c_str(), &database), SQLITE_OK);
-  ASSERT_EQ(sqlite3_exec(database, "CREATE TABLE papers(title, year); INSERT INTO papers VALUES('A', 2001), ('B', 2003)", nullptr,
+  ASSERT_EQ((*api)->open_v2(directory.file("papers.db").c_str(), &database, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, nullptr), SQLITE_OK);
+  ASSERT_EQ((*api)->exec(database, "CREATE TABLE papers(title, year); INSERT INTO papers VALUES('A', 2001), ('B', 2003)", nullptr,
                          nullptr, nullptr),
             SQLITE_OK);
-  sqlite3_close(database);
+  (*api)->close_v2(database);
   policy_.sql.push_back({.name = "papers", .path = directory.file("papers.db")});
   EXPECT_EQ(prints("sql-query", {"papers", "SELECT title, year FROM papers ORDER BY year DESC"}),
             R"([{"title":"B","year":2003},{"title":"A","year":2001}])" "\n");

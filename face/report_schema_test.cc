@@ -81,7 +81,9 @@ Report run(const char* text, std::initializer_list<std::pair<const char*, const 
            const char* grant = nullptr) {
   Policy policy;
   for (const auto& [name, value] : limits) EXPECT_TRUE(policy.limit(name, value));
-  if (grant != nullptr) EXPECT_TRUE(policy.allow(grant));
+  if (grant != nullptr) {
+    EXPECT_TRUE(policy.allow(grant));
+  }
   return Sandbox(policy).run({.source = text});
 }
 

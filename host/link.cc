@@ -83,11 +83,11 @@ std::expected<Linkage, std::vector<Diagnostic>> link_imports(
     }
     linkage.push_back(function);
     const wasm::FuncType& declared = module.type_of_function(import.index);
-    if (const wasm::FuncType provided = wasm_signature_of(*function); declared != provided) {
+    if (const wasm::FuncType actual = wasm_signature_of(*function); declared != actual) {
       Diagnostic diagnostic{.code = DiagnosticCode::kImportTypeMismatch};
       diagnostic.message = import.module + "." + import.name + " is imported with another type than it has";
       diagnostic.found = text_of(declared);
-      diagnostic.expected = text_of(provided);
+      diagnostic.expected = text_of(actual);
       diagnostic.hint = "write " + import_of(*function);
       diagnostics.push_back(std::move(diagnostic));
     }
