@@ -67,11 +67,11 @@ bool is_fail_function(const wasm::Module& module, const wasm::Import& import) {
 }  // namespace
 
 std::expected<Linkage, std::vector<Diagnostic>> link_imports(
-    const wasm::Module& module, const std::function<bool(const wasm::Import&)>& provided) {
+    const wasm::Module& module, const std::function<bool(const wasm::Import&)>& is_own) {
   Linkage linkage;
   std::vector<Diagnostic> diagnostics;
   for (const wasm::Import& import : module.imports) {
-    if (is_fail_function(module, import) || (provided && provided(import))) {
+    if (is_fail_function(module, import) || (is_own && is_own(import))) {
       linkage.push_back(nullptr);
       continue;
     }

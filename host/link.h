@@ -23,8 +23,8 @@ namespace membrane::host {
 // checked call of the preprocessor ends the run, and the sandbox provides it (lang/wat/host_table.h).
 using Linkage = std::vector<const FunctionSpec*>;
 //
-// What `provided` says yes to is the embedder's own, and links to null as well.
+// What `is_own` says yes to is the embedder's own, and links to null as well.
 std::expected<Linkage, std::vector<Diagnostic>> link_imports(
-    const wasm::Module& module, const std::function<bool(const wasm::Import&)>& provided = {});
+    const wasm::Module& module, const std::function<bool(const wasm::Import&)>& is_own = {});
 
 }  // namespace membrane::host

@@ -231,7 +231,8 @@ engine::HostAction Run::call_host(const host::FunctionSpec& function, engine::Ho
 engine::HostAction Run::call_own(const OwnFunction& function, engine::HostCall& call) {
   using enum policy::Resource;
   guest_->enter(call);
-  host::CallRecord record{.name = function.module + "." + function.name};
+  host::CallRecord record;
+  record.name = function.module + "." + function.name;
   if (!budget_->take(kHostCalls, 1)) {
     failed_call_ = {host::Errno::kBudget, "the budget of host calls is used up", {}};
     call.trap_message = record.name + ": " + failed_call_->reason;

@@ -31,6 +31,13 @@ class Docs(unittest.TestCase):
     def test_code_is_not_read_for_links(self):
         self.assertEqual(problems("`[a](b.md)`"), [])
 
+    def test_shown_code_is_the_file_that_is_linked_before_it(self):
+        with project({"Makefile": "", "docs/README.md": "", "a.c": "int a;\n",
+                      "README.md": "[a](a.c)\n```c\nint a;\n```\n"}) as root:
+            self.assertEqual(docs.check(root)[0], [])
+            (root / "a.c").write_text("int b;\n")
+            self.assertEqual(docs.check(root)[0], ["README.md: the code that begins with 'int a;' is not a.c"])
+
     def test_a_page_that_the_index_does_not_list_is_found(self):
         with project({"Makefile": "", "docs/README.md": "", "docs/lost.md": ""}) as root:
             self.assertEqual(docs.check(root)[0], ["docs/lost.md: docs/README.md does not list it"])
