@@ -57,7 +57,8 @@ std::string read(const std::string& path) {
 
 class CatalogPrograms : public ::testing::Test {
  protected:
-  sandbox::Report run(std::string_view name, std::vector<std::string> arguments = {}, std::string input = {}) {
+  sandbox::Report run(std::string_view name, std::vector<std::string> arguments = {},
+                      std::string input = {}) {
     sandbox::Report report;
     const auto entry = catalog().find(name);
     EXPECT_TRUE(entry) << name;
@@ -97,10 +98,12 @@ class CatalogPrograms : public ::testing::Test {
 // A page, JSON, or 404.
 void serve(host::RawConnection& connection, const std::string& request) {
   if (request.starts_with("GET /page ")) {
-    connection.send(host::http_response("200 OK", "Content-Type: text/html\r\n",
-                                        "<title>T</title><h1>Hi</h1><a href=\"/a\">First</a> <a href=\"/b\">Second &amp; last</a>"));
+    connection.send(host::http_response(
+        "200 OK", "Content-Type: text/html\r\n",
+        "<title>T</title><h1>Hi</h1><a href=\"/a\">First</a> <a href=\"/b\">Second &amp; last</a>"));
   } else if (request.starts_with("GET /json ")) {
-    connection.send(host::http_response("200 OK", "Content-Type: application/json\r\n", R"({"items":[{"title":"One"},{"title":"Two"}]})"));
+    connection.send(host::http_response("200 OK", "Content-Type: application/json\r\n",
+                                        R"({"items":[{"title":"One"},{"title":"Two"}]})"));
   } else {
     connection.send(host::http_response("404 Not Found", "", "nothing here"));
   }
@@ -174,7 +177,9 @@ TEST_F(CatalogPrograms, PageText) {
   EXPECT_EQ(text.find('<'), std::string::npos) << text;
 }
 
-TEST_F(CatalogPrograms, HtmlText) { EXPECT_EQ(prints("html-text", {}, "<p>Hello <b>there</b></p>"), "Hello there\n"); }
+TEST_F(CatalogPrograms, HtmlText) {
+  EXPECT_EQ(prints("html-text", {}, "<p>Hello <b>there</b></p>"), "Hello there\n");
+}
 
 // A model that says what it was asked.
 class EchoModel : public host::Model {
@@ -183,7 +188,9 @@ class EchoModel : public host::Model {
     prompts.push_back(request.prompt);
     return host::ChatAnswer{"It is about links.", 10, 5};
   }
-  host::HostResult<std::vector<float>> embed(std::string_view, uint64_t) override { return std::vector<float>{1.0f}; }
+  host::HostResult<std::vector<float>> embed(std::string_view, uint64_t) override {
+    return std::vector<float>{1.0f};
+  }
   std::vector<std::string> prompts;
 };
 
@@ -207,10 +214,14 @@ TEST_F(CatalogPrograms, AskModel) {
   EXPECT_EQ(model.prompts[0], "Which language is this?\n\nGuten Tag");
 }
 
-TEST_F(CatalogPrograms, JsonGet) { EXPECT_EQ(prints("json-get", {"authors[0].name"}, R"({"authors":[{"name":"Ada"}]})"), "Ada\n"); }
+TEST_F(CatalogPrograms, JsonGet) {
+  EXPECT_EQ(prints("json-get", {"authors[0].name"}, R"({"authors":[{"name":"Ada"}]})"), "Ada\n");
+}
 
 TEST_F(CatalogPrograms, JsonList) {
-  EXPECT_EQ(prints("json-list", {"papers", "title"}, R"({"papers":[{"title":"A"},{"year":1},{"title":"B"}]})"), "A\nB\n");
+  EXPECT_EQ(
+      prints("json-list", {"papers", "title"}, R"({"papers":[{"title":"A"},{"year":1},{"title":"B"}]})"),
+      "A\nB\n");
   EXPECT_EQ(prints("json-list", {"", "n"}, R"([{"n":1},{"n":2}])"), "1\n2\n");
 }
 
@@ -246,7 +257,9 @@ TEST_F(CatalogPrograms, SortLines) {
   EXPECT_EQ(prints("sort-lines", {}, input), sorted);
 }
 
-TEST_F(CatalogPrograms, UniqueLines) { EXPECT_EQ(prints("unique-lines", {}, "a\na\nb\na\n\n\n"), "a\nb\na\n\n"); }
+TEST_F(CatalogPrograms, UniqueLines) {
+  EXPECT_EQ(prints("unique-lines", {}, "a\na\nb\na\n\n\n"), "a\nb\na\n\n");
+}
 
 TEST_F(CatalogPrograms, ColumnSum) {
   EXPECT_EQ(prints("column-sum", {"price"}, "item, price\nink,2.5\npen, 4\nfree,\n"), "6.5\n");
@@ -262,7 +275,8 @@ TEST_F(CatalogPrograms, CsvJson) {
 }
 
 TEST_F(CatalogPrograms, Statistics) {
-  EXPECT_EQ(prints("statistics", {}, "1\n2\nx\n6"), R"({"count":3,"sum":9,"mean":3,"min":1,"max":6})" "\n");
+  EXPECT_EQ(prints("statistics", {}, "1\n2\nx\n6"), R"({"count":3,"sum":9,"mean":3,"min":1,"max":6})"
+                                                    "\n");
   EXPECT_EQ(prints("statistics", {}, ""), "{\"count\":0}\n");
 }
 
@@ -305,14 +319,19 @@ TEST_F(CatalogPrograms, SqlQuery) {
   const auto api = sqlite::api();
   ASSERT_TRUE(api);
   sqlite3* database = nullptr;
-  ASSERT_EQ((*api)->open_v2(directory.file("papers.db").c_str(), &database, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, nullptr), SQLITE_OK);
-  ASSERT_EQ((*api)->exec(database, "CREATE TABLE papers(title, year); INSERT INTO papers VALUES('A', 2001), ('B', 2003)", nullptr,
-                         nullptr, nullptr),
+  ASSERT_EQ((*api)->open_v2(directory.file("papers.db").c_str(), &database,
+                            SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, nullptr),
             SQLITE_OK);
+  ASSERT_EQ(
+      (*api)->exec(database,
+                   "CREATE TABLE papers(title, year); INSERT INTO papers VALUES('A', 2001), ('B', 2003)",
+                   nullptr, nullptr, nullptr),
+      SQLITE_OK);
   (*api)->close_v2(database);
   policy_.sql.push_back({.name = "papers", .path = directory.file("papers.db")});
   EXPECT_EQ(prints("sql-query", {"papers", "SELECT title, year FROM papers ORDER BY year DESC"}),
-            R"([{"title":"B","year":2003},{"title":"A","year":2001}])" "\n");
+            R"([{"title":"B","year":2003},{"title":"A","year":2001}])"
+            "\n");
 }
 
 TEST_F(CatalogPrograms, Base64) {
@@ -346,11 +365,13 @@ TEST_F(CatalogPrograms, Answer) {
 
 // FIPS 180-4, and the lengths around the end of a block.
 TEST_F(CatalogPrograms, Sha256) {
-  EXPECT_EQ(prints("sha256", {}, "abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad\n");
+  EXPECT_EQ(prints("sha256", {}, "abc"),
+            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad\n");
   EXPECT_EQ(prints("sha256", {}, ""), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855\n");
   EXPECT_EQ(prints("sha256", {}, "abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq"),
             "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1\n");
-  EXPECT_EQ(prints("sha256", {}, std::string(1000, 'a')), "41edece42d63e8d9bf515a9ba6932e1c20cbc9f5a5d134645adb5db1b9737ea3\n");
+  EXPECT_EQ(prints("sha256", {}, std::string(1000, 'a')),
+            "41edece42d63e8d9bf515a9ba6932e1c20cbc9f5a5d134645adb5db1b9737ea3\n");
 }
 
 // Each program has a test here.

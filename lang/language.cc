@@ -13,8 +13,9 @@ namespace membrane::lang {
 namespace {
 
 HostSignature signature_for(const host::FunctionSpec& f) {
-  HostSignature signature{std::string(f.module), std::string(f.name), host::wasm_signature_of(f), f.can_fail, 0,
-                          host::signature_of(f)};
+  HostSignature signature{
+      std::string(f.module), std::string(f.name), host::wasm_signature_of(f), f.can_fail, 0,
+      host::signature_of(f)};
   for (size_t i = 0; i < f.params.size(); ++i)
     if (host::is_string(f.params[i].type)) signature.string_params |= 1u << i;
   return signature;

@@ -36,7 +36,10 @@ class Loaded {
  public:
   Loaded() = default;
   Loaded(wasm::Module made, Language language_of_source, std::string_view source, Expansion expansion = {})
-      : module(std::move(made)), language(language_of_source), source_(source), expansion_(std::move(expansion)) {}
+      : module(std::move(made)),
+        language(language_of_source),
+        source_(source),
+        expansion_(std::move(expansion)) {}
 
   wasm::Module module;  // may be moved away; nothing else here needs it
   Language language = Language::kWat;
@@ -58,7 +61,8 @@ class Loaded {
 // `source` must outlive the result. `name` is the program's, for messages; its end may tell a
 // language ("job.py"). Fails with the decoder's, the preprocessor's or the parser's findings, at
 // places of `source`; a source in a language that is not run says so (kUnsupportedLanguage).
-std::expected<Loaded, std::vector<Diagnostic>> load_program(std::string_view source, Language language = Language::kAuto,
+std::expected<Loaded, std::vector<Diagnostic>> load_program(std::string_view source,
+                                                            Language language = Language::kAuto,
                                                             std::string_view name = {});
 
 // The registry as the preprocessor sees it.

@@ -21,7 +21,8 @@ std::string check(std::string_view source, std::string_view name) {
   if (!loaded) return render(loaded.error().front(), source, name);
   if (auto checked = wasm::validate(loaded->module, loaded->text()); !checked)
     return render(loaded->to_author(checked.error()), source, name);
-  if (auto linkage = host::link_imports(loaded->module); !linkage) return render(linkage.error().front(), source, name);
+  if (auto linkage = host::link_imports(loaded->module); !linkage)
+    return render(linkage.error().front(), source, name);
   return "fine";
 }
 
@@ -87,7 +88,8 @@ TEST(HostFunctions, AreThoseOfTheRegistry) {
 
 TEST(Catalog, HasProgramsThatCompile) {
   size_t count = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(std::string(MEMBRANE_SOURCE_DIR) + "/catalog")) {
+  for (const auto& entry :
+       std::filesystem::directory_iterator(std::string(MEMBRANE_SOURCE_DIR) + "/catalog")) {
     if (entry.path().extension() != ".wat") continue;
     std::ifstream file(entry.path());
     std::stringstream text;

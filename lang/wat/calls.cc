@@ -22,7 +22,9 @@ std::string plural(size_t count, std::string_view noun) {
   return std::to_string(count) + " " + std::string(noun) + (count == 1 ? "" : "s");
 }
 
-std::string_view without_bang(std::string_view id) { return id.ends_with('!') ? id.substr(0, id.size() - 1) : id; }
+std::string_view without_bang(std::string_view id) {
+  return id.ends_with('!') ? id.substr(0, id.size() - 1) : id;
+}
 
 std::string_view member_of(std::string_view dotted) {
   const size_t dot = dotted.rfind('.');
@@ -51,7 +53,8 @@ CodeWalker::Callee CodeWalker::resolve_id(std::string_view id) const {
   if (declared != nullptr) {
     callee.type = &declared->type;
     callee.host = declared->host;
-    const bool ends_in_i32 = !declared->type.results.empty() && declared->type.results.back() == ValType::kI32;
+    const bool ends_in_i32 =
+        !declared->type.results.empty() && declared->type.results.back() == ValType::kI32;
     has_errno = ends_in_i32 && (callee.host == nullptr || callee.host->has_errno);
   } else if ((callee.host = host_.find(callee.name)) != nullptr) {
     callee.type = &callee.host->type;
@@ -134,7 +137,9 @@ void CodeWalker::need_check(std::string_view name) {
   if (errno_id_.empty()) {
     constexpr std::string_view kErrno = "$membrane.errno";
     const VariableInfo* mine = find_local(kErrno);
-    errno_id_ = mine != nullptr && mine->type == ValType::kI32 ? kErrno : hidden_local(std::string(kErrno), ValType::kI32);
+    errno_id_ = mine != nullptr && mine->type == ValType::kI32
+                    ? kErrno
+                    : hidden_local(std::string(kErrno), ValType::kI32);
   }
   if (!fail_id_.empty()) return;
   constexpr std::string_view kFail = "$membrane.fail";
@@ -154,9 +159,9 @@ std::string CodeWalker::check_prefix(const wasm::FuncType& type, bool is_flat) c
 }
 
 std::string CodeWalker::check_suffix(std::string_view name, Node at) {
-  return ") (then (call " + std::string(fail_id_) + " (local.get " + std::string(errno_id_) + ") (i32.const " +
-         std::to_string(strings_.intern(name)) + ") (i32.const " + std::to_string(line_of(tree_.begin(at))) +
-         ")) (unreachable)))";
+  return ") (then (call " + std::string(fail_id_) + " (local.get " + std::string(errno_id_) +
+         ") (i32.const " + std::to_string(strings_.intern(name)) + ") (i32.const " +
+         std::to_string(line_of(tree_.begin(at))) + ")) (unreachable)))";
 }
 
 uint32_t CodeWalker::line_of(uint32_t offset) {
@@ -165,7 +170,8 @@ uint32_t CodeWalker::line_of(uint32_t offset) {
     for (size_t i = 0; i < tree_.text().size(); ++i)
       if (tree_.text()[i] == '\n') line_begins_.push_back(static_cast<uint32_t>(i + 1));
   }
-  return static_cast<uint32_t>(std::upper_bound(line_begins_.begin(), line_begins_.end(), offset) - line_begins_.begin());
+  return static_cast<uint32_t>(std::upper_bound(line_begins_.begin(), line_begins_.end(), offset) -
+                               line_begins_.begin());
 }
 
 // -- findings
@@ -173,8 +179,11 @@ uint32_t CodeWalker::line_of(uint32_t offset) {
 // Whether `!` makes sense here.
 bool CodeWalker::check_callee(const Callee& callee, Node name) {
   if (!callee.has_bang || callee.is_checked || callee.host != nullptr) return true;
-  Diagnostic& d = report(DiagnosticCode::kCheckWithoutErrno, name, "$" + std::string(callee.name) + " gives no errno that ! could check");
-  d.found = callee.type->results.empty() ? "no result" : "the last result " + std::string(wasm::name_of(callee.type->results.back()));
+  Diagnostic& d = report(DiagnosticCode::kCheckWithoutErrno, name,
+                         "$" + std::string(callee.name) + " gives no errno that ! could check");
+  d.found = callee.type->results.empty()
+                ? "no result"
+                : "the last result " + std::string(wasm::name_of(callee.type->results.back()));
   d.expected = "a function whose last result is an i32 errno";
   d.hint = "Write (call $" + std::string(callee.name) + " …) without the !.";
   return false;
@@ -218,7 +227,8 @@ std::string CodeWalker::errno_hint(Node value) const {
 
 void CodeWalker::report_number_as_string(Node n, std::string_view taker) {
   const std::string word(tree_.word(n));
-  Diagnostic& d = report(DiagnosticCode::kNumberAsString, n, std::string(taker) + " takes a string here, and " + word + " is a number");
+  Diagnostic& d = report(DiagnosticCode::kNumberAsString, n,
+                         std::string(taker) + " takes a string here, and " + word + " is a number");
   d.found = word;
   d.expected = "the address of a string";
   d.hint = "Write (string \"" + word + "\") for this text, (i32.const " + word + ") for an address.";
@@ -241,8 +251,9 @@ void CodeWalker::report_unknown_function(Node name) {
     if (!f.id.empty()) declared.push_back(f.id);
   if (const auto mine = nearest(without_bang(id), declared); !mine.empty()) near = mine.substr(1);
   const bool is_capability = of_host || (!near.empty() && host_.find(near) != nullptr);
-  Diagnostic& d = report(is_capability ? DiagnosticCode::kUnknownCapability : DiagnosticCode::kUnknownFunction, name,
-                         "no function is called " + std::string(id));
+  Diagnostic& d =
+      report(is_capability ? DiagnosticCode::kUnknownCapability : DiagnosticCode::kUnknownFunction, name,
+             "no function is called " + std::string(id));
   d.found = id;
   if (!near.empty()) {
     d.expected = "$" + near;

@@ -49,14 +49,16 @@ void CodeWalker::sequence_atom(Node n, Node close, Types results, bool behind_in
   }
   if (behind_instruction) {
     const std::string word(tree_.word(n));
-    Diagnostic& d = report(DiagnosticCode::kBareOperand, n, "`" + word + "` stands behind an instruction that is not in parentheses");
+    Diagnostic& d = report(DiagnosticCode::kBareOperand, n,
+                           "`" + word + "` stands behind an instruction that is not in parentheses");
     d.found = word;
     d.expected = "a folded instruction";
     d.hint = "Put the instruction and its operands in parentheses: (i32.add $x 1).";
     return;
   }
   size_t from_end = 0;
-  for (Node behind = n + 1; behind < close && from_end < results.size(); behind = tree_.next(behind)) ++from_end;
+  for (Node behind = n + 1; behind < close && from_end < results.size(); behind = tree_.next(behind))
+    ++from_end;
   bare(n, from_end < results.size() ? results[results.size() - 1 - from_end] : ValType::kBottom);
 }
 
@@ -113,7 +115,8 @@ const CodeWalker::Label* CodeWalker::find_label(Node index) const {
 void CodeWalker::form(Node form) {
   if (nesting_ >= kMaxFormNesting) {
     if (nesting_ == kMaxFormNesting)
-      report(DiagnosticCode::kNestingTooDeep, form, "forms nest more than " + std::to_string(kMaxFormNesting) + " deep here");
+      report(DiagnosticCode::kNestingTooDeep, form,
+             "forms nest more than " + std::to_string(kMaxFormNesting) + " deep here");
     return;
   }
   ++nesting_;
@@ -142,7 +145,9 @@ void CodeWalker::folded(Node form, Opcode op) {
   Node n = behind_immediates(tree_, environment_, op, immediate, close);
   if (op == Opcode::kRefFunc) shift_function(immediate);
   if (op == Opcode::kBrTable)  // names behind the labels are operands
-    while (n > immediate + 1 && tree_.is_id(n - 1) && find_label(n - 1) == nullptr && find_variable(tree_.word(n - 1)) != nullptr) --n;
+    while (n > immediate + 1 && tree_.is_id(n - 1) && find_label(n - 1) == nullptr &&
+           find_variable(tree_.word(n - 1)) != nullptr)
+      --n;
   if (has_fixed_signature(op)) return operands(n, close, operands_of(op));
   operands(n, close, operand_types(op, immediate, n, close));
 }
@@ -164,7 +169,9 @@ void CodeWalker::block_form(Node form, Opcode op) {
 void CodeWalker::if_form(Node form) {
   Node n = tree_.first(form);
   const Node close = tree_.close(form);
-  const auto at_condition = [&](Node at) { return at < close && !tree_.is_form(at, "then") && !tree_.is_form(at, "else"); };
+  const auto at_condition = [&](Node at) {
+    return at < close && !tree_.is_form(at, "then") && !tree_.is_form(at, "else");
+  };
   const Node name = n;
   bool has_name = tree_.is_id(n);
   if (has_name) ++n;
@@ -310,8 +317,7 @@ CodeWalker::Values CodeWalker::values_of(Node n) const {
     case TokenKind::kInteger:
     case TokenKind::kString: return {true, 1, ValType::kI32};
     case TokenKind::kFloat: return {true, 1, ValType::kF64};
-    case TokenKind::kKeyword:
-      return is_float_word(word) ? Values{true, 1, ValType::kF64} : Values{};
+    case TokenKind::kKeyword: return is_float_word(word) ? Values{true, 1, ValType::kF64} : Values{};
     default: return {};
   }
   if (find_form(word) != nullptr) return values_of_form(word, n);

@@ -59,7 +59,12 @@ class CodeWalker {
 
   CodeWalker(const Tree& tree, const HostTable& host, const Environment& environment, StringPool& strings,
              Survey& survey, Writer& writer)
-      : tree_(tree), host_(host), environment_(environment), strings_(strings), survey_(survey), writer_(writer) {}
+      : tree_(tree),
+        host_(host),
+        environment_(environment),
+        strings_(strings),
+        survey_(survey),
+        writer_(writer) {}
 
   // Walks all fields. The first run is the survey. begin_writing() starts the second, in which the
   // module's own memory gets `memory_pages` at least.
@@ -85,7 +90,7 @@ class CodeWalker {
     std::vector<wasm::ValType> types;  // what a branch to it takes
   };
   struct Loop {
-    uint32_t number = 0;  // in Survey::loops
+    uint32_t number = 0;    // in Survey::loops
     std::string_view kind;  // "while" or "for"
   };
   using Form = void (CodeWalker::*)(Node form);
@@ -114,7 +119,8 @@ class CodeWalker {
   void bare(Node n, wasm::ValType expected);
   [[nodiscard]] bool is_bare(Node n) const;
   void sequence_atom(Node n, Node close, Types results, bool behind_instruction);
-  [[nodiscard]] std::vector<wasm::ValType> operand_types(wasm::Opcode op, Node immediate, Node n, Node close) const;
+  [[nodiscard]] std::vector<wasm::ValType> operand_types(wasm::Opcode op, Node immediate, Node n,
+                                                         Node close) const;
   [[nodiscard]] Values values_of(Node n) const;
   [[nodiscard]] Values values_of_opcode(wasm::Opcode op, Node form) const;
   [[nodiscard]] wasm::ValType select_type(Node n, Node close) const;

@@ -68,7 +68,8 @@ wasm::FuncType Environment::read_type_use(Node& n, Node close, std::vector<Varia
     const Node index = tree_.first(n);
     uint32_t at = wasm::kNoIndex;
     if (tree_.is_id(index)) at = type_ids_.find(tree_.word(index));
-    if (tree_.is_integer(index)) at = static_cast<uint32_t>(number_of(tree_.word(index)).value_or(wasm::kNoIndex));
+    if (tree_.is_integer(index))
+      at = static_cast<uint32_t>(number_of(tree_.word(index)).value_or(wasm::kNoIndex));
     if (at < types_.size()) type = types_[at];
     n = tree_.next(n);
   }

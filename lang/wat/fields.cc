@@ -25,7 +25,8 @@ std::string signature_text(const wasm::FuncType& type) {
 }
 
 std::string import_text(const HostSignature& f, std::string_view id) {
-  return "(import \"" + f.module + "\" \"" + f.name + "\" (func " + std::string(id) + signature_text(f.type) + "))";
+  return "(import \"" + f.module + "\" \"" + f.name + "\" (func " + std::string(id) + signature_text(f.type) +
+         "))";
 }
 
 }  // namespace
@@ -114,7 +115,8 @@ void CodeWalker::walk_function(Node field) {
       declarations += " (local " + std::string(local.id) + " " + std::string(wasm::name_of(local.type)) + ")";
       add_local(local.id, local.type);
     }
-    if (!declarations.empty()) writer_.insert(head.end, declarations, tree_.begin(field), tree_.end(field + 1));
+    if (!declarations.empty())
+      writer_.insert(head.end, declarations, tree_.begin(field), tree_.end(field + 1));
   }
   in_function_ = true;
   sequence(head.body, tree_.close(field), head.type.results);
@@ -140,7 +142,8 @@ void CodeWalker::walk_global(Node field) {
 // The minimum grows when the string literals need it.
 void CodeWalker::walk_memory(Node field) {
   const Node min = environment_.memory_min;
-  if (!writing_ || min <= field || min >= tree_.close(field) || memory_pages_ <= environment_.memory_pages) return;
+  if (!writing_ || min <= field || min >= tree_.close(field) || memory_pages_ <= environment_.memory_pages)
+    return;
   writer_.replace(tree_.begin(min), tree_.end(min), std::to_string(memory_pages_));
 }
 
@@ -186,7 +189,8 @@ void CodeWalker::shift_function(Node index) {
   if (!writing_ || survey_.imports.empty() || !tree_.is_integer(index)) return;
   const auto number = wasm::parse_unsigned(tree_.word(index), 32);
   if (!number.ok || number.value < environment_.imported_function_count) return;
-  writer_.replace(tree_.begin(index), tree_.end(index), std::to_string(number.value + survey_.imports.size()));
+  writer_.replace(tree_.begin(index), tree_.end(index),
+                  std::to_string(number.value + survey_.imports.size()));
 }
 
 // -- variables
@@ -217,7 +221,8 @@ std::optional<ValType> CodeWalker::global_type(Node index) const {
     return global == nullptr ? std::nullopt : std::optional(global->type);
   }
   const auto number = wasm::parse_unsigned(tree_.word(index), 32);
-  if (!tree_.is_integer(index) || !number.ok || number.value >= environment_.globals.size()) return std::nullopt;
+  if (!tree_.is_integer(index) || !number.ok || number.value >= environment_.globals.size())
+    return std::nullopt;
   return environment_.globals[number.value].type;
 }
 
@@ -264,7 +269,8 @@ Diagnostic& CodeWalker::report(DiagnosticCode code, Node n, std::string message)
 
 void CodeWalker::report_unknown_variable(Node n) {
   const std::string_view id = tree_.word(n);
-  Diagnostic& d = report(DiagnosticCode::kUnknownVariable, n, "no local or global is called " + std::string(id));
+  Diagnostic& d =
+      report(DiagnosticCode::kUnknownVariable, n, "no local or global is called " + std::string(id));
   d.found = id;
   std::vector<std::string_view> names;
   for (const VariableInfo& local : locals_) names.push_back(local.id);

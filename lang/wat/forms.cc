@@ -16,10 +16,11 @@ CodeWalker::Form CodeWalker::find_form(std::string_view word) {
     std::string_view word;
     Form form;
   } kForms[] = {
-      {"break", &CodeWalker::break_form},   {"char", &CodeWalker::char_form}, {"concat", &CodeWalker::concat_form},
-      {"continue", &CodeWalker::continue_form}, {"dec", &CodeWalker::dec_form}, {"for", &CodeWalker::for_form},
-      {"inc", &CodeWalker::inc_form},       {"set", &CodeWalker::set_form},   {"string", &CodeWalker::string_form},
-      {"while", &CodeWalker::while_form},
+      {"break", &CodeWalker::break_form},   {"char", &CodeWalker::char_form},
+      {"concat", &CodeWalker::concat_form}, {"continue", &CodeWalker::continue_form},
+      {"dec", &CodeWalker::dec_form},       {"for", &CodeWalker::for_form},
+      {"inc", &CodeWalker::inc_form},       {"set", &CodeWalker::set_form},
+      {"string", &CodeWalker::string_form}, {"while", &CodeWalker::while_form},
   };
   for (const auto& entry : kForms)
     if (entry.word == word) return entry.form;
@@ -36,8 +37,9 @@ CodeWalker::Values CodeWalker::values_of_form(std::string_view word, Node) const
 bool CodeWalker::check_one_value(Node n, std::string_view taker) {
   const Values values = values_of(n);
   if (!values.known || values.count == 1) return true;
-  Diagnostic& d = report(DiagnosticCode::kNotOneValue, n, std::string(taker) + " takes one value, and this leaves " +
-                                                              (values.count == 0 ? "none" : std::to_string(values.count)));
+  Diagnostic& d = report(DiagnosticCode::kNotOneValue, n,
+                         std::string(taker) + " takes one value, and this leaves " +
+                             (values.count == 0 ? "none" : std::to_string(values.count)));
   d.found = std::to_string(values.count) + " values";
   d.expected = "one value";
   d.hint = errno_hint(n);
@@ -62,13 +64,17 @@ void CodeWalker::string_form(Node form) {
   if (!unquote_into(bytes, tree_.first(form), tree_.close(form))) {
     Diagnostic& d = report(DiagnosticCode::kBadStringForm, form, "(string …) takes literal text");
     const Node inner = tree_.first(form);
-    d.found = inner < tree_.close(form) ? (tree_.is_form(inner) ? "(" + std::string(tree_.head(inner)) + " …)" : std::string(tree_.word(inner))) : "nothing";
+    d.found = inner < tree_.close(form) ? (tree_.is_form(inner) ? "(" + std::string(tree_.head(inner)) + " …)"
+                                                                : std::string(tree_.word(inner)))
+                                        : "nothing";
     d.expected = "one or more literals in quotes";
     if (inner < tree_.close(form) && tree_.is_id(inner))
-      d.hint = "A variable that holds a string's address needs no (string …): write " + std::string(tree_.word(inner)) + ".";
+      d.hint = "A variable that holds a string's address needs no (string …): write " +
+               std::string(tree_.word(inner)) + ".";
     return;
   }
-  writer_.replace(tree_.begin(form), tree_.end(form), "(i32.const " + std::to_string(strings_.intern(bytes)) + ")");
+  writer_.replace(tree_.begin(form), tree_.end(form),
+                  "(i32.const " + std::to_string(strings_.intern(bytes)) + ")");
 }
 
 // (char "a") → (i32.const 97)
@@ -84,7 +90,9 @@ void CodeWalker::char_form(Node form) {
     for (size_t i = 1; i < bytes.size(); ++i) code = code << 6 | (byte(i) & 0x3F);
   } else {
     Diagnostic& d = report(DiagnosticCode::kBadCharForm, form, "(char …) takes one character");
-    d.found = !is_text ? "no text" : bytes.empty() ? "an empty text" : std::to_string(bytes.size()) + " bytes";
+    d.found = !is_text        ? "no text"
+              : bytes.empty() ? "an empty text"
+                              : std::to_string(bytes.size()) + " bytes";
     d.expected = "one character in quotes";
     return;
   }
@@ -98,9 +106,12 @@ void CodeWalker::concat_form(Node form) {
   size_t parts = 0;
   for (Node at = n; at < close; at = tree_.next(at)) ++parts;
   Callee callee = resolve_id("$str.concat!");
-  if (callee.type != nullptr && callee.type->results.size() < 2) callee.is_checked = false;  // the author's own
+  if (callee.type != nullptr && callee.type->results.size() < 2)
+    callee.is_checked = false;  // the author's own
   if (parts == 0 || callee.type == nullptr) {
-    Diagnostic& d = report(DiagnosticCode::kBadConcat, form, parts == 0 ? "(concat …) joins no strings" : "this host has no str.concat, which (concat …) needs");
+    Diagnostic& d = report(
+        DiagnosticCode::kBadConcat, form,
+        parts == 0 ? "(concat …) joins no strings" : "this host has no str.concat, which (concat …) needs");
     d.expected = "(concat a b …)";
     d.found = "(concat)";
     return;
@@ -117,7 +128,8 @@ void CodeWalker::concat_form(Node form) {
   writer_.replace(tree_.begin(form), tree_.end(form + 1), prefix, tree_.end(form + 1));
   size_t index = 0;
   for (Node at = n; at < close; at = tree_.next(at), ++index) {
-    if (tree_.is_integer(at) || tree_.kind(at) == TokenKind::kFloat) report_number_as_string(at, "(concat …)");
+    if (tree_.is_integer(at) || tree_.kind(at) == TokenKind::kFloat)
+      report_number_as_string(at, "(concat …)");
     check_one_value(at, "(concat …)");
     operand(at, ValType::kI32);
     if (index > 0) writer_.insert(tree_.end(at), suffix, tree_.begin(form), tree_.end(form + 1));
@@ -141,16 +153,25 @@ void CodeWalker::set_form(Node form) {
     d.expected = "(set $name value)";
     d.hint = std::move(hint);
   };
-  if (targets == 0) return bad("(set …) does not say which variable", value < close ? std::string(tree_.is_form(value) ? "a form" : tree_.word(value)) : "nothing", "");
+  if (targets == 0)
+    return bad("(set …) does not say which variable",
+               value < close ? std::string(tree_.is_form(value) ? "a form" : tree_.word(value)) : "nothing",
+               "");
   const std::string name(tree_.word(n));
-  if (value == close) return bad("(set " + name + ") has no value", "no value", "Write (set " + name + " 0), or the value that it should get.");
+  if (value == close)
+    return bad("(set " + name + ") has no value", "no value",
+               "Write (set " + name + " 0), or the value that it should get.");
   if (tree_.next(value) != close)
-    return bad("(set …) takes one expression", "more than one", "Close (set " + name + " …) behind its first value, or put the rest into it.");
+    return bad("(set …) takes one expression", "more than one",
+               "Close (set " + name + " …) behind its first value, or put the rest into it.");
   const Values values = values_of(value);
   if (values.known && values.count != targets) {
-    const std::string leaves = values.count == 0 ? "no value" : std::to_string(values.count) + " value" + (values.count == 1 ? "" : "s");
+    const std::string leaves = values.count == 0
+                                   ? "no value"
+                                   : std::to_string(values.count) + " value" + (values.count == 1 ? "" : "s");
     Diagnostic& d = report(DiagnosticCode::kNotOneValue, value,
-                           "(set …) names " + std::to_string(targets) + " variable" + (targets == 1 ? "" : "s") + ", and this leaves " + leaves);
+                           "(set …) names " + std::to_string(targets) + " variable" +
+                               (targets == 1 ? "" : "s") + ", and this leaves " + leaves);
     d.found = leaves;
     d.expected = std::to_string(targets) + " value" + (targets == 1 ? "" : "s");
     if (targets == 1) d.hint = errno_hint(value);
@@ -163,7 +184,8 @@ void CodeWalker::write_set(Node form, size_t targets, Node value) {
   const Node n = tree_.first(form);
   std::vector<ValType> types;
   if (targets > 1 && tree_.is_form(value, "call")) {
-    if (const Callee callee = resolve(tree_.first(value)); callee.type != nullptr) types = callee.type->results;
+    if (const Callee callee = resolve(tree_.first(value)); callee.type != nullptr)
+      types = callee.type->results;
   }
   types.resize(targets, ValType::kBottom);
   if (targets == 1) types[0] = values_of(value).type;
@@ -173,11 +195,13 @@ void CodeWalker::write_set(Node form, size_t targets, Node value) {
     if (i == 0) {
       writer_.replace(tree_.begin(form), tree_.end(form + 1), setter(tree_.word(target)));
     } else {
-      writer_.insert(tree_.begin(target), std::string(setter(tree_.word(target))) + " ", tree_.begin(form), tree_.end(target));
+      writer_.insert(tree_.begin(target), std::string(setter(tree_.word(target))) + " ", tree_.begin(form),
+                     tree_.end(target));
     }
   }
   operand(value, find_variable(tree_.word(n))->type);
-  if (targets > 1) writer_.insert(tree_.end(value), std::string(targets - 1, ')'), tree_.begin(form), tree_.end(form + 1));
+  if (targets > 1)
+    writer_.insert(tree_.end(value), std::string(targets - 1, ')'), tree_.begin(form), tree_.end(form + 1));
 }
 
 // (inc $x) → (local.set $x (i32.add (local.get $x) (i32.const 1))); (inc $x n) adds n
@@ -187,7 +211,8 @@ void CodeWalker::step_form(Node form, std::string_view operation) {
   const Node close = tree_.close(form);
   const std::string head = "(" + std::string(word) + " ";
   if (n >= close || !tree_.is_id(n) || (n + 1 < close && tree_.next(n + 1) != close)) {
-    Diagnostic& d = report(DiagnosticCode::kBadStep, form, head + "…) takes a variable, and at most one amount");
+    Diagnostic& d =
+        report(DiagnosticCode::kBadStep, form, head + "…) takes a variable, and at most one amount");
     d.found = n < close && !tree_.is_form(n) ? std::string(tree_.word(n)) : "something else";
     d.expected = head + "$x) or " + head + "$x 5)";
     return;
@@ -202,8 +227,9 @@ void CodeWalker::step_form(Node form, std::string_view operation) {
     return;
   }
   const std::string type(wasm::name_of(variable->type));
-  writer_.replace(tree_.begin(form), tree_.end(n),
-                  std::string(setter(id)) + " " + id + " (" + type + "." + std::string(operation) + " " + get(id));
+  writer_.replace(
+      tree_.begin(form), tree_.end(n),
+      std::string(setter(id)) + " " + id + " (" + type + "." + std::string(operation) + " " + get(id));
   if (n + 1 < close) {
     check_one_value(n + 1, head + "…)");
     operand(n + 1, variable->type);
@@ -233,7 +259,8 @@ std::string CodeWalker::loop_label(uint32_t loop, std::string_view kind, std::st
 void CodeWalker::while_form(Node form) {
   const Node condition = tree_.first(form);
   const Node close = tree_.close(form);
-  if (condition >= close || !(tree_.is_form(condition) || is_bare(condition)) || tree_.kind(condition) == TokenKind::kString) {
+  if (condition >= close || !(tree_.is_form(condition) || is_bare(condition)) ||
+      tree_.kind(condition) == TokenKind::kString) {
     Diagnostic& d = report(DiagnosticCode::kBadWhile, form, "(while …) has no condition");
     d.found = condition < close ? std::string(tree_.word(condition)) : "nothing";
     d.expected = "(while condition body…)";
@@ -243,8 +270,9 @@ void CodeWalker::while_form(Node form) {
   const uint32_t number = enter_loop("while");
   const std::string label = loop_label(number, "while");
   const bool has_break = survey_.loops[number].has_break;
-  writer_.replace(tree_.begin(form), tree_.end(form + 1),
-                  (has_break ? "(block " + loop_label(number, "while", ".break") + " " : "") + "(loop " + label + " (if");
+  writer_.replace(
+      tree_.begin(form), tree_.end(form + 1),
+      (has_break ? "(block " + loop_label(number, "while", ".break") + " " : "") + "(loop " + label + " (if");
   if (has_break) push_label({});
   push_label({});
   operand(condition, ValType::kI32);
@@ -253,7 +281,8 @@ void CodeWalker::while_form(Node form) {
   sequence(tree_.next(condition), close, {});
   leave_labels(has_break ? 3 : 2);
   loops_.pop_back();
-  writer_.insert(tree_.begin(close), " (br " + label + (has_break ? "))))" : ")))"), tree_.begin(form), tree_.end(form + 1));
+  writer_.insert(tree_.begin(close), " (br " + label + (has_break ? "))))" : ")))"), tree_.begin(form),
+                 tree_.end(form + 1));
 }
 
 // (for $i from to body…) → (local.set $i from) (local.set $to to)
@@ -270,7 +299,8 @@ void CodeWalker::for_form(Node form) {
     return !values.known || values.count > 0;  // (nop) is of the body already
   };
   if (id_node >= close || !tree_.is_id(id_node) || !is_value(from) || !is_value(to)) {
-    Diagnostic& d = report(DiagnosticCode::kBadFor, form, "(for …) takes a variable, where it starts, and where it ends");
+    Diagnostic& d =
+        report(DiagnosticCode::kBadFor, form, "(for …) takes a variable, where it starts, and where it ends");
     const Node wrong = id_node >= close || !tree_.is_id(id_node) ? id_node : !is_value(from) ? from : to;
     d.found = wrong < close ? (tree_.is_form(wrong) ? "a form" : std::string(tree_.word(wrong))) : "too few";
     d.expected = "(for $i from to body…)";
@@ -304,7 +334,8 @@ void CodeWalker::for_form(Node form) {
   }
   const bool is_float = val_type == ValType::kF32 || val_type == ValType::kF64;
   std::string head = facts.has_break ? " (block " + loop_label(number, "for", ".break") : "";
-  head += " (loop " + label + " (if (" + type + (is_float ? ".lt " : ".lt_s ") + get(id) + " " + limit + ") (then";
+  head += " (loop " + label + " (if (" + type + (is_float ? ".lt " : ".lt_s ") + get(id) + " " + limit +
+          ") (then";
   if (facts.has_continue) head += " (block " + loop_label(number, "for", ".continue");
   writer_.insert(tree_.end(to), head, begin, blame);
   const size_t labels = 2 + (facts.has_break ? 1 : 0) + (facts.has_continue ? 1 : 0);
@@ -313,7 +344,8 @@ void CodeWalker::for_form(Node form) {
   leave_labels(labels);
   loops_.pop_back();
   std::string tail = facts.has_continue ? ")" : "";
-  tail += " " + std::string(setter(id)) + " " + std::string(id) + " (" + type + ".add " + get(id) + " (" + type + ".const 1))) (br " + label;
+  tail += " " + std::string(setter(id)) + " " + std::string(id) + " (" + type + ".add " + get(id) + " (" +
+          type + ".const 1))) (br " + label;
   writer_.insert(tree_.begin(close), tail + (facts.has_break ? "))))" : ")))"), begin, blame);
 }
 
@@ -322,7 +354,8 @@ void CodeWalker::leave_loop(Node form, bool is_break) {
   const std::string word = is_break ? "break" : "continue";
   if (loops_.empty() || tree_.first(form) != tree_.close(form)) {
     Diagnostic& d = report(DiagnosticCode::kBadLoopExit, form,
-                           loops_.empty() ? "(" + word + ") stands outside of (while …) and (for …)" : "(" + word + ") takes nothing");
+                           loops_.empty() ? "(" + word + ") stands outside of (while …) and (for …)"
+                                          : "(" + word + ") takes nothing");
     d.found = loops_.empty() ? "no loop around it" : "an operand";
     d.expected = loops_.empty() ? "(while …) or (for …) around it" : "(" + word + ")";
     if (!loops_.empty()) d.hint = "Put it into an if: (if condition (then (" + word + "))).";
@@ -332,7 +365,8 @@ void CodeWalker::leave_loop(Node form, bool is_break) {
   LoopFacts& facts = survey_.loops[loop.number];
   (is_break ? facts.has_break : facts.has_continue) = true;
   const std::string_view part = is_break ? ".break" : loop.kind == "for" ? ".continue" : "";
-  writer_.replace(tree_.begin(form), tree_.end(form), "(br " + loop_label(loop.number, loop.kind, part) + ")");
+  writer_.replace(tree_.begin(form), tree_.end(form),
+                  "(br " + loop_label(loop.number, loop.kind, part) + ")");
 }
 
 }  // namespace membrane::lang

@@ -33,12 +33,8 @@ bool HostTable::has_module(std::string_view module) const {
 
 const HostSignature& fail_function() {
   using wasm::ValType;
-  static const HostSignature kFail{"membrane",
-                                   "fail",
-                                   {{ValType::kI32, ValType::kI32, ValType::kI32}, {}},
-                                   false,
-                                   0b010,
-                                   "membrane.fail(errno, function, line)"};
+  static const HostSignature kFail{"membrane", "fail", {{ValType::kI32, ValType::kI32, ValType::kI32}, {}},
+                                   false,      0b010,  "membrane.fail(errno, function, line)"};
   return kFail;
 }
 

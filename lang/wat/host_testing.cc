@@ -6,7 +6,12 @@ const HostTable& test_host() {
   using enum wasm::ValType;
   static const HostTable kHost({
       {"http", "get", {{kI32}, {kI32, kI32}}, true, 0b1, "http.get(url) -> body, errno"},
-      {"http", "post", {{kI32, kI32, kI32}, {kI32, kI32}}, true, 0b111, "http.post(url, content_type, body) -> body, errno"},
+      {"http",
+       "post",
+       {{kI32, kI32, kI32}, {kI32, kI32}},
+       true,
+       0b111,
+       "http.post(url, content_type, body) -> body, errno"},
       {"io", "print", {{kI32}, {}}, false, 0b1, "io.print(text)"},
       {"io", "print_i32", {{kI32}, {}}, false, 0, "io.print_i32(value)"},
       {"io", "print_f64", {{kF64}, {}}, false, 0, "io.print_f64(value)"},

@@ -139,7 +139,10 @@ Node behind_immediates(const Tree& tree, const Environment& environment, Opcode 
     case Immediate::kMemoryInit: return take(n, close, 1, index);
     case Immediate::kCallIndirect: return behind_type_use(tree, take(n, close, 1, index), close);
     case Immediate::kTable: {
-      const size_t operands = op == Opcode::kTableSize ? 0 : op == Opcode::kTableGet ? 1 : op == Opcode::kTableFill ? 3 : 2;
+      const size_t operands = op == Opcode::kTableSize   ? 0
+                              : op == Opcode::kTableGet  ? 1
+                              : op == Opcode::kTableFill ? 3
+                                                         : 2;
       return behind_table(tree, environment, n, close, operands);
     }
     case Immediate::kTableInit: return behind_optional(tree, n, close, 1, 2, 3);

@@ -32,7 +32,8 @@ bool lacks_memory(const wasm::Module& module) {
 // Whether a module that parses lacks what its host looks for: the memory's export, an entry.
 bool lacks_exports(const wasm::Module& module, const HostTable& host) {
   for (const wasm::Import& i : module.imports)
-    if (i.kind == wasm::ExternKind::kFunc && host.find(i.module, i.name) != nullptr) return !has_exported_memory(module);
+    if (i.kind == wasm::ExternKind::kFunc && host.find(i.module, i.name) != nullptr)
+      return !has_exported_memory(module);
   if (module.start != UINT32_MAX) return false;
   for (const wasm::Export& e : module.exports)
     if (e.kind == wasm::ExternKind::kFunc) return false;
@@ -46,8 +47,8 @@ bool lacks_exports(const wasm::Module& module, const HostTable& host) {
 // decides whether to try the text as plain WAT first. It must see what would parse as plain WAT and
 // mean something else: (if $x (then …)), where $x is no label.
 bool looks_sugared(std::string_view source) {
-  static constexpr std::string_view kSigns[] = {"string", "set ",   "while", "for ",  "inc ",     "dec ",
-                                                "concat", "char",   "break", "if $",  "continue"};
+  static constexpr std::string_view kSigns[] = {"string", "set ", "while", "for ", "inc ",    "dec ",
+                                                "concat", "char", "break", "if $", "continue"};
   for (size_t at = source.find('('); at != std::string_view::npos; at = source.find('(', at + 1)) {
     const std::string_view behind = source.substr(at + 1, 8);
     if (behind.empty() || std::string_view("swfidcb").find(behind[0]) == std::string_view::npos) continue;
@@ -64,7 +65,8 @@ std::expected<LoadedWat, Diagnostics> load_wat(std::string_view source, const Ho
   const bool is_sugared = looks_sugared(source);
   if (!is_sugared) {
     plain = wasm::parse_text(source);
-    if (plain && !lacks_exports(*plain, host) && !lacks_memory(*plain)) return LoadedWat{std::move(*plain), {}};
+    if (plain && !lacks_exports(*plain, host) && !lacks_memory(*plain))
+      return LoadedWat{std::move(*plain), {}};
   }
   auto expansion = expand(source, host);
   if (expansion && !expansion->changed) {

@@ -72,7 +72,8 @@ bool CodeWalker::report_foreign_word(Node n) {
   const auto* found = std::find_if(std::begin(kForeignWords), std::end(kForeignWords),
                                    [&](const ForeignWord& f) { return f.word == word; });
   if (found == std::end(kForeignWords)) return false;
-  Diagnostic& d = report(DiagnosticCode::kForeignWord, n, "`" + std::string(word) + "` is not a word of this language");
+  Diagnostic& d =
+      report(DiagnosticCode::kForeignWord, n, "`" + std::string(word) + "` is not a word of this language");
   d.found = word;
   d.expected = found->instead;
   d.hint = "Write " + std::string(found->instead) + ".";
@@ -85,10 +86,12 @@ bool CodeWalker::report_mistaken_form(Node form) {
   if (head >= tree_.close(form)) return false;
   std::string_view word = tree_.word(head);
   if (tree_.is_id(head) && find_variable(word) != nullptr && head + 1 == tree_.close(form)) {
-    Diagnostic& d = report(DiagnosticCode::kMissingCall, form, "(" + std::string(word) + ") is no instruction");
+    Diagnostic& d =
+        report(DiagnosticCode::kMissingCall, form, "(" + std::string(word) + ") is no instruction");
     d.found = "(" + std::string(word) + ")";
     d.expected = word;
-    d.hint = "The value of a variable is " + std::string(word) + ", or (local.get " + std::string(word) + ").";
+    d.hint =
+        "The value of a variable is " + std::string(word) + ", or (local.get " + std::string(word) + ").";
     return true;
   }
   std::string callee(word.substr(tree_.is_id(head) ? 1 : 0));
@@ -106,14 +109,16 @@ bool CodeWalker::report_mistaken_form(Node form) {
 bool CodeWalker::report_mistaken_atom(Node n) {
   const std::string_view word = tree_.word(n);
   if (tree_.is_word(n) && find_form(word) != nullptr) {
-    Diagnostic& d = report(DiagnosticCode::kUnfoldedForm, n, "`" + std::string(word) + "` stands without parentheses");
+    Diagnostic& d =
+        report(DiagnosticCode::kUnfoldedForm, n, "`" + std::string(word) + "` stands without parentheses");
     d.found = word;
     d.expected = "(" + std::string(word) + " …)";
     d.hint = "Write (" + std::string(word) + " …).";
     return true;
   }
   if (word.starts_with('\'')) {
-    Diagnostic& d = report(DiagnosticCode::kCharacterLiteral, n, "characters are not written in single quotes");
+    Diagnostic& d =
+        report(DiagnosticCode::kCharacterLiteral, n, "characters are not written in single quotes");
     const std::string inner(word.size() >= 3 && word.ends_with('\'') ? word.substr(1, word.size() - 2) : "a");
     d.found = word;
     d.expected = "(char \"" + inner + "\")";

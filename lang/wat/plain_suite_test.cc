@@ -44,9 +44,11 @@ TEST(PlainSuite, PassesThroughUnchanged) {
       if (source.empty() || !is_valid(source)) continue;
       ++modules;
       const auto expansion = expand(source, test_host());
-      ASSERT_TRUE(expansion) << file << ":" << command.line << "\n" << render(expansion.error()[0], source, "module");
+      ASSERT_TRUE(expansion) << file << ":" << command.line << "\n"
+                             << render(expansion.error()[0], source, "module");
       EXPECT_TRUE(!expansion->changed || adds_only_the_entry(*expansion, source))
-          << file << ":" << command.line << "\n" << expansion->text;
+          << file << ":" << command.line << "\n"
+          << expansion->text;
     }
   }
   EXPECT_GT(modules, 1000u);

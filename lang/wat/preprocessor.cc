@@ -11,8 +11,9 @@ namespace {
 
 using Diagnostics = std::vector<Diagnostic>;
 
-
-uint64_t pages_of(uint64_t bytes) { return std::max<uint64_t>((bytes + wasm::kPageBytes - 1) / wasm::kPageBytes, 1); }
+uint64_t pages_of(uint64_t bytes) {
+  return std::max<uint64_t>((bytes + wasm::kPageBytes - 1) / wasm::kPageBytes, 1);
+}
 
 class Expander {
  public:
@@ -40,13 +41,14 @@ class Expander {
   Writer writer_;
   CodeWalker walker_;
 
-  std::string fields_;          // to be added at the end
-  uint64_t memory_pages_ = 0;   // that the program's own memory needs
+  std::string fields_;         // to be added at the end
+  uint64_t memory_pages_ = 0;  // that the program's own memory needs
 };
 
 std::expected<Expansion, Diagnostics> Expander::run() {
   if (!environment_.is_module) return Expansion{};
-  strings_.set_base(static_cast<uint32_t>(std::clamp<uint64_t>(environment_.data_end, kScratchBytes, INT32_MAX)));
+  strings_.set_base(
+      static_cast<uint32_t>(std::clamp<uint64_t>(environment_.data_end, kScratchBytes, INT32_MAX)));
   walker_.walk_fields();
   plan_memory();
   plan_entry();
@@ -67,11 +69,13 @@ void Expander::plan_memory() {
   const bool is_shared = survey_.uses_host || !strings_.empty();
   const bool is_needed = is_shared || survey_.uses_memory || environment_.has_active_data;
   const bool is_missing = is_needed && environment_.memory_count == 0;
-  const uint64_t end = strings_.empty() ? std::max<uint64_t>(environment_.data_end, kScratchBytes) : strings_.end();
+  const uint64_t end =
+      strings_.empty() ? std::max<uint64_t>(environment_.data_end, kScratchBytes) : strings_.end();
   memory_pages_ = strings_.empty() ? 0 : pages_of(end);
   const bool is_exported = environment_.memory_is_exported || environment_.exports_memory_name;
   if (is_missing) {
-    add_field(std::string("(memory ") + (is_exported ? "" : "(export \"memory\") ") + std::to_string(pages_of(end)) + ")");
+    add_field(std::string("(memory ") + (is_exported ? "" : "(export \"memory\") ") +
+              std::to_string(pages_of(end)) + ")");
   } else if (is_shared && !is_exported) {
     add_field("(export \"memory\" (memory 0))");
   }
@@ -81,7 +85,8 @@ void Expander::plan_memory() {
     add_field(field + ")");
   }
   if (!environment_.exports_heap_base && (is_missing || !strings_.empty()))
-    add_field("(global (export \"__heap_base\") i32 (i32.const " + std::to_string((end + 7) & ~uint64_t{7}) + "))");
+    add_field("(global (export \"__heap_base\") i32 (i32.const " + std::to_string((end + 7) & ~uint64_t{7}) +
+              "))");
 }
 
 void Expander::plan_entry() {
@@ -98,15 +103,17 @@ void Expander::plan_entry() {
 void Expander::check_strings() {
   if (strings_.empty()) return;
   if (environment_.unknown_data) {
-    Diagnostic& d = walker_.report(DiagnosticCode::kStringPlacement, *environment_.unknown_data,
-                                   "string literals go behind the data segments, and this one's end is not known");
+    Diagnostic& d =
+        walker_.report(DiagnosticCode::kStringPlacement, *environment_.unknown_data,
+                       "string literals go behind the data segments, and this one's end is not known");
     d.found = "an offset that is no constant";
     d.expected = "(data (i32.const 1024) …)";
   }
   const auto max = environment_.memory_max_pages;
   if (environment_.memory_count > 0 && !environment_.memory_is_import && max && *max < memory_pages_) {
     const Tree::Node at = environment_.memory_min != 0 ? environment_.memory_min : environment_.fields_begin;
-    Diagnostic& d = walker_.report(DiagnosticCode::kStringPlacement, at, "the memory is too small for the string literals");
+    Diagnostic& d = walker_.report(DiagnosticCode::kStringPlacement, at,
+                                   "the memory is too small for the string literals");
     d.found = std::to_string(*max) + " pages at most";
     d.expected = std::to_string(memory_pages_) + " pages";
     d.hint = "Write (memory " + std::to_string(memory_pages_) + "), or leave the memory out: it is added.";

@@ -20,7 +20,8 @@ class StringPool {
     if (!is_new) return base_ + entry->second;
     data_.resize((data_.size() + 3) & ~size_t{3});
     entry->second = static_cast<uint32_t>(data_.size());
-    for (unsigned shift = 0; shift < 32; shift += 8) data_.push_back(static_cast<char>(bytes.size() >> shift));
+    for (unsigned shift = 0; shift < 32; shift += 8)
+      data_.push_back(static_cast<char>(bytes.size() >> shift));
     data_ += bytes;
     return base_ + entry->second;
   }
