@@ -279,7 +279,8 @@ class BodyGenerator {
 
   void instruction() {
     switch (choices_.below(32)) {
-      case 0: case 1: case 2: case 3: return plain_instruction(plain(kFavourites[choices_.below(std::size(kFavourites))]));
+      case 0: case 1: return chain();
+      case 2: case 3: return plain_instruction(plain(kFavourites[choices_.below(std::size(kFavourites))]));
       case 4: case 5: case 6: case 7: case 8:
         return plain_instruction(plain_instructions()[choices_.below(static_cast<uint32_t>(plain_instructions().size()))]);
       case 9: case 10: case 11: return leaf(choices_.type());
@@ -321,6 +322,37 @@ class BodyGenerator {
     put(op);
     drop_types(entry.operands.size());
     push(entry.results);
+  }
+
+  // A value that is computed (and so has a slot of its own), is a local, or is a constant.
+  void operand(ValType type) {
+    if (choices_.one_in(2)) return leaf(type);
+    leaf(type);
+    put(type == kI32 ? Opcode::kI32Popcnt : Opcode::kF64Neg);
+  }
+
+  // An operation on the result of another, which the translator may make one: operands of every kind
+  // on every side.
+  void chain() {
+    struct Pair {
+      Opcode first, second;
+      ValType type;
+    };
+    static constexpr Pair kPairs[] = {{Opcode::kF64Mul, Opcode::kF64Add, kF64}, {Opcode::kF64Mul, Opcode::kF64Sub, kF64},
+                                      {Opcode::kI32Add, Opcode::kI32Add, kI32}, {Opcode::kI32Rotl, Opcode::kI32Xor, kI32},
+                                      {Opcode::kI32Add, Opcode::kI32Load8U, kI32}, {Opcode::kI32LtS, Opcode::kI32Eqz, kI32}};
+    const Pair& pair = kPairs[choices_.below(std::size(kPairs))];
+    const bool unary = pair.second == Opcode::kI32Load8U || pair.second == Opcode::kI32Eqz;
+    const bool before = !unary && choices_.one_in(2);
+    if (before) operand(pair.type);
+    operand(pair.type);
+    operand(pair.type);
+    put(pair.first);
+    stack_.pop_back();
+    if (pair.second == Opcode::kI32Load8U) return memory_access(plain(pair.second));
+    if (!unary && !before) operand(pair.type);
+    put(pair.second);
+    if (!unary) stack_.pop_back();
   }
 
   // Makes an i32 on the stack an address that is mostly in bounds.

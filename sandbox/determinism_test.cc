@@ -24,33 +24,33 @@ constexpr Golden kGolden[] = {
        (loop $next
          (local.set $sum (i64.add (i64.mul (local.get $sum) (i64.const 6364136223846793005)) (i64.extend_i32_u (local.get $i))))
          (br_if $next (i32.lt_u (local.tee $i (i32.add (local.get $i) (i32.const 1))) (i32.const 500))))
-       (local.get $sum))))", 0, 0},
+       (local.get $sum))))", 7001, 8489771928709436831ull},
     {"floats", R"((module (func (export "run") (result f64 f32) (local $i i32) (local $x f64) (local $y f32)
        (local.set $x (f64.const 0.1))
        (loop $next
          (local.set $x (f64.mul (f64.mul (f64.const 3.7) (local.get $x)) (f64.sub (f64.const 1) (local.get $x))))
          (local.set $y (f32.add (local.get $y) (f32.demote_f64 (f64.sqrt (f64.div (local.get $x) (f64.convert_i32_s (i32.add (local.get $i) (i32.const 1))))))))
          (br_if $next (i32.lt_u (local.tee $i (i32.add (local.get $i) (i32.const 1))) (i32.const 100))))
-       (local.get $x) (local.get $y))))", 0, 0},
+       (local.get $x) (local.get $y))))", 2604, 4716657115199867426ull},
     {"trap", R"((module (memory (export "memory") 1)
        (func $inner (param i32) (result i32) (i32.load (i32.add (local.get 0) (i32.const 65530))))
        (func (export "run") (result i32) (i32.add (call $inner (i32.const 0)) (call $inner (i32.const 4))))))",
-     0, 0},
+     12, 18040167725729421223ull},
     {"strings", R"((module (memory (export "memory") 1) (func (export "run") (local $i i32)
        (loop $next
          (call $io.println (concat "line " (call $str.from_i32 (local.get $i)) ", " (call $io.input)))
          (br_if $next (i32.lt_u (local.tee $i (i32.add (local.get $i) (i32.const 1))) (i32.const 20)))))))",
-     0, 0},
+     4500, 16587193849132498934ull},
     {"store", R"((module (memory (export "memory") 1) (func (export "run")
        (call $kv.set! (string "b") (string "2")) (call $kv.set! (string "a") (string "1"))
        (call $io.print (call $kv.keys! (string ""))) (call $io.print (call $kv.get! (string "a")))
        (call $io.result (call $kv.get! (string "missing"))))))",
-     0, 0},
+     900, 11578187603056903400ull},
     {"clock and chance", R"((module (memory (export "memory") 1) (func (export "run") (result i32 f64)
        (call $io.println (call $time.format! (call $time.now_ms!)))
        (call $io.println (call $random.uuid))
        (call $random.i32) (call $random.f64))))",
-     0, 0},
+     301, 12019647862972643970ull},
 };
 
 Report run_text(const char* text, const policy::Policy& policy) {
