@@ -519,12 +519,16 @@ class Served(CommandTest):
         self.server.stdin.write(json.dumps({"answers": answers}))
         self.server.stdin.close()
         port = int(self.server.stdout.readline())
+        # It logs each request, and would stop at a full pipe.
+        self.drain = threading.Thread(target=self.server.stdout.read)
+        self.drain.start()
         return {"MEMBRANE_MODEL": "scripted", "MEMBRANE_BASE_URL": f"http://127.0.0.1:{port}/v1",
                 "MEMBRANE_API_KEY": "the-key-of-this-test"}
 
     def stop(self):
         self.server.kill()
         self.server.wait()
+        self.drain.join()
         self.server.stdout.close()
 
     @staticmethod
