@@ -83,6 +83,7 @@ Result<int> run(const Options& options) {
   }
   run_options.cancel = &interrupted;
   std::signal(SIGINT, [](int) { interrupted = true; });
+  std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);  // who reads a pipe sees each line as it comes
   if (!options.json) run_options.on_stdout = [](std::string_view text) { print(text); };
 
   const sandbox::Report report = sandbox::run(program, run_options);

@@ -30,7 +30,8 @@ int complain_of_usage(const CLI::App& app, const CLI::ParseError& error) {
   }
   std::string message = error.what();
   std::string hint = "\"" + path + " --help\" says what can be given.";
-  const bool is_unknown = error.get_name() == "ExtrasError" || error.get_name() == "RequiredError";
+  const auto code = static_cast<CLI::ExitCodes>(error.get_exit_code());
+  const bool is_unknown = code == CLI::ExitCodes::ExtrasError || code == CLI::ExitCodes::RequiredError;
   if (const std::vector<std::string> unknown = command->remaining(); is_unknown && !unknown.empty()) {
     const std::string word = unknown.front().substr(0, unknown.front().find('='));
     const bool is_option = word.starts_with('-');

@@ -409,8 +409,10 @@ void Run::finish() {
                                   call.code == host::Errno::kOk ? "" : std::string(host::name_of(call.code)),
                                   call.reason, call.grant, call.arguments, call.bytes_in, call.bytes_out, call.latency_us});
   }
-  if (const auto& divergence = gate_.divergence(); divergence && report_.outcome != Outcome::kFailed)
+  if (const auto& divergence = gate_.divergence(); divergence && report_.outcome != Outcome::kFailed) {
+    report_.errors.clear();  // what the program made of it is no news
     stop(Outcome::kFailed, "replay_diverged", *divergence, "The journal is of another program, input or policy.");
+  }
 }
 
 }  // namespace
