@@ -4,12 +4,13 @@
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
-# One archive, made of the floors' own objects: what they link with is the system's alone.
+# One archive, made of the floors' own objects. What they link with is the system's alone; a C program's linker has
+# to be told of the libraries of C++, too.
 set(objects base wasm engine policy host lang sandbox face)
 list(TRANSFORM objects REPLACE "(.+)" "$<TARGET_OBJECTS:membrane_\\1>")
 add_library(libmembrane STATIC ${objects})
 set_target_properties(libmembrane PROPERTIES OUTPUT_NAME membrane EXPORT_NAME membrane LINKER_LANGUAGE CXX)
-target_link_libraries(libmembrane PUBLIC Threads::Threads ${CMAKE_DL_LIBS} INTERFACE $<LINK_ONLY:stdc++>)
+target_link_libraries(libmembrane PUBLIC Threads::Threads ${CMAKE_DL_LIBS} INTERFACE $<LINK_ONLY:stdc++> $<LINK_ONLY:m>)
 target_include_directories(libmembrane INTERFACE
   $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 add_library(membrane::membrane ALIAS libmembrane)
