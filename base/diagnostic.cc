@@ -83,16 +83,15 @@ Place locate(std::string_view text, uint32_t offset, uint32_t end_offset) {
   const std::string_view before = text.substr(0, place.offset);
   place.line = 1 + static_cast<uint32_t>(std::count(before.begin(), before.end(), '\n'));
   const size_t newline = before.rfind('\n');
-  place.column = 1 + place.offset - static_cast<uint32_t>(newline == std::string_view::npos ? 0 : newline + 1);
+  place.column =
+      1 + place.offset - static_cast<uint32_t>(newline == std::string_view::npos ? 0 : newline + 1);
   return place;
 }
 
 std::string render(const Diagnostic& d, std::string_view text, std::string_view file_name) {
   std::string out(file_name);
-  if (d.place.in_text())
-    out += ":" + std::to_string(d.place.line) + ":" + std::to_string(d.place.column);
-  else
-    out += ": offset " + std::to_string(d.place.offset);
+  if (d.place.in_text()) out += ":" + std::to_string(d.place.line) + ":" + std::to_string(d.place.column);
+  else out += ": offset " + std::to_string(d.place.offset);
   out += ": error[" + std::string(name_of(d.code)) + "]: " + d.message;
   if (!d.function.empty()) out += " (in function " + d.function + ")";
   if (d.place.in_text() && !text.empty()) append_excerpt(out, d.place, text);

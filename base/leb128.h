@@ -52,7 +52,8 @@ void write_leb128(std::vector<uint8_t>& out, T value) {
     const auto byte = static_cast<uint8_t>(value & 0x7F);
     value >>= 7;  // arithmetic for a signed T
     bool done = value == 0;
-    if constexpr (std::is_signed_v<T>) done = (value == 0 && !(byte & 0x40)) || (value == -1 && (byte & 0x40));
+    if constexpr (std::is_signed_v<T>)
+      done = (value == 0 && !(byte & 0x40)) || (value == -1 && (byte & 0x40));
     out.push_back(done ? byte : static_cast<uint8_t>(byte | 0x80));
     if (done) return;
   }

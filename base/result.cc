@@ -4,9 +4,8 @@ namespace membrane {
 
 std::string_view name_of(ErrorCode code) {
   switch (code) {
-#define X(id, name, sentence) \
-  case ErrorCode::id:         \
-    return name;
+#define X(id, name, sentence)      \
+  case ErrorCode::id: return name;
     MEMBRANE_ERROR_CODES(X)
 #undef X
   }
@@ -15,17 +14,14 @@ std::string_view name_of(ErrorCode code) {
 
 std::string_view describe(ErrorCode code) {
   switch (code) {
-#define X(id, name, sentence) \
-  case ErrorCode::id:         \
-    return sentence;
+#define X(id, name, sentence)          \
+  case ErrorCode::id: return sentence;
     MEMBRANE_ERROR_CODES(X)
 #undef X
   }
   return "Membrane itself failed; this is a bug.";
 }
 
-std::string Error::to_string() const {
-  return hint.empty() ? message : message + " (" + hint + ")";
-}
+std::string Error::to_string() const { return hint.empty() ? message : message + " (" + hint + ")"; }
 
 }  // namespace membrane

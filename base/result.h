@@ -18,16 +18,16 @@ namespace membrane {
 
 // The kinds of failure that callers tell apart. One sentence each; the sentence
 // is what describe() returns.
-#define MEMBRANE_ERROR_CODES(X)                                                   \
-  X(kInvalidInput, "invalid_input", "The input is malformed or does not validate.") \
+#define MEMBRANE_ERROR_CODES(X)                                                       \
+  X(kInvalidInput, "invalid_input", "The input is malformed or does not validate.")   \
   X(kInvalidArgument, "invalid_argument", "An argument is outside what is accepted.") \
-  X(kNotFound, "not_found", "The named thing does not exist.")                      \
-  X(kDenied, "denied", "No grant of the policy allows this.")                       \
-  X(kExhausted, "exhausted", "A budget or a limit is used up.")                     \
-  X(kTimedOut, "timed_out", "The time allowed ran out.")                            \
-  X(kCancelled, "cancelled", "The owner asked for this to stop.")                   \
+  X(kNotFound, "not_found", "The named thing does not exist.")                        \
+  X(kDenied, "denied", "No grant of the policy allows this.")                         \
+  X(kExhausted, "exhausted", "A budget or a limit is used up.")                       \
+  X(kTimedOut, "timed_out", "The time allowed ran out.")                              \
+  X(kCancelled, "cancelled", "The owner asked for this to stop.")                     \
   X(kUnavailable, "unavailable", "A service or file that is needed does not answer.") \
-  X(kUnsupported, "unsupported", "This build or machine cannot do this.")           \
+  X(kUnsupported, "unsupported", "This build or machine cannot do this.")             \
   X(kInternal, "internal", "Membrane itself failed; this is a bug.")
 
 enum class ErrorCode : uint8_t {
@@ -55,24 +55,23 @@ using Result = std::expected<T, Error>;
 using Status = std::expected<void, Error>;
 
 // Shorthand for returning a failure: `return fail(ErrorCode::kDenied, "…", "…");`
-[[nodiscard]] inline std::unexpected<Error> fail(ErrorCode code, std::string message,
-                                                 std::string hint = {}) {
+[[nodiscard]] inline std::unexpected<Error> fail(ErrorCode code, std::string message, std::string hint = {}) {
   return std::unexpected<Error>(Error{code, std::move(message), std::move(hint)});
 }
 
 // Returns the error of `expr` from the enclosing function, or goes on.
-#define MEMBRANE_TRY(expr)                                                  \
-  do {                                                                      \
-    if (auto membrane_try_ = (expr); !membrane_try_)                        \
-      return std::unexpected(std::move(membrane_try_).error());             \
+#define MEMBRANE_TRY(expr)                                      \
+  do {                                                          \
+    if (auto membrane_try_ = (expr); !membrane_try_)            \
+      return std::unexpected(std::move(membrane_try_).error()); \
   } while (false)
 
 #define MEMBRANE_CONCAT_(a, b) a##b
 #define MEMBRANE_CONCAT(a, b) MEMBRANE_CONCAT_(a, b)
 // `MEMBRANE_ASSIGN(auto x, f());` declares x from the value of f(), or returns its error.
-#define MEMBRANE_ASSIGN(decl, expr)                                                   \
-  auto MEMBRANE_CONCAT(membrane_r_, __LINE__) = (expr);                               \
-  if (!MEMBRANE_CONCAT(membrane_r_, __LINE__))                                        \
+#define MEMBRANE_ASSIGN(decl, expr)                                                    \
+  auto MEMBRANE_CONCAT(membrane_r_, __LINE__) = (expr);                                \
+  if (!MEMBRANE_CONCAT(membrane_r_, __LINE__))                                         \
     return std::unexpected(std::move(MEMBRANE_CONCAT(membrane_r_, __LINE__)).error()); \
   decl = std::move(*MEMBRANE_CONCAT(membrane_r_, __LINE__))
 

@@ -48,7 +48,8 @@ std::string catalog_directory_of(const Options& options) {
   std::error_code error;
   const std::filesystem::path command = std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
   for (const char* const place : {"../share/membrane/catalog", "../../catalog"})
-    if (std::filesystem::is_directory(command / place, error)) return (command / place).lexically_normal().string();
+    if (std::filesystem::is_directory(command / place, error))
+      return (command / place).lexically_normal().string();
   return {};
 }
 
@@ -56,7 +57,8 @@ Result<agent::Catalog> load_catalog(const Options& options) {
   const std::string directory = catalog_directory_of(options);
   if (directory.empty()) return agent::Catalog();
   MEMBRANE_ASSIGN(agent::Catalog catalog, agent::Catalog::load(directory));
-  for (const Error& problem : catalog.problems()) print(stderr, "membrane: catalog: " + problem.to_string() + "\n");
+  for (const Error& problem : catalog.problems())
+    print(stderr, "membrane: catalog: " + problem.to_string() + "\n");
   return catalog;
 }
 
@@ -78,7 +80,9 @@ struct Speaker {
   std::unique_ptr<agent::RecordedModel> recorded;
   std::unique_ptr<agent::ModelClient> client;
   std::optional<agent::HostModel> host_model;
-  [[nodiscard]] agent::ChatModel& model() { return client ? static_cast<agent::ChatModel&>(*client) : *recorded; }
+  [[nodiscard]] agent::ChatModel& model() {
+    return client ? static_cast<agent::ChatModel&>(*client) : *recorded;
+  }
 };
 
 Status choose_speaker(const Options& options, const std::atomic<bool>& cancel, Speaker& speaker) {
@@ -88,7 +92,8 @@ Status choose_speaker(const Options& options, const std::atomic<bool>& cancel, S
     speaker.recorded = std::make_unique<agent::RecordedModel>(*speaker.recording);
     return {};
   }
-  MEMBRANE_ASSIGN(agent::ModelConfig config, agent::model_config_from([](const char* name) { return std::getenv(name); }));
+  MEMBRANE_ASSIGN(agent::ModelConfig config,
+                  agent::model_config_from([](const char* name) { return std::getenv(name); }));
   config.tools = !options.no_tools;
   MEMBRANE_ASSIGN(speaker.client, agent::ModelClient::create(std::move(config)));
   speaker.host_model.emplace(*speaker.client, &cancel);
@@ -99,7 +104,8 @@ Status choose_speaker(const Options& options, const std::atomic<bool>& cancel, S
 Result<std::string> task_of(const Options& options, const Speaker& speaker) {
   if (!options.task.empty() || options.replay_file.empty()) return options.task;
   if (speaker.recording->tasks.size() != 1)
-    return fail(ErrorCode::kInvalidArgument, "the recording has " + std::to_string(speaker.recording->tasks.size()) + " tasks",
+    return fail(ErrorCode::kInvalidArgument,
+                "the recording has " + std::to_string(speaker.recording->tasks.size()) + " tasks",
                 "Name the task to replay, as it was given.");
   return speaker.recording->tasks.front();
 }
@@ -110,14 +116,23 @@ nlohmann::ordered_json json_of(const agent::TaskResult& result) {
   j["stop"] = agent::name_of(result.stop);
   j["answer"] = result.answer;
   if (result.error)
-    j["error"] = {{"code", name_of(result.error->code)}, {"message", result.error->message}, {"hint", result.error->hint}};
-  else
-    j["error"] = nullptr;
-  j["totals"] = {{"steps", t.steps}, {"repairs", t.repairs}, {"model_calls", t.model_calls}, {"fuel", t.fuel},
-                 {"host_calls_allowed", t.host_calls_allowed}, {"host_calls_denied", t.host_calls_denied},
-                 {"bytes_in", t.bytes_in}, {"bytes_out", t.bytes_out}, {"tokens_in", t.tokens_in},
-                 {"tokens_out", t.tokens_out}, {"tokens_of_programs", t.tokens_of_programs},
-                 {"tokens_estimated", t.tokens_estimated}, {"wall_ms", t.wall_ms}};
+    j["error"] = {{"code", name_of(result.error->code)},
+                  {"message", result.error->message},
+                  {"hint", result.error->hint}};
+  else j["error"] = nullptr;
+  j["totals"] = {{"steps", t.steps},
+                 {"repairs", t.repairs},
+                 {"model_calls", t.model_calls},
+                 {"fuel", t.fuel},
+                 {"host_calls_allowed", t.host_calls_allowed},
+                 {"host_calls_denied", t.host_calls_denied},
+                 {"bytes_in", t.bytes_in},
+                 {"bytes_out", t.bytes_out},
+                 {"tokens_in", t.tokens_in},
+                 {"tokens_out", t.tokens_out},
+                 {"tokens_of_programs", t.tokens_of_programs},
+                 {"tokens_estimated", t.tokens_estimated},
+                 {"wall_ms", t.wall_ms}};
   return j;
 }
 
@@ -138,12 +153,13 @@ int run_task(const Options& options, const std::string& task, agent::Loop& loop,
   const agent::TaskResult result = loop.run(task, cancel);
   if (options.json) print(json_of(result).dump(is_terminal(stdout) ? 2 : -1) + "\n");
   if (!check || check->divergences().empty()) return exit_code_of(result);
-  for (const std::string& divergence : check->divergences()) print(stderr, "membrane: replay: " + divergence + "\n");
+  for (const std::string& divergence : check->divergences())
+    print(stderr, "membrane: replay: " + divergence + "\n");
   return kExitGuest;
 }
 
-int run_conversation(const Options& options, agent::Loop& loop, agent::LineReader& in, std::atomic<bool>& cancel,
-                     const policy::Policy& policy, const std::string& model) {
+int run_conversation(const Options& options, agent::Loop& loop, agent::LineReader& in,
+                     std::atomic<bool>& cancel, const policy::Policy& policy, const std::string& model) {
   agent::Console console(std::cout, {.colour = use_colour(stdout), .thoughts = options.thoughts});
   loop.add_observer(console);
   agent::ReplOptions repl;
@@ -164,8 +180,9 @@ Result<int> run(const Options& options) {
   loop_options.max_repairs = options.max_repairs;
   loop_options.task_wall_ms = options.task_wall_s * 1000;
   loop_options.tools = !options.no_tools;
-  const std::string prompt = agent::build_system_prompt({host::capabilities_prompt(), policy::explain(policy), &catalog,
-                                                         options.max_steps, loop_options.observation_bytes});
+  const std::string prompt =
+      agent::build_system_prompt({host::capabilities_prompt(), policy::explain(policy), &catalog,
+                                  options.max_steps, loop_options.observation_bytes});
   if (options.print_prompt) {
     print(prompt);
     return kExitOk;
@@ -179,13 +196,15 @@ Result<int> run(const Options& options) {
   std::unique_ptr<agent::LineReader> in;
   if (is_terminal(stdin))
     if (auto terminal = agent::terminal_line_reader(interrupt.flag())) in = std::move(*terminal);
-  if (!in) in = std::make_unique<agent::StreamLineReader>(std::cin, is_terminal(stdin) ? &std::cout : nullptr);
+  if (!in)
+    in = std::make_unique<agent::StreamLineReader>(std::cin, is_terminal(stdin) ? &std::cout : nullptr);
   agent::ConsolePerson person(*in, std::cout);
 
   const auto budget = budget_of(policy.limits);
   agent::ExecutorOptions executor{policy, budget, speaker.host_model ? &*speaker.host_model : nullptr,
                                   is_terminal(stdin) ? &person : nullptr};
-  agent::Loop loop(speaker.model(), agent::sandbox_executor(std::move(executor)), budget, catalog, prompt, loop_options);
+  agent::Loop loop(speaker.model(), agent::sandbox_executor(std::move(executor)), budget, catalog, prompt,
+                   loop_options);
 
   std::ofstream transcript;
   std::optional<agent::TranscriptWriter> writer;
@@ -196,7 +215,8 @@ Result<int> run(const Options& options) {
                    policy::to_json(policy));
     loop.add_observer(*writer);
   }
-  if (task.empty()) return run_conversation(options, loop, *in, interrupt.flag(), policy, speaker.model().name());
+  if (task.empty())
+    return run_conversation(options, loop, *in, interrupt.flag(), policy, speaker.model().name());
   return run_task(options, task, loop, interrupt.flag(), speaker.recording);
 }
 
@@ -204,16 +224,26 @@ Result<int> run(const Options& options) {
 
 void add_agent(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<Options>();
-  CLI::App* const command =
-      app.add_subcommand("agent", "Let a model work on a task: it thinks, runs programs in the sandbox, observes, answers");
+  CLI::App* const command = app.add_subcommand(
+      "agent", "Let a model work on a task: it thinks, runs programs in the sandbox, observes, answers");
   command->add_option("task", options->task, "The task; without one, a conversation");
-  command->add_option("--model-file", options->model_file, "Recorded answers instead of a model")->type_name("FILE");
-  command->add_option("--replay", options->replay_file, "Run a transcript again, without a model")->type_name("FILE");
-  command->add_option("--transcript", options->transcript_file, "Write what happens as JSON lines")->type_name("FILE");
-  command->add_option("--catalog", options->catalog_directory, "Directory of ready programs")->type_name("DIR");
-  command->add_option("--max-steps", options->max_steps, "Programs that may run (20)")->type_name("N")->check(CLI::Range(1, 10000));
-  command->add_option("--max-repairs", options->max_repairs, "Invalid programs in a row (5)")->type_name("N")->check(CLI::Range(0, 1000));
-  command->add_option("--task-wall", options->task_wall_s, "Seconds for a task as a whole (600); --wall is for each program")
+  command->add_option("--model-file", options->model_file, "Recorded answers instead of a model")
+      ->type_name("FILE");
+  command->add_option("--replay", options->replay_file, "Run a transcript again, without a model")
+      ->type_name("FILE");
+  command->add_option("--transcript", options->transcript_file, "Write what happens as JSON lines")
+      ->type_name("FILE");
+  command->add_option("--catalog", options->catalog_directory, "Directory of ready programs")
+      ->type_name("DIR");
+  command->add_option("--max-steps", options->max_steps, "Programs that may run (20)")
+      ->type_name("N")
+      ->check(CLI::Range(1, 10000));
+  command->add_option("--max-repairs", options->max_repairs, "Invalid programs in a row (5)")
+      ->type_name("N")
+      ->check(CLI::Range(0, 1000));
+  command
+      ->add_option("--task-wall", options->task_wall_s,
+                   "Seconds for a task as a whole (600); --wall is for each program")
       ->type_name("S")
       ->check(CLI::Range(1, 1'000'000));
   command->add_flag("--no-tools", options->no_tools, "Ask for fenced code only, not for tool calls");
@@ -222,11 +252,14 @@ void add_agent(CLI::App& app, int& exit_code) {
   command->add_flag("--print-prompt", options->print_prompt, "Show the system prompt, and leave");
   options->policy.add_to(*command);
   command->footer(
-      "The model is an OpenAI-compatible server: MEMBRANE_MODEL, MEMBRANE_BASE_URL, MEMBRANE_API_KEY (docs/agent.md).\n"
+      "The model is an OpenAI-compatible server: MEMBRANE_MODEL, MEMBRANE_BASE_URL, MEMBRANE_API_KEY "
+      "(docs/agent.md).\n"
       "Examples:\n"
-      "  membrane agent \"Which paper is newest?\" --allow 'http:GET:http://127.0.0.1:8000/*' --transcript run.jsonl\n"
+      "  membrane agent \"Which paper is newest?\" --allow 'http:GET:http://127.0.0.1:8000/*' --transcript "
+      "run.jsonl\n"
       "  membrane agent --replay run.jsonl --allow 'http:GET:http://127.0.0.1:8000/*'\n"
-      "Exit codes: 0 answered; 1 a budget was used up, stopped, or a replay differs; 2 no model or wrong usage.");
+      "Exit codes: 0 answered; 1 a budget was used up, stopped, or a replay differs; 2 no model or wrong "
+      "usage.");
   command->callback([options, &exit_code] {
     const Result<int> code = run(*options);
     exit_code = code ? *code : complain(code.error());

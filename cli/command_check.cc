@@ -25,7 +25,8 @@ struct Options {
 std::vector<Diagnostic> check(const std::string& source, const std::string& name) {
   auto loaded = lang::load_program(source, lang::Language::kAuto, name);
   if (!loaded) return loaded.error();
-  if (auto valid = wasm::validate(loaded->module, loaded->text()); !valid) return {loaded->to_author(valid.error())};
+  if (auto valid = wasm::validate(loaded->module, loaded->text()); !valid)
+    return {loaded->to_author(valid.error())};
   if (auto linkage = host::link_imports(loaded->module); !linkage) return linkage.error();
   return {};
 }
@@ -80,7 +81,8 @@ Result<int> run(const Options& options) {
   const std::vector<Diagnostic> findings = check(source, name);
   if (!options.expand || !findings.empty()) return show_findings(findings, options, source, name);
   MEMBRANE_ASSIGN(const std::string plain, plain_text(source, name));
-  if (options.json) print(nlohmann::ordered_json{{"file", name}, {"ok", true}, {"expanded", plain}}.dump() + "\n");
+  if (options.json)
+    print(nlohmann::ordered_json{{"file", name}, {"ok", true}, {"expanded", plain}}.dump() + "\n");
   else print(plain);
   return kExitOk;
 }
@@ -89,8 +91,11 @@ Result<int> run(const Options& options) {
 
 void add_check(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<Options>();
-  CLI::App* const command = app.add_subcommand("check", "Say what is wrong with a program, and how to mend it");
-  command->add_option("file", options->file, "The program, or - for standard input")->required()->type_name("FILE");
+  CLI::App* const command =
+      app.add_subcommand("check", "Say what is wrong with a program, and how to mend it");
+  command->add_option("file", options->file, "The program, or - for standard input")
+      ->required()
+      ->type_name("FILE");
   command->add_flag("--json", options->json, "One JSON object: {file, ok, diagnostics}");
   command->add_flag("--expand", options->expand, "Print the program as plain WAT");
   command->footer(

@@ -16,7 +16,9 @@ void add_policy(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<Options>();
   CLI::App* const command = group->add_subcommand("explain", "Say in sentences what a policy lets happen");
   options->policy.add_to(*command);
-  command->add_option("file", options->file, "The policy file (the same as --policy)")->type_name("FILE")->excludes("--policy");
+  command->add_option("file", options->file, "The policy file (the same as --policy)")
+      ->type_name("FILE")
+      ->excludes("--policy");
   command->add_flag("--json", options->json, "The whole policy, defaults included, as canonical JSON");
   command->footer(
       "Examples:\n"

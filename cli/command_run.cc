@@ -35,7 +35,8 @@ Result<sandbox::Program> program_of(const Options& options, const policy::Policy
     program.name = "-e";
   } else {
     MEMBRANE_ASSIGN(program.source, read_input(options.file, policy.limits.module_bytes));
-    program.name = options.file == "-" ? "standard input" : std::filesystem::path(options.file).filename().string();
+    program.name =
+        options.file == "-" ? "standard input" : std::filesystem::path(options.file).filename().string();
   }
   program.entry = options.entry;
   program.arguments = options.arguments;
@@ -48,7 +49,8 @@ Result<sandbox::Program> program_of(const Options& options, const policy::Policy
 // The model behind ai.*, when the policy grants it and the environment names one.
 Result<std::unique_ptr<agent::ModelClient>> model_for(const policy::Policy& policy) {
   if (!policy.ai) return nullptr;
-  MEMBRANE_ASSIGN(agent::ModelConfig config, agent::model_config_from([](const char* name) { return std::getenv(name); }));
+  MEMBRANE_ASSIGN(agent::ModelConfig config,
+                  agent::model_config_from([](const char* name) { return std::getenv(name); }));
   return agent::ModelClient::create(std::move(config));
 }
 
@@ -99,14 +101,19 @@ void add_run(CLI::App& app, int& exit_code) {
   CLI::App* const command = app.add_subcommand("run", "Run a program (WAT or Wasm) and report what it did");
   command->add_option("file", options->file, "The program, or - for standard input")->type_name("FILE");
   command->add_option("-e,--evaluate", options->text, "The program's text itself")->type_name("TEXT");
-  command->add_option("--invoke", options->entry, "Export to call (default: _start, else run, else main)")->type_name("NAME");
+  command->add_option("--invoke", options->entry, "Export to call (default: _start, else run, else main)")
+      ->type_name("NAME");
   command->add_option("arguments", options->arguments,
                       "Arguments of the export, by its types; else what io.argument gives. "
                       "Write -- before what begins with a dash and is no number, as -inf");
   command->add_option("--input", options->input_file, "File that io.input gives, or -")->type_name("FILE");
-  command->add_option("--journal", options->journal_file, "Write every answer of the world to this file")->type_name("FILE");
-  command->add_option("--replay", options->replay_file, "Answer host calls from a journal instead of the world")->type_name("FILE");
-  command->add_flag("--json", options->json, "Print the whole report as one JSON object (docs/report.schema.json)");
+  command->add_option("--journal", options->journal_file, "Write every answer of the world to this file")
+      ->type_name("FILE");
+  command
+      ->add_option("--replay", options->replay_file, "Answer host calls from a journal instead of the world")
+      ->type_name("FILE");
+  command->add_flag("--json", options->json,
+                    "Print the whole report as one JSON object (docs/report.schema.json)");
   options->policy.add_to(*command);
   command->footer(
       "Examples:\n"
@@ -120,7 +127,8 @@ void add_run(CLI::App& app, int& exit_code) {
     if (!options->text.empty() && !options->file.empty())
       options->arguments.insert(options->arguments.begin(), std::exchange(options->file, {}));
     if (options->file.empty() && options->text.empty()) {
-      exit_code = complain({ErrorCode::kInvalidArgument, "no program is given", "Give a file, or -e and the text."});
+      exit_code =
+          complain({ErrorCode::kInvalidArgument, "no program is given", "Give a file, or -e and the text."});
       return;
     }
     const Result<int> code = run(*options);

@@ -30,13 +30,17 @@ void run_file(const std::filesystem::path& path, Totals& totals) {
   totals.passed += result->passed;
   totals.failed += result->failed;
   totals.skipped += result->skipped;
-  std::string line = (result->failed != 0 ? "FAIL  " : result->skipped != 0 ? "part  " : "ok    ") + name + ": " +
-                     std::to_string(result->passed) + " passed";
+  std::string line = (result->failed != 0    ? "FAIL  "
+                      : result->skipped != 0 ? "part  "
+                                             : "ok    ") +
+                     name + ": " + std::to_string(result->passed) + " passed";
   if (result->failed != 0) line += ", " + std::to_string(result->failed) + " failed";
-  if (result->skipped != 0) line += ", " + std::to_string(result->skipped) + " skipped: " + result->skip_reason;
+  if (result->skipped != 0)
+    line += ", " + std::to_string(result->skipped) + " skipped: " + result->skip_reason;
   print(line + "\n");
   for (const engine::ScriptFailure& failure : result->failures)
-    print("      " + name + ":" + std::to_string(failure.line) + ": " + failure.command + ": " + failure.what + "\n");
+    print("      " + name + ":" + std::to_string(failure.line) + ": " + failure.command + ": " +
+          failure.what + "\n");
 }
 
 Result<std::vector<std::filesystem::path>> scripts_in(const std::vector<std::string>& paths) {
@@ -44,15 +48,18 @@ Result<std::vector<std::filesystem::path>> scripts_in(const std::vector<std::str
   for (const std::string& path : paths) {
     std::error_code error;
     if (!std::filesystem::is_directory(path, error)) {
-      if (!std::filesystem::exists(path, error)) return fail(ErrorCode::kNotFound, "there is no " + path, "Check the path.");
+      if (!std::filesystem::exists(path, error))
+        return fail(ErrorCode::kNotFound, "there is no " + path, "Check the path.");
       files.emplace_back(path);
       continue;
     }
     for (const auto& entry : std::filesystem::directory_iterator(path, error))
       if (entry.path().extension() == ".wast") files.push_back(entry.path());
-    if (error) return fail(ErrorCode::kUnavailable, "cannot read the directory " + path + ": " + error.message());
+    if (error)
+      return fail(ErrorCode::kUnavailable, "cannot read the directory " + path + ": " + error.message());
   }
-  if (files.empty()) return fail(ErrorCode::kNotFound, "no .wast file there", "Give a directory of the official test suite.");
+  if (files.empty())
+    return fail(ErrorCode::kNotFound, "no .wast file there", "Give a directory of the official test suite.");
   std::sort(files.begin(), files.end());
   return files;
 }

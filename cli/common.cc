@@ -9,10 +9,13 @@
 namespace membrane::cli {
 
 void PolicyOptions::add_to(CLI::App& command) {
-  command.add_option("--policy", file, "Policy file, TOML or JSON (docs/policy.md)")->type_name("FILE")->group("Policy");
+  command.add_option("--policy", file, "Policy file, TOML or JSON (docs/policy.md)")
+      ->type_name("FILE")
+      ->group("Policy");
   command
       .add_option("--allow", allow_,
-                  "Grant, on top of the policy: http:GET:https://example.org/*, fs:read:./data, kv, sql:name:file.db, "
+                  "Grant, on top of the policy: http:GET:https://example.org/*, fs:read:./data, kv, "
+                  "sql:name:file.db, "
                   "ai, time, random, ask")
       ->type_name("GRANT")
       ->expected(1)
@@ -49,11 +52,13 @@ Result<std::string> read_input(const std::string& path, uint64_t max_bytes) {
   std::FILE* const file = is_stdin ? stdin : std::fopen(path.c_str(), "rb");
   if (file == nullptr)
     return fail(errno == ENOENT ? ErrorCode::kNotFound : ErrorCode::kUnavailable,
-                "cannot open " + path + ": " + std::strerror(errno), "Check the path; \"-\" reads standard input.");
+                "cannot open " + path + ": " + std::strerror(errno),
+                "Check the path; \"-\" reads standard input.");
   std::string text;
   char buffer[65536];
   size_t got = 0;
-  while (text.size() <= max_bytes && (got = std::fread(buffer, 1, sizeof buffer, file)) > 0) text.append(buffer, got);
+  while (text.size() <= max_bytes && (got = std::fread(buffer, 1, sizeof buffer, file)) > 0)
+    text.append(buffer, got);
   const bool failed = std::ferror(file) != 0;
   const int why = errno;
   if (!is_stdin) std::fclose(file);
@@ -65,7 +70,8 @@ Result<std::string> read_input(const std::string& path, uint64_t max_bytes) {
 
 Status write_output(const std::string& path, std::string_view text) {
   std::FILE* const file = std::fopen(path.c_str(), "wb");
-  if (file == nullptr) return fail(ErrorCode::kUnavailable, "cannot write " + path + ": " + std::strerror(errno));
+  if (file == nullptr)
+    return fail(ErrorCode::kUnavailable, "cannot write " + path + ": " + std::strerror(errno));
   const bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
   if (std::fclose(file) != 0 || !written)
     return fail(ErrorCode::kUnavailable, "cannot write " + path + ": " + std::strerror(errno));

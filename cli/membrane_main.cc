@@ -36,7 +36,10 @@ int complain_of_usage(const CLI::App& app, const CLI::ParseError& error) {
     const std::string word = unknown.front().substr(0, unknown.front().find('='));
     const bool is_option = word.starts_with('-');
     const std::vector<std::string> known = is_option ? options_of(*command) : commands_of(*command);
-    message = (is_option ? "unknown option " : known.empty() ? "unexpected argument " : "unknown command ") + word;
+    message = (is_option       ? "unknown option "
+               : known.empty() ? "unexpected argument "
+                               : "unknown command ") +
+              word;
     const std::string_view near = nearest(word, {known.begin(), known.end()});
     if (!near.empty()) hint = "Did you mean " + std::string(near) + "? " + hint;
   }
@@ -48,8 +51,9 @@ int complain_of_usage(const CLI::App& app, const CLI::ParseError& error) {
 
 int main(int argc, char** argv) {
   using namespace membrane::cli;
-  CLI::App app("Runs the programs that a language model writes, where they can do only what they were granted.",
-               "membrane");
+  CLI::App app(
+      "Runs the programs that a language model writes, where they can do only what they were granted.",
+      "membrane");
   app.set_version_flag("--version", "membrane " MEMBRANE_VERSION);
   app.require_subcommand(1);
   app.footer(
@@ -59,7 +63,8 @@ int main(int argc, char** argv) {
       "  membrane check program.wat --json\n"
       "  membrane agent \"Which of the papers on http://127.0.0.1:8000/ is newest?\" --policy policy.toml\n"
       "  membrane policy explain policy.toml\n\n"
-      "Exit codes: 0 fine; 1 the program failed; 2 the request was denied, invalid or misspelt; 3 Membrane failed.");
+      "Exit codes: 0 fine; 1 the program failed; 2 the request was denied, invalid or misspelt; 3 Membrane "
+      "failed.");
   int exit_code = kExitOk;
   add_run(app, exit_code);
   add_check(app, exit_code);

@@ -33,56 +33,81 @@ MEMBRANE_INLINE T load(const uint8_t* memory, uint64_t address, const Word* ip, 
   if constexpr (std::is_same_v<T, double>) {
     double value;
     asm volatile("movsd (%[m],%[a]), %[v]"
-                 : [v] "=x"(value) : [m] "r"(memory), [a] "r"(address), "D"(ip), "S"(fp), "d"(fuel) : "memory");
+                 : [v] "=x"(value)
+                 : [m] "r"(memory), [a] "r"(address), "D"(ip), "S"(fp), "d"(fuel)
+                 : "memory");
     return value;
   } else if constexpr (std::is_same_v<T, float>) {
     float value;
     asm volatile("movss (%[m],%[a]), %[v]"
-                 : [v] "=x"(value) : [m] "r"(memory), [a] "r"(address), "D"(ip), "S"(fp), "d"(fuel) : "memory");
+                 : [v] "=x"(value)
+                 : [m] "r"(memory), [a] "r"(address), "D"(ip), "S"(fp), "d"(fuel)
+                 : "memory");
     return value;
   } else if constexpr (sizeof(T) == 1) {
     uint32_t value;
     asm volatile("movzbl (%[m],%[a]), %[v]"
-                 : [v] "=r"(value) : [m] "r"(memory), [a] "r"(address), "D"(ip), "S"(fp), "d"(fuel) : "memory");
+                 : [v] "=r"(value)
+                 : [m] "r"(memory), [a] "r"(address), "D"(ip), "S"(fp), "d"(fuel)
+                 : "memory");
     return static_cast<T>(value);
   } else if constexpr (sizeof(T) == 2) {
     uint32_t value;
     asm volatile("movzwl (%[m],%[a]), %[v]"
-                 : [v] "=r"(value) : [m] "r"(memory), [a] "r"(address), "D"(ip), "S"(fp), "d"(fuel) : "memory");
+                 : [v] "=r"(value)
+                 : [m] "r"(memory), [a] "r"(address), "D"(ip), "S"(fp), "d"(fuel)
+                 : "memory");
     return static_cast<T>(value);
   } else if constexpr (sizeof(T) == 4) {
     uint32_t value;
     asm volatile("movl (%[m],%[a]), %[v]"
-                 : [v] "=r"(value) : [m] "r"(memory), [a] "r"(address), "D"(ip), "S"(fp), "d"(fuel) : "memory");
+                 : [v] "=r"(value)
+                 : [m] "r"(memory), [a] "r"(address), "D"(ip), "S"(fp), "d"(fuel)
+                 : "memory");
     return static_cast<T>(value);
   } else {
     uint64_t value;
     asm volatile("movq (%[m],%[a]), %[v]"
-                 : [v] "=r"(value) : [m] "r"(memory), [a] "r"(address), "D"(ip), "S"(fp), "d"(fuel) : "memory");
+                 : [v] "=r"(value)
+                 : [m] "r"(memory), [a] "r"(address), "D"(ip), "S"(fp), "d"(fuel)
+                 : "memory");
     return static_cast<T>(value);
   }
 }
 
 template <typename T>
-MEMBRANE_INLINE void store(uint8_t* memory, uint64_t address, T value, const Word* ip, uint64_t* fp, int64_t fuel) {
+MEMBRANE_INLINE void store(uint8_t* memory, uint64_t address, T value, const Word* ip, uint64_t* fp,
+                           int64_t fuel) {
   if constexpr (std::is_same_v<T, double>)
     asm volatile("movsd %[v], (%[m],%[a])"
-                 : : [v] "x"(value), [m] "r"(memory), [a] "r"(address), "D"(ip), "S"(fp), "d"(fuel) : "memory");
+                 :
+                 : [v] "x"(value), [m] "r"(memory), [a] "r"(address), "D"(ip), "S"(fp), "d"(fuel)
+                 : "memory");
   else if constexpr (std::is_same_v<T, float>)
     asm volatile("movss %[v], (%[m],%[a])"
-                 : : [v] "x"(value), [m] "r"(memory), [a] "r"(address), "D"(ip), "S"(fp), "d"(fuel) : "memory");
+                 :
+                 : [v] "x"(value), [m] "r"(memory), [a] "r"(address), "D"(ip), "S"(fp), "d"(fuel)
+                 : "memory");
   else if constexpr (sizeof(T) == 1)
     asm volatile("movb %[v], (%[m],%[a])"
-                 : : [v] "q"(value), [m] "r"(memory), [a] "r"(address), "D"(ip), "S"(fp), "d"(fuel) : "memory");
+                 :
+                 : [v] "q"(value), [m] "r"(memory), [a] "r"(address), "D"(ip), "S"(fp), "d"(fuel)
+                 : "memory");
   else if constexpr (sizeof(T) == 2)
     asm volatile("movw %[v], (%[m],%[a])"
-                 : : [v] "r"(value), [m] "r"(memory), [a] "r"(address), "D"(ip), "S"(fp), "d"(fuel) : "memory");
+                 :
+                 : [v] "r"(value), [m] "r"(memory), [a] "r"(address), "D"(ip), "S"(fp), "d"(fuel)
+                 : "memory");
   else if constexpr (sizeof(T) == 4)
     asm volatile("movl %[v], (%[m],%[a])"
-                 : : [v] "r"(value), [m] "r"(memory), [a] "r"(address), "D"(ip), "S"(fp), "d"(fuel) : "memory");
+                 :
+                 : [v] "r"(value), [m] "r"(memory), [a] "r"(address), "D"(ip), "S"(fp), "d"(fuel)
+                 : "memory");
   else
     asm volatile("movq %[v], (%[m],%[a])"
-                 : : [v] "r"(value), [m] "r"(memory), [a] "r"(address), "D"(ip), "S"(fp), "d"(fuel) : "memory");
+                 :
+                 : [v] "r"(value), [m] "r"(memory), [a] "r"(address), "D"(ip), "S"(fp), "d"(fuel)
+                 : "memory");
 }
 
 #else

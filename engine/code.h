@@ -75,9 +75,9 @@ struct FunctionCode {
   std::atomic<const Word*> entry;  // the first header; until the first call, a stub that translates
   uint32_t frame_slots = 0;        // of the whole frame
   uint32_t param_slots = 0;
-  uint32_t zero_slots = 0;         // locals behind the parameters
+  uint32_t zero_slots = 0;  // locals behind the parameters
   uint32_t result_slots = 0;
-  uint32_t index = 0;              // in the module
+  uint32_t index = 0;  // in the module
   CompiledModule* module = nullptr;
 };
 

@@ -25,7 +25,8 @@ struct Observed {
 };
 
 std::string describe_trap(TrapKind kind, uint32_t function, uint32_t offset) {
-  return std::string(name_of(kind)) + " in function " + std::to_string(function) + " at offset " + std::to_string(offset);
+  return std::string(name_of(kind)) + " in function " + std::to_string(function) + " at offset " +
+         std::to_string(offset);
 }
 
 Observed observe(Instance& instance, const Execution& run) {
@@ -34,11 +35,13 @@ Observed observe(Instance& instance, const Execution& run) {
     const CodePlace& place = run.trap().backtrace.front();
     seen.end = describe_trap(run.trap().kind, place.function, place.code_offset);
   } else {
-    seen.end = run.state() == RunState::kFinished ? "finished" : "state " + std::to_string(static_cast<int>(run.state()));
+    seen.end = run.state() == RunState::kFinished ? "finished"
+                                                  : "state " + std::to_string(static_cast<int>(run.state()));
   }
   for (const Value& v : run.results()) seen.results.push_back(v.bits);
   seen.fuel = run.fuel_used();
-  for (const char* const name : {"g0", "g1", "g2", "g3"}) seen.globals.push_back(instance.find_export(name)->global->bits);
+  for (const char* const name : {"g0", "g1", "g2", "g3"})
+    seen.globals.push_back(instance.find_export(name)->global->bits);
   for (const uint64_t bits : instance.find_export("table")->table->elements) {
     uint32_t index = 0;
     while (bits != 0 && reinterpret_cast<uint64_t>(instance.function(index)) != bits) ++index;
@@ -70,9 +73,12 @@ std::string show(const std::vector<uint64_t>& values) {
 
 std::string difference(const Observed& wanted, const Observed& got) {
   if (wanted.end != got.end) return "ends: " + wanted.end + ", but got: " + got.end;
-  if (wanted.results != got.results) return "results: " + show(wanted.results) + ", but got: " + show(got.results);
-  if (wanted.fuel != got.fuel) return "fuel: " + std::to_string(wanted.fuel) + ", but got: " + std::to_string(got.fuel);
-  if (wanted.globals != got.globals) return "globals: " + show(wanted.globals) + ", but got: " + show(got.globals);
+  if (wanted.results != got.results)
+    return "results: " + show(wanted.results) + ", but got: " + show(got.results);
+  if (wanted.fuel != got.fuel)
+    return "fuel: " + std::to_string(wanted.fuel) + ", but got: " + std::to_string(got.fuel);
+  if (wanted.globals != got.globals)
+    return "globals: " + show(wanted.globals) + ", but got: " + show(got.globals);
   if (wanted.table != got.table) return "table: " + show(wanted.table) + ", but got: " + show(got.table);
   if (wanted.memory.size() != got.memory.size()) return "the memories' sizes differ";
   const auto [a, b] = std::ranges::mismatch(wanted.memory, got.memory);
@@ -87,8 +93,8 @@ ExecutionLimits limits() {
 }
 
 // With `step` fuel at a time; 0: all at once.
-std::string run_engine(const std::shared_ptr<CompiledModule>& compiled, std::span<const Value> arguments, uint64_t fuel,
-                       uint64_t step, Observed& seen) {
+std::string run_engine(const std::shared_ptr<CompiledModule>& compiled, std::span<const Value> arguments,
+                       uint64_t fuel, uint64_t step, Observed& seen) {
   const auto instance = Instance::create(compiled, {}, {});
   if (!instance) return "no instance: " + instance.error().error.to_string();
   Execution run(limits());
@@ -110,7 +116,9 @@ std::string compare_with_reference(std::span<const uint8_t> choices, Differentia
   auto decoded = wasm::decode(made.binary);
   if (!decoded) return "the generated module does not decode: " + decoded.error().message;
   auto compiled = CompiledModule::compile(std::move(*decoded));
-  if (!compiled) return "the generated module is not valid: " + compiled.error().message + " in " + compiled.error().function;
+  if (!compiled)
+    return "the generated module is not valid: " + compiled.error().message + " in " +
+           compiled.error().function;
 
   std::vector<Value> arguments;
   const wasm::Module& module = (*compiled)->module();
@@ -126,7 +134,8 @@ std::string compare_with_reference(std::span<const uint8_t> choices, Differentia
   if (outcome.end == ReferenceOutcome::End::kTooLong) {
     ++count.too_long;
     if (auto failed = run_engine(*compiled, arguments, kMostFuel, 0, at_once); !failed.empty()) return failed;
-    return at_once.end == "state " + std::to_string(static_cast<int>(RunState::kOutOfFuel)) && at_once.fuel <= kMostFuel
+    return at_once.end == "state " + std::to_string(static_cast<int>(RunState::kOutOfFuel)) &&
+                   at_once.fuel <= kMostFuel
                ? ""
                : "ends: out of fuel, but got: " + at_once.end;
   }
@@ -136,7 +145,8 @@ std::string compare_with_reference(std::span<const uint8_t> choices, Differentia
   if (auto failed = run_engine(*compiled, arguments, kEnoughFuel, 0, at_once); !failed.empty()) return failed;
   if (auto differs = difference(wanted, at_once); !differs.empty()) return differs;
   const uint64_t step = 1 + (choices.empty() ? 0 : choices.back() % 7);
-  if (auto failed = run_engine(*compiled, arguments, kEnoughFuel, step, stepped); !failed.empty()) return failed;
+  if (auto failed = run_engine(*compiled, arguments, kEnoughFuel, step, stepped); !failed.empty())
+    return failed;
   if (auto differs = difference(wanted, stepped); !differs.empty())
     return "with " + std::to_string(step) + " fuel at a time: " + differs;
   return "";

@@ -44,7 +44,8 @@ thread_local std::unique_ptr<GuestStack> kept_stack;
 std::unique_ptr<GuestStack> take_stack(const ExecutionLimits& limits) {
   const uint64_t bytes = std::max<uint64_t>(4096, (limits.stack_bytes + 4095) & ~uint64_t{4095});
   const uint32_t depth = limits.call_depth + 2;  // the entry's record and one that is never used
-  if (kept_stack && kept_stack->slot_bytes == bytes && kept_stack->frame_count == depth) return std::move(kept_stack);
+  if (kept_stack && kept_stack->slot_bytes == bytes && kept_stack->frame_count == depth)
+    return std::move(kept_stack);
   return std::make_unique<GuestStack>(bytes, depth);
 }
 
@@ -58,7 +59,8 @@ uint32_t width_of(wasm::ValType type) { return type == wasm::ValType::kV128 ? 2 
 
 std::string signature_of(const std::vector<wasm::ValType>& types) {
   std::string out = "[";
-  for (const wasm::ValType type : types) out += (out.size() > 1 ? " " : "") + std::string(wasm::name_of(type));
+  for (const wasm::ValType type : types)
+    out += (out.size() > 1 ? " " : "") + std::string(wasm::name_of(type));
   return out + "]";
 }
 
@@ -160,7 +162,8 @@ Status Execution::start(FunctionInstance* function, std::span<const Value> argum
   machine_.frames_end = stack_->frames.get() + stack_->frame_count - 1;
   uint64_t* slot = stack_->slots;
   if (function->param_slots + function->result_slots > stack_->slot_bytes / sizeof(uint64_t) / 2)
-    return fail(ErrorCode::kExhausted, "the stack limit is too small for the function's arguments and results",
+    return fail(ErrorCode::kExhausted,
+                "the stack limit is too small for the function's arguments and results",
                 "Raise the stack limit.");
   for (const Value& v : arguments) {
     *slot++ = v.bits;
@@ -185,7 +188,8 @@ Status Execution::start(FunctionInstance* function, std::span<const Value> argum
 }
 
 void Execution::add_fuel(uint64_t fuel) {
-  const uint64_t most = static_cast<uint64_t>(INT64_MAX) - std::min<uint64_t>(machine_.fuel_reserve, INT64_MAX);
+  const uint64_t most =
+      static_cast<uint64_t>(INT64_MAX) - std::min<uint64_t>(machine_.fuel_reserve, INT64_MAX);
   fuel = std::min(fuel, most);
   machine_.fuel_reserve += fuel;
   fuel_added_ += fuel;

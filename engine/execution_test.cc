@@ -19,7 +19,8 @@ struct Ended {
   std::string trap;
 };
 
-Ended call(Instance& instance, std::string_view name, std::vector<Value> arguments = {}, uint64_t fuel = kPlenty) {
+Ended call(Instance& instance, std::string_view name, std::vector<Value> arguments = {},
+           uint64_t fuel = kPlenty) {
   Execution run;
   run.add_fuel(fuel);
   EXPECT_TRUE(run.start(instance.find_function(name), arguments));
@@ -214,7 +215,8 @@ TEST(Limits, MemoryGrowsToTheLimitAndNoFurther) {
   InstanceLimits limits;
   limits.memory_bytes = 4 * wasm::kPageBytes;
   const auto instance = instantiate(
-      "(module (memory 1) (func (export \"grow\") (param i32) (result i32) (memory.grow (local.get 0))))", {}, limits);
+      "(module (memory 1) (func (export \"grow\") (param i32) (result i32) (memory.grow (local.get 0))))", {},
+      limits);
   EXPECT_EQ(call(*instance, "grow", {Value::i32(3)}).results[0], 1u);
   EXPECT_FALSE(instance->limit_was_hit());
   EXPECT_EQ(call(*instance, "grow", {Value::i32(1)}).results[0], UINT32_MAX);
@@ -246,8 +248,10 @@ TEST(Limits, APollInterruptsAndTheRunCanGoOn) {
 // -- host functions ---------------------------------------------------------------------
 
 Resolver host_with(Store& store, wasm::FuncType type, HostFunction function) {
-  return [&store, type = std::move(type), function = std::move(function)](const wasm::Module&, const wasm::Import&) {
-    return std::optional(Extern{wasm::ExternKind::kFunc, store.add_host_function(type, function), nullptr, nullptr, nullptr});
+  return [&store, type = std::move(type), function = std::move(function)](const wasm::Module&,
+                                                                          const wasm::Import&) {
+    return std::optional(
+        Extern{wasm::ExternKind::kFunc, store.add_host_function(type, function), nullptr, nullptr, nullptr});
   };
 }
 
@@ -258,13 +262,16 @@ const wasm::FuncType kUnary{{wasm::ValType::kI32}, {wasm::ValType::kI32}};
 TEST(HostCall, PaysFuelAndPausesBeforeItBegins) {
   Store store;
   int calls = 0;
-  const auto instance = store.instantiate(compile(kCallsHost), host_with(store, kUnary, [&](HostCall& call) {
-                                            if (!call.charge(100)) return HostAction::kOutOfFuel;
-                                            ++calls;
-                                            call.results[0] = call.arguments[0] * 2;
-                                            call.owe(10);
-                                            return HostAction::kContinue;
-                                          }), {});
+  const auto instance = store.instantiate(compile(kCallsHost),
+                                          host_with(store, kUnary,
+                                                    [&](HostCall& call) {
+                                                      if (!call.charge(100)) return HostAction::kOutOfFuel;
+                                                      ++calls;
+                                                      call.results[0] = call.arguments[0] * 2;
+                                                      call.owe(10);
+                                                      return HostAction::kContinue;
+                                                    }),
+                                          {});
   ASSERT_TRUE(instance);
   Execution run;
   run.add_fuel(50);
@@ -282,11 +289,14 @@ TEST(HostCall, PaysFuelAndPausesBeforeItBegins) {
 
 TEST(HostCall, CanTrapAndExit) {
   Store store;
-  const auto instance = store.instantiate(compile(kCallsHost), host_with(store, kUnary, [&](HostCall& call) {
-                                            if (call.arguments[0] == 0) return HostAction::kExit;
-                                            call.trap_message = "no such luck";
-                                            return HostAction::kTrap;
-                                          }), {});
+  const auto instance = store.instantiate(compile(kCallsHost),
+                                          host_with(store, kUnary,
+                                                    [&](HostCall& call) {
+                                                      if (call.arguments[0] == 0) return HostAction::kExit;
+                                                      call.trap_message = "no such luck";
+                                                      return HostAction::kTrap;
+                                                    }),
+                                          {});
   ASSERT_TRUE(instance);
   EXPECT_EQ(call(**instance, "run", {Value::i32(0)}).state, RunState::kExited);
   const Ended trapped = call(**instance, "run", {Value::i32(1)});
@@ -295,15 +305,19 @@ TEST(HostCall, CanTrapAndExit) {
 }
 
 TEST(HostCall, MayRunAnotherGuestMeanwhile) {
-  const auto inner = instantiate("(module (memory 1) (func (export \"run\") (result i32) (i32.load (i32.const 70000))))");
+  const auto inner =
+      instantiate("(module (memory 1) (func (export \"run\") (result i32) (i32.load (i32.const 70000))))");
   Store store;
-  const auto outer = store.instantiate(compile(R"((module (import "host" "f" (func $f (param i32) (result i32))) (memory 1)
+  const auto outer =
+      store.instantiate(compile(R"((module (import "host" "f" (func $f (param i32) (result i32))) (memory 1)
     (func (export "run") (param i32) (result i32) (i32.add (call $f (local.get 0)) (i32.load (i32.const 80000))))))"),
-                                       host_with(store, kUnary, [&](HostCall& c) {
-                                         EXPECT_EQ(call(*inner, "run").trap, "out of bounds memory access");
-                                         c.results[0] = 1;
-                                         return HostAction::kContinue;
-                                       }), {});
+                        host_with(store, kUnary,
+                                  [&](HostCall& c) {
+                                    EXPECT_EQ(call(*inner, "run").trap, "out of bounds memory access");
+                                    c.results[0] = 1;
+                                    return HostAction::kContinue;
+                                  }),
+                        {});
   ASSERT_TRUE(outer);
   EXPECT_EQ(call(**outer, "run", {Value::i32(0)}).trap, "out of bounds memory access");
 }
@@ -311,16 +325,19 @@ TEST(HostCall, MayRunAnotherGuestMeanwhile) {
 TEST(Linking, CallsAcrossInstancesSwitchMemoryAndBack) {
   Store store;
   const auto library = store.instantiate(compile(R"((module (memory (export "memory") 1)
-    (func (export "peek") (param i32) (result i32) (i32.load8_u (local.get 0)))))"), {}, {});
+    (func (export "peek") (param i32) (result i32) (i32.load8_u (local.get 0)))))"),
+                                         {}, {});
   ASSERT_TRUE(library);
   (*library)->memory()->base()[5] = 77;
-  const auto user = store.instantiate(compile(R"((module (import "lib" "peek" (func $peek (param i32) (result i32)))
+  const auto user = store.instantiate(
+      compile(R"((module (import "lib" "peek" (func $peek (param i32) (result i32)))
     (memory (export "memory") 1)
     (func (export "run") (result i32)
       (i32.store8 (i32.const 5) (i32.const 1))
       (i32.add (call $peek (i32.const 5)) (i32.load8_u (i32.const 5))))
     (func (export "trap") (result i32) (call $peek (i32.const 99999)))))"),
-                                      [&](const wasm::Module&, const wasm::Import& import) { return (*library)->find_export(import.name); }, {});
+      [&](const wasm::Module&, const wasm::Import& import) { return (*library)->find_export(import.name); },
+      {});
   ASSERT_TRUE(user);
   EXPECT_EQ(call(**user, "run").results[0], 78u);
   EXPECT_EQ(call(**user, "trap").trap, "out of bounds memory access");
@@ -358,7 +375,8 @@ TEST(Memory, RegionsComeBackEmpty) {
 
 TEST(Native, LongLoopsDoNotUseTheHostStack) {
   // Each operation of the loop jumps to the next; one that called instead would overflow in a moment.
-  const auto instance = instantiate(R"((module (memory 1) (func (export "run") (result f64) (local $i i32) (local $x f64) (local $l i64)
+  const auto instance = instantiate(
+      R"((module (memory 1) (func (export "run") (result f64) (local $i i32) (local $x f64) (local $l i64)
     (loop $next
       (local.set $x (f64.add (f64.mul (local.get $x) (f64.const 0.5)) (f64.convert_i32_u (local.get $i))))
       (f64.store (i32.and (local.get $i) (i32.const 0xff8)) (local.get $x))

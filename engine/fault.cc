@@ -60,7 +60,7 @@ void handle(int number, siginfo_t* info, void* context) { forward(number, info, 
 void install_fault_handler() {
   static std::once_flag once;
   std::call_once(once, [] {
-    struct sigaction action {};
+    struct sigaction action{};
     action.sa_sigaction = handle;
     action.sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK;
     sigemptyset(&action.sa_mask);

@@ -24,7 +24,7 @@ constexpr uint32_t kFunctionCount = 4;
 constexpr uint32_t kGlobalCount = 4;  // one of each type
 constexpr uint32_t kTableSize = 8;
 constexpr uint32_t kDataBytes = 24;
-constexpr uint32_t kCounters = 3;     // locals that only loops count with
+constexpr uint32_t kCounters = 3;  // locals that only loops count with
 
 class Choices {
  public:
@@ -34,9 +34,28 @@ class Choices {
   uint32_t below(uint32_t n) { return byte() % n; }
   bool one_in(uint32_t n) { return below(n) == n - 1; }  // false at the end of the bytes
   uint64_t number() {
-    static constexpr uint64_t kEdges[] = {0, 1, 2, 7, 31, 32, 63, 64, 255, 0x7FFF, 0x8000, 0xFFFF, 0x7FFFFFFF, 0x80000000,
-                                          0xFFFFFFFF, 0xFFFFFFFE, 0x100000000, 0x7FFFFFFFFFFFFFFF, 0x8000000000000000,
-                                          0xFFFFFFFFFFFFFFFF, 0xFFFFFFFF80000000, 0xFFFFFFFF7FFFFFFF};
+    static constexpr uint64_t kEdges[] = {0,
+                                          1,
+                                          2,
+                                          7,
+                                          31,
+                                          32,
+                                          63,
+                                          64,
+                                          255,
+                                          0x7FFF,
+                                          0x8000,
+                                          0xFFFF,
+                                          0x7FFFFFFF,
+                                          0x80000000,
+                                          0xFFFFFFFF,
+                                          0xFFFFFFFE,
+                                          0x100000000,
+                                          0x7FFFFFFFFFFFFFFF,
+                                          0x8000000000000000,
+                                          0xFFFFFFFFFFFFFFFF,
+                                          0xFFFFFFFF80000000,
+                                          0xFFFFFFFF7FFFFFFF};
     if (const uint32_t kind = below(4); kind < 2) return below(40);
     else if (kind == 2) return kEdges[below(std::size(kEdges))];
     uint64_t value = 0;
@@ -56,8 +75,22 @@ class Choices {
 };
 
 double double_of(Choices& choices) {
-  static constexpr double kEdges[] = {0.0, -0.0, 1.0, -1.0, 0.5, 1.5, 2.5, -2.5, 3e9, -3e9, 1e19, 1e-310, 1e300, 16777217.0,
-                                      std::numeric_limits<double>::infinity(), -std::numeric_limits<double>::infinity()};
+  static constexpr double kEdges[] = {0.0,
+                                      -0.0,
+                                      1.0,
+                                      -1.0,
+                                      0.5,
+                                      1.5,
+                                      2.5,
+                                      -2.5,
+                                      3e9,
+                                      -3e9,
+                                      1e19,
+                                      1e-310,
+                                      1e300,
+                                      16777217.0,
+                                      std::numeric_limits<double>::infinity(),
+                                      -std::numeric_limits<double>::infinity()};
   return choices.one_in(4) ? static_cast<double>(static_cast<int64_t>(choices.number())) / 8.0
                            : kEdges[choices.below(std::size(kEdges))];
 }
@@ -85,7 +118,8 @@ const std::vector<Plain>& plain_instructions() {
       const wasm::OpcodeInfo& row = wasm::info(op);
       const size_t colon = row.signature.find(':');
       const bool plain = row.immediate == Immediate::kNone || row.immediate == Immediate::kMem;
-      if (!plain || colon == std::string_view::npos || row.signature.find('v') != std::string_view::npos) continue;
+      if (!plain || colon == std::string_view::npos || row.signature.find('v') != std::string_view::npos)
+        continue;
       if (row.prefix == 0xFD || row.signature == ":") continue;
       Plain entry{op, {}, {}};
       for (const char c : row.signature.substr(0, colon)) entry.operands.push_back(type_of_letter(c));
@@ -98,16 +132,40 @@ const std::vector<Plain>& plain_instructions() {
 }
 
 // Those that the translator fuses, and their neighbours: chosen more often.
-constexpr Opcode kFavourites[] = {
-    Opcode::kI32Add, Opcode::kI32Add, Opcode::kI32Sub, Opcode::kI32Xor, Opcode::kI32Rotl, Opcode::kI32And, Opcode::kI32Shl,
-    Opcode::kI32Eqz, Opcode::kI64Eqz, Opcode::kI32LtS, Opcode::kI32GeU, Opcode::kI64LtU, Opcode::kI64Eq, Opcode::kI64Add,
-    Opcode::kI64Mul, Opcode::kF64Mul, Opcode::kF64Mul, Opcode::kF64Add, Opcode::kF64Sub, Opcode::kF32Mul, Opcode::kF32Add,
-    Opcode::kI32Load, Opcode::kI32Load8U, Opcode::kF64Load, Opcode::kI64Load, Opcode::kI32Store, Opcode::kF64Store,
-    Opcode::kI32WrapI64, Opcode::kI64ExtendI32S, Opcode::kI32ReinterpretF32, Opcode::kF64ReinterpretI64, Opcode::kF64Lt};
+constexpr Opcode kFavourites[] = {Opcode::kI32Add,
+                                  Opcode::kI32Add,
+                                  Opcode::kI32Sub,
+                                  Opcode::kI32Xor,
+                                  Opcode::kI32Rotl,
+                                  Opcode::kI32And,
+                                  Opcode::kI32Shl,
+                                  Opcode::kI32Eqz,
+                                  Opcode::kI64Eqz,
+                                  Opcode::kI32LtS,
+                                  Opcode::kI32GeU,
+                                  Opcode::kI64LtU,
+                                  Opcode::kI64Eq,
+                                  Opcode::kI64Add,
+                                  Opcode::kI64Mul,
+                                  Opcode::kF64Mul,
+                                  Opcode::kF64Mul,
+                                  Opcode::kF64Add,
+                                  Opcode::kF64Sub,
+                                  Opcode::kF32Mul,
+                                  Opcode::kF32Add,
+                                  Opcode::kI32Load,
+                                  Opcode::kI32Load8U,
+                                  Opcode::kF64Load,
+                                  Opcode::kI64Load,
+                                  Opcode::kI32Store,
+                                  Opcode::kF64Store,
+                                  Opcode::kI32WrapI64,
+                                  Opcode::kI64ExtendI32S,
+                                  Opcode::kI32ReinterpretF32,
+                                  Opcode::kF64ReinterpretI64,
+                                  Opcode::kF64Lt};
 
-const Plain& plain(Opcode op) {
-  return *std::ranges::find(plain_instructions(), op, &Plain::op);
-}
+const Plain& plain(Opcode op) { return *std::ranges::find(plain_instructions(), op, &Plain::op); }
 
 void append_opcode(Bytes& out, Opcode op) {
   const wasm::OpcodeInfo& row = wasm::info(op);
@@ -140,12 +198,18 @@ class TypeSection {
 
 class BodyGenerator {
  public:
-  BodyGenerator(Choices& choices, TypeSection& types, const std::vector<wasm::FuncType>& functions, uint32_t self)
-      : choices_(choices), types_(types), functions_(functions), self_(self), locals_(functions[self].params) {}
+  BodyGenerator(Choices& choices, TypeSection& types, const std::vector<wasm::FuncType>& functions,
+                uint32_t self)
+      : choices_(choices),
+        types_(types),
+        functions_(functions),
+        self_(self),
+        locals_(functions[self].params) {}
 
   Bytes generate() {
     const size_t params = locals_.size();
-    for (const ValType t : choices_.one_in(6) ? Types(9 + choices_.below(12), kI64) : choices_.types(6)) locals_.push_back(t);
+    for (const ValType t : choices_.one_in(6) ? Types(9 + choices_.below(12), kI64) : choices_.types(6))
+      locals_.push_back(t);
     settable_ = locals_.size();
     locals_.insert(locals_.end(), kCounters, kI32);
 
@@ -161,8 +225,8 @@ class BodyGenerator {
 
  private:
   struct Label {
-    Types branch;   // what a branch to it carries
-    size_t floor;   // of the stack in the block
+    Types branch;  // what a branch to it carries
+    size_t floor;  // of the stack in the block
   };
 
   // -- writing
@@ -188,11 +252,14 @@ class BodyGenerator {
         break;
       case kF32:
         put(Opcode::kF32Const);
-        little_endian(choices_.one_in(10) ? 0x7FA00001u : std::bit_cast<uint32_t>(static_cast<float>(double_of(choices_))), 4);
+        little_endian(choices_.one_in(10) ? 0x7FA00001u
+                                          : std::bit_cast<uint32_t>(static_cast<float>(double_of(choices_))),
+                      4);
         break;
       default:
         put(Opcode::kF64Const);
-        little_endian(choices_.one_in(10) ? 0xFFF4000000000001ull : std::bit_cast<uint64_t>(double_of(choices_)), 8);
+        little_endian(
+            choices_.one_in(10) ? 0xFFF4000000000001ull : std::bit_cast<uint64_t>(double_of(choices_)), 8);
     }
     push(type);
   }
@@ -279,18 +346,34 @@ class BodyGenerator {
 
   void instruction() {
     switch (choices_.below(32)) {
-      case 0: case 1: return chain();
-      case 2: case 3: return plain_instruction(plain(kFavourites[choices_.below(std::size(kFavourites))]));
-      case 4: case 5: case 6: case 7: case 8:
-        return plain_instruction(plain_instructions()[choices_.below(static_cast<uint32_t>(plain_instructions().size()))]);
-      case 9: case 10: case 11: return leaf(choices_.type());
-      case 12: case 13: case 14: return local_set(Opcode::kLocalSet);
-      case 15: case 16: return local_set(Opcode::kLocalTee);
+      case 0:
+      case 1: return chain();
+      case 2:
+      case 3: return plain_instruction(plain(kFavourites[choices_.below(std::size(kFavourites))]));
+      case 4:
+      case 5:
+      case 6:
+      case 7:
+      case 8:
+        return plain_instruction(
+            plain_instructions()[choices_.below(static_cast<uint32_t>(plain_instructions().size()))]);
+      case 9:
+      case 10:
+      case 11: return leaf(choices_.type());
+      case 12:
+      case 13:
+      case 14: return local_set(Opcode::kLocalSet);
+      case 15:
+      case 16: return local_set(Opcode::kLocalTee);
       case 17: return select();
-      case 18: case 19: return block();
-      case 20: case 21: return if_else();
-      case 22: case 23: return loop();
-      case 24: case 25: return branch_if();
+      case 18:
+      case 19: return block();
+      case 20:
+      case 21: return if_else();
+      case 22:
+      case 23: return loop();
+      case 24:
+      case 25: return branch_if();
       case 26: return compare_and_branch();
       case 27: return choices_.one_in(3) ? leave() : branch_if();
       case 28: return call();
@@ -305,7 +388,8 @@ class BodyGenerator {
     if (row.immediate == Immediate::kMem) return memory_access(entry);
     demand(entry.operands);
     // Traps end a program: most divisors are made odd, and of the conversions that trap, few are kept.
-    const bool divides = row.text.find(".div_") != std::string_view::npos || row.text.find(".rem_") != std::string_view::npos;
+    const bool divides =
+        row.text.find(".div_") != std::string_view::npos || row.text.find(".rem_") != std::string_view::npos;
     if (divides && stack_.back() == kI32 && !choices_.one_in(8)) {
       constant_i32(1);
       put(Opcode::kI32Or);
@@ -318,7 +402,8 @@ class BodyGenerator {
     const bool truncates = row.prefix == 0 && row.text.find(".trunc_f") != std::string_view::npos;
     Opcode op = entry.op;
     if (truncates && !choices_.one_in(6))
-      op = wasm::find_opcode(0xFC, static_cast<uint32_t>(row.code >= 0xAE ? row.code - 0xAE + 4 : row.code - 0xA8));
+      op = wasm::find_opcode(0xFC,
+                             static_cast<uint32_t>(row.code >= 0xAE ? row.code - 0xAE + 4 : row.code - 0xA8));
     put(op);
     drop_types(entry.operands.size());
     push(entry.results);
@@ -338,9 +423,10 @@ class BodyGenerator {
       Opcode first, second;
       ValType type;
     };
-    static constexpr Pair kPairs[] = {{Opcode::kF64Mul, Opcode::kF64Add, kF64}, {Opcode::kF64Mul, Opcode::kF64Sub, kF64},
-                                      {Opcode::kI32Add, Opcode::kI32Add, kI32}, {Opcode::kI32Rotl, Opcode::kI32Xor, kI32},
-                                      {Opcode::kI32Add, Opcode::kI32Load8U, kI32}, {Opcode::kI32LtS, Opcode::kI32Eqz, kI32}};
+    static constexpr Pair kPairs[] = {
+        {Opcode::kF64Mul, Opcode::kF64Add, kF64},    {Opcode::kF64Mul, Opcode::kF64Sub, kF64},
+        {Opcode::kI32Add, Opcode::kI32Add, kI32},    {Opcode::kI32Rotl, Opcode::kI32Xor, kI32},
+        {Opcode::kI32Add, Opcode::kI32Load8U, kI32}, {Opcode::kI32LtS, Opcode::kI32Eqz, kI32}};
     const Pair& pair = kPairs[choices_.below(std::size(kPairs))];
     const bool unary = pair.second == Opcode::kI32Load8U || pair.second == Opcode::kI32Eqz;
     const bool before = !unary && choices_.one_in(2);
@@ -376,7 +462,9 @@ class BodyGenerator {
     put(entry.op);
     write_leb128(out_, choices_.below(uint32_t{wasm::info(entry.op).align} + 1));
     const uint32_t kind = choices_.below(32);
-    write_leb128(out_, kind < 20 ? choices_.below(64) : kind == 31 ? static_cast<uint32_t>(choices_.number()) : 0u);
+    write_leb128(out_, kind < 20    ? choices_.below(64)
+                       : kind == 31 ? static_cast<uint32_t>(choices_.number())
+                                    : 0u);
     drop_types(entry.operands.size());
     push(entry.results);
   }
@@ -513,11 +601,15 @@ class BodyGenerator {
     const uint32_t depth = some_label();
     const Types wanted = label(depth).branch;
     switch (choices_.below(8)) {
-      case 0: case 1: case 2:
+      case 0:
+      case 1:
+      case 2:
         demand(wanted);
         put(Opcode::kBr, depth);
         break;
-      case 3: case 4: case 5: branch_table(depth); break;
+      case 3:
+      case 4:
+      case 5: branch_table(depth); break;
       case 6:
         demand(labels_.front().branch);
         put(Opcode::kReturn);
@@ -564,7 +656,9 @@ class BodyGenerator {
   }
 
   // -- memory and tables
-  void small_length() { constant_i32(choices_.one_in(16) ? static_cast<uint32_t>(choices_.number()) : choices_.below(80)); }
+  void small_length() {
+    constant_i32(choices_.one_in(16) ? static_cast<uint32_t>(choices_.number()) : choices_.below(80));
+  }
 
   void memory_bulk() {
     const uint32_t kind = choices_.below(6);
@@ -608,10 +702,9 @@ class BodyGenerator {
 
   void table_instruction() {
     switch (choices_.below(8)) {
-      case 0:
-        put(Opcode::kTableSize, 0);
-        return push(kI32);
-      case 1: case 2:
+      case 0: put(Opcode::kTableSize, 0); return push(kI32);
+      case 1:
+      case 2:
         table_index();
         put(Opcode::kTableGet, 0);
         put(Opcode::kRefIsNull);
@@ -683,18 +776,20 @@ GeneratedModule generate_module(std::span<const uint8_t> bytes) {
   const Bytes zero_offset = code("i32.const 0; end");
   const Bytes elements = vec({cat({{0x00}, zero_offset, vec(indices)}),
                               cat({{0x01, 0x00}, vec({u32(3), u32(1), u32(0)})})});  // active, and passive
-  const Bytes globals = vec({cat({{0x7F, 1}, code("i32.const 5; end")}), cat({{0x7E, 1}, code("i64.const -5; end")}),
-                             cat({{0x7D, 1}, code("f32.const; end")}), cat({{0x7C, 1}, code("f64.const; end")})});
+  const Bytes globals =
+      vec({cat({{0x7F, 1}, code("i32.const 5; end")}), cat({{0x7E, 1}, code("i64.const -5; end")}),
+           cat({{0x7D, 1}, code("f32.const; end")}), cat({{0x7C, 1}, code("f64.const; end")})});
   Bytes data(kDataBytes);
   for (uint32_t i = 0; i < kDataBytes; ++i) data[i] = static_cast<uint8_t>(i * 37 + 1);
-  made.binary = binary({types.bytes(), section(3, vec(declared)), section(4, vec({{0x70, 0x01, kTableSize, kTableSize + 6}})),
-                        section(5, vec({{0x01, 1, 3}})), section(6, globals),
-                        section(7, vec({cat({name("run"), {0x00}, u32(0)}), cat({name("memory"), {0x02}, u32(0)}),
-                                        cat({name("table"), {0x01}, u32(0)}), cat({name("g0"), {0x03}, u32(0)}),
-                                        cat({name("g1"), {0x03}, u32(1)}), cat({name("g2"), {0x03}, u32(2)}),
-                                        cat({name("g3"), {0x03}, u32(3)})})),
-                        section(9, elements), section(12, u32(1)), section(10, vec(bodies)),
-                        section(11, vec({cat({{0x01}, sized(data)})}))});
+  made.binary = binary(
+      {types.bytes(), section(3, vec(declared)), section(4, vec({{0x70, 0x01, kTableSize, kTableSize + 6}})),
+       section(5, vec({{0x01, 1, 3}})), section(6, globals),
+       section(7, vec({cat({name("run"), {0x00}, u32(0)}), cat({name("memory"), {0x02}, u32(0)}),
+                       cat({name("table"), {0x01}, u32(0)}), cat({name("g0"), {0x03}, u32(0)}),
+                       cat({name("g1"), {0x03}, u32(1)}), cat({name("g2"), {0x03}, u32(2)}),
+                       cat({name("g3"), {0x03}, u32(3)})})),
+       section(9, elements), section(12, u32(1)), section(10, vec(bodies)),
+       section(11, vec({cat({{0x01}, sized(data)})}))});
   return made;
 }
 

@@ -12,7 +12,8 @@ namespace {
 using wasm::ExternKind;
 using wasm::Module;
 
-LinkError link_error(LinkError::Kind kind, std::string message, std::string hint, uint32_t import = UINT32_MAX) {
+LinkError link_error(LinkError::Kind kind, std::string message, std::string hint,
+                     uint32_t import = UINT32_MAX) {
   const ErrorCode code = kind == LinkError::Kind::kLimit         ? ErrorCode::kExhausted
                          : kind == LinkError::Kind::kUnsupported ? ErrorCode::kUnsupported
                                                                  : ErrorCode::kInvalidInput;
@@ -20,7 +21,10 @@ LinkError link_error(LinkError::Kind kind, std::string message, std::string hint
 }
 
 LinkError segment_trap(TrapKind kind, std::string message) {
-  LinkError error{LinkError::Kind::kTrap, {ErrorCode::kInvalidInput, std::move(message), std::string(hint_of(kind))}, UINT32_MAX, kind};
+  LinkError error{LinkError::Kind::kTrap,
+                  {ErrorCode::kInvalidInput, std::move(message), std::string(hint_of(kind))},
+                  UINT32_MAX,
+                  kind};
   return error;
 }
 
@@ -40,7 +44,8 @@ bool import_fits(const Module& module, const wasm::Import& import, const Extern&
       const wasm::TableType& wanted = module.tables[import.index].type;
       return given.table->element == wanted.element && limits_fit(given.table->type().limits, wanted.limits);
     }
-    case ExternKind::kMemory: return limits_fit(given.memory->type().limits, module.memories[import.index].type.limits);
+    case ExternKind::kMemory:
+      return limits_fit(given.memory->type().limits, module.memories[import.index].type.limits);
     case ExternKind::kGlobal: return given.global->type == module.globals[import.index].type;
   }
   return false;
@@ -138,7 +143,8 @@ Result<Memory*> Store::add_memory(const wasm::MemoryType& type, uint64_t limit_b
 }
 
 GlobalInstance* Store::add_global(const wasm::GlobalType& type, Value value) {
-  parts_->globals.push_back(std::make_unique<GlobalInstance>(GlobalInstance{type, value.bits, value.high_bits}));
+  parts_->globals.push_back(
+      std::make_unique<GlobalInstance>(GlobalInstance{type, value.bits, value.high_bits}));
   return parts_->globals.back().get();
 }
 
@@ -161,9 +167,10 @@ struct Instantiation {
                                           "nobody provides the import " + name_of_import(import),
                                           "Remove the import, or correct its name.", i));
       if (!import_fits(module, import, *given))
-        return std::unexpected(link_error(LinkError::Kind::kIncompatibleImport,
-                                          "what is provided for " + name_of_import(import) + " has another type",
-                                          "Declare the import with the type that it has.", i));
+        return std::unexpected(
+            link_error(LinkError::Kind::kIncompatibleImport,
+                       "what is provided for " + name_of_import(import) + " has another type",
+                       "Declare the import with the type that it has.", i));
       switch (import.kind) {
         case ExternKind::kFunc: instance.functions_.push_back(given->function); break;
         case ExternKind::kTable: instance.tables_.push_back(given->table); break;
@@ -196,14 +203,16 @@ struct Instantiation {
       if (made == nullptr)
         return std::unexpected(link_error(LinkError::Kind::kLimit,
                                           "a table of " + std::to_string(table.type.limits.min) +
-                                              " elements is beyond the limit of " + std::to_string(limits.table_elements),
+                                              " elements is beyond the limit of " +
+                                              std::to_string(limits.table_elements),
                                           "Declare a smaller table, or raise the table limit."));
       instance.tables_.push_back(made);
     }
     for (const wasm::Memory& memory : module.memories) {
       if (memory.import != wasm::kNotImported) continue;
       auto made = store.add_memory(memory.type, limits.memory_bytes);
-      if (!made) return std::unexpected(LinkError{LinkError::Kind::kLimit, std::move(made).error(), UINT32_MAX, {}});
+      if (!made)
+        return std::unexpected(LinkError{LinkError::Kind::kLimit, std::move(made).error(), UINT32_MAX, {}});
       instance.memory_ = *made;
     }
     return {};
@@ -262,8 +271,9 @@ struct Instantiation {
         const uint64_t offset = evaluate(segment.offset).bits;
         const std::vector<uint64_t>& values = instance.elements_[i];
         if (offset + values.size() > target.size())
-          return std::unexpected(segment_trap(TrapKind::kTableOutOfBounds,
-                                              "element segment " + std::to_string(i) + " does not fit its table"));
+          return std::unexpected(
+              segment_trap(TrapKind::kTableOutOfBounds,
+                           "element segment " + std::to_string(i) + " does not fit its table"));
         std::copy(values.begin(), values.end(), target.begin() + static_cast<ptrdiff_t>(offset));
       }
       if (segment.mode != wasm::SegmentMode::kPassive) instance.elements_[i] = {};
@@ -278,8 +288,8 @@ struct Instantiation {
       if (segment.mode != wasm::SegmentMode::kActive) continue;
       const uint64_t offset = evaluate(segment.offset).bits;
       if (offset + segment.data.size > instance.memory_->size_bytes())
-        return std::unexpected(segment_trap(TrapKind::kMemoryOutOfBounds,
-                                            "data segment " + std::to_string(i) + " does not fit the memory"));
+        return std::unexpected(segment_trap(
+            TrapKind::kMemoryOutOfBounds, "data segment " + std::to_string(i) + " does not fit the memory"));
       if (segment.data.size != 0)
         std::memcpy(instance.memory_->base() + offset, module.view(segment.data).data(), segment.data.size);
       instance.dropped_datas_[i] = true;
@@ -289,9 +299,10 @@ struct Instantiation {
 
   Outcome run(const Resolver& resolver) {
     if (instance.module_->uses_simd())
-      return std::unexpected(link_error(LinkError::Kind::kUnsupported,
-                                        "the module uses 128-bit vector instructions, which this version does not run",
-                                        "Compile it without -msimd128."));
+      return std::unexpected(
+          link_error(LinkError::Kind::kUnsupported,
+                     "the module uses 128-bit vector instructions, which this version does not run",
+                     "Compile it without -msimd128."));
     if (auto r = resolve_imports(resolver); !r) return r;
     add_functions();
     if (auto r = add_memories_and_tables(); !r) return r;
@@ -303,7 +314,8 @@ struct Instantiation {
 };
 
 std::expected<Instance*, LinkError> Store::instantiate(std::shared_ptr<CompiledModule> module,
-                                                       const Resolver& resolver, const InstanceLimits& limits) {
+                                                       const Resolver& resolver,
+                                                       const InstanceLimits& limits) {
   // Kept also when it fails half-way: a table of another instance may refer to its functions by then.
   parts_->instances.push_back(std::unique_ptr<Instance>(new Instance));
   Instance& instance = *parts_->instances.back();

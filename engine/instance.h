@@ -96,11 +96,11 @@ class CompiledModule {
 // -- host functions ---------------------------------------------------------------------
 
 enum class HostAction : uint8_t {
-  kContinue,  // the results are written
-  kTrap,      // HostCall::trap_message says why
-  kOutOfFuel, // there is not enough to begin: the guest pauses before the call, which is made again
-  kInterrupt, // the results are written, and the guest pauses behind the call
-  kExit,      // the program is done, as if its entry had returned nothing
+  kContinue,   // the results are written
+  kTrap,       // HostCall::trap_message says why
+  kOutOfFuel,  // there is not enough to begin: the guest pauses before the call, which is made again
+  kInterrupt,  // the results are written, and the guest pauses behind the call
+  kExit,       // the program is done, as if its entry had returned nothing
 };
 
 // One call of a host function, while it runs.
@@ -108,7 +108,7 @@ struct HostCall {
   Execution& execution;
   Instance* caller;                     // whose code called; null when the embedder did
   std::span<const uint64_t> arguments;  // a slot each (v128: two)
-  std::span<uint64_t> results;      // to be written; may overlap the arguments: read those first
+  std::span<uint64_t> results;          // to be written; may overlap the arguments: read those first
   std::string trap_message;
 
   // Takes fuel for work to be done on behalf of the guest. False: there is less, and nothing was taken.
@@ -136,9 +136,11 @@ struct Table {
   std::vector<uint64_t> elements;  // references, 0 for null
   uint32_t max = UINT32_MAX;       // of its type
   bool has_max = false;
-  uint32_t limit = UINT32_MAX;     // of the owner
+  uint32_t limit = UINT32_MAX;  // of the owner
   [[nodiscard]] wasm::TableType type() const;
-  [[nodiscard]] bool can_grow(uint64_t delta) const { return elements.size() + delta <= std::min(max, limit); }
+  [[nodiscard]] bool can_grow(uint64_t delta) const {
+    return elements.size() + delta <= std::min(max, limit);
+  }
   int64_t grow(uint64_t delta, uint64_t value);  // the size before, or -1
 };
 
@@ -212,8 +214,8 @@ class Store {
   Store& operator=(const Store&) = delete;
 
   // The module's start function is run by the caller (Execution), not here.
-  std::expected<Instance*, LinkError> instantiate(std::shared_ptr<CompiledModule> module, const Resolver& resolver,
-                                                  const InstanceLimits& limits);
+  std::expected<Instance*, LinkError> instantiate(std::shared_ptr<CompiledModule> module,
+                                                  const Resolver& resolver, const InstanceLimits& limits);
   FunctionInstance* add_host_function(const wasm::FuncType& type, HostFunction function);
   Table* add_table(const wasm::TableType& type, uint32_t limit);
   Result<Memory*> add_memory(const wasm::MemoryType& type, uint64_t limit_bytes);
@@ -227,12 +229,12 @@ class Store {
 // -- running -----------------------------------------------------------------------------------
 
 enum class RunState : uint8_t {
-  kReady,       // resume() goes on
-  kFinished,    // results() holds the values
-  kTrapped,     // trap() says why
-  kOutOfFuel,   // a pause: add_fuel() and resume()
-  kInterrupted, // a pause: the poll function asked for it; resume() goes on
-  kExited,      // a host function ended the program
+  kReady,        // resume() goes on
+  kFinished,     // results() holds the values
+  kTrapped,      // trap() says why
+  kOutOfFuel,    // a pause: add_fuel() and resume()
+  kInterrupted,  // a pause: the poll function asked for it; resume() goes on
+  kExited,       // a host function ended the program
 };
 
 struct ExecutionLimits {
@@ -257,19 +259,19 @@ struct FrameRecord {
 struct MachineState {
   const Word* ip = nullptr;
   uint64_t* fp = nullptr;
-  int64_t fuel = 0;              // of the present slice
-  uint8_t* memory = nullptr;     // base of the running instance's memory
-  uint64_t acc = 0;              // accumulators; used only where handlers return to a loop
+  int64_t fuel = 0;           // of the present slice
+  uint8_t* memory = nullptr;  // base of the running instance's memory
+  uint64_t acc = 0;           // accumulators; used only where handlers return to a loop
   double acc64 = 0;
   float acc32 = 0;
   FrameRecord* top = nullptr;
   FrameRecord* frames_end = nullptr;
   uint64_t* stack_end = nullptr;
-  Instance* instance = nullptr;  // whose code runs
-  uint64_t fuel_reserve = 0;     // added, and not yet in a slice
-  uint64_t fuel_needed = 0;      // by a bulk operation that could not be paid
+  Instance* instance = nullptr;        // whose code runs
+  uint64_t fuel_reserve = 0;           // added, and not yet in a slice
+  uint64_t fuel_needed = 0;            // by a bulk operation that could not be paid
   FunctionInstance* callee = nullptr;  // of a call that leaves the instance's own code
-  bool at_call = false;          // paused before a host call, not at a segment's header
+  bool at_call = false;                // paused before a host call, not at a segment's header
   RunState state = RunState::kFinished;
   TrapKind trap_kind = TrapKind::kUnreachable;
   std::string trap_message;

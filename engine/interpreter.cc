@@ -12,7 +12,8 @@
 
 // Dispatch. With tail calls, a handler ends by jumping to the next one, and the five registers of the
 // interpreter stay in those of the calling convention. Without, it saves them and returns to the loop.
-#if defined(__OPTIMIZE__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && !defined(MEMBRANE_NO_TAIL_CALLS)
+#if defined(__OPTIMIZE__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && \
+    !defined(MEMBRANE_NO_TAIL_CALLS)
 #define MEMBRANE_TAIL_CALLS 1
 #else
 #define MEMBRANE_TAIL_CALLS 0
@@ -24,13 +25,12 @@
 #define MUSTTAIL
 #endif
 
-#define REGISTERS                                                                                              \
-  [[maybe_unused]] const Word *ip, [[maybe_unused]] uint64_t *fp, [[maybe_unused]] int64_t fuel,                \
-      [[maybe_unused]] uint8_t *memory, [[maybe_unused]] Execution *ex, [[maybe_unused]] uint64_t acc,          \
+#define REGISTERS                                                                                      \
+  [[maybe_unused]] const Word *ip, [[maybe_unused]] uint64_t *fp, [[maybe_unused]] int64_t fuel,       \
+      [[maybe_unused]] uint8_t *memory, [[maybe_unused]] Execution *ex, [[maybe_unused]] uint64_t acc, \
       [[maybe_unused]] double acc64, [[maybe_unused]] float acc32
 #define PASS_REGISTERS(at) (at), fp, fuel, memory, ex, acc, acc64, acc32
-#define HANDLER(name) \
-  __attribute__((section("membrane_interpreter"))) static void name(REGISTERS)
+#define HANDLER(name) __attribute__((section("membrane_interpreter"))) static void name(REGISTERS)
 
 #if MEMBRANE_TAIL_CALLS
 #define DISPATCH(at) MUSTTAIL return (at)->handler(PASS_REGISTERS(at))
@@ -43,19 +43,20 @@
 #define NEXT(words) DISPATCH(ip + (words))
 
 // Pays for the segment whose header is at `at`, and runs it.
-#define ENTER(at)                                \
-  do {                                           \
-    const Word* const header_word = (at);        \
-    fuel -= header_word->header.cost;            \
-    ip = header_word + 1;                        \
-    if (fuel < 0) [[unlikely]] GO_TO(refill);    \
-    DISPATCH(ip);                                \
+#define ENTER(at)                         \
+  do {                                    \
+    const Word* const header_word = (at); \
+    fuel -= header_word->header.cost;     \
+    ip = header_word + 1;                 \
+    if (fuel < 0) [[unlikely]]            \
+      GO_TO(refill);                      \
+    DISPATCH(ip);                         \
   } while (false)
 
-#define TRAP(kind)                                     \
-  do {                                                 \
-    Machine::state(*ex).trap_kind = TrapKind::kind;    \
-    GO_TO(trapped);                                    \
+#define TRAP(kind)                                  \
+  do {                                              \
+    Machine::state(*ex).trap_kind = TrapKind::kind; \
+    GO_TO(trapped);                                 \
   } while (false)
 
 namespace membrane::engine {
@@ -143,26 +144,26 @@ HANDLER(refill_for_bulk) {
   return stop(PASS_REGISTERS(header), interrupted ? RunState::kInterrupted : RunState::kOutOfFuel);
 }
 
-#define PAY_FOR_BULK(amount)                           \
-  do {                                                 \
-    const uint64_t price = (amount);                   \
-    if (fuel < static_cast<int64_t>(price)) {          \
-      Machine::state(*ex).fuel_needed = price;         \
-      GO_TO(refill_for_bulk);                          \
-    }                                                  \
-    fuel -= static_cast<int64_t>(price);               \
+#define PAY_FOR_BULK(amount)                   \
+  do {                                         \
+    const uint64_t price = (amount);           \
+    if (fuel < static_cast<int64_t>(price)) {  \
+      Machine::state(*ex).fuel_needed = price; \
+      GO_TO(refill_for_bulk);                  \
+    }                                          \
+    fuel -= static_cast<int64_t>(price);       \
   } while (false)
 
 // Writes a result to its slot and to the accumulator of its type.
-#define RESULT(slot, value)                                             \
-  do {                                                                  \
-    const auto result_value = (value);                                  \
-    using Result = std::remove_const_t<decltype(result_value)>;         \
-    const uint64_t result_bits = slot_of(result_value);                 \
-    fp[slot] = result_bits;                                             \
-    if constexpr (std::is_same_v<Result, double>) acc64 = result_value; \
+#define RESULT(slot, value)                                                 \
+  do {                                                                      \
+    const auto result_value = (value);                                      \
+    using Result = std::remove_const_t<decltype(result_value)>;             \
+    const uint64_t result_bits = slot_of(result_value);                     \
+    fp[slot] = result_bits;                                                 \
+    if constexpr (std::is_same_v<Result, double>) acc64 = result_value;     \
     else if constexpr (std::is_same_v<Result, float>) acc32 = result_value; \
-    else acc = result_bits;                                             \
+    else acc = result_bits;                                                 \
   } while (false)
 
 // -- numeric: slots dst, a, b; or dst, a and a constant ------------------------------------
@@ -180,11 +181,12 @@ HANDLER(refill_for_bulk) {
 #define SLOTS SlotsWord w = ip[1].slots
 #define IMMEDIATE ImmediateWord w = ip[1].imm
 
-#define INTEGER_BINARY(id, type, function)                                                                         \
-  FORM(id##SS, SLOTS, type, get<type>(fp[w.b]), get<type>(fp[w.c]), 2, function)                                   \
-  FORM(id##SK, IMMEDIATE, type, get<type>(fp[w.b]), static_cast<type>(static_cast<int64_t>(w.value)), 2, function) \
-  FORM(id##AS, SLOTS, type, get<type>(acc), get<type>(fp[w.c]), 2, function)                                       \
-  FORM(id##SA, SLOTS, type, get<type>(fp[w.b]), get<type>(acc), 2, function)                                       \
+#define INTEGER_BINARY(id, type, function)                                                               \
+  FORM(id##SS, SLOTS, type, get<type>(fp[w.b]), get<type>(fp[w.c]), 2, function)                         \
+  FORM(id##SK, IMMEDIATE, type, get<type>(fp[w.b]), static_cast<type>(static_cast<int64_t>(w.value)), 2, \
+       function)                                                                                         \
+  FORM(id##AS, SLOTS, type, get<type>(acc), get<type>(fp[w.c]), 2, function)                             \
+  FORM(id##SA, SLOTS, type, get<type>(fp[w.b]), get<type>(acc), 2, function)                             \
   FORM(id##AK, IMMEDIATE, type, get<type>(acc), static_cast<type>(static_cast<int64_t>(w.value)), 2, function)
 
 #define BRANCH_FORM(name, a_value, b_value, words, function)  \
@@ -194,53 +196,57 @@ HANDLER(refill_for_bulk) {
     ENTER(ip + (words));                                      \
   }
 
-#define INTEGER_COMPARE(id, type, function)                                                           \
-  FORM(id##SS, SLOTS, uint32_t, get<type>(fp[w.b]), get<type>(fp[w.c]), 2, function)                  \
-  FORM(id##SK, SLOTS, uint32_t, get<type>(fp[w.b]), get<type>(ip[2].constant), 3, function)           \
-  FORM(id##AS, SLOTS, uint32_t, get<type>(acc), get<type>(fp[w.c]), 2, function)                      \
-  FORM(id##AK, SLOTS, uint32_t, get<type>(acc), get<type>(ip[2].constant), 3, function)               \
-  BRANCH_FORM(id##BrSS, get<type>(fp[w.a]), get<type>(fp[w.b]), 2, function)                          \
-  BRANCH_FORM(id##BrSK, get<type>(fp[w.a]), get<type>(ip[2].constant), 3, function)                   \
-  BRANCH_FORM(id##BrAS, get<type>(acc), get<type>(fp[w.b]), 2, function)                              \
+#define INTEGER_COMPARE(id, type, function)                                                 \
+  FORM(id##SS, SLOTS, uint32_t, get<type>(fp[w.b]), get<type>(fp[w.c]), 2, function)        \
+  FORM(id##SK, SLOTS, uint32_t, get<type>(fp[w.b]), get<type>(ip[2].constant), 3, function) \
+  FORM(id##AS, SLOTS, uint32_t, get<type>(acc), get<type>(fp[w.c]), 2, function)            \
+  FORM(id##AK, SLOTS, uint32_t, get<type>(acc), get<type>(ip[2].constant), 3, function)     \
+  BRANCH_FORM(id##BrSS, get<type>(fp[w.a]), get<type>(fp[w.b]), 2, function)                \
+  BRANCH_FORM(id##BrSK, get<type>(fp[w.a]), get<type>(ip[2].constant), 3, function)         \
+  BRANCH_FORM(id##BrAS, get<type>(acc), get<type>(fp[w.b]), 2, function)                    \
   BRANCH_FORM(id##BrAK, get<type>(acc), get<type>(ip[2].constant), 3, function)
 
-#define FLOAT_FORMS(id, type, result, function)                                             \
-  FORM(id##SS, SLOTS, result, get<type>(fp[w.b]), get<type>(fp[w.c]), 2, function)          \
-  FORM(id##SK, SLOTS, result, get<type>(fp[w.b]), get<type>(ip[2].constant), 3, function)   \
-  FORM(id##AS, SLOTS, result, ACCUMULATOR(type), get<type>(fp[w.c]), 2, function)           \
+#define FLOAT_FORMS(id, type, result, function)                                           \
+  FORM(id##SS, SLOTS, result, get<type>(fp[w.b]), get<type>(fp[w.c]), 2, function)        \
+  FORM(id##SK, SLOTS, result, get<type>(fp[w.b]), get<type>(ip[2].constant), 3, function) \
+  FORM(id##AS, SLOTS, result, ACCUMULATOR(type), get<type>(fp[w.c]), 2, function)         \
   FORM(id##SA, SLOTS, result, get<type>(fp[w.b]), ACCUMULATOR(type), 2, function)
 #define FLOAT_BINARY(id, type, function) FLOAT_FORMS(id, type, type, function)
 #define FLOAT_COMPARE(id, type, function) FLOAT_FORMS(id, type, uint32_t, function)
 
-#define INTEGER_DIVIDE(id, type, function, overflows)                                   \
-  HANDLER(id) {                                                                         \
-    const SlotsWord w = ip[1].slots;                                                    \
-    const type a = get<type>(fp[w.b]), b = get<type>(fp[w.c]);                          \
-    if (b == 0) [[unlikely]] TRAP(kIntegerDivideByZero);                                \
-    if (overflows && quotient_overflows(a, b)) [[unlikely]] TRAP(kIntegerOverflow);     \
-    RESULT(w.a, function(a, b));                                                        \
-    NEXT(2);                                                                            \
+#define INTEGER_DIVIDE(id, type, function, overflows)          \
+  HANDLER(id) {                                                \
+    const SlotsWord w = ip[1].slots;                           \
+    const type a = get<type>(fp[w.b]), b = get<type>(fp[w.c]); \
+    if (b == 0) [[unlikely]]                                   \
+      TRAP(kIntegerDivideByZero);                              \
+    if (overflows && quotient_overflows(a, b)) [[unlikely]]    \
+      TRAP(kIntegerOverflow);                                  \
+    RESULT(w.a, function(a, b));                               \
+    NEXT(2);                                                   \
   }
 
-#define UNARY_FORM(name, from, to, expression, operand)   \
-  HANDLER(name) {                                         \
-    const SlotsWord w = ip[1].slots;                      \
-    const from x = operand;                               \
-    RESULT(w.a, static_cast<to>(expression));             \
-    NEXT(2);                                              \
+#define UNARY_FORM(name, from, to, expression, operand) \
+  HANDLER(name) {                                       \
+    const SlotsWord w = ip[1].slots;                    \
+    const from x = operand;                             \
+    RESULT(w.a, static_cast<to>(expression));           \
+    NEXT(2);                                            \
   }
-#define UNARY(id, from, to, expression)                              \
-  UNARY_FORM(id##S, from, to, expression, get<from>(fp[w.b]))        \
+#define UNARY(id, from, to, expression)                       \
+  UNARY_FORM(id##S, from, to, expression, get<from>(fp[w.b])) \
   UNARY_FORM(id##A, from, to, expression, ACCUMULATOR(from))
 
-#define TRUNCATE(id, from, to)                                          \
-  HANDLER(id) {                                                         \
-    const SlotsWord w = ip[1].slots;                                    \
-    const from x = get<from>(fp[w.b]);                                  \
-    if (x != x) [[unlikely]] TRAP(kInvalidConversion);                  \
-    if (!truncation_fits<to>(x)) [[unlikely]] TRAP(kIntegerOverflow);   \
-    RESULT(w.a, static_cast<to>(x));                                    \
-    NEXT(2);                                                            \
+#define TRUNCATE(id, from, to)                \
+  HANDLER(id) {                               \
+    const SlotsWord w = ip[1].slots;          \
+    const from x = get<from>(fp[w.b]);        \
+    if (x != x) [[unlikely]]                  \
+      TRAP(kInvalidConversion);               \
+    if (!truncation_fits<to>(x)) [[unlikely]] \
+      TRAP(kIntegerOverflow);                 \
+    RESULT(w.a, static_cast<to>(x));          \
+    NEXT(2);                                  \
   }
 
 // -- memory: slots dst and address, or address and value; and the offset ------------------------
@@ -248,35 +254,35 @@ HANDLER(refill_for_bulk) {
 #if MEMBRANE_GUARD_PAGES
 #define CHECK_BOUNDS(address, size) (void)0
 #else
-#define CHECK_BOUNDS(address, size)                                                                        \
-  if ((address) + (size) > Machine::memory(*Machine::state(*ex).instance)->size_bytes()) [[unlikely]]      \
+#define CHECK_BOUNDS(address, size)                                                                   \
+  if ((address) + (size) > Machine::memory(*Machine::state(*ex).instance)->size_bytes()) [[unlikely]] \
   TRAP(kMemoryOutOfBounds)
 #endif
 
-#define LOAD_FORM(name, from, to, base, words)                                                  \
-  HANDLER(name) {                                                                               \
-    const ImmediateWord w = ip[1].imm;                                                          \
+#define LOAD_FORM(name, from, to, base, words)                                                       \
+  HANDLER(name) {                                                                                    \
+    const ImmediateWord w = ip[1].imm;                                                               \
     const uint64_t address = uint64_t{static_cast<uint32_t>(base)} + static_cast<uint32_t>(w.value); \
-    CHECK_BOUNDS(address, sizeof(from));                                                        \
-    RESULT(w.a, static_cast<to>(load<from>(memory, address, ip, fp, fuel)));                     \
-    NEXT(words);                                                                                \
+    CHECK_BOUNDS(address, sizeof(from));                                                             \
+    RESULT(w.a, static_cast<to>(load<from>(memory, address, ip, fp, fuel)));                         \
+    NEXT(words);                                                                                     \
   }
-#define LOAD(id, from, to)                                    \
-  LOAD_FORM(id##S, from, to, fp[w.b], 2)                      \
-  LOAD_FORM(id##A, from, to, acc, 2)                          \
+#define LOAD(id, from, to)                                \
+  LOAD_FORM(id##S, from, to, fp[w.b], 2)                  \
+  LOAD_FORM(id##A, from, to, acc, 2)                      \
   LOAD_FORM(id##K, from, to, fp[w.b] + ip[2].constant, 3)
 
-#define STORE_FORM(name, type, operand, words)                                                        \
-  HANDLER(name) {                                                                                     \
-    const ImmediateWord w = ip[1].imm;                                                                \
+#define STORE_FORM(name, type, operand, words)                                                          \
+  HANDLER(name) {                                                                                       \
+    const ImmediateWord w = ip[1].imm;                                                                  \
     const uint64_t address = uint64_t{static_cast<uint32_t>(fp[w.a])} + static_cast<uint32_t>(w.value); \
-    CHECK_BOUNDS(address, sizeof(type));                                                              \
-    store<type>(memory, address, operand, ip, fp, fuel);                                              \
-    NEXT(words);                                                                                      \
+    CHECK_BOUNDS(address, sizeof(type));                                                                \
+    store<type>(memory, address, operand, ip, fp, fuel);                                                \
+    NEXT(words);                                                                                        \
   }
-#define STORE(id, type)                                       \
-  STORE_FORM(id##S, type, get<type>(fp[w.b]), 2)              \
-  STORE_FORM(id##A, type, ACCUMULATOR(type), 2)               \
+#define STORE(id, type)                                 \
+  STORE_FORM(id##S, type, get<type>(fp[w.b]), 2)        \
+  STORE_FORM(id##A, type, ACCUMULATOR(type), 2)         \
   STORE_FORM(id##K, type, get<type>(ip[2].constant), 3)
 
 #include "engine/operations.def"
@@ -300,7 +306,8 @@ MEMBRANE_INLINE bool in_bounds(uint64_t from, uint64_t count, uint64_t size) { r
 HANDLER(kMemoryFill) {  // address, value, count
   const SlotsWord w = ip[1].slots;
   const uint64_t to = static_cast<uint32_t>(fp[w.a]), count = static_cast<uint32_t>(fp[w.c]);
-  if (!in_bounds(to, count, Machine::memory(*Machine::state(*ex).instance)->size_bytes())) TRAP(kMemoryOutOfBounds);
+  if (!in_bounds(to, count, Machine::memory(*Machine::state(*ex).instance)->size_bytes()))
+    TRAP(kMemoryOutOfBounds);
   PAY_FOR_BULK(bulk_memory_cost(count));
   std::memset(memory + to, static_cast<int>(fp[w.b] & 0xFF), count);
   ENTER(ip + 3);
@@ -345,7 +352,8 @@ HANDLER(kTableGet) {  // dst, index
   const SlotsWord w = ip[1].slots;
   const std::vector<uint64_t>& elements = table_of(ex, ip[2].constant).elements;
   const uint32_t index = static_cast<uint32_t>(fp[w.b]);
-  if (index >= elements.size()) [[unlikely]] TRAP(kTableOutOfBounds);
+  if (index >= elements.size()) [[unlikely]]
+    TRAP(kTableOutOfBounds);
   fp[w.a] = elements[index];
   NEXT(3);
 }
@@ -354,7 +362,8 @@ HANDLER(kTableSet) {  // index, value
   const SlotsWord w = ip[1].slots;
   std::vector<uint64_t>& elements = table_of(ex, ip[2].constant).elements;
   const uint32_t index = static_cast<uint32_t>(fp[w.a]);
-  if (index >= elements.size()) [[unlikely]] TRAP(kTableOutOfBounds);
+  if (index >= elements.size()) [[unlikely]]
+    TRAP(kTableOutOfBounds);
   elements[index] = fp[w.b];
   NEXT(3);
 }
@@ -423,7 +432,8 @@ HANDLER(kRefIsNull) {
 
 HANDLER(kRefFunc) {
   const ImmediateWord w = ip[1].imm;
-  fp[w.a] = reinterpret_cast<uint64_t>(Machine::function(*Machine::state(*ex).instance, static_cast<uint32_t>(w.value)));
+  fp[w.a] = reinterpret_cast<uint64_t>(
+      Machine::function(*Machine::state(*ex).instance, static_cast<uint32_t>(w.value)));
   NEXT(2);
 }
 
@@ -533,13 +543,13 @@ HANDLER(kUnreachable) { TRAP(kUnreachable); }
 
 // -- calls ----------------------------------------------------------------------------------------------
 
-#define LEAVE_FRAME()                                    \
-  do {                                                   \
-    FrameRecord*& top = Machine::state(*ex).top;         \
-    const Word* const return_ip = top->return_ip;        \
-    fp = top->fp;                                        \
-    --top;                                               \
-    ENTER(return_ip);                                    \
+#define LEAVE_FRAME()                             \
+  do {                                            \
+    FrameRecord*& top = Machine::state(*ex).top;  \
+    const Word* const return_ip = top->return_ip; \
+    fp = top->fp;                                 \
+    --top;                                        \
+    ENTER(return_ip);                             \
   } while (false)
 
 HANDLER(kReturn) { LEAVE_FRAME(); }
@@ -560,21 +570,21 @@ HANDLER(kReturnMany) {  // first, slots
 }
 
 // Makes the frame of `callee`, whose arguments begin at `arguments`, and goes there.
-#define ENTER_FUNCTION(callee, arguments, return_to)                                            \
-  do {                                                                                          \
-    MachineState& machine = Machine::state(*ex);                                                \
-    const FunctionCode* const function = (callee);                                              \
-    uint64_t* const frame = (arguments);                                                        \
-    FrameRecord* const record = machine.top + 1;                                                \
-    if (frame + function->frame_slots > machine.stack_end || record >= machine.frames_end)      \
-      [[unlikely]] TRAP(kStackOverflow);                                                        \
-    record->return_ip = (return_to);                                                            \
-    record->fp = fp;                                                                            \
-    record->function = function;                                                                \
-    machine.top = record;                                                                       \
-    for (uint32_t i = 0; i < function->zero_slots; ++i) frame[function->param_slots + i] = 0;   \
-    fp = frame;                                                                                 \
-    ENTER(function->entry.load(std::memory_order_acquire));                                     \
+#define ENTER_FUNCTION(callee, arguments, return_to)                                                    \
+  do {                                                                                                  \
+    MachineState& machine = Machine::state(*ex);                                                        \
+    const FunctionCode* const function = (callee);                                                      \
+    uint64_t* const frame = (arguments);                                                                \
+    FrameRecord* const record = machine.top + 1;                                                        \
+    if (frame + function->frame_slots > machine.stack_end || record >= machine.frames_end) [[unlikely]] \
+      TRAP(kStackOverflow);                                                                             \
+    record->return_ip = (return_to);                                                                    \
+    record->fp = fp;                                                                                    \
+    record->function = function;                                                                        \
+    machine.top = record;                                                                               \
+    for (uint32_t i = 0; i < function->zero_slots; ++i) frame[function->param_slots + i] = 0;           \
+    fp = frame;                                                                                         \
+    ENTER(function->entry.load(std::memory_order_acquire));                                             \
   } while (false)
 
 HANDLER(kCall) {  // arguments; the callee's FunctionCode
@@ -652,11 +662,14 @@ HANDLER(kCallIndirect) {  // arguments, index; type and table
   MachineState& m = Machine::state(*ex);
   const std::vector<uint64_t>& elements = table_of(ex, ip[2].constant >> 32).elements;
   const uint32_t index = static_cast<uint32_t>(fp[ip[1].slots.b]);
-  if (index >= elements.size()) [[unlikely]] TRAP(kUndefinedElement);
-  if (elements[index] == 0) [[unlikely]] TRAP(kUninitializedElement);
+  if (index >= elements.size()) [[unlikely]]
+    TRAP(kUndefinedElement);
+  if (elements[index] == 0) [[unlikely]]
+    TRAP(kUninitializedElement);
   auto* const target = reinterpret_cast<FunctionInstance*>(elements[index]);
   const wasm::FuncType* const wanted = Machine::type(*m.instance, static_cast<uint32_t>(ip[2].constant));
-  if (target->type != wanted && *target->type != *wanted) [[unlikely]] TRAP(kIndirectCallTypeMismatch);
+  if (target->type != wanted && *target->type != *wanted) [[unlikely]]
+    TRAP(kIndirectCallTypeMismatch);
   if (target->instance == m.instance && target->code != nullptr)
     ENTER_FUNCTION(target->code, fp + ip[1].slots.a, ip + 3);
   m.callee = target;
@@ -689,7 +702,8 @@ const Word kCrossReturnStub[2] = {header_of_stub(), handler_word(kCrossReturn)};
 #if !MEMBRANE_TAIL_CALLS
 void loop(Execution* ex) {
   MachineState& m = Machine::state(*ex);
-  while (m.state == RunState::kReady) m.ip->handler(m.ip, m.fp, m.fuel, m.memory, ex, m.acc, m.acc64, m.acc32);
+  while (m.state == RunState::kReady)
+    m.ip->handler(m.ip, m.fp, m.fuel, m.memory, ex, m.acc, m.acc64, m.acc32);
 }
 #endif
 

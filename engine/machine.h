@@ -16,10 +16,16 @@ struct Machine {
   MEMBRANE_INLINE static Execution*& outer(Execution& ex) { return ex.outer_; }
 
   MEMBRANE_INLINE static Memory* memory(const Instance& i) { return i.memory_; }
-  MEMBRANE_INLINE static GlobalInstance* global(const Instance& i, uint32_t index) { return i.globals_[index]; }
+  MEMBRANE_INLINE static GlobalInstance* global(const Instance& i, uint32_t index) {
+    return i.globals_[index];
+  }
   MEMBRANE_INLINE static Table* table(const Instance& i, uint32_t index) { return i.tables_[index]; }
-  MEMBRANE_INLINE static FunctionInstance* function(const Instance& i, uint32_t index) { return i.functions_[index]; }
-  MEMBRANE_INLINE static std::vector<uint64_t>& elements(Instance& i, uint32_t index) { return i.elements_[index]; }
+  MEMBRANE_INLINE static FunctionInstance* function(const Instance& i, uint32_t index) {
+    return i.functions_[index];
+  }
+  MEMBRANE_INLINE static std::vector<uint64_t>& elements(Instance& i, uint32_t index) {
+    return i.elements_[index];
+  }
   MEMBRANE_INLINE static const wasm::FuncType* type(const Instance& i, uint32_t index) {
     return i.module_->canonical_type(index);
   }

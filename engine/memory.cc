@@ -44,8 +44,8 @@ class RegionPool {
   }
 
   void release(Region region) {
-    const bool clean = region.accessible_bytes == 0 ||
-                       madvise(region.base, region.accessible_bytes, MADV_DONTNEED) == 0;
+    const bool clean =
+        region.accessible_bytes == 0 || madvise(region.base, region.accessible_bytes, MADV_DONTNEED) == 0;
     {
       const std::lock_guard lock(mutex_);
       --in_use_;
@@ -79,7 +79,8 @@ Result<std::unique_ptr<Memory>> Memory::create(const wasm::MemoryType& type, uin
   std::unique_ptr<Memory> memory(new Memory);
   memory->has_max_ = type.limits.max.has_value();
   memory->max_pages_ = type.limits.max.value_or(wasm::kMaxPages);
-  memory->limit_pages_ = static_cast<uint32_t>(std::min<uint64_t>(limit_bytes / wasm::kPageBytes, wasm::kMaxPages));
+  memory->limit_pages_ =
+      static_cast<uint32_t>(std::min<uint64_t>(limit_bytes / wasm::kPageBytes, wasm::kMaxPages));
   if (type.limits.min > memory->limit_pages_)
     return fail(ErrorCode::kExhausted,
                 "the program's memory starts with " + std::to_string(type.limits.min) +

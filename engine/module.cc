@@ -32,7 +32,7 @@ Diagnostic frame_too_large(uint32_t index, uint32_t slots) {
 CompiledModule::~CompiledModule() = default;
 
 std::expected<std::shared_ptr<CompiledModule>, Diagnostic> CompiledModule::compile(wasm::Module module,
-                                                                                  std::string_view text) {
+                                                                                   std::string_view text) {
   auto info = wasm::validate(module, text);
   if (!info) return std::unexpected(std::move(info).error());
 

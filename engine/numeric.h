@@ -67,7 +67,9 @@ template <typename U> inline bool lt_u(U a, U b) { return a < b; }
 template <typename U> inline bool gt_u(U a, U b) { return a > b; }
 template <typename U> inline bool le_u(U a, U b) { return a <= b; }
 template <typename U> inline bool ge_u(U a, U b) { return a >= b; }
-template <typename U> inline bool lt_s(U a, U b) { return static_cast<std::make_signed_t<U>>(a) < static_cast<std::make_signed_t<U>>(b); }
+template <typename U> inline bool lt_s(U a, U b) {
+  return static_cast<std::make_signed_t<U>>(a) < static_cast<std::make_signed_t<U>>(b);
+}
 template <typename U> inline bool gt_s(U a, U b) { return lt_s(b, a); }
 template <typename U> inline bool le_s(U a, U b) { return !lt_s(b, a); }
 template <typename U> inline bool ge_s(U a, U b) { return !lt_s(a, b); }
@@ -105,7 +107,8 @@ template <typename F> inline F fneg(F a) {
 }
 template <typename F> inline F fcopysign(F a, F b) {
   if constexpr (sizeof(F) == 4)
-    return std::bit_cast<F>((std::bit_cast<uint32_t>(a) & 0x7FFFFFFFu) | (std::bit_cast<uint32_t>(b) & 0x80000000u));
+    return std::bit_cast<F>((std::bit_cast<uint32_t>(a) & 0x7FFFFFFFu) |
+                            (std::bit_cast<uint32_t>(b) & 0x80000000u));
   else
     return std::bit_cast<F>((std::bit_cast<uint64_t>(a) & 0x7FFFFFFFFFFFFFFFull) |
                             (std::bit_cast<uint64_t>(b) & 0x8000000000000000ull));
@@ -137,7 +140,8 @@ template <typename I, typename F>
 inline bool truncation_fits(F a) {  // false for NaN
   if constexpr (std::is_unsigned_v<I>) return a > F{-1} && a < beyond_max<I, F>();
   // min - 1 is a value of F only when F has more bits than I: i32 from f64.
-  else if constexpr (sizeof(I) == 4 && sizeof(F) == 8) return a > above_min<I, F>() - F{1} && a < beyond_max<I, F>();
+  else if constexpr (sizeof(I) == 4 && sizeof(F) == 8)
+    return a > above_min<I, F>() - F{1} && a < beyond_max<I, F>();
   else return a >= above_min<I, F>() && a < beyond_max<I, F>();
 }
 

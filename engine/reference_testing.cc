@@ -36,7 +36,8 @@ bool fits(uint64_t from, uint64_t count, uint64_t size) { return from <= size &&
 }  // namespace
 
 Reference::Reference(const wasm::Module& module) : module_(module), bodies_(module.functions.size()) {
-  if (!module.memories.empty()) memory.resize(uint64_t{module.memories[0].type.limits.min} * wasm::kPageBytes);
+  if (!module.memories.empty())
+    memory.resize(uint64_t{module.memories[0].type.limits.min} * wasm::kPageBytes);
   for (const wasm::Table& table : module.tables) tables.emplace_back(table.type.limits.min);
   for (const wasm::Global& global : module.globals) globals.push_back(evaluate(global.init));
   for (const wasm::ElementSegment& segment : module.elements) {
@@ -121,8 +122,7 @@ ReferenceOutcome Reference::call(uint32_t function, std::span<const Value> argum
     run(function, 0);
     const std::vector<wasm::ValType>& types = module_.type_of_function(function).results;
     for (size_t i = 0; i < types.size(); ++i) outcome_.results.push_back({types[i], stack_[i], 0});
-  } catch (const Stop&) {
-  }
+  } catch (const Stop&) {}
   return outcome_;
 }
 
@@ -164,7 +164,8 @@ void Reference::run(uint32_t function, uint32_t depth) {
       results = module_.types[in.block.index].results.size();
     }
     const bool is_loop = in.op == Opcode::kLoop;
-    labels.push_back({is_loop ? at : body.end_of[at] + 1, stack_.size() - params, is_loop ? params : results, is_loop});
+    labels.push_back(
+        {is_loop ? at : body.end_of[at] + 1, stack_.size() - params, is_loop ? params : results, is_loop});
   };
 
   while (pc < body.code.size()) {
@@ -205,7 +206,8 @@ void Reference::run(uint32_t function, uint32_t depth) {
         if (index >= table.size()) trap(TrapKind::kUndefinedElement);
         if (table[index] == 0) trap(TrapKind::kUninitializedElement);
         const auto callee = static_cast<uint32_t>(table[index] - 1);
-        if (module_.type_of_function(callee) != module_.types[in.index]) trap(TrapKind::kIndirectCallTypeMismatch);
+        if (module_.type_of_function(callee) != module_.types[in.index])
+          trap(TrapKind::kIndirectCallTypeMismatch);
         call_function(callee);
         break;
       }
@@ -268,33 +270,33 @@ void Reference::step(const Instruction& in) {
 void Reference::numeric(const Instruction& in) {
   using namespace engine::numeric;
   switch (in.op) {
-#define BINARY(id, type, function)                              \
-  case Opcode::id: {                                            \
+#define BINARY(id, type, function)                                     \
+  case Opcode::id: {                                                   \
     const type b = from_bits<type>(pop()), a = from_bits<type>(pop()); \
-    return push(to_bits(function(a, b)));                       \
+    return push(to_bits(function(a, b)));                              \
   }
 #define INTEGER_BINARY(id, type, function) BINARY(id, type, function)
 #define INTEGER_COMPARE(id, type, function) BINARY(id, type, function)
 #define FLOAT_BINARY(id, type, function) BINARY(id, type, function)
 #define FLOAT_COMPARE(id, type, function) BINARY(id, type, function)
-#define INTEGER_DIVIDE(id, type, function, overflows)                       \
-  case Opcode::id: {                                                        \
-    const type b = from_bits<type>(pop()), a = from_bits<type>(pop());      \
-    if (b == 0) trap(TrapKind::kIntegerDivideByZero);                       \
+#define INTEGER_DIVIDE(id, type, function, overflows)                            \
+  case Opcode::id: {                                                             \
+    const type b = from_bits<type>(pop()), a = from_bits<type>(pop());           \
+    if (b == 0) trap(TrapKind::kIntegerDivideByZero);                            \
     if (overflows && quotient_overflows(a, b)) trap(TrapKind::kIntegerOverflow); \
-    return push(to_bits(function(a, b)));                                   \
+    return push(to_bits(function(a, b)));                                        \
   }
-#define UNARY(id, from, to, expression)             \
-  case Opcode::id: {                                \
-    const from x = from_bits<from>(pop());          \
+#define UNARY(id, from, to, expression)                \
+  case Opcode::id: {                                   \
+    const from x = from_bits<from>(pop());             \
     return push(to_bits(static_cast<to>(expression))); \
   }
-#define TRUNCATE(id, from, to)                                          \
-  case Opcode::id: {                                                    \
-    const from x = from_bits<from>(pop());                              \
-    if (x != x) trap(TrapKind::kInvalidConversion);                     \
-    if (!truncation_fits<to>(x)) trap(TrapKind::kIntegerOverflow);      \
-    return push(to_bits(static_cast<to>(x)));                           \
+#define TRUNCATE(id, from, to)                                     \
+  case Opcode::id: {                                               \
+    const from x = from_bits<from>(pop());                         \
+    if (x != x) trap(TrapKind::kInvalidConversion);                \
+    if (!truncation_fits<to>(x)) trap(TrapKind::kIntegerOverflow); \
+    return push(to_bits(static_cast<to>(x)));                      \
   }
 #include "engine/operations.def"
 #undef BINARY
@@ -310,14 +312,15 @@ void Reference::access(const Instruction& in) {
     uint32_t extends_to;  // bits of a sign extension, 0 for none
   };
   static constexpr Row kLoads[] = {
-      {Opcode::kI32Load, 4, 0},     {Opcode::kI64Load, 8, 0},     {Opcode::kF32Load, 4, 0},    {Opcode::kF64Load, 8, 0},
-      {Opcode::kI32Load8S, 1, 32},  {Opcode::kI32Load8U, 1, 0},   {Opcode::kI32Load16S, 2, 32}, {Opcode::kI32Load16U, 2, 0},
-      {Opcode::kI64Load8S, 1, 64},  {Opcode::kI64Load8U, 1, 0},   {Opcode::kI64Load16S, 2, 64}, {Opcode::kI64Load16U, 2, 0},
+      {Opcode::kI32Load, 4, 0},     {Opcode::kI64Load, 8, 0},     {Opcode::kF32Load, 4, 0},
+      {Opcode::kF64Load, 8, 0},     {Opcode::kI32Load8S, 1, 32},  {Opcode::kI32Load8U, 1, 0},
+      {Opcode::kI32Load16S, 2, 32}, {Opcode::kI32Load16U, 2, 0},  {Opcode::kI64Load8S, 1, 64},
+      {Opcode::kI64Load8U, 1, 0},   {Opcode::kI64Load16S, 2, 64}, {Opcode::kI64Load16U, 2, 0},
       {Opcode::kI64Load32S, 4, 64}, {Opcode::kI64Load32U, 4, 0}};
   static constexpr Row kStores[] = {
-      {Opcode::kI32Store, 4, 0},   {Opcode::kI64Store, 8, 0},  {Opcode::kF32Store, 4, 0},
-      {Opcode::kF64Store, 8, 0},   {Opcode::kI32Store8, 1, 0}, {Opcode::kI32Store16, 2, 0},
-      {Opcode::kI64Store8, 1, 0},  {Opcode::kI64Store16, 2, 0}, {Opcode::kI64Store32, 4, 0}};
+      {Opcode::kI32Store, 4, 0},  {Opcode::kI64Store, 8, 0},   {Opcode::kF32Store, 4, 0},
+      {Opcode::kF64Store, 8, 0},  {Opcode::kI32Store8, 1, 0},  {Opcode::kI32Store16, 2, 0},
+      {Opcode::kI64Store8, 1, 0}, {Opcode::kI64Store16, 2, 0}, {Opcode::kI64Store32, 4, 0}};
   for (const Row& row : kLoads) {
     if (row.op != in.op) continue;
     const uint64_t address = uint64_t{pop32()} + in.mem_offset;

@@ -39,7 +39,8 @@ class Reference {
   [[nodiscard]] bool ok() const { return ok_; }
 
   // kTooLong as soon as more than `most_fuel` is used. `most_depth`: calls within the call.
-  ReferenceOutcome call(uint32_t function, std::span<const Value> arguments, uint64_t most_fuel, uint32_t most_depth);
+  ReferenceOutcome call(uint32_t function, std::span<const Value> arguments, uint64_t most_fuel,
+                        uint32_t most_depth);
 
   std::vector<uint8_t> memory;
   std::vector<uint64_t> globals;

@@ -86,7 +86,8 @@ class Runner {
   void run_register(const Command& command);
   void run_action(const Command& command);
   void expect_stage(const Command& command, Loaded::Stage wanted);
-  RunState invoke(Instance& instance, const wasm::Action& action, std::vector<Value>& results, std::string& trap);
+  RunState invoke(Instance& instance, const wasm::Action& action, std::vector<Value>& results,
+                  std::string& trap);
 
   Store store_;
   std::map<std::string, std::map<std::string, Extern>> provided_;  // spectest
@@ -120,7 +121,8 @@ void Runner::provide_spectest() {
   global("global_f32", Value::f32(666.6f));
   global("global_f64", Value::f64(666.6));
   spectest["table"] = {wasm::ExternKind::kTable, nullptr,
-                       store_.add_table({ValType::kFuncRef, {10, 20}}, kLimits.table_elements), nullptr, nullptr};
+                       store_.add_table({ValType::kFuncRef, {10, 20}}, kLimits.table_elements), nullptr,
+                       nullptr};
   if (auto memory = store_.add_memory({{1, 2}}, kLimits.memory_bytes))
     spectest["memory"] = {wasm::ExternKind::kMemory, nullptr, nullptr, *memory, nullptr};
 }
@@ -129,14 +131,16 @@ std::optional<Extern> Runner::resolve(const wasm::Import& import) {
   if (const auto module = registered_.find(import.module); module != registered_.end())
     return module->second->find_export(import.name);
   if (const auto module = provided_.find(import.module); module != provided_.end())
-    if (const auto found = module->second.find(import.name); found != module->second.end()) return found->second;
+    if (const auto found = module->second.find(import.name); found != module->second.end())
+      return found->second;
   return std::nullopt;
 }
 
 std::expected<wasm::Module, Loaded> Runner::read(const ScriptModule& module) {
   if (module.kind != ScriptModule::Kind::kBinary) {
     auto parsed = wasm::parse_text(module.source());
-    if (!parsed) return std::unexpected(Loaded{Loaded::Stage::kMalformed, parsed.error().front().message, nullptr});
+    if (!parsed)
+      return std::unexpected(Loaded{Loaded::Stage::kMalformed, parsed.error().front().message, nullptr});
     return std::move(*parsed);
   }
   const auto* const bytes = reinterpret_cast<const uint8_t*>(module.bytes.data());
@@ -151,9 +155,11 @@ Loaded Runner::load(const ScriptModule& module) {
   if (!parsed) return parsed.error();
   auto compiled = CompiledModule::compile(std::move(*parsed));
   if (!compiled)
-    return {wasm::is_malformed(compiled.error().code) ? kMalformed : kInvalid, compiled.error().message, nullptr};
+    return {wasm::is_malformed(compiled.error().code) ? kMalformed : kInvalid, compiled.error().message,
+            nullptr};
   auto made = store_.instantiate(
-      *compiled, [this](const wasm::Module&, const wasm::Import& import) { return resolve(import); }, kLimits);
+      *compiled, [this](const wasm::Module&, const wasm::Import& import) { return resolve(import); },
+      kLimits);
   if (!made) {
     switch (made.error().kind) {
       case LinkError::Kind::kTrap: return {kTrapped, std::string(text_of(made.error().trap)), nullptr};
@@ -205,7 +211,8 @@ void Runner::run_register(const Command& command) {
   pass();
 }
 
-RunState Runner::invoke(Instance& instance, const wasm::Action& action, std::vector<Value>& results, std::string& trap) {
+RunState Runner::invoke(Instance& instance, const wasm::Action& action, std::vector<Value>& results,
+                        std::string& trap) {
   Execution run;
   run.add_fuel(kFuel);
   std::vector<Value> arguments;
@@ -241,8 +248,10 @@ void Runner::run_action(const Command& command) {
   }
   if (command.kind == Command::Kind::kAssertTrap || command.kind == Command::Kind::kAssertExhaustion) {
     // The official wording of a trap is a prefix: "uninitialized element 7".
-    if (state != RunState::kTrapped) return fail(command, "expected the trap \"" + command.message + "\", and it returned");
-    if (!command.message.starts_with(trap)) return fail(command, "expected the trap \"" + command.message + "\", got \"" + trap + "\"");
+    if (state != RunState::kTrapped)
+      return fail(command, "expected the trap \"" + command.message + "\", and it returned");
+    if (!command.message.starts_with(trap))
+      return fail(command, "expected the trap \"" + command.message + "\", got \"" + trap + "\"");
     return pass();
   }
   if (state != RunState::kFinished) return fail(command, "did not return: " + trap);
@@ -260,8 +269,10 @@ void Runner::expect_stage(const Command& command, Loaded::Stage wanted) {
   if (loaded.stage == Loaded::Stage::kUnsupported) return skip(loaded.message);
   // The suite calls a text module malformed also where it is only the text that cannot say it.
   if (loaded.stage == wanted) return pass();
-  static constexpr const char* kStages[] = {"malformed", "invalid", "unlinkable", "trapped", "unsupported", "accepted"};
-  fail(command, "expected \"" + command.message + "\", and it was " + kStages[static_cast<size_t>(loaded.stage)] +
+  static constexpr const char* kStages[] = {"malformed", "invalid",     "unlinkable",
+                                            "trapped",   "unsupported", "accepted"};
+  fail(command, "expected \"" + command.message + "\", and it was " +
+                    kStages[static_cast<size_t>(loaded.stage)] +
                     (loaded.message.empty() ? "" : ": " + loaded.message));
 }
 
@@ -270,8 +281,8 @@ void Runner::expect_stage(const Command& command, Loaded::Stage wanted) {
 Result<ScriptResult> run_script(std::string_view text) {
   auto commands = wasm::parse_script(text);
   if (!commands)
-    return membrane::fail(ErrorCode::kInvalidInput,
-                          "line " + std::to_string(commands.error().place.line) + ": " + commands.error().message);
+    return membrane::fail(ErrorCode::kInvalidInput, "line " + std::to_string(commands.error().place.line) +
+                                                        ": " + commands.error().message);
   return Runner().run(*commands);
 }
 

@@ -16,7 +16,18 @@ using wasm::ValType;
 
 // -- what becomes of each plain instruction -----------------------------------------
 
-enum class Class : uint8_t { kSpecial, kBinary, kCompare, kDivide, kFloatBinary, kFloatCompare, kUnary, kTruncate, kLoad, kStore };
+enum class Class : uint8_t {
+  kSpecial,
+  kBinary,
+  kCompare,
+  kDivide,
+  kFloatBinary,
+  kFloatCompare,
+  kUnary,
+  kTruncate,
+  kLoad,
+  kStore
+};
 
 // The accumulators, by the type of a value.
 enum class Bank : uint8_t { kInteger, kF64, kF32 };
@@ -32,26 +43,29 @@ struct Choice {
   Class kind = Class::kSpecial;
   Operation operation{};  // the first of its forms
   Bank from = Bank::kInteger, to = Bank::kInteger;
-  bool is_64 = false;     // operands of kBinary and kCompare
+  bool is_64 = false;  // operands of kBinary and kCompare
 };
 
 constexpr std::array<Choice, wasm::kOpcodeCount> make_choices() {
   std::array<Choice, wasm::kOpcodeCount> choices{};
   const auto at = [&](Opcode op) -> Choice& { return choices[static_cast<size_t>(op)]; };
   using enum Bank;
-#define INTEGER_BINARY(id, type, function) \
+#define INTEGER_BINARY(id, type, function)                                                     \
   at(Opcode::id) = {Class::kBinary, Operation::id##SS, kInteger, kInteger, sizeof(type) == 8};
-#define INTEGER_COMPARE(id, type, function) \
+#define INTEGER_COMPARE(id, type, function)                                                     \
   at(Opcode::id) = {Class::kCompare, Operation::id##SS, kInteger, kInteger, sizeof(type) == 8};
 #define INTEGER_DIVIDE(id, type, function, overflows) at(Opcode::id) = {Class::kDivide, Operation::id};
-#define FLOAT_BINARY(id, type, function) \
+#define FLOAT_BINARY(id, type, function)                                                       \
   at(Opcode::id) = {Class::kFloatBinary, Operation::id##SS, bank_of<type>(), bank_of<type>()};
-#define FLOAT_COMPARE(id, type, function) \
+#define FLOAT_COMPARE(id, type, function)                                                \
   at(Opcode::id) = {Class::kFloatCompare, Operation::id##SS, bank_of<type>(), kInteger};
-#define UNARY(id, from, to, expression) at(Opcode::id) = {Class::kUnary, Operation::id##S, bank_of<from>(), bank_of<to>()};
+#define UNARY(id, from, to, expression)                                               \
+  at(Opcode::id) = {Class::kUnary, Operation::id##S, bank_of<from>(), bank_of<to>()};
 #define TRUNCATE(id, from, to) at(Opcode::id) = {Class::kTruncate, Operation::id, bank_of<from>(), kInteger};
 #include "engine/operations.def"
-  const auto load = [&](Opcode op, Operation first, Bank to = kInteger) { at(op) = {Class::kLoad, first, kInteger, to}; };
+  const auto load = [&](Opcode op, Operation first, Bank to = kInteger) {
+    at(op) = {Class::kLoad, first, kInteger, to};
+  };
   load(Opcode::kI32Load, Operation::kLoad32US);
   load(Opcode::kI64Load, Operation::kLoad64S);
   load(Opcode::kF32Load, Operation::kLoadF32S, kF32);
@@ -66,7 +80,9 @@ constexpr std::array<Choice, wasm::kOpcodeCount> make_choices() {
   load(Opcode::kI64Load16U, Operation::kLoad16US);
   load(Opcode::kI64Load32S, Operation::kLoad32S64S);
   load(Opcode::kI64Load32U, Operation::kLoad32US);
-  const auto store = [&](Opcode op, Operation first, Bank from = kInteger) { at(op) = {Class::kStore, first, from}; };
+  const auto store = [&](Opcode op, Operation first, Bank from = kInteger) {
+    at(op) = {Class::kStore, first, from};
+  };
   store(Opcode::kI32Store, Operation::kStore32S);
   store(Opcode::kI64Store, Operation::kStore64S);
   store(Opcode::kF32Store, Operation::kStoreF32S, kF32);
@@ -85,18 +101,18 @@ constexpr Operation form(Operation first, int which) {
   return static_cast<Operation>(static_cast<uint16_t>(first) + which);
 }
 constexpr int kSS = 0, kSK = 1, kAS = 2, kSA = 3, kAK = 4;  // INTEGER_BINARY, FLOAT_*
-constexpr int kCompareAK = 3, kToBranch = 4;                // INTEGER_COMPARE: the branch's forms follow in like order
-constexpr int kFormA = 1, kFormK = 2;                       // UNARY, LOAD, STORE
+constexpr int kCompareAK = 3, kToBranch = 4;  // INTEGER_COMPARE: the branch's forms follow in like order
+constexpr int kFormA = 1, kFormK = 2;         // UNARY, LOAD, STORE
 
 // -- the translator's picture of the operand stack ------------------------------------
 
 struct Entry {
   enum class Kind : uint8_t { kSlot, kLocal, kConstant };
   Kind kind = Kind::kSlot;
-  uint8_t width = 1;   // slots
-  uint16_t slot = 0;   // its own place in the frame, whatever its kind
-  uint16_t source = 0; // kLocal: the local's slot
-  uint64_t value = 0;  // kConstant
+  uint8_t width = 1;    // slots
+  uint16_t slot = 0;    // its own place in the frame, whatever its kind
+  uint16_t source = 0;  // kLocal: the local's slot
+  uint64_t value = 0;   // kConstant
 };
 
 constexpr uint32_t kNone = UINT32_MAX;
@@ -111,15 +127,15 @@ struct Label {
   enum class Kind : uint8_t { kBlock, kLoop, kIf, kElse, kFunction };
   Kind kind = Kind::kBlock;
   bool unreachable_inside = false;
-  uint32_t height = 0;         // entries below the label's parameters
-  uint32_t slot_height = 0;    // the frame slot where its parameters and results begin
-  uint32_t branch_values = 0;  // entries that a branch to it carries
+  uint32_t height = 0;                            // entries below the label's parameters
+  uint32_t slot_height = 0;                       // the frame slot where its parameters and results begin
+  uint32_t branch_values = 0;                     // entries that a branch to it carries
   const std::vector<ValType>* results = nullptr;  // null with one or none
   const std::vector<ValType>* params = nullptr;
-  ValType single_result = ValType::kBottom;       // kBottom: none
-  uint32_t header = kNone;     // kLoop: where branches go
-  uint32_t fixups = kNone;     // chain of words whose target is this label's end
-  uint32_t else_fixup = kNone; // kIf: the branch to the else part
+  ValType single_result = ValType::kBottom;  // kBottom: none
+  uint32_t header = kNone;                   // kLoop: where branches go
+  uint32_t fixups = kNone;                   // chain of words whose target is this label's end
+  uint32_t else_fixup = kNone;               // kIf: the branch to the else part
 };
 
 Handler handler_of(Operation operation) { return kHandlers[static_cast<size_t>(operation)]; }
@@ -128,8 +144,13 @@ class Translator {
  public:
   Translator(const wasm::Module& module, uint32_t index, FunctionCode* functions, std::vector<Word>& out,
              Recorder* recorder)
-      : module_(module), index_(index), function_(module.functions[index]), functions_(functions), out_(out),
-        recorder_(recorder), base_(static_cast<uint32_t>(out.size())) {
+      : module_(module),
+        index_(index),
+        function_(module.functions[index]),
+        functions_(functions),
+        out_(out),
+        recorder_(recorder),
+        base_(static_cast<uint32_t>(out.size())) {
     lay_out_locals();
   }
 
@@ -144,12 +165,14 @@ class Translator {
     Word w{};
     w.handler = handler_of(operation);
     out_.push_back(w);
-    last_result_ = last_compare_ = last_add_ = last_multiply_ = last_sum_ = last_rotation_ = last_copy_ = kNone;
+    last_result_ = last_compare_ = last_add_ = last_multiply_ = last_sum_ = last_rotation_ = last_copy_ =
+        kNone;
     return at;
   }
   void emit_slots(uint32_t a, uint32_t b = 0, uint32_t c = 0, uint32_t d = 0) {
     Word w{};
-    w.slots = {static_cast<uint16_t>(a), static_cast<uint16_t>(b), static_cast<uint16_t>(c), static_cast<uint16_t>(d)};
+    w.slots = {static_cast<uint16_t>(a), static_cast<uint16_t>(b), static_cast<uint16_t>(c),
+               static_cast<uint16_t>(d)};
     out_.push_back(w);
   }
   void emit_immediate(uint32_t a, uint32_t b, int64_t value) {
@@ -174,7 +197,9 @@ class Translator {
   void may_trap(uint32_t at);
 
   // -- the operand stack
-  uint32_t top_slot() const { return stack_.empty() ? locals_end_ : stack_.back().slot + stack_.back().width; }
+  uint32_t top_slot() const {
+    return stack_.empty() ? locals_end_ : stack_.back().slot + stack_.back().width;
+  }
   void push_slot(uint32_t width = 1) { push({Entry::Kind::kSlot, static_cast<uint8_t>(width), 0, 0, 0}); }
   void push(Entry entry) {
     entry.slot = static_cast<uint16_t>(top_slot());
@@ -203,7 +228,9 @@ class Translator {
     last_result_ = at;
     result_bank_ = bank;
     if (operation == Operation::kI32AddSK || operation == Operation::kI32AddAK) last_add_ = at;
-    if (operation == Operation::kI32AddSS || operation == Operation::kI32AddAS || operation == Operation::kI32AddSA) last_sum_ = at;
+    if (operation == Operation::kI32AddSS || operation == Operation::kI32AddAS ||
+        operation == Operation::kI32AddSA)
+      last_sum_ = at;
     if (operation == Operation::kI32RotlSK || operation == Operation::kI32RotlAK) last_rotation_ = at;
     forget_accumulated(slot);
     accumulated_[static_cast<size_t>(bank)] = slot;
@@ -217,7 +244,9 @@ class Translator {
     forget_accumulated(slot);
     return at;
   }
-  bool in_accumulator(Bank bank, uint32_t slot) const { return accumulated_[static_cast<size_t>(bank)] == slot; }
+  bool in_accumulator(Bank bank, uint32_t slot) const {
+    return accumulated_[static_cast<size_t>(bank)] == slot;
+  }
   void forget_accumulated(uint32_t slot) {
     for (uint32_t& accumulated : accumulated_)
       if (accumulated == slot) accumulated = kNone;
@@ -269,9 +298,21 @@ class Translator {
     uint8_t width;
   };
   // Reused between calls, since a tiny program is translated in less time than malloc takes.
-  static std::vector<Entry>& stack_scratch() { thread_local std::vector<Entry> v; v.clear(); return v; }
-  static std::vector<Label>& label_scratch() { thread_local std::vector<Label> v; v.clear(); return v; }
-  static std::vector<Local>& local_scratch() { thread_local std::vector<Local> v; v.clear(); return v; }
+  static std::vector<Entry>& stack_scratch() {
+    thread_local std::vector<Entry> v;
+    v.clear();
+    return v;
+  }
+  static std::vector<Label>& label_scratch() {
+    thread_local std::vector<Label> v;
+    v.clear();
+    return v;
+  }
+  static std::vector<Local>& local_scratch() {
+    thread_local std::vector<Local> v;
+    v.clear();
+    return v;
+  }
 
   const wasm::Module& module_;
   const uint32_t index_;
@@ -285,25 +326,24 @@ class Translator {
   uint32_t locals_end_ = 0;
   std::vector<Entry>& stack_ = stack_scratch();
   std::vector<Label>& labels_ = label_scratch();
-  size_t settled_ = 0;              // entries from the bottom that are known to be kSlot
+  size_t settled_ = 0;  // entries from the bottom that are known to be kSlot
   uint32_t pending_locals_ = 0;
-  uint32_t header_ = 0;             // of the open segment
-  uint32_t skipped_blocks_ = 0;     // nesting inside unreachable code
+  uint32_t header_ = 0;          // of the open segment
+  uint32_t skipped_blocks_ = 0;  // nesting inside unreachable code
   bool unreachable_ = false;
-  uint32_t last_result_ = kNone;    // word 0 of the last operation, when it has a result that can go elsewhere
-  uint32_t last_compare_ = kNone;   // the same, when it can be fused with a branch
-  Operation compare_form_{};        // its first form
-  uint32_t last_add_ = kNone;       // the same, when it adds a constant to an i32
+  uint32_t last_result_ = kNone;   // word 0 of the last operation, when it has a result that can go elsewhere
+  uint32_t last_compare_ = kNone;  // the same, when it can be fused with a branch
+  Operation compare_form_{};       // its first form
+  uint32_t last_add_ = kNone;      // the same, when it adds a constant to an i32
   uint32_t last_multiply_ = kNone;  // the same, when it is an f64.mul of slots
   uint32_t last_sum_ = kNone;       // the same, when it is an i32.add of slots
   uint32_t last_rotation_ = kNone;  // the same, when it rotates an i32 by a constant
   uint32_t last_copy_ = kNone;      // the last operation, when it is kCopy
   Bank result_bank_{};              // of last_result_
   std::array<uint32_t, 3> accumulated_{kNone, kNone, kNone};  // the slot whose value each accumulator has
-  uint32_t offset_ = 0;             // of the instruction being translated
+  uint32_t offset_ = 0;                                       // of the instruction being translated
   uint32_t next_offset_ = 0;
 };
-
 
 void Translator::lay_out_locals() {
   const auto add = [this](ValType type) {
@@ -483,7 +523,9 @@ void Translator::integer_binary(const Choice& choice) {
     emit_immediate(a.slot, a_slot, static_cast<int32_t>(static_cast<uint32_t>(b.value)));
   } else {
     const uint32_t b_slot = slot_of(b);
-    const int which = in_accumulator(Bank::kInteger, a_slot) ? kAS : in_accumulator(Bank::kInteger, b_slot) ? kSA : kSS;
+    const int which = in_accumulator(Bank::kInteger, a_slot)   ? kAS
+                      : in_accumulator(Bank::kInteger, b_slot) ? kSA
+                                                               : kSS;
     result(form(choice.operation, which), a.slot);
     emit_slots(a.slot, a_slot, b_slot);
   }
@@ -495,7 +537,8 @@ constexpr int kCompareForms = 8;
 constexpr int8_t kOpposite[10] = {1, 0, 8, 9, 6, 7, 4, 5, 2, 3};  // of a < b: a >= b
 constexpr int8_t kSwapped[10] = {0, 1, 4, 5, 2, 3, 8, 9, 6, 7};   // of a < b: b > a
 Operation related(Operation compare, const int8_t (&table)[10]) {
-  const auto base = static_cast<int>(compare >= Operation::kI64EqSS ? Operation::kI64EqSS : Operation::kI32EqSS);
+  const auto base =
+      static_cast<int>(compare >= Operation::kI64EqSS ? Operation::kI64EqSS : Operation::kI32EqSS);
   const int which = (static_cast<int>(compare) - base) / kCompareForms;
   return static_cast<Operation>(base + kCompareForms * table[which]);
 }
@@ -549,7 +592,8 @@ bool Translator::fuse(const Choice& choice, const Entry& a, const Entry& b) {
   out_.resize(base_ + first);
   const uint32_t other = slot_of(rest);
   result(fused, a.slot, choice.to);
-  if (fused == Operation::kI32RotlXor) emit_slots(a.slot, other, taken.imm.b, static_cast<uint32_t>(taken.imm.value) % 32);
+  if (fused == Operation::kI32RotlXor)
+    emit_slots(a.slot, other, taken.imm.b, static_cast<uint32_t>(taken.imm.value) % 32);
   else emit_slots(a.slot, taken.slots.b, taken.slots.c, other);
   push_slot();
   return true;
@@ -565,10 +609,13 @@ void Translator::float_binary(const Choice& choice) {
     emit_constant(b.value);
   } else {
     const uint32_t b_slot = slot_of(b);
-    const int which = in_accumulator(choice.from, a_slot) ? kAS : in_accumulator(choice.from, b_slot) ? kSA : kSS;
+    const int which = in_accumulator(choice.from, a_slot)   ? kAS
+                      : in_accumulator(choice.from, b_slot) ? kSA
+                                                            : kSS;
     const uint32_t at = result(form(choice.operation, which), a.slot, choice.to);
     emit_slots(a.slot, a_slot, b_slot);
-    if (choice.operation == Operation::kF64MulSS) last_multiply_ = at;  // of any form: the slots are named in all
+    if (choice.operation == Operation::kF64MulSS)
+      last_multiply_ = at;  // of any form: the slots are named in all
   }
   push_slot();
 }
@@ -644,7 +691,8 @@ void Translator::select() {
 }
 
 // A segment of its own; word 1's last slot is the distance back to its header, where a pause resumes.
-void Translator::bulk(const Instruction& in, Operation operation, int operands, bool has_result, uint64_t constant) {
+void Translator::bulk(const Instruction& in, Operation operation, int operands, bool has_result,
+                      uint64_t constant) {
   const uint32_t after = next_offset_;
   next_offset_ = offset_;
   enter_segment();
@@ -704,8 +752,9 @@ void Translator::translate_special(const Instruction& in) {
       const wasm::FuncType& type = module_.type_of_function(in.index);
       settle_from(stack_.size() - type.params.size());
       cut_stack(stack_.size() - type.params.size());
-      const uint32_t at = emit(module_.functions[in.index].import == wasm::kNotImported ? Operation::kCall
-                                                                                       : Operation::kCallImport);
+      const uint32_t at =
+          emit(module_.functions[in.index].import == wasm::kNotImported ? Operation::kCall
+                                                                        : Operation::kCallImport);
       emit_slots(top_slot());
       Word target{};
       if (module_.functions[in.index].import == wasm::kNotImported) target.function = functions_ + in.index;
@@ -788,13 +837,11 @@ void Translator::translate_special(const Instruction& in) {
     case Opcode::kTableFill: return bulk(in, Operation::kTableFill, 3, false, in.index);
     case Opcode::kTableCopy: return bulk(in, Operation::kTableCopy, 3, false, pair());
     case Opcode::kTableInit: return bulk(in, Operation::kTableInit, 3, false, pair());
-    case Opcode::kDataDrop:
-      emit(Operation::kDataDrop);
-      return emit_immediate(0, 0, in.index);
-    case Opcode::kElemDrop:
-      emit(Operation::kElemDrop);
-      return emit_immediate(0, 0, in.index);
-    default: emit(Operation::kUnreachable); return become_unreachable();  // vector code: refused before (instance.cc)
+    case Opcode::kDataDrop: emit(Operation::kDataDrop); return emit_immediate(0, 0, in.index);
+    case Opcode::kElemDrop: emit(Operation::kElemDrop); return emit_immediate(0, 0, in.index);
+    default:
+      emit(Operation::kUnreachable);
+      return become_unreachable();  // vector code: refused before (instance.cc)
   }
 }
 
@@ -840,7 +887,8 @@ uint32_t Translator::emit_test(Entry condition, bool when) {
   if (condition.kind == Entry::Kind::kSlot && compare != kNone && word(compare + 1).slots.a == condition.slot)
     return emit_fused_test(compare, when);
   const uint32_t slot = slot_of(condition);
-  const bool accumulated = in_accumulator(Bank::kInteger, slot);  // what settles leaves the accumulators alone
+  const bool accumulated =
+      in_accumulator(Bank::kInteger, slot);  // what settles leaves the accumulators alone
   settle_from(0);
   if (when) emit(accumulated ? Operation::kBrIfA : Operation::kBrIf);
   else emit(accumulated ? Operation::kBrUnlessA : Operation::kBrUnless);
@@ -862,7 +910,8 @@ uint32_t Translator::emit_fused_test(uint32_t compare, bool when) {
               : (wide ? Operation::kBrIf64 : Operation::kBrIf));
     return emit_branch(operands.b, 0);
   }
-  const bool accumulated = handler == handler_of(form(first, kAS)) || handler == handler_of(form(first, kCompareAK));
+  const bool accumulated =
+      handler == handler_of(form(first, kAS)) || handler == handler_of(form(first, kCompareAK));
   const Operation compared = when ? first : related(first, kOpposite);
   const int which = with_constant ? (accumulated ? kCompareAK : kSK) : (accumulated ? kAS : kSS);
   emit(form(compared, kToBranch + which));

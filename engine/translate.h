@@ -17,17 +17,17 @@ namespace membrane::engine {
 
 // Where the word of interest came from.
 struct Recorder {
-  uint32_t wanted = UINT32_MAX;      // index of a word: an operation that may trap, or a header
+  uint32_t wanted = UINT32_MAX;  // index of a word: an operation that may trap, or a header
   bool found = false;
-  uint32_t code_offset = 0;          // of the instruction, from the body's start; for a header, of the
-                                     // instruction before it (the call that returns to it)
-  uint32_t cost_to_here = 0;         // of the segment, up to and with the instruction
-  uint32_t header = 0;               // index of the segment's header word
+  uint32_t code_offset = 0;   // of the instruction, from the body's start; for a header, of the
+                              // instruction before it (the call that returns to it)
+  uint32_t cost_to_here = 0;  // of the segment, up to and with the instruction
+  uint32_t header = 0;        // index of the segment's header word
 };
 
 // Appends the code of function `index` to `out`. `functions` are the module's FunctionCodes, whose
 // addresses calls carry; `recorder` may be null.
-void translate(const wasm::Module& module, uint32_t index, FunctionCode* functions,
-               std::vector<Word>& out, Recorder* recorder);
+void translate(const wasm::Module& module, uint32_t index, FunctionCode* functions, std::vector<Word>& out,
+               Recorder* recorder);
 
 }  // namespace membrane::engine

@@ -9,26 +9,26 @@
 namespace membrane::engine {
 
 // name is stable (reports carry it); text is the official suite's wording; hint is for the author.
-#define MEMBRANE_TRAPS(X)                                                                             \
-  X(kUnreachable, "unreachable", "unreachable", "The program reached an `unreachable` instruction.")   \
-  X(kMemoryOutOfBounds, "memory_out_of_bounds", "out of bounds memory access",                         \
-    "Check the address against memory.size, or grow the memory before.")                               \
-  X(kTableOutOfBounds, "table_out_of_bounds", "out of bounds table access",                            \
-    "Check the index against table.size.")                                                             \
-  X(kUndefinedElement, "undefined_element", "undefined element",                                       \
-    "The index of call_indirect is outside its table.")                                                \
-  X(kUninitializedElement, "uninitialized_element", "uninitialized element",                           \
-    "The table's element is null: fill it by an (elem …) segment.")                                    \
-  X(kIndirectCallTypeMismatch, "indirect_call_type_mismatch", "indirect call type mismatch",           \
-    "The function in the table has another type than call_indirect declares.")                         \
-  X(kIntegerDivideByZero, "integer_divide_by_zero", "integer divide by zero",                          \
-    "Test the divisor before dividing.")                                                               \
-  X(kIntegerOverflow, "integer_overflow", "integer overflow",                                          \
-    "Use the saturating form (trunc_sat), or test the range before.")                                  \
-  X(kInvalidConversion, "invalid_conversion_to_integer", "invalid conversion to integer",              \
-    "The value is NaN: test it, or use the saturating form (trunc_sat).")                              \
-  X(kStackOverflow, "stack_overflow", "call stack exhausted",                                          \
-    "The recursion is too deep: use a loop, or raise the stack limit.")                                \
+#define MEMBRANE_TRAPS(X)                                                                            \
+  X(kUnreachable, "unreachable", "unreachable", "The program reached an `unreachable` instruction.") \
+  X(kMemoryOutOfBounds, "memory_out_of_bounds", "out of bounds memory access",                       \
+    "Check the address against memory.size, or grow the memory before.")                             \
+  X(kTableOutOfBounds, "table_out_of_bounds", "out of bounds table access",                          \
+    "Check the index against table.size.")                                                           \
+  X(kUndefinedElement, "undefined_element", "undefined element",                                     \
+    "The index of call_indirect is outside its table.")                                              \
+  X(kUninitializedElement, "uninitialized_element", "uninitialized element",                         \
+    "The table's element is null: fill it by an (elem …) segment.")                                  \
+  X(kIndirectCallTypeMismatch, "indirect_call_type_mismatch", "indirect call type mismatch",         \
+    "The function in the table has another type than call_indirect declares.")                       \
+  X(kIntegerDivideByZero, "integer_divide_by_zero", "integer divide by zero",                        \
+    "Test the divisor before dividing.")                                                             \
+  X(kIntegerOverflow, "integer_overflow", "integer overflow",                                        \
+    "Use the saturating form (trunc_sat), or test the range before.")                                \
+  X(kInvalidConversion, "invalid_conversion_to_integer", "invalid conversion to integer",            \
+    "The value is NaN: test it, or use the saturating form (trunc_sat).")                            \
+  X(kStackOverflow, "stack_overflow", "call stack exhausted",                                        \
+    "The recursion is too deep: use a loop, or raise the stack limit.")                              \
   X(kHost, "host", "host function trapped", "")
 
 enum class TrapKind : uint8_t {
@@ -42,9 +42,9 @@ std::string_view hint_of(TrapKind kind);
 
 // A place in running code.
 struct CodePlace {
-  uint32_t function = 0;          // index in its module
-  uint32_t code_offset = 0;       // of the instruction, into wasm::Module::bytes
-  std::string_view function_name; // of the module's names; "" when it has none. Lives as long as the module
+  uint32_t function = 0;           // index in its module
+  uint32_t code_offset = 0;        // of the instruction, into wasm::Module::bytes
+  std::string_view function_name;  // of the module's names; "" when it has none. Lives as long as the module
   uint32_t text_offset = UINT32_MAX;  // into the source text; UINT32_MAX when unknown
 };
 

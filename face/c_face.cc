@@ -117,9 +117,9 @@ std::vector<membrane::ValueType> types(const membrane_type* first, size_t count)
 
 // -- host functions ---------------------------------------------------------------------------------
 
-std::expected<std::vector<membrane::Value>, std::string> call_back(membrane_callback function, void* user_data,
-                                                                    const std::vector<membrane::ValueType>& results,
-                                                                    membrane::HostCall& call) {
+std::expected<std::vector<membrane::Value>, std::string> call_back(
+    membrane_callback function, void* user_data, const std::vector<membrane::ValueType>& results,
+    membrane::HostCall& call) {
   std::vector<membrane_value> arguments;
   for (const membrane::Value& value : call.arguments()) arguments.push_back(to_c(value));
   std::vector<membrane_value> values;
@@ -133,12 +133,13 @@ std::expected<std::vector<membrane::Value>, std::string> call_back(membrane_call
 }
 
 membrane::HostFunction to_cpp(const membrane_host_function& f) {
-  membrane::HostFunction made{std::string(view(f.module)), std::string(view(f.name)),
-                              {types(f.parameters, f.parameter_count), types(f.results, f.result_count)}, {}};
+  membrane::HostFunction made{std::string(view(f.module)),
+                              std::string(view(f.name)),
+                              {types(f.parameters, f.parameter_count), types(f.results, f.result_count)},
+                              {}};
   if (f.call != nullptr)
-    made.call = [function = f.call, data = f.user_data, results = made.signature.results](membrane::HostCall& call) {
-      return call_back(function, data, results, call);
-    };
+    made.call = [function = f.call, data = f.user_data, results = made.signature.results](
+                    membrane::HostCall& call) { return call_back(function, data, results, call); };
   return made;
 }
 
@@ -175,7 +176,9 @@ const char* membrane_error_hint(const membrane_error* error) { return error->fai
 uint32_t membrane_error_line(const membrane_error* error) { return error->failure.place.line; }
 uint32_t membrane_error_column(const membrane_error* error) { return error->failure.place.column; }
 uint32_t membrane_error_offset(const membrane_error* error) { return error->failure.place.offset; }
-const char* membrane_error_function(const membrane_error* error) { return error->failure.place.function.c_str(); }
+const char* membrane_error_function(const membrane_error* error) {
+  return error->failure.place.function.c_str();
+}
 void membrane_error_free(membrane_error* error) { delete error; }
 
 // -- host calls ---------------------------------------------------------------------------------------
@@ -194,7 +197,8 @@ const char* membrane_host_call_read_string(membrane_host_call* call, int32_t add
   });
 }
 
-bool membrane_host_call_write_string(membrane_host_call* call, const char* bytes, size_t size, int32_t* address) {
+bool membrane_host_call_write_string(membrane_host_call* call, const char* bytes, size_t size,
+                                     int32_t* address) {
   return guarded<bool>(nullptr, [&] {
     const auto written = call->call.write_string({bytes, size});
     if (written) *address = *written;
@@ -217,7 +221,8 @@ membrane_policy* membrane_policy_new(void) {
   return guarded<membrane_policy*>(nullptr, [] { return new membrane_policy; });
 }
 
-membrane_policy* membrane_policy_parse(const char* text, size_t size, const char* name, membrane_error** error) {
+membrane_policy* membrane_policy_parse(const char* text, size_t size, const char* name,
+                                       membrane_error** error) {
   return guarded<membrane_policy*>(error, [&] {
     return handle_of(membrane::Policy::parse({text, size}, name == nullptr ? "policy.toml" : name), error);
   });
@@ -231,8 +236,10 @@ bool membrane_policy_allow(membrane_policy* policy, const char* grant, membrane_
   return guarded<bool>(error, [&] { return succeeded(policy->policy.allow(view(grant)), error); });
 }
 
-bool membrane_policy_limit(membrane_policy* policy, const char* name, const char* value, membrane_error** error) {
-  return guarded<bool>(error, [&] { return succeeded(policy->policy.limit(view(name), view(value)), error); });
+bool membrane_policy_limit(membrane_policy* policy, const char* name, const char* value,
+                           membrane_error** error) {
+  return guarded<bool>(error,
+                       [&] { return succeeded(policy->policy.limit(view(name), view(value)), error); });
 }
 
 const char* membrane_policy_explain(membrane_policy* policy) {
@@ -245,7 +252,8 @@ const char* membrane_policy_explain(membrane_policy* policy) {
 void membrane_policy_free(membrane_policy* policy) { delete policy; }
 
 membrane_budget* membrane_budget_new(const membrane_policy* policy) {
-  return guarded<membrane_budget*>(nullptr, [&] { return new membrane_budget{membrane::Budget(policy->policy)}; });
+  return guarded<membrane_budget*>(nullptr,
+                                   [&] { return new membrane_budget{membrane::Budget(policy->policy)}; });
 }
 
 uint64_t membrane_budget_fuel_left(const membrane_budget* budget) { return budget->budget.fuel_left(); }
@@ -254,7 +262,8 @@ void membrane_budget_free(membrane_budget* budget) { delete budget; }
 // -- sandboxes and reports --------------------------------------------------------------------------------
 
 membrane_sandbox* membrane_sandbox_new(const membrane_policy* policy) {
-  return guarded<membrane_sandbox*>(nullptr, [&] { return new membrane_sandbox{membrane::Sandbox(policy->policy)}; });
+  return guarded<membrane_sandbox*>(nullptr,
+                                    [&] { return new membrane_sandbox{membrane::Sandbox(policy->policy)}; });
 }
 
 bool membrane_sandbox_define(membrane_sandbox* sandbox, const membrane_host_function* function,
@@ -313,8 +322,12 @@ bool membrane_report_value(const membrane_report* report, size_t index, membrane
 }
 
 uint64_t membrane_report_fuel_used(const membrane_report* report) { return report->report.fuel_used; }
-uint64_t membrane_report_memory_peak_bytes(const membrane_report* report) { return report->report.memory_peak_bytes; }
-size_t membrane_report_host_call_count(const membrane_report* report) { return report->report.host_calls.size(); }
+uint64_t membrane_report_memory_peak_bytes(const membrane_report* report) {
+  return report->report.memory_peak_bytes;
+}
+size_t membrane_report_host_call_count(const membrane_report* report) {
+  return report->report.host_calls.size();
+}
 
 const char* membrane_report_json(membrane_report* report) {
   return guarded<const char*>(nullptr, [&] {
@@ -345,12 +358,13 @@ membrane_module* membrane_module_compile(const char* source, size_t size, membra
 
 void membrane_module_free(membrane_module* module) { delete module; }
 
-membrane_instance* membrane_instance_new(const membrane_module* module, const membrane_instance_options* options,
-                                         membrane_error** error) {
+membrane_instance* membrane_instance_new(const membrane_module* module,
+                                         const membrane_instance_options* options, membrane_error** error) {
   return guarded<membrane_instance*>(error, [&]() -> membrane_instance* {
     membrane::InstanceOptions made;
     if (options != nullptr) {
-      for (size_t i = 0; i < options->function_count; ++i) made.functions.push_back(to_cpp(options->functions[i]));
+      for (size_t i = 0; i < options->function_count; ++i)
+        made.functions.push_back(to_cpp(options->functions[i]));
       if (options->memory_bytes != 0) made.memory_bytes = options->memory_bytes;
       if (options->start_fuel != 0) made.start_fuel = options->start_fuel;
     }

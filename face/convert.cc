@@ -13,7 +13,8 @@ Failure failure_of(const Error& error) {
 }
 
 Failure failure_of(const Diagnostic& diagnostic) {
-  Failure failure{std::string(name_of(diagnostic.code)), diagnostic.message, std::string(hint_of(diagnostic)), {}, {}};
+  Failure failure{
+      std::string(name_of(diagnostic.code)), diagnostic.message, std::string(hint_of(diagnostic)), {}, {}};
   if (!diagnostic.expected.empty()) failure.message += "; expected: " + diagnostic.expected;
   if (!diagnostic.found.empty()) failure.message += "; found: " + diagnostic.found;
   const membrane::Place& place = diagnostic.place;
@@ -73,7 +74,8 @@ std::optional<Signature> signature_of(const wasm::FuncType& type) {
     }
     return true;
   };
-  if (!convert(type.params, signature.parameters) || !convert(type.results, signature.results)) return std::nullopt;
+  if (!convert(type.params, signature.parameters) || !convert(type.results, signature.results))
+    return std::nullopt;
   return signature;
 }
 

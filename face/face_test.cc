@@ -43,7 +43,8 @@ TEST(Sandbox, WithoutTheFunctionTheImportIsRefused) {
 }
 
 TEST(Sandbox, WhatAFunctionThrowsOrReturnsWronglyTraps) {
-  const char* const text = R"((import "own" "f" (func $f (result i32))) (func (export "run") (result i32) (call $f)))";
+  const char* const text =
+      R"((import "own" "f" (func $f (result i32))) (func (export "run") (result i32) (call $f)))";
   const auto outcome_of = [&](std::function<Values(HostCall&)> call) {
     Sandbox sandbox{Policy()};
     EXPECT_TRUE(sandbox.define({"own", "f", {{}, {ValueType::kI32}}, std::move(call)}));
@@ -53,8 +54,10 @@ TEST(Sandbox, WhatAFunctionThrowsOrReturnsWronglyTraps) {
   };
   EXPECT_EQ(outcome_of([](HostCall&) -> Values { throw std::runtime_error("thrown"); }), "own.f: thrown");
   EXPECT_EQ(outcome_of([](HostCall&) -> Values { return std::unexpected("refused"); }), "own.f: refused");
-  EXPECT_NE(outcome_of([](HostCall&) -> Values { return std::vector<Value>{}; }).find("signature"), std::string::npos);
-  EXPECT_NE(outcome_of([](HostCall&) -> Values { return std::vector<Value>{1.0}; }).find("signature"), std::string::npos);
+  EXPECT_NE(outcome_of([](HostCall&) -> Values { return std::vector<Value>{}; }).find("signature"),
+            std::string::npos);
+  EXPECT_NE(outcome_of([](HostCall&) -> Values { return std::vector<Value>{1.0}; }).find("signature"),
+            std::string::npos);
 }
 
 TEST(Sandbox, AFunctionWithoutACallIsRefused) {
@@ -93,8 +96,15 @@ TEST(Sandbox, CancelStopsARunFromAnotherThread) {
   ASSERT_TRUE(policy.limit("wall", "1h"));
   Sandbox sandbox(policy);
   std::atomic<bool> runs = false;
-  ASSERT_TRUE(sandbox.define({"own", "f", {}, [&](HostCall&) -> Values { runs = true; runs.notify_one(); return {}; }}));
-  std::jthread owner([&] { runs.wait(false); sandbox.cancel(); });
+  ASSERT_TRUE(sandbox.define({"own", "f", {}, [&](HostCall&) -> Values {
+                                runs = true;
+                                runs.notify_one();
+                                return {};
+                              }}));
+  std::jthread owner([&] {
+    runs.wait(false);
+    sandbox.cancel();
+  });
   const Report report = sandbox.run({.source = R"((import "own" "f" (func $f))
     (func (export "run") (call $f) (loop (br 0))))"});
   EXPECT_EQ(report.outcome, Outcome::kCancelled);
@@ -183,7 +193,8 @@ TEST(ModuleFace, AHostFunctionThatCannotBePaidIsCalledAgain) {
                                  return std::vector<Value>{7};
                                }});
   Instance instance = instance_of(R"((import "own" "f" (func $f (result i32)))
-    (func (export "run") (result i32) (call $f)))", std::move(options));
+    (func (export "run") (result i32) (call $f)))",
+                                  std::move(options));
   auto call = instance.call("run", {}, 100);
   ASSERT_TRUE(call);
   ASSERT_EQ(call->status(), Call::Status::kOutOfFuel);
@@ -222,8 +233,10 @@ TEST(ModuleFace, AnInterruptPausesUntilItIsTakenBack) {
   std::atomic<bool> interrupt = true;
   InstanceOptions options;
   options.interrupt = &interrupt;
-  Instance instance = instance_of(R"((func (export "run") (result i32) (local i32) (local.set 0 (i32.const 3000000))
-    (loop (br_if 0 (local.tee 0 (i32.sub (local.get 0) (i32.const 1))))) (i32.const 1)))", options);
+  Instance instance =
+      instance_of(R"((func (export "run") (result i32) (local i32) (local.set 0 (i32.const 3000000))
+    (loop (br_if 0 (local.tee 0 (i32.sub (local.get 0) (i32.const 1))))) (i32.const 1)))",
+                  options);
   auto call = instance.call("run", {}, 1'000'000'000);
   ASSERT_TRUE(call);
   ASSERT_EQ(call->status(), Call::Status::kInterrupted);
@@ -247,7 +260,8 @@ TEST(ModuleFace, AStartFunctionRunsWithinItsFuel) {
 
 // -- C -----------------------------------------------------------------------------------------------
 
-bool twice(void* user_data, membrane_host_call* call, const membrane_value* arguments, membrane_value* results) {
+bool twice(void* user_data, membrane_host_call* call, const membrane_value* arguments,
+           membrane_value* results) {
   ++*static_cast<int*>(user_data);
   if (arguments[0].of.i32 < 0) return membrane_host_call_trap(call, "a negative number"), false;
   results[0].of.i32 = 2 * arguments[0].of.i32;
@@ -262,7 +276,8 @@ TEST(CFace, CallsBackAndPausesAndTraps) {
   membrane_error* error = nullptr;
   membrane_module* const module = membrane_module_compile(
       R"((import "own" "twice" (func $t (param i32) (result i32)))
-         (func (export "f") (param i32) (result i32) (call $t (local.get 0))))", 0, &error);
+         (func (export "f") (param i32) (result i32) (call $t (local.get 0))))",
+      0, &error);
   ASSERT_NE(module, nullptr);
   membrane_instance* const instance = membrane_instance_new(module, &options, &error);
   membrane_module_free(module);

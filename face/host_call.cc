@@ -50,8 +50,9 @@ bool fits(const std::vector<Value>& values, const std::vector<ValueType>& types)
 
 std::optional<Failure> check(const HostFunction& function) {
   if (function.call) return std::nullopt;
-  return invalid_argument("the host function " + function.module + "." + function.name + " has nothing to call",
-                          "Set HostFunction::call.");
+  return invalid_argument(
+      "the host function " + function.module + "." + function.name + " has nothing to call",
+      "Set HostFunction::call.");
 }
 
 engine::HostAction invoke(const HostFunction& function, host::Guest& guest, engine::HostCall& call) {

@@ -99,8 +99,8 @@ struct Call::State {
 
 Failure::Place Call::State::show(const engine::CodePlace& place) const {
   Failure::Place shown;
-  shown.function =
-      place.function_name.empty() ? "#" + std::to_string(place.function) : "$" + std::string(place.function_name);
+  shown.function = place.function_name.empty() ? "#" + std::to_string(place.function)
+                                               : "$" + std::string(place.function_name);
   shown.offset = place.code_offset;
   if (place.text_offset != UINT32_MAX) {
     const Place in_text = instance->module.state()->loaded.author_place(place.text_offset);
@@ -153,9 +153,12 @@ Failure Call::failure() const {
     case Status::kOutOfFuel:
       failure = {"out_of_fuel", "the call used up its fuel", "Add fuel and resume it.", {}, {}};
       break;
-    case Status::kInterrupted: failure = {"interrupted", "the owner interrupted the call", "Resume it.", {}, {}}; break;
+    case Status::kInterrupted:
+      failure = {"interrupted", "the owner interrupted the call", "Resume it.", {}, {}};
+      break;
   }
-  for (const engine::CodePlace& place : state_->execution.backtrace()) failure.backtrace.push_back(state_->show(place));
+  for (const engine::CodePlace& place : state_->execution.backtrace())
+    failure.backtrace.push_back(state_->show(place));
   if (!failure.backtrace.empty()) failure.place = failure.backtrace.front();
   return failure;
 }
@@ -197,11 +200,15 @@ Expected<Instance> Instance::create(const Module& module, InstanceOptions option
 Expected<Call> Instance::call(std::string_view name, std::span<const Value> arguments, uint64_t fuel) {
   engine::FunctionInstance* const function = state_->instance->find_function(name);
   if (function == nullptr)
-    return std::unexpected(Failure{"unknown_entry", "the module exports no function \"" + std::string(name) + "\"",
-                                   "Module::exports() lists those that it has.", {}, {}});
+    return std::unexpected(Failure{"unknown_entry",
+                                   "the module exports no function \"" + std::string(name) + "\"",
+                                   "Module::exports() lists those that it has.",
+                                   {},
+                                   {}});
   if (!face::signature_of(*function->type))
-    return std::unexpected(invalid_argument("\"" + std::string(name) + "\" takes or gives references or vectors",
-                                            "Export a function of numbers."));
+    return std::unexpected(
+        invalid_argument("\"" + std::string(name) + "\" takes or gives references or vectors",
+                         "Export a function of numbers."));
   std::vector<engine::Value> values;
   for (const Value& argument : arguments) values.push_back(face::engine_value_of(argument));
   auto state = std::make_unique<Call::State>(state_);

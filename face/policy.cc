@@ -37,7 +37,8 @@ Expected<Policy> Policy::load(const std::string& path) {
 }
 
 Expected<void> Policy::allow(std::string_view grant) {
-  if (auto done = policy::allow(state_->policy, grant); !done) return std::unexpected(failure_of(done.error()));
+  if (auto done = policy::allow(state_->policy, grant); !done)
+    return std::unexpected(failure_of(done.error()));
   return {};
 }
 

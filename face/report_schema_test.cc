@@ -34,31 +34,38 @@ class Schema {
   std::string check(const json& schema, const std::string& keyword, const json& rule, const json& value,
                     const std::string& where) {
     static const std::set<std::string> kNotes = {"$schema", "$defs", "title", "description"};
-    const auto demand = [&](bool holds) { return holds ? "" : where + " breaks " + keyword + ": " + value.dump(); };
+    const auto demand = [&](bool holds) {
+      return holds ? "" : where + " breaks " + keyword + ": " + value.dump();
+    };
     if (kNotes.contains(keyword)) return "";
-    if (keyword == "$ref") return check(root_.at(json::json_pointer(rule.get<std::string>().substr(1))), value, where);
+    if (keyword == "$ref")
+      return check(root_.at(json::json_pointer(rule.get<std::string>().substr(1))), value, where);
     if (keyword == "type") return demand(is_of(value, rule));
     if (keyword == "enum") return demand(std::find(rule.begin(), rule.end(), value) != rule.end());
     if (keyword == "minimum") return demand(value.get<double>() >= rule.get<double>());
     if (keyword == "minLength") return demand(value.get<std::string>().size() >= rule.get<size_t>());
     if (keyword == "minItems") return demand(value.size() >= rule.get<size_t>());
     if (keyword == "required")
-      return demand(std::all_of(rule.begin(), rule.end(), [&](const json& name) { return value.contains(name); }));
+      return demand(
+          std::all_of(rule.begin(), rule.end(), [&](const json& name) { return value.contains(name); }));
     if (keyword == "additionalProperties") {
       for (const auto& [name, field] : value.items())
-        if (!schema["properties"].contains(name)) return where + " has a field that the schema has not: " + name;
+        if (!schema["properties"].contains(name))
+          return where + " has a field that the schema has not: " + name;
       return "";
     }
     if (keyword == "items" || keyword == "properties") return check_parts(keyword, rule, value, where);
     return "the schema uses what this test does not check: " + keyword;
   }
 
-  std::string check_parts(const std::string& keyword, const json& rule, const json& value, const std::string& where) {
+  std::string check_parts(const std::string& keyword, const json& rule, const json& value,
+                          const std::string& where) {
     for (const auto& [name, part] : value.items()) {
       if (keyword == "properties" && !rule.contains(name)) continue;  // additionalProperties says so
       const std::string at = keyword == "items" ? where : where + "." + name;
       seen_.insert(at);
-      if (std::string wrong = check(keyword == "items" ? rule : rule[name], part, at); !wrong.empty()) return wrong;
+      if (std::string wrong = check(keyword == "items" ? rule : rule[name], part, at); !wrong.empty())
+        return wrong;
     }
     return "";
   }
@@ -100,10 +107,12 @@ std::vector<std::pair<const char*, Report>> reports() {
   made.emplace_back("trapped", run(R"((func $f (unreachable)) (func (export "run") (call $f)))"));
   made.emplace_back("out_of_fuel", run(kForEver, {{"fuel", "1000"}}));
   made.emplace_back("out_of_memory", run("(memory 100) (func (export \"run\"))", {{"memory", "64KiB"}}));
-  made.emplace_back("out_of_output", run(R"((func (export "run") (loop (call $io.print (string "more")) (br 0))))",
-                                         {{"output", "1KiB"}}));
+  made.emplace_back(
+      "out_of_output",
+      run(R"((func (export "run") (loop (call $io.print (string "more")) (br 0))))", {{"output", "1KiB"}}));
   made.emplace_back("timed_out", run(kForEver, {{"fuel", "1000000000000"}, {"wall", "1ms"}}));
-  made.emplace_back("denied", run(R"((func (export "run") (drop (call $http.get! (string "https://example.org/")))))"));
+  made.emplace_back("denied",
+                    run(R"((func (export "run") (drop (call $http.get! (string "https://example.org/")))))"));
   made.emplace_back("denied", run(R"((func (export "run") (drop (call $kv.get! (string "k")))))"));
   made.emplace_back("invalid", run("(func (export \"run\") (i32.add)) (func (call $nobody))"));
   made.emplace_back("invalid", run("(func (call $nobody)) (func (call $nothing))"));
@@ -126,7 +135,8 @@ TEST(ReportSchema, HoldsForRealReportsOfEveryOutcome) {
 TEST(ReportSchema, HasNoFieldThatNoReportHas) {
   Schema schema;
   for (const auto& [outcome, report] : reports()) (void)schema.check(json::parse(report.to_json()));
-  for (const auto& [name, field] : schema.root()["properties"].items()) EXPECT_TRUE(schema.seen().contains("report." + name)) << name;
+  for (const auto& [name, field] : schema.root()["properties"].items())
+    EXPECT_TRUE(schema.seen().contains("report." + name)) << name;
   for (const char* const name : {"code", "message", "place", "hint", "backtrace"})
     EXPECT_TRUE(schema.seen().contains(std::string("report.error.") + name)) << name;
   for (const auto& [name, field] : schema.root()["$defs"]["host_call"]["properties"].items())
@@ -137,8 +147,11 @@ TEST(ReportSchema, RefusesWhatIsNoReport) {
   Schema schema;
   json report = json::parse(run("(func (export \"run\"))").to_json());
   ASSERT_EQ(schema.check(report), "");
-  for (const auto& [field, wrong] : {std::pair<const char*, json>{"outcome", "fine"}, {"fuel_used", -1}, {"stdout", 1},
-                                     {"surprise", 1}, {"host_calls", json::array({1})}}) {
+  for (const auto& [field, wrong] : {std::pair<const char*, json>{"outcome", "fine"},
+                                     {"fuel_used", -1},
+                                     {"stdout", 1},
+                                     {"surprise", 1},
+                                     {"host_calls", json::array({1})}}) {
     json broken = report;
     broken[field] = wrong;
     EXPECT_NE(schema.check(broken), "") << field;

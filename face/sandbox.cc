@@ -13,7 +13,8 @@ static_assert(static_cast<int>(Outcome::kFailed) == static_cast<int>(sandbox::Ou
 Report::Result result_of(const sandbox::ReportValue& value) {
   Report::Result result{value.type, value.value, std::nullopt};
   for (const ValueType type : {ValueType::kI32, ValueType::kI64, ValueType::kF32, ValueType::kF64})
-    if (value.type == wasm::name_of(face::wasm_type_of(type))) result.value = face::value_of(type, value.bits);
+    if (value.type == wasm::name_of(face::wasm_type_of(type)))
+      result.value = face::value_of(type, value.bits);
   return result;
 }
 
@@ -43,7 +44,9 @@ Report report_of(sandbox::Report made) {
 std::string_view name_of(Outcome outcome) { return sandbox::name_of(static_cast<sandbox::Outcome>(outcome)); }
 
 std::string Report::to_json() const { return rendered ? sandbox::render_json(*rendered, true) : "{}"; }
-std::string Report::to_text() const { return rendered ? sandbox::render_text(*rendered, false) : std::string(); }
+std::string Report::to_text() const {
+  return rendered ? sandbox::render_text(*rendered, false) : std::string();
+}
 
 struct Sandbox::State {
   sandbox::RunOptions options;

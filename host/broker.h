@@ -31,7 +31,7 @@ using Headers = std::vector<std::pair<std::string, std::string>>;
 struct HttpRequest {
   std::string method;  // "GET"; upper case
   std::string url;
-  Headers headers;     // of the program; secrets are added at the egress, never seen here
+  Headers headers;  // of the program; secrets are added at the egress, never seen here
   std::string body;
 };
 struct HttpResponse {

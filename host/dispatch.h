@@ -30,7 +30,7 @@ struct CallRecord {
   std::string reason = {};     // why it was refused or failed
   std::string grant = {};      // what would allow it
   std::string arguments = {};  // for people: its texts and numbers, cut short
-  uint64_t bytes_in = 0;  // to the program
+  uint64_t bytes_in = 0;       // to the program
   uint64_t bytes_out = 0;
   uint64_t latency_us = 0;
 

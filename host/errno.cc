@@ -5,8 +5,7 @@ namespace membrane::host {
 std::string_view name_of(Errno code) {
   switch (code) {
 #define ERRNO(id, name, number, sentence) \
-  case Errno::id:                         \
-    return name;
+  case Errno::id: return name;
 #include "host/errnos.def"
 #undef ERRNO
   }
@@ -16,8 +15,7 @@ std::string_view name_of(Errno code) {
 std::string_view describe(Errno code) {
   switch (code) {
 #define ERRNO(id, name, number, sentence) \
-  case Errno::id:                         \
-    return sentence;
+  case Errno::id: return sentence;
 #include "host/errnos.def"
 #undef ERRNO
   }

@@ -37,10 +37,14 @@ std::string names_of(const std::vector<policy::SqlGrant>& grants) {
 
 LocalBroker::LocalBroker(const policy::Policy& policy, Budget& budget, Model* model, Person* person,
                          Resolver* resolver, Secrets secrets)
-    : policy_(policy), budget_(budget), model_(model), person_(person),
+    : policy_(policy),
+      budget_(budget),
+      model_(model),
+      person_(person),
       resolver_(resolver != nullptr ? *resolver : system_resolver_),
       secrets_(secrets ? std::move(secrets) : environment_secrets()),
-      clock_(policy.time), random_(policy.random) {}
+      clock_(policy.time),
+      random_(policy.random) {}
 
 HostResult<void> LocalBroker::pay_out(size_t bytes) {
   if (budget_.take(Resource::kBytesOut, bytes)) return {};
@@ -88,7 +92,8 @@ HostResult<void> LocalBroker::file_remove(std::string_view path) {
 // -- kv and sql ------------------------------------------------------------------------
 
 HostResult<KvStore*> LocalBroker::kv() {
-  if (!policy_.kv) return refuse(Errno::kAccess, "No grant gives the program a key-value store.", "--allow kv");
+  if (!policy_.kv)
+    return refuse(Errno::kAccess, "No grant gives the program a key-value store.", "--allow kv");
   return open_once(kv_, [this] { return KvStore::open(*policy_.kv); });
 }
 
@@ -131,7 +136,8 @@ HostResult<SqlReader*> LocalBroker::database(std::string_view name) {
                                   [&](const policy::SqlGrant& g) { return g.name == name; });
   if (grant == policy_.sql.end())
     return refuse(Errno::kAccess,
-                  "No grant gives the program a database \"" + std::string(name) + "\"; granted: " + names_of(policy_.sql) + ".",
+                  "No grant gives the program a database \"" + std::string(name) +
+                      "\"; granted: " + names_of(policy_.sql) + ".",
                   "--allow sql:" + std::string(name) + ":FILE.db");
   return open_once(databases_[grant->name], [&] { return SqlReader::open(*grant); });
 }
@@ -165,7 +171,8 @@ HostResult<ChatAnswer> LocalBroker::ai_complete(const ChatRequest& request) {
   uint64_t most = std::min((*grant)->max_tokens_per_call, budget_.left(Resource::kTokens));
   if (request.max_tokens != 0) most = std::min<uint64_t>(most, request.max_tokens);
   bounded.max_tokens = static_cast<uint32_t>(std::min<uint64_t>(most, UINT32_MAX));
-  if (auto paid = pay_out(request.system.size() + request.prompt.size()); !paid) return std::unexpected(paid.error());
+  if (auto paid = pay_out(request.system.size() + request.prompt.size()); !paid)
+    return std::unexpected(paid.error());
   auto answer = model_->complete(bounded, std::min((*grant)->timeout_ms, budget_.wall_left_ms()));
   if (!answer) return answer;
   // Known only now. What does not fit has been spent all the same; the next call is refused.
@@ -177,7 +184,8 @@ HostResult<ChatAnswer> LocalBroker::ai_complete(const ChatRequest& request) {
 HostResult<std::vector<float>> LocalBroker::ai_embed(std::string_view text) {
   auto grant = ai();
   if (!grant) return std::unexpected(grant.error());
-  if (!(*grant)->embed) return refuse(Errno::kAccess, "The ai grant does not include embedding.", "embed = true in [ai]");
+  if (!(*grant)->embed)
+    return refuse(Errno::kAccess, "The ai grant does not include embedding.", "embed = true in [ai]");
   if (auto paid = pay_out(text.size()); !paid) return std::unexpected(paid.error());
   auto vector = model_->embed(text, std::min((*grant)->timeout_ms, budget_.wall_left_ms()));
   if (!vector) return vector;

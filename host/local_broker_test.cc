@@ -26,12 +26,16 @@ class QuickModel final : public Model {
     timeout_ms = timeout;
     return ChatAnswer{"an answer", 7, 5};
   }
-  HostResult<std::vector<float>> embed(std::string_view, uint64_t) override { return std::vector<float>{1.0f, 2.0f}; }
+  HostResult<std::vector<float>> embed(std::string_view, uint64_t) override {
+    return std::vector<float>{1.0f, 2.0f};
+  }
 };
 
 class QuickPerson final : public Person {
  public:
-  HostResult<std::string> ask(std::string_view question, uint64_t) override { return "re: " + std::string(question); }
+  HostResult<std::string> ask(std::string_view question, uint64_t) override {
+    return "re: " + std::string(question);
+  }
 };
 
 template <typename T>
@@ -47,9 +51,11 @@ TEST(LocalBroker, AnEmptyPolicyGrantsNothingAndSaysWhatWould) {
   QuickModel model;
   QuickPerson person;
   LocalBroker broker(policy, budget, &model, &person);
-  expect_refused(broker.http({"GET", "https://example.org/x", {}, ""}), Errno::kAccess, "--allow http:GET:https://example.org/*");
+  expect_refused(broker.http({"GET", "https://example.org/x", {}, ""}), Errno::kAccess,
+                 "--allow http:GET:https://example.org/*");
   expect_refused(broker.file_read("/data/x"), Errno::kAccess, "--allow fs:read:HOST_DIRECTORY:/data");
-  expect_refused(broker.file_write("/data/x", "", FileMode::kAppend), Errno::kAccess, "--allow fs:write:HOST_DIRECTORY:/data");
+  expect_refused(broker.file_write("/data/x", "", FileMode::kAppend), Errno::kAccess,
+                 "--allow fs:write:HOST_DIRECTORY:/data");
   expect_refused(broker.file_list("/data"), Errno::kAccess, "--allow fs:read:HOST_DIRECTORY:/data");
   expect_refused(broker.file_stat("/data"), Errno::kAccess, "--allow fs:read:HOST_DIRECTORY:/data");
   expect_refused(broker.file_remove("/data/x"), Errno::kAccess, "--allow fs:write:HOST_DIRECTORY:/data");

@@ -31,21 +31,11 @@ constexpr SpecialRange kSpecialV4[] = {
     {"240.0.0.0/4", "reserved"},
 };
 constexpr SpecialRange kSpecialV6[] = {
-    {"::/128", "unspecified"},
-    {"::1/128", "loopback"},
-    {"64:ff9b:1::/48", "local NAT64"},
-    {"100::/64", "discard"},
-    {"2001::/32", "Teredo"},
-    {"2001:2::/48", "benchmarking"},
-    {"2001:10::/28", "ORCHID"},
-    {"2001:20::/28", "ORCHID"},
-    {"2001:db8::/32", "documentation"},
-    {"2002::/16", "6to4"},
-    {"3fff::/20", "documentation"},
-    {"5f00::/16", "segment routing"},
-    {"fc00::/7", "unique local"},
-    {"fe80::/10", "link-local"},
-    {"fec0::/10", "site-local"},
+    {"::/128", "unspecified"},    {"::1/128", "loopback"},        {"64:ff9b:1::/48", "local NAT64"},
+    {"100::/64", "discard"},      {"2001::/32", "Teredo"},        {"2001:2::/48", "benchmarking"},
+    {"2001:10::/28", "ORCHID"},   {"2001:20::/28", "ORCHID"},     {"2001:db8::/32", "documentation"},
+    {"2002::/16", "6to4"},        {"3fff::/20", "documentation"}, {"5f00::/16", "segment routing"},
+    {"fc00::/7", "unique local"}, {"fe80::/10", "link-local"},    {"fec0::/10", "site-local"},
     {"ff00::/8", "multicast"},
 };
 // The first is the one that nearly every cloud uses; then Azure's wire server, Alibaba's,
@@ -152,8 +142,9 @@ Result<Cidr> parse_cidr(std::string_view text) {
 }
 
 bool is_metadata(const Address& address) {
-  return std::any_of(std::begin(kMetadata), std::end(kMetadata),
-                     [other = unmapped(address)](std::string_view text) { return Address::parse(text) == other; });
+  return std::any_of(
+      std::begin(kMetadata), std::end(kMetadata),
+      [other = unmapped(address)](std::string_view text) { return Address::parse(text) == other; });
 }
 
 std::string_view special_kind(const Address& given) {

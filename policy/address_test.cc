@@ -10,8 +10,8 @@ Address address(const char* text) { return Address::parse(text).value(); }
 TEST(Address, ReadsOnlyTheTwoPlainForms) {
   EXPECT_EQ(address("192.0.2.1").to_string(), "192.0.2.1");
   EXPECT_EQ(address("2001:DB8:0:0::1").to_string(), "2001:db8::1");
-  for (const char* text : {"", "127.1", "0x7f.0.0.1", "2130706433", "010.0.0.1", "1.2.3.4.5", "[::1]", "fe80::1%eth0",
-                           "1.2.3.4 ", "localhost", "::1/128"})
+  for (const char* text : {"", "127.1", "0x7f.0.0.1", "2130706433", "010.0.0.1", "1.2.3.4.5", "[::1]",
+                           "fe80::1%eth0", "1.2.3.4 ", "localhost", "::1/128"})
     EXPECT_FALSE(Address::parse(text)) << text;
   EXPECT_FALSE(Address::parse(std::string_view("127.0.0.1\0x", 11)));
 }
@@ -56,8 +56,9 @@ TEST(Address, KnowsWhatIsNotThePublicInternet) {
       {"4000::1", "reserved"},
   };
   for (const auto& [text, kind] : kCases) EXPECT_EQ(special_kind(address(text)), kind) << text;
-  for (const char* text : {"1.1.1.1", "93.184.216.34", "100.63.255.255", "100.128.0.0", "172.15.0.1", "172.32.0.1",
-                           "2606:4700::1111", "2a00:1450::1", "::ffff:1.1.1.1", "64:ff9b::101:101"})
+  for (const char* text :
+       {"1.1.1.1", "93.184.216.34", "100.63.255.255", "100.128.0.0", "172.15.0.1", "172.32.0.1",
+        "2606:4700::1111", "2a00:1450::1", "::ffff:1.1.1.1", "64:ff9b::101:101"})
     EXPECT_EQ(special_kind(address(text)), "") << text;
 }
 
@@ -76,8 +77,8 @@ TEST(Cidr, ContainsByPrefix) {
 }
 
 TEST(Cidr, RefusesRangesThatSaySomethingElse) {
-  for (const char* text : {"", "/8", "10.0.0.0/", "10.0.0.0/33", "10.0.0.0/-1", "10.0.0.0/08", "10.0.0.1/8", "10/8",
-                           "::ffff:10.0.0.0/104", "::1/129", "10.0.0.0/8/8", "localhost"})
+  for (const char* text : {"", "/8", "10.0.0.0/", "10.0.0.0/33", "10.0.0.0/-1", "10.0.0.0/08", "10.0.0.1/8",
+                           "10/8", "::ffff:10.0.0.0/104", "::1/129", "10.0.0.0/8/8", "localhost"})
     EXPECT_FALSE(parse_cidr(text)) << text;
 }
 

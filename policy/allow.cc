@@ -41,7 +41,8 @@ Status allow_http(Policy& policy, std::string_view flag, std::string_view rest) 
     const size_t comma = left.find(',');
     const std::string_view method = left.substr(0, comma);
     if (method == "*")
-      return refuse(flag, "every method cannot be granted at once.", "name them: http:GET,POST:" + std::string(url));
+      return refuse(flag, "every method cannot be granted at once.",
+                    "name them: http:GET,POST:" + std::string(url));
     grant.methods.emplace_back(method);
     if (comma == std::string_view::npos) break;
     left.remove_prefix(comma + 1);
@@ -69,7 +70,8 @@ Status allow_fs(Policy& policy, std::string_view flag, std::string_view rest) {
   grant.mode = mode == "write" ? FsMode::kWrite : FsMode::kRead;
   const size_t guest = paths.rfind(":/");
   grant.host = paths.substr(0, guest);
-  grant.guest = guest == std::string_view::npos ? default_guest(grant.host) : std::string(paths.substr(guest + 1));
+  grant.guest =
+      guest == std::string_view::npos ? default_guest(grant.host) : std::string(paths.substr(guest + 1));
   if (!found || grant.host.empty())
     return refuse(flag, "the directory is missing.", "write --allow 'fs:" + std::string(mode) + ":./data'");
   if (grant.guest.empty())
@@ -80,9 +82,11 @@ Status allow_fs(Policy& policy, std::string_view flag, std::string_view rest) {
 }
 
 Status allow_kv(Policy& policy, std::string_view flag, std::string_view path, bool with_path) {
-  if (with_path && path.empty()) return refuse(flag, "the path is missing.", "write --allow kv:./store.db, or only kv");
+  if (with_path && path.empty())
+    return refuse(flag, "the path is missing.", "write --allow kv:./store.db, or only kv");
   if (policy.kv && policy.kv->path != path)
-    return refuse(flag, "another store is granted already.", "a program has one store; remove one of the two");
+    return refuse(flag, "another store is granted already.",
+                  "a program has one store; remove one of the two");
   if (!policy.kv) policy.kv.emplace().path = path;
   return {};
 }
@@ -107,7 +111,8 @@ Status apply(Policy& policy, std::string_view flag) {
   const std::vector<std::string_view> known = {"http", "fs", "kv", "sql", "ai", "time", "random", "ask"};
   if (std::find(known.begin(), known.end(), what) == known.end())
     return refuse(flag, "there is no such capability.", suggest(what, known));
-  if (found) return refuse(flag, std::string(what) + " takes nothing after it.", "write --allow " + std::string(what));
+  if (found)
+    return refuse(flag, std::string(what) + " takes nothing after it.", "write --allow " + std::string(what));
   if (what == "ai" && !policy.ai) policy.ai.emplace();
   if (what == "time") policy.time = {.real = true};
   if (what == "random") policy.random = {.real = true};
@@ -119,7 +124,8 @@ Status apply(Policy& policy, std::string_view flag) {
 
 Status allow(Policy& policy, std::string_view flag) {
   if (flag.find('\0') != std::string_view::npos || !is_utf8(flag))
-    return fail(ErrorCode::kInvalidArgument, "--allow: the flag is not text.", "write it in UTF-8, without NUL");
+    return fail(ErrorCode::kInvalidArgument, "--allow: the flag is not text.",
+                "write it in UTF-8, without NUL");
   Policy changed = policy;
   MEMBRANE_TRY(apply(changed, flag));
   if (auto valid = validate(changed); !valid) return refuse(flag, valid.error().message, valid.error().hint);

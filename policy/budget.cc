@@ -16,8 +16,7 @@ template <typename Next>
 uint64_t update(std::atomic<uint64_t>& left, Next next) {
   uint64_t before = left.load(std::memory_order_relaxed);
   while (before != Budget::kUnlimited &&
-         !left.compare_exchange_weak(before, next(before), std::memory_order_relaxed)) {
-  }
+         !left.compare_exchange_weak(before, next(before), std::memory_order_relaxed)) {}
   return before;
 }
 
@@ -64,9 +63,7 @@ uint64_t Budget::take_up_to(Resource resource, uint64_t amount) {
   return std::min(before, amount);
 }
 
-bool Budget::take_after(Resource resource, uint64_t amount) {
-  return take_up_to(resource, amount) == amount;
-}
+bool Budget::take_after(Resource resource, uint64_t amount) { return take_up_to(resource, amount) == amount; }
 
 void Budget::give_back(Resource resource, uint64_t amount) {
   update(left_[static_cast<size_t>(resource)],

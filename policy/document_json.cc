@@ -22,7 +22,9 @@ class Builder final : public nlohmann::json_sax<nlohmann::json> {
     if (value <= INT64_MAX) return add(Node{static_cast<int64_t>(value)});
     return add(Node{static_cast<uint64_t>(value)});
   }
-  bool number_float(number_float_t value, const string_t&) override { return add(Node{static_cast<double>(value)}); }
+  bool number_float(number_float_t value, const string_t&) override {
+    return add(Node{static_cast<double>(value)});
+  }
   bool string(string_t& value) override { return add(Node{std::move(value)}); }
   bool binary(binary_t&) override { return stop("binary values have no use in a policy"); }
   bool start_object(size_t) override { return open(Node{Table{}}); }
@@ -31,7 +33,8 @@ class Builder final : public nlohmann::json_sax<nlohmann::json> {
   bool end_array() override { return close(); }
   bool key(string_t& name) override {
     Table& table = std::get<Table>(open_.back()->value);
-    if (table.size() >= kMaxKeys) return stop("an object has more than " + std::to_string(kMaxKeys) + " keys");
+    if (table.size() >= kMaxKeys)
+      return stop("an object has more than " + std::to_string(kMaxKeys) + " keys");
     if (std::any_of(table.begin(), table.end(), [&](const Entry& entry) { return entry.name == name; }))
       return stop("the key \"" + name + "\" stands twice in one object");
     table.push_back({std::move(name), Node{}});
@@ -78,7 +81,8 @@ class Builder final : public nlohmann::json_sax<nlohmann::json> {
 }  // namespace
 
 Result<Node> parse_json(std::string_view text) {
-  if (text.size() > kMaxDocumentBytes) return fail(ErrorCode::kInvalidInput, "The policy is larger than 1 MiB.");
+  if (text.size() > kMaxDocumentBytes)
+    return fail(ErrorCode::kInvalidInput, "The policy is larger than 1 MiB.");
   Builder builder;
   if (!nlohmann::json::sax_parse(text.begin(), text.end(), &builder))
     return fail(ErrorCode::kInvalidInput, "The policy is not readable: " + builder.error() + ".");

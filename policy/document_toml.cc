@@ -37,7 +37,8 @@ Result<std::string> to_ascii(std::string_view text) {
       const size_t length = utf8_length(text.substr(i));
       if (length == 0) return at_line(line, "The policy is not UTF-8.");
       if (quote != '"' && quote != '#')
-        return at_line(line, "A character that is not ASCII stands outside \"…\".", "put it in double quotes");
+        return at_line(line, "A character that is not ASCII stands outside \"…\".",
+                       "put it in double quotes");
       if (quote == '"') out += escape(text.substr(i), length);
       i += length - 1;
       continue;
@@ -53,7 +54,8 @@ Result<std::string> to_ascii(std::string_view text) {
       if (opens || c == '#') quote = c;
     } else if (quote == '"' && c == '\\') {
       const unsigned char next = i + 1 < text.size() ? static_cast<unsigned char>(text[i + 1]) : 0;
-      if (next >= 0x80) return at_line(line, "A backslash stands before a character that needs none.", "remove it");
+      if (next >= 0x80)
+        return at_line(line, "A backslash stands before a character that needs none.", "remove it");
       if (next > ' ') out += text[++i];
     } else if (c == quote && quote != '#') {
       quote = 0;
@@ -97,7 +99,8 @@ Result<Node> convert(const toml::node& from, size_t depth) {
 }  // namespace
 
 Result<Node> parse_toml(std::string_view text) {
-  if (text.size() > kMaxDocumentBytes) return fail(ErrorCode::kInvalidInput, "The policy is larger than 1 MiB.");
+  if (text.size() > kMaxDocumentBytes)
+    return fail(ErrorCode::kInvalidInput, "The policy is larger than 1 MiB.");
   MEMBRANE_ASSIGN(const std::string ascii, to_ascii(text));
   const toml::parse_result parsed = toml::parse(ascii);
   if (!parsed) {

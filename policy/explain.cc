@@ -12,11 +12,11 @@ std::string list(const std::vector<std::string>& words) { return enumerate({word
 // "to https://example.org, at paths that begin with /v1/".
 std::string target(const UrlGrant& grant) {
   const Url& url = grant.url();
-  std::string out = grant.any_subdomain() ? url.scheme + ", to every host below " + url.host +
-                                                (url.port == (url.scheme == "https" ? 443 : 80)
-                                                     ? ""
-                                                     : " at port " + std::to_string(url.port))
-                                          : url.origin();
+  std::string out =
+      grant.any_subdomain()
+          ? url.scheme + ", to every host below " + url.host +
+                (url.port == (url.scheme == "https" ? 443 : 80) ? "" : " at port " + std::to_string(url.port))
+          : url.origin();
   if (!url.query && grant.prefix())
     return out + (url.path == "/" ? ", at every path" : ", at paths that begin with " + url.path);
   out += ", only at " + url.path;
@@ -30,7 +30,8 @@ std::string addresses_of(const HttpGrant& grant, const UrlGrant& url) {
     const std::string_view kind = special_kind(*url.url().address);
     return kind.empty() ? "" : " The address is granted although it is " + std::string(kind) + ".";
   }
-  if (grant.addresses.empty()) return " Names that resolve to private, loopback, link-local or metadata addresses are refused.";
+  if (grant.addresses.empty())
+    return " Names that resolve to private, loopback, link-local or metadata addresses are refused.";
   return " Addresses that are not public are refused, but for " + list(grant.addresses) + ".";
 }
 
@@ -44,9 +45,9 @@ void explain_http(std::string& out, const Policy& policy) {
     }
     out += "It may send " + list(grant.methods) + " requests to " + target(*url) + ".";
     for (const auto& [name, value] : grant.headers)
-      out += value.secret.empty()
-                 ? " Membrane adds the header " + name + "."
-                 : " Membrane adds the header " + name + " with the secret " + value.secret + ", which the program never sees.";
+      out += value.secret.empty() ? " Membrane adds the header " + name + "."
+                                  : " Membrane adds the header " + name + " with the secret " + value.secret +
+                                        ", which the program never sees.";
     out += " A request may be " + format_size(grant.max_request_bytes) + ", an answer " +
            format_size(grant.max_response_bytes) + " after decompression, and both together take " +
            format_duration(grant.timeout_ms) + ".";
@@ -61,8 +62,9 @@ void explain_fs(std::string& out, const Policy& policy) {
   if (policy.fs.empty()) out += "It cannot see any file.\n";
   for (const FsGrant& grant : policy.fs) {
     const bool write = grant.mode == FsMode::kWrite;
-    out += std::string("It may read") + (write ? ", create, replace, append to and remove" : "") + " files below " +
-           grant.guest + ", which is " + grant.host + " on the host; a file may be " + format_size(grant.max_file_bytes) + ".";
+    out += std::string("It may read") + (write ? ", create, replace, append to and remove" : "") +
+           " files below " + grant.guest + ", which is " + grant.host + " on the host; a file may be " +
+           format_size(grant.max_file_bytes) + ".";
     out += write ? " One run writes at most " + format_size(grant.max_total_bytes) + " and makes at most " +
                        format_count(grant.max_files) + " files there.\n"
                  : " It cannot change them.\n";
@@ -78,31 +80,35 @@ void explain_kv(std::string& out, const Policy& policy) {
   out += grant.path.empty() ? "It has a key-value store in memory, gone with the sandbox"
                             : "It has the key-value store " + grant.path;
   if (!grant.prefix.empty()) out += ", only for keys that begin with \"" + grant.prefix + "\"";
-  out += grant.writable ? ": at most " + format_count(grant.max_keys) + " keys of " + format_size(grant.max_key_bytes) +
-                              ", values of " + format_size(grant.max_value_bytes) + ", " +
-                              format_size(grant.max_total_bytes) + " together.\n"
-                        : "; it cannot change it.\n";
+  out += grant.writable
+             ? ": at most " + format_count(grant.max_keys) + " keys of " + format_size(grant.max_key_bytes) +
+                   ", values of " + format_size(grant.max_value_bytes) + ", " +
+                   format_size(grant.max_total_bytes) + " together.\n"
+             : "; it cannot change it.\n";
 }
 
 void explain_sql(std::string& out, const Policy& policy) {
   if (policy.sql.empty()) out += "It cannot query any database.\n";
   for (const SqlGrant& grant : policy.sql)
     out += "It may query the SQLite database \"" + grant.name + "\", which is " + grant.path +
-           " on the host, and cannot change it; a query may answer " + format_count(grant.max_rows) + " rows or " +
-           format_size(grant.max_result_bytes) + " and run for " + format_duration(grant.timeout_ms) + ".\n";
+           " on the host, and cannot change it; a query may answer " + format_count(grant.max_rows) +
+           " rows or " + format_size(grant.max_result_bytes) + " and run for " +
+           format_duration(grant.timeout_ms) + ".\n";
 }
 
 void explain_rest(std::string& out, const Policy& policy) {
-  out += policy.ai ? "It may ask a model, for at most " + format_count(policy.ai->max_tokens_per_call) +
-                         " tokens and " + format_duration(policy.ai->timeout_ms) + " a call" +
-                         (policy.ai->embed ? ", and have text embedded.\n" : "; it cannot have text embedded.\n")
-                   : "It cannot ask a model.\n";
+  out += policy.ai
+             ? "It may ask a model, for at most " + format_count(policy.ai->max_tokens_per_call) +
+                   " tokens and " + format_duration(policy.ai->timeout_ms) + " a call" +
+                   (policy.ai->embed ? ", and have text embedded.\n" : "; it cannot have text embedded.\n")
+             : "It cannot ask a model.\n";
   out += policy.ask ? "It may ask the person who runs it.\n" : "It cannot ask the person who runs it.\n";
-  out += policy.time.real ? "It sees the real time.\n"
-                          : "It sees a virtual clock that starts at " + format_time(policy.time.start_ms) + ".\n";
-  out += policy.random.real
-             ? "Its random numbers are real: two runs differ.\n"
-             : "Its random numbers come from the seed " + std::to_string(policy.random.seed) + ": every run sees the same.\n";
+  out += policy.time.real
+             ? "It sees the real time.\n"
+             : "It sees a virtual clock that starts at " + format_time(policy.time.start_ms) + ".\n";
+  out += policy.random.real ? "Its random numbers are real: two runs differ.\n"
+                            : "Its random numbers come from the seed " + std::to_string(policy.random.seed) +
+                                  ": every run sees the same.\n";
 }
 
 void explain_limits(std::string& out, const Limits& limits) {

@@ -9,8 +9,20 @@ namespace {
 char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
 constexpr std::string_view kReserved[] = {
-    "accept-encoding", "connection", "content-length", "expect", "host", "http2-settings", "keep-alive",
-    "te", "trailer", "transfer-encoding", "upgrade", "x-http-method", "x-http-method-override", "x-method-override",
+    "accept-encoding",
+    "connection",
+    "content-length",
+    "expect",
+    "host",
+    "http2-settings",
+    "keep-alive",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+    "x-http-method",
+    "x-http-method-override",
+    "x-method-override",
 };
 
 }  // namespace
@@ -18,7 +30,8 @@ constexpr std::string_view kReserved[] = {
 bool is_header_name(std::string_view name) {
   static constexpr std::string_view kMarks = "!#$%&'*+-.^_`|~";
   return !name.empty() && name.size() <= 256 && std::all_of(name.begin(), name.end(), [](char c) {
-    return (c >= '0' && c <= '9') || (lower(c) >= 'a' && lower(c) <= 'z') || kMarks.find(c) != std::string_view::npos;
+    return (c >= '0' && c <= '9') || (lower(c) >= 'a' && lower(c) <= 'z') ||
+           kMarks.find(c) != std::string_view::npos;
   });
 }
 
@@ -30,7 +43,8 @@ bool is_header_value(std::string_view value) {
 }
 
 bool same_header(std::string_view a, std::string_view b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](char x, char y) { return lower(x) == lower(y); });
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](char x, char y) { return lower(x) == lower(y); });
 }
 
 bool is_reserved_header(std::string_view name) {

@@ -7,8 +7,8 @@
 
 namespace membrane::policy {
 
-bool is_header_name(std::string_view name);    // a token, 1 to 256 bytes
-bool is_header_value(std::string_view value);  // no control character but tab; no CR, LF, NUL
+bool is_header_name(std::string_view name);                // a token, 1 to 256 bytes
+bool is_header_value(std::string_view value);              // no control character but tab; no CR, LF, NUL
 bool same_header(std::string_view a, std::string_view b);  // case-insensitive
 
 // Headers that describe the connection or the message's frame (Host, Content-Length,

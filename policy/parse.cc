@@ -57,10 +57,12 @@ Status read(bool& into, const Node& node, const Where& where) {
   return {};
 }
 
-constexpr std::string_view kExpected[] = {"a whole number", "a size, as \"64 MiB\"", "a duration, as \"10 s\""};
+constexpr std::string_view kExpected[] = {"a whole number", "a size, as \"64 MiB\"",
+                                          "a duration, as \"10 s\""};
 
 Result<uint64_t> whole(const Node& node, const Where& where, std::string_view expected) {
-  constexpr double kExact = 9007199254740992.0;  // 2^53: beyond it a double is not the number that was written
+  constexpr double kExact =
+      9007199254740992.0;  // 2^53: beyond it a double is not the number that was written
   if (const auto* large = std::get_if<uint64_t>(&node.value)) return *large;
   if (const auto* integer = std::get_if<int64_t>(&node.value)) {
     if (*integer < 0) return refuse(where, "is negative.", "write " + std::string(expected));
@@ -84,7 +86,8 @@ Status read(uint64_t& into, const Node& node, const Where& where, Quantity kind)
     return {};
   }
   MEMBRANE_ASSIGN(into, whole(node, where, expected));
-  if (kind == Quantity::kDuration) return refuse(where, "is a number without a unit.", "write " + std::string(expected));
+  if (kind == Quantity::kDuration)
+    return refuse(where, "is a number without a unit.", "write " + std::string(expected));
   return {};
 }
 
@@ -107,7 +110,9 @@ struct Field {
 
 // The names that stood in a table, for rules about fields that contradict each other.
 using Seen = std::vector<std::string_view>;
-bool has(const Seen& seen, std::string_view name) { return std::find(seen.begin(), seen.end(), name) != seen.end(); }
+bool has(const Seen& seen, std::string_view name) {
+  return std::find(seen.begin(), seen.end(), name) != seen.end();
+}
 
 template <typename T, size_t N>
 Result<Seen> read_table(T& into, const Node& node, const Where& where, const Field<T> (&fields)[N]) {
@@ -115,7 +120,8 @@ Result<Seen> read_table(T& into, const Node& node, const Where& where, const Fie
   if (table == nullptr) return wrong_type(where, node, "a table");
   Seen seen;
   for (const auto& [name, value] : *table) {
-    const auto* field = std::find_if(std::begin(fields), std::end(fields), [&](const Field<T>& f) { return f.name == name; });
+    const auto* field =
+        std::find_if(std::begin(fields), std::end(fields), [&](const Field<T>& f) { return f.name == name; });
     if (field == std::end(fields)) {
       std::vector<std::string_view> known;
       for (const Field<T>& f : fields) known.push_back(f.name);
@@ -139,23 +145,35 @@ Status refuse_beside(const Seen& seen, const Where& where, std::initializer_list
 }
 
 template <auto Member, typename T>
-Status string_field(T& into, const Node& node, const Where& where) { return read(into.*Member, node, where); }
+Status string_field(T& into, const Node& node, const Where& where) {
+  return read(into.*Member, node, where);
+}
 template <auto Member, typename T>
-Status strings_field(T& into, const Node& node, const Where& where) { return read_strings(into.*Member, node, where); }
+Status strings_field(T& into, const Node& node, const Where& where) {
+  return read_strings(into.*Member, node, where);
+}
 template <auto Member, typename T>
-Status bool_field(T& into, const Node& node, const Where& where) { return read(into.*Member, node, where); }
+Status bool_field(T& into, const Node& node, const Where& where) {
+  return read(into.*Member, node, where);
+}
 template <auto Member, typename T>
-Status count_field(T& into, const Node& node, const Where& where) { return read(into.*Member, node, where, Quantity::kCount); }
+Status count_field(T& into, const Node& node, const Where& where) {
+  return read(into.*Member, node, where, Quantity::kCount);
+}
 template <auto Member, typename T>
-Status size_field(T& into, const Node& node, const Where& where) { return read(into.*Member, node, where, Quantity::kSize); }
+Status size_field(T& into, const Node& node, const Where& where) {
+  return read(into.*Member, node, where, Quantity::kSize);
+}
 template <auto Member, typename T>
-Status duration_field(T& into, const Node& node, const Where& where) { return read(into.*Member, node, where, Quantity::kDuration); }
+Status duration_field(T& into, const Node& node, const Where& where) {
+  return read(into.*Member, node, where, Quantity::kDuration);
+}
 
 // -- [limits] ------------------------------------------------------------------
 
 struct LimitRow {
   std::string_view name;
-  uint64_t Limits::*member;
+  uint64_t Limits::* member;
   Quantity kind;
 };
 constexpr LimitRow kLimits[] = {
@@ -165,7 +183,8 @@ constexpr LimitRow kLimits[] = {
 };
 
 const LimitRow* find_limit(std::string_view name) {
-  const auto* found = std::find_if(std::begin(kLimits), std::end(kLimits), [&](const LimitRow& r) { return r.name == name; });
+  const auto* found =
+      std::find_if(std::begin(kLimits), std::end(kLimits), [&](const LimitRow& r) { return r.name == name; });
   return found == std::end(kLimits) ? nullptr : found;
 }
 
@@ -209,7 +228,8 @@ Status read_header(HttpGrant& grant, const Node& node, const Where& where) {
     }
     grant.headers.emplace_back(name, std::move(header));
   }
-  std::sort(grant.headers.begin(), grant.headers.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::sort(grant.headers.begin(), grant.headers.end(),
+            [](const auto& a, const auto& b) { return a.first < b.first; });
   return {};
 }
 
@@ -248,7 +268,8 @@ Status read_mode(FsGrant& grant, const Node& node, const Where& where) {
   std::string mode;
   MEMBRANE_TRY(read(mode, node, where));
   if (mode != "read" && mode != "write")
-    return refuse(where, "\"" + mode + "\" is not a mode.", "write \"read\", or \"write\" (which includes reading)");
+    return refuse(where, "\"" + mode + "\" is not a mode.",
+                  "write \"read\", or \"write\" (which includes reading)");
   grant.mode = mode == "write" ? FsMode::kWrite : FsMode::kRead;
   return {};
 }
@@ -264,7 +285,8 @@ Status read_fs(FsGrant& grant, const Node& node, const Where& where) {
   };
   MEMBRANE_ASSIGN(const Seen seen, read_table(grant, node, where, kFields));
   if (grant.mode == FsMode::kRead)
-    return refuse_beside(seen, where, {"max_total", "max_files"}, "bounds what is written, but the mode is \"read\".");
+    return refuse_beside(seen, where, {"max_total", "max_files"},
+                         "bounds what is written, but the mode is \"read\".");
   return {};
 }
 
@@ -322,7 +344,8 @@ Status read_time(Policy& policy, const Node& node, const Where& where) {
       {"start", read_start},
   };
   MEMBRANE_ASSIGN(const Seen seen, read_table(policy.time, node, where, kFields));
-  if (policy.time.real) return refuse_beside(seen, where, {"start"}, "sets the virtual clock, but the real one is granted.");
+  if (policy.time.real)
+    return refuse_beside(seen, where, {"start"}, "sets the virtual clock, but the real one is granted.");
   return {};
 }
 
@@ -394,7 +417,8 @@ Result<Policy> load_policy(const std::string& path) {
 Status set_limit(Limits& limits, std::string_view name, std::string_view value) {
   const LimitRow* row = find_limit(name);
   if (row == nullptr)
-    return fail(ErrorCode::kInvalidArgument, "There is no limit \"" + std::string(name) + "\".", suggest(name, limit_names()));
+    return fail(ErrorCode::kInvalidArgument, "There is no limit \"" + std::string(name) + "\".",
+                suggest(name, limit_names()));
   auto parsed = parse_quantity(row->kind, value);
   if (!parsed) {
     parsed.error().message.insert(0, std::string(name) + ": ");

@@ -14,8 +14,8 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <utility>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -25,16 +25,16 @@ namespace membrane::policy {
 struct Limits {  // names, units and bounds: limits.def
   uint64_t fuel = 1'000'000'000;
   uint64_t memory_bytes = 64ull << 20;
-  uint64_t stack_bytes = 1ull << 20;     // the guest's value stack
-  uint64_t call_depth = 10'000;          // frames
+  uint64_t stack_bytes = 1ull << 20;  // the guest's value stack
+  uint64_t call_depth = 10'000;       // frames
   uint64_t table_elements = 100'000;
-  uint64_t output_bytes = 1ull << 20;    // stdout, stderr and result together
+  uint64_t output_bytes = 1ull << 20;  // stdout, stderr and result together
   uint64_t wall_ms = 10'000;
   uint64_t host_calls = 1'000;
-  uint64_t bytes_in = 64ull << 20;       // from the world to the program
+  uint64_t bytes_in = 64ull << 20;  // from the world to the program
   uint64_t bytes_out = 16ull << 20;
   uint64_t tokens = 100'000;
-  uint64_t module_bytes = 64ull << 20;   // of the program itself
+  uint64_t module_bytes = 64ull << 20;  // of the program itself
 
   friend bool operator==(const Limits&, const Limits&) = default;
 };
@@ -49,13 +49,14 @@ struct HeaderValue {
 
 struct HttpGrant {
   std::vector<std::string> methods;  // upper case
-  std::string url;                   // https://host[:port]/path, "*" at its end, "*." before the host: url_grant.h
+  std::string url;  // https://host[:port]/path, "*" at its end, "*." before the host: url_grant.h
   std::vector<std::pair<std::string, HeaderValue>> headers;  // added at the egress
-  std::vector<std::string> addresses;  // CIDR; private addresses are refused unless they stand here (address.h)
+  std::vector<std::string>
+      addresses;  // CIDR; private addresses are refused unless they stand here (address.h)
   uint64_t max_request_bytes = 1ull << 20;
   uint64_t max_response_bytes = 8ull << 20;  // after decompression
   uint64_t timeout_ms = 10'000;
-  uint32_t max_redirects = 3;          // each target must be granted, too; 0: the program gets the 3xx answer
+  uint32_t max_redirects = 3;  // each target must be granted, too; 0: the program gets the 3xx answer
 
   friend bool operator==(const HttpGrant&, const HttpGrant&) = default;
 };

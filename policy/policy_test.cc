@@ -131,7 +131,8 @@ TEST(Policy, ItsJsonReadsBackToTheSamePolicy) {
 }
 
 TEST(Policy, SaysWhatIsWrongAndWhere) {
-  EXPECT_EQ(error("[limits]\nfule = 3\n"), "p.toml: line 2: limits.fule: unknown limit. (did you mean fuel?)");
+  EXPECT_EQ(error("[limits]\nfule = 3\n"),
+            "p.toml: line 2: limits.fule: unknown limit. (did you mean fuel?)");
   EXPECT_EQ(error("[[htp]]\n"), "p.toml: line 1: htp: unknown field. (did you mean http?)");
   EXPECT_EQ(error("[[http]]\nmethods = [\"GET\"]\nurl = \"https://h.org/*\"\ntimout = \"1 s\"\n"),
             "p.toml: line 4: http[0].timout: unknown field. (did you mean timeout?)");
@@ -176,19 +177,19 @@ TEST(Policy, RefusesMalformedText) {
       {"ask = \"yes\"\n", "expected true or false"},
       {"a = [[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]]\n", "deep"},
   };
-  for (const auto& [text, part] : kCases) EXPECT_TRUE(contains(error(text), part)) << text << "\n" << error(text);
+  for (const auto& [text, part] : kCases)
+    EXPECT_TRUE(contains(error(text), part)) << text << "\n" << error(text);
   EXPECT_EQ(parse("[kv]\nprefix = \"\xc7\x9a#\" # \xc7\x9a\n").kv->prefix, "\xc7\x9a#");
-  for (const char* text : {"", "[", "[]", "null", "{\"ask\":null}", "{\"ask\":true,\"ask\":true}", "{\"ask\":true}}",
-                           "{\"limits\":{\"fuel\":1e999}}", "{\"ask\":\"\\u0000\"}", "{\"a\":[[[[[[[[[[[[[[[[[1]"})
+  for (const char* text :
+       {"", "[", "[]", "null", "{\"ask\":null}", "{\"ask\":true,\"ask\":true}", "{\"ask\":true}}",
+        "{\"limits\":{\"fuel\":1e999}}", "{\"ask\":\"\\u0000\"}", "{\"a\":[[[[[[[[[[[[[[[[[1]"})
     EXPECT_NE(error(text, "p.json"), "accepted") << text;
   EXPECT_TRUE(contains(error("{\"ask\":true,\"ask\":true}", "p.json"), "twice"));
   EXPECT_NE(error(std::string(2 << 20, ' ')), "accepted");
 }
 
 TEST(Policy, RefusesHttpGrantsThatCannotBeKept) {
-  const auto http = [](const std::string& fields) {
-    return error("[[http]]\n" + fields);
-  };
+  const auto http = [](const std::string& fields) { return error("[[http]]\n" + fields); };
   const std::string get = "methods = [\"GET\"]\n", url = "url = \"https://h.org/*\"\n";
   EXPECT_EQ(http(get + url), "accepted");
   const std::pair<std::string, const char*> kCases[] = {
@@ -223,9 +224,11 @@ TEST(Policy, RefusesHttpGrantsThatCannotBeKept) {
       {get + url + "max_redirects = 4294967297\n", "out of range"},
       {get + url + "[[http]]\n" + get + "url = \"https://H.org:443/*\"\n", "granted twice"},
   };
-  for (const auto& [fields, part] : kCases) EXPECT_TRUE(contains(http(fields), part)) << fields << http(fields);
+  for (const auto& [fields, part] : kCases)
+    EXPECT_TRUE(contains(http(fields), part)) << fields << http(fields);
   EXPECT_EQ(http(get + url + "[[http]]\nmethods = [\"POST\"]\n" + url), "accepted");
-  EXPECT_EQ(http(get + "url = \"http://127.0.0.1:1/*\"\nheader = { A = { secret = \"KEY\" } }\n"), "accepted");
+  EXPECT_EQ(http(get + "url = \"http://127.0.0.1:1/*\"\nheader = { A = { secret = \"KEY\" } }\n"),
+            "accepted");
 }
 
 TEST(Policy, RefusesOtherGrantsThatCannotBeKept) {
@@ -238,7 +241,9 @@ TEST(Policy, RefusesOtherGrantsThatCannotBeKept) {
       {"[[fs]]\nguest = \"/a\"\nhost = \".\"\nmode = \"rw\"\n", "not a mode"},
       {"[[fs]]\nguest = \"/a\"\nhost = \".\"\n", "\"mode\" is missing"},
       {"[[fs]]\nguest = \"/a\"\nhost = \".\"\nmode = \"read\"\nmax_total = 1\n", "bounds what is written"},
-      {"[[fs]]\nguest = \"/a\"\nhost = \".\"\nmode = \"read\"\n[[fs]]\nguest = \"/a\"\nhost = \"b\"\nmode = \"read\"\n", "twice"},
+      {"[[fs]]\nguest = \"/a\"\nhost = \".\"\nmode = \"read\"\n[[fs]]\nguest = \"/a\"\nhost = \"b\"\nmode = "
+       "\"read\"\n",
+       "twice"},
       {"[[kv]]\n", "expected a table"},
       {"[kv]\nwritable = false\n", "always empty"},
       {"[kv]\npath = \"x\"\nwritable = false\nmax_keys = 1\n", "not writable"},
@@ -272,8 +277,9 @@ TEST(Policy, LoadsFilesAndSaysWhenThereIsNone) {
 
 TEST(Allow, GrantsWhatEachFlagSays) {
   Policy policy;
-  for (const char* flag : {"http:GET,POST:https://example.org:8443/*", "fs:read:./data", "fs:write:./out/:/a/b", "kv",
-                           "sql:papers:./a:b.db", "ai", "time", "random", "ask"}) {
+  for (const char* flag :
+       {"http:GET,POST:https://example.org:8443/*", "fs:read:./data", "fs:write:./out/:/a/b", "kv",
+        "sql:papers:./a:b.db", "ai", "time", "random", "ask"}) {
     const auto status = allow(policy, flag);
     EXPECT_TRUE(status) << flag << " " << status.error().to_string();
   }
@@ -319,7 +325,8 @@ TEST(Allow, SaysHowToMendAFlag) {
       {"", "known are"},
       {"net", "known are"},
   };
-  for (const auto& [flag, part] : kCases) EXPECT_TRUE(contains(flag_error(flag), part)) << flag << ": " << flag_error(flag);
+  for (const auto& [flag, part] : kCases)
+    EXPECT_TRUE(contains(flag_error(flag), part)) << flag << ": " << flag_error(flag);
   EXPECT_NE(flag_error(std::string_view("kv:a\0b", 6)), "accepted");
   EXPECT_NE(flag_error("kv:\xff"), "accepted");
 }
@@ -364,11 +371,12 @@ TEST(Explain, SaysWhatIsGrantedAndWhatIsNot) {
                            "1,000,000,000 instructions", "64 MiB of linear memory"})
     EXPECT_TRUE(contains(none, part)) << part << "\n" << none;
   const std::string all = explain(parse(kFull));
-  for (const char* part : {"GET and POST requests to https://api.example.org, at paths that begin with /v1/.",
-                           "secret EXAMPLE_KEY, which the program never sees", "but for 10.0.0.0/8 and fd00::/8",
-                           "Redirects are not followed", "read files below /data, which is ./data on the host",
-                           "read, create, replace, append to and remove files below /out",
-                           "only for keys that begin with \"run:\"", "SQLite database \"papers\""})
+  for (const char* part :
+       {"GET and POST requests to https://api.example.org, at paths that begin with /v1/.",
+        "secret EXAMPLE_KEY, which the program never sees", "but for 10.0.0.0/8 and fd00::/8",
+        "Redirects are not followed", "read files below /data, which is ./data on the host",
+        "read, create, replace, append to and remove files below /out",
+        "only for keys that begin with \"run:\"", "SQLite database \"papers\""})
     EXPECT_TRUE(contains(all, part)) << part << "\n" << all;
   EXPECT_FALSE(contains(all, "\n\n"));
 }

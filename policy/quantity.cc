@@ -111,7 +111,8 @@ Result<uint64_t> parse_with_units(std::string_view text, std::span<const Unit> u
     factor = found->factor;
   }
   uint64_t value = 0;
-  if (!scale(number, factor, value)) return malformed(text, "is not a whole number that fits in 64 bits.", forms);
+  if (!scale(number, factor, value))
+    return malformed(text, "is not a whole number that fits in 64 bits.", forms);
   return value;
 }
 
@@ -129,11 +130,13 @@ Result<uint64_t> parse_count(std::string_view text) {
 }
 
 Result<uint64_t> parse_size_bytes(std::string_view text) {
-  return parse_with_units(text, kSizes, true, "a size, as \"64 MiB\", \"512 KiB\", \"10 MB\" or a number of bytes");
+  return parse_with_units(text, kSizes, true,
+                          "a size, as \"64 MiB\", \"512 KiB\", \"10 MB\" or a number of bytes");
 }
 
 Result<uint64_t> parse_duration_ms(std::string_view text) {
-  return parse_with_units(text, kDurations, false, "a duration, as \"10 s\", \"500 ms\", \"2 min\" or \"1 h\"");
+  return parse_with_units(text, kDurations, false,
+                          "a duration, as \"10 s\", \"500 ms\", \"2 min\" or \"1 h\"");
 }
 
 Result<uint64_t> parse_quantity(Quantity kind, std::string_view text) {
@@ -187,9 +190,10 @@ std::string format_time(int64_t ms) {
   const hh_mm_ss clock{time - day};
   char text[64];
   const auto part = [](auto value) { return static_cast<int>(value.count()); };
-  int length = std::snprintf(text, sizeof text, "%04d-%02u-%02uT%02d:%02d:%02d", static_cast<int>(date.year()),
-                             static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()),
-                             part(clock.hours()), part(clock.minutes()), part(clock.seconds()));
+  int length =
+      std::snprintf(text, sizeof text, "%04d-%02u-%02uT%02d:%02d:%02d", static_cast<int>(date.year()),
+                    static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()),
+                    part(clock.hours()), part(clock.minutes()), part(clock.seconds()));
   std::string out(text, static_cast<size_t>(length));
   if (clock.subseconds().count() != 0) {
     length = std::snprintf(text, sizeof text, ".%03d", part(clock.subseconds()));

@@ -15,8 +15,8 @@ TEST(Quantity, ReadsCountsExactly) {
 }
 
 TEST(Quantity, RefusesWhatIsNoWholeNumberOrDoesNotFit) {
-  for (const char* text : {"", " ", "-1", "+1", "1.5", "1.", ".5", "1e", "1e99", "18446744073709551616", "1_", "_1",
-                           "1__0", "0x10", "ten", "1 2", "2e-1", "1e20", "99999999999999999999"})
+  for (const char* text : {"", " ", "-1", "+1", "1.5", "1.", ".5", "1e", "1e99", "18446744073709551616", "1_",
+                           "_1", "1__0", "0x10", "ten", "1 2", "2e-1", "1e20", "99999999999999999999"})
     EXPECT_FALSE(parse_count(text)) << text;
 }
 
@@ -37,7 +37,8 @@ TEST(Quantity, ReadsDurationsOnlyWithAUnit) {
   EXPECT_EQ(parse_duration_ms("0.5 s"), 500u);
   EXPECT_EQ(parse_duration_ms("2 min"), 120'000u);
   EXPECT_EQ(parse_duration_ms("1h"), 3'600'000u);
-  for (const char* text : {"10", "10 sec", "0.5 ms", "1 d", "s"}) EXPECT_FALSE(parse_duration_ms(text)) << text;
+  for (const char* text : {"10", "10 sec", "0.5 ms", "1 d", "s"})
+    EXPECT_FALSE(parse_duration_ms(text)) << text;
   EXPECT_EQ(parse_duration_ms("10").error().hint,
             "write a duration, as \"10 s\", \"500 ms\", \"2 min\" or \"1 h\"");
 }
@@ -59,8 +60,9 @@ TEST(Quantity, ReadsAndFormatsTimes) {
   EXPECT_EQ(parse_time_ms("2000-02-29T12:34:56.789Z"), 951'827'696'789);
   for (const int64_t ms : {int64_t{0}, int64_t{-1}, int64_t{951'827'696'789}, int64_t{253'402'300'799'999}})
     EXPECT_EQ(parse_time_ms(format_time(ms)), ms) << format_time(ms);
-  for (const char* text : {"", "2000-01-01", "2001-02-29T00:00:00Z", "2000-01-01T24:00:00Z", "2000-01-01 00:00:00Z",
-                           "2000-01-01T00:00:00+01:00", "2000-1-01T00:00:000Z", "-000-01-01T00:00:00Z"})
+  for (const char* text :
+       {"", "2000-01-01", "2001-02-29T00:00:00Z", "2000-01-01T24:00:00Z", "2000-01-01 00:00:00Z",
+        "2000-01-01T00:00:00+01:00", "2000-1-01T00:00:000Z", "-000-01-01T00:00:00Z"})
     EXPECT_FALSE(parse_time_ms(text)) << text;
 }
 

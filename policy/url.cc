@@ -95,10 +95,12 @@ Status check_escapes(std::string_view text, bool control_refused) {
     const int high = i + 2 < text.size() ? hex_value(text[i + 1]) : -1;
     const int low = i + 2 < text.size() ? hex_value(text[i + 2]) : -1;
     if (high < 0 || low < 0)
-      return refuse("The URL contains a % that is not followed by two hex digits.", "write a literal % as %25");
+      return refuse("The URL contains a % that is not followed by two hex digits.",
+                    "write a literal % as %25");
     const int byte = high * 16 + low;
     if (control_refused && (byte < 0x20 || byte == 0x7f))
-      return refuse("The URL's path contains an encoded control character.", "remove it, or put it in the query");
+      return refuse("The URL's path contains an encoded control character.",
+                    "remove it, or put it in the query");
   }
   return {};
 }
@@ -166,7 +168,8 @@ Status set_host(Url& url, std::string host) {
 }
 
 Status set_path(Url& url, std::string_view path) {
-  if (!path.starts_with('/')) return refuse("The URL's path does not begin with a slash.", "write one after the host");
+  if (!path.starts_with('/'))
+    return refuse("The URL's path does not begin with a slash.", "write one after the host");
   MEMBRANE_TRY(check_escapes(path, true));
   url.path = remove_dot_segments(path);
   return {};
@@ -206,9 +209,7 @@ std::unexpected<Error> describe_failure(std::string_view text, CURLUcode code, c
 
 }  // namespace
 
-std::string Url::authority_host() const {
-  return address && !address->is_v4() ? "[" + host + "]" : host;
-}
+std::string Url::authority_host() const { return address && !address->is_v4() ? "[" + host + "]" : host; }
 
 std::string Url::origin() const {
   const bool usual = port == (scheme == "https" ? 443 : 80);

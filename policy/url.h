@@ -22,15 +22,15 @@ namespace membrane::policy {
 struct Url {
   static constexpr size_t kMaxBytes = 8192;
 
-  std::string scheme;  // "http" or "https"
-  std::string host;    // lower case, no trailing dot; IPv6 without brackets, as RFC 5952
-  std::optional<Address> address;  // when the host is an address, however it was spelled
-  uint16_t port = 0;   // never 0 in a parsed URL
-  std::string path;    // begins with "/"; no dot segments; percent escapes as written
+  std::string scheme;                // "http" or "https"
+  std::string host;                  // lower case, no trailing dot; IPv6 without brackets, as RFC 5952
+  std::optional<Address> address;    // when the host is an address, however it was spelled
+  uint16_t port = 0;                 // never 0 in a parsed URL
+  std::string path;                  // begins with "/"; no dot segments; percent escapes as written
   std::optional<std::string> query;  // without "?"
 
-  [[nodiscard]] std::string origin() const;  // "https://example.org", "http://[::1]:8000"
-  [[nodiscard]] std::string text() const;    // the whole URL; there is no fragment
+  [[nodiscard]] std::string origin() const;          // "https://example.org", "http://[::1]:8000"
+  [[nodiscard]] std::string text() const;            // the whole URL; there is no fragment
   [[nodiscard]] std::string authority_host() const;  // host, IPv6 in brackets
   [[nodiscard]] bool same_origin(const Url& other) const;
 };

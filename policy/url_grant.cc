@@ -15,7 +15,8 @@ constexpr std::string_view kForm = "write https://host/path, with * at the end f
 Status check_shape(std::string_view text) {
   const size_t scheme_end = text.find("://");
   if (text.find('*') == 0 || text.empty())
-    return refuse("A grant must name a scheme and a host; the whole network cannot be granted.", std::string(kForm));
+    return refuse("A grant must name a scheme and a host; the whole network cannot be granted.",
+                  std::string(kForm));
   if (scheme_end == std::string_view::npos)
     return refuse("\"" + std::string(text) + "\" has no scheme.", "write https://" + std::string(text));
   const std::string_view after = text.substr(scheme_end + 3);
@@ -24,8 +25,9 @@ Status check_shape(std::string_view text) {
   const std::string_view authority = after.substr(0, after.find_first_of("/?#"));
   const std::string base(text.substr(0, scheme_end + 3 + authority.size()));
   if (authority.size() == after.size() || after[authority.size()] != '/')
-    return refuse("\"" + std::string(text) + "\" has no path.",
-                  "write " + base + "/* for every path of the host, or " + base + "/ for its first page only");
+    return refuse(
+        "\"" + std::string(text) + "\" has no path.",
+        "write " + base + "/* for every path of the host, or " + base + "/ for its first page only");
   if (after.find('#') != std::string_view::npos)
     return refuse("A fragment is never sent, so it cannot be granted.", "remove the # and what follows it");
   return {};

@@ -63,34 +63,56 @@ TEST(Url, ReadsNumericHostsAsTheAddressesTheyAre) {
 }
 
 TEST(Url, RefusesHostsThatResolversReadDifferently) {
-  for (const char* text : {"http://1.2.3.4.5/", "http://0x7f000001./", "http://256.1.1.1/", "http://127.0.0.1../",
-                           "http://example.org../", "http://.example.org/", "http://a..b/", "http://a_b.1/",
-                           "http://[fe80::1%25eth0]/", "http://[fe80::1%eth0]/", "http://[::1/", "http://[]/",
-                           "http://example.org:0/", "http://example.org:65536/", "http://example.org:80:80/",
-                           "http:///", "http://", "http://?x", "http://#x", "http://:80/", "http://%00/",
-                           "http://a%2fb/", "http://a%40b/", "http://a,b/", "http://0x/"})
+  for (const char* text : {"http://1.2.3.4.5/",
+                           "http://0x7f000001./",
+                           "http://256.1.1.1/",
+                           "http://127.0.0.1../",
+                           "http://example.org../",
+                           "http://.example.org/",
+                           "http://a..b/",
+                           "http://a_b.1/",
+                           "http://[fe80::1%25eth0]/",
+                           "http://[fe80::1%eth0]/",
+                           "http://[::1/",
+                           "http://[]/",
+                           "http://example.org:0/",
+                           "http://example.org:65536/",
+                           "http://example.org:80:80/",
+                           "http:///",
+                           "http://",
+                           "http://?x",
+                           "http://#x",
+                           "http://:80/",
+                           "http://%00/",
+                           "http://a%2fb/",
+                           "http://a%40b/",
+                           "http://a,b/",
+                           "http://0x/"})
     EXPECT_TRUE(refused(text)) << text << " → " << normal(text);
 }
 
 TEST(Url, RefusesUserInformation) {
-  for (const char* text : {"http://user@h.org/", "http://user:pw@h.org/", "http://@h.org/", "http://:@h.org/",
-                           "http://granted.org@evil.org/", "http://a@b@c/", "http://granted.org%40evil.org@x/"})
+  for (const char* text :
+       {"http://user@h.org/", "http://user:pw@h.org/", "http://@h.org/", "http://:@h.org/",
+        "http://granted.org@evil.org/", "http://a@b@c/", "http://granted.org%40evil.org@x/"})
     EXPECT_TRUE(refused(text)) << text;
 }
 
 TEST(Url, RefusesCharactersThatParsersReadDifferently) {
-  for (const char* text : {"http://h.org\\@evil.org/", "http://h.org/a\\b", "http://h.org/a b", "http://h.org/a\tb",
-                           "http://h.org/a\r\nHost: evil", "\nhttp://h.org/", "http://h.org/\x7f", " http://h.org/",
-                           "http://h.org/%", "http://h.org/%zz", "http://h.org/%4", "http://h.org/?%zz",
-                           "http://h.org/%00", "http://h.org/a%0d%0ab", "http://h.org/\xc3\xa4", "http://\xc3\xa4.org/",
-                           "http://\xe2\x91\xa0\xe2\x91\xa1\xe2\x91\xa6.0.0.1/", "http://h.org/a%7f"})
+  for (const char* text :
+       {"http://h.org\\@evil.org/", "http://h.org/a\\b", "http://h.org/a b", "http://h.org/a\tb",
+        "http://h.org/a\r\nHost: evil", "\nhttp://h.org/", "http://h.org/\x7f", " http://h.org/",
+        "http://h.org/%", "http://h.org/%zz", "http://h.org/%4", "http://h.org/?%zz", "http://h.org/%00",
+        "http://h.org/a%0d%0ab", "http://h.org/\xc3\xa4", "http://\xc3\xa4.org/",
+        "http://\xe2\x91\xa0\xe2\x91\xa1\xe2\x91\xa6.0.0.1/", "http://h.org/a%7f"})
     EXPECT_TRUE(refused(text)) << text;
   EXPECT_TRUE(refused(std::string_view("http://h.org/\0x", 15)));
 }
 
 TEST(Url, RefusesOtherSchemesAndNone) {
-  for (const char* text : {"file:///etc/passwd", "ftp://h.org/", "gopher://h.org/", "javascript:alert(1)", "h.org/x",
-                           "//h.org/x", "/x", "", "dict://h.org:11211/", "data:text/plain,x", "https:", "http:h.org"})
+  for (const char* text :
+       {"file:///etc/passwd", "ftp://h.org/", "gopher://h.org/", "javascript:alert(1)", "h.org/x",
+        "//h.org/x", "/x", "", "dict://h.org:11211/", "data:text/plain,x", "https:", "http:h.org"})
     EXPECT_TRUE(refused(text)) << text;
   EXPECT_EQ(parse_url("h.org/x").error().hint, "begin it with https:// or http://");
 }
@@ -166,11 +188,30 @@ TEST(UrlGrant, SubdomainsAtAnyDepthButNotTheDomain) {
 }
 
 TEST(UrlGrant, RefusesWhatWouldGrantMoreThanItSeems) {
-  for (const char* text : {"", "*", "https://*/*", "https://*", "https://*:443/*", "https://*.org/*", "h.org/*",
-                           "https://h.org", "https://h.org?x", "https://h.*/x", "https://h.org/*/x", "https://h.org/**",
-                           "https://h.org/a/../b", "https://h.org/a/..*", "https://u@h.org/*", "https://h.org/#x",
-                           "ftp://h.org/*", "https://*.127.0.0.1/*", "https://*.*.h.org/*", "https://a.*.h.org/*",
-                           "*://h.org/*", "https://h.org:*/x", "https://h.org/%*", "https://h.org/a b*"})
+  for (const char* text : {"",
+                           "*",
+                           "https://*/*",
+                           "https://*",
+                           "https://*:443/*",
+                           "https://*.org/*",
+                           "h.org/*",
+                           "https://h.org",
+                           "https://h.org?x",
+                           "https://h.*/x",
+                           "https://h.org/*/x",
+                           "https://h.org/**",
+                           "https://h.org/a/../b",
+                           "https://h.org/a/..*",
+                           "https://u@h.org/*",
+                           "https://h.org/#x",
+                           "ftp://h.org/*",
+                           "https://*.127.0.0.1/*",
+                           "https://*.*.h.org/*",
+                           "https://a.*.h.org/*",
+                           "*://h.org/*",
+                           "https://h.org:*/x",
+                           "https://h.org/%*",
+                           "https://h.org/a b*"})
     EXPECT_FALSE(UrlGrant::parse(text)) << text;
 }
 
@@ -181,9 +222,9 @@ TEST(UrlGrant, SaysHowToMendTheCommonMistakes) {
 }
 
 TEST(UrlGrant, TheMoreExactOfTwoIsTotal) {
-  const char* kFromExact[] = {"https://a.h.org/v1/x?q", "https://a.h.org/v1/x",  "https://a.h.org/v1/x?*",
-                              "https://a.h.org/v1/x*",  "https://a.h.org/v1/*",  "https://a.h.org/*",
-                              "https://*.a.h.org/*",    "https://*.h.org/v1/*",  "https://*.h.org/*"};
+  const char* kFromExact[] = {"https://a.h.org/v1/x?q", "https://a.h.org/v1/x", "https://a.h.org/v1/x?*",
+                              "https://a.h.org/v1/x*",  "https://a.h.org/v1/*", "https://a.h.org/*",
+                              "https://*.a.h.org/*",    "https://*.h.org/v1/*", "https://*.h.org/*"};
   for (size_t i = 0; i < std::size(kFromExact); ++i) {
     for (size_t k = 0; k < std::size(kFromExact); ++k) {
       if (i == k || (i < 3 && k < 3)) continue;  // those three never allow the same URL
@@ -194,7 +235,8 @@ TEST(UrlGrant, TheMoreExactOfTwoIsTotal) {
 }
 
 TEST(UrlGrant, ItsTextReadsBack) {
-  for (const char* text : {"https://H.org:443/v1/*", "https://*.h.org/*", "http://[::1]:8000/*", "http://0x7f.1/a?*"}) {
+  for (const char* text :
+       {"https://H.org:443/v1/*", "https://*.h.org/*", "http://[::1]:8000/*", "http://0x7f.1/a?*"}) {
     const std::string once = UrlGrant::parse(text)->text();
     EXPECT_EQ(UrlGrant::parse(once)->text(), once);
   }

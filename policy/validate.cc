@@ -16,7 +16,9 @@ std::unexpected<Error> refuse(const std::string& where, const std::string& why, 
   return fail(ErrorCode::kInvalidArgument, where + ": " + why, std::move(hint));
 }
 
-std::string item(std::string_view list, size_t index) { return std::string(list) + "[" + std::to_string(index) + "]"; }
+std::string item(std::string_view list, size_t index) {
+  return std::string(list) + "[" + std::to_string(index) + "]";
+}
 
 Status in_range(const std::string& where, Quantity kind, uint64_t value, uint64_t least, uint64_t most) {
   if (value >= least && value <= most) return {};
@@ -35,7 +37,7 @@ Status timeout_in_range(const std::string& where, uint64_t value) {
 }
 
 Status validate_limits(const Limits& limits) {
-#define LIMIT(member, name, kind, least, most, words) \
+#define LIMIT(member, name, kind, least, most, words)                                 \
   MEMBRANE_TRY(in_range("limits." name, Quantity::kind, limits.member, least, most));
 #include "policy/limits.def"
 #undef LIMIT
@@ -50,7 +52,8 @@ Status validate_methods(const std::string& where, const HttpGrant& grant) {
     const std::string& method = grant.methods[i];
     if (!is_method(method)) {
       std::string upper = method;
-      std::transform(upper.begin(), upper.end(), upper.begin(), [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c; });
+      std::transform(upper.begin(), upper.end(), upper.begin(),
+                     [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c; });
       return refuse(where, "\"" + method + "\" is not a method that can be granted.",
                     suggest(upper, {std::begin(kMethods), std::end(kMethods)}));
     }
@@ -74,7 +77,8 @@ Status validate_secret(const std::string& where, const HeaderValue& value, const
                   "name the variable that holds the secret, not the secret itself");
   const bool local = url.url().address && special_kind(*url.url().address) == "loopback";
   if (url.url().scheme != "https" && !local)
-    return refuse(where, "a secret would travel unencrypted.", "grant an https URL, or an address of the loopback");
+    return refuse(where, "a secret would travel unencrypted.",
+                  "grant an https URL, or an address of the loopback");
   return {};
 }
 
@@ -83,7 +87,8 @@ Status validate_headers(const std::string& where, const HttpGrant& grant, const 
     const auto& [name, value] = grant.headers[i];
     const std::string here = where + "." + name;
     if (!is_header_name(name)) return refuse(where, "\"" + name + "\" is not a header name.");
-    if (is_reserved_header(name)) return refuse(here, "this header belongs to the connection and cannot be set.");
+    if (is_reserved_header(name))
+      return refuse(here, "this header belongs to the connection and cannot be set.");
     if (!is_header_value(value.text)) return refuse(here, "the value contains a control character.");
     for (size_t k = 0; k < i; ++k)
       if (same_header(grant.headers[k].first, name)) return refuse(here, "the header stands twice.");
@@ -123,7 +128,8 @@ Status validate_http(const std::vector<HttpGrant>& grants) {
       for (const std::string& method : grant.methods)
         if (urls[k].text() == url->text() &&
             std::find(grants[k].methods.begin(), grants[k].methods.end(), method) != grants[k].methods.end())
-          return refuse(where, method + " " + url->text() + " is granted twice; it is not clear which bounds hold.",
+          return refuse(where,
+                        method + " " + url->text() + " is granted twice; it is not clear which bounds hold.",
                         "merge it with " + item("http", k));
     urls.push_back(std::move(*url));
   }
@@ -134,7 +140,8 @@ Status validate_http(const std::vector<HttpGrant>& grants) {
 
 Status validate_guest_path(const std::string& where, std::string_view path) {
   const auto bad = [&](std::string_view why) {
-    return refuse(where, "\"" + std::string(path) + "\" " + std::string(why), "write an absolute path, as /data");
+    return refuse(where, "\"" + std::string(path) + "\" " + std::string(why),
+                  "write an absolute path, as /data");
   };
   if (!path.starts_with('/')) return bad("is not absolute.");
   if (path.size() > 1024 || path.find('\0') != std::string_view::npos) return bad("is not a path.");
@@ -161,7 +168,8 @@ Status validate_fs(const std::vector<FsGrant>& grants) {
     MEMBRANE_TRY(count_in_range(where + ".max_files", grant.max_files, 0, 1'000'000));
     for (size_t k = 0; k < i; ++k)
       if (grants[k].guest == grant.guest)
-        return refuse(where + ".guest", grant.guest + " is granted twice.", "give one of the two another guest path");
+        return refuse(where + ".guest", grant.guest + " is granted twice.",
+                      "give one of the two another guest path");
   }
   return {};
 }
@@ -177,13 +185,15 @@ Status validate_database_path(const std::string& where, std::string_view path) {
 Status validate_kv(const KvGrant& grant) {
   MEMBRANE_TRY(validate_database_path("kv.path", grant.path));
   if (!grant.writable && grant.path.empty())
-    return refuse("kv", "a store in memory that is not writable is always empty.", "give a path, or make it writable");
+    return refuse("kv", "a store in memory that is not writable is always empty.",
+                  "give a path, or make it writable");
   MEMBRANE_TRY(count_in_range("kv.max_keys", grant.max_keys, 0, 100'000'000));
   MEMBRANE_TRY(size_in_range("kv.max_key", grant.max_key_bytes, 64ull << 10));
   MEMBRANE_TRY(size_in_range("kv.max_value", grant.max_value_bytes, 512ull << 20));
   MEMBRANE_TRY(size_in_range("kv.max_total", grant.max_total_bytes, 1ull << 40));
   if (grant.prefix.size() > grant.max_key_bytes)
-    return refuse("kv.prefix", "is longer than max_key, so no key could be used.", "shorten it, or raise max_key");
+    return refuse("kv.prefix", "is longer than max_key, so no key could be used.",
+                  "shorten it, or raise max_key");
   return {};
 }
 
@@ -192,14 +202,16 @@ Status validate_sql(const std::vector<SqlGrant>& grants) {
     const SqlGrant& grant = grants[i];
     const std::string where = item("sql", i);
     if (!is_variable_name(grant.name))
-      return refuse(where + ".name", "\"" + grant.name + "\" is not a name.", "letters, digits and _; a letter first");
+      return refuse(where + ".name", "\"" + grant.name + "\" is not a name.",
+                    "letters, digits and _; a letter first");
     if (grant.path.empty()) return refuse(where + ".path", "names no file.", "write path = \"./data.db\"");
     MEMBRANE_TRY(validate_database_path(where + ".path", grant.path));
     MEMBRANE_TRY(count_in_range(where + ".max_rows", grant.max_rows, 0, 100'000'000));
     MEMBRANE_TRY(size_in_range(where + ".max_result", grant.max_result_bytes, 1ull << 30));
     MEMBRANE_TRY(timeout_in_range(where + ".timeout", grant.timeout_ms));
     for (size_t k = 0; k < i; ++k)
-      if (grants[k].name == grant.name) return refuse(where + ".name", "\"" + grant.name + "\" is granted twice.");
+      if (grants[k].name == grant.name)
+        return refuse(where + ".name", "\"" + grant.name + "\" is granted twice.");
   }
   return {};
 }

@@ -27,13 +27,15 @@ Report run_text(std::string text, policy::Policy policy = with_kv(), host::Journ
 
 // A program of one page whose body leaves an i32, mostly an errno.
 Report run_body(const std::string& body, policy::Policy policy = with_kv(), host::Journal* record = nullptr) {
-  return run_text("(module (memory (export \"memory\") 1 1) (func (export \"run\") (result i32) " + body + "))",
-                  std::move(policy), record);
+  return run_text(
+      "(module (memory (export \"memory\") 1 1) (func (export \"run\") (result i32) " + body + "))",
+      std::move(policy), record);
 }
 
 std::string value_of(const Report& report) {
   if (report.outcome != Outcome::kOk || report.results.size() != 1)
-    return std::string(name_of(report.outcome)) + (report.errors.empty() ? "" : ": " + report.errors[0].message);
+    return std::string(name_of(report.outcome)) +
+           (report.errors.empty() ? "" : ": " + report.errors[0].message);
   return report.results[0].value;
 }
 
@@ -121,7 +123,8 @@ TEST(Boundary, AFloodOfHostCallsEndsInEbudget) {
       (if (i32.eq (call $kv.set (string "k") (string "v")) (i32.const 5)) (then (return (local.get $n))))
       (local.set $n (i32.add (local.get $n) (i32.const 1)))
       (br $next))
-    (unreachable))", p);
+    (unreachable))",
+                                 p);
   EXPECT_EQ(value_of(report), "20");
   ASSERT_EQ(report.host_calls.size(), 21u);
   EXPECT_EQ(report.host_calls.back().error, "EBUDGET");
@@ -130,7 +133,8 @@ TEST(Boundary, AFloodOfHostCallsEndsInEbudget) {
 TEST(Boundary, AFloodOfOutputEndsTheRunAtTheLimit) {
   policy::Policy p;
   p.limits.output_bytes = 1000;
-  const Report report = run_body("(loop $next (call $io.print (string \"0123456789abcdef\")) (br $next)) (i32.const 0)", p);
+  const Report report =
+      run_body("(loop $next (call $io.print (string \"0123456789abcdef\")) (br $next)) (i32.const 0)", p);
   EXPECT_EQ(report.outcome, Outcome::kOutOfOutput);
   EXPECT_LE(report.stdout_text.size() + report.stderr_text.size() + report.result.size(), 1000u);
   EXPECT_GE(report.stdout_text.size(), 984u);
@@ -153,7 +157,8 @@ TEST(Boundary, NoFuelIsNotAnInstruction) {
 }
 
 TEST(Boundary, RecursionEndsAtTheStacksLimit) {
-  const Report report = run_text(R"((module (func $f (export "run") (result i32) (i32.add (call $f) (i32.const 1)))))");
+  const Report report =
+      run_text(R"((module (func $f (export "run") (result i32) (i32.add (call $f) (i32.const 1)))))");
   EXPECT_EQ(report.outcome, Outcome::kTrapped);
   EXPECT_EQ(code_of(report), "stack_overflow");
   EXPECT_LE(report.errors[0].backtrace.size(), 64u);
@@ -163,7 +168,8 @@ TEST(Boundary, MemoryGrowsToTheLimitAndNoFurther) {
   policy::Policy p;
   p.limits.memory_bytes = 4 * 65536;
   const Report report = run_text(R"((module (memory (export "memory") 1) (func (export "run") (result i32)
-    (loop $next (br_if $next (i32.ne (memory.grow (i32.const 1)) (i32.const -1)))) (memory.size))))", p);
+    (loop $next (br_if $next (i32.ne (memory.grow (i32.const 1)) (i32.const -1)))) (memory.size))))",
+                                 p);
   EXPECT_EQ(value_of(report), "4");
   EXPECT_EQ(report.memory_peak_bytes, 4u * 65536);
 }
@@ -173,35 +179,43 @@ TEST(Boundary, AModuleThatBeginsBeyondTheLimitsIsNotMade) {
   p.limits.memory_bytes = 4 * 65536;
   EXPECT_EQ(run_text("(module (memory 5) (func (export \"run\")))", p).outcome, Outcome::kOutOfMemory);
   p.limits.table_elements = 10;
-  EXPECT_EQ(run_text("(module (table 11 funcref) (func (export \"run\")))", p).outcome, Outcome::kOutOfMemory);
+  EXPECT_EQ(run_text("(module (table 11 funcref) (func (export \"run\")))", p).outcome,
+            Outcome::kOutOfMemory);
 }
 
 // -- modules ---------------------------------------------------------------------------------------------
 
 TEST(Boundary, AnUnknownHostFunctionIsNotLinked) {
-  const Report report = run_text(R"((module (import "host" "system" (func (param i32) (result i32))) (func (export "run"))))");
+  const Report report =
+      run_text(R"((module (import "host" "system" (func (param i32) (result i32))) (func (export "run"))))");
   EXPECT_EQ(report.outcome, Outcome::kInvalid);
   EXPECT_TRUE(report.host_calls.empty());
 }
 
 TEST(Boundary, AHostFunctionOfAnotherSignatureIsNotLinked) {
-  EXPECT_EQ(run_text(R"((module (import "kv" "set" (func (param i64 i64) (result i32))) (func (export "run"))))").outcome,
-            Outcome::kInvalid);
+  EXPECT_EQ(
+      run_text(R"((module (import "kv" "set" (func (param i64 i64) (result i32))) (func (export "run"))))")
+          .outcome,
+      Outcome::kInvalid);
 }
 
 TEST(Boundary, AStartFunctionRunsUnderTheSameLimits) {
   policy::Policy p;
   p.limits.fuel = 10'000;
-  const Report endless = run_text("(module (func $s (loop $l (br $l))) (start $s) (func (export \"run\")))", p);
+  const Report endless =
+      run_text("(module (func $s (loop $l (br $l))) (start $s) (func (export \"run\")))", p);
   EXPECT_EQ(endless.outcome, Outcome::kOutOfFuel);
   EXPECT_LE(endless.fuel_used, 10'000u);
-  EXPECT_EQ(run_text("(module (func $s (unreachable)) (start $s) (func (export \"run\")))").outcome, Outcome::kTrapped);
+  EXPECT_EQ(run_text("(module (func $s (unreachable)) (start $s) (func (export \"run\")))").outcome,
+            Outcome::kTrapped);
 }
 
 TEST(Boundary, AStartFunctionHasNoMoreGrantsThanTheRest) {
-  const Report report = run_text(R"((module (memory (export "memory") 1) (global $errno (mut i32) (i32.const 0))
+  const Report report =
+      run_text(R"((module (memory (export "memory") 1) (global $errno (mut i32) (i32.const 0))
     (func $s (global.set $errno (call $kv.set (string "k") (string "v")))) (start $s)
-    (func (export "run") (result i32) (global.get $errno))))", {});
+    (func (export "run") (result i32) (global.get $errno))))",
+               {});
   EXPECT_EQ(value_of(report), "1");
 }
 
@@ -224,8 +238,9 @@ TEST(Boundary, CountsThatABinaryOnlyClaimsCostNothing) {
 
 TEST(Boundary, ARunMayBeMadeFromInsideAHostCallOfAnother) {
   Program program;
-  program.source = "(module (memory (export \"memory\") 1) (func (export \"run\") (result i32) "
-                   "(call $io.print (string \"outer\")) (i32.load8_u (i32.const 70000))))";
+  program.source =
+      "(module (memory (export \"memory\") 1) (func (export \"run\") (result i32) "
+      "(call $io.print (string \"outer\")) (i32.load8_u (i32.const 70000))))";
   RunOptions options;
   std::string inner;
   options.on_stdout = [&](std::string_view) { inner = value_of(run_body("(i32.load (i32.const 65536))")); };

@@ -24,14 +24,16 @@ constexpr Golden kGolden[] = {
        (loop $next
          (local.set $sum (i64.add (i64.mul (local.get $sum) (i64.const 6364136223846793005)) (i64.extend_i32_u (local.get $i))))
          (br_if $next (i32.lt_u (local.tee $i (i32.add (local.get $i) (i32.const 1))) (i32.const 500))))
-       (local.get $sum))))", 7001, 8489771928709436831ull},
+       (local.get $sum))))",
+     7001, 8489771928709436831ull},
     {"floats", R"((module (func (export "run") (result f64 f32) (local $i i32) (local $x f64) (local $y f32)
        (local.set $x (f64.const 0.1))
        (loop $next
          (local.set $x (f64.mul (f64.mul (f64.const 3.7) (local.get $x)) (f64.sub (f64.const 1) (local.get $x))))
          (local.set $y (f32.add (local.get $y) (f32.demote_f64 (f64.sqrt (f64.div (local.get $x) (f64.convert_i32_s (i32.add (local.get $i) (i32.const 1))))))))
          (br_if $next (i32.lt_u (local.tee $i (i32.add (local.get $i) (i32.const 1))) (i32.const 100))))
-       (local.get $x) (local.get $y))))", 2604, 4716657115199867426ull},
+       (local.get $x) (local.get $y))))",
+     2604, 4716657115199867426ull},
     {"trap", R"((module (memory (export "memory") 1)
        (func $inner (param i32) (result i32) (i32.load (i32.add (local.get 0) (i32.const 65530))))
        (func (export "run") (result i32) (i32.add (call $inner (i32.const 0)) (call $inner (i32.const 4))))))",
@@ -69,8 +71,9 @@ policy::Policy with_kv() {
 }
 
 uint64_t hash_of(const Report& report) {
-  std::string text = std::string(name_of(report.outcome)) + "|" + report.stdout_text + "|" + report.stderr_text + "|" +
-                     report.result + "|" + std::to_string(report.memory_peak_bytes);
+  std::string text = std::string(name_of(report.outcome)) + "|" + report.stdout_text + "|" +
+                     report.stderr_text + "|" + report.result + "|" +
+                     std::to_string(report.memory_peak_bytes);
   for (const ReportValue& v : report.results) text += "|" + v.type + " " + v.value;
   for (const ReportError& e : report.errors) {
     text += "|" + e.code;

@@ -15,7 +15,8 @@ uint64_t end_of_data(const wasm::Module& module) {
     if (segment.mode != wasm::SegmentMode::kActive) continue;
     wasm::BodyReader reader(module.view(segment.offset));
     if (reader.next() && reader.instruction().op == wasm::Opcode::kI32Const)
-      end = std::max<uint64_t>(end, static_cast<uint32_t>(reader.instruction().value) + uint64_t{segment.data.size});
+      end = std::max<uint64_t>(
+          end, static_cast<uint32_t>(reader.instruction().value) + uint64_t{segment.data.size});
   }
   return end;
 }

@@ -46,13 +46,17 @@ struct Life {
 
 constexpr Life kLives[] = {
     {"(module (func (export \"run\") (result i32) (i32.const 1)))", Outcome::kOk},
-    {"(module (memory 1) (func (export \"run\") (result i32) (i32.load (i32.const 65536))))", Outcome::kTrapped},
+    {"(module (memory 1) (func (export \"run\") (result i32) (i32.load (i32.const 65536))))",
+     Outcome::kTrapped},
     {"(module (func (export \"run\") (loop $l (br $l))))", Outcome::kOutOfFuel},
-    {"(module (memory 1) (func (export \"run\") (drop (memory.grow (i32.const 8))) (i32.store (i32.const 524288) (i32.const 1))))",
+    {"(module (memory 1) (func (export \"run\") (drop (memory.grow (i32.const 8))) (i32.store (i32.const "
+     "524288) (i32.const 1))))",
      Outcome::kOk},
-    {"(module (memory (export \"memory\") 1) (func (export \"run\") (drop (call $http.get! (string \"https://example.org/\")))))",
+    {"(module (memory (export \"memory\") 1) (func (export \"run\") (drop (call $http.get! (string "
+     "\"https://example.org/\")))))",
      Outcome::kDenied},
-    {"(module (memory (export \"memory\") 1) (func (export \"run\") (call $kv.set! (string \"k\") (string \"v\")) "
+    {"(module (memory (export \"memory\") 1) (func (export \"run\") (call $kv.set! (string \"k\") (string "
+     "\"v\")) "
      "(call $io.print (call $kv.get! (string \"k\")))))",
      Outcome::kOk},
     {"(module (func (export \"run\") (result i64) (i32.const 1)))", Outcome::kInvalid},

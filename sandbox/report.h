@@ -13,16 +13,16 @@ namespace membrane::sandbox {
 
 // How a run ended. `name` is the JSON value, `exit` the command's exit code:
 // 0 fine; 1 the guest's own failure; 2 a denied or invalid request; 3 Membrane failed.
-#define MEMBRANE_OUTCOMES(X)                                                              \
-  X(kOk, "ok", 0, "The program ran to its end.")                                          \
-  X(kTrapped, "trapped", 1, "The program trapped.")                                       \
-  X(kOutOfFuel, "out_of_fuel", 1, "The program used up its fuel.")                        \
+#define MEMBRANE_OUTCOMES(X)                                                               \
+  X(kOk, "ok", 0, "The program ran to its end.")                                           \
+  X(kTrapped, "trapped", 1, "The program trapped.")                                        \
+  X(kOutOfFuel, "out_of_fuel", 1, "The program used up its fuel.")                         \
   X(kOutOfMemory, "out_of_memory", 1, "The program asked for more memory than its limit.") \
-  X(kOutOfOutput, "out_of_output", 1, "The program printed more than its output limit.")  \
-  X(kTimedOut, "timed_out", 1, "The program ran past its wall-clock limit.")              \
-  X(kCancelled, "cancelled", 1, "The owner stopped the program.")                         \
-  X(kDenied, "denied", 2, "The program needs what no grant allows.")                      \
-  X(kInvalid, "invalid", 2, "The program or the request is not valid.")                   \
+  X(kOutOfOutput, "out_of_output", 1, "The program printed more than its output limit.")   \
+  X(kTimedOut, "timed_out", 1, "The program ran past its wall-clock limit.")               \
+  X(kCancelled, "cancelled", 1, "The owner stopped the program.")                          \
+  X(kDenied, "denied", 2, "The program needs what no grant allows.")                       \
+  X(kInvalid, "invalid", 2, "The program or the request is not valid.")                    \
   X(kFailed, "failed", 3, "Membrane itself failed.")
 
 enum class Outcome : uint8_t {
@@ -36,14 +36,14 @@ int exit_code_of(Outcome outcome);
 
 // The place of a failure inside the program. Empty or 0 where unknown.
 struct ReportPlace {
-  std::string function;     // name or "#index"
-  uint32_t offset = 0;      // bytes into the binary (or into the module's code bytes)
-  uint32_t line = 0;        // of the text, 1-based
+  std::string function;  // name or "#index"
+  uint32_t offset = 0;   // bytes into the binary (or into the module's code bytes)
+  uint32_t line = 0;     // of the text, 1-based
   uint32_t column = 0;
 };
 
 struct ReportError {
-  std::string code;     // stable: a diagnostic's name, a trap kind ("memory_out_of_bounds"), an ErrorCode's name
+  std::string code;  // stable: a diagnostic's name, a trap kind ("memory_out_of_bounds"), an ErrorCode's name
   std::string message;
   ReportPlace place;
   std::string hint;
@@ -51,13 +51,13 @@ struct ReportError {
 };
 
 struct HostCallRecord {
-  std::string name;      // "http.get"
+  std::string name;  // "http.get"
   bool allowed = true;
-  std::string error;     // "EACCES"; empty on success
-  std::string reason;    // why it was refused or failed, in words
-  std::string grant;     // what would allow it
-  std::string arguments; // bounded, for people: the URL, the path, the key
-  uint64_t bytes_in = 0; // to the program
+  std::string error;      // "EACCES"; empty on success
+  std::string reason;     // why it was refused or failed, in words
+  std::string grant;      // what would allow it
+  std::string arguments;  // bounded, for people: the URL, the path, the key
+  uint64_t bytes_in = 0;  // to the program
   uint64_t bytes_out = 0;
   uint64_t latency_us = 0;
 };
@@ -80,8 +80,8 @@ struct Report {
   uint64_t fuel_used = 0;
   uint32_t cost_version = 0;
   uint64_t memory_peak_bytes = 0;
-  uint64_t tokens_used = 0;   // by ai.* calls
-  double compile_us = 0;      // from the program's text or bytes to an instance
+  uint64_t tokens_used = 0;  // by ai.* calls
+  double compile_us = 0;     // from the program's text or bytes to an instance
   double run_us = 0;
   std::vector<HostCallRecord> host_calls;
 };

@@ -44,13 +44,14 @@ const wasm::FuncType& fail_type() {
 class Run {
  public:
   Run(const Program& program, const RunOptions& options)
-      : program_(program), options_(options), limits_(options.policy.limits),
+      : program_(program),
+        options_(options),
+        limits_(options.policy.limits),
         budget_(options.budget ? options.budget : budget_of(limits_)),
         deadline_(std::min(Clock::now() + std::chrono::milliseconds(limits_.wall_ms), budget_->deadline())),
         world_(options.policy, *budget_, options.model, options.person),
-        gate_(options.replay != nullptr
-                  ? host::BrokerGate::to_journal(*options.replay, options.record)
-                  : host::BrokerGate::to_world(world_, budget_.get(), options.record)) {
+        gate_(options.replay != nullptr ? host::BrokerGate::to_journal(*options.replay, options.record)
+                                        : host::BrokerGate::to_world(world_, budget_.get(), options.record)) {
     report_.cost_version = engine::kCostVersion;
     said_.input = program.input;
     said_.output_limit_bytes = limits_.output_bytes;
@@ -121,7 +122,7 @@ class Run {
   engine::FunctionInstance* entry_ = nullptr;
   std::vector<engine::Value> arguments_;
 
-  std::optional<Outcome> end_;          // what a host call or the watch decided
+  std::optional<Outcome> end_;                  // what a host call or the watch decided
   std::optional<host::HostError> failed_call_;  // of a checked call, or of one without an errno
   uint32_t failed_line_ = 0;
 };
@@ -144,7 +145,8 @@ bool Run::load() {
                 "the program has " + std::to_string(program_.source.size()) + " bytes, and the limit is " +
                     std::to_string(limits_.module_bytes),
                 "Make it smaller, or raise limits.module_bytes.");
-  auto loaded = lang::load_program(program_.source, static_cast<lang::Language>(program_.language), program_.name);
+  auto loaded =
+      lang::load_program(program_.source, static_cast<lang::Language>(program_.language), program_.name);
   if (!loaded) return stop_invalid(loaded.error());
   loaded_ = std::move(*loaded);
   auto compiled = engine::CompiledModule::compile(std::move(loaded_.module), loaded_.text());
@@ -164,7 +166,8 @@ const OwnFunction* Run::find_own(const wasm::Import& import) const {
 
 bool Run::link() {
   const auto is_own = [this](const wasm::Import& import) { return find_own(import) != nullptr; };
-  if (auto linkage = host::link_imports(compiled_->module(), is_own); !linkage) return stop_invalid(linkage.error());
+  if (auto linkage = host::link_imports(compiled_->module(), is_own); !linkage)
+    return stop_invalid(linkage.error());
   const engine::InstanceLimits limits{
       limits_.memory_bytes, static_cast<uint32_t>(std::min<uint64_t>(limits_.table_elements, UINT32_MAX))};
   auto made = store_.instantiate(
@@ -180,13 +183,15 @@ std::optional<engine::Extern> Run::resolve(const wasm::Import& import) {
   if (import.kind != wasm::ExternKind::kFunc) return std::nullopt;
   engine::FunctionInstance* made = nullptr;
   if (const OwnFunction* const own = find_own(import)) {
-    made = store_.add_host_function(own->type, [this, own](engine::HostCall& call) { return call_own(*own, call); });
+    made = store_.add_host_function(own->type,
+                                    [this, own](engine::HostCall& call) { return call_own(*own, call); });
   } else if (import.module == "membrane" && import.name == "fail") {
-    made = store_.add_host_function(fail_type(), [this](engine::HostCall& call) { return fail_checked_call(call); });
+    made = store_.add_host_function(fail_type(),
+                                    [this](engine::HostCall& call) { return fail_checked_call(call); });
   } else if (const host::FunctionSpec* const function = host::find_function(import.module, import.name)) {
-    made = store_.add_host_function(host::wasm_signature_of(*function), [this, function](engine::HostCall& call) {
-      return call_host(*function, call);
-    });
+    made = store_.add_host_function(
+        host::wasm_signature_of(*function),
+        [this, function](engine::HostCall& call) { return call_host(*function, call); });
   }
   if (made == nullptr) return std::nullopt;
   return engine::Extern{wasm::ExternKind::kFunc, made, nullptr, nullptr, nullptr};
@@ -204,7 +209,8 @@ bool Run::stop_link(const engine::LinkError& error) {
 // -- host calls -----------------------------------------------------------------------------------
 
 bool Run::must_stop() {
-  if (options_.cancel != nullptr && options_.cancel->load(std::memory_order_relaxed)) end_ = Outcome::kCancelled;
+  if (options_.cancel != nullptr && options_.cancel->load(std::memory_order_relaxed))
+    end_ = Outcome::kCancelled;
   else if (Clock::now() >= deadline_) end_ = Outcome::kTimedOut;
   return end_.has_value();
 }
@@ -224,7 +230,8 @@ engine::HostAction Run::call_host(const host::FunctionSpec& function, engine::Ho
     case host::CallEnd::kTrap: break;
   }
   failed_call_ = outcome.error;
-  call.trap_message = std::string(function.module) + "." + std::string(function.name) + ": " + outcome.error.reason;
+  call.trap_message =
+      std::string(function.module) + "." + std::string(function.name) + ": " + outcome.error.reason;
   return engine::HostAction::kTrap;
 }
 
@@ -281,10 +288,11 @@ bool Run::choose_entry() {
     std::string exported;
     for (const wasm::Export& e : compiled_->module().exports)
       if (e.kind == wasm::ExternKind::kFunc) exported += (exported.empty() ? "" : ", ") + e.name;
-    return stop(Outcome::kInvalid, "unknown_entry",
-                name.empty() ? "the program exports no function named _start, run or main"
-                             : "the program exports no function \"" + name + "\"",
-                exported.empty() ? "Export one: (func (export \"run\") …)." : "It exports: " + exported + ".");
+    return stop(
+        Outcome::kInvalid, "unknown_entry",
+        name.empty() ? "the program exports no function named _start, run or main"
+                     : "the program exports no function \"" + name + "\"",
+        exported.empty() ? "Export one: (func (export \"run\") …)." : "It exports: " + exported + ".");
   }
   const std::vector<wasm::ValType>& params = entry_->type->params;
   if (params.empty()) {  // what it is given, it reads with io.argument
@@ -325,7 +333,8 @@ void Run::run_guest() {
 
 // True when it returned.
 bool Run::run_function(engine::FunctionInstance* function, std::span<const engine::Value> arguments) {
-  if (auto started = execution_->start(function, arguments); !started) return stop(Outcome::kFailed, started.error());
+  if (auto started = execution_->start(function, arguments); !started)
+    return stop(Outcome::kFailed, started.error());
   switch (const engine::RunState state = execution_->resume()) {
     case engine::RunState::kFinished: return true;
     case engine::RunState::kExited: return false;
@@ -343,7 +352,8 @@ void Run::show_places(const std::vector<engine::CodePlace>& places, ReportError&
 
 ReportPlace Run::show_place(const engine::CodePlace& place) const {
   ReportPlace shown;
-  shown.function = place.function_name.empty() ? "#" + std::to_string(place.function) : "$" + std::string(place.function_name);
+  shown.function = place.function_name.empty() ? "#" + std::to_string(place.function)
+                                               : "$" + std::string(place.function_name);
   shown.offset = place.code_offset;
   if (place.text_offset != UINT32_MAX) {
     const Place in_text = loaded_.author_place(place.text_offset);
@@ -358,14 +368,16 @@ void Run::stop_trapped(const engine::Trap& trap) {
   show_places(trap.backtrace, error);
   report_.outcome = end_.value_or(Outcome::kTrapped);
   if (failed_call_) {
-    error.code = failed_call_->code == host::Errno::kOk ? "host" : std::string(host::name_of(failed_call_->code));
+    error.code =
+        failed_call_->code == host::Errno::kOk ? "host" : std::string(host::name_of(failed_call_->code));
     if (failed_line_ != 0) error.place.line = failed_line_;
     if (!failed_call_->grant.empty()) error.hint = "It would be allowed by " + failed_call_->grant;
     else if (error.hint.empty()) error.hint = std::string(host::describe(failed_call_->code));
   }
   if (!end_ && instance_->limit_was_hit()) {
     report_.outcome = Outcome::kOutOfMemory;
-    error.hint = "A memory.grow was refused before: the memory limit is " + std::to_string(limits_.memory_bytes) + " bytes.";
+    error.hint = "A memory.grow was refused before: the memory limit is " +
+                 std::to_string(limits_.memory_bytes) + " bytes.";
   }
   const host::CallRecord* const denial = dispatcher_->last_denial();
   if (!end_ && denial != nullptr && (!failed_call_ || failed_call_->code == host::Errno::kAccess)) {
@@ -379,7 +391,8 @@ void Run::stop_trapped(const engine::Trap& trap) {
 void Run::stop_paused(engine::RunState state) {
   ReportError error;
   show_places(execution_->backtrace(), error);
-  const Outcome outcome = state == engine::RunState::kOutOfFuel ? Outcome::kOutOfFuel : end_.value_or(Outcome::kCancelled);
+  const Outcome outcome =
+      state == engine::RunState::kOutOfFuel ? Outcome::kOutOfFuel : end_.value_or(Outcome::kCancelled);
   error.code = std::string(name_of(outcome));
   if (outcome == Outcome::kOutOfFuel) {
     error.message = "the program used up its fuel of " + std::to_string(limits_.fuel);
@@ -407,11 +420,13 @@ void Run::finish() {
   for (const host::CallRecord& call : dispatcher_->records()) {
     report_.host_calls.push_back({call.name, call.allowed(),
                                   call.code == host::Errno::kOk ? "" : std::string(host::name_of(call.code)),
-                                  call.reason, call.grant, call.arguments, call.bytes_in, call.bytes_out, call.latency_us});
+                                  call.reason, call.grant, call.arguments, call.bytes_in, call.bytes_out,
+                                  call.latency_us});
   }
   if (const auto& divergence = gate_.divergence(); divergence && report_.outcome != Outcome::kFailed) {
     report_.errors.clear();  // what the program made of it is no news
-    stop(Outcome::kFailed, "replay_diverged", *divergence, "The journal is of another program, input or policy.");
+    stop(Outcome::kFailed, "replay_diverged", *divergence,
+         "The journal is of another program, input or policy.");
   }
 }
 

@@ -32,23 +32,24 @@ enum class Language : uint8_t {
 };
 
 struct Program {
-  std::string source;  // text, or the bytes of a binary
+  std::string source;                // text, or the bytes of a binary
   std::string name = "program.wat";  // for messages
   Language language = Language::kAuto;
-  std::string entry;                 // an export; empty: _start, else run, else main
+  std::string entry;                   // an export; empty: _start, else run, else main
   std::vector<std::string> arguments;  // typed by the entry's signature; strings are for io.input
-  std::string input;                 // what io.input gives to the program
+  std::string input;                   // what io.input gives to the program
 };
 
 struct RunOptions {
   policy::Policy policy;
-  std::shared_ptr<policy::Budget> budget;  // shared with others; null: one of its own, from the policy's limits
-  host::Model* model = nullptr;            // for ai.*; borrowed; null: ai.* answers ENOTSUP
-  host::Person* person = nullptr;          // for agent.ask; borrowed
-  const host::Journal* replay = nullptr;   // answers host calls from here instead of the world
-  host::Journal* record = nullptr;         // when set, every host call is written here
+  std::shared_ptr<policy::Budget>
+      budget;                      // shared with others; null: one of its own, from the policy's limits
+  host::Model* model = nullptr;    // for ai.*; borrowed; null: ai.* answers ENOTSUP
+  host::Person* person = nullptr;  // for agent.ask; borrowed
+  const host::Journal* replay = nullptr;      // answers host calls from here instead of the world
+  host::Journal* record = nullptr;            // when set, every host call is written here
   const std::atomic<bool>* cancel = nullptr;  // set it to stop the run at its next safepoint
-  std::vector<OwnFunction> functions;      // of the embedder; found before a capability of the same name
+  std::vector<OwnFunction> functions;         // of the embedder; found before a capability of the same name
   std::function<void(std::string_view)> on_stdout;  // called as the program prints; may be null
 };
 

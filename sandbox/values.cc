@@ -75,9 +75,10 @@ Result<engine::Value> parse_value(ValType type, std::string_view text) {
       break;
   }
   if (!bits)
-    return fail(ErrorCode::kInvalidArgument,
-                "\"" + std::string(text) + "\" is not a value of type " + std::string(wasm::name_of(type)),
-                "Write integers like 42, -1 or 0xff, and floats like 1.5, -2e10 or inf, within the type's range.");
+    return fail(
+        ErrorCode::kInvalidArgument,
+        "\"" + std::string(text) + "\" is not a value of type " + std::string(wasm::name_of(type)),
+        "Write integers like 42, -1 or 0xff, and floats like 1.5, -2e10 or inf, within the type's range.");
   return engine::Value{type, *bits, 0};
 }
 
@@ -87,10 +88,12 @@ ReportValue show_value(const engine::Value& value) {
     case ValType::kI32: shown.value = std::to_string(static_cast<int32_t>(value.bits)); break;
     case ValType::kI64: shown.value = std::to_string(static_cast<int64_t>(value.bits)); break;
     case ValType::kF32:
-      shown.value = show_float(std::bit_cast<float>(static_cast<uint32_t>(value.bits)), value.bits, 0x7FC00000, 0x7FFFFF);
+      shown.value = show_float(std::bit_cast<float>(static_cast<uint32_t>(value.bits)), value.bits,
+                               0x7FC00000, 0x7FFFFF);
       break;
     case ValType::kF64:
-      shown.value = show_float(std::bit_cast<double>(value.bits), value.bits, 0x7FF8000000000000, 0xFFFFFFFFFFFFF);
+      shown.value =
+          show_float(std::bit_cast<double>(value.bits), value.bits, 0x7FF8000000000000, 0xFFFFFFFFFFFFF);
       break;
     case ValType::kV128: {
       char text[40] = "0x";

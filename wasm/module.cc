@@ -62,9 +62,8 @@ const Export* Module::find_export(std::string_view name) const {
 }
 
 const SourcePoint* Module::source_of(uint32_t code_offset) const {
-  auto at = std::upper_bound(
-      source_map.begin(), source_map.end(), code_offset,
-      [](uint32_t offset, const SourcePoint& p) { return offset < p.code_offset; });
+  auto at = std::upper_bound(source_map.begin(), source_map.end(), code_offset,
+                             [](uint32_t offset, const SourcePoint& p) { return offset < p.code_offset; });
   return at == source_map.begin() ? nullptr : &*std::prev(at);
 }
 

@@ -50,7 +50,7 @@ struct Function {
   uint32_t import = kNotImported;  // into Module::imports
   uint32_t first_local_run = 0;    // into Module::local_runs
   uint32_t local_run_count = 0;
-  ByteRange code{};                // the expression behind the local declarations, with its final `end`
+  ByteRange code{};  // the expression behind the local declarations, with its final `end`
 };
 
 struct Table {
@@ -79,9 +79,9 @@ struct ElementSegment {
   SegmentMode mode = SegmentMode::kPassive;
   ValType type = ValType::kFuncRef;
   uint32_t table = 0;
-  ByteRange offset;                // kActive only
-  std::vector<ByteRange> items;    // a constant expression each, when `uses_expressions`
-  std::vector<uint32_t> functions; // else function indices
+  ByteRange offset;                 // kActive only
+  std::vector<ByteRange> items;     // a constant expression each, when `uses_expressions`
+  std::vector<uint32_t> functions;  // else function indices
   bool uses_expressions = false;
   [[nodiscard]] size_t size() const { return uses_expressions ? items.size() : functions.size(); }
 };
@@ -95,8 +95,9 @@ struct DataSegment {
 
 struct CustomSection {
   std::string name;
-  ByteRange data;            // behind the name
-  uint8_t after_section = 0; // id of the section that it follows, 0 at the start (WAT's custom annotations and round trips)
+  ByteRange data;  // behind the name
+  uint8_t after_section =
+      0;  // id of the section that it follows, 0 at the start (WAT's custom annotations and round trips)
 };
 
 // One entry of the name section: `index` in the space, and for locals `outer` the function.
@@ -137,7 +138,8 @@ struct Module {
   std::vector<DataSegment> datas;
   std::vector<CustomSection> customs;  // without "name", which is in `names`
   uint32_t start = UINT32_MAX;         // function index, or UINT32_MAX
-  bool has_data_count = false;         // read from a binary; a parser sets it when code uses memory.init or data.drop
+  bool has_data_count =
+      false;  // read from a binary; a parser sets it when code uses memory.init or data.drop
   Names names;
   std::vector<SourcePoint> source_map;
 

@@ -1,6 +1,5 @@
 #include "wasm/opcode.h"
 
-
 namespace membrane::wasm {
 namespace {
 

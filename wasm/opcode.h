@@ -30,24 +30,24 @@ enum class Immediate : uint8_t {
   kLocal,
   kGlobal,
   kTable,
-  kMem,           // memarg: align (log2), offset
-  kMemLane,       // memarg, lane byte
-  kLane,          // lane byte
-  kShuffle,       // 16 lane bytes
-  kV128,          // 16 bytes
-  kI32,           // s32
-  kI64,           // s64
-  kF32,           // 4 bytes, little endian
-  kF64,           // 8 bytes, little endian
-  kRefType,       // heap type byte
-  kSelectTypes,   // vec(valtype)
-  kMemory,        // memory index (0 in 2.0)
-  kMemoryCopy,    // destination and source memory index (0 0)
-  kMemoryInit,    // data index, memory index (0)
+  kMem,          // memarg: align (log2), offset
+  kMemLane,      // memarg, lane byte
+  kLane,         // lane byte
+  kShuffle,      // 16 lane bytes
+  kV128,         // 16 bytes
+  kI32,          // s32
+  kI64,          // s64
+  kF32,          // 4 bytes, little endian
+  kF64,          // 8 bytes, little endian
+  kRefType,      // heap type byte
+  kSelectTypes,  // vec(valtype)
+  kMemory,       // memory index (0 in 2.0)
+  kMemoryCopy,   // destination and source memory index (0 0)
+  kMemoryInit,   // data index, memory index (0)
   kData,
-  kTableInit,     // element index, table index
+  kTableInit,  // element index, table index
   kElem,
-  kTableCopy,     // destination and source table index
+  kTableCopy,  // destination and source table index
 };
 
 // What an instruction does to the fuel segment that it stands in (docs/fuel.md).
@@ -72,7 +72,7 @@ namespace detail {
 using enum Immediate;
 using enum Flow;
 inline constexpr std::array<OpcodeInfo, kOpcodeCount> kOpcodes{{
-#define OPCODE(id, text, prefix, code, imm, sig, align, cost, flow) \
+#define OPCODE(id, text, prefix, code, imm, sig, align, cost, flow)             \
   OpcodeInfo{text, sig, code, prefix, Immediate::imm, align, cost, Flow::flow},
 #include "wasm/opcodes.def"
 #undef OPCODE

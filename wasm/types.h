@@ -23,9 +23,7 @@ enum class ValType : uint8_t {
 
 constexpr bool is_ref(ValType t) { return t == ValType::kFuncRef || t == ValType::kExternRef; }
 constexpr bool is_num(ValType t) { return t >= ValType::kF64 && t <= ValType::kI32; }
-constexpr bool is_valtype_byte(uint8_t b) {
-  return (b >= 0x7B && b <= 0x7F) || b == 0x70 || b == 0x6F;
-}
+constexpr bool is_valtype_byte(uint8_t b) { return (b >= 0x7B && b <= 0x7F) || b == 0x70 || b == 0x6F; }
 std::string_view name_of(ValType type);  // "i32", "funcref"; "any" for kBottom
 
 struct FuncType {

@@ -289,7 +289,8 @@ bool CodeValidator::check_immediate(const Instruction& in, uint8_t limit) {
     case Immediate::kLane: return lane(in.lane, limit);
     case Immediate::kShuffle:
       for (size_t i = 0; i < 16; ++i)
-        if (!lane(in.raw[i], 32)) return false;  // NOLINT(clang-analyzer-core.NullDereference): set for kShuffle
+        if (!lane(in.raw[i], 32))
+          return false;  // NOLINT(clang-analyzer-core.NullDereference): set for kShuffle
       return true;
     case Immediate::kMemory:
     case Immediate::kMemoryCopy: return memory();

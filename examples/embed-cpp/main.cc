@@ -22,7 +22,9 @@ int main() {
 
   membrane::Sandbox sandbox(policy);
   auto defined = sandbox.define(
-      {"shop", "price", {{membrane::ValueType::kI32}, {membrane::ValueType::kI32}},
+      {"shop",
+       "price",
+       {{membrane::ValueType::kI32}, {membrane::ValueType::kI32}},
        [&](membrane::HostCall& call) -> std::expected<std::vector<membrane::Value>, std::string> {
          const auto name = call.read_string(std::get<int32_t>(call.arguments()[0]));
          const auto found = prices.find(name.value_or(""));

@@ -41,7 +41,8 @@ HostResult<Value> f64(Call& call) {
 
 HostResult<Value> range(Call& call) {
   MEMBRANE_ASSIGN(RandomStream* const stream, stream_of(call));
-  const auto [low, high] = std::minmax({call.i32(0), call.i32(1)});  // a list: two arguments would give references
+  const auto [low, high] =
+      std::minmax({call.i32(0), call.i32(1)});  // a list: two arguments would give references
   const uint64_t count = static_cast<uint64_t>(int64_t{high} - int64_t{low}) + 1;
   // What the last, incomplete round of `count` would give is drawn again, else small numbers came more often.
   const uint64_t rest = (uint64_t{1} << 32) % count;

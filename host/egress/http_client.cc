@@ -70,7 +70,8 @@ bool take_header_line(Progress& progress, std::string_view line) {
     const auto byte = static_cast<unsigned char>(c);
     return byte == '\t' || (byte >= 0x20 && byte != 0x7f);
   });
-  if (!clean) return progress.stop(Errno::kProtocol, "The server's answer has a control character in a header.");
+  if (!clean)
+    return progress.stop(Errno::kProtocol, "The server's answer has a control character in a header.");
   std::string name(line.substr(0, colon));
   std::transform(name.begin(), name.end(), name.begin(), lower);
   progress.response.headers.emplace_back(std::move(name), value);
@@ -162,7 +163,8 @@ HostError timed_out(const Exchange& exchange) {
 HostError explain(const CurlApi& api, CURLcode code, const Progress& progress) {
   const std::string words = api.easy_strerror(code);
   if (progress.error.code != Errno::kOk) return progress.error;
-  if (progress.guarded) return {Errno::kAccess, "The connection would have gone to an address that was not checked.", ""};
+  if (progress.guarded)
+    return {Errno::kAccess, "The connection would have gone to an address that was not checked.", ""};
   switch (code) {
     case CURLE_OPERATION_TIMEDOUT: return timed_out(progress.exchange);
     case CURLE_FILESIZE_EXCEEDED:
@@ -213,7 +215,8 @@ class Target {
  public:
   Target(const CurlApi& api, const policy::Url& url) : api_(api), url_(api.url_new()) {
     good_ = url_ != nullptr &&
-            api_.url_set(url_, CURLUPART_URL, url.text().c_str(), CURLU_PATH_AS_IS | CURLU_DISALLOW_USER) == CURLUE_OK &&
+            api_.url_set(url_, CURLUPART_URL, url.text().c_str(), CURLU_PATH_AS_IS | CURLU_DISALLOW_USER) ==
+                CURLUE_OK &&
             is(CURLUPART_SCHEME, url.scheme) && is(CURLUPART_HOST, url.authority_host()) &&
             is(CURLUPART_PORT, std::to_string(url.port)) && is(CURLUPART_PATH, url.path) &&
             is(CURLUPART_QUERY, url.query);
@@ -267,7 +270,7 @@ void CurlClient::set_walls() {
   set(CURLOPT_PROTOCOLS_STR, "http,https");
   set(CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
   set(CURLOPT_FOLLOWLOCATION, 0L);
-  set(CURLOPT_PROXY, "");     // not even one that the environment names
+  set(CURLOPT_PROXY, "");  // not even one that the environment names
   set(CURLOPT_NOPROXY, "*");
   set(CURLOPT_NETRC, static_cast<long>(CURL_NETRC_IGNORED));
   set(CURLOPT_DISALLOW_USERNAME_IN_URL, 1L);
@@ -286,7 +289,8 @@ void CurlClient::set_bounds(const Exchange& exchange, uint64_t left_ms) {
   set(CURLOPT_CONNECTTIMEOUT_MS, timeout);
   // Of what a server announces; 0 would mean no limit. A HEAD request may ask about any size.
   if (exchange.method != "HEAD")
-    set(CURLOPT_MAXFILESIZE_LARGE, static_cast<curl_off_t>(std::max<uint64_t>(exchange.max_response_bytes, 1)));
+    set(CURLOPT_MAXFILESIZE_LARGE,
+        static_cast<curl_off_t>(std::max<uint64_t>(exchange.max_response_bytes, 1)));
   set(CURLOPT_ACCEPT_ENCODING, "gzip, deflate");
 }
 
@@ -328,7 +332,8 @@ bool CurlClient::fill_headers(const Exchange& exchange, List& list) {
     std::string small = name;
     std::transform(small.begin(), small.end(), small.begin(), lower);
     typed = typed || small == "content-type";
-    good = good && list.add(trim(value).empty() ? name + ";" : name + ": " + value);  // ";": libcurl's empty value
+    good = good &&
+           list.add(trim(value).empty() ? name + ";" : name + ": " + value);  // ";": libcurl's empty value
   }
   return good && (typed || list.add("Content-Type:"));
 }

@@ -41,7 +41,8 @@ struct Hop {
 };
 
 HostError to_host_error(const Error& error) {
-  const std::string words = error.hint.empty() ? error.message : error.message + " Instead: " + error.hint + ".";
+  const std::string words =
+      error.hint.empty() ? error.message : error.message + " Instead: " + error.hint + ".";
   switch (error.code) {
     case ErrorCode::kExhausted: return {Errno::kTooBig, words, ""};
     case ErrorCode::kUnsupported: return {Errno::kHost, words, ""};
@@ -52,20 +53,25 @@ HostError to_host_error(const Error& error) {
 // -- the request ---------------------------------------------------------------
 
 bool contains_header(const Headers& headers, std::string_view name) {
-  return std::any_of(headers.begin(), headers.end(), [&](const auto& h) { return policy::same_header(h.first, name); });
+  return std::any_of(headers.begin(), headers.end(),
+                     [&](const auto& h) { return policy::same_header(h.first, name); });
 }
 
 HostResult<void> check_headers(const Headers& headers, const policy::HttpGrant& grant) {
-  if (headers.size() > HttpEgress::kMaxRequestHeaders) return refuse(Errno::kTooBig, "The request has too many headers.");
+  if (headers.size() > HttpEgress::kMaxRequestHeaders)
+    return refuse(Errno::kTooBig, "The request has too many headers.");
   for (const auto& [name, value] : headers) {
     if (!policy::is_header_name(name)) return refuse(Errno::kInvalid, "A header's name is malformed.");
     if (!policy::is_header_value(value))
-      return refuse(Errno::kInvalid, "The header " + name + " contains a line break or another control character.");
+      return refuse(Errno::kInvalid,
+                    "The header " + name + " contains a line break or another control character.");
     if (policy::is_reserved_header(name))
-      return refuse(Errno::kInvalid, "The header " + name + " belongs to the connection; a program cannot set it.");
+      return refuse(Errno::kInvalid,
+                    "The header " + name + " belongs to the connection; a program cannot set it.");
     for (const auto& header : grant.headers)
       if (policy::same_header(header.first, name))
-        return refuse(Errno::kInvalid, "The header " + name + " is set by the grant; a program cannot set it.");
+        return refuse(Errno::kInvalid,
+                      "The header " + name + " is set by the grant; a program cannot set it.");
   }
   return {};
 }
@@ -78,8 +84,8 @@ uint64_t size_of(const Hop& hop) {
 
 HostResult<void> check_size(const Hop& hop, const policy::HttpGrant& grant) {
   if (size_of(hop) > grant.max_request_bytes)
-    return refuse(Errno::kTooBig, "The request is larger than the grant's " + std::to_string(grant.max_request_bytes) +
-                                      " bytes (max_request).");
+    return refuse(Errno::kTooBig, "The request is larger than the grant's " +
+                                      std::to_string(grant.max_request_bytes) + " bytes (max_request).");
   return {};
 }
 
@@ -92,13 +98,16 @@ bool is_granted(const Address& address, const std::vector<Cidr>& ranges) {
   });
 }
 
-HostResult<void> check_addresses(const std::string& host, const std::vector<Address>& found, const Grant& grant) {
+HostResult<void> check_addresses(const std::string& host, const std::vector<Address>& found,
+                                 const Grant& grant) {
   for (const Address& address : found) {
     const std::string_view kind = policy::special_kind(address);
     if (kind.empty() || is_granted(address, grant.addresses)) continue;
     const std::string text = policy::unmapped(address).to_string();
-    return refuse(Errno::kAccess, host + " resolves to " + text + ", which is not a public address (" + std::string(kind) + ").",
-                  "addresses = [\"" + text + "\"] in the http grant " + grant.url.text());
+    return refuse(
+        Errno::kAccess,
+        host + " resolves to " + text + ", which is not a public address (" + std::string(kind) + ").",
+        "addresses = [\"" + text + "\"] in the http grant " + grant.url.text());
   }
   return {};
 }
@@ -106,14 +115,17 @@ HostResult<void> check_addresses(const std::string& host, const std::vector<Addr
 // -- the response --------------------------------------------------------------
 
 bool is_hidden(std::string_view name) {
-  static constexpr std::string_view kHidden[] = {"connection", "keep-alive", "te", "trailer", "transfer-encoding",
-                                                 "upgrade",    "set-cookie", "set-cookie2", "alt-svc"};
-  return name.starts_with("proxy-") || std::find(std::begin(kHidden), std::end(kHidden), name) != std::end(kHidden);
+  static constexpr std::string_view kHidden[] = {"connection", "keep-alive",        "te",
+                                                 "trailer",    "transfer-encoding", "upgrade",
+                                                 "set-cookie", "set-cookie2",       "alt-svc"};
+  return name.starts_with("proxy-") ||
+         std::find(std::begin(kHidden), std::end(kHidden), name) != std::end(kHidden);
 }
 
 // Drops what describes the connection, and what no longer describes the body once it is unpacked.
 Headers for_program(const Headers& headers) {
-  const bool packed = contains_header(headers, "content-encoding") || contains_header(headers, "transfer-encoding");
+  const bool packed =
+      contains_header(headers, "content-encoding") || contains_header(headers, "transfer-encoding");
   Headers out;
   for (const auto& [name, value] : headers) {
     if (is_hidden(name)) continue;
@@ -124,7 +136,8 @@ Headers for_program(const Headers& headers) {
 }
 
 const std::string* find(const Headers& headers, std::string_view name) {
-  const auto found = std::find_if(headers.begin(), headers.end(), [&](const auto& h) { return h.first == name; });
+  const auto found =
+      std::find_if(headers.begin(), headers.end(), [&](const auto& h) { return h.first == name; });
   return found == headers.end() ? nullptr : &found->second;
 }
 
@@ -135,7 +148,8 @@ bool is_redirect(int status) {
 // The request that a redirect asks for (RFC 9110, 15.4, as browsers do it): 303 becomes GET, so
 // do 301 and 302 for POST; 307 and 308 repeat the request.
 Hop redirected(Hop hop, int status, Url target) {
-  const bool becomes_get = (status == 303 && hop.method != "HEAD") || ((status == 301 || status == 302) && hop.method == "POST");
+  const bool becomes_get =
+      (status == 303 && hop.method != "HEAD") || ((status == 301 || status == 302) && hop.method == "POST");
   const bool elsewhere = !hop.url.same_origin(target);
   std::erase_if(hop.headers, [&](const auto& header) {
     const std::string_view name = header.first;
@@ -156,8 +170,8 @@ std::string percent_encoded(std::string_view text) {
   constexpr std::string_view kHex = "0123456789ABCDEF";
   std::string out;
   for (const char c : text) {
-    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
-                       c == '.' || c == '_' || c == '~';
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                       c == '-' || c == '.' || c == '_' || c == '~';
     if (plain) {
       out += c;
     } else {
@@ -241,7 +255,8 @@ HostResult<std::string> HttpEgress::Impl::secret(const std::string& name) {
   if (!value) return refuse(Errno::kHost, "The secret " + name + " of the grant is not set on the host.");
   if (value->size() < kMinSecretBytes)
     return refuse(Errno::kHost, "The secret " + name + " is too short to be kept from the program.");
-  if (!policy::is_header_value(*value)) return refuse(Errno::kHost, "The secret " + name + " contains a control character.");
+  if (!policy::is_header_value(*value))
+    return refuse(Errno::kHost, "The secret " + name + " contains a control character.");
   return *value;
 }
 
@@ -258,14 +273,16 @@ HostResult<void> HttpEgress::Impl::add_headers(const policy::HttpGrant& grant, H
   return {};
 }
 
-HostResult<std::vector<Address>> HttpEgress::Impl::look_up(const Url& url, const Grant& grant, Clock::time_point deadline) {
+HostResult<std::vector<Address>> HttpEgress::Impl::look_up(const Url& url, const Grant& grant,
+                                                           Clock::time_point deadline) {
   if (url.address) return std::vector{*url.address};  // granted by standing in the grant's URL
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
   auto found = resolver_.resolve(url.host, left > 0 ? static_cast<uint64_t>(left) : 0);
   if (!found && found.error().code == Errno::kTimedOut && budget_.wall_left_ms() == 0)
     return refuse(Errno::kBudget, "The run's time is used up.");
   if (!found) return found;
-  if (auto checked = check_addresses(url.host, *found, grant); !checked) return std::unexpected(checked.error());
+  if (auto checked = check_addresses(url.host, *found, grant); !checked)
+    return std::unexpected(checked.error());
   return found;
 }
 
@@ -341,12 +358,15 @@ HostResult<HttpResponse> HttpEgress::Impl::send(const HttpRequest& request) {
     auto raw = perform(hop, **grant, deadline);
     if (!raw) return std::unexpected(raw.error());
     const std::string* location = find(raw->headers, "location");
-    if (!is_redirect(raw->status) || location == nullptr || most_redirects == 0) return finish(hop, std::move(*raw));
+    if (!is_redirect(raw->status) || location == nullptr || most_redirects == 0)
+      return finish(hop, std::move(*raw));
     if (redirects++ == most_redirects)
-      return refuse(Errno::kQuota, "The server redirects more than " + std::to_string(most_redirects) + " times (max_redirects).");
+      return refuse(Errno::kQuota, "The server redirects more than " + std::to_string(most_redirects) +
+                                       " times (max_redirects).");
     auto target = policy::parse_url(*location, hop.url);
     if (!target)
-      return refuse(Errno::kProtocol, "The server redirects to something that is not accepted: " + target.error().message);
+      return refuse(Errno::kProtocol,
+                    "The server redirects to something that is not accepted: " + target.error().message);
     hop = redirected(std::move(hop), raw->status, std::move(*target));
   }
 }
@@ -354,8 +374,8 @@ HostResult<HttpResponse> HttpEgress::Impl::send(const HttpRequest& request) {
 HttpEgress::HttpEgress(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 HttpEgress::~HttpEgress() = default;
 
-Result<std::unique_ptr<HttpEgress>> HttpEgress::create(const std::vector<policy::HttpGrant>& grants, Budget& budget,
-                                                       Resolver& resolver, Secrets secrets) {
+Result<std::unique_ptr<HttpEgress>> HttpEgress::create(const std::vector<policy::HttpGrant>& grants,
+                                                       Budget& budget, Resolver& resolver, Secrets secrets) {
   auto impl = std::make_unique<Impl>(budget, resolver, std::move(secrets));
   impl->words_ = grants;
   for (const policy::HttpGrant& grant : impl->words_) MEMBRANE_TRY(impl->add(grant));

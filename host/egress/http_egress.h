@@ -41,7 +41,8 @@ class HttpEgress {
   static constexpr size_t kMinSecretBytes = 8;  // a shorter one could not be told from other text
 
   static Result<std::unique_ptr<HttpEgress>> create(const std::vector<policy::HttpGrant>& grants,
-                                                    policy::Budget& budget, Resolver& resolver, Secrets secrets);
+                                                    policy::Budget& budget, Resolver& resolver,
+                                                    Secrets secrets);
   ~HttpEgress();
 
   // EACCES: not granted. EINVAL: malformed. E2BIG: a limit of the grant. EQUOTA: too many

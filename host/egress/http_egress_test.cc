@@ -57,11 +57,12 @@ class Egress : public testing::Test {
 
   HostResult<HttpResponse> send(const HttpRequest& request) {
     if (!egress) {
-      auto made = HttpEgress::create(grants, budget, resolver, [this](const std::string& name) -> std::optional<std::string> {
-        const auto found = secrets.find(name);
-        if (found == secrets.end()) return std::nullopt;
-        return found->second;
-      });
+      auto made = HttpEgress::create(grants, budget, resolver,
+                                     [this](const std::string& name) -> std::optional<std::string> {
+                                       const auto found = secrets.find(name);
+                                       if (found == secrets.end()) return std::nullopt;
+                                       return found->second;
+                                     });
       EXPECT_TRUE(made) << made.error().to_string();
       egress = std::move(*made);
     }
@@ -85,7 +86,8 @@ void expect_refused(const HostResult<HttpResponse>& result, Errno code, std::str
 }
 
 RawServer::Handler answer(std::string bytes) {
-  return [bytes = std::move(bytes)](RawConnection& connection, const std::string&) { connection.send(bytes); };
+  return
+      [bytes = std::move(bytes)](RawConnection& connection, const std::string&) { connection.send(bytes); };
 }
 RawServer::Handler hello() { return answer(http_response("200 OK", "", "hello")); }
 RawServer::Handler redirect(const std::string& status, const std::string& location) {
@@ -97,14 +99,16 @@ bool contains(const std::string& text, std::string_view part) { return text.find
 // -- what is granted works -------------------------------------------------------
 
 TEST_F(Egress, FetchesWhatIsGranted) {
-  RawServer server(answer(http_response("200 OK", "Content-Type: text/plain\r\nX-A: 1\r\nx-a: 2\r\n", "hello")));
+  RawServer server(
+      answer(http_response("200 OK", "Content-Type: text/plain\r\nX-A: 1\r\nx-a: 2\r\n", "hello")));
   allow(server);
   const auto response = get(server.url("/a?b=c#d"), {{"X-Mine", "yes"}, {"X-Empty", ""}});
   ASSERT_TRUE(response) << response.error().reason;
   EXPECT_EQ(response->status, 200);
   EXPECT_EQ(response->body, "hello");
   EXPECT_EQ(response->final_url, server.url("/a?b=c"));
-  EXPECT_EQ(response->headers, (Headers{{"content-type", "text/plain"}, {"x-a", "1"}, {"x-a", "2"}, {"content-length", "5"}}));
+  EXPECT_EQ(response->headers,
+            (Headers{{"content-type", "text/plain"}, {"x-a", "1"}, {"x-a", "2"}, {"content-length", "5"}}));
   const std::string request = server.requests().at(0);
   EXPECT_EQ(first_line(request), "GET /a?b=c HTTP/1.1");
   EXPECT_TRUE(contains(request, "Host: 127.0.0.1:" + std::to_string(server.port()) + "\r\n")) << request;
@@ -135,8 +139,15 @@ TEST_F(Egress, SendsThePathThatWasDecidedOn) {
   RawServer server(hello());
   allow(server);
   const std::pair<const char*, const char*> kCases[] = {
-      {"/a//b", "/a//b"}, {"/%41%7e", "/%41%7e"}, {"/a/%2e%2e/b", "/b"}, {"/a;b=c", "/a;b=c"},
-      {"/g%2Fp", "/g%2Fp"}, {"/?", "/?"}, {"/?a=%0A&b=+|[]", "/?a=%0A&b=+|[]"}, {"?q", "/?q"}, {"", "/"},
+      {"/a//b", "/a//b"},
+      {"/%41%7e", "/%41%7e"},
+      {"/a/%2e%2e/b", "/b"},
+      {"/a;b=c", "/a;b=c"},
+      {"/g%2Fp", "/g%2Fp"},
+      {"/?", "/?"},
+      {"/?a=%0A&b=+|[]", "/?a=%0A&b=+|[]"},
+      {"?q", "/?q"},
+      {"", "/"},
   };
   for (const auto& [written, sent] : kCases) {
     const auto response = get(server.url(written));
@@ -165,8 +176,10 @@ TEST_F(Egress, DialsTheAddressThatItChecked) {
 
 TEST_F(Egress, FollowsGrantedRedirects) {
   RawServer server([&](RawConnection& connection, const std::string& request) {
-    if (request.starts_with("GET /a ")) connection.send(http_response("302 Found", "Location: b\r\n", "ignored"));
-    else if (request.starts_with("GET /b ")) connection.send(http_response("301 Moved", "Location: /c?q#f\r\n", ""));
+    if (request.starts_with("GET /a "))
+      connection.send(http_response("302 Found", "Location: b\r\n", "ignored"));
+    else if (request.starts_with("GET /b "))
+      connection.send(http_response("301 Moved", "Location: /c?q#f\r\n", ""));
     else connection.send(http_response("200 OK", "", "end"));
   });
   allow(server);
@@ -226,16 +239,19 @@ TEST_F(Egress, RefusesAnotherMethod) {
 TEST_F(Egress, RefusesMethodsThatSmuggle) {
   RawServer server(hello());
   allow(server);
-  for (const char* method : {"", "GET /admin HTTP/1.1\r\nX:", "GET\r\n", "G ET", "GET\t", "GETGETGETGETGETGET"})
+  for (const char* method :
+       {"", "GET /admin HTTP/1.1\r\nX:", "GET\r\n", "G ET", "GET\t", "GETGETGETGETGETGET"})
     expect_refused(send({method, server.url("/"), {}, ""}), Errno::kInvalid, "method is malformed");
-  expect_refused(send({"GET", server.url("/"), {}, "GET /admin HTTP/1.1\r\n\r\n"}), Errno::kInvalid, "no body");
+  expect_refused(send({"GET", server.url("/"), {}, "GET /admin HTTP/1.1\r\n\r\n"}), Errno::kInvalid,
+                 "no body");
   EXPECT_TRUE(server.requests().empty());
 }
 
 TEST_F(Egress, RefusesMethodOverrides) {
   RawServer server(hello());
   allow(server);
-  for (const char* name : {"X-HTTP-Method-Override", "x-http-method", "X-Method-Override", "X_HTTP_Method_Override"})
+  for (const char* name :
+       {"X-HTTP-Method-Override", "x-http-method", "X-Method-Override", "X_HTTP_Method_Override"})
     expect_refused(get(server.url("/"), {{name, "DELETE"}}), Errno::kInvalid, "belongs to the connection");
   EXPECT_TRUE(server.requests().empty());
 }
@@ -265,7 +281,8 @@ TEST_F(Egress, RefusesPathsThatClimbOut) {
 TEST_F(Egress, RefusesBackslashesSpacesAndLineBreaksInUrls) {
   RawServer server(hello());
   allow(server);
-  for (const char* path : {"/a\\b", "/a b", "/a\r\nX-Injected: 1", "/a\nb", "/a\tb", "/\x01", "/%0d%0aX", "/%00", "/%zz"})
+  for (const char* path :
+       {"/a\\b", "/a b", "/a\r\nX-Injected: 1", "/a\nb", "/a\tb", "/\x01", "/%0d%0aX", "/%00", "/%zz"})
     expect_refused(get(server.url(path)), Errno::kInvalid, "The URL");
   EXPECT_TRUE(server.requests().empty());
 }
@@ -274,17 +291,18 @@ TEST_F(Egress, RefusesUserInformation) {
   RawServer server(hello());
   allow(server);
   const std::string host = "127.0.0.1:" + std::to_string(server.port());
-  for (const std::string& url : {"http://user@" + host + "/", "http://user:pass@" + host + "/",
-                                 "http://" + host + "@evil.test/", "http://" + host + "%40evil.test@" + host + "/",
-                                 "http://@" + host + "/"})
+  for (const std::string& url :
+       {"http://user@" + host + "/", "http://user:pass@" + host + "/", "http://" + host + "@evil.test/",
+        "http://" + host + "%40evil.test@" + host + "/", "http://@" + host + "/"})
     expect_refused(get(url), Errno::kInvalid, "user information");
   EXPECT_TRUE(server.requests().empty());
 }
 
 TEST_F(Egress, RefusesOtherSchemes) {
   allow("https://example.org/*");
-  for (const char* url : {"file:///etc/passwd", "ftp://example.org/", "gopher://127.0.0.1:11211/_x", "dict://127.0.0.1/",
-                          "ldap://example.org/", "javascript:alert(1)", "//example.org/", "example.org/", ""})
+  for (const char* url :
+       {"file:///etc/passwd", "ftp://example.org/", "gopher://127.0.0.1:11211/_x", "dict://127.0.0.1/",
+        "ldap://example.org/", "javascript:alert(1)", "//example.org/", "example.org/", ""})
     expect_refused(get(url), Errno::kInvalid, "The URL");
 }
 
@@ -297,22 +315,25 @@ TEST_F(Egress, RefusesVeryLongUrls) {
 
 TEST_F(Egress, NumericSpellingsOfLoopbackNeedItsGrant) {
   allow("http://example.org/*");
-  for (const char* host : {"127.0.0.1", "0x7f.1", "2130706433", "017700000001", "127.1", "0x7f000001", "127.0.0.1.",
-                           "[::1]", "[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "[0:0:0:0:0:0:0:1]", "0", "0.0.0.0"})
+  for (const char* host :
+       {"127.0.0.1", "0x7f.1", "2130706433", "017700000001", "127.1", "0x7f000001", "127.0.0.1.", "[::1]",
+        "[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "[0:0:0:0:0:0:0:1]", "0", "0.0.0.0"})
     expect_refused(get("http://" + std::string(host) + "/"), Errno::kAccess, "No grant");
 }
 
 TEST_F(Egress, NumericSpellingsOfMetadataNeedItsGrant) {
   allow("http://example.org/*");
-  for (const char* host : {"169.254.169.254", "0xa9fea9fe", "2852039166", "0251.0376.0251.0376", "169.254.43518",
-                           "[::ffff:169.254.169.254]", "[fd00:ec2::254]", "[64:ff9b::a9fe:a9fe]"})
+  for (const char* host :
+       {"169.254.169.254", "0xa9fea9fe", "2852039166", "0251.0376.0251.0376", "169.254.43518",
+        "[::ffff:169.254.169.254]", "[fd00:ec2::254]", "[64:ff9b::a9fe:a9fe]"})
     expect_refused(get("http://" + std::string(host) + "/latest/meta-data/"), Errno::kAccess, "No grant");
 }
 
 TEST_F(Egress, RefusesHostsThatAreNeitherNamesNorAddresses) {
   allow("http://example.org/*");
-  for (const char* host : {"1.2.3.4.5", "0x7f000001.", "256.256.256.256", "[fe80::1%25eth0]", "[::1", "a..b", ".a", "a,b",
-                           "%00", "a%2fb", "127.0.0.1%00.example.org", "ex\xc3\xa4mple.org", "\xe2\x91\xa0.org"})
+  for (const char* host :
+       {"1.2.3.4.5", "0x7f000001.", "256.256.256.256", "[fe80::1%25eth0]", "[::1", "a..b", ".a", "a,b", "%00",
+        "a%2fb", "127.0.0.1%00.example.org", "ex\xc3\xa4mple.org", "\xe2\x91\xa0.org"})
     expect_refused(get("http://" + std::string(host) + "/"), Errno::kInvalid, "URL");
 }
 
@@ -334,11 +355,11 @@ TEST_F(Egress, AnAddressGrantsOnlyItself) {
 
 TEST_F(Egress, RefusesNamesThatResolveToPrivateAddresses) {
   const std::pair<const char*, const char*> kCases[] = {
-      {"10.0.0.5", "private"},         {"172.16.3.4", "private"},          {"192.168.1.1", "private"},
-      {"127.0.0.1", "loopback"},       {"127.8.9.10", "loopback"},         {"0.0.0.0", "unspecified"},
-      {"100.64.1.1", "carrier-grade"}, {"224.0.0.251", "multicast"},       {"255.255.255.255", "reserved"},
-      {"198.18.0.1", "benchmarking"},  {"::1", "loopback"},                {"::", "unspecified"},
-      {"fe80::1", "link-local"},       {"fc00::1", "unique local"},        {"ff02::1", "multicast"},
+      {"10.0.0.5", "private"},         {"172.16.3.4", "private"},    {"192.168.1.1", "private"},
+      {"127.0.0.1", "loopback"},       {"127.8.9.10", "loopback"},   {"0.0.0.0", "unspecified"},
+      {"100.64.1.1", "carrier-grade"}, {"224.0.0.251", "multicast"}, {"255.255.255.255", "reserved"},
+      {"198.18.0.1", "benchmarking"},  {"::1", "loopback"},          {"::", "unspecified"},
+      {"fe80::1", "link-local"},       {"fc00::1", "unique local"},  {"ff02::1", "multicast"},
       {"169.254.1.1", "link-local"},   {"fec0::1", "site-local"},
   };
   allow("http://inside.test/*");
@@ -346,7 +367,8 @@ TEST_F(Egress, RefusesNamesThatResolveToPrivateAddresses) {
     resolver.answers["inside.test"] = {{address}};
     const auto result = get("http://inside.test/");
     expect_refused(result, Errno::kAccess, kind);
-    EXPECT_TRUE(contains(result.error().grant, std::string("addresses = [\"") + address)) << result.error().grant;
+    EXPECT_TRUE(contains(result.error().grant, std::string("addresses = [\"") + address))
+        << result.error().grant;
   }
 }
 
@@ -361,8 +383,8 @@ TEST_F(Egress, RefusesNamesThatResolveToMetadata) {
 
 TEST_F(Egress, RefusesAddressesThatCarryAnotherInside) {
   allow("http://inside.test/*");
-  for (const char* address : {"::ffff:10.0.0.1", "2002:7f00:1::", "2001:0:7f00:1::1", "64:ff9b::7f00:1", "64:ff9b:1::1",
-                              "::127.0.0.1"}) {
+  for (const char* address : {"::ffff:10.0.0.1", "2002:7f00:1::", "2001:0:7f00:1::1", "64:ff9b::7f00:1",
+                              "64:ff9b:1::1", "::127.0.0.1"}) {
     resolver.answers["inside.test"] = {{address}};
     expect_refused(get("http://inside.test/"), Errno::kAccess, "not a public address");
   }
@@ -410,7 +432,8 @@ TEST_F(Egress, AProxyOfTheEnvironmentIsNotUsed) {
   RawServer server(hello()), proxy(hello());
   allow(server);
   const std::string url = proxy.url("");
-  for (const char* name : {"http_proxy", "all_proxy", "ALL_PROXY", "HTTP_PROXY"}) setenv(name, url.c_str(), 1);
+  for (const char* name : {"http_proxy", "all_proxy", "ALL_PROXY", "HTTP_PROXY"})
+    setenv(name, url.c_str(), 1);
   EXPECT_TRUE(get(server.url("/")));
   for (const char* name : {"http_proxy", "all_proxy", "ALL_PROXY", "HTTP_PROXY"}) unsetenv(name);
   EXPECT_TRUE(proxy.requests().empty());
@@ -435,7 +458,8 @@ TEST_F(Egress, RefusesRedirectsToAnotherPort) {
 }
 
 TEST_F(Egress, RefusesRedirectsToAnotherScheme) {
-  for (const char* target : {"file:///etc/passwd", "ftp://127.0.0.1/", "gopher://127.0.0.1:25/_x", "javascript:x"}) {
+  for (const char* target :
+       {"file:///etc/passwd", "ftp://127.0.0.1/", "gopher://127.0.0.1:25/_x", "javascript:x"}) {
     RawServer server(redirect("302 Found", target));
     grants.clear();
     egress.reset();
@@ -451,7 +475,8 @@ TEST_F(Egress, RefusesRedirectsToMetadata) {
 }
 
 TEST_F(Egress, RefusesRedirectsToMetadataInDisguise) {
-  for (const char* target : {"http://0xa9fea9fe/", "http://[::ffff:a9fe:a9fe]/", "//169.254.169.254/", "http://2852039166/"}) {
+  for (const char* target :
+       {"http://0xa9fea9fe/", "http://[::ffff:a9fe:a9fe]/", "//169.254.169.254/", "http://2852039166/"}) {
     RawServer server(redirect("302 Found", target));
     grants.clear();
     egress.reset();
@@ -484,7 +509,11 @@ TEST_F(Egress, RefusesARedirectWhoseMethodIsNotGranted) {
 }
 
 TEST_F(Egress, RedirectsKeepOrDropTheBodyAsTheyShould) {
-  for (const auto& [status, method] : {std::pair("301 x", "GET"), {"302 x", "GET"}, {"303 x", "GET"}, {"307 x", "POST"}, {"308 x", "POST"}}) {
+  for (const auto& [status, method] : {std::pair("301 x", "GET"),
+                                       {"302 x", "GET"},
+                                       {"303 x", "GET"},
+                                       {"307 x", "POST"},
+                                       {"308 x", "POST"}}) {
     RawServer server([&, code = std::string(status)](RawConnection& connection, const std::string& request) {
       if (request.starts_with("POST /a ")) connection.send(http_response(code, "Location: /b\r\n", ""));
       else connection.send(http_response("200 OK", "", ""));
@@ -540,7 +569,8 @@ TEST_F(Egress, SecretsAreAddedAndComeBackAsAsterisks) {
 
 TEST_F(Egress, SecretsAreAlsoHiddenWhenPercentEncodedOrInTheFinalUrl) {
   RawServer server([](RawConnection& connection, const std::string& request) {
-    if (request.starts_with("GET /a ")) connection.send(http_response("302 x", "Location: /b?k=se%2Fkret%3D123\r\n", ""));
+    if (request.starts_with("GET /a "))
+      connection.send(http_response("302 x", "Location: /b?k=se%2Fkret%3D123\r\n", ""));
     else connection.send(http_response("200 OK", "", "k=se%2Fkret%3D123"));
   });
   allow(server).headers = {{"X-Key", {"", "KEY"}}};
@@ -609,7 +639,8 @@ TEST_F(Egress, SecretsThatCannotBeKeptAreNotSent) {
 }
 
 TEST_F(Egress, CookiesAreNeitherKeptNorShown) {
-  RawServer server(answer(http_response("200 OK", "Set-Cookie: a=b\r\nSet-Cookie2: c=d\r\nProxy-Authenticate: x\r\nAlt-Svc: h3=x\r\n", "")));
+  RawServer server(answer(http_response(
+      "200 OK", "Set-Cookie: a=b\r\nSet-Cookie2: c=d\r\nProxy-Authenticate: x\r\nAlt-Svc: h3=x\r\n", "")));
   allow(server);
   const auto response = get(server.url("/"));
   ASSERT_TRUE(response);
@@ -634,9 +665,9 @@ TEST_F(Egress, RefusesLineBreaksInHeaders) {
 TEST_F(Egress, RefusesHeadersOfTheConnection) {
   RawServer server(hello());
   allow(server);
-  for (const char* name : {"Host", "hOsT", "Content-Length", "Transfer-Encoding", "Connection", "Keep-Alive", "TE", "Trailer",
-                           "Upgrade", "Expect", "Proxy-Authorization", "Proxy-Connection", "Accept-Encoding",
-                           "HTTP2-Settings", "Content_Length", "Transfer_Encoding"})
+  for (const char* name : {"Host", "hOsT", "Content-Length", "Transfer-Encoding", "Connection", "Keep-Alive",
+                           "TE", "Trailer", "Upgrade", "Expect", "Proxy-Authorization", "Proxy-Connection",
+                           "Accept-Encoding", "HTTP2-Settings", "Content_Length", "Transfer_Encoding"})
     expect_refused(get(server.url("/"), {{name, "x"}}), Errno::kInvalid, "belongs to the connection");
   EXPECT_TRUE(server.requests().empty());
 }
@@ -644,14 +675,16 @@ TEST_F(Egress, RefusesHeadersOfTheConnection) {
 TEST_F(Egress, RefusesTooManyHeaders) {
   RawServer server(hello());
   allow(server);
-  expect_refused(get(server.url("/"), Headers(HttpEgress::kMaxRequestHeaders + 1, {"X-A", "b"})), Errno::kTooBig, "too many headers");
+  expect_refused(get(server.url("/"), Headers(HttpEgress::kMaxRequestHeaders + 1, {"X-A", "b"})),
+                 Errno::kTooBig, "too many headers");
 }
 
 TEST_F(Egress, RefusesRequestsLargerThanTheGrant) {
   RawServer server(hello());
   allow(server, {"POST"}).max_request_bytes = 100;
   expect_refused(send({"POST", server.url("/"), {}, std::string(101, 'x')}), Errno::kTooBig, "max_request");
-  expect_refused(send({"POST", server.url("/"), {{"X-A", std::string(101, 'x')}}, ""}), Errno::kTooBig, "max_request");
+  expect_refused(send({"POST", server.url("/"), {{"X-A", std::string(101, 'x')}}, ""}), Errno::kTooBig,
+                 "max_request");
   EXPECT_TRUE(send({"POST", server.url("/"), {}, "x"}));
 }
 
@@ -679,8 +712,7 @@ TEST_F(Egress, CutsAnEndlessBody) {
   RawServer server([](RawConnection& connection, const std::string&) {
     connection.send("HTTP/1.1 200 OK\r\n\r\n");
     const std::string chunk(4096, 'x');
-    while (connection.send(chunk)) {
-    }
+    while (connection.send(chunk)) {}
   });
   allow(server).max_response_bytes = 100'000;
   expect_refused(get(server.url("/")), Errno::kTooBig, "max_response");
@@ -689,8 +721,7 @@ TEST_F(Egress, CutsAnEndlessBody) {
 TEST_F(Egress, CutsAnEndlessChunkedBody) {
   RawServer server([](RawConnection& connection, const std::string&) {
     connection.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");
-    while (connection.send("5\r\nhello\r\n")) {
-    }
+    while (connection.send("5\r\nhello\r\n")) {}
   });
   allow(server).max_response_bytes = 10'000;
   expect_refused(get(server.url("/")), Errno::kTooBig, "max_response");
@@ -718,10 +749,10 @@ std::string deflate_zeros(size_t matches) {
   const auto code = [&](uint32_t value, int count) {  // Huffman codes: most significant bit first
     for (int i = count - 1; i >= 0; --i) put((value >> i) & 1, 1);
   };
-  put(1, 1), put(1, 2);         // the last block, fixed codes
-  code(0x30, 8);                // literal 0
+  put(1, 1), put(1, 2);                                            // the last block, fixed codes
+  code(0x30, 8);                                                   // literal 0
   for (size_t i = 0; i < matches; ++i) code(0xc5, 8), code(0, 5);  // length 258, distance 1
-  code(0, 7), put(0, 7);        // the end, and padding
+  code(0, 7), put(0, 7);                                           // the end, and padding
   return out;
 }
 
@@ -729,7 +760,8 @@ TEST_F(Egress, CutsADecompressionBomb) {
   const std::string bomb = deflate_zeros(400'000);  // 650 kB that would be 103 MB
   ASSERT_LT(bomb.size(), 1u << 20);
   for (const std::string& encoding : {std::string("deflate"), std::string("gzip")}) {
-    const std::string head = encoding == "gzip" ? std::string("\x1f\x8b\x08\0\0\0\0\0\0\x03", 10) : std::string("\x78\x01");
+    const std::string head =
+        encoding == "gzip" ? std::string("\x1f\x8b\x08\0\0\0\0\0\0\x03", 10) : std::string("\x78\x01");
     RawServer server(answer(http_response("200 OK", "Content-Encoding: " + encoding + "\r\n", head + bomb)));
     grants.clear();
     egress.reset();
@@ -748,7 +780,8 @@ TEST_F(Egress, CutsABombThatIsPackedTwice) {
     const auto length = static_cast<uint16_t>(part.size());
     const auto inverse = static_cast<uint16_t>(~length);
     outer += at + 60'000 >= inner.size() ? '\1' : '\0';
-    for (const uint16_t word : {length, inverse}) (outer += static_cast<char>(word & 255)) += static_cast<char>(word >> 8);
+    for (const uint16_t word : {length, inverse})
+      (outer += static_cast<char>(word & 255)) += static_cast<char>(word >> 8);
     outer += part;
   }
   RawServer server(answer(http_response("200 OK", "Content-Encoding: deflate, deflate\r\n", outer)));
@@ -765,8 +798,7 @@ TEST_F(Egress, RefusesAMalformedEncoding) {
 TEST_F(Egress, CutsOversizeHeaders) {
   RawServer server([](RawConnection& connection, const std::string&) {
     connection.send("HTTP/1.1 200 OK\r\n");
-    while (connection.send("X-A: " + std::string(1000, 'x') + "\r\n")) {
-    }
+    while (connection.send("X-A: " + std::string(1000, 'x') + "\r\n")) {}
   });
   allow(server);
   expect_refused(get(server.url("/")), Errno::kTooBig, "headers");
@@ -774,8 +806,7 @@ TEST_F(Egress, CutsOversizeHeaders) {
 
 TEST_F(Egress, CutsEndlessInterimResponses) {
   RawServer server([](RawConnection& connection, const std::string&) {
-    while (connection.send("HTTP/1.1 103 Early Hints\r\nX-A: b\r\n\r\n")) {
-    }
+    while (connection.send("HTTP/1.1 103 Early Hints\r\nX-A: b\r\n\r\n")) {}
   });
   allow(server);
   expect_refused(get(server.url("/")), Errno::kTooBig, "headers");
@@ -784,15 +815,16 @@ TEST_F(Egress, CutsEndlessInterimResponses) {
 TEST_F(Egress, CutsEndlessTrailers) {
   RawServer server([](RawConnection& connection, const std::string&) {
     connection.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n");
-    while (connection.send("X-A: " + std::string(1000, 'x') + "\r\n")) {
-    }
+    while (connection.send("X-A: " + std::string(1000, 'x') + "\r\n")) {}
   });
   allow(server);
   expect_refused(get(server.url("/")), Errno::kTooBig, "headers");
 }
 
 TEST_F(Egress, TrailersAreNotShown) {
-  RawServer server(answer("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\nX-Late: y\r\nLocation: /z\r\n\r\n"));
+  RawServer server(
+      answer("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\nX-Late: y\r\nLocation: "
+             "/z\r\n\r\n"));
   allow(server);
   const auto response = get(server.url("/"));
   ASSERT_TRUE(response) << response.error().reason;
@@ -883,20 +915,22 @@ TEST_F(Egress, RefusesATruncatedChunkedBody) {
 }
 
 TEST_F(Egress, RefusesNonsenseChunks) {
-  for (const char* body : {"zz\r\nhello\r\n", "-5\r\nhello\r\n", "ffffffffffffffffffff\r\nx", "5\r\nhelloXX0\r\n\r\n", "\r\n\r\n"}) {
+  for (const char* body : {"zz\r\nhello\r\n", "-5\r\nhello\r\n", "ffffffffffffffffffff\r\nx",
+                           "5\r\nhelloXX0\r\n\r\n", "\r\n\r\n"}) {
     RawServer server(answer(std::string("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n") + body));
     grants.clear();
     egress.reset();
     allow(server);
     const auto result = get(server.url("/"));
     ASSERT_FALSE(result) << body;
-    EXPECT_TRUE(result.error().code == Errno::kProtocol || result.error().code == Errno::kConnection) << body << result.error().reason;
+    EXPECT_TRUE(result.error().code == Errno::kProtocol || result.error().code == Errno::kConnection)
+        << body << result.error().reason;
   }
 }
 
 TEST_F(Egress, RefusesWhatIsNoHttp) {
-  for (const char* bytes : {"SSH-2.0-OpenSSH_9.2\r\n", "220 mail ESMTP\r\n", "<html>HTTP/0.9</html>", "", "HTTP/9.9 200 OK\r\n\r\n",
-                            "HTTP/1.1 abc\r\n\r\n"}) {
+  for (const char* bytes : {"SSH-2.0-OpenSSH_9.2\r\n", "220 mail ESMTP\r\n", "<html>HTTP/0.9</html>", "",
+                            "HTTP/9.9 200 OK\r\n\r\n", "HTTP/1.1 abc\r\n\r\n"}) {
     RawServer server(answer(bytes));
     grants.clear();
     egress.reset();
@@ -908,8 +942,9 @@ TEST_F(Egress, RefusesWhatIsNoHttp) {
 }
 
 TEST_F(Egress, RefusesSplitAndMalformedResponseHeaders) {
-  for (const std::string& line : {std::string("X-A: b\rX-Injected: c"), std::string("no colon here"), std::string("X A: b"),
-                                  std::string(": empty"), std::string("X-A: \x01"), std::string("X-A: a\0b", 8)}) {
+  for (const std::string& line :
+       {std::string("X-A: b\rX-Injected: c"), std::string("no colon here"), std::string("X A: b"),
+        std::string(": empty"), std::string("X-A: \x01"), std::string("X-A: a\0b", 8)}) {
     RawServer server(answer("HTTP/1.1 200 OK\r\n" + line + "\r\nContent-Length: 0\r\n\r\n"));
     grants.clear();
     egress.reset();
@@ -921,7 +956,9 @@ TEST_F(Egress, RefusesSplitAndMalformedResponseHeaders) {
 }
 
 TEST_F(Egress, ContradictingLengthsDoNotLetTheNextAnswerBeForged) {
-  RawServer server(answer("HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 50\r\n\r\nhelloHTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nforged"));
+  RawServer server(
+      answer("HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 50\r\n\r\nhelloHTTP/1.1 200 "
+             "OK\r\nContent-Length: 6\r\n\r\nforged"));
   allow(server);
   for (int i = 0; i < 2; ++i) {
     const auto result = get(server.url("/"));
@@ -952,12 +989,14 @@ TEST_F(Egress, AClosedPortIsAConnectionError) {
 }
 
 TEST_F(Egress, AServerWithoutTlsIsNoSecureServer) {
-  RawServer server([](RawConnection& connection, const std::string&) { connection.send("HTTP/1.1 200 OK\r\n\r\nplain"); });
+  RawServer server(
+      [](RawConnection& connection, const std::string&) { connection.send("HTTP/1.1 200 OK\r\n\r\nplain"); });
   const std::string url = "https://127.0.0.1:" + std::to_string(server.port());
   allow(url + "/*").timeout_ms = 2'000;
   const auto result = get(url + "/");
   ASSERT_FALSE(result);
-  EXPECT_TRUE(result.error().code == Errno::kConnection || result.error().code == Errno::kTimedOut) << result.error().reason;
+  EXPECT_TRUE(result.error().code == Errno::kConnection || result.error().code == Errno::kTimedOut)
+      << result.error().reason;
 }
 
 // `openssl s_server` with a certificate that it made itself, on a port of its own choice.
@@ -965,10 +1004,15 @@ class SelfSignedServer {
  public:
   explicit SelfSignedServer(const std::string& folder) {
     const std::string key = folder + "/key.pem", certificate = folder + "/certificate.pem";
-    const std::string make = "openssl req -x509 -newkey rsa:2048 -nodes -days 1 -subj /CN=127.0.0.1 "
-                             "-addext subjectAltName=IP:127.0.0.1 -keyout " + key + " -out " + certificate + " 2>/dev/null";
+    const std::string make =
+        "openssl req -x509 -newkey rsa:2048 -nodes -days 1 -subj /CN=127.0.0.1 "
+        "-addext subjectAltName=IP:127.0.0.1 -keyout " +
+        key + " -out " + certificate + " 2>/dev/null";
     if (std::system(make.c_str()) != 0) return;
-    pipe_ = popen(("exec openssl s_server -accept 127.0.0.1:0 -www -naccept 1 -key " + key + " -cert " + certificate + " 2>&1").c_str(), "r");
+    pipe_ = popen(("exec openssl s_server -accept 127.0.0.1:0 -www -naccept 1 -key " + key + " -cert " +
+                   certificate + " 2>&1")
+                      .c_str(),
+                  "r");
     char line[256];
     while (pipe_ != nullptr && port_ == 0 && std::fgets(line, sizeof line, pipe_) != nullptr)
       if (std::string_view(line).starts_with("ACCEPT 127.0.0.1:")) port_ = std::atoi(line + 17);

@@ -14,7 +14,8 @@ namespace {
 
 size_t content_length(const std::string& head) {
   const size_t at = head.find("Content-Length: ");
-  return at == std::string::npos ? 0 : static_cast<size_t>(std::strtoull(head.c_str() + at + 16, nullptr, 10));
+  return at == std::string::npos ? 0
+                                 : static_cast<size_t>(std::strtoull(head.c_str() + at + 16, nullptr, 10));
 }
 
 void must(bool good, const char* what) {
@@ -50,8 +51,7 @@ bool RawConnection::send(std::string_view bytes) {
 
 void RawConnection::wait_for_close() {
   char buffer[4096];
-  while (recv(fd_, buffer, sizeof buffer, 0) > 0) {
-  }
+  while (recv(fd_, buffer, sizeof buffer, 0) > 0) {}
 }
 
 void RawConnection::drip(char byte) {

@@ -50,7 +50,8 @@ HostError system_error(int error, const std::string& path) {
   }
 }
 
-HostResult<Fd> open_beneath(int directory, const std::string& path, int flags, Symlinks symlinks, unsigned mode) {
+HostResult<Fd> open_beneath(int directory, const std::string& path, int flags, Symlinks symlinks,
+                            unsigned mode) {
   open_how how{};
   how.flags = static_cast<uint64_t>(flags | O_CLOEXEC);
   how.mode = mode;
@@ -70,7 +71,8 @@ HostResult<void> check_kernel() {
   how.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV;
   const Fd fd(openat2(AT_FDCWD, ".", how));
   if (fd.valid() || (errno != ENOSYS && errno != EINVAL && errno != E2BIG && errno != EPERM)) return {};
-  return refuse(Errno::kUnsupported, "This kernel has no openat2, without which no file can be opened safely.");
+  return refuse(Errno::kUnsupported,
+                "This kernel has no openat2, without which no file can be opened safely.");
 }
 
 }  // namespace membrane::host

@@ -40,7 +40,8 @@ enum class Symlinks : uint8_t {
 // Opens `path`, relative, beneath `directory`; "" is the directory itself. `flags` as for
 // open(2); close-on-exec is added. `mode` only with O_CREAT.
 // EACCES for whatever leaves the directory: "..", absolute symlinks, magic links, mounts.
-HostResult<Fd> open_beneath(int directory, const std::string& path, int flags, Symlinks symlinks, unsigned mode = 0);
+HostResult<Fd> open_beneath(int directory, const std::string& path, int flags, Symlinks symlinks,
+                            unsigned mode = 0);
 
 // An errno of the system about `path`, as the program names it, in our words.
 HostError system_error(int error, const std::string& path);

@@ -60,7 +60,8 @@ HostError errno_of(const std::string& text) { return system_error(errno, text); 
 
 // The same failure, told with the path as the program knows it.
 template <typename T>
-std::unexpected<HostError> renamed(const HostResult<T>& failed, const std::string& path, const std::string& text) {
+std::unexpected<HostError> renamed(const HostResult<T>& failed, const std::string& path,
+                                   const std::string& text) {
   HostError error = failed.error();
   if (error.reason.starts_with(path)) error.reason.replace(0, path.size(), text);
   return std::unexpected(std::move(error));
@@ -98,7 +99,8 @@ HostResult<std::string> read_all(const Fd& fd, uint64_t expected, uint64_t most,
     if (got < 0 && errno != EINTR) return std::unexpected(errno_of(text));
     out.resize(had + static_cast<size_t>(std::max<ssize_t>(got, 0)));
     if (out.size() > most)
-      return refuse(Errno::kTooBig, text + " is larger than the grant's " + std::to_string(most) + " bytes (max_file).");
+      return refuse(Errno::kTooBig,
+                    text + " is larger than the grant's " + std::to_string(most) + " bytes (max_file).");
     if (got == 0) return out;
   }
 }
@@ -115,7 +117,8 @@ bool write_all(const Fd& fd, std::string_view bytes) {
 
 HostResult<std::string> temporary_name() {
   uint64_t random = 0;
-  if (getrandom(&random, sizeof random, 0) != sizeof random) return refuse(Errno::kHost, "The system has no randomness.");
+  if (getrandom(&random, sizeof random, 0) != sizeof random)
+    return refuse(Errno::kHost, "The system has no randomness.");
   char name[48];
   std::snprintf(name, sizeof name, ".membrane-%016llx.tmp", static_cast<unsigned long long>(random));
   return std::string(name);
@@ -124,7 +127,8 @@ HostResult<std::string> temporary_name() {
 // -- opening the grants ----------------------------------------------------------
 
 HostResult<Root> open_file_root(const FsGrant& grant, Components guest) {
-  char* real = realpath(grant.host.c_str(), nullptr);  // the owner may name it through links; the program may not
+  char* real =
+      realpath(grant.host.c_str(), nullptr);  // the owner may name it through links; the program may not
   if (real == nullptr) return std::unexpected(errno_of(grant.host));
   const std::string path(real);
   free(real);
@@ -190,7 +194,8 @@ HostResult<void> FileAccess::Impl::add(const FsGrant& grant) {
 Root* FileAccess::Impl::root_of(const Components& path) {
   Root* best = nullptr;
   for (Root& root : roots_)
-    if (begins_with(path, root.guest) && (best == nullptr || root.guest.size() > best->guest.size())) best = &root;
+    if (begins_with(path, root.guest) && (best == nullptr || root.guest.size() > best->guest.size()))
+      best = &root;
   return best;
 }
 
@@ -212,7 +217,8 @@ HostResult<Target> FileAccess::Impl::locate(const Components& path, FsMode mode)
                   "--allow fs:write:" + root->grant.host + ":" + root->grant.guest);
   Components beneath(path.begin() + static_cast<std::ptrdiff_t>(root->guest.size()), path.end());
   if (root->is_file()) {
-    if (!beneath.empty()) return refuse(Errno::kNotDir, guest_text(root->guest) + " is a file, not a directory.");
+    if (!beneath.empty())
+      return refuse(Errno::kNotDir, guest_text(root->guest) + " is a file, not a directory.");
     beneath = {root->file};
   }
   return Target{*root, std::move(beneath), text};
@@ -222,7 +228,8 @@ HostResult<Target> FileAccess::Impl::locate(const Components& path, FsMode mode)
 std::vector<std::string> FileAccess::Impl::granted_in(const Components& path) const {
   std::vector<std::string> out;
   for (const Root& root : roots_)
-    if (root.guest.size() > path.size() && begins_with(root.guest, path)) out.push_back(root.guest[path.size()]);
+    if (root.guest.size() > path.size() && begins_with(root.guest, path))
+      out.push_back(root.guest[path.size()]);
   return out;
 }
 
@@ -247,7 +254,8 @@ HostResult<std::string> FileAccess::Impl::read(std::string_view guest_path) {
     if (info && S_ISREG(info->st_mode)) {
       if (static_cast<uint64_t>(info->st_size) > budget_.left(Resource::kBytesIn))
         return refuse(Errno::kBudget, "The run's budget of bytes from the world is used up.");
-      auto bytes = read_all(*fd, static_cast<uint64_t>(info->st_size), target->root.grant.max_file_bytes, target->text);
+      auto bytes = read_all(*fd, static_cast<uint64_t>(info->st_size), target->root.grant.max_file_bytes,
+                            target->text);
       if (bytes && !budget_.take(Resource::kBytesIn, bytes->size()))
         return refuse(Errno::kBudget, "The run's budget of bytes from the world is used up.");
       return bytes;
@@ -286,7 +294,8 @@ HostResult<void> FileAccess::Impl::list_host(const Target& target, std::map<std:
     const std::string name = entry->d_name;
     if (name == "." || name == "..") continue;
     if (++seen > kMaxListEntries) {
-      result = refuse(Errno::kTooBig, target.text + " has more than " + std::to_string(kMaxListEntries) + " entries.");
+      result = refuse(Errno::kTooBig,
+                      target.text + " has more than " + std::to_string(kMaxListEntries) + " entries.");
       break;
     }
     if (!is_utf8(name)) continue;
@@ -356,8 +365,9 @@ HostResult<Fd> FileAccess::Impl::open_parent(Target& target, bool new_file) {
   const uint64_t made = wanted.size() - at.beneath.size() + (new_file ? 1 : 0);
   Root& root = target.root;
   if (made > root.grant.max_files - std::min(root.made, root.grant.max_files))
-    return refuse(Errno::kQuota, "The run would create more than the grant's " + std::to_string(root.grant.max_files) +
-                                     " files and directories in " + root.grant.guest + " (max_files).");
+    return refuse(Errno::kQuota, "The run would create more than the grant's " +
+                                     std::to_string(root.grant.max_files) + " files and directories in " +
+                                     root.grant.guest + " (max_files).");
   for (size_t i = at.beneath.size(); i < wanted.size(); ++i) {
     const bool new_one = mkdirat(fd->get(), wanted[i].c_str(), 0777) == 0;
     if (!new_one && errno != EEXIST) return std::unexpected(errno_of(target.text));
@@ -377,7 +387,8 @@ HostResult<void> FileAccess::Impl::replace(Target& target, std::string_view byte
   const bool keep_mode = existed && fstatat(parent->get(), name.c_str(), &old, AT_SYMLINK_NOFOLLOW) == 0;
   const auto temporary = temporary_name();
   if (!temporary) return std::unexpected(temporary.error());
-  const auto fd = open_beneath(parent->get(), *temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, Symlinks::kNone, 0666);
+  const auto fd = open_beneath(parent->get(), *temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW,
+                               Symlinks::kNone, 0666);
   if (!fd) return renamed(fd, *temporary, target.text);
   const bool done = write_all(*fd, bytes) && (!keep_mode || fchmod(fd->get(), old.st_mode & 0777) == 0) &&
                     renameat(parent->get(), temporary->c_str(), parent->get(), name.c_str()) == 0;
@@ -391,7 +402,8 @@ HostResult<void> FileAccess::Impl::replace(Target& target, std::string_view byte
 }
 
 HostResult<void> FileAccess::Impl::append(Target& target, std::string_view bytes) {
-  auto fd = open_beneath(target.root.directory.get(), target.path(), O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY, Symlinks::kNone);
+  auto fd = open_beneath(target.root.directory.get(), target.path(),
+                         O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY, Symlinks::kNone);
   if (!fd) return renamed(fd, target.path(), target.text);
   const auto info = inspect(*fd, target.text);
   if (!info) return std::unexpected(info.error());
@@ -401,10 +413,12 @@ HostResult<void> FileAccess::Impl::append(Target& target, std::string_view bytes
   const auto size = static_cast<uint64_t>(info->st_size);
   if (size > target.root.grant.max_file_bytes || bytes.size() > target.root.grant.max_file_bytes - size)
     return refuse(Errno::kTooBig, target.text + " would be larger than the grant's " +
-                                      std::to_string(target.root.grant.max_file_bytes) + " bytes (max_file).");
+                                      std::to_string(target.root.grant.max_file_bytes) +
+                                      " bytes (max_file).");
   if (write_all(*fd, bytes)) return {};
   const HostError error = errno_of(target.text);
-  if (ftruncate(fd->get(), info->st_size) != 0) return refuse(Errno::kHost, target.text + " was left half written.");
+  if (ftruncate(fd->get(), info->st_size) != 0)
+    return refuse(Errno::kHost, target.text + " was left half written.");
   return std::unexpected(error);
 }
 
@@ -426,8 +440,9 @@ HostResult<void> FileAccess::Impl::write(std::string_view guest_path, std::strin
     return refuse(Errno::kTooBig, target->text + " would be larger than the grant's " +
                                       std::to_string(grant.max_file_bytes) + " bytes (max_file).");
   if (bytes.size() > grant.max_total_bytes - target->root.written_bytes)
-    return refuse(Errno::kQuota, "The run would write more than the grant's " + std::to_string(grant.max_total_bytes) +
-                                     " bytes in " + grant.guest + " (max_total).");
+    return refuse(Errno::kQuota, "The run would write more than the grant's " +
+                                     std::to_string(grant.max_total_bytes) + " bytes in " + grant.guest +
+                                     " (max_total).");
   if (!budget_.take(Resource::kBytesOut, bytes.size()))
     return refuse(Errno::kBudget, "The run's budget of bytes to the world is used up.");
   auto written = write_within(*target, bytes, mode);
@@ -446,10 +461,12 @@ HostResult<void> FileAccess::Impl::remove(std::string_view guest_path) {
   const std::string name = target->beneath.back();
   Target parent{target->root, target->beneath, target->text};
   parent.beneath.pop_back();
-  const auto fd = open_beneath(parent.root.directory.get(), parent.path(), O_PATH | O_DIRECTORY, Symlinks::kNone);
+  const auto fd =
+      open_beneath(parent.root.directory.get(), parent.path(), O_PATH | O_DIRECTORY, Symlinks::kNone);
   if (!fd) return renamed(fd, parent.path(), target->text);
   struct stat info{};
-  if (fstatat(fd->get(), name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) return std::unexpected(errno_of(target->text));
+  if (fstatat(fd->get(), name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0)
+    return std::unexpected(errno_of(target->text));
   if (!S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode))
     return refuse(Errno::kAccess, target->text + " is neither a regular file nor a directory.");
   // unlinkat follows nothing: were the name swapped now, the new thing would go, not what it points to.

@@ -37,7 +37,8 @@ class Files : public testing::Test {
  protected:
   Files() {
     // Memory is enough, and tests that make thousands of files are quicker there.
-    std::string name = (fs::is_directory("/dev/shm") ? "/dev/shm" : "/tmp") + std::string("/membrane_files_XXXXXX");
+    std::string name =
+        (fs::is_directory("/dev/shm") ? "/dev/shm" : "/tmp") + std::string("/membrane_files_XXXXXX");
     root = mkdtemp(name.data());
     fs::create_directory(root / "inside");
     fs::create_directory(root / "outside");
@@ -225,8 +226,8 @@ TEST_F(Files, SaysWhenAGrantedPathDoesNotExist) {
 
 TEST_F(Files, RefusesDotDot) {
   allow("/data", "inside", FsMode::kWrite);
-  for (const char* path : {"/data/../outside/secret", "/data/..", "/..", "/data/x/../../outside/secret", "/data/./../outside/secret",
-                           "/data//..//outside/secret", "/../data/a.txt"}) {
+  for (const char* path : {"/data/../outside/secret", "/data/..", "/..", "/data/x/../../outside/secret",
+                           "/data/./../outside/secret", "/data//..//outside/secret", "/../data/a.txt"}) {
     expect_refused(files().read(path), Errno::kInvalid, "\"..\"");
     expect_refused(files().write(path, "x", kReplace), Errno::kInvalid, "\"..\"");
     expect_refused(files().list(path), Errno::kInvalid, "\"..\"");
@@ -238,15 +239,17 @@ TEST_F(Files, RefusesDotDot) {
 
 TEST_F(Files, NothingElseMeansDotDot) {
   allow("/data", "inside", FsMode::kWrite);
-  for (const char* path : {"/data/%2e%2e/outside/secret", "/data/..\\outside\\secret", "/data/.../outside/secret",
-                           "/data/.. /outside/secret", "/data/\xef\xbc\x8e\xef\xbc\x8e/outside/secret", "/data/~/secret"})
+  for (const char* path :
+       {"/data/%2e%2e/outside/secret", "/data/..\\outside\\secret", "/data/.../outside/secret",
+        "/data/.. /outside/secret", "/data/\xef\xbc\x8e\xef\xbc\x8e/outside/secret", "/data/~/secret"})
     expect_refused(files().read(path), Errno::kNotFound, "does not exist");
 }
 
 TEST_F(Files, RefusesMalformedPaths) {
   allow("/data", "inside", FsMode::kRead);
-  for (const std::string& path : {std::string(""), std::string("data/a.txt"), std::string("a.txt"), std::string("/data/a.txt\0.png", 16),
-                                  std::string("/data/\xff"), "/data/" + std::string(256, 'a'), "/data/" + std::string(5000, 'a')})
+  for (const std::string& path : {std::string(""), std::string("data/a.txt"), std::string("a.txt"),
+                                  std::string("/data/a.txt\0.png", 16), std::string("/data/\xff"),
+                                  "/data/" + std::string(256, 'a'), "/data/" + std::string(5000, 'a')})
     EXPECT_FALSE(files().read(path)) << path;
   std::string deep = "/data";
   for (int i = 0; i < 100; ++i) deep += "/a";
@@ -295,7 +298,8 @@ TEST_F(Files, RefusesRelativeLinksThatClimbOut) {
   allow("/data", "inside", FsMode::kRead);
   for (const char* path : {"/data/rel", "/data/up/outside/secret", "/data/sub/out/secret"})
     expect_refused(files().read(path), Errno::kAccess, "leads out of the granted directory");
-  for (const char* path : {"/data/up", "/data/sub/out"}) expect_refused(files().list(path), Errno::kAccess, "leads out");
+  for (const char* path : {"/data/up", "/data/sub/out"})
+    expect_refused(files().list(path), Errno::kAccess, "leads out");
   expect_refused(files().stat("/data/rel"), Errno::kAccess, "leads out");
 }
 
@@ -350,12 +354,13 @@ constexpr int kRounds = 1'000;  // of a race: enough that each step of a call me
 // Swaps two names in one step, again and again, while the test works.
 class Swapper {
  public:
-  Swapper(fs::path a, fs::path b) : thread_([this, a, b] {
-    while (!stop_) {
-      syscall(SYS_renameat2, AT_FDCWD, a.c_str(), AT_FDCWD, b.c_str(), RENAME_EXCHANGE);
-      ++swaps_;
-    }
-  }) {}
+  Swapper(fs::path a, fs::path b)
+      : thread_([this, a, b] {
+          while (!stop_) {
+            syscall(SYS_renameat2, AT_FDCWD, a.c_str(), AT_FDCWD, b.c_str(), RENAME_EXCHANGE);
+            ++swaps_;
+          }
+        }) {}
   ~Swapper() {
     stop_ = true;
     thread_.join();
@@ -599,7 +604,9 @@ TEST_F(Files, NoTemporaryFileIsLeftBehind) {
 TEST_F(Files, NoDescriptorIsLeftOpen) {
   allow("/w", "inside", FsMode::kWrite);
   files();
-  const auto count = [] { return std::distance(fs::directory_iterator("/proc/self/fd"), fs::directory_iterator()); };
+  const auto count = [] {
+    return std::distance(fs::directory_iterator("/proc/self/fd"), fs::directory_iterator());
+  };
   const auto before = count();
   for (int i = 0; i < 50; ++i) {
     (void)files().read("/w/a.txt");
@@ -622,7 +629,9 @@ bool refuses_without_openat2() {
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
   };
   sock_fprog program{static_cast<unsigned short>(std::size(code)), code};
-  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) return false;
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+      prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
+    return false;
   FsGrant grant;
   grant.guest = "/data";
   grant.host = "/tmp";

@@ -7,9 +7,11 @@ namespace membrane::host {
 
 HostResult<Components> parse_guest_path(std::string_view path) {
   if (path.size() > FileAccess::kMaxPathBytes) return refuse(Errno::kInvalid, "The path is too long.");
-  if (path.find('\0') != std::string_view::npos) return refuse(Errno::kInvalid, "The path contains a NUL character.");
+  if (path.find('\0') != std::string_view::npos)
+    return refuse(Errno::kInvalid, "The path contains a NUL character.");
   if (!is_utf8(path)) return refuse(Errno::kInvalid, "The path is not UTF-8.");
-  if (!path.starts_with('/')) return refuse(Errno::kInvalid, "The path is not absolute: begin it with a slash.");
+  if (!path.starts_with('/'))
+    return refuse(Errno::kInvalid, "The path is not absolute: begin it with a slash.");
   Components out;
   while (!path.empty()) {
     path.remove_prefix(1);
@@ -18,7 +20,8 @@ HostResult<Components> parse_guest_path(std::string_view path) {
     if (component.empty() || component == ".") continue;
     if (component == "..") return refuse(Errno::kInvalid, "The path contains \"..\": name the file itself.");
     if (component.size() > 255) return refuse(Errno::kInvalid, "A part of the path is too long.");
-    if (out.size() == FileAccess::kMaxComponents) return refuse(Errno::kInvalid, "The path has too many parts.");
+    if (out.size() == FileAccess::kMaxComponents)
+      return refuse(Errno::kInvalid, "The path has too many parts.");
     out.emplace_back(component);
   }
   return out;

@@ -28,20 +28,20 @@
 extern "C" {
 #endif
 
-const char *membrane_version(void); /* "0.1.0" */
+const char* membrane_version(void); /* "0.1.0" */
 
 /* -- errors ----------------------------------------------------------------------------------- */
 
 typedef struct membrane_error membrane_error;
 
-const char *membrane_error_code(const membrane_error *error); /* stable: "unknown-function" */
-const char *membrane_error_message(const membrane_error *error);
-const char *membrane_error_hint(const membrane_error *error);  /* may be "" */
-uint32_t membrane_error_line(const membrane_error *error);     /* from 1; 0: unknown */
-uint32_t membrane_error_column(const membrane_error *error);   /* in bytes, from 1; 0: unknown */
-uint32_t membrane_error_offset(const membrane_error *error);   /* into the binary; 0: unknown */
-const char *membrane_error_function(const membrane_error *error); /* "$name" or "#index"; may be "" */
-void membrane_error_free(membrane_error *error);
+const char* membrane_error_code(const membrane_error* error); /* stable: "unknown-function" */
+const char* membrane_error_message(const membrane_error* error);
+const char* membrane_error_hint(const membrane_error* error);     /* may be "" */
+uint32_t membrane_error_line(const membrane_error* error);        /* from 1; 0: unknown */
+uint32_t membrane_error_column(const membrane_error* error);      /* in bytes, from 1; 0: unknown */
+uint32_t membrane_error_offset(const membrane_error* error);      /* into the binary; 0: unknown */
+const char* membrane_error_function(const membrane_error* error); /* "$name" or "#index"; may be "" */
+void membrane_error_free(membrane_error* error);
 
 /* -- values and host functions ---------------------------------------------------------------- */
 
@@ -62,66 +62,69 @@ typedef struct membrane_host_call membrane_host_call;
 
 /* A hole in the wall that you make. `results` have their types, and are 0. False traps the program.
  * It runs on the thread of the run, and from several at once when several run. */
-typedef bool (*membrane_callback)(void *user_data, membrane_host_call *call, const membrane_value *arguments,
-                                  membrane_value *results);
+typedef bool (*membrane_callback)(void* user_data, membrane_host_call* call, const membrane_value* arguments,
+                                  membrane_value* results);
 
 typedef struct membrane_host_function {
-  const char *module; /* (import "module" "name" (func …)) */
-  const char *name;
-  const membrane_type *parameters;
+  const char* module; /* (import "module" "name" (func …)) */
+  const char* name;
+  const membrane_type* parameters;
   size_t parameter_count;
-  const membrane_type *results;
+  const membrane_type* results;
   size_t result_count;
   membrane_callback call;
-  void *user_data; /* borrowed as long as programs may call it */
+  void* user_data; /* borrowed as long as programs may call it */
 } membrane_host_function;
 
 /* The caller's linear memory. Until membrane_host_call_write_string, or until the callback returns. */
-uint8_t *membrane_host_call_memory(membrane_host_call *call, size_t *size);
+uint8_t* membrane_host_call_memory(membrane_host_call* call, size_t* size);
 /* The string at `address` (4 bytes of length, little endian, then bytes), checked against the memory: NULL
  * when it does not lie inside. Not ended by a 0. Borrowed from the memory. */
-const char *membrane_host_call_read_string(membrane_host_call *call, int32_t address, size_t *size);
+const char* membrane_host_call_read_string(membrane_host_call* call, int32_t address, size_t* size);
 /* A new string in the caller's memory; false when there is no room. */
-bool membrane_host_call_write_string(membrane_host_call *call, const char *bytes, size_t size, int32_t *address);
+bool membrane_host_call_write_string(membrane_host_call* call, const char* bytes, size_t size,
+                                     int32_t* address);
 /* Takes fuel for work on the caller's behalf; before the work. False: there is less. Return at once then:
  * the guest pauses before the call, which is made again after more fuel was added. */
-bool membrane_host_call_charge(membrane_host_call *call, uint64_t fuel);
+bool membrane_host_call_charge(membrane_host_call* call, uint64_t fuel);
 /* Why the callback is going to return false. */
-void membrane_host_call_trap(membrane_host_call *call, const char *message);
+void membrane_host_call_trap(membrane_host_call* call, const char* message);
 
 /* -- policy ------------------------------------------------------------------------------------- */
 
 /* What a program may do, and how much of everything: docs/policy.md. Threads: one at a time. */
 typedef struct membrane_policy membrane_policy;
 
-membrane_policy *membrane_policy_new(void); /* grants nothing; NULL without memory */
+membrane_policy* membrane_policy_new(void); /* grants nothing; NULL without memory */
 /* A file's text: TOML, or JSON when `name` ends in ".json". */
-membrane_policy *membrane_policy_parse(const char *text, size_t size, const char *name, membrane_error **error);
-membrane_policy *membrane_policy_load(const char *path, membrane_error **error);
+membrane_policy* membrane_policy_parse(const char* text, size_t size, const char* name,
+                                       membrane_error** error);
+membrane_policy* membrane_policy_load(const char* path, membrane_error** error);
 /* As the flags of `membrane run`: "fs:read:./data"; "memory", "16 MiB". On failure it is as before. */
-bool membrane_policy_allow(membrane_policy *policy, const char *grant, membrane_error **error);
-bool membrane_policy_limit(membrane_policy *policy, const char *name, const char *value, membrane_error **error);
+bool membrane_policy_allow(membrane_policy* policy, const char* grant, membrane_error** error);
+bool membrane_policy_limit(membrane_policy* policy, const char* name, const char* value,
+                           membrane_error** error);
 /* In sentences, one a line. Until the next call with this policy. */
-const char *membrane_policy_explain(membrane_policy *policy);
-void membrane_policy_free(membrane_policy *policy);
+const char* membrane_policy_explain(membrane_policy* policy);
+void membrane_policy_free(membrane_policy* policy);
 
 /* Fuel, host calls, bytes, tokens and time, paid once and shared by many runs. Threads: any. */
 typedef struct membrane_budget membrane_budget;
 
-membrane_budget *membrane_budget_new(const membrane_policy *policy); /* its time begins now */
-uint64_t membrane_budget_fuel_left(const membrane_budget *budget);
-void membrane_budget_free(membrane_budget *budget); /* sandboxes that share it keep it */
+membrane_budget* membrane_budget_new(const membrane_policy* policy); /* its time begins now */
+uint64_t membrane_budget_fuel_left(const membrane_budget* budget);
+void membrane_budget_free(membrane_budget* budget); /* sandboxes that share it keep it */
 
 /* -- one program, one report ---------------------------------------------------------------------- */
 
 typedef struct membrane_program {
-  const char *source;           /* WAT, with the preprocessor's forms, or the bytes of a binary */
+  const char* source;           /* WAT, with the preprocessor's forms, or the bytes of a binary */
   size_t source_size;           /* 0: to the 0 at its end */
-  const char *name;             /* for messages; NULL: "program.wat" */
-  const char *entry;            /* an export; NULL: _start, else run, else main */
-  const char *const *arguments; /* as text, typed by the entry; without parameters, for io.argument */
+  const char* name;             /* for messages; NULL: "program.wat" */
+  const char* entry;            /* an export; NULL: _start, else run, else main */
+  const char* const* arguments; /* as text, typed by the entry; without parameters, for io.argument */
   size_t argument_count;
-  const char *input; /* what io.input gives; may be NULL */
+  const char* input; /* what io.input gives; may be NULL */
   size_t input_size; /* 0: to the 0 at its end */
 } membrane_program;
 
@@ -129,32 +132,36 @@ typedef struct membrane_program {
 typedef struct membrane_sandbox membrane_sandbox;
 typedef struct membrane_report membrane_report;
 
-membrane_sandbox *membrane_sandbox_new(const membrane_policy *policy); /* copies it; NULL without memory */
-bool membrane_sandbox_define(membrane_sandbox *sandbox, const membrane_host_function *function,
-                             membrane_error **error);
-void membrane_sandbox_share(membrane_sandbox *sandbox, const membrane_budget *budget);
+membrane_sandbox* membrane_sandbox_new(const membrane_policy* policy); /* copies it; NULL without memory */
+bool membrane_sandbox_define(membrane_sandbox* sandbox, const membrane_host_function* function,
+                             membrane_error** error);
+void membrane_sandbox_share(membrane_sandbox* sandbox, const membrane_budget* budget);
 /* Whatever goes wrong is in the report; NULL without memory. */
-membrane_report *membrane_sandbox_run(const membrane_sandbox *sandbox, const membrane_program *program);
+membrane_report* membrane_sandbox_run(const membrane_sandbox* sandbox, const membrane_program* program);
 /* Stops what runs, and whatever would run later. */
-void membrane_sandbox_cancel(membrane_sandbox *sandbox);
-void membrane_sandbox_free(membrane_sandbox *sandbox);
+void membrane_sandbox_cancel(membrane_sandbox* sandbox);
+void membrane_sandbox_free(membrane_sandbox* sandbox);
 
 /* What a run did, exactly. */
-const char *membrane_report_outcome(const membrane_report *report); /* "ok", "out_of_fuel", …: the schema lists them */
-const membrane_error *membrane_report_error(const membrane_report *report); /* NULL when it is "ok" */
-const char *membrane_report_stdout(const membrane_report *report, size_t *size); /* size may be NULL, here and below */
-const char *membrane_report_stderr(const membrane_report *report, size_t *size);
-const char *membrane_report_result(const membrane_report *report, size_t *size); /* what it gave to io.result */
-const char *membrane_report_answer(const membrane_report *report, size_t *size); /* to agent.submit; NULL: nothing */
-size_t membrane_report_value_count(const membrane_report *report);               /* the entry's values */
+const char* membrane_report_outcome(
+    const membrane_report* report); /* "ok", "out_of_fuel", …: the schema lists them */
+const membrane_error* membrane_report_error(const membrane_report* report); /* NULL when it is "ok" */
+const char* membrane_report_stdout(const membrane_report* report,
+                                   size_t* size); /* size may be NULL, here and below */
+const char* membrane_report_stderr(const membrane_report* report, size_t* size);
+const char* membrane_report_result(const membrane_report* report,
+                                   size_t* size); /* what it gave to io.result */
+const char* membrane_report_answer(const membrane_report* report,
+                                   size_t* size);                  /* to agent.submit; NULL: nothing */
+size_t membrane_report_value_count(const membrane_report* report); /* the entry's values */
 /* False for references, vectors, and an index that is too large. */
-bool membrane_report_value(const membrane_report *report, size_t index, membrane_value *value);
-uint64_t membrane_report_fuel_used(const membrane_report *report);
-uint64_t membrane_report_memory_peak_bytes(const membrane_report *report);
-size_t membrane_report_host_call_count(const membrane_report *report);
-const char *membrane_report_json(membrane_report *report); /* all of it: docs/report.schema.json */
-const char *membrane_report_text(membrane_report *report); /* for a terminal */
-void membrane_report_free(membrane_report *report);
+bool membrane_report_value(const membrane_report* report, size_t index, membrane_value* value);
+uint64_t membrane_report_fuel_used(const membrane_report* report);
+uint64_t membrane_report_memory_peak_bytes(const membrane_report* report);
+size_t membrane_report_host_call_count(const membrane_report* report);
+const char* membrane_report_json(membrane_report* report); /* all of it: docs/report.schema.json */
+const char* membrane_report_text(membrane_report* report); /* for a terminal */
+void membrane_report_free(membrane_report* report);
 
 /* -- the engine ----------------------------------------------------------------------------------- */
 
@@ -162,11 +169,11 @@ void membrane_report_free(membrane_report *report);
 typedef struct membrane_module membrane_module;
 
 /* WAT or a binary. *error is the first of its mistakes. */
-membrane_module *membrane_module_compile(const char *source, size_t size, membrane_error **error);
-void membrane_module_free(membrane_module *module);
+membrane_module* membrane_module_compile(const char* source, size_t size, membrane_error** error);
+void membrane_module_free(membrane_module* module);
 
 typedef struct membrane_instance_options {
-  const membrane_host_function *functions; /* all that the module can import */
+  const membrane_host_function* functions; /* all that the module can import */
   size_t function_count;
   uint64_t memory_bytes; /* its memory grows no further; 0: 64 MiB */
   uint64_t start_fuel;   /* for its start function; 0: 1,000,000 */
@@ -176,11 +183,11 @@ typedef struct membrane_instance_options {
 typedef struct membrane_instance membrane_instance;
 
 /* `options` may be NULL. */
-membrane_instance *membrane_instance_new(const membrane_module *module, const membrane_instance_options *options,
-                                         membrane_error **error);
+membrane_instance* membrane_instance_new(const membrane_module* module,
+                                         const membrane_instance_options* options, membrane_error** error);
 /* Until a call is made or resumed. NULL when it has none. */
-uint8_t *membrane_instance_memory(membrane_instance *instance, size_t *size);
-void membrane_instance_free(membrane_instance *instance); /* its calls keep it alive */
+uint8_t* membrane_instance_memory(membrane_instance* instance, size_t* size);
+void membrane_instance_free(membrane_instance* instance); /* its calls keep it alive */
 
 typedef enum membrane_call_status {
   MEMBRANE_RETURNED,
@@ -192,18 +199,18 @@ typedef enum membrane_call_status {
 typedef struct membrane_call membrane_call;
 
 /* Begins a call of an export, and runs it as far as the fuel goes. */
-membrane_call *membrane_instance_call(membrane_instance *instance, const char *name,
-                                      const membrane_value *arguments, size_t argument_count, uint64_t fuel,
-                                      membrane_error **error);
-membrane_call_status membrane_call_get_status(const membrane_call *call);
-void membrane_call_add_fuel(membrane_call *call, uint64_t fuel);
-membrane_call_status membrane_call_resume(membrane_call *call);
-size_t membrane_call_result_count(const membrane_call *call);
-bool membrane_call_result(const membrane_call *call, size_t index, membrane_value *value);
+membrane_call* membrane_instance_call(membrane_instance* instance, const char* name,
+                                      const membrane_value* arguments, size_t argument_count, uint64_t fuel,
+                                      membrane_error** error);
+membrane_call_status membrane_call_get_status(const membrane_call* call);
+void membrane_call_add_fuel(membrane_call* call, uint64_t fuel);
+membrane_call_status membrane_call_resume(membrane_call* call);
+size_t membrane_call_result_count(const membrane_call* call);
+bool membrane_call_result(const membrane_call* call, size_t index, membrane_value* value);
 /* Why it trapped, or where it stands; NULL when it returned. Until the next call with it. */
-const membrane_error *membrane_call_error(membrane_call *call);
-uint64_t membrane_call_fuel_used(const membrane_call *call);
-void membrane_call_free(membrane_call *call);
+const membrane_error* membrane_call_error(membrane_call* call);
+uint64_t membrane_call_fuel_used(const membrane_call* call);
+void membrane_call_free(membrane_call* call);
 
 #ifdef __cplusplus
 }

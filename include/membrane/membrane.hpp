@@ -273,7 +273,7 @@ struct InstanceOptions {
   uint64_t memory_bytes = 64ull << 20;    // its memory grows no further
   uint64_t stack_bytes = 1ull << 20;
   uint32_t call_depth = 10'000;
-  uint64_t start_fuel = 1'000'000;                // for its start function, if it has one
+  uint64_t start_fuel = 1'000'000;               // for its start function, if it has one
   const std::atomic<bool>* interrupt = nullptr;  // borrowed; while it is set, calls pause
 };
 
