@@ -21,7 +21,6 @@ using enum wasm::ValType;
 
 constexpr std::array<ValType, 4> kNumberTypes{kI32, kI64, kF32, kF64};
 constexpr uint32_t kFunctionCount = 4;
-constexpr uint32_t kGlobalCount = 4;  // one of each type
 constexpr uint32_t kTableSize = 8;
 constexpr uint32_t kDataBytes = 24;
 constexpr uint32_t kCounters = 3;  // locals that only loops count with

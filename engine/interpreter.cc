@@ -154,16 +154,20 @@ HANDLER(refill_for_bulk) {
     fuel -= static_cast<int64_t>(price);       \
   } while (false)
 
+template <typename T>
+MEMBRANE_INLINE void accumulate(T value, uint64_t bits, uint64_t& acc, double& acc64, float& acc32) {
+  if constexpr (std::is_same_v<T, double>) acc64 = value;
+  else if constexpr (std::is_same_v<T, float>) acc32 = value;
+  else acc = bits;
+}
+
 // Writes a result to its slot and to the accumulator of its type.
-#define RESULT(slot, value)                                                 \
-  do {                                                                      \
-    const auto result_value = (value);                                      \
-    using Result = std::remove_const_t<decltype(result_value)>;             \
-    const uint64_t result_bits = slot_of(result_value);                     \
-    fp[slot] = result_bits;                                                 \
-    if constexpr (std::is_same_v<Result, double>) acc64 = result_value;     \
-    else if constexpr (std::is_same_v<Result, float>) acc32 = result_value; \
-    else acc = result_bits;                                                 \
+#define RESULT(slot, value)                                   \
+  do {                                                        \
+    const auto result_value = (value);                        \
+    const uint64_t result_bits = slot_of(result_value);       \
+    fp[slot] = result_bits;                                   \
+    accumulate(result_value, result_bits, acc, acc64, acc32); \
   } while (false)
 
 // -- numeric: slots dst, a, b; or dst, a and a constant ------------------------------------
