@@ -21,7 +21,8 @@ namespace membrane::sqlite {
 #define MEMBRANE_SQLITE_FUNCTIONS(X)                                                                      \
   X(open_v2)                                                                                              \
   X(close_v2)                                                                                             \
-  X(errmsg) X(errstr) X(exec) X(busy_timeout) X(db_config) X(extended_errcode) X(limit) X(set_authorizer) \
+  X(errmsg)                                                                                               \
+  X(errstr) X(exec) X(busy_timeout) X(db_config) X(extended_errcode) X(limit) X(set_authorizer)           \
       X(progress_handler) X(memory_used) X(create_function_v2) X(prepare_v3) X(finalize) X(step) X(reset) \
           X(clear_bindings) X(stmt_readonly) X(bind_parameter_count) X(bind_null) X(bind_int64)           \
               X(bind_double) X(bind_text64) X(bind_blob64) X(column_count) X(column_name) X(column_type)  \

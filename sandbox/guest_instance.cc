@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "lang/wat/preprocessor.h"
 #include "wasm/body.h"
 
 namespace membrane::sandbox {
@@ -24,8 +25,8 @@ uint64_t end_of_data(const wasm::Module& module) {
 uint64_t heap_start(engine::Instance& instance) {
   if (const auto base = instance.find_export("__heap_base"); base && base->global != nullptr)
     return static_cast<uint32_t>(base->global->bits);
-  // Address 0 stays free, so that no pointer is 0.
-  return std::max<uint64_t>(end_of_data(instance.module()), host::BumpHeap::kAlignment);
+  // Low addresses are the program's own, to keep things in (docs/wat.md).
+  return std::max<uint64_t>(end_of_data(instance.module()), lang::kScratchBytes);
 }
 
 }  // namespace

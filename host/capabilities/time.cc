@@ -27,7 +27,7 @@ HostResult<Value> format(Call& call) {
   const auto day = chrono::floor<chrono::days>(instant);
   const chrono::year_month_day date{day};
   const chrono::hh_mm_ss time{instant - day};
-  std::array<char, 32> text{};
+  std::array<char, 64> text{};
   std::snprintf(text.data(), text.size(), "%04d-%02u-%02uT%02d:%02d:%02d.%03dZ",
                 static_cast<int>(date.year()), static_cast<unsigned>(date.month()),
                 static_cast<unsigned>(date.day()), static_cast<int>(time.hours().count()),
