@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 #include <pty.h>
+#include <sched.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -275,6 +277,9 @@ TEST(TerminalLineReader, EditsRemembersAndIsInterrupted) {
       seen.append(piece, static_cast<size_t>(got));
     }
     seen.erase(0, at + after.size());
+    // The prompt may be shown before the terminal gives keys singly; what is typed until then is a line to it.
+    termios mode{};
+    while (!keys.empty() && tcgetattr(terminal, &mode) == 0 && (mode.c_lflag & ICANON) != 0) sched_yield();
     return write(terminal, keys.data(), keys.size()) == static_cast<ssize_t>(keys.size());
   };
   EXPECT_TRUE(type_after("ready> ", "helo\x02l\r")) << seen;  // Ctrl-B: one back
@@ -282,7 +287,8 @@ TEST(TerminalLineReader, EditsRemembersAndIsInterrupted) {
   EXPECT_TRUE(type_after("ready> ", "\x1b[A\r")) << seen;
   EXPECT_TRUE(type_after("<line from history>", "")) << seen;
   EXPECT_TRUE(type_after("ready> ", "dropped")) << seen;
-  EXPECT_TRUE(type_after("dropped", "\x03")) << seen;
+  // Ctrl-C, and a key: a signal that arrives just before libedit waits for a key is acted on with the next one.
+  EXPECT_TRUE(type_after("dropped", "\x03\r")) << seen;
   EXPECT_TRUE(type_after("<interrupted>", "")) << seen;
   EXPECT_TRUE(type_after("ready> ", "\x04")) << seen;
   EXPECT_TRUE(type_after("<end>", "")) << seen;
