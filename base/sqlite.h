@@ -18,18 +18,16 @@
 
 namespace membrane::sqlite {
 
-#define MEMBRANE_SQLITE_FUNCTIONS(X)                                                                      \
-  X(open_v2)                                                                                              \
-  X(close_v2)                                                                                             \
-  X(errmsg)                                                                                               \
-  X(errstr) X(exec) X(busy_timeout) X(db_config) X(extended_errcode) X(limit) X(set_authorizer)           \
-      X(progress_handler) X(memory_used) X(create_function_v2) X(prepare_v3) X(finalize) X(step) X(reset) \
-          X(clear_bindings) X(stmt_readonly) X(bind_parameter_count) X(bind_null) X(bind_int64)           \
-              X(bind_double) X(bind_text64) X(bind_blob64) X(column_count) X(column_name) X(column_type)  \
-                  X(column_int64) X(column_double) X(column_text) X(column_blob) X(column_bytes)          \
-                      X(value_type) X(value_text) X(value_blob) X(value_bytes) X(result_error)            \
-                          X(result_error_toobig) X(result_error_nomem) X(result_null) X(result_int64)     \
-                              X(result_text64)
+// clang-format off
+#define MEMBRANE_SQLITE_FUNCTIONS(X) \
+  X(open_v2) X(close_v2) X(errmsg) X(errstr) X(exec) X(busy_timeout) X(db_config) X(extended_errcode) \
+  X(limit) X(set_authorizer) X(progress_handler) X(memory_used) X(create_function_v2) X(prepare_v3) \
+  X(finalize) X(step) X(reset) X(clear_bindings) X(stmt_readonly) X(bind_parameter_count) X(bind_null) \
+  X(bind_int64) X(bind_double) X(bind_text64) X(bind_blob64) X(column_count) X(column_name) \
+  X(column_type) X(column_int64) X(column_double) X(column_text) X(column_blob) X(column_bytes) \
+  X(value_type) X(value_text) X(value_blob) X(value_bytes) X(result_error) X(result_error_toobig) \
+  X(result_error_nomem) X(result_null) X(result_int64) X(result_text64)
+// clang-format on
 
 struct Api {
 #define X(name) decltype(&::sqlite3_##name) name = nullptr;
