@@ -6,8 +6,8 @@
 //
 //   ip in rdi     fp in rsi     fuel in rdx
 //
-// Elsewhere, and where MEMBRANE_EXPLICIT_BOUNDS is set, the address is compared with
-// the size first.
+// Elsewhere, where MEMBRANE_EXPLICIT_BOUNDS is set, and under ThreadSanitizer (which keeps
+// signals for itself), the address is compared with the size first.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 #include "engine/code.h"
 
-#if defined(__x86_64__) && !defined(MEMBRANE_EXPLICIT_BOUNDS)
+#if defined(__x86_64__) && !defined(MEMBRANE_EXPLICIT_BOUNDS) && !defined(__SANITIZE_THREAD__)
 #define MEMBRANE_GUARD_PAGES 1
 #else
 #define MEMBRANE_GUARD_PAGES 0
