@@ -64,13 +64,8 @@ Result<agent::Catalog> load_catalog(const Options& options) {
 
 // One prepaid budget for all steps and the models they call. The wall is each task's own (LoopOptions).
 std::shared_ptr<policy::Budget> budget_of(const policy::Limits& limits) {
-  auto budget = std::make_shared<policy::Budget>();
-  using enum policy::Resource;
-  budget->set(kFuel, limits.fuel);
-  budget->set(kHostCalls, limits.host_calls);
-  budget->set(kBytesIn, limits.bytes_in);
-  budget->set(kBytesOut, limits.bytes_out);
-  budget->set(kTokens, limits.tokens);
+  auto budget = std::make_shared<policy::Budget>(limits);
+  budget->set_deadline(std::chrono::steady_clock::time_point::max());
   return budget;
 }
 

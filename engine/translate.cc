@@ -126,7 +126,6 @@ constexpr uint32_t kFewValues = 4;
 struct Label {
   enum class Kind : uint8_t { kBlock, kLoop, kIf, kElse, kFunction };
   Kind kind = Kind::kBlock;
-  bool unreachable_inside = false;
   uint32_t height = 0;                            // entries below the label's parameters
   uint32_t slot_height = 0;                       // the frame slot where its parameters and results begin
   uint32_t branch_values = 0;                     // entries that a branch to it carries

@@ -22,18 +22,6 @@ double microseconds_since(Clock::time_point start) {
   return std::chrono::duration<double, std::micro>(Clock::now() - start).count();
 }
 
-std::shared_ptr<policy::Budget> budget_of(const policy::Limits& limits) {
-  auto budget = std::make_shared<policy::Budget>();
-  using enum policy::Resource;
-  budget->set(kFuel, limits.fuel);
-  budget->set(kHostCalls, limits.host_calls);
-  budget->set(kBytesIn, limits.bytes_in);
-  budget->set(kBytesOut, limits.bytes_out);
-  budget->set(kTokens, limits.tokens);
-  budget->set_deadline(Clock::now() + std::chrono::milliseconds(limits.wall_ms));
-  return budget;
-}
-
 // The function that the preprocessor's checked calls end with: not a capability, and not in the report.
 const wasm::FuncType& fail_type() {
   static const wasm::FuncType type{{wasm::ValType::kI32, wasm::ValType::kI32, wasm::ValType::kI32}, {}};
@@ -47,7 +35,7 @@ class Run {
       : program_(program),
         options_(options),
         limits_(options.policy.limits),
-        budget_(options.budget ? options.budget : budget_of(limits_)),
+        budget_(options.budget ? options.budget : std::make_shared<policy::Budget>(limits_)),
         deadline_(std::min(Clock::now() + std::chrono::milliseconds(limits_.wall_ms), budget_->deadline())),
         world_(options.policy, *budget_, options.model, options.person),
         gate_(options.replay != nullptr ? host::BrokerGate::to_journal(*options.replay, options.record)
