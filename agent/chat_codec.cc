@@ -214,6 +214,15 @@ ServerError decode_error(std::string_view body) {
   return out;
 }
 
+// Servers have no common code for it: OpenAI's first, then llama.cpp's, and the words that the others use.
+bool says_too_long(const ServerError& error) {
+  if (error.code == "context_length_exceeded" || error.code == "exceed_context_size_error") return true;
+  static constexpr std::string_view kWords[] = {"maximum context length", "context window",
+                                                "available context size", "prompt is too long"};
+  return std::ranges::any_of(
+      kWords, [&](std::string_view words) { return error.message.find(words) != std::string::npos; });
+}
+
 // -- whole answers ----------------------------------------------------------------
 
 namespace {

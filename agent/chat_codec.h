@@ -44,6 +44,8 @@ struct ServerError {
 };
 // From an error's body: {"error":{"message","code","type"}}, {"error":"…"}, {"message"}, {"detail"}, or text.
 ServerError decode_error(std::string_view body);
+// Whether the server refused because the conversation does not fit the model's window.
+bool says_too_long(const ServerError& error);
 
 // A whole answer.
 Result<Completion> decode_completion(std::string_view body);

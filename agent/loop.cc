@@ -151,10 +151,8 @@ std::optional<Stop> Loop::used_up(const Run& run) const {
   return {};
 }
 
-// `last`: no more programs, only the answer.
-Result<Completion> Loop::ask(Run& run, bool last) {
-  if (budget_->wall_left_ms() == 0)
-    return fail(ErrorCode::kTimedOut, "The wall-clock budget is used up.", "Raise --wall.");
+// The next query of the conversation as it stands. `last`: no more programs, only the answer.
+Result<ChatQuery> Loop::next_query(bool last) {
   cut_history();
   ChatQuery query;
   query.messages = messages();
@@ -168,6 +166,14 @@ Result<Completion> Loop::ask(Run& run, bool last) {
                     " tokens left, and the conversation alone is about " + std::to_string(prompt) + ".",
                 "Raise --tokens.");
   query.max_tokens = static_cast<uint32_t>(std::min<uint64_t>(options_.reply_tokens, left - prompt));
+  return query;
+}
+
+Result<Completion> Loop::ask(Run& run, bool last) {
+  if (budget_->wall_left_ms() == 0)
+    return fail(ErrorCode::kTimedOut, "The wall-clock budget is used up.", "Raise --wall.");
+  auto query = next_query(last);
+  if (!query) return std::unexpected(query.error());
   ChatControl control;
   control.on_text = [this](std::string_view text) { tell([&](Observer& o) { o.on_text(text); }); };
   control.on_thought = [this](std::string_view text) { tell([&](Observer& o) { o.on_thought(text); }); };
@@ -176,7 +182,16 @@ Result<Completion> Loop::ask(Run& run, bool last) {
   };
   control.cancel = &run.cancel;
   control.deadline = budget_->deadline();
-  auto completion = model_.complete(query, control);
+  auto completion = model_.complete(*query, control);
+  // A window smaller than history_tokens shows itself by a refusal: less is sent, while there is less.
+  while (!completion && completion.error().code == ErrorCode::kTooLong) {
+    const uint64_t sent = estimate_tokens(query->messages);
+    options_.history_tokens = sent * 2 / 3;
+    query = next_query(last);
+    if (!query) return std::unexpected(query.error());
+    if (estimate_tokens(query->messages) >= sent) return completion;
+    completion = model_.complete(*query, control);
+  }
   if (!completion) return completion;
   Totals& totals = run.result.totals;
   ++totals.model_calls;
@@ -184,7 +199,7 @@ Result<Completion> Loop::ask(Run& run, bool last) {
   totals.tokens_out += completion->usage.tokens_out;
   totals.tokens_estimated |= completion->usage.estimated;
   budget_->take_after(Resource::kTokens, completion->usage.total());
-  tell([&](Observer& o) { o.on_reply(query, *completion); });
+  tell([&](Observer& o) { o.on_reply(*query, *completion); });
   say(Part::kReply, {Role::kAssistant, completion->content, completion->tool_calls, {}});
   if (completion->content.empty() && completion->tool_calls.empty())
     history_.back().message.content = "(an empty reply)";

@@ -149,6 +149,7 @@ class Loop {
   void say(Part part, Message message);
   void cut_history();
   static std::string digest_of(const Entry& entry);
+  Result<ChatQuery> next_query(bool last);
   Result<Completion> ask(Run& run, bool last);
   void act(Run& run, const Reply& reply);
   void act_on(Run& run, const Action& action, const std::string& note);

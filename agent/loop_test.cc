@@ -392,6 +392,26 @@ TEST_F(LoopTest, ALongConversationIsCutAtItsOldestSteps) {
   EXPECT_NE(last.find("- ran a program: outcome: ok; stdout:; 42; fuel: 10\n"), std::string::npos) << last;
 }
 
+TEST_F(LoopTest, AWindowThatIsTooSmallIsLearnedFromTheRefusal) {
+  options_.max_steps = 30;
+  for (int i = 0; i < 8; ++i)
+    model_.script.push_back(runs("(module $step" + std::to_string(i) + " " + std::string(400, ';') + ")"));
+  model_.script.push_back(fail(ErrorCode::kTooLong, "maximum context length is 1000 tokens"));
+  model_.script.push_back(says("ANSWER: done"));
+  EXPECT_EQ(run("REMEMBER THE TASK").stop, Stop::kAnswered);
+  EXPECT_LE(estimate_tokens(model_.queries.at(9).messages),
+            estimate_tokens(model_.queries.at(8).messages) * 2 / 3);
+  EXPECT_NE(conversation(9).find("REMEMBER THE TASK"), std::string::npos);
+  EXPECT_NE(conversation(9).find("$step7 "), std::string::npos);
+}
+
+TEST_F(LoopTest, ATaskThatFitsNoWindowEndsWithTheServersWords) {
+  model_.script = {fail(ErrorCode::kTooLong, "maximum context length is 10 tokens")};
+  const TaskResult result = run();
+  EXPECT_EQ(result.stop, Stop::kModelFailed);
+  EXPECT_EQ(result.error->message, "maximum context length is 10 tokens");
+}
+
 TEST_F(LoopTest, CuttingKeepsEachToolCallWithItsAnswer) {
   options_.history_tokens = 1'500;
   options_.max_steps = 30;

@@ -187,7 +187,7 @@ ModelClient::Failure ModelClient::failure_of_status(const HttpHead& head, std::s
       {403, ErrorCode::kDenied, "The key is known, but may not use this model."},
       {404, ErrorCode::kNotFound,
        "Check MEMBRANE_MODEL and the path of MEMBRANE_BASE_URL, which usually ends in /v1."},
-      {413, ErrorCode::kExhausted, "The conversation is longer than the server takes."},
+      {413, ErrorCode::kTooLong, "The conversation is longer than the server takes."},
       {422, ErrorCode::kInvalidInput, "The server does not take the query as it is."},
   };
   const ServerError server = decode_error(body);
@@ -205,6 +205,11 @@ ModelClient::Failure ModelClient::failure_of_status(const HttpHead& head, std::s
   failure.refused = head.status == 400 || head.status == 404 || head.status == 422 || head.status == 500 ||
                     head.status == 501;
   failure.retry_after_ms = retry_after_ms(*api_, head.retry_after, clock_.unix_s());
+  if (says_too_long(server)) {  // whatever the status
+    failure.error.code = ErrorCode::kTooLong;
+    failure.error.hint = "The conversation is longer than the model's window.";
+    failure.retryable = failure.refused = false;
+  }
   if (server.code == "insufficient_quota") {  // a 429 that no waiting mends
     failure.error.code = ErrorCode::kExhausted;
     failure.error.hint = "The account has no quota left.";
@@ -371,6 +376,7 @@ std::unexpected<host::HostError> to_host(const Error& error) {
     case ErrorCode::kTimedOut: code = Errno::kTimedOut; break;
     case ErrorCode::kCancelled: code = Errno::kCancelled; break;
     case ErrorCode::kExhausted: code = Errno::kQuota; break;
+    case ErrorCode::kTooLong: code = Errno::kTooBig; break;
     case ErrorCode::kInvalidInput: code = Errno::kProtocol; break;
     case ErrorCode::kNotFound:
     case ErrorCode::kUnsupported: code = Errno::kUnsupported; break;

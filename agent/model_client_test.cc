@@ -380,7 +380,7 @@ TEST_F(ModelClientTest, AQuotaThatIsGoneIsNotRetried) {
 TEST_F(ModelClientTest, RefusalsAreNotRetriedAndSayWhatToDo) {
   const std::map<int, ErrorCode> expected{{400, ErrorCode::kInvalidInput}, {401, ErrorCode::kDenied},
                                           {403, ErrorCode::kDenied},       {404, ErrorCode::kNotFound},
-                                          {413, ErrorCode::kExhausted},    {422, ErrorCode::kInvalidInput}};
+                                          {413, ErrorCode::kTooLong},      {422, ErrorCode::kInvalidInput}};
   std::vector<json> answers;
   for (const auto& [status, code] : expected) answers.push_back(api_error(status, "no"));
   serve(answers);
@@ -389,6 +389,15 @@ TEST_F(ModelClientTest, RefusalsAreNotRetriedAndSayWhatToDo) {
     EXPECT_EQ(failed.code, code) << status;
     EXPECT_FALSE(failed.hint.empty()) << status;
   }
+  EXPECT_TRUE(clock_.waits.empty());
+}
+
+TEST_F(ModelClientTest, AConversationBeyondTheModelsWindowIsToldApart) {
+  serve({api_error(400, "This model's maximum context length is 4096 tokens."),
+         api_error(400, "Too many tokens.", "context_length_exceeded"),
+         api_error(500, "the request exceeds the available context size")});
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(failure().code, ErrorCode::kTooLong);
+  EXPECT_EQ(failure().code, ErrorCode::kTooLong) << "whatever the status";
   EXPECT_TRUE(clock_.waits.empty());
 }
 

@@ -24,6 +24,7 @@ namespace membrane {
   X(kNotFound, "not_found", "The named thing does not exist.")                        \
   X(kDenied, "denied", "No grant of the policy allows this.")                         \
   X(kExhausted, "exhausted", "A budget or a limit is used up.")                       \
+  X(kTooLong, "too_long", "The input is longer than what takes it.")                  \
   X(kTimedOut, "timed_out", "The time allowed ran out.")                              \
   X(kCancelled, "cancelled", "The owner asked for this to stop.")                     \
   X(kUnavailable, "unavailable", "A service or file that is needed does not answer.") \

@@ -55,8 +55,6 @@ void leave_stack(std::unique_ptr<GuestStack> stack) {
   if (stack && stack->usable() && stack->slot_bytes <= kLargestKeptBytes) kept_stack = std::move(stack);
 }
 
-uint32_t width_of(wasm::ValType type) { return type == wasm::ValType::kV128 ? 2 : 1; }
-
 std::string signature_of(const std::vector<wasm::ValType>& types) {
   std::string out = "[";
   for (const wasm::ValType type : types)
@@ -241,7 +239,7 @@ void Execution::take_results() {
   const uint64_t* slot = stack_->slots;
   for (const wasm::ValType type : entry_->type->results) {
     Value v{type, *slot++, 0};
-    if (width_of(type) == 2) v.high_bits = *slot++;
+    if (slots_of(type) == 2) v.high_bits = *slot++;
     results_.push_back(v);
   }
 }

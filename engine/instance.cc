@@ -55,12 +55,6 @@ std::string name_of_import(const wasm::Import& import) {
   return std::string(name_of(import.kind)) + " \"" + import.module + "\" \"" + import.name + "\"";
 }
 
-uint32_t slots_of(const std::vector<wasm::ValType>& types) {
-  uint32_t slots = 0;
-  for (const wasm::ValType type : types) slots += type == wasm::ValType::kV128 ? 2 : 1;
-  return slots;
-}
-
 }  // namespace
 
 Value Value::f32(float v) { return {wasm::ValType::kF32, std::bit_cast<uint32_t>(v), 0}; }

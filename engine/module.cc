@@ -12,12 +12,6 @@ namespace {
 // Frame slots are named by 16 bits.
 constexpr uint32_t kMaxFrameSlots = 65535;
 
-uint32_t slots_of(const std::vector<wasm::ValType>& types) {
-  uint32_t slots = 0;
-  for (const wasm::ValType type : types) slots += type == wasm::ValType::kV128 ? 2 : 1;
-  return slots;
-}
-
 Diagnostic frame_too_large(uint32_t index, uint32_t slots) {
   Diagnostic d;
   d.code = DiagnosticCode::kImplementationLimit;

@@ -290,7 +290,6 @@ class Translator {
   Label& label(uint32_t depth) { return labels_[labels_.size() - 1 - depth]; }
 
   void lay_out_locals();
-  uint32_t width_of(ValType t) const { return t == ValType::kV128 ? 2 : 1; }
 
   struct Local {
     uint16_t slot;
@@ -346,8 +345,8 @@ class Translator {
 
 void Translator::lay_out_locals() {
   const auto add = [this](ValType type) {
-    locals_.push_back({static_cast<uint16_t>(locals_end_), static_cast<uint8_t>(width_of(type))});
-    locals_end_ += width_of(type);
+    locals_.push_back({static_cast<uint16_t>(locals_end_), static_cast<uint8_t>(wasm::slots_of(type))});
+    locals_end_ += wasm::slots_of(type);
   };
   for (const ValType type : module_.types[function_.type].params) add(type);
   for (uint32_t i = 0; i < function_.local_run_count; ++i) {
@@ -454,12 +453,12 @@ void Translator::settle_local(uint32_t local_slot) {
 }
 
 void Translator::push_types(const std::vector<ValType>& types) {
-  for (const ValType type : types) push_slot(width_of(type));
+  for (const ValType type : types) push_slot(wasm::slots_of(type));
 }
 
 void Translator::push_results(const Label& label) {
   if (label.results != nullptr) push_types(*label.results);
-  else if (label.single_result != ValType::kBottom) push_slot(width_of(label.single_result));
+  else if (label.single_result != ValType::kBottom) push_slot(wasm::slots_of(label.single_result));
 }
 
 // -- instructions ---------------------------------------------------------------------
@@ -790,7 +789,7 @@ void Translator::translate_special(const Instruction& in) {
     case Opcode::kGlobalGet:
       result_in_slot(Operation::kGlobalGet, top_slot());
       emit_immediate(top_slot(), 0, in.index);
-      return push_slot(width_of(module_.globals[in.index].type.type));
+      return push_slot(wasm::slots_of(module_.globals[in.index].type.type));
     case Opcode::kGlobalSet: {
       const Entry value = pop();
       const uint32_t slot = slot_of(value);

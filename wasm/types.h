@@ -24,6 +24,8 @@ enum class ValType : uint8_t {
 constexpr bool is_ref(ValType t) { return t == ValType::kFuncRef || t == ValType::kExternRef; }
 constexpr bool is_num(ValType t) { return t >= ValType::kF64 && t <= ValType::kI32; }
 constexpr bool is_valtype_byte(uint8_t b) { return (b >= 0x7B && b <= 0x7F) || b == 0x70 || b == 0x6F; }
+// In 64-bit slots of a frame.
+constexpr uint32_t slots_of(ValType t) { return t == ValType::kV128 ? 2 : 1; }
 std::string_view name_of(ValType type);  // "i32", "funcref"; "any" for kBottom
 
 struct FuncType {
@@ -31,6 +33,11 @@ struct FuncType {
   std::vector<ValType> results;
   friend bool operator==(const FuncType&, const FuncType&) = default;
 };
+constexpr uint32_t slots_of(const std::vector<ValType>& types) {
+  uint32_t slots = 0;
+  for (const ValType type : types) slots += slots_of(type);
+  return slots;
+}
 
 // In pages of 64 KiB for memories, in elements for tables.
 struct Limits {

@@ -107,8 +107,6 @@ constexpr bool matches(ValType actual, ValType expected) {
   return actual == expected || actual == ValType::kBottom || expected == ValType::kBottom;
 }
 
-constexpr uint32_t slots_of(ValType t) { return t == ValType::kV128 ? 2 : 1; }
-
 // Locals of which the type is looked up directly; see local_type().
 constexpr uint32_t kDirectLocals = 1024;
 

@@ -65,7 +65,7 @@ Diagnostic& Parser::report(DiagnosticCode code, Token at, std::string message) {
   d.place = locate(text_, at.begin, at.end);
   d.message = std::move(message);
   if (function_ != kNoIndex) {
-    d.function = std::to_string(function_);
+    d.function = "#" + std::to_string(function_);
     for (const auto& name : scope(Space::kFunc).names())
       if (name.index == function_) d.function = name.text;
   }
