@@ -343,6 +343,24 @@ TEST(Linking, CallsAcrossInstancesSwitchMemoryAndBack) {
   EXPECT_EQ(call(**user, "trap").trap, "out of bounds memory access");
 }
 
+// Its first element segment stays in the other's table (specification, 4.5.4), and so do its functions.
+TEST(Linking, FunctionsOfAnInstanceThatCouldNotBeMadeRun) {
+  Store store;
+  const auto host = store.instantiate(compile(R"((module (table (export "t") 2 funcref)
+    (func (export "run") (call_indirect (i32.const 0)))))"),
+                                      {}, {});
+  ASSERT_TRUE(host);
+  const auto failed = store.instantiate(
+      compile(R"((module (import "host" "t" (table 2 funcref)) (memory 1) (data $d "abc")
+    (func $f (memory.init $d (i32.const 0) (i32.const 0) (i32.const 3)) (data.drop $d)
+      (memory.init $d (i32.const 0) (i32.const 0) (i32.const 1)))
+    (elem (i32.const 0) $f) (elem (i32.const 9) $f)))"),
+      [&](const wasm::Module&, const wasm::Import& import) { return (*host)->find_export(import.name); }, {});
+  ASSERT_FALSE(failed);
+  EXPECT_EQ(failed.error().trap, TrapKind::kTableOutOfBounds);
+  EXPECT_EQ(call(**host, "run").trap, "out of bounds memory access");
+}
+
 // -- many at once ---------------------------------------------------------------------------
 
 TEST(Determinism, ThreadsThatShareAModuleAgree) {

@@ -282,7 +282,6 @@ struct Instantiation {
   }
 
   Outcome copy_datas() {
-    instance.dropped_datas_.resize(module.datas.size());
     for (size_t i = 0; i < module.datas.size(); ++i) {
       const wasm::DataSegment& segment = module.datas[i];
       if (segment.mode != wasm::SegmentMode::kActive) continue;
@@ -308,6 +307,9 @@ struct Instantiation {
     if (auto r = add_memories_and_tables(); !r) return r;
     add_globals();
     evaluate_elements();
+    // Before the first segment is written: if a later one fails, another instance's table may hold
+    // functions of this one already, and they run.
+    instance.dropped_datas_.resize(module.datas.size());
     if (auto r = copy_elements(); !r) return r;
     return copy_datas();
   }
