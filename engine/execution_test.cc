@@ -227,6 +227,24 @@ TEST(Limits, MemoryGrowsToTheLimitAndNoFurther) {
   EXPECT_EQ(refused.error().kind, LinkError::Kind::kLimit);
 }
 
+TEST(Limits, TheTablesOfAnInstanceShareTheirLimit) {
+  InstanceLimits limits;
+  limits.table_elements = 10;
+  const auto instance = instantiate(R"((module (table $a 3 funcref) (table $b 3 externref)
+    (func (export "a") (param i32) (result i32) (table.grow $a (ref.null func) (local.get 0)))
+    (func (export "b") (param i32) (result i32) (table.grow $b (ref.null extern) (local.get 0)))))",
+                                    {}, limits);
+  EXPECT_EQ(call(*instance, "a", {Value::i32(5)}).results[0], UINT32_MAX);
+  EXPECT_EQ(call(*instance, "a", {Value::i32(3)}).results[0], 3u);
+  EXPECT_EQ(call(*instance, "b", {Value::i32(2)}).results[0], UINT32_MAX);
+  EXPECT_EQ(call(*instance, "b", {Value::i32(1)}).results[0], 3u);
+  EXPECT_EQ(call(*instance, "a", {Value::i32(0)}).results[0], 6u);
+  EXPECT_EQ(call(*instance, "a", {Value::i32(1)}).results[0], UINT32_MAX);
+  const auto refused = Instance::create(compile("(module (table 6 funcref) (table 5 funcref))"), {}, limits);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().kind, LinkError::Kind::kLimit);
+}
+
 TEST(Limits, APollInterruptsAndTheRunCanGoOn) {
   const auto instance = instantiate(R"((module (func (export "run") (result i32) (local i32)
     (loop $l (br_if $l (i32.lt_u (local.tee 0 (i32.add (local.get 0) (i32.const 1))) (i32.const 5000)))) (local.get 0))))");
