@@ -174,6 +174,26 @@ TEST(Trap, HasItsPlaceAndTheCallsThatLedToIt) {
   EXPECT_EQ(locate(kText, run.trap().backtrace[1].text_offset).line, 6u);
 }
 
+TEST(Trap, ARecursionHasThePlaceOfEachOfItsCalls) {
+  constexpr std::string_view kText = R"((module
+  (func $f (export "run") (param i32)
+    (if (i32.eqz (local.get 0)) (then (unreachable)))
+    (if (i32.and (local.get 0) (i32.const 1))
+      (then (call $f (i32.sub (local.get 0) (i32.const 1))))
+      (else (call $g (i32.sub (local.get 0) (i32.const 1))))))
+  (func $g (param i32)
+    (call $f (local.get 0)))))";
+  const auto instance = instantiate(kText);
+  Execution run;
+  run.add_fuel(kPlenty);
+  const Value four = Value::i32(4);
+  ASSERT_TRUE(run.start(instance->find_function("run"), {&four, 1}));
+  ASSERT_EQ(run.resume(), RunState::kTrapped);
+  std::vector<uint32_t> lines;
+  for (const CodePlace& place : run.trap().backtrace) lines.push_back(locate(kText, place.text_offset).line);
+  EXPECT_EQ(lines, (std::vector<uint32_t>{3, 5, 8, 6, 5, 8, 6}));
+}
+
 TEST(Trap, EveryAccessBeyondTheMemoryIsCaught) {
   const auto instance = instantiate(R"((module (memory 1)
     (func (export "load8") (param i32) (drop (i32.load8_u (local.get 0))))

@@ -308,7 +308,12 @@ struct Execution {
   RunState call_host_entry();
   void take_results();
   void fill_trap();
-  void append_callers(std::vector<CodePlace>& places) const;
+  struct Stop {  // where a frame stands
+    const FunctionCode* function;
+    const Word* at;
+  };
+  [[nodiscard]] std::vector<Stop> stops() const;  // innermost first; at most kMaxBacktrace
+  static std::vector<CodePlace> places_of(std::span<const Stop> stops, struct Recorder& innermost);
 
   MachineState machine_;
   uint64_t fuel_added_ = 0;
