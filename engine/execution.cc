@@ -62,23 +62,6 @@ std::string signature_of(const std::vector<wasm::ValType>& types) {
   return out + "]";
 }
 
-// Where the word `at` of a function's code came from: the code is made again, watched.
-CodePlace place_of(const FunctionCode& function, const Word* at, Recorder& recorder) {
-  const wasm::Module& module = function.module->module();
-  CodePlace place;
-  place.function = function.index;
-  place.function_name = module.names.function(function.index);
-  const Word* const entry = function.entry.load(std::memory_order_acquire);
-  if (entry == kTranslateStub) return place;
-  recorder.wanted = static_cast<uint32_t>(at - entry);
-  std::vector<Word> again;
-  translate(module, function.index, function.module->functions(), again, &recorder);
-  place.code_offset = module.functions[function.index].code.offset + recorder.code_offset;
-  if (const wasm::SourcePoint* const source = module.source_of(place.code_offset))
-    place.text_offset = source->text_offset;
-  return place;
-}
-
 }  // namespace
 
 std::string_view name_of(TrapKind kind) {
@@ -249,18 +232,18 @@ void Execution::fill_trap() {
   trap_.kind = machine_.trap_kind;
   trap_.message = machine_.trap_message.empty() ? std::string(text_of(trap_.kind)) : machine_.trap_message;
   Recorder recorder;
-  const FunctionCode& function = *machine_.top->function;
-  trap_.backtrace.push_back(place_of(function, machine_.ip, recorder));
+  trap_.backtrace = places_of(stops(), recorder);
   if (recorder.found) {
-    const Word* const header = function.entry.load(std::memory_order_acquire) + recorder.header;
+    const Word* const header =
+        machine_.top->function->entry.load(std::memory_order_acquire) + recorder.header;
     machine_.fuel += header->header.cost - recorder.cost_to_here;
   }
-  append_callers(trap_.backtrace);
 }
 
-void Execution::append_callers(std::vector<CodePlace>& places) const {
+std::vector<Execution::Stop> Execution::stops() const {
+  std::vector<Stop> stops{{machine_.top->function, machine_.ip}};
   const FrameRecord* const bottom = stack_->frames.get();
-  for (const FrameRecord* frame = machine_.top; frame > bottom && places.size() < kMaxBacktrace; --frame) {
+  for (const FrameRecord* frame = machine_.top; frame > bottom && stops.size() < kMaxBacktrace; --frame) {
     const Word* return_ip = frame->return_ip;
     const FrameRecord* caller = frame - 1;
     if (caller->function == nullptr) {  // a crossing: the call stands in the frame below it
@@ -268,19 +251,51 @@ void Execution::append_callers(std::vector<CodePlace>& places) const {
       --frame;
       --caller;
     }
-    Recorder recorder;
-    places.push_back(place_of(*caller->function, return_ip, recorder));
+    stops.push_back({caller->function, return_ip});
   }
+  return stops;
+}
+
+// A function's code is made again, watched; once for all its stops, since a recursion through a large
+// function would otherwise be answered by making it as often as it is deep.
+std::vector<CodePlace> Execution::places_of(std::span<const Stop> stops, Recorder& innermost) {
+  std::vector<CodePlace> places(stops.size());
+  std::vector<bool> done(stops.size());
+  for (size_t first = 0; first < stops.size(); ++first) {
+    if (done[first]) continue;
+    const FunctionCode& function = *stops[first].function;
+    const wasm::Module& module = function.module->module();
+    const Word* const entry = function.entry.load(std::memory_order_acquire);
+    std::vector<size_t> same;  // the stops in this function
+    std::vector<Recorder> recorders;
+    for (size_t i = first; i < stops.size(); ++i) {
+      if (stops[i].function != &function) continue;
+      same.push_back(i);
+      recorders.emplace_back().wanted = static_cast<uint32_t>(stops[i].at - entry);
+    }
+    const bool has_code = entry != kTranslateStub;
+    std::vector<Word> again;
+    if (has_code) translate(module, function.index, function.module->functions(), again, recorders);
+    for (size_t n = 0; n < same.size(); ++n) {
+      done[same[n]] = true;
+      CodePlace& place = places[same[n]];
+      place.function = function.index;
+      place.function_name = module.names.function(function.index);
+      if (!has_code) continue;
+      place.code_offset = module.functions[function.index].code.offset + recorders[n].code_offset;
+      if (const wasm::SourcePoint* const source = module.source_of(place.code_offset))
+        place.text_offset = source->text_offset;
+    }
+    if (first == 0) innermost = recorders.front();
+  }
+  return places;
 }
 
 std::vector<CodePlace> Execution::backtrace() const {
   if (machine_.state == RunState::kTrapped) return trap_.backtrace;
-  std::vector<CodePlace> places;
-  if (entry_ == nullptr || entry_->code == nullptr || machine_.top == nullptr) return places;
-  Recorder recorder;
-  places.push_back(place_of(*machine_.top->function, machine_.ip, recorder));
-  append_callers(places);
-  return places;
+  if (entry_ == nullptr || entry_->code == nullptr || machine_.top == nullptr) return {};
+  Recorder innermost;
+  return places_of(stops(), innermost);
 }
 
 }  // namespace membrane::engine

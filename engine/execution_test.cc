@@ -174,6 +174,26 @@ TEST(Trap, HasItsPlaceAndTheCallsThatLedToIt) {
   EXPECT_EQ(locate(kText, run.trap().backtrace[1].text_offset).line, 6u);
 }
 
+TEST(Trap, ARecursionHasThePlaceOfEachOfItsCalls) {
+  constexpr std::string_view kText = R"((module
+  (func $f (export "run") (param i32)
+    (if (i32.eqz (local.get 0)) (then (unreachable)))
+    (if (i32.and (local.get 0) (i32.const 1))
+      (then (call $f (i32.sub (local.get 0) (i32.const 1))))
+      (else (call $g (i32.sub (local.get 0) (i32.const 1))))))
+  (func $g (param i32)
+    (call $f (local.get 0)))))";
+  const auto instance = instantiate(kText);
+  Execution run;
+  run.add_fuel(kPlenty);
+  const Value four = Value::i32(4);
+  ASSERT_TRUE(run.start(instance->find_function("run"), {&four, 1}));
+  ASSERT_EQ(run.resume(), RunState::kTrapped);
+  std::vector<uint32_t> lines;
+  for (const CodePlace& place : run.trap().backtrace) lines.push_back(locate(kText, place.text_offset).line);
+  EXPECT_EQ(lines, (std::vector<uint32_t>{3, 5, 8, 6, 5, 8, 6}));
+}
+
 TEST(Trap, EveryAccessBeyondTheMemoryIsCaught) {
   const auto instance = instantiate(R"((module (memory 1)
     (func (export "load8") (param i32) (drop (i32.load8_u (local.get 0))))
@@ -223,6 +243,24 @@ TEST(Limits, MemoryGrowsToTheLimitAndNoFurther) {
   EXPECT_TRUE(instance->limit_was_hit());
   const auto module = compile("(module (memory 5))");
   const auto refused = Instance::create(module, {}, limits);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().kind, LinkError::Kind::kLimit);
+}
+
+TEST(Limits, TheTablesOfAnInstanceShareTheirLimit) {
+  InstanceLimits limits;
+  limits.table_elements = 10;
+  const auto instance = instantiate(R"((module (table $a 3 funcref) (table $b 3 externref)
+    (func (export "a") (param i32) (result i32) (table.grow $a (ref.null func) (local.get 0)))
+    (func (export "b") (param i32) (result i32) (table.grow $b (ref.null extern) (local.get 0)))))",
+                                    {}, limits);
+  EXPECT_EQ(call(*instance, "a", {Value::i32(5)}).results[0], UINT32_MAX);
+  EXPECT_EQ(call(*instance, "a", {Value::i32(3)}).results[0], 3u);
+  EXPECT_EQ(call(*instance, "b", {Value::i32(2)}).results[0], UINT32_MAX);
+  EXPECT_EQ(call(*instance, "b", {Value::i32(1)}).results[0], 3u);
+  EXPECT_EQ(call(*instance, "a", {Value::i32(0)}).results[0], 6u);
+  EXPECT_EQ(call(*instance, "a", {Value::i32(1)}).results[0], UINT32_MAX);
+  const auto refused = Instance::create(compile("(module (table 6 funcref) (table 5 funcref))"), {}, limits);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().kind, LinkError::Kind::kLimit);
 }
@@ -341,6 +379,24 @@ TEST(Linking, CallsAcrossInstancesSwitchMemoryAndBack) {
   ASSERT_TRUE(user);
   EXPECT_EQ(call(**user, "run").results[0], 78u);
   EXPECT_EQ(call(**user, "trap").trap, "out of bounds memory access");
+}
+
+// Its first element segment stays in the other's table (specification, 4.5.4), and so do its functions.
+TEST(Linking, FunctionsOfAnInstanceThatCouldNotBeMadeRun) {
+  Store store;
+  const auto host = store.instantiate(compile(R"((module (table (export "t") 2 funcref)
+    (func (export "run") (call_indirect (i32.const 0)))))"),
+                                      {}, {});
+  ASSERT_TRUE(host);
+  const auto failed = store.instantiate(
+      compile(R"((module (import "host" "t" (table 2 funcref)) (memory 1) (data $d "abc")
+    (func $f (memory.init $d (i32.const 0) (i32.const 0) (i32.const 3)) (data.drop $d)
+      (memory.init $d (i32.const 0) (i32.const 0) (i32.const 1)))
+    (elem (i32.const 0) $f) (elem (i32.const 9) $f)))"),
+      [&](const wasm::Module&, const wasm::Import& import) { return (*host)->find_export(import.name); }, {});
+  ASSERT_FALSE(failed);
+  EXPECT_EQ(failed.error().trap, TrapKind::kTableOutOfBounds);
+  EXPECT_EQ(call(**host, "run").trap, "out of bounds memory access");
 }
 
 // -- many at once ---------------------------------------------------------------------------

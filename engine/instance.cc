@@ -70,6 +70,7 @@ int64_t Table::grow(uint64_t delta, uint64_t value) {
   if (!can_grow(delta)) return -1;
   const auto before = static_cast<int64_t>(elements.size());
   elements.resize(elements.size() + delta, value);
+  *allowance -= static_cast<uint32_t>(delta);
   return before;
 }
 
@@ -119,13 +120,18 @@ FunctionInstance* Store::add_host_function(const wasm::FuncType& type, HostFunct
 }
 
 Table* Store::add_table(const wasm::TableType& type, uint32_t limit) {
-  if (type.limits.min > limit) return nullptr;
+  return add_table(type, std::make_shared<uint32_t>(limit));
+}
+
+Table* Store::add_table(const wasm::TableType& type, const std::shared_ptr<uint32_t>& allowance) {
+  if (type.limits.min > *allowance) return nullptr;
+  *allowance -= type.limits.min;
   auto table = std::make_unique<Table>();
   table->element = type.element;
   table->elements.resize(type.limits.min);
   table->has_max = type.limits.max.has_value();
   table->max = type.limits.max.value_or(UINT32_MAX);
-  table->limit = limit;
+  table->allowance = allowance;
   parts_->tables.push_back(std::move(table));
   return parts_->tables.back().get();
 }
@@ -191,13 +197,15 @@ struct Instantiation {
   }
 
   Outcome add_memories_and_tables() {
+    // One allowance for all: a program may declare a hundred thousand tables.
+    const auto allowance = std::make_shared<uint32_t>(limits.table_elements);
     for (const wasm::Table& table : module.tables) {
       if (table.import != wasm::kNotImported) continue;
-      Table* const made = store.add_table(table.type, limits.table_elements);
+      Table* const made = store.add_table(table.type, allowance);
       if (made == nullptr)
         return std::unexpected(link_error(LinkError::Kind::kLimit,
                                           "a table of " + std::to_string(table.type.limits.min) +
-                                              " elements is beyond the limit of " +
+                                              " elements brings the module's tables beyond the limit of " +
                                               std::to_string(limits.table_elements),
                                           "Declare a smaller table, or raise the table limit."));
       instance.tables_.push_back(made);
@@ -276,7 +284,6 @@ struct Instantiation {
   }
 
   Outcome copy_datas() {
-    instance.dropped_datas_.resize(module.datas.size());
     for (size_t i = 0; i < module.datas.size(); ++i) {
       const wasm::DataSegment& segment = module.datas[i];
       if (segment.mode != wasm::SegmentMode::kActive) continue;
@@ -302,6 +309,9 @@ struct Instantiation {
     if (auto r = add_memories_and_tables(); !r) return r;
     add_globals();
     evaluate_elements();
+    // Before the first segment is written: if a later one fails, another instance's table may hold
+    // functions of this one already, and they run.
+    instance.dropped_datas_.resize(module.datas.size());
     if (auto r = copy_elements(); !r) return r;
     return copy_datas();
   }

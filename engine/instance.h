@@ -136,10 +136,10 @@ struct Table {
   std::vector<uint64_t> elements;  // references, 0 for null
   uint32_t max = UINT32_MAX;       // of its type
   bool has_max = false;
-  uint32_t limit = UINT32_MAX;  // of the owner
+  std::shared_ptr<uint32_t> allowance;  // how many elements the owner lets all tables that share it gain
   [[nodiscard]] wasm::TableType type() const;
   [[nodiscard]] bool can_grow(uint64_t delta) const {
-    return elements.size() + delta <= std::min(max, limit);
+    return elements.size() + delta <= max && delta <= *allowance;
   }
   int64_t grow(uint64_t delta, uint64_t value);  // the size before, or -1
 };
@@ -164,7 +164,7 @@ using Resolver = std::function<std::optional<Extern>(const wasm::Module&, const 
 
 struct InstanceLimits {
   uint64_t memory_bytes = 4ull << 30;
-  uint32_t table_elements = 10'000'000;
+  uint32_t table_elements = 10'000'000;  // of its own tables together
 };
 
 // Why an instance could not be made.
@@ -217,11 +217,14 @@ class Store {
   std::expected<Instance*, LinkError> instantiate(std::shared_ptr<CompiledModule> module,
                                                   const Resolver& resolver, const InstanceLimits& limits);
   FunctionInstance* add_host_function(const wasm::FuncType& type, HostFunction function);
-  Table* add_table(const wasm::TableType& type, uint32_t limit);
+  Table* add_table(const wasm::TableType& type, uint32_t limit);  // null when its minimum is above it
   Result<Memory*> add_memory(const wasm::MemoryType& type, uint64_t limit_bytes);
   GlobalInstance* add_global(const wasm::GlobalType& type, Value value);
 
  private:
+  friend struct Instantiation;
+  Table* add_table(const wasm::TableType& type, const std::shared_ptr<uint32_t>& allowance);
+
   struct Parts;
   std::unique_ptr<Parts> parts_;
 };
@@ -305,7 +308,12 @@ struct Execution {
   RunState call_host_entry();
   void take_results();
   void fill_trap();
-  void append_callers(std::vector<CodePlace>& places) const;
+  struct Stop {  // where a frame stands
+    const FunctionCode* function;
+    const Word* at;
+  };
+  [[nodiscard]] std::vector<Stop> stops() const;  // innermost first; at most kMaxBacktrace
+  static std::vector<CodePlace> places_of(std::span<const Stop> stops, struct Recorder& innermost);
 
   MachineState machine_;
   uint64_t fuel_added_ = 0;

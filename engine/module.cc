@@ -75,7 +75,7 @@ void CompiledModule::translate_function(uint32_t index) {
   if (function.entry.load(std::memory_order_relaxed) != kTranslateStub) return;
   thread_local std::vector<Word> scratch;
   scratch.clear();
-  translate(module_, index, functions_.get(), scratch, nullptr);
+  translate(module_, index, functions_.get(), scratch, {});
   code_.push_back(std::make_unique_for_overwrite<Word[]>(scratch.size()));
   std::copy(scratch.begin(), scratch.end(), code_.back().get());
   function.entry.store(code_.back().get(), std::memory_order_release);

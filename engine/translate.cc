@@ -142,13 +142,13 @@ Handler handler_of(Operation operation) { return kHandlers[static_cast<size_t>(o
 class Translator {
  public:
   Translator(const wasm::Module& module, uint32_t index, FunctionCode* functions, std::vector<Word>& out,
-             Recorder* recorder)
+             std::span<Recorder> recorders)
       : module_(module),
         index_(index),
         function_(module.functions[index]),
         functions_(functions),
         out_(out),
-        recorder_(recorder),
+        recorders_(recorders),
         base_(static_cast<uint32_t>(out.size())) {
     lay_out_locals();
   }
@@ -317,7 +317,7 @@ class Translator {
   const wasm::Function& function_;
   FunctionCode* functions_;
   std::vector<Word>& out_;
-  Recorder* recorder_;
+  const std::span<Recorder> recorders_;
   const uint32_t base_;
 
   std::vector<Local>& locals_ = local_scratch();
@@ -380,19 +380,22 @@ void Translator::begin_segment() {
   out_.push_back(w);
   last_result_ = last_compare_ = last_add_ = last_multiply_ = last_sum_ = last_rotation_ = last_copy_ = kNone;
   accumulated_.fill(kNone);
-  if (recorder_ != nullptr && recorder_->wanted == header_) {
-    recorder_->found = true;
-    recorder_->code_offset = offset_;
-    recorder_->header = header_;
+  for (Recorder& recorder : recorders_) {
+    if (recorder.wanted != header_) continue;
+    recorder.found = true;
+    recorder.code_offset = offset_;
+    recorder.header = header_;
   }
 }
 
 void Translator::may_trap(uint32_t at) {
-  if (recorder_ == nullptr || recorder_->wanted != at) return;
-  recorder_->found = true;
-  recorder_->code_offset = offset_;
-  recorder_->cost_to_here = word(header_).header.cost;
-  recorder_->header = header_;
+  for (Recorder& recorder : recorders_) {
+    if (recorder.wanted != at) continue;
+    recorder.found = true;
+    recorder.code_offset = offset_;
+    recorder.cost_to_here = word(header_).header.cost;
+    recorder.header = header_;
+  }
 }
 
 // -- the operand stack ---------------------------------------------------------------
@@ -1114,8 +1117,8 @@ void Translator::become_unreachable() {
 }  // namespace
 
 void translate(const wasm::Module& module, uint32_t index, FunctionCode* functions, std::vector<Word>& out,
-               Recorder* recorder) {
-  Translator(module, index, functions, out, recorder).run();
+               std::span<Recorder> recorders) {
+  Translator(module, index, functions, out, recorders).run();
 }
 
 }  // namespace membrane::engine

@@ -1,13 +1,14 @@
 // From a validated function body to internal code (code.h).
 //
 // Deterministic: the same body gives the same words at every call, so that places
-// need not be kept. When a trap or a backtrace needs one, the function is translated
-// again with a Recorder that watches for the word in question.
+// need not be kept. When a trap or a backtrace needs some, the function is translated
+// again, once, with a Recorder for each word in question.
 //
 // Threads: pure; scratch space is thread-local.
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "engine/code.h"
@@ -26,8 +27,8 @@ struct Recorder {
 };
 
 // Appends the code of function `index` to `out`. `functions` are the module's FunctionCodes, whose
-// addresses calls carry; `recorder` may be null.
+// addresses calls carry; `recorders` are filled in, and may be none.
 void translate(const wasm::Module& module, uint32_t index, FunctionCode* functions, std::vector<Word>& out,
-               Recorder* recorder);
+               std::span<Recorder> recorders);
 
 }  // namespace membrane::engine
