@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "engine/instance.h"
 #include "policy/policy.h"
 
 namespace membrane::cli {
@@ -54,6 +55,8 @@ class PolicyOptions {
 
 // The file's bytes; "-" is standard input. Errors: kNotFound, kUnavailable, kExhausted over `max_bytes`.
 Result<std::string> read_input(const std::string& path, uint64_t max_bytes);
+// The tier that --tier names. Errors: kInvalidArgument.
+Result<engine::Tier> tier_of(const std::string& name);
 Status write_output(const std::string& path, std::string_view text);
 
 void print(std::FILE* to, std::string_view text);

@@ -15,14 +15,14 @@ struct Totals {
   uint64_t passed = 0, failed = 0, skipped = 0;
 };
 
-Result<engine::ScriptResult> result_of(const std::string& path) {
+Result<engine::ScriptResult> result_of(const std::string& path, engine::Tier tier) {
   MEMBRANE_ASSIGN(const std::string text, read_input(path, kMaxScriptBytes));
-  return engine::run_script(text);
+  return engine::run_script(text, tier);
 }
 
-void run_file(const std::filesystem::path& path, Totals& totals) {
+void run_file(const std::filesystem::path& path, engine::Tier tier, Totals& totals) {
   const std::string name = path.filename().string();
-  const auto result = result_of(path.string());
+  const auto result = result_of(path.string(), tier);
   if (!result) {
     ++totals.failed;
     return print("FAIL  " + name + ": " + result.error().message + "\n");
@@ -64,10 +64,11 @@ Result<std::vector<std::filesystem::path>> scripts_in(const std::vector<std::str
   return files;
 }
 
-Result<int> run(const std::vector<std::string>& paths) {
+Result<int> run(const std::vector<std::string>& paths, const std::string& tier_name) {
+  MEMBRANE_ASSIGN(const engine::Tier tier, tier_of(tier_name));
   MEMBRANE_ASSIGN(const auto files, scripts_in(paths));
   Totals totals;
-  for (const auto& file : files) run_file(file, totals);
+  for (const auto& file : files) run_file(file, tier, totals);
   print(std::to_string(totals.passed) + " passed, " + std::to_string(totals.failed) + " failed, " +
         std::to_string(totals.skipped) + " skipped\n");
   return totals.failed == 0 ? kExitOk : kExitGuest;
@@ -79,9 +80,11 @@ void add_spectest(CLI::App& app, int& exit_code) {
   auto paths = std::make_shared<std::vector<std::string>>();
   CLI::App* const command = app.add_subcommand("spectest", "Run official WebAssembly test scripts (.wast)");
   command->add_option("paths", *paths, "Scripts, or directories of them")->required()->type_name("PATH");
+  auto tier = std::make_shared<std::string>("interpreter");
+  command->add_option("--tier", *tier, "Who runs the code: interpreter or compiler")->type_name("TIER");
   command->footer("Example:\n  membrane spectest ../wasm-testsuite/core-2.0");
-  command->callback([paths, &exit_code] {
-    const Result<int> code = run(*paths);
+  command->callback([paths, tier, &exit_code] {
+    const Result<int> code = run(*paths, *tier);
     exit_code = code ? *code : complain(code.error());
   });
 }

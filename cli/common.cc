@@ -47,6 +47,12 @@ Result<policy::Policy> PolicyOptions::policy() const {
   return policy;
 }
 
+Result<engine::Tier> tier_of(const std::string& name) {
+  if (const auto tier = engine::find_tier(name)) return *tier;
+  return fail(ErrorCode::kInvalidArgument, "there is no tier \"" + name + "\"",
+              "Give interpreter or compiler.");
+}
+
 Result<std::string> read_input(const std::string& path, uint64_t max_bytes) {
   const bool is_stdin = path == "-";
   std::FILE* const file = is_stdin ? stdin : std::fopen(path.c_str(), "rb");

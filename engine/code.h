@@ -72,8 +72,13 @@ union Word {
 static_assert(sizeof(Word) == 8);
 
 struct FunctionCode {
-  std::atomic<const Word*> entry;  // the first header; until the first call, a stub that translates
-  uint32_t frame_slots = 0;        // of the whole frame
+  std::atomic<const Word*>
+      entry;  // where a call by the interpreter goes: code, or a stub that leads elsewhere
+  std::atomic<const Word*> code = nullptr;  // the first header; null until the function is translated
+  // Where a call by compiled code goes (native/state.h); null as long as the module has none.
+  std::atomic<const void*> native_entry = nullptr;
+  std::atomic<const uint8_t*> native_code = nullptr;  // its machine code; null as long as it has none
+  uint32_t frame_slots = 0;                           // of the whole frame
   uint32_t param_slots = 0;
   uint32_t zero_slots = 0;  // locals behind the parameters
   uint32_t result_slots = 0;
@@ -89,5 +94,6 @@ enum class Operation : uint16_t {
 
 extern const Handler kHandlers[static_cast<size_t>(Operation::kCount)];
 extern const Word kTranslateStub[2];  // a header of no cost, and kTranslate
+extern const Word kNativeStub[2];     // the same with kEnterNative
 
 }  // namespace membrane::engine

@@ -14,11 +14,16 @@ constexpr uint64_t kModules = 4'000;
 constexpr uint64_t kModules = 20'000;
 #endif
 
-TEST(Differential, GeneratedModulesAgreeWithTheReference) {
+class Differential : public ::testing::TestWithParam<Tier> {};
+INSTANTIATE_TEST_SUITE_P(Tiers, Differential, ::testing::Values(Tier::kInterpreter, Tier::kCompiler),
+                         [](const auto& tier) { return std::string(name_of(tier.param)); });
+
+TEST_P(Differential, GeneratedModulesAgreeWithTheReference) {
   DifferentialCount count;
   int disagreements = 0;
   for (uint64_t seed = 0; seed < kModules && disagreements < 10; ++seed) {
-    const std::string differs = compare_with_reference(choices_of_seed(seed, 200 + seed % 1800), count);
+    const std::string differs =
+        compare_with_reference(choices_of_seed(seed, 200 + seed % 1800), count, GetParam());
     if (differs.empty()) continue;
     ++disagreements;
     ADD_FAILURE() << "seed " << seed << ": " << differs;
@@ -33,13 +38,13 @@ TEST(Differential, GeneratedModulesAgreeWithTheReference) {
   RecordProperty("fuel", std::to_string(count.fuel));
 }
 
-TEST(Differential, AModuleOfNoChoicesIsValidAndAgrees) {
+TEST_P(Differential, AModuleOfNoChoicesIsValidAndAgrees) {
   DifferentialCount count;
-  EXPECT_EQ(compare_with_reference({}, count), "");
+  EXPECT_EQ(compare_with_reference({}, count, GetParam()), "");
   EXPECT_EQ(count.finished, 1u);
 }
 
-TEST(Differential, TheSameChoicesMakeTheSameModule) {
+TEST(Generator, TheSameChoicesMakeTheSameModule) {
   const auto choices = choices_of_seed(7, 500);
   EXPECT_EQ(generate_module(choices).binary, generate_module(choices).binary);
 }

@@ -111,11 +111,11 @@ std::string run_engine(const std::shared_ptr<CompiledModule>& compiled, std::spa
 
 }  // namespace
 
-std::string compare_with_reference(std::span<const uint8_t> choices, DifferentialCount& count) {
+std::string compare_with_reference(std::span<const uint8_t> choices, DifferentialCount& count, Tier tier) {
   const GeneratedModule made = generate_module(choices);
   auto decoded = wasm::decode(made.binary);
   if (!decoded) return "the generated module does not decode: " + decoded.error().message;
-  auto compiled = CompiledModule::compile(std::move(*decoded));
+  auto compiled = CompiledModule::compile(std::move(*decoded), {}, tier);
   if (!compiled)
     return "the generated module is not valid: " + compiled.error().message + " in " +
            compiled.error().function;

@@ -7,6 +7,8 @@
 #include <span>
 #include <string>
 
+#include "engine/instance.h"
+
 namespace membrane::engine {
 
 // What became of the compared modules.
@@ -15,9 +17,9 @@ struct DifferentialCount {
   uint64_t fuel = 0;
 };
 
-// Makes a module from the choices and runs it by the reference, by the engine at once, and by the
-// engine with a little fuel at a time. "" when all agree in results, trap, its place, fuel, memory,
+// Makes a module from the choices and runs it by the reference, by a tier of the engine at once, and
+// by that with a little fuel at a time. "" when all agree in results, trap, its place, fuel, memory,
 // table and globals; else what differs.
-std::string compare_with_reference(std::span<const uint8_t> choices, DifferentialCount& count);
+std::string compare_with_reference(std::span<const uint8_t> choices, DifferentialCount& count, Tier tier);
 
 }  // namespace membrane::engine

@@ -1,4 +1,4 @@
-// The interpreter on valid modules: it must end as the reference interpreter does, with the same
+// Every tier on valid modules: it must end as the reference interpreter does, with the same
 // values, trap, place, fuel and state, whether it runs at once or pauses every few instructions.
 
 #include <cstdio>
@@ -7,9 +7,13 @@
 #include "engine/differential_testing.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  membrane::engine::DifferentialCount count;
-  const std::string differs = membrane::engine::compare_with_reference({data, size}, count);
-  if (differs.empty()) return 0;
-  std::fprintf(stderr, "%s\n", differs.c_str());
-  std::abort();
+  using namespace membrane::engine;
+  DifferentialCount count;
+  for (const Tier tier : {Tier::kInterpreter, Tier::kCompiler}) {
+    const std::string differs = compare_with_reference({data, size}, count, tier);
+    if (differs.empty()) continue;
+    std::fprintf(stderr, "%s: %s\n", std::string(name_of(tier)).c_str(), differs.c_str());
+    std::abort();
+  }
+  return 0;
 }

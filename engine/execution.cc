@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <array>
 
+#include "engine/backtrace.h"
 #include "engine/fault.h"
 #include "engine/interpreter.h"
 #include "engine/machine.h"
-#include "engine/translate.h"
-#include "wasm/body.h"
+#include "engine/native/runtime.h"
 
 namespace membrane::engine {
 
@@ -22,6 +22,7 @@ struct GuestStack {
   uint64_t slot_bytes = 0;
   std::unique_ptr<FrameRecord[]> frames;
   uint32_t frame_count = 0;
+  std::unique_ptr<native::NativeStack> native;  // null until compiled code is called
 
   GuestStack(uint64_t bytes, uint32_t depth) : slot_bytes(bytes), frame_count(depth) {
     void* const memory =
@@ -192,10 +193,29 @@ RunState Execution::resume() {
     case RunState::kInterrupted: break;
   }
   if (entry_->code == nullptr) return call_host_entry();
-  interpret(*this);
+  do {
+    if (machine_.where == Where::kInterpreter) interpret(*this);
+    else if (prepare_native()) native::run(*this);
+  } while (machine_.state == RunState::kReady);
   if (machine_.state == RunState::kFinished) take_results();
   if (machine_.state == RunState::kTrapped) fill_trap();
   return machine_.state;
+}
+
+// The stack of return addresses is made when compiled code is first called.
+bool Execution::prepare_native() {
+  if (machine_.native != nullptr) return true;
+  if (!stack_->native) stack_->native = std::make_unique<native::NativeStack>(limits_.call_depth);
+  if (stack_->native->usable()) {
+    machine_.native = &stack_->native->state;
+    return true;
+  }
+  stack_->native = nullptr;
+  machine_.where = Where::kInterpreter;
+  machine_.trap_kind = TrapKind::kHost;
+  machine_.trap_message = "the system has no memory left for the program's stack";
+  machine_.state = RunState::kTrapped;
+  return false;
 }
 
 // An exported import: the host's function is the entry itself, and there is no calling instance.
@@ -231,71 +251,19 @@ void Execution::take_results() {
 void Execution::fill_trap() {
   trap_.kind = machine_.trap_kind;
   trap_.message = machine_.trap_message.empty() ? std::string(text_of(trap_.kind)) : machine_.trap_message;
-  Recorder recorder;
-  trap_.backtrace = places_of(stops(), recorder);
-  if (recorder.found) {
-    const Word* const header =
-        machine_.top->function->entry.load(std::memory_order_acquire) + recorder.header;
-    machine_.fuel += header->header.cost - recorder.cost_to_here;
-  }
+  StopPlaces stopped = places_of(frame_stops(*this, kMaxBacktrace));
+  trap_.backtrace = std::move(stopped.places);
+  machine_.fuel += stopped.unspent;
 }
 
-std::vector<Execution::Stop> Execution::stops() const {
-  std::vector<Stop> stops{{machine_.top->function, machine_.ip}};
-  const FrameRecord* const bottom = stack_->frames.get();
-  for (const FrameRecord* frame = machine_.top; frame > bottom && stops.size() < kMaxBacktrace; --frame) {
-    const Word* return_ip = frame->return_ip;
-    const FrameRecord* caller = frame - 1;
-    if (caller->function == nullptr) {  // a crossing: the call stands in the frame below it
-      return_ip = caller->return_ip;
-      --frame;
-      --caller;
-    }
-    stops.push_back({caller->function, return_ip});
-  }
-  return stops;
-}
-
-// A function's code is made again, watched; once for all its stops, since a recursion through a large
-// function would otherwise be answered by making it as often as it is deep.
-std::vector<CodePlace> Execution::places_of(std::span<const Stop> stops, Recorder& innermost) {
-  std::vector<CodePlace> places(stops.size());
-  std::vector<bool> done(stops.size());
-  for (size_t first = 0; first < stops.size(); ++first) {
-    if (done[first]) continue;
-    const FunctionCode& function = *stops[first].function;
-    const wasm::Module& module = function.module->module();
-    const Word* const entry = function.entry.load(std::memory_order_acquire);
-    std::vector<size_t> same;  // the stops in this function
-    std::vector<Recorder> recorders;
-    for (size_t i = first; i < stops.size(); ++i) {
-      if (stops[i].function != &function) continue;
-      same.push_back(i);
-      recorders.emplace_back().wanted = static_cast<uint32_t>(stops[i].at - entry);
-    }
-    const bool has_code = entry != kTranslateStub;
-    std::vector<Word> again;
-    if (has_code) translate(module, function.index, function.module->functions(), again, recorders);
-    for (size_t n = 0; n < same.size(); ++n) {
-      done[same[n]] = true;
-      CodePlace& place = places[same[n]];
-      place.function = function.index;
-      place.function_name = module.names.function(function.index);
-      if (!has_code) continue;
-      place.code_offset = module.functions[function.index].code.offset + recorders[n].code_offset;
-      if (const wasm::SourcePoint* const source = module.source_of(place.code_offset))
-        place.text_offset = source->text_offset;
-    }
-    if (first == 0) innermost = recorders.front();
-  }
-  return places;
-}
-
-std::vector<CodePlace> Execution::backtrace() const {
+std::vector<CodePlace> Execution::backtrace() {
   if (machine_.state == RunState::kTrapped) return trap_.backtrace;
-  if (entry_ == nullptr || entry_->code == nullptr || machine_.top == nullptr) return {};
-  Recorder innermost;
-  return places_of(stops(), innermost);
+  const bool paused = machine_.state == RunState::kOutOfFuel || machine_.state == RunState::kInterrupted ||
+                      machine_.state == RunState::kReady || machine_.state == RunState::kExited;
+  if (!paused || entry_ == nullptr || entry_->code == nullptr) return {};
+  return places_of(frame_stops(*this, kMaxBacktrace)).places;
 }
+
+FrameRecord* Machine::frames(Execution& ex) { return ex.stack_->frames.get(); }
 
 }  // namespace membrane::engine

@@ -4,6 +4,7 @@
 #include <mutex>
 
 #include "engine/machine.h"
+#include "engine/native/runtime.h"
 
 // All handlers stand in one section (interpreter.cc), whose bounds the linker provides: a fault of
 // the host's own code in guest memory is a bug, and is not taken for a guest's trap.
@@ -42,6 +43,8 @@ void handle(int number, siginfo_t* info, void* context) {
   Execution* const ex = running;
   const greg_t* const registers = static_cast<ucontext_t*>(context)->uc_mcontext.gregs;
   const auto* const at = reinterpret_cast<const char*>(registers[REG_RIP]);
+  if (ex != nullptr && native::in_arena(at) && in_guest_memory(Machine::state(*ex).instance, info->si_addr))
+    return native::leave_at_fault(*Machine::state(*ex).native, context);
   if (ex == nullptr || at < __start_membrane_interpreter || at >= __stop_membrane_interpreter ||
       !in_guest_memory(Machine::state(*ex).instance, info->si_addr))
     return forward(number, info, context);

@@ -43,6 +43,10 @@ namespace membrane::engine {
 class Instance;
 class Store;
 struct Execution;
+namespace native {
+class ModuleCode;
+struct NativeState;
+}  // namespace native
 
 // -- values -------------------------------------------------------------------------
 
@@ -62,12 +66,23 @@ struct Value {
 
 // -- modules --------------------------------------------------------------------------
 
+// Who runs the functions of a module. Results, fuel, traps and their places are the same.
+enum class Tier : uint8_t {
+  kInterpreter,  // starts at once
+  kCompiler,     // everything is compiled to machine code first; what cannot be is interpreted
+};
+
+std::string_view name_of(Tier tier);  // "interpreter", "compiler"
+std::optional<Tier> find_tier(std::string_view name);
+
 class CompiledModule {
  public:
-  // Validates, and prepares what all instances share. Functions become code at their first call.
+  // Validates, and prepares what all instances share. Functions become code at their first call,
+  // or all at once for Tier::kCompiler, where this machine and module allow it.
   // `text` is what it was parsed from, when it was, and gives diagnostics their lines.
   static std::expected<std::shared_ptr<CompiledModule>, Diagnostic> compile(wasm::Module module,
-                                                                            std::string_view text = {});
+                                                                            std::string_view text = {},
+                                                                            Tier tier = Tier::kInterpreter);
   ~CompiledModule();
   CompiledModule(const CompiledModule&) = delete;
   CompiledModule& operator=(const CompiledModule&) = delete;
@@ -80,10 +95,14 @@ class CompiledModule {
   void translate_function(uint32_t index);
   // The first type of the module that equals `types[index]`: equal types have equal pointers.
   [[nodiscard]] const wasm::FuncType* canonical_type(uint32_t index) const { return canonical_types_[index]; }
+  [[nodiscard]] const wasm::FuncType* const* canonical_types() const { return canonical_types_.data(); }
+  // Bytes of machine code; 0 when nothing is compiled.
+  [[nodiscard]] size_t native_code_bytes() const;
 
  private:
-  CompiledModule() = default;
+  CompiledModule();
   void unify_types();
+  void compile_functions();
 
   wasm::Module module_;
   std::unique_ptr<FunctionCode[]> functions_;
@@ -91,6 +110,7 @@ class CompiledModule {
   std::mutex mutex_;  // guards code_
   std::vector<std::unique_ptr<Word[]>> code_;
   bool uses_simd_ = false;
+  std::unique_ptr<native::ModuleCode> native_;
 };
 
 // -- host functions ---------------------------------------------------------------------
@@ -122,10 +142,14 @@ using HostFunction = std::function<HostAction(HostCall&)>;
 
 // -- runtime objects -----------------------------------------------------------------------
 
-struct FunctionInstance {
+// What compiled code reads of a FunctionInstance.
+struct FunctionHandle {
   const FunctionCode* code = nullptr;  // null for a host function
   Instance* instance = nullptr;        // whose it is; null for a host function
   const wasm::FuncType* type = nullptr;
+};
+
+struct FunctionInstance : FunctionHandle {
   uint32_t param_slots = 0;
   uint32_t result_slots = 0;
   HostFunction host;
@@ -258,6 +282,14 @@ struct FrameRecord {
   Instance* instance;            // crossings into another instance: of the caller
 };
 
+// Who goes on with the innermost frame.
+enum class Where : uint8_t {
+  kInterpreter,
+  kNativeCall,    // compiled code, which the interpreter has just called
+  kNativeReturn,  // compiled code, to which the interpreter returns
+  kNative,        // compiled code, with the registers of its NativeState
+};
+
 // What handlers of the interpreter work on; while no guest code runs, also its registers.
 struct MachineState {
   const Word* ip = nullptr;
@@ -270,11 +302,13 @@ struct MachineState {
   FrameRecord* top = nullptr;
   FrameRecord* frames_end = nullptr;
   uint64_t* stack_end = nullptr;
-  Instance* instance = nullptr;        // whose code runs
-  uint64_t fuel_reserve = 0;           // added, and not yet in a slice
-  uint64_t fuel_needed = 0;            // by a bulk operation that could not be paid
-  FunctionInstance* callee = nullptr;  // of a call that leaves the instance's own code
-  bool at_call = false;                // paused before a host call, not at a segment's header
+  Instance* instance = nullptr;           // whose code runs
+  uint64_t fuel_reserve = 0;              // added, and not yet in a slice
+  uint64_t fuel_needed = 0;               // by a bulk operation that could not be paid
+  FunctionInstance* callee = nullptr;     // of a call that leaves the instance's own code
+  native::NativeState* native = nullptr;  // of the stack; null until compiled code is called
+  Where where = Where::kInterpreter;
+  bool at_call = false;  // paused before a host call, not at a segment's header
   RunState state = RunState::kFinished;
   TrapKind trap_kind = TrapKind::kUnreachable;
   std::string trap_message;
@@ -301,19 +335,14 @@ struct Execution {
   [[nodiscard]] uint64_t fuel_used() const;
   [[nodiscard]] uint64_t fuel_left() const;
   // Where it stands, innermost first; for pauses.
-  [[nodiscard]] std::vector<CodePlace> backtrace() const;
+  [[nodiscard]] std::vector<CodePlace> backtrace();
 
  private:
   friend struct Machine;
   RunState call_host_entry();
   void take_results();
   void fill_trap();
-  struct Stop {  // where a frame stands
-    const FunctionCode* function;
-    const Word* at;
-  };
-  [[nodiscard]] std::vector<Stop> stops() const;  // innermost first; at most kMaxBacktrace
-  static std::vector<CodePlace> places_of(std::span<const Stop> stops, struct Recorder& innermost);
+  bool prepare_native();
 
   MachineState machine_;
   uint64_t fuel_added_ = 0;

@@ -60,6 +60,18 @@
   } while (false)
 
 namespace membrane::engine {
+
+bool refill_slice(Execution& ex, int64_t& fuel, uint64_t needed) {
+  MachineState& m = Machine::state(ex);
+  const ExecutionLimits& limits = Machine::limits(ex);
+  const int64_t lacking = static_cast<int64_t>(needed) - fuel;
+  const uint64_t wanted = std::max<uint64_t>(limits.poll_interval_fuel, lacking > 0 ? lacking : 0);
+  const uint64_t taken = std::min(m.fuel_reserve, wanted);
+  m.fuel_reserve -= taken;
+  fuel += static_cast<int64_t>(taken);
+  return limits.poll && limits.poll();
+}
+
 namespace {
 
 using namespace numeric;
@@ -109,19 +121,6 @@ void stop(REGISTERS, RunState state) {
 }
 
 HANDLER(trapped) { stop(PASS_REGISTERS(ip), RunState::kTrapped); }
-
-// Moves fuel from the reserve into the slice until it covers `needed`, if it can. True when the owner's
-// poll asks to stop.
-bool refill_slice(Execution& ex, int64_t& fuel, uint64_t needed) {
-  MachineState& m = Machine::state(ex);
-  const ExecutionLimits& limits = Machine::limits(ex);
-  const int64_t lacking = static_cast<int64_t>(needed) - fuel;
-  const uint64_t wanted = std::max<uint64_t>(limits.poll_interval_fuel, lacking > 0 ? lacking : 0);
-  const uint64_t taken = std::min(m.fuel_reserve, wanted);
-  m.fuel_reserve -= taken;
-  fuel += static_cast<int64_t>(taken);
-  return limits.poll && limits.poll();
-}
 
 // ip is behind a header whose cost the slice did not cover.
 HANDLER(refill) {
@@ -607,13 +606,6 @@ HostAction call_host(Execution& ex, FunctionInstance& target, uint64_t* slots) {
   return action;
 }
 
-constexpr Word header_of_stub() {
-  Word w{};
-  w.header = {0, 0};
-  return w;
-}
-extern const Word kCrossReturnStub[2];
-
 // Calls through a FunctionInstance: the host's, the own instance's or another's. Word 1 names where the
 // arguments begin; the call has three words.
 HANDLER(call_instance) {
@@ -696,17 +688,31 @@ HANDLER(kTranslate) {
 
 HANDLER(kExit) { stop(PASS_REGISTERS(ip), RunState::kFinished); }
 
+// The other side goes on: the state stays kReady.
+void hand_over(REGISTERS, Where to) {
+  save(PASS_REGISTERS(ip));
+  Machine::state(*ex).where = to;
+}
+HANDLER(kEnterNative) { hand_over(PASS_REGISTERS(ip), Where::kNativeCall); }
+
+// The frame that returned left its results at fp.
+HANDLER(kReturnToNative) { hand_over(PASS_REGISTERS(ip), Where::kNativeReturn); }
+
+Word header_of_stub() {
+  Word w{};
+  w.header = {0, 0};
+  return w;
+}
 Word handler_word(Handler handler) {
   Word w{};
   w.handler = handler;
   return w;
 }
-const Word kCrossReturnStub[2] = {header_of_stub(), handler_word(kCrossReturn)};
 
 #if !MEMBRANE_TAIL_CALLS
 void loop(Execution* ex) {
   MachineState& m = Machine::state(*ex);
-  while (m.state == RunState::kReady)
+  while (m.state == RunState::kReady && m.where == Where::kInterpreter)
     m.ip->handler(m.ip, m.fp, m.fuel, m.memory, ex, m.acc, m.acc64, m.acc32);
 }
 #endif
@@ -721,7 +727,10 @@ const Handler kHandlers[] = {
 };
 
 const Word kTranslateStub[2] = {header_of_stub(), handler_word(kTranslate)};
+const Word kNativeStub[2] = {header_of_stub(), handler_word(kEnterNative)};
 const Word kExitStub[2] = {header_of_stub(), handler_word(kExit)};
+const Word kReturnToNativeStub[2] = {header_of_stub(), handler_word(kReturnToNative)};
+const Word kCrossReturnStub[2] = {header_of_stub(), handler_word(kCrossReturn)};
 
 void interpret(Execution& ex) {
   MachineState& m = Machine::state(ex);

@@ -16,5 +16,13 @@ void interpret(Execution& ex);
 
 // The code behind the outermost frame.
 extern const Word kExitStub[2];
+// Behind a frame that compiled code has called.
+extern const Word kReturnToNativeStub[2];
+// Behind a call into another instance.
+extern const Word kCrossReturnStub[2];
+
+// Moves fuel from the reserve into the slice until it covers `needed`, if it can. True when the owner's
+// poll asks to stop.
+bool refill_slice(Execution& ex, int64_t& fuel, uint64_t needed);
 
 }  // namespace membrane::engine

@@ -23,6 +23,11 @@ struct Machine {
   MEMBRANE_INLINE static FunctionInstance* function(const Instance& i, uint32_t index) {
     return i.functions_[index];
   }
+  static FrameRecord* frames(Execution& ex);
+  static GlobalInstance* const* globals(const Instance& i) { return i.globals_.data(); }
+  static Table* const* tables(const Instance& i) { return i.tables_.data(); }
+  static FunctionInstance* const* functions(const Instance& i) { return i.functions_.data(); }
+  static const wasm::FuncType* const* types(const Instance& i) { return i.module_->canonical_types(); }
   MEMBRANE_INLINE static std::vector<uint64_t>& elements(Instance& i, uint32_t index) {
     return i.elements_[index];
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/instance.h"
+#include "engine/native/runtime.h"
 #include "engine/translate.h"
 #include "wasm/validate.h"
 
@@ -23,10 +24,24 @@ Diagnostic frame_too_large(uint32_t index, uint32_t slots) {
 
 }  // namespace
 
+namespace {
+constexpr std::string_view kTierNames[] = {"interpreter", "compiler"};
+}  // namespace
+
+std::string_view name_of(Tier tier) { return kTierNames[static_cast<size_t>(tier)]; }
+
+std::optional<Tier> find_tier(std::string_view name) {
+  for (size_t i = 0; i < std::size(kTierNames); ++i)
+    if (kTierNames[i] == name) return static_cast<Tier>(i);
+  return std::nullopt;
+}
+
+CompiledModule::CompiledModule() = default;
 CompiledModule::~CompiledModule() = default;
 
 std::expected<std::shared_ptr<CompiledModule>, Diagnostic> CompiledModule::compile(wasm::Module module,
-                                                                                   std::string_view text) {
+                                                                                   std::string_view text,
+                                                                                   Tier tier) {
   auto info = wasm::validate(module, text);
   if (!info) return std::unexpected(std::move(info).error());
 
@@ -56,8 +71,16 @@ std::expected<std::shared_ptr<CompiledModule>, Diagnostic> CompiledModule::compi
     if (code.frame_slots > kMaxFrameSlots)
       return std::unexpected(frame_too_large(static_cast<uint32_t>(i), code.frame_slots));
   }
+  if (tier == Tier::kCompiler) compiled->compile_functions();
   return compiled;
 }
+
+void CompiledModule::compile_functions() {
+  native_ = std::make_unique<native::ModuleCode>(*this);
+  static_cast<void>(native_->compile_all());  // where it cannot be, the interpreter runs
+}
+
+size_t CompiledModule::native_code_bytes() const { return native_ == nullptr ? 0 : native_->code_bytes(); }
 
 void CompiledModule::unify_types() {
   std::vector<const wasm::FuncType*> sorted = canonical_types_;
@@ -78,6 +101,7 @@ void CompiledModule::translate_function(uint32_t index) {
   translate(module_, index, functions_.get(), scratch, {});
   code_.push_back(std::make_unique_for_overwrite<Word[]>(scratch.size()));
   std::copy(scratch.begin(), scratch.end(), code_.back().get());
+  function.code.store(code_.back().get(), std::memory_order_release);
   function.entry.store(code_.back().get(), std::memory_order_release);
   constexpr size_t kKeepWords = 1u << 20;
   if (scratch.capacity() > kKeepWords) scratch = {};

@@ -53,7 +53,7 @@ std::string show(const Value& value) {
 
 class Runner {
  public:
-  Runner() { provide_spectest(); }
+  explicit Runner(Tier tier) : tier_(tier) { provide_spectest(); }
 
   ScriptResult run(const std::vector<Command>& commands) {
     for (const Command& command : commands) run(command);
@@ -61,6 +61,7 @@ class Runner {
   }
 
  private:
+  const Tier tier_;
   void pass() { ++result_.passed; }
   void fail(const Command& command, std::string what) {
     ++result_.failed;
@@ -153,7 +154,7 @@ Loaded Runner::load(const ScriptModule& module) {
   using enum Loaded::Stage;
   auto parsed = read(module);
   if (!parsed) return parsed.error();
-  auto compiled = CompiledModule::compile(std::move(*parsed));
+  auto compiled = CompiledModule::compile(std::move(*parsed), {}, tier_);
   if (!compiled)
     return {wasm::is_malformed(compiled.error().code) ? kMalformed : kInvalid, compiled.error().message,
             nullptr};
@@ -278,12 +279,12 @@ void Runner::expect_stage(const Command& command, Loaded::Stage wanted) {
 
 }  // namespace
 
-Result<ScriptResult> run_script(std::string_view text) {
+Result<ScriptResult> run_script(std::string_view text, Tier tier) {
   auto commands = wasm::parse_script(text);
   if (!commands)
     return membrane::fail(ErrorCode::kInvalidInput, "line " + std::to_string(commands.error().place.line) +
                                                         ": " + commands.error().message);
-  return Runner().run(*commands);
+  return Runner(tier).run(*commands);
 }
 
 }  // namespace membrane::engine

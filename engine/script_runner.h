@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "engine/instance.h"
 
 namespace membrane::engine {
 
@@ -27,6 +28,6 @@ struct ScriptResult {
 };
 
 // Errors: kInvalidInput when the script itself cannot be read.
-Result<ScriptResult> run_script(std::string_view text);
+Result<ScriptResult> run_script(std::string_view text, Tier tier = Tier::kInterpreter);
 
 }  // namespace membrane::engine

@@ -162,7 +162,10 @@ bool CodeValidator::well_formed(uint32_t index) {
     switch (in.op) {
       case Opcode::kBlock:
       case Opcode::kLoop:
-      case Opcode::kIf: frames_.push_back({{}, {}, 0, in.offset, in.op, false}); break;
+      case Opcode::kIf:
+        if (nests_too_deep(in)) return false;
+        frames_.push_back({{}, {}, 0, in.offset, in.op, false});
+        break;
       case Opcode::kElse:
         if (!else_fits(in)) return false;
         frame().op = Opcode::kElse;
@@ -433,13 +436,16 @@ bool CodeValidator::block_types(const Instruction& in, Types& params, Types& res
   return false;
 }
 
+bool CodeValidator::nests_too_deep(const Instruction& in) {
+  return frames_.size() >= kMaxNesting && !fail(in, {.code = kImplementationLimit,
+                                                     .message = "blocks are nested too deeply",
+                                                     .expected = "at most " + std::to_string(kMaxNesting)});
+}
+
 bool CodeValidator::push_frame(const Instruction& in) {
   Types params, results;
   if (!block_types(in, params, results)) return false;
-  if (frames_.size() >= kMaxNesting)
-    return fail(in, {.code = kImplementationLimit,
-                     .message = "blocks are nested too deeply",
-                     .expected = "at most " + std::to_string(kMaxNesting)});
+  if (nests_too_deep(in)) return false;
   if (!pop_all(params)) return fail_operands(in, params);
   const auto height = static_cast<uint32_t>(top_ - base_);
   frames_.push_back({params, results, height, in.offset, in.op, false});

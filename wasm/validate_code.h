@@ -87,6 +87,7 @@ class CodeValidator {
   MEMBRANE_SPECIAL_OPCODES(X)
 #undef X
   bool push_frame(const Instruction& in);
+  bool nests_too_deep(const Instruction& in);  // true after having reported
   bool call_type(const FuncType& type, bool has_index, const Instruction& in);
 
   // -- the operand stack

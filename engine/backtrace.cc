@@ -1,0 +1,152 @@
+#include "engine/backtrace.h"
+
+#include "engine/interpreter.h"
+#include "engine/machine.h"
+#include "engine/native/runtime.h"
+#include "engine/translate.h"
+
+namespace membrane::engine {
+namespace {
+
+// Walks from the innermost frame outwards. A frame's caller is the interpreter's or machine code: the
+// record and the return address of its depth say which (native/state.h).
+class Walk {
+ public:
+  explicit Walk(Execution& ex) : m_(Machine::state(ex)), frames_(Machine::frames(ex)) {
+    if (m_.where == Where::kNative) {
+      depth_ = m_.native->top - m_.native->rsp;
+      native_at_ = m_.native->pc;
+    } else {
+      depth_ = m_.top - frames_;
+      at_ = m_.ip;
+    }
+  }
+
+  bool next(FrameStop& stop) {
+    if (depth_ < 0) return false;
+    if (native_at_ != nullptr) {
+      const auto code = native::find_code(native_at_);
+      if (!code) return false;
+      stop = {code->function, nullptr, native_at_};
+    } else {
+      stop = {frames_[depth_].function, at_, nullptr};
+    }
+    leave();
+    return true;
+  }
+
+ private:
+  void leave() {
+    if (native_at_ != nullptr) {
+      const auto* const back = reinterpret_cast<const void*>(m_.native->top[-depth_]);
+      if (back == native::return_to_interpreter()) return leave_record();
+      native_at_ = back;
+      --depth_;
+      return;
+    }
+    leave_record();
+  }
+  void leave_record() {
+    const FrameRecord* record = frames_ + depth_;
+    if (record->return_ip == kCrossReturnStub) record = frames_ + --depth_;  // the crossing
+    native_at_ = nullptr;
+    at_ = record->return_ip;
+    if (at_ == kExitStub) {
+      depth_ = -1;
+      return;
+    }
+    if (at_ == kReturnToNativeStub) native_at_ = reinterpret_cast<const void*>(m_.native->top[-depth_]);
+    --depth_;
+  }
+
+  const MachineState& m_;
+  const FrameRecord* const frames_;
+  ptrdiff_t depth_ = 0;
+  const Word* at_ = nullptr;
+  const void* native_at_ = nullptr;  // when the frame at depth_ is machine code's
+};
+
+// What making one function again has found.
+struct Found {
+  bool found = false;
+  uint32_t code_offset = 0;
+  uint32_t unspent = 0;
+};
+
+std::vector<Found> find_interpreted(const FunctionCode& function, std::span<const FrameStop* const> stops) {
+  std::vector<Found> found(stops.size());
+  const Word* const code = function.code.load(std::memory_order_acquire);
+  if (code == nullptr) return found;
+  std::vector<Recorder> recorders(stops.size());
+  for (size_t i = 0; i < stops.size(); ++i) recorders[i].wanted = static_cast<uint32_t>(stops[i]->at - code);
+  std::vector<Word> again;
+  translate(function.module->module(), function.index, function.module->functions(), again, recorders);
+  for (size_t i = 0; i < stops.size(); ++i) {
+    const Recorder& r = recorders[i];
+    if (r.found) found[i] = {true, r.code_offset, again[r.header].header.cost - r.cost_to_here};
+  }
+  return found;
+}
+
+std::vector<Found> find_compiled(std::span<const FrameStop* const> stops) {
+  std::vector<Found> found(stops.size());
+  std::vector<native::Watch> watches(stops.size());
+  std::optional<native::CodeAddress> code;
+  for (size_t i = 0; i < stops.size(); ++i) {
+    code = native::find_code(stops[i]->native_at);
+    if (code) watches[i].wanted_pc = code->pc;
+  }
+  if (code) native::watch(*code, watches);
+  for (size_t i = 0; i < stops.size(); ++i)
+    if (watches[i].found)
+      found[i] = {true, watches[i].code_offset, watches[i].cost - watches[i].cost_to_here};
+  return found;
+}
+
+CodePlace place_of(const FunctionCode& function, const Found& found) {
+  const wasm::Module& module = function.module->module();
+  CodePlace place;
+  place.function = function.index;
+  place.function_name = module.names.function(function.index);
+  if (!found.found) return place;
+  place.code_offset = module.functions[function.index].code.offset + found.code_offset;
+  if (const wasm::SourcePoint* const source = module.source_of(place.code_offset))
+    place.text_offset = source->text_offset;
+  return place;
+}
+
+}  // namespace
+
+std::vector<FrameStop> frame_stops(Execution& ex, size_t limit) {
+  std::vector<FrameStop> stops;
+  Walk walk(ex);
+  for (FrameStop stop{}; stops.size() < limit && walk.next(stop);) stops.push_back(stop);
+  return stops;
+}
+
+// A function's code is made again, watched; once for all its stops, since a recursion through a large
+// function would otherwise be answered by making it as often as it is deep.
+StopPlaces places_of(std::span<const FrameStop> stops) {
+  StopPlaces result;
+  result.places.resize(stops.size());
+  std::vector<bool> done(stops.size());
+  for (size_t first = 0; first < stops.size(); ++first) {
+    if (done[first]) continue;
+    const FunctionCode& function = *stops[first].function;
+    const bool compiled = stops[first].native_at != nullptr;
+    std::vector<const FrameStop*> same;
+    for (size_t i = first; i < stops.size(); ++i)
+      if (stops[i].function == &function && (stops[i].native_at != nullptr) == compiled)
+        same.push_back(&stops[i]);
+    const std::vector<Found> found = compiled ? find_compiled(same) : find_interpreted(function, same);
+    for (size_t n = 0; n < same.size(); ++n) {
+      const auto i = static_cast<size_t>(same[n] - stops.data());
+      done[i] = true;
+      result.places[i] = place_of(function, found[n]);
+    }
+    if (first == 0 && !found.empty()) result.unspent = found[0].unspent;
+  }
+  return result;
+}
+
+}  // namespace membrane::engine

@@ -1,0 +1,471 @@
+// Writes x86-64 machine code: the instructions that the compiler uses, and no more.
+//
+// Instructions are those of x86-64-v3 (AVX2, BMI1/2, LZCNT, POPCNT); processor.h says
+// whether this machine has them. Encodings follow the Intel manual, volume 2; the test
+// disassembles every one of them with another tool.
+//
+//   Assembler a(buffer);
+//   a.ensure(Assembler::kRoom);           // then up to kRoom bytes without another check
+//   a.op(Alu::kAdd, Width::k32, rax, rcx);
+//
+// Jumps have 32-bit displacements; a Patch names one that waits for its target.
+//
+// Ownership: the buffer is the caller's. Threads: one at a time.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#include "engine/access.h"
+
+namespace membrane::engine::native {
+
+enum Reg : uint8_t {
+  rax,
+  rcx,
+  rdx,
+  rbx,
+  rsp,
+  rbp,
+  rsi,
+  rdi,
+  r8,
+  r9,
+  r10,
+  r11,
+  r12,
+  r13,
+  r14,
+  r15,
+  kNoReg = 255
+};
+using Xmm = uint8_t;  // 0 to 15; kNoReg for none
+
+enum class Width : uint8_t { k32, k64 };
+enum class Real : uint8_t { kF32, kF64 };
+
+// The eight operations of one encoding scheme: the number is the one in the opcode.
+enum class Alu : uint8_t { kAdd = 0, kOr = 1, kAnd = 4, kSub = 5, kXor = 6, kCmp = 7 };
+enum class Shift : uint8_t { kRol = 0, kRor = 1, kShl = 4, kShr = 5, kSar = 7 };
+// Condition codes; the lowest bit inverts.
+enum class Cond : uint8_t {
+  kO = 0,
+  kNO,
+  kB,
+  kAE,
+  kE,
+  kNE,
+  kBE,
+  kA,
+  kS,
+  kNS,
+  kP,
+  kNP,
+  kL,
+  kGE,
+  kLE,
+  kG,
+};
+constexpr Cond inverse(Cond c) { return static_cast<Cond>(static_cast<uint8_t>(c) ^ 1); }
+// The condition with the operands the other way round.
+constexpr Cond swapped(Cond c) {
+  switch (c) {
+    case Cond::kB: return Cond::kA;
+    case Cond::kA: return Cond::kB;
+    case Cond::kAE: return Cond::kBE;
+    case Cond::kBE: return Cond::kAE;
+    case Cond::kL: return Cond::kG;
+    case Cond::kG: return Cond::kL;
+    case Cond::kGE: return Cond::kLE;
+    case Cond::kLE: return Cond::kGE;
+    default: return c;
+  }
+}
+
+// base + index + displacement.
+struct Mem {
+  Reg base;
+  int32_t offset;
+  Reg index = kNoReg;
+  uint8_t scale = 0;  // log2
+};
+
+// A displacement that waits for its target: the offset behind its four bytes.
+using Patch = uint32_t;
+
+class Assembler {
+ public:
+  static constexpr size_t kRoom = 256;
+
+  explicit Assembler(std::vector<uint8_t>& buffer) : buffer_(buffer) { start_over(); }
+  void start_over() {
+    if (buffer_.size() < 4096) buffer_.resize(4096);
+    at_ = buffer_.data();
+    end_ = at_ + buffer_.size();
+  }
+
+  MEMBRANE_INLINE void ensure(size_t bytes) {
+    if (static_cast<size_t>(end_ - at_) < bytes) [[unlikely]]
+      grow(bytes);
+  }
+  [[nodiscard]] uint32_t here() const { return static_cast<uint32_t>(at_ - buffer_.data()); }
+  [[nodiscard]] uint8_t* data() { return buffer_.data(); }
+  void rewind(uint32_t to) { at_ = buffer_.data() + to; }
+
+  // -- moves
+  void mov(Width w, Reg to, Reg from) { rr(w, 0x8B, to, from); }
+  void mov(Width w, Reg to, Mem from) { rm(w, 0x8B, to, from); }
+  void mov(Width w, Mem to, Reg from) { rm(w, 0x89, from, to); }
+  void mov_imm(Reg to, uint64_t value) {
+    if (value == 0) return op(Alu::kXor, Width::k32, to, to);
+    mov_imm_keeping_flags(to, value);
+  }
+  void mov_imm_keeping_flags(Reg to, uint64_t value) {
+    if (value <= UINT32_MAX) {
+      if (to >= r8) u8(0x41);
+      u8(static_cast<uint8_t>(0xB8 | (to & 7)));
+      return u32(static_cast<uint32_t>(value));
+    }
+    if (static_cast<int64_t>(value) == static_cast<int32_t>(value)) {
+      rex(1, 0, to);
+      u8(0xC7);
+      modrm(3, 0, to);
+      return u32(static_cast<uint32_t>(value));
+    }
+    rex(1, 0, to);
+    u8(static_cast<uint8_t>(0xB8 | (to & 7)));
+    u64(value);
+  }
+  // To memory, sign-extended to 64 bits when that is the width.
+  void mov_imm(Width w, Mem to, int32_t value) {
+    rm(w, 0xC7, static_cast<Reg>(0), to);
+    u32(static_cast<uint32_t>(value));
+  }
+  void store8(Mem to, Reg from) { rm(Width::k32, 0x88, from, to, /*force_rex=*/from >= rsp); }
+  void store16(Mem to, Reg from) {
+    u8(0x66);
+    rm(Width::k32, 0x89, from, to);
+  }
+  void store_imm8(Mem to, uint8_t value) {
+    rm(Width::k32, 0xC6, static_cast<Reg>(0), to);
+    u8(value);
+  }
+  void store_imm16(Mem to, uint16_t value) {
+    u8(0x66);
+    rm(Width::k32, 0xC7, static_cast<Reg>(0), to);
+    u8(static_cast<uint8_t>(value));
+    u8(static_cast<uint8_t>(value >> 8));
+  }
+  void movzx8(Reg to, Mem from) { rm0f(Width::k32, 0xB6, to, from); }
+  void movzx16(Reg to, Mem from) { rm0f(Width::k32, 0xB7, to, from); }
+  void movzx8(Reg to, Reg from) { rr0f(Width::k32, 0xB6, to, from, from >= rsp); }
+  void movsx8(Width w, Reg to, Mem from) { rm0f(w, 0xBE, to, from); }
+  void movsx16(Width w, Reg to, Mem from) { rm0f(w, 0xBF, to, from); }
+  void movsx8(Width w, Reg to, Reg from) { rr0f(w, 0xBE, to, from, from >= rsp); }
+  void movsx16(Width w, Reg to, Reg from) { rr0f(w, 0xBF, to, from); }
+  void movsxd(Reg to, Reg from) { rr(Width::k64, 0x63, to, from); }
+  void movsxd(Reg to, Mem from) { rm(Width::k64, 0x63, to, from); }
+  void lea(Width w, Reg to, Mem from) { rm(w, 0x8D, to, from); }
+  void cmov(Cond c, Width w, Reg to, Reg from) { rr0f(w, static_cast<uint8_t>(0x40 | code(c)), to, from); }
+  void setcc(Cond c, Reg to) { rr0f(Width::k32, static_cast<uint8_t>(0x90 | code(c)), rax, to, to >= rsp); }
+
+  // -- integers
+  void op(Alu o, Width w, Reg to, Reg from) { rr(w, static_cast<uint8_t>(number(o) << 3 | 3), to, from); }
+  void op(Alu o, Width w, Reg to, Mem from) { rm(w, static_cast<uint8_t>(number(o) << 3 | 3), to, from); }
+  void op(Alu o, Width w, Mem to, Reg from) { rm(w, static_cast<uint8_t>(number(o) << 3 | 1), from, to); }
+  void op(Alu o, Width w, Reg to, int32_t value) {
+    const bool is_short = value == static_cast<int8_t>(value);
+    rex_if(w == Width::k64, 0, to);
+    u8(is_short ? 0x83 : 0x81);
+    modrm(3, number(o), to);
+    if (is_short) u8(static_cast<uint8_t>(value));
+    else u32(static_cast<uint32_t>(value));
+  }
+  void op(Alu o, Width w, Mem to, int32_t value) {
+    const bool is_short = value == static_cast<int8_t>(value);
+    rm(w, is_short ? 0x83 : 0x81, static_cast<Reg>(number(o)), to);
+    if (is_short) u8(static_cast<uint8_t>(value));
+    else u32(static_cast<uint32_t>(value));
+  }
+  // sub with four bytes of constant, to be patched: the charge of a segment.
+  Patch sub_imm32(Reg from) {
+    rex(1, 0, from);
+    u8(0x81);
+    modrm(3, number(Alu::kSub), from);
+    u32(0);
+    return here();
+  }
+  void test(Width w, Reg a, Reg b) { rr(w, 0x85, b, a); }
+  void imul(Width w, Reg to, Reg from) { rr0f(w, 0xAF, to, from); }
+  void imul(Width w, Reg to, Mem from) { rm0f(w, 0xAF, to, from); }
+  void imul(Width w, Reg to, Reg from, int32_t value) {
+    rr(w, 0x69, to, from);
+    u32(static_cast<uint32_t>(value));
+  }
+  void shift(Shift s, Width w, Reg to, uint8_t count) {
+    rex_if(w == Width::k64, 0, to);
+    u8(0xC1);
+    modrm(3, static_cast<uint8_t>(s), to);
+    u8(count);
+  }
+  void shift_cl(Shift s, Width w, Reg to) {
+    rex_if(w == Width::k64, 0, to);
+    u8(0xD3);
+    modrm(3, static_cast<uint8_t>(s), to);
+  }
+  // shlx, shrx, sarx: no flags, any registers.
+  void shiftx(Shift s, Width w, Reg to, Reg from, Reg count) {
+    const uint8_t pp = s == Shift::kShl ? 1 : s == Shift::kShr ? 3 : 2;
+    vex(to, count, from, /*map=*/2, pp, w == Width::k64);
+    u8(0xF7);
+    modrm(3, to, from);
+  }
+  void rorx(Width w, Reg to, Reg from, uint8_t count) {
+    vex(to, 0, from, /*map=*/3, /*pp=*/3, w == Width::k64);
+    u8(0xF0);
+    modrm(3, to, from);
+    u8(count);
+  }
+  void lzcnt(Width w, Reg to, Reg from) { f3_0f(w, 0xBD, to, from); }
+  void tzcnt(Width w, Reg to, Reg from) { f3_0f(w, 0xBC, to, from); }
+  void popcnt(Width w, Reg to, Reg from) { f3_0f(w, 0xB8, to, from); }
+  void div(Width w, Reg by) { f7(w, 6, by); }
+  void idiv(Width w, Reg by) { f7(w, 7, by); }
+  void neg(Width w, Reg r) { f7(w, 3, r); }
+  void sign_extend_rax(Width w) {  // cdq, cqo
+    if (w == Width::k64) u8(0x48);
+    u8(0x99);
+  }
+
+  // -- control
+  Patch jmp() {
+    u8(0xE9);
+    u32(0);
+    return here();
+  }
+  Patch jcc(Cond c) {
+    u8(0x0F);
+    u8(static_cast<uint8_t>(0x80 | code(c)));
+    u32(0);
+    return here();
+  }
+  void jmp(uint32_t target) { patch(jmp(), target); }
+  void jmp(Reg to) {
+    rex_if(false, 0, to);
+    u8(0xFF);
+    modrm(3, 4, to);
+  }
+  void jmp(Mem to) { rm(Width::k32, 0xFF, static_cast<Reg>(4), to); }
+  Patch call() {
+    u8(0xE8);
+    u32(0);
+    return here();
+  }
+  void call(Mem to) { rm(Width::k32, 0xFF, static_cast<Reg>(2), to); }
+  void call_register(Reg to) {
+    rex_if(false, 0, to);
+    u8(0xFF);
+    modrm(3, 2, to);
+  }
+  void ret() { u8(0xC3); }
+  void push(Reg r) {
+    rex_if(false, 0, r);
+    u8(static_cast<uint8_t>(0x50 | (r & 7)));
+  }
+  void pop(Reg r) {
+    rex_if(false, 0, r);
+    u8(static_cast<uint8_t>(0x58 | (r & 7)));
+  }
+  Patch lea_rip(Reg to) {  // the address of what the patch will name
+    rex(1, to, 0);
+    u8(0x8D);
+    modrm(0, to, 5);
+    u32(0);
+    return here();
+  }
+  void pop(Mem to) { rm(Width::k32, 0x8F, static_cast<Reg>(0), to); }
+  void push(Mem from) { rm(Width::k32, 0xFF, static_cast<Reg>(6), from); }
+  void int3() { u8(0xCC); }
+  // Data between instructions.
+  void word(uint32_t value) { u32(value); }
+  void bytes(const uint8_t* from, size_t count) {
+    std::memcpy(at_, from, count);
+    at_ += count;
+  }
+  void patch(Patch at, uint32_t target) { put32(at - 4, target - at); }
+  void patch_here(Patch at) { patch(at, here()); }
+  void put32(uint32_t at, uint32_t value) { std::memcpy(buffer_.data() + at, &value, 4); }
+  [[nodiscard]] uint32_t get32(uint32_t at) const {
+    uint32_t value = 0;
+    std::memcpy(&value, buffer_.data() + at, 4);
+    return value;
+  }
+
+  // -- floats: VEX forms throughout
+  void fmov(Xmm to, Xmm from) { vex_rr(0x28, to, 0, from, /*pp=*/0); }  // vmovaps
+  void fload(Real r, Xmm to, Mem from) { vex_rm(0x10, to, 0, from, scalar(r)); }
+  void fstore(Real r, Mem to, Xmm from) { vex_rm(0x11, from, 0, to, scalar(r)); }
+  void fmov_from(Width w, Xmm to, Reg from) {  // vmovd, vmovq
+    vex(to, 0, from, 1, 1, w == Width::k64);
+    u8(0x6E);
+    modrm(3, to, from);
+  }
+  void fmov_to(Width w, Reg to, Xmm from) {
+    vex(from, 0, to, 1, 1, w == Width::k64);
+    u8(0x7E);
+    modrm(3, from, to);
+  }
+  enum class Float : uint8_t {
+    kAdd = 0x58,
+    kMul = 0x59,
+    kSub = 0x5C,
+    kMin = 0x5D,
+    kDiv = 0x5E,
+    kMax = 0x5F,
+    kSqrt = 0x51
+  };
+  void fop(Float o, Real r, Xmm to, Xmm a, Xmm b) { vex_rr(static_cast<uint8_t>(o), to, a, b, scalar(r)); }
+  void fop(Float o, Real r, Xmm to, Xmm a, Mem b) { vex_rm(static_cast<uint8_t>(o), to, a, b, scalar(r)); }
+  enum class Bits : uint8_t { kAnd = 0x54, kAndNot = 0x55, kOr = 0x56, kXor = 0x57 };
+  void fbits(Bits o, Xmm to, Xmm a, Xmm b) { vex_rr(static_cast<uint8_t>(o), to, a, b, 0); }
+  void fbits(Bits o, Xmm to, Xmm a, Mem b) { vex_rm(static_cast<uint8_t>(o), to, a, b, 0); }
+  void fcompare(Real r, Xmm a, Xmm b) { vex_rr(0x2E, a, 0, b, packed(r)); }  // vucomis
+  void fcompare(Real r, Xmm a, Mem b) { vex_rm(0x2E, a, 0, b, packed(r)); }
+  // vcmps: an all-ones or all-zeros mask. Predicates: 0 equal (false for NaN), 4 not equal (true).
+  void fcompare_mask(Real r, Xmm to, Xmm a, Xmm b, uint8_t predicate) {
+    vex_rr(0xC2, to, a, b, scalar(r));
+    u8(predicate);
+  }
+  void fround(Real r, Xmm to, Xmm from, uint8_t mode) {
+    vex(to, from, from, 3, 1, false);
+    u8(r == Real::kF64 ? 0x0B : 0x0A);
+    modrm(3, to, from);
+    u8(mode);
+  }
+  void int_to_float(Real r, Width w, Xmm to, Reg from) {
+    fbits(Bits::kXor, to, to, to);  // the upper part is taken from it: no wait for its old value
+    vex(to, to, from, 1, scalar(r), w == Width::k64);
+    u8(0x2A);
+    modrm(3, to, from);
+  }
+  void float_to_int(Real r, Width w, Reg to, Xmm from) {  // truncates
+    vex(to, 0, from, 1, scalar(r), w == Width::k64);
+    u8(0x2C);
+    modrm(3, to, from);
+  }
+  void float_to_float(Real from_type, Xmm to, Xmm from) { vex_rr(0x5A, to, from, from, scalar(from_type)); }
+  // The same, with the bits above the result from `upper`.
+  void convert_real(Real from_type, Xmm to, Xmm upper, Xmm from) {
+    vex_rr(0x5A, to, upper, from, scalar(from_type));
+  }
+  // 16 bytes, for clearing slots.
+  void vstore16(Mem to, Xmm from) { vex_rm(0x11, from, 0, to, 0); }
+  void vload16(Xmm to, Mem from) { vex_rm(0x10, to, 0, from, 0); }
+
+ private:
+  static uint8_t number(Alu o) { return static_cast<uint8_t>(o); }
+  static uint8_t code(Cond c) { return static_cast<uint8_t>(c); }
+  static uint8_t scalar(Real r) { return r == Real::kF64 ? 3 : 2; }
+  static uint8_t index_of(const Mem& m) { return m.index == kNoReg ? uint8_t{0} : uint8_t{m.index}; }
+  static uint8_t packed(Real r) { return r == Real::kF64 ? 1 : 0; }
+
+  void grow(size_t bytes) {
+    const size_t used = static_cast<size_t>(at_ - buffer_.data());
+    buffer_.resize(std::max(buffer_.size() * 2, used + bytes));
+    at_ = buffer_.data() + used;
+    end_ = buffer_.data() + buffer_.size();
+  }
+  MEMBRANE_INLINE void u8(uint8_t byte) { *at_++ = byte; }
+  MEMBRANE_INLINE void u32(uint32_t value) {
+    std::memcpy(at_, &value, 4);
+    at_ += 4;
+  }
+  MEMBRANE_INLINE void u64(uint64_t value) {
+    std::memcpy(at_, &value, 8);
+    at_ += 8;
+  }
+  MEMBRANE_INLINE void modrm(uint8_t mod, uint8_t reg, uint8_t rm) {
+    u8(static_cast<uint8_t>(mod << 6 | (reg & 7) << 3 | (rm & 7)));
+  }
+  MEMBRANE_INLINE void rex(bool wide, uint8_t reg, uint8_t rm, uint8_t index = 0) {
+    u8(static_cast<uint8_t>(0x40 | wide << 3 | (reg >> 3) << 2 | (index >> 3) << 1 | rm >> 3));
+  }
+  MEMBRANE_INLINE void rex_if(bool wide, uint8_t reg, uint8_t rm, uint8_t index = 0, bool force = false) {
+    if (wide || force || reg >= 8 || rm >= 8 || index >= 8) rex(wide, reg, rm, index);
+  }
+  MEMBRANE_INLINE void rr(Width w, uint8_t opcode, uint8_t reg, uint8_t rm) {
+    rex_if(w == Width::k64, reg, rm);
+    u8(opcode);
+    modrm(3, reg, rm);
+  }
+  MEMBRANE_INLINE void rr0f(Width w, uint8_t opcode, uint8_t reg, uint8_t rm, bool force_rex = false) {
+    rex_if(w == Width::k64, reg, rm, 0, force_rex);
+    u8(0x0F);
+    u8(opcode);
+    modrm(3, reg, rm);
+  }
+  void f3_0f(Width w, uint8_t opcode, uint8_t reg, uint8_t rm) {
+    u8(0xF3);
+    rr0f(w, opcode, reg, rm);
+  }
+  void f7(Width w, uint8_t which, uint8_t rm) {
+    rex_if(w == Width::k64, 0, rm);
+    u8(0xF7);
+    modrm(3, which, rm);
+  }
+  MEMBRANE_INLINE void rm(Width w, uint8_t opcode, uint8_t reg, Mem m, bool force_rex = false) {
+    rex_if(w == Width::k64, reg, m.base, index_of(m), force_rex);
+    u8(opcode);
+    address(reg, m);
+  }
+  MEMBRANE_INLINE void rm0f(Width w, uint8_t opcode, uint8_t reg, Mem m) {
+    rex_if(w == Width::k64, reg, m.base, index_of(m));
+    u8(0x0F);
+    u8(opcode);
+    address(reg, m);
+  }
+  // ModRM, SIB and displacement. rsp and r12 as a base need a SIB; rbp and r13 a displacement.
+  MEMBRANE_INLINE void address(uint8_t reg, Mem m) {
+    const bool has_sib = m.index != kNoReg || (m.base & 7) == rsp;
+    const uint8_t mod = m.offset == 0 && (m.base & 7) != rbp        ? 0
+                        : m.offset == static_cast<int8_t>(m.offset) ? 1
+                                                                    : 2;
+    modrm(mod, reg, has_sib ? uint8_t{rsp} : uint8_t{m.base});
+    if (has_sib) {
+      const uint8_t index = m.index == kNoReg ? uint8_t{rsp} : uint8_t{m.index};
+      u8(static_cast<uint8_t>(m.scale << 6 | (index & 7) << 3 | (m.base & 7)));
+    }
+    if (mod == 1) u8(static_cast<uint8_t>(m.offset));
+    else if (mod == 2) u32(static_cast<uint32_t>(m.offset));
+  }
+  MEMBRANE_INLINE void vex(uint8_t reg, uint8_t second, uint8_t rm, uint8_t map, uint8_t pp, bool wide,
+                           uint8_t index = 0) {
+    const uint8_t last = static_cast<uint8_t>(wide << 7 | (~second & 15) << 3 | pp);
+    if (map == 1 && !wide && rm < 8 && index < 8) {
+      u8(0xC5);
+      u8(static_cast<uint8_t>((reg < 8) << 7 | (last & 0x7F)));
+      return;
+    }
+    u8(0xC4);
+    u8(static_cast<uint8_t>((reg < 8) << 7 | (index < 8) << 6 | (rm < 8) << 5 | map));
+    u8(last);
+  }
+  MEMBRANE_INLINE void vex_rr(uint8_t opcode, uint8_t reg, uint8_t second, uint8_t rm, uint8_t pp) {
+    vex(reg, second, rm, 1, pp, false);
+    u8(opcode);
+    modrm(3, reg, rm);
+  }
+  MEMBRANE_INLINE void vex_rm(uint8_t opcode, uint8_t reg, uint8_t second, Mem m, uint8_t pp) {
+    vex(reg, second, m.base, 1, pp, false, index_of(m));
+    u8(opcode);
+    address(reg, m);
+  }
+
+  std::vector<uint8_t>& buffer_;
+  uint8_t* at_ = nullptr;
+  uint8_t* end_ = nullptr;
+};
+
+}  // namespace membrane::engine::native

@@ -1,0 +1,40 @@
+// Executable memory: one reserved range for the whole process, mapped twice (W^X): code is
+// written through one mapping and runs in the other. Blocks are given back and used again,
+// so that a small module costs no system call.
+//
+// Threads: all functions may be called from any thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace membrane::engine::native {
+
+// Code in the arena. Movable; gives its block back when it is destroyed.
+class CodeBlock {
+ public:
+  CodeBlock() = default;
+  CodeBlock(const uint8_t* code, size_t bytes) : code_(code), bytes_(bytes) {}
+  ~CodeBlock();
+  CodeBlock(CodeBlock&& other) noexcept : code_(other.code_), bytes_(other.bytes_) { other.code_ = nullptr; }
+  CodeBlock& operator=(CodeBlock&&) = delete;
+
+  [[nodiscard]] const uint8_t* code() const { return code_; }  // null when there is no room
+  [[nodiscard]] size_t size() const { return bytes_; }
+
+ private:
+  const uint8_t* code_ = nullptr;
+  size_t bytes_ = 0;
+};
+
+// A block with a copy of `code`. One without code when the arena is full or cannot be had on this system.
+CodeBlock publish(std::span<const uint8_t> code);
+
+// Whether `pc` is in the arena. Safe in signal handlers.
+bool in_arena(const void* pc);
+
+// The writable view of code that publish() has given, to patch it.
+uint8_t* writable(const uint8_t* code);
+
+}  // namespace membrane::engine::native

@@ -1,0 +1,2266 @@
+#include "engine/native/compiler.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+#include "engine/fuel.h"
+#include "engine/native/assembler.h"
+#include "engine/native/state.h"
+#include "wasm/body.h"
+
+namespace membrane::engine::native {
+namespace {
+
+using wasm::BodyReader;
+using wasm::Instruction;
+using wasm::Opcode;
+using wasm::ValType;
+using Float = Assembler::Float;
+using Bits = Assembler::Bits;
+
+constexpr uint32_t kNone = UINT32_MAX;
+
+// -- registers ---------------------------------------------------------------------------
+
+constexpr Reg kFrame = rbp, kMemory = rbx, kFuelLeft = r15, kState = r14;
+// Locals are pinned to these in order of their weight; what is left over serves operands.
+constexpr std::array<Reg, 7> kPinnable = {rdi, r8, r9, r10, r11, r12, r13};
+constexpr uint32_t kOperandRegisters = 1u << rax | 1u << rcx | 1u << rdx | 1u << rsi;
+constexpr uint32_t kFirstPinnableReal = 6, kPinnableReals = 10;
+constexpr uint32_t kMaxPins = kPinnable.size() + kPinnableReals;
+constexpr uint8_t kUnpinned = 0xFF;
+
+#define STATE(member) (Mem{kState, static_cast<int32_t>(offsetof(NativeState, member))})
+
+// -- the compiler's picture of the operand stack --------------------------------------------
+
+struct Value {
+  enum class Kind : uint8_t { kSlot, kRegister, kConstant, kLocal, kFlags } kind = Kind::kSlot;
+  bool real = false;       // lives in an SSE register when it lives in one
+  bool maybe_nan = false;  // a register whose NaN is not yet the canonical one
+  bool is_f32 = false;     // real: which of the two
+  bool in_slot = false;    // kRegister: its slot holds it as well
+  uint8_t number = 0;      // kRegister: which; kFlags: the Cond
+  uint16_t slot = 0;       // its own place in the frame, whatever its kind
+  uint32_t local = 0;      // kLocal
+  uint64_t constant = 0;   // kConstant
+};
+
+// Of the pinned locals, a bit each.
+struct Pins {
+  uint32_t valid = 0;  // the register holds the value
+  uint32_t dirty = 0;  // and the slot does not
+  uint32_t nan = 0;    // and its NaN is not canonical
+};
+
+struct Local {
+  uint16_t slot;
+  uint8_t pin;  // index, or kUnpinned
+  bool real;
+  bool is_f32;
+};
+
+struct Pin {
+  uint16_t slot;
+  uint8_t number;  // of the register
+  bool real;
+  bool is_f32;
+};
+
+struct Label {
+  enum class Kind : uint8_t { kBlock, kLoop, kIf, kElse, kFunction } kind = Kind::kBlock;
+  bool has_pins = false;
+  uint32_t height = 0;       // entries below the label's parameters
+  uint32_t slot_height = 0;  // where its parameters and results begin
+  uint32_t branch_values = 0;
+  const std::vector<ValType>* results = nullptr;
+  const std::vector<ValType>* params = nullptr;
+  ValType single_result = ValType::kBottom;
+  Pins pins;                // as every way that arrives must have them
+  uint32_t target = kNone;  // kLoop: where branches go
+  Patch fixups = kNone;     // chain of displacements that wait for the end
+  Patch else_fixup = kNone;
+  Pins else_pins;  // kIf: at the test
+};
+
+// Code off the hot path, written behind the function's end.
+struct Stub {
+  enum class Kind : uint8_t { kFuel, kTrap, kOverflow, kCanonical } kind{};
+  TrapKind trap{};
+  bool is_f32 = false;
+  uint8_t number = 0;
+  Patch from = 0;
+  uint32_t back = 0;
+  uint32_t offset = 0;        // of the instruction it belongs to
+  uint32_t cost_to_here = 0;  // of the segment
+  uint32_t segment = 0;
+};
+
+// A loop as the look ahead sees it; uses are pairs (loop, local).
+struct LoopUse {
+  uint32_t parent = kNone;
+  bool has_call = false;
+  uint32_t used = 0, assigned = 0;  // pins
+};
+struct UsePair {
+  uint32_t loop, local;
+  bool assigned;
+};
+
+bool is_real(ValType t) { return t == ValType::kF32 || t == ValType::kF64; }
+
+}  // namespace
+
+// =============================================================================================
+
+struct Compiler::Parts {
+  Parts(const wasm::Module& m, FunctionCode* f) : module(m), functions(f) {}
+
+  const wasm::Module& module;
+  FunctionCode* functions;
+
+  std::vector<uint8_t> buffer;
+  Assembler a{buffer};
+  uint32_t index = 0;
+  const wasm::Function* function = nullptr;
+  const wasm::FuncType* type = nullptr;
+  const FunctionCode* code = nullptr;
+  std::vector<BatchCall>* batch = nullptr;
+  std::span<Watch> watches;
+  BodyReader* reader = nullptr;
+  bool failed = false;
+
+  std::vector<Local> locals;
+  uint32_t locals_end = 0;
+  std::array<Pin, kMaxPins> pins{};
+  uint32_t pin_count = 0;
+  std::vector<uint32_t> weights, last_loop;
+  std::vector<LoopUse> loops;
+  std::vector<UsePair> uses;
+  std::vector<uint32_t> open_loops;
+  uint32_t next_loop = 0;
+
+  std::vector<Value> stack;
+  size_t settled = 0;  // so many entries from the bottom are in their slots, or constants
+  std::vector<Label> labels;
+  std::vector<Stub> stubs;
+  std::vector<uint32_t> segment_costs;
+  Pins now;
+  uint32_t free_registers = 0, free_reals = 0;
+  uint32_t pending_locals = 0;
+  bool unreachable = false;
+  uint32_t skipped_blocks = 0;
+
+  // the open segment
+  uint32_t cost = 0;
+  Patch charge = kNone;  // of its constant, once it is written
+  uint32_t segment_offset = 0;
+  uint32_t offset = 0, next_offset = 0;  // of the instruction at hand
+  uint32_t entry = 0;
+
+  // -- preparing -----------------------------------------------------------------------------
+
+  bool prepare(uint32_t function_index) {
+    index = function_index;
+    function = &module.functions[index];
+    type = &module.types[function->type];
+    code = &functions[index];
+    locals.clear();
+    locals_end = 0;
+    const auto add = [this](ValType t, uint32_t count) {
+      if (t == ValType::kV128) return false;
+      locals.reserve(locals.size() + count);
+      for (uint32_t i = 0; i < count; ++i)
+        locals.push_back({static_cast<uint16_t>(locals_end++), kUnpinned, is_real(t), t == ValType::kF32});
+      return true;
+    };
+    for (const ValType t : type->params)
+      if (!add(t, 1)) return false;
+    for (const ValType t : type->results)
+      if (t == ValType::kV128) return false;
+    for (uint32_t i = 0; i < function->local_run_count; ++i) {
+      const wasm::LocalRun& run = module.local_runs[function->first_local_run + i];
+      if (!add(run.type, run.count)) return false;
+    }
+    stack.clear();
+    labels.clear();
+    stubs.clear();
+    segment_costs.clear();
+    settled = 0;
+    now = {};
+    pending_locals = 0;
+    unreachable = failed = false;
+    skipped_blocks = 0;
+    cost = 0;
+    charge = kNone;
+    segment_offset = offset = next_offset = 0;
+    next_loop = 0;
+    look_ahead();
+    choose_pins();
+    return true;
+  }
+
+  // Counts how often each local is used, loops tenfold, and in which loops.
+  void look_ahead() {
+    weights.assign(locals.size(), 0);
+    last_loop.assign(locals.size(), kNone);
+    loops.clear();
+    uses.clear();
+    open_loops.clear();
+    open_loops.push_back(kNone);  // the function's own block
+    uint32_t innermost = kNone, weight = 1;
+    BodyReader body(module.view(function->code));
+    while (body.next()) {
+      const Instruction& in = body.instruction();
+      switch (in.op) {
+        case Opcode::kLocalGet:
+        case Opcode::kLocalSet:
+        case Opcode::kLocalTee: {
+          weights[in.index] += weight;
+          const bool assigned = in.op != Opcode::kLocalGet;
+          if (innermost != kNone && (last_loop[in.index] != innermost || assigned)) {
+            last_loop[in.index] = innermost;
+            uses.push_back({innermost, in.index, assigned});
+          }
+          break;
+        }
+        case Opcode::kLoop:
+          loops.push_back({innermost});
+          innermost = static_cast<uint32_t>(loops.size()) - 1;
+          open_loops.push_back(innermost);
+          weight = weight >= 10'000 ? weight : weight * 8;
+          break;
+        case Opcode::kBlock:
+        case Opcode::kIf: open_loops.push_back(kNone - 1); break;
+        case Opcode::kEnd: {
+          const uint32_t closed = open_loops.back();
+          open_loops.pop_back();
+          if (closed < kNone - 1) {
+            innermost = loops[closed].parent;
+            weight = std::max(1u, weight / 8);
+            uint32_t depth = 0;
+            for (uint32_t l = innermost; l != kNone && depth < 5; l = loops[l].parent) ++depth;
+            weight = 1;
+            while (depth-- > 0) weight *= 8;
+          }
+          break;
+        }
+        case Opcode::kCall:
+        case Opcode::kCallIndirect:
+          if (innermost != kNone) loops[innermost].has_call = true;
+          break;
+        default: break;
+      }
+    }
+  }
+
+  void choose_pins() {
+    free_registers = kOperandRegisters;
+    free_reals = (1u << kFirstPinnableReal) - 1;
+    pin_count = 0;
+    uint32_t integers = 0, reals = 0;
+    while (integers < kPinnable.size() || reals < kPinnableReals) {
+      uint32_t best = kNone;
+      for (uint32_t i = 0; i < locals.size(); ++i) {
+        const bool has_room = locals[i].real ? reals < kPinnableReals : integers < kPinnable.size();
+        if (has_room && locals[i].pin == kUnpinned && weights[i] > 1 &&
+            (best == kNone || weights[i] > weights[best]))
+          best = i;
+      }
+      if (best == kNone) break;
+      Local& local = locals[best];
+      local.pin = static_cast<uint8_t>(pin_count);
+      const auto number = local.real ? static_cast<uint8_t>(kFirstPinnableReal + reals++)
+                                     : static_cast<uint8_t>(kPinnable[integers++]);
+      pins[pin_count++] = {local.slot, number, local.real, local.is_f32};
+    }
+    for (uint32_t i = integers; i < kPinnable.size(); ++i) free_registers |= 1u << kPinnable[i];
+    for (uint32_t i = reals; i < kPinnableReals; ++i) free_reals |= 1u << (kFirstPinnableReal + i);
+    for (const UsePair& use : uses) {
+      const uint8_t pin = locals[use.local].pin;
+      if (pin == kUnpinned) continue;
+      loops[use.loop].used |= 1u << pin;
+      if (use.assigned) loops[use.loop].assigned |= 1u << pin;
+    }
+    for (size_t i = loops.size(); i-- > 0;) {  // inner loops come behind outer ones
+      if (loops[i].parent == kNone) continue;
+      LoopUse& outer = loops[loops[i].parent];
+      outer.used |= loops[i].used;
+      outer.assigned |= loops[i].assigned;
+      outer.has_call |= loops[i].has_call;
+    }
+  }
+
+  // -- registers -------------------------------------------------------------------------------
+
+  static Mem slot(uint32_t s) { return {kFrame, static_cast<int32_t>(s * 8)}; }
+  uint32_t operand_registers = 0, operand_reals = 0;  // what alloc() may give
+
+  void release(const Value& v) {
+    if (v.kind != Value::Kind::kRegister) return;
+    if (v.real) free_reals |= (1u << v.number) & operand_reals;
+    else free_registers |= (1u << v.number) & operand_registers;
+  }
+
+  // A free operand register, but none of `except`. An entry of the stack gives way when there is none.
+  Reg alloc(uint32_t except = 0) {
+    if ((free_registers & ~except) == 0) evict(false, except);
+    const auto r = static_cast<Reg>(std::countr_zero(free_registers & ~except));
+    free_registers &= ~(1u << r);
+    return r;
+  }
+  Xmm alloc_real(uint32_t except = 0) {
+    if ((free_reals & ~except) == 0) evict(true, except);
+    const auto x = static_cast<Xmm>(std::countr_zero(free_reals & ~except));
+    free_reals &= ~(1u << x);
+    return x;
+  }
+  // The entry that is deepest is needed last.
+  void evict(bool real, uint32_t except) {
+    for (Value& v : stack)
+      if (v.kind == Value::Kind::kRegister && v.real == real && !((except >> v.number) & 1))
+        return store_entry(v);
+    failed = true;  // cannot happen: operands in hand are fewer than registers
+    (real ? free_reals : free_registers) |= real ? operand_reals : operand_registers;
+  }
+  // Makes a particular register free for the caller, who then owns it.
+  void take(Reg r) {
+    if (!((free_registers >> r) & 1)) {
+      for (Value& v : stack)
+        if (v.kind == Value::Kind::kRegister && !v.real && v.number == r) {
+          store_entry(v);
+          break;
+        }
+    }
+    free_registers &= ~(1u << r);
+  }
+
+  // -- values ------------------------------------------------------------------------------------
+
+  uint32_t top_slot() const { return stack.empty() ? locals_end : stack.back().slot + 1u; }
+  void push(Value v) {
+    v.slot = static_cast<uint16_t>(top_slot());
+    if (v.kind == Value::Kind::kLocal) ++pending_locals;
+    stack.push_back(v);
+  }
+  void push_register(Reg r) {
+    Value v;
+    v.kind = Value::Kind::kRegister;
+    v.number = r;
+    push(v);
+  }
+  void push_real(Xmm x, bool is_f32, bool maybe_nan) {
+    Value v;
+    v.kind = Value::Kind::kRegister;
+    v.real = true;
+    v.number = x;
+    v.is_f32 = is_f32;
+    v.maybe_nan = maybe_nan;
+    push(v);
+  }
+  void push_flags(Cond c) {
+    Value v;
+    v.kind = Value::Kind::kFlags;
+    v.number = static_cast<uint8_t>(c);
+    push(v);
+  }
+  void push_constant(uint64_t constant, bool real = false, bool is_f32 = false) {
+    Value v;
+    v.kind = Value::Kind::kConstant;
+    v.real = real;
+    v.is_f32 = is_f32;
+    v.constant = constant;
+    push(v);
+  }
+  void push_slot(ValType t) {
+    Value v;
+    v.real = is_real(t);
+    v.is_f32 = t == ValType::kF32;
+    push(v);
+  }
+  Value pop() {
+    const Value v = stack.back();
+    stack.pop_back();
+    settled = std::min(settled, stack.size());
+    if (v.kind == Value::Kind::kLocal) --pending_locals;
+    return v;
+  }
+  void cut_stack(size_t height) {
+    while (stack.size() > height) release(pop());
+  }
+
+  bool has_flags() const { return !stack.empty() && stack.back().kind == Value::Kind::kFlags; }
+  void settle_flags() {
+    if (!has_flags()) return;
+    Value v = pop();
+    push_register(register_of(v));
+  }
+
+  // The register of a pinned local, loaded if need be.
+  uint8_t pinned(uint8_t pin) {
+    const Pin& p = pins[pin];
+    if (!((now.valid >> pin) & 1)) {
+      if (p.real) a.fload(Real::kF64, p.number, slot(p.slot));
+      else a.mov(Width::k64, static_cast<Reg>(p.number), slot(p.slot));
+      now.valid |= 1u << pin;
+      now.dirty &= ~(1u << pin);
+      now.nan &= ~(1u << pin);
+    }
+    return p.number;
+  }
+
+  // A register that holds the value, to be read. The caller releases `v`, which becomes kRegister unless a
+  // pinned register is lent.
+  Reg register_of(Value& v, uint32_t except = 0) {
+    switch (v.kind) {
+      case Value::Kind::kRegister: return static_cast<Reg>(v.number);
+      case Value::Kind::kLocal: {
+        const Local& local = locals[v.local];
+        if (local.pin != kUnpinned) return static_cast<Reg>(pinned(local.pin));
+        return load_from(v, local.slot, except);
+      }
+      case Value::Kind::kSlot: return load_from(v, v.slot, except);
+      case Value::Kind::kConstant: {
+        const Reg r = alloc(except);
+        a.mov_imm_keeping_flags(r, v.constant);
+        v.kind = Value::Kind::kRegister;
+        v.number = r;
+        return r;
+      }
+      case Value::Kind::kFlags: {
+        const Reg r = alloc(except);
+        a.setcc(static_cast<Cond>(v.number), r);
+        a.movzx8(r, r);
+        v.kind = Value::Kind::kRegister;
+        v.number = r;
+        return r;
+      }
+    }
+    return rax;
+  }
+  Reg load_from(Value& v, uint32_t from, uint32_t except) {
+    const Reg r = alloc(except);
+    a.mov(Width::k64, r, slot(from));
+    v.kind = Value::Kind::kRegister;
+    v.number = r;
+    return r;
+  }
+  Xmm real_of(Value& v, uint32_t except = 0) {
+    switch (v.kind) {
+      case Value::Kind::kRegister: return v.number;
+      case Value::Kind::kLocal: {
+        const Local& local = locals[v.local];
+        if (local.pin != kUnpinned) {
+          const Xmm x = pinned(local.pin);
+          v.maybe_nan = (now.nan >> local.pin) & 1;
+          return x;
+        }
+        return load_real_from(v, local.slot, except);
+      }
+      case Value::Kind::kSlot: return load_real_from(v, v.slot, except);
+      default: break;
+    }
+    const Xmm x = alloc_real(except);
+    if (v.constant == 0) {
+      a.fbits(Bits::kXor, x, x, x);
+    } else {
+      const Reg r = alloc();
+      a.mov_imm_keeping_flags(r, v.constant);
+      a.fmov_from(Width::k64, x, r);
+      free_registers |= 1u << r;
+    }
+    v.kind = Value::Kind::kRegister;
+    v.number = x;
+    v.maybe_nan = false;
+    return x;
+  }
+  Xmm load_real_from(Value& v, uint32_t from, uint32_t except) {
+    const Xmm x = alloc_real(except);
+    a.fload(Real::kF64, x, slot(from));
+    v.kind = Value::Kind::kRegister;
+    v.number = x;
+    v.maybe_nan = false;
+    return x;
+  }
+  // A register that may be overwritten with a result: the value's own when it is an operand register.
+  bool is_operand_register(const Value& v) const {
+    return v.kind == Value::Kind::kRegister &&
+           (((v.real ? operand_reals : operand_registers) >> v.number) & 1) != 0;
+  }
+
+  static Real kind_of(bool is_f32) { return is_f32 ? Real::kF32 : Real::kF64; }
+
+  // Replaces a NaN in the register by the canonical one.
+  void make_canonical(Xmm x, bool is_f32) {
+    a.fcompare(kind_of(is_f32), x, x);
+    Stub stub = stub_here(Stub::Kind::kCanonical);
+    stub.from = a.jcc(Cond::kP);
+    stub.back = a.here();
+    stub.number = x;
+    stub.is_f32 = is_f32;
+    stubs.push_back(stub);
+  }
+  void settle_nan(Value& v) {  // v is in a register
+    if (!v.real) return;
+    if (v.kind == Value::Kind::kLocal) {
+      const uint8_t pin = locals[v.local].pin;
+      if (pin == kUnpinned || !((now.nan >> pin) & 1)) return;
+      make_canonical(pins[pin].number, pins[pin].is_f32);
+      now.nan &= ~(1u << pin);
+    } else if (v.maybe_nan) {
+      make_canonical(v.number, v.is_f32);
+    }
+    v.maybe_nan = false;
+  }
+
+  // Writes the value to a slot.
+  void store(Value& v, uint32_t to) {
+    switch (v.kind) {
+      case Value::Kind::kConstant:
+        if (static_cast<int64_t>(v.constant) == static_cast<int32_t>(v.constant))
+          return a.mov_imm(Width::k64, slot(to), static_cast<int32_t>(v.constant));
+        break;
+      case Value::Kind::kSlot:
+        if (v.slot == to) return;
+        break;
+      case Value::Kind::kRegister:
+        if (v.in_slot && v.slot == to) return;
+        break;
+      default: break;
+    }
+    if (v.real && v.kind != Value::Kind::kConstant) {
+      const Xmm x = real_of(v);
+      settle_nan(v);
+      return a.fstore(Real::kF64, slot(to), x);
+    }
+    if (v.kind == Value::Kind::kConstant) {  // also of a float: it stays a constant for whoever has it
+      const Reg r = alloc();
+      a.mov_imm_keeping_flags(r, v.constant);
+      a.mov(Width::k64, slot(to), r);
+      free_registers |= 1u << r;
+      return;
+    }
+    a.mov(Width::k64, slot(to), register_of(v));
+  }
+  // Writes an entry of the stack to its own slot, and gives its register back.
+  void store_entry(Value& v) {
+    if (v.kind == Value::Kind::kSlot) return;
+    const bool was_local = v.kind == Value::Kind::kLocal;
+    store(v, v.slot);
+    release(v);
+    if (was_local) --pending_locals;
+    v.kind = Value::Kind::kSlot;
+    v.in_slot = v.maybe_nan = false;
+  }
+  void settle_from(size_t first) {
+    for (size_t i = std::max(first, settled); i < stack.size(); ++i) store_entry(stack[i]);
+    if (first <= settled) settled = stack.size();
+  }
+
+  // Before a call: entries keep no registers. Names of locals and constants may stay.
+  void settle_for_call(size_t first_argument) {
+    for (size_t i = 0; i < stack.size(); ++i) {
+      Value& v = stack[i];
+      if (i >= first_argument || v.kind == Value::Kind::kRegister || v.kind == Value::Kind::kFlags)
+        store_entry(v);
+    }
+    settle_pins();
+  }
+  void store_pin(uint32_t pin) {
+    const Pin& p = pins[pin];
+    if (p.real) {
+      if ((now.nan >> pin) & 1) make_canonical(p.number, p.is_f32);
+      a.fstore(Real::kF64, slot(p.slot), p.number);
+    } else {
+      a.mov(Width::k64, slot(p.slot), static_cast<Reg>(p.number));
+    }
+    now.dirty &= ~(1u << pin);
+    now.nan &= ~(1u << pin);
+  }
+  void settle_pins() {
+    for (uint32_t left = now.dirty; left != 0; left &= left - 1)
+      store_pin(static_cast<uint32_t>(std::countr_zero(left)));
+    now = {};
+  }
+
+  // -- segments ------------------------------------------------------------------------------------
+
+  void end_segment() {
+    if (charge != kNone) a.put32(charge - 4, cost);
+    segment_costs.push_back(cost);
+    charge = kNone;
+    cost = 0;
+  }
+  void begin_segment() {
+    end_segment();
+    segment_offset = next_offset;
+  }
+  // The charge is written before the first instruction that costs something; those before do nothing.
+  void write_charge() {
+    charge = a.sub_imm32(kFuelLeft);
+    Stub stub = stub_here(Stub::Kind::kFuel);
+    stub.from = a.jcc(Cond::kL);
+    stub.back = a.here();
+    stub.offset = segment_offset;
+    stub.cost_to_here = 0;
+    stubs.push_back(stub);
+    const uint32_t pc = charge - kChargeBytes - entry;
+    for (Watch& w : watches) {
+      if (w.found || (w.wanted_code_offset != segment_offset && w.wanted_pc != pc)) continue;
+      note_place(w, segment_offset, 0);
+      w.pc = pc;
+      note_locations(w);
+    }
+  }
+  static constexpr uint32_t kChargeBytes = 7;
+  void add_cost(uint32_t c) {
+    if (c == 0) return;
+    if (charge == kNone) write_charge();
+    cost += c;
+  }
+  Stub stub_here(Stub::Kind kind) const {
+    Stub stub;
+    stub.kind = kind;
+    stub.offset = offset;
+    stub.cost_to_here = cost;
+    stub.segment = static_cast<uint32_t>(segment_costs.size());
+    return stub;
+  }
+  void note_place(Watch& w, uint32_t code_offset, uint32_t cost_to_here) const {
+    w.found = true;
+    w.code_offset = code_offset;
+    w.cost_to_here = cost_to_here;
+    w.segment = static_cast<uint32_t>(segment_costs.size());
+  }
+  // A place that an exit's return address stands for.
+  void note_exit() {
+    for (Watch& w : watches)
+      if (w.wanted_pc == a.here() - entry) note_place(w, offset, cost);
+  }
+  void note_locations(Watch& w) const {
+    w.locations.clear();
+    for (uint32_t pin = 0; pin < pin_count; ++pin)
+      if ((now.valid >> pin) & 1) {
+        Location l;
+        l.kind = pins[pin].real ? Location::Kind::kReal : Location::Kind::kRegister;
+        l.maybe_nan = (now.nan >> pin) & 1;
+        l.is_f32 = pins[pin].is_f32;
+        l.register_number = pins[pin].number;
+        l.slot = pins[pin].slot;
+        w.locations.push_back(l);
+      }
+    for (const Value& v : stack) {
+      Location l;
+      l.slot = v.slot;
+      switch (v.kind) {
+        case Value::Kind::kSlot: continue;
+        case Value::Kind::kFlags: continue;  // never across a charge
+        case Value::Kind::kRegister:
+          l.kind = v.real ? Location::Kind::kReal : Location::Kind::kRegister;
+          l.maybe_nan = v.maybe_nan;
+          l.is_f32 = v.is_f32;
+          l.register_number = v.number;
+          break;
+        case Value::Kind::kConstant:
+          l.kind = Location::Kind::kConstant;
+          l.value = v.constant;
+          break;
+        case Value::Kind::kLocal:
+          l.kind = Location::Kind::kSlot;  // behind the pins: those are in their slots by then
+          l.value = locals[v.local].slot;
+          break;
+      }
+      w.locations.push_back(l);
+    }
+  }
+
+  void trap_if(Cond c, TrapKind kind) {
+    Stub stub = stub_here(Stub::Kind::kTrap);
+    stub.trap = kind;
+    stub.from = a.jcc(c);
+    stubs.push_back(stub);
+  }
+  static Mem trap_exit(TrapKind kind) {
+    return {kState, static_cast<int32_t>(offsetof(NativeState, exit_trap) + 8 * static_cast<size_t>(kind))};
+  }
+  void trap(TrapKind kind) {
+    a.call(trap_exit(kind));
+    note_exit();
+  }
+
+  void write_stubs() {
+    for (const Stub& s : stubs) {
+      a.ensure(Assembler::kRoom);
+      a.patch_here(s.from);
+      switch (s.kind) {
+        case Stub::Kind::kFuel:
+          a.call(STATE(exit_fuel));
+          a.jmp(s.back);
+          break;
+        case Stub::Kind::kOverflow: a.call(STATE(exit_overflow)); break;
+        case Stub::Kind::kCanonical:
+          a.fload(kind_of(s.is_f32), s.number,
+                  {kState, static_cast<int32_t>(offsetof(NativeState, canonical_nan) +
+                                                sizeof(Constant) * static_cast<size_t>(kind_of(s.is_f32)))});
+          a.jmp(s.back);
+          break;
+        case Stub::Kind::kTrap:
+          a.call(trap_exit(s.trap));
+          for (Watch& w : watches) {
+            if (w.wanted_pc != a.here() - entry) continue;
+            note_place(w, s.offset, s.cost_to_here);
+            w.segment = s.segment;
+          }
+          break;
+      }
+    }
+  }
+
+  // -- lookahead for destinations -------------------------------------------------------------------
+
+  // The pinned local that the next instruction sets, when its register may be written already.
+  const Pin* next_pin(bool real) const {
+    const auto body = module.view(function->code);
+    if (next_offset + 1 >= body.size()) return nullptr;
+    const uint8_t op = body[next_offset], local = body[next_offset + 1];
+    if ((op != 0x21 && op != 0x22) || local >= 0x80) return nullptr;
+    const uint8_t pin = locals[local].pin;
+    if (pin == kUnpinned || pins[pin].real != real) return nullptr;
+    if (pending_locals != 0)
+      for (const Value& v : stack)
+        if (v.kind == Value::Kind::kLocal && v.local == local) return nullptr;
+    return &pins[pin];
+  }
+  static bool in_register(const Value* v, uint8_t number, const Parts& p) {
+    if (v == nullptr) return false;
+    if (v->kind == Value::Kind::kRegister) return v->number == number;
+    if (v->kind != Value::Kind::kLocal) return false;
+    const uint8_t pin = p.locals[v->local].pin;
+    return pin != kUnpinned && p.pins[pin].number == number;
+  }
+  // Where a result goes: the register of the local that takes it, else that of `a`, else a free one.
+  // Never the register of `b`, which is read after the result is begun.
+  Reg destination(const Value& first, const Value* second) {
+    if (const Pin* const pin = next_pin(false); pin != nullptr && !in_register(second, pin->number, *this))
+      return static_cast<Reg>(pin->number);
+    if (is_operand_register(first) && !first.real && !in_register(second, first.number, *this))
+      return static_cast<Reg>(first.number);
+    return alloc();
+  }
+  Xmm destination_real(const Value& first) {
+    if (const Pin* const pin = next_pin(true)) return pin->number;  // three operands: no conflict
+    if (is_operand_register(first) && first.real) return first.number;
+    return alloc_real();
+  }
+  void release_unless(const Value& v, uint8_t number) {
+    if (v.kind == Value::Kind::kRegister && v.number == number) return;
+    release(v);
+  }
+
+  // -- integers ----------------------------------------------------------------------------------------
+
+  static bool fits(const Value& v, Width w, int32_t& out) {
+    if (v.kind != Value::Kind::kConstant) return false;
+    const auto value = w == Width::k32 ? static_cast<int64_t>(static_cast<int32_t>(v.constant))
+                                       : static_cast<int64_t>(v.constant);
+    out = static_cast<int32_t>(value);
+    return value == out;
+  }
+  std::optional<Mem> memory_of(const Value& v) const {
+    if (v.kind == Value::Kind::kSlot) return slot(v.slot);
+    if (v.kind == Value::Kind::kLocal && locals[v.local].pin == kUnpinned) return slot(locals[v.local].slot);
+    return std::nullopt;
+  }
+
+  void alu(Alu o, Width w) {
+    Value second = pop(), first = pop();
+    const bool commutes = o != Alu::kSub;
+    if (commutes && first.kind == Value::Kind::kConstant) std::swap(first, second);
+    if (commutes && !is_operand_register(first) && is_operand_register(second)) std::swap(first, second);
+    if (commutes)
+      if (const Pin* const pin = next_pin(false); pin != nullptr && in_register(&second, pin->number, *this))
+        std::swap(first, second);
+    int32_t constant = 0;
+    const bool is_constant = fits(second, w, constant);
+    const std::optional<Mem> memory = is_constant ? std::nullopt : memory_of(second);
+    if (!is_constant && !memory) register_of(second);
+    const Reg from = register_of(first);
+    const Reg to = destination(first, is_constant || memory ? nullptr : &second);
+    if (o == Alu::kAdd && to != from && !memory) {
+      if (is_constant) a.lea(w, to, {from, constant});
+      else a.lea(w, to, {from, 0, register_of(second), 0});
+    } else {
+      if (to != from) a.mov(w, to, from);
+      if (is_constant) a.op(o, w, to, constant);
+      else if (memory) a.op(o, w, to, *memory);
+      else a.op(o, w, to, register_of(second));
+    }
+    release(second);
+    release_unless(first, to);
+    push_register(to);
+  }
+
+  void multiply(Width w) {
+    Value second = pop(), first = pop();
+    if (first.kind == Value::Kind::kConstant) std::swap(first, second);
+    if (const Pin* const pin = next_pin(false); pin != nullptr && in_register(&second, pin->number, *this))
+      std::swap(first, second);
+    int32_t constant = 0;
+    const bool is_constant = fits(second, w, constant);
+    const std::optional<Mem> memory = is_constant ? std::nullopt : memory_of(second);
+    if (!is_constant && !memory) register_of(second);
+    const Reg from = register_of(first);
+    const Reg to = destination(first, is_constant || memory ? nullptr : &second);
+    if (is_constant) {
+      a.imul(w, to, from, constant);
+    } else {
+      if (to != from) a.mov(w, to, from);
+      if (memory) a.imul(w, to, *memory);
+      else a.imul(w, to, register_of(second));
+    }
+    release(second);
+    release_unless(first, to);
+    push_register(to);
+  }
+
+  void shift(Shift s, Width w) {
+    Value second = pop(), first = pop();
+    const uint8_t mask = w == Width::k64 ? 63 : 31;
+    if (second.kind == Value::Kind::kConstant) {
+      const auto count = static_cast<uint8_t>(second.constant & mask);
+      const Reg from = register_of(first);
+      const Reg to = destination(first, nullptr);
+      if (to != from && (s == Shift::kRol || s == Shift::kRor)) {
+        a.rorx(w, to, from, s == Shift::kRor ? count : static_cast<uint8_t>((mask + 1 - count) & mask));
+      } else {
+        if (to != from) a.mov(w, to, from);
+        a.shift(s, w, to, count);
+      }
+      release_unless(first, to);
+      return push_register(to);
+    }
+    if (s == Shift::kRol || s == Shift::kRor) return rotate(s, w, first, second);
+    const Reg count = register_of(second);
+    const Reg from = register_of(first);
+    const Pin* const pin = next_pin(false);  // no flags and three operands: any register will do
+    const Reg to = pin != nullptr               ? static_cast<Reg>(pin->number)
+                   : is_operand_register(first) ? static_cast<Reg>(first.number)
+                                                : alloc();
+    a.shiftx(s, w, to, from, count);
+    release(second);
+    release_unless(first, to);
+    push_register(to);
+  }
+  // The count of a rotation by a variable is in cl.
+  void rotate(Shift s, Width w, Value first, Value second) {
+    Reg from = register_of(first, 1u << rcx);
+    if (from == rcx) {  // it was there already
+      const Reg other = alloc(1u << rcx);
+      a.mov(Width::k64, other, rcx);
+      free_registers |= 1u << rcx;
+      first.number = other;
+      from = other;
+    }
+    const Reg count = register_of(second);
+    if (count != rcx) {
+      take(rcx);
+      a.mov(Width::k32, rcx, count);
+    }
+    const bool own = is_operand_register(first);
+    const Reg to = own ? from : alloc();
+    if (to != from) a.mov(w, to, from);
+    a.shift_cl(s, w, to);
+    release(second);
+    free_registers |= 1u << rcx;
+    push_register(to);
+  }
+
+  void divide(Width w, bool is_signed, bool remainder) {
+    Value second = pop(), first = pop();
+    const bool known = second.kind == Value::Kind::kConstant && second.constant != 0 &&
+                       (w == Width::k32 ? static_cast<uint32_t>(second.constant) != UINT32_MAX
+                                        : second.constant != UINT64_MAX);
+    constexpr uint32_t kFixed = 1u << rax | 1u << rdx;
+    Reg by = register_of(second, kFixed);
+    if (by == rax || by == rdx) {
+      const Reg other = alloc(kFixed);
+      a.mov(Width::k64, other, by);
+      free_registers |= 1u << by;
+      second.number = other;
+      by = other;
+    }
+    const Reg from = register_of(first, kFixed & ~(1u << rax));
+    if (from != rax) {
+      take(rax);
+      a.mov(Width::k64, rax, from);
+      release(first);
+    }
+    take(rdx);
+    if (!known) {
+      a.test(w, by, by);
+      trap_if(Cond::kE, TrapKind::kIntegerDivideByZero);
+    }
+    if (!is_signed) {
+      a.mov_imm(rdx, 0);
+      a.div(w, by);
+    } else if (known) {
+      a.sign_extend_rax(w);
+      a.idiv(w, by);
+    } else {
+      a.op(Alu::kCmp, w, by, -1);
+      const Patch minus_one = a.jcc(Cond::kE);
+      a.sign_extend_rax(w);
+      a.idiv(w, by);
+      const Patch done = a.jmp();
+      a.patch_here(minus_one);
+      if (remainder) {
+        a.mov_imm(rdx, 0);
+      } else {
+        a.neg(w, rax);
+        trap_if(Cond::kO, TrapKind::kIntegerOverflow);
+      }
+      a.patch_here(done);
+    }
+    release(second);
+    free_registers |= 1u << (remainder ? rax : rdx);
+    push_register(remainder ? rdx : rax);
+  }
+
+  void compare(Width w, Cond c) {
+    Value second = pop(), first = pop();
+    if (first.kind == Value::Kind::kConstant && second.kind != Value::Kind::kConstant) {
+      std::swap(first, second);
+      c = swapped(c);
+    }
+    int32_t constant = 0;
+    if (fits(second, w, constant)) {
+      const Reg r = register_of(first);
+      if (constant == 0 && (c == Cond::kE || c == Cond::kNE || c == Cond::kL || c == Cond::kGE))
+        a.test(w, r, r);
+      else a.op(Alu::kCmp, w, r, constant);
+    } else if (const std::optional<Mem> memory = memory_of(second)) {
+      a.op(Alu::kCmp, w, register_of(first), *memory);
+    } else {
+      const Reg r = register_of(second);
+      a.op(Alu::kCmp, w, register_of(first), r);
+    }
+    release(first);
+    release(second);
+    push_flags(c);
+  }
+  void is_zero(Width w) {
+    if (has_flags()) {
+      stack.back().number ^= 1;
+      return;
+    }
+    Value v = pop();
+    const Reg r = register_of(v);
+    a.test(w, r, r);
+    release(v);
+    push_flags(Cond::kE);
+  }
+
+  template <typename F>
+  void unary(F&& emit) {
+    Value v = pop();
+    const Reg from = register_of(v);
+    const Pin* const pin = next_pin(false);
+    const Reg to = pin != nullptr ? static_cast<Reg>(pin->number) : is_operand_register(v) ? from : alloc();
+    emit(to, from);
+    release_unless(v, to);
+    push_register(to);
+  }
+
+  // -- floats -------------------------------------------------------------------------------------------
+
+  void float_binary(Float o, bool is_f32) {
+    Value second = pop(), first = pop();
+    const bool commutes = o == Float::kAdd || o == Float::kMul;
+    if (commutes && !is_operand_register(first) && is_operand_register(second)) std::swap(first, second);
+    if (commutes && memory_of(first) && !memory_of(second)) std::swap(first, second);
+    const std::optional<Mem> memory = memory_of(second);
+    if (!memory) real_of(second);
+    const Xmm from = real_of(first);
+    const Xmm to = destination_real(first);
+    if (memory) a.fop(o, kind_of(is_f32), to, from, *memory);
+    else a.fop(o, kind_of(is_f32), to, from, real_of(second));
+    release_unless(second, to);
+    release_unless(first, to);
+    push_real(to, is_f32, true);
+  }
+  // min gives the second operand when one is NaN or both are zero: done both ways, the bits combine to what
+  // WebAssembly asks for, but for the NaN's payload.
+  void float_extreme(bool is_max, bool is_f32) {
+    Value second = pop(), first = pop();
+    const Real r = kind_of(is_f32);
+    const Xmm y = real_of(second), x = real_of(first);
+    const Xmm other = alloc_real(), to = alloc_real();
+    const Float o = is_max ? Float::kMax : Float::kMin;
+    a.fop(o, r, other, x, y);
+    a.fop(o, r, to, y, x);
+    if (is_max) {
+      a.fbits(Bits::kXor, other, other, to);
+      a.fbits(Bits::kOr, to, to, other);
+      a.fop(Float::kSub, r, to, to, other);
+    } else {
+      a.fbits(Bits::kOr, to, to, other);
+    }
+    free_reals |= 1u << other;
+    release(second);
+    release(first);
+    push_real(to, is_f32, true);
+  }
+  template <typename F>
+  void float_unary(bool to_f32, bool maybe_nan, F&& emit) {
+    Value v = pop();
+    const Xmm from = real_of(v);
+    const Xmm to = destination_real(v);
+    emit(to, from);
+    release_unless(v, to);
+    push_real(to, to_f32, maybe_nan);
+  }
+  void float_sign(Bits o, const Mem& mask, bool is_f32) {
+    Value v = pop();
+    const Xmm from = real_of(v);
+    settle_nan(v);
+    const Xmm to = destination_real(v);
+    a.fbits(o, to, from, mask);
+    release_unless(v, to);
+    push_real(to, is_f32, false);
+  }
+  static Mem constant_at(size_t base, bool is_f32) {
+    return {kState, static_cast<int32_t>(base + sizeof(Constant) * static_cast<size_t>(kind_of(is_f32)))};
+  }
+  void copysign(bool is_f32) {
+    Value second = pop(), first = pop();
+    const Xmm sign = real_of(second);
+    settle_nan(second);
+    const Xmm x = real_of(first);
+    settle_nan(first);
+    const Xmm other = alloc_real(), to = alloc_real();
+    a.fbits(Bits::kAnd, other, sign, constant_at(offsetof(NativeState, sign_bit), is_f32));
+    a.fbits(Bits::kAnd, to, x, constant_at(offsetof(NativeState, magnitude), is_f32));
+    a.fbits(Bits::kOr, to, to, other);
+    free_reals |= 1u << other;
+    release(second);
+    release(first);
+    push_real(to, is_f32, false);
+  }
+  // Conditions that are true for NaN are never asked for: the operands are swapped instead.
+  void float_compare(Opcode op, bool is_f32) {
+    Value second = pop(), first = pop();
+    const auto is = [&](Opcode f32, Opcode f64) { return op == f32 || op == f64; };
+    if (is(Opcode::kF32Eq, Opcode::kF64Eq) || is(Opcode::kF32Ne, Opcode::kF64Ne)) {
+      const Xmm y = real_of(second), x = real_of(first);
+      const Xmm mask = alloc_real();
+      a.fcompare_mask(kind_of(is_f32), mask, x, y, is(Opcode::kF32Eq, Opcode::kF64Eq) ? 0 : 4);
+      const Reg r = alloc();
+      a.fmov_to(Width::k32, r, mask);
+      a.op(Alu::kAnd, Width::k32, r, 1);
+      free_reals |= 1u << mask;
+      release(second);
+      release(first);
+      return push_register(r);
+    }
+    const bool less = is(Opcode::kF32Lt, Opcode::kF64Lt) || is(Opcode::kF32Le, Opcode::kF64Le);
+    if (less) std::swap(first, second);
+    const bool or_equal = is(Opcode::kF32Le, Opcode::kF64Le) || is(Opcode::kF32Ge, Opcode::kF64Ge);
+    if (const std::optional<Mem> memory = memory_of(second)) {
+      a.fcompare(kind_of(is_f32), real_of(first), *memory);
+    } else {
+      const Xmm y = real_of(second);
+      a.fcompare(kind_of(is_f32), real_of(first), y);
+    }
+    release(second);
+    release(first);
+    push_flags(or_equal ? Cond::kAE : Cond::kA);
+  }
+
+  void int_to_float(Width w, bool is_f32) {
+    Value v = pop();
+    const Reg r = register_of(v);
+    const Pin* const pin = next_pin(true);
+    const Xmm to = pin != nullptr ? pin->number : alloc_real();
+    a.int_to_float(kind_of(is_f32), w, to, r);
+    release(v);
+    push_real(to, is_f32, false);
+  }
+  // Truncation to a signed integer by the processor, which marks what does not fit by the smallest number;
+  // a helper then tells those apart that are right.
+  void truncate_checked(bool from_f32, bool is_signed) {
+    Value v = pop();
+    const Xmm x = real_of(v);
+    const Reg r = alloc();
+    a.float_to_int(kind_of(from_f32), Width::k64, r, x);
+    const Reg check = alloc();
+    if (is_signed) a.movsxd(check, r);
+    else a.mov(Width::k32, check, r);
+    a.op(Alu::kCmp, Width::k64, check, r);
+    // NaN is told from what is too large by comparing it with itself, off the hot path.
+    const Patch fine = a.jcc(Cond::kE);
+    a.fcompare(kind_of(from_f32), x, x);
+    trap_if(Cond::kP, TrapKind::kInvalidConversion);
+    trap(TrapKind::kIntegerOverflow);
+    a.patch_here(fine);
+    if (is_signed) a.mov(Width::k32, r, r);
+    free_registers |= 1u << check;
+    release(v);
+    push_register(r);
+  }
+
+  // -- memory ---------------------------------------------------------------------------------------------
+
+  // The operand of an access. `v` holds the registers until the caller releases it.
+  Mem address_of(Value& v, uint64_t displacement) {
+    if (v.kind == Value::Kind::kConstant && v.constant + displacement <= INT32_MAX)
+      return {kMemory, static_cast<int32_t>(v.constant + displacement)};
+    const Reg r = register_of(v);
+    if (displacement <= INT32_MAX) return {kMemory, static_cast<int32_t>(displacement), r, 0};
+    const Reg sum = alloc();
+    a.mov_imm(sum, displacement);
+    a.op(Alu::kAdd, Width::k64, sum, r);
+    release(v);
+    v.kind = Value::Kind::kRegister;
+    v.real = false;
+    v.number = sum;
+    return {kMemory, 0, sum, 0};
+  }
+
+  void load(const Instruction& in, bool real, bool is_f32) {
+    Value v = pop();
+    const Mem m = address_of(v, in.mem_offset);
+    if (real) {
+      const Pin* const pin = next_pin(true);
+      const Xmm to = pin != nullptr ? pin->number : alloc_real();
+      a.fload(kind_of(is_f32), to, m);
+      release(v);
+      return push_real(to, is_f32, false);
+    }
+    const Pin* const pin = next_pin(false);
+    const Reg to = pin != nullptr           ? static_cast<Reg>(pin->number)
+                   : is_operand_register(v) ? static_cast<Reg>(v.number)
+                                            : alloc();
+    switch (in.op) {
+      case Opcode::kI32Load:
+      case Opcode::kI64Load32U: a.mov(Width::k32, to, m); break;
+      case Opcode::kI64Load: a.mov(Width::k64, to, m); break;
+      case Opcode::kI32Load8U:
+      case Opcode::kI64Load8U: a.movzx8(to, m); break;
+      case Opcode::kI32Load16U:
+      case Opcode::kI64Load16U: a.movzx16(to, m); break;
+      case Opcode::kI32Load8S: a.movsx8(Width::k32, to, m); break;
+      case Opcode::kI32Load16S: a.movsx16(Width::k32, to, m); break;
+      case Opcode::kI64Load8S: a.movsx8(Width::k64, to, m); break;
+      case Opcode::kI64Load16S: a.movsx16(Width::k64, to, m); break;
+      case Opcode::kI64Load32S: a.movsxd(to, m); break;
+      default: failed = true;
+    }
+    release_unless(v, to);
+    push_register(to);
+  }
+
+  void store_memory(const Instruction& in, bool real, bool is_f32) {
+    Value value = pop(), v = pop();
+    if (real && value.kind != Value::Kind::kConstant) {
+      const Xmm x = real_of(value);
+      settle_nan(value);
+      const Mem m = address_of(v, in.mem_offset);
+      a.fstore(kind_of(is_f32), m, x);
+      release(value);
+      return release(v);
+    }
+    const bool wide = in.op == Opcode::kI64Store || in.op == Opcode::kF64Store;
+    int32_t constant = 0;
+    if (fits(value, wide ? Width::k64 : Width::k32, constant)) {
+      const Mem m = address_of(v, in.mem_offset);
+      switch (in.op) {
+        case Opcode::kI32Store8:
+        case Opcode::kI64Store8: a.store_imm8(m, static_cast<uint8_t>(constant)); break;
+        case Opcode::kI32Store16:
+        case Opcode::kI64Store16: a.store_imm16(m, static_cast<uint16_t>(constant)); break;
+        default: a.mov_imm(wide ? Width::k64 : Width::k32, m, constant);
+      }
+      return release(v);
+    }
+    value.real = false;  // a constant
+    const Reg r = register_of(value);
+    const Mem m = address_of(v, in.mem_offset);
+    switch (in.op) {
+      case Opcode::kI32Store8:
+      case Opcode::kI64Store8: a.store8(m, r); break;
+      case Opcode::kI32Store16:
+      case Opcode::kI64Store16: a.store16(m, r); break;
+      default: a.mov(wide ? Width::k64 : Width::k32, m, r);
+    }
+    release(value);
+    release(v);
+  }
+
+  // -- variables -------------------------------------------------------------------------------------------
+
+  // Entries that name the local take its value before it changes.
+  void settle_local(uint32_t local) {
+    if (pending_locals == 0) return;
+    for (size_t i = settled; i < stack.size(); ++i) {
+      Value& v = stack[i];
+      if (v.kind != Value::Kind::kLocal || v.local != local) continue;
+      const Local& l = locals[local];
+      --pending_locals;
+      Value copy;
+      copy.kind = Value::Kind::kRegister;
+      copy.slot = v.slot;
+      copy.real = l.real;
+      copy.is_f32 = l.is_f32;
+      v.kind = Value::Kind::kSlot;  // as long as a register is sought for it
+      if (l.real) {
+        const Xmm x = alloc_real();
+        if (l.pin == kUnpinned) {
+          a.fload(Real::kF64, x, slot(l.slot));
+        } else {
+          a.fmov(x, pinned(l.pin));
+          copy.maybe_nan = (now.nan >> l.pin) & 1;
+        }
+        copy.number = x;
+      } else {
+        const Reg r = alloc();
+        if (l.pin == kUnpinned) a.mov(Width::k64, r, slot(l.slot));
+        else a.mov(Width::k64, r, static_cast<Reg>(pinned(l.pin)));
+        copy.number = r;
+      }
+      stack[i] = copy;
+    }
+  }
+
+  void local_set(uint32_t index_of_local, bool keep) {
+    const Local& local = locals[index_of_local];
+    Value v = pop();
+    if (v.kind == Value::Kind::kFlags && pending_locals != 0) register_of(v);
+    settle_local(index_of_local);
+    if (v.kind == Value::Kind::kLocal && v.local == index_of_local) {
+      if (keep) push(v);
+      return;
+    }
+    if (local.pin == kUnpinned) {
+      if (!keep || v.kind == Value::Kind::kConstant) {
+        store(v, local.slot);
+        if (keep) return push(v);
+        return release(v);
+      }
+      if (v.kind == Value::Kind::kSlot)
+        local.real ? static_cast<void>(real_of(v)) : static_cast<void>(register_of(v));
+      store(v, local.slot);
+      return push(v);
+    }
+    const Pin& pin = pins[local.pin];
+    const uint32_t bit = 1u << local.pin;
+    bool nan = false;
+    if (local.real) {
+      if (v.kind == Value::Kind::kSlot) {
+        a.fload(Real::kF64, pin.number, slot(v.slot));
+      } else if (const auto memory = memory_of(v)) {
+        a.fload(Real::kF64, pin.number, *memory);
+      } else {
+        const Xmm x = real_of(v);
+        nan = v.maybe_nan;
+        if (x != pin.number) a.fmov(pin.number, x);
+      }
+    } else {
+      const auto to = static_cast<Reg>(pin.number);
+      if (const auto memory = memory_of(v)) {
+        a.mov(Width::k64, to, *memory);
+      } else if (v.kind == Value::Kind::kConstant) {
+        a.mov_imm(to, v.constant);
+      } else if (v.kind == Value::Kind::kFlags) {
+        a.setcc(static_cast<Cond>(v.number), to);
+        a.movzx8(to, to);
+      } else {
+        const Reg r = register_of(v);
+        if (r != to) a.mov(Width::k64, to, r);
+      }
+    }
+    release_unless(v, pin.number);
+    now.valid |= bit;
+    now.dirty |= bit;
+    now.nan = nan ? now.nan | bit : now.nan & ~bit;
+    if (keep) {
+      Value name;
+      name.kind = Value::Kind::kLocal;
+      name.local = index_of_local;
+      name.real = local.real;
+      name.is_f32 = local.is_f32;
+      push(name);
+    }
+  }
+
+  Reg global_cell(uint32_t global) {
+    const Reg r = alloc();
+    a.mov(Width::k64, r, STATE(globals));
+    a.mov(Width::k64, r, {r, static_cast<int32_t>(global * 8)});
+    return r;
+  }
+  static constexpr int32_t kGlobalBits = offsetof(GlobalInstance, bits);
+  void global_get(uint32_t global) {
+    const ValType t = module.globals[global].type.type;
+    if (t == ValType::kV128) {
+      failed = true;
+      return;
+    }
+    const Reg cell = global_cell(global);
+    if (is_real(t)) {
+      const Xmm x = alloc_real();
+      a.fload(Real::kF64, x, {cell, kGlobalBits});
+      free_registers |= 1u << cell;
+      return push_real(x, t == ValType::kF32, false);
+    }
+    const Pin* const pin = next_pin(false);
+    const Reg to = pin != nullptr ? static_cast<Reg>(pin->number) : cell;
+    a.mov(Width::k64, to, {cell, kGlobalBits});
+    if (to != cell) free_registers |= 1u << cell;
+    push_register(to);
+  }
+  void global_set(uint32_t global) {
+    Value v = pop();
+    if (module.globals[global].type.type == ValType::kV128) {
+      failed = true;
+      return;
+    }
+    if (v.real && v.kind != Value::Kind::kConstant) {
+      const Xmm x = real_of(v);
+      settle_nan(v);
+      const Reg cell = global_cell(global);
+      a.fstore(Real::kF64, {cell, kGlobalBits}, x);
+      free_registers |= 1u << cell;
+      return release(v);
+    }
+    v.real = false;
+    const Reg r = register_of(v);
+    const Reg cell = global_cell(global);
+    a.mov(Width::k64, {cell, kGlobalBits}, r);
+    free_registers |= 1u << cell;
+    release(v);
+  }
+
+  void select() {
+    const bool real = stack[stack.size() - 2].real;
+    if (real) settle_flags();  // making room for floats may change the flags
+    Value condition = pop(), no = pop(), yes = pop();
+    if (real) return select_real(condition, no, yes);
+    const bool flags = condition.kind == Value::Kind::kFlags;
+    const Reg y = register_of(yes), n = register_of(no);
+    const Reg to = is_operand_register(yes) ? y : alloc();
+    if (to != y) a.mov(Width::k64, to, y);
+    const Cond c = flags ? static_cast<Cond>(condition.number) : test_nonzero(condition);
+    a.cmov(inverse(c), Width::k64, to, n);
+    release(no);
+    release_unless(yes, to);
+    push_register(to);
+  }
+  void select_real(Value& condition, Value& no, Value& yes) {
+    const bool is_f32 = yes.is_f32;
+    const Xmm y = real_of(yes), n = real_of(no);
+    const bool nan = yes.maybe_nan && no.maybe_nan;
+    if (!nan) {  // what was computed is made canonical; what was loaded keeps its bits
+      settle_nan(yes);
+      settle_nan(no);
+    }
+    const Xmm to = is_operand_register(yes) ? y : alloc_real();
+    if (to != y) a.fmov(to, y);
+    const Patch keep = a.jcc(test_nonzero(condition));
+    a.fmov(to, n);
+    a.patch_here(keep);
+    release(no);
+    release_unless(yes, to);
+    push_real(to, is_f32, nan);
+  }
+  Cond test_nonzero(Value& v) {
+    const Reg r = register_of(v);
+    a.test(Width::k32, r, r);
+    release(v);
+    return Cond::kNE;
+  }
+
+  // -- helpers: what is seldom or long ---------------------------------------------------------------------
+
+  void helper(Opcode op, uint32_t first_slot, uint32_t index1, uint32_t index2) {
+    const uint32_t start = charge == kNone ? a.here() : charge - kChargeBytes;
+    a.call(STATE(exit_helper));
+    note_exit();
+    HelperCall call{static_cast<uint16_t>(op), static_cast<uint16_t>(first_slot), index1, index2,
+                    a.here() - start};
+    std::array<uint8_t, sizeof call> bytes{};
+    std::memcpy(bytes.data(), &call, sizeof call);
+    a.bytes(bytes.data(), bytes.size());
+  }
+  // Operands go to their slots; the result comes in the first one's.
+  void simple_helper(const Instruction& in, size_t operands, std::optional<ValType> result) {
+    for (size_t i = stack.size() - operands; i < stack.size(); ++i) store_entry(stack[i]);
+    cut_stack(stack.size() - operands);
+    helper(in.op, top_slot(), in.index, in.index2);
+    if (result) push_slot(*result);
+  }
+  void bulk(const Instruction& in, size_t operands, std::optional<ValType> result) {
+    for (size_t i = stack.size() - operands; i < stack.size(); ++i) store_entry(stack[i]);
+    const uint32_t after = next_offset;
+    next_offset = offset;
+    begin_segment();
+    next_offset = after;
+    add_cost(wasm::info(in.op).cost);
+    cut_stack(stack.size() - operands);
+    helper(in.op, top_slot(), in.index, in.index2);
+    if (result) push_slot(*result);
+    begin_segment();
+  }
+
+  // -- joins -------------------------------------------------------------------------------------------------
+
+  // At a join no pin may have a NaN to be made canonical: on another way it may be one that was loaded, whose
+  // bits stay.
+  static bool conforms(const Pins& from, const Pins& to) {
+    return (to.valid & ~from.valid) == 0 && (from.dirty & ~to.valid) == 0 && from.nan == 0;
+  }
+  // Makes `now` what the label expects.
+  void conform(const Pins& to) {
+    for (uint32_t left = now.nan; left != 0; left &= left - 1) {
+      const Pin& p = pins[std::countr_zero(left)];
+      make_canonical(p.number, p.is_f32);
+    }
+    now.nan = 0;
+    for (uint32_t left = now.dirty & ~to.valid; left != 0; left &= left - 1)
+      store_pin(static_cast<uint32_t>(std::countr_zero(left)));
+    for (uint32_t left = to.valid & ~now.valid; left != 0; left &= left - 1)
+      pinned(static_cast<uint8_t>(std::countr_zero(left)));
+  }
+  // A way to the label begins here: the first one says what the others must have.
+  void note_way(Label& label) {
+    if (label.kind == Label::Kind::kLoop) return;
+    if (!label.has_pins) {
+      label.has_pins = true;
+      label.pins = now;
+      return;
+    }
+    label.pins.dirty |= now.dirty & label.pins.valid;
+  }
+
+  void link(Label& label, Patch at) {
+    if (label.kind == Label::Kind::kLoop) return a.patch(at, label.target);
+    a.put32(at - 4, label.fixups);
+    label.fixups = at;
+  }
+  void bind(Label& label) {
+    for (Patch at = label.fixups; at != kNone;) {
+      const Patch next = a.get32(at - 4);
+      a.patch_here(at);
+      at = next;
+    }
+    label.fixups = kNone;
+  }
+
+  bool values_in_place(const Label& label) const {
+    uint32_t to = label.slot_height;
+    for (size_t i = stack.size() - label.branch_values; i < stack.size(); ++i, ++to)
+      if (stack[i].kind != Value::Kind::kSlot || stack[i].slot != to) return false;
+    return true;
+  }
+  // Copies, so that the way that does not branch keeps its picture.
+  void move_values(const Label& label) {
+    uint32_t to = label.slot_height;
+    for (size_t i = stack.size() - label.branch_values; i < stack.size(); ++i, ++to) {
+      Value v = stack[i];
+      const bool lent = v.kind == Value::Kind::kRegister;
+      store(v, to);
+      if (!lent) release(v);
+    }
+  }
+
+  void jump_to(Label& label) {  // with the values moved
+    conform_to(label);
+    link(label, a.jmp());
+  }
+  void conform_to(Label& label) {
+    conform(label.kind == Label::Kind::kLoop || label.has_pins ? label.pins : now);
+    note_way(label);
+  }
+
+  Label& label(uint32_t depth) { return labels[labels.size() - 1 - depth]; }
+
+  void branch_to(uint32_t depth) {
+    Label& target = label(depth);
+    if (target.kind == Label::Kind::kFunction) return write_return();
+    move_values(target);
+    jump_to(target);
+  }
+
+  // The condition on top of the stack as flags.
+  Cond condition() {
+    Value v = pop();
+    if (v.kind == Value::Kind::kFlags) return static_cast<Cond>(v.number);
+    return test_nonzero(v);
+  }
+  // So that the way that branches need not move entries that the other way still has.
+  void ensure_spare() {
+    if (free_registers == 0) evict(false, 0);
+    if (free_reals == 0) {
+      settle_flags();
+      evict(true, 0);
+    }
+    if (free_registers == 0) evict(false, 0);
+  }
+
+  void branch_if(uint32_t depth) {
+    Label& target = label(depth);
+    ensure_spare();
+    const Cond c = condition();
+    const bool plain =
+        target.kind != Label::Kind::kFunction && values_in_place(target) &&
+        conforms(now, target.kind == Label::Kind::kLoop || target.has_pins ? target.pins : now);
+    if (plain) {
+      note_way(target);
+      link(target, a.jcc(c));
+      return begin_segment();
+    }
+    const Patch skip = a.jcc(inverse(c));
+    const Pins before = now;
+    const uint32_t free_before = free_registers, reals_before = free_reals;
+    if (target.kind == Label::Kind::kFunction) {
+      write_return();
+    } else {
+      move_values(target);
+      jump_to(target);
+    }
+    now = before;
+    free_registers = free_before;
+    free_reals = reals_before;
+    a.patch_here(skip);
+    begin_segment();
+  }
+
+  void branch_table(const Instruction& in) {
+    Value v = pop();
+    // Values that some of the ways move are in their slots for all.
+    settle_from(0);
+    if (in.count == 0) {
+      release(v);
+      wasm::LabelReader labels_of(in);
+      return branch_to(labels_of.next());
+    }
+    Reg r = register_of(v);
+    const Reg last = alloc();
+    a.mov_imm(last, in.count);
+    a.op(Alu::kCmp, Width::k32, r, last);
+    a.cmov(Cond::kB, Width::k32, last, r);
+    const Reg base = alloc();
+    const Patch table_at = a.lea_rip(base);
+    a.movsxd(last, Mem{base, 0, last, 2});
+    a.op(Alu::kAdd, Width::k64, base, last);
+    a.jmp(base);
+    free_registers |= 1u << last | 1u << base;
+    release(v);
+    a.patch_here(table_at);
+    const uint32_t table = a.here();
+    for (uint32_t i = 0; i <= in.count; ++i) {
+      a.ensure(Assembler::kRoom);
+      a.word(0);
+    }
+    // One way for each label, however often it stands in the table.
+    std::vector<uint32_t> ways(labels.size(), kNone);
+    const Pins before = now;
+    wasm::LabelReader labels_of(in);
+    for (uint32_t i = 0; i <= in.count; ++i) {
+      a.ensure(Assembler::kRoom);
+      const uint32_t depth = labels_of.next();
+      if (ways[depth] == kNone) {
+        ways[depth] = a.here();
+        const uint32_t free_before = free_registers, reals_before = free_reals;
+        branch_to(depth);
+        now = before;
+        free_registers = free_before;
+        free_reals = reals_before;
+      }
+      a.put32(table + 4 * i, ways[depth] - table);
+    }
+  }
+
+  void write_return() {
+    const auto& results = type->results;
+    if (results.size() == 1) {
+      Value v = stack.back();  // a copy: the way behind a br_if still has it
+      const bool lent = v.kind == Value::Kind::kRegister;
+      if (v.real) {
+        const Xmm x = real_of(v);
+        settle_nan(v);
+        if (x != 0) a.fmov(0, x);
+        a.fstore(Real::kF64, slot(0), 0);
+      } else {
+        if (v.kind == Value::Kind::kConstant) {
+          a.mov_imm(rax, v.constant);
+        } else if (const auto memory = memory_of(v)) {
+          a.mov(Width::k64, rax, *memory);
+        } else {
+          const Reg r = register_of(v);
+          if (r != rax) a.mov(Width::k64, rax, r);
+        }
+        a.mov(Width::k64, slot(0), rax);
+      }
+      if (!lent) release(v);
+    } else if (results.size() > 1) {
+      // First all to their own slots: a parameter's slot may be both source and destination.
+      for (size_t i = stack.size() - results.size(); i < stack.size(); ++i) {
+        Value v = stack[i];
+        const bool lent = v.kind == Value::Kind::kRegister;
+        store(v, v.slot);
+        if (!lent) release(v);
+      }
+      const uint32_t from = stack[stack.size() - results.size()].slot;
+      for (uint32_t i = 0; i < results.size(); ++i) {
+        a.ensure(Assembler::kRoom);
+        a.mov(Width::k64, rax, slot(from + i));
+        a.mov(Width::k64, slot(i), rax);
+      }
+    }
+    a.ret();
+  }
+
+  void become_unreachable() {
+    unreachable = true;
+    skipped_blocks = 0;
+    cut_stack(labels.back().height);
+  }
+
+  // -- blocks --------------------------------------------------------------------------------------------------
+
+  void open(Label::Kind kind, const wasm::BlockType& block) {
+    settle_from(0);
+    Label l;
+    l.kind = kind;
+    uint32_t params = 0;
+    if (block.kind == wasm::BlockType::Kind::kIndex) {
+      const wasm::FuncType& signature = module.types[block.index];
+      l.results = &signature.results;
+      l.params = &signature.params;
+      params = static_cast<uint32_t>(signature.params.size());
+      l.branch_values = static_cast<uint32_t>(signature.results.size());
+    } else if (block.kind == wasm::BlockType::Kind::kValue) {
+      l.single_result = block.value;
+      l.branch_values = 1;
+    }
+    l.height = static_cast<uint32_t>(stack.size()) - params;
+    l.slot_height = params == 0 ? top_slot() : stack[l.height].slot;
+    if (kind == Label::Kind::kLoop) {
+      l.branch_values = params;
+      open_loop(l);
+    }
+    labels.push_back(l);
+  }
+
+  // What the loop uses is in registers at its head, and stays there around it.
+  void open_loop(Label& l) {
+    const LoopUse& use = loops[next_loop++];
+    Pins head;
+    head.valid = use.used | (use.has_call ? 0 : now.valid);
+    conform(head);
+    head.dirty = now.dirty | use.assigned;
+    now = head;
+    l.pins = head;
+    l.has_pins = true;
+    l.target = a.here();
+    begin_segment();
+  }
+
+  void open_if(const wasm::BlockType& block) {
+    const Cond c = settled_condition();
+    const Patch skip = a.jcc(inverse(c));
+    open(Label::Kind::kIf, block);  // all is settled already: writes nothing
+    labels.back().else_fixup = skip;
+    labels.back().else_pins = now;
+    begin_segment();
+  }
+  // The same as condition(), with all other entries settled before the flags are needed. Stores do not touch
+  // flags, but making a NaN canonical does.
+  Cond settled_condition() {
+    if (has_flags() && std::any_of(stack.begin() + static_cast<ptrdiff_t>(settled), stack.end() - 1,
+                                   [](const Value& v) { return v.real && v.kind != Value::Kind::kSlot; }))
+      settle_flags();
+    if (has_flags()) {
+      const Value flags = pop();
+      settle_from(0);
+      return static_cast<Cond>(flags.number);
+    }
+    Value v = pop();
+    settle_from(0);
+    return test_nonzero(v);
+  }
+
+  void begin_else() {
+    Label& l = labels.back();
+    if (!unreachable) {
+      settle_from(l.height);
+      jump_to(l);
+    }
+    unreachable = false;
+    cut_stack(l.height);
+    if (l.params != nullptr)
+      for (const ValType t : *l.params) push_slot(t);
+    a.patch_here(l.else_fixup);
+    now = l.else_pins;
+    l.kind = Label::Kind::kElse;
+    l.else_fixup = kNone;
+    begin_segment();
+  }
+
+  void push_results(const Label& l) {
+    if (l.results != nullptr) {
+      for (const ValType t : *l.results) push_slot(t);
+    } else if (l.single_result != ValType::kBottom) {
+      push_slot(l.single_result);
+    }
+  }
+
+  void close() {
+    Label l = labels.back();
+    if (l.kind == Label::Kind::kFunction) {
+      if (!unreachable) write_return();
+      labels.pop_back();
+      return;
+    }
+    const bool has_else_way = l.kind == Label::Kind::kIf && l.else_fixup != kNone;
+    const bool joins = l.fixups != kNone || has_else_way;
+    if (joins) {
+      close_joined(l, has_else_way);
+      cut_stack(l.height);
+      push_results(l);
+      unreachable = false;
+      begin_segment();
+    } else if (unreachable) {
+      cut_stack(l.height);
+      push_results(l);
+    }
+    labels.pop_back();
+  }
+  void close_joined(Label& l, bool has_else_way) {
+    if (has_else_way && !l.has_pins) {  // the way around is the one without code of its own
+      l.has_pins = true;
+      l.pins = l.else_pins;
+      l.pins.nan = 0;
+    }
+    if (!unreachable) {
+      settle_from(l.height);
+      conform_to(l);
+    }
+    if (has_else_way) {
+      now = l.else_pins;
+      if (conforms(now, l.pins)) {
+        note_way(l);
+        a.patch_here(l.else_fixup);
+      } else {
+        Patch over = kNone;
+        if (!unreachable) over = a.jmp();
+        a.patch_here(l.else_fixup);
+        conform_to(l);
+        if (over != kNone) a.patch_here(over);
+      }
+    }
+    bind(l);
+    now = l.pins;
+  }
+
+  // -- calls ------------------------------------------------------------------------------------------------------
+
+  bool has_v128(const wasm::FuncType& t) const {
+    const auto is = [](ValType v) { return v == ValType::kV128; };
+    return std::any_of(t.params.begin(), t.params.end(), is) ||
+           std::any_of(t.results.begin(), t.results.end(), is);
+  }
+
+  // Arguments are settled and `base` is their first slot. `write` writes the call itself.
+  template <typename F>
+  void write_call(const wasm::FuncType& callee, F&& write) {
+    cut_stack(stack.size() - callee.params.size());
+    const uint32_t base = top_slot();
+    if (base != 0) a.op(Alu::kAdd, Width::k64, kFrame, static_cast<int32_t>(base * 8));
+    write();
+    for (Watch& w : watches) {
+      if (w.wanted_pc != a.here() - entry) continue;
+      note_place(w, offset, cost);
+      w.pc = w.wanted_pc;
+      note_locations(w);
+    }
+    if (base != 0) a.op(Alu::kSub, Width::k64, kFrame, static_cast<int32_t>(base * 8));
+    begin_segment();
+    if (callee.results.size() == 1) {
+      const ValType t = callee.results[0];
+      Value v;
+      v.kind = Value::Kind::kRegister;
+      v.real = is_real(t);
+      v.is_f32 = t == ValType::kF32;
+      v.in_slot = true;
+      v.number = 0;  // rax or xmm0
+      if (v.real) free_reals &= ~1u;
+      else free_registers &= ~1u;
+      push(v);
+    } else {
+      for (const ValType t : callee.results) push_slot(t);
+    }
+  }
+
+  void call(uint32_t callee) {
+    const wasm::FuncType& t = module.type_of_function(callee);
+    if (has_v128(t)) {
+      failed = true;
+      return;
+    }
+    settle_for_call(stack.size() - t.params.size());
+    const bool imported = module.functions[callee].import != wasm::kNotImported;
+    write_call(t, [&] {
+      if (imported) {
+        a.mov(Width::k64, rax, STATE(function_instances));
+        a.mov(Width::k64, rax, {rax, static_cast<int32_t>(callee * 8)});
+        a.call(STATE(exit_instance));
+      } else if (callee == index) {
+        a.patch(a.call(), entry);
+      } else if (batch != nullptr) {
+        batch->push_back({a.call(), callee});
+      } else {
+        a.mov(Width::k64, rax, STATE(functions));
+        a.op(Alu::kAdd, Width::k64, rax, static_cast<int32_t>(callee * sizeof(FunctionCode)));
+        a.call(Mem{rax, static_cast<int32_t>(offsetof(FunctionCode, native_entry))});
+      }
+    });
+  }
+
+  void call_indirect(const Instruction& in) {
+    const wasm::FuncType& t = module.types[in.index];
+    if (has_v128(t)) {
+      failed = true;
+      return;
+    }
+    Value element = pop();
+    if (element.kind == Value::Kind::kLocal) {  // of which the register is about to be given up
+      const Reg r = alloc();
+      a.mov(Width::k64, r, register_of(element));
+      element.kind = Value::Kind::kRegister;
+      element.number = r;
+    }
+    settle_for_call(stack.size() - t.params.size());
+    const Reg i = register_of(element);
+    const Reg table = alloc(), other = alloc();
+    a.mov(Width::k64, table, STATE(tables));
+    a.mov(Width::k64, table, {table, static_cast<int32_t>(in.index2 * 8)});
+    a.mov(Width::k64, other, {table, kElementsEnd});
+    a.mov(Width::k64, table, {table, kElementsBegin});
+    a.op(Alu::kSub, Width::k64, other, table);
+    a.shift(Shift::kShr, Width::k64, other, 3);
+    a.op(Alu::kCmp, Width::k64, i, other);
+    trap_if(Cond::kAE, TrapKind::kUndefinedElement);
+    a.mov(Width::k64, table, {table, 0, i, 3});
+    a.test(Width::k64, table, table);
+    trap_if(Cond::kE, TrapKind::kUninitializedElement);
+    // The same type has the same pointer inside a module; others are compared by a helper.
+    a.mov(Width::k64, other, STATE(types));
+    a.mov(Width::k64, other, {other, static_cast<int32_t>(in.index * 8)});
+    a.op(Alu::kCmp, Width::k64, other, {table, static_cast<int32_t>(offsetof(FunctionHandle, type))});
+    const Patch same = a.jcc(Cond::kE);
+    a.mov(Width::k64, slot(element.slot), table);
+    helper(Opcode::kCallIndirect, element.slot, in.index, 0);
+    a.patch_here(same);
+    release(element);
+    free_registers |= 1u << table | 1u << other;
+    write_call(t, [&] {
+      if (table != rax) a.mov(Width::k64, rax, table);
+      a.mov(Width::k64, rcx, STATE(instance));
+      a.op(Alu::kCmp, Width::k64, rcx, {rax, static_cast<int32_t>(offsetof(FunctionHandle, instance))});
+      const Patch foreign = a.jcc(Cond::kNE);
+      a.mov(Width::k64, rax, {rax, static_cast<int32_t>(offsetof(FunctionHandle, code))});
+      a.mov(Width::k64, rcx, {rax, static_cast<int32_t>(offsetof(FunctionCode, native_entry))});
+      const Patch go = a.jmp();
+      a.patch_here(foreign);
+      a.mov(Width::k64, rcx, STATE(exit_instance));
+      a.patch_here(go);
+      a.call_register(rcx);
+    });
+  }
+  // libstdc++'s vector begins with begin and end; machine_is_supported() looks whether it is so.
+  static constexpr int32_t kElementsBegin = offsetof(Table, elements);
+  static constexpr int32_t kElementsEnd = offsetof(Table, elements) + 8;
+
+  // -- the function --------------------------------------------------------------------------------------------------
+
+  void prologue() {
+    a.lea(Width::k64, rcx, {kFrame, static_cast<int32_t>(code->frame_slots * 8)});
+    a.op(Alu::kCmp, Width::k64, rcx, STATE(stack_end));
+    Stub stub = stub_here(Stub::Kind::kOverflow);
+    stub.from = a.jcc(Cond::kA);
+    stubs.push_back(stub);
+    a.op(Alu::kCmp, Width::k64, rsp, STATE(depth_end));
+    stub.from = a.jcc(Cond::kB);
+    stubs.push_back(stub);
+    clear_locals();
+  }
+  void clear_locals() {
+    uint32_t at = code->param_slots, left = code->zero_slots;
+    if (left == 0) return;
+    constexpr uint32_t kUnrolled = 16;
+    a.fbits(Bits::kXor, 0, 0, 0);
+    if (left > kUnrolled) {
+      a.lea(Width::k64, rcx, slot(at));
+      a.lea(Width::k64, rdx, slot(at + (left & ~1u)));
+      const uint32_t again = a.here();
+      a.vstore16({rcx, 0}, 0);
+      a.op(Alu::kAdd, Width::k64, rcx, 16);
+      a.op(Alu::kCmp, Width::k64, rcx, rdx);
+      a.patch(a.jcc(Cond::kNE), again);
+      at += left & ~1u;
+      left &= 1;
+    }
+    for (; left >= 2; left -= 2, at += 2) a.vstore16(slot(at), 0);
+    if (left != 0) a.fstore(Real::kF64, slot(at), 0);
+  }
+
+  bool compile() {
+    operand_registers = free_registers;
+    operand_reals = free_reals;
+    entry = a.here();
+    a.ensure(Assembler::kRoom);
+    prologue();
+    BodyReader body(module.view(function->code));
+    reader = &body;
+    Label outer;
+    outer.kind = Label::Kind::kFunction;
+    outer.slot_height = locals_end;
+    outer.results = &type->results;
+    outer.branch_values = static_cast<uint32_t>(type->results.size());
+    labels.push_back(outer);
+    add_cost(zeroing_cost(code->zero_slots));
+    while (!failed && body.next()) {
+      const Instruction& in = body.instruction();
+      offset = in.offset;
+      next_offset = in.offset + in.size;
+      a.ensure(Assembler::kRoom);
+      const uint32_t start = a.here();
+      instruction(in);
+      for (Watch& w : watches)
+        if (!w.found && w.wanted_pc >= start - entry && w.wanted_pc < a.here() - entry)
+          note_place(w, offset, cost);
+    }
+    if (failed) return false;
+    end_segment();
+    write_stubs();
+    for (Watch& w : watches)
+      if (w.found) w.cost = segment_costs[w.segment];
+    return true;
+  }
+
+  void instruction(const Instruction& in);
+  void plain(const Instruction& in);
+  void convert(const Instruction& in);
+};
+
+// -- one instruction ---------------------------------------------------------------------------------------------------
+
+void Compiler::Parts::instruction(const Instruction& in) {
+  if (unreachable) {  // only the block structure counts
+    if (in.op == Opcode::kLoop) ++next_loop;
+    if (in.op == Opcode::kBlock || in.op == Opcode::kLoop || in.op == Opcode::kIf) ++skipped_blocks;
+    else if (in.op == Opcode::kEnd && skipped_blocks > 0) --skipped_blocks;
+    else if (in.op == Opcode::kEnd) close();
+    else if (in.op == Opcode::kElse && skipped_blocks == 0) begin_else();
+    return;
+  }
+  // Flags hold a value only until the next instruction, which may be one that uses them.
+  if (has_flags() && in.op != Opcode::kBrIf && in.op != Opcode::kIf && in.op != Opcode::kSelect &&
+      in.op != Opcode::kI32Eqz && in.op != Opcode::kLocalSet)
+    settle_flags();
+  const wasm::OpcodeInfo& row = wasm::info(in.op);
+  if (row.flow != wasm::Flow::kBulk) add_cost(row.cost);
+  switch (in.op) {
+    case Opcode::kNop: return;
+    case Opcode::kUnreachable: trap(TrapKind::kUnreachable); return become_unreachable();
+    case Opcode::kBlock: return open(Label::Kind::kBlock, in.block);
+    case Opcode::kLoop: return open(Label::Kind::kLoop, in.block);
+    case Opcode::kIf: return open_if(in.block);
+    case Opcode::kElse: return begin_else();
+    case Opcode::kEnd: return close();
+    case Opcode::kBr: branch_to(in.index); return become_unreachable();
+    case Opcode::kBrIf: return branch_if(in.index);
+    case Opcode::kBrTable: branch_table(in); return become_unreachable();
+    case Opcode::kReturn: write_return(); return become_unreachable();
+    case Opcode::kCall: return call(in.index);
+    case Opcode::kCallIndirect: return call_indirect(in);
+    case Opcode::kDrop: return release(pop());
+    case Opcode::kSelect:
+    case Opcode::kSelectTyped: return select();
+    case Opcode::kLocalGet: {
+      const Local& local = locals[in.index];
+      Value v;
+      v.kind = Value::Kind::kLocal;
+      v.local = in.index;
+      v.real = local.real;
+      v.is_f32 = local.is_f32;
+      push(v);
+      constexpr uint32_t kMaxPendingLocals = 32;  // keeps compilation linear on hostile code
+      if (pending_locals > kMaxPendingLocals) settle_from(0);
+      return;
+    }
+    case Opcode::kLocalSet: return local_set(in.index, false);
+    case Opcode::kLocalTee: return local_set(in.index, true);
+    case Opcode::kGlobalGet: return global_get(in.index);
+    case Opcode::kGlobalSet: return global_set(in.index);
+    case Opcode::kI32Const: return push_constant(static_cast<uint32_t>(in.value));
+    case Opcode::kI64Const: return push_constant(in.value);
+    case Opcode::kF32Const: return push_constant(in.value, true, true);
+    case Opcode::kF64Const: return push_constant(in.value, true, false);
+    case Opcode::kRefNull: return push_constant(0);
+    case Opcode::kRefIsNull: return is_zero(Width::k64);
+    case Opcode::kRefFunc: {
+      const Reg r = alloc();
+      a.mov(Width::k64, r, STATE(function_instances));
+      a.mov(Width::k64, r, {r, static_cast<int32_t>(in.index * 8)});
+      return push_register(r);
+    }
+    case Opcode::kTableGet: return simple_helper(in, 1, ValType::kFuncRef);
+    case Opcode::kTableSet: return simple_helper(in, 2, std::nullopt);
+    case Opcode::kTableSize: return simple_helper(in, 0, ValType::kI32);
+    case Opcode::kMemorySize: return simple_helper(in, 0, ValType::kI32);
+    case Opcode::kDataDrop:
+    case Opcode::kElemDrop: return simple_helper(in, 0, std::nullopt);
+    case Opcode::kMemoryGrow: return bulk(in, 1, ValType::kI32);
+    case Opcode::kMemoryFill:
+    case Opcode::kMemoryCopy:
+    case Opcode::kMemoryInit: return bulk(in, 3, std::nullopt);
+    case Opcode::kTableGrow: return bulk(in, 2, ValType::kI32);
+    case Opcode::kTableFill:
+    case Opcode::kTableCopy:
+    case Opcode::kTableInit: return bulk(in, 3, std::nullopt);
+    default: return plain(in);
+  }
+}
+
+void Compiler::Parts::plain(const Instruction& in) {
+  using enum Width;
+  switch (in.op) {
+#define BOTH(I32, I64, call32, call64) \
+  case Opcode::I32: return call32;     \
+  case Opcode::I64: return call64;
+#define ALU(name, operation) BOTH(kI32##name, kI64##name, alu(Alu::operation, k32), alu(Alu::operation, k64))
+    ALU(Add, kAdd)
+    ALU(Sub, kSub)
+    ALU(And, kAnd)
+    ALU(Or, kOr)
+    ALU(Xor, kXor)
+#undef ALU
+    BOTH(kI32Mul, kI64Mul, multiply(k32), multiply(k64))
+#define SHIFT(name, operation)                                                             \
+  BOTH(kI32##name, kI64##name, shift(Shift::operation, k32), shift(Shift::operation, k64))
+    SHIFT(Shl, kShl)
+    SHIFT(ShrS, kSar)
+    SHIFT(ShrU, kShr)
+    SHIFT(Rotl, kRol)
+    SHIFT(Rotr, kRor)
+#undef SHIFT
+    BOTH(kI32DivS, kI64DivS, divide(k32, true, false), divide(k64, true, false))
+    BOTH(kI32DivU, kI64DivU, divide(k32, false, false), divide(k64, false, false))
+    BOTH(kI32RemS, kI64RemS, divide(k32, true, true), divide(k64, true, true))
+    BOTH(kI32RemU, kI64RemU, divide(k32, false, true), divide(k64, false, true))
+#define COMPARE(name, condition)                                                             \
+  BOTH(kI32##name, kI64##name, compare(k32, Cond::condition), compare(k64, Cond::condition))
+    COMPARE(Eq, kE)
+    COMPARE(Ne, kNE)
+    COMPARE(LtS, kL)
+    COMPARE(LtU, kB)
+    COMPARE(GtS, kG)
+    COMPARE(GtU, kA)
+    COMPARE(LeS, kLE)
+    COMPARE(LeU, kBE)
+    COMPARE(GeS, kGE)
+    COMPARE(GeU, kAE)
+#undef COMPARE
+    BOTH(kI32Eqz, kI64Eqz, is_zero(k32), is_zero(k64))
+#define COUNT(name, instruction)                                                                  \
+  BOTH(kI32##name, kI64##name, unary([this](Reg to, Reg from) { a.instruction(k32, to, from); }), \
+       unary([this](Reg to, Reg from) { a.instruction(k64, to, from); }))
+    COUNT(Clz, lzcnt)
+    COUNT(Ctz, tzcnt)
+    COUNT(Popcnt, popcnt)
+#undef COUNT
+#define FLOAT(name, operation)                                                                              \
+  BOTH(kF32##name, kF64##name, float_binary(Float::operation, true), float_binary(Float::operation, false))
+    FLOAT(Add, kAdd)
+    FLOAT(Sub, kSub)
+    FLOAT(Mul, kMul)
+    FLOAT(Div, kDiv)
+#undef FLOAT
+    BOTH(kF32Min, kF64Min, float_extreme(false, true), float_extreme(false, false))
+    BOTH(kF32Max, kF64Max, float_extreme(true, true), float_extreme(true, false))
+    BOTH(kF32Copysign, kF64Copysign, copysign(true), copysign(false))
+#define FLOAT_COMPARE(name)                                                             \
+  BOTH(kF32##name, kF64##name, float_compare(in.op, true), float_compare(in.op, false))
+    FLOAT_COMPARE(Eq)
+    FLOAT_COMPARE(Ne)
+    FLOAT_COMPARE(Lt)
+    FLOAT_COMPARE(Gt)
+    FLOAT_COMPARE(Le)
+    FLOAT_COMPARE(Ge)
+#undef FLOAT_COMPARE
+#define SIGN(name, bits, mask)                                                                               \
+  BOTH(kF32##name, kF64##name, float_sign(Bits::bits, constant_at(offsetof(NativeState, mask), true), true), \
+       float_sign(Bits::bits, constant_at(offsetof(NativeState, mask), false), false))
+    SIGN(Abs, kAnd, magnitude)
+    SIGN(Neg, kXor, sign_bit)
+#undef SIGN
+#define ROUND(name, mode)                                                                            \
+  BOTH(kF32##name, kF64##name,                                                                       \
+       float_unary(true, true, [this](Xmm to, Xmm from) { a.fround(Real::kF32, to, from, mode); }),  \
+       float_unary(false, true, [this](Xmm to, Xmm from) { a.fround(Real::kF64, to, from, mode); }))
+    ROUND(Nearest, 8)
+    ROUND(Floor, 9)
+    ROUND(Ceil, 10)
+    ROUND(Trunc, 11)
+#undef ROUND
+    BOTH(kF32Sqrt, kF64Sqrt,
+         float_unary(true, true,
+                     [this](Xmm to, Xmm from) { a.fop(Float::kSqrt, Real::kF32, to, from, from); }),
+         float_unary(false, true,
+                     [this](Xmm to, Xmm from) { a.fop(Float::kSqrt, Real::kF64, to, from, from); }))
+#undef BOTH
+    case Opcode::kI32Load:
+    case Opcode::kI64Load:
+    case Opcode::kI32Load8S:
+    case Opcode::kI32Load8U:
+    case Opcode::kI32Load16S:
+    case Opcode::kI32Load16U:
+    case Opcode::kI64Load8S:
+    case Opcode::kI64Load8U:
+    case Opcode::kI64Load16S:
+    case Opcode::kI64Load16U:
+    case Opcode::kI64Load32S:
+    case Opcode::kI64Load32U: return load(in, false, false);
+    case Opcode::kF32Load: return load(in, true, true);
+    case Opcode::kF64Load: return load(in, true, false);
+    case Opcode::kI32Store:
+    case Opcode::kI64Store:
+    case Opcode::kI32Store8:
+    case Opcode::kI32Store16:
+    case Opcode::kI64Store8:
+    case Opcode::kI64Store16:
+    case Opcode::kI64Store32: return store_memory(in, false, false);
+    case Opcode::kF32Store: return store_memory(in, true, true);
+    case Opcode::kF64Store: return store_memory(in, true, false);
+    default: return convert(in);
+  }
+}
+
+void Compiler::Parts::convert(const Instruction& in) {
+  using enum Width;
+  switch (in.op) {
+    case Opcode::kI32WrapI64: return unary([this](Reg to, Reg from) { a.mov(k32, to, from); });
+    case Opcode::kI64ExtendI32U: return;  // the high half is zero already
+    case Opcode::kI64ExtendI32S:
+    case Opcode::kI64Extend32S: return unary([this](Reg to, Reg from) { a.movsxd(to, from); });
+    case Opcode::kI32Extend8S: return unary([this](Reg to, Reg from) { a.movsx8(k32, to, from); });
+    case Opcode::kI32Extend16S: return unary([this](Reg to, Reg from) { a.movsx16(k32, to, from); });
+    case Opcode::kI64Extend8S: return unary([this](Reg to, Reg from) { a.movsx8(k64, to, from); });
+    case Opcode::kI64Extend16S: return unary([this](Reg to, Reg from) { a.movsx16(k64, to, from); });
+    case Opcode::kF32ConvertI32S: return int_to_float(k32, true);
+    case Opcode::kF64ConvertI32S: return int_to_float(k32, false);
+    case Opcode::kF32ConvertI32U: return int_to_float(k64, true);
+    case Opcode::kF64ConvertI32U: return int_to_float(k64, false);
+    case Opcode::kF32ConvertI64S: return int_to_float(k64, true);
+    case Opcode::kF64ConvertI64S: return int_to_float(k64, false);
+    case Opcode::kF32DemoteF64:
+      return float_unary(true, true, [this](Xmm to, Xmm from) {
+        const Xmm zero = alloc_real();
+        a.fbits(Bits::kXor, zero, zero, zero);
+        a.convert_real(Real::kF64, to, zero, from);  // the upper part comes from the middle operand
+        free_reals |= 1u << zero;
+      });
+    case Opcode::kF64PromoteF32:
+      return float_unary(false, true, [this](Xmm to, Xmm from) { a.float_to_float(Real::kF32, to, from); });
+    case Opcode::kI32ReinterpretF32:
+    case Opcode::kI64ReinterpretF64: {
+      Value v = pop();
+      if (v.kind == Value::Kind::kConstant) return push_constant(v.constant);
+      const Xmm x = real_of(v);
+      settle_nan(v);
+      const Reg r = alloc();
+      a.fmov_to(in.op == Opcode::kI32ReinterpretF32 ? k32 : k64, r, x);
+      release(v);
+      return push_register(r);
+    }
+    case Opcode::kF32ReinterpretI32:
+    case Opcode::kF64ReinterpretI64: {
+      const bool is_f32 = in.op == Opcode::kF32ReinterpretI32;
+      Value v = pop();
+      if (v.kind == Value::Kind::kConstant) return push_constant(v.constant, true, is_f32);
+      const Reg r = register_of(v);
+      const Xmm x = alloc_real();
+      a.fmov_from(is_f32 ? k32 : k64, x, r);
+      release(v);
+      return push_real(x, is_f32, false);
+    }
+    case Opcode::kI32TruncF32S: return truncate_checked(true, true);
+    case Opcode::kI32TruncF32U: return truncate_checked(true, false);
+    case Opcode::kI32TruncF64S: return truncate_checked(false, true);
+    case Opcode::kI32TruncF64U: return truncate_checked(false, false);
+    case Opcode::kF32ConvertI64U: return simple_helper(in, 1, ValType::kF32);
+    case Opcode::kF64ConvertI64U: return simple_helper(in, 1, ValType::kF64);
+    case Opcode::kI32TruncSatF32S:
+    case Opcode::kI32TruncSatF32U:
+    case Opcode::kI32TruncSatF64S:
+    case Opcode::kI32TruncSatF64U: return simple_helper(in, 1, ValType::kI32);
+    case Opcode::kI64TruncF32S:
+    case Opcode::kI64TruncF32U:
+    case Opcode::kI64TruncF64S:
+    case Opcode::kI64TruncF64U:
+    case Opcode::kI64TruncSatF32S:
+    case Opcode::kI64TruncSatF32U:
+    case Opcode::kI64TruncSatF64S:
+    case Opcode::kI64TruncSatF64U: return simple_helper(in, 1, ValType::kI64);
+    default: failed = true;
+  }
+}
+
+// -- the face ----------------------------------------------------------------------------------------------------------
+
+Compiler::Compiler(const wasm::Module& module, FunctionCode* functions)
+    : parts_(std::make_unique<Parts>(module, functions)) {}
+Compiler::~Compiler() = default;
+
+bool Compiler::compile(uint32_t index, std::vector<uint8_t>& code, std::vector<BatchCall>* calls,
+                       std::span<Watch> watches) {
+  Parts& p = *parts_;
+  p.batch = calls;
+  p.watches = watches;
+  const size_t calls_before = calls == nullptr ? 0 : calls->size();
+  p.a.start_over();
+  if (!p.prepare(index) || !p.compile()) {
+    if (calls != nullptr) calls->resize(calls_before);
+    return false;
+  }
+  const auto base = static_cast<uint32_t>(code.size());
+  for (size_t i = calls_before; calls != nullptr && i < calls->size(); ++i)
+    (*calls)[i].displacement_end += base;
+  code.insert(code.end(), p.a.data(), p.a.data() + p.a.here());
+  return true;
+}
+
+bool machine_is_supported() {
+#if defined(__x86_64__)
+  static const bool supported = [] {
+    const std::vector<uint64_t> probe(3);
+    const void* parts[2];
+    std::memcpy(parts, &probe, sizeof parts);
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") &&
+           __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("lzcnt") &&
+           __builtin_cpu_supports("popcnt") && parts[0] == probe.data() &&
+           parts[1] == probe.data() + probe.size();
+  }();
+  return supported;
+#else
+  return false;
+#endif
+}
+
+}  // namespace membrane::engine::native

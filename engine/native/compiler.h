@@ -1,0 +1,80 @@
+// The baseline compiler: from a validated function body to x86-64 code, in one pass
+// behind a short look over the body that counts how often locals are used.
+//
+// Locals that are used most have a register for the whole function ("pinned"); operands
+// are constants, registers, slots, flags or names of locals until something needs them.
+// Control joins agree on which pinned locals are in their registers; every way that
+// arrives stores or loads what it lacks, on its own side of the jump.
+//
+// Fuel: the segments and costs are the translator's (translate.cc), to the unit.
+//
+// Deterministic: the same body gives the same bytes. What is seldom asked (where a trap
+// stands, which register holds a local) is not kept: the function is compiled again with
+// a Watch. The code is position-independent, except calls between functions of one batch.
+//
+// Studied: V8's Liftoff and Wasmtime's Winch (one pass, abstract stack), TPDE (a look
+// ahead pays for itself), Titzer, "Whose baseline compiler is it anyway?" (CGO 2024).
+//
+// Threads: pure; scratch space belongs to the Compiler.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "engine/code.h"
+#include "wasm/module.h"
+
+namespace membrane::engine::native {
+
+// Where one slot's value is at a safepoint, when not in the slot.
+struct Location {
+  enum class Kind : uint8_t { kRegister, kReal, kConstant, kSlot } kind{};
+  bool maybe_nan = false;  // kReal: a NaN in it is to be made canonical first
+  bool is_f32 = false;
+  uint8_t register_number = 0;
+  uint16_t slot = 0;
+  uint64_t value = 0;  // the constant, or the other slot
+};
+
+// Looks for one place while a function is compiled again.
+struct Watch {
+  static constexpr uint32_t kNothing = UINT32_MAX;
+  uint32_t wanted_pc = kNothing;           // a byte of the function's code…
+  uint32_t wanted_code_offset = kNothing;  // …or the charge of the segment that begins there
+
+  bool found = false;
+  uint32_t segment = 0;             // number of the segment it is in
+  uint32_t pc = 0;                  // of the charge, or behind the call
+  uint32_t code_offset = 0;         // of the instruction; of a charge: of its segment's first
+  uint32_t cost_to_here = 0;        // of the segment, up to and with the instruction
+  uint32_t cost = 0;                // of the whole segment
+  std::vector<Location> locations;  // at a charge, or behind a call: what is not in its slot
+};
+
+struct BatchCall {
+  uint32_t displacement_end;
+  uint32_t function;
+};
+
+class Compiler {
+ public:
+  explicit Compiler(const wasm::Module& module, FunctionCode* functions);
+  ~Compiler();
+
+  // Appends the code of function `index` to `code`, from its present end. False when the function uses what
+  // this compiler does not know; then nothing was appended. With `calls`, calls of functions are direct, and
+  // to be patched by the caller; else they go through FunctionCode, but those of the function itself.
+  bool compile(uint32_t index, std::vector<uint8_t>& code, std::vector<BatchCall>* calls,
+               std::span<Watch> watches = {});
+
+ private:
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
+};
+
+// Whether this machine has what the code needs.
+bool machine_is_supported();
+
+}  // namespace membrane::engine::native

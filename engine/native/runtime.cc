@@ -1,0 +1,645 @@
+#include "engine/native/runtime.h"
+
+#include <sys/mman.h>
+#include <ucontext.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <shared_mutex>
+
+#include "engine/fault.h"
+#include "engine/fuel.h"
+#include "engine/interpreter.h"
+#include "engine/machine.h"
+#include "engine/native/assembler.h"
+#include "engine/numeric.h"
+#include "wasm/opcode.h"
+
+namespace membrane::engine::native {
+namespace {
+
+#define STATE(member) (Mem{r14, static_cast<int32_t>(offsetof(NativeState, member))})
+
+// -- stubs ---------------------------------------------------------------------------------------
+
+// The ways in and out of compiled code: made once for the process.
+struct Stubs {
+  CodeBlock block;
+  void (*enter)(NativeState*) = nullptr;
+  const void* exit_fuel = nullptr;
+  const void* exit_call = nullptr;
+  const void* exit_instance = nullptr;
+  const void* exit_helper = nullptr;
+  const void* exit_overflow = nullptr;
+  const void* exit_fault = nullptr;
+  const void* returned = nullptr;
+  const void* exit_trap[kTrapKinds] = {};
+
+  static const Stubs& instance() {
+    static const Stubs* const stubs = new Stubs;
+    return *stubs;
+  }
+
+  Stubs() {
+    std::vector<uint8_t> code;
+    Assembler a(code);
+    const uint32_t save = write_save(a);
+    const uint32_t enter_at = write_enter(a);
+    const auto leave = [&](Exit exit, bool has_pc, uint32_t more = 0) {
+      a.ensure(Assembler::kRoom);
+      const uint32_t at = a.here();
+      if (has_pc) a.pop(STATE(pc));
+      a.mov_imm(Width::k64, STATE(exit), static_cast<int32_t>(static_cast<uint32_t>(exit) + more));
+      a.jmp(save);
+      return at;
+    };
+    const uint32_t fuel = leave(Exit::kFuel, true), call = leave(Exit::kCall, false);
+    const uint32_t other = leave(Exit::kInstance, false), helper = leave(Exit::kHelper, true);
+    const uint32_t overflow = leave(Exit::kOverflow, true), fault = leave(Exit::kFault, false);
+    const uint32_t back = leave(Exit::kReturned, false);
+    uint32_t traps[kTrapKinds];
+    for (uint32_t i = 0; i < kTrapKinds; ++i) traps[i] = leave(Exit::kTrap, true, i);
+
+    block.~CodeBlock();
+    new (&block) CodeBlock(publish({a.data(), a.here()}));
+    const uint8_t* const base = block.code();
+    if (base == nullptr) return;
+    enter = reinterpret_cast<void (*)(NativeState*)>(reinterpret_cast<uintptr_t>(base + enter_at));
+    exit_fuel = base + fuel;
+    exit_call = base + call;
+    exit_instance = base + other;
+    exit_helper = base + helper;
+    exit_overflow = base + overflow;
+    exit_fault = base + fault;
+    returned = base + back;
+    for (uint32_t i = 0; i < kTrapKinds; ++i) exit_trap[i] = base + traps[i];
+  }
+
+  static Mem saved(Reg r) { return {r14, static_cast<int32_t>(offsetof(NativeState, registers) + 8u * r)}; }
+  static Mem saved_real(Xmm x) { return {r14, static_cast<int32_t>(offsetof(NativeState, reals) + 16u * x)}; }
+  static constexpr Reg kCalleeSaved[] = {rbp, rbx, r12, r13, r14, r15};
+
+  // Saves all registers, and returns to whoever called enter().
+  static uint32_t write_save(Assembler& a) {
+    a.ensure(1024);
+    const uint32_t at = a.here();
+    for (uint8_t r = 0; r < 16; ++r)
+      if (r != rsp && r != r14) a.mov(Width::k64, saved(static_cast<Reg>(r)), static_cast<Reg>(r));
+    for (Xmm x = 0; x < 16; ++x) a.vstore16(saved_real(x), x);
+    a.mov(Width::k64, STATE(rsp), rsp);
+    a.mov(Width::k64, rsp, STATE(host_rsp));
+    for (size_t i = std::size(kCalleeSaved); i-- > 0;) a.pop(kCalleeSaved[i]);
+    a.ret();
+    return at;
+  }
+  static uint32_t write_enter(Assembler& a) {
+    a.ensure(1024);
+    const uint32_t at = a.here();
+    for (const Reg r : kCalleeSaved) a.push(r);
+    a.mov(Width::k64, r14, rdi);
+    a.mov(Width::k64, STATE(host_rsp), rsp);
+    a.mov(Width::k64, rsp, STATE(rsp));
+    for (Xmm x = 0; x < 16; ++x) a.vload16(x, saved_real(x));
+    for (uint8_t r = 0; r < 16; ++r)
+      if (r != rsp && r != r14) a.mov(Width::k64, static_cast<Reg>(r), saved(static_cast<Reg>(r)));
+    a.jmp(STATE(pc));
+    return at;
+  }
+};
+
+// -- whose code is it ----------------------------------------------------------------------------------
+
+struct Registry {
+  std::shared_mutex mutex;
+  std::map<const uint8_t*, const ModuleCode::Blob*> blobs;  // by their first byte
+  static Registry& instance() {
+    static Registry* const registry = new Registry;
+    return *registry;
+  }
+};
+
+}  // namespace
+
+std::optional<CodeAddress> find_code(const void* pc) {
+  Registry& registry = Registry::instance();
+  const std::shared_lock lock(registry.mutex);
+  const auto* const at = static_cast<const uint8_t*>(pc);
+  auto next = registry.blobs.upper_bound(at);
+  if (next == registry.blobs.begin()) return std::nullopt;
+  const ModuleCode::Blob& blob = *std::prev(next)->second;
+  const auto offset = static_cast<size_t>(at - blob.block.code());
+  if (offset >= blob.block.size()) return std::nullopt;
+  const auto start = std::prev(std::upper_bound(blob.starts.begin(), blob.starts.end(), offset));
+  const uint32_t function = blob.indices[static_cast<size_t>(start - blob.starts.begin())];
+  return CodeAddress{blob.functions + function, static_cast<uint32_t>(offset - *start), blob.batch};
+}
+
+void watch(const CodeAddress& at, std::span<Watch> watches) {
+  const FunctionCode& function = *at.function;
+  Compiler compiler(function.module->module(), function.module->functions());
+  std::vector<uint8_t> code;
+  std::vector<BatchCall> calls;
+  compiler.compile(function.index, code, at.batch ? &calls : nullptr, watches);
+}
+
+// -- the code of a module ----------------------------------------------------------------------------------
+
+ModuleCode::ModuleCode(CompiledModule& module) : module_(module) {}
+
+ModuleCode::~ModuleCode() {
+  Registry& registry = Registry::instance();
+  const std::unique_lock lock(registry.mutex);
+  for (const auto& blob : blobs_) registry.blobs.erase(blob->block.code());
+}
+
+size_t ModuleCode::code_bytes() const {
+  const std::lock_guard lock(mutex_);
+  size_t bytes = 0;
+  for (const auto& blob : blobs_) bytes += blob->block.size();
+  return bytes;
+}
+
+// From now on compiled code may call any function of the module.
+void ModuleCode::connect() {
+  if (connected_) return;
+  connected_ = true;
+  for (size_t i = 0; i < module_.module().functions.size(); ++i)
+    module_.functions()[i].native_entry.store(Stubs::instance().exit_call, std::memory_order_release);
+}
+
+bool ModuleCode::add(std::vector<uint8_t>& code, Blob blob, const std::vector<BatchCall>& calls) {
+  for (const BatchCall& call : calls) {
+    const auto found = std::lower_bound(blob.indices.begin(), blob.indices.end(), call.function);
+    const uint32_t target = blob.starts[static_cast<size_t>(found - blob.indices.begin())];
+    const uint32_t distance = target - call.displacement_end;
+    std::memcpy(code.data() + call.displacement_end - 4, &distance, 4);
+  }
+  blob.block.~CodeBlock();
+  new (&blob.block) CodeBlock(publish(code));
+  if (blob.block.code() == nullptr) return false;
+  const uint8_t* const base = blob.block.code();
+  blobs_.push_back(std::make_unique<Blob>(std::move(blob)));
+  {
+    Registry& registry = Registry::instance();
+    const std::unique_lock lock(registry.mutex);
+    registry.blobs.emplace(base, blobs_.back().get());
+  }
+  const Blob& made = *blobs_.back();
+  for (size_t i = 0; i < made.starts.size(); ++i) {
+    FunctionCode& function = module_.functions()[made.indices[i]];
+    function.native_code.store(base + made.starts[i], std::memory_order_release);
+    function.native_entry.store(base + made.starts[i], std::memory_order_release);
+    function.entry.store(kNativeStub, std::memory_order_release);
+  }
+  return true;
+}
+
+constexpr size_t kAlignment = 16;
+
+bool ModuleCode::compile_all() {
+  const std::lock_guard lock(mutex_);
+  if (!machine_is_supported() || Stubs::instance().enter == nullptr) return false;
+  connect();
+  Compiler compiler(module_.module(), module_.functions());
+  std::vector<uint8_t> code;
+  std::vector<BatchCall> calls;
+  Blob blob{{}, module_.functions(), true, {}, {}};
+  std::vector<uint32_t> left;  // what the compiler does not know is the interpreter's
+  const wasm::Module& module = module_.module();
+  for (uint32_t i = 0; i < module.functions.size(); ++i) {
+    if (module.functions[i].import != wasm::kNotImported) continue;
+    code.resize((code.size() + kAlignment - 1) & ~(kAlignment - 1), 0xCC);
+    const auto start = static_cast<uint32_t>(code.size());
+    if (compiler.compile(i, code, &calls)) {
+      blob.starts.push_back(start);
+      blob.indices.push_back(i);
+    } else {
+      left.push_back(i);
+    }
+  }
+  // Direct calls of functions without code go to a piece of code that leaves.
+  for (const uint32_t function : left) {
+    std::vector<uint8_t> bytes;
+    Assembler a(bytes);
+    a.mov(Width::k64, rax, STATE(functions));
+    a.op(Alu::kAdd, Width::k64, rax, static_cast<int32_t>(function * sizeof(FunctionCode)));
+    a.jmp(Mem{rax, static_cast<int32_t>(offsetof(FunctionCode, native_entry))});
+    const auto start = static_cast<uint32_t>(code.size());
+    code.insert(code.end(), a.data(), a.data() + a.here());
+    for (BatchCall& call : calls) {
+      if (call.function != function) continue;
+      const uint32_t distance = start - call.displacement_end;
+      std::memcpy(code.data() + call.displacement_end - 4, &distance, 4);
+    }
+    std::erase_if(calls, [&](const BatchCall& call) { return call.function == function; });
+  }
+  if (code.empty()) return true;
+  return add(code, std::move(blob), calls);
+}
+
+bool ModuleCode::compile_function(uint32_t index) {
+  const std::lock_guard lock(mutex_);
+  FunctionCode& function = module_.functions()[index];
+  if (function.native_code.load(std::memory_order_acquire) != nullptr) return true;
+  if (!machine_is_supported() || Stubs::instance().enter == nullptr) return false;
+  connect();
+  Compiler compiler(module_.module(), module_.functions());
+  std::vector<uint8_t> code;
+  if (!compiler.compile(index, code, nullptr)) return false;
+  return add(code, Blob{{}, module_.functions(), false, {0}, {index}}, {});
+}
+
+// -- stacks ----------------------------------------------------------------------------------------------------
+
+namespace {
+constexpr size_t kSignalBytes = 256u << 10;  // below the return addresses: a signal's handler runs there
+constexpr size_t kPageBytes = 4096;
+}  // namespace
+
+NativeStack::NativeStack(uint32_t call_depth) {
+  const size_t words = (uint64_t{call_depth} + 8) * sizeof(uint64_t);
+  bytes = (kSignalBytes + words + kPageBytes - 1) & ~(kPageBytes - 1);
+  void* const got =
+      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (got == MAP_FAILED) return;
+  memory = got;
+  const Stubs& stubs = Stubs::instance();
+  state.exit_fuel = stubs.exit_fuel;
+  state.exit_instance = stubs.exit_instance;
+  state.exit_helper = stubs.exit_helper;
+  state.exit_overflow = stubs.exit_overflow;
+  std::copy(std::begin(stubs.exit_trap), std::end(stubs.exit_trap), std::begin(state.exit_trap));
+  const auto of = [](Real r, uint64_t f32, uint64_t f64) { return Constant{r == Real::kF32 ? f32 : f64}; };
+  for (const Real r : {Real::kF32, Real::kF64}) {
+    const auto i = static_cast<size_t>(r);
+    state.canonical_nan[i] = of(r, numeric::kCanonicalNan32, numeric::kCanonicalNan64);
+    state.sign_bit[i] = of(r, 0x80000000u, 0x8000000000000000u);
+    state.magnitude[i] = of(r, 0x7FFFFFFFu, 0x7FFFFFFFFFFFFFFFu);
+  }
+  state.top = reinterpret_cast<uint64_t*>(static_cast<uint8_t*>(memory) + bytes) - 2;
+  state.depth_end = state.top - call_depth;
+}
+
+NativeStack::~NativeStack() {
+  if (memory != nullptr) munmap(memory, bytes);
+}
+
+const void* return_to_interpreter() { return Stubs::instance().returned; }
+
+void leave_at_fault(NativeState& state, void* context) {
+  greg_t* const registers = static_cast<ucontext_t*>(context)->uc_mcontext.gregs;
+  state.pc = reinterpret_cast<const uint8_t*>(registers[REG_RIP]);
+  registers[REG_RIP] = reinterpret_cast<greg_t>(Stubs::instance().exit_fault);
+}
+
+// -- running ------------------------------------------------------------------------------------------------------
+
+namespace {
+
+// One visit to compiled code.
+class Visit {
+ public:
+  explicit Visit(Execution& ex)
+      : ex_(ex), m_(Machine::state(ex)), n_(*m_.native), frames_(Machine::frames(ex)) {}
+
+  void run();
+
+ private:
+  [[nodiscard]] uint64_t* frame() const { return reinterpret_cast<uint64_t*>(n_.registers[rbp]); }
+  void set_frame(uint64_t* fp) { n_.registers[rbp] = reinterpret_cast<uint64_t>(fp); }
+  [[nodiscard]] size_t depth() const { return static_cast<size_t>(n_.top - n_.rsp); }
+  void bind();
+  void enter_callee();
+  bool go_on();  // false: whatever comes next is not for compiled code
+  void after_fuel();
+  void call_interpreter(const FunctionCode& callee);
+  void call_instance(FunctionInstance& target);
+  void call_host(FunctionInstance& target);
+  void return_to_caller(uint64_t* results);
+  void returned();
+  void helper();
+  void trap(TrapKind kind);
+  void overflow_in_caller();
+  void stop(RunState state) { m_.state = state; }
+
+  // -- helpers' work
+  bool bulk(const HelperCall& call, uint64_t price);
+  void convert(wasm::Opcode op, uint64_t& slot);
+  void access_table(const HelperCall& call, uint64_t* slots);
+  void bulk_memory(const HelperCall& call, uint64_t* slots);
+  void bulk_table(const HelperCall& call, uint64_t* slots);
+
+  Execution& ex_;
+  MachineState& m_;
+  NativeState& n_;
+  FrameRecord* const frames_;
+};
+
+void Visit::bind() {
+  Instance& instance = *m_.instance;
+  n_.instance = &instance;
+  n_.functions = instance.compiled().functions();
+  n_.globals = Machine::globals(instance);
+  n_.tables = Machine::tables(instance);
+  n_.types = Machine::types(instance);
+  n_.function_instances = Machine::functions(instance);
+  n_.stack_end = m_.stack_end;
+  const Memory* const memory = Machine::memory(instance);
+  n_.registers[rbx] = reinterpret_cast<uint64_t>(memory == nullptr ? nullptr : memory->base());
+}
+
+// The interpreter has made the record of a compiled function's frame.
+void Visit::enter_callee() {
+  const size_t depth = static_cast<size_t>(m_.top - frames_);
+  n_.rsp = n_.top - depth;
+  *n_.rsp = reinterpret_cast<uint64_t>(return_to_interpreter());
+  set_frame(m_.fp);
+  n_.pc = m_.top->function->native_code.load(std::memory_order_acquire);
+}
+
+void Visit::run() {
+  bind();
+  if (m_.where == Where::kNativeCall) enter_callee();
+  if (m_.where == Where::kNativeReturn) {
+    n_.rsp = n_.top - (m_.top - frames_ + 1);  // the record of the frame that returned is gone already
+    return_to_caller(m_.fp);
+    set_frame(m_.fp);
+  }
+  m_.where = Where::kNative;
+  m_.state = RunState::kReady;
+  const RunningScope scope(ex_);
+  do {
+    n_.registers[r15] = static_cast<uint64_t>(m_.fuel);
+    Stubs::instance().enter(&n_);
+    m_.fuel = static_cast<int64_t>(n_.registers[r15]);
+  } while (go_on());
+}
+
+bool Visit::go_on() {
+  switch (static_cast<Exit>(n_.exit)) {
+    case Exit::kFuel: after_fuel(); break;
+    case Exit::kCall: call_interpreter(*reinterpret_cast<const FunctionCode*>(n_.registers[rax])); break;
+    case Exit::kInstance: call_instance(*reinterpret_cast<FunctionInstance*>(n_.registers[rax])); break;
+    case Exit::kReturned: returned(); break;
+    case Exit::kHelper: helper(); break;
+    case Exit::kOverflow: overflow_in_caller(); break;
+    case Exit::kFault: trap(TrapKind::kMemoryOutOfBounds); break;
+    default: trap(static_cast<TrapKind>(n_.exit - static_cast<uint64_t>(Exit::kTrap))); break;
+  }
+  return m_.state == RunState::kReady && m_.where == Where::kNative;
+}
+
+void Visit::trap(TrapKind kind) {
+  m_.trap_kind = kind;
+  stop(RunState::kTrapped);
+}
+
+// The stub behind a charge: a jump back behind it. The charge: sub with four bytes, jl with four bytes.
+void Visit::after_fuel() {
+  constexpr int kJumpBytes = 5, kConditionalBytes = 6, kChargeBytes = 7;
+  int32_t distance = 0;
+  std::memcpy(&distance, n_.pc + 1, 4);
+  const uint8_t* const back = n_.pc + kJumpBytes + distance;
+  uint32_t cost = 0;
+  std::memcpy(&cost, back - kConditionalBytes - 4, 4);
+  m_.fuel += cost;
+  const bool interrupted = refill_slice(ex_, m_.fuel, cost);
+  if (interrupted || m_.fuel < static_cast<int64_t>(cost)) {
+    n_.pc = back - kConditionalBytes - kChargeBytes;
+    return stop(interrupted ? RunState::kInterrupted : RunState::kOutOfFuel);
+  }
+  m_.fuel -= cost;
+  n_.pc = back;
+}
+
+// rsp stands at the return address of a frame that cannot be made: the call is where it traps.
+void Visit::overflow_in_caller() {
+  n_.pc = reinterpret_cast<const uint8_t*>(*n_.rsp);
+  ++n_.rsp;
+  trap(TrapKind::kStackOverflow);
+}
+
+void Visit::call_interpreter(const FunctionCode& callee) {
+  FrameRecord* const record = frames_ + depth();
+  if (frame() + callee.frame_slots > m_.stack_end || record >= m_.frames_end) return overflow_in_caller();
+  *record = {kReturnToNativeStub, frame(), &callee, nullptr};
+  m_.top = record;
+  std::fill_n(frame() + callee.param_slots, callee.zero_slots, 0);
+  m_.fp = frame();
+  m_.ip = callee.entry.load(std::memory_order_acquire);
+  m_.where = Where::kInterpreter;
+}
+
+// A call is over: goes on behind it, with the first result where compiled code looks for it.
+void Visit::return_to_caller(uint64_t* results) {
+  n_.pc = reinterpret_cast<const uint8_t*>(*n_.rsp);
+  ++n_.rsp;
+  n_.registers[rax] = results[0];
+  n_.reals[0][0] = results[0];
+  n_.reals[0][1] = 0;
+}
+
+void Visit::call_host(FunctionInstance& target) {
+  uint64_t* const slots = frame();
+  if (slots + std::max(target.param_slots, target.result_slots) > m_.stack_end) return overflow_in_caller();
+  HostCall call{ex_, m_.instance, {slots, target.param_slots}, {slots, target.result_slots}, {}};
+  const HostAction action = target.host(call);
+  switch (action) {
+    case HostAction::kTrap:
+      m_.trap_message = std::move(call.trap_message);
+      n_.pc = reinterpret_cast<const uint8_t*>(*n_.rsp);
+      ++n_.rsp;
+      return trap(TrapKind::kHost);
+    case HostAction::kOutOfFuel:  // the call is made again: registers and return address are as they were
+      n_.pc = static_cast<const uint8_t*>(n_.exit_instance);
+      return stop(RunState::kOutOfFuel);
+    case HostAction::kExit: return stop(RunState::kExited);
+    case HostAction::kContinue: return return_to_caller(slots);
+    case HostAction::kInterrupt: return_to_caller(slots); return stop(RunState::kInterrupted);
+  }
+}
+
+void Visit::call_instance(FunctionInstance& target) {
+  if (target.code == nullptr) return call_host(target);
+  if (target.instance == m_.instance) return call_interpreter(*target.code);
+  FrameRecord* const crossing = frames_ + depth();
+  const FunctionCode& callee = *target.code;
+  if (crossing + 1 >= m_.frames_end || frame() + callee.frame_slots > m_.stack_end)
+    return overflow_in_caller();
+  *crossing = {kReturnToNativeStub, frame(), nullptr, m_.instance};
+  crossing[1] = {kCrossReturnStub, frame(), &callee, nullptr};
+  m_.top = crossing + 1;
+  m_.instance = target.instance;
+  std::fill_n(frame() + callee.param_slots, callee.zero_slots, 0);
+  m_.fp = frame();
+  m_.ip = callee.entry.load(std::memory_order_acquire);
+  m_.where = Where::kInterpreter;
+}
+
+// The frame that returned was called by the interpreter, whose record it has.
+void Visit::returned() {
+  const FrameRecord* const record = frames_ + depth() + 1;
+  m_.ip = record->return_ip;
+  m_.fp = record->fp;
+  m_.top = frames_ + depth();
+  m_.where = Where::kInterpreter;
+}
+
+// -- helpers --------------------------------------------------------------------------------------------------------
+
+// Takes the price of a bulk operation, or pauses at the charge before it.
+bool Visit::bulk(const HelperCall& call, uint64_t price) {
+  if (m_.fuel < static_cast<int64_t>(price)) {
+    const bool interrupted = refill_slice(ex_, m_.fuel, price);
+    if (interrupted || m_.fuel < static_cast<int64_t>(price)) {
+      const uint8_t* const charge = n_.pc - call.distance;
+      uint32_t cost = 0;
+      std::memcpy(&cost, charge + 3, 4);
+      m_.fuel += cost;
+      n_.pc = charge;
+      stop(interrupted ? RunState::kInterrupted : RunState::kOutOfFuel);
+      return false;
+    }
+  }
+  m_.fuel -= static_cast<int64_t>(price);
+  return true;
+}
+
+void Visit::helper() {
+  using enum wasm::Opcode;
+  HelperCall call;
+  std::memcpy(&call, n_.pc, sizeof call);
+  uint64_t* const slots = frame() + call.slot;
+  const auto op = static_cast<wasm::Opcode>(call.helper);
+  const uint8_t* const pc = n_.pc;
+  switch (op) {
+    case kMemorySize: slots[0] = Machine::memory(*m_.instance)->pages(); break;
+    case kMemoryGrow:
+    case kMemoryFill:
+    case kMemoryCopy:
+    case kMemoryInit: bulk_memory(call, slots); break;
+    case kDataDrop: Machine::drop_data(*m_.instance, call.index); break;
+    case kElemDrop: Machine::elements(*m_.instance, call.index) = {}; break;
+    case kTableGet:
+    case kTableSet:
+    case kTableSize: access_table(call, slots); break;
+    case kTableGrow:
+    case kTableFill:
+    case kTableCopy:
+    case kTableInit: bulk_table(call, slots); break;
+    case kCallIndirect: {
+      const auto* const target = reinterpret_cast<const FunctionInstance*>(slots[0]);
+      if (*target->type != *Machine::type(*m_.instance, call.index))
+        trap(TrapKind::kIndirectCallTypeMismatch);
+      break;
+    }
+    default: convert(op, slots[0]); break;
+  }
+  if (m_.state == RunState::kReady && n_.pc == pc) n_.pc += sizeof call;
+}
+
+bool fits(uint64_t from, uint64_t count, uint64_t size) { return from + count <= size; }
+
+void Visit::bulk_memory(const HelperCall& call, uint64_t* slots) {
+  using enum wasm::Opcode;
+  const auto op = static_cast<wasm::Opcode>(call.helper);
+  Instance& instance = *m_.instance;
+  Memory& memory = *Machine::memory(instance);
+  if (op == kMemoryGrow) {
+    const uint64_t pages = static_cast<uint32_t>(slots[0]);
+    if (memory.can_grow(pages) && !bulk(call, memory_grow_cost(pages))) return;
+    slots[0] = static_cast<uint32_t>(memory.grow(pages));
+    return;
+  }
+  const uint64_t to = static_cast<uint32_t>(slots[0]), count = static_cast<uint32_t>(slots[2]);
+  const uint64_t from = static_cast<uint32_t>(slots[1]);
+  const std::span<const uint8_t> data =
+      op == kMemoryInit ? Machine::data(instance, call.index) : std::span<const uint8_t>(memory.bytes());
+  const bool reads = op != kMemoryFill;
+  if (!fits(to, count, memory.size_bytes()) || (reads && !fits(from, count, data.size())))
+    return trap(TrapKind::kMemoryOutOfBounds);
+  if (!bulk(call, bulk_memory_cost(count)) || count == 0) return;
+  if (op == kMemoryFill) std::memset(memory.base() + to, static_cast<int>(from & 0xFF), count);
+  else std::memmove(memory.base() + to, data.data() + from, count);
+}
+
+void Visit::access_table(const HelperCall& call, uint64_t* slots) {
+  using enum wasm::Opcode;
+  std::vector<uint64_t>& elements = Machine::table(*m_.instance, call.index)->elements;
+  const auto op = static_cast<wasm::Opcode>(call.helper);
+  if (op == kTableSize) {
+    slots[0] = elements.size();
+    return;
+  }
+  const auto index = static_cast<uint32_t>(slots[0]);
+  if (index >= elements.size()) return trap(TrapKind::kTableOutOfBounds);
+  if (op == kTableGet) slots[0] = elements[index];
+  else elements[index] = slots[1];
+}
+
+void Visit::bulk_table(const HelperCall& call, uint64_t* slots) {
+  using enum wasm::Opcode;
+  Instance& instance = *m_.instance;
+  const auto op = static_cast<wasm::Opcode>(call.helper);
+  if (op == kTableGrow) {
+    Table& table = *Machine::table(instance, call.index);
+    const uint64_t count = static_cast<uint32_t>(slots[1]);
+    if (table.can_grow(count) && !bulk(call, bulk_table_cost(count))) return;
+    slots[0] = static_cast<uint32_t>(table.grow(count, slots[0]));
+    return;
+  }
+  const uint64_t to = static_cast<uint32_t>(slots[0]), count = static_cast<uint32_t>(slots[2]);
+  const uint32_t target_index = op == kTableInit ? call.index2 : call.index;
+  std::vector<uint64_t>& target = Machine::table(instance, target_index)->elements;
+  if (op == kTableFill) {
+    if (!fits(to, count, target.size())) return trap(TrapKind::kTableOutOfBounds);
+    if (bulk(call, bulk_table_cost(count))) std::fill_n(target.data() + to, count, slots[1]);
+    return;
+  }
+  const uint64_t from = static_cast<uint32_t>(slots[1]);
+  const std::vector<uint64_t>& source = op == kTableInit ? Machine::elements(instance, call.index)
+                                                         : Machine::table(instance, call.index2)->elements;
+  if (!fits(to, count, target.size()) || !fits(from, count, source.size()))
+    return trap(TrapKind::kTableOutOfBounds);
+  if (!bulk(call, bulk_table_cost(count)) || count == 0) return;
+  std::memmove(target.data() + to, source.data() + from, count * sizeof(uint64_t));
+}
+
+float f32_of(uint64_t slot) { return std::bit_cast<float>(static_cast<uint32_t>(slot)); }
+double f64_of(uint64_t slot) { return std::bit_cast<double>(slot); }
+
+void Visit::convert(wasm::Opcode op, uint64_t& slot) {
+  using enum wasm::Opcode;
+  using numeric::trunc_sat;
+  const auto checked = [&]<typename I>(I, auto x) {
+    if (x != x) return trap(TrapKind::kInvalidConversion);
+    if (!numeric::truncation_fits<I>(x)) return trap(TrapKind::kIntegerOverflow);
+    slot = static_cast<uint64_t>(static_cast<I>(x));
+  };
+  const float f32 = f32_of(slot);
+  const double f64 = f64_of(slot);
+  switch (op) {
+    case kF32ConvertI64U: slot = std::bit_cast<uint32_t>(static_cast<float>(slot)); break;
+    case kF64ConvertI64U: slot = std::bit_cast<uint64_t>(static_cast<double>(slot)); break;
+    case kI32TruncSatF32S: slot = static_cast<uint32_t>(trunc_sat<int32_t>(f32)); break;
+    case kI32TruncSatF32U: slot = trunc_sat<uint32_t>(f32); break;
+    case kI32TruncSatF64S: slot = static_cast<uint32_t>(trunc_sat<int32_t>(f64)); break;
+    case kI32TruncSatF64U: slot = trunc_sat<uint32_t>(f64); break;
+    case kI64TruncSatF32S: slot = static_cast<uint64_t>(trunc_sat<int64_t>(f32)); break;
+    case kI64TruncSatF32U: slot = trunc_sat<uint64_t>(f32); break;
+    case kI64TruncSatF64S: slot = static_cast<uint64_t>(trunc_sat<int64_t>(f64)); break;
+    case kI64TruncSatF64U: slot = trunc_sat<uint64_t>(f64); break;
+    case kI64TruncF32S: checked(int64_t{}, f32); break;
+    case kI64TruncF32U: checked(uint64_t{}, f32); break;
+    case kI64TruncF64S: checked(int64_t{}, f64); break;
+    case kI64TruncF64U: checked(uint64_t{}, f64); break;
+    default: trap(TrapKind::kUnreachable); break;
+  }
+}
+
+}  // namespace
+
+void run(Execution& ex) { Visit(ex).run(); }
+
+}  // namespace membrane::engine::native

@@ -1,0 +1,88 @@
+// Compiled code in a module, and running it.
+//
+// A run goes back and forth between the interpreter and compiled code. Neither calls the
+// other: whoever must go on in the other stops, says so in MachineState::where, and
+// Execution::resume() starts the other. So a pause is possible anywhere, and no host
+// stack holds a part of the guest's.
+//
+// Threads: a ModuleCode is shared by all threads that run the module; the rest belongs to
+// one Execution.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "engine/native/code_arena.h"
+#include "engine/native/compiler.h"
+#include "engine/native/state.h"
+
+namespace membrane::engine::native {
+
+// The compiled functions of one module.
+class ModuleCode {
+ public:
+  explicit ModuleCode(CompiledModule& module);
+  ~ModuleCode();
+  ModuleCode(const ModuleCode&) = delete;
+  ModuleCode& operator=(const ModuleCode&) = delete;
+
+  // Compiles all functions that can be. Calls between them are direct. False when there is no room for code.
+  bool compile_all();
+  // Compiles one function. False when it cannot be, now or ever.
+  bool compile_function(uint32_t index);
+  [[nodiscard]] size_t code_bytes() const;
+
+  struct Blob {
+    CodeBlock block;
+    FunctionCode* functions;
+    bool batch;                     // calls are direct
+    std::vector<uint32_t> starts;   // of functions, ascending
+    std::vector<uint32_t> indices;  // theirs
+  };
+
+ private:
+  bool add(std::vector<uint8_t>& code, Blob blob, const std::vector<BatchCall>& calls);
+  void connect();
+
+  CompiledModule& module_;
+  mutable std::mutex mutex_;
+  std::vector<std::unique_ptr<Blob>> blobs_;
+  bool connected_ = false;
+};
+
+// A function and a place in its code.
+struct CodeAddress {
+  const FunctionCode* function;
+  uint32_t pc;
+  bool batch;
+};
+// Whose code an address is in; nothing when no module's.
+std::optional<CodeAddress> find_code(const void* pc);
+// Compiles the function again, watched.
+void watch(const CodeAddress& at, std::span<Watch> watches);
+
+// The return addresses of one Execution, and its NativeState. Null when there is no memory.
+struct NativeStack {
+  explicit NativeStack(uint32_t call_depth);
+  ~NativeStack();
+  NativeStack(const NativeStack&) = delete;
+  NativeStack& operator=(const NativeStack&) = delete;
+  [[nodiscard]] bool usable() const { return memory != nullptr; }
+
+  NativeState state;
+  void* memory = nullptr;
+  size_t bytes = 0;
+};
+
+// Goes on in compiled code until something stops it: a pause, the end, or the interpreter's turn.
+void run(Execution& ex);
+
+// The address that a frame has as its return address when the interpreter called it.
+const void* return_to_interpreter();
+
+// For the signal handler: makes the thread leave compiled code, by registers that it goes on with.
+void leave_at_fault(NativeState& state, void* context);
+
+}  // namespace membrane::engine::native

@@ -1,0 +1,85 @@
+// What compiled code and the rest of the engine know of each other.
+//
+// Registers, while compiled code runs:
+//   rbp  the frame's first slot           rbx  base of the linear memory
+//   r15  fuel left in the slice           r14  NativeState
+//   rsp  the guest's return addresses     all others: values
+//
+// Frames are those of the interpreter (code.h): parameters, locals and operands in slots.
+// Between safepoints values may live in registers; at a call all are in their slots, and
+// at a charge of fuel the compiler can say which register holds which slot (compiler.h).
+//
+// Return addresses stand on a stack of their own, one word a frame, so that its depth
+// counts calls. Record d of the interpreter's frames and word d of this stack belong to
+// the same depth: whoever made the call filled in his.
+//
+// Compiled code leaves by an exit: it saves every register here and returns to enter()'s
+// caller, which does what `exit` says and may enter again with what is saved.
+//
+// Threads: belongs to one Execution.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "engine/instance.h"
+
+namespace membrane::engine::native {
+
+enum class Exit : uint32_t {
+  kFuel,      // a charge is not covered; pc is in its stub
+  kCall,      // of a function without compiled code (rax: its FunctionCode); rsp: the return address
+  kInstance,  // of an import or of another instance (rax: its FunctionInstance); rsp: the return address
+  kReturned,  // to a frame of the interpreter
+  kHelper,    // pc points to a HelperCall
+  kOverflow,  // the frame does not fit; rsp: the return address
+  kFault,     // an access outside of the memory; pc is the instruction
+  kTrap,      // and kTrap + TrapKind: pc is behind the call that left
+};
+inline constexpr size_t kTrapKinds = static_cast<size_t>(TrapKind::kHost);
+
+// What a helper is asked to do, in the code behind the exit. What it reads and writes is in slots.
+struct HelperCall {
+  uint16_t helper;  // a wasm::Opcode
+  uint16_t slot;    // of the first operand, and of the result
+  uint32_t index;   // table, segment, function
+  uint32_t index2;
+  uint32_t distance;  // back to the charge of the segment, in bytes from here
+};
+
+struct alignas(16) Constant {
+  uint64_t low, high = 0;
+};
+
+// Compiled code reaches it by displacements from r14: the first 128 bytes are the near ones.
+struct NativeState {
+  uint64_t* stack_end = nullptr;
+  uint64_t* depth_end = nullptr;  // rsp at the deepest call allowed
+  const FunctionCode* functions = nullptr;
+  GlobalInstance* const* globals = nullptr;
+  Table* const* tables = nullptr;
+  const wasm::FuncType* const* types = nullptr;
+  Instance* instance = nullptr;
+  FunctionInstance* const* function_instances = nullptr;
+  const void* exit_fuel = nullptr;
+  const void* exit_instance = nullptr;
+  const void* exit_helper = nullptr;
+  const void* exit_overflow = nullptr;
+  void* host_rsp = nullptr;
+  uint64_t* rsp = nullptr;
+  const uint8_t* pc = nullptr;
+  uint64_t exit = 0;  // Exit; the code writes 32 bits
+  const void* exit_trap[kTrapKinds] = {};
+
+  Constant canonical_nan[2];  // by Real
+  Constant sign_bit[2];
+  Constant magnitude[2];
+
+  uint64_t registers[16] = {};
+  uint64_t reals[16][2] = {};
+
+  // The return address of a frame at depth d is in top[-d].
+  uint64_t* top = nullptr;
+};
+
+}  // namespace membrane::engine::native
