@@ -26,7 +26,8 @@ namespace membrane::sqlite {
   X(bind_int64) X(bind_double) X(bind_text64) X(bind_blob64) X(column_count) X(column_name) \
   X(column_type) X(column_int64) X(column_double) X(column_text) X(column_blob) X(column_bytes) \
   X(value_type) X(value_text) X(value_blob) X(value_bytes) X(result_error) X(result_error_toobig) \
-  X(result_error_nomem) X(result_null) X(result_int64) X(result_text64)
+  X(result_error_nomem) X(result_null) X(result_int64) X(result_text64) X(user_data) X(strlike) X(strglob) \
+  X(hard_heap_limit64) X(soft_heap_limit64)
 // clang-format on
 
 struct Api {

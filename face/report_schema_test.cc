@@ -104,6 +104,11 @@ std::vector<std::pair<const char*, Report>> reports() {
   made.emplace_back("ok", run(R"((func (export "run") (result i32 i64 f64 f32)
     (call $io.print (string "hello")) (call $io.result (string "r"))
     (i32.const -1) (i64.const -1) (f64.const nan) (f32.const 0.1)))"));
+  // More calls than are listed.
+  made.emplace_back("ok", run(R"((func (export "run") (local $i i32)
+    (loop (call $kv.get (i32.const -1)) (drop) (drop)
+      (local.set $i (i32.add (local.get $i) (i32.const 1)))
+      (br_if 0 (i32.lt_u (local.get $i) (i32.const 1001))))))"));
   made.emplace_back("trapped", run(R"((func $f (unreachable)) (func (export "run") (call $f)))"));
   made.emplace_back("out_of_fuel", run(kForEver, {{"fuel", "1000"}}));
   made.emplace_back("out_of_memory", run("(memory 100) (func (export \"run\"))", {{"memory", "64KiB"}}));

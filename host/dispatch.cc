@@ -147,7 +147,9 @@ void Dispatcher::record(CallRecord record) {
     denial_ = record;
     denied_ = true;
   }
-  if (records_.size() < kMaxRecords) {
+  const bool malformed = record.code == Errno::kFault || record.code == Errno::kInvalid;
+  if (records_.size() < kMaxRecords && (!malformed || malformed_ < kMaxMalformedRecords)) {
+    malformed_ += malformed ? 1 : 0;
     records_.push_back(std::move(record));
   } else {
     ++records_dropped_;

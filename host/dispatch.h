@@ -51,7 +51,9 @@ class Dispatcher {
   void record(CallRecord record);
 
   static constexpr size_t kMaxRecords = 10'000;
-  // In order; past kMaxRecords only counted.
+  static constexpr size_t kMaxMalformedRecords = 1'000;
+  // In order; past kMaxRecords only counted. So are calls with malformed arguments (EFAULT, EINVAL)
+  // past kMaxMalformedRecords: they need not be paid for and did nothing, and must not push out what did.
   [[nodiscard]] const std::vector<CallRecord>& records() const { return records_; }
   [[nodiscard]] uint64_t records_dropped() const { return records_dropped_; }
   // The last call that no grant allowed, or null: a program that then traps was denied.
@@ -73,6 +75,7 @@ class Dispatcher {
   Broker& broker_;
   CapabilityState state_;
   std::vector<CallRecord> records_;
+  size_t malformed_ = 0;
   uint64_t records_dropped_ = 0;
   HostError last_error_{Errno::kOk, {}, {}};
   CallRecord denial_;

@@ -177,9 +177,20 @@ TEST(Dispatch, LongArgumentsAreCutBetweenCharacters) {
 TEST(Dispatch, RecordsAreBounded) {
   Machine machine;
   machine.guest.fuel = ~0ull;
-  for (size_t i = 0; i < Dispatcher::kMaxRecords + 5; ++i) machine.call_raw("kv.get", {kOutside});
+  for (size_t i = 0; i < Dispatcher::kMaxRecords + 5; ++i) machine.call("kv.get", {"k"});
   EXPECT_EQ(machine.dispatcher.records().size(), Dispatcher::kMaxRecords);
   EXPECT_EQ(machine.dispatcher.records_dropped(), 5u);
+}
+
+TEST(Dispatch, MalformedCallsPushNoOthersOutOfTheRecord) {
+  Machine machine;
+  machine.guest.fuel = ~0ull;
+  for (size_t i = 0; i < Dispatcher::kMaxRecords + 5; ++i) machine.call_raw("kv.get", {kOutside});
+  machine.call("kv.set", {"k", "v"});
+  EXPECT_EQ(machine.dispatcher.records().back().name, "kv.set");
+  EXPECT_EQ(machine.dispatcher.records().size(), Dispatcher::kMaxMalformedRecords + 1);
+  EXPECT_EQ(machine.dispatcher.records_dropped(),
+            Dispatcher::kMaxRecords + 5 - Dispatcher::kMaxMalformedRecords);
 }
 
 TEST(Dispatch, TheWordsOfTheLastErrorAreKept) {

@@ -23,6 +23,8 @@ constexpr std::string_view kReserved[] = {
     "x-http-method",
     "x-http-method-override",
     "x-method-override",
+    "x-original-url",
+    "x-rewrite-url",
 };
 
 }  // namespace

@@ -243,7 +243,10 @@ Result<Url> parse_url(std::string_view reference, const Url& base) {
   return take_parts(handle);
 }
 
-std::string lenient_path(std::string_view path) {
+namespace {
+
+// The path with its escapes decoded until none is left, and "\\" read as "/".
+std::string decoded(std::string_view path) {
   std::string text(path);
   // Each round takes at least two bytes away, so this ends.
   for (bool changed = true; changed;) {
@@ -264,11 +267,27 @@ std::string lenient_path(std::string_view path) {
   }
   std::replace(text.begin(), text.end(), '\\', '/');
   if (!text.starts_with('/')) text.insert(0, "/");
+  return text;
+}
+
+std::string_view without_parameters(std::string_view segment) { return segment.substr(0, segment.find(';')); }
+
+}  // namespace
+
+bool climbs_in_a_reading(std::string_view path) {
+  const std::string text = decoded(path);
+  const auto segments = segments_of(text);
+  return std::any_of(segments.begin(), segments.end(),
+                     [](std::string_view segment) { return without_parameters(segment) == ".."; });
+}
+
+std::string lenient_path(std::string_view path) {
+  const std::string text = decoded(path);
   std::vector<std::string_view> out;
   const auto segments = segments_of(text);
   std::string_view last;
   for (const std::string_view segment : segments) {
-    last = segment.substr(0, segment.find(';'));
+    last = without_parameters(segment);
     if (last.empty() || last == ".") continue;
     if (last != "..") out.push_back(last);
     else if (!out.empty()) out.pop_back();

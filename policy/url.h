@@ -46,4 +46,7 @@ Result<Url> parse_url(std::string_view reference, const Url& base);
 // A grant must allow this reading, too; so "/v1/%2e%2e%2fadmin" is not below "/v1/".
 std::string lenient_path(std::string_view path);
 
+// A segment is ".." in that reading, before it is resolved.
+bool climbs_in_a_reading(std::string_view path);
+
 }  // namespace membrane::policy

@@ -73,7 +73,12 @@ bool UrlGrant::allows_host(const Url& url) const {
 bool UrlGrant::allows(const Url& url) const {
   if (url.scheme != url_.scheme || url.port != url_.port || !allows_host(url)) return false;
   const std::string sent = url.path, read = lenient_path(url.path), mine = lenient_path(url_.path);
-  if (prefix_ && !url_.query) return sent.starts_with(url_.path) && read.starts_with(mine);
+  if (prefix_ && !url_.query) {
+    // How far a ".." leads up depends on what stands before it, and servers differ in that: what
+    // is one segment here may be two there. So none may be left, unless there is nowhere to climb to.
+    if (url_.path != "/" && climbs_in_a_reading(sent)) return false;
+    return sent.starts_with(url_.path) && read.starts_with(mine);
+  }
   if (sent != url_.path || read != mine) return false;
   if (!url_.query) return !url.query;
   return url.query && (prefix_ ? url.query->starts_with(*url_.query) : *url.query == *url_.query);

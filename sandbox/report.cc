@@ -101,6 +101,7 @@ std::string render_json(const Report& report, bool pretty) {
   out["run_us"] = report.run_us;
   out["host_calls"] = Json::array();
   for (const HostCallRecord& call : report.host_calls) out["host_calls"].push_back(call_json(call));
+  if (report.host_calls_dropped != 0) out["host_calls_dropped"] = report.host_calls_dropped;
   return out.dump(pretty ? 2 : -1, ' ', false, Json::error_handler_t::replace);
 }
 
@@ -175,6 +176,8 @@ std::string render_text(const Report& report, bool colour) {
   for (const HostCallRecord& call : report.host_calls)
     out += (call.allowed ? "call: " : "denied: ") + call_text(call) + " [" +
            milliseconds(static_cast<double>(call.latency_us)) + "]\n";
+  if (report.host_calls_dropped != 0)
+    out += "and " + std::to_string(report.host_calls_dropped) + " more calls that are not listed\n";
   out += "fuel: " + std::to_string(report.fuel_used) +
          ", memory: " + std::to_string(report.memory_peak_bytes >> 10) + " KiB, compiled in " +
          milliseconds(report.compile_us) + ", ran " + milliseconds(report.run_us);

@@ -84,6 +84,7 @@ struct Report {
   double compile_us = 0;     // from the program's text or bytes to an instance
   double run_us = 0;
   std::vector<HostCallRecord> host_calls;
+  uint64_t host_calls_dropped = 0;  // made, but not in the list: it is bounded
 };
 
 // For a terminal: outcome, error with place and hint, output, a table of host calls, costs.

@@ -47,6 +47,14 @@ TEST(Report, JsonHasStableFields) {
   EXPECT_FALSE(out.contains("answer"));
 }
 
+TEST(Report, SaysHowManyCallsAreNotListed) {
+  Report report;
+  EXPECT_FALSE(json::parse(render_json(report, false)).contains("host_calls_dropped"));
+  report.host_calls_dropped = 5;
+  EXPECT_EQ(json::parse(render_json(report, false))["host_calls_dropped"], 5);
+  EXPECT_NE(render_text(report, false).find("and 5 more calls that are not listed"), std::string::npos);
+}
+
 TEST(Report, JsonKeepsWhatNumbersCannotHold) {
   Report report;
   report.results = {{"i32", "-4"}, {"i64", "9223372036854775807"}, {"f64", "nan:0x8000000000000"}};

@@ -405,6 +405,7 @@ void Run::finish() {
   if (instance_ != nullptr && instance_->memory() != nullptr)
     report_.memory_peak_bytes = instance_->memory()->size_bytes();  // it never shrinks
   if (!dispatcher_) return;
+  report_.host_calls_dropped = dispatcher_->records_dropped();
   for (const host::CallRecord& call : dispatcher_->records()) {
     report_.host_calls.push_back({call.name, call.allowed(),
                                   call.code == host::Errno::kOk ? "" : std::string(host::name_of(call.code)),

@@ -29,6 +29,7 @@ struct Progress {
   RawResponse response;
   uint64_t header_bytes = 0;
   bool body_begun = false;
+  int packings = 0;      // how many times the body is compressed, by its headers
   bool guarded = false;  // a socket to an unchecked address was asked for
   HostError error{Errno::kOk, "", ""};
 
@@ -50,6 +51,21 @@ std::string_view trim(std::string_view text) {
   return text;
 }
 
+// "gzip, chunked" is one packing. Of several, each may blow up what the one around it gives, by a
+// thousand each, within one read and without a byte of the body that is counted or looked at a clock
+// for; no server needs more than one.
+bool take_packings(Progress& progress, std::string_view codings) {
+  while (!codings.empty()) {
+    const size_t comma = std::min(codings.find(','), codings.size());
+    std::string coding(trim(codings.substr(0, comma)));
+    codings.remove_prefix(std::min(comma + 1, codings.size()));
+    std::transform(coding.begin(), coding.end(), coding.begin(), lower);
+    if (!coding.empty() && coding != "identity" && coding != "chunked") ++progress.packings;
+  }
+  return progress.packings <= 1 ||
+         progress.stop(Errno::kProtocol, "The server's answer is compressed more than once.");
+}
+
 // A line of the response's head. Folded lines, names that are none and stray control
 // characters are how responses are smuggled past filters, so they end the exchange.
 bool take_header_line(Progress& progress, std::string_view line) {
@@ -58,6 +74,7 @@ bool take_header_line(Progress& progress, std::string_view line) {
   if (line.empty() || progress.body_begun) return true;  // the head's end; trailers are dropped
   if (line.starts_with("HTTP/")) {                       // after a 1xx the real head follows
     progress.response.headers.clear();
+    progress.packings = 0;
     return true;
   }
   const size_t colon = line.find(':');
@@ -74,8 +91,9 @@ bool take_header_line(Progress& progress, std::string_view line) {
     return progress.stop(Errno::kProtocol, "The server's answer has a control character in a header.");
   std::string name(line.substr(0, colon));
   std::transform(name.begin(), name.end(), name.begin(), lower);
+  const bool packs = name == "content-encoding" || name == "transfer-encoding";
   progress.response.headers.emplace_back(std::move(name), value);
-  return true;
+  return !packs || take_packings(progress, value);
 }
 
 size_t on_header(char* data, size_t size, size_t count, void* user) {

@@ -4,6 +4,7 @@
 #include <array>
 #include <chrono>
 #include <cmath>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <vector>
@@ -19,13 +20,17 @@ namespace {
 using nlohmann::json;
 using std::chrono::steady_clock;
 
-constexpr int kProgressOps = 1'000;                    // virtual machine steps between looks at the clock
+constexpr int kProgressOps = 100;           // virtual machine steps between looks at the clock
+constexpr int kMaxFunctionCalls = 200;      // as written: nobody looks at the clock between them
+constexpr size_t kMaxLikeSteps = 64 << 20;  // bytes of a text times bytes of its pattern
+constexpr int64_t kMaxPrepareMemoryBytes = 16ll << 20;
 constexpr int64_t kMaxQueryMemoryBytes = 256ll << 20;  // sorting and recursion keep rows in memory
 constexpr int kMaxSqlBytes = 64 << 10;
 constexpr int kBusyTimeoutMs = 1'000;
 
 // Functions that compute from their arguments alone (the dates: also from the host's clock).
-// Not here: what reads files or loads code, what is random, what looks into the library.
+// Not here: what reads files or loads code, what is random, what looks into the library, and
+// json_patch, whose time is quadratic in the number of members.
 constexpr auto kFunctions = std::to_array<std::string_view>({
     "->",
     "->>",
@@ -71,7 +76,6 @@ constexpr auto kFunctions = std::to_array<std::string_view>({
     "json_group_object",
     "json_insert",
     "json_object",
-    "json_patch",
     "json_quote",
     "json_remove",
     "json_replace",
@@ -163,6 +167,34 @@ std::string_view bytes_of(const sqlite::Api& api, sqlite3_value* value) {
   return {static_cast<const char*>(data), data ? static_cast<size_t>(api.value_bytes(value)) : 0};
 }
 
+// Each use of a view or of a WITH table copies its SELECT, so that thirty that use one another
+// twice make a billion, before the first step and without a look at the clock. SQLite has no limit
+// on that but the one on its memory, which is of the whole process: it stands while one is prepared.
+class PrepareMemoryLimit {
+ public:
+  explicit PrepareMemoryLimit(const sqlite::Api& api) : api_(api), lock_(mutex()) {
+    soft_ = api_.soft_heap_limit64(-1);
+    hard_ = api_.hard_heap_limit64(-1);
+    const int64_t mine = api_.memory_used() + kMaxPrepareMemoryBytes;
+    api_.hard_heap_limit64(hard_ > 0 ? std::min(hard_, mine) : mine);
+  }
+  ~PrepareMemoryLimit() {
+    api_.hard_heap_limit64(hard_);
+    api_.soft_heap_limit64(soft_);  // the hard one has lowered it
+  }
+  PrepareMemoryLimit(const PrepareMemoryLimit&) = delete;
+  PrepareMemoryLimit& operator=(const PrepareMemoryLimit&) = delete;
+
+ private:
+  static std::mutex& mutex() {
+    static std::mutex one;
+    return one;
+  }
+  const sqlite::Api& api_;
+  std::lock_guard<std::mutex> lock_;
+  int64_t soft_ = 0, hard_ = 0;
+};
+
 std::string json_text(std::string_view text) {
   return json(text).dump(-1, ' ', false, json::error_handler_t::replace);
 }
@@ -182,6 +214,10 @@ class SqlReader::Impl {
   static int on_progress(void* self);
   static void instr(sqlite3_context* context, int count, sqlite3_value** values);
   static void replace(sqlite3_context* context, int count, sqlite3_value** values);
+  static void like(sqlite3_context* context, int count, sqlite3_value** values);
+  static void glob(sqlite3_context* context, int count, sqlite3_value** values);
+  template <typename Matches>
+  static void match(sqlite3_context* context, sqlite3_value** values, Matches matches);
   static void refuse_trim_set(sqlite3_context* context, int count, sqlite3_value** values);
 
   int decide(int action, std::string_view first, std::string_view second);
@@ -201,6 +237,7 @@ class SqlReader::Impl {
   policy::SqlGrant grant_;
   const sqlite::Api& api_;
   sqlite::Connection db_;
+  int calls_ = 0;         // of functions, in the statement that is being prepared
   bool trusted_ = false;  // while Membrane's own statements run
   std::string refusal_;   // why the authorizer or the progress handler said no
   Errno refusal_code_ = Errno::kAccess;
@@ -250,11 +287,14 @@ int SqlReader::Impl::replace_functions() {
   constexpr int kFlags = SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS;
   const auto add = [&](const char* name, int count,
                        void (*function)(sqlite3_context*, int, sqlite3_value**)) {
-    return api_.create_function_v2(db_.handle(), name, count, kFlags, nullptr, function, nullptr, nullptr,
+    return api_.create_function_v2(db_.handle(), name, count, kFlags, this, function, nullptr, nullptr,
                                    nullptr);
   };
   int code = add("instr", 2, &instr);
   if (code == SQLITE_OK) code = add("replace", 3, &replace);
+  if (code == SQLITE_OK) code = add("like", 2, &like);
+  if (code == SQLITE_OK) code = add("like", 3, &like);
+  if (code == SQLITE_OK) code = add("glob", 2, &glob);
   for (const char* name : {"trim", "ltrim", "rtrim"}) {
     if (code == SQLITE_OK) code = add(name, 2, &refuse_trim_set);
   }
@@ -283,16 +323,58 @@ void SqlReader::Impl::replace(sqlite3_context* context, int, sqlite3_value** val
   std::string_view text = bytes_of(api, values[0]);
   const std::string_view from = bytes_of(api, values[1]);
   const std::string_view to = bytes_of(api, values[2]);
+  const Impl& self = *static_cast<const Impl*>(api.user_data(context));
+  const auto most = static_cast<size_t>(api.limit(self.db_.handle(), SQLITE_LIMIT_LENGTH, -1));
   std::string result;
   while (!from.empty()) {
     const size_t at = find_bytes(text, from);
     if (at == std::string_view::npos) break;
-    if (result.size() + at + to.size() > (256u << 20)) return api.result_error_toobig(context);
+    if (result.size() + at + to.size() > most) return api.result_error_toobig(context);
     result.append(text.substr(0, at)).append(to);
     text.remove_prefix(at + from.size());
   }
   result.append(text);
   api.result_text64(context, result.data(), result.size(), SQLITE_TRANSIENT, SQLITE_UTF8);
+}
+
+// SQLite's own matching, but of no more than what ends soon: its time is text × pattern.
+void SqlReader::Impl::like(sqlite3_context* context, int count, sqlite3_value** values) {
+  const sqlite::Api& api = **sqlite::api();
+  unsigned escape = 0;
+  if (count == 3) {
+    if (api.value_type(values[2]) == SQLITE_NULL) return api.result_null(context);
+    const std::string_view text = bytes_of(api, values[2]);
+    if (text.size() != 1 || static_cast<unsigned char>(text[0]) >= 0x80)
+      return api.result_error(context, "ESCAPE expression must be a single ASCII character here", -1);
+    escape = static_cast<unsigned char>(text[0]);
+  }
+  match(context, values,
+        [&](const char* pattern, const char* text) { return api.strlike(pattern, text, escape) == 0; });
+}
+
+void SqlReader::Impl::glob(sqlite3_context* context, int, sqlite3_value** values) {
+  const sqlite::Api& api = **sqlite::api();
+  match(context, values,
+        [&](const char* pattern, const char* text) { return api.strglob(pattern, text) == 0; });
+}
+
+// "text LIKE pattern" calls like(pattern, text).
+template <typename Matches>
+void SqlReader::Impl::match(sqlite3_context* context, sqlite3_value** values, Matches matches) {
+  const sqlite::Api& api = **sqlite::api();
+  if (api.value_type(values[0]) == SQLITE_NULL || api.value_type(values[1]) == SQLITE_NULL)
+    return api.result_null(context);
+  const Impl& self = *static_cast<const Impl*>(api.user_data(context));
+  const auto most = api.limit(self.db_.handle(), SQLITE_LIMIT_LIKE_PATTERN_LENGTH, -1);
+  const auto* pattern = reinterpret_cast<const char*>(api.value_text(values[0]));
+  const auto* text = reinterpret_cast<const char*>(api.value_text(values[1]));
+  if (pattern == nullptr || text == nullptr) return api.result_error_nomem(context);
+  const int pattern_bytes = api.value_bytes(values[0]);
+  if (pattern_bytes > most) return api.result_error(context, "LIKE or GLOB pattern too complex", -1);
+  const auto text_bytes = static_cast<size_t>(api.value_bytes(values[1]));
+  if (pattern_bytes > 0 && text_bytes > kMaxLikeSteps / static_cast<size_t>(pattern_bytes))
+    return api.result_error(context, "the text is too long for a LIKE or GLOB pattern as long as this", -1);
+  api.result_int64(context, matches(pattern, text) ? 1 : 0);
 }
 
 void SqlReader::Impl::refuse_trim_set(sqlite3_context* context, int, sqlite3_value**) {
@@ -316,6 +398,11 @@ int SqlReader::Impl::decide(int action, std::string_view first, std::string_view
       refusal_ = "the table " + std::string(first) + " cannot be read here";
       return SQLITE_DENY;
     case SQLITE_FUNCTION: {
+      if (++calls_ > kMaxFunctionCalls) {
+        refusal_ = "the statement calls more than " + std::to_string(kMaxFunctionCalls) + " functions";
+        refusal_code_ = Errno::kTooBig;
+        return SQLITE_DENY;
+      }
       std::string name(second);
       std::ranges::transform(name, name.begin(),
                              [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
@@ -353,6 +440,7 @@ HostResult<std::string> SqlReader::Impl::query(std::string_view sql, std::string
   memory_before_ = api_.memory_used();
   refusal_.clear();
   refusal_code_ = Errno::kAccess;
+  calls_ = 0;
   MEMBRANE_ASSIGN(sqlite::Statement statement, prepare(sql));
   MEMBRANE_TRY(bind(statement, parameters_json));
   return collect(statement);
@@ -362,6 +450,7 @@ HostResult<sqlite::Statement> SqlReader::Impl::prepare(std::string_view sql) {
   if (sql.size() > kMaxSqlBytes) return refuse(Errno::kTooBig, "the statement is longer than 64 KiB");
   if (sql.find('\0') != std::string_view::npos)
     return refuse(Errno::kInvalid, "the statement contains a NUL character");
+  const PrepareMemoryLimit limit(api_);
   sqlite::Statement statement;
   std::string_view rest;
   if (const int code = db_.prepare(sql, statement, &rest); code != SQLITE_OK) return failure(code);

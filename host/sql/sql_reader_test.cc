@@ -226,6 +226,64 @@ TEST_F(Sql, ASearchInLongTextTakesNoQuadraticTime) {
   EXPECT_EQ(error("SELECT trim(hex(zeroblob(2000000)), hex(zeroblob(1000000)))"), Errno::kInvalid);
 }
 
+TEST_F(Sql, APatternOverALongTextTakesNoTimeWithoutEnd) {
+  const std::string text =
+      "WITH t AS MATERIALIZED (SELECT hex(zeroblob(2000000)) AS x, "
+      "substr(hex(zeroblob(500)), 1, 400) || '1' AS p) SELECT ";
+  EXPECT_EQ(error(text + "x LIKE '%' || p FROM t"), Errno::kInvalid) << reason_;
+  EXPECT_EQ(error(text + "x LIKE '%' || p ESCAPE '!' FROM t"), Errno::kInvalid) << reason_;
+  EXPECT_EQ(error(text + "x GLOB '*' || p FROM t"), Errno::kInvalid) << reason_;
+  EXPECT_NE(reason_.find("too long for a LIKE"), std::string::npos) << reason_;
+  EXPECT_EQ(query(text + "x LIKE '%01' AS found FROM t").value(), R"([{"found":0}])");
+}
+
+TEST_F(Sql, OwnLikeAndGlobDoWhatSqliteDoes) {
+  EXPECT_EQ(query("SELECT 'Abc' LIKE 'a_C' AS a, 'abc' LIKE NULL AS b, 'a%c' LIKE 'a!%c' ESCAPE '!' AS c, "
+                  "'abc' LIKE 'a!%c' ESCAPE '!' AS d, 121 LIKE '1%' AS e, 'x' NOT LIKE '' AS f, "
+                  "'abc' LIKE 'a' ESCAPE NULL AS g")
+                .value(),
+            R"([{"a":1,"b":null,"c":1,"d":0,"e":1,"f":1,"g":null}])");
+  EXPECT_EQ(query("SELECT 'abc' GLOB 'a[a-c]*' AS a, 'abc' GLOB 'A*' AS b, NULL GLOB '*' AS c").value(),
+            R"([{"a":1,"b":0,"c":null}])");
+  EXPECT_EQ(error("SELECT 'a' LIKE 'a' ESCAPE 'xy'"), Errno::kInvalid);
+  EXPECT_EQ(error("SELECT 'a' LIKE '" + std::string(501, 'a') + "'"), Errno::kInvalid);
+}
+
+TEST_F(Sql, AMergeOfManyMembersIsRefused) {
+  EXPECT_EQ(error("SELECT json_patch('{}', '{}')"), Errno::kAccess) << reason_;
+}
+
+TEST_F(Sql, MoreFunctionCallsThanAnybodyWritesAreRefused) {
+  std::string calls = "upper(title)";
+  for (int i = 1; i < 200; ++i) calls += (i % 50 == 0 ? ",upper(title)" : "||upper(title)");
+  EXPECT_EQ(error("SELECT " + calls + " FROM paper"), Errno::kOk) << reason_;
+  EXPECT_EQ(error("SELECT " + calls + ",upper(title) FROM paper"), Errno::kTooBig) << reason_;
+}
+
+// Each of the tables is twice the one before it.
+TEST_F(Sql, TablesThatDoubleOneAnotherDoNotUseUpTheMemory) {
+  std::string sql = "WITH c0 AS (SELECT 1 AS x)";
+  for (int i = 1; i <= 30; ++i) {
+    const std::string before = "c" + std::to_string(i - 1);
+    sql += ", c" + std::to_string(i) + " AS (SELECT x FROM " + before + " UNION ALL SELECT x FROM " + before +
+           ")";
+  }
+  EXPECT_EQ(error(sql + " SELECT count(*) FROM c30"), Errno::kTooBig) << reason_;
+  EXPECT_EQ(query("SELECT 1 AS x").value(), R"([{"x":1}])");
+  const sqlite::Api& api = **sqlite::api();
+  EXPECT_EQ(api.hard_heap_limit64(-1), 0);
+  EXPECT_EQ(api.soft_heap_limit64(-1), 0);
+}
+
+TEST_F(Sql, AReplacementIsBoundedBeforeItIsMade) {
+  grant_.max_result_bytes = 1 << 20;
+  const int64_t before = (**sqlite::api()).memory_used();
+  EXPECT_EQ(error("SELECT length(replace(hex(zeroblob(500000)), '0', hex(zeroblob(500000))))"),
+            Errno::kTooBig)
+      << reason_;
+  EXPECT_LE((**sqlite::api()).memory_used(), before);
+}
+
 TEST_F(Sql, OwnInstrAndReplaceDoWhatSqliteDoes) {
   EXPECT_EQ(query("SELECT instr('äbc', 'c') AS a, instr('abc', 'x') AS b, instr(NULL, 'x') AS c, "
                   "instr('abc', '') AS d,"
