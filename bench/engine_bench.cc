@@ -82,11 +82,11 @@ void native(benchmark::State& state, const Program& program) {
     if (program.native(program.n) != program.checksum) return state.SkipWithError("wrong checksum");
 }
 
-void interpreter(benchmark::State& state, const Program& program) {
+void in_tier(benchmark::State& state, const Program& program, engine::Tier tier) {
   auto module =
       wasm::decode(read_file(std::string(MEMBRANE_BENCH_MODULES "/") + std::string(program.name) + ".wasm"));
   if (!module) return state.SkipWithError("cannot be decoded");
-  auto compiled = engine::CompiledModule::compile(std::move(*module));
+  auto compiled = engine::CompiledModule::compile(std::move(*module), {}, tier);
   if (!compiled) return state.SkipWithError("does not validate");
   const engine::Value n = engine::Value::i32(static_cast<uint32_t>(program.n));
   for (auto _ : state)
@@ -101,8 +101,10 @@ const bool kRegistered = [] {
   for (const Program& program : kPrograms) {
     const std::string name(program.name);
     benchmark::RegisterBenchmark(("native/" + name).c_str(), native, program)->Unit(benchmark::kMillisecond);
-    benchmark::RegisterBenchmark(("interpreter/" + name).c_str(), interpreter, program)
-        ->Unit(benchmark::kMillisecond);
+    for (const engine::Tier tier : {engine::Tier::kInterpreter, engine::Tier::kCompiler, engine::Tier::kAuto})
+      benchmark::RegisterBenchmark((std::string(engine::name_of(tier)) + "/" + name).c_str(), in_tier,
+                                   program, tier)
+          ->Unit(benchmark::kMillisecond);
   }
   return true;
 }();

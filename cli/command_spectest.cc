@@ -81,7 +81,7 @@ void add_spectest(CLI::App& app, int& exit_code) {
   CLI::App* const command = app.add_subcommand("spectest", "Run official WebAssembly test scripts (.wast)");
   command->add_option("paths", *paths, "Scripts, or directories of them")->required()->type_name("PATH");
   auto tier = std::make_shared<std::string>("interpreter");
-  command->add_option("--tier", *tier, "Who runs the code: interpreter or compiler")->type_name("TIER");
+  command->add_option("--tier", *tier, "Who runs the code: interpreter, compiler or auto")->type_name("TIER");
   command->footer("Example:\n  membrane spectest ../wasm-testsuite/core-2.0");
   command->callback([paths, tier, &exit_code] {
     const Result<int> code = run(*paths, *tier);

@@ -50,7 +50,7 @@ Result<policy::Policy> PolicyOptions::policy() const {
 Result<engine::Tier> tier_of(const std::string& name) {
   if (const auto tier = engine::find_tier(name)) return *tier;
   return fail(ErrorCode::kInvalidArgument, "there is no tier \"" + name + "\"",
-              "Give interpreter or compiler.");
+              "Give interpreter, compiler or auto.");
 }
 
 Result<std::string> read_input(const std::string& path, uint64_t max_bytes) {

@@ -15,7 +15,8 @@ constexpr uint64_t kModules = 20'000;
 #endif
 
 class Differential : public ::testing::TestWithParam<Tier> {};
-INSTANTIATE_TEST_SUITE_P(Tiers, Differential, ::testing::Values(Tier::kInterpreter, Tier::kCompiler),
+INSTANTIATE_TEST_SUITE_P(Tiers, Differential,
+                         ::testing::Values(Tier::kInterpreter, Tier::kCompiler, Tier::kAuto),
                          [](const auto& tier) { return std::string(name_of(tier.param)); });
 
 TEST_P(Differential, GeneratedModulesAgreeWithTheReference) {

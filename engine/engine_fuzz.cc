@@ -9,7 +9,7 @@
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace membrane::engine;
   DifferentialCount count;
-  for (const Tier tier : {Tier::kInterpreter, Tier::kCompiler}) {
+  for (const Tier tier : {Tier::kInterpreter, Tier::kCompiler, Tier::kAuto}) {
     const std::string differs = compare_with_reference({data, size}, count, tier);
     if (differs.empty()) continue;
     std::fprintf(stderr, "%s: %s\n", std::string(name_of(tier)).c_str(), differs.c_str());

@@ -195,7 +195,9 @@ RunState Execution::resume() {
   if (entry_->code == nullptr) return call_host_entry();
   do {
     if (machine_.where == Where::kInterpreter) interpret(*this);
-    else if (prepare_native()) native::run(*this);
+    else if (!prepare_native()) break;
+    else if (machine_.where == Where::kPromotion) native::promote(*this);
+    else native::run(*this);
   } while (machine_.state == RunState::kReady);
   if (machine_.state == RunState::kFinished) take_results();
   if (machine_.state == RunState::kTrapped) fill_trap();

@@ -70,6 +70,7 @@ struct Value {
 enum class Tier : uint8_t {
   kInterpreter,  // starts at once
   kCompiler,     // everything is compiled to machine code first; what cannot be is interpreted
+  kAuto,         // interpreted first; a function that uses much fuel is compiled, also while it runs
 };
 
 std::string_view name_of(Tier tier);  // "interpreter", "compiler"
@@ -98,11 +99,13 @@ class CompiledModule {
   [[nodiscard]] const wasm::FuncType* const* canonical_types() const { return canonical_types_.data(); }
   // Bytes of machine code; 0 when nothing is compiled.
   [[nodiscard]] size_t native_code_bytes() const;
+  // Its machine code; null for Tier::kInterpreter.
+  [[nodiscard]] native::ModuleCode* native_code() const { return native_.get(); }
+  [[nodiscard]] Tier tier() const { return tier_; }
 
  private:
   CompiledModule();
   void unify_types();
-  void compile_functions();
 
   wasm::Module module_;
   std::unique_ptr<FunctionCode[]> functions_;
@@ -111,6 +114,7 @@ class CompiledModule {
   std::vector<std::unique_ptr<Word[]>> code_;
   bool uses_simd_ = false;
   std::unique_ptr<native::ModuleCode> native_;
+  Tier tier_ = Tier::kInterpreter;
 };
 
 // -- host functions ---------------------------------------------------------------------
@@ -288,6 +292,7 @@ enum class Where : uint8_t {
   kNativeCall,    // compiled code, which the interpreter has just called
   kNativeReturn,  // compiled code, to which the interpreter returns
   kNative,        // compiled code, with the registers of its NativeState
+  kPromotion,     // the interpreter, unless its function can be compiled and gone on with there
 };
 
 // What handlers of the interpreter work on; while no guest code runs, also its registers.
@@ -304,6 +309,7 @@ struct MachineState {
   uint64_t* stack_end = nullptr;
   Instance* instance = nullptr;           // whose code runs
   uint64_t fuel_reserve = 0;              // added, and not yet in a slice
+  uint64_t fuel_until_poll = 0;           // of the slices to come
   uint64_t fuel_needed = 0;               // by a bulk operation that could not be paid
   FunctionInstance* callee = nullptr;     // of a call that leaves the instance's own code
   native::NativeState* native = nullptr;  // of the stack; null until compiled code is called

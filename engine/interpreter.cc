@@ -61,14 +61,19 @@
 
 namespace membrane::engine {
 
-bool refill_slice(Execution& ex, int64_t& fuel, uint64_t needed) {
+bool refill_slice(Execution& ex, int64_t& fuel, uint64_t needed, uint64_t slice) {
   MachineState& m = Machine::state(ex);
   const ExecutionLimits& limits = Machine::limits(ex);
   const int64_t lacking = static_cast<int64_t>(needed) - fuel;
-  const uint64_t wanted = std::max<uint64_t>(limits.poll_interval_fuel, lacking > 0 ? lacking : 0);
+  const uint64_t wanted = std::max<uint64_t>(slice, lacking > 0 ? lacking : 0);
   const uint64_t taken = std::min(m.fuel_reserve, wanted);
   m.fuel_reserve -= taken;
   fuel += static_cast<int64_t>(taken);
+  if (m.fuel_until_poll > slice) {
+    m.fuel_until_poll -= slice;
+    return false;
+  }
+  m.fuel_until_poll = limits.poll_interval_fuel;
   return limits.poll && limits.poll();
 }
 
@@ -122,13 +127,30 @@ void stop(REGISTERS, RunState state) {
 
 HANDLER(trapped) { stop(PASS_REGISTERS(ip), RunState::kTrapped); }
 
+// The other side goes on: the state stays kReady.
+void hand_over(REGISTERS, Where to) {
+  save(PASS_REGISTERS(ip));
+  Machine::state(*ex).where = to;
+}
+
+// Slices are short where functions may be compiled: whoever runs when one ends uses much fuel, as a rule,
+// and is worth it. So hot functions are found at no cost in the code, and the same at every run.
+constexpr uint64_t kSampleFuel = 20'000;
+bool samples_functions(Execution& ex) {
+  const FunctionCode* const function = Machine::state(ex).top->function;
+  return function->module->tier() == Tier::kAuto;
+}
+uint64_t slice_of(Execution& ex) { return Machine::limits(ex).poll_interval_fuel; }
+
 // ip is behind a header whose cost the slice did not cover.
 HANDLER(refill) {
   const uint32_t cost = ip[-1].header.cost;
   fuel += cost;
-  const bool interrupted = refill_slice(*ex, fuel, cost);
+  const bool samples = samples_functions(*ex);
+  const bool interrupted = refill_slice(*ex, fuel, cost, samples ? kSampleFuel : slice_of(*ex));
   if (interrupted) return stop(PASS_REGISTERS(ip - 1), RunState::kInterrupted);
   if (fuel < static_cast<int64_t>(cost)) return stop(PASS_REGISTERS(ip - 1), RunState::kOutOfFuel);
+  if (samples && cost != 0) return hand_over(PASS_REGISTERS(ip - 1), Where::kPromotion);
   fuel -= cost;
   DISPATCH(ip);
 }
@@ -137,7 +159,7 @@ HANDLER(refill) {
 HANDLER(refill_for_bulk) {
   const Word* const header = ip - ip[1].slots.d;
   const uint64_t needed = Machine::state(*ex).fuel_needed;
-  const bool interrupted = refill_slice(*ex, fuel, needed);
+  const bool interrupted = refill_slice(*ex, fuel, needed, slice_of(*ex));
   if (!interrupted && fuel >= static_cast<int64_t>(needed)) DISPATCH(ip);
   fuel += header->header.cost;
   return stop(PASS_REGISTERS(header), interrupted ? RunState::kInterrupted : RunState::kOutOfFuel);
@@ -688,11 +710,6 @@ HANDLER(kTranslate) {
 
 HANDLER(kExit) { stop(PASS_REGISTERS(ip), RunState::kFinished); }
 
-// The other side goes on: the state stays kReady.
-void hand_over(REGISTERS, Where to) {
-  save(PASS_REGISTERS(ip));
-  Machine::state(*ex).where = to;
-}
 HANDLER(kEnterNative) { hand_over(PASS_REGISTERS(ip), Where::kNativeCall); }
 
 // The frame that returned left its results at fp.

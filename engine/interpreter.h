@@ -21,8 +21,8 @@ extern const Word kReturnToNativeStub[2];
 // Behind a call into another instance.
 extern const Word kCrossReturnStub[2];
 
-// Moves fuel from the reserve into the slice until it covers `needed`, if it can. True when the owner's
-// poll asks to stop.
-bool refill_slice(Execution& ex, int64_t& fuel, uint64_t needed);
+// Moves `slice` from the reserve to `fuel`, or what it takes to cover `needed`, or what there is. True when
+// the owner's poll, which it is time for now and then, asks to stop.
+bool refill_slice(Execution& ex, int64_t& fuel, uint64_t needed, uint64_t slice);
 
 }  // namespace membrane::engine

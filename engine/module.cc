@@ -25,7 +25,7 @@ Diagnostic frame_too_large(uint32_t index, uint32_t slots) {
 }  // namespace
 
 namespace {
-constexpr std::string_view kTierNames[] = {"interpreter", "compiler"};
+constexpr std::string_view kTierNames[] = {"interpreter", "compiler", "auto"};
 }  // namespace
 
 std::string_view name_of(Tier tier) { return kTierNames[static_cast<size_t>(tier)]; }
@@ -71,13 +71,10 @@ std::expected<std::shared_ptr<CompiledModule>, Diagnostic> CompiledModule::compi
     if (code.frame_slots > kMaxFrameSlots)
       return std::unexpected(frame_too_large(static_cast<uint32_t>(i), code.frame_slots));
   }
-  if (tier == Tier::kCompiler) compiled->compile_functions();
+  compiled->tier_ = tier;
+  if (tier != Tier::kInterpreter) compiled->native_ = std::make_unique<native::ModuleCode>(*compiled);
+  if (tier == Tier::kCompiler) static_cast<void>(compiled->native_->compile_all());
   return compiled;
-}
-
-void CompiledModule::compile_functions() {
-  native_ = std::make_unique<native::ModuleCode>(*this);
-  static_cast<void>(native_->compile_all());  // where it cannot be, the interpreter runs
 }
 
 size_t CompiledModule::native_code_bytes() const { return native_ == nullptr ? 0 : native_->code_bytes(); }

@@ -194,6 +194,7 @@ class Translator {
     begin_segment();
   }
   void may_trap(uint32_t at);
+  void note_pending(Recorder& recorder) const;
 
   // -- the operand stack
   uint32_t top_slot() const {
@@ -385,6 +386,16 @@ void Translator::begin_segment() {
     recorder.found = true;
     recorder.code_offset = offset_;
     recorder.header = header_;
+    note_pending(recorder);
+  }
+}
+
+void Translator::note_pending(Recorder& recorder) const {
+  for (const Entry& entry : stack_) {
+    if (entry.kind == Entry::Kind::kConstant) recorder.pending.push_back({entry.slot, true, entry.value});
+    if (entry.kind != Entry::Kind::kLocal) continue;
+    for (uint16_t i = 0; i < entry.width; ++i)
+      recorder.pending.push_back({static_cast<uint16_t>(entry.slot + i), false, uint64_t{entry.source} + i});
   }
 }
 

@@ -16,14 +16,22 @@
 
 namespace membrane::engine {
 
+// A slot that is not written yet, since its value is known otherwise: a constant, or another slot's.
+struct PendingSlot {
+  uint16_t slot = 0;
+  bool is_constant = false;
+  uint64_t value = 0;  // the constant, or the other slot
+};
+
 // Where the word of interest came from.
 struct Recorder {
   uint32_t wanted = UINT32_MAX;  // index of a word: an operation that may trap, or a header
   bool found = false;
-  uint32_t code_offset = 0;   // of the instruction, from the body's start; for a header, of the
-                              // instruction before it (the call that returns to it)
-  uint32_t cost_to_here = 0;  // of the segment, up to and with the instruction
-  uint32_t header = 0;        // index of the segment's header word
+  uint32_t code_offset = 0;          // of the instruction, from the body's start; for a header, of the
+                                     // instruction before it (the call that returns to it)
+  uint32_t cost_to_here = 0;         // of the segment, up to and with the instruction
+  uint32_t header = 0;               // index of the segment's header word
+  std::vector<PendingSlot> pending;  // at a header: of the operand stack
 };
 
 // Appends the code of function `index` to `out`. `functions` are the module's FunctionCodes, whose

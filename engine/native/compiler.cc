@@ -1948,6 +1948,8 @@ struct Compiler::Parts {
     if (failed) return false;
     end_segment();
     write_stubs();
+    a.ensure(Assembler::kRoom);
+    a.int3();  // the return address of a last call is inside the function, too
     for (Watch& w : watches)
       if (w.found) w.cost = segment_costs[w.segment];
     return true;

@@ -14,6 +14,7 @@
 #include "engine/machine.h"
 #include "engine/native/assembler.h"
 #include "engine/numeric.h"
+#include "engine/translate.h"
 #include "wasm/opcode.h"
 
 namespace membrane::engine::native {
@@ -246,8 +247,12 @@ bool ModuleCode::compile_function(uint32_t index) {
   connect();
   Compiler compiler(module_.module(), module_.functions());
   std::vector<uint8_t> code;
-  if (!compiler.compile(index, code, nullptr)) return false;
-  return add(code, Blob{{}, module_.functions(), false, {0}, {index}}, {});
+  if (refused_.contains(index)) return false;
+  if (compiler.compile(index, code, nullptr) &&
+      add(code, Blob{{}, module_.functions(), false, {0}, {index}}, {}))
+    return true;
+  refused_.insert(index);
+  return false;
 }
 
 // -- stacks ----------------------------------------------------------------------------------------------------
@@ -404,7 +409,7 @@ void Visit::after_fuel() {
   uint32_t cost = 0;
   std::memcpy(&cost, back - kConditionalBytes - 4, 4);
   m_.fuel += cost;
-  const bool interrupted = refill_slice(ex_, m_.fuel, cost);
+  const bool interrupted = refill_slice(ex_, m_.fuel, cost, Machine::limits(ex_).poll_interval_fuel);
   if (interrupted || m_.fuel < static_cast<int64_t>(cost)) {
     n_.pc = back - kConditionalBytes - kChargeBytes;
     return stop(interrupted ? RunState::kInterrupted : RunState::kOutOfFuel);
@@ -491,7 +496,7 @@ void Visit::returned() {
 // Takes the price of a bulk operation, or pauses at the charge before it.
 bool Visit::bulk(const HelperCall& call, uint64_t price) {
   if (m_.fuel < static_cast<int64_t>(price)) {
-    const bool interrupted = refill_slice(ex_, m_.fuel, price);
+    const bool interrupted = refill_slice(ex_, m_.fuel, price, Machine::limits(ex_).poll_interval_fuel);
     if (interrupted || m_.fuel < static_cast<int64_t>(price)) {
       const uint8_t* const charge = n_.pc - call.distance;
       uint32_t cost = 0;
@@ -641,5 +646,59 @@ void Visit::convert(wasm::Opcode op, uint64_t& slot) {
 }  // namespace
 
 void run(Execution& ex) { Visit(ex).run(); }
+
+// -- from the interpreter to compiled code, in the middle of a function --------------------------------------
+
+namespace {
+
+// Where the frame of the interpreter goes on in compiled code; nothing when it cannot.
+std::optional<Watch> find_charge(const FunctionCode& function, const Word* header) {
+  const CompiledModule& module = *function.module;
+  if (module.native_code() == nullptr || !module.native_code()->compile_function(function.index))
+    return std::nullopt;
+  const auto code = find_code(function.native_code.load(std::memory_order_acquire));
+  if (!code) return std::nullopt;
+  Watch charge;
+  charge.wanted_code_offset = header->header.code_offset;
+  watch(*code, {&charge, 1});
+  return charge.found ? std::optional(std::move(charge)) : std::nullopt;
+}
+
+// The interpreter leaves constants and names of locals out of their slots; compiled code may look there.
+void write_pending_slots(const FunctionCode& function, const Word* header, uint64_t* fp) {
+  Recorder recorder;
+  recorder.wanted = static_cast<uint32_t>(header - function.code.load(std::memory_order_acquire));
+  std::vector<Word> again;
+  translate(function.module->module(), function.index, function.module->functions(), again, {&recorder, 1});
+  for (const PendingSlot& p : recorder.pending) fp[p.slot] = p.is_constant ? p.value : fp[p.value];
+}
+
+void load_registers(NativeState& n, const Watch& charge, const uint64_t* fp) {
+  for (const Location& l : charge.locations) {
+    if (l.kind == Location::Kind::kRegister) n.registers[l.register_number] = fp[l.slot];
+    if (l.kind != Location::Kind::kReal) continue;
+    n.reals[l.register_number][0] = fp[l.slot];
+    n.reals[l.register_number][1] = 0;
+  }
+}
+
+}  // namespace
+
+void promote(Execution& ex) {
+  MachineState& m = Machine::state(ex);
+  m.where = Where::kInterpreter;
+  const FunctionCode& function = *m.top->function;
+  const auto charge = find_charge(function, m.ip);
+  if (!charge) return;
+  NativeState& n = *m.native;
+  write_pending_slots(function, m.ip, m.fp);
+  load_registers(n, *charge, m.fp);
+  n.rsp = n.top - (m.top - Machine::frames(ex));
+  // A caller in compiled code has left its return address there.
+  if (m.top->return_ip != kReturnToNativeStub) *n.rsp = reinterpret_cast<uint64_t>(return_to_interpreter());
+  n.registers[rbp] = reinterpret_cast<uint64_t>(m.fp);
+  n.pc = function.native_code.load(std::memory_order_acquire) + charge->pc;
+  m.where = Where::kNative;
+}
 
 }  // namespace membrane::engine::native

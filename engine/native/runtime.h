@@ -12,6 +12,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <unordered_set>
 #include <vector>
 
 #include "engine/native/code_arena.h"
@@ -49,6 +50,7 @@ class ModuleCode {
   CompiledModule& module_;
   mutable std::mutex mutex_;
   std::vector<std::unique_ptr<Blob>> blobs_;
+  std::unordered_set<uint32_t> refused_;  // functions that could not be compiled
   bool connected_ = false;
 };
 
@@ -78,6 +80,10 @@ struct NativeStack {
 
 // Goes on in compiled code until something stops it: a pause, the end, or the interpreter's turn.
 void run(Execution& ex);
+
+// The interpreter stands at a segment's header: compiles its function, if it can be, and makes the frame one
+// of compiled code.
+void promote(Execution& ex);
 
 // The address that a frame has as its return address when the interpreter called it.
 const void* return_to_interpreter();
