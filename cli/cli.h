@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "engine/instance.h"
+#include "engine/tier.h"
 #include "policy/policy.h"
 
 namespace membrane::cli {

@@ -24,6 +24,7 @@ struct Options {
   std::string input_file;
   std::string journal_file;
   std::string replay_file;
+  std::string tier = "auto";
   bool json = false;
   PolicyOptions policy;
 };
@@ -67,6 +68,7 @@ void show(const sandbox::Report& report, bool json) {
 Result<int> run(const Options& options) {
   sandbox::RunOptions run_options;
   MEMBRANE_ASSIGN(run_options.policy, options.policy.policy());
+  MEMBRANE_ASSIGN(run_options.tier, tier_of(options.tier));
   MEMBRANE_ASSIGN(const sandbox::Program program, program_of(options, run_options.policy));
   MEMBRANE_ASSIGN(const auto client, model_for(run_options.policy));
   std::optional<agent::HostModel> model;
@@ -112,6 +114,10 @@ void add_run(CLI::App& app, int& exit_code) {
   command
       ->add_option("--replay", options->replay_file, "Answer host calls from a journal instead of the world")
       ->type_name("FILE");
+  command
+      ->add_option("--tier", options->tier,
+                   "Who runs the code: interpreter, compiler, or auto, which compiles what uses much fuel")
+      ->type_name("TIER");
   command->add_flag("--json", options->json,
                     "Print the whole report as one JSON object (docs/report.schema.json)");
   options->policy.add_to(*command);

@@ -80,7 +80,7 @@ void add_spectest(CLI::App& app, int& exit_code) {
   auto paths = std::make_shared<std::vector<std::string>>();
   CLI::App* const command = app.add_subcommand("spectest", "Run official WebAssembly test scripts (.wast)");
   command->add_option("paths", *paths, "Scripts, or directories of them")->required()->type_name("PATH");
-  auto tier = std::make_shared<std::string>("interpreter");
+  auto tier = std::make_shared<std::string>("auto");
   command->add_option("--tier", *tier, "Who runs the code: interpreter, compiler or auto")->type_name("TIER");
   command->footer("Example:\n  membrane spectest ../wasm-testsuite/core-2.0");
   command->callback([paths, tier, &exit_code] {

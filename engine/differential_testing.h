@@ -7,7 +7,7 @@
 #include <span>
 #include <string>
 
-#include "engine/instance.h"
+#include "engine/tier.h"
 
 namespace membrane::engine {
 

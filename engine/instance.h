@@ -35,6 +35,7 @@
 #include "base/result.h"
 #include "engine/code.h"
 #include "engine/memory.h"
+#include "engine/tier.h"
 #include "engine/trap.h"
 #include "wasm/module.h"
 
@@ -66,16 +67,6 @@ struct Value {
 
 // -- modules --------------------------------------------------------------------------
 
-// Who runs the functions of a module. Results, fuel, traps and their places are the same.
-enum class Tier : uint8_t {
-  kInterpreter,  // starts at once
-  kCompiler,     // everything is compiled to machine code first; what cannot be is interpreted
-  kAuto,         // interpreted first; a function that uses much fuel is compiled, also while it runs
-};
-
-std::string_view name_of(Tier tier);  // "interpreter", "compiler"
-std::optional<Tier> find_tier(std::string_view name);
-
 class CompiledModule {
  public:
   // Validates, and prepares what all instances share. Functions become code at their first call,
@@ -83,7 +74,7 @@ class CompiledModule {
   // `text` is what it was parsed from, when it was, and gives diagnostics their lines.
   static std::expected<std::shared_ptr<CompiledModule>, Diagnostic> compile(wasm::Module module,
                                                                             std::string_view text = {},
-                                                                            Tier tier = Tier::kInterpreter);
+                                                                            Tier tier = Tier::kAuto);
   ~CompiledModule();
   CompiledModule(const CompiledModule&) = delete;
   CompiledModule& operator=(const CompiledModule&) = delete;
@@ -99,8 +90,8 @@ class CompiledModule {
   [[nodiscard]] const wasm::FuncType* const* canonical_types() const { return canonical_types_.data(); }
   // Bytes of machine code; 0 when nothing is compiled.
   [[nodiscard]] size_t native_code_bytes() const;
-  // Its machine code; null for Tier::kInterpreter.
-  [[nodiscard]] native::ModuleCode* native_code() const { return native_.get(); }
+  // Its machine code, made when it is first asked for. Not for Tier::kInterpreter.
+  [[nodiscard]] native::ModuleCode& native_code();
   [[nodiscard]] Tier tier() const { return tier_; }
 
  private:
@@ -110,7 +101,7 @@ class CompiledModule {
   wasm::Module module_;
   std::unique_ptr<FunctionCode[]> functions_;
   std::vector<const wasm::FuncType*> canonical_types_;
-  std::mutex mutex_;  // guards code_
+  mutable std::mutex mutex_;  // guards code_ and native_
   std::vector<std::unique_ptr<Word[]>> code_;
   bool uses_simd_ = false;
   std::unique_ptr<native::ModuleCode> native_;

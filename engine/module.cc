@@ -72,12 +72,20 @@ std::expected<std::shared_ptr<CompiledModule>, Diagnostic> CompiledModule::compi
       return std::unexpected(frame_too_large(static_cast<uint32_t>(i), code.frame_slots));
   }
   compiled->tier_ = tier;
-  if (tier != Tier::kInterpreter) compiled->native_ = std::make_unique<native::ModuleCode>(*compiled);
-  if (tier == Tier::kCompiler) static_cast<void>(compiled->native_->compile_all());
+  if (tier == Tier::kCompiler) static_cast<void>(compiled->native_code().compile_all());
   return compiled;
 }
 
-size_t CompiledModule::native_code_bytes() const { return native_ == nullptr ? 0 : native_->code_bytes(); }
+native::ModuleCode& CompiledModule::native_code() {
+  const std::lock_guard lock(mutex_);
+  if (native_ == nullptr) native_ = std::make_unique<native::ModuleCode>(*this);
+  return *native_;
+}
+
+size_t CompiledModule::native_code_bytes() const {
+  const std::lock_guard lock(mutex_);
+  return native_ == nullptr ? 0 : native_->code_bytes();
+}
 
 void CompiledModule::unify_types() {
   std::vector<const wasm::FuncType*> sorted = canonical_types_;

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "engine/instance.h"
+#include "engine/tier.h"
 
 namespace membrane::engine {
 
@@ -28,6 +28,6 @@ struct ScriptResult {
 };
 
 // Errors: kInvalidInput when the script itself cannot be read.
-Result<ScriptResult> run_script(std::string_view text, Tier tier = Tier::kInterpreter);
+Result<ScriptResult> run_script(std::string_view text, Tier tier = Tier::kAuto);
 
 }  // namespace membrane::engine

@@ -137,7 +137,7 @@ bool Run::load() {
       lang::load_program(program_.source, static_cast<lang::Language>(program_.language), program_.name);
   if (!loaded) return stop_invalid(loaded.error());
   loaded_ = std::move(*loaded);
-  auto compiled = engine::CompiledModule::compile(std::move(loaded_.module), loaded_.text());
+  auto compiled = engine::CompiledModule::compile(std::move(loaded_.module), loaded_.text(), options_.tier);
   if (!compiled) return stop_invalid({loaded_.to_author(compiled.error())});
   compiled_ = std::move(*compiled);
   return true;

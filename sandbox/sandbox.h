@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/tier.h"
 #include "host/broker.h"
 #include "host/journal.h"
 #include "policy/budget.h"
@@ -42,6 +43,7 @@ struct Program {
 
 struct RunOptions {
   policy::Policy policy;
+  engine::Tier tier = engine::Tier::kAuto;  // who runs the code; the report is the same
   std::shared_ptr<policy::Budget>
       budget;                      // shared with others; null: one of its own, from the policy's limits
   host::Model* model = nullptr;    // for ai.*; borrowed; null: ai.* answers ENOTSUP

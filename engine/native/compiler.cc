@@ -2249,7 +2249,7 @@ bool Compiler::compile(uint32_t index, std::vector<uint8_t>& code, std::vector<B
 }
 
 bool machine_is_supported() {
-#if defined(__x86_64__)
+#if MEMBRANE_GUARD_PAGES
   static const bool supported = [] {
     const std::vector<uint64_t> probe(3);
     const void* parts[2];

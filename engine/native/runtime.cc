@@ -653,9 +653,7 @@ namespace {
 
 // Where the frame of the interpreter goes on in compiled code; nothing when it cannot.
 std::optional<Watch> find_charge(const FunctionCode& function, const Word* header) {
-  const CompiledModule& module = *function.module;
-  if (module.native_code() == nullptr || !module.native_code()->compile_function(function.index))
-    return std::nullopt;
+  if (!function.module->native_code().compile_function(function.index)) return std::nullopt;
   const auto code = find_code(function.native_code.load(std::memory_order_acquire));
   if (!code) return std::nullopt;
   Watch charge;
