@@ -16,9 +16,12 @@ class Walk {
     if (m_.where == Where::kNative) {
       depth_ = m_.native->top - m_.native->rsp;
       native_at_ = m_.native->pc;
+      if (native_at_ == m_.native->exit_instance)  // before a call of the host: the frame is the caller's
+        native_at_ = reinterpret_cast<const void*>(m_.native->top[-depth_--]);
     } else {
       depth_ = m_.top - frames_;
       at_ = m_.ip;
+      fp_ = m_.fp;
     }
   }
 
@@ -27,9 +30,9 @@ class Walk {
     if (native_at_ != nullptr) {
       const auto code = native::find_code(native_at_);
       if (!code) return false;
-      stop = {code->function, nullptr, native_at_};
+      stop = {code->function, nullptr, native_at_, nullptr};
     } else {
-      stop = {frames_[depth_].function, at_, nullptr};
+      stop = {frames_[depth_].function, at_, nullptr, fp_};
     }
     leave();
     return true;
@@ -51,6 +54,7 @@ class Walk {
     if (record->return_ip == kCrossReturnStub) record = frames_ + --depth_;  // the crossing
     native_at_ = nullptr;
     at_ = record->return_ip;
+    fp_ = record->fp;
     if (at_ == kExitStub) {
       depth_ = -1;
       return;
@@ -63,6 +67,7 @@ class Walk {
   const FrameRecord* const frames_;
   ptrdiff_t depth_ = 0;
   const Word* at_ = nullptr;
+  uint64_t* fp_ = nullptr;           // of a frame of the interpreter
   const void* native_at_ = nullptr;  // when the frame at depth_ is machine code's
 };
 

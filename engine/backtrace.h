@@ -16,6 +16,7 @@ struct FrameStop {
   const FunctionCode* function;
   const Word* at = nullptr;
   const void* native_at = nullptr;
+  uint64_t* fp = nullptr;  // of a frame of the interpreter
 };
 
 // The stack of a stopped run, innermost first; at most `limit` frames.

@@ -5,6 +5,7 @@
 #include "engine/generate_testing.h"
 #include "engine/instance.h"
 #include "engine/reference_testing.h"
+#include "engine/snapshot.h"
 #include "wasm/binary.h"
 
 namespace membrane::engine {
@@ -12,6 +13,7 @@ namespace {
 
 constexpr uint64_t kMostFuel = 4'000;
 constexpr uint32_t kMostDepth = 40;
+constexpr uint64_t kMostFrozenFuel = 2'000;
 // Beyond what the reference was given: a segment that traps in its middle is paid whole first.
 constexpr uint64_t kEnoughFuel = kMostFuel + 1'000'000;
 
@@ -109,6 +111,35 @@ std::string run_engine(const std::shared_ptr<CompiledModule>& compiled, std::spa
   return "";
 }
 
+// With `step` fuel at a time, and from one step to the next as bytes, in another instance.
+std::string run_frozen(const std::shared_ptr<CompiledModule>& compiled, std::span<const Value> arguments,
+                       uint64_t fuel, uint64_t step, Tier tier, Observed& seen) {
+  auto store = std::make_unique<Store>();
+  auto instance = store->instantiate(compiled, {}, {});
+  if (!instance) return "no instance: " + instance.error().error.to_string();
+  auto run = std::make_unique<Execution>(limits());
+  if (!run->start((*instance)->find_function("run"), arguments)) return "no start";
+  uint64_t used = 0;
+  run->add_fuel(step);
+  for (uint64_t added = step; run->resume() == RunState::kOutOfFuel && added < fuel; added += step) {
+    const uint64_t left = run->fuel_left();
+    const auto frozen = freeze(*run, **instance);
+    if (!frozen) return "not frozen: " + frozen.error().message;
+    const auto snapshot = Snapshot::read(*frozen, tier);
+    if (!snapshot) return "not read: " + snapshot.error().message;
+    used += run->fuel_used();
+    run = std::make_unique<Execution>(limits());
+    store = std::make_unique<Store>();
+    instance = snapshot->instantiate(*store, {}, {});
+    if (!instance) return "not thawed: " + instance.error().error.message;
+    if (auto put = snapshot->resume_in(*run, **instance); !put) return "not resumed: " + put.error().message;
+    run->add_fuel(left + step);
+  }
+  seen = observe(**instance, *run);
+  seen.fuel += used;
+  return "";
+}
+
 }  // namespace
 
 std::string compare_with_reference(std::span<const uint8_t> choices, DifferentialCount& count, Tier tier) {
@@ -149,6 +180,13 @@ std::string compare_with_reference(std::span<const uint8_t> choices, Differentia
     return failed;
   if (auto differs = difference(wanted, stepped); !differs.empty())
     return "with " + std::to_string(step) + " fuel at a time: " + differs;
+  if (outcome.fuel > kMostFrozenFuel) return "";
+  Observed frozen;
+  const uint64_t pause = 1 + outcome.fuel / 3 + step;
+  if (auto failed = run_frozen(*compiled, arguments, kEnoughFuel, pause, tier, frozen); !failed.empty())
+    return "frozen: " + failed;
+  if (auto differs = difference(wanted, frozen); !differs.empty())
+    return "frozen after " + std::to_string(pause) + " fuel: " + differs;
   return "";
 }
 

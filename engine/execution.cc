@@ -267,5 +267,6 @@ std::vector<CodePlace> Execution::backtrace() {
 }
 
 FrameRecord* Machine::frames(Execution& ex) { return ex.stack_->frames.get(); }
+uint64_t* Machine::slots(Execution& ex) { return ex.stack_->slots; }
 
 }  // namespace membrane::engine

@@ -138,7 +138,7 @@ void hand_over(REGISTERS, Where to) {
 constexpr uint64_t kSampleFuel = 20'000;
 bool samples_functions(Execution& ex) {
   const FunctionCode* const function = Machine::state(ex).top->function;
-  return function->module->tier() == Tier::kAuto;
+  return function->module->tier() != Tier::kInterpreter;
 }
 uint64_t slice_of(Execution& ex) { return Machine::limits(ex).poll_interval_fuel; }
 
@@ -761,7 +761,7 @@ void interpret(Execution& ex) {
     return;
   }
   const bool at_call = std::exchange(m.at_call, false);
-  (at_call ? m.ip->handler : begin)(m.ip, m.fp, m.fuel, m.memory, &ex, 0, 0, 0);
+  (at_call ? call_instance : begin)(m.ip, m.fp, m.fuel, m.memory, &ex, 0, 0, 0);
 #if !MEMBRANE_TAIL_CALLS
   loop(&ex);
 #endif

@@ -34,6 +34,12 @@ struct Machine {
   MEMBRANE_INLINE static const wasm::FuncType* type(const Instance& i, uint32_t index) {
     return i.module_->canonical_type(index);
   }
+  static std::vector<bool>& dropped_datas(Instance& i) { return i.dropped_datas_; }
+  static std::vector<std::vector<uint64_t>>& segments(Instance& i) { return i.elements_; }
+  static std::span<Table* const> all_tables(const Instance& i) { return i.tables_; }
+  static std::span<FunctionInstance* const> all_functions(const Instance& i) { return i.functions_; }
+  static FunctionInstance*& entry(Execution& ex) { return ex.entry_; }
+  static uint64_t* slots(Execution& ex);
   static void drop_data(Instance& i, uint32_t index) { i.dropped_datas_[index] = true; }
   static std::span<const uint8_t> data(const Instance& i, uint32_t index) {
     if (i.dropped_datas_[index]) return {};

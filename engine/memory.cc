@@ -128,6 +128,11 @@ int64_t Memory::grow(uint64_t delta_pages) {
   return static_cast<int64_t>(before);
 }
 
+void Memory::clear() {
+  if (accessible_bytes_ == 0 || madvise(base_, accessible_bytes_, MADV_DONTNEED) == 0) return;
+  std::fill_n(base_, size_bytes(), uint8_t{0});
+}
+
 RegionCount region_count() { return RegionPool::instance().count(); }
 
 }  // namespace membrane::engine

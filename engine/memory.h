@@ -47,6 +47,8 @@ class Memory {
   [[nodiscard]] bool can_grow(uint64_t delta_pages) const {
     return delta_pages <= wasm::kMaxPages && pages_ + delta_pages <= std::min(max_pages_, limit_pages_);
   }
+  // Makes it all zero, without touching what nobody has touched.
+  void clear();
   // The size before in pages, or -1 (as memory.grow answers) when it does not fit.
   int64_t grow(uint64_t delta_pages);
   // Whether a grow was refused by `limit_bytes` (and not by the program's own maximum).

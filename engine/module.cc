@@ -100,14 +100,15 @@ void CompiledModule::unify_types() {
 void CompiledModule::translate_function(uint32_t index) {
   const std::lock_guard lock(mutex_);
   FunctionCode& function = functions_[index];
-  if (function.entry.load(std::memory_order_relaxed) != kTranslateStub) return;
+  if (function.code.load(std::memory_order_relaxed) != nullptr) return;
   thread_local std::vector<Word> scratch;
   scratch.clear();
   translate(module_, index, functions_.get(), scratch, {});
   code_.push_back(std::make_unique_for_overwrite<Word[]>(scratch.size()));
   std::copy(scratch.begin(), scratch.end(), code_.back().get());
   function.code.store(code_.back().get(), std::memory_order_release);
-  function.entry.store(code_.back().get(), std::memory_order_release);
+  const Word* untranslated = kTranslateStub;  // a function with machine code keeps its entry
+  function.entry.compare_exchange_strong(untranslated, code_.back().get(), std::memory_order_acq_rel);
   constexpr size_t kKeepWords = 1u << 20;
   if (scratch.capacity() > kKeepWords) scratch = {};
 }

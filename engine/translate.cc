@@ -382,6 +382,7 @@ void Translator::begin_segment() {
   last_result_ = last_compare_ = last_add_ = last_multiply_ = last_sum_ = last_rotation_ = last_copy_ = kNone;
   accumulated_.fill(kNone);
   for (Recorder& recorder : recorders_) {
+    if (recorder.wanted_code_offset == next_offset_) recorder.headers.push_back(header_);
     if (recorder.wanted != header_) continue;
     recorder.found = true;
     recorder.code_offset = offset_;

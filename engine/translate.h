@@ -25,7 +25,10 @@ struct PendingSlot {
 
 // Where the word of interest came from.
 struct Recorder {
-  uint32_t wanted = UINT32_MAX;  // index of a word: an operation that may trap, or a header
+  uint32_t wanted = UINT32_MAX;              // index of a word: an operation that may trap, or a header
+  uint32_t wanted_code_offset = UINT32_MAX;  // or: of segments
+  std::vector<uint32_t> headers;             // their header words
+
   bool found = false;
   uint32_t code_offset = 0;          // of the instruction, from the body's start; for a header, of the
                                      // instruction before it (the call that returns to it)

@@ -337,6 +337,11 @@ std::expected<ValidationInfo, Diagnostic> validate(const Module& module, std::st
   return result;
 }
 
+std::optional<Standing> standing_at(const Module& module, uint32_t function, uint32_t offset) {
+  Report report(module, {});
+  return CodeValidator(module, report).standing_at(function, offset);
+}
+
 Place place_of(const Module& module, uint32_t code_offset, std::string_view text) {
   const SourcePoint* const point = text.empty() ? nullptr : module.source_of(code_offset);
   if (point != nullptr) return locate(text, point->text_offset, point->text_end);

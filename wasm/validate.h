@@ -15,11 +15,13 @@
 #include <cstdint>
 #include <expected>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <vector>
 
 #include "base/diagnostic.h"
 #include "wasm/module.h"
+#include "wasm/opcode.h"
 
 namespace membrane::wasm {
 
@@ -60,6 +62,16 @@ class Validator {
   struct Parts;
   std::unique_ptr<Parts> parts_;
 };
+
+// The state of the operand stack between two instructions of a valid function.
+struct Standing {
+  std::vector<ValType> operands;
+  Opcode before = Opcode::kNop;  // the instruction that ends there, with its index; kNop at the start
+  uint32_t before_index = 0;     // function of a call, type of a call_indirect
+};
+// In front of the instruction at `offset` from the body's start. Nothing where no instruction begins, or
+// where execution cannot come.
+std::optional<Standing> standing_at(const Module& module, uint32_t function, uint32_t offset);
 
 // Where the instruction at `code_offset` (into Module::bytes) stands: line and column when the
 // module was parsed from `text`, else the offset itself.

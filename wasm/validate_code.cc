@@ -134,7 +134,7 @@ bool CodeValidator::function(uint32_t index, FunctionInfo& info) {
                      .expected = "at most " + std::to_string(kMaxBodyBytes)});
   if (!prepare_locals(index, info)) return false;
   begin(f.code, module_.types[f.type].results);
-  if (!walk<false>(f.code)) return false;
+  if (!walk<Walk::kFunction>(f.code)) return false;
   info.max_stack_values = max_values_;
   info.max_stack_slots = max_slots_;
   info.max_nesting = max_nesting_;
@@ -143,13 +143,26 @@ bool CodeValidator::function(uint32_t index, FunctionInfo& info) {
   return true;
 }
 
+std::optional<Standing> CodeValidator::standing_at(uint32_t index, uint32_t offset) {
+  FunctionInfo info;
+  const Function& f = module_.functions[index];
+  function_ = index;
+  wanted_offset_ = offset;
+  standing_ = {};
+  if (!prepare_locals(index, info)) return std::nullopt;
+  begin(f.code, module_.types[f.type].results);
+  if (!walk<Walk::kStanding>(f.code) || frames_.empty() || frame().is_unreachable) return std::nullopt;
+  standing_.operands.assign(base_, top_);
+  return std::move(standing_);
+}
+
 bool CodeValidator::constant(ByteRange code, ValType type, std::string_view noun, uint32_t index) {
   function_ = UINT32_MAX;
   local_count_ = 0;
   constant_noun_ = noun;
   constant_index_ = index;
   begin(code, only(type));
-  return walk<true>(code);
+  return walk<Walk::kConstant>(code);
 }
 
 bool CodeValidator::well_formed(uint32_t index) {
@@ -193,16 +206,21 @@ void CodeValidator::begin(ByteRange code, Types results) {
   max_nesting_ = 1;
 }
 
-template <bool kConstant>
+template <CodeValidator::Walk kWalk>
 bool CodeValidator::walk(ByteRange code) {
   BodyReader reader(module_.view(code));
   while (reader.next()) {
     const Instruction& in = reader.instruction();
+    if constexpr (kWalk == Walk::kStanding) {
+      if (in.offset >= wanted_offset_) return in.offset == wanted_offset_;
+      standing_.before = in.op;
+      standing_.before_index = in.index;
+    }
     const Rule& rule = kRules[static_cast<size_t>(in.op)];
     before_ = top_;
     if (top_ == limit_ && !reserve(1)) [[unlikely]]
       return false;
-    if constexpr (kConstant)
+    if constexpr (kWalk == Walk::kConstant)
       if (!check_constant(in)) return false;
     uses_simd_ |= rule.is_simd;
     if (rule.kind == Kind::kSpecial) {

@@ -53,6 +53,8 @@ class CodeValidator {
 
   // A defined function. False when it is invalid.
   bool function(uint32_t index, FunctionInfo& info);
+  // See wasm::standing_at; the function is valid.
+  std::optional<Standing> standing_at(uint32_t index, uint32_t offset);
   // Whether the function's body is in the binary format at all; its types are not looked at.
   bool well_formed(uint32_t index);
   // A constant expression that must give one value of `type`. `noun` and `index` say what it is
@@ -74,7 +76,8 @@ class CodeValidator {
 
   // -- the walk
   void begin(ByteRange code, Types results);
-  template <bool kConstant>
+  enum class Walk : uint8_t { kFunction, kConstant, kStanding };
+  template <Walk kWalk>
   bool walk(ByteRange code);
   bool finish(const BodyReader& reader);
   bool fail_malformed(const BodyReader& reader);
@@ -162,6 +165,9 @@ class CodeValidator {
   uint32_t function_ = UINT32_MAX;  // at hand, or UINT32_MAX in a constant expression
   uint32_t local_count_ = 0;
   InlineVector<ValType, 64> locals_;  // types of the first locals; see local_type()
+
+  uint32_t wanted_offset_ = 0;  // of standing_at()
+  Standing standing_;
 
   std::string_view constant_noun_;  // what the constant expression at hand is for
   uint32_t constant_index_ = 0;

@@ -690,6 +690,7 @@ struct Compiler::Parts {
   void trap(TrapKind kind) {
     a.call(trap_exit(kind));
     note_exit();
+    a.int3();  // what follows is not taken for the place of the trap
   }
 
   void write_stubs() {
@@ -1786,6 +1787,9 @@ struct Compiler::Parts {
       if (w.wanted_pc != a.here() - entry) continue;
       note_place(w, offset, cost);
       w.pc = w.wanted_pc;
+      w.behind_call = true;
+      w.behind_offset = next_offset;
+      w.frame_advance = base;
       note_locations(w);
     }
     if (base != 0) a.op(Alu::kSub, Width::k64, kFrame, static_cast<int32_t>(base * 8));

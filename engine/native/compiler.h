@@ -45,6 +45,9 @@ struct Watch {
   uint32_t wanted_code_offset = kNothing;  // …or the charge of the segment that begins there
 
   bool found = false;
+  bool behind_call = false;
+  uint32_t behind_offset = 0;       // behind a call: of the next instruction
+  uint32_t frame_advance = 0;       // behind a call: slots from the frame to that of the callee
   uint32_t segment = 0;             // number of the segment it is in
   uint32_t pc = 0;                  // of the charge, or behind the call
   uint32_t code_offset = 0;         // of the instruction; of a charge: of its segment's first

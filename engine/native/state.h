@@ -36,6 +36,7 @@ enum class Exit : uint32_t {
   kFault,     // an access outside of the memory; pc is the instruction
   kTrap,      // and kTrap + TrapKind: pc is behind the call that left
 };
+inline constexpr size_t kFrameRegister = 5, kResultRegister = 0;  // rbp and rax in `registers`
 inline constexpr size_t kTrapKinds = static_cast<size_t>(TrapKind::kHost);
 
 // What a helper is asked to do, in the code behind the exit. What it reads and writes is in slots.

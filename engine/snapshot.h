@@ -1,0 +1,82 @@
+// Freezing a run into bytes, and thawing it: later, in another process, in another tier, on
+// another kind of processor. The format: docs/snapshot-format.md.
+//
+// A run that is paused (out of fuel, interrupted, or not yet begun) stands at a safepoint:
+// at the head of a segment, or before or behind a call of the host. There its frames mean
+// the same whoever made them, so a snapshot holds no address and no machine code: functions
+// are indices, places are offsets into their bodies, references are indices of functions.
+//
+// What is not in it: the host. A snapshot has a part that is the embedder's own; imports
+// are resolved anew when it is thawed. An instance that shares memories, tables or globals
+// with others cannot be frozen.
+//
+// Threads: freeze() is called by the thread that has the Execution. thaw() is independent.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/result.h"
+#include "engine/instance.h"
+
+namespace membrane::engine {
+
+inline constexpr uint32_t kSnapshotVersion = 1;
+
+// Errors: kInvalidArgument when the run is not paused; kUnsupported for what cannot be frozen.
+Result<std::vector<uint8_t>> freeze(Execution& run, Instance& instance,
+                                    std::span<const uint8_t> embedder_state = {});
+
+// A snapshot that was read and checked: whole, of a version and a cost table that this engine knows, with a
+// module that is valid.
+class Snapshot {
+ public:
+  // Errors: kInvalidInput for what is damaged or no snapshot; kUnsupported for another version.
+  static Result<Snapshot> read(std::span<const uint8_t> bytes, Tier tier = Tier::kAuto);
+
+  [[nodiscard]] const std::shared_ptr<CompiledModule>& module() const { return module_; }
+  [[nodiscard]] std::span<const uint8_t> embedder_state() const { return embedder_state_; }
+  [[nodiscard]] uint64_t fuel_used() const { return fuel_used_; }
+
+  // Makes the instance in `store` as it was. Its data and element segments are not written again, and its
+  // start function does not run.
+  std::expected<Instance*, LinkError> instantiate(Store& store, const Resolver& resolver,
+                                                  const InstanceLimits& limits) const;
+  // Puts the frames back; `run` is as if it had been paused there, with no fuel left. Errors: kInvalidInput
+  // when the frames do not fit the module; kExhausted when they are beyond the limits of `run`.
+  Status resume_in(Execution& run, Instance& instance) const;
+
+ private:
+  struct Frame {
+    uint32_t function = 0;
+    uint32_t code_offset = 0;
+    std::vector<uint64_t> slots;  // locals, then operands
+  };
+  struct GlobalState {
+    uint64_t bits = 0, high_bits = 0;
+  };
+  struct MemoryState {
+    uint32_t pages = 0;
+    std::vector<std::pair<uint64_t, std::span<const uint8_t>>> parts;  // offset, bytes
+  };
+  Status place_slots(const Frame& frame, Instance& instance, bool is_innermost, uint64_t* fp,
+                     const uint64_t* end) const;
+  friend struct SnapshotReader;
+  friend struct SnapshotWriter;
+
+  std::shared_ptr<std::vector<uint8_t>> bytes_;
+  std::shared_ptr<CompiledModule> module_;
+  std::span<const uint8_t> embedder_state_;
+  std::vector<GlobalState> globals_;
+  std::optional<MemoryState> memory_;
+  std::vector<std::vector<uint64_t>> tables_;  // function index plus one, or the embedder's number plus one
+  std::vector<bool> dropped_elements_, dropped_datas_;
+  std::vector<Frame> frames_;  // outermost first
+  uint32_t entry_ = 0;
+  uint32_t host_call_ = UINT32_MAX;  // the imported function that is to be called first
+  uint64_t fuel_used_ = 0;
+};
+
+}  // namespace membrane::engine
