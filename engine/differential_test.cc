@@ -9,7 +9,7 @@ namespace membrane::engine {
 namespace {
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(__OPTIMIZE__)
-constexpr uint64_t kModules = 4'000;
+constexpr uint64_t kModules = 1'000;
 #else
 constexpr uint64_t kModules = 20'000;
 #endif
