@@ -44,6 +44,13 @@ MEMBRANE_INLINE T load(const uint8_t* memory, uint64_t address, const Word* ip, 
                  : [m] "r"(memory), [a] "r"(address), "D"(ip), "S"(fp), "d"(fuel)
                  : "memory");
     return value;
+  } else if constexpr (sizeof(T) == 16) {
+    T value;
+    asm volatile("movups (%[m],%[a]), %[v]"
+                 : [v] "=x"(value)
+                 : [m] "r"(memory), [a] "r"(address), "D"(ip), "S"(fp), "d"(fuel)
+                 : "memory");
+    return value;
   } else if constexpr (sizeof(T) == 1) {
     uint32_t value;
     asm volatile("movzbl (%[m],%[a]), %[v]"
@@ -85,6 +92,11 @@ MEMBRANE_INLINE void store(uint8_t* memory, uint64_t address, T value, const Wor
                  : "memory");
   else if constexpr (std::is_same_v<T, float>)
     asm volatile("movss %[v], (%[m],%[a])"
+                 :
+                 : [v] "x"(value), [m] "r"(memory), [a] "r"(address), "D"(ip), "S"(fp), "d"(fuel)
+                 : "memory");
+  else if constexpr (sizeof(T) == 16)
+    asm volatile("movups %[v], (%[m],%[a])"
                  :
                  : [v] "x"(value), [m] "r"(memory), [a] "r"(address), "D"(ip), "S"(fp), "d"(fuel)
                  : "memory");

@@ -4,11 +4,12 @@
 //  1. A function's code is made once from its validated body, at its first call, and is
 //     the same whoever makes it: a trap's place is found by making it again (translate.h).
 //  2. Operands are slots of the frame, 64 bits each: parameters, then locals, then the
-//     operand stack. i32 and f32 fill the low half; the high half is zero.
+//     operand stack. i32 and f32 fill the low half; the high half is zero. A v128 fills two
+//     slots, lane 0 lowest, and is named by the first.
 //  3. Code is cut into segments. A segment begins with a header word that holds its
 //     cost; whoever enters it pays that first, whole, or pauses there.
-//  4. local.get and constants make no code: their consumers name the local's slot, or
-//     carry the constant. What is pending that way is written to its own slot before
+//  4. local.get and constants of numbers make no code: their consumers name the local's
+//     slot, or carry the constant. What is pending that way is written to its own slot before
 //     control splits or joins, and before the local changes.
 //
 //   word 0            word 1                          word 2 …

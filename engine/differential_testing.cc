@@ -1,6 +1,7 @@
 #include "engine/differential_testing.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "engine/generate_testing.h"
 #include "engine/instance.h"
@@ -18,6 +19,7 @@ constexpr uint64_t kMostFrozenFuel = 2'000;
 constexpr uint64_t kEnoughFuel = kMostFuel + 1'000'000;
 
 // What can be seen of a run and of what it leaves behind. References are told as function index plus one.
+// A value has two words, of which only a vector uses the second.
 struct Observed {
   std::string end;
   std::vector<uint64_t> results;
@@ -31,6 +33,10 @@ std::string describe_trap(TrapKind kind, uint32_t function, uint32_t offset) {
          std::to_string(offset);
 }
 
+void append(std::vector<uint64_t>& words, std::span<const Value> values) {
+  for (const Value& v : values) words.insert(words.end(), {v.bits, v.high_bits});
+}
+
 Observed observe(Instance& instance, const Execution& run) {
   Observed seen;
   if (run.state() == RunState::kTrapped && !run.trap().backtrace.empty()) {
@@ -40,10 +46,12 @@ Observed observe(Instance& instance, const Execution& run) {
     seen.end = run.state() == RunState::kFinished ? "finished"
                                                   : "state " + std::to_string(static_cast<int>(run.state()));
   }
-  for (const Value& v : run.results()) seen.results.push_back(v.bits);
+  append(seen.results, run.results());
   seen.fuel = run.fuel_used();
-  for (const char* const name : {"g0", "g1", "g2", "g3"})
-    seen.globals.push_back(instance.find_export(name)->global->bits);
+  for (const char* const name : {"g0", "g1", "g2", "g3", "g4"}) {
+    const GlobalInstance& global = *instance.find_export(name)->global;
+    seen.globals.insert(seen.globals.end(), {global.bits, global.high_bits});
+  }
   for (const uint64_t bits : instance.find_export("table")->table->elements) {
     uint32_t index = 0;
     while (bits != 0 && reinterpret_cast<uint64_t>(instance.function(index)) != bits) ++index;
@@ -59,9 +67,10 @@ Observed observe(Reference& reference, const ReferenceOutcome& outcome) {
   seen.end = outcome.end == ReferenceOutcome::End::kTrapped
                  ? describe_trap(outcome.trap, outcome.function, outcome.code_offset)
                  : "finished";
-  for (const Value& v : outcome.results) seen.results.push_back(v.bits);
+  append(seen.results, outcome.results);
   seen.fuel = outcome.fuel;
-  seen.globals = reference.globals;
+  for (const Cell& global : reference.globals)
+    seen.globals.insert(seen.globals.end(), {global.get<uint64_t>(0), global.get<uint64_t>(1)});
   seen.table = reference.tables[0];
   seen.memory = std::move(reference.memory);
   return seen;
@@ -156,7 +165,9 @@ std::string compare_with_reference(std::span<const uint8_t> choices, Differentia
   for (size_t i = 0; i < made.arguments.size(); ++i) {
     const wasm::ValType type = module.type_of_function(0).params[i];
     const bool narrow = type == wasm::ValType::kI32 || type == wasm::ValType::kF32;
-    arguments.push_back({type, narrow ? made.arguments[i] & UINT32_MAX : made.arguments[i], 0});
+    const uint64_t bits = made.arguments[i];
+    const uint64_t high_bits = type == wasm::ValType::kV128 ? std::rotl(bits, 20) : 0;
+    arguments.push_back({type, narrow ? bits & UINT32_MAX : bits, high_bits});
   }
 
   Reference reference(module);

@@ -19,7 +19,7 @@ using wasm::testing::Bytes;
 using Types = std::vector<ValType>;
 using enum wasm::ValType;
 
-constexpr std::array<ValType, 4> kNumberTypes{kI32, kI64, kF32, kF64};
+constexpr std::array<ValType, 5> kTypes{kI32, kI64, kF32, kF64, kV128};  // global i has type i
 constexpr uint32_t kFunctionCount = 4;
 constexpr uint32_t kTableSize = 8;
 constexpr uint32_t kDataBytes = 24;
@@ -27,7 +27,9 @@ constexpr uint32_t kCounters = 3;  // locals that only loops count with
 
 class Choices {
  public:
-  explicit Choices(std::span<const uint8_t> bytes) : bytes_(bytes) {}
+  // Half of the modules have no vectors, so that a compiler that knows none of them sees enough of the rest.
+  explicit Choices(std::span<const uint8_t> bytes) : bytes_(bytes), has_vectors_(one_in(2)) {}
+  bool has_vectors() const { return has_vectors_; }
   bool at_end() const { return at_ >= bytes_.size(); }
   uint8_t byte() { return at_end() ? 0 : bytes_[at_++]; }
   uint32_t below(uint32_t n) { return byte() % n; }
@@ -61,7 +63,7 @@ class Choices {
     for (int i = 0; i < 8; ++i) value = value << 8 | byte();
     return value;
   }
-  ValType type() { return kNumberTypes[below(4)]; }
+  ValType type() { return kTypes[below(has_vectors_ ? 5 : 4)]; }
   Types types(uint32_t most) {
     Types list(below(most + 1));
     for (ValType& t : list) t = type();
@@ -71,6 +73,7 @@ class Choices {
  private:
   std::span<const uint8_t> bytes_;
   size_t at_ = 0;
+  bool has_vectors_;
 };
 
 double double_of(Choices& choices) {
@@ -99,35 +102,59 @@ ValType type_of_letter(char letter) {
     case 'i': return kI32;
     case 'I': return kI64;
     case 'f': return kF32;
-    default: return kF64;
+    case 'F': return kF64;
+    default: return kV128;
   }
 }
 
-// An instruction whose types are in the table, and that has no more than a memory address.
+// An instruction whose types are in the table, and that has no more than a memory address and lanes.
 struct Plain {
   Opcode op;
   Types operands, results;
 };
 
+bool is_plain(const wasm::OpcodeInfo& row) {
+  switch (row.immediate) {
+    case Immediate::kNone:
+    case Immediate::kMem:
+    case Immediate::kMemLane:
+    case Immediate::kLane:
+    case Immediate::kShuffle: return row.signature != ":" && row.signature != "*";
+    default: return false;
+  }
+}
+
+std::vector<Plain> instructions_of(bool vectors) {
+  std::vector<Plain> list;
+  for (size_t i = 0; i < wasm::kOpcodeCount; ++i) {
+    const auto op = static_cast<Opcode>(i);
+    const wasm::OpcodeInfo& row = wasm::info(op);
+    if (!is_plain(row) || (row.prefix == 0xFD) != vectors) continue;
+    const size_t colon = row.signature.find(':');
+    Plain entry{op, {}, {}};
+    for (const char c : row.signature.substr(0, colon)) entry.operands.push_back(type_of_letter(c));
+    for (const char c : row.signature.substr(colon + 1)) entry.results.push_back(type_of_letter(c));
+    list.push_back(std::move(entry));
+  }
+  return list;
+}
+
 const std::vector<Plain>& plain_instructions() {
-  static const std::vector<Plain> all = [] {
-    std::vector<Plain> list;
-    for (size_t i = 0; i < wasm::kOpcodeCount; ++i) {
-      const auto op = static_cast<Opcode>(i);
-      const wasm::OpcodeInfo& row = wasm::info(op);
-      const size_t colon = row.signature.find(':');
-      const bool plain = row.immediate == Immediate::kNone || row.immediate == Immediate::kMem;
-      if (!plain || colon == std::string_view::npos || row.signature.find('v') != std::string_view::npos)
-        continue;
-      if (row.prefix == 0xFD || row.signature == ":") continue;
-      Plain entry{op, {}, {}};
-      for (const char c : row.signature.substr(0, colon)) entry.operands.push_back(type_of_letter(c));
-      for (const char c : row.signature.substr(colon + 1)) entry.results.push_back(type_of_letter(c));
-      list.push_back(std::move(entry));
-    }
-    return list;
-  }();
+  static const std::vector<Plain> all = instructions_of(false);
   return all;
+}
+
+const std::vector<Plain>& vector_instructions() {
+  static const std::vector<Plain> all = instructions_of(true);
+  return all;
+}
+
+// Of a shape: 8 of "i16x8.extract_lane_s".
+uint32_t lanes_of(std::string_view mnemonic) {
+  uint32_t lanes = 0;
+  for (size_t i = mnemonic.find('x') + 1; mnemonic[i] != '.'; ++i)
+    lanes = 10 * lanes + static_cast<uint32_t>(mnemonic[i] - '0');
+  return lanes;
 }
 
 // Those that the translator fuses, and their neighbours: chosen more often.
@@ -255,12 +282,27 @@ class BodyGenerator {
                                           : std::bit_cast<uint32_t>(static_cast<float>(double_of(choices_))),
                       4);
         break;
-      default:
+      case kF64:
         put(Opcode::kF64Const);
         little_endian(
             choices_.one_in(10) ? 0xFFF4000000000001ull : std::bit_cast<uint64_t>(double_of(choices_)), 8);
+        break;
+      default: put(Opcode::kV128Const); vector_bytes();
     }
     push(type);
+  }
+  // Numbers that are the edges of some lanes, or any bytes.
+  void vector_bytes() {
+    const uint32_t kind = choices_.below(5);
+    for (int i = 0; i < 2; ++i) {
+      if (kind == 0) little_endian(choices_.number(), 8);
+      else if (kind == 1) little_endian(std::bit_cast<uint64_t>(double_of(choices_)), 8);
+      for (int n = 0; n < 2 && kind == 2; ++n)
+        little_endian(std::bit_cast<uint32_t>(static_cast<float>(double_of(choices_))), 4);
+      for (int n = 0; n < 2 && kind == 3; ++n)
+        little_endian(choices_.one_in(2) ? 0x7FA00001u : static_cast<uint32_t>(choices_.number()), 4);
+      for (int n = 0; n < 8 && kind == 4; ++n) out_.push_back(choices_.byte());
+    }
   }
 
   // -- the stack
@@ -292,7 +334,7 @@ class BodyGenerator {
     constant(type);
   }
   static uint32_t global_of(ValType type) {
-    return static_cast<uint32_t>(std::ranges::find(kNumberTypes, type) - kNumberTypes.begin());
+    return static_cast<uint32_t>(std::ranges::find(kTypes, type) - kTypes.begin());
   }
   bool find_local(ValType type, size_t most, uint32_t& found) {
     if (most == 0) return false;
@@ -344,7 +386,7 @@ class BodyGenerator {
   }
 
   void instruction() {
-    switch (choices_.below(32)) {
+    switch (choices_.below(choices_.has_vectors() ? 38 : 32)) {
       case 0:
       case 1: return chain();
       case 2:
@@ -378,8 +420,24 @@ class BodyGenerator {
       case 28: return call();
       case 29: return choices_.one_in(2) ? call_indirect() : call();
       case 30: return memory_bulk();
-      default: return table_instruction();
+      case 31: return table_instruction();
+      default:
+        return vector_instruction(
+            vector_instructions()[choices_.below(static_cast<uint32_t>(vector_instructions().size()))]);
     }
+  }
+
+  void vector_instruction(const Plain& entry) {
+    const wasm::OpcodeInfo& row = wasm::info(entry.op);
+    if (row.immediate == Immediate::kMem || row.immediate == Immediate::kMemLane) return memory_access(entry);
+    demand(entry.operands);
+    put(entry.op);
+    if (row.immediate == Immediate::kLane)
+      out_.push_back(static_cast<uint8_t>(choices_.below(lanes_of(row.text))));
+    for (int i = 0; i < 16 && row.immediate == Immediate::kShuffle; ++i)
+      out_.push_back(static_cast<uint8_t>(choices_.below(32)));
+    drop_types(entry.operands.size());
+    push(entry.results);
   }
 
   void plain_instruction(const Plain& entry) {
@@ -464,6 +522,8 @@ class BodyGenerator {
     write_leb128(out_, kind < 20    ? choices_.below(64)
                        : kind == 31 ? static_cast<uint32_t>(choices_.number())
                                     : 0u);
+    if (wasm::info(entry.op).immediate == Immediate::kMemLane)
+      out_.push_back(static_cast<uint8_t>(choices_.below(16u >> wasm::info(entry.op).align)));
     drop_types(entry.operands.size());
     push(entry.results);
   }
@@ -777,7 +837,8 @@ GeneratedModule generate_module(std::span<const uint8_t> bytes) {
                               cat({{0x01, 0x00}, vec({u32(3), u32(1), u32(0)})})});  // active, and passive
   const Bytes globals =
       vec({cat({{0x7F, 1}, code("i32.const 5; end")}), cat({{0x7E, 1}, code("i64.const -5; end")}),
-           cat({{0x7D, 1}, code("f32.const; end")}), cat({{0x7C, 1}, code("f64.const; end")})});
+           cat({{0x7D, 1}, code("f32.const; end")}), cat({{0x7C, 1}, code("f64.const; end")}),
+           cat({{0x7B, 1}, code("v128.const; end")})});
   Bytes data(kDataBytes);
   for (uint32_t i = 0; i < kDataBytes; ++i) data[i] = static_cast<uint8_t>(i * 37 + 1);
   made.binary = binary(
@@ -786,7 +847,7 @@ GeneratedModule generate_module(std::span<const uint8_t> bytes) {
        section(7, vec({cat({name("run"), {0x00}, u32(0)}), cat({name("memory"), {0x02}, u32(0)}),
                        cat({name("table"), {0x01}, u32(0)}), cat({name("g0"), {0x03}, u32(0)}),
                        cat({name("g1"), {0x03}, u32(1)}), cat({name("g2"), {0x03}, u32(2)}),
-                       cat({name("g3"), {0x03}, u32(3)})})),
+                       cat({name("g3"), {0x03}, u32(3)}), cat({name("g4"), {0x03}, u32(4)})})),
        section(9, elements), section(12, u32(1)), section(10, vec(bodies)),
        section(11, vec({cat({{0x01}, sized(data)})}))});
   return made;

@@ -5,9 +5,9 @@
 // instruction lacks is pushed for it. So the module always validates, and values stay pending on the
 // stack across sets, calls and blocks, which is where a translator that defers them can go wrong.
 //
-// What there is: several functions of all number types, blocks with parameters and results, every
-// kind of branch, direct and indirect calls, memory and table instructions that are mostly in
-// bounds, globals, loops that mostly end, and every numeric instruction. No vectors, no imports.
+// What there is: several functions of all number types and vectors, blocks with parameters and results,
+// every kind of branch, direct and indirect calls, memory and table instructions that are mostly in
+// bounds, globals, loops that mostly end, and every numeric and vector instruction. No imports.
 //
 // Threads: pure functions.
 #pragma once
@@ -22,7 +22,7 @@ namespace membrane::engine {
 struct GeneratedModule {
   std::vector<uint8_t> binary;
   // What function 0, exported as "run", is to be called with: so many numbers; the bits of each are
-  // made to fit its parameter's type.
+  // made to fit its parameter's type; a vector's other half is made from them.
   std::vector<uint64_t> arguments;
 };
 

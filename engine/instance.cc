@@ -14,9 +14,7 @@ using wasm::Module;
 
 LinkError link_error(LinkError::Kind kind, std::string message, std::string hint,
                      uint32_t import = UINT32_MAX) {
-  const ErrorCode code = kind == LinkError::Kind::kLimit         ? ErrorCode::kExhausted
-                         : kind == LinkError::Kind::kUnsupported ? ErrorCode::kUnsupported
-                                                                 : ErrorCode::kInvalidInput;
+  const ErrorCode code = kind == LinkError::Kind::kLimit ? ErrorCode::kExhausted : ErrorCode::kInvalidInput;
   return {kind, {code, std::move(message), std::move(hint)}, import, {}};
 }
 
@@ -299,11 +297,6 @@ struct Instantiation {
   }
 
   Outcome run(const Resolver& resolver) {
-    if (instance.module_->uses_simd())
-      return std::unexpected(
-          link_error(LinkError::Kind::kUnsupported,
-                     "the module uses 128-bit vector instructions, which this version does not run",
-                     "Compile it without -msimd128."));
     if (auto r = resolve_imports(resolver); !r) return r;
     add_functions();
     if (auto r = add_memories_and_tables(); !r) return r;

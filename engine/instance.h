@@ -80,7 +80,6 @@ class CompiledModule {
   CompiledModule& operator=(const CompiledModule&) = delete;
 
   [[nodiscard]] const wasm::Module& module() const { return module_; }
-  [[nodiscard]] bool uses_simd() const { return uses_simd_; }
   [[nodiscard]] FunctionCode* functions() const { return functions_.get(); }
 
   // Makes the function's code and publishes it in its `entry`. Idempotent; thread-safe.
@@ -103,7 +102,6 @@ class CompiledModule {
   std::vector<const wasm::FuncType*> canonical_types_;
   mutable std::mutex mutex_;  // guards code_ and native_
   std::vector<std::unique_ptr<Word[]>> code_;
-  bool uses_simd_ = false;
   std::unique_ptr<native::ModuleCode> native_;
   Tier tier_ = Tier::kInterpreter;
 };
@@ -188,7 +186,7 @@ struct InstanceLimits {
 
 // Why an instance could not be made.
 struct LinkError {
-  enum class Kind : uint8_t { kUnknownImport, kIncompatibleImport, kTrap, kLimit, kUnsupported } kind{};
+  enum class Kind : uint8_t { kUnknownImport, kIncompatibleImport, kTrap, kLimit } kind{};
   Error error;
   uint32_t import = UINT32_MAX;  // into Module::imports
   TrapKind trap{};               // kTrap: a segment did not fit its memory or table

@@ -9,6 +9,7 @@
 #include "engine/fuel.h"
 #include "engine/machine.h"
 #include "engine/numeric.h"
+#include "engine/numeric_simd.h"
 
 // Dispatch. With tail calls, a handler ends by jumping to the next one, and the five registers of the
 // interpreter stay in those of the calling convention. Without, it saves them and returns to the loop.
@@ -313,6 +314,140 @@ MEMBRANE_INLINE void accumulate(T value, uint64_t bits, uint64_t& acc, double& a
 
 #include "engine/operations.def"
 
+// -- vectors: a v128 is named by the first of its two slots ------------------------------------------
+
+MEMBRANE_INLINE simd::V128 vector_at(const uint64_t* slots) {
+  simd::V128 v;
+  std::memcpy(&v, slots, sizeof v);
+  return v;
+}
+MEMBRANE_INLINE void put_vector(uint64_t* slots, simd::V128 v) { std::memcpy(slots, &v, sizeof v); }
+
+// One access of the slots' memory, so that the vector's own write is still at hand.
+template <typename T>
+MEMBRANE_INLINE T lane_at(const uint64_t* slots, uint32_t lane) {
+  T value;
+  std::memcpy(&value, reinterpret_cast<const char*>(slots) + lane * sizeof(T), sizeof value);
+  return value;
+}
+
+#define VECTOR_FORM(name, ...)                \
+  HANDLER(name) {                             \
+    const SlotsWord w = ip[1].slots;          \
+    const simd::V128 a = vector_at(fp + w.b); \
+    put_vector(fp + w.a, __VA_ARGS__);        \
+    NEXT(2);                                  \
+  }
+#define VECTOR_UNARY(id, function) VECTOR_FORM(id, function(a))
+#define VECTOR_BINARY(id, function) VECTOR_FORM(id, function(a, vector_at(fp + w.c)))
+#define VECTOR_SHIFT(id, function) VECTOR_FORM(id, function(a, static_cast<uint32_t>(fp[w.c])))
+#define VECTOR_REPLACE(id, type) VECTOR_FORM(id, simd::replace_lane<type>(a, static_cast<type>(fp[w.c]), w.d))
+
+#define VECTOR_TEST(id, function)               \
+  HANDLER(id) {                                 \
+    const SlotsWord w = ip[1].slots;            \
+    RESULT(w.a, function(vector_at(fp + w.b))); \
+    NEXT(2);                                    \
+  }
+
+#define VECTOR_EXTRACT(id, from, to)                            \
+  HANDLER(id) {                                                 \
+    const SlotsWord w = ip[1].slots;                            \
+    RESULT(w.a, static_cast<to>(lane_at<from>(fp + w.b, w.c))); \
+    NEXT(2);                                                    \
+  }
+
+#define VECTOR_SPLAT(id, type)                                           \
+  HANDLER(id) {                                                          \
+    const SlotsWord w = ip[1].slots;                                     \
+    put_vector(fp + w.a, simd::splat<type>(static_cast<type>(fp[w.b]))); \
+    NEXT(2);                                                             \
+  }
+
+#define VECTOR_LOAD_FORM(name, type, function, base, words)                                          \
+  HANDLER(name) {                                                                                    \
+    const ImmediateWord w = ip[1].imm;                                                               \
+    const uint64_t address = uint64_t{static_cast<uint32_t>(base)} + static_cast<uint32_t>(w.value); \
+    CHECK_BOUNDS(address, sizeof(type));                                                             \
+    put_vector(fp + w.a, function(load<type>(memory, address, ip, fp, fuel)));                       \
+    NEXT(words);                                                                                     \
+  }
+#define VECTOR_LOAD(id, type, function)                                \
+  VECTOR_LOAD_FORM(id##S, type, function, fp[w.b], 2)                  \
+  VECTOR_LOAD_FORM(id##A, type, function, acc, 2)                      \
+  VECTOR_LOAD_FORM(id##K, type, function, fp[w.b] + ip[2].constant, 3)
+
+#define VECTOR_LOAD_LANE(id, type) /* word 2: the vector and the lane */                                \
+  HANDLER(id) {                                                                                         \
+    const ImmediateWord w = ip[1].imm;                                                                  \
+    const uint64_t address = uint64_t{static_cast<uint32_t>(fp[w.b])} + static_cast<uint32_t>(w.value); \
+    CHECK_BOUNDS(address, sizeof(type));                                                                \
+    const type lane = load<type>(memory, address, ip, fp, fuel);                                        \
+    const SlotsWord v = ip[2].slots;                                                                    \
+    put_vector(fp + w.a, simd::replace_lane<type>(vector_at(fp + v.a), lane, v.b));                     \
+    NEXT(3);                                                                                            \
+  }
+
+#define VECTOR_STORE_LANE(id, type) /* word 2: the lane */                                              \
+  HANDLER(id) {                                                                                         \
+    const ImmediateWord w = ip[1].imm;                                                                  \
+    const uint64_t address = uint64_t{static_cast<uint32_t>(fp[w.a])} + static_cast<uint32_t>(w.value); \
+    CHECK_BOUNDS(address, sizeof(type));                                                                \
+    store<type>(memory, address, lane_at<type>(fp + w.b, ip[2].slots.a), ip, fp, fuel);                 \
+    NEXT(3);                                                                                            \
+  }
+
+#include "engine/vector_operations.def"
+
+STORE_FORM(kV128Store, simd::V128, vector_at(fp + w.b), 2)
+
+HANDLER(kV128Const) {  // dst; 16 bytes
+  put_vector(fp + ip[1].slots.a, simd::V128{ip[2].constant, ip[3].constant});
+  NEXT(4);
+}
+
+HANDLER(kI8x16Shuffle) {  // dst, a, b; 16 indices
+  const SlotsWord w = ip[1].slots;
+  const simd::V128 chosen{ip[2].constant, ip[3].constant};
+  put_vector(fp + w.a, simd::shuffle(vector_at(fp + w.b), vector_at(fp + w.c), chosen));
+  NEXT(4);
+}
+
+HANDLER(kV128Bitselect) {  // dst, a, b, mask
+  const SlotsWord w = ip[1].slots;
+  put_vector(fp + w.a, simd::bitselect(vector_at(fp + w.b), vector_at(fp + w.c), vector_at(fp + w.d)));
+  NEXT(2);
+}
+
+HANDLER(kCopyVector) {
+  put_vector(fp + ip[1].slots.a, vector_at(fp + ip[1].slots.b));
+  NEXT(2);
+}
+
+HANDLER(kSelectVector) {  // dst, if true, if false, condition
+  const SlotsWord w = ip[1].slots;
+  put_vector(fp + w.a, vector_at(fp + (static_cast<uint32_t>(fp[w.d]) != 0 ? w.b : w.c)));
+  NEXT(2);
+}
+
+HANDLER(kGlobalGetVector) {
+  const ImmediateWord w = ip[1].imm;
+  const GlobalInstance& global =
+      *Machine::global(*Machine::state(*ex).instance, static_cast<uint32_t>(w.value));
+  put_vector(fp + w.a, simd::V128{global.bits, global.high_bits});
+  NEXT(2);
+}
+
+HANDLER(kGlobalSetVector) {
+  const ImmediateWord w = ip[1].imm;
+  GlobalInstance& global = *Machine::global(*Machine::state(*ex).instance, static_cast<uint32_t>(w.value));
+  global.bits = fp[w.a];
+  global.high_bits = fp[w.a + 1];
+  NEXT(2);
+}
+
+// -- memory as a whole -----------------------------------------------------------------------------
+
 HANDLER(kMemorySize) {
   fp[ip[1].slots.a] = Machine::memory(*Machine::state(*ex).instance)->pages();
   NEXT(2);
@@ -587,6 +722,11 @@ HANDLER(kReturnOne) {
 
 HANDLER(kReturnOneA) {
   fp[0] = acc;
+  LEAVE_FRAME();
+}
+
+HANDLER(kReturnVector) {
+  put_vector(fp, vector_at(fp + ip[1].slots.a));
   LEAVE_FRAME();
 }
 

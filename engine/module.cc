@@ -47,7 +47,6 @@ std::expected<std::shared_ptr<CompiledModule>, Diagnostic> CompiledModule::compi
 
   std::shared_ptr<CompiledModule> compiled(new CompiledModule);
   compiled->module_ = std::move(module);
-  compiled->uses_simd_ = info->uses_simd;
   const wasm::Module& m = compiled->module_;
 
   compiled->canonical_types_.reserve(m.types.size());

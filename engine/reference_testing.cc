@@ -42,13 +42,13 @@ Reference::Reference(const wasm::Module& module) : module_(module), bodies_(modu
   for (const wasm::Global& global : module.globals) globals.push_back(evaluate(global.init));
   for (const wasm::ElementSegment& segment : module.elements) {
     std::vector<uint64_t>& items = elements_.emplace_back();
-    for (const wasm::ByteRange item : segment.items) items.push_back(evaluate(item));
+    for (const wasm::ByteRange item : segment.items) items.push_back(number(item));
     for (const uint32_t function : segment.functions) items.push_back(uint64_t{function} + 1);
   }
   for (size_t i = 0; i < module.elements.size() && ok_; ++i) {
     const wasm::ElementSegment& segment = module.elements[i];
     if (segment.mode == wasm::SegmentMode::kActive) {
-      const uint64_t to = evaluate(segment.offset);
+      const uint64_t to = number(segment.offset);
       ok_ = fits(to, elements_[i].size(), tables[segment.table].size());
       if (ok_) std::ranges::copy(elements_[i], tables[segment.table].begin() + static_cast<ptrdiff_t>(to));
     }
@@ -57,21 +57,22 @@ Reference::Reference(const wasm::Module& module) : module_(module), bodies_(modu
   for (const wasm::DataSegment& segment : module.datas) {
     datas_.push_back(module.view(segment.data));
     if (segment.mode != wasm::SegmentMode::kActive || !ok_) continue;
-    const uint64_t to = evaluate(segment.offset);
+    const uint64_t to = number(segment.offset);
     ok_ = fits(to, segment.data.size, memory.size());
     if (ok_) std::ranges::copy(datas_.back(), memory.begin() + static_cast<ptrdiff_t>(to));
     datas_.back() = {};
   }
 }
 
-uint64_t Reference::evaluate(wasm::ByteRange range) const {
+Cell Reference::evaluate(wasm::ByteRange range) const {
   BodyReader reader(module_.view(range));
   reader.next();
   const Instruction& in = reader.instruction();
   if (in.op == Opcode::kGlobalGet) return globals[in.index];
-  if (in.op == Opcode::kRefFunc) return uint64_t{in.index} + 1;
-  if (in.op == Opcode::kRefNull) return 0;
-  return in.op == Opcode::kI32Const ? static_cast<uint32_t>(in.value) : in.value;
+  if (in.op == Opcode::kRefFunc) return Cell(uint64_t{in.index} + 1);
+  if (in.op == Opcode::kRefNull) return Cell(0);
+  if (in.op == Opcode::kV128Const) return compute_vector(in, {});
+  return Cell(in.op == Opcode::kI32Const ? static_cast<uint32_t>(in.value) : in.value);
 }
 
 const Reference::Body& Reference::body_of(uint32_t function) {
@@ -117,11 +118,12 @@ ReferenceOutcome Reference::call(uint32_t function, std::span<const Value> argum
   stack_.clear();
   most_fuel_ = most_fuel;
   most_depth_ = most_depth;
-  for (const Value& v : arguments) push(v.bits);
+  for (const Value& v : arguments) stack_.emplace_back(v.bits, v.high_bits);
   try {
     run(function, 0);
     const std::vector<wasm::ValType>& types = module_.type_of_function(function).results;
-    for (size_t i = 0; i < types.size(); ++i) outcome_.results.push_back({types[i], stack_[i], 0});
+    for (size_t i = 0; i < types.size(); ++i)
+      outcome_.results.push_back({types[i], stack_[i].get<uint64_t>(0), stack_[i].get<uint64_t>(1)});
   } catch (const Stop&) {}
   return outcome_;
 }
@@ -133,13 +135,15 @@ void Reference::run(uint32_t function, uint32_t depth) {
   const Body& body = body_of(function);
   function_ = function;
 
-  std::vector<uint64_t> locals(stack_.end() - static_cast<ptrdiff_t>(type.params.size()), stack_.end());
+  std::vector<Cell> locals(stack_.end() - static_cast<ptrdiff_t>(type.params.size()), stack_.end());
   stack_.resize(stack_.size() - type.params.size());
-  uint32_t zeroed = 0;
-  for (uint32_t i = 0; i < declared.local_run_count; ++i)
-    zeroed += module_.local_runs[declared.first_local_run + i].count;
-  locals.resize(locals.size() + zeroed);
-  spend(zeroing_cost(zeroed));
+  uint32_t zeroed_slots = 0;
+  for (uint32_t i = 0; i < declared.local_run_count; ++i) {
+    const wasm::LocalRun& run = module_.local_runs[declared.first_local_run + i];
+    locals.resize(locals.size() + run.count);
+    zeroed_slots += run.count * slots_of(run.type);
+  }
+  spend(zeroing_cost(zeroed_slots));
 
   std::vector<Label> labels{{body.code.size(), stack_.size(), type.results.size(), false}};
   size_t pc = 0;
@@ -211,8 +215,8 @@ void Reference::run(uint32_t function, uint32_t depth) {
         call_function(callee);
         break;
       }
-      case Opcode::kLocalGet: push(locals[in.index]); break;
-      case Opcode::kLocalSet: locals[in.index] = pop(); break;
+      case Opcode::kLocalGet: push_cell(locals[in.index]); break;
+      case Opcode::kLocalSet: locals[in.index] = pop_cell(); break;
       case Opcode::kLocalTee: locals[in.index] = stack_.back(); break;
       default: step(in);
     }
@@ -227,11 +231,11 @@ void Reference::step(const Instruction& in) {
     case Opcode::kSelect:
     case Opcode::kSelectTyped: {
       const uint32_t condition = pop32();
-      const uint64_t b = pop(), a = pop();
-      return push(condition != 0 ? a : b);
+      const Cell b = pop_cell(), a = pop_cell();
+      return push_cell(condition != 0 ? a : b);
     }
-    case Opcode::kGlobalGet: return push(globals[in.index]);
-    case Opcode::kGlobalSet: globals[in.index] = pop(); return;
+    case Opcode::kGlobalGet: return push_cell(globals[in.index]);
+    case Opcode::kGlobalSet: globals[in.index] = pop_cell(); return;
     case Opcode::kTableGet: {
       const uint32_t index = pop32();
       if (index >= tables[in.index].size()) trap(TrapKind::kTableOutOfBounds);
@@ -262,7 +266,9 @@ void Reference::step(const Instruction& in) {
     default: break;
   }
   const wasm::OpcodeInfo& row = wasm::info(in.op);
-  if (row.immediate == wasm::Immediate::kMem) return access(in);
+  if (row.immediate == wasm::Immediate::kMemLane) return vector_access(in);
+  if (row.immediate == wasm::Immediate::kMem) return row.prefix == 0xFD ? vector_access(in) : access(in);
+  if (row.prefix == 0xFD) return vector(in);
   if (row.flow == wasm::Flow::kBulk) return bulk(in);
   numeric(in);
 }
@@ -300,7 +306,7 @@ void Reference::numeric(const Instruction& in) {
   }
 #include "engine/operations.def"
 #undef BINARY
-    default: trap(TrapKind::kUnreachable);  // a vector instruction: not for this interpreter
+    default: trap(TrapKind::kUnreachable);
   }
 }
 
@@ -340,6 +346,25 @@ void Reference::access(const Instruction& in) {
     return;
   }
   trap(TrapKind::kUnreachable);
+}
+
+void Reference::vector(const Instruction& in) {
+  const std::string_view signature = wasm::info(in.op).signature;
+  std::vector<Cell> operands(signature.find(':'));
+  for (size_t i = operands.size(); i-- > 0;) operands[i] = pop_cell();
+  push_cell(compute_vector(in, operands));
+}
+
+void Reference::vector_access(const Instruction& in) {
+  const bool has_operand = wasm::info(in.op).signature.starts_with("iv");
+  const bool stores = wasm::info(in.op).signature.ends_with(":");
+  const Cell value = has_operand ? pop_cell() : Cell();
+  const uint64_t address = uint64_t{pop32()} + in.mem_offset;
+  const size_t bytes = bytes_of_vector_access(in.op);
+  if (!fits(address, bytes, memory.size())) trap(TrapKind::kMemoryOutOfBounds);
+  if (!stores) return push_cell(loaded_vector(in, std::span(memory).subspan(address, bytes), value));
+  const size_t first = in.op == Opcode::kV128Store ? 0 : in.lane * bytes;
+  for (size_t i = 0; i < bytes; ++i) memory[address + i] = value.bytes[first + i];
 }
 
 void Reference::bulk(const Instruction& in) {

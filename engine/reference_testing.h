@@ -4,9 +4,9 @@
 // as the specification's chapter 4.4 describes it. Nothing is translated, fused or deferred, and fuel
 // is added up instruction by instruction. What it shares with the engine is the decoder, the opcode
 // table, the cost functions (fuel.h) and the functions of numeric.h; the official test suite holds
-// those to the specification.
+// those to the specification. Vectors it computes by itself (reference_vectors_testing.h).
 //
-// It runs modules without imports and without vector instructions.
+// It runs modules without imports.
 //
 // Ownership: the module must outlive it. Threads: one at a time.
 #pragma once
@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "engine/instance.h"
+#include "engine/reference_vectors_testing.h"
 #include "engine/trap.h"
 #include "wasm/body.h"
 #include "wasm/module.h"
@@ -43,7 +44,7 @@ class Reference {
                         uint32_t most_depth);
 
   std::vector<uint8_t> memory;
-  std::vector<uint64_t> globals;
+  std::vector<Cell> globals;
   std::vector<std::vector<uint64_t>> tables;
 
  private:
@@ -64,17 +65,22 @@ class Reference {
   void step(const wasm::Instruction& in);
   void numeric(const wasm::Instruction& in);
   void access(const wasm::Instruction& in);
+  void vector_access(const wasm::Instruction& in);
+  void vector(const wasm::Instruction& in);
   void bulk(const wasm::Instruction& in);
-  uint64_t evaluate(wasm::ByteRange range) const;
+  [[nodiscard]] Cell evaluate(wasm::ByteRange range) const;
+  [[nodiscard]] uint64_t number(wasm::ByteRange range) const { return evaluate(range).get<uint64_t>(0); }
 
   void spend(uint64_t fuel);
   [[noreturn]] void trap(TrapKind kind);
-  void push(uint64_t bits) { stack_.push_back(bits); }
-  uint64_t pop() {
-    const uint64_t bits = stack_.back();
+  void push(uint64_t bits) { stack_.emplace_back(bits); }
+  void push_cell(const Cell& value) { stack_.push_back(value); }
+  Cell pop_cell() {
+    const Cell value = stack_.back();
     stack_.pop_back();
-    return bits;
+    return value;
   }
+  uint64_t pop() { return pop_cell().get<uint64_t>(0); }
   uint32_t pop32() { return static_cast<uint32_t>(pop()); }
 
   const wasm::Module& module_;
@@ -82,7 +88,7 @@ class Reference {
   std::vector<Body> bodies_;
   std::vector<std::vector<uint64_t>> elements_;
   std::vector<std::span<const uint8_t>> datas_;
-  std::vector<uint64_t> stack_;
+  std::vector<Cell> stack_;
 
   uint32_t function_ = 0;  // that runs, and where
   uint32_t offset_ = 0;

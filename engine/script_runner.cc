@@ -22,7 +22,7 @@ constexpr InstanceLimits kLimits{.memory_bytes = 4ull << 30, .table_elements = 1
 
 // How far a module came, and why no further.
 struct Loaded {
-  enum class Stage : uint8_t { kMalformed, kInvalid, kUnlinkable, kTrapped, kUnsupported, kReady } stage{};
+  enum class Stage : uint8_t { kMalformed, kInvalid, kUnlinkable, kTrapped, kReady } stage{};
   std::string message;
   Instance* instance = nullptr;
 };
@@ -67,10 +67,6 @@ class Runner {
     ++result_.failed;
     result_.failures.push_back({command.line, std::string(name_of(command.kind)), std::move(what)});
   }
-  void skip(const std::string& why) {
-    ++result_.skipped;
-    if (result_.skip_reason.empty()) result_.skip_reason = why;
-  }
 
   void provide_spectest();
   std::optional<Extern> resolve(const wasm::Import& import);
@@ -95,7 +91,6 @@ class Runner {
   std::map<std::string, Instance*> registered_;
   std::map<std::string, Instance*> named_;
   Instance* current_ = nullptr;
-  bool current_unsupported_ = false;
   ScriptResult result_;
 };
 
@@ -162,11 +157,9 @@ Loaded Runner::load(const ScriptModule& module) {
       *compiled, [this](const wasm::Module&, const wasm::Import& import) { return resolve(import); },
       kLimits);
   if (!made) {
-    switch (made.error().kind) {
-      case LinkError::Kind::kTrap: return {kTrapped, std::string(text_of(made.error().trap)), nullptr};
-      case LinkError::Kind::kUnsupported: return {kUnsupported, made.error().error.message, nullptr};
-      default: return {kUnlinkable, made.error().error.message, nullptr};
-    }
+    if (made.error().kind == LinkError::Kind::kTrap)
+      return {kTrapped, std::string(text_of(made.error().trap)), nullptr};
+    return {kUnlinkable, made.error().error.message, nullptr};
   }
   Instance* const instance = *made;
   if (const uint32_t start = instance->module().start; start != UINT32_MAX) {
@@ -197,8 +190,6 @@ void Runner::run(const Command& command) {
 void Runner::run_module(const Command& command) {
   const Loaded loaded = load(command.module);
   current_ = loaded.instance;
-  current_unsupported_ = loaded.stage == Loaded::Stage::kUnsupported;
-  if (current_unsupported_) return skip(loaded.message);
   if (loaded.instance == nullptr) return fail(command, loaded.message);
   if (!command.module.name.empty()) named_[command.module.name] = loaded.instance;
   pass();
@@ -206,7 +197,6 @@ void Runner::run_module(const Command& command) {
 
 void Runner::run_register(const Command& command) {
   Instance* const instance = find(command.module_name);
-  if (instance == nullptr && current_unsupported_) return skip({});
   if (instance == nullptr) return fail(command, "no such module");
   registered_[command.name] = instance;
   pass();
@@ -235,7 +225,6 @@ RunState Runner::invoke(Instance& instance, const wasm::Action& action, std::vec
 
 void Runner::run_action(const Command& command) {
   Instance* const instance = find(command.action.module);
-  if (instance == nullptr && current_unsupported_) return skip({});
   if (instance == nullptr) return fail(command, "no such module");
   std::vector<Value> results;
   std::string trap;
@@ -267,11 +256,9 @@ void Runner::run_action(const Command& command) {
 
 void Runner::expect_stage(const Command& command, Loaded::Stage wanted) {
   const Loaded loaded = load(command.module);
-  if (loaded.stage == Loaded::Stage::kUnsupported) return skip(loaded.message);
   // The suite calls a text module malformed also where it is only the text that cannot say it.
   if (loaded.stage == wanted) return pass();
-  static constexpr const char* kStages[] = {"malformed", "invalid",     "unlinkable",
-                                            "trapped",   "unsupported", "accepted"};
+  static constexpr const char* kStages[] = {"malformed", "invalid", "unlinkable", "trapped", "accepted"};
   fail(command, "expected \"" + command.message + "\", and it was " +
                     kStages[static_cast<size_t>(loaded.stage)] +
                     (loaded.message.empty() ? "" : ": " + loaded.message));

@@ -22,8 +22,6 @@ struct ScriptFailure {
 struct ScriptResult {
   uint32_t passed = 0;
   uint32_t failed = 0;
-  uint32_t skipped = 0;                 // commands that need what this engine does not run
-  std::string skip_reason;              // of the first one
   std::vector<ScriptFailure> failures;  // all of them
 };
 
