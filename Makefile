@@ -7,12 +7,14 @@ PYTHON ?= python3
 # Seconds for each fuzz target: in `make test`, and in `make fuzz`.
 FUZZ_TEST_SECONDS ?= 30
 FUZZ_SECONDS ?= 600
+# Modules for each tier in `make fuzz-diff`; a night's length is 10000000.
+DIFF_MODULES ?= 1000000
 
 BUILD := cmake --build --parallel $(JOBS) --preset
 CONFIGURE := tools/configure
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build library demo demo-local-model test test-quick fuzz fuzz-merge bench bench-micro \
+.PHONY: help setup build library demo demo-local-model test test-quick fuzz fuzz-merge fuzz-diff bench bench-micro \
         bench-engine bench-process format format-check tidy coverage docs install clean
 
 help:  ## This list
@@ -44,6 +46,13 @@ test-quick:  ## The release build's tests only
 fuzz:  ## Each fuzz target for FUZZ_SECONDS (600); finds are kept in fuzz/corpus
 	@tools/install-dependencies test
 	@$(PYTHON) tools/fuzz --jobs $(JOBS) --seconds $(FUZZ_SECONDS) --keep
+
+fuzz-diff:  ## DIFF_MODULES (1000000) generated modules in each tier against the reference interpreter
+	@tools/install-dependencies build
+	@$(CONFIGURE) release
+	@$(BUILD) release --target differential
+	@for tier in interpreter compiler auto; do \
+	  build/release/differential --count $(DIFF_MODULES) --tier $$tier || exit 1; done
 
 bench: bench-micro bench-engine bench-process  ## Every benchmark, with its table
 

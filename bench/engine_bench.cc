@@ -10,6 +10,7 @@
 
 #include "bench/programs.h"
 #include "engine/instance.h"
+#include "engine/snapshot.h"
 #include "wasm/binary.h"
 #include "wasm/text/parser.h"
 
@@ -93,10 +94,44 @@ void in_tier(benchmark::State& state, const Program& program, engine::Tier tier)
     if (call(*compiled, {&n, 1}) != program.checksum) return state.SkipWithError("wrong checksum");
 }
 
+// A guest in the middle of a loop, with 1 MiB of memory that it has written to.
+constexpr std::string_view kTouchingText = R"((module (memory 32)
+  (func (export "run") (result i32) (local i32)
+    (loop $page
+      (i64.store (local.get 0) (i64.extend_i32_u (local.get 0)))
+      (br_if $page (i32.lt_u (local.tee 0 (i32.add (local.get 0) (i32.const 64))) (i32.const 1048576))))
+    (loop $on (br_if $on (local.tee 0 (i32.sub (local.get 0) (i32.const 1)))))
+    (local.get 0))))";
+
+void freeze_and_thaw(benchmark::State& state) {
+  auto module = wasm::parse_text(kTouchingText);
+  auto compiled = engine::CompiledModule::compile(std::move(*module));
+  const engine::Resolver no_imports = [](const wasm::Module&, const wasm::Import&) { return std::nullopt; };
+  engine::Store store;
+  auto instance = store.instantiate(*compiled, no_imports, {});
+  engine::Execution run((engine::ExecutionLimits()));
+  if (!run.start((*instance)->find_function("run"), {})) return state.SkipWithError("does not start");
+  run.add_fuel(1'000'000);
+  if (run.resume() != engine::RunState::kOutOfFuel) return state.SkipWithError("does not pause");
+  for (auto _ : state) {
+    auto frozen = engine::freeze(run, **instance);
+    if (!frozen) return state.SkipWithError("does not freeze");
+    const auto snapshot = engine::Snapshot::read(std::move(*frozen));
+    if (!snapshot) return state.SkipWithError("does not read");
+    engine::Store other;
+    auto thawed = snapshot->instantiate(other, no_imports, {});
+    engine::Execution again((engine::ExecutionLimits()));
+    if (!thawed || !snapshot->resume_in(again, **thawed)) return state.SkipWithError("does not thaw");
+    benchmark::DoNotOptimize(again.state());
+  }
+}
+
 const bool kRegistered = [] {
   benchmark::RegisterBenchmark("text to result of 2+2", text_to_result)->Unit(benchmark::kMicrosecond);
   benchmark::RegisterBenchmark("binary to result of 2+2", binary_to_result)->Unit(benchmark::kMicrosecond);
   benchmark::RegisterBenchmark("instance and call, compiled already", warm_call)
+      ->Unit(benchmark::kMicrosecond);
+  benchmark::RegisterBenchmark("freeze and thaw, 1 MiB touched", freeze_and_thaw)
       ->Unit(benchmark::kMicrosecond);
   for (const Program& program : kPrograms) {
     const std::string name(program.name);

@@ -1,8 +1,8 @@
 #include "engine/differential_testing.h"
 
 #include <algorithm>
-#include <cstring>
 #include <bit>
+#include <cstring>
 
 #include "engine/generate_testing.h"
 #include "engine/instance.h"

@@ -221,24 +221,39 @@ bool is_zero(const uint8_t* page) {
   return page[0] == 0 && std::memcmp(page, page + 1, kPageOfMemory - 1) == 0;
 }
 
+// Runs of pages that are not all zero: offset and bytes.
+std::vector<std::pair<uint64_t, uint64_t>> used_parts(const Memory& m) {
+  const uint64_t count = m.size_bytes() / kPageOfMemory;
+  const std::vector<bool> touched = sysconf(_SC_PAGESIZE) == kPageOfMemory
+                                        ? touched_pages(m.base(), m.size_bytes())
+                                        : std::vector<bool>(count, true);
+  const auto is_used = [&](uint64_t page) {
+    return page < count && touched[page] && !is_zero(m.base() + page * kPageOfMemory);
+  };
+  std::vector<std::pair<uint64_t, uint64_t>> parts;
+  for (uint64_t page = 0; page < count; ++page) {
+    if (!is_used(page)) continue;
+    const uint64_t first = page;
+    while (is_used(page)) ++page;
+    parts.emplace_back(first * kPageOfMemory, (page - first) * kPageOfMemory);
+  }
+  return parts;
+}
+
 void SnapshotWriter::memory() {
   const size_t at = begin(Section::kMemory);
   const Memory* const m = instance.memory();
   u8(m != nullptr);
   if (m != nullptr) {
     u32(m->pages());
-    const std::vector<bool> touched = sysconf(_SC_PAGESIZE) == kPageOfMemory
-                                          ? touched_pages(m->base(), m->size_bytes())
-                                          : std::vector<bool>(m->size_bytes() / kPageOfMemory, true);
-    const auto is_used = [&](uint64_t page) {
-      return page < touched.size() && touched[page] && !is_zero(m->base() + page * kPageOfMemory);
-    };
-    for (uint64_t page = 0; page < touched.size(); ++page) {
-      if (!is_used(page)) continue;
-      const uint64_t first = page;
-      while (is_used(page)) ++page;
-      u64(first * kPageOfMemory);
-      blob({m->base() + first * kPageOfMemory, (page - first) * kPageOfMemory});
+    const auto parts = used_parts(*m);
+    uint64_t bytes_wanted = 0;
+    for (const auto& [offset, size] : parts) bytes_wanted += size + 2 * sizeof(uint64_t);
+    constexpr uint64_t kRest = 64u << 10;  // for the sections behind: memory is moved once, and not twice
+    out.reserve(out.size() + bytes_wanted + kRest);
+    for (const auto& [offset, size] : parts) {
+      u64(offset);
+      blob({m->base() + offset, size});
     }
   }
   end(at);
@@ -620,7 +635,10 @@ Status SnapshotReader::read(Snapshot& s) {
   return {};
 }
 
-Result<Snapshot> Snapshot::read(std::span<const uint8_t> bytes, Tier tier) {
+Result<Snapshot> Snapshot::read(std::vector<uint8_t> owned, Tier tier) {
+  Snapshot s;
+  s.bytes_ = std::make_shared<std::vector<uint8_t>>(std::move(owned));
+  const std::span<const uint8_t> bytes(*s.bytes_);
   Header header{};
   if (bytes.size() < sizeof header || std::memcmp(bytes.data(), kMagic, sizeof kMagic) != 0)
     return fail(ErrorCode::kInvalidInput, "this is no snapshot", "Give a file that --snapshot has written.");
@@ -638,9 +656,7 @@ Result<Snapshot> Snapshot::read(std::span<const uint8_t> bytes, Tier tier) {
   if (header.body_bytes != bytes.size() - sizeof header || header.checksum[0] != checksum[0] ||
       header.checksum[1] != checksum[1])
     return damaged("its checksum is not that of its content");
-  Snapshot s;
-  s.bytes_ = std::make_shared<std::vector<uint8_t>>(bytes.begin(), bytes.end());
-  SnapshotReader reader{std::span<const uint8_t>(*s.bytes_).subspan(sizeof header)};
+  SnapshotReader reader{bytes.subspan(sizeof header)};
   const auto binary = reader.section(Section::kModule);
   if (!binary) return damaged("it has no module");
   auto module = wasm::decode(binary->left);
