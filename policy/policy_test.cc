@@ -310,6 +310,8 @@ TEST(Allow, SaysHowToMendAFlag) {
       {"http:GET,GET:https://h.org/*", "twice"},
       {"fs", "fs:read:./data"},
       {"fs:./data", "fs:read:./data"},
+      {"fs:rw:./data", "'fs:read:./data'"},
+      {"fs:rw:", "'fs:read:./data'"},
       {"fs:read", "fs:read:./data"},
       {"fs:read:", "fs:read:./data"},
       {"fs:read:.", "fs:read:.:/work"},
