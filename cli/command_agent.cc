@@ -175,9 +175,9 @@ Result<int> run(const Options& options) {
   loop_options.max_repairs = options.max_repairs;
   loop_options.task_wall_ms = options.task_wall_s * 1000;
   loop_options.tools = !options.no_tools;
-  const std::string prompt =
-      agent::build_system_prompt({host::capabilities_prompt(), policy::explain(policy), &catalog,
-                                  options.max_steps, loop_options.observation_bytes});
+  const std::string prompt = agent::build_system_prompt({host::capabilities_prompt(agent::ungranted(policy)),
+                                                         policy::explain(policy), &catalog, options.max_steps,
+                                                         loop_options.observation_bytes});
   if (options.print_prompt) {
     print(prompt);
     return kExitOk;
@@ -187,6 +187,9 @@ Result<int> run(const Options& options) {
   Speaker speaker;
   MEMBRANE_TRY(choose_speaker(options, interrupt.flag(), speaker));
   MEMBRANE_ASSIGN(const std::string task, task_of(options, speaker));
+  if (task.empty() && options.json)
+    return fail(ErrorCode::kInvalidArgument, "--json gives the result of one task, and there is none",
+                "Write the task behind agent, in quotes.");
 
   std::unique_ptr<agent::LineReader> in;
   if (is_terminal(stdin))

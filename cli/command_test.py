@@ -493,10 +493,16 @@ class Agent(CommandTest):
         done = self.membrane("agent", "--replay", self.file("changed.jsonl", changed), code=1)
         self.assertRegex(done.stderr, r"membrane: replay: .*fuel_used was 1, is \d+")
 
+    def test_json_needs_a_task(self):
+        answers = self.file("answers.jsonl", '{"content": "ANSWER: x"}\n')
+        self.assert_refused(self.membrane("agent", "--json", "--model-file", answers, stdin="hi\n", code=2), "--json",
+                            "task")
+
     def test_the_prompt_holds_functions_policy_and_catalog(self):
         text = self.membrane("agent", "--print-prompt", "--allow", "http:GET:https://example.org/*").stdout
         for part in ("http.get(url)", "https://example.org", "ANSWER:", "It cannot see any file."):
             self.assertIn(part, text)
+        self.assertNotIn("sql.query(database", text)
         text = self.membrane("agent", "--print-prompt", "--catalog", ROOT / "catalog").stdout
         for program in (ROOT / "catalog").glob("*.wat"):
             self.assertIn(program.stem, text)
