@@ -65,6 +65,8 @@ inline void print(std::string_view text) { print(stdout, text); }
 int complain(const Error& error);
 
 bool is_terminal(std::FILE* file);
+// Whether both go to one place, as on a terminal and with 2>&1.
+bool same_file(std::FILE* a, std::FILE* b);
 // Colours only on a terminal, and never with NO_COLOR set.
 bool use_colour(std::FILE* to);
 

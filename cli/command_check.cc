@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "agent/console.h"
 #include "cli/cli.h"
 #include "host/link.h"
 #include "lang/language.h"
@@ -56,7 +57,7 @@ int show_findings(const std::vector<Diagnostic>& findings, const Options& option
     for (const Diagnostic& d : findings) j["diagnostics"].push_back(json_of(d));
     print(j.dump(is_terminal(stdout) ? 2 : -1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
   } else {
-    for (const Diagnostic& d : findings) print(render(d, source, name));
+    for (const Diagnostic& d : findings) print(agent::printable(render(d, source, name)));
     if (findings.empty()) print(name + ": no errors\n");
   }
   return findings.empty() ? kExitOk : kExitRequest;

@@ -97,7 +97,24 @@ class Usage(CommandTest):
         self.assert_refused(self.membrane("policy", "explan", code=2), "unknown command explan", "Did you mean explain?")
 
     def test_no_command_is_an_error(self):
-        self.assert_refused(self.membrane(code=2), "subcommand", "membrane --help")
+        self.assert_refused(self.membrane(code=2), "no command is given; there are run, check, ", "membrane --help")
+        self.assert_refused(self.membrane("policy", code=2), "no command is given; there are explain", "policy --help")
+
+    def test_what_was_probably_meant_is_said(self):
+        for arguments, meant in ((["help"], "membrane COMMAND --help"), (["x.wat"], "membrane run x.wat"),
+                                 (["x.wasm"], "membrane run x.wasm"), (["agent", "two", "words"], "quotes"),
+                                 (["policy", "p.toml"], "membrane policy explain p.toml")):
+            self.assert_refused(self.membrane(*arguments, code=2), arguments[-1], meant)
+
+    def test_every_limit_of_a_policy_is_a_flag(self):
+        help_text = self.membrane("run", "--help").stdout
+        for limit in json.loads(self.membrane("policy", "explain", "--json").stdout)["limits"]:
+            self.assertRegex(help_text, rf"  --{limit.replace('_', '-')} ")
+        deep = '(func $f (export "run") (param i32) (call $f (local.get 0)))'
+        self.assertIn("call_depth", json.dumps(json.loads(self.membrane(
+            "policy", "explain", "--call-depth", "7", "--module", "9KiB", "--table-elements", "0", "--json").stdout)))
+        self.membrane("run", "-e", deep, "1", "--call-depth", "7", code=1)
+        self.assertIn("bytes", self.membrane("run", self.file("deep.wat", deep), "--module", "8B", code=2).stderr)
 
     def test_what_must_be_given_is_named(self):
         self.assert_refused(self.membrane("check", code=2), "file is required", "membrane check --help")
@@ -150,6 +167,23 @@ class Run(CommandTest):
         done = self.membrane("run", "-e", '(func (export "run") (call $io.print (string "hello")))')
         self.assertEqual(done.stdout, "hello")
         self.assertRegex(done.stderr, r"^outcome: ok\nfuel: \d+, memory: 64 KiB, compiled in .* ms, ran .* ms\n$")
+
+    def test_what_a_program_left_in_a_line_does_not_run_into_what_follows(self):
+        printing = '(func (export "run") %s (call $io.print (string "sum: ")) %s)'
+        self.assertEqual(self.membrane("run", "-e", printing % ("(result i32)", "(i32.const 4)")).stdout, "sum: \n4\n")
+        both = subprocess.run([COMMAND, "run", "-e", printing % ("", "")], stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, env=self.environment, timeout=SECONDS)
+        self.assertTrue(both.stdout.startswith("sum: \noutcome: ok\n"), both.stdout)
+
+    def test_a_program_cannot_drive_the_terminal_by_its_report(self):
+        done = self.membrane("run", "-e", r"""(func $main (call $io.eprint "\1b[2J") (call $io.result "\1b[2J")
+                               (drop (call $kv.get! "\1b]0;x\07")))""", "--allow", "kv", code=1)
+        self.assertNotIn("\x1b", done.stderr)
+        self.assertIn(r"\x1b[2J", done.stderr)
+        self.assertIn(r"\x1b]0;x\x07", done.stderr)
+        bad = self.file("bad.wat", '(func (export "run") (drop "\x1b[2J"))')
+        self.assertNotIn("\x1b", self.membrane("check", bad, code=2).stdout)
+        self.assertNotIn("\x1b", self.membrane("run", bad, code=2).stderr)
 
     def test_the_entry_is_start_else_run_else_main(self):
         entries = {name: f'(func (export "{name}") (result i32) (i32.const {value}))'

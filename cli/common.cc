@@ -1,3 +1,4 @@
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -28,6 +29,9 @@ void PolicyOptions::add_to(CLI::App& command) {
   add("--fuel", "fuel", "N", "Instructions that may run, as 1000000 or 2e9 (default 1e9)");
   add("--memory", "memory", "SIZE", "Linear memory, as 64MiB (default 64MiB)");
   add("--stack", "stack", "SIZE", "Value stack (default 1MiB)");
+  add("--call-depth", "call_depth", "N", "Nested calls (default 10000)");
+  add("--table-elements", "table_elements", "N", "Elements of tables (default 100000)");
+  add("--module", "module", "SIZE", "The program itself (default 64MiB)");
   add("--wall", "wall", "TIME", "Time on the clock, as 10s or 500ms (default 10s)");
   add("--output", "output", "SIZE", "What it may print (default 1MiB)");
   add("--host-calls", "host_calls", "N", "Calls that reach for the world (default 1000)");
@@ -68,7 +72,9 @@ Result<std::string> read_input(const std::string& path, uint64_t max_bytes) {
   const bool failed = std::ferror(file) != 0;
   const int why = errno;
   if (!is_stdin) std::fclose(file);
-  if (failed) return fail(ErrorCode::kUnavailable, "cannot read " + path + ": " + std::strerror(why));
+  if (failed)
+    return fail(ErrorCode::kUnavailable, "cannot read " + path + ": " + std::strerror(why),
+                why == EISDIR ? "Name a file in it." : "");
   if (text.size() > max_bytes)
     return fail(ErrorCode::kExhausted, path + " has more than " + std::to_string(max_bytes) + " bytes");
   return text;
@@ -93,6 +99,12 @@ int complain(const Error& error) {
 }
 
 bool is_terminal(std::FILE* file) { return isatty(fileno(file)) != 0; }
+
+bool same_file(std::FILE* a, std::FILE* b) {
+  struct stat of_a = {}, of_b = {};
+  return fstat(fileno(a), &of_a) == 0 && fstat(fileno(b), &of_b) == 0 && of_a.st_dev == of_b.st_dev &&
+         of_a.st_ino == of_b.st_ino;
+}
 
 bool use_colour(std::FILE* to) {
   const char* const no_colour = std::getenv("NO_COLOR");

@@ -20,6 +20,18 @@ std::vector<std::string> commands_of(const CLI::App& command) {
   return names;
 }
 
+// What a person who typed `word` in the place of a command, or behind all arguments, probably meant.
+std::string meant_by(const CLI::App& command, const std::string& word) {
+  const std::string name = command.get_name();
+  if (name == "membrane" && word == "help") return "Write membrane --help, or membrane COMMAND --help. ";
+  if (name == "membrane" && (word.ends_with(".wat") || word.ends_with(".wasm")))
+    return "To run a program: membrane run " + word + ". ";
+  if (name == "policy" && (word.ends_with(".toml") || word.ends_with(".json")))
+    return "To read a policy: membrane policy explain " + word + ". ";
+  if (name == "agent") return "Put quotes around the task. ";
+  return {};
+}
+
 // What was typed is not what the command takes.
 int complain_of_usage(const CLI::App& app, const CLI::ParseError& error) {
   const CLI::App* command = &app;
@@ -42,6 +54,12 @@ int complain_of_usage(const CLI::App& app, const CLI::ParseError& error) {
               word;
     const std::string_view near = nearest(word, {known.begin(), known.end()});
     if (!near.empty()) hint = "Did you mean " + std::string(near) + "? " + hint;
+    else if (!is_option) hint = meant_by(*command, word) + hint;
+  } else if (is_unknown) {
+    if (const std::vector<std::string> known = commands_of(*command); !known.empty()) {
+      message = "no command is given; there are";
+      for (const std::string& each : known) message += (&each == &known.front() ? " " : ", ") + each;
+    }
   }
   return complain({ErrorCode::kInvalidArgument, message, hint});
 }
