@@ -138,7 +138,7 @@ HostResult<SqlReader*> LocalBroker::database(std::string_view name) {
     return refuse(Errno::kAccess,
                   "No grant gives the program a database \"" + std::string(name) +
                       "\"; granted: " + names_of(policy_.sql) + ".",
-                  "--allow sql:" + std::string(name) + ":FILE.db");
+                  policy::allow_flag("sql:" + std::string(name) + ":FILE.db"));
   return open_once(databases_[grant->name], [&] { return SqlReader::open(*grant); });
 }
 

@@ -132,6 +132,20 @@ Status apply(Policy& policy, std::string_view flag) {
 
 }  // namespace
 
+std::string allow_flag(std::string_view grant) {
+  const bool plain = !grant.empty() && std::ranges::all_of(grant, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           std::string_view("_./:,@%+=-").find(c) != std::string_view::npos;
+  });
+  if (plain) return "--allow " + std::string(grant);
+  std::string out = "--allow '";
+  for (const char c : grant) {
+    if (c == '\'') out += "'\\''";
+    else out += c;
+  }
+  return out + "'";
+}
+
 Status allow(Policy& policy, std::string_view flag) {
   if (flag.find('\0') != std::string_view::npos || !is_utf8(flag))
     return fail(ErrorCode::kInvalidArgument, "--allow: the flag is not text.",

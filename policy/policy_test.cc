@@ -365,6 +365,14 @@ TEST(SetLimit, TakesTheNamesOfTheTable) {
   EXPECT_EQ(limits, before);
 }
 
+TEST(Allow, IsQuotedForTheShellWhereThatIsNeeded) {
+  EXPECT_EQ(allow_flag("kv"), "--allow kv");
+  EXPECT_EQ(allow_flag("fs:read:./data:/data"), "--allow fs:read:./data:/data");
+  EXPECT_EQ(allow_flag("http:GET:https://example.org/*"), "--allow 'http:GET:https://example.org/*'");
+  EXPECT_EQ(allow_flag("sql:x; rm -rf ~"), "--allow 'sql:x; rm -rf ~'");
+  EXPECT_EQ(allow_flag("fs:read:it's"), R"(--allow 'fs:read:it'\''s')");
+}
+
 TEST(Explain, SaysWhatIsGrantedAndWhatIsNot) {
   const std::string none = explain(Policy{});
   for (const char* part : {"cannot reach the network", "cannot see any file", "has no key-value store",

@@ -247,7 +247,7 @@ HostResult<Grant*> HttpEgress::Impl::decide(const Hop& hop, bool is_redirected) 
   std::string why = is_redirected ? "The server redirects to what no grant allows: " : "No grant allows ";
   why += hop.method + " " + hop.url.text() + (other_method ? "; the URL is granted for other methods." : ".");
   redact(why);
-  return refuse(Errno::kAccess, std::move(why), "--allow http:" + hop.method + ":" + hop.url.origin() + "/*");
+  return refuse(Errno::kAccess, std::move(why), policy::allow_flag("http:" + hop.method + ":" + hop.url.origin() + "/*"));
 }
 
 HostResult<std::string> HttpEgress::Impl::secret(const std::string& name) {

@@ -236,7 +236,7 @@ TEST_F(Egress, CountsBytesAgainstTheBudgetExactly) {
 
 TEST_F(Egress, RefusesWithoutAnyGrantAndAsksNoNameServer) {
   expect_refused(get("https://example.org/"), Errno::kAccess, "No grant allows GET https://example.org/");
-  EXPECT_EQ(get("https://example.org/").error().grant, "--allow http:GET:https://example.org/*");
+  EXPECT_EQ(get("https://example.org/").error().grant, "--allow 'http:GET:https://example.org/*'");
   EXPECT_TRUE(resolver.asked.empty());
 }
 
