@@ -316,6 +316,7 @@ class Run(CommandTest):
                 (["-e", SEVEN, "--policy", "typo.toml"], "limits.fule", "fuel"),
                 (["-e", SEVEN, "--fuel", "much"], "much", "2e9"),
                 (["-e", SEVEN, "--wall", "10"], "unit", "10 s"),
+                (["-e", SEVEN, "--memory", "64"], "less than a page", "64MiB"),
                 (["-e", SEVEN, "--allow", "fs:read"], "fs:read", "fs:read:"),
                 (["-e", SEVEN, "--allow", "everything"], "everything", "http"),
                 (["-e", SEVEN, "--allow", "ai"], "MEMBRANE_MODEL and MEMBRANE_BASE_URL are not set", "MEMBRANE_MODEL=")):

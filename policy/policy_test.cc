@@ -362,7 +362,13 @@ TEST(SetLimit, TakesTheNamesOfTheTable) {
   EXPECT_FALSE(set_limit(limits, "fuel", "lots"));
   EXPECT_FALSE(set_limit(limits, "wall", "10"));
   EXPECT_FALSE(set_limit(limits, "memory", "8 GiB"));
+  const Error no_unit = set_limit(limits, "memory", "64").error();
+  EXPECT_TRUE(contains(no_unit.message, "less than a page of 64 KiB")) << no_unit.message;
+  EXPECT_TRUE(contains(no_unit.hint, "64MiB")) << no_unit.hint;
+  EXPECT_FALSE(set_limit(limits, "memory", "65535"));
   EXPECT_EQ(limits, before);
+  EXPECT_TRUE(set_limit(limits, "memory", "65536"));
+  EXPECT_TRUE(set_limit(limits, "memory", "0"));
 }
 
 TEST(Allow, IsQuotedForTheShellWhereThatIsNeeded) {
