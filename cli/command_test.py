@@ -307,6 +307,8 @@ class Run(CommandTest):
 
     def test_what_cannot_be_used_is_refused_with_its_cause(self):
         self.file("junk", "junk\n")
+        self.file("seven.wat", SEVEN)
+        self.file("seven", SEVEN)
         self.file("typo.toml", "[limits]\nfule = 3\n")
         for arguments, cause, fix in (
                 (["gone.wat"], "gone.wat", "path"),
@@ -314,6 +316,9 @@ class Run(CommandTest):
                 (["-e", SEVEN, "--replay", "gone"], "gone", "path"),
                 (["-e", SEVEN, "--policy", "gone.toml"], "gone.toml", "path"),
                 (["-e", SEVEN, "--policy", "typo.toml"], "limits.fule", "fuel"),
+                (["-e", SEVEN, "--policy", "."], "is a directory", "./policy.toml"),
+                (["-e", SEVEN, "--policy", "seven.wat"], "is a program, not a policy", "membrane run seven.wat"),
+                (["-e", SEVEN, "--policy", "seven"], "is a program, not a policy", "TOML"),
                 (["-e", SEVEN, "--fuel", "much"], "much", "2e9"),
                 (["-e", SEVEN, "--wall", "10"], "unit", "10 s"),
                 (["-e", SEVEN, "--memory", "64"], "less than a page", "64MiB"),
