@@ -1,7 +1,7 @@
 // The command line. Each command is one file, command_NAME.cc, that adds itself to the
 // parser; main.cc only lists them.
 //
-// Exit codes: 0 fine; 1 the guest's own failure; 2 a denied or invalid request, or wrong
+// Exit codes: 0 fine; 1 the guest's own failure, or a replay that differs; 2 a denied or invalid request, or wrong
 // usage; 3 a failure of Membrane itself.
 #pragma once
 

@@ -150,8 +150,8 @@ void add_run(CLI::App& app, int& exit_code) {
       "  membrane run program.wat --allow kv --journal run.journal\n"
       "  membrane run program.wat --allow kv --replay run.journal\n"
       "Results and what the program prints go to standard output, the report to standard error.\n"
-      "Exit codes: 0 fine; 1 the program failed; 2 it was denied or is invalid, or wrong usage; 3 Membrane "
-      "failed.");
+      "Exit codes: 0 fine; 1 the program failed, or a replay differs; 2 it was denied or is "
+      "invalid, or wrong usage; 3 Membrane failed.");
   command->callback([options, &exit_code] {
     // With -e there is no file: what stands in its place is the first argument.
     if (!options->text.empty() && !options->file.empty())

@@ -151,5 +151,25 @@ TEST(SandboxDeterminism, AJournalReplaysWithNothingGrantedAndNothingThere) {
   EXPECT_FALSE(std::filesystem::exists(pattern));
 }
 
+TEST(SandboxDeterminism, AReplayThatAsksSomethingElseSaysWhichCallAndHow) {
+  Program program;
+  program.source = R"((func (export "run") (call $kv.set! (string "k") (string "1"))))";
+  RunOptions live;
+  live.policy = with_kv();
+  host::Journal journal;
+  live.record = &journal;
+  ASSERT_EQ(run(program, live).outcome, Outcome::kOk);
+
+  RunOptions replay;
+  replay.replay = &journal;
+  program.source = R"((func (export "run") (call $kv.set! (string "k") (string "2"))))";
+  const Report report = run(program, replay);
+  EXPECT_EQ(report.outcome, Outcome::kDiverged) << render_text(report, false);
+  ASSERT_EQ(report.errors.size(), 1u);
+  EXPECT_EQ(report.errors[0].code, "replay_diverged");
+  EXPECT_NE(report.errors[0].message.find("call 1 is kv.set(k, 2)"), std::string::npos);
+  EXPECT_NE(report.errors[0].message.find("kv.set with other arguments"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace membrane::sandbox

@@ -414,8 +414,8 @@ void Run::finish() {
   }
   if (const auto& divergence = gate_.divergence(); divergence && report_.outcome != Outcome::kFailed) {
     report_.errors.clear();  // what the program made of it is no news
-    stop(Outcome::kFailed, "replay_diverged", *divergence,
-         "The journal is of another program, input or policy.");
+    stop(Outcome::kDiverged, "replay_diverged", *divergence,
+         "A journal answers the run that it was written by: the same program, arguments and input.");
   }
 }
 

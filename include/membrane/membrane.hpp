@@ -171,6 +171,7 @@ enum class Outcome : uint8_t {
   kOutOfOutput,
   kTimedOut,
   kCancelled,
+  kDiverged,  // a replay asked for something else than its journal holds
   kDenied,   // it needs what no grant allows
   kInvalid,  // the program or the request is not valid
   kFailed,   // Membrane itself failed
