@@ -255,10 +255,10 @@ class Run(CommandTest):
                             '(func (export "run") (call $outer))')
         text = self.membrane("run", program, code=1).stderr
         self.assertIn("error[unreachable] line 1:15 in $inner: ", text)
-        self.assertEqual(re.findall("called from (.*)", text), ["line 2:15 in $outer", "line 3:23 in #2"])
+        self.assertEqual(re.findall("called from (.*)", text), ["line 2:15 in $outer", 'line 3:23 in #2 (export "run")'])
         error = self.report(program, code=1)["error"]
         self.assertEqual(error["place"]["function"], "$inner")
-        self.assertEqual([frame["function"] for frame in error["backtrace"]], ["$outer", "#2"])
+        self.assertEqual([frame["function"] for frame in error["backtrace"]], ["$outer", '#2 (export "run")'])
 
     def test_a_denied_call_says_what_would_allow_it(self):
         program = '(func (export "run") (drop (call $http.get! (string "https://example.org/x"))))'

@@ -37,7 +37,7 @@ int exit_code_of(Outcome outcome);
 
 // The place of a failure inside the program. Empty or 0 where unknown.
 struct ReportPlace {
-  std::string function;  // name or "#index"
+  std::string function;  // "$name", else "#8 (export \"run\")", else "#8"
   uint32_t offset = 0;   // bytes into the binary (or into the module's code bytes)
   uint32_t line = 0;     // of the text, 1-based
   uint32_t column = 0;
