@@ -377,6 +377,17 @@ class Check(CommandTest):
                                                          "function", "expected", "found", "hint"])
         self.assertEqual((found["diagnostics"][0]["line"], found["diagnostics"][0]["offset"]), (1, 35))
 
+    def test_what_is_no_program_at_all_is_told_so(self):
+        elf = self.file("program", b"\x7fELF\x02\x01\x01\x00\x9b")
+        for name, cause in ((elf, "an ELF program, neither a WebAssembly binary nor WAT"),
+                            (self.file("bytes", bytes(range(256))), "neither a WebAssembly binary nor WAT"),
+                            (self.file("empty.wat", ""), "the program is empty"),
+                            (self.file("blank.wat", " \n\n"), "the program is empty")):
+            self.assertIn(cause, self.membrane("check", name, code=2).stdout)
+            done = self.membrane("run", name, code=2)
+            self.assertIn(cause, done.stderr)
+            self.assertIn("hint: ", done.stderr)
+
     def test_a_capability_that_does_not_exist_is_found(self):
         program = '(func (export "run") (drop (call $http.gett! (string "x"))))'
         self.assertIn("http.get", self.membrane("check", self.file("p.wat", program), code=2).stdout)
