@@ -75,7 +75,7 @@ std::string build_system_prompt(const PromptParts& parts) {
            " bytes, so print only what you need.\n";
   if (parts.catalog != nullptr && !parts.catalog->entries().empty()) {
     out += kCatalogUse;
-    out += render_list(*parts.catalog);
+    out += render_list(*parts.catalog, parts.ungranted);
   }
   out += kDialect;
   if (!parts.capabilities.empty()) out += "\n# Host functions\n" + ended(parts.capabilities);

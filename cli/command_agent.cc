@@ -175,9 +175,10 @@ Result<int> run(const Options& options) {
   loop_options.max_repairs = options.max_repairs;
   loop_options.task_wall_ms = options.task_wall_s * 1000;
   loop_options.tools = !options.no_tools;
-  const std::string prompt = agent::build_system_prompt({host::capabilities_prompt(agent::ungranted(policy)),
-                                                         policy::explain(policy), &catalog, options.max_steps,
-                                                         loop_options.observation_bytes});
+  const std::vector<std::string_view> ungranted = agent::ungranted(policy);
+  const std::string prompt =
+      agent::build_system_prompt({host::capabilities_prompt(ungranted), policy::explain(policy), &catalog,
+                                  options.max_steps, loop_options.observation_bytes, ungranted});
   if (options.print_prompt) {
     print(prompt);
     return kExitOk;

@@ -574,9 +574,19 @@ class Agent(CommandTest):
         for part in ("http.get(url)", "https://example.org", "ANSWER:", "It cannot see any file."):
             self.assertIn(part, text)
         self.assertNotIn("sql.query(database", text)
-        text = self.membrane("agent", "--print-prompt", "--catalog", ROOT / "catalog").stdout
-        for program in (ROOT / "catalog").glob("*.wat"):
-            self.assertIn(program.stem, text)
+        programs = {program.stem: re.findall("^;; needs: (.*)$", program.read_text(), re.M)
+                    for program in (ROOT / "catalog").glob("*.wat")}
+        for grants in ([], ["kv"], ["kv", "ai", "sql:d:d.db", "fs:read:.:/data", "http:GET:https://example.org/*"]):
+            flags = [part for grant in grants for part in ("--allow", grant)]
+            text = self.membrane("agent", "--print-prompt", "--catalog", ROOT / "catalog", *flags).stdout
+            granted = {grant.split(":")[0] for grant in grants}
+            left_out = 0
+            for name, needs in programs.items():
+                can_run = all(need in granted for need in ", ".join(needs).split(", ") if need)
+                left_out += not can_run
+                self.assertEqual(bool(re.search(rf"^- {name}[(:]", text, re.M)), can_run, name)
+            self.assertEqual(re.findall(r"^(\d+) more needs? what is not granted", text, re.M),
+                             [str(left_out)] if left_out else [])
 
     def test_no_model_and_bad_files_are_refused(self):
         self.assert_refused(self.membrane("agent", "task", code=2), "No model is configured", "MEMBRANE_MODEL=")
