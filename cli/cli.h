@@ -61,6 +61,11 @@ Status write_output(const std::string& path, std::string_view text);
 
 void print(std::FILE* to, std::string_view text);
 inline void print(std::string_view text) { print(stdout, text); }
+// What somebody else wrote, a program or a file: byte for byte, but on a terminal with control characters made
+// visible, so that it cannot drive the terminal.
+void print_foreign(std::FILE* to, std::string_view text);
+// A JSON text and a line's end. On a terminal, the control characters that JSON leaves in strings are escaped.
+void print_json(std::string json);
 // "membrane: message", and the hint on a line of its own, to standard error. Returns the exit code.
 int complain(const Error& error);
 

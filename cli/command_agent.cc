@@ -58,7 +58,7 @@ Result<agent::Catalog> load_catalog(const Options& options) {
   if (directory.empty()) return agent::Catalog();
   MEMBRANE_ASSIGN(agent::Catalog catalog, agent::Catalog::load(directory));
   for (const Error& problem : catalog.problems())
-    print(stderr, "membrane: catalog: " + problem.to_string() + "\n");
+    print(stderr, "membrane: catalog: " + agent::printable(problem.to_string()) + "\n");
   return catalog;
 }
 
@@ -146,10 +146,12 @@ int run_task(const Options& options, const std::string& task, agent::Loop& loop,
   std::optional<agent::ReplayCheck> check;
   if (!options.replay_file.empty() && !recording->plain) loop.add_observer(check.emplace(*recording));
   const agent::TaskResult result = loop.run(task, cancel);
-  if (options.json) print(json_of(result).dump(is_terminal(stdout) ? 2 : -1) + "\n");
+  if (options.json)
+    print_json(json_of(result).dump(is_terminal(stdout) ? 2 : -1, ' ', false,
+                                    nlohmann::json::error_handler_t::replace));
   if (!check || check->divergences().empty()) return exit_code_of(result);
   for (const std::string& divergence : check->divergences())
-    print(stderr, "membrane: replay: " + divergence + "\n");
+    print(stderr, "membrane: replay: " + agent::printable(divergence) + "\n");
   return kExitGuest;
 }
 

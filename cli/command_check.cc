@@ -55,7 +55,7 @@ int show_findings(const std::vector<Diagnostic>& findings, const Options& option
     j["ok"] = findings.empty();
     j["diagnostics"] = nlohmann::ordered_json::array();
     for (const Diagnostic& d : findings) j["diagnostics"].push_back(json_of(d));
-    print(j.dump(is_terminal(stdout) ? 2 : -1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+    print_json(j.dump(is_terminal(stdout) ? 2 : -1, ' ', false, nlohmann::json::error_handler_t::replace));
   } else {
     for (const Diagnostic& d : findings) print(agent::printable(render(d, source, name)));
     if (findings.empty()) print(name + ": no errors\n");
@@ -83,8 +83,9 @@ Result<int> run(const Options& options) {
   if (!options.expand || !findings.empty()) return show_findings(findings, options, source, name);
   MEMBRANE_ASSIGN(const std::string plain, plain_text(source, name));
   if (options.json)
-    print(nlohmann::ordered_json{{"file", name}, {"ok", true}, {"expanded", plain}}.dump() + "\n");
-  else print(plain);
+    print_json(nlohmann::ordered_json{{"file", name}, {"ok", true}, {"expanded", plain}}.dump(
+        -1, ' ', false, nlohmann::json::error_handler_t::replace));
+  else print_foreign(stdout, plain);
   return kExitOk;
 }
 

@@ -71,7 +71,7 @@ void make_printable(sandbox::Report& report) {
 }
 
 void show(const sandbox::Report& report, bool json) {
-  if (json) return print(sandbox::render_json(report, is_terminal(stdout)) + "\n");
+  if (json) return print_json(sandbox::render_json(report, is_terminal(stdout)));
   sandbox::Report rest = report;
   rest.stdout_text.clear();  // was printed as it came
   bool in_line = !report.stdout_text.empty() && !report.stdout_text.ends_with('\n');
@@ -109,7 +109,7 @@ Result<int> run(const Options& options) {
   run_options.cancel = &interrupted;
   std::signal(SIGINT, [](int) { interrupted = true; });
   std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);  // who reads a pipe sees each line as it comes
-  if (!options.json) run_options.on_stdout = [](std::string_view text) { print(text); };
+  if (!options.json) run_options.on_stdout = [](std::string_view text) { print_foreign(stdout, text); };
 
   const sandbox::Report report = sandbox::run(program, run_options);
   show(report, options.json);

@@ -130,11 +130,12 @@ class Usage(CommandTest):
                      self.membrane("run", "-e", SEVEN), self.membrane("check", bad)):
             self.assertNotIn("\x1b", done.stdout + done.stderr)
 
-    def on_terminal(self, **environment):
-        """What a run prints on a terminal."""
+    def on_terminal(self, *arguments, code=0, **environment):
+        """What a command prints on a terminal."""
         master, terminal = os.openpty()
-        process = subprocess.Popen([COMMAND, "run", "-e", SEVEN], stdin=subprocess.DEVNULL, stdout=terminal,
-                                   stderr=terminal, env={**self.environment, **environment})
+        process = subprocess.Popen([COMMAND, *(arguments or ("run", "-e", SEVEN))], stdin=subprocess.DEVNULL,
+                                   stdout=terminal, stderr=terminal, cwd=self.folder,
+                                   env={**self.environment, **environment})
         os.close(terminal)
         output = b""
         try:
@@ -143,7 +144,7 @@ class Usage(CommandTest):
         except OSError:  # how Linux says that nobody holds the other side any more
             pass
         os.close(master)
-        self.assertEqual(process.wait(SECONDS), 0)
+        self.assertEqual(process.wait(SECONDS), code)
         return output.decode()
 
     def test_a_terminal_gets_colours_unless_no_color_is_set(self):
@@ -151,6 +152,29 @@ class Usage(CommandTest):
         self.assertIn("\x1b[", self.on_terminal())
         self.assertNotIn("\x1b", self.on_terminal(NO_COLOR="1"))
         self.assertIn("\x1b[", self.on_terminal(NO_COLOR=""))
+
+    # Clears the screen, sets the title by C1, rings, goes back to the line's start; a tab, a line and é stay.
+    DRIVES = r"""(func (export "run") (call $io.print (string "\1b[2J\c2\9b2J\07\0d\7f\tcaf\c3\a9\n")))"""
+
+    def test_a_program_cannot_drive_the_terminal(self):
+        plain = {"NO_COLOR": "1"}
+        text = self.on_terminal("run", "-e", self.DRIVES, **plain)
+        self.assertTrue(text.startswith("\\x1b[2J\\x9b2J\\x07\\x0d\\x7f\tcafé\r\n"), repr(text))
+        answers = self.file("answers.jsonl", "".join(json.dumps(a) + "\n" for a in (
+            fenced(self.DRIVES), {"content": "ANSWER: \x1b[2J"})))
+        raw = self.file("raw.wat", '(func (export "run")) (; \x1b[2J\u009b2J ;)')
+        for command in (["run", "-e", self.DRIVES, "--json"], ["agent", "t", "--model-file", answers],
+                        ["agent", "t", "--model-file", answers, "--json"], ["check", raw, "--expand"],
+                        ["check", raw, "--expand", "--json"]):
+            text = self.on_terminal(*command, **plain)
+            self.assertNotRegex(text.replace("\r\n", "\n"), "[\x00-\x08\x0b-\x1f\x7f-\x9f]", command)
+        self.assertEqual(json.loads(self.on_terminal("run", "-e", self.DRIVES, "--json", **plain))["stdout"],
+                         "\x1b[2J\u009b2J\x07\r\x7f\tcafé\n")
+
+    def test_what_is_no_terminal_gets_every_byte(self):
+        done = subprocess.run([COMMAND, "run", "-e", self.DRIVES], capture_output=True, env=self.environment,
+                              timeout=SECONDS, check=True)
+        self.assertEqual(done.stdout, b"\x1b[2J\xc2\x9b2J\x07\r\x7f\tcaf\xc3\xa9\n")
 
 
 class Run(CommandTest):

@@ -5,9 +5,32 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "agent/console.h"
 #include "cli/cli.h"
 
 namespace membrane::cli {
+namespace {
+
+// JSON escapes what is below the space; DEL and C1, which some terminals obey, stand in its strings as they are.
+std::string json_for_terminal(std::string_view json) {
+  std::string out;
+  for (size_t i = 0; i < json.size(); ++i) {
+    const auto c = static_cast<unsigned char>(json[i]);
+    const auto next = static_cast<unsigned char>(i + 1 < json.size() ? json[i + 1] : 0);
+    const bool is_c1 = c == 0xC2 && next >= 0x80 && next <= 0x9F;
+    if (c != 0x7F && !is_c1) {
+      out += json[i];
+      continue;
+    }
+    char escape[8];
+    std::snprintf(escape, sizeof escape, "\\u%04x", is_c1 ? next : c);
+    out += escape;
+    if (is_c1) ++i;
+  }
+  return out;
+}
+
+}  // namespace
 
 void PolicyOptions::add_to(CLI::App& command) {
   command.add_option("--policy", file, "Policy file, TOML or JSON (docs/policy.md)")
@@ -92,9 +115,19 @@ Status write_output(const std::string& path, std::string_view text) {
 
 void print(std::FILE* to, std::string_view text) { std::fwrite(text.data(), 1, text.size(), to); }
 
+void print_foreign(std::FILE* to, std::string_view text) {
+  if (is_terminal(to)) print(to, agent::printable(text));
+  else print(to, text);
+}
+
+void print_json(std::string json) {
+  if (is_terminal(stdout)) json = json_for_terminal(json);
+  print(json + "\n");
+}
+
 int complain(const Error& error) {
-  print(stderr, "membrane: " + error.message + "\n");
-  if (!error.hint.empty()) print(stderr, "  hint: " + error.hint + "\n");
+  print(stderr, "membrane: " + agent::printable(error.message) + "\n");
+  if (!error.hint.empty()) print(stderr, "  hint: " + agent::printable(error.hint) + "\n");
   return error.code == ErrorCode::kInternal ? kExitMembrane : kExitRequest;
 }
 
