@@ -66,8 +66,15 @@ inline void print(std::string_view text) { print(stdout, text); }
 void print_foreign(std::FILE* to, std::string_view text);
 // A JSON text and a line's end. On a terminal, the control characters that JSON leaves in strings are escaped.
 void print_json(std::string json);
-// "membrane: message", and the hint on a line of its own, to standard error. Returns the exit code.
-int complain(const Error& error);
+
+// Whom a command tells that it cannot do what was asked.
+enum class Reader : uint8_t {
+  kPerson,  // "membrane: message", and the hint on a line of its own, on standard error
+  kJson,    // {"outcome": "invalid", "error": {"code", "message", "hint"}}, on standard output
+  kReport,  // the same as a whole report (docs/report.schema.json): of `run --json`
+};
+// Returns the exit code.
+int complain(const Error& error, Reader reader = Reader::kPerson);
 
 bool is_terminal(std::FILE* file);
 // Whether both go to one place, as on a terminal and with 2>&1.

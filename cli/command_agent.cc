@@ -263,7 +263,7 @@ void add_agent(CLI::App& app, int& exit_code) {
       "usage.");
   command->callback([options, &exit_code] {
     const Result<int> code = run(*options);
-    exit_code = code ? *code : complain(code.error());
+    exit_code = code ? *code : complain(code.error(), options->json ? Reader::kJson : Reader::kPerson);
   });
 }
 

@@ -47,7 +47,7 @@ void add_capabilities(CLI::App& app, int& exit_code) {
   command->callback([options, &exit_code] {
     const Result<std::string> text = text_of(*options);
     if (text) print(*text);
-    else exit_code = complain(text.error());
+    else exit_code = complain(text.error(), options->json ? Reader::kJson : Reader::kPerson);
   });
 }
 

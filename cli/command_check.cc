@@ -98,7 +98,9 @@ void add_check(CLI::App& app, int& exit_code) {
   command->add_option("file", options->file, "The program, or - for standard input")
       ->required()
       ->type_name("FILE");
-  command->add_flag("--json", options->json, "One JSON object: {file, ok, diagnostics}");
+  command->add_flag(
+      "--json", options->json,
+      "One JSON object: {file, ok, diagnostics}; {outcome, error} when there is nothing to check");
   command->add_flag("--expand", options->expand, "Print the program as plain WAT");
   command->footer(
       "Examples:\n"
@@ -107,7 +109,7 @@ void add_check(CLI::App& app, int& exit_code) {
       "Exit codes: 0 no errors; 2 there are some.");
   command->callback([options, &exit_code] {
     const Result<int> code = run(*options);
-    exit_code = code ? *code : complain(code.error());
+    exit_code = code ? *code : complain(code.error(), options->json ? Reader::kJson : Reader::kPerson);
   });
 }
 

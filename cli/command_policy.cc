@@ -28,7 +28,7 @@ void add_policy(CLI::App& app, int& exit_code) {
     if (!options->file.empty()) options->policy.file = options->file;
     const Result<policy::Policy> policy = options->policy.policy();
     if (!policy) {
-      exit_code = complain(policy.error());
+      exit_code = complain(policy.error(), options->json ? Reader::kJson : Reader::kPerson);
       return;
     }
     print(options->json ? policy::to_json(*policy) + "\n" : policy::explain(*policy));

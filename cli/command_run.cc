@@ -87,6 +87,8 @@ void show(const sandbox::Report& report, bool json) {
 }
 
 Result<int> run(const Options& options) {
+  if (options.file.empty() && options.text.empty())
+    return fail(ErrorCode::kInvalidArgument, "no program is given", "Give a file, or -e and the text.");
   sandbox::RunOptions run_options;
   MEMBRANE_ASSIGN(run_options.policy, options.policy.policy());
   MEMBRANE_ASSIGN(run_options.tier, tier_of(options.tier));
@@ -113,8 +115,10 @@ Result<int> run(const Options& options) {
 
   const sandbox::Report report = sandbox::run(program, run_options);
   show(report, options.json);
-  if (!options.journal_file.empty()) MEMBRANE_TRY(write_output(options.journal_file, recorded.to_text()));
-  return sandbox::exit_code_of(report.outcome);
+  if (options.journal_file.empty()) return sandbox::exit_code_of(report.outcome);
+  // What the run did was told; so this goes to standard error, with --json, too.
+  const Status written = write_output(options.journal_file, recorded.to_text());
+  return written ? sandbox::exit_code_of(report.outcome) : complain(written.error());
 }
 
 }  // namespace
@@ -156,13 +160,8 @@ void add_run(CLI::App& app, int& exit_code) {
     // With -e there is no file: what stands in its place is the first argument.
     if (!options->text.empty() && !options->file.empty())
       options->arguments.insert(options->arguments.begin(), std::exchange(options->file, {}));
-    if (options->file.empty() && options->text.empty()) {
-      exit_code =
-          complain({ErrorCode::kInvalidArgument, "no program is given", "Give a file, or -e and the text."});
-      return;
-    }
     const Result<int> code = run(*options);
-    exit_code = code ? *code : complain(code.error());
+    exit_code = code ? *code : complain(code.error(), options->json ? Reader::kReport : Reader::kPerson);
   });
 }
 

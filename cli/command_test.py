@@ -116,6 +116,42 @@ class Usage(CommandTest):
         self.membrane("run", "-e", deep, "1", "--call-depth", "7", code=1)
         self.assertIn("bytes", self.membrane("run", self.file("deep.wat", deep), "--module", "8B", code=2).stderr)
 
+    def test_an_option_that_is_a_variable_names_it(self):
+        for option, variable in (("--model", "MEMBRANE_MODEL"), ("--base-url", "MEMBRANE_BASE_URL"),
+                                 ("--api-key", "MEMBRANE_API_KEY")):
+            self.assert_refused(self.membrane("agent", "task", option, "x", code=2), f"unknown option {option}",
+                                f"{variable}=")
+
+    def test_with_json_a_refused_request_is_one_object(self):
+        seven = self.file("seven.wat", SEVEN)
+        self.file("typo.toml", "[limits]\nfule = 3\n")
+        for command, code in (
+                (["run", "gone.wat"], "not_found"), (["run"], "invalid_argument"),
+                (["run", seven, "--fule", "3"], "invalid_argument"),
+                (["run", seven, "--fuel", "much"], "invalid_argument"),
+                (["run", seven, "--policy", "typo.toml"], "invalid_input"),
+                (["run", seven, "--allow", "everything"], "invalid_argument"),
+                (["run", seven, "--input", "gone.txt"], "not_found"),
+                (["check", "gone.wat"], "not_found"), (["check"], "invalid_argument"),
+                (["check", seven, "--expnd"], "invalid_argument"),
+                (["agent", "task"], "not_found"), (["agent", "task", "--max-steps", "0"], "invalid_argument"),
+                (["policy", "explain", "typo.toml"], "invalid_input"),
+                (["policy", "explain", "--no"], "invalid_argument"),
+                (["capabilities", "htp"], "not_found"), (["capabilities", "--no"], "invalid_argument")):
+            with self.subTest(command=command):
+                done = self.membrane(*command, "--json", code=2)
+                self.assertEqual((done.stdout.count("\n"), done.stderr), (1, ""))
+                answer = json.loads(done.stdout)
+                self.assertEqual((answer["outcome"], answer["error"]["code"]), ("invalid", code))
+                self.assertTrue(answer["error"]["message"])
+                self.assertTrue(answer["error"]["hint"])
+                if command[0] == "run":
+                    required = json.loads((ROOT / "docs" / "report.schema.json").read_text())["required"]
+                    self.assertLessEqual(set(required), set(answer))
+                else:
+                    self.assertEqual(list(answer), ["outcome", "error"])
+        self.assertEqual(self.membrane("run", "gone.wat", "--", "--json", code=2).stdout, "")
+
     def test_what_must_be_given_is_named(self):
         self.assert_refused(self.membrane("check", code=2), "file is required", "membrane check --help")
         self.assert_refused(self.membrane("run", code=2), "no program", "-e")
@@ -279,7 +315,8 @@ class Run(CommandTest):
                             '(func (export "run") (call $outer))')
         text = self.membrane("run", program, code=1).stderr
         self.assertIn("error[unreachable] line 1:15 in $inner: ", text)
-        self.assertEqual(re.findall("called from (.*)", text), ["line 2:15 in $outer", 'line 3:23 in #2 (export "run")'])
+        self.assertEqual(re.findall("called from (.*)", text),
+                         ["line 2:15 in $outer", 'line 3:23 in #2 (export "run")'])
         error = self.report(program, code=1)["error"]
         self.assertEqual(error["place"]["function"], "$inner")
         self.assertEqual([frame["function"] for frame in error["backtrace"]], ["$outer", '#2 (export "run")'])
@@ -287,8 +324,9 @@ class Run(CommandTest):
     def test_a_denied_call_says_what_would_allow_it(self):
         program = '(func (export "run") (drop (call $http.get! (string "https://example.org/x"))))'
         report = self.report("-e", program, code=2)
+        self.assertEqual(report["host_calls"][0]["bytes_out"], 0)
         self.assertEqual(report["error"]["code"], "EACCES")
-        self.assertIn("--allow http:GET:https://example.org/", report["error"]["hint"])
+        self.assertIn("--allow 'http:GET:https://example.org/*'", report["error"]["hint"])
         call = report["host_calls"][0]
         self.assertEqual((call["name"], call["decision"], call["errno"]), ("http.get", "denied", "EACCES"))
 
@@ -512,7 +550,7 @@ class Capabilities(CommandTest):
         self.assert_refused(self.membrane("capabilities", "nonsense", code=2), "nonsense", "Capabilities are io, http")
 
     def test_one_form_at_a_time(self):
-        self.assert_refused(self.membrane("capabilities", "--json", "--prompt", code=2), "excludes", "--help")
+        self.assert_refused(self.membrane("capabilities", "--markdown", "--prompt", code=2), "excludes", "--help")
 
 
 class Spectest(CommandTest):
@@ -590,8 +628,10 @@ class Agent(CommandTest):
 
     def test_json_needs_a_task(self):
         answers = self.file("answers.jsonl", '{"content": "ANSWER: x"}\n')
-        self.assert_refused(self.membrane("agent", "--json", "--model-file", answers, stdin="hi\n", code=2), "--json",
-                            "task")
+        done = self.membrane("agent", "--json", "--model-file", answers, stdin="hi\n", code=2)
+        error = json.loads(done.stdout)["error"]
+        self.assertIn("--json", error["message"])
+        self.assertIn("task", error["hint"])
 
     def test_the_prompt_holds_functions_policy_and_catalog(self):
         text = self.membrane("agent", "--print-prompt", "--allow", "http:GET:https://example.org/*").stdout
@@ -611,6 +651,12 @@ class Agent(CommandTest):
                 self.assertEqual(bool(re.search(rf"^- {name}[(:]", text, re.M)), can_run, name)
             self.assertEqual(re.findall(r"^(\d+) more needs? what is not granted", text, re.M),
                              [str(left_out)] if left_out else [])
+
+    def test_the_prompt_is_as_large_as_its_page_says(self):
+        said = re.search(r"system prompt has about (\d+) KB", (ROOT / "docs" / "local-model.md").read_text()).group(1)
+        policy = ROOT / "examples" / "policies" / "web-research.toml"
+        done = self.membrane("agent", "--print-prompt", "--catalog", ROOT / "catalog", "--policy", policy)
+        self.assertEqual(round(len(done.stdout.encode()) / 1000), int(said))
 
     def test_no_model_and_bad_files_are_refused(self):
         self.assert_refused(self.membrane("agent", "task", code=2), "No model is configured", "MEMBRANE_MODEL=")

@@ -4,9 +4,12 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <nlohmann/json.hpp>
 
 #include "agent/console.h"
 #include "cli/cli.h"
+#include "engine/fuel.h"
+#include "sandbox/report.h"
 
 namespace membrane::cli {
 namespace {
@@ -125,10 +128,26 @@ void print_json(std::string json) {
   print(json + "\n");
 }
 
-int complain(const Error& error) {
-  print(stderr, "membrane: " + agent::printable(error.message) + "\n");
-  if (!error.hint.empty()) print(stderr, "  hint: " + agent::printable(error.hint) + "\n");
-  return error.code == ErrorCode::kInternal ? kExitMembrane : kExitRequest;
+int complain(const Error& error, Reader reader) {
+  const sandbox::Outcome outcome =
+      error.code == ErrorCode::kInternal ? sandbox::Outcome::kFailed : sandbox::Outcome::kInvalid;
+  if (reader == Reader::kPerson) {
+    print(stderr, "membrane: " + agent::printable(error.message) + "\n");
+    if (!error.hint.empty()) print(stderr, "  hint: " + agent::printable(error.hint) + "\n");
+  } else if (reader == Reader::kReport) {
+    sandbox::Report report;
+    report.outcome = outcome;
+    report.cost_version = engine::kCostVersion;
+    report.errors.push_back({std::string(name_of(error.code)), error.message, {}, error.hint, {}});
+    print_json(sandbox::render_json(report, is_terminal(stdout)));
+  } else {
+    const nlohmann::ordered_json object = {
+        {"outcome", name_of(outcome)},
+        {"error", {{"code", name_of(error.code)}, {"message", error.message}, {"hint", error.hint}}}};
+    print_json(object.dump(is_terminal(stdout) ? 2 : -1, ' ', false,
+                           nlohmann::ordered_json::error_handler_t::replace));
+  }
+  return sandbox::exit_code_of(outcome);
 }
 
 bool is_terminal(std::FILE* file) { return isatty(fileno(file)) != 0; }
