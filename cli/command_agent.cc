@@ -186,6 +186,7 @@ Result<int> run(const Options& options) {
     return kExitOk;
   }
 
+  MEMBRANE_TRY(check_granted_files(policy));
   agent::Interrupt interrupt;
   Speaker speaker;
   MEMBRANE_TRY(choose_speaker(options, interrupt.flag(), speaker));

@@ -31,6 +31,8 @@ void add_policy(CLI::App& app, int& exit_code) {
       exit_code = complain(policy.error(), options->json ? Reader::kJson : Reader::kPerson);
       return;
     }
+    // A policy may be read where it does not act: what is missing here is said, and is no failure.
+    if (const Status there = check_granted_files(*policy); !there) complain(there.error());
     print(options->json ? policy::to_json(*policy) + "\n" : policy::explain(*policy));
   });
 }

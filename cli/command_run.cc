@@ -92,6 +92,7 @@ Result<int> run(const Options& options) {
   sandbox::RunOptions run_options;
   MEMBRANE_ASSIGN(run_options.policy, options.policy.policy());
   MEMBRANE_ASSIGN(run_options.tier, tier_of(options.tier));
+  if (options.replay_file.empty()) MEMBRANE_TRY(check_granted_files(run_options.policy));
   MEMBRANE_ASSIGN(const sandbox::Program program, program_of(options, run_options.policy));
   MEMBRANE_ASSIGN(const auto client, model_for(run_options.policy));
   std::optional<agent::HostModel> model;

@@ -132,6 +132,7 @@ class Usage(CommandTest):
                 (["run", seven, "--policy", "typo.toml"], "invalid_input"),
                 (["run", seven, "--allow", "everything"], "invalid_argument"),
                 (["run", seven, "--input", "gone.txt"], "not_found"),
+                (["run", seven, "--allow", "fs:read:./gone"], "not_found"),
                 (["check", "gone.wat"], "not_found"), (["check"], "invalid_argument"),
                 (["check", seven, "--expnd"], "invalid_argument"),
                 (["agent", "task"], "not_found"), (["agent", "task", "--max-steps", "0"], "invalid_argument"),
@@ -397,6 +398,19 @@ class Run(CommandTest):
         program = '(func (export "run") (call $io.print (call $fs.read! (string "/data/x"))))'
         self.assertEqual(self.membrane("run", "-e", program, "--allow", "fs:read:./data").stdout, "granted")
         self.assertEqual(self.report("-e", program, code=2)["outcome"], "denied")
+
+    def test_a_directory_that_is_granted_and_not_there_is_named_before_the_run(self):
+        prints = '(func (export "run") (call $io.print (string "ran")))'
+        for grant in ("fs:read:./gone", "fs:write:./gone:/out", "sql:papers:./gone.db"):
+            self.assert_refused(self.membrane("run", "-e", prints, "--allow", grant, code=2), "./gone",
+                                str(self.folder.resolve()))
+            self.assert_refused(self.membrane("agent", "t", "--allow", grant, code=2), "does not exist", "Make it")
+            done = self.membrane("policy", "explain", "--allow", grant)
+            self.assertIn("does not exist", done.stderr)
+            self.assertIn("./gone", done.stdout)
+        (self.folder / "gone").mkdir()
+        self.assertEqual(self.membrane("run", "-e", prints, "--allow", "fs:read:./gone").stdout, "ran")
+        self.assertEqual(self.membrane("policy", "explain", "--allow", "fs:read:./gone").stderr, "")
 
     def test_an_interrupt_cancels_the_program(self):
         process = subprocess.Popen([COMMAND, "run", "-e", ENDLESS, "--fuel", "9e18", "--wall", "1h"], text=True,

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "agent/console.h"
@@ -81,6 +82,22 @@ Result<engine::Tier> tier_of(const std::string& name) {
   if (const auto tier = engine::find_tier(name)) return *tier;
   return fail(ErrorCode::kInvalidArgument, "there is no tier \"" + name + "\"",
               "Give interpreter, compiler or auto.");
+}
+
+Status check_granted_files(const policy::Policy& policy) {
+  const auto check = [](const std::string& what, const std::string& path) -> Status {
+    std::error_code error;
+    if (std::filesystem::exists(path, error)) return {};
+    const std::string why = error ? " cannot be looked at: " + error.message() : " does not exist";
+    const std::string from = std::filesystem::path(path).is_absolute()
+                                 ? ""
+                                 : "; it is looked for in " + std::filesystem::current_path(error).string();
+    return fail(ErrorCode::kNotFound, path + ", granted as " + what + "," + why,
+                "Make it, or mend the path of the grant" + from + ".");
+  };
+  for (const policy::FsGrant& grant : policy.fs) MEMBRANE_TRY(check(grant.guest, grant.host));
+  for (const policy::SqlGrant& grant : policy.sql) MEMBRANE_TRY(check("database " + grant.name, grant.path));
+  return {};
 }
 
 Result<std::string> read_input(const std::string& path, uint64_t max_bytes) {
