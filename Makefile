@@ -14,7 +14,7 @@ BUILD := cmake --build --parallel $(JOBS) --preset
 CONFIGURE := tools/configure
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build library demo demo-local-model test test-quick fuzz fuzz-merge fuzz-diff bench bench-micro \
+.PHONY: help setup build demo demo-local-model test test-quick fuzz fuzz-diff bench bench-micro \
         bench-engine bench-process format format-check tidy coverage docs install clean
 
 help:  ## This list
@@ -94,7 +94,7 @@ docs: build  ## Write again the pages that are made from the program
 	@tools/generate-docs
 
 install: build  ## Install under PREFIX (/usr/local)
-	@$(BUILD) release
+	@$(BUILD) release --target libmembrane
 	@DESTDIR='$(DESTDIR)' cmake --install build/release --prefix '$(PREFIX)'
 
 clean:  ## Remove build/

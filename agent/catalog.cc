@@ -193,9 +193,19 @@ Result<const CatalogEntry*> Catalog::find(std::string_view name) const {
                            : "Did you mean \"" + std::string(near) + "\"?");
 }
 
-std::string render_list(const Catalog& catalog) {
+std::string render_list(const Catalog& catalog, std::span<const std::string_view> ungranted) {
+  const auto is_ungranted = [&](const std::string& need) {
+    return std::ranges::find(ungranted, need) != ungranted.end();
+  };
   std::string out;
+  size_t left_out = 0;
+  std::set<std::string> missing;
   for (const CatalogEntry& entry : catalog.entries()) {
+    if (std::ranges::any_of(entry.needs, is_ungranted)) {
+      ++left_out;
+      std::ranges::copy_if(entry.needs, std::inserter(missing, missing.end()), is_ungranted);
+      continue;
+    }
     out += "- " + entry.name;
     if (!entry.arguments.empty()) out += "(" + entry.arguments + ")";
     out += ": " + entry.does;
@@ -206,7 +216,10 @@ std::string render_list(const Catalog& catalog) {
     if (!entry.example.empty()) out += " Example: " + entry.example;
     out += "\n";
   }
-  return out;
+  if (left_out == 0) return out;
+  out += std::to_string(left_out) + (left_out == 1 ? " more needs" : " more need") + " what is not granted: ";
+  for (const std::string& need : missing) out += (need == *missing.begin() ? "" : ", ") + need;
+  return out + ".\n";
 }
 
 std::string front_matter(std::string_view source, std::string_view key) {

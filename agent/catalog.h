@@ -17,6 +17,7 @@
 // Threads: immutable once filled.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -60,8 +61,9 @@ class Catalog {
   std::vector<Error> problems_;
 };
 
-// For the model's prompt: one line for each program.
-std::string render_list(const Catalog& catalog);
+// For the model's prompt: one line for each program, but of those that need one of `ungranted` only how many
+// they are.
+std::string render_list(const Catalog& catalog, std::span<const std::string_view> ungranted = {});
 
 // The value of the front matter's `key` in any program ("entry", "input", "arguments"), or "". Lenient: for
 // programs that a model wrote.

@@ -42,10 +42,12 @@ Plain WAT is accepted (WebAssembly 2.0). Use i32 unless you need more. These for
 - `(string "text\n")`: the address of a string; `(concat A B …)`: of the strings joined; `(char "a")`: 97.
 - `(call $http.get! URL)`: a failure stops the program and is reported; only the value is left, so calls nest.
   Without `!`, a function that can fail leaves its value, then its errno: `(set $body $errno (call $http.get URL))`.
-- In folded instructions `$x` reads a local and `42` is an i32: `(i32.add $x 1)`.
-- `(set $x VALUE)` declares an i32 local at its first use; `(inc $x)`, `(dec $x)`.
+- In folded instructions `$x` reads a local, `42` is a number of the type that is taken there, and `"text"` is
+  `(string "text")`: `(i32.add $x 1)`, `(f64.mul $y 2)`, `(call $io.println "text")`.
+- `(set $x VALUE)` declares a local at its first use, of the type that VALUE has: an i32, or what `1.5`, `(i64.add …)`
+  or a call gives; `(inc $x)`, `(dec $x)`.
 - `(while CONDITION BODY…)`; `(for $i FROM TO BODY…)` counts up to, not including, TO; `(break)`, `(continue)`.
-Parameters, and locals of other types, are declared as in plain WAT. Memory below 1024 is free for your own use.
+Parameters are declared as in plain WAT; so are locals that must be set before their type shows. Memory below 1024 is free for your own use.
 Example: the sum of the bytes of a file.
 ```wat
 (func (export "main")
@@ -73,7 +75,7 @@ std::string build_system_prompt(const PromptParts& parts) {
            " bytes, so print only what you need.\n";
   if (parts.catalog != nullptr && !parts.catalog->entries().empty()) {
     out += kCatalogUse;
-    out += render_list(*parts.catalog);
+    out += render_list(*parts.catalog, parts.ungranted);
   }
   out += kDialect;
   if (!parts.capabilities.empty()) out += "\n# Host functions\n" + ended(parts.capabilities);

@@ -20,7 +20,8 @@ struct PromptParts {
   std::string policy_explanation;    // policy::explain()
   const Catalog* catalog = nullptr;  // borrowed; null or empty: no section for it
   uint32_t max_steps = 0;
-  size_t observation_bytes = 0;  // what of a program's report comes back
+  size_t observation_bytes = 0;                  // what of a program's report comes back
+  std::vector<std::string_view> ungranted = {};  // ungranted(policy): programs that need one are not listed
 };
 
 std::string build_system_prompt(const PromptParts& parts);

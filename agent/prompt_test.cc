@@ -68,6 +68,23 @@ TEST_F(PromptTest, DescribesOnlyWhatIsGranted) {
   EXPECT_EQ(granted.find("sql."), std::string::npos);
 }
 
+TEST_F(PromptTest, ListsOnlyProgramsThatCanRun) {
+  EXPECT_TRUE(catalog_.add(";; name: fetch\n;; does: Fetches.\n;; needs: http, kv\n(module)", "fetch.wat"));
+  EXPECT_TRUE(catalog_.add(";; name: keep\n;; does: Keeps.\n;; needs: kv\n(module)", "keep.wat"));
+  prompt_ = build_system_prompt(
+      {.capabilities = {}, .policy_explanation = {}, .catalog = &catalog_, .ungranted = {"http"}});
+  EXPECT_TRUE(has("- sort-lines: "));
+  EXPECT_TRUE(has("- keep: "));
+  EXPECT_FALSE(has("- fetch: "));
+  EXPECT_TRUE(has("1 more needs what is not granted: http.\n"));
+  prompt_ = build_system_prompt(
+      {.capabilities = {}, .policy_explanation = {}, .catalog = &catalog_, .ungranted = {"http", "kv"}});
+  EXPECT_TRUE(has("2 more need what is not granted: http, kv.\n"));
+  prompt_ = build_system_prompt({.capabilities = {}, .policy_explanation = {}, .catalog = &catalog_});
+  EXPECT_TRUE(has("- fetch: "));
+  EXPECT_FALSE(has("not granted: "));
+}
+
 TEST_F(PromptTest, IsFrugal) {
   EXPECT_LT(build_system_prompt({}).size() / 4, 900u) << "tokens, which every step pays";
 }

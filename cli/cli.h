@@ -1,7 +1,7 @@
 // The command line. Each command is one file, command_NAME.cc, that adds itself to the
 // parser; main.cc only lists them.
 //
-// Exit codes: 0 fine; 1 the guest's own failure; 2 a denied or invalid request, or wrong
+// Exit codes: 0 fine; 1 the guest's own failure, or a replay that differs; 2 a denied or invalid request, or wrong
 // usage; 3 a failure of Membrane itself.
 #pragma once
 
@@ -51,6 +51,9 @@ class PolicyOptions {
   std::vector<std::unique_ptr<Limit>> limits_;  // the parser keeps their addresses
 };
 
+// What a grant names on this machine and is not there: of fs a directory or file, of sql a database. kNotFound.
+Status check_granted_files(const policy::Policy& policy);
+
 // -- input and output ------------------------------------------------------------------------
 
 // The file's bytes; "-" is standard input. Errors: kNotFound, kUnavailable, kExhausted over `max_bytes`.
@@ -61,10 +64,24 @@ Status write_output(const std::string& path, std::string_view text);
 
 void print(std::FILE* to, std::string_view text);
 inline void print(std::string_view text) { print(stdout, text); }
-// "membrane: message", and the hint on a line of its own, to standard error. Returns the exit code.
-int complain(const Error& error);
+// What somebody else wrote, a program or a file: byte for byte, but on a terminal with control characters made
+// visible, so that it cannot drive the terminal.
+void print_foreign(std::FILE* to, std::string_view text);
+// A JSON text and a line's end. On a terminal, the control characters that JSON leaves in strings are escaped.
+void print_json(std::string json);
+
+// Whom a command tells that it cannot do what was asked.
+enum class Reader : uint8_t {
+  kPerson,  // "membrane: message", and the hint on a line of its own, on standard error
+  kJson,    // {"outcome": "invalid", "error": {"code", "message", "hint"}}, on standard output
+  kReport,  // the same as a whole report (docs/report.schema.json): of `run --json`
+};
+// Returns the exit code.
+int complain(const Error& error, Reader reader = Reader::kPerson);
 
 bool is_terminal(std::FILE* file);
+// Whether both go to one place, as on a terminal and with 2>&1.
+bool same_file(std::FILE* a, std::FILE* b);
 // Colours only on a terminal, and never with NO_COLOR set.
 bool use_colour(std::FILE* to);
 

@@ -58,7 +58,7 @@ Result<agent::Catalog> load_catalog(const Options& options) {
   if (directory.empty()) return agent::Catalog();
   MEMBRANE_ASSIGN(agent::Catalog catalog, agent::Catalog::load(directory));
   for (const Error& problem : catalog.problems())
-    print(stderr, "membrane: catalog: " + problem.to_string() + "\n");
+    print(stderr, "membrane: catalog: " + agent::printable(problem.to_string()) + "\n");
   return catalog;
 }
 
@@ -146,10 +146,12 @@ int run_task(const Options& options, const std::string& task, agent::Loop& loop,
   std::optional<agent::ReplayCheck> check;
   if (!options.replay_file.empty() && !recording->plain) loop.add_observer(check.emplace(*recording));
   const agent::TaskResult result = loop.run(task, cancel);
-  if (options.json) print(json_of(result).dump(is_terminal(stdout) ? 2 : -1) + "\n");
+  if (options.json)
+    print_json(json_of(result).dump(is_terminal(stdout) ? 2 : -1, ' ', false,
+                                    nlohmann::json::error_handler_t::replace));
   if (!check || check->divergences().empty()) return exit_code_of(result);
   for (const std::string& divergence : check->divergences())
-    print(stderr, "membrane: replay: " + divergence + "\n");
+    print(stderr, "membrane: replay: " + agent::printable(divergence) + "\n");
   return kExitGuest;
 }
 
@@ -175,18 +177,23 @@ Result<int> run(const Options& options) {
   loop_options.max_repairs = options.max_repairs;
   loop_options.task_wall_ms = options.task_wall_s * 1000;
   loop_options.tools = !options.no_tools;
+  const std::vector<std::string_view> ungranted = agent::ungranted(policy);
   const std::string prompt =
-      agent::build_system_prompt({host::capabilities_prompt(), policy::explain(policy), &catalog,
-                                  options.max_steps, loop_options.observation_bytes});
+      agent::build_system_prompt({host::capabilities_prompt(ungranted), policy::explain(policy), &catalog,
+                                  options.max_steps, loop_options.observation_bytes, ungranted});
   if (options.print_prompt) {
     print(prompt);
     return kExitOk;
   }
 
+  MEMBRANE_TRY(check_granted_files(policy));
   agent::Interrupt interrupt;
   Speaker speaker;
   MEMBRANE_TRY(choose_speaker(options, interrupt.flag(), speaker));
   MEMBRANE_ASSIGN(const std::string task, task_of(options, speaker));
+  if (task.empty() && options.json)
+    return fail(ErrorCode::kInvalidArgument, "--json gives the result of one task, and there is none",
+                "Write the task behind agent, in quotes.");
 
   std::unique_ptr<agent::LineReader> in;
   if (is_terminal(stdin))
@@ -257,7 +264,7 @@ void add_agent(CLI::App& app, int& exit_code) {
       "usage.");
   command->callback([options, &exit_code] {
     const Result<int> code = run(*options);
-    exit_code = code ? *code : complain(code.error());
+    exit_code = code ? *code : complain(code.error(), options->json ? Reader::kJson : Reader::kPerson);
   });
 }
 

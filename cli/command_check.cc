@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "agent/console.h"
 #include "cli/cli.h"
 #include "host/link.h"
 #include "lang/language.h"
@@ -54,9 +55,9 @@ int show_findings(const std::vector<Diagnostic>& findings, const Options& option
     j["ok"] = findings.empty();
     j["diagnostics"] = nlohmann::ordered_json::array();
     for (const Diagnostic& d : findings) j["diagnostics"].push_back(json_of(d));
-    print(j.dump(is_terminal(stdout) ? 2 : -1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+    print_json(j.dump(is_terminal(stdout) ? 2 : -1, ' ', false, nlohmann::json::error_handler_t::replace));
   } else {
-    for (const Diagnostic& d : findings) print(render(d, source, name));
+    for (const Diagnostic& d : findings) print(agent::printable(render(d, source, name)));
     if (findings.empty()) print(name + ": no errors\n");
   }
   return findings.empty() ? kExitOk : kExitRequest;
@@ -82,8 +83,9 @@ Result<int> run(const Options& options) {
   if (!options.expand || !findings.empty()) return show_findings(findings, options, source, name);
   MEMBRANE_ASSIGN(const std::string plain, plain_text(source, name));
   if (options.json)
-    print(nlohmann::ordered_json{{"file", name}, {"ok", true}, {"expanded", plain}}.dump() + "\n");
-  else print(plain);
+    print_json(nlohmann::ordered_json{{"file", name}, {"ok", true}, {"expanded", plain}}.dump(
+        -1, ' ', false, nlohmann::json::error_handler_t::replace));
+  else print_foreign(stdout, plain);
   return kExitOk;
 }
 
@@ -96,7 +98,9 @@ void add_check(CLI::App& app, int& exit_code) {
   command->add_option("file", options->file, "The program, or - for standard input")
       ->required()
       ->type_name("FILE");
-  command->add_flag("--json", options->json, "One JSON object: {file, ok, diagnostics}");
+  command->add_flag(
+      "--json", options->json,
+      "One JSON object: {file, ok, diagnostics}; {outcome, error} when there is nothing to check");
   command->add_flag("--expand", options->expand, "Print the program as plain WAT");
   command->footer(
       "Examples:\n"
@@ -105,7 +109,7 @@ void add_check(CLI::App& app, int& exit_code) {
       "Exit codes: 0 no errors; 2 there are some.");
   command->callback([options, &exit_code] {
     const Result<int> code = run(*options);
-    exit_code = code ? *code : complain(code.error());
+    exit_code = code ? *code : complain(code.error(), options->json ? Reader::kJson : Reader::kPerson);
   });
 }
 

@@ -28,9 +28,11 @@ void add_policy(CLI::App& app, int& exit_code) {
     if (!options->file.empty()) options->policy.file = options->file;
     const Result<policy::Policy> policy = options->policy.policy();
     if (!policy) {
-      exit_code = complain(policy.error());
+      exit_code = complain(policy.error(), options->json ? Reader::kJson : Reader::kPerson);
       return;
     }
+    // A policy may be read where it does not act: what is missing here is said, and is no failure.
+    if (const Status there = check_granted_files(*policy); !there) complain(there.error());
     print(options->json ? policy::to_json(*policy) + "\n" : policy::explain(*policy));
   });
 }

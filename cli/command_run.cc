@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <optional>
 
+#include "agent/console.h"
 #include "agent/model_client.h"
 #include "cli/cli.h"
 #include "sandbox/sandbox.h"
@@ -55,20 +56,43 @@ Result<std::unique_ptr<agent::ModelClient>> model_for(const policy::Policy& poli
   return agent::ModelClient::create(std::move(config));
 }
 
+// What a program wrote into its report cannot drive the terminal.
+void make_printable(sandbox::Report& report) {
+  for (std::string* const text : {&report.stderr_text, &report.result, &report.answer})
+    *text = agent::printable(*text);
+  for (sandbox::ReportError& error : report.errors) {
+    for (std::string* const text : {&error.message, &error.hint, &error.place.function})
+      *text = agent::printable(*text);
+    for (sandbox::ReportPlace& frame : error.backtrace) frame.function = agent::printable(frame.function);
+  }
+  for (sandbox::HostCallRecord& call : report.host_calls)
+    for (std::string* const text : {&call.arguments, &call.reason, &call.grant})
+      *text = agent::printable(*text);
+}
+
 void show(const sandbox::Report& report, bool json) {
-  if (json) return print(sandbox::render_json(report, is_terminal(stdout)) + "\n");
+  if (json) return print_json(sandbox::render_json(report, is_terminal(stdout)));
   sandbox::Report rest = report;
   rest.stdout_text.clear();  // was printed as it came
-  for (const sandbox::ReportValue& value : rest.results) print(value.value + "\n");
+  bool in_line = !report.stdout_text.empty() && !report.stdout_text.ends_with('\n');
+  for (const sandbox::ReportValue& value : rest.results) {
+    print((in_line ? "\n" : "") + value.value + "\n");
+    in_line = false;
+  }
   rest.results.clear();
   std::fflush(stdout);
+  if (in_line && same_file(stdout, stderr)) print(stderr, "\n");
+  make_printable(rest);
   print(stderr, sandbox::render_text(rest, use_colour(stderr)));
 }
 
 Result<int> run(const Options& options) {
+  if (options.file.empty() && options.text.empty())
+    return fail(ErrorCode::kInvalidArgument, "no program is given", "Give a file, or -e and the text.");
   sandbox::RunOptions run_options;
   MEMBRANE_ASSIGN(run_options.policy, options.policy.policy());
   MEMBRANE_ASSIGN(run_options.tier, tier_of(options.tier));
+  if (options.replay_file.empty()) MEMBRANE_TRY(check_granted_files(run_options.policy));
   MEMBRANE_ASSIGN(const sandbox::Program program, program_of(options, run_options.policy));
   MEMBRANE_ASSIGN(const auto client, model_for(run_options.policy));
   std::optional<agent::HostModel> model;
@@ -88,12 +112,14 @@ Result<int> run(const Options& options) {
   run_options.cancel = &interrupted;
   std::signal(SIGINT, [](int) { interrupted = true; });
   std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);  // who reads a pipe sees each line as it comes
-  if (!options.json) run_options.on_stdout = [](std::string_view text) { print(text); };
+  if (!options.json) run_options.on_stdout = [](std::string_view text) { print_foreign(stdout, text); };
 
   const sandbox::Report report = sandbox::run(program, run_options);
   show(report, options.json);
-  if (!options.journal_file.empty()) MEMBRANE_TRY(write_output(options.journal_file, recorded.to_text()));
-  return sandbox::exit_code_of(report.outcome);
+  if (options.journal_file.empty()) return sandbox::exit_code_of(report.outcome);
+  // What the run did was told; so this goes to standard error, with --json, too.
+  const Status written = write_output(options.journal_file, recorded.to_text());
+  return written ? sandbox::exit_code_of(report.outcome) : complain(written.error());
 }
 
 }  // namespace
@@ -127,18 +153,16 @@ void add_run(CLI::App& app, int& exit_code) {
       "  membrane run module.wasm --invoke add 2 2\n"
       "  membrane run -e '(func (export \"main\") (result i32) (i32.add (i32.const 2) (i32.const 2)))'\n"
       "  membrane run program.wat --allow kv --journal run.journal\n"
-      "  membrane run program.wat --allow kv --replay run.journal");
+      "  membrane run program.wat --allow kv --replay run.journal\n"
+      "Results and what the program prints go to standard output, the report to standard error.\n"
+      "Exit codes: 0 fine; 1 the program failed, or a replay differs; 2 it was denied or is "
+      "invalid, or wrong usage; 3 Membrane failed.");
   command->callback([options, &exit_code] {
     // With -e there is no file: what stands in its place is the first argument.
     if (!options->text.empty() && !options->file.empty())
       options->arguments.insert(options->arguments.begin(), std::exchange(options->file, {}));
-    if (options->file.empty() && options->text.empty()) {
-      exit_code =
-          complain({ErrorCode::kInvalidArgument, "no program is given", "Give a file, or -e and the text."});
-      return;
-    }
     const Result<int> code = run(*options);
-    exit_code = code ? *code : complain(code.error());
+    exit_code = code ? *code : complain(code.error(), options->json ? Reader::kReport : Reader::kPerson);
   });
 }
 

@@ -25,17 +25,17 @@ void run_file(const std::filesystem::path& path, engine::Tier tier, Totals& tota
   const auto result = result_of(path.string(), tier);
   if (!result) {
     ++totals.failed;
-    return print("FAIL  " + name + ": " + result.error().message + "\n");
+    return print_foreign(stdout, "FAIL  " + name + ": " + result.error().message + "\n");
   }
   totals.passed += result->passed;
   totals.failed += result->failed;
   std::string line =
       (result->failed != 0 ? "FAIL  " : "ok    ") + name + ": " + std::to_string(result->passed) + " passed";
   if (result->failed != 0) line += ", " + std::to_string(result->failed) + " failed";
-  print(line + "\n");
+  print_foreign(stdout, line + "\n");
   for (const engine::ScriptFailure& failure : result->failures)
-    print("      " + name + ":" + std::to_string(failure.line) + ": " + failure.command + ": " +
-          failure.what + "\n");
+    print_foreign(stdout, "      " + name + ":" + std::to_string(failure.line) + ": " + failure.command +
+                              ": " + failure.what + "\n");
 }
 
 Result<std::vector<std::filesystem::path>> scripts_in(const std::vector<std::string>& paths) {

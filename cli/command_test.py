@@ -97,7 +97,61 @@ class Usage(CommandTest):
         self.assert_refused(self.membrane("policy", "explan", code=2), "unknown command explan", "Did you mean explain?")
 
     def test_no_command_is_an_error(self):
-        self.assert_refused(self.membrane(code=2), "subcommand", "membrane --help")
+        self.assert_refused(self.membrane(code=2), "no command is given; there are run, check, ", "membrane --help")
+        self.assert_refused(self.membrane("policy", code=2), "no command is given; there are explain", "policy --help")
+
+    def test_what_was_probably_meant_is_said(self):
+        for arguments, meant in ((["help"], "membrane COMMAND --help"), (["x.wat"], "membrane run x.wat"),
+                                 (["x.wasm"], "membrane run x.wasm"), (["agent", "two", "words"], "quotes"),
+                                 (["policy", "p.toml"], "membrane policy explain p.toml")):
+            self.assert_refused(self.membrane(*arguments, code=2), arguments[-1], meant)
+
+    def test_every_limit_of_a_policy_is_a_flag(self):
+        help_text = self.membrane("run", "--help").stdout
+        for limit in json.loads(self.membrane("policy", "explain", "--json").stdout)["limits"]:
+            self.assertRegex(help_text, rf"  --{limit.replace('_', '-')} ")
+        deep = '(func $f (export "run") (param i32) (call $f (local.get 0)))'
+        self.assertIn("call_depth", json.dumps(json.loads(self.membrane(
+            "policy", "explain", "--call-depth", "7", "--module", "9KiB", "--table-elements", "0", "--json").stdout)))
+        self.membrane("run", "-e", deep, "1", "--call-depth", "7", code=1)
+        self.assertIn("bytes", self.membrane("run", self.file("deep.wat", deep), "--module", "8B", code=2).stderr)
+
+    def test_an_option_that_is_a_variable_names_it(self):
+        for option, variable in (("--model", "MEMBRANE_MODEL"), ("--base-url", "MEMBRANE_BASE_URL"),
+                                 ("--api-key", "MEMBRANE_API_KEY")):
+            self.assert_refused(self.membrane("agent", "task", option, "x", code=2), f"unknown option {option}",
+                                f"{variable}=")
+
+    def test_with_json_a_refused_request_is_one_object(self):
+        seven = self.file("seven.wat", SEVEN)
+        self.file("typo.toml", "[limits]\nfule = 3\n")
+        for command, code in (
+                (["run", "gone.wat"], "not_found"), (["run"], "invalid_argument"),
+                (["run", seven, "--fule", "3"], "invalid_argument"),
+                (["run", seven, "--fuel", "much"], "invalid_argument"),
+                (["run", seven, "--policy", "typo.toml"], "invalid_input"),
+                (["run", seven, "--allow", "everything"], "invalid_argument"),
+                (["run", seven, "--input", "gone.txt"], "not_found"),
+                (["run", seven, "--allow", "fs:read:./gone"], "not_found"),
+                (["check", "gone.wat"], "not_found"), (["check"], "invalid_argument"),
+                (["check", seven, "--expnd"], "invalid_argument"),
+                (["agent", "task"], "not_found"), (["agent", "task", "--max-steps", "0"], "invalid_argument"),
+                (["policy", "explain", "typo.toml"], "invalid_input"),
+                (["policy", "explain", "--no"], "invalid_argument"),
+                (["capabilities", "htp"], "not_found"), (["capabilities", "--no"], "invalid_argument")):
+            with self.subTest(command=command):
+                done = self.membrane(*command, "--json", code=2)
+                self.assertEqual((done.stdout.count("\n"), done.stderr), (1, ""))
+                answer = json.loads(done.stdout)
+                self.assertEqual((answer["outcome"], answer["error"]["code"]), ("invalid", code))
+                self.assertTrue(answer["error"]["message"])
+                self.assertTrue(answer["error"]["hint"])
+                if command[0] == "run":
+                    required = json.loads((ROOT / "docs" / "report.schema.json").read_text())["required"]
+                    self.assertLessEqual(set(required), set(answer))
+                else:
+                    self.assertEqual(list(answer), ["outcome", "error"])
+        self.assertEqual(self.membrane("run", "gone.wat", "--", "--json", code=2).stdout, "")
 
     def test_what_must_be_given_is_named(self):
         self.assert_refused(self.membrane("check", code=2), "file is required", "membrane check --help")
@@ -113,11 +167,12 @@ class Usage(CommandTest):
                      self.membrane("run", "-e", SEVEN), self.membrane("check", bad)):
             self.assertNotIn("\x1b", done.stdout + done.stderr)
 
-    def on_terminal(self, **environment):
-        """What a run prints on a terminal."""
+    def on_terminal(self, *arguments, code=0, **environment):
+        """What a command prints on a terminal."""
         master, terminal = os.openpty()
-        process = subprocess.Popen([COMMAND, "run", "-e", SEVEN], stdin=subprocess.DEVNULL, stdout=terminal,
-                                   stderr=terminal, env={**self.environment, **environment})
+        process = subprocess.Popen([COMMAND, *(arguments or ("run", "-e", SEVEN))], stdin=subprocess.DEVNULL,
+                                   stdout=terminal, stderr=terminal, cwd=self.folder,
+                                   env={**self.environment, **environment})
         os.close(terminal)
         output = b""
         try:
@@ -126,7 +181,7 @@ class Usage(CommandTest):
         except OSError:  # how Linux says that nobody holds the other side any more
             pass
         os.close(master)
-        self.assertEqual(process.wait(SECONDS), 0)
+        self.assertEqual(process.wait(SECONDS), code)
         return output.decode()
 
     def test_a_terminal_gets_colours_unless_no_color_is_set(self):
@@ -134,6 +189,29 @@ class Usage(CommandTest):
         self.assertIn("\x1b[", self.on_terminal())
         self.assertNotIn("\x1b", self.on_terminal(NO_COLOR="1"))
         self.assertIn("\x1b[", self.on_terminal(NO_COLOR=""))
+
+    # Clears the screen, sets the title by C1, rings, goes back to the line's start; a tab, a line and é stay.
+    DRIVES = r"""(func (export "run") (call $io.print (string "\1b[2J\c2\9b2J\07\0d\7f\tcaf\c3\a9\n")))"""
+
+    def test_a_program_cannot_drive_the_terminal(self):
+        plain = {"NO_COLOR": "1"}
+        text = self.on_terminal("run", "-e", self.DRIVES, **plain)
+        self.assertTrue(text.startswith("\\x1b[2J\\x9b2J\\x07\\x0d\\x7f\tcafé\r\n"), repr(text))
+        answers = self.file("answers.jsonl", "".join(json.dumps(a) + "\n" for a in (
+            fenced(self.DRIVES), {"content": "ANSWER: \x1b[2J"})))
+        raw = self.file("raw.wat", '(func (export "run")) (; \x1b[2J\u009b2J ;)')
+        for command in (["run", "-e", self.DRIVES, "--json"], ["agent", "t", "--model-file", answers],
+                        ["agent", "t", "--model-file", answers, "--json"], ["check", raw, "--expand"],
+                        ["check", raw, "--expand", "--json"]):
+            text = self.on_terminal(*command, **plain)
+            self.assertNotRegex(text.replace("\r\n", "\n"), "[\x00-\x08\x0b-\x1f\x7f-\x9f]", command)
+        self.assertEqual(json.loads(self.on_terminal("run", "-e", self.DRIVES, "--json", **plain))["stdout"],
+                         "\x1b[2J\u009b2J\x07\r\x7f\tcafé\n")
+
+    def test_what_is_no_terminal_gets_every_byte(self):
+        done = subprocess.run([COMMAND, "run", "-e", self.DRIVES], capture_output=True, env=self.environment,
+                              timeout=SECONDS, check=True)
+        self.assertEqual(done.stdout, b"\x1b[2J\xc2\x9b2J\x07\r\x7f\tcaf\xc3\xa9\n")
 
 
 class Run(CommandTest):
@@ -150,6 +228,23 @@ class Run(CommandTest):
         done = self.membrane("run", "-e", '(func (export "run") (call $io.print (string "hello")))')
         self.assertEqual(done.stdout, "hello")
         self.assertRegex(done.stderr, r"^outcome: ok\nfuel: \d+, memory: 64 KiB, compiled in .* ms, ran .* ms\n$")
+
+    def test_what_a_program_left_in_a_line_does_not_run_into_what_follows(self):
+        printing = '(func (export "run") %s (call $io.print (string "sum: ")) %s)'
+        self.assertEqual(self.membrane("run", "-e", printing % ("(result i32)", "(i32.const 4)")).stdout, "sum: \n4\n")
+        both = subprocess.run([COMMAND, "run", "-e", printing % ("", "")], stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, env=self.environment, timeout=SECONDS)
+        self.assertTrue(both.stdout.startswith("sum: \noutcome: ok\n"), both.stdout)
+
+    def test_a_program_cannot_drive_the_terminal_by_its_report(self):
+        done = self.membrane("run", "-e", r"""(func $main (call $io.eprint "\1b[2J") (call $io.result "\1b[2J")
+                               (drop (call $kv.get! "\1b]0;x\07")))""", "--allow", "kv", code=1)
+        self.assertNotIn("\x1b", done.stderr)
+        self.assertIn(r"\x1b[2J", done.stderr)
+        self.assertIn(r"\x1b]0;x\x07", done.stderr)
+        bad = self.file("bad.wat", '(func (export "run") (drop "\x1b[2J"))')
+        self.assertNotIn("\x1b", self.membrane("check", bad, code=2).stdout)
+        self.assertNotIn("\x1b", self.membrane("run", bad, code=2).stderr)
 
     def test_the_entry_is_start_else_run_else_main(self):
         entries = {name: f'(func (export "{name}") (result i32) (i32.const {value}))'
@@ -221,16 +316,18 @@ class Run(CommandTest):
                             '(func (export "run") (call $outer))')
         text = self.membrane("run", program, code=1).stderr
         self.assertIn("error[unreachable] line 1:15 in $inner: ", text)
-        self.assertEqual(re.findall("called from (.*)", text), ["line 2:15 in $outer", "line 3:23 in #2"])
+        self.assertEqual(re.findall("called from (.*)", text),
+                         ["line 2:15 in $outer", 'line 3:23 in #2 (export "run")'])
         error = self.report(program, code=1)["error"]
         self.assertEqual(error["place"]["function"], "$inner")
-        self.assertEqual([frame["function"] for frame in error["backtrace"]], ["$outer", "#2"])
+        self.assertEqual([frame["function"] for frame in error["backtrace"]], ["$outer", '#2 (export "run")'])
 
     def test_a_denied_call_says_what_would_allow_it(self):
         program = '(func (export "run") (drop (call $http.get! (string "https://example.org/x"))))'
         report = self.report("-e", program, code=2)
+        self.assertEqual(report["host_calls"][0]["bytes_out"], 0)
         self.assertEqual(report["error"]["code"], "EACCES")
-        self.assertIn("--allow http:GET:https://example.org/", report["error"]["hint"])
+        self.assertIn("--allow 'http:GET:https://example.org/*'", report["error"]["hint"])
         call = report["host_calls"][0]
         self.assertEqual((call["name"], call["decision"], call["errno"]), ("http.get", "denied", "EACCES"))
 
@@ -263,8 +360,9 @@ class Run(CommandTest):
         self.assertEqual(self.membrane("run", program, *grants, "--replay", "run.journal").stdout, first)
         self.assertNotIn("from the server", self.membrane("run", program, *grants, code=1).stdout)
         other = self.file("other.wat", '(func (export "run") (drop (call $kv.get! (string "k"))))')
-        self.assertEqual(self.report(other, *grants, "--replay", "run.journal", code=3)["error"]["code"],
-                         "replay_diverged")
+        report = self.report(other, *grants, "--replay", "run.journal", code=1)
+        self.assertEqual((report["outcome"], report["error"]["code"]), ("diverged", "replay_diverged"))
+        self.assertIn("call 1 is kv.get(k), and the journal has http.request", report["error"]["message"])
 
     def test_a_journal_that_cannot_be_written_stops_before_anything_happens(self):
         done = self.membrane("run", "-e", SEVEN, "--journal", "no/such/directory", code=2)
@@ -273,6 +371,8 @@ class Run(CommandTest):
 
     def test_what_cannot_be_used_is_refused_with_its_cause(self):
         self.file("junk", "junk\n")
+        self.file("seven.wat", SEVEN)
+        self.file("seven", SEVEN)
         self.file("typo.toml", "[limits]\nfule = 3\n")
         for arguments, cause, fix in (
                 (["gone.wat"], "gone.wat", "path"),
@@ -280,8 +380,12 @@ class Run(CommandTest):
                 (["-e", SEVEN, "--replay", "gone"], "gone", "path"),
                 (["-e", SEVEN, "--policy", "gone.toml"], "gone.toml", "path"),
                 (["-e", SEVEN, "--policy", "typo.toml"], "limits.fule", "fuel"),
+                (["-e", SEVEN, "--policy", "."], "is a directory", "./policy.toml"),
+                (["-e", SEVEN, "--policy", "seven.wat"], "is a program, not a policy", "membrane run seven.wat"),
+                (["-e", SEVEN, "--policy", "seven"], "is a program, not a policy", "TOML"),
                 (["-e", SEVEN, "--fuel", "much"], "much", "2e9"),
                 (["-e", SEVEN, "--wall", "10"], "unit", "10 s"),
+                (["-e", SEVEN, "--memory", "64"], "less than a page", "64MiB"),
                 (["-e", SEVEN, "--allow", "fs:read"], "fs:read", "fs:read:"),
                 (["-e", SEVEN, "--allow", "everything"], "everything", "http"),
                 (["-e", SEVEN, "--allow", "ai"], "MEMBRANE_MODEL and MEMBRANE_BASE_URL are not set", "MEMBRANE_MODEL=")):
@@ -294,6 +398,19 @@ class Run(CommandTest):
         program = '(func (export "run") (call $io.print (call $fs.read! (string "/data/x"))))'
         self.assertEqual(self.membrane("run", "-e", program, "--allow", "fs:read:./data").stdout, "granted")
         self.assertEqual(self.report("-e", program, code=2)["outcome"], "denied")
+
+    def test_a_directory_that_is_granted_and_not_there_is_named_before_the_run(self):
+        prints = '(func (export "run") (call $io.print (string "ran")))'
+        for grant in ("fs:read:./gone", "fs:write:./gone:/out", "sql:papers:./gone.db"):
+            self.assert_refused(self.membrane("run", "-e", prints, "--allow", grant, code=2), "./gone",
+                                str(self.folder.resolve()))
+            self.assert_refused(self.membrane("agent", "t", "--allow", grant, code=2), "does not exist", "Make it")
+            done = self.membrane("policy", "explain", "--allow", grant)
+            self.assertIn("does not exist", done.stderr)
+            self.assertIn("./gone", done.stdout)
+        (self.folder / "gone").mkdir()
+        self.assertEqual(self.membrane("run", "-e", prints, "--allow", "fs:read:./gone").stdout, "ran")
+        self.assertEqual(self.membrane("policy", "explain", "--allow", "fs:read:./gone").stderr, "")
 
     def test_an_interrupt_cancels_the_program(self):
         process = subprocess.Popen([COMMAND, "run", "-e", ENDLESS, "--fuel", "9e18", "--wall", "1h"], text=True,
@@ -335,6 +452,17 @@ class Check(CommandTest):
         self.assertEqual(list(found["diagnostics"][0]), ["code", "message", "line", "column", "offset", "end_offset",
                                                          "function", "expected", "found", "hint"])
         self.assertEqual((found["diagnostics"][0]["line"], found["diagnostics"][0]["offset"]), (1, 35))
+
+    def test_what_is_no_program_at_all_is_told_so(self):
+        elf = self.file("program", b"\x7fELF\x02\x01\x01\x00\x9b")
+        for name, cause in ((elf, "an ELF program, neither a WebAssembly binary nor WAT"),
+                            (self.file("bytes", bytes(range(256))), "neither a WebAssembly binary nor WAT"),
+                            (self.file("empty.wat", ""), "the program is empty"),
+                            (self.file("blank.wat", " \n\n"), "the program is empty")):
+            self.assertIn(cause, self.membrane("check", name, code=2).stdout)
+            done = self.membrane("run", name, code=2)
+            self.assertIn(cause, done.stderr)
+            self.assertIn("hint: ", done.stderr)
 
     def test_a_capability_that_does_not_exist_is_found(self):
         program = '(func (export "run") (drop (call $http.gett! (string "x"))))'
@@ -404,7 +532,10 @@ class Capabilities(CommandTest):
     def test_the_reference_page_is_what_the_program_prints(self):
         page = self.membrane("capabilities", "--markdown").stdout
         self.assertEqual(page, (ROOT / "docs" / "capabilities.md").read_text(), "tools/generate-docs writes it")
-        self.assertEqual(self.membrane("capabilities").stdout, page)
+        self.assertIn("do not edit", page[:300])
+        text = self.membrane("capabilities").stdout
+        self.assertNotIn("do not edit", text)
+        self.assertEqual(text.split("\n\n", 2)[2], page.split("\n\n", 2)[2])
 
     def test_the_three_forms_name_the_same_functions(self):
         capabilities = json.loads(self.membrane("capabilities", "--json").stdout)["capabilities"]
@@ -416,8 +547,24 @@ class Capabilities(CommandTest):
         for name in names:
             self.assertIn(name, page)
 
+    def test_one_capability_and_one_function(self):
+        text = self.membrane("capabilities", "http").stdout
+        self.assertTrue(text.startswith("## http\n"), text[:100])
+        self.assertIn("--allow 'http:GET:https://example.org/*'", text)
+        self.assertEqual(re.findall("^### (.*)$", text, re.M),
+                         ["http.get", "http.post", "http.request", "http.status", "http.header"])
+        self.assertEqual(re.findall("^### (.*)$", self.membrane("capabilities", "http.get").stdout, re.M), ["http.get"])
+        found = json.loads(self.membrane("capabilities", "http.get", "--json").stdout)["capabilities"]
+        self.assertEqual([(c["name"], [f["name"] for f in c["functions"]]) for c in found], [("http", ["http.get"])])
+        self.assertTrue(self.membrane("capabilities", "kv", "--prompt").stdout.startswith("kv: "))
+
+    def test_an_unknown_name_is_answered_with_what_is_near(self):
+        self.assert_refused(self.membrane("capabilities", "htp", code=2), "no capability or function htp", "http?")
+        self.assert_refused(self.membrane("capabilities", "http.gett", code=2), "http.gett", "Did you mean http.get?")
+        self.assert_refused(self.membrane("capabilities", "nonsense", code=2), "nonsense", "Capabilities are io, http")
+
     def test_one_form_at_a_time(self):
-        self.assert_refused(self.membrane("capabilities", "--json", "--prompt", code=2), "excludes", "--help")
+        self.assert_refused(self.membrane("capabilities", "--markdown", "--prompt", code=2), "excludes", "--help")
 
 
 class Spectest(CommandTest):
@@ -493,13 +640,37 @@ class Agent(CommandTest):
         done = self.membrane("agent", "--replay", self.file("changed.jsonl", changed), code=1)
         self.assertRegex(done.stderr, r"membrane: replay: .*fuel_used was 1, is \d+")
 
+    def test_json_needs_a_task(self):
+        answers = self.file("answers.jsonl", '{"content": "ANSWER: x"}\n')
+        done = self.membrane("agent", "--json", "--model-file", answers, stdin="hi\n", code=2)
+        error = json.loads(done.stdout)["error"]
+        self.assertIn("--json", error["message"])
+        self.assertIn("task", error["hint"])
+
     def test_the_prompt_holds_functions_policy_and_catalog(self):
         text = self.membrane("agent", "--print-prompt", "--allow", "http:GET:https://example.org/*").stdout
         for part in ("http.get(url)", "https://example.org", "ANSWER:", "It cannot see any file."):
             self.assertIn(part, text)
-        text = self.membrane("agent", "--print-prompt", "--catalog", ROOT / "catalog").stdout
-        for program in (ROOT / "catalog").glob("*.wat"):
-            self.assertIn(program.stem, text)
+        self.assertNotIn("sql.query(database", text)
+        programs = {program.stem: re.findall("^;; needs: (.*)$", program.read_text(), re.M)
+                    for program in (ROOT / "catalog").glob("*.wat")}
+        for grants in ([], ["kv"], ["kv", "ai", "sql:d:d.db", "fs:read:.:/data", "http:GET:https://example.org/*"]):
+            flags = [part for grant in grants for part in ("--allow", grant)]
+            text = self.membrane("agent", "--print-prompt", "--catalog", ROOT / "catalog", *flags).stdout
+            granted = {grant.split(":")[0] for grant in grants}
+            left_out = 0
+            for name, needs in programs.items():
+                can_run = all(need in granted for need in ", ".join(needs).split(", ") if need)
+                left_out += not can_run
+                self.assertEqual(bool(re.search(rf"^- {name}[(:]", text, re.M)), can_run, name)
+            self.assertEqual(re.findall(r"^(\d+) more needs? what is not granted", text, re.M),
+                             [str(left_out)] if left_out else [])
+
+    def test_the_prompt_is_as_large_as_its_page_says(self):
+        said = re.search(r"system prompt has about (\d+) KB", (ROOT / "docs" / "local-model.md").read_text()).group(1)
+        policy = ROOT / "examples" / "policies" / "web-research.toml"
+        done = self.membrane("agent", "--print-prompt", "--catalog", ROOT / "catalog", "--policy", policy)
+        self.assertEqual(round(len(done.stdout.encode()) / 1000), int(said))
 
     def test_no_model_and_bad_files_are_refused(self):
         self.assert_refused(self.membrane("agent", "task", code=2), "No model is configured", "MEMBRANE_MODEL=")

@@ -1,12 +1,40 @@
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <nlohmann/json.hpp>
 
+#include "agent/console.h"
 #include "cli/cli.h"
+#include "engine/fuel.h"
+#include "sandbox/report.h"
 
 namespace membrane::cli {
+namespace {
+
+// JSON escapes what is below the space; DEL and C1, which some terminals obey, stand in its strings as they are.
+std::string json_for_terminal(std::string_view json) {
+  std::string out;
+  for (size_t i = 0; i < json.size(); ++i) {
+    const auto c = static_cast<unsigned char>(json[i]);
+    const auto next = static_cast<unsigned char>(i + 1 < json.size() ? json[i + 1] : 0);
+    const bool is_c1 = c == 0xC2 && next >= 0x80 && next <= 0x9F;
+    if (c != 0x7F && !is_c1) {
+      out += json[i];
+      continue;
+    }
+    char escape[8];
+    std::snprintf(escape, sizeof escape, "\\u%04x", is_c1 ? next : c);
+    out += escape;
+    if (is_c1) ++i;
+  }
+  return out;
+}
+
+}  // namespace
 
 void PolicyOptions::add_to(CLI::App& command) {
   command.add_option("--policy", file, "Policy file, TOML or JSON (docs/policy.md)")
@@ -28,6 +56,9 @@ void PolicyOptions::add_to(CLI::App& command) {
   add("--fuel", "fuel", "N", "Instructions that may run, as 1000000 or 2e9 (default 1e9)");
   add("--memory", "memory", "SIZE", "Linear memory, as 64MiB (default 64MiB)");
   add("--stack", "stack", "SIZE", "Value stack (default 1MiB)");
+  add("--call-depth", "call_depth", "N", "Nested calls (default 10000)");
+  add("--table-elements", "table_elements", "N", "Elements of tables (default 100000)");
+  add("--module", "module", "SIZE", "The program itself (default 64MiB)");
   add("--wall", "wall", "TIME", "Time on the clock, as 10s or 500ms (default 10s)");
   add("--output", "output", "SIZE", "What it may print (default 1MiB)");
   add("--host-calls", "host_calls", "N", "Calls that reach for the world (default 1000)");
@@ -53,6 +84,22 @@ Result<engine::Tier> tier_of(const std::string& name) {
               "Give interpreter, compiler or auto.");
 }
 
+Status check_granted_files(const policy::Policy& policy) {
+  const auto check = [](const std::string& what, const std::string& path) -> Status {
+    std::error_code error;
+    if (std::filesystem::exists(path, error)) return {};
+    const std::string why = error ? " cannot be looked at: " + error.message() : " does not exist";
+    const std::string from = std::filesystem::path(path).is_absolute()
+                                 ? ""
+                                 : "; it is looked for in " + std::filesystem::current_path(error).string();
+    return fail(ErrorCode::kNotFound, path + ", granted as " + what + "," + why,
+                "Make it, or mend the path of the grant" + from + ".");
+  };
+  for (const policy::FsGrant& grant : policy.fs) MEMBRANE_TRY(check(grant.guest, grant.host));
+  for (const policy::SqlGrant& grant : policy.sql) MEMBRANE_TRY(check("database " + grant.name, grant.path));
+  return {};
+}
+
 Result<std::string> read_input(const std::string& path, uint64_t max_bytes) {
   const bool is_stdin = path == "-";
   std::FILE* const file = is_stdin ? stdin : std::fopen(path.c_str(), "rb");
@@ -68,7 +115,9 @@ Result<std::string> read_input(const std::string& path, uint64_t max_bytes) {
   const bool failed = std::ferror(file) != 0;
   const int why = errno;
   if (!is_stdin) std::fclose(file);
-  if (failed) return fail(ErrorCode::kUnavailable, "cannot read " + path + ": " + std::strerror(why));
+  if (failed)
+    return fail(ErrorCode::kUnavailable, "cannot read " + path + ": " + std::strerror(why),
+                why == EISDIR ? "Name a file in it." : "");
   if (text.size() > max_bytes)
     return fail(ErrorCode::kExhausted, path + " has more than " + std::to_string(max_bytes) + " bytes");
   return text;
@@ -86,13 +135,45 @@ Status write_output(const std::string& path, std::string_view text) {
 
 void print(std::FILE* to, std::string_view text) { std::fwrite(text.data(), 1, text.size(), to); }
 
-int complain(const Error& error) {
-  print(stderr, "membrane: " + error.message + "\n");
-  if (!error.hint.empty()) print(stderr, "  hint: " + error.hint + "\n");
-  return error.code == ErrorCode::kInternal ? kExitMembrane : kExitRequest;
+void print_foreign(std::FILE* to, std::string_view text) {
+  if (is_terminal(to)) print(to, agent::printable(text));
+  else print(to, text);
+}
+
+void print_json(std::string json) {
+  if (is_terminal(stdout)) json = json_for_terminal(json);
+  print(json + "\n");
+}
+
+int complain(const Error& error, Reader reader) {
+  const sandbox::Outcome outcome =
+      error.code == ErrorCode::kInternal ? sandbox::Outcome::kFailed : sandbox::Outcome::kInvalid;
+  if (reader == Reader::kPerson) {
+    print(stderr, "membrane: " + agent::printable(error.message) + "\n");
+    if (!error.hint.empty()) print(stderr, "  hint: " + agent::printable(error.hint) + "\n");
+  } else if (reader == Reader::kReport) {
+    sandbox::Report report;
+    report.outcome = outcome;
+    report.cost_version = engine::kCostVersion;
+    report.errors.push_back({std::string(name_of(error.code)), error.message, {}, error.hint, {}});
+    print_json(sandbox::render_json(report, is_terminal(stdout)));
+  } else {
+    const nlohmann::ordered_json object = {
+        {"outcome", name_of(outcome)},
+        {"error", {{"code", name_of(error.code)}, {"message", error.message}, {"hint", error.hint}}}};
+    print_json(object.dump(is_terminal(stdout) ? 2 : -1, ' ', false,
+                           nlohmann::ordered_json::error_handler_t::replace));
+  }
+  return sandbox::exit_code_of(outcome);
 }
 
 bool is_terminal(std::FILE* file) { return isatty(fileno(file)) != 0; }
+
+bool same_file(std::FILE* a, std::FILE* b) {
+  struct stat of_a = {}, of_b = {};
+  return fstat(fileno(a), &of_a) == 0 && fstat(fileno(b), &of_b) == 0 && of_a.st_dev == of_b.st_dev &&
+         of_a.st_ino == of_b.st_ino;
+}
 
 bool use_colour(std::FILE* to) {
   const char* const no_colour = std::getenv("NO_COLOR");

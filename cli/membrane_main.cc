@@ -1,5 +1,7 @@
 // membrane: runs the programs that a language model writes, inside a wall.
 
+#include <algorithm>
+
 #include "base/diagnostic.h"
 #include "cli/cli.h"
 
@@ -20,8 +22,37 @@ std::vector<std::string> commands_of(const CLI::App& command) {
   return names;
 }
 
+// What a person who typed `word` in the place of a command, or behind all arguments, probably meant.
+std::string meant_by(const CLI::App& command, const std::string& word) {
+  const std::string name = command.get_name();
+  if (name == "membrane" && word == "help") return "Write membrane --help, or membrane COMMAND --help. ";
+  if (name == "membrane" && (word.ends_with(".wat") || word.ends_with(".wasm")))
+    return "To run a program: membrane run " + word + ". ";
+  if (name == "policy" && (word.ends_with(".toml") || word.ends_with(".json")))
+    return "To read a policy: membrane policy explain " + word + ". ";
+  if (name == "agent") return "Put quotes around the task. ";
+  return {};
+}
+
+// The model is named by the environment, not by options, as other programs have them.
+std::string_view variable_for(const CLI::App& command, std::string_view option) {
+  if (command.get_name() != "agent" && command.get_name() != "run") return {};
+  if (option == "--model" || option == "-m") return "MEMBRANE_MODEL";
+  if (option == "--base-url" || option == "--url") return "MEMBRANE_BASE_URL";
+  return option == "--api-key" || option == "--key" ? "MEMBRANE_API_KEY" : "";
+}
+
+// With --json even a request that cannot be read is answered by JSON. The parser may have stopped before the flag.
+Reader reader_of(const CLI::App& command, const std::vector<std::string_view>& arguments) {
+  if (command.get_option_no_throw("--json") == nullptr) return Reader::kPerson;
+  const auto end = std::ranges::find(arguments, "--");
+  if (std::find(arguments.begin(), end, "--json") == end) return Reader::kPerson;
+  return command.get_name() == "run" ? Reader::kReport : Reader::kJson;
+}
+
 // What was typed is not what the command takes.
-int complain_of_usage(const CLI::App& app, const CLI::ParseError& error) {
+int complain_of_usage(const CLI::App& app, const CLI::ParseError& error,
+                      const std::vector<std::string_view>& arguments) {
   const CLI::App* command = &app;
   std::string path = app.get_name();
   while (!command->get_subcommands().empty()) {
@@ -41,9 +72,17 @@ int complain_of_usage(const CLI::App& app, const CLI::ParseError& error) {
                                : "unknown command ") +
               word;
     const std::string_view near = nearest(word, {known.begin(), known.end()});
-    if (!near.empty()) hint = "Did you mean " + std::string(near) + "? " + hint;
+    if (const std::string_view variable = variable_for(*command, word); !variable.empty())
+      hint = "The environment says so: export " + std::string(variable) + "=… (docs/agent.md). " + hint;
+    else if (!near.empty()) hint = "Did you mean " + std::string(near) + "? " + hint;
+    else if (!is_option) hint = meant_by(*command, word) + hint;
+  } else if (is_unknown) {
+    if (const std::vector<std::string> known = commands_of(*command); !known.empty()) {
+      message = "no command is given; there are";
+      for (const std::string& each : known) message += (&each == &known.front() ? " " : ", ") + each;
+    }
   }
-  return complain({ErrorCode::kInvalidArgument, message, hint});
+  return complain({ErrorCode::kInvalidArgument, message, hint}, reader_of(*command, arguments));
 }
 
 }  // namespace
@@ -75,7 +114,7 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return error.get_exit_code() == 0 ? app.exit(error) : complain_of_usage(app, error);
+    return error.get_exit_code() == 0 ? app.exit(error) : complain_of_usage(app, error, {argv, argv + argc});
   }
   return exit_code;
 }

@@ -227,6 +227,14 @@ TEST(ModuleFace, ATrapHasItsPlace) {
   EXPECT_EQ(call->failure().code, "unreachable");
   EXPECT_EQ(call->failure().place.function, "$f");
   EXPECT_EQ(call->failure().place.line, 2u);
+
+  Instance nameless = instance_of("(func (unreachable)) (func (export \"f\") (call 0))");
+  const auto other = nameless.call("f", {}, 100);
+  ASSERT_TRUE(other);
+  const Failure failure = other->failure();
+  EXPECT_EQ(failure.place.function, "#0");
+  ASSERT_EQ(failure.backtrace.size(), 2u);
+  EXPECT_EQ(failure.backtrace[1].function, "#1 (export \"f\")");
 }
 
 TEST(ModuleFace, AnInterruptPausesUntilItIsTakenBack) {

@@ -5,6 +5,7 @@
 #include "face/convert.h"
 #include "lang/language.h"
 #include "sandbox/guest_instance.h"
+#include "wasm/explain.h"
 
 namespace membrane {
 
@@ -99,8 +100,7 @@ struct Call::State {
 
 Failure::Place Call::State::show(const engine::CodePlace& place) const {
   Failure::Place shown;
-  shown.function = place.function_name.empty() ? "#" + std::to_string(place.function)
-                                               : "$" + std::string(place.function_name);
+  shown.function = wasm::place_of_function(instance->module.state()->compiled->module(), place.function);
   shown.offset = place.code_offset;
   if (place.text_offset != UINT32_MAX) {
     const Place in_text = instance->module.state()->loaded.author_place(place.text_offset);

@@ -1,5 +1,6 @@
 #include "host/broker_gate.h"
 
+#include <algorithm>
 #include <bit>
 #include <chrono>
 #include <initializer_list>
@@ -148,6 +149,26 @@ struct BrokerGate::Request {
   std::string_view function;
   std::vector<std::string_view> arguments;
 
+  // "kv.set(a, 1)", for people: bounded, and UTF-8.
+  [[nodiscard]] std::string text() const {
+    constexpr size_t kMaxArgumentBytes = 60, kMaxArguments = 6;
+    std::string out(function);
+    out += "(";
+    for (size_t i = 0; i < arguments.size(); ++i) {
+      if (i != 0) out += ", ";
+      if (i == kMaxArguments) {
+        out += "…";
+        break;
+      }
+      const std::string_view argument = arguments[i];
+      size_t cut = std::min(argument.size(), kMaxArgumentBytes);
+      while (cut > 0 && cut < argument.size() && (static_cast<uint8_t>(argument[cut]) & 0xC0) == 0x80) --cut;
+      out += utf8_repair(argument.substr(0, cut));
+      if (cut < argument.size()) out += "…";
+    }
+    return out + ")";
+  }
+
   [[nodiscard]] Result<std::string> hash() const {
     std::string bytes;
     for (const std::string_view argument : arguments)
@@ -195,23 +216,27 @@ HostResult<T> BrokerGate::act_on_world(Act act) {
 template <typename T>
 HostResult<T> BrokerGate::answer_from_journal(const Request& request, const std::string& arguments_sha256) {
   if (divergence_) return refuse(Errno::kHost, *divergence_);
-  const std::string place = "call " + std::to_string(next_ + 1);
+  const auto leave = [&](const std::string& how) {
+    return diverge("call " + std::to_string(next_ + 1) + " is " + request.text() + ", and " + how);
+  };
   if (next_ == replay_->entries().size())
-    return diverge(place + " is " + std::string(request.function) + ", and the journal has ended");
+    return leave("the journal has ended, after " + std::to_string(next_) + " calls");
   const JournalEntry& entry = replay_->entries()[next_];
-  if (entry.function != request.function)
-    return diverge(place + " is " + std::string(request.function) + ", and the journal has " +
-                   entry.function);
+  if (entry.function != request.function) return leave("the journal has " + entry.function);
   if (entry.arguments_sha256 != arguments_sha256)
-    return diverge(place + " is " + entry.function + " with other arguments than in the journal");
-  ++next_;
-  if (entry.code != Errno::kOk) return refuse(entry.code, entry.reason, entry.grant);
+    return leave("the journal has " + entry.function + " with other arguments");
+  if (entry.code != Errno::kOk) {
+    ++next_;
+    return refuse(entry.code, entry.reason, entry.grant);
+  }
   if constexpr (std::is_void_v<T>) {
+    ++next_;
     return {};
   } else {
     T answer{};
     if (!read(ordered_json::parse(entry.result, nullptr, false), answer))
-      return diverge(place + " is " + entry.function + ", and the journal's result is not one of it");
+      return leave("the journal's result is not one of it");
+    ++next_;
     return answer;
   }
 }

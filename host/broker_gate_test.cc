@@ -98,11 +98,15 @@ TEST(BrokerGate, AReplayThatAsksSomethingElseDiverges) {
   BrokerGate other_arguments = BrokerGate::to_journal(journal);
   EXPECT_EQ(other_arguments.kv_set("a1", "").error().code, Errno::kHost) << "the same bytes, cut elsewhere";
   ASSERT_TRUE(other_arguments.divergence());
+  EXPECT_NE(other_arguments.divergence()->find(
+                "call 1 is kv.set(a1, ), and the journal has kv.set with other arguments"),
+            std::string::npos)
+      << *other_arguments.divergence();
   EXPECT_EQ(other_arguments.kv_set("a", "1").error().code, Errno::kHost) << "nothing is answered after";
 
   BrokerGate other_function = BrokerGate::to_journal(journal);
   EXPECT_EQ(other_function.kv_get("a").error().code, Errno::kHost);
-  EXPECT_NE(other_function.divergence()->find("call 1 is kv.get, and the journal has kv.set"),
+  EXPECT_NE(other_function.divergence()->find("call 1 is kv.get(a), and the journal has kv.set"),
             std::string::npos)
       << *other_function.divergence();
 
@@ -112,7 +116,14 @@ TEST(BrokerGate, AReplayThatAsksSomethingElseDiverges) {
   EXPECT_EQ(too_many.kv_get("a").value(), "1");
   EXPECT_FALSE(too_many.divergence());
   EXPECT_EQ(too_many.kv_get("a").error().code, Errno::kHost);
-  EXPECT_TRUE(too_many.divergence());
+  ASSERT_TRUE(too_many.divergence());
+  EXPECT_NE(too_many.divergence()->find("call 3 is kv.get(a), and the journal has ended, after 2 calls"),
+            std::string::npos)
+      << *too_many.divergence();
+
+  BrokerGate long_arguments = BrokerGate::to_journal(journal);
+  EXPECT_EQ(long_arguments.kv_set("a", std::string(100'000, 'x')).error().code, Errno::kHost);
+  EXPECT_LT(long_arguments.divergence()->size(), 300u);
 }
 
 TEST(BrokerGate, AResultOfTheWrongShapeIsADivergenceNotACrash) {

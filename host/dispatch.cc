@@ -13,6 +13,12 @@ using std::chrono::steady_clock;
 
 constexpr size_t kMaxSummaryBytes = 200;
 
+// Nothing of it left the machine: it was refused before anything happened.
+bool was_refused(const HostError& error) {
+  return !error.acted && (error.code == Errno::kAccess || error.code == Errno::kBudget ||
+                          error.code == Errno::kInvalid || error.code == Errno::kUnsupported);
+}
+
 // "GET, https://example.org/": what a person needs to know the call again by.
 std::string summary_of(const FunctionSpec& function, const Call& call) {
   std::string summary;
@@ -72,8 +78,8 @@ CallOutcome Dispatcher::call(const FunctionSpec& function, std::span<const uint6
   if (to_world) {
     const auto latency = std::chrono::duration_cast<std::chrono::microseconds>(steady_clock::now() - start);
     record({std::string(function.module) + "." + std::string(function.name), last_error_.code,
-            last_error_.reason, last_error_.grant, std::move(summary), bytes_in, bytes_out.value_or(0),
-            static_cast<uint64_t>(latency.count())});
+            last_error_.reason, last_error_.grant, std::move(summary), bytes_in,
+            was_refused(last_error_) ? 0 : bytes_out.value_or(0), static_cast<uint64_t>(latency.count())});
   }
   return finish(function, done, results);
 }

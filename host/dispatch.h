@@ -31,7 +31,7 @@ struct CallRecord {
   std::string grant = {};      // what would allow it
   std::string arguments = {};  // for people: its texts and numbers, cut short
   uint64_t bytes_in = 0;       // to the program
-  uint64_t bytes_out = 0;
+  uint64_t bytes_out = 0;      // from the program; 0 when the call was refused before anything happened
   uint64_t latency_us = 0;
 
   [[nodiscard]] bool allowed() const { return code != Errno::kAccess; }

@@ -139,6 +139,7 @@ TEST(Dispatch, ADenialIsRecordedWithItsGrantAndReachesTheProgramAsEacces) {
   EXPECT_FALSE(record.allowed());
   EXPECT_EQ(record.arguments, "https://example.org/secret");
   EXPECT_EQ(record.grant, "--allow http:GET:https://example.org/secret");
+  EXPECT_EQ(record.bytes_out, 0u) << "nothing left";
   ASSERT_NE(machine.dispatcher.last_denial(), nullptr);
   EXPECT_EQ(machine.dispatcher.last_denial()->reason, record.reason);
 }

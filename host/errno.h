@@ -23,7 +23,8 @@ struct HostError {
   Errno code = Errno::kHost;
   std::string reason;  // one sentence, for the report: what was asked and why it was refused
   std::string grant;   // for kAccess: the flag or policy line that would allow it, e.g.
-                       // "--allow http:GET:https://example.org/*"; else empty
+                       // "--allow 'http:GET:https://example.org/*'"; else empty
+  bool acted = false;  // something had been sent or done by then: it was not refused before anything happened
 };
 
 template <typename T>

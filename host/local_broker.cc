@@ -26,6 +26,12 @@ auto then(HostResult<T*> opened, Act act) -> decltype(act(*opened)) {
   return act(*opened);
 }
 
+// The failure of what had reached the world already.
+std::unexpected<HostError> after_acting(HostError error) {
+  error.acted = true;
+  return std::unexpected(std::move(error));
+}
+
 // "papers, notes", or "none".
 std::string names_of(const std::vector<policy::SqlGrant>& grants) {
   std::string out;
@@ -53,7 +59,7 @@ HostResult<void> LocalBroker::pay_out(size_t bytes) {
 
 HostResult<void> LocalBroker::pay_in(size_t bytes) {
   if (budget_.take(Resource::kBytesIn, bytes)) return {};
-  return refuse(Errno::kBudget, "The run's budget of bytes from the world is used up.");
+  return after_acting({Errno::kBudget, "The run's budget of bytes from the world is used up.", {}});
 }
 
 // -- http ----------------------------------------------------------------------------
@@ -138,7 +144,7 @@ HostResult<SqlReader*> LocalBroker::database(std::string_view name) {
     return refuse(Errno::kAccess,
                   "No grant gives the program a database \"" + std::string(name) +
                       "\"; granted: " + names_of(policy_.sql) + ".",
-                  "--allow sql:" + std::string(name) + ":FILE.db");
+                  policy::allow_flag("sql:" + std::string(name) + ":FILE.db"));
   return open_once(databases_[grant->name], [&] { return SqlReader::open(*grant); });
 }
 
@@ -174,7 +180,7 @@ HostResult<ChatAnswer> LocalBroker::ai_complete(const ChatRequest& request) {
   if (auto paid = pay_out(request.system.size() + request.prompt.size()); !paid)
     return std::unexpected(paid.error());
   auto answer = model_->complete(bounded, std::min((*grant)->timeout_ms, budget_.wall_left_ms()));
-  if (!answer) return answer;
+  if (!answer) return after_acting(answer.error());
   // Known only now. What does not fit has been spent all the same; the next call is refused.
   budget_.take_after(Resource::kTokens, answer->tokens_in + answer->tokens_out);
   if (auto paid = pay_in(answer->text.size()); !paid) return std::unexpected(paid.error());
@@ -188,7 +194,7 @@ HostResult<std::vector<float>> LocalBroker::ai_embed(std::string_view text) {
     return refuse(Errno::kAccess, "The ai grant does not include embedding.", "embed = true in [ai]");
   if (auto paid = pay_out(text.size()); !paid) return std::unexpected(paid.error());
   auto vector = model_->embed(text, std::min((*grant)->timeout_ms, budget_.wall_left_ms()));
-  if (!vector) return vector;
+  if (!vector) return after_acting(vector.error());
   if (auto paid = pay_in(vector->size() * sizeof(float)); !paid) return std::unexpected(paid.error());
   return vector;
 }
@@ -200,7 +206,7 @@ HostResult<std::string> LocalBroker::ask(std::string_view question) {
   if (left_ms == 0) return refuse(Errno::kBudget, "The run's time is used up.");
   if (auto paid = pay_out(question.size()); !paid) return std::unexpected(paid.error());
   auto answer = person_->ask(question, left_ms);
-  if (!answer) return answer;
+  if (!answer) return after_acting(answer.error());
   if (auto paid = pay_in(answer->size()); !paid) return std::unexpected(paid.error());
   return answer;
 }

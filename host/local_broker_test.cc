@@ -48,11 +48,13 @@ void expect_refused(const HostResult<T>& result, Errno code, std::string_view gr
 TEST(LocalBroker, AnEmptyPolicyGrantsNothingAndSaysWhatWould) {
   const Policy policy;
   Budget budget;
+  constexpr Resource kPaid[] = {Resource::kBytesIn, Resource::kBytesOut, Resource::kTokens};
+  for (const Resource resource : kPaid) budget.set(resource, 1'000);
   QuickModel model;
   QuickPerson person;
   LocalBroker broker(policy, budget, &model, &person);
   expect_refused(broker.http({"GET", "https://example.org/x", {}, ""}), Errno::kAccess,
-                 "--allow http:GET:https://example.org/*");
+                 "--allow 'http:GET:https://example.org/*'");
   expect_refused(broker.file_read("/data/x"), Errno::kAccess, "--allow fs:read:HOST_DIRECTORY:/data");
   expect_refused(broker.file_write("/data/x", "", FileMode::kAppend), Errno::kAccess,
                  "--allow fs:write:HOST_DIRECTORY:/data");
@@ -67,6 +69,25 @@ TEST(LocalBroker, AnEmptyPolicyGrantsNothingAndSaysWhatWould) {
   expect_refused(broker.ai_complete({"", "hello", 0}), Errno::kAccess, "--allow ai");
   expect_refused(broker.ai_embed("hello"), Errno::kAccess, "--allow ai");
   expect_refused(broker.ask("hello?"), Errno::kAccess, "--allow ask");
+  for (const Resource resource : kPaid)
+    EXPECT_EQ(budget.left(resource), 1'000u) << "what is refused costs nothing: " << name_of(resource);
+}
+
+TEST(LocalBroker, WhatAGrantRefusesCostsNothing) {
+  Policy policy;
+  ASSERT_TRUE(policy::allow(policy, "kv"));
+  policy.kv->prefix = "mine/";
+  ASSERT_TRUE(policy::allow(policy, "ai"));
+  ASSERT_TRUE(policy::allow(policy, "http:POST:https://example.org/*"));
+  Budget budget;
+  budget.set(Resource::kBytesOut, 1'000);
+  QuickModel model;
+  LocalBroker broker(policy, budget, &model, nullptr);
+  expect_refused(broker.kv_set("yours", "value"), Errno::kAccess, "kv.prefix = \"\"");
+  expect_refused(broker.ai_embed("hello"), Errno::kAccess, "embed = true in [ai]");
+  expect_refused(broker.http({"PUT", "https://example.org/", {}, "body"}), Errno::kAccess,
+                 "--allow 'http:PUT:https://example.org/*'");
+  EXPECT_EQ(budget.left(Resource::kBytesOut), 1'000u);
 }
 
 TEST(LocalBroker, TheVirtualClockAndTheSeededRandomnessAreAlwaysThere) {

@@ -7,7 +7,7 @@ namespace membrane::host {
 std::span<const Capability> capabilities() {
   static const Capability kAll[] = {
       {"io", "What the program is given, what it prints, and its result.", "", io_functions()},
-      {"http", "Requests to the URLs that the policy grants.", "--allow http:GET:https://example.org/*",
+      {"http", "Requests to the URLs that the policy grants.", "--allow 'http:GET:https://example.org/*'",
        http_functions()},
       {"kv", "A key-value store.", "--allow kv", kv_functions()},
       {"fs", "Files beneath the directories that the policy grants.", "--allow fs:read:./data:/data",

@@ -23,6 +23,7 @@
 #include <string_view>
 #include <variant>
 
+#include "base/result.h"
 #include "host/errno.h"
 #include "wasm/types.h"
 
@@ -121,12 +122,24 @@ std::string signature_of(const FunctionSpec& function);
 // "(import \"kv\" \"get\" (func $kv.get (param i32) (result i32 i32)))"
 std::string import_of(const FunctionSpec& function);
 
+// What the texts below tell of: everything, a capability, or one function of it.
+struct Selection {
+  const Capability* capability = nullptr;
+  const FunctionSpec* function = nullptr;
+};
+// "http" or "http.get". kNotFound, with the nearest name.
+Result<Selection> select(std::string_view name);
+
+// For a person: the reference page, or the part of it that is selected.
+std::string capabilities_text(const Selection& selection = {});
 // The reference page, docs/capabilities.md.
 std::string capabilities_markdown();
 // For a model: the rules, and one line for each function, but of the capabilities named in `left_out` (what a
 // policy does not grant need not be described: a prompt is paid for at every step).
 std::string capabilities_prompt(std::span<const std::string_view> left_out = {});
+// The lines of it that tell of what is selected, without the rules.
+std::string capabilities_prompt(const Selection& selection);
 // For a program: {"capabilities":[{"name":…,"functions":[…]}]}.
-std::string capabilities_json();
+std::string capabilities_json(const Selection& selection = {});
 
 }  // namespace membrane::host

@@ -1,7 +1,9 @@
 // The registry as text: for the reference page, for a model, for a program.
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <vector>
 
+#include "base/diagnostic.h"
 #include "host/registry.h"
 
 namespace membrane::host {
@@ -110,11 +112,14 @@ std::string import_of(const FunctionSpec& function) {
   return text + "))";
 }
 
-std::string capabilities_markdown() {
-  std::string page =
-      "# Capabilities\n\nEvery host function that a program can import. Made from the registry by `membrane "
-      "capabilities --markdown`; "
-      "do not edit.\n\n";
+namespace {
+
+std::string granted_by(const Capability& capability) {
+  return capability.grant.empty() ? "always there" : "`" + std::string(capability.grant) + "`";
+}
+
+// The rules and the tables that every function's description stands on.
+void append_rules(std::string& page) {
   page.append(kRules).append("\n").append(kSharedFailures).append("\n\n");
   page +=
       "Examples are the body of a function, in the text that `membrane check --expand` turns into plain WAT: "
@@ -133,17 +138,22 @@ std::string capabilities_markdown() {
 #include "host/errnos.def"
 #undef ERRNO
   page += "\n| capability | what | granted by |\n| --- | --- | --- |\n";
-  for (const Capability& capability : capabilities()) {
+  for (const Capability& capability : capabilities())
     page.append("| [")
         .append(capability.name)
         .append("](#")
         .append(capability.name)
         .append(") | ")
         .append(capability.summary)
-        .append(" | ");
-    page.append(capability.grant.empty() ? "always there" : "`" + std::string(capability.grant) + "`")
+        .append(" | ")
+        .append(granted_by(capability))
         .append(" |\n");
-  }
+}
+
+std::string page_with(std::string_view provenance) {
+  std::string page = "# Capabilities\n\nEvery host function that a program can import.";
+  page.append(provenance).append("\n\n");
+  append_rules(page);
   for (const Capability& capability : capabilities()) {
     page.append("\n## ").append(capability.name).append("\n\n").append(capability.summary).append("\n\n");
     for (const FunctionSpec& function : capability.functions) append_function(page, function);
@@ -152,14 +162,69 @@ std::string capabilities_markdown() {
   return page;
 }
 
+// The functions of `capability` that are selected: all, or the one.
+std::span<const FunctionSpec> selected(const Capability& capability, const Selection& selection) {
+  return selection.function != nullptr ? std::span(selection.function, 1) : capability.functions;
+}
+
+}  // namespace
+
+Result<Selection> select(std::string_view name) {
+  std::vector<std::string> names;
+  for (const Capability& capability : capabilities()) {
+    if (capability.name == name) return Selection{&capability, nullptr};
+    names.emplace_back(capability.name);
+    for (const FunctionSpec& function : capability.functions) {
+      names.push_back(full_name(function));
+      if (names.back() == name) return Selection{&capability, &function};
+    }
+  }
+  const std::string_view near = nearest(name, {names.begin(), names.end()});
+  std::string known;
+  for (const Capability& capability : capabilities())
+    known.append(known.empty() ? "" : ", ").append(capability.name);
+  return fail(ErrorCode::kNotFound, "there is no capability or function " + std::string(name),
+              near.empty() ? "Capabilities are " + known + "." : "Did you mean " + std::string(near) + "?");
+}
+
+std::string capabilities_markdown() {
+  return page_with(" Made from the registry by `membrane capabilities --markdown`; do not edit.");
+}
+
+std::string capabilities_text(const Selection& selection) {
+  if (selection.capability == nullptr) return page_with("");
+  const Capability& capability = *selection.capability;
+  std::string page = "## " + std::string(capability.name) + "\n\n";
+  page.append(capability.summary).append(" Granted by: ").append(granted_by(capability)).append(".\n\n");
+  for (const FunctionSpec& function : selected(capability, selection)) append_function(page, function);
+  page.pop_back();
+  return page;
+}
+
+namespace {
+
+void append_lines(std::string& prompt, const Capability& capability, const Selection& selection) {
+  prompt.append(capability.name).append(": ").append(capability.summary).append("\n");
+  for (const FunctionSpec& function : selected(capability, selection))
+    prompt.append("  ").append(signature_of(function)).append(" — ").append(function.summary).append("\n");
+}
+
+}  // namespace
+
+std::string capabilities_prompt(const Selection& selection) {
+  if (selection.capability == nullptr) return capabilities_prompt();
+  std::string prompt;
+  append_lines(prompt, *selection.capability, selection);
+  return prompt;
+}
+
 std::string capabilities_prompt(std::span<const std::string_view> left_out) {
   std::string prompt(kRules);
   prompt += "Parameters and results without a type are strings.\n";
   for (const Capability& capability : capabilities()) {
     if (std::ranges::find(left_out, capability.name) != left_out.end()) continue;
-    prompt.append("\n").append(capability.name).append(": ").append(capability.summary).append("\n");
-    for (const FunctionSpec& function : capability.functions)
-      prompt.append("  ").append(signature_of(function)).append(" — ").append(function.summary).append("\n");
+    prompt += "\n";
+    append_lines(prompt, capability, {});
   }
   prompt += "\nerrno:";
 #define ERRNO(id, name, number, sentence)                                     \
@@ -201,11 +266,13 @@ ordered_json json_of(const FunctionSpec& function) {
 
 }  // namespace
 
-std::string capabilities_json() {
+std::string capabilities_json(const Selection& selection) {
   ordered_json all = ordered_json::array();
   for (const Capability& capability : capabilities()) {
+    if (selection.capability != nullptr && selection.capability != &capability) continue;
     ordered_json functions = ordered_json::array();
-    for (const FunctionSpec& function : capability.functions) functions.push_back(json_of(function));
+    for (const FunctionSpec& function : selected(capability, selection))
+      functions.push_back(json_of(function));
     all.push_back({{"name", capability.name},
                    {"summary", capability.summary},
                    {"grant", capability.grant},

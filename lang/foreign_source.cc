@@ -1,6 +1,8 @@
 #include "lang/foreign_source.h"
 
+#include <algorithm>
 #include <string>
+#include <utility>
 
 namespace membrane::lang {
 namespace {
@@ -71,14 +73,63 @@ std::string_view language_of(std::string_view text, std::string_view name) {
   return {};
 }
 
+// What a file of bytes is, by how it begins.
+constexpr Sign kFormats[] = {
+    {"\x7F"
+     "ELF",
+     "an ELF program"},
+    {"MZ", "a Windows program"},
+    {"\x89PNG", "a PNG image"},
+    {"%PDF", "a PDF document"},
+    {"PK\x03\x04", "a ZIP archive"},
+    {"\x1F\x8B", "a gzip archive"},
+    {"!<arch>", "a library archive"},
+    {"SQLite format 3", "a SQLite database"},
+};
+
+// No text has these bytes, in any encoding that is taken.
+bool has_control_bytes(std::string_view text) {
+  return std::ranges::any_of(text, [](char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    return byte < 0x20 && c != '\t' && c != '\n' && c != '\r' && c != '\f';
+  });
+}
+
+// Without a place: there is no line to show.
+Diagnostic not_a_program(std::string found, std::string message, std::string hint) {
+  Diagnostic d;
+  d.code = DiagnosticCode::kUnsupportedLanguage;
+  d.found = std::move(found);
+  d.expected = "WAT or a Wasm binary";
+  d.message = std::move(message);
+  d.hint = std::move(hint);
+  return d;
+}
+
+// A file of bytes that is no Wasm binary, and a file of nothing.
+std::optional<Diagnostic> no_text(std::string_view source, size_t begin) {
+  constexpr size_t kLookedAt = 512;
+  if (begin == std::string_view::npos)
+    return not_a_program(source.empty() ? "an empty file" : "nothing but white space", "the program is empty",
+                         "Write one: (func (export \"run\") …).");
+  if (source[begin] == '(' || source.substr(begin).starts_with(";;")) return std::nullopt;
+  const Sign* const format =
+      std::ranges::find_if(kFormats, [&](const Sign& sign) { return source.starts_with(sign.text); });
+  const bool is_format = format != std::end(kFormats);
+  if (!is_format && !has_control_bytes(source.substr(0, kLookedAt))) return std::nullopt;
+  const std::string found(is_format ? format->language : "a file of bytes");
+  return not_a_program(found, "this is " + found + ", neither a WebAssembly binary nor WAT",
+                       "Give a .wasm file (it begins with the bytes 00 61 73 6D), or WAT as text.");
+}
+
 }  // namespace
 
 std::optional<Diagnostic> foreign_source(std::string_view source, std::string_view name) {
   constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
   if (source.starts_with(kByteOrderMark)) return std::nullopt;  // the lexer says so
   const size_t begin = source.find_first_not_of(" \t\r\n");
-  if (begin == std::string_view::npos || source[begin] == '(' || source.substr(begin).starts_with(";;"))
-    return std::nullopt;
+  if (auto nothing = no_text(source, begin)) return nothing;
+  if (source[begin] == '(' || source.substr(begin).starts_with(";;")) return std::nullopt;
   const std::string_view language = language_of(source.substr(begin), name);
   if (language.empty()) return std::nullopt;
   Diagnostic d;

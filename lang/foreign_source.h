@@ -11,7 +11,7 @@
 
 namespace membrane::lang {
 
-// kUnsupportedLanguage when `source` cannot be WAT because it does not begin with a form; nothing
+// kUnsupportedLanguage when `source` cannot be WAT because it does not begin with a form, or is empty; nothing
 // when it may be. `name` is the program's file name, or empty.
 std::optional<Diagnostic> foreign_source(std::string_view source, std::string_view name);
 

@@ -61,6 +61,26 @@ TEST(Language, TakesTheNameForAHint) {
   EXPECT_EQ(loaded.error().front().found, "Python");
 }
 
+TEST(Language, SaysOfBytesThatTheyAreNoProgram) {
+  for (const auto& [source, found] : std::initializer_list<std::pair<std::string_view, std::string_view>>{
+           {std::string_view("\x7F"
+                             "ELF\2\1\1\0",
+                             8),
+            "an ELF program"},
+           {std::string_view("\0as", 3), "a file of bytes"},
+           {std::string_view("word\0word", 9), "a file of bytes"},
+           {"%PDF-1.7", "a PDF document"},
+           {"", "an empty file"},
+           {" \n\t\n", "nothing but white space"}}) {
+    const auto loaded = load_program(source);
+    ASSERT_FALSE(loaded) << found;
+    EXPECT_EQ(loaded.error().front().code, DiagnosticCode::kUnsupportedLanguage) << found;
+    EXPECT_EQ(loaded.error().front().found, found);
+    EXPECT_FALSE(hint_of(loaded.error().front()).empty());
+  }
+  EXPECT_TRUE(load_program(";; nothing but a comment"));
+}
+
 TEST(Language, LeavesWhatItDoesNotKnowToTheParser) {
   const auto loaded = load_program("hello");
   ASSERT_FALSE(loaded);

@@ -61,11 +61,21 @@ std::string default_guest(std::string_view host) {
   return name.empty() || name == "." || name == ".." ? "" : "/" + std::string(name);
 }
 
+// The path of a flag whose mode is none, or is left out: "./data" of "rw:./data" and of "./data".
+std::string_view path_behind(std::string_view rest) {
+  constexpr std::string_view kModes[] = {"r",        "w",         "rw",         "ro",
+                                         "readonly", "read-only", "read-write", "readwrite"};
+  if (const auto [mode, paths, found] = split(rest);
+      found && std::ranges::find(kModes, mode) != std::end(kModes))
+    rest = paths;
+  return rest.empty() ? "./data" : rest;
+}
+
 Status allow_fs(Policy& policy, std::string_view flag, std::string_view rest) {
   const auto [mode, paths, found] = split(rest);
   if (mode != "read" && mode != "write")
     return refuse(flag, "the mode is missing: read, or write (which includes reading).",
-                  "write --allow 'fs:read:" + std::string(rest.empty() ? "./data" : rest) + "'");
+                  "write --allow 'fs:read:" + std::string(path_behind(rest)) + "'");
   FsGrant grant;
   grant.mode = mode == "write" ? FsMode::kWrite : FsMode::kRead;
   const size_t guest = paths.rfind(":/");
@@ -121,6 +131,20 @@ Status apply(Policy& policy, std::string_view flag) {
 }
 
 }  // namespace
+
+std::string allow_flag(std::string_view grant) {
+  const bool plain = !grant.empty() && std::ranges::all_of(grant, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           std::string_view("_./:,@%+=-").find(c) != std::string_view::npos;
+  });
+  if (plain) return "--allow " + std::string(grant);
+  std::string out = "--allow '";
+  for (const char c : grant) {
+    if (c == '\'') out += "'\\''";
+    else out += c;
+  }
+  return out + "'";
+}
 
 Status allow(Policy& policy, std::string_view flag) {
   if (flag.find('\0') != std::string_view::npos || !is_utf8(flag))

@@ -2,6 +2,7 @@
 // what is not in a table is unknown and is refused.
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 
 #include "policy/document.h"
@@ -395,6 +396,15 @@ Result<Policy> read_policy(std::string_view text, bool json) {
   return policy;
 }
 
+// A program in the place of a policy.
+bool is_program(std::string_view text, std::string_view path) {
+  if (path.ends_with(".wat") || path.ends_with(".wasm")) return true;
+  const size_t begin = text.find_first_not_of(" \t\r\n");
+  if (begin == std::string_view::npos) return false;
+  return text.substr(begin).starts_with('(') || text.substr(begin).starts_with(";;") ||
+         text.starts_with(std::string_view("\0asm", 4));
+}
+
 }  // namespace
 
 Result<Policy> parse_policy(std::string_view text, std::string_view name) {
@@ -404,6 +414,10 @@ Result<Policy> parse_policy(std::string_view text, std::string_view name) {
 }
 
 Result<Policy> load_policy(const std::string& path) {
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error))
+    return fail(ErrorCode::kInvalidInput, "The policy " + path + " is a directory.",
+                "name a file in it, as " + path + (path.ends_with('/') ? "" : "/") + "policy.toml");
   std::ifstream file(path, std::ios::binary);
   if (!file) return fail(ErrorCode::kNotFound, "The policy " + path + " cannot be opened.", "check the path");
   // One byte more than the limit is enough for parse_policy to see that it is exceeded.
@@ -411,6 +425,9 @@ Result<Policy> load_policy(const std::string& path) {
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
   if (file.bad()) return fail(ErrorCode::kUnavailable, "The policy " + path + " cannot be read.");
   text.resize(static_cast<size_t>(file.gcount()));
+  if (is_program(text, path))
+    return fail(ErrorCode::kInvalidInput, "The policy " + path + " is a program, not a policy.",
+                "a policy is TOML or JSON (docs/policy.md); a program is run by: membrane run " + path);
   return parse_policy(text, path);
 }
 

@@ -145,6 +145,10 @@ Status validate(const Policy& policy);
 // "ai", "time", "random", "ask". On failure the policy is unchanged.
 Status allow(Policy& policy, std::string_view flag);
 
+// The flag as a person types it into a shell, for hints: "--allow kv", "--allow 'http:GET:https://example.org/*'".
+// What a program chose may stand in `grant`: quoted, none of it means anything to the shell.
+std::string allow_flag(std::string_view grant);
+
 // Sets one limit from its flag ("--fuel 2e9", "--memory 64MiB", "--wall 10s"): name as in
 // the [limits] table.
 Status set_limit(Limits& limits, std::string_view name, std::string_view value);

@@ -310,6 +310,8 @@ TEST(Allow, SaysHowToMendAFlag) {
       {"http:GET,GET:https://h.org/*", "twice"},
       {"fs", "fs:read:./data"},
       {"fs:./data", "fs:read:./data"},
+      {"fs:rw:./data", "'fs:read:./data'"},
+      {"fs:rw:", "'fs:read:./data'"},
       {"fs:read", "fs:read:./data"},
       {"fs:read:", "fs:read:./data"},
       {"fs:read:.", "fs:read:.:/work"},
@@ -360,7 +362,21 @@ TEST(SetLimit, TakesTheNamesOfTheTable) {
   EXPECT_FALSE(set_limit(limits, "fuel", "lots"));
   EXPECT_FALSE(set_limit(limits, "wall", "10"));
   EXPECT_FALSE(set_limit(limits, "memory", "8 GiB"));
+  const Error no_unit = set_limit(limits, "memory", "64").error();
+  EXPECT_TRUE(contains(no_unit.message, "less than a page of 64 KiB")) << no_unit.message;
+  EXPECT_TRUE(contains(no_unit.hint, "64MiB")) << no_unit.hint;
+  EXPECT_FALSE(set_limit(limits, "memory", "65535"));
   EXPECT_EQ(limits, before);
+  EXPECT_TRUE(set_limit(limits, "memory", "65536"));
+  EXPECT_TRUE(set_limit(limits, "memory", "0"));
+}
+
+TEST(Allow, IsQuotedForTheShellWhereThatIsNeeded) {
+  EXPECT_EQ(allow_flag("kv"), "--allow kv");
+  EXPECT_EQ(allow_flag("fs:read:./data:/data"), "--allow fs:read:./data:/data");
+  EXPECT_EQ(allow_flag("http:GET:https://example.org/*"), "--allow 'http:GET:https://example.org/*'");
+  EXPECT_EQ(allow_flag("sql:x; rm -rf ~"), "--allow 'sql:x; rm -rf ~'");
+  EXPECT_EQ(allow_flag("fs:read:it's"), R"(--allow 'fs:read:it'\''s')");
 }
 
 TEST(Explain, SaysWhatIsGrantedAndWhatIsNot) {

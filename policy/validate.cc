@@ -36,7 +36,18 @@ Status timeout_in_range(const std::string& where, uint64_t value) {
   return in_range(where, Quantity::kDuration, value, 1, 3'600'000);
 }
 
+// Less than a page is no memory at all: probably a unit was forgotten.
+Status validate_memory(uint64_t bytes) {
+  constexpr uint64_t kPageBytes = 64 << 10;
+  if (bytes == 0 || bytes >= kPageBytes) return {};
+  return refuse("limits.memory",
+                format_size(bytes) + " is less than a page of 64 KiB, so no memory would fit.",
+                "a number alone is bytes; write a unit, as " + std::to_string(bytes <= 4096 ? bytes : 64) +
+                    "MiB, or 0 for a program without memory");
+}
+
 Status validate_limits(const Limits& limits) {
+  MEMBRANE_TRY(validate_memory(limits.memory_bytes));
 #define LIMIT(member, name, kind, least, most, words)                                 \
   MEMBRANE_TRY(in_range("limits." name, Quantity::kind, limits.member, least, most));
 #include "policy/limits.def"

@@ -12,17 +12,18 @@
 namespace membrane::sandbox {
 
 // How a run ended. `name` is the JSON value, `exit` the command's exit code:
-// 0 fine; 1 the guest's own failure; 2 a denied or invalid request; 3 Membrane failed.
-#define MEMBRANE_OUTCOMES(X)                                                               \
-  X(kOk, "ok", 0, "The program ran to its end.")                                           \
-  X(kTrapped, "trapped", 1, "The program trapped.")                                        \
-  X(kOutOfFuel, "out_of_fuel", 1, "The program used up its fuel.")                         \
-  X(kOutOfMemory, "out_of_memory", 1, "The program asked for more memory than its limit.") \
-  X(kOutOfOutput, "out_of_output", 1, "The program printed more than its output limit.")   \
-  X(kTimedOut, "timed_out", 1, "The program ran past its wall-clock limit.")               \
-  X(kCancelled, "cancelled", 1, "The owner stopped the program.")                          \
-  X(kDenied, "denied", 2, "The program needs what no grant allows.")                       \
-  X(kInvalid, "invalid", 2, "The program or the request is not valid.")                    \
+// 0 fine; 1 the guest's own failure, or a replay that differs; 2 a denied or invalid request; 3 Membrane failed.
+#define MEMBRANE_OUTCOMES(X)                                                                 \
+  X(kOk, "ok", 0, "The program ran to its end.")                                             \
+  X(kTrapped, "trapped", 1, "The program trapped.")                                          \
+  X(kOutOfFuel, "out_of_fuel", 1, "The program used up its fuel.")                           \
+  X(kOutOfMemory, "out_of_memory", 1, "The program asked for more memory than its limit.")   \
+  X(kOutOfOutput, "out_of_output", 1, "The program printed more than its output limit.")     \
+  X(kTimedOut, "timed_out", 1, "The program ran past its wall-clock limit.")                 \
+  X(kCancelled, "cancelled", 1, "The owner stopped the program.")                            \
+  X(kDiverged, "diverged", 1, "The replay asked for something else than its journal holds.") \
+  X(kDenied, "denied", 2, "The program needs what no grant allows.")                         \
+  X(kInvalid, "invalid", 2, "The program or the request is not valid.")                      \
   X(kFailed, "failed", 3, "Membrane itself failed.")
 
 enum class Outcome : uint8_t {
@@ -36,7 +37,7 @@ int exit_code_of(Outcome outcome);
 
 // The place of a failure inside the program. Empty or 0 where unknown.
 struct ReportPlace {
-  std::string function;  // name or "#index"
+  std::string function;  // "$name", else "#8 (export \"run\")", else "#8"
   uint32_t offset = 0;   // bytes into the binary (or into the module's code bytes)
   uint32_t line = 0;     // of the text, 1-based
   uint32_t column = 0;

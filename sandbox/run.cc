@@ -12,6 +12,7 @@
 #include "sandbox/guest_instance.h"
 #include "sandbox/sandbox.h"
 #include "sandbox/values.h"
+#include "wasm/explain.h"
 
 namespace membrane::sandbox {
 namespace {
@@ -340,8 +341,7 @@ void Run::show_places(const std::vector<engine::CodePlace>& places, ReportError&
 
 ReportPlace Run::show_place(const engine::CodePlace& place) const {
   ReportPlace shown;
-  shown.function = place.function_name.empty() ? "#" + std::to_string(place.function)
-                                               : "$" + std::string(place.function_name);
+  shown.function = wasm::place_of_function(compiled_->module(), place.function);
   shown.offset = place.code_offset;
   if (place.text_offset != UINT32_MAX) {
     const Place in_text = loaded_.author_place(place.text_offset);
@@ -414,8 +414,8 @@ void Run::finish() {
   }
   if (const auto& divergence = gate_.divergence(); divergence && report_.outcome != Outcome::kFailed) {
     report_.errors.clear();  // what the program made of it is no news
-    stop(Outcome::kFailed, "replay_diverged", *divergence,
-         "The journal is of another program, input or policy.");
+    stop(Outcome::kDiverged, "replay_diverged", *divergence,
+         "A journal answers the run that it was written by: the same program, arguments and input.");
   }
 }
 

@@ -74,6 +74,11 @@ std::string label_of_function(const Module& module, uint32_t index) {
   return label;
 }
 
+std::string place_of_function(const Module& module, uint32_t index) {
+  const std::string label = label_of_function(module, index);
+  return label.starts_with('$') ? label : "#" + label;
+}
+
 std::string label_of_local(const Module& module, uint32_t function, uint32_t index) {
   const auto name = module.names.local(function, index);
   return name.empty() ? std::to_string(index) : "$" + std::string(name);

@@ -23,6 +23,8 @@ std::string count_of(size_t count, std::string_view noun);
 
 // "$add", else "3 (export \"add\")", else "3".
 std::string label_of_function(const Module& module, uint32_t index);
+// The same for places in traps and reports: "$add", else "#3 (export \"add\")", else "#3".
+std::string place_of_function(const Module& module, uint32_t index);
 // "$x", else "2".
 std::string label_of_local(const Module& module, uint32_t function, uint32_t index);
 std::string label_of_global(const Module& module, uint32_t index);

@@ -91,7 +91,7 @@ HostResult<Value> at(Call& call) {
   MEMBRANE_ASSIGN(const auto located, locate_argument(call));
   const json& array = *located->value;
   if (!array.is_array())
-    return refuse(Errno::kInvalid, std::string("the value is no array but a ") + array.type_name());
+    return refuse(Errno::kInvalid, std::string("the value is not an array but of type ") + array.type_name());
   const PathStep step{
       .name = std::to_string(call.i32(2)), .is_index = true, .index = call.i32(2), .has_index = true};
   const size_t index = index_in(step, array.size());
@@ -205,7 +205,8 @@ HostResult<Value> append(Call& call) {
   MEMBRANE_ASSIGN(json value, parse(call.text(2), "the value"));
   MEMBRANE_ASSIGN(const auto located, locate_argument(call));
   if (!located->value->is_array())
-    return refuse(Errno::kInvalid, std::string("the value is no array but a ") + located->value->type_name());
+    return refuse(Errno::kInvalid,
+                  std::string("the value is not an array but of type ") + located->value->type_name());
   located->value->push_back(std::move(value));
   std::string text = dump(located->document);
   if (is_json_too_deep(text)) return refuse(Errno::kInvalid, "the result would be nested more than 200 deep");

@@ -247,7 +247,8 @@ HostResult<Grant*> HttpEgress::Impl::decide(const Hop& hop, bool is_redirected) 
   std::string why = is_redirected ? "The server redirects to what no grant allows: " : "No grant allows ";
   why += hop.method + " " + hop.url.text() + (other_method ? "; the URL is granted for other methods." : ".");
   redact(why);
-  return refuse(Errno::kAccess, std::move(why), "--allow http:" + hop.method + ":" + hop.url.origin() + "/*");
+  return refuse(Errno::kAccess, std::move(why),
+                policy::allow_flag("http:" + hop.method + ":" + hop.url.origin() + "/*"));
 }
 
 HostResult<std::string> HttpEgress::Impl::secret(const std::string& name) {
@@ -301,14 +302,16 @@ HostResult<RawResponse> HttpEgress::Impl::perform(const Hop& hop, Grant& grant, 
   }
   if (!budget_.take(Resource::kBytesOut, size_of(hop)))
     return refuse(Errno::kBudget, "The run's budget of bytes to the world is used up.");
-  return grant.client->send({.url = hop.url,
-                             .addresses = *addresses,
-                             .method = hop.method,
-                             .headers = headers,
-                             .body = hop.body,
-                             .max_response_bytes = grant.words.max_response_bytes,
-                             .deadline = deadline,
-                             .budget = budget_});
+  auto answer = grant.client->send({.url = hop.url,
+                                    .addresses = *addresses,
+                                    .method = hop.method,
+                                    .headers = headers,
+                                    .body = hop.body,
+                                    .max_response_bytes = grant.words.max_response_bytes,
+                                    .deadline = deadline,
+                                    .budget = budget_});
+  if (!answer) answer.error().acted = true;
+  return answer;
 }
 
 void HttpEgress::Impl::redact(std::string& text) {
@@ -349,14 +352,18 @@ HostResult<HttpResponse> HttpEgress::Impl::send(const HttpRequest& request) {
   const auto begin = Clock::now();
   uint32_t redirects = 0, most_redirects = 0;
   Clock::time_point deadline = budget_.deadline();
+  const auto failed = [&](HostError error) {
+    error.acted = error.acted || redirects > 0;  // the first request has left
+    return std::unexpected(std::move(error));
+  };
   for (;;) {
     auto grant = decide(hop, redirects > 0);
-    if (!grant) return std::unexpected(grant.error());
+    if (!grant) return failed(grant.error());
     if (redirects == 0) most_redirects = (*grant)->words.max_redirects;
     // One deadline for the whole call: no hop makes it later.
     deadline = std::min(deadline, begin + std::chrono::milliseconds((*grant)->words.timeout_ms));
     auto raw = perform(hop, **grant, deadline);
-    if (!raw) return std::unexpected(raw.error());
+    if (!raw) return failed(raw.error());
     const std::string* location = find(raw->headers, "location");
     if (!is_redirect(raw->status) || location == nullptr || most_redirects == 0)
       return finish(hop, std::move(*raw));

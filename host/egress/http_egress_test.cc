@@ -236,7 +236,8 @@ TEST_F(Egress, CountsBytesAgainstTheBudgetExactly) {
 
 TEST_F(Egress, RefusesWithoutAnyGrantAndAsksNoNameServer) {
   expect_refused(get("https://example.org/"), Errno::kAccess, "No grant allows GET https://example.org/");
-  EXPECT_EQ(get("https://example.org/").error().grant, "--allow http:GET:https://example.org/*");
+  EXPECT_EQ(get("https://example.org/").error().grant, "--allow 'http:GET:https://example.org/*'");
+  EXPECT_FALSE(get("https://example.org/").error().acted);
   EXPECT_TRUE(resolver.asked.empty());
 }
 
@@ -467,6 +468,7 @@ TEST_F(Egress, RefusesRedirectsToAnotherHost) {
   allow(server);
   const auto result = get(server.url("/"));
   expect_refused(result, Errno::kAccess, "redirects to what no grant allows: GET https://evil.test/x");
+  EXPECT_TRUE(result.error().acted) << "the first request has left";
   EXPECT_TRUE(resolver.asked.empty());
 }
 

@@ -205,7 +205,7 @@ HostError FileAccess::Impl::denied(const Components& path, FsMode mode) const {
   Components parent = path;
   if (parent.size() > 1) parent.pop_back();
   return {Errno::kAccess, "No grant allows the program to " + word + " " + text + ".",
-          "--allow fs:" + word + ":HOST_DIRECTORY:" + guest_text(parent)};
+          policy::allow_flag("fs:" + word + ":HOST_DIRECTORY:" + guest_text(parent))};
 }
 
 HostResult<Target> FileAccess::Impl::locate(const Components& path, FsMode mode) {
@@ -214,7 +214,7 @@ HostResult<Target> FileAccess::Impl::locate(const Components& path, FsMode mode)
   const std::string text = guest_text(path);
   if (mode == FsMode::kWrite && root->grant.mode != FsMode::kWrite)
     return refuse(Errno::kAccess, text + " is granted for reading only.",
-                  "--allow fs:write:" + root->grant.host + ":" + root->grant.guest);
+                  policy::allow_flag("fs:write:" + root->grant.host + ":" + root->grant.guest));
   Components beneath(path.begin() + static_cast<std::ptrdiff_t>(root->guest.size()), path.end());
   if (root->is_file()) {
     if (!beneath.empty())

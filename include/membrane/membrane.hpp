@@ -43,7 +43,7 @@ std::string_view version();
 struct Failure {
   // In the program; empty or 0 where unknown.
   struct Place {
-    std::string function;  // "$name" or "#index"
+    std::string function;  // "$name", else "#8 (export \"run\")", else "#8"
     uint32_t offset = 0;   // bytes into the binary
     uint32_t line = 0;     // of the text, from 1
     uint32_t column = 0;   // in bytes, from 1
@@ -171,9 +171,10 @@ enum class Outcome : uint8_t {
   kOutOfOutput,
   kTimedOut,
   kCancelled,
-  kDenied,   // it needs what no grant allows
-  kInvalid,  // the program or the request is not valid
-  kFailed,   // Membrane itself failed
+  kDiverged,  // a replay asked for something else than its journal holds
+  kDenied,    // it needs what no grant allows
+  kInvalid,   // the program or the request is not valid
+  kFailed,    // Membrane itself failed
 };
 std::string_view name_of(Outcome outcome);  // "out_of_fuel"
 

@@ -1,6 +1,8 @@
+import subprocess
+import sys
 import unittest
 
-from support import load, project
+from support import TOOLS, load, project
 
 docs = load("check-docs")
 
@@ -41,6 +43,13 @@ class Docs(unittest.TestCase):
     def test_a_page_that_the_index_does_not_list_is_found(self):
         with project({"Makefile": "", "docs/README.md": "", "docs/lost.md": ""}) as root:
             self.assertEqual(docs.check(root)[0], ["docs/lost.md: docs/README.md does not list it"])
+
+
+class Help(unittest.TestCase):
+    def test_every_check_says_what_it_checks(self):
+        for name in ("check-docs", "check-floors", "check-specification"):
+            done = subprocess.run([sys.executable, TOOLS / name, "--help"], capture_output=True, text=True, check=True)
+            self.assertIn(f"tools/{name} [ROOT]", done.stdout)
 
 
 if __name__ == "__main__":
