@@ -477,6 +477,7 @@ TEST_F(Files, RefusesFifosWithoutWaiting) {
 
 TEST_F(Files, RefusesSockets) {
   const int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+  ASSERT_GE(fd, 0);
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   const std::string path = (root / "inside/sock").string();
