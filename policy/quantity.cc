@@ -179,7 +179,7 @@ Result<int64_t> parse_time_ms(std::string_view text) {
   if (!good || !date.ok() || hour > 23 || minute > 59 || second > 59)
     return malformed(text, "is not a time.", "it in UTC, as \"2000-01-01T00:00:00Z\"");
   const int64_t days = sys_days(date).time_since_epoch().count();
-  return ((days * 24 + hour) * 60 + minute) * 60'000 + second * 1'000 + ms;
+  return ((days * 24 + hour) * 60 + minute) * 60'000 + second * int64_t{1'000} + ms;
 }
 
 std::string format_time(int64_t ms) {
