@@ -621,7 +621,7 @@ TEST_F(ModelClientTest, AKeyThatWouldBreakTheHeaderIsRefused) {
 // -- configuration ------------------------------------------------------------------------------------------
 
 TEST(ModelConfig, ComesFromTheEnvironment) {
-  const auto from = [](std::map<std::string, const char*> values) {
+  const auto from = [](const std::map<std::string, const char*>& values) {
     return model_config_from(
         [values](const char* name) { return values.contains(name) ? values.at(name) : nullptr; });
   };

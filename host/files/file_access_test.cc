@@ -354,7 +354,7 @@ constexpr int kRounds = 1'000;  // of a race: enough that each step of a call me
 // Swaps two names in one step, again and again, while the test works.
 class Swapper {
  public:
-  Swapper(fs::path a, fs::path b)
+  Swapper(const fs::path& a, const fs::path& b)
       : thread_([this, a, b] {
           while (!stop_) {
             syscall(SYS_renameat2, AT_FDCWD, a.c_str(), AT_FDCWD, b.c_str(), RENAME_EXCHANGE);
