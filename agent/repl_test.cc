@@ -24,6 +24,9 @@ using sandbox::Program;
 using sandbox::Report;
 
 class ReplTest : public ::testing::Test {
+ public:
+  ~ReplTest() override { std::filesystem::remove_all(directory_); }
+
  protected:
   ReplTest() {
     directory_ =
@@ -35,7 +38,7 @@ class ReplTest : public ::testing::Test {
                 .history_file = history_file(),
                 .banner = ""};
   }
-  ~ReplTest() override { std::filesystem::remove_all(directory_); }
+
   std::string history_file() const { return directory_ / "state" / "history"; }
 
   // Types `input` into a session whose model answers `answers`; what was printed.

@@ -34,6 +34,9 @@ using policy::Resource;
 
 // A directory of its own for each test: inside/ is granted, outside/ is not.
 class Files : public testing::Test {
+ public:
+  ~Files() override { fs::remove_all(root); }
+
  protected:
   Files() {
     // Memory is enough, and tests that make thousands of files are quicker there.
@@ -45,7 +48,6 @@ class Files : public testing::Test {
     put("outside/secret", "the secret");
     put("inside/a.txt", "hello");
   }
-  ~Files() override { fs::remove_all(root); }
 
   void put(const std::string& name, const std::string& text) { std::ofstream(root / name) << text; }
   [[nodiscard]] std::string got(const std::string& name) const {
