@@ -165,9 +165,9 @@ TEST_F(ReplTest, ACancelEndsTheStepAndTheSessionGoesOn) {
 
 TEST_F(ReplTest, ToldOnceThatCtrlDLeaves) {
   class Interrupted final : public LineReader {
-    int n = 0;
+    int n_ = 0;
     LineEvent read(std::string_view, std::string&) override {
-      return n++ == 0 ? LineEvent::kInterrupted : LineEvent::kEnd;
+      return n_++ == 0 ? LineEvent::kInterrupted : LineEvent::kEnd;
     }
   } reader;
   RecordedModel model({});

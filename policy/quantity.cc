@@ -9,7 +9,7 @@
 namespace membrane::policy {
 namespace {
 
-__extension__ using uint128 = unsigned __int128;
+__extension__ using Uint128 = unsigned __int128;
 
 struct Unit {
   std::string_view name;
@@ -82,7 +82,7 @@ bool read_decimal(std::string_view text, Decimal& out) {
 
 // digits × 10^exponent × factor as a whole 64-bit number, or false.
 bool scale(const Decimal& number, uint64_t factor, uint64_t& out) {
-  uint128 value = static_cast<uint128>(number.digits) * factor;
+  Uint128 value = static_cast<Uint128>(number.digits) * factor;
   for (int i = number.exponent; i > 0 && value != 0; --i) {
     value *= 10;
     if (value > UINT64_MAX) return false;
