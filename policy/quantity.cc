@@ -117,7 +117,7 @@ Result<uint64_t> parse_with_units(std::string_view text, std::span<const Unit> u
 }
 
 std::string format_with(uint64_t value, std::span<const Unit> units) {
-  const Unit* best = &units[0];
+  const Unit* best = units.data();
   for (const Unit& unit : units)
     if (value != 0 && value % unit.factor == 0 && unit.factor > best->factor) best = &unit;
   return std::to_string(value / best->factor) + " " + std::string(best->name);

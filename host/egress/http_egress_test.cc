@@ -1018,7 +1018,8 @@ class SelfSignedServer {
     pipe_ = popen(serve.c_str(), "r");  // NOLINT(cert-env33-c): these too
     char line[256];
     while (pipe_ != nullptr && port_ == 0 && std::fgets(line, sizeof line, pipe_) != nullptr)
-      if (std::string_view(line).starts_with("ACCEPT 127.0.0.1:")) port_ = std::atoi(line + 17);
+      if (std::string_view(line).starts_with("ACCEPT 127.0.0.1:"))
+        port_ = static_cast<int>(std::strtol(line + 17, nullptr, 10));
   }
   ~SelfSignedServer() {
     if (pipe_ != nullptr) pclose(pipe_);  // it ends by itself after the one connection
