@@ -81,7 +81,7 @@ Loop::Loop(ChatModel& model, Executor executor, std::shared_ptr<policy::Budget> 
       options_(options) {}
 
 template <typename F>
-void Loop::tell(F&& f) {
+void Loop::tell(const F& f) {
   for (Observer* observer : observers_) f(*observer);
 }
 

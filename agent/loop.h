@@ -160,7 +160,7 @@ class Loop {
   bool go_on_after_cancel(Run& run);
   std::optional<Stop> used_up(const Run& run) const;
   template <typename F>
-  void tell(F&& f);
+  void tell(const F& f);
 
   ChatModel& model_;
   Executor executor_;

@@ -583,6 +583,7 @@ TEST_F(ModelClientTest, NobodyThereIsSaidSo) {
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   socklen_t size = sizeof address;
+  ASSERT_GE(held, 0);
   ASSERT_EQ(bind(held, reinterpret_cast<sockaddr*>(&address), size), 0);
   ASSERT_EQ(getsockname(held, reinterpret_cast<sockaddr*>(&address), &size), 0);
   config_.base_url = "http://127.0.0.1:" + std::to_string(ntohs(address.sin_port));
@@ -620,7 +621,7 @@ TEST_F(ModelClientTest, AKeyThatWouldBreakTheHeaderIsRefused) {
 // -- configuration ------------------------------------------------------------------------------------------
 
 TEST(ModelConfig, ComesFromTheEnvironment) {
-  const auto from = [](std::map<std::string, const char*> values) {
+  const auto from = [](const std::map<std::string, const char*>& values) {
     return model_config_from(
         [values](const char* name) { return values.contains(name) ? values.at(name) : nullptr; });
   };

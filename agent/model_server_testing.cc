@@ -9,8 +9,6 @@
 #include <cstdio>
 #include <cstdlib>
 
-extern char** environ;
-
 namespace membrane::agent {
 
 using nlohmann::json;

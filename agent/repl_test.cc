@@ -24,6 +24,9 @@ using sandbox::Program;
 using sandbox::Report;
 
 class ReplTest : public ::testing::Test {
+ public:
+  ~ReplTest() override { std::filesystem::remove_all(directory_); }
+
  protected:
   ReplTest() {
     directory_ =
@@ -35,7 +38,7 @@ class ReplTest : public ::testing::Test {
                 .history_file = history_file(),
                 .banner = ""};
   }
-  ~ReplTest() override { std::filesystem::remove_all(directory_); }
+
   std::string history_file() const { return directory_ / "state" / "history"; }
 
   // Types `input` into a session whose model answers `answers`; what was printed.
@@ -162,9 +165,9 @@ TEST_F(ReplTest, ACancelEndsTheStepAndTheSessionGoesOn) {
 
 TEST_F(ReplTest, ToldOnceThatCtrlDLeaves) {
   class Interrupted final : public LineReader {
-    int n = 0;
+    int n_ = 0;
     LineEvent read(std::string_view, std::string&) override {
-      return n++ == 0 ? LineEvent::kInterrupted : LineEvent::kEnd;
+      return n_++ == 0 ? LineEvent::kInterrupted : LineEvent::kEnd;
     }
   } reader;
   RecordedModel model({});

@@ -22,7 +22,7 @@ class SystemClock final : public RetryClock {
     for (;;) {
       if (cancel != nullptr && cancel->load(std::memory_order_relaxed)) return false;
       const auto left = end - std::chrono::steady_clock::now();
-      if (left <= left.zero()) return true;
+      if (left.count() <= 0) return true;
       std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(left, kTick));
     }
   }

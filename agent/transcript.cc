@@ -141,11 +141,12 @@ class LineReader {
       status_ =
           fail(ErrorCode::kInvalidInput, place_ + what + ".", "docs/agent.md has the transcript's form.");
   }
-  Status status_;
+  [[nodiscard]] const Status& status() const { return status_; }
 
  private:
   const Json& line_;
   std::string place_;
+  Status status_;
 };
 
 std::vector<std::string> texts_of(LineReader& in, const char* name) {
@@ -275,7 +276,7 @@ Result<Recording> Recording::parse(std::string_view text, std::string_view name)
     LineReader in(line, std::string(name) + ":" + std::to_string(number) + ": ");
     if (!line.is_object()) {
       in.wrong("the line is not a JSON object");
-      return std::unexpected(in.status_.error());
+      return std::unexpected(in.status().error());
     }
     if (first) recording.plain = !line.contains("type");
     const std::string type = recording.plain ? "" : in.text("type");
@@ -284,7 +285,7 @@ Result<Recording> Recording::parse(std::string_view text, std::string_view name)
       in.wrong(first ? "a transcript begins with its header" : "a second header");
     else if (first) read_header(in, recording);
     else read_line(in, type, recording);
-    if (!in.status_) return std::unexpected(in.status_.error());
+    if (!in.status()) return std::unexpected(in.status().error());
     first = false;
   }
   if (first)

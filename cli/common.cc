@@ -109,9 +109,11 @@ Result<std::string> read_input(const std::string& path, uint64_t max_bytes) {
                 "Check the path; \"-\" reads standard input.");
   std::string text;
   char buffer[65536];
-  size_t got = 0;
-  while (text.size() <= max_bytes && (got = std::fread(buffer, 1, sizeof buffer, file)) > 0)
+  for (bool more = true; more && text.size() <= max_bytes;) {
+    const size_t got = std::fread(buffer, 1, sizeof buffer, file);
     text.append(buffer, got);
+    more = got == sizeof buffer;  // less is the end, or a failure
+  }
   const bool failed = std::ferror(file) != 0;
   const int why = errno;
   if (!is_stdin) std::fclose(file);

@@ -233,7 +233,7 @@ TEST(Limits, RecursionEndsInATrapAndTheInstanceStaysUsable) {
 
 TEST(Limits, MemoryGrowsToTheLimitAndNoFurther) {
   InstanceLimits limits;
-  limits.memory_bytes = 4 * wasm::kPageBytes;
+  limits.memory_bytes = uint64_t{4} * wasm::kPageBytes;
   const auto instance = instantiate(
       "(module (memory 1) (func (export \"grow\") (param i32) (result i32) (memory.grow (local.get 0))))", {},
       limits);

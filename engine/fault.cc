@@ -9,8 +9,10 @@
 // All handlers stand in one section (interpreter.cc), whose bounds the linker provides: a fault of
 // the host's own code in guest memory is a bug, and is not taken for a guest's trap.
 extern "C" {
+// NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming): the linker's names
 extern const char __start_membrane_interpreter[];
 extern const char __stop_membrane_interpreter[];
+// NOLINTEND(bugprone-reserved-identifier,readability-identifier-naming)
 }
 
 namespace membrane::engine {

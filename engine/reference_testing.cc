@@ -121,10 +121,12 @@ ReferenceOutcome Reference::call(uint32_t function, std::span<const Value> argum
   for (const Value& v : arguments) stack_.emplace_back(v.bits, v.high_bits);
   try {
     run(function, 0);
-    const std::vector<wasm::ValType>& types = module_.type_of_function(function).results;
-    for (size_t i = 0; i < types.size(); ++i)
-      outcome_.results.push_back({types[i], stack_[i].get<uint64_t>(0), stack_[i].get<uint64_t>(1)});
-  } catch (const Stop&) {}
+  } catch (const Stop&) {
+    return outcome_;  // which says why
+  }
+  const std::vector<wasm::ValType>& types = module_.type_of_function(function).results;
+  for (size_t i = 0; i < types.size(); ++i)
+    outcome_.results.push_back({types[i], stack_[i].get<uint64_t>(0), stack_[i].get<uint64_t>(1)});
   return outcome_;
 }
 

@@ -64,10 +64,10 @@ T guarded(membrane_error** error, Body body) noexcept {
   try {
     return body();
   } catch (const std::bad_alloc&) {
-    if (error != nullptr) *error = nullptr;
     try {
       give(error, {"exhausted", "the system has no memory left", "", {}, {}});
-    } catch (...) {  // then the caller has to do without the words
+    } catch (...) {
+      if (error != nullptr) *error = nullptr;  // then the caller has to do without the words
     }
   } catch (...) {
     if (error != nullptr) *error = nullptr;

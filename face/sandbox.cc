@@ -53,7 +53,7 @@ struct Sandbox::State {
   std::atomic<bool> cancelled = false;
 };
 
-Sandbox::Sandbox(Policy policy) : state_(std::make_unique<State>()) {
+Sandbox::Sandbox(const Policy& policy) : state_(std::make_unique<State>()) {
   state_->options.policy = policy.state().policy;
   state_->options.cancel = &state_->cancelled;
 }
@@ -73,7 +73,7 @@ Expected<void> Sandbox::define(HostFunction function) {
   return {};
 }
 
-void Sandbox::share(Budget budget) { state_->options.budget = budget.state().budget; }
+void Sandbox::share(const Budget& budget) { state_->options.budget = budget.state().budget; }
 
 void Sandbox::on_stdout(std::function<void(std::string_view)> listener) {
   state_->options.on_stdout = std::move(listener);

@@ -70,7 +70,7 @@ TEST(Dispatch, WithoutFuelNothingIsDoneAndTheCallCanBeMadeAgain) {
       const uint64_t strings = static_cast<uint64_t>(
           std::ranges::count_if(function.params, [](const Param& p) { return is_string(p.type); }));
       const std::string name = std::string(function.module) + "." + std::string(function.name);
-      const uint64_t cost = function.cost.base + function.cost.per_byte * 8 * strings;
+      const uint64_t cost = function.cost.base + function.cost.per_byte * (8 * strings);
       machine.guest.fuel = cost - 1;
       EXPECT_EQ(machine.call_raw(name, slots).end, CallEnd::kOutOfFuel) << name;
       EXPECT_EQ(machine.guest.fuel, cost - 1) << name;

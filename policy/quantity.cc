@@ -9,7 +9,7 @@
 namespace membrane::policy {
 namespace {
 
-__extension__ using uint128 = unsigned __int128;
+__extension__ using Uint128 = unsigned __int128;
 
 struct Unit {
   std::string_view name;
@@ -82,7 +82,7 @@ bool read_decimal(std::string_view text, Decimal& out) {
 
 // digits × 10^exponent × factor as a whole 64-bit number, or false.
 bool scale(const Decimal& number, uint64_t factor, uint64_t& out) {
-  uint128 value = static_cast<uint128>(number.digits) * factor;
+  Uint128 value = static_cast<Uint128>(number.digits) * factor;
   for (int i = number.exponent; i > 0 && value != 0; --i) {
     value *= 10;
     if (value > UINT64_MAX) return false;
@@ -117,7 +117,7 @@ Result<uint64_t> parse_with_units(std::string_view text, std::span<const Unit> u
 }
 
 std::string format_with(uint64_t value, std::span<const Unit> units) {
-  const Unit* best = &units[0];
+  const Unit* best = units.data();
   for (const Unit& unit : units)
     if (value != 0 && value % unit.factor == 0 && unit.factor > best->factor) best = &unit;
   return std::to_string(value / best->factor) + " " + std::string(best->name);
@@ -179,7 +179,7 @@ Result<int64_t> parse_time_ms(std::string_view text) {
   if (!good || !date.ok() || hour > 23 || minute > 59 || second > 59)
     return malformed(text, "is not a time.", "it in UTC, as \"2000-01-01T00:00:00Z\"");
   const int64_t days = sys_days(date).time_since_epoch().count();
-  return ((days * 24 + hour) * 60 + minute) * 60'000 + second * 1'000 + ms;
+  return ((days * 24 + hour) * 60 + minute) * 60'000 + second * int64_t{1'000} + ms;
 }
 
 std::string format_time(int64_t ms) {

@@ -268,8 +268,11 @@ engine::HostAction Run::fail_checked_call(engine::HostCall& call) {
 bool Run::choose_entry() {
   std::string name = program_.entry;
   if (name.empty()) {
-    for (const char* const candidate : {"_start", "run", "main"})
-      if (entry_ == nullptr && (entry_ = instance_->find_function(candidate)) != nullptr) name = candidate;
+    for (const char* const candidate : {"_start", "run", "main"}) {
+      if (entry_ != nullptr) break;
+      entry_ = instance_->find_function(candidate);
+      if (entry_ != nullptr) name = candidate;
+    }
   } else {
     entry_ = instance_->find_function(name);
   }

@@ -16,7 +16,6 @@ namespace membrane::host {
 namespace {
 
 using policy::Address;
-using policy::Budget;
 using policy::Resource;
 using Clock = std::chrono::steady_clock;
 

@@ -163,7 +163,7 @@ class FileAccess::Impl {
   HostResult<FileInfo> stat(std::string_view path);
   HostResult<void> remove(std::string_view path);
 
-  std::vector<FsGrant> words_;  // the roots refer to these
+  std::vector<FsGrant> words;  // the roots refer to these
 
  private:
   Root* root_of(const Components& path);
@@ -480,10 +480,10 @@ FileAccess::~FileAccess() = default;
 
 HostResult<std::unique_ptr<FileAccess>> FileAccess::open(const std::vector<FsGrant>& grants, Budget& budget) {
   auto impl = std::make_unique<Impl>(budget);
-  impl->words_ = grants;
+  impl->words = grants;
   if (!grants.empty())
     if (auto kernel = check_kernel(); !kernel) return std::unexpected(kernel.error());
-  for (const FsGrant& grant : impl->words_)
+  for (const FsGrant& grant : impl->words)
     if (auto added = impl->add(grant); !added) return std::unexpected(added.error());
   return std::unique_ptr<FileAccess>(new FileAccess(std::move(impl)));
 }

@@ -34,6 +34,9 @@ using policy::Resource;
 
 // A directory of its own for each test: inside/ is granted, outside/ is not.
 class Files : public testing::Test {
+ public:
+  ~Files() override { fs::remove_all(root); }
+
  protected:
   Files() {
     // Memory is enough, and tests that make thousands of files are quicker there.
@@ -45,7 +48,6 @@ class Files : public testing::Test {
     put("outside/secret", "the secret");
     put("inside/a.txt", "hello");
   }
-  ~Files() override { fs::remove_all(root); }
 
   void put(const std::string& name, const std::string& text) { std::ofstream(root / name) << text; }
   [[nodiscard]] std::string got(const std::string& name) const {
@@ -354,7 +356,7 @@ constexpr int kRounds = 1'000;  // of a race: enough that each step of a call me
 // Swaps two names in one step, again and again, while the test works.
 class Swapper {
  public:
-  Swapper(fs::path a, fs::path b)
+  Swapper(const fs::path& a, const fs::path& b)
       : thread_([this, a, b] {
           while (!stop_) {
             syscall(SYS_renameat2, AT_FDCWD, a.c_str(), AT_FDCWD, b.c_str(), RENAME_EXCHANGE);
@@ -477,6 +479,7 @@ TEST_F(Files, RefusesFifosWithoutWaiting) {
 
 TEST_F(Files, RefusesSockets) {
   const int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+  ASSERT_GE(fd, 0);
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   const std::string path = (root / "inside/sock").string();

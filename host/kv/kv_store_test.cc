@@ -40,12 +40,14 @@ Errno code_of(const HostResult<T>& result) {
 }
 
 class KvFile : public testing::Test {
+ public:
+  ~KvFile() override { fs::remove_all(directory_); }
+
  protected:
   KvFile() : directory_(fs::temp_directory_path() / ("membrane-kv-" + std::to_string(::getpid()))) {
     fs::create_directory(directory_);
     grant_.path = (directory_ / "store.db").string();
   }
-  ~KvFile() override { fs::remove_all(directory_); }
 
   fs::path directory_;
   policy::KvGrant grant_;

@@ -15,6 +15,9 @@ namespace {
 namespace fs = std::filesystem;
 
 class Sql : public testing::Test {
+ public:
+  ~Sql() override { fs::remove_all(directory_); }
+
  protected:
   Sql() : directory_(fs::temp_directory_path() / ("membrane-sql-" + std::to_string(::getpid()))) {
     fs::create_directory(directory_);
@@ -30,7 +33,6 @@ class Sql : public testing::Test {
         SQLITE_OK)
         << db.message();
   }
-  ~Sql() override { fs::remove_all(directory_); }
 
   std::string file_bytes() const {
     std::ifstream file(grant_.path, std::ios::binary);

@@ -222,7 +222,7 @@ struct Report {
 // Threads: run() and cancel() from any thread, also at once; the rest before the first run.
 class Sandbox {
  public:
-  explicit Sandbox(Policy policy);
+  explicit Sandbox(const Policy& policy);
   ~Sandbox();
   Sandbox(Sandbox&&) noexcept;
   Sandbox& operator=(Sandbox&&) noexcept;
@@ -231,7 +231,7 @@ class Sandbox {
   // Fails when there is nothing to call.
   Expected<void> define(HostFunction function);
   // Runs take from this budget, within the policy's limits. Without one, each run has the whole limits.
-  void share(Budget budget);
+  void share(const Budget& budget);
   // Called with what a program prints, as it prints it.
   void on_stdout(std::function<void(std::string_view)> listener);
 

@@ -56,10 +56,11 @@ CodeWalker::Callee CodeWalker::resolve_id(std::string_view id) const {
     const bool ends_in_i32 =
         !declared->type.results.empty() && declared->type.results.back() == ValType::kI32;
     has_errno = ends_in_i32 && (callee.host == nullptr || callee.host->has_errno);
-  } else if ((callee.host = host_.find(callee.name)) != nullptr) {
-    callee.type = &callee.host->type;
+  } else if (const HostSignature* const offered = host_.find(callee.name); offered != nullptr) {
+    callee.host = offered;
+    callee.type = &offered->type;
     callee.is_implicit = true;
-    has_errno = callee.host->has_errno;
+    has_errno = offered->has_errno;
   }
   callee.is_checked = callee.has_bang && has_errno;
   return callee;

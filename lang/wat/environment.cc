@@ -285,7 +285,7 @@ FunctionHead Environment::read_head(Node func) const {
     }
   }
   head.body = n;
-  head.end = tree_.text().size() == 0 ? 0 : tree_.end(func + 1);
+  head.end = tree_.text().empty() ? 0 : tree_.end(func + 1);
   for (Node behind = tree_.first(func); behind < n; behind = tree_.next(behind)) head.end = tree_.end(behind);
   return head;
 }

@@ -59,7 +59,7 @@ std::string expanded(std::string_view source) {
 std::string body(std::string_view locals, std::string_view code, std::string_view result = "") {
   const std::string head =
       squeeze("(module (func (export \"main\") " + std::string(result) + std::string(locals));
-  const std::string text = expanded(head + " " + std::string(code) + "))");
+  std::string text = expanded(head + " " + std::string(code) + "))");
   if (!text.starts_with(head)) return text;
   return squeeze(std::string_view(text).substr(head.size(), text.size() - head.size() - 2));
 }
@@ -267,7 +267,7 @@ constexpr std::string_view kFail = "(import \"membrane\" \"fail\" (func $membran
 
 // Between the function's head and what is added behind it.
 std::string checked(std::string_view code) {
-  const std::string text = expanded("(func (export \"main\")\n" + std::string(code) + ")");
+  std::string text = expanded("(func (export \"main\")\n" + std::string(code) + ")");
   const size_t head = text.find("(local $membrane.errno i32)");
   const size_t tail = text.find(" (memory (export");
   if (text.find(kFail) == std::string::npos || head == std::string::npos || tail == std::string::npos)

@@ -206,7 +206,7 @@ class ScriptParser {
   }
 
   bool read_scalar(ResultPattern& p, unsigned bits, bool is_float) {
-    return read_lane(p.value.bits, &p.nans[0], bits, is_float);
+    return read_lane(p.value.bits, p.nans.data(), bits, is_float);
   }
 
   bool read_vector(ResultPattern& p) {
