@@ -655,17 +655,18 @@ class BodyGenerator {
     put(Opcode::kBrIf, depth);
   }
 
-  // Leaves for good: br, br_table, return or unreachable. The rest of the block is dead code.
+  // Leaves for good: br, br_table, return, a tail call or unreachable. The rest of the block is dead code.
   void leave() {
     const uint32_t depth = some_label();
     const Types wanted = label(depth).branch;
-    switch (choices_.below(8)) {
+    switch (choices_.below(9)) {
       case 0:
       case 1:
       case 2:
         demand(wanted);
         put(Opcode::kBr, depth);
         break;
+      case 8: tail_call(); break;
       case 3:
       case 4:
       case 5: branch_table(depth); break;
@@ -701,6 +702,17 @@ class BodyGenerator {
     put(Opcode::kCall, callee);
     drop_types(functions_[callee].params.size());
     push(functions_[callee].results);
+  }
+
+  // Of a function with the results of this one, mostly a later one; without another, of itself.
+  void tail_call() {
+    uint32_t callee = self_ + choices_.below(kFunctionCount - self_);
+    if (functions_[callee].results != functions_[self_].results) callee = self_;
+    demand(functions_[callee].params);
+    if (choices_.one_in(2)) return put(Opcode::kReturnCall, callee);
+    constant_i32(choices_.one_in(10) ? choices_.below(kTableSize + 4) : callee);
+    put(Opcode::kReturnCallIndirect, types_.index_of(functions_[callee].params, functions_[callee].results));
+    out_.push_back(0);
   }
 
   void call_indirect() {

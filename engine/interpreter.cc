@@ -835,6 +835,90 @@ HANDLER(kCallIndirect) {  // arguments, index; type and table
   GO_TO(call_instance);
 }
 
+// -- tail calls: the frame becomes the callee's. Its record keeps the caller's return address. --------------
+
+#define REPLACE_FUNCTION(callee, arguments)                                                     \
+  do {                                                                                          \
+    MachineState& machine = Machine::state(*ex);                                                \
+    const FunctionCode* const function = (callee);                                              \
+    if (fp + function->frame_slots > machine.stack_end) [[unlikely]]                            \
+      TRAP(kStackOverflow);                                                                     \
+    std::memmove(fp, (arguments), function->param_slots * sizeof(uint64_t));                    \
+    machine.top->function = function;                                                           \
+    for (uint32_t i = 0; i < function->zero_slots; ++i) fp[function->param_slots + i] = 0;      \
+    ENTER(function->entry.load(std::memory_order_acquire));                                     \
+  } while (false)
+
+HANDLER(kReturnCall) {  // arguments; the callee's FunctionCode
+  REPLACE_FUNCTION(ip[2].function, fp + ip[1].slots.a);
+}
+
+// A frame whose code belongs to another instance than its caller's has a crossing below it. It stays for
+// whoever follows in that frame, so that instances that call each other's tails need no more than one.
+bool make_crossing(MachineState& m) {
+  if (m.top->return_ip == kCrossReturnStub) return true;
+  if (m.top + 1 >= m.frames_end) return false;
+  FrameRecord* const crossing = m.top++;
+  *m.top = {kCrossReturnStub, crossing->fp, crossing->function, nullptr};
+  *crossing = {crossing->return_ip, crossing->fp, nullptr, m.instance};
+  return true;
+}
+
+// The host's results become those of the frame.
+HANDLER(tail_call_host) {
+  MachineState& m = Machine::state(*ex);
+  FunctionInstance& target = *m.callee;
+  uint64_t* const arguments = fp + ip[1].slots.a;
+  if (arguments + std::max(target.param_slots, target.result_slots) > m.stack_end) TRAP(kStackOverflow);
+  save(PASS_REGISTERS(ip));
+  const HostAction action = call_host(*ex, target, arguments);
+  fuel = m.fuel;  // the host may have charged
+  if (action == HostAction::kTrap) GO_TO(trapped);
+  if (action == HostAction::kOutOfFuel) {
+    m.at_call = true;
+    return stop(PASS_REGISTERS(ip), RunState::kOutOfFuel);
+  }
+  if (action == HostAction::kExit) return stop(PASS_REGISTERS(ip), RunState::kExited);
+  std::memmove(fp, arguments, target.result_slots * sizeof(uint64_t));
+  if (action == HostAction::kInterrupt) {
+    const Word* const return_ip = m.top->return_ip;
+    fp = m.top->fp;
+    --m.top;
+    return stop(PASS_REGISTERS(return_ip), RunState::kInterrupted);
+  }
+  LEAVE_FRAME();
+}
+
+HANDLER(tail_call_instance) {
+  MachineState& m = Machine::state(*ex);
+  const FunctionInstance& target = *m.callee;
+  if (target.code == nullptr) GO_TO(tail_call_host);
+  uint64_t* const arguments = fp + ip[1].slots.a;
+  if (target.instance == m.instance) REPLACE_FUNCTION(target.code, arguments);
+  if (fp + target.code->frame_slots > m.stack_end || !make_crossing(m)) TRAP(kStackOverflow);
+  m.instance = target.instance;
+  memory = Machine::memory(*target.instance) == nullptr ? nullptr : Machine::memory(*target.instance)->base();
+  REPLACE_FUNCTION(target.code, arguments);
+}
+
+HANDLER(kReturnCallImport) {  // arguments; function index
+  MachineState& m = Machine::state(*ex);
+  m.callee = Machine::function(*m.instance, static_cast<uint32_t>(ip[2].constant));
+  GO_TO(tail_call_instance);
+}
+
+HANDLER(kReturnCallIndirect) {  // arguments, index; type and table
+  MachineState& m = Machine::state(*ex);
+  const std::vector<uint64_t>& elements = table_of(ex, ip[2].constant >> 32).elements;
+  const uint32_t index = static_cast<uint32_t>(fp[ip[1].slots.b]);
+  if (index >= elements.size()) TRAP(kUndefinedElement);
+  if (elements[index] == 0) TRAP(kUninitializedElement);
+  m.callee = reinterpret_cast<FunctionInstance*>(elements[index]);
+  const wasm::FuncType* const wanted = Machine::type(*m.instance, static_cast<uint32_t>(ip[2].constant));
+  if (m.callee->type != wanted && *m.callee->type != *wanted) TRAP(kIndirectCallTypeMismatch);
+  GO_TO(tail_call_instance);
+}
+
 bool translate_and_poll(Execution& ex) {
   const FunctionCode& function = *Machine::state(ex).top->function;
   function.module->translate_function(function.index);

@@ -132,6 +132,20 @@ ReferenceOutcome Reference::call(uint32_t function, std::span<const Value> argum
 
 // Runs a function whose arguments are on the stack; its results replace them.
 void Reference::run(uint32_t function, uint32_t depth) {
+  for (std::optional<uint32_t> next = function; next;) next = run_body(*next, depth);
+}
+
+uint32_t Reference::indirect_callee(const Instruction& in) {
+  const std::vector<uint64_t>& table = tables[in.index2];
+  const uint32_t index = pop32();
+  if (index >= table.size()) trap(TrapKind::kUndefinedElement);
+  if (table[index] == 0) trap(TrapKind::kUninitializedElement);
+  const auto callee = static_cast<uint32_t>(table[index] - 1);
+  if (module_.type_of_function(callee) != module_.types[in.index]) trap(TrapKind::kIndirectCallTypeMismatch);
+  return callee;
+}
+
+std::optional<uint32_t> Reference::run_body(uint32_t function, uint32_t depth) {
   const wasm::FuncType& type = module_.type_of_function(function);
   const wasm::Function& declared = module_.functions[function];
   const Body& body = body_of(function);
@@ -162,6 +176,12 @@ void Reference::run(uint32_t function, uint32_t depth) {
     if (depth + 1 > most_depth_) trap(TrapKind::kStackOverflow);
     run(callee, depth + 1);
     function_ = function;
+  };
+  // Of the frame's values only the callee's arguments stay.
+  const auto leave_for = [&](uint32_t callee) {
+    const auto arguments = static_cast<ptrdiff_t>(module_.type_of_function(callee).params.size());
+    stack_.erase(stack_.begin() + static_cast<ptrdiff_t>(labels.front().height), stack_.end() - arguments);
+    return callee;
   };
   const auto open = [&](const Instruction& in, size_t at) {
     size_t params = 0, results = in.block.kind == wasm::BlockType::Kind::kValue ? 1 : 0;
@@ -206,23 +226,16 @@ void Reference::run(uint32_t function, uint32_t depth) {
       }
       case Opcode::kReturn: branch(static_cast<uint32_t>(labels.size() - 1)); break;
       case Opcode::kCall: call_function(in.index); break;
-      case Opcode::kCallIndirect: {
-        const std::vector<uint64_t>& table = tables[in.index2];
-        const uint32_t index = pop32();
-        if (index >= table.size()) trap(TrapKind::kUndefinedElement);
-        if (table[index] == 0) trap(TrapKind::kUninitializedElement);
-        const auto callee = static_cast<uint32_t>(table[index] - 1);
-        if (module_.type_of_function(callee) != module_.types[in.index])
-          trap(TrapKind::kIndirectCallTypeMismatch);
-        call_function(callee);
-        break;
-      }
+      case Opcode::kCallIndirect: call_function(indirect_callee(in)); break;
+      case Opcode::kReturnCall: return leave_for(in.index);
+      case Opcode::kReturnCallIndirect: return leave_for(indirect_callee(in));
       case Opcode::kLocalGet: push_cell(locals[in.index]); break;
       case Opcode::kLocalSet: locals[in.index] = pop_cell(); break;
       case Opcode::kLocalTee: locals[in.index] = stack_.back(); break;
       default: step(in);
     }
   }
+  return std::nullopt;
 }
 
 void Reference::step(const Instruction& in) {

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -62,6 +63,9 @@ class Reference {
 
   const Body& body_of(uint32_t function);
   void run(uint32_t function, uint32_t depth);
+  // The function that a tail call names, if it ended with one.
+  std::optional<uint32_t> run_body(uint32_t function, uint32_t depth);
+  uint32_t indirect_callee(const wasm::Instruction& in);
   void step(const wasm::Instruction& in);
   void numeric(const wasm::Instruction& in);
   void access(const wasm::Instruction& in);

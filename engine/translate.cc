@@ -315,7 +315,9 @@ class Translator {
   uint32_t emit_fused_test(uint32_t compare, bool when);
   uint32_t emit_branch(uint32_t a, uint32_t b);
   void emit_return();
-  void call(const wasm::FuncType& type);
+  void call(const Instruction& in);
+  void call_indirect(const Instruction& in);
+  void behind_call(const wasm::FuncType& type, bool is_tail);
   void become_unreachable();
   Label& label(uint32_t depth) { return labels_[labels_.size() - 1 - depth]; }
 
@@ -827,35 +829,10 @@ void Translator::translate_special(const Instruction& in) {
     case Opcode::kBrIf: return branch_if(in.index);
     case Opcode::kBrTable: branch_table(in); return become_unreachable();
     case Opcode::kReturn: emit_return(); return become_unreachable();
-    case Opcode::kCall: {
-      const wasm::FuncType& type = module_.type_of_function(in.index);
-      settle_from(stack_.size() - type.params.size());
-      cut_stack(stack_.size() - type.params.size());
-      const uint32_t at =
-          emit(module_.functions[in.index].import == wasm::kNotImported ? Operation::kCall
-                                                                        : Operation::kCallImport);
-      emit_slots(top_slot());
-      Word target{};
-      if (module_.functions[in.index].import == wasm::kNotImported) target.function = functions_ + in.index;
-      else target.constant = in.index;
-      out_.push_back(target);
-      may_trap(at);
-      begin_segment();
-      return push_types(type.results);
-    }
-    case Opcode::kCallIndirect: {
-      const wasm::FuncType& type = module_.types[in.index];
-      const Entry element = pop();
-      settle_from(stack_.size() - type.params.size());
-      const uint32_t element_slot = slot_of(element);
-      cut_stack(stack_.size() - type.params.size());
-      const uint32_t at = emit(Operation::kCallIndirect);
-      emit_slots(top_slot(), element_slot);
-      emit_constant(pair());
-      may_trap(at);
-      begin_segment();
-      return push_types(type.results);
-    }
+    case Opcode::kCall:
+    case Opcode::kReturnCall: return call(in);
+    case Opcode::kCallIndirect:
+    case Opcode::kReturnCallIndirect: return call_indirect(in);
     case Opcode::kDrop: pop(); return;
     case Opcode::kSelect:
     case Opcode::kSelectTyped: return select();
@@ -1194,6 +1171,44 @@ void Translator::emit_return() {
   }
   emit(Operation::kReturnMany);
   emit_slots(stack_[first].slot, slots);
+}
+
+// Word 1 names where the arguments begin, and word 2 whom to call.
+void Translator::call(const Instruction& in) {
+  const wasm::FuncType& type = module_.type_of_function(in.index);
+  const bool is_tail = in.op == Opcode::kReturnCall;
+  const bool is_own = module_.functions[in.index].import == wasm::kNotImported;
+  settle_from(stack_.size() - type.params.size());
+  cut_stack(stack_.size() - type.params.size());
+  const uint32_t at = is_own ? emit(is_tail ? Operation::kReturnCall : Operation::kCall)
+                             : emit(is_tail ? Operation::kReturnCallImport : Operation::kCallImport);
+  emit_slots(top_slot());
+  Word target{};
+  if (is_own) target.function = functions_ + in.index;
+  else target.constant = in.index;
+  out_.push_back(target);
+  may_trap(at);
+  behind_call(type, is_tail);
+}
+
+void Translator::call_indirect(const Instruction& in) {
+  const wasm::FuncType& type = module_.types[in.index];
+  const bool is_tail = in.op == Opcode::kReturnCallIndirect;
+  const Entry element = pop();
+  settle_from(stack_.size() - type.params.size());
+  const uint32_t element_slot = slot_of(element);
+  cut_stack(stack_.size() - type.params.size());
+  const uint32_t at = emit(is_tail ? Operation::kReturnCallIndirect : Operation::kCallIndirect);
+  emit_slots(top_slot(), element_slot);
+  emit_constant(uint64_t{in.index} | uint64_t{in.index2} << 32);
+  may_trap(at);
+  behind_call(type, is_tail);
+}
+
+void Translator::behind_call(const wasm::FuncType& type, bool is_tail) {
+  if (is_tail) return become_unreachable();
+  begin_segment();
+  push_types(type.results);
 }
 
 void Translator::become_unreachable() {

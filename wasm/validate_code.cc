@@ -573,32 +573,59 @@ bool CodeValidator::on_return(const Instruction& in) {
   return true;
 }
 
-bool CodeValidator::call_type(const FuncType& type, bool has_index, const Instruction& in) {
+// The type of the function that a call names; null after having reported that there is none.
+const FuncType* CodeValidator::callee_type(const Instruction& in) {
+  if (in.index < module_.functions.size()) return &module_.type_of_function(in.index);
+  fail_unknown(in, kUnknownFunction, "function", in.index, module_.functions.size());
+  return nullptr;
+}
+
+const FuncType* CodeValidator::indirect_type(const Instruction& in) {
+  const Table* const t = table(in, in.index2);
+  if (t == nullptr) return nullptr;
+  if (t->type.element != ValType::kFuncRef) {
+    fail(in, {.code = kTableTypeMismatch,
+              .message = std::string(info(in.op).text) + " needs a table of functions",
+              .found = std::string(name_of(t->type.element)),
+              .expected = "funcref"});
+    return nullptr;
+  }
+  if (in.index < module_.types.size()) return &module_.types[in.index];
+  fail_unknown(in, kUnknownType, "type", in.index, module_.types.size());
+  return nullptr;
+}
+
+bool CodeValidator::pop_arguments(const FuncType& type, bool has_index, const Instruction& in) {
   has_calls_ = true;
   if (has_index && !pop(ValType::kI32)) return fail_operands(in, type.params, ValType::kI32);
-  if (!pop_all(type.params)) {
-    return has_index ? fail_operands(in, type.params, ValType::kI32) : fail_operands(in, type.params);
-  }
-  return push_all(type.results);
+  if (pop_all(type.params)) return true;
+  return has_index ? fail_operands(in, type.params, ValType::kI32) : fail_operands(in, type.params);
 }
 
-bool CodeValidator::on_call(const Instruction& in) {
-  if (in.index >= module_.functions.size())
-    return fail_unknown(in, kUnknownFunction, "function", in.index, module_.functions.size());
-  return call_type(module_.type_of_function(in.index), false, in);
+bool CodeValidator::call_type(const FuncType* type, bool has_index, const Instruction& in) {
+  return type != nullptr && pop_arguments(*type, has_index, in) && push_all(type->results);
 }
 
-bool CodeValidator::on_call_indirect(const Instruction& in) {
-  const Table* const t = table(in, in.index2);
-  if (t == nullptr) return false;
-  if (t->type.element != ValType::kFuncRef)
-    return fail(in, {.code = kTableTypeMismatch,
-                     .message = "call_indirect needs a table of functions",
-                     .found = std::string(name_of(t->type.element)),
-                     .expected = "funcref"});
-  if (in.index >= module_.types.size())
-    return fail_unknown(in, kUnknownType, "type", in.index, module_.types.size());
-  return call_type(module_.types[in.index], true, in);
+// What a tail call gives back is what its function gives back.
+bool CodeValidator::tail_call_type(const FuncType* type, bool has_index, const Instruction& in) {
+  if (type == nullptr || !pop_arguments(*type, has_index, in)) return false;
+  const Types results = frames_[0].results;
+  if (!std::ranges::equal(type->results, results))
+    return fail(in, {.code = kResultTypeMismatch,
+                     .message = std::string(info(in.op).text) +
+                                " calls a function with other results than those of the function that it leaves",
+                     .found = list_of(type->results),
+                     .expected = list_of(results),
+                     .hint = "Call it without return_, and make its results those of this function."});
+  mark_unreachable();
+  return true;
+}
+
+bool CodeValidator::on_call(const Instruction& in) { return call_type(callee_type(in), false, in); }
+bool CodeValidator::on_call_indirect(const Instruction& in) { return call_type(indirect_type(in), true, in); }
+bool CodeValidator::on_return_call(const Instruction& in) { return tail_call_type(callee_type(in), false, in); }
+bool CodeValidator::on_return_call_indirect(const Instruction& in) {
+  return tail_call_type(indirect_type(in), true, in);
 }
 
 // -- parametric

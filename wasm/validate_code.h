@@ -37,6 +37,8 @@ namespace membrane::wasm {
   X(kIf, if) X(kElse, else) X(kEnd, end)                                      \
   X(kBr, br) X(kBrIf, br_if) X(kBrTable, br_table)                            \
   X(kReturn, return) X(kCall, call) X(kCallIndirect, call_indirect)           \
+  X(kReturnCall, return_call)                                                 \
+  X(kReturnCallIndirect, return_call_indirect)                                \
   X(kDrop, drop) X(kSelect, select) X(kSelectTyped, select_typed)             \
   X(kLocalGet, local_get) X(kLocalSet, local_set) X(kLocalTee, local_tee)     \
   X(kGlobalGet, global_get) X(kGlobalSet, global_set) X(kTableGet, table_get) \
@@ -91,7 +93,11 @@ class CodeValidator {
 #undef X
   bool push_frame(const Instruction& in);
   bool nests_too_deep(const Instruction& in);  // true after having reported
-  bool call_type(const FuncType& type, bool has_index, const Instruction& in);
+  const FuncType* callee_type(const Instruction& in);
+  const FuncType* indirect_type(const Instruction& in);
+  bool pop_arguments(const FuncType& type, bool has_index, const Instruction& in);
+  bool call_type(const FuncType* type, bool has_index, const Instruction& in);
+  bool tail_call_type(const FuncType* type, bool has_index, const Instruction& in);
 
   // -- the operand stack
   Frame& frame() { return frames_.back(); }

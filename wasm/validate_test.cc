@@ -88,6 +88,8 @@ const Wrong kWrong[] = {
      "br_table 0 1", "", "[]", "[i32]", "same result types"},
     {kIfWithoutElse, "(module (func (drop (if (result i32) (i32.const 1) (then (i32.const 2))))))", ")", "",
      "[]", "[i32]", "(else"},
+    {kResultTypeMismatch, "(module (func $f (result i64) (i64.const 1)) (func (result i32) (return_call $f)))",
+     "return_call $f", "other results", "[i64]", "[i32]", "without return_"},
     // indices
     {kUnknownLocal, "(module (func (param i32) (local i32) (drop (local.get 2))))", "local.get 2",
      "there is no local 2: there are 2", "2", "0 to 1", "(local $name i32)"},

@@ -358,7 +358,8 @@ void Visit::bind() {
 void Visit::enter_callee() {
   const size_t depth = static_cast<size_t>(m_.top - frames_);
   n_.rsp = n_.top - depth;
-  *n_.rsp = reinterpret_cast<uint64_t>(return_to_interpreter());
+  // Behind a tail call from a frame that compiled code has called, its return address stands there already.
+  if (m_.top->return_ip != kReturnToNativeStub) *n_.rsp = reinterpret_cast<uint64_t>(return_to_interpreter());
   set_frame(m_.fp);
   n_.pc = m_.top->function->native_code.load(std::memory_order_acquire);
 }

@@ -107,6 +107,12 @@ void CodeWalker::call_form(Node form) {
   writer_.insert(tree_.end(form), suffix, tree_.begin(form), tree_.end(name));
 }
 
+// The name behind `return_call`. Behind it there is no place where an errno could be checked.
+void CodeWalker::tail_call(Node name) {
+  if (!tree_.is_id(name)) return shift_function(name);
+  if (const Callee callee = resolve(name); callee.type != nullptr && !callee.has_bang) use(callee);
+}
+
 // `call $f` without parentheses; the arguments are on the stack.
 void CodeWalker::flat_call(Node name) {
   if (!tree_.is_id(name)) return shift_function(name);

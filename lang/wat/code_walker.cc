@@ -89,6 +89,7 @@ CodeWalker::Node CodeWalker::flat_instruction(Node n, Node close, size_t outer_l
     return behind;
   }
   if (*op == Opcode::kCall && n + 1 < close) flat_call(n + 1);
+  if (*op == Opcode::kReturnCall && n + 1 < close) tail_call(n + 1);
   if (*op == Opcode::kRefFunc && n + 1 < close) shift_function(n + 1);
   return behind_immediates(tree_, environment_, *op, n + 1, close);
 }
@@ -143,6 +144,7 @@ void CodeWalker::folded(Node form, Opcode op) {
   const Node close = tree_.close(form);
   const Node immediate = tree_.first(form);
   Node n = behind_immediates(tree_, environment_, op, immediate, close);
+  if (op == Opcode::kReturnCall && immediate < n) tail_call(immediate);
   if (op == Opcode::kRefFunc) shift_function(immediate);
   if (op == Opcode::kBrTable)  // names behind the labels are operands
     while (n > immediate + 1 && tree_.is_id(n - 1) && find_label(n - 1) == nullptr &&
@@ -277,7 +279,12 @@ std::vector<ValType> CodeWalker::operand_types(Opcode op, Node immediate, Node n
       types = label_types();
       types.push_back(ValType::kI32);
       return types;
-    case Opcode::kCallIndirect: {
+    case Opcode::kReturnCall: {
+      const Callee callee = n > immediate ? resolve(immediate) : Callee{};
+      return callee.type == nullptr ? types : callee.type->params;
+    }
+    case Opcode::kCallIndirect:
+    case Opcode::kReturnCallIndirect: {
       Node at = immediate;
       while (at < n && !tree_.is_form(at)) ++at;
       types = environment_.read_type_use(at, n, nullptr).params;

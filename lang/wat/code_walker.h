@@ -160,6 +160,7 @@ class CodeWalker {
   void add_import(const HostSignature& function);
   void call_form(Node form);
   void flat_call(Node name);
+  void tail_call(Node name);
   bool check_callee(const Callee& callee, Node name);
   void check_arguments(const Callee& callee, Node name, Node n, Node close);
   void report_unknown_function(Node name);
