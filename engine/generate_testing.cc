@@ -848,7 +848,7 @@ GeneratedModule generate_module(std::span<const uint8_t> bytes) {
   const Bytes elements = vec({cat({{0x00}, zero_offset, vec(indices)}),
                               cat({{0x01, 0x00}, vec({u32(3), u32(1), u32(0)})})});  // active, and passive
   const Bytes globals =
-      vec({cat({{0x7F, 1}, code("i32.const 5; end")}), cat({{0x7E, 1}, code("i64.const -5; end")}),
+      vec({cat({{0x7F, 1}, code("i32.const 7; i32.const 2; i32.sub; end")}), cat({{0x7E, 1}, code("i64.const -5; end")}),
            cat({{0x7D, 1}, code("f32.const; end")}), cat({{0x7C, 1}, code("f64.const; end")}),
            cat({{0x7B, 1}, code("v128.const; end")})});
   Bytes data(kDataBytes);

@@ -3,6 +3,7 @@
 #include <bit>
 #include <cstring>
 
+#include "base/inline_vector.h"
 #include "engine/machine.h"
 #include "wasm/body.h"
 
@@ -218,11 +219,35 @@ struct Instantiation {
     return {};
   }
 
-  // Constant expressions are validated: one producer, then `end`.
+  // Of a validated constant expression.
   Value evaluate(wasm::ByteRange range) const {
+    InlineVector<Value, 8> stack;
     wasm::BodyReader reader(module.view(range));
-    reader.next();
-    const wasm::Instruction& in = reader.instruction();
+    while (reader.next() && reader.instruction().op != wasm::Opcode::kEnd) {
+      const wasm::Instruction& in = reader.instruction();
+      if (in.op >= wasm::Opcode::kI32Add && in.op <= wasm::Opcode::kI64Mul) {
+        const Value right = stack.back();
+        stack.pop_back();
+        stack.back() = combine(in.op, stack.back().bits, right.bits);
+      } else {
+        stack.push_back(constant_of(in));
+      }
+    }
+    return stack.back();
+  }
+
+  static Value combine(wasm::Opcode op, uint64_t a, uint64_t b) {
+    switch (op) {
+      case wasm::Opcode::kI32Add: return Value::i32(static_cast<uint32_t>(a + b));
+      case wasm::Opcode::kI32Sub: return Value::i32(static_cast<uint32_t>(a - b));
+      case wasm::Opcode::kI32Mul: return Value::i32(static_cast<uint32_t>(a * b));
+      case wasm::Opcode::kI64Add: return Value::i64(a + b);
+      case wasm::Opcode::kI64Sub: return Value::i64(a - b);
+      default: return Value::i64(a * b);
+    }
+  }
+
+  Value constant_of(const wasm::Instruction& in) const {
     switch (in.op) {
       case wasm::Opcode::kI32Const: return Value::i32(static_cast<uint32_t>(in.value));
       case wasm::Opcode::kI64Const: return Value::i64(in.value);

@@ -65,14 +65,31 @@ Reference::Reference(const wasm::Module& module) : module_(module), bodies_(modu
 }
 
 Cell Reference::evaluate(wasm::ByteRange range) const {
+  std::vector<Cell> stack;
+  const auto combine = [&](auto operation) {
+    const uint64_t right = stack.back().low;
+    stack.pop_back();
+    stack.back() = Cell(operation(stack.back().low, right));
+  };
   BodyReader reader(module_.view(range));
-  reader.next();
-  const Instruction& in = reader.instruction();
-  if (in.op == Opcode::kGlobalGet) return globals[in.index];
-  if (in.op == Opcode::kRefFunc) return Cell(uint64_t{in.index} + 1);
-  if (in.op == Opcode::kRefNull) return Cell(0);
-  if (in.op == Opcode::kV128Const) return compute_vector(in, {});
-  return Cell(in.op == Opcode::kI32Const ? static_cast<uint32_t>(in.value) : in.value);
+  while (reader.next() && reader.instruction().op != Opcode::kEnd) {
+    const Instruction& in = reader.instruction();
+    switch (in.op) {
+      case Opcode::kGlobalGet: stack.push_back(globals[in.index]); break;
+      case Opcode::kRefFunc: stack.push_back(Cell(uint64_t{in.index} + 1)); break;
+      case Opcode::kRefNull: stack.push_back(Cell(0)); break;
+      case Opcode::kI32Const: stack.push_back(Cell(static_cast<uint32_t>(in.value))); break;
+      case Opcode::kI32Add: combine([](uint64_t a, uint64_t b) { return (a + b) & UINT32_MAX; }); break;
+      case Opcode::kI32Sub: combine([](uint64_t a, uint64_t b) { return (a - b) & UINT32_MAX; }); break;
+      case Opcode::kI32Mul: combine([](uint64_t a, uint64_t b) { return (a * b) & UINT32_MAX; }); break;
+      case Opcode::kI64Add: combine([](uint64_t a, uint64_t b) { return a + b; }); break;
+      case Opcode::kI64Sub: combine([](uint64_t a, uint64_t b) { return a - b; }); break;
+      case Opcode::kI64Mul: combine([](uint64_t a, uint64_t b) { return a * b; }); break;
+      case Opcode::kV128Const: stack.push_back(compute_vector(in, {})); break;
+      default: stack.push_back(Cell(in.value));
+    }
+  }
+  return stack.back();
 }
 
 const Reference::Body& Reference::body_of(uint32_t function) {

@@ -8,16 +8,17 @@
 namespace membrane::sandbox {
 namespace {
 
-// Past the last active data segment. Offsets that are not constants (an imported global) were
+// Past the last active data segment. Offsets that are more than a number (a global, a sum) were
 // evaluated at instantiation and are not seen here: such modules export __heap_base.
 uint64_t end_of_data(const wasm::Module& module) {
   uint64_t end = 0;
   for (const wasm::DataSegment& segment : module.datas) {
     if (segment.mode != wasm::SegmentMode::kActive) continue;
     wasm::BodyReader reader(module.view(segment.offset));
-    if (reader.next() && reader.instruction().op == wasm::Opcode::kI32Const)
-      end = std::max<uint64_t>(
-          end, static_cast<uint32_t>(reader.instruction().value) + uint64_t{segment.data.size});
+    if (!reader.next() || reader.instruction().op != wasm::Opcode::kI32Const) continue;
+    const auto offset = static_cast<uint32_t>(reader.instruction().value);
+    if (reader.next() && reader.instruction().op == wasm::Opcode::kEnd)
+      end = std::max(end, offset + uint64_t{segment.data.size});
   }
   return end;
 }

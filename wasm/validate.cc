@@ -128,11 +128,13 @@ class Declarations {
   bool globals() {
     for (uint32_t i = 0; i < module_.globals.size(); ++i) {
       const Global& g = module_.globals[i];
-      if (g.import == kNotImported && !code_.constant(g.init, g.type.type, "the initial value of global", i))
+      if (g.import == kNotImported && !code_.constant(g.init, g.type.type, i, "the initial value of global", i))
         return false;
     }
     return true;
   }
+
+  uint32_t all_globals() const { return static_cast<uint32_t>(module_.globals.size()); }
 
   size_t count_of_kind(ExternKind kind) const {
     switch (kind) {
@@ -224,7 +226,7 @@ class Declarations {
                      .message = where() + " does not fit its table",
                      .found = std::string(name_of(segment.type)),
                      .expected = std::string(name_of(type))});
-      if (!code_.constant(segment.offset, ValType::kI32, "the offset of element segment", index))
+      if (!code_.constant(segment.offset, ValType::kI32, all_globals(), "the offset of element segment", index))
         return false;
     }
     for (const uint32_t f : segment.functions)
@@ -232,7 +234,7 @@ class Declarations {
         return fail(FieldKind::kElem, index,
                     unknown(kUnknownFunction, "function", f, module_.functions.size(), where()));
     for (const ByteRange& item : segment.items)
-      if (!code_.constant(item, segment.type, "an item of element segment", index)) return false;
+      if (!code_.constant(item, segment.type, all_globals(), "an item of element segment", index)) return false;
     return true;
   }
 
@@ -244,7 +246,8 @@ class Declarations {
         return fail(FieldKind::kData, i,
                     unknown(kUnknownMemory, "memory", segment.memory, module_.memories.size(),
                             "data segment " + std::to_string(i)));
-      if (!code_.constant(segment.offset, ValType::kI32, "the offset of data segment", i)) return false;
+      if (!code_.constant(segment.offset, ValType::kI32, all_globals(), "the offset of data segment", i))
+        return false;
     }
     return true;
   }

@@ -113,12 +113,7 @@ constexpr uint32_t kDirectLocals = 1024;
 }  // namespace
 
 CodeValidator::CodeValidator(const Module& module, Report& report)
-    : module_(module), report_(report), imported_globals_(0) {
-  // Imports come first in the index space.
-  while (imported_globals_ < module.globals.size() &&
-         module.globals[imported_globals_].import != kNotImported)
-    ++imported_globals_;
-}
+    : module_(module), report_(report) {}
 
 // -- the walk
 
@@ -156,11 +151,13 @@ std::optional<Standing> CodeValidator::standing_at(uint32_t index, uint32_t offs
   return std::move(standing_);
 }
 
-bool CodeValidator::constant(ByteRange code, ValType type, std::string_view noun, uint32_t index) {
+bool CodeValidator::constant(ByteRange code, ValType type, uint32_t globals, std::string_view noun,
+                             uint32_t index) {
   function_ = UINT32_MAX;
   local_count_ = 0;
   constant_noun_ = noun;
   constant_index_ = index;
+  constant_globals_ = globals;
   begin(code, only(type));
   return walk<Walk::kConstant>(code);
 }
@@ -351,7 +348,7 @@ bool CodeValidator::has_data_count(const Instruction& in) {
                    .message = std::string(info(in.op).text) + " needs a data count section"});
 }
 
-// Constant instructions (3.3.8.2), and of globals the imported and immutable ones only.
+// Constant instructions (3.4.14.2), and of globals only those that have their values by then.
 bool CodeValidator::check_constant(const Instruction& in) {
   switch (in.op) {
     case Opcode::kI32Const:
@@ -359,18 +356,26 @@ bool CodeValidator::check_constant(const Instruction& in) {
     case Opcode::kF32Const:
     case Opcode::kF64Const:
     case Opcode::kV128Const:
+    case Opcode::kI32Add:
+    case Opcode::kI32Sub:
+    case Opcode::kI32Mul:
+    case Opcode::kI64Add:
+    case Opcode::kI64Sub:
+    case Opcode::kI64Mul:
     case Opcode::kRefNull:
     case Opcode::kRefFunc:
     case Opcode::kEnd: return true;
     case Opcode::kGlobalGet: {
       const Global* const g = global(in);
       if (g == nullptr) return false;
-      if (in.index >= imported_globals_)
+      if (in.index >= constant_globals_)
         return fail(in, {.code = kUnknownGlobal,
-                         .message = "a constant expression may read imported globals only, and global " +
-                                    std::to_string(in.index) + " is the module's own",
-                         .expected = "one of " + count_of(imported_globals_, "imported global"),
-                         .hint = "Write the value itself here."});
+                         .message = "global " + label_of_global(module_, in.index) +
+                                    " has no value yet where " + std::string(constant_noun_) + " " +
+                                    std::to_string(constant_index_) + " reads it",
+                         .found = std::to_string(in.index),
+                         .expected = "one of the first " + count_of(constant_globals_, "global"),
+                         .hint = "Move that global before this one, or write the value itself here."});
       return !g->type.is_mutable || fail(in, {.code = kNotConstant,
                                               .message = "a constant expression reads a mutable global",
                                               .found = "global.get " + std::to_string(in.index)});

@@ -59,9 +59,9 @@ class CodeValidator {
   std::optional<Standing> standing_at(uint32_t index, uint32_t offset);
   // Whether the function's body is in the binary format at all; its types are not looked at.
   bool well_formed(uint32_t index);
-  // A constant expression that must give one value of `type`. `noun` and `index` say what it is
-  // for ("the initial value of global", 3).
-  bool constant(ByteRange code, ValType type, std::string_view noun, uint32_t index);
+  // A constant expression that must give one value of `type` and may read the first `globals` globals.
+  // `noun` and `index` say what it is for ("the initial value of global", 3).
+  bool constant(ByteRange code, ValType type, uint32_t globals, std::string_view noun, uint32_t index);
 
  private:
   using Types = std::span<const ValType>;
@@ -177,7 +177,7 @@ class CodeValidator {
 
   std::string_view constant_noun_;  // what the constant expression at hand is for
   uint32_t constant_index_ = 0;
-  uint32_t imported_globals_ = 0;
+  uint32_t constant_globals_ = 0;  // that it may read
 
   std::vector<bool> declared_;  // by function: may ref.func name it? Filled at the first question.
 };
