@@ -12,12 +12,12 @@ namespace {
 constexpr uint64_t kMaxScriptBytes = 256u << 20;
 
 struct Totals {
-  uint64_t passed = 0, failed = 0;
+  uint64_t passed = 0, failed = 0, superseded = 0;
 };
 
 Result<engine::ScriptResult> result_of(const std::string& path, engine::Tier tier) {
   MEMBRANE_ASSIGN(const std::string text, read_input(path, kMaxScriptBytes));
-  return engine::run_script(text, tier);
+  return engine::run_script(text, std::filesystem::path(path).filename().string(), tier);
 }
 
 void run_file(const std::filesystem::path& path, engine::Tier tier, Totals& totals) {
@@ -29,13 +29,20 @@ void run_file(const std::filesystem::path& path, engine::Tier tier, Totals& tota
   }
   totals.passed += result->passed;
   totals.failed += result->failed;
+  totals.superseded += result->superseded.size();
   std::string line =
       (result->failed != 0 ? "FAIL  " : "ok    ") + name + ": " + std::to_string(result->passed) + " passed";
   if (result->failed != 0) line += ", " + std::to_string(result->failed) + " failed";
+  if (!result->superseded.empty())
+    line += ", " + std::to_string(result->superseded.size()) + " superseded by WebAssembly 3.0";
   print_foreign(stdout, line + "\n");
-  for (const engine::ScriptFailure& failure : result->failures)
-    print_foreign(stdout, "      " + name + ":" + std::to_string(failure.line) + ": " + failure.command +
-                              ": " + failure.what + "\n");
+  const auto list = [&](const std::vector<engine::ScriptFailure>& commands, std::string_view word) {
+    for (const engine::ScriptFailure& command : commands)
+      print_foreign(stdout, "      " + name + ":" + std::to_string(command.line) + ": " + command.command +
+                                ": " + std::string(word) + command.what + "\n");
+  };
+  list(result->failures, "");
+  list(result->superseded, "superseded: ");
 }
 
 Result<std::vector<std::filesystem::path>> scripts_in(const std::vector<std::string>& paths) {
@@ -65,7 +72,10 @@ Result<int> run(const std::vector<std::string>& paths, const std::string& tier_n
   Totals totals;
   for (const auto& file : files) run_file(file, tier, totals);
   // The closing line of all test runners; here nothing is ever skipped.
-  print(std::to_string(totals.passed) + " passed, " + std::to_string(totals.failed) + " failed, 0 skipped\n");
+  print(std::to_string(totals.passed) + " passed, " + std::to_string(totals.failed) + " failed, 0 skipped" +
+        (totals.superseded == 0 ? ""
+                                : ", " + std::to_string(totals.superseded) + " superseded by WebAssembly 3.0") +
+        "\n");
   return totals.failed == 0 ? kExitOk : kExitGuest;
 }
 

@@ -26,7 +26,7 @@ struct Observed {
   std::vector<uint64_t> results;
   uint64_t fuel = 0;
   std::vector<uint64_t> globals, table;
-  std::vector<uint8_t> memory;
+  std::vector<std::vector<uint8_t>> memories;
 };
 
 std::string describe_trap(TrapKind kind, uint32_t function, uint32_t offset) {
@@ -58,8 +58,10 @@ Observed observe(Instance& instance, const Execution& run) {
     while (bits != 0 && reinterpret_cast<uint64_t>(instance.function(index)) != bits) ++index;
     seen.table.push_back(bits == 0 ? 0 : index + 1);
   }
-  const std::span<const uint8_t> memory = instance.memory()->bytes();
-  seen.memory.assign(memory.begin(), memory.end());
+  for (const char* const name : {"memory", "memory1"}) {
+    const std::span<const uint8_t> memory = instance.find_export(name)->memory->bytes();
+    seen.memories.emplace_back(memory.begin(), memory.end());
+  }
   return seen;
 }
 
@@ -73,7 +75,7 @@ Observed observe(Reference& reference, const ReferenceOutcome& outcome) {
   for (const Cell& global : reference.globals)
     seen.globals.insert(seen.globals.end(), {global.get<uint64_t>(0), global.get<uint64_t>(1)});
   seen.table = reference.tables[0];
-  seen.memory = std::move(reference.memory);
+  seen.memories = std::move(reference.memories);
   return seen;
 }
 
@@ -92,11 +94,14 @@ std::string difference(const Observed& wanted, const Observed& got) {
   if (wanted.globals != got.globals)
     return "globals: " + show(wanted.globals) + ", but got: " + show(got.globals);
   if (wanted.table != got.table) return "table: " + show(wanted.table) + ", but got: " + show(got.table);
-  if (wanted.memory.size() != got.memory.size()) return "the memories' sizes differ";
-  // memcmp, since a loop of our own would be slow where it is instrumented.
-  if (std::memcmp(wanted.memory.data(), got.memory.data(), wanted.memory.size()) == 0) return "";
-  const auto [a, b] = std::ranges::mismatch(wanted.memory, got.memory);
-  if (a != wanted.memory.end()) return "memory differs at " + std::to_string(a - wanted.memory.begin());
+  for (size_t i = 0; i < wanted.memories.size(); ++i) {
+    const std::string name = "memory " + std::to_string(i);
+    const std::vector<uint8_t>&want = wanted.memories[i], &have = got.memories[i];
+    if (want.size() != have.size()) return name + " has another size";
+    // memcmp, since a loop of our own would be slow where it is instrumented.
+    if (std::memcmp(want.data(), have.data(), want.size()) == 0) continue;
+    return name + " differs at " + std::to_string(std::ranges::mismatch(want, have).in1 - want.begin());
+  }
   return "";
 }
 

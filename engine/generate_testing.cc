@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "wasm/assemble_testing.h"
+#include "wasm/body.h"
 #include "wasm/opcode.h"
 
 namespace membrane::engine {
@@ -328,7 +329,7 @@ class BodyGenerator {
       return push(type);
     }
     if (kind == 5 && type == kI32) {
-      put(Opcode::kMemorySize, 0);
+      put(Opcode::kMemorySize, memory());
       return push(kI32);
     }
     constant(type);
@@ -498,6 +499,9 @@ class BodyGenerator {
     if (!unary) stack_.pop_back();
   }
 
+  // Memory 0, and seldom memory 1.
+  uint32_t memory() { return choices_.one_in(6) ? 1 : 0; }
+
   // Makes an i32 on the stack an address that is mostly in bounds.
   void address() {
     demand({kI32});
@@ -517,7 +521,10 @@ class BodyGenerator {
     address();
     if (entry.operands.size() == 2) demand({kI32, entry.operands[1]});
     put(entry.op);
-    write_leb128(out_, choices_.below(uint32_t{wasm::info(entry.op).align} + 1));
+    const uint32_t index = memory();
+    write_leb128(out_, choices_.below(uint32_t{wasm::info(entry.op).align} + 1) +
+                           (index == 0 ? 0 : wasm::kMemArgHasMemory));
+    if (index != 0) write_leb128(out_, index);
     const uint32_t kind = choices_.below(32);
     write_leb128(out_, kind < 20    ? choices_.below(64)
                        : kind == 31 ? static_cast<uint32_t>(choices_.number())
@@ -735,7 +742,7 @@ class BodyGenerator {
     const uint32_t kind = choices_.below(6);
     if (kind == 0) {
       constant_i32(choices_.one_in(6) ? static_cast<uint32_t>(choices_.number()) : choices_.below(2));
-      put(Opcode::kMemoryGrow, 0);
+      put(Opcode::kMemoryGrow, memory());
       return;
     }
     if (kind == 5) return put(Opcode::kDataDrop, 0);
@@ -743,17 +750,17 @@ class BodyGenerator {
     if (kind == 1) {
       leaf(kI32);
       small_length();
-      put(Opcode::kMemoryFill, 0);
+      put(Opcode::kMemoryFill, memory());
     } else if (kind == 4) {
       constant_i32(choices_.below(kDataBytes / 2));
       constant_i32(choices_.below(kDataBytes / 2 + 2));
       put(Opcode::kMemoryInit, 0);
-      out_.push_back(0);
+      write_leb128(out_, memory());
     } else {
       constant_i32(choices_.below(255) * 7);
       small_length();
-      put(Opcode::kMemoryCopy, 0);
-      out_.push_back(0);
+      put(Opcode::kMemoryCopy, memory());
+      write_leb128(out_, memory());
     }
     drop_types(3);
   }
@@ -855,11 +862,12 @@ GeneratedModule generate_module(std::span<const uint8_t> bytes) {
   for (uint32_t i = 0; i < kDataBytes; ++i) data[i] = static_cast<uint8_t>(i * 37 + 1);
   made.binary = binary(
       {types.bytes(), section(3, vec(declared)), section(4, vec({{0x70, 0x01, kTableSize, kTableSize + 6}})),
-       section(5, vec({{0x01, 1, 3}})), section(6, globals),
+       section(5, vec({{0x01, 1, 3}, {0x01, 1, 2}})), section(6, globals),
        section(7, vec({cat({name("run"), {0x00}, u32(0)}), cat({name("memory"), {0x02}, u32(0)}),
-                       cat({name("table"), {0x01}, u32(0)}), cat({name("g0"), {0x03}, u32(0)}),
-                       cat({name("g1"), {0x03}, u32(1)}), cat({name("g2"), {0x03}, u32(2)}),
-                       cat({name("g3"), {0x03}, u32(3)}), cat({name("g4"), {0x03}, u32(4)})})),
+                       cat({name("memory1"), {0x02}, u32(1)}), cat({name("table"), {0x01}, u32(0)}),
+                       cat({name("g0"), {0x03}, u32(0)}), cat({name("g1"), {0x03}, u32(1)}),
+                       cat({name("g2"), {0x03}, u32(2)}), cat({name("g3"), {0x03}, u32(3)}),
+                       cat({name("g4"), {0x03}, u32(4)})})),
        section(9, elements), section(12, u32(1)), section(10, vec(bodies)),
        section(11, vec({cat({{0x01}, sized(data)})}))});
   return made;

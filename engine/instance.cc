@@ -73,7 +73,15 @@ int64_t Table::grow(uint64_t delta, uint64_t value) {
   return before;
 }
 
-bool Instance::limit_was_hit() const { return memory_ != nullptr && memory_->limit_was_hit(); }
+uint64_t Instance::memory_bytes() const {
+  uint64_t bytes = 0;
+  for (const Memory* const memory : memories_) bytes += memory->size_bytes();
+  return bytes;
+}
+
+bool Instance::limit_was_hit() const {
+  return std::ranges::any_of(memories_, [](const Memory* memory) { return memory->limit_was_hit(); });
+}
 
 std::optional<Extern> Instance::find_export(std::string_view name) {
   const wasm::Export* const found = module().find_export(name);
@@ -82,7 +90,7 @@ std::optional<Extern> Instance::find_export(std::string_view name) {
   switch (found->kind) {
     case ExternKind::kFunc: e.function = functions_[found->index]; break;
     case ExternKind::kTable: e.table = tables_[found->index]; break;
-    case ExternKind::kMemory: e.memory = memory_; break;
+    case ExternKind::kMemory: e.memory = memories_[found->index]; break;
     case ExternKind::kGlobal: e.global = globals_[found->index]; break;
   }
   return e;
@@ -135,8 +143,8 @@ Table* Store::add_table(const wasm::TableType& type, const std::shared_ptr<uint3
   return parts_->tables.back().get();
 }
 
-Result<Memory*> Store::add_memory(const wasm::MemoryType& type, uint64_t limit_bytes) {
-  MEMBRANE_ASSIGN(auto memory, Memory::create(type, limit_bytes));
+Result<Memory*> Store::add_memory(const wasm::MemoryType& type, uint64_t limit_bytes, MemoryBudget* shared) {
+  MEMBRANE_ASSIGN(auto memory, Memory::create(type, limit_bytes, shared));
   parts_->memories.push_back(std::move(memory));
   return parts_->memories.back().get();
 }
@@ -173,7 +181,7 @@ struct Instantiation {
       switch (import.kind) {
         case ExternKind::kFunc: instance.functions_.push_back(given->function); break;
         case ExternKind::kTable: instance.tables_.push_back(given->table); break;
-        case ExternKind::kMemory: instance.memory_ = given->memory; break;
+        case ExternKind::kMemory: instance.memories_.push_back(given->memory); break;
         case ExternKind::kGlobal: instance.globals_.push_back(given->global); break;
       }
     }
@@ -209,13 +217,17 @@ struct Instantiation {
                                           "Declare a smaller table, or raise the table limit."));
       instance.tables_.push_back(made);
     }
+    const bool several = module.memories.size() - instance.memories_.size() > 1;
+    instance.memory_budget_.left_pages = limits.memory_bytes / wasm::kPageBytes;
     for (const wasm::Memory& memory : module.memories) {
       if (memory.import != wasm::kNotImported) continue;
-      auto made = store.add_memory(memory.type, limits.memory_bytes);
+      auto made =
+          store.add_memory(memory.type, limits.memory_bytes, several ? &instance.memory_budget_ : nullptr);
       if (!made)
         return std::unexpected(LinkError{LinkError::Kind::kLimit, std::move(made).error(), UINT32_MAX, {}});
-      instance.memory_ = *made;
+      instance.memories_.push_back(*made);
     }
+    if (!instance.memories_.empty()) instance.memory_ = instance.memories_.front();
     return {};
   }
 
@@ -311,11 +323,12 @@ struct Instantiation {
       const wasm::DataSegment& segment = module.datas[i];
       if (segment.mode != wasm::SegmentMode::kActive) continue;
       const uint64_t offset = evaluate(segment.offset).bits;
-      if (offset + segment.data.size > instance.memory_->size_bytes())
+      const Memory& memory = *instance.memories_[segment.memory];
+      if (offset + segment.data.size > memory.size_bytes())
         return std::unexpected(segment_trap(
-            TrapKind::kMemoryOutOfBounds, "data segment " + std::to_string(i) + " does not fit the memory"));
+            TrapKind::kMemoryOutOfBounds, "data segment " + std::to_string(i) + " does not fit its memory"));
       if (segment.data.size != 0)
-        std::memcpy(instance.memory_->base() + offset, module.view(segment.data).data(), segment.data.size);
+        std::memcpy(memory.base() + offset, module.view(segment.data).data(), segment.data.size);
       instance.dropped_datas_[i] = true;
     }
     return {};

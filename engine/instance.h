@@ -180,7 +180,7 @@ struct Extern {
 using Resolver = std::function<std::optional<Extern>(const wasm::Module&, const wasm::Import&)>;
 
 struct InstanceLimits {
-  uint64_t memory_bytes = 4ull << 30;
+  uint64_t memory_bytes = 4ull << 30;    // of its own memories together
   uint32_t table_elements = 10'000'000;  // of its own tables together
 };
 
@@ -205,7 +205,8 @@ class Instance {
   [[nodiscard]] FunctionInstance* find_function(std::string_view export_name);  // null when it is none
   [[nodiscard]] FunctionInstance* function(uint32_t index) { return functions_[index]; }
   [[nodiscard]] Memory* memory() const { return memory_; }  // memory 0, null when it has none
-  [[nodiscard]] bool limit_was_hit() const;  // a grow of its memory was refused by the owner's limit
+  [[nodiscard]] uint64_t memory_bytes() const;              // the present size of all its memories
+  [[nodiscard]] bool limit_was_hit() const;  // a grow of a memory was refused by the owner's limit
 
  private:
   friend class Store;
@@ -214,7 +215,9 @@ class Instance {
   Instance() = default;
 
   std::shared_ptr<CompiledModule> module_;
-  Memory* memory_ = nullptr;
+  Memory* memory_ = nullptr;  // the first of memories_
+  std::vector<Memory*> memories_;
+  MemoryBudget memory_budget_;  // of its own memories, when there are several
   std::vector<FunctionInstance*> functions_;
   std::vector<Table*> tables_;
   std::vector<GlobalInstance*> globals_;
@@ -235,7 +238,8 @@ class Store {
                                                   const Resolver& resolver, const InstanceLimits& limits);
   FunctionInstance* add_host_function(const wasm::FuncType& type, HostFunction function);
   Table* add_table(const wasm::TableType& type, uint32_t limit);  // null when its minimum is above it
-  Result<Memory*> add_memory(const wasm::MemoryType& type, uint64_t limit_bytes);
+  Result<Memory*> add_memory(const wasm::MemoryType& type, uint64_t limit_bytes,
+                             MemoryBudget* shared = nullptr);
   GlobalInstance* add_global(const wasm::GlobalType& type, Value value);
 
  private:

@@ -286,6 +286,26 @@ MEMBRANE_INLINE void accumulate(T value, uint64_t bits, uint64_t& acc, double& a
   TRAP(kMemoryOutOfBounds)
 #endif
 
+constexpr uint64_t kOutside = UINT64_MAX;
+
+// Where an access of `size` bytes begins, or kOutside.
+MEMBRANE_INLINE uint64_t any_address(uint64_t slot, uint64_t offset, uint64_t size, uint64_t memory_bytes) {
+  const uint64_t base = static_cast<uint32_t>(slot), address = base + offset;
+  return address < base || memory_bytes < size || address > memory_bytes - size ? kOutside : address;
+}
+
+template <typename T>
+MEMBRANE_INLINE T read(const Memory& memory, uint64_t address) {
+  T value;
+  std::memcpy(&value, memory.base() + address, sizeof value);
+  return value;
+}
+
+template <typename T>
+MEMBRANE_INLINE void write(const Memory& memory, uint64_t address, T value) {
+  std::memcpy(memory.base() + address, &value, sizeof value);
+}
+
 #define LOAD_FORM(name, from, to, base, words)                                                       \
   HANDLER(name) {                                                                                    \
     const ImmediateWord w = ip[1].imm;                                                               \
@@ -294,10 +314,34 @@ MEMBRANE_INLINE void accumulate(T value, uint64_t bits, uint64_t& acc, double& a
     RESULT(w.a, static_cast<to>(load<from>(memory, address, ip, fp, fuel)));                         \
     NEXT(words);                                                                                     \
   }
+// Of any memory: its index stands in word 1, the offset in word 2; the bounds are compared.
+#define FIND_IN_ANY(address_slot, size)                                                           \
+  const Memory& any = Machine::memory(*Machine::state(*ex).instance, w.c);                        \
+  const uint64_t address = any_address(fp[address_slot], ip[2].constant, size, any.size_bytes()); \
+  if (address == kOutside) [[unlikely]]                                                           \
+  TRAP(kMemoryOutOfBounds)
+
+#define LOAD_OF_ANY(name, from, to)                         \
+  HANDLER(name) {                                           \
+    const SlotsWord w = ip[1].slots;                        \
+    FIND_IN_ANY(w.b, sizeof(from));                         \
+    RESULT(w.a, static_cast<to>(read<from>(any, address))); \
+    NEXT(3);                                                \
+  }
+
+#define STORE_TO_ANY(name, type)                   \
+  HANDLER(name) {                                  \
+    const SlotsWord w = ip[1].slots;               \
+    FIND_IN_ANY(w.a, sizeof(type));                \
+    write<type>(any, address, get<type>(fp[w.b])); \
+    NEXT(3);                                       \
+  }
+
 #define LOAD(id, from, to)                                \
   LOAD_FORM(id##S, from, to, fp[w.b], 2)                  \
   LOAD_FORM(id##A, from, to, acc, 2)                      \
-  LOAD_FORM(id##K, from, to, fp[w.b] + ip[2].constant, 3)
+  LOAD_FORM(id##K, from, to, fp[w.b] + ip[2].constant, 3) \
+  LOAD_OF_ANY(id##M, from, to)
 
 #define STORE_FORM(name, type, operand, words)                                                          \
   HANDLER(name) {                                                                                       \
@@ -310,7 +354,8 @@ MEMBRANE_INLINE void accumulate(T value, uint64_t bits, uint64_t& acc, double& a
 #define STORE(id, type)                                 \
   STORE_FORM(id##S, type, get<type>(fp[w.b]), 2)        \
   STORE_FORM(id##A, type, ACCUMULATOR(type), 2)         \
-  STORE_FORM(id##K, type, get<type>(ip[2].constant), 3)
+  STORE_FORM(id##K, type, get<type>(ip[2].constant), 3) \
+  STORE_TO_ANY(id##M, type)
 
 #include "engine/operations.def"
 
@@ -375,7 +420,13 @@ MEMBRANE_INLINE T lane_at(const uint64_t* slots, uint32_t lane) {
 #define VECTOR_LOAD(id, type, function)                                \
   VECTOR_LOAD_FORM(id##S, type, function, fp[w.b], 2)                  \
   VECTOR_LOAD_FORM(id##A, type, function, acc, 2)                      \
-  VECTOR_LOAD_FORM(id##K, type, function, fp[w.b] + ip[2].constant, 3)
+  VECTOR_LOAD_FORM(id##K, type, function, fp[w.b] + ip[2].constant, 3) \
+  HANDLER(id##M) {                                                     \
+    const SlotsWord w = ip[1].slots;                                   \
+    FIND_IN_ANY(w.b, sizeof(type));                                    \
+    put_vector(fp + w.a, function(read<type>(any, address)));          \
+    NEXT(3);                                                           \
+  }
 
 #define VECTOR_LOAD_LANE(id, type) /* word 2: the vector and the lane */                                \
   HANDLER(id) {                                                                                         \
@@ -386,6 +437,13 @@ MEMBRANE_INLINE T lane_at(const uint64_t* slots, uint32_t lane) {
     const SlotsWord v = ip[2].slots;                                                                    \
     put_vector(fp + w.a, simd::replace_lane<type>(vector_at(fp + v.a), lane, v.b));                     \
     NEXT(3);                                                                                            \
+  }                                                                                                     \
+  HANDLER(id##M) { /* word 3: the vector and the lane */                                                \
+    const SlotsWord w = ip[1].slots;                                                                    \
+    FIND_IN_ANY(w.b, sizeof(type));                                                                     \
+    const SlotsWord v = ip[3].slots;                                                                    \
+    put_vector(fp + w.a, simd::replace_lane<type>(vector_at(fp + v.a), read<type>(any, address), v.b)); \
+    NEXT(4);                                                                                            \
   }
 
 #define VECTOR_STORE_LANE(id, type) /* word 2: the lane */                                              \
@@ -395,11 +453,24 @@ MEMBRANE_INLINE T lane_at(const uint64_t* slots, uint32_t lane) {
     CHECK_BOUNDS(address, sizeof(type));                                                                \
     store<type>(memory, address, lane_at<type>(fp + w.b, ip[2].slots.a), ip, fp, fuel);                 \
     NEXT(3);                                                                                            \
+  }                                                                                                     \
+  HANDLER(id##M) {                                                                                      \
+    const SlotsWord w = ip[1].slots;                                                                    \
+    FIND_IN_ANY(w.a, sizeof(type));                                                                     \
+    write<type>(any, address, lane_at<type>(fp + w.b, w.d));                                            \
+    NEXT(3);                                                                                            \
   }
 
 #include "engine/vector_operations.def"
 
 STORE_FORM(kV128Store, simd::V128, vector_at(fp + w.b), 2)
+
+HANDLER(kV128StoreM) {
+  const SlotsWord w = ip[1].slots;
+  FIND_IN_ANY(w.a, sizeof(simd::V128));
+  write<simd::V128>(any, address, vector_at(fp + w.b));
+  NEXT(3);
+}
 
 HANDLER(kV128Const) {  // dst; 16 bytes
   put_vector(fp + ip[1].slots.a, simd::V128{ip[2].constant, ip[3].constant});
@@ -448,14 +519,21 @@ HANDLER(kGlobalSetVector) {
 
 // -- memory as a whole -----------------------------------------------------------------------------
 
-HANDLER(kMemorySize) {
-  fp[ip[1].slots.a] = Machine::memory(*Machine::state(*ex).instance)->pages();
+MEMBRANE_INLINE Memory& memory_of(Execution* ex, uint64_t index) {
+  return Machine::memory(*Machine::state(*ex).instance, static_cast<uint32_t>(index));
+}
+
+HANDLER(kMemorySize) {  // dst, memory
+  fp[ip[1].slots.a] = memory_of(ex, ip[1].slots.b).pages();
   NEXT(2);
 }
 
+// -- bulk operations of memory: word 2 holds the memory's index, or a segment's or destination's, and then the
+// memory's in its high half
+
 HANDLER(kMemoryGrow) {  // dst, pages
   const SlotsWord w = ip[1].slots;
-  Memory& m = *Machine::memory(*Machine::state(*ex).instance);
+  Memory& m = memory_of(ex, ip[2].constant);
   const uint64_t pages = static_cast<uint32_t>(fp[w.b]);
   if (m.can_grow(pages)) PAY_FOR_BULK(memory_grow_cost(pages));
   fp[w.a] = static_cast<uint32_t>(m.grow(pages));
@@ -464,37 +542,39 @@ HANDLER(kMemoryGrow) {  // dst, pages
 
 MEMBRANE_INLINE bool in_bounds(uint64_t from, uint64_t count, uint64_t size) { return from + count <= size; }
 
-HANDLER(kMemoryFill) {  // address, value, count
+HANDLER(kMemoryFill) {  // to, value, count
   const SlotsWord w = ip[1].slots;
+  const Memory& m = memory_of(ex, ip[2].constant);
   const uint64_t to = static_cast<uint32_t>(fp[w.a]), count = static_cast<uint32_t>(fp[w.c]);
-  if (!in_bounds(to, count, Machine::memory(*Machine::state(*ex).instance)->size_bytes()))
-    TRAP(kMemoryOutOfBounds);
+  if (!in_bounds(to, count, m.size_bytes())) TRAP(kMemoryOutOfBounds);
   PAY_FOR_BULK(bulk_memory_cost(count));
-  std::memset(memory + to, static_cast<int>(fp[w.b] & 0xFF), count);
+  std::memset(m.base() + to, static_cast<int>(fp[w.b]), count);
   ENTER(ip + 3);
 }
 
 HANDLER(kMemoryCopy) {  // to, from, count
   const SlotsWord w = ip[1].slots;
+  const Memory& target = memory_of(ex, ip[2].constant);
+  const Memory& source = memory_of(ex, ip[2].constant >> 32);
   const uint64_t to = static_cast<uint32_t>(fp[w.a]), from = static_cast<uint32_t>(fp[w.b]);
   const uint64_t count = static_cast<uint32_t>(fp[w.c]);
-  const uint64_t size = Machine::memory(*Machine::state(*ex).instance)->size_bytes();
-  if (!in_bounds(to, count, size) || !in_bounds(from, count, size)) TRAP(kMemoryOutOfBounds);
+  if (!in_bounds(to, count, target.size_bytes()) || !in_bounds(from, count, source.size_bytes()))
+    TRAP(kMemoryOutOfBounds);
   PAY_FOR_BULK(bulk_memory_cost(count));
-  std::memmove(memory + to, memory + from, count);
+  std::memmove(target.base() + to, source.base() + from, count);
   ENTER(ip + 3);
 }
 
-HANDLER(kMemoryInit) {  // to, from, count; data index
+HANDLER(kMemoryInit) {  // to, from, count
   const SlotsWord w = ip[1].slots;
-  Instance& instance = *Machine::state(*ex).instance;
-  const std::span<const uint8_t> data = Machine::data(instance, static_cast<uint32_t>(ip[2].constant));
+  const std::span<const uint8_t> data =
+      Machine::data(*Machine::state(*ex).instance, static_cast<uint32_t>(ip[2].constant));
+  const Memory& m = memory_of(ex, ip[2].constant >> 32);
   const uint64_t to = static_cast<uint32_t>(fp[w.a]), from = static_cast<uint32_t>(fp[w.b]);
   const uint64_t count = static_cast<uint32_t>(fp[w.c]);
-  if (!in_bounds(to, count, Machine::memory(instance)->size_bytes()) || !in_bounds(from, count, data.size()))
-    TRAP(kMemoryOutOfBounds);
+  if (!in_bounds(to, count, m.size_bytes()) || !in_bounds(from, count, data.size())) TRAP(kMemoryOutOfBounds);
   PAY_FOR_BULK(bulk_memory_cost(count));
-  if (count != 0) std::memcpy(memory + to, data.data() + from, count);
+  if (count != 0) std::memcpy(m.base() + to, data.data() + from, count);
   ENTER(ip + 3);
 }
 
@@ -837,16 +917,16 @@ HANDLER(kCallIndirect) {  // arguments, index; type and table
 
 // -- tail calls: the frame becomes the callee's. Its record keeps the caller's return address. --------------
 
-#define REPLACE_FUNCTION(callee, arguments)                                                     \
-  do {                                                                                          \
-    MachineState& machine = Machine::state(*ex);                                                \
-    const FunctionCode* const function = (callee);                                              \
-    if (fp + function->frame_slots > machine.stack_end) [[unlikely]]                            \
-      TRAP(kStackOverflow);                                                                     \
-    std::memmove(fp, (arguments), function->param_slots * sizeof(uint64_t));                    \
-    machine.top->function = function;                                                           \
-    for (uint32_t i = 0; i < function->zero_slots; ++i) fp[function->param_slots + i] = 0;      \
-    ENTER(function->entry.load(std::memory_order_acquire));                                     \
+#define REPLACE_FUNCTION(callee, arguments)                                                \
+  do {                                                                                     \
+    MachineState& machine = Machine::state(*ex);                                           \
+    const FunctionCode* const function = (callee);                                         \
+    if (fp + function->frame_slots > machine.stack_end) [[unlikely]]                       \
+      TRAP(kStackOverflow);                                                                \
+    std::memmove(fp, (arguments), function->param_slots * sizeof(uint64_t));               \
+    machine.top->function = function;                                                      \
+    for (uint32_t i = 0; i < function->zero_slots; ++i) fp[function->param_slots + i] = 0; \
+    ENTER(function->entry.load(std::memory_order_acquire));                                \
   } while (false)
 
 HANDLER(kReturnCall) {  // arguments; the callee's FunctionCode

@@ -16,6 +16,7 @@ struct Machine {
   MEMBRANE_INLINE static Execution*& outer(Execution& ex) { return ex.outer_; }
 
   MEMBRANE_INLINE static Memory* memory(const Instance& i) { return i.memory_; }
+  MEMBRANE_INLINE static Memory& memory(const Instance& i, uint32_t index) { return *i.memories_[index]; }
   MEMBRANE_INLINE static GlobalInstance* global(const Instance& i, uint32_t index) {
     return i.globals_[index];
   }

@@ -75,16 +75,19 @@ bool protect(uint8_t* base, uint64_t from, uint64_t to, int protection) {
 
 }  // namespace
 
-Result<std::unique_ptr<Memory>> Memory::create(const wasm::MemoryType& type, uint64_t limit_bytes) {
+Result<std::unique_ptr<Memory>> Memory::create(const wasm::MemoryType& type, uint64_t limit_bytes,
+                                               MemoryBudget* shared) {
   std::unique_ptr<Memory> memory(new Memory);
   memory->has_max_ = type.limits.max.has_value();
   memory->max_pages_ = type.limits.max.value_or(wasm::kMaxPages);
   memory->limit_pages_ =
       static_cast<uint32_t>(std::min<uint64_t>(limit_bytes / wasm::kPageBytes, wasm::kMaxPages));
-  if (type.limits.min > memory->limit_pages_)
+  const uint64_t most =
+      shared == nullptr ? memory->limit_pages_ : std::min<uint64_t>(memory->limit_pages_, shared->left_pages);
+  if (type.limits.min > most)
     return fail(ErrorCode::kExhausted,
                 "the program's memory starts with " + std::to_string(type.limits.min) +
-                    " pages of 64 KiB, and the limit is " + std::to_string(memory->limit_pages_),
+                    " pages of 64 KiB, and the limit is " + std::to_string(most),
                 "Declare a smaller memory, or raise the memory limit.");
   const Region region = RegionPool::instance().acquire();
   if (region.base == nullptr)
@@ -101,6 +104,8 @@ Result<std::unique_ptr<Memory>> Memory::create(const wasm::MemoryType& type, uin
                 "Run fewer sandboxes at once, or declare a smaller memory.");
   memory->accessible_bytes_ = wanted;
   memory->pages_ = type.limits.min;
+  memory->shared_ = shared;
+  if (shared != nullptr) shared->left_pages -= type.limits.min;
   return memory;
 }
 
@@ -118,13 +123,14 @@ int64_t Memory::grow(uint64_t delta_pages) {
   const uint64_t before = pages_;
   const uint64_t after = before + delta_pages;
   if (delta_pages > wasm::kMaxPages || after > max_pages_) return -1;
-  if (after > limit_pages_ ||
+  if (after > limit_pages_ || (shared_ != nullptr && delta_pages > shared_->left_pages) ||
       !protect(base_, accessible_bytes_, after * wasm::kPageBytes, PROT_READ | PROT_WRITE)) {
     limit_was_hit_ = true;
     return -1;
   }
   accessible_bytes_ = std::max(accessible_bytes_, after * wasm::kPageBytes);
   pages_ = static_cast<uint32_t>(after);
+  if (shared_ != nullptr) shared_->left_pages -= delta_pages;
   return static_cast<int64_t>(before);
 }
 

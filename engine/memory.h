@@ -25,14 +25,20 @@
 
 namespace membrane::engine {
 
+// Pages that several memories may grow by together. Outlives them.
+struct MemoryBudget {
+  uint64_t left_pages = 0;
+};
+
 class Memory {
  public:
   static constexpr uint64_t kRegionBytes = 8ull << 30;
   static constexpr uint64_t kGuardBytes = 1ull << 16;  // behind the region: an access is up to 16 bytes wide
 
-  // `limit_bytes` bounds growth on top of the type's own maximum.
+  // `limit_bytes` bounds growth on top of the type's own maximum, and so does `shared`, when it is given.
   // Errors: kExhausted when the minimum is beyond the limit or no region can be had.
-  static Result<std::unique_ptr<Memory>> create(const wasm::MemoryType& type, uint64_t limit_bytes);
+  static Result<std::unique_ptr<Memory>> create(const wasm::MemoryType& type, uint64_t limit_bytes,
+                                                MemoryBudget* shared = nullptr);
   ~Memory();
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
@@ -45,7 +51,8 @@ class Memory {
   [[nodiscard]] wasm::MemoryType type() const;
 
   [[nodiscard]] bool can_grow(uint64_t delta_pages) const {
-    return delta_pages <= wasm::kMaxPages && pages_ + delta_pages <= std::min(max_pages_, limit_pages_);
+    return delta_pages <= wasm::kMaxPages && pages_ + delta_pages <= std::min(max_pages_, limit_pages_) &&
+           (shared_ == nullptr || delta_pages <= shared_->left_pages);
   }
   // Makes it all zero, without touching what nobody has touched.
   void clear();
@@ -60,6 +67,7 @@ class Memory {
   uint32_t pages_ = 0;
   uint32_t max_pages_ = 0;    // of the type
   uint32_t limit_pages_ = 0;  // of the owner
+  MemoryBudget* shared_ = nullptr;
   bool has_max_ = false;
   bool limit_was_hit_ = false;
   uint64_t accessible_bytes_ = 0;  // of the region, at least size_bytes()

@@ -36,8 +36,8 @@ bool fits(uint64_t from, uint64_t count, uint64_t size) { return from <= size &&
 }  // namespace
 
 Reference::Reference(const wasm::Module& module) : module_(module), bodies_(module.functions.size()) {
-  if (!module.memories.empty())
-    memory.resize(uint64_t{module.memories[0].type.limits.min} * wasm::kPageBytes);
+  for (const wasm::Memory& memory : module.memories)
+    memories.emplace_back(uint64_t{memory.type.limits.min} * wasm::kPageBytes);
   for (const wasm::Table& table : module.tables) tables.emplace_back(table.type.limits.min);
   for (const wasm::Global& global : module.globals) globals.push_back(evaluate(global.init));
   for (const wasm::ElementSegment& segment : module.elements) {
@@ -58,6 +58,7 @@ Reference::Reference(const wasm::Module& module) : module_(module), bodies_(modu
     datas_.push_back(module.view(segment.data));
     if (segment.mode != wasm::SegmentMode::kActive || !ok_) continue;
     const uint64_t to = number(segment.offset);
+    std::vector<uint8_t>& memory = memories[segment.memory];
     ok_ = fits(to, segment.data.size, memory.size());
     if (ok_) std::ranges::copy(datas_.back(), memory.begin() + static_cast<ptrdiff_t>(to));
     datas_.back() = {};
@@ -284,7 +285,7 @@ void Reference::step(const Instruction& in) {
     case Opcode::kRefNull: return push(0);
     case Opcode::kRefIsNull: return push(to_bits(pop() == 0));
     case Opcode::kRefFunc: return push(uint64_t{in.index} + 1);
-    case Opcode::kMemorySize: return push(memory.size() / wasm::kPageBytes);
+    case Opcode::kMemorySize: return push(memories[in.index].size() / wasm::kPageBytes);
     case Opcode::kI32Const: return push(static_cast<uint32_t>(in.value));
     case Opcode::kI64Const:
     case Opcode::kF32Const:
@@ -359,6 +360,7 @@ void Reference::access(const Instruction& in) {
       {Opcode::kI32Store, 4, 0},  {Opcode::kI64Store, 8, 0},   {Opcode::kF32Store, 4, 0},
       {Opcode::kF64Store, 8, 0},  {Opcode::kI32Store8, 1, 0},  {Opcode::kI32Store16, 2, 0},
       {Opcode::kI64Store8, 1, 0}, {Opcode::kI64Store16, 2, 0}, {Opcode::kI64Store32, 4, 0}};
+  std::vector<uint8_t>& memory = memories[in.index];
   for (const Row& row : kLoads) {
     if (row.op != in.op) continue;
     const uint64_t address = uint64_t{pop32()} + in.mem_offset;
@@ -393,6 +395,7 @@ void Reference::vector_access(const Instruction& in) {
   const Cell value = has_operand ? pop_cell() : Cell();
   const uint64_t address = uint64_t{pop32()} + in.mem_offset;
   const size_t bytes = bytes_of_vector_access(in.op);
+  std::vector<uint8_t>& memory = memories[in.index];
   if (!fits(address, bytes, memory.size())) trap(TrapKind::kMemoryOutOfBounds);
   if (!stores) return push_cell(loaded_vector(in, std::span(memory).subspan(address, bytes), value));
   const size_t first = in.op == Opcode::kV128Store ? 0 : in.lane * bytes;
@@ -401,8 +404,9 @@ void Reference::vector_access(const Instruction& in) {
 
 void Reference::bulk(const Instruction& in) {
   if (in.op == Opcode::kMemoryGrow) {
+    std::vector<uint8_t>& memory = memories[in.index];
     const uint64_t pages = pop32(), before = memory.size() / wasm::kPageBytes;
-    const uint64_t most = module_.memories[0].type.limits.max.value_or(wasm::kMaxPages);
+    const uint64_t most = module_.memories[in.index].type.limits.max.value_or(wasm::kMaxPages);
     if (before + pages > most) return push(UINT32_MAX);
     spend(memory_grow_cost(pages));
     memory.resize(memory.size() + pages * wasm::kPageBytes);
@@ -424,24 +428,29 @@ void Reference::bulk(const Instruction& in) {
     if (!fits(to, count, target) || !fits(from, count, source)) trap(kind);
   };
   switch (in.op) {
-    case Opcode::kMemoryFill:
+    case Opcode::kMemoryFill: {
+      std::vector<uint8_t>& memory = memories[in.index];
       if (!fits(to, count, memory.size())) trap(TrapKind::kMemoryOutOfBounds);
       spend(bulk_memory_cost(count));
       for (uint64_t i = 0; i < count; ++i) memory[to + i] = static_cast<uint8_t>(second);
       return;
+    }
     case Opcode::kMemoryCopy: {
-      check(memory.size(), memory.size(), TrapKind::kMemoryOutOfBounds);
+      std::vector<uint8_t>&target = memories[in.index], &source = memories[in.index2];
+      check(target.size(), source.size(), TrapKind::kMemoryOutOfBounds);
       spend(bulk_memory_cost(count));
-      const std::vector<uint8_t> moved(memory.begin() + static_cast<ptrdiff_t>(from),
-                                       memory.begin() + static_cast<ptrdiff_t>(from + count));
-      std::ranges::copy(moved, memory.begin() + static_cast<ptrdiff_t>(to));
+      const std::vector<uint8_t> moved(source.begin() + static_cast<ptrdiff_t>(from),
+                                       source.begin() + static_cast<ptrdiff_t>(from + count));
+      std::ranges::copy(moved, target.begin() + static_cast<ptrdiff_t>(to));
       return;
     }
-    case Opcode::kMemoryInit:
+    case Opcode::kMemoryInit: {
+      std::vector<uint8_t>& memory = memories[in.index2];
       check(memory.size(), datas_[in.index].size(), TrapKind::kMemoryOutOfBounds);
       spend(bulk_memory_cost(count));
       for (uint64_t i = 0; i < count; ++i) memory[to + i] = datas_[in.index][from + i];
       return;
+    }
     case Opcode::kTableFill: {
       std::vector<uint64_t>& table = tables[in.index];
       if (!fits(to, count, table.size())) trap(TrapKind::kTableOutOfBounds);

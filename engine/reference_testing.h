@@ -44,7 +44,7 @@ class Reference {
   ReferenceOutcome call(uint32_t function, std::span<const Value> arguments, uint64_t most_fuel,
                         uint32_t most_depth);
 
-  std::vector<uint8_t> memory;
+  std::vector<std::vector<uint8_t>> memories;
   std::vector<Cell> globals;
   std::vector<std::vector<uint64_t>> tables;
 

@@ -7,6 +7,7 @@
 #include "wasm/binary.h"
 #include "wasm/text/parser.h"
 #include "wasm/text/script.h"
+#include "wasm/text/superseded.h"
 
 namespace membrane::engine {
 namespace {
@@ -39,7 +40,10 @@ Value value_of(const ScriptValue& v) {
 }
 
 bool fits(const wasm::ResultPattern& pattern, const Value& value) {
-  if (pattern.value.type != value.type) return false;
+  if (!pattern.either.empty())
+    return std::ranges::any_of(pattern.either, [&](const auto& one) { return fits(one, value); });
+  const bool any_type = pattern.value.type == ValType::kBottom && wasm::is_ref(value.type);
+  if (pattern.value.type != value.type && !any_type) return false;
   if (!wasm::is_ref(value.type)) return matches(pattern, value.bits, value.high_bits);
   if (pattern.any_reference) return value.bits != 0;
   return value.bits == value_of(pattern.value).bits;
@@ -53,7 +57,7 @@ std::string show(const Value& value) {
 
 class Runner {
  public:
-  explicit Runner(Tier tier) : tier_(tier) { provide_spectest(); }
+  Runner(std::string_view file, Tier tier) : tier_(tier), file_(file) { provide_spectest(); }
 
   ScriptResult run(const std::vector<Command>& commands) {
     for (const Command& command : commands) run(command);
@@ -64,6 +68,10 @@ class Runner {
   const Tier tier_;
   void pass() { ++result_.passed; }
   void fail(const Command& command, std::string what) {
+    if (const auto rule = wasm::superseded_by(file_, command.line, command.message); !rule.empty()) {
+      result_.superseded.push_back({command.line, std::string(name_of(command.kind)), std::string(rule)});
+      return;
+    }
     ++result_.failed;
     result_.failures.push_back({command.line, std::string(name_of(command.kind)), std::move(what)});
   }
@@ -71,7 +79,9 @@ class Runner {
   void provide_spectest();
   std::optional<Extern> resolve(const wasm::Import& import);
   std::expected<wasm::Module, Loaded> read(const ScriptModule& module);
+  std::expected<std::shared_ptr<CompiledModule>, Loaded> compile(const ScriptModule& module);
   Loaded load(const ScriptModule& module);
+  Loaded instantiate(const std::shared_ptr<CompiledModule>& compiled);
   Instance* find(const std::string& name) {
     if (name.empty()) return current_;
     const auto found = named_.find(name);
@@ -80,16 +90,21 @@ class Runner {
 
   void run(const Command& command);
   void run_module(const Command& command);
+  void define_module(const Command& command);
+  void run_instance(const Command& command);
+  void keep(const Command& command, const std::string& name, const Loaded& loaded);
   void run_register(const Command& command);
   void run_action(const Command& command);
   void expect_stage(const Command& command, Loaded::Stage wanted);
   RunState invoke(Instance& instance, const wasm::Action& action, std::vector<Value>& results,
                   std::string& trap);
 
+  std::string_view file_;
   Store store_;
   std::map<std::string, std::map<std::string, Extern>> provided_;  // spectest
   std::map<std::string, Instance*> registered_;
   std::map<std::string, Instance*> named_;
+  std::map<std::string, std::shared_ptr<CompiledModule>> definitions_;  // "": the last
   Instance* current_ = nullptr;
   ScriptResult result_;
 };
@@ -145,17 +160,25 @@ std::expected<wasm::Module, Loaded> Runner::read(const ScriptModule& module) {
   return std::move(*decoded);
 }
 
-Loaded Runner::load(const ScriptModule& module) {
+std::expected<std::shared_ptr<CompiledModule>, Loaded> Runner::compile(const ScriptModule& module) {
   using enum Loaded::Stage;
   auto parsed = read(module);
-  if (!parsed) return parsed.error();
+  if (!parsed) return std::unexpected(parsed.error());
   auto compiled = CompiledModule::compile(std::move(*parsed), {}, tier_);
-  if (!compiled)
-    return {wasm::is_malformed(compiled.error().code) ? kMalformed : kInvalid, compiled.error().message,
-            nullptr};
+  if (compiled) return *compiled;
+  return std::unexpected(Loaded{wasm::is_malformed(compiled.error().code) ? kMalformed : kInvalid,
+                                compiled.error().message, nullptr});
+}
+
+Loaded Runner::load(const ScriptModule& module) {
+  const auto compiled = compile(module);
+  return compiled ? instantiate(*compiled) : compiled.error();
+}
+
+Loaded Runner::instantiate(const std::shared_ptr<CompiledModule>& compiled) {
+  using enum Loaded::Stage;
   auto made = store_.instantiate(
-      *compiled, [this](const wasm::Module&, const wasm::Import& import) { return resolve(import); },
-      kLimits);
+      compiled, [this](const wasm::Module&, const wasm::Import& import) { return resolve(import); }, kLimits);
   if (!made) {
     if (made.error().kind == LinkError::Kind::kTrap)
       return {kTrapped, std::string(text_of(made.error().trap)), nullptr};
@@ -175,10 +198,13 @@ void Runner::run(const Command& command) {
   using Kind = Command::Kind;
   switch (command.kind) {
     case Kind::kModule: return run_module(command);
+    case Kind::kModuleDefinition: return define_module(command);
+    case Kind::kModuleInstance: return run_instance(command);
     case Kind::kRegister: return run_register(command);
     case Kind::kAction:
     case Kind::kAssertReturn:
     case Kind::kAssertTrap:
+    case Kind::kAssertException:
     case Kind::kAssertExhaustion: return run_action(command);
     case Kind::kAssertTrapModule: return expect_stage(command, Loaded::Stage::kTrapped);
     case Kind::kAssertInvalid: return expect_stage(command, Loaded::Stage::kInvalid);
@@ -187,11 +213,26 @@ void Runner::run(const Command& command) {
   }
 }
 
-void Runner::run_module(const Command& command) {
-  const Loaded loaded = load(command.module);
+void Runner::run_module(const Command& command) { keep(command, command.module.name, load(command.module)); }
+
+void Runner::define_module(const Command& command) {
+  const auto compiled = compile(command.module);
+  if (!compiled) return fail(command, compiled.error().message);
+  definitions_[""] = definitions_[command.module.name] = *compiled;
+  pass();
+}
+
+void Runner::run_instance(const Command& command) {
+  const auto definition = definitions_.find(command.module_name);
+  if (definition == definitions_.end()) return fail(command, "no such definition");
+  keep(command, command.name, instantiate(definition->second));
+}
+
+// The outcome of a module's instantiation; the commands behind it are about it.
+void Runner::keep(const Command& command, const std::string& name, const Loaded& loaded) {
   current_ = loaded.instance;
   if (loaded.instance == nullptr) return fail(command, loaded.message);
-  if (!command.module.name.empty()) named_[command.module.name] = loaded.instance;
+  if (!name.empty()) named_[name] = loaded.instance;
   pass();
 }
 
@@ -266,12 +307,12 @@ void Runner::expect_stage(const Command& command, Loaded::Stage wanted) {
 
 }  // namespace
 
-Result<ScriptResult> run_script(std::string_view text, Tier tier) {
+Result<ScriptResult> run_script(std::string_view text, std::string_view file, Tier tier) {
   auto commands = wasm::parse_script(text);
   if (!commands)
     return membrane::fail(ErrorCode::kInvalidInput, "line " + std::to_string(commands.error().place.line) +
                                                         ": " + commands.error().message);
-  return Runner(tier).run(*commands);
+  return Runner(file, tier).run(*commands);
 }
 
 }  // namespace membrane::engine

@@ -22,10 +22,12 @@ struct ScriptFailure {
 struct ScriptResult {
   uint32_t passed = 0;
   uint32_t failed = 0;
-  std::vector<ScriptFailure> failures;  // all of them
+  std::vector<ScriptFailure> failures;    // all of them
+  std::vector<ScriptFailure> superseded;  // commands of an older suite; `what` is the newer rule
 };
 
+// `file` is the script's name in the suite, as superseded.h knows it.
 // Errors: kInvalidInput when the script itself cannot be read.
-Result<ScriptResult> run_script(std::string_view text, Tier tier = Tier::kAuto);
+Result<ScriptResult> run_script(std::string_view text, std::string_view file = {}, Tier tier = Tier::kAuto);
 
 }  // namespace membrane::engine

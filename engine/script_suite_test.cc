@@ -18,7 +18,7 @@ TEST_P(OfficialSuite, EveryCommandOfEveryScriptPasses) {
   if (files.empty()) GTEST_SKIP() << "the official test suite is not here";
   uint64_t passed = 0;
   for (const auto& file : files) {
-    const auto result = run_script(wasm::read_file(file), GetParam());
+    const auto result = run_script(wasm::read_file(file), file.filename().string(), GetParam());
     ASSERT_TRUE(result) << file << ": " << result.error().message;
     passed += result->passed;
     for (const ScriptFailure& failure : result->failures)

@@ -177,6 +177,8 @@ Status SnapshotWriter::check() {
   if (Machine::entry(run) == nullptr || Machine::entry(run)->instance != &instance)
     return fail(ErrorCode::kInvalidArgument, "the run is not one of this instance",
                 "Give the instance it runs in.");
+  if (instance.module().memories.size() > 1)
+    return unsupported("the program has several memories", "Only a program with one memory can be frozen.");
   for (const wasm::Import& import : instance.module().imports)
     if (import.kind != wasm::ExternKind::kFunc)
       return unsupported(
@@ -663,6 +665,7 @@ Result<Snapshot> Snapshot::read(std::vector<uint8_t> owned, Tier tier) {
   if (!module) return damaged("its module does not decode: " + module.error().message);
   for (const wasm::Import& import : module->imports)
     if (import.kind != wasm::ExternKind::kFunc) return damaged("its module imports more than functions");
+  if (module->memories.size() > 1) return damaged("its module has several memories");
   auto compiled = CompiledModule::compile(std::move(*module), {}, tier);
   if (!compiled) return damaged("its module is not valid: " + compiled.error().message);
   s.module_ = std::move(*compiled);

@@ -125,8 +125,9 @@ constexpr Operation form(Operation first, int which) {
   return static_cast<Operation>(static_cast<uint16_t>(first) + which);
 }
 constexpr int kSS = 0, kSK = 1, kAS = 2, kSA = 3, kAK = 4;  // INTEGER_BINARY, FLOAT_*
-constexpr int kCompareAK = 3, kToBranch = 4;  // INTEGER_COMPARE: the branch's forms follow in like order
-constexpr int kFormA = 1, kFormK = 2;         // UNARY, LOAD, STORE
+constexpr int kCompareAK = 3, kToBranch = 4;       // INTEGER_COMPARE: the branch's forms follow in like order
+constexpr int kFormA = 1, kFormK = 2, kFormM = 3;  // UNARY, LOAD, STORE
+constexpr int kLaneM = 1;                          // VECTOR_LOAD_LANE, VECTOR_STORE_LANE
 
 // -- the translator's picture of the operand stack ------------------------------------
 
@@ -291,6 +292,8 @@ class Translator {
   void load_lane(const Choice& choice, const Instruction& in);
   void store_lane(const Choice& choice, const Instruction& in);
   void emit_bytes(const uint8_t* bytes);
+  void load_of_any(const Choice& choice, const Instruction& in);
+  void store_to_any(const Choice& choice, const Instruction& in);
   void local_set(uint32_t index, bool keep);
   void select();
   void bulk(const Instruction& in, Operation operation, int operands, bool has_result, uint64_t constant);
@@ -537,8 +540,8 @@ void Translator::translate(const Instruction& in) {
     }
     case Class::kTruncate:
     case Class::kUnary: return unary(choice, in.op);
-    case Class::kLoad: return load(choice, in);
-    case Class::kStore: return store(choice, in);
+    case Class::kLoad: return in.index == 0 ? load(choice, in) : load_of_any(choice, in);
+    case Class::kStore: return in.index == 0 ? store(choice, in) : store_to_any(choice, in);
     case Class::kVector: return vector(choice, in);
     case Class::kLoadLane: return load_lane(choice, in);
     case Class::kStoreLane: return store_lane(choice, in);
@@ -726,9 +729,17 @@ void Translator::emit_bytes(const uint8_t* bytes) {
 void Translator::load_lane(const Choice& choice, const Instruction& in) {
   const Entry value = pop(), address = pop();
   const uint32_t address_slot = slot_of(address), value_slot = slot_of(value);
-  const uint32_t at = result(choice.operation, address.slot, Bank::kVector);
-  emit_immediate(address.slot, address_slot, static_cast<int32_t>(static_cast<uint32_t>(in.mem_offset)));
-  emit_slots(value_slot, in.lane);
+  uint32_t at = 0;
+  if (in.index == 0) {
+    at = result(choice.operation, address.slot, Bank::kVector);
+    emit_immediate(address.slot, address_slot, static_cast<int32_t>(static_cast<uint32_t>(in.mem_offset)));
+    emit_slots(value_slot, in.lane);
+  } else {
+    at = result(form(choice.operation, kLaneM), address.slot, Bank::kVector);
+    emit_slots(address.slot, address_slot, in.index);
+    emit_constant(in.mem_offset);
+    emit_slots(value_slot, in.lane);
+  }
   may_trap(at);
   push_slot(2);
 }
@@ -736,9 +747,35 @@ void Translator::load_lane(const Choice& choice, const Instruction& in) {
 void Translator::store_lane(const Choice& choice, const Instruction& in) {
   const Entry value = pop(), address = pop();
   const uint32_t address_slot = slot_of(address), value_slot = slot_of(value);
-  const uint32_t at = emit(choice.operation);
-  emit_immediate(address_slot, value_slot, static_cast<int32_t>(static_cast<uint32_t>(in.mem_offset)));
-  emit_slots(in.lane);
+  const uint32_t at = emit(in.index == 0 ? choice.operation : form(choice.operation, kLaneM));
+  if (in.index == 0) {
+    emit_immediate(address_slot, value_slot, static_cast<int32_t>(static_cast<uint32_t>(in.mem_offset)));
+    emit_slots(in.lane);
+  } else {
+    emit_slots(address_slot, value_slot, in.index, in.lane);
+    emit_constant(in.mem_offset);
+  }
+  may_trap(at);
+}
+
+// Of a memory that the interpreter has no register for: word 1 names it, word 2 is the offset.
+void Translator::load_of_any(const Choice& choice, const Instruction& in) {
+  const Entry address = pop();
+  const uint32_t address_slot = slot_of(address);
+  const uint32_t at = result(form(choice.operation, kFormM), address.slot, choice.to);
+  emit_slots(address.slot, address_slot, in.index);
+  emit_constant(in.mem_offset);
+  may_trap(at);
+  push_slot(slots_of(choice.to));
+}
+
+void Translator::store_to_any(const Choice& choice, const Instruction& in) {
+  const Entry value = pop(), address = pop();
+  const uint32_t address_slot = slot_of(address), value_slot = slot_of(value);
+  const uint32_t at =
+      emit(choice.from == Bank::kVector ? Operation::kV128StoreM : form(choice.operation, kFormM));
+  emit_slots(address_slot, value_slot, in.index);
+  emit_constant(in.mem_offset);
   may_trap(at);
 }
 
@@ -878,7 +915,7 @@ void Translator::translate_special(const Instruction& in) {
       return push_slot();
     case Opcode::kMemorySize:
       result_in_slot(Operation::kMemorySize, top_slot());
-      emit_slots(top_slot());
+      emit_slots(top_slot(), in.index);
       return push_slot();
     case Opcode::kI32Const: return push({Entry::Kind::kConstant, 1, 0, 0, static_cast<uint32_t>(in.value)});
     case Opcode::kI64Const:
@@ -893,10 +930,10 @@ void Translator::translate_special(const Instruction& in) {
     case Opcode::kI64ReinterpretF64:
     case Opcode::kF32ReinterpretI32:
     case Opcode::kF64ReinterpretI64: return;  // slots hold bits
-    case Opcode::kMemoryGrow: return bulk(in, Operation::kMemoryGrow, 1, true, 0);
-    case Opcode::kMemoryFill: return bulk(in, Operation::kMemoryFill, 3, false, 0);
-    case Opcode::kMemoryCopy: return bulk(in, Operation::kMemoryCopy, 3, false, 0);
-    case Opcode::kMemoryInit: return bulk(in, Operation::kMemoryInit, 3, false, in.index);
+    case Opcode::kMemoryGrow: return bulk(in, Operation::kMemoryGrow, 1, true, in.index);
+    case Opcode::kMemoryFill: return bulk(in, Operation::kMemoryFill, 3, false, in.index);
+    case Opcode::kMemoryCopy: return bulk(in, Operation::kMemoryCopy, 3, false, pair());
+    case Opcode::kMemoryInit: return bulk(in, Operation::kMemoryInit, 3, false, pair());
     case Opcode::kTableGrow: return bulk(in, Operation::kTableGrow, 2, true, in.index);
     case Opcode::kTableFill: return bulk(in, Operation::kTableFill, 3, false, in.index);
     case Opcode::kTableCopy: return bulk(in, Operation::kTableCopy, 3, false, pair());

@@ -405,8 +405,7 @@ void Run::finish() {
   report_.answer = std::move(said_.answer);
   report_.submitted = said_.submitted;
   report_.tokens_used = gate_.tokens_used();
-  if (instance_ != nullptr && instance_->memory() != nullptr)
-    report_.memory_peak_bytes = instance_->memory()->size_bytes();  // it never shrinks
+  if (instance_ != nullptr) report_.memory_peak_bytes = instance_->memory_bytes();  // it never shrinks
   if (!dispatcher_) return;
   report_.host_calls_dropped = dispatcher_->records_dropped();
   for (const host::CallRecord& call : dispatcher_->records()) {

@@ -236,13 +236,12 @@ TEST(Encode, EveryInstructionComesBack) {
       case Immediate::kLabelTable: instruction = cat({instruction, {2, 1, 0, 3}}); break;
       case Immediate::kSelectTypes: instruction = cat({instruction, {1, 0x7B}}); break;
       case Immediate::kMemLane: instruction = cat({instruction, {0, 0x80, 0x01, 1}}); break;
-      case Immediate::kMem:
+      case Immediate::kMem: instruction = cat({instruction, {0x42, 3, 5}}); break;  // memory 3
       case Immediate::kCallIndirect:
       case Immediate::kTableInit:
       case Immediate::kTableCopy: instruction = cat({instruction, {1, 5}}); break;
-      case Immediate::kMemoryCopy: instruction = cat({instruction, {0, 0}}); break;
-      case Immediate::kMemoryInit: instruction = cat({instruction, {7, 0}}); break;
-      case Immediate::kMemory: instruction.push_back(0); break;
+      case Immediate::kMemoryCopy: instruction = cat({instruction, {1, 2}}); break;
+      case Immediate::kMemoryInit: instruction = cat({instruction, {7, 1}}); break;
       case Immediate::kF32: instruction = cat({instruction, {1, 2, 3, 0xFF}}); break;
       case Immediate::kF64: instruction = cat({instruction, {1, 2, 3, 4, 5, 6, 7, 0xFF}}); break;
       case Immediate::kV128:

@@ -66,11 +66,6 @@ bool BodyReader::next_long() {
 
 bool BodyReader::decode_immediate(Immediate kind) {
   Instruction& in = instruction_;
-  const auto reserved = [this] {
-    uint8_t byte = 0;
-    if (!u8(byte)) return false;
-    return byte == 0 || fail(BodyError::kNonZeroReserved);
-  };
   switch (kind) {
     case Immediate::kNone: return true;
     case Immediate::kBlock: {
@@ -94,6 +89,7 @@ bool BodyReader::decode_immediate(Immediate kind) {
     case Immediate::kLocal:
     case Immediate::kGlobal:
     case Immediate::kTable:
+    case Immediate::kMemory:
     case Immediate::kData:
     case Immediate::kElem: return u32(in.index);
     case Immediate::kLabelTable: {
@@ -106,11 +102,16 @@ bool BodyReader::decode_immediate(Immediate kind) {
     }
     case Immediate::kCallIndirect:
     case Immediate::kTableInit:
-    case Immediate::kTableCopy: return u32(in.index) && u32(in.index2);
+    case Immediate::kTableCopy:
+    case Immediate::kMemoryCopy:
+    case Immediate::kMemoryInit: return u32(in.index) && u32(in.index2);
     case Immediate::kMem: {
-      uint32_t offset = 0;
-      if (!u32(in.align)) return false;
-      if (in.align >= 32) return fail(BodyError::kBadMemArg);
+      uint32_t flags = 0, offset = 0;
+      if (!u32(flags)) return false;
+      if (flags >= 2 * kMemArgHasMemory) return fail(BodyError::kBadMemArg);
+      in.align = flags % kMemArgHasMemory;
+      in.index = 0;
+      if (flags >= kMemArgHasMemory && !u32(in.index)) return false;
       if (!u32(offset)) return false;
       in.mem_offset = offset;
       return true;
@@ -158,9 +159,6 @@ bool BodyReader::decode_immediate(Immediate kind) {
         if (!is_valtype_byte(in.raw[i])) return fail(BodyError::kBadValType);
       return true;
     }
-    case Immediate::kMemory: in.index = 0; return reserved();
-    case Immediate::kMemoryCopy: in.index = in.index2 = 0; return reserved() && reserved();
-    case Immediate::kMemoryInit: in.index2 = 0; return u32(in.index) && reserved();
   }
   return fail(BodyError::kIllegalOpcode);
 }

@@ -45,6 +45,9 @@ struct Instruction {
   uint32_t count = 0;            // kLabelTable: labels without the default; kSelectTypes: types
 };
 
+// In the first number of a memarg: behind it stands the index of a memory.
+inline constexpr uint32_t kMemArgHasMemory = 0x40;
+
 enum class BodyError : uint8_t {
   kNone,
   kUnexpectedEnd,  // the bytes end inside an instruction
@@ -53,9 +56,8 @@ enum class BodyError : uint8_t {
   kBadBlockType,
   kBadRefType,
   kBadValType,
-  kNonZeroReserved,  // a byte that must be zero is not
-  kBadMemArg,        // malformed alignment flags
-  kTooManyLabels,    // more labels than bytes left
+  kBadMemArg,      // malformed alignment flags
+  kTooManyLabels,  // more labels than bytes left
 };
 
 namespace detail {

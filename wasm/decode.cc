@@ -482,7 +482,6 @@ bool is_malformed(DiagnosticCode code) {
     case kMalformedType:
     case kMalformedUtf8:
     case kMissingEnd:
-    case kNonZeroByte:
     case kSectionOutOfOrder:
     case kSectionSizeMismatch:
     case kTooManyLocals:

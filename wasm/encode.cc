@@ -83,7 +83,8 @@ void append_instruction(Bytes& out, const Instruction& in) {
     case Immediate::kMemoryInit: append_u32(out, in.index); return append_u32(out, in.index2);
     case Immediate::kMem:
     case Immediate::kMemLane:
-      append_u32(out, in.align);
+      append_u32(out, in.align + (in.index == 0 ? 0 : kMemArgHasMemory));
+      if (in.index != 0) append_u32(out, in.index);
       write_leb128(out, in.mem_offset);
       if (info(in.op).immediate == Immediate::kMemLane) out.push_back(in.lane);
       return;

@@ -138,13 +138,9 @@ Diagnostic explain(BodyError error) {
       d.code = kMalformedType;
       d.message = "a typed select names something that is no value type";
       break;
-    case BodyError::kNonZeroReserved:
-      d.code = kNonZeroByte;
-      d.message = "the memory index of this instruction is not the single byte 00";
-      break;
     case BodyError::kBadMemArg:
       d.code = kMalformedInteger;
-      d.message = "an alignment of 2^32 or more cannot be";
+      d.message = "an alignment of 2^64 or more cannot be";
       break;
     case BodyError::kTooManyLabels:
       d.code = kLengthOutOfBounds;

@@ -30,7 +30,7 @@ enum class Immediate : uint8_t {
   kLocal,
   kGlobal,
   kTable,
-  kMem,          // memarg: align (log2), offset
+  kMem,          // memarg: align (log2), memory index where it is not 0, offset
   kMemLane,      // memarg, lane byte
   kLane,         // lane byte
   kShuffle,      // 16 lane bytes
@@ -41,9 +41,9 @@ enum class Immediate : uint8_t {
   kF64,          // 8 bytes, little endian
   kRefType,      // heap type byte
   kSelectTypes,  // vec(valtype)
-  kMemory,       // memory index (0 in 2.0)
-  kMemoryCopy,   // destination and source memory index (0 0)
-  kMemoryInit,   // data index, memory index (0)
+  kMemory,       // memory index
+  kMemoryCopy,   // destination and source memory index
+  kMemoryInit,   // data index, memory index
   kData,
   kTableInit,  // element index, table index
   kElem,

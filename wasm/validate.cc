@@ -51,6 +51,7 @@ class Declarations {
            at_most(module_.exports.size(), kMaxExports, "exports") &&
            at_most(module_.globals.size(), kMaxGlobals, "globals") &&
            at_most(module_.tables.size(), kMaxTables, "tables") &&
+           at_most(module_.memories.size(), kMaxMemories, "memories") &&
            at_most(module_.elements.size(), kMaxElementSegments, "element segments") &&
            at_most(module_.datas.size(), kMaxDataSegments, "data segments");
   }
@@ -104,23 +105,18 @@ class Declarations {
   }
 
   bool memories() {
-    if (module_.memories.size() > 1)
-      return fail(FieldKind::kMemory, 1,
-                  {.code = kMultipleMemories,
-                   .message = "the module has more than one memory",
-                   .found = std::to_string(module_.memories.size()),
-                   .expected = "1"});
-    for (const Memory& m : module_.memories) {
+    for (uint32_t i = 0; i < module_.memories.size(); ++i) {
+      const Memory& m = module_.memories[i];
       const Limits& size = m.type.limits;
-      const auto what = [&] { return subject("memory", m.import, "0"); };
+      const auto what = [&] { return subject("memory", m.import, std::to_string(i)); };
       const uint32_t largest = std::max(size.min, size.max.value_or(0));
       if (largest > kMaxPages)
-        return fail(FieldKind::kMemory, 0,
+        return fail(FieldKind::kMemory, i,
                     {.code = kMemoryTooLarge,
                      .message = what() + " is larger than 4 GiB",
                      .found = std::to_string(largest) + " pages",
                      .expected = "at most 65536 pages"});
-      if (!limits(size, FieldKind::kMemory, 0, what)) return false;
+      if (!limits(size, FieldKind::kMemory, i, what)) return false;
     }
     return true;
   }
@@ -128,7 +124,8 @@ class Declarations {
   bool globals() {
     for (uint32_t i = 0; i < module_.globals.size(); ++i) {
       const Global& g = module_.globals[i];
-      if (g.import == kNotImported && !code_.constant(g.init, g.type.type, i, "the initial value of global", i))
+      if (g.import == kNotImported &&
+          !code_.constant(g.init, g.type.type, i, "the initial value of global", i))
         return false;
     }
     return true;
@@ -226,7 +223,8 @@ class Declarations {
                      .message = where() + " does not fit its table",
                      .found = std::string(name_of(segment.type)),
                      .expected = std::string(name_of(type))});
-      if (!code_.constant(segment.offset, ValType::kI32, all_globals(), "the offset of element segment", index))
+      if (!code_.constant(segment.offset, ValType::kI32, all_globals(), "the offset of element segment",
+                          index))
         return false;
     }
     for (const uint32_t f : segment.functions)
@@ -234,7 +232,8 @@ class Declarations {
         return fail(FieldKind::kElem, index,
                     unknown(kUnknownFunction, "function", f, module_.functions.size(), where()));
     for (const ByteRange& item : segment.items)
-      if (!code_.constant(item, segment.type, all_globals(), "an item of element segment", index)) return false;
+      if (!code_.constant(item, segment.type, all_globals(), "an item of element segment", index))
+        return false;
     return true;
   }
 

@@ -112,8 +112,7 @@ constexpr uint32_t kDirectLocals = 1024;
 
 }  // namespace
 
-CodeValidator::CodeValidator(const Module& module, Report& report)
-    : module_(module), report_(report) {}
+CodeValidator::CodeValidator(const Module& module, Report& report) : module_(module), report_(report) {}
 
 // -- the walk
 
@@ -263,17 +262,19 @@ bool CodeValidator::special(const Instruction& in) {
 // -- immediates of plain instructions
 
 bool CodeValidator::check_immediate(const Instruction& in, uint8_t limit) {
-  const auto memory = [&] {
-    return !module_.memories.empty() ||
-           fail(in, {.code = kMissingMemory,
+  const auto memory = [&](uint32_t index) {
+    if (index < module_.memories.size()) return true;
+    if (!module_.memories.empty())
+      return fail_unknown(in, kUnknownMemory, "memory", index, module_.memories.size());
+    return fail(in, {.code = kMissingMemory,
                      .message = std::string(info(in.op).text) + " needs a memory, and the module has none"});
   };
   const auto access = [&] {
-    return memory() &&
+    return memory(in.index) &&
            (in.align <= limit ||
             fail(in, {.code = kAlignmentTooLarge,
                       .message = "the alignment of " + std::string(info(in.op).text) + " is too large",
-                      .found = in.align < 32 ? "align=" + std::to_string(uint64_t{1} << in.align) : "",
+                      .found = in.align < 64 ? "align=" + std::to_string(uint64_t{1} << in.align) : "",
                       .expected = "align=" + std::to_string(1u << limit) + " or less"}));
   };
   const auto lane = [&](uint32_t index, uint32_t lanes) {
@@ -308,9 +309,9 @@ bool CodeValidator::check_immediate(const Instruction& in, uint8_t limit) {
         if (!lane(in.raw[i], 32))
           return false;  // NOLINT(clang-analyzer-core.NullDereference): set for kShuffle
       return true;
-    case Immediate::kMemory:
-    case Immediate::kMemoryCopy: return memory();
-    case Immediate::kMemoryInit: return memory() && data();
+    case Immediate::kMemory: return memory(in.index);
+    case Immediate::kMemoryCopy: return memory(in.index) && memory(in.index2);
+    case Immediate::kMemoryInit: return memory(in.index2) && data();
     case Immediate::kData: return data();
     case Immediate::kElem: return element();
     case Immediate::kTable: return table(in, in.index) != nullptr;
@@ -369,13 +370,13 @@ bool CodeValidator::check_constant(const Instruction& in) {
       const Global* const g = global(in);
       if (g == nullptr) return false;
       if (in.index >= constant_globals_)
-        return fail(in, {.code = kUnknownGlobal,
-                         .message = "global " + label_of_global(module_, in.index) +
-                                    " has no value yet where " + std::string(constant_noun_) + " " +
-                                    std::to_string(constant_index_) + " reads it",
-                         .found = std::to_string(in.index),
-                         .expected = "one of the first " + count_of(constant_globals_, "global"),
-                         .hint = "Move that global before this one, or write the value itself here."});
+        return fail(
+            in, {.code = kUnknownGlobal,
+                 .message = "global " + label_of_global(module_, in.index) + " has no value yet where " +
+                            std::string(constant_noun_) + " " + std::to_string(constant_index_) + " reads it",
+                 .found = std::to_string(in.index),
+                 .expected = "one of the first " + count_of(constant_globals_, "global"),
+                 .hint = "Move that global before this one, or write the value itself here."});
       return !g->type.is_mutable || fail(in, {.code = kNotConstant,
                                               .message = "a constant expression reads a mutable global",
                                               .found = "global.get " + std::to_string(in.index)});
@@ -616,19 +617,22 @@ bool CodeValidator::tail_call_type(const FuncType* type, bool has_index, const I
   if (type == nullptr || !pop_arguments(*type, has_index, in)) return false;
   const Types results = frames_[0].results;
   if (!std::ranges::equal(type->results, results))
-    return fail(in, {.code = kResultTypeMismatch,
-                     .message = std::string(info(in.op).text) +
-                                " calls a function with other results than those of the function that it leaves",
-                     .found = list_of(type->results),
-                     .expected = list_of(results),
-                     .hint = "Call it without return_, and make its results those of this function."});
+    return fail(in,
+                {.code = kResultTypeMismatch,
+                 .message = std::string(info(in.op).text) +
+                            " calls a function with other results than those of the function that it leaves",
+                 .found = list_of(type->results),
+                 .expected = list_of(results),
+                 .hint = "Call it without return_, and make its results those of this function."});
   mark_unreachable();
   return true;
 }
 
 bool CodeValidator::on_call(const Instruction& in) { return call_type(callee_type(in), false, in); }
 bool CodeValidator::on_call_indirect(const Instruction& in) { return call_type(indirect_type(in), true, in); }
-bool CodeValidator::on_return_call(const Instruction& in) { return tail_call_type(callee_type(in), false, in); }
+bool CodeValidator::on_return_call(const Instruction& in) {
+  return tail_call_type(callee_type(in), false, in);
+}
 bool CodeValidator::on_return_call_indirect(const Instruction& in) {
   return tail_call_type(indirect_type(in), true, in);
 }

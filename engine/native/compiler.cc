@@ -199,13 +199,28 @@ struct Compiler::Parts {
     charge = kNone;
     segment_offset = offset = next_offset = 0;
     next_loop = 0;
-    look_ahead();
+    if (!look_ahead()) return false;
     choose_pins();
     return true;
   }
 
-  // Counts how often each local is used, loops tenfold, and in which loops.
-  void look_ahead() {
+  // Instructions that are left to the interpreter.
+  [[nodiscard]] bool is_foreign(const Instruction& in) const {
+    switch (wasm::info(in.op).immediate) {
+      case wasm::Immediate::kMem:
+      case wasm::Immediate::kMemLane:
+      case wasm::Immediate::kMemory: return is_foreign_memory(in.index);
+      case wasm::Immediate::kMemoryCopy: return is_foreign_memory(in.index) || is_foreign_memory(in.index2);
+      case wasm::Immediate::kMemoryInit: return is_foreign_memory(in.index2);
+      default: return in.op == Opcode::kReturnCall || in.op == Opcode::kReturnCallIndirect;
+    }
+  }
+  // Only the first memory's base is in a register.
+  [[nodiscard]] bool is_foreign_memory(uint32_t index) const { return index != 0; }
+
+  // Counts how often each local is used, loops tenfold, and in which loops. False when there is something
+  // that the compiler does not know.
+  bool look_ahead() {
     weights.assign(locals.size(), 0);
     last_loop.assign(locals.size(), kNone);
     loops.clear();
@@ -216,6 +231,7 @@ struct Compiler::Parts {
     BodyReader body(module.view(function->code));
     while (body.next()) {
       const Instruction& in = body.instruction();
+      if (is_foreign(in)) return false;
       switch (in.op) {
         case Opcode::kLocalGet:
         case Opcode::kLocalSet:
@@ -256,6 +272,7 @@ struct Compiler::Parts {
         default: break;
       }
     }
+    return true;
   }
 
   void choose_pins() {

@@ -220,7 +220,8 @@ void Environment::read_global(Node field, Node n) {
 
 // `1`, `1 16`, or `(data "…")`
 void Environment::read_memory(Node field, Node n, bool is_import) {
-  ++memory_count;
+  if (tree_.is_id(tree_.first(field))) memories.add(tree_.word(tree_.first(field)), memory_count);
+  if (memory_count++ != 0) return;
   memory_is_import = is_import;
   const Node close = tree_.close(field);
   if (n < close && tree_.is_form(n, "data")) {

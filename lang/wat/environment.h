@@ -56,11 +56,12 @@ class Environment {
   std::vector<FunctionInfo> functions;  // imports and definitions, in the order of the text
   std::vector<VariableInfo> globals;
   wasm::NameScope tables;
+  wasm::NameScope memories;
   wasm::NameScope elements;
   uint32_t imported_function_count = 0;
   uint32_t imports_end = 0;  // the byte where another import can be added
 
-  uint32_t memory_count = 0;
+  uint32_t memory_count = 0;  // what follows is of the first
   bool memory_is_import = false;
   bool memory_is_exported = false;  // as "memory"
   Tree::Node memory_min = 0;        // the token of its minimum; 0 when it has none of its own

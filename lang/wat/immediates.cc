@@ -68,10 +68,12 @@ Node behind_type_use(const Tree& tree, Node n, Node close) {
   return n;
 }
 
+bool is_memarg(const Tree& tree, Node n) {
+  return tree.is_word(n) && (tree.word(n).starts_with("offset=") || tree.word(n).starts_with("align="));
+}
+
 Node behind_memarg(const Tree& tree, Node n, Node close) {
-  return take(n, close, 2, [&](Node at) {
-    return tree.is_word(at) && (tree.word(at).starts_with("offset=") || tree.word(at).starts_with("align="));
-  });
+  return take(n, close, 2, [&](Node at) { return is_memarg(tree, at); });
 }
 
 size_t count_nodes(const Tree& tree, Node n, Node close) {
@@ -90,6 +92,17 @@ Node behind_optional(const Tree& tree, Node n, Node close, size_t least, size_t 
 
 Node behind_table(const Tree& tree, const Environment& environment, Node n, Node close, size_t operands) {
   if (n < close && tree.is_id(n) && environment.tables.find(tree.word(n)) != wasm::kNoIndex) return n + 1;
+  return behind_optional(tree, n, close, 0, 1, operands);
+}
+
+// The memory that an access names: by a name that is a memory's; by a number where that is no operand.
+Node behind_memory(const Tree& tree, const Environment& environment, Node n, Node close, bool has_lane,
+                   size_t operands) {
+  if (n >= close || !is_index(tree, n)) return n;
+  if (tree.is_id(n)) return environment.memories.find(tree.word(n)) == wasm::kNoIndex ? n : n + 1;
+  if (n + 1 < close && is_memarg(tree, n + 1)) return n + 1;
+  if (has_lane)
+    return n + 1 < close && tree.is_integer(n + 1) && count_nodes(tree, n, close) > operands + 1 ? n + 1 : n;
   return behind_optional(tree, n, close, 0, 1, operands);
 }
 
@@ -120,12 +133,18 @@ bool uses_memory(Opcode op) {
 Node behind_immediates(const Tree& tree, const Environment& environment, Opcode op, Node n, Node close) {
   const auto index = [&](Node at) { return is_index(tree, at); };
   const auto number = [&](Node at) { return is_number(tree, at); };
+  const auto memory = [&](bool has_lane) {
+    return behind_memory(tree, environment, n, close, has_lane, operands_of(op).size());
+  };
   switch (wasm::info(op).immediate) {
     case Immediate::kNone:
       // `select` with types and `select` without have one mnemonic.
       return op == Opcode::kSelect ? behind_type_use(tree, n, close) : n;
-    case Immediate::kMemory:
-    case Immediate::kMemoryCopy: return n;
+    case Immediate::kMemory: return memory(false);
+    case Immediate::kMemoryCopy: {
+      const Node behind = behind_optional(tree, n, close, 0, 2, 3);
+      return behind - n == 2 ? behind : n;
+    }
     case Immediate::kSelectTypes: return behind_type_use(tree, n, close);
     case Immediate::kBlock:
       return behind_type_use(tree, take(n, close, 1, [&](Node at) { return tree.is_id(at); }), close);
@@ -135,8 +154,7 @@ Node behind_immediates(const Tree& tree, const Environment& environment, Opcode 
     case Immediate::kLocal:
     case Immediate::kGlobal:
     case Immediate::kData:
-    case Immediate::kElem:
-    case Immediate::kMemoryInit: return take(n, close, 1, index);
+    case Immediate::kElem: return take(n, close, 1, index);
     case Immediate::kCallIndirect: return behind_type_use(tree, take(n, close, 1, index), close);
     case Immediate::kTable: {
       const size_t operands = op == Opcode::kTableSize   ? 0
@@ -145,13 +163,14 @@ Node behind_immediates(const Tree& tree, const Environment& environment, Opcode 
                                                          : 2;
       return behind_table(tree, environment, n, close, operands);
     }
+    case Immediate::kMemoryInit:
     case Immediate::kTableInit: return behind_optional(tree, n, close, 1, 2, 3);
     case Immediate::kTableCopy: {
       const Node behind = behind_optional(tree, n, close, 0, 2, 3);
       return behind - n == 2 ? behind : n;
     }
-    case Immediate::kMem: return behind_memarg(tree, n, close);
-    case Immediate::kMemLane: return take(behind_memarg(tree, n, close), close, 1, number);
+    case Immediate::kMem: return behind_memarg(tree, memory(false), close);
+    case Immediate::kMemLane: return take(behind_memarg(tree, memory(true), close), close, 1, number);
     case Immediate::kLane: return take(n, close, 1, number);
     case Immediate::kShuffle: return take(n, close, 16, number);
     case Immediate::kV128:

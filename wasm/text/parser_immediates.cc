@@ -3,6 +3,7 @@
 #include <bit>
 
 #include "base/leb128.h"
+#include "wasm/body.h"
 #include "wasm/text/numbers.h"
 #include "wasm/text/parser_impl.h"
 
@@ -135,7 +136,20 @@ void Parser::read_plain(Opcode op, Token at, std::vector<uint8_t>& out) {
   write_opcode(out, op);
   const auto index = [&](Space space) { write_leb128(out, read_index(space, at)); };
   // An index that may be left out, and is then 0.
-  const auto optional_table = [&] { return at_index() ? read_index(Space::kTable, at) : 0; };
+  const auto optional_index = [&](Space space) { write_leb128(out, at_index() ? read_index(space, at) : 0); };
+  // `table.init $table? $elem`; the binary has the segment first.
+  const auto init = [&](Space target, Space segment) {
+    const bool two = at_index() && (peek(1).kind == TokenKind::kInteger || peek(1).kind == TokenKind::kId);
+    const uint32_t to = two ? read_index(target, at) : 0;
+    index(segment);
+    write_leb128(out, to);
+  };
+  // Both indices or none.
+  const auto copy = [&](Space space) {
+    const bool named = at_index();
+    write_leb128(out, named ? read_index(space, at) : 0);
+    write_leb128(out, named ? read_index(space, at) : 0);
+  };
   switch (info(op).immediate) {
     case Immediate::kNone:
     case Immediate::kBlock:        // read_block_head
@@ -146,27 +160,15 @@ void Parser::read_plain(Opcode op, Token at, std::vector<uint8_t>& out) {
     case Immediate::kFunc: return index(Space::kFunc);
     case Immediate::kLocal: return index(Space::kLocal);
     case Immediate::kGlobal: return index(Space::kGlobal);
-    case Immediate::kTable: return write_leb128(out, optional_table());
+    case Immediate::kTable: return optional_index(Space::kTable);
     case Immediate::kElem: return index(Space::kElem);
     case Immediate::kData: module_.has_data_count = true; return index(Space::kData);
-    case Immediate::kMemoryInit:
-      module_.has_data_count = true;
-      index(Space::kData);
-      return out.push_back(0);
-    case Immediate::kTableInit: {  // `table.init $table? $elem`; the binary has the segment first
-      const bool two = at_index() && (peek(1).kind == TokenKind::kInteger || peek(1).kind == TokenKind::kId);
-      const uint32_t table = two ? read_index(Space::kTable, at) : 0;
-      index(Space::kElem);
-      return write_leb128(out, table);
-    }
-    case Immediate::kTableCopy: {  // both tables or none
-      const bool named = at_index();
-      write_leb128(out, optional_table());
-      return write_leb128(out, named ? read_index(Space::kTable, at) : 0);
-    }
+    case Immediate::kMemoryInit: module_.has_data_count = true; return init(Space::kMemory, Space::kData);
+    case Immediate::kTableInit: return init(Space::kTable, Space::kElem);
+    case Immediate::kTableCopy: return copy(Space::kTable);
     case Immediate::kCallIndirect: return read_call_indirect(out);
-    case Immediate::kMemory: return out.push_back(0);
-    case Immediate::kMemoryCopy: return write_bytes(out, 0, 2);
+    case Immediate::kMemory: return optional_index(Space::kMemory);
+    case Immediate::kMemoryCopy: return copy(Space::kMemory);
     case Immediate::kMem: return read_memarg(op, out);
     case Immediate::kMemLane: read_memarg(op, out); [[fallthrough]];
     case Immediate::kLane: return out.push_back(take_lane(at));
@@ -204,8 +206,19 @@ void Parser::read_ref_null(Token at, std::vector<uint8_t>& out) {
   out.push_back(static_cast<uint8_t>(ValType::kFuncRef));
 }
 
-// `offset=n? align=n?`; the binary has the alignment first, as a power of two.
+// Whether an index of a memory stands here. A number alone is the lane of an access that has one.
+bool Parser::at_memory_of_access(Opcode op) const {
+  if (info(op).immediate != Immediate::kMemLane || peek().kind != TokenKind::kInteger) return at_index();
+  const Token& next = peek(1);
+  return next.kind == TokenKind::kInteger ||
+         (next.kind == TokenKind::kKeyword &&
+          (word(next).starts_with("offset=") || word(next).starts_with("align=")));
+}
+
+// `$memory? offset=n? align=n?`; the binary has the alignment first, as a power of two.
 void Parser::read_memarg(Opcode op, std::vector<uint8_t>& out) {
+  uint32_t memory = 0;
+  if (at_memory_of_access(op)) read_index_here(Space::kMemory, memory);
   uint64_t offset = 0;
   uint32_t align = info(op).align;
   if (peek().kind == TokenKind::kKeyword && word(peek()).starts_with("offset=")) {
@@ -224,7 +237,8 @@ void Parser::read_memarg(Opcode op, std::vector<uint8_t>& out) {
       d.expected = "align=" + std::to_string(1u << align) + " or less";
     }
   }
-  write_leb128(out, align);
+  write_leb128(out, align + (memory == 0 ? 0 : kMemArgHasMemory));
+  if (memory != 0) write_leb128(out, memory);
   write_leb128(out, static_cast<uint32_t>(offset));
 }
 

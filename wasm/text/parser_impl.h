@@ -174,6 +174,7 @@ class Parser {
   void read_select(std::vector<uint8_t>& out);
   void skip_type_use(uint32_t begin);
   void read_memarg(Opcode op, std::vector<uint8_t>& out);
+  [[nodiscard]] bool at_memory_of_access(Opcode op) const;
   void read_call_indirect(std::vector<uint8_t>& out);
   void read_label_table(Token at, std::vector<uint8_t>& out);
   void read_v128(Token at, std::vector<uint8_t>& out);

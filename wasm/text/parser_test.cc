@@ -124,6 +124,18 @@ TEST(TextParser, AbbreviationsExpand) {
 
 TEST(TextParser, ImmediatesAreEncodedAsTheBinaryHasThem) {
   EXPECT_EQ(code("(memory 1) (func (i32.load8_u offset=300 (i32.const 0)) drop)"), hex("4100 2d00ac02 1a"));
+  EXPECT_EQ(code("(memory 1) (memory $m 1) (func (i32.load8_u $m offset=300 (i32.const 0)) drop)"),
+            hex("4100 2d4001ac02 1a"));
+  EXPECT_EQ(code("(memory 1) (memory $m 1) (func (memory.size 1) (memory.grow $m) drop)"),
+            hex("3f01 4001 1a"));
+  EXPECT_EQ(code("(memory 1) (memory 1) (data \"\") (func (memory.copy 0 1 (i32.const 0) (i32.const 0) "
+                 "(i32.const 0))"
+                 " (memory.init 1 0 (i32.const 0) (i32.const 0) (i32.const 0)))"),
+            hex("4100 4100 4100 fc0a0001 4100 4100 4100 fc080001"));
+  EXPECT_EQ(
+      code("(memory 1) (memory 1) (func (v128.load8_lane 1 3 (i32.const 0) (v128.const i64x2 0 0)) drop)"),
+      hex("4100 fd0c00000000000000000000000000000000 fd544001"
+          "0003 1a"));
   EXPECT_EQ(code("(memory 1) (func (i64.load align=1 (i32.const 0)) drop)"), hex("4100 290000 1a"));
   EXPECT_EQ(code("(func (drop (i32.const 0xFFFFFFFF)) (drop (i64.const -0x80)))"), hex("417f1a 42807f1a"));
   EXPECT_EQ(code("(func (drop (f32.const nan:0x200000)) (drop (f64.const -inf)))"),

@@ -423,9 +423,14 @@ class Printer {
       reference(names, i);
     };
     switch (info(in.op).immediate) {
-      case Immediate::kNone:
+      case Immediate::kNone: return;
       case Immediate::kMemory:
-      case Immediate::kMemoryCopy: return;
+        if (in.index != 0) index(memories_, in.index);
+        return;
+      case Immediate::kMemoryCopy:
+        if (in.index == 0 && in.index2 == 0) return;
+        index(memories_, in.index);
+        return index(memories_, in.index2);
       case Immediate::kBlock: return block(in);
       case Immediate::kLabel: return label(in.index);
       case Immediate::kLabelTable: return label_table(in);
@@ -433,8 +438,10 @@ class Printer {
       case Immediate::kLocal: return index(locals_, in.index);
       case Immediate::kGlobal: return index(globals_, in.index);
       case Immediate::kTable: return index(tables_, in.index);
-      case Immediate::kData:
-      case Immediate::kMemoryInit: return index(datas_, in.index);
+      case Immediate::kData: return index(datas_, in.index);
+      case Immediate::kMemoryInit:
+        if (in.index2 != 0) index(memories_, in.index2);
+        return index(datas_, in.index);
       case Immediate::kElem: return index(elements_, in.index);
       case Immediate::kCallIndirect:
         if (in.index2 != 0) index(tables_, in.index2);
@@ -500,6 +507,10 @@ class Printer {
   }
 
   void memarg(const Instruction& in) {
+    if (in.index != 0) {
+      put(" ");
+      reference(memories_, in.index);
+    }
     if (in.mem_offset != 0) {
       put(" offset=");
       put(in.mem_offset);

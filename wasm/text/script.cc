@@ -25,7 +25,7 @@ constexpr ShapeInfo kShapes[] = {
 
 bool is_field(std::string_view w) {
   return w == "func" || w == "type" || w == "import" || w == "table" || w == "memory" || w == "global" ||
-         w == "export" || w == "start" || w == "elem" || w == "data";
+         w == "export" || w == "start" || w == "elem" || w == "data" || w == "tag" || w == "rec";
 }
 
 bool fits(NanPattern nan, uint64_t expected, uint64_t actual, bool is_wide) {
@@ -97,7 +97,11 @@ class ScriptParser {
     const uint32_t begin = at_;
     std::string_view w;
     if (!open(w, "a command such as (module …) or (assert_return …)")) return false;
-    if (w == "module") return c.kind = Kind::kModule, at_ = begin, read_module(c.module);
+    if (w == "module" && is_keyword("instance")) return c.kind = Kind::kModuleInstance, read_instance(c);
+    if (w == "module") {
+      c.kind = is_keyword("definition") ? Kind::kModuleDefinition : Kind::kModule;
+      return at_ = begin, read_module(c.module);
+    }
     if (is_field(w)) return c.kind = Kind::kModule, at_ = begin, read_bare_fields(c.module);
     if (w == "register") return c.kind = Kind::kRegister, string(c.name) && (id(c.module_name), close());
     if (w == "invoke" || w == "get") return c.kind = Kind::kAction, at_ = begin, read_action(c.action);
@@ -105,6 +109,7 @@ class ScriptParser {
       return c.kind = Kind::kAssertReturn, read_action(c.action) && read_results(c.results);
     if (w == "assert_exhaustion")
       return c.kind = Kind::kAssertExhaustion, read_action(c.action) && read_message(c);
+    if (w == "assert_exception") return c.kind = Kind::kAssertException, read_action(c.action) && close();
     if (w == "assert_trap") {
       const bool is_module = peek().kind == TokenKind::kOpen && word(peek(1)) == "module";
       c.kind = is_module ? Kind::kAssertTrapModule : Kind::kAssertTrap;
@@ -113,8 +118,20 @@ class ScriptParser {
     if (w == "assert_invalid") c.kind = Kind::kAssertInvalid;
     else if (w == "assert_malformed") c.kind = Kind::kAssertMalformed;
     else if (w == "assert_unlinkable") c.kind = Kind::kAssertUnlinkable;
-    else return --at_, fail("a command of WebAssembly 2.0's scripts");
+    else return --at_, fail("a command of WebAssembly's scripts");
     return read_module(c.module) && read_message(c);
+  }
+
+  [[nodiscard]] bool is_keyword(std::string_view w) const {
+    return peek().kind == TokenKind::kKeyword && word(peek()) == w;
+  }
+
+  // `(module instance $name? $definition?)`
+  bool read_instance(Command& c) {
+    ++at_;
+    id(c.name);
+    id(c.module_name);
+    return close();
   }
 
   bool read_message(Command& c) { return string(c.message) && close(); }
@@ -124,6 +141,8 @@ class ScriptParser {
     std::string_view w;
     if (!open(w, "(module …)")) return false;
     if (w != "module") return --at_, fail("module");
+    const Token& definition = peek();
+    if (is_keyword("definition")) ++at_;
     id(m.name);
     const std::string_view form = peek().kind == TokenKind::kKeyword ? word(peek()) : "";
     if (form == "binary" || form == "quote") {
@@ -138,7 +157,9 @@ class ScriptParser {
     const uint32_t end = tokens_[begin].partner;
     m.text = text_.substr(tokens_[begin].begin, tokens_[end].end - tokens_[begin].begin);
     at_ = end + 1;
-    return true;
+    if (word(definition) != "definition") return true;
+    m.bytes = "(module" + std::string(m.text.substr(definition.end - tokens_[begin].begin));
+    return m.kind = ScriptModule::Kind::kQuote, true;  // the text without `definition`
   }
 
   // Fields that stand in the script without `(module …)` are one module, up to the next command.
@@ -165,7 +186,7 @@ class ScriptParser {
       ResultPattern pattern;
       const uint32_t begin = at_;
       if (!read_pattern(pattern)) return false;
-      bool is_exact = !pattern.any_reference;
+      bool is_exact = !pattern.any_reference && pattern.either.empty();
       for (const NanPattern nan : pattern.nans) is_exact &= nan == NanPattern::kNone;
       if (!is_exact) return at_ = begin, fail("a value");
       a.arguments.push_back(pattern.value);
@@ -188,16 +209,23 @@ class ScriptParser {
     if (w == "f32.const") return p.value.type = ValType::kF32, read_scalar(p, 32, true) && close();
     if (w == "f64.const") return p.value.type = ValType::kF64, read_scalar(p, 64, true) && close();
     if (w == "v128.const") return p.value.type = ValType::kV128, read_vector(p) && close();
-    if (w == "ref.null") {
-      const std::string_view heap = word(peek());
-      if (heap != "func" && heap != "extern") return fail("func or extern");
-      p.value.type = heap == "func" ? ValType::kFuncRef : ValType::kExternRef;
-      p.value.is_null = true;
-      ++at_;
+    if (w == "either") {
+      while (peek().kind == TokenKind::kOpen)
+        if (!read_pattern(p.either.emplace_back())) return false;
       return close();
     }
-    if (w == "ref.func" || w == "ref.extern") {
-      p.value.type = w == "ref.func" ? ValType::kFuncRef : ValType::kExternRef;
+    if (w == "ref.null") {
+      p.value.type = is_keyword("func")     ? ValType::kFuncRef
+                     : is_keyword("extern") ? ValType::kExternRef
+                                            : ValType::kBottom;
+      p.value.is_null = true;
+      if (peek().kind != TokenKind::kClose) ++at_;
+      return close();
+    }
+    if (w.starts_with("ref.")) {
+      p.value.type = w == "ref.func"     ? ValType::kFuncRef
+                     : w == "ref.extern" ? ValType::kExternRef
+                                         : ValType::kBottom;
       p.any_reference = peek().kind == TokenKind::kClose;
       if (p.any_reference) return close();
       return read_lane(p.value.bits, nullptr, 32, false) && close();
@@ -288,13 +316,16 @@ bool matches(const ResultPattern& pattern, uint64_t low, uint64_t high) {
 
 std::string_view name_of(Command::Kind kind) {
   switch (kind) {
-    case Command::Kind::kModule: return "module";
+    case Command::Kind::kModule:
+    case Command::Kind::kModuleDefinition:
+    case Command::Kind::kModuleInstance: return "module";
     case Command::Kind::kRegister: return "register";
     case Command::Kind::kAction: return "action";
     case Command::Kind::kAssertReturn: return "assert_return";
     case Command::Kind::kAssertTrap:
     case Command::Kind::kAssertTrapModule: return "assert_trap";
     case Command::Kind::kAssertExhaustion: return "assert_exhaustion";
+    case Command::Kind::kAssertException: return "assert_exception";
     case Command::Kind::kAssertInvalid: return "assert_invalid";
     case Command::Kind::kAssertMalformed: return "assert_malformed";
     case Command::Kind::kAssertUnlinkable: return "assert_unlinkable";

@@ -1,8 +1,8 @@
 // Test scripts, .wast (the reference interpreter's format; the official suite is written in it).
 //
 // A script is a list of commands. Modules stay as text or bytes, since many are malformed on
-// purpose: the runner parses or decodes each where its command says so. Proposals' commands that
-// WebAssembly 2.0 does not have are errors.
+// purpose: the runner parses or decodes each where its command says so. Commands that WebAssembly
+// 3.0's scripts do not have are errors.
 //
 // Ownership: commands hold views into the script's text, which must outlive them.
 // Threads: values.
@@ -45,7 +45,7 @@ struct ScriptValue {
   uint64_t bits = 0;                 // i32 (zero-extended), i64, f32 and f64 as IEEE bits; the number
                                      // of an externref (ref.extern n)
   std::array<uint8_t, 16> vector{};  // v128, little endian
-  bool is_null = false;              // funcref, externref
+  bool is_null = false;              // references; of any type when `type` is kBottom
 };
 
 enum class NanPattern : uint8_t { kNone, kCanonical, kArithmetic };
@@ -56,6 +56,7 @@ struct ResultPattern {
   LaneShape shape = LaneShape::kScalar;
   std::array<NanPattern, 16> nans{};  // of each lane: kNone compares bits
   bool any_reference = false;         // `(ref.func)`, `(ref.extern)`: any that is not null
+  std::vector<ResultPattern> either;  // when there are any: one of these, and the rest means nothing
 };
 
 // Whether a number or vector (low and high half) fits the pattern; references are the runner's.
@@ -71,12 +72,15 @@ struct Action {
 struct Command {
   enum class Kind : uint8_t {
     kModule,            // module
+    kModuleDefinition,  // module: checked, and kept under its name
+    kModuleInstance,    // name of the instance, module_name of the definition; either may be empty
     kRegister,          // name (string), module_name
     kAction,            // action
     kAssertReturn,      // action, results
     kAssertTrap,        // action, message
     kAssertTrapModule,  // module, message: its instantiation traps
     kAssertExhaustion,  // action, message
+    kAssertException,   // action
     kAssertInvalid,     // module, message
     kAssertMalformed,   // module, message
     kAssertUnlinkable,  // module, message
