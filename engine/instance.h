@@ -308,7 +308,8 @@ struct MachineState {
   FunctionInstance* callee = nullptr;     // of a call that leaves the instance's own code
   native::NativeState* native = nullptr;  // of the stack; null until compiled code is called
   Where where = Where::kInterpreter;
-  bool at_call = false;  // paused before a host call, not at a segment's header
+  bool at_call = false;     // paused before a host call, not at a segment's header
+  bool has_callee = false;  // at_call, thawed: of `callee`
   RunState state = RunState::kFinished;
   TrapKind trap_kind = TrapKind::kUnreachable;
   std::string trap_message;

@@ -1079,8 +1079,8 @@ void interpret(Execution& ex) {
     m.state = RunState::kTrapped;
     return;
   }
-  const bool at_call = std::exchange(m.at_call, false);
-  (at_call ? call_instance : begin)(m.ip, m.fp, m.fuel, m.memory, &ex, 0, 0, 0);
+  const bool at_call = std::exchange(m.at_call, false), has_callee = std::exchange(m.has_callee, false);
+  (!at_call ? begin : has_callee ? call_instance : m.ip->handler)(m.ip, m.fp, m.fuel, m.memory, &ex, 0, 0, 0);
 #if !MEMBRANE_TAIL_CALLS
   loop(&ex);
 #endif

@@ -68,9 +68,9 @@ Reference::Reference(const wasm::Module& module) : module_(module), bodies_(modu
 Cell Reference::evaluate(wasm::ByteRange range) const {
   std::vector<Cell> stack;
   const auto combine = [&](auto operation) {
-    const uint64_t right = stack.back().low;
+    const uint64_t right = stack.back().get<uint64_t>(0);
     stack.pop_back();
-    stack.back() = Cell(operation(stack.back().low, right));
+    stack.back() = Cell(operation(stack.back().get<uint64_t>(0), right));
   };
   BodyReader reader(module_.view(range));
   while (reader.next() && reader.instruction().op != Opcode::kEnd) {

@@ -405,7 +405,8 @@ Status SnapshotWriter::frames() {
     wasm::Standing standing;
     const bool in_call = i != 0 || host != nullptr;
     const auto types = types_at(instance.module(), s.function->index, s.code_offset, in_call, standing);
-    if (!types) return fail(ErrorCode::kInternal, "a frame stands at no safepoint", "");
+    if (!types)  // code that cannot be reached has no types: so it is behind a tail call
+      return unsupported("the program waits in a tail call of the host", "Freeze it later.");
     const std::vector<uint64_t> slots = slots_at(s, wasm::slots_of(*types));
     u32(s.function->index);
     u32(s.code_offset);
@@ -795,7 +796,7 @@ Status Snapshot::resume_in(Execution& run, Instance& instance) const {
     constexpr uint32_t kWordsOfCall = 3;
     m.ip = at - kWordsOfCall;
     m.callee = instance.function(host_call_);
-    m.at_call = true;
+    m.at_call = m.has_callee = true;
   }
   m.state = RunState::kOutOfFuel;
   return {};

@@ -97,17 +97,20 @@ using Patch = uint32_t;
 
 class Assembler {
  public:
-  static constexpr size_t kRoom = 256;
+  // What anything but a loop writes at most between two calls of ensure().
+  static constexpr size_t kRoom = 512;
+  // Behind what ensure() counts on: a miscount within it writes no foreign memory.
+  static constexpr size_t kSlack = 4096;
 
   explicit Assembler(std::vector<uint8_t>& buffer) : buffer_(buffer) { start_over(); }
   void start_over() {
-    if (buffer_.size() < 4096) buffer_.resize(4096);
+    if (buffer_.size() < 4 * kSlack) buffer_.resize(4 * kSlack);
     at_ = buffer_.data();
-    end_ = at_ + buffer_.size();
+    end_ = at_ + buffer_.size() - kSlack;
   }
 
   MEMBRANE_INLINE void ensure(size_t bytes) {
-    if (static_cast<size_t>(end_ - at_) < bytes) [[unlikely]]
+    if (end_ - at_ < static_cast<ptrdiff_t>(bytes)) [[unlikely]]
       grow(bytes);
   }
   [[nodiscard]] uint32_t here() const { return static_cast<uint32_t>(at_ - buffer_.data()); }
@@ -373,9 +376,9 @@ class Assembler {
 
   void grow(size_t bytes) {
     const size_t used = static_cast<size_t>(at_ - buffer_.data());
-    buffer_.resize(std::max(buffer_.size() * 2, used + bytes));
+    buffer_.resize(std::max(buffer_.size() * 2, used + bytes + kSlack));
     at_ = buffer_.data() + used;
-    end_ = buffer_.data() + buffer_.size();
+    end_ = buffer_.data() + buffer_.size() - kSlack;
   }
   MEMBRANE_INLINE void u8(uint8_t byte) { *at_++ = byte; }
   MEMBRANE_INLINE void u32(uint32_t value) {

@@ -221,8 +221,8 @@ struct Compiler::Parts {
     }
   }
   // Only the first memory's base is in a register, and 32-bit addresses need no bounds.
-  [[nodiscard]] bool is_foreign_memory(uint32_t index) const {
-    return index != 0 || module.memories[0].type.limits.is_64;
+  [[nodiscard]] bool is_foreign_memory(uint32_t memory) const {
+    return memory != 0 || module.memories[0].type.limits.is_64;
   }
   [[nodiscard]] bool has_wide_indices(uint32_t table) const { return module.tables[table].type.limits.is_64; }
 
@@ -265,7 +265,6 @@ struct Compiler::Parts {
           open_loops.pop_back();
           if (closed < kNone - 1) {
             innermost = loops[closed].parent;
-            weight = std::max(1u, weight / 8);
             uint32_t depth = 0;
             for (uint32_t l = innermost; l != kNone && depth < 5; l = loops[l].parent) ++depth;
             weight = 1;
@@ -429,6 +428,7 @@ struct Compiler::Parts {
   uint8_t pinned(uint8_t pin) {
     const Pin& p = pins[pin];
     if (!((now.valid >> pin) & 1)) {
+      a.ensure(Assembler::kRoom);
       if (p.real) a.fload(Real::kF64, p.number, slot(p.slot));
       else a.mov(Width::k64, static_cast<Reg>(p.number), slot(p.slot));
       now.valid |= 1u << pin;
@@ -521,6 +521,7 @@ struct Compiler::Parts {
 
   // Replaces a NaN in the register by the canonical one.
   void make_canonical(Xmm x, bool is_f32) {
+    a.ensure(Assembler::kRoom);
     a.fcompare(kind_of(is_f32), x, x);
     Stub stub = stub_here(Stub::Kind::kCanonical);
     stub.from = a.jcc(Cond::kP);
@@ -574,6 +575,7 @@ struct Compiler::Parts {
   // Writes an entry of the stack to its own slot, and gives its register back.
   void store_entry(Value& v) {
     if (v.kind == Value::Kind::kSlot) return;
+    a.ensure(Assembler::kRoom);
     const bool was_local = v.kind == Value::Kind::kLocal;
     store(v, v.slot);
     release(v);
@@ -596,6 +598,7 @@ struct Compiler::Parts {
     settle_pins();
   }
   void store_pin(uint32_t pin) {
+    a.ensure(Assembler::kRoom);
     const Pin& p = pins[pin];
     if (p.real) {
       if ((now.nan >> pin) & 1) make_canonical(p.number, p.is_f32);
@@ -1234,6 +1237,7 @@ struct Compiler::Parts {
     for (size_t i = settled; i < stack.size(); ++i) {
       Value& v = stack[i];
       if (v.kind != Value::Kind::kLocal || v.local != local) continue;
+      a.ensure(Assembler::kRoom);
       const Local& l = locals[local];
       --pending_locals;
       Value copy;
@@ -1495,6 +1499,7 @@ struct Compiler::Parts {
   void move_values(const Label& label) {
     uint32_t to = label.slot_height;
     for (size_t i = stack.size() - label.branch_values; i < stack.size(); ++i, ++to) {
+      a.ensure(Assembler::kRoom);
       Value v = stack[i];
       const bool lent = v.kind == Value::Kind::kRegister;
       store(v, to);
@@ -1635,6 +1640,7 @@ struct Compiler::Parts {
     } else if (results.size() > 1) {
       // First all to their own slots: a parameter's slot may be both source and destination.
       for (size_t i = stack.size() - results.size(); i < stack.size(); ++i) {
+        a.ensure(Assembler::kRoom);
         Value v = stack[i];
         const bool lent = v.kind == Value::Kind::kRegister;
         store(v, v.slot);
