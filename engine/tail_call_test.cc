@@ -25,9 +25,16 @@ constexpr std::string_view kEvenOdd = R"((module
     (if (i64.eqz (local.get 0)) (then (return (i32.const 0))))
     (return_call_indirect (type $step) (i64.sub (local.get 0) (i64.const 1)) (i32.const 0)))))";
 
+ExecutionLimits small_stack(uint32_t call_depth) {
+  ExecutionLimits limits;
+  limits.stack_bytes = 4096;
+  limits.call_depth = call_depth;
+  return limits;
+}
+
 TEST(TailCall, AMillionDeepNeedsOneFrame) {
   const auto instance = instantiate(kEvenOdd);
-  Execution run({.stack_bytes = 4096, .call_depth = 2});
+  Execution run(small_stack(2));
   run_to_end(run, instance->find_function("even"), {Value::i64(1'000'001)});
   ASSERT_EQ(run.state(), RunState::kFinished);
   EXPECT_EQ(run.results()[0].bits, 0u);
@@ -96,12 +103,12 @@ struct PingPong {
 TEST(TailCall, InstancesThatEndInEachOtherNeedOneCrossing) {
   PingPong both;
   for (const uint32_t n : {100'000u, 100'001u}) {
-    Execution run({.stack_bytes = 4096, .call_depth = 4});
+    Execution run(small_stack(4));
     run_to_end(run, both.ping->find_function("ping"), {Value::i32(n)});
     ASSERT_EQ(run.state(), RunState::kFinished) << n;
     EXPECT_EQ(run.results()[0].bits, n % 2 == 0 ? 7u : 9u);
   }
-  Execution around({.stack_bytes = 4096, .call_depth = 5});  // and back to the memory of who called
+  Execution around(small_stack(5));  // and back to the memory of who called
   run_to_end(around, both.ping->find_function("around"), {Value::i32(100'001)});
   ASSERT_EQ(around.state(), RunState::kFinished);
   EXPECT_EQ(around.results()[0].bits, 7u + 7);

@@ -40,9 +40,9 @@ struct Case {
 };
 
 const std::string kManyParams = [] {
-  std::string text = "‹(type (func (param";
+  std::string text = "‹(type› (func (param";  // of a long field, its beginning
   for (int i = 0; i < 1001; ++i) text += " i32";
-  return text + ")))›";
+  return text + ")))";
 }();
 
 const Case kCases[] = {
