@@ -486,6 +486,15 @@ HANDLER(kI8x16Shuffle) {  // dst, a, b; 16 indices
   NEXT(4);
 }
 
+HANDLER(kShuffleByPshufb) {  // dst, a, b; 16 indices into a, 16 into b
+  const SlotsWord w = ip[1].slots;
+  const simd::V128 of_a{ip[2].constant, ip[3].constant}, of_b{ip[4].constant, ip[5].constant};
+  put_vector(fp + w.a, simd::pshufb(vector_at(fp + w.b), of_a) | simd::pshufb(vector_at(fp + w.c), of_b));
+  NEXT(6);
+}
+
+VECTOR_FORM(kSwizzleByPshufb, simd::swizzle_by_pshufb(a, vector_at(fp + w.c)))
+
 HANDLER(kV128Bitselect) {  // dst, a, b, mask
   const SlotsWord w = ip[1].slots;
   put_vector(fp + w.a, simd::bitselect(vector_at(fp + w.b), vector_at(fp + w.c), vector_at(fp + w.d)));

@@ -108,6 +108,24 @@ MEMBRANE_INLINE V128 swizzle(V128 a, V128 chosen) {
   return shuffle(a, V128{}, whole(indices < most ? indices : most));
 }
 
+// pshufb, where the machine has it: an index takes its byte, or gives 0 where its highest bit is set. A
+// shuffle is made of two, with indices into each operand.
+inline bool has_pshufb() {
+#if defined(__x86_64__)
+  return __builtin_cpu_supports("ssse3") != 0;
+#else
+  return false;
+#endif
+}
+MEMBRANE_INLINE V128 pshufb(V128 a, V128 indices) {
+#if defined(__x86_64__)
+  asm("pshufb %1, %0" : "+x"(a) : "x"(indices));
+  return a;
+#else
+  return swizzle(a, indices);
+#endif
+}
+
 // -- integers -------------------------------------------------------------------
 
 template <typename T> MEMBRANE_INLINE V128 eq(V128 a, V128 b) { return whole(lanes<T>(a) == lanes<T>(b)); }
@@ -167,6 +185,9 @@ template <typename S> MEMBRANE_INLINE V128 sub_sat_s(V128 a, V128 b) {
 template <typename U> MEMBRANE_INLINE V128 add_sat_u(V128 a, V128 b) {
   const V128 sum = add<U>(a, b);
   return sum | lt<U>(sum, a);
+}
+MEMBRANE_INLINE V128 swizzle_by_pshufb(V128 a, V128 chosen) {
+  return pshufb(a, add_sat_u<uint8_t>(chosen, splat(uint8_t{0x70})));  // from 16 on to the highest bit
 }
 template <typename U> MEMBRANE_INLINE V128 sub_sat_u(V128 a, V128 b) { return sub<U>(a, b) & ge<U>(a, b); }
 

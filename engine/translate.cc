@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "engine/fuel.h"
+#include "engine/numeric_simd.h"
 #include "wasm/body.h"
 
 namespace membrane::engine {
@@ -294,6 +295,7 @@ class Translator {
   void emit_bytes(const uint8_t* bytes);
   void load_of_any(const Choice& choice, const Instruction& in);
   void store_to_any(const Choice& choice, const Instruction& in);
+  void emit_pshufb_indices(const uint8_t* indices);
   void local_set(uint32_t index, bool keep);
   void select();
   void bulk(const Instruction& in, Operation operation, int operands, bool has_result, uint64_t constant);
@@ -711,15 +713,20 @@ void Translator::store(const Choice& choice, const Instruction& in) {
 
 // Word 1 has the result, the operands, and the lane behind them; a shuffle's lanes follow it.
 void Translator::vector(const Choice& choice, const Instruction& in) {
+  static const bool has_pshufb = simd::has_pshufb();
   Entry entries[3];
   uint32_t words[4] = {};
   for (int i = choice.operands - 1; i >= 0; --i) entries[i] = pop();
   for (int i = 0; i < choice.operands; ++i) words[i] = slot_of(entries[i]);
   const wasm::Immediate immediate = wasm::info(in.op).immediate;
   if (immediate == wasm::Immediate::kLane) words[choice.operands] = in.lane;
-  result(choice.operation, entries[0].slot, choice.to);
+  Operation operation = choice.operation;
+  if (has_pshufb && in.op == Opcode::kI8x16Shuffle) operation = Operation::kShuffleByPshufb;
+  if (has_pshufb && in.op == Opcode::kI8x16Swizzle) operation = Operation::kSwizzleByPshufb;
+  result(operation, entries[0].slot, choice.to);
   emit_slots(entries[0].slot, words[0], words[1], words[2]);
-  if (immediate == wasm::Immediate::kShuffle) emit_bytes(in.raw);
+  if (operation == Operation::kShuffleByPshufb) emit_pshufb_indices(in.raw);
+  else if (immediate == wasm::Immediate::kShuffle) emit_bytes(in.raw);
   push_slot(slots_of(choice.to));
 }
 
@@ -728,6 +735,18 @@ void Translator::emit_bytes(const uint8_t* bytes) {
   std::memcpy(halves, bytes, sizeof halves);
   emit_constant(halves[0]);
   emit_constant(halves[1]);
+}
+
+// Of a shuffle's indices, those into each operand; the others give 0.
+void Translator::emit_pshufb_indices(const uint8_t* indices) {
+  constexpr uint8_t kNoByte = 0x80;
+  uint8_t of_a[16], of_b[16];
+  for (int i = 0; i < 16; ++i) {
+    of_a[i] = indices[i] < 16 ? indices[i] : kNoByte;
+    of_b[i] = indices[i] < 16 ? kNoByte : static_cast<uint8_t>(indices[i] - 16);
+  }
+  emit_bytes(of_a);
+  emit_bytes(of_b);
 }
 
 void Translator::load_lane(const Choice& choice, const Instruction& in) {

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "engine/engine_testing.h"
+#include "engine/numeric_simd.h"
 #include "engine/reference_vectors_testing.h"
 #include "wasm/body.h"
 
@@ -156,6 +157,24 @@ TEST(Vectors, NansAreCanonicalAndSignOperationsAndPseudoMinimumsKeepBits) {
   EXPECT_EQ(words(call(*instance, "f32x4.pmin", {nan, one}))[0], nan.bits);
   EXPECT_EQ(words(call(*instance, "f64x2.promote_low_f32x4", {nan})),
             (Words{0x7FF8000000000000, 0x7FF8000000000000}));
+}
+
+// The machine decides which of the two runs.
+TEST(Vectors, ShufflesAreTheSameByPshufbAndWithoutIt) {
+  using simd::V128;
+  if (!simd::has_pshufb()) GTEST_SKIP() << "this machine has no pshufb";
+  const V128 a{0x0706050403020100, 0x0F0E0D0C0B0A0908};
+  for (uint64_t i = 0; i < 256; ++i) {
+    const V128 indices{i * 0x0101010101010101, (i * 37 + 11) * 0x0123456789ABCDEF};
+    const V128 plain = simd::swizzle(a, indices), fast = simd::swizzle_by_pshufb(a, indices);
+    EXPECT_EQ(Cell(plain[0], plain[1]), Cell(fast[0], fast[1])) << i;
+    const V128 both = simd::shuffle(a, ~a, indices);
+    const V128 wanted =
+        simd::choose(simd::lt<uint8_t>(indices & simd::splat(uint8_t{31}), simd::splat(uint8_t{16})),
+                     simd::swizzle(a, indices & simd::splat(uint8_t{15})),
+                     ~simd::swizzle(a, indices & simd::splat(uint8_t{15})));
+    EXPECT_EQ(Cell(both[0], both[1]), Cell(wanted[0], wanted[1])) << i;
+  }
 }
 
 // -- on its way ------------------------------------------------------------------------------
