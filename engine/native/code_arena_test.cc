@@ -1,0 +1,152 @@
+// The memory that machine code lies in.
+
+#include "engine/native/code_arena.h"
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <thread>
+#include <vector>
+
+namespace membrane::engine::native {
+namespace {
+
+constexpr uint8_t kTrapped = 0xCC;  // int3
+constexpr size_t kLarge = 4u << 20;
+
+// mov eax, value; ret
+std::vector<uint8_t> answer(uint32_t value) {
+  return {0xB8,
+          static_cast<uint8_t>(value),
+          static_cast<uint8_t>(value >> 8),
+          static_cast<uint8_t>(value >> 16),
+          static_cast<uint8_t>(value >> 24),
+          0xC3};
+}
+uint32_t run(const CodeBlock& block) {
+  return reinterpret_cast<uint32_t (*)()>(reinterpret_cast<uintptr_t>(block.code()))();
+}
+bool is_trapped(const uint8_t* code, size_t bytes) {
+  return std::all_of(code, code + bytes, [](uint8_t byte) { return byte == kTrapped; });
+}
+CodeBlock filled(size_t bytes, uint8_t with = 0x90) { return publish(std::vector<uint8_t>(bytes, with)); }
+
+TEST(CodeArena, RunsWhatWasPublishedAndPatched) {
+  const CodeBlock block = publish(answer(42));
+  ASSERT_NE(block.code(), nullptr);
+  EXPECT_EQ(block.size(), 6u);
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(block.code()) % 64, 0u);
+  EXPECT_EQ(run(block), 42u);
+  writable(block.code())[1] = 43;
+  EXPECT_EQ(run(block), 43u);
+  EXPECT_TRUE(is_trapped(block.code() + 6, 58));
+}
+
+TEST(CodeArena, KnowsItsOwnAddresses) {
+  const CodeBlock block = publish(answer(1));
+  ASSERT_NE(block.code(), nullptr);
+  EXPECT_TRUE(in_arena(block.code()));
+  EXPECT_FALSE(in_arena(writable(block.code())));
+  EXPECT_FALSE(in_arena(&block));
+  EXPECT_FALSE(in_arena(nullptr));
+}
+
+TEST(CodeArena, NothingIsPublishedAsNothing) { EXPECT_EQ(publish({}).code(), nullptr); }
+
+TEST(CodeArena, UsesABlockAgain) {
+  const uint8_t* first = nullptr;
+  for (uint32_t i = 0; i < 100; ++i) {
+    const CodeBlock block = publish(answer(i));
+    ASSERT_NE(block.code(), nullptr);
+    if (first == nullptr) first = block.code();
+    EXPECT_EQ(block.code(), first);
+    EXPECT_EQ(run(block), i);
+  }
+}
+
+TEST(CodeArena, AFreedBlockIsTrappedCode) {
+  std::optional<CodeBlock> block(filled(1000));
+  const uint8_t* const code = block->code();
+  ASSERT_NE(code, nullptr);
+  EXPECT_FALSE(is_trapped(code, 1));
+  block.reset();
+  EXPECT_TRUE(is_trapped(code, 1024));
+}
+
+TEST(CodeArena, AMovedBlockIsFreedOnce) {
+  CodeBlock block = publish(answer(7));
+  const uint8_t* const code = block.code();
+  {
+    const CodeBlock taken(std::move(block));
+    EXPECT_EQ(taken.code(), code);
+    EXPECT_EQ(run(taken), 7u);
+  }
+  const CodeBlock other = publish(answer(8));
+  EXPECT_EQ(other.code(), code);
+  EXPECT_EQ(run(other), 8u);
+}
+
+// Three neighbours, freed in every order: together they are one range again.
+TEST(CodeArena, NeighboursThatAreFreeAreOneRange) {
+  std::array<size_t, 3> order = {0, 1, 2};
+  do {
+    std::array<std::optional<CodeBlock>, 3> blocks;
+    for (auto& block : blocks) block.emplace(filled(kLarge));
+    const uint8_t* const begin = blocks[0]->code();
+    ASSERT_NE(begin, nullptr);
+    ASSERT_EQ(blocks[1]->code(), begin + kLarge);
+    ASSERT_EQ(blocks[2]->code(), begin + 2 * kLarge);
+    for (const size_t i : order) blocks[i].reset();
+    EXPECT_EQ(filled(3 * kLarge).code(), begin) << order[0] << order[1] << order[2];
+  } while (std::next_permutation(order.begin(), order.end()));
+}
+
+TEST(CodeArena, AHoleIsFilledAndItsRestIsFilledToo) {
+  std::vector<CodeBlock> blocks;
+  for (int i = 0; i < 3; ++i) blocks.push_back(filled(kLarge));
+  const uint8_t* const hole = blocks[1].code();
+  ASSERT_EQ(hole, blocks[0].code() + kLarge);
+  blocks[1].~CodeBlock();
+  new (&blocks[1]) CodeBlock(filled(kLarge / 4));
+  const CodeBlock rest = filled(kLarge - kLarge / 4);
+  EXPECT_EQ(blocks[1].code(), hole);
+  EXPECT_EQ(rest.code(), hole + kLarge / 4);
+  EXPECT_FALSE(is_trapped(blocks[2].code(), 1));
+}
+
+TEST(CodeArena, HasNoRoomForMoreThanItself) {
+  const size_t bytes = (size_t{1} << 30) + 1;
+  void* const source = mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  ASSERT_NE(source, MAP_FAILED);
+  EXPECT_EQ(publish({static_cast<const uint8_t*>(source), bytes}).code(), nullptr);
+  munmap(source, bytes);
+  const CodeBlock after = publish(answer(9));
+  ASSERT_NE(after.code(), nullptr);
+  EXPECT_EQ(run(after), 9u);
+}
+
+TEST(CodeArena, IsSharedByThreads) {
+  std::vector<std::thread> threads;
+  std::array<int, 4> wrong{};
+  for (uint32_t t = 0; t < wrong.size(); ++t)
+    threads.emplace_back([t, &wrong] {
+      std::vector<CodeBlock> kept;
+      for (uint32_t i = 0; i < 2'000; ++i) {
+        std::vector<uint8_t> code = answer(t << 16 | i);
+        code.resize(code.size() + i % 7 * 50, 0x90);
+        kept.push_back(publish(code));
+        if (kept.size() < 20) continue;
+        for (size_t k = 0; k < kept.size(); ++k)
+          if (run(kept[k]) != (t << 16 | (i + 1 - static_cast<uint32_t>(kept.size() - k)))) ++wrong[t];
+        kept.clear();
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, (std::array<int, 4>{}));
+}
+
+}  // namespace
+}  // namespace membrane::engine::native
