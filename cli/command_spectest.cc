@@ -73,8 +73,9 @@ Result<int> run(const std::vector<std::string>& paths, const std::string& tier_n
   for (const auto& file : files) run_file(file, tier, totals);
   // The closing line of all test runners; here nothing is ever skipped.
   print(std::to_string(totals.passed) + " passed, " + std::to_string(totals.failed) + " failed, 0 skipped" +
-        (totals.superseded == 0 ? ""
-                                : ", " + std::to_string(totals.superseded) + " superseded by WebAssembly 3.0") +
+        (totals.superseded == 0
+             ? ""
+             : ", " + std::to_string(totals.superseded) + " superseded by WebAssembly 3.0") +
         "\n");
   return totals.failed == 0 ? kExitOk : kExitGuest;
 }

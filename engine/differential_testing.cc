@@ -58,7 +58,7 @@ Observed observe(Instance& instance, const Execution& run) {
     while (bits != 0 && reinterpret_cast<uint64_t>(instance.function(index)) != bits) ++index;
     seen.table.push_back(bits == 0 ? 0 : index + 1);
   }
-  for (const char* const name : {"memory", "memory1"}) {
+  for (const char* const name : {"memory", "memory1", "memory2"}) {
     const std::span<const uint8_t> memory = instance.find_export(name)->memory->bytes();
     seen.memories.emplace_back(memory.begin(), memory.end());
   }

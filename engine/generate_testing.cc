@@ -519,9 +519,13 @@ class BodyGenerator {
 
   void memory_access(const Plain& entry) {
     address();
-    if (entry.operands.size() == 2) demand({kI32, entry.operands[1]});
+    const uint32_t index = choices_.one_in(8) ? 2 : memory();
+    if (index == 2) {  // its addresses have 64 bits
+      put(choices_.one_in(8) ? Opcode::kI64ExtendI32S : Opcode::kI64ExtendI32U);
+      stack_.back() = kI64;
+    }
+    if (entry.operands.size() == 2) demand({stack_.back(), entry.operands[1]});
     put(entry.op);
-    const uint32_t index = memory();
     write_leb128(out_, choices_.below(uint32_t{wasm::info(entry.op).align} + 1) +
                            (index == 0 ? 0 : wasm::kMemArgHasMemory));
     if (index != 0) write_leb128(out_, index);
@@ -855,19 +859,19 @@ GeneratedModule generate_module(std::span<const uint8_t> bytes) {
   const Bytes elements = vec({cat({{0x00}, zero_offset, vec(indices)}),
                               cat({{0x01, 0x00}, vec({u32(3), u32(1), u32(0)})})});  // active, and passive
   const Bytes globals =
-      vec({cat({{0x7F, 1}, code("i32.const 7; i32.const 2; i32.sub; end")}), cat({{0x7E, 1}, code("i64.const -5; end")}),
-           cat({{0x7D, 1}, code("f32.const; end")}), cat({{0x7C, 1}, code("f64.const; end")}),
-           cat({{0x7B, 1}, code("v128.const; end")})});
+      vec({cat({{0x7F, 1}, code("i32.const 7; i32.const 2; i32.sub; end")}),
+           cat({{0x7E, 1}, code("i64.const -5; end")}), cat({{0x7D, 1}, code("f32.const; end")}),
+           cat({{0x7C, 1}, code("f64.const; end")}), cat({{0x7B, 1}, code("v128.const; end")})});
   Bytes data(kDataBytes);
   for (uint32_t i = 0; i < kDataBytes; ++i) data[i] = static_cast<uint8_t>(i * 37 + 1);
   made.binary = binary(
       {types.bytes(), section(3, vec(declared)), section(4, vec({{0x70, 0x01, kTableSize, kTableSize + 6}})),
-       section(5, vec({{0x01, 1, 3}, {0x01, 1, 2}})), section(6, globals),
+       section(5, vec({{0x01, 1, 3}, {0x01, 1, 2}, {0x05, 1, 2}})), section(6, globals),
        section(7, vec({cat({name("run"), {0x00}, u32(0)}), cat({name("memory"), {0x02}, u32(0)}),
-                       cat({name("memory1"), {0x02}, u32(1)}), cat({name("table"), {0x01}, u32(0)}),
-                       cat({name("g0"), {0x03}, u32(0)}), cat({name("g1"), {0x03}, u32(1)}),
-                       cat({name("g2"), {0x03}, u32(2)}), cat({name("g3"), {0x03}, u32(3)}),
-                       cat({name("g4"), {0x03}, u32(4)})})),
+                       cat({name("memory1"), {0x02}, u32(1)}), cat({name("memory2"), {0x02}, u32(2)}),
+                       cat({name("table"), {0x01}, u32(0)}), cat({name("g0"), {0x03}, u32(0)}),
+                       cat({name("g1"), {0x03}, u32(1)}), cat({name("g2"), {0x03}, u32(2)}),
+                       cat({name("g3"), {0x03}, u32(3)}), cat({name("g4"), {0x03}, u32(4)})})),
        section(9, elements), section(12, u32(1)), section(10, vec(bodies)),
        section(11, vec({cat({{0x01}, sized(data)})}))});
   return made;

@@ -29,6 +29,7 @@ LinkError segment_trap(TrapKind kind, std::string message) {
 
 // An import's limits fit when what is given has at least the minimum and promises the maximum.
 bool limits_fit(const wasm::Limits& given, const wasm::Limits& wanted) {
+  if (given.is_64 != wanted.is_64) return false;
   if (given.min < wanted.min) return false;
   if (!wanted.max) return true;
   return given.max && *given.max <= *wanted.max;
@@ -60,7 +61,7 @@ Value Value::f32(float v) { return {wasm::ValType::kF32, std::bit_cast<uint32_t>
 Value Value::f64(double v) { return {wasm::ValType::kF64, std::bit_cast<uint64_t>(v), 0}; }
 
 wasm::TableType Table::type() const {
-  wasm::TableType type{element, {static_cast<uint32_t>(elements.size()), std::nullopt}};
+  wasm::TableType type{element, {elements.size(), std::nullopt, is_64}};
   if (has_max) type.limits.max = max;
   return type;
 }
@@ -132,12 +133,13 @@ Table* Store::add_table(const wasm::TableType& type, uint32_t limit) {
 
 Table* Store::add_table(const wasm::TableType& type, const std::shared_ptr<uint32_t>& allowance) {
   if (type.limits.min > *allowance) return nullptr;
-  *allowance -= type.limits.min;
+  *allowance -= static_cast<uint32_t>(type.limits.min);
   auto table = std::make_unique<Table>();
   table->element = type.element;
   table->elements.resize(type.limits.min);
   table->has_max = type.limits.max.has_value();
-  table->max = type.limits.max.value_or(UINT32_MAX);
+  table->is_64 = type.limits.is_64;
+  table->max = type.limits.max.value_or(type.limits.is_64 ? UINT64_MAX : UINT32_MAX);
   table->allowance = allowance;
   parts_->tables.push_back(std::move(table));
   return parts_->tables.back().get();
@@ -307,7 +309,7 @@ struct Instantiation {
         std::vector<uint64_t>& target = instance.tables_[segment.table]->elements;
         const uint64_t offset = evaluate(segment.offset).bits;
         const std::vector<uint64_t>& values = instance.elements_[i];
-        if (offset + values.size() > target.size())
+        if (values.size() > target.size() || offset > target.size() - values.size())
           return std::unexpected(
               segment_trap(TrapKind::kTableOutOfBounds,
                            "element segment " + std::to_string(i) + " does not fit its table"));
@@ -324,7 +326,7 @@ struct Instantiation {
       if (segment.mode != wasm::SegmentMode::kActive) continue;
       const uint64_t offset = evaluate(segment.offset).bits;
       const Memory& memory = *instance.memories_[segment.memory];
-      if (offset + segment.data.size > memory.size_bytes())
+      if (segment.data.size > memory.size_bytes() || offset > memory.size_bytes() - segment.data.size)
         return std::unexpected(segment_trap(
             TrapKind::kMemoryOutOfBounds, "data segment " + std::to_string(i) + " does not fit its memory"));
       if (segment.data.size != 0)

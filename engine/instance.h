@@ -151,12 +151,13 @@ struct FunctionInstance : FunctionHandle {
 struct Table {
   wasm::ValType element = wasm::ValType::kFuncRef;
   std::vector<uint64_t> elements;  // references, 0 for null
-  uint32_t max = UINT32_MAX;       // of its type
+  uint64_t max = UINT32_MAX;       // of its type
   bool has_max = false;
+  bool is_64 = false;                   // its indices are i64
   std::shared_ptr<uint32_t> allowance;  // how many elements the owner lets all tables that share it gain
   [[nodiscard]] wasm::TableType type() const;
   [[nodiscard]] bool can_grow(uint64_t delta) const {
-    return elements.size() + delta <= max && delta <= *allowance;
+    return delta <= *allowance && elements.size() + delta <= max;
   }
   int64_t grow(uint64_t delta, uint64_t value);  // the size before, or -1
 };

@@ -289,8 +289,9 @@ MEMBRANE_INLINE void accumulate(T value, uint64_t bits, uint64_t& acc, double& a
 constexpr uint64_t kOutside = UINT64_MAX;
 
 // Where an access of `size` bytes begins, or kOutside.
-MEMBRANE_INLINE uint64_t any_address(uint64_t slot, uint64_t offset, uint64_t size, uint64_t memory_bytes) {
-  const uint64_t base = static_cast<uint32_t>(slot), address = base + offset;
+MEMBRANE_INLINE uint64_t any_address(uint64_t slot, uint64_t offset, bool is_64, uint64_t size,
+                                     uint64_t memory_bytes) {
+  const uint64_t base = is_64 ? slot : static_cast<uint32_t>(slot), address = base + offset;
   return address < base || memory_bytes < size || address > memory_bytes - size ? kOutside : address;
 }
 
@@ -315,10 +316,11 @@ MEMBRANE_INLINE void write(const Memory& memory, uint64_t address, T value) {
     NEXT(words);                                                                                     \
   }
 // Of any memory: its index stands in word 1, the offset in word 2; the bounds are compared.
-#define FIND_IN_ANY(address_slot, size)                                                           \
-  const Memory& any = Machine::memory(*Machine::state(*ex).instance, w.c);                        \
-  const uint64_t address = any_address(fp[address_slot], ip[2].constant, size, any.size_bytes()); \
-  if (address == kOutside) [[unlikely]]                                                           \
+#define FIND_IN_ANY(address_slot, size)                                                   \
+  const Memory& any = Machine::memory(*Machine::state(*ex).instance, w.c);                \
+  const uint64_t address =                                                                \
+      any_address(fp[address_slot], ip[2].constant, any.is_64(), size, any.size_bytes()); \
+  if (address == kOutside) [[unlikely]]                                                   \
   TRAP(kMemoryOutOfBounds)
 
 #define LOAD_OF_ANY(name, from, to)                         \
@@ -531,21 +533,28 @@ HANDLER(kMemorySize) {  // dst, memory
 // -- bulk operations of memory: word 2 holds the memory's index, or a segment's or destination's, and then the
 // memory's in its high half
 
+// An address or a size of a memory.
+MEMBRANE_INLINE uint64_t number(uint64_t slot, bool is_64) {
+  return is_64 ? slot : static_cast<uint32_t>(slot);
+}
+
 HANDLER(kMemoryGrow) {  // dst, pages
   const SlotsWord w = ip[1].slots;
   Memory& m = memory_of(ex, ip[2].constant);
-  const uint64_t pages = static_cast<uint32_t>(fp[w.b]);
+  const uint64_t pages = number(fp[w.b], m.is_64());
   if (m.can_grow(pages)) PAY_FOR_BULK(memory_grow_cost(pages));
-  fp[w.a] = static_cast<uint32_t>(m.grow(pages));
+  fp[w.a] = number(static_cast<uint64_t>(m.grow(pages)), m.is_64());
   ENTER(ip + 3);
 }
 
-MEMBRANE_INLINE bool in_bounds(uint64_t from, uint64_t count, uint64_t size) { return from + count <= size; }
+MEMBRANE_INLINE bool in_bounds(uint64_t from, uint64_t count, uint64_t size) {
+  return count <= size && from <= size - count;
+}
 
 HANDLER(kMemoryFill) {  // to, value, count
   const SlotsWord w = ip[1].slots;
   const Memory& m = memory_of(ex, ip[2].constant);
-  const uint64_t to = static_cast<uint32_t>(fp[w.a]), count = static_cast<uint32_t>(fp[w.c]);
+  const uint64_t to = number(fp[w.a], m.is_64()), count = number(fp[w.c], m.is_64());
   if (!in_bounds(to, count, m.size_bytes())) TRAP(kMemoryOutOfBounds);
   PAY_FOR_BULK(bulk_memory_cost(count));
   std::memset(m.base() + to, static_cast<int>(fp[w.b]), count);
@@ -556,8 +565,8 @@ HANDLER(kMemoryCopy) {  // to, from, count
   const SlotsWord w = ip[1].slots;
   const Memory& target = memory_of(ex, ip[2].constant);
   const Memory& source = memory_of(ex, ip[2].constant >> 32);
-  const uint64_t to = static_cast<uint32_t>(fp[w.a]), from = static_cast<uint32_t>(fp[w.b]);
-  const uint64_t count = static_cast<uint32_t>(fp[w.c]);
+  const uint64_t to = number(fp[w.a], target.is_64()), from = number(fp[w.b], source.is_64());
+  const uint64_t count = number(fp[w.c], target.is_64() && source.is_64());
   if (!in_bounds(to, count, target.size_bytes()) || !in_bounds(from, count, source.size_bytes()))
     TRAP(kMemoryOutOfBounds);
   PAY_FOR_BULK(bulk_memory_cost(count));
@@ -570,7 +579,7 @@ HANDLER(kMemoryInit) {  // to, from, count
   const std::span<const uint8_t> data =
       Machine::data(*Machine::state(*ex).instance, static_cast<uint32_t>(ip[2].constant));
   const Memory& m = memory_of(ex, ip[2].constant >> 32);
-  const uint64_t to = static_cast<uint32_t>(fp[w.a]), from = static_cast<uint32_t>(fp[w.b]);
+  const uint64_t to = number(fp[w.a], m.is_64()), from = static_cast<uint32_t>(fp[w.b]);
   const uint64_t count = static_cast<uint32_t>(fp[w.c]);
   if (!in_bounds(to, count, m.size_bytes()) || !in_bounds(from, count, data.size())) TRAP(kMemoryOutOfBounds);
   PAY_FOR_BULK(bulk_memory_cost(count));
@@ -587,6 +596,12 @@ HANDLER(kDataDrop) {
 
 MEMBRANE_INLINE Table& table_of(Execution* ex, uint64_t index) {
   return *Machine::table(*Machine::state(*ex).instance, static_cast<uint32_t>(index));
+}
+
+// Tables have fewer than 2^32 elements: what is beyond stays beyond.
+HANDLER(kClampIndex) {
+  fp[ip[1].slots.a] = std::min<uint64_t>(fp[ip[1].slots.b], UINT32_MAX);
+  NEXT(2);
 }
 
 HANDLER(kTableGet) {  // dst, index
@@ -619,7 +634,7 @@ HANDLER(kTableGrow) {  // dst, value, count
   Table& table = table_of(ex, ip[2].constant);
   const uint64_t count = static_cast<uint32_t>(fp[w.c]);
   if (table.can_grow(count)) PAY_FOR_BULK(bulk_table_cost(count));
-  fp[w.a] = static_cast<uint32_t>(table.grow(count, fp[w.b]));
+  fp[w.a] = number(static_cast<uint64_t>(table.grow(count, fp[w.b])), table.is_64);
   ENTER(ip + 3);
 }
 

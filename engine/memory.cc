@@ -79,7 +79,8 @@ Result<std::unique_ptr<Memory>> Memory::create(const wasm::MemoryType& type, uin
                                                MemoryBudget* shared) {
   std::unique_ptr<Memory> memory(new Memory);
   memory->has_max_ = type.limits.max.has_value();
-  memory->max_pages_ = type.limits.max.value_or(wasm::kMaxPages);
+  memory->is_64_ = type.limits.is_64;
+  memory->max_pages_ = type.limits.max.value_or(type.limits.is_64 ? wasm::kMaxPages64 : wasm::kMaxPages);
   memory->limit_pages_ =
       static_cast<uint32_t>(std::min<uint64_t>(limit_bytes / wasm::kPageBytes, wasm::kMaxPages));
   const uint64_t most =
@@ -95,7 +96,7 @@ Result<std::unique_ptr<Memory>> Memory::create(const wasm::MemoryType& type, uin
                 "Run fewer sandboxes at once, or raise the process's address-space limit.");
   memory->base_ = region.base;
   memory->accessible_bytes_ = region.accessible_bytes;
-  const uint64_t wanted = uint64_t{type.limits.min} * wasm::kPageBytes;
+  const uint64_t wanted = type.limits.min * wasm::kPageBytes;
   const bool done = region.accessible_bytes > wanted
                         ? protect(region.base, wanted, region.accessible_bytes, PROT_NONE)
                         : protect(region.base, region.accessible_bytes, wanted, PROT_READ | PROT_WRITE);
@@ -103,7 +104,7 @@ Result<std::unique_ptr<Memory>> Memory::create(const wasm::MemoryType& type, uin
     return fail(ErrorCode::kExhausted, "the system has no memory left for the program",
                 "Run fewer sandboxes at once, or declare a smaller memory.");
   memory->accessible_bytes_ = wanted;
-  memory->pages_ = type.limits.min;
+  memory->pages_ = static_cast<uint32_t>(type.limits.min);
   memory->shared_ = shared;
   if (shared != nullptr) shared->left_pages -= type.limits.min;
   return memory;
@@ -114,7 +115,7 @@ Memory::~Memory() {
 }
 
 wasm::MemoryType Memory::type() const {
-  wasm::MemoryType type{{pages_, std::nullopt}};
+  wasm::MemoryType type{{pages_, std::nullopt, is_64_}};
   if (has_max_) type.limits.max = max_pages_;
   return type;
 }

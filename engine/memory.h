@@ -8,6 +8,9 @@
 // memory lands in the region and faults; the engine turns the fault into a trap
 // (fault.h). The base never moves, also when the memory grows.
 //
+// An access with a 64-bit address can be anywhere, so its bounds are compared (interpreter.cc). Also then
+// a memory has at most 4 GiB.
+//
 // Regions come from a process-wide pool: what one guest leaves is dropped with
 // MADV_DONTNEED before another sees the region.
 //
@@ -46,12 +49,14 @@ class Memory {
   [[nodiscard]] uint8_t* base() const { return base_; }
   [[nodiscard]] uint64_t size_bytes() const { return uint64_t{pages_} * wasm::kPageBytes; }
   [[nodiscard]] uint32_t pages() const { return pages_; }
+  [[nodiscard]] bool is_64() const { return is_64_; }  // its addresses are i64; it is no larger for that
   [[nodiscard]] std::span<uint8_t> bytes() { return {base_, size_bytes()}; }
   // The type with the present size as its minimum, as imports are matched against.
   [[nodiscard]] wasm::MemoryType type() const;
 
   [[nodiscard]] bool can_grow(uint64_t delta_pages) const {
-    return delta_pages <= wasm::kMaxPages && pages_ + delta_pages <= std::min(max_pages_, limit_pages_) &&
+    return delta_pages <= wasm::kMaxPages &&
+           pages_ + delta_pages <= std::min<uint64_t>(max_pages_, limit_pages_) &&
            (shared_ == nullptr || delta_pages <= shared_->left_pages);
   }
   // Makes it all zero, without touching what nobody has touched.
@@ -65,10 +70,11 @@ class Memory {
   Memory() = default;
   uint8_t* base_ = nullptr;
   uint32_t pages_ = 0;
-  uint32_t max_pages_ = 0;    // of the type
+  uint64_t max_pages_ = 0;    // of the type
   uint32_t limit_pages_ = 0;  // of the owner
   MemoryBudget* shared_ = nullptr;
   bool has_max_ = false;
+  bool is_64_ = false;
   bool limit_was_hit_ = false;
   uint64_t accessible_bytes_ = 0;  // of the region, at least size_bytes()
 };

@@ -37,7 +37,7 @@ bool fits(uint64_t from, uint64_t count, uint64_t size) { return from <= size &&
 
 Reference::Reference(const wasm::Module& module) : module_(module), bodies_(module.functions.size()) {
   for (const wasm::Memory& memory : module.memories)
-    memories.emplace_back(uint64_t{memory.type.limits.min} * wasm::kPageBytes);
+    memories.emplace_back(memory.type.limits.min * wasm::kPageBytes);
   for (const wasm::Table& table : module.tables) tables.emplace_back(table.type.limits.min);
   for (const wasm::Global& global : module.globals) globals.push_back(evaluate(global.init));
   for (const wasm::ElementSegment& segment : module.elements) {
@@ -68,9 +68,9 @@ Reference::Reference(const wasm::Module& module) : module_(module), bodies_(modu
 Cell Reference::evaluate(wasm::ByteRange range) const {
   std::vector<Cell> stack;
   const auto combine = [&](auto operation) {
-    const uint64_t right = stack.back().low;
+    const uint64_t right = stack.back().get<uint64_t>(0);
     stack.pop_back();
-    stack.back() = Cell(operation(stack.back().low, right));
+    stack.back() = Cell(operation(stack.back().get<uint64_t>(0), right));
   };
   BodyReader reader(module_.view(range));
   while (reader.next() && reader.instruction().op != Opcode::kEnd) {
@@ -361,10 +361,11 @@ void Reference::access(const Instruction& in) {
       {Opcode::kF64Store, 8, 0},  {Opcode::kI32Store8, 1, 0},  {Opcode::kI32Store16, 2, 0},
       {Opcode::kI64Store8, 1, 0}, {Opcode::kI64Store16, 2, 0}, {Opcode::kI64Store32, 4, 0}};
   std::vector<uint8_t>& memory = memories[in.index];
+  const wasm::Limits& limits = module_.memories[in.index].type.limits;
   for (const Row& row : kLoads) {
     if (row.op != in.op) continue;
-    const uint64_t address = uint64_t{pop32()} + in.mem_offset;
-    if (!fits(address, row.bytes, memory.size())) trap(TrapKind::kMemoryOutOfBounds);
+    const uint64_t base = pop_address(limits), address = base + in.mem_offset;
+    if (address < base || !fits(address, row.bytes, memory.size())) trap(TrapKind::kMemoryOutOfBounds);
     uint64_t bits = 0;
     for (uint32_t i = 0; i < row.bytes; ++i) bits |= uint64_t{memory[address + i]} << (8 * i);
     if (row.extends_to != 0 && (bits >> (8 * row.bytes - 1)) != 0) bits |= ~uint64_t{0} << (8 * row.bytes);
@@ -374,8 +375,8 @@ void Reference::access(const Instruction& in) {
   for (const Row& row : kStores) {
     if (row.op != in.op) continue;
     const uint64_t bits = pop();
-    const uint64_t address = uint64_t{pop32()} + in.mem_offset;
-    if (!fits(address, row.bytes, memory.size())) trap(TrapKind::kMemoryOutOfBounds);
+    const uint64_t base = pop_address(limits), address = base + in.mem_offset;
+    if (address < base || !fits(address, row.bytes, memory.size())) trap(TrapKind::kMemoryOutOfBounds);
     for (uint32_t i = 0; i < row.bytes; ++i) memory[address + i] = static_cast<uint8_t>(bits >> (8 * i));
     return;
   }

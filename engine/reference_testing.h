@@ -86,6 +86,7 @@ class Reference {
   }
   uint64_t pop() { return pop_cell().get<uint64_t>(0); }
   uint32_t pop32() { return static_cast<uint32_t>(pop()); }
+  uint64_t pop_address(const wasm::Limits& limits) { return limits.is_64 ? pop() : pop32(); }
 
   const wasm::Module& module_;
   bool ok_ = true;

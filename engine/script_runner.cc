@@ -134,6 +134,9 @@ void Runner::provide_spectest() {
   spectest["table"] = {wasm::ExternKind::kTable, nullptr,
                        store_.add_table({ValType::kFuncRef, {10, 20}}, kLimits.table_elements), nullptr,
                        nullptr};
+  spectest["table64"] = {wasm::ExternKind::kTable, nullptr,
+                         store_.add_table({ValType::kFuncRef, {10, 20, true}}, kLimits.table_elements),
+                         nullptr, nullptr};
   if (auto memory = store_.add_memory({{1, 2}}, kLimits.memory_bytes))
     spectest["memory"] = {wasm::ExternKind::kMemory, nullptr, nullptr, *memory, nullptr};
 }

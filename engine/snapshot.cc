@@ -163,7 +163,8 @@ struct SnapshotWriter {
   Status write(std::span<const uint8_t> embedder_state);
   Status check();
   Status globals();
-  void memory();
+  void memories();
+  void memory(const Memory* m);
   Status tables();
   void segments();
   Status frames();
@@ -177,8 +178,6 @@ Status SnapshotWriter::check() {
   if (Machine::entry(run) == nullptr || Machine::entry(run)->instance != &instance)
     return fail(ErrorCode::kInvalidArgument, "the run is not one of this instance",
                 "Give the instance it runs in.");
-  if (instance.module().memories.size() > 1)
-    return unsupported("the program has several memories", "Only a program with one memory can be frozen.");
   for (const wasm::Import& import : instance.module().imports)
     if (import.kind != wasm::ExternKind::kFunc)
       return unsupported(
@@ -242,9 +241,14 @@ std::vector<std::pair<uint64_t, uint64_t>> used_parts(const Memory& m) {
   return parts;
 }
 
-void SnapshotWriter::memory() {
+// A section for each, and one when there is none.
+void SnapshotWriter::memories() {
+  memory(instance.memory());
+  for (uint32_t i = 1; i < instance.module().memories.size(); ++i) memory(&Machine::memory(instance, i));
+}
+
+void SnapshotWriter::memory(const Memory* m) {
   const size_t at = begin(Section::kMemory);
-  const Memory* const m = instance.memory();
   u8(m != nullptr);
   if (m != nullptr) {
     u32(m->pages());
@@ -297,6 +301,12 @@ uint64_t canonical_bits(uint64_t bits, bool is_f32) {
     return (narrow & 0x7FFFFFFFu) > 0x7F800000u ? numeric::kCanonicalNan32 : narrow;
   }
   return (bits & 0x7FFFFFFFFFFFFFFFull) > 0x7FF0000000000000ull ? numeric::kCanonicalNan64 : bits;
+}
+
+// Behind these there is no place to stand at.
+bool is_tail_call(Handler handler) {
+  return handler == kHandlers[static_cast<size_t>(Operation::kReturnCallImport)] ||
+         handler == kHandlers[static_cast<size_t>(Operation::kReturnCallIndirect)];
 }
 
 Standpoint stand_interpreted(const FrameStop& stop, bool at_call) {
@@ -373,6 +383,8 @@ Status SnapshotWriter::frames() {
                : reinterpret_cast<const uint64_t*>(m.native->registers[native::kFrameRegister]);
     stands.push_back(stand_compiled(stops[i], above, *m.native));
   }
+  if (m.at_call && is_tail_call(m.ip->handler))
+    return unsupported("the program ends in a call of the host that waits", "Freeze it later.");
   const bool before_host_call =
       m.at_call || (m.where == Where::kNative && m.native->pc == m.native->exit_instance);
   const FunctionInstance* const host =
@@ -424,7 +436,7 @@ Status SnapshotWriter::write(std::span<const uint8_t> embedder_state) {
   bytes(module.data(), module.size());
   end(at);
   MEMBRANE_TRY(globals());
-  memory();
+  memories();
   MEMBRANE_TRY(tables());
   segments();
   MEMBRANE_TRY(frames());
@@ -534,8 +546,9 @@ Status SnapshotReader::memory(Snapshot& s) {
   if (has != !module.memories.empty()) return damaged("its memory is not that of its module");
   if (!has) return {};
   Snapshot::MemoryState state{u32(), {}};
-  const wasm::Limits& limits = module.memories[0].type.limits;
-  if (state.pages < limits.min || state.pages > limits.max.value_or(wasm::kMaxPages))
+  const wasm::Limits& limits = module.memories[s.memories_.size()].type.limits;
+  if (state.pages < limits.min || state.pages > limits.max.value_or(wasm::kMaxPages) ||
+      state.pages > wasm::kMaxPages)
     return damaged("its memory has a size that its module does not allow");
   const uint64_t size = uint64_t{state.pages} * wasm::kPageBytes;
   while (good && !left.empty()) {
@@ -544,7 +557,7 @@ Status SnapshotReader::memory(Snapshot& s) {
     state.parts.emplace_back(offset, take(bytes));
   }
   if (!good) return damaged("its memory is cut short");
-  s.memory_ = std::move(state);
+  s.memories_.push_back(std::move(state));
   return {};
 }
 
@@ -591,13 +604,20 @@ Status SnapshotReader::frame(Snapshot& s, const wasm::Module& module, bool is_in
                ? standing.before_index == function
                : module.types[standing.before_index] == module.type_of_function(function);
   };
+  // Tail calls may have led from the function that was called to another, with the same results.
+  const auto returns_there = [&](uint32_t function) {
+    const wasm::FuncType& type = standing.before == wasm::Opcode::kCall
+                                     ? module.type_of_function(standing.before_index)
+                                     : module.types[standing.before_index];
+    return type.results == module.type_of_function(function).results;
+  };
   if (is_innermost && in_call) {
     if (!calls(s.host_call_)) return damaged("it waits for a function that is not called there");
     for (const ValType type : module.type_of_function(s.host_call_).params)
       value(type, module.functions.size(), frame.slots);
   }
   const uint32_t called = left.size() >= sizeof(uint32_t) ? SnapshotReader{left}.u32() : UINT32_MAX;
-  if (!is_innermost && (called >= module.functions.size() || !calls(called)))
+  if (!is_innermost && (called >= module.functions.size() || !returns_there(called)))
     return damaged("a frame is not called by the one below it");
   if (!good) return damaged("its frames are cut short");
   s.frames_.push_back(std::move(frame));
@@ -615,7 +635,9 @@ Status SnapshotReader::frames(Snapshot& s) {
     return damaged("it waits for a function that is not the host's");
   if (!good || count == 0) return damaged("it has no frame");
   for (uint32_t i = 0; i < count; ++i) MEMBRANE_TRY(frame(s, module, i + 1 == count));
-  if (s.frames_[0].function != s.entry_) return damaged("its first frame is not of its entry");
+  if (s.entry_ >= module.functions.size() || module.functions[s.entry_].import != wasm::kNotImported ||
+      module.type_of_function(s.frames_[0].function).results != module.type_of_function(s.entry_).results)
+    return damaged("its first frame is not of its entry");
   if (!left.empty()) return damaged("something follows its frames");
   return {};
 }
@@ -627,7 +649,8 @@ Status SnapshotReader::read(Snapshot& s) {
     return ((*reader).*part)(s);
   };
   MEMBRANE_TRY(inside(Section::kGlobals, &SnapshotReader::globals));
-  MEMBRANE_TRY(inside(Section::kMemory, &SnapshotReader::memory));
+  for (size_t i = 0; i < std::max<size_t>(1, s.module_->module().memories.size()); ++i)
+    MEMBRANE_TRY(inside(Section::kMemory, &SnapshotReader::memory));
   MEMBRANE_TRY(inside(Section::kTables, &SnapshotReader::tables));
   MEMBRANE_TRY(inside(Section::kSegments, &SnapshotReader::segments));
   MEMBRANE_TRY(inside(Section::kFrames, &SnapshotReader::frames));
@@ -665,7 +688,6 @@ Result<Snapshot> Snapshot::read(std::vector<uint8_t> owned, Tier tier) {
   if (!module) return damaged("its module does not decode: " + module.error().message);
   for (const wasm::Import& import : module->imports)
     if (import.kind != wasm::ExternKind::kFunc) return damaged("its module imports more than functions");
-  if (module->memories.size() > 1) return damaged("its module has several memories");
   auto compiled = CompiledModule::compile(std::move(*module), {}, tier);
   if (!compiled) return damaged("its module is not valid: " + compiled.error().message);
   s.module_ = std::move(*compiled);
@@ -695,13 +717,14 @@ std::expected<Instance*, LinkError> Snapshot::instantiate(Store& store, const Re
     global.bits = global.type.type == ValType::kFuncRef ? function_of(globals_[i].bits) : globals_[i].bits;
     global.high_bits = globals_[i].high_bits;
   }
-  if (memory_) {
-    Memory& memory = *instance.memory();
-    if (memory.grow(memory_->pages - memory.pages()) < 0)
-      return of_limit("the snapshot's memory of " + std::to_string(memory_->pages) +
+  for (uint32_t i = 0; i < memories_.size(); ++i) {
+    Memory& memory = Machine::memory(instance, i);
+    const MemoryState& frozen = memories_[i];
+    if (memory.grow(frozen.pages - memory.pages()) < 0)
+      return of_limit("the snapshot's memory of " + std::to_string(frozen.pages) +
                       " pages is beyond the memory limit");
     memory.clear();
-    for (const auto& [offset, bytes] : memory_->parts)
+    for (const auto& [offset, bytes] : frozen.parts)
       std::memcpy(memory.base() + offset, bytes.data(), bytes.size());
   }
   for (uint32_t i = 0; i < tables_.size(); ++i) {

@@ -73,7 +73,7 @@ class Snapshot {
   std::shared_ptr<CompiledModule> module_;
   std::span<const uint8_t> embedder_state_;
   std::vector<GlobalState> globals_;
-  std::optional<MemoryState> memory_;
+  std::vector<MemoryState> memories_;
   std::vector<std::vector<uint64_t>> tables_;  // function index plus one, or the embedder's number plus one
   std::vector<bool> dropped_elements_, dropped_datas_;
   std::vector<Frame> frames_;  // outermost first

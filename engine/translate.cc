@@ -298,6 +298,10 @@ class Translator {
   void select();
   void bulk(const Instruction& in, Operation operation, int operands, bool has_result, uint64_t constant);
   void table_access(const Instruction& in);
+  Entry clamped(Entry index, uint32_t table);
+  void clamp_operands(const Instruction& in, Entry (&operands)[3]);
+  // Whether the interpreter has the memory's base in a register, and guard pages for its bounds.
+  bool has_register(uint32_t memory) const { return memory == 0 && !module_.memories[0].type.limits.is_64; }
 
   // -- control
   void open(Label::Kind kind, const wasm::BlockType& type);
@@ -540,8 +544,8 @@ void Translator::translate(const Instruction& in) {
     }
     case Class::kTruncate:
     case Class::kUnary: return unary(choice, in.op);
-    case Class::kLoad: return in.index == 0 ? load(choice, in) : load_of_any(choice, in);
-    case Class::kStore: return in.index == 0 ? store(choice, in) : store_to_any(choice, in);
+    case Class::kLoad: return has_register(in.index) ? load(choice, in) : load_of_any(choice, in);
+    case Class::kStore: return has_register(in.index) ? store(choice, in) : store_to_any(choice, in);
     case Class::kVector: return vector(choice, in);
     case Class::kLoadLane: return load_lane(choice, in);
     case Class::kStoreLane: return store_lane(choice, in);
@@ -730,7 +734,7 @@ void Translator::load_lane(const Choice& choice, const Instruction& in) {
   const Entry value = pop(), address = pop();
   const uint32_t address_slot = slot_of(address), value_slot = slot_of(value);
   uint32_t at = 0;
-  if (in.index == 0) {
+  if (has_register(in.index)) {
     at = result(choice.operation, address.slot, Bank::kVector);
     emit_immediate(address.slot, address_slot, static_cast<int32_t>(static_cast<uint32_t>(in.mem_offset)));
     emit_slots(value_slot, in.lane);
@@ -747,8 +751,8 @@ void Translator::load_lane(const Choice& choice, const Instruction& in) {
 void Translator::store_lane(const Choice& choice, const Instruction& in) {
   const Entry value = pop(), address = pop();
   const uint32_t address_slot = slot_of(address), value_slot = slot_of(value);
-  const uint32_t at = emit(in.index == 0 ? choice.operation : form(choice.operation, kLaneM));
-  if (in.index == 0) {
+  const uint32_t at = emit(has_register(in.index) ? choice.operation : form(choice.operation, kLaneM));
+  if (has_register(in.index)) {
     emit_immediate(address_slot, value_slot, static_cast<int32_t>(static_cast<uint32_t>(in.mem_offset)));
     emit_slots(in.lane);
   } else {
@@ -758,7 +762,7 @@ void Translator::store_lane(const Choice& choice, const Instruction& in) {
   may_trap(at);
 }
 
-// Of a memory that the interpreter has no register for: word 1 names it, word 2 is the offset.
+// Of any memory: word 1 names it, word 2 is the offset.
 void Translator::load_of_any(const Choice& choice, const Instruction& in) {
   const Entry address = pop();
   const uint32_t address_slot = slot_of(address);
@@ -818,6 +822,7 @@ void Translator::bulk(const Instruction& in, Operation operation, int operands, 
   word(header_).header.cost += wasm::info(in.op).cost;
   Entry entries[3];
   for (int i = operands - 1; i >= 0; --i) entries[i] = pop();
+  clamp_operands(in, entries);
   uint32_t slots[3] = {0, 0, 0};
   for (int i = 0; i < operands; ++i) slots[i] = slot_of(entries[i]);
   const uint32_t at = emit(operation);
@@ -830,9 +835,41 @@ void Translator::bulk(const Instruction& in, Operation operation, int operands, 
   begin_segment();
 }
 
+// An index of a table with 64-bit indices, as an i32 that is in bounds if and only if it was.
+Entry Translator::clamped(Entry index, uint32_t table) {
+  if (!module_.tables[table].type.limits.is_64) return index;
+  if (index.kind == Entry::Kind::kConstant) {
+    index.value = std::min<uint64_t>(index.value, UINT32_MAX);
+    return index;
+  }
+  const uint32_t from = slot_of(index);
+  forget_accumulated(index.slot);
+  emit(Operation::kClampIndex);
+  emit_slots(index.slot, from);
+  index.kind = Entry::Kind::kSlot;
+  return index;
+}
+
+void Translator::clamp_operands(const Instruction& in, Entry (&operands)[3]) {
+  switch (in.op) {
+    case Opcode::kTableGrow: operands[1] = clamped(operands[1], in.index); return;
+    case Opcode::kTableFill:
+      operands[0] = clamped(operands[0], in.index);
+      operands[2] = clamped(operands[2], in.index);
+      return;
+    case Opcode::kTableCopy:
+      operands[0] = clamped(operands[0], in.index);
+      operands[1] = clamped(operands[1], in.index2);
+      operands[2] = clamped(operands[2], module_.tables[in.index].type.limits.is_64 ? in.index2 : in.index);
+      return;
+    case Opcode::kTableInit: operands[0] = clamped(operands[0], in.index2); return;
+    default: return;
+  }
+}
+
 void Translator::table_access(const Instruction& in) {
   if (in.op == Opcode::kTableGet) {
-    const Entry index = pop();
+    const Entry index = clamped(pop(), in.index);
     const uint32_t index_slot = slot_of(index);
     const uint32_t at = result_in_slot(Operation::kTableGet, index.slot);
     emit_slots(index.slot, index_slot);
@@ -840,7 +877,7 @@ void Translator::table_access(const Instruction& in) {
     may_trap(at);
     return push_slot();
   }
-  const Entry value = pop(), index = pop();
+  const Entry value = pop(), index = clamped(pop(), in.index);
   const uint32_t index_slot = slot_of(index), value_slot = slot_of(value);
   const uint32_t at = emit(Operation::kTableSet);
   emit_slots(index_slot, value_slot);
@@ -1231,7 +1268,7 @@ void Translator::call(const Instruction& in) {
 void Translator::call_indirect(const Instruction& in) {
   const wasm::FuncType& type = module_.types[in.index];
   const bool is_tail = in.op == Opcode::kReturnCallIndirect;
-  const Entry element = pop();
+  const Entry element = clamped(pop(), in.index2);
   settle_from(stack_.size() - type.params.size());
   const uint32_t element_slot = slot_of(element);
   cut_stack(stack_.size() - type.params.size());

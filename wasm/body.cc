@@ -29,6 +29,7 @@ bool BodyReader::u8(uint8_t& out) {
   return true
 
 bool BodyReader::u32(uint32_t& out) { READ_LEB(out, uint32_t, 32); }
+bool BodyReader::u64(uint64_t& out) { READ_LEB(out, uint64_t, 64); }
 bool BodyReader::s32(int32_t& out) { READ_LEB(out, int32_t, 32); }
 bool BodyReader::s33(int64_t& out) { READ_LEB(out, int64_t, 33); }
 bool BodyReader::s64(int64_t& out) { READ_LEB(out, int64_t, 64); }
@@ -106,15 +107,13 @@ bool BodyReader::decode_immediate(Immediate kind) {
     case Immediate::kMemoryCopy:
     case Immediate::kMemoryInit: return u32(in.index) && u32(in.index2);
     case Immediate::kMem: {
-      uint32_t flags = 0, offset = 0;
+      uint32_t flags = 0;
       if (!u32(flags)) return false;
       if (flags >= 2 * kMemArgHasMemory) return fail(BodyError::kBadMemArg);
       in.align = flags % kMemArgHasMemory;
       in.index = 0;
       if (flags >= kMemArgHasMemory && !u32(in.index)) return false;
-      if (!u32(offset)) return false;
-      in.mem_offset = offset;
-      return true;
+      return u64(in.mem_offset);
     }
     case Immediate::kMemLane: return decode_immediate(Immediate::kMem) && u8(in.lane);
     case Immediate::kLane: return u8(in.lane);

@@ -129,6 +129,7 @@ class BodyReader {
   bool fail(BodyError error);
   bool u8(uint8_t& out);
   bool u32(uint32_t& out);
+  bool u64(uint64_t& out);
   bool s32(int32_t& out);
   bool s33(int64_t& out);
   bool s64(int64_t& out);

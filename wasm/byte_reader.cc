@@ -18,13 +18,13 @@ bool ByteReader::fail_end() {
   return fail(DiagnosticCode::kUnexpectedEnd, offset(), "the bytes end where a field should follow");
 }
 
-bool ByteReader::fail_integer() {
-  for (const uint8_t* p = at_; p != at_ + 5; ++p) {
+bool ByteReader::fail_integer(int bits) {
+  for (const uint8_t* p = at_; p != at_ + (bits + 6) / 7; ++p) {
     if (p == end_) return fail_end();
     if ((*p & 0x80) == 0) break;
   }
   return fail(DiagnosticCode::kMalformedInteger, offset(),
-              "an integer is longer or larger than 32 bits allow");
+              "an integer is longer or larger than " + std::to_string(bits) + " bits allow");
 }
 
 bool ByteReader::fail_length(uint32_t at, uint32_t claimed) {

@@ -47,6 +47,14 @@ class ByteReader {
     return true;
   }
 
+  bool u64(uint64_t& out) {
+    const uint8_t* const next = read_leb128<uint64_t>(at_, end_, out);
+    if (next == nullptr) [[unlikely]]
+      return fail_integer(64);
+    at_ = next;
+    return true;
+  }
+
   // The count of a vector of which every element takes at least `least_bytes`. A count that the
   // bytes left cannot hold is refused here, so that nobody reserves memory for it.
   bool count(uint32_t& out, size_t least_bytes = 1) {
@@ -79,7 +87,7 @@ class ByteReader {
 
  private:
   bool fail_end();
-  bool fail_integer();
+  bool fail_integer(int bits = 32);
   bool fail_length(uint32_t at, uint32_t claimed);
   bool fail_utf8(uint32_t at);
 

@@ -183,13 +183,16 @@ class Decoder {
     const uint32_t at = reader_.offset();
     uint8_t flags = 0;
     if (!reader_.u8(flags)) return false;
-    if (flags > 1)
-      return reader_.fail(kMalformedType, at, "limits begin with 0 (no maximum) or 1", hex(flags),
-                          "0x00 or 0x01");
-    if (!reader_.u32(out.min)) return false;
-    if (flags == 0) return true;
-    uint32_t max = 0;
-    if (!reader_.u32(max)) return false;
+    constexpr uint8_t kHasMax = 1, kIs64 = 4;
+    if ((flags & ~(kHasMax | kIs64)) != 0)
+      return reader_.fail(kMalformedType, at,
+                          "limits begin with 0 (no maximum) or 1, and 4 more for 64-bit addresses",
+                          hex(flags), "0x00, 0x01, 0x04 or 0x05");
+    out.is_64 = (flags & kIs64) != 0;
+    if (!reader_.u64(out.min)) return false;
+    if ((flags & kHasMax) == 0) return true;
+    uint64_t max = 0;
+    if (!reader_.u64(max)) return false;
     out.max = max;
     return true;
   }

@@ -27,9 +27,9 @@ void append_types(Bytes& out, const std::vector<ValType>& types) {
 }
 
 void append_limits(Bytes& out, const Limits& limits) {
-  out.push_back(limits.max ? 1 : 0);
-  append_u32(out, limits.min);
-  if (limits.max) append_u32(out, *limits.max);
+  out.push_back(static_cast<uint8_t>((limits.max ? 1 : 0) | (limits.is_64 ? 4 : 0)));
+  write_leb128(out, limits.min);
+  if (limits.max) write_leb128(out, *limits.max);
 }
 
 // -- instructions (5.4)

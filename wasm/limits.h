@@ -25,7 +25,7 @@ inline constexpr uint32_t kMaxResults = 1'000;
 inline constexpr uint32_t kMaxLocals = 50'000;  // parameters included
 inline constexpr uint32_t kMaxBodyBytes = 7'654'321;
 inline constexpr uint32_t kMaxBranchTableLabels = 65'520;
-inline constexpr uint32_t kMaxTableElements = 10'000'000;  // of a table's minimum and of a segment
+inline constexpr uint32_t kMaxTableElements = 10'000'000;  // of a segment
 
 // Not in the web's list; they bound the validator's own memory.
 inline constexpr uint32_t kMaxNesting = 65'536;          // blocks within blocks

@@ -41,8 +41,9 @@ constexpr uint32_t slots_of(const std::vector<ValType>& types) {
 
 // In pages of 64 KiB for memories, in elements for tables.
 struct Limits {
-  uint32_t min = 0;
-  std::optional<uint32_t> max;
+  uint64_t min = 0;
+  std::optional<uint64_t> max;
+  bool is_64 = false;  // addresses and sizes are i64
   friend bool operator==(const Limits&, const Limits&) = default;
 };
 
@@ -61,6 +62,8 @@ struct GlobalType {
 
 inline constexpr uint32_t kPageBytes = 65536;
 inline constexpr uint32_t kMaxPages = 65536;
+inline constexpr uint64_t kMaxPages64 = uint64_t{1} << 48;  // of a memory with 64-bit addresses
+constexpr ValType address_type(const Limits& limits) { return limits.is_64 ? ValType::kI64 : ValType::kI32; }
 
 enum class ExternKind : uint8_t { kFunc = 0, kTable = 1, kMemory = 2, kGlobal = 3 };
 std::string_view name_of(ExternKind kind);  // "func", "table", "memory", "global"

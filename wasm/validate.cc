@@ -98,10 +98,23 @@ class Declarations {
       const Table& t = module_.tables[i];
       if (!limits(t.type.limits, FieldKind::kTable, i,
                   [&] { return subject("table", t.import, std::to_string(i)); }) ||
-          !at_most(t.type.limits.min, kMaxTableElements, "elements in a table", FieldKind::kTable, i))
+          !table_size(t, i))
         return false;
     }
     return true;
+  }
+
+  // How many elements there may be is for those who make the table to say.
+  bool table_size(const Table& t, uint32_t index) {
+    const Limits& size = t.type.limits;
+    const uint64_t largest = std::max(size.min, size.max.value_or(0));
+    return size.is_64 || largest <= UINT32_MAX ||
+           fail(FieldKind::kTable, index,
+                {.code = kTableTooLarge,
+                 .message = subject("table", t.import, std::to_string(index)) +
+                            " has more elements than 32-bit indices can name",
+                 .found = std::to_string(largest),
+                 .expected = "at most " + std::to_string(UINT32_MAX)});
   }
 
   bool memories() {
@@ -109,8 +122,14 @@ class Declarations {
       const Memory& m = module_.memories[i];
       const Limits& size = m.type.limits;
       const auto what = [&] { return subject("memory", m.import, std::to_string(i)); };
-      const uint32_t largest = std::max(size.min, size.max.value_or(0));
-      if (largest > kMaxPages)
+      const uint64_t largest = std::max(size.min, size.max.value_or(0));
+      if (size.is_64 && largest > kMaxPages64)
+        return fail(FieldKind::kMemory, i,
+                    {.code = kMemoryTooLarge,
+                     .message = what() + " is larger than 2^64 bytes",
+                     .found = std::to_string(largest) + " pages",
+                     .expected = "at most " + std::to_string(kMaxPages64) + " pages"});
+      if (!size.is_64 && largest > kMaxPages)
         return fail(FieldKind::kMemory, i,
                     {.code = kMemoryTooLarge,
                      .message = what() + " is larger than 4 GiB",
@@ -223,8 +242,8 @@ class Declarations {
                      .message = where() + " does not fit its table",
                      .found = std::string(name_of(segment.type)),
                      .expected = std::string(name_of(type))});
-      if (!code_.constant(segment.offset, ValType::kI32, all_globals(), "the offset of element segment",
-                          index))
+      const ValType address = address_type(module_.tables[segment.table].type.limits);
+      if (!code_.constant(segment.offset, address, all_globals(), "the offset of element segment", index))
         return false;
     }
     for (const uint32_t f : segment.functions)
@@ -245,7 +264,8 @@ class Declarations {
         return fail(FieldKind::kData, i,
                     unknown(kUnknownMemory, "memory", segment.memory, module_.memories.size(),
                             "data segment " + std::to_string(i)));
-      if (!code_.constant(segment.offset, ValType::kI32, all_globals(), "the offset of data segment", i))
+      const ValType address = address_type(module_.memories[segment.memory].type.limits);
+      if (!code_.constant(segment.offset, address, all_globals(), "the offset of data segment", i))
         return false;
     }
     return true;

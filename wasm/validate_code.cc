@@ -112,7 +112,11 @@ constexpr uint32_t kDirectLocals = 1024;
 
 }  // namespace
 
-CodeValidator::CodeValidator(const Module& module, Report& report) : module_(module), report_(report) {}
+CodeValidator::CodeValidator(const Module& module, Report& report) : module_(module), report_(report) {
+  const auto is_wide = [](const auto& space) { return space.type.limits.is_64; };
+  has_wide_addresses_ =
+      std::ranges::any_of(module.memories, is_wide) || std::ranges::any_of(module.tables, is_wide);
+}
 
 // -- the walk
 
@@ -224,7 +228,13 @@ bool CodeValidator::walk(ByteRange code) {
       if (frames_.empty()) return finish(reader);
       continue;
     }
-    if (rule.kind == Kind::kChecked && !check_immediate(in, rule.limit)) return false;
+    if (rule.kind == Kind::kChecked) {
+      if (!check_immediate(in, rule.limit)) return false;
+      if (has_wide_addresses_) [[unlikely]] {
+        if (!addressed(in)) return false;
+        continue;
+      }
+    }
     for (size_t i = rule.operand_count; i-- > 0;)
       if (!pop(rule.operands[i])) [[unlikely]]
         return fail_operands(in, std::span(rule.operands).first(rule.operand_count));
@@ -259,6 +269,37 @@ bool CodeValidator::special(const Instruction& in) {
   }
 }
 
+// A plain instruction in a module of which some addresses have 64 bits: the table of opcodes has them with 32.
+bool CodeValidator::addressed(const Instruction& in) {
+  Rule rule = kRules[static_cast<size_t>(in.op)];
+  const auto memory = [&](uint32_t index) { return address_type(module_.memories[index].type.limits); };
+  const auto narrower = [](ValType a, ValType b) { return a == b ? a : ValType::kI32; };
+  switch (info(in.op).immediate) {
+    case Immediate::kMem:
+    case Immediate::kMemLane: rule.operands[0] = memory(in.index); break;
+    case Immediate::kMemory:
+      if (rule.operand_count != 0) rule.operands[0] = memory(in.index);
+      if (rule.operand_count == 3) rule.operands[2] = memory(in.index);
+      if (rule.result != ValType::kBottom) rule.result = memory(in.index);
+      break;
+    case Immediate::kMemoryCopy:
+      rule.operands = {memory(in.index), memory(in.index2), narrower(memory(in.index), memory(in.index2))};
+      break;
+    case Immediate::kMemoryInit: rule.operands[0] = memory(in.index2); break;
+    case Immediate::kTable: rule.result = address_of_table(in.index); break;  // table.size
+    case Immediate::kTableCopy:
+      rule.operands = {address_of_table(in.index), address_of_table(in.index2),
+                       narrower(address_of_table(in.index), address_of_table(in.index2))};
+      break;
+    case Immediate::kTableInit: rule.operands[0] = address_of_table(in.index2); break;
+    default: break;
+  }
+  const Types operands = std::span(rule.operands).first(rule.operand_count);
+  if (!pop_all(operands)) return fail_operands(in, operands);
+  if (rule.result != ValType::kBottom) push(rule.result);
+  return true;
+}
+
 // -- immediates of plain instructions
 
 bool CodeValidator::check_immediate(const Instruction& in, uint8_t limit) {
@@ -269,13 +310,22 @@ bool CodeValidator::check_immediate(const Instruction& in, uint8_t limit) {
     return fail(in, {.code = kMissingMemory,
                      .message = std::string(info(in.op).text) + " needs a memory, and the module has none"});
   };
+  const auto offset = [&] {
+    return in.mem_offset <= UINT32_MAX || module_.memories[in.index].type.limits.is_64 ||
+           fail(in, {.code = kOffsetTooLarge,
+                     .message = "the offset of " + std::string(info(in.op).text) +
+                                " is beyond a memory with 32-bit addresses",
+                     .found = "offset=" + std::to_string(in.mem_offset),
+                     .expected = "offset=4294967295 or less"});
+  };
   const auto access = [&] {
     return memory(in.index) &&
            (in.align <= limit ||
             fail(in, {.code = kAlignmentTooLarge,
                       .message = "the alignment of " + std::string(info(in.op).text) + " is too large",
                       .found = in.align < 64 ? "align=" + std::to_string(uint64_t{1} << in.align) : "",
-                      .expected = "align=" + std::to_string(1u << limit) + " or less"}));
+                      .expected = "align=" + std::to_string(1u << limit) + " or less"})) &&
+           offset();
   };
   const auto lane = [&](uint32_t index, uint32_t lanes) {
     return index < lanes ||
@@ -601,20 +651,19 @@ const FuncType* CodeValidator::indirect_type(const Instruction& in) {
   return nullptr;
 }
 
-bool CodeValidator::pop_arguments(const FuncType& type, bool has_index, const Instruction& in) {
+bool CodeValidator::pop_arguments(const FuncType& type, ValType last, const Instruction& in) {
   has_calls_ = true;
-  if (has_index && !pop(ValType::kI32)) return fail_operands(in, type.params, ValType::kI32);
-  if (pop_all(type.params)) return true;
-  return has_index ? fail_operands(in, type.params, ValType::kI32) : fail_operands(in, type.params);
+  if ((last == ValType::kBottom || pop(last)) && pop_all(type.params)) return true;
+  return last == ValType::kBottom ? fail_operands(in, type.params) : fail_operands(in, type.params, last);
 }
 
-bool CodeValidator::call_type(const FuncType* type, bool has_index, const Instruction& in) {
-  return type != nullptr && pop_arguments(*type, has_index, in) && push_all(type->results);
+bool CodeValidator::call_type(const FuncType* type, ValType last, const Instruction& in) {
+  return type != nullptr && pop_arguments(*type, last, in) && push_all(type->results);
 }
 
 // What a tail call gives back is what its function gives back.
-bool CodeValidator::tail_call_type(const FuncType* type, bool has_index, const Instruction& in) {
-  if (type == nullptr || !pop_arguments(*type, has_index, in)) return false;
+bool CodeValidator::tail_call_type(const FuncType* type, ValType last, const Instruction& in) {
+  if (type == nullptr || !pop_arguments(*type, last, in)) return false;
   const Types results = frames_[0].results;
   if (!std::ranges::equal(type->results, results))
     return fail(in,
@@ -628,13 +677,19 @@ bool CodeValidator::tail_call_type(const FuncType* type, bool has_index, const I
   return true;
 }
 
-bool CodeValidator::on_call(const Instruction& in) { return call_type(callee_type(in), false, in); }
-bool CodeValidator::on_call_indirect(const Instruction& in) { return call_type(indirect_type(in), true, in); }
+bool CodeValidator::on_call(const Instruction& in) {
+  return call_type(callee_type(in), ValType::kBottom, in);
+}
+bool CodeValidator::on_call_indirect(const Instruction& in) {
+  const FuncType* const type = indirect_type(in);
+  return type != nullptr && call_type(type, address_of_table(in.index2), in);
+}
 bool CodeValidator::on_return_call(const Instruction& in) {
-  return tail_call_type(callee_type(in), false, in);
+  return tail_call_type(callee_type(in), ValType::kBottom, in);
 }
 bool CodeValidator::on_return_call_indirect(const Instruction& in) {
-  return tail_call_type(indirect_type(in), true, in);
+  const FuncType* const type = indirect_type(in);
+  return type != nullptr && tail_call_type(type, address_of_table(in.index2), in);
 }
 
 // -- parametric
@@ -780,7 +835,8 @@ const Table* CodeValidator::table(const Instruction& in, uint32_t index) {
 bool CodeValidator::on_table_get(const Instruction& in) {
   const Table* const t = table(in, in.index);
   if (t == nullptr) return false;
-  if (!pop(ValType::kI32)) return fail_operands(in, only(ValType::kI32));
+  const ValType address = address_type(t->type.limits);
+  if (!pop(address)) return fail_operands(in, only(address));
   push(t->type.element);
   return true;
 }
@@ -788,23 +844,25 @@ bool CodeValidator::on_table_get(const Instruction& in) {
 bool CodeValidator::on_table_set(const Instruction& in) {
   const Table* const t = table(in, in.index);
   if (t == nullptr) return false;
-  const std::array operands = {ValType::kI32, t->type.element};
+  const std::array operands = {address_type(t->type.limits), t->type.element};
   return pop_all(operands) || fail_operands(in, operands);
 }
 
 bool CodeValidator::on_table_grow(const Instruction& in) {
   const Table* const t = table(in, in.index);
   if (t == nullptr) return false;
-  const std::array operands = {t->type.element, ValType::kI32};
+  const ValType address = address_type(t->type.limits);
+  const std::array operands = {t->type.element, address};
   if (!pop_all(operands)) return fail_operands(in, operands);
-  push(ValType::kI32);
+  push(address);
   return true;
 }
 
 bool CodeValidator::on_table_fill(const Instruction& in) {
   const Table* const t = table(in, in.index);
   if (t == nullptr) return false;
-  const std::array operands = {ValType::kI32, t->type.element, ValType::kI32};
+  const ValType address = address_type(t->type.limits);
+  const std::array operands = {address, t->type.element, address};
   return pop_all(operands) || fail_operands(in, operands);
 }
 

@@ -85,6 +85,7 @@ class CodeValidator {
   bool fail_malformed(const BodyReader& reader);
   bool special(const Instruction& in);
   bool check_immediate(const Instruction& in, uint8_t limit);
+  bool addressed(const Instruction& in);
   bool check_constant(const Instruction& in);
   bool has_data_count(const Instruction& in);
   bool else_fits(const Instruction& in);
@@ -95,9 +96,13 @@ class CodeValidator {
   bool nests_too_deep(const Instruction& in);  // true after having reported
   const FuncType* callee_type(const Instruction& in);
   const FuncType* indirect_type(const Instruction& in);
-  bool pop_arguments(const FuncType& type, bool has_index, const Instruction& in);
-  bool call_type(const FuncType* type, bool has_index, const Instruction& in);
-  bool tail_call_type(const FuncType* type, bool has_index, const Instruction& in);
+  // `last` is what stands behind the arguments: an index, or kBottom for nothing.
+  bool pop_arguments(const FuncType& type, ValType last, const Instruction& in);
+  bool call_type(const FuncType* type, ValType last, const Instruction& in);
+  bool tail_call_type(const FuncType* type, ValType last, const Instruction& in);
+  [[nodiscard]] ValType address_of_table(uint32_t index) const {
+    return address_type(module_.tables[index].type.limits);
+  }
 
   // -- the operand stack
   Frame& frame() { return frames_.back(); }
@@ -151,7 +156,8 @@ class CodeValidator {
 
   const Module& module_;
   Report& report_;
-  uint32_t code_offset_ = 0;  // of the code at hand, into Module::bytes
+  bool has_wide_addresses_ = false;  // a memory or table with 64-bit addresses
+  uint32_t code_offset_ = 0;         // of the code at hand, into Module::bytes
 
   InlineVector<Frame, 12> frames_;
   ValType inline_stack_[128];

@@ -148,8 +148,18 @@ const Wrong kWrong[] = {
      "import \"env\" \"m\"", "3 2", "", "minimum first"},
     {kStartSignature, "(module (func $main (result i32) (i32.const 0))\n (start $main))", "(start $main)",
      "$main", "[] -> [i32]", "[] -> []", "export it"},
-    {kImplementationLimit, "(module (table 10000001 funcref))", "(table 10000001 funcref)",
-     "elements in a table", "10000001", "at most 10000000", "Split"},
+    {kTableTooLarge, "(module (table 4294967296 funcref))", "(table 4294967296 funcref)",
+     "table 0 has more elements", "4294967296", "at most 4294967295", "(table i64 1 funcref)"},
+    {kOffsetTooLarge, "(module (memory 1) (func (drop (i32.load offset=4294967296 (i32.const 0)))))",
+     "i32.load offset=4294967296", "beyond a memory with 32-bit", "offset=4294967296",
+     "offset=4294967295 or less", "(memory i64 1)"},
+    {kTypeMismatch, "(module (memory i64 1) (func (drop (i32.load (i32.const 0)))))", "i32.load",
+     "i32.load takes [i64]", "[i32]", "[i64]", "i64.extend_i32_s"},
+    {kTypeMismatch,
+     "(module (memory i64 1) (memory 1) (func (memory.copy 0 1 (i64.const 0) (i32.const 0) (i64.const 0))))",
+     "memory.copy 0 1", "takes [i64 i32 i32]", "[i64 i32 i64]", "[i64 i32 i32]", ""},
+    {kTypeMismatch, "(module (table i64 1 funcref) (func (drop (table.get 0 (i32.const 0)))))", "table.get 0",
+     "table.get 0 takes [i64]", "[i32]", "[i64]", ""},
 };
 
 TEST(Validate, SaysWhatIsWrongWhereAndHowToMendIt) {

@@ -212,11 +212,19 @@ struct Compiler::Parts {
       case wasm::Immediate::kMemory: return is_foreign_memory(in.index);
       case wasm::Immediate::kMemoryCopy: return is_foreign_memory(in.index) || is_foreign_memory(in.index2);
       case wasm::Immediate::kMemoryInit: return is_foreign_memory(in.index2);
-      default: return in.op == Opcode::kReturnCall || in.op == Opcode::kReturnCallIndirect;
+      case wasm::Immediate::kTable: return has_wide_indices(in.index);
+      case wasm::Immediate::kTableCopy: return has_wide_indices(in.index) || has_wide_indices(in.index2);
+      case wasm::Immediate::kTableInit: return has_wide_indices(in.index2);
+      case wasm::Immediate::kCallIndirect:
+        return in.op == Opcode::kReturnCallIndirect || has_wide_indices(in.index2);
+      default: return in.op == Opcode::kReturnCall;
     }
   }
-  // Only the first memory's base is in a register.
-  [[nodiscard]] bool is_foreign_memory(uint32_t index) const { return index != 0; }
+  // Only the first memory's base is in a register, and 32-bit addresses need no bounds.
+  [[nodiscard]] bool is_foreign_memory(uint32_t index) const {
+    return index != 0 || module.memories[0].type.limits.is_64;
+  }
+  [[nodiscard]] bool has_wide_indices(uint32_t table) const { return module.tables[table].type.limits.is_64; }
 
   // Counts how often each local is used, loops tenfold, and in which loops. False when there is something
   // that the compiler does not know.

@@ -224,6 +224,7 @@ void Environment::read_memory(Node field, Node n, bool is_import) {
   if (memory_count++ != 0) return;
   memory_is_import = is_import;
   const Node close = tree_.close(field);
+  if (n < close && (tree_.word(n) == "i32" || tree_.word(n) == "i64")) ++n;
   if (n < close && tree_.is_form(n, "data")) {
     const uint64_t bytes = string_bytes(tree_.first(n), tree_.close(n));
     has_active_data = true;

@@ -120,6 +120,7 @@ void Parser::declare_field(uint32_t open) {
     while (at_form("export")) at_ = peek().partner + 1;
     note_definition(s_.tokens[open + 1], at_form("import"));
     // Segments that are written inside the table or memory take an index too.
+    if (space == Space::kMemory || space == Space::kTable) take_address_type();
     if (space == Space::kMemory && at_form("data")) ++count(Space::kData);
     if (space == Space::kTable && peek().kind == TokenKind::kKeyword) {
       ++at_;

@@ -93,6 +93,7 @@ bool Parser::define_import() {
     }
     case ExternKind::kMemory: {
       Memory memory;
+      memory.type.limits.is_64 = take_address_type();
       is_read = read_limits(memory.type.limits);
       append(module_.memories, memory);
       break;
@@ -221,8 +222,9 @@ bool Parser::define_table(uint32_t close) {
     table.import = static_cast<uint32_t>(module_.imports.size());
     if (!read_inline_import(ExternKind::kTable, index)) return false;
   }
+  table.type.limits.is_64 = take_address_type();
   if (peek().kind != TokenKind::kKeyword || table.import != kNotImported) {
-    if (!read_table_type(table.type)) return false;
+    if (!read_limits(table.type.limits) || !read_ref_type(table.type.element)) return false;
     module_.tables[index] = table;
     return true;
   }
@@ -235,11 +237,11 @@ bool Parser::define_table(uint32_t close) {
   if (!at_form("elem")) return unexpected("(elem …), or the table's size before its type");
   const uint32_t elem_close = peek().partner;
   at_ += 2;
-  segment.offset = zero_offset();
+  segment.offset = zero_offset(table.type.limits);
   if (!read_inline_elem(segment, elem_close)) return false;
   ++at_;
-  const auto size = static_cast<uint32_t>(segment.size());
-  table.type.limits = {size, size};
+  table.type.limits.min = segment.size();
+  table.type.limits.max = segment.size();
   module_.tables[index] = table;
   module_.elements.push_back(std::move(segment));
   return at_ == close || unexpected(") to close this table");
@@ -255,6 +257,7 @@ bool Parser::define_memory() {
     memory.import = static_cast<uint32_t>(module_.imports.size());
     if (!read_inline_import(ExternKind::kMemory, index)) return false;
   }
+  memory.type.limits.is_64 = take_address_type();
   if (!at_form("data") || memory.import != kNotImported) {
     if (!read_limits(memory.type.limits)) return false;
     module_.memories[index] = memory;
@@ -265,10 +268,11 @@ bool Parser::define_memory() {
   DataSegment segment;
   segment.mode = SegmentMode::kActive;
   segment.memory = index;
-  segment.offset = zero_offset();
+  segment.offset = zero_offset(memory.type.limits);
   if (!read_strings(segment.data)) return false;
   const uint32_t pages = (segment.data.size + kPageBytes - 1) / kPageBytes;
-  memory.type.limits = {pages, pages};
+  memory.type.limits.min = pages;
+  memory.type.limits.max = pages;
   module_.memories[index] = memory;
   module_.datas.push_back(segment);
   return take_close("(data …)");
@@ -290,10 +294,10 @@ bool Parser::define_global(uint32_t close) {
   return true;
 }
 
-// The constant expression `i32.const 0`.
-ByteRange Parser::zero_offset() {
+// The constant expression `i32.const 0`, or `i64.const 0`.
+ByteRange Parser::zero_offset(const Limits& limits) {
   ByteRange range{static_cast<uint32_t>(module_.bytes.size()), 3};
-  write_opcode(module_.bytes, Opcode::kI32Const);
+  write_opcode(module_.bytes, limits.is_64 ? Opcode::kI64Const : Opcode::kI32Const);
   module_.bytes.push_back(0);
   write_opcode(module_.bytes, Opcode::kEnd);
   return range;

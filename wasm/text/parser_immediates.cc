@@ -223,13 +223,13 @@ void Parser::read_memarg(Opcode op, std::vector<uint8_t>& out) {
   uint32_t align = info(op).align;
   if (peek().kind == TokenKind::kKeyword && word(peek()).starts_with("offset=")) {
     const Token t = s_.tokens[at_++];
-    const auto n = parse_unsigned(word(t).substr(7), 32);
-    if (!n.ok) report_number(t, n.error == NumberError::kOutOfRange, "offset", "0 … 4294967295");
+    const auto n = parse_unsigned(word(t).substr(7), 64);
+    if (!n.ok) report_number(t, n.error == NumberError::kOutOfRange, "offset", "0 … 18446744073709551615");
     offset = n.value;
   }
   if (peek().kind == TokenKind::kKeyword && word(peek()).starts_with("align=")) {
     const Token t = s_.tokens[at_++];
-    const auto n = parse_unsigned(word(t).substr(6), 32);
+    const auto n = parse_unsigned(word(t).substr(6), 64);
     if (n.ok && std::has_single_bit(n.value)) {
       align = static_cast<uint32_t>(std::countr_zero(n.value));
     } else {
@@ -239,7 +239,7 @@ void Parser::read_memarg(Opcode op, std::vector<uint8_t>& out) {
   }
   write_leb128(out, align + (memory == 0 ? 0 : kMemArgHasMemory));
   if (memory != 0) write_leb128(out, memory);
-  write_leb128(out, static_cast<uint32_t>(offset));
+  write_leb128(out, offset);
 }
 
 // `call_indirect $table? (type x)? (param …)* (result …)*`; the binary has the type first.

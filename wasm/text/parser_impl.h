@@ -134,16 +134,17 @@ class Parser {
   bool read_inline_elem(ElementSegment& segment, uint32_t close);
   bool read_elem_indices(ElementSegment& segment);
   bool read_strings(ByteRange& out);
-  ByteRange zero_offset();
+  ByteRange zero_offset(const Limits& limits);
   ByteRange ref_func(uint32_t function);
 
   // -- parser_types.cc
   bool read_val_type(ValType& out);
   bool read_ref_type(ValType& out);
-  bool read_limits(Limits& out);
+  bool read_limits(Limits& out);  // behind the address type
   bool read_table_type(TableType& out);
   bool read_global_type(GlobalType& out);
-  bool read_u32(uint32_t& out, std::string_view what);
+  bool read_u64(uint64_t& out, std::string_view what);
+  bool take_address_type();  // `i32`, `i64` or nothing; true for 64 bits
   bool read_params(bool binds_names, bool names_allowed);
   bool read_results();
   bool read_type_use(TypeUse& out, bool binds_names);

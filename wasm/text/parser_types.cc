@@ -76,26 +76,35 @@ bool Parser::read_ref_type(ValType& out) {
   return true;
 }
 
-bool Parser::read_u32(uint32_t& out, std::string_view what) {
+bool Parser::take_address_type() {
+  const bool is_64 = at_keyword("i64");
+  if (is_64 || at_keyword("i32")) ++at_;
+  return is_64;
+}
+
+bool Parser::read_u64(uint64_t& out, std::string_view what) {
   const Token at = peek();
   if (at.kind != TokenKind::kInteger) return unexpected(what);
   ++at_;
-  const auto n = parse_unsigned(word(at), 32);
-  if (!n.ok) report_number(at, n.error == NumberError::kOutOfRange, "u32", "0 … 4294967295");
-  out = static_cast<uint32_t>(n.value);
+  const auto n = parse_unsigned(word(at), 64);
+  if (!n.ok) report_number(at, n.error == NumberError::kOutOfRange, "u64", "0 … 18446744073709551615");
+  out = n.value;
   return true;
 }
 
 bool Parser::read_limits(Limits& out) {
-  if (!read_u32(out.min, "the least size, an integer")) return false;
+  if (!read_u64(out.min, "the least size, an integer")) return false;
   if (peek().kind != TokenKind::kInteger) return true;
-  uint32_t max = 0;
-  read_u32(max, "the greatest size, an integer");
+  uint64_t max = 0;
+  read_u64(max, "the greatest size, an integer");
   out.max = max;
   return true;
 }
 
-bool Parser::read_table_type(TableType& out) { return read_limits(out.limits) && read_ref_type(out.element); }
+bool Parser::read_table_type(TableType& out) {
+  out.limits.is_64 = take_address_type();
+  return read_limits(out.limits) && read_ref_type(out.element);
+}
 
 bool Parser::read_global_type(GlobalType& out) {
   if (!at_form("mut")) return read_val_type(out.type);

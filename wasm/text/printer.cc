@@ -168,7 +168,7 @@ class Printer {
   }
 
   void limits(const Limits& limits) {
-    put(" ");
+    put(limits.is_64 ? " i64 " : " ");
     put(limits.min);
     if (!limits.max) return;
     put(" ");

@@ -5,6 +5,7 @@ namespace {
 
 constexpr std::string_view kMemoryIndex = "a memory index is a number, in any of its encodings";
 constexpr std::string_view kManyMemories = "a module may have several memories";
+constexpr std::string_view kWideNumbers = "sizes of memories and tables, and offsets, are numbers of 64 bits";
 constexpr std::string_view kEarlierGlobals = "a constant expression may read every earlier global";
 
 struct Row {
@@ -14,6 +15,31 @@ struct Row {
   std::string_view rule;
 };
 constexpr Row kRows[] = {
+    {"address.wast", 213, "i32 constant", kWideNumbers},
+    {"binary-leb128.wast", 217, "integer representation too long", kWideNumbers},
+    {"binary-leb128.wast", 225, "integer representation too long", kWideNumbers},
+    {"binary-leb128.wast", 404, "integer representation too long", kWideNumbers},
+    {"binary-leb128.wast", 461, "integer representation too long", kWideNumbers},
+    {"binary-leb128.wast", 525, "integer too large", kWideNumbers},
+    {"binary-leb128.wast", 533, "integer too large", kWideNumbers},
+    {"binary-leb128.wast", 541, "integer too large", kWideNumbers},
+    {"binary-leb128.wast", 550, "integer too large", kWideNumbers},
+    {"binary-leb128.wast", 730, "integer too large", kWideNumbers},
+    {"binary-leb128.wast", 749, "integer too large", kWideNumbers},
+    {"binary-leb128.wast", 843, "integer too large", kWideNumbers},
+    {"binary-leb128.wast", 862, "integer too large", kWideNumbers},
+    {"binary.wast", 222, "integer representation too long", kWideNumbers},
+    {"binary.wast", 275, "integer too large", kWideNumbers},
+    {"binary.wast", 283, "integer too large", kWideNumbers},
+    {"binary.wast", 474, "integer representation too long", kWideNumbers},
+    {"binary.wast", 482, "integer representation too long", kWideNumbers},
+    {"binary.wast", 539, "integer representation too long", kWideNumbers},
+    {"binary.wast", 603, "integer too large", kWideNumbers},
+    {"binary.wast", 611, "integer too large", kWideNumbers},
+    {"binary.wast", 619, "integer too large", kWideNumbers},
+    {"binary.wast", 638, "integer too large", kWideNumbers},
+    {"binary.wast", 732, "integer too large", kWideNumbers},
+    {"binary.wast", 751, "integer too large", kWideNumbers},
     {"binary.wast", 856, "zero byte expected", kMemoryIndex},
     {"binary.wast", 876, "zero byte expected", kMemoryIndex},
     {"binary.wast", 896, "zero byte expected", kMemoryIndex},
@@ -35,6 +61,14 @@ constexpr Row kRows[] = {
     {"imports.wast", 490, "multiple memories", kManyMemories},
     {"memory.wast", 10, "multiple memories", kManyMemories},
     {"memory.wast", 11, "multiple memories", kManyMemories},
+    {"memory.wast", 79, "i32 constant out of range", kWideNumbers},
+    {"memory.wast", 83, "i32 constant out of range", kWideNumbers},
+    {"memory.wast", 87, "i32 constant out of range", kWideNumbers},
+    {"simd_address.wast", 143, "i32 constant", kWideNumbers},
+    {"simd_address.wast", 151, "i32 constant", kWideNumbers},
+    {"table.wast", 27, "i32 constant out of range", kWideNumbers},
+    {"table.wast", 31, "i32 constant out of range", kWideNumbers},
+    {"table.wast", 35, "i32 constant out of range", kWideNumbers},
 };
 
 }  // namespace
