@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "engine/script_runner.h"
 #include "wasm/text/suite_testing.h"
 
@@ -26,6 +28,84 @@ TEST_P(OfficialSuite, EveryCommandOfEveryScriptPasses) {
   }
   EXPECT_GT(passed, 50'000u);
   RecordProperty("passed", std::to_string(passed));
+}
+
+// Scripts of the 3.0 suite that need what is not there: exceptions, typed references, relaxed vectors,
+// identifiers in quotes, garbage collection. Some of their commands fail.
+constexpr std::string_view kNotYet[] = {
+    "annotations.wast",
+    "array.wast",
+    "array_copy.wast",
+    "array_fill.wast",
+    "array_init_data.wast",
+    "array_init_elem.wast",
+    "array_new_data.wast",
+    "array_new_elem.wast",
+    "br_if.wast",
+    "br_on_cast.wast",
+    "br_on_cast_fail.wast",
+    "br_on_non_null.wast",
+    "br_on_null.wast",
+    "br_table.wast",
+    "call_ref.wast",
+    "elem.wast",
+    "exports.wast",
+    "extern.wast",
+    "func.wast",
+    "global.wast",
+    "i16x8_relaxed_q15mulr_s.wast",
+    "i31.wast",
+    "i32x4_relaxed_trunc.wast",
+    "i8x16_relaxed_swizzle.wast",
+    "id.wast",
+    "imports.wast",
+    "instance.wast",
+    "linking.wast",
+    "local_init.wast",
+    "local_tee.wast",
+    "ref.wast",
+    "ref_as_non_null.wast",
+    "ref_cast.wast",
+    "ref_eq.wast",
+    "ref_is_null.wast",
+    "ref_null.wast",
+    "ref_test.wast",
+    "relaxed_dot_product.wast",
+    "relaxed_laneselect.wast",
+    "relaxed_madd_nmadd.wast",
+    "relaxed_min_max.wast",
+    "return_call_ref.wast",
+    "select.wast",
+    "struct.wast",
+    "table-sub.wast",
+    "table.wast",
+    "table_init.wast",
+    "table_init64.wast",
+    "tag.wast",
+    "throw.wast",
+    "throw_ref.wast",
+    "try_table.wast",
+    "type-canon.wast",
+    "type-equivalence.wast",
+    "type-rec.wast",
+    "type-subtyping.wast",
+    "unreached-invalid.wast",
+    "unreached-valid.wast",
+};
+
+TEST_P(OfficialSuite, EveryCommandOfTheScriptsOfTheProposalsPasses) {
+  const auto files = wasm::suite_files("core-3.0");
+  if (files.empty()) GTEST_SKIP() << "the official test suite is not here";
+  uint64_t passed = 0;
+  for (const auto& file : files) {
+    if (std::ranges::find(kNotYet, file.filename().string()) != std::end(kNotYet)) continue;
+    const auto result = run_script(wasm::read_file(file), file.filename().string(), GetParam());
+    ASSERT_TRUE(result) << file << ": " << result.error().message;
+    passed += result->passed;
+    for (const ScriptFailure& failure : result->failures)
+      ADD_FAILURE() << file << ":" << failure.line << ": " << failure.command << ": " << failure.what;
+  }
+  EXPECT_GT(passed, 60'000u);
 }
 
 }  // namespace

@@ -7,13 +7,14 @@
 
 namespace membrane::wasm {
 
-std::vector<std::filesystem::path> suite_files() {
+std::vector<std::filesystem::path> suite_files(std::string_view version) {
   namespace fs = std::filesystem;
   std::vector<fs::path> places;
   if (const char* place = std::getenv("MEMBRANE_TESTSUITE")) {
-    places = {fs::path(place) / "core-2.0", place};
+    places = {fs::path(place) / version};
+    if (version == "core-2.0") places.emplace_back(place);
   } else {
-    places = {fs::path(MEMBRANE_SOURCE_DIR) / "../shared/wasm-testsuite/core-2.0"};
+    places = {fs::path(MEMBRANE_SOURCE_DIR) / "../shared/wasm-testsuite" / version};
   }
   std::vector<fs::path> files;
   std::error_code error;
