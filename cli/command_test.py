@@ -224,6 +224,21 @@ class Run(CommandTest):
         self.assertEqual(self.membrane("run", "-e", SEVEN).stdout, "7\n")
         self.assertEqual(self.membrane("run", "-", stdin=SEVEN).stdout, "7\n")
 
+    def test_every_tier_gives_the_same_report(self):
+        looping = """(func (export "run") (result i32) (local i32)
+          (loop $again (br_if $again (i32.lt_u (local.tee 0 (i32.add (local.get 0) (i32.const 1))) (i32.const 300000))))
+          (i32.load (i32.sub (i32.const 0) (local.get 0))))"""
+        seen = []
+        for tier in "interpreter", "compiler", "auto":
+            report = self.report("-e", looping, "--tier", tier, code=1)
+            for name in "compile_us", "run_us":
+                del report[name]
+            seen.append(report)
+        self.assertEqual(seen[0]["error"]["code"], "memory_out_of_bounds")
+        self.assertEqual(seen[0], seen[1])
+        self.assertEqual(seen[0], seen[2])
+        self.assertIn("compiler", self.membrane("run", "-e", looping, "--tier", "jit", code=2).stderr)
+
     def test_the_report_goes_to_standard_error(self):
         done = self.membrane("run", "-e", '(func (export "run") (call $io.print (string "hello")))')
         self.assertEqual(done.stdout, "hello")

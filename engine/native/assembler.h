@@ -22,6 +22,7 @@
 
 namespace membrane::engine::native {
 
+// The processor's own names. NOLINTBEGIN(readability-identifier-naming)
 enum Reg : uint8_t {
   rax,
   rcx,
@@ -41,6 +42,7 @@ enum Reg : uint8_t {
   r15,
   kNoReg = 255
 };
+// NOLINTEND(readability-identifier-naming)
 using Xmm = uint8_t;  // 0 to 15; kNoReg for none
 
 enum class Width : uint8_t { k32, k64 };

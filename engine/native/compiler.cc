@@ -685,8 +685,8 @@ struct Compiler::Parts {
       Location l;
       l.slot = v.slot;
       switch (v.kind) {
-        case Value::Kind::kSlot: continue;
-        case Value::Kind::kFlags: continue;  // never across a charge
+        case Value::Kind::kSlot:
+        case Value::Kind::kFlags: continue;  // flags are never pending across a charge
         case Value::Kind::kRegister:
           l.kind = v.real ? Location::Kind::kReal : Location::Kind::kRegister;
           l.maybe_nan = v.maybe_nan;
@@ -994,7 +994,7 @@ struct Compiler::Parts {
   }
 
   template <typename F>
-  void unary(F&& emit) {
+  void unary(const F& emit) {
     Value v = pop();
     const Reg from = register_of(v);
     const Pin* const pin = next_pin(false);
@@ -1044,7 +1044,7 @@ struct Compiler::Parts {
     push_real(to, is_f32, true);
   }
   template <typename F>
-  void float_unary(bool to_f32, bool maybe_nan, F&& emit) {
+  void float_unary(bool to_f32, bool maybe_nan, const F& emit) {
     Value v = pop();
     const Xmm from = real_of(v);
     const Xmm to = destination_real(v);
@@ -1809,7 +1809,7 @@ struct Compiler::Parts {
 
   // Arguments are settled and `base` is their first slot. `write` writes the call itself.
   template <typename F>
-  void write_call(const wasm::FuncType& callee, F&& write) {
+  void write_call(const wasm::FuncType& callee, const F& write) {
     cut_stack(stack.size() - callee.params.size());
     const uint32_t base = top_slot();
     if (base != 0) a.op(Alu::kAdd, Width::k64, kFrame, static_cast<int32_t>(base * 8));
@@ -2288,6 +2288,8 @@ bool machine_is_supported() {
   static const bool supported = [] {
     const std::vector<uint64_t> probe(3);
     const void* parts[2];
+    // Compiled code reads the first two words of a table's vector: is it laid out so?
+    // NOLINTNEXTLINE(bugprone-undefined-memory-manipulation,bugprone-multi-level-implicit-pointer-conversion)
     std::memcpy(parts, &probe, sizeof parts);
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") &&
            __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("lzcnt") &&

@@ -77,8 +77,12 @@ struct Stubs {
     for (uint32_t i = 0; i < kTrapKinds; ++i) exit_trap[i] = base + traps[i];
   }
 
-  static Mem saved(Reg r) { return {r14, static_cast<int32_t>(offsetof(NativeState, registers) + 8u * r)}; }
-  static Mem saved_real(Xmm x) { return {r14, static_cast<int32_t>(offsetof(NativeState, reals) + 16u * x)}; }
+  static Mem saved(Reg r) {
+    return {r14, static_cast<int32_t>(offsetof(NativeState, registers) + size_t{8} * r)};
+  }
+  static Mem saved_real(Xmm x) {
+    return {r14, static_cast<int32_t>(offsetof(NativeState, reals) + size_t{16} * x)};
+  }
   static constexpr Reg kCalleeSaved[] = {rbp, rbx, r12, r13, r14, r15};
 
   // Saves all registers, and returns to whoever called enter().
