@@ -24,6 +24,12 @@ using Bits = Assembler::Bits;
 
 constexpr uint32_t kNone = UINT32_MAX;
 
+// Bounds that keep compilation linear on hostile code. What is beyond them is the interpreter's.
+constexpr size_t kMaxLocals = 4'000;
+constexpr size_t kMaxUnsettled = 64;  // entries of the stack that are looked through
+constexpr uint32_t kMaxCodeBytes = 1u << 20,
+                   kMaxExpansion = 40;  // of a function, and for each byte of its body
+
 // -- registers ---------------------------------------------------------------------------
 
 constexpr Reg kFrame = rbp, kMemory = rbx, kFuelLeft = r15, kState = r14;
@@ -139,6 +145,7 @@ struct Compiler::Parts {
   std::array<Pin, kMaxPins> pins{};
   uint32_t pin_count = 0;
   std::vector<uint32_t> weights, last_loop;
+  std::vector<uint32_t> used_locals;
   std::vector<LoopUse> loops;
   std::vector<UsePair> uses;
   std::vector<uint32_t> open_loops;
@@ -147,6 +154,12 @@ struct Compiler::Parts {
   std::vector<Value> stack;
   size_t settled = 0;  // so many entries from the bottom are in their slots, or constants
   std::vector<Label> labels;
+  struct Way {
+    uint64_t stamp = 0;
+    uint32_t at = 0;
+  };
+  std::vector<Way> ways;  // of the br_table at hand, by depth: those with its stamp
+  uint64_t way_stamp = 0;
   std::vector<Stub> stubs;
   std::vector<uint32_t> segment_costs;
   Pins now;
@@ -173,7 +186,7 @@ struct Compiler::Parts {
     locals_end = 0;
     const auto add = [this](ValType t, uint32_t count) {
       if (t == ValType::kV128) return false;
-      locals.reserve(locals.size() + count);
+      if (locals.size() + count > kMaxLocals) return false;
       for (uint32_t i = 0; i < count; ++i)
         locals.push_back({static_cast<uint16_t>(locals_end++), kUnpinned, is_real(t), t == ValType::kF32});
       return true;
@@ -230,6 +243,7 @@ struct Compiler::Parts {
   // that the compiler does not know.
   bool look_ahead() {
     weights.assign(locals.size(), 0);
+    used_locals.clear();
     last_loop.assign(locals.size(), kNone);
     loops.clear();
     uses.clear();
@@ -244,6 +258,7 @@ struct Compiler::Parts {
         case Opcode::kLocalGet:
         case Opcode::kLocalSet:
         case Opcode::kLocalTee: {
+          if (weights[in.index] == 0) used_locals.push_back(in.index);
           weights[in.index] += weight;
           const bool assigned = in.op != Opcode::kLocalGet;
           if (innermost != kNone && (last_loop[in.index] != innermost || assigned)) {
@@ -289,7 +304,7 @@ struct Compiler::Parts {
     uint32_t integers = 0, reals = 0;
     while (integers < kPinnable.size() || reals < kPinnableReals) {
       uint32_t best = kNone;
-      for (uint32_t i = 0; i < locals.size(); ++i) {
+      for (const uint32_t i : used_locals) {
         const bool has_room = locals[i].real ? reals < kPinnableReals : integers < kPinnable.size();
         if (has_room && locals[i].pin == kUnpinned && weights[i] > 1 &&
             (best == kNone || weights[i] > weights[best]))
@@ -345,7 +360,7 @@ struct Compiler::Parts {
   }
   // The entry that is deepest is needed last.
   void evict(bool real, uint32_t except) {
-    for (Value& v : stack)
+    for (Value& v : unsettled())
       if (v.kind == Value::Kind::kRegister && v.real == real && !((except >> v.number) & 1))
         return store_entry(v);
     failed = true;  // cannot happen: operands in hand are fewer than registers
@@ -354,7 +369,7 @@ struct Compiler::Parts {
   // Makes a particular register free for the caller, who then owns it.
   void take(Reg r) {
     if (!((free_registers >> r) & 1)) {
-      for (Value& v : stack)
+      for (Value& v : unsettled())
         if (v.kind == Value::Kind::kRegister && !v.real && v.number == r) {
           store_entry(v);
           break;
@@ -365,6 +380,7 @@ struct Compiler::Parts {
 
   // -- values ------------------------------------------------------------------------------------
 
+  std::span<Value> unsettled() { return std::span(stack).subspan(settled); }
   uint32_t top_slot() const { return stack.empty() ? locals_end : stack.back().slot + 1u; }
   void push(Value v) {
     v.slot = static_cast<uint16_t>(top_slot());
@@ -590,7 +606,7 @@ struct Compiler::Parts {
 
   // Before a call: entries keep no registers. Names of locals and constants may stay.
   void settle_for_call(size_t first_argument) {
-    for (size_t i = 0; i < stack.size(); ++i) {
+    for (size_t i = settled; i < stack.size(); ++i) {
       Value& v = stack[i];
       if (i >= first_argument || v.kind == Value::Kind::kRegister || v.kind == Value::Kind::kFlags)
         store_entry(v);
@@ -760,8 +776,8 @@ struct Compiler::Parts {
     const uint8_t pin = locals[local].pin;
     if (pin == kUnpinned || pins[pin].real != real) return nullptr;
     if (pending_locals != 0)
-      for (const Value& v : stack)
-        if (v.kind == Value::Kind::kLocal && v.local == local) return nullptr;
+      for (size_t i = settled; i < stack.size(); ++i)
+        if (stack[i].kind == Value::Kind::kLocal && stack[i].local == local) return nullptr;
     return &pins[pin];
   }
   static bool in_register(const Value* v, uint8_t number, const Parts& p) {
@@ -1597,21 +1613,22 @@ struct Compiler::Parts {
       a.word(0);
     }
     // One way for each label, however often it stands in the table.
-    std::vector<uint32_t> ways(labels.size(), kNone);
+    ++way_stamp;
+    if (ways.size() < labels.size()) ways.resize(labels.size());
     const Pins before = now;
     wasm::LabelReader labels_of(in);
     for (uint32_t i = 0; i <= in.count; ++i) {
       a.ensure(Assembler::kRoom);
       const uint32_t depth = labels_of.next();
-      if (ways[depth] == kNone) {
-        ways[depth] = a.here();
+      if (ways[depth].stamp != way_stamp) {
+        ways[depth] = {way_stamp, a.here()};
         const uint32_t free_before = free_registers, reals_before = free_reals;
         branch_to(depth);
         now = before;
         free_registers = free_before;
         free_reals = reals_before;
       }
-      a.put32(table + 4 * i, ways[depth] - table);
+      a.put32(table + 4 * i, ways[depth].at - table);
     }
   }
 
@@ -1969,12 +1986,14 @@ struct Compiler::Parts {
     outer.branch_values = static_cast<uint32_t>(type->results.size());
     labels.push_back(outer);
     add_cost(zeroing_cost(code->zero_slots));
+    const uint64_t most = kMaxCodeBytes + uint64_t{kMaxExpansion} * function->code.size;
     while (!failed && body.next()) {
       const Instruction& in = body.instruction();
       offset = in.offset;
       next_offset = in.offset + in.size;
       a.ensure(Assembler::kRoom);
       const uint32_t start = a.here();
+      failed = start > most;
       instruction(in);
       for (Watch& w : watches)
         if (!w.found && w.wanted_pc >= start - entry && w.wanted_pc < a.here() - entry)
@@ -2010,6 +2029,7 @@ void Compiler::Parts::instruction(const Instruction& in) {
   if (has_flags() && in.op != Opcode::kBrIf && in.op != Opcode::kIf && in.op != Opcode::kSelect &&
       in.op != Opcode::kI32Eqz && in.op != Opcode::kLocalSet)
     settle_flags();
+  if (stack.size() - settled > kMaxUnsettled && !has_flags()) settle_from(0);
   const wasm::OpcodeInfo& row = wasm::info(in.op);
   if (row.flow != wasm::Flow::kBulk) add_cost(row.cost);
   switch (in.op) {
