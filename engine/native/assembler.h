@@ -5,8 +5,10 @@
 // disassembles every one of them with another tool.
 //
 //   Assembler a(buffer);
-//   a.ensure(Assembler::kRoom);           // then up to kRoom bytes without another check
 //   a.op(Alu::kAdd, Width::k32, rax, rcx);
+//
+// The buffer grows as it is written: behind every instruction there is room for another of any
+// length. ensure() makes room for many at once; what is to be written need not be counted.
 //
 // Jumps have 32-bit displacements; a Patch names one that waits for its target.
 //
@@ -98,6 +100,7 @@ using Patch = uint32_t;
 class Assembler {
  public:
   static constexpr size_t kRoom = 256;
+  static constexpr size_t kSlack = 64;  // always there: two instructions of the greatest length, and more
 
   explicit Assembler(std::vector<uint8_t>& buffer) : buffer_(buffer) { start_over(); }
   void start_over() {
@@ -123,6 +126,7 @@ class Assembler {
     mov_imm_keeping_flags(to, value);
   }
   void mov_imm_keeping_flags(Reg to, uint64_t value) {
+    ensure(kSlack);
     if (value <= UINT32_MAX) {
       if (to >= r8) u8(0x41);
       u8(static_cast<uint8_t>(0xB8 | (to & 7)));
@@ -235,17 +239,20 @@ class Assembler {
   void idiv(Width w, Reg by) { f7(w, 7, by); }
   void neg(Width w, Reg r) { f7(w, 3, r); }
   void sign_extend_rax(Width w) {  // cdq, cqo
+    ensure(kSlack);
     if (w == Width::k64) u8(0x48);
     u8(0x99);
   }
 
   // -- control
   Patch jmp() {
+    ensure(kSlack);
     u8(0xE9);
     u32(0);
     return here();
   }
   Patch jcc(Cond c) {
+    ensure(kSlack);
     u8(0x0F);
     u8(static_cast<uint8_t>(0x80 | code(c)));
     u32(0);
@@ -259,6 +266,7 @@ class Assembler {
   }
   void jmp(Mem to) { rm(Width::k32, 0xFF, static_cast<Reg>(4), to); }
   Patch call() {
+    ensure(kSlack);
     u8(0xE8);
     u32(0);
     return here();
@@ -269,12 +277,17 @@ class Assembler {
     u8(0xFF);
     modrm(3, 2, to);
   }
-  void ret() { u8(0xC3); }
+  void ret() {
+    ensure(kSlack);
+    u8(0xC3);
+  }
   void push(Reg r) {
+    ensure(kSlack);
     rex_if(false, 0, r);
     u8(static_cast<uint8_t>(0x50 | (r & 7)));
   }
   void pop(Reg r) {
+    ensure(kSlack);
     rex_if(false, 0, r);
     u8(static_cast<uint8_t>(0x58 | (r & 7)));
   }
@@ -287,10 +300,17 @@ class Assembler {
   }
   void pop(Mem to) { rm(Width::k32, 0x8F, static_cast<Reg>(0), to); }
   void push(Mem from) { rm(Width::k32, 0xFF, static_cast<Reg>(6), from); }
-  void int3() { u8(0xCC); }
+  void int3() {
+    ensure(kSlack);
+    u8(0xCC);
+  }
   // Data between instructions.
-  void word(uint32_t value) { u32(value); }
+  void word(uint32_t value) {
+    ensure(kSlack);
+    u32(value);
+  }
   void bytes(const uint8_t* from, size_t count) {
+    ensure(count + kSlack);
     std::memcpy(at_, from, count);
     at_ += count;
   }
@@ -386,7 +406,9 @@ class Assembler {
     std::memcpy(at_, &value, 8);
     at_ += 8;
   }
+  // All that have no other check come by here, with at most 8 bytes of theirs to follow.
   MEMBRANE_INLINE void modrm(uint8_t mod, uint8_t reg, uint8_t rm) {
+    ensure(kSlack);
     u8(static_cast<uint8_t>(mod << 6 | (reg & 7) << 3 | (rm & 7)));
   }
   MEMBRANE_INLINE void rex(bool wide, uint8_t reg, uint8_t rm, uint8_t index = 0) {
