@@ -220,21 +220,25 @@ bool ModuleCode::compile_all() {
     }
   }
   // Direct calls of functions without code go to a piece of code that leaves.
+  std::vector<uint32_t> ways_out;
   for (const uint32_t function : left) {
     std::vector<uint8_t> bytes;
     Assembler a(bytes);
     a.mov(Width::k64, rax, STATE(functions));
     a.op(Alu::kAdd, Width::k64, rax, static_cast<int32_t>(function * sizeof(FunctionCode)));
     a.jmp(Mem{rax, static_cast<int32_t>(offsetof(FunctionCode, native_entry))});
-    const auto start = static_cast<uint32_t>(code.size());
+    ways_out.push_back(static_cast<uint32_t>(code.size()));
     code.insert(code.end(), a.data(), a.data() + a.here());
-    for (BatchCall& call : calls) {
-      if (call.function != function) continue;
-      const uint32_t distance = start - call.displacement_end;
-      std::memcpy(code.data() + call.displacement_end - 4, &distance, 4);
-    }
-    std::erase_if(calls, [&](const BatchCall& call) { return call.function == function; });
   }
+  if (!left.empty())
+    std::erase_if(calls, [&](const BatchCall& call) {
+      const auto found = std::lower_bound(left.begin(), left.end(), call.function);
+      if (found == left.end() || *found != call.function) return false;
+      const uint32_t target = ways_out[static_cast<size_t>(found - left.begin())];
+      const uint32_t distance = target - call.displacement_end;
+      std::memcpy(code.data() + call.displacement_end - 4, &distance, 4);
+      return true;
+    });
   if (code.empty()) return true;
   return add(code, std::move(blob), calls);
 }
