@@ -9,6 +9,7 @@
 
 #include <cstdio>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,6 +27,7 @@ inline constexpr int kExitMembrane = 3;
 
 // Each adds its subcommand to `app`; what it does when chosen ends in `exit_code`.
 void add_run(CLI::App& app, int& exit_code);
+void add_thaw(CLI::App& app, int& exit_code);
 void add_check(CLI::App& app, int& exit_code);
 void add_agent(CLI::App& app, int& exit_code);
 void add_policy(CLI::App& app, int& exit_code);
@@ -60,6 +62,25 @@ Status check_granted_files(const policy::Policy& policy);
 Result<std::string> read_input(const std::string& path, uint64_t max_bytes);
 // The tier that --tier names. Errors: kInvalidArgument.
 Result<engine::Tier> tier_of(const std::string& name);
+// A file that appears whole or not at all: written beside its place, and renamed. Readable by its owner only.
+class NewFile {
+ public:
+  // Makes the file beside its place. Errors: kUnavailable.
+  static Result<NewFile> create(std::string path);
+  // Writes it and gives it its name. Errors: kUnavailable.
+  Status commit(std::span<const uint8_t> bytes);
+
+  NewFile(NewFile&& other) noexcept;
+  NewFile& operator=(NewFile&&) = delete;
+  ~NewFile();
+
+ private:
+  NewFile() = default;
+  std::string path_;
+  std::string beside_;  // "" once it has its name
+  int file_ = -1;
+};
+
 Status write_output(const std::string& path, std::string_view text);
 
 void print(std::FILE* to, std::string_view text);

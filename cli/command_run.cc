@@ -1,4 +1,4 @@
-// membrane run: one program, one report.
+// membrane run and membrane thaw: one program, one report.
 
 #include <csignal>
 #include <cstdlib>
@@ -17,7 +17,10 @@ std::atomic<bool> interrupted = false;
 
 constexpr uint64_t kMaxJournalBytes = 1u << 30;
 
+constexpr uint64_t kMaxSnapshotBytes = 16ull << 30;
+
 struct Options {
+  bool is_thaw = false;
   std::string file;
   std::string text;  // of -e
   std::string entry;
@@ -25,6 +28,8 @@ struct Options {
   std::string input_file;
   std::string journal_file;
   std::string replay_file;
+  std::string freeze_after;
+  std::string snapshot_file;
   std::string tier = "auto";
   bool json = false;
   PolicyOptions policy;
@@ -86,14 +91,58 @@ void show(const sandbox::Report& report, bool json) {
   print(stderr, sandbox::render_text(rest, use_colour(stderr)));
 }
 
+// What --freeze-after says, written like --fuel.
+Result<std::optional<uint64_t>> freeze_after(const Options& options) {
+  if (options.freeze_after.empty() != options.snapshot_file.empty())
+    return fail(ErrorCode::kInvalidArgument, "--freeze-after and --snapshot go together",
+                "Give both: when to freeze, and the file to write.");
+  if (options.freeze_after.empty()) return std::optional<uint64_t>();
+  if (options.freeze_after == "0") return 0;  // before the first instruction; as a limit it would be refused
+  policy::Limits limits;
+  if (const Status set = policy::set_limit(limits, "fuel", options.freeze_after); !set)
+    return fail(ErrorCode::kInvalidArgument,
+                "--freeze-after " + options.freeze_after + " is no amount of fuel",
+                "Write it as 1000000 or 2e9.");
+  return limits.fuel;
+}
+
+// What is run: a program, or a snapshot.
+struct Source {
+  sandbox::Program program;
+  std::string snapshot;
+};
+
+Result<Source> source_of(const Options& options, const policy::Policy& policy) {
+  Source source;
+  if (options.is_thaw) {
+    MEMBRANE_ASSIGN(source.snapshot, read_input(options.file, kMaxSnapshotBytes));
+  } else {
+    MEMBRANE_ASSIGN(source.program, program_of(options, policy));
+  }
+  return source;
+}
+
+sandbox::Report report_of(const Options& options, const Source& source,
+                          const sandbox::RunOptions& run_options) {
+  if (!options.is_thaw) return sandbox::run(source.program, run_options);
+  const auto* const bytes = reinterpret_cast<const uint8_t*>(source.snapshot.data());
+  return sandbox::thaw({bytes, source.snapshot.size()}, run_options);
+}
+
 Result<int> run(const Options& options) {
   if (options.file.empty() && options.text.empty())
     return fail(ErrorCode::kInvalidArgument, "no program is given", "Give a file, or -e and the text.");
   sandbox::RunOptions run_options;
   MEMBRANE_ASSIGN(run_options.policy, options.policy.policy());
   MEMBRANE_ASSIGN(run_options.tier, tier_of(options.tier));
+  MEMBRANE_ASSIGN(run_options.freeze_after_fuel, freeze_after(options));
   if (options.replay_file.empty()) MEMBRANE_TRY(check_granted_files(run_options.policy));
-  MEMBRANE_ASSIGN(const sandbox::Program program, program_of(options, run_options.policy));
+  MEMBRANE_ASSIGN(const Source source, source_of(options, run_options.policy));
+  std::optional<NewFile> snapshot;
+  if (run_options.freeze_after_fuel) {
+    MEMBRANE_ASSIGN(NewFile file, NewFile::create(options.snapshot_file));
+    snapshot.emplace(std::move(file));
+  }
   MEMBRANE_ASSIGN(const auto client, model_for(run_options.policy));
   std::optional<agent::HostModel> model;
   if (client) run_options.model = &model.emplace(*client, &interrupted);
@@ -114,12 +163,37 @@ Result<int> run(const Options& options) {
   std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);  // who reads a pipe sees each line as it comes
   if (!options.json) run_options.on_stdout = [](std::string_view text) { print_foreign(stdout, text); };
 
-  const sandbox::Report report = sandbox::run(program, run_options);
+  const sandbox::Report report = report_of(options, source, run_options);
+  if (report.outcome == sandbox::Outcome::kFrozen) MEMBRANE_TRY(snapshot->commit(report.snapshot));
   show(report, options.json);
   if (options.journal_file.empty()) return sandbox::exit_code_of(report.outcome);
   // What the run did was told; so this goes to standard error, with --json, too.
   const Status written = write_output(options.journal_file, recorded.to_text());
   return written ? sandbox::exit_code_of(report.outcome) : complain(written.error());
+}
+
+// What run and thaw have in common.
+void add_options(CLI::App* command, Options* options) {
+  command->add_option("--journal", options->journal_file, "Write every answer of the world to this file")
+      ->type_name("FILE");
+  command
+      ->add_option("--replay", options->replay_file, "Answer host calls from a journal instead of the world")
+      ->type_name("FILE");
+  command
+      ->add_option("--freeze-after", options->freeze_after,
+                   "Freeze the program when the whole run has used so much fuel; exit code 4")
+      ->type_name("FUEL");
+  command
+      ->add_option("--snapshot", options->snapshot_file,
+                   "Where the frozen program is written to (docs/snapshot-format.md)")
+      ->type_name("FILE");
+  command
+      ->add_option("--tier", options->tier,
+                   "Who runs the code: interpreter, compiler, or auto, which compiles what uses much fuel")
+      ->type_name("TIER");
+  command->add_flag("--json", options->json,
+                    "Print the whole report as one JSON object (docs/report.schema.json)");
+  options->policy.add_to(*command);
 }
 
 }  // namespace
@@ -135,18 +209,7 @@ void add_run(CLI::App& app, int& exit_code) {
                       "Arguments of the export, by its types; else what io.argument gives. "
                       "Write -- before what begins with a dash and is no number, as -inf");
   command->add_option("--input", options->input_file, "File that io.input gives, or -")->type_name("FILE");
-  command->add_option("--journal", options->journal_file, "Write every answer of the world to this file")
-      ->type_name("FILE");
-  command
-      ->add_option("--replay", options->replay_file, "Answer host calls from a journal instead of the world")
-      ->type_name("FILE");
-  command
-      ->add_option("--tier", options->tier,
-                   "Who runs the code: interpreter, compiler, or auto, which compiles what uses much fuel")
-      ->type_name("TIER");
-  command->add_flag("--json", options->json,
-                    "Print the whole report as one JSON object (docs/report.schema.json)");
-  options->policy.add_to(*command);
+  add_options(command, options.get());
   command->footer(
       "Examples:\n"
       "  membrane run program.wat --allow fs:read:./data --fuel 2e6\n"
@@ -154,13 +217,36 @@ void add_run(CLI::App& app, int& exit_code) {
       "  membrane run -e '(func (export \"main\") (result i32) (i32.add (i32.const 2) (i32.const 2)))'\n"
       "  membrane run program.wat --allow kv --journal run.journal\n"
       "  membrane run program.wat --allow kv --replay run.journal\n"
+      "  membrane run program.wat --freeze-after 1e6 --snapshot program.snap\n"
       "Results and what the program prints go to standard output, the report to standard error.\n"
       "Exit codes: 0 fine; 1 the program failed, or a replay differs; 2 it was denied or is "
-      "invalid, or wrong usage; 3 Membrane failed.");
+      "invalid, or wrong usage; 3 Membrane failed; 4 it is frozen.");
   command->callback([options, &exit_code] {
     // With -e there is no file: what stands in its place is the first argument.
     if (!options->text.empty() && !options->file.empty())
       options->arguments.insert(options->arguments.begin(), std::exchange(options->file, {}));
+    const Result<int> code = run(*options);
+    exit_code = code ? *code : complain(code.error(), options->json ? Reader::kReport : Reader::kPerson);
+  });
+}
+
+void add_thaw(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<Options>();
+  options->is_thaw = true;
+  CLI::App* const command = app.add_subcommand(
+      "thaw", "Go on with a frozen program; what it may do is said anew, and limits are the whole run's");
+  command->add_option("file", options->file, "The snapshot, or - for standard input")
+      ->type_name("FILE")
+      ->required();
+  add_options(command, options.get());
+  command->footer(
+      "Examples:\n"
+      "  membrane run program.wat --freeze-after 1e6 --snapshot program.snap\n"
+      "  membrane thaw program.snap --fuel 2e9 --allow fs:read:./data\n"
+      "  membrane thaw program.snap --freeze-after 2e6 --snapshot program.snap\n"
+      "What the program prints goes to standard output, the report of the whole run to standard error.\n"
+      "Exit codes: those of membrane run.");
+  command->callback([options, &exit_code] {
     const Result<int> code = run(*options);
     exit_code = code ? *code : complain(code.error(), options->json ? Reader::kReport : Reader::kPerson);
   });

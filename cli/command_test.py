@@ -19,7 +19,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 COMMAND = os.environ.get("MEMBRANE_COMMAND", str(ROOT / "build" / "release" / "membrane"))
 MODEL_SERVER = os.environ.get("MEMBRANE_MODEL_SERVER", str(ROOT / "build" / "release" / "model_server"))
-COMMANDS = [[], ["run"], ["check"], ["agent"], ["policy"], ["policy", "explain"], ["capabilities"], ["spectest"]]
+COMMANDS = [[], ["run"], ["thaw"], ["check"], ["agent"], ["policy"], ["policy", "explain"], ["capabilities"], ["spectest"]]
 SECONDS = 120  # a process that needs more hangs
 
 ADD = '(func (export "add") (param i32 i32) (result i32) (i32.add (local.get 0) (local.get 1)))'
@@ -437,6 +437,72 @@ class Run(CommandTest):
         _, errors = process.communicate(timeout=SECONDS)
         self.assertIn("outcome: cancelled", errors)
         self.assertEqual(process.returncode, 1)
+
+
+class Thaw(CommandTest):
+    COUNTS = """(func (export "run") (param $n i32) (result i32) (local $i i32)
+      (call $io.print (string "begun, "))
+      (loop (local.set $i (i32.add (local.get $i) (i32.const 1)))
+        (br_if 0 (i32.lt_u (local.get $i) (local.get $n))))
+      (call $io.print (string "done")) (local.get $i))"""
+
+    def report(self, *arguments, code=0):
+        return json.loads(self.membrane(*arguments, "--json", code=code).stdout)
+
+    def test_a_run_goes_on_in_other_processes_and_ends_as_one(self):
+        program = self.file("counts.wat", self.COUNTS)
+        whole = self.report("run", program, "1000")
+        frozen = self.report("run", program, "1000", "--freeze-after", "2e3", "--snapshot", "f.snap", code=4)
+        self.assertEqual((frozen["outcome"], frozen["stdout"]), ("frozen", "begun, "))
+        self.assertLessEqual(frozen["fuel_used"], 2000)
+        self.assertEqual(frozen["snapshot_bytes"], (self.folder / "f.snap").stat().st_size)
+        later = self.report("thaw", "f.snap", "--freeze-after", "4000", "--snapshot", "f.snap", "--tier", "compiler",
+                            code=4)
+        self.assertGreater(later["fuel_used"], frozen["fuel_used"])
+        (self.folder / program).unlink()
+        for tier in ("interpreter", "compiler", "auto"):  # three forks
+            end = self.report("thaw", "f.snap", "--fuel", whole["fuel_used"], "--tier", tier)
+            for field in ("outcome", "results", "stdout", "fuel_used", "memory_peak_bytes", "host_calls"):
+                self.assertEqual(end[field], whole[field], field)
+        self.assertEqual(self.report("thaw", "f.snap", "--fuel", whole["fuel_used"] - 1, code=1)["outcome"],
+                         "out_of_fuel")
+        self.assertEqual([path.name for path in self.folder.iterdir() if "snap" in path.name], ["f.snap"])
+
+    def test_a_person_sees_the_output_once(self):
+        program = self.file("counts.wat", self.COUNTS)
+        first = self.membrane("run", program, "100", "--freeze-after", "200", "--snapshot", "f.snap", code=4)
+        self.assertEqual(first.stdout, "begun, ")
+        self.assertIn("outcome: frozen", first.stderr)
+        self.assertRegex(first.stderr, r"snapshot: \d+ bytes")
+        self.assertEqual(self.membrane("thaw", "f.snap").stdout, "done100\n")
+
+    def test_a_program_that_ends_before_leaves_no_snapshot_and_says_so(self):
+        done = self.membrane("run", "-e", SEVEN, "--freeze-after", "1e6", "--snapshot", "f.snap")
+        self.assertIn("no snapshot", done.stderr)
+        self.assertEqual(self.report("run", "-e", SEVEN, "--freeze-after", "1e6", "--snapshot", "f.snap")
+                         ["snapshot_bytes"], 0)
+        self.assertEqual(list(self.folder.iterdir()), [])
+
+    def test_what_is_no_snapshot_is_refused(self):
+        self.file("counts.wat", self.COUNTS)
+        refused = self.report("thaw", "counts.wat", code=2)
+        self.assertEqual(refused["error"]["code"], "invalid_input")
+        self.assertIn("--snapshot", refused["error"]["hint"])
+        self.membrane("run", "counts.wat", "100", "--freeze-after", "200", "--snapshot", "f.snap", code=4)
+        whole = bytearray((self.folder / "f.snap").read_bytes())
+        whole[-1] ^= 1
+        self.file("f.snap", bytes(whole))
+        self.assertIn("damaged", self.membrane("thaw", "f.snap", code=2).stderr)
+        self.assert_refused(self.membrane("thaw", "nothing.snap", code=2), "cannot open", "path")
+
+    def test_options_that_do_not_fit_are_refused(self):
+        self.assert_refused(self.membrane("run", "-e", SEVEN, "--freeze-after", "5", code=2), "go together",
+                            "the file")
+        self.assert_refused(self.membrane("run", "-e", SEVEN, "--snapshot", "f", code=2), "go together", "when")
+        self.assert_refused(self.membrane("run", "-e", SEVEN, "--freeze-after", "soon", "--snapshot", "f", code=2),
+                            "soon", "2e9")
+        self.assert_refused(self.membrane("run", "-e", SEVEN, "--freeze-after", "5", "--snapshot", "no/f", code=2),
+                            "cannot write no/f", "folder")
 
 
 class QuietHandler(http.server.SimpleHTTPRequestHandler):

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "agent/console.h"
 #include "cli/cli.h"
@@ -133,6 +134,43 @@ Status write_output(const std::string& path, std::string_view text) {
   if (std::fclose(file) != 0 || !written)
     return fail(ErrorCode::kUnavailable, "cannot write " + path + ": " + std::strerror(errno));
   return {};
+}
+
+Result<NewFile> NewFile::create(std::string path) {
+  NewFile file;
+  file.beside_ = path + ".XXXXXX";
+  file.file_ = mkstemp(file.beside_.data());
+  if (file.file_ < 0)
+    return fail(ErrorCode::kUnavailable, "cannot write " + path + ": " + std::strerror(errno),
+                "Give a path in a folder that can be written to.");
+  file.path_ = std::move(path);
+  return file;
+}
+
+Status NewFile::commit(std::span<const uint8_t> bytes) {
+  const auto failed = [this] {
+    return fail(ErrorCode::kUnavailable, "cannot write " + path_ + ": " + std::strerror(errno));
+  };
+  while (!bytes.empty()) {
+    const ssize_t written = write(file_, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return failed();
+    bytes = bytes.subspan(static_cast<size_t>(written));
+  }
+  if (fsync(file_) != 0 || rename(beside_.c_str(), path_.c_str()) != 0) return failed();
+  beside_.clear();
+  return {};
+}
+
+NewFile::NewFile(NewFile&& other) noexcept
+    : path_(std::move(other.path_)),
+      beside_(std::exchange(other.beside_, {})),
+      file_(std::exchange(other.file_, -1)) {}
+
+NewFile::~NewFile() {
+  if (file_ < 0) return;
+  close(file_);
+  if (!beside_.empty()) unlink(beside_.c_str());
 }
 
 void print(std::FILE* to, std::string_view text) { std::fwrite(text.data(), 1, text.size(), to); }

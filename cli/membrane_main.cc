@@ -99,13 +99,15 @@ int main(int argc, char** argv) {
       "Examples:\n"
       "  membrane run module.wasm --invoke add 2 2\n"
       "  membrane run program.wat --allow 'http:GET:https://example.org/*' --fuel 1000000\n"
+      "  membrane thaw program.snap --fuel 1e9\n"
       "  membrane check program.wat --json\n"
       "  membrane agent \"Which of the papers on http://127.0.0.1:8000/ is newest?\" --policy policy.toml\n"
       "  membrane policy explain policy.toml\n\n"
       "Exit codes: 0 fine; 1 the program failed; 2 the request was denied, invalid or misspelt; 3 Membrane "
-      "failed.");
+      "failed; 4 the program is frozen.");
   int exit_code = kExitOk;
   add_run(app, exit_code);
+  add_thaw(app, exit_code);
   add_check(app, exit_code);
   add_agent(app, exit_code);
   add_policy(app, exit_code);

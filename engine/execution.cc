@@ -94,18 +94,29 @@ std::string_view hint_of(TrapKind kind) {
 
 // -- host calls -------------------------------------------------------------------------------
 
-bool HostCall::charge(uint64_t fuel) {
-  MachineState& m = Machine::state(execution);
-  if (execution.fuel_left() < fuel) return false;
+namespace {
+
+void take(MachineState& m, uint64_t fuel) {
   const uint64_t of_slice = std::min(fuel, static_cast<uint64_t>(m.fuel));
   m.fuel -= static_cast<int64_t>(of_slice);
   m.fuel_reserve -= fuel - of_slice;
+}
+
+}  // namespace
+
+bool HostCall::charge(uint64_t fuel) {
+  if (execution.fuel_left() < fuel) return false;
+  take(Machine::state(execution), fuel);
   return true;
 }
 
-void HostCall::owe(uint64_t fuel) {
-  const bool paid = charge(std::min(fuel, execution.fuel_left()));
-  static_cast<void>(paid);  // there was as much
+void HostCall::owe(uint64_t fuel) { Machine::owe(execution, fuel); }
+
+// A run that pauses uses as much as one that never does: what cannot be paid now is paid later.
+void Machine::owe(Execution& ex, uint64_t fuel) {
+  const uint64_t paid = std::min(fuel, ex.fuel_left());
+  take(ex.machine_, paid);
+  ex.fuel_owed_ += std::min(fuel - paid, UINT64_MAX - ex.fuel_owed_);
 }
 
 // -- Execution ----------------------------------------------------------------------------------
@@ -173,7 +184,9 @@ void Execution::add_fuel(uint64_t fuel) {
   const uint64_t most =
       static_cast<uint64_t>(INT64_MAX) - std::min<uint64_t>(machine_.fuel_reserve, INT64_MAX);
   fuel = std::min(fuel, most);
-  machine_.fuel_reserve += fuel;
+  const uint64_t paid = std::min(fuel, fuel_owed_);
+  fuel_owed_ -= paid;
+  machine_.fuel_reserve += fuel - paid;
   fuel_added_ += fuel;
   if (machine_.state == RunState::kOutOfFuel || machine_.state == RunState::kInterrupted)
     machine_.state = RunState::kReady;

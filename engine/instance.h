@@ -126,8 +126,8 @@ struct HostCall {
 
   // Takes fuel for work to be done on behalf of the guest. False: there is less, and nothing was taken.
   [[nodiscard]] bool charge(uint64_t fuel);
-  // Takes fuel for work that is done. When there is less, what is left goes to 0, and the guest pauses
-  // behind the call.
+  // Takes fuel for work that is done. When there is less, what is left goes to 0, the guest pauses behind the
+  // call, and what is added next pays the rest first.
   void owe(uint64_t fuel);
 };
 
@@ -335,6 +335,8 @@ struct Execution {
   // All that was added less what is left: exact to the instruction.
   [[nodiscard]] uint64_t fuel_used() const;
   [[nodiscard]] uint64_t fuel_left() const;
+  // What a host call was owed and could not be paid yet; not in fuel_used().
+  [[nodiscard]] uint64_t fuel_owed() const { return fuel_owed_; }
   // Where it stands, innermost first; for pauses.
   [[nodiscard]] std::vector<CodePlace> backtrace();
 
@@ -347,6 +349,7 @@ struct Execution {
 
   MachineState machine_;
   uint64_t fuel_added_ = 0;
+  uint64_t fuel_owed_ = 0;
   FunctionInstance* entry_ = nullptr;
   std::vector<Value> results_;
   Trap trap_;

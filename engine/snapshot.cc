@@ -9,6 +9,7 @@
 #include <bit>
 #include <cstring>
 #include <string>
+#include <tuple>
 #include <unordered_map>
 
 #include "engine/backtrace.h"
@@ -29,6 +30,8 @@ using wasm::ValType;
 // -- the format: docs/snapshot-format.md ----------------------------------------------------------
 
 constexpr char kMagic[8] = {'M', 'E', 'M', 'B', 'S', 'N', 'A', 'P'};
+constexpr uint32_t kWordsOfCall = 3;  // a call's header stands behind it
+
 struct Header {
   char magic[8];
   uint32_t version;
@@ -76,36 +79,140 @@ std::vector<ValType> locals_of(const wasm::Module& module, uint32_t index) {
   return types;
 }
 
-// The types of a frame's slots at a place: locals, then operands. A frame that waits for a call holds neither
+// A place where a frame stands, with the operands that it has there. A frame that waits for a call holds neither
 // the call's arguments nor its results.
-std::optional<std::vector<ValType>> types_at(const wasm::Module& module, uint32_t function,
-                                             uint32_t code_offset, bool in_call, wasm::Standing& standing) {
-  auto found = wasm::standing_at(module, function, code_offset);
-  if (!found) return std::nullopt;
-  standing = std::move(*found);
-  if (in_call) {
-    const wasm::FuncType* callee = nullptr;
-    if (standing.before == wasm::Opcode::kCall) callee = &module.type_of_function(standing.before_index);
-    if (standing.before == wasm::Opcode::kCallIndirect) callee = &module.types[standing.before_index];
-    if (callee == nullptr || callee->results.size() > standing.operands.size()) return std::nullopt;
-    standing.operands.resize(standing.operands.size() - callee->results.size());
+struct FramePlace {
+  using Key = std::tuple<uint32_t, uint32_t, bool>;
+  Key key;  // function, offset in its code, whether the frame waits
+  wasm::Standing standing;
+  bool found = false;
+};
+
+// What a call in front of a place calls; null when it is no call.
+const wasm::FuncType* callee_type(const wasm::Module& module, const wasm::Standing& standing) {
+  if (standing.before == wasm::Opcode::kCall) return &module.type_of_function(standing.before_index);
+  if (standing.before == wasm::Opcode::kCallIndirect) return &module.types[standing.before_index];
+  return nullptr;
+}
+
+// The places of all frames. Each function is walked once, and each place kept once, however deep a recursion is.
+class FramePlaces {
+ public:
+  explicit FramePlaces(const wasm::Module& module) : module_(module) {}
+
+  void add(uint32_t function, uint32_t code_offset, bool waits) {
+    places_.push_back({{function, code_offset, waits}, {}, false});
   }
+  // Stops when all places together have more operands than `most_operands`.
+  void find(uint64_t most_operands) {
+    std::ranges::sort(places_, {}, &FramePlace::key);
+    places_.erase(std::ranges::unique(places_, {}, &FramePlace::key).begin(), places_.end());
+    left_ = most_operands;
+    for (size_t first = 0; first < places_.size();) {
+      size_t end = first;
+      const uint32_t function = std::get<0>(places_[first].key);
+      std::vector<uint32_t> offsets;
+      for (; end < places_.size() && std::get<0>(places_[end].key) == function; ++end)
+        offsets.push_back(std::get<1>(places_[end].key));
+      wasm::standings_at(module_, function, offsets,
+                         [&](size_t i, const wasm::Standing& s) { return note(places_[first + i], s); });
+      first = end;
+    }
+  }
+  // Null when a frame cannot stand there.
+  [[nodiscard]] const wasm::Standing* at(uint32_t function, uint32_t code_offset, bool waits) const {
+    const FramePlace::Key key{function, code_offset, waits};
+    const auto place = std::ranges::lower_bound(places_, key, {}, &FramePlace::key);
+    return place->found ? &place->standing : nullptr;
+  }
+
+ private:
+  bool note(FramePlace& place, const wasm::Standing& standing) {
+    size_t count = standing.operands.size();
+    if (std::get<2>(place.key)) {
+      const wasm::FuncType* const callee = callee_type(module_, standing);
+      if (callee == nullptr || callee->results.size() > count) return true;
+      count -= callee->results.size();
+    }
+    if (count > left_) return false;
+    left_ -= count;
+    const auto end = standing.operands.begin() + static_cast<ptrdiff_t>(count);
+    // Below a block in code that cannot be reached, a value may be of any type.
+    if (std::find(standing.operands.begin(), end, ValType::kBottom) != end) return true;
+    place.standing = {{standing.operands.begin(), end}, standing.before, standing.before_index};
+    place.found = true;
+    return true;
+  }
+
+  const wasm::Module& module_;
+  std::vector<FramePlace> places_;
+  uint64_t left_ = 0;
+};
+
+// The types of a frame's slots: locals, then operands.
+std::vector<ValType> types_of(const wasm::Module& module, uint32_t function, const wasm::Standing& standing) {
   std::vector<ValType> types = locals_of(module, function);
   types.insert(types.end(), standing.operands.begin(), standing.operands.end());
   return types;
+}
+
+// Words of a function's code, or bytes of its machine code, and what making it again has found there. Each
+// function is made once, and each place looked for once.
+template <typename Found>
+class MadeAgain {
+ public:
+  using Key = std::pair<const FunctionCode*, uint32_t>;
+
+  void add(const FunctionCode* function, uint32_t place) { keys_.emplace_back(function, place); }
+  // `want` prepares what is to be found at a place; `make` fills in all of one function.
+  template <typename Want, typename Make>
+  void find(Want want, Make make) {
+    std::ranges::sort(keys_);
+    keys_.erase(std::ranges::unique(keys_).begin(), keys_.end());
+    found_.resize(keys_.size());
+    for (size_t i = 0; i < keys_.size(); ++i) want(found_[i], keys_[i].second);
+    for (size_t first = 0; first < keys_.size();) {
+      size_t end = first;
+      while (end < keys_.size() && keys_[end].first == keys_[first].first) ++end;
+      make(*keys_[first].first, std::span(found_).subspan(first, end - first));
+      first = end;
+    }
+  }
+  [[nodiscard]] const Found& at(const FunctionCode* function, uint32_t place) const {
+    return found_[static_cast<size_t>(std::ranges::lower_bound(keys_, Key{function, place}) - keys_.begin())];
+  }
+
+ private:
+  std::vector<Key> keys_;
+  std::vector<Found> found_;
+};
+
+void make_again(const FunctionCode& function, std::span<Recorder> recorders) {
+  std::vector<Word> again;
+  translate(function.module->module(), function.index, function.module->functions(), again, recorders);
 }
 
 }  // namespace
 
 // -- writing -------------------------------------------------------------------------------------------
 
+// One frame as it stands: all its values in one place, and the offset behind it.
+struct Standpoint {
+  const FunctionCode* function = nullptr;
+  uint32_t code_offset = 0;
+  const uint64_t* fp = nullptr;
+  std::vector<PendingSlot> pending;  // values that are not in their slots
+  std::vector<std::pair<uint16_t, uint64_t>> in_registers;
+};
+
 struct SnapshotWriter {
   Execution& run;
   Instance& instance;
+  uint64_t fuel_before;
   std::vector<uint8_t> out;
   std::unordered_map<uint64_t, uint32_t> numbers;  // of functions, by their address
 
-  SnapshotWriter(Execution& r, Instance& i) : run(r), instance(i) {
+  SnapshotWriter(Execution& r, Instance& i, uint64_t before) : run(r), instance(i), fuel_before(before) {
     const auto functions = Machine::all_functions(instance);
     numbers.reserve(functions.size());
     for (size_t n = 0; n < functions.size(); ++n)
@@ -167,7 +274,10 @@ struct SnapshotWriter {
   void memory(const Memory* m);
   Status tables();
   void segments();
+  Result<std::vector<Standpoint>> standpoints();
+  const FunctionInstance* awaited_host();
   Status frames();
+  Status frame(const Standpoint& s, const wasm::Standing& standing, const FunctionInstance* host);
 };
 
 Status SnapshotWriter::check() {
@@ -286,15 +396,6 @@ void SnapshotWriter::segments() {
 
 namespace {
 
-// One frame as it stands: all its values in one place, and the offset behind it.
-struct Standpoint {
-  const FunctionCode* function = nullptr;
-  uint32_t code_offset = 0;
-  const uint64_t* fp = nullptr;
-  std::vector<PendingSlot> pending;  // values that are not in their slots
-  std::vector<std::pair<uint16_t, uint64_t>> in_registers;
-};
-
 uint64_t canonical_bits(uint64_t bits, bool is_f32) {
   if (is_f32) {
     const auto narrow = static_cast<uint32_t>(bits);
@@ -309,33 +410,59 @@ bool is_tail_call(Handler handler) {
          handler == kHandlers[static_cast<size_t>(Operation::kReturnCallIndirect)];
 }
 
-Standpoint stand_interpreted(const FrameStop& stop, bool at_call) {
+// Not begun yet: it stands at a stub, or at its first header.
+bool is_begun(const FrameStop& stop) {
+  return stop.function->code.load(std::memory_order_acquire) != nullptr && stop.at != kTranslateStub &&
+         stop.at != kNativeStub;
+}
+
+// What is to be known of stops, innermost first, to say where they stand.
+struct StopsMadeAgain {
+  MadeAgain<Recorder> interpreted;
+  MadeAgain<native::Watch> compiled;
+  std::vector<uint32_t> places;  // of each stop: the word or byte that it was looked for by
+  bool at_call;                  // the innermost stands in front of a call of the host
+
+  StopsMadeAgain(std::span<const FrameStop> stops, bool before_call) : at_call(before_call) {
+    std::unordered_map<const FunctionCode*, native::CodeAddress> codes;
+    for (const FrameStop& stop : stops) {
+      places.push_back(0);
+      if (stop.native_at != nullptr) {
+        const auto code = native::find_code(stop.native_at);
+        codes.emplace(stop.function, *code);
+        places.back() = code->pc;
+        compiled.add(stop.function, code->pc);
+      } else if (is_begun(stop)) {
+        const Word* const code = stop.function->code.load(std::memory_order_acquire);
+        const bool in_front = at_call && places.size() == 1;
+        places.back() = static_cast<uint32_t>(stop.at - code) + (in_front ? kWordsOfCall : 0);
+        interpreted.add(stop.function, places.back());
+      }
+    }
+    interpreted.find([](Recorder& recorder, uint32_t word) { recorder.wanted = word; }, make_again);
+    compiled.find([](native::Watch& watch, uint32_t pc) { watch.wanted_pc = pc; },
+                  [&](const FunctionCode& function, std::span<native::Watch> watches) {
+                    native::watch(codes.at(&function), watches);
+                  });
+  }
+};
+
+Standpoint stand_interpreted(const FrameStop& stop, const StopsMadeAgain& known, uint32_t word) {
   Standpoint s;
   s.function = stop.function;
   s.fp = stop.fp;
-  const Word* const code = stop.function->code.load(std::memory_order_acquire);
-  // Not begun yet: it stands at a stub, or at its first header.
-  if (code == nullptr || stop.at == kTranslateStub || stop.at == kNativeStub) return s;
-  constexpr uint32_t kWordsOfCall = 3;  // a call's header stands behind it
-  const Word* const header = at_call ? stop.at + kWordsOfCall : stop.at;
-  Recorder recorder;
-  recorder.wanted = static_cast<uint32_t>(header - code);
-  std::vector<Word> again;
-  translate(stop.function->module->module(), stop.function->index, stop.function->module->functions(), again,
-            {&recorder, 1});
-  s.code_offset = header->header.code_offset;
-  s.pending = std::move(recorder.pending);
+  if (!is_begun(stop)) return s;
+  s.code_offset = stop.function->code.load(std::memory_order_acquire)[word].header.code_offset;
+  s.pending = known.interpreted.at(stop.function, word).pending;
   return s;
 }
 
 // `callee_fp`: where the frame above it begins. A frame that waits for a call, or stands behind one, ends there.
-Standpoint stand_compiled(const FrameStop& stop, const uint64_t* callee_fp, const native::NativeState& n) {
+Standpoint stand_compiled(const FrameStop& stop, const StopsMadeAgain& known, uint32_t pc,
+                          const uint64_t* callee_fp, const native::NativeState& n) {
   Standpoint s;
   s.function = stop.function;
-  const auto code = native::find_code(stop.native_at);
-  native::Watch watch;
-  watch.wanted_pc = code->pc;
-  native::watch(*code, {&watch, 1});
+  const native::Watch& watch = known.compiled.at(stop.function, pc);
   s.code_offset = watch.behind_call ? watch.behind_offset : watch.code_offset;
   s.fp = watch.behind_call ? callee_fp - watch.frame_advance : callee_fp;
   for (const native::Location& l : watch.locations) {
@@ -366,63 +493,85 @@ std::vector<uint64_t> slots_at(const Standpoint& s, uint32_t count) {
 
 }  // namespace
 
-Status SnapshotWriter::frames() {
-  MachineState& m = Machine::state(run);
+Result<std::vector<Standpoint>> SnapshotWriter::standpoints() {
+  const MachineState& m = Machine::state(run);
   const std::vector<FrameStop> stops = frame_stops(run, SIZE_MAX);
-  std::vector<Standpoint> stands;
-  for (size_t i = 0; i < stops.size(); ++i) {
-    if (stops[i].function->module != &instance.compiled())
+  for (const FrameStop& stop : stops)
+    if (stop.function->module != &instance.compiled())
       return unsupported("the program is inside a call of another module",
                          "Freeze it outside of such calls.");
+  if (m.at_call && is_tail_call(m.ip->handler))
+    return unsupported("the program ends in a call of the host that waits", "Freeze it later.");
+  const StopsMadeAgain known(stops, m.at_call);
+  std::vector<Standpoint> stands;
+  for (size_t i = 0; i < stops.size(); ++i) {
     if (stops[i].native_at == nullptr) {
-      stands.push_back(stand_interpreted(stops[i], i == 0 && m.at_call));
+      stands.push_back(stand_interpreted(stops[i], known, known.places[i]));
       continue;
     }
     const uint64_t* const above =
         i != 0 ? stands.back().fp
                : reinterpret_cast<const uint64_t*>(m.native->registers[native::kFrameRegister]);
-    stands.push_back(stand_compiled(stops[i], above, *m.native));
+    stands.push_back(stand_compiled(stops[i], known, known.places[i], above, *m.native));
   }
-  if (m.at_call && is_tail_call(m.ip->handler))
-    return unsupported("the program ends in a call of the host that waits", "Freeze it later.");
-  const bool before_host_call =
-      m.at_call || (m.where == Where::kNative && m.native->pc == m.native->exit_instance);
-  const FunctionInstance* const host =
-      !before_host_call ? nullptr
-      : m.at_call       ? m.callee
-                  : reinterpret_cast<const FunctionInstance*>(m.native->registers[native::kResultRegister]);
+  return stands;
+}
+
+// The function of the host that is to be called first; null when the run stands elsewhere.
+const FunctionInstance* SnapshotWriter::awaited_host() {
+  const MachineState& m = Machine::state(run);
+  if (m.at_call) return m.callee;
+  if (m.where != Where::kNative || m.native->pc != m.native->exit_instance) return nullptr;
+  return reinterpret_cast<const FunctionInstance*>(m.native->registers[native::kResultRegister]);
+}
+
+Status SnapshotWriter::frames() {
+  MEMBRANE_ASSIGN(const std::vector<Standpoint> stands, standpoints());
+  const FunctionInstance* const host = awaited_host();
   const auto host_number = numbers.find(reinterpret_cast<uint64_t>(host));
   if (host != nullptr && host_number == numbers.end())
     return unsupported("the program waits for a function that is not of its module", "Freeze it later.");
 
   const size_t at = begin(Section::kFrames);
-  u64(run.fuel_used());
+  u64(fuel_before + run.fuel_used());
+  u64(run.fuel_owed());
   u32(Machine::entry(run)->code->index);
   u32(host == nullptr ? UINT32_MAX : host_number->second);
   u32(static_cast<uint32_t>(stands.size()));
+  FramePlaces places(instance.module());
   for (size_t i = stands.size(); i-- > 0;) {  // outermost first
+    u32(stands[i].function->index);
+    u32(stands[i].code_offset);
+    places.add(stands[i].function->index, stands[i].code_offset, i != 0 || host != nullptr);
+  }
+  places.find(UINT64_MAX);
+  for (size_t i = stands.size(); i-- > 0;) {
     const Standpoint& s = stands[i];
-    wasm::Standing standing;
-    const bool in_call = i != 0 || host != nullptr;
-    const auto types = types_at(instance.module(), s.function->index, s.code_offset, in_call, standing);
-    if (!types)  // code that cannot be reached has no types: so it is behind a tail call
+    const wasm::Standing* const standing =
+        places.at(s.function->index, s.code_offset, i != 0 || host != nullptr);
+    if (standing == nullptr)  // code that cannot be reached has no types: so it is behind a tail call
       return unsupported("the program waits in a tail call of the host", "Freeze it later.");
-    const std::vector<uint64_t> slots = slots_at(s, wasm::slots_of(*types));
-    u32(s.function->index);
-    u32(s.code_offset);
-    uint32_t slot = 0;
-    for (const ValType type : *types) {
-      MEMBRANE_TRY(value(type, slots.data() + slot));
-      slot += wasm::slots_of(type);
-    }
-    if (i != 0 || host == nullptr) continue;
-    // The arguments of the host's function stand above the operands.
-    for (const ValType type : host->type->params) {
-      MEMBRANE_TRY(value(type, s.fp + slot));
-      slot += wasm::slots_of(type);
-    }
+    MEMBRANE_TRY(frame(s, *standing, i == 0 ? host : nullptr));
   }
   end(at);
+  return {};
+}
+
+// The arguments of the host's function stand above the operands.
+Status SnapshotWriter::frame(const Standpoint& s, const wasm::Standing& standing,
+                             const FunctionInstance* host) {
+  const std::vector<ValType> types = types_of(instance.module(), s.function->index, standing);
+  const std::vector<uint64_t> slots = slots_at(s, wasm::slots_of(types));
+  uint32_t slot = 0;
+  for (const ValType type : types) {
+    MEMBRANE_TRY(value(type, slots.data() + slot));
+    slot += wasm::slots_of(type);
+  }
+  if (host == nullptr) return {};
+  for (const ValType type : host->type->params) {
+    MEMBRANE_TRY(value(type, s.fp + slot));
+    slot += wasm::slots_of(type);
+  }
   return {};
 }
 
@@ -455,8 +604,8 @@ Status SnapshotWriter::write(std::span<const uint8_t> embedder_state) {
 }
 
 Result<std::vector<uint8_t>> freeze(Execution& run, Instance& instance,
-                                    std::span<const uint8_t> embedder_state) {
-  SnapshotWriter writer(run, instance);
+                                    std::span<const uint8_t> embedder_state, uint64_t fuel_before) {
+  SnapshotWriter writer(run, instance, fuel_before);
   MEMBRANE_TRY(writer.write(embedder_state));
   return std::move(writer.out);
 }
@@ -527,7 +676,7 @@ struct SnapshotReader {
   Status tables(Snapshot& s);
   Status segments(Snapshot& s);
   Status frames(Snapshot& s);
-  Status frame(Snapshot& s, const wasm::Module& module, bool is_innermost);
+  Status frame(Snapshot& s, size_t index, const wasm::Standing& standing);
 };
 
 Status SnapshotReader::globals(Snapshot& s) {
@@ -585,60 +734,77 @@ Status SnapshotReader::segments(Snapshot& s) {
   return {};
 }
 
+// A host's function waits for the call of it, and of no other.
+bool calls(const wasm::Module& module, const wasm::Standing& standing, uint32_t function) {
+  if (standing.before == wasm::Opcode::kCall) return standing.before_index == function;
+  return standing.before == wasm::Opcode::kCallIndirect &&
+         module.types[standing.before_index] == module.type_of_function(function);
+}
+
+// A frame stands above one that called its function, or another with the same results, from which tail calls led
+// to it.
+bool returns_to(const wasm::Module& module, const wasm::Standing& standing, uint32_t function) {
+  const wasm::FuncType* const type = callee_type(module, standing);
+  return type != nullptr && type->results == module.type_of_function(function).results;
+}
+
 // A frame is taken only where its function's types allow it to stand, and above a frame that calls it: a forged
 // one could give a number for a reference.
-Status SnapshotReader::frame(Snapshot& s, const wasm::Module& module, bool is_innermost) {
-  Snapshot::Frame frame{u32(), u32(), {}};
-  if (!good || frame.function >= module.functions.size() ||
-      module.functions[frame.function].import != wasm::kNotImported)
-    return damaged("a frame is of no function");
-  const bool in_call = !is_innermost || s.host_call_ != UINT32_MAX;
-  wasm::Standing standing;
-  const auto types = types_at(module, frame.function, frame.code_offset, in_call, standing);
-  if (!types) return damaged("a frame stands where its function cannot stand");
-  for (const ValType type : *types) {
-    if (!good) break;
-    value(type, module.functions.size(), frame.slots);
-  }
-  const auto calls = [&](uint32_t function) {
-    return standing.before == wasm::Opcode::kCall
-               ? standing.before_index == function
-               : module.types[standing.before_index] == module.type_of_function(function);
-  };
-  // Tail calls may have led from the function that was called to another, with the same results.
-  const auto returns_there = [&](uint32_t function) {
-    const wasm::FuncType& type = standing.before == wasm::Opcode::kCall
-                                     ? module.type_of_function(standing.before_index)
-                                     : module.types[standing.before_index];
-    return type.results == module.type_of_function(function).results;
-  };
-  if (is_innermost && in_call) {
-    if (!calls(s.host_call_)) return damaged("it waits for a function that is not called there");
-    for (const ValType type : module.type_of_function(s.host_call_).params)
-      value(type, module.functions.size(), frame.slots);
-  }
-  const uint32_t called = left.size() >= sizeof(uint32_t) ? SnapshotReader{left}.u32() : UINT32_MAX;
-  if (!is_innermost && (called >= module.functions.size() || !returns_there(called)))
+Status SnapshotReader::frame(Snapshot& s, size_t index, const wasm::Standing& standing) {
+  const wasm::Module& module = s.module_->module();
+  Snapshot::Frame& frame = s.frames_[index];
+  frame.first_slot = s.frame_slots_.size();
+  const bool is_innermost = index + 1 == s.frames_.size();
+  const uint32_t called = is_innermost ? s.host_call_ : s.frames_[index + 1].function;
+  if (called != UINT32_MAX && !(is_innermost ? calls : returns_to)(module, standing, called))
     return damaged("a frame is not called by the one below it");
-  if (!good) return damaged("its frames are cut short");
-  s.frames_.push_back(std::move(frame));
+  std::vector<ValType> types = types_of(module, frame.function, standing);
+  if (is_innermost && called != UINT32_MAX) {
+    const auto& params = module.type_of_function(called).params;
+    types.insert(types.end(), params.begin(), params.end());
+  }
+  for (const ValType type : types) {
+    if (!good) return damaged("its frames are cut short");
+    value(type, module.functions.size(), s.frame_slots_);
+    if (type == ValType::kFuncRef) s.frame_references_.push_back(s.frame_slots_.size() - 1);
+  }
   return {};
 }
 
+// Where the frames stand comes first, and what is in them after all that, so that each function is walked once.
 Status SnapshotReader::frames(Snapshot& s) {
   const wasm::Module& module = s.module_->module();
   s.fuel_used_ = u64();
+  s.fuel_owed_ = u64();
   s.entry_ = u32();
   s.host_call_ = u32();
-  const uint32_t count = u32();
+  const uint64_t count = u32();
   if (s.host_call_ != UINT32_MAX && (s.host_call_ >= module.functions.size() ||
                                      module.functions[s.host_call_].import == wasm::kNotImported))
     return damaged("it waits for a function that is not the host's");
   if (!good || count == 0) return damaged("it has no frame");
-  for (uint32_t i = 0; i < count; ++i) MEMBRANE_TRY(frame(s, module, i + 1 == count));
+  if (count > left.size() / (2 * sizeof(uint32_t))) return damaged("its frames are cut short");
+  FramePlaces places(module);
+  const auto waits = [&](uint64_t i) { return i + 1 < count || s.host_call_ != UINT32_MAX; };
+  for (uint64_t i = 0; i < count; ++i) {
+    const Snapshot::Frame frame{u32(), u32(), 0};
+    if (frame.function >= module.functions.size() ||
+        module.functions[frame.function].import != wasm::kNotImported)
+      return damaged("a frame is of no function");
+    s.frames_.push_back(frame);
+    places.add(frame.function, frame.code_offset, waits(i));
+  }
   if (s.entry_ >= module.functions.size() || module.functions[s.entry_].import != wasm::kNotImported ||
       module.type_of_function(s.frames_[0].function).results != module.type_of_function(s.entry_).results)
     return damaged("its first frame is not of its entry");
+  places.find(left.size() / sizeof(uint32_t));  // the smallest value that is written
+  for (uint64_t i = 0; i < count; ++i) {
+    const Snapshot::Frame& f = s.frames_[i];
+    const wasm::Standing* const standing = places.at(f.function, f.code_offset, waits(i));
+    if (standing == nullptr) return damaged("a frame stands where its function cannot stand");
+    MEMBRANE_TRY(frame(s, i, *standing));
+  }
+  if (!good) return damaged("its frames are cut short");
   if (!left.empty()) return damaged("something follows its frames");
   return {};
 }
@@ -745,18 +911,17 @@ std::expected<Instance*, LinkError> Snapshot::instantiate(Store& store, const Re
 
 namespace {
 
-// The header of the segment that begins at the offset; of several, the one that a run can pause at.
-const Word* header_at(CompiledModule& module, uint32_t function, uint32_t code_offset, bool in_call) {
-  module.translate_function(function);
-  const FunctionCode& code = module.functions()[function];
-  Recorder recorder;
-  recorder.wanted_code_offset = code_offset;
-  std::vector<Word> again;
-  translate(module.module(), function, module.functions(), again, {&recorder, 1});
-  const Word* const words = code.code.load(std::memory_order_acquire);
-  for (const uint32_t header : recorder.headers)
+// The headers of the segments that begin at an offset; of several, the one that a run can pause at.
+const Word* header_of(const FunctionCode& function, const std::vector<uint32_t>& headers, bool in_call) {
+  const Word* const words = function.code.load(std::memory_order_acquire);
+  for (const uint32_t header : headers)
     if (in_call || words[header].header.cost != 0) return words + header;
-  return recorder.headers.empty() ? nullptr : words + recorder.headers.front();
+  return headers.empty() ? nullptr : words + headers.front();
+}
+
+std::unexpected<Error> too_deep() {
+  return fail(ErrorCode::kExhausted, "the snapshot's stack is beyond the stack limits",
+              "Raise the stack limits to what they were when it was frozen.");
 }
 
 }  // namespace
@@ -767,60 +932,56 @@ Status Snapshot::resume_in(Execution& run, Instance& instance) const {
   for (const ValType type : entry->type->params) arguments.push_back(Value::null(type));
   MEMBRANE_TRY(run.start(entry, arguments));
   MachineState& m = Machine::state(run);
-  const auto too_deep = [] {
-    return fail(ErrorCode::kExhausted, "the snapshot's stack is beyond the stack limits",
-                "Raise the stack limits to what they were when it was frozen.");
-  };
-  if (m.state != RunState::kReady) return too_deep();
+  const Status put = m.state == RunState::kReady ? place_frames(run, instance) : too_deep();
+  // A run with half of its frames must not go on.
+  m.state = put ? RunState::kOutOfFuel : RunState::kFinished;
+  Machine::owe(run, fuel_owed_);
+  return put;
+}
+
+Status Snapshot::place_frames(Execution& run, Instance& instance) const {
+  MachineState& m = Machine::state(run);
   FrameRecord* const records = Machine::frames(run);
   uint64_t* fp = Machine::slots(run);
+  // First of all: what follows takes time for each place, and a forged snapshot may have very many.
+  const auto most_slots = static_cast<size_t>(m.stack_end - fp);
+  if (frames_.size() > static_cast<size_t>(m.frames_end - records) || frame_slots_.size() > most_slots)
+    return too_deep();
+  MadeAgain<Recorder> places;
+  for (const Frame& frame : frames_) places.add(module_->functions() + frame.function, frame.code_offset);
+  places.find([](Recorder& recorder, uint32_t offset) { recorder.wanted_code_offset = offset; },
+              [&](const FunctionCode& function, std::span<Recorder> recorders) {
+                module_->translate_function(function.index);
+                make_again(function, recorders);
+              });
   uint64_t* caller_fp = fp;
   const Word* at = kExitStub;  // where the frame below goes on
+  auto reference = frame_references_.begin();
   for (size_t i = 0; i < frames_.size(); ++i) {
     const Frame& frame = frames_[i];
     const FunctionCode& code = module_->functions()[frame.function];
-    if (fp + code.frame_slots > m.stack_end || records + i >= m.frames_end) return too_deep();
+    if (code.frame_slots > static_cast<size_t>(m.stack_end - fp)) return too_deep();
     records[i] = {at, i == 0 ? fp : caller_fp, &code, nullptr};
     const bool in_call = i + 1 < frames_.size() || host_call_ != UINT32_MAX;
-    at = header_at(*module_, frame.function, frame.code_offset, in_call);
+    at = header_of(code, places.at(&code, frame.code_offset).headers, in_call);
     if (at == nullptr) return damaged("a frame stands at no safepoint");
-    MEMBRANE_TRY(place_slots(frame, instance, i + 1 == frames_.size(), fp, m.stack_end));
+    const size_t end = i + 1 < frames_.size() ? frames_[i + 1].first_slot : frame_slots_.size();
+    for (size_t slot = frame.first_slot; slot < end; ++slot) fp[slot - frame.first_slot] = frame_slots_[slot];
+    // References become addresses again; the types were looked at when the snapshot was read.
+    for (; reference != frame_references_.end() && *reference < end; ++reference)
+      if (uint64_t& slot = fp[*reference - frame.first_slot]; slot != 0)
+        slot = reinterpret_cast<uint64_t>(instance.function(static_cast<uint32_t>(slot - 1)));
     caller_fp = fp;
-    if (i + 1 < frames_.size()) fp += frame.slots.size();
+    if (i + 1 < frames_.size()) fp += end - frame.first_slot;
   }
   m.top = records + frames_.size() - 1;
   m.fp = fp;
   m.ip = at;
   m.where = Where::kInterpreter;
   if (host_call_ != UINT32_MAX) {
-    constexpr uint32_t kWordsOfCall = 3;
     m.ip = at - kWordsOfCall;
     m.callee = instance.function(host_call_);
     m.at_call = m.has_callee = true;
-  }
-  m.state = RunState::kOutOfFuel;
-  return {};
-}
-
-// References become addresses again; the types were looked at when the snapshot was read.
-Status Snapshot::place_slots(const Frame& frame, Instance& instance, bool is_innermost, uint64_t* fp,
-                             const uint64_t* end) const {
-  if (fp + frame.slots.size() > end)
-    return fail(ErrorCode::kExhausted, "the snapshot's stack is beyond the stack limits",
-                "Raise the stack limits to what they were when it was frozen.");
-  wasm::Standing standing;
-  const wasm::Module& module = module_->module();
-  const bool host = is_innermost && host_call_ != UINT32_MAX;
-  auto types = *types_at(module, frame.function, frame.code_offset, !is_innermost || host, standing);
-  if (host) {
-    const auto& params = module.type_of_function(host_call_).params;
-    types.insert(types.end(), params.begin(), params.end());
-  }
-  size_t slot = 0;
-  for (const ValType type : types) {
-    for (uint32_t i = 0; i < wasm::slots_of(type); ++i, ++slot) fp[slot] = frame.slots[slot];
-    if (type == ValType::kFuncRef && fp[slot - 1] != 0)
-      fp[slot - 1] = reinterpret_cast<uint64_t>(instance.function(static_cast<uint32_t>(fp[slot - 1] - 1)));
   }
   return {};
 }

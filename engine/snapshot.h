@@ -26,8 +26,9 @@ namespace membrane::engine {
 inline constexpr uint32_t kSnapshotVersion = 1;
 
 // Errors: kInvalidArgument when the run is not paused; kUnsupported for what cannot be frozen.
+// `fuel_before` is what the run had used when it was thawed itself.
 Result<std::vector<uint8_t>> freeze(Execution& run, Instance& instance,
-                                    std::span<const uint8_t> embedder_state = {});
+                                    std::span<const uint8_t> embedder_state = {}, uint64_t fuel_before = 0);
 
 // A snapshot that was read and checked: whole, of a version and a cost table that this engine knows, with a
 // module that is valid.
@@ -42,20 +43,24 @@ class Snapshot {
   [[nodiscard]] const std::shared_ptr<CompiledModule>& module() const { return module_; }
   [[nodiscard]] std::span<const uint8_t> embedder_state() const { return embedder_state_; }
   [[nodiscard]] uint64_t fuel_used() const { return fuel_used_; }
+  // The function that was called from outside.
+  [[nodiscard]] uint32_t entry() const { return entry_; }
 
   // Makes the instance in `store` as it was. Its data and element segments are not written again, and its
   // start function does not run.
   std::expected<Instance*, LinkError> instantiate(Store& store, const Resolver& resolver,
                                                   const InstanceLimits& limits) const;
-  // Puts the frames back; `run` is as if it had been paused there, with no fuel left. Errors: kInvalidInput
-  // when the frames do not fit the module; kExhausted when they are beyond the limits of `run`.
+  // Puts the frames back; `run` is as if it had been paused there, with the fuel that it was given and
+  // less what a host call is owed still. Errors: kInvalidInput
+  // when the frames do not fit the module; kExhausted when they are beyond the limits of `run`, which then is
+  // one that has ended.
   Status resume_in(Execution& run, Instance& instance) const;
 
  private:
   struct Frame {
     uint32_t function = 0;
     uint32_t code_offset = 0;
-    std::vector<uint64_t> slots;  // locals, then operands
+    size_t first_slot = 0;  // in frame_slots_: locals, then operands
   };
   struct GlobalState {
     uint64_t bits = 0, high_bits = 0;
@@ -64,8 +69,7 @@ class Snapshot {
     uint32_t pages = 0;
     std::vector<std::pair<uint64_t, std::span<const uint8_t>>> parts;  // offset, bytes
   };
-  Status place_slots(const Frame& frame, Instance& instance, bool is_innermost, uint64_t* fp,
-                     const uint64_t* end) const;
+  Status place_frames(Execution& run, Instance& instance) const;
   friend struct SnapshotReader;
   friend struct SnapshotWriter;
 
@@ -77,9 +81,12 @@ class Snapshot {
   std::vector<std::vector<uint64_t>> tables_;  // function index plus one, or the embedder's number plus one
   std::vector<bool> dropped_elements_, dropped_datas_;
   std::vector<Frame> frames_;  // outermost first
+  std::vector<uint64_t> frame_slots_;
+  std::vector<size_t> frame_references_;  // which of these are of functions, ascending
   uint32_t entry_ = 0;
   uint32_t host_call_ = UINT32_MAX;  // the imported function that is to be called first
   uint64_t fuel_used_ = 0;
+  uint64_t fuel_owed_ = 0;
 };
 
 }  // namespace membrane::engine

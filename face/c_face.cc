@@ -261,6 +261,19 @@ void membrane_budget_free(membrane_budget* budget) { delete budget; }
 
 // -- sandboxes and reports --------------------------------------------------------------------------------
 
+namespace {
+
+template <typename Run>
+membrane_report* reported(Run run) {
+  return guarded<membrane_report*>(nullptr, [&] {
+    auto made = std::make_unique<membrane_report>(run());
+    if (!made->report.failures.empty()) made->error.emplace(made->report.failures.front());
+    return made.release();
+  });
+}
+
+}  // namespace
+
 membrane_sandbox* membrane_sandbox_new(const membrane_policy* policy) {
   return guarded<membrane_sandbox*>(nullptr,
                                     [&] { return new membrane_sandbox{membrane::Sandbox(policy->policy)}; });
@@ -276,11 +289,18 @@ void membrane_sandbox_share(membrane_sandbox* sandbox, const membrane_budget* bu
 }
 
 membrane_report* membrane_sandbox_run(const membrane_sandbox* sandbox, const membrane_program* program) {
-  return guarded<membrane_report*>(nullptr, [&] {
-    auto made = std::make_unique<membrane_report>(sandbox->sandbox.run(to_cpp(*program)));
-    if (!made->report.failures.empty()) made->error.emplace(made->report.failures.front());
-    return made.release();
-  });
+  return reported([&] { return sandbox->sandbox.run(to_cpp(*program)); });
+}
+
+membrane_report* membrane_sandbox_run_until(const membrane_sandbox* sandbox, const membrane_program* program,
+                                            uint64_t freeze_after_fuel) {
+  return reported([&] { return sandbox->sandbox.run(to_cpp(*program), freeze_after_fuel); });
+}
+
+membrane_report* membrane_sandbox_thaw(const membrane_sandbox* sandbox, const uint8_t* snapshot, size_t size,
+                                       uint64_t freeze_after_fuel) {
+  const auto until = freeze_after_fuel == UINT64_MAX ? std::nullopt : std::optional(freeze_after_fuel);
+  return reported([&] { return sandbox->sandbox.thaw({snapshot, size}, until); });
 }
 
 void membrane_sandbox_cancel(membrane_sandbox* sandbox) { sandbox->sandbox.cancel(); }
@@ -292,6 +312,12 @@ const char* membrane_report_outcome(const membrane_report* report) {
 
 const membrane_error* membrane_report_error(const membrane_report* report) {
   return report->error ? &*report->error : nullptr;
+}
+
+const uint8_t* membrane_report_snapshot(const membrane_report* report, size_t* size) {
+  const std::vector<uint8_t>& snapshot = report->report.snapshot;
+  if (size != nullptr) *size = snapshot.size();
+  return snapshot.empty() ? nullptr : snapshot.data();
 }
 
 const char* membrane_report_stdout(const membrane_report* report, size_t* size) {

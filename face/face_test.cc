@@ -42,6 +42,69 @@ TEST(Sandbox, WithoutTheFunctionTheImportIsRefused) {
   EXPECT_EQ(report.failures[0].code, "unknown-import");
 }
 
+constexpr const char* kCounts = R"((func (export "run") (result i32) (local $i i32)
+  (call $io.print (string "begun, "))
+  (loop (local.set $i (i32.add (local.get $i) (i32.const 1))) (br_if 0 (i32.lt_u (local.get $i) (i32.const 1000))))
+  (call $io.print (string "done")) (local.get $i)))";
+
+TEST(Sandbox, FreezesAndThawsAsOftenAsOneLikes) {
+  const Sandbox sandbox{Policy()};
+  const Report whole = sandbox.run({.source = kCounts});
+  ASSERT_EQ(whole.outcome, Outcome::kOk) << whole.to_text();
+  EXPECT_TRUE(whole.snapshot.empty());
+  const Report frozen = sandbox.run({.source = kCounts}, 2000);
+  ASSERT_EQ(frozen.outcome, Outcome::kFrozen) << frozen.to_text();
+  EXPECT_TRUE(frozen.failures.empty());
+  EXPECT_EQ(frozen.stdout_text, "begun, ");
+  const Report later = sandbox.thaw(frozen.snapshot, 4000);
+  ASSERT_EQ(later.outcome, Outcome::kFrozen) << later.to_text();
+  for (const Report* const from : {&frozen, &frozen, &later}) {  // the second is a fork
+    const Report end = Sandbox(Policy()).thaw(from->snapshot);
+    ASSERT_EQ(end.outcome, Outcome::kOk) << end.to_text();
+    EXPECT_EQ(end.stdout_text, whole.stdout_text);
+    EXPECT_EQ(end.fuel_used, whole.fuel_used);
+    EXPECT_EQ(end.results.at(0).text, "1000");
+  }
+  const Report ended = sandbox.run({.source = kCounts}, whole.fuel_used + 1);
+  EXPECT_EQ(ended.outcome, Outcome::kOk);
+  EXPECT_TRUE(ended.snapshot.empty());
+}
+
+TEST(Sandbox, AFrozenProgramNeedsTheFunctionsThatItHad) {
+  Sandbox sandbox{Policy()};
+  ASSERT_TRUE(sandbox.define(shout()));
+  const Report frozen = sandbox.run({.source = kShout}, 0);
+  ASSERT_EQ(frozen.outcome, Outcome::kFrozen) << frozen.to_text();
+  const Report without = Sandbox(Policy()).thaw(frozen.snapshot);
+  EXPECT_EQ(without.outcome, Outcome::kInvalid);
+  ASSERT_FALSE(without.failures.empty());
+  EXPECT_EQ(without.failures[0].code, "unknown-import");
+  EXPECT_NE(without.failures[0].hint.find("define it before thawing"), std::string::npos);
+  EXPECT_EQ(sandbox.thaw(frozen.snapshot).stdout_text, "hello!");
+}
+
+TEST(CFace, FreezesAndThaws) {
+  membrane_policy* const policy = membrane_policy_new();
+  membrane_sandbox* const sandbox = membrane_sandbox_new(policy);
+  const membrane_program program{kCounts, 0, nullptr, nullptr, nullptr, 0, nullptr, 0};
+  membrane_report* const frozen = membrane_sandbox_run_until(sandbox, &program, 2000);
+  EXPECT_STREQ(membrane_report_outcome(frozen), "frozen");
+  size_t size = 0;
+  const uint8_t* const snapshot = membrane_report_snapshot(frozen, &size);
+  ASSERT_NE(snapshot, nullptr);
+  membrane_report* const end = membrane_sandbox_thaw(sandbox, snapshot, size, UINT64_MAX);
+  EXPECT_STREQ(membrane_report_outcome(end), "ok");
+  EXPECT_STREQ(membrane_report_stdout(end, nullptr), "begun, done");
+  EXPECT_EQ(membrane_report_snapshot(end, &size), nullptr);
+  EXPECT_EQ(size, 0u);
+  membrane_report* const damaged = membrane_sandbox_thaw(sandbox, snapshot, 100, UINT64_MAX);
+  EXPECT_STREQ(membrane_report_outcome(damaged), "invalid");
+  EXPECT_STREQ(membrane_error_code(membrane_report_error(damaged)), "invalid_input");
+  for (membrane_report* const report : {frozen, end, damaged}) membrane_report_free(report);
+  membrane_sandbox_free(sandbox);
+  membrane_policy_free(policy);
+}
+
 TEST(Sandbox, WhatAFunctionThrowsOrReturnsWronglyTraps) {
   const char* const text =
       R"((import "own" "f" (func $f (result i32))) (func (export "run") (result i32) (call $f)))";

@@ -125,6 +125,7 @@ std::vector<std::pair<const char*, Report>> reports() {
   Sandbox stopped{Policy()};
   stopped.cancel();
   made.emplace_back("cancelled", stopped.run({.source = kForEver}));
+  made.emplace_back("frozen", Sandbox(Policy()).run({.source = kForEver}, 1000));
   return made;
 }
 

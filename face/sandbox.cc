@@ -8,7 +8,7 @@
 namespace membrane {
 namespace {
 
-static_assert(static_cast<int>(Outcome::kFailed) == static_cast<int>(sandbox::Outcome::kFailed));
+static_assert(static_cast<int>(Outcome::kFrozen) == static_cast<int>(sandbox::Outcome::kFrozen));
 
 Report::Result result_of(const sandbox::ReportValue& value) {
   Report::Result result{value.type, value.value, std::nullopt};
@@ -35,6 +35,7 @@ Report report_of(sandbox::Report made) {
   for (const sandbox::HostCallRecord& c : made.host_calls)
     report.host_calls.push_back(
         {c.name, c.allowed, c.error, c.reason, c.grant, c.arguments, c.bytes_in, c.bytes_out, c.latency_us});
+  report.snapshot = std::exchange(made.snapshot, {});
   report.rendered = std::make_shared<const sandbox::Report>(std::move(made));
   return report;
 }
@@ -79,14 +80,22 @@ void Sandbox::on_stdout(std::function<void(std::string_view)> listener) {
   state_->options.on_stdout = std::move(listener);
 }
 
-Report Sandbox::run(const Program& program) const {
+Report Sandbox::run(const Program& program, std::optional<uint64_t> freeze_after_fuel) const {
+  sandbox::RunOptions options = state_->options;
+  options.freeze_after_fuel = freeze_after_fuel;
   return report_of(sandbox::run({.source = program.source,
                                  .name = program.name,
                                  .language = sandbox::Language::kAuto,
                                  .entry = program.entry,
                                  .arguments = program.arguments,
                                  .input = program.input},
-                                state_->options));
+                                options));
+}
+
+Report Sandbox::thaw(std::span<const uint8_t> snapshot, std::optional<uint64_t> freeze_after_fuel) const {
+  sandbox::RunOptions options = state_->options;
+  options.freeze_after_fuel = freeze_after_fuel;
+  return report_of(sandbox::thaw(snapshot, options));
 }
 
 void Sandbox::cancel() { state_->cancelled.store(true, std::memory_order_relaxed); }

@@ -19,10 +19,15 @@ class Clock {
 
   // Unix time in ms.
   int64_t now_ms();
+  // How often the virtual clock was read, and to go on as if it had been so often. A thawed run starts from
+  // the grant's start, too: when that is another one, the grant is what counts.
+  [[nodiscard]] uint64_t readings() const { return readings_; }
+  void skip(uint64_t readings);
 
  private:
   bool real_;
   int64_t next_ms_;
+  uint64_t readings_ = 0;
 };
 
 }  // namespace membrane::host

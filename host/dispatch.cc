@@ -51,7 +51,7 @@ HostResult<void> Call::check_size(uint64_t bytes) {
 
 CallOutcome Dispatcher::call(const FunctionSpec& function, std::span<const uint64_t> arguments,
                              std::span<uint64_t> results) {
-  Call call(guest_, broker_, state_);
+  Call call(guest_, broker_, history_.state);
   const HostResult<uint64_t> bytes_out = decode(function, arguments, call);
   if (!guest_.charge(function.cost.base + function.cost.per_byte * bytes_out.value_or(0)))
     return {CallEnd::kOutOfFuel, {Errno::kBudget, "there is no fuel left for the call", {}}};
@@ -71,15 +71,16 @@ CallOutcome Dispatcher::call(const FunctionSpec& function, std::span<const uint6
   guest_.owe(function.cost.per_byte * bytes_in);
   HostResult<void> done = value ? give(function, *value, results) : std::unexpected(value.error());
 
-  last_error_ = done ? HostError{Errno::kOk, {}, {}} : done.error();
+  history_.last_error = done ? HostError{Errno::kOk, {}, {}} : done.error();
   // Reasons quote what programs hand over, and may cut it inside a character.
-  last_error_.reason = utf8_repair(last_error_.reason);
-  last_error_.grant = utf8_repair(last_error_.grant);
+  history_.last_error.reason = utf8_repair(history_.last_error.reason);
+  history_.last_error.grant = utf8_repair(history_.last_error.grant);
   if (to_world) {
     const auto latency = std::chrono::duration_cast<std::chrono::microseconds>(steady_clock::now() - start);
-    record({std::string(function.module) + "." + std::string(function.name), last_error_.code,
-            last_error_.reason, last_error_.grant, std::move(summary), bytes_in,
-            was_refused(last_error_) ? 0 : bytes_out.value_or(0), static_cast<uint64_t>(latency.count())});
+    const HostError& error = history_.last_error;
+    record({std::string(function.module) + "." + std::string(function.name), error.code, error.reason,
+            error.grant, std::move(summary), bytes_in, was_refused(error) ? 0 : bytes_out.value_or(0),
+            static_cast<uint64_t>(latency.count())});
   }
   return finish(function, done, results);
 }
@@ -138,7 +139,8 @@ CallOutcome Dispatcher::finish(const FunctionSpec& function, const HostResult<vo
                                std::span<uint64_t> results) {
   if (!function.can_fail) {
     if (done) return {};
-    return {done.error().code == Errno::kNoMemory ? CallEnd::kOutOfMemory : CallEnd::kTrap, last_error_};
+    return {done.error().code == Errno::kNoMemory ? CallEnd::kOutOfMemory : CallEnd::kTrap,
+            history_.last_error};
   }
   results.back() = done ? 0 : static_cast<uint64_t>(done.error().code);
   if (!done && function.result) {
@@ -150,15 +152,14 @@ CallOutcome Dispatcher::finish(const FunctionSpec& function, const HostResult<vo
 
 void Dispatcher::record(CallRecord record) {
   if (!record.allowed()) {
-    denial_ = record;
-    denied_ = true;
+    history_.denial = record;
   }
   const bool malformed = record.code == Errno::kFault || record.code == Errno::kInvalid;
-  if (records_.size() < kMaxRecords && (!malformed || malformed_ < kMaxMalformedRecords)) {
-    malformed_ += malformed ? 1 : 0;
-    records_.push_back(std::move(record));
+  if (history_.records.size() < kMaxRecords && (!malformed || history_.malformed < kMaxMalformedRecords)) {
+    history_.malformed += malformed ? 1 : 0;
+    history_.records.push_back(std::move(record));
   } else {
-    ++records_dropped_;
+    ++history_.records_dropped;
   }
 }
 

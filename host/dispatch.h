@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -39,6 +40,16 @@ struct CallRecord {
 
 class Dispatcher {
  public:
+  // What it remembers between the calls of one run: enough to go on elsewhere.
+  struct History {
+    CapabilityState state;
+    std::vector<CallRecord> records;
+    uint64_t malformed = 0;  // of the records
+    uint64_t records_dropped = 0;
+    HostError last_error{Errno::kOk, {}, {}};
+    std::optional<CallRecord> denial;  // the last call that no grant allowed
+  };
+
   // Both are borrowed, and must outlive the dispatcher.
   Dispatcher(Guest& guest, Broker& broker) : guest_(guest), broker_(broker) {}
 
@@ -54,16 +65,20 @@ class Dispatcher {
   static constexpr size_t kMaxMalformedRecords = 1'000;
   // In order; past kMaxRecords only counted. So are calls with malformed arguments (EFAULT, EINVAL)
   // past kMaxMalformedRecords: they need not be paid for and did nothing, and must not push out what did.
-  [[nodiscard]] const std::vector<CallRecord>& records() const { return records_; }
-  [[nodiscard]] uint64_t records_dropped() const { return records_dropped_; }
+  [[nodiscard]] const std::vector<CallRecord>& records() const { return history_.records; }
+  [[nodiscard]] uint64_t records_dropped() const { return history_.records_dropped; }
   // The last call that no grant allowed, or null: a program that then traps was denied.
-  [[nodiscard]] const CallRecord* last_denial() const { return denied_ ? &denial_ : nullptr; }
+  [[nodiscard]] const CallRecord* last_denial() const {
+    return history_.denial ? &*history_.denial : nullptr;
+  }
 
   // Why the last call failed, whatever it reached for; kOk when it did not. Who checks an errno
   // right behind the call (as "!" does) finds the words for it here.
-  [[nodiscard]] const HostError& last_error() const { return last_error_; }
+  [[nodiscard]] const HostError& last_error() const { return history_.last_error; }
 
-  [[nodiscard]] CapabilityState& state() { return state_; }
+  [[nodiscard]] CapabilityState& state() { return history_.state; }
+  [[nodiscard]] const History& history() const { return history_; }
+  void go_on_from(History history) { history_ = std::move(history); }
 
  private:
   HostResult<uint64_t> decode(const FunctionSpec& function, std::span<const uint64_t> arguments, Call& call);
@@ -73,13 +88,7 @@ class Dispatcher {
 
   Guest& guest_;
   Broker& broker_;
-  CapabilityState state_;
-  std::vector<CallRecord> records_;
-  size_t malformed_ = 0;
-  uint64_t records_dropped_ = 0;
-  HostError last_error_{Errno::kOk, {}, {}};
-  CallRecord denial_;
-  bool denied_ = false;
+  History history_;
 };
 
 }  // namespace membrane::host

@@ -35,6 +35,18 @@ class LocalBroker final : public Broker {
   LocalBroker(const policy::Policy& policy, policy::Budget& budget, Model* model, Person* person,
               Resolver* resolver = nullptr, Secrets secrets = nullptr);
 
+  // How far the reproducible sources have come: what a run that is frozen takes along. Files, stores and
+  // databases are the world's.
+  struct Position {
+    uint64_t random_bytes = 0;
+    uint64_t clock_readings = 0;
+  };
+  [[nodiscard]] Position position() const { return {random_.position(), clock_.readings()}; }
+  void go_to(const Position& position) {
+    random_.go_to(position.random_bytes);
+    clock_.skip(position.clock_readings);
+  }
+
   HostResult<HttpResponse> http(const HttpRequest& request) override;
   HostResult<std::string> file_read(std::string_view path) override;
   HostResult<void> file_write(std::string_view path, std::string_view bytes, FileMode mode) override;

@@ -53,6 +53,10 @@ void RandomStream::make_block(uint64_t index) {
   }
 }
 
+RandomStream::RandomStream(const Key& key, uint64_t position) : key_(key), position_(position) {
+  if (position_ % block_.size() != 0) make_block(position_ / block_.size());
+}
+
 void RandomStream::fill(std::span<uint8_t> bytes) {
   while (!bytes.empty()) {
     const size_t offset = position_ % block_.size();

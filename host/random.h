@@ -21,6 +21,8 @@ class RandomStream {
   using Key = std::array<uint8_t, 32>;
 
   explicit RandomStream(const Key& key) : key_(key) {}
+  // As it stands when so many bytes have been taken.
+  RandomStream(const Key& key, uint64_t position);
 
   void fill(std::span<uint8_t> bytes);
   uint32_t next_u32();
@@ -28,6 +30,7 @@ class RandomStream {
 
   // How many bytes have been taken: with the key, the whole state.
   [[nodiscard]] uint64_t position() const { return position_; }
+  [[nodiscard]] const Key& key() const { return key_; }
 
  private:
   void make_block(uint64_t index);
@@ -45,6 +48,9 @@ class RandomSource {
 
   static constexpr uint32_t kMaxBytes = 1u << 20;  // of one call; more is E2BIG
   HostResult<std::string> bytes(uint32_t count);
+  // How many bytes of the seeded stream have been taken, and to go on behind them.
+  [[nodiscard]] uint64_t position() const { return stream_.position(); }
+  void go_to(uint64_t position) { stream_ = RandomStream(stream_.key(), position); }
 
  private:
   bool real_;

@@ -43,6 +43,10 @@ class GuestInstance final : public host::Guest, private host::BumpHeap::Space {
   // Around each host call: charges go to the execution that makes it.
   void enter(engine::HostCall& call) { call_ = &call; }
 
+  // Where the heap's next allocation will be: all there is to know of it.
+  [[nodiscard]] uint64_t heap_next() const { return heap_.next(); }
+  void set_heap_next(uint64_t next) { heap_ = host::BumpHeap(next); }
+
   std::span<uint8_t> memory() override;
   host::HostResult<uint32_t> allocate(uint64_t bytes) override;
   bool charge(uint64_t fuel) override { return call_->charge(fuel); }

@@ -102,6 +102,7 @@ std::string render_json(const Report& report, bool pretty) {
   out["host_calls"] = Json::array();
   for (const HostCallRecord& call : report.host_calls) out["host_calls"].push_back(call_json(call));
   if (report.host_calls_dropped != 0) out["host_calls_dropped"] = report.host_calls_dropped;
+  if (report.snapshot_bytes) out["snapshot_bytes"] = *report.snapshot_bytes;
   return out.dump(pretty ? 2 : -1, ' ', false, Json::error_handler_t::replace);
 }
 
@@ -161,7 +162,7 @@ constexpr std::string_view kGreen = "\x1b[32m", kRed = "\x1b[31m", kPlain = "\x1
 }  // namespace
 
 std::string render_text(const Report& report, bool colour) {
-  const bool ok = report.outcome == Outcome::kOk;
+  const bool ok = report.outcome == Outcome::kOk || report.outcome == Outcome::kFrozen;
   std::string out = ended(report.stdout_text);
   if (!report.stderr_text.empty()) out += "stderr: " + ended(report.stderr_text);
   if (!report.results.empty()) out += "results: " + results_text(report) + "\n";
@@ -170,7 +171,7 @@ std::string render_text(const Report& report, bool colour) {
   if (colour) out += ok ? kGreen : kRed;
   out += "outcome: " + std::string(name_of(report.outcome));
   if (colour) out += kPlain;
-  if (!ok) out += " (" + std::string(describe(report.outcome)) + ")";
+  if (report.outcome != Outcome::kOk) out += " (" + std::string(describe(report.outcome)) + ")";
   out += "\n";
   for (const ReportError& error : report.errors) out += error_text(error);
   for (const HostCallRecord& call : report.host_calls)
@@ -182,7 +183,10 @@ std::string render_text(const Report& report, bool colour) {
          ", memory: " + std::to_string(report.memory_peak_bytes >> 10) + " KiB, compiled in " +
          milliseconds(report.compile_us) + ", ran " + milliseconds(report.run_us);
   if (report.tokens_used != 0) out += ", tokens: " + std::to_string(report.tokens_used);
-  return out + "\n";
+  out += "\n";
+  if (report.snapshot_bytes == 0) return out + "no snapshot: the program ended before it was to be frozen\n";
+  if (report.snapshot_bytes) out += "snapshot: " + std::to_string(*report.snapshot_bytes) + " bytes\n";
+  return out;
 }
 
 // -- for a model -----------------------------------------------------------------------

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,7 +13,8 @@
 namespace membrane::sandbox {
 
 // How a run ended. `name` is the JSON value, `exit` the command's exit code:
-// 0 fine; 1 the guest's own failure, or a replay that differs; 2 a denied or invalid request; 3 Membrane failed.
+// 0 fine; 1 the guest's own failure, or a replay that differs; 2 a denied or invalid request; 3 Membrane failed;
+// 4 frozen, to be gone on with.
 #define MEMBRANE_OUTCOMES(X)                                                                 \
   X(kOk, "ok", 0, "The program ran to its end.")                                             \
   X(kTrapped, "trapped", 1, "The program trapped.")                                          \
@@ -24,7 +26,8 @@ namespace membrane::sandbox {
   X(kDiverged, "diverged", 1, "The replay asked for something else than its journal holds.") \
   X(kDenied, "denied", 2, "The program needs what no grant allows.")                         \
   X(kInvalid, "invalid", 2, "The program or the request is not valid.")                      \
-  X(kFailed, "failed", 3, "Membrane itself failed.")
+  X(kFailed, "failed", 3, "Membrane itself failed.")                                         \
+  X(kFrozen, "frozen", 4, "The program is frozen, and goes on when it is thawed.")
 
 enum class Outcome : uint8_t {
 #define X(id, name, exit, sentence) id,
@@ -85,7 +88,9 @@ struct Report {
   double compile_us = 0;     // from the program's text or bytes to an instance
   double run_us = 0;
   std::vector<HostCallRecord> host_calls;
-  uint64_t host_calls_dropped = 0;  // made, but not in the list: it is bounded
+  uint64_t host_calls_dropped = 0;         // made, but not in the list: it is bounded
+  std::vector<uint8_t> snapshot;           // of a frozen run; not rendered
+  std::optional<uint64_t> snapshot_bytes;  // when freezing was asked for; 0: the program ended before
 };
 
 // For a terminal: outcome, error with place and hint, output, a table of host calls, costs.

@@ -32,6 +32,7 @@ TEST(Report, EveryOutcomeHasANameASentenceAndAnExitCode) {
   EXPECT_EQ(exit_code_of(Outcome::kDenied), 2);
   EXPECT_EQ(exit_code_of(Outcome::kDiverged), 1);
   EXPECT_EQ(exit_code_of(Outcome::kFailed), 3);
+  EXPECT_EQ(exit_code_of(Outcome::kFrozen), 4);
   EXPECT_FALSE(describe(Outcome::kInvalid).empty());
 }
 

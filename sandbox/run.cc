@@ -1,14 +1,17 @@
 #include <algorithm>
 #include <chrono>
 #include <optional>
+#include <utility>
 
 #include "engine/fuel.h"
 #include "engine/instance.h"
+#include "engine/snapshot.h"
 #include "host/broker_gate.h"
 #include "host/dispatch.h"
 #include "host/link.h"
 #include "host/local_broker.h"
 #include "lang/language.h"
+#include "sandbox/frozen_state.h"
 #include "sandbox/guest_instance.h"
 #include "sandbox/sandbox.h"
 #include "sandbox/values.h"
@@ -29,12 +32,29 @@ const wasm::FuncType& fail_type() {
   return type;
 }
 
-// One run, from the text to the report. Each step leaves the report finished when it fails.
+// A run that is to be gone on with. Borrowed.
+struct Frozen {
+  const engine::Snapshot& snapshot;
+  const FrozenState& state;
+};
+
+// What the budget has of what a frozen run takes along.
+struct Amounts {
+  uint64_t host_calls = 0, bytes_in = 0, bytes_out = 0, tokens = 0;
+
+  static Amounts left_of(const policy::Budget& budget) {
+    using enum policy::Resource;
+    return {budget.left(kHostCalls), budget.left(kBytesIn), budget.left(kBytesOut), budget.left(kTokens)};
+  }
+};
+
+// One run, from the text or a snapshot to the report. Each step leaves the report finished when it fails.
 class Run {
  public:
-  Run(const Program& program, const RunOptions& options)
+  Run(const Program& program, const RunOptions& options, const Frozen* frozen = nullptr)
       : program_(program),
         options_(options),
+        frozen_(frozen),
         limits_(options.policy.limits),
         budget_(options.budget ? options.budget : std::make_shared<policy::Budget>(limits_)),
         deadline_(std::min(Clock::now() + std::chrono::milliseconds(limits_.wall_ms), budget_->deadline())),
@@ -45,6 +65,9 @@ class Run {
     said_.input = program.input;
     said_.output_limit_bytes = limits_.output_bytes;
     said_.on_stdout = options.on_stdout;
+    if (options.freeze_after_fuel) report_.snapshot_bytes = 0;
+    if (frozen != nullptr) take_up(frozen->state);
+    amounts_at_start_ = Amounts::left_of(*budget_);
   }
 
   Report execute() {
@@ -66,7 +89,15 @@ class Run {
   bool link();
   bool choose_entry();
   void run_guest();
-  bool run_function(engine::FunctionInstance* function, std::span<const engine::Value> arguments);
+  bool run_function(engine::FunctionInstance* function, std::span<const engine::Value> arguments,
+                    bool is_start);
+  void take_up(const FrozenState& state);
+  bool instantiate(const engine::InstanceLimits& limits);
+  bool can_freeze();
+  void freeze(bool is_start);
+  [[nodiscard]] uint64_t fuel_before() const {
+    return frozen_ == nullptr ? 0 : frozen_->snapshot.fuel_used();
+  }
   void finish();
 
   std::optional<engine::Extern> resolve(const wasm::Import& import);
@@ -75,6 +106,9 @@ class Run {
   engine::HostAction call_own(const OwnFunction& function, engine::HostCall& call);
   engine::HostAction fail_checked_call(engine::HostCall& call);
   bool must_stop();
+  [[nodiscard]] bool memory_limit_was_hit() const {
+    return instance_->limit_was_hit() || (frozen_ != nullptr && frozen_->state.memory_limit_was_hit);
+  }
 
   bool stop(Outcome outcome, std::string code, std::string message, std::string hint) {
     report_.outcome = outcome;
@@ -93,6 +127,7 @@ class Run {
 
   const Program& program_;
   const RunOptions& options_;
+  const Frozen* const frozen_;
   const policy::Limits& limits_;
   std::shared_ptr<policy::Budget> budget_;
   Clock::time_point deadline_;
@@ -110,6 +145,10 @@ class Run {
   std::optional<engine::Execution> execution_;
   engine::FunctionInstance* entry_ = nullptr;
   std::vector<engine::Value> arguments_;
+  std::string entry_name_;
+  bool to_freeze_ = false;  // rather than end, when the fuel that it was given is used up
+  bool resumed_ = false;
+  Amounts amounts_at_start_;
 
   std::optional<Outcome> end_;                  // what a host call or the watch decided
   std::optional<host::HostError> failed_call_;  // of a checked call, or of one without an errno
@@ -128,12 +167,33 @@ bool Run::stop_invalid(const std::vector<Diagnostic>& diagnostics) {
   return false;
 }
 
+// What a frozen run said and used comes before what it is going to. A budget that others share is not charged
+// again: it was when the run used it, or its owner knows.
+void Run::take_up(const FrozenState& state) {
+  using enum policy::Resource;
+  said_.stdout_text = state.stdout_text;
+  said_.stderr_text = state.stderr_text;
+  said_.result = state.result;
+  said_.answer = state.answer;
+  said_.submitted = state.submitted;
+  world_.go_to(state.sources);
+  report_.fuel_used = fuel_before();
+  if (options_.budget) return;
+  budget_->take_after(kHostCalls, state.host_calls);
+  budget_->take_after(kBytesIn, state.bytes_in);
+  budget_->take_after(kBytesOut, state.bytes_out);
+  budget_->take_after(kTokens, state.tokens);
+}
+
 bool Run::load() {
-  if (program_.source.size() > limits_.module_bytes)
+  if (frozen_ != nullptr) compiled_ = frozen_->snapshot.module();
+  const size_t bytes = compiled_ ? compiled_->module().bytes.size() : program_.source.size();
+  if (bytes > limits_.module_bytes)
     return stop(Outcome::kInvalid, "module_too_large",
-                "the program has " + std::to_string(program_.source.size()) + " bytes, and the limit is " +
+                "the program has " + std::to_string(bytes) + " bytes, and the limit is " +
                     std::to_string(limits_.module_bytes),
                 "Make it smaller, or raise limits.module_bytes.");
+  if (compiled_) return true;
   auto loaded =
       lang::load_program(program_.source, static_cast<lang::Language>(program_.language), program_.name);
   if (!loaded) return stop_invalid(loaded.error());
@@ -155,16 +215,28 @@ const OwnFunction* Run::find_own(const wasm::Import& import) const {
 
 bool Run::link() {
   const auto is_own = [this](const wasm::Import& import) { return find_own(import) != nullptr; };
-  if (auto linkage = host::link_imports(compiled_->module(), is_own); !linkage)
+  if (auto linkage = host::link_imports(compiled_->module(), is_own); !linkage) {
+    if (frozen_ != nullptr)
+      for (Diagnostic& d : linkage.error())
+        d.hint = "it was there when the program was frozen: define it before thawing";
     return stop_invalid(linkage.error());
+  }
   const engine::InstanceLimits limits{
       limits_.memory_bytes, static_cast<uint32_t>(std::min<uint64_t>(limits_.table_elements, UINT32_MAX))};
-  auto made = store_.instantiate(
-      compiled_, [this](const wasm::Module&, const wasm::Import& import) { return resolve(import); }, limits);
+  return instantiate(limits);
+}
+
+bool Run::instantiate(const engine::InstanceLimits& limits) {
+  const auto resolver = [this](const wasm::Module&, const wasm::Import& import) { return resolve(import); };
+  auto made = frozen_ == nullptr ? store_.instantiate(compiled_, resolver, limits)
+                                 : frozen_->snapshot.instantiate(store_, resolver, limits);
   if (!made) return stop_link(made.error());
   instance_ = *made;
   guest_.emplace(*instance_, said_);
   dispatcher_.emplace(*guest_, gate_);
+  if (frozen_ == nullptr) return true;
+  guest_->set_heap_next(frozen_->state.heap_next);
+  dispatcher_->go_on_from(frozen_->state.history);
   return true;
 }
 
@@ -286,6 +358,7 @@ bool Run::choose_entry() {
                      : "the program exports no function \"" + name + "\"",
         exported.empty() ? "Export one: (func (export \"run\") …)." : "It exports: " + exported + ".");
   }
+  entry_name_ = name;
   const std::vector<wasm::ValType>& params = entry_->type->params;
   if (params.empty()) {  // what it is given, it reads with io.argument
     said_.arguments = program_.arguments;
@@ -304,34 +377,116 @@ bool Run::choose_entry() {
   return true;
 }
 
+// -- freezing -------------------------------------------------------------------------------------------
+
+// Said before anything runs: a run that could not be frozen when the time comes would be lost.
+bool Run::can_freeze() {
+  if (!options_.freeze_after_fuel) return true;
+  if (entry_->code == nullptr)
+    return stop(Outcome::kInvalid, "unsupported",
+                "\"" + entry_name_ + "\" is a function of the host, which cannot be frozen",
+                "Export a function of the program.");
+  if (*options_.freeze_after_fuel < fuel_before())
+    return stop(Outcome::kInvalid, "invalid_argument",
+                "the program is to be frozen after " + std::to_string(*options_.freeze_after_fuel) +
+                    " fuel, and has used " + std::to_string(fuel_before()) + " already",
+                "Fuel counts from the run's beginning: freeze it after more.");
+  const auto& kv = options_.policy.kv;
+  const auto is_kv = [](const wasm::Import& import) { return import.module == "kv"; };
+  if (kv && kv->path.empty() && options_.replay == nullptr &&
+      std::ranges::any_of(compiled_->module().imports, is_kv))
+    return stop(Outcome::kInvalid, "unsupported",
+                "the program uses a key-value store in memory, which a snapshot does not hold",
+                "Grant one in a file, which is found again when it is thawed.");
+  return true;
+}
+
+void Run::freeze(bool is_start) {
+  const Amounts now = Amounts::left_of(*budget_);
+  const auto used = [](uint64_t before, uint64_t at_start, uint64_t left) {
+    return before + (at_start - std::min(at_start, left));
+  };
+  const FrozenState nothing;
+  const FrozenState& before = frozen_ == nullptr ? nothing : frozen_->state;
+  FrozenState state;
+  state.program_name = program_.name;
+  state.entry = entry_name_;
+  state.in_start = is_start;
+  state.arguments = program_.arguments;
+  state.input = said_.input;
+  state.stdout_text = said_.stdout_text;
+  state.stderr_text = said_.stderr_text;
+  state.result = said_.result;
+  state.answer = said_.answer;
+  state.submitted = said_.submitted;
+  state.heap_next = guest_->heap_next();
+  state.memory_limit_was_hit = memory_limit_was_hit();
+  state.sources = world_.position();
+  state.host_calls = used(before.host_calls, amounts_at_start_.host_calls, now.host_calls);
+  state.bytes_in = used(before.bytes_in, amounts_at_start_.bytes_in, now.bytes_in);
+  state.bytes_out = used(before.bytes_out, amounts_at_start_.bytes_out, now.bytes_out);
+  state.tokens = used(before.tokens, amounts_at_start_.tokens, now.tokens);
+  state.tokens_reported = before.tokens_reported + gate_.tokens_used();
+  state.history = dispatcher_->history();
+  auto snapshot = engine::freeze(*execution_, *instance_, write_state(std::move(state)), fuel_before());
+  if (!snapshot) {
+    stop(Outcome::kFailed, snapshot.error());
+    return;
+  }
+  report_.outcome = Outcome::kFrozen;
+  report_.snapshot = std::move(*snapshot);
+  report_.snapshot_bytes = report_.snapshot.size();
+}
+
 // -- running --------------------------------------------------------------------------------------------
 
 void Run::run_guest() {
+  if (!can_freeze()) return;
   engine::ExecutionLimits limits;
   limits.stack_bytes = limits_.stack_bytes;
   limits.call_depth = static_cast<uint32_t>(std::min<uint64_t>(limits_.call_depth, 10'000'000));
   limits.poll = [this] { return must_stop(); };
   execution_.emplace(std::move(limits));
-  const uint64_t fuel = budget_->take_up_to(policy::Resource::kFuel, limits_.fuel);
-  execution_->add_fuel(fuel);
+  const uint64_t before = fuel_before();
+  const uint64_t fuel =
+      budget_->take_up_to(policy::Resource::kFuel, limits_.fuel - std::min(limits_.fuel, before));
+  const uint64_t until_frozen = options_.freeze_after_fuel.value_or(UINT64_MAX) - before;
+  to_freeze_ = options_.freeze_after_fuel && until_frozen <= fuel;
+  execution_->add_fuel(to_freeze_ ? until_frozen : fuel);
   const uint32_t start = compiled_->module().start;
-  if (start == UINT32_MAX || run_function(instance_->function(start), {})) {
-    if (run_function(entry_, arguments_))
+  const bool has_start = frozen_ == nullptr ? start != UINT32_MAX : frozen_->state.in_start;
+  if (!has_start || run_function(start == UINT32_MAX ? nullptr : instance_->function(start), {}, true)) {
+    if (run_function(entry_, arguments_, false))
       for (const engine::Value& value : execution_->results()) report_.results.push_back(show_value(value));
   }
-  report_.fuel_used = execution_->fuel_used();
-  budget_->give_back(policy::Resource::kFuel, fuel - report_.fuel_used);
+  // One that ended while a host call was owed: the rest of its fuel pays.
+  uint64_t used = execution_->fuel_used();
+  if (report_.outcome != Outcome::kFrozen) used += std::min(execution_->fuel_owed(), fuel - used);
+  report_.fuel_used = before + used;
+  budget_->give_back(policy::Resource::kFuel, fuel - used);
 }
 
 // True when it returned.
-bool Run::run_function(engine::FunctionInstance* function, std::span<const engine::Value> arguments) {
-  if (auto started = execution_->start(function, arguments); !started)
+bool Run::run_function(engine::FunctionInstance* function, std::span<const engine::Value> arguments,
+                       bool is_start) {
+  if (frozen_ != nullptr && !std::exchange(resumed_, true)) {
+    if (function != instance_->function(frozen_->snapshot.entry()))
+      return stop(Outcome::kInvalid, "invalid_input",
+                  "the snapshot is damaged: what runs is neither its start function nor its entry",
+                  "Freeze the program again.");
+    if (auto put = frozen_->snapshot.resume_in(*execution_, *instance_); !put)
+      return stop(Outcome::kInvalid, put.error());
+  } else if (auto started = execution_->start(function, arguments); !started) {
     return stop(Outcome::kFailed, started.error());
+  }
   switch (const engine::RunState state = execution_->resume()) {
     case engine::RunState::kFinished: return true;
     case engine::RunState::kExited: return false;
     case engine::RunState::kTrapped: stop_trapped(execution_->trap()); return false;
-    default: stop_paused(state); return false;
+    default:
+      if (state == engine::RunState::kOutOfFuel && to_freeze_) freeze(is_start);
+      else stop_paused(state);
+      return false;
   }
 }
 
@@ -365,7 +520,7 @@ void Run::stop_trapped(const engine::Trap& trap) {
     if (!failed_call_->grant.empty()) error.hint = "It would be allowed by " + failed_call_->grant;
     else if (error.hint.empty()) error.hint = std::string(host::describe(failed_call_->code));
   }
-  if (!end_ && instance_->limit_was_hit()) {
+  if (!end_ && memory_limit_was_hit()) {
     report_.outcome = Outcome::kOutOfMemory;
     error.hint = "A memory.grow was refused before: the memory limit is " +
                  std::to_string(limits_.memory_bytes) + " bytes.";
@@ -405,6 +560,7 @@ void Run::finish() {
   report_.answer = std::move(said_.answer);
   report_.submitted = said_.submitted;
   report_.tokens_used = gate_.tokens_used();
+  if (frozen_ != nullptr) report_.tokens_used += frozen_->state.tokens_reported;
   if (instance_ != nullptr) report_.memory_peak_bytes = instance_->memory_bytes();  // it never shrinks
   if (!dispatcher_) return;
   report_.host_calls_dropped = dispatcher_->records_dropped();
@@ -416,6 +572,8 @@ void Run::finish() {
   }
   if (const auto& divergence = gate_.divergence(); divergence && report_.outcome != Outcome::kFailed) {
     report_.errors.clear();  // what the program made of it is no news
+    report_.snapshot.clear();
+    if (report_.snapshot_bytes) report_.snapshot_bytes = 0;
     stop(Outcome::kDiverged, "replay_diverged", *divergence,
          "A journal answers the run that it was written by: the same program, arguments and input.");
   }
@@ -424,5 +582,32 @@ void Run::finish() {
 }  // namespace
 
 Report run(const Program& program, const RunOptions& options) { return Run(program, options).execute(); }
+
+Report thaw(std::span<const uint8_t> bytes, const RunOptions& options) {
+  const Clock::time_point start = Clock::now();
+  const auto refused = [&](const Error& error) {
+    Report report;
+    report.outcome = error.code == ErrorCode::kInternal ? Outcome::kFailed : Outcome::kInvalid;
+    report.cost_version = engine::kCostVersion;
+    report.errors.push_back({std::string(name_of(error.code)), error.message, {}, error.hint, {}});
+    if (options.freeze_after_fuel) report.snapshot_bytes = 0;
+    return report;
+  };
+  const auto snapshot = engine::Snapshot::read(bytes, options.tier);
+  if (!snapshot) return refused(snapshot.error());
+  const auto state = read_state(snapshot->embedder_state());
+  if (!state) return refused(state.error());
+  const Program program{.source = {},
+                        .name = state->program_name,
+                        .language = Language::kAuto,
+                        .entry = state->entry,
+                        .arguments = state->arguments,
+                        .input = state->input};
+  const Frozen frozen{*snapshot, *state};
+  const double read_us = microseconds_since(start);
+  Report report = Run(program, options, &frozen).execute();
+  report.compile_us += read_us;
+  return report;
+}
 
 }  // namespace membrane::sandbox

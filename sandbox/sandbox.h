@@ -6,6 +6,13 @@
 // run() never throws and never prints; whatever goes wrong is an outcome of the
 // report, with a cause and a fix.
 //
+// A run can be frozen (RunOptions::freeze_after_fuel) and thawed later, in another process,
+// tier or machine: it ends as one that was never frozen, with the same results, output, host
+// calls and fuel. Thawing the same bytes twice forks it. What goes along, and what cannot, is
+// in docs/snapshot-format.md; the policy does not: whoever thaws says what is granted. Its
+// limits are the whole run's, with what was used before (fuel, host calls, bytes, tokens,
+// output); only the time on the clock begins anew.
+//
 // Threads: run() may be called from many threads at once; each call has its own
 // instance. A Budget may be shared among them.
 #pragma once
@@ -13,6 +20,8 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -53,8 +62,21 @@ struct RunOptions {
   const std::atomic<bool>* cancel = nullptr;  // set it to stop the run at its next safepoint
   std::vector<OwnFunction> functions;         // of the embedder; found before a capability of the same name
   std::function<void(std::string_view)> on_stdout;  // called as the program prints; may be null
+  // Pauses when the whole run has used so much fuel, as if there were no more, and freezes: the outcome is
+  // kFrozen, and Report::snapshot has the bytes. A program that ends before is not frozen.
+  std::optional<uint64_t> freeze_after_fuel;
 };
 
 Report run(const Program& program, const RunOptions& options);
+
+// Goes on with a frozen run. The report is of the whole run: what it printed, called and used before is in it,
+// but on_stdout hears what is printed from now on, and record gets what is called from now on. `snapshot` is
+// borrowed for the call. A snapshot that is damaged, of another version, or does not fit the options (a
+// function of the embedder's that is not there, a limit that is passed already) is an outcome: kInvalid,
+// kOutOfMemory or kFailed, with cause and fix.
+//
+// Bytes that somebody forged can do what their program could, under this policy, and can lie about what it
+// did before; they cannot leave the wall. Who minds keeps snapshots where nobody else writes.
+Report thaw(std::span<const uint8_t> snapshot, const RunOptions& options);
 
 }  // namespace membrane::sandbox

@@ -359,9 +359,10 @@ std::expected<ValidationInfo, Diagnostic> validate(const Module& module, std::st
   return result;
 }
 
-std::optional<Standing> standing_at(const Module& module, uint32_t function, uint32_t offset) {
+void standings_at(const Module& module, uint32_t function, std::span<const uint32_t> offsets,
+                  const std::function<bool(size_t, const Standing&)>& take) {
   Report report(module, {});
-  return CodeValidator(module, report).standing_at(function, offset);
+  CodeValidator(module, report).standings_at(function, offsets, take);
 }
 
 Place place_of(const Module& module, uint32_t code_offset, std::string_view text) {

@@ -14,8 +14,10 @@
 
 #include <cstdint>
 #include <expected>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -69,9 +71,10 @@ struct Standing {
   Opcode before = Opcode::kNop;  // the instruction that ends there, with its index; kNop at the start
   uint32_t before_index = 0;     // function of a call, type of a call_indirect
 };
-// In front of the instruction at `offset` from the body's start. Nothing where no instruction begins, or
-// where execution cannot come.
-std::optional<Standing> standing_at(const Module& module, uint32_t function, uint32_t offset);
+// In front of the instructions at `offsets`, ascending, from the body's start; one walk finds all. `take` gets
+// the index into `offsets` of each where an instruction begins and execution can come; false ends the walk.
+void standings_at(const Module& module, uint32_t function, std::span<const uint32_t> offsets,
+                  const std::function<bool(size_t, const Standing&)>& take);
 
 // Where the instruction at `code_offset` (into Module::bytes) stands: line and column when the
 // module was parsed from `text`, else the offset itself.

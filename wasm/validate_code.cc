@@ -141,17 +141,31 @@ bool CodeValidator::function(uint32_t index, FunctionInfo& info) {
   return true;
 }
 
-std::optional<Standing> CodeValidator::standing_at(uint32_t index, uint32_t offset) {
+void CodeValidator::standings_at(uint32_t index, std::span<const uint32_t> offsets,
+                                 const std::function<bool(size_t, const Standing&)>& take) {
   FunctionInfo info;
   const Function& f = module_.functions[index];
   function_ = index;
-  wanted_offset_ = offset;
+  wanted_offsets_ = offsets;
+  next_wanted_ = 0;
+  take_ = &take;
   standing_ = {};
-  if (!prepare_locals(index, info)) return std::nullopt;
+  if (!prepare_locals(index, info)) return;
   begin(f.code, module_.types[f.type].results);
-  if (!walk<Walk::kStanding>(f.code) || frames_.empty() || frame().is_unreachable) return std::nullopt;
-  standing_.operands.assign(base_, top_);
-  return std::move(standing_);
+  static_cast<void>(walk<Walk::kStanding>(f.code));
+}
+
+// False when there is nothing left to look for.
+bool CodeValidator::stand_at(const Instruction& in) {
+  while (next_wanted_ < wanted_offsets_.size() && wanted_offsets_[next_wanted_] <= in.offset) {
+    const size_t index = next_wanted_++;
+    if (wanted_offsets_[index] != in.offset || frame().is_unreachable) continue;
+    standing_.operands.assign(base_, top_);
+    if (!(*take_)(index, standing_)) return false;
+  }
+  standing_.before = in.op;
+  standing_.before_index = in.index;
+  return next_wanted_ < wanted_offsets_.size();
 }
 
 bool CodeValidator::constant(ByteRange code, ValType type, uint32_t globals, std::string_view noun,
@@ -211,11 +225,8 @@ bool CodeValidator::walk(ByteRange code) {
   BodyReader reader(module_.view(code));
   while (reader.next()) {
     const Instruction& in = reader.instruction();
-    if constexpr (kWalk == Walk::kStanding) {
-      if (in.offset >= wanted_offset_) return in.offset == wanted_offset_;
-      standing_.before = in.op;
-      standing_.before_index = in.index;
-    }
+    if constexpr (kWalk == Walk::kStanding)
+      if (!stand_at(in)) return false;
     const Rule& rule = kRules[static_cast<size_t>(in.op)];
     before_ = top_;
     if (top_ == limit_ && !reserve(1)) [[unlikely]]

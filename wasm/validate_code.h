@@ -55,8 +55,9 @@ class CodeValidator {
 
   // A defined function. False when it is invalid.
   bool function(uint32_t index, FunctionInfo& info);
-  // See wasm::standing_at; the function is valid.
-  std::optional<Standing> standing_at(uint32_t index, uint32_t offset);
+  // See wasm::standings_at; the function is valid.
+  void standings_at(uint32_t index, std::span<const uint32_t> offsets,
+                    const std::function<bool(size_t, const Standing&)>& take);
   // Whether the function's body is in the binary format at all; its types are not looked at.
   bool well_formed(uint32_t index);
   // A constant expression that must give one value of `type` and may read the first `globals` globals.
@@ -81,6 +82,7 @@ class CodeValidator {
   enum class Walk : uint8_t { kFunction, kConstant, kStanding };
   template <Walk kWalk>
   bool walk(ByteRange code);
+  bool stand_at(const Instruction& in);
   bool finish(const BodyReader& reader);
   bool fail_malformed(const BodyReader& reader);
   bool special(const Instruction& in);
@@ -178,7 +180,10 @@ class CodeValidator {
   uint32_t local_count_ = 0;
   InlineVector<ValType, 64> locals_;  // types of the first locals; see local_type()
 
-  uint32_t wanted_offset_ = 0;  // of standing_at()
+  // Of standings_at().
+  std::span<const uint32_t> wanted_offsets_;
+  size_t next_wanted_ = 0;
+  const std::function<bool(size_t, const Standing&)>* take_ = nullptr;
   Standing standing_;
 
   std::string_view constant_noun_;  // what the constant expression at hand is for

@@ -138,6 +138,13 @@ bool membrane_sandbox_define(membrane_sandbox* sandbox, const membrane_host_func
 void membrane_sandbox_share(membrane_sandbox* sandbox, const membrane_budget* budget);
 /* Whatever goes wrong is in the report; NULL without memory. */
 membrane_report* membrane_sandbox_run(const membrane_sandbox* sandbox, const membrane_program* program);
+/* The same, but it pauses when it has used so much fuel, and is frozen ("frozen"), unless it ends before. */
+membrane_report* membrane_sandbox_run_until(const membrane_sandbox* sandbox, const membrane_program* program,
+                                            uint64_t freeze_after_fuel);
+/* Goes on with a frozen program, under this sandbox's policy; the report and the limits are the whole run's. The
+ * same bytes may be thawed often. UINT64_MAX: to its end. */
+membrane_report* membrane_sandbox_thaw(const membrane_sandbox* sandbox, const uint8_t* snapshot, size_t size,
+                                       uint64_t freeze_after_fuel);
 /* Stops what runs, and whatever would run later. */
 void membrane_sandbox_cancel(membrane_sandbox* sandbox);
 void membrane_sandbox_free(membrane_sandbox* sandbox);
@@ -159,6 +166,8 @@ bool membrane_report_value(const membrane_report* report, size_t index, membrane
 uint64_t membrane_report_fuel_used(const membrane_report* report);
 uint64_t membrane_report_memory_peak_bytes(const membrane_report* report);
 size_t membrane_report_host_call_count(const membrane_report* report);
+/* Of a frozen program; NULL when it is not. Lives as long as the report. */
+const uint8_t* membrane_report_snapshot(const membrane_report* report, size_t* size);
 const char* membrane_report_json(membrane_report* report); /* all of it: docs/report.schema.json */
 const char* membrane_report_text(membrane_report* report); /* for a terminal */
 void membrane_report_free(membrane_report* report);

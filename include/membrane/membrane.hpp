@@ -175,6 +175,7 @@ enum class Outcome : uint8_t {
   kDenied,    // it needs what no grant allows
   kInvalid,   // the program or the request is not valid
   kFailed,    // Membrane itself failed
+  kFrozen,    // it stands where it was to be frozen: Report::snapshot
 };
 std::string_view name_of(Outcome outcome);  // "out_of_fuel"
 
@@ -209,7 +210,8 @@ struct Report {
   uint64_t memory_peak_bytes = 0;
   double compile_us = 0;
   double run_us = 0;
-  std::vector<Call> host_calls;  // that reached for the world, or for a function of yours
+  std::vector<Call> host_calls;   // that reached for the world, or for a function of yours
+  std::vector<uint8_t> snapshot;  // of a frozen run, for Sandbox::thaw(); else empty
 
   [[nodiscard]] std::string to_json() const;  // docs/report.schema.json
   [[nodiscard]] std::string to_text() const;  // for a terminal
@@ -235,8 +237,14 @@ class Sandbox {
   // Called with what a program prints, as it prints it.
   void on_stdout(std::function<void(std::string_view)> listener);
 
-  // Whatever goes wrong is in the report.
-  [[nodiscard]] Report run(const Program& program) const;
+  // Whatever goes wrong is in the report. With `freeze_after_fuel`, the program pauses when it has used so much
+  // and is frozen, unless it ends before.
+  [[nodiscard]] Report run(const Program& program, std::optional<uint64_t> freeze_after_fuel = {}) const;
+  // Goes on with a frozen program: in another process, on another machine, under this sandbox's policy. The
+  // report is of the whole run, and so are the limits and `freeze_after_fuel`. Thawing the same bytes twice
+  // forks it. Functions of yours that it imports must be defined. `snapshot` is borrowed for the call.
+  [[nodiscard]] Report thaw(std::span<const uint8_t> snapshot,
+                            std::optional<uint64_t> freeze_after_fuel = {}) const;
   // Stops what runs, at its next safepoint, and whatever would run later.
   void cancel();
 

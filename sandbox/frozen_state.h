@@ -1,0 +1,46 @@
+// What a frozen run takes along besides its instance: the embedder's part of a snapshot, byte by byte in
+// docs/snapshot-format.md.
+//
+// The policy is not in it: whoever thaws says what is granted. Nor is the world: files, stores, databases
+// and the real clock are found as they are.
+//
+// Threads: values.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "host/dispatch.h"
+#include "host/local_broker.h"
+
+namespace membrane::sandbox {
+
+inline constexpr uint32_t kFrozenStateVersion = 1;
+
+struct FrozenState {
+  std::string program_name;
+  std::string entry;      // the export that is called, or will be
+  bool in_start = false;  // it stands in the start function, and the entry is to come
+  std::vector<std::string> arguments;
+  std::string input;
+
+  // What it said.
+  std::string stdout_text, stderr_text, result, answer;
+  bool submitted = false;
+
+  uint64_t heap_next = 0;
+  bool memory_limit_was_hit = false;
+  host::LocalBroker::Position sources;
+  uint64_t host_calls = 0, bytes_in = 0, bytes_out = 0, tokens = 0;  // taken from the budget
+  uint64_t tokens_reported = 0;
+  host::Dispatcher::History history;
+};
+
+std::vector<uint8_t> write_state(FrozenState state);
+// Errors: kInvalidInput for what is no such state, kUnsupported for another version.
+Result<FrozenState> read_state(std::span<const uint8_t> bytes);
+
+}  // namespace membrane::sandbox
