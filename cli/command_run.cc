@@ -241,8 +241,8 @@ void add_thaw(CLI::App& app, int& exit_code) {
   add_options(command, options.get());
   command->footer(
       "Examples:\n"
-      "  membrane run program.wat --freeze-after 1e6 --snapshot program.snap\n"
       "  membrane thaw program.snap --fuel 2e9 --allow fs:read:./data\n"
+      "  membrane run program.wat --freeze-after 1e6 --snapshot program.snap\n"
       "  membrane thaw program.snap --freeze-after 2e6 --snapshot program.snap\n"
       "What the program prints goes to standard output, the report of the whole run to standard error.\n"
       "Exit codes: those of membrane run.");

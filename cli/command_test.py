@@ -97,7 +97,7 @@ class Usage(CommandTest):
         self.assert_refused(self.membrane("policy", "explan", code=2), "unknown command explan", "Did you mean explain?")
 
     def test_no_command_is_an_error(self):
-        self.assert_refused(self.membrane(code=2), "no command is given; there are run, check, ", "membrane --help")
+        self.assert_refused(self.membrane(code=2), "no command is given; there are run, thaw, check, ", "membrane --help")
         self.assert_refused(self.membrane("policy", code=2), "no command is given; there are explain", "policy --help")
 
     def test_what_was_probably_meant_is_said(self):
@@ -474,7 +474,7 @@ class Thaw(CommandTest):
         self.assertEqual(first.stdout, "begun, ")
         self.assertIn("outcome: frozen", first.stderr)
         self.assertRegex(first.stderr, r"snapshot: \d+ bytes")
-        self.assertEqual(self.membrane("thaw", "f.snap").stdout, "done100\n")
+        self.assertEqual(self.membrane("thaw", "f.snap").stdout, "done\n100\n")
 
     def test_a_program_that_ends_before_leaves_no_snapshot_and_says_so(self):
         done = self.membrane("run", "-e", SEVEN, "--freeze-after", "1e6", "--snapshot", "f.snap")
