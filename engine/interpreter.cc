@@ -148,11 +148,12 @@ HANDLER(refill) {
   const uint32_t cost = ip[-1].header.cost;
   fuel += cost;
   const bool samples = samples_functions(*ex);
+  const bool used_a_slice = Machine::state(*ex).fuel_until_poll != 0;  // the first slice is yet to come
   const bool interrupted =
       refill_slice(*ex, fuel, cost, samples ? std::min(kSampleFuel, slice_of(*ex)) : slice_of(*ex));
   if (interrupted) return stop(PASS_REGISTERS(ip - 1), RunState::kInterrupted);
   if (fuel < static_cast<int64_t>(cost)) return stop(PASS_REGISTERS(ip - 1), RunState::kOutOfFuel);
-  if (samples && cost != 0) return hand_over(PASS_REGISTERS(ip - 1), Where::kPromotion);
+  if (samples && used_a_slice && cost != 0) return hand_over(PASS_REGISTERS(ip - 1), Where::kPromotion);
   fuel -= cost;
   DISPATCH(ip);
 }
