@@ -15,7 +15,7 @@ CONFIGURE := tools/configure
 
 .DEFAULT_GOAL := help
 .PHONY: help setup build demo demo-local-model test test-quick fuzz fuzz-diff bench bench-micro \
-        bench-engine bench-process format format-check tidy coverage docs install clean
+        bench-engine bench-peers bench-process format format-check tidy coverage docs install clean
 
 help:  ## This list
 	@awk 'BEGIN { FS = ":.*##" } /^[a-z-]+:.*##/ { printf "  make %-18s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -63,6 +63,10 @@ bench-micro:  ## Google Benchmark of each floor
 bench-engine:  ## The interpreter against native code, five programs
 	@tools/install-dependencies bench
 	@$(PYTHON) tools/bench --jobs $(JOBS) engine
+
+bench-peers:  ## The engine beside other ones, which pip and npm bring (not part of bench)
+	@tools/install-dependencies bench
+	@$(PYTHON) tools/bench --jobs $(JOBS) peers
 
 bench-process:  ## Whole processes: start, run, exit; time and peak memory
 	@tools/install-dependencies bench
