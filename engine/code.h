@@ -1,8 +1,9 @@
 // The internal code that the interpreter runs, and the frames that it runs in.
 //
 // Invariants
-//  1. A function's code is made once from its validated body, at its first call, and is
-//     the same whoever makes it: a trap's place is found by making it again (translate.h).
+//  1. A function's code is made once from its validated body, at its first call, and is on
+//     one machine the same whoever makes it: a trap's place is found by making it again
+//     (translate.h).
 //  2. Operands are slots of the frame, 64 bits each: parameters, then locals, then the
 //     operand stack. i32 and f32 fill the low half; the high half is zero. A v128 fills two
 //     slots, lane 0 lowest, and is named by the first.

@@ -293,9 +293,9 @@ class Translator {
   void load_lane(const Choice& choice, const Instruction& in);
   void store_lane(const Choice& choice, const Instruction& in);
   void emit_bytes(const uint8_t* bytes);
+  void emit_pshufb_indices(const uint8_t* indices);
   void load_of_any(const Choice& choice, const Instruction& in);
   void store_to_any(const Choice& choice, const Instruction& in);
-  void emit_pshufb_indices(const uint8_t* indices);
   void local_set(uint32_t index, bool keep);
   void select();
   void bulk(const Instruction& in, Operation operation, int operands, bool has_result, uint64_t constant);
