@@ -213,6 +213,10 @@ bool ModuleCode::compile_all() {
   Blob blob{{}, module_.functions(), true, {}, {}};
   std::vector<uint32_t> left;  // what the compiler does not know is the interpreter's
   const wasm::Module& module = module_.module();
+  constexpr size_t kUsualExpansion = 4;  // bytes of code for a byte of a body
+  size_t body_bytes = 0;
+  for (const wasm::Function& function : module.functions) body_bytes += function.code.size;
+  code.reserve(std::min(kMostCodeBytes, body_bytes * kUsualExpansion));
   for (uint32_t i = 0; i < module.functions.size(); ++i) {
     if (module.functions[i].import != wasm::kNotImported) continue;
     code.resize((code.size() + kAlignment - 1) & ~(kAlignment - 1), 0xCC);
