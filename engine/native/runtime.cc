@@ -326,7 +326,8 @@ class Visit {
  private:
   [[nodiscard]] uint64_t* frame() const { return reinterpret_cast<uint64_t*>(n_.registers[rbp]); }
   void set_frame(uint64_t* fp) { n_.registers[rbp] = reinterpret_cast<uint64_t>(fp); }
-  [[nodiscard]] size_t depth() const { return static_cast<size_t>(n_.top - n_.rsp); }
+  // Of the frame whose return address rsp stands at; -1 behind the return of the outermost.
+  [[nodiscard]] ptrdiff_t depth() const { return n_.top - n_.rsp; }
   void bind();
   void enter_callee();
   bool go_on();  // false: whatever comes next is not for compiled code
