@@ -28,23 +28,23 @@ Json calls_json(const std::vector<ToolCall>& calls) {
   return out;
 }
 
-Json totals_json(const Totals& t) {
-  return {{"steps", t.steps},
-          {"repairs", t.repairs},
-          {"model_calls", t.model_calls},
-          {"fuel", t.fuel},
-          {"host_calls_allowed", t.host_calls_allowed},
-          {"host_calls_denied", t.host_calls_denied},
-          {"bytes_in", t.bytes_in},
-          {"bytes_out", t.bytes_out},
-          {"tokens_in", t.tokens_in},
-          {"tokens_out", t.tokens_out},
-          {"tokens_of_programs", t.tokens_of_programs},
-          {"tokens_estimated", t.tokens_estimated},
-          {"wall_ms", t.wall_ms}};
-}
-
 }  // namespace
+
+std::string totals_json(const Totals& t) {
+  return dump({{"steps", t.steps},
+               {"repairs", t.repairs},
+               {"model_calls", t.model_calls},
+               {"fuel", t.fuel},
+               {"host_calls_allowed", t.host_calls_allowed},
+               {"host_calls_denied", t.host_calls_denied},
+               {"bytes_in", t.bytes_in},
+               {"bytes_out", t.bytes_out},
+               {"tokens_in", t.tokens_in},
+               {"tokens_out", t.tokens_out},
+               {"tokens_of_programs", t.tokens_of_programs},
+               {"tokens_estimated", t.tokens_estimated},
+               {"wall_ms", t.wall_ms}});
+}
 
 // -- writing ---------------------------------------------------------------------------
 
@@ -106,7 +106,7 @@ void TranscriptWriter::on_end(const TaskResult& result) {
     line["error"] = {{"code", name_of(result.error->code)},
                      {"message", result.error->message},
                      {"hint", result.error->hint}};
-  line["totals"] = totals_json(result.totals);
+  line["totals"] = Json::parse(totals_json(result.totals));
   write_(dump(line) + "\n");
 }
 

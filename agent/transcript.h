@@ -30,6 +30,9 @@ namespace membrane::agent {
 
 inline constexpr int kTranscriptVersion = 1;
 
+// One object, with the fields that every JSON about a task has.
+std::string totals_json(const Totals& totals);
+
 // Writes a transcript as the loop goes. A line is whole when `write` gets it, its end included.
 class TranscriptWriter final : public Observer {
  public:

@@ -106,7 +106,6 @@ Result<std::string> task_of(const Options& options, const Speaker& speaker) {
 }
 
 nlohmann::ordered_json json_of(const agent::TaskResult& result) {
-  const agent::Totals& t = result.totals;
   nlohmann::ordered_json j;
   j["stop"] = agent::name_of(result.stop);
   j["answer"] = result.answer;
@@ -115,19 +114,7 @@ nlohmann::ordered_json json_of(const agent::TaskResult& result) {
                   {"message", result.error->message},
                   {"hint", result.error->hint}};
   else j["error"] = nullptr;
-  j["totals"] = {{"steps", t.steps},
-                 {"repairs", t.repairs},
-                 {"model_calls", t.model_calls},
-                 {"fuel", t.fuel},
-                 {"host_calls_allowed", t.host_calls_allowed},
-                 {"host_calls_denied", t.host_calls_denied},
-                 {"bytes_in", t.bytes_in},
-                 {"bytes_out", t.bytes_out},
-                 {"tokens_in", t.tokens_in},
-                 {"tokens_out", t.tokens_out},
-                 {"tokens_of_programs", t.tokens_of_programs},
-                 {"tokens_estimated", t.tokens_estimated},
-                 {"wall_ms", t.wall_ms}};
+  j["totals"] = nlohmann::ordered_json::parse(agent::totals_json(result.totals));
   return j;
 }
 

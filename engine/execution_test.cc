@@ -5,30 +5,13 @@
 #include <limits>
 #include <thread>
 
+#include "engine/call_testing.h"
 #include "engine/engine_testing.h"
 
 namespace membrane::engine {
 namespace {
 
 constexpr uint64_t kPlenty = 1'000'000;
-
-struct Ended {
-  RunState state;
-  uint64_t fuel;
-  std::vector<uint64_t> results;
-  std::string trap;
-};
-
-Ended call(Instance& instance, std::string_view name, std::vector<Value> arguments = {},
-           uint64_t fuel = kPlenty) {
-  Execution run;
-  run.add_fuel(fuel);
-  EXPECT_TRUE(run.start(instance.find_function(name), arguments));
-  Ended ended{run.resume(), run.fuel_used(), {}, {}};
-  for (const Value& v : run.results()) ended.results.push_back(v.bits);
-  if (ended.state == RunState::kTrapped) ended.trap = run.trap().message;
-  return ended;
-}
 
 // Loops, calls, tables, bulk operations and branches with values: what can pause, pauses somewhere here.
 constexpr std::string_view kBusy = R"((module

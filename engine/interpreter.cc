@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include "engine/bulk.h"
 #include "engine/fault.h"
 #include "engine/fuel.h"
 #include "engine/machine.h"
@@ -540,13 +541,7 @@ HANDLER(kMemorySize) {  // dst, memory
   NEXT(2);
 }
 
-// -- bulk operations of memory: word 2 holds the memory's index, or a segment's or destination's, and then the
-// memory's in its high half
-
-// An address or a size of a memory.
-MEMBRANE_INLINE uint64_t number(uint64_t slot, bool is_64) {
-  return is_64 ? slot : static_cast<uint32_t>(slot);
-}
+// -- bulk operations of memories and tables ---------------------------------------------------------
 
 HANDLER(kMemoryGrow) {  // dst, pages
   const SlotsWord w = ip[1].slots;
@@ -557,45 +552,23 @@ HANDLER(kMemoryGrow) {  // dst, pages
   ENTER(ip + 3);
 }
 
-MEMBRANE_INLINE bool in_bounds(uint64_t from, uint64_t count, uint64_t size) {
-  return count <= size && from <= size - count;
-}
-
-HANDLER(kMemoryFill) {  // to, value, count
-  const SlotsWord w = ip[1].slots;
-  const Memory& m = memory_of(ex, ip[2].constant);
-  const uint64_t to = number(fp[w.a], m.is_64()), count = number(fp[w.c], m.is_64());
-  if (!in_bounds(to, count, m.size_bytes())) TRAP(kMemoryOutOfBounds);
-  PAY_FOR_BULK(bulk_memory_cost(count));
-  std::memset(m.base() + to, static_cast<int>(fp[w.b]), count);
-  ENTER(ip + 3);
-}
-
-HANDLER(kMemoryCopy) {  // to, from, count
-  const SlotsWord w = ip[1].slots;
-  const Memory& target = memory_of(ex, ip[2].constant);
-  const Memory& source = memory_of(ex, ip[2].constant >> 32);
-  const uint64_t to = number(fp[w.a], target.is_64()), from = number(fp[w.b], source.is_64());
-  const uint64_t count = number(fp[w.c], target.is_64() && source.is_64());
-  if (!in_bounds(to, count, target.size_bytes()) || !in_bounds(from, count, source.size_bytes()))
-    TRAP(kMemoryOutOfBounds);
-  PAY_FOR_BULK(bulk_memory_cost(count));
-  std::memmove(target.base() + to, source.base() + from, count);
-  ENTER(ip + 3);
-}
-
-HANDLER(kMemoryInit) {  // to, from, count
-  const SlotsWord w = ip[1].slots;
-  const std::span<const uint8_t> data =
-      Machine::data(*Machine::state(*ex).instance, static_cast<uint32_t>(ip[2].constant));
-  const Memory& m = memory_of(ex, ip[2].constant >> 32);
-  const uint64_t to = number(fp[w.a], m.is_64()), from = static_cast<uint32_t>(fp[w.b]);
-  const uint64_t count = static_cast<uint32_t>(fp[w.c]);
-  if (!in_bounds(to, count, m.size_bytes()) || !in_bounds(from, count, data.size())) TRAP(kMemoryOutOfBounds);
-  PAY_FOR_BULK(bulk_memory_cost(count));
-  if (count != 0) std::memcpy(m.base() + to, data.data() + from, count);
-  ENTER(ip + 3);
-}
+// Operands are to, from or value, and count; word 2 holds the indices (bulk.h).
+#define BULK_HANDLER(id, trap, function)                                                    \
+  HANDLER(id) {                                                                             \
+    const SlotsWord w = ip[1].slots;                                                        \
+    const BulkWork work =                                                                   \
+        function(*Machine::state(*ex).instance, fp[w.a], fp[w.b], fp[w.c], ip[2].constant); \
+    if (!work.in_bounds) TRAP(trap);                                                        \
+    PAY_FOR_BULK(work.price);                                                               \
+    work.perform();                                                                         \
+    ENTER(ip + 3);                                                                          \
+  }
+BULK_HANDLER(kMemoryFill, kMemoryOutOfBounds, memory_fill)
+BULK_HANDLER(kMemoryCopy, kMemoryOutOfBounds, memory_copy)
+BULK_HANDLER(kMemoryInit, kMemoryOutOfBounds, memory_init)
+BULK_HANDLER(kTableFill, kTableOutOfBounds, table_fill)
+BULK_HANDLER(kTableCopy, kTableOutOfBounds, table_copy)
+BULK_HANDLER(kTableInit, kTableOutOfBounds, table_init)
 
 HANDLER(kDataDrop) {
   Machine::drop_data(*Machine::state(*ex).instance, static_cast<uint32_t>(ip[1].imm.value));
@@ -645,41 +618,6 @@ HANDLER(kTableGrow) {  // dst, value, count
   const uint64_t count = static_cast<uint32_t>(fp[w.c]);
   if (table.can_grow(count)) PAY_FOR_BULK(bulk_table_cost(count));
   fp[w.a] = number(static_cast<uint64_t>(table.grow(count, fp[w.b])), table.is_64);
-  ENTER(ip + 3);
-}
-
-HANDLER(kTableFill) {  // index, value, count
-  const SlotsWord w = ip[1].slots;
-  std::vector<uint64_t>& elements = table_of(ex, ip[2].constant).elements;
-  const uint64_t to = static_cast<uint32_t>(fp[w.a]), count = static_cast<uint32_t>(fp[w.c]);
-  if (!in_bounds(to, count, elements.size())) TRAP(kTableOutOfBounds);
-  PAY_FOR_BULK(bulk_table_cost(count));
-  std::fill_n(elements.data() + to, count, fp[w.b]);
-  ENTER(ip + 3);
-}
-
-HANDLER(kTableCopy) {  // to, from, count; destination and source table
-  const SlotsWord w = ip[1].slots;
-  std::vector<uint64_t>& target = table_of(ex, ip[2].constant).elements;
-  std::vector<uint64_t>& source = table_of(ex, ip[2].constant >> 32).elements;
-  const uint64_t to = static_cast<uint32_t>(fp[w.a]), from = static_cast<uint32_t>(fp[w.b]);
-  const uint64_t count = static_cast<uint32_t>(fp[w.c]);
-  if (!in_bounds(to, count, target.size()) || !in_bounds(from, count, source.size())) TRAP(kTableOutOfBounds);
-  PAY_FOR_BULK(bulk_table_cost(count));
-  if (count != 0) std::memmove(target.data() + to, source.data() + from, count * sizeof(uint64_t));
-  ENTER(ip + 3);
-}
-
-HANDLER(kTableInit) {  // to, from, count; element segment and table
-  const SlotsWord w = ip[1].slots;
-  const std::vector<uint64_t>& source =
-      Machine::elements(*Machine::state(*ex).instance, static_cast<uint32_t>(ip[2].constant));
-  std::vector<uint64_t>& target = table_of(ex, ip[2].constant >> 32).elements;
-  const uint64_t to = static_cast<uint32_t>(fp[w.a]), from = static_cast<uint32_t>(fp[w.b]);
-  const uint64_t count = static_cast<uint32_t>(fp[w.c]);
-  if (!in_bounds(to, count, target.size()) || !in_bounds(from, count, source.size())) TRAP(kTableOutOfBounds);
-  PAY_FOR_BULK(bulk_table_cost(count));
-  std::copy_n(source.data() + from, count, target.data() + to);
   ENTER(ip + 3);
 }
 
@@ -904,7 +842,7 @@ HANDLER(call_instance) {
     TRAP(kStackOverflow);
   }
   m.instance = target.instance;
-  memory = Machine::memory(*target.instance) == nullptr ? nullptr : Machine::memory(*target.instance)->base();
+  memory = Machine::memory_base(*target.instance);
   ENTER_FUNCTION(target.code, arguments, kCrossReturnStub);
 }
 
@@ -912,7 +850,7 @@ HANDLER(kCrossReturn) {
   MachineState& m = Machine::state(*ex);
   const FrameRecord& crossing = *m.top;
   m.instance = crossing.instance;
-  memory = Machine::memory(*m.instance) == nullptr ? nullptr : Machine::memory(*m.instance)->base();
+  memory = Machine::memory_base(*m.instance);
   LEAVE_FRAME();
 }
 
@@ -922,18 +860,34 @@ HANDLER(kCallImport) {  // arguments; function index
   GO_TO(call_instance);
 }
 
+// What a call through a table reaches; null when it may not, and trap_kind says why. `type_and_table` is
+// word 2 of the call.
+MEMBRANE_INLINE FunctionInstance* find_target(Execution* ex, uint64_t slot, uint64_t type_and_table) {
+  MachineState& m = Machine::state(*ex);
+  const std::vector<uint64_t>& elements = table_of(ex, type_and_table >> 32).elements;
+  const uint32_t index = static_cast<uint32_t>(slot);
+  if (index >= elements.size()) [[unlikely]] {
+    m.trap_kind = TrapKind::kUndefinedElement;
+    return nullptr;
+  }
+  auto* const target = reinterpret_cast<FunctionInstance*>(elements[index]);
+  if (target == nullptr) [[unlikely]] {
+    m.trap_kind = TrapKind::kUninitializedElement;
+    return nullptr;
+  }
+  const wasm::FuncType* const wanted = Machine::type(*m.instance, static_cast<uint32_t>(type_and_table));
+  if (target->type != wanted && *target->type != *wanted) [[unlikely]] {
+    m.trap_kind = TrapKind::kIndirectCallTypeMismatch;
+    return nullptr;
+  }
+  return target;
+}
+
 HANDLER(kCallIndirect) {  // arguments, index; type and table
   MachineState& m = Machine::state(*ex);
-  const std::vector<uint64_t>& elements = table_of(ex, ip[2].constant >> 32).elements;
-  const uint32_t index = static_cast<uint32_t>(fp[ip[1].slots.b]);
-  if (index >= elements.size()) [[unlikely]]
-    TRAP(kUndefinedElement);
-  if (elements[index] == 0) [[unlikely]]
-    TRAP(kUninitializedElement);
-  auto* const target = reinterpret_cast<FunctionInstance*>(elements[index]);
-  const wasm::FuncType* const wanted = Machine::type(*m.instance, static_cast<uint32_t>(ip[2].constant));
-  if (target->type != wanted && *target->type != *wanted) [[unlikely]]
-    TRAP(kIndirectCallTypeMismatch);
+  FunctionInstance* const target = find_target(ex, fp[ip[1].slots.b], ip[2].constant);
+  if (target == nullptr) [[unlikely]]
+    GO_TO(trapped);
   if (target->instance == m.instance && target->code != nullptr)
     ENTER_FUNCTION(target->code, fp + ip[1].slots.a, ip + 3);
   m.callee = target;
@@ -1002,7 +956,7 @@ HANDLER(tail_call_instance) {
   if (target.instance == m.instance) REPLACE_FUNCTION(target.code, arguments);
   if (fp + target.code->frame_slots > m.stack_end || !make_crossing(m)) TRAP(kStackOverflow);
   m.instance = target.instance;
-  memory = Machine::memory(*target.instance) == nullptr ? nullptr : Machine::memory(*target.instance)->base();
+  memory = Machine::memory_base(*target.instance);
   REPLACE_FUNCTION(target.code, arguments);
 }
 
@@ -1013,14 +967,10 @@ HANDLER(kReturnCallImport) {  // arguments; function index
 }
 
 HANDLER(kReturnCallIndirect) {  // arguments, index; type and table
-  MachineState& m = Machine::state(*ex);
-  const std::vector<uint64_t>& elements = table_of(ex, ip[2].constant >> 32).elements;
-  const uint32_t index = static_cast<uint32_t>(fp[ip[1].slots.b]);
-  if (index >= elements.size()) TRAP(kUndefinedElement);
-  if (elements[index] == 0) TRAP(kUninitializedElement);
-  m.callee = reinterpret_cast<FunctionInstance*>(elements[index]);
-  const wasm::FuncType* const wanted = Machine::type(*m.instance, static_cast<uint32_t>(ip[2].constant));
-  if (m.callee->type != wanted && *m.callee->type != *wanted) TRAP(kIndirectCallTypeMismatch);
+  FunctionInstance* const target = find_target(ex, fp[ip[1].slots.b], ip[2].constant);
+  if (target == nullptr) [[unlikely]]
+    GO_TO(trapped);
+  Machine::state(*ex).callee = target;
   GO_TO(tail_call_instance);
 }
 
@@ -1081,7 +1031,7 @@ const Word kCrossReturnStub[2] = {header_of_stub(), handler_word(kCrossReturn)};
 
 void interpret(Execution& ex) {
   MachineState& m = Machine::state(ex);
-  m.memory = Machine::memory(*m.instance) == nullptr ? nullptr : Machine::memory(*m.instance)->base();
+  m.memory = Machine::memory_base(*m.instance);
   m.state = RunState::kReady;
   const RunningScope scope(ex);
   if (sigsetjmp(Machine::fault_jump(ex), 0) != 0) {

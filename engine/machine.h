@@ -17,6 +17,9 @@ struct Machine {
 
   MEMBRANE_INLINE static Memory* memory(const Instance& i) { return i.memory_; }
   MEMBRANE_INLINE static Memory& memory(const Instance& i, uint32_t index) { return *i.memories_[index]; }
+  MEMBRANE_INLINE static uint8_t* memory_base(const Instance& i) {  // of memory 0; null when it has none
+    return i.memory_ == nullptr ? nullptr : i.memory_->base();
+  }
   MEMBRANE_INLINE static GlobalInstance* global(const Instance& i, uint32_t index) {
     return i.globals_[index];
   }
@@ -26,8 +29,8 @@ struct Machine {
   }
   static FrameRecord* frames(Execution& ex);
   static GlobalInstance* const* globals(const Instance& i) { return i.globals_.data(); }
-  static Table* const* tables(const Instance& i) { return i.tables_.data(); }
-  static FunctionInstance* const* functions(const Instance& i) { return i.functions_.data(); }
+  static std::span<Table* const> tables(const Instance& i) { return i.tables_; }
+  static std::span<FunctionInstance* const> functions(const Instance& i) { return i.functions_; }
   static const wasm::FuncType* const* types(const Instance& i) { return i.module_->canonical_types(); }
   MEMBRANE_INLINE static std::vector<uint64_t>& elements(Instance& i, uint32_t index) {
     return i.elements_[index];
@@ -37,8 +40,6 @@ struct Machine {
   }
   static std::vector<bool>& dropped_datas(Instance& i) { return i.dropped_datas_; }
   static std::vector<std::vector<uint64_t>>& segments(Instance& i) { return i.elements_; }
-  static std::span<Table* const> all_tables(const Instance& i) { return i.tables_; }
-  static std::span<FunctionInstance* const> all_functions(const Instance& i) { return i.functions_; }
   static FunctionInstance*& entry(Execution& ex) { return ex.entry_; }
   static uint64_t* slots(Execution& ex);
   static void owe(Execution& ex, uint64_t fuel);  // HostCall::owe

@@ -2,26 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include "engine/call_testing.h"
 #include "engine/engine_testing.h"
 
 namespace membrane::engine {
 namespace {
-
-struct Ended {
-  RunState state;
-  uint64_t result = 0;
-  std::string trap;
-};
-
-Ended call(Instance& instance, std::string_view name, std::vector<Value> arguments = {}) {
-  Execution run;
-  run.add_fuel(1'000'000);
-  EXPECT_TRUE(run.start(instance.find_function(name), arguments));
-  Ended ended{run.resume(), 0, {}};
-  if (!run.results().empty()) ended.result = run.results()[0].bits;
-  if (ended.state == RunState::kTrapped) ended.trap = run.trap().message;
-  return ended;
-}
 
 constexpr std::string_view kWide = R"((module
   (memory (export "memory") i64 1 3)
@@ -43,7 +28,7 @@ constexpr std::string_view kWide = R"((module
 
 TEST(Memory64, EveryAccessIsBounded) {
   const auto instance = instantiate(kWide);
-  EXPECT_EQ(call(*instance, "load", {Value::i64(8)}).result, 0x0807060504030201u);
+  EXPECT_EQ(call(*instance, "load", {Value::i64(8)}).results.at(0), 0x0807060504030201u);
   EXPECT_EQ(call(*instance, "load", {Value::i64(65528)}).state, RunState::kFinished);
   for (const uint64_t address : {uint64_t{65529}, uint64_t{1} << 32, (uint64_t{1} << 32) + 8,
                                  uint64_t{1} << 33, uint64_t{1} << 63, UINT64_MAX, UINT64_MAX - 7}) {
@@ -65,22 +50,22 @@ TEST(Memory64, BulkOperationsAndGrowthAre64BitsWide) {
             "out of bounds memory access");
   EXPECT_EQ(call(*instance, "copy", {Value::i64(0), Value::i64(uint64_t{1} << 32), Value::i64(1)}).trap,
             "out of bounds memory access");
-  EXPECT_EQ(call(*instance, "grow", {Value::i64(uint64_t{1} << 32)}).result, UINT64_MAX);
-  EXPECT_EQ(call(*instance, "grow", {Value::i64(UINT64_MAX)}).result, UINT64_MAX);
-  EXPECT_EQ(call(*instance, "grow", {Value::i64(2)}).result, 1u);
-  EXPECT_EQ(call(*instance, "size").result, 3u);
+  EXPECT_EQ(call(*instance, "grow", {Value::i64(uint64_t{1} << 32)}).results.at(0), UINT64_MAX);
+  EXPECT_EQ(call(*instance, "grow", {Value::i64(UINT64_MAX)}).results.at(0), UINT64_MAX);
+  EXPECT_EQ(call(*instance, "grow", {Value::i64(2)}).results.at(0), 1u);
+  EXPECT_EQ(call(*instance, "size").results.at(0), 3u);
 }
 
 TEST(Memory64, TablesHave64BitIndices) {
   const auto instance = instantiate(kWide);
-  EXPECT_EQ(call(*instance, "get", {Value::i64(1)}).result, 0u);
+  EXPECT_EQ(call(*instance, "get", {Value::i64(1)}).results.at(0), 0u);
   EXPECT_EQ(call(*instance, "get", {Value::i64((uint64_t{1} << 32) + 1)}).trap, "out of bounds table access");
-  EXPECT_EQ(call(*instance, "call", {Value::i64(1)}).result, 1u);
+  EXPECT_EQ(call(*instance, "call", {Value::i64(1)}).results.at(0), 1u);
   EXPECT_EQ(call(*instance, "call", {Value::i64((uint64_t{1} << 32) + 1)}).trap, "undefined element");
   EXPECT_EQ(call(*instance, "table.fill", {Value::i64(2), Value::i64(uint64_t{1} << 32)}).trap,
             "out of bounds table access");
-  EXPECT_EQ(call(*instance, "table.grow", {Value::i64(uint64_t{1} << 40)}).result, UINT64_MAX);
-  EXPECT_EQ(call(*instance, "table.grow", {Value::i64(4)}).result, 4u);
+  EXPECT_EQ(call(*instance, "table.grow", {Value::i64(uint64_t{1} << 40)}).results.at(0), UINT64_MAX);
+  EXPECT_EQ(call(*instance, "table.grow", {Value::i64(4)}).results.at(0), 4u);
 }
 
 TEST(Memory64, AnImportMustHaveTheSameAddresses) {

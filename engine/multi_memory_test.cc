@@ -2,27 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include "engine/call_testing.h"
 #include "engine/engine_testing.h"
 
 namespace membrane::engine {
 namespace {
-
-struct Ended {
-  RunState state;
-  uint64_t result = 0;
-  uint64_t fuel = 0;
-  std::string trap;
-};
-
-Ended call(Instance& instance, std::string_view name, std::vector<Value> arguments = {}) {
-  Execution run;
-  run.add_fuel(1'000'000);
-  EXPECT_TRUE(run.start(instance.find_function(name), arguments));
-  Ended ended{run.resume(), 0, run.fuel_used(), {}};
-  if (!run.results().empty()) ended.result = run.results()[0].bits;
-  if (ended.state == RunState::kTrapped) ended.trap = run.trap().message;
-  return ended;
-}
 
 constexpr std::string_view kTwo = R"((module
   (memory $a (export "a") 1 4)
@@ -49,15 +33,15 @@ TEST(MultiMemory, EachHasItsOwnBytesAndBounds) {
   EXPECT_EQ(call(*instance, "store", {Value::i32(100), Value::i32(0x81)}).state, RunState::kFinished);
   EXPECT_EQ(b[104], 0x81);
   EXPECT_EQ(a[104], 0);
-  EXPECT_EQ(call(*instance, "load8", {Value::i32(104)}).result, 0xFFFFFF81u);
-  EXPECT_EQ(call(*instance, "load64", {Value::i32(104)}).result, 0x81u);
+  EXPECT_EQ(call(*instance, "load8", {Value::i32(104)}).results.at(0), 0xFFFFFF81u);
+  EXPECT_EQ(call(*instance, "load64", {Value::i32(104)}).results.at(0), 0x81u);
   EXPECT_EQ(call(*instance, "load64", {Value::i32(131072 - 8)}).state, RunState::kFinished);
   EXPECT_EQ(call(*instance, "load64", {Value::i32(131072 - 7)}).trap, "out of bounds memory access");
   EXPECT_EQ(call(*instance, "store", {Value::i32(131072 - 7), Value::i32(1)}).trap,
             "out of bounds memory access");
   EXPECT_EQ(call(*instance, "store", {Value::i32(UINT32_MAX), Value::i32(1)}).trap,
             "out of bounds memory access");
-  EXPECT_EQ(call(*instance, "float", {Value::i32(8)}).result, Value::f64(2.5).bits);
+  EXPECT_EQ(call(*instance, "float", {Value::i32(8)}).results.at(0), Value::f64(2.5).bits);
 }
 
 TEST(MultiMemory, BulkOperationsGoBetweenThem) {
@@ -79,13 +63,13 @@ TEST(MultiMemory, BulkOperationsGoBetweenThem) {
 
 TEST(MultiMemory, TheLimitIsForAllOfThem) {
   const auto instance = instantiate(kTwo, {}, {.memory_bytes = 5 * 65536});
-  EXPECT_EQ(call(*instance, "grow a", {Value::i32(1)}).result, 1u);
+  EXPECT_EQ(call(*instance, "grow a", {Value::i32(1)}).results.at(0), 1u);
   EXPECT_FALSE(instance->limit_was_hit());
-  EXPECT_EQ(call(*instance, "grow b", {Value::i32(2)}).result, UINT32_MAX);
+  EXPECT_EQ(call(*instance, "grow b", {Value::i32(2)}).results.at(0), UINT32_MAX);
   EXPECT_TRUE(instance->limit_was_hit());
-  EXPECT_EQ(call(*instance, "grow b", {Value::i32(1)}).result, 2u);
-  EXPECT_EQ(call(*instance, "grow a", {Value::i32(1)}).result, UINT32_MAX);
-  EXPECT_EQ(call(*instance, "size b").result, 3u);
+  EXPECT_EQ(call(*instance, "grow b", {Value::i32(1)}).results.at(0), 2u);
+  EXPECT_EQ(call(*instance, "grow a", {Value::i32(1)}).results.at(0), UINT32_MAX);
+  EXPECT_EQ(call(*instance, "size b").results.at(0), 3u);
   EXPECT_EQ(instance->memory_bytes(), 5u * 65536);
   const auto refused = Instance::create(compile(kTwo), {}, {.memory_bytes = 2 * 65536});
   ASSERT_FALSE(refused);

@@ -12,6 +12,7 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "base/number_reader.h"
 #include "engine/backtrace.h"
 #include "engine/fuel.h"
 #include "engine/interpreter.h"
@@ -213,7 +214,7 @@ struct SnapshotWriter {
   std::unordered_map<uint64_t, uint32_t> numbers;  // of functions, by their address
 
   SnapshotWriter(Execution& r, Instance& i, uint64_t before) : run(r), instance(i), fuel_before(before) {
-    const auto functions = Machine::all_functions(instance);
+    const auto functions = Machine::functions(instance);
     numbers.reserve(functions.size());
     for (size_t n = 0; n < functions.size(); ++n)
       numbers.emplace(reinterpret_cast<uint64_t>(functions[n]), static_cast<uint32_t>(n));
@@ -377,7 +378,7 @@ void SnapshotWriter::memory(const Memory* m) {
 
 Status SnapshotWriter::tables() {
   const size_t at = begin(Section::kTables);
-  for (const Table* const table : Machine::all_tables(instance)) {
+  for (const Table* const table : Machine::tables(instance)) {
     u32(static_cast<uint32_t>(table->elements.size()));
     for (const uint64_t element : table->elements) MEMBRANE_TRY(reference(table->element, element));
   }
@@ -612,42 +613,17 @@ Result<std::vector<uint8_t>> freeze(Execution& run, Instance& instance,
 
 // -- reading -----------------------------------------------------------------------------------------------------
 
-// Reads within bounds; once something is missing, all that follows is zero and ok() is false.
-struct SnapshotReader {
-  std::span<const uint8_t> left;
-  bool good = true;
+struct SnapshotReader : NumberReader {
+  using NumberReader::NumberReader;
 
-  [[nodiscard]] bool ok() const { return good; }
-  std::span<const uint8_t> take(uint64_t count) {
-    if (count > left.size()) {
-      good = false;
-      left = {};
-      return {};
-    }
-    const auto taken = left.first(count);
-    left = left.subspan(count);
-    return taken;
-  }
-  template <typename T>
-  T number() {
-    T value = 0;
-    if (const auto from = take(sizeof value); good) std::memcpy(&value, from.data(), sizeof value);
-    return value;
-  }
-  uint8_t u8() { return number<uint8_t>(); }
   uint32_t u32() { return number<uint32_t>(); }
   uint64_t u64() { return number<uint64_t>(); }
-  bool flag() {
-    const uint8_t byte = u8();
-    good = good && byte <= 1;
-    return byte == 1;
-  }
   // The content of the section that must come next.
   std::optional<SnapshotReader> section(Section wanted) {
     if (u32() != static_cast<uint32_t>(wanted)) return std::nullopt;
     const uint64_t size = u64();
     SnapshotReader inside{take(size)};
-    if (!good) return std::nullopt;
+    if (!ok()) return std::nullopt;
     return inside;
   }
   // Appends the slots of a value. A function is its index plus one.
@@ -665,9 +641,9 @@ struct SnapshotReader {
     }
   }
   uint64_t reference(ValType type, size_t functions) {
-    const uint64_t number = u64();
-    if (type == ValType::kFuncRef && number > functions) good = false;
-    return number;
+    const uint64_t reference = u64();
+    if (type == ValType::kFuncRef && reference > functions) fail();
+    return reference;
   }
 
   Status read(Snapshot& s);
@@ -686,7 +662,7 @@ Status SnapshotReader::globals(Snapshot& s) {
     value(global.type.type, module.functions.size(), slots);
     s.globals_.push_back({slots[0], slots.size() > 1 ? slots[1] : 0});
   }
-  if (!good || !left.empty()) return damaged("its globals are not those of its module");
+  if (!ok() || !left().empty()) return damaged("its globals are not those of its module");
   return {};
 }
 
@@ -701,12 +677,12 @@ Status SnapshotReader::memory(Snapshot& s) {
       state.pages > wasm::kMaxPages)
     return damaged("its memory has a size that its module does not allow");
   const uint64_t size = uint64_t{state.pages} * wasm::kPageBytes;
-  while (good && !left.empty()) {
+  while (ok() && !left().empty()) {
     const uint64_t offset = u64(), bytes = u64();
     if (offset > size || bytes > size - offset) return damaged("a part of the memory is beyond its size");
     state.parts.emplace_back(offset, take(bytes));
   }
-  if (!good) return damaged("its memory is cut short");
+  if (!ok()) return damaged("its memory is cut short");
   s.memories_.push_back(std::move(state));
   return {};
 }
@@ -715,14 +691,14 @@ Status SnapshotReader::tables(Snapshot& s) {
   const wasm::Module& module = s.module_->module();
   for (const wasm::Table& table : module.tables) {
     const uint64_t count = u32();
-    if (!good || count * sizeof(uint64_t) > left.size() || count < table.type.limits.min ||
+    if (!ok() || count * sizeof(uint64_t) > left().size() || count < table.type.limits.min ||
         count > table.type.limits.max.value_or(UINT32_MAX))
       return damaged("a table has a size that its module does not allow");
     std::vector<uint64_t>& elements = s.tables_.emplace_back();
     for (uint64_t i = 0; i < count; ++i)
       elements.push_back(reference(table.type.element, module.functions.size()));
   }
-  if (!good || !left.empty()) return damaged("its tables are not those of its module");
+  if (!ok() || !left().empty()) return damaged("its tables are not those of its module");
   return {};
 }
 
@@ -730,7 +706,7 @@ Status SnapshotReader::segments(Snapshot& s) {
   const wasm::Module& module = s.module_->module();
   for (size_t i = 0; i < module.elements.size(); ++i) s.dropped_elements_.push_back(flag());
   for (size_t i = 0; i < module.datas.size(); ++i) s.dropped_datas_.push_back(flag());
-  if (!good || !left.empty()) return damaged("its segments are not those of its module");
+  if (!ok() || !left().empty()) return damaged("its segments are not those of its module");
   return {};
 }
 
@@ -764,7 +740,7 @@ Status SnapshotReader::frame(Snapshot& s, size_t index, const wasm::Standing& st
     types.insert(types.end(), params.begin(), params.end());
   }
   for (const ValType type : types) {
-    if (!good) return damaged("its frames are cut short");
+    if (!ok()) return damaged("its frames are cut short");
     value(type, module.functions.size(), s.frame_slots_);
     if (type == ValType::kFuncRef) s.frame_references_.push_back(s.frame_slots_.size() - 1);
   }
@@ -782,8 +758,8 @@ Status SnapshotReader::frames(Snapshot& s) {
   if (s.host_call_ != UINT32_MAX && (s.host_call_ >= module.functions.size() ||
                                      module.functions[s.host_call_].import == wasm::kNotImported))
     return damaged("it waits for a function that is not the host's");
-  if (!good || count == 0) return damaged("it has no frame");
-  if (count > left.size() / (2 * sizeof(uint32_t))) return damaged("its frames are cut short");
+  if (!ok() || count == 0) return damaged("it has no frame");
+  if (count > left().size() / (2 * sizeof(uint32_t))) return damaged("its frames are cut short");
   FramePlaces places(module);
   const auto waits = [&](uint64_t i) { return i + 1 < count || s.host_call_ != UINT32_MAX; };
   for (uint64_t i = 0; i < count; ++i) {
@@ -797,15 +773,15 @@ Status SnapshotReader::frames(Snapshot& s) {
   if (s.entry_ >= module.functions.size() || module.functions[s.entry_].import != wasm::kNotImported ||
       module.type_of_function(s.frames_[0].function).results != module.type_of_function(s.entry_).results)
     return damaged("its first frame is not of its entry");
-  places.find(left.size() / sizeof(uint32_t));  // the smallest value that is written
+  places.find(left().size() / sizeof(uint32_t));  // the smallest value that is written
   for (uint64_t i = 0; i < count; ++i) {
     const Snapshot::Frame& f = s.frames_[i];
     const wasm::Standing* const standing = places.at(f.function, f.code_offset, waits(i));
     if (standing == nullptr) return damaged("a frame stands where its function cannot stand");
     MEMBRANE_TRY(frame(s, i, *standing));
   }
-  if (!good) return damaged("its frames are cut short");
-  if (!left.empty()) return damaged("something follows its frames");
+  if (!ok()) return damaged("its frames are cut short");
+  if (!left().empty()) return damaged("something follows its frames");
   return {};
 }
 
@@ -822,8 +798,8 @@ Status SnapshotReader::read(Snapshot& s) {
   MEMBRANE_TRY(inside(Section::kSegments, &SnapshotReader::segments));
   MEMBRANE_TRY(inside(Section::kFrames, &SnapshotReader::frames));
   const auto embedder = section(Section::kEmbedder);
-  if (!embedder || !left.empty()) return damaged("a section is missing or cut short");
-  s.embedder_state_ = embedder->left;
+  if (!embedder || !left().empty()) return damaged("a section is missing or cut short");
+  s.embedder_state_ = embedder->left();
   return {};
 }
 
@@ -851,7 +827,7 @@ Result<Snapshot> Snapshot::read(std::vector<uint8_t> owned, Tier tier) {
   SnapshotReader reader{bytes.subspan(sizeof header)};
   const auto binary = reader.section(Section::kModule);
   if (!binary) return damaged("it has no module");
-  auto module = wasm::decode(binary->left);
+  auto module = wasm::decode(binary->left());
   if (!module) return damaged("its module does not decode: " + module.error().message);
   for (const wasm::Import& import : module->imports)
     if (import.kind != wasm::ExternKind::kFunc) return damaged("its module imports more than functions");

@@ -152,15 +152,13 @@ constexpr uint32_t kFewValues = 4;
 struct Label {
   enum class Kind : uint8_t { kBlock, kLoop, kIf, kElse, kFunction };
   Kind kind = Kind::kBlock;
-  uint32_t height = 0;                            // entries below the label's parameters
-  uint32_t slot_height = 0;                       // the frame slot where its parameters and results begin
-  uint32_t branch_values = 0;                     // entries that a branch to it carries
-  const std::vector<ValType>* results = nullptr;  // null with one or none
-  const std::vector<ValType>* params = nullptr;
-  ValType single_result = ValType::kBottom;  // kBottom: none
-  uint32_t header = kNone;                   // kLoop: where branches go
-  uint32_t fixups = kNone;                   // chain of words whose target is this label's end
-  uint32_t else_fixup = kNone;               // kIf: the branch to the else part
+  uint32_t height = 0;         // entries below the label's parameters
+  uint32_t slot_height = 0;    // the frame slot where its parameters and results begin
+  uint32_t branch_values = 0;  // entries that a branch to it carries
+  std::span<const ValType> params, results;
+  uint32_t header = kNone;      // kLoop: where branches go
+  uint32_t fixups = kNone;      // chain of words whose target is this label's end
+  uint32_t else_fixup = kNone;  // kIf: the branch to the else part
 };
 
 Handler handler_of(Operation operation) { return kHandlers[static_cast<size_t>(operation)]; }
@@ -246,8 +244,7 @@ class Translator {
   void settle(Entry& entry);             // writes a pending value to its own slot
   void settle_from(size_t first);
   void settle_local(uint32_t local_slot);
-  void push_types(const std::vector<ValType>& types);
-  void push_results(const Label& label);
+  void push_types(std::span<const ValType> types);
   // Emits word 0 of an operation whose word 1 names its result first, in `slot`.
   uint32_t result(Operation operation, uint32_t slot, Bank bank = Bank::kInteger) {
     const uint32_t at = emit(operation);
@@ -401,8 +398,8 @@ void Translator::run() {
   Label body;
   body.kind = Label::Kind::kFunction;
   body.slot_height = locals_end_;
-  body.results = &module_.types[function_.type].results;
-  body.branch_values = static_cast<uint32_t>(body.results->size());
+  body.results = module_.types[function_.type].results;
+  body.branch_values = static_cast<uint32_t>(body.results.size());
   labels_.push_back(body);
   begin_segment();
   word(header_).header.cost += zeroing_cost(functions_[index_].zero_slots);
@@ -509,13 +506,8 @@ void Translator::settle_local(uint32_t local_slot) {
     if (stack_[i].kind == Entry::Kind::kLocal && stack_[i].source == local_slot) settle(stack_[i]);
 }
 
-void Translator::push_types(const std::vector<ValType>& types) {
+void Translator::push_types(std::span<const ValType> types) {
   for (const ValType type : types) push_slot(wasm::slots_of(type));
-}
-
-void Translator::push_results(const Label& label) {
-  if (label.results != nullptr) push_types(*label.results);
-  else if (label.single_result != ValType::kBottom) push_slot(wasm::slots_of(label.single_result));
 }
 
 // -- instructions ---------------------------------------------------------------------
@@ -1006,23 +998,16 @@ void Translator::translate_special(const Instruction& in) {
 
 void Translator::open(Label::Kind kind, const wasm::BlockType& type) {
   settle_from(0);
+  const auto [params, results] = wasm::signature_of(module_, type);
   Label l;
   l.kind = kind;
-  uint32_t params = 0;
-  if (type.kind == wasm::BlockType::Kind::kIndex) {
-    const wasm::FuncType& signature = module_.types[type.index];
-    l.results = &signature.results;
-    l.params = &signature.params;
-    params = static_cast<uint32_t>(signature.params.size());
-    l.branch_values = static_cast<uint32_t>(signature.results.size());
-  } else if (type.kind == wasm::BlockType::Kind::kValue) {
-    l.single_result = type.value;
-    l.branch_values = 1;
-  }
-  l.height = static_cast<uint32_t>(stack_.size()) - params;
-  l.slot_height = params == 0 ? top_slot() : stack_[l.height].slot;
+  l.params = params;
+  l.results = results;
+  l.branch_values = static_cast<uint32_t>(results.size());
+  l.height = static_cast<uint32_t>(stack_.size() - params.size());
+  l.slot_height = params.empty() ? top_slot() : stack_[l.height].slot;
   if (kind == Label::Kind::kLoop) {
-    l.branch_values = params;
+    l.branch_values = static_cast<uint32_t>(params.size());
     enter_segment();
     l.header = header_;
   }
@@ -1117,7 +1102,7 @@ void Translator::begin_else() {
   }
   unreachable_ = false;
   cut_stack(l.height);
-  if (l.params != nullptr) push_types(*l.params);
+  push_types(l.params);
   patch(l.else_fixup);
   l.kind = Label::Kind::kElse;
   l.else_fixup = kNone;
@@ -1140,12 +1125,12 @@ void Translator::close() {
     bind(l);
     if (l.kind == Label::Kind::kIf) patch(l.else_fixup);
     cut_stack(l.height);
-    push_results(l);
+    push_types(l.results);
     unreachable_ = false;
     begin_segment();
   } else if (unreachable_) {
     cut_stack(l.height);
-    push_results(l);  // what follows is unreachable, too; the picture must still be whole
+    push_types(l.results);  // what follows is unreachable, too; the picture must still be whole
   }
   labels_.pop_back();
 }

@@ -61,6 +61,10 @@ Result<UrlGrant> UrlGrant::parse(std::string_view text) {
   const std::string sent = out.url_.path + (out.url_.query ? "?" + *out.url_.query : "");
   if (plain.substr(plain.find('/', plain.find("://") + 3)) != sent)
     return refuse("\"" + std::string(text) + "\" has dot segments.", "write the path that is meant");
+  // Below such a path no URL is allowed, not even the path itself: see allows().
+  if (out.prefix_ && !out.url_.query && climbs_in_a_reading(out.url_.path))
+    return refuse("\"" + std::string(text) + "\" has a segment that some servers read as \"..\".",
+                  "write the path that is meant");
   return out;
 }
 

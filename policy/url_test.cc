@@ -207,6 +207,8 @@ TEST(UrlGrant, RefusesWhatWouldGrantMoreThanItSeems) {
                            "https://h.org/**",
                            "https://h.org/a/../b",
                            "https://h.org/a/..*",
+                           "https://h.org/a/..;/b/*",
+                           "https://h.org/a%2f..%2fb/*",
                            "https://u@h.org/*",
                            "https://h.org/#x",
                            "ftp://h.org/*",

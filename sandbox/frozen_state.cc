@@ -1,8 +1,8 @@
 #include "sandbox/frozen_state.h"
 
 #include <concepts>
-#include <cstring>
 
+#include "base/number_reader.h"
 #include "base/utf8.h"
 
 namespace membrane::sandbox {
@@ -34,49 +34,24 @@ class Writer {
   std::vector<uint8_t> out;
 };
 
-// Once something is missing, all that follows is empty and `good` is false.
-class Reader {
+class Reader : public NumberReader {
  public:
-  explicit Reader(std::span<const uint8_t> bytes) : left(bytes) {}
+  using NumberReader::NumberReader;
 
   template <std::integral T>
   void number(T& value) {
-    value = {};
-    if (const auto from = take(sizeof value); good) std::memcpy(&value, from.data(), sizeof value);
+    value = NumberReader::number<T>();
   }
-  void flag(bool& value) {
-    uint8_t byte = 0;
-    number(byte);
-    good = good && byte <= 1;
-    value = byte == 1;
-  }
+  void flag(bool& value) { value = NumberReader::flag(); }
   void bytes(std::string& value) {
-    uint64_t size = 0;
-    number(size);
-    const auto from = take(size);
+    const auto from = take(NumberReader::number<uint64_t>());
     value.assign(from.begin(), from.end());
   }
   // Grows as its elements are read: the count alone is nothing to allocate by.
   template <typename T, typename Each>
   void list(std::vector<T>& values, Each each) {
-    uint64_t count = 0;
-    number(count);
-    for (uint64_t i = 0; i < count && good; ++i) each(values.emplace_back());
-  }
-
-  std::span<const uint8_t> left;
-  bool good = true;
-
- private:
-  std::span<const uint8_t> take(uint64_t count) {
-    if (!good || count > left.size()) {
-      good = false;
-      left = {};
-      return {};
-    }
-    const auto taken = left.first(count);
-    left = left.subspan(count);
-    return taken;
+    const auto count = NumberReader::number<uint64_t>();
+    for (uint64_t i = 0; i < count && ok(); ++i) each(values.emplace_back());
   }
 };
 
@@ -185,7 +160,7 @@ Result<FrozenState> read_state(std::span<const uint8_t> bytes) {
   uint32_t tag = 0, version = 0;
   reader.number(tag);
   reader.number(version);
-  if (!reader.good || tag != kTag)
+  if (!reader.ok() || tag != kTag)
     return fail(ErrorCode::kInvalidInput, "the snapshot is of an engine alone, not of a sandbox's run",
                 "Give one that a run with freeze_after_fuel has made.");
   if (version != kFrozenStateVersion)
@@ -195,8 +170,8 @@ Result<FrozenState> read_state(std::span<const uint8_t> bytes) {
                 "Thaw it with the version of Membrane that froze it.");
   FrozenState state;
   fields(reader, state);
-  if (!reader.good) return damaged("the run's state is cut short");
-  if (!reader.left.empty()) return damaged("something follows the run's state");
+  if (!reader.ok()) return damaged("the run's state is cut short");
+  if (!reader.left().empty()) return damaged("something follows the run's state");
   if (!is_sound(state)) return damaged("the run's state is none that a run can have");
   return state;
 }

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "base/leb128.h"
+#include "wasm/module.h"
 
 namespace membrane::wasm {
 
@@ -160,6 +161,15 @@ bool BodyReader::decode_immediate(Immediate kind) {
     }
   }
   return fail(BodyError::kIllegalOpcode);
+}
+
+BlockSignature signature_of(const Module& module, const BlockType& type) {
+  switch (type.kind) {
+    case BlockType::Kind::kEmpty: return {};
+    case BlockType::Kind::kValue: return {{}, only(type.value)};
+    case BlockType::Kind::kIndex: break;
+  }
+  return {module.types[type.index].params, module.types[type.index].results};
 }
 
 uint32_t LabelReader::next() {

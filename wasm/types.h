@@ -1,8 +1,10 @@
 // Types of WebAssembly 2.0 (specification, chapter 2.3).
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -26,6 +28,17 @@ constexpr bool is_num(ValType t) { return t >= ValType::kF64 && t <= ValType::kI
 constexpr bool is_valtype_byte(uint8_t b) { return (b >= 0x7B && b <= 0x7F) || b == 0x70 || b == 0x6F; }
 // In 64-bit slots of a frame.
 constexpr uint32_t slots_of(ValType t) { return t == ValType::kV128 ? 2 : 1; }
+// A list of the one type, of static storage.
+namespace detail {
+inline constexpr std::array<ValType, 256> kEachType = [] {
+  std::array<ValType, 256> types{};
+  for (size_t i = 0; i < types.size(); ++i) types[i] = static_cast<ValType>(i);
+  return types;
+}();
+}  // namespace detail
+constexpr std::span<const ValType> only(ValType t) {
+  return {&detail::kEachType[static_cast<uint8_t>(t)], 1};
+}
 std::string_view name_of(ValType type);  // "i32", "funcref"; "any" for kBottom
 
 struct FuncType {
@@ -33,7 +46,7 @@ struct FuncType {
   std::vector<ValType> results;
   friend bool operator==(const FuncType&, const FuncType&) = default;
 };
-constexpr uint32_t slots_of(const std::vector<ValType>& types) {
+constexpr uint32_t slots_of(std::span<const ValType> types) {
   uint32_t slots = 0;
   for (const ValType type : types) slots += slots_of(type);
   return slots;

@@ -95,14 +95,6 @@ consteval bool specials_match_table() {
 }
 static_assert(specials_match_table());
 
-// A span of the one type `t`, of static storage.
-constexpr std::array<ValType, 256> kEachType = [] {
-  std::array<ValType, 256> types{};
-  for (size_t i = 0; i < types.size(); ++i) types[i] = static_cast<ValType>(i);
-  return types;
-}();
-std::span<const ValType> only(ValType t) { return {&kEachType[static_cast<uint8_t>(t)], 1}; }
-
 constexpr bool matches(ValType actual, ValType expected) {
   return actual == expected || actual == ValType::kBottom || expected == ValType::kBottom;
 }
@@ -507,18 +499,11 @@ void CodeValidator::mark_unreachable() {
 
 // -- control
 
-bool CodeValidator::block_types(const Instruction& in, Types& params, Types& results) {
-  switch (in.block.kind) {
-    case BlockType::Kind::kEmpty: return true;
-    case BlockType::Kind::kValue: results = only(in.block.value); return true;
-    case BlockType::Kind::kIndex:
-      if (in.block.index >= module_.types.size())
-        return fail_unknown(in, kUnknownType, "type", in.block.index, module_.types.size());
-      params = module_.types[in.block.index].params;
-      results = module_.types[in.block.index].results;
-      return true;
-  }
-  return false;
+bool CodeValidator::block_signature(const Instruction& in, BlockSignature& signature) {
+  if (in.block.kind == BlockType::Kind::kIndex && in.block.index >= module_.types.size())
+    return fail_unknown(in, kUnknownType, "type", in.block.index, module_.types.size());
+  signature = signature_of(module_, in.block);
+  return true;
 }
 
 bool CodeValidator::nests_too_deep(const Instruction& in) {
@@ -528,15 +513,15 @@ bool CodeValidator::nests_too_deep(const Instruction& in) {
 }
 
 bool CodeValidator::push_frame(const Instruction& in) {
-  Types params, results;
-  if (!block_types(in, params, results)) return false;
+  BlockSignature block;
+  if (!block_signature(in, block)) return false;
   if (nests_too_deep(in)) return false;
-  if (!pop_all(params)) return fail_operands(in, params);
+  if (!pop_all(block.params)) return fail_operands(in, block.params);
   const auto height = static_cast<uint32_t>(top_ - base_);
-  frames_.push_back({params, results, height, in.offset, in.op, false});
+  frames_.push_back({block.params, block.results, height, in.offset, in.op, false});
   max_nesting_ = std::max(max_nesting_, static_cast<uint32_t>(frames_.size()));
   floor_ = top_;
-  return push_all(params);
+  return push_all(block.params);
 }
 
 bool CodeValidator::on_unreachable(const Instruction&) {

@@ -142,7 +142,7 @@ class CodeValidator {
   const Table* table(const Instruction& in, uint32_t index);
   const Global* global(const Instruction& in);
   bool is_declared(uint32_t function);
-  bool block_types(const Instruction& in, Types& params, Types& results);
+  bool block_signature(const Instruction& in, BlockSignature& signature);
   bool prepare_locals(uint32_t index, FunctionInfo& info);
 
   // -- failures; always false

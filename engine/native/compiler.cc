@@ -83,9 +83,7 @@ struct Label {
   uint32_t height = 0;       // entries below the label's parameters
   uint32_t slot_height = 0;  // where its parameters and results begin
   uint32_t branch_values = 0;
-  const std::vector<ValType>* results = nullptr;
-  const std::vector<ValType>* params = nullptr;
-  ValType single_result = ValType::kBottom;
+  std::span<const ValType> params, results;
   Pins pins;                // as every way that arrives must have them
   uint32_t target = kNone;  // kLoop: where branches go
   Patch fixups = kNone;     // chain of displacements that wait for the end
@@ -109,6 +107,7 @@ struct Stub {
 // A loop as the look ahead sees it; uses are pairs (loop, local).
 struct LoopUse {
   uint32_t parent = kNone;
+  uint32_t weight = 1;  // of a use inside it
   bool has_call = false;
   uint32_t used = 0, assigned = 0;  // pins
 };
@@ -137,7 +136,6 @@ struct Compiler::Parts {
   const FunctionCode* code = nullptr;
   std::vector<BatchCall>* batch = nullptr;
   std::span<Watch> watches;
-  BodyReader* reader = nullptr;
   bool failed = false;
 
   std::vector<Local> locals;
@@ -239,7 +237,8 @@ struct Compiler::Parts {
   }
   [[nodiscard]] bool has_wide_indices(uint32_t table) const { return module.tables[table].type.limits.is_64; }
 
-  // Counts how often each local is used, loops tenfold, and in which loops. False when there is something
+  static constexpr uint32_t kMostWeight = 8 * 8 * 8 * 8 * 8;
+  // Counts how often each local is used, eightfold in a loop, and in which loops. False when there is something
   // that the compiler does not know.
   bool look_ahead() {
     weights.assign(locals.size(), 0);
@@ -248,7 +247,7 @@ struct Compiler::Parts {
     loops.clear();
     uses.clear();
     open_loops.clear();
-    open_loops.push_back(kNone);  // the function's own block
+    open_loops.push_back(kNone);  // of the function's own block, as of others: no loop
     uint32_t innermost = kNone, weight = 1;
     BodyReader body(module.view(function->code));
     while (body.next()) {
@@ -268,23 +267,19 @@ struct Compiler::Parts {
           break;
         }
         case Opcode::kLoop:
-          loops.push_back({innermost});
+          loops.push_back({.parent = innermost, .weight = weight < kMostWeight ? weight * 8 : weight});
           innermost = static_cast<uint32_t>(loops.size()) - 1;
+          weight = loops[innermost].weight;
           open_loops.push_back(innermost);
-          weight = weight >= 10'000 ? weight : weight * 8;
           break;
         case Opcode::kBlock:
-        case Opcode::kIf: open_loops.push_back(kNone - 1); break;
+        case Opcode::kIf: open_loops.push_back(kNone); break;
         case Opcode::kEnd: {
           const uint32_t closed = open_loops.back();
           open_loops.pop_back();
-          if (closed < kNone - 1) {
-            innermost = loops[closed].parent;
-            uint32_t depth = 0;
-            for (uint32_t l = innermost; l != kNone && depth < 5; l = loops[l].parent) ++depth;
-            weight = 1;
-            while (depth-- > 0) weight *= 8;
-          }
+          if (closed == kNone) break;
+          innermost = loops[closed].parent;
+          weight = innermost == kNone ? 1 : loops[innermost].weight;
           break;
         }
         case Opcode::kCall:
@@ -421,6 +416,9 @@ struct Compiler::Parts {
     v.real = is_real(t);
     v.is_f32 = t == ValType::kF32;
     push(v);
+  }
+  void push_slots(std::span<const ValType> types) {
+    for (const ValType t : types) push_slot(t);
   }
   Value pop() {
     const Value v = stack.back();
@@ -652,7 +650,7 @@ struct Compiler::Parts {
     stub.offset = segment_offset;
     stub.cost_to_here = 0;
     stubs.push_back(stub);
-    const uint32_t pc = charge - kChargeBytes - entry;
+    const uint32_t pc = charge - Charge::kSubtractBytes - entry;
     for (Watch& w : watches) {
       if (w.found || (w.wanted_code_offset != segment_offset && w.wanted_pc != pc)) continue;
       note_place(w, segment_offset, 0);
@@ -660,7 +658,6 @@ struct Compiler::Parts {
       note_locations(w);
     }
   }
-  static constexpr uint32_t kChargeBytes = 7;
   void add_cost(uint32_t c) {
     if (c == 0) return;
     if (charge == kNone) write_charge();
@@ -821,55 +818,66 @@ struct Compiler::Parts {
     return std::nullopt;
   }
 
-  void alu(Alu o, Width w) {
-    Value second = pop(), first = pop();
-    const bool commutes = o != Alu::kSub;
-    if (commutes && first.kind == Value::Kind::kConstant) std::swap(first, second);
-    if (commutes && !is_operand_register(first) && is_operand_register(second)) std::swap(first, second);
-    if (commutes)
-      if (const Pin* const pin = next_pin(false); pin != nullptr && in_register(&second, pin->number, *this))
-        std::swap(first, second);
+  // The operands of an operation whose second one may be a constant or in memory, and where its result goes.
+  struct Operands {
+    Value first, second;
+    bool is_constant = false;
     int32_t constant = 0;
-    const bool is_constant = fits(second, w, constant);
-    const std::optional<Mem> memory = is_constant ? std::nullopt : memory_of(second);
-    if (!is_constant && !memory) register_of(second);
-    const Reg from = register_of(first);
-    const Reg to = destination(first, is_constant || memory ? nullptr : &second);
-    if (o == Alu::kAdd && to != from && !memory) {
-      if (is_constant) a.lea(w, to, {from, constant});
-      else a.lea(w, to, {from, 0, register_of(second), 0});
+    std::optional<Mem> memory;
+    Reg from = rax, other = rax;  // the registers of the first, and of a second that is neither
+    Reg to = rax;
+  };
+  Operands take_operands(Width w, bool commutes) {
+    Operands o;
+    o.second = pop();
+    o.first = pop();
+    if (commutes) order(o.first, o.second);
+    o.is_constant = fits(o.second, w, o.constant);
+    if (!o.is_constant) o.memory = memory_of(o.second);
+    const bool in_register = !o.is_constant && !o.memory;
+    if (in_register) o.other = register_of(o.second);
+    o.from = register_of(o.first);
+    o.to = destination(o.first, in_register ? &o.second : nullptr);
+    return o;
+  }
+  // A constant comes second; a register that may be overwritten comes first; and what is in the register of the
+  // result, too.
+  void order(Value& first, Value& second) const {
+    if (first.kind == Value::Kind::kConstant) std::swap(first, second);
+    if (!is_operand_register(first) && is_operand_register(second)) std::swap(first, second);
+    if (const Pin* const pin = next_pin(false); pin != nullptr && in_register(&second, pin->number, *this))
+      std::swap(first, second);
+  }
+  void give_result(const Operands& o) {
+    release(o.second);
+    release_unless(o.first, o.to);
+    push_register(o.to);
+  }
+
+  void alu(Alu op, Width w) {
+    const Operands o = take_operands(w, op != Alu::kSub);
+    if (op == Alu::kAdd && o.to != o.from && !o.memory) {
+      if (o.is_constant) a.lea(w, o.to, {o.from, o.constant});
+      else a.lea(w, o.to, {o.from, 0, o.other, 0});
     } else {
-      if (to != from) a.mov(w, to, from);
-      if (is_constant) a.op(o, w, to, constant);
-      else if (memory) a.op(o, w, to, *memory);
-      else a.op(o, w, to, register_of(second));
+      if (o.to != o.from) a.mov(w, o.to, o.from);
+      if (o.is_constant) a.op(op, w, o.to, o.constant);
+      else if (o.memory) a.op(op, w, o.to, *o.memory);
+      else a.op(op, w, o.to, o.other);
     }
-    release(second);
-    release_unless(first, to);
-    push_register(to);
+    give_result(o);
   }
 
   void multiply(Width w) {
-    Value second = pop(), first = pop();
-    if (first.kind == Value::Kind::kConstant) std::swap(first, second);
-    if (const Pin* const pin = next_pin(false); pin != nullptr && in_register(&second, pin->number, *this))
-      std::swap(first, second);
-    int32_t constant = 0;
-    const bool is_constant = fits(second, w, constant);
-    const std::optional<Mem> memory = is_constant ? std::nullopt : memory_of(second);
-    if (!is_constant && !memory) register_of(second);
-    const Reg from = register_of(first);
-    const Reg to = destination(first, is_constant || memory ? nullptr : &second);
-    if (is_constant) {
-      a.imul(w, to, from, constant);
+    const Operands o = take_operands(w, true);
+    if (o.is_constant) {
+      a.imul(w, o.to, o.from, o.constant);
     } else {
-      if (to != from) a.mov(w, to, from);
-      if (memory) a.imul(w, to, *memory);
-      else a.imul(w, to, register_of(second));
+      if (o.to != o.from) a.mov(w, o.to, o.from);
+      if (o.memory) a.imul(w, o.to, *o.memory);
+      else a.imul(w, o.to, o.other);
     }
-    release(second);
-    release_unless(first, to);
-    push_register(to);
+    give_result(o);
   }
 
   void shift(Shift s, Width w) {
@@ -1432,7 +1440,7 @@ struct Compiler::Parts {
   // -- helpers: what is seldom or long ---------------------------------------------------------------------
 
   void helper(Opcode op, uint32_t first_slot, uint32_t index1, uint32_t index2) {
-    const uint32_t start = charge == kNone ? a.here() : charge - kChargeBytes;
+    const uint32_t start = charge == kNone ? a.here() : charge - Charge::kSubtractBytes;
     a.call(STATE(exit_helper));
     note_exit();
     HelperCall call{static_cast<uint16_t>(op), static_cast<uint16_t>(first_slot), index1, index2,
@@ -1683,23 +1691,16 @@ struct Compiler::Parts {
 
   void open(Label::Kind kind, const wasm::BlockType& block) {
     settle_from(0);
+    const auto [params, results] = wasm::signature_of(module, block);
     Label l;
     l.kind = kind;
-    uint32_t params = 0;
-    if (block.kind == wasm::BlockType::Kind::kIndex) {
-      const wasm::FuncType& signature = module.types[block.index];
-      l.results = &signature.results;
-      l.params = &signature.params;
-      params = static_cast<uint32_t>(signature.params.size());
-      l.branch_values = static_cast<uint32_t>(signature.results.size());
-    } else if (block.kind == wasm::BlockType::Kind::kValue) {
-      l.single_result = block.value;
-      l.branch_values = 1;
-    }
-    l.height = static_cast<uint32_t>(stack.size()) - params;
-    l.slot_height = params == 0 ? top_slot() : stack[l.height].slot;
+    l.params = params;
+    l.results = results;
+    l.branch_values = static_cast<uint32_t>(results.size());
+    l.height = static_cast<uint32_t>(stack.size() - params.size());
+    l.slot_height = params.empty() ? top_slot() : stack[l.height].slot;
     if (kind == Label::Kind::kLoop) {
-      l.branch_values = params;
+      l.branch_values = static_cast<uint32_t>(params.size());
       open_loop(l);
     }
     labels.push_back(l);
@@ -1751,21 +1752,12 @@ struct Compiler::Parts {
     }
     unreachable = false;
     cut_stack(l.height);
-    if (l.params != nullptr)
-      for (const ValType t : *l.params) push_slot(t);
+    push_slots(l.params);
     a.patch_here(l.else_fixup);
     now = l.else_pins;
     l.kind = Label::Kind::kElse;
     l.else_fixup = kNone;
     begin_segment();
-  }
-
-  void push_results(const Label& l) {
-    if (l.results != nullptr) {
-      for (const ValType t : *l.results) push_slot(t);
-    } else if (l.single_result != ValType::kBottom) {
-      push_slot(l.single_result);
-    }
   }
 
   void close() {
@@ -1780,12 +1772,12 @@ struct Compiler::Parts {
     if (joins) {
       close_joined(l, has_else_way);
       cut_stack(l.height);
-      push_results(l);
+      push_slots(l.results);
       unreachable = false;
       begin_segment();
     } else if (unreachable) {
       cut_stack(l.height);
-      push_results(l);
+      push_slots(l.results);
     }
     labels.pop_back();
   }
@@ -1854,7 +1846,7 @@ struct Compiler::Parts {
       else free_registers &= ~1u;
       push(v);
     } else {
-      for (const ValType t : callee.results) push_slot(t);
+      push_slots(callee.results);
     }
   }
 
@@ -1978,11 +1970,10 @@ struct Compiler::Parts {
     a.ensure(Assembler::kRoom);
     prologue();
     BodyReader body(module.view(function->code));
-    reader = &body;
     Label outer;
     outer.kind = Label::Kind::kFunction;
     outer.slot_height = locals_end;
-    outer.results = &type->results;
+    outer.results = type->results;
     outer.branch_values = static_cast<uint32_t>(type->results.size());
     labels.push_back(outer);
     add_cost(zeroing_cost(code->zero_slots));

@@ -8,6 +8,7 @@
 #include <map>
 #include <shared_mutex>
 
+#include "engine/bulk.h"
 #include "engine/fault.h"
 #include "engine/fuel.h"
 #include "engine/interpreter.h"
@@ -332,6 +333,9 @@ class Visit {
   void enter_callee();
   bool go_on();  // false: whatever comes next is not for compiled code
   void after_fuel();
+  bool cover(uint64_t price, Charge charge);
+  void take_return_address();
+  void enter_interpreter(FrameRecord* record);
   void call_interpreter(const FunctionCode& callee);
   void call_instance(FunctionInstance& target);
   void call_host(FunctionInstance& target);
@@ -343,11 +347,11 @@ class Visit {
   void stop(RunState state) { m_.state = state; }
 
   // -- helpers' work
-  bool bulk(const HelperCall& call, uint64_t price);
+  bool pay(const HelperCall& call, uint64_t price);
   void convert(wasm::Opcode op, uint64_t& slot);
   void access_table(const HelperCall& call, uint64_t* slots);
-  void bulk_memory(const HelperCall& call, uint64_t* slots);
-  void bulk_table(const HelperCall& call, uint64_t* slots);
+  void grow(const HelperCall& call, uint64_t* slots);
+  void bulk(const HelperCall& call, const BulkWork& work, TrapKind out_of_bounds);
 
   Execution& ex_;
   MachineState& m_;
@@ -360,12 +364,11 @@ void Visit::bind() {
   n_.instance = &instance;
   n_.functions = instance.compiled().functions();
   n_.globals = Machine::globals(instance);
-  n_.tables = Machine::tables(instance);
+  n_.tables = Machine::tables(instance).data();
   n_.types = Machine::types(instance);
-  n_.function_instances = Machine::functions(instance);
+  n_.function_instances = Machine::functions(instance).data();
   n_.stack_end = m_.stack_end;
-  const Memory* const memory = Machine::memory(instance);
-  n_.registers[rbx] = reinterpret_cast<uint64_t>(memory == nullptr ? nullptr : memory->base());
+  n_.registers[rbx] = reinterpret_cast<uint64_t>(Machine::memory_base(instance));
 }
 
 // The interpreter has made the record of a compiled function's frame.
@@ -415,28 +418,32 @@ void Visit::trap(TrapKind kind) {
   stop(RunState::kTrapped);
 }
 
-// The stub behind a charge: a jump back behind it. The charge: sub with four bytes, jl with four bytes.
 void Visit::after_fuel() {
-  constexpr int kJumpBytes = 5, kConditionalBytes = 6, kChargeBytes = 7;
-  int32_t distance = 0;
-  std::memcpy(&distance, n_.pc + 1, 4);
-  const uint8_t* const back = n_.pc + kJumpBytes + distance;
-  uint32_t cost = 0;
-  std::memcpy(&cost, back - kConditionalBytes - 4, 4);
-  m_.fuel += cost;
-  const bool interrupted = refill_slice(ex_, m_.fuel, cost, Machine::limits(ex_).poll_interval_fuel);
-  if (interrupted || m_.fuel < static_cast<int64_t>(cost)) {
-    n_.pc = back - kConditionalBytes - kChargeBytes;
-    return stop(interrupted ? RunState::kInterrupted : RunState::kOutOfFuel);
-  }
-  m_.fuel -= cost;
-  n_.pc = back;
+  const Charge charge = Charge::of_stub(n_.pc);
+  m_.fuel += charge.cost();
+  if (!cover(charge.cost(), charge)) return;
+  m_.fuel -= charge.cost();
+  n_.pc = charge.behind();
+}
+
+// Sees to it that the slice covers `price`; else pauses at the charge, whose cost is given back already.
+bool Visit::cover(uint64_t price, Charge charge) {
+  const bool interrupted = refill_slice(ex_, m_.fuel, price, Machine::limits(ex_).poll_interval_fuel);
+  if (!interrupted && m_.fuel >= static_cast<int64_t>(price)) return true;
+  n_.pc = charge.at;
+  stop(interrupted ? RunState::kInterrupted : RunState::kOutOfFuel);
+  return false;
+}
+
+// Goes on behind the call whose return address rsp stands at.
+void Visit::take_return_address() {
+  n_.pc = reinterpret_cast<const uint8_t*>(*n_.rsp);
+  ++n_.rsp;
 }
 
 // rsp stands at the return address of a frame that cannot be made: the call is where it traps.
 void Visit::overflow_in_caller() {
-  n_.pc = reinterpret_cast<const uint8_t*>(*n_.rsp);
-  ++n_.rsp;
+  take_return_address();
   trap(TrapKind::kStackOverflow);
 }
 
@@ -444,6 +451,12 @@ void Visit::call_interpreter(const FunctionCode& callee) {
   FrameRecord* const record = frames_ + depth();
   if (frame() + callee.frame_slots > m_.stack_end || record >= m_.frames_end) return overflow_in_caller();
   *record = {kReturnToNativeStub, frame(), &callee, nullptr};
+  enter_interpreter(record);
+}
+
+// The record of the frame at rbp is made: the interpreter runs its function.
+void Visit::enter_interpreter(FrameRecord* record) {
+  const FunctionCode& callee = *record->function;
   m_.top = record;
   std::fill_n(frame() + callee.param_slots, callee.zero_slots, 0);
   m_.fp = frame();
@@ -453,8 +466,7 @@ void Visit::call_interpreter(const FunctionCode& callee) {
 
 // A call is over: goes on behind it, with the first result where compiled code looks for it.
 void Visit::return_to_caller(uint64_t* results) {
-  n_.pc = reinterpret_cast<const uint8_t*>(*n_.rsp);
-  ++n_.rsp;
+  take_return_address();
   n_.registers[rax] = results[0];
   n_.reals[0][0] = results[0];
   n_.reals[0][1] = 0;
@@ -468,8 +480,7 @@ void Visit::call_host(FunctionInstance& target) {
   switch (action) {
     case HostAction::kTrap:
       m_.trap_message = std::move(call.trap_message);
-      n_.pc = reinterpret_cast<const uint8_t*>(*n_.rsp);
-      ++n_.rsp;
+      take_return_address();
       return trap(TrapKind::kHost);
     case HostAction::kOutOfFuel:  // the call is made again: registers and return address are as they were
       n_.pc = static_cast<const uint8_t*>(n_.exit_instance);
@@ -489,12 +500,8 @@ void Visit::call_instance(FunctionInstance& target) {
     return overflow_in_caller();
   *crossing = {kReturnToNativeStub, frame(), nullptr, m_.instance};
   crossing[1] = {kCrossReturnStub, frame(), &callee, nullptr};
-  m_.top = crossing + 1;
   m_.instance = target.instance;
-  std::fill_n(frame() + callee.param_slots, callee.zero_slots, 0);
-  m_.fp = frame();
-  m_.ip = callee.entry.load(std::memory_order_acquire);
-  m_.where = Where::kInterpreter;
+  enter_interpreter(crossing + 1);
 }
 
 // The frame that returned was called by the interpreter, whose record it has.
@@ -509,18 +516,11 @@ void Visit::returned() {
 // -- helpers --------------------------------------------------------------------------------------------------------
 
 // Takes the price of a bulk operation, or pauses at the charge before it.
-bool Visit::bulk(const HelperCall& call, uint64_t price) {
-  if (m_.fuel < static_cast<int64_t>(price)) {
-    const bool interrupted = refill_slice(ex_, m_.fuel, price, Machine::limits(ex_).poll_interval_fuel);
-    if (interrupted || m_.fuel < static_cast<int64_t>(price)) {
-      const uint8_t* const charge = n_.pc - call.distance;
-      uint32_t cost = 0;
-      std::memcpy(&cost, charge + 3, 4);
-      m_.fuel += cost;
-      n_.pc = charge;
-      stop(interrupted ? RunState::kInterrupted : RunState::kOutOfFuel);
-      return false;
-    }
+bool Visit::pay(const HelperCall& call, uint64_t price) {
+  const Charge charge{n_.pc - call.distance};
+  if (m_.fuel < static_cast<int64_t>(price) && !cover(price, charge)) {
+    m_.fuel += charge.cost();
+    return false;
   }
   m_.fuel -= static_cast<int64_t>(price);
   return true;
@@ -533,21 +533,26 @@ void Visit::helper() {
   uint64_t* const slots = frame() + call.slot;
   const auto op = static_cast<wasm::Opcode>(call.helper);
   const uint8_t* const pc = n_.pc;
+  const uint64_t indices = uint64_t{call.index} | uint64_t{call.index2} << 32;
+  // The operands of a bulk operation, as bulk.h takes them.
+  const auto work = [&](auto function, TrapKind out_of_bounds) {
+    bulk(call, function(*m_.instance, slots[0], slots[1], slots[2], indices), out_of_bounds);
+  };
   switch (op) {
     case kMemorySize: slots[0] = Machine::memory(*m_.instance)->pages(); break;
     case kMemoryGrow:
-    case kMemoryFill:
-    case kMemoryCopy:
-    case kMemoryInit: bulk_memory(call, slots); break;
+    case kTableGrow: grow(call, slots); break;
+    case kMemoryFill: work(memory_fill, TrapKind::kMemoryOutOfBounds); break;
+    case kMemoryCopy: work(memory_copy, TrapKind::kMemoryOutOfBounds); break;
+    case kMemoryInit: work(memory_init, TrapKind::kMemoryOutOfBounds); break;
+    case kTableFill: work(table_fill, TrapKind::kTableOutOfBounds); break;
+    case kTableCopy: work(table_copy, TrapKind::kTableOutOfBounds); break;
+    case kTableInit: work(table_init, TrapKind::kTableOutOfBounds); break;
     case kDataDrop: Machine::drop_data(*m_.instance, call.index); break;
     case kElemDrop: Machine::elements(*m_.instance, call.index) = {}; break;
     case kTableGet:
     case kTableSet:
     case kTableSize: access_table(call, slots); break;
-    case kTableGrow:
-    case kTableFill:
-    case kTableCopy:
-    case kTableInit: bulk_table(call, slots); break;
     case kCallIndirect: {
       const auto* const target = reinterpret_cast<const FunctionInstance*>(slots[0]);
       if (*target->type != *Machine::type(*m_.instance, call.index))
@@ -559,29 +564,24 @@ void Visit::helper() {
   if (m_.state == RunState::kReady && n_.pc == pc) n_.pc += sizeof call;
 }
 
-bool fits(uint64_t from, uint64_t count, uint64_t size) { return from + count <= size; }
-
-void Visit::bulk_memory(const HelperCall& call, uint64_t* slots) {
-  using enum wasm::Opcode;
-  const auto op = static_cast<wasm::Opcode>(call.helper);
+void Visit::grow(const HelperCall& call, uint64_t* slots) {
   Instance& instance = *m_.instance;
-  Memory& memory = *Machine::memory(instance);
-  if (op == kMemoryGrow) {
+  if (static_cast<wasm::Opcode>(call.helper) == wasm::Opcode::kMemoryGrow) {
+    Memory& memory = *Machine::memory(instance);
     const uint64_t pages = static_cast<uint32_t>(slots[0]);
-    if (memory.can_grow(pages) && !bulk(call, memory_grow_cost(pages))) return;
+    if (memory.can_grow(pages) && !pay(call, memory_grow_cost(pages))) return;
     slots[0] = static_cast<uint32_t>(memory.grow(pages));
     return;
   }
-  const uint64_t to = static_cast<uint32_t>(slots[0]), count = static_cast<uint32_t>(slots[2]);
-  const uint64_t from = static_cast<uint32_t>(slots[1]);
-  const std::span<const uint8_t> data =
-      op == kMemoryInit ? Machine::data(instance, call.index) : std::span<const uint8_t>(memory.bytes());
-  const bool reads = op != kMemoryFill;
-  if (!fits(to, count, memory.size_bytes()) || (reads && !fits(from, count, data.size())))
-    return trap(TrapKind::kMemoryOutOfBounds);
-  if (!bulk(call, bulk_memory_cost(count)) || count == 0) return;
-  if (op == kMemoryFill) std::memset(memory.base() + to, static_cast<int>(from & 0xFF), count);
-  else std::memmove(memory.base() + to, data.data() + from, count);
+  Table& table = *Machine::table(instance, call.index);
+  const uint64_t count = static_cast<uint32_t>(slots[1]);
+  if (table.can_grow(count) && !pay(call, bulk_table_cost(count))) return;
+  slots[0] = static_cast<uint32_t>(table.grow(count, slots[0]));
+}
+
+void Visit::bulk(const HelperCall& call, const BulkWork& work, TrapKind out_of_bounds) {
+  if (!work.in_bounds) return trap(out_of_bounds);
+  if (pay(call, work.price)) work.perform();
 }
 
 void Visit::access_table(const HelperCall& call, uint64_t* slots) {
@@ -596,34 +596,6 @@ void Visit::access_table(const HelperCall& call, uint64_t* slots) {
   if (index >= elements.size()) return trap(TrapKind::kTableOutOfBounds);
   if (op == kTableGet) slots[0] = elements[index];
   else elements[index] = slots[1];
-}
-
-void Visit::bulk_table(const HelperCall& call, uint64_t* slots) {
-  using enum wasm::Opcode;
-  Instance& instance = *m_.instance;
-  const auto op = static_cast<wasm::Opcode>(call.helper);
-  if (op == kTableGrow) {
-    Table& table = *Machine::table(instance, call.index);
-    const uint64_t count = static_cast<uint32_t>(slots[1]);
-    if (table.can_grow(count) && !bulk(call, bulk_table_cost(count))) return;
-    slots[0] = static_cast<uint32_t>(table.grow(count, slots[0]));
-    return;
-  }
-  const uint64_t to = static_cast<uint32_t>(slots[0]), count = static_cast<uint32_t>(slots[2]);
-  const uint32_t target_index = op == kTableInit ? call.index2 : call.index;
-  std::vector<uint64_t>& target = Machine::table(instance, target_index)->elements;
-  if (op == kTableFill) {
-    if (!fits(to, count, target.size())) return trap(TrapKind::kTableOutOfBounds);
-    if (bulk(call, bulk_table_cost(count))) std::fill_n(target.data() + to, count, slots[1]);
-    return;
-  }
-  const uint64_t from = static_cast<uint32_t>(slots[1]);
-  const std::vector<uint64_t>& source = op == kTableInit ? Machine::elements(instance, call.index)
-                                                         : Machine::table(instance, call.index2)->elements;
-  if (!fits(to, count, target.size()) || !fits(from, count, source.size()))
-    return trap(TrapKind::kTableOutOfBounds);
-  if (!bulk(call, bulk_table_cost(count)) || count == 0) return;
-  std::memmove(target.data() + to, source.data() + from, count * sizeof(uint64_t));
 }
 
 float f32_of(uint64_t slot) { return std::bit_cast<float>(static_cast<uint32_t>(slot)); }

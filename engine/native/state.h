@@ -21,6 +21,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include "engine/instance.h"
 
@@ -46,6 +47,30 @@ struct HelperCall {
   uint32_t index;   // table, segment, function
   uint32_t index2;
   uint32_t distance;  // back to the charge of the segment, in bytes from here
+};
+
+// The charge of a segment, as the compiler writes it and whoever answers its exit reads it again:
+//
+//   49 81 EF cost         sub r15, cost        cost: 4 bytes
+//   0F 8C distance        jl stub              distance: 4 bytes
+//   stub: 41 FF 56 ..     call [r14 + exit_fuel]
+//         E9 distance     jmp behind the jl
+struct Charge {
+  static constexpr uint32_t kSubtractBytes = 7, kBranchBytes = 6, kJumpBytes = 5;
+  const uint8_t* at;
+
+  // That of the stub whose exit returns to `pc`.
+  static Charge of_stub(const uint8_t* pc) {
+    int32_t distance = 0;
+    std::memcpy(&distance, pc + 1, sizeof distance);
+    return {pc + kJumpBytes + distance - (kBranchBytes + kSubtractBytes)};
+  }
+  [[nodiscard]] uint32_t cost() const {
+    uint32_t cost = 0;
+    std::memcpy(&cost, at + kSubtractBytes - sizeof cost, sizeof cost);
+    return cost;
+  }
+  [[nodiscard]] const uint8_t* behind() const { return at + kSubtractBytes + kBranchBytes; }
 };
 
 struct alignas(16) Constant {
