@@ -232,6 +232,45 @@ TEST_P(Frozen, WhatAHostCallIsOwedIsPaidLater) {
     EXPECT_EQ(run_in_lives(kCallsHost, {Value::i32(4)}, step, host), whole) << step;
 }
 
+// A tail call leaves no place to come back to. Refused, and not guessed; with more fuel it can be frozen later.
+TEST_P(Frozen, InFrontOfATailCallOfTheHostItIsRefused) {
+  const MakeHost host = [] { return charges(100); };
+  for (const std::string_view call : {"return_call $f", "return_call_indirect (type $f)"}) {
+    const std::string text =
+        "(module (type $f (func (param i32 i64) (result i32))) "
+        "(import \"host\" \"f\" (func $f (type $f))) (table funcref (elem $f)) "
+        "(func $tail (param i32) (result i32) (" +
+        std::string(call) + " (local.get 0) (i64.const 7)" + (call.ends_with("$f)") ? " (i32.const 0)" : "") +
+        ")) "
+        "(func (export \"run\") (param i32) (result i32) "
+        "(i32.add (i32.const 1) (call $tail (local.get 0)))))";
+    const auto life = begin(text, {Value::i32(6)}, host);
+    life->run->add_fuel(50);
+    ASSERT_EQ(life->run->resume(), RunState::kOutOfFuel) << text;
+    const auto refused = freeze(*life->run, *life->instance);
+    ASSERT_FALSE(refused) << text;
+    EXPECT_EQ(refused.error().code, ErrorCode::kUnsupported);
+    life->run->add_fuel(1000);
+    EXPECT_EQ(life->run->resume(), RunState::kFinished);
+    EXPECT_EQ(end_of(*life).results, std::vector<uint64_t>{43});
+  }
+}
+
+TEST_P(Frozen, BehindTailCallsOfItsOwn) {
+  constexpr std::string_view kTail = R"((module
+    (func $even (param i32) (result i64)
+      (if (result i64) (i32.eqz (local.get 0)) (then (i64.const 7))
+        (else (return_call $odd (i32.sub (local.get 0) (i32.const 1)) (f64.const 2)))))
+    (func $odd (param i32 f64) (result i64) (local externref)
+      (if (result i64) (i32.eqz (local.get 0)) (then (i64.const 8))
+        (else (return_call $even (i32.sub (local.get 0) (i32.const 1))))))
+    (func (export "run") (param i32) (result i64) (i64.add (i64.const 100) (call $even (local.get 0)))))
+  )";
+  const Ended whole = run_whole(kTail, {Value::i32(21)});
+  EXPECT_EQ(whole.results, std::vector<uint64_t>{108});
+  for (const uint64_t step : {1, 9}) EXPECT_EQ(run_in_lives(kTail, {Value::i32(21)}, step), whole) << step;
+}
+
 TEST_P(Frozen, DeepInARecursion) {
   constexpr std::string_view kDeep =
       R"((module (func $down (export "run") (param i32) (result i64) (local i64 f32)
