@@ -90,7 +90,9 @@ size_t round_trip(std::string_view version, bool whole) {
         const bool is_binary = m.kind == ScriptModule::Kind::kBinary;
         auto given = read_module(m);
         if (!given) {  // a binary whose names or sections are wrong, to be refused by the decoder
-          if (whole) EXPECT_EQ(command.kind, Command::Kind::kAssertInvalid) << where;
+          if (whole) {
+            EXPECT_EQ(command.kind, Command::Kind::kAssertInvalid) << where;
+          }
           return;
         }
         given->customs.clear();  // which text has no form for
