@@ -119,7 +119,7 @@ Diagnostic explain(BodyError error) {
       break;
     case BodyError::kIllegalOpcode:
       d.code = kIllegalOpcode;
-      d.message = "these bytes are no instruction of WebAssembly 2.0";
+      d.message = "these bytes are no instruction that is known here";
       break;
     case BodyError::kBadLeb:
       d.code = kMalformedInteger;
