@@ -240,6 +240,9 @@ std::string without_marks(std::string_view text, size_t* begin = nullptr, size_t
   return out;
 }
 
+// A test's name would otherwise be the bytes of the case, which change with each build.
+void PrintTo(const Case& c, std::ostream* out) { *out << name_of(c.code); }
+
 class EachFinding : public ::testing::TestWithParam<Case> {};
 
 TEST_P(EachFinding, SaysWhereWhatAndHowToMendIt) {
