@@ -9,6 +9,7 @@ namespace membrane::wasm {
 
 bool BodyReader::fail(BodyError error) {
   error_ = error;
+  end_ = at_;  // nothing follows an error
   return false;
 }
 
@@ -43,11 +44,13 @@ bool BodyReader::bytes(const uint8_t*& out, uint32_t count) {
   return true;
 }
 
-// The instructions that next() leaves: prefixed, with longer immediates, or malformed.
+// The instructions that next() leaves: prefixed, with longer immediates, at the end, or malformed.
 bool BodyReader::next_long() {
   const uint8_t* const start = at_;
   Instruction& in = instruction_;
+  in.offset = offset();
   const uint8_t byte = *at_++;
+  in.op = detail::kShortRows[byte].op;
   if (in.op == Opcode::kCount) {
     uint32_t code = 0;
     if (byte != 0xFC && byte != 0xFD) {

@@ -11,7 +11,10 @@
 // Threads: a reader belongs to one thread; the bytes must outlive it.
 #pragma once
 
+#include <array>
+#include <bit>
 #include <cstdint>
+#include <cstring>
 #include <span>
 
 #include "wasm/opcode.h"
@@ -70,30 +73,36 @@ enum class BodyError : uint8_t {
 
 namespace detail {
 
-// What BodyReader::next() knows of a byte at an instruction's start. `size` is 1 for an instruction
-// without immediate, 2 for one whose immediate is one index (when that has one byte), else 0.
+// What BodyReader::next() knows of an instruction by its first byte, when its immediates are short: none,
+// an index, an i32 or i64, or alignment and offset, of one byte each.
 struct ShortRow {
   Opcode op = Opcode::kCount;
-  uint8_t size = 0;
+  uint8_t size = 0;        // of opcode and immediates
+  bool has_index = false;  // an index stands behind the opcode
+  // Of the instruction's first four bytes: those bits that are zero when it is short. Of an instruction that
+  // never is, some that are not.
+  uint32_t zeros = 0xFF;
 };
 
-consteval uint8_t short_size(Immediate immediate) {
-  switch (immediate) {
-    case Immediate::kNone: return 1;
+consteval ShortRow short_row(Opcode op) {
+  switch (info(op).immediate) {
+    case Immediate::kNone: return {op, 1, false, 0};
     case Immediate::kLabel:
     case Immediate::kFunc:
     case Immediate::kLocal:
     case Immediate::kGlobal:
-    case Immediate::kTable: return 2;
-    default: return 0;
+    case Immediate::kTable: return {op, 2, true, 0x8000};
+    case Immediate::kI32:
+    case Immediate::kI64: return {op, 2, false, 0x8000};
+    case Immediate::kMem: return {op, 3, false, 0x80C000};
+    default: return {op};
   }
 }
 
 inline constexpr std::array<ShortRow, 256> kShortRows = [] consteval {
   std::array<ShortRow, 256> rows;
   for (size_t byte = 0; byte < rows.size(); ++byte)
-    if (const Opcode op = kPlain[byte]; op != Opcode::kCount)
-      rows[byte] = {op, short_size(info(op).immediate)};
+    if (const Opcode op = kPlain[byte]; op != Opcode::kCount) rows[byte] = short_row(op);
   return rows;
 }();
 
@@ -106,23 +115,24 @@ class BodyReader {
 
   // Decodes the next instruction. False at the end of the bytes or on an error.
   bool next() {
-    if (at_ == end_ || error_ != BodyError::kNone) [[unlikely]]
-      return false;
-    // Most instructions are a byte alone or a byte and an index below 128: these are decoded here.
-    const detail::ShortRow row = detail::kShortRows[*at_];
+    if (end_ - at_ < kShortBytes) [[unlikely]]
+      return at_ != end_ && next_long();
+    static_assert(std::endian::native == std::endian::little);
+    uint32_t bytes = 0;
+    std::memcpy(&bytes, at_, sizeof bytes);
+    const detail::ShortRow& row = detail::kShortRows[bytes & 0xFF];
+    if ((bytes & row.zeros) != 0) [[unlikely]]
+      return next_long();
+    // All immediates at once, whichever there are: that is faster than to ask.
     instruction_.op = row.op;
     instruction_.offset = offset();
     instruction_.size = row.size;
-    if (row.size == 1) [[likely]] {
-      ++at_;
-      return true;
-    }
-    if (row.size == 2 && end_ - at_ >= 2 && at_[1] < 0x80) [[likely]] {
-      instruction_.index = at_[1];
-      at_ += 2;
-      return true;
-    }
-    return next_long();
+    instruction_.index = row.has_index ? bytes >> 8 & 0x7F : 0;
+    instruction_.align = bytes >> 8 & 0x3F;
+    instruction_.mem_offset = bytes >> 16 & 0x7F;
+    instruction_.value = static_cast<uint64_t>(static_cast<int64_t>(uint64_t{bytes} << 49) >> 57);
+    at_ += row.size;
+    return true;
   }
 
   [[nodiscard]] const Instruction& instruction() const { return instruction_; }
@@ -132,6 +142,7 @@ class BodyReader {
   [[nodiscard]] uint32_t offset() const { return static_cast<uint32_t>(at_ - begin_); }
 
  private:
+  static constexpr ptrdiff_t kShortBytes = 4;  // that are read at once
   bool next_long();
   bool decode_immediate(Immediate kind);
   bool fail(BodyError error);

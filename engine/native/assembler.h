@@ -128,41 +128,44 @@ class Assembler {
     mov_imm_keeping_flags(to, value);
   }
   void mov_imm_keeping_flags(Reg to, uint64_t value) {
-    ensure(kSlack);
+    Out out(*this);
     if (value <= UINT32_MAX) {
-      if (to >= r8) u8(0x41);
-      u8(static_cast<uint8_t>(0xB8 | (to & 7)));
-      return u32(static_cast<uint32_t>(value));
+      if (to >= r8) out.u8(0x41);
+      out.u8(static_cast<uint8_t>(0xB8 | (to & 7)));
+      return out.u32(static_cast<uint32_t>(value));
     }
+    out.rex(1, 0, to);
     if (static_cast<int64_t>(value) == static_cast<int32_t>(value)) {
-      rex(1, 0, to);
-      u8(0xC7);
-      modrm(3, 0, to);
-      return u32(static_cast<uint32_t>(value));
+      out.u8(0xC7);
+      out.modrm(3, 0, to);
+      return out.u32(static_cast<uint32_t>(value));
     }
-    rex(1, 0, to);
-    u8(static_cast<uint8_t>(0xB8 | (to & 7)));
-    u64(value);
+    out.u8(static_cast<uint8_t>(0xB8 | (to & 7)));
+    out.u64(value);
   }
   // To memory, sign-extended to 64 bits when that is the width.
   void mov_imm(Width w, Mem to, int32_t value) {
-    rm(w, 0xC7, static_cast<Reg>(0), to);
-    u32(static_cast<uint32_t>(value));
+    Out out(*this);
+    out.rm(w, 0xC7, 0, to);
+    out.u32(static_cast<uint32_t>(value));
   }
   void store8(Mem to, Reg from) { rm(Width::k32, 0x88, from, to, /*force_rex=*/from >= rsp); }
   void store16(Mem to, Reg from) {
-    u8(0x66);
-    rm(Width::k32, 0x89, from, to);
+    Out out(*this);
+    out.u8(0x66);
+    out.rm(Width::k32, 0x89, from, to);
   }
   void store_imm8(Mem to, uint8_t value) {
-    rm(Width::k32, 0xC6, static_cast<Reg>(0), to);
-    u8(value);
+    Out out(*this);
+    out.rm(Width::k32, 0xC6, 0, to);
+    out.u8(value);
   }
   void store_imm16(Mem to, uint16_t value) {
-    u8(0x66);
-    rm(Width::k32, 0xC7, static_cast<Reg>(0), to);
-    u8(static_cast<uint8_t>(value));
-    u8(static_cast<uint8_t>(value >> 8));
+    Out out(*this);
+    out.u8(0x66);
+    out.rm(Width::k32, 0xC7, 0, to);
+    out.u8(static_cast<uint8_t>(value));
+    out.u8(static_cast<uint8_t>(value >> 8));
   }
   void movzx8(Reg to, Mem from) { rm0f(Width::k32, 0xB6, to, from); }
   void movzx16(Reg to, Mem from) { rm0f(Width::k32, 0xB7, to, from); }
@@ -183,56 +186,63 @@ class Assembler {
   void op(Alu o, Width w, Mem to, Reg from) { rm(w, static_cast<uint8_t>(number(o) << 3 | 1), from, to); }
   void op(Alu o, Width w, Reg to, int32_t value) {
     const bool is_short = value == static_cast<int8_t>(value);
-    rex_if(w == Width::k64, 0, to);
-    u8(is_short ? 0x83 : 0x81);
-    modrm(3, number(o), to);
-    if (is_short) u8(static_cast<uint8_t>(value));
-    else u32(static_cast<uint32_t>(value));
+    Out out(*this);
+    out.rex_if(w == Width::k64, 0, to);
+    out.u8(is_short ? 0x83 : 0x81);
+    out.modrm(3, number(o), to);
+    if (is_short) out.u8(static_cast<uint8_t>(value));
+    else out.u32(static_cast<uint32_t>(value));
   }
   void op(Alu o, Width w, Mem to, int32_t value) {
     const bool is_short = value == static_cast<int8_t>(value);
-    rm(w, is_short ? 0x83 : 0x81, static_cast<Reg>(number(o)), to);
-    if (is_short) u8(static_cast<uint8_t>(value));
-    else u32(static_cast<uint32_t>(value));
+    Out out(*this);
+    out.rm(w, is_short ? 0x83 : 0x81, number(o), to);
+    if (is_short) out.u8(static_cast<uint8_t>(value));
+    else out.u32(static_cast<uint32_t>(value));
   }
   // sub with four bytes of constant, to be patched: the charge of a segment.
   Patch sub_imm32(Reg from) {
-    rex(1, 0, from);
-    u8(0x81);
-    modrm(3, number(Alu::kSub), from);
-    u32(0);
-    return here();
+    Out out(*this);
+    out.rex(1, 0, from);
+    out.u8(0x81);
+    out.modrm(3, number(Alu::kSub), from);
+    return out.displacement();
   }
   void test(Width w, Reg a, Reg b) { rr(w, 0x85, b, a); }
   void imul(Width w, Reg to, Reg from) { rr0f(w, 0xAF, to, from); }
   void imul(Width w, Reg to, Mem from) { rm0f(w, 0xAF, to, from); }
   void imul(Width w, Reg to, Reg from, int32_t value) {
-    rr(w, 0x69, to, from);
-    u32(static_cast<uint32_t>(value));
+    Out out(*this);
+    out.rr(w, 0x69, to, from);
+    out.u32(static_cast<uint32_t>(value));
   }
   void shift(Shift s, Width w, Reg to, uint8_t count) {
-    rex_if(w == Width::k64, 0, to);
-    u8(0xC1);
-    modrm(3, static_cast<uint8_t>(s), to);
-    u8(count);
+    Out out(*this);
+    out.rex_if(w == Width::k64, 0, to);
+    out.u8(0xC1);
+    out.modrm(3, static_cast<uint8_t>(s), to);
+    out.u8(count);
   }
   void shift_cl(Shift s, Width w, Reg to) {
-    rex_if(w == Width::k64, 0, to);
-    u8(0xD3);
-    modrm(3, static_cast<uint8_t>(s), to);
+    Out out(*this);
+    out.rex_if(w == Width::k64, 0, to);
+    out.u8(0xD3);
+    out.modrm(3, static_cast<uint8_t>(s), to);
   }
   // shlx, shrx, sarx: no flags, any registers.
   void shiftx(Shift s, Width w, Reg to, Reg from, Reg count) {
     const uint8_t pp = s == Shift::kShl ? 1 : s == Shift::kShr ? 3 : 2;
-    vex(to, count, from, /*map=*/2, pp, w == Width::k64);
-    u8(0xF7);
-    modrm(3, to, from);
+    Out out(*this);
+    out.vex(to, count, from, /*map=*/2, pp, w == Width::k64);
+    out.u8(0xF7);
+    out.modrm(3, to, from);
   }
   void rorx(Width w, Reg to, Reg from, uint8_t count) {
-    vex(to, 0, from, /*map=*/3, /*pp=*/3, w == Width::k64);
-    u8(0xF0);
-    modrm(3, to, from);
-    u8(count);
+    Out out(*this);
+    out.vex(to, 0, from, /*map=*/3, /*pp=*/3, w == Width::k64);
+    out.u8(0xF0);
+    out.modrm(3, to, from);
+    out.u8(count);
   }
   void lzcnt(Width w, Reg to, Reg from) { f3_0f(w, 0xBD, to, from); }
   void tzcnt(Width w, Reg to, Reg from) { f3_0f(w, 0xBC, to, from); }
@@ -241,76 +251,66 @@ class Assembler {
   void idiv(Width w, Reg by) { f7(w, 7, by); }
   void neg(Width w, Reg r) { f7(w, 3, r); }
   void sign_extend_rax(Width w) {  // cdq, cqo
-    ensure(kSlack);
-    if (w == Width::k64) u8(0x48);
-    u8(0x99);
+    Out out(*this);
+    if (w == Width::k64) out.u8(0x48);
+    out.u8(0x99);
   }
 
   // -- control
   Patch jmp() {
-    ensure(kSlack);
-    u8(0xE9);
-    u32(0);
-    return here();
+    Out out(*this);
+    out.u8(0xE9);
+    return out.displacement();
   }
   Patch jcc(Cond c) {
-    ensure(kSlack);
-    u8(0x0F);
-    u8(static_cast<uint8_t>(0x80 | code(c)));
-    u32(0);
-    return here();
+    Out out(*this);
+    out.u8(0x0F);
+    out.u8(static_cast<uint8_t>(0x80 | code(c)));
+    return out.displacement();
   }
   void jmp(uint32_t target) { patch(jmp(), target); }
   void jmp(Reg to) {
-    rex_if(false, 0, to);
-    u8(0xFF);
-    modrm(3, 4, to);
+    Out out(*this);
+    out.rex_if(false, 0, to);
+    out.u8(0xFF);
+    out.modrm(3, 4, to);
   }
-  void jmp(Mem to) { rm(Width::k32, 0xFF, static_cast<Reg>(4), to); }
+  void jmp(Mem to) { rm(Width::k32, 0xFF, 4, to); }
   Patch call() {
-    ensure(kSlack);
-    u8(0xE8);
-    u32(0);
-    return here();
+    Out out(*this);
+    out.u8(0xE8);
+    return out.displacement();
   }
-  void call(Mem to) { rm(Width::k32, 0xFF, static_cast<Reg>(2), to); }
+  void call(Mem to) { rm(Width::k32, 0xFF, 2, to); }
   void call_register(Reg to) {
-    rex_if(false, 0, to);
-    u8(0xFF);
-    modrm(3, 2, to);
+    Out out(*this);
+    out.rex_if(false, 0, to);
+    out.u8(0xFF);
+    out.modrm(3, 2, to);
   }
-  void ret() {
-    ensure(kSlack);
-    u8(0xC3);
-  }
+  void ret() { Out(*this).u8(0xC3); }
   void push(Reg r) {
-    ensure(kSlack);
-    rex_if(false, 0, r);
-    u8(static_cast<uint8_t>(0x50 | (r & 7)));
+    Out out(*this);
+    out.rex_if(false, 0, r);
+    out.u8(static_cast<uint8_t>(0x50 | (r & 7)));
   }
   void pop(Reg r) {
-    ensure(kSlack);
-    rex_if(false, 0, r);
-    u8(static_cast<uint8_t>(0x58 | (r & 7)));
+    Out out(*this);
+    out.rex_if(false, 0, r);
+    out.u8(static_cast<uint8_t>(0x58 | (r & 7)));
   }
   Patch lea_rip(Reg to) {  // the address of what the patch will name
-    rex(1, to, 0);
-    u8(0x8D);
-    modrm(0, to, 5);
-    u32(0);
-    return here();
+    Out out(*this);
+    out.rex(1, to, 0);
+    out.u8(0x8D);
+    out.modrm(0, to, 5);
+    return out.displacement();
   }
-  void pop(Mem to) { rm(Width::k32, 0x8F, static_cast<Reg>(0), to); }
-  void push(Mem from) { rm(Width::k32, 0xFF, static_cast<Reg>(6), from); }
-  void int3() {
-    ensure(kSlack);
-    u8(0xCC);
-  }
+  void pop(Mem to) { rm(Width::k32, 0x8F, 0, to); }
+  void push(Mem from) { rm(Width::k32, 0xFF, 6, from); }
+  void int3() { Out(*this).u8(0xCC); }
   // Data between instructions.
-  void word(uint32_t value) {
-    ensure(kSlack);
-    u32(value);
-  }
+  void word(uint32_t value) { Out(*this).u32(value); }
   void bytes(const uint8_t* from, size_t count) {
     ensure(count + kSlack);
     std::memcpy(at_, from, count);
@@ -330,14 +330,16 @@ class Assembler {
   void fload(Real r, Xmm to, Mem from) { vex_rm(0x10, to, 0, from, scalar(r)); }
   void fstore(Real r, Mem to, Xmm from) { vex_rm(0x11, from, 0, to, scalar(r)); }
   void fmov_from(Width w, Xmm to, Reg from) {  // vmovd, vmovq
-    vex(to, 0, from, 1, 1, w == Width::k64);
-    u8(0x6E);
-    modrm(3, to, from);
+    Out out(*this);
+    out.vex(to, 0, from, 1, 1, w == Width::k64);
+    out.u8(0x6E);
+    out.modrm(3, to, from);
   }
   void fmov_to(Width w, Reg to, Xmm from) {
-    vex(from, 0, to, 1, 1, w == Width::k64);
-    u8(0x7E);
-    modrm(3, from, to);
+    Out out(*this);
+    out.vex(from, 0, to, 1, 1, w == Width::k64);
+    out.u8(0x7E);
+    out.modrm(3, from, to);
   }
   enum class Float : uint8_t {
     kAdd = 0x58,
@@ -357,25 +359,29 @@ class Assembler {
   void fcompare(Real r, Xmm a, Mem b) { vex_rm(0x2E, a, 0, b, packed(r)); }
   // vcmps: an all-ones or all-zeros mask. Predicates: 0 equal (false for NaN), 4 not equal (true).
   void fcompare_mask(Real r, Xmm to, Xmm a, Xmm b, uint8_t predicate) {
-    vex_rr(0xC2, to, a, b, scalar(r));
-    u8(predicate);
+    Out out(*this);
+    out.vex_rr(0xC2, to, a, b, scalar(r));
+    out.u8(predicate);
   }
   void fround(Real r, Xmm to, Xmm from, uint8_t mode) {
-    vex(to, from, from, 3, 1, false);
-    u8(r == Real::kF64 ? 0x0B : 0x0A);
-    modrm(3, to, from);
-    u8(mode);
+    Out out(*this);
+    out.vex(to, from, from, 3, 1, false);
+    out.u8(r == Real::kF64 ? 0x0B : 0x0A);
+    out.modrm(3, to, from);
+    out.u8(mode);
   }
   void int_to_float(Real r, Width w, Xmm to, Reg from) {
     fbits(Bits::kXor, to, to, to);  // the upper part is taken from it: no wait for its old value
-    vex(to, to, from, 1, scalar(r), w == Width::k64);
-    u8(0x2A);
-    modrm(3, to, from);
+    Out out(*this);
+    out.vex(to, to, from, 1, scalar(r), w == Width::k64);
+    out.u8(0x2A);
+    out.modrm(3, to, from);
   }
   void float_to_int(Real r, Width w, Reg to, Xmm from) {  // truncates
-    vex(to, 0, from, 1, scalar(r), w == Width::k64);
-    u8(0x2C);
-    modrm(3, to, from);
+    Out out(*this);
+    out.vex(to, 0, from, 1, scalar(r), w == Width::k64);
+    out.u8(0x2C);
+    out.modrm(3, to, from);
   }
   void float_to_float(Real from_type, Xmm to, Xmm from) { vex_rr(0x5A, to, from, from, scalar(from_type)); }
   // The same, with the bits above the result from `upper`.
@@ -390,7 +396,6 @@ class Assembler {
   static uint8_t number(Alu o) { return static_cast<uint8_t>(o); }
   static uint8_t code(Cond c) { return static_cast<uint8_t>(c); }
   static uint8_t scalar(Real r) { return r == Real::kF64 ? 3 : 2; }
-  static uint8_t index_of(const Mem& m) { return m.index == kNoReg ? uint8_t{0} : uint8_t{m.index}; }
   static uint8_t packed(Real r) { return r == Real::kF64 ? 1 : 0; }
 
   void grow(size_t bytes) {
@@ -399,92 +404,126 @@ class Assembler {
     at_ = buffer_.data() + used;
     end_ = buffer_.data() + buffer_.size() - kSlack;
   }
-  MEMBRANE_INLINE void u8(uint8_t byte) { *at_++ = byte; }
-  MEMBRANE_INLINE void u32(uint32_t value) {
-    std::memcpy(at_, &value, 4);
-    at_ += 4;
-  }
-  MEMBRANE_INLINE void u64(uint64_t value) {
-    std::memcpy(at_, &value, 8);
-    at_ += 8;
-  }
-  // All that have no other check come by here, with at most 8 bytes of theirs to follow.
-  MEMBRANE_INLINE void modrm(uint8_t mod, uint8_t reg, uint8_t rm) {
-    ensure(kSlack);
-    u8(static_cast<uint8_t>(mod << 6 | (reg & 7) << 3 | (rm & 7)));
-  }
-  MEMBRANE_INLINE void rex(bool wide, uint8_t reg, uint8_t rm, uint8_t index = 0) {
-    u8(static_cast<uint8_t>(0x40 | wide << 3 | (reg >> 3) << 2 | (index >> 3) << 1 | rm >> 3));
-  }
-  MEMBRANE_INLINE void rex_if(bool wide, uint8_t reg, uint8_t rm, uint8_t index = 0, bool force = false) {
-    if (wide || force || reg >= 8 || rm >= 8 || index >= 8) rex(wide, reg, rm, index);
-  }
-  MEMBRANE_INLINE void rr(Width w, uint8_t opcode, uint8_t reg, uint8_t rm) {
-    rex_if(w == Width::k64, reg, rm);
-    u8(opcode);
-    modrm(3, reg, rm);
-  }
-  MEMBRANE_INLINE void rr0f(Width w, uint8_t opcode, uint8_t reg, uint8_t rm, bool force_rex = false) {
-    rex_if(w == Width::k64, reg, rm, 0, force_rex);
-    u8(0x0F);
-    u8(opcode);
-    modrm(3, reg, rm);
+
+  // Writes one instruction. The place is kept in a register meanwhile: bytes that are written could be those
+  // of at_ itself, as far as a compiler knows, so that each would wait for the one before.
+  class Out {
+   public:
+    MEMBRANE_INLINE explicit Out(Assembler& a) : assembler_(a) {
+      a.ensure(kSlack);
+      at_ = a.at_;
+    }
+    MEMBRANE_INLINE ~Out() { assembler_.at_ = at_; }
+    Out(const Out&) = delete;
+    Out& operator=(const Out&) = delete;
+
+    MEMBRANE_INLINE void u8(uint8_t byte) { *at_++ = byte; }
+    MEMBRANE_INLINE void u32(uint32_t value) {
+      std::memcpy(at_, &value, 4);
+      at_ += 4;
+    }
+    MEMBRANE_INLINE void u64(uint64_t value) {
+      std::memcpy(at_, &value, 8);
+      at_ += 8;
+    }
+    // Four bytes that are patched later; they end the instruction.
+    MEMBRANE_INLINE Patch displacement() {
+      u32(0);
+      return static_cast<Patch>(at_ - assembler_.buffer_.data());
+    }
+    MEMBRANE_INLINE void modrm(uint8_t mod, uint8_t reg, uint8_t rm) {
+      u8(static_cast<uint8_t>(mod << 6 | (reg & 7) << 3 | (rm & 7)));
+    }
+    MEMBRANE_INLINE void rex(bool wide, uint8_t reg, uint8_t rm, uint8_t index = 0) {
+      u8(static_cast<uint8_t>(0x40 | wide << 3 | (reg >> 3) << 2 | (index >> 3) << 1 | rm >> 3));
+    }
+    MEMBRANE_INLINE void rex_if(bool wide, uint8_t reg, uint8_t rm, uint8_t index = 0, bool force = false) {
+      if (wide || force || reg >= 8 || rm >= 8 || index >= 8) rex(wide, reg, rm, index);
+    }
+    MEMBRANE_INLINE void rr(Width w, uint8_t opcode, uint8_t reg, uint8_t rm) {
+      rex_if(w == Width::k64, reg, rm);
+      u8(opcode);
+      modrm(3, reg, rm);
+    }
+    MEMBRANE_INLINE void rr0f(Width w, uint8_t opcode, uint8_t reg, uint8_t rm, bool force_rex = false) {
+      rex_if(w == Width::k64, reg, rm, 0, force_rex);
+      u8(0x0F);
+      u8(opcode);
+      modrm(3, reg, rm);
+    }
+    MEMBRANE_INLINE void rm(Width w, uint8_t opcode, uint8_t reg, Mem m, bool force_rex = false) {
+      rex_if(w == Width::k64, reg, m.base, index_of(m), force_rex);
+      u8(opcode);
+      address(reg, m);
+    }
+    // ModRM, SIB and displacement. rsp and r12 as a base need a SIB; rbp and r13 a displacement.
+    MEMBRANE_INLINE void address(uint8_t reg, Mem m) {
+      const bool has_sib = m.index != kNoReg || (m.base & 7) == rsp;
+      const uint8_t mod = m.offset == 0 && (m.base & 7) != rbp        ? 0
+                          : m.offset == static_cast<int8_t>(m.offset) ? 1
+                                                                      : 2;
+      modrm(mod, reg, has_sib ? uint8_t{rsp} : uint8_t{m.base});
+      if (has_sib) {
+        const uint8_t index = m.index == kNoReg ? uint8_t{rsp} : uint8_t{m.index};
+        u8(static_cast<uint8_t>(m.scale << 6 | (index & 7) << 3 | (m.base & 7)));
+      }
+      if (mod == 1) u8(static_cast<uint8_t>(m.offset));
+      else if (mod == 2) u32(static_cast<uint32_t>(m.offset));
+    }
+    MEMBRANE_INLINE void vex(uint8_t reg, uint8_t second, uint8_t rm, uint8_t map, uint8_t pp, bool wide,
+                             uint8_t index = 0) {
+      const uint8_t last = static_cast<uint8_t>(wide << 7 | (~second & 15) << 3 | pp);
+      if (map == 1 && !wide && rm < 8 && index < 8) {
+        u8(0xC5);
+        u8(static_cast<uint8_t>((reg < 8) << 7 | (last & 0x7F)));
+        return;
+      }
+      u8(0xC4);
+      u8(static_cast<uint8_t>((reg < 8) << 7 | (index < 8) << 6 | (rm < 8) << 5 | map));
+      u8(last);
+    }
+    MEMBRANE_INLINE void vex_rr(uint8_t opcode, uint8_t reg, uint8_t second, uint8_t rm, uint8_t pp) {
+      vex(reg, second, rm, 1, pp, false);
+      u8(opcode);
+      modrm(3, reg, rm);
+    }
+    MEMBRANE_INLINE void vex_rm(uint8_t opcode, uint8_t reg, uint8_t second, Mem m, uint8_t pp) {
+      vex(reg, second, m.base, 1, pp, false, index_of(m));
+      u8(opcode);
+      address(reg, m);
+    }
+    static uint8_t index_of(const Mem& m) { return m.index == kNoReg ? uint8_t{0} : uint8_t{m.index}; }
+
+   private:
+    Assembler& assembler_;
+    uint8_t* at_;
+  };
+
+  void rr(Width w, uint8_t opcode, uint8_t reg, uint8_t rm) { Out(*this).rr(w, opcode, reg, rm); }
+  void rr0f(Width w, uint8_t opcode, uint8_t reg, uint8_t rm, bool force_rex = false) {
+    Out(*this).rr0f(w, opcode, reg, rm, force_rex);
   }
   void f3_0f(Width w, uint8_t opcode, uint8_t reg, uint8_t rm) {
-    u8(0xF3);
-    rr0f(w, opcode, reg, rm);
+    Out out(*this);
+    out.u8(0xF3);
+    out.rr0f(w, opcode, reg, rm);
   }
-  void f7(Width w, uint8_t which, uint8_t rm) {
-    rex_if(w == Width::k64, 0, rm);
-    u8(0xF7);
-    modrm(3, which, rm);
+  void f7(Width w, uint8_t which, uint8_t rm) { rr(w, 0xF7, which, rm); }
+  void rm(Width w, uint8_t opcode, uint8_t reg, Mem m, bool force_rex = false) {
+    Out(*this).rm(w, opcode, reg, m, force_rex);
   }
-  MEMBRANE_INLINE void rm(Width w, uint8_t opcode, uint8_t reg, Mem m, bool force_rex = false) {
-    rex_if(w == Width::k64, reg, m.base, index_of(m), force_rex);
-    u8(opcode);
-    address(reg, m);
+  void rm0f(Width w, uint8_t opcode, uint8_t reg, Mem m) {
+    Out out(*this);
+    out.rex_if(w == Width::k64, reg, m.base, Out::index_of(m));
+    out.u8(0x0F);
+    out.u8(opcode);
+    out.address(reg, m);
   }
-  MEMBRANE_INLINE void rm0f(Width w, uint8_t opcode, uint8_t reg, Mem m) {
-    rex_if(w == Width::k64, reg, m.base, index_of(m));
-    u8(0x0F);
-    u8(opcode);
-    address(reg, m);
+  void vex_rr(uint8_t opcode, uint8_t reg, uint8_t second, uint8_t rm, uint8_t pp) {
+    Out(*this).vex_rr(opcode, reg, second, rm, pp);
   }
-  // ModRM, SIB and displacement. rsp and r12 as a base need a SIB; rbp and r13 a displacement.
-  MEMBRANE_INLINE void address(uint8_t reg, Mem m) {
-    const bool has_sib = m.index != kNoReg || (m.base & 7) == rsp;
-    const uint8_t mod = m.offset == 0 && (m.base & 7) != rbp        ? 0
-                        : m.offset == static_cast<int8_t>(m.offset) ? 1
-                                                                    : 2;
-    modrm(mod, reg, has_sib ? uint8_t{rsp} : uint8_t{m.base});
-    if (has_sib) {
-      const uint8_t index = m.index == kNoReg ? uint8_t{rsp} : uint8_t{m.index};
-      u8(static_cast<uint8_t>(m.scale << 6 | (index & 7) << 3 | (m.base & 7)));
-    }
-    if (mod == 1) u8(static_cast<uint8_t>(m.offset));
-    else if (mod == 2) u32(static_cast<uint32_t>(m.offset));
-  }
-  MEMBRANE_INLINE void vex(uint8_t reg, uint8_t second, uint8_t rm, uint8_t map, uint8_t pp, bool wide,
-                           uint8_t index = 0) {
-    const uint8_t last = static_cast<uint8_t>(wide << 7 | (~second & 15) << 3 | pp);
-    if (map == 1 && !wide && rm < 8 && index < 8) {
-      u8(0xC5);
-      u8(static_cast<uint8_t>((reg < 8) << 7 | (last & 0x7F)));
-      return;
-    }
-    u8(0xC4);
-    u8(static_cast<uint8_t>((reg < 8) << 7 | (index < 8) << 6 | (rm < 8) << 5 | map));
-    u8(last);
-  }
-  MEMBRANE_INLINE void vex_rr(uint8_t opcode, uint8_t reg, uint8_t second, uint8_t rm, uint8_t pp) {
-    vex(reg, second, rm, 1, pp, false);
-    u8(opcode);
-    modrm(3, reg, rm);
-  }
-  MEMBRANE_INLINE void vex_rm(uint8_t opcode, uint8_t reg, uint8_t second, Mem m, uint8_t pp) {
-    vex(reg, second, m.base, 1, pp, false, index_of(m));
-    u8(opcode);
-    address(reg, m);
+  void vex_rm(uint8_t opcode, uint8_t reg, uint8_t second, Mem m, uint8_t pp) {
+    Out(*this).vex_rm(opcode, reg, second, m, pp);
   }
 
   std::vector<uint8_t>& buffer_;

@@ -3,10 +3,13 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <optional>
+#include <utility>
 
 namespace membrane::engine::native {
 namespace {
@@ -14,8 +17,12 @@ namespace {
 constexpr size_t kArenaBytes = 1ull << 30;  // of addresses; pages are taken as they are written
 constexpr size_t kGranule = 64;             // a cache line: functions begin at its start
 constexpr size_t kReturnedBytes = 1 << 20;  // free ranges of at least so much go back to the system
+constexpr size_t kHugePageBytes = 2 << 20;  // code that takes several is worth them
+constexpr uint8_t kTrap = 0xCC;             // int3: what still jumped to free code would stop
 
 std::atomic<const uint8_t*> arena_begin{nullptr};  // of the executable view
+
+size_t rounded(size_t bytes) { return (bytes + kGranule - 1) & ~(kGranule - 1); }
 
 class Arena {
  public:
@@ -24,28 +31,86 @@ class Arena {
     return *arena;
   }
 
-  const uint8_t* publish(std::span<const uint8_t> code) {
-    if (executable_ == nullptr || code.empty()) return nullptr;
-    const size_t bytes = rounded(code.size());
+  // The first range that is large enough: low addresses are used again first, and stay warm.
+  std::optional<size_t> reserve(size_t bytes) {
     const std::lock_guard lock(mutex_);
-    // The first range that is large enough: low addresses are used again first, and stay warm.
     for (auto range = free_.begin(); range != free_.end(); ++range) {
       if (range->second < bytes) continue;
       const size_t at = range->first;
-      const size_t left = range->second - bytes;
-      free_.erase(range);
-      if (left != 0) free_.emplace(at + bytes, left);
-      std::memcpy(writable_ + at, code.data(), code.size());
-      std::memset(writable_ + at + code.size(), 0xCC, bytes - code.size());
-      return executable_ + at;
+      take(range, bytes);
+      advise(at, bytes);
+      return at;
     }
+    return std::nullopt;
+  }
+  // Makes a reserved range longer where it is.
+  bool extend(size_t at, size_t bytes, size_t to) {
+    const std::lock_guard lock(mutex_);
+    const auto behind = free_.find(at + bytes);
+    if (behind == free_.end() || behind->second < to - bytes) return false;
+    take(behind, to - bytes);
+    advise(at, to);
+    return true;
+  }
+  // A range in which nothing was written.
+  void give(size_t at, size_t bytes) {
+    const std::lock_guard lock(mutex_);
+    merge(at, bytes);
+  }
+  void release(size_t at, size_t bytes) {
+    const std::lock_guard lock(mutex_);
+    clear(at, bytes);
+    merge(at, bytes);
+  }
+
+  uint8_t* writable(size_t at) { return writable_ + at; }
+  const uint8_t* executable(size_t at) { return executable_ + at; }
+  size_t offset_of(const uint8_t* code) { return static_cast<size_t>(code - executable_); }
+
+ private:
+  using Ranges = std::map<size_t, size_t>;  // offset, bytes
+
+  Arena() {
+    const int file = memfd_create("membrane-code", MFD_CLOEXEC);
+    if (file < 0) return;
+    if (ftruncate(file, kArenaBytes) == 0) {
+      auto* const write = map(file, PROT_READ | PROT_WRITE);
+      auto* const run = map(file, PROT_READ | PROT_EXEC);
+      if (write != nullptr && run != nullptr) {
+        writable_ = write;
+        executable_ = run;
+        free_.emplace(0, kArenaBytes);
+        arena_begin.store(executable_, std::memory_order_release);
+      } else {
+        if (write != nullptr) munmap(write, kArenaBytes);
+        if (run != nullptr) munmap(run, kArenaBytes);
+      }
+    }
+    close(file);
+  }
+  // The whole file, at a multiple of huge pages. Null when there is no room.
+  static uint8_t* map(int file, int protection) {
+    constexpr size_t kReserved = kArenaBytes + kHugePageBytes;
+    void* const got = mmap(nullptr, kReserved, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (got == MAP_FAILED) return nullptr;
+    auto* const begin = static_cast<uint8_t*>(got);
+    const size_t before = -reinterpret_cast<uintptr_t>(begin) % kHugePageBytes;
+    munmap(begin + before + kArenaBytes, kHugePageBytes - before);
+    if (before != 0) munmap(begin, before);
+    void* const mapped =
+        mmap(begin + before, kArenaBytes, protection, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, file, 0);
+    if (mapped != MAP_FAILED) return begin + before;
+    munmap(begin + before, kArenaBytes);
     return nullptr;
   }
 
-  void release(const uint8_t* code, size_t size) {
-    const std::lock_guard lock(mutex_);
-    size_t at = static_cast<size_t>(code - executable_), bytes = rounded(size);
-    std::memset(writable_ + at, 0xCC, bytes);  // int3: what still jumped here would stop
+  void take(Ranges::iterator range, size_t bytes) {
+    const auto [at, had] = *range;
+    free_.erase(range);
+    if (had != bytes) free_.emplace(at + bytes, had - bytes);
+  }
+
+  void merge(size_t at, size_t bytes) {
     auto next = free_.lower_bound(at);
     if (next != free_.end() && at + bytes == next->first) {
       bytes += next->second;
@@ -60,56 +125,112 @@ class Arena {
       }
     }
     free_.emplace(at, bytes);
-    give_back(at, bytes, rounded(size));
   }
 
-  uint8_t* writable(const uint8_t* code) { return writable_ + (code - executable_); }
-
- private:
-  Arena() {
-    const int file = memfd_create("membrane-code", MFD_CLOEXEC);
-    if (file < 0) return;
-    if (ftruncate(file, kArenaBytes) == 0) {
-      void* const write =
-          mmap(nullptr, kArenaBytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file, 0);
-      void* const run =
-          mmap(nullptr, kArenaBytes, PROT_READ | PROT_EXEC, MAP_SHARED | MAP_NORESERVE, file, 0);
-      if (write != MAP_FAILED && run != MAP_FAILED) {
-        writable_ = static_cast<uint8_t*>(write);
-        executable_ = static_cast<const uint8_t*>(run);
-        free_.emplace(0, kArenaBytes);
-        arena_begin.store(executable_, std::memory_order_release);
-      } else {
-        if (write != MAP_FAILED) munmap(write, kArenaBytes);
-        if (run != MAP_FAILED) munmap(run, kArenaBytes);
+  // The pages of a large range go back to the system; a small one is kept for the next module.
+  void clear(size_t at, size_t bytes) {
+    if (bytes >= kReturnedBytes) {
+      const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+      const size_t first = (at + page - 1) & ~(page - 1), last = (at + bytes) & ~(page - 1);
+      if (madvise(writable_ + first, last - first, MADV_REMOVE) == 0) {
+        std::memset(writable_ + at, kTrap, first - at);
+        std::memset(writable_ + last, kTrap, at + bytes - last);
+        return;
       }
     }
-    close(file);
+    std::memset(writable_ + at, kTrap, bytes);
   }
 
-  static size_t rounded(size_t bytes) { return (bytes + kGranule - 1) & ~(kGranule - 1); }
-
-  // Whole pages of a large block that was freed; small ones are kept for the next module.
-  void give_back(size_t at, size_t bytes, size_t freed) {
-    if (freed < kReturnedBytes) return;
-    const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
-    const size_t first = (at + page - 1) & ~(page - 1), last = (at + bytes) & ~(page - 1);
-    if (first < last) madvise(writable_ + first, last - first, MADV_REMOVE);
+  // First touches are what writing much code costs most, and huge pages have few.
+  void advise(size_t at, size_t bytes) {
+    if (bytes < kHugePageBytes) return;
+    const size_t first = at & ~(kHugePageBytes - 1);
+    const size_t last = (at + bytes + kHugePageBytes - 1) & ~(kHugePageBytes - 1);
+    madvise(writable_ + first, last - first, MADV_HUGEPAGE);
+    madvise(const_cast<uint8_t*>(executable_) + first, last - first, MADV_HUGEPAGE);
   }
 
   std::mutex mutex_;
   uint8_t* writable_ = nullptr;
   const uint8_t* executable_ = nullptr;
-  std::map<size_t, size_t> free_;  // offset, bytes
+  Ranges free_;
 };
 
 }  // namespace
 
 CodeBlock::~CodeBlock() {
-  if (code_ != nullptr) Arena::instance().release(code_, bytes_);
+  if (code_ == nullptr) return;
+  Arena& arena = Arena::instance();
+  arena.release(arena.offset_of(code_), rounded(bytes_));
 }
 
-CodeBlock publish(std::span<const uint8_t> code) { return {Arena::instance().publish(code), code.size()}; }
+CodeWriter::CodeWriter(size_t expected_bytes) {
+  if (expected_bytes != 0) static_cast<void>(grow(expected_bytes));
+}
+
+CodeWriter::~CodeWriter() { drop(); }
+
+void CodeWriter::drop() {
+  const size_t written = rounded(used_);
+  if (written != 0) Arena::instance().release(at_, written);
+  if (written != room_) Arena::instance().give(at_ + written, room_ - written);
+  room_ = 0;
+}
+
+bool CodeWriter::grow(size_t least) {
+  Arena& arena = Arena::instance();
+  size_t room = rounded(std::max(least, 2 * room_));
+  if (room_ != 0 && arena.extend(at_, room_, room)) {
+    room_ = room;
+    return true;
+  }
+  std::optional<size_t> at = arena.reserve(room);
+  if (!at) at = arena.reserve(room = rounded(least));
+  if (!at) return false;
+  if (room_ != 0) {
+    std::memcpy(arena.writable(*at), arena.writable(at_), used_);
+    drop();
+  }
+  at_ = *at;
+  room_ = room;
+  return true;
+}
+
+bool CodeWriter::append(std::span<const uint8_t> code) {
+  if (code.empty()) return true;
+  if (code.size() > room_ - used_ && !grow(used_ + code.size())) return false;
+  std::memcpy(Arena::instance().writable(at_ + used_), code.data(), code.size());
+  used_ += code.size();
+  return true;
+}
+
+bool CodeWriter::align(size_t bytes) {
+  const size_t gap = -used_ & (bytes - 1);
+  if (gap == 0) return true;
+  if (gap > room_ - used_ && !grow(used_ + gap)) return false;
+  std::memset(Arena::instance().writable(at_ + used_), kTrap, gap);
+  used_ += gap;
+  return true;
+}
+
+void CodeWriter::put32(size_t at, uint32_t value) {
+  std::memcpy(Arena::instance().writable(at_ + at), &value, sizeof value);
+}
+
+CodeBlock CodeWriter::finish() {
+  if (used_ == 0) return {};
+  Arena& arena = Arena::instance();
+  const size_t kept = rounded(used_);
+  std::memset(arena.writable(at_ + used_), kTrap, kept - used_);
+  if (kept != room_) arena.give(at_ + kept, room_ - kept);
+  room_ = 0;
+  return {arena.executable(at_), std::exchange(used_, 0)};
+}
+
+CodeBlock publish(std::span<const uint8_t> code) {
+  CodeWriter writer(code.size());
+  return writer.append(code) ? writer.finish() : CodeBlock();
+}
 
 bool in_arena(const void* pc) {
   const uint8_t* const begin = arena_begin.load(std::memory_order_acquire);
@@ -117,6 +238,9 @@ bool in_arena(const void* pc) {
   return begin != nullptr && at >= begin && at < begin + kArenaBytes;
 }
 
-uint8_t* writable(const uint8_t* code) { return Arena::instance().writable(code); }
+uint8_t* writable(const uint8_t* code) {
+  Arena& arena = Arena::instance();
+  return arena.writable(arena.offset_of(code));
+}
 
 }  // namespace membrane::engine::native

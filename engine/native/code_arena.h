@@ -28,7 +28,30 @@ class CodeBlock {
   size_t bytes_ = 0;
 };
 
-// A block with a copy of `code`. One without code when the arena is full or cannot be had on this system.
+// Code on its way into the arena: it is written where it will run, though nobody runs it yet.
+class CodeWriter {
+ public:
+  explicit CodeWriter(size_t expected_bytes);
+  ~CodeWriter();  // what was not finished is given back
+  CodeWriter(const CodeWriter&) = delete;
+  CodeWriter& operator=(const CodeWriter&) = delete;
+
+  // False when the arena is full or cannot be had on this system; nothing was written then.
+  bool append(std::span<const uint8_t> code);
+  bool align(size_t bytes);  // a power of two; the gap is int3
+  void put32(size_t at, uint32_t value);
+  [[nodiscard]] size_t size() const { return used_; }
+  // The block with all that was written, of its exact size. The writer is empty then.
+  CodeBlock finish();
+
+ private:
+  bool grow(size_t least);
+  void drop();
+
+  size_t at_ = 0, room_ = 0, used_ = 0;
+};
+
+// A block with a copy of `code`. One without code when there is no room.
 CodeBlock publish(std::span<const uint8_t> code);
 
 // Whether `pc` is in the arena. Safe in signal handlers.

@@ -56,6 +56,60 @@ TEST(CodeArena, KnowsItsOwnAddresses) {
 
 TEST(CodeArena, NothingIsPublishedAsNothing) { EXPECT_EQ(publish({}).code(), nullptr); }
 
+TEST(CodeWriter, WritesInPartsWithGapsAndPatches) {
+  CodeWriter writer(1);
+  const std::vector<uint8_t> gap(5, 0x90), code = answer(1);
+  ASSERT_TRUE(writer.append(gap));
+  ASSERT_TRUE(writer.align(16));
+  EXPECT_EQ(writer.size(), 16u);
+  ASSERT_TRUE(writer.append(code));
+  writer.put32(17, 99);
+  const CodeBlock block = writer.finish();
+  ASSERT_NE(block.code(), nullptr);
+  EXPECT_EQ(block.size(), 22u);
+  EXPECT_TRUE(is_trapped(block.code() + 5, 11));
+  EXPECT_EQ(reinterpret_cast<uint32_t (*)()>(reinterpret_cast<uintptr_t>(block.code() + 16))(), 99u);
+  EXPECT_TRUE(is_trapped(block.code() + 22, 42));
+}
+
+TEST(CodeWriter, GrowsWhereItIsAndElsewhere) {
+  const std::vector<uint8_t> code = answer(5), rest(100'000, 0x90);
+  for (const bool is_hemmed_in : {false, true}) {
+    CodeWriter writer(code.size());
+    ASSERT_TRUE(writer.append(code));
+    const CodeBlock neighbour = is_hemmed_in ? publish(code) : CodeBlock();
+    ASSERT_TRUE(writer.append(rest));
+    const CodeBlock block = writer.finish();
+    ASSERT_NE(block.code(), nullptr);
+    EXPECT_EQ(block.size(), code.size() + rest.size());
+    EXPECT_EQ(run(block), 5u);
+    EXPECT_TRUE(std::equal(rest.begin(), rest.end(), block.code() + code.size()));
+  }
+}
+
+TEST(CodeWriter, GivesBackWhatItDidNotUseOrDidNotFinish) {
+  const uint8_t* const first = publish(answer(1)).code();
+  {
+    CodeWriter unfinished(kLarge);
+    ASSERT_TRUE(unfinished.append(answer(2)));
+  }
+  CodeWriter writer(kLarge);
+  ASSERT_TRUE(writer.append(answer(3)));
+  const CodeBlock block = writer.finish();
+  const CodeBlock next = publish(answer(4));
+  EXPECT_EQ(block.code(), first);
+  EXPECT_EQ(next.code(), first + 64);
+  EXPECT_EQ(run(block), 3u);
+}
+
+TEST(CodeWriter, RefusesWhatTheArenaCannotHold) {
+  CodeWriter writer(2ull << 30);
+  const std::vector<uint8_t> code = answer(6);
+  EXPECT_TRUE(writer.append(code));  // with less room than was expected
+  EXPECT_EQ(run(writer.finish()), 6u);
+  EXPECT_EQ(writer.finish().code(), nullptr);
+}
+
 TEST(CodeArena, UsesABlockAgain) {
   const uint8_t* first = nullptr;
   for (uint32_t i = 0; i < 100; ++i) {

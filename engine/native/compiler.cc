@@ -52,9 +52,13 @@ struct Value {
   bool in_slot = false;    // kRegister: its slot holds it as well
   uint8_t number = 0;      // kRegister: which; kFlags: the Cond
   uint16_t slot = 0;       // its own place in the frame, whatever its kind
-  uint32_t local = 0;      // kLocal
-  uint64_t constant = 0;   // kConstant
+  uint64_t constant = 0;   // kConstant: its bits; kLocal: the local's index
+
+  [[nodiscard]] uint32_t local() const { return static_cast<uint32_t>(constant); }
 };
+// Written and read as a whole: a wide read behind narrow writes would have to wait for them.
+using ValueBytes [[gnu::vector_size(16)]] = uint64_t;
+static_assert(sizeof(Value) == sizeof(ValueBytes) && std::endian::native == std::endian::little);
 
 // Of the pinned locals, a bit each.
 struct Pins {
@@ -123,9 +127,15 @@ bool is_real(ValType t) { return t == ValType::kF32 || t == ValType::kF64; }
 // =============================================================================================
 
 struct Compiler::Parts {
-  Parts(const wasm::Module& m, FunctionCode* f) : module(m), functions(f) {}
+  Parts(const wasm::Module& m, FunctionCode* f) : module(m), functions(f) {
+    const auto is_wide = [](const wasm::Table& table) { return table.type.limits.is_64; };
+    has_foreign_spaces = module.memories.size() > 1 ||
+                         (module.memories.size() == 1 && module.memories[0].type.limits.is_64) ||
+                         std::ranges::any_of(module.tables, is_wide);
+  }
 
   const wasm::Module& module;
+  bool has_foreign_spaces = false;  // memories and tables that the compiler does not know
   FunctionCode* functions;
 
   std::vector<uint8_t> buffer;
@@ -215,7 +225,7 @@ struct Compiler::Parts {
     return true;
   }
 
-  // Instructions that are left to the interpreter.
+  // Instructions that are left to the interpreter for the memory or table that they name.
   [[nodiscard]] bool is_foreign(const Instruction& in) const {
     switch (wasm::info(in.op).immediate) {
       case wasm::Immediate::kMem:
@@ -226,9 +236,8 @@ struct Compiler::Parts {
       case wasm::Immediate::kTable: return has_wide_indices(in.index);
       case wasm::Immediate::kTableCopy: return has_wide_indices(in.index) || has_wide_indices(in.index2);
       case wasm::Immediate::kTableInit: return has_wide_indices(in.index2);
-      case wasm::Immediate::kCallIndirect:
-        return in.op == Opcode::kReturnCallIndirect || has_wide_indices(in.index2);
-      default: return in.op == Opcode::kReturnCall;
+      case wasm::Immediate::kCallIndirect: return has_wide_indices(in.index2);
+      default: return false;
     }
   }
   // Only the first memory's base is in a register, and 32-bit addresses need no bounds.
@@ -242,7 +251,6 @@ struct Compiler::Parts {
   // that the compiler does not know.
   bool look_ahead() {
     weights.assign(locals.size(), 0);
-    used_locals.clear();
     last_loop.assign(locals.size(), kNone);
     loops.clear();
     uses.clear();
@@ -252,20 +260,14 @@ struct Compiler::Parts {
     BodyReader body(module.view(function->code));
     while (body.next()) {
       const Instruction& in = body.instruction();
-      if (is_foreign(in)) return false;
+      if (has_foreign_spaces && is_foreign(in)) return false;
       switch (in.op) {
         case Opcode::kLocalGet:
         case Opcode::kLocalSet:
-        case Opcode::kLocalTee: {
-          if (weights[in.index] == 0) used_locals.push_back(in.index);
+        case Opcode::kLocalTee:
           weights[in.index] += weight;
-          const bool assigned = in.op != Opcode::kLocalGet;
-          if (innermost != kNone && (last_loop[in.index] != innermost || assigned)) {
-            last_loop[in.index] = innermost;
-            uses.push_back({innermost, in.index, assigned});
-          }
+          if (innermost != kNone) note_use(in.index, in.op != Opcode::kLocalGet, innermost);
           break;
-        }
         case Opcode::kLoop:
           loops.push_back({.parent = innermost, .weight = weight < kMostWeight ? weight * 8 : weight});
           innermost = static_cast<uint32_t>(loops.size()) - 1;
@@ -286,10 +288,17 @@ struct Compiler::Parts {
         case Opcode::kCallIndirect:
           if (innermost != kNone) loops[innermost].has_call = true;
           break;
+        case Opcode::kReturnCall:
+        case Opcode::kReturnCallIndirect: return false;
         default: break;
       }
     }
     return true;
+  }
+  void note_use(uint32_t local, bool assigned, uint32_t loop) {
+    if (last_loop[local] == loop && !assigned) return;
+    last_loop[local] = loop;
+    uses.push_back({loop, local, assigned});
   }
 
   void choose_pins() {
@@ -297,13 +306,14 @@ struct Compiler::Parts {
     free_reals = (1u << kFirstPinnableReal) - 1;
     pin_count = 0;
     uint32_t integers = 0, reals = 0;
+    used_locals.clear();
+    for (uint32_t i = 0; i < locals.size(); ++i)
+      if (weights[i] > 1) used_locals.push_back(i);
     while (integers < kPinnable.size() || reals < kPinnableReals) {
       uint32_t best = kNone;
       for (const uint32_t i : used_locals) {
         const bool has_room = locals[i].real ? reals < kPinnableReals : integers < kPinnable.size();
-        if (has_room && locals[i].pin == kUnpinned && weights[i] > 1 &&
-            (best == kNone || weights[i] > weights[best]))
-          best = i;
+        if (has_room && locals[i].pin == kUnpinned && (best == kNone || weights[i] > weights[best])) best = i;
       }
       if (best == kNone) break;
       Local& local = locals[best];
@@ -377,45 +387,45 @@ struct Compiler::Parts {
 
   std::span<Value> unsettled() { return std::span(stack).subspan(settled); }
   uint32_t top_slot() const { return stack.empty() ? locals_end : stack.back().slot + 1u; }
+  // A value of which the slot and the number are not yet known.
+  static constexpr uint64_t head_of(Value v) { return std::bit_cast<std::array<uint64_t, 2>>(v)[0]; }
+  MEMBRANE_INLINE void push(uint64_t head, uint64_t number, uint64_t constant) {
+    constexpr unsigned kNumberAt = 8 * offsetof(Value, number), kSlotAt = 8 * offsetof(Value, slot);
+    const ValueBytes bytes = {head | number << kNumberAt | uint64_t{top_slot()} << kSlotAt, constant};
+    stack.push_back(std::bit_cast<Value>(bytes));
+  }
+  // The same value in another slot.
   void push(Value v) {
-    v.slot = static_cast<uint16_t>(top_slot());
+    v.slot = 0;
     if (v.kind == Value::Kind::kLocal) ++pending_locals;
-    stack.push_back(v);
+    push(head_of(v), 0, v.constant);
   }
   void push_register(Reg r) {
-    Value v;
-    v.kind = Value::Kind::kRegister;
-    v.number = r;
-    push(v);
+    constexpr uint64_t kHead = head_of({.kind = Value::Kind::kRegister});
+    push(kHead, r, 0);
   }
   void push_real(Xmm x, bool is_f32, bool maybe_nan) {
-    Value v;
-    v.kind = Value::Kind::kRegister;
-    v.real = true;
-    v.number = x;
-    v.is_f32 = is_f32;
-    v.maybe_nan = maybe_nan;
-    push(v);
+    constexpr uint64_t kHead = head_of({.kind = Value::Kind::kRegister});
+    constexpr uint64_t kMaybeNan = head_of({.maybe_nan = true});
+    push(kHead | type_bits(true, is_f32) | (maybe_nan ? kMaybeNan : 0), x, 0);
   }
   void push_flags(Cond c) {
-    Value v;
-    v.kind = Value::Kind::kFlags;
-    v.number = static_cast<uint8_t>(c);
-    push(v);
+    constexpr uint64_t kHead = head_of({.kind = Value::Kind::kFlags});
+    push(kHead, static_cast<uint8_t>(c), 0);
   }
   void push_constant(uint64_t constant, bool real = false, bool is_f32 = false) {
-    Value v;
-    v.kind = Value::Kind::kConstant;
-    v.real = real;
-    v.is_f32 = is_f32;
-    v.constant = constant;
-    push(v);
+    constexpr uint64_t kHead = head_of({.kind = Value::Kind::kConstant});
+    push(kHead | type_bits(real, is_f32), 0, constant);
   }
-  void push_slot(ValType t) {
-    Value v;
-    v.real = is_real(t);
-    v.is_f32 = t == ValType::kF32;
-    push(v);
+  void push_local(uint32_t local_index, const Local& local) {
+    constexpr uint64_t kHead = head_of({.kind = Value::Kind::kLocal});
+    ++pending_locals;
+    push(kHead | type_bits(local.real, local.is_f32), 0, local_index);
+  }
+  void push_slot(ValType t) { push(head_of({}) | type_bits(is_real(t), t == ValType::kF32), 0, 0); }
+  static uint64_t type_bits(bool real, bool is_f32) {
+    constexpr uint64_t kReal = head_of({.real = true}), kF32 = head_of({.is_f32 = true});
+    return (real ? kReal : 0) | (is_f32 ? kF32 : 0);
   }
   void push_slots(std::span<const ValType> types) {
     for (const ValType t : types) push_slot(t);
@@ -458,7 +468,7 @@ struct Compiler::Parts {
     switch (v.kind) {
       case Value::Kind::kRegister: return static_cast<Reg>(v.number);
       case Value::Kind::kLocal: {
-        const Local& local = locals[v.local];
+        const Local& local = locals[v.local()];
         if (local.pin != kUnpinned) return static_cast<Reg>(pinned(local.pin));
         return load_from(v, local.slot, except);
       }
@@ -492,7 +502,7 @@ struct Compiler::Parts {
     switch (v.kind) {
       case Value::Kind::kRegister: return v.number;
       case Value::Kind::kLocal: {
-        const Local& local = locals[v.local];
+        const Local& local = locals[v.local()];
         if (local.pin != kUnpinned) {
           const Xmm x = pinned(local.pin);
           v.maybe_nan = (now.nan >> local.pin) & 1;
@@ -547,7 +557,7 @@ struct Compiler::Parts {
   void settle_nan(Value& v) {  // v is in a register
     if (!v.real) return;
     if (v.kind == Value::Kind::kLocal) {
-      const uint8_t pin = locals[v.local].pin;
+      const uint8_t pin = locals[v.local()].pin;
       if (pin == kUnpinned || !((now.nan >> pin) & 1)) return;
       make_canonical(pins[pin].number, pins[pin].is_f32);
       now.nan &= ~(1u << pin);
@@ -712,7 +722,7 @@ struct Compiler::Parts {
           break;
         case Value::Kind::kLocal:
           l.kind = Location::Kind::kSlot;  // behind the pins: those are in their slots by then
-          l.value = locals[v.local].slot;
+          l.value = locals[v.local()].slot;
           break;
       }
       w.locations.push_back(l);
@@ -774,14 +784,14 @@ struct Compiler::Parts {
     if (pin == kUnpinned || pins[pin].real != real) return nullptr;
     if (pending_locals != 0)
       for (size_t i = settled; i < stack.size(); ++i)
-        if (stack[i].kind == Value::Kind::kLocal && stack[i].local == local) return nullptr;
+        if (stack[i].kind == Value::Kind::kLocal && stack[i].local() == local) return nullptr;
     return &pins[pin];
   }
   static bool in_register(const Value* v, uint8_t number, const Parts& p) {
     if (v == nullptr) return false;
     if (v->kind == Value::Kind::kRegister) return v->number == number;
     if (v->kind != Value::Kind::kLocal) return false;
-    const uint8_t pin = p.locals[v->local].pin;
+    const uint8_t pin = p.locals[v->local()].pin;
     return pin != kUnpinned && p.pins[pin].number == number;
   }
   // Where a result goes: the register of the local that takes it, else that of `a`, else a free one.
@@ -814,7 +824,8 @@ struct Compiler::Parts {
   }
   std::optional<Mem> memory_of(const Value& v) const {
     if (v.kind == Value::Kind::kSlot) return slot(v.slot);
-    if (v.kind == Value::Kind::kLocal && locals[v.local].pin == kUnpinned) return slot(locals[v.local].slot);
+    if (v.kind == Value::Kind::kLocal && locals[v.local()].pin == kUnpinned)
+      return slot(locals[v.local()].slot);
     return std::nullopt;
   }
 
@@ -1260,7 +1271,7 @@ struct Compiler::Parts {
     if (pending_locals == 0) return;
     for (size_t i = settled; i < stack.size(); ++i) {
       Value& v = stack[i];
-      if (v.kind != Value::Kind::kLocal || v.local != local) continue;
+      if (v.kind != Value::Kind::kLocal || v.local() != local) continue;
       a.ensure(Assembler::kRoom);
       const Local& l = locals[local];
       --pending_locals;
@@ -1294,7 +1305,7 @@ struct Compiler::Parts {
     Value v = pop();
     if (v.kind == Value::Kind::kFlags && pending_locals != 0) register_of(v);
     settle_local(index_of_local);
-    if (v.kind == Value::Kind::kLocal && v.local == index_of_local) {
+    if (v.kind == Value::Kind::kLocal && v.local() == index_of_local) {
       if (keep) push(v);
       return;
     }
@@ -1340,14 +1351,7 @@ struct Compiler::Parts {
     now.valid |= bit;
     now.dirty |= bit;
     now.nan = nan ? now.nan | bit : now.nan & ~bit;
-    if (keep) {
-      Value name;
-      name.kind = Value::Kind::kLocal;
-      name.local = index_of_local;
-      name.real = local.real;
-      name.is_f32 = local.is_f32;
-      push(name);
-    }
+    if (keep) push_local(index_of_local, local);
   }
 
   Reg global_cell(uint32_t global) {
@@ -2041,13 +2045,7 @@ void Compiler::Parts::instruction(const Instruction& in) {
     case Opcode::kSelect:
     case Opcode::kSelectTyped: return select();
     case Opcode::kLocalGet: {
-      const Local& local = locals[in.index];
-      Value v;
-      v.kind = Value::Kind::kLocal;
-      v.local = in.index;
-      v.real = local.real;
-      v.is_f32 = local.is_f32;
-      push(v);
+      push_local(in.index, locals[in.index]);
       constexpr uint32_t kMaxPendingLocals = 32;  // keeps compilation linear on hostile code
       if (pending_locals > kMaxPendingLocals) settle_from(0);
       return;
@@ -2276,22 +2274,16 @@ Compiler::Compiler(const wasm::Module& module, FunctionCode* functions)
     : parts_(std::make_unique<Parts>(module, functions)) {}
 Compiler::~Compiler() = default;
 
-bool Compiler::compile(uint32_t index, std::vector<uint8_t>& code, std::vector<BatchCall>* calls,
-                       std::span<Watch> watches) {
+std::span<const uint8_t> Compiler::compile(uint32_t index, std::vector<BatchCall>* calls,
+                                           std::span<Watch> watches) {
   Parts& p = *parts_;
   p.batch = calls;
   p.watches = watches;
   const size_t calls_before = calls == nullptr ? 0 : calls->size();
   p.a.start_over();
-  if (!p.prepare(index) || !p.compile()) {
-    if (calls != nullptr) calls->resize(calls_before);
-    return false;
-  }
-  const auto base = static_cast<uint32_t>(code.size());
-  for (size_t i = calls_before; calls != nullptr && i < calls->size(); ++i)
-    (*calls)[i].displacement_end += base;
-  code.insert(code.end(), p.a.data(), p.a.data() + p.a.here());
-  return true;
+  if (p.prepare(index) && p.compile()) return {p.a.data(), p.a.here()};
+  if (calls != nullptr) calls->resize(calls_before);
+  return {};
 }
 
 bool machine_is_supported() {

@@ -66,11 +66,12 @@ class Compiler {
   explicit Compiler(const wasm::Module& module, FunctionCode* functions);
   ~Compiler();
 
-  // Appends the code of function `index` to `code`, from its present end. False when the function uses what
-  // this compiler does not know; then nothing was appended. With `calls`, calls of functions are direct, and
-  // to be patched by the caller; else they go through FunctionCode, but those of the function itself.
-  bool compile(uint32_t index, std::vector<uint8_t>& code, std::vector<BatchCall>* calls,
-               std::span<Watch> watches = {});
+  // The code of function `index`, which lives until the next is compiled. Empty when the function uses what
+  // this compiler does not know. With `calls`, calls of functions are direct, and to be patched by the caller:
+  // they are appended, as places in this code; else they go through FunctionCode, but those of the function
+  // itself.
+  std::span<const uint8_t> compile(uint32_t index, std::vector<BatchCall>* calls,
+                                   std::span<Watch> watches = {});
 
  private:
   struct Parts;

@@ -144,9 +144,8 @@ std::optional<CodeAddress> find_code(const void* pc) {
 void watch(const CodeAddress& at, std::span<Watch> watches) {
   const FunctionCode& function = *at.function;
   Compiler compiler(function.module->module(), function.module->functions());
-  std::vector<uint8_t> code;
   std::vector<BatchCall> calls;
-  compiler.compile(function.index, code, at.batch ? &calls : nullptr, watches);
+  static_cast<void>(compiler.compile(function.index, at.batch ? &calls : nullptr, watches));
 }
 
 // -- the code of a module ----------------------------------------------------------------------------------
@@ -174,15 +173,14 @@ void ModuleCode::connect() {
     module_.functions()[i].native_entry.store(Stubs::instance().exit_call, std::memory_order_release);
 }
 
-bool ModuleCode::add(std::vector<uint8_t>& code, Blob blob, const std::vector<BatchCall>& calls) {
+bool ModuleCode::add(CodeWriter& code, Blob blob, std::span<const BatchCall> calls) {
   for (const BatchCall& call : calls) {
     const auto found = std::lower_bound(blob.indices.begin(), blob.indices.end(), call.function);
     const uint32_t target = blob.starts[static_cast<size_t>(found - blob.indices.begin())];
-    const uint32_t distance = target - call.displacement_end;
-    std::memcpy(code.data() + call.displacement_end - 4, &distance, 4);
+    code.put32(call.displacement_end - 4, target - call.displacement_end);
   }
   blob.block.~CodeBlock();
-  new (&blob.block) CodeBlock(publish(code));
+  new (&blob.block) CodeBlock(code.finish());
   if (blob.block.code() == nullptr) return false;
   const uint8_t* const base = blob.block.code();
   blobs_.push_back(std::make_unique<Blob>(std::move(blob)));
@@ -202,6 +200,7 @@ bool ModuleCode::add(std::vector<uint8_t>& code, Blob blob, const std::vector<Ba
 }
 
 constexpr size_t kAlignment = 16;
+constexpr size_t kUsualExpansion = 4;          // bytes of code for a byte of a body
 constexpr size_t kMostCodeBytes = 256u << 20;  // of one module; what is beyond is interpreted
 
 bool ModuleCode::compile_all() {
@@ -209,48 +208,54 @@ bool ModuleCode::compile_all() {
   if (!machine_is_supported() || Stubs::instance().enter == nullptr) return false;
   connect();
   Compiler compiler(module_.module(), module_.functions());
-  std::vector<uint8_t> code;
   std::vector<BatchCall> calls;
   Blob blob{{}, module_.functions(), true, {}, {}};
   std::vector<uint32_t> left;  // what the compiler does not know is the interpreter's
   const wasm::Module& module = module_.module();
-  constexpr size_t kUsualExpansion = 4;  // bytes of code for a byte of a body
   size_t body_bytes = 0;
   for (const wasm::Function& function : module.functions) body_bytes += function.code.size;
-  code.reserve(std::min(kMostCodeBytes, body_bytes * kUsualExpansion));
+  CodeWriter code(std::min(kMostCodeBytes, body_bytes * kUsualExpansion));
   for (uint32_t i = 0; i < module.functions.size(); ++i) {
     if (module.functions[i].import != wasm::kNotImported) continue;
-    code.resize((code.size() + kAlignment - 1) & ~(kAlignment - 1), 0xCC);
-    const auto start = static_cast<uint32_t>(code.size());
-    if (code.size() < kMostCodeBytes && compiler.compile(i, code, &calls)) {
-      blob.starts.push_back(start);
-      blob.indices.push_back(i);
-    } else {
-      left.push_back(i);
+    const size_t known_calls = calls.size();
+    if (code.size() < kMostCodeBytes && code.align(kAlignment)) {
+      const auto start = static_cast<uint32_t>(code.size());
+      const std::span<const uint8_t> made = compiler.compile(i, &calls);
+      if (!made.empty() && code.append(made)) {
+        for (size_t k = known_calls; k < calls.size(); ++k) calls[k].displacement_end += start;
+        blob.starts.push_back(start);
+        blob.indices.push_back(i);
+        continue;
+      }
+      calls.resize(known_calls);
     }
+    left.push_back(i);
   }
-  // Direct calls of functions without code go to a piece of code that leaves.
+  if (!write_ways_out(left, code, calls)) return false;
+  return code.size() == 0 || add(code, std::move(blob), calls);
+}
+
+// Direct calls of functions without code go to a piece of code that leaves. False when there is no room.
+bool ModuleCode::write_ways_out(std::span<const uint32_t> functions, CodeWriter& code,
+                                std::vector<BatchCall>& calls) {
   std::vector<uint32_t> ways_out;
-  for (const uint32_t function : left) {
+  for (const uint32_t function : functions) {
     std::vector<uint8_t> bytes;
     Assembler a(bytes);
     a.mov(Width::k64, rax, STATE(functions));
     a.op(Alu::kAdd, Width::k64, rax, static_cast<int32_t>(function * sizeof(FunctionCode)));
     a.jmp(Mem{rax, static_cast<int32_t>(offsetof(FunctionCode, native_entry))});
     ways_out.push_back(static_cast<uint32_t>(code.size()));
-    code.insert(code.end(), a.data(), a.data() + a.here());
+    if (!code.append({a.data(), a.here()})) return false;
   }
-  if (!left.empty())
-    std::erase_if(calls, [&](const BatchCall& call) {
-      const auto found = std::lower_bound(left.begin(), left.end(), call.function);
-      if (found == left.end() || *found != call.function) return false;
-      const uint32_t target = ways_out[static_cast<size_t>(found - left.begin())];
-      const uint32_t distance = target - call.displacement_end;
-      std::memcpy(code.data() + call.displacement_end - 4, &distance, 4);
-      return true;
-    });
-  if (code.empty()) return true;
-  return add(code, std::move(blob), calls);
+  std::erase_if(calls, [&](const BatchCall& call) {
+    const auto found = std::lower_bound(functions.begin(), functions.end(), call.function);
+    if (found == functions.end() || *found != call.function) return false;
+    const uint32_t target = ways_out[static_cast<size_t>(found - functions.begin())];
+    code.put32(call.displacement_end - 4, target - call.displacement_end);
+    return true;
+  });
+  return true;
 }
 
 bool ModuleCode::compile_function(uint32_t index) {
@@ -260,10 +265,10 @@ bool ModuleCode::compile_function(uint32_t index) {
   if (!machine_is_supported() || Stubs::instance().enter == nullptr) return false;
   connect();
   Compiler compiler(module_.module(), module_.functions());
-  std::vector<uint8_t> code;
   if (refused_.contains(index)) return false;
-  if (compiler.compile(index, code, nullptr) &&
-      add(code, Blob{{}, module_.functions(), false, {0}, {index}}, {}))
+  const std::span<const uint8_t> made = compiler.compile(index, nullptr);
+  CodeWriter code(made.size());
+  if (!made.empty() && code.append(made) && add(code, Blob{{}, module_.functions(), false, {0}, {index}}, {}))
     return true;
   refused_.insert(index);
   return false;

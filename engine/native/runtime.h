@@ -44,7 +44,9 @@ class ModuleCode {
   };
 
  private:
-  bool add(std::vector<uint8_t>& code, Blob blob, const std::vector<BatchCall>& calls);
+  bool add(CodeWriter& code, Blob blob, std::span<const BatchCall> calls);
+  static bool write_ways_out(std::span<const uint32_t> functions, CodeWriter& code,
+                             std::vector<BatchCall>& calls);
   void connect();
 
   CompiledModule& module_;
