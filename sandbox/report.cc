@@ -119,12 +119,23 @@ std::string place_text(const ReportPlace& place) {
   return out;
 }
 
+// Names and arguments are the program's: what it puts into a line must not look like lines of ours.
+std::string on_one_line(std::string_view text) {
+  std::string out;
+  for (const char c : text)
+    if (c == '\n') out += "\\n";
+    else if (c == '\r') out += "\\r";
+    else out += c;
+  return out;
+}
+
 std::string error_text(const ReportError& error) {
   std::string out = "error[" + error.code + "]";
-  if (const std::string place = place_text(error.place); !place.empty()) out += " " + place;
-  out += ": " + error.message + "\n";
-  if (!error.hint.empty()) out += "  hint: " + error.hint + "\n";
-  for (const ReportPlace& frame : error.backtrace) out += "  called from " + place_text(frame) + "\n";
+  if (const std::string place = place_text(error.place); !place.empty()) out += " " + on_one_line(place);
+  out += ": " + on_one_line(error.message) + "\n";
+  if (!error.hint.empty()) out += "  hint: " + on_one_line(error.hint) + "\n";
+  for (const ReportPlace& frame : error.backtrace)
+    out += "  called from " + on_one_line(place_text(frame)) + "\n";
   return out;
 }
 
@@ -136,7 +147,7 @@ std::string call_text(const HostCallRecord& call) {
   if (call.bytes_out != 0) out += ", " + std::to_string(call.bytes_out) + " bytes out";
   if (!call.reason.empty()) out += ": " + call.reason;
   if (!call.grant.empty()) out += " (would be granted by " + call.grant + ")";
-  return out;
+  return on_one_line(out);
 }
 
 std::string results_text(const Report& report) {

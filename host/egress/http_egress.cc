@@ -1,6 +1,7 @@
 #include "host/egress/http_egress.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cstdlib>
 #include <string_view>
 
@@ -166,25 +167,44 @@ Hop redirected(Hop hop, int status, Url target) {
 
 // -- secrets -------------------------------------------------------------------
 
-std::string percent_encoded(std::string_view text) {
-  constexpr std::string_view kHex = "0123456789ABCDEF";
-  std::string out;
-  for (const char c : text) {
-    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                       c == '-' || c == '.' || c == '_' || c == '~';
-    if (plain) {
-      out += c;
-    } else {
-      const auto byte = static_cast<unsigned char>(c);
-      (out += '%').append(1, kHex[byte >> 4]).append(1, kHex[byte & 15]);
-    }
+// How many characters of `text` are `byte` as URLs and JSON escape it: %2f, \/, \u002f. 0: none.
+size_t escaped(std::string_view text, char byte) {
+  const auto is_hex = [&](size_t at, size_t digits) {
+    unsigned value = 0;
+    if (text.size() < at + digits) return false;
+    const char* const end = text.data() + at + digits;
+    const auto read = std::from_chars(text.data() + at, end, value, 16);
+    return read.ec == std::errc() && read.ptr == end && value == static_cast<unsigned char>(byte);
+  };
+  if (text.starts_with('%')) return is_hex(1, 2) ? 3 : 0;
+  if (text.size() < 2 || text[0] != '\\') return 0;
+  if (text[1] == 'u') return is_hex(2, 4) ? 6 : 0;
+  return text[1] == byte && (byte == '/' || byte == '"' || byte == '\\') ? 2 : 0;
+}
+
+// How many characters at the beginning of `text` are the secret, whatever of it is escaped. 0: it is not there.
+// What begins an escape may stand for itself, too: that is tried last, or first.
+size_t length_of_secret(std::string_view text, std::string_view secret, bool plain_first) {
+  size_t end = 0;
+  for (const char byte : secret) {
+    const std::string_view rest = text.substr(end);
+    const size_t plain = rest.starts_with(byte) ? 1 : 0, other = escaped(rest, byte);
+    const size_t length = other == 0 || (plain_first && plain != 0) ? plain : other;
+    if (length == 0) return 0;
+    end += length;
   }
-  return out;
+  return end;
 }
 
 void blot_out(std::string& text, std::string_view secret) {
-  for (size_t at = text.find(secret); at != std::string::npos; at = text.find(secret, at + secret.size()))
-    text.replace(at, secret.size(), secret.size(), '*');
+  for (size_t at = 0; at < text.size(); ++at) {
+    const std::string_view rest = std::string_view(text).substr(at);
+    const size_t length =
+        std::max(length_of_secret(rest, secret, false), length_of_secret(rest, secret, true));
+    if (length == 0) continue;
+    std::fill_n(text.begin() + static_cast<ptrdiff_t>(at), length, '*');
+    at += length - 1;
+  }
 }
 
 }  // namespace
@@ -321,7 +341,6 @@ void HttpEgress::Impl::redact(std::string& text) {
       const auto value = secrets_(header.second.secret);
       if (!value || value->size() < kMinSecretBytes) continue;
       blot_out(text, *value);
-      blot_out(text, percent_encoded(*value));
     }
   }
 }

@@ -604,6 +604,24 @@ TEST_F(Egress, SecretsAreAlsoHiddenWhenPercentEncodedOrInTheFinalUrl) {
   EXPECT_FALSE(contains(response->final_url, "kret")) << response->final_url;
 }
 
+TEST_F(Egress, SecretsAreHiddenHoweverTheyAreEscaped) {
+  const std::vector<std::string> spellings = {
+      "se/kret\\=\"12",        "se%2fkret%5c%3d%2212",   "se%2Fkret%5C=%2212",
+      "%73e/%6bret%5c%3D\"12", R"(se\/kret\u005c=\"12)", R"(se\u002Fkret\u005C\u003d\u002212)"};
+  RawServer server([&](RawConnection& connection, const std::string&) {
+    std::string body;
+    for (const std::string& spelling : spellings) body += "<" + spelling + ">";
+    connection.send(http_response("200 OK", "", body + "<se%2kret><se/kret\\=\"1%3"));
+  });
+  allow(server).headers = {{"X-Key", {"", "KEY"}}};
+  secrets["KEY"] = spellings[0];
+  const auto response = get(server.url("/"));
+  ASSERT_TRUE(response) << response.error().reason;
+  std::string hidden;
+  for (const std::string& spelling : spellings) hidden += "<" + std::string(spelling.size(), '*') + ">";
+  EXPECT_EQ(response->body, hidden + "<se%2kret><se/kret\\=\"1%3");
+}
+
 TEST_F(Egress, SecretsDoNotFollowARedirectToAnotherGrant) {
   RawServer other(hello());
   RawServer server(redirect("307 x", other.url("/take")));
