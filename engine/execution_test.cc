@@ -403,13 +403,13 @@ TEST(Determinism, ThreadsThatShareAModuleAgree) {
 }
 
 TEST(Memory, RegionsComeBackEmpty) {
-  const RegionCount before = region_count();
+  const RegionPool::Count before = RegionPool::instance().count();
   for (int i = 0; i < 3; ++i) {
     const auto instance = instantiate("(module (memory 2))");
     for (const uint8_t byte : instance->memory()->bytes()) ASSERT_EQ(byte, 0);
     std::ranges::fill(instance->memory()->bytes(), uint8_t{0xAB});
   }
-  EXPECT_EQ(region_count().in_use, before.in_use);
+  EXPECT_EQ(RegionPool::instance().count().in_use, before.in_use);
 }
 
 TEST(Native, LongLoopsDoNotUseTheHostStack) {

@@ -145,8 +145,9 @@ Table* Store::add_table(const wasm::TableType& type, const std::shared_ptr<uint3
   return parts_->tables.back().get();
 }
 
-Result<Memory*> Store::add_memory(const wasm::MemoryType& type, uint64_t limit_bytes, MemoryBudget* shared) {
-  MEMBRANE_ASSIGN(auto memory, Memory::create(type, limit_bytes, shared));
+Result<Memory*> Store::add_memory(const wasm::MemoryType& type, uint64_t limit_bytes, MemoryBudget* shared,
+                                  MemoryStart start) {
+  MEMBRANE_ASSIGN(auto memory, Memory::create(type, limit_bytes, shared, std::move(start)));
   parts_->memories.push_back(std::move(memory));
   return parts_->memories.back().get();
 }
@@ -164,6 +165,8 @@ struct Instantiation {
   Instance& instance;
   const Module& module;
   const InstanceLimits& limits;
+  const std::vector<MemoryStart>* frozen;
+  bool has_data_image = false;  // memory 0 began with what its data segments would write
 
   using Outcome = std::expected<void, LinkError>;
 
@@ -221,16 +224,25 @@ struct Instantiation {
     }
     const bool several = module.memories.size() - instance.memories_.size() > 1;
     instance.memory_budget_.left_pages = limits.memory_bytes / wasm::kPageBytes;
+    size_t own = 0;
     for (const wasm::Memory& memory : module.memories) {
       if (memory.import != wasm::kNotImported) continue;
-      auto made =
-          store.add_memory(memory.type, limits.memory_bytes, several ? &instance.memory_budget_ : nullptr);
+      auto made = store.add_memory(memory.type, limits.memory_bytes,
+                                   several ? &instance.memory_budget_ : nullptr, start_of(own++));
       if (!made)
         return std::unexpected(LinkError{LinkError::Kind::kLimit, std::move(made).error(), UINT32_MAX, {}});
       instance.memories_.push_back(*made);
     }
     if (!instance.memories_.empty()) instance.memory_ = instance.memories_.front();
     return {};
+  }
+
+  MemoryStart start_of(size_t own_memory) {
+    if (frozen != nullptr) return (*frozen)[own_memory];
+    if (own_memory != 0 || module.datas.empty()) return {};
+    MemoryStart start{0, instance.module_->data_image()};
+    has_data_image = start.image != nullptr;
+    return start;
   }
 
   // Of a validated constant expression.
@@ -324,6 +336,8 @@ struct Instantiation {
     for (size_t i = 0; i < module.datas.size(); ++i) {
       const wasm::DataSegment& segment = module.datas[i];
       if (segment.mode != wasm::SegmentMode::kActive) continue;
+      instance.dropped_datas_[i] = true;
+      if (has_data_image && segment.memory == 0) continue;
       const uint64_t offset = evaluate(segment.offset).bits;
       const Memory& memory = *instance.memories_[segment.memory];
       if (segment.data.size > memory.size_bytes() || offset > memory.size_bytes() - segment.data.size)
@@ -331,7 +345,6 @@ struct Instantiation {
             TrapKind::kMemoryOutOfBounds, "data segment " + std::to_string(i) + " does not fit its memory"));
       if (segment.data.size != 0)
         std::memcpy(memory.base() + offset, module.view(segment.data).data(), segment.data.size);
-      instance.dropped_datas_[i] = true;
     }
     return {};
   }
@@ -345,19 +358,20 @@ struct Instantiation {
     // Before the first segment is written: if a later one fails, another instance's table may hold
     // functions of this one already, and they run.
     instance.dropped_datas_.resize(module.datas.size());
+    if (frozen != nullptr) return {};
     if (auto r = copy_elements(); !r) return r;
     return copy_datas();
   }
 };
 
 std::expected<Instance*, LinkError> Store::instantiate(std::shared_ptr<CompiledModule> module,
-                                                       const Resolver& resolver,
-                                                       const InstanceLimits& limits) {
+                                                       const Resolver& resolver, const InstanceLimits& limits,
+                                                       const std::vector<MemoryStart>* frozen) {
   // Kept also when it fails half-way: a table of another instance may refer to its functions by then.
   parts_->instances.push_back(std::unique_ptr<Instance>(new Instance));
   Instance& instance = *parts_->instances.back();
   instance.module_ = std::move(module);
-  Instantiation steps{*this, instance, instance.module(), limits};
+  Instantiation steps{*this, instance, instance.module(), limits, frozen};
   if (auto done = steps.run(resolver); !done) return std::unexpected(std::move(done).error());
   return &instance;
 }

@@ -92,6 +92,9 @@ class CompiledModule {
   // Its machine code, made when it is first asked for. Not for Tier::kInterpreter.
   [[nodiscard]] native::ModuleCode& native_code();
   [[nodiscard]] Tier tier() const { return tier_; }
+  // The module's own memory 0 as its data segments leave it, when these are so large that an image pays. Null
+  // otherwise, and for the first instance: it may be the only one.
+  [[nodiscard]] std::shared_ptr<const MemoryImage> data_image();
 
  private:
   CompiledModule();
@@ -104,6 +107,8 @@ class CompiledModule {
   std::vector<std::unique_ptr<Word[]>> code_;
   std::unique_ptr<native::ModuleCode> native_;
   Tier tier_ = Tier::kInterpreter;
+  std::shared_ptr<const MemoryImage> data_image_;  // guarded by mutex_, as is the next
+  uint32_t instances_ = 0;  // 2: there were so many or more, and data_image_ is what it will be
 };
 
 // -- host functions ---------------------------------------------------------------------
@@ -234,13 +239,15 @@ class Store {
   Store(const Store&) = delete;
   Store& operator=(const Store&) = delete;
 
-  // The module's start function is run by the caller (Execution), not here.
+  // The module's start function is run by the caller (Execution), not here. With `frozen`, a start for each of
+  // its own memories, these begin so, and no segment is written: the caller goes on to fill the instance.
   std::expected<Instance*, LinkError> instantiate(std::shared_ptr<CompiledModule> module,
-                                                  const Resolver& resolver, const InstanceLimits& limits);
+                                                  const Resolver& resolver, const InstanceLimits& limits,
+                                                  const std::vector<MemoryStart>* frozen = nullptr);
   FunctionInstance* add_host_function(const wasm::FuncType& type, HostFunction function);
   Table* add_table(const wasm::TableType& type, uint32_t limit);  // null when its minimum is above it
   Result<Memory*> add_memory(const wasm::MemoryType& type, uint64_t limit_bytes,
-                             MemoryBudget* shared = nullptr);
+                             MemoryBudget* shared = nullptr, MemoryStart start = {});
   GlobalInstance* add_global(const wasm::GlobalType& type, Value value);
 
  private:

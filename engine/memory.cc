@@ -3,71 +3,25 @@
 #include <sys/mman.h>
 
 #include <algorithm>
-#include <mutex>
-#include <vector>
+#include <atomic>
+#include <cstring>
+#include <utility>
 
 namespace membrane::engine {
 namespace {
 
-constexpr uint64_t kReservedBytes = Memory::kRegionBytes + Memory::kGuardBytes;
+std::atomic<uint64_t> ceiling_bytes{UINT64_MAX}, in_use_bytes{0};
 
-struct Region {
-  uint8_t* base = nullptr;
-  uint64_t accessible_bytes = 0;  // from the base; all of it reads as zero
-};
-
-// Idle regions keep their address space and page protections, so that the next guest
-// of about the same size costs no system call. Kept small: each is 8 GiB of addresses.
-class RegionPool {
- public:
-  static RegionPool& instance() {
-    static RegionPool* const pool = new RegionPool;  // outlives every Memory, also static ones
-    return *pool;
-  }
-
-  Region acquire() {
-    {
-      const std::lock_guard lock(mutex_);
-      if (!idle_.empty()) {
-        const Region region = idle_.back();
-        idle_.pop_back();
-        ++in_use_;
-        return region;
-      }
-    }
-    void* const base =
-        mmap(nullptr, kReservedBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (base == MAP_FAILED) return {};
-    const std::lock_guard lock(mutex_);
-    ++in_use_;
-    return {static_cast<uint8_t*>(base), 0};
-  }
-
-  void release(Region region) {
-    const bool clean =
-        region.accessible_bytes == 0 || madvise(region.base, region.accessible_bytes, MADV_DONTNEED) == 0;
-    {
-      const std::lock_guard lock(mutex_);
-      --in_use_;
-      if (clean && idle_.size() < kMaxIdle) {
-        idle_.push_back(region);
-        return;
-      }
-    }
-    munmap(region.base, kReservedBytes);
-  }
-
-  RegionCount count() {
-    const std::lock_guard lock(mutex_);
-    return {in_use_, idle_.size()};
-  }
-
- private:
-  static constexpr size_t kMaxIdle = 64;
-  std::mutex mutex_;
-  std::vector<Region> idle_;
-  size_t in_use_ = 0;
-};
+// Of what all memories have together.
+bool take_from_ceiling(uint64_t bytes) {
+  uint64_t before = in_use_bytes.load(std::memory_order_relaxed);
+  do {
+    const uint64_t ceiling = ceiling_bytes.load(std::memory_order_relaxed);
+    if (before > ceiling || bytes > ceiling - before) return false;
+  } while (!in_use_bytes.compare_exchange_weak(before, before + bytes, std::memory_order_relaxed));
+  return true;
+}
+void give_to_ceiling(uint64_t bytes) { in_use_bytes.fetch_sub(bytes, std::memory_order_relaxed); }
 
 bool protect(uint8_t* base, uint64_t from, uint64_t to, int protection) {
   return from >= to || mprotect(base + from, to - from, protection) == 0;
@@ -75,8 +29,11 @@ bool protect(uint8_t* base, uint64_t from, uint64_t to, int protection) {
 
 }  // namespace
 
+void set_memory_ceiling(uint64_t bytes) { ceiling_bytes.store(bytes, std::memory_order_relaxed); }
+uint64_t memory_in_use_bytes() { return in_use_bytes.load(std::memory_order_relaxed); }
+
 Result<std::unique_ptr<Memory>> Memory::create(const wasm::MemoryType& type, uint64_t limit_bytes,
-                                               MemoryBudget* shared) {
+                                               MemoryBudget* shared, MemoryStart start) {
   std::unique_ptr<Memory> memory(new Memory);
   memory->has_max_ = type.limits.max.has_value();
   memory->is_64_ = type.limits.is_64;
@@ -85,33 +42,56 @@ Result<std::unique_ptr<Memory>> Memory::create(const wasm::MemoryType& type, uin
       static_cast<uint32_t>(std::min<uint64_t>(limit_bytes / wasm::kPageBytes, wasm::kMaxPages));
   const uint64_t most =
       shared == nullptr ? memory->limit_pages_ : std::min<uint64_t>(memory->limit_pages_, shared->left_pages);
-  if (type.limits.min > most)
+  const uint64_t pages = std::max(start.pages, type.limits.min);
+  if (pages > most)
     return fail(ErrorCode::kExhausted,
-                "the program's memory starts with " + std::to_string(type.limits.min) +
+                "the program's memory starts with " + std::to_string(pages) +
                     " pages of 64 KiB, and the limit is " + std::to_string(most),
                 "Declare a smaller memory, or raise the memory limit.");
-  const Region region = RegionPool::instance().acquire();
-  if (region.base == nullptr)
+  if (!take_from_ceiling(pages * wasm::kPageBytes))
+    return fail(ErrorCode::kExhausted,
+                "the memories of all programs in this process are at their ceiling of " +
+                    std::to_string(ceiling_bytes.load(std::memory_order_relaxed)) + " bytes",
+                "Wait until another program has ended, or raise the ceiling of the process.");
+  memory->pages_ = static_cast<uint32_t>(pages);  // from here on they are given back
+  memory->image_ = std::move(start.image);
+  memory->region_ = RegionPool::instance().acquire(memory->image_ == nullptr ? 0 : memory->image_->number());
+  memory->base_ = memory->region_.base;
+  if (memory->base_ == nullptr)
     return fail(ErrorCode::kExhausted, "no address space is left for another linear memory",
                 "Run fewer sandboxes at once, or raise the process's address-space limit.");
-  memory->base_ = region.base;
-  memory->accessible_bytes_ = region.accessible_bytes;
-  const uint64_t wanted = type.limits.min * wasm::kPageBytes;
-  const bool done = region.accessible_bytes > wanted
-                        ? protect(region.base, wanted, region.accessible_bytes, PROT_NONE)
-                        : protect(region.base, region.accessible_bytes, wanted, PROT_READ | PROT_WRITE);
-  if (!done)
+  if (!memory->prepare(pages * wasm::kPageBytes))
     return fail(ErrorCode::kExhausted, "the system has no memory left for the program",
                 "Run fewer sandboxes at once, or declare a smaller memory.");
-  memory->accessible_bytes_ = wanted;
-  memory->pages_ = static_cast<uint32_t>(type.limits.min);
   memory->shared_ = shared;
-  if (shared != nullptr) shared->left_pages -= type.limits.min;
+  if (shared != nullptr) shared->left_pages -= pages;
   return memory;
 }
 
+// Makes so much of the region accessible, with the image at its beginning.
+bool Memory::prepare(uint64_t bytes) {
+  const bool done = region_.accessible_bytes > bytes
+                        ? protect(base_, bytes, region_.accessible_bytes, PROT_NONE)
+                        : protect(base_, region_.accessible_bytes, bytes, PROT_READ | PROT_WRITE);
+  region_.used_bytes = std::max(region_.used_bytes, region_.accessible_bytes);
+  if (!done) return false;
+  region_.accessible_bytes = bytes;
+  if (image_ == nullptr || region_.image != 0) return true;
+  if (image_->bytes() > bytes) return false;
+  if (!image_->map_at(base_)) {  // a copy of it will do
+    std::memcpy(base_, image_->content().data(), image_->bytes());
+    image_ = nullptr;
+    return true;
+  }
+  region_.image = image_->number();
+  region_.image_bytes = image_->bytes();
+  image_->populate(base_);
+  return true;
+}
+
 Memory::~Memory() {
-  if (base_ != nullptr) RegionPool::instance().release({base_, accessible_bytes_});
+  give_to_ceiling(size_bytes());
+  if (base_ != nullptr) RegionPool::instance().release(region_, region_.image == 0 ? nullptr : image_.get());
 }
 
 wasm::MemoryType Memory::type() const {
@@ -124,22 +104,25 @@ int64_t Memory::grow(uint64_t delta_pages) {
   const uint64_t before = pages_;
   const uint64_t after = before + delta_pages;
   if (delta_pages > wasm::kMaxPages || after > max_pages_) return -1;
-  if (after > limit_pages_ || (shared_ != nullptr && delta_pages > shared_->left_pages) ||
-      !protect(base_, accessible_bytes_, after * wasm::kPageBytes, PROT_READ | PROT_WRITE)) {
+  if (!grow_to(after)) {
     limit_was_hit_ = true;
     return -1;
   }
-  accessible_bytes_ = std::max(accessible_bytes_, after * wasm::kPageBytes);
-  pages_ = static_cast<uint32_t>(after);
-  if (shared_ != nullptr) shared_->left_pages -= delta_pages;
   return static_cast<int64_t>(before);
 }
 
-void Memory::clear() {
-  if (accessible_bytes_ == 0 || madvise(base_, accessible_bytes_, MADV_DONTNEED) == 0) return;
-  std::fill_n(base_, size_bytes(), uint8_t{0});
+bool Memory::grow_to(uint64_t pages) {
+  const uint64_t more = pages - pages_, bytes = pages * wasm::kPageBytes;
+  if (pages > limit_pages_ || (shared_ != nullptr && more > shared_->left_pages)) return false;
+  if (!take_from_ceiling(more * wasm::kPageBytes)) return false;
+  if (!protect(base_, region_.accessible_bytes, bytes, PROT_READ | PROT_WRITE)) {
+    give_to_ceiling(more * wasm::kPageBytes);
+    return false;
+  }
+  region_.accessible_bytes = std::max(region_.accessible_bytes, bytes);
+  pages_ = static_cast<uint32_t>(pages);
+  if (shared_ != nullptr) shared_->left_pages -= more;
+  return true;
 }
-
-RegionCount region_count() { return RegionPool::instance().count(); }
 
 }  // namespace membrane::engine

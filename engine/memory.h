@@ -11,11 +11,11 @@
 // An access with a 64-bit address can be anywhere, so its bounds are compared (interpreter.cc). Also then
 // a memory has at most 4 GiB.
 //
-// Regions come from a process-wide pool: what one guest leaves is dropped with
-// MADV_DONTNEED before another sees the region.
+// Regions come from a process-wide pool (region_pool.h): what one guest leaves is gone before another sees the
+// region. A memory begins with zeros, or with an image (memory_image.h).
 //
 // Ownership: a Memory owns its region until it is destroyed. Threads: a Memory
-// belongs to one thread at a time; the pool is shared.
+// belongs to one thread at a time; the pool and the ceiling are shared.
 #pragma once
 
 #include <algorithm>
@@ -24,6 +24,8 @@
 #include <span>
 
 #include "base/result.h"
+#include "engine/memory_image.h"
+#include "engine/region_pool.h"
 #include "wasm/types.h"
 
 namespace membrane::engine {
@@ -33,15 +35,26 @@ struct MemoryBudget {
   uint64_t left_pages = 0;
 };
 
+// How a memory begins.
+struct MemoryStart {
+  uint64_t pages = 0;                             // at least; the type's minimum when that is more
+  std::shared_ptr<const MemoryImage> image = {};  // its first bytes; not more than it has
+};
+
+// All linear memories of the process together may have so much; what is beyond is refused as beyond a limit is.
+// UINT64_MAX, the default: no ceiling. What is in use already stays.
+void set_memory_ceiling(uint64_t bytes);
+uint64_t memory_in_use_bytes();
+
 class Memory {
  public:
   static constexpr uint64_t kRegionBytes = 8ull << 30;
   static constexpr uint64_t kGuardBytes = 1ull << 16;  // behind the region: an access is up to 16 bytes wide
 
   // `limit_bytes` bounds growth on top of the type's own maximum, and so does `shared`, when it is given.
-  // Errors: kExhausted when the minimum is beyond the limit or no region can be had.
+  // Errors: kExhausted when the beginning is beyond a limit or the ceiling, or no region can be had.
   static Result<std::unique_ptr<Memory>> create(const wasm::MemoryType& type, uint64_t limit_bytes,
-                                                MemoryBudget* shared = nullptr);
+                                                MemoryBudget* shared = nullptr, MemoryStart start = {});
   ~Memory();
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
@@ -59,8 +72,6 @@ class Memory {
            pages_ + delta_pages <= std::min<uint64_t>(max_pages_, limit_pages_) &&
            (shared_ == nullptr || delta_pages <= shared_->left_pages);
   }
-  // Makes it all zero, without touching what nobody has touched.
-  void clear();
   // The size before in pages, or -1 (as memory.grow answers) when it does not fit.
   int64_t grow(uint64_t delta_pages);
   // Whether a grow was refused by `limit_bytes` (and not by the program's own maximum).
@@ -68,6 +79,9 @@ class Memory {
 
  private:
   Memory() = default;
+  bool prepare(uint64_t bytes);
+  bool grow_to(uint64_t pages);
+
   uint8_t* base_ = nullptr;
   uint32_t pages_ = 0;
   uint64_t max_pages_ = 0;    // of the type
@@ -76,14 +90,8 @@ class Memory {
   bool has_max_ = false;
   bool is_64_ = false;
   bool limit_was_hit_ = false;
-  uint64_t accessible_bytes_ = 0;  // of the region, at least size_bytes()
+  Region region_;
+  std::shared_ptr<const MemoryImage> image_;
 };
-
-// How many regions are reserved now, in use and idle (tests: nothing is left behind).
-struct RegionCount {
-  size_t in_use = 0;
-  size_t idle = 0;
-};
-RegionCount region_count();
 
 }  // namespace membrane::engine

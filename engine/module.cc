@@ -5,6 +5,7 @@
 #include "engine/instance.h"
 #include "engine/native/runtime.h"
 #include "engine/translate.h"
+#include "wasm/body.h"
 #include "wasm/validate.h"
 
 namespace membrane::engine {
@@ -84,6 +85,42 @@ native::ModuleCode& CompiledModule::native_code() {
 size_t CompiledModule::native_code_bytes() const {
   const std::lock_guard lock(mutex_);
   return native_ == nullptr ? 0 : native_->code_bytes();
+}
+
+namespace {
+
+// The address that a data segment is written to, when it is a constant.
+std::optional<uint64_t> constant_address(const wasm::Module& module, wasm::ByteRange expression) {
+  wasm::BodyReader reader(module.view(expression));
+  if (!reader.next()) return std::nullopt;
+  const wasm::Instruction first = reader.instruction();
+  if (!reader.next() || reader.instruction().op != wasm::Opcode::kEnd) return std::nullopt;
+  if (first.op == wasm::Opcode::kI32Const) return static_cast<uint32_t>(first.value);
+  return first.op == wasm::Opcode::kI64Const ? std::optional(first.value) : std::nullopt;
+}
+
+std::shared_ptr<const MemoryImage> image_of_data(const wasm::Module& module) {
+  if (module.memories.empty() || module.memories[0].import != wasm::kNotImported) return nullptr;
+  const uint64_t size = module.memories[0].type.limits.min * wasm::kPageBytes;
+  std::vector<MemoryPart> parts;
+  uint64_t bytes = 0, end = 0;
+  for (const wasm::DataSegment& segment : module.datas) {
+    if (segment.mode != wasm::SegmentMode::kActive || segment.memory != 0) continue;
+    const auto address = constant_address(module, segment.offset);
+    if (!address || *address > size || segment.data.size > size - *address) return nullptr;
+    parts.emplace_back(*address, module.view(segment.data));
+    bytes += segment.data.size;
+    end = std::max(end, *address + segment.data.size);
+  }
+  return bytes < MemoryImage::kLeastBytes ? nullptr : MemoryImage::create(end, parts);
+}
+
+}  // namespace
+
+std::shared_ptr<const MemoryImage> CompiledModule::data_image() {
+  const std::lock_guard lock(mutex_);
+  if (instances_ < 2 && ++instances_ == 2) data_image_ = image_of_data(module_);
+  return data_image_;
 }
 
 void CompiledModule::unify_types() {

@@ -840,9 +840,28 @@ Result<Snapshot> Snapshot::read(std::vector<uint8_t> owned, Tier tier) {
 
 // -- thawing -------------------------------------------------------------------------------------------------------
 
+// Null for what is small, and for the first thaw: it may be the only one.
+std::shared_ptr<const MemoryImage> Snapshot::image_of(size_t memory) const {
+  const std::lock_guard lock(images_->mutex);
+  if (memory == 0) ++images_->thawed;
+  if (images_->thawed < 2) return nullptr;
+  images_->images.resize(memories_.size());
+  auto& image = images_->images[memory];
+  const auto& parts = memories_[memory].parts;
+  uint64_t bytes = 0, end = 0;
+  for (const auto& [offset, content] : parts) {
+    bytes += content.size();
+    end = std::max<uint64_t>(end, offset + content.size());
+  }
+  if (!image && bytes >= MemoryImage::kLeastBytes) image = MemoryImage::create(end, parts);
+  return image;
+}
+
 std::expected<Instance*, LinkError> Snapshot::instantiate(Store& store, const Resolver& resolver,
                                                           const InstanceLimits& limits) const {
-  auto made = store.instantiate(module_, resolver, limits);
+  std::vector<MemoryStart> starts;
+  for (size_t i = 0; i < memories_.size(); ++i) starts.push_back({memories_[i].pages, image_of(i)});
+  auto made = store.instantiate(module_, resolver, limits, &starts);
   if (!made) return made;
   Instance& instance = **made;
   const auto of_limit = [](std::string what) {
@@ -861,13 +880,9 @@ std::expected<Instance*, LinkError> Snapshot::instantiate(Store& store, const Re
     global.high_bits = globals_[i].high_bits;
   }
   for (uint32_t i = 0; i < memories_.size(); ++i) {
-    Memory& memory = Machine::memory(instance, i);
-    const MemoryState& frozen = memories_[i];
-    if (memory.grow(frozen.pages - memory.pages()) < 0)
-      return of_limit("the snapshot's memory of " + std::to_string(frozen.pages) +
-                      " pages is beyond the memory limit");
-    memory.clear();
-    for (const auto& [offset, bytes] : frozen.parts)
+    if (starts[i].image != nullptr) continue;
+    const Memory& memory = Machine::memory(instance, i);
+    for (const auto& [offset, bytes] : memories_[i].parts)
       std::memcpy(memory.base() + offset, bytes.data(), bytes.size());
   }
   for (uint32_t i = 0; i < tables_.size(); ++i) {

@@ -67,8 +67,14 @@ class Snapshot {
   };
   struct MemoryState {
     uint32_t pages = 0;
-    std::vector<std::pair<uint64_t, std::span<const uint8_t>>> parts;  // offset, bytes
+    std::vector<MemoryPart> parts;
   };
+  struct Images {
+    std::mutex mutex;
+    uint64_t thawed = 0;  // so often
+    std::vector<std::shared_ptr<const MemoryImage>> images;
+  };
+  std::shared_ptr<const MemoryImage> image_of(size_t memory) const;
   Status place_frames(Execution& run, Instance& instance) const;
   friend struct SnapshotReader;
   friend struct SnapshotWriter;
@@ -78,6 +84,7 @@ class Snapshot {
   std::span<const uint8_t> embedder_state_;
   std::vector<GlobalState> globals_;
   std::vector<MemoryState> memories_;
+  std::shared_ptr<Images> images_ = std::make_shared<Images>();
   std::vector<std::vector<uint64_t>> tables_;  // function index plus one, or the embedder's number plus one
   std::vector<bool> dropped_elements_, dropped_datas_;
   std::vector<Frame> frames_;  // outermost first

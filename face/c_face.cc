@@ -167,6 +167,8 @@ membrane_policy* handle_of(membrane::Expected<membrane::Policy> made, membrane_e
 }  // namespace
 
 const char* membrane_version(void) { return MEMBRANE_VERSION; }
+void membrane_set_memory_ceiling(uint64_t bytes) { membrane::set_memory_ceiling(bytes); }
+uint64_t membrane_memory_in_use_bytes(void) { return membrane::memory_in_use_bytes(); }
 
 // -- errors -------------------------------------------------------------------------------------------
 

@@ -211,6 +211,29 @@ TEST(ModuleFace, CompilesOnceAndRunsOften) {
   }
 }
 
+TEST(ModuleFace, AllMemoriesTogetherStayBelowTheCeiling) {
+  const auto module = Module::compile(R"((memory 4) (func (export "grow") (param i32) (result i32)
+    (memory.grow (local.get 0))))");
+  ASSERT_TRUE(module);
+  const uint64_t before = memory_in_use_bytes();
+  set_memory_ceiling(before + 10 * 65536);
+  {
+    auto first = Instance::create(*module), second = Instance::create(*module);
+    ASSERT_TRUE(first && second);
+    const auto third = Instance::create(*module);
+    ASSERT_FALSE(third);
+    EXPECT_NE(third.error().message.find("ceiling"), std::string::npos) << third.error().message;
+    EXPECT_EQ(first->call("grow", {int32_t{3}}, 100'000)->results(), std::vector<Value>{int32_t{-1}});
+    EXPECT_EQ(first->call("grow", {int32_t{2}}, 100'000)->results(), std::vector<Value>{int32_t{4}});
+    EXPECT_EQ(membrane_memory_in_use_bytes(), before + uint64_t{10 * 65536});
+    Sandbox sandbox;
+    EXPECT_EQ(sandbox.run({.source = "(memory 1) (func (export \"main\"))"}).outcome, Outcome::kOutOfMemory);
+    membrane_set_memory_ceiling(UINT64_MAX);
+    EXPECT_EQ(sandbox.run({.source = "(memory 1) (func (export \"main\"))"}).outcome, Outcome::kOk);
+  }
+  EXPECT_EQ(memory_in_use_bytes(), before);
+}
+
 TEST(ModuleFace, EachMistakeHasItsPlace) {
   const auto module = Module::compile("(func (export \"f\")\n  (call $nobody))");
   ASSERT_FALSE(module);

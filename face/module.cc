@@ -12,6 +12,9 @@ namespace membrane {
 using face::failure_of;
 using face::invalid_argument;
 
+void set_memory_ceiling(uint64_t bytes) { engine::set_memory_ceiling(bytes); }
+uint64_t memory_in_use_bytes() { return engine::memory_in_use_bytes(); }
+
 // -- Module ---------------------------------------------------------------------------------------
 
 struct Module::State {

@@ -30,6 +30,11 @@ extern "C" {
 
 const char* membrane_version(void); /* "0.1.0" */
 
+/* All linear memories of the process together may have so much; a program that would have more meets its memory
+ * limit. UINT64_MAX, the default: no ceiling. Any thread, at any time. */
+void membrane_set_memory_ceiling(uint64_t bytes);
+uint64_t membrane_memory_in_use_bytes(void);
+
 /* -- errors ----------------------------------------------------------------------------------- */
 
 typedef struct membrane_error membrane_error;

@@ -39,6 +39,12 @@ struct Report;
 // "0.1.0"
 std::string_view version();
 
+// All linear memories of the process together may have so much; a program that would have more meets its memory
+// limit. UINT64_MAX, the default: no ceiling. Any thread, at any time; what is in use stays. Whether a run meets
+// the ceiling depends on what runs beside it: only the limits of its own policy are the same each time.
+void set_memory_ceiling(uint64_t bytes);
+uint64_t memory_in_use_bytes();
+
 // What went wrong, in words for a person or a model.
 struct Failure {
   // In the program; empty or 0 where unknown.

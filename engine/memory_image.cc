@@ -1,0 +1,81 @@
+#include "engine/memory_image.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+
+#include "engine/region_pool.h"
+
+namespace membrane::engine {
+namespace {
+
+bool write_all(int file, const MemoryPart& part) {
+  auto [offset, bytes] = part;
+  while (!bytes.empty()) {
+    const ssize_t written = pwrite(file, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (written <= 0) return false;
+    offset += static_cast<uint64_t>(written);
+    bytes = bytes.subspan(static_cast<size_t>(written));
+  }
+  return true;
+}
+
+}  // namespace
+
+std::shared_ptr<const MemoryImage> MemoryImage::create(uint64_t bytes, std::span<const MemoryPart> parts) {
+  static std::atomic<uint64_t> last_number{0};
+  const uint64_t page = system_page_bytes();
+  const uint64_t size = (bytes + page - 1) / page * page;
+  if (size == 0) return nullptr;
+  const std::shared_ptr<MemoryImage> image(new MemoryImage);
+  image->file_ = memfd_create("membrane-image", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  if (image->file_ < 0 || ftruncate(image->file_, static_cast<off_t>(size)) != 0) return nullptr;
+  for (const MemoryPart& part : parts)
+    if (part.first > bytes || part.second.size() > bytes - part.first || !write_all(image->file_, part))
+      return nullptr;
+  // From here on nobody can change it, this process included.
+  if (fcntl(image->file_, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) != 0)
+    return nullptr;
+  void* const content = mmap(nullptr, size, PROT_READ, MAP_SHARED | MAP_NORESERVE, image->file_, 0);
+  if (content == MAP_FAILED) return nullptr;
+  image->content_ = {static_cast<const uint8_t*>(content), size};
+  image->number_ = ++last_number;
+  return image;
+}
+
+MemoryImage::~MemoryImage() {
+  if (number_ != 0) RegionPool::instance().forget(number_);
+  if (content_.data() != nullptr) munmap(const_cast<uint8_t*>(content_.data()), content_.size());
+  if (file_ >= 0) close(file_);
+}
+
+bool MemoryImage::map_at(uint8_t* base) const {
+  return mmap(base, content_.size(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, file_,
+              0) != MAP_FAILED;
+}
+
+void MemoryImage::learn(std::span<const MemoryRange> changed) const {
+  constexpr size_t kMostRanges = 64;
+  const std::lock_guard lock(mutex_);
+  if (!changed_.empty() || changed.size() > kMostRanges) return;
+  changed_.assign(changed.begin(), changed.end());
+}
+
+void MemoryImage::populate(uint8_t* base) const {
+#ifdef MADV_POPULATE_WRITE
+  std::vector<MemoryRange> changed;
+  {
+    const std::lock_guard lock(mutex_);
+    changed = changed_;
+  }
+  // A hint: an older kernel refuses, and the pages are made when they are changed.
+  for (const auto& [offset, bytes] : changed) madvise(base + offset, bytes, MADV_POPULATE_WRITE);
+#else
+  static_cast<void>(base);
+#endif
+}
+
+}  // namespace membrane::engine

@@ -1,0 +1,54 @@
+// What many memories begin with: written once into a file without a name, and mapped copy-on-write into each, so
+// that beginning costs the pages that are changed and not those that are there.
+//
+// Ownership: shared by the memories that begin with it and by whoever makes them. Threads: any; it does not change,
+// but for what it learns.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace membrane::engine {
+
+// Offset and bytes.
+using MemoryRange = std::pair<uint64_t, uint64_t>;
+using MemoryPart = std::pair<uint64_t, std::span<const uint8_t>>;
+
+class MemoryImage {
+ public:
+  // With less to begin with, copying it costs less than to map it.
+  static constexpr uint64_t kLeastBytes = 256u << 10;
+
+  // The parts are within the first `bytes`, and may follow each other in any order; what is between them is zero.
+  // Null when the system has no room or no such files: then the parts must be copied.
+  static std::shared_ptr<const MemoryImage> create(uint64_t bytes, std::span<const MemoryPart> parts);
+  ~MemoryImage();
+  MemoryImage(const MemoryImage&) = delete;
+  MemoryImage& operator=(const MemoryImage&) = delete;
+
+  [[nodiscard]] uint64_t number() const { return number_; }  // of this image alone in the process; never 0
+  [[nodiscard]] uint64_t bytes() const { return content_.size(); }  // whole pages of the system
+  [[nodiscard]] std::span<const uint8_t> content() const { return content_; }
+  // Maps it at `base`, to be read and written.
+  [[nodiscard]] bool map_at(uint8_t* base) const;
+
+  // The ranges that a memory had changed when it ended. The first that is told is kept, and the pages of other
+  // memories are made at once, instead of one by one when they are changed.
+  void learn(std::span<const MemoryRange> changed) const;
+  void populate(uint8_t* base) const;
+
+ private:
+  MemoryImage() = default;
+
+  uint64_t number_ = 0;
+  int file_ = -1;
+  std::span<const uint8_t> content_;  // mapped, read only
+  mutable std::mutex mutex_;          // guards changed_
+  mutable std::vector<MemoryRange> changed_;
+};
+
+}  // namespace membrane::engine

@@ -1,0 +1,218 @@
+#include "engine/region_pool.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <optional>
+
+#include "engine/memory.h"
+#include "engine/memory_image.h"
+
+namespace membrane::engine {
+namespace {
+
+constexpr uint64_t kReservedBytes = Memory::kRegionBytes + Memory::kGuardBytes;
+constexpr size_t kMostIdle = 64;  // regions: each is 8 GiB of addresses
+// Up to so much of a region is looked through, so much of it is put back in place, and so much stays with all idle
+// regions together.
+constexpr uint64_t kMostSearchedBytes = 32u << 20, kMostRestoredBytes = 8u << 20, kMostKeptBytes = 64u << 20;
+constexpr size_t kMostPages = kMostSearchedBytes / 4096;
+constexpr size_t kMostRuns = 32;
+
+// A page that is not there may still be in the swap, with what the guest left in it.
+enum class PageState : uint8_t { kAbsent, kPresent, kOfImage };
+
+// Calls `each` with the state, offset and bytes of each run of pages that are alike. False when it said so.
+template <typename F>
+bool for_each_run(std::span<const PageState> pages, uint64_t first_offset, const F& each) {
+  const uint64_t page_bytes = system_page_bytes();
+  for (size_t i = 0; i < pages.size();) {
+    size_t end = i + 1;
+    while (end < pages.size() && pages[end] == pages[i]) ++end;
+    if (!each(pages[i], first_offset + i * page_bytes, (end - i) * page_bytes)) return false;
+    i = end;
+  }
+  return true;
+}
+
+bool drop(uint8_t* base, uint64_t bytes) { return bytes == 0 || madvise(base, bytes, MADV_DONTNEED) == 0; }
+
+// Zeroes what a guest has left in pages without an image. The bytes that stay; nothing when it is too much.
+std::optional<uint64_t> restore_zeros(uint8_t* base, uint64_t begin, uint64_t end) {
+  std::array<PageState, kMostPages>
+      pages;  // NOLINT(cppcoreguidelines-pro-type-member-init): mincore writes it
+  const size_t count = (end - begin) / system_page_bytes();
+  if (count == 0) return 0;
+  if (count > pages.size()) return std::nullopt;
+  auto* const residency = reinterpret_cast<unsigned char*>(pages.data());
+  if (mincore(base + begin, end - begin, residency) != 0) return std::nullopt;
+  for (size_t i = 0; i < count; ++i)
+    pages[i] = (residency[i] & 1) != 0 ? PageState::kPresent : PageState::kAbsent;
+  uint64_t kept = 0;
+  size_t runs = 0;
+  const bool done =
+      for_each_run({pages.data(), count}, begin, [&](PageState state, uint64_t at, uint64_t bytes) {
+        if (++runs > kMostRuns) return false;
+        if (state == PageState::kAbsent) return drop(base + at, bytes);
+        if ((kept += bytes) > kMostRestoredBytes) return false;
+        std::memset(base + at, 0, bytes);
+        return true;
+      });
+  return done ? std::optional(kept) : std::nullopt;
+}
+
+// What the kernel's page map says of the first pages of a region. Nothing when it cannot be read.
+bool read_page_map(const uint8_t* base, std::span<PageState> pages) {
+  const int file = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+  if (file < 0) return false;
+  std::array<uint64_t, 1024> entries;  // NOLINT(cppcoreguidelines-pro-type-member-init): pread writes it
+  bool good = true;
+  for (size_t first = 0; good && first < pages.size(); first += entries.size()) {
+    const size_t count = std::min(entries.size(), pages.size() - first);
+    const uint64_t number = reinterpret_cast<uint64_t>(base) / system_page_bytes() + first;
+    const auto bytes = static_cast<ssize_t>(count * sizeof(uint64_t));
+    good = pread(file, entries.data(), static_cast<size_t>(bytes),
+                 static_cast<off_t>(number * sizeof(uint64_t))) == bytes;
+    constexpr uint64_t kPresent = 1ull << 63, kSwapped = 1ull << 62, kOfFile = 1ull << 61;
+    for (size_t i = 0; good && i < count; ++i)
+      pages[first + i] = (entries[i] & kSwapped) != 0                      ? PageState::kAbsent
+                         : (entries[i] & (kPresent | kOfFile)) == kPresent ? PageState::kPresent
+                                                                           : PageState::kOfImage;
+  }
+  close(file);
+  return good;
+}
+
+// Puts the pages that a guest has changed back as the image has them. As restore_zeros().
+std::optional<uint64_t> restore_image(uint8_t* base, const MemoryImage& image) {
+  std::array<PageState, kMostPages>
+      pages;  // NOLINT(cppcoreguidelines-pro-type-member-init): as far as it is used
+  const size_t count = image.bytes() / system_page_bytes();
+  if (count > pages.size() || !read_page_map(base, {pages.data(), count})) return std::nullopt;
+  uint64_t kept = 0;
+  std::vector<MemoryRange> changed;
+  const bool done = for_each_run({pages.data(), count}, 0, [&](PageState state, uint64_t at, uint64_t bytes) {
+    if (state == PageState::kOfImage) return true;
+    if (changed.size() == 4 * kMostRuns) return false;
+    changed.emplace_back(at, bytes);
+    if (state == PageState::kAbsent) return drop(base + at, bytes);
+    if ((kept += bytes) > kMostRestoredBytes) return false;
+    std::memcpy(base + at, image.content().data() + at, bytes);
+    return true;
+  });
+  if (!done) return std::nullopt;
+  image.learn(changed);
+  return kept;
+}
+
+// False when the region cannot be used again.
+bool put_back(Region& region, const MemoryImage* image) {
+  const uint64_t mapped = image == nullptr ? 0 : region.image_bytes;
+  if (region.accessible_bytes <= kMostSearchedBytes) {
+    const auto zeros = restore_zeros(region.base, mapped, region.accessible_bytes);
+    const auto changed = !zeros || image == nullptr ? zeros : restore_image(region.base, *image);
+    if (zeros && changed) {
+      region.kept_bytes = std::max(region.kept_bytes, image == nullptr ? *zeros : *zeros + *changed);
+      return true;
+    }
+  }
+  region.kept_bytes = 0;
+  return drop(region.base, region.used_bytes);
+}
+
+bool unmap_image(Region& region) {
+  const int protection = region.accessible_bytes == 0 ? PROT_NONE : PROT_READ | PROT_WRITE;
+  if (mmap(region.base, region.image_bytes, protection,
+           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == MAP_FAILED)
+    return false;
+  region.accessible_bytes = std::max(region.accessible_bytes, region.image_bytes);
+  region.image = region.image_bytes = 0;
+  return true;
+}
+
+}  // namespace
+
+uint64_t system_page_bytes() {
+  static const auto bytes = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  return bytes;
+}
+
+RegionPool& RegionPool::instance() {
+  static RegionPool* const pool = new RegionPool;
+  return *pool;
+}
+
+// The last that has this image; else the last without one; else the last.
+bool RegionPool::take_idle(uint64_t image, Region& region) {
+  if (idle_.empty()) return false;
+  auto best = idle_.end() - 1;
+  if (best->image != image) {
+    for (const uint64_t wanted : {image, uint64_t{0}}) {
+      const auto found =
+          std::find_if(idle_.rbegin(), idle_.rend(), [&](const Region& r) { return r.image == wanted; });
+      if (found == idle_.rend()) continue;
+      best = std::prev(found.base());
+      break;
+    }
+  }
+  region = *best;
+  idle_.erase(best);
+  kept_bytes_ -= region.kept_bytes;
+  return true;
+}
+
+Region RegionPool::acquire(uint64_t image) {
+  Region region;
+  bool found = false;
+  {
+    const std::lock_guard lock(mutex_);
+    found = take_idle(image, region);
+    ++in_use_;
+  }
+  if (found && (region.image == image || region.image == 0 || unmap_image(region))) return region;
+  if (found) munmap(region.base, kReservedBytes);
+  void* const base =
+      mmap(nullptr, kReservedBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (base != MAP_FAILED) return {static_cast<uint8_t*>(base)};
+  const std::lock_guard lock(mutex_);
+  --in_use_;
+  return {};
+}
+
+void RegionPool::release(Region region, const MemoryImage* image) {
+  region.used_bytes = std::max(region.used_bytes, region.accessible_bytes);
+  bool usable = put_back(region, image);
+  const std::unique_lock lock(mutex_);
+  --in_use_;
+  if (usable && kept_bytes_ + region.kept_bytes > kMostKeptBytes) {
+    usable = drop(region.base, region.used_bytes);
+    region.kept_bytes = 0;
+  }
+  if (usable && idle_.size() < kMostIdle) {
+    kept_bytes_ += region.kept_bytes;
+    idle_.push_back(region);
+    return;
+  }
+  munmap(region.base, kReservedBytes);
+}
+
+void RegionPool::forget(uint64_t image) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(idle_, [&](const Region& region) {
+    if (region.image != image) return false;
+    kept_bytes_ -= region.kept_bytes;
+    munmap(region.base, kReservedBytes);
+    return true;
+  });
+}
+
+RegionPool::Count RegionPool::count() {
+  const std::lock_guard lock(mutex_);
+  return {in_use_, idle_.size(), kept_bytes_};
+}
+
+}  // namespace membrane::engine

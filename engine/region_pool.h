@@ -1,0 +1,58 @@
+// The address space of linear memories. What one guest leaves in a region is gone before another gets it.
+//
+// First touches cost most: on a virtual machine the fault for a page costs thirty times what zeroing it costs. So
+// the pages that a guest has changed are put back as they were, in place, and stay with the region; only what is
+// too much for that goes back to the system (MADV_DONTNEED).
+//
+// Threads: any.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <vector>
+
+namespace membrane::engine {
+
+class MemoryImage;
+
+uint64_t system_page_bytes();
+
+struct Region {
+  uint8_t* base = nullptr;        // null: there was no address space
+  uint64_t accessible_bytes = 0;  // from the base: can be read and written
+  uint64_t used_bytes = 0;        // from the base: were accessible once; beyond, there are no pages
+  uint64_t kept_bytes = 0;        // of its pages that stayed when it was put back; about
+  uint64_t image = 0;             // the image that its beginning is mapped from; 0: none
+  uint64_t image_bytes = 0;
+};
+
+class RegionPool {
+ public:
+  static RegionPool& instance();  // outlives every memory, also static ones
+
+  // A region that reads as the image, which may be 0, and zeros behind; or without an image: to be mapped.
+  Region acquire(uint64_t image);
+  // `image` is what the region is mapped from.
+  void release(Region region, const MemoryImage* image);
+  // The image is no more.
+  void forget(uint64_t image);
+
+  struct Count {
+    size_t in_use = 0;
+    size_t idle = 0;
+    uint64_t kept_bytes = 0;
+  };
+  Count count();
+
+ private:
+  RegionPool() = default;
+  bool take_idle(uint64_t image, Region& region);
+
+  std::mutex mutex_;
+  std::vector<Region> idle_;
+  size_t in_use_ = 0;
+  uint64_t kept_bytes_ = 0;  // of the idle ones
+};
+
+}  // namespace membrane::engine
