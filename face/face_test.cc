@@ -226,7 +226,7 @@ TEST(ModuleFace, AllMemoriesTogetherStayBelowTheCeiling) {
     EXPECT_EQ(first->call("grow", {int32_t{3}}, 100'000)->results(), std::vector<Value>{int32_t{-1}});
     EXPECT_EQ(first->call("grow", {int32_t{2}}, 100'000)->results(), std::vector<Value>{int32_t{4}});
     EXPECT_EQ(membrane_memory_in_use_bytes(), before + uint64_t{10 * 65536});
-    Sandbox sandbox;
+    Sandbox sandbox{Policy()};
     EXPECT_EQ(sandbox.run({.source = "(memory 1) (func (export \"main\"))"}).outcome, Outcome::kOutOfMemory);
     membrane_set_memory_ceiling(UINT64_MAX);
     EXPECT_EQ(sandbox.run({.source = "(memory 1) (func (export \"main\"))"}).outcome, Outcome::kOk);
