@@ -31,6 +31,7 @@ struct Options {
   std::string freeze_after;
   std::string snapshot_file;
   std::string tier = "auto";
+  std::string code_cache;  // a directory; "" for none
   bool json = false;
   PolicyOptions policy;
 };
@@ -135,6 +136,11 @@ Result<int> run(const Options& options) {
   sandbox::RunOptions run_options;
   MEMBRANE_ASSIGN(run_options.policy, options.policy.policy());
   MEMBRANE_ASSIGN(run_options.tier, tier_of(options.tier));
+  std::optional<engine::native::CodeCache> code_cache;
+  if (!options.code_cache.empty()) {
+    MEMBRANE_ASSIGN(code_cache, engine::native::CodeCache::open(options.code_cache));
+    run_options.code_cache = &*code_cache;
+  }
   MEMBRANE_ASSIGN(run_options.freeze_after_fuel, freeze_after(options));
   if (options.replay_file.empty()) MEMBRANE_TRY(check_granted_files(run_options.policy));
   MEMBRANE_ASSIGN(const Source source, source_of(options, run_options.policy));
@@ -191,6 +197,10 @@ void add_options(CLI::App* command, Options* options) {
       ->add_option("--tier", options->tier,
                    "Who runs the code: interpreter, compiler, or auto, which compiles what uses much fuel")
       ->type_name("TIER");
+  command
+      ->add_option("--code-cache", options->code_cache,
+                   "Keep the compiled code of large modules in this directory of yours, and find it there")
+      ->type_name("DIR");
   command->add_flag("--json", options->json,
                     "Print the whole report as one JSON object (docs/report.schema.json)");
   options->policy.add_to(*command);

@@ -29,6 +29,20 @@ ENDLESS = '(func (export "run") (call $io.println (string "begun")) (loop (br 0)
 BINARY = bytes.fromhex("0061736d010000000105016000017f030201000705010166000 00a06010400412a0b".replace(" ", ""))
 
 
+def large_binary():
+    """A hundred functions of type () -> i32, each 2000 additions of 1 to 0; the last is exported as "f"."""
+    def number(value):
+        low = value & 0x7F
+        return bytes([low | 0x80]) + number(value >> 7) if value > 0x7F else bytes([low])
+
+    def section(number_of_it, content):
+        return bytes([number_of_it]) + number(len(content)) + content
+
+    body = b"\0" + b"\x41\0" + b"\x41\1\x6a" * 2000 + b"\x0b"
+    return (b"\0asm\1\0\0\0" + section(1, b"\1\x60\0\1\x7f") + section(3, number(100) + b"\0" * 100) +
+            section(7, b"\1\1f\0" + number(99)) + section(10, number(100) + (number(len(body)) + body) * 100))
+
+
 class CommandTest(unittest.TestCase):
     """A directory of its own, and an environment in which nothing is configured."""
 
@@ -238,6 +252,21 @@ class Run(CommandTest):
         self.assertEqual(seen[0], seen[1])
         self.assertEqual(seen[0], seen[2])
         self.assertIn("compiler", self.membrane("run", "-e", looping, "--tier", "jit", code=2).stderr)
+
+    def test_compiled_code_is_kept_and_found(self):
+        program, cache = self.file("large.wasm", large_binary()), self.folder / "cache"
+        seen = []
+        for _ in range(3):
+            report = self.report(program, "--invoke", "f", "--code-cache", cache)
+            for name in "compile_us", "run_us":
+                del report[name]
+            seen.append(report)
+            self.assertEqual(len(os.listdir(cache)), 1)
+        self.assertEqual(seen[0], seen[1])
+        self.assertEqual(seen[0], seen[2])
+        self.assertEqual(seen[0]["results"], [{"type": "i32", "value": 2000}])
+        os.chmod(cache, 0o777)
+        self.assertIn("chmod", self.membrane("run", program, "--code-cache", cache, code=2).stderr)
 
     def test_the_report_goes_to_standard_error(self):
         done = self.membrane("run", "-e", '(func (export "run") (call $io.print (string "hello")))')

@@ -45,6 +45,7 @@ class Instance;
 class Store;
 struct Execution;
 namespace native {
+class CodeCache;
 class ModuleCode;
 struct NativeState;
 }  // namespace native
@@ -70,11 +71,12 @@ struct Value {
 class CompiledModule {
  public:
   // Validates, and prepares what all instances share. Functions become code at their first call,
-  // or all at once for Tier::kCompiler, where this machine and module allow it.
+  // or all at once for Tier::kCompiler, where this machine and module allow it. With a cache of code also
+  // for Tier::kAuto: it is made once.
   // `text` is what it was parsed from, when it was, and gives diagnostics their lines.
-  static std::expected<std::shared_ptr<CompiledModule>, Diagnostic> compile(wasm::Module module,
-                                                                            std::string_view text = {},
-                                                                            Tier tier = Tier::kAuto);
+  static std::expected<std::shared_ptr<CompiledModule>, Diagnostic> compile(
+      wasm::Module module, std::string_view text = {}, Tier tier = Tier::kAuto,
+      const native::CodeCache* cache = nullptr);
   ~CompiledModule();
   CompiledModule(const CompiledModule&) = delete;
   CompiledModule& operator=(const CompiledModule&) = delete;

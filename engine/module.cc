@@ -40,9 +40,8 @@ std::optional<Tier> find_tier(std::string_view name) {
 CompiledModule::CompiledModule() = default;
 CompiledModule::~CompiledModule() = default;
 
-std::expected<std::shared_ptr<CompiledModule>, Diagnostic> CompiledModule::compile(wasm::Module module,
-                                                                                   std::string_view text,
-                                                                                   Tier tier) {
+std::expected<std::shared_ptr<CompiledModule>, Diagnostic> CompiledModule::compile(
+    wasm::Module module, std::string_view text, Tier tier, const native::CodeCache* cache) {
   auto info = wasm::validate(module, text);
   if (!info) return std::unexpected(std::move(info).error());
 
@@ -72,7 +71,8 @@ std::expected<std::shared_ptr<CompiledModule>, Diagnostic> CompiledModule::compi
       return std::unexpected(frame_too_large(static_cast<uint32_t>(i), code.frame_slots));
   }
   compiled->tier_ = tier;
-  if (tier == Tier::kCompiler) static_cast<void>(compiled->native_code().compile_all());
+  if (tier == Tier::kCompiler || (tier == Tier::kAuto && cache != nullptr))
+    static_cast<void>(compiled->native_code().compile_all(cache));
   return compiled;
 }
 

@@ -803,7 +803,7 @@ Status SnapshotReader::read(Snapshot& s) {
   return {};
 }
 
-Result<Snapshot> Snapshot::read(std::vector<uint8_t> owned, Tier tier) {
+Result<Snapshot> Snapshot::read(std::vector<uint8_t> owned, Tier tier, const native::CodeCache* cache) {
   Snapshot s;
   s.bytes_ = std::make_shared<std::vector<uint8_t>>(std::move(owned));
   const std::span<const uint8_t> bytes(*s.bytes_);
@@ -831,7 +831,7 @@ Result<Snapshot> Snapshot::read(std::vector<uint8_t> owned, Tier tier) {
   if (!module) return damaged("its module does not decode: " + module.error().message);
   for (const wasm::Import& import : module->imports)
     if (import.kind != wasm::ExternKind::kFunc) return damaged("its module imports more than functions");
-  auto compiled = CompiledModule::compile(std::move(*module), {}, tier);
+  auto compiled = CompiledModule::compile(std::move(*module), {}, tier, cache);
   if (!compiled) return damaged("its module is not valid: " + compiled.error().message);
   s.module_ = std::move(*compiled);
   MEMBRANE_TRY(reader.read(s));

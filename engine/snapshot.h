@@ -35,9 +35,12 @@ Result<std::vector<uint8_t>> freeze(Execution& run, Instance& instance,
 class Snapshot {
  public:
   // Errors: kInvalidInput for what is damaged or no snapshot; kUnsupported for another version.
-  static Result<Snapshot> read(std::vector<uint8_t> bytes, Tier tier = Tier::kAuto);
-  static Result<Snapshot> read(std::span<const uint8_t> bytes, Tier tier = Tier::kAuto) {
-    return read(std::vector<uint8_t>(bytes.begin(), bytes.end()), tier);
+  // `tier` and `cache` as for CompiledModule::compile().
+  static Result<Snapshot> read(std::vector<uint8_t> bytes, Tier tier = Tier::kAuto,
+                               const native::CodeCache* cache = nullptr);
+  static Result<Snapshot> read(std::span<const uint8_t> bytes, Tier tier = Tier::kAuto,
+                               const native::CodeCache* cache = nullptr) {
+    return read(std::vector<uint8_t>(bytes.begin(), bytes.end()), tier, cache);
   }
 
   [[nodiscard]] const std::shared_ptr<CompiledModule>& module() const { return module_; }

@@ -198,7 +198,8 @@ bool Run::load() {
       lang::load_program(program_.source, static_cast<lang::Language>(program_.language), program_.name);
   if (!loaded) return stop_invalid(loaded.error());
   loaded_ = std::move(*loaded);
-  auto compiled = engine::CompiledModule::compile(std::move(loaded_.module), loaded_.text(), options_.tier);
+  auto compiled = engine::CompiledModule::compile(std::move(loaded_.module), loaded_.text(), options_.tier,
+                                                  options_.code_cache);
   if (!compiled) return stop_invalid({loaded_.to_author(compiled.error())});
   compiled_ = std::move(*compiled);
   return true;
@@ -593,7 +594,7 @@ Report thaw(std::span<const uint8_t> bytes, const RunOptions& options) {
     if (options.freeze_after_fuel) report.snapshot_bytes = 0;
     return report;
   };
-  const auto snapshot = engine::Snapshot::read(bytes, options.tier);
+  const auto snapshot = engine::Snapshot::read(bytes, options.tier, options.code_cache);
   if (!snapshot) return refused(snapshot.error());
   const auto state = read_state(snapshot->embedder_state());
   if (!state) return refused(state.error());

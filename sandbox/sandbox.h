@@ -25,6 +25,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/native/code_cache.h"
 #include "engine/tier.h"
 #include "host/broker.h"
 #include "host/journal.h"
@@ -52,7 +53,8 @@ struct Program {
 
 struct RunOptions {
   policy::Policy policy;
-  engine::Tier tier = engine::Tier::kAuto;  // who runs the code; the report is the same
+  engine::Tier tier = engine::Tier::kAuto;                // who runs the code; the report is the same
+  const engine::native::CodeCache* code_cache = nullptr;  // of large modules; borrowed; null: none is kept
   std::shared_ptr<policy::Budget>
       budget;                      // shared with others; null: one of its own, from the policy's limits
   host::Model* model = nullptr;    // for ai.*; borrowed; null: ai.* answers ENOTSUP

@@ -457,6 +457,7 @@ class Decoder {
 std::expected<Module, Diagnostic> decode(std::vector<uint8_t>&& binary) {
   std::expected<Module, Diagnostic> result(std::in_place);  // built in place: a Module is large to move
   result->bytes = std::move(binary);
+  result->is_binary = true;
   Decoder decoder(*result);
   if (!decoder.run()) {
     Diagnostic failure = std::move(decoder.failure());

@@ -126,6 +126,7 @@ struct SourcePoint {
 
 struct Module {
   std::vector<uint8_t> bytes;
+  bool is_binary = false;  // it was decoded, and `bytes` are its whole binary: equal bytes are equal modules
   std::vector<FuncType> types;
   std::vector<Import> imports;
   std::vector<Function> functions;

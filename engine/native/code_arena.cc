@@ -63,6 +63,30 @@ class Arena {
     merge(at, bytes);
   }
 
+  // A range of whole pages that runs what is in a file.
+  std::optional<size_t> map(int file, uint64_t offset, size_t bytes) {
+    const size_t page = page_bytes(), size = (bytes + page - 1) & ~(page - 1);
+    const std::optional<size_t> reserved = reserve(size + page);
+    if (!reserved) return std::nullopt;
+    const size_t at = (*reserved + page - 1) & ~(page - 1);
+    if (at != *reserved) give(*reserved, at - *reserved);
+    if (const size_t end = *reserved + size + page; at + size != end) give(at + size, end - at - size);
+    auto* const place = const_cast<uint8_t*>(executable_) + at;
+    if (mmap(place, size, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED, file, static_cast<off_t>(offset)) !=
+        MAP_FAILED)
+      return at;
+    unmap(at, bytes);
+    return std::nullopt;
+  }
+  // The range runs the arena's own pages again. When it cannot, it is nobody's for ever.
+  void unmap(size_t at, size_t bytes) {
+    const size_t page = page_bytes(), size = (bytes + page - 1) & ~(page - 1);
+    auto* const place = const_cast<uint8_t*>(executable_) + at;
+    if (mmap(place, size, PROT_READ | PROT_EXEC, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, file_,
+             static_cast<off_t>(at)) != MAP_FAILED)
+      give(at, size);
+  }
+
   uint8_t* writable(size_t at) { return writable_ + at; }
   const uint8_t* executable(size_t at) { return executable_ + at; }
   size_t offset_of(const uint8_t* code) { return static_cast<size_t>(code - executable_); }
@@ -71,11 +95,11 @@ class Arena {
   using Ranges = std::map<size_t, size_t>;  // offset, bytes
 
   Arena() {
-    const int file = memfd_create("membrane-code", MFD_CLOEXEC);
-    if (file < 0) return;
-    if (ftruncate(file, kArenaBytes) == 0) {
-      auto* const write = map(file, PROT_READ | PROT_WRITE);
-      auto* const run = map(file, PROT_READ | PROT_EXEC);
+    file_ = memfd_create("membrane-code", MFD_CLOEXEC);
+    if (file_ < 0) return;
+    if (ftruncate(file_, kArenaBytes) == 0) {
+      auto* const write = view(file_, PROT_READ | PROT_WRITE);
+      auto* const run = view(file_, PROT_READ | PROT_EXEC);
       if (write != nullptr && run != nullptr) {
         writable_ = write;
         executable_ = run;
@@ -86,10 +110,9 @@ class Arena {
         if (run != nullptr) munmap(run, kArenaBytes);
       }
     }
-    close(file);
   }
   // The whole file, at a multiple of huge pages. Null when there is no room.
-  static uint8_t* map(int file, int protection) {
+  static uint8_t* view(int file, int protection) {
     constexpr size_t kReserved = kArenaBytes + kHugePageBytes;
     void* const got = mmap(nullptr, kReserved, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (got == MAP_FAILED) return nullptr;
@@ -130,7 +153,7 @@ class Arena {
   // The pages of a large range go back to the system; a small one is kept for the next module.
   void clear(size_t at, size_t bytes) {
     if (bytes >= kReturnedBytes) {
-      const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+      const size_t page = page_bytes();
       const size_t first = (at + page - 1) & ~(page - 1), last = (at + bytes) & ~(page - 1);
       if (madvise(writable_ + first, last - first, MADV_REMOVE) == 0) {
         std::memset(writable_ + at, kTrap, first - at);
@@ -150,7 +173,10 @@ class Arena {
     madvise(const_cast<uint8_t*>(executable_) + first, last - first, MADV_HUGEPAGE);
   }
 
+  static size_t page_bytes() { return static_cast<size_t>(sysconf(_SC_PAGESIZE)); }
+
   std::mutex mutex_;
+  int file_ = -1;
   uint8_t* writable_ = nullptr;
   const uint8_t* executable_ = nullptr;
   Ranges free_;
@@ -161,7 +187,8 @@ class Arena {
 CodeBlock::~CodeBlock() {
   if (code_ == nullptr) return;
   Arena& arena = Arena::instance();
-  arena.release(arena.offset_of(code_), rounded(bytes_));
+  if (is_of_file_) arena.unmap(arena.offset_of(code_), bytes_);
+  else arena.release(arena.offset_of(code_), rounded(bytes_));
 }
 
 CodeWriter::CodeWriter(size_t expected_bytes) {
@@ -232,15 +259,16 @@ CodeBlock publish(std::span<const uint8_t> code) {
   return writer.append(code) ? writer.finish() : CodeBlock();
 }
 
+CodeBlock map_code(int file, uint64_t offset, size_t bytes) {
+  Arena& arena = Arena::instance();
+  const std::optional<size_t> at = bytes == 0 ? std::nullopt : arena.map(file, offset, bytes);
+  return at ? CodeBlock(arena.executable(*at), bytes, true) : CodeBlock();
+}
+
 bool in_arena(const void* pc) {
   const uint8_t* const begin = arena_begin.load(std::memory_order_acquire);
   const auto* const at = static_cast<const uint8_t*>(pc);
   return begin != nullptr && at >= begin && at < begin + kArenaBytes;
-}
-
-uint8_t* writable(const uint8_t* code) {
-  Arena& arena = Arena::instance();
-  return arena.writable(arena.offset_of(code));
 }
 
 }  // namespace membrane::engine::native

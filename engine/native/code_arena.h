@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 
 namespace membrane::engine::native {
 
@@ -15,9 +16,11 @@ namespace membrane::engine::native {
 class CodeBlock {
  public:
   CodeBlock() = default;
-  CodeBlock(const uint8_t* code, size_t bytes) : code_(code), bytes_(bytes) {}
+  CodeBlock(const uint8_t* code, size_t bytes, bool is_of_file = false)
+      : code_(code), bytes_(bytes), is_of_file_(is_of_file) {}
   ~CodeBlock();
-  CodeBlock(CodeBlock&& other) noexcept : code_(other.code_), bytes_(other.bytes_) { other.code_ = nullptr; }
+  CodeBlock(CodeBlock&& other) noexcept
+      : code_(std::exchange(other.code_, nullptr)), bytes_(other.bytes_), is_of_file_(other.is_of_file_) {}
   CodeBlock& operator=(CodeBlock&&) = delete;
 
   [[nodiscard]] const uint8_t* code() const { return code_; }  // null when there is no room
@@ -26,6 +29,7 @@ class CodeBlock {
  private:
   const uint8_t* code_ = nullptr;
   size_t bytes_ = 0;
+  bool is_of_file_ = false;
 };
 
 // Code on its way into the arena: it is written where it will run, though nobody runs it yet.
@@ -54,10 +58,11 @@ class CodeWriter {
 // A block with a copy of `code`. One without code when there is no room.
 CodeBlock publish(std::span<const uint8_t> code);
 
+// A block that is mapped from a file, whose bytes at `offset`, a multiple of the page size, nobody changes any more.
+// One without code when there is no room.
+CodeBlock map_code(int file, uint64_t offset, size_t bytes);
+
 // Whether `pc` is in the arena. Safe in signal handlers.
 bool in_arena(const void* pc);
-
-// The writable view of code that publish() has given, to patch it.
-uint8_t* writable(const uint8_t* code);
 
 }  // namespace membrane::engine::native

@@ -134,10 +134,11 @@ std::optional<CodeAddress> find_code(const void* pc) {
   auto next = registry.blobs.upper_bound(at);
   if (next == registry.blobs.begin()) return std::nullopt;
   const ModuleCode::Blob& blob = *std::prev(next)->second;
-  const auto offset = static_cast<size_t>(at - blob.block.code());
-  if (offset >= blob.block.size()) return std::nullopt;
-  const auto start = std::prev(std::upper_bound(blob.starts.begin(), blob.starts.end(), offset));
-  const uint32_t function = blob.indices[static_cast<size_t>(start - blob.starts.begin())];
+  const ModuleImage& image = blob.image;
+  const auto offset = static_cast<size_t>(at - image.block.code());
+  if (offset >= image.block.size()) return std::nullopt;
+  const auto start = std::prev(std::upper_bound(image.starts.begin(), image.starts.end(), offset));
+  const uint32_t function = image.indices[static_cast<size_t>(start - image.starts.begin())];
   return CodeAddress{blob.functions + function, static_cast<uint32_t>(offset - *start), blob.batch};
 }
 
@@ -155,13 +156,13 @@ ModuleCode::ModuleCode(CompiledModule& module) : module_(module) {}
 ModuleCode::~ModuleCode() {
   Registry& registry = Registry::instance();
   const std::unique_lock lock(registry.mutex);
-  for (const auto& blob : blobs_) registry.blobs.erase(blob->block.code());
+  for (const auto& blob : blobs_) registry.blobs.erase(blob->image.block.code());
 }
 
 size_t ModuleCode::code_bytes() const {
   const std::lock_guard lock(mutex_);
   size_t bytes = 0;
-  for (const auto& blob : blobs_) bytes += blob->block.size();
+  for (const auto& blob : blobs_) bytes += blob->image.block.size();
   return bytes;
 }
 
@@ -173,43 +174,51 @@ void ModuleCode::connect() {
     module_.functions()[i].native_entry.store(Stubs::instance().exit_call, std::memory_order_release);
 }
 
-bool ModuleCode::add(CodeWriter& code, Blob blob, std::span<const BatchCall> calls) {
-  for (const BatchCall& call : calls) {
-    const auto found = std::lower_bound(blob.indices.begin(), blob.indices.end(), call.function);
-    const uint32_t target = blob.starts[static_cast<size_t>(found - blob.indices.begin())];
-    code.put32(call.displacement_end - 4, target - call.displacement_end);
-  }
-  blob.block.~CodeBlock();
-  new (&blob.block) CodeBlock(code.finish());
-  if (blob.block.code() == nullptr) return false;
-  const uint8_t* const base = blob.block.code();
-  blobs_.push_back(std::make_unique<Blob>(std::move(blob)));
+void ModuleCode::add(ModuleImage image, bool batch) {
+  blobs_.push_back(std::unique_ptr<Blob>(new Blob{std::move(image), module_.functions(), batch}));
+  const ModuleImage& made = blobs_.back()->image;
+  const uint8_t* const base = made.block.code();
   {
     Registry& registry = Registry::instance();
     const std::unique_lock lock(registry.mutex);
     registry.blobs.emplace(base, blobs_.back().get());
   }
-  const Blob& made = *blobs_.back();
   for (size_t i = 0; i < made.starts.size(); ++i) {
     FunctionCode& function = module_.functions()[made.indices[i]];
     function.native_code.store(base + made.starts[i], std::memory_order_release);
     function.native_entry.store(base + made.starts[i], std::memory_order_release);
     function.entry.store(kNativeStub, std::memory_order_release);
   }
-  return true;
 }
 
 constexpr size_t kAlignment = 16;
 constexpr size_t kUsualExpansion = 4;          // bytes of code for a byte of a body
 constexpr size_t kMostCodeBytes = 256u << 20;  // of one module; what is beyond is interpreted
 
-bool ModuleCode::compile_all() {
+bool ModuleCode::compile_all(const CodeCache* cache) {
   const std::lock_guard lock(mutex_);
   if (!machine_is_supported() || Stubs::instance().enter == nullptr) return false;
   connect();
+  if (cache != nullptr)
+    if (auto kept = cache->find(module_.module())) {
+      add(std::move(*kept), true);
+      return true;
+    }
+  auto image = compile_image();
+  if (!image) return false;
+  if (image->block.code() == nullptr) return true;
+  // A cache that cannot be written to is none.
+  if (cache != nullptr && image->block.size() >= CodeCache::kLeastCodeBytes)
+    static_cast<void>(cache->keep(module_.module(), *image));
+  add(std::move(*image), true);
+  return true;
+}
+
+// Nothing when there is no room; without a block when there is no function.
+std::optional<ModuleImage> ModuleCode::compile_image() {
   Compiler compiler(module_.module(), module_.functions());
   std::vector<BatchCall> calls;
-  Blob blob{{}, module_.functions(), true, {}, {}};
+  ModuleImage image;
   std::vector<uint32_t> left;  // what the compiler does not know is the interpreter's
   const wasm::Module& module = module_.module();
   size_t body_bytes = 0;
@@ -223,16 +232,21 @@ bool ModuleCode::compile_all() {
       const std::span<const uint8_t> made = compiler.compile(i, &calls);
       if (!made.empty() && code.append(made)) {
         for (size_t k = known_calls; k < calls.size(); ++k) calls[k].displacement_end += start;
-        blob.starts.push_back(start);
-        blob.indices.push_back(i);
+        image.starts.push_back(start);
+        image.indices.push_back(i);
         continue;
       }
       calls.resize(known_calls);
     }
     left.push_back(i);
   }
-  if (!write_ways_out(left, code, calls)) return false;
-  return code.size() == 0 || add(code, std::move(blob), calls);
+  if (!write_ways_out(left, code, calls)) return std::nullopt;
+  for (const BatchCall& call : calls) {
+    const auto found = std::lower_bound(image.indices.begin(), image.indices.end(), call.function);
+    const uint32_t target = image.starts[static_cast<size_t>(found - image.indices.begin())];
+    code.put32(call.displacement_end - 4, target - call.displacement_end);
+  }
+  return ModuleImage{code.finish(), std::move(image.starts), std::move(image.indices)};
 }
 
 // Direct calls of functions without code go to a piece of code that leaves. False when there is no room.
@@ -268,10 +282,12 @@ bool ModuleCode::compile_function(uint32_t index) {
   if (refused_.contains(index)) return false;
   const std::span<const uint8_t> made = compiler.compile(index, nullptr);
   CodeWriter code(made.size());
-  if (!made.empty() && code.append(made) && add(code, Blob{{}, module_.functions(), false, {0}, {index}}, {}))
-    return true;
-  refused_.insert(index);
-  return false;
+  if (made.empty() || !code.append(made)) {
+    refused_.insert(index);
+    return false;
+  }
+  add({code.finish(), {0}, {index}}, false);
+  return true;
 }
 
 // -- stacks ----------------------------------------------------------------------------------------------------

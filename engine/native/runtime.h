@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "engine/native/code_arena.h"
+#include "engine/native/code_cache.h"
 #include "engine/native/compiler.h"
 #include "engine/native/state.h"
 
@@ -29,22 +30,22 @@ class ModuleCode {
   ModuleCode(const ModuleCode&) = delete;
   ModuleCode& operator=(const ModuleCode&) = delete;
 
-  // Compiles all functions that can be. Calls between them are direct. False when there is no room for code.
-  bool compile_all();
+  // Compiles all functions that can be, or finds them in the cache, when there is one. Calls between them are
+  // direct. False when there is no room for code.
+  bool compile_all(const CodeCache* cache = nullptr);
   // Compiles one function. False when it cannot be, now or ever.
   bool compile_function(uint32_t index);
   [[nodiscard]] size_t code_bytes() const;
 
   struct Blob {
-    CodeBlock block;
+    ModuleImage image;
     FunctionCode* functions;
-    bool batch;                     // calls are direct
-    std::vector<uint32_t> starts;   // of functions, ascending
-    std::vector<uint32_t> indices;  // theirs
+    bool batch;  // calls are direct
   };
 
  private:
-  bool add(CodeWriter& code, Blob blob, std::span<const BatchCall> calls);
+  void add(ModuleImage image, bool batch);
+  std::optional<ModuleImage> compile_image();
   static bool write_ways_out(std::span<const uint32_t> functions, CodeWriter& code,
                              std::vector<BatchCall>& calls);
   void connect();

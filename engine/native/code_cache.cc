@@ -1,0 +1,282 @@
+#include "engine/native/code_cache.h"
+
+#define XXH_INLINE_ALL
+#include <fcntl.h>
+#include <link.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+
+#include "base/sha256.h"
+
+namespace membrane::engine::native {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kMagic[8] = {'m', 'b', 'r', 'n', 'c', 'o', 'd', 'e'};
+constexpr uint32_t kVersion = 1;
+constexpr std::string_view kProcessor = "x86-64-v3";  // all that the compiler needs, and makes use of
+constexpr std::string_view kEnding = ".code";
+constexpr uint64_t kAlignment = 65536;  // of the code in the file: a multiple of every page size
+
+// Behind it the functions' starts and indices, and at code_offset the code.
+struct Header {
+  char magic[8];
+  uint64_t checksum[2];  // XXH3, 128 bits, of all that follows
+  uint32_t version;
+  uint32_t function_count;
+  uint64_t code_offset;
+  uint64_t code_bytes;
+  char key[64];
+};
+static_assert(sizeof(Header) == 112 && std::endian::native == std::endian::little);
+constexpr size_t kCheckedFrom = offsetof(Header, version);
+
+// What the linker wrote into the program that this code is part of: another build has another one. "" without.
+std::string build_id() {
+  struct Search {
+    uintptr_t address = reinterpret_cast<uintptr_t>(&build_id);
+    std::string id;
+  } search;
+  dl_iterate_phdr(
+      [](dl_phdr_info* object, size_t, void* data) {
+        auto& wanted = *static_cast<Search*>(data);
+        const std::span<const ElfW(Phdr)> parts(object->dlpi_phdr, object->dlpi_phnum);
+        const bool is_it = std::ranges::any_of(parts, [&](const ElfW(Phdr) & part) {
+          return part.p_type == PT_LOAD && wanted.address - object->dlpi_addr - part.p_vaddr < part.p_memsz;
+        });
+        if (!is_it) return 0;
+        for (const ElfW(Phdr) & part : parts) {
+          if (part.p_type != PT_NOTE) continue;
+          const auto* at = reinterpret_cast<const char*>(object->dlpi_addr + part.p_vaddr);
+          for (const char* const end = at + part.p_memsz; at + sizeof(ElfW(Nhdr)) <= end;) {
+            ElfW(Nhdr) note;
+            std::memcpy(&note, at, sizeof note);
+            const auto padded = [](uint32_t size) { return (size + 3) & ~3u; };
+            const char* const name = at + sizeof note;
+            const char* const content = name + padded(note.n_namesz);
+            if (note.n_type == NT_GNU_BUILD_ID &&
+                std::string_view(name, note.n_namesz) == std::string_view("GNU", 4))
+              wanted.id.assign(content, note.n_descsz);
+            at = content + padded(note.n_descsz);
+          }
+        }
+        return 1;
+      },
+      &search);
+  return search.id;
+}
+
+std::unexpected<Error> refused_by_system(const std::string& path, const char* what) {
+  return fail(ErrorCode::kUnavailable,
+              std::string("cannot ") + what + " " + path + ": " + std::strerror(errno),
+              "Give a directory of your own, on a disk with room.");
+}
+
+// The user's own, and nobody else may write to it.
+bool is_private(const struct stat& status) {
+  return status.st_uid == geteuid() && (status.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+}
+
+class OpenFile {
+ public:
+  explicit OpenFile(int number) : number_(number) {}
+  ~OpenFile() {
+    if (number_ >= 0) close(number_);
+  }
+  OpenFile(const OpenFile&) = delete;
+  OpenFile& operator=(const OpenFile&) = delete;
+  [[nodiscard]] int number() const { return number_; }
+
+ private:
+  int number_;
+};
+
+class Mapping {
+ public:
+  Mapping(int file, size_t bytes) : bytes_(bytes) {
+    void* const got = mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, file, 0);
+    if (got != MAP_FAILED) at_ = static_cast<const uint8_t*>(got);
+  }
+  ~Mapping() {
+    if (at_ != nullptr) munmap(const_cast<uint8_t*>(at_), bytes_);
+  }
+  Mapping(const Mapping&) = delete;
+  Mapping& operator=(const Mapping&) = delete;
+  [[nodiscard]] std::span<const uint8_t> bytes() const { return {at_, at_ == nullptr ? 0 : bytes_}; }
+
+ private:
+  const uint8_t* at_ = nullptr;
+  size_t bytes_;
+};
+
+uint64_t code_offset_of(size_t functions) {
+  const uint64_t tables = sizeof(Header) + 2 * sizeof(uint32_t) * uint64_t{functions};
+  return (tables + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+void put_checksum(Header& header, std::span<const uint8_t> tables, std::span<const uint8_t> code) {
+  XXH3_state_t state;
+  XXH3_128bits_reset(&state);
+  XXH3_128bits_update(&state, reinterpret_cast<const char*>(&header) + kCheckedFrom,
+                      sizeof header - kCheckedFrom);
+  XXH3_128bits_update(&state, tables.data(), tables.size());
+  XXH3_128bits_update(&state, code.data(), code.size());
+  const XXH128_hash_t hash = XXH3_128bits_digest(&state);
+  header.checksum[0] = hash.low64;
+  header.checksum[1] = hash.high64;
+}
+
+// Whether starts and indices are those of functions of the module, in code of so many bytes.
+bool fits(const wasm::Module& module, const ModuleImage& image, uint64_t code_bytes) {
+  const auto ascending = [](const std::vector<uint32_t>& numbers) {
+    return std::ranges::adjacent_find(numbers, std::greater_equal()) == numbers.end();
+  };
+  return !image.starts.empty() && ascending(image.starts) && ascending(image.indices) &&
+         image.starts.back() < code_bytes && image.indices.back() < module.functions.size() &&
+         image.indices.front() >= module.imported_function_count();
+}
+
+// The header and the tables of a file that is whole and of this key.
+std::optional<ModuleImage> read(std::span<const uint8_t> file, const std::string& key, Header& header) {
+  if (file.size() < sizeof header) return std::nullopt;
+  std::memcpy(&header, file.data(), sizeof header);
+  const size_t table_bytes = sizeof(uint32_t) * uint64_t{header.function_count};
+  if (std::memcmp(header.magic, kMagic, sizeof kMagic) != 0 || header.version != kVersion ||
+      std::string_view(header.key, sizeof header.key) != key ||
+      header.code_offset != code_offset_of(header.function_count) || header.code_offset > file.size() ||
+      header.code_bytes != file.size() - header.code_offset)
+    return std::nullopt;
+  Header expected = header;
+  put_checksum(expected, file.subspan(sizeof header, 2 * table_bytes), file.subspan(header.code_offset));
+  if (std::memcmp(expected.checksum, header.checksum, sizeof header.checksum) != 0) return std::nullopt;
+  ModuleImage image;
+  for (std::vector<uint32_t>* const table : {&image.starts, &image.indices})
+    table->resize(header.function_count);
+  std::memcpy(image.starts.data(), file.data() + sizeof header, table_bytes);
+  std::memcpy(image.indices.data(), file.data() + sizeof header + table_bytes, table_bytes);
+  return image;
+}
+
+bool write_all(int file, uint64_t offset, std::span<const uint8_t> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = pwrite(file, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return false;
+    offset += static_cast<uint64_t>(written);
+    bytes = bytes.subspan(static_cast<size_t>(written));
+  }
+  return true;
+}
+
+}  // namespace
+
+Result<CodeCache> CodeCache::open(const std::string& directory) {
+  std::error_code error;
+  const fs::path path = fs::absolute(directory, error);
+  if (error) return refused_by_system(directory, "find");
+  fs::create_directories(path.parent_path(), error);
+  if (mkdir(path.c_str(), S_IRWXU) != 0 && errno != EEXIST) return refused_by_system(path, "make");
+  struct stat status{};
+  if (stat(path.c_str(), &status) != 0) return refused_by_system(path, "look at");
+  if (!S_ISDIR(status.st_mode))
+    return fail(ErrorCode::kInvalidArgument, path.string() + " is no directory",
+                "Give one for compiled code.");
+  if (!is_private(status))
+    return fail(ErrorCode::kInvalidArgument,
+                "code is not run from " + path.string() + ": somebody else owns it or may write to it",
+                "Give a directory of your own, and: chmod go-w " + path.string());
+  return CodeCache(path);
+}
+
+Result<std::string> CodeCache::path_of(const wasm::Module& module) const {
+  static const std::string id = build_id();
+  if (!module.is_binary || id.empty())
+    return fail(ErrorCode::kUnsupported, "the code of this module is not kept",
+                "Compile the module to a binary first; link the program with a build id.");
+  const std::string_view bytes(reinterpret_cast<const char*>(module.bytes.data()), module.bytes.size());
+  MEMBRANE_ASSIGN(const std::string key, sha256_hex({id, "\n", kProcessor, "\n", bytes}));
+  return directory_ + "/" + key + std::string(kEnding);
+}
+
+std::optional<ModuleImage> CodeCache::find(const wasm::Module& module) const {
+  const auto path = path_of(module);
+  if (!path) return std::nullopt;
+  const OpenFile file(::open(path->c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  struct stat status{};
+  if (file.number() < 0 || fstat(file.number(), &status) != 0 || !S_ISREG(status.st_mode) ||
+      !is_private(status))
+    return std::nullopt;
+  const Mapping mapped(file.number(), static_cast<size_t>(status.st_size));
+  Header header{};
+  auto image = read(mapped.bytes(), fs::path(*path).stem(), header);
+  if (!image || !fits(module, *image, header.code_bytes)) return std::nullopt;
+  CodeBlock block = map_code(file.number(), header.code_offset, header.code_bytes);
+  if (block.code() == nullptr) return std::nullopt;
+  futimens(file.number(), nullptr);  // used now
+  return ModuleImage{std::move(block), std::move(image->starts), std::move(image->indices)};
+}
+
+Status CodeCache::keep(const wasm::Module& module, const ModuleImage& image) const {
+  MEMBRANE_ASSIGN(const std::string path, path_of(module));
+  std::vector<uint32_t> tables(image.starts);
+  tables.insert(tables.end(), image.indices.begin(), image.indices.end());
+  const std::span<const uint8_t> table_bytes(reinterpret_cast<const uint8_t*>(tables.data()),
+                                             tables.size() * sizeof(uint32_t));
+  const std::span<const uint8_t> code(image.block.code(), image.block.size());
+  Header header{};
+  std::memcpy(header.magic, kMagic, sizeof kMagic);
+  header.version = kVersion;
+  header.function_count = static_cast<uint32_t>(image.starts.size());
+  header.code_offset = code_offset_of(image.starts.size());
+  header.code_bytes = code.size();
+  std::memcpy(header.key, fs::path(path).stem().c_str(), sizeof header.key);
+  put_checksum(header, table_bytes, code);
+
+  std::string beside = path + ".XXXXXX";
+  const OpenFile file(mkostemp(beside.data(), O_CLOEXEC));
+  if (file.number() < 0) return refused_by_system(beside, "make");
+  const std::span<const uint8_t> head(reinterpret_cast<const uint8_t*>(&header), sizeof header);
+  if (!write_all(file.number(), 0, head) || !write_all(file.number(), sizeof header, table_bytes) ||
+      !write_all(file.number(), header.code_offset, code) || rename(beside.c_str(), path.c_str()) != 0) {
+    auto failed = refused_by_system(beside, "write");
+    unlink(beside.c_str());
+    return failed;
+  }
+  make_room(path);
+  return {};
+}
+
+void CodeCache::make_room(const std::string& for_file) const {
+  struct Kept {
+    fs::file_time_type used;
+    uint64_t bytes;
+    fs::path path;
+  };
+  std::vector<Kept> files;
+  uint64_t bytes = 0;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(directory_, error)) {
+    if (entry.path().extension() != kEnding) continue;
+    const uint64_t size = entry.file_size(error);
+    if (error) continue;
+    bytes += size;
+    if (entry.path() != for_file) files.push_back({entry.last_write_time(error), size, entry.path()});
+  }
+  std::ranges::sort(files, {}, &Kept::used);
+  for (const Kept& file : files) {
+    if (bytes <= kMostFileBytes) return;
+    if (fs::remove(file.path, error)) bytes -= file.bytes;
+  }
+}
+
+}  // namespace membrane::engine::native

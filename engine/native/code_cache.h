@@ -1,0 +1,57 @@
+// Machine code of large modules, kept in files: a module that was compiled once is mapped from then on, and not
+// compiled again.
+//
+// A file is for one module, byte for byte, and for the program that made it, build for build. It is used only when
+// it is the user's own, nobody else may write to it, and its checksum is right. Any other file is as good as none:
+// it is made again.
+//
+// Code that is run is trusted code, so the directory must belong to the user and be closed to others.
+//
+// Threads: any; processes may share the directory.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "engine/native/code_arena.h"
+#include "wasm/module.h"
+
+namespace membrane::engine::native {
+
+// The code of a module's functions, one behind the other.
+struct ModuleImage {
+  CodeBlock block;
+  std::vector<uint32_t> starts;   // of functions, ascending
+  std::vector<uint32_t> indices;  // theirs, ascending
+};
+
+class CodeCache {
+ public:
+  // Code of fewer bytes is made sooner than it is found.
+  static constexpr size_t kLeastCodeBytes = 64u << 10;
+  // What is beyond, of all files together, goes: what was not used for longest.
+  static constexpr uint64_t kMostFileBytes = 1ull << 30;
+
+  // Makes the directory when it is not there. Errors: kInvalidArgument for one that others could write to,
+  // kUnavailable for what the system refuses.
+  static Result<CodeCache> open(const std::string& directory);
+
+  // Nothing when the module is not here, or what is here cannot be used.
+  [[nodiscard]] std::optional<ModuleImage> find(const wasm::Module& module) const;
+  // Errors: kUnavailable. Nothing depends on it: the module is compiled again the next time.
+  Status keep(const wasm::Module& module, const ModuleImage& image) const;
+  // The file that the module's code is in, or would be. kUnsupported for a module that is not kept: one that was
+  // not read from a binary.
+  [[nodiscard]] Result<std::string> path_of(const wasm::Module& module) const;
+
+ private:
+  explicit CodeCache(std::string directory) : directory_(std::move(directory)) {}
+  void make_room(const std::string& for_file) const;
+
+  std::string directory_;
+};
+
+}  // namespace membrane::engine::native
