@@ -11,6 +11,13 @@ namespace membrane::engine {
 
 inline constexpr uint32_t kCostVersion = 1;
 
+// Without, segments are not charged and nothing ends an endless loop: only for the benchmark of what fuel costs.
+#ifdef MEMBRANE_UNMETERED_BENCHMARK
+inline constexpr bool kMetered = false;
+#else
+inline constexpr bool kMetered = true;
+#endif
+
 // memory.fill, memory.copy, memory.init: 1 for each 16 bytes begun.
 constexpr uint64_t bulk_memory_cost(uint64_t bytes) { return (bytes + 15) / 16; }
 // table.fill, table.copy, table.init, table.grow: 1 an element.

@@ -45,14 +45,14 @@
 #define NEXT(words) DISPATCH(ip + (words))
 
 // Pays for the segment whose header is at `at`, and runs it.
-#define ENTER(at)                         \
-  do {                                    \
-    const Word* const header_word = (at); \
-    fuel -= header_word->header.cost;     \
-    ip = header_word + 1;                 \
-    if (fuel < 0) [[unlikely]]            \
-      GO_TO(refill);                      \
-    DISPATCH(ip);                         \
+#define ENTER(at)                                   \
+  do {                                              \
+    const Word* const header_word = (at);           \
+    if (kMetered) fuel -= header_word->header.cost; \
+    ip = header_word + 1;                           \
+    if (kMetered && fuel < 0) [[unlikely]]          \
+      GO_TO(refill);                                \
+    DISPATCH(ip);                                   \
   } while (false)
 
 #define TRAP(kind)                                  \

@@ -358,10 +358,7 @@ bool CodeValidator::check_immediate(const Instruction& in, uint8_t limit) {
     case Immediate::kMemLane: return access() && lane(in.lane, 16u >> limit);
     case Immediate::kLane: return lane(in.lane, limit);
     case Immediate::kShuffle:
-      for (size_t i = 0; i < 16; ++i)
-        if (!lane(in.raw[i], 32))
-          return false;  // NOLINT(clang-analyzer-core.NullDereference): set for kShuffle
-      return true;
+      return std::ranges::all_of(std::span(in.raw, 16), [&](uint8_t index) { return lane(index, 32); });
     case Immediate::kMemory: return memory(in.index);
     case Immediate::kMemoryCopy: return memory(in.index) && memory(in.index2);
     case Immediate::kMemoryInit: return memory(in.index2) && data();

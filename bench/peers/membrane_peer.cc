@@ -8,6 +8,7 @@
 //   compute NAME N CHECKSUM DIRECTORY   run(N) of DIRECTORY/NAME.wasm   -> ok SECONDS
 //   compile FILE NUMBER    of the whole module, made unlike the last by a custom section with the number
 //                                                    -> ok SECONDS DECODE VALIDATE CODE CODE-BYTES
+//   cached FILE NUMBER DIRECTORY        the same, when its code is in the cache already  -> ok SECONDS
 //
 // What cannot be done is answered with `no` and a reason. The other engines' peers speak the same.
 #include <time.h>
@@ -118,10 +119,8 @@ void compute(std::istream& words, std::optional<engine::Tier> tier) {
   return result == checksum ? answer({seconds}) : refuse("wrong checksum");
 }
 
-void compile(std::istream& words, engine::Tier tier) {
-  std::string path;
-  uint32_t number = 0;
-  words >> path >> number;
+// The module with a custom section of its own, so that it is like no other.
+std::vector<uint8_t> read_module(const std::string& path, uint32_t number) {
   std::vector<uint8_t> bytes = read_file(path);
   const uint8_t section[] = {0,
                              6,
@@ -132,6 +131,14 @@ void compile(std::istream& words, engine::Tier tier) {
                              static_cast<uint8_t>(number >> 16),
                              0};
   bytes.insert(bytes.end(), std::begin(section), std::end(section));
+  return bytes;
+}
+
+void compile(std::istream& words, engine::Tier tier) {
+  std::string path;
+  uint32_t number = 0;
+  words >> path >> number;
+  std::vector<uint8_t> bytes = read_module(path, number);
   const double begin = now();
   auto module = wasm::decode(std::move(bytes));
   if (!module) return refuse(module.error().message);
@@ -146,6 +153,23 @@ void compile(std::istream& words, engine::Tier tier) {
           static_cast<double>((*made)->native_code_bytes())});
 }
 
+void find_cached(std::istream& words) {
+  std::string path, directory;
+  uint32_t number = 0;
+  words >> path >> number >> directory;
+  const std::vector<uint8_t> bytes = read_module(path, number);
+  const auto cache = engine::native::CodeCache::open(directory);
+  if (!cache) return refuse(cache.error().message);
+  const auto make = [&] {
+    auto module = wasm::decode(bytes);
+    return module && engine::CompiledModule::compile(std::move(*module), {}, engine::Tier::kCompiler, &*cache);
+  };
+  if (!make()) return refuse("cannot be compiled");
+  const double begin = now();
+  if (!make()) return refuse("cannot be compiled");
+  answer({now() - begin});
+}
+
 void serve(std::optional<engine::Tier> tier) {
   for (std::string line; std::getline(std::cin, line);) {
     std::istringstream words(line);
@@ -153,6 +177,7 @@ void serve(std::optional<engine::Tier> tier) {
     words >> task;
     if (task == "compute") compute(words, tier);
     else if (tier && task == "compile") compile(words, *tier);
+    else if (tier == engine::Tier::kCompiler && task == "cached") find_cached(words);
     else if (tier && (task == "tiny" || task == "text" || task == "warm")) small(task, words, *tier);
     else refuse("such task");
     std::fflush(stdout);

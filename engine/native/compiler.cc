@@ -670,7 +670,7 @@ struct Compiler::Parts {
   }
   void add_cost(uint32_t c) {
     if (c == 0) return;
-    if (charge == kNone) write_charge();
+    if (kMetered && charge == kNone) write_charge();
     cost += c;
   }
   Stub stub_here(Stub::Kind kind) const {
