@@ -226,6 +226,10 @@ bool CodeValidator::walk(ByteRange code) {
     if constexpr (kWalk == Walk::kConstant)
       if (!check_constant(in)) return false;
     uses_simd_ |= rule.is_simd;
+    if (in.op == Opcode::kLocalGet && in.index < locals_.size()) {  // the most frequent of all
+      push(locals_[in.index]);
+      continue;
+    }
     if (rule.kind == Kind::kSpecial) {
       if (!special(in)) return false;
       if (frames_.empty()) return finish(reader);

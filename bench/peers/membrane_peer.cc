@@ -162,7 +162,8 @@ void find_cached(std::istream& words) {
   if (!cache) return refuse(cache.error().message);
   const auto make = [&] {
     auto module = wasm::decode(bytes);
-    return module && engine::CompiledModule::compile(std::move(*module), {}, engine::Tier::kCompiler, &*cache);
+    return module &&
+           engine::CompiledModule::compile(std::move(*module), {}, engine::Tier::kCompiler, &*cache);
   };
   if (!make()) return refuse("cannot be compiled");
   const double begin = now();

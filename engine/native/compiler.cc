@@ -26,7 +26,8 @@ constexpr uint32_t kNone = UINT32_MAX;
 
 // Bounds that keep compilation linear on hostile code. What is beyond them is the interpreter's.
 constexpr size_t kMaxLocals = 4'000;
-constexpr size_t kMaxUnsettled = 64;  // entries of the stack that are looked through
+constexpr size_t kMaxUnsettled = 64;        // entries of the stack that are looked through
+constexpr uint32_t kMaxPendingLocals = 32;  // of these, that name locals
 constexpr uint32_t kMaxCodeBytes = 1u << 20,
                    kMaxExpansion = 40;  // of a function, and for each byte of its body
 
@@ -2046,7 +2047,6 @@ void Compiler::Parts::instruction(const Instruction& in) {
     case Opcode::kSelectTyped: return select();
     case Opcode::kLocalGet: {
       push_local(in.index, locals[in.index]);
-      constexpr uint32_t kMaxPendingLocals = 32;  // keeps compilation linear on hostile code
       if (pending_locals > kMaxPendingLocals) settle_from(0);
       return;
     }
