@@ -119,7 +119,10 @@ std::shared_ptr<const MemoryImage> image_of_data(const wasm::Module& module) {
 
 std::shared_ptr<const MemoryImage> CompiledModule::data_image() {
   const std::lock_guard lock(mutex_);
-  if (instances_ < 2 && ++instances_ == 2) data_image_ = image_of_data(module_);
+  if (instances_ < 2) {
+    ++instances_;
+    if (instances_ == 2) data_image_ = image_of_data(module_);
+  }
   return data_image_;
 }
 
