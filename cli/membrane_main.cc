@@ -24,7 +24,7 @@ std::vector<std::string> commands_of(const CLI::App& command) {
 
 // What a person who typed `word` in the place of a command, or behind all arguments, probably meant.
 std::string meant_by(const CLI::App& command, const std::string& word) {
-  const std::string name = command.get_name();
+  const std::string& name = command.get_name();
   if (name == "membrane" && word == "help") return "Write membrane --help, or membrane COMMAND --help. ";
   if (name == "membrane" && (word.ends_with(".wat") || word.ends_with(".wasm")))
     return "To run a program: membrane run " + word + ". ";
