@@ -389,6 +389,7 @@ MEMBRANE_INLINE T lane_at(const uint64_t* slots, uint32_t lane) {
   }
 #define VECTOR_UNARY(id, function) VECTOR_FORM(id, function(a))
 #define VECTOR_BINARY(id, function) VECTOR_FORM(id, function(a, vector_at(fp + w.c)))
+#define VECTOR_TERNARY(id, function) VECTOR_FORM(id, function(a, vector_at(fp + w.c), vector_at(fp + w.d)))
 #define VECTOR_SHIFT(id, function) VECTOR_FORM(id, function(a, static_cast<uint32_t>(fp[w.c])))
 #define VECTOR_REPLACE(id, type) VECTOR_FORM(id, simd::replace_lane<type>(a, static_cast<type>(fp[w.c]), w.d))
 
@@ -496,12 +497,6 @@ HANDLER(kShuffleByPshufb) {  // dst, a, b; 16 indices into a, 16 into b
 }
 
 VECTOR_FORM(kSwizzleByPshufb, simd::swizzle_by_pshufb(a, vector_at(fp + w.c)))
-
-HANDLER(kV128Bitselect) {  // dst, a, b, mask
-  const SlotsWord w = ip[1].slots;
-  put_vector(fp + w.a, simd::bitselect(vector_at(fp + w.b), vector_at(fp + w.c), vector_at(fp + w.d)));
-  NEXT(2);
-}
 
 HANDLER(kCopyVector) {
   put_vector(fp + ip[1].slots.a, vector_at(fp + ip[1].slots.b));

@@ -243,6 +243,13 @@ MEMBRANE_INLINE V128 dot(V128 a, V128 b) {
   return add<uint32_t>(whole(even_lanes<int16_t>(a) * even_lanes<int16_t>(b)),
                        whole(odd_lanes<int16_t>(a) * odd_lanes<int16_t>(b)));
 }
+MEMBRANE_INLINE V128 dot_of_bytes(V128 a, V128 b) {
+  return add<uint16_t>(whole(even_lanes<int8_t>(a) * even_lanes<int8_t>(b)),
+                       whole(odd_lanes<int8_t>(a) * odd_lanes<int8_t>(b)));
+}
+MEMBRANE_INLINE V128 dot_of_bytes_add(V128 a, V128 b, V128 c) {
+  return add<uint32_t>(extadd_pairwise<int16_t>(dot_of_bytes(a, b)), c);
+}
 // Products of fractions of 15 bits, rounded; only -1 times -1 has to be saturated.
 MEMBRANE_INLINE V128 q15mulr_sat(V128 a, V128 b) {
   const Lanes<int32_t> low = widened<int16_t>(a[0]) * widened<int16_t>(b[0]);
@@ -306,6 +313,14 @@ template <typename F> MEMBRANE_INLINE V128 fmax(V128 a, V128 b) {
   const V128 nan_or_equal = choose(eq<F>(a, b), a & b, canonical_nans<F>());
   return choose(lt<F>(a, b), b, choose(lt<F>(b, a), a, nan_or_equal));
 }
+// Rounded once, on every machine: fma() is exact also where no instruction does it.
+template <typename F> MEMBRANE_INLINE V128 madd(V128 a, V128 b, V128 c) {
+  const Lanes<F> x = lanes<F>(a), y = lanes<F>(b), z = lanes<F>(c);
+  Lanes<F> out{};
+  for (size_t i = 0; i < 16 / sizeof(F); ++i) out[i] = std::fma(x[i], y[i], z[i]);
+  return canonical<F>(out);
+}
+template <typename F> MEMBRANE_INLINE V128 nmadd(V128 a, V128 b, V128 c) { return madd<F>(fneg<F>(a), b, c); }
 // The pseudo-minimum and -maximum give one of their operands, bit by bit.
 template <typename F> MEMBRANE_INLINE V128 pmin(V128 a, V128 b) { return choose(lt<F>(b, a), b, a); }
 template <typename F> MEMBRANE_INLINE V128 pmax(V128 a, V128 b) { return choose(lt<F>(a, b), b, a); }

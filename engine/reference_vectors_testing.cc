@@ -1,6 +1,7 @@
 #include "engine/reference_vectors_testing.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <string_view>
 
@@ -203,8 +204,19 @@ bool compares(std::string_view name, F a, F b) {
 }
 
 template <typename F>
+Cell fused(std::string_view name, std::span<const Cell> v) {
+  Cell out;
+  for (size_t i = 0; i < 16 / sizeof(F); ++i) {
+    const F a = v[0].get<F>(i), sum = std::fma(name == "nmadd" ? -a : a, v[1].get<F>(i), v[2].get<F>(i));
+    out.set<F>(i, sum == sum ? sum : numeric::fadd(sum, F{0}));  // a NaN becomes the canonical one
+  }
+  return out;
+}
+
+template <typename F>
 Cell floats(const Instruction& in, std::string_view name, std::span<const Cell> v) {
   const int bits = 8 * sizeof(F);
+  if (name.ends_with("madd")) return fused<F>(name, v);
   if (name == "splat" || name == "extract_lane" || name == "replace_lane")
     return integers(in, name, bits, v);  // these move bits
   if (v.size() == 1) return one_float<F>(name, v[0]);
@@ -273,6 +285,30 @@ Cell bitwise(std::string_view name, std::span<const Cell> v) {
   return out;
 }
 
+// Of neighbouring bytes, into lanes of 16 bits; and of neighbouring sums of these, and what is there.
+Cell dot_of_bytes(std::span<const Cell> v) {
+  const Cell sums = each({16, true}, [&](size_t i) {
+    const auto product = [&](size_t k) { return lane(v[0], {8, true}, k) * lane(v[1], {8, true}, k); };
+    return product(2 * i) + product(2 * i + 1);
+  });
+  if (v.size() == 2) return sums;
+  return each({32, true}, [&](size_t i) {
+    return lane(sums, {16, true}, 2 * i) + lane(sums, {16, true}, 2 * i + 1) + lane(v[2], {32, true}, i);
+  });
+}
+
+// What a relaxed instruction does here, by the name of the one that is not relaxed.
+std::string_view strict_name(std::string_view name) {
+  for (const auto& [relaxed, strict] :
+       {std::pair<std::string_view, std::string_view>{"trunc_f32x4_s", "trunc_sat_f32x4_s"},
+        {"trunc_f32x4_u", "trunc_sat_f32x4_u"},
+        {"trunc_f64x2_s_zero", "trunc_sat_f64x2_s_zero"},
+        {"trunc_f64x2_u_zero", "trunc_sat_f64x2_u_zero"},
+        {"q15mulr_s", "q15mulr_sat_s"}})
+    if (name == relaxed) return strict;
+  return name;
+}
+
 }  // namespace
 
 Cell compute_vector(const Instruction& in, std::span<const Cell> v) {
@@ -285,6 +321,9 @@ Cell compute_vector(const Instruction& in, std::span<const Cell> v) {
   if (take(name, "v128.")) return name == "any_true" ? Cell(v[0] == Cell() ? 0 : 1) : bitwise(name, v);
   const std::string_view shape = name.substr(0, name.find('.'));
   name.remove_prefix(shape.size() + 1);
+  if (take(name, "relaxed_")) name = strict_name(name);
+  if (name == "laneselect") return bitwise(name, v);
+  if (name.starts_with("dot_i8x16")) return dot_of_bytes(v);
   if (name.starts_with("trunc_sat")) return truncated(name, v[0]);
   if (name.starts_with("convert")) return converted(name, v[0], shape == "f64x2");
   if (name.starts_with("demote")) return demoted(v[0]);

@@ -30,7 +30,7 @@ TEST_P(OfficialSuite, EveryCommandOfEveryScriptPasses) {
   RecordProperty("passed", std::to_string(passed));
 }
 
-// Scripts of the 3.0 suite that need what is not there: exceptions, typed references, relaxed vectors,
+// Scripts of the 3.0 suite that need what is not there: exceptions, typed references,
 // identifiers in quotes, garbage collection. Some of their commands fail.
 constexpr std::string_view kNotYet[] = {
     "annotations.wast",
@@ -53,10 +53,7 @@ constexpr std::string_view kNotYet[] = {
     "extern.wast",
     "func.wast",
     "global.wast",
-    "i16x8_relaxed_q15mulr_s.wast",
     "i31.wast",
-    "i32x4_relaxed_trunc.wast",
-    "i8x16_relaxed_swizzle.wast",
     "id.wast",
     "imports.wast",
     "instance.wast",
@@ -70,10 +67,6 @@ constexpr std::string_view kNotYet[] = {
     "ref_is_null.wast",
     "ref_null.wast",
     "ref_test.wast",
-    "relaxed_dot_product.wast",
-    "relaxed_laneselect.wast",
-    "relaxed_madd_nmadd.wast",
-    "relaxed_min_max.wast",
     "return_call_ref.wast",
     "select.wast",
     "struct.wast",

@@ -105,9 +105,9 @@ constexpr std::array<Choice, wasm::kOpcodeCount> make_choices() {
     at(op) = {Class::kVector, operation, kVector, to, false, operands};
   };
   vector(Opcode::kI8x16Shuffle, Operation::kI8x16Shuffle, kVector);
-  vector(Opcode::kV128Bitselect, Operation::kV128Bitselect, kVector);
 #define VECTOR_UNARY(id, function) vector(Opcode::id, Operation::id, kVector);
 #define VECTOR_BINARY(id, function) vector(Opcode::id, Operation::id, kVector);
+#define VECTOR_TERNARY(id, function) vector(Opcode::id, Operation::id, kVector);
 #define VECTOR_SHIFT(id, function) vector(Opcode::id, Operation::id, kVector);
 #define VECTOR_TEST(id, function) vector(Opcode::id, Operation::id, kInteger);
 #define VECTOR_SPLAT(id, type) vector(Opcode::id, Operation::id, kVector);
@@ -714,7 +714,8 @@ void Translator::vector(const Choice& choice, const Instruction& in) {
   if (immediate == wasm::Immediate::kLane) words[choice.operands] = in.lane;
   Operation operation = choice.operation;
   if (has_pshufb && in.op == Opcode::kI8x16Shuffle) operation = Operation::kShuffleByPshufb;
-  if (has_pshufb && in.op == Opcode::kI8x16Swizzle) operation = Operation::kSwizzleByPshufb;
+  if (has_pshufb && (in.op == Opcode::kI8x16Swizzle || in.op == Opcode::kI8x16RelaxedSwizzle))
+    operation = Operation::kSwizzleByPshufb;
   result(operation, entries[0].slot, choice.to);
   emit_slots(entries[0].slot, words[0], words[1], words[2]);
   if (operation == Operation::kShuffleByPshufb) emit_pshufb_indices(in.raw);

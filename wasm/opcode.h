@@ -78,28 +78,29 @@ inline constexpr std::array<OpcodeInfo, kOpcodeCount> kOpcodes{{
 #undef OPCODE
 }};
 
-// Opcode numbers by byte; kCount where there is none.
-consteval std::array<Opcode, 256> opcodes_behind(uint8_t prefix) {
-  std::array<Opcode, 256> map;
+// Opcode numbers by code; kCount where there is none.
+template <size_t kCodes>
+consteval std::array<Opcode, kCodes> opcodes_behind(uint8_t prefix) {
+  std::array<Opcode, kCodes> map;
   map.fill(Opcode::kCount);
   for (size_t i = 0; i < kOpcodeCount; ++i)
     if (kOpcodes[i].prefix == prefix) map[kOpcodes[i].code] = static_cast<Opcode>(i);
   return map;
 }
-inline constexpr std::array<Opcode, 256> kPlain = opcodes_behind(0);
-inline constexpr std::array<Opcode, 256> kPrefixFC = opcodes_behind(0xFC);
-inline constexpr std::array<Opcode, 256> kPrefixFD = opcodes_behind(0xFD);
+inline constexpr auto kPlain = opcodes_behind<0x100>(0);
+inline constexpr auto kPrefixFC = opcodes_behind<0x100>(0xFC);
+inline constexpr auto kPrefixFD = opcodes_behind<0x114>(0xFD);
 }  // namespace detail
 
 constexpr const OpcodeInfo& info(Opcode op) { return detail::kOpcodes[static_cast<size_t>(op)]; }
 
 // The instruction with this encoding, or Opcode::kCount when there is none.
 constexpr Opcode find_opcode(uint8_t prefix, uint32_t code) {
-  if (code > 0xFF) return Opcode::kCount;
+  const auto in = [&](const auto& map) { return code < map.size() ? map[code] : Opcode::kCount; };
   switch (prefix) {
-    case 0: return detail::kPlain[code];
-    case 0xFC: return detail::kPrefixFC[code];
-    case 0xFD: return detail::kPrefixFD[code];
+    case 0: return in(detail::kPlain);
+    case 0xFC: return in(detail::kPrefixFC);
+    case 0xFD: return in(detail::kPrefixFD);
     default: return Opcode::kCount;
   }
 }
