@@ -18,7 +18,7 @@ CONFIGURE := tools/configure
         bench-engine bench-peers bench-process format format-check tidy coverage docs install clean
 
 help:  ## This list
-	@awk 'BEGIN { FS = ":.*##" } /^[a-z-]+:.*##/ { printf "  make %-18s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk 'BEGIN { FS = ":.*##" } /^[a-z0-9-]+:.*##/ { printf "  make %-18s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup:  ## Install with apt what building and testing need, if it is missing
 	@tools/install-dependencies build test
