@@ -14,11 +14,11 @@ BUILD := cmake --build --parallel $(JOBS) --preset
 CONFIGURE := tools/configure
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo demo-local-model test test-quick fuzz fuzz-diff bench bench-micro \
+.PHONY: help setup build demo demo-local-model test test-quick test-aarch64 fuzz fuzz-diff bench bench-micro \
         bench-engine bench-peers bench-process format format-check tidy coverage docs install clean
 
 help:  ## This list
-	@awk 'BEGIN { FS = ":.*##" } /^[a-z-]+:.*##/ { printf "  make %-18s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk 'BEGIN { FS = ":.*##" } /^[a-z0-9-]+:.*##/ { printf "  make %-18s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup:  ## Install with apt what building and testing need, if it is missing
 	@tools/install-dependencies build test
@@ -42,6 +42,11 @@ test:  ## Everything: tests, sanitizers, fuzzers, specification, sources
 test-quick:  ## The release build's tests only
 	@tools/install-dependencies build
 	@$(PYTHON) tools/test --jobs $(JOBS) release
+
+test-aarch64:  ## Cross-built for AArch64, under qemu-aarch64; runs frozen here thaw there, and back
+	@tools/install-dependencies build aarch64
+	@tools/make-aarch64-sysroot
+	@$(PYTHON) tools/test --jobs $(JOBS) aarch64 aarch64-spectest aarch64-differential aarch64-frozen
 
 fuzz:  ## Each fuzz target for FUZZ_SECONDS (600); finds are kept in fuzz/corpus
 	@tools/install-dependencies test

@@ -1,10 +1,11 @@
 // Reads and writes of guest memory by the interpreter.
 //
-// On x86-64 an access is one machine instruction without a bounds check: what misses the
-// memory faults in its region (memory.h), and fault.cc finds the interpreter's registers
-// where the constraints below pin them:
+// On x86-64 and AArch64 an access is one machine instruction without a bounds check: what
+// misses the memory faults in its region (memory.h), and fault.cc finds the interpreter's
+// registers where the constraints below pin them, which is where calls pass them:
 //
-//   ip in rdi     fp in rsi     fuel in rdx
+//   x86-64    ip in rdi     fp in rsi     fuel in rdx
+//   AArch64   ip in x0      fp in x1      fuel in x2
 //
 // Elsewhere, where MEMBRANE_EXPLICIT_BOUNDS is set, and under ThreadSanitizer (which keeps
 // signals for itself), the address is compared with the size first.
@@ -16,7 +17,8 @@
 
 #include "engine/code.h"
 
-#if defined(__x86_64__) && !defined(MEMBRANE_EXPLICIT_BOUNDS) && !defined(__SANITIZE_THREAD__)
+#if (defined(__x86_64__) || defined(__aarch64__)) && !defined(MEMBRANE_EXPLICIT_BOUNDS) && \
+    !defined(__SANITIZE_THREAD__)
 #define MEMBRANE_GUARD_PAGES 1
 #else
 #define MEMBRANE_GUARD_PAGES 0
@@ -26,7 +28,7 @@
 
 namespace membrane::engine {
 
-#if MEMBRANE_GUARD_PAGES
+#if MEMBRANE_GUARD_PAGES && defined(__x86_64__)
 
 template <typename T>
 MEMBRANE_INLINE T load(const uint8_t* memory, uint64_t address, const Word* ip, uint64_t* fp, int64_t fuel) {
@@ -121,6 +123,75 @@ MEMBRANE_INLINE void store(uint8_t* memory, uint64_t address, T value, const Wor
                  : [v] "r"(value), [m] "r"(memory), [a] "r"(address), "D"(ip), "S"(fp), "d"(fuel)
                  : "memory");
 }
+
+#elif MEMBRANE_GUARD_PAGES
+
+// The arguments of the functions below, where the signal handler looks for them: no constraint names one
+// register here, but a variable can.
+#define MEMBRANE_PINNED                          \
+  register const Word* pinned_ip asm("x0") = ip; \
+  register uint64_t* pinned_fp asm("x1") = fp;   \
+  register int64_t pinned_fuel asm("x2") = fuel
+#define MEMBRANE_PLACE [m] "r"(memory), [a] "r"(address), "r"(pinned_ip), "r"(pinned_fp), "r"(pinned_fuel)
+#define MEMBRANE_LOAD(instruction, constraint)                                                   \
+  asm volatile(instruction ", [%[m], %[a]]" : [v] constraint(value) : MEMBRANE_PLACE : "memory")
+
+template <typename T>
+MEMBRANE_INLINE T load(const uint8_t* memory, uint64_t address, const Word* ip, uint64_t* fp, int64_t fuel) {
+  MEMBRANE_PINNED;
+  if constexpr (std::is_floating_point_v<T> || sizeof(T) == 16) {
+    T value;
+    if constexpr (sizeof(T) == 16) MEMBRANE_LOAD("ldr %q[v]", "=w");
+    else if constexpr (sizeof(T) == 8) MEMBRANE_LOAD("ldr %d[v]", "=w");
+    else MEMBRANE_LOAD("ldr %s[v]", "=w");
+    return value;
+  } else {
+    uint64_t value;  // a write of 32 bits clears the others
+    if constexpr (sizeof(T) == 1) MEMBRANE_LOAD("ldrb %w[v]", "=r");
+    else if constexpr (sizeof(T) == 2) MEMBRANE_LOAD("ldrh %w[v]", "=r");
+    else if constexpr (sizeof(T) == 4) MEMBRANE_LOAD("ldr %w[v]", "=r");
+    else MEMBRANE_LOAD("ldr %x[v]", "=r");
+    return static_cast<T>(value);
+  }
+}
+
+// A store that reaches over the memory's end may have written what is before the end when it faults: the
+// architecture allows it. So the same bytes are read first, and the read faults.
+#define MEMBRANE_STORE(read, write, constraint)                 \
+  asm volatile(read ", [%[m], %[a]]\n\t" write ", [%[m], %[a]]" \
+               :                                                \
+               : [v] constraint(value), MEMBRANE_PLACE          \
+               : "memory")
+
+template <typename T>
+MEMBRANE_INLINE void store(uint8_t* memory, uint64_t address, T value, const Word* ip, uint64_t* fp,
+                           int64_t fuel) {
+  MEMBRANE_PINNED;
+  if constexpr (sizeof(T) == 16) {
+    T before;
+    asm volatile("ldr %q[b], [%[m], %[a]]\n\tstr %q[v], [%[m], %[a]]"
+                 : [b] "=&w"(before)
+                 : [v] "w"(value), MEMBRANE_PLACE
+                 : "memory");
+  } else if constexpr (std::is_same_v<T, double>) {
+    MEMBRANE_STORE("ldr xzr", "str %d[v]", "w");
+  } else if constexpr (std::is_same_v<T, float>) {
+    MEMBRANE_STORE("ldr wzr", "str %s[v]", "w");
+  } else if constexpr (sizeof(T) == 1) {
+    asm volatile("strb %w[v], [%[m], %[a]]" : : [v] "r"(value), MEMBRANE_PLACE : "memory");
+  } else if constexpr (sizeof(T) == 2) {
+    MEMBRANE_STORE("ldrh wzr", "strh %w[v]", "r");
+  } else if constexpr (sizeof(T) == 4) {
+    MEMBRANE_STORE("ldr wzr", "str %w[v]", "r");
+  } else {
+    MEMBRANE_STORE("ldr xzr", "str %x[v]", "r");
+  }
+}
+
+#undef MEMBRANE_STORE
+#undef MEMBRANE_LOAD
+#undef MEMBRANE_PLACE
+#undef MEMBRANE_PINNED
 
 #else
 

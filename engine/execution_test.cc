@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <string_view>
 #include <thread>
+#include <utility>
 
 #include "engine/call_testing.h"
 #include "engine/engine_testing.h"
@@ -201,6 +203,28 @@ TEST(Trap, EveryAccessBeyondTheMemoryIsCaught) {
   EXPECT_FALSE(traps("store16", 65534));
   EXPECT_TRUE(traps("store16", 65535));
   EXPECT_TRUE(traps("storef", UINT32_MAX));
+}
+
+TEST(Trap, AStoreOverTheEndOfTheMemoryWritesNothing) {
+  const auto instance = instantiate(R"((module (memory 1)
+    (func (export "2") (param i32) (i32.store16 (local.get 0) (i32.const -1)))
+    (func (export "4") (param i32) (i32.store (local.get 0) (i32.const -1)))
+    (func (export "4f") (param i32) (f32.store (local.get 0) (f32.const -1.1)))
+    (func (export "8") (param i32) (i64.store (local.get 0) (i64.const -1)))
+    (func (export "8f") (param i32) (f64.store (local.get 0) (f64.const -1.1)))
+    (func (export "16") (param i32) (v128.store (local.get 0) (v128.const i64x2 -1 -1)))
+    (func (export "8lane") (param i32) (v128.store64_lane 1 (local.get 0) (v128.const i64x2 -1 -1)))
+    (func (export "last") (param i32) (result i64) (i64.load (local.get 0)))))");
+  const std::pair<std::string_view, uint32_t> stores[] = {{"2", 2},  {"4", 4},   {"4f", 4},   {"8", 8},
+                                                          {"8f", 8}, {"16", 16}, {"8lane", 8}};
+  for (const auto& [name, width] : stores) {
+    for (uint32_t outside = 1; outside <= width; ++outside) {
+      EXPECT_EQ(call(*instance, name, {Value::i32(65536 - width + outside)}).trap,
+                "out of bounds memory access");
+      for (const uint32_t at : {65520u, 65528u})
+        EXPECT_EQ(call(*instance, "last", {Value::i32(at)}).results[0], 0u) << name << ": " << outside;
+    }
+  }
 }
 
 TEST(Limits, RecursionEndsInATrapAndTheInstanceStaysUsable) {

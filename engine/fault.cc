@@ -41,19 +41,33 @@ bool in_guest_memory(const Instance* instance, const void* address) {
   return at >= base && at < base + Memory::kRegionBytes + Memory::kGuardBytes;
 }
 
+// Where access.h has them.
+struct Registers {
+  uint64_t pc, ip, fp, fuel;
+};
+Registers registers_in(const void* context) {
+  const mcontext_t& machine = static_cast<const ucontext_t*>(context)->uc_mcontext;
+#if defined(__x86_64__)
+  const auto at = [&](int number) { return static_cast<uint64_t>(machine.gregs[number]); };
+  return {at(REG_RIP), at(REG_RDI), at(REG_RSI), at(REG_RDX)};
+#else
+  return {machine.pc, machine.regs[0], machine.regs[1], machine.regs[2]};
+#endif
+}
+
 void handle(int number, siginfo_t* info, void* context) {
   Execution* const ex = running;
-  const greg_t* const registers = static_cast<ucontext_t*>(context)->uc_mcontext.gregs;
-  const auto* const at = reinterpret_cast<const char*>(registers[REG_RIP]);
+  const Registers registers = registers_in(context);
+  const auto* const at = reinterpret_cast<const char*>(registers.pc);
   if (ex != nullptr && native::in_arena(at) && in_guest_memory(Machine::state(*ex).instance, info->si_addr))
     return native::leave_at_fault(*Machine::state(*ex).native, context);
   if (ex == nullptr || at < __start_membrane_interpreter || at >= __stop_membrane_interpreter ||
       !in_guest_memory(Machine::state(*ex).instance, info->si_addr))
     return forward(number, info, context);
   MachineState& machine = Machine::state(*ex);
-  machine.ip = reinterpret_cast<const Word*>(registers[REG_RDI]);
-  machine.fp = reinterpret_cast<uint64_t*>(registers[REG_RSI]);
-  machine.fuel = registers[REG_RDX];
+  machine.ip = reinterpret_cast<const Word*>(registers.ip);
+  machine.fp = reinterpret_cast<uint64_t*>(registers.fp);
+  machine.fuel = static_cast<int64_t>(registers.fuel);
   siglongjmp(Machine::fault_jump(*ex), 1);
 }
 #else

@@ -50,7 +50,19 @@ bool is_trapped(const uint8_t* code, size_t bytes) {
 }
 CodeBlock filled(size_t bytes, uint8_t with = 0x90) { return publish(std::vector<uint8_t>(bytes, with)); }
 
-TEST(CodeArena, RunsWhatWasPublished) {
+// What is run here is machine code of x86-64.
+class MachineCode : public testing::Test {
+ protected:
+  void SetUp() override {
+#if !defined(__x86_64__)
+    GTEST_SKIP() << "the compiler, and so the arena, is for x86-64";
+#endif
+  }
+};
+class CodeArena : public MachineCode {};
+class WritingCode : public MachineCode {};
+
+TEST_F(CodeArena, RunsWhatWasPublished) {
   const CodeBlock block = publish(answer(42));
   ASSERT_NE(block.code(), nullptr);
   EXPECT_EQ(block.size(), 6u);
@@ -59,7 +71,7 @@ TEST(CodeArena, RunsWhatWasPublished) {
   EXPECT_TRUE(is_trapped(block.code() + 6, 58));
 }
 
-TEST(CodeArena, KnowsItsOwnAddresses) {
+TEST_F(CodeArena, KnowsItsOwnAddresses) {
   const CodeBlock block = publish(answer(1));
   ASSERT_NE(block.code(), nullptr);
   EXPECT_TRUE(in_arena(block.code()));
@@ -67,9 +79,9 @@ TEST(CodeArena, KnowsItsOwnAddresses) {
   EXPECT_FALSE(in_arena(nullptr));
 }
 
-TEST(CodeArena, NothingIsPublishedAsNothing) { EXPECT_EQ(publish({}).code(), nullptr); }
+TEST_F(CodeArena, NothingIsPublishedAsNothing) { EXPECT_EQ(publish({}).code(), nullptr); }
 
-TEST(CodeArena, RunsAFileAndThenItsOwnPagesAgain) {
+TEST_F(CodeArena, RunsAFileAndThenItsOwnPagesAgain) {
   const uint8_t* first = nullptr;
   for (uint32_t i = 0; i < 3; ++i) {
     std::vector<uint8_t> bytes(8192);
@@ -91,7 +103,7 @@ TEST(CodeArena, RunsAFileAndThenItsOwnPagesAgain) {
   EXPECT_EQ(run(publish(answer(8))), 8u);
 }
 
-TEST(CodeWriter, WritesInPartsWithGapsAndPatches) {
+TEST_F(WritingCode, WritesInPartsWithGapsAndPatches) {
   CodeWriter writer(1);
   const std::vector<uint8_t> gap(5, 0x90), code = answer(1);
   ASSERT_TRUE(writer.append(gap));
@@ -107,7 +119,7 @@ TEST(CodeWriter, WritesInPartsWithGapsAndPatches) {
   EXPECT_TRUE(is_trapped(block.code() + 22, 42));
 }
 
-TEST(CodeWriter, GrowsWhereItIsAndElsewhere) {
+TEST_F(WritingCode, GrowsWhereItIsAndElsewhere) {
   const std::vector<uint8_t> code = answer(5), rest(100'000, 0x90);
   for (const bool is_hemmed_in : {false, true}) {
     CodeWriter writer(code.size());
@@ -122,7 +134,7 @@ TEST(CodeWriter, GrowsWhereItIsAndElsewhere) {
   }
 }
 
-TEST(CodeWriter, GivesBackWhatItDidNotUseOrDidNotFinish) {
+TEST_F(WritingCode, GivesBackWhatItDidNotUseOrDidNotFinish) {
   const uint8_t* const first = publish(answer(1)).code();
   {
     CodeWriter unfinished(kLarge);
@@ -137,7 +149,7 @@ TEST(CodeWriter, GivesBackWhatItDidNotUseOrDidNotFinish) {
   EXPECT_EQ(run(block), 3u);
 }
 
-TEST(CodeWriter, RefusesWhatTheArenaCannotHold) {
+TEST_F(WritingCode, RefusesWhatTheArenaCannotHold) {
   CodeWriter writer(2ull << 30);
   const std::vector<uint8_t> code = answer(6);
   EXPECT_TRUE(writer.append(code));  // with less room than was expected
@@ -145,7 +157,7 @@ TEST(CodeWriter, RefusesWhatTheArenaCannotHold) {
   EXPECT_EQ(writer.finish().code(), nullptr);
 }
 
-TEST(CodeArena, UsesABlockAgain) {
+TEST_F(CodeArena, UsesABlockAgain) {
   const uint8_t* first = nullptr;
   for (uint32_t i = 0; i < 100; ++i) {
     const CodeBlock block = publish(answer(i));
@@ -156,7 +168,7 @@ TEST(CodeArena, UsesABlockAgain) {
   }
 }
 
-TEST(CodeArena, AFreedBlockIsTrappedCode) {
+TEST_F(CodeArena, AFreedBlockIsTrappedCode) {
   std::optional<CodeBlock> block(filled(1000));
   const uint8_t* const code = block->code();
   ASSERT_NE(code, nullptr);
@@ -165,7 +177,7 @@ TEST(CodeArena, AFreedBlockIsTrappedCode) {
   EXPECT_TRUE(is_trapped(code, 1024));
 }
 
-TEST(CodeArena, AMovedBlockIsFreedOnce) {
+TEST_F(CodeArena, AMovedBlockIsFreedOnce) {
   CodeBlock block = publish(answer(7));
   const uint8_t* const code = block.code();
   {
@@ -179,7 +191,7 @@ TEST(CodeArena, AMovedBlockIsFreedOnce) {
 }
 
 // Three neighbours, freed in every order: together they are one range again.
-TEST(CodeArena, NeighboursThatAreFreeAreOneRange) {
+TEST_F(CodeArena, NeighboursThatAreFreeAreOneRange) {
   std::array<size_t, 3> order = {0, 1, 2};
   do {
     std::array<std::optional<CodeBlock>, 3> blocks;
@@ -193,7 +205,7 @@ TEST(CodeArena, NeighboursThatAreFreeAreOneRange) {
   } while (std::next_permutation(order.begin(), order.end()));
 }
 
-TEST(CodeArena, AHoleIsFilledAndItsRestIsFilledToo) {
+TEST_F(CodeArena, AHoleIsFilledAndItsRestIsFilledToo) {
   std::vector<CodeBlock> blocks;
   for (int i = 0; i < 3; ++i) blocks.push_back(filled(kLarge));
   const uint8_t* const hole = blocks[1].code();
@@ -206,7 +218,7 @@ TEST(CodeArena, AHoleIsFilledAndItsRestIsFilledToo) {
   EXPECT_FALSE(is_trapped(blocks[2].code(), 1));
 }
 
-TEST(CodeArena, HasNoRoomForMoreThanItself) {
+TEST_F(CodeArena, HasNoRoomForMoreThanItself) {
   const size_t bytes = (size_t{1} << 30) + 1;
   void* const source = mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   ASSERT_NE(source, MAP_FAILED);
@@ -217,7 +229,7 @@ TEST(CodeArena, HasNoRoomForMoreThanItself) {
   EXPECT_EQ(run(after), 9u);
 }
 
-TEST(CodeArena, IsSharedByThreads) {
+TEST_F(CodeArena, IsSharedByThreads) {
   std::vector<std::thread> threads;
   std::array<int, 4> wrong{};
   for (uint32_t t = 0; t < wrong.size(); ++t)

@@ -2287,7 +2287,7 @@ std::span<const uint8_t> Compiler::compile(uint32_t index, std::vector<BatchCall
 }
 
 bool machine_is_supported() {
-#if MEMBRANE_GUARD_PAGES
+#if MEMBRANE_GUARD_PAGES && defined(__x86_64__)
   static const bool supported = [] {
     const std::vector<uint64_t> probe(3);
     const void* parts[2];

@@ -78,7 +78,7 @@ class Compiler {
   std::unique_ptr<Parts> parts_;
 };
 
-// Whether this machine has what the code needs.
+// Whether this machine has what the code needs: an x86-64 with AVX2, BMI1 and BMI2. Elsewhere nothing is compiled.
 bool machine_is_supported();
 
 }  // namespace membrane::engine::native

@@ -327,11 +327,15 @@ NativeStack::~NativeStack() {
 
 const void* return_to_interpreter() { return Stubs::instance().returned; }
 
+#if defined(__x86_64__)
 void leave_at_fault(NativeState& state, void* context) {
   greg_t* const registers = static_cast<ucontext_t*>(context)->uc_mcontext.gregs;
   state.pc = reinterpret_cast<const uint8_t*>(registers[REG_RIP]);
   registers[REG_RIP] = reinterpret_cast<greg_t>(Stubs::instance().exit_fault);
 }
+#else
+void leave_at_fault(NativeState&, void*) {}  // no compiled code runs here
+#endif
 
 // -- running ------------------------------------------------------------------------------------------------------
 

@@ -56,6 +56,11 @@ class Runner(unittest.TestCase):
         self.assertIn("skipped: b: x", lines)
         self.assertEqual(lines[-1], "3 passed, 0 failed, 1 skipped")
 
+    def test_the_stages_of_aarch64_run_only_when_they_are_named(self):
+        self.assertFalse(set(runner.STAGES) & set(runner.STAGES_OF_AARCH64))
+        self.assertIn("engine_test", runner.test_programs())
+        self.assertEqual(runner.emulated("membrane", "run")[-2:], ["build/aarch64/membrane", "run"])
+
     def test_the_report_fails_with_a_failure_and_with_nothing_run(self):
         self.assertEqual(report(a=runner.failure("x"))[0], 1)
         self.assertEqual(report(a=runner.Outcome())[0], 1)

@@ -1,0 +1,187 @@
+"""Runs that begin on one kind of processor and end on another: frozen here, thawed there, and back.
+
+MEMBRANE_COMMAND is this machine's program (build/release of these sources otherwise), and MEMBRANE_OTHER_COMMAND
+what runs the other's: that of build/aarch64 under qemu-aarch64, when both are there. Where they are not, nothing
+is tested, which is said, and the exit code is 77.
+"""
+
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+HERE = [os.environ.get("MEMBRANE_COMMAND", str(ROOT / "build" / "release" / "membrane"))]
+AARCH64 = ROOT / "build" / "aarch64" / "membrane"
+EMULATED = ["qemu-aarch64", "-L", str(ROOT / "build" / "aarch64-sysroot"), str(AARCH64)]
+SKIPPED = 77
+SECONDS = 300  # a process that needs more hangs
+TIERS = ("interpreter", "compiler", "auto")
+FIELDS = ("outcome", "results", "stdout", "fuel_used", "memory_peak_bytes", "host_calls")
+
+# Each has run(n); what it is about is in its name.
+PROGRAMS = {
+    "floats": """
+      (func $step (param $x f64) (param $i i32) (result f64)
+        (f64.add (f64.mul (local.get $x) (f64.const 1.0000001)) (f64.div (f64.const 1) (f64.convert_i32_u (local.get $i)))))
+      (func (export "run") (param $n i32) (result f64 f32 i64 i64) (local $x f64) (local $y f32) (local $bits i64)
+        (loop $next
+          (local.set $x (call $step (f64.sqrt (f64.abs (local.get $x))) (local.get $n)))
+          (local.set $y (f32.nearest (f32.add (f32.demote_f64 (local.get $x)) (f32.min (local.get $y) (f32.const -0)))))
+          (local.set $bits (i64.rotl (i64.add (local.get $bits) (i64.reinterpret_f64
+            (f64.sub (f64.const inf) (f64.promote_f32 (f32.div (local.get $y) (f32.const 0)))))) (i64.const 7)))
+          (br_if $next (local.tee $n (i32.sub (local.get $n) (i32.const 1)))))
+        (local.get $x) (local.get $y) (local.get $bits)
+        (i64.add (i64.trunc_sat_f64_u (f64.const nan)) (i64.trunc_sat_f32_s (f32.const -1e30))))""",
+    "vectors": """
+      (memory 1)
+      (func (export "run") (param $n i32) (result i64 i64) (local $v v128) (local $i i32)
+        (local.set $v (v128.const i32x4 1 2 3 4))
+        (loop $next
+          (local.set $v (i32x4.add (i16x8.q15mulr_sat_s (local.get $v) (i8x16.swizzle (local.get $v)
+              (v128.const i8x16 3 1 2 0 99 5 6 7 8 9 10 11 12 13 14 15)))
+            (i8x16.popcnt (f32x4.add (f32x4.convert_i32x4_s (local.get $v)) (f32x4.splat (f32.const nan))))))
+          (local.set $v (v128.xor (local.get $v) (f64x2.sqrt (f64x2.convert_low_i32x4_s (i32x4.splat (local.get $n))))))
+          (v128.store (i32.shl (i32.and (local.get $n) (i32.const 255)) (i32.const 4)) (local.get $v))
+          (br_if $next (local.tee $n (i32.sub (local.get $n) (i32.const 1)))))
+        (loop $sum
+          (local.set $v (i64x2.add (local.get $v) (v128.load (i32.shl (local.get $i) (i32.const 4)))))
+          (br_if $sum (i32.lt_u (local.tee $i (i32.add (local.get $i) (i32.const 1))) (i32.const 256))))
+        (i64x2.extract_lane 0 (local.get $v)) (i64x2.extract_lane 1 (local.get $v)))""",
+    "calls": """
+      (type $unary (func (param i32) (result i32)))
+      (table funcref (elem $down $twice))
+      (global $calls (mut i32) (i32.const 0))
+      (func $down (type $unary) (global.set $calls (i32.add (global.get $calls) (i32.const 1)))
+        (if (result i32) (i32.eqz (local.get 0)) (then (i32.const 1))
+          (else (i32.add (i32.mul (call_indirect (type $unary) (i32.sub (local.get 0) (i32.const 1))
+            (i32.and (local.get 0) (i32.const 1))) (i32.const 3)) (local.get 0)))))
+      (func $twice (type $unary) (i32.xor (call $down (local.get 0)) (call $down (i32.shr_u (local.get 0) (i32.const 2)))))
+      (func (export "run") (param $n i32) (result i32 i32)
+        (call $down (i32.rem_u (local.get $n) (i32.const 19))) (global.get $calls))""",
+    "memory": """
+      (memory 1 3)
+      (func (export "run") (param $n i32) (result i32) (local $sum i32) (local $at i32)
+        (call $io.print (string "begun, "))
+        (drop (memory.grow (i32.const 1)))
+        (memory.fill (i32.const 70000) (i32.const 0xA5) (i32.const 1000))
+        (loop $next
+          (local.set $at (i32.rem_u (i32.mul (local.get $n) (i32.const 40503)) (i32.const 131000)))
+          (i32.store16 (local.get $at) (local.get $n))
+          (local.set $sum (i32.add (i32.rotl (local.get $sum) (i32.const 5)) (i32.load (local.get $at))))
+          (br_if $next (local.tee $n (i32.sub (local.get $n) (i32.const 1)))))
+        (call $io.print (string "done")) (local.get $sum))""",
+    "trap": """
+      (memory 1)
+      (func (export "run") (param $n i32) (result i32)
+        (loop $next (i32.store8 (local.get $n) (local.get $n))
+          (br_if $next (local.tee $n (i32.sub (local.get $n) (i32.const 1)))))
+        (i32.load (i32.const 65533)))""",
+}
+ARGUMENT = 300
+PARTS = 2  # a run is frozen before it begins, at a third, and at two
+
+
+def other_command():
+    """What runs the other machine's program, or why there is nothing."""
+    if named := os.environ.get("MEMBRANE_OTHER_COMMAND"):
+        return shlex.split(named), ""
+    if not AARCH64.exists():
+        return None, "there is no build/aarch64/membrane: `make test-aarch64` builds it"
+    if not shutil.which(EMULATED[0]):
+        return None, "there is no qemu-aarch64: Debian's package is qemu-user"
+    return EMULATED, ""
+
+
+THERE, NOTHING_THERE = other_command()
+if not NOTHING_THERE and not Path(HERE[0]).exists():
+    NOTHING_THERE = f"there is no {HERE[0]}: `make build` builds it"
+
+
+@unittest.skipIf(NOTHING_THERE, NOTHING_THERE)
+class Across(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+
+    def report(self, machine, *arguments):
+        done = subprocess.run([*machine, *map(str, arguments), "--json"], cwd=self.folder, capture_output=True,
+                              text=True, timeout=SECONDS)
+        self.assertTrue(done.stdout, f"{machine} {arguments}\n{done.stderr}")
+        return json.loads(done.stdout)
+
+    def assert_same(self, end, whole):
+        for field in FIELDS:
+            self.assertEqual(end.get(field), whole.get(field), field)
+        # A thawed run has no text, so its places are those of the binary.
+        self.assertEqual(*((report.get("error", {}).get("code"), report.get("error", {}).get("message"))
+                           for report in (end, whole)))
+
+    def whole(self, name):
+        """The report of the run that is never frozen, which is the same in both places."""
+        (self.folder / f"{name}.wat").write_text(PROGRAMS[name])
+        whole = self.report(HERE, "run", f"{name}.wat", ARGUMENT, "--tier", "interpreter")
+        self.assertEqual(whole["outcome"], "trapped" if name == "trap" else "ok", whole)
+        self.assert_same(self.report(THERE, "run", f"{name}.wat", ARGUMENT), whole)
+        return whole
+
+    def moves(self, name, begins, ends, tier):
+        whole = self.whole(name)
+        for part in range(PARTS + 1):
+            with self.subTest(program=name, tier=tier, part=part):
+                frozen = self.report(begins, "run", f"{name}.wat", ARGUMENT, "--tier", tier, "--snapshot", "f.snap",
+                                     "--freeze-after", whole["fuel_used"] * part // (PARTS + 1))
+                self.assertEqual(frozen["outcome"], "frozen", frozen)
+                self.assert_same(self.report(ends, "thaw", "f.snap", "--tier", tier), whole)
+
+    def test_what_is_frozen_here_ends_there(self):
+        for name in PROGRAMS:
+            for tier in TIERS:
+                self.moves(name, HERE, THERE, tier)
+
+    def test_what_is_frozen_there_ends_here(self):
+        for name in PROGRAMS:
+            for tier in TIERS:
+                self.moves(name, THERE, HERE, tier)
+
+    def test_a_run_goes_back_and_forth(self):
+        for name in PROGRAMS:
+            whole = self.whole(name)
+            with self.subTest(program=name):
+                arguments = ["run", f"{name}.wat", ARGUMENT]
+                for part in range(1, PARTS + 1):
+                    machine = (HERE, THERE)[part % 2]
+                    frozen = self.report(machine, *arguments, "--snapshot", "f.snap", "--freeze-after",
+                                         whole["fuel_used"] * part // (PARTS + 1))
+                    self.assertEqual(frozen["outcome"], "frozen", frozen)
+                    arguments = ["thaw", "f.snap"]
+                self.assert_same(self.report(HERE, *arguments), whole)
+
+    def test_the_same_program_is_frozen_to_the_same_bytes(self):
+        for name in PROGRAMS:
+            whole = self.whole(name)
+            with self.subTest(program=name):
+                for machine, file in ((HERE, "here.snap"), (THERE, "there.snap")):
+                    self.report(machine, "run", f"{name}.wat", ARGUMENT, "--tier", "interpreter", "--snapshot", file,
+                                "--freeze-after", whole["fuel_used"] // 2)
+                self.assertEqual((self.folder / "here.snap").read_bytes(), (self.folder / "there.snap").read_bytes())
+
+
+def main():
+    program = unittest.main(verbosity=2, exit=False)
+    result = program.result
+    failed, skipped = len({test.id() for test, _ in result.failures + result.errors}), len(result.skipped)
+    for _, reason in result.skipped[:1]:
+        print(f"SKIPPED: {reason}")
+    print(f"{result.testsRun - failed - skipped} passed, {failed} failed, {skipped} skipped")
+    return 1 if failed else SKIPPED if NOTHING_THERE else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
