@@ -72,7 +72,7 @@ const Wrong kWrong[] = {
     {kResultTypeMismatch, "(module (func (drop (block (result f32) i64.const 1))))", ")",
      "the block must end with", "[i64]", "[f32]", "f32.convert_i64_s"},
     {kNotAReference, "(module (func (drop (ref.is_null (i32.const 1)))))", "ref.is_null", "", "[i32]",
-     "[funcref] or [externref]", "ref.func"},
+     "[funcref], [externref] or [exnref]", "ref.func"},
     {kSelectNeedsType, "(module (func (drop (select (ref.null func) (ref.null func) (i32.const 1)))))",
      "select", "between references", "[funcref funcref]", "two numbers or two vectors",
      "(select (result funcref)"},
