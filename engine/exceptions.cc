@@ -53,10 +53,11 @@ uint32_t CatchTable::region_at(uint32_t word) const {
 }
 
 CatchSearch find_catch(Execution& ex, uint64_t most_fuel) {
-  const Throwing& throwing = Machine::state(ex).throwing;
+  Throwing& throwing = Machine::state(ex).throwing;
   const ExecutionLimits& limits = Machine::limits(ex);
   CatchSearch found;
-  uint64_t frames = 0, clauses = 0, next_poll = kPollPrice;
+  // Each search of one throw goes further than the last before it asks again.
+  uint64_t frames = 0, clauses = 0, next_poll = throwing.looked_at + kPollPrice;
   const auto price = [&] { return throw_cost(frames, clauses, throwing.tag->slots); };
   FrameWalk walk(ex);
   for (FrameStop stop{}; price() <= most_fuel && walk.next(stop); ++frames) {
@@ -78,6 +79,7 @@ CatchSearch find_catch(Execution& ex, uint64_t most_fuel) {
     found.interrupted = limits.poll && limits.poll();
     if (found.interrupted) break;
   }
+  throwing.looked_at = found.interrupted ? frames + clauses : 0;
   found.price = price();
   return found;
 }

@@ -339,6 +339,7 @@ struct Throwing {
   const TagInstance* tag = nullptr;
   const uint64_t* payload = nullptr;
   uint64_t reference = 0;  // when it was caught before, and is thrown again
+  uint64_t looked_at = 0;  // by a search that was interrupted, and begins anew
 };
 
 // What handlers of the interpreter work on; while no guest code runs, also its registers.

@@ -792,7 +792,8 @@ HANDLER(raise) {
 
 HANDLER(kThrow) {  // the values; tag
   MachineState& m = Machine::state(*ex);
-  m.throwing = {Machine::tag(*m.instance, static_cast<uint32_t>(ip[2].constant)), fp + ip[1].slots.a, 0};
+  m.throwing = {Machine::tag(*m.instance, static_cast<uint32_t>(ip[2].constant)), fp + ip[1].slots.a, 0,
+                m.throwing.looked_at};
   GO_TO(raise);
 }
 
@@ -802,7 +803,7 @@ HANDLER(kThrowRef) {  // the exception
   const uint64_t reference = fp[ip[1].slots.a];
   const ExceptionArena::Exception* const exception = arena.find(reference);
   if (exception == nullptr) TRAP(kNullException);
-  m.throwing = {exception->tag, arena.payload(*exception), reference};
+  m.throwing = {exception->tag, arena.payload(*exception), reference, m.throwing.looked_at};
   GO_TO(raise);
 }
 
