@@ -284,7 +284,9 @@ Bytes names_section() {
                      {2},
                      sized(vec({cat({u32(1), vec({cat({u32(0), name("a")}), cat({u32(1), name("b")})})})})),
                      {9},
-                     sized(vec({cat({u32(1), name("text")})}))}));
+                     sized(vec({cat({u32(1), name("text")})})),
+                     {11},
+                     sized(vec({cat({u32(0), name("error")})}))}));
 }
 
 TEST(Names, AreReadAndWritten) {
@@ -296,6 +298,7 @@ TEST(Names, AreReadAndWritten) {
   EXPECT_EQ(module->names.local(1, 1), "b");
   EXPECT_EQ(module->names.local(0, 1), "");
   EXPECT_EQ(module->names.datas[0].name, "text");
+  EXPECT_EQ(module->names.tags[0].name, "error");
   ASSERT_EQ(module->customs.size(), 1u);
   EXPECT_EQ(encode(*module), bytes);
 }
