@@ -8,69 +8,6 @@
 namespace membrane::engine {
 namespace {
 
-// Walks from the innermost frame outwards. A frame's caller is the interpreter's or machine code: the
-// record and the return address of its depth say which (native/state.h).
-class Walk {
- public:
-  explicit Walk(Execution& ex) : m_(Machine::state(ex)), frames_(Machine::frames(ex)) {
-    if (m_.where == Where::kNative) {
-      depth_ = m_.native->top - m_.native->rsp;
-      native_at_ = m_.native->pc;
-      if (native_at_ == m_.native->exit_instance)  // before a call of the host: the frame is the caller's
-        native_at_ = reinterpret_cast<const void*>(m_.native->top[-depth_--]);
-    } else {
-      depth_ = m_.top - frames_;
-      at_ = m_.ip;
-      fp_ = m_.fp;
-    }
-  }
-
-  bool next(FrameStop& stop) {
-    if (depth_ < 0) return false;
-    if (native_at_ != nullptr) {
-      const auto code = native::find_code(native_at_);
-      if (!code) return false;
-      stop = {code->function, nullptr, native_at_, nullptr};
-    } else {
-      stop = {frames_[depth_].function, at_, nullptr, fp_};
-    }
-    leave();
-    return true;
-  }
-
- private:
-  void leave() {
-    if (native_at_ != nullptr) {
-      const auto* const back = reinterpret_cast<const void*>(m_.native->top[-depth_]);
-      if (back == native::return_to_interpreter()) return leave_record();
-      native_at_ = back;
-      --depth_;
-      return;
-    }
-    leave_record();
-  }
-  void leave_record() {
-    const FrameRecord* record = frames_ + depth_;
-    if (record->return_ip == kCrossReturnStub) record = frames_ + --depth_;  // the crossing
-    native_at_ = nullptr;
-    at_ = record->return_ip;
-    fp_ = record->fp;
-    if (at_ == kExitStub) {
-      depth_ = -1;
-      return;
-    }
-    if (at_ == kReturnToNativeStub) native_at_ = reinterpret_cast<const void*>(m_.native->top[-depth_]);
-    --depth_;
-  }
-
-  const MachineState& m_;
-  const FrameRecord* const frames_;
-  ptrdiff_t depth_ = 0;
-  const Word* at_ = nullptr;
-  uint64_t* fp_ = nullptr;           // of a frame of the interpreter
-  const void* native_at_ = nullptr;  // when the frame at depth_ is machine code's
-};
-
 // What making one function again has found.
 struct Found {
   bool found = false;
@@ -122,9 +59,67 @@ CodePlace place_of(const FunctionCode& function, const Found& found) {
 
 }  // namespace
 
+FrameWalk::FrameWalk(Execution& ex)
+    : m_(Machine::state(ex)), frames_(Machine::frames(ex)), instance_(m_.instance) {
+  if (m_.where == Where::kNative) {
+    depth_ = m_.native->top - m_.native->rsp;
+    native_at_ = m_.native->pc;
+    if (native_at_ == m_.native->exit_instance)  // before a call of the host: the frame is the caller's
+      native_at_ = reinterpret_cast<const void*>(m_.native->top[-depth_--]);
+  } else {
+    depth_ = m_.top - frames_;
+    at_ = m_.ip;
+    fp_ = m_.fp;
+  }
+}
+
+bool FrameWalk::next(FrameStop& stop) {
+  if (depth_ < 0) return false;
+  stop = {nullptr, nullptr, native_at_, nullptr, static_cast<size_t>(depth_), instance_};
+  if (native_at_ != nullptr) {
+    const auto code = native::find_code(native_at_);
+    if (!code) return false;
+    stop.function = code->function;
+  } else {
+    stop.function = frames_[depth_].function;
+    stop.at = at_;
+    stop.fp = fp_;
+  }
+  leave();
+  return true;
+}
+
+void FrameWalk::leave() {
+  if (native_at_ != nullptr) {
+    const auto* const back = reinterpret_cast<const void*>(m_.native->top[-depth_]);
+    if (back == native::return_to_interpreter()) return leave_record();
+    native_at_ = back;
+    --depth_;
+    return;
+  }
+  leave_record();
+}
+
+void FrameWalk::leave_record() {
+  const FrameRecord* record = frames_ + depth_;
+  if (record->return_ip == kCrossReturnStub) {
+    record = frames_ + --depth_;  // the crossing
+    instance_ = record->instance;
+  }
+  native_at_ = nullptr;
+  at_ = record->return_ip;
+  fp_ = record->fp;
+  if (at_ == kExitStub) {
+    depth_ = -1;
+    return;
+  }
+  if (at_ == kReturnToNativeStub) native_at_ = reinterpret_cast<const void*>(m_.native->top[-depth_]);
+  --depth_;
+}
+
 std::vector<FrameStop> frame_stops(Execution& ex, size_t limit) {
   std::vector<FrameStop> stops;
-  Walk walk(ex);
+  FrameWalk walk(ex);
   for (FrameStop stop{}; stops.size() < limit && walk.next(stop);) stops.push_back(stop);
   return stops;
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/code.h"
+#include "engine/instance.h"
 #include "engine/trap.h"
 
 namespace membrane::engine {
@@ -17,6 +18,28 @@ struct FrameStop {
   const Word* at = nullptr;
   const void* native_at = nullptr;
   uint64_t* fp = nullptr;  // of a frame of the interpreter
+  size_t depth = 0;        // of its record
+  Instance* instance = nullptr;
+};
+
+// Walks from the innermost frame outwards. A frame's caller is the interpreter's or machine code: the
+// record and the return address of its depth say which (native/state.h).
+class FrameWalk {
+ public:
+  explicit FrameWalk(Execution& ex);
+  bool next(FrameStop& stop);  // false behind the outermost
+
+ private:
+  void leave();
+  void leave_record();
+
+  const MachineState& m_;
+  const FrameRecord* const frames_;
+  ptrdiff_t depth_ = 0;
+  const Word* at_ = nullptr;
+  uint64_t* fp_ = nullptr;           // of a frame of the interpreter
+  const void* native_at_ = nullptr;  // when the frame at depth_ is machine code's
+  Instance* instance_;               // whose code the frame runs
 };
 
 // The stack of a stopped run, innermost first; at most `limit` frames.

@@ -32,6 +32,9 @@
 
 #include <atomic>
 #include <cstdint>
+#include <vector>
+
+#include "wasm/body.h"
 
 namespace membrane::engine {
 
@@ -73,6 +76,28 @@ union Word {
 };
 static_assert(sizeof(Word) == 8);
 
+// Who catches what in a function: its try_tables, by the words of its code.
+struct CatchTable {
+  static constexpr uint32_t kNone = UINT32_MAX;
+  struct Boundary {  // from this word on up to the next boundary
+    uint32_t from;
+    uint32_t region;  // the innermost; kNone where there is none
+  };
+  struct Region {
+    uint32_t outer;  // kNone for none
+    uint32_t first_clause, clause_count;
+  };
+  struct Clause {
+    wasm::CatchClause clause;
+    uint32_t landing;  // the header where control goes; kNone: the function returns
+    uint32_t slot;     // of the frame, where what is caught is put
+  };
+  std::vector<Boundary> boundaries;  // ascending
+  std::vector<Region> regions;
+  std::vector<Clause> clauses;
+  [[nodiscard]] uint32_t region_at(uint32_t word) const;
+};
+
 struct FunctionCode {
   std::atomic<const Word*>
       entry;  // where a call by the interpreter goes: code, or a stub that leads elsewhere
@@ -84,7 +109,8 @@ struct FunctionCode {
   uint32_t param_slots = 0;
   uint32_t zero_slots = 0;  // locals behind the parameters
   uint32_t result_slots = 0;
-  uint32_t index = 0;  // in the module
+  uint32_t index = 0;                   // in the module
+  const CatchTable* catches = nullptr;  // set before `code` is; null when nothing is caught here
   CompiledModule* module = nullptr;
 };
 

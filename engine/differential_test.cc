@@ -42,7 +42,9 @@ TEST_P(Differential, GeneratedModulesAgreeWithTheReference) {
 // Each was a defect once.
 TEST_P(Differential, SeedsThatOnceDiffered) {
   DifferentialCount count;
-  for (const uint64_t seed : {uint64_t{624'312}})  // a call wrote behind the room that was looked for
+  for (const uint64_t seed :
+       {uint64_t{624'312},               // a call wrote behind the room that was looked for
+        uint64_t{357}, uint64_t{7350}})  // a function that begins with a throw was frozen
     EXPECT_EQ(compare_with_reference(choices_of_seed(seed, 200 + seed % 1800), count, GetParam()), "")
         << seed;
 }

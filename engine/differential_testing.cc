@@ -19,7 +19,8 @@ constexpr uint64_t kMostFrozenFuel = 2'000;
 // Beyond what the reference was given: a segment that traps in its middle is paid whole first.
 constexpr uint64_t kEnoughFuel = kMostFuel + 1'000'000;
 
-// What can be seen of a run and of what it leaves behind. References are told as function index plus one.
+// What can be seen of a run and of what it leaves behind. References are told as the index of a function or
+// an exception, plus one.
 // A value has two words, of which only a vector uses the second.
 struct Observed {
   std::string end;
@@ -49,8 +50,10 @@ Observed observe(Instance& instance, const Execution& run) {
   }
   append(seen.results, run.results());
   seen.fuel = run.fuel_used();
-  for (const char* const name : {"g0", "g1", "g2", "g3", "g4"}) {
-    const GlobalInstance& global = *instance.find_export(name)->global;
+  for (const char* const name : {"g0", "g1", "g2", "g3", "g4", "g5"}) {
+    const auto found = instance.find_export(name);
+    if (!found) continue;  // only a module with exceptions has the last
+    const GlobalInstance& global = *found->global;
     seen.globals.insert(seen.globals.end(), {global.bits, global.high_bits});
   }
   for (const uint64_t bits : instance.find_export("table")->table->elements) {

@@ -25,12 +25,15 @@ constexpr uint32_t kFunctionCount = 4;
 constexpr uint32_t kTableSize = 8;
 constexpr uint32_t kDataBytes = 24;
 constexpr uint32_t kCounters = 3;  // locals that only loops count with
+constexpr uint32_t kExceptionGlobal = kTypes.size();
 
 class Choices {
  public:
   // Half of the modules have no vectors, so that a compiler that knows none of them sees enough of the rest.
   explicit Choices(std::span<const uint8_t> bytes) : bytes_(bytes), has_vectors_(one_in(2)) {}
   bool has_vectors() const { return has_vectors_; }
+  // Half have exceptions, by a bit that takes no choice from the others.
+  bool has_exceptions() const { return !bytes_.empty() && bytes_.back() % 2 == 0; }
   bool at_end() const { return at_ >= bytes_.size(); }
   uint8_t byte() { return at_end() ? 0 : bytes_[at_++]; }
   uint32_t below(uint32_t n) { return byte() % n; }
@@ -226,10 +229,11 @@ class TypeSection {
 class BodyGenerator {
  public:
   BodyGenerator(Choices& choices, TypeSection& types, const std::vector<wasm::FuncType>& functions,
-                uint32_t self)
+                const std::vector<Types>& tags, uint32_t self)
       : choices_(choices),
         types_(types),
         functions_(functions),
+        tags_(tags),
         self_(self),
         locals_(functions[self].params) {}
 
@@ -237,6 +241,7 @@ class BodyGenerator {
     const size_t params = locals_.size();
     for (const ValType t : choices_.one_in(6) ? Types(9 + choices_.below(12), kI64) : choices_.types(6))
       locals_.push_back(t);
+    for (uint32_t i = 0; !tags_.empty() && i < 2; ++i) locals_.push_back(kExnRef);
     settable_ = locals_.size();
     locals_.insert(locals_.end(), kCounters, kI32);
 
@@ -288,6 +293,10 @@ class BodyGenerator {
         little_endian(
             choices_.one_in(10) ? 0xFFF4000000000001ull : std::bit_cast<uint64_t>(double_of(choices_)), 8);
         break;
+      case kExnRef:
+        put(Opcode::kRefNull);
+        out_.push_back(static_cast<uint8_t>(kExnRef));
+        break;
       default: put(Opcode::kV128Const); vector_bytes();
     }
     push(type);
@@ -335,6 +344,7 @@ class BodyGenerator {
     constant(type);
   }
   static uint32_t global_of(ValType type) {
+    if (type == kExnRef) return kExceptionGlobal;
     return static_cast<uint32_t>(std::ranges::find(kTypes, type) - kTypes.begin());
   }
   bool find_local(ValType type, size_t most, uint32_t& found) {
@@ -387,6 +397,7 @@ class BodyGenerator {
   }
 
   void instruction() {
+    if (!tags_.empty() && choices_.one_in(6)) return exception_instruction();
     switch (choices_.below(choices_.has_vectors() ? 38 : 32)) {
       case 0:
       case 1: return chain();
@@ -551,7 +562,7 @@ class BodyGenerator {
   void select() {
     const ValType type = height() > 0 ? stack_.back() : choices_.type();
     demand({type, type, kI32});
-    if (choices_.one_in(3)) {
+    if (type == kExnRef || choices_.one_in(3)) {
       put(Opcode::kSelectTyped, 1);
       out_.push_back(static_cast<uint8_t>(type));
     } else {
@@ -737,6 +748,89 @@ class BodyGenerator {
     push(functions_[callee].results);
   }
 
+  // -- exceptions
+  void exception_instruction() {
+    switch (choices_.below(8)) {
+      case 0: return throw_tag();
+      case 1: return choices_.one_in(3) ? throw_ref() : leaf(kExnRef);
+      case 2:
+        demand({kExnRef});
+        put(Opcode::kRefIsNull);
+        stack_.back() = kI32;
+        return;
+      default: return try_table();
+    }
+  }
+
+  // Half of them under a condition: what stands behind is not reached else.
+  void throw_tag() {
+    const uint32_t tag = choices_.below(static_cast<uint32_t>(tags_.size()));
+    const bool always = choices_.one_in(2);
+    if (!always) open_condition();
+    demand(tags_[tag]);
+    put(Opcode::kThrow, tag);
+    close_condition(always);
+  }
+  void throw_ref() {
+    const bool always = choices_.one_in(2);
+    if (!always) open_condition();
+    demand({kExnRef});
+    put(Opcode::kThrowRef);
+    close_condition(always);
+  }
+  void open_condition() {
+    leaf(kI32);
+    stack_.pop_back();
+    open(Opcode::kIf, {}, {});
+  }
+  void close_condition(bool always) {
+    stack_.resize(labels_.back().floor);
+    if (always) return;
+    put(Opcode::kEnd);
+    labels_.pop_back();
+  }
+
+  struct Clause {
+    uint8_t kind;
+    uint32_t tag, label;
+  };
+  Types caught_by(const Clause& clause) const {
+    Types types;
+    if ((clause.kind & wasm::CatchClause::kAll) == 0) types = tags_[clause.tag];
+    if ((clause.kind & wasm::CatchClause::kRef) != 0) types.push_back(kExnRef);
+    return types;
+  }
+  Clause some_clause(uint32_t label) {
+    return {static_cast<uint8_t>(choices_.below(4)), choices_.below(static_cast<uint32_t>(tags_.size())),
+            label};
+  }
+
+  // A block that takes what its first clause catches; others go to wherever what they catch fits.
+  void try_table() {
+    if (is_deep()) return leaf(choices_.type());
+    std::vector<Clause> clauses{some_clause(0)};
+    const Types caught = caught_by(clauses[0]);
+    open(Opcode::kBlock, {}, caught);
+    for (uint32_t i = choices_.below(3); i > 0; --i) {
+      const Clause clause = some_clause(choices_.below(static_cast<uint32_t>(labels_.size())));
+      if (label(clause.label).branch == caught_by(clause)) clauses.push_back(clause);
+    }
+    if (choices_.one_in(3)) std::ranges::rotate(clauses, clauses.begin() + 1);
+    const Types params = choices_.types(2), results = choices_.types(2);
+    demand(params);
+    open(Opcode::kTryTable, params, results);
+    write_leb128(out_, static_cast<uint32_t>(clauses.size()));
+    for (const Clause& clause : clauses) {
+      out_.push_back(clause.kind);
+      if ((clause.kind & wasm::CatchClause::kAll) == 0) write_leb128(out_, clause.tag);
+      write_leb128(out_, clause.label);
+    }
+    instructions(1 + choices_.below(10));
+    close(results);
+    instructions(choices_.below(3));
+    close(caught);
+  }
+
   // -- memory and tables
   void small_length() {
     constant_i32(choices_.one_in(16) ? static_cast<uint32_t>(choices_.number()) : choices_.below(80));
@@ -828,6 +922,7 @@ class BodyGenerator {
   Choices& choices_;
   TypeSection& types_;
   const std::vector<wasm::FuncType>& functions_;
+  const std::vector<Types>& tags_;  // none where there are no exceptions
   const uint32_t self_;
   Types locals_;
   size_t settable_ = 0;  // locals that may be set: not the counters
@@ -845,34 +940,49 @@ GeneratedModule generate_module(std::span<const uint8_t> bytes) {
   TypeSection types;
   GeneratedModule made;
   std::vector<wasm::FuncType> functions(kFunctionCount);
+  std::vector<Types> tags;
   std::vector<Bytes> declared, bodies, indices;
   for (wasm::FuncType& f : functions) {
     f = {choices.types(4), choices.types(choices.one_in(6) ? 6 : 2)};
+    if (choices.has_exceptions() && &f != functions.data()) {  // the first is called from outside
+      if (choices.one_in(4)) f.params.push_back(kExnRef);
+      if (choices.one_in(6)) f.results.push_back(kExnRef);
+    }
     declared.push_back(u32(types.index_of(f.params, f.results)));
+  }
+  std::vector<Bytes> declared_tags;
+  for (uint32_t i = 0; choices.has_exceptions() && i < 3; ++i) {
+    tags.push_back(choices.types(i == 0 ? 1 : 3));
+    if (i == 2 && choices.one_in(3)) tags[i].push_back(kExnRef);
+    declared_tags.push_back(cat({{0x00}, u32(types.index_of(tags[i], {}))}));
   }
   for (size_t i = 0; i < functions[0].params.size(); ++i) made.arguments.push_back(choices.number());
   for (uint32_t i = 0; i < kFunctionCount; ++i) {
-    bodies.push_back(BodyGenerator(choices, types, functions, i).generate());
+    bodies.push_back(BodyGenerator(choices, types, functions, tags, i).generate());
     indices.push_back(u32(i));
   }
   const Bytes zero_offset = code("i32.const 0; end");
   const Bytes elements = vec({cat({{0x00}, zero_offset, vec(indices)}),
                               cat({{0x01, 0x00}, vec({u32(3), u32(1), u32(0)})})});  // active, and passive
-  const Bytes globals =
-      vec({cat({{0x7F, 1}, code("i32.const 7; i32.const 2; i32.sub; end")}),
-           cat({{0x7E, 1}, code("i64.const -5; end")}), cat({{0x7D, 1}, code("f32.const; end")}),
-           cat({{0x7C, 1}, code("f64.const; end")}), cat({{0x7B, 1}, code("v128.const; end")})});
+  std::vector<Bytes> globals = {
+      cat({{0x7F, 1}, code("i32.const 7; i32.const 2; i32.sub; end")}),
+      cat({{0x7E, 1}, code("i64.const -5; end")}), cat({{0x7D, 1}, code("f32.const; end")}),
+      cat({{0x7C, 1}, code("f64.const; end")}), cat({{0x7B, 1}, code("v128.const; end")})};
+  if (choices.has_exceptions()) globals.push_back(cat({{0x69, 1}, code("ref.null exnref; end")}));
   Bytes data(kDataBytes);
   for (uint32_t i = 0; i < kDataBytes; ++i) data[i] = static_cast<uint8_t>(i * 37 + 1);
+  std::vector<Bytes> exports = {
+      cat({name("run"), {0x00}, u32(0)}),     cat({name("memory"), {0x02}, u32(0)}),
+      cat({name("memory1"), {0x02}, u32(1)}), cat({name("memory2"), {0x02}, u32(2)}),
+      cat({name("table"), {0x01}, u32(0)}),   cat({name("g0"), {0x03}, u32(0)}),
+      cat({name("g1"), {0x03}, u32(1)}),      cat({name("g2"), {0x03}, u32(2)}),
+      cat({name("g3"), {0x03}, u32(3)}),      cat({name("g4"), {0x03}, u32(4)})};
+  if (choices.has_exceptions()) exports.push_back(cat({name("g5"), {0x03}, u32(kExceptionGlobal)}));
   made.binary = binary(
       {types.bytes(), section(3, vec(declared)), section(4, vec({{0x70, 0x01, kTableSize, kTableSize + 6}})),
-       section(5, vec({{0x01, 1, 3}, {0x01, 1, 2}, {0x05, 1, 2}})), section(6, globals),
-       section(7, vec({cat({name("run"), {0x00}, u32(0)}), cat({name("memory"), {0x02}, u32(0)}),
-                       cat({name("memory1"), {0x02}, u32(1)}), cat({name("memory2"), {0x02}, u32(2)}),
-                       cat({name("table"), {0x01}, u32(0)}), cat({name("g0"), {0x03}, u32(0)}),
-                       cat({name("g1"), {0x03}, u32(1)}), cat({name("g2"), {0x03}, u32(2)}),
-                       cat({name("g3"), {0x03}, u32(3)}), cat({name("g4"), {0x03}, u32(4)})})),
-       section(9, elements), section(12, u32(1)), section(10, vec(bodies)),
+       section(5, vec({{0x01, 1, 3}, {0x01, 1, 2}, {0x05, 1, 2}})),
+       declared_tags.empty() ? Bytes{} : section(13, vec(declared_tags)), section(6, vec(globals)),
+       section(7, vec(exports)), section(9, elements), section(12, u32(1)), section(10, vec(bodies)),
        section(11, vec({cat({{0x01}, sized(data)})}))});
   return made;
 }

@@ -47,6 +47,7 @@ bool import_fits(const Module& module, const wasm::Import& import, const Extern&
     case ExternKind::kMemory:
       return limits_fit(given.memory->type().limits, module.memories[import.index].type.limits);
     case ExternKind::kGlobal: return given.global->type == module.globals[import.index].type;
+    case ExternKind::kTag: return *given.tag->type == module.type_of_tag(import.index);
   }
   return false;
 }
@@ -87,12 +88,14 @@ bool Instance::limit_was_hit() const {
 std::optional<Extern> Instance::find_export(std::string_view name) {
   const wasm::Export* const found = module().find_export(name);
   if (found == nullptr) return std::nullopt;
-  Extern e{found->kind, nullptr, nullptr, nullptr, nullptr};
+  Extern e;
+  e.kind = found->kind;
   switch (found->kind) {
     case ExternKind::kFunc: e.function = functions_[found->index]; break;
     case ExternKind::kTable: e.table = tables_[found->index]; break;
     case ExternKind::kMemory: e.memory = memories_[found->index]; break;
     case ExternKind::kGlobal: e.global = globals_[found->index]; break;
+    case ExternKind::kTag: e.tag = tags_[found->index]; break;
   }
   return e;
 }
@@ -111,6 +114,8 @@ struct Store::Parts {
   std::vector<std::unique_ptr<Table>> tables;
   std::vector<std::unique_ptr<Memory>> memories;
   std::vector<std::unique_ptr<GlobalInstance>> globals;
+  std::vector<std::unique_ptr<TagInstance>> tags;
+  ExceptionArena exceptions;
 };
 
 Store::Store() : parts_(std::make_unique<Parts>()) {}
@@ -158,6 +163,22 @@ GlobalInstance* Store::add_global(const wasm::GlobalType& type, Value value) {
   return parts_->globals.back().get();
 }
 
+TagInstance* Store::add_tag(const wasm::FuncType& type) {
+  parts_->host_types.push_back(std::make_unique<wasm::FuncType>(type));
+  return add_tag({parts_->host_types.back().get(), slots_of(type.params), nullptr, 0});
+}
+
+TagInstance* Store::add_tag(TagInstance tag) {
+  parts_->tags.push_back(std::make_unique<TagInstance>(tag));
+  return parts_->tags.back().get();
+}
+
+uint64_t ExceptionArena::add(const TagInstance* tag, const uint64_t* payload) {
+  exceptions_.push_back({tag, slots_.size()});
+  slots_.insert(slots_.end(), payload, payload + tag->slots);
+  return exceptions_.size();
+}
+
 // -- instantiation (specification 4.5.4), a step a function ---------------------------------------
 
 struct Instantiation {
@@ -188,6 +209,7 @@ struct Instantiation {
         case ExternKind::kTable: instance.tables_.push_back(given->table); break;
         case ExternKind::kMemory: instance.memories_.push_back(given->memory); break;
         case ExternKind::kGlobal: instance.globals_.push_back(given->global); break;
+        case ExternKind::kTag: instance.tags_.push_back(given->tag); break;
       }
     }
     return {};
@@ -295,6 +317,14 @@ struct Instantiation {
     }
   }
 
+  void add_tags() {
+    for (uint32_t i = 0; i < module.tags.size(); ++i) {
+      if (module.tags[i].import != wasm::kNotImported) continue;
+      const wasm::FuncType* const type = instance.module_->canonical_type(module.tags[i].type);
+      instance.tags_.push_back(store.add_tag({type, slots_of(type->params), &instance, i}));
+    }
+  }
+
   void add_globals() {
     for (const wasm::Global& global : module.globals)
       if (global.import == wasm::kNotImported)
@@ -353,6 +383,7 @@ struct Instantiation {
     if (auto r = resolve_imports(resolver); !r) return r;
     add_functions();
     if (auto r = add_memories_and_tables(); !r) return r;
+    add_tags();
     add_globals();
     evaluate_elements();
     // Before the first segment is written: if a later one fails, another instance's table may hold
@@ -371,6 +402,8 @@ std::expected<Instance*, LinkError> Store::instantiate(std::shared_ptr<CompiledM
   parts_->instances.push_back(std::unique_ptr<Instance>(new Instance));
   Instance& instance = *parts_->instances.back();
   instance.module_ = std::move(module);
+  instance.exceptions_ = &parts_->exceptions;
+  instance.exception_bytes_left_ = limits.exception_bytes;
   Instantiation steps{*this, instance, instance.module(), limits, frozen};
   if (auto done = steps.run(resolver); !done) return std::unexpected(std::move(done).error());
   return &instance;

@@ -52,8 +52,8 @@ struct NativeState;
 
 // -- values -------------------------------------------------------------------------
 
-// A value with its type. v128 uses both words; references are a FunctionInstance* or an
-// embedder's number plus one, 0 for null.
+// A value with its type. v128 uses both words; references are a FunctionInstance*, an
+// embedder's number plus one, or that of an exception of the Store plus one; 0 for null.
 struct Value {
   wasm::ValType type = wasm::ValType::kI32;
   uint64_t bits = 0;
@@ -105,8 +105,9 @@ class CompiledModule {
   wasm::Module module_;
   std::unique_ptr<FunctionCode[]> functions_;
   std::vector<const wasm::FuncType*> canonical_types_;
-  mutable std::mutex mutex_;  // guards code_ and native_
+  mutable std::mutex mutex_;  // guards code_, catches_ and native_
   std::vector<std::unique_ptr<Word[]>> code_;
+  std::vector<std::unique_ptr<CatchTable>> catches_;
   std::unique_ptr<native::ModuleCode> native_;
   Tier tier_ = Tier::kInterpreter;
   std::shared_ptr<const MemoryImage> data_image_;  // guarded by mutex_, as is the next
@@ -175,6 +176,42 @@ struct GlobalInstance {
   uint64_t high_bits = 0;
 };
 
+// What exceptions are told apart by: two of the same type are still two.
+struct TagInstance {
+  const wasm::FuncType* type = nullptr;  // without results
+  uint32_t slots = 0;                    // of what an exception carries
+  const Instance* instance = nullptr;    // whose it is; null for the host's
+  uint32_t index = 0;                    // in its module
+};
+
+// The exceptions that were caught with a reference to them (exnref). A reference may be put into a global, a
+// table or another exception, so they live as long as the Store; how many there may be is for the limits of the
+// instance that threw them to say.
+class ExceptionArena {
+ public:
+  struct Exception {
+    const TagInstance* tag;
+    size_t first_slot;
+  };
+  // The reference: its number plus one.
+  uint64_t add(const TagInstance* tag, const uint64_t* payload);
+  // Null for null, and for what is no reference.
+  [[nodiscard]] const Exception* find(uint64_t reference) const {
+    return reference == 0 || reference > exceptions_.size() ? nullptr : &exceptions_[reference - 1];
+  }
+  [[nodiscard]] const uint64_t* payload(const Exception& exception) const {
+    return slots_.data() + exception.first_slot;
+  }
+  [[nodiscard]] size_t size() const { return exceptions_.size(); }
+  static constexpr uint64_t bytes_of(const TagInstance& tag) {
+    return sizeof(Exception) + tag.slots * sizeof(uint64_t);
+  }
+
+ private:
+  std::vector<Exception> exceptions_;
+  std::vector<uint64_t> slots_;
+};
+
 // What an import is given, or an export is. Borrowed from a Store.
 struct Extern {
   wasm::ExternKind kind = wasm::ExternKind::kFunc;
@@ -182,6 +219,7 @@ struct Extern {
   Table* table = nullptr;
   Memory* memory = nullptr;
   GlobalInstance* global = nullptr;
+  TagInstance* tag = nullptr;
 };
 
 // Who provides imports. Return std::nullopt for what is unknown.
@@ -190,6 +228,7 @@ using Resolver = std::function<std::optional<Extern>(const wasm::Module&, const 
 struct InstanceLimits {
   uint64_t memory_bytes = 4ull << 30;    // of its own memories together
   uint32_t table_elements = 10'000'000;  // of its own tables together
+  uint64_t exception_bytes = 32u << 20;  // of the exceptions that it throws and that are kept
 };
 
 // Why an instance could not be made.
@@ -229,6 +268,10 @@ class Instance {
   std::vector<FunctionInstance*> functions_;
   std::vector<Table*> tables_;
   std::vector<GlobalInstance*> globals_;
+  std::vector<TagInstance*> tags_;
+  ExceptionArena* exceptions_ = nullptr;  // of its Store
+  uint64_t exception_bytes_left_ = 0;
+  uint64_t first_exception_ = 0;  // of a thawed instance: how many there were before its own
   std::unique_ptr<FunctionInstance[]> own_functions_;
   std::vector<std::vector<uint64_t>> elements_;  // of each segment; empty once dropped
   std::vector<bool> dropped_datas_;
@@ -251,10 +294,12 @@ class Store {
   Result<Memory*> add_memory(const wasm::MemoryType& type, uint64_t limit_bytes,
                              MemoryBudget* shared = nullptr, MemoryStart start = {});
   GlobalInstance* add_global(const wasm::GlobalType& type, Value value);
+  TagInstance* add_tag(const wasm::FuncType& type);  // of a type without results
 
  private:
   friend struct Instantiation;
   Table* add_table(const wasm::TableType& type, const std::shared_ptr<uint32_t>& allowance);
+  TagInstance* add_tag(TagInstance tag);
 
   struct Parts;
   std::unique_ptr<Parts> parts_;
@@ -298,6 +343,14 @@ enum class Where : uint8_t {
   kPromotion,     // the interpreter, unless its function can be compiled and gone on with there
 };
 
+// What is thrown, on its way to whoever catches it.
+struct Throwing {
+  const TagInstance* tag = nullptr;
+  const uint64_t* payload = nullptr;
+  uint64_t reference = 0;  // when it was caught before, and is thrown again
+  uint64_t looked_at = 0;  // by a search that was interrupted, and begins anew
+};
+
 // What handlers of the interpreter work on; while no guest code runs, also its registers.
 struct MachineState {
   const Word* ip = nullptr;
@@ -310,11 +363,12 @@ struct MachineState {
   FrameRecord* top = nullptr;
   FrameRecord* frames_end = nullptr;
   uint64_t* stack_end = nullptr;
-  Instance* instance = nullptr;           // whose code runs
-  uint64_t fuel_reserve = 0;              // added, and not yet in a slice
-  uint64_t fuel_until_poll = 0;           // of the slices to come
-  uint64_t fuel_needed = 0;               // by a bulk operation that could not be paid
-  FunctionInstance* callee = nullptr;     // of a call that leaves the instance's own code
+  Instance* instance = nullptr;        // whose code runs
+  uint64_t fuel_reserve = 0;           // added, and not yet in a slice
+  uint64_t fuel_until_poll = 0;        // of the slices to come
+  uint64_t fuel_needed = 0;            // by a bulk operation that could not be paid
+  FunctionInstance* callee = nullptr;  // of a call that leaves the instance's own code
+  Throwing throwing;
   native::NativeState* native = nullptr;  // of the stack; null until compiled code is called
   Where where = Where::kInterpreter;
   bool at_call = false;     // paused before a host call, not at a segment's header

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "engine/bulk.h"
+#include "engine/exceptions.h"
 #include "engine/fault.h"
 #include "engine/fuel.h"
 #include "engine/machine.h"
@@ -739,6 +740,67 @@ HANDLER(kBrTable) {  // index, count; then a branch word for each label, the def
 }
 
 HANDLER(kUnreachable) { TRAP(kUnreachable); }
+
+// -- exceptions: word 1 ends with the distance back to the header --------------------------------------------
+
+// Out of the handler, which could not end in a jump if it had anything in memory.
+struct Raised {
+  enum class Outcome : uint64_t { kCaught, kTrapped, kUnpaid, kInterrupted } outcome;
+  const Word* landing;  // kCaught
+};
+[[gnu::noinline]] Raised raise_exception(Execution& ex) {
+  MachineState& m = Machine::state(ex);
+  const CatchSearch found = find_catch(ex, static_cast<uint64_t>(m.fuel) + m.fuel_reserve);
+  if (found.interrupted) return {Raised::Outcome::kInterrupted, nullptr};
+  if (found.price > static_cast<uint64_t>(m.fuel)) {
+    m.fuel_needed = found.price;
+    return {Raised::Outcome::kUnpaid, nullptr};
+  }
+  m.fuel -= static_cast<int64_t>(found.price);
+  if (found.clause == nullptr) {
+    m.trap_message = describe(m.throwing);
+    m.trap_kind = TrapKind::kUncaughtException;
+    return {Raised::Outcome::kTrapped, nullptr};
+  }
+  const Word* const landing = land(ex, found);
+  if (landing != nullptr) return {Raised::Outcome::kCaught, landing};
+  m.trap_kind = TrapKind::kTooManyExceptions;
+  return {Raised::Outcome::kTrapped, nullptr};
+}
+
+HANDLER(raise) {
+  save(PASS_REGISTERS(ip));
+  const Raised raised = raise_exception(*ex);
+  MachineState& m = Machine::state(*ex);
+  fuel = m.fuel;
+  if (raised.outcome == Raised::Outcome::kUnpaid) GO_TO(refill_for_bulk);
+  if (raised.outcome == Raised::Outcome::kTrapped) GO_TO(trapped);
+  if (raised.outcome == Raised::Outcome::kInterrupted) {
+    ip -= ip[1].slots.d;
+    fuel += ip->header.cost;
+    return stop(PASS_REGISTERS(ip), RunState::kInterrupted);
+  }
+  fp = m.fp;
+  memory = Machine::memory_base(*m.instance);
+  ENTER(raised.landing);
+}
+
+HANDLER(kThrow) {  // the values; tag
+  MachineState& m = Machine::state(*ex);
+  m.throwing = {Machine::tag(*m.instance, static_cast<uint32_t>(ip[2].constant)), fp + ip[1].slots.a, 0,
+                m.throwing.looked_at};
+  GO_TO(raise);
+}
+
+HANDLER(kThrowRef) {  // the exception
+  MachineState& m = Machine::state(*ex);
+  const ExceptionArena& arena = Machine::exceptions(*m.instance);
+  const uint64_t reference = fp[ip[1].slots.a];
+  const ExceptionArena::Exception* const exception = arena.find(reference);
+  if (exception == nullptr) TRAP(kNullException);
+  m.throwing = {exception->tag, arena.payload(*exception), reference, m.throwing.looked_at};
+  GO_TO(raise);
+}
 
 // -- calls ----------------------------------------------------------------------------------------------
 

@@ -23,6 +23,10 @@ struct Machine {
   MEMBRANE_INLINE static GlobalInstance* global(const Instance& i, uint32_t index) {
     return i.globals_[index];
   }
+  MEMBRANE_INLINE static const TagInstance* tag(const Instance& i, uint32_t index) { return i.tags_[index]; }
+  static ExceptionArena& exceptions(const Instance& i) { return *i.exceptions_; }
+  static uint64_t& exception_bytes_left(Instance& i) { return i.exception_bytes_left_; }
+  static uint64_t& first_exception(Instance& i) { return i.first_exception_; }
   MEMBRANE_INLINE static Table* table(const Instance& i, uint32_t index) { return i.tables_[index]; }
   MEMBRANE_INLINE static FunctionInstance* function(const Instance& i, uint32_t index) {
     return i.functions_[index];

@@ -142,9 +142,14 @@ void CompiledModule::translate_function(uint32_t index) {
   if (function.code.load(std::memory_order_relaxed) != nullptr) return;
   thread_local std::vector<Word> scratch;
   scratch.clear();
-  translate(module_, index, functions_.get(), scratch, {});
+  CatchTable catches;
+  translate(module_, index, functions_.get(), scratch, {}, &catches);
   code_.push_back(std::make_unique_for_overwrite<Word[]>(scratch.size()));
   std::copy(scratch.begin(), scratch.end(), code_.back().get());
+  if (!catches.regions.empty()) {
+    catches_.push_back(std::make_unique<CatchTable>(std::move(catches)));
+    function.catches = catches_.back().get();
+  }
   function.code.store(code_.back().get(), std::memory_order_release);
   const Word* untranslated = kTranslateStub;  // a function with machine code keeps its entry
   function.entry.compare_exchange_strong(untranslated, code_.back().get(), std::memory_order_acq_rel);

@@ -104,7 +104,8 @@ const Reference::Body& Reference::body_of(uint32_t function) {
     body.code.push_back(reader.instruction());
     body.end_of.push_back(0);
     body.else_of.push_back(0);
-    if (op == Opcode::kBlock || op == Opcode::kLoop || op == Opcode::kIf) open.push_back(at);
+    if (op == Opcode::kBlock || op == Opcode::kLoop || op == Opcode::kIf || op == Opcode::kTryTable)
+      open.push_back(at);
     if (op == Opcode::kElse) body.else_of[open.back()] = at;
     if (op == Opcode::kEnd && !open.empty()) {
       body.end_of[open.back()] = at;
@@ -134,6 +135,7 @@ ReferenceOutcome Reference::call(uint32_t function, std::span<const Value> argum
                                  uint32_t most_depth) {
   outcome_ = {};
   stack_.clear();
+  exceptions_.clear();
   most_fuel_ = most_fuel;
   most_depth_ = most_depth;
   for (const Value& v : arguments) stack_.emplace_back(v.bits, v.high_bits);
@@ -141,11 +143,64 @@ ReferenceOutcome Reference::call(uint32_t function, std::span<const Value> argum
     run(function, 0);
   } catch (const Stop&) {
     return outcome_;  // which says why
+  } catch (const Throw& thrown) {
+    return uncaught(thrown);
   }
   const std::vector<wasm::ValType>& types = module_.type_of_function(function).results;
   for (size_t i = 0; i < types.size(); ++i)
     outcome_.results.push_back({types[i], stack_[i].get<uint64_t>(0), stack_[i].get<uint64_t>(1)});
   return outcome_;
+}
+
+ReferenceOutcome Reference::uncaught(const Throw& thrown) {
+  function_ = thrown.function;
+  offset_ = thrown.offset;
+  try {
+    pay(thrown);
+    trap(TrapKind::kUncaughtException);
+  } catch (const Stop&) {
+    return outcome_;
+  }
+}
+
+void Reference::pay(const Throw& thrown) {
+  uint32_t slots = 0;
+  for (const wasm::ValType type : module_.type_of_tag(thrown.exception.tag).params) slots += slots_of(type);
+  spend(throw_cost(thrown.frames, thrown.clauses, slots));
+}
+
+void Reference::throw_exception(const Instruction& in) {
+  Throw thrown;
+  thrown.function = function_;
+  thrown.offset = in.offset;
+  if (in.op == Opcode::kThrowRef) {
+    thrown.reference = pop();
+    if (thrown.reference == 0) trap(TrapKind::kNullException);
+    thrown.exception = exceptions_[thrown.reference - 1];
+    throw thrown;
+  }
+  const auto count = static_cast<ptrdiff_t>(module_.type_of_tag(in.index).params.size());
+  thrown.exception = {in.index, std::vector<Cell>(stack_.end() - count, stack_.end())};
+  throw thrown;
+}
+
+// The label of the first clause that catches; what it catches becomes the exception's values and itself.
+std::optional<uint32_t> Reference::find_clause(const Instruction& try_table, Throw& thrown) {
+  wasm::CatchReader reader(try_table);
+  for (uint32_t i = 0; i < try_table.count; ++i) {
+    const wasm::CatchClause clause = reader.next();
+    ++thrown.clauses;
+    if (!clause.catches_all() && clause.tag != thrown.exception.tag) continue;
+    pay(thrown);
+    if (clause.has_ref() && thrown.reference == 0) {
+      exceptions_.push_back(thrown.exception);
+      thrown.reference = exceptions_.size();
+    }
+    if (clause.catches_all()) thrown.exception.payload.clear();
+    if (clause.has_ref()) thrown.exception.payload.emplace_back(thrown.reference);
+    return clause.label;
+  }
+  return std::nullopt;
 }
 
 // Runs a function whose arguments are on the stack; its results replace them.
@@ -208,16 +263,32 @@ std::optional<uint32_t> Reference::run_body(uint32_t function, uint32_t depth) {
       results = module_.types[in.block.index].results.size();
     }
     const bool is_loop = in.op == Opcode::kLoop;
-    labels.push_back(
-        {is_loop ? at : body.end_of[at] + 1, stack_.size() - params, is_loop ? params : results, is_loop});
+    labels.push_back({is_loop ? at : body.end_of[at] + 1, stack_.size() - params, is_loop ? params : results,
+                      is_loop, in.op == Opcode::kTryTable ? &in : nullptr});
+  };
+  // What a try_table around the instruction catches goes on at its label; all else leaves the function.
+  const auto catch_here = [&](Throw& thrown) {
+    for (size_t i = labels.size(); i-- > 0;) {
+      if (labels[i].try_table == nullptr) continue;
+      const auto label = find_clause(*labels[i].try_table, thrown);
+      if (!label) continue;
+      stack_.resize(labels[i].height);
+      labels.resize(i);
+      stack_.insert(stack_.end(), thrown.exception.payload.begin(), thrown.exception.payload.end());
+      branch(*label);
+      return true;
+    }
+    ++thrown.frames;
+    return false;
   };
 
-  while (pc < body.code.size()) {
+  const auto execute = [&]() -> std::optional<uint32_t> {
     const size_t at = pc++;
     const Instruction& in = body.code[at];
     offset_ = in.offset;
     spend(wasm::info(in.op).cost);
     switch (in.op) {
+      case Opcode::kTryTable:
       case Opcode::kBlock:
       case Opcode::kLoop: open(in, at); break;
       case Opcode::kIf:
@@ -250,7 +321,18 @@ std::optional<uint32_t> Reference::run_body(uint32_t function, uint32_t depth) {
       case Opcode::kLocalGet: push_cell(locals[in.index]); break;
       case Opcode::kLocalSet: locals[in.index] = pop_cell(); break;
       case Opcode::kLocalTee: locals[in.index] = stack_.back(); break;
+      case Opcode::kThrow:
+      case Opcode::kThrowRef: throw_exception(in);
       default: step(in);
+    }
+    return std::nullopt;
+  };
+  while (pc < body.code.size()) {
+    try {
+      if (const auto tail = execute()) return tail;
+    } catch (Throw& thrown) {
+      function_ = function;
+      if (!catch_here(thrown)) throw;
     }
   }
   return std::nullopt;

@@ -24,7 +24,7 @@
 
 namespace membrane::engine {
 
-// A reference is the function's index plus one, 0 for null.
+// A reference is the index of the function or exception plus one, 0 for null.
 struct ReferenceOutcome {
   enum class End : uint8_t { kFinished, kTrapped, kTooLong } end = End::kFinished;
   std::vector<Value> results;
@@ -50,11 +50,23 @@ class Reference {
 
  private:
   struct Stop {};  // thrown within call(): a trap, or too long
+  struct Exception {
+    uint32_t tag = 0;
+    std::vector<Cell> payload;
+  };
+  // Thrown where the program throws, and caught by each function on the way.
+  struct Throw {
+    Exception exception;
+    uint64_t reference = 0;            // when it was caught before
+    uint32_t function, offset;         // of the instruction
+    uint64_t frames = 0, clauses = 0;  // left, and looked at
+  };
   struct Label {
     size_t target;  // the instruction where a branch to it goes on
     size_t height;  // of the operand stack below its values
     size_t arity;   // values that a branch carries
     bool is_loop;
+    const wasm::Instruction* try_table = nullptr;
   };
   struct Body {
     std::vector<wasm::Instruction> code;
@@ -68,6 +80,10 @@ class Reference {
   uint32_t indirect_callee(const wasm::Instruction& in);
   void step(const wasm::Instruction& in);
   void numeric(const wasm::Instruction& in);
+  [[noreturn]] void throw_exception(const wasm::Instruction& in);
+  std::optional<uint32_t> find_clause(const wasm::Instruction& try_table, Throw& thrown);
+  void pay(const Throw& thrown);
+  ReferenceOutcome uncaught(const Throw& thrown);
   void access(const wasm::Instruction& in);
   void vector_access(const wasm::Instruction& in);
   void vector(const wasm::Instruction& in);
@@ -94,6 +110,7 @@ class Reference {
   std::vector<std::vector<uint64_t>> elements_;
   std::vector<std::span<const uint8_t>> datas_;
   std::vector<Cell> stack_;
+  std::vector<Exception> exceptions_;  // that were caught with a reference
 
   uint32_t function_ = 0;  // that runs, and where
   uint32_t offset_ = 0;

@@ -288,6 +288,11 @@ void Runner::run_action(const Command& command) {
       return fail(command, "expected the trap \"" + command.message + "\", got \"" + trap + "\"");
     return pass();
   }
+  if (command.kind == Command::Kind::kAssertException) {
+    if (state == RunState::kTrapped && trap.starts_with(text_of(TrapKind::kUncaughtException))) return pass();
+    return fail(command,
+                "expected an exception" + (trap.empty() ? ", and it returned" : ", got \"" + trap + "\""));
+  }
   if (state != RunState::kFinished) return fail(command, "did not return: " + trap);
   if (command.kind == Command::Kind::kAction) return pass();
   bool same = results.size() == command.results.size();

@@ -30,8 +30,8 @@ TEST_P(OfficialSuite, EveryCommandOfEveryScriptPasses) {
   RecordProperty("passed", std::to_string(passed));
 }
 
-// Scripts of the 3.0 suite that need what is not there: exceptions, typed references,
-// identifiers in quotes, garbage collection. Some of their commands fail.
+// Scripts of the 3.0 suite that need what is not there: typed references, identifiers in quotes, garbage
+// collection. Some of their commands fail.
 constexpr std::string_view kNotYet[] = {
     "annotations.wast",
     "array.wast",
@@ -49,13 +49,11 @@ constexpr std::string_view kNotYet[] = {
     "br_table.wast",
     "call_ref.wast",
     "elem.wast",
-    "exports.wast",
     "extern.wast",
     "func.wast",
     "global.wast",
     "i31.wast",
     "id.wast",
-    "imports.wast",
     "instance.wast",
     "linking.wast",
     "local_init.wast",
@@ -74,10 +72,6 @@ constexpr std::string_view kNotYet[] = {
     "table.wast",
     "table_init.wast",
     "table_init64.wast",
-    "tag.wast",
-    "throw.wast",
-    "throw_ref.wast",
-    "try_table.wast",
     "type-canon.wast",
     "type-equivalence.wast",
     "type-rec.wast",
@@ -85,6 +79,18 @@ constexpr std::string_view kNotYet[] = {
     "unreached-invalid.wast",
     "unreached-valid.wast",
 };
+
+// Commands of the scripts about exceptions that need typed references or recursive types.
+struct Lines {
+  std::string_view file;
+  uint32_t first, last;
+};
+constexpr Lines kNeedTypedReferences[] = {{"tag.wast", 30, 48}, {"try_table.wast", 420, 483}};
+bool needs_typed_references(std::string_view file, uint32_t line) {
+  return std::ranges::any_of(kNeedTypedReferences, [&](const Lines& lines) {
+    return lines.file == file && lines.first <= line && line <= lines.last;
+  });
+}
 
 TEST_P(OfficialSuite, EveryCommandOfTheScriptsOfTheProposalsPasses) {
   const auto files = wasm::suite_files("core-3.0");
@@ -96,7 +102,8 @@ TEST_P(OfficialSuite, EveryCommandOfTheScriptsOfTheProposalsPasses) {
     ASSERT_TRUE(result) << file << ": " << result.error().message;
     passed += result->passed;
     for (const ScriptFailure& failure : result->failures)
-      ADD_FAILURE() << file << ":" << failure.line << ": " << failure.command << ": " << failure.what;
+      if (!needs_typed_references(file.filename().string(), failure.line))
+        ADD_FAILURE() << file << ":" << failure.line << ": " << failure.command << ": " << failure.what;
   }
   EXPECT_GT(passed, 60'000u);
 }

@@ -50,6 +50,7 @@ enum class Section : uint32_t {
   kSegments,
   kFrames,
   kEmbedder,
+  kExceptions,
   kEnd
 };
 constexpr uint64_t kPageOfMemory = 4096;  // what is written of a memory, or left out, at a time
@@ -241,7 +242,7 @@ struct SnapshotWriter {
     std::memcpy(out.data() + at - sizeof size, &size, sizeof size);
   }
 
-  // References are functions' indices plus one; the embedder's numbers stay.
+  // References are functions' indices plus one; the embedder's numbers and those of exceptions stay.
   Status reference(ValType type, uint64_t value) {
     if (type != ValType::kFuncRef || value == 0) {
       u64(value);
@@ -270,6 +271,7 @@ struct SnapshotWriter {
 
   Status write(std::span<const uint8_t> embedder_state);
   Status check();
+  Status exceptions();
   Status globals();
   void memories();
   void memory(const Memory* m);
@@ -294,6 +296,28 @@ Status SnapshotWriter::check() {
       return unsupported(
           "the program imports a " + std::string(name_of(import.kind)) + ", which others share",
           "Only a program that imports nothing but functions can be frozen.");
+  return {};
+}
+
+// All that were kept, also those that the program could not reach any more.
+Status SnapshotWriter::exceptions() {
+  if (instance.module().tags.empty()) return {};
+  const size_t at = begin(Section::kExceptions);
+  const ExceptionArena& arena = Machine::exceptions(instance);
+  u32(static_cast<uint32_t>(arena.size()));
+  for (uint64_t reference = 1; reference <= arena.size(); ++reference) {
+    const ExceptionArena::Exception& exception = *arena.find(reference);
+    if (exception.tag->instance != &instance)
+      return unsupported("an exception of another module was caught",
+                         "A program that shares exceptions with others cannot be frozen.");
+    u32(exception.tag->index);
+    const uint64_t* slot = arena.payload(exception);
+    for (const ValType type : exception.tag->type->params) {
+      MEMBRANE_TRY(value(type, slot));
+      slot += wasm::slots_of(type);
+    }
+  }
+  end(at);
   return {};
 }
 
@@ -586,6 +610,7 @@ Status SnapshotWriter::write(std::span<const uint8_t> embedder_state) {
   const std::vector<uint8_t> module = is_binary ? original : wasm::encode(instance.module());
   bytes(module.data(), module.size());
   end(at);
+  MEMBRANE_TRY(exceptions());
   MEMBRANE_TRY(globals());
   memories();
   MEMBRANE_TRY(tables());
@@ -626,6 +651,9 @@ struct SnapshotReader : NumberReader {
     if (!ok()) return std::nullopt;
     return inside;
   }
+  // How many there are: what refers to one comes behind them.
+  uint64_t exception_count = 0;
+
   // Appends the slots of a value. A function is its index plus one.
   void value(ValType type, size_t functions, std::vector<uint64_t>& slots) {
     switch (type) {
@@ -643,10 +671,12 @@ struct SnapshotReader : NumberReader {
   uint64_t reference(ValType type, size_t functions) {
     const uint64_t reference = u64();
     if (type == ValType::kFuncRef && reference > functions) fail();
+    if (type == ValType::kExnRef && reference > exception_count) fail();
     return reference;
   }
 
   Status read(Snapshot& s);
+  Status exceptions(Snapshot& s);
   Status globals(Snapshot& s);
   Status memory(Snapshot& s);
   Status tables(Snapshot& s);
@@ -654,6 +684,20 @@ struct SnapshotReader : NumberReader {
   Status frames(Snapshot& s);
   Status frame(Snapshot& s, size_t index, const wasm::Standing& standing);
 };
+
+Status SnapshotReader::exceptions(Snapshot& s) {
+  const wasm::Module& module = s.module_->module();
+  exception_count = u32();
+  for (uint64_t i = 0; i < exception_count; ++i) {
+    const uint32_t tag = u32();
+    if (!ok() || tag >= module.tags.size()) return damaged("an exception is of no tag");
+    s.exceptions_.push_back(tag);
+    for (const ValType type : module.type_of_tag(tag).params)
+      value(type, module.functions.size(), s.exception_slots_);
+  }
+  if (!ok() || !left().empty()) return damaged("its exceptions are not those of its module");
+  return {};
+}
 
 Status SnapshotReader::globals(Snapshot& s) {
   const wasm::Module& module = s.module_->module();
@@ -743,6 +787,7 @@ Status SnapshotReader::frame(Snapshot& s, size_t index, const wasm::Standing& st
     if (!ok()) return damaged("its frames are cut short");
     value(type, module.functions.size(), s.frame_slots_);
     if (type == ValType::kFuncRef) s.frame_references_.push_back(s.frame_slots_.size() - 1);
+    if (type == ValType::kExnRef) s.frame_exceptions_.push_back(s.frame_slots_.size() - 1);
   }
   return {};
 }
@@ -789,8 +834,11 @@ Status SnapshotReader::read(Snapshot& s) {
   const auto inside = [&](Section section, Status (SnapshotReader::*part)(Snapshot&)) -> Status {
     auto reader = this->section(section);
     if (!reader) return damaged("a section is missing or cut short");
+    reader->exception_count = s.exceptions_.size();
     return ((*reader).*part)(s);
   };
+  if (!s.module_->module().tags.empty())
+    MEMBRANE_TRY(inside(Section::kExceptions, &SnapshotReader::exceptions));
   MEMBRANE_TRY(inside(Section::kGlobals, &SnapshotReader::globals));
   for (size_t i = 0; i < std::max<size_t>(1, s.module_->module().memories.size()); ++i)
     MEMBRANE_TRY(inside(Section::kMemory, &SnapshotReader::memory));
@@ -874,9 +922,15 @@ std::expected<Instance*, LinkError> Snapshot::instantiate(Store& store, const Re
   const auto function_of = [&](uint64_t number) {
     return number == 0 ? 0 : reinterpret_cast<uint64_t>(instance.function(static_cast<uint32_t>(number - 1)));
   };
+  if (!keep_exceptions(instance)) return of_limit("the snapshot's exceptions are beyond their limit");
+  // References of both kinds are numbers plus one in the file; the embedder's stay what they are.
+  const auto value_of = [&](ValType type, uint64_t bits) {
+    if (type == ValType::kFuncRef) return function_of(bits);
+    return type == ValType::kExnRef && bits != 0 ? bits + Machine::first_exception(instance) : bits;
+  };
   for (uint32_t i = 0; i < globals_.size(); ++i) {
     GlobalInstance& global = *Machine::global(instance, i);
-    global.bits = global.type.type == ValType::kFuncRef ? function_of(globals_[i].bits) : globals_[i].bits;
+    global.bits = value_of(global.type.type, globals_[i].bits);
     global.high_bits = globals_[i].high_bits;
   }
   for (uint32_t i = 0; i < memories_.size(); ++i) {
@@ -889,15 +943,39 @@ std::expected<Instance*, LinkError> Snapshot::instantiate(Store& store, const Re
     Table& table = *Machine::table(instance, i);
     if (table.grow(tables_[i].size() - table.elements.size(), 0) < 0)
       return of_limit("a table of the snapshot is beyond the table limit");
-    const bool functions = table.element == ValType::kFuncRef;
-    for (size_t n = 0; n < tables_[i].size(); ++n)
-      table.elements[n] = functions ? function_of(tables_[i][n]) : tables_[i][n];
+    for (size_t n = 0; n < tables_[i].size(); ++n) table.elements[n] = value_of(table.element, tables_[i][n]);
   }
   auto& segments = Machine::segments(instance);
   for (size_t i = 0; i < segments.size(); ++i)
     if (dropped_elements_[i]) segments[i] = {};
   Machine::dropped_datas(instance) = dropped_datas_;
   return made;
+}
+
+// They go behind those that the store has already. False when there are too many.
+bool Snapshot::keep_exceptions(Instance& instance) const {
+  ExceptionArena& arena = Machine::exceptions(instance);
+  const uint64_t first = Machine::first_exception(instance) = arena.size();
+  const uint64_t* slot = exception_slots_.data();
+  std::vector<uint64_t> payload;
+  for (const uint32_t index : exceptions_) {
+    const TagInstance& tag = *Machine::tag(instance, index);
+    uint64_t& left = Machine::exception_bytes_left(instance);
+    if (ExceptionArena::bytes_of(tag) > left) return false;
+    left -= ExceptionArena::bytes_of(tag);
+    payload.assign(slot, slot + tag.slots);
+    slot += tag.slots;
+    uint32_t at = 0;
+    for (const ValType type : tag.type->params) {
+      uint64_t& bits = payload[at];
+      if (type == ValType::kFuncRef && bits != 0)
+        bits = reinterpret_cast<uint64_t>(instance.function(static_cast<uint32_t>(bits - 1)));
+      if (type == ValType::kExnRef && bits != 0) bits += first;
+      at += wasm::slots_of(type);
+    }
+    arena.add(&tag, payload.data());
+  }
+  return true;
 }
 
 namespace {
@@ -948,6 +1026,7 @@ Status Snapshot::place_frames(Execution& run, Instance& instance) const {
   uint64_t* caller_fp = fp;
   const Word* at = kExitStub;  // where the frame below goes on
   auto reference = frame_references_.begin();
+  auto exception = frame_exceptions_.begin();
   for (size_t i = 0; i < frames_.size(); ++i) {
     const Frame& frame = frames_[i];
     const FunctionCode& code = module_->functions()[frame.function];
@@ -962,6 +1041,9 @@ Status Snapshot::place_frames(Execution& run, Instance& instance) const {
     for (; reference != frame_references_.end() && *reference < end; ++reference)
       if (uint64_t& slot = fp[*reference - frame.first_slot]; slot != 0)
         slot = reinterpret_cast<uint64_t>(instance.function(static_cast<uint32_t>(slot - 1)));
+    for (; exception != frame_exceptions_.end() && *exception < end; ++exception)
+      if (uint64_t& slot = fp[*exception - frame.first_slot]; slot != 0)
+        slot += Machine::first_exception(instance);
     caller_fp = fp;
     if (i + 1 < frames_.size()) fp += end - frame.first_slot;
   }

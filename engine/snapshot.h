@@ -4,11 +4,11 @@
 // A run that is paused (out of fuel, interrupted, or not yet begun) stands at a safepoint:
 // at the head of a segment, or before or behind a call of the host. There its frames mean
 // the same whoever made them, so a snapshot holds no address and no machine code: functions
-// are indices, places are offsets into their bodies, references are indices of functions.
+// are indices, places are offsets into their bodies, references are indices of functions or exceptions.
 //
 // What is not in it: the host. A snapshot has a part that is the embedder's own; imports
-// are resolved anew when it is thawed. An instance that shares memories, tables or globals
-// with others cannot be frozen.
+// are resolved anew when it is thawed. An instance that shares memories, tables, globals, tags
+// or exceptions with others cannot be frozen.
 //
 // Threads: freeze() is called by the thread that has the Execution. thaw() is independent.
 #pragma once
@@ -79,6 +79,7 @@ class Snapshot {
   };
   std::shared_ptr<const MemoryImage> image_of(size_t memory) const;
   Status place_frames(Execution& run, Instance& instance) const;
+  bool keep_exceptions(Instance& instance) const;
   friend struct SnapshotReader;
   friend struct SnapshotWriter;
 
@@ -93,6 +94,9 @@ class Snapshot {
   std::vector<Frame> frames_;  // outermost first
   std::vector<uint64_t> frame_slots_;
   std::vector<size_t> frame_references_;  // which of these are of functions, ascending
+  std::vector<size_t> frame_exceptions_;  // and which are of exceptions
+  std::vector<uint32_t> exceptions_;      // the tag of each
+  std::vector<uint64_t> exception_slots_;
   uint32_t entry_ = 0;
   uint32_t host_call_ = UINT32_MAX;  // the imported function that is to be called first
   uint64_t fuel_used_ = 0;

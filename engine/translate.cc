@@ -159,6 +159,8 @@ struct Label {
   uint32_t header = kNone;      // kLoop: where branches go
   uint32_t fixups = kNone;      // chain of words whose target is this label's end
   uint32_t else_fixup = kNone;  // kIf: the branch to the else part
+  uint32_t catches = kNone;     // chain of the clauses that wait for this label's end
+  uint32_t region = kNone;      // of a try_table with clauses
 };
 
 Handler handler_of(Operation operation) { return kHandlers[static_cast<size_t>(operation)]; }
@@ -166,13 +168,14 @@ Handler handler_of(Operation operation) { return kHandlers[static_cast<size_t>(o
 class Translator {
  public:
   Translator(const wasm::Module& module, uint32_t index, FunctionCode* functions, std::vector<Word>& out,
-             std::span<Recorder> recorders)
+             std::span<Recorder> recorders, CatchTable& catches)
       : module_(module),
         index_(index),
         function_(module.functions[index]),
         functions_(functions),
         out_(out),
         recorders_(recorders),
+        catches_(catches),
         base_(static_cast<uint32_t>(out.size())) {
     lay_out_locals();
   }
@@ -188,9 +191,13 @@ class Translator {
     Word w{};
     w.handler = handler_of(operation);
     out_.push_back(w);
+    forget_last();
+    return at;
+  }
+  // What comes next is not made one with what was emitted last.
+  void forget_last() {
     last_result_ = last_compare_ = last_add_ = last_multiply_ = last_sum_ = last_rotation_ = last_copy_ =
         kNone;
-    return at;
   }
   void emit_slots(uint32_t a, uint32_t b = 0, uint32_t c = 0, uint32_t d = 0) {
     Word w{};
@@ -295,6 +302,7 @@ class Translator {
   void store_to_any(const Choice& choice, const Instruction& in);
   void local_set(uint32_t index, bool keep);
   void select();
+  void begin_bulk(const Instruction& in);
   void bulk(const Instruction& in, Operation operation, int operands, bool has_result, uint64_t constant);
   void table_access(const Instruction& in);
   Entry clamped(Entry index, uint32_t table);
@@ -325,6 +333,12 @@ class Translator {
   void call_indirect(const Instruction& in);
   void behind_call(const wasm::FuncType& type, bool is_tail);
   void become_unreachable();
+  void open_try(const Instruction& in);
+  void begin_region(uint32_t region);
+  void land_at_end(Label& label);
+  void begin_throw(const Instruction& in);
+  void throw_tag(const Instruction& in);
+  void throw_ref(const Instruction& in);
   Label& label(uint32_t depth) { return labels_[labels_.size() - 1 - depth]; }
 
   void lay_out_locals();
@@ -356,6 +370,7 @@ class Translator {
   FunctionCode* functions_;
   std::vector<Word>& out_;
   const std::span<Recorder> recorders_;
+  CatchTable& catches_;
   const uint32_t base_;
 
   std::vector<Local>& locals_ = local_scratch();
@@ -365,6 +380,7 @@ class Translator {
   size_t settled_ = 0;  // entries from the bottom that are known to be kSlot
   uint32_t pending_locals_ = 0;
   uint32_t header_ = 0;          // of the open segment
+  uint32_t region_ = kNone;      // of the innermost try_table that catches something
   uint32_t skipped_blocks_ = 0;  // nesting inside unreachable code
   bool unreachable_ = false;
   uint32_t last_result_ = kNone;   // word 0 of the last operation, when it has a result that can go elsewhere
@@ -416,7 +432,7 @@ void Translator::begin_segment() {
   Word w{};
   w.header = {0, next_offset_};
   out_.push_back(w);
-  last_result_ = last_compare_ = last_add_ = last_multiply_ = last_sum_ = last_rotation_ = last_copy_ = kNone;
+  forget_last();
   accumulated_.fill(kNone);
   for (Recorder& recorder : recorders_) {
     if (recorder.wanted_code_offset == next_offset_) recorder.headers.push_back(header_);
@@ -514,7 +530,9 @@ void Translator::push_types(std::span<const ValType> types) {
 
 void Translator::translate(const Instruction& in) {
   if (unreachable_) {  // only the block structure counts
-    if (in.op == Opcode::kBlock || in.op == Opcode::kLoop || in.op == Opcode::kIf) ++skipped_blocks_;
+    if (in.op == Opcode::kBlock || in.op == Opcode::kLoop || in.op == Opcode::kIf ||
+        in.op == Opcode::kTryTable)
+      ++skipped_blocks_;
     else if (in.op == Opcode::kEnd && skipped_blocks_ > 0) --skipped_blocks_;
     else if (in.op == Opcode::kEnd) close();
     else if (in.op == Opcode::kElse && skipped_blocks_ == 0) begin_else();
@@ -825,13 +843,17 @@ void Translator::select() {
 }
 
 // A segment of its own; word 1's last slot is the distance back to its header, where a pause resumes.
-void Translator::bulk(const Instruction& in, Operation operation, int operands, bool has_result,
-                      uint64_t constant) {
+void Translator::begin_bulk(const Instruction& in) {
   const uint32_t after = next_offset_;
   next_offset_ = offset_;
   enter_segment();
   next_offset_ = after;
   word(header_).header.cost += wasm::info(in.op).cost;
+}
+
+void Translator::bulk(const Instruction& in, Operation operation, int operands, bool has_result,
+                      uint64_t constant) {
+  begin_bulk(in);
   Entry entries[3];
   for (int i = operands - 1; i >= 0; --i) entries[i] = pop();
   clamp_operands(in, entries);
@@ -909,6 +931,9 @@ void Translator::translate_special(const Instruction& in) {
     case Opcode::kBlock: return open(Label::Kind::kBlock, in.block);
     case Opcode::kLoop: return open(Label::Kind::kLoop, in.block);
     case Opcode::kIf: return open_if(in.block);
+    case Opcode::kTryTable: return open_try(in);
+    case Opcode::kThrow: throw_tag(in); return become_unreachable();
+    case Opcode::kThrowRef: throw_ref(in); return become_unreachable();
     case Opcode::kElse: return begin_else();
     case Opcode::kEnd: return close();
     case Opcode::kBr: branch_to(in.index); return become_unreachable();
@@ -1117,13 +1142,16 @@ void Translator::close() {
     labels_.pop_back();
     return;
   }
-  const bool joins = l.fixups != kNone || (l.kind == Label::Kind::kIf && l.else_fixup != kNone);
+  if (l.region != kNone) begin_region(catches_.regions[l.region].outer);
+  const bool joins =
+      l.fixups != kNone || l.catches != kNone || (l.kind == Label::Kind::kIf && l.else_fixup != kNone);
   if (joins) {
     if (!unreachable_) {
       settle_from(l.height);
       emit(Operation::kEnter);
     }
     bind(l);
+    land_at_end(l);
     if (l.kind == Label::Kind::kIf) patch(l.else_fixup);
     cut_stack(l.height);
     push_types(l.results);
@@ -1134,6 +1162,70 @@ void Translator::close() {
     push_types(l.results);  // what follows is unreachable, too; the picture must still be whole
   }
   labels_.pop_back();
+}
+
+// -- exceptions: nothing is done when a try_table is entered or left -----------------------
+
+void Translator::open_try(const Instruction& in) {
+  const auto first = static_cast<uint32_t>(catches_.clauses.size());
+  wasm::CatchReader clauses(in);
+  for (uint32_t i = 0; i < in.count; ++i) {
+    const wasm::CatchClause clause = clauses.next();
+    Label& target = label(clause.label);
+    catches_.clauses.push_back({clause, kNone, 0});
+    if (target.kind == Label::Kind::kFunction) continue;
+    catches_.clauses.back().slot = target.slot_height;
+    catches_.clauses.back().landing = target.kind == Label::Kind::kLoop ? target.header : target.catches;
+    if (target.kind != Label::Kind::kLoop) target.catches = first + i;
+  }
+  open(Label::Kind::kBlock, in.block);
+  if (in.count == 0) return;
+  labels_.back().region = static_cast<uint32_t>(catches_.regions.size());
+  catches_.regions.push_back({region_, first, in.count});
+  begin_region(labels_.back().region);
+}
+
+void Translator::begin_region(uint32_t region) {
+  forget_last();
+  region_ = region;
+  catches_.boundaries.push_back({here(), region});
+}
+
+// The next word is the header of the segment behind the label's end.
+void Translator::land_at_end(Label& label) {
+  for (uint32_t at = label.catches; at != kNone;) {
+    const uint32_t next = catches_.clauses[at].landing;
+    catches_.clauses[at].landing = here();
+    at = next;
+  }
+  label.catches = kNone;
+}
+
+// Like a bulk operation, a segment of its own: what it costs depends on who catches. The first instruction of a
+// function has its segment: that there is one for an offset, and no more, is how a snapshot finds it.
+void Translator::begin_throw(const Instruction& in) {
+  const bool is_begun = here() == header_ + 1 && word(header_).header.code_offset == offset_;
+  if (is_begun) word(header_).header.cost += wasm::info(in.op).cost;
+  else begin_bulk(in);
+}
+
+void Translator::throw_tag(const Instruction& in) {
+  begin_throw(in);
+  const size_t first = stack_.size() - module_.type_of_tag(in.index).params.size();
+  settle_from(first);
+  const uint32_t payload = first == stack_.size() ? top_slot() : stack_[first].slot;
+  const uint32_t at = emit(Operation::kThrow);
+  emit_slots(payload, 0, 0, at - header_);
+  emit_constant(in.index);
+  may_trap(at);
+}
+
+void Translator::throw_ref(const Instruction& in) {
+  begin_throw(in);
+  const uint32_t slot = slot_of(pop());
+  const uint32_t at = emit(Operation::kThrowRef);
+  emit_slots(slot, 0, 0, at - header_);
+  may_trap(at);
 }
 
 bool Translator::values_in_place(const Label& label) const {
@@ -1299,8 +1391,9 @@ void Translator::become_unreachable() {
 }  // namespace
 
 void translate(const wasm::Module& module, uint32_t index, FunctionCode* functions, std::vector<Word>& out,
-               std::span<Recorder> recorders) {
-  Translator(module, index, functions, out, recorders).run();
+               std::span<Recorder> recorders, CatchTable* catches) {
+  CatchTable unwanted;
+  Translator(module, index, functions, out, recorders, catches == nullptr ? unwanted : *catches).run();
 }
 
 }  // namespace membrane::engine

@@ -38,8 +38,8 @@ struct Recorder {
 };
 
 // Appends the code of function `index` to `out`. `functions` are the module's FunctionCodes, whose
-// addresses calls carry; `recorders` are filled in, and may be none.
+// addresses calls carry; `recorders` are filled in, and may be none; so is `catches`.
 void translate(const wasm::Module& module, uint32_t index, FunctionCode* functions, std::vector<Word>& out,
-               std::span<Recorder> recorders);
+               std::span<Recorder> recorders, CatchTable* catches = nullptr);
 
 }  // namespace membrane::engine

@@ -9,6 +9,7 @@
 namespace membrane::engine {
 
 // name is stable (reports carry it); text is the official suite's wording; hint is for the author.
+// Compiled code can end by those up to kHost (native/state.h).
 #define MEMBRANE_TRAPS(X)                                                                            \
   X(kUnreachable, "unreachable", "unreachable", "The program reached an `unreachable` instruction.") \
   X(kMemoryOutOfBounds, "memory_out_of_bounds", "out of bounds memory access",                       \
@@ -29,7 +30,14 @@ namespace membrane::engine {
     "The value is NaN: test it, or use the saturating form (trunc_sat).")                            \
   X(kStackOverflow, "stack_overflow", "call stack exhausted",                                        \
     "The recursion is too deep: use a loop, or raise the stack limit.")                              \
-  X(kHost, "host", "host function trapped", "")
+  X(kHost, "host", "host function trapped", "")                                                      \
+  X(kUncaughtException, "uncaught_exception", "uncaught exception",                                  \
+    "Catch it: (try_table (catch $tag $label) …), or (catch_all $label) for whatever is thrown.")    \
+  X(kNullException, "null_exception_reference", "null exception reference",                          \
+    "throw_ref takes what catch_ref or catch_all_ref left: test it by ref.is_null.")                 \
+  X(kTooManyExceptions, "too_many_exceptions", "too many exceptions",                                \
+    "Exceptions caught with a reference are kept until the program ends: use catch and catch_all "   \
+    "where none is needed, or raise the limit of exceptions.")
 
 enum class TrapKind : uint8_t {
 #define X(id, name, text, hint) id,

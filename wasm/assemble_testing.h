@@ -66,7 +66,7 @@ namespace detail {
 
 inline uint8_t type_byte(const std::string& word) {
   for (const ValType t : {ValType::kI32, ValType::kI64, ValType::kF32, ValType::kF64, ValType::kV128,
-                          ValType::kFuncRef, ValType::kExternRef})
+                          ValType::kFuncRef, ValType::kExternRef, ValType::kExnRef})
     if (name_of(t) == word) return static_cast<uint8_t>(t);
   throw std::invalid_argument("no type: " + word);
 }

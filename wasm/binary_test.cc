@@ -30,7 +30,7 @@ std::vector<Refused> refused() {
       {"half a header", {0, 'a', 's', 'm', 1}, kUnexpectedEnd, 5},
       {"text", {'(', 'm', 'o', 'd', 'u', 'l', 'e', ')'}, kBadMagic, 0},
       {"a component", {0, 'a', 's', 'm', 0x0D, 0, 1, 0}, kBadVersion, 4},
-      {"section id 13", after_magic({13, 0}), kMalformedSectionId, 8},
+      {"section id 14", after_magic({14, 0}), kMalformedSectionId, 8},
       {"a section longer than the file", after_magic({1, 9, 0}), kLengthOutOfBounds, 9},
       {"bytes left in a section", after_magic({1, 2, 0, 0}), kSectionSizeMismatch, 11},
       {"a section twice", after_magic(cat({kVoidType, kVoidType})), kSectionOutOfOrder, 14},
@@ -48,8 +48,8 @@ std::vector<Refused> refused() {
       {"limits with flags 2", after_magic({5, 3, 1, 2, 0}), kMalformedType, 11},
       {"a table of i32", after_magic({4, 4, 1, 0x7F, 0, 0}), kMalformedType, 11},
       {"mutability 2", after_magic({6, 6, 1, 0x7F, 2, 0x41, 0, 0x0B}), kMalformedType, 12},
-      {"import of kind 4", binary({section(2, vec({{0, 0, 4, 0}}))}), kMalformedKind, 13},
-      {"export of kind 4", binary({section(7, vec({{0, 4, 0}}))}), kMalformedKind, 12},
+      {"import of kind 5", binary({section(2, vec({{0, 0, 5, 0}}))}), kMalformedKind, 13},
+      {"export of kind 5", binary({section(7, vec({{0, 5, 0}}))}), kMalformedKind, 12},
       {"element flags 8", binary({section(9, vec({{8, 0, 0}}))}), kMalformedKind, 11},
       {"element kind 1", binary({section(9, vec({{1, 1, 0}}))}), kMalformedKind, 12},
       {"data flags 3", binary({section(11, vec({{3, 0}}))}), kMalformedKind, 11},
@@ -86,11 +86,12 @@ TEST(Decode, RefusesMalformedBinariesWithCodeAndPlace) {
 
 TEST(Decode, SaysWhatWasFoundAndWhatWouldDo) {
   const Bytes bytes = after_magic({4, 4, 1, 0x7F, 0, 0});
-  EXPECT_EQ(render(decode(std::span(bytes)).error(), "", "x.wasm"),
-            "x.wasm: offset 11: error[malformed-type]: this byte is no reference type\n"
-            "  expected: 0x70 (funcref) or 0x6f (externref)\n"
-            "  found: 0x7f\n"
-            "  hint: Types are i32 7F, i64 7E, f32 7D, f64 7C, v128 7B, funcref 70, externref 6F.\n");
+  EXPECT_EQ(
+      render(decode(std::span(bytes)).error(), "", "x.wasm"),
+      "x.wasm: offset 11: error[malformed-type]: this byte is no reference type\n"
+      "  expected: 0x70 (funcref), 0x6f (externref) or 0x69 (exnref)\n"
+      "  found: 0x7f\n"
+      "  hint: Types are i32 7F, i64 7E, f32 7D, f64 7C, v128 7B, funcref 70, externref 6F, exnref 69.\n");
 }
 
 // A module that has something in every section.
@@ -98,13 +99,16 @@ Bytes rich() {
   return binary({
       custom("first", {1, 2, 3}),
       section(1, vec({func_type({kI32, kI32}, {kI32}), func_type({}, {})})),
-      section(2, vec({cat({name("env"), name("print"), {0, 1}}),
-                      cat({name("env"), name("base"), {3, 0x7F, 0}})})),
+      section(2,
+              vec({cat({name("env"), name("print"), {0, 1}}), cat({name("env"), name("base"), {3, 0x7F, 0}}),
+                   cat({name("env"), name("error"), {4, 0, 1}})})),
       section(3, vec({{0}, {1}})),
       section(4, vec({{0x70, 1, 1, 9}, {0x6F, 0, 2}})),
       section(5, vec({{1, 1, 4}})),
+      section(13, vec({{0, 1}})),
       section(6, vec({cat({{0x7E, 1}, code("i64.const -5; end")})})),
-      section(7, vec({cat({name("add"), {0, 1}}), cat({name("memory"), {2, 0}})})),
+      section(
+          7, vec({cat({name("add"), {0, 1}}), cat({name("memory"), {2, 0}}), cat({name("thrown"), {4, 1}})})),
       section(8, u32(2)),
       section(9, vec({cat({{0}, code("global.get 0; end"), vec({{1}, {2}})})})),
       section(12, u32(2)),
@@ -135,6 +139,10 @@ TEST(Decode, FillsTheModule) {
   EXPECT_EQ(module->memories[0].type.limits, (Limits{1, 4}));
   EXPECT_EQ(module->globals[1].type, (GlobalType{kI64, true}));
   EXPECT_EQ(module->find_export("memory")->kind, ExternKind::kMemory);
+  ASSERT_EQ(module->tags.size(), 2u);
+  EXPECT_EQ(module->tags[0].import, 2u);
+  EXPECT_EQ(module->tags[1].type, 1u);
+  EXPECT_EQ(module->find_export("thrown")->kind, ExternKind::kTag);
   EXPECT_EQ(module->start, 2u);
   EXPECT_EQ(module->elements[0].functions, (std::vector<uint32_t>{1, 2}));
   EXPECT_TRUE(module->has_data_count);
@@ -234,6 +242,9 @@ TEST(Encode, EveryInstructionComesBack) {
     switch (row.immediate) {
       case Immediate::kNone: break;
       case Immediate::kBlock: instruction.push_back(0x7F); break;
+      case Immediate::kTryTable:
+        instruction = cat({instruction, {0x7F, 4, 0, 7, 1, 1, 8, 2, 2, 3, 3, 4}});  // a clause of each kind
+        break;
       case Immediate::kRefType: instruction.push_back(0x70); break;
       case Immediate::kLabelTable: instruction = cat({instruction, {2, 1, 0, 3}}); break;
       case Immediate::kSelectTypes: instruction = cat({instruction, {1, 0x7B}}); break;
@@ -273,7 +284,9 @@ Bytes names_section() {
                      {2},
                      sized(vec({cat({u32(1), vec({cat({u32(0), name("a")}), cat({u32(1), name("b")})})})})),
                      {9},
-                     sized(vec({cat({u32(1), name("text")})}))}));
+                     sized(vec({cat({u32(1), name("text")})})),
+                     {11},
+                     sized(vec({cat({u32(0), name("error")})}))}));
 }
 
 TEST(Names, AreReadAndWritten) {
@@ -285,6 +298,7 @@ TEST(Names, AreReadAndWritten) {
   EXPECT_EQ(module->names.local(1, 1), "b");
   EXPECT_EQ(module->names.local(0, 1), "");
   EXPECT_EQ(module->names.datas[0].name, "text");
+  EXPECT_EQ(module->names.tags[0].name, "error");
   ASSERT_EQ(module->customs.size(), 1u);
   EXPECT_EQ(encode(*module), bytes);
 }
@@ -319,7 +333,7 @@ TEST(Names, MalformedOnesAreDroppedAndTheModuleStands) {
 
 TEST(Names, UnknownSubsectionsArePassedOver) {
   const Bytes bytes =
-      binary({custom("name", cat({{1}, sized(vec({cat({u32(0), name("f")})})), {11}, sized({1, 2, 3})}))});
+      binary({custom("name", cat({{1}, sized(vec({cat({u32(0), name("f")})})), {12}, sized({1, 2, 3})}))});
   EXPECT_EQ(decode(std::span(bytes))->names.function(0), "f");
 }
 

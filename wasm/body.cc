@@ -44,6 +44,15 @@ bool BodyReader::bytes(const uint8_t*& out, uint32_t count) {
   return true;
 }
 
+namespace {
+
+// try, catch, rethrow, delegate, catch_all: what compilers wrote before there was try_table.
+bool is_legacy_exception(uint8_t byte) {
+  return byte == 0x06 || byte == 0x07 || byte == 0x09 || byte == 0x18 || byte == 0x19;
+}
+
+}  // namespace
+
 // The instructions that next() leaves: prefixed, with longer immediates, at the end, or malformed.
 bool BodyReader::next_long() {
   const uint8_t* const start = at_;
@@ -55,7 +64,7 @@ bool BodyReader::next_long() {
     uint32_t code = 0;
     if (byte != 0xFC && byte != 0xFD) {
       at_ = start;
-      return fail(BodyError::kIllegalOpcode);
+      return fail(is_legacy_exception(byte) ? BodyError::kLegacyException : BodyError::kIllegalOpcode);
     }
     if (!u32(code)) return false;
     in.op = find_opcode(byte, code);
@@ -69,30 +78,50 @@ bool BodyReader::next_long() {
   return true;
 }
 
+bool BodyReader::decode_block_type() {
+  Instruction& in = instruction_;
+  int64_t type = 0;
+  if (!s33(type)) return false;
+  if (type >= 0) {
+    in.block = {BlockType::Kind::kIndex, ValType::kBottom, static_cast<uint32_t>(type)};
+    return true;
+  }
+  const auto byte = static_cast<uint8_t>(type & 0x7F);
+  if (type >= -64 && byte == 0x40) {
+    in.block = {};
+    return true;
+  }
+  if (type < -64 || !is_valtype_byte(byte)) return fail(BodyError::kBadBlockType);
+  in.block = {BlockType::Kind::kValue, static_cast<ValType>(byte), 0};
+  return true;
+}
+
+bool BodyReader::decode_clauses() {
+  Instruction& in = instruction_;
+  if (!u32(in.count)) return false;
+  if (in.count > static_cast<size_t>(end_ - at_)) return fail(BodyError::kTooManyLabels);
+  in.raw = at_;
+  for (uint32_t i = 0; i < in.count; ++i) {
+    uint8_t kind = 0;
+    if (!u8(kind)) return false;
+    if (kind >= CatchClause::kKinds) return fail(BodyError::kBadCatch);
+    if ((kind & CatchClause::kAll) == 0 && !u32(in.index)) return false;
+    if (!u32(in.index)) return false;
+  }
+  return true;
+}
+
 bool BodyReader::decode_immediate(Immediate kind) {
   Instruction& in = instruction_;
   switch (kind) {
     case Immediate::kNone: return true;
-    case Immediate::kBlock: {
-      int64_t type = 0;
-      if (!s33(type)) return false;
-      if (type >= 0) {
-        in.block = {BlockType::Kind::kIndex, ValType::kBottom, static_cast<uint32_t>(type)};
-        return true;
-      }
-      const auto byte = static_cast<uint8_t>(type & 0x7F);
-      if (type >= -64 && byte == 0x40) {
-        in.block = {};
-        return true;
-      }
-      if (type < -64 || !is_valtype_byte(byte)) return fail(BodyError::kBadBlockType);
-      in.block = {BlockType::Kind::kValue, static_cast<ValType>(byte), 0};
-      return true;
-    }
+    case Immediate::kBlock: return decode_block_type();
+    case Immediate::kTryTable: return decode_block_type() && decode_clauses();
     case Immediate::kLabel:
     case Immediate::kFunc:
     case Immediate::kLocal:
     case Immediate::kGlobal:
+    case Immediate::kTag:
     case Immediate::kTable:
     case Immediate::kMemory:
     case Immediate::kData:
@@ -179,6 +208,14 @@ uint32_t LabelReader::next() {
   uint32_t label = 0;
   at_ = read_leb128<uint32_t>(at_, at_ + 5, label);
   return label;
+}
+
+CatchClause CatchReader::next() {
+  CatchClause clause;
+  clause.kind = *at_++;
+  if (!clause.catches_all()) at_ = read_leb128<uint32_t>(at_, at_ + 5, clause.tag);
+  at_ = read_leb128<uint32_t>(at_, at_ + 5, clause.label);
+  return clause;
 }
 
 }  // namespace membrane::wasm

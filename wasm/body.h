@@ -42,18 +42,19 @@ struct Instruction {
   Opcode op = Opcode::kNop;
   uint8_t lane = 0;               // kLane, kMemLane
   ValType ref_type{};             // kRefType
-  BlockType block;                // kBlock
+  BlockType block;                // kBlock, kTryTable
   uint32_t offset = 0;            // of the opcode, in bytes from the start of the code
   uint32_t size = 0;              // of opcode and immediates, in bytes
-  uint32_t index = 0;             // label, function, type, local, global, table, data, element, memory;
+  uint32_t index = 0;             // label, function, type, local, global, tag, table, data, element, memory;
                                   // the destination of a copy; the data or element of an init
   uint32_t index2 = 0;            // table of call_indirect; source of a copy; memory or table of an init
   uint32_t align = 0;             // kMem, kMemLane: log2
   uint64_t mem_offset = 0;        // kMem, kMemLane
   uint64_t value = 0;             // kI32 (sign-extended), kI64, kF32 and kF64 as bits
   const uint8_t* raw = kNoBytes;  // kV128, kShuffle: 16 bytes; kLabelTable: the encoded labels, default
-                                  // last; kSelectTypes: the type bytes
-  uint32_t count = 0;             // kLabelTable: labels without the default; kSelectTypes: types
+                                  // last; kSelectTypes: the type bytes; kTryTable: the encoded clauses
+  uint32_t count = 0;             // kLabelTable: labels without the default; kSelectTypes: types;
+                                  // kTryTable: clauses
 
   static constexpr uint8_t kNoBytes[16] = {};
 };
@@ -69,8 +70,10 @@ enum class BodyError : uint8_t {
   kBadBlockType,
   kBadRefType,
   kBadValType,
-  kBadMemArg,      // malformed alignment flags
-  kTooManyLabels,  // more labels than bytes left
+  kBadMemArg,        // malformed alignment flags
+  kTooManyLabels,    // more labels than bytes left
+  kBadCatch,         // a clause of no kind
+  kLegacyException,  // an instruction of the exception handling that came before try_table
 };
 
 namespace detail {
@@ -93,6 +96,7 @@ consteval ShortRow short_row(Opcode op) {
     case Immediate::kFunc:
     case Immediate::kLocal:
     case Immediate::kGlobal:
+    case Immediate::kTag:
     case Immediate::kTable: return {op, 2, true, 0x8000};
     case Immediate::kI32:
     case Immediate::kI64: return {op, 2, false, 0x8000};
@@ -147,6 +151,8 @@ class BodyReader {
   static constexpr ptrdiff_t kShortBytes = 4;  // that are read at once
   bool next_long();
   bool decode_immediate(Immediate kind);
+  bool decode_block_type();
+  bool decode_clauses();
   bool fail(BodyError error);
   bool u8(uint8_t& out);
   bool u32(uint32_t& out);
@@ -168,6 +174,26 @@ class LabelReader {
  public:
   explicit LabelReader(const Instruction& br_table) : at_(br_table.raw) {}
   uint32_t next();  // the bytes were checked by BodyReader
+
+ private:
+  const uint8_t* at_;
+};
+
+// A clause of a try_table. The byte that says of which kind it is in the binary format.
+struct CatchClause {
+  static constexpr uint8_t kRef = 1, kAll = 2, kKinds = 4;
+  uint8_t kind = 0;    // kRef and kAll, or both or neither
+  uint32_t tag = 0;    // unless it catches all
+  uint32_t label = 0;  // counted from outside of the try_table
+  [[nodiscard]] bool catches_all() const { return (kind & kAll) != 0; }
+  [[nodiscard]] bool has_ref() const { return (kind & kRef) != 0; }  // the exception itself comes along
+};
+
+// Reads the clauses of a try_table: call next() count times.
+class CatchReader {
+ public:
+  explicit CatchReader(const Instruction& try_table) : at_(try_table.raw) {}
+  CatchClause next();  // the bytes were checked by BodyReader
 
  private:
   const uint8_t* at_;

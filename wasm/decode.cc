@@ -30,12 +30,13 @@ enum SectionId : uint8_t {
   kCode,
   kData,
   kDataCount,
+  kTag,
 };
-constexpr std::array<std::string_view, 13> kSectionNames = {
-    "custom", "type",  "import",  "function", "table", "memory",    "global",
-    "export", "start", "element", "code",     "data",  "data count"};
-// Where a section may stand: data count (12) comes before code (10).
-constexpr std::array<uint8_t, 13> kSectionRanks = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 10};
+constexpr std::array<std::string_view, 14> kSectionNames = {
+    "custom", "type",  "import",  "function", "table", "memory",     "global",
+    "export", "start", "element", "code",     "data",  "data count", "tag"};
+// Where a section may stand: tag (13) comes before global (6), data count (12) before code (10).
+constexpr std::array<uint8_t, 14> kSectionRanks = {0, 1, 2, 3, 4, 5, 7, 8, 9, 10, 12, 13, 11, 6};
 
 std::string hex(uint8_t byte) {
   constexpr std::string_view kDigits = "0123456789abcdef";
@@ -78,8 +79,8 @@ class Decoder {
     uint8_t id = 0;
     ByteRange range;
     if (!reader_.u8(id)) return false;
-    if (id > kDataCount)
-      return reader_.fail(kMalformedSectionId, start, "no section has this id", hex(id), "0 to 12");
+    if (id >= kSectionNames.size())
+      return reader_.fail(kMalformedSectionId, start, "no section has this id", hex(id), "0 to 13");
     if (!reader_.range(range)) return false;
     if (id != kCustom && !in_order(id, start)) return false;
 
@@ -114,6 +115,7 @@ class Decoder {
       case kFunction: return each(1, [this] { return function(); }, module_.functions);
       case kTable: return each(3, [this] { return table(kNotImported); }, module_.tables);
       case kMemory: return each(2, [this] { return memory(kNotImported); }, module_.memories);
+      case kTag: return each(2, [this] { return tag(kNotImported); }, module_.tags);
       case kGlobal: return each(3, [this] { return global(); }, module_.globals);
       case kExport: return each(3, [this] { return export_(); }, module_.exports);
       case kStart: return reader_.u32(module_.start);
@@ -146,7 +148,7 @@ class Decoder {
     if (!reader_.u8(byte)) return false;
     if (!is_valtype_byte(byte))
       return reader_.fail(kMalformedType, at, "this byte is no value type", hex(byte),
-                          "0x7f to 0x7b, 0x70 or 0x6f");
+                          "0x7f to 0x7b, 0x70, 0x6f or 0x69");
     out = static_cast<ValType>(byte);
     return true;
   }
@@ -157,7 +159,7 @@ class Decoder {
     if (!reader_.u8(byte)) return false;
     out = static_cast<ValType>(byte);
     return is_ref(out) || reader_.fail(kMalformedType, at, "this byte is no reference type", hex(byte),
-                                       "0x70 (funcref) or 0x6f (externref)");
+                                       "0x70 (funcref), 0x6f (externref) or 0x69 (exnref)");
   }
 
   bool val_types(std::vector<ValType>& out) {
@@ -213,9 +215,9 @@ class Decoder {
     const uint32_t at = reader_.offset();
     uint8_t kind = 0;
     if (!reader_.u8(kind)) return false;
-    if (kind > 3)
+    if (kind > static_cast<uint8_t>(ExternKind::kTag))
       return reader_.fail(kMalformedKind, at, "this byte is no kind of import or export", hex(kind),
-                          "0 to 3");
+                          "0 to 4");
     out = static_cast<ExternKind>(kind);
     return true;
   }
@@ -267,6 +269,10 @@ class Decoder {
         if (!global_type(g.type)) return false;
         break;
       }
+      case ExternKind::kTag:
+        import.index = static_cast<uint32_t>(module_.tags.size());
+        if (!tag(index)) return false;
+        break;
     }
     module_.imports.push_back(std::move(import));
     return true;
@@ -284,6 +290,17 @@ class Decoder {
     Memory& memory = module_.memories.emplace_back();
     memory.import = import;
     return limits(memory.type.limits);
+  }
+
+  bool tag(uint32_t import) {
+    Tag& tag = module_.tags.emplace_back();
+    tag.import = import;
+    const uint32_t at = reader_.offset();
+    uint8_t attribute = 0;
+    if (!reader_.u8(attribute)) return false;
+    if (attribute != 0)
+      return reader_.fail(kMalformedKind, at, "a tag is of an exception (0)", hex(attribute), "0x00");
+    return reader_.u32(tag.type);
   }
 
   bool global() {
@@ -309,6 +326,7 @@ class Decoder {
       switch (body.instruction().op) {
         case Opcode::kBlock:
         case Opcode::kLoop:
+        case Opcode::kTryTable:
         case Opcode::kIf: ++depth; break;
         case Opcode::kEnd:
           if (depth-- != 0) break;
@@ -479,6 +497,7 @@ bool is_malformed(DiagnosticCode code) {
     case kElseWithoutIf:
     case kFunctionCodeMismatch:
     case kIllegalOpcode:
+    case kLegacyExceptions:
     case kLengthOutOfBounds:
     case kMalformedInteger:
     case kMalformedKind:

@@ -62,16 +62,29 @@ void append_labels(Bytes& out, const Instruction& in) {
   for (uint32_t i = 0; i <= in.count; ++i) append_u32(out, labels.next());
 }
 
+void append_clauses(Bytes& out, const Instruction& in) {
+  append_u32(out, in.count);
+  CatchReader clauses(in);
+  for (uint32_t i = 0; i < in.count; ++i) {
+    const CatchClause clause = clauses.next();
+    out.push_back(clause.kind);
+    if (!clause.catches_all()) append_u32(out, clause.tag);
+    append_u32(out, clause.label);
+  }
+}
+
 void append_instruction(Bytes& out, const Instruction& in) {
   append_opcode(out, in.op);
   switch (info(in.op).immediate) {
     case Immediate::kNone: return;
     case Immediate::kBlock: return append_block_type(out, in.block);
+    case Immediate::kTryTable: append_block_type(out, in.block); return append_clauses(out, in);
     case Immediate::kLabelTable: return append_labels(out, in);
     case Immediate::kLabel:
     case Immediate::kFunc:
     case Immediate::kLocal:
     case Immediate::kGlobal:
+    case Immediate::kTag:
     case Immediate::kTable:
     case Immediate::kMemory:
     case Immediate::kData:
@@ -119,6 +132,8 @@ class Encoder {
     vector_section(5, module_.memories, [this](const Memory& m) {
       return m.import == kNotImported && (append_limits(body_, m.type.limits), true);
     });
+    vector_section(13, module_.tags,
+                   [this](const Tag& t) { return t.import == kNotImported && (tag(t), true); });
     vector_section(6, module_.globals, [this](const Global& g) { return global(g); });
     vector_section(7, module_.exports, [this](const Export& e) { return export_(e), true; });
     start_section();
@@ -199,7 +214,13 @@ class Encoder {
       case ExternKind::kTable: return table(module_.tables[import.index].type);
       case ExternKind::kMemory: return append_limits(body_, module_.memories[import.index].type.limits);
       case ExternKind::kGlobal: return global_type(module_.globals[import.index].type);
+      case ExternKind::kTag: return tag(module_.tags[import.index]);
     }
+  }
+
+  void tag(const Tag& tag) {
+    body_.push_back(0x00);  // of an exception
+    append_u32(body_, tag.type);
   }
 
   bool function(const Function& function) {

@@ -26,6 +26,7 @@ constexpr Conversion kConversions[] = {
     {kV128, kI32, "i32x4.extract_lane 0"}, {kV128, kI64, "i64x2.extract_lane 0"},
     {kV128, kF32, "f32x4.extract_lane 0"}, {kV128, kF64, "f64x2.extract_lane 0"},
     {kFuncRef, kI32, "ref.is_null"},       {kExternRef, kI32, "ref.is_null"},
+    {kExnRef, kI32, "ref.is_null"},
 };
 
 constexpr char letter_of(ValType type) {
@@ -90,6 +91,16 @@ std::string label_of_global(const Module& module, uint32_t index) {
   return std::to_string(index);
 }
 
+std::string label_of_tag(const Module& module, uint32_t index) {
+  for (const NameEntry& e : module.names.tags)
+    if (e.index == index) return "$" + e.name;
+  for (const Export& e : module.exports)
+    if (e.kind == ExternKind::kTag && e.index == index) return "\"" + e.name + "\"";
+  if (const uint32_t import = module.tags[index].import; import != kNotImported)
+    return "\"" + module.imports[import].module + "\" \"" + module.imports[import].name + "\"";
+  return std::to_string(index);
+}
+
 std::string_view conversion(ValType from, ValType to) {
   for (const Conversion& c : kConversions)
     if (c.from == from && c.to == to) return c.instruction;
@@ -132,7 +143,7 @@ Diagnostic explain(BodyError error) {
     case BodyError::kBadRefType:
       d.code = kMalformedType;
       d.message = "ref.null names no reference type";
-      d.expected = "funcref (70) or externref (6F)";
+      d.expected = "func (70), extern (6F) or exn (69)";
       break;
     case BodyError::kBadValType:
       d.code = kMalformedType;
@@ -144,7 +155,17 @@ Diagnostic explain(BodyError error) {
       break;
     case BodyError::kTooManyLabels:
       d.code = kLengthOutOfBounds;
-      d.message = "a br_table claims more labels than its function has bytes";
+      d.message = "a br_table or try_table claims more labels than its function has bytes";
+      break;
+    case BodyError::kBadCatch:
+      d.code = kMalformedKind;
+      d.message = "a clause of a try_table is of no kind";
+      d.expected = "0 catch, 1 catch_ref, 2 catch_all or 3 catch_all_ref";
+      break;
+    case BodyError::kLegacyException:
+      d.code = kLegacyExceptions;
+      d.message = "this is an instruction of the exception handling that came before WebAssembly 3.0";
+      d.expected = "try_table, throw and throw_ref";
       break;
   }
   return d;

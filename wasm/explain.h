@@ -28,6 +28,7 @@ std::string place_of_function(const Module& module, uint32_t index);
 // "$x", else "2".
 std::string label_of_local(const Module& module, uint32_t function, uint32_t index);
 std::string label_of_global(const Module& module, uint32_t index);
+std::string label_of_tag(const Module& module, uint32_t index);  // $name, the exported or imported name, or 3
 
 // The instruction that turns `from` into `to` ("f32.convert_i32_s"), or "" when none does.
 std::string_view conversion(ValType from, ValType to);

@@ -17,6 +17,7 @@ inline constexpr uint32_t kMaxImports = 100'000;
 inline constexpr uint32_t kMaxExports = 100'000;
 inline constexpr uint32_t kMaxGlobals = 1'000'000;
 inline constexpr uint32_t kMaxTables = 100'000;
+inline constexpr uint32_t kMaxTags = 1'000'000;
 inline constexpr uint32_t kMaxMemories = 100;
 inline constexpr uint32_t kMaxDataSegments = 100'000;
 inline constexpr uint32_t kMaxElementSegments = 10'000'000;

@@ -30,6 +30,7 @@ std::string_view name_of(ValType type) {
     case ValType::kV128: return "v128";
     case ValType::kFuncRef: return "funcref";
     case ValType::kExternRef: return "externref";
+    case ValType::kExnRef: return "exnref";
     case ValType::kBottom: return "any";
   }
   return "any";
@@ -41,6 +42,7 @@ std::string_view name_of(ExternKind kind) {
     case ExternKind::kTable: return "table";
     case ExternKind::kMemory: return "memory";
     case ExternKind::kGlobal: return "global";
+    case ExternKind::kTag: return "tag";
   }
   return "func";
 }

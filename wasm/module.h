@@ -67,6 +67,11 @@ struct Global {
   ByteRange init;  // a constant expression with its final `end`
 };
 
+struct Tag {
+  uint32_t type = 0;               // into Module::types: what an exception of it carries
+  uint32_t import = kNotImported;  // into Module::imports
+};
+
 struct Export {
   std::string name;
   ExternKind kind = ExternKind::kFunc;
@@ -111,7 +116,7 @@ struct NameEntry {
 // section. Sorted by (outer, index). Never needed to run.
 struct Names {
   std::string module;
-  std::vector<NameEntry> functions, locals, labels, types, tables, memories, globals, elements, datas;
+  std::vector<NameEntry> functions, locals, labels, types, tables, memories, globals, elements, datas, tags;
   [[nodiscard]] std::string_view function(uint32_t index) const;  // "" when it has none
   [[nodiscard]] std::string_view local(uint32_t function, uint32_t index) const;
 };
@@ -134,6 +139,7 @@ struct Module {
   std::vector<Table> tables;
   std::vector<Memory> memories;
   std::vector<Global> globals;
+  std::vector<Tag> tags;
   std::vector<Export> exports;
   std::vector<ElementSegment> elements;
   std::vector<DataSegment> datas;
@@ -150,6 +156,7 @@ struct Module {
   [[nodiscard]] const FuncType& type_of_function(uint32_t index) const {
     return types[functions[index].type];
   }
+  [[nodiscard]] const FuncType& type_of_tag(uint32_t index) const { return types[tags[index].type]; }
   [[nodiscard]] uint32_t imported_function_count() const;
   [[nodiscard]] uint32_t imported_table_count() const;
   [[nodiscard]] uint32_t imported_memory_count() const;

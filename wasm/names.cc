@@ -21,6 +21,7 @@ constexpr Subsection kSubsections[] = {
     {1, &Names::functions, false}, {2, &Names::locals, true},    {3, &Names::labels, true},
     {4, &Names::types, false},     {5, &Names::tables, false},   {6, &Names::memories, false},
     {7, &Names::globals, false},   {8, &Names::elements, false}, {9, &Names::datas, false},
+    {11, &Names::tags, false},
 };
 
 // index name, ascending by index.

@@ -1,5 +1,5 @@
 // The "name" custom section (specification, appendix A.4.1, with the extended names that all
-// tools write: labels, types, tables, memories, globals, segments).
+// tools write: labels, types, tables, memories, globals, segments, tags).
 //
 // Threads: pure functions.
 #pragma once

@@ -23,12 +23,14 @@ inline constexpr size_t kOpcodeCount = static_cast<size_t>(Opcode::kCount);
 enum class Immediate : uint8_t {
   kNone,
   kBlock,         // block type: s33
+  kTryTable,      // block type: s33, vec(catch clause)
   kLabel,         // label index
   kLabelTable,    // vec(label) label
   kFunc,          // function index
   kCallIndirect,  // type index, table index
   kLocal,
   kGlobal,
+  kTag,
   kTable,
   kMem,          // memarg: align (log2), memory index where it is not 0, offset
   kMemLane,      // memarg, lane byte

@@ -1,4 +1,4 @@
-// Types of WebAssembly 2.0 (specification, chapter 2.3).
+// Types of WebAssembly 3.0 but for typed references and garbage collection (specification, chapter 2.3).
 #pragma once
 
 #include <array>
@@ -20,12 +20,17 @@ enum class ValType : uint8_t {
   kV128 = 0x7B,
   kFuncRef = 0x70,
   kExternRef = 0x6F,
+  kExnRef = 0x69,
   kBottom = 0x00,
 };
 
-constexpr bool is_ref(ValType t) { return t == ValType::kFuncRef || t == ValType::kExternRef; }
+constexpr bool is_ref(ValType t) {
+  return t == ValType::kFuncRef || t == ValType::kExternRef || t == ValType::kExnRef;
+}
 constexpr bool is_num(ValType t) { return t >= ValType::kF64 && t <= ValType::kI32; }
-constexpr bool is_valtype_byte(uint8_t b) { return (b >= 0x7B && b <= 0x7F) || b == 0x70 || b == 0x6F; }
+constexpr bool is_valtype_byte(uint8_t b) {
+  return (b >= 0x7B && b <= 0x7F) || is_ref(static_cast<ValType>(b));
+}
 // In 64-bit slots of a frame.
 constexpr uint32_t slots_of(ValType t) { return t == ValType::kV128 ? 2 : 1; }
 // A list of the one type, of static storage.
@@ -78,7 +83,7 @@ inline constexpr uint32_t kMaxPages = 65536;
 inline constexpr uint64_t kMaxPages64 = uint64_t{1} << 48;  // of a memory with 64-bit addresses
 constexpr ValType address_type(const Limits& limits) { return limits.is_64 ? ValType::kI64 : ValType::kI32; }
 
-enum class ExternKind : uint8_t { kFunc = 0, kTable = 1, kMemory = 2, kGlobal = 3 };
-std::string_view name_of(ExternKind kind);  // "func", "table", "memory", "global"
+enum class ExternKind : uint8_t { kFunc = 0, kTable = 1, kMemory = 2, kGlobal = 3, kTag = 4 };
+std::string_view name_of(ExternKind kind);  // "func", "table", "memory", "global", "tag"
 
 }  // namespace membrane::wasm

@@ -23,7 +23,7 @@ class Declarations {
       : module_(module), code_(code), report_(report) {}
 
   bool run() {
-    return counts() && types() && functions() && tables() && memories() && globals() && exports() &&
+    return counts() && types() && functions() && tables() && memories() && tags() && globals() && exports() &&
            start() && elements() && datas();
   }
 
@@ -50,6 +50,7 @@ class Declarations {
            at_most(module_.imports.size(), kMaxImports, "imports") &&
            at_most(module_.exports.size(), kMaxExports, "exports") &&
            at_most(module_.globals.size(), kMaxGlobals, "globals") &&
+           at_most(module_.tags.size(), kMaxTags, "tags") &&
            at_most(module_.tables.size(), kMaxTables, "tables") &&
            at_most(module_.memories.size(), kMaxMemories, "memories") &&
            at_most(module_.elements.size(), kMaxElementSegments, "element segments") &&
@@ -140,6 +141,24 @@ class Declarations {
     return true;
   }
 
+  bool tags() {
+    for (uint32_t i = 0; i < module_.tags.size(); ++i) {
+      const Tag& t = module_.tags[i];
+      if (t.type >= module_.types.size())
+        return fail(FieldKind::kTag, i,
+                    unknown(kUnknownType, "type", t.type, module_.types.size(),
+                            subject("tag", t.import, label_of_tag(module_, i))));
+      if (const auto& results = module_.types[t.type].results; !results.empty())
+        return fail(FieldKind::kTag, i,
+                    {.code = kTagWithResults,
+                     .message = "the type of " + subject("tag", t.import, label_of_tag(module_, i)) +
+                                " has results: nothing comes back from where an exception is caught",
+                     .found = list_of(results),
+                     .expected = "[]"});
+    }
+    return true;
+  }
+
   bool globals() {
     for (uint32_t i = 0; i < module_.globals.size(); ++i) {
       const Global& g = module_.globals[i];
@@ -158,6 +177,7 @@ class Declarations {
       case ExternKind::kTable: return module_.tables.size();
       case ExternKind::kMemory: return module_.memories.size();
       case ExternKind::kGlobal: return module_.globals.size();
+      case ExternKind::kTag: return module_.tags.size();
     }
     return 0;
   }
@@ -168,6 +188,7 @@ class Declarations {
       case ExternKind::kTable: return kUnknownTable;
       case ExternKind::kMemory: return kUnknownMemory;
       case ExternKind::kGlobal: return kUnknownGlobal;
+      case ExternKind::kTag: return kUnknownTag;
     }
     return kUnknownFunction;
   }

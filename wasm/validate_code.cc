@@ -181,6 +181,7 @@ bool CodeValidator::well_formed(uint32_t index) {
     switch (in.op) {
       case Opcode::kBlock:
       case Opcode::kLoop:
+      case Opcode::kTryTable:
       case Opcode::kIf:
         if (nests_too_deep(in)) return false;
         frames_.push_back({{}, {}, 0, in.offset, in.op, false});
@@ -391,6 +392,8 @@ bool CodeValidator::check_immediate(const Instruction& in, uint8_t limit) {
     case Immediate::kCallIndirect:
     case Immediate::kLocal:
     case Immediate::kGlobal:
+    case Immediate::kTag:
+    case Immediate::kTryTable:
     case Immediate::kRefType:
     case Immediate::kSelectTypes: return false;
   }
@@ -532,6 +535,69 @@ bool CodeValidator::on_unreachable(const Instruction&) {
 
 bool CodeValidator::on_block(const Instruction& in) { return push_frame(in); }
 bool CodeValidator::on_loop(const Instruction& in) { return push_frame(in); }
+
+// The clauses stand outside of their block: its operands are on the stack still when they are looked at.
+bool CodeValidator::on_try_table(const Instruction& in) { return clauses(in) && push_frame(in); }
+
+bool CodeValidator::clauses(const Instruction& in) {
+  if (in.count > kMaxBranchTableLabels)
+    return fail(in, {.code = kImplementationLimit,
+                     .message = "try_table has too many clauses",
+                     .found = std::to_string(in.count),
+                     .expected = "at most " + std::to_string(kMaxBranchTableLabels)});
+  CatchReader reader(in);
+  for (uint32_t i = 0; i < in.count; ++i)
+    if (!clause_fits(in, reader.next())) return false;
+  return true;
+}
+
+// What is caught must be what the label takes: the values of the tag, then the exception itself.
+bool CodeValidator::clause_fits(const Instruction& in, const CatchClause& clause) {
+  Types params;
+  if (!clause.catches_all()) {
+    const FuncType* const type = tag_type(in, clause.tag);
+    if (type == nullptr) return false;
+    params = type->params;
+  }
+  const Frame* const target = label(in, clause.label);
+  if (target == nullptr) return false;
+  const Types wanted = target->label_types();
+  const size_t refs = clause.has_ref() ? 1 : 0;
+  if (wanted.size() == params.size() + refs && std::ranges::equal(wanted.first(params.size()), params) &&
+      (refs == 0 || wanted.back() == ValType::kExnRef))
+    return true;
+  static constexpr std::string_view kNames[] = {"catch", "catch_ref", "catch_all", "catch_all_ref"};
+  std::vector<ValType> caught(params.begin(), params.end());
+  if (clause.has_ref()) caught.push_back(ValType::kExnRef);
+  return fail(in,
+              {.code = kBranchTypeMismatch,
+               .message = std::string(kNames[clause.kind]) + " leaves other values than " +
+                          describe_block(*target) + " takes that it branches to",
+               .found = list_of(caught),
+               .expected = list_of(wanted),
+               .hint = "Give the block that is branched to the result type " + list_of(caught) +
+                       ": what the tag carries" + (clause.has_ref() ? ", and an exnref behind it." : ".")});
+}
+
+bool CodeValidator::on_throw(const Instruction& in) {
+  const FuncType* const type = tag_type(in, in.index);
+  if (type == nullptr) return false;
+  if (!pop_all(type->params)) return fail_operands(in, type->params);
+  mark_unreachable();
+  return true;
+}
+
+bool CodeValidator::on_throw_ref(const Instruction& in) {
+  if (!pop(ValType::kExnRef)) return fail_operands(in, only(ValType::kExnRef));
+  mark_unreachable();
+  return true;
+}
+
+const FuncType* CodeValidator::tag_type(const Instruction& in, uint32_t index) {
+  if (index < module_.tags.size()) return &module_.type_of_tag(index);
+  fail_unknown(in, kUnknownTag, "tag", index, module_.tags.size());
+  return nullptr;
+}
 
 bool CodeValidator::on_if(const Instruction& in) {
   if (!pop(ValType::kI32)) return fail_operands(in, only(ValType::kI32));
@@ -875,7 +941,7 @@ bool CodeValidator::on_ref_is_null(const Instruction& in) {
     return fail(in, {.code = kNotAReference,
                      .message = "ref.is_null asks about a reference",
                      .found = list_of(only(type)),
-                     .expected = "[funcref] or [externref]"});
+                     .expected = "[funcref], [externref] or [exnref]"});
   push(ValType::kI32);
   return true;
 }
@@ -933,6 +999,7 @@ std::string CodeValidator::describe_block(const Frame& at) const {
     case Opcode::kLoop: return "the loop";
     case Opcode::kIf: return "the if";
     case Opcode::kElse: return "the else";
+    case Opcode::kTryTable: return "the try_table";
     default: return "the block";
   }
 }
@@ -945,6 +1012,7 @@ std::string name_of_instruction(const Module& module, uint32_t function, const I
     case Immediate::kFunc: return name + " " + label_of_function(module, in.index);
     case Immediate::kLocal: return name + " " + label_of_local(module, function, in.index);
     case Immediate::kGlobal: return name + " " + label_of_global(module, in.index);
+    case Immediate::kTag: return name + " " + label_of_tag(module, in.index);
     case Immediate::kLabel:
     case Immediate::kTable: return name + " " + std::to_string(in.index);
     default: return name;

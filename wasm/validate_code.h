@@ -36,6 +36,7 @@ namespace membrane::wasm {
   X(kUnreachable, unreachable) X(kBlock, block) X(kLoop, loop)                \
   X(kIf, if) X(kElse, else) X(kEnd, end)                                      \
   X(kBr, br) X(kBrIf, br_if) X(kBrTable, br_table)                            \
+  X(kTryTable, try_table) X(kThrow, throw) X(kThrowRef, throw_ref)            \
   X(kReturn, return) X(kCall, call) X(kCallIndirect, call_indirect)           \
   X(kReturnCall, return_call)                                                 \
   X(kReturnCallIndirect, return_call_indirect)                                \
@@ -72,7 +73,7 @@ class CodeValidator {
     Types results;        // and at its end
     uint32_t height;      // of the operand stack below the block, in values
     uint32_t offset;      // of the block's own instruction
-    Opcode op;            // kBlock (also for a whole body), kLoop, kIf or kElse
+    Opcode op;            // kBlock (also for a whole body), kLoop, kIf, kElse or kTryTable
     bool is_unreachable;  // behind an unconditional branch
     [[nodiscard]] Types label_types() const { return op == Opcode::kLoop ? params : results; }
   };
@@ -96,6 +97,8 @@ class CodeValidator {
 #undef X
   bool push_frame(const Instruction& in);
   bool nests_too_deep(const Instruction& in);  // true after having reported
+  bool clauses(const Instruction& in);
+  bool clause_fits(const Instruction& in, const CatchClause& clause);
   const FuncType* callee_type(const Instruction& in);
   const FuncType* indirect_type(const Instruction& in);
   // `last` is what stands behind the arguments: an index, or kBottom for nothing.
@@ -141,6 +144,7 @@ class CodeValidator {
   const Frame* label(const Instruction& in, uint32_t depth);
   const Table* table(const Instruction& in, uint32_t index);
   const Global* global(const Instruction& in);
+  const FuncType* tag_type(const Instruction& in, uint32_t index);
   bool is_declared(uint32_t function);
   bool block_signature(const Instruction& in, BlockSignature& signature);
   bool prepare_locals(uint32_t index, FunctionInfo& info);

@@ -290,7 +290,10 @@ struct Compiler::Parts {
           if (innermost != kNone) loops[innermost].has_call = true;
           break;
         case Opcode::kReturnCall:
-        case Opcode::kReturnCallIndirect: return false;
+        case Opcode::kReturnCallIndirect:
+        case Opcode::kTryTable:
+        case Opcode::kThrow:
+        case Opcode::kThrowRef: return false;
         default: break;
       }
     }

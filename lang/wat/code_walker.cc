@@ -15,6 +15,10 @@ namespace {
 
 constexpr ValType kConditionTypes[] = {ValType::kI32};
 
+bool is_block(Opcode op) {
+  return op == Opcode::kBlock || op == Opcode::kLoop || op == Opcode::kIf || op == Opcode::kTryTable;
+}
+
 bool is_float_word(std::string_view word) { return word == "inf" || word.starts_with("nan"); }
 
 }  // namespace
@@ -80,10 +84,11 @@ CodeWalker::Node CodeWalker::flat_instruction(Node n, Node close, size_t outer_l
     if (*op == Opcode::kEnd && labels_.size() > outer_labels) labels_.pop_back();
     return n + 1 < close && tree_.is_id(n + 1) ? n + 2 : n + 1;
   }
-  if (*op == Opcode::kBlock || *op == Opcode::kLoop || *op == Opcode::kIf) {
+  if (is_block(*op)) {
     const bool has_name = n + 1 < close && tree_.is_id(n + 1);
     Node behind = n + 1 + (has_name ? 1 : 0);
     auto type = environment_.read_type_use(behind, close, nullptr);
+    if (*op == Opcode::kTryTable) behind = behind_clauses(tree_, behind, close);
     push_label(has_name ? tree_.word(n + 1) : std::string_view(),
                *op == Opcode::kLoop ? std::move(type.params) : std::move(type.results));
     return behind;
@@ -138,8 +143,8 @@ void CodeWalker::form(Node form) {
 
 void CodeWalker::folded(Node form, Opcode op) {
   note(op);
-  if (op == Opcode::kBlock || op == Opcode::kLoop) return block_form(form, op);
   if (op == Opcode::kIf) return if_form(form);
+  if (is_block(op)) return block_form(form, op);
   if (op == Opcode::kCall) return call_form(form);
   const Node close = tree_.close(form);
   const Node immediate = tree_.first(form);
@@ -160,6 +165,7 @@ void CodeWalker::block_form(Node form, Opcode op) {
   const bool has_name = tree_.is_id(n);
   if (has_name) ++n;
   auto type = environment_.read_type_use(n, close, nullptr);
+  if (op == Opcode::kTryTable) n = behind_clauses(tree_, n, close);
   push_label(has_name ? tree_.word(tree_.first(form)) : std::string_view(),
              op == Opcode::kLoop ? type.params : type.results);
   sequence(n, close, type.results);
@@ -273,6 +279,10 @@ std::vector<ValType> CodeWalker::operand_types(Opcode op, Node immediate, Node n
     case Opcode::kLocalTee: return {local_type(immediate).value_or(ValType::kBottom)};
     case Opcode::kGlobalSet: return {global_type(immediate).value_or(ValType::kBottom)};
     case Opcode::kReturn: return function_results_;
+    case Opcode::kThrow: {
+      const wasm::FuncType* const tag = n > immediate ? environment_.find_tag(immediate) : nullptr;
+      return tag == nullptr ? types : tag->params;
+    }
     case Opcode::kBr: return label_types();
     case Opcode::kBrIf:
     case Opcode::kBrTable:
@@ -344,6 +354,7 @@ CodeWalker::Values CodeWalker::values_of_opcode(Opcode op, Node form) const {
     case Opcode::kBlock:
     case Opcode::kLoop:
     case Opcode::kIf:
+    case Opcode::kTryTable:
     case Opcode::kCallIndirect:
       if (tree_.is_id(n) || tree_.is_integer(n)) ++n;
       return results(environment_.read_type_use(n, close, nullptr).results);

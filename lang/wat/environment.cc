@@ -28,6 +28,7 @@ std::optional<ValType> Environment::val_type_of(std::string_view word) {
   if (word == "v128") return ValType::kV128;
   if (word == "funcref") return ValType::kFuncRef;
   if (word == "externref") return ValType::kExternRef;
+  if (word == "exnref") return ValType::kExnRef;
   return std::nullopt;
 }
 
@@ -115,7 +116,7 @@ void Environment::read_field(Node field) {
   if (head == "data") return read_data(field);
   if (head == "start") has_start = true;
   if (head == "elem" && tree_.is_id(tree_.first(field))) elements.add(tree_.word(tree_.first(field)), 0);
-  if (head != "func" && head != "global" && head != "memory" && head != "table") return;
+  if (head != "func" && head != "global" && head != "memory" && head != "table" && head != "tag") return;
 
   Node n = tree_.first(field);
   const Node close = tree_.close(field);
@@ -127,6 +128,7 @@ void Environment::read_field(Node field) {
   if (is_import) imports_end = tree_.end(field);
   if (head == "func") return read_function(field, n, is_import, module, name);
   if (head == "global") return read_global(field, n);
+  if (head == "tag") return read_tag(field, n);
   if (head == "memory") {
     memory_is_exported |= as_memory;
     return read_memory(field, n, is_import);
@@ -148,6 +150,7 @@ void Environment::read_import(Node field) {
   if (tree_.is_id(description)) ++description;
   if (head == "func") read_function(inner, description, true, tree_.word(n), tree_.word(n + 1));
   if (head == "global") read_global(inner, description);
+  if (head == "tag") read_tag(inner, description);
   if (head == "memory") read_memory(inner, description, true);
   if (head == "table" && tree_.is_id(tree_.first(inner))) tables.add(tree_.word(tree_.first(inner)), 0);
 }
@@ -216,6 +219,20 @@ void Environment::read_global(Node field, Node n) {
     global_ids_.add(g.id, static_cast<uint32_t>(globals.size()));
   }
   globals.push_back(g);
+}
+
+void Environment::read_tag(Node field, Node n) {
+  if (const Node id = tree_.first(field); tree_.is_id(id))
+    tag_ids_.add(tree_.word(id), static_cast<uint32_t>(tags_.size()));
+  tags_.push_back(read_type_use(n, tree_.close(field), nullptr));
+}
+
+const wasm::FuncType* Environment::find_tag(Node index) const {
+  uint32_t at = wasm::kNoIndex;
+  if (tree_.is_id(index)) at = tag_ids_.find(tree_.word(index));
+  if (tree_.is_integer(index))
+    at = static_cast<uint32_t>(number_of(tree_.word(index)).value_or(wasm::kNoIndex));
+  return at < tags_.size() ? &tags_[at] : nullptr;
 }
 
 // `1`, `1 16`, or `(data "…")`

@@ -47,6 +47,8 @@ class Environment {
 
   [[nodiscard]] const FunctionInfo* find_function(std::string_view id) const;
   [[nodiscard]] const VariableInfo* find_global(std::string_view id) const;
+  [[nodiscard]] const wasm::FuncType* find_tag(Tree::Node index) const;  // by its name or number
+  [[nodiscard]] bool has_tags() const { return !tags_.empty(); }
 
   // The fields, and the close of the module: a `)`, or the end of the text.
   Tree::Node fields_begin = 0;
@@ -86,6 +88,7 @@ class Environment {
   void read_export(Node field);
   void read_function(Node field, Node n, bool is_import, std::string_view module, std::string_view name);
   void read_global(Node field, Node n);
+  void read_tag(Node field, Node n);
   void read_memory(Node field, Node n, bool is_import);
   void read_data(Node field);
   bool read_inline_exports(Node& n, Node close, std::string_view kind);
@@ -99,6 +102,8 @@ class Environment {
   wasm::NameScope type_ids_;
   wasm::NameScope function_ids_;
   wasm::NameScope global_ids_;
+  std::vector<wasm::FuncType> tags_;
+  wasm::NameScope tag_ids_;
 };
 
 }  // namespace membrane::lang

@@ -130,6 +130,13 @@ bool uses_memory(Opcode op) {
   }
 }
 
+Node behind_clauses(const Tree& tree, Node n, Node close) {
+  while (n < close && (tree.is_form(n, "catch") || tree.is_form(n, "catch_ref") ||
+                       tree.is_form(n, "catch_all") || tree.is_form(n, "catch_all_ref")))
+    n = tree.next(n);
+  return n;
+}
+
 Node behind_immediates(const Tree& tree, const Environment& environment, Opcode op, Node n, Node close) {
   const auto index = [&](Node at) { return is_index(tree, at); };
   const auto number = [&](Node at) { return is_number(tree, at); };
@@ -148,11 +155,16 @@ Node behind_immediates(const Tree& tree, const Environment& environment, Opcode 
     case Immediate::kSelectTypes: return behind_type_use(tree, n, close);
     case Immediate::kBlock:
       return behind_type_use(tree, take(n, close, 1, [&](Node at) { return tree.is_id(at); }), close);
+    case Immediate::kTryTable:
+      return behind_clauses(
+          tree, behind_type_use(tree, take(n, close, 1, [&](Node at) { return tree.is_id(at); }), close),
+          close);
     case Immediate::kLabelTable: return take(n, close, SIZE_MAX, index);
     case Immediate::kLabel:
     case Immediate::kFunc:
     case Immediate::kLocal:
     case Immediate::kGlobal:
+    case Immediate::kTag:
     case Immediate::kData:
     case Immediate::kElem: return take(n, close, 1, index);
     case Immediate::kCallIndirect: return behind_type_use(tree, take(n, close, 1, index), close);

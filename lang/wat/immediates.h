@@ -23,6 +23,9 @@ Types results_of(wasm::Opcode op);
 // Whether `op` reads or writes the linear memory.
 bool uses_memory(wasm::Opcode op);
 
+// The first node in [n, close) that is not a clause of a try_table, (catch …) and its like.
+Tree::Node behind_clauses(const Tree& tree, Tree::Node n, Tree::Node close);
+
 // The first node in [n, close) that is not an immediate of `op`, whose mnemonic stands before n.
 // Where an immediate may be left out ((table.get $i)), it is taken for one when it names what the
 // immediate would, or when enough operands follow it.

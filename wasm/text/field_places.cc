@@ -16,7 +16,7 @@ struct KindKeyword {
 constexpr KindKeyword kKeywords[] = {
     {"type", FieldKind::kType},     {"func", FieldKind::kFunc},     {"table", FieldKind::kTable},
     {"memory", FieldKind::kMemory}, {"global", FieldKind::kGlobal}, {"elem", FieldKind::kElem},
-    {"data", FieldKind::kData},     {"start", FieldKind::kStart},
+    {"data", FieldKind::kData},     {"start", FieldKind::kStart},   {"tag", FieldKind::kTag},
 };
 
 std::optional<FieldKind> kind_of(std::string_view keyword) {

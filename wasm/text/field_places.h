@@ -12,7 +12,7 @@
 
 namespace membrane::wasm {
 
-enum class FieldKind : uint8_t { kType, kFunc, kTable, kMemory, kGlobal, kElem, kData, kStart };
+enum class FieldKind : uint8_t { kType, kFunc, kTable, kMemory, kGlobal, kTag, kElem, kData, kStart };
 
 // The field that defines the `index`th type, function, and so on (imports count, as in the index
 // spaces; a segment may be written inside its table or memory). Line 0 when the text has no such

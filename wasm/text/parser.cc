@@ -16,6 +16,7 @@ bool space_of(std::string_view word, Space& out) {
   if (word == "table") return out = Space::kTable, true;
   if (word == "memory") return out = Space::kMemory, true;
   if (word == "global") return out = Space::kGlobal, true;
+  if (word == "tag") return out = Space::kTag, true;
   return false;
 }
 
@@ -40,6 +41,7 @@ std::string_view name_of(Space space) {
     case Space::kTable: return "table";
     case Space::kMemory: return "memory";
     case Space::kGlobal: return "global";
+    case Space::kTag: return "tag";
     case Space::kType: return "type";
     case Space::kElem: return "element segment";
     case Space::kData: return "data segment";
@@ -154,7 +156,7 @@ void Parser::note_definition(Token at, bool is_import) {
     Diagnostic& d = report(DiagnosticCode::kImportAfterDefinition, at,
                            "this import stands behind the " + std::string(word(first_definition_)) +
                                " in line " + std::to_string(locate(text_, first_definition_.begin).line));
-    d.expected = "all imports before the first func, table, memory or global";
+    d.expected = "all imports before the first func, table, memory, global or tag";
   }
 }
 
@@ -190,6 +192,7 @@ void Parser::keep_names() {
   keep_space(scope(Space::kTable), names.tables);
   keep_space(scope(Space::kMemory), names.memories);
   keep_space(scope(Space::kGlobal), names.globals);
+  keep_space(scope(Space::kTag), names.tags);
   keep_space(scope(Space::kElem), names.elements);
   keep_space(scope(Space::kData), names.datas);
 }

@@ -15,7 +15,9 @@ bool is_flat(Frame::Kind kind) {
 
 bool has_label(Frame::Kind kind) { return kind != Frame::Kind::kPlain && kind != Frame::Kind::kFoldedIf; }
 
-bool is_block(Opcode op) { return op == Opcode::kBlock || op == Opcode::kLoop || op == Opcode::kIf; }
+bool is_block(Opcode op) {
+  return op == Opcode::kBlock || op == Opcode::kLoop || op == Opcode::kIf || op == Opcode::kTryTable;
+}
 
 }  // namespace
 
@@ -82,11 +84,11 @@ void Parser::note_source(Token from) {
   module_.source_map.push_back({static_cast<uint32_t>(module_.bytes.size()), from.begin, from.end});
 }
 
-// The label and the type of a block; `frame.at` grows to hold them.
+// The label, the type and the clauses of a block; `frame.at` grows to hold them.
 bool Parser::read_block_head(Frame& frame, Opcode op, std::vector<uint8_t>& out) {
   frame.label = take_id();
   write_opcode(out, op);
-  if (!read_block_type(out)) return false;
+  if (!read_block_type(out) || (op == Opcode::kTryTable && !read_clauses(out))) return false;
   frame.at.end = s_.tokens[at_ - 1].end;
   return true;
 }
@@ -182,7 +184,7 @@ bool Parser::read_folded() {
   }
   at_ += 2;
   Frame frame{Frame::Kind::kPlain, at, open, static_cast<uint32_t>(s_.pending.size()), {}};
-  if (*op == Opcode::kBlock || *op == Opcode::kLoop) {
+  if (*op != Opcode::kIf && is_block(*op)) {
     frame.kind = Frame::Kind::kFoldedBlock;
     const size_t point = module_.source_map.size();
     note_source(at);

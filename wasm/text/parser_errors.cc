@@ -8,8 +8,8 @@
 namespace membrane::wasm::text {
 namespace {
 
-constexpr std::string_view kFields[] = {"type",   "import", "func",  "table", "memory",
-                                        "global", "export", "start", "elem",  "data"};
+constexpr std::string_view kFields[] = {"type",   "import", "func", "table", "memory", "global",
+                                        "export", "start",  "elem", "data",  "tag"};
 
 std::string quote(std::string_view word) {
   return "`" + std::string(word.substr(0, kShownBytes)) + (word.size() > kShownBytes ? "…`" : "`");
@@ -21,6 +21,7 @@ DiagnosticCode unknown_code(Space space) {
     case Space::kTable: return DiagnosticCode::kUnknownTable;
     case Space::kMemory: return DiagnosticCode::kUnknownMemory;
     case Space::kGlobal: return DiagnosticCode::kUnknownGlobal;
+    case Space::kTag: return DiagnosticCode::kUnknownTag;
     case Space::kType: return DiagnosticCode::kUnknownType;
     case Space::kElem: return DiagnosticCode::kUnknownElement;
     case Space::kData: return DiagnosticCode::kUnknownData;
@@ -127,7 +128,7 @@ void Parser::report_unknown_field(Token at) {
   const std::string_view w = word(at);
   Diagnostic& d = report(DiagnosticCode::kUnknownField, at, quote(w) + " is not a module field");
   d.found = w.substr(0, kShownBytes);
-  d.expected = "type, import, func, table, memory, global, export, start, elem or data";
+  d.expected = "type, import, func, table, memory, global, tag, export, start, elem or data";
   if (find_mnemonic(w)) {
     d.hint = "Instructions stand inside (func …): was the function closed too early?";
   } else if (w == "module") {
@@ -163,9 +164,25 @@ void Parser::report_duplicate(Space space, Token at) {
   d.found = id;
 }
 
+// The words of the exception handling that came before try_table.
+bool Parser::report_legacy_exceptions(Token at) {
+  static constexpr std::string_view kWords[] = {"try", "do", "catch", "catch_all", "rethrow", "delegate"};
+  const std::string_view w = word(at);
+  if (std::find(std::begin(kWords), std::end(kWords), w) == std::end(kWords)) return false;
+  const bool is_clause = w.starts_with("catch");
+  Diagnostic& d =
+      report(DiagnosticCode::kLegacyExceptions, at,
+             is_clause ? quote(w) + " stands outside of the head of a try_table"
+                       : quote(w) + " is of the exception handling that came before WebAssembly 3.0");
+  d.found = w;
+  d.hint = "Write (block $h (result …) (try_table (catch $tag $h) …) …): what is caught branches to $h.";
+  return true;
+}
+
 // Words that mean something elsewhere, where an instruction should stand. False when `at` is no
 // such word.
 bool Parser::report_misplaced(Token at) {
+  if (report_legacy_exceptions(at)) return true;
   const std::string_view w = word(at);
   const auto misplaced = [&](std::string message, std::string hint) {
     Diagnostic& d = report(DiagnosticCode::kMisplacedDeclaration, at, std::move(message));

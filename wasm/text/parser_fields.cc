@@ -8,7 +8,8 @@ namespace membrane::wasm::text {
 namespace {
 
 bool extern_kind_of(std::string_view word, ExternKind& out) {
-  for (const auto kind : {ExternKind::kFunc, ExternKind::kTable, ExternKind::kMemory, ExternKind::kGlobal})
+  for (const auto kind :
+       {ExternKind::kFunc, ExternKind::kTable, ExternKind::kMemory, ExternKind::kGlobal, ExternKind::kTag})
     if (word == wasm::name_of(kind)) return out = kind, true;
   return false;
 }
@@ -19,6 +20,7 @@ Space space_of(ExternKind kind) {
     case ExternKind::kTable: return Space::kTable;
     case ExternKind::kMemory: return Space::kMemory;
     case ExternKind::kGlobal: return Space::kGlobal;
+    case ExternKind::kTag: return Space::kTag;
   }
   return Space::kFunc;
 }
@@ -34,7 +36,7 @@ bool Parser::define_field(uint32_t open) {
   if (head.kind != TokenKind::kKeyword) {
     at_ = open + 1;
     return unexpected(
-        "a module field: type, import, func, table, memory, global, export, start, elem or data");
+        "a module field: type, import, func, table, memory, global, tag, export, start, elem or data");
   }
   if (w == "func") return define_function(close);
   if (w == "export") return define_export();
@@ -42,6 +44,7 @@ bool Parser::define_field(uint32_t open) {
   if (w == "memory") return define_memory();
   if (w == "data") return define_data();
   if (w == "global") return define_global(close);
+  if (w == "tag") return define_tag();
   if (w == "table") return define_table(close);
   if (w == "elem") return define_elem(close);
   if (w == "start") return define_start(head);
@@ -63,7 +66,7 @@ bool Parser::define_import() {
   if (!take_name(module, "module name") || !take_name(name, "import name")) return false;
   ExternKind kind{};
   if (peek().kind != TokenKind::kOpen || !extern_kind_of(word(peek(1)), kind))
-    return unexpected("(func …), (table …), (memory …) or (global …)");
+    return unexpected("(func …), (table …), (memory …), (global …) or (tag …)");
   at_ += 2;
   take_id();
   const auto import = static_cast<uint32_t>(module_.imports.size());
@@ -104,6 +107,15 @@ bool Parser::define_import() {
       append(module_.globals, global);
       break;
     }
+    case ExternKind::kTag: {
+      TypeUse use;
+      scope(Space::kLocal).clear();
+      is_read = read_type_use(use, true);
+      Tag tag;
+      tag.type = use.index;
+      append(module_.tags, tag);
+      break;
+    }
   }
   add_import(std::move(module), std::move(name), kind, index);
   return is_read && take_close("import's description");
@@ -132,7 +144,7 @@ bool Parser::define_export() {
   Export e;
   if (!take_name(e.name, "export name")) return false;
   if (peek().kind != TokenKind::kOpen || !extern_kind_of(word(peek(1)), e.kind))
-    return unexpected("(func …), (table …), (memory …) or (global …)");
+    return unexpected("(func …), (table …), (memory …), (global …) or (tag …)");
   at_ += 2;
   if (!read_index_token(space_of(e.kind), e.index)) return false;
   module_.exports.push_back(std::move(e));
@@ -294,6 +306,25 @@ bool Parser::define_global(uint32_t close) {
   return true;
 }
 
+// `(tag $id? (export …)* (import …)? (type x)? (param …)*)`
+bool Parser::define_tag() {
+  const auto index = static_cast<uint32_t>(module_.tags.size());
+  module_.tags.emplace_back();
+  take_id();
+  if (!read_inline_exports(ExternKind::kTag, index)) return false;
+  Tag tag;
+  if (at_form("import")) {
+    tag.import = static_cast<uint32_t>(module_.imports.size());
+    if (!read_inline_import(ExternKind::kTag, index)) return false;
+  }
+  TypeUse use;
+  scope(Space::kLocal).clear();  // names of parameters document; they bind nothing
+  if (!read_type_use(use, true)) return false;
+  tag.type = use.index;
+  module_.tags[index] = tag;
+  return true;
+}
+
 // The constant expression `i32.const 0`, or `i64.const 0`.
 ByteRange Parser::zero_offset(const Limits& limits) {
   ByteRange range{static_cast<uint32_t>(module_.bytes.size()), 3};
@@ -396,7 +427,7 @@ bool Parser::define_elem(uint32_t close) {
     if (!no_kind) ++at_;
     if (!read_elem_indices(segment)) return false;
   } else {
-    if (peek().kind != TokenKind::kKeyword) return unexpected("func, funcref or externref");
+    if (peek().kind != TokenKind::kKeyword) return unexpected("func, funcref, externref or exnref");
     if (!read_ref_type(segment.type)) return false;
     if (!read_elem_items(segment, close)) return false;
   }

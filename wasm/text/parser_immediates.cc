@@ -152,7 +152,8 @@ void Parser::read_plain(Opcode op, Token at, std::vector<uint8_t>& out) {
   };
   switch (info(op).immediate) {
     case Immediate::kNone:
-    case Immediate::kBlock:        // read_block_head
+    case Immediate::kBlock:  // read_block_head
+    case Immediate::kTryTable:
     case Immediate::kSelectTypes:  // read_select
       return;
     case Immediate::kLabel: return write_leb128(out, read_label(at));
@@ -160,6 +161,7 @@ void Parser::read_plain(Opcode op, Token at, std::vector<uint8_t>& out) {
     case Immediate::kFunc: return index(Space::kFunc);
     case Immediate::kLocal: return index(Space::kLocal);
     case Immediate::kGlobal: return index(Space::kGlobal);
+    case Immediate::kTag: return index(Space::kTag);
     case Immediate::kTable: return optional_index(Space::kTable);
     case Immediate::kElem: return index(Space::kElem);
     case Immediate::kData: module_.has_data_count = true; return index(Space::kData);
@@ -196,12 +198,14 @@ void Parser::read_select(std::vector<uint8_t>& out) {
 }
 
 void Parser::read_ref_null(Token at, std::vector<uint8_t>& out) {
-  const bool is_func = at_keyword("func");
-  if (is_func || at_keyword("extern")) {
+  static constexpr std::pair<std::string_view, ValType> kHeapTypes[] = {
+      {"func", ValType::kFuncRef}, {"extern", ValType::kExternRef}, {"exn", ValType::kExnRef}};
+  for (const auto& [name, type] : kHeapTypes) {
+    if (!at_keyword(name)) continue;
     ++at_;
-    return out.push_back(static_cast<uint8_t>(is_func ? ValType::kFuncRef : ValType::kExternRef));
+    return out.push_back(static_cast<uint8_t>(type));
   }
-  report_missing_operand(at, "func or extern");
+  report_missing_operand(at, "func, extern or exn");
   if (peek().kind == TokenKind::kKeyword) ++at_;
   out.push_back(static_cast<uint8_t>(ValType::kFuncRef));
 }
@@ -278,6 +282,30 @@ void Parser::read_v128(Token at, std::vector<uint8_t>& out) {
     return;
   }
   report_missing_operand(at, "the lanes' shape: i8x16, i16x8, i32x4, i64x2, f32x4 or f64x2");
+}
+
+// `(catch tag label)*` and its like. Labels count from outside of the try_table, whose own is not open yet.
+bool Parser::read_clauses(std::vector<uint8_t>& out) {
+  static constexpr std::string_view kNames[CatchClause::kKinds] = {"catch", "catch_ref", "catch_all",
+                                                                   "catch_all_ref"};
+  const auto kind_here = [&] {
+    uint8_t kind = 0;
+    while (kind < CatchClause::kKinds && !at_form(kNames[kind])) ++kind;
+    return kind;
+  };
+  std::vector<uint8_t> clauses;
+  uint32_t count = 0;
+  for (uint8_t kind = kind_here(); kind < CatchClause::kKinds; kind = kind_here(), ++count) {
+    const Token at = peek(1);
+    at_ += 2;
+    clauses.push_back(kind);
+    if ((kind & CatchClause::kAll) == 0) write_leb128(clauses, read_index(Space::kTag, at));
+    write_leb128(clauses, read_label(at));
+    if (!take_close("(" + std::string(kNames[kind]) + " …)")) return false;
+  }
+  write_leb128(out, count);
+  out.insert(out.end(), clauses.begin(), clauses.end());
+  return true;
 }
 
 // Nothing, one result, or an index: the shortest that says it (chapter 6.5.2).

@@ -32,17 +32,17 @@ namespace membrane::wasm::text {
 
 inline constexpr size_t kShownBytes = 60;  // of a word in a message
 
-enum class Space : uint8_t { kFunc, kTable, kMemory, kGlobal, kType, kElem, kData, kLocal };
-inline constexpr size_t kSpaceCount = 8;
+enum class Space : uint8_t { kFunc, kTable, kMemory, kGlobal, kTag, kType, kElem, kData, kLocal };
+inline constexpr size_t kSpaceCount = 9;
 
 // An open block, loop, if, then or else, or a folded instruction whose operands are being read.
 struct Frame {
   enum class Kind : uint8_t {
-    kFlat,         // block … end, loop … end
+    kFlat,         // block … end, loop … end, try_table … end
     kFlatIf,       // if … (else may follow)
     kFlatElse,     // else … end
     kPlain,        // (i32.add …
-    kFoldedBlock,  // (block …, (loop …
+    kFoldedBlock,  // (block …, (loop …, (try_table …
     kFoldedIf,     // (if … its condition; then and else are frames of their own
     kThen,         // (then …
     kElse,         // (else …
@@ -122,6 +122,7 @@ class Parser {
   bool define_table(uint32_t close);
   bool define_memory();
   bool define_global(uint32_t close);
+  bool define_tag();
   bool define_elem(uint32_t close);
   bool define_data();
   bool read_inline_exports(ExternKind kind, uint32_t index);
@@ -181,6 +182,7 @@ class Parser {
   void read_v128(Token at, std::vector<uint8_t>& out);
   void read_ref_null(Token at, std::vector<uint8_t>& out);
   bool read_block_type(std::vector<uint8_t>& out);
+  bool read_clauses(std::vector<uint8_t>& out);
   uint32_t read_label(Token at);
   uint32_t read_index(Space space, Token at);  // 0 after a finding
   bool read_index_token(Space space, uint32_t& out);
@@ -201,6 +203,7 @@ class Parser {
   void report_missing_operand(Token at, std::string_view what);
   void report_duplicate(Space space, Token at);
   bool report_misplaced(Token at);
+  bool report_legacy_exceptions(Token at);
   bool report_bare_operand(Token at);
   [[nodiscard]] bool full() const { return errors_.size() >= kMaxParseErrors; }
 

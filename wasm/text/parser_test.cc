@@ -58,6 +58,21 @@ TEST(TextParser, LabelsCountFromTheInside) {
             hex("0240 4101 0c00 0440 0c00 05 0c00 0b0b"));
 }
 
+TEST(TextParser, ClausesCountLabelsFromOutsideOfTheirTryTable) {
+  const std::string wanted = hex("0240 1f40 04 00 00 00 01 00 01 02 00 03 01 0c01 0c00 0b 0b");
+  EXPECT_EQ(code("(tag $e) (func (block $a (try_table $b (catch $e $a) (catch_ref $e 1) (catch_all $a)"
+                 " (catch_all_ref 1) (br $a) (br $b))))"),
+            wanted);
+  EXPECT_EQ(code("(tag $e) (func block $a try_table $b (catch $e $a) (catch_ref 0 1) (catch_all 0)"
+                 " (catch_all_ref 1) br $a br $b end $b end)"),
+            wanted);
+  // Its own label hides an outer one of the same name only inside.
+  EXPECT_EQ(code("(func (block $a (try_table $a (catch_all $a) (br $a))))"),
+            hex("0240 1f40 01 02 00 0c00 0b0b"));
+  EXPECT_EQ(code("(tag $e (param i32)) (func (throw $e (i32.const 1)) (throw_ref (ref.null exn)))"),
+            hex("4101 0800 d069 0a"));
+}
+
 TEST(TextParser, LabelsAreFoundAmongManyAndInnerOnesHideOuterOnes) {
   constexpr int kBlocks = 100;  // more than are scanned
   std::string by_name = "(func ", by_depth = "(func ";

@@ -13,6 +13,7 @@ constexpr std::pair<std::string_view, ValType> kValTypes[] = {
     {"v128", ValType::kV128},
     {"funcref", ValType::kFuncRef},
     {"externref", ValType::kExternRef},
+    {"exnref", ValType::kExnRef},
 };
 
 uint32_t hash_type(const std::vector<ValType>& params, const std::vector<ValType>& results) {
@@ -58,7 +59,7 @@ bool Parser::read_val_type(ValType& out) {
   for (const auto& [name, type] : kValTypes) names.push_back(name);
   Diagnostic& d = report(DiagnosticCode::kUnknownValueType, t,
                          "`" + std::string(word(t).substr(0, kShownBytes)) + "` is not a value type");
-  d.expected = "i32, i64, f32, f64, v128, funcref or externref";
+  d.expected = "i32, i64, f32, f64, v128, funcref, externref or exnref";
   if (const auto near = nearest(word(t), names); !near.empty())
     d.hint = "Did you mean " + std::string(near) + "?";
   return false;
@@ -69,8 +70,10 @@ bool Parser::read_ref_type(ValType& out) {
     out = ValType::kFuncRef;
   } else if (at_keyword("externref")) {
     out = ValType::kExternRef;
+  } else if (at_keyword("exnref")) {
+    out = ValType::kExnRef;
   } else {
-    return unexpected("funcref or externref");
+    return unexpected("funcref, externref or exnref");
   }
   ++at_;
   return true;

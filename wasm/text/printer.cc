@@ -54,6 +54,7 @@ class Printer {
         tables_(module.names.tables, 0),
         memories_(module.names.memories, 0),
         globals_(module.names.globals, 0),
+        tags_(module.names.tags, 0),
         elements_(module.names.elements, 0),
         datas_(module.names.datas, 0) {}
 
@@ -65,6 +66,7 @@ class Printer {
     for (const Import& i : m_.imports) import(i);
     for (uint32_t i = 0; i < m_.tables.size(); ++i) table(i);
     for (uint32_t i = 0; i < m_.memories.size(); ++i) memory(i);
+    for (uint32_t i = 0; i < m_.tags.size(); ++i) tag(i);
     for (uint32_t i = 0; i < m_.globals.size(); ++i) global(i);
     for (const Export& e : m_.exports) export_(e);
     if (m_.start != UINT32_MAX) {
@@ -213,6 +215,10 @@ class Printer {
         definition(globals_, m_.names.globals, i.index);
         global_type(m_.globals[i.index].type);
         break;
+      case ExternKind::kTag:
+        definition(tags_, m_.names.tags, i.index);
+        type_use(m_.tags[i.index].type);
+        break;
     }
     put("))");
   }
@@ -230,6 +236,14 @@ class Printer {
     line("(memory");
     definition(memories_, m_.names.memories, index);
     limits(m_.memories[index].type.limits);
+    put(")");
+  }
+
+  void tag(uint32_t index) {
+    if (m_.tags[index].import != kNotImported) return;
+    line("(tag");
+    definition(tags_, m_.names.tags, index);
+    type_use(m_.tags[index].type);
     put(")");
   }
 
@@ -255,6 +269,7 @@ class Printer {
       case ExternKind::kTable: reference(tables_, e.index); break;
       case ExternKind::kMemory: reference(memories_, e.index); break;
       case ExternKind::kGlobal: reference(globals_, e.index); break;
+      case ExternKind::kTag: reference(tags_, e.index); break;
     }
     put("))");
   }
@@ -432,11 +447,13 @@ class Printer {
         index(memories_, in.index);
         return index(memories_, in.index2);
       case Immediate::kBlock: return block(in);
+      case Immediate::kTryTable: return try_table(in);
       case Immediate::kLabel: return label(in.index);
       case Immediate::kLabelTable: return label_table(in);
       case Immediate::kFunc: return index(functions_, in.index);
       case Immediate::kLocal: return index(locals_, in.index);
       case Immediate::kGlobal: return index(globals_, in.index);
+      case Immediate::kTag: return index(tags_, in.index);
       case Immediate::kTable: return index(tables_, in.index);
       case Immediate::kData: return index(datas_, in.index);
       case Immediate::kMemoryInit:
@@ -462,7 +479,7 @@ class Printer {
       case Immediate::kI64: put(" "); return put_signed(in.value);
       case Immediate::kF32: return float32(static_cast<uint32_t>(in.value));
       case Immediate::kF64: return float64(in.value);
-      case Immediate::kRefType: return put(in.ref_type == ValType::kFuncRef ? " func" : " extern");
+      case Immediate::kRefType: return put(" " + heap_type(in.ref_type));
       case Immediate::kSelectTypes:
         put(" (result");
         for (uint32_t i = 0; i < in.count; ++i) {
@@ -471,6 +488,11 @@ class Printer {
         }
         return put(")");
     }
+  }
+
+  // "func" of funcref.
+  static std::string heap_type(ValType type) {
+    return std::string(name_of(type).substr(0, name_of(type).size() - std::string_view("ref").size()));
   }
 
   void put_signed(uint64_t value) { out_ += std::to_string(static_cast<int64_t>(value)); }
@@ -487,6 +509,27 @@ class Printer {
     put(" (result ");
     put(name_of(in.block.value));
     put(")");
+  }
+
+  // The labels of the clauses are of the blocks around it: its own hides one of the same name only inside.
+  void try_table(const Instruction& in) {
+    static constexpr std::string_view kNames[] = {"catch", "catch_ref", "catch_all", "catch_all_ref"};
+    block(in);
+    const std::string_view own = open_labels_.back();
+    open_labels_.pop_back();
+    CatchReader clauses(in);
+    for (uint32_t i = 0; i < in.count; ++i) {
+      const CatchClause clause = clauses.next();
+      put(" (");
+      put(kNames[clause.kind]);
+      if (!clause.catches_all()) {
+        put(" ");
+        reference(tags_, clause.tag);
+      }
+      label(clause.label);
+      put(")");
+    }
+    open_labels_.push_back(own);
   }
 
   // By name when the name means that block here, else by depth.
@@ -552,7 +595,7 @@ class Printer {
   }
 
   const Module& m_;
-  PrintableNames types_, functions_, tables_, memories_, globals_, elements_, datas_;
+  PrintableNames types_, functions_, tables_, memories_, globals_, tags_, elements_, datas_;
   PrintableNames locals_, labels_;             // of the function that is printed
   std::vector<std::string_view> open_labels_;  // outermost first; empty where a block has none
   uint32_t label_count_ = 0;                   // blocks begun in this function

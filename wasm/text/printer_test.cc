@@ -71,6 +71,42 @@ TEST(TextPrinter, HiddenLabelsGoByDepth) {
   EXPECT_NE(text.find("br $l\n        br 1"), std::string::npos) << text;
 }
 
+TEST(TextPrinter, PrintsTagsAndClauses) {
+  const std::string_view text = R"((module
+  (type (;0;) (func))
+  (type $t (;1;) (func (param i32)))
+  (import "a" "b" (tag $far (;0;) (type $t) (param i32)))
+  (tag $near (;1;) (type 0))
+  (global (;0;) exnref ref.null exn)
+  (export "near" (tag $near))
+  (func (;0;) (type 0)
+    block $l
+      try_table $l (catch $near $l) (catch_all 1)
+        br $l
+      end
+    end
+    block (type 2) (result i32 exnref)
+      try_table (catch_ref $far 0)
+        i32.const 1
+        throw $far
+      end
+      unreachable
+    end
+    throw_ref))
+)";
+  const std::string printed = print_text(parse(R"((module
+    (type (func)) (type $t (func (param i32))) (import "a" "b" (tag $far (type $t)))
+    (tag $near (export "near")) (global exnref (ref.null exn))
+    (func
+      (block $l (try_table $l (catch $near $l) (catch_all 1) (br $l)))
+      (block (result i32 exnref)
+        (try_table (catch_ref $far 0) (throw $far (i32.const 1))) (unreachable))
+      (throw_ref))))"));
+  EXPECT_EQ(printed.substr(0, printed.find("  (type (;2;)")) + printed.substr(printed.find("  (import")),
+            text);
+  EXPECT_EQ(print_text(parse(printed)), printed);
+}
+
 // What does not validate still prints, and does not crash.
 TEST(TextPrinter, PrintsBrokenModules) {
   Module m = parse("(func (export \"f\"))");

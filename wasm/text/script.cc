@@ -217,6 +217,7 @@ class ScriptParser {
     if (w == "ref.null") {
       p.value.type = is_keyword("func")     ? ValType::kFuncRef
                      : is_keyword("extern") ? ValType::kExternRef
+                     : is_keyword("exn")    ? ValType::kExnRef
                                             : ValType::kBottom;
       p.value.is_null = true;
       if (peek().kind != TokenKind::kClose) ++at_;

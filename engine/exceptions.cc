@@ -1,0 +1,135 @@
+#include "engine/exceptions.h"
+
+#include <algorithm>
+#include <bit>
+#include <charconv>
+#include <cstring>
+
+#include "engine/backtrace.h"
+#include "engine/fuel.h"
+#include "engine/interpreter.h"
+#include "engine/machine.h"
+#include "wasm/explain.h"
+
+namespace membrane::engine {
+namespace {
+
+constexpr uint64_t kPollPrice = 1u << 20;  // how much is looked at from one poll to the next
+
+// Looks through one function's clauses, from the innermost try_table outwards.
+const CatchTable::Clause* find_clause(const CatchTable& table, uint32_t word, const Instance& instance,
+                                      const TagInstance* tag, uint64_t& clauses_seen) {
+  for (uint32_t r = table.region_at(word); r != CatchTable::kNone; r = table.regions[r].outer) {
+    const CatchTable::Region& region = table.regions[r];
+    for (uint32_t i = 0; i < region.clause_count; ++i) {
+      const CatchTable::Clause& c = table.clauses[region.first_clause + i];
+      ++clauses_seen;
+      if (c.clause.catches_all() || Machine::tag(instance, c.clause.tag) == tag) return &c;
+    }
+  }
+  return nullptr;
+}
+
+std::string show(wasm::ValType type, uint64_t bits) {
+  const auto number = [](auto value) {
+    char digits[32];
+    return std::string(digits, std::to_chars(digits, digits + sizeof digits, value).ptr);
+  };
+  const std::string name(name_of(type));
+  switch (type) {
+    case wasm::ValType::kI32: return name + " " + number(static_cast<int32_t>(bits));
+    case wasm::ValType::kI64: return name + " " + number(static_cast<int64_t>(bits));
+    case wasm::ValType::kF32: return name + " " + number(std::bit_cast<float>(static_cast<uint32_t>(bits)));
+    case wasm::ValType::kF64: return name + " " + number(std::bit_cast<double>(bits));
+    default: return name;
+  }
+}
+
+}  // namespace
+
+uint32_t CatchTable::region_at(uint32_t word) const {
+  const auto behind = std::ranges::upper_bound(boundaries, word, {}, &Boundary::from);
+  return behind == boundaries.begin() ? kNone : std::prev(behind)->region;
+}
+
+CatchSearch find_catch(Execution& ex, uint64_t most_fuel) {
+  Throwing& throwing = Machine::state(ex).throwing;
+  const ExecutionLimits& limits = Machine::limits(ex);
+  CatchSearch found;
+  // Each search of one throw goes further than the last before it asks again.
+  uint64_t frames = 0, clauses = 0, next_poll = throwing.looked_at + kPollPrice;
+  const auto price = [&] { return throw_cost(frames, clauses, throwing.tag->slots); };
+  FrameWalk walk(ex);
+  for (FrameStop stop{}; price() <= most_fuel && walk.next(stop); ++frames) {
+    const CatchTable* const table = stop.native_at == nullptr ? stop.function->catches : nullptr;
+    if (table != nullptr) {
+      // A frame that called goes on behind the call; the innermost stands at what throws.
+      const auto at = static_cast<uint32_t>(stop.at - stop.function->code.load(std::memory_order_acquire));
+      found.clause = find_clause(*table, frames == 0 ? at : at - 1, *stop.instance, throwing.tag, clauses);
+    }
+    if (found.clause != nullptr) {
+      found.function = stop.function;
+      found.fp = stop.fp;
+      found.depth = stop.depth;
+      found.instance = stop.instance;
+      break;
+    }
+    if (frames + clauses < next_poll) continue;
+    next_poll += kPollPrice;
+    found.interrupted = limits.poll && limits.poll();
+    if (found.interrupted) break;
+  }
+  throwing.looked_at = found.interrupted ? frames + clauses : 0;
+  found.price = price();
+  return found;
+}
+
+// Behind a header of no cost: the function returns what was caught.
+static Word return_word() {
+  Word w{};
+  w.handler = kHandlers[static_cast<size_t>(Operation::kReturn)];
+  return w;
+}
+
+const Word* land(Execution& ex, const CatchSearch& found) {
+  static const Word kReturns[3] = {Word{}, return_word(), Word{}};
+  MachineState& m = Machine::state(ex);
+  Throwing& throwing = m.throwing;
+  const CatchTable::Clause& c = *found.clause;
+  if (c.clause.has_ref() && throwing.reference == 0) {
+    uint64_t& left = Machine::exception_bytes_left(*m.instance);
+    const uint64_t bytes = ExceptionArena::bytes_of(*throwing.tag);
+    if (bytes > left) return nullptr;
+    left -= bytes;
+    throwing.reference = Machine::exceptions(*m.instance).add(throwing.tag, throwing.payload);
+  }
+  m.top = Machine::frames(ex) + found.depth;
+  m.fp = found.fp;
+  m.instance = found.instance;
+  uint64_t* to = m.fp + c.slot;
+  if (!c.clause.catches_all()) {
+    std::memmove(to, throwing.payload, throwing.tag->slots * sizeof(uint64_t));
+    to += throwing.tag->slots;
+  }
+  if (c.clause.has_ref()) *to = throwing.reference;
+  if (c.landing == CatchTable::kNone) return kReturns;
+  return found.function->code.load(std::memory_order_acquire) + c.landing;
+}
+
+std::string describe(const Throwing& throwing) {
+  constexpr size_t kShown = 4;
+  const TagInstance& tag = *throwing.tag;
+  std::string text = std::string(text_of(TrapKind::kUncaughtException)) + " ";
+  text += tag.instance == nullptr ? "of the host" : wasm::label_of_tag(tag.instance->module(), tag.index);
+  if (tag.type->params.empty()) return text;
+  std::string values;
+  const uint64_t* slot = throwing.payload;
+  for (size_t i = 0; i < tag.type->params.size() && i < kShown; ++i) {
+    const wasm::ValType type = tag.type->params[i];
+    values += (values.empty() ? "" : ", ") + show(type, *slot);
+    slot += slots_of(type);
+  }
+  return text + " [" + values + (tag.type->params.size() > kShown ? ", …]" : "]");
+}
+
+}  // namespace membrane::engine
