@@ -52,12 +52,15 @@ fuzz:  ## Each fuzz target for FUZZ_SECONDS (600); finds are kept in fuzz/corpus
 	@tools/install-dependencies test
 	@$(PYTHON) tools/fuzz --jobs $(JOBS) --seconds $(FUZZ_SECONDS) --keep
 
-fuzz-diff:  ## DIFF_MODULES (1000000) generated modules in each tier against the reference interpreter
+fuzz-diff:  ## DIFF_MODULES (1000000) generated modules in each tier against the reference interpreter, and against V8
 	@tools/install-dependencies build
 	@$(CONFIGURE) release
 	@$(BUILD) release --target differential
 	@for tier in interpreter compiler auto; do \
 	  build/release/differential --count $(DIFF_MODULES) --tier $$tier || exit 1; done
+	@if command -v node > /dev/null; then \
+	  build/release/differential --for-others --count $(DIFF_MODULES) --tier auto | tools/compare-with-v8; \
+	else echo "fuzz-diff: there is no node here, so V8 is not compared with"; fi
 
 bench: bench-micro bench-engine bench-process  ## Every benchmark, with its table
 

@@ -4,8 +4,11 @@
 #include <bit>
 #include <cstring>
 
+#include "base/base64.h"
+#include "base/sha256.h"
 #include "engine/generate_testing.h"
 #include "engine/instance.h"
+#include "engine/numeric.h"
 #include "engine/reference_testing.h"
 #include "engine/snapshot.h"
 #include "wasm/binary.h"
@@ -160,6 +163,36 @@ std::string run_frozen(const std::shared_ptr<CompiledModule>& compiled, std::spa
   return "";
 }
 
+std::vector<Value> arguments_of(const GeneratedModule& made, const wasm::Module& module) {
+  std::vector<Value> arguments;
+  for (size_t i = 0; i < made.arguments.size() && i < module.type_of_function(0).params.size(); ++i) {
+    const wasm::ValType type = module.type_of_function(0).params[i];
+    const bool narrow = type == wasm::ValType::kI32 || type == wasm::ValType::kF32;
+    const uint64_t bits = made.arguments[i];
+    const uint64_t high_bits = type == wasm::ValType::kV128 ? std::rotl(bits, 20) : 0;
+    arguments.push_back({type, narrow ? bits & UINT32_MAX : bits, high_bits});
+  }
+  return arguments;
+}
+
+// A NaN cannot be handed over bit by bit.
+void make_canonical(Value& value) {
+  if (value.type == wasm::ValType::kF32) {
+    const auto x = std::bit_cast<float>(static_cast<uint32_t>(value.bits));
+    if (x != x) value.bits = numeric::kCanonicalNan32;
+  } else if (value.type == wasm::ValType::kF64) {
+    const auto x = std::bit_cast<double>(value.bits);
+    if (x != x) value.bits = numeric::kCanonicalNan64;
+  }
+}
+
+std::string list(std::span<const Value> values) {
+  std::string text;
+  for (const Value& v : values)
+    text += (text.empty() ? "" : ",") + std::string(name_of(v.type)) + ":" + std::to_string(v.bits);
+  return text;
+}
+
 }  // namespace
 
 std::string compare_with_reference(std::span<const uint8_t> choices, DifferentialCount& count, Tier tier) {
@@ -171,15 +204,8 @@ std::string compare_with_reference(std::span<const uint8_t> choices, Differentia
     return "the generated module is not valid: " + compiled.error().message + " in " +
            compiled.error().function;
 
-  std::vector<Value> arguments;
   const wasm::Module& module = (*compiled)->module();
-  for (size_t i = 0; i < made.arguments.size(); ++i) {
-    const wasm::ValType type = module.type_of_function(0).params[i];
-    const bool narrow = type == wasm::ValType::kI32 || type == wasm::ValType::kF32;
-    const uint64_t bits = made.arguments[i];
-    const uint64_t high_bits = type == wasm::ValType::kV128 ? std::rotl(bits, 20) : 0;
-    arguments.push_back({type, narrow ? bits & UINT32_MAX : bits, high_bits});
-  }
+  const std::vector<Value> arguments = arguments_of(made, module);
 
   Reference reference(module);
   const ReferenceOutcome outcome = reference.call(0, arguments, kMostFuel, kMostDepth);
@@ -210,6 +236,37 @@ std::string compare_with_reference(std::span<const uint8_t> choices, Differentia
   if (auto differs = difference(wanted, frozen); !differs.empty())
     return "frozen after " + std::to_string(pause) + " fuel: " + differs;
   return "";
+}
+
+std::string run_for_others(std::span<const uint8_t> choices, Tier tier) {
+  constexpr uint64_t kFuel = 200'000;
+  const GeneratedModule made = generate_module(choices, Dialect::kShared);
+  auto compiled = CompiledModule::compile(*wasm::decode(made.binary), {}, tier);
+  if (!compiled) return "not valid: " + compiled.error().message;
+  std::vector<Value> arguments = arguments_of(made, (*compiled)->module());
+  std::ranges::for_each(arguments, make_canonical);
+  const auto instance = Instance::create(*compiled, {}, {});
+  if (!instance) return "no instance: " + instance.error().error.message;
+  ExecutionLimits deep;
+  deep.call_depth = 400;
+  Execution run(deep);
+  if (!run.start((*instance)->find_function("run"), arguments)) return "no start";
+  run.add_fuel(kFuel);
+  const RunState state = run.resume();
+  if (state != RunState::kFinished && state != RunState::kTrapped) return "";
+  if (state == RunState::kTrapped && run.trap().kind == TrapKind::kStackOverflow) return "";
+
+  std::string out = base64_encode(std::string_view(reinterpret_cast<const char*>(made.binary.data()), made.binary.size()));
+  out += "\t" + list(arguments) + "\t";
+  out += state == RunState::kFinished ? "finished" : std::string(name_of(run.trap().kind));
+  out += "\t" + list(run.results()) + "\t";
+  for (const char* const name : {"g0", "g1", "g2", "g3"})
+    out += (name[1] == '0' ? "" : ",") + std::to_string((*instance)->find_export(name)->global->bits);
+  out += "\t";
+  for (const uint64_t element : (*instance)->find_export("table")->table->elements) out += element == 0 ? "0" : "1";
+  const std::span<const uint8_t> memory = (*instance)->memory()->bytes();
+  const std::string_view bytes(reinterpret_cast<const char*>(memory.data()), memory.size());
+  return out + "\t" + std::to_string(memory.size()) + "\t" + sha256_hex(bytes).value_or("");
 }
 
 }  // namespace membrane::engine

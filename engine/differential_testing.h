@@ -22,4 +22,13 @@ struct DifferentialCount {
 // table and globals; else what differs.
 std::string compare_with_reference(std::span<const uint8_t> choices, DifferentialCount& count, Tier tier);
 
+// For comparing with other engines: a module of the shared dialect and what became of it here, as fields
+// separated by tabs (tools/compare-with-v8 reads them). "" when it ended for a reason that only this engine has:
+// its fuel, or the depth of calls.
+//
+//   the binary, in base64      the arguments of "run", as type:bits, separated by commas
+//   "finished" or the trap     its results, likewise      the globals g0 to g3, as bits
+//   the table, a 0 or 1 for each element      the memory's size      its SHA-256
+std::string run_for_others(std::span<const uint8_t> choices, Tier tier);
+
 }  // namespace membrane::engine

@@ -30,10 +30,12 @@ constexpr uint32_t kExceptionGlobal = kTypes.size();
 class Choices {
  public:
   // Half of the modules have no vectors, so that a compiler that knows none of them sees enough of the rest.
-  explicit Choices(std::span<const uint8_t> bytes) : bytes_(bytes), has_vectors_(one_in(2)) {}
+  Choices(std::span<const uint8_t> bytes, Dialect dialect)
+      : bytes_(bytes), is_shared_(dialect == Dialect::kShared), has_vectors_(one_in(2)) {}
+  bool is_shared() const { return is_shared_; }
   bool has_vectors() const { return has_vectors_; }
   // Half have exceptions, by a bit that takes no choice from the others.
-  bool has_exceptions() const { return !bytes_.empty() && bytes_.back() % 2 == 0; }
+  bool has_exceptions() const { return !is_shared_ && !bytes_.empty() && bytes_.back() % 2 == 0; }
   bool at_end() const { return at_ >= bytes_.size(); }
   uint8_t byte() { return at_end() ? 0 : bytes_[at_++]; }
   uint32_t below(uint32_t n) { return byte() % n; }
@@ -73,10 +75,17 @@ class Choices {
     for (ValType& t : list) t = type();
     return list;
   }
+  // Of the first function, which is called from outside.
+  Types outer_types(uint32_t most) {
+    Types list = types(most);
+    if (is_shared_) std::erase(list, kV128);
+    return list;
+  }
 
  private:
   std::span<const uint8_t> bytes_;
   size_t at_ = 0;
+  bool is_shared_;
   bool has_vectors_;
 };
 
@@ -195,6 +204,16 @@ constexpr Opcode kFavourites[] = {Opcode::kI32Add,
                                   Opcode::kF64ReinterpretI64,
                                   Opcode::kF64Lt};
 
+// Whether it computes with floats, and a NaN among its results could be any.
+bool makes_nans(std::string_view text) {
+  const bool has_floats = text.starts_with("f32") || text.starts_with("f64");
+  const std::string_view name = text.substr(text.find('.') + 1);
+  static constexpr std::string_view kComputing[] = {"add",  "sub",   "mul",   "div",     "sqrt", "min",
+                                                    "max",  "ceil",  "floor", "nearest", "trunc"};
+  return has_floats && (std::ranges::find(kComputing, name) != std::end(kComputing) ||
+                        name.starts_with("demote") || name.starts_with("promote"));
+}
+
 const Plain& plain(Opcode op) { return *std::ranges::find(plain_instructions(), op, &Plain::op); }
 
 void append_opcode(Bytes& out, Opcode op) {
@@ -243,6 +262,8 @@ class BodyGenerator {
       locals_.push_back(t);
     for (uint32_t i = 0; !tags_.empty() && i < 2; ++i) locals_.push_back(kExnRef);
     settable_ = locals_.size();
+    first_kept_ = static_cast<uint32_t>(settable_);
+    if (choices_.is_shared()) locals_.insert(locals_.end(), {kF32, kF64, kV128});
     locals_.insert(locals_.end(), kCounters, kI32);
 
     labels_.push_back({functions_[self_].results, 0});
@@ -439,8 +460,29 @@ class BodyGenerator {
     }
   }
 
+  // Behind arithmetic on floats, whose NaNs differ between machines: makes them all one.
+  void settle_nans(Opcode op) {
+    if (!choices_.is_shared() || !makes_nans(wasm::info(op).text)) return;
+    const ValType type = stack_.back();
+    const bool is_f32 = wasm::info(op).text.starts_with("f32");
+    const uint32_t kept = first_kept_ + (type == kF32 ? 0 : type == kF64 ? 1 : 2);
+    constexpr uint32_t kNan32 = 0x7FC00000;
+    constexpr uint64_t kNan64 = 0x7FF8000000000000, kTwoNans32 = uint64_t{kNan32} << 32 | kNan32;
+    put(Opcode::kLocalTee, kept);
+    put(type == kF32 ? Opcode::kF32Const : type == kF64 ? Opcode::kF64Const : Opcode::kV128Const);
+    if (type == kF32) little_endian(kNan32, 4);
+    else little_endian(is_f32 ? kTwoNans32 : kNan64, 8);
+    if (type == kV128) little_endian(is_f32 ? kTwoNans32 : kNan64, 8);
+    put(Opcode::kLocalGet, kept);
+    put(Opcode::kLocalGet, kept);
+    if (type == kV128) put(is_f32 ? Opcode::kF32x4Eq : Opcode::kF64x2Eq);
+    else put(is_f32 ? Opcode::kF32Eq : Opcode::kF64Eq);
+    put(type == kV128 ? Opcode::kV128Bitselect : Opcode::kSelect);
+  }
+
   void vector_instruction(const Plain& entry) {
     const wasm::OpcodeInfo& row = wasm::info(entry.op);
+    if (choices_.is_shared() && row.text.find("relaxed") != std::string_view::npos) return leaf(kV128);
     if (row.immediate == Immediate::kMem || row.immediate == Immediate::kMemLane) return memory_access(entry);
     demand(entry.operands);
     put(entry.op);
@@ -450,6 +492,7 @@ class BodyGenerator {
       out_.push_back(static_cast<uint8_t>(choices_.below(32)));
     drop_types(entry.operands.size());
     push(entry.results);
+    settle_nans(entry.op);
   }
 
   void plain_instruction(const Plain& entry) {
@@ -476,6 +519,7 @@ class BodyGenerator {
     put(op);
     drop_types(entry.operands.size());
     push(entry.results);
+    settle_nans(op);
   }
 
   // A value that is computed (and so has a slot of its own), is a local, or is a constant.
@@ -504,14 +548,16 @@ class BodyGenerator {
     operand(pair.type);
     put(pair.first);
     stack_.pop_back();
+    settle_nans(pair.first);
     if (pair.second == Opcode::kI32Load8U) return memory_access(plain(pair.second));
     if (!unary && !before) operand(pair.type);
     put(pair.second);
     if (!unary) stack_.pop_back();
+    settle_nans(pair.second);
   }
 
   // Memory 0, and seldom memory 1.
-  uint32_t memory() { return choices_.one_in(6) ? 1 : 0; }
+  uint32_t memory() { return choices_.one_in(6) && !choices_.is_shared() ? 1 : 0; }
 
   // Makes an i32 on the stack an address that is mostly in bounds.
   void address() {
@@ -530,7 +576,7 @@ class BodyGenerator {
 
   void memory_access(const Plain& entry) {
     address();
-    const uint32_t index = choices_.one_in(8) ? 2 : memory();
+    const uint32_t index = choices_.one_in(8) && !choices_.is_shared() ? 2 : memory();
     if (index == 2) {  // its addresses have 64 bits
       put(choices_.one_in(8) ? Opcode::kI64ExtendI32S : Opcode::kI64ExtendI32U);
       stack_.back() = kI64;
@@ -925,7 +971,8 @@ class BodyGenerator {
   const std::vector<Types>& tags_;  // none where there are no exceptions
   const uint32_t self_;
   Types locals_;
-  size_t settable_ = 0;  // locals that may be set: not the counters
+  size_t settable_ = 0;      // locals that may be set: not the counters
+  uint32_t first_kept_ = 0;  // the locals of settle_nans(), an f32, an f64 and a v128
   uint32_t loops_ = 0;   // that are open
   Types stack_;
   std::vector<Label> labels_;
@@ -934,16 +981,17 @@ class BodyGenerator {
 
 }  // namespace
 
-GeneratedModule generate_module(std::span<const uint8_t> bytes) {
+GeneratedModule generate_module(std::span<const uint8_t> bytes, Dialect dialect) {
   using namespace wasm::testing;
-  Choices choices(bytes);
+  Choices choices(bytes, dialect);
   TypeSection types;
   GeneratedModule made;
   std::vector<wasm::FuncType> functions(kFunctionCount);
   std::vector<Types> tags;
   std::vector<Bytes> declared, bodies, indices;
   for (wasm::FuncType& f : functions) {
-    f = {choices.types(4), choices.types(choices.one_in(6) ? 6 : 2)};
+    if (&f == functions.data()) f = {choices.outer_types(4), choices.outer_types(choices.one_in(6) ? 6 : 2)};
+    else f = {choices.types(4), choices.types(choices.one_in(6) ? 6 : 2)};
     if (choices.has_exceptions() && &f != functions.data()) {  // the first is called from outside
       if (choices.one_in(4)) f.params.push_back(kExnRef);
       if (choices.one_in(6)) f.results.push_back(kExnRef);
@@ -965,7 +1013,7 @@ GeneratedModule generate_module(std::span<const uint8_t> bytes) {
   const Bytes elements = vec({cat({{0x00}, zero_offset, vec(indices)}),
                               cat({{0x01, 0x00}, vec({u32(3), u32(1), u32(0)})})});  // active, and passive
   std::vector<Bytes> globals = {
-      cat({{0x7F, 1}, code("i32.const 7; i32.const 2; i32.sub; end")}),
+      cat({{0x7F, 1}, code(choices.is_shared() ? "i32.const 5; end" : "i32.const 7; i32.const 2; i32.sub; end")}),
       cat({{0x7E, 1}, code("i64.const -5; end")}), cat({{0x7D, 1}, code("f32.const; end")}),
       cat({{0x7C, 1}, code("f64.const; end")}), cat({{0x7B, 1}, code("v128.const; end")})};
   if (choices.has_exceptions()) globals.push_back(cat({{0x69, 1}, code("ref.null exnref; end")}));
@@ -973,14 +1021,17 @@ GeneratedModule generate_module(std::span<const uint8_t> bytes) {
   for (uint32_t i = 0; i < kDataBytes; ++i) data[i] = static_cast<uint8_t>(i * 37 + 1);
   std::vector<Bytes> exports = {
       cat({name("run"), {0x00}, u32(0)}),     cat({name("memory"), {0x02}, u32(0)}),
-      cat({name("memory1"), {0x02}, u32(1)}), cat({name("memory2"), {0x02}, u32(2)}),
       cat({name("table"), {0x01}, u32(0)}),   cat({name("g0"), {0x03}, u32(0)}),
       cat({name("g1"), {0x03}, u32(1)}),      cat({name("g2"), {0x03}, u32(2)}),
       cat({name("g3"), {0x03}, u32(3)}),      cat({name("g4"), {0x03}, u32(4)})};
+  if (!choices.is_shared()) {
+    exports.push_back(cat({name("memory1"), {0x02}, u32(1)}));
+    exports.push_back(cat({name("memory2"), {0x02}, u32(2)}));
+  }
   if (choices.has_exceptions()) exports.push_back(cat({name("g5"), {0x03}, u32(kExceptionGlobal)}));
   made.binary = binary(
       {types.bytes(), section(3, vec(declared)), section(4, vec({{0x70, 0x01, kTableSize, kTableSize + 6}})),
-       section(5, vec({{0x01, 1, 3}, {0x01, 1, 2}, {0x05, 1, 2}})),
+       section(5, choices.is_shared() ? vec({{0x01, 1, 3}}) : vec({{0x01, 1, 3}, {0x01, 1, 2}, {0x05, 1, 2}})),
        declared_tags.empty() ? Bytes{} : section(13, vec(declared_tags)), section(6, vec(globals)),
        section(7, vec(exports)), section(9, elements), section(12, u32(1)), section(10, vec(bodies)),
        section(11, vec({cat({{0x01}, sized(data)})}))});

@@ -26,7 +26,13 @@ struct GeneratedModule {
   std::vector<uint64_t> arguments;
 };
 
-GeneratedModule generate_module(std::span<const uint8_t> choices);
+enum class Dialect : uint8_t {
+  kOurs,    // all that this engine knows
+  kShared,  // what other engines know, too, and has one result everywhere: no exceptions, one memory, NaNs that
+            // arithmetic makes become one at once, and "run" takes and gives no vectors
+};
+
+GeneratedModule generate_module(std::span<const uint8_t> choices, Dialect dialect = Dialect::kOurs);
 
 // `count` bytes of choices that look random and are the same everywhere.
 std::vector<uint8_t> choices_of_seed(uint64_t seed, size_t count);
