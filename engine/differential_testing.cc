@@ -256,14 +256,16 @@ std::string run_for_others(std::span<const uint8_t> choices, Tier tier) {
   if (state != RunState::kFinished && state != RunState::kTrapped) return "";
   if (state == RunState::kTrapped && run.trap().kind == TrapKind::kStackOverflow) return "";
 
-  std::string out = base64_encode(std::string_view(reinterpret_cast<const char*>(made.binary.data()), made.binary.size()));
+  std::string out =
+      base64_encode(std::string_view(reinterpret_cast<const char*>(made.binary.data()), made.binary.size()));
   out += "\t" + list(arguments) + "\t";
   out += state == RunState::kFinished ? "finished" : std::string(name_of(run.trap().kind));
   out += "\t" + list(run.results()) + "\t";
   for (const char* const name : {"g0", "g1", "g2", "g3"})
     out += (name[1] == '0' ? "" : ",") + std::to_string((*instance)->find_export(name)->global->bits);
   out += "\t";
-  for (const uint64_t element : (*instance)->find_export("table")->table->elements) out += element == 0 ? "0" : "1";
+  for (const uint64_t element : (*instance)->find_export("table")->table->elements)
+    out += element == 0 ? "0" : "1";
   const std::span<const uint8_t> memory = (*instance)->memory()->bytes();
   const std::string_view bytes(reinterpret_cast<const char*>(memory.data()), memory.size());
   return out + "\t" + std::to_string(memory.size()) + "\t" + sha256_hex(bytes).value_or("");

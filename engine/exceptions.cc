@@ -108,7 +108,7 @@ const Word* land(Execution& ex, const CatchSearch& found) {
   m.instance = found.instance;
   uint64_t* to = m.fp + c.slot;
   if (!c.clause.catches_all()) {
-    std::memmove(to, throwing.payload, throwing.tag->slots * sizeof(uint64_t));
+    if (throwing.tag->slots != 0) std::memmove(to, throwing.payload, throwing.tag->slots * sizeof(uint64_t));
     to += throwing.tag->slots;
   }
   if (c.clause.has_ref()) *to = throwing.reference;

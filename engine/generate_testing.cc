@@ -208,8 +208,8 @@ constexpr Opcode kFavourites[] = {Opcode::kI32Add,
 bool makes_nans(std::string_view text) {
   const bool has_floats = text.starts_with("f32") || text.starts_with("f64");
   const std::string_view name = text.substr(text.find('.') + 1);
-  static constexpr std::string_view kComputing[] = {"add",  "sub",   "mul",   "div",     "sqrt", "min",
-                                                    "max",  "ceil",  "floor", "nearest", "trunc"};
+  static constexpr std::string_view kComputing[] = {"add", "sub",  "mul",   "div",     "sqrt", "min",
+                                                    "max", "ceil", "floor", "nearest", "trunc"};
   return has_floats && (std::ranges::find(kComputing, name) != std::end(kComputing) ||
                         name.starts_with("demote") || name.starts_with("promote"));
 }
@@ -478,6 +478,7 @@ class BodyGenerator {
     if (type == kV128) put(is_f32 ? Opcode::kF32x4Eq : Opcode::kF64x2Eq);
     else put(is_f32 ? Opcode::kF32Eq : Opcode::kF64Eq);
     put(type == kV128 ? Opcode::kV128Bitselect : Opcode::kSelect);
+    put(Opcode::kLocalTee, kept);  // others may read it
   }
 
   void vector_instruction(const Plain& entry) {
@@ -973,7 +974,7 @@ class BodyGenerator {
   Types locals_;
   size_t settable_ = 0;      // locals that may be set: not the counters
   uint32_t first_kept_ = 0;  // the locals of settle_nans(), an f32, an f64 and a v128
-  uint32_t loops_ = 0;   // that are open
+  uint32_t loops_ = 0;       // that are open
   Types stack_;
   std::vector<Label> labels_;
   Bytes out_;
@@ -1013,17 +1014,17 @@ GeneratedModule generate_module(std::span<const uint8_t> bytes, Dialect dialect)
   const Bytes elements = vec({cat({{0x00}, zero_offset, vec(indices)}),
                               cat({{0x01, 0x00}, vec({u32(3), u32(1), u32(0)})})});  // active, and passive
   std::vector<Bytes> globals = {
-      cat({{0x7F, 1}, code(choices.is_shared() ? "i32.const 5; end" : "i32.const 7; i32.const 2; i32.sub; end")}),
+      cat({{0x7F, 1},
+           code(choices.is_shared() ? "i32.const 5; end" : "i32.const 7; i32.const 2; i32.sub; end")}),
       cat({{0x7E, 1}, code("i64.const -5; end")}), cat({{0x7D, 1}, code("f32.const; end")}),
       cat({{0x7C, 1}, code("f64.const; end")}), cat({{0x7B, 1}, code("v128.const; end")})};
   if (choices.has_exceptions()) globals.push_back(cat({{0x69, 1}, code("ref.null exnref; end")}));
   Bytes data(kDataBytes);
   for (uint32_t i = 0; i < kDataBytes; ++i) data[i] = static_cast<uint8_t>(i * 37 + 1);
-  std::vector<Bytes> exports = {
-      cat({name("run"), {0x00}, u32(0)}),     cat({name("memory"), {0x02}, u32(0)}),
-      cat({name("table"), {0x01}, u32(0)}),   cat({name("g0"), {0x03}, u32(0)}),
-      cat({name("g1"), {0x03}, u32(1)}),      cat({name("g2"), {0x03}, u32(2)}),
-      cat({name("g3"), {0x03}, u32(3)}),      cat({name("g4"), {0x03}, u32(4)})};
+  std::vector<Bytes> exports = {cat({name("run"), {0x00}, u32(0)}),   cat({name("memory"), {0x02}, u32(0)}),
+                                cat({name("table"), {0x01}, u32(0)}), cat({name("g0"), {0x03}, u32(0)}),
+                                cat({name("g1"), {0x03}, u32(1)}),    cat({name("g2"), {0x03}, u32(2)}),
+                                cat({name("g3"), {0x03}, u32(3)}),    cat({name("g4"), {0x03}, u32(4)})};
   if (!choices.is_shared()) {
     exports.push_back(cat({name("memory1"), {0x02}, u32(1)}));
     exports.push_back(cat({name("memory2"), {0x02}, u32(2)}));
@@ -1031,7 +1032,8 @@ GeneratedModule generate_module(std::span<const uint8_t> bytes, Dialect dialect)
   if (choices.has_exceptions()) exports.push_back(cat({name("g5"), {0x03}, u32(kExceptionGlobal)}));
   made.binary = binary(
       {types.bytes(), section(3, vec(declared)), section(4, vec({{0x70, 0x01, kTableSize, kTableSize + 6}})),
-       section(5, choices.is_shared() ? vec({{0x01, 1, 3}}) : vec({{0x01, 1, 3}, {0x01, 1, 2}, {0x05, 1, 2}})),
+       section(5,
+               choices.is_shared() ? vec({{0x01, 1, 3}}) : vec({{0x01, 1, 3}, {0x01, 1, 2}, {0x05, 1, 2}})),
        declared_tags.empty() ? Bytes{} : section(13, vec(declared_tags)), section(6, vec(globals)),
        section(7, vec(exports)), section(9, elements), section(12, u32(1)), section(10, vec(bodies)),
        section(11, vec({cat({{0x01}, sized(data)})}))});
