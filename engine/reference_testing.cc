@@ -177,11 +177,11 @@ void Reference::throw_exception(const Instruction& in) {
     thrown.reference = pop();
     if (thrown.reference == 0) trap(TrapKind::kNullException);
     thrown.exception = exceptions_[thrown.reference - 1];
-    throw thrown;
+    throw Throw(thrown);
   }
   const auto count = static_cast<ptrdiff_t>(module_.type_of_tag(in.index).params.size());
   thrown.exception = {in.index, std::vector<Cell>(stack_.end() - count, stack_.end())};
-  throw thrown;
+  throw Throw(thrown);
 }
 
 // The label of the first clause that catches; what it catches becomes the exception's values and itself.
