@@ -4,27 +4,12 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <atomic>
 
+#include "base/write_at.h"
 #include "engine/region_pool.h"
 
 namespace membrane::engine {
-namespace {
-
-bool write_all(int file, const MemoryPart& part) {
-  auto [offset, bytes] = part;
-  while (!bytes.empty()) {
-    const ssize_t written = pwrite(file, bytes.data(), bytes.size(), static_cast<off_t>(offset));
-    if (written <= 0) return false;
-    offset += static_cast<uint64_t>(written);
-    bytes = bytes.subspan(static_cast<size_t>(written));
-  }
-  return true;
-}
-
-}  // namespace
-
 std::shared_ptr<const MemoryImage> MemoryImage::create(uint64_t bytes, std::span<const MemoryPart> parts) {
   static std::atomic<uint64_t> last_number{0};
   const uint64_t page = system_page_bytes();
@@ -34,7 +19,8 @@ std::shared_ptr<const MemoryImage> MemoryImage::create(uint64_t bytes, std::span
   image->file_ = memfd_create("membrane-image", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (image->file_ < 0 || ftruncate(image->file_, static_cast<off_t>(size)) != 0) return nullptr;
   for (const MemoryPart& part : parts)
-    if (part.first > bytes || part.second.size() > bytes - part.first || !write_all(image->file_, part))
+    if (part.first > bytes || part.second.size() > bytes - part.first ||
+        !write_at(image->file_, part.first, part.second))
       return nullptr;
   // From here on nobody can change it, this process included.
   if (fcntl(image->file_, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) != 0)

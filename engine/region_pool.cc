@@ -1,6 +1,5 @@
 #include "engine/region_pool.h"
 
-#include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -11,6 +10,7 @@
 
 #include "engine/memory.h"
 #include "engine/memory_image.h"
+#include "engine/page_map.h"
 
 namespace membrane::engine {
 namespace {
@@ -65,26 +65,20 @@ std::optional<uint64_t> restore_zeros(uint8_t* base, uint64_t begin, uint64_t en
   return done ? std::optional(kept) : std::nullopt;
 }
 
-// What the kernel's page map says of the first pages of a region. Nothing when it cannot be read.
+// What the kernel's page map says of the first pages of a region. False when it cannot be read.
 bool read_page_map(const uint8_t* base, std::span<PageState> pages) {
-  const int file = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
-  if (file < 0) return false;
-  std::array<uint64_t, 1024> entries;  // NOLINT(cppcoreguidelines-pro-type-member-init): pread writes it
-  bool good = true;
-  for (size_t first = 0; good && first < pages.size(); first += entries.size()) {
+  const PageMap map;
+  std::array<uint64_t, 1024> entries;  // NOLINT(cppcoreguidelines-pro-type-member-init): the map writes it
+  for (size_t first = 0; first < pages.size(); first += entries.size()) {
     const size_t count = std::min(entries.size(), pages.size() - first);
-    const uint64_t number = reinterpret_cast<uint64_t>(base) / system_page_bytes() + first;
-    const auto bytes = static_cast<ssize_t>(count * sizeof(uint64_t));
-    good = pread(file, entries.data(), static_cast<size_t>(bytes),
-                 static_cast<off_t>(number * sizeof(uint64_t))) == bytes;
-    constexpr uint64_t kPresent = 1ull << 63, kSwapped = 1ull << 62, kOfFile = 1ull << 61;
-    for (size_t i = 0; good && i < count; ++i)
-      pages[first + i] = (entries[i] & kSwapped) != 0                      ? PageState::kAbsent
-                         : (entries[i] & (kPresent | kOfFile)) == kPresent ? PageState::kPresent
-                                                                           : PageState::kOfImage;
+    if (!map.read(base + first * system_page_bytes(), std::span(entries).first(count))) return false;
+    constexpr uint64_t kPresentOrOfFile = PageMap::kPresent | PageMap::kOfFile;
+    for (size_t i = 0; i < count; ++i)
+      pages[first + i] = (entries[i] & PageMap::kSwapped) != 0                  ? PageState::kAbsent
+                         : (entries[i] & kPresentOrOfFile) == PageMap::kPresent ? PageState::kPresent
+                                                                                : PageState::kOfImage;
   }
-  close(file);
-  return good;
+  return true;
 }
 
 // Puts the pages that a guest has changed back as the image has them. As restore_zeros().

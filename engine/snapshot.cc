@@ -1,7 +1,5 @@
 #include "engine/snapshot.h"
 
-#include <fcntl.h>
-#include <unistd.h>
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
@@ -19,6 +17,7 @@
 #include "engine/machine.h"
 #include "engine/native/runtime.h"
 #include "engine/numeric.h"
+#include "engine/page_map.h"
 #include "engine/translate.h"
 #include "wasm/binary.h"
 #include "wasm/validate.h"
@@ -338,18 +337,14 @@ Status SnapshotWriter::globals() {
 std::vector<bool> touched_pages(const uint8_t* base, uint64_t bytes) {
   const uint64_t count = bytes / kPageOfMemory;
   std::vector<bool> touched(count, true);
-  const int file = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
-  if (file < 0) return touched;
+  const PageMap map;
   std::vector<uint64_t> entries(std::min<uint64_t>(count, 8192));
   for (uint64_t first = 0; first < count; first += entries.size()) {
     const uint64_t wanted = std::min<uint64_t>(entries.size(), count - first);
-    const uint64_t offset = (reinterpret_cast<uint64_t>(base) / kPageOfMemory + first) * sizeof(uint64_t);
-    const ssize_t got = pread(file, entries.data(), wanted * sizeof(uint64_t), static_cast<off_t>(offset));
-    if (got != static_cast<ssize_t>(wanted * sizeof(uint64_t))) break;
-    constexpr uint64_t kPresentOrSwapped = 3ull << 62;
-    for (uint64_t i = 0; i < wanted; ++i) touched[first + i] = (entries[i] & kPresentOrSwapped) != 0;
+    if (!map.read(base + first * kPageOfMemory, std::span(entries).first(wanted))) break;
+    for (uint64_t i = 0; i < wanted; ++i)
+      touched[first + i] = (entries[i] & (PageMap::kPresent | PageMap::kSwapped)) != 0;
   }
-  close(file);
   return touched;
 }
 
@@ -360,7 +355,7 @@ bool is_zero(const uint8_t* page) {
 // Runs of pages that are not all zero: offset and bytes.
 std::vector<std::pair<uint64_t, uint64_t>> used_parts(const Memory& m) {
   const uint64_t count = m.size_bytes() / kPageOfMemory;
-  const std::vector<bool> touched = sysconf(_SC_PAGESIZE) == kPageOfMemory
+  const std::vector<bool> touched = system_page_bytes() == kPageOfMemory
                                         ? touched_pages(m.base(), m.size_bytes())
                                         : std::vector<bool>(count, true);
   const auto is_used = [&](uint64_t page) {

@@ -11,6 +11,8 @@
 #include <optional>
 #include <utility>
 
+#include "engine/region_pool.h"
+
 namespace membrane::engine::native {
 namespace {
 
@@ -65,7 +67,7 @@ class Arena {
 
   // A range of whole pages that runs what is in a file.
   std::optional<size_t> map(int file, uint64_t offset, size_t bytes) {
-    const size_t page = page_bytes(), size = (bytes + page - 1) & ~(page - 1);
+    const size_t page = system_page_bytes(), size = (bytes + page - 1) & ~(page - 1);
     const std::optional<size_t> reserved = reserve(size + page);
     if (!reserved) return std::nullopt;
     const size_t at = (*reserved + page - 1) & ~(page - 1);
@@ -80,7 +82,7 @@ class Arena {
   }
   // The range runs the arena's own pages again. When it cannot, it is nobody's for ever.
   void unmap(size_t at, size_t bytes) {
-    const size_t page = page_bytes(), size = (bytes + page - 1) & ~(page - 1);
+    const size_t page = system_page_bytes(), size = (bytes + page - 1) & ~(page - 1);
     auto* const place = const_cast<uint8_t*>(executable_) + at;
     if (mmap(place, size, PROT_READ | PROT_EXEC, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, file_,
              static_cast<off_t>(at)) != MAP_FAILED)
@@ -153,7 +155,7 @@ class Arena {
   // The pages of a large range go back to the system; a small one is kept for the next module.
   void clear(size_t at, size_t bytes) {
     if (bytes >= kReturnedBytes) {
-      const size_t page = page_bytes();
+      const size_t page = system_page_bytes();
       const size_t first = (at + page - 1) & ~(page - 1), last = (at + bytes) & ~(page - 1);
       if (madvise(writable_ + first, last - first, MADV_REMOVE) == 0) {
         std::memset(writable_ + at, kTrap, first - at);
@@ -172,8 +174,6 @@ class Arena {
     madvise(writable_ + first, last - first, MADV_HUGEPAGE);
     madvise(const_cast<uint8_t*>(executable_) + first, last - first, MADV_HUGEPAGE);
   }
-
-  static size_t page_bytes() { return static_cast<size_t>(sysconf(_SC_PAGESIZE)); }
 
   std::mutex mutex_;
   int file_ = -1;

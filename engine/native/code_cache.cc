@@ -16,6 +16,7 @@
 #include <system_error>
 
 #include "base/sha256.h"
+#include "base/write_at.h"
 
 namespace membrane::engine::native {
 namespace {
@@ -167,17 +168,6 @@ std::optional<ModuleImage> read(std::span<const uint8_t> file, const std::string
   return image;
 }
 
-bool write_all(int file, uint64_t offset, std::span<const uint8_t> bytes) {
-  while (!bytes.empty()) {
-    const ssize_t written = pwrite(file, bytes.data(), bytes.size(), static_cast<off_t>(offset));
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return false;
-    offset += static_cast<uint64_t>(written);
-    bytes = bytes.subspan(static_cast<size_t>(written));
-  }
-  return true;
-}
-
 }  // namespace
 
 Result<CodeCache> CodeCache::open(const std::string& directory) {
@@ -246,8 +236,8 @@ Status CodeCache::keep(const wasm::Module& module, const ModuleImage& image) con
   const OpenFile file(mkostemp(beside.data(), O_CLOEXEC));
   if (file.number() < 0) return refused_by_system(beside, "make");
   const std::span<const uint8_t> head(reinterpret_cast<const uint8_t*>(&header), sizeof header);
-  if (!write_all(file.number(), 0, head) || !write_all(file.number(), sizeof header, table_bytes) ||
-      !write_all(file.number(), header.code_offset, code) || rename(beside.c_str(), path.c_str()) != 0) {
+  if (!write_at(file.number(), 0, head) || !write_at(file.number(), sizeof header, table_bytes) ||
+      !write_at(file.number(), header.code_offset, code) || rename(beside.c_str(), path.c_str()) != 0) {
     auto failed = refused_by_system(beside, "write");
     unlink(beside.c_str());
     return failed;
