@@ -99,8 +99,8 @@ struct CatchTable {
 };
 
 struct FunctionCode {
-  std::atomic<const Word*>
-      entry;  // where a call by the interpreter goes: code, or a stub that leads elsewhere
+  std::atomic<const Word*> entry =
+      nullptr;  // where a call by the interpreter goes: code, or a stub that leads elsewhere
   std::atomic<const Word*> code = nullptr;  // the first header; null until the function is translated
   // Where a call by compiled code goes (native/state.h); null as long as the module has none.
   std::atomic<const void*> native_entry = nullptr;

@@ -39,6 +39,9 @@
 #include "engine/trap.h"
 #include "wasm/module.h"
 
+namespace membrane::wasm {
+struct FunctionInfo;
+}
 namespace membrane::engine {
 
 class Instance;
@@ -100,6 +103,12 @@ class CompiledModule {
 
  private:
   CompiledModule();
+  std::optional<Diagnostic> prepare(wasm::Module module, std::string_view text, Tier tier,
+                                    const native::CodeCache* cache);
+  bool compiles_whole(const native::CodeCache* cache);
+  std::optional<Diagnostic> validate(std::string_view text);
+  std::optional<Diagnostic> validate_and_compile(std::string_view text, const native::CodeCache* cache);
+  bool set_frame(uint32_t index, const wasm::FunctionInfo& info);
   void unify_types();
 
   wasm::Module module_;

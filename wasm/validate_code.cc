@@ -112,7 +112,7 @@ CodeValidator::CodeValidator(const Module& module, Report& report) : module_(mod
 
 // -- the walk
 
-bool CodeValidator::function(uint32_t index, FunctionInfo& info) {
+bool CodeValidator::function(uint32_t index, FunctionInfo& info, LocalUses* uses) {
   const Function& f = module_.functions[index];
   function_ = index;
   code_offset_ = f.code.offset;
@@ -124,7 +124,11 @@ bool CodeValidator::function(uint32_t index, FunctionInfo& info) {
                      .expected = "at most " + std::to_string(kMaxBodyBytes)});
   if (!prepare_locals(index, info)) return false;
   begin(f.code, module_.types[f.type].results);
-  if (!walk<Walk::kFunction>(f.code)) return false;
+  uses_ = uses;
+  if (uses != nullptr) uses->begin(local_count_);
+  const bool valid = walk<Walk::kFunction>(f.code);
+  uses_ = nullptr;
+  if (!valid) return false;
   info.max_stack_values = max_values_;
   info.max_stack_slots = max_slots_;
   info.max_nesting = max_nesting_;
@@ -229,6 +233,7 @@ bool CodeValidator::walk(ByteRange code) {
     uses_simd_ |= rule.is_simd;
     if (in.op == Opcode::kLocalGet && in.index < locals_.size()) {  // the most frequent of all
       push(locals_[in.index]);
+      if (uses_ != nullptr) uses_->read(in.index);
       continue;
     }
     if (rule.kind == Kind::kSpecial) {
@@ -525,6 +530,7 @@ bool CodeValidator::push_frame(const Instruction& in) {
   frames_.push_back({block.params, block.results, height, in.offset, in.op, false});
   max_nesting_ = std::max(max_nesting_, static_cast<uint32_t>(frames_.size()));
   floor_ = top_;
+  if (uses_ != nullptr) in.op == Opcode::kLoop ? uses_->open_loop() : uses_->open_block();
   return push_all(block.params);
 }
 
@@ -630,6 +636,7 @@ bool CodeValidator::on_end(const Instruction& in) {
                      .expected = list_of(f.results)});
   const Types results = f.results;
   frames_.pop_back();
+  if (uses_ != nullptr) uses_->close();
   if (frames_.empty()) return true;
   floor_ = base_ + frame().height;
   return push_all(results);
@@ -721,6 +728,7 @@ bool CodeValidator::pop_arguments(const FuncType& type, ValType last, const Inst
 }
 
 bool CodeValidator::call_type(const FuncType* type, ValType last, const Instruction& in) {
+  if (uses_ != nullptr) uses_->call();
   return type != nullptr && pop_arguments(*type, last, in) && push_all(type->results);
 }
 
@@ -845,18 +853,22 @@ bool CodeValidator::prepare_locals(uint32_t index, FunctionInfo& info) {
 bool CodeValidator::on_local_get(const Instruction& in) {
   ValType type{};
   if (!local_type(in, type)) return false;
+  if (uses_ != nullptr) uses_->read(in.index);
   push(type);
   return true;
 }
 
 bool CodeValidator::on_local_set(const Instruction& in) {
   ValType type{};
-  return local_type(in, type) && (pop(type) || fail_operands(in, only(type)));
+  if (!local_type(in, type)) return false;
+  if (uses_ != nullptr) uses_->assign(in.index);
+  return pop(type) || fail_operands(in, only(type));
 }
 
 bool CodeValidator::on_local_tee(const Instruction& in) {
   ValType type{};
   if (!local_type(in, type)) return false;
+  if (uses_ != nullptr) uses_->assign(in.index);
   if (!pop(type)) return fail_operands(in, only(type));
   push(type);
   return true;

@@ -123,6 +123,9 @@ class Assembler {
   void mov(Width w, Reg to, Reg from) { rr(w, 0x8B, to, from); }
   void mov(Width w, Reg to, Mem from) { rm(w, 0x8B, to, from); }
   void mov(Width w, Mem to, Reg from) { rm(w, 0x89, from, to); }
+  // The same for a place of which the base is rbp and the offset positive, as slots of frames are.
+  void mov_from_slot(Reg to, uint32_t offset) { slot(0x8B, to, offset); }
+  void mov_to_slot(uint32_t offset, Reg from) { slot(0x89, from, offset); }
   void mov_imm(Reg to, uint64_t value) {
     if (value == 0) return op(Alu::kXor, Width::k32, to, to);
     mov_imm_keeping_flags(to, value);
@@ -264,8 +267,7 @@ class Assembler {
   }
   Patch jcc(Cond c) {
     Out out(*this);
-    out.u8(0x0F);
-    out.u8(static_cast<uint8_t>(0x80 | code(c)));
+    out.put(0x0Fu | (0x80u | code(c)) << 8, 2);
     return out.displacement();
   }
   void jmp(uint32_t target) { patch(jmp(), target); }
@@ -440,35 +442,51 @@ class Assembler {
     MEMBRANE_INLINE void rex_if(bool wide, uint8_t reg, uint8_t rm, uint8_t index = 0, bool force = false) {
       if (wide || force || reg >= 8 || rm >= 8 || index >= 8) rex(wide, reg, rm, index);
     }
+    // So many bytes of `code`, the lowest first.
+    MEMBRANE_INLINE void put(uint64_t code, uint32_t size) {
+      std::memcpy(at_, &code, 8);
+      at_ += size;
+    }
+    // The same behind a REX prefix, if one is needed. Neither is written byte by byte, nor asked for by a branch
+    // that nobody could foretell.
+    MEMBRANE_INLINE void put_behind_rex(uint64_t code, uint32_t size, bool wide, uint8_t reg, uint8_t rm,
+                                        uint8_t index = 0, bool force = false) {
+      const uint32_t bits = uint32_t{wide} << 3 | (reg >> 3) << 2 | (index >> 3) << 1 | rm >> 3;
+      const uint32_t has = bits != 0 || force;
+      put(code << 8 * has | ((0x40 | bits) & -has), size + has);
+    }
     MEMBRANE_INLINE void rr(Width w, uint8_t opcode, uint8_t reg, uint8_t rm) {
-      rex_if(w == Width::k64, reg, rm);
-      u8(opcode);
-      modrm(3, reg, rm);
+      put_behind_rex(opcode | (0xC0u | (reg & 7) << 3 | (rm & 7)) << 8, 2, w == Width::k64, reg, rm);
     }
     MEMBRANE_INLINE void rr0f(Width w, uint8_t opcode, uint8_t reg, uint8_t rm, bool force_rex = false) {
-      rex_if(w == Width::k64, reg, rm, 0, force_rex);
-      u8(0x0F);
-      u8(opcode);
-      modrm(3, reg, rm);
+      put_behind_rex(0x0Fu | opcode << 8 | (0xC0u | (reg & 7) << 3 | (rm & 7)) << 16, 3, w == Width::k64, reg,
+                     rm, 0, force_rex);
     }
     MEMBRANE_INLINE void rm(Width w, uint8_t opcode, uint8_t reg, Mem m, bool force_rex = false) {
-      rex_if(w == Width::k64, reg, m.base, index_of(m), force_rex);
-      u8(opcode);
-      address(reg, m);
+      const Address place = address_of(reg, m);
+      put_behind_rex(opcode | place.code << 8, place.size + 1, w == Width::k64, reg, m.base, index_of(m),
+                     force_rex);
     }
+    struct Address {
+      uint64_t code;
+      uint32_t size;
+    };
     // ModRM, SIB and displacement. rsp and r12 as a base need a SIB; rbp and r13 a displacement.
+    static MEMBRANE_INLINE Address address_of(uint8_t reg, Mem m) {
+      const bool has_index = m.index != kNoReg, has_sib = has_index || (m.base & 7) == rsp;
+      const uint32_t mod =
+          m.offset != static_cast<int8_t>(m.offset) ? 2 : m.offset != 0 || (m.base & 7) == rbp;
+      const uint32_t index = has_index ? uint32_t{m.index} & 7 : uint32_t{rsp};
+      const uint32_t sib = uint32_t{m.scale} << 6 | index << 3 | (m.base & 7);
+      const uint32_t modrm = mod << 6 | (reg & 7) << 3 | (has_sib ? uint32_t{rsp} : m.base & 7u);
+      const uint64_t offset = static_cast<uint32_t>(m.offset);
+      const uint32_t size = 1 + has_sib;
+      const uint64_t head = modrm | (has_sib ? sib << 8 : 0);
+      return {head | offset << 8 * size, size + mod * mod};  // of the displacement 0, 1 or 4 bytes
+    }
     MEMBRANE_INLINE void address(uint8_t reg, Mem m) {
-      const bool has_sib = m.index != kNoReg || (m.base & 7) == rsp;
-      const uint8_t mod = m.offset == 0 && (m.base & 7) != rbp        ? 0
-                          : m.offset == static_cast<int8_t>(m.offset) ? 1
-                                                                      : 2;
-      modrm(mod, reg, has_sib ? uint8_t{rsp} : uint8_t{m.base});
-      if (has_sib) {
-        const uint8_t index = m.index == kNoReg ? uint8_t{rsp} : uint8_t{m.index};
-        u8(static_cast<uint8_t>(m.scale << 6 | (index & 7) << 3 | (m.base & 7)));
-      }
-      if (mod == 1) u8(static_cast<uint8_t>(m.offset));
-      else if (mod == 2) u32(static_cast<uint32_t>(m.offset));
+      const Address place = address_of(reg, m);
+      put(place.code, place.size);
     }
     MEMBRANE_INLINE void vex(uint8_t reg, uint8_t second, uint8_t rm, uint8_t map, uint8_t pp, bool wide,
                              uint8_t index = 0) {
@@ -499,6 +517,12 @@ class Assembler {
     uint8_t* at_;
   };
 
+  MEMBRANE_INLINE void slot(uint8_t opcode, uint8_t reg, uint32_t offset) {
+    const bool is_short = offset < 0x80;
+    const uint32_t head =
+        0x48u | (reg >> 3) << 2 | opcode << 8 | ((is_short ? 0x45u : 0x85u) | (reg & 7) << 3) << 16;
+    Out(*this).put(head | uint64_t{offset} << 24, is_short ? 4 : 7);
+  }
   void rr(Width w, uint8_t opcode, uint8_t reg, uint8_t rm) { Out(*this).rr(w, opcode, reg, rm); }
   void rr0f(Width w, uint8_t opcode, uint8_t reg, uint8_t rm, bool force_rex = false) {
     Out(*this).rr0f(w, opcode, reg, rm, force_rex);
@@ -514,9 +538,7 @@ class Assembler {
   }
   void rm0f(Width w, uint8_t opcode, uint8_t reg, Mem m) {
     Out out(*this);
-    out.rex_if(w == Width::k64, reg, m.base, Out::index_of(m));
-    out.u8(0x0F);
-    out.u8(opcode);
+    out.put_behind_rex(0x0Fu | opcode << 8, 2, w == Width::k64, reg, m.base, Out::index_of(m));
     out.address(reg, m);
   }
   void vex_rr(uint8_t opcode, uint8_t reg, uint8_t second, uint8_t rm, uint8_t pp) {

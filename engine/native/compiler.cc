@@ -109,16 +109,10 @@ struct Stub {
   uint32_t segment = 0;
 };
 
-// A loop as the look ahead sees it; uses are pairs (loop, local).
+// What a loop and those inside it do, of pins a bit each.
 struct LoopUse {
-  uint32_t parent = kNone;
-  uint32_t weight = 1;  // of a use inside it
   bool has_call = false;
-  uint32_t used = 0, assigned = 0;  // pins
-};
-struct UsePair {
-  uint32_t loop, local;
-  bool assigned;
+  uint32_t used = 0, assigned = 0;
 };
 
 bool is_real(ValType t) { return t == ValType::kF32 || t == ValType::kF64; }
@@ -153,11 +147,8 @@ struct Compiler::Parts {
   uint32_t locals_end = 0;
   std::array<Pin, kMaxPins> pins{};
   uint32_t pin_count = 0;
-  std::vector<uint32_t> weights, last_loop;
-  std::vector<uint32_t> used_locals;
+  wasm::LocalUses own_uses;  // of functions that nobody has looked at
   std::vector<LoopUse> loops;
-  std::vector<UsePair> uses;
-  std::vector<uint32_t> open_loops;
   uint32_t next_loop = 0;
 
   std::vector<Value> stack;
@@ -174,6 +165,7 @@ struct Compiler::Parts {
   Pins now;
   uint32_t free_registers = 0, free_reals = 0;
   uint32_t pending_locals = 0;
+  bool flags_on_top = false;  // whether the last entry is kFlags
   bool unreachable = false;
   uint32_t skipped_blocks = 0;
 
@@ -186,7 +178,7 @@ struct Compiler::Parts {
 
   // -- preparing -----------------------------------------------------------------------------
 
-  bool prepare(uint32_t function_index) {
+  bool prepare(uint32_t function_index, const wasm::LocalUses* uses) {
     index = function_index;
     function = &module.functions[index];
     type = &module.types[function->type];
@@ -215,14 +207,17 @@ struct Compiler::Parts {
     settled = 0;
     now = {};
     pending_locals = 0;
-    unreachable = failed = false;
+    flags_on_top = unreachable = failed = false;
     skipped_blocks = 0;
     cost = 0;
     charge = kNone;
     segment_offset = offset = next_offset = 0;
     next_loop = 0;
-    if (!look_ahead()) return false;
-    choose_pins();
+    if (uses == nullptr) {
+      own_uses.look_at(module.view(function->code), static_cast<uint32_t>(locals.size()));
+      uses = &own_uses;
+    }
+    choose_pins(*uses);
     return true;
   }
 
@@ -247,77 +242,19 @@ struct Compiler::Parts {
   }
   [[nodiscard]] bool has_wide_indices(uint32_t table) const { return module.tables[table].type.limits.is_64; }
 
-  static constexpr uint32_t kMostWeight = 8 * 8 * 8 * 8 * 8;
-  // Counts how often each local is used, eightfold in a loop, and in which loops. False when there is something
-  // that the compiler does not know.
-  bool look_ahead() {
-    weights.assign(locals.size(), 0);
-    last_loop.assign(locals.size(), kNone);
-    loops.clear();
-    uses.clear();
-    open_loops.clear();
-    open_loops.push_back(kNone);  // of the function's own block, as of others: no loop
-    uint32_t innermost = kNone, weight = 1;
-    BodyReader body(module.view(function->code));
-    while (body.next()) {
-      const Instruction& in = body.instruction();
-      if (has_foreign_spaces && is_foreign(in)) return false;
-      switch (in.op) {
-        case Opcode::kLocalGet:
-        case Opcode::kLocalSet:
-        case Opcode::kLocalTee:
-          weights[in.index] += weight;
-          if (innermost != kNone) note_use(in.index, in.op != Opcode::kLocalGet, innermost);
-          break;
-        case Opcode::kLoop:
-          loops.push_back({.parent = innermost, .weight = weight < kMostWeight ? weight * 8 : weight});
-          innermost = static_cast<uint32_t>(loops.size()) - 1;
-          weight = loops[innermost].weight;
-          open_loops.push_back(innermost);
-          break;
-        case Opcode::kBlock:
-        case Opcode::kIf: open_loops.push_back(kNone); break;
-        case Opcode::kEnd: {
-          const uint32_t closed = open_loops.back();
-          open_loops.pop_back();
-          if (closed == kNone) break;
-          innermost = loops[closed].parent;
-          weight = innermost == kNone ? 1 : loops[innermost].weight;
-          break;
-        }
-        case Opcode::kCall:
-        case Opcode::kCallIndirect:
-          if (innermost != kNone) loops[innermost].has_call = true;
-          break;
-        case Opcode::kReturnCall:
-        case Opcode::kReturnCallIndirect:
-        case Opcode::kTryTable:
-        case Opcode::kThrow:
-        case Opcode::kThrowRef: return false;
-        default: break;
-      }
-    }
-    return true;
-  }
-  void note_use(uint32_t local, bool assigned, uint32_t loop) {
-    if (last_loop[local] == loop && !assigned) return;
-    last_loop[local] = loop;
-    uses.push_back({loop, local, assigned});
-  }
-
-  void choose_pins() {
+  // The locals that are used most, as many as there are registers; of these, what each loop does.
+  void choose_pins(const wasm::LocalUses& uses) {
     free_registers = kOperandRegisters;
     free_reals = (1u << kFirstPinnableReal) - 1;
     pin_count = 0;
     uint32_t integers = 0, reals = 0;
-    used_locals.clear();
-    for (uint32_t i = 0; i < locals.size(); ++i)
-      if (weights[i] > 1) used_locals.push_back(i);
     while (integers < kPinnable.size() || reals < kPinnableReals) {
-      uint32_t best = kNone;
-      for (const uint32_t i : used_locals) {
+      uint32_t best = kNone, most = 1;  // a single use is not worth a register
+      for (const uint32_t i : uses.used()) {
         const bool has_room = locals[i].real ? reals < kPinnableReals : integers < kPinnable.size();
-        if (has_room && locals[i].pin == kUnpinned && (best == kNone || weights[i] > weights[best])) best = i;
+        if (!has_room || locals[i].pin != kUnpinned || uses.weight(i) <= most) continue;
+        best = i;
+        most = uses.weight(i);
       }
       if (best == kNone) break;
       Local& local = locals[best];
@@ -328,15 +265,21 @@ struct Compiler::Parts {
     }
     for (uint32_t i = integers; i < kPinnable.size(); ++i) free_registers |= 1u << kPinnable[i];
     for (uint32_t i = reals; i < kPinnableReals; ++i) free_reals |= 1u << (kFirstPinnableReal + i);
-    for (const UsePair& use : uses) {
+    note_loops(uses);
+  }
+  void note_loops(const wasm::LocalUses& uses) {
+    loops.clear();
+    for (const wasm::LocalUses::Loop& loop : uses.loops()) loops.push_back({.has_call = loop.has_call});
+    for (const wasm::LocalUses::Use& use : uses.uses()) {
       const uint8_t pin = locals[use.local].pin;
       if (pin == kUnpinned) continue;
       loops[use.loop].used |= 1u << pin;
       if (use.assigned) loops[use.loop].assigned |= 1u << pin;
     }
     for (size_t i = loops.size(); i-- > 0;) {  // inner loops come behind outer ones
-      if (loops[i].parent == kNone) continue;
-      LoopUse& outer = loops[loops[i].parent];
+      const uint32_t parent = uses.loops()[i].parent;
+      if (parent == kNone) continue;
+      LoopUse& outer = loops[parent];
       outer.used |= loops[i].used;
       outer.assigned |= loops[i].assigned;
       outer.has_call |= loops[i].has_call;
@@ -345,6 +288,7 @@ struct Compiler::Parts {
 
   // -- registers -------------------------------------------------------------------------------
 
+  static uint32_t at_slot(uint32_t s) { return s * 8; }
   static Mem slot(uint32_t s) { return {kFrame, static_cast<int32_t>(s * 8)}; }
   uint32_t operand_registers = 0, operand_reals = 0;  // what alloc() may give
 
@@ -416,6 +360,7 @@ struct Compiler::Parts {
   void push_flags(Cond c) {
     constexpr uint64_t kHead = head_of({.kind = Value::Kind::kFlags});
     push(kHead, static_cast<uint8_t>(c), 0);
+    flags_on_top = true;
   }
   void push_constant(uint64_t constant, bool real = false, bool is_f32 = false) {
     constexpr uint64_t kHead = head_of({.kind = Value::Kind::kConstant});
@@ -438,6 +383,7 @@ struct Compiler::Parts {
     const Value v = stack.back();
     stack.pop_back();
     settled = std::min(settled, stack.size());
+    flags_on_top = false;  // only the last entry is kFlags
     if (v.kind == Value::Kind::kLocal) --pending_locals;
     return v;
   }
@@ -445,7 +391,7 @@ struct Compiler::Parts {
     while (stack.size() > height) release(pop());
   }
 
-  bool has_flags() const { return !stack.empty() && stack.back().kind == Value::Kind::kFlags; }
+  bool has_flags() const { return flags_on_top; }
   void settle_flags() {
     if (!has_flags()) return;
     Value v = pop();
@@ -458,7 +404,7 @@ struct Compiler::Parts {
     if (!((now.valid >> pin) & 1)) {
       a.ensure(Assembler::kRoom);
       if (p.real) a.fload(Real::kF64, p.number, slot(p.slot));
-      else a.mov(Width::k64, static_cast<Reg>(p.number), slot(p.slot));
+      else a.mov_from_slot(static_cast<Reg>(p.number), at_slot(p.slot));
       now.valid |= 1u << pin;
       now.dirty &= ~(1u << pin);
       now.nan &= ~(1u << pin);
@@ -497,7 +443,7 @@ struct Compiler::Parts {
   }
   Reg load_from(Value& v, uint32_t from, uint32_t except) {
     const Reg r = alloc(except);
-    a.mov(Width::k64, r, slot(from));
+    a.mov_from_slot(r, at_slot(from));
     v.kind = Value::Kind::kRegister;
     v.number = r;
     return r;
@@ -594,11 +540,11 @@ struct Compiler::Parts {
     if (v.kind == Value::Kind::kConstant) {  // also of a float: it stays a constant for whoever has it
       const Reg r = alloc();
       a.mov_imm_keeping_flags(r, v.constant);
-      a.mov(Width::k64, slot(to), r);
+      a.mov_to_slot(at_slot(to), r);
       free_registers |= 1u << r;
       return;
     }
-    a.mov(Width::k64, slot(to), register_of(v));
+    a.mov_to_slot(at_slot(to), register_of(v));
   }
   // Writes an entry of the stack to its own slot, and gives its register back.
   void store_entry(Value& v) {
@@ -632,7 +578,7 @@ struct Compiler::Parts {
       if ((now.nan >> pin) & 1) make_canonical(p.number, p.is_f32);
       a.fstore(Real::kF64, slot(p.slot), p.number);
     } else {
-      a.mov(Width::k64, slot(p.slot), static_cast<Reg>(p.number));
+      a.mov_to_slot(at_slot(p.slot), static_cast<Reg>(p.number));
     }
     now.dirty &= ~(1u << pin);
     now.nan &= ~(1u << pin);
@@ -673,8 +619,7 @@ struct Compiler::Parts {
     }
   }
   void add_cost(uint32_t c) {
-    if (c == 0) return;
-    if (kMetered && charge == kNone) write_charge();
+    if (kMetered && charge == kNone && c != 0) write_charge();
     cost += c;
   }
   Stub stub_here(Stub::Kind kind) const {
@@ -1296,7 +1241,7 @@ struct Compiler::Parts {
         copy.number = x;
       } else {
         const Reg r = alloc();
-        if (l.pin == kUnpinned) a.mov(Width::k64, r, slot(l.slot));
+        if (l.pin == kUnpinned) a.mov_from_slot(r, at_slot(l.slot));
         else a.mov(Width::k64, r, static_cast<Reg>(pinned(l.pin)));
         copy.number = r;
       }
@@ -1667,7 +1612,7 @@ struct Compiler::Parts {
           const Reg r = register_of(v);
           if (r != rax) a.mov(Width::k64, rax, r);
         }
-        a.mov(Width::k64, slot(0), rax);
+        a.mov_to_slot(at_slot(0), rax);
       }
       if (!lent) release(v);
     } else if (results.size() > 1) {
@@ -1682,8 +1627,8 @@ struct Compiler::Parts {
       const uint32_t from = stack[stack.size() - results.size()].slot;
       for (uint32_t i = 0; i < results.size(); ++i) {
         a.ensure(Assembler::kRoom);
-        a.mov(Width::k64, rax, slot(from + i));
-        a.mov(Width::k64, slot(i), rax);
+        a.mov_from_slot(rax, at_slot(from + i));
+        a.mov_to_slot(at_slot(i), rax);
       }
     }
     a.ret();
@@ -1971,304 +1916,299 @@ struct Compiler::Parts {
     if (left != 0) a.fstore(Real::kF64, slot(at), 0);
   }
 
-  bool compile() {
-    operand_registers = free_registers;
-    operand_reals = free_reals;
-    entry = a.here();
-    a.ensure(Assembler::kRoom);
-    prologue();
-    BodyReader body(module.view(function->code));
-    Label outer;
-    outer.kind = Label::Kind::kFunction;
-    outer.slot_height = locals_end;
-    outer.results = type->results;
-    outer.branch_values = static_cast<uint32_t>(type->results.size());
-    labels.push_back(outer);
-    add_cost(zeroing_cost(code->zero_slots));
-    const uint64_t most = kMaxCodeBytes + uint64_t{kMaxExpansion} * function->code.size;
-    while (!failed && body.next()) {
-      const Instruction& in = body.instruction();
-      offset = in.offset;
-      next_offset = in.offset + in.size;
-      a.ensure(Assembler::kRoom);
-      const uint32_t start = a.here();
-      failed = start > most;
-      instruction(in);
-      for (Watch& w : watches)
-        if (!w.found && w.wanted_pc >= start - entry && w.wanted_pc < a.here() - entry)
-          note_place(w, offset, cost);
-    }
-    if (failed) return false;
-    end_segment();
-    write_stubs();
-    a.ensure(Assembler::kRoom);
-    a.int3();  // the return address of a last call is inside the function, too
-    for (Watch& w : watches)
-      if (w.found) w.cost = segment_costs[w.segment];
-    return true;
-  }
+  bool compile();
 
+  void skip(const Instruction& in);
   void instruction(const Instruction& in);
-  void plain(const Instruction& in);
-  void convert(const Instruction& in);
+
+  // -- small instructions --------------------------------------------------------------------------
+
+  void nop() {}  // also i64.extend_i32_u: the high half is zero already
+  void unreachable_here() {
+    trap(TrapKind::kUnreachable);
+    become_unreachable();
+  }
+  void branch(uint32_t depth) {
+    branch_to(depth);
+    become_unreachable();
+  }
+  void branch_through_table(const Instruction& in) {
+    branch_table(in);
+    become_unreachable();
+  }
+  void return_here() {
+    write_return();
+    become_unreachable();
+  }
+  void local_get(uint32_t index_of_local) {
+    push_local(index_of_local, locals[index_of_local]);
+    if (pending_locals > kMaxPendingLocals) settle_from(0);
+  }
+  void ref_func(uint32_t function_index) {
+    const Reg r = alloc();
+    a.mov(Width::k64, r, STATE(function_instances));
+    a.mov(Width::k64, r, {r, static_cast<int32_t>(function_index * 8)});
+    push_register(r);
+  }
+  void demote() {
+    float_unary(true, true, [this](Xmm to, Xmm from) {
+      const Xmm zero = alloc_real();
+      a.fbits(Bits::kXor, zero, zero, zero);
+      a.convert_real(Real::kF64, to, zero, from);  // the upper part comes from the middle operand
+      free_reals |= 1u << zero;
+    });
+  }
+  void real_to_bits(Width w) {
+    Value v = pop();
+    if (v.kind == Value::Kind::kConstant) return push_constant(v.constant);
+    const Xmm x = real_of(v);
+    settle_nan(v);
+    const Reg r = alloc();
+    a.fmov_to(w, r, x);
+    release(v);
+    push_register(r);
+  }
+  void bits_to_real(Width w) {
+    Value v = pop();
+    if (v.kind == Value::Kind::kConstant) return push_constant(v.constant, true, w == Width::k32);
+    const Reg r = register_of(v);
+    const Xmm x = alloc_real();
+    a.fmov_from(w, x, r);
+    release(v);
+    push_real(x, w == Width::k32, false);
+  }
 };
 
 // -- one instruction ---------------------------------------------------------------------------------------------------
 
-void Compiler::Parts::instruction(const Instruction& in) {
-  if (unreachable) {  // only the block structure counts
-    if (in.op == Opcode::kLoop) ++next_loop;
-    if (in.op == Opcode::kBlock || in.op == Opcode::kLoop || in.op == Opcode::kIf) ++skipped_blocks;
-    else if (in.op == Opcode::kEnd && skipped_blocks > 0) --skipped_blocks;
-    else if (in.op == Opcode::kEnd) close();
-    else if (in.op == Opcode::kElse && skipped_blocks == 0) begin_else();
+namespace {
+
+// What each instruction becomes. One jump leads there: which instruction comes next cannot be foretold, and a
+// jump that goes where it was not expected costs as much as all else that is done for an instruction.
+struct Emission {
+  using Emit = void (*)(Compiler::Parts&, const Instruction&);
+  Opcode op;
+  Emit emit;
+};
+
+// clang-format off
+#define EMIT(op, statement)                                                                \
+  Emission{Opcode::op, [](Compiler::Parts& p, [[maybe_unused]] const Instruction& in) { p.statement; }},
+#define BOTH(name, statement32, statement64) EMIT(kI32##name, statement32) EMIT(kI64##name, statement64)
+#define REALS(name, statement32, statement64) EMIT(kF32##name, statement32) EMIT(kF64##name, statement64)
+#define ALU(name, operation) BOTH(name, alu(Alu::operation, Width::k32), alu(Alu::operation, Width::k64))
+#define SHIFT(name, operation) \
+  BOTH(name, shift(Shift::operation, Width::k32), shift(Shift::operation, Width::k64))
+#define COMPARE(name, condition) \
+  BOTH(name, compare(Width::k32, Cond::condition), compare(Width::k64, Cond::condition))
+#define UNARY(op, call) EMIT(op, unary([&p](Reg to, Reg from) { p.a.call; }))
+#define COUNT(name, instruction) \
+  UNARY(kI32##name, instruction(Width::k32, to, from)) UNARY(kI64##name, instruction(Width::k64, to, from))
+#define FLOAT(name, operation) \
+  REALS(name, float_binary(Float::operation, true), float_binary(Float::operation, false))
+#define FLOAT_COMPARE(name) REALS(name, float_compare(in.op, true), float_compare(in.op, false))
+#define SIGN(name, bits, mask)                                                                           \
+  REALS(name, float_sign(Bits::bits, p.constant_at(offsetof(NativeState, mask), true), true),            \
+        float_sign(Bits::bits, p.constant_at(offsetof(NativeState, mask), false), false))
+#define FLOAT_UNARY(name, call32, call64)                                             \
+  REALS(name, float_unary(true, true, [&p](Xmm to, Xmm from) { p.a.call32; }),        \
+        float_unary(false, true, [&p](Xmm to, Xmm from) { p.a.call64; }))
+#define ROUND(name, mode) FLOAT_UNARY(name, fround(Real::kF32, to, from, mode), fround(Real::kF64, to, from, mode))
+#define HELPER(op, operands, type) EMIT(op, simple_helper(in, operands, type))
+#define BULK(op, operands, type) EMIT(op, bulk(in, operands, type))
+
+constexpr Emission kEmissions[] = {
+  EMIT(kNop, nop())
+  EMIT(kUnreachable, unreachable_here())
+  EMIT(kBlock, open(Label::Kind::kBlock, in.block))
+  EMIT(kLoop, open(Label::Kind::kLoop, in.block))
+  EMIT(kIf, open_if(in.block))
+  EMIT(kElse, begin_else())
+  EMIT(kEnd, close())
+  EMIT(kBr, branch(in.index))
+  EMIT(kBrIf, branch_if(in.index))
+  EMIT(kBrTable, branch_through_table(in))
+  EMIT(kReturn, return_here())
+  EMIT(kCall, call(in.index))
+  EMIT(kCallIndirect, call_indirect(in))
+  EMIT(kDrop, release(p.pop()))
+  EMIT(kSelect, select())
+  EMIT(kSelectTyped, select())
+  EMIT(kLocalGet, local_get(in.index))
+  EMIT(kLocalSet, local_set(in.index, false))
+  EMIT(kLocalTee, local_set(in.index, true))
+  EMIT(kGlobalGet, global_get(in.index))
+  EMIT(kGlobalSet, global_set(in.index))
+  EMIT(kI32Const, push_constant(static_cast<uint32_t>(in.value)))
+  EMIT(kI64Const, push_constant(in.value))
+  EMIT(kF32Const, push_constant(in.value, true, true))
+  EMIT(kF64Const, push_constant(in.value, true, false))
+  EMIT(kRefNull, push_constant(0))
+  EMIT(kRefIsNull, is_zero(Width::k64))
+  EMIT(kRefFunc, ref_func(in.index))
+  HELPER(kTableGet, 1, ValType::kFuncRef)
+  HELPER(kTableSet, 2, std::nullopt)
+  HELPER(kTableSize, 0, ValType::kI32)
+  HELPER(kMemorySize, 0, ValType::kI32)
+  HELPER(kDataDrop, 0, std::nullopt)
+  HELPER(kElemDrop, 0, std::nullopt)
+  BULK(kMemoryGrow, 1, ValType::kI32)
+  BULK(kMemoryFill, 3, std::nullopt)
+  BULK(kMemoryCopy, 3, std::nullopt)
+  BULK(kMemoryInit, 3, std::nullopt)
+  BULK(kTableGrow, 2, ValType::kI32)
+  BULK(kTableFill, 3, std::nullopt)
+  BULK(kTableCopy, 3, std::nullopt)
+  BULK(kTableInit, 3, std::nullopt)
+  ALU(Add, kAdd) ALU(Sub, kSub) ALU(And, kAnd) ALU(Or, kOr) ALU(Xor, kXor)
+  BOTH(Mul, multiply(Width::k32), multiply(Width::k64))
+  SHIFT(Shl, kShl) SHIFT(ShrS, kSar) SHIFT(ShrU, kShr) SHIFT(Rotl, kRol) SHIFT(Rotr, kRor)
+  BOTH(DivS, divide(Width::k32, true, false), divide(Width::k64, true, false))
+  BOTH(DivU, divide(Width::k32, false, false), divide(Width::k64, false, false))
+  BOTH(RemS, divide(Width::k32, true, true), divide(Width::k64, true, true))
+  BOTH(RemU, divide(Width::k32, false, true), divide(Width::k64, false, true))
+  COMPARE(Eq, kE) COMPARE(Ne, kNE) COMPARE(LtS, kL) COMPARE(LtU, kB) COMPARE(GtS, kG)
+  COMPARE(GtU, kA) COMPARE(LeS, kLE) COMPARE(LeU, kBE) COMPARE(GeS, kGE) COMPARE(GeU, kAE)
+  BOTH(Eqz, is_zero(Width::k32), is_zero(Width::k64))
+  COUNT(Clz, lzcnt) COUNT(Ctz, tzcnt) COUNT(Popcnt, popcnt)
+  FLOAT(Add, kAdd) FLOAT(Sub, kSub) FLOAT(Mul, kMul) FLOAT(Div, kDiv)
+  REALS(Min, float_extreme(false, true), float_extreme(false, false))
+  REALS(Max, float_extreme(true, true), float_extreme(true, false))
+  REALS(Copysign, copysign(true), copysign(false))
+  FLOAT_COMPARE(Eq) FLOAT_COMPARE(Ne) FLOAT_COMPARE(Lt) FLOAT_COMPARE(Gt) FLOAT_COMPARE(Le) FLOAT_COMPARE(Ge)
+  SIGN(Abs, kAnd, magnitude) SIGN(Neg, kXor, sign_bit)
+  ROUND(Nearest, 8) ROUND(Floor, 9) ROUND(Ceil, 10) ROUND(Trunc, 11)
+  FLOAT_UNARY(Sqrt, fop(Float::kSqrt, Real::kF32, to, from, from), fop(Float::kSqrt, Real::kF64, to, from, from))
+  EMIT(kI32Load, load(in, false, false))
+  EMIT(kI64Load, load(in, false, false))
+  EMIT(kI32Load8S, load(in, false, false))
+  EMIT(kI32Load8U, load(in, false, false))
+  EMIT(kI32Load16S, load(in, false, false))
+  EMIT(kI32Load16U, load(in, false, false))
+  EMIT(kI64Load8S, load(in, false, false))
+  EMIT(kI64Load8U, load(in, false, false))
+  EMIT(kI64Load16S, load(in, false, false))
+  EMIT(kI64Load16U, load(in, false, false))
+  EMIT(kI64Load32S, load(in, false, false))
+  EMIT(kI64Load32U, load(in, false, false))
+  EMIT(kF32Load, load(in, true, true))
+  EMIT(kF64Load, load(in, true, false))
+  EMIT(kI32Store, store_memory(in, false, false))
+  EMIT(kI64Store, store_memory(in, false, false))
+  EMIT(kI32Store8, store_memory(in, false, false))
+  EMIT(kI32Store16, store_memory(in, false, false))
+  EMIT(kI64Store8, store_memory(in, false, false))
+  EMIT(kI64Store16, store_memory(in, false, false))
+  EMIT(kI64Store32, store_memory(in, false, false))
+  EMIT(kF32Store, store_memory(in, true, true))
+  EMIT(kF64Store, store_memory(in, true, false))
+  UNARY(kI32WrapI64, mov(Width::k32, to, from))
+  EMIT(kI64ExtendI32U, nop())
+  UNARY(kI64ExtendI32S, movsxd(to, from)) UNARY(kI64Extend32S, movsxd(to, from))
+  UNARY(kI32Extend8S, movsx8(Width::k32, to, from)) UNARY(kI32Extend16S, movsx16(Width::k32, to, from))
+  UNARY(kI64Extend8S, movsx8(Width::k64, to, from)) UNARY(kI64Extend16S, movsx16(Width::k64, to, from))
+  EMIT(kF32ConvertI32S, int_to_float(Width::k32, true)) EMIT(kF64ConvertI32S, int_to_float(Width::k32, false))
+  EMIT(kF32ConvertI32U, int_to_float(Width::k64, true)) EMIT(kF64ConvertI32U, int_to_float(Width::k64, false))
+  EMIT(kF32ConvertI64S, int_to_float(Width::k64, true)) EMIT(kF64ConvertI64S, int_to_float(Width::k64, false))
+  EMIT(kF32DemoteF64, demote())
+  EMIT(kF64PromoteF32, float_unary(false, true, [&p](Xmm to, Xmm from) { p.a.float_to_float(Real::kF32, to, from); }))
+  EMIT(kI32ReinterpretF32, real_to_bits(Width::k32)) EMIT(kI64ReinterpretF64, real_to_bits(Width::k64))
+  EMIT(kF32ReinterpretI32, bits_to_real(Width::k32)) EMIT(kF64ReinterpretI64, bits_to_real(Width::k64))
+  EMIT(kI32TruncF32S, truncate_checked(true, true)) EMIT(kI32TruncF32U, truncate_checked(true, false))
+  EMIT(kI32TruncF64S, truncate_checked(false, true)) EMIT(kI32TruncF64U, truncate_checked(false, false))
+  HELPER(kF32ConvertI64U, 1, ValType::kF32) HELPER(kF64ConvertI64U, 1, ValType::kF64)
+  HELPER(kI32TruncSatF32S, 1, ValType::kI32) HELPER(kI32TruncSatF32U, 1, ValType::kI32)
+  HELPER(kI32TruncSatF64S, 1, ValType::kI32) HELPER(kI32TruncSatF64U, 1, ValType::kI32)
+  HELPER(kI64TruncF32S, 1, ValType::kI64) HELPER(kI64TruncF32U, 1, ValType::kI64)
+  HELPER(kI64TruncF64S, 1, ValType::kI64) HELPER(kI64TruncF64U, 1, ValType::kI64)
+  HELPER(kI64TruncSatF32S, 1, ValType::kI64) HELPER(kI64TruncSatF32U, 1, ValType::kI64)
+  HELPER(kI64TruncSatF64S, 1, ValType::kI64) HELPER(kI64TruncSatF64U, 1, ValType::kI64)
+};
+// clang-format on
+#undef EMIT
+
+// The same by opcode, with what else is asked of each instruction.
+struct Emitter {
+  Emission::Emit emit = [](Compiler::Parts& p, const Instruction&) { p.failed = true; };
+  uint8_t cost = 0;  // 0 where it depends on the operands
+  bool takes_flags = false;
+};
+constexpr auto kEmitters = [] consteval {
+  std::array<Emitter, wasm::kOpcodeCount> emitters;
+  for (const Emission& row : kEmissions) {
+    const wasm::OpcodeInfo& info = wasm::info(row.op);
+    emitters[static_cast<size_t>(row.op)] = {row.emit,
+                                             info.flow == wasm::Flow::kBulk ? uint8_t{0} : info.cost};
+  }
+  for (const Opcode op : {Opcode::kBrIf, Opcode::kIf, Opcode::kSelect, Opcode::kI32Eqz, Opcode::kLocalSet})
+    emitters[static_cast<size_t>(op)].takes_flags = true;
+  return emitters;
+}();
+
+}  // namespace
+
+// Of what is never reached, only the block structure counts.
+void Compiler::Parts::skip(const Instruction& in) {
+  if (in.op == Opcode::kLoop) ++next_loop;
+  if (in.op == Opcode::kBlock || in.op == Opcode::kLoop || in.op == Opcode::kIf || in.op == Opcode::kTryTable)
+    ++skipped_blocks;
+  else if (in.op == Opcode::kEnd && skipped_blocks > 0) --skipped_blocks;
+  else if (in.op == Opcode::kEnd) close();
+  else if (in.op == Opcode::kElse && skipped_blocks == 0) begin_else();
+}
+
+MEMBRANE_INLINE void Compiler::Parts::instruction(const Instruction& in) {
+  if (unreachable) return skip(in);
+  if (has_foreign_spaces && is_foreign(in)) {
+    failed = true;
     return;
   }
+  const Emitter& row = kEmitters[static_cast<size_t>(in.op)];
   // Flags hold a value only until the next instruction, which may be one that uses them.
-  if (has_flags() && in.op != Opcode::kBrIf && in.op != Opcode::kIf && in.op != Opcode::kSelect &&
-      in.op != Opcode::kI32Eqz && in.op != Opcode::kLocalSet)
-    settle_flags();
-  if (stack.size() - settled > kMaxUnsettled && !has_flags()) settle_from(0);
-  const wasm::OpcodeInfo& row = wasm::info(in.op);
-  if (row.flow != wasm::Flow::kBulk) add_cost(row.cost);
-  switch (in.op) {
-    case Opcode::kNop: return;
-    case Opcode::kUnreachable: trap(TrapKind::kUnreachable); return become_unreachable();
-    case Opcode::kBlock: return open(Label::Kind::kBlock, in.block);
-    case Opcode::kLoop: return open(Label::Kind::kLoop, in.block);
-    case Opcode::kIf: return open_if(in.block);
-    case Opcode::kElse: return begin_else();
-    case Opcode::kEnd: return close();
-    case Opcode::kBr: branch_to(in.index); return become_unreachable();
-    case Opcode::kBrIf: return branch_if(in.index);
-    case Opcode::kBrTable: branch_table(in); return become_unreachable();
-    case Opcode::kReturn: write_return(); return become_unreachable();
-    case Opcode::kCall: return call(in.index);
-    case Opcode::kCallIndirect: return call_indirect(in);
-    case Opcode::kDrop: return release(pop());
-    case Opcode::kSelect:
-    case Opcode::kSelectTyped: return select();
-    case Opcode::kLocalGet: {
-      push_local(in.index, locals[in.index]);
-      if (pending_locals > kMaxPendingLocals) settle_from(0);
-      return;
-    }
-    case Opcode::kLocalSet: return local_set(in.index, false);
-    case Opcode::kLocalTee: return local_set(in.index, true);
-    case Opcode::kGlobalGet: return global_get(in.index);
-    case Opcode::kGlobalSet: return global_set(in.index);
-    case Opcode::kI32Const: return push_constant(static_cast<uint32_t>(in.value));
-    case Opcode::kI64Const: return push_constant(in.value);
-    case Opcode::kF32Const: return push_constant(in.value, true, true);
-    case Opcode::kF64Const: return push_constant(in.value, true, false);
-    case Opcode::kRefNull: return push_constant(0);
-    case Opcode::kRefIsNull: return is_zero(Width::k64);
-    case Opcode::kRefFunc: {
-      const Reg r = alloc();
-      a.mov(Width::k64, r, STATE(function_instances));
-      a.mov(Width::k64, r, {r, static_cast<int32_t>(in.index * 8)});
-      return push_register(r);
-    }
-    case Opcode::kTableGet: return simple_helper(in, 1, ValType::kFuncRef);
-    case Opcode::kTableSet: return simple_helper(in, 2, std::nullopt);
-    case Opcode::kTableSize: return simple_helper(in, 0, ValType::kI32);
-    case Opcode::kMemorySize: return simple_helper(in, 0, ValType::kI32);
-    case Opcode::kDataDrop:
-    case Opcode::kElemDrop: return simple_helper(in, 0, std::nullopt);
-    case Opcode::kMemoryGrow: return bulk(in, 1, ValType::kI32);
-    case Opcode::kMemoryFill:
-    case Opcode::kMemoryCopy:
-    case Opcode::kMemoryInit: return bulk(in, 3, std::nullopt);
-    case Opcode::kTableGrow: return bulk(in, 2, ValType::kI32);
-    case Opcode::kTableFill:
-    case Opcode::kTableCopy:
-    case Opcode::kTableInit: return bulk(in, 3, std::nullopt);
-    default: return plain(in);
+  if (has_flags()) {
+    if (!row.takes_flags) settle_flags();
+  } else if (stack.size() - settled > kMaxUnsettled) [[unlikely]] {
+    settle_from(0);
   }
+  add_cost(row.cost);
+  row.emit(*this, in);
 }
 
-void Compiler::Parts::plain(const Instruction& in) {
-  using enum Width;
-  switch (in.op) {
-#define BOTH(I32, I64, call32, call64) \
-  case Opcode::I32: return call32;     \
-  case Opcode::I64: return call64;
-#define ALU(name, operation) BOTH(kI32##name, kI64##name, alu(Alu::operation, k32), alu(Alu::operation, k64))
-    ALU(Add, kAdd)
-    ALU(Sub, kSub)
-    ALU(And, kAnd)
-    ALU(Or, kOr)
-    ALU(Xor, kXor)
-#undef ALU
-    BOTH(kI32Mul, kI64Mul, multiply(k32), multiply(k64))
-#define SHIFT(name, operation)                                                             \
-  BOTH(kI32##name, kI64##name, shift(Shift::operation, k32), shift(Shift::operation, k64))
-    SHIFT(Shl, kShl)
-    SHIFT(ShrS, kSar)
-    SHIFT(ShrU, kShr)
-    SHIFT(Rotl, kRol)
-    SHIFT(Rotr, kRor)
-#undef SHIFT
-    BOTH(kI32DivS, kI64DivS, divide(k32, true, false), divide(k64, true, false))
-    BOTH(kI32DivU, kI64DivU, divide(k32, false, false), divide(k64, false, false))
-    BOTH(kI32RemS, kI64RemS, divide(k32, true, true), divide(k64, true, true))
-    BOTH(kI32RemU, kI64RemU, divide(k32, false, true), divide(k64, false, true))
-#define COMPARE(name, condition)                                                             \
-  BOTH(kI32##name, kI64##name, compare(k32, Cond::condition), compare(k64, Cond::condition))
-    COMPARE(Eq, kE)
-    COMPARE(Ne, kNE)
-    COMPARE(LtS, kL)
-    COMPARE(LtU, kB)
-    COMPARE(GtS, kG)
-    COMPARE(GtU, kA)
-    COMPARE(LeS, kLE)
-    COMPARE(LeU, kBE)
-    COMPARE(GeS, kGE)
-    COMPARE(GeU, kAE)
-#undef COMPARE
-    BOTH(kI32Eqz, kI64Eqz, is_zero(k32), is_zero(k64))
-#define COUNT(name, instruction)                                                                  \
-  BOTH(kI32##name, kI64##name, unary([this](Reg to, Reg from) { a.instruction(k32, to, from); }), \
-       unary([this](Reg to, Reg from) { a.instruction(k64, to, from); }))
-    COUNT(Clz, lzcnt)
-    COUNT(Ctz, tzcnt)
-    COUNT(Popcnt, popcnt)
-#undef COUNT
-#define FLOAT(name, operation)                                                                              \
-  BOTH(kF32##name, kF64##name, float_binary(Float::operation, true), float_binary(Float::operation, false))
-    FLOAT(Add, kAdd)
-    FLOAT(Sub, kSub)
-    FLOAT(Mul, kMul)
-    FLOAT(Div, kDiv)
-#undef FLOAT
-    BOTH(kF32Min, kF64Min, float_extreme(false, true), float_extreme(false, false))
-    BOTH(kF32Max, kF64Max, float_extreme(true, true), float_extreme(true, false))
-    BOTH(kF32Copysign, kF64Copysign, copysign(true), copysign(false))
-#define FLOAT_COMPARE(name)                                                             \
-  BOTH(kF32##name, kF64##name, float_compare(in.op, true), float_compare(in.op, false))
-    FLOAT_COMPARE(Eq)
-    FLOAT_COMPARE(Ne)
-    FLOAT_COMPARE(Lt)
-    FLOAT_COMPARE(Gt)
-    FLOAT_COMPARE(Le)
-    FLOAT_COMPARE(Ge)
-#undef FLOAT_COMPARE
-#define SIGN(name, bits, mask)                                                                               \
-  BOTH(kF32##name, kF64##name, float_sign(Bits::bits, constant_at(offsetof(NativeState, mask), true), true), \
-       float_sign(Bits::bits, constant_at(offsetof(NativeState, mask), false), false))
-    SIGN(Abs, kAnd, magnitude)
-    SIGN(Neg, kXor, sign_bit)
-#undef SIGN
-#define ROUND(name, mode)                                                                            \
-  BOTH(kF32##name, kF64##name,                                                                       \
-       float_unary(true, true, [this](Xmm to, Xmm from) { a.fround(Real::kF32, to, from, mode); }),  \
-       float_unary(false, true, [this](Xmm to, Xmm from) { a.fround(Real::kF64, to, from, mode); }))
-    ROUND(Nearest, 8)
-    ROUND(Floor, 9)
-    ROUND(Ceil, 10)
-    ROUND(Trunc, 11)
-#undef ROUND
-    BOTH(kF32Sqrt, kF64Sqrt,
-         float_unary(true, true,
-                     [this](Xmm to, Xmm from) { a.fop(Float::kSqrt, Real::kF32, to, from, from); }),
-         float_unary(false, true,
-                     [this](Xmm to, Xmm from) { a.fop(Float::kSqrt, Real::kF64, to, from, from); }))
-#undef BOTH
-    case Opcode::kI32Load:
-    case Opcode::kI64Load:
-    case Opcode::kI32Load8S:
-    case Opcode::kI32Load8U:
-    case Opcode::kI32Load16S:
-    case Opcode::kI32Load16U:
-    case Opcode::kI64Load8S:
-    case Opcode::kI64Load8U:
-    case Opcode::kI64Load16S:
-    case Opcode::kI64Load16U:
-    case Opcode::kI64Load32S:
-    case Opcode::kI64Load32U: return load(in, false, false);
-    case Opcode::kF32Load: return load(in, true, true);
-    case Opcode::kF64Load: return load(in, true, false);
-    case Opcode::kI32Store:
-    case Opcode::kI64Store:
-    case Opcode::kI32Store8:
-    case Opcode::kI32Store16:
-    case Opcode::kI64Store8:
-    case Opcode::kI64Store16:
-    case Opcode::kI64Store32: return store_memory(in, false, false);
-    case Opcode::kF32Store: return store_memory(in, true, true);
-    case Opcode::kF64Store: return store_memory(in, true, false);
-    default: return convert(in);
+bool Compiler::Parts::compile() {
+  operand_registers = free_registers;
+  operand_reals = free_reals;
+  entry = a.here();
+  a.ensure(Assembler::kRoom);
+  prologue();
+  BodyReader body(module.view(function->code));
+  Label outer;
+  outer.kind = Label::Kind::kFunction;
+  outer.slot_height = locals_end;
+  outer.results = type->results;
+  outer.branch_values = static_cast<uint32_t>(type->results.size());
+  labels.push_back(outer);
+  add_cost(zeroing_cost(code->zero_slots));
+  const uint64_t most = kMaxCodeBytes + uint64_t{kMaxExpansion} * function->code.size;
+  while (!failed && body.next()) {
+    const Instruction& in = body.instruction();
+    offset = in.offset;
+    next_offset = in.offset + in.size;
+    a.ensure(Assembler::kRoom);
+    const uint32_t start = a.here();
+    failed = start > most;
+    instruction(in);
+    for (Watch& w : watches)
+      if (!w.found && w.wanted_pc >= start - entry && w.wanted_pc < a.here() - entry)
+        note_place(w, offset, cost);
   }
-}
-
-void Compiler::Parts::convert(const Instruction& in) {
-  using enum Width;
-  switch (in.op) {
-    case Opcode::kI32WrapI64: return unary([this](Reg to, Reg from) { a.mov(k32, to, from); });
-    case Opcode::kI64ExtendI32U: return;  // the high half is zero already
-    case Opcode::kI64ExtendI32S:
-    case Opcode::kI64Extend32S: return unary([this](Reg to, Reg from) { a.movsxd(to, from); });
-    case Opcode::kI32Extend8S: return unary([this](Reg to, Reg from) { a.movsx8(k32, to, from); });
-    case Opcode::kI32Extend16S: return unary([this](Reg to, Reg from) { a.movsx16(k32, to, from); });
-    case Opcode::kI64Extend8S: return unary([this](Reg to, Reg from) { a.movsx8(k64, to, from); });
-    case Opcode::kI64Extend16S: return unary([this](Reg to, Reg from) { a.movsx16(k64, to, from); });
-    case Opcode::kF32ConvertI32S: return int_to_float(k32, true);
-    case Opcode::kF64ConvertI32S: return int_to_float(k32, false);
-    case Opcode::kF32ConvertI32U: return int_to_float(k64, true);
-    case Opcode::kF64ConvertI32U: return int_to_float(k64, false);
-    case Opcode::kF32ConvertI64S: return int_to_float(k64, true);
-    case Opcode::kF64ConvertI64S: return int_to_float(k64, false);
-    case Opcode::kF32DemoteF64:
-      return float_unary(true, true, [this](Xmm to, Xmm from) {
-        const Xmm zero = alloc_real();
-        a.fbits(Bits::kXor, zero, zero, zero);
-        a.convert_real(Real::kF64, to, zero, from);  // the upper part comes from the middle operand
-        free_reals |= 1u << zero;
-      });
-    case Opcode::kF64PromoteF32:
-      return float_unary(false, true, [this](Xmm to, Xmm from) { a.float_to_float(Real::kF32, to, from); });
-    case Opcode::kI32ReinterpretF32:
-    case Opcode::kI64ReinterpretF64: {
-      Value v = pop();
-      if (v.kind == Value::Kind::kConstant) return push_constant(v.constant);
-      const Xmm x = real_of(v);
-      settle_nan(v);
-      const Reg r = alloc();
-      a.fmov_to(in.op == Opcode::kI32ReinterpretF32 ? k32 : k64, r, x);
-      release(v);
-      return push_register(r);
-    }
-    case Opcode::kF32ReinterpretI32:
-    case Opcode::kF64ReinterpretI64: {
-      const bool is_f32 = in.op == Opcode::kF32ReinterpretI32;
-      Value v = pop();
-      if (v.kind == Value::Kind::kConstant) return push_constant(v.constant, true, is_f32);
-      const Reg r = register_of(v);
-      const Xmm x = alloc_real();
-      a.fmov_from(is_f32 ? k32 : k64, x, r);
-      release(v);
-      return push_real(x, is_f32, false);
-    }
-    case Opcode::kI32TruncF32S: return truncate_checked(true, true);
-    case Opcode::kI32TruncF32U: return truncate_checked(true, false);
-    case Opcode::kI32TruncF64S: return truncate_checked(false, true);
-    case Opcode::kI32TruncF64U: return truncate_checked(false, false);
-    case Opcode::kF32ConvertI64U: return simple_helper(in, 1, ValType::kF32);
-    case Opcode::kF64ConvertI64U: return simple_helper(in, 1, ValType::kF64);
-    case Opcode::kI32TruncSatF32S:
-    case Opcode::kI32TruncSatF32U:
-    case Opcode::kI32TruncSatF64S:
-    case Opcode::kI32TruncSatF64U: return simple_helper(in, 1, ValType::kI32);
-    case Opcode::kI64TruncF32S:
-    case Opcode::kI64TruncF32U:
-    case Opcode::kI64TruncF64S:
-    case Opcode::kI64TruncF64U:
-    case Opcode::kI64TruncSatF32S:
-    case Opcode::kI64TruncSatF32U:
-    case Opcode::kI64TruncSatF64S:
-    case Opcode::kI64TruncSatF64U: return simple_helper(in, 1, ValType::kI64);
-    default: failed = true;
-  }
+  if (failed) return false;
+  end_segment();
+  write_stubs();
+  a.ensure(Assembler::kRoom);
+  a.int3();  // the return address of a last call is inside the function, too
+  for (Watch& w : watches)
+    if (w.found) w.cost = segment_costs[w.segment];
+  return true;
 }
 
 // -- the face ----------------------------------------------------------------------------------------------------------
@@ -2278,13 +2218,13 @@ Compiler::Compiler(const wasm::Module& module, FunctionCode* functions)
 Compiler::~Compiler() = default;
 
 std::span<const uint8_t> Compiler::compile(uint32_t index, std::vector<BatchCall>* calls,
-                                           std::span<Watch> watches) {
+                                           std::span<Watch> watches, const wasm::LocalUses* uses) {
   Parts& p = *parts_;
   p.batch = calls;
   p.watches = watches;
   const size_t calls_before = calls == nullptr ? 0 : calls->size();
   p.a.start_over();
-  if (p.prepare(index) && p.compile()) return {p.a.data(), p.a.here()};
+  if (p.prepare(index, uses) && p.compile()) return {p.a.data(), p.a.here()};
   if (calls != nullptr) calls->resize(calls_before);
   return {};
 }

@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "engine/code.h"
+#include "wasm/local_uses.h"
 #include "wasm/module.h"
 
 namespace membrane::engine::native {
@@ -69,12 +70,13 @@ class Compiler {
   // The code of function `index`, which lives until the next is compiled. Empty when the function uses what
   // this compiler does not know. With `calls`, calls of functions are direct, and to be patched by the caller:
   // they are appended, as places in this code; else they go through FunctionCode, but those of the function
-  // itself.
+  // itself. `uses` is what the function does with its locals, when that is known already.
   std::span<const uint8_t> compile(uint32_t index, std::vector<BatchCall>* calls,
-                                   std::span<Watch> watches = {});
+                                   std::span<Watch> watches = {}, const wasm::LocalUses* uses = nullptr);
+
+  struct Parts;  // of compiler.cc
 
  private:
-  struct Parts;
   std::unique_ptr<Parts> parts_;
 };
 

@@ -166,12 +166,14 @@ size_t ModuleCode::code_bytes() const {
   return bytes;
 }
 
-// From now on compiled code may call any function of the module.
-void ModuleCode::connect() {
-  if (connected_) return;
+// From now on compiled code may call any function of the module. False where no code can run.
+bool ModuleCode::connect() {
+  if (!machine_is_supported() || Stubs::instance().enter == nullptr) return false;
+  if (connected_) return true;
   connected_ = true;
   for (size_t i = 0; i < module_.module().functions.size(); ++i)
     module_.functions()[i].native_entry.store(Stubs::instance().exit_call, std::memory_order_release);
+  return true;
 }
 
 void ModuleCode::add(ModuleImage image, bool batch) {
@@ -195,80 +197,81 @@ constexpr size_t kAlignment = 16;
 constexpr size_t kUsualExpansion = 4;          // bytes of code for a byte of a body
 constexpr size_t kMostCodeBytes = 256u << 20;  // of one module; what is beyond is interpreted
 
-bool ModuleCode::compile_all(const CodeCache* cache) {
+constexpr uint32_t kNoCode = UINT32_MAX;
+
+bool ModuleCode::find(const CodeCache& cache) {
   const std::lock_guard lock(mutex_);
-  if (!machine_is_supported() || Stubs::instance().enter == nullptr) return false;
-  connect();
-  if (cache != nullptr)
-    if (auto kept = cache->find(module_.module())) {
-      add(std::move(*kept), true);
-      return true;
+  if (!connect()) return false;
+  auto kept = cache.find(module_.module());
+  if (kept) add(std::move(*kept), true);
+  return kept.has_value();
+}
+
+bool ModuleCode::compile_all() {
+  Batch batch(*this);
+  const wasm::Module& module = module_.module();
+  for (uint32_t i = module.imported_function_count(); i < module.functions.size(); ++i) batch.add(i, nullptr);
+  return batch.finish(nullptr);
+}
+
+namespace {
+
+size_t usual_code_bytes(const wasm::Module& module) {
+  size_t bytes = 0;
+  for (const wasm::Function& function : module.functions) bytes += function.code.size;
+  return std::min(kMostCodeBytes, bytes * kUsualExpansion);
+}
+
+}  // namespace
+
+ModuleCode::Batch::Batch(ModuleCode& code)
+    : code_(code),
+      compiler_(code.module_.module(), code.module_.functions()),
+      writer_(usual_code_bytes(code.module_.module())),
+      starts_(code.module_.module().functions.size(), kNoCode) {}
+
+void ModuleCode::Batch::add(uint32_t function, const wasm::LocalUses* uses) {
+  const size_t known_calls = calls_.size();
+  if (writer_.size() < kMostCodeBytes && writer_.align(kAlignment)) {
+    const auto start = static_cast<uint32_t>(writer_.size());
+    const std::span<const uint8_t> made = compiler_.compile(function, &calls_, {}, uses);
+    if (!made.empty() && writer_.append(made)) {
+      for (size_t k = known_calls; k < calls_.size(); ++k) calls_[k].displacement_end += start;
+      starts_[function] = start;
+      image_starts_.push_back(start);
+      indices_.push_back(function);
+      return;
     }
-  auto image = compile_image();
-  if (!image) return false;
-  if (image->block.code() == nullptr) return true;
+    calls_.resize(known_calls);
+  }
+  left_.push_back(function);
+}
+
+bool ModuleCode::Batch::finish(const CodeCache* cache) {
+  const std::lock_guard lock(code_.mutex_);
+  if (!code_.connect() || !write_ways_out()) return false;
+  for (const BatchCall& call : calls_)
+    writer_.put32(call.displacement_end - 4, starts_[call.function] - call.displacement_end);
+  ModuleImage image{writer_.finish(), std::move(image_starts_), std::move(indices_)};
+  if (image.block.code() == nullptr) return true;  // there is no function
   // A cache that cannot be written to is none.
-  if (cache != nullptr && image->block.size() >= CodeCache::kLeastCodeBytes)
-    static_cast<void>(cache->keep(module_.module(), *image));
-  add(std::move(*image), true);
+  if (cache != nullptr && image.block.size() >= CodeCache::kLeastCodeBytes)
+    static_cast<void>(cache->keep(code_.module_.module(), image));
+  code_.add(std::move(image), true);
   return true;
 }
 
-// Nothing when there is no room; without a block when there is no function.
-std::optional<ModuleImage> ModuleCode::compile_image() {
-  Compiler compiler(module_.module(), module_.functions());
-  std::vector<BatchCall> calls;
-  ModuleImage image;
-  std::vector<uint32_t> left;  // what the compiler does not know is the interpreter's
-  const wasm::Module& module = module_.module();
-  size_t body_bytes = 0;
-  for (const wasm::Function& function : module.functions) body_bytes += function.code.size;
-  CodeWriter code(std::min(kMostCodeBytes, body_bytes * kUsualExpansion));
-  for (uint32_t i = 0; i < module.functions.size(); ++i) {
-    if (module.functions[i].import != wasm::kNotImported) continue;
-    const size_t known_calls = calls.size();
-    if (code.size() < kMostCodeBytes && code.align(kAlignment)) {
-      const auto start = static_cast<uint32_t>(code.size());
-      const std::span<const uint8_t> made = compiler.compile(i, &calls);
-      if (!made.empty() && code.append(made)) {
-        for (size_t k = known_calls; k < calls.size(); ++k) calls[k].displacement_end += start;
-        image.starts.push_back(start);
-        image.indices.push_back(i);
-        continue;
-      }
-      calls.resize(known_calls);
-    }
-    left.push_back(i);
-  }
-  if (!write_ways_out(left, code, calls)) return std::nullopt;
-  for (const BatchCall& call : calls) {
-    const auto found = std::lower_bound(image.indices.begin(), image.indices.end(), call.function);
-    const uint32_t target = image.starts[static_cast<size_t>(found - image.indices.begin())];
-    code.put32(call.displacement_end - 4, target - call.displacement_end);
-  }
-  return ModuleImage{code.finish(), std::move(image.starts), std::move(image.indices)};
-}
-
 // Direct calls of functions without code go to a piece of code that leaves. False when there is no room.
-bool ModuleCode::write_ways_out(std::span<const uint32_t> functions, CodeWriter& code,
-                                std::vector<BatchCall>& calls) {
-  std::vector<uint32_t> ways_out;
-  for (const uint32_t function : functions) {
+bool ModuleCode::Batch::write_ways_out() {
+  for (const uint32_t function : left_) {
     std::vector<uint8_t> bytes;
     Assembler a(bytes);
     a.mov(Width::k64, rax, STATE(functions));
     a.op(Alu::kAdd, Width::k64, rax, static_cast<int32_t>(function * sizeof(FunctionCode)));
     a.jmp(Mem{rax, static_cast<int32_t>(offsetof(FunctionCode, native_entry))});
-    ways_out.push_back(static_cast<uint32_t>(code.size()));
-    if (!code.append({a.data(), a.here()})) return false;
+    starts_[function] = static_cast<uint32_t>(writer_.size());
+    if (!writer_.append({a.data(), a.here()})) return false;
   }
-  std::erase_if(calls, [&](const BatchCall& call) {
-    const auto found = std::lower_bound(functions.begin(), functions.end(), call.function);
-    if (found == functions.end() || *found != call.function) return false;
-    const uint32_t target = ways_out[static_cast<size_t>(found - functions.begin())];
-    code.put32(call.displacement_end - 4, target - call.displacement_end);
-    return true;
-  });
   return true;
 }
 
@@ -276,8 +279,7 @@ bool ModuleCode::compile_function(uint32_t index) {
   const std::lock_guard lock(mutex_);
   FunctionCode& function = module_.functions()[index];
   if (function.native_code.load(std::memory_order_acquire) != nullptr) return true;
-  if (!machine_is_supported() || Stubs::instance().enter == nullptr) return false;
-  connect();
+  if (!connect()) return false;
   Compiler compiler(module_.module(), module_.functions());
   if (refused_.contains(index)) return false;
   const std::span<const uint8_t> made = compiler.compile(index, nullptr);

@@ -19,6 +19,7 @@
 #include "engine/native/code_cache.h"
 #include "engine/native/compiler.h"
 #include "engine/native/state.h"
+#include "wasm/local_uses.h"
 
 namespace membrane::engine::native {
 
@@ -30,12 +31,35 @@ class ModuleCode {
   ModuleCode(const ModuleCode&) = delete;
   ModuleCode& operator=(const ModuleCode&) = delete;
 
-  // Compiles all functions that can be, or finds them in the cache, when there is one. Calls between them are
-  // direct. False when there is no room for code.
-  bool compile_all(const CodeCache* cache = nullptr);
+  // Whether there is code of the whole module in the cache; it is used from now on.
+  bool find(const CodeCache& cache);
+  // Compiles all functions that can be. Calls between them are direct. False when there is no room for code.
+  bool compile_all();
   // Compiles one function. False when it cannot be, now or ever.
   bool compile_function(uint32_t index);
   [[nodiscard]] size_t code_bytes() const;
+
+  // All functions, given one after the other, in their order, and used when all are there.
+  class Batch {
+   public:
+    explicit Batch(ModuleCode& code);
+    // `uses` is what the function does with its locals, when that is known already.
+    void add(uint32_t function, const wasm::LocalUses* uses);
+    // What could not be compiled is the interpreter's. False when there is no room for code. The code is kept in
+    // the cache, when there is one.
+    bool finish(const CodeCache* cache);
+
+   private:
+    bool write_ways_out();
+
+    ModuleCode& code_;
+    Compiler compiler_;
+    CodeWriter writer_;
+    std::vector<BatchCall> calls_;
+    std::vector<uint32_t> image_starts_, indices_;  // as ModuleImage has them
+    std::vector<uint32_t> starts_;                  // by function, also of those that were left
+    std::vector<uint32_t> left_;                    // what the compiler does not know
+  };
 
   struct Blob {
     ModuleImage image;
@@ -45,10 +69,7 @@ class ModuleCode {
 
  private:
   void add(ModuleImage image, bool batch);
-  std::optional<ModuleImage> compile_image();
-  static bool write_ways_out(std::span<const uint32_t> functions, CodeWriter& code,
-                             std::vector<BatchCall>& calls);
-  void connect();
+  bool connect();
 
   CompiledModule& module_;
   mutable std::mutex mutex_;
