@@ -4,6 +4,8 @@
 
 #include "engine/differential_testing.h"
 #include "engine/generate_testing.h"
+#include "wasm/binary.h"
+#include "wasm/validate.h"
 
 namespace membrane::engine {
 namespace {
@@ -53,6 +55,28 @@ TEST_P(Differential, AModuleOfNoChoicesIsValidAndAgrees) {
   DifferentialCount count;
   EXPECT_EQ(compare_with_reference({}, count, GetParam()), "");
   EXPECT_EQ(count.finished, 1u);
+}
+
+// A function is compiled with what the validator told, and again, to find a place in it, with what a look at it finds.
+TEST(LocalUses, AreTheSameFromTheValidatorAndFromALook) {
+  size_t functions = 0, loops = 0;
+  for (uint64_t seed = 0; seed < 500; ++seed) {
+    const auto module = wasm::decode(generate_module(choices_of_seed(seed, 200 + seed % 1800)).binary);
+    ASSERT_TRUE(module);
+    wasm::LocalUses found;
+    const auto compare = [&](uint32_t index, const wasm::FunctionInfo& info, const wasm::LocalUses& told) {
+      found.look_at(module->view(module->functions[index].code), info.local_count);
+      EXPECT_EQ(told.used(), found.used()) << seed;
+      EXPECT_EQ(told.loops(), found.loops()) << seed;
+      EXPECT_EQ(told.uses(), found.uses()) << seed;
+      for (const uint32_t local : told.used()) EXPECT_EQ(told.weight(local), found.weight(local)) << seed;
+      ++functions;
+      loops += told.loops().size();
+    };
+    ASSERT_TRUE(wasm::validate(*module, {}, compare)) << seed;
+  }
+  EXPECT_GT(functions, 500u);
+  EXPECT_GT(loops, 500u);
 }
 
 TEST(Generator, TheSameChoicesMakeTheSameModule) {

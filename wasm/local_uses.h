@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "wasm/body.h"
@@ -19,11 +20,13 @@ class LocalUses {
     uint32_t parent = kNone;
     uint32_t weight = 1;    // of a use inside it
     bool has_call = false;  // in it, but not in a loop inside it
+    friend bool operator==(const Loop&, const Loop&) = default;
   };
   // A local that is read or assigned in a loop, and not only in one inside it. It may be said more than once.
   struct Use {
     uint32_t loop, local;
     bool assigned;
+    friend bool operator==(const Use&, const Use&) = default;
   };
 
   // The locals that are used at all, as they come.

@@ -1917,6 +1917,7 @@ struct Compiler::Parts {
   }
 
   bool compile();
+  void note_places(uint32_t start);
 
   void skip(const Instruction& in);
   void instruction(const Instruction& in);
@@ -2174,6 +2175,13 @@ MEMBRANE_INLINE void Compiler::Parts::instruction(const Instruction& in) {
   row.emit(*this, in);
 }
 
+// What of the code behind `start` is watched for is the instruction's at hand.
+void Compiler::Parts::note_places(uint32_t start) {
+  for (Watch& w : watches)
+    if (!w.found && w.wanted_pc >= start - entry && w.wanted_pc < a.here() - entry)
+      note_place(w, offset, cost);
+}
+
 bool Compiler::Parts::compile() {
   operand_registers = free_registers;
   operand_reals = free_reals;
@@ -2197,9 +2205,8 @@ bool Compiler::Parts::compile() {
     const uint32_t start = a.here();
     failed = start > most;
     instruction(in);
-    for (Watch& w : watches)
-      if (!w.found && w.wanted_pc >= start - entry && w.wanted_pc < a.here() - entry)
-        note_place(w, offset, cost);
+    if (!watches.empty()) [[unlikely]]
+      note_places(start);
   }
   if (failed) return false;
   end_segment();
