@@ -49,6 +49,7 @@ class Store;
 struct Execution;
 namespace native {
 class CodeCache;
+struct FrameSlots;
 class ModuleCode;
 struct NativeState;
 }  // namespace native
@@ -105,10 +106,11 @@ class CompiledModule {
   CompiledModule();
   std::optional<Diagnostic> prepare(wasm::Module module, std::string_view text, Tier tier,
                                     const native::CodeCache* cache);
-  bool compiles_whole(const native::CodeCache* cache);
+  bool find(const native::CodeCache& cache);
   std::optional<Diagnostic> validate(std::string_view text);
   std::optional<Diagnostic> validate_and_compile(std::string_view text, const native::CodeCache* cache);
-  bool set_frame(uint32_t index, const wasm::FunctionInfo& info);
+  [[nodiscard]] native::FrameSlots frame_of(uint32_t index, const wasm::FunctionInfo& info) const;
+  bool set_frame(uint32_t index, native::FrameSlots frame);
   void unify_types();
 
   wasm::Module module_;

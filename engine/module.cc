@@ -53,21 +53,26 @@ std::optional<Diagnostic> CompiledModule::prepare(wasm::Module module, std::stri
   module_ = std::move(module);
   tier_ = tier;
   functions_ = std::make_unique<FunctionCode[]>(module_.functions.size());
-  if (auto failure = compiles_whole(cache) ? validate_and_compile(text, cache) : validate(text))
-    return failure;
+  if (tier == Tier::kInterpreter || (tier == Tier::kAuto && cache == nullptr)) {
+    if (auto failure = validate(text)) return failure;
+  } else if (cache == nullptr || !find(*cache)) {
+    if (auto failure = validate_and_compile(text, cache)) return failure;
+  }
 
-  const uint32_t imported = module_.imported_function_count();
-  for (uint32_t i = 0; i < imported; ++i) set_frame(i, {});
+  for (uint32_t i = 0; i < module_.imported_function_count(); ++i) set_frame(i, {});
   canonical_types_.reserve(module_.types.size());
   for (const wasm::FuncType& type : module_.types) canonical_types_.push_back(&type);
   if (module_.types.size() > 1) unify_types();
   return std::nullopt;
 }
 
-// Whether all functions are to be compiled now: those of a module that is in the cache are there already.
-bool CompiledModule::compiles_whole(const native::CodeCache* cache) {
-  if (tier_ == Tier::kInterpreter || (tier_ == Tier::kAuto && cache == nullptr)) return false;
-  return cache == nullptr || !native_code().find(*cache);
+// A module that is in the cache was valid when it was put there, and is the same.
+bool CompiledModule::find(const native::CodeCache& cache) {
+  const auto frames = native_code().find(cache);
+  if (!frames) return false;
+  const uint32_t imported = module_.imported_function_count();
+  for (uint32_t i = 0; i < frames->size(); ++i) set_frame(imported + i, (*frames)[i]);
+  return true;
 }
 
 std::optional<Diagnostic> CompiledModule::validate(std::string_view text) {
@@ -75,7 +80,7 @@ std::optional<Diagnostic> CompiledModule::validate(std::string_view text) {
   if (!info) return info.error();
   const uint32_t imported = module_.imported_function_count();
   for (uint32_t i = 0; i < info->functions.size(); ++i)
-    if (!set_frame(imported + i, info->functions[i]))
+    if (!set_frame(imported + i, frame_of(imported + i, info->functions[i])))
       return frame_too_large(imported + i, functions_[imported + i]);
   return std::nullopt;
 }
@@ -88,7 +93,7 @@ std::optional<Diagnostic> CompiledModule::validate_and_compile(std::string_view 
   std::optional<uint32_t> too_large;
   const auto info = wasm::validate(
       module_, text, [&](uint32_t index, const wasm::FunctionInfo& f, const wasm::LocalUses& uses) {
-        if (set_frame(index, f)) batch.add(index, &uses);
+        if (set_frame(index, frame_of(index, f))) batch.add(index, &uses);
         else if (!too_large) too_large = index;
       });
   if (!info) return info.error();
@@ -97,19 +102,24 @@ std::optional<Diagnostic> CompiledModule::validate_and_compile(std::string_view 
   return std::nullopt;
 }
 
-// False when the frame is too large.
-bool CompiledModule::set_frame(uint32_t index, const wasm::FunctionInfo& info) {
+native::FrameSlots CompiledModule::frame_of(uint32_t index, const wasm::FunctionInfo& info) const {
+  const wasm::FuncType& type = module_.type_of_function(index);
+  return {.zero = info.local_slots - slots_of(type.params),
+          .whole = std::max(info.local_slots + info.max_stack_slots, slots_of(type.results))};
+}
+
+// False when the frame is too large. One of an imported function is empty.
+bool CompiledModule::set_frame(uint32_t index, native::FrameSlots frame) {
   FunctionCode& code = functions_[index];
   const wasm::FuncType& type = module_.type_of_function(index);
   code.index = index;
   code.module = this;
   code.param_slots = slots_of(type.params);
   code.result_slots = slots_of(type.results);
+  code.zero_slots = frame.zero;
+  code.frame_slots = frame.whole;
   const Word* unset = nullptr;  // code from the cache is there already
   code.entry.compare_exchange_strong(unset, kTranslateStub, std::memory_order_relaxed);
-  if (module_.functions[index].import != wasm::kNotImported) return true;
-  code.zero_slots = info.local_slots - code.param_slots;
-  code.frame_slots = std::max(info.local_slots + info.max_stack_slots, code.result_slots);
   return code.frame_slots <= kMaxFrameSlots;
 }
 

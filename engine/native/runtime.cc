@@ -199,12 +199,14 @@ constexpr size_t kMostCodeBytes = 256u << 20;  // of one module; what is beyond 
 
 constexpr uint32_t kNoCode = UINT32_MAX;
 
-bool ModuleCode::find(const CodeCache& cache) {
+std::optional<std::vector<FrameSlots>> ModuleCode::find(const CodeCache& cache) {
   const std::lock_guard lock(mutex_);
-  if (!connect()) return false;
+  if (!connect()) return std::nullopt;
   auto kept = cache.find(module_.module());
-  if (kept) add(std::move(*kept), true);
-  return kept.has_value();
+  if (!kept) return std::nullopt;
+  auto frames = std::move(kept->frames);
+  add(std::move(*kept), true);
+  return frames;
 }
 
 bool ModuleCode::compile_all() {
@@ -252,11 +254,17 @@ bool ModuleCode::Batch::finish(const CodeCache* cache) {
   if (!code_.connect() || !write_ways_out()) return false;
   for (const BatchCall& call : calls_)
     writer_.put32(call.displacement_end - 4, starts_[call.function] - call.displacement_end);
-  ModuleImage image{writer_.finish(), std::move(image_starts_), std::move(indices_)};
+  ModuleImage image{writer_.finish(), std::move(image_starts_), std::move(indices_), {}};
   if (image.block.code() == nullptr) return true;  // there is no function
   // A cache that cannot be written to is none.
-  if (cache != nullptr && image.block.size() >= CodeCache::kLeastCodeBytes)
-    static_cast<void>(cache->keep(code_.module_.module(), image));
+  if (cache != nullptr && image.block.size() >= CodeCache::kLeastCodeBytes) {
+    const wasm::Module& module = code_.module_.module();
+    for (uint32_t i = module.imported_function_count(); i < module.functions.size(); ++i) {
+      const FunctionCode& function = code_.module_.functions()[i];
+      image.frames.push_back({function.zero_slots, function.frame_slots});
+    }
+    static_cast<void>(cache->keep(module, image));
+  }
   code_.add(std::move(image), true);
   return true;
 }
@@ -288,7 +296,7 @@ bool ModuleCode::compile_function(uint32_t index) {
     refused_.insert(index);
     return false;
   }
-  add({code.finish(), {0}, {index}}, false);
+  add({code.finish(), {0}, {index}, {}}, false);
   return true;
 }
 

@@ -31,8 +31,8 @@ class ModuleCode {
   ModuleCode(const ModuleCode&) = delete;
   ModuleCode& operator=(const ModuleCode&) = delete;
 
-  // Whether there is code of the whole module in the cache; it is used from now on.
-  bool find(const CodeCache& cache);
+  // The code of the whole module, when it is in the cache, is used from now on; the frames that go with it.
+  std::optional<std::vector<FrameSlots>> find(const CodeCache& cache);
   // Compiles all functions that can be. Calls between them are direct. False when there is no room for code.
   bool compile_all();
   // Compiles one function. False when it cannot be, now or ever.
