@@ -65,6 +65,7 @@ std::expected<std::shared_ptr<CompiledModule>, Diagnostic> CompiledModule::compi
     code.entry.store(kTranslateStub, std::memory_order_relaxed);
     if (i < imported) continue;
     const wasm::FunctionInfo& f = info->functions[i - imported];
+    code.uses_vectors = f.uses_simd;
     code.zero_slots = f.local_slots - code.param_slots;
     code.frame_slots = std::max(f.local_slots + f.max_stack_slots, code.result_slots);
     if (code.frame_slots > kMaxFrameSlots)
