@@ -11,13 +11,13 @@
 
 namespace membrane::engine {
 
-inline std::shared_ptr<CompiledModule> compile(std::string_view text) {
+inline std::shared_ptr<CompiledModule> compile(std::string_view text, Tier tier = Tier::kAuto) {
   auto parsed = wasm::parse_text(text);
   if (!parsed) {
     ADD_FAILURE() << render(parsed.error().front(), text, "test.wat");
     return nullptr;
   }
-  auto compiled = CompiledModule::compile(std::move(*parsed), text);
+  auto compiled = CompiledModule::compile(std::move(*parsed), text, tier);
   if (!compiled) {
     ADD_FAILURE() << render(compiled.error(), text, "test.wat");
     return nullptr;
@@ -26,8 +26,9 @@ inline std::shared_ptr<CompiledModule> compile(std::string_view text) {
 }
 
 inline std::shared_ptr<Instance> instantiate(std::string_view text, const Resolver& resolver = {},
-                                             const InstanceLimits& limits = {}) {
-  auto module = compile(text);
+                                             const InstanceLimits& limits = {},
+                                             Tier tier = Tier::kAuto) {
+  auto module = compile(text, tier);
   if (!module) return nullptr;
   auto instance = Instance::create(module, resolver, limits);
   if (!instance) {

@@ -105,7 +105,8 @@ std::optional<Diagnostic> CompiledModule::validate_and_compile(std::string_view 
 native::FrameSlots CompiledModule::frame_of(uint32_t index, const wasm::FunctionInfo& info) const {
   const wasm::FuncType& type = module_.type_of_function(index);
   return {.zero = info.local_slots - slots_of(type.params),
-          .whole = std::max(info.local_slots + info.max_stack_slots, slots_of(type.results))};
+          .whole = std::max(info.local_slots + info.max_stack_slots, slots_of(type.results)),
+          .uses_vectors = info.uses_simd};
 }
 
 // False when the frame is too large. One of an imported function is empty.
@@ -118,6 +119,7 @@ bool CompiledModule::set_frame(uint32_t index, native::FrameSlots frame) {
   code.result_slots = slots_of(type.results);
   code.zero_slots = frame.zero;
   code.frame_slots = frame.whole;
+  code.uses_vectors = frame.uses_vectors != 0;
   const Word* unset = nullptr;  // code from the cache is there already
   code.entry.compare_exchange_strong(unset, kTranslateStub, std::memory_order_relaxed);
   return code.frame_slots <= kMaxFrameSlots;

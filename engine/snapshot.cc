@@ -417,9 +417,11 @@ void SnapshotWriter::segments() {
 namespace {
 
 uint64_t canonical_bits(uint64_t bits, bool is_f32) {
-  if (is_f32) {
-    const auto narrow = static_cast<uint32_t>(bits);
-    return (narrow & 0x7FFFFFFFu) > 0x7F800000u ? numeric::kCanonicalNan32 : narrow;
+  if (is_f32) {  // and what may stand above it in a vector
+    const auto lane = [](auto narrow) {
+      return (narrow & 0x7FFFFFFFu) > 0x7F800000u ? numeric::kCanonicalNan32 : static_cast<uint32_t>(narrow);
+    };
+    return lane(static_cast<uint32_t>(bits)) | uint64_t{lane(static_cast<uint32_t>(bits >> 32))} << 32;
   }
   return (bits & 0x7FFFFFFFFFFFFFFFull) > 0x7FF0000000000000ull ? numeric::kCanonicalNan64 : bits;
 }
@@ -490,7 +492,7 @@ Standpoint stand_compiled(const FrameStop& stop, const StopsMadeAgain& known, ui
     switch (l.kind) {
       case Kind::kRegister: s.in_registers.emplace_back(l.slot, n.registers[l.register_number]); break;
       case Kind::kReal: {
-        const uint64_t bits = n.reals[l.register_number][0];
+        const uint64_t bits = n.reals[l.register_number][l.half];
         s.in_registers.emplace_back(l.slot, l.maybe_nan ? canonical_bits(bits, l.is_f32) : bits);
         break;
       }

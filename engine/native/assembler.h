@@ -99,6 +99,40 @@ struct Mem {
 // A displacement that waits for its target: the offset behind its four bytes.
 using Patch = uint32_t;
 
+// The vector instructions, one row each of vector_encodings.def. Those of a shift by a constant have names of
+// their own.
+enum class Avx : uint8_t {
+#define AVX_THREE(id, ...) id,
+#define AVX_THREE_I(id, ...) id,
+#define AVX_COMPARE(id, ...) id,
+#define AVX_BLEND(id, ...) id,
+#define AVX_TWO(id, ...) id,
+#define AVX_TWO_I(id, ...) id,
+#define AVX_SHIFT(id, ...) id,
+#define AVX_INSERT(id, ...) id,
+#define AVX_EXTRACT(id, ...) id,
+#define AVX_MASK(id, ...) id,
+#include "engine/native/vector_encodings.def"
+};
+struct AvxEncoding {
+  uint8_t map, pp, opcode;
+  bool wide;
+  uint8_t digit = 0;  // of a shift
+};
+inline constexpr AvxEncoding kAvxEncodings[] = {
+#define AVX_THREE(id, text, map, pp, opcode, wide) {map, pp, opcode, wide},
+#define AVX_THREE_I(id, text, map, pp, opcode, wide, memory) {map, pp, opcode, wide},
+#define AVX_COMPARE(id, suffix, map, pp, opcode, wide) {map, pp, opcode, wide},
+#define AVX_BLEND(id, text, map, pp, opcode, wide) {map, pp, opcode, wide},
+#define AVX_TWO(id, text, map, pp, opcode, wide, memory) {map, pp, opcode, wide},
+#define AVX_TWO_I(id, text, map, pp, opcode, wide, memory) {map, pp, opcode, wide},
+#define AVX_SHIFT(id, text, digit, opcode) {1, 1, opcode, false, digit},
+#define AVX_INSERT(id, text, map, pp, opcode, wide, memory) {map, pp, opcode, wide},
+#define AVX_EXTRACT(id, text, map, pp, opcode, wide, memory) {map, pp, opcode, wide},
+#define AVX_MASK(id, text, map, pp, opcode, wide) {map, pp, opcode, wide},
+#include "engine/native/vector_encodings.def"
+};
+
 class Assembler {
  public:
   static constexpr size_t kRoom = 512;
@@ -390,9 +424,42 @@ class Assembler {
   void convert_real(Real from_type, Xmm to, Xmm upper, Xmm from) {
     vex_rr(0x5A, to, upper, from, scalar(from_type));
   }
-  // 16 bytes, for clearing slots.
+  // 16 bytes.
   void vstore16(Mem to, Xmm from) { vex_rm(0x11, from, 0, to, 0); }
   void vload16(Xmm to, Mem from) { vex_rm(0x10, to, 0, from, 0); }
+  Patch vload16_rip(Xmm to) {  // from where the patch will name
+    Out out(*this);
+    out.vex(to, 0, 0, 1, 0, false);
+    out.u8(0x10);
+    out.modrm(0, to, 5);
+    return out.displacement();
+  }
+
+  // -- vectors. AVX_THREE; of AVX_TWO, `a` is 0.
+  void avx(Avx o, Xmm to, Xmm a, Xmm b) { Out(*this).avx(o, to, a, b); }
+  void avx(Avx o, Xmm to, Xmm a, Mem b) { Out(*this).avx(o, to, a, b); }
+  // AVX_THREE_I and AVX_COMPARE; AVX_TWO_I where `a` is 0; AVX_INSERT where `b` is a general register.
+  void avx(Avx o, Xmm to, Xmm a, uint8_t b, uint8_t constant) {
+    Out out(*this);
+    out.avx(o, to, a, b);
+    out.u8(constant);
+  }
+  void avx(Avx o, Xmm to, Xmm a, Mem b, uint8_t constant) {
+    Out out(*this);
+    out.avx(o, to, a, b);
+    out.u8(constant);
+  }
+  // AVX_BLEND: of `b` where the mask's lane has its sign, else of `a`.
+  void avx_blend(Avx o, Xmm to, Xmm a, Xmm b, Xmm mask) { avx(o, to, a, b, static_cast<uint8_t>(mask << 4)); }
+  void avx_blend(Avx o, Xmm to, Xmm a, Mem b, Xmm mask) { avx(o, to, a, b, static_cast<uint8_t>(mask << 4)); }
+  void avx_shift(Avx o, Xmm to, Xmm from, uint8_t count) {  // AVX_SHIFT
+    avx(o, kAvxEncodings[static_cast<size_t>(o)].digit, to, from, count);
+  }
+  void avx_extract(Avx o, Reg to, Xmm from, uint8_t lane) { avx(o, from, 0, uint8_t{to}, lane); }
+  void avx_extract(Avx o, Mem to, Xmm from, uint8_t lane) { avx(o, from, 0, to, lane); }
+  void avx_mask(Avx o, Reg to, Xmm from) { avx(o, uint8_t{to}, 0, from); }
+  // vmovsd between registers: the low half of `low`, the high half of `high`.
+  void fmove_low(Xmm to, Xmm high, Xmm low) { vex_rr(0x10, to, high, low, scalar(Real::kF64)); }
 
  private:
   static uint8_t number(Alu o) { return static_cast<uint8_t>(o); }
@@ -508,6 +575,18 @@ class Assembler {
     MEMBRANE_INLINE void vex_rm(uint8_t opcode, uint8_t reg, uint8_t second, Mem m, uint8_t pp) {
       vex(reg, second, m.base, 1, pp, false, index_of(m));
       u8(opcode);
+      address(reg, m);
+    }
+    MEMBRANE_INLINE void avx(Avx o, uint8_t reg, uint8_t second, uint8_t rm) {
+      const AvxEncoding& e = kAvxEncodings[static_cast<size_t>(o)];
+      vex(reg, second, rm, e.map, e.pp, e.wide);
+      u8(e.opcode);
+      modrm(3, reg, rm);
+    }
+    MEMBRANE_INLINE void avx(Avx o, uint8_t reg, uint8_t second, const Mem& m) {
+      const AvxEncoding& e = kAvxEncodings[static_cast<size_t>(o)];
+      vex(reg, second, m.base, e.map, e.pp, e.wide, index_of(m));
+      u8(e.opcode);
       address(reg, m);
     }
     static uint8_t index_of(const Mem& m) { return m.index == kNoReg ? uint8_t{0} : uint8_t{m.index}; }

@@ -10,6 +10,7 @@
 #include "engine/fuel.h"
 #include "engine/native/assembler.h"
 #include "engine/native/state.h"
+#include "engine/native/vector_code.h"
 #include "wasm/body.h"
 
 namespace membrane::engine::native {
@@ -23,6 +24,7 @@ using Float = Assembler::Float;
 using Bits = Assembler::Bits;
 
 constexpr uint32_t kNone = UINT32_MAX;
+constexpr uint8_t kVectorPrefix = 0xFD;  // of vector instructions
 
 // Bounds that keep compilation linear on hostile code. What is beyond them is the interpreter's.
 constexpr size_t kMaxLocals = 4'000;
@@ -38,6 +40,8 @@ constexpr Reg kFrame = rbp, kMemory = rbx, kFuelLeft = r15, kState = r14;
 constexpr std::array<Reg, 7> kPinnable = {rdi, r8, r9, r10, r11, r12, r13};
 constexpr uint32_t kOperandRegisters = 1u << rax | 1u << rcx | 1u << rdx | 1u << rsi;
 constexpr uint32_t kFirstPinnableReal = 6, kPinnableReals = 10;
+constexpr Xmm kScratch =
+    15;  // of functions that use vectors: never holds a value from one instruction to the next
 constexpr uint32_t kMaxPins = kPinnable.size() + kPinnableReals;
 constexpr uint8_t kUnpinned = 0xFF;
 
@@ -45,17 +49,22 @@ constexpr uint8_t kUnpinned = 0xFF;
 
 // -- the compiler's picture of the operand stack --------------------------------------------
 
+// What a value is: which registers hold it, and whether it fills two slots.
+enum class Bank : uint8_t { kInteger, kReal, kVector };
+constexpr uint32_t slots_of(Bank bank) { return bank == Bank::kVector ? 2 : 1; }
+
 struct Value {
   enum class Kind : uint8_t { kSlot, kRegister, kConstant, kLocal, kFlags } kind = Kind::kSlot;
-  bool real = false;       // lives in an SSE register when it lives in one
+  Bank bank = Bank::kInteger;
   bool maybe_nan = false;  // a register whose NaN is not yet the canonical one
-  bool is_f32 = false;     // real: which of the two
+  bool is_f32 = false;     // kReal: which of the two; kVector: the lanes of such a NaN
   bool in_slot = false;    // kRegister: its slot holds it as well
   uint8_t number = 0;      // kRegister: which; kFlags: the Cond
   uint16_t slot = 0;       // its own place in the frame, whatever its kind
-  uint64_t constant = 0;   // kConstant: its bits; kLocal: the local's index
+  uint64_t constant = 0;   // kConstant: its bits, of a vector its number; kLocal: the local's index
 
   [[nodiscard]] uint32_t local() const { return static_cast<uint32_t>(constant); }
+  [[nodiscard]] bool real() const { return bank != Bank::kInteger; }  // lives in an SSE register
 };
 // Written and read as a whole: a wide read behind narrow writes would have to wait for them.
 using ValueBytes [[gnu::vector_size(16)]] = uint64_t;
@@ -66,20 +75,23 @@ struct Pins {
   uint32_t valid = 0;  // the register holds the value
   uint32_t dirty = 0;  // and the slot does not
   uint32_t nan = 0;    // and its NaN is not canonical
+  uint32_t f32 = 0;    // of vectors: and has 32 bits
 };
 
 struct Local {
   uint16_t slot;
   uint8_t pin;  // index, or kUnpinned
-  bool real;
+  Bank bank;
   bool is_f32;
+  [[nodiscard]] bool real() const { return bank != Bank::kInteger; }
 };
 
 struct Pin {
   uint16_t slot;
   uint8_t number;  // of the register
-  bool real;
+  Bank bank;
   bool is_f32;
+  [[nodiscard]] bool real() const { return bank != Bank::kInteger; }
 };
 
 struct Label {
@@ -98,7 +110,7 @@ struct Label {
 
 // Code off the hot path, written behind the function's end.
 struct Stub {
-  enum class Kind : uint8_t { kFuel, kTrap, kOverflow, kCanonical } kind{};
+  enum class Kind : uint8_t { kFuel, kTrap, kOverflow, kCanonical, kCanonicalLanes } kind{};
   TrapKind trap{};
   bool is_f32 = false;
   uint8_t number = 0;
@@ -115,7 +127,10 @@ struct LoopUse {
   uint32_t used = 0, assigned = 0;
 };
 
-bool is_real(ValType t) { return t == ValType::kF32 || t == ValType::kF64; }
+Bank bank_of(ValType t) {
+  if (t == ValType::kV128) return Bank::kVector;
+  return t == ValType::kF32 || t == ValType::kF64 ? Bank::kReal : Bank::kInteger;
+}
 
 }  // namespace
 
@@ -161,6 +176,12 @@ struct Compiler::Parts {
   std::vector<Way> ways;  // of the br_table at hand, by depth: those with its stamp
   uint64_t way_stamp = 0;
   std::vector<Stub> stubs;
+  std::vector<Constant> constants;  // vectors that stand behind the code
+  struct ConstantUse {
+    Patch at;
+    uint32_t constant;
+  };
+  std::vector<ConstantUse> constant_uses;
   std::vector<uint32_t> segment_costs;
   Pins now;
   uint32_t free_registers = 0, free_reals = 0;
@@ -186,16 +207,13 @@ struct Compiler::Parts {
     locals.clear();
     locals_end = 0;
     const auto add = [this](ValType t, uint32_t count) {
-      if (t == ValType::kV128) return false;
       if (locals.size() + count > kMaxLocals) return false;
-      for (uint32_t i = 0; i < count; ++i)
-        locals.push_back({static_cast<uint16_t>(locals_end++), kUnpinned, is_real(t), t == ValType::kF32});
+      for (uint32_t i = 0; i < count; ++i, locals_end += wasm::slots_of(t))
+        locals.push_back({static_cast<uint16_t>(locals_end), kUnpinned, bank_of(t), t == ValType::kF32});
       return true;
     };
     for (const ValType t : type->params)
       if (!add(t, 1)) return false;
-    for (const ValType t : type->results)
-      if (t == ValType::kV128) return false;
     for (uint32_t i = 0; i < function->local_run_count; ++i) {
       const wasm::LocalRun& run = module.local_runs[function->first_local_run + i];
       if (!add(run.type, run.count)) return false;
@@ -203,6 +221,8 @@ struct Compiler::Parts {
     stack.clear();
     labels.clear();
     stubs.clear();
+    constants.clear();
+    constant_uses.clear();
     segment_costs.clear();
     settled = 0;
     now = {};
@@ -248,10 +268,11 @@ struct Compiler::Parts {
     free_reals = (1u << kFirstPinnableReal) - 1;
     pin_count = 0;
     uint32_t integers = 0, reals = 0;
-    while (integers < kPinnable.size() || reals < kPinnableReals) {
+    const uint32_t pinnable_reals = code->uses_vectors ? kPinnableReals - 1 : kPinnableReals;
+    while (integers < kPinnable.size() || reals < pinnable_reals) {
       uint32_t best = kNone, most = 1;  // a single use is not worth a register
       for (const uint32_t i : uses.used()) {
-        const bool has_room = locals[i].real ? reals < kPinnableReals : integers < kPinnable.size();
+        const bool has_room = locals[i].real() ? reals < pinnable_reals : integers < kPinnable.size();
         if (!has_room || locals[i].pin != kUnpinned || uses.weight(i) <= most) continue;
         best = i;
         most = uses.weight(i);
@@ -259,12 +280,12 @@ struct Compiler::Parts {
       if (best == kNone) break;
       Local& local = locals[best];
       local.pin = static_cast<uint8_t>(pin_count);
-      const auto number = local.real ? static_cast<uint8_t>(kFirstPinnableReal + reals++)
-                                     : static_cast<uint8_t>(kPinnable[integers++]);
-      pins[pin_count++] = {local.slot, number, local.real, local.is_f32};
+      const auto number = local.real() ? static_cast<uint8_t>(kFirstPinnableReal + reals++)
+                                       : static_cast<uint8_t>(kPinnable[integers++]);
+      pins[pin_count++] = {local.slot, number, local.bank, local.is_f32};
     }
     for (uint32_t i = integers; i < kPinnable.size(); ++i) free_registers |= 1u << kPinnable[i];
-    for (uint32_t i = reals; i < kPinnableReals; ++i) free_reals |= 1u << (kFirstPinnableReal + i);
+    for (uint32_t i = reals; i < pinnable_reals; ++i) free_reals |= 1u << (kFirstPinnableReal + i);
     note_loops(uses);
   }
   void note_loops(const wasm::LocalUses& uses) {
@@ -294,7 +315,7 @@ struct Compiler::Parts {
 
   void release(const Value& v) {
     if (v.kind != Value::Kind::kRegister) return;
-    if (v.real) free_reals |= (1u << v.number) & operand_reals;
+    if (v.real()) free_reals |= (1u << v.number) & operand_reals;
     else free_registers |= (1u << v.number) & operand_registers;
   }
 
@@ -314,7 +335,7 @@ struct Compiler::Parts {
   // The entry that is deepest is needed last.
   void evict(bool real, uint32_t except) {
     for (Value& v : unsettled())
-      if (v.kind == Value::Kind::kRegister && v.real == real && !((except >> v.number) & 1))
+      if (v.kind == Value::Kind::kRegister && v.real() == real && !((except >> v.number) & 1))
         return store_entry(v);
     failed = true;  // cannot happen: operands in hand are fewer than registers
     (real ? free_reals : free_registers) |= real ? operand_reals : operand_registers;
@@ -323,7 +344,7 @@ struct Compiler::Parts {
   void take(Reg r) {
     if (!((free_registers >> r) & 1)) {
       for (Value& v : unsettled())
-        if (v.kind == Value::Kind::kRegister && !v.real && v.number == r) {
+        if (v.kind == Value::Kind::kRegister && !v.real() && v.number == r) {
           store_entry(v);
           break;
         }
@@ -334,7 +355,9 @@ struct Compiler::Parts {
   // -- values ------------------------------------------------------------------------------------
 
   std::span<Value> unsettled() { return std::span(stack).subspan(settled); }
-  uint32_t top_slot() const { return stack.empty() ? locals_end : stack.back().slot + 1u; }
+  uint32_t top_slot() const {
+    return stack.empty() ? locals_end : stack.back().slot + slots_of(stack.back().bank);
+  }
   // A value of which the slot and the number are not yet known.
   static constexpr uint64_t head_of(Value v) { return std::bit_cast<std::array<uint64_t, 2>>(v)[0]; }
   MEMBRANE_INLINE void push(uint64_t head, uint64_t number, uint64_t constant) {
@@ -352,29 +375,32 @@ struct Compiler::Parts {
     constexpr uint64_t kHead = head_of({.kind = Value::Kind::kRegister});
     push(kHead, r, 0);
   }
-  void push_real(Xmm x, bool is_f32, bool maybe_nan) {
+  void push_real(Xmm x, bool is_f32, bool maybe_nan, Bank bank = Bank::kReal) {
     constexpr uint64_t kHead = head_of({.kind = Value::Kind::kRegister});
     constexpr uint64_t kMaybeNan = head_of({.maybe_nan = true});
-    push(kHead | type_bits(true, is_f32) | (maybe_nan ? kMaybeNan : 0), x, 0);
+    push(kHead | type_bits(bank, is_f32) | (maybe_nan ? kMaybeNan : 0), x, 0);
+  }
+  void push_vector(Xmm x, Lanes nans) {
+    push_real(x, nans == Lanes::kF32, nans != Lanes::kNone, Bank::kVector);
   }
   void push_flags(Cond c) {
     constexpr uint64_t kHead = head_of({.kind = Value::Kind::kFlags});
     push(kHead, static_cast<uint8_t>(c), 0);
     flags_on_top = true;
   }
-  void push_constant(uint64_t constant, bool real = false, bool is_f32 = false) {
+  void push_constant(uint64_t constant, Bank bank = Bank::kInteger, bool is_f32 = false) {
     constexpr uint64_t kHead = head_of({.kind = Value::Kind::kConstant});
-    push(kHead | type_bits(real, is_f32), 0, constant);
+    push(kHead | type_bits(bank, is_f32), 0, constant);
   }
   void push_local(uint32_t local_index, const Local& local) {
     constexpr uint64_t kHead = head_of({.kind = Value::Kind::kLocal});
     ++pending_locals;
-    push(kHead | type_bits(local.real, local.is_f32), 0, local_index);
+    push(kHead | type_bits(local.bank, local.is_f32), 0, local_index);
   }
-  void push_slot(ValType t) { push(head_of({}) | type_bits(is_real(t), t == ValType::kF32), 0, 0); }
-  static uint64_t type_bits(bool real, bool is_f32) {
-    constexpr uint64_t kReal = head_of({.real = true}), kF32 = head_of({.is_f32 = true});
-    return (real ? kReal : 0) | (is_f32 ? kF32 : 0);
+  void push_slot(ValType t) { push(head_of({}) | type_bits(bank_of(t), t == ValType::kF32), 0, 0); }
+  static uint64_t type_bits(Bank bank, bool is_f32) {
+    constexpr uint64_t kF32 = head_of({.is_f32 = true});
+    return uint64_t{static_cast<uint8_t>(bank)} << 8 * offsetof(Value, bank) | (is_f32 ? kF32 : 0);
   }
   void push_slots(std::span<const ValType> types) {
     for (const ValType t : types) push_slot(t);
@@ -398,12 +424,21 @@ struct Compiler::Parts {
     push_register(register_of(v));
   }
 
+  void load_slots(Xmm to, uint32_t from, Bank bank) {
+    if (bank == Bank::kVector) a.vload16(to, slot(from));
+    else a.fload(Real::kF64, to, slot(from));
+  }
+  void store_slots(uint32_t to, Xmm from, Bank bank) {
+    if (bank == Bank::kVector) a.vstore16(slot(to), from);
+    else a.fstore(Real::kF64, slot(to), from);
+  }
+
   // The register of a pinned local, loaded if need be.
   uint8_t pinned(uint8_t pin) {
     const Pin& p = pins[pin];
     if (!((now.valid >> pin) & 1)) {
       a.ensure(Assembler::kRoom);
-      if (p.real) a.fload(Real::kF64, p.number, slot(p.slot));
+      if (p.real()) load_slots(p.number, p.slot, p.bank);
       else a.mov_from_slot(static_cast<Reg>(p.number), at_slot(p.slot));
       now.valid |= 1u << pin;
       now.dirty &= ~(1u << pin);
@@ -456,6 +491,7 @@ struct Compiler::Parts {
         if (local.pin != kUnpinned) {
           const Xmm x = pinned(local.pin);
           v.maybe_nan = (now.nan >> local.pin) & 1;
+          v.is_f32 = nan_is_f32(local.pin);
           return x;
         }
         return load_real_from(v, local.slot, except);
@@ -464,7 +500,9 @@ struct Compiler::Parts {
       default: break;
     }
     const Xmm x = alloc_real(except);
-    if (v.constant == 0) {
+    if (v.bank == Bank::kVector) {
+      load_constant(x, v.constant);
+    } else if (v.constant == 0) {
       a.fbits(Bits::kXor, x, x, x);
     } else {
       const Reg r = alloc();
@@ -479,7 +517,7 @@ struct Compiler::Parts {
   }
   Xmm load_real_from(Value& v, uint32_t from, uint32_t except) {
     const Xmm x = alloc_real(except);
-    a.fload(Real::kF64, x, slot(from));
+    load_slots(x, from, v.bank);
     v.kind = Value::Kind::kRegister;
     v.number = x;
     v.maybe_nan = false;
@@ -488,37 +526,54 @@ struct Compiler::Parts {
   // A register that may be overwritten with a result: the value's own when it is an operand register.
   bool is_operand_register(const Value& v) const {
     return v.kind == Value::Kind::kRegister &&
-           (((v.real ? operand_reals : operand_registers) >> v.number) & 1) != 0;
+           (((v.real() ? operand_reals : operand_registers) >> v.number) & 1) != 0;
   }
 
   static Real kind_of(bool is_f32) { return is_f32 ? Real::kF32 : Real::kF64; }
 
   // Replaces a NaN in the register by the canonical one.
-  void make_canonical(Xmm x, bool is_f32) {
+  void make_canonical(Xmm x, bool is_f32, Bank bank) {
     a.ensure(Assembler::kRoom);
-    a.fcompare(kind_of(is_f32), x, x);
-    Stub stub = stub_here(Stub::Kind::kCanonical);
-    stub.from = a.jcc(Cond::kP);
+    const bool is_vector = bank == Bank::kVector;
+    if (is_vector) {
+      a.avx(is_f32 ? Avx::kVcmpps : Avx::kVcmppd, kScratch, x, x, kUnordered);
+      a.avx(Avx::kVptest, kScratch, 0, kScratch);
+    } else {
+      a.fcompare(kind_of(is_f32), x, x);
+    }
+    Stub stub = stub_here(is_vector ? Stub::Kind::kCanonicalLanes : Stub::Kind::kCanonical);
+    stub.from = a.jcc(is_vector ? Cond::kNE : Cond::kP);
     stub.back = a.here();
     stub.number = x;
     stub.is_f32 = is_f32;
     stubs.push_back(stub);
   }
+  static constexpr uint8_t kUnordered = 3;  // the predicate of a comparison
+  bool nan_is_f32(uint32_t pin) const {
+    return pins[pin].bank == Bank::kVector ? ((now.f32 >> pin) & 1) != 0 : pins[pin].is_f32;
+  }
+  void make_pin_canonical(uint32_t pin) {
+    make_canonical(pins[pin].number, nan_is_f32(pin), pins[pin].bank);
+    now.nan &= ~(1u << pin);
+  }
   void settle_nan(Value& v) {  // v is in a register
-    if (!v.real) return;
+    if (!v.real()) return;
     if (v.kind == Value::Kind::kLocal) {
       const uint8_t pin = locals[v.local()].pin;
       if (pin == kUnpinned || !((now.nan >> pin) & 1)) return;
-      make_canonical(pins[pin].number, pins[pin].is_f32);
-      now.nan &= ~(1u << pin);
+      make_pin_canonical(pin);
     } else if (v.maybe_nan) {
-      make_canonical(v.number, v.is_f32);
+      make_canonical(v.number, v.is_f32, v.bank);
     }
     v.maybe_nan = false;
   }
 
   // Writes the value to a slot.
   void store(Value& v, uint32_t to) {
+    if (v.kind == Value::Kind::kConstant && v.bank == Bank::kVector) {
+      load_constant(kScratch, v.constant);
+      return a.vstore16(slot(to), kScratch);
+    }
     switch (v.kind) {
       case Value::Kind::kConstant:
         if (static_cast<int64_t>(v.constant) == static_cast<int32_t>(v.constant))
@@ -532,10 +587,10 @@ struct Compiler::Parts {
         break;
       default: break;
     }
-    if (v.real && v.kind != Value::Kind::kConstant) {
+    if (v.real() && v.kind != Value::Kind::kConstant) {
       const Xmm x = real_of(v);
       settle_nan(v);
-      return a.fstore(Real::kF64, slot(to), x);
+      return store_slots(to, x, v.bank);
     }
     if (v.kind == Value::Kind::kConstant) {  // also of a float: it stays a constant for whoever has it
       const Reg r = alloc();
@@ -574,9 +629,9 @@ struct Compiler::Parts {
   void store_pin(uint32_t pin) {
     a.ensure(Assembler::kRoom);
     const Pin& p = pins[pin];
-    if (p.real) {
-      if ((now.nan >> pin) & 1) make_canonical(p.number, p.is_f32);
-      a.fstore(Real::kF64, slot(p.slot), p.number);
+    if (p.real()) {
+      if ((now.nan >> pin) & 1) make_pin_canonical(pin);
+      store_slots(p.slot, p.number, p.bank);
     } else {
       a.mov_to_slot(at_slot(p.slot), static_cast<Reg>(p.number));
     }
@@ -646,36 +701,48 @@ struct Compiler::Parts {
     for (uint32_t pin = 0; pin < pin_count; ++pin)
       if ((now.valid >> pin) & 1) {
         Location l;
-        l.kind = pins[pin].real ? Location::Kind::kReal : Location::Kind::kRegister;
+        l.kind = pins[pin].real() ? Location::Kind::kReal : Location::Kind::kRegister;
         l.maybe_nan = (now.nan >> pin) & 1;
-        l.is_f32 = pins[pin].is_f32;
+        l.is_f32 = nan_is_f32(pin);
         l.register_number = pins[pin].number;
         l.slot = pins[pin].slot;
-        w.locations.push_back(l);
+        note_location(w, l, pins[pin].bank, 0);
       }
     for (const Value& v : stack) {
       Location l;
+      uint64_t high = 0;
       l.slot = v.slot;
       switch (v.kind) {
         case Value::Kind::kSlot:
         case Value::Kind::kFlags: continue;  // flags are never pending across a charge
         case Value::Kind::kRegister:
-          l.kind = v.real ? Location::Kind::kReal : Location::Kind::kRegister;
+          l.kind = v.real() ? Location::Kind::kReal : Location::Kind::kRegister;
           l.maybe_nan = v.maybe_nan;
           l.is_f32 = v.is_f32;
           l.register_number = v.number;
           break;
         case Value::Kind::kConstant:
           l.kind = Location::Kind::kConstant;
-          l.value = v.constant;
+          l.value = v.bank == Bank::kVector ? constants[v.constant].low : v.constant;
+          if (v.bank == Bank::kVector) high = constants[v.constant].high;
           break;
         case Value::Kind::kLocal:
           l.kind = Location::Kind::kSlot;  // behind the pins: those are in their slots by then
           l.value = locals[v.local()].slot;
+          high = l.value + 1;
           break;
       }
-      w.locations.push_back(l);
+      note_location(w, l, v.bank, high);
     }
+  }
+  // A vector's slots one by one.
+  static void note_location(Watch& w, Location l, Bank bank, uint64_t value_of_high) {
+    w.locations.push_back(l);
+    if (bank != Bank::kVector) return;
+    ++l.slot;
+    l.half = 1;
+    l.value = value_of_high;
+    w.locations.push_back(l);
   }
 
   void trap_if(Cond c, TrapKind kind) {
@@ -709,6 +776,13 @@ struct Compiler::Parts {
                                                 sizeof(Constant) * static_cast<size_t>(kind_of(s.is_f32)))});
           a.jmp(s.back);
           break;
+        case Stub::Kind::kCanonicalLanes:
+          a.avx_blend(
+              s.is_f32 ? Avx::kVblendvps : Avx::kVblendvpd, s.number, s.number,
+              vector_constant(s.is_f32 ? VectorConstant::kCanonicalNans32 : VectorConstant::kCanonicalNans64),
+              kScratch);
+          a.jmp(s.back);
+          break;
         case Stub::Kind::kTrap:
           a.call(trap_exit(s.trap));
           for (Watch& w : watches) {
@@ -724,13 +798,13 @@ struct Compiler::Parts {
   // -- lookahead for destinations -------------------------------------------------------------------
 
   // The pinned local that the next instruction sets, when its register may be written already.
-  const Pin* next_pin(bool real) const {
+  const Pin* next_pin(Bank bank) const {
     const auto body = module.view(function->code);
     if (next_offset + 1 >= body.size()) return nullptr;
     const uint8_t op = body[next_offset], local = body[next_offset + 1];
     if ((op != 0x21 && op != 0x22) || local >= 0x80) return nullptr;
     const uint8_t pin = locals[local].pin;
-    if (pin == kUnpinned || pins[pin].real != real) return nullptr;
+    if (pin == kUnpinned || pins[pin].bank != bank) return nullptr;
     if (pending_locals != 0)
       for (size_t i = settled; i < stack.size(); ++i)
         if (stack[i].kind == Value::Kind::kLocal && stack[i].local() == local) return nullptr;
@@ -746,15 +820,16 @@ struct Compiler::Parts {
   // Where a result goes: the register of the local that takes it, else that of `a`, else a free one.
   // Never the register of `b`, which is read after the result is begun.
   Reg destination(const Value& first, const Value* second) {
-    if (const Pin* const pin = next_pin(false); pin != nullptr && !in_register(second, pin->number, *this))
+    if (const Pin* const pin = next_pin(Bank::kInteger);
+        pin != nullptr && !in_register(second, pin->number, *this))
       return static_cast<Reg>(pin->number);
-    if (is_operand_register(first) && !first.real && !in_register(second, first.number, *this))
+    if (is_operand_register(first) && !first.real() && !in_register(second, first.number, *this))
       return static_cast<Reg>(first.number);
     return alloc();
   }
-  Xmm destination_real(const Value& first) {
-    if (const Pin* const pin = next_pin(true)) return pin->number;  // three operands: no conflict
-    if (is_operand_register(first) && first.real) return first.number;
+  Xmm destination_real(const Value& first, Bank bank = Bank::kReal) {
+    if (const Pin* const pin = next_pin(bank)) return pin->number;  // three operands: no conflict
+    if (is_operand_register(first) && first.real()) return first.number;
     return alloc_real();
   }
   void release_unless(const Value& v, uint8_t number) {
@@ -805,7 +880,8 @@ struct Compiler::Parts {
   void order(Value& first, Value& second) const {
     if (first.kind == Value::Kind::kConstant) std::swap(first, second);
     if (!is_operand_register(first) && is_operand_register(second)) std::swap(first, second);
-    if (const Pin* const pin = next_pin(false); pin != nullptr && in_register(&second, pin->number, *this))
+    if (const Pin* const pin = next_pin(Bank::kInteger);
+        pin != nullptr && in_register(&second, pin->number, *this))
       std::swap(first, second);
   }
   void give_result(const Operands& o) {
@@ -859,7 +935,7 @@ struct Compiler::Parts {
     if (s == Shift::kRol || s == Shift::kRor) return rotate(s, w, first, second);
     const Reg count = register_of(second);
     const Reg from = register_of(first);
-    const Pin* const pin = next_pin(false);  // no flags and three operands: any register will do
+    const Pin* const pin = next_pin(Bank::kInteger);  // no flags and three operands: any register will do
     const Reg to = pin != nullptr               ? static_cast<Reg>(pin->number)
                    : is_operand_register(first) ? static_cast<Reg>(first.number)
                                                 : alloc();
@@ -981,7 +1057,7 @@ struct Compiler::Parts {
   void unary(const F& emit) {
     Value v = pop();
     const Reg from = register_of(v);
-    const Pin* const pin = next_pin(false);
+    const Pin* const pin = next_pin(Bank::kInteger);
     const Reg to = pin != nullptr ? static_cast<Reg>(pin->number) : is_operand_register(v) ? from : alloc();
     emit(to, from);
     release_unless(v, to);
@@ -1096,7 +1172,7 @@ struct Compiler::Parts {
   void int_to_float(Width w, bool is_f32) {
     Value v = pop();
     const Reg r = register_of(v);
-    const Pin* const pin = next_pin(true);
+    const Pin* const pin = next_pin(Bank::kReal);
     const Xmm to = pin != nullptr ? pin->number : alloc_real();
     a.int_to_float(kind_of(is_f32), w, to, r);
     release(v);
@@ -1138,7 +1214,7 @@ struct Compiler::Parts {
     a.op(Alu::kAdd, Width::k64, sum, r);
     release(v);
     v.kind = Value::Kind::kRegister;
-    v.real = false;
+    v.bank = Bank::kInteger;
     v.number = sum;
     return {kMemory, 0, sum, 0};
   }
@@ -1147,13 +1223,13 @@ struct Compiler::Parts {
     Value v = pop();
     const Mem m = address_of(v, in.mem_offset);
     if (real) {
-      const Pin* const pin = next_pin(true);
+      const Pin* const pin = next_pin(Bank::kReal);
       const Xmm to = pin != nullptr ? pin->number : alloc_real();
       a.fload(kind_of(is_f32), to, m);
       release(v);
       return push_real(to, is_f32, false);
     }
-    const Pin* const pin = next_pin(false);
+    const Pin* const pin = next_pin(Bank::kInteger);
     const Reg to = pin != nullptr           ? static_cast<Reg>(pin->number)
                    : is_operand_register(v) ? static_cast<Reg>(v.number)
                                             : alloc();
@@ -1199,7 +1275,7 @@ struct Compiler::Parts {
       }
       return release(v);
     }
-    value.real = false;  // a constant
+    value.bank = Bank::kInteger;  // a constant
     const Reg r = register_of(value);
     const Mem m = address_of(v, in.mem_offset);
     switch (in.op) {
@@ -1211,6 +1287,343 @@ struct Compiler::Parts {
     }
     release(value);
     release(v);
+  }
+
+  // -- vectors --------------------------------------------------------------------------------------------
+
+  // The number of a constant, which is one of the last ones when it equals it.
+  uint32_t constant_of(const Constant& wanted) {
+    constexpr size_t kLookedAt = 16;
+    const size_t first = constants.size() < kLookedAt ? 0 : constants.size() - kLookedAt;
+    for (size_t i = first; i < constants.size(); ++i)
+      if (constants[i].low == wanted.low && constants[i].high == wanted.high) return static_cast<uint32_t>(i);
+    constants.push_back(wanted);
+    return static_cast<uint32_t>(constants.size() - 1);
+  }
+  uint32_t constant_of_bytes(const uint8_t* bytes) {
+    Constant c{};
+    std::memcpy(&c, bytes, sizeof c);
+    return constant_of(c);
+  }
+  void load_constant(Xmm to, uint64_t number) {
+    const Constant& c = constants[number];
+    if (c.low == 0 && c.high == 0) return a.fbits(Bits::kXor, to, to, to);
+    if (c.low == UINT64_MAX && c.high == UINT64_MAX) return a.avx(Avx::kVpcmpeqd, to, to, to);
+    constant_uses.push_back({a.vload16_rip(to), static_cast<uint32_t>(number)});
+  }
+  void write_constants() {
+    if (constant_uses.empty()) return;
+    const uint32_t first = a.here();
+    for (const Constant& c : constants) a.bytes(reinterpret_cast<const uint8_t*>(&c), sizeof c);
+    for (const ConstantUse& use : constant_uses)
+      a.patch(use.at, first + use.constant * static_cast<uint32_t>(sizeof(Constant)));
+  }
+
+  // A register with the vector, whose NaNs are canonical but for those of lanes that are read as such.
+  Xmm vector_of(Value& v, Lanes reads = Lanes::kNone) {
+    const Xmm x = real_of(v);
+    const bool is_read = reads == (v.is_f32 ? Lanes::kF32 : Lanes::kF64);
+    if (v.maybe_nan && !is_read) settle_nan(v);
+    return x;
+  }
+  Xmm vector_destination() {
+    const Pin* const pin = next_pin(Bank::kVector);
+    return pin != nullptr ? pin->number : alloc_real();
+  }
+
+  // What has a row whose operands and result are vectors.
+  void vector_operation(const VectorCode& row) {
+    using Form = VectorCode::Form;
+    if (row.form == Form::kSequence) return vector_sequence(row);
+    if (row.operands == 1) return vector_unary(row);
+    Value y = pop(), x = pop();
+    if (row.form == Form::kSwapped) std::swap(x, y);
+    const bool better = memory_of(x) ? !memory_of(y) : !is_operand_register(x) && is_operand_register(y);
+    if (row.form == Form::kCommutes && better) std::swap(x, y);
+    const std::optional<Mem> memory = memory_of(y);
+    if (!memory) vector_of(y, row.reads);
+    const Xmm from = vector_of(x, row.reads);
+    const Xmm to = destination_real(x, Bank::kVector);
+    if (memory) write_avx(row, to, from, *memory);
+    else write_avx(row, to, from, Xmm{real_of(y)});
+    release_unless(y, to);
+    release_unless(x, to);
+    push_vector(to, row.makes);
+  }
+  void vector_unary(const VectorCode& row) {
+    Value x = pop();
+    const std::optional<Mem> memory = memory_of(x);
+    if (!memory) vector_of(x, row.reads);
+    const Xmm to = destination_real(x, Bank::kVector);
+    if (memory) write_avx(row, to, 0, *memory);
+    else write_avx(row, to, 0, Xmm{real_of(x)});
+    release_unless(x, to);
+    push_vector(to, row.makes);
+  }
+  template <typename Operand>
+  void write_avx(const VectorCode& row, Xmm to, Xmm x, Operand y) {
+    if (row.constant < 0) a.avx(row.avx, to, x, y);
+    else a.avx(row.avx, to, x, y, static_cast<uint8_t>(row.constant));
+  }
+  void vector_sequence(const VectorCode& row) {
+    std::array<Value, 3> v;
+    std::array<Xmm, 3> x{};
+    for (size_t i = row.operands; i-- > 0;) v[i] = pop();
+    for (size_t i = 0; i < row.operands; ++i) x[i] = vector_of(v[i], row.reads);
+    const Xmm to = sequence_destination(x, row.operands);
+    const Xmm u = alloc_real();
+    row.sequence(a, {to, x[0], x[1], x[2], kScratch, u});
+    free_reals |= 1u << u;
+    for (size_t i = 0; i < row.operands; ++i) release(v[i]);
+    push_vector(to, row.makes);
+  }
+  // None of the operands.
+  Xmm sequence_destination(const std::array<Xmm, 3>& operands, size_t count) {
+    const Pin* const pin = next_pin(Bank::kVector);
+    if (pin == nullptr) return alloc_real();
+    for (size_t i = 0; i < count; ++i)
+      if (operands[i] == pin->number) return alloc_real();
+    return pin->number;
+  }
+
+  void vector_shift(const VectorCode& row) {
+    Value count = pop(), v = pop();
+    const Xmm x = vector_of(v);
+    const uint8_t mask = static_cast<uint8_t>(row.bits - 1);
+    if (count.kind == Value::Kind::kConstant) {
+      const Xmm to = sequence_destination({x}, 1);
+      const auto constant = static_cast<uint8_t>(count.constant & mask);
+      write_shift(a, row, {to, x, 0, 0, kScratch, kScratch}, constant);
+      if (const uint8_t stays = stays_of_bytes(row, constant); stays != 0xFF) {
+        const uint64_t eight = 0x0101010101010101 * stays;
+        load_constant(kScratch, constant_of({eight, eight}));
+        a.avx(Avx::kVpand, to, to, kScratch);
+      }
+      release(v);
+      return push_vector(to, Lanes::kNone);
+    }
+    const Reg r = register_of(count);
+    const Reg masked = alloc();
+    a.mov(Width::k32, masked, r);
+    a.op(Alu::kAnd, Width::k32, masked, mask);
+    if (more_of_count(row) != 0) a.op(Alu::kAdd, Width::k32, masked, more_of_count(row));
+    const Xmm y = alloc_real();
+    a.fmov_from(Width::k32, y, masked);
+    free_registers |= 1u << masked;
+    const Xmm to = sequence_destination({x}, 1);
+    write_variable_shift(a, row, {to, x, y, 0, kScratch, kScratch});
+    free_reals |= 1u << y;
+    release(count);
+    release(v);
+    push_vector(to, Lanes::kNone);
+  }
+
+  void shuffle(const uint8_t* indices) {
+    Value second = pop(), first = pop();
+    const Xmm y = vector_of(second), x = vector_of(first);
+    uint8_t bytes[16];
+    std::copy_n(indices, std::size(bytes), bytes);
+    ShuffleCode row;
+    Xmm to = 0;
+    if (find_shuffle(bytes, row)) {
+      to = destination_real(first, Bank::kVector);
+      const Xmm one = row.first_is_y ? y : x, other = row.second_is_y ? y : x;
+      if (row.takes_one) a.avx(row.avx, to, 0, one, row.constant);
+      else if (row.has_constant) a.avx(row.avx, to, one, other, row.constant);
+      else a.avx(row.avx, to, one, other);
+    } else {
+      to = shuffle_bytes(bytes, x, y);
+    }
+    release_unless(second, to);
+    release_unless(first, to);
+    push_vector(to, Lanes::kNone);
+  }
+  // By tables of bytes, which give 0 where the highest bit is set: of one operand, or of both.
+  Xmm shuffle_bytes(const uint8_t (&indices)[16], Xmm x, Xmm y) {
+    constexpr uint8_t kNoByte = 0x80;
+    uint8_t of_x[16], of_y[16];
+    bool has_x = false, has_y = false;
+    for (int i = 0; i < 16; ++i) {
+      const bool is_x = indices[i] < 16;
+      (is_x ? has_x : has_y) = true;
+      of_x[i] = is_x ? indices[i] : kNoByte;
+      of_y[i] = is_x ? kNoByte : static_cast<uint8_t>(indices[i] - 16);
+    }
+    const Xmm to = sequence_destination({x, y}, 2);
+    load_constant(kScratch, constant_of_bytes(has_x ? of_x : of_y));
+    a.avx(Avx::kVpshufb, to, has_x ? x : y, kScratch);
+    if (!has_x || !has_y) return to;
+    load_constant(kScratch, constant_of_bytes(of_y));
+    a.avx(Avx::kVpshufb, kScratch, y, kScratch);
+    a.avx(Avx::kVpor, to, to, kScratch);
+    return to;
+  }
+
+  void splat(const VectorCode& row) {
+    Value v = pop();
+    const std::optional<Mem> memory = memory_of(v);
+    Xmm x = kScratch;
+    if (!memory && v.real()) {
+      x = real_of(v);
+      settle_nan(v);
+    }
+    const Xmm to = vector_destination();  // what gives way to it may need the scratch register
+    if (!memory && !v.real()) a.fmov_from(row.log2_bytes == 3 ? Width::k64 : Width::k32, x, register_of(v));
+    if (memory) a.avx(row.avx, to, 0, *memory);
+    else a.avx(row.avx, to, 0, x);
+    release(v);
+    push_vector(to, Lanes::kNone);
+  }
+
+  void extract_lane(const VectorCode& row, uint8_t lane) {
+    Value v = pop();
+    const Xmm x = vector_of(v);
+    const Pin* const pin = next_pin(Bank::kInteger);
+    const Reg to = pin != nullptr ? static_cast<Reg>(pin->number) : alloc();
+    const Width w = row.log2_bytes == 3 ? Width::k64 : Width::k32;
+    if (lane == 0 && row.log2_bytes >= 2) a.fmov_to(w, to, x);
+    else a.avx_extract(row.avx, to, x, lane);
+    if (row.form == VectorCode::Form::kExtractSigned) {
+      if (row.log2_bytes == 0) a.movsx8(Width::k32, to, to);
+      else a.movsx16(Width::k32, to, to);
+    }
+    release(v);
+    push_register(to);
+  }
+  // An f32 has nothing above it (vinsertps clears the lanes whose bits are set).
+  void extract_float(const VectorCode& row, uint8_t lane) {
+    Value v = pop();
+    const Xmm x = vector_of(v);
+    const Pin* const pin = next_pin(Bank::kReal);
+    const Xmm to = pin != nullptr ? pin->number : is_operand_register(v) ? Xmm{v.number} : alloc_real();
+    const bool is_f32 = row.log2_bytes == 2;
+    if (is_f32) a.avx(Avx::kVinsertps, to, x, x, static_cast<uint8_t>(lane << 6 | 0x0E));
+    else if (lane == 1) a.avx(Avx::kVpunpckhqdq, to, x, x);
+    else if (to != x) a.fmov(to, x);
+    release_unless(v, to);
+    push_real(to, is_f32, false);
+  }
+  void replace_lane(const VectorCode& row, uint8_t lane) {
+    Value value = pop(), v = pop();
+    if (value.kind == Value::Kind::kConstant) value.bank = Bank::kInteger;
+    const Reg r = register_of(value);
+    const Xmm x = vector_of(v);
+    const Xmm to = destination_real(v, Bank::kVector);
+    a.avx(row.avx, to, x, uint8_t{r}, lane);
+    release(value);
+    release_unless(v, to);
+    push_vector(to, Lanes::kNone);
+  }
+  void replace_float(const VectorCode& row, uint8_t lane) {
+    Value value = pop(), v = pop();
+    const Xmm y = real_of(value);
+    settle_nan(value);
+    const Xmm x = vector_of(v);
+    const Xmm to = destination_real(v, Bank::kVector);
+    if (row.log2_bytes == 2) a.avx(Avx::kVinsertps, to, x, y, static_cast<uint8_t>(lane << 4));
+    else if (lane == 0) a.fmove_low(to, x, y);
+    else a.avx(Avx::kVpunpcklqdq, to, x, y);
+    release_unless(value, to);
+    release_unless(v, to);
+    push_vector(to, Lanes::kNone);
+  }
+
+  void any_true() {
+    Value v = pop();
+    const Xmm x = vector_of(v);
+    a.avx(Avx::kVptest, x, 0, x);
+    release(v);
+    push_flags(Cond::kNE);
+  }
+  void all_true(const VectorCode& row) {
+    Value v = pop();
+    const Xmm x = vector_of(v);
+    a.avx(Avx::kVpxor, kScratch, kScratch, kScratch);
+    a.avx(row.avx, kScratch, kScratch, x);
+    a.avx(Avx::kVptest, kScratch, 0, kScratch);
+    release(v);
+    push_flags(Cond::kE);
+  }
+  void bitmask(const VectorCode& row) {
+    Value v = pop();
+    Xmm x = vector_of(v);
+    if (row.log2_bytes == 1) {  // the signs of words as those of bytes
+      a.avx(Avx::kVpxor, kScratch, kScratch, kScratch);
+      a.avx(Avx::kVpacksswb, kScratch, x, kScratch);
+      x = kScratch;
+    }
+    const Pin* const pin = next_pin(Bank::kInteger);
+    const Reg to = pin != nullptr ? static_cast<Reg>(pin->number) : alloc();
+    a.avx_mask(row.avx, to, x);
+    release(v);
+    push_register(to);
+  }
+
+  void load_vector(const Instruction& in, const VectorCode& row) {
+    Value v = pop();
+    const Mem m = address_of(v, in.mem_offset);
+    const Xmm to = vector_destination();
+    if (row.form == VectorCode::Form::kLoadZero) a.fload(kind_of(row.log2_bytes == 2), to, m);
+    else a.avx(row.avx, to, 0, m);
+    release(v);
+    push_vector(to, Lanes::kNone);
+  }
+  void store_vector(const Instruction& in) {
+    Value value = pop(), v = pop();
+    const Xmm x = vector_of(value);
+    const Mem m = address_of(v, in.mem_offset);
+    a.vstore16(m, x);
+    release(value);
+    release(v);
+  }
+  void load_lane(const Instruction& in, const VectorCode& row) {
+    Value value = pop(), v = pop();
+    const Xmm x = vector_of(value);
+    const Mem m = address_of(v, in.mem_offset);
+    const Xmm to = destination_real(value, Bank::kVector);
+    a.avx(row.avx, to, x, m, in.lane);
+    release(v);
+    release_unless(value, to);
+    push_vector(to, Lanes::kNone);
+  }
+  void store_lane(const Instruction& in, const VectorCode& row) {
+    Value value = pop(), v = pop();
+    const Xmm x = vector_of(value);
+    const Mem m = address_of(v, in.mem_offset);
+    a.avx_extract(row.avx, m, x, in.lane);
+    release(value);
+    release(v);
+  }
+
+  void vector(const Instruction& in) {
+    using enum VectorCode::Form;
+    if (in.op == Opcode::kV128Const) return push_constant(constant_of_bytes(in.raw), Bank::kVector);
+    if (in.op == Opcode::kV128AnyTrue) return any_true();
+    if (in.op == Opcode::kV128Store) return store_vector(in);
+    if (in.op == Opcode::kI8x16Shuffle) return shuffle(in.raw);
+    const VectorCode& row = vector_code(in.op);
+    switch (row.form) {
+      case kOne:
+      case kTwo:
+      case kCommutes:
+      case kSwapped:
+      case kSequence: return vector_operation(row);
+      case kShift: return vector_shift(row);
+      case kSplat:
+      case kSplatFloat: return splat(row);
+      case kExtract:
+      case kExtractSigned: return extract_lane(row, in.lane);
+      case kExtractFloat: return extract_float(row, in.lane);
+      case kReplace: return replace_lane(row, in.lane);
+      case kReplaceFloat: return replace_float(row, in.lane);
+      case kLoad:
+      case kLoadZero: return load_vector(in, row);
+      case kLoadLane: return load_lane(in, row);
+      case kStoreLane: return store_lane(in, row);
+      case kAllTrue: return all_true(row);
+      case kBitmask: return bitmask(row);
+      case kNone: failed = true;
+    }
   }
 
   // -- variables -------------------------------------------------------------------------------------------
@@ -1227,16 +1640,17 @@ struct Compiler::Parts {
       Value copy;
       copy.kind = Value::Kind::kRegister;
       copy.slot = v.slot;
-      copy.real = l.real;
+      copy.bank = l.bank;
       copy.is_f32 = l.is_f32;
       v.kind = Value::Kind::kSlot;  // as long as a register is sought for it
-      if (l.real) {
+      if (l.real()) {
         const Xmm x = alloc_real();
         if (l.pin == kUnpinned) {
-          a.fload(Real::kF64, x, slot(l.slot));
+          load_slots(x, l.slot, l.bank);
         } else {
           a.fmov(x, pinned(l.pin));
           copy.maybe_nan = (now.nan >> l.pin) & 1;
+          copy.is_f32 = nan_is_f32(l.pin);
         }
         copy.number = x;
       } else {
@@ -1265,18 +1679,20 @@ struct Compiler::Parts {
         return release(v);
       }
       if (v.kind == Value::Kind::kSlot)
-        local.real ? static_cast<void>(real_of(v)) : static_cast<void>(register_of(v));
+        local.real() ? static_cast<void>(real_of(v)) : static_cast<void>(register_of(v));
       store(v, local.slot);
       return push(v);
     }
     const Pin& pin = pins[local.pin];
     const uint32_t bit = 1u << local.pin;
     bool nan = false;
-    if (local.real) {
+    if (local.real()) {
       if (v.kind == Value::Kind::kSlot) {
-        a.fload(Real::kF64, pin.number, slot(v.slot));
-      } else if (const auto memory = memory_of(v)) {
-        a.fload(Real::kF64, pin.number, *memory);
+        load_slots(pin.number, v.slot, v.bank);
+      } else if (v.kind == Value::Kind::kLocal && locals[v.local()].pin == kUnpinned) {
+        load_slots(pin.number, locals[v.local()].slot, v.bank);
+      } else if (v.kind == Value::Kind::kConstant && v.bank == Bank::kVector) {
+        load_constant(pin.number, v.constant);
       } else {
         const Xmm x = real_of(v);
         nan = v.maybe_nan;
@@ -1300,6 +1716,7 @@ struct Compiler::Parts {
     now.valid |= bit;
     now.dirty |= bit;
     now.nan = nan ? now.nan | bit : now.nan & ~bit;
+    now.f32 = v.is_f32 ? now.f32 | bit : now.f32 & ~bit;
     if (keep) push_local(index_of_local, local);
   }
 
@@ -1310,20 +1727,18 @@ struct Compiler::Parts {
     return r;
   }
   static constexpr int32_t kGlobalBits = offsetof(GlobalInstance, bits);
+  static_assert(offsetof(GlobalInstance, high_bits) == kGlobalBits + 8);
   void global_get(uint32_t global) {
     const ValType t = module.globals[global].type.type;
-    if (t == ValType::kV128) {
-      failed = true;
-      return;
-    }
     const Reg cell = global_cell(global);
-    if (is_real(t)) {
+    if (bank_of(t) != Bank::kInteger) {
       const Xmm x = alloc_real();
-      a.fload(Real::kF64, x, {cell, kGlobalBits});
+      if (t == ValType::kV128) a.vload16(x, {cell, kGlobalBits});
+      else a.fload(Real::kF64, x, {cell, kGlobalBits});
       free_registers |= 1u << cell;
-      return push_real(x, t == ValType::kF32, false);
+      return push_real(x, t == ValType::kF32, false, bank_of(t));
     }
-    const Pin* const pin = next_pin(false);
+    const Pin* const pin = next_pin(Bank::kInteger);
     const Reg to = pin != nullptr ? static_cast<Reg>(pin->number) : cell;
     a.mov(Width::k64, to, {cell, kGlobalBits});
     if (to != cell) free_registers |= 1u << cell;
@@ -1331,19 +1746,16 @@ struct Compiler::Parts {
   }
   void global_set(uint32_t global) {
     Value v = pop();
-    if (module.globals[global].type.type == ValType::kV128) {
-      failed = true;
-      return;
-    }
-    if (v.real && v.kind != Value::Kind::kConstant) {
+    if (v.bank == Bank::kVector || (v.real() && v.kind != Value::Kind::kConstant)) {
       const Xmm x = real_of(v);
       settle_nan(v);
       const Reg cell = global_cell(global);
-      a.fstore(Real::kF64, {cell, kGlobalBits}, x);
+      if (v.bank == Bank::kVector) a.vstore16({cell, kGlobalBits}, x);
+      else a.fstore(Real::kF64, {cell, kGlobalBits}, x);
       free_registers |= 1u << cell;
       return release(v);
     }
-    v.real = false;
+    v.bank = Bank::kInteger;
     const Reg r = register_of(v);
     const Reg cell = global_cell(global);
     a.mov(Width::k64, {cell, kGlobalBits}, r);
@@ -1352,7 +1764,7 @@ struct Compiler::Parts {
   }
 
   void select() {
-    const bool real = stack[stack.size() - 2].real;
+    const bool real = stack[stack.size() - 2].real();
     if (real) settle_flags();  // making room for floats may change the flags
     Value condition = pop(), no = pop(), yes = pop();
     if (real) return select_real(condition, no, yes);
@@ -1367,9 +1779,9 @@ struct Compiler::Parts {
     push_register(to);
   }
   void select_real(Value& condition, Value& no, Value& yes) {
-    const bool is_f32 = yes.is_f32;
     const Xmm y = real_of(yes), n = real_of(no);
-    const bool nan = yes.maybe_nan && no.maybe_nan;
+    const bool is_f32 = yes.is_f32;
+    const bool nan = yes.maybe_nan && no.maybe_nan && yes.is_f32 == no.is_f32;
     if (!nan) {  // what was computed is made canonical; what was loaded keeps its bits
       settle_nan(yes);
       settle_nan(no);
@@ -1381,7 +1793,7 @@ struct Compiler::Parts {
     a.patch_here(keep);
     release(no);
     release_unless(yes, to);
-    push_real(to, is_f32, nan);
+    push_real(to, is_f32, nan, yes.bank);
   }
   Cond test_nonzero(Value& v) {
     const Reg r = register_of(v);
@@ -1431,11 +1843,8 @@ struct Compiler::Parts {
   }
   // Makes `now` what the label expects.
   void conform(const Pins& to) {
-    for (uint32_t left = now.nan; left != 0; left &= left - 1) {
-      const Pin& p = pins[std::countr_zero(left)];
-      make_canonical(p.number, p.is_f32);
-    }
-    now.nan = 0;
+    for (uint32_t left = now.nan; left != 0; left &= left - 1)
+      make_pin_canonical(static_cast<uint32_t>(std::countr_zero(left)));
     for (uint32_t left = now.dirty & ~to.valid; left != 0; left &= left - 1)
       store_pin(static_cast<uint32_t>(std::countr_zero(left)));
     for (uint32_t left = to.valid & ~now.valid; left != 0; left &= left - 1)
@@ -1468,14 +1877,14 @@ struct Compiler::Parts {
 
   bool values_in_place(const Label& label) const {
     uint32_t to = label.slot_height;
-    for (size_t i = stack.size() - label.branch_values; i < stack.size(); ++i, ++to)
+    for (size_t i = stack.size() - label.branch_values; i < stack.size(); to += slots_of(stack[i++].bank))
       if (stack[i].kind != Value::Kind::kSlot || stack[i].slot != to) return false;
     return true;
   }
   // Copies, so that the way that does not branch keeps its picture.
   void move_values(const Label& label) {
     uint32_t to = label.slot_height;
-    for (size_t i = stack.size() - label.branch_values; i < stack.size(); ++i, ++to) {
+    for (size_t i = stack.size() - label.branch_values; i < stack.size(); to += slots_of(stack[i++].bank)) {
       a.ensure(Assembler::kRoom);
       Value v = stack[i];
       const bool lent = v.kind == Value::Kind::kRegister;
@@ -1598,11 +2007,11 @@ struct Compiler::Parts {
     if (results.size() == 1) {
       Value v = stack.back();  // a copy: the way behind a br_if still has it
       const bool lent = v.kind == Value::Kind::kRegister;
-      if (v.real) {
+      if (v.real()) {
         const Xmm x = real_of(v);
         settle_nan(v);
         if (x != 0) a.fmov(0, x);
-        a.fstore(Real::kF64, slot(0), 0);
+        store_slots(0, 0, v.bank);
       } else {
         if (v.kind == Value::Kind::kConstant) {
           a.mov_imm(rax, v.constant);
@@ -1625,7 +2034,7 @@ struct Compiler::Parts {
         if (!lent) release(v);
       }
       const uint32_t from = stack[stack.size() - results.size()].slot;
-      for (uint32_t i = 0; i < results.size(); ++i) {
+      for (uint32_t i = 0; i < top_slot() - from; ++i) {
         a.ensure(Assembler::kRoom);
         a.mov_from_slot(rax, at_slot(from + i));
         a.mov_to_slot(at_slot(i), rax);
@@ -1685,7 +2094,7 @@ struct Compiler::Parts {
   // flags, but making a NaN canonical does.
   Cond settled_condition() {
     if (has_flags() && std::any_of(stack.begin() + static_cast<ptrdiff_t>(settled), stack.end() - 1,
-                                   [](const Value& v) { return v.real && v.kind != Value::Kind::kSlot; }))
+                                   [](const Value& v) { return v.real() && v.kind != Value::Kind::kSlot; }))
       settle_flags();
     if (has_flags()) {
       const Value flags = pop();
@@ -1763,12 +2172,6 @@ struct Compiler::Parts {
 
   // -- calls ------------------------------------------------------------------------------------------------------
 
-  bool has_v128(const wasm::FuncType& t) const {
-    const auto is = [](ValType v) { return v == ValType::kV128; };
-    return std::any_of(t.params.begin(), t.params.end(), is) ||
-           std::any_of(t.results.begin(), t.results.end(), is);
-  }
-
   // Arguments are settled and `base` is their first slot. `write` writes the call itself.
   template <typename F>
   void write_call(const wasm::FuncType& callee, const F& write) {
@@ -1791,11 +2194,11 @@ struct Compiler::Parts {
       const ValType t = callee.results[0];
       Value v;
       v.kind = Value::Kind::kRegister;
-      v.real = is_real(t);
+      v.bank = bank_of(t);
       v.is_f32 = t == ValType::kF32;
       v.in_slot = true;
       v.number = 0;  // rax or xmm0
-      if (v.real) free_reals &= ~1u;
+      if (v.real()) free_reals &= ~1u;
       else free_registers &= ~1u;
       push(v);
     } else {
@@ -1805,10 +2208,6 @@ struct Compiler::Parts {
 
   void call(uint32_t callee) {
     const wasm::FuncType& t = module.type_of_function(callee);
-    if (has_v128(t)) {
-      failed = true;
-      return;
-    }
     settle_for_call(stack.size() - t.params.size());
     const bool imported = module.functions[callee].import != wasm::kNotImported;
     write_call(t, [&] {
@@ -1830,10 +2229,6 @@ struct Compiler::Parts {
 
   void call_indirect(const Instruction& in) {
     const wasm::FuncType& t = module.types[in.index];
-    if (has_v128(t)) {
-      failed = true;
-      return;
-    }
     Value element = pop();
     if (element.kind == Value::Kind::kLocal) {  // of which the register is about to be given up
       const Reg r = alloc();
@@ -1971,7 +2366,7 @@ struct Compiler::Parts {
   }
   void bits_to_real(Width w) {
     Value v = pop();
-    if (v.kind == Value::Kind::kConstant) return push_constant(v.constant, true, w == Width::k32);
+    if (v.kind == Value::Kind::kConstant) return push_constant(v.constant, Bank::kReal, w == Width::k32);
     const Reg r = register_of(v);
     const Xmm x = alloc_real();
     a.fmov_from(w, x, r);
@@ -2042,8 +2437,8 @@ constexpr Emission kEmissions[] = {
   EMIT(kGlobalSet, global_set(in.index))
   EMIT(kI32Const, push_constant(static_cast<uint32_t>(in.value)))
   EMIT(kI64Const, push_constant(in.value))
-  EMIT(kF32Const, push_constant(in.value, true, true))
-  EMIT(kF64Const, push_constant(in.value, true, false))
+  EMIT(kF32Const, push_constant(in.value, Bank::kReal, true))
+  EMIT(kF64Const, push_constant(in.value, Bank::kReal, false))
   EMIT(kRefNull, push_constant(0))
   EMIT(kRefIsNull, is_zero(Width::k64))
   EMIT(kRefFunc, ref_func(in.index))
@@ -2143,6 +2538,12 @@ constexpr auto kEmitters = [] consteval {
   }
   for (const Opcode op : {Opcode::kBrIf, Opcode::kIf, Opcode::kSelect, Opcode::kI32Eqz, Opcode::kLocalSet})
     emitters[static_cast<size_t>(op)].takes_flags = true;
+  for (size_t i = 0; i < emitters.size(); ++i) {
+    const wasm::OpcodeInfo& info = wasm::info(static_cast<Opcode>(i));
+    if (info.prefix != kVectorPrefix) continue;
+    emitters[i].emit = [](Compiler::Parts& p, const Instruction& in) { p.vector(in); };
+    emitters[i].cost = info.cost;
+  }
   return emitters;
 }();
 
@@ -2211,6 +2612,7 @@ bool Compiler::Parts::compile() {
   if (failed) return false;
   end_segment();
   write_stubs();
+  write_constants();
   a.ensure(Assembler::kRoom);
   a.int3();  // the return address of a last call is inside the function, too
   for (Watch& w : watches)

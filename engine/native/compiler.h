@@ -33,8 +33,9 @@ namespace membrane::engine::native {
 struct Location {
   enum class Kind : uint8_t { kRegister, kReal, kConstant, kSlot } kind{};
   bool maybe_nan = false;  // kReal: a NaN in it is to be made canonical first
-  bool is_f32 = false;
+  bool is_f32 = false;     // the NaN's lanes, or the number
   uint8_t register_number = 0;
+  uint8_t half = 0;  // kReal: 1 for the high one of a vector, whose slots are noted one by one
   uint16_t slot = 0;
   uint64_t value = 0;  // the constant, or the other slot
 };

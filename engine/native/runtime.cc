@@ -261,7 +261,7 @@ bool ModuleCode::Batch::finish(const CodeCache* cache) {
     const wasm::Module& module = code_.module_.module();
     for (uint32_t i = module.imported_function_count(); i < module.functions.size(); ++i) {
       const FunctionCode& function = code_.module_.functions()[i];
-      image.frames.push_back({function.zero_slots, function.frame_slots});
+      image.frames.push_back({function.zero_slots, function.frame_slots, function.uses_vectors});
     }
     static_cast<void>(cache->keep(module, image));
   }
@@ -327,6 +327,7 @@ NativeStack::NativeStack(uint32_t call_depth) {
     state.sign_bit[i] = of(r, 0x80000000u, 0x8000000000000000u);
     state.magnitude[i] = of(r, 0x7FFFFFFFu, 0x7FFFFFFFFFFFFFFFu);
   }
+  std::copy(std::begin(kVectorConstants), std::end(kVectorConstants), std::begin(state.vector_constants));
   state.top = reinterpret_cast<uint64_t*>(static_cast<uint8_t*>(memory) + bytes) - 2;
   state.depth_end = state.top - call_depth;
 }
@@ -504,7 +505,7 @@ void Visit::return_to_caller(uint64_t* results) {
   take_return_address();
   n_.registers[rax] = results[0];
   n_.reals[0][0] = results[0];
-  n_.reals[0][1] = 0;
+  n_.reals[0][1] = results + 1 < m_.stack_end ? results[1] : 0;  // of a vector
 }
 
 void Visit::call_host(FunctionInstance& target) {
@@ -697,8 +698,7 @@ void load_registers(NativeState& n, const Watch& charge, const uint64_t* fp) {
   for (const Location& l : charge.locations) {
     if (l.kind == Location::Kind::kRegister) n.registers[l.register_number] = fp[l.slot];
     if (l.kind != Location::Kind::kReal) continue;
-    n.reals[l.register_number][0] = fp[l.slot];
-    n.reals[l.register_number][1] = 0;
+    n.reals[l.register_number][l.half] = fp[l.slot];
   }
 }
 
