@@ -26,8 +26,7 @@ inline std::shared_ptr<CompiledModule> compile(std::string_view text, Tier tier 
 }
 
 inline std::shared_ptr<Instance> instantiate(std::string_view text, const Resolver& resolver = {},
-                                             const InstanceLimits& limits = {},
-                                             Tier tier = Tier::kAuto) {
+                                             const InstanceLimits& limits = {}, Tier tier = Tier::kAuto) {
   auto module = compile(text, tier);
   if (!module) return nullptr;
   auto instance = Instance::create(module, resolver, limits);
