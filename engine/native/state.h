@@ -79,24 +79,24 @@ struct alignas(16) Constant {
 };
 
 // Vectors that compiled code has as operands: both halves, or low and high.
-#define MEMBRANE_VECTOR_CONSTANTS(X)                                                   \
-  X(kCanonicalNans32, 0x7FC000007FC00000, 0x7FC000007FC00000)                          \
-  X(kCanonicalNans64, 0x7FF8000000000000, 0x7FF8000000000000)                          \
-  X(kSigns32, 0x8000000080000000, 0x8000000080000000)                                  \
-  X(kSigns64, 0x8000000000000000, 0x8000000000000000)                                  \
-  X(kMagnitudes32, 0x7FFFFFFF7FFFFFFF, 0x7FFFFFFF7FFFFFFF)                             \
-  X(kMagnitudes64, 0x7FFFFFFFFFFFFFFF, 0x7FFFFFFFFFFFFFFF)                             \
-  X(kOneBytes, 0x0101010101010101, 0x0101010101010101)                                 \
-  X(kOneWords, 0x0001000100010001, 0x0001000100010001)                                 \
-  X(kLeastWords, 0x8000800080008000, 0x8000800080008000)                               \
-  X(kLowWords, 0x0000FFFF0000FFFF, 0x0000FFFF0000FFFF)                                 \
-  X(kLowNibbles, 0x0F0F0F0F0F0F0F0F, 0x0F0F0F0F0F0F0F0F)                               \
-  X(kBitsOfNibbles, 0x0302020102010100, 0x0403030203020201)                            \
-  X(kBeyondLanes, 0x7070707070707070, 0x7070707070707070) /* from 16 on to 128 */      \
-  X(kTwoTo31Floats, 0x4F0000004F000000, 0x4F0000004F000000)                            \
-  X(kMostInt32Doubles, 0x41DFFFFFFFC00000, 0x41DFFFFFFFC00000)                         \
-  X(kMostUint32Doubles, 0x41EFFFFFFFE00000, 0x41EFFFFFFFE00000)                        \
-  X(kTwoTo52Doubles, 0x4330000000000000, 0x4330000000000000)                           \
+#define MEMBRANE_VECTOR_CONSTANTS(X)                                              \
+  X(kCanonicalNans32, 0x7FC000007FC00000, 0x7FC000007FC00000)                     \
+  X(kCanonicalNans64, 0x7FF8000000000000, 0x7FF8000000000000)                     \
+  X(kSigns32, 0x8000000080000000, 0x8000000080000000)                             \
+  X(kSigns64, 0x8000000000000000, 0x8000000000000000)                             \
+  X(kMagnitudes32, 0x7FFFFFFF7FFFFFFF, 0x7FFFFFFF7FFFFFFF)                        \
+  X(kMagnitudes64, 0x7FFFFFFFFFFFFFFF, 0x7FFFFFFFFFFFFFFF)                        \
+  X(kOneBytes, 0x0101010101010101, 0x0101010101010101)                            \
+  X(kOneWords, 0x0001000100010001, 0x0001000100010001)                            \
+  X(kLeastWords, 0x8000800080008000, 0x8000800080008000)                          \
+  X(kLowWords, 0x0000FFFF0000FFFF, 0x0000FFFF0000FFFF)                            \
+  X(kLowNibbles, 0x0F0F0F0F0F0F0F0F, 0x0F0F0F0F0F0F0F0F)                          \
+  X(kBitsOfNibbles, 0x0302020102010100, 0x0403030203020201)                       \
+  X(kBeyondLanes, 0x7070707070707070, 0x7070707070707070) /* from 16 on to 128 */ \
+  X(kTwoTo31Floats, 0x4F0000004F000000, 0x4F0000004F000000)                       \
+  X(kMostInt32Doubles, 0x41DFFFFFFFC00000, 0x41DFFFFFFFC00000)                    \
+  X(kMostUint32Doubles, 0x41EFFFFFFFE00000, 0x41EFFFFFFFE00000)                   \
+  X(kTwoTo52Doubles, 0x4330000000000000, 0x4330000000000000)                      \
   X(kTwoTo52HighHalves, 0x4330000043300000, 0x4330000043300000)
 enum class VectorConstant : uint8_t {
 #define X(id, low, high) id,
@@ -128,6 +128,7 @@ struct NativeState {
   const uint8_t* pc = nullptr;
   uint64_t exit = 0;  // Exit; the code writes 32 bits
   const void* exit_trap[kTrapKinds] = {};
+  Memory* const* memories = nullptr;
 
   Constant canonical_nan[2];  // by Real
   Constant sign_bit[2];
@@ -140,5 +141,9 @@ struct NativeState {
   // The return address of a frame at depth d is in top[-d].
   uint64_t* top = nullptr;
 };
+
+// The call that leaves by exit_helper: `call [r14 + exit_helper]`, with a near displacement.
+inline constexpr uint32_t kExitCallBytes = 4;
+static_assert(offsetof(NativeState, exit_helper) < 128);
 
 }  // namespace membrane::engine::native
