@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <string>
 #include <string_view>
 
 #include "engine/instance.h"
@@ -36,5 +37,18 @@ inline std::shared_ptr<Instance> instantiate(std::string_view text, const Resolv
   }
   return *instance;
 }
+
+// Of tests whose parameter is the tier that they run in.
+class InTier : public ::testing::TestWithParam<Tier> {
+ protected:
+  static std::shared_ptr<CompiledModule> compiled(std::string_view text) { return compile(text, GetParam()); }
+  static std::shared_ptr<Instance> made(std::string_view text, const InstanceLimits& limits = {}) {
+    return instantiate(text, {}, limits, GetParam());
+  }
+};
+#define MEMBRANE_IN_BOTH_TIERS(Suite)                                                            \
+  class Suite : public InTier {};                                                                \
+  INSTANTIATE_TEST_SUITE_P(Tiers, Suite, ::testing::Values(Tier::kInterpreter, Tier::kCompiler), \
+                           [](const auto& tier) { return std::string(name_of(tier.param)); })
 
 }  // namespace membrane::engine

@@ -531,6 +531,9 @@ Result<std::vector<Standpoint>> SnapshotWriter::standpoints() {
       stands.push_back(stand_interpreted(stops[i], known, known.places[i]));
       continue;
     }
+    // At no charge and behind no call: it waits for the host in a tail call.
+    if (known.compiled.at(stops[i].function, known.places[i]).pc == 0)
+      return unsupported("the program ends in a call of the host that waits", "Freeze it later.");
     const uint64_t* const above =
         i != 0 ? stands.back().fp
                : reinterpret_cast<const uint64_t*>(m.native->registers[native::kFrameRegister]);

@@ -19,16 +19,7 @@ using wasm::ValType;
 
 constexpr uint64_t kPlenty = 1'000'000;
 
-// In both tiers.
-class Vectors : public ::testing::TestWithParam<Tier> {
- protected:
-  static std::shared_ptr<CompiledModule> compiled(std::string_view text) { return compile(text, GetParam()); }
-  static std::shared_ptr<Instance> made(std::string_view text) {
-    return instantiate(text, {}, {}, GetParam());
-  }
-};
-INSTANTIATE_TEST_SUITE_P(Tiers, Vectors, ::testing::Values(Tier::kInterpreter, Tier::kCompiler),
-                         [](const auto& tier) { return std::string(name_of(tier.param)); });
+MEMBRANE_IN_BOTH_TIERS(Vectors);
 
 Value v128(uint64_t low, uint64_t high) { return {ValType::kV128, low, high}; }
 

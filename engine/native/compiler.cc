@@ -138,14 +138,12 @@ Bank bank_of(ValType t) {
 
 struct Compiler::Parts {
   Parts(const wasm::Module& m, FunctionCode* f) : module(m), functions(f) {
-    const auto is_wide = [](const wasm::Table& table) { return table.type.limits.is_64; };
-    has_foreign_spaces = module.memories.size() > 1 ||
-                         (module.memories.size() == 1 && module.memories[0].type.limits.is_64) ||
-                         std::ranges::any_of(module.tables, is_wide);
+    has_far_memories =
+        module.memories.size() > 1 || (module.memories.size() == 1 && module.memories[0].type.limits.is_64);
   }
 
   const wasm::Module& module;
-  bool has_foreign_spaces = false;  // memories and tables that the compiler does not know
+  bool has_far_memories = false;  // see is_far()
   FunctionCode* functions;
 
   std::vector<uint8_t> buffer;
@@ -240,27 +238,6 @@ struct Compiler::Parts {
     choose_pins(*uses);
     return true;
   }
-
-  // Instructions that are left to the interpreter for the memory or table that they name.
-  [[nodiscard]] bool is_foreign(const Instruction& in) const {
-    switch (wasm::info(in.op).immediate) {
-      case wasm::Immediate::kMem:
-      case wasm::Immediate::kMemLane:
-      case wasm::Immediate::kMemory: return is_foreign_memory(in.index);
-      case wasm::Immediate::kMemoryCopy: return is_foreign_memory(in.index) || is_foreign_memory(in.index2);
-      case wasm::Immediate::kMemoryInit: return is_foreign_memory(in.index2);
-      case wasm::Immediate::kTable: return has_wide_indices(in.index);
-      case wasm::Immediate::kTableCopy: return has_wide_indices(in.index) || has_wide_indices(in.index2);
-      case wasm::Immediate::kTableInit: return has_wide_indices(in.index2);
-      case wasm::Immediate::kCallIndirect: return has_wide_indices(in.index2);
-      default: return false;
-    }
-  }
-  // Only the first memory's base is in a register, and 32-bit addresses need no bounds.
-  [[nodiscard]] bool is_foreign_memory(uint32_t memory) const {
-    return memory != 0 || module.memories[0].type.limits.is_64;
-  }
-  [[nodiscard]] bool has_wide_indices(uint32_t table) const { return module.tables[table].type.limits.is_64; }
 
   // The locals that are used most, as many as there are registers; of these, what each loop does.
   void choose_pins(const wasm::LocalUses& uses) {
@@ -1203,7 +1180,43 @@ struct Compiler::Parts {
 
   // -- memory ---------------------------------------------------------------------------------------------
 
+  // Only the first memory's base is in a register, and only 32-bit addresses need no bounds.
+  [[nodiscard]] bool is_far(uint32_t memory) const {
+    return has_far_memories && (memory != 0 || module.memories[0].type.limits.is_64);
+  }
   // The operand of an access. `v` holds the registers until the caller releases it.
+  Mem address_of(Value& v, const Instruction& in) {
+    return is_far(in.index) ? far_address_of(v, in) : address_of(v, in.mem_offset);
+  }
+  // The same in any memory: finds it in the instance, and compares the bounds.
+  Mem far_address_of(Value& v, const Instruction& in) {
+    const bool is_64 = module.memories[in.index].type.limits.is_64;
+    const Reg from = register_of(v);
+    const Reg sum = is_operand_register(v) ? from : alloc();
+    const Reg memory = alloc(), end = alloc();
+    if (in.mem_offset <= INT32_MAX && (!is_64 || in.mem_offset == 0)) {
+      a.lea(Width::k64, sum, {from, static_cast<int32_t>(in.mem_offset)});
+    } else {
+      a.mov_imm(end, in.mem_offset);
+      if (sum != from) a.mov(Width::k64, sum, from);
+      a.op(Alu::kAdd, Width::k64, sum, end);
+      if (is_64) trap_if(Cond::kB, TrapKind::kMemoryOutOfBounds);
+    }
+    a.mov(Width::k64, memory, STATE(memories));
+    a.mov(Width::k64, memory, {memory, static_cast<int32_t>(in.index * 8)});
+    a.mov(Width::k32, end, {memory, static_cast<int32_t>(Memory::pages_at())});
+    a.shift(Shift::kShl, Width::k64, end, std::countr_zero(wasm::kPageBytes));
+    a.op(Alu::kSub, Width::k64, end, 1 << wasm::info(in.op).align);
+    trap_if(Cond::kB, TrapKind::kMemoryOutOfBounds);
+    a.op(Alu::kCmp, Width::k64, sum, end);
+    trap_if(Cond::kA, TrapKind::kMemoryOutOfBounds);
+    a.op(Alu::kAdd, Width::k64, sum, {memory, static_cast<int32_t>(Memory::base_at())});
+    free_registers |= 1u << memory | 1u << end;
+    v.kind = Value::Kind::kRegister;
+    v.bank = Bank::kInteger;
+    v.number = sum;
+    return {sum, 0};
+  }
   Mem address_of(Value& v, uint64_t displacement) {
     if (v.kind == Value::Kind::kConstant && v.constant + displacement <= INT32_MAX)
       return {kMemory, static_cast<int32_t>(v.constant + displacement)};
@@ -1221,7 +1234,7 @@ struct Compiler::Parts {
 
   void load(const Instruction& in, bool real, bool is_f32) {
     Value v = pop();
-    const Mem m = address_of(v, in.mem_offset);
+    const Mem m = address_of(v, in);
     if (real) {
       const Pin* const pin = next_pin(Bank::kReal);
       const Xmm to = pin != nullptr ? pin->number : alloc_real();
@@ -1257,7 +1270,7 @@ struct Compiler::Parts {
     if (real && value.kind != Value::Kind::kConstant) {
       const Xmm x = real_of(value);
       settle_nan(value);
-      const Mem m = address_of(v, in.mem_offset);
+      const Mem m = address_of(v, in);
       a.fstore(kind_of(is_f32), m, x);
       release(value);
       return release(v);
@@ -1265,7 +1278,7 @@ struct Compiler::Parts {
     const bool wide = in.op == Opcode::kI64Store || in.op == Opcode::kF64Store;
     int32_t constant = 0;
     if (fits(value, wide ? Width::k64 : Width::k32, constant)) {
-      const Mem m = address_of(v, in.mem_offset);
+      const Mem m = address_of(v, in);
       switch (in.op) {
         case Opcode::kI32Store8:
         case Opcode::kI64Store8: a.store_imm8(m, static_cast<uint8_t>(constant)); break;
@@ -1277,7 +1290,7 @@ struct Compiler::Parts {
     }
     value.bank = Bank::kInteger;  // a constant
     const Reg r = register_of(value);
-    const Mem m = address_of(v, in.mem_offset);
+    const Mem m = address_of(v, in);
     switch (in.op) {
       case Opcode::kI32Store8:
       case Opcode::kI64Store8: a.store8(m, r); break;
@@ -1561,7 +1574,7 @@ struct Compiler::Parts {
 
   void load_vector(const Instruction& in, const VectorCode& row) {
     Value v = pop();
-    const Mem m = address_of(v, in.mem_offset);
+    const Mem m = address_of(v, in);
     const Xmm to = vector_destination();
     if (row.form == VectorCode::Form::kLoadZero) a.fload(kind_of(row.log2_bytes == 2), to, m);
     else a.avx(row.avx, to, 0, m);
@@ -1571,7 +1584,7 @@ struct Compiler::Parts {
   void store_vector(const Instruction& in) {
     Value value = pop(), v = pop();
     const Xmm x = vector_of(value);
-    const Mem m = address_of(v, in.mem_offset);
+    const Mem m = address_of(v, in);
     a.vstore16(m, x);
     release(value);
     release(v);
@@ -1579,7 +1592,7 @@ struct Compiler::Parts {
   void load_lane(const Instruction& in, const VectorCode& row) {
     Value value = pop(), v = pop();
     const Xmm x = vector_of(value);
-    const Mem m = address_of(v, in.mem_offset);
+    const Mem m = address_of(v, in);
     const Xmm to = destination_real(value, Bank::kVector);
     a.avx(row.avx, to, x, m, in.lane);
     release(v);
@@ -1589,7 +1602,7 @@ struct Compiler::Parts {
   void store_lane(const Instruction& in, const VectorCode& row) {
     Value value = pop(), v = pop();
     const Xmm x = vector_of(value);
-    const Mem m = address_of(v, in.mem_offset);
+    const Mem m = address_of(v, in);
     a.avx_extract(row.avx, m, x, in.lane);
     release(value);
     release(v);
@@ -2227,16 +2240,12 @@ struct Compiler::Parts {
     });
   }
 
-  void call_indirect(const Instruction& in) {
-    const wasm::FuncType& t = module.types[in.index];
-    Value element = pop();
-    if (element.kind == Value::Kind::kLocal) {  // of which the register is about to be given up
-      const Reg r = alloc();
-      a.mov(Width::k64, r, register_of(element));
-      element.kind = Value::Kind::kRegister;
-      element.number = r;
-    }
-    settle_for_call(stack.size() - t.params.size());
+  // The function that a call through a table reaches, in a register; another register is the caller's, too.
+  struct Target {
+    Reg function, spare;
+  };
+  // `element` is the index; with the arguments in their slots.
+  Target find_target(const Instruction& in, Value& element) {
     const Reg i = register_of(element);
     const Reg table = alloc(), other = alloc();
     a.mov(Width::k64, table, STATE(tables));
@@ -2259,9 +2268,28 @@ struct Compiler::Parts {
     helper(Opcode::kCallIndirect, element.slot, in.index, 0);
     a.patch_here(same);
     release(element);
-    free_registers |= 1u << table | 1u << other;
-    write_call(t, [&] {
-      if (table != rax) a.mov(Width::k64, rax, table);
+    return {table, other};
+  }
+  // The index of a call through a table, where what is settled for the call leaves it alone.
+  Value pop_element() {
+    Value element = pop();
+    if (element.kind == Value::Kind::kLocal) {  // of which the register is about to be given up
+      const Reg r = alloc();
+      a.mov(Width::k64, r, register_of(element));
+      element.kind = Value::Kind::kRegister;
+      element.number = r;
+    }
+    return element;
+  }
+
+  void call_indirect(const Instruction& in) {
+    const wasm::FuncType& t = module.types[in.index];
+    Value element = pop_element();
+    settle_for_call(stack.size() - t.params.size());
+    const auto [target, spare] = find_target(in, element);
+    free_registers |= 1u << target | 1u << spare;
+    write_call(t, [&, function = target] {
+      if (function != rax) a.mov(Width::k64, rax, function);
       a.mov(Width::k64, rcx, STATE(instance));
       a.op(Alu::kCmp, Width::k64, rcx, {rax, static_cast<int32_t>(offsetof(FunctionHandle, instance))});
       const Patch foreign = a.jcc(Cond::kNE);
@@ -2273,6 +2301,113 @@ struct Compiler::Parts {
       a.patch_here(go);
       a.call_register(rcx);
     });
+  }
+
+  // -- tail calls: the frame becomes the callee's, and its return address stays ---------------------------------
+
+  void return_call(uint32_t callee) {
+    const wasm::FuncType& t = module.type_of_function(callee);
+    const size_t first = stack.size() - t.params.size();
+    if (module.functions[callee].import != wasm::kNotImported) {
+      settle_arguments(first);
+      return leave_by_tail(Opcode::kReturnCall, first, callee);
+    }
+    if (functions[callee].frame_slots > code->frame_slots) {  // else it fits as this one does
+      const Reg end = alloc();
+      a.lea(Width::k64, end, slot(functions[callee].frame_slots));
+      a.op(Alu::kCmp, Width::k64, end, STATE(stack_end));
+      trap_if(Cond::kA, TrapKind::kStackOverflow);
+      free_registers |= 1u << end;
+    }
+    if (!move_arguments_at_once(first)) {
+      settle_arguments(first);
+      move_arguments(first, rax);
+    }
+    if (callee == index) {
+      a.jmp(entry);
+    } else if (batch != nullptr) {
+      batch->push_back({a.jmp(), callee});
+    } else {
+      a.mov(Width::k64, rax, STATE(functions));
+      a.op(Alu::kAdd, Width::k64, rax, static_cast<int32_t>(callee * sizeof(FunctionCode)));
+      a.jmp(Mem{rax, static_cast<int32_t>(offsetof(FunctionCode, native_entry))});
+    }
+  }
+
+  void return_call_indirect(const Instruction& in) {
+    const wasm::FuncType& t = module.types[in.index];
+    Value element = pop_element();
+    const size_t first = stack.size() - t.params.size();
+    settle_arguments(first);
+    const auto [target, spare] = find_target(in, element);
+    a.mov(Width::k64, spare, STATE(instance));
+    a.op(Alu::kCmp, Width::k64, spare, {target, static_cast<int32_t>(offsetof(FunctionHandle, instance))});
+    const Patch own = a.jcc(Cond::kE);
+    a.mov(Width::k64, slot(element.slot), target);
+    leave_by_tail(Opcode::kReturnCallIndirect, first, wasm::slots_of(t.params));
+    a.patch_here(own);
+    a.mov(Width::k64, target, {target, static_cast<int32_t>(offsetof(FunctionHandle, code))});
+    a.mov(Width::k32, spare, {target, static_cast<int32_t>(offsetof(FunctionCode, frame_slots))});
+    a.lea(Width::k64, spare, {kFrame, 0, spare, 3});
+    a.op(Alu::kCmp, Width::k64, spare, STATE(stack_end));
+    trap_if(Cond::kA, TrapKind::kStackOverflow);
+    move_arguments(first, spare);
+    if (target != rax) a.mov(Width::k64, rax, target);
+    a.jmp(Mem{rax, static_cast<int32_t>(offsetof(FunctionCode, native_entry))});
+    free_registers |= 1u << target | 1u << spare;
+  }
+
+  uint32_t slot_of_argument(size_t first) const {
+    return first == stack.size() ? top_slot() : stack[first].slot;
+  }
+  // Into another instance, or to the host: the runtime does it all.
+  void leave_by_tail(Opcode op, size_t first, uint32_t what) {
+    helper(op, slot_of_argument(first), what, 0);
+    a.int3();
+  }
+  void settle_arguments(size_t first) {
+    settle_flags();
+    for (size_t i = first; i < stack.size(); ++i) store_entry(stack[i]);
+  }
+  // Down from their slots to the frame's first ones. Nothing else is in a register any more.
+  void move_arguments(size_t first, Reg spare) {
+    const uint32_t from = slot_of_argument(first), count = top_slot() - from;
+    uint32_t i = 0;
+    for (; from != 0 && i + 2 <= count; i += 2) {
+      a.ensure(Assembler::kRoom);
+      a.vload16(0, slot(from + i));
+      a.vstore16(slot(i), 0);
+    }
+    if (from == 0 || i == count) return;
+    a.mov(Width::k64, spare, slot(from + i));
+    a.mov(Width::k64, slot(i), spare);
+  }
+  // The same from registers and constants, when there is nothing else: false when an argument is in a slot that
+  // another one goes to, or may be.
+  bool move_arguments_at_once(size_t first) {
+    settle_flags();
+    ensure_spare();  // nothing may give way later, to a slot that is written already
+    uint32_t to = 0;
+    const auto in_slot = [&](const Value& v) {
+      if (v.kind == Value::Kind::kSlot) return true;
+      if (v.kind != Value::Kind::kLocal) return false;
+      const Local& l = locals[v.local()];
+      return (l.pin == kUnpinned || !((now.valid >> l.pin) & 1)) && l.slot != to;
+    };
+    for (size_t i = first; i < stack.size(); to += slots_of(stack[i++].bank))
+      if (in_slot(stack[i])) return false;
+    to = 0;
+    for (size_t i = first; i < stack.size(); to += slots_of(stack[i++].bank)) {
+      a.ensure(Assembler::kRoom);
+      Value v = stack[i];
+      const bool stays = v.kind == Value::Kind::kLocal && locals[v.local()].slot == to &&
+                         (locals[v.local()].pin == kUnpinned || !((now.dirty >> locals[v.local()].pin) & 1));
+      if (stays) continue;
+      const bool lent = v.kind == Value::Kind::kRegister;
+      store(v, to);
+      if (!lent) release(v);
+    }
+    return true;
   }
   // libstdc++'s vector begins with begin and end; machine_is_supported() looks whether it is so.
   static constexpr int32_t kElementsBegin = offsetof(Table, elements);
@@ -2330,6 +2465,14 @@ struct Compiler::Parts {
   }
   void branch_through_table(const Instruction& in) {
     branch_table(in);
+    become_unreachable();
+  }
+  void leave_by_call(const Instruction& in) {
+    return_call(in.index);
+    become_unreachable();
+  }
+  void leave_by_call_indirect(const Instruction& in) {
+    return_call_indirect(in);
     become_unreachable();
   }
   void return_here() {
@@ -2427,6 +2570,8 @@ constexpr Emission kEmissions[] = {
   EMIT(kReturn, return_here())
   EMIT(kCall, call(in.index))
   EMIT(kCallIndirect, call_indirect(in))
+  EMIT(kReturnCall, leave_by_call(in))
+  EMIT(kReturnCallIndirect, leave_by_call_indirect(in))
   EMIT(kDrop, release(p.pop()))
   EMIT(kSelect, select())
   EMIT(kSelectTyped, select())
@@ -2561,10 +2706,6 @@ void Compiler::Parts::skip(const Instruction& in) {
 
 MEMBRANE_INLINE void Compiler::Parts::instruction(const Instruction& in) {
   if (unreachable) return skip(in);
-  if (has_foreign_spaces && is_foreign(in)) {
-    failed = true;
-    return;
-  }
   const Emitter& row = kEmitters[static_cast<size_t>(in.op)];
   // Flags hold a value only until the next instruction, which may be one that uses them.
   if (has_flags()) {

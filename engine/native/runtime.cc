@@ -365,6 +365,10 @@ class Visit {
   void set_frame(uint64_t* fp) { n_.registers[rbp] = reinterpret_cast<uint64_t>(fp); }
   // Of the frame whose return address rsp stands at; -1 behind the return of the outermost.
   [[nodiscard]] ptrdiff_t depth() const { return n_.top - n_.rsp; }
+  // Whether the frame's caller is the interpreter, whose record it then has.
+  [[nodiscard]] bool has_record() const {
+    return *n_.rsp == reinterpret_cast<uint64_t>(return_to_interpreter());
+  }
   void bind();
   void enter_callee();
   bool go_on();  // false: whatever comes next is not for compiled code
@@ -374,6 +378,8 @@ class Visit {
   void enter_interpreter(FrameRecord* record);
   void call_interpreter(const FunctionCode& callee);
   void call_instance(FunctionInstance& target);
+  void tail_call(FunctionInstance& target, uint64_t* arguments);
+  void tail_call_host(FunctionInstance& target, uint64_t* arguments);
   void call_host(FunctionInstance& target);
   void return_to_caller(uint64_t* results);
   void returned();
@@ -383,6 +389,12 @@ class Visit {
   void stop(RunState state) { m_.state = state; }
 
   // -- helpers' work
+  static constexpr uint32_t kNoTable = UINT32_MAX;
+  [[nodiscard]] bool is_wide(uint32_t table) const { return Machine::table(*m_.instance, table)->is_64; }
+  // An index of a table as 32 bits that are in bounds if and only if it was.
+  [[nodiscard]] uint64_t clamped(uint64_t slot, uint32_t table) const {
+    return table != kNoTable && is_wide(table) ? std::min<uint64_t>(slot, UINT32_MAX) : slot;
+  }
   bool pay(const HelperCall& call, uint64_t price);
   void convert(wasm::Opcode op, uint64_t& slot);
   void access_table(const HelperCall& call, uint64_t* slots);
@@ -400,6 +412,7 @@ void Visit::bind() {
   n_.instance = &instance;
   n_.functions = instance.compiled().functions();
   n_.globals = Machine::globals(instance);
+  n_.memories = Machine::memories(instance);
   n_.tables = Machine::tables(instance).data();
   n_.types = Machine::types(instance);
   n_.function_instances = Machine::functions(instance).data();
@@ -486,7 +499,8 @@ void Visit::overflow_in_caller() {
 void Visit::call_interpreter(const FunctionCode& callee) {
   FrameRecord* const record = frames_ + depth();
   if (frame() + callee.frame_slots > m_.stack_end || record >= m_.frames_end) return overflow_in_caller();
-  *record = {kReturnToNativeStub, frame(), &callee, nullptr};
+  if (has_record()) record->function = &callee;  // by a tail call
+  else *record = {kReturnToNativeStub, frame(), &callee, nullptr};
   enter_interpreter(record);
 }
 
@@ -540,6 +554,49 @@ void Visit::call_instance(FunctionInstance& target) {
   enter_interpreter(crossing + 1);
 }
 
+// The frame becomes that of a function that compiled code cannot jump to. pc is behind the call that left.
+void Visit::tail_call(FunctionInstance& target, uint64_t* arguments) {
+  if (target.code == nullptr) return tail_call_host(target, arguments);
+  const FunctionCode& callee = *target.code;
+  FrameRecord* record = frames_ + depth();
+  if (frame() + callee.frame_slots > m_.stack_end) return trap(TrapKind::kStackOverflow);
+  if (!has_record()) *record = {kReturnToNativeStub, frame(), nullptr, nullptr};
+  if (target.instance != m_.instance && record->return_ip != kCrossReturnStub) {  // as make_crossing() does
+    if (record + 1 >= m_.frames_end) return trap(TrapKind::kStackOverflow);
+    record[1] = {kCrossReturnStub, record->fp, nullptr, nullptr};
+    record->function = nullptr;
+    record->instance = m_.instance;
+    ++record;
+  }
+  record->function = &callee;
+  m_.instance = target.instance;
+  std::memmove(frame(), arguments, callee.param_slots * sizeof(uint64_t));
+  enter_interpreter(record);
+}
+
+// The host's results become those of the frame.
+void Visit::tail_call_host(FunctionInstance& target, uint64_t* arguments) {
+  if (arguments + std::max(target.param_slots, target.result_slots) > m_.stack_end)
+    return trap(TrapKind::kStackOverflow);
+  HostCall call{ex_, m_.instance, {arguments, target.param_slots}, {arguments, target.result_slots}, {}};
+  const HostAction action = target.host(call);
+  switch (action) {
+    case HostAction::kTrap: m_.trap_message = std::move(call.trap_message); return trap(TrapKind::kHost);
+    case HostAction::kOutOfFuel:  // the call is made again
+      n_.pc -= kExitCallBytes;
+      return stop(RunState::kOutOfFuel);
+    case HostAction::kExit: return stop(RunState::kExited);
+    case HostAction::kContinue:
+    case HostAction::kInterrupt: break;
+  }
+  std::memmove(frame(), arguments, target.result_slots * sizeof(uint64_t));
+  const bool to_interpreter = has_record();
+  return_to_caller(frame());
+  if (action == HostAction::kContinue) return;
+  if (to_interpreter) returned();
+  stop(RunState::kInterrupted);
+}
+
 // The frame that returned was called by the interpreter, whose record it has.
 void Visit::returned() {
   const FrameRecord* const record = frames_ + depth() + 1;
@@ -574,21 +631,32 @@ void Visit::helper() {
   const auto work = [&](auto function, TrapKind out_of_bounds) {
     bulk(call, function(*m_.instance, slots[0], slots[1], slots[2], indices), out_of_bounds);
   };
+  const auto table_work = [&](auto function, uint32_t of_to, uint32_t of_second, uint32_t of_count) {
+    const uint64_t to = clamped(slots[0], of_to), second = clamped(slots[1], of_second),
+                   count = clamped(slots[2], of_count);
+    bulk(call, function(*m_.instance, to, second, count, indices), TrapKind::kTableOutOfBounds);
+  };
   switch (op) {
-    case kMemorySize: slots[0] = Machine::memory(*m_.instance)->pages(); break;
+    case kMemorySize: slots[0] = Machine::memory(*m_.instance, call.index).pages(); break;
     case kMemoryGrow:
     case kTableGrow: grow(call, slots); break;
     case kMemoryFill: work(memory_fill, TrapKind::kMemoryOutOfBounds); break;
     case kMemoryCopy: work(memory_copy, TrapKind::kMemoryOutOfBounds); break;
     case kMemoryInit: work(memory_init, TrapKind::kMemoryOutOfBounds); break;
-    case kTableFill: work(table_fill, TrapKind::kTableOutOfBounds); break;
-    case kTableCopy: work(table_copy, TrapKind::kTableOutOfBounds); break;
-    case kTableInit: work(table_init, TrapKind::kTableOutOfBounds); break;
+    case kTableFill: table_work(table_fill, call.index, kNoTable, call.index); break;
+    case kTableCopy:
+      table_work(table_copy, call.index, call.index2, is_wide(call.index) ? call.index2 : call.index);
+      break;
+    case kTableInit: table_work(table_init, call.index2, kNoTable, kNoTable); break;
     case kDataDrop: Machine::drop_data(*m_.instance, call.index); break;
     case kElemDrop: Machine::elements(*m_.instance, call.index) = {}; break;
     case kTableGet:
     case kTableSet:
     case kTableSize: access_table(call, slots); break;
+    case kReturnCall: tail_call(*Machine::function(*m_.instance, call.index), slots); break;
+    case kReturnCallIndirect:
+      tail_call(*reinterpret_cast<FunctionInstance*>(slots[call.index]), slots);
+      break;
     case kCallIndirect: {
       const auto* const target = reinterpret_cast<const FunctionInstance*>(slots[0]);
       if (*target->type != *Machine::type(*m_.instance, call.index))
@@ -603,16 +671,16 @@ void Visit::helper() {
 void Visit::grow(const HelperCall& call, uint64_t* slots) {
   Instance& instance = *m_.instance;
   if (static_cast<wasm::Opcode>(call.helper) == wasm::Opcode::kMemoryGrow) {
-    Memory& memory = *Machine::memory(instance);
-    const uint64_t pages = static_cast<uint32_t>(slots[0]);
+    Memory& memory = Machine::memory(instance, call.index);
+    const uint64_t pages = number(slots[0], memory.is_64());
     if (memory.can_grow(pages) && !pay(call, memory_grow_cost(pages))) return;
-    slots[0] = static_cast<uint32_t>(memory.grow(pages));
+    slots[0] = number(static_cast<uint64_t>(memory.grow(pages)), memory.is_64());
     return;
   }
   Table& table = *Machine::table(instance, call.index);
-  const uint64_t count = static_cast<uint32_t>(slots[1]);
+  const auto count = static_cast<uint32_t>(clamped(slots[1], call.index));
   if (table.can_grow(count) && !pay(call, bulk_table_cost(count))) return;
-  slots[0] = static_cast<uint32_t>(table.grow(count, slots[0]));
+  slots[0] = number(static_cast<uint64_t>(table.grow(count, slots[0])), table.is_64);
 }
 
 void Visit::bulk(const HelperCall& call, const BulkWork& work, TrapKind out_of_bounds) {
@@ -628,7 +696,7 @@ void Visit::access_table(const HelperCall& call, uint64_t* slots) {
     slots[0] = elements.size();
     return;
   }
-  const auto index = static_cast<uint32_t>(slots[0]);
+  const auto index = static_cast<uint32_t>(clamped(slots[0], call.index));
   if (index >= elements.size()) return trap(TrapKind::kTableOutOfBounds);
   if (op == kTableGet) slots[0] = elements[index];
   else elements[index] = slots[1];

@@ -128,6 +128,7 @@ struct NativeState {
   const uint8_t* pc = nullptr;
   uint64_t exit = 0;  // Exit; the code writes 32 bits
   const void* exit_trap[kTrapKinds] = {};
+  Memory* const* memories = nullptr;
 
   Constant canonical_nan[2];  // by Real
   Constant sign_bit[2];
@@ -140,5 +141,9 @@ struct NativeState {
   // The return address of a frame at depth d is in top[-d].
   uint64_t* top = nullptr;
 };
+
+// The call that leaves by exit_helper: `call [r14 + exit_helper]`, with a near displacement.
+inline constexpr uint32_t kExitCallBytes = 4;
+static_assert(offsetof(NativeState, exit_helper) < 128);
 
 }  // namespace membrane::engine::native
