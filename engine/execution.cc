@@ -10,6 +10,7 @@
 #include "engine/interpreter.h"
 #include "engine/machine.h"
 #include "engine/native/runtime.h"
+#include "wasm/type_relations.h"
 
 namespace membrane::engine {
 
@@ -61,6 +62,15 @@ std::string signature_of(const std::vector<wasm::ValType>& types) {
   for (const wasm::ValType type : types)
     out += (out.size() > 1 ? " " : "") + std::string(wasm::name_of(type));
   return out + "]";
+}
+
+// A reference may be given where a more general one is wanted. What refers to a defined type comes from no
+// embedder but as null.
+bool argument_fits(const Value& given, wasm::ValType wanted) {
+  if (!wasm::is_ref(given.type) || !wasm::is_ref(wanted)) return given.type == wanted;
+  if (given.bits == 0) return wasm::is_nullable(wanted);
+  return !wasm::is_indexed(wanted) && !wasm::is_indexed(given.type) &&
+         wasm::abstract_matches(wasm::nullable(given.type), wasm::nullable(wanted));
 }
 
 }  // namespace
@@ -128,7 +138,7 @@ Execution::~Execution() { leave_stack(std::move(stack_)); }
 Status Execution::start(FunctionInstance* function, std::span<const Value> arguments) {
   const std::vector<wasm::ValType>& params = function->type->params;
   bool fits = params.size() == arguments.size();
-  for (size_t i = 0; fits && i < params.size(); ++i) fits = arguments[i].type == params[i];
+  for (size_t i = 0; fits && i < params.size(); ++i) fits = argument_fits(arguments[i], params[i]);
   if (!fits) {
     std::vector<wasm::ValType> given;
     for (const Value& v : arguments) given.push_back(v.type);
@@ -136,6 +146,19 @@ Status Execution::start(FunctionInstance* function, std::span<const Value> argum
                 "the function takes " + signature_of(params) + ", and was given " + signature_of(given),
                 "Give it as many values as it takes, of those types.");
   }
+  MEMBRANE_TRY(prepare(function));
+  uint64_t* slot = stack_->slots;
+  for (const Value& v : arguments) {
+    *slot++ = v.bits;
+    if (v.type == wasm::ValType::kV128) *slot++ = v.high_bits;
+  }
+  return {};
+}
+
+Status Machine::prepare(Execution& ex, FunctionInstance* function) { return ex.prepare(function); }
+
+// Everything of a call but its arguments.
+Status Execution::prepare(FunctionInstance* function) {
   if (!stack_) stack_ = take_stack(limits_);
   if (!stack_->usable()) {
     stack_ = nullptr;
@@ -153,15 +176,10 @@ Status Execution::start(FunctionInstance* function, std::span<const Value> argum
   machine_.fp = stack_->slots;
   machine_.stack_end = stack_->slots + stack_->slot_bytes / sizeof(uint64_t);
   machine_.frames_end = stack_->frames.get() + stack_->frame_count - 1;
-  uint64_t* slot = stack_->slots;
   if (function->param_slots + function->result_slots > stack_->slot_bytes / sizeof(uint64_t) / 2)
     return fail(ErrorCode::kExhausted,
                 "the stack limit is too small for the function's arguments and results",
                 "Raise the stack limit.");
-  for (const Value& v : arguments) {
-    *slot++ = v.bits;
-    if (v.type == wasm::ValType::kV128) *slot++ = v.high_bits;
-  }
   machine_.state = RunState::kReady;
   if (function->code == nullptr) return {};  // a host function: resume() calls it
 

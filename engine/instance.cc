@@ -35,19 +35,34 @@ bool limits_fit(const wasm::Limits& given, const wasm::Limits& wanted) {
   return given.max && *given.max <= *wanted.max;
 }
 
+bool same(const RuntimeValType& a, const RuntimeValType& b) { return matches(a, b) && matches(b, a); }
+
+bool global_fits(const GlobalInstance& given, const RuntimeValType& wanted, bool is_mutable) {
+  const RuntimeValType type{given.type.type, given.defined};
+  if (given.type.is_mutable != is_mutable) return false;
+  return is_mutable ? same(type, wanted) : matches(type, wanted);
+}
+
 // Specification 4.5.4, external typing.
-bool import_fits(const Module& module, const wasm::Import& import, const Extern& given) {
+bool import_fits(const CompiledModule& compiled, const wasm::Import& import, const Extern& given) {
+  const Module& module = compiled.module();
   if (given.kind != import.kind) return false;
   switch (import.kind) {
-    case ExternKind::kFunc: return *given.function->type == module.type_of_function(import.index);
+    case ExternKind::kFunc:
+      return is_subtype(given.function->type, compiled.canonical_type(module.functions[import.index].type));
     case ExternKind::kTable: {
       const wasm::TableType& wanted = module.tables[import.index].type;
-      return given.table->element == wanted.element && limits_fit(given.table->type().limits, wanted.limits);
+      return same({given.table->element, given.table->defined}, compiled.runtime_type(wanted.element)) &&
+             limits_fit(given.table->type().limits, wanted.limits);
     }
     case ExternKind::kMemory:
       return limits_fit(given.memory->type().limits, module.memories[import.index].type.limits);
-    case ExternKind::kGlobal: return given.global->type == module.globals[import.index].type;
-    case ExternKind::kTag: return *given.tag->type == module.type_of_tag(import.index);
+    case ExternKind::kGlobal: {
+      const wasm::GlobalType& wanted = module.globals[import.index].type;
+      return global_fits(*given.global, compiled.runtime_type(wanted.type), wanted.is_mutable);
+    }
+    case ExternKind::kTag:
+      return same_type(given.tag->type, compiled.canonical_type(module.tags[import.index].type));
   }
   return false;
 }
@@ -159,7 +174,7 @@ Result<Memory*> Store::add_memory(const wasm::MemoryType& type, uint64_t limit_b
 
 GlobalInstance* Store::add_global(const wasm::GlobalType& type, Value value) {
   parts_->globals.push_back(
-      std::make_unique<GlobalInstance>(GlobalInstance{type, value.bits, value.high_bits}));
+      std::make_unique<GlobalInstance>(GlobalInstance{type, value.bits, value.high_bits, nullptr}));
   return parts_->globals.back().get();
 }
 
@@ -199,7 +214,7 @@ struct Instantiation {
         return std::unexpected(link_error(LinkError::Kind::kUnknownImport,
                                           "nobody provides the import " + name_of_import(import),
                                           "Remove the import, or correct its name.", i));
-      if (!import_fits(module, import, *given))
+      if (!import_fits(*instance.module_, import, *given))
         return std::unexpected(
             link_error(LinkError::Kind::kIncompatibleImport,
                        "what is provided for " + name_of_import(import) + " has another type",
@@ -242,6 +257,8 @@ struct Instantiation {
                                               " elements brings the module's tables beyond the limit of " +
                                               std::to_string(limits.table_elements),
                                           "Declare a smaller table, or raise the table limit."));
+      made->defined = instance.module_->runtime_type(table.type.element).defined;
+      if (table.init.size != 0) std::ranges::fill(made->elements, evaluate(table.init).bits);
       instance.tables_.push_back(made);
     }
     const bool several = module.memories.size() - instance.memories_.size() > 1;
@@ -326,9 +343,12 @@ struct Instantiation {
   }
 
   void add_globals() {
-    for (const wasm::Global& global : module.globals)
-      if (global.import == wasm::kNotImported)
+    for (const wasm::Global& global : module.globals) {
+      if (global.import == wasm::kNotImported) {
         instance.globals_.push_back(store.add_global(global.type, evaluate(global.init)));
+        instance.globals_.back()->defined = instance.module_->runtime_type(global.type.type).defined;
+      }
+    }
   }
 
   void evaluate_elements() {

@@ -35,6 +35,7 @@
 #include "base/result.h"
 #include "engine/code.h"
 #include "engine/memory.h"
+#include "engine/runtime_types.h"
 #include "engine/tier.h"
 #include "engine/trap.h"
 #include "wasm/module.h"
@@ -86,9 +87,12 @@ class CompiledModule {
 
   // Makes the function's code and publishes it in its `entry`. Idempotent; thread-safe.
   void translate_function(uint32_t index);
-  // The first type of the module that equals `types[index]`: equal types have equal pointers.
+  // What `types[index]` is at run time: equal types have equal pointers.
   [[nodiscard]] const wasm::FuncType* canonical_type(uint32_t index) const { return canonical_types_[index]; }
   [[nodiscard]] const wasm::FuncType* const* canonical_types() const { return canonical_types_.data(); }
+  [[nodiscard]] RuntimeValType runtime_type(wasm::ValType type) const {
+    return {type, wasm::is_indexed(type) ? canonical_types_[wasm::type_index_of(type)] : nullptr};
+  }
   // Bytes of machine code; 0 when nothing is compiled.
   [[nodiscard]] size_t native_code_bytes() const;
   // Its machine code, made when it is first asked for. Not for Tier::kInterpreter.
@@ -100,11 +104,10 @@ class CompiledModule {
 
  private:
   CompiledModule();
-  void unify_types();
 
   wasm::Module module_;
   std::unique_ptr<FunctionCode[]> functions_;
-  std::vector<const wasm::FuncType*> canonical_types_;
+  ModuleTypes canonical_types_;
   mutable std::mutex mutex_;  // guards code_, catches_ and native_
   std::vector<std::unique_ptr<Word[]>> code_;
   std::vector<std::unique_ptr<CatchTable>> catches_;
@@ -158,6 +161,7 @@ struct FunctionInstance : FunctionHandle {
 
 struct Table {
   wasm::ValType element = wasm::ValType::kFuncRef;
+  const wasm::FuncType* defined = nullptr;  // what `element` refers to, when it is a defined type
   std::vector<uint64_t> elements;  // references, 0 for null
   uint64_t max = UINT32_MAX;       // of its type
   bool has_max = false;
@@ -174,6 +178,7 @@ struct GlobalInstance {
   wasm::GlobalType type;
   uint64_t bits = 0;
   uint64_t high_bits = 0;
+  const wasm::FuncType* defined = nullptr;  // what its type refers to, when it is a defined one
 };
 
 // What exceptions are told apart by: two of the same type are still two.
@@ -289,6 +294,7 @@ class Store {
   std::expected<Instance*, LinkError> instantiate(std::shared_ptr<CompiledModule> module,
                                                   const Resolver& resolver, const InstanceLimits& limits,
                                                   const std::vector<MemoryStart>* frozen = nullptr);
+  // What the host gives has types that name no others.
   FunctionInstance* add_host_function(const wasm::FuncType& type, HostFunction function);
   Table* add_table(const wasm::TableType& type, uint32_t limit);  // null when its minimum is above it
   Result<Memory*> add_memory(const wasm::MemoryType& type, uint64_t limit_bytes,
@@ -405,6 +411,7 @@ struct Execution {
 
  private:
   friend struct Machine;
+  Status prepare(FunctionInstance* function);
   RunState call_host_entry();
   void take_results();
   void fill_trap();

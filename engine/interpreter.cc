@@ -630,6 +630,12 @@ HANDLER(kRefIsNull) {
   NEXT(2);
 }
 
+HANDLER(kCheckNonNull) {
+  if (fp[ip[1].slots.a] == 0) [[unlikely]]
+    TRAP(kNullReference);
+  NEXT(2);
+}
+
 HANDLER(kRefFunc) {
   const ImmediateWord w = ip[1].imm;
   fp[w.a] = reinterpret_cast<uint64_t>(
@@ -933,7 +939,7 @@ MEMBRANE_INLINE FunctionInstance* find_target(Execution* ex, uint64_t slot, uint
     return nullptr;
   }
   const wasm::FuncType* const wanted = Machine::type(*m.instance, static_cast<uint32_t>(type_and_table));
-  if (target->type != wanted && *target->type != *wanted) [[unlikely]] {
+  if (target->type != wanted && !is_subtype(target->type, wanted)) [[unlikely]] {
     m.trap_kind = TrapKind::kIndirectCallTypeMismatch;
     return nullptr;
   }
@@ -945,6 +951,17 @@ HANDLER(kCallIndirect) {  // arguments, index; type and table
   FunctionInstance* const target = find_target(ex, fp[ip[1].slots.b], ip[2].constant);
   if (target == nullptr) [[unlikely]]
     GO_TO(trapped);
+  if (target->instance == m.instance && target->code != nullptr)
+    ENTER_FUNCTION(target->code, fp + ip[1].slots.a, ip + 3);
+  m.callee = target;
+  GO_TO(call_instance);
+}
+
+HANDLER(kCallRef) {  // arguments, function
+  MachineState& m = Machine::state(*ex);
+  auto* const target = reinterpret_cast<FunctionInstance*>(fp[ip[1].slots.b]);
+  if (target == nullptr) [[unlikely]]
+    TRAP(kNullFunction);
   if (target->instance == m.instance && target->code != nullptr)
     ENTER_FUNCTION(target->code, fp + ip[1].slots.a, ip + 3);
   m.callee = target;
@@ -1027,6 +1044,14 @@ HANDLER(kReturnCallIndirect) {  // arguments, index; type and table
   FunctionInstance* const target = find_target(ex, fp[ip[1].slots.b], ip[2].constant);
   if (target == nullptr) [[unlikely]]
     GO_TO(trapped);
+  Machine::state(*ex).callee = target;
+  GO_TO(tail_call_instance);
+}
+
+HANDLER(kReturnCallRef) {  // arguments, function
+  auto* const target = reinterpret_cast<FunctionInstance*>(fp[ip[1].slots.b]);
+  if (target == nullptr) [[unlikely]]
+    TRAP(kNullFunction);
   Machine::state(*ex).callee = target;
   GO_TO(tail_call_instance);
 }

@@ -31,6 +31,7 @@ struct Machine {
   MEMBRANE_INLINE static FunctionInstance* function(const Instance& i, uint32_t index) {
     return i.functions_[index];
   }
+  static Status prepare(Execution& ex, FunctionInstance* function);  // a start without arguments
   static FrameRecord* frames(Execution& ex);
   static GlobalInstance* const* globals(const Instance& i) { return i.globals_.data(); }
   static std::span<Table* const> tables(const Instance& i) { return i.tables_; }

@@ -49,10 +49,7 @@ std::expected<std::shared_ptr<CompiledModule>, Diagnostic> CompiledModule::compi
   compiled->module_ = std::move(module);
   const wasm::Module& m = compiled->module_;
 
-  compiled->canonical_types_.reserve(m.types.size());
-  for (const wasm::FuncType& type : m.types) compiled->canonical_types_.push_back(&type);
-  if (m.types.size() > 1) compiled->unify_types();
-
+  compiled->canonical_types_.find(m);
   const size_t imported = m.functions.size() - info->functions.size();
   compiled->functions_ = std::make_unique<FunctionCode[]>(m.functions.size());
   for (size_t i = 0; i < m.functions.size(); ++i) {
@@ -124,16 +121,6 @@ std::shared_ptr<const MemoryImage> CompiledModule::data_image() {
     if (instances_ == 2) data_image_ = image_of_data(module_);
   }
   return data_image_;
-}
-
-void CompiledModule::unify_types() {
-  std::vector<const wasm::FuncType*> sorted = canonical_types_;
-  const auto before = [](const wasm::FuncType* a, const wasm::FuncType* b) {
-    return std::tie(a->params, a->results) < std::tie(b->params, b->results);
-  };
-  std::stable_sort(sorted.begin(), sorted.end(), before);
-  for (const wasm::FuncType*& type : canonical_types_)
-    type = *std::lower_bound(sorted.begin(), sorted.end(), type, before);
 }
 
 void CompiledModule::translate_function(uint32_t index) {

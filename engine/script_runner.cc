@@ -42,9 +42,8 @@ Value value_of(const ScriptValue& v) {
 bool fits(const wasm::ResultPattern& pattern, const Value& value) {
   if (!pattern.either.empty())
     return std::ranges::any_of(pattern.either, [&](const auto& one) { return fits(one, value); });
-  const bool any_type = pattern.value.type == ValType::kBottom && wasm::is_ref(value.type);
-  if (pattern.value.type != value.type && !any_type) return false;
-  if (!wasm::is_ref(value.type)) return matches(pattern, value.bits, value.high_bits);
+  if (!wasm::is_ref(value.type)) return pattern.value.type == value.type && matches(pattern, value.bits, value.high_bits);
+  if (pattern.value.is_null) return value.bits == 0;
   if (pattern.any_reference) return value.bits != 0;
   return value.bits == value_of(pattern.value).bits;
 }

@@ -20,6 +20,7 @@
 #include "engine/page_map.h"
 #include "engine/translate.h"
 #include "wasm/binary.h"
+#include "wasm/type_relations.h"
 #include "wasm/validate.h"
 
 namespace membrane::engine {
@@ -80,6 +81,17 @@ std::vector<ValType> locals_of(const wasm::Module& module, uint32_t index) {
   return types;
 }
 
+// How a reference is written.
+enum class Reference : uint8_t { kNone, kFunction, kException, kOfHost };
+Reference reference_of(const wasm::Module& module, ValType type) {
+  if (!wasm::is_ref(type)) return Reference::kNone;
+  switch (wasm::top_of(module, type)) {
+    case ValType::kFuncRef: return Reference::kFunction;
+    case ValType::kExnRef: return Reference::kException;
+    default: return Reference::kOfHost;
+  }
+}
+
 // A place where a frame stands, with the operands that it has there. A frame that waits for a call holds neither
 // the call's arguments nor its results.
 struct FramePlace {
@@ -92,7 +104,8 @@ struct FramePlace {
 // What a call in front of a place calls; null when it is no call.
 const wasm::FuncType* callee_type(const wasm::Module& module, const wasm::Standing& standing) {
   if (standing.before == wasm::Opcode::kCall) return &module.type_of_function(standing.before_index);
-  if (standing.before == wasm::Opcode::kCallIndirect) return &module.types[standing.before_index];
+  if (standing.before == wasm::Opcode::kCallIndirect || standing.before == wasm::Opcode::kCallRef)
+    return &module.types[standing.before_index];
   return nullptr;
 }
 
@@ -243,7 +256,7 @@ struct SnapshotWriter {
 
   // References are functions' indices plus one; the embedder's numbers and those of exceptions stay.
   Status reference(ValType type, uint64_t value) {
-    if (type != ValType::kFuncRef || value == 0) {
+    if (reference_of(instance.module(), type) != Reference::kFunction || value == 0) {
       u64(value);
       return {};
     }
@@ -427,6 +440,7 @@ uint64_t canonical_bits(uint64_t bits, bool is_f32) {
 // Behind these there is no place to stand at.
 bool is_tail_call(Handler handler) {
   return handler == kHandlers[static_cast<size_t>(Operation::kReturnCallImport)] ||
+         handler == kHandlers[static_cast<size_t>(Operation::kReturnCallRef)] ||
          handler == kHandlers[static_cast<size_t>(Operation::kReturnCallIndirect)];
 }
 
@@ -646,11 +660,13 @@ struct SnapshotReader : NumberReader {
     if (!ok()) return std::nullopt;
     return inside;
   }
+  const wasm::Module* module = nullptr;
+  wasm::TypeRelations* relations = nullptr;
   // How many there are: what refers to one comes behind them.
   uint64_t exception_count = 0;
 
   // Appends the slots of a value. A function is its index plus one.
-  void value(ValType type, size_t functions, std::vector<uint64_t>& slots) {
+  void value(ValType type, std::vector<uint64_t>& slots, bool may_be_unset = false) {
     switch (type) {
       case ValType::kI32:
       case ValType::kF32: slots.push_back(u32()); break;
@@ -660,13 +676,30 @@ struct SnapshotReader : NumberReader {
         slots.push_back(u64());
         slots.push_back(u64());
         break;
-      default: slots.push_back(reference(type, functions)); break;
+      default: slots.push_back(reference(type, may_be_unset)); break;
     }
   }
-  uint64_t reference(ValType type, size_t functions) {
+  // Code does not look again at what its types promise, so a reference must be of its type.
+  uint64_t reference(ValType type, bool may_be_unset) {
     const uint64_t reference = u64();
-    if (type == ValType::kFuncRef && reference > functions) fail();
-    if (type == ValType::kExnRef && reference > exception_count) fail();
+    if (reference == 0) {
+      if (!wasm::is_nullable(type) && !may_be_unset) fail();
+      return reference;
+    }
+    switch (reference_of(*module, type)) {
+      case Reference::kFunction:
+        if (reference > module->functions.size() ||
+            !relations->matches(wasm::ref_to(module->functions[reference - 1].type), type))
+          fail();
+        break;
+      case Reference::kException:
+        if (reference > exception_count || !relations->matches(wasm::non_null(ValType::kExnRef), type)) fail();
+        break;
+      case Reference::kOfHost:
+        if (!relations->matches(wasm::non_null(ValType::kExternRef), type)) fail();
+        break;
+      case Reference::kNone: break;
+    }
     return reference;
   }
 
@@ -688,7 +721,7 @@ Status SnapshotReader::exceptions(Snapshot& s) {
     if (!ok() || tag >= module.tags.size()) return damaged("an exception is of no tag");
     s.exceptions_.push_back(tag);
     for (const ValType type : module.type_of_tag(tag).params)
-      value(type, module.functions.size(), s.exception_slots_);
+      value(type, s.exception_slots_);
   }
   if (!ok() || !left().empty()) return damaged("its exceptions are not those of its module");
   return {};
@@ -698,7 +731,7 @@ Status SnapshotReader::globals(Snapshot& s) {
   const wasm::Module& module = s.module_->module();
   for (const wasm::Global& global : module.globals) {
     std::vector<uint64_t> slots;
-    value(global.type.type, module.functions.size(), slots);
+    value(global.type.type, slots);
     s.globals_.push_back({slots[0], slots.size() > 1 ? slots[1] : 0});
   }
   if (!ok() || !left().empty()) return damaged("its globals are not those of its module");
@@ -735,7 +768,7 @@ Status SnapshotReader::tables(Snapshot& s) {
       return damaged("a table has a size that its module does not allow");
     std::vector<uint64_t>& elements = s.tables_.emplace_back();
     for (uint64_t i = 0; i < count; ++i)
-      elements.push_back(reference(table.type.element, module.functions.size()));
+      elements.push_back(reference(table.type.element, false));
   }
   if (!ok() || !left().empty()) return damaged("its tables are not those of its module");
   return {};
@@ -750,17 +783,26 @@ Status SnapshotReader::segments(Snapshot& s) {
 }
 
 // A host's function waits for the call of it, and of no other.
-bool calls(const wasm::Module& module, const wasm::Standing& standing, uint32_t function) {
+bool calls(const wasm::Module& module, wasm::TypeRelations& relations, const wasm::Standing& standing,
+           uint32_t function) {
   if (standing.before == wasm::Opcode::kCall) return standing.before_index == function;
-  return standing.before == wasm::Opcode::kCallIndirect &&
-         module.types[standing.before_index] == module.type_of_function(function);
+  return callee_type(module, standing) != nullptr &&
+         relations.type_matches(module.functions[function].type, standing.before_index);
+}
+
+// Whether what a function gives back can be taken for the results of another.
+bool gives_back(const wasm::Module& module, wasm::TypeRelations& relations, uint32_t function,
+                const wasm::FuncType& wanted) {
+  return std::ranges::equal(module.type_of_function(function).results, wanted.results,
+                            [&](ValType given, ValType taken) { return relations.matches(given, taken); });
 }
 
 // A frame stands above one that called its function, or another with the same results, from which tail calls led
 // to it.
-bool returns_to(const wasm::Module& module, const wasm::Standing& standing, uint32_t function) {
+bool returns_to(const wasm::Module& module, wasm::TypeRelations& relations, const wasm::Standing& standing,
+                uint32_t function) {
   const wasm::FuncType* const type = callee_type(module, standing);
-  return type != nullptr && type->results == module.type_of_function(function).results;
+  return type != nullptr && gives_back(module, relations, function, *type);
 }
 
 // A frame is taken only where its function's types allow it to stand, and above a frame that calls it: a forged
@@ -771,18 +813,22 @@ Status SnapshotReader::frame(Snapshot& s, size_t index, const wasm::Standing& st
   frame.first_slot = s.frame_slots_.size();
   const bool is_innermost = index + 1 == s.frames_.size();
   const uint32_t called = is_innermost ? s.host_call_ : s.frames_[index + 1].function;
-  if (called != UINT32_MAX && !(is_innermost ? calls : returns_to)(module, standing, called))
+  if (called != UINT32_MAX && !(is_innermost ? calls : returns_to)(module, *relations, standing, called))
     return damaged("a frame is not called by the one below it");
   std::vector<ValType> types = types_of(module, frame.function, standing);
+  size_t params = 0;  // of the host's function
   if (is_innermost && called != UINT32_MAX) {
-    const auto& params = module.type_of_function(called).params;
-    types.insert(types.end(), params.begin(), params.end());
+    const auto& host_params = module.type_of_function(called).params;
+    types.insert(types.end(), host_params.begin(), host_params.end());
+    params = host_params.size();
   }
-  for (const ValType type : types) {
+  const size_t locals = types.size() - standing.operands.size() - params;
+  for (size_t i = 0; i < types.size(); ++i) {
     if (!ok()) return damaged("its frames are cut short");
-    value(type, module.functions.size(), s.frame_slots_);
-    if (type == ValType::kFuncRef) s.frame_references_.push_back(s.frame_slots_.size() - 1);
-    if (type == ValType::kExnRef) s.frame_exceptions_.push_back(s.frame_slots_.size() - 1);
+    value(types[i], s.frame_slots_, i < locals);
+    const Reference kind = reference_of(module, types[i]);
+    if (kind == Reference::kFunction) s.frame_references_.push_back(s.frame_slots_.size() - 1);
+    if (kind == Reference::kException) s.frame_exceptions_.push_back(s.frame_slots_.size() - 1);
   }
   return {};
 }
@@ -811,7 +857,7 @@ Status SnapshotReader::frames(Snapshot& s) {
     places.add(frame.function, frame.code_offset, waits(i));
   }
   if (s.entry_ >= module.functions.size() || module.functions[s.entry_].import != wasm::kNotImported ||
-      module.type_of_function(s.frames_[0].function).results != module.type_of_function(s.entry_).results)
+      !gives_back(module, *relations, s.frames_[0].function, module.type_of_function(s.entry_)))
     return damaged("its first frame is not of its entry");
   places.find(left().size() / sizeof(uint32_t));  // the smallest value that is written
   for (uint64_t i = 0; i < count; ++i) {
@@ -826,9 +872,12 @@ Status SnapshotReader::frames(Snapshot& s) {
 }
 
 Status SnapshotReader::read(Snapshot& s) {
+  wasm::TypeRelations types(s.module_->module());
   const auto inside = [&](Section section, Status (SnapshotReader::*part)(Snapshot&)) -> Status {
     auto reader = this->section(section);
     if (!reader) return damaged("a section is missing or cut short");
+    reader->module = &s.module_->module();
+    reader->relations = &types;
     reader->exception_count = s.exceptions_.size();
     return ((*reader).*part)(s);
   };
@@ -920,8 +969,9 @@ std::expected<Instance*, LinkError> Snapshot::instantiate(Store& store, const Re
   if (!keep_exceptions(instance)) return of_limit("the snapshot's exceptions are beyond their limit");
   // References of both kinds are numbers plus one in the file; the embedder's stay what they are.
   const auto value_of = [&](ValType type, uint64_t bits) {
-    if (type == ValType::kFuncRef) return function_of(bits);
-    return type == ValType::kExnRef && bits != 0 ? bits + Machine::first_exception(instance) : bits;
+    const Reference kind = reference_of(instance.module(), type);
+    if (kind == Reference::kFunction) return function_of(bits);
+    return kind == Reference::kException && bits != 0 ? bits + Machine::first_exception(instance) : bits;
   };
   for (uint32_t i = 0; i < globals_.size(); ++i) {
     GlobalInstance& global = *Machine::global(instance, i);
@@ -963,9 +1013,10 @@ bool Snapshot::keep_exceptions(Instance& instance) const {
     uint32_t at = 0;
     for (const ValType type : tag.type->params) {
       uint64_t& bits = payload[at];
-      if (type == ValType::kFuncRef && bits != 0)
+      const Reference kind = reference_of(instance.module(), type);
+      if (kind == Reference::kFunction && bits != 0)
         bits = reinterpret_cast<uint64_t>(instance.function(static_cast<uint32_t>(bits - 1)));
-      if (type == ValType::kExnRef && bits != 0) bits += first;
+      if (kind == Reference::kException && bits != 0) bits += first;
       at += wasm::slots_of(type);
     }
     arena.add(&tag, payload.data());
@@ -992,9 +1043,7 @@ std::unexpected<Error> too_deep() {
 
 Status Snapshot::resume_in(Execution& run, Instance& instance) const {
   FunctionInstance* const entry = instance.function(entry_);
-  std::vector<Value> arguments;
-  for (const ValType type : entry->type->params) arguments.push_back(Value::null(type));
-  MEMBRANE_TRY(run.start(entry, arguments));
+  MEMBRANE_TRY(Machine::prepare(run, entry));
   MachineState& m = Machine::state(run);
   const Status put = m.state == RunState::kReady ? place_frames(run, instance) : too_deep();
   // A run with half of its frames must not go on.

@@ -331,6 +331,11 @@ class Translator {
   void emit_return();
   void call(const Instruction& in);
   void call_indirect(const Instruction& in);
+  void call_ref(const Instruction& in);
+  void check_non_null();
+  void branch_on_null(uint32_t depth);
+  void branch_on_non_null(uint32_t depth);
+  void branch_unless(Operation skips, uint32_t slot, Label& target);
   void behind_call(const wasm::FuncType& type, bool is_tail);
   void become_unreachable();
   void open_try(const Instruction& in);
@@ -944,6 +949,11 @@ void Translator::translate_special(const Instruction& in) {
     case Opcode::kReturnCall: return call(in);
     case Opcode::kCallIndirect:
     case Opcode::kReturnCallIndirect: return call_indirect(in);
+    case Opcode::kCallRef:
+    case Opcode::kReturnCallRef: return call_ref(in);
+    case Opcode::kBrOnNull: return branch_on_null(in.index);
+    case Opcode::kBrOnNonNull: return branch_on_non_null(in.index);
+    case Opcode::kRefAsNonNull: return check_non_null();
     case Opcode::kDrop: pop(); return;
     case Opcode::kSelect:
     case Opcode::kSelectTyped: return select();
@@ -1293,6 +1303,57 @@ void Translator::branch_if(uint32_t depth) {
   begin_segment();
 }
 
+// Branches to `target` with the values on top, unless `skips` is true of the slot.
+void Translator::branch_unless(Operation skips, uint32_t slot, Label& target) {
+  emit(skips);
+  const uint32_t skip = emit_branch(slot, 0);
+  begin_segment();
+  if (target.kind == Label::Kind::kFunction) {
+    emit_return();
+  } else {
+    move_values(target);
+    emit_jump(target);
+  }
+  patch(skip);
+}
+
+void Translator::branch_on_null(uint32_t depth) {
+  Label& target = label(depth);
+  settle_from(0);
+  const Entry reference = pop();  // it does not go along
+  if (target.kind != Label::Kind::kFunction && values_in_place(target)) {
+    emit(Operation::kBrUnless64);
+    link(target, emit_branch(reference.slot, 0));
+  } else {
+    branch_unless(Operation::kBrIf64, reference.slot, target);
+  }
+  push_slot();
+  begin_segment();
+}
+
+void Translator::branch_on_non_null(uint32_t depth) {
+  Label& target = label(depth);
+  settle_from(0);
+  const uint32_t slot = stack_.back().slot;
+  if (target.kind != Label::Kind::kFunction && values_in_place(target)) {
+    emit(Operation::kBrIf64);
+    link(target, emit_branch(slot, 0));
+  } else {
+    branch_unless(Operation::kBrUnless64, slot, target);
+  }
+  pop();
+  begin_segment();
+}
+
+void Translator::check_non_null() {
+  const Entry reference = pop();
+  const uint32_t slot = slot_of(reference);
+  const uint32_t at = emit(Operation::kCheckNonNull);
+  emit_slots(slot);
+  may_trap(at);
+  push(reference);
+}
+
 void Translator::branch_table(const Instruction& in) {
   const Entry index = pop();
   const uint32_t slot = slot_of(index);
@@ -1372,6 +1433,20 @@ void Translator::call_indirect(const Instruction& in) {
   const uint32_t at = emit(is_tail ? Operation::kReturnCallIndirect : Operation::kCallIndirect);
   emit_slots(top_slot(), element_slot);
   emit_constant(uint64_t{in.index} | uint64_t{in.index2} << 32);
+  may_trap(at);
+  behind_call(type, is_tail);
+}
+
+void Translator::call_ref(const Instruction& in) {
+  const wasm::FuncType& type = module_.types[in.index];
+  const bool is_tail = in.op == Opcode::kReturnCallRef;
+  const Entry function = pop();
+  settle_from(stack_.size() - type.params.size());
+  const uint32_t slot = slot_of(function);
+  cut_stack(stack_.size() - type.params.size());
+  const uint32_t at = emit(is_tail ? Operation::kReturnCallRef : Operation::kCallRef);
+  emit_slots(top_slot(), slot);
+  emit_constant(in.index);
   may_trap(at);
   behind_call(type, is_tail);
 }

@@ -37,7 +37,11 @@ namespace membrane::engine {
     "throw_ref takes what catch_ref or catch_all_ref left: test it by ref.is_null.")                 \
   X(kTooManyExceptions, "too_many_exceptions", "too many exceptions",                                \
     "Exceptions caught with a reference are kept until the program ends: use catch and catch_all "   \
-    "where none is needed, or raise the limit of exceptions.")
+    "where none is needed, or raise the limit of exceptions.")                                       \
+  X(kNullReference, "null_reference", "null reference",                                              \
+    "Test it by ref.is_null, or branch by br_on_null, before it is used.")                           \
+  X(kNullFunction, "null_function_reference", "null function reference",                             \
+    "call_ref was given null: test it by ref.is_null, or branch by br_on_null.")
 
 enum class TrapKind : uint8_t {
 #define X(id, name, text, hint) id,

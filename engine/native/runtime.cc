@@ -580,7 +580,7 @@ void Visit::helper() {
     case kTableSize: access_table(call, slots); break;
     case kCallIndirect: {
       const auto* const target = reinterpret_cast<const FunctionInstance*>(slots[0]);
-      if (*target->type != *Machine::type(*m_.instance, call.index))
+      if (!is_subtype(target->type, Machine::type(*m_.instance, call.index)))
         trap(TrapKind::kIndirectCallTypeMismatch);
       break;
     }
