@@ -34,6 +34,7 @@
 #include "base/diagnostic.h"
 #include "base/result.h"
 #include "engine/code.h"
+#include "engine/heap.h"
 #include "engine/memory.h"
 #include "engine/runtime_types.h"
 #include "engine/tier.h"
@@ -54,7 +55,8 @@ struct NativeState;
 // -- values -------------------------------------------------------------------------
 
 // A value with its type. v128 uses both words; references are a FunctionInstance*, an
-// embedder's number plus one, or that of an exception of the Store plus one; 0 for null.
+// embedder's number plus one (below 2^62), or that of an exception of the Store plus one; 0 for null. What refers
+// to structs and arrays is of use only with the Store (heap.h), as long as the Execution that gave it.
 struct Value {
   wasm::ValType type = wasm::ValType::kI32;
   uint64_t bits = 0;
@@ -208,6 +210,7 @@ class ExceptionArena {
     return slots_.data() + exception.first_slot;
   }
   [[nodiscard]] size_t size() const { return exceptions_.size(); }
+  [[nodiscard]] std::span<const Exception> all() const { return exceptions_; }
   static constexpr uint64_t bytes_of(const TagInstance& tag) {
     return sizeof(Exception) + tag.slots * sizeof(uint64_t);
   }
@@ -234,6 +237,7 @@ struct InstanceLimits {
   uint64_t memory_bytes = 4ull << 30;    // of its own memories together
   uint32_t table_elements = 10'000'000;  // of its own tables together
   uint64_t exception_bytes = 32u << 20;  // of the exceptions that it throws and that are kept
+  uint64_t heap_bytes = 256u << 20;      // of structs and arrays; they count as memory as well
 };
 
 // Why an instance could not be made.
@@ -257,7 +261,8 @@ class Instance {
   [[nodiscard]] FunctionInstance* find_function(std::string_view export_name);  // null when it is none
   [[nodiscard]] FunctionInstance* function(uint32_t index) { return functions_[index]; }
   [[nodiscard]] Memory* memory() const { return memory_; }  // memory 0, null when it has none
-  [[nodiscard]] uint64_t memory_bytes() const;              // the present size of all its memories
+  [[nodiscard]] uint64_t memory_bytes() const;              // the present size of all its memories, and of the heap
+  [[nodiscard]] Heap& heap() const { return *heap_; }       // of its Store
   [[nodiscard]] bool limit_was_hit() const;  // a grow of a memory was refused by the owner's limit
 
  private:
@@ -274,6 +279,8 @@ class Instance {
   std::vector<Table*> tables_;
   std::vector<GlobalInstance*> globals_;
   std::vector<TagInstance*> tags_;
+  Heap* heap_ = nullptr;
+  uint64_t first_object_ = 0;             // of a thawed instance: how many numbers of objects there were before
   ExceptionArena* exceptions_ = nullptr;  // of its Store
   uint64_t exception_bytes_left_ = 0;
   uint64_t first_exception_ = 0;  // of a thawed instance: how many there were before its own
@@ -347,6 +354,13 @@ enum class Where : uint8_t {
   kNativeReturn,  // compiled code, to which the interpreter returns
   kNative,        // compiled code, with the registers of its NativeState
   kPromotion,     // the interpreter, unless its function can be compiled and gone on with there
+};
+
+// A run among those of a Store, of which the heap looks at the frames.
+struct ExecutionLink {
+  Heap* heap = nullptr;
+  Execution* previous = nullptr;
+  Execution* next = nullptr;
 };
 
 // What is thrown, on its way to whoever catches it.
@@ -427,6 +441,7 @@ struct Execution {
   std::unique_ptr<struct GuestStack> stack_;
   sigjmp_buf fault_jump_;
   Execution* outer_ = nullptr;  // the one that this thread was running before
+  ExecutionLink heap_link_;
 };
 
 }  // namespace membrane::engine

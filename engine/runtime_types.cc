@@ -141,6 +141,39 @@ void ModuleTypes::unify(const wasm::Module&) {
   for (const FuncType*& type : types_) type = *std::lower_bound(sorted.begin(), sorted.end(), type, before);
 }
 
+namespace {
+
+uint8_t bytes_of(ValType type) {
+  switch (type) {
+    case ValType::kI8: return 1;
+    case ValType::kI16: return 2;
+    case ValType::kI32:
+    case ValType::kF32: return 4;
+    case ValType::kV128: return 16;
+    default: return 8;
+  }
+}
+
+Traced traced_in(const wasm::Module& module, ValType type) {
+  if (!wasm::is_ref(type)) return Traced::kNothing;
+  switch (wasm::top_of(module, type)) {
+    case ValType::kAnyRef: return Traced::kAny;
+    case ValType::kExternRef: return Traced::kExtern;
+    default: return Traced::kNothing;
+  }
+}
+
+void lay_out(const wasm::Module& module, const std::vector<wasm::FieldType>& fields, RuntimeType& type) {
+  for (const wasm::FieldType& field : fields) {
+    const uint32_t bytes = bytes_of(field.type);
+    type.struct_bytes = (type.struct_bytes + bytes - 1) / bytes * bytes;
+    type.fields.push_back({type.struct_bytes, static_cast<uint8_t>(bytes), traced_in(module, field.type)});
+    type.struct_bytes += bytes;
+  }
+}
+
+}  // namespace
+
 void ModuleTypes::look_up(const wasm::Module& module) {
   static const wasm::TypeDetail plain;
   const auto detail = [&](uint32_t i) -> const wasm::TypeDetail& {
@@ -157,6 +190,7 @@ void ModuleTypes::look_up(const wasm::Module& module) {
       static_cast<FuncType&>(type) = module.types[i];
       type.kind = detail(i).kind;
       type.is_unique = !is_plain(detail(i)) || names_types(module.types[i]);
+      lay_out(module, detail(i).fields, type);
       const uint32_t super = detail(i).supertype;
       if (super == wasm::kNoType) continue;
       type.supertype = super >= begin ? &made->types[super - begin] : static_cast<const RuntimeType*>(types_[super]);
@@ -184,6 +218,13 @@ ValType abstract_of(const FuncType* type) {
 }
 
 }  // namespace
+
+Traced traced_of(const RuntimeValType& type) {
+  if (!wasm::is_ref(type.type)) return Traced::kNothing;
+  const ValType heap = type.defined != nullptr ? abstract_of(type.defined) : wasm::nullable(type.type);
+  if (wasm::abstract_matches(heap, ValType::kAnyRef)) return Traced::kAny;
+  return wasm::abstract_matches(heap, ValType::kExternRef) ? Traced::kExtern : Traced::kNothing;
+}
 
 bool matches(const RuntimeValType& sub, const RuntimeValType& super) {
   if (!wasm::is_ref(sub.type) || !wasm::is_ref(super.type)) return sub.type == super.type;

@@ -19,11 +19,28 @@
 
 namespace membrane::engine {
 
+// What a collector must know of a value.
+enum class Traced : uint8_t {
+  kNothing,
+  kAny,     // a reference below anyref
+  kExtern,  // below externref: the host's, or a converted one
+};
+
+// Where a field is in an object. Fields stand in their order, each at a multiple of its size, so that a subtype's
+// begin with its supertype's.
+struct FieldLayout {
+  uint32_t offset = 0;
+  uint8_t bytes = 0;  // 1, 2, 4, 8 or 16
+  Traced traced = Traced::kNothing;
+};
+
 // A type of the registry.
 struct RuntimeType : wasm::FuncType {
   wasm::TypeKind kind = wasm::TypeKind::kFunc;
   uint32_t depth = 0;  // how many supertypes it has, directly and not
   const RuntimeType* supertype = nullptr;
+  std::vector<FieldLayout> fields;  // of a struct; of an array that of its elements
+  uint32_t struct_bytes = 0;
 };
 
 // Those of one module, which keeps them alive.
@@ -71,5 +88,6 @@ struct RuntimeValType {
   const wasm::FuncType* defined = nullptr;
 };
 bool matches(const RuntimeValType& sub, const RuntimeValType& super);
+Traced traced_of(const RuntimeValType& type);
 
 }  // namespace membrane::engine

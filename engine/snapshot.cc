@@ -18,6 +18,7 @@
 #include "engine/native/runtime.h"
 #include "engine/numeric.h"
 #include "engine/page_map.h"
+#include "engine/standpoints.h"
 #include "engine/translate.h"
 #include "wasm/binary.h"
 #include "wasm/type_relations.h"
@@ -31,7 +32,6 @@ using wasm::ValType;
 // -- the format: docs/snapshot-format.md ----------------------------------------------------------
 
 constexpr char kMagic[8] = {'M', 'E', 'M', 'B', 'S', 'N', 'A', 'P'};
-constexpr uint32_t kWordsOfCall = 3;  // a call's header stands behind it
 
 struct Header {
   char magic[8];
@@ -71,16 +71,6 @@ std::unexpected<Error> unsupported(std::string what, std::string hint) {
 
 // -- what both directions know -----------------------------------------------------------------------
 
-std::vector<ValType> locals_of(const wasm::Module& module, uint32_t index) {
-  const wasm::Function& f = module.functions[index];
-  std::vector<ValType> types = module.types[f.type].params;
-  for (uint32_t i = 0; i < f.local_run_count; ++i) {
-    const wasm::LocalRun& run = module.local_runs[f.first_local_run + i];
-    types.insert(types.end(), run.count, run.type);
-  }
-  return types;
-}
-
 // How a reference is written.
 enum class Reference : uint8_t { kNone, kFunction, kException, kOfHost };
 Reference reference_of(const wasm::Module& module, ValType type) {
@@ -92,132 +82,9 @@ Reference reference_of(const wasm::Module& module, ValType type) {
   }
 }
 
-// A place where a frame stands, with the operands that it has there. A frame that waits for a call holds neither
-// the call's arguments nor its results.
-struct FramePlace {
-  using Key = std::tuple<uint32_t, uint32_t, bool>;
-  Key key;  // function, offset in its code, whether the frame waits
-  wasm::Standing standing;
-  bool found = false;
-};
-
-// What a call in front of a place calls; null when it is no call.
-const wasm::FuncType* callee_type(const wasm::Module& module, const wasm::Standing& standing) {
-  if (standing.before == wasm::Opcode::kCall) return &module.type_of_function(standing.before_index);
-  if (standing.before == wasm::Opcode::kCallIndirect || standing.before == wasm::Opcode::kCallRef)
-    return &module.types[standing.before_index];
-  return nullptr;
-}
-
-// The places of all frames. Each function is walked once, and each place kept once, however deep a recursion is.
-class FramePlaces {
- public:
-  explicit FramePlaces(const wasm::Module& module) : module_(module) {}
-
-  void add(uint32_t function, uint32_t code_offset, bool waits) {
-    places_.push_back({{function, code_offset, waits}, {}, false});
-  }
-  // Stops when all places together have more operands than `most_operands`.
-  void find(uint64_t most_operands) {
-    std::ranges::sort(places_, {}, &FramePlace::key);
-    places_.erase(std::ranges::unique(places_, {}, &FramePlace::key).begin(), places_.end());
-    left_ = most_operands;
-    for (size_t first = 0; first < places_.size();) {
-      size_t end = first;
-      const uint32_t function = std::get<0>(places_[first].key);
-      std::vector<uint32_t> offsets;
-      for (; end < places_.size() && std::get<0>(places_[end].key) == function; ++end)
-        offsets.push_back(std::get<1>(places_[end].key));
-      wasm::standings_at(module_, function, offsets,
-                         [&](size_t i, const wasm::Standing& s) { return note(places_[first + i], s); });
-      first = end;
-    }
-  }
-  // Null when a frame cannot stand there.
-  [[nodiscard]] const wasm::Standing* at(uint32_t function, uint32_t code_offset, bool waits) const {
-    const FramePlace::Key key{function, code_offset, waits};
-    const auto place = std::ranges::lower_bound(places_, key, {}, &FramePlace::key);
-    return place->found ? &place->standing : nullptr;
-  }
-
- private:
-  bool note(FramePlace& place, const wasm::Standing& standing) {
-    size_t count = standing.operands.size();
-    if (std::get<2>(place.key)) {
-      const wasm::FuncType* const callee = callee_type(module_, standing);
-      if (callee == nullptr || callee->results.size() > count) return true;
-      count -= callee->results.size();
-    }
-    if (count > left_) return false;
-    left_ -= count;
-    const auto end = standing.operands.begin() + static_cast<ptrdiff_t>(count);
-    // Below a block in code that cannot be reached, a value may be of any type.
-    if (std::find(standing.operands.begin(), end, ValType::kBottom) != end) return true;
-    place.standing = {{standing.operands.begin(), end}, standing.before, standing.before_index};
-    place.found = true;
-    return true;
-  }
-
-  const wasm::Module& module_;
-  std::vector<FramePlace> places_;
-  uint64_t left_ = 0;
-};
-
-// The types of a frame's slots: locals, then operands.
-std::vector<ValType> types_of(const wasm::Module& module, uint32_t function, const wasm::Standing& standing) {
-  std::vector<ValType> types = locals_of(module, function);
-  types.insert(types.end(), standing.operands.begin(), standing.operands.end());
-  return types;
-}
-
-// Words of a function's code, or bytes of its machine code, and what making it again has found there. Each
-// function is made once, and each place looked for once.
-template <typename Found>
-class MadeAgain {
- public:
-  using Key = std::pair<const FunctionCode*, uint32_t>;
-
-  void add(const FunctionCode* function, uint32_t place) { keys_.emplace_back(function, place); }
-  // `want` prepares what is to be found at a place; `make` fills in all of one function.
-  template <typename Want, typename Make>
-  void find(Want want, Make make) {
-    std::ranges::sort(keys_);
-    keys_.erase(std::ranges::unique(keys_).begin(), keys_.end());
-    found_.resize(keys_.size());
-    for (size_t i = 0; i < keys_.size(); ++i) want(found_[i], keys_[i].second);
-    for (size_t first = 0; first < keys_.size();) {
-      size_t end = first;
-      while (end < keys_.size() && keys_[end].first == keys_[first].first) ++end;
-      make(*keys_[first].first, std::span(found_).subspan(first, end - first));
-      first = end;
-    }
-  }
-  [[nodiscard]] const Found& at(const FunctionCode* function, uint32_t place) const {
-    return found_[static_cast<size_t>(std::ranges::lower_bound(keys_, Key{function, place}) - keys_.begin())];
-  }
-
- private:
-  std::vector<Key> keys_;
-  std::vector<Found> found_;
-};
-
-void make_again(const FunctionCode& function, std::span<Recorder> recorders) {
-  std::vector<Word> again;
-  translate(function.module->module(), function.index, function.module->functions(), again, recorders);
-}
-
 }  // namespace
 
 // -- writing -------------------------------------------------------------------------------------------
-
-// One frame as it stands: all its values in one place, and the offset behind it.
-struct Standpoint {
-  const FunctionCode* function = nullptr;
-  uint32_t code_offset = 0;
-  const uint64_t* fp = nullptr;
-  std::vector<PendingSlot> pending;  // values that are not in their slots
-  std::vector<std::pair<uint16_t, uint64_t>> in_registers;
-};
 
 struct SnapshotWriter {
   Execution& run;
@@ -289,8 +156,7 @@ struct SnapshotWriter {
   void memory(const Memory* m);
   Status tables();
   void segments();
-  Result<std::vector<Standpoint>> standpoints();
-  const FunctionInstance* awaited_host();
+  Result<std::vector<Standpoint>> stand();
   Status frames();
   Status frame(const Standpoint& s, const wasm::Standing& standing, const FunctionInstance* host);
 };
@@ -427,141 +293,19 @@ void SnapshotWriter::segments() {
 
 // -- frames --------------------------------------------------------------------------------------------------
 
-namespace {
-
-uint64_t canonical_bits(uint64_t bits, bool is_f32) {
-  if (is_f32) {
-    const auto narrow = static_cast<uint32_t>(bits);
-    return (narrow & 0x7FFFFFFFu) > 0x7F800000u ? numeric::kCanonicalNan32 : narrow;
-  }
-  return (bits & 0x7FFFFFFFFFFFFFFFull) > 0x7FF0000000000000ull ? numeric::kCanonicalNan64 : bits;
-}
-
-// Behind these there is no place to stand at.
-bool is_tail_call(Handler handler) {
-  return handler == kHandlers[static_cast<size_t>(Operation::kReturnCallImport)] ||
-         handler == kHandlers[static_cast<size_t>(Operation::kReturnCallRef)] ||
-         handler == kHandlers[static_cast<size_t>(Operation::kReturnCallIndirect)];
-}
-
-// Not begun yet: it stands at a stub, or at its first header.
-bool is_begun(const FrameStop& stop) {
-  return stop.function->code.load(std::memory_order_acquire) != nullptr && stop.at != kTranslateStub &&
-         stop.at != kNativeStub;
-}
-
-// What is to be known of stops, innermost first, to say where they stand.
-struct StopsMadeAgain {
-  MadeAgain<Recorder> interpreted;
-  MadeAgain<native::Watch> compiled;
-  std::vector<uint32_t> places;  // of each stop: the word or byte that it was looked for by
-  bool at_call;                  // the innermost stands in front of a call of the host
-
-  StopsMadeAgain(std::span<const FrameStop> stops, bool before_call) : at_call(before_call) {
-    std::unordered_map<const FunctionCode*, native::CodeAddress> codes;
-    for (const FrameStop& stop : stops) {
-      places.push_back(0);
-      if (stop.native_at != nullptr) {
-        const auto code = native::find_code(stop.native_at);
-        codes.emplace(stop.function, *code);
-        places.back() = code->pc;
-        compiled.add(stop.function, code->pc);
-      } else if (is_begun(stop)) {
-        const Word* const code = stop.function->code.load(std::memory_order_acquire);
-        const bool in_front = at_call && places.size() == 1;
-        places.back() = static_cast<uint32_t>(stop.at - code) + (in_front ? kWordsOfCall : 0);
-        interpreted.add(stop.function, places.back());
-      }
-    }
-    interpreted.find([](Recorder& recorder, uint32_t word) { recorder.wanted = word; }, make_again);
-    compiled.find([](native::Watch& watch, uint32_t pc) { watch.wanted_pc = pc; },
-                  [&](const FunctionCode& function, std::span<native::Watch> watches) {
-                    native::watch(codes.at(&function), watches);
-                  });
-  }
-};
-
-Standpoint stand_interpreted(const FrameStop& stop, const StopsMadeAgain& known, uint32_t word) {
-  Standpoint s;
-  s.function = stop.function;
-  s.fp = stop.fp;
-  if (!is_begun(stop)) return s;
-  s.code_offset = stop.function->code.load(std::memory_order_acquire)[word].header.code_offset;
-  s.pending = known.interpreted.at(stop.function, word).pending;
-  return s;
-}
-
-// `callee_fp`: where the frame above it begins. A frame that waits for a call, or stands behind one, ends there.
-Standpoint stand_compiled(const FrameStop& stop, const StopsMadeAgain& known, uint32_t pc,
-                          const uint64_t* callee_fp, const native::NativeState& n) {
-  Standpoint s;
-  s.function = stop.function;
-  const native::Watch& watch = known.compiled.at(stop.function, pc);
-  s.code_offset = watch.behind_call ? watch.behind_offset : watch.code_offset;
-  s.fp = watch.behind_call ? callee_fp - watch.frame_advance : callee_fp;
-  for (const native::Location& l : watch.locations) {
-    using Kind = native::Location::Kind;
-    switch (l.kind) {
-      case Kind::kRegister: s.in_registers.emplace_back(l.slot, n.registers[l.register_number]); break;
-      case Kind::kReal: {
-        const uint64_t bits = n.reals[l.register_number][0];
-        s.in_registers.emplace_back(l.slot, l.maybe_nan ? canonical_bits(bits, l.is_f32) : bits);
-        break;
-      }
-      case Kind::kConstant: s.pending.push_back({l.slot, true, l.value}); break;
-      case Kind::kSlot: s.pending.push_back({l.slot, false, l.value}); break;
-    }
-  }
-  return s;
-}
-
-// The values of so many slots from the frame's beginning.
-std::vector<uint64_t> slots_at(const Standpoint& s, uint32_t count) {
-  std::vector<uint64_t> slots(s.fp, s.fp + count);
-  for (const auto& [slot, bits] : s.in_registers)
-    if (slot < count) slots[slot] = bits;
-  for (const PendingSlot& p : s.pending)
-    if (p.slot < count) slots[p.slot] = p.is_constant ? p.value : slots[p.value];
-  return slots;
-}
-
-}  // namespace
-
-Result<std::vector<Standpoint>> SnapshotWriter::standpoints() {
-  const MachineState& m = Machine::state(run);
-  const std::vector<FrameStop> stops = frame_stops(run, SIZE_MAX);
-  for (const FrameStop& stop : stops)
+Result<std::vector<Standpoint>> SnapshotWriter::stand() {
+  for (const FrameStop& stop : frame_stops(run, SIZE_MAX))
     if (stop.function->module != &instance.compiled())
       return unsupported("the program is inside a call of another module",
                          "Freeze it outside of such calls.");
-  if (m.at_call && is_tail_call(m.ip->handler))
+  if (awaits_tail_call(run))
     return unsupported("the program ends in a call of the host that waits", "Freeze it later.");
-  const StopsMadeAgain known(stops, m.at_call);
-  std::vector<Standpoint> stands;
-  for (size_t i = 0; i < stops.size(); ++i) {
-    if (stops[i].native_at == nullptr) {
-      stands.push_back(stand_interpreted(stops[i], known, known.places[i]));
-      continue;
-    }
-    const uint64_t* const above =
-        i != 0 ? stands.back().fp
-               : reinterpret_cast<const uint64_t*>(m.native->registers[native::kFrameRegister]);
-    stands.push_back(stand_compiled(stops[i], known, known.places[i], above, *m.native));
-  }
-  return stands;
-}
-
-// The function of the host that is to be called first; null when the run stands elsewhere.
-const FunctionInstance* SnapshotWriter::awaited_host() {
-  const MachineState& m = Machine::state(run);
-  if (m.at_call) return m.callee;
-  if (m.where != Where::kNative || m.native->pc != m.native->exit_instance) return nullptr;
-  return reinterpret_cast<const FunctionInstance*>(m.native->registers[native::kResultRegister]);
+  return standpoints(run);
 }
 
 Status SnapshotWriter::frames() {
-  MEMBRANE_ASSIGN(const std::vector<Standpoint> stands, standpoints());
-  const FunctionInstance* const host = awaited_host();
+  MEMBRANE_ASSIGN(const std::vector<Standpoint> stands, stand());
+  const FunctionInstance* const host = awaited_host(run);
   const auto host_number = numbers.find(reinterpret_cast<uint64_t>(host));
   if (host != nullptr && host_number == numbers.end())
     return unsupported("the program waits for a function that is not of its module", "Freeze it later.");
@@ -595,7 +339,7 @@ Status SnapshotWriter::frames() {
 Status SnapshotWriter::frame(const Standpoint& s, const wasm::Standing& standing,
                              const FunctionInstance* host) {
   const std::vector<ValType> types = types_of(instance.module(), s.function->index, standing);
-  const std::vector<uint64_t> slots = slots_at(s, wasm::slots_of(types));
+  const std::vector<uint64_t> slots = s.slots(wasm::slots_of(types));
   uint32_t slot = 0;
   for (const ValType type : types) {
     MEMBRANE_TRY(value(type, slots.data() + slot));
