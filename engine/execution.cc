@@ -10,6 +10,7 @@
 #include "engine/interpreter.h"
 #include "engine/machine.h"
 #include "engine/native/runtime.h"
+#include "wasm/type_relations.h"
 
 namespace membrane::engine {
 
@@ -61,6 +62,28 @@ std::string signature_of(const std::vector<wasm::ValType>& types) {
   for (const wasm::ValType type : types)
     out += (out.size() > 1 ? " " : "") + std::string(wasm::name_of(type));
   return out + "]";
+}
+
+// A reference may be given where a more general one is wanted. What refers to a defined type comes from no
+// embedder but as null.
+bool argument_fits(const FunctionInstance& function, const Value& given, wasm::ValType wanted) {
+  if (!wasm::is_ref(given.type) || !wasm::is_ref(wanted)) return given.type == wanted;
+  if (given.bits == 0) return wasm::is_nullable(wanted);
+  if (wasm::is_indexed(wanted) || wasm::is_indexed(given.type)) return false;
+  const wasm::ValType type = wasm::nullable(given.type), wider = wasm::nullable(wanted);
+  if (!wasm::abstract_matches(type, wider)) return false;
+  // It is looked at: what refers to an object may have outlived it.
+  const bool is_extern = wider == wasm::ValType::kExternRef;
+  if (!is_extern && !wasm::abstract_matches(wider, wasm::ValType::kAnyRef)) return true;
+  const uint64_t any = is_extern ? any_of_extern(given.bits) : given.bits;
+  if (is_i31(any)) return is_extern || wasm::abstract_matches(wasm::ValType::kI31Ref, wider);
+  if (!is_object(any)) return is_extern || wider == wasm::ValType::kAnyRef;
+  const Object* const object = function.instance == nullptr ? nullptr : function.instance->heap().find(any);
+  if (object == nullptr) return false;
+  return is_extern || wasm::abstract_matches(object->type->kind == wasm::TypeKind::kStruct
+                                                 ? wasm::ValType::kStructRef
+                                                 : wasm::ValType::kArrayRef,
+                                             wider);
 }
 
 }  // namespace
@@ -123,12 +146,15 @@ void Machine::owe(Execution& ex, uint64_t fuel) {
 
 Execution::Execution(ExecutionLimits limits) : limits_(std::move(limits)) { install_fault_handler(); }
 
-Execution::~Execution() { leave_stack(std::move(stack_)); }
+Execution::~Execution() {
+  Heap::leave(*this);
+  leave_stack(std::move(stack_));
+}
 
 Status Execution::start(FunctionInstance* function, std::span<const Value> arguments) {
   const std::vector<wasm::ValType>& params = function->type->params;
   bool fits = params.size() == arguments.size();
-  for (size_t i = 0; fits && i < params.size(); ++i) fits = arguments[i].type == params[i];
+  for (size_t i = 0; fits && i < params.size(); ++i) fits = argument_fits(*function, arguments[i], params[i]);
   if (!fits) {
     std::vector<wasm::ValType> given;
     for (const Value& v : arguments) given.push_back(v.type);
@@ -136,6 +162,19 @@ Status Execution::start(FunctionInstance* function, std::span<const Value> argum
                 "the function takes " + signature_of(params) + ", and was given " + signature_of(given),
                 "Give it as many values as it takes, of those types.");
   }
+  MEMBRANE_TRY(prepare(function));
+  uint64_t* slot = stack_->slots;
+  for (const Value& v : arguments) {
+    *slot++ = v.bits;
+    if (v.type == wasm::ValType::kV128) *slot++ = v.high_bits;
+  }
+  return {};
+}
+
+Status Machine::prepare(Execution& ex, FunctionInstance* function) { return ex.prepare(function); }
+
+// Everything of a call but its arguments.
+Status Execution::prepare(FunctionInstance* function) {
   if (!stack_) stack_ = take_stack(limits_);
   if (!stack_->usable()) {
     stack_ = nullptr;
@@ -153,20 +192,16 @@ Status Execution::start(FunctionInstance* function, std::span<const Value> argum
   machine_.fp = stack_->slots;
   machine_.stack_end = stack_->slots + stack_->slot_bytes / sizeof(uint64_t);
   machine_.frames_end = stack_->frames.get() + stack_->frame_count - 1;
-  uint64_t* slot = stack_->slots;
   if (function->param_slots + function->result_slots > stack_->slot_bytes / sizeof(uint64_t) / 2)
     return fail(ErrorCode::kExhausted,
                 "the stack limit is too small for the function's arguments and results",
                 "Raise the stack limit.");
-  for (const Value& v : arguments) {
-    *slot++ = v.bits;
-    if (v.type == wasm::ValType::kV128) *slot++ = v.high_bits;
-  }
   machine_.state = RunState::kReady;
   if (function->code == nullptr) return {};  // a host function: resume() calls it
 
   const FunctionCode& code = *function->code;
   machine_.instance = function->instance;
+  function->instance->heap().enter(*this);
   machine_.top = stack_->frames.get();
   *machine_.top = {kExitStub, stack_->slots, &code, nullptr};
   machine_.ip = code.entry.load(std::memory_order_acquire);

@@ -22,6 +22,9 @@ inline constexpr bool kMetered = true;
 constexpr uint64_t bulk_memory_cost(uint64_t bytes) { return (bytes + 15) / 16; }
 // table.fill, table.copy, table.init, table.grow: 1 an element.
 constexpr uint64_t bulk_table_cost(uint64_t elements) { return elements; }
+// A struct or an array: 1 for each 16 bytes begun of what it counts for (heap.h). array.fill, array.copy and
+// array.init: as the bulk operations of memories, by the bytes of the elements.
+constexpr uint64_t allocation_cost(uint64_t bytes) { return bulk_memory_cost(bytes); }
 // memory.grow, when it succeeds: 1 for each KiB.
 constexpr uint64_t memory_grow_cost(uint64_t pages) { return pages * 64; }
 // Entering a function whose locals fill so many slots of 8 bytes, which must be zeroed.

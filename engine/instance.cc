@@ -35,19 +35,34 @@ bool limits_fit(const wasm::Limits& given, const wasm::Limits& wanted) {
   return given.max && *given.max <= *wanted.max;
 }
 
+bool same(const RuntimeValType& a, const RuntimeValType& b) { return matches(a, b) && matches(b, a); }
+
+bool global_fits(const GlobalInstance& given, const RuntimeValType& wanted, bool is_mutable) {
+  const RuntimeValType type{given.type.type, given.defined};
+  if (given.type.is_mutable != is_mutable) return false;
+  return is_mutable ? same(type, wanted) : matches(type, wanted);
+}
+
 // Specification 4.5.4, external typing.
-bool import_fits(const Module& module, const wasm::Import& import, const Extern& given) {
+bool import_fits(const CompiledModule& compiled, const wasm::Import& import, const Extern& given) {
+  const Module& module = compiled.module();
   if (given.kind != import.kind) return false;
   switch (import.kind) {
-    case ExternKind::kFunc: return *given.function->type == module.type_of_function(import.index);
+    case ExternKind::kFunc:
+      return is_subtype(given.function->type, compiled.canonical_type(module.functions[import.index].type));
     case ExternKind::kTable: {
       const wasm::TableType& wanted = module.tables[import.index].type;
-      return given.table->element == wanted.element && limits_fit(given.table->type().limits, wanted.limits);
+      return same({given.table->element, given.table->defined}, compiled.runtime_type(wanted.element)) &&
+             limits_fit(given.table->type().limits, wanted.limits);
     }
     case ExternKind::kMemory:
       return limits_fit(given.memory->type().limits, module.memories[import.index].type.limits);
-    case ExternKind::kGlobal: return given.global->type == module.globals[import.index].type;
-    case ExternKind::kTag: return *given.tag->type == module.type_of_tag(import.index);
+    case ExternKind::kGlobal: {
+      const wasm::GlobalType& wanted = module.globals[import.index].type;
+      return global_fits(*given.global, compiled.runtime_type(wanted.type), wanted.is_mutable);
+    }
+    case ExternKind::kTag:
+      return same_type(given.tag->type, compiled.canonical_type(module.tags[import.index].type));
   }
   return false;
 }
@@ -78,7 +93,7 @@ int64_t Table::grow(uint64_t delta, uint64_t value) {
 uint64_t Instance::memory_bytes() const {
   uint64_t bytes = 0;
   for (const Memory* const memory : memories_) bytes += memory->size_bytes();
-  return bytes;
+  return bytes + heap_->bytes();
 }
 
 bool Instance::limit_was_hit() const {
@@ -116,9 +131,37 @@ struct Store::Parts {
   std::vector<std::unique_ptr<GlobalInstance>> globals;
   std::vector<std::unique_ptr<TagInstance>> tags;
   ExceptionArena exceptions;
+  Heap heap;
+
+  void show_roots(Tracer& tracer) const;
 };
 
-Store::Store() : parts_(std::make_unique<Parts>()) {}
+void Store::Parts::show_roots(Tracer& tracer) const {
+  for (const auto& global : globals)
+    tracer.show(traced_of({global->type.type, global->defined}), global->bits);
+  const auto show_all = [&](Traced kind, const std::vector<uint64_t>& references) {
+    if (kind == Traced::kNothing) return;
+    for (const uint64_t bits : references) tracer.show(kind, bits);
+  };
+  for (const auto& table : tables) show_all(traced_of({table->element, table->defined}), table->elements);
+  for (const auto& instance : instances) {
+    const auto& segments = instance->module().elements;
+    for (size_t i = 0; i < instance->elements_.size(); ++i)
+      show_all(traced_of(instance->compiled().runtime_type(segments[i].type)), instance->elements_[i]);
+  }
+  for (const ExceptionArena::Exception& exception : exceptions.all()) {
+    const uint64_t* slot = exceptions.payload(exception);
+    for (const wasm::ValType type : exception.tag->type->params) {
+      const Instance* const owner = exception.tag->instance;
+      tracer.show(traced_of(owner == nullptr ? RuntimeValType{type} : owner->compiled().runtime_type(type)), *slot);
+      slot += slots_of(type);
+    }
+  }
+}
+
+Store::Store() : parts_(std::make_unique<Parts>()) {
+  parts_->heap.roots = [parts = parts_.get()](Tracer& tracer) { parts->show_roots(tracer); };
+}
 Store::~Store() = default;
 
 FunctionInstance* Store::add_host_function(const wasm::FuncType& type, HostFunction function) {
@@ -159,7 +202,7 @@ Result<Memory*> Store::add_memory(const wasm::MemoryType& type, uint64_t limit_b
 
 GlobalInstance* Store::add_global(const wasm::GlobalType& type, Value value) {
   parts_->globals.push_back(
-      std::make_unique<GlobalInstance>(GlobalInstance{type, value.bits, value.high_bits}));
+      std::make_unique<GlobalInstance>(GlobalInstance{type, value.bits, value.high_bits, nullptr}));
   return parts_->globals.back().get();
 }
 
@@ -187,6 +230,7 @@ struct Instantiation {
   const Module& module;
   const InstanceLimits& limits;
   const std::vector<MemoryStart>* frozen;
+  bool is_heap_full = false;    // an object of a constant expression had no room
   bool has_data_image = false;  // memory 0 began with what its data segments would write
 
   using Outcome = std::expected<void, LinkError>;
@@ -199,7 +243,7 @@ struct Instantiation {
         return std::unexpected(link_error(LinkError::Kind::kUnknownImport,
                                           "nobody provides the import " + name_of_import(import),
                                           "Remove the import, or correct its name.", i));
-      if (!import_fits(module, import, *given))
+      if (!import_fits(*instance.module_, import, *given))
         return std::unexpected(
             link_error(LinkError::Kind::kIncompatibleImport,
                        "what is provided for " + name_of_import(import) + " has another type",
@@ -242,10 +286,11 @@ struct Instantiation {
                                               " elements brings the module's tables beyond the limit of " +
                                               std::to_string(limits.table_elements),
                                           "Declare a smaller table, or raise the table limit."));
+      made->defined = instance.module_->runtime_type(table.type.element).defined;
+      if (table.init.size != 0 && !is_in_snapshot(table.type.element)) std::ranges::fill(made->elements, evaluate(table.init).bits);
       instance.tables_.push_back(made);
     }
-    const bool several = module.memories.size() - instance.memories_.size() > 1;
-    instance.memory_budget_.left_pages = limits.memory_bytes / wasm::kPageBytes;
+    const bool several = module.memories.size() - instance.memories_.size() > 1 || !module.type_details.empty();
     size_t own = 0;
     for (const wasm::Memory& memory : module.memories) {
       if (memory.import != wasm::kNotImported) continue;
@@ -267,9 +312,14 @@ struct Instantiation {
     return start;
   }
 
+  // What may refer to a struct or an array is not made again in a thawed instance.
+  bool is_in_snapshot(wasm::ValType type) const {
+    return frozen != nullptr && traced_of(instance.module_->runtime_type(type)) != Traced::kNothing;
+  }
+
   // Of a validated constant expression.
-  Value evaluate(wasm::ByteRange range) const {
-    InlineVector<Value, 8> stack;
+  Value evaluate(wasm::ByteRange range) {
+    Values stack;
     wasm::BodyReader reader(module.view(range));
     while (reader.next() && reader.instruction().op != wasm::Opcode::kEnd) {
       const wasm::Instruction& in = reader.instruction();
@@ -277,11 +327,64 @@ struct Instantiation {
         const Value right = stack.back();
         stack.pop_back();
         stack.back() = combine(in.op, stack.back().bits, right.bits);
+      } else if (wasm::info(in.op).prefix == kReferencePrefix) {
+        if (!evaluate_reference(in, stack)) break;
       } else {
         stack.push_back(constant_of(in));
       }
     }
-    return stack.back();
+    return stack.empty() ? Value{} : stack.back();
+  }
+
+  using Values = InlineVector<Value, 8>;
+  static constexpr uint8_t kReferencePrefix = 0xFB;
+
+  // ref.i31, conversions, and what makes structs and arrays. False when there is no room.
+  bool evaluate_reference(const wasm::Instruction& in, Values& stack) {
+    using wasm::Opcode;
+    switch (in.op) {
+      case Opcode::kRefI31: stack.back() = {wasm::ValType::kI31Ref, i31_bits(stack.back().bits), 0}; return true;
+      case Opcode::kAnyConvertExtern:
+        stack.back() = {wasm::ValType::kAnyRef, any_of_extern(stack.back().bits), 0};
+        return true;
+      case Opcode::kExternConvertAny:
+        stack.back() = {wasm::ValType::kExternRef, extern_of_any(stack.back().bits), 0};
+        return true;
+      default: return allocate(in, stack);
+    }
+  }
+
+  bool allocate(const wasm::Instruction& in, Values& stack) {
+    using wasm::Opcode;
+    const auto& type = *static_cast<const RuntimeType*>(instance.module_->canonical_type(in.index));
+    const bool is_filled = in.op == Opcode::kArrayNew;
+    uint32_t length = in.op == Opcode::kArrayNewFixed ? in.index2 : 0;
+    if (is_filled || in.op == Opcode::kArrayNewDefault) {
+      length = static_cast<uint32_t>(stack.back().bits);
+      stack.pop_back();
+    }
+    Heap& heap = *instance.heap_;
+    const bool has_room = heap.make_room(Heap::bytes_of(type, length), &instance.memory_budget_);
+    const uint64_t made = has_room ? heap.add(type, length) : 0;
+    is_heap_full |= made == 0;
+    if (made == 0) return false;
+    const size_t values = is_filled                              ? 1
+                          : in.op == Opcode::kStructNew          ? type.fields.size()
+                          : in.op == Opcode::kArrayNewFixed      ? length
+                                                                 : 0;
+    const size_t first = stack.size() - values;
+    const auto put = [&](uint64_t offset, const FieldLayout& field, const Value& value) {
+      const uint64_t bits[2] = {value.bits, value.high_bits};
+      std::memcpy(heap.object(made)->fields() + offset, bits, field.bytes);
+    };
+    for (uint32_t i = 0; i < (is_filled ? length : values); ++i) {
+      const bool is_struct = type.kind == wasm::TypeKind::kStruct;
+      const FieldLayout& field = type.fields[is_struct ? i : 0];
+      put(is_struct ? field.offset : uint64_t{i} * field.bytes, field, stack[first + (is_filled ? 0 : i)]);
+    }
+    while (stack.size() > first) stack.pop_back();
+    stack.push_back({wasm::ref_to(in.index), made, 0});
+    return true;
   }
 
   static Value combine(wasm::Opcode op, uint64_t a, uint64_t b) {
@@ -326,9 +429,13 @@ struct Instantiation {
   }
 
   void add_globals() {
-    for (const wasm::Global& global : module.globals)
-      if (global.import == wasm::kNotImported)
-        instance.globals_.push_back(store.add_global(global.type, evaluate(global.init)));
+    for (const wasm::Global& global : module.globals) {
+      if (global.import == wasm::kNotImported) {
+        instance.globals_.push_back(store.add_global(
+            global.type, is_in_snapshot(global.type.type) ? Value{} : evaluate(global.init)));
+        instance.globals_.back()->defined = instance.module_->runtime_type(global.type.type).defined;
+      }
+    }
   }
 
   void evaluate_elements() {
@@ -337,7 +444,8 @@ struct Instantiation {
       const wasm::ElementSegment& segment = module.elements[i];
       std::vector<uint64_t>& values = instance.elements_[i];
       values.reserve(segment.size());
-      for (const wasm::ByteRange item : segment.items) values.push_back(evaluate(item).bits);
+      const bool is_thawed = is_in_snapshot(segment.type);
+      for (const wasm::ByteRange item : segment.items) values.push_back(is_thawed ? 0 : evaluate(item).bits);
       for (const uint32_t function : segment.functions)
         values.push_back(reinterpret_cast<uint64_t>(instance.functions_[function]));
     }
@@ -386,6 +494,10 @@ struct Instantiation {
     add_tags();
     add_globals();
     evaluate_elements();
+    if (is_heap_full)
+      return std::unexpected(link_error(LinkError::Kind::kLimit,
+                                        "the structs and arrays that the module begins with are beyond the limit",
+                                        "Make fewer of them, or raise the memory limit."));
     // Before the first segment is written: if a later one fails, another instance's table may hold
     // functions of this one already, and they run.
     instance.dropped_datas_.resize(module.datas.size());
@@ -402,6 +514,9 @@ std::expected<Instance*, LinkError> Store::instantiate(std::shared_ptr<CompiledM
   parts_->instances.push_back(std::unique_ptr<Instance>(new Instance));
   Instance& instance = *parts_->instances.back();
   instance.module_ = std::move(module);
+  instance.heap_ = &parts_->heap;
+  instance.memory_budget_.left_pages = limits.memory_bytes / wasm::kPageBytes;
+  if (!instance.module().type_details.empty()) parts_->heap.allow(limits.heap_bytes);
   instance.exceptions_ = &parts_->exceptions;
   instance.exception_bytes_left_ = limits.exception_bytes;
   Instantiation steps{*this, instance, instance.module(), limits, frozen};

@@ -34,7 +34,9 @@
 #include "base/diagnostic.h"
 #include "base/result.h"
 #include "engine/code.h"
+#include "engine/heap.h"
 #include "engine/memory.h"
+#include "engine/runtime_types.h"
 #include "engine/tier.h"
 #include "engine/trap.h"
 #include "wasm/module.h"
@@ -57,7 +59,8 @@ struct NativeState;
 // -- values -------------------------------------------------------------------------
 
 // A value with its type. v128 uses both words; references are a FunctionInstance*, an
-// embedder's number plus one, or that of an exception of the Store plus one; 0 for null.
+// embedder's number plus one (below 2^62), or that of an exception of the Store plus one; 0 for null. What refers
+// to structs and arrays is of use only with the Store (heap.h), as long as the Execution that gave it.
 struct Value {
   wasm::ValType type = wasm::ValType::kI32;
   uint64_t bits = 0;
@@ -90,9 +93,12 @@ class CompiledModule {
 
   // Makes the function's code and publishes it in its `entry`. Idempotent; thread-safe.
   void translate_function(uint32_t index);
-  // The first type of the module that equals `types[index]`: equal types have equal pointers.
+  // What `types[index]` is at run time: equal types have equal pointers.
   [[nodiscard]] const wasm::FuncType* canonical_type(uint32_t index) const { return canonical_types_[index]; }
   [[nodiscard]] const wasm::FuncType* const* canonical_types() const { return canonical_types_.data(); }
+  [[nodiscard]] RuntimeValType runtime_type(wasm::ValType type) const {
+    return {type, wasm::is_indexed(type) ? canonical_types_[wasm::type_index_of(type)] : nullptr};
+  }
   // Bytes of machine code; 0 when nothing is compiled.
   [[nodiscard]] size_t native_code_bytes() const;
   // Its machine code, made when it is first asked for. Not for Tier::kInterpreter.
@@ -111,11 +117,10 @@ class CompiledModule {
   std::optional<Diagnostic> validate_and_compile(std::string_view text, const native::CodeCache* cache);
   [[nodiscard]] native::FrameSlots frame_of(uint32_t index, const wasm::FunctionInfo& info) const;
   bool set_frame(uint32_t index, native::FrameSlots frame);
-  void unify_types();
 
   wasm::Module module_;
   std::unique_ptr<FunctionCode[]> functions_;
-  std::vector<const wasm::FuncType*> canonical_types_;
+  ModuleTypes canonical_types_;
   mutable std::mutex mutex_;  // guards code_, catches_ and native_
   std::vector<std::unique_ptr<Word[]>> code_;
   std::vector<std::unique_ptr<CatchTable>> catches_;
@@ -169,6 +174,7 @@ struct FunctionInstance : FunctionHandle {
 
 struct Table {
   wasm::ValType element = wasm::ValType::kFuncRef;
+  const wasm::FuncType* defined = nullptr;  // what `element` refers to, when it is a defined type
   std::vector<uint64_t> elements;  // references, 0 for null
   uint64_t max = UINT32_MAX;       // of its type
   bool has_max = false;
@@ -185,6 +191,7 @@ struct GlobalInstance {
   wasm::GlobalType type;
   uint64_t bits = 0;
   uint64_t high_bits = 0;
+  const wasm::FuncType* defined = nullptr;  // what its type refers to, when it is a defined one
 };
 
 // What exceptions are told apart by: two of the same type are still two.
@@ -214,6 +221,7 @@ class ExceptionArena {
     return slots_.data() + exception.first_slot;
   }
   [[nodiscard]] size_t size() const { return exceptions_.size(); }
+  [[nodiscard]] std::span<const Exception> all() const { return exceptions_; }
   static constexpr uint64_t bytes_of(const TagInstance& tag) {
     return sizeof(Exception) + tag.slots * sizeof(uint64_t);
   }
@@ -240,6 +248,7 @@ struct InstanceLimits {
   uint64_t memory_bytes = 4ull << 30;    // of its own memories together
   uint32_t table_elements = 10'000'000;  // of its own tables together
   uint64_t exception_bytes = 32u << 20;  // of the exceptions that it throws and that are kept
+  uint64_t heap_bytes = 256u << 20;      // of structs and arrays; they count as memory as well
 };
 
 // Why an instance could not be made.
@@ -263,7 +272,8 @@ class Instance {
   [[nodiscard]] FunctionInstance* find_function(std::string_view export_name);  // null when it is none
   [[nodiscard]] FunctionInstance* function(uint32_t index) { return functions_[index]; }
   [[nodiscard]] Memory* memory() const { return memory_; }  // memory 0, null when it has none
-  [[nodiscard]] uint64_t memory_bytes() const;              // the present size of all its memories
+  [[nodiscard]] uint64_t memory_bytes() const;              // the present size of all its memories, and of the heap
+  [[nodiscard]] Heap& heap() const { return *heap_; }       // of its Store
   [[nodiscard]] bool limit_was_hit() const;  // a grow of a memory was refused by the owner's limit
 
  private:
@@ -280,6 +290,8 @@ class Instance {
   std::vector<Table*> tables_;
   std::vector<GlobalInstance*> globals_;
   std::vector<TagInstance*> tags_;
+  Heap* heap_ = nullptr;
+  uint64_t first_object_ = 0;             // of a thawed instance: how many numbers of objects there were before
   ExceptionArena* exceptions_ = nullptr;  // of its Store
   uint64_t exception_bytes_left_ = 0;
   uint64_t first_exception_ = 0;  // of a thawed instance: how many there were before its own
@@ -300,6 +312,7 @@ class Store {
   std::expected<Instance*, LinkError> instantiate(std::shared_ptr<CompiledModule> module,
                                                   const Resolver& resolver, const InstanceLimits& limits,
                                                   const std::vector<MemoryStart>* frozen = nullptr);
+  // What the host gives has types that name no others.
   FunctionInstance* add_host_function(const wasm::FuncType& type, HostFunction function);
   Table* add_table(const wasm::TableType& type, uint32_t limit);  // null when its minimum is above it
   Result<Memory*> add_memory(const wasm::MemoryType& type, uint64_t limit_bytes,
@@ -354,6 +367,13 @@ enum class Where : uint8_t {
   kPromotion,     // the interpreter, unless its function can be compiled and gone on with there
 };
 
+// A run among those of a Store, of which the heap looks at the frames.
+struct ExecutionLink {
+  Heap* heap = nullptr;
+  Execution* previous = nullptr;
+  Execution* next = nullptr;
+};
+
 // What is thrown, on its way to whoever catches it.
 struct Throwing {
   const TagInstance* tag = nullptr;
@@ -384,6 +404,9 @@ struct MachineState {
   Where where = Where::kInterpreter;
   bool at_call = false;     // paused before a host call, not at a segment's header
   bool has_callee = false;  // at_call, thawed: of `callee`
+  // Of the host, which compiled code ends in a call of; null otherwise.
+  const FunctionInstance* tail_host = nullptr;
+  const uint64_t* tail_arguments = nullptr;
   RunState state = RunState::kFinished;
   TrapKind trap_kind = TrapKind::kUnreachable;
   std::string trap_message;
@@ -416,6 +439,7 @@ struct Execution {
 
  private:
   friend struct Machine;
+  Status prepare(FunctionInstance* function);
   RunState call_host_entry();
   void take_results();
   void fill_trap();
@@ -431,6 +455,7 @@ struct Execution {
   std::unique_ptr<struct GuestStack> stack_;
   sigjmp_buf fault_jump_;
   Execution* outer_ = nullptr;  // the one that this thread was running before
+  ExecutionLink heap_link_;
 };
 
 }  // namespace membrane::engine

@@ -26,12 +26,16 @@ struct Machine {
   }
   MEMBRANE_INLINE static const TagInstance* tag(const Instance& i, uint32_t index) { return i.tags_[index]; }
   static ExceptionArena& exceptions(const Instance& i) { return *i.exceptions_; }
+  static ExecutionLink& heap_link(Execution& ex) { return ex.heap_link_; }
+  static MemoryBudget* memory_budget(Instance& i) { return &i.memory_budget_; }
+  static uint64_t& first_object(Instance& i) { return i.first_object_; }
   static uint64_t& exception_bytes_left(Instance& i) { return i.exception_bytes_left_; }
   static uint64_t& first_exception(Instance& i) { return i.first_exception_; }
   MEMBRANE_INLINE static Table* table(const Instance& i, uint32_t index) { return i.tables_[index]; }
   MEMBRANE_INLINE static FunctionInstance* function(const Instance& i, uint32_t index) {
     return i.functions_[index];
   }
+  static Status prepare(Execution& ex, FunctionInstance* function);  // a start without arguments
   static FrameRecord* frames(Execution& ex);
   static GlobalInstance* const* globals(const Instance& i) { return i.globals_.data(); }
   static std::span<Table* const> tables(const Instance& i) { return i.tables_; }

@@ -60,9 +60,7 @@ std::optional<Diagnostic> CompiledModule::prepare(wasm::Module module, std::stri
   }
 
   for (uint32_t i = 0; i < module_.imported_function_count(); ++i) set_frame(i, {});
-  canonical_types_.reserve(module_.types.size());
-  for (const wasm::FuncType& type : module_.types) canonical_types_.push_back(&type);
-  if (module_.types.size() > 1) unify_types();
+  canonical_types_.find(module_);
   return std::nullopt;
 }
 
@@ -173,16 +171,6 @@ std::shared_ptr<const MemoryImage> CompiledModule::data_image() {
     if (instances_ == 2) data_image_ = image_of_data(module_);
   }
   return data_image_;
-}
-
-void CompiledModule::unify_types() {
-  std::vector<const wasm::FuncType*> sorted = canonical_types_;
-  const auto before = [](const wasm::FuncType* a, const wasm::FuncType* b) {
-    return std::tie(a->params, a->results) < std::tie(b->params, b->results);
-  };
-  std::stable_sort(sorted.begin(), sorted.end(), before);
-  for (const wasm::FuncType*& type : canonical_types_)
-    type = *std::lower_bound(sorted.begin(), sorted.end(), type, before);
 }
 
 void CompiledModule::translate_function(uint32_t index) {

@@ -35,17 +35,32 @@ Value value_of(const ScriptValue& v) {
     std::memcpy(&value.high_bits, v.vector.data() + 8, 8);
   } else if (wasm::is_ref(v.type)) {
     value.bits = v.is_null ? 0 : v.bits + 1;
+    if (v.is_host) value.bits = any_of_extern(value.bits);
   }
   return value;
 }
 
-bool fits(const wasm::ResultPattern& pattern, const Value& value) {
+// Whether a reference that is not null is of the abstract type that a pattern names.
+bool is_of(ValType wanted, const Value& value, const Heap& heap) {
+  switch (wanted) {
+    case ValType::kI31Ref: return is_i31(value.bits);
+    case ValType::kEqRef: return is_i31(value.bits) || heap.find(value.bits) != nullptr;
+    case ValType::kStructRef:
+    case ValType::kArrayRef: {
+      const Object* const object = heap.find(value.bits);
+      const auto kind = wanted == ValType::kStructRef ? wasm::TypeKind::kStruct : wasm::TypeKind::kArray;
+      return object != nullptr && object->type->kind == kind;
+    }
+    default: return true;
+  }
+}
+
+bool fits(const wasm::ResultPattern& pattern, const Value& value, const Heap& heap) {
   if (!pattern.either.empty())
-    return std::ranges::any_of(pattern.either, [&](const auto& one) { return fits(one, value); });
-  const bool any_type = pattern.value.type == ValType::kBottom && wasm::is_ref(value.type);
-  if (pattern.value.type != value.type && !any_type) return false;
-  if (!wasm::is_ref(value.type)) return matches(pattern, value.bits, value.high_bits);
-  if (pattern.any_reference) return value.bits != 0;
+    return std::ranges::any_of(pattern.either, [&](const auto& one) { return fits(one, value, heap); });
+  if (!wasm::is_ref(value.type)) return pattern.value.type == value.type && matches(pattern, value.bits, value.high_bits);
+  if (pattern.value.is_null) return value.bits == 0;
+  if (pattern.any_reference) return value.bits != 0 && is_of(pattern.value.type, value, heap);
   return value.bits == value_of(pattern.value).bits;
 }
 
@@ -309,7 +324,7 @@ void Runner::run_action(const Command& command) {
   if (state != RunState::kFinished) return fail(command, "did not return: " + trap);
   if (command.kind == Command::Kind::kAction) return pass();
   bool same = results.size() == command.results.size();
-  for (size_t i = 0; same && i < results.size(); ++i) same = fits(command.results[i], results[i]);
+  for (size_t i = 0; same && i < results.size(); ++i) same = fits(command.results[i], results[i], instance->heap());
   if (same) return pass();
   std::string found;
   for (const Value& value : results) found += (found.empty() ? "" : ", ") + show(value);

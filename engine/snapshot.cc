@@ -18,8 +18,10 @@
 #include "engine/native/runtime.h"
 #include "engine/numeric.h"
 #include "engine/page_map.h"
+#include "engine/standpoints.h"
 #include "engine/translate.h"
 #include "wasm/binary.h"
+#include "wasm/type_relations.h"
 #include "wasm/validate.h"
 
 namespace membrane::engine {
@@ -30,7 +32,6 @@ using wasm::ValType;
 // -- the format: docs/snapshot-format.md ----------------------------------------------------------
 
 constexpr char kMagic[8] = {'M', 'E', 'M', 'B', 'S', 'N', 'A', 'P'};
-constexpr uint32_t kWordsOfCall = 3;  // a call's header stands behind it
 
 struct Header {
   char magic[8];
@@ -70,141 +71,20 @@ std::unexpected<Error> unsupported(std::string what, std::string hint) {
 
 // -- what both directions know -----------------------------------------------------------------------
 
-std::vector<ValType> locals_of(const wasm::Module& module, uint32_t index) {
-  const wasm::Function& f = module.functions[index];
-  std::vector<ValType> types = module.types[f.type].params;
-  for (uint32_t i = 0; i < f.local_run_count; ++i) {
-    const wasm::LocalRun& run = module.local_runs[f.first_local_run + i];
-    types.insert(types.end(), run.count, run.type);
+// How a reference is written.
+enum class Reference : uint8_t { kNone, kFunction, kException, kOfHost };
+Reference reference_of(const wasm::Module& module, ValType type) {
+  if (!wasm::is_ref(type)) return Reference::kNone;
+  switch (wasm::top_of(module, type)) {
+    case ValType::kFuncRef: return Reference::kFunction;
+    case ValType::kExnRef: return Reference::kException;
+    default: return Reference::kOfHost;
   }
-  return types;
-}
-
-// A place where a frame stands, with the operands that it has there. A frame that waits for a call holds neither
-// the call's arguments nor its results.
-struct FramePlace {
-  using Key = std::tuple<uint32_t, uint32_t, bool>;
-  Key key;  // function, offset in its code, whether the frame waits
-  wasm::Standing standing;
-  bool found = false;
-};
-
-// What a call in front of a place calls; null when it is no call.
-const wasm::FuncType* callee_type(const wasm::Module& module, const wasm::Standing& standing) {
-  if (standing.before == wasm::Opcode::kCall) return &module.type_of_function(standing.before_index);
-  if (standing.before == wasm::Opcode::kCallIndirect) return &module.types[standing.before_index];
-  return nullptr;
-}
-
-// The places of all frames. Each function is walked once, and each place kept once, however deep a recursion is.
-class FramePlaces {
- public:
-  explicit FramePlaces(const wasm::Module& module) : module_(module) {}
-
-  void add(uint32_t function, uint32_t code_offset, bool waits) {
-    places_.push_back({{function, code_offset, waits}, {}, false});
-  }
-  // Stops when all places together have more operands than `most_operands`.
-  void find(uint64_t most_operands) {
-    std::ranges::sort(places_, {}, &FramePlace::key);
-    places_.erase(std::ranges::unique(places_, {}, &FramePlace::key).begin(), places_.end());
-    left_ = most_operands;
-    for (size_t first = 0; first < places_.size();) {
-      size_t end = first;
-      const uint32_t function = std::get<0>(places_[first].key);
-      std::vector<uint32_t> offsets;
-      for (; end < places_.size() && std::get<0>(places_[end].key) == function; ++end)
-        offsets.push_back(std::get<1>(places_[end].key));
-      wasm::standings_at(module_, function, offsets,
-                         [&](size_t i, const wasm::Standing& s) { return note(places_[first + i], s); });
-      first = end;
-    }
-  }
-  // Null when a frame cannot stand there.
-  [[nodiscard]] const wasm::Standing* at(uint32_t function, uint32_t code_offset, bool waits) const {
-    const FramePlace::Key key{function, code_offset, waits};
-    const auto place = std::ranges::lower_bound(places_, key, {}, &FramePlace::key);
-    return place->found ? &place->standing : nullptr;
-  }
-
- private:
-  bool note(FramePlace& place, const wasm::Standing& standing) {
-    size_t count = standing.operands.size();
-    if (std::get<2>(place.key)) {
-      const wasm::FuncType* const callee = callee_type(module_, standing);
-      if (callee == nullptr || callee->results.size() > count) return true;
-      count -= callee->results.size();
-    }
-    if (count > left_) return false;
-    left_ -= count;
-    const auto end = standing.operands.begin() + static_cast<ptrdiff_t>(count);
-    // Below a block in code that cannot be reached, a value may be of any type.
-    if (std::find(standing.operands.begin(), end, ValType::kBottom) != end) return true;
-    place.standing = {{standing.operands.begin(), end}, standing.before, standing.before_index};
-    place.found = true;
-    return true;
-  }
-
-  const wasm::Module& module_;
-  std::vector<FramePlace> places_;
-  uint64_t left_ = 0;
-};
-
-// The types of a frame's slots: locals, then operands.
-std::vector<ValType> types_of(const wasm::Module& module, uint32_t function, const wasm::Standing& standing) {
-  std::vector<ValType> types = locals_of(module, function);
-  types.insert(types.end(), standing.operands.begin(), standing.operands.end());
-  return types;
-}
-
-// Words of a function's code, or bytes of its machine code, and what making it again has found there. Each
-// function is made once, and each place looked for once.
-template <typename Found>
-class MadeAgain {
- public:
-  using Key = std::pair<const FunctionCode*, uint32_t>;
-
-  void add(const FunctionCode* function, uint32_t place) { keys_.emplace_back(function, place); }
-  // `want` prepares what is to be found at a place; `make` fills in all of one function.
-  template <typename Want, typename Make>
-  void find(Want want, Make make) {
-    std::ranges::sort(keys_);
-    keys_.erase(std::ranges::unique(keys_).begin(), keys_.end());
-    found_.resize(keys_.size());
-    for (size_t i = 0; i < keys_.size(); ++i) want(found_[i], keys_[i].second);
-    for (size_t first = 0; first < keys_.size();) {
-      size_t end = first;
-      while (end < keys_.size() && keys_[end].first == keys_[first].first) ++end;
-      make(*keys_[first].first, std::span(found_).subspan(first, end - first));
-      first = end;
-    }
-  }
-  [[nodiscard]] const Found& at(const FunctionCode* function, uint32_t place) const {
-    return found_[static_cast<size_t>(std::ranges::lower_bound(keys_, Key{function, place}) - keys_.begin())];
-  }
-
- private:
-  std::vector<Key> keys_;
-  std::vector<Found> found_;
-};
-
-void make_again(const FunctionCode& function, std::span<Recorder> recorders) {
-  std::vector<Word> again;
-  translate(function.module->module(), function.index, function.module->functions(), again, recorders);
 }
 
 }  // namespace
 
 // -- writing -------------------------------------------------------------------------------------------
-
-// One frame as it stands: all its values in one place, and the offset behind it.
-struct Standpoint {
-  const FunctionCode* function = nullptr;
-  uint32_t code_offset = 0;
-  const uint64_t* fp = nullptr;
-  std::vector<PendingSlot> pending;  // values that are not in their slots
-  std::vector<std::pair<uint16_t, uint64_t>> in_registers;
-};
 
 struct SnapshotWriter {
   Execution& run;
@@ -243,7 +123,7 @@ struct SnapshotWriter {
 
   // References are functions' indices plus one; the embedder's numbers and those of exceptions stay.
   Status reference(ValType type, uint64_t value) {
-    if (type != ValType::kFuncRef || value == 0) {
+    if (reference_of(instance.module(), type) != Reference::kFunction || value == 0) {
       u64(value);
       return {};
     }
@@ -276,8 +156,7 @@ struct SnapshotWriter {
   void memory(const Memory* m);
   Status tables();
   void segments();
-  Result<std::vector<Standpoint>> standpoints();
-  const FunctionInstance* awaited_host();
+  Result<std::vector<Standpoint>> stand();
   Status frames();
   Status frame(const Standpoint& s, const wasm::Standing& standing, const FunctionInstance* host);
 };
@@ -414,145 +293,19 @@ void SnapshotWriter::segments() {
 
 // -- frames --------------------------------------------------------------------------------------------------
 
-namespace {
-
-uint64_t canonical_bits(uint64_t bits, bool is_f32) {
-  if (is_f32) {  // and what may stand above it in a vector
-    const auto lane = [](auto narrow) {
-      return (narrow & 0x7FFFFFFFu) > 0x7F800000u ? numeric::kCanonicalNan32 : static_cast<uint32_t>(narrow);
-    };
-    return lane(static_cast<uint32_t>(bits)) | uint64_t{lane(static_cast<uint32_t>(bits >> 32))} << 32;
-  }
-  return (bits & 0x7FFFFFFFFFFFFFFFull) > 0x7FF0000000000000ull ? numeric::kCanonicalNan64 : bits;
-}
-
-// Behind these there is no place to stand at.
-bool is_tail_call(Handler handler) {
-  return handler == kHandlers[static_cast<size_t>(Operation::kReturnCallImport)] ||
-         handler == kHandlers[static_cast<size_t>(Operation::kReturnCallIndirect)];
-}
-
-// Not begun yet: it stands at a stub, or at its first header.
-bool is_begun(const FrameStop& stop) {
-  return stop.function->code.load(std::memory_order_acquire) != nullptr && stop.at != kTranslateStub &&
-         stop.at != kNativeStub;
-}
-
-// What is to be known of stops, innermost first, to say where they stand.
-struct StopsMadeAgain {
-  MadeAgain<Recorder> interpreted;
-  MadeAgain<native::Watch> compiled;
-  std::vector<uint32_t> places;  // of each stop: the word or byte that it was looked for by
-  bool at_call;                  // the innermost stands in front of a call of the host
-
-  StopsMadeAgain(std::span<const FrameStop> stops, bool before_call) : at_call(before_call) {
-    std::unordered_map<const FunctionCode*, native::CodeAddress> codes;
-    for (const FrameStop& stop : stops) {
-      places.push_back(0);
-      if (stop.native_at != nullptr) {
-        const auto code = native::find_code(stop.native_at);
-        codes.emplace(stop.function, *code);
-        places.back() = code->pc;
-        compiled.add(stop.function, code->pc);
-      } else if (is_begun(stop)) {
-        const Word* const code = stop.function->code.load(std::memory_order_acquire);
-        const bool in_front = at_call && places.size() == 1;
-        places.back() = static_cast<uint32_t>(stop.at - code) + (in_front ? kWordsOfCall : 0);
-        interpreted.add(stop.function, places.back());
-      }
-    }
-    interpreted.find([](Recorder& recorder, uint32_t word) { recorder.wanted = word; }, make_again);
-    compiled.find([](native::Watch& watch, uint32_t pc) { watch.wanted_pc = pc; },
-                  [&](const FunctionCode& function, std::span<native::Watch> watches) {
-                    native::watch(codes.at(&function), watches);
-                  });
-  }
-};
-
-Standpoint stand_interpreted(const FrameStop& stop, const StopsMadeAgain& known, uint32_t word) {
-  Standpoint s;
-  s.function = stop.function;
-  s.fp = stop.fp;
-  if (!is_begun(stop)) return s;
-  s.code_offset = stop.function->code.load(std::memory_order_acquire)[word].header.code_offset;
-  s.pending = known.interpreted.at(stop.function, word).pending;
-  return s;
-}
-
-// `callee_fp`: where the frame above it begins. A frame that waits for a call, or stands behind one, ends there.
-Standpoint stand_compiled(const FrameStop& stop, const StopsMadeAgain& known, uint32_t pc,
-                          const uint64_t* callee_fp, const native::NativeState& n) {
-  Standpoint s;
-  s.function = stop.function;
-  const native::Watch& watch = known.compiled.at(stop.function, pc);
-  s.code_offset = watch.behind_call ? watch.behind_offset : watch.code_offset;
-  s.fp = watch.behind_call ? callee_fp - watch.frame_advance : callee_fp;
-  for (const native::Location& l : watch.locations) {
-    using Kind = native::Location::Kind;
-    switch (l.kind) {
-      case Kind::kRegister: s.in_registers.emplace_back(l.slot, n.registers[l.register_number]); break;
-      case Kind::kReal: {
-        const uint64_t bits = n.reals[l.register_number][l.half];
-        s.in_registers.emplace_back(l.slot, l.maybe_nan ? canonical_bits(bits, l.is_f32) : bits);
-        break;
-      }
-      case Kind::kConstant: s.pending.push_back({l.slot, true, l.value}); break;
-      case Kind::kSlot: s.pending.push_back({l.slot, false, l.value}); break;
-    }
-  }
-  return s;
-}
-
-// The values of so many slots from the frame's beginning.
-std::vector<uint64_t> slots_at(const Standpoint& s, uint32_t count) {
-  std::vector<uint64_t> slots(s.fp, s.fp + count);
-  for (const auto& [slot, bits] : s.in_registers)
-    if (slot < count) slots[slot] = bits;
-  for (const PendingSlot& p : s.pending)
-    if (p.slot < count) slots[p.slot] = p.is_constant ? p.value : slots[p.value];
-  return slots;
-}
-
-}  // namespace
-
-Result<std::vector<Standpoint>> SnapshotWriter::standpoints() {
-  const MachineState& m = Machine::state(run);
-  const std::vector<FrameStop> stops = frame_stops(run, SIZE_MAX);
-  for (const FrameStop& stop : stops)
+Result<std::vector<Standpoint>> SnapshotWriter::stand() {
+  for (const FrameStop& stop : frame_stops(run, SIZE_MAX))
     if (stop.function->module != &instance.compiled())
       return unsupported("the program is inside a call of another module",
                          "Freeze it outside of such calls.");
-  if (m.at_call && is_tail_call(m.ip->handler))
+  if (awaits_tail_call(run))
     return unsupported("the program ends in a call of the host that waits", "Freeze it later.");
-  const StopsMadeAgain known(stops, m.at_call);
-  std::vector<Standpoint> stands;
-  for (size_t i = 0; i < stops.size(); ++i) {
-    if (stops[i].native_at == nullptr) {
-      stands.push_back(stand_interpreted(stops[i], known, known.places[i]));
-      continue;
-    }
-    // At no charge and behind no call: it waits for the host in a tail call.
-    if (known.compiled.at(stops[i].function, known.places[i]).pc == 0)
-      return unsupported("the program ends in a call of the host that waits", "Freeze it later.");
-    const uint64_t* const above =
-        i != 0 ? stands.back().fp
-               : reinterpret_cast<const uint64_t*>(m.native->registers[native::kFrameRegister]);
-    stands.push_back(stand_compiled(stops[i], known, known.places[i], above, *m.native));
-  }
-  return stands;
-}
-
-// The function of the host that is to be called first; null when the run stands elsewhere.
-const FunctionInstance* SnapshotWriter::awaited_host() {
-  const MachineState& m = Machine::state(run);
-  if (m.at_call) return m.callee;
-  if (m.where != Where::kNative || m.native->pc != m.native->exit_instance) return nullptr;
-  return reinterpret_cast<const FunctionInstance*>(m.native->registers[native::kResultRegister]);
+  return standpoints(run);
 }
 
 Status SnapshotWriter::frames() {
-  MEMBRANE_ASSIGN(const std::vector<Standpoint> stands, standpoints());
-  const FunctionInstance* const host = awaited_host();
+  MEMBRANE_ASSIGN(const std::vector<Standpoint> stands, stand());
+  const FunctionInstance* const host = awaited_host(run);
   const auto host_number = numbers.find(reinterpret_cast<uint64_t>(host));
   if (host != nullptr && host_number == numbers.end())
     return unsupported("the program waits for a function that is not of its module", "Freeze it later.");
@@ -586,7 +339,7 @@ Status SnapshotWriter::frames() {
 Status SnapshotWriter::frame(const Standpoint& s, const wasm::Standing& standing,
                              const FunctionInstance* host) {
   const std::vector<ValType> types = types_of(instance.module(), s.function->index, standing);
-  const std::vector<uint64_t> slots = slots_at(s, wasm::slots_of(types));
+  const std::vector<uint64_t> slots = s.slots(wasm::slots_of(types));
   uint32_t slot = 0;
   for (const ValType type : types) {
     MEMBRANE_TRY(value(type, slots.data() + slot));
@@ -651,11 +404,13 @@ struct SnapshotReader : NumberReader {
     if (!ok()) return std::nullopt;
     return inside;
   }
+  const wasm::Module* module = nullptr;
+  wasm::TypeRelations* relations = nullptr;
   // How many there are: what refers to one comes behind them.
   uint64_t exception_count = 0;
 
   // Appends the slots of a value. A function is its index plus one.
-  void value(ValType type, size_t functions, std::vector<uint64_t>& slots) {
+  void value(ValType type, std::vector<uint64_t>& slots, bool may_be_unset = false) {
     switch (type) {
       case ValType::kI32:
       case ValType::kF32: slots.push_back(u32()); break;
@@ -665,13 +420,30 @@ struct SnapshotReader : NumberReader {
         slots.push_back(u64());
         slots.push_back(u64());
         break;
-      default: slots.push_back(reference(type, functions)); break;
+      default: slots.push_back(reference(type, may_be_unset)); break;
     }
   }
-  uint64_t reference(ValType type, size_t functions) {
+  // Code does not look again at what its types promise, so a reference must be of its type.
+  uint64_t reference(ValType type, bool may_be_unset) {
     const uint64_t reference = u64();
-    if (type == ValType::kFuncRef && reference > functions) fail();
-    if (type == ValType::kExnRef && reference > exception_count) fail();
+    if (reference == 0) {
+      if (!wasm::is_nullable(type) && !may_be_unset) fail();
+      return reference;
+    }
+    switch (reference_of(*module, type)) {
+      case Reference::kFunction:
+        if (reference > module->functions.size() ||
+            !relations->matches(wasm::ref_to(module->functions[reference - 1].type), type))
+          fail();
+        break;
+      case Reference::kException:
+        if (reference > exception_count || !relations->matches(wasm::non_null(ValType::kExnRef), type)) fail();
+        break;
+      case Reference::kOfHost:
+        if (!relations->matches(wasm::non_null(ValType::kExternRef), type)) fail();
+        break;
+      case Reference::kNone: break;
+    }
     return reference;
   }
 
@@ -693,7 +465,7 @@ Status SnapshotReader::exceptions(Snapshot& s) {
     if (!ok() || tag >= module.tags.size()) return damaged("an exception is of no tag");
     s.exceptions_.push_back(tag);
     for (const ValType type : module.type_of_tag(tag).params)
-      value(type, module.functions.size(), s.exception_slots_);
+      value(type, s.exception_slots_);
   }
   if (!ok() || !left().empty()) return damaged("its exceptions are not those of its module");
   return {};
@@ -703,7 +475,7 @@ Status SnapshotReader::globals(Snapshot& s) {
   const wasm::Module& module = s.module_->module();
   for (const wasm::Global& global : module.globals) {
     std::vector<uint64_t> slots;
-    value(global.type.type, module.functions.size(), slots);
+    value(global.type.type, slots);
     s.globals_.push_back({slots[0], slots.size() > 1 ? slots[1] : 0});
   }
   if (!ok() || !left().empty()) return damaged("its globals are not those of its module");
@@ -740,7 +512,7 @@ Status SnapshotReader::tables(Snapshot& s) {
       return damaged("a table has a size that its module does not allow");
     std::vector<uint64_t>& elements = s.tables_.emplace_back();
     for (uint64_t i = 0; i < count; ++i)
-      elements.push_back(reference(table.type.element, module.functions.size()));
+      elements.push_back(reference(table.type.element, false));
   }
   if (!ok() || !left().empty()) return damaged("its tables are not those of its module");
   return {};
@@ -755,17 +527,26 @@ Status SnapshotReader::segments(Snapshot& s) {
 }
 
 // A host's function waits for the call of it, and of no other.
-bool calls(const wasm::Module& module, const wasm::Standing& standing, uint32_t function) {
+bool calls(const wasm::Module& module, wasm::TypeRelations& relations, const wasm::Standing& standing,
+           uint32_t function) {
   if (standing.before == wasm::Opcode::kCall) return standing.before_index == function;
-  return standing.before == wasm::Opcode::kCallIndirect &&
-         module.types[standing.before_index] == module.type_of_function(function);
+  return callee_type(module, standing) != nullptr &&
+         relations.type_matches(module.functions[function].type, standing.before_index);
+}
+
+// Whether what a function gives back can be taken for the results of another.
+bool gives_back(const wasm::Module& module, wasm::TypeRelations& relations, uint32_t function,
+                const wasm::FuncType& wanted) {
+  return std::ranges::equal(module.type_of_function(function).results, wanted.results,
+                            [&](ValType given, ValType taken) { return relations.matches(given, taken); });
 }
 
 // A frame stands above one that called its function, or another with the same results, from which tail calls led
 // to it.
-bool returns_to(const wasm::Module& module, const wasm::Standing& standing, uint32_t function) {
+bool returns_to(const wasm::Module& module, wasm::TypeRelations& relations, const wasm::Standing& standing,
+                uint32_t function) {
   const wasm::FuncType* const type = callee_type(module, standing);
-  return type != nullptr && type->results == module.type_of_function(function).results;
+  return type != nullptr && gives_back(module, relations, function, *type);
 }
 
 // A frame is taken only where its function's types allow it to stand, and above a frame that calls it: a forged
@@ -776,18 +557,22 @@ Status SnapshotReader::frame(Snapshot& s, size_t index, const wasm::Standing& st
   frame.first_slot = s.frame_slots_.size();
   const bool is_innermost = index + 1 == s.frames_.size();
   const uint32_t called = is_innermost ? s.host_call_ : s.frames_[index + 1].function;
-  if (called != UINT32_MAX && !(is_innermost ? calls : returns_to)(module, standing, called))
+  if (called != UINT32_MAX && !(is_innermost ? calls : returns_to)(module, *relations, standing, called))
     return damaged("a frame is not called by the one below it");
   std::vector<ValType> types = types_of(module, frame.function, standing);
+  size_t params = 0;  // of the host's function
   if (is_innermost && called != UINT32_MAX) {
-    const auto& params = module.type_of_function(called).params;
-    types.insert(types.end(), params.begin(), params.end());
+    const auto& host_params = module.type_of_function(called).params;
+    types.insert(types.end(), host_params.begin(), host_params.end());
+    params = host_params.size();
   }
-  for (const ValType type : types) {
+  const size_t locals = types.size() - standing.operands.size() - params;
+  for (size_t i = 0; i < types.size(); ++i) {
     if (!ok()) return damaged("its frames are cut short");
-    value(type, module.functions.size(), s.frame_slots_);
-    if (type == ValType::kFuncRef) s.frame_references_.push_back(s.frame_slots_.size() - 1);
-    if (type == ValType::kExnRef) s.frame_exceptions_.push_back(s.frame_slots_.size() - 1);
+    value(types[i], s.frame_slots_, i < locals);
+    const Reference kind = reference_of(module, types[i]);
+    if (kind == Reference::kFunction) s.frame_references_.push_back(s.frame_slots_.size() - 1);
+    if (kind == Reference::kException) s.frame_exceptions_.push_back(s.frame_slots_.size() - 1);
   }
   return {};
 }
@@ -816,7 +601,7 @@ Status SnapshotReader::frames(Snapshot& s) {
     places.add(frame.function, frame.code_offset, waits(i));
   }
   if (s.entry_ >= module.functions.size() || module.functions[s.entry_].import != wasm::kNotImported ||
-      module.type_of_function(s.frames_[0].function).results != module.type_of_function(s.entry_).results)
+      !gives_back(module, *relations, s.frames_[0].function, module.type_of_function(s.entry_)))
     return damaged("its first frame is not of its entry");
   places.find(left().size() / sizeof(uint32_t));  // the smallest value that is written
   for (uint64_t i = 0; i < count; ++i) {
@@ -831,9 +616,12 @@ Status SnapshotReader::frames(Snapshot& s) {
 }
 
 Status SnapshotReader::read(Snapshot& s) {
+  wasm::TypeRelations types(s.module_->module());
   const auto inside = [&](Section section, Status (SnapshotReader::*part)(Snapshot&)) -> Status {
     auto reader = this->section(section);
     if (!reader) return damaged("a section is missing or cut short");
+    reader->module = &s.module_->module();
+    reader->relations = &types;
     reader->exception_count = s.exceptions_.size();
     return ((*reader).*part)(s);
   };
@@ -925,8 +713,9 @@ std::expected<Instance*, LinkError> Snapshot::instantiate(Store& store, const Re
   if (!keep_exceptions(instance)) return of_limit("the snapshot's exceptions are beyond their limit");
   // References of both kinds are numbers plus one in the file; the embedder's stay what they are.
   const auto value_of = [&](ValType type, uint64_t bits) {
-    if (type == ValType::kFuncRef) return function_of(bits);
-    return type == ValType::kExnRef && bits != 0 ? bits + Machine::first_exception(instance) : bits;
+    const Reference kind = reference_of(instance.module(), type);
+    if (kind == Reference::kFunction) return function_of(bits);
+    return kind == Reference::kException && bits != 0 ? bits + Machine::first_exception(instance) : bits;
   };
   for (uint32_t i = 0; i < globals_.size(); ++i) {
     GlobalInstance& global = *Machine::global(instance, i);
@@ -968,9 +757,10 @@ bool Snapshot::keep_exceptions(Instance& instance) const {
     uint32_t at = 0;
     for (const ValType type : tag.type->params) {
       uint64_t& bits = payload[at];
-      if (type == ValType::kFuncRef && bits != 0)
+      const Reference kind = reference_of(instance.module(), type);
+      if (kind == Reference::kFunction && bits != 0)
         bits = reinterpret_cast<uint64_t>(instance.function(static_cast<uint32_t>(bits - 1)));
-      if (type == ValType::kExnRef && bits != 0) bits += first;
+      if (kind == Reference::kException && bits != 0) bits += first;
       at += wasm::slots_of(type);
     }
     arena.add(&tag, payload.data());
@@ -997,9 +787,7 @@ std::unexpected<Error> too_deep() {
 
 Status Snapshot::resume_in(Execution& run, Instance& instance) const {
   FunctionInstance* const entry = instance.function(entry_);
-  std::vector<Value> arguments;
-  for (const ValType type : entry->type->params) arguments.push_back(Value::null(type));
-  MEMBRANE_TRY(run.start(entry, arguments));
+  MEMBRANE_TRY(Machine::prepare(run, entry));
   MachineState& m = Machine::state(run);
   const Status put = m.state == RunState::kReady ? place_frames(run, instance) : too_deep();
   // A run with half of its frames must not go on.

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "engine/fuel.h"
+#include "engine/instance.h"
 #include "engine/numeric_simd.h"
 #include "wasm/body.h"
 
@@ -331,6 +332,24 @@ class Translator {
   void emit_return();
   void call(const Instruction& in);
   void call_indirect(const Instruction& in);
+  void call_ref(const Instruction& in);
+  void check_non_null();
+  void aggregate(const Instruction& in, size_t operands, bool has_result);
+  void struct_get(const Instruction& in);
+  void struct_set(const Instruction& in);
+  void array_get(const Instruction& in);
+  void array_set(const Instruction& in);
+  void unary_reference(Operation operation);
+  void reference_test(const Instruction& in);
+  void reference_cast(const Instruction& in);
+  void branch_on_cast(const Instruction& in);
+  [[nodiscard]] const FieldLayout& field_of(uint32_t type, uint32_t field) const {
+    const wasm::FuncType* const defined = functions_[index_].module->canonical_type(type);
+    return static_cast<const RuntimeType*>(defined)->fields[field];
+  }
+  void branch_on_null(uint32_t depth);
+  void branch_on_non_null(uint32_t depth);
+  void branch_unless(Operation skips, uint32_t slot, Label& target);
   void behind_call(const wasm::FuncType& type, bool is_tail);
   void become_unreachable();
   void open_try(const Instruction& in);
@@ -944,6 +963,43 @@ void Translator::translate_special(const Instruction& in) {
     case Opcode::kReturnCall: return call(in);
     case Opcode::kCallIndirect:
     case Opcode::kReturnCallIndirect: return call_indirect(in);
+    case Opcode::kCallRef:
+    case Opcode::kReturnCallRef: return call_ref(in);
+    case Opcode::kBrOnNull: return branch_on_null(in.index);
+    case Opcode::kBrOnNonNull: return branch_on_non_null(in.index);
+    case Opcode::kRefAsNonNull: return check_non_null();
+    case Opcode::kRefEq: return integer_compare(kChoices[static_cast<size_t>(Opcode::kI64Eq)]);
+    case Opcode::kStructNew: return aggregate(in, module_.fields_of(in.index).size(), true);
+    case Opcode::kStructNewDefault: return aggregate(in, 0, true);
+    case Opcode::kArrayNewFixed: return aggregate(in, in.index2, true);
+    case Opcode::kArrayNew:
+    case Opcode::kArrayNewData:
+    case Opcode::kArrayNewElem: return aggregate(in, 2, true);
+    case Opcode::kArrayNewDefault: return aggregate(in, 1, true);
+    case Opcode::kArrayFill:
+    case Opcode::kArrayInitData:
+    case Opcode::kArrayInitElem: return aggregate(in, 4, false);
+    case Opcode::kArrayCopy: return aggregate(in, 5, false);
+    case Opcode::kStructGet:
+    case Opcode::kStructGetS:
+    case Opcode::kStructGetU: return struct_get(in);
+    case Opcode::kStructSet: return struct_set(in);
+    case Opcode::kArrayGet:
+    case Opcode::kArrayGetS:
+    case Opcode::kArrayGetU: return array_get(in);
+    case Opcode::kArraySet: return array_set(in);
+    case Opcode::kArrayLen: return unary_reference(Operation::kArrayLen);
+    case Opcode::kRefI31: return unary_reference(Operation::kRefI31);
+    case Opcode::kI31GetS: return unary_reference(Operation::kI31GetS);
+    case Opcode::kI31GetU: return unary_reference(Operation::kI31GetU);
+    case Opcode::kAnyConvertExtern: return unary_reference(Operation::kAnyConvertExtern);
+    case Opcode::kExternConvertAny: return unary_reference(Operation::kExternConvertAny);
+    case Opcode::kRefTest:
+    case Opcode::kRefTestNull: return reference_test(in);
+    case Opcode::kRefCast:
+    case Opcode::kRefCastNull: return reference_cast(in);
+    case Opcode::kBrOnCast:
+    case Opcode::kBrOnCastFail: return branch_on_cast(in);
     case Opcode::kDrop: pop(); return;
     case Opcode::kSelect:
     case Opcode::kSelectTyped: return select();
@@ -1293,6 +1349,207 @@ void Translator::branch_if(uint32_t depth) {
   begin_segment();
 }
 
+// Branches to `target` with the values on top, unless `skips` is true of the slot.
+void Translator::branch_unless(Operation skips, uint32_t slot, Label& target) {
+  emit(skips);
+  const uint32_t skip = emit_branch(slot, 0);
+  begin_segment();
+  if (target.kind == Label::Kind::kFunction) {
+    emit_return();
+  } else {
+    move_values(target);
+    emit_jump(target);
+  }
+  patch(skip);
+}
+
+void Translator::branch_on_null(uint32_t depth) {
+  Label& target = label(depth);
+  settle_from(0);
+  const Entry reference = pop();  // it does not go along
+  if (target.kind != Label::Kind::kFunction && values_in_place(target)) {
+    emit(Operation::kBrUnless64);
+    link(target, emit_branch(reference.slot, 0));
+  } else {
+    branch_unless(Operation::kBrIf64, reference.slot, target);
+  }
+  push_slot();
+  begin_segment();
+}
+
+void Translator::branch_on_non_null(uint32_t depth) {
+  Label& target = label(depth);
+  settle_from(0);
+  const uint32_t slot = stack_.back().slot;
+  if (target.kind != Label::Kind::kFunction && values_in_place(target)) {
+    emit(Operation::kBrIf64);
+    link(target, emit_branch(slot, 0));
+  } else {
+    branch_unless(Operation::kBrUnless64, slot, target);
+  }
+  pop();
+  begin_segment();
+}
+
+// -- structs and arrays
+
+// The operands become contiguous; the result takes the place of the first.
+void Translator::aggregate(const Instruction& in, size_t operands, bool has_result) {
+  begin_bulk(in);
+  const size_t first = stack_.size() - operands;
+  settle_from(first);
+  const uint32_t slot = operands == 0 ? top_slot() : stack_[first].slot;
+  cut_stack(first);
+  const uint32_t at = emit(Operation::kAggregate);
+  emit_slots(slot, 0, 0, at - header_);
+  emit_constant(uint64_t{in.index} | uint64_t{in.index2} << 32);
+  emit_constant(static_cast<uint64_t>(in.op));
+  may_trap(at);
+  if (has_result) push_slot();
+  begin_segment();
+}
+
+namespace {
+
+struct FieldForms {
+  Operation of_8s, of_8u, of_16s, of_16u, of_32, of_64, of_vector;
+};
+
+Operation form_of(const FieldLayout& field, bool is_signed, const FieldForms& forms) {
+  switch (field.bytes) {
+    case 1: return is_signed ? forms.of_8s : forms.of_8u;
+    case 2: return is_signed ? forms.of_16s : forms.of_16u;
+    case 4: return forms.of_32;
+    case 8: return forms.of_64;
+    default: return forms.of_vector;
+  }
+}
+
+constexpr FieldForms kStructGets = {Operation::kStructGet8S,    Operation::kStructGet8U, Operation::kStructGet16S,
+                                    Operation::kStructGet16U,   Operation::kStructGet32, Operation::kStructGet64,
+                                    Operation::kStructGetVector};
+constexpr FieldForms kStructSets = {Operation::kStructSet8,     Operation::kStructSet8,  Operation::kStructSet16,
+                                    Operation::kStructSet16,    Operation::kStructSet32, Operation::kStructSet64,
+                                    Operation::kStructSetVector};
+constexpr FieldForms kArrayGets = {Operation::kArrayGet8S,    Operation::kArrayGet8U, Operation::kArrayGet16S,
+                                   Operation::kArrayGet16U,   Operation::kArrayGet32, Operation::kArrayGet64,
+                                   Operation::kArrayGetVector};
+constexpr FieldForms kArraySets = {Operation::kArraySet8,     Operation::kArraySet8,  Operation::kArraySet16,
+                                   Operation::kArraySet16,    Operation::kArraySet32, Operation::kArraySet64,
+                                   Operation::kArraySetVector};
+
+}  // namespace
+
+void Translator::struct_get(const Instruction& in) {
+  const FieldLayout& field = field_of(in.index, in.index2);
+  const Operation operation = form_of(field, in.op == Opcode::kStructGetS, kStructGets);
+  const Entry reference = pop();
+  const uint32_t slot = slot_of(reference);
+  const bool is_wide = field.bytes == 16;
+  const uint32_t at = is_wide ? result(operation, reference.slot, Bank::kVector)
+                              : result_in_slot(operation, reference.slot);
+  emit_immediate(reference.slot, slot, field.offset);
+  may_trap(at);
+  push_slot(is_wide ? 2 : 1);
+}
+
+void Translator::struct_set(const Instruction& in) {
+  const FieldLayout& field = field_of(in.index, in.index2);
+  const Entry value = pop(), reference = pop();
+  const uint32_t slot = slot_of(reference), value_slot = slot_of(value);
+  const uint32_t at = emit(form_of(field, false, kStructSets));
+  emit_immediate(slot, value_slot, field.offset);
+  may_trap(at);
+}
+
+void Translator::array_get(const Instruction& in) {
+  const FieldLayout& element = field_of(in.index, 0);
+  const Operation operation = form_of(element, in.op == Opcode::kArrayGetS, kArrayGets);
+  const Entry index = pop(), reference = pop();
+  const uint32_t slot = slot_of(reference), index_slot = slot_of(index);
+  const bool is_wide = element.bytes == 16;
+  const uint32_t at = is_wide ? result(operation, reference.slot, Bank::kVector)
+                              : result_in_slot(operation, reference.slot);
+  emit_slots(reference.slot, slot, index_slot);
+  may_trap(at);
+  push_slot(is_wide ? 2 : 1);
+}
+
+void Translator::array_set(const Instruction& in) {
+  const Entry value = pop(), index = pop(), reference = pop();
+  const uint32_t slot = slot_of(reference), index_slot = slot_of(index), value_slot = slot_of(value);
+  const uint32_t at = emit(form_of(field_of(in.index, 0), false, kArraySets));
+  emit_slots(slot, index_slot, value_slot);
+  may_trap(at);
+}
+
+void Translator::unary_reference(Operation operation) {
+  const Entry value = pop();
+  const uint32_t slot = slot_of(value);
+  const uint32_t at = result_in_slot(operation, value.slot);
+  emit_slots(value.slot, slot);
+  may_trap(at);
+  push_slot();
+}
+
+namespace {
+
+// What passes a test or cast, with its nullability.
+ValType target_of(const Instruction& in) {
+  return in.op == Opcode::kRefTest || in.op == Opcode::kRefCast ? wasm::non_null(in.ref_type) : in.ref_type;
+}
+
+}  // namespace
+
+void Translator::reference_test(const Instruction& in) {
+  const Entry value = pop();
+  const uint32_t slot = slot_of(value);
+  result_in_slot(Operation::kRefTest, value.slot);
+  emit_slots(value.slot, slot);
+  emit_constant(static_cast<uint32_t>(target_of(in)));
+  push_slot();
+}
+
+void Translator::reference_cast(const Instruction& in) {
+  const Entry value = pop();
+  const uint32_t at = [&] {
+    const uint32_t slot = slot_of(value);
+    const uint32_t operation = emit(Operation::kRefCast);
+    emit_slots(slot);
+    return operation;
+  }();
+  emit_constant(static_cast<uint32_t>(target_of(in)));
+  may_trap(at);
+  push(value);
+}
+
+// The reference goes along, and is there also where the branch is not taken.
+void Translator::branch_on_cast(const Instruction& in) {
+  Label& target = label(in.index);
+  const bool on_success = in.op == Opcode::kBrOnCast;
+  settle_from(0);
+  emit(Operation::kCastToAcc);
+  emit_slots(stack_.back().slot);
+  emit_constant(static_cast<uint32_t>(in.cast_type));
+  accumulated_[static_cast<size_t>(Bank::kInteger)] = kNone;
+  if (target.kind != Label::Kind::kFunction && values_in_place(target)) {
+    emit(on_success ? Operation::kBrIfA : Operation::kBrUnlessA);
+    link(target, emit_branch(0, 0));
+  } else {
+    branch_unless(on_success ? Operation::kBrUnlessA : Operation::kBrIfA, 0, target);
+  }
+  begin_segment();
+}
+
+void Translator::check_non_null() {
+  const Entry reference = pop();
+  const uint32_t slot = slot_of(reference);
+  const uint32_t at = emit(Operation::kCheckNonNull);
+  emit_slots(slot);
+  may_trap(at);
+  push(reference);
+}
+
 void Translator::branch_table(const Instruction& in) {
   const Entry index = pop();
   const uint32_t slot = slot_of(index);
@@ -1372,6 +1629,20 @@ void Translator::call_indirect(const Instruction& in) {
   const uint32_t at = emit(is_tail ? Operation::kReturnCallIndirect : Operation::kCallIndirect);
   emit_slots(top_slot(), element_slot);
   emit_constant(uint64_t{in.index} | uint64_t{in.index2} << 32);
+  may_trap(at);
+  behind_call(type, is_tail);
+}
+
+void Translator::call_ref(const Instruction& in) {
+  const wasm::FuncType& type = module_.types[in.index];
+  const bool is_tail = in.op == Opcode::kReturnCallRef;
+  const Entry function = pop();
+  settle_from(stack_.size() - type.params.size());
+  const uint32_t slot = slot_of(function);
+  cut_stack(stack_.size() - type.params.size());
+  const uint32_t at = emit(is_tail ? Operation::kReturnCallRef : Operation::kCallRef);
+  emit_slots(top_slot(), slot);
+  emit_constant(in.index);
   may_trap(at);
   behind_call(type, is_tail);
 }

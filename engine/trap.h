@@ -37,7 +37,23 @@ namespace membrane::engine {
     "throw_ref takes what catch_ref or catch_all_ref left: test it by ref.is_null.")                 \
   X(kTooManyExceptions, "too_many_exceptions", "too many exceptions",                                \
     "Exceptions caught with a reference are kept until the program ends: use catch and catch_all "   \
-    "where none is needed, or raise the limit of exceptions.")
+    "where none is needed, or raise the limit of exceptions.")                                       \
+  X(kNullReference, "null_reference", "null reference",                                              \
+    "Test it by ref.is_null, or branch by br_on_null, before it is used.")                           \
+  X(kNullFunction, "null_function_reference", "null function reference",                             \
+    "call_ref was given null: test it by ref.is_null, or branch by br_on_null.")                     \
+  X(kNullStructure, "null_structure_reference", "null structure reference",                          \
+    "Test it by ref.is_null, or branch by br_on_null, before a field is used.")                      \
+  X(kNullArray, "null_array_reference", "null array reference",                                      \
+    "Test it by ref.is_null, or branch by br_on_null, before the array is used.")                    \
+  X(kNullI31, "null_i31_reference", "null i31 reference",                                            \
+    "Test it by ref.is_null, or branch by br_on_null, before its value is read.")                    \
+  X(kCastFailure, "cast_failure", "cast failure",                                                    \
+    "The reference is of another type: test it by ref.test, or branch by br_on_cast.")               \
+  X(kArrayOutOfBounds, "array_out_of_bounds", "out of bounds array access",                          \
+    "Check the index against array.len.")                                                            \
+  X(kHeapExhausted, "heap_exhausted", "heap exhausted",                                              \
+    "Structs and arrays need more than the memory limit allows: keep fewer of them, or raise it.")
 
 enum class TrapKind : uint8_t {
 #define X(id, name, text, hint) id,

@@ -71,7 +71,7 @@ Result<engine::Value> parse_value(ValType type, std::string_view text) {
       if (const auto f = parse_float<double>(text)) bits = engine::Value::f64(*f).bits;
       break;
     default:
-      if (text == "null" && wasm::is_ref(type)) bits = 0;
+      if (text == "null" && wasm::is_ref(type) && wasm::is_nullable(type)) bits = 0;
       break;
   }
   if (!bits)

@@ -36,7 +36,7 @@ std::expected<Module, Diagnostic> decode(std::vector<uint8_t>&& binary);
 //  - integers (sizes, indices, immediates) have their shortest form; empty sections are left out;
 //  - neighbouring runs of locals of one type are one run;
 //  - an element segment has the least flags (0..7) that express it, a data segment likewise;
-//  - the data count section is there exactly when code uses memory.init or data.drop;
+//  - the data count section is there exactly when code names a data segment (memory.init, data.drop, …);
 //  - the name section, when there are names, stands last of all; other custom sections follow
 //    the section that they followed.
 // The module need not be valid: a body that cannot be decoded is written as it is.

@@ -43,8 +43,8 @@ std::vector<Refused> refused() {
        after_magic({5, 12, 1, 4, 0x82, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x7E}),
        kMalformedInteger, 12},
       {"a size cut off", after_magic({1, 0x80}), kUnexpectedEnd, 9},
-      {"a type that is no function", after_magic({1, 4, 1, 0x5F, 0, 0}), kMalformedType, 11},
-      {"a value type of 2022", after_magic({1, 5, 1, 0x60, 1, 0x6A, 0}), kMalformedType, 13},
+      {"a type that is no function", after_magic({1, 4, 1, 0x5D, 0, 0}), kMalformedType, 11},
+      {"a value type of nothing", after_magic({1, 5, 1, 0x60, 1, 0x68, 0}), kMalformedType, 13},
       {"limits with flags 2", after_magic({5, 3, 1, 2, 0}), kMalformedType, 11},
       {"a table of i32", after_magic({4, 4, 1, 0x7F, 0, 0}), kMalformedType, 11},
       {"mutability 2", after_magic({6, 6, 1, 0x7F, 2, 0x41, 0, 0x0B}), kMalformedType, 12},
@@ -88,8 +88,8 @@ TEST(Decode, SaysWhatWasFoundAndWhatWouldDo) {
   const Bytes bytes = after_magic({4, 4, 1, 0x7F, 0, 0});
   EXPECT_EQ(
       render(decode(std::span(bytes)).error(), "", "x.wasm"),
-      "x.wasm: offset 11: error[malformed-type]: this byte is no reference type\n"
-      "  expected: 0x70 (funcref), 0x6f (externref) or 0x69 (exnref)\n"
+      "x.wasm: offset 11: error[malformed-type]: this is no reference type\n"
+      "  expected: 0x74 to 0x69, 0x64 or 0x63\n"
       "  found: 0x7f\n"
       "  hint: Types are i32 7F, i64 7E, f32 7D, f64 7C, v128 7B, funcref 70, externref 6F, exnref 69.\n");
 }

@@ -4,6 +4,7 @@
 
 #include "base/leb128.h"
 #include "wasm/module.h"
+#include "wasm/type_coding.h"
 
 namespace membrane::wasm {
 
@@ -62,7 +63,7 @@ bool BodyReader::next_long() {
   in.op = detail::kShortRows[byte].op;
   if (in.op == Opcode::kCount) {
     uint32_t code = 0;
-    if (byte != 0xFC && byte != 0xFD) {
+    if (byte != 0xFB && byte != 0xFC && byte != 0xFD) {
       at_ = start;
       return fail(is_legacy_exception(byte) ? BodyError::kLegacyException : BodyError::kIllegalOpcode);
     }
@@ -80,19 +81,59 @@ bool BodyReader::next_long() {
 
 bool BodyReader::decode_block_type() {
   Instruction& in = instruction_;
-  int64_t type = 0;
-  if (!s33(type)) return false;
-  if (type >= 0) {
-    in.block = {BlockType::Kind::kIndex, ValType::kBottom, static_cast<uint32_t>(type)};
-    return true;
-  }
-  const auto byte = static_cast<uint8_t>(type & 0x7F);
-  if (type >= -64 && byte == 0x40) {
+  constexpr uint8_t kEmpty = 0x40, kSign = 0x40, kContinues = 0x80;
+  if (at_ == end_) return fail(BodyError::kUnexpectedEnd);
+  if (*at_ == kEmpty) {
+    ++at_;
     in.block = {};
     return true;
   }
-  if (type < -64 || !is_valtype_byte(byte)) return fail(BodyError::kBadBlockType);
-  in.block = {BlockType::Kind::kValue, static_cast<ValType>(byte), 0};
+  if ((*at_ & (kSign | kContinues)) == kSign) {
+    in.block = {BlockType::Kind::kValue, ValType::kBottom, 0};
+    const uint8_t* const behind = read_val_type(at_, end_, in.block.value);
+    if (behind == nullptr) return fail(BodyError::kBadBlockType);
+    at_ = behind;
+    return true;
+  }
+  int64_t type = 0;
+  if (!s33(type)) return false;
+  if (type < 0) return fail(BodyError::kBadBlockType);
+  in.block = {BlockType::Kind::kIndex, ValType::kBottom, static_cast<uint32_t>(type)};
+  return true;
+}
+
+bool BodyReader::decode_select_types() {
+  Instruction& in = instruction_;
+  if (!u32(in.count)) return false;
+  if (in.count > static_cast<size_t>(end_ - at_)) return fail(BodyError::kUnexpectedEnd);
+  in.raw = at_;
+  for (uint32_t i = 0; i < in.count; ++i) {
+    ValType type{};
+    const uint8_t* const behind = read_val_type(at_, end_, type);
+    if (behind == nullptr) return fail(BodyError::kBadValType);
+    at_ = behind;
+    if (i == 0) in.ref_type = type;
+  }
+  return true;
+}
+
+bool BodyReader::heap_type(ValType& out) {
+  if (at_ == end_) return fail(BodyError::kUnexpectedEnd);
+  const uint8_t* const behind = read_heap_type(at_, end_, out);
+  if (behind == nullptr) return fail(BodyError::kBadRefType);
+  at_ = behind;
+  return true;
+}
+
+bool BodyReader::decode_label_cast() {
+  Instruction& in = instruction_;
+  constexpr uint8_t kFromNull = 1, kToNull = 2;
+  uint8_t flags = 0;
+  if (!u8(flags)) return false;
+  if (flags > (kFromNull | kToNull)) return fail(BodyError::kBadCast);
+  if (!u32(in.index) || !heap_type(in.ref_type) || !heap_type(in.cast_type)) return false;
+  if ((flags & kFromNull) == 0) in.ref_type = non_null(in.ref_type);
+  if ((flags & kToNull) == 0) in.cast_type = non_null(in.cast_type);
   return true;
 }
 
@@ -123,6 +164,7 @@ bool BodyReader::decode_immediate(Immediate kind) {
     case Immediate::kGlobal:
     case Immediate::kTag:
     case Immediate::kTable:
+    case Immediate::kType:
     case Immediate::kMemory:
     case Immediate::kData:
     case Immediate::kElem: return u32(in.index);
@@ -134,6 +176,11 @@ bool BodyReader::decode_immediate(Immediate kind) {
         if (!u32(in.index)) return false;
       return true;
     }
+    case Immediate::kField:
+    case Immediate::kTypeCount:
+    case Immediate::kTypeData:
+    case Immediate::kTypeElem:
+    case Immediate::kTypeCopy:
     case Immediate::kCallIndirect:
     case Immediate::kTableInit:
     case Immediate::kTableCopy:
@@ -178,19 +225,9 @@ bool BodyReader::decode_immediate(Immediate kind) {
       std::memcpy(&in.value, p, sizeof in.value);
       return true;
     }
-    case Immediate::kRefType: {
-      uint8_t byte = 0;
-      if (!u8(byte)) return false;
-      in.ref_type = static_cast<ValType>(byte);
-      return is_ref(in.ref_type) || fail(BodyError::kBadRefType);
-    }
-    case Immediate::kSelectTypes: {
-      if (!u32(in.count)) return false;
-      if (!bytes(in.raw, in.count)) return false;
-      for (uint32_t i = 0; i < in.count; ++i)
-        if (!is_valtype_byte(in.raw[i])) return fail(BodyError::kBadValType);
-      return true;
-    }
+    case Immediate::kLabelCast: return decode_label_cast();
+    case Immediate::kRefType: return heap_type(in.ref_type);
+    case Immediate::kSelectTypes: return decode_select_types();
   }
   return fail(BodyError::kIllegalOpcode);
 }
@@ -208,6 +245,13 @@ uint32_t LabelReader::next() {
   uint32_t label = 0;
   at_ = read_leb128<uint32_t>(at_, at_ + 5, label);
   return label;
+}
+
+ValType SelectTypeReader::next() {
+  constexpr ptrdiff_t kLongest = 6;
+  ValType type{};
+  at_ = read_val_type(at_, at_ + kLongest, type);
+  return type;
 }
 
 CatchClause CatchReader::next() {

@@ -41,18 +41,21 @@ BlockSignature signature_of(const Module& module, const BlockType& type);
 struct Instruction {
   Opcode op = Opcode::kNop;
   uint8_t lane = 0;               // kLane, kMemLane
-  ValType ref_type{};             // kRefType
+  ValType ref_type{};             // kRefType: the nullable reference to it; kSelectTypes: the first type;
+                                  // kLabelCast: what is cast
+  ValType cast_type{};            // kLabelCast: and to what
   BlockType block;                // kBlock, kTryTable
   uint32_t offset = 0;            // of the opcode, in bytes from the start of the code
   uint32_t size = 0;              // of opcode and immediates, in bytes
   uint32_t index = 0;             // label, function, type, local, global, tag, table, data, element, memory;
                                   // the destination of a copy; the data or element of an init
-  uint32_t index2 = 0;            // table of call_indirect; source of a copy; memory or table of an init
+  uint32_t index2 = 0;            // table of call_indirect; source of a copy; memory or table of an init;
+                                  // kField: the field; kTypeCount: the count; kTypeData, kTypeElem: the segment
   uint32_t align = 0;             // kMem, kMemLane: log2
   uint64_t mem_offset = 0;        // kMem, kMemLane
   uint64_t value = 0;             // kI32 (sign-extended), kI64, kF32 and kF64 as bits
   const uint8_t* raw = kNoBytes;  // kV128, kShuffle: 16 bytes; kLabelTable: the encoded labels, default
-                                  // last; kSelectTypes: the type bytes; kTryTable: the encoded clauses
+                                  // last; kSelectTypes: the encoded types; kTryTable: the encoded clauses
   uint32_t count = 0;             // kLabelTable: labels without the default; kSelectTypes: types;
                                   // kTryTable: clauses
 
@@ -73,6 +76,7 @@ enum class BodyError : uint8_t {
   kBadMemArg,        // malformed alignment flags
   kTooManyLabels,    // more labels than bytes left
   kBadCatch,         // a clause of no kind
+  kBadCast,          // unknown flags of a br_on_cast
   kLegacyException,  // an instruction of the exception handling that came before try_table
 };
 
@@ -97,6 +101,7 @@ consteval ShortRow short_row(Opcode op) {
     case Immediate::kLocal:
     case Immediate::kGlobal:
     case Immediate::kTag:
+    case Immediate::kType:
     case Immediate::kTable: return {op, 2, 0x7F, 0x8000};
     case Immediate::kI32:
     case Immediate::kI64: return {op, 2, 0, 0x8000};
@@ -152,6 +157,9 @@ class BodyReader {
   bool next_long();
   bool decode_immediate(Immediate kind);
   bool decode_block_type();
+  bool decode_select_types();
+  bool heap_type(ValType& out);
+  bool decode_label_cast();
   bool decode_clauses();
   bool fail(BodyError error);
   bool u8(uint8_t& out);
@@ -174,6 +182,16 @@ class LabelReader {
  public:
   explicit LabelReader(const Instruction& br_table) : at_(br_table.raw) {}
   uint32_t next();  // the bytes were checked by BodyReader
+
+ private:
+  const uint8_t* at_;
+};
+
+// Reads the types of a typed select: call next() count times.
+class SelectTypeReader {
+ public:
+  explicit SelectTypeReader(const Instruction& select) : at_(select.raw) {}
+  ValType next();  // the bytes were checked by BodyReader
 
  private:
   const uint8_t* at_;

@@ -7,6 +7,7 @@
 #include "wasm/explain.h"
 #include "wasm/limits.h"
 #include "wasm/names.h"
+#include "wasm/type_coding.h"
 
 namespace membrane::wasm {
 namespace {
@@ -37,6 +38,10 @@ constexpr std::array<std::string_view, 14> kSectionNames = {
     "export", "start", "element", "code",     "data",  "data count", "tag"};
 // Where a section may stand: tag (13) comes before global (6), data count (12) before code (10).
 constexpr std::array<uint8_t, 14> kSectionRanks = {0, 1, 2, 3, 4, 5, 7, 8, 9, 10, 12, 13, 11, 6};
+
+constexpr uint8_t kFuncByte = 0x60, kStructByte = 0x5F, kArrayByte = 0x5E;
+constexpr uint8_t kSubByte = 0x50, kSubFinalByte = 0x4F, kRecByte = 0x4E;
+constexpr uint8_t kTableWithInit = 0x40;
 
 std::string hex(uint8_t byte) {
   constexpr std::string_view kDigits = "0123456789abcdef";
@@ -110,10 +115,10 @@ class Decoder {
   bool contents(SectionId id) {
     switch (id) {
       case kCustom: return custom();
-      case kType: return each(3, [this] { return type(); }, module_.types);
+      case kType: return each(2, [this] { return rec_type(); }, module_.types);
       case kImport: return each(4, [this] { return import(); }, module_.imports);
       case kFunction: return each(1, [this] { return function(); }, module_.functions);
-      case kTable: return each(3, [this] { return table(kNotImported); }, module_.tables);
+      case kTable: return each(3, [this] { return own_table(); }, module_.tables);
       case kMemory: return each(2, [this] { return memory(kNotImported); }, module_.memories);
       case kTag: return each(2, [this] { return tag(kNotImported); }, module_.tags);
       case kGlobal: return each(3, [this] { return global(); }, module_.globals);
@@ -144,22 +149,20 @@ class Decoder {
 
   bool val_type(ValType& out) {
     const uint32_t at = reader_.offset();
-    uint8_t byte = 0;
-    if (!reader_.u8(byte)) return false;
-    if (!is_valtype_byte(byte))
-      return reader_.fail(kMalformedType, at, "this byte is no value type", hex(byte),
-                          "0x7f to 0x7b, 0x70, 0x6f or 0x69");
-    out = static_cast<ValType>(byte);
+    const auto rest = reader_.rest();
+    if (rest.empty()) return reader_.fail(kUnexpectedEnd, at, "a type is missing where the bytes end");
+    const uint8_t* const behind = read_val_type(rest.data(), rest.data() + rest.size(), out);
+    if (behind == nullptr)
+      return reader_.fail(kMalformedType, at, "this byte is no value type", hex(rest[0]),
+                          "0x7f to 0x7b, 0x74 to 0x69, 0x64 or 0x63");
+    reader_.skip_to(at + static_cast<uint32_t>(behind - rest.data()));
     return true;
   }
 
   bool ref_type(ValType& out) {
     const uint32_t at = reader_.offset();
-    uint8_t byte = 0;
-    if (!reader_.u8(byte)) return false;
-    out = static_cast<ValType>(byte);
-    return is_ref(out) || reader_.fail(kMalformedType, at, "this byte is no reference type", hex(byte),
-                                       "0x70 (funcref), 0x6f (externref) or 0x69 (exnref)");
+    return val_type(out) && (is_ref(out) || reader_.fail(kMalformedType, at, "this is no reference type",
+                                                         hex(byte_of(out)), "0x74 to 0x69, 0x64 or 0x63"));
   }
 
   bool val_types(std::vector<ValType>& out) {
@@ -171,14 +174,64 @@ class Decoder {
     return true;
   }
 
-  bool type() {
+  // A type, or a recursive group of them.
+  bool rec_type() {
+    const auto rest = reader_.rest();
+    if (rest.empty() || rest[0] != kRecByte) return sub_type(static_cast<uint32_t>(module_.types.size()), 1);
+    reader_.skip_to(reader_.offset() + 1);
+    uint32_t count = 0;
+    if (!reader_.count(count, 2)) return false;
+    const auto begin = static_cast<uint32_t>(module_.types.size());
+    for (uint32_t i = 0; i < count; ++i)
+      if (!sub_type(begin, count)) return false;
+    return true;
+  }
+
+  // `detail` is put down only where it says more than that of a plain function type.
+  bool sub_type(uint32_t group_begin, uint32_t group_size) {
+    TypeDetail detail;
+    detail.group_begin = group_begin;
+    detail.group_size = group_size;
     const uint32_t at = reader_.offset();
     uint8_t tag = 0;
     if (!reader_.u8(tag)) return false;
-    if (tag != 0x60)
-      return reader_.fail(kMalformedType, at, "a function type begins with 0x60", hex(tag), "0x60");
+    if (tag == kSubByte || tag == kSubFinalByte) {
+      detail.is_final = tag == kSubFinalByte;
+      if (!reader_.count(detail.supertype_count)) return false;
+      for (uint32_t i = 0; i < detail.supertype_count; ++i)
+        if (!reader_.u32(detail.supertype)) return false;
+      if (!reader_.u8(tag)) return false;
+    }
     FuncType& type = module_.types.emplace_back();
-    return val_types(type.params) && val_types(type.results);
+    switch (tag) {
+      case kFuncByte:
+        if (!val_types(type.params) || !val_types(type.results)) return false;
+        break;
+      case kStructByte:
+        detail.kind = TypeKind::kStruct;
+        if (!each(2, [&] { return field(detail.fields.emplace_back()); }, detail.fields)) return false;
+        break;
+      case kArrayByte:
+        detail.kind = TypeKind::kArray;
+        if (!field(detail.fields.emplace_back())) return false;
+        break;
+      default:
+        return reader_.fail(kMalformedType, at, "a type begins with another byte", hex(tag),
+                            "0x60 (func), 0x5f (struct), 0x5e (array), 0x50, 0x4f (sub) or 0x4e (rec)");
+    }
+    keep_detail(module_, std::move(detail));
+    return true;
+  }
+
+  bool field(FieldType& out) {
+    const auto rest = reader_.rest();
+    if (!rest.empty() && is_packed(static_cast<ValType>(rest[0]))) {
+      out.type = static_cast<ValType>(rest[0]);
+      reader_.skip_to(reader_.offset() + 1);
+    } else if (!val_type(out.type)) {
+      return false;
+    }
+    return mutability(out.is_mutable, "a field");
   }
 
   bool limits(Limits& out) {
@@ -199,15 +252,16 @@ class Decoder {
     return true;
   }
 
-  bool global_type(GlobalType& out) {
-    if (!val_type(out.type)) return false;
+  bool global_type(GlobalType& out) { return val_type(out.type) && mutability(out.is_mutable, "a global"); }
+
+  bool mutability(bool& out, std::string_view whose) {
     const uint32_t at = reader_.offset();
     uint8_t mutability = 0;
     if (!reader_.u8(mutability)) return false;
     if (mutability > 1)
-      return reader_.fail(kMalformedType, at, "a global is immutable (0) or mutable (1)", hex(mutability),
-                          "0x00 or 0x01");
-    out.is_mutable = mutability == 1;
+      return reader_.fail(kMalformedType, at, std::string(whose) + " is immutable (0) or mutable (1)",
+                          hex(mutability), "0x00 or 0x01");
+    out = mutability == 1;
     return true;
   }
 
@@ -286,6 +340,21 @@ class Decoder {
     return ref_type(table.type.element) && limits(table.type.limits);
   }
 
+  // The form with a value that all elements begin with has a prefix.
+  bool own_table() {
+    const auto rest = reader_.rest();
+    const bool has_init = !rest.empty() && rest[0] == kTableWithInit;
+    if (has_init) {
+      const uint32_t at = reader_.offset();
+      reader_.skip_to(at + 1);
+      uint8_t zero = 0;
+      if (!reader_.u8(zero)) return false;
+      if (zero != 0) return reader_.fail(kMalformedType, at, "0x40 of a table is followed by 0x00", hex(zero));
+    }
+    if (!table(kNotImported)) return false;
+    return !has_init || expression(module_.tables.back().init);
+  }
+
   bool memory(uint32_t import) {
     Memory& memory = module_.memories.emplace_back();
     memory.import = import;
@@ -354,6 +423,7 @@ class Decoder {
     const bool has_index_or_is_declarative = (flags & 2) != 0;
     ElementSegment& segment = module_.elements.emplace_back();
     segment.uses_expressions = (flags & 4) != 0;
+    if (!segment.uses_expressions) segment.type = non_null(ValType::kFuncRef);
     if (is_active) {
       segment.mode = SegmentMode::kActive;
       if (has_index_or_is_declarative && !reader_.u32(segment.table)) return false;

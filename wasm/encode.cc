@@ -6,6 +6,7 @@
 #include "wasm/binary.h"
 #include "wasm/body.h"
 #include "wasm/names.h"
+#include "wasm/type_coding.h"
 
 namespace membrane::wasm {
 namespace {
@@ -14,7 +15,7 @@ using Bytes = std::vector<uint8_t>;
 
 void append(Bytes& out, std::span<const uint8_t> bytes) { out.insert(out.end(), bytes.begin(), bytes.end()); }
 void append_u32(Bytes& out, size_t value) { write_leb128(out, static_cast<uint32_t>(value)); }
-void append_type(Bytes& out, ValType type) { out.push_back(static_cast<uint8_t>(type)); }
+void append_type(Bytes& out, ValType type) { append_val_type(out, type); }
 
 void append_name(Bytes& out, std::string_view name) {
   append_u32(out, name.size());
@@ -73,6 +74,12 @@ void append_clauses(Bytes& out, const Instruction& in) {
   }
 }
 
+void append_select_types(Bytes& out, const Instruction& in) {
+  append_u32(out, in.count);
+  SelectTypeReader types(in);
+  for (uint32_t i = 0; i < in.count; ++i) append_type(out, types.next());
+}
+
 void append_instruction(Bytes& out, const Instruction& in) {
   append_opcode(out, in.op);
   switch (info(in.op).immediate) {
@@ -86,9 +93,15 @@ void append_instruction(Bytes& out, const Instruction& in) {
     case Immediate::kGlobal:
     case Immediate::kTag:
     case Immediate::kTable:
+    case Immediate::kType:
     case Immediate::kMemory:
     case Immediate::kData:
     case Immediate::kElem: return append_u32(out, in.index);
+    case Immediate::kField:
+    case Immediate::kTypeCount:
+    case Immediate::kTypeData:
+    case Immediate::kTypeElem:
+    case Immediate::kTypeCopy:
     case Immediate::kCallIndirect:
     case Immediate::kTableInit:
     case Immediate::kTableCopy:
@@ -108,9 +121,19 @@ void append_instruction(Bytes& out, const Instruction& in) {
     case Immediate::kI64: return write_leb128(out, static_cast<int64_t>(in.value));
     case Immediate::kF32: return append_little_endian(out, in.value, 4);
     case Immediate::kF64: return append_little_endian(out, in.value, 8);
-    case Immediate::kRefType: return append_type(out, in.ref_type);
-    case Immediate::kSelectTypes: append_u32(out, in.count); return append(out, {in.raw, in.count});
+    case Immediate::kLabelCast:
+      out.push_back(static_cast<uint8_t>((is_nullable(in.ref_type) ? 1 : 0) | (is_nullable(in.cast_type) ? 2 : 0)));
+      append_u32(out, in.index);
+      append_heap_type(out, in.ref_type);
+      return append_heap_type(out, in.cast_type);
+    case Immediate::kRefType: return append_heap_type(out, in.ref_type);
+    case Immediate::kSelectTypes: return append_select_types(out, in);
   }
+}
+
+bool names_data(Opcode op) {
+  const Immediate immediate = info(op).immediate;
+  return immediate == Immediate::kMemoryInit || immediate == Immediate::kData || immediate == Immediate::kTypeData;
 }
 
 // -- sections (5.5)
@@ -124,11 +147,11 @@ class Encoder {
     out_.reserve(module_.bytes.size() + 64);
     const Bytes code = code_section();  // made first: it tells whether a data count is needed
     customs_after(0);
-    vector_section(1, module_.types, [this](const FuncType& t) { return type(t), true; });
+    type_section();
     vector_section(2, module_.imports, [this](const Import& i) { return import(i), true; });
     vector_section(3, module_.functions, [this](const Function& f) { return function(f); });
     vector_section(4, module_.tables,
-                   [this](const Table& t) { return t.import == kNotImported && (table(t.type), true); });
+                   [this](const Table& t) { return t.import == kNotImported && (own_table(t), true); });
     vector_section(5, module_.memories, [this](const Memory& m) {
       return m.import == kNotImported && (append_limits(body_, m.type.limits), true);
     });
@@ -189,15 +212,68 @@ class Encoder {
     section(0, contents);
   }
 
-  void type(const FuncType& type) {
-    body_.push_back(0x60);
-    append_types(body_, type.params);
-    append_types(body_, type.results);
+  // The section counts groups; one of a single type stands there without its group.
+  void type_section() {
+    body_.clear();
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < module_.types.size(); ++count) {
+      const uint32_t size = module_.type_details.empty() ? 1 : module_.type_details[i].group_size;
+      if (size != 1) {
+        body_.push_back(0x4E);
+        append_u32(body_, size);
+      }
+      for (const uint32_t end = i + size; i < end; ++i) type(i);
+    }
+    if (count != 0) {
+      Bytes contents;
+      append_u32(contents, count);
+      append(contents, body_);
+      section(1, contents);
+    }
+    customs_after(1);
+  }
+
+  void type(uint32_t index) {
+    const bool is_plain_module = module_.type_details.empty();
+    if (!is_plain_module) sub_type(module_.type_details[index]);
+    switch (module_.kind_of_type(index)) {
+      case TypeKind::kFunc:
+        body_.push_back(0x60);
+        append_types(body_, module_.types[index].params);
+        return append_types(body_, module_.types[index].results);
+      case TypeKind::kStruct:
+        body_.push_back(0x5F);
+        append_u32(body_, module_.fields_of(index).size());
+        for (const FieldType& f : module_.fields_of(index)) field(f);
+        return;
+      case TypeKind::kArray: body_.push_back(0x5E); return field(module_.fields_of(index)[0]);
+    }
+  }
+
+  void sub_type(const TypeDetail& detail) {
+    if (detail.is_final && detail.supertype_count == 0) return;
+    body_.push_back(detail.is_final ? 0x4F : 0x50);
+    append_u32(body_, detail.supertype_count);
+    for (uint32_t i = 0; i < detail.supertype_count; ++i) append_u32(body_, detail.supertype);
+  }
+
+  void field(const FieldType& field) {
+    append_type(body_, field.type);
+    body_.push_back(field.is_mutable ? 1 : 0);
   }
 
   void table(const TableType& type) {
     append_type(body_, type.element);
     append_limits(body_, type.limits);
+  }
+
+  void own_table(const Table& t) {
+    if (t.init.size != 0) {
+      body_.push_back(0x40);
+      body_.push_back(0x00);
+    }
+    table(t.type);
+    if (t.init.size != 0) code(body_, t.init);
   }
 
   void global_type(const GlobalType& type) {
@@ -252,7 +328,8 @@ class Encoder {
   void element(const ElementSegment& segment) {
     const bool is_active = segment.mode == SegmentMode::kActive;
     // The forms without table index have no room for a type: it is funcref.
-    const bool is_short = is_active && segment.table == 0 && segment.type == ValType::kFuncRef;
+    const bool is_short = is_active && segment.table == 0 &&
+                          (segment.type == ValType::kFuncRef || !segment.uses_expressions);
     const bool has_second_bit = is_active ? !is_short : segment.mode == SegmentMode::kDeclarative;
     body_.push_back(static_cast<uint8_t>((is_active ? 0 : 1) | (has_second_bit ? 2 : 0) |
                                          (segment.uses_expressions ? 4 : 0)));
@@ -336,7 +413,7 @@ class Encoder {
     uint32_t done = 0;
     while (reader.next()) {
       const Instruction& in = reader.instruction();
-      needs_data_count_ |= in.op == Opcode::kMemoryInit || in.op == Opcode::kDataDrop;
+      needs_data_count_ |= names_data(in.op);
       append_instruction(out, in);
       done = reader.offset();
     }

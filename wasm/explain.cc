@@ -25,8 +25,6 @@ constexpr Conversion kConversions[] = {
     {kF32, kV128, "f32x4.splat"},          {kF64, kV128, "f64x2.splat"},
     {kV128, kI32, "i32x4.extract_lane 0"}, {kV128, kI64, "i64x2.extract_lane 0"},
     {kV128, kF32, "f32x4.extract_lane 0"}, {kV128, kF64, "f64x2.extract_lane 0"},
-    {kFuncRef, kI32, "ref.is_null"},       {kExternRef, kI32, "ref.is_null"},
-    {kExnRef, kI32, "ref.is_null"},
 };
 
 constexpr char letter_of(ValType type) {
@@ -102,6 +100,8 @@ std::string label_of_tag(const Module& module, uint32_t index) {
 }
 
 std::string_view conversion(ValType from, ValType to) {
+  if (is_ref(from) && to == kI32) return "ref.is_null";
+  if (is_ref(from) && non_null(from) == to) return "ref.as_non_null";
   for (const Conversion& c : kConversions)
     if (c.from == from && c.to == to) return c.instruction;
   return {};
@@ -142,8 +142,8 @@ Diagnostic explain(BodyError error) {
       break;
     case BodyError::kBadRefType:
       d.code = kMalformedType;
-      d.message = "ref.null names no reference type";
-      d.expected = "func (70), extern (6F) or exn (69)";
+      d.message = "an instruction on references names no heap type";
+      d.expected = "69 to 74, or the index of a type";
       break;
     case BodyError::kBadValType:
       d.code = kMalformedType;
@@ -161,6 +161,11 @@ Diagnostic explain(BodyError error) {
       d.code = kMalformedKind;
       d.message = "a clause of a try_table is of no kind";
       d.expected = "0 catch, 1 catch_ref, 2 catch_all or 3 catch_all_ref";
+      break;
+    case BodyError::kBadCast:
+      d.code = kMalformedKind;
+      d.message = "the flags of a br_on_cast are unknown";
+      d.expected = "0 to 3";
       break;
     case BodyError::kLegacyException:
       d.code = kLegacyExceptions;

@@ -36,6 +36,24 @@ struct LocalRun {
   ValType type = ValType::kI32;
 };
 
+inline constexpr uint32_t kNoType = UINT32_MAX;
+
+// What there is to know of a defined type besides its parameters and results.
+struct TypeDetail {
+  TypeKind kind = TypeKind::kFunc;
+  bool is_final = true;
+  uint32_t supertype = kNoType;
+  uint32_t supertype_count = 0;    // as declared; more than one is invalid
+  uint32_t group_begin = 0;        // of its recursive group: the first type
+  uint32_t group_size = 1;         // and how many
+  std::vector<FieldType> fields;   // of a struct; of an array one
+};
+
+// A final function type in a group of its own.
+inline bool is_plain(const TypeDetail& d) {
+  return d.kind == TypeKind::kFunc && d.is_final && d.supertype_count == 0 && d.group_size == 1;
+}
+
 inline constexpr uint32_t kNotImported = UINT32_MAX;
 
 struct Import {
@@ -56,6 +74,7 @@ struct Function {
 struct Table {
   TableType type;
   uint32_t import = kNotImported;
+  ByteRange init{};  // a constant expression with its final `end`; of no size where elements begin as null
 };
 struct Memory {
   MemoryType type;
@@ -82,7 +101,7 @@ enum class SegmentMode : uint8_t { kPassive, kActive, kDeclarative };
 
 struct ElementSegment {
   SegmentMode mode = SegmentMode::kPassive;
-  ValType type = ValType::kFuncRef;
+  ValType type = ValType::kFuncRef;  // (ref func) of function indices
   uint32_t table = 0;
   ByteRange offset;                 // kActive only
   std::vector<ByteRange> items;     // a constant expression each, when `uses_expressions`
@@ -116,7 +135,8 @@ struct NameEntry {
 // section. Sorted by (outer, index). Never needed to run.
 struct Names {
   std::string module;
-  std::vector<NameEntry> functions, locals, labels, types, tables, memories, globals, elements, datas, tags;
+  std::vector<NameEntry> functions, locals, labels, types, tables, memories, globals, elements, datas, fields,
+      tags;
   [[nodiscard]] std::string_view function(uint32_t index) const;  // "" when it has none
   [[nodiscard]] std::string_view local(uint32_t function, uint32_t index) const;
 };
@@ -133,6 +153,8 @@ struct Module {
   std::vector<uint8_t> bytes;
   bool is_binary = false;  // it was decoded, and `bytes` are its whole binary: equal bytes are equal modules
   std::vector<FuncType> types;
+  // One for each type; empty when all are final function types, each in a group of its own.
+  std::vector<TypeDetail> type_details;
   std::vector<Import> imports;
   std::vector<Function> functions;
   std::vector<LocalRun> local_runs;
@@ -153,6 +175,14 @@ struct Module {
   [[nodiscard]] std::span<const uint8_t> view(ByteRange r) const {
     return std::span(bytes).subspan(r.offset, r.size);
   }
+  [[nodiscard]] TypeKind kind_of_type(uint32_t index) const {
+    return type_details.empty() ? TypeKind::kFunc : type_details[index].kind;
+  }
+  // Of a struct or array.
+  [[nodiscard]] std::span<const FieldType> fields_of(uint32_t type) const { return type_details[type].fields; }
+  [[nodiscard]] uint32_t supertype_of(uint32_t type) const {
+    return type_details.empty() ? kNoType : type_details[type].supertype;
+  }
   [[nodiscard]] const FuncType& type_of_function(uint32_t index) const {
     return types[functions[index].type];
   }
@@ -165,5 +195,8 @@ struct Module {
   // The text place of the instruction at code_offset; nullptr when unknown.
   [[nodiscard]] const SourcePoint* source_of(uint32_t code_offset) const;
 };
+
+// Appends what is known of the last of `module.types`, unless no type so far says more than a plain one.
+void keep_detail(Module& module, TypeDetail detail);
 
 }  // namespace membrane::wasm

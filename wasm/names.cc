@@ -10,7 +10,7 @@ namespace membrane::wasm {
 namespace {
 
 // One row a subsection that holds a name map: its id, where its names go, and whether it maps
-// first by function ("indirect").
+// first by function or type ("indirect").
 struct Subsection {
   uint8_t id;
   std::vector<NameEntry> Names::* entries;
@@ -21,7 +21,7 @@ constexpr Subsection kSubsections[] = {
     {1, &Names::functions, false}, {2, &Names::locals, true},    {3, &Names::labels, true},
     {4, &Names::types, false},     {5, &Names::tables, false},   {6, &Names::memories, false},
     {7, &Names::globals, false},   {8, &Names::elements, false}, {9, &Names::datas, false},
-    {11, &Names::tags, false},
+    {10, &Names::fields, true},    {11, &Names::tags, false},
 };
 
 // index name, ascending by index.

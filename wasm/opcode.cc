@@ -11,7 +11,8 @@ class MnemonicTable {
     slots_.fill(Opcode::kCount);
     for (size_t i = 0; i < kOpcodeCount; ++i) {
       const auto op = static_cast<Opcode>(i);
-      if (op == Opcode::kSelectTyped) continue;  // shares its mnemonic with kSelect
+      // These share their mnemonics.
+      if (op == Opcode::kSelectTyped || op == Opcode::kRefTestNull || op == Opcode::kRefCastNull) continue;
       size_t at = hash(info(op).text);
       while (slots_[at % kSlots] != Opcode::kCount) ++at;
       slots_[at % kSlots] = op;

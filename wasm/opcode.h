@@ -28,6 +28,13 @@ enum class Immediate : uint8_t {
   kLabelTable,    // vec(label) label
   kFunc,          // function index
   kCallIndirect,  // type index, table index
+  kType,          // type index
+  kField,         // type index, field index
+  kTypeCount,     // type index, count
+  kTypeData,      // type index, data index
+  kTypeElem,      // type index, element index
+  kTypeCopy,      // destination and source type index
+  kLabelCast,     // flags, label index, heap type, heap type
   kLocal,
   kGlobal,
   kTag,
@@ -41,7 +48,7 @@ enum class Immediate : uint8_t {
   kI64,          // s64
   kF32,          // 4 bytes, little endian
   kF64,          // 8 bytes, little endian
-  kRefType,      // heap type byte
+  kRefType,      // heap type
   kSelectTypes,  // vec(valtype)
   kMemory,       // memory index
   kMemoryCopy,   // destination and source memory index
@@ -90,6 +97,7 @@ consteval std::array<Opcode, kCodes> opcodes_behind(uint8_t prefix) {
   return map;
 }
 inline constexpr auto kPlain = opcodes_behind<0x100>(0);
+inline constexpr auto kPrefixFB = opcodes_behind<0x20>(0xFB);
 inline constexpr auto kPrefixFC = opcodes_behind<0x100>(0xFC);
 inline constexpr auto kPrefixFD = opcodes_behind<0x114>(0xFD);
 }  // namespace detail
@@ -101,14 +109,15 @@ constexpr Opcode find_opcode(uint8_t prefix, uint32_t code) {
   const auto in = [&](const auto& map) { return code < map.size() ? map[code] : Opcode::kCount; };
   switch (prefix) {
     case 0: return in(detail::kPlain);
+    case 0xFB: return in(detail::kPrefixFB);
     case 0xFC: return in(detail::kPrefixFC);
     case 0xFD: return in(detail::kPrefixFD);
     default: return Opcode::kCount;
   }
 }
 
-// The instruction with this mnemonic. "select" gives kSelect (the parser chooses the typed
-// form by its immediates). Constant time; first call builds a table.
+// The instruction with this mnemonic. "select", "ref.test" and "ref.cast" give kSelect, kRefTest and kRefCast
+// (the parser chooses the other form by its immediates). Constant time; first call builds a table.
 std::optional<Opcode> find_mnemonic(std::string_view text);
 
 }  // namespace membrane::wasm

@@ -23,8 +23,8 @@ class Declarations {
       : module_(module), code_(code), report_(report) {}
 
   bool run() {
-    return counts() && types() && functions() && tables() && memories() && tags() && globals() && exports() &&
-           start() && elements() && datas();
+    return counts() && types() && functions() && tables() && memories() && tags() && globals() && table_values() &&
+           exports() && start() && elements() && datas();
   }
 
  private:
@@ -63,8 +63,98 @@ class Declarations {
       if (!at_most(type.params.size(), kMaxParams, "parameters in a function type", FieldKind::kType, i) ||
           !at_most(type.results.size(), kMaxResults, "results in a function type", FieldKind::kType, i))
         return false;
+      // A type may name those of its own group and those before it.
+      const uint32_t known = group_end(i);
+      for (const ValType t : type.params)
+        if (!known_in_type(t, known, i)) return false;
+      for (const ValType t : type.results)
+        if (!known_in_type(t, known, i)) return false;
+      if (!module_.type_details.empty() && !type_detail(i, known)) return false;
     }
+    for (uint32_t i = 0; i < module_.type_details.size(); ++i)
+      if (!fits_supertype(i)) return false;
     return true;
+  }
+
+  uint32_t group_end(uint32_t type) const {
+    if (module_.type_details.empty()) return type + 1;
+    return module_.type_details[type].group_begin + module_.type_details[type].group_size;
+  }
+
+  bool known_in_type(ValType t, uint32_t known, uint32_t index) {
+    return !is_indexed(t) || type_index_of(t) < known ||
+           fail(FieldKind::kType, index, unknown(kUnknownType, "type", type_index_of(t), known, type_name(index)));
+  }
+
+  static std::string type_name(uint32_t index) { return "type " + std::to_string(index); }
+
+  bool type_detail(uint32_t index, uint32_t known) {
+    const TypeDetail& d = module_.type_details[index];
+    if (!at_most(d.fields.size(), kMaxFields, "fields in a struct type", FieldKind::kType, index)) return false;
+    for (const FieldType& f : d.fields)
+      if (!known_in_type(f.type, known, index)) return false;
+    if (d.supertype_count > 1)
+      return fail(FieldKind::kType, index,
+                  {.code = kSubtypeMismatch,
+                   .message = type_name(index) + " has several supertypes",
+                   .found = std::to_string(d.supertype_count),
+                   .expected = "at most 1"});
+    if (d.supertype == kNoType) return true;
+    return d.supertype < index ||
+           fail(FieldKind::kType, index, unknown(kUnknownType, "type", d.supertype, index, type_name(index)));
+  }
+
+  bool fits_supertype(uint32_t index) {
+    const TypeDetail& d = module_.type_details[index];
+    if (d.supertype == kNoType) return true;
+    const TypeDetail& super = module_.type_details[d.supertype];
+    std::string_view why;
+    if (super.is_final) why = "is final";
+    else if (super.kind != d.kind) why = "is of another kind";
+    else if (!fields_match(d, super) || !function_matches(module_.types[index], module_.types[d.supertype]))
+      why = "has a form that it does not fit";
+    else if (depth_of(index) > kMaxSubtypeDepth) why = "has too many supertypes itself";
+    return why.empty() || fail(FieldKind::kType, index,
+                               {.code = kSubtypeMismatch,
+                                .message = "the supertype of " + type_name(index) + " " + std::string(why),
+                                .found = type_name(d.supertype)});
+  }
+
+  uint32_t depth_of(uint32_t type) const {
+    uint32_t depth = 0;
+    for (; depth <= kMaxSubtypeDepth && module_.supertype_of(type) != kNoType; ++depth)
+      type = module_.supertype_of(type);
+    return depth;
+  }
+
+  bool fields_match(const TypeDetail& sub, const TypeDetail& super) {
+    if (sub.fields.size() < super.fields.size()) return false;
+    for (size_t i = 0; i < super.fields.size(); ++i)
+      if (!code_.relations().field_matches(sub.fields[i], super.fields[i])) return false;
+    return true;
+  }
+
+  bool function_matches(const FuncType& sub, const FuncType& super) {
+    const auto match = [this](ValType a, ValType b) { return code_.relations().matches(a, b); };
+    return std::ranges::equal(super.params, sub.params, match) &&
+           std::ranges::equal(sub.results, super.results, match);
+  }
+
+  // Of a declaration other than a type's.
+  bool known(ValType t, FieldKind kind, uint32_t index, auto what) {
+    return code_.is_known(t) ||
+           fail(kind, index, unknown(kUnknownType, "type", type_index_of(t), module_.types.size(), what()));
+  }
+
+  bool function_type(uint32_t type, FieldKind kind, uint32_t index, auto what) {
+    if (type >= module_.types.size())
+      return fail(kind, index, unknown(kUnknownType, "type", type, module_.types.size(), what()));
+    return module_.kind_of_type(type) == TypeKind::kFunc ||
+           fail(kind, index,
+                {.code = kTypeMismatch,
+                 .message = what() + " needs a function type",
+                 .found = type_name(type),
+                 .expected = "(func …)"});
   }
 
   // "import \"env\" \"print\"" or "function $f".
@@ -77,10 +167,9 @@ class Declarations {
   bool functions() {
     for (uint32_t i = 0; i < module_.functions.size(); ++i) {
       const Function& f = module_.functions[i];
-      if (f.type >= module_.types.size())
-        return fail(FieldKind::kFunc, i,
-                    unknown(kUnknownType, "type", f.type, module_.types.size(),
-                            subject("function", f.import, label_of_function(module_, i))));
+      if (!function_type(f.type, FieldKind::kFunc, i,
+                         [&] { return subject("function", f.import, label_of_function(module_, i)); }))
+        return false;
     }
     return true;
   }
@@ -97,10 +186,31 @@ class Declarations {
   bool tables() {
     for (uint32_t i = 0; i < module_.tables.size(); ++i) {
       const Table& t = module_.tables[i];
-      if (!limits(t.type.limits, FieldKind::kTable, i,
-                  [&] { return subject("table", t.import, std::to_string(i)); }) ||
-          !table_size(t, i))
+      const auto what = [&] { return subject("table", t.import, std::to_string(i)); };
+      if (!known(t.type.element, FieldKind::kTable, i, what) ||
+          !limits(t.type.limits, FieldKind::kTable, i, what) || !table_size(t, i))
         return false;
+    }
+    return true;
+  }
+
+  // What the elements of a table begin with. May read imported globals, whose values are there first.
+  bool table_values() {
+    for (uint32_t i = 0; i < module_.tables.size(); ++i) {
+      const Table& t = module_.tables[i];
+      if (t.import != kNotImported) continue;
+      if (t.init.size != 0) {
+        if (!code_.constant(t.init, t.type.element, module_.imported_global_count(),
+                            "the initial value of table", i))
+          return false;
+      } else if (!is_defaultable(t.type.element)) {
+        return fail(FieldKind::kTable, i,
+                    {.code = kNotDefaultable,
+                     .message = "the elements of table " + std::to_string(i) + " cannot begin as null",
+                     .found = name_of(t.type.element),
+                     .expected = name_of(nullable(t.type.element)),
+                     .hint = "Write what they begin with behind the table's type."});
+      }
     }
     return true;
   }
@@ -144,10 +254,9 @@ class Declarations {
   bool tags() {
     for (uint32_t i = 0; i < module_.tags.size(); ++i) {
       const Tag& t = module_.tags[i];
-      if (t.type >= module_.types.size())
-        return fail(FieldKind::kTag, i,
-                    unknown(kUnknownType, "type", t.type, module_.types.size(),
-                            subject("tag", t.import, label_of_tag(module_, i))));
+      if (!function_type(t.type, FieldKind::kTag, i,
+                         [&] { return subject("tag", t.import, label_of_tag(module_, i)); }))
+        return false;
       if (const auto& results = module_.types[t.type].results; !results.empty())
         return fail(FieldKind::kTag, i,
                     {.code = kTagWithResults,
@@ -162,6 +271,9 @@ class Declarations {
   bool globals() {
     for (uint32_t i = 0; i < module_.globals.size(); ++i) {
       const Global& g = module_.globals[i];
+      if (!known(g.type.type, FieldKind::kGlobal, i,
+                 [&] { return subject("global", g.import, std::to_string(i)); }))
+        return false;
       if (g.import == kNotImported &&
           !code_.constant(g.init, g.type.type, i, "the initial value of global", i))
         return false;
@@ -252,17 +364,18 @@ class Declarations {
     if (!at_most(segment.size(), kMaxTableElements, "elements in an element segment", FieldKind::kElem,
                  index))
       return false;
+    if (!known(segment.type, FieldKind::kElem, index, where)) return false;
     if (segment.mode == SegmentMode::kActive) {
       if (segment.table >= module_.tables.size())
         return fail(FieldKind::kElem, index,
                     unknown(kUnknownTable, "table", segment.table, module_.tables.size(), where()));
       const ValType type = module_.tables[segment.table].type.element;
-      if (type != segment.type)
+      if (!code_.relations().matches(segment.type, type))
         return fail(FieldKind::kElem, index,
                     {.code = kTableTypeMismatch,
                      .message = where() + " does not fit its table",
-                     .found = std::string(name_of(segment.type)),
-                     .expected = std::string(name_of(type))});
+                     .found = name_of(segment.type),
+                     .expected = name_of(type)});
       const ValType address = address_type(module_.tables[segment.table].type.limits);
       if (!code_.constant(segment.offset, address, all_globals(), "the offset of element segment", index))
         return false;

@@ -88,6 +88,7 @@ consteval bool specials_match_table() {
   std::array<bool, kOpcodeCount> has_method{};
 #define X(id, method) has_method[static_cast<size_t>(Opcode::id)] = true;
   MEMBRANE_SPECIAL_OPCODES(X)
+  MEMBRANE_SHARING_OPCODES(X)
 #undef X
   for (size_t i = 0; i < kOpcodeCount; ++i)
     if (has_method[i] != (kRules[i].kind == Kind::kSpecial)) return false;
@@ -95,16 +96,13 @@ consteval bool specials_match_table() {
 }
 static_assert(specials_match_table());
 
-constexpr bool matches(ValType actual, ValType expected) {
-  return actual == expected || actual == ValType::kBottom || expected == ValType::kBottom;
-}
-
 // Locals of which the type is looked up directly; see local_type().
 constexpr uint32_t kDirectLocals = 1024;
 
 }  // namespace
 
-CodeValidator::CodeValidator(const Module& module, Report& report) : module_(module), report_(report) {
+CodeValidator::CodeValidator(const Module& module, Report& report)
+    : module_(module), report_(report), relations_(module) {
   const auto is_wide = [](const auto& space) { return space.type.limits.is_64; };
   has_wide_addresses_ =
       std::ranges::any_of(module.memories, is_wide) || std::ranges::any_of(module.tables, is_wide);
@@ -167,7 +165,8 @@ bool CodeValidator::stand_at(const Instruction& in) {
 bool CodeValidator::constant(ByteRange code, ValType type, uint32_t globals, std::string_view noun,
                              uint32_t index) {
   function_ = UINT32_MAX;
-  local_count_ = 0;
+  local_count_ = direct_locals_ = 0;
+  has_unset_locals_ = false;
   constant_noun_ = noun;
   constant_index_ = index;
   constant_globals_ = globals;
@@ -188,7 +187,7 @@ bool CodeValidator::well_formed(uint32_t index) {
       case Opcode::kTryTable:
       case Opcode::kIf:
         if (nests_too_deep(in)) return false;
-        frames_.push_back({{}, {}, 0, in.offset, in.op, false});
+        frames_.push_back({{}, {}, 0, in.offset, 0, in.op, false});
         break;
       case Opcode::kElse:
         if (!else_fits(in)) return false;
@@ -200,6 +199,8 @@ bool CodeValidator::well_formed(uint32_t index) {
         break;
       case Opcode::kMemoryInit:
       case Opcode::kDataDrop:
+      case Opcode::kArrayNewData:
+      case Opcode::kArrayInitData:
         if (!has_data_count(in)) return false;
         break;
       default: break;
@@ -213,7 +214,7 @@ void CodeValidator::begin(ByteRange code, Types results) {
   top_ = floor_ = before_ = base_;
   wide_ = max_values_ = max_slots_ = 0;
   frames_.clear();
-  frames_.push_back({{}, results, 0, 0, Opcode::kBlock, false});
+  frames_.push_back({{}, results, 0, 0, 0, Opcode::kBlock, false});
   max_nesting_ = 1;
 }
 
@@ -231,7 +232,7 @@ bool CodeValidator::walk(ByteRange code) {
     if constexpr (kWalk == Walk::kConstant)
       if (!check_constant(in)) return false;
     uses_simd_ |= rule.is_simd;
-    if (in.op == Opcode::kLocalGet && in.index < locals_.size()) {  // the most frequent of all
+    if (in.op == Opcode::kLocalGet && in.index < direct_locals_) {  // the most frequent of all
       push(locals_[in.index]);
       if (uses_ != nullptr) uses_->read(in.index);
       continue;
@@ -277,6 +278,7 @@ bool CodeValidator::special(const Instruction& in) {
 #define X(id, method)                      \
   case Opcode::id: return on_##method(in);
     MEMBRANE_SPECIAL_OPCODES(X)
+    MEMBRANE_SHARING_OPCODES(X)
 #undef X
     default: return false;  // not reached: specials_match_table()
   }
@@ -357,11 +359,11 @@ bool CodeValidator::check_immediate(const Instruction& in, uint8_t limit) {
            fail_unknown(in, kUnknownElement, "element segment", in.index, module_.elements.size());
   };
   const auto same_type = [&](ValType from, ValType to) {
-    return from == to ||
+    return fits(from, to) ||
            fail(in, {.code = kTableTypeMismatch,
                      .message = std::string(info(in.op).text) + " copies between different types",
-                     .found = std::string(name_of(from)),
-                     .expected = std::string(name_of(to))});
+                     .found = name_of(from),
+                     .expected = name_of(to)});
   };
   switch (info(in.op).immediate) {
     case Immediate::kMem: return access();
@@ -395,6 +397,13 @@ bool CodeValidator::check_immediate(const Instruction& in, uint8_t limit) {
     case Immediate::kLabelTable:
     case Immediate::kFunc:
     case Immediate::kCallIndirect:
+    case Immediate::kType:
+    case Immediate::kField:
+    case Immediate::kTypeCount:
+    case Immediate::kTypeData:
+    case Immediate::kTypeElem:
+    case Immediate::kTypeCopy:
+    case Immediate::kLabelCast:
     case Immediate::kLocal:
     case Immediate::kGlobal:
     case Immediate::kTag:
@@ -427,6 +436,14 @@ bool CodeValidator::check_constant(const Instruction& in) {
     case Opcode::kI64Mul:
     case Opcode::kRefNull:
     case Opcode::kRefFunc:
+    case Opcode::kRefI31:
+    case Opcode::kStructNew:
+    case Opcode::kStructNewDefault:
+    case Opcode::kArrayNew:
+    case Opcode::kArrayNewDefault:
+    case Opcode::kArrayNewFixed:
+    case Opcode::kAnyConvertExtern:
+    case Opcode::kExternConvertAny:
     case Opcode::kEnd: return true;
     case Opcode::kGlobalGet: {
       const Global* const g = global(in);
@@ -465,11 +482,15 @@ bool CodeValidator::pop_all(Types types) {
   return true;
 }
 
+bool CodeValidator::fit(Types actual, Types expected) {
+  return std::ranges::equal(actual, expected, [this](ValType a, ValType b) { return fits(a, b); });
+}
+
 bool CodeValidator::holds(Types types) {
   const ValType* at = top_;
   for (size_t i = types.size(); i-- > 0;) {
     if (at == floor_) return frame().is_unreachable;
-    if (!matches(*--at, types[i])) return false;
+    if (!fits(*--at, types[i])) return false;
   }
   return true;
 }
@@ -509,8 +530,8 @@ void CodeValidator::mark_unreachable() {
 // -- control
 
 bool CodeValidator::block_signature(const Instruction& in, BlockSignature& signature) {
-  if (in.block.kind == BlockType::Kind::kIndex && in.block.index >= module_.types.size())
-    return fail_unknown(in, kUnknownType, "type", in.block.index, module_.types.size());
+  if (in.block.kind == BlockType::Kind::kIndex && function_type(in, in.block.index) == nullptr) return false;
+  if (in.block.kind == BlockType::Kind::kValue && !known(in, in.block.value)) return false;
   signature = signature_of(module_, in.block);
   return true;
 }
@@ -527,7 +548,8 @@ bool CodeValidator::push_frame(const Instruction& in) {
   if (nests_too_deep(in)) return false;
   if (!pop_all(block.params)) return fail_operands(in, block.params);
   const auto height = static_cast<uint32_t>(top_ - base_);
-  frames_.push_back({block.params, block.results, height, in.offset, in.op, false});
+  const auto set_locals = static_cast<uint32_t>(set_locals_.size());
+  frames_.push_back({block.params, block.results, height, in.offset, set_locals, in.op, false});
   max_nesting_ = std::max(max_nesting_, static_cast<uint32_t>(frames_.size()));
   floor_ = top_;
   if (uses_ != nullptr) in.op == Opcode::kLoop ? uses_->open_loop() : uses_->open_block();
@@ -569,8 +591,8 @@ bool CodeValidator::clause_fits(const Instruction& in, const CatchClause& clause
   if (target == nullptr) return false;
   const Types wanted = target->label_types();
   const size_t refs = clause.has_ref() ? 1 : 0;
-  if (wanted.size() == params.size() + refs && std::ranges::equal(wanted.first(params.size()), params) &&
-      (refs == 0 || wanted.back() == ValType::kExnRef))
+  if (wanted.size() == params.size() + refs && fit(params, wanted.first(params.size())) &&
+      (refs == 0 || fits(non_null(ValType::kExnRef), wanted.back())))
     return true;
   static constexpr std::string_view kNames[] = {"catch", "catch_ref", "catch_all", "catch_all_ref"};
   std::vector<ValType> caught(params.begin(), params.end());
@@ -623,18 +645,20 @@ bool CodeValidator::on_else(const Instruction& in) {
   if (!pop_all(f.results) || top_ != floor_) return fail_results(in, f);
   f.op = Opcode::kElse;
   f.is_unreachable = false;
+  if (has_unset_locals_) forget_set(f.set_locals);
   return push_all(f.params);
 }
 
 bool CodeValidator::on_end(const Instruction& in) {
   const Frame& f = frame();
   if (!pop_all(f.results) || top_ != floor_) return fail_results(in, f);
-  if (f.op == Opcode::kIf && !std::ranges::equal(f.params, f.results))
+  if (f.op == Opcode::kIf && !fit(f.params, f.results))
     return fail(in, {.code = kIfWithoutElse,
                      .message = "this if has results and no else",
                      .found = list_of(f.params),
                      .expected = list_of(f.results)});
   const Types results = f.results;
+  if (has_unset_locals_) forget_set(f.set_locals);
   frames_.pop_back();
   if (uses_ != nullptr) uses_->close();
   if (frames_.empty()) return true;
@@ -706,19 +730,31 @@ const FuncType* CodeValidator::callee_type(const Instruction& in) {
   return nullptr;
 }
 
+// The function type with that index; null after having reported that there is none.
+const FuncType* CodeValidator::function_type(const Instruction& in, uint32_t index) {
+  if (index >= module_.types.size()) {
+    fail_unknown(in, kUnknownType, "type", index, module_.types.size());
+    return nullptr;
+  }
+  if (module_.kind_of_type(index) == TypeKind::kFunc) return &module_.types[index];
+  fail(in, {.code = kTypeMismatch,
+            .message = std::string(info(in.op).text) + " needs a function type",
+            .found = "type " + std::to_string(index),
+            .expected = "(func …)"});
+  return nullptr;
+}
+
 const FuncType* CodeValidator::indirect_type(const Instruction& in) {
   const Table* const t = table(in, in.index2);
   if (t == nullptr) return nullptr;
-  if (t->type.element != ValType::kFuncRef) {
+  if (!fits(t->type.element, ValType::kFuncRef)) {
     fail(in, {.code = kTableTypeMismatch,
               .message = std::string(info(in.op).text) + " needs a table of functions",
-              .found = std::string(name_of(t->type.element)),
+              .found = name_of(t->type.element),
               .expected = "funcref"});
     return nullptr;
   }
-  if (in.index < module_.types.size()) return &module_.types[in.index];
-  fail_unknown(in, kUnknownType, "type", in.index, module_.types.size());
-  return nullptr;
+  return function_type(in, in.index);
 }
 
 bool CodeValidator::pop_arguments(const FuncType& type, ValType last, const Instruction& in) {
@@ -736,7 +772,7 @@ bool CodeValidator::call_type(const FuncType* type, ValType last, const Instruct
 bool CodeValidator::tail_call_type(const FuncType* type, ValType last, const Instruction& in) {
   if (type == nullptr || !pop_arguments(*type, last, in)) return false;
   const Types results = frames_[0].results;
-  if (!std::ranges::equal(type->results, results))
+  if (!fit(type->results, results))
     return fail(in,
                 {.code = kResultTypeMismatch,
                  .message = std::string(info(in.op).text) +
@@ -763,6 +799,18 @@ bool CodeValidator::on_return_call_indirect(const Instruction& in) {
   return type != nullptr && tail_call_type(type, address_of_table(in.index2), in);
 }
 
+// The type of what call_ref takes.
+const FuncType* CodeValidator::referenced_type(const Instruction& in) { return function_type(in, in.index); }
+
+bool CodeValidator::on_call_ref(const Instruction& in) {
+  const FuncType* const type = referenced_type(in);
+  return type != nullptr && call_type(type, ref_null_to(in.index), in);
+}
+bool CodeValidator::on_return_call_ref(const Instruction& in) {
+  const FuncType* const type = referenced_type(in);
+  return type != nullptr && tail_call_type(type, ref_null_to(in.index), in);
+}
+
 // -- parametric
 
 bool CodeValidator::on_drop(const Instruction& in) {
@@ -779,7 +827,7 @@ bool CodeValidator::on_select(const Instruction& in) {
                      .message = "select without a type chooses between references",
                      .found = list_of({{first, second}}),
                      .expected = "two numbers or two vectors"});
-  if (!matches(first, second)) {
+  if (first != second && first != ValType::kBottom && second != ValType::kBottom) {
     const std::array expected = {first, first, ValType::kI32};
     return fail_operands(in, expected);
   }
@@ -793,7 +841,8 @@ bool CodeValidator::on_select_typed(const Instruction& in) {
                      .message = "a typed select names one type",
                      .found = count_of(in.count, "type"),
                      .expected = "1 type"});
-  const auto type = static_cast<ValType>(in.raw[0]);
+  const ValType type = in.ref_type;
+  if (!known(in, type)) return false;
   const std::array operands = {type, type, ValType::kI32};
   if (!pop_all(operands)) return fail_operands(in, operands);
   push(type);
@@ -845,14 +894,51 @@ bool CodeValidator::prepare_locals(uint32_t index, FunctionInfo& info) {
                      .found = std::to_string(count),
                      .expected = "at most " + std::to_string(kMaxLocals)});
   for (const ValType t : module_.types[f.type].results) uses_simd_ |= t == ValType::kV128;
+  param_count_ = static_cast<uint32_t>(params.size());
+  set_locals_.clear();
+  has_unset_locals_ = false;
+  for (const LocalRun& run : runs) {
+    if (!known({}, run.type)) return false;
+    has_unset_locals_ |= run.count != 0 && !is_defaultable(run.type);
+  }
+  if (has_unset_locals_) is_set_.assign(count, false);
+  direct_locals_ = has_unset_locals_ ? param_count_ : static_cast<uint32_t>(locals_.size());
+  direct_locals_ = std::min(direct_locals_, static_cast<uint32_t>(locals_.size()));
   info.local_count = local_count_ = static_cast<uint32_t>(count);
   info.local_slots = static_cast<uint32_t>(slots);
   return true;
 }
 
+// Whether a local has a value by now. One that begins without has one from local.set on to the block's end.
+bool CodeValidator::has_value(const Instruction& in, ValType type) {
+  if (!has_unset_locals_ || in.index < param_count_ || is_defaultable(type) || is_set_[in.index]) return true;
+  const std::string name = label_of_local(module_, function_, in.index);
+  return fail(in, {.code = kUninitializedLocal,
+                   .message = "local " + name + " is read before it has a value: its type has no null",
+                   .found = name_of(type),
+                   .expected = name_of(nullable(type)),
+                   .hint = "Set it first, in this block or around it, or declare it as " +
+                           name_of(nullable(type)) + "."});
+}
+
+void CodeValidator::note_set(uint32_t local, ValType type) {
+  if (!has_unset_locals_ || local < param_count_ || is_defaultable(type) || is_set_[local]) return;
+  is_set_[local] = true;
+  set_locals_.push_back(local);
+}
+
+// All but the first `count` of those that were set.
+void CodeValidator::forget_set(uint32_t count) {
+  for (; set_locals_.size() > count; set_locals_.pop_back()) is_set_[set_locals_.back()] = false;
+}
+
+bool CodeValidator::known(const Instruction& in, ValType type) {
+  return is_known(type) || fail_unknown(in, kUnknownType, "type", type_index_of(type), module_.types.size());
+}
+
 bool CodeValidator::on_local_get(const Instruction& in) {
   ValType type{};
-  if (!local_type(in, type)) return false;
+  if (!local_type(in, type) || !has_value(in, type)) return false;
   if (uses_ != nullptr) uses_->read(in.index);
   push(type);
   return true;
@@ -862,7 +948,9 @@ bool CodeValidator::on_local_set(const Instruction& in) {
   ValType type{};
   if (!local_type(in, type)) return false;
   if (uses_ != nullptr) uses_->assign(in.index);
-  return pop(type) || fail_operands(in, only(type));
+  if (!pop(type)) return fail_operands(in, only(type));
+  note_set(in.index, type);
+  return true;
 }
 
 bool CodeValidator::on_local_tee(const Instruction& in) {
@@ -870,6 +958,7 @@ bool CodeValidator::on_local_tee(const Instruction& in) {
   if (!local_type(in, type)) return false;
   if (uses_ != nullptr) uses_->assign(in.index);
   if (!pop(type)) return fail_operands(in, only(type));
+  note_set(in.index, type);
   push(type);
   return true;
 }
@@ -894,8 +983,8 @@ bool CodeValidator::on_global_set(const Instruction& in) {
     return fail(
         in, {.code = kImmutableGlobal,
              .message = "global " + label_of_global(module_, in.index) + " is immutable and cannot be set",
-             .found = std::string(name_of(g->type.type)),
-             .expected = "(mut " + std::string(name_of(g->type.type)) + ")"});
+             .found = name_of(g->type.type),
+             .expected = "(mut " + name_of(g->type.type) + ")"});
   return pop(g->type.type) || fail_operands(in, only(g->type.type));
 }
 
@@ -941,60 +1030,6 @@ bool CodeValidator::on_table_fill(const Instruction& in) {
   return pop_all(operands) || fail_operands(in, operands);
 }
 
-bool CodeValidator::on_ref_null(const Instruction& in) {
-  push(in.ref_type);
-  return true;
-}
-
-bool CodeValidator::on_ref_is_null(const Instruction& in) {
-  ValType type{};
-  if (!pop_any(type)) return fail_operands(in, only(ValType::kBottom));
-  if (!is_ref(type) && type != ValType::kBottom)
-    return fail(in, {.code = kNotAReference,
-                     .message = "ref.is_null asks about a reference",
-                     .found = list_of(only(type)),
-                     .expected = "[funcref], [externref] or [exnref]"});
-  push(ValType::kI32);
-  return true;
-}
-
-bool CodeValidator::on_ref_func(const Instruction& in) {
-  if (in.index >= module_.functions.size())
-    return fail_unknown(in, kUnknownFunction, "function", in.index, module_.functions.size());
-  // A constant expression is itself such a declaration.
-  if (function_ != UINT32_MAX && !is_declared(in.index)) {
-    const std::string name = label_of_function(module_, in.index);
-    return fail(in, {.code = kUndeclaredReference,
-                     .message = "ref.func " + name + ": the function is not declared as referenced",
-                     .hint = "Add (elem declare func " + name + ") to the module, or export the function."});
-  }
-  push(ValType::kFuncRef);
-  return true;
-}
-
-// C.refs of the specification (3.4.10): functions named outside of bodies and of `start`.
-bool CodeValidator::is_declared(uint32_t function) {
-  if (declared_.empty()) {
-    declared_.resize(module_.functions.size());
-    const auto declare = [this](uint32_t f) {
-      if (f < declared_.size()) declared_[f] = true;
-    };
-    const auto declare_in = [&](ByteRange expression) {
-      BodyReader reader(module_.view(expression));
-      while (reader.next())
-        if (reader.instruction().op == Opcode::kRefFunc) declare(reader.instruction().index);
-    };
-    for (const Export& e : module_.exports)
-      if (e.kind == ExternKind::kFunc) declare(e.index);
-    for (const Global& g : module_.globals) declare_in(g.init);
-    for (const ElementSegment& segment : module_.elements) {
-      for (const uint32_t f : segment.functions) declare(f);
-      for (const ByteRange& item : segment.items) declare_in(item);
-    }
-  }
-  return declared_[function];
-}
-
 // -- failures
 
 bool CodeValidator::fail(const Instruction& in, Diagnostic d) {
@@ -1026,6 +1061,7 @@ std::string name_of_instruction(const Module& module, uint32_t function, const I
     case Immediate::kGlobal: return name + " " + label_of_global(module, in.index);
     case Immediate::kTag: return name + " " + label_of_tag(module, in.index);
     case Immediate::kLabel:
+    case Immediate::kType:
     case Immediate::kTable: return name + " " + std::to_string(in.index);
     default: return name;
   }
@@ -1060,20 +1096,20 @@ bool CodeValidator::fail_stack(const Instruction& in, Types expected, Diagnostic
     const ValType wanted = expected[expected.size() - 1 - above];
     if (above == stack.size()) break;
     const ValType actual = stack[stack.size() - 1 - above];
-    if (matches(actual, wanted)) continue;
+    if (wanted == ValType::kBottom || fits(actual, wanted)) continue;
     d.code = mismatch;
     d.message = takes + "but the stack holds " + list_of(stack, 8) + ": " +
                 (expected.size() == 1 ? "the value"
                                       : "operand " + std::to_string(expected.size() - above) + " of " +
                                             std::to_string(expected.size())) +
-                " is " + std::string(name_of(actual));
+                " is " + name_of(actual);
     d.found = list_of(stack.last(std::min(stack.size(), expected.size())));
     d.hint = repair_of(actual, wanted, above, in.op);
     if (stack.size() >= expected.size())
       if (const auto other = sibling(in.op, stack.last(expected.size())); !other.empty())
         d.hint = "use " + std::string(other) + " instead" + (d.hint.empty() ? "." : ", or " + d.hint);
     d.hint = sentence(std::move(d.hint));
-    if (function_ == UINT32_MAX) d.hint = "Write a constant of type " + std::string(name_of(wanted)) + ".";
+    if (function_ == UINT32_MAX) d.hint = "Write a constant of type " + name_of(wanted) + ".";
     return fail(in, std::move(d));
   }
   d.message = takes + "but the stack holds " + (stack.empty() ? "nothing" : "only " + list_of(stack, 8));
@@ -1119,7 +1155,7 @@ bool CodeValidator::fail_results(const Instruction& in, const Frame& at) {
        .hint =
            "Add `drop` " + std::string(extra == 1 ? "once" : std::to_string(extra) + " times") +
            " where the value is not needed" +
-           (at.results.empty() ? ", or declare (result " + std::string(name_of(stack.back())) + ")." : ".")});
+           (at.results.empty() ? ", or declare (result " + name_of(stack.back()) + ")." : ".")});
 }
 
 bool CodeValidator::fail_unknown(const Instruction& in, DiagnosticCode code, std::string_view noun,

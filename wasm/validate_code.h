@@ -26,6 +26,7 @@
 #include "wasm/local_uses.h"
 #include "wasm/module.h"
 #include "wasm/report.h"
+#include "wasm/type_relations.h"
 #include "wasm/validate.h"
 
 namespace membrane::wasm {
@@ -41,11 +42,33 @@ namespace membrane::wasm {
   X(kReturn, return) X(kCall, call) X(kCallIndirect, call_indirect)           \
   X(kReturnCall, return_call)                                                 \
   X(kReturnCallIndirect, return_call_indirect)                                \
+  X(kCallRef, call_ref) X(kReturnCallRef, return_call_ref)                    \
+  X(kBrOnNull, br_on_null) X(kBrOnNonNull, br_on_non_null)                    \
   X(kDrop, drop) X(kSelect, select) X(kSelectTyped, select_typed)             \
   X(kLocalGet, local_get) X(kLocalSet, local_set) X(kLocalTee, local_tee)     \
   X(kGlobalGet, global_get) X(kGlobalSet, global_set) X(kTableGet, table_get) \
   X(kTableSet, table_set) X(kTableGrow, table_grow) X(kTableFill, table_fill) \
-  X(kRefNull, ref_null) X(kRefIsNull, ref_is_null) X(kRefFunc, ref_func)
+  X(kRefNull, ref_null) X(kRefIsNull, ref_is_null) X(kRefFunc, ref_func)      \
+  X(kRefAsNonNull, ref_as_non_null) X(kRefEq, ref_eq)                         \
+  X(kStructNew, struct_new) X(kStructNewDefault, struct_new_default)          \
+  X(kStructGet, struct_get) X(kStructSet, struct_set)                         \
+  X(kArrayNew, array_new) X(kArrayNewDefault, array_new_default)              \
+  X(kArrayNewFixed, array_new_fixed) X(kArrayNewData, array_new_data)         \
+  X(kArrayNewElem, array_new_elem) X(kArrayGet, array_get)                    \
+  X(kArraySet, array_set)                                                     \
+  X(kArrayLen, array_len) X(kArrayFill, array_fill) X(kArrayCopy, array_copy) \
+  X(kArrayInitData, array_init_data) X(kArrayInitElem, array_init_elem)       \
+  X(kRefTest, ref_test) X(kRefCast, ref_cast)                                 \
+  X(kBrOnCast, br_on_cast) X(kBrOnCastFail, br_on_cast_fail)                  \
+  X(kAnyConvertExtern, any_convert_extern)                                    \
+  X(kExternConvertAny, extern_convert_any)                                    \
+  X(kRefI31, ref_i31) X(kI31GetS, i31_get)
+// Those that have the method of another.
+#define MEMBRANE_SHARING_OPCODES(X)                                 \
+  X(kStructGetS, struct_get) X(kStructGetU, struct_get)             \
+  X(kArrayGetS, array_get) X(kArrayGetU, array_get)                 \
+  X(kRefTestNull, ref_test) X(kRefCastNull, ref_cast)               \
+  X(kI31GetU, i31_get)
 // clang-format on
 
 class CodeValidator {
@@ -62,6 +85,11 @@ class CodeValidator {
                     const std::function<bool(size_t, const Standing&)>& take);
   // Whether the function's body is in the binary format at all; its types are not looked at.
   bool well_formed(uint32_t index);
+  // Of declarations: reports nothing.
+  [[nodiscard]] bool is_known(ValType type) const {
+    return !is_indexed(type) || type_index_of(type) < module_.types.size();
+  }
+  TypeRelations& relations() { return relations_; }
   // A constant expression that must give one value of `type` and may read the first `globals` globals.
   // `noun` and `index` say what it is for ("the initial value of global", 3).
   bool constant(ByteRange code, ValType type, uint32_t globals, std::string_view noun, uint32_t index);
@@ -74,6 +102,7 @@ class CodeValidator {
     Types results;        // and at its end
     uint32_t height;      // of the operand stack below the block, in values
     uint32_t offset;      // of the block's own instruction
+    uint32_t set_locals;  // of the locals that begin without a value: how many had one at the block's start
     Opcode op;            // kBlock (also for a whole body), kLoop, kIf, kElse or kTryTable
     bool is_unreachable;  // behind an unconditional branch
     [[nodiscard]] Types label_types() const { return op == Opcode::kLoop ? params : results; }
@@ -106,6 +135,7 @@ class CodeValidator {
   bool pop_arguments(const FuncType& type, ValType last, const Instruction& in);
   bool call_type(const FuncType* type, ValType last, const Instruction& in);
   bool tail_call_type(const FuncType* type, ValType last, const Instruction& in);
+  const FuncType* referenced_type(const Instruction& in);
   [[nodiscard]] ValType address_of_table(uint32_t index) const {
     return address_type(module_.tables[index].type.limits);
   }
@@ -132,8 +162,17 @@ class CodeValidator {
   }
   bool pop(ValType expected) {
     ValType actual{};
-    return pop_any(actual) && (actual == expected || actual == ValType::kBottom);
+    return pop_any(actual) && fits(actual, expected);
   }
+  [[nodiscard]] bool fits(ValType actual, ValType expected) {
+    return actual == expected || actual == ValType::kBottom || (is_ref(expected) && ref_fits(actual, expected));
+  }
+  [[gnu::noinline]] bool ref_fits(ValType actual, ValType expected) {
+    return relations_.matches(actual, expected);
+  }
+  bool fit(Types actual, Types expected);
+  // A reference, of any type; kBottomRef for what is below unreachable code.
+  bool pop_ref(const Instruction& in, ValType& type);
   bool pop_all(Types types);
   [[nodiscard]] bool holds(Types types);  // whether pop_all would succeed; pops nothing
   bool reserve(size_t values);
@@ -142,6 +181,23 @@ class CodeValidator {
 
   // -- look-ups; nullptr or false after having reported
   bool local_type(const Instruction& in, ValType& type);
+  bool known(const Instruction& in, ValType type);
+  bool has_value(const Instruction& in, ValType type);
+  // -- validate_references.cc
+  bool needs_kind(const Instruction& in, uint32_t type, TypeKind kind);
+  const FieldType* struct_field(const Instruction& in);
+  const FieldType* array_field(const Instruction& in, uint32_t type);
+  bool must_be_mutable(const Instruction& in, const FieldType& field);
+  bool fits_packing(const Instruction& in, const FieldType& field);
+  bool has_segment(const Instruction& in, bool of_elements);
+  bool element_fits(const Instruction& in, const FieldType& field);
+  bool is_defaultable_field(const Instruction& in, const FieldType& field);
+  bool take(const Instruction& in, Types operands, ValType result);
+  bool cast_target(const Instruction& in, ValType& target);
+  bool fail_types(const Instruction& in, DiagnosticCode code, std::string message, ValType found, ValType expected);
+  void note_set(uint32_t local, ValType type);
+  void forget_set(uint32_t count);
+  const FuncType* function_type(const Instruction& in, uint32_t index);
   const Frame* label(const Instruction& in, uint32_t depth);
   const Table* table(const Instruction& in, uint32_t index);
   const Global* global(const Instruction& in);
@@ -163,6 +219,7 @@ class CodeValidator {
 
   const Module& module_;
   Report& report_;
+  TypeRelations relations_;
   bool has_wide_addresses_ = false;  // a memory or table with 64-bit addresses
   uint32_t code_offset_ = 0;         // of the code at hand, into Module::bytes
 
@@ -184,6 +241,11 @@ class CodeValidator {
 
   uint32_t function_ = UINT32_MAX;  // at hand, or UINT32_MAX in a constant expression
   uint32_t local_count_ = 0;
+  uint32_t param_count_ = 0;
+  bool has_unset_locals_ = false;      // some begin without a value
+  uint32_t direct_locals_ = 0;         // local.get of those below needs nothing but locals_
+  std::vector<bool> is_set_;           // of locals, when has_unset_locals_
+  std::vector<uint32_t> set_locals_;   // in the order in which they were set
   InlineVector<ValType, 64> locals_;  // types of the first locals; see local_type()
 
   // Of standings_at().

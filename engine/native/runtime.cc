@@ -579,7 +579,10 @@ void Visit::tail_call_host(FunctionInstance& target, uint64_t* arguments) {
   if (arguments + std::max(target.param_slots, target.result_slots) > m_.stack_end)
     return trap(TrapKind::kStackOverflow);
   HostCall call{ex_, m_.instance, {arguments, target.param_slots}, {arguments, target.result_slots}, {}};
+  m_.tail_host = &target;
+  m_.tail_arguments = arguments;
   const HostAction action = target.host(call);
+  if (action != HostAction::kOutOfFuel) m_.tail_host = nullptr;
   switch (action) {
     case HostAction::kTrap: m_.trap_message = std::move(call.trap_message); return trap(TrapKind::kHost);
     case HostAction::kOutOfFuel:  // the call is made again
@@ -659,7 +662,7 @@ void Visit::helper() {
       break;
     case kCallIndirect: {
       const auto* const target = reinterpret_cast<const FunctionInstance*>(slots[0]);
-      if (*target->type != *Machine::type(*m_.instance, call.index))
+      if (!is_subtype(target->type, Machine::type(*m_.instance, call.index)))
         trap(TrapKind::kIndirectCallTypeMismatch);
       break;
     }

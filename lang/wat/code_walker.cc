@@ -312,7 +312,7 @@ std::vector<ValType> CodeWalker::operand_types(Opcode op, Node immediate, Node n
 // The type that a select chooses from: declared, or that of its first operands.
 ValType CodeWalker::select_type(Node n, Node close) const {
   if (n < close && tree_.is_form(n, "result"))
-    return Environment::val_type_of(tree_.word(tree_.first(n))).value_or(ValType::kBottom);
+    return environment_.val_type_at(tree_.first(n)).value_or(ValType::kBottom);
   ValType literal = ValType::kBottom;
   for (int i = 0; i < 2 && n < close; ++i, n = tree_.next(n)) {
     const bool is_literal = !tree_.is_form(n) && !tree_.is_id(n);

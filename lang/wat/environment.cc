@@ -20,23 +20,46 @@ std::optional<uint64_t> number_of(std::string_view word) {
 
 }  // namespace
 
-std::optional<ValType> Environment::val_type_of(std::string_view word) {
-  if (word == "i32") return ValType::kI32;
-  if (word == "i64") return ValType::kI64;
-  if (word == "f32") return ValType::kF32;
-  if (word == "f64") return ValType::kF64;
-  if (word == "v128") return ValType::kV128;
-  if (word == "funcref") return ValType::kFuncRef;
-  if (word == "externref") return ValType::kExternRef;
-  if (word == "exnref") return ValType::kExnRef;
+namespace {
+
+constexpr std::pair<std::string_view, ValType> kHeapTypes[] = {
+    {"func", ValType::kFuncRef},       {"extern", ValType::kExternRef},       {"exn", ValType::kExnRef},
+    {"any", ValType::kAnyRef},         {"eq", ValType::kEqRef},               {"i31", ValType::kI31Ref},
+    {"struct", ValType::kStructRef},   {"array", ValType::kArrayRef},         {"none", ValType::kNullRef},
+    {"nofunc", ValType::kNullFuncRef}, {"noextern", ValType::kNullExternRef}, {"noexn", ValType::kNullExnRef},
+};
+
+std::optional<ValType> val_type_of(std::string_view word) {
+  for (const ValType type : {ValType::kI32, ValType::kI64, ValType::kF32, ValType::kF64, ValType::kV128})
+    if (word == wasm::name_of(type)) return type;
+  if (!word.ends_with("ref")) return std::nullopt;
+  for (const auto& [name, type] : kHeapTypes)
+    if (word == wasm::name_of(type)) return type;
   return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<ValType> Environment::val_type_at(Node n) const {
+  if (!tree_.is_form(n, "ref")) return val_type_of(tree_.word(n));
+  Node heap = tree_.first(n);
+  const bool has_null = tree_.word(heap) == "null";
+  if (has_null) ++heap;
+  uint32_t index = wasm::kNoIndex;
+  if (tree_.is_id(heap)) index = type_ids_.find(tree_.word(heap));
+  if (tree_.is_integer(heap))
+    index = static_cast<uint32_t>(number_of(tree_.word(heap)).value_or(wasm::kNoIndex));
+  ValType type = wasm::ref_null_to(std::min(index, wasm::kUnknownTypeIndex));
+  for (const auto& [name, abstract] : kHeapTypes)
+    if (tree_.word(heap) == name) type = abstract;
+  return has_null ? type : wasm::non_null(type);
 }
 
 Environment::Environment(const Tree& tree, const HostTable& host) : tree_(tree), host_(host) {
   find_fields();
   if (!is_module) return;
   for (Node n = fields_begin; n < fields_end; n = tree_.next(n))
-    if (tree_.is_form(n, "type")) read_type(n);
+    read_types(n);
   for (Node n = fields_begin; n < fields_end; n = tree_.next(n))
     if (tree_.is_form(n)) read_field(n);
 }
@@ -81,7 +104,7 @@ wasm::FuncType Environment::read_type_use(Node& n, Node close, std::vector<Varia
     std::string_view id;
     for (Node word = tree_.first(n); word < tree_.close(n); word = tree_.next(word)) {
       if (tree_.is_id(word)) id = tree_.word(word);
-      const auto val_type = val_type_of(tree_.word(word));
+      const auto val_type = val_type_at(word);
       if (val_type && is_param) named.push_back({id, *val_type});
       if (val_type && !is_param) results.push_back(*val_type);
     }
@@ -98,10 +121,19 @@ wasm::FuncType Environment::read_type_use(Node& n, Node close, std::vector<Varia
   return type;
 }
 
+void Environment::read_types(Node field) {
+  if (tree_.is_form(field, "type")) read_type(field);
+  if (!tree_.is_form(field, "rec")) return;
+  for (Node n = tree_.first(field); n < tree_.close(field); n = tree_.next(n))
+    if (tree_.is_form(n, "type")) read_type(n);
+}
+
 void Environment::read_type(Node field) {
   Node n = tree_.first(field);
   if (tree_.is_id(n)) type_ids_.add(tree_.word(n++), static_cast<uint32_t>(types_.size()));
   wasm::FuncType type;
+  if (tree_.is_form(n, "sub")) n = tree_.close(n) - 1;  // the form is the last of it
+  if (tree_.kind(n) == TokenKind::kClose) n = tree_.open_of(n);
   if (tree_.is_form(n, "func")) {
     Node inner = tree_.first(n);
     type = read_type_use(inner, tree_.close(n), nullptr);
@@ -212,7 +244,7 @@ void Environment::read_global(Node field, Node n) {
   VariableInfo g;
   if (n < tree_.close(field)) {
     if (tree_.is_form(n, "mut")) n = tree_.first(n);
-    g.type = val_type_of(tree_.word(n)).value_or(ValType::kI32);
+    g.type = val_type_at(n).value_or(ValType::kI32);
   }
   if (const Node id = tree_.first(field); tree_.is_id(id)) {
     g.id = tree_.word(id);
@@ -300,7 +332,7 @@ FunctionHead Environment::read_head(Node func) const {
     std::string_view id;
     for (Node word = tree_.first(n); word < tree_.close(n); word = tree_.next(word)) {
       if (tree_.is_id(word)) id = tree_.word(word);
-      if (const auto type = val_type_of(tree_.word(word))) head.locals.push_back({id, *type});
+      if (const auto type = val_type_at(word)) head.locals.push_back({id, *type});
     }
   }
   head.body = n;

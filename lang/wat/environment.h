@@ -43,7 +43,8 @@ class Environment {
   [[nodiscard]] FunctionHead read_head(Tree::Node func) const;
   // The type of `(type …)? (param …)* (result …)*` from `n` on; `n` moves behind it.
   wasm::FuncType read_type_use(Tree::Node& n, Tree::Node close, std::vector<VariableInfo>* params) const;
-  static std::optional<wasm::ValType> val_type_of(std::string_view word);
+  // At a value type, a word or `(ref …)`; nothing where none stands.
+  [[nodiscard]] std::optional<wasm::ValType> val_type_at(Tree::Node n) const;
 
   [[nodiscard]] const FunctionInfo* find_function(std::string_view id) const;
   [[nodiscard]] const VariableInfo* find_global(std::string_view id) const;
@@ -83,6 +84,7 @@ class Environment {
 
   void find_fields();
   void read_type(Node field);
+  void read_types(Node field);
   void read_field(Node field);
   void read_import(Node field);
   void read_export(Node field);

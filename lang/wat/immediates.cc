@@ -165,6 +165,7 @@ Node behind_immediates(const Tree& tree, const Environment& environment, Opcode 
     case Immediate::kLocal:
     case Immediate::kGlobal:
     case Immediate::kTag:
+    case Immediate::kType:
     case Immediate::kData:
     case Immediate::kElem: return take(n, close, 1, index);
     case Immediate::kCallIndirect: return behind_type_use(tree, take(n, close, 1, index), close);
@@ -192,7 +193,19 @@ Node behind_immediates(const Tree& tree, const Environment& environment, Opcode 
     case Immediate::kI64:
     case Immediate::kF32:
     case Immediate::kF64: return take(n, close, 1, number);
-    case Immediate::kRefType: return take(n, close, 1, [&](Node at) { return tree.is_word(at); });
+    case Immediate::kField:
+    case Immediate::kTypeCount:
+    case Immediate::kTypeData:
+    case Immediate::kTypeElem:
+    case Immediate::kTypeCopy: return take(n, close, 2, index);
+    case Immediate::kLabelCast: {
+      n = take(n, close, 1, index);
+      for (int i = 0; i < 2 && n < close; ++i) n = tree.next(n);
+      return n;
+    }
+    case Immediate::kRefType:
+      if (n < close && tree.is_form(n, "ref")) return tree.next(n);
+      return take(n, close, 1, [&](Node at) { return tree.is_word(at) || is_index(tree, at); });
   }
   return n;
 }

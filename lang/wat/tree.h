@@ -37,6 +37,8 @@ class Tree {
   // The first node of a form behind its head word, and the token that closes it.
   [[nodiscard]] Node first(Node form) const { return form + 2; }
   [[nodiscard]] Node close(Node form) const { return tokens_[form].partner; }
+  // The form that a token closes.
+  [[nodiscard]] Node open_of(Node close) const { return tokens_[close].partner; }
   // The node behind this one, or the close of the form around it.
   [[nodiscard]] Node next(Node n) const { return is_form(n) ? close(n) + 1 : n + 1; }
 

@@ -96,7 +96,8 @@ Place place_of_field(std::string_view text, FieldKind kind, uint32_t index) {
     if (defined == kind) return found(open);
     const bool may_hold_segment =
         (word == "table" && kind == FieldKind::kElem) || (word == "memory" && kind == FieldKind::kData);
-    return may_hold_segment &&
+    const bool may_hold_types = word == "rec" && kind == FieldKind::kType;
+    return (may_hold_segment || may_hold_types) &&
            fields.each_form(open + 1, fields.tokens()[open].partner, [&](size_t inner, std::string_view w) {
              return kind_of(w) == kind && found(inner);
            });

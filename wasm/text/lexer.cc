@@ -48,7 +48,7 @@ Token token(TokenKind kind, size_t begin, size_t end) {
 // starts with `outer`.
 bool may_contain(std::string_view outer, std::string_view inner) {
   if (outer.empty() || outer == "module" || outer == "import" || outer == "export") return true;
-  if (inner == "func") return outer == "type";
+  if (inner == "func") return outer == "type" || outer == "sub";
   if (inner == "memory") return outer == "data";
   if (inner == "table") return outer == "elem";
   if (inner == "data") return outer == "memory";
@@ -262,14 +262,24 @@ Token Lexer::scan_word(size_t begin) {
     while (at_ < text_.size() && class_of(text_[at_]) == kIdChar) ++at_;
     if (!run_goes_on()) return token(classify_word(text_.substr(begin, at_ - begin)), begin, at_);
   }
+  // $"name" is an identifier; @"name" one of an annotation.
+  const bool may_be_id = at_ == begin + 1 && (text_[begin] == '$' || text_[begin] == '@');
+  bool is_id = may_be_id && text_[at_] == '"';
   while (run_goes_on()) {
     if (text_[at_] != '"') {
+      is_id = false;
       ++at_;
     } else if (const auto error = scan_string()) {
       return *error;
+    } else if (is_id && run_goes_on()) {
+      is_id = false;
     }
   }
-  return token(TokenKind::kReserved, begin, at_);
+  if (!is_id) return token(TokenKind::kReserved, begin, at_);
+  const std::string name = unquote(text_.substr(begin + 1, at_ - begin - 1));
+  if (!is_utf8(name)) return fail(DiagnosticCode::kInvalidUtf8, begin, at_);
+  if (text_[begin] == '@' && name.empty()) return fail(DiagnosticCode::kInvalidCharacter, begin, at_);
+  return token(text_[begin] == '$' && !name.empty() ? TokenKind::kId : TokenKind::kReserved, begin, at_);
 }
 
 std::optional<Token> Lexer::scan_string() {
@@ -333,6 +343,13 @@ bool Lexer::scan_escape() {
   if (at_ == digits || text_[at_ - 1] == '_' || at_ == text_.size() || text_[at_] != '}') return false;
   ++at_;
   return is_scalar(static_cast<uint32_t>(value));
+}
+
+std::string id_of(std::string_view id) {
+  if (!is_quoted_id(id)) return std::string(id);
+  std::string name = "$";
+  append_unquoted(name, id.substr(1));
+  return name;
 }
 
 std::optional<Diagnostic> tokenize(std::string_view text, std::vector<Token>& out) {

@@ -1,4 +1,4 @@
-// Tokens of the text format (WebAssembly 2.0, chapter 6.3).
+// Tokens of the text format (WebAssembly 3.0, chapter 6.3).
 //
 // The lexer knows nothing of modules: the text parser, the script parser and the
 // preprocessor are built on it. White space, comments and annotations `(@id …)` are
@@ -33,7 +33,7 @@ enum class TokenKind : uint8_t {
   kOpen,      // (
   kClose,     // )
   kKeyword,   // a word that starts with a-z: func, i32.add, offset=8, nan, inf
-  kId,        // $name
+  kId,        // $name, or $"name"
   kString,    // "…", quotes included in the span
   kInteger,   // +1_000, -0x1F
   kFloat,     // 1.5, 0x1p-3, -inf, +nan:0x1 (unsigned nan and inf are keywords)
@@ -87,6 +87,10 @@ std::optional<Diagnostic> tokenize(std::string_view text, std::vector<Token>& ou
 
 // Whether `c` may stand in an identifier.
 bool is_id_char(char c);
+
+// Whether a kId token is in quotes, and the identifier that it stands for: $name of $name and of $"name".
+constexpr bool is_quoted_id(std::string_view id) { return id.size() > 1 && id[1] == '"'; }
+std::string id_of(std::string_view id);
 
 // The bytes that a kString token denotes. `quoted` is the token's span with its quotes.
 void append_unquoted(std::string& out, std::string_view quoted);

@@ -33,6 +33,7 @@ void Scratch::clear() {
   pending.clear();
   for (NameScope& scope : scopes) scope.clear();
   types.clear();
+  fields.clear();
 }
 
 std::string_view name_of(Space space) {
@@ -58,6 +59,7 @@ bool Parser::run() {
   module_.bytes.reserve(text_.size() / 8 + 32);
   module_.source_map.reserve(s_.tokens.size() / 6 + 4);
   if (find_module()) {
+    declare_types();
     declare_fields();
     define_fields();
     check_forward_types();
@@ -90,6 +92,28 @@ bool Parser::find_module() {
   return peek().kind == TokenKind::kEnd || unexpected("the end of the text behind the module");
 }
 
+std::string_view Parser::unquoted_id(const Token& t) const {
+  std::string& name = unquoted_ids_[t.begin];
+  if (name.empty()) name = id_of(t.in(text_));
+  return name;
+}
+
+// Types may be named before they are defined.
+void Parser::declare_types() {
+  for (uint32_t i = fields_begin_; i < fields_end_; ++i) {
+    if (s_.tokens[i].kind != TokenKind::kOpen) continue;
+    const uint32_t close = s_.tokens[i].partner;
+    const std::string_view head = word(s_.tokens[i + 1]);
+    if (head == "type") declare(Space::kType, i + 2);
+    for (uint32_t inner = i + 2; head == "rec" && inner < close; ++inner) {
+      if (s_.tokens[inner].kind != TokenKind::kOpen) continue;
+      if (word(s_.tokens[inner + 1]) == "type") declare(Space::kType, inner + 2);
+      inner = s_.tokens[inner].partner;
+    }
+    i = close;
+  }
+}
+
 void Parser::declare_fields() {
   for (uint32_t i = fields_begin_; i < fields_end_ && !full();) {
     if (s_.tokens[i].kind == TokenKind::kOpen) {
@@ -106,9 +130,8 @@ void Parser::declare_fields() {
 void Parser::declare_field(uint32_t open) {
   const std::string_view head = word(s_.tokens[open + 1]);
   Space space{};
-  if (head == "type") {
-    at_ = open;
-    define_type(open);
+  if (head == "type" || head == "rec") {
+    define_types(open);
   } else if (head == "import") {
     declare_import(open);
   } else if (head == "elem") {
@@ -124,8 +147,8 @@ void Parser::declare_field(uint32_t open) {
     // Segments that are written inside the table or memory take an index too.
     if (space == Space::kMemory || space == Space::kTable) take_address_type();
     if (space == Space::kMemory && at_form("data")) ++count(Space::kData);
-    if (space == Space::kTable && peek().kind == TokenKind::kKeyword) {
-      ++at_;
+    if (space == Space::kTable && at_ref_type()) {
+      at_ = peek().kind == TokenKind::kOpen ? peek().partner + 1 : at_ + 1;
       if (at_form("elem")) ++count(Space::kElem);
     }
   }

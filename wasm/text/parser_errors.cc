@@ -8,8 +8,8 @@
 namespace membrane::wasm::text {
 namespace {
 
-constexpr std::string_view kFields[] = {"type",   "import", "func", "table", "memory", "global",
-                                        "export", "start",  "elem", "data",  "tag"};
+constexpr std::string_view kFields[] = {"type",   "rec",   "import", "func", "table", "memory",
+                                        "global", "export", "start",  "elem", "data",  "tag"};
 
 std::string quote(std::string_view word) {
   return "`" + std::string(word.substr(0, kShownBytes)) + (word.size() > kShownBytes ? "…`" : "`");
@@ -128,7 +128,7 @@ void Parser::report_unknown_field(Token at) {
   const std::string_view w = word(at);
   Diagnostic& d = report(DiagnosticCode::kUnknownField, at, quote(w) + " is not a module field");
   d.found = w.substr(0, kShownBytes);
-  d.expected = "type, import, func, table, memory, global, tag, export, start, elem or data";
+  d.expected = "type, rec, import, func, table, memory, global, tag, export, start, elem or data";
   if (find_mnemonic(w)) {
     d.hint = "Instructions stand inside (func …): was the function closed too early?";
   } else if (w == "module") {

@@ -36,7 +36,7 @@ bool Parser::define_field(uint32_t open) {
   if (head.kind != TokenKind::kKeyword) {
     at_ = open + 1;
     return unexpected(
-        "a module field: type, import, func, table, memory, global, tag, export, start, elem or data");
+        "a module field: type, rec, import, func, table, memory, global, tag, export, start, elem or data");
   }
   if (w == "func") return define_function(close);
   if (w == "export") return define_export();
@@ -48,7 +48,7 @@ bool Parser::define_field(uint32_t open) {
   if (w == "table") return define_table(close);
   if (w == "elem") return define_elem(close);
   if (w == "start") return define_start(head);
-  if (w == "type") {  // the first pass read it
+  if (w == "type" || w == "rec") {  // the first pass read it
     at_ = close;
     return true;
   }
@@ -235,8 +235,10 @@ bool Parser::define_table(uint32_t close) {
     if (!read_inline_import(ExternKind::kTable, index)) return false;
   }
   table.type.limits.is_64 = take_address_type();
-  if (peek().kind != TokenKind::kKeyword || table.import != kNotImported) {
+  if (!at_ref_type() || table.import != kNotImported) {
     if (!read_limits(table.type.limits) || !read_ref_type(table.type.element)) return false;
+    const bool has_init = at_ != close && table.import == kNotImported;
+    if (has_init && !read_expression(close, table.init)) return false;
     module_.tables[index] = table;
     return true;
   }
@@ -392,7 +394,10 @@ bool Parser::read_elem_items(ElementSegment& segment, uint32_t close) {
 bool Parser::read_inline_elem(ElementSegment& segment, uint32_t close) {
   if (peek().kind == TokenKind::kOpen) return read_elem_items(segment, close);
   if (!read_elem_indices(segment)) return false;
-  if (segment.type == ValType::kFuncRef) return true;
+  if (segment.type == ValType::kFuncRef) {
+    segment.type = non_null(ValType::kFuncRef);
+    return true;
+  }
   // Only expressions can be of another type than funcref. That these are is the validator's to say.
   for (const uint32_t function : segment.functions) segment.items.push_back(ref_func(function));
   segment.functions.clear();
@@ -414,7 +419,7 @@ bool Parser::define_elem(uint32_t close) {
     if (!read_index_token(Space::kTable, segment.table)) return false;
     if (uses_table && !take_close("(table …)")) return false;
     may_omit_kind = !uses_table;
-  } else if (peek().kind == TokenKind::kOpen) {
+  } else if (peek().kind == TokenKind::kOpen && !at_ref_type()) {
     segment.mode = SegmentMode::kActive;
     may_omit_kind = true;
   }
@@ -425,9 +430,10 @@ bool Parser::define_elem(uint32_t close) {
   const bool no_kind = may_omit_kind && (at_index() || at_ == close);
   if (no_kind || at_keyword("func")) {
     if (!no_kind) ++at_;
+    segment.type = non_null(ValType::kFuncRef);
     if (!read_elem_indices(segment)) return false;
   } else {
-    if (peek().kind != TokenKind::kKeyword) return unexpected("func, funcref, externref or exnref");
+    if (!at_ref_type()) return unexpected("func, funcref, externref or another reference type");
     if (!read_ref_type(segment.type)) return false;
     if (!read_elem_items(segment, close)) return false;
   }

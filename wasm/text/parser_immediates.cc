@@ -6,6 +6,7 @@
 #include "wasm/body.h"
 #include "wasm/text/numbers.h"
 #include "wasm/text/parser_impl.h"
+#include "wasm/type_coding.h"
 
 namespace membrane::wasm::text {
 namespace {
@@ -133,6 +134,7 @@ uint8_t Parser::take_lane(Token at) {
 // Writes `op` and its immediates, which are read here; `at` is the mnemonic.
 void Parser::read_plain(Opcode op, Token at, std::vector<uint8_t>& out) {
   if (op == Opcode::kSelect) return read_select(out);
+  if (op == Opcode::kRefTest || op == Opcode::kRefCast) return read_cast(op, at, out);
   write_opcode(out, op);
   const auto index = [&](Space space) { write_leb128(out, read_index(space, at)); };
   // An index that may be left out, and is then 0.
@@ -162,6 +164,18 @@ void Parser::read_plain(Opcode op, Token at, std::vector<uint8_t>& out) {
     case Immediate::kLocal: return index(Space::kLocal);
     case Immediate::kGlobal: return index(Space::kGlobal);
     case Immediate::kTag: return index(Space::kTag);
+    case Immediate::kType: return index(Space::kType);
+    case Immediate::kField: return read_field(at, out);
+    case Immediate::kTypeCount:
+      index(Space::kType);
+      return write_leb128(out, static_cast<uint32_t>(take_integer(0, at, "count")));
+    case Immediate::kTypeData:
+      module_.has_data_count = true;
+      index(Space::kType);
+      return index(Space::kData);
+    case Immediate::kTypeElem: index(Space::kType); return index(Space::kElem);
+    case Immediate::kTypeCopy: index(Space::kType); return index(Space::kType);
+    case Immediate::kLabelCast: return read_label_cast(at, out);
     case Immediate::kTable: return optional_index(Space::kTable);
     case Immediate::kElem: return index(Space::kElem);
     case Immediate::kData: module_.has_data_count = true; return index(Space::kData);
@@ -194,20 +208,59 @@ void Parser::read_select(std::vector<uint8_t>& out) {
   if (!read_results()) skip_type_use(before);
   write_opcode(out, Opcode::kSelectTyped);
   write_leb128(out, static_cast<uint32_t>(s_.results.size()));
-  for (const ValType type : s_.results) out.push_back(static_cast<uint8_t>(type));
+  for (const ValType type : s_.results) append_val_type(out, type);
 }
 
 void Parser::read_ref_null(Token at, std::vector<uint8_t>& out) {
-  static constexpr std::pair<std::string_view, ValType> kHeapTypes[] = {
-      {"func", ValType::kFuncRef}, {"extern", ValType::kExternRef}, {"exn", ValType::kExnRef}};
-  for (const auto& [name, type] : kHeapTypes) {
-    if (!at_keyword(name)) continue;
-    ++at_;
-    return out.push_back(static_cast<uint8_t>(type));
+  ValType type = ValType::kFuncRef;
+  if (!read_heap_type(type)) {
+    report_missing_operand(at, "func, extern, exn or another heap type, or a type's name or index");
+    if (peek().kind == TokenKind::kKeyword) ++at_;
   }
-  report_missing_operand(at, "func, extern or exn");
-  if (peek().kind == TokenKind::kKeyword) ++at_;
-  out.push_back(static_cast<uint8_t>(ValType::kFuncRef));
+  append_heap_type(out, type);
+}
+
+// `ref.test (ref null? heaptype)`: the opcode says whether null passes.
+void Parser::read_cast(Opcode op, Token at, std::vector<uint8_t>& out) {
+  ValType type = non_null(ValType::kAnyRef);
+  if (!at_ref_type()) report_missing_operand(at, "a reference type such as (ref $type)");
+  else read_val_type(type);
+  const bool is_test = op == Opcode::kRefTest;
+  if (is_nullable(type)) op = is_test ? Opcode::kRefTestNull : Opcode::kRefCastNull;
+  write_opcode(out, op);
+  append_heap_type(out, type);
+}
+
+// `br_on_cast $label reftype reftype`
+void Parser::read_label_cast(Token at, std::vector<uint8_t>& out) {
+  const uint32_t label = read_label(at);
+  ValType types[2] = {ValType::kAnyRef, ValType::kAnyRef};
+  for (ValType& type : types) {
+    if (at_ref_type()) read_val_type(type);
+    else report_missing_operand(at, "two reference types, such as anyref (ref $type)");
+  }
+  out.push_back(static_cast<uint8_t>((is_nullable(types[0]) ? 1 : 0) | (is_nullable(types[1]) ? 2 : 0)));
+  write_leb128(out, label);
+  append_heap_type(out, types[0]);
+  append_heap_type(out, types[1]);
+}
+
+// A type, and a field of it by its name or number.
+void Parser::read_field(Token at, std::vector<uint8_t>& out) {
+  const uint32_t type = read_index(Space::kType, at);
+  write_leb128(out, type);
+  const Token field = peek();
+  if (field.kind != TokenKind::kId)
+    return write_leb128(out, static_cast<uint32_t>(take_integer(0, at, "field")));
+  ++at_;
+  uint32_t index = find_field(type, word(field).substr(1));
+  if (index == kNoIndex) {
+    report(DiagnosticCode::kUnknownStructField, field,
+           "no field of this type is called " + std::string(word(field).substr(0, kShownBytes)))
+        .found = word(field).substr(0, kShownBytes);
+    index = 0;
+  }
+  write_leb128(out, index);
 }
 
 // Whether an index of a memory stands here. A number alone is the lane of an access that has one.
@@ -326,7 +379,7 @@ bool Parser::read_block_type(std::vector<uint8_t>& out) {
   if (s_.params.empty() && s_.results.empty()) {
     out.push_back(0x40);
   } else if (s_.params.empty() && s_.results.size() == 1) {
-    out.push_back(static_cast<uint8_t>(s_.results[0]));
+    append_val_type(out, s_.results[0]);
   } else {
     write_leb128(out, static_cast<int64_t>(intern_type()));
   }

@@ -19,6 +19,7 @@
 
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "base/diagnostic.h"
@@ -65,6 +66,7 @@ struct Scratch {
   std::vector<ValType> params, results;
   NameScope scopes[kSpaceCount];
   HashIndex types;
+  HashIndex fields;  // of structs, by type and name, into Names::fields
   Diagnostic spare;  // what report() returns when there are too many
   void clear();
 };
@@ -86,6 +88,7 @@ class Parser {
  private:
   // -- parser.cc: passes
   bool find_module();
+  void declare_types();
   void declare_fields();
   void declare_field(uint32_t open);
   void declare_import(uint32_t open);
@@ -97,7 +100,12 @@ class Parser {
 
   // -- tokens
   [[nodiscard]] const Token& peek(size_t ahead = 0) const { return s_.tokens[at_ + ahead]; }
-  [[nodiscard]] std::string_view word(const Token& t) const { return t.in(text_); }
+  // Its text; of a name in quotes, the name without.
+  [[nodiscard]] std::string_view word(const Token& t) const {
+    const std::string_view text = t.in(text_);
+    return t.kind == TokenKind::kId && is_quoted_id(text) ? unquoted_id(t) : text;
+  }
+  std::string_view unquoted_id(const Token& t) const;
   [[nodiscard]] bool at_keyword(std::string_view w) const {
     return peek().kind == TokenKind::kKeyword && word(peek()) == w;
   }
@@ -141,6 +149,9 @@ class Parser {
   // -- parser_types.cc
   bool read_val_type(ValType& out);
   bool read_ref_type(ValType& out);
+  bool read_ref_form(ValType& out);
+  bool read_heap_type(ValType& out);
+  [[nodiscard]] bool at_ref_type() const;
   bool read_limits(Limits& out);  // behind the address type
   bool read_table_type(TableType& out);
   bool read_global_type(GlobalType& out);
@@ -149,7 +160,14 @@ class Parser {
   bool read_params(bool binds_names, bool names_allowed);
   bool read_results();
   bool read_type_use(TypeUse& out, bool binds_names);
-  bool define_type(uint32_t open);
+  bool define_types(uint32_t open);
+  bool define_type(uint32_t open, uint32_t group_begin, uint32_t group_size);
+  bool read_sub_type(TypeDetail& detail, uint32_t index);
+  bool read_composite_type(TypeDetail& detail, uint32_t index);
+  bool read_fields(TypeDetail& detail, uint32_t index);
+  bool read_field_type(FieldType& out);
+  void name_field(uint32_t type, uint32_t field, Token id);
+  [[nodiscard]] uint32_t find_field(uint32_t type, std::string_view name) const;
   // Of the scratch's params and results: the first type that is the same, which intern_type()
   // appends when there is none.
   [[nodiscard]] uint32_t find_type(uint32_t hash) const;
@@ -181,6 +199,9 @@ class Parser {
   void read_label_table(Token at, std::vector<uint8_t>& out);
   void read_v128(Token at, std::vector<uint8_t>& out);
   void read_ref_null(Token at, std::vector<uint8_t>& out);
+  void read_cast(Opcode op, Token at, std::vector<uint8_t>& out);
+  void read_label_cast(Token at, std::vector<uint8_t>& out);
+  void read_field(Token at, std::vector<uint8_t>& out);
   bool read_block_type(std::vector<uint8_t>& out);
   bool read_clauses(std::vector<uint8_t>& out);
   uint32_t read_label(Token at);
@@ -227,6 +248,7 @@ class Parser {
   };
   std::vector<ForwardType> forward_types_;
   std::vector<Diagnostic> errors_;
+  mutable std::unordered_map<uint32_t, std::string> unquoted_ids_;  // by where they begin
 };
 
 std::string_view name_of(Space space);  // "function", "local", …

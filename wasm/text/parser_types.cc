@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "base/leb128.h"
 #include "wasm/text/numbers.h"
 #include "wasm/text/parser_impl.h"
@@ -14,11 +16,27 @@ constexpr std::pair<std::string_view, ValType> kValTypes[] = {
     {"funcref", ValType::kFuncRef},
     {"externref", ValType::kExternRef},
     {"exnref", ValType::kExnRef},
+    {"anyref", ValType::kAnyRef},
+    {"eqref", ValType::kEqRef},
+    {"i31ref", ValType::kI31Ref},
+    {"structref", ValType::kStructRef},
+    {"arrayref", ValType::kArrayRef},
+    {"nullref", ValType::kNullRef},
+    {"nullfuncref", ValType::kNullFuncRef},
+    {"nullexternref", ValType::kNullExternRef},
+    {"nullexnref", ValType::kNullExnRef},
+};
+
+constexpr std::pair<std::string_view, ValType> kHeapTypes[] = {
+    {"func", ValType::kFuncRef},       {"extern", ValType::kExternRef},       {"exn", ValType::kExnRef},
+    {"any", ValType::kAnyRef},         {"eq", ValType::kEqRef},               {"i31", ValType::kI31Ref},
+    {"struct", ValType::kStructRef},   {"array", ValType::kArrayRef},         {"none", ValType::kNullRef},
+    {"nofunc", ValType::kNullFuncRef}, {"noextern", ValType::kNullExternRef}, {"noexn", ValType::kNullExnRef},
 };
 
 uint32_t hash_type(const std::vector<ValType>& params, const std::vector<ValType>& results) {
   const auto view = [](const std::vector<ValType>& types) {
-    return std::string_view(reinterpret_cast<const char*>(types.data()), types.size());
+    return std::string_view(reinterpret_cast<const char*>(types.data()), types.size() * sizeof(ValType));
   };
   return hash_bytes(view(results),
                     hash_bytes(view(params), hash_seed() + static_cast<uint32_t>(params.size())));
@@ -43,6 +61,7 @@ std::string show_type(const std::vector<ValType>& params, const std::vector<ValT
 }  // namespace
 
 bool Parser::read_val_type(ValType& out) {
+  if (at_form("ref")) return read_ref_form(out);
   const Token& t = peek();
   if (t.kind == TokenKind::kKeyword) {
     const std::string_view w = word(t);
@@ -59,23 +78,45 @@ bool Parser::read_val_type(ValType& out) {
   for (const auto& [name, type] : kValTypes) names.push_back(name);
   Diagnostic& d = report(DiagnosticCode::kUnknownValueType, t,
                          "`" + std::string(word(t).substr(0, kShownBytes)) + "` is not a value type");
-  d.expected = "i32, i64, f32, f64, v128, funcref, externref or exnref";
+  d.expected = "i32, i64, f32, f64, v128, or a reference such as funcref or (ref null $type)";
   if (const auto near = nearest(word(t), names); !near.empty())
     d.hint = "Did you mean " + std::string(near) + "?";
   return false;
 }
 
+bool Parser::at_ref_type() const {
+  if (at_form("ref")) return true;
+  for (const auto& [name, type] : kValTypes)
+    if (is_ref(type) && at_keyword(name)) return true;
+  return false;
+}
+
 bool Parser::read_ref_type(ValType& out) {
-  if (at_keyword("funcref")) {
-    out = ValType::kFuncRef;
-  } else if (at_keyword("externref")) {
-    out = ValType::kExternRef;
-  } else if (at_keyword("exnref")) {
-    out = ValType::kExnRef;
-  } else {
-    return unexpected("funcref, externref or exnref");
+  if (!at_ref_type()) return unexpected("funcref, externref, exnref or another reference type");
+  return read_val_type(out);
+}
+
+// `(ref null? heaptype)`
+bool Parser::read_ref_form(ValType& out) {
+  at_ += 2;
+  const bool has_null = at_keyword("null");
+  if (has_null) ++at_;
+  if (!read_heap_type(out)) return unexpected("func, extern, any or another heap type, or a type's name or index");
+  if (!has_null) out = non_null(out);
+  return take_close("(ref …)");
+}
+
+// Gives the nullable reference to it. False, and nothing is reported, when none stands here.
+bool Parser::read_heap_type(ValType& out) {
+  for (const auto& [name, type] : kHeapTypes) {
+    if (!at_keyword(name)) continue;
+    ++at_;
+    out = type;
+    return true;
   }
-  ++at_;
+  uint32_t index = 0;
+  if (!read_index_here(Space::kType, index)) return false;
+  out = ref_null_to(std::min(index, kUnknownTypeIndex));
   return true;
 }
 
@@ -167,29 +208,126 @@ uint32_t Parser::intern_type() {
   if (found != kNoIndex) return found;
   const auto index = static_cast<uint32_t>(module_.types.size());
   module_.types.push_back({s_.params, s_.results});
+  TypeDetail detail;
+  detail.group_begin = index;
+  keep_detail(module_, std::move(detail));
   s_.types.insert(hash, index);
   return index;
 }
 
-// `(type $id? (func (param …)* (result …)*))`, in the first pass. The same type may stand twice;
-// inline types then mean the first.
-bool Parser::define_type(uint32_t open) {
+// `(type $id? subtype)` or `(rec (type …)*)`, in the first pass, when all types have their names. The same type may
+// stand twice; inline types then mean the first.
+bool Parser::define_types(uint32_t open) {
+  const auto begin = static_cast<uint32_t>(module_.types.size());
+  if (word(s_.tokens[open + 1]) != "rec") return define_type(open, begin, 1);
+  const uint32_t close = s_.tokens[open].partner;
+  uint32_t size = 0;
+  for (uint32_t i = open + 2; i < close; i = s_.tokens[i].partner + 1, ++size) {
+    at_ = i;
+    if (!at_form("type")) return unexpected("(type …), or ) to close this group");
+  }
+  for (uint32_t i = open + 2; i < close; i = s_.tokens[i].partner + 1)
+    if (!define_type(i, begin, size)) return false;
+  return true;
+}
+
+bool Parser::define_type(uint32_t open, uint32_t group_begin, uint32_t group_size) {
   const uint32_t close = s_.tokens[open].partner;
   at_ = open + 2;
-  declare(Space::kType, at_);
   take_id();
   const auto index = static_cast<uint32_t>(module_.types.size());
   module_.types.emplace_back();
-  if (!at_form("func")) return unexpected("(func …), the function type");
-  at_ += 2;
+  TypeDetail detail;
+  detail.group_begin = group_begin;
+  detail.group_size = group_size;
   s_.params.clear();
   s_.results.clear();
-  if (!read_params(false, true) || !read_results() || !take_close("function type")) return false;
+  const bool is_read = read_sub_type(detail, index);
+  if (is_read) module_.types[index] = {s_.params, s_.results};
+  const bool has_inline_form = is_plain(detail);
+  keep_detail(module_, std::move(detail));
+  if (!is_read) return false;
   if (at_ != close) return unexpected(") to close this type");
-  module_.types[index] = {s_.params, s_.results};
   const uint32_t hash = hash_type(s_.params, s_.results);
-  if (find_type(hash) == kNoIndex) s_.types.insert(hash, index);
+  if (has_inline_form && find_type(hash) == kNoIndex) s_.types.insert(hash, index);
   return true;
+}
+
+// `(sub final? supertype* form)`, or the form alone.
+bool Parser::read_sub_type(TypeDetail& detail, uint32_t index) {
+  if (!at_form("sub")) return read_composite_type(detail, index);
+  at_ += 2;
+  detail.is_final = at_keyword("final");
+  if (detail.is_final) ++at_;
+  for (; at_index(); ++detail.supertype_count)
+    if (!read_index_token(Space::kType, detail.supertype)) return false;
+  return read_composite_type(detail, index) && take_close("(sub …)");
+}
+
+bool Parser::read_composite_type(TypeDetail& detail, uint32_t index) {
+  if (at_form("func")) {
+    at_ += 2;
+    return read_params(false, true) && read_results() && take_close("function type");
+  }
+  if (at_form("struct")) {
+    detail.kind = TypeKind::kStruct;
+    at_ += 2;
+    return read_fields(detail, index) && take_close("struct type");
+  }
+  if (!at_form("array")) return unexpected("(func …), (struct …) or (array …)");
+  detail.kind = TypeKind::kArray;
+  at_ += 2;
+  return read_field_type(detail.fields.emplace_back()) && take_close("array type");
+}
+
+// `(field $x t)`, `(field t*)`
+bool Parser::read_fields(TypeDetail& detail, uint32_t index) {
+  while (at_form("field")) {
+    at_ += 2;
+    if (peek().kind == TokenKind::kId) {
+      const Token id = s_.tokens[at_++];
+      name_field(index, static_cast<uint32_t>(detail.fields.size()), id);
+      if (!read_field_type(detail.fields.emplace_back())) return false;
+    } else {
+      while (peek().kind != TokenKind::kClose)
+        if (!read_field_type(detail.fields.emplace_back())) return false;
+    }
+    if (!take_close("(field …)")) return false;
+  }
+  return true;
+}
+
+bool Parser::read_field_type(FieldType& out) {
+  const bool has_mut = at_form("mut");
+  if (has_mut) at_ += 2;
+  out.is_mutable = has_mut;
+  if (at_keyword("i8") || at_keyword("i16")) {
+    out.type = at_keyword("i8") ? ValType::kI8 : ValType::kI16;
+    ++at_;
+  } else if (!read_val_type(out.type)) {
+    return false;
+  }
+  return !has_mut || take_close("(mut …)");
+}
+
+// The fields of each struct have names of their own.
+void Parser::name_field(uint32_t type, uint32_t field, Token id) {
+  const std::string_view name = word(id).substr(1);
+  if (find_field(type, name) != kNoIndex) {
+    report(DiagnosticCode::kDuplicateName, id, "a second field is called $" + std::string(name)).found =
+        "$" + std::string(name);
+    return;
+  }
+  s_.fields.insert(hash_bytes(name, hash_seed() + type), static_cast<uint32_t>(module_.names.fields.size()));
+  module_.names.fields.push_back({type, field, std::string(name)});
+}
+
+uint32_t Parser::find_field(uint32_t type, std::string_view name) const {
+  const auto& fields = module_.names.fields;
+  const uint32_t at = s_.fields.find(hash_bytes(name, hash_seed() + type), [&](uint32_t i) {
+    return fields[i].outer == type && fields[i].name == name;
+  });
+  return at == kNoIndex ? kNoIndex : fields[at].index;
 }
 
 // `(type x)? (param …)* (result …)*`. With both, they must say the same.

@@ -5,7 +5,9 @@
 #include <charconv>
 #include <cmath>
 #include <cstring>
+#include <unordered_map>
 
+#include "base/utf8.h"
 #include "wasm/body.h"
 #include "wasm/limits.h"
 #include "wasm/text/lexer.h"
@@ -19,8 +21,8 @@ bool is_identifier(std::string_view name) {
   return !name.empty() && std::all_of(name.begin(), name.end(), is_id_char);
 }
 
-// The names of one index space that can be printed: identifiers, and of equal ones the first,
-// except for labels, of which each may hide another.
+// The names of one index space that can be printed: of equal ones the first, except for labels, of which each
+// may hide another.
 class PrintableNames {
  public:
   PrintableNames() = default;
@@ -29,7 +31,7 @@ class PrintableNames {
     const auto begin = std::lower_bound(entries.begin(), entries.end(), outer,
                                         [](const NameEntry& e, uint32_t o) { return e.outer < o; });
     for (auto at = begin; at != entries.end() && at->outer == outer; ++at)
-      if (is_identifier(at->name) && (scope_.add(at->name, at->index) || may_repeat))
+      if (!at->name.empty() && is_utf8(at->name) && (scope_.add(at->name, at->index) || may_repeat))
         names_.push_back({at->name, at->index});
   }
 
@@ -61,8 +63,11 @@ class Printer {
   std::string run() {
     out_.reserve(m_.bytes.size() * 8 + 256);
     put("(module");
-    if (is_identifier(m_.names.module)) put(" $" + m_.names.module);
-    for (uint32_t i = 0; i < m_.types.size(); ++i) type(i);
+    if (!m_.names.module.empty() && is_utf8(m_.names.module)) {
+      put(" ");
+      id(m_.names.module);
+    }
+    types();
     for (const Import& i : m_.imports) import(i);
     for (uint32_t i = 0; i < m_.tables.size(); ++i) table(i);
     for (uint32_t i = 0; i < m_.memories.size(); ++i) memory(i);
@@ -93,20 +98,26 @@ class Printer {
   }
   void quoted(std::string_view bytes) { append_quoted(out_, bytes); }
 
-  // "$name", or the index.
+  // "$name"; in quotes where the name has other characters than an identifier.
+  void id(std::string_view name) {
+    put("$");
+    if (is_identifier(name)) put(name);
+    else quoted(name);
+  }
+
+  // Its name, or the index.
   void reference(const PrintableNames& names, uint32_t index) {
     const std::string_view name = names[index];
     if (name.empty()) return put(index);
-    put("$");
-    put(name);
+    id(name);
   }
 
   // " $name (;3;)" behind the keyword of a definition.
   void definition(const PrintableNames& names, const std::vector<NameEntry>& all, uint32_t index) {
     const std::string_view name = names[index];
     if (!name.empty()) {
-      put(" $");
-      put(name);
+      put(" ");
+      id(name);
     }
     put(" (;");
     put(index);
@@ -114,7 +125,7 @@ class Printer {
     if (name.empty()) unprintable(all, index);
   }
 
-  // A name that is no identifier, as a comment.
+  // A name that is another's, too, as a comment.
   void unprintable(const std::vector<NameEntry>& all, uint32_t index) {
     const auto at = std::lower_bound(all.begin(), all.end(), index,
                                      [](const NameEntry& e, uint32_t i) { return e.index < i; });
@@ -133,13 +144,36 @@ class Printer {
 
   // -- types
 
+  void value_type(ValType type) {
+    if (!is_indexed(type)) return put(name_of(type));
+    put(is_nullable(type) ? "(ref null " : "(ref ");
+    reference(types_, type_index_of(type));
+    put(")");
+  }
+
+  void reference_type(ValType type) { value_type(type); }
+
+  // "func" of funcref.
+  void heap_type(ValType type) {
+    if (is_indexed(type)) return reference(types_, type_index_of(type));
+    constexpr std::string_view kBefore = "(ref ";
+    const std::string name = name_of(non_null(type));
+    put(std::string_view(name).substr(kBefore.size(), name.size() - kBefore.size() - 1));
+  }
+
+  void mutable_type(ValType type, bool is_mutable) {
+    if (is_mutable) put("(mut ");
+    value_type(type);
+    if (is_mutable) put(")");
+  }
+
   void value_types(std::string_view keyword, const std::vector<ValType>& types) {
     if (types.empty()) return;
     put(" (");
     put(keyword);
     for (const ValType t : types) {
       put(" ");
-      put(name_of(t));
+      value_type(t);
     }
     put(")");
   }
@@ -149,12 +183,69 @@ class Printer {
     value_types("result", type.results);
   }
 
+  // Those of a group that has several, within (rec …).
+  void types() {
+    for (uint32_t i = 0; i < m_.types.size();) {
+      const uint32_t size = m_.type_details.empty() ? 1 : m_.type_details[i].group_size;
+      if (size != 1) line("(rec");
+      for (const uint32_t end = i + size; i < end; ++i) type(i);
+      if (size != 1) put(")");
+    }
+  }
+
   void type(uint32_t index) {
     line("(type");
     definition(types_, m_.names.types, index);
-    put(" (func");
-    params_and_results(m_.types[index]);
-    put("))");
+    put(" ");
+    if (m_.type_details.empty()) {
+      composite_type(index);
+    } else {
+      sub_type(index, m_.type_details[index]);
+    }
+    put(")");
+  }
+
+  void sub_type(uint32_t index, const TypeDetail& detail) {
+    if (detail.is_final && detail.supertype_count == 0) return composite_type(index);
+    put(detail.is_final ? "(sub final " : "(sub ");
+    for (uint32_t i = 0; i < detail.supertype_count; ++i) {
+      reference(types_, detail.supertype);
+      put(" ");
+    }
+    composite_type(index);
+    put(")");
+  }
+
+  void composite_type(uint32_t index) {
+    switch (m_.kind_of_type(index)) {
+      case TypeKind::kFunc:
+        put("(func");
+        params_and_results(m_.types[index]);
+        return put(")");
+      case TypeKind::kStruct: return struct_type(index);
+      case TypeKind::kArray: {
+        const FieldType& field = m_.fields_of(index)[0];
+        put("(array ");
+        mutable_type(field.type, field.is_mutable);
+        return put(")");
+      }
+    }
+  }
+
+  void struct_type(uint32_t index) {
+    const PrintableNames names(m_.names.fields, index);
+    put("(struct");
+    uint32_t at = 0;
+    for (const FieldType& field : m_.fields_of(index)) {
+      put(" (field ");
+      if (const auto name = names[at++]; !name.empty()) {
+        id(name);
+        put(" ");
+      }
+      mutable_type(field.type, field.is_mutable);
+      put(")");
+    }
+    put(")");
   }
 
   void type_reference(uint32_t index) {
@@ -166,7 +257,7 @@ class Printer {
   // "(type 0) (param i32) (result i32)"
   void type_use(uint32_t index) {
     type_reference(index);
-    if (index < m_.types.size()) params_and_results(m_.types[index]);
+    if (index < m_.types.size() && m_.kind_of_type(index) == TypeKind::kFunc) params_and_results(m_.types[index]);
   }
 
   void limits(const Limits& limits) {
@@ -180,13 +271,12 @@ class Printer {
   void table_type(const TableType& type) {
     limits(type.limits);
     put(" ");
-    put(name_of(type.element));
+    value_type(type.element);
   }
 
   void global_type(const GlobalType& type) {
-    put(type.is_mutable ? " (mut " : " ");
-    put(name_of(type.type));
-    if (type.is_mutable) put(")");
+    put(" ");
+    mutable_type(type.type, type.is_mutable);
   }
 
   // -- fields
@@ -228,6 +318,10 @@ class Printer {
     line("(table");
     definition(tables_, m_.names.tables, index);
     table_type(m_.tables[index].type);
+    if (m_.tables[index].init.size != 0) {
+      put(" ");
+      expression(m_.tables[index].init);
+    }
     put(")");
   }
 
@@ -294,7 +388,7 @@ class Printer {
         reference(functions_, function);
       }
     } else {
-      put(name_of(s.type));
+      value_type(s.type);
       for (const ByteRange& item : s.items) {
         put(" (item ");
         expression(item);
@@ -367,11 +461,10 @@ class Printer {
     put(keyword);
     put(" ");
     if (const auto name = locals_[index]; !name.empty()) {
-      put("$");
-      put(name);
+      id(name);
       put(" ");
     }
-    put(name_of(type));
+    value_type(type);
     put(")");
   }
 
@@ -437,6 +530,7 @@ class Printer {
       put(" ");
       reference(names, i);
     };
+    SelectTypeReader types(in);
     switch (info(in.op).immediate) {
       case Immediate::kNone: return;
       case Immediate::kMemory:
@@ -479,20 +573,42 @@ class Printer {
       case Immediate::kI64: put(" "); return put_signed(in.value);
       case Immediate::kF32: return float32(static_cast<uint32_t>(in.value));
       case Immediate::kF64: return float64(in.value);
-      case Immediate::kRefType: return put(" " + heap_type(in.ref_type));
+      case Immediate::kType: return index(types_, in.index);
+      case Immediate::kField: index(types_, in.index); return field(in);
+      case Immediate::kTypeCount:
+        index(types_, in.index);
+        put(" ");
+        return put(in.index2);
+      case Immediate::kTypeData: index(types_, in.index); return index(datas_, in.index2);
+      case Immediate::kTypeElem: index(types_, in.index); return index(elements_, in.index2);
+      case Immediate::kTypeCopy: index(types_, in.index); return index(types_, in.index2);
+      case Immediate::kLabelCast:
+        label(in.index);
+        put(" ");
+        reference_type(in.ref_type);
+        put(" ");
+        return reference_type(in.cast_type);
+      case Immediate::kRefType:
+        put(" ");
+        if (in.op == Opcode::kRefNull) return heap_type(in.ref_type);
+        return reference_type(in.op == Opcode::kRefTest || in.op == Opcode::kRefCast ? non_null(in.ref_type)
+                                                                                     : in.ref_type);
       case Immediate::kSelectTypes:
         put(" (result");
         for (uint32_t i = 0; i < in.count; ++i) {
           put(" ");
-          put(name_of(static_cast<ValType>(in.raw[i])));
+          value_type(types.next());
         }
         return put(")");
     }
   }
 
-  // "func" of funcref.
-  static std::string heap_type(ValType type) {
-    return std::string(name_of(type).substr(0, name_of(type).size() - std::string_view("ref").size()));
+  // A field by its name, when it has one that is no other's.
+  void field(const Instruction& in) {
+    put(" ");
+    const auto [names, is_new] = fields_.try_emplace(in.index);
+    if (is_new) names->second = PrintableNames(m_.names.fields, in.index);
+    reference(names->second, in.index2);
   }
 
   void put_signed(uint64_t value) { out_ += std::to_string(static_cast<int64_t>(value)); }
@@ -501,13 +617,13 @@ class Printer {
     const std::string_view name = labels_[label_count_++];
     open_labels_.push_back(name);
     if (!name.empty()) {
-      put(" $");
-      put(name);
+      put(" ");
+      id(name);
     }
     if (in.block.kind == BlockType::Kind::kIndex) return type_use(in.block.index);
     if (in.block.kind == BlockType::Kind::kEmpty) return;
     put(" (result ");
-    put(name_of(in.block.value));
+    value_type(in.block.value);
     put(")");
   }
 
@@ -540,8 +656,7 @@ class Printer {
     if (name.empty()) return put(depth);
     for (uint32_t d = 0; d < depth; ++d)
       if (open_labels_[open_labels_.size() - 1 - d] == name) return put(depth);
-    put("$");
-    put(name);
+    id(name);
   }
 
   void label_table(const Instruction& in) {
@@ -597,6 +712,7 @@ class Printer {
   const Module& m_;
   PrintableNames types_, functions_, tables_, memories_, globals_, tags_, elements_, datas_;
   PrintableNames locals_, labels_;             // of the function that is printed
+  std::unordered_map<uint32_t, PrintableNames> fields_;  // of the structs whose fields were named so far
   std::vector<std::string_view> open_labels_;  // outermost first; empty where a block has none
   uint32_t label_count_ = 0;                   // blocks begun in this function
   std::string out_;

@@ -1,10 +1,10 @@
 // A module as text: flat WAT, one instruction a line, that parse_text() reads back to a module
 // which encode() writes to the same bytes, provided that the module validates.
 //
-// Names that are identifiers and unique in their index space are printed as $names; other things
-// go by their index, which stands beside each definition as a comment. Floats are hexadecimal, so
+// Names that are unique in their index space are printed as $names, in quotes where they are no identifiers;
+// other things go by their index, which stands beside each definition as a comment. Floats are hexadecimal, so
 // that they are exact, with the decimal value as a comment. Custom sections other than "name" have
-// no text form in WebAssembly 2.0: a comment says that they were there.
+// no text form in WebAssembly 3.0: a comment says that they were there.
 //
 // Any Module may be given, also one that does not validate: what cannot be said in text (code that
 // cannot be decoded, a hundred thousand locals) becomes a comment, and the size of the result stays

@@ -89,7 +89,7 @@ class ScriptParser {
     return true;
   }
   void id(std::string& out) {
-    if (peek().kind == TokenKind::kId) out = word(tokens_[at_++]).substr(1);
+    if (peek().kind == TokenKind::kId) out = id_of(word(tokens_[at_++])).substr(1);
   }
 
   bool read_command(Command& c) {
@@ -215,23 +215,36 @@ class ScriptParser {
       return close();
     }
     if (w == "ref.null") {
-      p.value.type = is_keyword("func")     ? ValType::kFuncRef
-                     : is_keyword("extern") ? ValType::kExternRef
-                     : is_keyword("exn")    ? ValType::kExnRef
-                                            : ValType::kBottom;
+      p.value.type = ValType::kBottom;
+      if (peek().kind == TokenKind::kKeyword) p.value.type = heap_type(word(peek()));
       p.value.is_null = true;
       if (peek().kind != TokenKind::kClose) ++at_;
       return close();
     }
     if (w.starts_with("ref.")) {
-      p.value.type = w == "ref.func"     ? ValType::kFuncRef
-                     : w == "ref.extern" ? ValType::kExternRef
-                                         : ValType::kBottom;
+      p.value.type = heap_type(w.substr(4));
       p.any_reference = peek().kind == TokenKind::kClose;
       if (p.any_reference) return close();
+      p.value.is_host = w == "ref.host";
       return read_lane(p.value.bits, nullptr, 32, false) && close();
     }
     return --at_, fail("a constant");
+  }
+
+  // kBottom for what is no abstract heap type.
+  static ValType heap_type(std::string_view w) {
+    static constexpr std::pair<std::string_view, ValType> kTypes[] = {
+        {"func", ValType::kFuncRef},     {"extern", ValType::kExternRef},
+        {"exn", ValType::kExnRef},       {"any", ValType::kAnyRef},
+        {"eq", ValType::kEqRef},         {"i31", ValType::kI31Ref},
+        {"struct", ValType::kStructRef}, {"array", ValType::kArrayRef},
+        {"host", ValType::kAnyRef},      {"none", ValType::kNullRef},
+        {"nofunc", ValType::kNullFuncRef}, {"noextern", ValType::kNullExternRef},
+        {"noexn", ValType::kNullExnRef},
+    };
+    for (const auto& [name, type] : kTypes)
+      if (w == name) return type;
+    return ValType::kBottom;
   }
 
   bool read_scalar(ResultPattern& p, unsigned bits, bool is_float) {

@@ -46,6 +46,7 @@ struct ScriptValue {
                                      // of an externref (ref.extern n)
   std::array<uint8_t, 16> vector{};  // v128, little endian
   bool is_null = false;              // references; of any type when `type` is kBottom
+  bool is_host = false;              // `(ref.host n)`: an externref's number, as an anyref
 };
 
 enum class NanPattern : uint8_t { kNone, kCanonical, kArithmetic };
@@ -55,7 +56,7 @@ struct ResultPattern {
   ScriptValue value;
   LaneShape shape = LaneShape::kScalar;
   std::array<NanPattern, 16> nans{};  // of each lane: kNone compares bits
-  bool any_reference = false;         // `(ref.func)`, `(ref.extern)`: any that is not null
+  bool any_reference = false;         // `(ref.func)`, `(ref.struct)`, …: any of that type that is not null
   std::vector<ResultPattern> either;  // when there are any: one of these, and the rest means nothing
 };
 

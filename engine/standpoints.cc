@@ -1,0 +1,261 @@
+#include "engine/standpoints.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "engine/interpreter.h"
+#include "engine/machine.h"
+#include "engine/native/runtime.h"
+#include "engine/numeric.h"
+
+namespace membrane::engine {
+
+using wasm::ValType;
+
+std::vector<ValType> locals_of(const wasm::Module& module, uint32_t index) {
+  const wasm::Function& f = module.functions[index];
+  std::vector<ValType> types = module.types[f.type].params;
+  for (uint32_t i = 0; i < f.local_run_count; ++i) {
+    const wasm::LocalRun& run = module.local_runs[f.first_local_run + i];
+    types.insert(types.end(), run.count, run.type);
+  }
+  return types;
+}
+
+// The types of a frame's slots: locals, then operands.
+std::vector<ValType> types_of(const wasm::Module& module, uint32_t function, const wasm::Standing& standing) {
+  std::vector<ValType> types = locals_of(module, function);
+  types.insert(types.end(), standing.operands.begin(), standing.operands.end());
+  return types;
+}
+
+const wasm::FuncType* callee_type(const wasm::Module& module, const wasm::Standing& standing) {
+  if (standing.before == wasm::Opcode::kCall) return &module.type_of_function(standing.before_index);
+  if (standing.before == wasm::Opcode::kCallIndirect || standing.before == wasm::Opcode::kCallRef)
+    return &module.types[standing.before_index];
+  return nullptr;
+}
+
+void FramePlaces::find(uint64_t most_operands) {
+  std::ranges::sort(places_, {}, &Place::key);
+  places_.erase(std::ranges::unique(places_, {}, &Place::key).begin(), places_.end());
+  left_ = most_operands;
+  for (size_t first = 0; first < places_.size();) {
+    size_t end = first;
+    const uint32_t function = std::get<0>(places_[first].key);
+    std::vector<uint32_t> offsets;
+    for (; end < places_.size() && std::get<0>(places_[end].key) == function; ++end)
+      offsets.push_back(std::get<1>(places_[end].key));
+    wasm::standings_at(module_, function, offsets,
+                       [&](size_t i, const wasm::Standing& s) { return note(places_[first + i], s); });
+    first = end;
+  }
+}
+
+const wasm::Standing* FramePlaces::at(uint32_t function, uint32_t code_offset, bool waits) const {
+  const Place::Key key{function, code_offset, waits};
+  const auto place = std::ranges::lower_bound(places_, key, {}, &Place::key);
+  return place->found ? &place->standing : nullptr;
+}
+
+bool FramePlaces::note(Place& place, const wasm::Standing& standing) {
+  size_t count = standing.operands.size();
+  if (std::get<2>(place.key)) {
+    const wasm::FuncType* const callee = callee_type(module_, standing);
+    if (callee == nullptr || callee->results.size() > count) return true;
+    count -= callee->results.size();
+  }
+  if (count > left_) return false;
+  left_ -= count;
+  const auto end = standing.operands.begin() + static_cast<ptrdiff_t>(count);
+  // Below a block in code that cannot be reached, a value may be of any type.
+  const auto is_any = [](ValType type) { return type == ValType::kBottom || type == ValType::kBottomRef; };
+  if (std::find_if(standing.operands.begin(), end, is_any) != end) return true;
+  place.standing = {{standing.operands.begin(), end}, standing.before, standing.before_index};
+  place.found = true;
+  return true;
+}
+
+void make_again(const FunctionCode& function, std::span<Recorder> recorders) {
+  std::vector<Word> again;
+  translate(function.module->module(), function.index, function.module->functions(), again, recorders);
+}
+
+std::vector<uint64_t> Standpoint::slots(uint32_t count) const {
+  std::vector<uint64_t> values(fp, fp + count);
+  for (const auto& [slot, bits] : in_registers)
+    if (slot < count) values[slot] = bits;
+  for (const PendingSlot& p : pending)
+    if (p.slot < count) values[p.slot] = p.is_constant ? p.value : values[p.value];
+  return values;
+}
+
+namespace {
+
+uint64_t canonical_bits(uint64_t bits, bool is_f32) {
+  if (is_f32) {  // and what may stand above it in a vector
+    const auto lane = [](auto narrow) {
+      return (narrow & 0x7FFFFFFFu) > 0x7F800000u ? numeric::kCanonicalNan32 : static_cast<uint32_t>(narrow);
+    };
+    return lane(static_cast<uint32_t>(bits)) | uint64_t{lane(static_cast<uint32_t>(bits >> 32))} << 32;
+  }
+  return (bits & 0x7FFFFFFFFFFFFFFFull) > 0x7FF0000000000000ull ? numeric::kCanonicalNan64 : bits;
+}
+
+// Behind these there is no place to stand at.
+bool is_tail_call(Handler handler) {
+  return handler == kHandlers[static_cast<size_t>(Operation::kReturnCallImport)] ||
+         handler == kHandlers[static_cast<size_t>(Operation::kReturnCallRef)] ||
+         handler == kHandlers[static_cast<size_t>(Operation::kReturnCallIndirect)];
+}
+
+// Not begun yet: it stands at a stub, or at its first header.
+bool is_begun(const FrameStop& stop) {
+  return stop.function->code.load(std::memory_order_acquire) != nullptr && stop.at != kTranslateStub &&
+         stop.at != kNativeStub;
+}
+
+// What is to be known of stops, innermost first, to say where they stand.
+struct StopsMadeAgain {
+  MadeAgain<Recorder> interpreted;
+  MadeAgain<native::Watch> compiled;
+  std::vector<uint32_t> places;  // of each stop: the word or byte that it was looked for by
+  bool at_call;                  // the innermost stands in front of a call of the host
+
+  StopsMadeAgain(std::span<const FrameStop> stops, bool before_call) : at_call(before_call) {
+    std::unordered_map<const FunctionCode*, native::CodeAddress> codes;
+    for (const FrameStop& stop : stops) {
+      places.push_back(0);
+      if (stop.native_at != nullptr) {
+        const auto code = native::find_code(stop.native_at);
+        codes.emplace(stop.function, *code);
+        places.back() = code->pc;
+        compiled.add(stop.function, code->pc);
+      } else if (is_begun(stop)) {
+        const Word* const code = stop.function->code.load(std::memory_order_acquire);
+        const bool in_front = at_call && places.size() == 1;
+        places.back() = static_cast<uint32_t>(stop.at - code) + (in_front ? kWordsOfCall : 0);
+        interpreted.add(stop.function, places.back());
+      }
+    }
+    interpreted.find([](Recorder& recorder, uint32_t word) { recorder.wanted = word; }, make_again);
+    compiled.find([](native::Watch& watch, uint32_t pc) { watch.wanted_pc = pc; },
+                  [&](const FunctionCode& function, std::span<native::Watch> watches) {
+                    native::watch(codes.at(&function), watches);
+                  });
+  }
+};
+
+Standpoint stand_interpreted(const FrameStop& stop, const StopsMadeAgain& known, uint32_t word) {
+  Standpoint s;
+  s.function = stop.function;
+  s.fp = stop.fp;
+  if (!is_begun(stop)) return s;
+  s.code_offset = stop.function->code.load(std::memory_order_acquire)[word].header.code_offset;
+  s.pending = known.interpreted.at(stop.function, word).pending;
+  return s;
+}
+
+// `callee_fp`: where the frame above it begins. A frame that waits for a call, or stands behind one, ends there.
+Standpoint stand_compiled(const FrameStop& stop, const StopsMadeAgain& known, uint32_t pc,
+                          const uint64_t* callee_fp, const native::NativeState& n) {
+  Standpoint s;
+  s.function = stop.function;
+  const native::Watch& watch = known.compiled.at(stop.function, pc);
+  s.is_left = watch.pc == 0;  // at no charge, and behind no call
+  s.code_offset = watch.behind_call ? watch.behind_offset : watch.code_offset;
+  s.fp = watch.behind_call ? callee_fp - watch.frame_advance : callee_fp;
+  for (const native::Location& l : watch.locations) {
+    using Kind = native::Location::Kind;
+    switch (l.kind) {
+      case Kind::kRegister: s.in_registers.emplace_back(l.slot, n.registers[l.register_number]); break;
+      case Kind::kReal: {
+        const uint64_t bits = n.reals[l.register_number][l.half];
+        s.in_registers.emplace_back(l.slot, l.maybe_nan ? canonical_bits(bits, l.is_f32) : bits);
+        break;
+      }
+      case Kind::kConstant: s.pending.push_back({l.slot, true, l.value}); break;
+      case Kind::kSlot: s.pending.push_back({l.slot, false, l.value}); break;
+    }
+  }
+  return s;
+}
+
+}  // namespace
+
+std::vector<Standpoint> standpoints(Execution& run) {
+  const MachineState& m = Machine::state(run);
+  const std::vector<FrameStop> stops = frame_stops(run, SIZE_MAX);
+  const StopsMadeAgain known(stops, m.at_call);
+  std::vector<Standpoint> stands;
+  for (size_t i = 0; i < stops.size(); ++i) {
+    if (stops[i].native_at == nullptr) {
+      stands.push_back(stand_interpreted(stops[i], known, known.places[i]));
+      continue;
+    }
+    const uint64_t* const above =
+        i != 0 ? stands.back().fp
+               : reinterpret_cast<const uint64_t*>(m.native->registers[native::kFrameRegister]);
+    stands.push_back(stand_compiled(stops[i], known, known.places[i], above, *m.native));
+  }
+  return stands;
+}
+
+const FunctionInstance* awaited_host(Execution& run) {
+  const MachineState& m = Machine::state(run);
+  if (m.at_call) return m.callee;
+  if (m.where != Where::kNative || m.native->pc != m.native->exit_instance) return nullptr;
+  return reinterpret_cast<const FunctionInstance*>(m.native->registers[native::kResultRegister]);
+}
+
+bool awaits_tail_call(Execution& run) {
+  const MachineState& m = Machine::state(run);
+  return (m.at_call && is_tail_call(m.ip->handler)) || m.tail_host != nullptr;
+}
+
+void each_frame_value(Execution& run,
+                      const std::function<void(const CompiledModule&, ValType, uint64_t)>& visit) {
+  const std::vector<Standpoint> stands = standpoints(run);
+  const FunctionInstance* const host = awaited_host(run);
+  const auto waits = [&](size_t i) { return i != 0 || host != nullptr; };
+  std::unordered_map<const CompiledModule*, FramePlaces> places;
+  for (size_t i = 0; i < stands.size(); ++i) {
+    if (stands[i].is_left) continue;
+    const CompiledModule* const module = stands[i].function->module;
+    places.try_emplace(module, module->module())
+        .first->second.add(stands[i].function->index, stands[i].code_offset, waits(i));
+  }
+  for (auto& [module, known] : places) known.find(UINT64_MAX);
+  const auto show = [&](const CompiledModule& module, const std::vector<ValType>& types, const uint64_t* slot) {
+    for (const ValType type : types) {
+      visit(module, type, *slot);
+      slot += wasm::slots_of(type);
+    }
+  };
+  for (size_t i = 0; i < stands.size(); ++i) {
+    const Standpoint& s = stands[i];
+    const CompiledModule& module = *s.function->module;
+    // A frame that ends in a call has no place to stand at, and nothing that it uses again.
+    if (s.is_left) continue;
+    const wasm::Standing* const standing =
+        places.at(&module).at(s.function->index, s.code_offset, waits(i));
+    if (standing != nullptr) {
+      const std::vector<ValType> types = types_of(module.module(), s.function->index, *standing);
+      show(module, types, s.slots(wasm::slots_of(types)).data());
+    }
+  }
+  // The arguments of the host's function are above the operands; its types name no defined ones.
+  if (const FunctionInstance* const left_for = Machine::state(run).tail_host; left_for != nullptr)
+    return show(*stands[0].function->module, left_for->type->params, Machine::state(run).tail_arguments);
+  if (host == nullptr || stands.empty()) return;
+  const MachineState& m = Machine::state(run);
+  const CompiledModule& module = *stands[0].function->module;
+  if (m.at_call) return show(module, host->type->params, m.fp + m.ip[1].slots.a);
+  const wasm::Standing* const standing =
+      places.at(&module).at(stands[0].function->index, stands[0].code_offset, true);
+  if (standing == nullptr) return;
+  const std::vector<ValType> types = types_of(module.module(), stands[0].function->index, *standing);
+  show(module, host->type->params, stands[0].fp + wasm::slots_of(types));
+}
+
+}  // namespace membrane::engine

@@ -1,0 +1,118 @@
+// The values in the frames of a stopped run, with their types: what snapshots write, and where the heap finds
+// references.
+//
+// At a safepoint a frame means the same whoever made it, but its values are not all in its slots: some are
+// constants or in another slot, and those of compiled code may be in registers. Where they are is found by making
+// the function's code again, watched; their types by walking its body. Each function is made and walked once.
+//
+// Threads: reads an Execution that its thread has stopped.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <tuple>
+#include <vector>
+
+#include "base/result.h"
+#include "engine/backtrace.h"
+#include "engine/translate.h"
+#include "wasm/validate.h"
+
+namespace membrane::engine {
+
+inline constexpr uint32_t kWordsOfCall = 3;  // a call's header stands behind it
+
+// The types of a frame's slots: locals, then operands.
+std::vector<wasm::ValType> locals_of(const wasm::Module& module, uint32_t function);
+std::vector<wasm::ValType> types_of(const wasm::Module& module, uint32_t function, const wasm::Standing& standing);
+
+// What a call in front of a place calls; null when it is no call.
+const wasm::FuncType* callee_type(const wasm::Module& module, const wasm::Standing& standing);
+
+// The places of frames, with the operands that they have there. A frame that waits for a call holds neither the
+// call's arguments nor its results. Each place is kept once, however deep a recursion is.
+class FramePlaces {
+ public:
+  explicit FramePlaces(const wasm::Module& module) : module_(module) {}
+
+  void add(uint32_t function, uint32_t code_offset, bool waits) {
+    places_.push_back({{function, code_offset, waits}, {}, false});
+  }
+  // Stops when all places together have more operands than `most_operands`.
+  void find(uint64_t most_operands);
+  // Null when a frame cannot stand there.
+  [[nodiscard]] const wasm::Standing* at(uint32_t function, uint32_t code_offset, bool waits) const;
+
+ private:
+  struct Place {
+    using Key = std::tuple<uint32_t, uint32_t, bool>;
+    Key key;  // function, offset in its code, whether the frame waits
+    wasm::Standing standing;
+    bool found = false;
+  };
+  bool note(Place& place, const wasm::Standing& standing);
+
+  const wasm::Module& module_;
+  std::vector<Place> places_;
+  uint64_t left_ = 0;
+};
+
+// Words of a function's code, or bytes of its machine code, and what making it again has found there.
+template <typename Found>
+class MadeAgain {
+ public:
+  using Key = std::pair<const FunctionCode*, uint32_t>;
+
+  void add(const FunctionCode* function, uint32_t place) { keys_.emplace_back(function, place); }
+  // `want` prepares what is to be found at a place; `make` fills in all of one function.
+  template <typename Want, typename Make>
+  void find(Want want, Make make) {
+    std::ranges::sort(keys_);
+    keys_.erase(std::ranges::unique(keys_).begin(), keys_.end());
+    found_.resize(keys_.size());
+    for (size_t i = 0; i < keys_.size(); ++i) want(found_[i], keys_[i].second);
+    for (size_t first = 0; first < keys_.size();) {
+      size_t end = first;
+      while (end < keys_.size() && keys_[end].first == keys_[first].first) ++end;
+      make(*keys_[first].first, std::span(found_).subspan(first, end - first));
+      first = end;
+    }
+  }
+  [[nodiscard]] const Found& at(const FunctionCode* function, uint32_t place) const {
+    return found_[static_cast<size_t>(std::ranges::lower_bound(keys_, Key{function, place}) - keys_.begin())];
+  }
+
+ private:
+  std::vector<Key> keys_;
+  std::vector<Found> found_;
+};
+
+void make_again(const FunctionCode& function, std::span<Recorder> recorders);
+
+// One frame as it stands: all its values in one place, and the offset behind it.
+struct Standpoint {
+  const FunctionCode* function = nullptr;
+  uint32_t code_offset = 0;
+  bool is_left = false;  // compiled code that ends in a call of the host, which waits: there is no place in it
+  const uint64_t* fp = nullptr;
+  std::vector<PendingSlot> pending;  // values that are not in their slots
+  std::vector<std::pair<uint16_t, uint64_t>> in_registers;
+
+  // The values of so many slots from the frame's beginning.
+  [[nodiscard]] std::vector<uint64_t> slots(uint32_t count) const;
+};
+
+// Of a run that is paused, or that allocates; innermost first.
+std::vector<Standpoint> standpoints(Execution& run);
+// The function of the host that is to be called first; null when the run stands elsewhere.
+const FunctionInstance* awaited_host(Execution& run);
+// Whether the innermost frame ends in a call of the host that waits.
+bool awaits_tail_call(Execution& run);
+
+// Calls visit(module, type, bits) for each value of each frame (of a vector with its low half).
+void each_frame_value(Execution& run,
+                      const std::function<void(const CompiledModule&, wasm::ValType, uint64_t)>& visit);
+
+}  // namespace membrane::engine
