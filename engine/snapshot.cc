@@ -51,7 +51,7 @@ enum class Section : uint32_t {
   kFrames,
   kEmbedder,
   kExceptions,
-  kEnd
+  kHeap
 };
 constexpr uint64_t kPageOfMemory = 4096;  // what is written of a memory, or left out, at a time
 
@@ -72,14 +72,49 @@ std::unexpected<Error> unsupported(std::string what, std::string hint) {
 // -- what both directions know -----------------------------------------------------------------------
 
 // How a reference is written.
-enum class Reference : uint8_t { kNone, kFunction, kException, kOfHost };
+enum class Reference : uint8_t { kNone, kFunction, kException, kAny, kExtern };
 Reference reference_of(const wasm::Module& module, ValType type) {
   if (!wasm::is_ref(type)) return Reference::kNone;
   switch (wasm::top_of(module, type)) {
     case ValType::kFuncRef: return Reference::kFunction;
     case ValType::kExnRef: return Reference::kException;
-    default: return Reference::kOfHost;
+    case ValType::kAnyRef: return Reference::kAny;
+    default: return Reference::kExtern;
   }
+}
+
+// Of a reference below anyref, with the number of its object replaced.
+uint64_t renumbered(uint64_t any, auto number_of) {
+  return is_object(any) ? object_bits(number_of(object_number(any))) : any;
+}
+// The same of one below externref, which may be a converted one.
+uint64_t renumbered_extern(uint64_t bits, auto number_of) {
+  if ((bits & kInternalBit) == 0) return bits;
+  return kInternalBit | renumbered(bits & ~kInternalBit, number_of);
+}
+
+// What a snapshot's reference is in an instance.
+uint64_t thawed(Instance& instance, Reference kind, uint64_t bits) {
+  if (bits == 0) return 0;
+  const auto number_of = [&](uint64_t number) { return number + Machine::first_object(instance); };
+  switch (kind) {
+    case Reference::kFunction:
+      return reinterpret_cast<uint64_t>(instance.function(static_cast<uint32_t>(bits - 1)));
+    case Reference::kException: return bits + Machine::first_exception(instance);
+    case Reference::kAny: return renumbered(bits, number_of);
+    case Reference::kExtern: return renumbered_extern(bits, number_of);
+    case Reference::kNone: return bits;
+  }
+  return bits;
+}
+
+bool refers_to_objects(const wasm::Module& module, ValType type) {
+  const Reference kind = reference_of(module, type);
+  return kind == Reference::kAny || kind == Reference::kExtern;
+}
+bool has_heap(const wasm::Module& module) { return !module.type_details.empty(); }
+bool is_array(const wasm::Module& module, uint32_t type) {
+  return module.kind_of_type(type) == wasm::TypeKind::kArray;
 }
 
 }  // namespace
@@ -92,6 +127,7 @@ struct SnapshotWriter {
   uint64_t fuel_before;
   std::vector<uint8_t> out;
   std::unordered_map<uint64_t, uint32_t> numbers;  // of functions, by their address
+  std::vector<uint32_t> object_numbers;            // of objects, by that in the heap
 
   SnapshotWriter(Execution& r, Instance& i, uint64_t before) : run(r), instance(i), fuel_before(before) {
     const auto functions = Machine::functions(instance);
@@ -121,9 +157,14 @@ struct SnapshotWriter {
     std::memcpy(out.data() + at - sizeof size, &size, sizeof size);
   }
 
-  // References are functions' indices plus one; the embedder's numbers and those of exceptions stay.
+  // References are functions' indices plus one, and objects' places in their section plus one; the embedder's
+  // numbers and those of exceptions stay.
   Status reference(ValType type, uint64_t value) {
-    if (reference_of(instance.module(), type) != Reference::kFunction || value == 0) {
+    const Reference kind = reference_of(instance.module(), type);
+    const auto number_of = [this](uint64_t number) { return object_numbers[number]; };
+    if (kind == Reference::kAny) value = renumbered(value, number_of);
+    if (kind == Reference::kExtern) value = renumbered_extern(value, number_of);
+    if (kind != Reference::kFunction || value == 0) {
       u64(value);
       return {};
     }
@@ -150,12 +191,14 @@ struct SnapshotWriter {
 
   Status write(std::span<const uint8_t> embedder_state);
   Status check();
+  Status heap();
+  Status object(const Object& object, uint32_t type);
   Status exceptions();
   Status globals();
   void memories();
   void memory(const Memory* m);
   Status tables();
-  void segments();
+  Status segments();
   Result<std::vector<Standpoint>> stand();
   Status frames();
   Status frame(const Standpoint& s, const wasm::Standing& standing, const FunctionInstance* host);
@@ -174,6 +217,57 @@ Status SnapshotWriter::check() {
       return unsupported(
           "the program imports a " + std::string(name_of(import.kind)) + ", which others share",
           "Only a program that imports nothing but functions can be frozen.");
+  return {};
+}
+
+// All objects, also those that a collection would free: when the next one is due is a part of the state.
+Status SnapshotWriter::heap() {
+  const wasm::Module& module = instance.module();
+  const Heap& heap = instance.heap();
+  object_numbers.assign(heap.end(), 0);
+  std::unordered_map<const wasm::FuncType*, uint32_t> types;
+  for (uint32_t i = 0; i < module.types.size(); ++i) types.emplace(instance.compiled().canonical_type(i), i);
+  std::vector<std::pair<const Object*, uint32_t>> objects;
+  bool is_own = true;
+  heap.each([&](size_t number, const Object& object) {
+    const auto type = types.find(object.type);
+    is_own &= type != types.end();
+    if (!is_own) return;
+    objects.emplace_back(&object, type->second);
+    object_numbers[number] = static_cast<uint32_t>(objects.size());
+  });
+  if (!is_own)
+    return unsupported("the program's heap has objects of another module",
+                       "A program that shares its heap with others cannot be frozen.");
+  if (!has_heap(module)) return {};
+  const size_t at = begin(Section::kHeap);
+  u64(heap.threshold());
+  u32(static_cast<uint32_t>(objects.size()));
+  for (const auto& [object, type] : objects) {
+    u32(type);
+    u32(object->length);
+  }
+  for (const auto& [object, type] : objects) MEMBRANE_TRY(this->object(*object, type));
+  end(at);
+  return {};
+}
+
+Status SnapshotWriter::object(const Object& object, uint32_t type) {
+  const auto fields = instance.module().fields_of(type);
+  const auto field = [&](ValType storage, const FieldLayout& layout, uint64_t offset) -> Status {
+    uint64_t bits[2] = {};
+    std::memcpy(bits, object.fields() + offset, layout.bytes);
+    if (!wasm::is_packed(storage)) return value(storage, bits);
+    bytes(bits, layout.bytes);
+    return {};
+  };
+  const std::vector<FieldLayout>& layouts = object.type->fields;
+  if (is_array(instance.module(), type)) {
+    for (uint64_t i = 0; i < object.length; ++i)
+      MEMBRANE_TRY(field(fields[0].type, layouts[0], i * layouts[0].bytes));
+    return {};
+  }
+  for (size_t i = 0; i < fields.size(); ++i) MEMBRANE_TRY(field(fields[i].type, layouts[i], layouts[i].offset));
   return {};
 }
 
@@ -284,11 +378,19 @@ Status SnapshotWriter::tables() {
   return {};
 }
 
-void SnapshotWriter::segments() {
+// The values of those that may refer to objects are written: made again, they would be others.
+Status SnapshotWriter::segments() {
   const size_t at = begin(Section::kSegments);
-  for (const auto& segment : Machine::segments(instance)) u8(segment.empty());
+  const auto& segments = Machine::segments(instance);
+  for (const auto& segment : segments) u8(segment.empty());
   for (const bool dropped : Machine::dropped_datas(instance)) u8(dropped);
+  for (size_t i = 0; i < segments.size(); ++i) {
+    const ValType type = instance.module().elements[i].type;
+    if (!refers_to_objects(instance.module(), type)) continue;
+    for (const uint64_t element : segments[i]) MEMBRANE_TRY(reference(type, element));
+  }
   end(at);
+  return {};
 }
 
 // -- frames --------------------------------------------------------------------------------------------------
@@ -363,11 +465,12 @@ Status SnapshotWriter::write(std::span<const uint8_t> embedder_state) {
   const std::vector<uint8_t> module = is_binary ? original : wasm::encode(instance.module());
   bytes(module.data(), module.size());
   end(at);
+  MEMBRANE_TRY(heap());
   MEMBRANE_TRY(exceptions());
   MEMBRANE_TRY(globals());
   memories();
   MEMBRANE_TRY(tables());
-  segments();
+  MEMBRANE_TRY(segments());
   MEMBRANE_TRY(frames());
   at = begin(Section::kEmbedder);
   bytes(embedder_state.data(), embedder_state.size());
@@ -406,8 +509,10 @@ struct SnapshotReader : NumberReader {
   }
   const wasm::Module* module = nullptr;
   wasm::TypeRelations* relations = nullptr;
-  // How many there are: what refers to one comes behind them.
+  // How many there are: but for the fields of objects, what refers to one comes behind them.
   uint64_t exception_count = 0;
+  uint64_t* most_exception = nullptr;  // where objects' fields note the last that they refer to
+  const std::vector<Snapshot::ObjectState>* objects = nullptr;
 
   // Appends the slots of a value. A function is its index plus one.
   void value(ValType type, std::vector<uint64_t>& slots, bool may_be_unset = false) {
@@ -437,17 +542,65 @@ struct SnapshotReader : NumberReader {
           fail();
         break;
       case Reference::kException:
-        if (reference > exception_count || !relations->matches(wasm::non_null(ValType::kExnRef), type)) fail();
+        if (most_exception != nullptr) *most_exception = std::max(*most_exception, reference);
+        if ((most_exception == nullptr && reference > exception_count) ||
+            !relations->matches(wasm::non_null(ValType::kExnRef), type)) fail();
         break;
-      case Reference::kOfHost:
-        if (!relations->matches(wasm::non_null(ValType::kExternRef), type)) fail();
+      case Reference::kAny:
+        if (!is_any(reference, type)) fail();
         break;
+      case Reference::kExtern: {
+        const uint64_t any = reference & ~kInternalBit;
+        const bool is_internal = (reference & kInternalBit) != 0;
+        const bool is_whole = is_internal ? (any & kObjectMask) != 0 && is_any(any, ValType::kAnyRef)
+                                          : reference < kInternalBit >> 1;
+        if (!is_whole || !relations->matches(wasm::non_null(ValType::kExternRef), type)) fail();
+        break;
+      }
       case Reference::kNone: break;
     }
     return reference;
   }
 
+  // Of a reference below anyref that is not null.
+  [[nodiscard]] bool is_any(uint64_t any, ValType type) const {
+    ValType own = ValType::kAnyRef;  // of the host's
+    if (is_i31(any)) {
+      if (any > UINT32_MAX) return false;
+      own = ValType::kI31Ref;
+    } else if (is_object(any)) {
+      const uint64_t number = object_number(any);
+      if (number == 0 || number > objects->size()) return false;
+      own = wasm::ref_null_to((*objects)[number - 1].type);
+    }
+    return relations->matches(wasm::non_null(own), type);
+  }
+
+  // Calls take(index, storage type, layout, offset, bits) for each field of each object.
+  void fields(const Snapshot& s, auto take) {
+    for (size_t i = 0; i < s.objects_.size(); ++i) {
+      const Snapshot::ObjectState& object = s.objects_[i];
+      const auto types = module->fields_of(object.type);
+      const auto& layouts =
+          static_cast<const RuntimeType*>(s.module_->canonical_type(object.type))->fields;
+      const bool has_elements = is_array(*module, object.type);
+      const uint64_t count = has_elements ? object.length : types.size();
+      for (uint64_t n = 0; n < count && ok(); ++n) {
+        const size_t field = has_elements ? 0 : n;
+        slots.clear();
+        if (types[field].type == ValType::kI8) slots.push_back(number<uint8_t>());
+        else if (types[field].type == ValType::kI16) slots.push_back(number<uint16_t>());
+        else value(types[field].type, slots);
+        slots.push_back(0);
+        const uint64_t offset = has_elements ? n * layouts[0].bytes : layouts[field].offset;
+        take(i, types[field].type, layouts[field], offset, slots.data());
+      }
+    }
+  }
+  std::vector<uint64_t> slots;  // of the field at hand
+
   Status read(Snapshot& s);
+  Status heap(Snapshot& s);
   Status exceptions(Snapshot& s);
   Status globals(Snapshot& s);
   Status memory(Snapshot& s);
@@ -456,6 +609,23 @@ struct SnapshotReader : NumberReader {
   Status frames(Snapshot& s);
   Status frame(Snapshot& s, size_t index, const wasm::Standing& standing);
 };
+
+Status SnapshotReader::heap(Snapshot& s) {
+  s.heap_threshold_ = u64();
+  const uint64_t count = u32();
+  if (!ok() || count > left().size() / sizeof(Snapshot::ObjectState)) return damaged("its heap is cut short");
+  for (uint64_t i = 0; i < count; ++i) {
+    const Snapshot::ObjectState object{u32(), u32()};
+    if (object.type >= module->types.size() || module->kind_of_type(object.type) == wasm::TypeKind::kFunc ||
+        (object.length != 0 && !is_array(*module, object.type)))
+      return damaged("an object is of no type of its module");
+    s.objects_.push_back(object);
+  }
+  s.object_fields_ = left();
+  fields(s, [](size_t, ValType, const FieldLayout&, uint64_t, const uint64_t*) {});
+  if (!ok() || !left().empty()) return damaged("its heap is not of its module");
+  return {};
+}
 
 Status SnapshotReader::exceptions(Snapshot& s) {
   const wasm::Module& module = s.module_->module();
@@ -522,6 +692,13 @@ Status SnapshotReader::segments(Snapshot& s) {
   const wasm::Module& module = s.module_->module();
   for (size_t i = 0; i < module.elements.size(); ++i) s.dropped_elements_.push_back(flag());
   for (size_t i = 0; i < module.datas.size(); ++i) s.dropped_datas_.push_back(flag());
+  for (size_t i = 0; i < module.elements.size() && ok(); ++i) {
+    std::vector<uint64_t>& values = s.element_values_.emplace_back();
+    const wasm::ElementSegment& segment = module.elements[i];
+    if (!refers_to_objects(module, segment.type) || s.dropped_elements_[i]) continue;
+    if (segment.size() * sizeof(uint64_t) > left().size()) return damaged("its segments are cut short");
+    for (size_t n = 0; n < segment.size(); ++n) values.push_back(reference(segment.type, false));
+  }
   if (!ok() || !left().empty()) return damaged("its segments are not those of its module");
   return {};
 }
@@ -571,8 +748,8 @@ Status SnapshotReader::frame(Snapshot& s, size_t index, const wasm::Standing& st
     if (!ok()) return damaged("its frames are cut short");
     value(types[i], s.frame_slots_, i < locals);
     const Reference kind = reference_of(module, types[i]);
-    if (kind == Reference::kFunction) s.frame_references_.push_back(s.frame_slots_.size() - 1);
-    if (kind == Reference::kException) s.frame_exceptions_.push_back(s.frame_slots_.size() - 1);
+    if (kind != Reference::kNone)
+      s.frame_references_.emplace_back(s.frame_slots_.size() - 1, static_cast<uint8_t>(kind));
   }
   return {};
 }
@@ -617,16 +794,21 @@ Status SnapshotReader::frames(Snapshot& s) {
 
 Status SnapshotReader::read(Snapshot& s) {
   wasm::TypeRelations types(s.module_->module());
+  uint64_t last_exception = 0;
   const auto inside = [&](Section section, Status (SnapshotReader::*part)(Snapshot&)) -> Status {
     auto reader = this->section(section);
     if (!reader) return damaged("a section is missing or cut short");
     reader->module = &s.module_->module();
     reader->relations = &types;
     reader->exception_count = s.exceptions_.size();
+    reader->most_exception = section == Section::kHeap ? &last_exception : nullptr;
+    reader->objects = &s.objects_;
     return ((*reader).*part)(s);
   };
+  if (has_heap(s.module_->module())) MEMBRANE_TRY(inside(Section::kHeap, &SnapshotReader::heap));
   if (!s.module_->module().tags.empty())
     MEMBRANE_TRY(inside(Section::kExceptions, &SnapshotReader::exceptions));
+  if (last_exception > s.exceptions_.size()) return damaged("an object holds an exception that is not there");
   MEMBRANE_TRY(inside(Section::kGlobals, &SnapshotReader::globals));
   for (size_t i = 0; i < std::max<size_t>(1, s.module_->module().memories.size()); ++i)
     MEMBRANE_TRY(inside(Section::kMemory, &SnapshotReader::memory));
@@ -707,15 +889,10 @@ std::expected<Instance*, LinkError> Snapshot::instantiate(Store& store, const Re
         UINT32_MAX,
         {}});
   };
-  const auto function_of = [&](uint64_t number) {
-    return number == 0 ? 0 : reinterpret_cast<uint64_t>(instance.function(static_cast<uint32_t>(number - 1)));
-  };
+  if (!keep_objects(instance)) return of_limit("the snapshot's structs and arrays are beyond the memory limit");
   if (!keep_exceptions(instance)) return of_limit("the snapshot's exceptions are beyond their limit");
-  // References of both kinds are numbers plus one in the file; the embedder's stay what they are.
   const auto value_of = [&](ValType type, uint64_t bits) {
-    const Reference kind = reference_of(instance.module(), type);
-    if (kind == Reference::kFunction) return function_of(bits);
-    return kind == Reference::kException && bits != 0 ? bits + Machine::first_exception(instance) : bits;
+    return thawed(instance, reference_of(instance.module(), type), bits);
   };
   for (uint32_t i = 0; i < globals_.size(); ++i) {
     GlobalInstance& global = *Machine::global(instance, i);
@@ -735,16 +912,48 @@ std::expected<Instance*, LinkError> Snapshot::instantiate(Store& store, const Re
     for (size_t n = 0; n < tables_[i].size(); ++n) table.elements[n] = value_of(table.element, tables_[i][n]);
   }
   auto& segments = Machine::segments(instance);
-  for (size_t i = 0; i < segments.size(); ++i)
+  for (size_t i = 0; i < segments.size(); ++i) {
     if (dropped_elements_[i]) segments[i] = {};
+    for (size_t n = 0; n < element_values_[i].size(); ++n)
+      segments[i][n] = value_of(instance.module().elements[i].type, element_values_[i][n]);
+  }
   Machine::dropped_datas(instance) = dropped_datas_;
   return made;
 }
 
 // They go behind those that the store has already. False when there are too many.
+bool Snapshot::keep_objects(Instance& instance) const {
+  Heap& heap = instance.heap();
+  MemoryBudget* const budget = Machine::memory_budget(instance);
+  heap.forget_free_numbers();
+  Machine::first_object(instance) = heap.end() == 0 ? 0 : heap.end() - 1;  // number 0 is never used
+  if (!heap.thaw(heap_threshold_, budget)) return false;
+  std::vector<Object*> made;
+  for (const ObjectState& state : objects_) {
+    const auto& type = *static_cast<const RuntimeType*>(module_->canonical_type(state.type));
+    if (!heap.make_room(Heap::bytes_of(type, state.length), budget)) return false;
+    const uint64_t reference = heap.add(type, state.length);
+    if (reference == 0) return false;
+    made.push_back(heap.object(reference));
+  }
+  wasm::TypeRelations types(module_->module());
+  SnapshotReader reader{object_fields_};
+  uint64_t last_exception = 0;
+  reader.module = &module_->module();
+  reader.relations = &types;
+  reader.most_exception = &last_exception;
+  reader.objects = &objects_;
+  reader.fields(*this, [&](size_t i, ValType type, const FieldLayout& layout, uint64_t offset, const uint64_t* bits) {
+    const uint64_t value[2] = {thawed(instance, reference_of(module_->module(), type), bits[0]), bits[1]};
+    std::memcpy(made[i]->fields() + offset, value, layout.bytes);
+  });
+  return true;
+}
+
+// They go behind those that the store has already. False when there are too many.
 bool Snapshot::keep_exceptions(Instance& instance) const {
   ExceptionArena& arena = Machine::exceptions(instance);
-  const uint64_t first = Machine::first_exception(instance) = arena.size();
+  Machine::first_exception(instance) = arena.size();
   const uint64_t* slot = exception_slots_.data();
   std::vector<uint64_t> payload;
   for (const uint32_t index : exceptions_) {
@@ -757,10 +966,7 @@ bool Snapshot::keep_exceptions(Instance& instance) const {
     uint32_t at = 0;
     for (const ValType type : tag.type->params) {
       uint64_t& bits = payload[at];
-      const Reference kind = reference_of(instance.module(), type);
-      if (kind == Reference::kFunction && bits != 0)
-        bits = reinterpret_cast<uint64_t>(instance.function(static_cast<uint32_t>(bits - 1)));
-      if (kind == Reference::kException && bits != 0) bits += first;
+      bits = thawed(instance, reference_of(instance.module(), type), bits);
       at += wasm::slots_of(type);
     }
     arena.add(&tag, payload.data());
@@ -814,7 +1020,6 @@ Status Snapshot::place_frames(Execution& run, Instance& instance) const {
   uint64_t* caller_fp = fp;
   const Word* at = kExitStub;  // where the frame below goes on
   auto reference = frame_references_.begin();
-  auto exception = frame_exceptions_.begin();
   for (size_t i = 0; i < frames_.size(); ++i) {
     const Frame& frame = frames_[i];
     const FunctionCode& code = module_->functions()[frame.function];
@@ -825,13 +1030,11 @@ Status Snapshot::place_frames(Execution& run, Instance& instance) const {
     if (at == nullptr) return damaged("a frame stands at no safepoint");
     const size_t end = i + 1 < frames_.size() ? frames_[i + 1].first_slot : frame_slots_.size();
     for (size_t slot = frame.first_slot; slot < end; ++slot) fp[slot - frame.first_slot] = frame_slots_[slot];
-    // References become addresses again; the types were looked at when the snapshot was read.
-    for (; reference != frame_references_.end() && *reference < end; ++reference)
-      if (uint64_t& slot = fp[*reference - frame.first_slot]; slot != 0)
-        slot = reinterpret_cast<uint64_t>(instance.function(static_cast<uint32_t>(slot - 1)));
-    for (; exception != frame_exceptions_.end() && *exception < end; ++exception)
-      if (uint64_t& slot = fp[*exception - frame.first_slot]; slot != 0)
-        slot += Machine::first_exception(instance);
+    // The types were looked at when the snapshot was read.
+    for (; reference != frame_references_.end() && reference->first < end; ++reference) {
+      uint64_t& slot = fp[reference->first - frame.first_slot];
+      slot = thawed(instance, static_cast<Reference>(reference->second), slot);
+    }
     caller_fp = fp;
     if (i + 1 < frames_.size()) fp += end - frame.first_slot;
   }

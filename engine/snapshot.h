@@ -4,7 +4,7 @@
 // A run that is paused (out of fuel, interrupted, or not yet begun) stands at a safepoint:
 // at the head of a segment, or before or behind a call of the host. There its frames mean
 // the same whoever made them, so a snapshot holds no address and no machine code: functions
-// are indices, places are offsets into their bodies, references are indices of functions or exceptions.
+// are indices, places are offsets into their bodies, references are indices of functions, exceptions or objects.
 //
 // What is not in it: the host. A snapshot has a part that is the embedder's own; imports
 // are resolved anew when it is thawed. An instance that shares memories, tables, globals, tags
@@ -23,7 +23,7 @@
 
 namespace membrane::engine {
 
-inline constexpr uint32_t kSnapshotVersion = 1;
+inline constexpr uint32_t kSnapshotVersion = 2;
 
 // Errors: kInvalidArgument when the run is not paused; kUnsupported for what cannot be frozen.
 // `fuel_before` is what the run had used when it was thawed itself.
@@ -65,6 +65,9 @@ class Snapshot {
     uint32_t code_offset = 0;
     size_t first_slot = 0;  // in frame_slots_: locals, then operands
   };
+  struct ObjectState {
+    uint32_t type = 0, length = 0;
+  };
   struct GlobalState {
     uint64_t bits = 0, high_bits = 0;
   };
@@ -80,6 +83,7 @@ class Snapshot {
   std::shared_ptr<const MemoryImage> image_of(size_t memory) const;
   Status place_frames(Execution& run, Instance& instance) const;
   bool keep_exceptions(Instance& instance) const;
+  bool keep_objects(Instance& instance) const;
   friend struct SnapshotReader;
   friend struct SnapshotWriter;
 
@@ -91,12 +95,15 @@ class Snapshot {
   std::shared_ptr<Images> images_ = std::make_shared<Images>();
   std::vector<std::vector<uint64_t>> tables_;  // function index plus one, or the embedder's number plus one
   std::vector<bool> dropped_elements_, dropped_datas_;
+  std::vector<std::vector<uint64_t>> element_values_;  // of segments that may refer to objects
   std::vector<Frame> frames_;  // outermost first
   std::vector<uint64_t> frame_slots_;
-  std::vector<size_t> frame_references_;  // which of these are of functions, ascending
-  std::vector<size_t> frame_exceptions_;  // and which are of exceptions
+  std::vector<std::pair<size_t, uint8_t>> frame_references_;  // which of these are references, ascending; and of what
   std::vector<uint32_t> exceptions_;      // the tag of each
   std::vector<uint64_t> exception_slots_;
+  std::vector<ObjectState> objects_;
+  std::span<const uint8_t> object_fields_;  // of all, one behind the other
+  uint64_t heap_threshold_ = 0;
   uint32_t entry_ = 0;
   uint32_t host_call_ = UINT32_MAX;  // the imported function that is to be called first
   uint64_t fuel_used_ = 0;
