@@ -26,7 +26,8 @@ inline constexpr uint32_t kWordsOfCall = 3;  // a call's header stands behind it
 
 // The types of a frame's slots: locals, then operands.
 std::vector<wasm::ValType> locals_of(const wasm::Module& module, uint32_t function);
-std::vector<wasm::ValType> types_of(const wasm::Module& module, uint32_t function, const wasm::Standing& standing);
+std::vector<wasm::ValType> types_of(const wasm::Module& module, uint32_t function,
+                                    const wasm::Standing& standing);
 
 // What a call in front of a place calls; null when it is no call.
 const wasm::FuncType* callee_type(const wasm::Module& module, const wasm::Standing& standing);
@@ -95,7 +96,8 @@ void make_again(const FunctionCode& function, std::span<Recorder> recorders);
 struct Standpoint {
   const FunctionCode* function = nullptr;
   uint32_t code_offset = 0;
-  bool is_left = false;  // compiled code that ends in a call of the host, which waits: there is no place in it
+  bool is_left =
+      false;  // compiled code that ends in a call of the host, which waits: there is no place in it
   const uint64_t* fp = nullptr;
   std::vector<PendingSlot> pending;  // values that are not in their slots
   std::vector<std::pair<uint16_t, uint64_t>> in_registers;

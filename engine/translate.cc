@@ -1425,12 +1425,12 @@ Operation form_of(const FieldLayout& field, bool is_signed, const FieldForms& fo
   }
 }
 
-constexpr FieldForms kStructGets = {Operation::kStructGet8S,    Operation::kStructGet8U, Operation::kStructGet16S,
-                                    Operation::kStructGet16U,   Operation::kStructGet32, Operation::kStructGet64,
-                                    Operation::kStructGetVector};
-constexpr FieldForms kStructSets = {Operation::kStructSet8,     Operation::kStructSet8,  Operation::kStructSet16,
-                                    Operation::kStructSet16,    Operation::kStructSet32, Operation::kStructSet64,
-                                    Operation::kStructSetVector};
+constexpr FieldForms kStructGets = {
+    Operation::kStructGet8S, Operation::kStructGet8U, Operation::kStructGet16S,   Operation::kStructGet16U,
+    Operation::kStructGet32, Operation::kStructGet64, Operation::kStructGetVector};
+constexpr FieldForms kStructSets = {
+    Operation::kStructSet8,  Operation::kStructSet8,  Operation::kStructSet16,    Operation::kStructSet16,
+    Operation::kStructSet32, Operation::kStructSet64, Operation::kStructSetVector};
 constexpr FieldForms kArrayGets = {Operation::kArrayGet8S,    Operation::kArrayGet8U, Operation::kArrayGet16S,
                                    Operation::kArrayGet16U,   Operation::kArrayGet32, Operation::kArrayGet64,
                                    Operation::kArrayGetVector};
@@ -1446,8 +1446,8 @@ void Translator::struct_get(const Instruction& in) {
   const Entry reference = pop();
   const uint32_t slot = slot_of(reference);
   const bool is_wide = field.bytes == 16;
-  const uint32_t at = is_wide ? result(operation, reference.slot, Bank::kVector)
-                              : result_in_slot(operation, reference.slot);
+  const uint32_t at =
+      is_wide ? result(operation, reference.slot, Bank::kVector) : result_in_slot(operation, reference.slot);
   emit_immediate(reference.slot, slot, field.offset);
   may_trap(at);
   push_slot(is_wide ? 2 : 1);
@@ -1468,8 +1468,8 @@ void Translator::array_get(const Instruction& in) {
   const Entry index = pop(), reference = pop();
   const uint32_t slot = slot_of(reference), index_slot = slot_of(index);
   const bool is_wide = element.bytes == 16;
-  const uint32_t at = is_wide ? result(operation, reference.slot, Bank::kVector)
-                              : result_in_slot(operation, reference.slot);
+  const uint32_t at =
+      is_wide ? result(operation, reference.slot, Bank::kVector) : result_in_slot(operation, reference.slot);
   emit_slots(reference.slot, slot, index_slot);
   may_trap(at);
   push_slot(is_wide ? 2 : 1);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 
 #include "wasm/explain.h"
 #include "wasm/limits.h"
@@ -22,11 +23,25 @@ enum class Kind : uint8_t {
 struct Rule {
   Kind kind = Kind::kPlain;
   uint8_t operand_count = 0;
-  std::array<ValType, 3> operands{};
+  std::array<ValType, 4> operands{};  // three at most
   ValType result = ValType::kBottom;  // kBottom: none
   uint8_t limit = 0;                  // of the immediate: log2 alignment, or number of lanes
   bool is_simd = false;
+  bool is_narrow = false;  // plain, and none of the types is v128
 };
+
+// The types behind `at` are the operands of the rule. Compared at once, of as many as there may be: how many there
+// are cannot be foretold.
+bool are_operands(const ValType* at, const Rule& rule) {
+  static constexpr uint64_t kMasks[4][2] = {
+      {0, 0}, {UINT32_MAX, 0}, {UINT64_MAX, 0}, {UINT64_MAX, UINT32_MAX}};
+  uint64_t found[2], wanted[2];
+  static_assert(sizeof(ValType) == 4 && sizeof rule.operands == sizeof wanted);
+  std::memcpy(found, at, sizeof found);
+  std::memcpy(wanted, rule.operands.data(), sizeof wanted);
+  const auto& mask = kMasks[rule.operand_count];
+  return (((found[0] ^ wanted[0]) & mask[0]) | ((found[1] ^ wanted[1]) & mask[1])) == 0;
+}
 
 consteval ValType type_of_letter(char letter) {
   switch (letter) {
@@ -73,6 +88,8 @@ consteval Rule rule_of(const OpcodeInfo& row) {
   for (; row.signature[i] != ':'; ++i) rule.operands[rule.operand_count++] = type_of_letter(row.signature[i]);
   if (++i < row.signature.size()) rule.result = type_of_letter(row.signature[i++]);
   if (i != row.signature.size()) throw "a signature has more than one result";
+  rule.is_narrow = rule.result != ValType::kV128;
+  for (const ValType operand : rule.operands) rule.is_narrow &= operand != ValType::kV128;
   return rule;
 }
 
@@ -213,6 +230,7 @@ void CodeValidator::begin(ByteRange code, Types results) {
   code_offset_ = code.offset;
   top_ = floor_ = before_ = base_;
   wide_ = max_values_ = max_slots_ = 0;
+  highest_ = base_;
   frames_.clear();
   frames_.push_back({{}, results, 0, 0, 0, Opcode::kBlock, false});
   max_nesting_ = 1;
@@ -248,6 +266,14 @@ bool CodeValidator::walk(ByteRange code) {
         if (!addressed(in)) return false;
         continue;
       }
+    }
+    if (rule.is_narrow && top_ - floor_ >= rule.operand_count &&
+        are_operands(top_ - rule.operand_count, rule)) [[likely]] {
+      ValType* const first = top_ - rule.operand_count;
+      *first = rule.result;
+      top_ = first + (rule.result != ValType::kBottom);
+      note_height();
+      continue;
     }
     for (size_t i = rule.operand_count; i-- > 0;)
       if (!pop(rule.operands[i])) [[unlikely]]
@@ -505,15 +531,23 @@ bool CodeValidator::reserve(size_t values) {
                      .message = "the operand stack grows too high",
                      .expected = "at most " + std::to_string(kMaxOperandStack) + " values"});
   const size_t grown = std::min<size_t>(std::max(capacity * 2, size + values), kMaxOperandStack);
-  auto stack = std::make_unique_for_overwrite<ValType[]>(grown);
+  auto stack = std::make_unique_for_overwrite<ValType[]>(grown + kReadBehind);
   std::copy_n(base_, capacity, stack.get());
   floor_ = stack.get() + (floor_ - base_);
   before_ = stack.get() + (before_ - base_);
+  highest_ = stack.get() + (highest_ - base_);
   top_ = stack.get() + size;
   heap_stack_ = std::move(stack);
   base_ = heap_stack_.get();
   limit_ = base_ + grown;
   return true;
+}
+
+void CodeValidator::raise_height() {
+  highest_ = std::max(highest_, top_);
+  const auto values = static_cast<uint32_t>(top_ - base_);
+  max_values_ = std::max(max_values_, values);
+  max_slots_ = std::max(max_slots_, values + wide_);
 }
 
 // Drops what the innermost block has pushed.
@@ -1152,10 +1186,9 @@ bool CodeValidator::fail_results(const Instruction& in, const Frame& at) {
        .message = count_of(extra, "value") + " left over on the stack at the end of " + describe_block(at),
        .found = list_of(stack),
        .expected = list_of(at.results),
-       .hint =
-           "Add `drop` " + std::string(extra == 1 ? "once" : std::to_string(extra) + " times") +
-           " where the value is not needed" +
-           (at.results.empty() ? ", or declare (result " + name_of(stack.back()) + ")." : ".")});
+       .hint = "Add `drop` " + std::string(extra == 1 ? "once" : std::to_string(extra) + " times") +
+               " where the value is not needed" +
+               (at.results.empty() ? ", or declare (result " + name_of(stack.back()) + ")." : ".")});
 }
 
 bool CodeValidator::fail_unknown(const Instruction& in, DiagnosticCode code, std::string_view noun,

@@ -145,10 +145,13 @@ class CodeValidator {
   void push(ValType type) {
     *top_++ = type;
     wide_ += type == ValType::kV128;
-    const auto values = static_cast<uint32_t>(top_ - base_);
-    max_values_ = std::max(max_values_, values);
-    max_slots_ = std::max(max_slots_, values + wide_);
+    note_height();
   }
+  void note_height() {
+    if (top_ > highest_ || wide_ != 0) [[unlikely]]
+      raise_height();
+  }
+  void raise_height();
   bool push_all(Types types);
   // The pops return false on a missing or wrong value, and report nothing.
   bool pop_any(ValType& type) {
@@ -165,7 +168,8 @@ class CodeValidator {
     return pop_any(actual) && fits(actual, expected);
   }
   [[nodiscard]] bool fits(ValType actual, ValType expected) {
-    return actual == expected || actual == ValType::kBottom || (is_ref(expected) && ref_fits(actual, expected));
+    return actual == expected || actual == ValType::kBottom ||
+           (is_ref(expected) && ref_fits(actual, expected));
   }
   [[gnu::noinline]] bool ref_fits(ValType actual, ValType expected) {
     return relations_.matches(actual, expected);
@@ -194,7 +198,8 @@ class CodeValidator {
   bool is_defaultable_field(const Instruction& in, const FieldType& field);
   bool take(const Instruction& in, Types operands, ValType result);
   bool cast_target(const Instruction& in, ValType& target);
-  bool fail_types(const Instruction& in, DiagnosticCode code, std::string message, ValType found, ValType expected);
+  bool fail_types(const Instruction& in, DiagnosticCode code, std::string message, ValType found,
+                  ValType expected);
   void note_set(uint32_t local, ValType type);
   void forget_set(uint32_t count);
   const FuncType* function_type(const Instruction& in, uint32_t index);
@@ -224,13 +229,16 @@ class CodeValidator {
   uint32_t code_offset_ = 0;         // of the code at hand, into Module::bytes
 
   InlineVector<Frame, 12> frames_;
-  ValType inline_stack_[128];
+  static constexpr size_t kReadBehind = 4;  // of the stack: values that are looked at together
+  static constexpr size_t kInlineValues = 128;
+  ValType inline_stack_[kInlineValues + kReadBehind];
   std::unique_ptr<ValType[]> heap_stack_;
   ValType* base_ = inline_stack_;
   ValType* top_ = base_;
   ValType* floor_ = base_;
   ValType* before_ = base_;
-  ValType* limit_ = base_ + std::size(inline_stack_);
+  ValType* limit_ = base_ + kInlineValues;
+  ValType* highest_ = base_;  // top_ has been
   uint32_t wide_ = 0;
   uint32_t max_values_ = 0;
   uint32_t max_slots_ = 0;
@@ -242,10 +250,10 @@ class CodeValidator {
   uint32_t function_ = UINT32_MAX;  // at hand, or UINT32_MAX in a constant expression
   uint32_t local_count_ = 0;
   uint32_t param_count_ = 0;
-  bool has_unset_locals_ = false;      // some begin without a value
-  uint32_t direct_locals_ = 0;         // local.get of those below needs nothing but locals_
-  std::vector<bool> is_set_;           // of locals, when has_unset_locals_
-  std::vector<uint32_t> set_locals_;   // in the order in which they were set
+  bool has_unset_locals_ = false;     // some begin without a value
+  uint32_t direct_locals_ = 0;        // local.get of those below needs nothing but locals_
+  std::vector<bool> is_set_;          // of locals, when has_unset_locals_
+  std::vector<uint32_t> set_locals_;  // in the order in which they were set
   InlineVector<ValType, 64> locals_;  // types of the first locals; see local_type()
 
   // Of standings_at().
