@@ -1408,7 +1408,7 @@ struct Compiler::Parts {
       const auto constant = static_cast<uint8_t>(count.constant & mask);
       write_shift(a, row, {to, x, 0, 0, kScratch, kScratch}, constant);
       if (const uint8_t stays = stays_of_bytes(row, constant); stays != 0xFF) {
-        const uint64_t eight = 0x0101010101010101 * stays;
+        const uint64_t eight = uint64_t{0x0101010101010101} * stays;
         load_constant(kScratch, constant_of({eight, eight}));
         a.avx(Avx::kVpand, to, to, kScratch);
       }
