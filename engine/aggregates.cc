@@ -22,7 +22,8 @@ class Aggregate {
         instance_(*m_.instance),
         ip_(ip),
         slots_(fp + ip[1].slots.a),
-        type_(*static_cast<const RuntimeType*>(Machine::type(instance_, static_cast<uint32_t>(ip[2].constant)))),
+        type_(*static_cast<const RuntimeType*>(
+            Machine::type(instance_, static_cast<uint32_t>(ip[2].constant)))),
         number_(static_cast<uint32_t>(ip[2].constant >> 32)) {}
 
   AggregateOutcome run(Opcode op) {
@@ -34,8 +35,7 @@ class Aggregate {
         return allocate(length, 0) && (fill(0, length, slots_), true) ? done() : outcome_;
       }
       case Opcode::kArrayNewDefault: return allocate(i32(0), 0) ? done() : outcome_;
-      case Opcode::kArrayNewFixed:
-        return allocate(number_, 0) && (set_elements(), true) ? done() : outcome_;
+      case Opcode::kArrayNewFixed: return allocate(number_, 0) && (set_elements(), true) ? done() : outcome_;
       case Opcode::kArrayNewData:
       case Opcode::kArrayNewElem: return new_from_segment(op == Opcode::kArrayNewElem);
       case Opcode::kArrayFill: return array_fill();

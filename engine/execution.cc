@@ -80,10 +80,10 @@ bool argument_fits(const FunctionInstance& function, const Value& given, wasm::V
   if (!is_object(any)) return is_extern || wider == wasm::ValType::kAnyRef;
   const Object* const object = function.instance == nullptr ? nullptr : function.instance->heap().find(any);
   if (object == nullptr) return false;
-  return is_extern || wasm::abstract_matches(object->type->kind == wasm::TypeKind::kStruct
-                                                 ? wasm::ValType::kStructRef
-                                                 : wasm::ValType::kArrayRef,
-                                             wider);
+  return is_extern ||
+         wasm::abstract_matches(object->type->kind == wasm::TypeKind::kStruct ? wasm::ValType::kStructRef
+                                                                              : wasm::ValType::kArrayRef,
+                                wider);
 }
 
 }  // namespace

@@ -1003,7 +1003,10 @@ class BodyGenerator {
   void pair_instruction() {
     non_null(kPair);
     switch (choices_.below(4)) {
-      case 0: put(Opcode::kStructGet, kPairType, 0); stack_.back() = kI32; return;
+      case 0:
+        put(Opcode::kStructGet, kPairType, 0);
+        stack_.back() = kI32;
+        return;
       case 1: return put(Opcode::kStructGet, kPairType, 1);
       case 2:
         leaf(kI32);
@@ -1082,8 +1085,8 @@ class BodyGenerator {
   }
 
   void test() {
-    static constexpr ValType kTargets[] = {kPair, wasm::ref_null_to(kLargeType), kShorts,  kI31Ref,
-                                           kEqRef, kStructRef,                    kNullRef, kAnyRef};
+    static constexpr ValType kTargets[] = {
+        kPair, wasm::ref_null_to(kLargeType), kShorts, kI31Ref, kEqRef, kStructRef, kNullRef, kAnyRef};
     demand({kAnyRef});
     put(choices_.one_in(2) ? Opcode::kRefTest : Opcode::kRefTestNull);
     wasm::append_heap_type(out_, kTargets[choices_.below(std::size(kTargets))]);

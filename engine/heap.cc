@@ -93,7 +93,8 @@ uint64_t Heap::add(const RuntimeType& type, uint32_t length) {
 bool Heap::raise_threshold(uint64_t wanted, MemoryBudget* budget) {
   const auto pages = [](uint64_t bytes) { return (bytes + wasm::kPageBytes - 1) / wasm::kPageBytes; };
   uint64_t raised = std::min(wanted, limit_);
-  if (budget != nullptr) raised = std::min(raised, (pages(threshold_) + budget->left_pages) * wasm::kPageBytes);
+  if (budget != nullptr)
+    raised = std::min(raised, (pages(threshold_) + budget->left_pages) * wasm::kPageBytes);
   if (raised > threshold_) {
     if (budget != nullptr) budget->left_pages -= pages(raised) - pages(threshold_);
     threshold_ = raised;
@@ -167,7 +168,8 @@ void show_results(Tracer& tracer, Execution& run) {
 
 void show_frames(Tracer& tracer, Execution& run) {
   const RunState state = run.state();
-  const bool stands = state == RunState::kReady || state == RunState::kOutOfFuel || state == RunState::kInterrupted;
+  const bool stands =
+      state == RunState::kReady || state == RunState::kOutOfFuel || state == RunState::kInterrupted;
   if (!stands || Machine::entry(run) == nullptr || Machine::entry(run)->code == nullptr) return;
   each_frame_value(run, [&](const CompiledModule& module, ValType type, uint64_t bits) {
     if (wasm::is_ref(type)) tracer.show(traced_of(module.runtime_type(type)), bits);

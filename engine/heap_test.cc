@@ -75,7 +75,8 @@ TEST_P(HeapOf, KeepsWhatIsReachedHoweverDeepAndFreesTheRest) {
   EXPECT_GE(kept, uint64_t{kNodes} * 48);
   EXPECT_LT(kept, uint64_t{kNodes} * 48 * 3);
   EXPECT_EQ(call(*instance, "waste", {Value::i32(2'000'000)}, kPlenty).state, RunState::kFinished);
-  EXPECT_EQ(call(*instance, "sum", {}, kPlenty).results[0], uint32_t{uint64_t{kNodes} * (kNodes + 1) / 2 & UINT32_MAX});
+  EXPECT_EQ(call(*instance, "sum", {}, kPlenty).results[0],
+            uint32_t{uint64_t{kNodes} * (kNodes + 1) / 2 & UINT32_MAX});
   EXPECT_EQ(call(*instance, "forget").state, RunState::kFinished);
   EXPECT_EQ(call(*instance, "waste", {Value::i32(2'000'000)}, kPlenty).state, RunState::kFinished);
   EXPECT_LT(instance->heap().bytes(), instance->heap().threshold());
@@ -105,8 +106,10 @@ TEST_P(HeapOf, CountsAsMemory) {
     (func (export "keep") (param $n i32)
       (global.set $kept (array.new_default $bytes (local.get $n))))))",
                              limits);
-  EXPECT_EQ(call(*instance, "keep", {Value::i32(4 * wasm::kPageBytes)}).trap, text_of(TrapKind::kHeapExhausted));
-  EXPECT_EQ(call(*instance, "keep", {Value::i32(0xFFFFFFFF)}, kPlenty).trap, text_of(TrapKind::kHeapExhausted));
+  EXPECT_EQ(call(*instance, "keep", {Value::i32(4 * wasm::kPageBytes)}).trap,
+            text_of(TrapKind::kHeapExhausted));
+  EXPECT_EQ(call(*instance, "keep", {Value::i32(0xFFFFFFFF)}, kPlenty).trap,
+            text_of(TrapKind::kHeapExhausted));
   EXPECT_EQ(call(*instance, "keep", {Value::i32(60'000)}).state, RunState::kFinished);
   EXPECT_EQ(call(*instance, "grow").results[0], 0xFFFFFFFFu);
   EXPECT_GT(instance->memory_bytes(), wasm::kPageBytes + 60'000u);
@@ -182,7 +185,9 @@ TEST_P(HeapOf, TakesNoStaleReferenceFromOutside) {
   const uint64_t box = call(*instance, "box").results[0];
   const auto open = [&](uint64_t bits) {
     Execution run;
-    return run.start(instance->find_function("open"), std::vector<Value>{{wasm::ValType::kStructRef, bits, 0}}).has_value();
+    return run
+        .start(instance->find_function("open"), std::vector<Value>{{wasm::ValType::kStructRef, bits, 0}})
+        .has_value();
   };
   EXPECT_TRUE(open(box));
   EXPECT_FALSE(open(object_bits(77)));
@@ -255,8 +260,8 @@ Life live(Tier tier, uint32_t n, uint64_t step, uint64_t heap_bytes) {
     EXPECT_TRUE(snapshot->resume_in(*run, **instance));
     run->add_fuel(left + step);
   }
-  Life life{run->state() == RunState::kFinished ? "finished" : run->trap().message, 0, used + run->fuel_used(),
-            (*instance)->heap().bytes()};
+  Life life{run->state() == RunState::kFinished ? "finished" : run->trap().message, 0,
+            used + run->fuel_used(), (*instance)->heap().bytes()};
   if (!run->results().empty()) life.result = run->results()[0].bits;
   return life;
 }
@@ -300,7 +305,8 @@ TEST(FrozenHeap, ThatIsForgedIsRefusedOrHarmless) {
   const auto first = static_cast<size_t>(section.data() - frozen->data());
   uint32_t refused = 0;
   for (size_t at = first; at < first + section.size(); ++at) {
-    for (const uint8_t value : {uint8_t{0}, uint8_t{1}, uint8_t{2}, uint8_t{3}, uint8_t{6}, uint8_t{0x80}, uint8_t{0xFF}}) {
+    for (const uint8_t value :
+         {uint8_t{0}, uint8_t{1}, uint8_t{2}, uint8_t{3}, uint8_t{6}, uint8_t{0x80}, uint8_t{0xFF}}) {
       std::vector<uint8_t> forged = *frozen;
       if (forged[at] == value) continue;
       forged[at] = value;

@@ -153,7 +153,8 @@ void Store::Parts::show_roots(Tracer& tracer) const {
     const uint64_t* slot = exceptions.payload(exception);
     for (const wasm::ValType type : exception.tag->type->params) {
       const Instance* const owner = exception.tag->instance;
-      tracer.show(traced_of(owner == nullptr ? RuntimeValType{type} : owner->compiled().runtime_type(type)), *slot);
+      tracer.show(traced_of(owner == nullptr ? RuntimeValType{type} : owner->compiled().runtime_type(type)),
+                  *slot);
       slot += slots_of(type);
     }
   }
@@ -287,10 +288,12 @@ struct Instantiation {
                                               std::to_string(limits.table_elements),
                                           "Declare a smaller table, or raise the table limit."));
       made->defined = instance.module_->runtime_type(table.type.element).defined;
-      if (table.init.size != 0 && !is_in_snapshot(table.type.element)) std::ranges::fill(made->elements, evaluate(table.init).bits);
+      if (table.init.size != 0 && !is_in_snapshot(table.type.element))
+        std::ranges::fill(made->elements, evaluate(table.init).bits);
       instance.tables_.push_back(made);
     }
-    const bool several = module.memories.size() - instance.memories_.size() > 1 || !module.type_details.empty();
+    const bool several =
+        module.memories.size() - instance.memories_.size() > 1 || !module.type_details.empty();
     size_t own = 0;
     for (const wasm::Memory& memory : module.memories) {
       if (memory.import != wasm::kNotImported) continue;
@@ -343,7 +346,9 @@ struct Instantiation {
   bool evaluate_reference(const wasm::Instruction& in, Values& stack) {
     using wasm::Opcode;
     switch (in.op) {
-      case Opcode::kRefI31: stack.back() = {wasm::ValType::kI31Ref, i31_bits(stack.back().bits), 0}; return true;
+      case Opcode::kRefI31:
+        stack.back() = {wasm::ValType::kI31Ref, i31_bits(stack.back().bits), 0};
+        return true;
       case Opcode::kAnyConvertExtern:
         stack.back() = {wasm::ValType::kAnyRef, any_of_extern(stack.back().bits), 0};
         return true;
@@ -368,10 +373,10 @@ struct Instantiation {
     const uint64_t made = has_room ? heap.add(type, length) : 0;
     is_heap_full |= made == 0;
     if (made == 0) return false;
-    const size_t values = is_filled                              ? 1
-                          : in.op == Opcode::kStructNew          ? type.fields.size()
-                          : in.op == Opcode::kArrayNewFixed      ? length
-                                                                 : 0;
+    const size_t values = is_filled                         ? 1
+                          : in.op == Opcode::kStructNew     ? type.fields.size()
+                          : in.op == Opcode::kArrayNewFixed ? length
+                                                            : 0;
     const size_t first = stack.size() - values;
     const auto put = [&](uint64_t offset, const FieldLayout& field, const Value& value) {
       const uint64_t bits[2] = {value.bits, value.high_bits};
@@ -495,9 +500,9 @@ struct Instantiation {
     add_globals();
     evaluate_elements();
     if (is_heap_full)
-      return std::unexpected(link_error(LinkError::Kind::kLimit,
-                                        "the structs and arrays that the module begins with are beyond the limit",
-                                        "Make fewer of them, or raise the memory limit."));
+      return std::unexpected(link_error(
+          LinkError::Kind::kLimit, "the structs and arrays that the module begins with are beyond the limit",
+          "Make fewer of them, or raise the memory limit."));
     // Before the first segment is written: if a later one fails, another instance's table may hold
     // functions of this one already, and they run.
     instance.dropped_datas_.resize(module.datas.size());

@@ -164,8 +164,8 @@ struct FunctionInstance : FunctionHandle {
 struct Table {
   wasm::ValType element = wasm::ValType::kFuncRef;
   const wasm::FuncType* defined = nullptr;  // what `element` refers to, when it is a defined type
-  std::vector<uint64_t> elements;  // references, 0 for null
-  uint64_t max = UINT32_MAX;       // of its type
+  std::vector<uint64_t> elements;           // references, 0 for null
+  uint64_t max = UINT32_MAX;                // of its type
   bool has_max = false;
   bool is_64 = false;                   // its indices are i64
   std::shared_ptr<uint32_t> allowance;  // how many elements the owner lets all tables that share it gain
@@ -261,9 +261,9 @@ class Instance {
   [[nodiscard]] FunctionInstance* find_function(std::string_view export_name);  // null when it is none
   [[nodiscard]] FunctionInstance* function(uint32_t index) { return functions_[index]; }
   [[nodiscard]] Memory* memory() const { return memory_; }  // memory 0, null when it has none
-  [[nodiscard]] uint64_t memory_bytes() const;              // the present size of all its memories, and of the heap
-  [[nodiscard]] Heap& heap() const { return *heap_; }       // of its Store
-  [[nodiscard]] bool limit_was_hit() const;  // a grow of a memory was refused by the owner's limit
+  [[nodiscard]] uint64_t memory_bytes() const;  // the present size of all its memories, and of the heap
+  [[nodiscard]] Heap& heap() const { return *heap_; }  // of its Store
+  [[nodiscard]] bool limit_was_hit() const;            // a grow of a memory was refused by the owner's limit
 
  private:
   friend class Store;
@@ -280,7 +280,7 @@ class Instance {
   std::vector<GlobalInstance*> globals_;
   std::vector<TagInstance*> tags_;
   Heap* heap_ = nullptr;
-  uint64_t first_object_ = 0;             // of a thawed instance: how many numbers of objects there were before
+  uint64_t first_object_ = 0;  // of a thawed instance: how many numbers of objects there were before
   ExceptionArena* exceptions_ = nullptr;  // of its Store
   uint64_t exception_bytes_left_ = 0;
   uint64_t first_exception_ = 0;  // of a thawed instance: how many there were before its own

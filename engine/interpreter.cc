@@ -370,51 +370,51 @@ MEMBRANE_INLINE Object* object_of(Execution* ex, uint64_t reference) {
   return Machine::state(*ex).instance->heap().object(reference);
 }
 
-#define FIND_STRUCT(slot)                 \
-  if (fp[slot] == 0) [[unlikely]]         \
-    TRAP(kNullStructure);                 \
+#define FIND_STRUCT(slot)                                                                   \
+  if (fp[slot] == 0) [[unlikely]]                                                           \
+    TRAP(kNullStructure);                                                                   \
   uint8_t* const field = object_of(ex, fp[slot])->fields() + static_cast<uint32_t>(w.value)
 
-#define FIND_ELEMENT(slot, index_slot, size)                          \
-  if (fp[slot] == 0) [[unlikely]]                                     \
-    TRAP(kNullArray);                                                 \
-  Object* const array = object_of(ex, fp[slot]);                      \
-  const uint64_t index = static_cast<uint32_t>(fp[index_slot]);       \
-  if (index >= array->length) [[unlikely]]                            \
-    TRAP(kArrayOutOfBounds);                                          \
+#define FIND_ELEMENT(slot, index_slot, size)                    \
+  if (fp[slot] == 0) [[unlikely]]                               \
+    TRAP(kNullArray);                                           \
+  Object* const array = object_of(ex, fp[slot]);                \
+  const uint64_t index = static_cast<uint32_t>(fp[index_slot]); \
+  if (index >= array->length) [[unlikely]]                      \
+    TRAP(kArrayOutOfBounds);                                    \
   uint8_t* const field = array->fields() + index * (size)
 
-#define FIELD_GET(id, from, to)                        \
-  HANDLER(kStructGet##id) {                            \
-    const ImmediateWord w = ip[1].imm;                 \
-    FIND_STRUCT(w.b);                                  \
-    from value;                                        \
-    std::memcpy(&value, field, sizeof value);          \
-    fp[w.a] = slot_of(static_cast<to>(value));         \
-    NEXT(2);                                           \
-  }                                                    \
-  HANDLER(kArrayGet##id) {                             \
-    const SlotsWord w = ip[1].slots;                   \
-    FIND_ELEMENT(w.b, w.c, sizeof(from));              \
-    from value;                                        \
-    std::memcpy(&value, field, sizeof value);          \
-    fp[w.a] = slot_of(static_cast<to>(value));         \
-    NEXT(2);                                           \
+#define FIELD_GET(id, from, to)                \
+  HANDLER(kStructGet##id) {                    \
+    const ImmediateWord w = ip[1].imm;         \
+    FIND_STRUCT(w.b);                          \
+    from value;                                \
+    std::memcpy(&value, field, sizeof value);  \
+    fp[w.a] = slot_of(static_cast<to>(value)); \
+    NEXT(2);                                   \
+  }                                            \
+  HANDLER(kArrayGet##id) {                     \
+    const SlotsWord w = ip[1].slots;           \
+    FIND_ELEMENT(w.b, w.c, sizeof(from));      \
+    from value;                                \
+    std::memcpy(&value, field, sizeof value);  \
+    fp[w.a] = slot_of(static_cast<to>(value)); \
+    NEXT(2);                                   \
   }
-#define FIELD_SET(id, type)                            \
-  HANDLER(kStructSet##id) {                            \
-    const ImmediateWord w = ip[1].imm;                 \
-    FIND_STRUCT(w.a);                                  \
-    const type value = static_cast<type>(fp[w.b]);     \
-    std::memcpy(field, &value, sizeof value);          \
-    NEXT(2);                                           \
-  }                                                    \
-  HANDLER(kArraySet##id) {                             \
-    const SlotsWord w = ip[1].slots;                   \
-    FIND_ELEMENT(w.a, w.b, sizeof(type));              \
-    const type value = static_cast<type>(fp[w.c]);     \
-    std::memcpy(field, &value, sizeof value);          \
-    NEXT(2);                                           \
+#define FIELD_SET(id, type)                        \
+  HANDLER(kStructSet##id) {                        \
+    const ImmediateWord w = ip[1].imm;             \
+    FIND_STRUCT(w.a);                              \
+    const type value = static_cast<type>(fp[w.b]); \
+    std::memcpy(field, &value, sizeof value);      \
+    NEXT(2);                                       \
+  }                                                \
+  HANDLER(kArraySet##id) {                         \
+    const SlotsWord w = ip[1].slots;               \
+    FIND_ELEMENT(w.a, w.b, sizeof(type));          \
+    const type value = static_cast<type>(fp[w.c]); \
+    std::memcpy(field, &value, sizeof value);      \
+    NEXT(2);                                       \
   }
 
 #include "engine/operations.def"

@@ -331,7 +331,8 @@ std::optional<uint32_t> Reference::run_body(uint32_t function, uint32_t depth) {
         break;
       case Opcode::kBrOnCast:
       case Opcode::kBrOnCastFail:
-        if (is_of(stack_.back().get<uint64_t>(0), in.cast_type) == (in.op == Opcode::kBrOnCast)) branch(in.index);
+        if (is_of(stack_.back().get<uint64_t>(0), in.cast_type) == (in.op == Opcode::kBrOnCast))
+          branch(in.index);
         break;
       case Opcode::kReturnCall: return leave_for(in.index);
       case Opcode::kReturnCallIndirect: return leave_for(indirect_callee(in));

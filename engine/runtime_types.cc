@@ -64,7 +64,8 @@ ModuleTypes::~ModuleTypes() {
 namespace {
 
 bool names_types(const FuncType& type) {
-  return std::ranges::any_of(type.params, wasm::is_indexed) || std::ranges::any_of(type.results, wasm::is_indexed);
+  return std::ranges::any_of(type.params, wasm::is_indexed) ||
+         std::ranges::any_of(type.results, wasm::is_indexed);
 }
 
 bool has_plain_types(const wasm::Module& module) {
@@ -75,7 +76,8 @@ bool has_plain_types(const wasm::Module& module) {
 // The key of a group, in which a type is said by its place in the group, or by the address of what it is.
 class KeyWriter {
  public:
-  KeyWriter(const wasm::Module& module, const std::vector<const FuncType*>& known, uint32_t begin, uint32_t size)
+  KeyWriter(const wasm::Module& module, const std::vector<const FuncType*>& known, uint32_t begin,
+            uint32_t size)
       : module_(module), known_(known), begin_(begin), end_(begin + size) {}
 
   std::vector<uint64_t> write() {
@@ -92,7 +94,8 @@ class KeyWriter {
   }
   void value_type(ValType type) {
     key_.push_back(wasm::is_indexed(type) && !wasm::is_nullable(type) ? 1 : 0);
-    key_.push_back(wasm::is_indexed(type) ? number_of(wasm::type_index_of(type)) : static_cast<uint64_t>(type));
+    key_.push_back(wasm::is_indexed(type) ? number_of(wasm::type_index_of(type))
+                                          : static_cast<uint64_t>(type));
   }
   void value_types(const std::vector<ValType>& types) {
     key_.push_back(types.size());
@@ -193,7 +196,8 @@ void ModuleTypes::look_up(const wasm::Module& module) {
       lay_out(module, detail(i).fields, type);
       const uint32_t super = detail(i).supertype;
       if (super == wasm::kNoType) continue;
-      type.supertype = super >= begin ? &made->types[super - begin] : static_cast<const RuntimeType*>(types_[super]);
+      type.supertype =
+          super >= begin ? &made->types[super - begin] : static_cast<const RuntimeType*>(types_[super]);
       type.depth = type.supertype->depth + 1;
     }
     groups_.push_back(TypeRegistry::instance().find(std::move(made)));

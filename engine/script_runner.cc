@@ -58,7 +58,8 @@ bool is_of(ValType wanted, const Value& value, const Heap& heap) {
 bool fits(const wasm::ResultPattern& pattern, const Value& value, const Heap& heap) {
   if (!pattern.either.empty())
     return std::ranges::any_of(pattern.either, [&](const auto& one) { return fits(one, value, heap); });
-  if (!wasm::is_ref(value.type)) return pattern.value.type == value.type && matches(pattern, value.bits, value.high_bits);
+  if (!wasm::is_ref(value.type))
+    return pattern.value.type == value.type && matches(pattern, value.bits, value.high_bits);
   if (pattern.value.is_null) return value.bits == 0;
   if (pattern.any_reference) return value.bits != 0 && is_of(pattern.value.type, value, heap);
   return value.bits == value_of(pattern.value).bits;
@@ -311,7 +312,8 @@ void Runner::run_action(const Command& command) {
   if (state != RunState::kFinished) return fail(command, "did not return: " + trap);
   if (command.kind == Command::Kind::kAction) return pass();
   bool same = results.size() == command.results.size();
-  for (size_t i = 0; same && i < results.size(); ++i) same = fits(command.results[i], results[i], instance->heap());
+  for (size_t i = 0; same && i < results.size(); ++i)
+    same = fits(command.results[i], results[i], instance->heap());
   if (same) return pass();
   std::string found;
   for (const Value& value : results) found += (found.empty() ? "" : ", ") + show(value);

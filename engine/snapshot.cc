@@ -267,7 +267,8 @@ Status SnapshotWriter::object(const Object& object, uint32_t type) {
       MEMBRANE_TRY(field(fields[0].type, layouts[0], i * layouts[0].bytes));
     return {};
   }
-  for (size_t i = 0; i < fields.size(); ++i) MEMBRANE_TRY(field(fields[i].type, layouts[i], layouts[i].offset));
+  for (size_t i = 0; i < fields.size(); ++i)
+    MEMBRANE_TRY(field(fields[i].type, layouts[i], layouts[i].offset));
   return {};
 }
 
@@ -544,7 +545,8 @@ struct SnapshotReader : NumberReader {
       case Reference::kException:
         if (most_exception != nullptr) *most_exception = std::max(*most_exception, reference);
         if ((most_exception == nullptr && reference > exception_count) ||
-            !relations->matches(wasm::non_null(ValType::kExnRef), type)) fail();
+            !relations->matches(wasm::non_null(ValType::kExnRef), type))
+          fail();
         break;
       case Reference::kAny:
         if (!is_any(reference, type)) fail();
@@ -581,8 +583,7 @@ struct SnapshotReader : NumberReader {
     for (size_t i = 0; i < s.objects_.size(); ++i) {
       const Snapshot::ObjectState& object = s.objects_[i];
       const auto types = module->fields_of(object.type);
-      const auto& layouts =
-          static_cast<const RuntimeType*>(s.module_->canonical_type(object.type))->fields;
+      const auto& layouts = static_cast<const RuntimeType*>(s.module_->canonical_type(object.type))->fields;
       const bool has_elements = is_array(*module, object.type);
       const uint64_t count = has_elements ? object.length : types.size();
       for (uint64_t n = 0; n < count && ok(); ++n) {
@@ -634,8 +635,7 @@ Status SnapshotReader::exceptions(Snapshot& s) {
     const uint32_t tag = u32();
     if (!ok() || tag >= module.tags.size()) return damaged("an exception is of no tag");
     s.exceptions_.push_back(tag);
-    for (const ValType type : module.type_of_tag(tag).params)
-      value(type, s.exception_slots_);
+    for (const ValType type : module.type_of_tag(tag).params) value(type, s.exception_slots_);
   }
   if (!ok() || !left().empty()) return damaged("its exceptions are not those of its module");
   return {};
@@ -681,8 +681,7 @@ Status SnapshotReader::tables(Snapshot& s) {
         count > table.type.limits.max.value_or(UINT32_MAX))
       return damaged("a table has a size that its module does not allow");
     std::vector<uint64_t>& elements = s.tables_.emplace_back();
-    for (uint64_t i = 0; i < count; ++i)
-      elements.push_back(reference(table.type.element, false));
+    for (uint64_t i = 0; i < count; ++i) elements.push_back(reference(table.type.element, false));
   }
   if (!ok() || !left().empty()) return damaged("its tables are not those of its module");
   return {};
@@ -889,7 +888,8 @@ std::expected<Instance*, LinkError> Snapshot::instantiate(Store& store, const Re
         UINT32_MAX,
         {}});
   };
-  if (!keep_objects(instance)) return of_limit("the snapshot's structs and arrays are beyond the memory limit");
+  if (!keep_objects(instance))
+    return of_limit("the snapshot's structs and arrays are beyond the memory limit");
   if (!keep_exceptions(instance)) return of_limit("the snapshot's exceptions are beyond their limit");
   const auto value_of = [&](ValType type, uint64_t bits) {
     return thawed(instance, reference_of(instance.module(), type), bits);
@@ -943,10 +943,11 @@ bool Snapshot::keep_objects(Instance& instance) const {
   reader.relations = &types;
   reader.most_exception = &last_exception;
   reader.objects = &objects_;
-  reader.fields(*this, [&](size_t i, ValType type, const FieldLayout& layout, uint64_t offset, const uint64_t* bits) {
-    const uint64_t value[2] = {thawed(instance, reference_of(module_->module(), type), bits[0]), bits[1]};
-    std::memcpy(made[i]->fields() + offset, value, layout.bytes);
-  });
+  reader.fields(
+      *this, [&](size_t i, ValType type, const FieldLayout& layout, uint64_t offset, const uint64_t* bits) {
+        const uint64_t value[2] = {thawed(instance, reference_of(module_->module(), type), bits[0]), bits[1]};
+        std::memcpy(made[i]->fields() + offset, value, layout.bytes);
+      });
   return true;
 }
 

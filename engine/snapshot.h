@@ -96,10 +96,11 @@ class Snapshot {
   std::vector<std::vector<uint64_t>> tables_;  // function index plus one, or the embedder's number plus one
   std::vector<bool> dropped_elements_, dropped_datas_;
   std::vector<std::vector<uint64_t>> element_values_;  // of segments that may refer to objects
-  std::vector<Frame> frames_;  // outermost first
+  std::vector<Frame> frames_;                          // outermost first
   std::vector<uint64_t> frame_slots_;
-  std::vector<std::pair<size_t, uint8_t>> frame_references_;  // which of these are references, ascending; and of what
-  std::vector<uint32_t> exceptions_;      // the tag of each
+  std::vector<std::pair<size_t, uint8_t>>
+      frame_references_;              // which of these are references, ascending; and of what
+  std::vector<uint32_t> exceptions_;  // the tag of each
   std::vector<uint64_t> exception_slots_;
   std::vector<ObjectState> objects_;
   std::span<const uint8_t> object_fields_;  // of all, one behind the other

@@ -222,7 +222,8 @@ void each_frame_value(Execution& run,
         .first->second.add(stands[i].function->index, stands[i].code_offset, waits(i));
   }
   for (auto& [module, known] : places) known.find(UINT64_MAX);
-  const auto show = [&](const CompiledModule& module, const std::vector<ValType>& types, const uint64_t* slot) {
+  const auto show = [&](const CompiledModule& module, const std::vector<ValType>& types,
+                        const uint64_t* slot) {
     for (const ValType type : types) {
       visit(module, type, *slot);
       slot += wasm::slots_of(type);
@@ -231,8 +232,7 @@ void each_frame_value(Execution& run,
   for (size_t i = 0; i < stands.size(); ++i) {
     const Standpoint& s = stands[i];
     const CompiledModule& module = *s.function->module;
-    const wasm::Standing* const standing =
-        places.at(&module).at(s.function->index, s.code_offset, waits(i));
+    const wasm::Standing* const standing = places.at(&module).at(s.function->index, s.code_offset, waits(i));
     // A frame that ends in a call has no place to stand at, and nothing that it uses again.
     if (standing != nullptr) {
       const std::vector<ValType> types = types_of(module.module(), s.function->index, *standing);

@@ -26,7 +26,8 @@ inline constexpr uint32_t kWordsOfCall = 3;  // a call's header stands behind it
 
 // The types of a frame's slots: locals, then operands.
 std::vector<wasm::ValType> locals_of(const wasm::Module& module, uint32_t function);
-std::vector<wasm::ValType> types_of(const wasm::Module& module, uint32_t function, const wasm::Standing& standing);
+std::vector<wasm::ValType> types_of(const wasm::Module& module, uint32_t function,
+                                    const wasm::Standing& standing);
 
 // What a call in front of a place calls; null when it is no call.
 const wasm::FuncType* callee_type(const wasm::Module& module, const wasm::Standing& standing);

@@ -15,8 +15,8 @@
 
 #include "base/leb128.h"
 #include "wasm/opcode.h"
-#include "wasm/types.h"
 #include "wasm/type_coding.h"
+#include "wasm/types.h"
 
 namespace membrane::wasm::testing {
 

@@ -40,20 +40,20 @@ BlockSignature signature_of(const Module& module, const BlockType& type);
 // One decoded instruction. Only the fields of its Immediate kind mean anything.
 struct Instruction {
   Opcode op = Opcode::kNop;
-  uint8_t lane = 0;               // kLane, kMemLane
-  ValType ref_type{};             // kRefType: the nullable reference to it; kSelectTypes: the first type;
-                                  // kLabelCast: what is cast
-  ValType cast_type{};            // kLabelCast: and to what
-  BlockType block;                // kBlock, kTryTable
-  uint32_t offset = 0;            // of the opcode, in bytes from the start of the code
-  uint32_t size = 0;              // of opcode and immediates, in bytes
-  uint32_t index = 0;             // label, function, type, local, global, tag, table, data, element, memory;
-                                  // the destination of a copy; the data or element of an init
-  uint32_t index2 = 0;            // table of call_indirect; source of a copy; memory or table of an init;
-                                  // kField: the field; kTypeCount: the count; kTypeData, kTypeElem: the segment
-  uint32_t align = 0;             // kMem, kMemLane: log2
-  uint64_t mem_offset = 0;        // kMem, kMemLane
-  uint64_t value = 0;             // kI32 (sign-extended), kI64, kF32 and kF64 as bits
+  uint8_t lane = 0;         // kLane, kMemLane
+  ValType ref_type{};       // kRefType: the nullable reference to it; kSelectTypes: the first type;
+                            // kLabelCast: what is cast
+  ValType cast_type{};      // kLabelCast: and to what
+  BlockType block;          // kBlock, kTryTable
+  uint32_t offset = 0;      // of the opcode, in bytes from the start of the code
+  uint32_t size = 0;        // of opcode and immediates, in bytes
+  uint32_t index = 0;       // label, function, type, local, global, tag, table, data, element, memory;
+                            // the destination of a copy; the data or element of an init
+  uint32_t index2 = 0;      // table of call_indirect; source of a copy; memory or table of an init;
+                            // kField: the field; kTypeCount: the count; kTypeData, kTypeElem: the segment
+  uint32_t align = 0;       // kMem, kMemLane: log2
+  uint64_t mem_offset = 0;  // kMem, kMemLane
+  uint64_t value = 0;       // kI32 (sign-extended), kI64, kF32 and kF64 as bits
   const uint8_t* raw = kNoBytes;  // kV128, kShuffle: 16 bytes; kLabelTable: the encoded labels, default
                                   // last; kSelectTypes: the encoded types; kTryTable: the encoded clauses
   uint32_t count = 0;             // kLabelTable: labels without the default; kSelectTypes: types;

@@ -349,7 +349,8 @@ class Decoder {
       reader_.skip_to(at + 1);
       uint8_t zero = 0;
       if (!reader_.u8(zero)) return false;
-      if (zero != 0) return reader_.fail(kMalformedType, at, "0x40 of a table is followed by 0x00", hex(zero));
+      if (zero != 0)
+        return reader_.fail(kMalformedType, at, "0x40 of a table is followed by 0x00", hex(zero));
     }
     if (!table(kNotImported)) return false;
     return !has_init || expression(module_.tables.back().init);

@@ -122,7 +122,8 @@ void append_instruction(Bytes& out, const Instruction& in) {
     case Immediate::kF32: return append_little_endian(out, in.value, 4);
     case Immediate::kF64: return append_little_endian(out, in.value, 8);
     case Immediate::kLabelCast:
-      out.push_back(static_cast<uint8_t>((is_nullable(in.ref_type) ? 1 : 0) | (is_nullable(in.cast_type) ? 2 : 0)));
+      out.push_back(
+          static_cast<uint8_t>((is_nullable(in.ref_type) ? 1 : 0) | (is_nullable(in.cast_type) ? 2 : 0)));
       append_u32(out, in.index);
       append_heap_type(out, in.ref_type);
       return append_heap_type(out, in.cast_type);
@@ -133,7 +134,8 @@ void append_instruction(Bytes& out, const Instruction& in) {
 
 bool names_data(Opcode op) {
   const Immediate immediate = info(op).immediate;
-  return immediate == Immediate::kMemoryInit || immediate == Immediate::kData || immediate == Immediate::kTypeData;
+  return immediate == Immediate::kMemoryInit || immediate == Immediate::kData ||
+         immediate == Immediate::kTypeData;
 }
 
 // -- sections (5.5)
@@ -328,8 +330,8 @@ class Encoder {
   void element(const ElementSegment& segment) {
     const bool is_active = segment.mode == SegmentMode::kActive;
     // The forms without table index have no room for a type: it is funcref.
-    const bool is_short = is_active && segment.table == 0 &&
-                          (segment.type == ValType::kFuncRef || !segment.uses_expressions);
+    const bool is_short =
+        is_active && segment.table == 0 && (segment.type == ValType::kFuncRef || !segment.uses_expressions);
     const bool has_second_bit = is_active ? !is_short : segment.mode == SegmentMode::kDeclarative;
     body_.push_back(static_cast<uint8_t>((is_active ? 0 : 1) | (has_second_bit ? 2 : 0) |
                                          (segment.uses_expressions ? 4 : 0)));

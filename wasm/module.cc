@@ -63,7 +63,8 @@ std::string name_of(ValType type) {
   }
   if (!is_indexed(type) && is_nullable(type)) return std::string(name_of_heap_type(type)) + "ref";
   return std::string(is_nullable(type) ? "(ref null " : "(ref ") +
-         (is_indexed(type) ? std::to_string(type_index_of(type)) : std::string(name_of_heap_type(type))) + ")";
+         (is_indexed(type) ? std::to_string(type_index_of(type)) : std::string(name_of_heap_type(type))) +
+         ")";
 }
 
 // Each type has a word of static memory, which is written once. There are some for every type that a module can
@@ -72,8 +73,8 @@ std::span<const ValType> only(ValType t) {
   constexpr size_t kAbstract = 512, kDefined = size_t{kUnknownTypeIndex} + 1;
   static constinit ValType words[kAbstract + 2 * kDefined];
   const auto bits = static_cast<uint32_t>(t);
-  const size_t at = is_indexed(t) ? kAbstract + 2 * size_t{type_index_of(t)} + (is_nullable(t) ? 0 : 1)
-                                  : bits % kAbstract;
+  const size_t at =
+      is_indexed(t) ? kAbstract + 2 * size_t{type_index_of(t)} + (is_nullable(t) ? 0 : 1) : bits % kAbstract;
   const std::atomic_ref word(words[at]);
   ValType none{};
   if (word.load(std::memory_order_acquire) != t)

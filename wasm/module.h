@@ -43,10 +43,10 @@ struct TypeDetail {
   TypeKind kind = TypeKind::kFunc;
   bool is_final = true;
   uint32_t supertype = kNoType;
-  uint32_t supertype_count = 0;    // as declared; more than one is invalid
-  uint32_t group_begin = 0;        // of its recursive group: the first type
-  uint32_t group_size = 1;         // and how many
-  std::vector<FieldType> fields;   // of a struct; of an array one
+  uint32_t supertype_count = 0;   // as declared; more than one is invalid
+  uint32_t group_begin = 0;       // of its recursive group: the first type
+  uint32_t group_size = 1;        // and how many
+  std::vector<FieldType> fields;  // of a struct; of an array one
 };
 
 // A final function type in a group of its own.
@@ -179,7 +179,9 @@ struct Module {
     return type_details.empty() ? TypeKind::kFunc : type_details[index].kind;
   }
   // Of a struct or array.
-  [[nodiscard]] std::span<const FieldType> fields_of(uint32_t type) const { return type_details[type].fields; }
+  [[nodiscard]] std::span<const FieldType> fields_of(uint32_t type) const {
+    return type_details[type].fields;
+  }
   [[nodiscard]] uint32_t supertype_of(uint32_t type) const {
     return type_details.empty() ? kNoType : type_details[type].supertype;
   }

@@ -123,7 +123,8 @@ void TypeRelations::find_canonical() {
   };
   std::unordered_multimap<size_t, Group> groups;
   const auto bytes_of = [&](size_t begin, size_t end) {
-    return std::string_view(reinterpret_cast<const char*>(keys.data() + begin), (end - begin) * sizeof(uint32_t));
+    return std::string_view(reinterpret_cast<const char*>(keys.data() + begin),
+                            (end - begin) * sizeof(uint32_t));
   };
   for (uint32_t begin = 0; begin < count;) {
     const uint32_t size = module_.type_details.empty() ? 1 : module_.type_details[begin].group_size;

@@ -54,14 +54,16 @@ inline constexpr uint32_t kUnknownTypeIndex = (1u << (32 - kTypeIndexShift)) - 1
 constexpr uint8_t byte_of(ValType t) { return static_cast<uint8_t>(t); }
 constexpr bool is_ref(ValType t) {
   const uint8_t byte = byte_of(t);
-  return (byte >= byte_of(ValType::kExnRef) && byte <= byte_of(ValType::kNullExnRef)) || byte == kIndexedByte ||
-         byte == byte_of(ValType::kBottomRef);
+  return (byte >= byte_of(ValType::kExnRef) && byte <= byte_of(ValType::kNullExnRef)) ||
+         byte == kIndexedByte || byte == byte_of(ValType::kBottomRef);
 }
 constexpr bool is_num(ValType t) { return t >= ValType::kF64 && t <= ValType::kI32; }
 constexpr bool is_packed(ValType t) { return t == ValType::kI8 || t == ValType::kI16; }
 // Of references.
 constexpr bool is_nullable(ValType t) { return (static_cast<uint32_t>(t) & kNonNullBit) == 0; }
-constexpr ValType nullable(ValType t) { return static_cast<ValType>(static_cast<uint32_t>(t) & ~kNonNullBit); }
+constexpr ValType nullable(ValType t) {
+  return static_cast<ValType>(static_cast<uint32_t>(t) & ~kNonNullBit);
+}
 constexpr ValType non_null(ValType t) { return static_cast<ValType>(static_cast<uint32_t>(t) | kNonNullBit); }
 constexpr ValType with_nullability_of(ValType t, ValType other) {
   return is_nullable(other) ? nullable(t) : non_null(t);

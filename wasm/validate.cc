@@ -23,8 +23,8 @@ class Declarations {
       : module_(module), code_(code), report_(report) {}
 
   bool run() {
-    return counts() && types() && functions() && tables() && memories() && tags() && globals() && table_values() &&
-           exports() && start() && elements() && datas();
+    return counts() && types() && functions() && tables() && memories() && tags() && globals() &&
+           table_values() && exports() && start() && elements() && datas();
   }
 
  private:
@@ -83,14 +83,16 @@ class Declarations {
 
   bool known_in_type(ValType t, uint32_t known, uint32_t index) {
     return !is_indexed(t) || type_index_of(t) < known ||
-           fail(FieldKind::kType, index, unknown(kUnknownType, "type", type_index_of(t), known, type_name(index)));
+           fail(FieldKind::kType, index,
+                unknown(kUnknownType, "type", type_index_of(t), known, type_name(index)));
   }
 
   static std::string type_name(uint32_t index) { return "type " + std::to_string(index); }
 
   bool type_detail(uint32_t index, uint32_t known) {
     const TypeDetail& d = module_.type_details[index];
-    if (!at_most(d.fields.size(), kMaxFields, "fields in a struct type", FieldKind::kType, index)) return false;
+    if (!at_most(d.fields.size(), kMaxFields, "fields in a struct type", FieldKind::kType, index))
+      return false;
     for (const FieldType& f : d.fields)
       if (!known_in_type(f.type, known, index)) return false;
     if (d.supertype_count > 1)

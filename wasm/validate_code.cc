@@ -1141,10 +1141,9 @@ bool CodeValidator::fail_results(const Instruction& in, const Frame& at) {
        .message = count_of(extra, "value") + " left over on the stack at the end of " + describe_block(at),
        .found = list_of(stack),
        .expected = list_of(at.results),
-       .hint =
-           "Add `drop` " + std::string(extra == 1 ? "once" : std::to_string(extra) + " times") +
-           " where the value is not needed" +
-           (at.results.empty() ? ", or declare (result " + name_of(stack.back()) + ")." : ".")});
+       .hint = "Add `drop` " + std::string(extra == 1 ? "once" : std::to_string(extra) + " times") +
+               " where the value is not needed" +
+               (at.results.empty() ? ", or declare (result " + name_of(stack.back()) + ")." : ".")});
 }
 
 bool CodeValidator::fail_unknown(const Instruction& in, DiagnosticCode code, std::string_view noun,

@@ -164,7 +164,8 @@ class CodeValidator {
     return pop_any(actual) && fits(actual, expected);
   }
   [[nodiscard]] bool fits(ValType actual, ValType expected) {
-    return actual == expected || actual == ValType::kBottom || (is_ref(expected) && ref_fits(actual, expected));
+    return actual == expected || actual == ValType::kBottom ||
+           (is_ref(expected) && ref_fits(actual, expected));
   }
   [[gnu::noinline]] bool ref_fits(ValType actual, ValType expected) {
     return relations_.matches(actual, expected);
@@ -193,7 +194,8 @@ class CodeValidator {
   bool is_defaultable_field(const Instruction& in, const FieldType& field);
   bool take(const Instruction& in, Types operands, ValType result);
   bool cast_target(const Instruction& in, ValType& target);
-  bool fail_types(const Instruction& in, DiagnosticCode code, std::string message, ValType found, ValType expected);
+  bool fail_types(const Instruction& in, DiagnosticCode code, std::string message, ValType found,
+                  ValType expected);
   void note_set(uint32_t local, ValType type);
   void forget_set(uint32_t count);
   const FuncType* function_type(const Instruction& in, uint32_t index);
@@ -240,10 +242,10 @@ class CodeValidator {
   uint32_t function_ = UINT32_MAX;  // at hand, or UINT32_MAX in a constant expression
   uint32_t local_count_ = 0;
   uint32_t param_count_ = 0;
-  bool has_unset_locals_ = false;      // some begin without a value
-  uint32_t direct_locals_ = 0;         // local.get of those below needs nothing but locals_
-  std::vector<bool> is_set_;           // of locals, when has_unset_locals_
-  std::vector<uint32_t> set_locals_;   // in the order in which they were set
+  bool has_unset_locals_ = false;     // some begin without a value
+  uint32_t direct_locals_ = 0;        // local.get of those below needs nothing but locals_
+  std::vector<bool> is_set_;          // of locals, when has_unset_locals_
+  std::vector<uint32_t> set_locals_;  // in the order in which they were set
   InlineVector<ValType, 64> locals_;  // types of the first locals; see local_type()
 
   // Of standings_at().

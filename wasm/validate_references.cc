@@ -106,10 +106,10 @@ bool CodeValidator::on_br_on_non_null(const Instruction& in) {
                      .expected = list_of(types)});
   before_ = top_;
   const Types rest = types.first(types.size() - 1);
-  if (!pop_all(rest)) return fail_stack(in, rest, kBranchTypeMismatch, "br_on_non_null takes below the reference");
+  if (!pop_all(rest))
+    return fail_stack(in, rest, kBranchTypeMismatch, "br_on_non_null takes below the reference");
   return push_all(rest);
 }
-
 
 bool CodeValidator::on_ref_eq(const Instruction& in) {
   return take(in, std::array{ValType::kEqRef, ValType::kEqRef}, ValType::kI32);
@@ -174,7 +174,8 @@ bool CodeValidator::on_br_on_cast(const Instruction& in) {
   const Frame* const target = label(in, in.index);
   if (target == nullptr || !known(in, in.ref_type) || !known(in, in.cast_type)) return false;
   if (!fits(in.cast_type, in.ref_type))
-    return fail_types(in, kTypeMismatch, std::string(info(in.op).text) + " casts to a type that is not below the first",
+    return fail_types(in, kTypeMismatch,
+                      std::string(info(in.op).text) + " casts to a type that is not below the first",
                       in.cast_type, in.ref_type);
   if (!pop(in.ref_type)) return fail_operands(in, only(in.ref_type));
   const ValType left = type_difference(in.ref_type, in.cast_type);
@@ -190,7 +191,8 @@ bool CodeValidator::on_br_on_cast(const Instruction& in) {
   before_ = top_;
   const Types rest = types.first(types.size() - 1);
   if (!pop_all(rest))
-    return fail_stack(in, rest, kBranchTypeMismatch, std::string(info(in.op).text) + " takes below the reference");
+    return fail_stack(in, rest, kBranchTypeMismatch,
+                      std::string(info(in.op).text) + " takes below the reference");
   if (!push_all(rest) || !reserve(1)) return false;
   push(branches_on_success ? left : in.cast_type);
   return true;
@@ -202,7 +204,9 @@ bool CodeValidator::on_br_on_cast_fail(const Instruction& in) { return on_br_on_
 
 bool CodeValidator::fail_types(const Instruction& in, DiagnosticCode code, std::string message, ValType found,
                                ValType expected) {
-  return fail(in, {.code = code, .message = std::move(message), .found = name_of(found), .expected = name_of(expected)});
+  return fail(
+      in,
+      {.code = code, .message = std::move(message), .found = name_of(found), .expected = name_of(expected)});
 }
 
 bool CodeValidator::take(const Instruction& in, Types operands, ValType result) {
@@ -212,8 +216,7 @@ bool CodeValidator::take(const Instruction& in, Types operands, ValType result) 
 }
 
 bool CodeValidator::needs_kind(const Instruction& in, uint32_t type, TypeKind kind) {
-  if (type >= module_.types.size())
-    return fail_unknown(in, kUnknownType, "type", type, module_.types.size());
+  if (type >= module_.types.size()) return fail_unknown(in, kUnknownType, "type", type, module_.types.size());
   return module_.kind_of_type(type) == kind ||
          fail(in, {.code = kTypeMismatch,
                    .message = std::string(info(in.op).text) + " needs another kind of type",
@@ -235,9 +238,10 @@ const FieldType* CodeValidator::array_field(const Instruction& in, uint32_t type
 }
 
 bool CodeValidator::must_be_mutable(const Instruction& in, const FieldType& field) {
-  return field.is_mutable || fail_types(in, kImmutableField,
-                                        std::string(info(in.op).text) + " changes a field that is not mutable",
-                                        field.type, field.type);
+  return field.is_mutable ||
+         fail_types(in, kImmutableField,
+                    std::string(info(in.op).text) + " changes a field that is not mutable", field.type,
+                    field.type);
 }
 
 bool CodeValidator::fits_packing(const Instruction& in, const FieldType& field) {
@@ -251,8 +255,9 @@ bool CodeValidator::fits_packing(const Instruction& in, const FieldType& field) 
 
 bool CodeValidator::is_defaultable_field(const Instruction& in, const FieldType& field) {
   return is_defaultable(field.type) ||
-         fail_types(in, kNotDefaultable, std::string(info(in.op).text) + " needs fields that begin as zero or null",
-                    field.type, is_ref(field.type) ? nullable(field.type) : field.type);
+         fail_types(in, kNotDefaultable,
+                    std::string(info(in.op).text) + " needs fields that begin as zero or null", field.type,
+                    is_ref(field.type) ? nullable(field.type) : field.type);
 }
 
 // -- structs
@@ -333,13 +338,14 @@ bool CodeValidator::element_fits(const Instruction& in, const FieldType& field) 
   const bool of_elements = info(in.op).immediate == Immediate::kTypeElem;
   if (!has_segment(in, of_elements)) return false;
   if (!of_elements)
-    return !is_ref(field.type) || fail_types(in, kTypeMismatch,
-                                             std::string(info(in.op).text) + " makes no references out of bytes",
-                                             field.type, ValType::kI32);
+    return !is_ref(field.type) ||
+           fail_types(in, kTypeMismatch, std::string(info(in.op).text) + " makes no references out of bytes",
+                      field.type, ValType::kI32);
   const ValType type = module_.elements[in.index2].type;
   return fits(type, field.type) ||
-         fail_types(in, kTypeMismatch, std::string(info(in.op).text) + ": the segment's elements do not fit the array",
-                    type, field.type);
+         fail_types(in, kTypeMismatch,
+                    std::string(info(in.op).text) + ": the segment's elements do not fit the array", type,
+                    field.type);
 }
 
 bool CodeValidator::on_array_new_data(const Instruction& in) {

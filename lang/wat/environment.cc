@@ -23,10 +23,18 @@ std::optional<uint64_t> number_of(std::string_view word) {
 namespace {
 
 constexpr std::pair<std::string_view, ValType> kHeapTypes[] = {
-    {"func", ValType::kFuncRef},       {"extern", ValType::kExternRef},       {"exn", ValType::kExnRef},
-    {"any", ValType::kAnyRef},         {"eq", ValType::kEqRef},               {"i31", ValType::kI31Ref},
-    {"struct", ValType::kStructRef},   {"array", ValType::kArrayRef},         {"none", ValType::kNullRef},
-    {"nofunc", ValType::kNullFuncRef}, {"noextern", ValType::kNullExternRef}, {"noexn", ValType::kNullExnRef},
+    {"func", ValType::kFuncRef},
+    {"extern", ValType::kExternRef},
+    {"exn", ValType::kExnRef},
+    {"any", ValType::kAnyRef},
+    {"eq", ValType::kEqRef},
+    {"i31", ValType::kI31Ref},
+    {"struct", ValType::kStructRef},
+    {"array", ValType::kArrayRef},
+    {"none", ValType::kNullRef},
+    {"nofunc", ValType::kNullFuncRef},
+    {"noextern", ValType::kNullExternRef},
+    {"noexn", ValType::kNullExnRef},
 };
 
 std::optional<ValType> val_type_of(std::string_view word) {
@@ -58,8 +66,7 @@ std::optional<ValType> Environment::val_type_at(Node n) const {
 Environment::Environment(const Tree& tree, const HostTable& host) : tree_(tree), host_(host) {
   find_fields();
   if (!is_module) return;
-  for (Node n = fields_begin; n < fields_end; n = tree_.next(n))
-    read_types(n);
+  for (Node n = fields_begin; n < fields_end; n = tree_.next(n)) read_types(n);
   for (Node n = fields_begin; n < fields_end; n = tree_.next(n))
     if (tree_.is_form(n)) read_field(n);
 }

@@ -133,7 +133,7 @@ void CodeWalker::walk_global(Node field) {
   while (n < close && tree_.is_form(n, "export")) n = tree_.next(n);
   if (n >= close || tree_.is_form(n, "import")) return;
   const Node type = tree_.is_form(n, "mut") ? tree_.first(n) : n;
-  const ValType val_type[] = {Environment::val_type_of(tree_.word(type)).value_or(ValType::kI32)};
+  const ValType val_type[] = {environment_.val_type_at(type).value_or(ValType::kI32)};
   locals_.clear();
   local_ids_.clear();
   sequence(tree_.next(n), close, val_type);

@@ -8,7 +8,7 @@
 namespace membrane::wasm::text {
 namespace {
 
-constexpr std::string_view kFields[] = {"type",   "rec",   "import", "func", "table", "memory",
+constexpr std::string_view kFields[] = {"type",   "rec",    "import", "func", "table", "memory",
                                         "global", "export", "start",  "elem", "data",  "tag"};
 
 std::string quote(std::string_view word) {

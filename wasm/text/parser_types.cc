@@ -28,10 +28,18 @@ constexpr std::pair<std::string_view, ValType> kValTypes[] = {
 };
 
 constexpr std::pair<std::string_view, ValType> kHeapTypes[] = {
-    {"func", ValType::kFuncRef},       {"extern", ValType::kExternRef},       {"exn", ValType::kExnRef},
-    {"any", ValType::kAnyRef},         {"eq", ValType::kEqRef},               {"i31", ValType::kI31Ref},
-    {"struct", ValType::kStructRef},   {"array", ValType::kArrayRef},         {"none", ValType::kNullRef},
-    {"nofunc", ValType::kNullFuncRef}, {"noextern", ValType::kNullExternRef}, {"noexn", ValType::kNullExnRef},
+    {"func", ValType::kFuncRef},
+    {"extern", ValType::kExternRef},
+    {"exn", ValType::kExnRef},
+    {"any", ValType::kAnyRef},
+    {"eq", ValType::kEqRef},
+    {"i31", ValType::kI31Ref},
+    {"struct", ValType::kStructRef},
+    {"array", ValType::kArrayRef},
+    {"none", ValType::kNullRef},
+    {"nofunc", ValType::kNullFuncRef},
+    {"noextern", ValType::kNullExternRef},
+    {"noexn", ValType::kNullExnRef},
 };
 
 uint32_t hash_type(const std::vector<ValType>& params, const std::vector<ValType>& results) {
@@ -101,7 +109,8 @@ bool Parser::read_ref_form(ValType& out) {
   at_ += 2;
   const bool has_null = at_keyword("null");
   if (has_null) ++at_;
-  if (!read_heap_type(out)) return unexpected("func, extern, any or another heap type, or a type's name or index");
+  if (!read_heap_type(out))
+    return unexpected("func, extern, any or another heap type, or a type's name or index");
   if (!has_null) out = non_null(out);
   return take_close("(ref …)");
 }

@@ -257,7 +257,8 @@ class Printer {
   // "(type 0) (param i32) (result i32)"
   void type_use(uint32_t index) {
     type_reference(index);
-    if (index < m_.types.size() && m_.kind_of_type(index) == TypeKind::kFunc) params_and_results(m_.types[index]);
+    if (index < m_.types.size() && m_.kind_of_type(index) == TypeKind::kFunc)
+      params_and_results(m_.types[index]);
   }
 
   void limits(const Limits& limits) {
@@ -711,10 +712,10 @@ class Printer {
 
   const Module& m_;
   PrintableNames types_, functions_, tables_, memories_, globals_, tags_, elements_, datas_;
-  PrintableNames locals_, labels_;             // of the function that is printed
+  PrintableNames locals_, labels_;                       // of the function that is printed
   std::unordered_map<uint32_t, PrintableNames> fields_;  // of the structs whose fields were named so far
-  std::vector<std::string_view> open_labels_;  // outermost first; empty where a block has none
-  uint32_t label_count_ = 0;                   // blocks begun in this function
+  std::vector<std::string_view> open_labels_;            // outermost first; empty where a block has none
+  uint32_t label_count_ = 0;                             // blocks begun in this function
   std::string out_;
 };
 

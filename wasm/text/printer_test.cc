@@ -52,7 +52,8 @@ TEST(TextPrinter, QuotesNamesThatAreNoIdentifiersAndUsesIndicesWhereTheyAreNotUn
   m.names.functions = {{0, 0, "std::vector<int>(size_t, x)"}, {0, 1, "same"}, {0, 2, "same"}};
   const std::string text = print_text(m);
   EXPECT_NE(text.find("(func $\"std::vector<int>(size_t, x)\" (;0;)"), std::string::npos) << text;
-  EXPECT_NE(text.find("call $\"std::vector<int>(size_t, x)\"\n    call $same\n    call 2"), std::string::npos) << text;
+  EXPECT_NE(text.find("call $\"std::vector<int>(size_t, x)\"\n    call $same\n    call 2"), std::string::npos)
+      << text;
   const auto again = parse_text(text);
   ASSERT_TRUE(again.has_value()) << text;
   EXPECT_EQ(again->names.function(0), "std::vector<int>(size_t, x)");

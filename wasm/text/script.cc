@@ -234,11 +234,11 @@ class ScriptParser {
   // kBottom for what is no abstract heap type.
   static ValType heap_type(std::string_view w) {
     static constexpr std::pair<std::string_view, ValType> kTypes[] = {
-        {"func", ValType::kFuncRef},     {"extern", ValType::kExternRef},
-        {"exn", ValType::kExnRef},       {"any", ValType::kAnyRef},
-        {"eq", ValType::kEqRef},         {"i31", ValType::kI31Ref},
-        {"struct", ValType::kStructRef}, {"array", ValType::kArrayRef},
-        {"host", ValType::kAnyRef},      {"none", ValType::kNullRef},
+        {"func", ValType::kFuncRef},       {"extern", ValType::kExternRef},
+        {"exn", ValType::kExnRef},         {"any", ValType::kAnyRef},
+        {"eq", ValType::kEqRef},           {"i31", ValType::kI31Ref},
+        {"struct", ValType::kStructRef},   {"array", ValType::kArrayRef},
+        {"host", ValType::kAnyRef},        {"none", ValType::kNullRef},
         {"nofunc", ValType::kNullFuncRef}, {"noextern", ValType::kNullExternRef},
         {"noexn", ValType::kNullExnRef},
     };
