@@ -47,7 +47,8 @@ TEST_P(Differential, SeedsThatOnceDiffered) {
   for (const uint64_t seed :
        {uint64_t{624'312},              // a call wrote behind the room that was looked for
         uint64_t{357}, uint64_t{7350},  // a function that begins with a throw was frozen
-        uint64_t{10'003'674}})          // the reference took a vector's 64-bit address for one of 32 bits
+        uint64_t{10'003'674},          // the reference took a vector's 64-bit address for one of 32 bits
+        uint64_t{13'935}})              // and one that begins with an allocation
     EXPECT_EQ(compare_with_reference(choices_of_seed(seed, 200 + seed % 1800), count, GetParam()), "")
         << seed;
 }

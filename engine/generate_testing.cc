@@ -9,6 +9,7 @@
 #include "wasm/assemble_testing.h"
 #include "wasm/body.h"
 #include "wasm/opcode.h"
+#include "wasm/type_coding.h"
 
 namespace membrane::engine {
 namespace {
@@ -27,6 +28,12 @@ constexpr uint32_t kDataBytes = 24;
 constexpr uint32_t kCounters = 3;  // locals that only loops count with
 constexpr uint32_t kExceptionGlobal = kTypes.size();
 
+// The types of a module with references, which come before its function types: a pair of a number and a pair, one
+// with more fields, an array of i16, and an array of pairs.
+constexpr uint32_t kPairType = 0, kLargeType = 1, kShortsType = 2, kPairsType = 3;
+constexpr ValType kPair = wasm::ref_null_to(kPairType), kShorts = wasm::ref_null_to(kShortsType),
+                  kPairs = wasm::ref_null_to(kPairsType);
+
 class Choices {
  public:
   // Half of the modules have no vectors, so that a compiler that knows none of them sees enough of the rest.
@@ -36,6 +43,8 @@ class Choices {
   bool has_vectors() const { return has_vectors_; }
   // Half have exceptions, by a bit that takes no choice from the others.
   bool has_exceptions() const { return !is_shared_ && !bytes_.empty() && bytes_.back() % 2 == 0; }
+  // And half references to functions, structs and arrays, by another.
+  bool has_references() const { return !is_shared_ && !bytes_.empty() && bytes_.back() / 2 % 2 == 0; }
   bool at_end() const { return at_ >= bytes_.size(); }
   uint8_t byte() { return at_end() ? 0 : bytes_[at_++]; }
   uint32_t below(uint32_t n) { return byte() % n; }
@@ -226,20 +235,33 @@ void append_opcode(Bytes& out, Opcode op) {
 // The types of a module, each once.
 class TypeSection {
  public:
+  explicit TypeSection(bool has_references) {
+    if (!has_references) return;
+    const Bytes pair = {0x7F, 1, 0x63, kPairType, 1};
+    const auto with = [](Bytes head, const Bytes& fields) {
+      head.insert(head.end(), fields.begin(), fields.end());
+      return head;
+    };
+    Bytes large = with({0x50, 1, kPairType, 0x5F, 4}, pair);
+    large.insert(large.end(), {0x78, 1, 0x7C, 1});
+    first_ = {with({0x50, 0, 0x5F, 2}, pair), large, {0x5E, 0x77, 1}, {0x5E, 0x63, kPairType, 1}};
+  }
   uint32_t index_of(const Types& params, const Types& results) {
     const wasm::FuncType wanted{params, results};
     const auto found = std::ranges::find(all_, wanted);
-    if (found != all_.end()) return static_cast<uint32_t>(found - all_.begin());
+    const auto first = static_cast<uint32_t>(first_.size());
+    if (found != all_.end()) return first + static_cast<uint32_t>(found - all_.begin());
     all_.push_back(wanted);
-    return static_cast<uint32_t>(all_.size() - 1);
+    return first + static_cast<uint32_t>(all_.size() - 1);
   }
   Bytes bytes() const {
-    std::vector<Bytes> list;
+    std::vector<Bytes> list = first_;
     for (const wasm::FuncType& t : all_) list.push_back(wasm::testing::func_type(t.params, t.results));
     return wasm::testing::section(1, wasm::testing::vec(list));
   }
 
  private:
+  std::vector<Bytes> first_;
   std::vector<wasm::FuncType> all_;
 };
 
@@ -261,6 +283,7 @@ class BodyGenerator {
     for (const ValType t : choices_.one_in(6) ? Types(9 + choices_.below(12), kI64) : choices_.types(6))
       locals_.push_back(t);
     for (uint32_t i = 0; !tags_.empty() && i < 2; ++i) locals_.push_back(kExnRef);
+    if (choices_.has_references()) locals_.insert(locals_.end(), {kPair, kPair, kShorts, kPairs, kAnyRef});
     settable_ = locals_.size();
     first_kept_ = static_cast<uint32_t>(settable_);
     if (choices_.is_shared()) locals_.insert(locals_.end(), {kF32, kF64, kV128});
@@ -272,7 +295,11 @@ class BodyGenerator {
     put(Opcode::kEnd);
 
     std::vector<Bytes> runs;
-    for (size_t i = params; i < locals_.size(); ++i) runs.push_back({1, static_cast<uint8_t>(locals_[i])});
+    for (size_t i = params; i < locals_.size(); ++i) {
+      Bytes run = {1};
+      wasm::append_val_type(run, locals_[i]);
+      runs.push_back(run);
+    }
     return wasm::testing::sized(wasm::testing::cat({wasm::testing::vec(runs), out_}));
   }
 
@@ -314,11 +341,11 @@ class BodyGenerator {
         little_endian(
             choices_.one_in(10) ? 0xFFF4000000000001ull : std::bit_cast<uint64_t>(double_of(choices_)), 8);
         break;
-      case kExnRef:
-        put(Opcode::kRefNull);
-        out_.push_back(static_cast<uint8_t>(kExnRef));
+      case kV128:
+        put(Opcode::kV128Const);
+        vector_bytes();
         break;
-      default: put(Opcode::kV128Const); vector_bytes();
+      default: put(Opcode::kRefNull); wasm::append_heap_type(out_, type);
     }
     push(type);
   }
@@ -354,7 +381,7 @@ class BodyGenerator {
   void leaf(ValType type) {
     const uint32_t kind = choices_.below(8);
     if (kind < 4 && local_get(type)) return;
-    if (kind == 4) {
+    if (kind == 4 && has_global(type)) {
       put(Opcode::kGlobalGet, global_of(type));
       return push(type);
     }
@@ -364,8 +391,10 @@ class BodyGenerator {
     }
     constant(type);
   }
-  static uint32_t global_of(ValType type) {
+  static bool has_global(ValType type) { return type != kShorts && type != kPairs && type != kAnyRef; }
+  uint32_t global_of(ValType type) const {
     if (type == kExnRef) return kExceptionGlobal;
+    if (type == kPair) return kExceptionGlobal + (tags_.empty() ? 0 : 1);
     return static_cast<uint32_t>(std::ranges::find(kTypes, type) - kTypes.begin());
   }
   bool find_local(ValType type, size_t most, uint32_t& found) {
@@ -394,7 +423,7 @@ class BodyGenerator {
     uint32_t index = 0;
     const uint32_t kind = choices_.below(4);
     if (kind < 2 && find_local(type, settable_, index)) put(Opcode::kLocalSet, index);
-    else if (kind == 2) put(Opcode::kGlobalSet, global_of(type));
+    else if (kind == 2 && has_global(type)) put(Opcode::kGlobalSet, global_of(type));
     else put(Opcode::kDrop);
     stack_.pop_back();
   }
@@ -419,6 +448,7 @@ class BodyGenerator {
 
   void instruction() {
     if (!tags_.empty() && choices_.one_in(6)) return exception_instruction();
+    if (choices_.has_references() && choices_.one_in(4)) return reference_instruction();
     switch (choices_.below(choices_.has_vectors() ? 38 : 32)) {
       case 0:
       case 1: return chain();
@@ -609,9 +639,9 @@ class BodyGenerator {
   void select() {
     const ValType type = height() > 0 ? stack_.back() : choices_.type();
     demand({type, type, kI32});
-    if (type == kExnRef || choices_.one_in(3)) {
+    if (wasm::is_ref(type) || choices_.one_in(3)) {
       put(Opcode::kSelectTyped, 1);
-      out_.push_back(static_cast<uint8_t>(type));
+      wasm::append_val_type(out_, type);
     } else {
       put(Opcode::kSelect);
     }
@@ -622,7 +652,7 @@ class BodyGenerator {
   void open(Opcode op, const Types& params, const Types& results) {
     put(op);
     if (params.empty() && results.empty()) out_.push_back(0x40);
-    else if (params.empty() && results.size() == 1) out_.push_back(static_cast<uint8_t>(results[0]));
+    else if (params.empty() && results.size() == 1) wasm::append_val_type(out_, results[0]);
     else write_leb128(out_, static_cast<int64_t>(types_.index_of(params, results)));
     labels_.push_back({op == Opcode::kLoop ? params : results, stack_.size() - params.size()});
   }
@@ -878,6 +908,239 @@ class BodyGenerator {
     close(caught);
   }
 
+  // -- references
+  void put(Opcode op, uint32_t index, uint32_t index2) {
+    put(op, index);
+    write_leb128(out_, index2);
+  }
+  void null(ValType type) {
+    put(Opcode::kRefNull);
+    wasm::append_heap_type(out_, type);
+  }
+  void number(uint32_t value) {
+    put(Opcode::kI32Const);
+    write_leb128(out_, static_cast<int32_t>(value));
+  }
+  void open_plain(const Types& params, const Types& results) {
+    put(Opcode::kBlock);
+    write_leb128(out_, static_cast<int64_t>(types_.index_of(params, results)));
+  }
+  void new_pair() {
+    number(5);
+    null(kPair);
+    put(Opcode::kStructNew, kPairType);
+  }
+  // Puts another in the place of null, which would end the program; but not always.
+  void non_null(ValType type) {
+    demand({type});
+    if (choices_.one_in(24)) return;
+    open_plain({type}, {wasm::non_null(type)});
+    put(Opcode::kBrOnNonNull, 0);
+    if (type == kPair) {
+      new_pair();
+    } else if (type == kShorts) {
+      number(77777);
+      number(4);
+      put(Opcode::kArrayNew, kShortsType);
+    } else {
+      null(kPair);
+      new_pair();
+      put(Opcode::kArrayNewFixed, kPairsType, 2);
+    }
+    put(Opcode::kEnd);
+  }
+  uint32_t short_index() { return choices_.below(choices_.one_in(8) ? 9 : 4); }
+
+  void reference_instruction() {
+    switch (choices_.below(12)) {
+      case 0: return make_object();
+      case 1: return make_object();
+      case 2: return pair_instruction();
+      case 3: return pair_instruction();
+      case 4: return shorts_instruction();
+      case 5: return pairs_instruction();
+      case 6: return any_instruction();
+      case 7: return test();
+      case 8: return cast();
+      case 9: return call_reference();
+      case 10:
+        demand({kPair, kPair});
+        put(Opcode::kRefEq);
+        drop_types(1);
+        stack_.back() = kI32;
+        return;
+      default: return branch_on_null();
+    }
+  }
+
+  void make_object() {
+    Types operands;
+    ValType made = kPair;
+    switch (choices_.below(6)) {
+      case 0:
+      case 1: operands = {kI32, kPair}; break;
+      case 2: operands = {kI32, kPair, kI32, kF64}; break;
+      case 3:
+        put(Opcode::kStructNewDefault, choices_.below(2) == 0 ? kPairType : kLargeType);
+        return push(kPair);
+      case 4:
+        made = kShorts;
+        operands = {kI32};
+        break;
+      default: made = kPairs; operands = {kPair};
+    }
+    demand(operands);
+    if (made == kPair) {
+      put(Opcode::kStructNew, operands.size() == 2 ? kPairType : kLargeType);
+    } else {
+      number(4 + choices_.below(8));
+      put(Opcode::kArrayNew, wasm::type_index_of(made));
+    }
+    drop_types(operands.size());
+    push(made);
+  }
+
+  void pair_instruction() {
+    non_null(kPair);
+    switch (choices_.below(4)) {
+      case 0:
+        put(Opcode::kStructGet, kPairType, 0);
+        stack_.back() = kI32;
+        return;
+      case 1: return put(Opcode::kStructGet, kPairType, 1);
+      case 2:
+        leaf(kI32);
+        put(Opcode::kStructSet, kPairType, 0);
+        break;
+      default: leaf(kPair); put(Opcode::kStructSet, kPairType, 1);
+    }
+    drop_types(2);
+  }
+
+  void shorts_instruction() {
+    if (choices_.one_in(6)) {
+      number(choices_.below(12));
+      number(choices_.below(8));
+      put(Opcode::kArrayNewData, kShortsType, 0);
+      return push(kShorts);
+    }
+    non_null(kShorts);
+    stack_.back() = kI32;
+    switch (choices_.below(7)) {
+      case 0: return put(Opcode::kArrayLen);
+      case 1:
+      case 2:
+        number(short_index());
+        return put(choices_.one_in(2) ? Opcode::kArrayGetS : Opcode::kArrayGetU, kShortsType);
+      case 3:
+      case 4:
+        number(short_index());
+        leaf(kI32);
+        put(Opcode::kArraySet, kShortsType);
+        return drop_types(2);
+      case 5:
+        number(short_index());
+        leaf(kI32);
+        number(choices_.below(3));
+        put(Opcode::kArrayFill, kShortsType);
+        return drop_types(2);
+      default:
+        number(short_index());
+        leaf(kShorts);
+        number(short_index());
+        number(choices_.below(3));
+        put(Opcode::kArrayCopy, kShortsType, kShortsType);
+        return drop_types(2);
+    }
+  }
+
+  void pairs_instruction() {
+    non_null(kPairs);
+    number(choices_.below(choices_.one_in(8) ? 9 : 2));
+    if (choices_.one_in(2)) {
+      put(Opcode::kArrayGet, kPairsType);
+      stack_.back() = kPair;
+      return;
+    }
+    leaf(kPair);
+    put(Opcode::kArraySet, kPairsType);
+    drop_types(2);
+  }
+
+  void any_instruction() {
+    const uint32_t kind = choices_.below(4);
+    if (kind == 0) {
+      demand({kI32});
+      put(Opcode::kRefI31);
+    } else if (kind == 1) {
+      demand({kPair});
+    } else if (kind == 2) {
+      demand({kShorts});
+    } else {
+      demand({kAnyRef});
+      put(Opcode::kExternConvertAny);
+      put(Opcode::kAnyConvertExtern);
+    }
+    stack_.back() = kAnyRef;
+  }
+
+  void test() {
+    static constexpr ValType kTargets[] = {
+        kPair, wasm::ref_null_to(kLargeType), kShorts, kI31Ref, kEqRef, kStructRef, kNullRef, kAnyRef};
+    demand({kAnyRef});
+    put(choices_.one_in(2) ? Opcode::kRefTest : Opcode::kRefTestNull);
+    wasm::append_heap_type(out_, kTargets[choices_.below(std::size(kTargets))]);
+    stack_.back() = kI32;
+  }
+
+  // By a branch, or where it may end the program.
+  void cast() {
+    demand({kAnyRef});
+    const bool to_i31 = choices_.one_in(3);
+    const ValType target = to_i31 ? wasm::non_null(kI31Ref) : kPair;
+    if (choices_.one_in(8)) {
+      put(to_i31 ? Opcode::kRefCast : Opcode::kRefCastNull);
+      wasm::append_heap_type(out_, target);
+    } else {
+      open_plain({kAnyRef}, {target});
+      put(Opcode::kBrOnCast);
+      out_.push_back(to_i31 ? 1 : 3);
+      out_.push_back(0);
+      wasm::append_heap_type(out_, kAnyRef);
+      wasm::append_heap_type(out_, target);
+      put(Opcode::kDrop);
+      if (to_i31) number(9), put(Opcode::kRefI31);
+      else null(kPair);
+      put(Opcode::kEnd);
+    }
+    stack_.back() = kPair;
+    if (!to_i31) return;
+    put(choices_.one_in(2) ? Opcode::kI31GetS : Opcode::kI31GetU);
+    stack_.back() = kI32;
+  }
+
+  void call_reference() {
+    const uint32_t later = kFunctionCount - self_ - 1;
+    if (later == 0) return leaf(kI32);
+    const uint32_t callee = self_ + 1 + choices_.below(later);
+    const wasm::FuncType& type = functions_[callee];
+    demand(type.params);
+    if (choices_.one_in(16)) null(wasm::ref_null_to(types_.index_of(type.params, type.results)));
+    else put(Opcode::kRefFunc, callee);
+    if (choices_.one_in(4)) put(Opcode::kRefAsNonNull);
+    put(Opcode::kCallRef, types_.index_of(type.params, type.results));
+    drop_types(type.params.size());
+    push(type.results);
+  }
+
+  void branch_on_null() {
+    const uint32_t depth = some_label();
+    Types wanted = label(depth).branch;
+    wanted.push_back(kPair);
+    demand(wanted);
+    put(Opcode::kBrOnNull, depth);
+  }
+
   // -- memory and tables
   void small_length() {
     constant_i32(choices_.one_in(16) ? static_cast<uint32_t>(choices_.number()) : choices_.below(80));
@@ -985,7 +1248,7 @@ class BodyGenerator {
 GeneratedModule generate_module(std::span<const uint8_t> bytes, Dialect dialect) {
   using namespace wasm::testing;
   Choices choices(bytes, dialect);
-  TypeSection types;
+  TypeSection types(choices.has_references());
   GeneratedModule made;
   std::vector<wasm::FuncType> functions(kFunctionCount);
   std::vector<Types> tags;
@@ -997,12 +1260,18 @@ GeneratedModule generate_module(std::span<const uint8_t> bytes, Dialect dialect)
       if (choices.one_in(4)) f.params.push_back(kExnRef);
       if (choices.one_in(6)) f.results.push_back(kExnRef);
     }
+    if (choices.has_references() && &f != functions.data()) {
+      if (choices.one_in(3)) f.params.push_back(kPair);
+      if (choices.one_in(4)) f.params.push_back(kAnyRef);
+      if (choices.one_in(4)) f.results.push_back(kPair);
+    }
     declared.push_back(u32(types.index_of(f.params, f.results)));
   }
   std::vector<Bytes> declared_tags;
   for (uint32_t i = 0; choices.has_exceptions() && i < 3; ++i) {
     tags.push_back(choices.types(i == 0 ? 1 : 3));
     if (i == 2 && choices.one_in(3)) tags[i].push_back(kExnRef);
+    if (i == 1 && choices.has_references()) tags[i].push_back(kPair);
     declared_tags.push_back(cat({{0x00}, u32(types.index_of(tags[i], {}))}));
   }
   for (size_t i = 0; i < functions[0].params.size(); ++i) made.arguments.push_back(choices.number());
@@ -1019,6 +1288,7 @@ GeneratedModule generate_module(std::span<const uint8_t> bytes, Dialect dialect)
       cat({{0x7E, 1}, code("i64.const -5; end")}), cat({{0x7D, 1}, code("f32.const; end")}),
       cat({{0x7C, 1}, code("f64.const; end")}), cat({{0x7B, 1}, code("v128.const; end")})};
   if (choices.has_exceptions()) globals.push_back(cat({{0x69, 1}, code("ref.null exnref; end")}));
+  if (choices.has_references()) globals.push_back({0x63, kPairType, 1, 0xD0, kPairType, 0x0B});
   Bytes data(kDataBytes);
   for (uint32_t i = 0; i < kDataBytes; ++i) data[i] = static_cast<uint8_t>(i * 37 + 1);
   std::vector<Bytes> exports = {cat({name("run"), {0x00}, u32(0)}),   cat({name("memory"), {0x02}, u32(0)}),

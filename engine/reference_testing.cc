@@ -136,6 +136,7 @@ ReferenceOutcome Reference::call(uint32_t function, std::span<const Value> argum
   outcome_ = {};
   stack_.clear();
   exceptions_.clear();
+  objects_.clear();
   most_fuel_ = most_fuel;
   most_depth_ = most_depth;
   for (const Value& v : arguments) stack_.emplace_back(v.bits, v.high_bits);
@@ -316,6 +317,23 @@ std::optional<uint32_t> Reference::run_body(uint32_t function, uint32_t depth) {
       case Opcode::kReturn: branch(static_cast<uint32_t>(labels.size() - 1)); break;
       case Opcode::kCall: call_function(in.index); break;
       case Opcode::kCallIndirect: call_function(indirect_callee(in)); break;
+      case Opcode::kCallRef:
+        if (const uint64_t callee = pop(); callee != 0) call_function(static_cast<uint32_t>(callee - 1));
+        else trap(TrapKind::kNullFunction);
+        break;
+      case Opcode::kBrOnNull:
+        if (const uint64_t value = pop(); value == 0) branch(in.index);
+        else push(value);
+        break;
+      case Opcode::kBrOnNonNull:
+        if (stack_.back().get<uint64_t>(0) != 0) branch(in.index);
+        else pop();
+        break;
+      case Opcode::kBrOnCast:
+      case Opcode::kBrOnCastFail:
+        if (is_of(stack_.back().get<uint64_t>(0), in.cast_type) == (in.op == Opcode::kBrOnCast))
+          branch(in.index);
+        break;
       case Opcode::kReturnCall: return leave_for(in.index);
       case Opcode::kReturnCallIndirect: return leave_for(indirect_callee(in));
       case Opcode::kLocalGet: push_cell(locals[in.index]); break;
@@ -384,6 +402,7 @@ void Reference::step(const Instruction& in) {
   if (row.immediate == wasm::Immediate::kMemLane) return vector_access(in);
   if (row.immediate == wasm::Immediate::kMem) return row.prefix == 0xFD ? vector_access(in) : access(in);
   if (row.prefix == 0xFD) return vector(in);
+  if (row.prefix == 0xFB || in.op == Opcode::kRefEq || in.op == Opcode::kRefAsNonNull) return reference(in);
   if (row.flow == wasm::Flow::kBulk) return bulk(in);
   numeric(in);
 }

@@ -24,7 +24,8 @@
 
 namespace membrane::engine {
 
-// A reference is the index of the function or exception plus one, 0 for null.
+// A reference is the index of the function or exception plus one, 0 for null; to an i31 or an object an odd number,
+// or the object's index times four and two.
 struct ReferenceOutcome {
   enum class End : uint8_t { kFinished, kTrapped, kTooLong } end = End::kFinished;
   std::vector<Value> results;
@@ -68,6 +69,10 @@ class Reference {
     bool is_loop;
     const wasm::Instruction* try_table = nullptr;
   };
+  struct Object {
+    uint32_t type = 0;
+    std::vector<Cell> fields;
+  };
   struct Body {
     std::vector<wasm::Instruction> code;
     std::vector<size_t> end_of, else_of;  // of each block, loop and if; else_of is end_of when it has none
@@ -88,6 +93,15 @@ class Reference {
   void vector_access(const wasm::Instruction& in);
   void vector(const wasm::Instruction& in);
   void bulk(const wasm::Instruction& in);
+  // reference_objects_testing.cc
+  void reference(const wasm::Instruction& in);
+  void allocate(uint32_t type, std::vector<Cell> fields);
+  void make_array(const wasm::Instruction& in);
+  void struct_access(const wasm::Instruction& in);
+  void array_access(const wasm::Instruction& in);
+  void array_bulk(const wasm::Instruction& in);
+  Object& object(uint64_t reference, TrapKind null);
+  [[nodiscard]] bool is_of(uint64_t reference, wasm::ValType type) const;
   [[nodiscard]] Cell evaluate(wasm::ByteRange range) const;
   [[nodiscard]] uint64_t number(wasm::ByteRange range) const { return evaluate(range).get<uint64_t>(0); }
 
@@ -111,6 +125,7 @@ class Reference {
   std::vector<std::span<const uint8_t>> datas_;
   std::vector<Cell> stack_;
   std::vector<Exception> exceptions_;  // that were caught with a reference
+  std::vector<Object> objects_;        // all that were made
 
   uint32_t function_ = 0;  // that runs, and where
   uint32_t offset_ = 0;

@@ -17,6 +17,9 @@ constexpr size_t kHeaderBytes = 40, kBodyBytesAt = 16, kChecksumAt = 24, kSectio
 
 std::optional<Extern> give_zero(Store& store, const wasm::Module& module, const wasm::Import& import) {
   if (import.kind != wasm::ExternKind::kFunc) return std::nullopt;
+  // Zero is null, which is not of every type.
+  if (!std::ranges::all_of(module.type_of_function(import.index).results, wasm::is_defaultable))
+    return std::nullopt;
   const auto zero = [](HostCall& call) {
     if (!call.charge(10)) return HostAction::kOutOfFuel;
     std::ranges::fill(call.results, 0);

@@ -355,7 +355,7 @@ class Translator {
   void open_try(const Instruction& in);
   void begin_region(uint32_t region);
   void land_at_end(Label& label);
-  void begin_throw(const Instruction& in);
+  void begin_own_segment(const Instruction& in);
   void throw_tag(const Instruction& in);
   void throw_ref(const Instruction& in);
   Label& label(uint32_t depth) { return labels_[labels_.size() - 1 - depth]; }
@@ -1257,16 +1257,16 @@ void Translator::land_at_end(Label& label) {
   label.catches = kNone;
 }
 
-// Like a bulk operation, a segment of its own: what it costs depends on who catches. The first instruction of a
-// function has its segment: that there is one for an offset, and no more, is how a snapshot finds it.
-void Translator::begin_throw(const Instruction& in) {
+// Like a bulk operation, a segment of its own, of an instruction that may have no operands. Where a segment begins
+// with it already, that is it: that there is one for an offset, and no more, is how a snapshot finds it.
+void Translator::begin_own_segment(const Instruction& in) {
   const bool is_begun = here() == header_ + 1 && word(header_).header.code_offset == offset_;
   if (is_begun) word(header_).header.cost += wasm::info(in.op).cost;
   else begin_bulk(in);
 }
 
 void Translator::throw_tag(const Instruction& in) {
-  begin_throw(in);
+  begin_own_segment(in);
   const size_t first = stack_.size() - module_.type_of_tag(in.index).params.size();
   settle_from(first);
   const uint32_t payload = first == stack_.size() ? top_slot() : stack_[first].slot;
@@ -1277,7 +1277,7 @@ void Translator::throw_tag(const Instruction& in) {
 }
 
 void Translator::throw_ref(const Instruction& in) {
-  begin_throw(in);
+  begin_own_segment(in);
   const uint32_t slot = slot_of(pop());
   const uint32_t at = emit(Operation::kThrowRef);
   emit_slots(slot, 0, 0, at - header_);
@@ -1395,7 +1395,7 @@ void Translator::branch_on_non_null(uint32_t depth) {
 
 // The operands become contiguous; the result takes the place of the first.
 void Translator::aggregate(const Instruction& in, size_t operands, bool has_result) {
-  begin_bulk(in);
+  begin_own_segment(in);
   const size_t first = stack_.size() - operands;
   settle_from(first);
   const uint32_t slot = operands == 0 ? top_slot() : stack_[first].slot;

@@ -222,8 +222,9 @@ bool Run::link() {
         d.hint = "it was there when the program was frozen: define it before thawing";
     return stop_invalid(linkage.error());
   }
-  const engine::InstanceLimits limits{
+  engine::InstanceLimits limits{
       limits_.memory_bytes, static_cast<uint32_t>(std::min<uint64_t>(limits_.table_elements, UINT32_MAX))};
+  limits.heap_bytes = limits_.memory_bytes;
   return instantiate(limits);
 }
 
@@ -513,7 +514,8 @@ ReportPlace Run::show_place(const engine::CodePlace& place) const {
 void Run::stop_trapped(const engine::Trap& trap) {
   ReportError error{std::string(name_of(trap.kind)), trap.message, {}, std::string(hint_of(trap.kind)), {}};
   show_places(trap.backtrace, error);
-  report_.outcome = end_.value_or(Outcome::kTrapped);
+  const bool is_heap_full = trap.kind == engine::TrapKind::kHeapExhausted;
+  report_.outcome = end_.value_or(is_heap_full ? Outcome::kOutOfMemory : Outcome::kTrapped);
   if (failed_call_) {
     error.code =
         failed_call_->code == host::Errno::kOk ? "host" : std::string(host::name_of(failed_call_->code));

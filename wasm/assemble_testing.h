@@ -15,6 +15,7 @@
 
 #include "base/leb128.h"
 #include "wasm/opcode.h"
+#include "wasm/type_coding.h"
 #include "wasm/types.h"
 
 namespace membrane::wasm::testing {
@@ -55,7 +56,7 @@ inline Bytes binary(std::initializer_list<Bytes> sections) {
 
 inline Bytes types(const std::vector<ValType>& list) {
   Bytes out = u32(static_cast<uint32_t>(list.size()));
-  for (const ValType t : list) out.push_back(static_cast<uint8_t>(t));
+  for (const ValType t : list) append_val_type(out, t);
   return out;
 }
 inline Bytes func_type(const std::vector<ValType>& params, const std::vector<ValType>& results) {

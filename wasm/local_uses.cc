@@ -17,7 +17,8 @@ void LocalUses::look_at(std::span<const uint8_t> code, uint32_t local_count) {
       case Opcode::kTryTable: open_block(); break;
       case Opcode::kEnd: close(); break;
       case Opcode::kCall:
-      case Opcode::kCallIndirect: call(); break;
+      case Opcode::kCallIndirect:
+      case Opcode::kCallRef: call(); break;
       default: break;
     }
   }
