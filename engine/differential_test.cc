@@ -4,6 +4,9 @@
 
 #include "engine/differential_testing.h"
 #include "engine/generate_testing.h"
+#include "engine/instance.h"
+#include "engine/native/compiler.h"
+#include "wasm/binary.h"
 
 namespace membrane::engine {
 namespace {
@@ -58,6 +61,19 @@ TEST_P(Differential, AModuleOfNoChoicesIsValidAndAgrees) {
 TEST(Generator, TheSameChoicesMakeTheSameModule) {
   const auto choices = choices_of_seed(7, 500);
   EXPECT_EQ(generate_module(choices).binary, generate_module(choices).binary);
+}
+
+// So that what the compiler makes of vectors, tail calls, memories and exceptions is compared, too.
+TEST(Generator, MakesNothingThatIsLeftToTheInterpreter) {
+  if (!native::machine_is_supported()) GTEST_SKIP() << "nothing is compiled here";
+  for (uint64_t seed = 0; seed < 300; ++seed) {
+    auto decoded = wasm::decode(generate_module(choices_of_seed(seed, 200 + seed % 1800)).binary);
+    ASSERT_TRUE(decoded);
+    const auto compiled = CompiledModule::compile(std::move(*decoded), {}, Tier::kCompiler);
+    ASSERT_TRUE(compiled);
+    for (size_t i = 0; i < (*compiled)->module().functions.size(); ++i)
+      EXPECT_NE((*compiled)->functions()[i].native_code.load(), nullptr) << seed << ", function " << i;
+  }
 }
 
 }  // namespace

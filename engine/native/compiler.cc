@@ -105,7 +105,9 @@ struct Label {
   uint32_t target = kNone;  // kLoop: where branches go
   Patch fixups = kNone;     // chain of displacements that wait for the end
   Patch else_fixup = kNone;
-  Pins else_pins;  // kIf: at the test
+  Pins else_pins;            // kIf: at the test
+  uint32_t catches = kNone;  // chain of the clauses that wait for this label's end
+  uint32_t region = kNone;   // of a try_table with clauses
 };
 
 // Code off the hot path, written behind the function's end.
@@ -182,6 +184,16 @@ struct Compiler::Parts {
   };
   std::vector<Way> ways;  // of the br_table at hand, by depth: those with its stamp
   uint64_t way_stamp = 0;
+  CatchTable catches;
+  uint32_t region = kNone;  // of the innermost try_table that catches something
+  // Where a clause leads, and what is in registers there; by clause.
+  struct Landing {
+    bool returns = false;
+    uint32_t target = 0;
+    uint32_t pins = 0;
+    friend bool operator==(const Landing&, const Landing&) = default;
+  };
+  std::vector<Landing> landings;
   std::vector<Stub> stubs;
   std::vector<Constant> constants;  // vectors that stand behind the code
   struct ConstantUse {
@@ -229,6 +241,11 @@ struct Compiler::Parts {
     stubs.clear();
     constants.clear();
     constant_uses.clear();
+    catches.boundaries.clear();
+    catches.regions.clear();
+    catches.clauses.clear();
+    landings.clear();
+    region = kNone;
     segment_costs.clear();
     settled = 0;
     now = {};
@@ -272,6 +289,7 @@ struct Compiler::Parts {
           open_loops.push_back(innermost);
           break;
         case Opcode::kBlock:
+        case Opcode::kTryTable:
         case Opcode::kIf: open_loops.push_back(kNone); break;
         case Opcode::kEnd: {
           const uint32_t closed = open_loops.back();
@@ -285,9 +303,6 @@ struct Compiler::Parts {
         case Opcode::kCallIndirect:
           if (innermost != kNone) loops[innermost].has_call = true;
           break;
-        case Opcode::kTryTable:
-        case Opcode::kThrow:
-        case Opcode::kThrowRef: return false;
         default: break;
       }
     }
@@ -2108,6 +2123,79 @@ struct Compiler::Parts {
     a.ret();
   }
 
+  // -- exceptions: as in the translator, nothing is done when a try_table is entered or left -------------------
+
+  void open_try(const Instruction& in) {
+    const auto first = static_cast<uint32_t>(catches.clauses.size());
+    wasm::CatchReader clauses(in);
+    for (uint32_t i = 0; i < in.count; ++i) {
+      const wasm::CatchClause clause = clauses.next();
+      Label& target = label(clause.label);
+      const bool returns = target.kind == Label::Kind::kFunction, loops = target.kind == Label::Kind::kLoop;
+      catches.clauses.push_back({clause, target.catches, returns ? 0 : target.slot_height});
+      landings.push_back({returns, loops ? target.target : 0, loops ? target.pins.valid : 0});
+      if (!returns && !loops) target.catches = first + i;
+    }
+    open(Label::Kind::kBlock, in.block);
+    if (in.count == 0) return;
+    labels.back().region = static_cast<uint32_t>(catches.regions.size());
+    catches.regions.push_back({region, first, in.count});
+    begin_region(labels.back().region);
+  }
+  void begin_region(uint32_t begun) {
+    region = begun;
+    catches.boundaries.push_back({a.here() - entry, begun});
+  }
+  // At the end of a label: what is caught for it goes on here, too.
+  void land_here(Label& label) {
+    for (uint32_t at = label.catches; at != kNone; at = catches.clauses[at].landing)
+      landings[at] = {false, a.here(), label.pins.valid};
+    label.catches = kNone;
+  }
+  // Behind the function: from slots to what each label expects.
+  void write_landings() {
+    for (size_t i = 0; i < landings.size(); ++i) {
+      a.ensure(Assembler::kRoom);
+      const Landing& l = landings[i];
+      if (i > 0 && l == landings[i - 1]) {
+        catches.clauses[i].landing = catches.clauses[i - 1].landing;
+        continue;
+      }
+      catches.clauses[i].landing = a.here() - entry;
+      if (l.returns) {
+        write_landed_return();
+        continue;
+      }
+      now = {};
+      for (uint32_t left = l.pins; left != 0; left &= left - 1)
+        pinned(static_cast<uint8_t>(std::countr_zero(left)));
+      a.jmp(l.target);
+    }
+  }
+  void write_landed_return() {  // the results are in their slots already
+    if (type->results.size() == 1) {
+      const Bank bank = bank_of(type->results[0]);
+      if (bank == Bank::kInteger) a.mov(Width::k64, rax, slot(0));
+      else load_slots(0, 0, bank);
+    }
+    a.ret();
+  }
+  // What is thrown is a segment of its own, unless it is the first of one; all is in slots before it begins.
+  void throw_exception(const Instruction& in, size_t operands) {
+    settle_from(0);
+    settle_pins();
+    if (segment_offset != offset) {
+      const uint32_t after = next_offset;
+      next_offset = offset;
+      begin_segment();
+      next_offset = after;
+    }
+    add_cost(wasm::info(in.op).cost);
+    const size_t first = stack.size() - operands;
+    helper(in.op, slot_of_argument(first), in.index, 0);
+    a.int3();
+  }
+
   void become_unreachable() {
     unreachable = true;
     skipped_blocks = 0;
@@ -2194,8 +2282,9 @@ struct Compiler::Parts {
       labels.pop_back();
       return;
     }
+    if (l.region != kNone) begin_region(catches.regions[l.region].outer);
     const bool has_else_way = l.kind == Label::Kind::kIf && l.else_fixup != kNone;
-    const bool joins = l.fixups != kNone || has_else_way;
+    const bool joins = l.fixups != kNone || l.catches != kNone || has_else_way;
     if (joins) {
       close_joined(l, has_else_way);
       cut_stack(l.height);
@@ -2232,6 +2321,7 @@ struct Compiler::Parts {
       }
     }
     bind(l);
+    land_here(l);
     now = l.pins;
   }
 
@@ -2527,6 +2617,8 @@ struct Compiler::Parts {
     }
     if (failed) return false;
     end_segment();
+    write_landings();
+    if (a.here() > most) return false;
     write_stubs();
     write_constants();
     a.ensure(Assembler::kRoom);
@@ -2546,7 +2638,9 @@ struct Compiler::Parts {
 void Compiler::Parts::instruction(const Instruction& in) {
   if (unreachable) {  // only the block structure counts
     if (in.op == Opcode::kLoop) ++next_loop;
-    if (in.op == Opcode::kBlock || in.op == Opcode::kLoop || in.op == Opcode::kIf) ++skipped_blocks;
+    if (in.op == Opcode::kBlock || in.op == Opcode::kLoop || in.op == Opcode::kIf ||
+        in.op == Opcode::kTryTable)
+      ++skipped_blocks;
     else if (in.op == Opcode::kEnd && skipped_blocks > 0) --skipped_blocks;
     else if (in.op == Opcode::kEnd) close();
     else if (in.op == Opcode::kElse && skipped_blocks == 0) begin_else();
@@ -2565,6 +2659,11 @@ void Compiler::Parts::instruction(const Instruction& in) {
     case Opcode::kBlock: return open(Label::Kind::kBlock, in.block);
     case Opcode::kLoop: return open(Label::Kind::kLoop, in.block);
     case Opcode::kIf: return open_if(in.block);
+    case Opcode::kTryTable: return open_try(in);
+    case Opcode::kThrow:
+      throw_exception(in, module.type_of_tag(in.index).params.size());
+      return become_unreachable();
+    case Opcode::kThrowRef: throw_exception(in, 1); return become_unreachable();
     case Opcode::kElse: return begin_else();
     case Opcode::kEnd: return close();
     case Opcode::kBr: branch_to(in.index); return become_unreachable();
@@ -2808,13 +2907,16 @@ Compiler::Compiler(const wasm::Module& module, FunctionCode* functions)
 Compiler::~Compiler() = default;
 
 std::span<const uint8_t> Compiler::compile(uint32_t index, std::vector<BatchCall>* calls,
-                                           std::span<Watch> watches) {
+                                           std::span<Watch> watches, CatchTable* catches) {
   Parts& p = *parts_;
   p.batch = calls;
   p.watches = watches;
   const size_t calls_before = calls == nullptr ? 0 : calls->size();
   p.a.start_over();
-  if (p.prepare(index) && p.compile()) return {p.a.data(), p.a.here()};
+  if (p.prepare(index) && p.compile()) {
+    if (catches != nullptr) *catches = p.catches;
+    return {p.a.data(), p.a.here()};
+  }
   if (calls != nullptr) calls->resize(calls_before);
   return {};
 }
@@ -2827,7 +2929,7 @@ bool machine_is_supported() {
     // Compiled code reads the first two words of a table's vector: is it laid out so?
     // NOLINTNEXTLINE(bugprone-undefined-memory-manipulation,bugprone-multi-level-implicit-pointer-conversion)
     std::memcpy(parts, &probe, sizeof parts);
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") &&
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") &&
            __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("lzcnt") &&
            __builtin_cpu_supports("popcnt") && parts[0] == probe.data() &&
            parts[1] == probe.data() + probe.size();
