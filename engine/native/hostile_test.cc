@@ -200,10 +200,11 @@ TEST_F(Hostile, AHundredThousandLongVectorInstructions) {
 }
 TEST_F(Hostile, AHundredThousandConstantsOfVectors) {
   Bytes text = code("local.get 0; i8x16.splat");
+  const Bytes add = code("i8x16.add");
   for (uint32_t i = 0; i < 100'000; ++i) {
-    append(text, {0xFD, 0x0C});
-    for (uint32_t n = 0; n < 16; ++n) append(text, {static_cast<uint8_t>(i >> (n % 4 * 5))});
-    append(text, code("i8x16.add"));
+    text.insert(text.end(), {0xFD, 0x0C});
+    for (uint32_t n = 0; n < 16; ++n) text.push_back(static_cast<uint8_t>(i >> (n % 4 * 5)));
+    text.insert(text.end(), add.begin(), add.end());
   }
   append(text, code("i8x16.extract_lane_u 3"));
   expect_same(one(kNoLocals, text), 128, {0, 77});
