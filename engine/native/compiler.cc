@@ -105,7 +105,9 @@ struct Label {
   uint32_t target = kNone;  // kLoop: where branches go
   Patch fixups = kNone;     // chain of displacements that wait for the end
   Patch else_fixup = kNone;
-  Pins else_pins;  // kIf: at the test
+  Pins else_pins;            // kIf: at the test
+  uint32_t catches = kNone;  // chain of the clauses that wait for this label's end
+  uint32_t region = kNone;   // of a try_table with clauses
 };
 
 // Code off the hot path, written behind the function's end.
@@ -173,6 +175,16 @@ struct Compiler::Parts {
   };
   std::vector<Way> ways;  // of the br_table at hand, by depth: those with its stamp
   uint64_t way_stamp = 0;
+  CatchTable catches;
+  uint32_t region = kNone;  // of the innermost try_table that catches something
+  // Where a clause leads, and what is in registers there; by clause.
+  struct Landing {
+    bool returns = false;
+    uint32_t target = 0;
+    uint32_t pins = 0;
+    friend bool operator==(const Landing&, const Landing&) = default;
+  };
+  std::vector<Landing> landings;
   std::vector<Stub> stubs;
   std::vector<Constant> constants;  // vectors that stand behind the code
   struct ConstantUse {
@@ -221,6 +233,11 @@ struct Compiler::Parts {
     stubs.clear();
     constants.clear();
     constant_uses.clear();
+    catches.boundaries.clear();
+    catches.regions.clear();
+    catches.clauses.clear();
+    landings.clear();
+    region = kNone;
     segment_costs.clear();
     settled = 0;
     now = {};
@@ -2056,6 +2073,79 @@ struct Compiler::Parts {
     a.ret();
   }
 
+  // -- exceptions: as in the translator, nothing is done when a try_table is entered or left -------------------
+
+  void open_try(const Instruction& in) {
+    const auto first = static_cast<uint32_t>(catches.clauses.size());
+    wasm::CatchReader clauses(in);
+    for (uint32_t i = 0; i < in.count; ++i) {
+      const wasm::CatchClause clause = clauses.next();
+      Label& target = label(clause.label);
+      const bool returns = target.kind == Label::Kind::kFunction, loops = target.kind == Label::Kind::kLoop;
+      catches.clauses.push_back({clause, target.catches, returns ? 0 : target.slot_height});
+      landings.push_back({returns, loops ? target.target : 0, loops ? target.pins.valid : 0});
+      if (!returns && !loops) target.catches = first + i;
+    }
+    open(Label::Kind::kBlock, in.block);
+    if (in.count == 0) return;
+    labels.back().region = static_cast<uint32_t>(catches.regions.size());
+    catches.regions.push_back({region, first, in.count});
+    begin_region(labels.back().region);
+  }
+  void begin_region(uint32_t begun) {
+    region = begun;
+    catches.boundaries.push_back({a.here() - entry, begun});
+  }
+  // At the end of a label: what is caught for it goes on here, too.
+  void land_here(Label& label) {
+    for (uint32_t at = label.catches; at != kNone; at = catches.clauses[at].landing)
+      landings[at] = {false, a.here(), label.pins.valid};
+    label.catches = kNone;
+  }
+  // Behind the function: from slots to what each label expects.
+  void write_landings() {
+    for (size_t i = 0; i < landings.size(); ++i) {
+      a.ensure(Assembler::kRoom);
+      const Landing& l = landings[i];
+      if (i > 0 && l == landings[i - 1]) {
+        catches.clauses[i].landing = catches.clauses[i - 1].landing;
+        continue;
+      }
+      catches.clauses[i].landing = a.here() - entry;
+      if (l.returns) {
+        write_landed_return();
+        continue;
+      }
+      now = {};
+      for (uint32_t left = l.pins; left != 0; left &= left - 1)
+        pinned(static_cast<uint8_t>(std::countr_zero(left)));
+      a.jmp(l.target);
+    }
+  }
+  void write_landed_return() {  // the results are in their slots already
+    if (type->results.size() == 1) {
+      const Bank bank = bank_of(type->results[0]);
+      if (bank == Bank::kInteger) a.mov(Width::k64, rax, slot(0));
+      else load_slots(0, 0, bank);
+    }
+    a.ret();
+  }
+  // What is thrown is a segment of its own, unless it is the first of one; all is in slots before it begins.
+  void throw_exception(const Instruction& in, size_t operands) {
+    settle_from(0);
+    settle_pins();
+    if (segment_offset != offset) {
+      const uint32_t after = next_offset;
+      next_offset = offset;
+      begin_segment();
+      next_offset = after;
+    }
+    add_cost(wasm::info(in.op).cost);
+    const size_t first = stack.size() - operands;
+    helper(in.op, slot_of_argument(first), in.index, 0);
+    a.int3();
+  }
+
   void become_unreachable() {
     unreachable = true;
     skipped_blocks = 0;
@@ -2142,8 +2232,9 @@ struct Compiler::Parts {
       labels.pop_back();
       return;
     }
+    if (l.region != kNone) begin_region(catches.regions[l.region].outer);
     const bool has_else_way = l.kind == Label::Kind::kIf && l.else_fixup != kNone;
-    const bool joins = l.fixups != kNone || has_else_way;
+    const bool joins = l.fixups != kNone || l.catches != kNone || has_else_way;
     if (joins) {
       close_joined(l, has_else_way);
       cut_stack(l.height);
@@ -2180,6 +2271,7 @@ struct Compiler::Parts {
       }
     }
     bind(l);
+    land_here(l);
     now = l.pins;
   }
 
@@ -2475,6 +2567,10 @@ struct Compiler::Parts {
     return_call_indirect(in);
     become_unreachable();
   }
+  void throw_here(const Instruction& in, size_t operands) {
+    throw_exception(in, operands);
+    become_unreachable();
+  }
   void return_here() {
     write_return();
     become_unreachable();
@@ -2562,6 +2658,9 @@ constexpr Emission kEmissions[] = {
   EMIT(kBlock, open(Label::Kind::kBlock, in.block))
   EMIT(kLoop, open(Label::Kind::kLoop, in.block))
   EMIT(kIf, open_if(in.block))
+  EMIT(kTryTable, open_try(in))
+  EMIT(kThrow, throw_here(in, p.module.type_of_tag(in.index).params.size()))
+  EMIT(kThrowRef, throw_here(in, 1))
   EMIT(kElse, begin_else())
   EMIT(kEnd, close())
   EMIT(kBr, branch(in.index))
@@ -2752,6 +2851,8 @@ bool Compiler::Parts::compile() {
   }
   if (failed) return false;
   end_segment();
+  write_landings();
+  if (a.here() > most) return false;
   write_stubs();
   write_constants();
   a.ensure(Assembler::kRoom);
@@ -2768,13 +2869,17 @@ Compiler::Compiler(const wasm::Module& module, FunctionCode* functions)
 Compiler::~Compiler() = default;
 
 std::span<const uint8_t> Compiler::compile(uint32_t index, std::vector<BatchCall>* calls,
-                                           std::span<Watch> watches, const wasm::LocalUses* uses) {
+                                           std::span<Watch> watches, CatchTable* catches,
+                                           const wasm::LocalUses* uses) {
   Parts& p = *parts_;
   p.batch = calls;
   p.watches = watches;
   const size_t calls_before = calls == nullptr ? 0 : calls->size();
   p.a.start_over();
-  if (p.prepare(index, uses) && p.compile()) return {p.a.data(), p.a.here()};
+  if (p.prepare(index, uses) && p.compile()) {
+    if (catches != nullptr) *catches = p.catches;
+    return {p.a.data(), p.a.here()};
+  }
   if (calls != nullptr) calls->resize(calls_before);
   return {};
 }
@@ -2787,7 +2892,7 @@ bool machine_is_supported() {
     // Compiled code reads the first two words of a table's vector: is it laid out so?
     // NOLINTNEXTLINE(bugprone-undefined-memory-manipulation,bugprone-multi-level-implicit-pointer-conversion)
     std::memcpy(parts, &probe, sizeof parts);
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") &&
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") &&
            __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("lzcnt") &&
            __builtin_cpu_supports("popcnt") && parts[0] == probe.data() &&
            parts[1] == probe.data() + probe.size();

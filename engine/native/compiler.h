@@ -72,8 +72,11 @@ class Compiler {
   // this compiler does not know. With `calls`, calls of functions are direct, and to be patched by the caller:
   // they are appended, as places in this code; else they go through FunctionCode, but those of the function
   // itself. `uses` is what the function does with its locals, when that is known already.
+  // `catches` is given who catches what: its words are bytes of the code, and a landing is where control goes
+  // with all values in their slots.
   std::span<const uint8_t> compile(uint32_t index, std::vector<BatchCall>* calls,
-                                   std::span<Watch> watches = {}, const wasm::LocalUses* uses = nullptr);
+                                   std::span<Watch> watches = {}, CatchTable* catches = nullptr,
+                                   const wasm::LocalUses* uses = nullptr);
 
   struct Parts;  // of compiler.cc
 
@@ -81,7 +84,7 @@ class Compiler {
   std::unique_ptr<Parts> parts_;
 };
 
-// Whether this machine has what the code needs: an x86-64 with AVX2, BMI1 and BMI2. Elsewhere nothing is compiled.
+// Whether this machine has what the code needs: an x86-64 with AVX2, FMA, BMI1 and BMI2. Elsewhere nothing is compiled.
 bool machine_is_supported();
 
 }  // namespace membrane::engine::native

@@ -9,6 +9,7 @@
 #include <shared_mutex>
 
 #include "engine/bulk.h"
+#include "engine/exceptions.h"
 #include "engine/fault.h"
 #include "engine/fuel.h"
 #include "engine/interpreter.h"
@@ -16,6 +17,7 @@
 #include "engine/native/assembler.h"
 #include "engine/numeric.h"
 #include "engine/translate.h"
+#include "wasm/body.h"
 #include "wasm/opcode.h"
 
 namespace membrane::engine::native {
@@ -149,6 +151,27 @@ void watch(const CodeAddress& at, std::span<Watch> watches) {
   static_cast<void>(compiler.compile(function.index, at.batch ? &calls : nullptr, watches));
 }
 
+// Whether there is a try_table with clauses in the function's body.
+static bool may_catch(const wasm::Module& module, uint32_t index) {
+  wasm::BodyReader body(module.view(module.functions[index].code));
+  while (body.next())
+    if (body.instruction().op == wasm::Opcode::kTryTable && body.instruction().count != 0) return true;
+  return false;
+}
+
+const CatchTable* ModuleCode::catches(const CodeAddress& at) {
+  const std::lock_guard lock(mutex_);
+  const auto [found, is_new] = catches_.try_emplace(at.function->index);
+  if (is_new && may_catch(module_.module(), at.function->index)) {
+    found->second = std::make_unique<CatchTable>();
+    Compiler compiler(module_.module(), module_.functions());
+    std::vector<BatchCall> calls;
+    static_cast<void>(
+        compiler.compile(at.function->index, at.batch ? &calls : nullptr, {}, found->second.get()));
+  }
+  return found->second.get();
+}
+
 // -- the code of a module ----------------------------------------------------------------------------------
 
 ModuleCode::ModuleCode(CompiledModule& module) : module_(module) {}
@@ -236,7 +259,7 @@ void ModuleCode::Batch::add(uint32_t function, const wasm::LocalUses* uses) {
   const size_t known_calls = calls_.size();
   if (writer_.size() < kMostCodeBytes && writer_.align(kAlignment)) {
     const auto start = static_cast<uint32_t>(writer_.size());
-    const std::span<const uint8_t> made = compiler_.compile(function, &calls_, {}, uses);
+    const std::span<const uint8_t> made = compiler_.compile(function, &calls_, {}, nullptr, uses);
     if (!made.empty() && writer_.append(made)) {
       for (size_t k = known_calls; k < calls_.size(); ++k) calls_[k].displacement_end += start;
       starts_[function] = start;
@@ -399,6 +422,9 @@ class Visit {
   void convert(wasm::Opcode op, uint64_t& slot);
   void access_table(const HelperCall& call, uint64_t* slots);
   void grow(const HelperCall& call, uint64_t* slots);
+  void throw_tag(const HelperCall& call, const uint64_t* slots);
+  void throw_reference(const HelperCall& call, uint64_t reference);
+  void raise(const HelperCall& call);
   void bulk(const HelperCall& call, const BulkWork& work, TrapKind out_of_bounds);
 
   Execution& ex_;
@@ -656,6 +682,8 @@ void Visit::helper() {
     case kTableGet:
     case kTableSet:
     case kTableSize: access_table(call, slots); break;
+    case kThrow: throw_tag(call, slots); break;
+    case kThrowRef: throw_reference(call, slots[0]); break;
     case kReturnCall: tail_call(*Machine::function(*m_.instance, call.index), slots); break;
     case kReturnCallIndirect:
       tail_call(*reinterpret_cast<FunctionInstance*>(slots[call.index]), slots);
@@ -669,6 +697,37 @@ void Visit::helper() {
     default: convert(op, slots[0]); break;
   }
   if (m_.state == RunState::kReady && n_.pc == pc) n_.pc += sizeof call;
+}
+
+void Visit::throw_tag(const HelperCall& call, const uint64_t* slots) {
+  m_.throwing = {Machine::tag(*m_.instance, call.index), slots, 0, m_.throwing.looked_at};
+  raise(call);
+}
+
+void Visit::throw_reference(const HelperCall& call, uint64_t reference) {
+  const ExceptionArena& arena = Machine::exceptions(*m_.instance);
+  const ExceptionArena::Exception* const exception = arena.find(reference);
+  if (exception == nullptr) return trap(TrapKind::kNullException);
+  m_.throwing = {exception->tag, arena.payload(*exception), reference, m_.throwing.looked_at};
+  raise(call);
+}
+
+void Visit::raise(const HelperCall& call) {
+  const CatchSearch found = find_catch(ex_, static_cast<uint64_t>(m_.fuel) + m_.fuel_reserve);
+  if (found.interrupted) {
+    const Charge charge{n_.pc - call.distance};
+    m_.fuel += charge.cost();
+    n_.pc = charge.at;
+    return stop(RunState::kInterrupted);
+  }
+  if (!pay(call, found.price)) return;
+  if (found.clause == nullptr) {
+    m_.trap_message = describe(m_.throwing);
+    return trap(TrapKind::kUncaughtException);
+  }
+  const Landed landed = engine::land(ex_, found);
+  if (landed == Landed::kNoRoom) return trap(TrapKind::kTooManyExceptions);
+  bind();
 }
 
 void Visit::grow(const HelperCall& call, uint64_t* slots) {
@@ -740,6 +799,15 @@ void Visit::convert(wasm::Opcode op, uint64_t& slot) {
 }  // namespace
 
 void run(Execution& ex) { Visit(ex).run(); }
+
+void land(Execution& ex, const FunctionCode& function, uint32_t pc, uint64_t* frame, size_t depth) {
+  MachineState& m = Machine::state(ex);
+  NativeState& n = *m.native;
+  n.rsp = n.top - depth;
+  n.registers[rbp] = reinterpret_cast<uint64_t>(frame);
+  n.pc = function.native_code.load(std::memory_order_acquire) + pc;
+  m.where = Where::kNative;
+}
 
 // -- from the interpreter to compiled code, in the middle of a function --------------------------------------
 

@@ -12,6 +12,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -38,6 +39,8 @@ class ModuleCode {
   // Compiles one function. False when it cannot be, now or ever.
   bool compile_function(uint32_t index);
   [[nodiscard]] size_t code_bytes() const;
+  // Who catches what in a function's machine code; null where nothing is caught. Found when it is first asked for.
+  const CatchTable* catches(const struct CodeAddress& at);
 
   // All functions, given one after the other, in their order, and used when all are there.
   class Batch {
@@ -76,6 +79,8 @@ class ModuleCode {
   std::vector<std::unique_ptr<Blob>> blobs_;
   std::unordered_set<uint32_t> refused_;  // functions that could not be compiled
   bool connected_ = false;
+  std::unordered_map<uint32_t, std::unique_ptr<CatchTable>>
+      catches_;  // null: looked at, and there is nothing
 };
 
 // A function and a place in its code.
@@ -101,6 +106,9 @@ struct NativeStack {
   void* memory = nullptr;
   size_t bytes = 0;
 };
+
+// Goes on with a frame of compiled code, as it stands behind a call: all its values are in their slots.
+void land(Execution& ex, const FunctionCode& function, uint32_t pc, uint64_t* frame, size_t depth);
 
 // Goes on in compiled code until something stops it: a pause, the end, or the interpreter's turn.
 void run(Execution& ex);

@@ -74,6 +74,22 @@ struct Charge {
   [[nodiscard]] const uint8_t* behind() const { return at + kSubtractBytes + kBranchBytes; }
 };
 
+// What stands behind a call, unless the callee's frame begins where its caller's does:
+//
+//   48 83 ED advance      sub rbp, advance     advance: 1 byte, with a sign
+//   48 81 ED advance      sub rbp, advance     advance: 4 bytes
+struct BehindCall {
+  // In slots, from the frame of the caller to that of the callee.
+  static uint32_t frame_advance(const void* return_address) {
+    uint8_t bytes[7];
+    std::memcpy(bytes, return_address, sizeof bytes);
+    if (bytes[0] != 0x48 || bytes[2] != 0xED || (bytes[1] != 0x83 && bytes[1] != 0x81)) return 0;
+    uint32_t advance = bytes[3];
+    if (bytes[1] == 0x81) std::memcpy(&advance, bytes + 3, sizeof advance);
+    return advance / sizeof(uint64_t);
+  }
+};
+
 struct alignas(16) Constant {
   uint64_t low, high = 0;
 };
