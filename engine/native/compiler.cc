@@ -11,6 +11,7 @@
 #include "engine/native/assembler.h"
 #include "engine/native/state.h"
 #include "engine/native/vector_code.h"
+#include "engine/wanted.h"
 #include "wasm/body.h"
 
 namespace membrane::engine::native {
@@ -156,6 +157,7 @@ struct Compiler::Parts {
   const FunctionCode* code = nullptr;
   std::vector<BatchCall>* batch = nullptr;
   std::span<Watch> watches;
+  Wanted<Watch> by_pc, by_offset;  // the same
   bool failed = false;
 
   std::vector<Local> locals;
@@ -660,12 +662,14 @@ struct Compiler::Parts {
     stub.cost_to_here = 0;
     stubs.push_back(stub);
     const uint32_t pc = charge - Charge::kSubtractBytes - entry;
-    for (Watch& w : watches) {
-      if (w.found || (w.wanted_code_offset != segment_offset && w.wanted_pc != pc)) continue;
+    const auto note = [&](Watch& w) {
+      if (w.found) return;
       note_place(w, segment_offset, 0);
       w.pc = pc;
       note_locations(w);
-    }
+    };
+    by_offset.each_at(segment_offset, note);
+    by_pc.each_at(pc, note);
   }
   void add_cost(uint32_t c) {
     if (kMetered && charge == kNone && c != 0) write_charge();
@@ -687,8 +691,7 @@ struct Compiler::Parts {
   }
   // A place that an exit's return address stands for.
   void note_exit() {
-    for (Watch& w : watches)
-      if (w.wanted_pc == a.here() - entry) note_place(w, offset, cost);
+    by_pc.each_at(a.here() - entry, [this](Watch& w) { note_place(w, offset, cost); });
   }
   void note_locations(Watch& w) const {
     w.locations.clear();
@@ -779,11 +782,10 @@ struct Compiler::Parts {
           break;
         case Stub::Kind::kTrap:
           a.call(trap_exit(s.trap));
-          for (Watch& w : watches) {
-            if (w.wanted_pc != a.here() - entry) continue;
+          by_pc.each_at(a.here() - entry, [&](Watch& w) {
             note_place(w, s.offset, s.cost_to_here);
             w.segment = s.segment;
-          }
+          });
           break;
       }
     }
@@ -2081,10 +2083,10 @@ struct Compiler::Parts {
     for (uint32_t i = 0; i < in.count; ++i) {
       const wasm::CatchClause clause = clauses.next();
       Label& target = label(clause.label);
-      const bool returns = target.kind == Label::Kind::kFunction, loops = target.kind == Label::Kind::kLoop;
+      const bool returns = target.kind == Label::Kind::kFunction, repeats = target.kind == Label::Kind::kLoop;
       catches.clauses.push_back({clause, target.catches, returns ? 0 : target.slot_height});
-      landings.push_back({returns, loops ? target.target : 0, loops ? target.pins.valid : 0});
-      if (!returns && !loops) target.catches = first + i;
+      landings.push_back({returns, repeats ? target.target : 0, repeats ? target.pins.valid : 0});
+      if (!returns && !repeats) target.catches = first + i;
     }
     open(Label::Kind::kBlock, in.block);
     if (in.count == 0) return;
@@ -2284,15 +2286,14 @@ struct Compiler::Parts {
     const uint32_t base = top_slot();
     if (base != 0) a.op(Alu::kAdd, Width::k64, kFrame, static_cast<int32_t>(base * 8));
     write();
-    for (Watch& w : watches) {
-      if (w.wanted_pc != a.here() - entry) continue;
+    by_pc.each_at(a.here() - entry, [&](Watch& w) {
       note_place(w, offset, cost);
       w.pc = w.wanted_pc;
       w.behind_call = true;
       w.behind_offset = next_offset;
       w.frame_advance = base;
       note_locations(w);
-    }
+    });
     if (base != 0) a.op(Alu::kSub, Width::k64, kFrame, static_cast<int32_t>(base * 8));
     begin_segment();
     if (callee.results.size() == 1) {
@@ -2539,7 +2540,6 @@ struct Compiler::Parts {
   }
 
   bool compile();
-  void note_places(uint32_t start);
 
   void skip(const Instruction& in);
   void instruction(const Instruction& in);
@@ -2816,13 +2816,6 @@ MEMBRANE_INLINE void Compiler::Parts::instruction(const Instruction& in) {
   row.emit(*this, in);
 }
 
-// What of the code behind `start` is watched for is the instruction's at hand.
-void Compiler::Parts::note_places(uint32_t start) {
-  for (Watch& w : watches)
-    if (!w.found && w.wanted_pc >= start - entry && w.wanted_pc < a.here() - entry)
-      note_place(w, offset, cost);
-}
-
 bool Compiler::Parts::compile() {
   operand_registers = free_registers;
   operand_reals = free_reals;
@@ -2846,8 +2839,10 @@ bool Compiler::Parts::compile() {
     const uint32_t start = a.here();
     failed = start > most;
     instruction(in);
-    if (!watches.empty()) [[unlikely]]
-      note_places(start);
+    if (!by_pc.empty()) [[unlikely]]  // what is behind `start` is this instruction's
+      by_pc.each_between(start - entry, a.here() - entry, [this](Watch& w) {
+        if (!w.found) note_place(w, offset, cost);
+      });
   }
   if (failed) return false;
   end_segment();
@@ -2874,6 +2869,8 @@ std::span<const uint8_t> Compiler::compile(uint32_t index, std::vector<BatchCall
   Parts& p = *parts_;
   p.batch = calls;
   p.watches = watches;
+  p.by_pc.look_for(watches, &Watch::wanted_pc);
+  p.by_offset.look_for(watches, &Watch::wanted_code_offset);
   const size_t calls_before = calls == nullptr ? 0 : calls->size();
   p.a.start_over();
   if (p.prepare(index, uses) && p.compile()) {
