@@ -262,8 +262,7 @@ struct Compiler::Parts {
   }
 
   static constexpr uint32_t kMostWeight = 8 * 8 * 8 * 8 * 8;
-  // Counts how often each local is used, eightfold in a loop, and in which loops. False when there is something
-  // that the compiler does not know.
+  // Counts how often each local is used, eightfold in a loop, and in which loops.
   bool look_ahead() {
     weights.assign(locals.size(), 0);
     last_loop.assign(locals.size(), kNone);
@@ -2131,10 +2130,11 @@ struct Compiler::Parts {
     for (uint32_t i = 0; i < in.count; ++i) {
       const wasm::CatchClause clause = clauses.next();
       Label& target = label(clause.label);
-      const bool returns = target.kind == Label::Kind::kFunction, loops = target.kind == Label::Kind::kLoop;
+      const bool returns = target.kind == Label::Kind::kFunction;
+      const bool is_loop = target.kind == Label::Kind::kLoop;
       catches.clauses.push_back({clause, target.catches, returns ? 0 : target.slot_height});
-      landings.push_back({returns, loops ? target.target : 0, loops ? target.pins.valid : 0});
-      if (!returns && !loops) target.catches = first + i;
+      landings.push_back({returns, is_loop ? target.target : 0, is_loop ? target.pins.valid : 0});
+      if (!returns && !is_loop) target.catches = first + i;
     }
     open(Label::Kind::kBlock, in.block);
     if (in.count == 0) return;
@@ -2430,8 +2430,8 @@ struct Compiler::Parts {
     settle_for_call(stack.size() - t.params.size());
     const auto [target, spare] = find_target(in, element);
     free_registers |= 1u << target | 1u << spare;
-    write_call(t, [&, function = target] {
-      if (function != rax) a.mov(Width::k64, rax, function);
+    write_call(t, [&, callee = target] {
+      if (callee != rax) a.mov(Width::k64, rax, callee);
       a.mov(Width::k64, rcx, STATE(instance));
       a.op(Alu::kCmp, Width::k64, rcx, {rax, static_cast<int32_t>(offsetof(FunctionHandle, instance))});
       const Patch foreign = a.jcc(Cond::kNE);
@@ -2481,22 +2481,22 @@ struct Compiler::Parts {
     Value element = pop_element();
     const size_t first = stack.size() - t.params.size();
     settle_arguments(first);
-    const auto [function, spare] = find_target(in, element);
+    const auto [target, spare] = find_target(in, element);
     a.mov(Width::k64, spare, STATE(instance));
-    a.op(Alu::kCmp, Width::k64, spare, {function, static_cast<int32_t>(offsetof(FunctionHandle, instance))});
+    a.op(Alu::kCmp, Width::k64, spare, {target, static_cast<int32_t>(offsetof(FunctionHandle, instance))});
     const Patch own = a.jcc(Cond::kE);
-    a.mov(Width::k64, slot(element.slot), function);
+    a.mov(Width::k64, slot(element.slot), target);
     leave_by_tail(Opcode::kReturnCallIndirect, first, wasm::slots_of(t.params));
     a.patch_here(own);
-    a.mov(Width::k64, function, {function, static_cast<int32_t>(offsetof(FunctionHandle, code))});
-    a.mov(Width::k32, spare, {function, static_cast<int32_t>(offsetof(FunctionCode, frame_slots))});
+    a.mov(Width::k64, target, {target, static_cast<int32_t>(offsetof(FunctionHandle, code))});
+    a.mov(Width::k32, spare, {target, static_cast<int32_t>(offsetof(FunctionCode, frame_slots))});
     a.lea(Width::k64, spare, {kFrame, 0, spare, 3});
     a.op(Alu::kCmp, Width::k64, spare, STATE(stack_end));
     trap_if(Cond::kA, TrapKind::kStackOverflow);
     move_arguments(first, spare);
-    if (function != rax) a.mov(Width::k64, rax, function);
+    if (target != rax) a.mov(Width::k64, rax, target);
     a.jmp(Mem{rax, static_cast<int32_t>(offsetof(FunctionCode, native_entry))});
-    free_registers |= 1u << function | 1u << spare;
+    free_registers |= 1u << target | 1u << spare;
   }
 
   uint32_t slot_of_argument(size_t first) const {

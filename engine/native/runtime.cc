@@ -242,7 +242,7 @@ std::optional<ModuleImage> ModuleCode::compile_image() {
   Compiler compiler(module_.module(), module_.functions());
   std::vector<BatchCall> calls;
   ModuleImage image;
-  std::vector<uint32_t> left;  // what the compiler does not know is the interpreter's
+  std::vector<uint32_t> left;  // what is beyond the compiler's bounds is the interpreter's
   const wasm::Module& module = module_.module();
   size_t body_bytes = 0;
   for (const wasm::Function& function : module.functions) body_bytes += function.code.size;
