@@ -2083,10 +2083,11 @@ struct Compiler::Parts {
     for (uint32_t i = 0; i < in.count; ++i) {
       const wasm::CatchClause clause = clauses.next();
       Label& target = label(clause.label);
-      const bool returns = target.kind == Label::Kind::kFunction, repeats = target.kind == Label::Kind::kLoop;
+      const bool returns = target.kind == Label::Kind::kFunction;
+      const bool is_loop = target.kind == Label::Kind::kLoop;
       catches.clauses.push_back({clause, target.catches, returns ? 0 : target.slot_height});
-      landings.push_back({returns, repeats ? target.target : 0, repeats ? target.pins.valid : 0});
-      if (!returns && !repeats) target.catches = first + i;
+      landings.push_back({returns, is_loop ? target.target : 0, is_loop ? target.pins.valid : 0});
+      if (!returns && !is_loop) target.catches = first + i;
     }
     open(Label::Kind::kBlock, in.block);
     if (in.count == 0) return;
@@ -2381,8 +2382,8 @@ struct Compiler::Parts {
     settle_for_call(stack.size() - t.params.size());
     const auto [target, spare] = find_target(in, element);
     free_registers |= 1u << target | 1u << spare;
-    write_call(t, [&, function = target] {
-      if (function != rax) a.mov(Width::k64, rax, function);
+    write_call(t, [&, callee = target] {
+      if (callee != rax) a.mov(Width::k64, rax, callee);
       a.mov(Width::k64, rcx, STATE(instance));
       a.op(Alu::kCmp, Width::k64, rcx, {rax, static_cast<int32_t>(offsetof(FunctionHandle, instance))});
       const Patch foreign = a.jcc(Cond::kNE);

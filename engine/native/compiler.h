@@ -6,6 +6,8 @@
 // Control joins agree on which pinned locals are in their registers; every way that
 // arrives stores or loads what it lacks, on its own side of the jump.
 //
+// Vectors share the registers of floats; what becomes of each instruction on them is in vector_code.h.
+//
 // Fuel: the segments and costs are the translator's (translate.cc), to the unit.
 //
 // Deterministic: the same body gives the same bytes. What is seldom asked (where a trap
@@ -68,10 +70,11 @@ class Compiler {
   explicit Compiler(const wasm::Module& module, FunctionCode* functions);
   ~Compiler();
 
-  // The code of function `index`, which lives until the next is compiled. Empty when the function uses what
-  // this compiler does not know. With `calls`, calls of functions are direct, and to be patched by the caller:
-  // they are appended, as places in this code; else they go through FunctionCode, but those of the function
-  // itself. `uses` is what the function does with its locals, when that is known already.
+  // The code of function `index`, which lives until the next is compiled. Empty when the function is beyond this
+  // compiler's bounds, as of locals and of code, or works on structs, arrays or references of a type. With `calls`,
+  // calls of functions are direct, and to be patched by the caller: they are appended, as places in this code; else
+  // they go through FunctionCode, but those of the function itself. `uses` is what the function does with its
+  // locals, when that is known already.
   // `catches` is given who catches what: its words are bytes of the code, and a landing is where control goes
   // with all values in their slots.
   std::span<const uint8_t> compile(uint32_t index, std::vector<BatchCall>* calls,

@@ -61,7 +61,7 @@ class ModuleCode {
     std::vector<BatchCall> calls_;
     std::vector<uint32_t> image_starts_, indices_;  // as ModuleImage has them
     std::vector<uint32_t> starts_;                  // by function, also of those that were left
-    std::vector<uint32_t> left_;                    // what the compiler does not know
+    std::vector<uint32_t> left_;                    // what is beyond the compiler
   };
 
   struct Blob {
