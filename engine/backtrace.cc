@@ -64,8 +64,11 @@ FrameWalk::FrameWalk(Execution& ex)
   if (m_.where == Where::kNative) {
     depth_ = m_.native->top - m_.native->rsp;
     native_at_ = m_.native->pc;
-    if (native_at_ == m_.native->exit_instance)  // before a call of the host: the frame is the caller's
+    fp_ = reinterpret_cast<uint64_t*>(m_.native->registers[native::kFrameRegister]);
+    if (native_at_ == m_.native->exit_instance) {  // before a call of the host: the frame is the caller's
       native_at_ = reinterpret_cast<const void*>(m_.native->top[-depth_--]);
+      fp_ -= native::BehindCall::frame_advance(native_at_);
+    }
   } else {
     depth_ = m_.top - frames_;
     at_ = m_.ip;
@@ -83,8 +86,8 @@ bool FrameWalk::next(FrameStop& stop) {
   } else {
     stop.function = frames_[depth_].function;
     stop.at = at_;
-    stop.fp = fp_;
   }
+  stop.fp = fp_;
   leave();
   return true;
 }
@@ -94,6 +97,7 @@ void FrameWalk::leave() {
     const auto* const back = reinterpret_cast<const void*>(m_.native->top[-depth_]);
     if (back == native::return_to_interpreter()) return leave_record();
     native_at_ = back;
+    fp_ -= native::BehindCall::frame_advance(back);
     --depth_;
     return;
   }
@@ -108,12 +112,15 @@ void FrameWalk::leave_record() {
   }
   native_at_ = nullptr;
   at_ = record->return_ip;
-  fp_ = record->fp;
+  if (at_ != kReturnToNativeStub) fp_ = record->fp;
   if (at_ == kExitStub) {
     depth_ = -1;
     return;
   }
-  if (at_ == kReturnToNativeStub) native_at_ = reinterpret_cast<const void*>(m_.native->top[-depth_]);
+  if (at_ == kReturnToNativeStub) {
+    native_at_ = reinterpret_cast<const void*>(m_.native->top[-depth_]);
+    fp_ -= native::BehindCall::frame_advance(native_at_);
+  }
   --depth_;
 }
 

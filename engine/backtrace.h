@@ -17,8 +17,8 @@ struct FrameStop {
   const FunctionCode* function;
   const Word* at = nullptr;
   const void* native_at = nullptr;
-  uint64_t* fp = nullptr;  // of a frame of the interpreter
-  size_t depth = 0;        // of its record
+  uint64_t* fp = nullptr;  // its first slot
+  size_t depth = 0;        // of its record, or of its return address
   Instance* instance = nullptr;
 };
 
@@ -37,7 +37,7 @@ class FrameWalk {
   const FrameRecord* const frames_;
   ptrdiff_t depth_ = 0;
   const Word* at_ = nullptr;
-  uint64_t* fp_ = nullptr;           // of a frame of the interpreter
+  uint64_t* fp_ = nullptr;
   const void* native_at_ = nullptr;  // when the frame at depth_ is machine code's
   Instance* instance_;               // whose code the frame runs
 };

@@ -99,8 +99,8 @@ struct CatchTable {
 };
 
 struct FunctionCode {
-  std::atomic<const Word*>
-      entry;  // where a call by the interpreter goes: code, or a stub that leads elsewhere
+  std::atomic<const Word*> entry =
+      nullptr;  // where a call by the interpreter goes: code, or a stub that leads elsewhere
   std::atomic<const Word*> code = nullptr;  // the first header; null until the function is translated
   // Where a call by compiled code goes (native/state.h); null as long as the module has none.
   std::atomic<const void*> native_entry = nullptr;
@@ -109,6 +109,7 @@ struct FunctionCode {
   uint32_t param_slots = 0;
   uint32_t zero_slots = 0;  // locals behind the parameters
   uint32_t result_slots = 0;
+  bool uses_vectors = false;            // of vectors: an instruction, a parameter, a result or a local
   uint32_t index = 0;                   // in the module
   const CatchTable* catches = nullptr;  // set before `code` is; null when nothing is caught here
   CompiledModule* module = nullptr;

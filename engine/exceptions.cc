@@ -9,6 +9,7 @@
 #include "engine/fuel.h"
 #include "engine/interpreter.h"
 #include "engine/machine.h"
+#include "engine/native/runtime.h"
 #include "wasm/explain.h"
 
 namespace membrane::engine {
@@ -61,8 +62,13 @@ CatchSearch find_catch(Execution& ex, uint64_t most_fuel) {
   const auto price = [&] { return throw_cost(frames, clauses, throwing.tag->slots); };
   FrameWalk walk(ex);
   for (FrameStop stop{}; price() <= most_fuel && walk.next(stop); ++frames) {
-    const CatchTable* const table = stop.native_at == nullptr ? stop.function->catches : nullptr;
-    if (table != nullptr) {
+    found.is_compiled = stop.native_at != nullptr;
+    if (found.is_compiled) {
+      const auto at = native::find_code(stop.native_at);
+      const CatchTable* const table = stop.function->module->native_code().catches(*at);
+      if (table != nullptr)
+        found.clause = find_clause(*table, at->pc - 1, *stop.instance, throwing.tag, clauses);
+    } else if (const CatchTable* const table = stop.function->catches; table != nullptr) {
       // A frame that called goes on behind the call; the innermost stands at what throws.
       const auto at = static_cast<uint32_t>(stop.at - stop.function->code.load(std::memory_order_acquire));
       found.clause = find_clause(*table, frames == 0 ? at : at - 1, *stop.instance, throwing.tag, clauses);
@@ -91,7 +97,7 @@ static Word return_word() {
   return w;
 }
 
-const Word* land(Execution& ex, const CatchSearch& found) {
+Landed land(Execution& ex, const CatchSearch& found) {
   static const Word kReturns[3] = {Word{}, return_word(), Word{}};
   MachineState& m = Machine::state(ex);
   Throwing& throwing = m.throwing;
@@ -99,21 +105,27 @@ const Word* land(Execution& ex, const CatchSearch& found) {
   if (c.clause.has_ref() && throwing.reference == 0) {
     uint64_t& left = Machine::exception_bytes_left(*m.instance);
     const uint64_t bytes = ExceptionArena::bytes_of(*throwing.tag);
-    if (bytes > left) return nullptr;
+    if (bytes > left) return Landed::kNoRoom;
     left -= bytes;
     throwing.reference = Machine::exceptions(*m.instance).add(throwing.tag, throwing.payload);
   }
-  m.top = Machine::frames(ex) + found.depth;
-  m.fp = found.fp;
   m.instance = found.instance;
-  uint64_t* to = m.fp + c.slot;
+  uint64_t* to = found.fp + c.slot;
   if (!c.clause.catches_all()) {
     if (throwing.tag->slots != 0) std::memmove(to, throwing.payload, throwing.tag->slots * sizeof(uint64_t));
     to += throwing.tag->slots;
   }
   if (c.clause.has_ref()) *to = throwing.reference;
-  if (c.landing == CatchTable::kNone) return kReturns;
-  return found.function->code.load(std::memory_order_acquire) + c.landing;
+  if (found.is_compiled) {
+    native::land(ex, *found.function, c.landing, found.fp, found.depth);
+    return Landed::kCompiled;
+  }
+  m.top = Machine::frames(ex) + found.depth;
+  m.fp = found.fp;
+  m.ip = c.landing == CatchTable::kNone ? kReturns
+                                        : found.function->code.load(std::memory_order_acquire) + c.landing;
+  m.where = Where::kInterpreter;
+  return Landed::kInterpreted;
 }
 
 std::string describe(const Throwing& throwing) {

@@ -4,9 +4,9 @@
 // caught where (CatchTable, code.h). So it is looked for when something is thrown, through all frames, before
 // any is left: what nobody catches stops the run where it was thrown, with its frames still there.
 //
-// Compiled code catches nothing (functions with a try_table are the interpreter's), so that its frames
-// are only passed by. Frames are left by forgetting them: whoever runs next finds the stacks by the
-// innermost record.
+// Of compiled code, who catches what is found by compiling a function again when an exception first passes it.
+// Frames are left by forgetting them: whoever runs next finds the stacks by the innermost record, or by the
+// return address of the frame that catches.
 //
 // Threads: one Execution's.
 #pragma once
@@ -25,7 +25,8 @@ struct CatchSearch {
   const CatchTable::Clause* clause = nullptr;  // null when nobody catches, or it was not looked to the end
   const FunctionCode* function = nullptr;      // that catches
   uint64_t* fp = nullptr;                      // of its frame
-  size_t depth = 0;                            // of its record
+  size_t depth = 0;                            // of its record, or of its return address
+  bool is_compiled = false;                    // it is machine code that catches
   Instance* instance = nullptr;                // whose it is
 };
 
@@ -33,9 +34,11 @@ struct CatchSearch {
 // the price is above `most_fuel`. Asks the owner's poll now and then, as it can take long.
 CatchSearch find_catch(Execution& ex, uint64_t most_fuel);
 
-// Leaves all frames above that of whoever catches, puts there what was caught, and gives the segment where it
-// goes on. Null when there are too many exceptions for another to be kept.
-const Word* land(Execution& ex, const CatchSearch& found);
+// Leaves all frames above that of whoever catches, and puts there what was caught. Then the interpreter goes on
+// at the segment that MachineState::ip names, or compiled code does, as MachineState::where says. kNoRoom: nothing
+// was done, since there are too many exceptions for another to be kept.
+enum class Landed : uint8_t { kInterpreted, kCompiled, kNoRoom };
+Landed land(Execution& ex, const CatchSearch& found);
 
 // "uncaught exception $error [i32 7]".
 std::string describe(const Throwing& throwing);

@@ -41,6 +41,9 @@
 #include "engine/trap.h"
 #include "wasm/module.h"
 
+namespace membrane::wasm {
+struct FunctionInfo;
+}
 namespace membrane::engine {
 
 class Instance;
@@ -48,6 +51,7 @@ class Store;
 struct Execution;
 namespace native {
 class CodeCache;
+struct FrameSlots;
 class ModuleCode;
 struct NativeState;
 }  // namespace native
@@ -106,6 +110,13 @@ class CompiledModule {
 
  private:
   CompiledModule();
+  std::optional<Diagnostic> prepare(wasm::Module module, std::string_view text, Tier tier,
+                                    const native::CodeCache* cache);
+  bool find(const native::CodeCache& cache);
+  std::optional<Diagnostic> validate(std::string_view text);
+  std::optional<Diagnostic> validate_and_compile(std::string_view text, const native::CodeCache* cache);
+  [[nodiscard]] native::FrameSlots frame_of(uint32_t index, const wasm::FunctionInfo& info) const;
+  bool set_frame(uint32_t index, native::FrameSlots frame);
 
   wasm::Module module_;
   std::unique_ptr<FunctionCode[]> functions_;
@@ -393,6 +404,9 @@ struct MachineState {
   Where where = Where::kInterpreter;
   bool at_call = false;     // paused before a host call, not at a segment's header
   bool has_callee = false;  // at_call, thawed: of `callee`
+  // Of the host, which compiled code ends in a call of; null otherwise.
+  const FunctionInstance* tail_host = nullptr;
+  const uint64_t* tail_arguments = nullptr;
   RunState state = RunState::kFinished;
   TrapKind trap_kind = TrapKind::kUnreachable;
   std::string trap_message;

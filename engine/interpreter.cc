@@ -902,7 +902,7 @@ HANDLER(kUnreachable) { TRAP(kUnreachable); }
 
 // Out of the handler, which could not end in a jump if it had anything in memory.
 struct Raised {
-  enum class Outcome : uint64_t { kCaught, kTrapped, kUnpaid, kInterrupted } outcome;
+  enum class Outcome : uint64_t { kCaught, kCaughtByCompiled, kTrapped, kUnpaid, kInterrupted } outcome;
   const Word* landing;  // kCaught
 };
 [[gnu::noinline]] Raised raise_exception(Execution& ex) {
@@ -919,8 +919,9 @@ struct Raised {
     m.trap_kind = TrapKind::kUncaughtException;
     return {Raised::Outcome::kTrapped, nullptr};
   }
-  const Word* const landing = land(ex, found);
-  if (landing != nullptr) return {Raised::Outcome::kCaught, landing};
+  const Landed landed = land(ex, found);
+  if (landed == Landed::kInterpreted) return {Raised::Outcome::kCaught, m.ip};
+  if (landed == Landed::kCompiled) return {Raised::Outcome::kCaughtByCompiled, nullptr};
   m.trap_kind = TrapKind::kTooManyExceptions;
   return {Raised::Outcome::kTrapped, nullptr};
 }
@@ -932,6 +933,8 @@ HANDLER(raise) {
   fuel = m.fuel;
   if (raised.outcome == Raised::Outcome::kUnpaid) GO_TO(refill_for_bulk);
   if (raised.outcome == Raised::Outcome::kTrapped) GO_TO(trapped);
+  if (raised.outcome == Raised::Outcome::kCaughtByCompiled)
+    return hand_over(PASS_REGISTERS(ip), Where::kNative);
   if (raised.outcome == Raised::Outcome::kInterrupted) {
     ip -= ip[1].slots.d;
     fuel += ip->header.cost;

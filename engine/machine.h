@@ -17,6 +17,7 @@ struct Machine {
 
   MEMBRANE_INLINE static Memory* memory(const Instance& i) { return i.memory_; }
   MEMBRANE_INLINE static Memory& memory(const Instance& i, uint32_t index) { return *i.memories_[index]; }
+  static Memory* const* memories(const Instance& i) { return i.memories_.data(); }
   MEMBRANE_INLINE static uint8_t* memory_base(const Instance& i) {  // of memory 0; null when it has none
     return i.memory_ == nullptr ? nullptr : i.memory_->base();
   }

@@ -19,6 +19,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -76,6 +77,10 @@ class Memory {
   int64_t grow(uint64_t delta_pages);
   // Whether a grow was refused by `limit_bytes` (and not by the program's own maximum).
   [[nodiscard]] bool limit_was_hit() const { return limit_was_hit_; }
+
+  // Where compiled code reads the base and the size in pages, of 32 bits.
+  static constexpr size_t base_at() { return offsetof(Memory, base_); }
+  static constexpr size_t pages_at() { return offsetof(Memory, pages_); }
 
  private:
   Memory() = default;

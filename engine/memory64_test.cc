@@ -8,6 +8,8 @@
 namespace membrane::engine {
 namespace {
 
+MEMBRANE_IN_BOTH_TIERS(Memory64);
+
 constexpr std::string_view kWide = R"((module
   (memory (export "memory") i64 1 3)
   (data (i64.const 8) "\01\02\03\04\05\06\07\08")
@@ -26,8 +28,8 @@ constexpr std::string_view kWide = R"((module
   (func (export "table.fill") (param i64 i64) (table.fill $t (local.get 0) (ref.func $one) (local.get 1)))
   (func (export "table.grow") (param i64) (result i64) (table.grow $t (ref.null func) (local.get 0)))))";
 
-TEST(Memory64, EveryAccessIsBounded) {
-  const auto instance = instantiate(kWide);
+TEST_P(Memory64, EveryAccessIsBounded) {
+  const auto instance = made(kWide);
   EXPECT_EQ(call(*instance, "load", {Value::i64(8)}).results.at(0), 0x0807060504030201u);
   EXPECT_EQ(call(*instance, "load", {Value::i64(65528)}).state, RunState::kFinished);
   for (const uint64_t address : {uint64_t{65529}, uint64_t{1} << 32, (uint64_t{1} << 32) + 8,
@@ -41,8 +43,8 @@ TEST(Memory64, EveryAccessIsBounded) {
             "out of bounds memory access");  // a sum that wraps
 }
 
-TEST(Memory64, BulkOperationsAndGrowthAre64BitsWide) {
-  const auto instance = instantiate(kWide);
+TEST_P(Memory64, BulkOperationsAndGrowthAre64BitsWide) {
+  const auto instance = made(kWide);
   EXPECT_EQ(call(*instance, "fill", {Value::i64(65535), Value::i64(1)}).state, RunState::kFinished);
   EXPECT_EQ(call(*instance, "fill", {Value::i64(1), Value::i64(UINT64_MAX)}).trap,
             "out of bounds memory access");
@@ -56,8 +58,8 @@ TEST(Memory64, BulkOperationsAndGrowthAre64BitsWide) {
   EXPECT_EQ(call(*instance, "size").results.at(0), 3u);
 }
 
-TEST(Memory64, TablesHave64BitIndices) {
-  const auto instance = instantiate(kWide);
+TEST_P(Memory64, TablesHave64BitIndices) {
+  const auto instance = made(kWide);
   EXPECT_EQ(call(*instance, "get", {Value::i64(1)}).results.at(0), 0u);
   EXPECT_EQ(call(*instance, "get", {Value::i64((uint64_t{1} << 32) + 1)}).trap, "out of bounds table access");
   EXPECT_EQ(call(*instance, "call", {Value::i64(1)}).results.at(0), 1u);
@@ -68,14 +70,14 @@ TEST(Memory64, TablesHave64BitIndices) {
   EXPECT_EQ(call(*instance, "table.grow", {Value::i64(4)}).results.at(0), 4u);
 }
 
-TEST(Memory64, AnImportMustHaveTheSameAddresses) {
-  const auto narrow = instantiate("(module (memory (export \"m\") 1) (table (export \"t\") 1 funcref))");
+TEST_P(Memory64, AnImportMustHaveTheSameAddresses) {
+  const auto narrow = made("(module (memory (export \"m\") 1) (table (export \"t\") 1 funcref))");
   const auto resolver = [&](const wasm::Module&, const wasm::Import& i) {
     return narrow->find_export(i.name);
   };
   for (const std::string_view text : {"(module (import \"\" \"m\" (memory i64 1)))",
                                       "(module (import \"\" \"t\" (table i64 1 funcref)))"}) {
-    const auto wide = Instance::create(compile(text), resolver, {});
+    const auto wide = Instance::create(compiled(text), resolver, {});
     ASSERT_FALSE(wide);
     EXPECT_EQ(wide.error().kind, LinkError::Kind::kIncompatibleImport);
   }

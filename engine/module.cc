@@ -14,10 +14,10 @@ namespace {
 // Frame slots are named by 16 bits.
 constexpr uint32_t kMaxFrameSlots = 65535;
 
-Diagnostic frame_too_large(uint32_t index, uint32_t slots) {
+Diagnostic frame_too_large(uint32_t index, const FunctionCode& code) {
   Diagnostic d;
   d.code = DiagnosticCode::kImplementationLimit;
-  d.message = "a frame of the function needs " + std::to_string(slots) + " slots";
+  d.message = "a frame of the function needs " + std::to_string(code.frame_slots) + " slots";
   d.expected = "at most " + std::to_string(kMaxFrameSlots);
   d.function = "#" + std::to_string(index);
   return d;
@@ -42,35 +42,85 @@ CompiledModule::~CompiledModule() = default;
 
 std::expected<std::shared_ptr<CompiledModule>, Diagnostic> CompiledModule::compile(
     wasm::Module module, std::string_view text, Tier tier, const native::CodeCache* cache) {
-  auto info = wasm::validate(module, text);
-  if (!info) return std::unexpected(std::move(info).error());
-
   std::shared_ptr<CompiledModule> compiled(new CompiledModule);
-  compiled->module_ = std::move(module);
-  const wasm::Module& m = compiled->module_;
-
-  compiled->canonical_types_.find(m);
-  const size_t imported = m.functions.size() - info->functions.size();
-  compiled->functions_ = std::make_unique<FunctionCode[]>(m.functions.size());
-  for (size_t i = 0; i < m.functions.size(); ++i) {
-    FunctionCode& code = compiled->functions_[i];
-    const wasm::FuncType& type = m.types[m.functions[i].type];
-    code.index = static_cast<uint32_t>(i);
-    code.module = compiled.get();
-    code.param_slots = slots_of(type.params);
-    code.result_slots = slots_of(type.results);
-    code.entry.store(kTranslateStub, std::memory_order_relaxed);
-    if (i < imported) continue;
-    const wasm::FunctionInfo& f = info->functions[i - imported];
-    code.zero_slots = f.local_slots - code.param_slots;
-    code.frame_slots = std::max(f.local_slots + f.max_stack_slots, code.result_slots);
-    if (code.frame_slots > kMaxFrameSlots)
-      return std::unexpected(frame_too_large(static_cast<uint32_t>(i), code.frame_slots));
-  }
-  compiled->tier_ = tier;
-  if (tier == Tier::kCompiler || (tier == Tier::kAuto && cache != nullptr))
-    static_cast<void>(compiled->native_code().compile_all(cache));
+  if (auto failure = compiled->prepare(std::move(module), text, tier, cache))
+    return std::unexpected(*std::move(failure));
   return compiled;
+}
+
+std::optional<Diagnostic> CompiledModule::prepare(wasm::Module module, std::string_view text, Tier tier,
+                                                  const native::CodeCache* cache) {
+  module_ = std::move(module);
+  tier_ = tier;
+  functions_ = std::make_unique<FunctionCode[]>(module_.functions.size());
+  if (tier == Tier::kInterpreter || (tier == Tier::kAuto && cache == nullptr)) {
+    if (auto failure = validate(text)) return failure;
+  } else if (cache == nullptr || !find(*cache)) {
+    if (auto failure = validate_and_compile(text, cache)) return failure;
+  }
+
+  for (uint32_t i = 0; i < module_.imported_function_count(); ++i) set_frame(i, {});
+  canonical_types_.find(module_);
+  return std::nullopt;
+}
+
+// A module that is in the cache was valid when it was put there, and is the same.
+bool CompiledModule::find(const native::CodeCache& cache) {
+  const auto frames = native_code().find(cache);
+  if (!frames) return false;
+  const uint32_t imported = module_.imported_function_count();
+  for (uint32_t i = 0; i < frames->size(); ++i) set_frame(imported + i, (*frames)[i]);
+  return true;
+}
+
+std::optional<Diagnostic> CompiledModule::validate(std::string_view text) {
+  const auto info = wasm::validate(module_, text);
+  if (!info) return info.error();
+  const uint32_t imported = module_.imported_function_count();
+  for (uint32_t i = 0; i < info->functions.size(); ++i)
+    if (!set_frame(imported + i, frame_of(imported + i, info->functions[i])))
+      return frame_too_large(imported + i, functions_[imported + i]);
+  return std::nullopt;
+}
+
+// A function is compiled as soon as it is known to be valid: the validator has looked at its locals, and its bytes
+// are at hand.
+std::optional<Diagnostic> CompiledModule::validate_and_compile(std::string_view text,
+                                                               const native::CodeCache* cache) {
+  native::ModuleCode::Batch batch(native_code());
+  std::optional<uint32_t> too_large;
+  const auto info = wasm::validate(
+      module_, text, [&](uint32_t index, const wasm::FunctionInfo& f, const wasm::LocalUses& uses) {
+        if (set_frame(index, frame_of(index, f))) batch.add(index, &uses);
+        else if (!too_large) too_large = index;
+      });
+  if (!info) return info.error();
+  if (too_large) return frame_too_large(*too_large, functions_[*too_large]);
+  static_cast<void>(batch.finish(cache));  // without room for code, all is interpreted
+  return std::nullopt;
+}
+
+native::FrameSlots CompiledModule::frame_of(uint32_t index, const wasm::FunctionInfo& info) const {
+  const wasm::FuncType& type = module_.type_of_function(index);
+  return {.zero = info.local_slots - slots_of(type.params),
+          .whole = std::max(info.local_slots + info.max_stack_slots, slots_of(type.results)),
+          .uses_vectors = info.uses_simd};
+}
+
+// False when the frame is too large. One of an imported function is empty.
+bool CompiledModule::set_frame(uint32_t index, native::FrameSlots frame) {
+  FunctionCode& code = functions_[index];
+  const wasm::FuncType& type = module_.type_of_function(index);
+  code.index = index;
+  code.module = this;
+  code.param_slots = slots_of(type.params);
+  code.result_slots = slots_of(type.results);
+  code.zero_slots = frame.zero;
+  code.frame_slots = frame.whole;
+  code.uses_vectors = frame.uses_vectors != 0;
+  const Word* unset = nullptr;  // code from the cache is there already
+  code.entry.compare_exchange_strong(unset, kTranslateStub, std::memory_order_relaxed);
+  return code.frame_slots <= kMaxFrameSlots;
 }
 
 native::ModuleCode& CompiledModule::native_code() {

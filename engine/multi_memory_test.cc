@@ -8,6 +8,8 @@
 namespace membrane::engine {
 namespace {
 
+MEMBRANE_IN_BOTH_TIERS(MultiMemory);
+
 constexpr std::string_view kTwo = R"((module
   (memory $a (export "a") 1 4)
   (memory $b (export "b") 2 4)
@@ -25,8 +27,8 @@ constexpr std::string_view kTwo = R"((module
   (func (export "grow b") (param i32) (result i32) (memory.grow $b (local.get 0)))
   (func (export "size b") (result i32) (memory.size $b))))";
 
-TEST(MultiMemory, EachHasItsOwnBytesAndBounds) {
-  const auto instance = instantiate(kTwo);
+TEST_P(MultiMemory, EachHasItsOwnBytesAndBounds) {
+  const auto instance = made(kTwo);
   uint8_t* const a = instance->find_export("a")->memory->base();
   uint8_t* const b = instance->find_export("b")->memory->base();
   EXPECT_EQ(b[70000], 'h');
@@ -44,8 +46,8 @@ TEST(MultiMemory, EachHasItsOwnBytesAndBounds) {
   EXPECT_EQ(call(*instance, "float", {Value::i32(8)}).results.at(0), Value::f64(2.5).bits);
 }
 
-TEST(MultiMemory, BulkOperationsGoBetweenThem) {
-  const auto instance = instantiate(kTwo);
+TEST_P(MultiMemory, BulkOperationsGoBetweenThem) {
+  const auto instance = made(kTwo);
   const auto three = [](uint32_t x, uint32_t y, uint32_t z) {
     return std::vector{Value::i32(x), Value::i32(y), Value::i32(z)};
   };
@@ -61,8 +63,8 @@ TEST(MultiMemory, BulkOperationsGoBetweenThem) {
   EXPECT_EQ(call(*instance, "fill", three(131072, 7, 1)).trap, "out of bounds memory access");
 }
 
-TEST(MultiMemory, TheLimitIsForAllOfThem) {
-  const auto instance = instantiate(kTwo, {}, {.memory_bytes = 5 * 65536});
+TEST_P(MultiMemory, TheLimitIsForAllOfThem) {
+  const auto instance = made(kTwo, {.memory_bytes = 5 * 65536});
   EXPECT_EQ(call(*instance, "grow a", {Value::i32(1)}).results.at(0), 1u);
   EXPECT_FALSE(instance->limit_was_hit());
   EXPECT_EQ(call(*instance, "grow b", {Value::i32(2)}).results.at(0), UINT32_MAX);
@@ -71,7 +73,7 @@ TEST(MultiMemory, TheLimitIsForAllOfThem) {
   EXPECT_EQ(call(*instance, "grow a", {Value::i32(1)}).results.at(0), UINT32_MAX);
   EXPECT_EQ(call(*instance, "size b").results.at(0), 3u);
   EXPECT_EQ(instance->memory_bytes(), 5u * 65536);
-  const auto refused = Instance::create(compile(kTwo), {}, {.memory_bytes = 2 * 65536});
+  const auto refused = Instance::create(compiled(kTwo), {}, {.memory_bytes = 2 * 65536});
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().kind, LinkError::Kind::kLimit);
 }

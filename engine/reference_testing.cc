@@ -495,10 +495,10 @@ void Reference::vector_access(const Instruction& in) {
   const bool has_operand = wasm::info(in.op).signature.starts_with("iv");
   const bool stores = wasm::info(in.op).signature.ends_with(":");
   const Cell value = has_operand ? pop_cell() : Cell();
-  const uint64_t address = uint64_t{pop32()} + in.mem_offset;
+  const uint64_t base = pop_address(module_.memories[in.index].type.limits), address = base + in.mem_offset;
   const size_t bytes = bytes_of_vector_access(in.op);
   std::vector<uint8_t>& memory = memories[in.index];
-  if (!fits(address, bytes, memory.size())) trap(TrapKind::kMemoryOutOfBounds);
+  if (address < base || !fits(address, bytes, memory.size())) trap(TrapKind::kMemoryOutOfBounds);
   if (!stores) return push_cell(loaded_vector(in, std::span(memory).subspan(address, bytes), value));
   const size_t first = in.op == Opcode::kV128Store ? 0 : in.lane * bytes;
   for (size_t i = 0; i < bytes; ++i) memory[address + i] = value.bytes[first + i];

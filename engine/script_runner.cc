@@ -96,6 +96,7 @@ class Runner {
   std::optional<Extern> resolve(const wasm::Import& import);
   std::expected<wasm::Module, Loaded> read(const ScriptModule& module);
   std::expected<std::shared_ptr<CompiledModule>, Loaded> compile(const ScriptModule& module);
+  void count(const CompiledModule& compiled);
   Loaded load(const ScriptModule& module);
   Loaded instantiate(const std::shared_ptr<CompiledModule>& compiled);
   Instance* find(const std::string& name) {
@@ -184,9 +185,21 @@ std::expected<std::shared_ptr<CompiledModule>, Loaded> Runner::compile(const Scr
   auto parsed = read(module);
   if (!parsed) return std::unexpected(parsed.error());
   auto compiled = CompiledModule::compile(std::move(*parsed), {}, tier_);
-  if (compiled) return *compiled;
+  if (compiled) {
+    count(**compiled);
+    return *compiled;
+  }
   return std::unexpected(Loaded{wasm::is_malformed(compiled.error().code) ? kMalformed : kInvalid,
                                 compiled.error().message, nullptr});
+}
+
+void Runner::count(const CompiledModule& compiled) {
+  const std::vector<wasm::Function>& functions = compiled.module().functions;
+  for (size_t i = 0; i < functions.size(); ++i) {
+    if (functions[i].import != wasm::kNotImported) continue;
+    ++result_.functions;
+    if (compiled.functions()[i].native_code.load(std::memory_order_acquire) != nullptr) ++result_.compiled;
+  }
 }
 
 Loaded Runner::load(const ScriptModule& module) {

@@ -22,6 +22,8 @@ struct ScriptFailure {
 struct ScriptResult {
   uint32_t passed = 0;
   uint32_t failed = 0;
+  uint32_t functions = 0;                 // defined in modules that are valid
+  uint32_t compiled = 0;                  // of these, those with machine code
   std::vector<ScriptFailure> failures;    // all of them
   std::vector<ScriptFailure> superseded;  // commands of an older suite; `what` is the newer rule
 };

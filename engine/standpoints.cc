@@ -93,9 +93,11 @@ std::vector<uint64_t> Standpoint::slots(uint32_t count) const {
 namespace {
 
 uint64_t canonical_bits(uint64_t bits, bool is_f32) {
-  if (is_f32) {
-    const auto narrow = static_cast<uint32_t>(bits);
-    return (narrow & 0x7FFFFFFFu) > 0x7F800000u ? numeric::kCanonicalNan32 : narrow;
+  if (is_f32) {  // and what may stand above it in a vector
+    const auto lane = [](auto narrow) {
+      return (narrow & 0x7FFFFFFFu) > 0x7F800000u ? numeric::kCanonicalNan32 : static_cast<uint32_t>(narrow);
+    };
+    return lane(static_cast<uint32_t>(bits)) | uint64_t{lane(static_cast<uint32_t>(bits >> 32))} << 32;
   }
   return (bits & 0x7FFFFFFFFFFFFFFFull) > 0x7FF0000000000000ull ? numeric::kCanonicalNan64 : bits;
 }
@@ -160,6 +162,7 @@ Standpoint stand_compiled(const FrameStop& stop, const StopsMadeAgain& known, ui
   Standpoint s;
   s.function = stop.function;
   const native::Watch& watch = known.compiled.at(stop.function, pc);
+  s.is_left = watch.pc == 0;  // at no charge, and behind no call
   s.code_offset = watch.behind_call ? watch.behind_offset : watch.code_offset;
   s.fp = watch.behind_call ? callee_fp - watch.frame_advance : callee_fp;
   for (const native::Location& l : watch.locations) {
@@ -167,7 +170,7 @@ Standpoint stand_compiled(const FrameStop& stop, const StopsMadeAgain& known, ui
     switch (l.kind) {
       case Kind::kRegister: s.in_registers.emplace_back(l.slot, n.registers[l.register_number]); break;
       case Kind::kReal: {
-        const uint64_t bits = n.reals[l.register_number][0];
+        const uint64_t bits = n.reals[l.register_number][l.half];
         s.in_registers.emplace_back(l.slot, l.maybe_nan ? canonical_bits(bits, l.is_f32) : bits);
         break;
       }
@@ -207,7 +210,7 @@ const FunctionInstance* awaited_host(Execution& run) {
 
 bool awaits_tail_call(Execution& run) {
   const MachineState& m = Machine::state(run);
-  return m.at_call && is_tail_call(m.ip->handler);
+  return (m.at_call && is_tail_call(m.ip->handler)) || m.tail_host != nullptr;
 }
 
 void each_frame_value(Execution& run,
@@ -217,6 +220,7 @@ void each_frame_value(Execution& run,
   const auto waits = [&](size_t i) { return i != 0 || host != nullptr; };
   std::unordered_map<const CompiledModule*, FramePlaces> places;
   for (size_t i = 0; i < stands.size(); ++i) {
+    if (stands[i].is_left) continue;
     const CompiledModule* const module = stands[i].function->module;
     places.try_emplace(module, module->module())
         .first->second.add(stands[i].function->index, stands[i].code_offset, waits(i));
@@ -232,14 +236,17 @@ void each_frame_value(Execution& run,
   for (size_t i = 0; i < stands.size(); ++i) {
     const Standpoint& s = stands[i];
     const CompiledModule& module = *s.function->module;
-    const wasm::Standing* const standing = places.at(&module).at(s.function->index, s.code_offset, waits(i));
     // A frame that ends in a call has no place to stand at, and nothing that it uses again.
+    if (s.is_left) continue;
+    const wasm::Standing* const standing = places.at(&module).at(s.function->index, s.code_offset, waits(i));
     if (standing != nullptr) {
       const std::vector<ValType> types = types_of(module.module(), s.function->index, *standing);
       show(module, types, s.slots(wasm::slots_of(types)).data());
     }
   }
   // The arguments of the host's function are above the operands; its types name no defined ones.
+  if (const FunctionInstance* const left_for = Machine::state(run).tail_host; left_for != nullptr)
+    return show(*stands[0].function->module, left_for->type->params, Machine::state(run).tail_arguments);
   if (host == nullptr || stands.empty()) return;
   const MachineState& m = Machine::state(run);
   const CompiledModule& module = *stands[0].function->module;

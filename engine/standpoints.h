@@ -96,6 +96,8 @@ void make_again(const FunctionCode& function, std::span<Recorder> recorders);
 struct Standpoint {
   const FunctionCode* function = nullptr;
   uint32_t code_offset = 0;
+  bool is_left =
+      false;  // compiled code that ends in a call of the host, which waits: there is no place in it
   const uint64_t* fp = nullptr;
   std::vector<PendingSlot> pending;  // values that are not in their slots
   std::vector<std::pair<uint16_t, uint64_t>> in_registers;

@@ -7,6 +7,7 @@
 #include "engine/fuel.h"
 #include "engine/instance.h"
 #include "engine/numeric_simd.h"
+#include "engine/wanted.h"
 #include "wasm/body.h"
 
 namespace membrane::engine {
@@ -175,9 +176,10 @@ class Translator {
         function_(module.functions[index]),
         functions_(functions),
         out_(out),
-        recorders_(recorders),
         catches_(catches),
         base_(static_cast<uint32_t>(out.size())) {
+    by_word_.look_for(recorders, &Recorder::wanted);
+    by_offset_.look_for(recorders, &Recorder::wanted_code_offset);
     lay_out_locals();
   }
 
@@ -388,7 +390,7 @@ class Translator {
   const wasm::Function& function_;
   FunctionCode* functions_;
   std::vector<Word>& out_;
-  const std::span<Recorder> recorders_;
+  Wanted<Recorder> by_word_, by_offset_;
   CatchTable& catches_;
   const uint32_t base_;
 
@@ -453,14 +455,13 @@ void Translator::begin_segment() {
   out_.push_back(w);
   forget_last();
   accumulated_.fill(kNone);
-  for (Recorder& recorder : recorders_) {
-    if (recorder.wanted_code_offset == next_offset_) recorder.headers.push_back(header_);
-    if (recorder.wanted != header_) continue;
+  by_offset_.each_at(next_offset_, [this](Recorder& recorder) { recorder.headers.push_back(header_); });
+  by_word_.each_at(header_, [this](Recorder& recorder) {
     recorder.found = true;
     recorder.code_offset = offset_;
     recorder.header = header_;
     note_pending(recorder);
-  }
+  });
 }
 
 void Translator::note_pending(Recorder& recorder) const {
@@ -473,13 +474,12 @@ void Translator::note_pending(Recorder& recorder) const {
 }
 
 void Translator::may_trap(uint32_t at) {
-  for (Recorder& recorder : recorders_) {
-    if (recorder.wanted != at) continue;
+  by_word_.each_at(at, [this](Recorder& recorder) {
     recorder.found = true;
     recorder.code_offset = offset_;
     recorder.cost_to_here = word(header_).header.cost;
     recorder.header = header_;
-  }
+  });
 }
 
 // -- the operand stack ---------------------------------------------------------------

@@ -19,6 +19,8 @@ using wasm::ValType;
 
 constexpr uint64_t kPlenty = 1'000'000;
 
+MEMBRANE_IN_BOTH_TIERS(Vectors);
+
 Value v128(uint64_t low, uint64_t high) { return {ValType::kV128, low, high}; }
 
 struct Ended {
@@ -123,8 +125,8 @@ Value argument(char letter, size_t edge) {
   }
 }
 
-TEST(Vectors, EveryInstructionAgreesWithTheReferenceAtTheEdges) {
-  const auto instance = instantiate(module_of_all());
+TEST_P(Vectors, EveryInstructionAgreesWithTheReferenceAtTheEdges) {
+  const auto instance = made(module_of_all());
   ASSERT_NE(instance, nullptr);
   const wasm::Module& module = instance->module();
   EXPECT_EQ(module.exports.size(), 236u - 22 + 14 - 1 + 20);  // less accesses and const, and the second lanes
@@ -147,8 +149,8 @@ TEST(Vectors, EveryInstructionAgreesWithTheReferenceAtTheEdges) {
   }
 }
 
-TEST(Vectors, NansAreCanonicalAndSignOperationsAndPseudoMinimumsKeepBits) {
-  const auto instance = instantiate(module_of_all());
+TEST_P(Vectors, NansAreCanonicalAndSignOperationsAndPseudoMinimumsKeepBits) {
+  const auto instance = made(module_of_all());
   const Value nan = v128(0x7FA00001FFC00003, 0x3F8000003F800000), one = v128(0x3F8000003F800000, 0);
   EXPECT_EQ(words(call(*instance, "f32x4.add", {nan, one})), (Words{0x7FC000007FC00000, 0x3F8000003F800000}));
   EXPECT_EQ(words(call(*instance, "f32x4.min", {one, nan}))[0], 0x7FC000007FC00000);
@@ -160,7 +162,7 @@ TEST(Vectors, NansAreCanonicalAndSignOperationsAndPseudoMinimumsKeepBits) {
 }
 
 // The machine decides which of the two runs.
-TEST(Vectors, ShufflesAreTheSameByPshufbAndWithoutIt) {
+TEST_P(Vectors, ShufflesAreTheSameByPshufbAndWithoutIt) {
   using simd::V128;
   if (!simd::has_pshufb()) GTEST_SKIP() << "this machine has no pshufb";
   const V128 a{0x0706050403020100, 0x0F0E0D0C0B0A0908};
@@ -181,8 +183,8 @@ TEST(Vectors, ShufflesAreTheSameByPshufbAndWithoutIt) {
 
 const Value kA = v128(0xA1, 0xA2), kB = v128(0xB1, 0xB2), kC = v128(0xC1, 0xC2);
 
-TEST(Vectors, PassThroughCallsLocalsAndResultsInOrder) {
-  const auto instance = instantiate(R"((module
+TEST_P(Vectors, PassThroughCallsLocalsAndResultsInOrder) {
+  const auto instance = made(R"((module
     (type $mixed (func (param i32 v128 i64 v128) (result v128 i64 v128 i32)))
     (table funcref (elem $swap))
     (func $swap (type $mixed) (local.get 3) (local.get 2) (local.get 1) (local.get 0))
@@ -206,8 +208,8 @@ TEST(Vectors, PassThroughCallsLocalsAndResultsInOrder) {
   EXPECT_EQ(words(call(*instance, "one", {kC})), (Words{0xC1, 0xC2}));
 }
 
-TEST(Vectors, AreCarriedByBranchesOverWhatLiesBelow) {
-  const auto instance = instantiate(R"((module
+TEST_P(Vectors, AreCarriedByBranchesOverWhatLiesBelow) {
+  const auto instance = made(R"((module
     (func (export "table") (param $a v128) (param $b v128) (param $case i32) (result v128 i32 v128)
       (block $two (result v128 i32 v128)
         (i64.const 5)
@@ -254,7 +256,7 @@ TEST(Vectors, AreCarriedByBranchesOverWhatLiesBelow) {
             (Words{0xB1, 0xB2, ~0xA1ull, ~0xA2ull}));
 }
 
-TEST(Vectors, LiveInGlobalsAndCrossToHostsAndOtherInstances) {
+TEST_P(Vectors, LiveInGlobalsAndCrossToHostsAndOtherInstances) {
   Store store;
   const wasm::FuncType type{{ValType::kI32, ValType::kV128}, {ValType::kV128, ValType::kI32}};
   FunctionInstance* const host = store.add_host_function(type, [](HostCall& call) {
@@ -267,7 +269,7 @@ TEST(Vectors, LiveInGlobalsAndCrossToHostsAndOtherInstances) {
   });
   GlobalInstance* const given = store.add_global({ValType::kV128, false}, kC);
   const auto library =
-      store.instantiate(compile(R"((module (import "host" "c" (global $c v128))
+      store.instantiate(compiled(R"((module (import "host" "c" (global $c v128))
     (global $mine (export "mine") (mut v128) (global.get $c))
     (func (export "swap") (param v128) (result v128)
       (global.get $mine) (global.set $mine (local.get 0)))))"),
@@ -277,7 +279,7 @@ TEST(Vectors, LiveInGlobalsAndCrossToHostsAndOtherInstances) {
                         {});
   ASSERT_TRUE(library);
   const auto user =
-      store.instantiate(compile(R"((module
+      store.instantiate(compiled(R"((module
         (import "lib" "swap" (func $swap (param v128) (result v128)))
         (import "lib" "mine" (global $mine (mut v128)))
         (import "host" "f" (func $f (param i32 v128) (result v128 i32)))
@@ -329,8 +331,8 @@ std::string module_of_accesses() {
   return text + ")";
 }
 
-TEST(Vectors, EveryAccessStopsAtTheEndOfTheMemoryAndChangesNothingBeyond) {
-  const auto instance = instantiate(module_of_accesses());
+TEST_P(Vectors, EveryAccessStopsAtTheEndOfTheMemoryAndChangesNothingBeyond) {
+  const auto instance = made(module_of_accesses());
   const auto check = [&](const std::string& name, uint32_t bytes, uint64_t cost) {
     const uint32_t last = wasm::kPageBytes - 7 - bytes;
     const Ended inside = call(*instance, name, {Value::i32(last), kA});
@@ -356,21 +358,21 @@ TEST(Vectors, EveryAccessStopsAtTheEndOfTheMemoryAndChangesNothingBeyond) {
   check("store", 16, 3);
 }
 
-TEST(Vectors, AnAddressWrapsInItsSumAndNotInItsOffset) {
-  const auto instance = instantiate(module_of_accesses());
+TEST_P(Vectors, AnAddressWrapsInItsSumAndNotInItsOffset) {
+  const auto instance = made(module_of_accesses());
   EXPECT_EQ(call(*instance, "v128.load of a sum", {Value::i32(UINT32_MAX), kA}).state, RunState::kFinished);
   EXPECT_EQ(call(*instance, "v128.load of a sum", {Value::i32(65536 - 22), kA}).state, RunState::kTrapped);
   EXPECT_EQ(call(*instance, "v128.load of a sum", {Value::i32(65536 - 23), kA}).state, RunState::kFinished);
 }
 
-TEST(Vectors, ATrapHasThePlaceOfTheAccess) {
+TEST_P(Vectors, ATrapHasThePlaceOfTheAccess) {
   constexpr std::string_view kText = R"((module (memory 1)
   (func (export "run") (param i32) (result v128)
     (v128.load (i32.const 0))
     (v128.load8_lane offset=65535 3
       (local.get 0) (i32x4.splat (local.get 0)))
     (i8x16.add))))";
-  const auto instance = instantiate(kText);
+  const auto instance = made(kText);
   const Ended ended = call(*instance, "run", {Value::i32(1)});
   ASSERT_EQ(ended.state, RunState::kTrapped);
   EXPECT_EQ(locate(kText, ended.trap.backtrace[0].text_offset).line, 4u);
@@ -380,10 +382,10 @@ TEST(Vectors, ATrapHasThePlaceOfTheAccess) {
 
 // -- fuel and frames -----------------------------------------------------------------------------
 
-TEST(Vectors, CostOneEachAndTheirLocalsTwoSlots) {
+TEST_P(Vectors, CostOneEachAndTheirLocalsTwoSlots) {
   std::string locals = "(module (func (export \"five\") (local";
   for (int i = 0; i < 20; ++i) locals += " v128";
-  const auto instance = instantiate(locals + R"()) (func (export "run") (result v128)
+  const auto instance = made(locals + R"()) (func (export "run") (result v128)
         (i8x16.shuffle 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0
           (v128.const i32x4 1 2 3 4) (f32x4.sqrt (f32x4.splat (f32.const 4)))))
       (func $deep (export "deep") (param v128) (local v128 v128) (call $deep (local.get 0)))))");
@@ -393,7 +395,7 @@ TEST(Vectors, CostOneEachAndTheirLocalsTwoSlots) {
   EXPECT_EQ(call(*instance, "deep", {kA}).trap.kind, TrapKind::kStackOverflow);
 }
 
-TEST(Vectors, ALoopThatPausesAfterEveryUnitEndsLikeOneThatNeverDoes) {
+TEST_P(Vectors, ALoopThatPausesAfterEveryUnitEndsLikeOneThatNeverDoes) {
   constexpr std::string_view kText = R"((module (memory (export "memory") 1)
     (func (export "run") (param $n i32) (result v128 i32) (local $i i32) (local $sum v128)
       (local.set $sum (v128.const f32x4 0.5 1 2 4))
@@ -405,7 +407,7 @@ TEST(Vectors, ALoopThatPausesAfterEveryUnitEndsLikeOneThatNeverDoes) {
         (local.set $i (i32.add (local.get $i) (i32.const 12)))
         (br_if $next (i32.and (v128.any_true (local.get $sum)) (i32.lt_u (local.get $i) (local.get $n)))))
       (local.get $sum) (i8x16.bitmask (local.get $sum)))))";
-  const auto whole = instantiate(kText), stepped = instantiate(kText);
+  const auto whole = made(kText), stepped = made(kText);
   const Ended at_once = call(*whole, "run", {Value::i32(1200)});
   const Ended in_steps = call(*stepped, "run", {Value::i32(1200)}, 1);
   EXPECT_EQ(words(in_steps), words(at_once));

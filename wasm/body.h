@@ -87,7 +87,7 @@ namespace detail {
 struct ShortRow {
   Opcode op = Opcode::kCount;
   uint8_t size = 0;        // of opcode and immediates
-  bool has_index = false;  // an index stands behind the opcode
+  uint8_t index_mask = 0;  // of the byte behind the opcode, when it is an index
   // Of the instruction's first four bytes: those bits that are zero when it is short. Of an instruction that
   // never is, some that are not.
   uint32_t zeros = 0xFF;
@@ -95,17 +95,17 @@ struct ShortRow {
 
 consteval ShortRow short_row(Opcode op) {
   switch (info(op).immediate) {
-    case Immediate::kNone: return {op, 1, false, 0};
+    case Immediate::kNone: return {op, 1, 0, 0};
     case Immediate::kLabel:
     case Immediate::kFunc:
     case Immediate::kLocal:
     case Immediate::kGlobal:
     case Immediate::kTag:
     case Immediate::kType:
-    case Immediate::kTable: return {op, 2, true, 0x8000};
+    case Immediate::kTable: return {op, 2, 0x7F, 0x8000};
     case Immediate::kI32:
-    case Immediate::kI64: return {op, 2, false, 0x8000};
-    case Immediate::kMem: return {op, 3, false, 0x80C000};
+    case Immediate::kI64: return {op, 2, 0, 0x8000};
+    case Immediate::kMem: return {op, 3, 0, 0x80C000};
     default: return {op};
   }
 }
@@ -138,7 +138,7 @@ class BodyReader {
     instruction_.op = row.op;
     instruction_.offset = offset();
     instruction_.size = row.size;
-    instruction_.index = row.has_index ? bytes >> 8 & 0x7F : 0;
+    instruction_.index = bytes >> 8 & row.index_mask;
     instruction_.align = bytes >> 8 & 0x3F;
     instruction_.mem_offset = bytes >> 16 & 0x7F;
     instruction_.value = static_cast<uint64_t>(static_cast<int64_t>(uint64_t{bytes} << 49) >> 57);

@@ -445,14 +445,17 @@ bool declares_simd(const Module& module) {
          std::ranges::any_of(module.globals, [](const Global& g) { return is_wide(g.type.type); });
 }
 
-bool validate_all(const Module& module, CodeValidator& code, Report& report, ValidationInfo& info) {
+bool validate_all(const Module& module, CodeValidator& code, Report& report, ValidationInfo& info,
+                  const FunctionObserver& observer) {
   if (!Declarations(module, code, report).run()) return false;
   const uint32_t imported = module.imported_function_count();
   info.functions.resize(module.functions.size() - imported);
   info.uses_simd = declares_simd(module);
+  LocalUses uses;
   for (uint32_t i = 0; i < info.functions.size(); ++i) {
-    if (!code.function(imported + i, info.functions[i])) return false;
+    if (!code.function(imported + i, info.functions[i], observer ? &uses : nullptr)) return false;
     info.uses_simd |= info.functions[i].uses_simd;
+    if (observer) observer(imported + i, info.functions[i], uses);
   }
   return true;
 }
@@ -482,11 +485,12 @@ std::expected<FunctionInfo, Diagnostic> Validator::validate_function(uint32_t in
   return info;
 }
 
-std::expected<ValidationInfo, Diagnostic> validate(const Module& module, std::string_view text) {
+std::expected<ValidationInfo, Diagnostic> validate(const Module& module, std::string_view text,
+                                                   const FunctionObserver& observer) {
   Report report(module, text);
   CodeValidator code(module, report);
   std::expected<ValidationInfo, Diagnostic> result(std::in_place);
-  if (!validate_all(module, code, report, *result)) {
+  if (!validate_all(module, code, report, *result, observer)) {
     Diagnostic failure = report.take();
     if (!is_malformed(failure.code))
       if (auto malformed = find_malformed(module, report)) failure = *std::move(malformed);

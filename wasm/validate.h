@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "base/diagnostic.h"
+#include "wasm/local_uses.h"
 #include "wasm/module.h"
 #include "wasm/opcode.h"
 
@@ -43,9 +44,14 @@ struct ValidationInfo {
   bool uses_simd = false;               // in any function, global, import or export
 };
 
+// Who wants to hear of each defined function as soon as it is found to be valid, in their order; what comes
+// behind it in the module may be invalid still. `uses` holds until the call is over.
+using FunctionObserver = std::function<void(uint32_t index, const FunctionInfo& info, const LocalUses& uses)>;
+
 // The whole module; the first failure in module order. `text` is what the module was parsed from,
 // when it was, and gives diagnostics their lines.
-std::expected<ValidationInfo, Diagnostic> validate(const Module& module, std::string_view text = {});
+std::expected<ValidationInfo, Diagnostic> validate(const Module& module, std::string_view text = {},
+                                                   const FunctionObserver& observer = {});
 
 // The same in parts, for whoever validates functions as they are first called, or in parallel.
 class Validator {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 
 #include "wasm/explain.h"
 #include "wasm/limits.h"
@@ -22,11 +23,25 @@ enum class Kind : uint8_t {
 struct Rule {
   Kind kind = Kind::kPlain;
   uint8_t operand_count = 0;
-  std::array<ValType, 3> operands{};
+  std::array<ValType, 4> operands{};  // three at most
   ValType result = ValType::kBottom;  // kBottom: none
   uint8_t limit = 0;                  // of the immediate: log2 alignment, or number of lanes
   bool is_simd = false;
+  bool is_narrow = false;  // plain, and none of the types is v128
 };
+
+// The types behind `at` are the operands of the rule. Compared at once, of as many as there may be: how many there
+// are cannot be foretold.
+bool are_operands(const ValType* at, const Rule& rule) {
+  static constexpr uint64_t kMasks[4][2] = {
+      {0, 0}, {UINT32_MAX, 0}, {UINT64_MAX, 0}, {UINT64_MAX, UINT32_MAX}};
+  uint64_t found[2], wanted[2];
+  static_assert(sizeof(ValType) == 4 && sizeof rule.operands == sizeof wanted);
+  std::memcpy(found, at, sizeof found);
+  std::memcpy(wanted, rule.operands.data(), sizeof wanted);
+  const auto& mask = kMasks[rule.operand_count];
+  return (((found[0] ^ wanted[0]) & mask[0]) | ((found[1] ^ wanted[1]) & mask[1])) == 0;
+}
 
 consteval ValType type_of_letter(char letter) {
   switch (letter) {
@@ -73,6 +88,8 @@ consteval Rule rule_of(const OpcodeInfo& row) {
   for (; row.signature[i] != ':'; ++i) rule.operands[rule.operand_count++] = type_of_letter(row.signature[i]);
   if (++i < row.signature.size()) rule.result = type_of_letter(row.signature[i++]);
   if (i != row.signature.size()) throw "a signature has more than one result";
+  rule.is_narrow = rule.result != ValType::kV128;
+  for (const ValType operand : rule.operands) rule.is_narrow &= operand != ValType::kV128;
   return rule;
 }
 
@@ -110,7 +127,7 @@ CodeValidator::CodeValidator(const Module& module, Report& report)
 
 // -- the walk
 
-bool CodeValidator::function(uint32_t index, FunctionInfo& info) {
+bool CodeValidator::function(uint32_t index, FunctionInfo& info, LocalUses* uses) {
   const Function& f = module_.functions[index];
   function_ = index;
   code_offset_ = f.code.offset;
@@ -122,7 +139,11 @@ bool CodeValidator::function(uint32_t index, FunctionInfo& info) {
                      .expected = "at most " + std::to_string(kMaxBodyBytes)});
   if (!prepare_locals(index, info)) return false;
   begin(f.code, module_.types[f.type].results);
-  if (!walk<Walk::kFunction>(f.code)) return false;
+  uses_ = uses;
+  if (uses != nullptr) uses->begin(local_count_);
+  const bool valid = walk<Walk::kFunction>(f.code);
+  uses_ = nullptr;
+  if (!valid) return false;
   info.max_stack_values = max_values_;
   info.max_stack_slots = max_slots_;
   info.max_nesting = max_nesting_;
@@ -209,6 +230,7 @@ void CodeValidator::begin(ByteRange code, Types results) {
   code_offset_ = code.offset;
   top_ = floor_ = before_ = base_;
   wide_ = max_values_ = max_slots_ = 0;
+  highest_ = base_;
   frames_.clear();
   frames_.push_back({{}, results, 0, 0, 0, Opcode::kBlock, false});
   max_nesting_ = 1;
@@ -230,6 +252,7 @@ bool CodeValidator::walk(ByteRange code) {
     uses_simd_ |= rule.is_simd;
     if (in.op == Opcode::kLocalGet && in.index < direct_locals_) {  // the most frequent of all
       push(locals_[in.index]);
+      if (uses_ != nullptr) uses_->read(in.index);
       continue;
     }
     if (rule.kind == Kind::kSpecial) {
@@ -243,6 +266,14 @@ bool CodeValidator::walk(ByteRange code) {
         if (!addressed(in)) return false;
         continue;
       }
+    }
+    if (rule.is_narrow && top_ - floor_ >= rule.operand_count &&
+        are_operands(top_ - rule.operand_count, rule)) [[likely]] {
+      ValType* const first = top_ - rule.operand_count;
+      *first = rule.result;
+      top_ = first + (rule.result != ValType::kBottom);
+      note_height();
+      continue;
     }
     for (size_t i = rule.operand_count; i-- > 0;)
       if (!pop(rule.operands[i])) [[unlikely]]
@@ -500,15 +531,23 @@ bool CodeValidator::reserve(size_t values) {
                      .message = "the operand stack grows too high",
                      .expected = "at most " + std::to_string(kMaxOperandStack) + " values"});
   const size_t grown = std::min<size_t>(std::max(capacity * 2, size + values), kMaxOperandStack);
-  auto stack = std::make_unique_for_overwrite<ValType[]>(grown);
+  auto stack = std::make_unique_for_overwrite<ValType[]>(grown + kReadBehind);
   std::copy_n(base_, capacity, stack.get());
   floor_ = stack.get() + (floor_ - base_);
   before_ = stack.get() + (before_ - base_);
+  highest_ = stack.get() + (highest_ - base_);
   top_ = stack.get() + size;
   heap_stack_ = std::move(stack);
   base_ = heap_stack_.get();
   limit_ = base_ + grown;
   return true;
+}
+
+void CodeValidator::raise_height() {
+  highest_ = std::max(highest_, top_);
+  const auto values = static_cast<uint32_t>(top_ - base_);
+  max_values_ = std::max(max_values_, values);
+  max_slots_ = std::max(max_slots_, values + wide_);
 }
 
 // Drops what the innermost block has pushed.
@@ -547,6 +586,7 @@ bool CodeValidator::push_frame(const Instruction& in) {
   frames_.push_back({block.params, block.results, height, in.offset, set_locals, in.op, false});
   max_nesting_ = std::max(max_nesting_, static_cast<uint32_t>(frames_.size()));
   floor_ = top_;
+  if (uses_ != nullptr) in.op == Opcode::kLoop ? uses_->open_loop() : uses_->open_block();
   return push_all(block.params);
 }
 
@@ -654,6 +694,7 @@ bool CodeValidator::on_end(const Instruction& in) {
   const Types results = f.results;
   if (has_unset_locals_) forget_set(f.set_locals);
   frames_.pop_back();
+  if (uses_ != nullptr) uses_->close();
   if (frames_.empty()) return true;
   floor_ = base_ + frame().height;
   return push_all(results);
@@ -757,6 +798,7 @@ bool CodeValidator::pop_arguments(const FuncType& type, ValType last, const Inst
 }
 
 bool CodeValidator::call_type(const FuncType* type, ValType last, const Instruction& in) {
+  if (uses_ != nullptr) uses_->call();
   return type != nullptr && pop_arguments(*type, last, in) && push_all(type->results);
 }
 
@@ -931,6 +973,7 @@ bool CodeValidator::known(const Instruction& in, ValType type) {
 bool CodeValidator::on_local_get(const Instruction& in) {
   ValType type{};
   if (!local_type(in, type) || !has_value(in, type)) return false;
+  if (uses_ != nullptr) uses_->read(in.index);
   push(type);
   return true;
 }
@@ -938,6 +981,7 @@ bool CodeValidator::on_local_get(const Instruction& in) {
 bool CodeValidator::on_local_set(const Instruction& in) {
   ValType type{};
   if (!local_type(in, type)) return false;
+  if (uses_ != nullptr) uses_->assign(in.index);
   if (!pop(type)) return fail_operands(in, only(type));
   note_set(in.index, type);
   return true;
@@ -946,6 +990,7 @@ bool CodeValidator::on_local_set(const Instruction& in) {
 bool CodeValidator::on_local_tee(const Instruction& in) {
   ValType type{};
   if (!local_type(in, type)) return false;
+  if (uses_ != nullptr) uses_->assign(in.index);
   if (!pop(type)) return fail_operands(in, only(type));
   note_set(in.index, type);
   push(type);

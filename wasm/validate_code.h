@@ -23,6 +23,7 @@
 
 #include "base/inline_vector.h"
 #include "wasm/body.h"
+#include "wasm/local_uses.h"
 #include "wasm/module.h"
 #include "wasm/report.h"
 #include "wasm/type_relations.h"
@@ -77,8 +78,8 @@ class CodeValidator {
   CodeValidator(const CodeValidator&) = delete;
   CodeValidator& operator=(const CodeValidator&) = delete;
 
-  // A defined function. False when it is invalid.
-  bool function(uint32_t index, FunctionInfo& info);
+  // A defined function. False when it is invalid. `uses` is filled, unless it is null.
+  bool function(uint32_t index, FunctionInfo& info, LocalUses* uses = nullptr);
   // See wasm::standings_at; the function is valid.
   void standings_at(uint32_t index, std::span<const uint32_t> offsets,
                     const std::function<bool(size_t, const Standing&)>& take);
@@ -144,10 +145,13 @@ class CodeValidator {
   void push(ValType type) {
     *top_++ = type;
     wide_ += type == ValType::kV128;
-    const auto values = static_cast<uint32_t>(top_ - base_);
-    max_values_ = std::max(max_values_, values);
-    max_slots_ = std::max(max_slots_, values + wide_);
+    note_height();
   }
+  void note_height() {
+    if (top_ > highest_ || wide_ != 0) [[unlikely]]
+      raise_height();
+  }
+  void raise_height();
   bool push_all(Types types);
   // The pops return false on a missing or wrong value, and report nothing.
   bool pop_any(ValType& type) {
@@ -225,19 +229,23 @@ class CodeValidator {
   uint32_t code_offset_ = 0;         // of the code at hand, into Module::bytes
 
   InlineVector<Frame, 12> frames_;
-  ValType inline_stack_[128];
+  static constexpr size_t kReadBehind = 4;  // of the stack: values that are looked at together
+  static constexpr size_t kInlineValues = 128;
+  ValType inline_stack_[kInlineValues + kReadBehind];
   std::unique_ptr<ValType[]> heap_stack_;
   ValType* base_ = inline_stack_;
   ValType* top_ = base_;
   ValType* floor_ = base_;
   ValType* before_ = base_;
-  ValType* limit_ = base_ + std::size(inline_stack_);
+  ValType* limit_ = base_ + kInlineValues;
+  ValType* highest_ = base_;  // top_ has been
   uint32_t wide_ = 0;
   uint32_t max_values_ = 0;
   uint32_t max_slots_ = 0;
   uint32_t max_nesting_ = 0;
   bool has_calls_ = false;
   bool uses_simd_ = false;
+  LocalUses* uses_ = nullptr;  // of the function at hand, if somebody asks
 
   uint32_t function_ = UINT32_MAX;  // at hand, or UINT32_MAX in a constant expression
   uint32_t local_count_ = 0;

@@ -1,6 +1,6 @@
 // Writes x86-64 machine code: the instructions that the compiler uses, and no more.
 //
-// Instructions are those of x86-64-v3 (AVX2, BMI1/2, LZCNT, POPCNT); processor.h says
+// Instructions are those of x86-64-v3 (AVX2, FMA, BMI1/2, LZCNT, POPCNT); processor.h says
 // whether this machine has them. Encodings follow the Intel manual, volume 2; the test
 // disassembles every one of them with another tool.
 //
@@ -99,6 +99,40 @@ struct Mem {
 // A displacement that waits for its target: the offset behind its four bytes.
 using Patch = uint32_t;
 
+// The vector instructions, one row each of vector_encodings.def. Those of a shift by a constant have names of
+// their own.
+enum class Avx : uint8_t {
+#define AVX_THREE(id, ...) id,
+#define AVX_THREE_I(id, ...) id,
+#define AVX_COMPARE(id, ...) id,
+#define AVX_BLEND(id, ...) id,
+#define AVX_TWO(id, ...) id,
+#define AVX_TWO_I(id, ...) id,
+#define AVX_SHIFT(id, ...) id,
+#define AVX_INSERT(id, ...) id,
+#define AVX_EXTRACT(id, ...) id,
+#define AVX_MASK(id, ...) id,
+#include "engine/native/vector_encodings.def"
+};
+struct AvxEncoding {
+  uint8_t map, pp, opcode;
+  bool wide;
+  uint8_t digit = 0;  // of a shift
+};
+inline constexpr AvxEncoding kAvxEncodings[] = {
+#define AVX_THREE(id, text, map, pp, opcode, wide) {map, pp, opcode, wide},
+#define AVX_THREE_I(id, text, map, pp, opcode, wide, memory) {map, pp, opcode, wide},
+#define AVX_COMPARE(id, suffix, map, pp, opcode, wide) {map, pp, opcode, wide},
+#define AVX_BLEND(id, text, map, pp, opcode, wide) {map, pp, opcode, wide},
+#define AVX_TWO(id, text, map, pp, opcode, wide, memory) {map, pp, opcode, wide},
+#define AVX_TWO_I(id, text, map, pp, opcode, wide, memory) {map, pp, opcode, wide},
+#define AVX_SHIFT(id, text, digit, opcode) {1, 1, opcode, false, digit},
+#define AVX_INSERT(id, text, map, pp, opcode, wide, memory) {map, pp, opcode, wide},
+#define AVX_EXTRACT(id, text, map, pp, opcode, wide, memory) {map, pp, opcode, wide},
+#define AVX_MASK(id, text, map, pp, opcode, wide) {map, pp, opcode, wide},
+#include "engine/native/vector_encodings.def"
+};
+
 class Assembler {
  public:
   static constexpr size_t kRoom = 512;
@@ -123,6 +157,9 @@ class Assembler {
   void mov(Width w, Reg to, Reg from) { rr(w, 0x8B, to, from); }
   void mov(Width w, Reg to, Mem from) { rm(w, 0x8B, to, from); }
   void mov(Width w, Mem to, Reg from) { rm(w, 0x89, from, to); }
+  // The same for a place of which the base is rbp and the offset positive, as slots of frames are.
+  void mov_from_slot(Reg to, uint32_t offset) { slot(0x8B, to, offset); }
+  void mov_to_slot(uint32_t offset, Reg from) { slot(0x89, from, offset); }
   void mov_imm(Reg to, uint64_t value) {
     if (value == 0) return op(Alu::kXor, Width::k32, to, to);
     mov_imm_keeping_flags(to, value);
@@ -264,8 +301,7 @@ class Assembler {
   }
   Patch jcc(Cond c) {
     Out out(*this);
-    out.u8(0x0F);
-    out.u8(static_cast<uint8_t>(0x80 | code(c)));
+    out.put(0x0Fu | (0x80u | code(c)) << 8, 2);
     return out.displacement();
   }
   void jmp(uint32_t target) { patch(jmp(), target); }
@@ -388,9 +424,42 @@ class Assembler {
   void convert_real(Real from_type, Xmm to, Xmm upper, Xmm from) {
     vex_rr(0x5A, to, upper, from, scalar(from_type));
   }
-  // 16 bytes, for clearing slots.
+  // 16 bytes.
   void vstore16(Mem to, Xmm from) { vex_rm(0x11, from, 0, to, 0); }
   void vload16(Xmm to, Mem from) { vex_rm(0x10, to, 0, from, 0); }
+  Patch vload16_rip(Xmm to) {  // from where the patch will name
+    Out out(*this);
+    out.vex(to, 0, 0, 1, 0, false);
+    out.u8(0x10);
+    out.modrm(0, to, 5);
+    return out.displacement();
+  }
+
+  // -- vectors. AVX_THREE; of AVX_TWO, `a` is 0.
+  void avx(Avx o, Xmm to, Xmm a, Xmm b) { Out(*this).avx(o, to, a, b); }
+  void avx(Avx o, Xmm to, Xmm a, Mem b) { Out(*this).avx(o, to, a, b); }
+  // AVX_THREE_I and AVX_COMPARE; AVX_TWO_I where `a` is 0; AVX_INSERT where `b` is a general register.
+  void avx(Avx o, Xmm to, Xmm a, uint8_t b, uint8_t constant) {
+    Out out(*this);
+    out.avx(o, to, a, b);
+    out.u8(constant);
+  }
+  void avx(Avx o, Xmm to, Xmm a, Mem b, uint8_t constant) {
+    Out out(*this);
+    out.avx(o, to, a, b);
+    out.u8(constant);
+  }
+  // AVX_BLEND: of `b` where the mask's lane has its sign, else of `a`.
+  void avx_blend(Avx o, Xmm to, Xmm a, Xmm b, Xmm mask) { avx(o, to, a, b, static_cast<uint8_t>(mask << 4)); }
+  void avx_blend(Avx o, Xmm to, Xmm a, Mem b, Xmm mask) { avx(o, to, a, b, static_cast<uint8_t>(mask << 4)); }
+  void avx_shift(Avx o, Xmm to, Xmm from, uint8_t count) {  // AVX_SHIFT
+    avx(o, kAvxEncodings[static_cast<size_t>(o)].digit, to, from, count);
+  }
+  void avx_extract(Avx o, Reg to, Xmm from, uint8_t lane) { avx(o, from, 0, uint8_t{to}, lane); }
+  void avx_extract(Avx o, Mem to, Xmm from, uint8_t lane) { avx(o, from, 0, to, lane); }
+  void avx_mask(Avx o, Reg to, Xmm from) { avx(o, uint8_t{to}, 0, from); }
+  // vmovsd between registers: the low half of `low`, the high half of `high`.
+  void fmove_low(Xmm to, Xmm high, Xmm low) { vex_rr(0x10, to, high, low, scalar(Real::kF64)); }
 
  private:
   static uint8_t number(Alu o) { return static_cast<uint8_t>(o); }
@@ -440,35 +509,51 @@ class Assembler {
     MEMBRANE_INLINE void rex_if(bool wide, uint8_t reg, uint8_t rm, uint8_t index = 0, bool force = false) {
       if (wide || force || reg >= 8 || rm >= 8 || index >= 8) rex(wide, reg, rm, index);
     }
+    // So many bytes of `code`, the lowest first.
+    MEMBRANE_INLINE void put(uint64_t code, uint32_t size) {
+      std::memcpy(at_, &code, 8);
+      at_ += size;
+    }
+    // The same behind a REX prefix, if one is needed. Neither is written byte by byte, nor asked for by a branch
+    // that nobody could foretell.
+    MEMBRANE_INLINE void put_behind_rex(uint64_t code, uint32_t size, bool wide, uint8_t reg, uint8_t rm,
+                                        uint8_t index = 0, bool force = false) {
+      const uint32_t bits = uint32_t{wide} << 3 | (reg >> 3) << 2 | (index >> 3) << 1 | rm >> 3;
+      const uint32_t has = bits != 0 || force;
+      put(code << 8 * has | ((0x40 | bits) & -has), size + has);
+    }
     MEMBRANE_INLINE void rr(Width w, uint8_t opcode, uint8_t reg, uint8_t rm) {
-      rex_if(w == Width::k64, reg, rm);
-      u8(opcode);
-      modrm(3, reg, rm);
+      put_behind_rex(opcode | (0xC0u | (reg & 7) << 3 | (rm & 7)) << 8, 2, w == Width::k64, reg, rm);
     }
     MEMBRANE_INLINE void rr0f(Width w, uint8_t opcode, uint8_t reg, uint8_t rm, bool force_rex = false) {
-      rex_if(w == Width::k64, reg, rm, 0, force_rex);
-      u8(0x0F);
-      u8(opcode);
-      modrm(3, reg, rm);
+      put_behind_rex(0x0Fu | opcode << 8 | (0xC0u | (reg & 7) << 3 | (rm & 7)) << 16, 3, w == Width::k64, reg,
+                     rm, 0, force_rex);
     }
     MEMBRANE_INLINE void rm(Width w, uint8_t opcode, uint8_t reg, Mem m, bool force_rex = false) {
-      rex_if(w == Width::k64, reg, m.base, index_of(m), force_rex);
-      u8(opcode);
-      address(reg, m);
+      const Address place = address_of(reg, m);
+      put_behind_rex(opcode | place.code << 8, place.size + 1, w == Width::k64, reg, m.base, index_of(m),
+                     force_rex);
     }
+    struct Address {
+      uint64_t code;
+      uint32_t size;
+    };
     // ModRM, SIB and displacement. rsp and r12 as a base need a SIB; rbp and r13 a displacement.
+    static MEMBRANE_INLINE Address address_of(uint8_t reg, Mem m) {
+      const bool has_index = m.index != kNoReg, has_sib = has_index || (m.base & 7) == rsp;
+      const uint32_t mod =
+          m.offset != static_cast<int8_t>(m.offset) ? 2 : m.offset != 0 || (m.base & 7) == rbp;
+      const uint32_t index = has_index ? uint32_t{m.index} & 7 : uint32_t{rsp};
+      const uint32_t sib = uint32_t{m.scale} << 6 | index << 3 | (m.base & 7);
+      const uint32_t modrm = mod << 6 | (reg & 7) << 3 | (has_sib ? uint32_t{rsp} : m.base & 7u);
+      const uint64_t offset = static_cast<uint32_t>(m.offset);
+      const uint32_t size = 1 + has_sib;
+      const uint64_t head = modrm | (has_sib ? sib << 8 : 0);
+      return {head | offset << 8 * size, size + mod * mod};  // of the displacement 0, 1 or 4 bytes
+    }
     MEMBRANE_INLINE void address(uint8_t reg, Mem m) {
-      const bool has_sib = m.index != kNoReg || (m.base & 7) == rsp;
-      const uint8_t mod = m.offset == 0 && (m.base & 7) != rbp        ? 0
-                          : m.offset == static_cast<int8_t>(m.offset) ? 1
-                                                                      : 2;
-      modrm(mod, reg, has_sib ? uint8_t{rsp} : uint8_t{m.base});
-      if (has_sib) {
-        const uint8_t index = m.index == kNoReg ? uint8_t{rsp} : uint8_t{m.index};
-        u8(static_cast<uint8_t>(m.scale << 6 | (index & 7) << 3 | (m.base & 7)));
-      }
-      if (mod == 1) u8(static_cast<uint8_t>(m.offset));
-      else if (mod == 2) u32(static_cast<uint32_t>(m.offset));
+      const Address place = address_of(reg, m);
+      put(place.code, place.size);
     }
     MEMBRANE_INLINE void vex(uint8_t reg, uint8_t second, uint8_t rm, uint8_t map, uint8_t pp, bool wide,
                              uint8_t index = 0) {
@@ -492,6 +577,18 @@ class Assembler {
       u8(opcode);
       address(reg, m);
     }
+    MEMBRANE_INLINE void avx(Avx o, uint8_t reg, uint8_t second, uint8_t rm) {
+      const AvxEncoding& e = kAvxEncodings[static_cast<size_t>(o)];
+      vex(reg, second, rm, e.map, e.pp, e.wide);
+      u8(e.opcode);
+      modrm(3, reg, rm);
+    }
+    MEMBRANE_INLINE void avx(Avx o, uint8_t reg, uint8_t second, const Mem& m) {
+      const AvxEncoding& e = kAvxEncodings[static_cast<size_t>(o)];
+      vex(reg, second, m.base, e.map, e.pp, e.wide, index_of(m));
+      u8(e.opcode);
+      address(reg, m);
+    }
     static uint8_t index_of(const Mem& m) { return m.index == kNoReg ? uint8_t{0} : uint8_t{m.index}; }
 
    private:
@@ -499,6 +596,12 @@ class Assembler {
     uint8_t* at_;
   };
 
+  MEMBRANE_INLINE void slot(uint8_t opcode, uint8_t reg, uint32_t offset) {
+    const bool is_short = offset < 0x80;
+    const uint32_t head =
+        0x48u | (reg >> 3) << 2 | opcode << 8 | ((is_short ? 0x45u : 0x85u) | (reg & 7) << 3) << 16;
+    Out(*this).put(head | uint64_t{offset} << 24, is_short ? 4 : 7);
+  }
   void rr(Width w, uint8_t opcode, uint8_t reg, uint8_t rm) { Out(*this).rr(w, opcode, reg, rm); }
   void rr0f(Width w, uint8_t opcode, uint8_t reg, uint8_t rm, bool force_rex = false) {
     Out(*this).rr0f(w, opcode, reg, rm, force_rex);
@@ -514,9 +617,7 @@ class Assembler {
   }
   void rm0f(Width w, uint8_t opcode, uint8_t reg, Mem m) {
     Out out(*this);
-    out.rex_if(w == Width::k64, reg, m.base, Out::index_of(m));
-    out.u8(0x0F);
-    out.u8(opcode);
+    out.put_behind_rex(0x0Fu | opcode << 8, 2, w == Width::k64, reg, m.base, Out::index_of(m));
     out.address(reg, m);
   }
   void vex_rr(uint8_t opcode, uint8_t reg, uint8_t second, uint8_t rm, uint8_t pp) {

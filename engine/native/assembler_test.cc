@@ -369,6 +369,129 @@ void add_floats(Cases& cases) {
   });
 }
 
+// -- vectors: the rows of vector_encodings.def -------------------------------------------------
+
+// Pairs of vector registers, a third and a fourth one.
+template <typename F>
+void each_four(F&& f) {
+  each_pair([&](Reg x, Reg y) {
+    each_third([&](Reg z) { f(Xmm{x}, Xmm{y}, Xmm{z}, static_cast<Xmm>((x * 5 + y * 3 + z) % 16)); });
+  });
+}
+void add_three(Cases& cases, Avx o, const std::string& text) {
+  each_four([&](Xmm x, Xmm y, Xmm z, Xmm) {
+    cases.add(text + " " + xmm(x) + ", " + xmm(y) + ", " + xmm(z), [=](Assembler& a) { a.avx(o, x, y, z); });
+  });
+  each_address([&](Mem m, Reg r) {
+    const Xmm x = r, y = static_cast<Xmm>(15 - r);
+    cases.add(text + " " + xmm(x) + ", " + xmm(y) + ", " + address(4, m),
+              [=](Assembler& a) { a.avx(o, x, y, m); });
+  });
+}
+void add_three_and_constant(Cases& cases, Avx o, const std::string& text, const std::string& constant,
+                            uint8_t value, size_t memory) {
+  each_four([&](Xmm x, Xmm y, Xmm z, Xmm) {
+    cases.add(text + " " + xmm(x) + ", " + xmm(y) + ", " + xmm(z) + constant,
+              [=](Assembler& a) { a.avx(o, x, y, z, value); });
+  });
+  each_address([&](Mem m, Reg r) {
+    const Xmm x = r, y = static_cast<Xmm>(15 - r);
+    cases.add(text + " " + xmm(x) + ", " + xmm(y) + ", " + address(memory, m) + constant,
+              [=](Assembler& a) { a.avx(o, x, y, m, value); });
+  });
+}
+void add_compare(Cases& cases, Avx o, const std::string& suffix) {
+  constexpr std::pair<uint8_t, std::string_view> kPredicates[] = {
+      {0, "eq"}, {1, "lt"}, {2, "le"}, {3, "unord"}, {4, "neq"}, {13, "ge"}, {14, "gt"}};
+  for (const auto& [predicate, condition] : kPredicates)
+    add_three_and_constant(cases, o, "vcmp" + str(condition) + suffix, "", predicate, 4);
+}
+void add_blend(Cases& cases, Avx o, const std::string& text) {
+  each_four([&](Xmm x, Xmm y, Xmm z, Xmm mask) {
+    cases.add(text + " " + xmm(x) + ", " + xmm(y) + ", " + xmm(z) + ", " + xmm(mask),
+              [=](Assembler& a) { a.avx_blend(o, x, y, z, mask); });
+  });
+  each_address([&](Mem m, Reg r) {
+    const Xmm x = r, y = static_cast<Xmm>(15 - r), mask = static_cast<Xmm>((r + 3) % 16);
+    cases.add(text + " " + xmm(x) + ", " + xmm(y) + ", " + address(4, m) + ", " + xmm(mask),
+              [=](Assembler& a) { a.avx_blend(o, x, y, m, mask); });
+  });
+}
+void add_two(Cases& cases, Avx o, const std::string& text, size_t memory) {
+  each_pair([&](Reg x, Reg y) {
+    cases.add(text + " " + xmm(x) + ", " + xmm(y), [=](Assembler& a) { a.avx(o, x, 0, Xmm{y}); });
+  });
+  each_address([&](Mem m, Reg r) {
+    cases.add(text + " " + xmm(r) + ", " + address(memory, m), [=](Assembler& a) { a.avx(o, r, 0, m); });
+  });
+}
+void add_two_and_constant(Cases& cases, Avx o, const std::string& text, size_t memory) {
+  each_pair([&](Reg x, Reg y) {
+    cases.add(text + " " + xmm(x) + ", " + xmm(y) + ", 78",
+              [=](Assembler& a) { a.avx(o, x, 0, Xmm{y}, uint8_t{78}); });
+  });
+  each_address([&](Mem m, Reg r) {
+    cases.add(text + " " + xmm(r) + ", " + address(memory, m) + ", 78",
+              [=](Assembler& a) { a.avx(o, r, 0, m, uint8_t{78}); });
+  });
+}
+void add_shift(Cases& cases, Avx o, const std::string& text) {
+  each_pair([&](Reg x, Reg y) {
+    cases.add(text + " " + xmm(x) + ", " + xmm(y) + ", 13", [=](Assembler& a) { a.avx_shift(o, x, y, 13); });
+  });
+}
+void add_insert(Cases& cases, Avx o, const std::string& text, size_t memory) {
+  const Width w = memory == 3 ? Width::k64 : Width::k32;
+  each_four([&](Xmm x, Xmm y, Xmm z, Xmm) {
+    cases.add(text + " " + xmm(x) + ", " + xmm(y) + ", " + name(w, z) + ", 1",
+              [=](Assembler& a) { a.avx(o, x, y, z, uint8_t{1}); });
+  });
+  each_address([&](Mem m, Reg r) {
+    const Xmm x = r, y = static_cast<Xmm>(15 - r);
+    cases.add(text + " " + xmm(x) + ", " + xmm(y) + ", " + address(memory, m) + ", 1",
+              [=](Assembler& a) { a.avx(o, x, y, m, uint8_t{1}); });
+  });
+}
+void add_extract(Cases& cases, Avx o, const std::string& text, size_t memory) {
+  const Width w = memory == 3 ? Width::k64 : Width::k32;
+  each_pair([&](Reg x, Reg y) {
+    cases.add(text + " " + name(w, x) + ", " + xmm(y) + ", 1",
+              [=](Assembler& a) { a.avx_extract(o, x, y, 1); });
+  });
+  each_address([&](Mem m, Reg r) {
+    cases.add(text + " " + address(memory, m) + ", " + xmm(r) + ", 1",
+              [=](Assembler& a) { a.avx_extract(o, m, r, 1); });
+  });
+}
+void add_mask(Cases& cases, Avx o, const std::string& text) {
+  each_pair([&](Reg x, Reg y) {
+    cases.add(text + " " + name(Width::k32, x) + ", " + xmm(y), [=](Assembler& a) { a.avx_mask(o, x, y); });
+  });
+}
+
+void add_vectors(Cases& cases) {
+#define AVX_THREE(id, text, ...) add_three(cases, Avx::id, text);
+#define AVX_THREE_I(id, text, map, pp, opcode, wide, memory)        \
+  add_three_and_constant(cases, Avx::id, text, ", 78", 78, memory);
+#define AVX_COMPARE(id, suffix, ...) add_compare(cases, Avx::id, suffix);
+#define AVX_BLEND(id, text, ...) add_blend(cases, Avx::id, text);
+#define AVX_TWO(id, text, map, pp, opcode, wide, memory) add_two(cases, Avx::id, text, memory);
+#define AVX_TWO_I(id, text, map, pp, opcode, wide, memory) add_two_and_constant(cases, Avx::id, text, memory);
+#define AVX_SHIFT(id, text, ...) add_shift(cases, Avx::id, text);
+#define AVX_INSERT(id, text, map, pp, opcode, wide, memory) add_insert(cases, Avx::id, text, memory);
+#define AVX_EXTRACT(id, text, map, pp, opcode, wide, memory) add_extract(cases, Avx::id, text, memory);
+#define AVX_MASK(id, text, ...) add_mask(cases, Avx::id, text);
+#include "engine/native/vector_encodings.def"
+  each_four([&](Xmm x, Xmm y, Xmm z, Xmm) {
+    cases.add("vmovsd " + xmm(x) + ", " + xmm(y) + ", " + xmm(z),
+              [=](Assembler& a) { a.fmove_low(x, y, z); });
+  });
+  each_register([&](Reg r) {
+    cases.add("vmovups " + xmm(r) + ", xmmword ptr [rip + 92]",
+              [=](Assembler& a) { a.patch(a.vload16_rip(r), 100); });
+  });
+}
+
 // -- the other tool ----------------------------------------------------------------------------
 
 std::optional<std::string> find_disassembler() {
@@ -397,6 +520,7 @@ std::vector<std::string> disassemble(const std::string& tool, const std::vector<
   char line[512];
   while (pipe != nullptr && std::fgets(line, sizeof line, pipe) != nullptr) {
     std::string text(line);
+    text.erase(std::min(text.find('#'), text.size()));  // what a shuffle does, in other words
     std::replace(text.begin(), text.end(), '\t', ' ');
     text.erase(text.find_last_not_of(" \n") + 1);
     text.erase(0, text.find_first_not_of(' '));
@@ -421,6 +545,7 @@ TEST(Assembler, WritesWhatItsCallsMean) {
   add_arithmetic(cases);
   add_control(cases);
   add_floats(cases);
+  add_vectors(cases);
   const std::vector<std::string> found = disassemble(*tool, cases.all);
   EXPECT_EQ(found.size(), cases.all.size() + 1);
   int shown = 0;

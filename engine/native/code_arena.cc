@@ -20,6 +20,7 @@ constexpr size_t kArenaBytes = 1ull << 30;  // of addresses; pages are taken as 
 constexpr size_t kGranule = 64;             // a cache line: functions begin at its start
 constexpr size_t kReturnedBytes = 1 << 20;  // free ranges of at least so much go back to the system
 constexpr size_t kHugePageBytes = 2 << 20;  // code that takes several is worth them
+constexpr size_t kAheadBytes = 512 << 10;   // pages are asked for by so many, where much will be written
 constexpr uint8_t kTrap = 0xCC;             // int3: what still jumped to free code would stop
 
 std::atomic<const uint8_t*> arena_begin{nullptr};  // of the executable view
@@ -89,6 +90,15 @@ class Arena {
       give(at, size);
   }
 
+  // Has the pages there at once: each first touch would be a trap into the system. A kernel that does not know this
+  // has them touched one by one.
+  void touch(size_t at, size_t bytes) {
+#ifdef MADV_POPULATE_WRITE
+    const size_t page = system_page_bytes();
+    const size_t first = at & ~(page - 1), last = (at + bytes) & ~(page - 1);
+    madvise(writable_ + first, last - first, MADV_POPULATE_WRITE);
+#endif
+  }
   uint8_t* writable(size_t at) { return writable_ + at; }
   const uint8_t* executable(size_t at) { return executable_ + at; }
   size_t offset_of(const uint8_t* code) { return static_cast<size_t>(code - executable_); }
@@ -226,9 +236,16 @@ bool CodeWriter::grow(size_t least) {
 bool CodeWriter::append(std::span<const uint8_t> code) {
   if (code.empty()) return true;
   if (code.size() > room_ - used_ && !grow(used_ + code.size())) return false;
+  if (used_ + code.size() > touched_) touch_ahead();
   std::memcpy(Arena::instance().writable(at_ + used_), code.data(), code.size());
   used_ += code.size();
   return true;
+}
+
+void CodeWriter::touch_ahead() {
+  touched_ = std::max(touched_, used_);
+  if (room_ - touched_ >= kAheadBytes) Arena::instance().touch(at_ + touched_, kAheadBytes);
+  touched_ += kAheadBytes;
 }
 
 bool CodeWriter::align(size_t bytes) {

@@ -51,8 +51,10 @@ class CodeWriter {
  private:
   bool grow(size_t least);
   void drop();
+  void touch_ahead();
 
   size_t at_ = 0, room_ = 0, used_ = 0;
+  size_t touched_ = 0;  // so far there are pages, where it pays to ask for them
 };
 
 // A block with a copy of `code`. One without code when there is no room.

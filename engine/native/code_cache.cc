@@ -24,22 +24,24 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr char kMagic[8] = {'m', 'b', 'r', 'n', 'c', 'o', 'd', 'e'};
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kVersion = 2;
 constexpr std::string_view kProcessor = "x86-64-v3";  // all that the compiler needs, and makes use of
 constexpr std::string_view kEnding = ".code";
 constexpr uint64_t kAlignment = 65536;  // of the code in the file: a multiple of every page size
 
-// Behind it the functions' starts and indices, and at code_offset the code.
+// Behind it the functions' starts and indices and all frames, and at code_offset the code.
 struct Header {
   char magic[8];
   uint64_t checksum[2];  // XXH3, 128 bits, of all that follows
   uint32_t version;
-  uint32_t function_count;
+  uint32_t function_count;  // with code
+  uint32_t frame_count;
+  uint32_t unused;
   uint64_t code_offset;
   uint64_t code_bytes;
   char key[64];
 };
-static_assert(sizeof(Header) == 112 && std::endian::native == std::endian::little);
+static_assert(sizeof(Header) == 120 && std::endian::native == std::endian::little);
 constexpr size_t kCheckedFrom = offsetof(Header, version);
 
 // What the linker wrote into the program that this code is part of: another build has another one. "" without.
@@ -120,9 +122,13 @@ class Mapping {
   size_t bytes_;
 };
 
-uint64_t code_offset_of(size_t functions) {
-  const uint64_t tables = sizeof(Header) + 2 * sizeof(uint32_t) * uint64_t{functions};
-  return (tables + kAlignment - 1) / kAlignment * kAlignment;
+uint64_t table_bytes_of(const Header& header) {
+  return 2 * sizeof(uint32_t) * uint64_t{header.function_count} +
+         sizeof(FrameSlots) * uint64_t{header.frame_count};
+}
+uint64_t code_offset_of(const Header& header) {
+  const uint64_t behind = sizeof header + table_bytes_of(header);
+  return (behind + kAlignment - 1) / kAlignment * kAlignment;
 }
 
 void put_checksum(Header& header, std::span<const uint8_t> tables, std::span<const uint8_t> code) {
@@ -144,27 +150,34 @@ bool fits(const wasm::Module& module, const ModuleImage& image, uint64_t code_by
   };
   return !image.starts.empty() && ascending(image.starts) && ascending(image.indices) &&
          image.starts.back() < code_bytes && image.indices.back() < module.functions.size() &&
-         image.indices.front() >= module.imported_function_count();
+         image.indices.front() >= module.imported_function_count() &&
+         image.frames.size() == module.functions.size() - module.imported_function_count();
 }
 
 // The header and the tables of a file that is whole and of this key.
 std::optional<ModuleImage> read(std::span<const uint8_t> file, const std::string& key, Header& header) {
   if (file.size() < sizeof header) return std::nullopt;
   std::memcpy(&header, file.data(), sizeof header);
-  const size_t table_bytes = sizeof(uint32_t) * uint64_t{header.function_count};
   if (std::memcmp(header.magic, kMagic, sizeof kMagic) != 0 || header.version != kVersion ||
       std::string_view(header.key, sizeof header.key) != key ||
-      header.code_offset != code_offset_of(header.function_count) || header.code_offset > file.size() ||
+      header.code_offset != code_offset_of(header) || header.code_offset > file.size() ||
       header.code_bytes != file.size() - header.code_offset)
     return std::nullopt;
+  const std::span<const uint8_t> tables = file.subspan(sizeof header, table_bytes_of(header));
   Header expected = header;
-  put_checksum(expected, file.subspan(sizeof header, 2 * table_bytes), file.subspan(header.code_offset));
+  put_checksum(expected, tables, file.subspan(header.code_offset));
   if (std::memcmp(expected.checksum, header.checksum, sizeof header.checksum) != 0) return std::nullopt;
   ModuleImage image;
-  for (std::vector<uint32_t>* const table : {&image.starts, &image.indices})
-    table->resize(header.function_count);
-  std::memcpy(image.starts.data(), file.data() + sizeof header, table_bytes);
-  std::memcpy(image.indices.data(), file.data() + sizeof header + table_bytes, table_bytes);
+  const uint8_t* at = tables.data();
+  const auto take = [&](auto& table, uint32_t count) {
+    table.resize(count);
+    const size_t bytes = count * sizeof table[0];
+    std::memcpy(table.data(), at, bytes);
+    at += bytes;
+  };
+  take(image.starts, header.function_count);
+  take(image.indices, header.function_count);
+  take(image.frames, header.frame_count);
   return image;
 }
 
@@ -213,30 +226,36 @@ std::optional<ModuleImage> CodeCache::find(const wasm::Module& module) const {
   CodeBlock block = map_code(file.number(), header.code_offset, header.code_bytes);
   if (block.code() == nullptr) return std::nullopt;
   futimens(file.number(), nullptr);  // used now
-  return ModuleImage{std::move(block), std::move(image->starts), std::move(image->indices)};
+  return ModuleImage{std::move(block), std::move(image->starts), std::move(image->indices),
+                     std::move(image->frames)};
 }
 
 Status CodeCache::keep(const wasm::Module& module, const ModuleImage& image) const {
   MEMBRANE_ASSIGN(const std::string path, path_of(module));
-  std::vector<uint32_t> tables(image.starts);
-  tables.insert(tables.end(), image.indices.begin(), image.indices.end());
-  const std::span<const uint8_t> table_bytes(reinterpret_cast<const uint8_t*>(tables.data()),
-                                             tables.size() * sizeof(uint32_t));
+  std::vector<uint8_t> tables;
+  const auto put = [&](const auto& table) {
+    const auto* const bytes = reinterpret_cast<const uint8_t*>(table.data());
+    tables.insert(tables.end(), bytes, bytes + table.size() * sizeof table[0]);
+  };
+  put(image.starts);
+  put(image.indices);
+  put(image.frames);
   const std::span<const uint8_t> code(image.block.code(), image.block.size());
   Header header{};
   std::memcpy(header.magic, kMagic, sizeof kMagic);
   header.version = kVersion;
   header.function_count = static_cast<uint32_t>(image.starts.size());
-  header.code_offset = code_offset_of(image.starts.size());
+  header.frame_count = static_cast<uint32_t>(image.frames.size());
+  header.code_offset = code_offset_of(header);
   header.code_bytes = code.size();
   std::memcpy(header.key, fs::path(path).stem().c_str(), sizeof header.key);
-  put_checksum(header, table_bytes, code);
+  put_checksum(header, tables, code);
 
   std::string beside = path + ".XXXXXX";
   const OpenFile file(mkostemp(beside.data(), O_CLOEXEC));
   if (file.number() < 0) return refused_by_system(beside, "make");
   const std::span<const uint8_t> head(reinterpret_cast<const uint8_t*>(&header), sizeof header);
-  if (!write_at(file.number(), 0, head) || !write_at(file.number(), sizeof header, table_bytes) ||
+  if (!write_at(file.number(), 0, head) || !write_at(file.number(), sizeof header, tables) ||
       !write_at(file.number(), header.code_offset, code) || rename(beside.c_str(), path.c_str()) != 0) {
     auto failed = refused_by_system(beside, "write");
     unlink(beside.c_str());

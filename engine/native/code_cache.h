@@ -1,11 +1,12 @@
-// Machine code of large modules, kept in files: a module that was compiled once is mapped from then on, and not
-// compiled again.
+// Machine code of large modules, kept in files: a module that was compiled once is mapped from then on, and neither
+// validated nor compiled again.
 //
-// A file is for one module, byte for byte, and for the program that made it, build for build. It is used only when
-// it is the user's own, nobody else may write to it, and its checksum is right. Any other file is as good as none:
-// it is made again.
+// A file is for one module, byte for byte (by its SHA-256), and for the program that made it, build for build. It is
+// used only when it is the user's own, nobody else may write to it, and its checksum is right. Any other file is as
+// good as none: it is made again.
 //
-// Code that is run is trusted code, so the directory must belong to the user and be closed to others.
+// Code that is run is trusted code, so the directory must belong to the user and be closed to others. Who trusts the
+// code of a module may trust that the module was valid.
 //
 // Threads: any; processes may share the directory.
 #pragma once
@@ -21,11 +22,19 @@
 
 namespace membrane::engine::native {
 
+// What the validator found of a function's frame, in slots, and of what it uses: its code depends on it.
+struct FrameSlots {
+  uint32_t zero;          // locals behind the parameters
+  uint32_t whole;         // with operands
+  uint32_t uses_vectors;  // 1 when it does
+};
+
 // The code of a module's functions, one behind the other.
 struct ModuleImage {
   CodeBlock block;
-  std::vector<uint32_t> starts;   // of functions, ascending
-  std::vector<uint32_t> indices;  // theirs, ascending
+  std::vector<uint32_t> starts;    // of functions, ascending
+  std::vector<uint32_t> indices;   // theirs, ascending
+  std::vector<FrameSlots> frames;  // of all functions that the module defines, with code or without
 };
 
 class CodeCache {

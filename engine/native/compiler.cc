@@ -10,6 +10,8 @@
 #include "engine/fuel.h"
 #include "engine/native/assembler.h"
 #include "engine/native/state.h"
+#include "engine/native/vector_code.h"
+#include "engine/wanted.h"
 #include "wasm/body.h"
 
 namespace membrane::engine::native {
@@ -23,6 +25,7 @@ using Float = Assembler::Float;
 using Bits = Assembler::Bits;
 
 constexpr uint32_t kNone = UINT32_MAX;
+constexpr uint8_t kVectorPrefix = 0xFD;  // of vector instructions
 
 // Bounds that keep compilation linear on hostile code. What is beyond them is the interpreter's.
 constexpr size_t kMaxLocals = 4'000;
@@ -38,6 +41,8 @@ constexpr Reg kFrame = rbp, kMemory = rbx, kFuelLeft = r15, kState = r14;
 constexpr std::array<Reg, 7> kPinnable = {rdi, r8, r9, r10, r11, r12, r13};
 constexpr uint32_t kOperandRegisters = 1u << rax | 1u << rcx | 1u << rdx | 1u << rsi;
 constexpr uint32_t kFirstPinnableReal = 6, kPinnableReals = 10;
+constexpr Xmm kScratch =
+    15;  // of functions that use vectors: never holds a value from one instruction to the next
 constexpr uint32_t kMaxPins = kPinnable.size() + kPinnableReals;
 constexpr uint8_t kUnpinned = 0xFF;
 
@@ -45,17 +50,22 @@ constexpr uint8_t kUnpinned = 0xFF;
 
 // -- the compiler's picture of the operand stack --------------------------------------------
 
+// What a value is: which registers hold it, and whether it fills two slots.
+enum class Bank : uint8_t { kInteger, kReal, kVector };
+constexpr uint32_t slots_of(Bank bank) { return bank == Bank::kVector ? 2 : 1; }
+
 struct Value {
   enum class Kind : uint8_t { kSlot, kRegister, kConstant, kLocal, kFlags } kind = Kind::kSlot;
-  bool real = false;       // lives in an SSE register when it lives in one
+  Bank bank = Bank::kInteger;
   bool maybe_nan = false;  // a register whose NaN is not yet the canonical one
-  bool is_f32 = false;     // real: which of the two
+  bool is_f32 = false;     // kReal: which of the two; kVector: the lanes of such a NaN
   bool in_slot = false;    // kRegister: its slot holds it as well
   uint8_t number = 0;      // kRegister: which; kFlags: the Cond
   uint16_t slot = 0;       // its own place in the frame, whatever its kind
-  uint64_t constant = 0;   // kConstant: its bits; kLocal: the local's index
+  uint64_t constant = 0;   // kConstant: its bits, of a vector its number; kLocal: the local's index
 
   [[nodiscard]] uint32_t local() const { return static_cast<uint32_t>(constant); }
+  [[nodiscard]] bool real() const { return bank != Bank::kInteger; }  // lives in an SSE register
 };
 // Written and read as a whole: a wide read behind narrow writes would have to wait for them.
 using ValueBytes [[gnu::vector_size(16)]] = uint64_t;
@@ -66,20 +76,23 @@ struct Pins {
   uint32_t valid = 0;  // the register holds the value
   uint32_t dirty = 0;  // and the slot does not
   uint32_t nan = 0;    // and its NaN is not canonical
+  uint32_t f32 = 0;    // of vectors: and has 32 bits
 };
 
 struct Local {
   uint16_t slot;
   uint8_t pin;  // index, or kUnpinned
-  bool real;
+  Bank bank;
   bool is_f32;
+  [[nodiscard]] bool real() const { return bank != Bank::kInteger; }
 };
 
 struct Pin {
   uint16_t slot;
   uint8_t number;  // of the register
-  bool real;
+  Bank bank;
   bool is_f32;
+  [[nodiscard]] bool real() const { return bank != Bank::kInteger; }
 };
 
 struct Label {
@@ -93,12 +106,14 @@ struct Label {
   uint32_t target = kNone;  // kLoop: where branches go
   Patch fixups = kNone;     // chain of displacements that wait for the end
   Patch else_fixup = kNone;
-  Pins else_pins;  // kIf: at the test
+  Pins else_pins;            // kIf: at the test
+  uint32_t catches = kNone;  // chain of the clauses that wait for this label's end
+  uint32_t region = kNone;   // of a try_table with clauses
 };
 
 // Code off the hot path, written behind the function's end.
 struct Stub {
-  enum class Kind : uint8_t { kFuel, kTrap, kOverflow, kCanonical } kind{};
+  enum class Kind : uint8_t { kFuel, kTrap, kOverflow, kCanonical, kCanonicalLanes } kind{};
   TrapKind trap{};
   bool is_f32 = false;
   uint8_t number = 0;
@@ -109,19 +124,16 @@ struct Stub {
   uint32_t segment = 0;
 };
 
-// A loop as the look ahead sees it; uses are pairs (loop, local).
+// What a loop and those inside it do, of pins a bit each.
 struct LoopUse {
-  uint32_t parent = kNone;
-  uint32_t weight = 1;  // of a use inside it
   bool has_call = false;
-  uint32_t used = 0, assigned = 0;  // pins
-};
-struct UsePair {
-  uint32_t loop, local;
-  bool assigned;
+  uint32_t used = 0, assigned = 0;
 };
 
-bool is_real(ValType t) { return t == ValType::kF32 || t == ValType::kF64; }
+Bank bank_of(ValType t) {
+  if (t == ValType::kV128) return Bank::kVector;
+  return t == ValType::kF32 || t == ValType::kF64 ? Bank::kReal : Bank::kInteger;
+}
 
 }  // namespace
 
@@ -129,14 +141,12 @@ bool is_real(ValType t) { return t == ValType::kF32 || t == ValType::kF64; }
 
 struct Compiler::Parts {
   Parts(const wasm::Module& m, FunctionCode* f) : module(m), functions(f) {
-    const auto is_wide = [](const wasm::Table& table) { return table.type.limits.is_64; };
-    has_foreign_spaces = module.memories.size() > 1 ||
-                         (module.memories.size() == 1 && module.memories[0].type.limits.is_64) ||
-                         std::ranges::any_of(module.tables, is_wide);
+    has_far_memories =
+        module.memories.size() > 1 || (module.memories.size() == 1 && module.memories[0].type.limits.is_64);
   }
 
   const wasm::Module& module;
-  bool has_foreign_spaces = false;  // memories and tables that the compiler does not know
+  bool has_far_memories = false;  // see is_far()
   FunctionCode* functions;
 
   std::vector<uint8_t> buffer;
@@ -147,17 +157,15 @@ struct Compiler::Parts {
   const FunctionCode* code = nullptr;
   std::vector<BatchCall>* batch = nullptr;
   std::span<Watch> watches;
+  Wanted<Watch> by_pc, by_offset;  // the same
   bool failed = false;
 
   std::vector<Local> locals;
   uint32_t locals_end = 0;
   std::array<Pin, kMaxPins> pins{};
   uint32_t pin_count = 0;
-  std::vector<uint32_t> weights, last_loop;
-  std::vector<uint32_t> used_locals;
+  wasm::LocalUses own_uses;  // of functions that nobody has looked at
   std::vector<LoopUse> loops;
-  std::vector<UsePair> uses;
-  std::vector<uint32_t> open_loops;
   uint32_t next_loop = 0;
 
   std::vector<Value> stack;
@@ -169,11 +177,28 @@ struct Compiler::Parts {
   };
   std::vector<Way> ways;  // of the br_table at hand, by depth: those with its stamp
   uint64_t way_stamp = 0;
+  CatchTable catches;
+  uint32_t region = kNone;  // of the innermost try_table that catches something
+  // Where a clause leads, and what is in registers there; by clause.
+  struct Landing {
+    bool returns = false;
+    uint32_t target = 0;
+    uint32_t pins = 0;
+    friend bool operator==(const Landing&, const Landing&) = default;
+  };
+  std::vector<Landing> landings;
   std::vector<Stub> stubs;
+  std::vector<Constant> constants;  // vectors that stand behind the code
+  struct ConstantUse {
+    Patch at;
+    uint32_t constant;
+  };
+  std::vector<ConstantUse> constant_uses;
   std::vector<uint32_t> segment_costs;
   Pins now;
   uint32_t free_registers = 0, free_reals = 0;
   uint32_t pending_locals = 0;
+  bool flags_on_top = false;  // whether the last entry is kFlags
   bool unreachable = false;
   uint32_t skipped_blocks = 0;
 
@@ -186,7 +211,7 @@ struct Compiler::Parts {
 
   // -- preparing -----------------------------------------------------------------------------
 
-  bool prepare(uint32_t function_index) {
+  bool prepare(uint32_t function_index, const wasm::LocalUses* uses) {
     index = function_index;
     function = &module.functions[index];
     type = &module.types[function->type];
@@ -194,16 +219,13 @@ struct Compiler::Parts {
     locals.clear();
     locals_end = 0;
     const auto add = [this](ValType t, uint32_t count) {
-      if (t == ValType::kV128) return false;
       if (locals.size() + count > kMaxLocals) return false;
-      for (uint32_t i = 0; i < count; ++i)
-        locals.push_back({static_cast<uint16_t>(locals_end++), kUnpinned, is_real(t), t == ValType::kF32});
+      for (uint32_t i = 0; i < count; ++i, locals_end += wasm::slots_of(t))
+        locals.push_back({static_cast<uint16_t>(locals_end), kUnpinned, bank_of(t), t == ValType::kF32});
       return true;
     };
     for (const ValType t : type->params)
       if (!add(t, 1)) return false;
-    for (const ValType t : type->results)
-      if (t == ValType::kV128) return false;
     for (uint32_t i = 0; i < function->local_run_count; ++i) {
       const wasm::LocalRun& run = module.local_runs[function->first_local_run + i];
       if (!add(run.type, run.count)) return false;
@@ -211,132 +233,70 @@ struct Compiler::Parts {
     stack.clear();
     labels.clear();
     stubs.clear();
+    constants.clear();
+    constant_uses.clear();
+    catches.boundaries.clear();
+    catches.regions.clear();
+    catches.clauses.clear();
+    landings.clear();
+    region = kNone;
     segment_costs.clear();
     settled = 0;
     now = {};
     pending_locals = 0;
-    unreachable = failed = false;
+    flags_on_top = unreachable = failed = false;
     skipped_blocks = 0;
     cost = 0;
     charge = kNone;
     segment_offset = offset = next_offset = 0;
     next_loop = 0;
-    if (!look_ahead()) return false;
-    choose_pins();
+    if (uses == nullptr) {
+      own_uses.look_at(module.view(function->code), static_cast<uint32_t>(locals.size()));
+      uses = &own_uses;
+    }
+    choose_pins(*uses);
     return true;
   }
 
-  // Instructions that are left to the interpreter for the memory or table that they name.
-  [[nodiscard]] bool is_foreign(const Instruction& in) const {
-    switch (wasm::info(in.op).immediate) {
-      case wasm::Immediate::kMem:
-      case wasm::Immediate::kMemLane:
-      case wasm::Immediate::kMemory: return is_foreign_memory(in.index);
-      case wasm::Immediate::kMemoryCopy: return is_foreign_memory(in.index) || is_foreign_memory(in.index2);
-      case wasm::Immediate::kMemoryInit: return is_foreign_memory(in.index2);
-      case wasm::Immediate::kTable: return has_wide_indices(in.index);
-      case wasm::Immediate::kTableCopy: return has_wide_indices(in.index) || has_wide_indices(in.index2);
-      case wasm::Immediate::kTableInit: return has_wide_indices(in.index2);
-      case wasm::Immediate::kCallIndirect: return has_wide_indices(in.index2);
-      default: return false;
-    }
-  }
-  // Only the first memory's base is in a register, and 32-bit addresses need no bounds.
-  [[nodiscard]] bool is_foreign_memory(uint32_t memory) const {
-    return memory != 0 || module.memories[0].type.limits.is_64;
-  }
-  [[nodiscard]] bool has_wide_indices(uint32_t table) const { return module.tables[table].type.limits.is_64; }
-
-  static constexpr uint32_t kMostWeight = 8 * 8 * 8 * 8 * 8;
-  // Counts how often each local is used, eightfold in a loop, and in which loops. False when there is something
-  // that the compiler does not know.
-  bool look_ahead() {
-    weights.assign(locals.size(), 0);
-    last_loop.assign(locals.size(), kNone);
-    loops.clear();
-    uses.clear();
-    open_loops.clear();
-    open_loops.push_back(kNone);  // of the function's own block, as of others: no loop
-    uint32_t innermost = kNone, weight = 1;
-    BodyReader body(module.view(function->code));
-    while (body.next()) {
-      const Instruction& in = body.instruction();
-      if (has_foreign_spaces && is_foreign(in)) return false;
-      switch (in.op) {
-        case Opcode::kLocalGet:
-        case Opcode::kLocalSet:
-        case Opcode::kLocalTee:
-          weights[in.index] += weight;
-          if (innermost != kNone) note_use(in.index, in.op != Opcode::kLocalGet, innermost);
-          break;
-        case Opcode::kLoop:
-          loops.push_back({.parent = innermost, .weight = weight < kMostWeight ? weight * 8 : weight});
-          innermost = static_cast<uint32_t>(loops.size()) - 1;
-          weight = loops[innermost].weight;
-          open_loops.push_back(innermost);
-          break;
-        case Opcode::kBlock:
-        case Opcode::kIf: open_loops.push_back(kNone); break;
-        case Opcode::kEnd: {
-          const uint32_t closed = open_loops.back();
-          open_loops.pop_back();
-          if (closed == kNone) break;
-          innermost = loops[closed].parent;
-          weight = innermost == kNone ? 1 : loops[innermost].weight;
-          break;
-        }
-        case Opcode::kCall:
-        case Opcode::kCallIndirect:
-          if (innermost != kNone) loops[innermost].has_call = true;
-          break;
-        case Opcode::kReturnCall:
-        case Opcode::kReturnCallIndirect:
-        case Opcode::kTryTable:
-        case Opcode::kThrow:
-        case Opcode::kThrowRef: return false;
-        default: break;
-      }
-    }
-    return true;
-  }
-  void note_use(uint32_t local, bool assigned, uint32_t loop) {
-    if (last_loop[local] == loop && !assigned) return;
-    last_loop[local] = loop;
-    uses.push_back({loop, local, assigned});
-  }
-
-  void choose_pins() {
+  // The locals that are used most, as many as there are registers; of these, what each loop does.
+  void choose_pins(const wasm::LocalUses& uses) {
     free_registers = kOperandRegisters;
     free_reals = (1u << kFirstPinnableReal) - 1;
     pin_count = 0;
     uint32_t integers = 0, reals = 0;
-    used_locals.clear();
-    for (uint32_t i = 0; i < locals.size(); ++i)
-      if (weights[i] > 1) used_locals.push_back(i);
-    while (integers < kPinnable.size() || reals < kPinnableReals) {
-      uint32_t best = kNone;
-      for (const uint32_t i : used_locals) {
-        const bool has_room = locals[i].real ? reals < kPinnableReals : integers < kPinnable.size();
-        if (has_room && locals[i].pin == kUnpinned && (best == kNone || weights[i] > weights[best])) best = i;
+    const uint32_t pinnable_reals = code->uses_vectors ? kPinnableReals - 1 : kPinnableReals;
+    while (integers < kPinnable.size() || reals < pinnable_reals) {
+      uint32_t best = kNone, most = 1;  // a single use is not worth a register
+      for (const uint32_t i : uses.used()) {
+        const bool has_room = locals[i].real() ? reals < pinnable_reals : integers < kPinnable.size();
+        if (!has_room || locals[i].pin != kUnpinned || uses.weight(i) <= most) continue;
+        best = i;
+        most = uses.weight(i);
       }
       if (best == kNone) break;
       Local& local = locals[best];
       local.pin = static_cast<uint8_t>(pin_count);
-      const auto number = local.real ? static_cast<uint8_t>(kFirstPinnableReal + reals++)
-                                     : static_cast<uint8_t>(kPinnable[integers++]);
-      pins[pin_count++] = {local.slot, number, local.real, local.is_f32};
+      const auto number = local.real() ? static_cast<uint8_t>(kFirstPinnableReal + reals++)
+                                       : static_cast<uint8_t>(kPinnable[integers++]);
+      pins[pin_count++] = {local.slot, number, local.bank, local.is_f32};
     }
     for (uint32_t i = integers; i < kPinnable.size(); ++i) free_registers |= 1u << kPinnable[i];
-    for (uint32_t i = reals; i < kPinnableReals; ++i) free_reals |= 1u << (kFirstPinnableReal + i);
-    for (const UsePair& use : uses) {
+    for (uint32_t i = reals; i < pinnable_reals; ++i) free_reals |= 1u << (kFirstPinnableReal + i);
+    note_loops(uses);
+  }
+  void note_loops(const wasm::LocalUses& uses) {
+    loops.clear();
+    for (const wasm::LocalUses::Loop& loop : uses.loops()) loops.push_back({.has_call = loop.has_call});
+    for (const wasm::LocalUses::Use& use : uses.uses()) {
       const uint8_t pin = locals[use.local].pin;
       if (pin == kUnpinned) continue;
       loops[use.loop].used |= 1u << pin;
       if (use.assigned) loops[use.loop].assigned |= 1u << pin;
     }
     for (size_t i = loops.size(); i-- > 0;) {  // inner loops come behind outer ones
-      if (loops[i].parent == kNone) continue;
-      LoopUse& outer = loops[loops[i].parent];
+      const uint32_t parent = uses.loops()[i].parent;
+      if (parent == kNone) continue;
+      LoopUse& outer = loops[parent];
       outer.used |= loops[i].used;
       outer.assigned |= loops[i].assigned;
       outer.has_call |= loops[i].has_call;
@@ -345,12 +305,13 @@ struct Compiler::Parts {
 
   // -- registers -------------------------------------------------------------------------------
 
+  static uint32_t at_slot(uint32_t s) { return s * 8; }
   static Mem slot(uint32_t s) { return {kFrame, static_cast<int32_t>(s * 8)}; }
   uint32_t operand_registers = 0, operand_reals = 0;  // what alloc() may give
 
   void release(const Value& v) {
     if (v.kind != Value::Kind::kRegister) return;
-    if (v.real) free_reals |= (1u << v.number) & operand_reals;
+    if (v.real()) free_reals |= (1u << v.number) & operand_reals;
     else free_registers |= (1u << v.number) & operand_registers;
   }
 
@@ -370,7 +331,7 @@ struct Compiler::Parts {
   // The entry that is deepest is needed last.
   void evict(bool real, uint32_t except) {
     for (Value& v : unsettled())
-      if (v.kind == Value::Kind::kRegister && v.real == real && !((except >> v.number) & 1))
+      if (v.kind == Value::Kind::kRegister && v.real() == real && !((except >> v.number) & 1))
         return store_entry(v);
     failed = true;  // cannot happen: operands in hand are fewer than registers
     (real ? free_reals : free_registers) |= real ? operand_reals : operand_registers;
@@ -379,7 +340,7 @@ struct Compiler::Parts {
   void take(Reg r) {
     if (!((free_registers >> r) & 1)) {
       for (Value& v : unsettled())
-        if (v.kind == Value::Kind::kRegister && !v.real && v.number == r) {
+        if (v.kind == Value::Kind::kRegister && !v.real() && v.number == r) {
           store_entry(v);
           break;
         }
@@ -390,7 +351,9 @@ struct Compiler::Parts {
   // -- values ------------------------------------------------------------------------------------
 
   std::span<Value> unsettled() { return std::span(stack).subspan(settled); }
-  uint32_t top_slot() const { return stack.empty() ? locals_end : stack.back().slot + 1u; }
+  uint32_t top_slot() const {
+    return stack.empty() ? locals_end : stack.back().slot + slots_of(stack.back().bank);
+  }
   // A value of which the slot and the number are not yet known.
   static constexpr uint64_t head_of(Value v) { return std::bit_cast<std::array<uint64_t, 2>>(v)[0]; }
   MEMBRANE_INLINE void push(uint64_t head, uint64_t number, uint64_t constant) {
@@ -408,28 +371,32 @@ struct Compiler::Parts {
     constexpr uint64_t kHead = head_of({.kind = Value::Kind::kRegister});
     push(kHead, r, 0);
   }
-  void push_real(Xmm x, bool is_f32, bool maybe_nan) {
+  void push_real(Xmm x, bool is_f32, bool maybe_nan, Bank bank = Bank::kReal) {
     constexpr uint64_t kHead = head_of({.kind = Value::Kind::kRegister});
     constexpr uint64_t kMaybeNan = head_of({.maybe_nan = true});
-    push(kHead | type_bits(true, is_f32) | (maybe_nan ? kMaybeNan : 0), x, 0);
+    push(kHead | type_bits(bank, is_f32) | (maybe_nan ? kMaybeNan : 0), x, 0);
+  }
+  void push_vector(Xmm x, Lanes nans) {
+    push_real(x, nans == Lanes::kF32, nans != Lanes::kNone, Bank::kVector);
   }
   void push_flags(Cond c) {
     constexpr uint64_t kHead = head_of({.kind = Value::Kind::kFlags});
     push(kHead, static_cast<uint8_t>(c), 0);
+    flags_on_top = true;
   }
-  void push_constant(uint64_t constant, bool real = false, bool is_f32 = false) {
+  void push_constant(uint64_t constant, Bank bank = Bank::kInteger, bool is_f32 = false) {
     constexpr uint64_t kHead = head_of({.kind = Value::Kind::kConstant});
-    push(kHead | type_bits(real, is_f32), 0, constant);
+    push(kHead | type_bits(bank, is_f32), 0, constant);
   }
   void push_local(uint32_t local_index, const Local& local) {
     constexpr uint64_t kHead = head_of({.kind = Value::Kind::kLocal});
     ++pending_locals;
-    push(kHead | type_bits(local.real, local.is_f32), 0, local_index);
+    push(kHead | type_bits(local.bank, local.is_f32), 0, local_index);
   }
-  void push_slot(ValType t) { push(head_of({}) | type_bits(is_real(t), t == ValType::kF32), 0, 0); }
-  static uint64_t type_bits(bool real, bool is_f32) {
-    constexpr uint64_t kReal = head_of({.real = true}), kF32 = head_of({.is_f32 = true});
-    return (real ? kReal : 0) | (is_f32 ? kF32 : 0);
+  void push_slot(ValType t) { push(head_of({}) | type_bits(bank_of(t), t == ValType::kF32), 0, 0); }
+  static uint64_t type_bits(Bank bank, bool is_f32) {
+    constexpr uint64_t kF32 = head_of({.is_f32 = true});
+    return uint64_t{static_cast<uint8_t>(bank)} << 8 * offsetof(Value, bank) | (is_f32 ? kF32 : 0);
   }
   void push_slots(std::span<const ValType> types) {
     for (const ValType t : types) push_slot(t);
@@ -438,6 +405,7 @@ struct Compiler::Parts {
     const Value v = stack.back();
     stack.pop_back();
     settled = std::min(settled, stack.size());
+    flags_on_top = false;  // only the last entry is kFlags
     if (v.kind == Value::Kind::kLocal) --pending_locals;
     return v;
   }
@@ -445,11 +413,20 @@ struct Compiler::Parts {
     while (stack.size() > height) release(pop());
   }
 
-  bool has_flags() const { return !stack.empty() && stack.back().kind == Value::Kind::kFlags; }
+  bool has_flags() const { return flags_on_top; }
   void settle_flags() {
     if (!has_flags()) return;
     Value v = pop();
     push_register(register_of(v));
+  }
+
+  void load_slots(Xmm to, uint32_t from, Bank bank) {
+    if (bank == Bank::kVector) a.vload16(to, slot(from));
+    else a.fload(Real::kF64, to, slot(from));
+  }
+  void store_slots(uint32_t to, Xmm from, Bank bank) {
+    if (bank == Bank::kVector) a.vstore16(slot(to), from);
+    else a.fstore(Real::kF64, slot(to), from);
   }
 
   // The register of a pinned local, loaded if need be.
@@ -457,8 +434,8 @@ struct Compiler::Parts {
     const Pin& p = pins[pin];
     if (!((now.valid >> pin) & 1)) {
       a.ensure(Assembler::kRoom);
-      if (p.real) a.fload(Real::kF64, p.number, slot(p.slot));
-      else a.mov(Width::k64, static_cast<Reg>(p.number), slot(p.slot));
+      if (p.real()) load_slots(p.number, p.slot, p.bank);
+      else a.mov_from_slot(static_cast<Reg>(p.number), at_slot(p.slot));
       now.valid |= 1u << pin;
       now.dirty &= ~(1u << pin);
       now.nan &= ~(1u << pin);
@@ -497,7 +474,7 @@ struct Compiler::Parts {
   }
   Reg load_from(Value& v, uint32_t from, uint32_t except) {
     const Reg r = alloc(except);
-    a.mov(Width::k64, r, slot(from));
+    a.mov_from_slot(r, at_slot(from));
     v.kind = Value::Kind::kRegister;
     v.number = r;
     return r;
@@ -510,6 +487,7 @@ struct Compiler::Parts {
         if (local.pin != kUnpinned) {
           const Xmm x = pinned(local.pin);
           v.maybe_nan = (now.nan >> local.pin) & 1;
+          v.is_f32 = nan_is_f32(local.pin);
           return x;
         }
         return load_real_from(v, local.slot, except);
@@ -518,7 +496,9 @@ struct Compiler::Parts {
       default: break;
     }
     const Xmm x = alloc_real(except);
-    if (v.constant == 0) {
+    if (v.bank == Bank::kVector) {
+      load_constant(x, v.constant);
+    } else if (v.constant == 0) {
       a.fbits(Bits::kXor, x, x, x);
     } else {
       const Reg r = alloc();
@@ -533,7 +513,7 @@ struct Compiler::Parts {
   }
   Xmm load_real_from(Value& v, uint32_t from, uint32_t except) {
     const Xmm x = alloc_real(except);
-    a.fload(Real::kF64, x, slot(from));
+    load_slots(x, from, v.bank);
     v.kind = Value::Kind::kRegister;
     v.number = x;
     v.maybe_nan = false;
@@ -542,37 +522,54 @@ struct Compiler::Parts {
   // A register that may be overwritten with a result: the value's own when it is an operand register.
   bool is_operand_register(const Value& v) const {
     return v.kind == Value::Kind::kRegister &&
-           (((v.real ? operand_reals : operand_registers) >> v.number) & 1) != 0;
+           (((v.real() ? operand_reals : operand_registers) >> v.number) & 1) != 0;
   }
 
   static Real kind_of(bool is_f32) { return is_f32 ? Real::kF32 : Real::kF64; }
 
   // Replaces a NaN in the register by the canonical one.
-  void make_canonical(Xmm x, bool is_f32) {
+  void make_canonical(Xmm x, bool is_f32, Bank bank) {
     a.ensure(Assembler::kRoom);
-    a.fcompare(kind_of(is_f32), x, x);
-    Stub stub = stub_here(Stub::Kind::kCanonical);
-    stub.from = a.jcc(Cond::kP);
+    const bool is_vector = bank == Bank::kVector;
+    if (is_vector) {
+      a.avx(is_f32 ? Avx::kVcmpps : Avx::kVcmppd, kScratch, x, x, kUnordered);
+      a.avx(Avx::kVptest, kScratch, 0, kScratch);
+    } else {
+      a.fcompare(kind_of(is_f32), x, x);
+    }
+    Stub stub = stub_here(is_vector ? Stub::Kind::kCanonicalLanes : Stub::Kind::kCanonical);
+    stub.from = a.jcc(is_vector ? Cond::kNE : Cond::kP);
     stub.back = a.here();
     stub.number = x;
     stub.is_f32 = is_f32;
     stubs.push_back(stub);
   }
+  static constexpr uint8_t kUnordered = 3;  // the predicate of a comparison
+  bool nan_is_f32(uint32_t pin) const {
+    return pins[pin].bank == Bank::kVector ? ((now.f32 >> pin) & 1) != 0 : pins[pin].is_f32;
+  }
+  void make_pin_canonical(uint32_t pin) {
+    make_canonical(pins[pin].number, nan_is_f32(pin), pins[pin].bank);
+    now.nan &= ~(1u << pin);
+  }
   void settle_nan(Value& v) {  // v is in a register
-    if (!v.real) return;
+    if (!v.real()) return;
     if (v.kind == Value::Kind::kLocal) {
       const uint8_t pin = locals[v.local()].pin;
       if (pin == kUnpinned || !((now.nan >> pin) & 1)) return;
-      make_canonical(pins[pin].number, pins[pin].is_f32);
-      now.nan &= ~(1u << pin);
+      make_pin_canonical(pin);
     } else if (v.maybe_nan) {
-      make_canonical(v.number, v.is_f32);
+      make_canonical(v.number, v.is_f32, v.bank);
     }
     v.maybe_nan = false;
   }
 
   // Writes the value to a slot.
   void store(Value& v, uint32_t to) {
+    if (v.kind == Value::Kind::kConstant && v.bank == Bank::kVector) {
+      load_constant(kScratch, v.constant);
+      return a.vstore16(slot(to), kScratch);
+    }
     switch (v.kind) {
       case Value::Kind::kConstant:
         if (static_cast<int64_t>(v.constant) == static_cast<int32_t>(v.constant))
@@ -586,19 +583,19 @@ struct Compiler::Parts {
         break;
       default: break;
     }
-    if (v.real && v.kind != Value::Kind::kConstant) {
+    if (v.real() && v.kind != Value::Kind::kConstant) {
       const Xmm x = real_of(v);
       settle_nan(v);
-      return a.fstore(Real::kF64, slot(to), x);
+      return store_slots(to, x, v.bank);
     }
     if (v.kind == Value::Kind::kConstant) {  // also of a float: it stays a constant for whoever has it
       const Reg r = alloc();
       a.mov_imm_keeping_flags(r, v.constant);
-      a.mov(Width::k64, slot(to), r);
+      a.mov_to_slot(at_slot(to), r);
       free_registers |= 1u << r;
       return;
     }
-    a.mov(Width::k64, slot(to), register_of(v));
+    a.mov_to_slot(at_slot(to), register_of(v));
   }
   // Writes an entry of the stack to its own slot, and gives its register back.
   void store_entry(Value& v) {
@@ -628,11 +625,11 @@ struct Compiler::Parts {
   void store_pin(uint32_t pin) {
     a.ensure(Assembler::kRoom);
     const Pin& p = pins[pin];
-    if (p.real) {
-      if ((now.nan >> pin) & 1) make_canonical(p.number, p.is_f32);
-      a.fstore(Real::kF64, slot(p.slot), p.number);
+    if (p.real()) {
+      if ((now.nan >> pin) & 1) make_pin_canonical(pin);
+      store_slots(p.slot, p.number, p.bank);
     } else {
-      a.mov(Width::k64, slot(p.slot), static_cast<Reg>(p.number));
+      a.mov_to_slot(at_slot(p.slot), static_cast<Reg>(p.number));
     }
     now.dirty &= ~(1u << pin);
     now.nan &= ~(1u << pin);
@@ -665,16 +662,17 @@ struct Compiler::Parts {
     stub.cost_to_here = 0;
     stubs.push_back(stub);
     const uint32_t pc = charge - Charge::kSubtractBytes - entry;
-    for (Watch& w : watches) {
-      if (w.found || (w.wanted_code_offset != segment_offset && w.wanted_pc != pc)) continue;
+    const auto note = [&](Watch& w) {
+      if (w.found) return;
       note_place(w, segment_offset, 0);
       w.pc = pc;
       note_locations(w);
-    }
+    };
+    by_offset.each_at(segment_offset, note);
+    by_pc.each_at(pc, note);
   }
   void add_cost(uint32_t c) {
-    if (c == 0) return;
-    if (kMetered && charge == kNone) write_charge();
+    if (kMetered && charge == kNone && c != 0) write_charge();
     cost += c;
   }
   Stub stub_here(Stub::Kind kind) const {
@@ -693,44 +691,55 @@ struct Compiler::Parts {
   }
   // A place that an exit's return address stands for.
   void note_exit() {
-    for (Watch& w : watches)
-      if (w.wanted_pc == a.here() - entry) note_place(w, offset, cost);
+    by_pc.each_at(a.here() - entry, [this](Watch& w) { note_place(w, offset, cost); });
   }
   void note_locations(Watch& w) const {
     w.locations.clear();
     for (uint32_t pin = 0; pin < pin_count; ++pin)
       if ((now.valid >> pin) & 1) {
         Location l;
-        l.kind = pins[pin].real ? Location::Kind::kReal : Location::Kind::kRegister;
+        l.kind = pins[pin].real() ? Location::Kind::kReal : Location::Kind::kRegister;
         l.maybe_nan = (now.nan >> pin) & 1;
-        l.is_f32 = pins[pin].is_f32;
+        l.is_f32 = nan_is_f32(pin);
         l.register_number = pins[pin].number;
         l.slot = pins[pin].slot;
-        w.locations.push_back(l);
+        note_location(w, l, pins[pin].bank, 0);
       }
     for (const Value& v : stack) {
       Location l;
+      uint64_t high = 0;
       l.slot = v.slot;
       switch (v.kind) {
         case Value::Kind::kSlot:
         case Value::Kind::kFlags: continue;  // flags are never pending across a charge
         case Value::Kind::kRegister:
-          l.kind = v.real ? Location::Kind::kReal : Location::Kind::kRegister;
+          l.kind = v.real() ? Location::Kind::kReal : Location::Kind::kRegister;
           l.maybe_nan = v.maybe_nan;
           l.is_f32 = v.is_f32;
           l.register_number = v.number;
           break;
         case Value::Kind::kConstant:
           l.kind = Location::Kind::kConstant;
-          l.value = v.constant;
+          l.value = v.bank == Bank::kVector ? constants[v.constant].low : v.constant;
+          if (v.bank == Bank::kVector) high = constants[v.constant].high;
           break;
         case Value::Kind::kLocal:
           l.kind = Location::Kind::kSlot;  // behind the pins: those are in their slots by then
           l.value = locals[v.local()].slot;
+          high = l.value + 1;
           break;
       }
-      w.locations.push_back(l);
+      note_location(w, l, v.bank, high);
     }
+  }
+  // A vector's slots one by one.
+  static void note_location(Watch& w, Location l, Bank bank, uint64_t value_of_high) {
+    w.locations.push_back(l);
+    if (bank != Bank::kVector) return;
+    ++l.slot;
+    l.half = 1;
+    l.value = value_of_high;
+    w.locations.push_back(l);
   }
 
   void trap_if(Cond c, TrapKind kind) {
@@ -764,13 +773,19 @@ struct Compiler::Parts {
                                                 sizeof(Constant) * static_cast<size_t>(kind_of(s.is_f32)))});
           a.jmp(s.back);
           break;
+        case Stub::Kind::kCanonicalLanes:
+          a.avx_blend(
+              s.is_f32 ? Avx::kVblendvps : Avx::kVblendvpd, s.number, s.number,
+              vector_constant(s.is_f32 ? VectorConstant::kCanonicalNans32 : VectorConstant::kCanonicalNans64),
+              kScratch);
+          a.jmp(s.back);
+          break;
         case Stub::Kind::kTrap:
           a.call(trap_exit(s.trap));
-          for (Watch& w : watches) {
-            if (w.wanted_pc != a.here() - entry) continue;
+          by_pc.each_at(a.here() - entry, [&](Watch& w) {
             note_place(w, s.offset, s.cost_to_here);
             w.segment = s.segment;
-          }
+          });
           break;
       }
     }
@@ -779,13 +794,13 @@ struct Compiler::Parts {
   // -- lookahead for destinations -------------------------------------------------------------------
 
   // The pinned local that the next instruction sets, when its register may be written already.
-  const Pin* next_pin(bool real) const {
+  const Pin* next_pin(Bank bank) const {
     const auto body = module.view(function->code);
     if (next_offset + 1 >= body.size()) return nullptr;
     const uint8_t op = body[next_offset], local = body[next_offset + 1];
     if ((op != 0x21 && op != 0x22) || local >= 0x80) return nullptr;
     const uint8_t pin = locals[local].pin;
-    if (pin == kUnpinned || pins[pin].real != real) return nullptr;
+    if (pin == kUnpinned || pins[pin].bank != bank) return nullptr;
     if (pending_locals != 0)
       for (size_t i = settled; i < stack.size(); ++i)
         if (stack[i].kind == Value::Kind::kLocal && stack[i].local() == local) return nullptr;
@@ -801,15 +816,16 @@ struct Compiler::Parts {
   // Where a result goes: the register of the local that takes it, else that of `a`, else a free one.
   // Never the register of `b`, which is read after the result is begun.
   Reg destination(const Value& first, const Value* second) {
-    if (const Pin* const pin = next_pin(false); pin != nullptr && !in_register(second, pin->number, *this))
+    if (const Pin* const pin = next_pin(Bank::kInteger);
+        pin != nullptr && !in_register(second, pin->number, *this))
       return static_cast<Reg>(pin->number);
-    if (is_operand_register(first) && !first.real && !in_register(second, first.number, *this))
+    if (is_operand_register(first) && !first.real() && !in_register(second, first.number, *this))
       return static_cast<Reg>(first.number);
     return alloc();
   }
-  Xmm destination_real(const Value& first) {
-    if (const Pin* const pin = next_pin(true)) return pin->number;  // three operands: no conflict
-    if (is_operand_register(first) && first.real) return first.number;
+  Xmm destination_real(const Value& first, Bank bank = Bank::kReal) {
+    if (const Pin* const pin = next_pin(bank)) return pin->number;  // three operands: no conflict
+    if (is_operand_register(first) && first.real()) return first.number;
     return alloc_real();
   }
   void release_unless(const Value& v, uint8_t number) {
@@ -860,7 +876,8 @@ struct Compiler::Parts {
   void order(Value& first, Value& second) const {
     if (first.kind == Value::Kind::kConstant) std::swap(first, second);
     if (!is_operand_register(first) && is_operand_register(second)) std::swap(first, second);
-    if (const Pin* const pin = next_pin(false); pin != nullptr && in_register(&second, pin->number, *this))
+    if (const Pin* const pin = next_pin(Bank::kInteger);
+        pin != nullptr && in_register(&second, pin->number, *this))
       std::swap(first, second);
   }
   void give_result(const Operands& o) {
@@ -914,7 +931,7 @@ struct Compiler::Parts {
     if (s == Shift::kRol || s == Shift::kRor) return rotate(s, w, first, second);
     const Reg count = register_of(second);
     const Reg from = register_of(first);
-    const Pin* const pin = next_pin(false);  // no flags and three operands: any register will do
+    const Pin* const pin = next_pin(Bank::kInteger);  // no flags and three operands: any register will do
     const Reg to = pin != nullptr               ? static_cast<Reg>(pin->number)
                    : is_operand_register(first) ? static_cast<Reg>(first.number)
                                                 : alloc();
@@ -1036,7 +1053,7 @@ struct Compiler::Parts {
   void unary(const F& emit) {
     Value v = pop();
     const Reg from = register_of(v);
-    const Pin* const pin = next_pin(false);
+    const Pin* const pin = next_pin(Bank::kInteger);
     const Reg to = pin != nullptr ? static_cast<Reg>(pin->number) : is_operand_register(v) ? from : alloc();
     emit(to, from);
     release_unless(v, to);
@@ -1151,7 +1168,7 @@ struct Compiler::Parts {
   void int_to_float(Width w, bool is_f32) {
     Value v = pop();
     const Reg r = register_of(v);
-    const Pin* const pin = next_pin(true);
+    const Pin* const pin = next_pin(Bank::kReal);
     const Xmm to = pin != nullptr ? pin->number : alloc_real();
     a.int_to_float(kind_of(is_f32), w, to, r);
     release(v);
@@ -1182,7 +1199,43 @@ struct Compiler::Parts {
 
   // -- memory ---------------------------------------------------------------------------------------------
 
+  // Only the first memory's base is in a register, and only 32-bit addresses need no bounds.
+  [[nodiscard]] bool is_far(uint32_t memory) const {
+    return has_far_memories && (memory != 0 || module.memories[0].type.limits.is_64);
+  }
   // The operand of an access. `v` holds the registers until the caller releases it.
+  Mem address_of(Value& v, const Instruction& in) {
+    return is_far(in.index) ? far_address_of(v, in) : address_of(v, in.mem_offset);
+  }
+  // The same in any memory: finds it in the instance, and compares the bounds.
+  Mem far_address_of(Value& v, const Instruction& in) {
+    const bool is_64 = module.memories[in.index].type.limits.is_64;
+    const Reg from = register_of(v);
+    const Reg sum = is_operand_register(v) ? from : alloc();
+    const Reg memory = alloc(), end = alloc();
+    if (in.mem_offset <= INT32_MAX && (!is_64 || in.mem_offset == 0)) {
+      a.lea(Width::k64, sum, {from, static_cast<int32_t>(in.mem_offset)});
+    } else {
+      a.mov_imm(end, in.mem_offset);
+      if (sum != from) a.mov(Width::k64, sum, from);
+      a.op(Alu::kAdd, Width::k64, sum, end);
+      if (is_64) trap_if(Cond::kB, TrapKind::kMemoryOutOfBounds);
+    }
+    a.mov(Width::k64, memory, STATE(memories));
+    a.mov(Width::k64, memory, {memory, static_cast<int32_t>(in.index * 8)});
+    a.mov(Width::k32, end, {memory, static_cast<int32_t>(Memory::pages_at())});
+    a.shift(Shift::kShl, Width::k64, end, std::countr_zero(wasm::kPageBytes));
+    a.op(Alu::kSub, Width::k64, end, 1 << wasm::info(in.op).align);
+    trap_if(Cond::kB, TrapKind::kMemoryOutOfBounds);
+    a.op(Alu::kCmp, Width::k64, sum, end);
+    trap_if(Cond::kA, TrapKind::kMemoryOutOfBounds);
+    a.op(Alu::kAdd, Width::k64, sum, {memory, static_cast<int32_t>(Memory::base_at())});
+    free_registers |= 1u << memory | 1u << end;
+    v.kind = Value::Kind::kRegister;
+    v.bank = Bank::kInteger;
+    v.number = sum;
+    return {sum, 0};
+  }
   Mem address_of(Value& v, uint64_t displacement) {
     if (v.kind == Value::Kind::kConstant && v.constant + displacement <= INT32_MAX)
       return {kMemory, static_cast<int32_t>(v.constant + displacement)};
@@ -1193,22 +1246,22 @@ struct Compiler::Parts {
     a.op(Alu::kAdd, Width::k64, sum, r);
     release(v);
     v.kind = Value::Kind::kRegister;
-    v.real = false;
+    v.bank = Bank::kInteger;
     v.number = sum;
     return {kMemory, 0, sum, 0};
   }
 
   void load(const Instruction& in, bool real, bool is_f32) {
     Value v = pop();
-    const Mem m = address_of(v, in.mem_offset);
+    const Mem m = address_of(v, in);
     if (real) {
-      const Pin* const pin = next_pin(true);
+      const Pin* const pin = next_pin(Bank::kReal);
       const Xmm to = pin != nullptr ? pin->number : alloc_real();
       a.fload(kind_of(is_f32), to, m);
       release(v);
       return push_real(to, is_f32, false);
     }
-    const Pin* const pin = next_pin(false);
+    const Pin* const pin = next_pin(Bank::kInteger);
     const Reg to = pin != nullptr           ? static_cast<Reg>(pin->number)
                    : is_operand_register(v) ? static_cast<Reg>(v.number)
                                             : alloc();
@@ -1236,7 +1289,7 @@ struct Compiler::Parts {
     if (real && value.kind != Value::Kind::kConstant) {
       const Xmm x = real_of(value);
       settle_nan(value);
-      const Mem m = address_of(v, in.mem_offset);
+      const Mem m = address_of(v, in);
       a.fstore(kind_of(is_f32), m, x);
       release(value);
       return release(v);
@@ -1244,7 +1297,7 @@ struct Compiler::Parts {
     const bool wide = in.op == Opcode::kI64Store || in.op == Opcode::kF64Store;
     int32_t constant = 0;
     if (fits(value, wide ? Width::k64 : Width::k32, constant)) {
-      const Mem m = address_of(v, in.mem_offset);
+      const Mem m = address_of(v, in);
       switch (in.op) {
         case Opcode::kI32Store8:
         case Opcode::kI64Store8: a.store_imm8(m, static_cast<uint8_t>(constant)); break;
@@ -1254,9 +1307,9 @@ struct Compiler::Parts {
       }
       return release(v);
     }
-    value.real = false;  // a constant
+    value.bank = Bank::kInteger;  // a constant
     const Reg r = register_of(value);
-    const Mem m = address_of(v, in.mem_offset);
+    const Mem m = address_of(v, in);
     switch (in.op) {
       case Opcode::kI32Store8:
       case Opcode::kI64Store8: a.store8(m, r); break;
@@ -1266,6 +1319,343 @@ struct Compiler::Parts {
     }
     release(value);
     release(v);
+  }
+
+  // -- vectors --------------------------------------------------------------------------------------------
+
+  // The number of a constant, which is one of the last ones when it equals it.
+  uint32_t constant_of(const Constant& wanted) {
+    constexpr size_t kLookedAt = 16;
+    const size_t first = constants.size() < kLookedAt ? 0 : constants.size() - kLookedAt;
+    for (size_t i = first; i < constants.size(); ++i)
+      if (constants[i].low == wanted.low && constants[i].high == wanted.high) return static_cast<uint32_t>(i);
+    constants.push_back(wanted);
+    return static_cast<uint32_t>(constants.size() - 1);
+  }
+  uint32_t constant_of_bytes(const uint8_t* bytes) {
+    Constant c{};
+    std::memcpy(&c, bytes, sizeof c);
+    return constant_of(c);
+  }
+  void load_constant(Xmm to, uint64_t number) {
+    const Constant& c = constants[number];
+    if (c.low == 0 && c.high == 0) return a.fbits(Bits::kXor, to, to, to);
+    if (c.low == UINT64_MAX && c.high == UINT64_MAX) return a.avx(Avx::kVpcmpeqd, to, to, to);
+    constant_uses.push_back({a.vload16_rip(to), static_cast<uint32_t>(number)});
+  }
+  void write_constants() {
+    if (constant_uses.empty()) return;
+    const uint32_t first = a.here();
+    for (const Constant& c : constants) a.bytes(reinterpret_cast<const uint8_t*>(&c), sizeof c);
+    for (const ConstantUse& use : constant_uses)
+      a.patch(use.at, first + use.constant * static_cast<uint32_t>(sizeof(Constant)));
+  }
+
+  // A register with the vector, whose NaNs are canonical but for those of lanes that are read as such.
+  Xmm vector_of(Value& v, Lanes reads = Lanes::kNone) {
+    const Xmm x = real_of(v);
+    const bool is_read = reads == (v.is_f32 ? Lanes::kF32 : Lanes::kF64);
+    if (v.maybe_nan && !is_read) settle_nan(v);
+    return x;
+  }
+  Xmm vector_destination() {
+    const Pin* const pin = next_pin(Bank::kVector);
+    return pin != nullptr ? pin->number : alloc_real();
+  }
+
+  // What has a row whose operands and result are vectors.
+  void vector_operation(const VectorCode& row) {
+    using Form = VectorCode::Form;
+    if (row.form == Form::kSequence) return vector_sequence(row);
+    if (row.operands == 1) return vector_unary(row);
+    Value y = pop(), x = pop();
+    if (row.form == Form::kSwapped) std::swap(x, y);
+    const bool better = memory_of(x) ? !memory_of(y) : !is_operand_register(x) && is_operand_register(y);
+    if (row.form == Form::kCommutes && better) std::swap(x, y);
+    const std::optional<Mem> memory = memory_of(y);
+    if (!memory) vector_of(y, row.reads);
+    const Xmm from = vector_of(x, row.reads);
+    const Xmm to = destination_real(x, Bank::kVector);
+    if (memory) write_avx(row, to, from, *memory);
+    else write_avx(row, to, from, Xmm{real_of(y)});
+    release_unless(y, to);
+    release_unless(x, to);
+    push_vector(to, row.makes);
+  }
+  void vector_unary(const VectorCode& row) {
+    Value x = pop();
+    const std::optional<Mem> memory = memory_of(x);
+    if (!memory) vector_of(x, row.reads);
+    const Xmm to = destination_real(x, Bank::kVector);
+    if (memory) write_avx(row, to, 0, *memory);
+    else write_avx(row, to, 0, Xmm{real_of(x)});
+    release_unless(x, to);
+    push_vector(to, row.makes);
+  }
+  template <typename Operand>
+  void write_avx(const VectorCode& row, Xmm to, Xmm x, Operand y) {
+    if (row.constant < 0) a.avx(row.avx, to, x, y);
+    else a.avx(row.avx, to, x, y, static_cast<uint8_t>(row.constant));
+  }
+  void vector_sequence(const VectorCode& row) {
+    std::array<Value, 3> v;
+    std::array<Xmm, 3> x{};
+    for (size_t i = row.operands; i-- > 0;) v[i] = pop();
+    for (size_t i = 0; i < row.operands; ++i) x[i] = vector_of(v[i], row.reads);
+    const Xmm to = sequence_destination(x, row.operands);
+    const Xmm u = alloc_real();
+    row.sequence(a, {to, x[0], x[1], x[2], kScratch, u});
+    free_reals |= 1u << u;
+    for (size_t i = 0; i < row.operands; ++i) release(v[i]);
+    push_vector(to, row.makes);
+  }
+  // None of the operands.
+  Xmm sequence_destination(const std::array<Xmm, 3>& operands, size_t count) {
+    const Pin* const pin = next_pin(Bank::kVector);
+    if (pin == nullptr) return alloc_real();
+    for (size_t i = 0; i < count; ++i)
+      if (operands[i] == pin->number) return alloc_real();
+    return pin->number;
+  }
+
+  void vector_shift(const VectorCode& row) {
+    Value count = pop(), v = pop();
+    const Xmm x = vector_of(v);
+    const uint8_t mask = static_cast<uint8_t>(row.bits - 1);
+    if (count.kind == Value::Kind::kConstant) {
+      const Xmm to = sequence_destination({x}, 1);
+      const auto constant = static_cast<uint8_t>(count.constant & mask);
+      write_shift(a, row, {to, x, 0, 0, kScratch, kScratch}, constant);
+      if (const uint8_t stays = stays_of_bytes(row, constant); stays != 0xFF) {
+        const uint64_t eight = uint64_t{0x0101010101010101} * stays;
+        load_constant(kScratch, constant_of({eight, eight}));
+        a.avx(Avx::kVpand, to, to, kScratch);
+      }
+      release(v);
+      return push_vector(to, Lanes::kNone);
+    }
+    const Reg r = register_of(count);
+    const Reg masked = alloc();
+    a.mov(Width::k32, masked, r);
+    a.op(Alu::kAnd, Width::k32, masked, mask);
+    if (more_of_count(row) != 0) a.op(Alu::kAdd, Width::k32, masked, more_of_count(row));
+    const Xmm y = alloc_real();
+    a.fmov_from(Width::k32, y, masked);
+    free_registers |= 1u << masked;
+    const Xmm to = sequence_destination({x}, 1);
+    write_variable_shift(a, row, {to, x, y, 0, kScratch, kScratch});
+    free_reals |= 1u << y;
+    release(count);
+    release(v);
+    push_vector(to, Lanes::kNone);
+  }
+
+  void shuffle(const uint8_t* indices) {
+    Value second = pop(), first = pop();
+    const Xmm y = vector_of(second), x = vector_of(first);
+    uint8_t bytes[16];
+    std::copy_n(indices, std::size(bytes), bytes);
+    ShuffleCode row;
+    Xmm to = 0;
+    if (find_shuffle(bytes, row)) {
+      to = destination_real(first, Bank::kVector);
+      const Xmm one = row.first_is_y ? y : x, other = row.second_is_y ? y : x;
+      if (row.takes_one) a.avx(row.avx, to, 0, one, row.constant);
+      else if (row.has_constant) a.avx(row.avx, to, one, other, row.constant);
+      else a.avx(row.avx, to, one, other);
+    } else {
+      to = shuffle_bytes(bytes, x, y);
+    }
+    release_unless(second, to);
+    release_unless(first, to);
+    push_vector(to, Lanes::kNone);
+  }
+  // By tables of bytes, which give 0 where the highest bit is set: of one operand, or of both.
+  Xmm shuffle_bytes(const uint8_t (&indices)[16], Xmm x, Xmm y) {
+    constexpr uint8_t kNoByte = 0x80;
+    uint8_t of_x[16], of_y[16];
+    bool has_x = false, has_y = false;
+    for (int i = 0; i < 16; ++i) {
+      const bool is_x = indices[i] < 16;
+      (is_x ? has_x : has_y) = true;
+      of_x[i] = is_x ? indices[i] : kNoByte;
+      of_y[i] = is_x ? kNoByte : static_cast<uint8_t>(indices[i] - 16);
+    }
+    const Xmm to = sequence_destination({x, y}, 2);
+    load_constant(kScratch, constant_of_bytes(has_x ? of_x : of_y));
+    a.avx(Avx::kVpshufb, to, has_x ? x : y, kScratch);
+    if (!has_x || !has_y) return to;
+    load_constant(kScratch, constant_of_bytes(of_y));
+    a.avx(Avx::kVpshufb, kScratch, y, kScratch);
+    a.avx(Avx::kVpor, to, to, kScratch);
+    return to;
+  }
+
+  void splat(const VectorCode& row) {
+    Value v = pop();
+    const std::optional<Mem> memory = memory_of(v);
+    Xmm x = kScratch;
+    if (!memory && v.real()) {
+      x = real_of(v);
+      settle_nan(v);
+    }
+    const Xmm to = vector_destination();  // what gives way to it may need the scratch register
+    if (!memory && !v.real()) a.fmov_from(row.log2_bytes == 3 ? Width::k64 : Width::k32, x, register_of(v));
+    if (memory) a.avx(row.avx, to, 0, *memory);
+    else a.avx(row.avx, to, 0, x);
+    release(v);
+    push_vector(to, Lanes::kNone);
+  }
+
+  void extract_lane(const VectorCode& row, uint8_t lane) {
+    Value v = pop();
+    const Xmm x = vector_of(v);
+    const Pin* const pin = next_pin(Bank::kInteger);
+    const Reg to = pin != nullptr ? static_cast<Reg>(pin->number) : alloc();
+    const Width w = row.log2_bytes == 3 ? Width::k64 : Width::k32;
+    if (lane == 0 && row.log2_bytes >= 2) a.fmov_to(w, to, x);
+    else a.avx_extract(row.avx, to, x, lane);
+    if (row.form == VectorCode::Form::kExtractSigned) {
+      if (row.log2_bytes == 0) a.movsx8(Width::k32, to, to);
+      else a.movsx16(Width::k32, to, to);
+    }
+    release(v);
+    push_register(to);
+  }
+  // An f32 has nothing above it (vinsertps clears the lanes whose bits are set).
+  void extract_float(const VectorCode& row, uint8_t lane) {
+    Value v = pop();
+    const Xmm x = vector_of(v);
+    const Pin* const pin = next_pin(Bank::kReal);
+    const Xmm to = pin != nullptr ? pin->number : is_operand_register(v) ? Xmm{v.number} : alloc_real();
+    const bool is_f32 = row.log2_bytes == 2;
+    if (is_f32) a.avx(Avx::kVinsertps, to, x, x, static_cast<uint8_t>(lane << 6 | 0x0E));
+    else if (lane == 1) a.avx(Avx::kVpunpckhqdq, to, x, x);
+    else if (to != x) a.fmov(to, x);
+    release_unless(v, to);
+    push_real(to, is_f32, false);
+  }
+  void replace_lane(const VectorCode& row, uint8_t lane) {
+    Value value = pop(), v = pop();
+    if (value.kind == Value::Kind::kConstant) value.bank = Bank::kInteger;
+    const Reg r = register_of(value);
+    const Xmm x = vector_of(v);
+    const Xmm to = destination_real(v, Bank::kVector);
+    a.avx(row.avx, to, x, uint8_t{r}, lane);
+    release(value);
+    release_unless(v, to);
+    push_vector(to, Lanes::kNone);
+  }
+  void replace_float(const VectorCode& row, uint8_t lane) {
+    Value value = pop(), v = pop();
+    const Xmm y = real_of(value);
+    settle_nan(value);
+    const Xmm x = vector_of(v);
+    const Xmm to = destination_real(v, Bank::kVector);
+    if (row.log2_bytes == 2) a.avx(Avx::kVinsertps, to, x, y, static_cast<uint8_t>(lane << 4));
+    else if (lane == 0) a.fmove_low(to, x, y);
+    else a.avx(Avx::kVpunpcklqdq, to, x, y);
+    release_unless(value, to);
+    release_unless(v, to);
+    push_vector(to, Lanes::kNone);
+  }
+
+  void any_true() {
+    Value v = pop();
+    const Xmm x = vector_of(v);
+    a.avx(Avx::kVptest, x, 0, x);
+    release(v);
+    push_flags(Cond::kNE);
+  }
+  void all_true(const VectorCode& row) {
+    Value v = pop();
+    const Xmm x = vector_of(v);
+    a.avx(Avx::kVpxor, kScratch, kScratch, kScratch);
+    a.avx(row.avx, kScratch, kScratch, x);
+    a.avx(Avx::kVptest, kScratch, 0, kScratch);
+    release(v);
+    push_flags(Cond::kE);
+  }
+  void bitmask(const VectorCode& row) {
+    Value v = pop();
+    Xmm x = vector_of(v);
+    if (row.log2_bytes == 1) {  // the signs of words as those of bytes
+      a.avx(Avx::kVpxor, kScratch, kScratch, kScratch);
+      a.avx(Avx::kVpacksswb, kScratch, x, kScratch);
+      x = kScratch;
+    }
+    const Pin* const pin = next_pin(Bank::kInteger);
+    const Reg to = pin != nullptr ? static_cast<Reg>(pin->number) : alloc();
+    a.avx_mask(row.avx, to, x);
+    release(v);
+    push_register(to);
+  }
+
+  void load_vector(const Instruction& in, const VectorCode& row) {
+    Value v = pop();
+    const Mem m = address_of(v, in);
+    const Xmm to = vector_destination();
+    if (row.form == VectorCode::Form::kLoadZero) a.fload(kind_of(row.log2_bytes == 2), to, m);
+    else a.avx(row.avx, to, 0, m);
+    release(v);
+    push_vector(to, Lanes::kNone);
+  }
+  void store_vector(const Instruction& in) {
+    Value value = pop(), v = pop();
+    const Xmm x = vector_of(value);
+    const Mem m = address_of(v, in);
+    a.vstore16(m, x);
+    release(value);
+    release(v);
+  }
+  void load_lane(const Instruction& in, const VectorCode& row) {
+    Value value = pop(), v = pop();
+    const Xmm x = vector_of(value);
+    const Mem m = address_of(v, in);
+    const Xmm to = destination_real(value, Bank::kVector);
+    a.avx(row.avx, to, x, m, in.lane);
+    release(v);
+    release_unless(value, to);
+    push_vector(to, Lanes::kNone);
+  }
+  void store_lane(const Instruction& in, const VectorCode& row) {
+    Value value = pop(), v = pop();
+    const Xmm x = vector_of(value);
+    const Mem m = address_of(v, in);
+    a.avx_extract(row.avx, m, x, in.lane);
+    release(value);
+    release(v);
+  }
+
+  void vector(const Instruction& in) {
+    using enum VectorCode::Form;
+    if (in.op == Opcode::kV128Const) return push_constant(constant_of_bytes(in.raw), Bank::kVector);
+    if (in.op == Opcode::kV128AnyTrue) return any_true();
+    if (in.op == Opcode::kV128Store) return store_vector(in);
+    if (in.op == Opcode::kI8x16Shuffle) return shuffle(in.raw);
+    const VectorCode& row = vector_code(in.op);
+    switch (row.form) {
+      case kOne:
+      case kTwo:
+      case kCommutes:
+      case kSwapped:
+      case kSequence: return vector_operation(row);
+      case kShift: return vector_shift(row);
+      case kSplat:
+      case kSplatFloat: return splat(row);
+      case kExtract:
+      case kExtractSigned: return extract_lane(row, in.lane);
+      case kExtractFloat: return extract_float(row, in.lane);
+      case kReplace: return replace_lane(row, in.lane);
+      case kReplaceFloat: return replace_float(row, in.lane);
+      case kLoad:
+      case kLoadZero: return load_vector(in, row);
+      case kLoadLane: return load_lane(in, row);
+      case kStoreLane: return store_lane(in, row);
+      case kAllTrue: return all_true(row);
+      case kBitmask: return bitmask(row);
+      case kNone: failed = true;
+    }
   }
 
   // -- variables -------------------------------------------------------------------------------------------
@@ -1282,21 +1672,22 @@ struct Compiler::Parts {
       Value copy;
       copy.kind = Value::Kind::kRegister;
       copy.slot = v.slot;
-      copy.real = l.real;
+      copy.bank = l.bank;
       copy.is_f32 = l.is_f32;
       v.kind = Value::Kind::kSlot;  // as long as a register is sought for it
-      if (l.real) {
+      if (l.real()) {
         const Xmm x = alloc_real();
         if (l.pin == kUnpinned) {
-          a.fload(Real::kF64, x, slot(l.slot));
+          load_slots(x, l.slot, l.bank);
         } else {
           a.fmov(x, pinned(l.pin));
           copy.maybe_nan = (now.nan >> l.pin) & 1;
+          copy.is_f32 = nan_is_f32(l.pin);
         }
         copy.number = x;
       } else {
         const Reg r = alloc();
-        if (l.pin == kUnpinned) a.mov(Width::k64, r, slot(l.slot));
+        if (l.pin == kUnpinned) a.mov_from_slot(r, at_slot(l.slot));
         else a.mov(Width::k64, r, static_cast<Reg>(pinned(l.pin)));
         copy.number = r;
       }
@@ -1320,18 +1711,20 @@ struct Compiler::Parts {
         return release(v);
       }
       if (v.kind == Value::Kind::kSlot)
-        local.real ? static_cast<void>(real_of(v)) : static_cast<void>(register_of(v));
+        local.real() ? static_cast<void>(real_of(v)) : static_cast<void>(register_of(v));
       store(v, local.slot);
       return push(v);
     }
     const Pin& pin = pins[local.pin];
     const uint32_t bit = 1u << local.pin;
     bool nan = false;
-    if (local.real) {
+    if (local.real()) {
       if (v.kind == Value::Kind::kSlot) {
-        a.fload(Real::kF64, pin.number, slot(v.slot));
-      } else if (const auto memory = memory_of(v)) {
-        a.fload(Real::kF64, pin.number, *memory);
+        load_slots(pin.number, v.slot, v.bank);
+      } else if (v.kind == Value::Kind::kLocal && locals[v.local()].pin == kUnpinned) {
+        load_slots(pin.number, locals[v.local()].slot, v.bank);
+      } else if (v.kind == Value::Kind::kConstant && v.bank == Bank::kVector) {
+        load_constant(pin.number, v.constant);
       } else {
         const Xmm x = real_of(v);
         nan = v.maybe_nan;
@@ -1355,6 +1748,7 @@ struct Compiler::Parts {
     now.valid |= bit;
     now.dirty |= bit;
     now.nan = nan ? now.nan | bit : now.nan & ~bit;
+    now.f32 = v.is_f32 ? now.f32 | bit : now.f32 & ~bit;
     if (keep) push_local(index_of_local, local);
   }
 
@@ -1365,20 +1759,18 @@ struct Compiler::Parts {
     return r;
   }
   static constexpr int32_t kGlobalBits = offsetof(GlobalInstance, bits);
+  static_assert(offsetof(GlobalInstance, high_bits) == kGlobalBits + 8);
   void global_get(uint32_t global) {
     const ValType t = module.globals[global].type.type;
-    if (t == ValType::kV128) {
-      failed = true;
-      return;
-    }
     const Reg cell = global_cell(global);
-    if (is_real(t)) {
+    if (bank_of(t) != Bank::kInteger) {
       const Xmm x = alloc_real();
-      a.fload(Real::kF64, x, {cell, kGlobalBits});
+      if (t == ValType::kV128) a.vload16(x, {cell, kGlobalBits});
+      else a.fload(Real::kF64, x, {cell, kGlobalBits});
       free_registers |= 1u << cell;
-      return push_real(x, t == ValType::kF32, false);
+      return push_real(x, t == ValType::kF32, false, bank_of(t));
     }
-    const Pin* const pin = next_pin(false);
+    const Pin* const pin = next_pin(Bank::kInteger);
     const Reg to = pin != nullptr ? static_cast<Reg>(pin->number) : cell;
     a.mov(Width::k64, to, {cell, kGlobalBits});
     if (to != cell) free_registers |= 1u << cell;
@@ -1386,19 +1778,16 @@ struct Compiler::Parts {
   }
   void global_set(uint32_t global) {
     Value v = pop();
-    if (module.globals[global].type.type == ValType::kV128) {
-      failed = true;
-      return;
-    }
-    if (v.real && v.kind != Value::Kind::kConstant) {
+    if (v.bank == Bank::kVector || (v.real() && v.kind != Value::Kind::kConstant)) {
       const Xmm x = real_of(v);
       settle_nan(v);
       const Reg cell = global_cell(global);
-      a.fstore(Real::kF64, {cell, kGlobalBits}, x);
+      if (v.bank == Bank::kVector) a.vstore16({cell, kGlobalBits}, x);
+      else a.fstore(Real::kF64, {cell, kGlobalBits}, x);
       free_registers |= 1u << cell;
       return release(v);
     }
-    v.real = false;
+    v.bank = Bank::kInteger;
     const Reg r = register_of(v);
     const Reg cell = global_cell(global);
     a.mov(Width::k64, {cell, kGlobalBits}, r);
@@ -1407,7 +1796,7 @@ struct Compiler::Parts {
   }
 
   void select() {
-    const bool real = stack[stack.size() - 2].real;
+    const bool real = stack[stack.size() - 2].real();
     if (real) settle_flags();  // making room for floats may change the flags
     Value condition = pop(), no = pop(), yes = pop();
     if (real) return select_real(condition, no, yes);
@@ -1422,9 +1811,9 @@ struct Compiler::Parts {
     push_register(to);
   }
   void select_real(Value& condition, Value& no, Value& yes) {
-    const bool is_f32 = yes.is_f32;
     const Xmm y = real_of(yes), n = real_of(no);
-    const bool nan = yes.maybe_nan && no.maybe_nan;
+    const bool is_f32 = yes.is_f32;
+    const bool nan = yes.maybe_nan && no.maybe_nan && yes.is_f32 == no.is_f32;
     if (!nan) {  // what was computed is made canonical; what was loaded keeps its bits
       settle_nan(yes);
       settle_nan(no);
@@ -1436,7 +1825,7 @@ struct Compiler::Parts {
     a.patch_here(keep);
     release(no);
     release_unless(yes, to);
-    push_real(to, is_f32, nan);
+    push_real(to, is_f32, nan, yes.bank);
   }
   Cond test_nonzero(Value& v) {
     const Reg r = register_of(v);
@@ -1486,11 +1875,8 @@ struct Compiler::Parts {
   }
   // Makes `now` what the label expects.
   void conform(const Pins& to) {
-    for (uint32_t left = now.nan; left != 0; left &= left - 1) {
-      const Pin& p = pins[std::countr_zero(left)];
-      make_canonical(p.number, p.is_f32);
-    }
-    now.nan = 0;
+    for (uint32_t left = now.nan; left != 0; left &= left - 1)
+      make_pin_canonical(static_cast<uint32_t>(std::countr_zero(left)));
     for (uint32_t left = now.dirty & ~to.valid; left != 0; left &= left - 1)
       store_pin(static_cast<uint32_t>(std::countr_zero(left)));
     for (uint32_t left = to.valid & ~now.valid; left != 0; left &= left - 1)
@@ -1523,14 +1909,14 @@ struct Compiler::Parts {
 
   bool values_in_place(const Label& label) const {
     uint32_t to = label.slot_height;
-    for (size_t i = stack.size() - label.branch_values; i < stack.size(); ++i, ++to)
+    for (size_t i = stack.size() - label.branch_values; i < stack.size(); to += slots_of(stack[i++].bank))
       if (stack[i].kind != Value::Kind::kSlot || stack[i].slot != to) return false;
     return true;
   }
   // Copies, so that the way that does not branch keeps its picture.
   void move_values(const Label& label) {
     uint32_t to = label.slot_height;
-    for (size_t i = stack.size() - label.branch_values; i < stack.size(); ++i, ++to) {
+    for (size_t i = stack.size() - label.branch_values; i < stack.size(); to += slots_of(stack[i++].bank)) {
       a.ensure(Assembler::kRoom);
       Value v = stack[i];
       const bool lent = v.kind == Value::Kind::kRegister;
@@ -1653,11 +2039,11 @@ struct Compiler::Parts {
     if (results.size() == 1) {
       Value v = stack.back();  // a copy: the way behind a br_if still has it
       const bool lent = v.kind == Value::Kind::kRegister;
-      if (v.real) {
+      if (v.real()) {
         const Xmm x = real_of(v);
         settle_nan(v);
         if (x != 0) a.fmov(0, x);
-        a.fstore(Real::kF64, slot(0), 0);
+        store_slots(0, 0, v.bank);
       } else {
         if (v.kind == Value::Kind::kConstant) {
           a.mov_imm(rax, v.constant);
@@ -1667,7 +2053,7 @@ struct Compiler::Parts {
           const Reg r = register_of(v);
           if (r != rax) a.mov(Width::k64, rax, r);
         }
-        a.mov(Width::k64, slot(0), rax);
+        a.mov_to_slot(at_slot(0), rax);
       }
       if (!lent) release(v);
     } else if (results.size() > 1) {
@@ -1680,13 +2066,86 @@ struct Compiler::Parts {
         if (!lent) release(v);
       }
       const uint32_t from = stack[stack.size() - results.size()].slot;
-      for (uint32_t i = 0; i < results.size(); ++i) {
+      for (uint32_t i = 0; i < top_slot() - from; ++i) {
         a.ensure(Assembler::kRoom);
-        a.mov(Width::k64, rax, slot(from + i));
-        a.mov(Width::k64, slot(i), rax);
+        a.mov_from_slot(rax, at_slot(from + i));
+        a.mov_to_slot(at_slot(i), rax);
       }
     }
     a.ret();
+  }
+
+  // -- exceptions: as in the translator, nothing is done when a try_table is entered or left -------------------
+
+  void open_try(const Instruction& in) {
+    const auto first = static_cast<uint32_t>(catches.clauses.size());
+    wasm::CatchReader clauses(in);
+    for (uint32_t i = 0; i < in.count; ++i) {
+      const wasm::CatchClause clause = clauses.next();
+      Label& target = label(clause.label);
+      const bool returns = target.kind == Label::Kind::kFunction, repeats = target.kind == Label::Kind::kLoop;
+      catches.clauses.push_back({clause, target.catches, returns ? 0 : target.slot_height});
+      landings.push_back({returns, repeats ? target.target : 0, repeats ? target.pins.valid : 0});
+      if (!returns && !repeats) target.catches = first + i;
+    }
+    open(Label::Kind::kBlock, in.block);
+    if (in.count == 0) return;
+    labels.back().region = static_cast<uint32_t>(catches.regions.size());
+    catches.regions.push_back({region, first, in.count});
+    begin_region(labels.back().region);
+  }
+  void begin_region(uint32_t begun) {
+    region = begun;
+    catches.boundaries.push_back({a.here() - entry, begun});
+  }
+  // At the end of a label: what is caught for it goes on here, too.
+  void land_here(Label& label) {
+    for (uint32_t at = label.catches; at != kNone; at = catches.clauses[at].landing)
+      landings[at] = {false, a.here(), label.pins.valid};
+    label.catches = kNone;
+  }
+  // Behind the function: from slots to what each label expects.
+  void write_landings() {
+    for (size_t i = 0; i < landings.size(); ++i) {
+      a.ensure(Assembler::kRoom);
+      const Landing& l = landings[i];
+      if (i > 0 && l == landings[i - 1]) {
+        catches.clauses[i].landing = catches.clauses[i - 1].landing;
+        continue;
+      }
+      catches.clauses[i].landing = a.here() - entry;
+      if (l.returns) {
+        write_landed_return();
+        continue;
+      }
+      now = {};
+      for (uint32_t left = l.pins; left != 0; left &= left - 1)
+        pinned(static_cast<uint8_t>(std::countr_zero(left)));
+      a.jmp(l.target);
+    }
+  }
+  void write_landed_return() {  // the results are in their slots already
+    if (type->results.size() == 1) {
+      const Bank bank = bank_of(type->results[0]);
+      if (bank == Bank::kInteger) a.mov(Width::k64, rax, slot(0));
+      else load_slots(0, 0, bank);
+    }
+    a.ret();
+  }
+  // What is thrown is a segment of its own, unless it is the first of one; all is in slots before it begins.
+  void throw_exception(const Instruction& in, size_t operands) {
+    settle_from(0);
+    settle_pins();
+    if (segment_offset != offset) {
+      const uint32_t after = next_offset;
+      next_offset = offset;
+      begin_segment();
+      next_offset = after;
+    }
+    add_cost(wasm::info(in.op).cost);
+    const size_t first = stack.size() - operands;
+    helper(in.op, slot_of_argument(first), in.index, 0);
+    a.int3();
   }
 
   void become_unreachable() {
@@ -1740,7 +2199,7 @@ struct Compiler::Parts {
   // flags, but making a NaN canonical does.
   Cond settled_condition() {
     if (has_flags() && std::any_of(stack.begin() + static_cast<ptrdiff_t>(settled), stack.end() - 1,
-                                   [](const Value& v) { return v.real && v.kind != Value::Kind::kSlot; }))
+                                   [](const Value& v) { return v.real() && v.kind != Value::Kind::kSlot; }))
       settle_flags();
     if (has_flags()) {
       const Value flags = pop();
@@ -1775,8 +2234,9 @@ struct Compiler::Parts {
       labels.pop_back();
       return;
     }
+    if (l.region != kNone) begin_region(catches.regions[l.region].outer);
     const bool has_else_way = l.kind == Label::Kind::kIf && l.else_fixup != kNone;
-    const bool joins = l.fixups != kNone || has_else_way;
+    const bool joins = l.fixups != kNone || l.catches != kNone || has_else_way;
     if (joins) {
       close_joined(l, has_else_way);
       cut_stack(l.height);
@@ -1813,16 +2273,11 @@ struct Compiler::Parts {
       }
     }
     bind(l);
+    land_here(l);
     now = l.pins;
   }
 
   // -- calls ------------------------------------------------------------------------------------------------------
-
-  bool has_v128(const wasm::FuncType& t) const {
-    const auto is = [](ValType v) { return v == ValType::kV128; };
-    return std::any_of(t.params.begin(), t.params.end(), is) ||
-           std::any_of(t.results.begin(), t.results.end(), is);
-  }
 
   // Arguments are settled and `base` is their first slot. `write` writes the call itself.
   template <typename F>
@@ -1831,26 +2286,25 @@ struct Compiler::Parts {
     const uint32_t base = top_slot();
     if (base != 0) a.op(Alu::kAdd, Width::k64, kFrame, static_cast<int32_t>(base * 8));
     write();
-    for (Watch& w : watches) {
-      if (w.wanted_pc != a.here() - entry) continue;
+    by_pc.each_at(a.here() - entry, [&](Watch& w) {
       note_place(w, offset, cost);
       w.pc = w.wanted_pc;
       w.behind_call = true;
       w.behind_offset = next_offset;
       w.frame_advance = base;
       note_locations(w);
-    }
+    });
     if (base != 0) a.op(Alu::kSub, Width::k64, kFrame, static_cast<int32_t>(base * 8));
     begin_segment();
     if (callee.results.size() == 1) {
       const ValType t = callee.results[0];
       Value v;
       v.kind = Value::Kind::kRegister;
-      v.real = is_real(t);
+      v.bank = bank_of(t);
       v.is_f32 = t == ValType::kF32;
       v.in_slot = true;
       v.number = 0;  // rax or xmm0
-      if (v.real) free_reals &= ~1u;
+      if (v.real()) free_reals &= ~1u;
       else free_registers &= ~1u;
       push(v);
     } else {
@@ -1860,10 +2314,6 @@ struct Compiler::Parts {
 
   void call(uint32_t callee) {
     const wasm::FuncType& t = module.type_of_function(callee);
-    if (has_v128(t)) {
-      failed = true;
-      return;
-    }
     settle_for_call(stack.size() - t.params.size());
     const bool imported = module.functions[callee].import != wasm::kNotImported;
     write_call(t, [&] {
@@ -1883,20 +2333,12 @@ struct Compiler::Parts {
     });
   }
 
-  void call_indirect(const Instruction& in) {
-    const wasm::FuncType& t = module.types[in.index];
-    if (has_v128(t)) {
-      failed = true;
-      return;
-    }
-    Value element = pop();
-    if (element.kind == Value::Kind::kLocal) {  // of which the register is about to be given up
-      const Reg r = alloc();
-      a.mov(Width::k64, r, register_of(element));
-      element.kind = Value::Kind::kRegister;
-      element.number = r;
-    }
-    settle_for_call(stack.size() - t.params.size());
+  // The function that a call through a table reaches, in a register; another register is the caller's, too.
+  struct Target {
+    Reg function, spare;
+  };
+  // `element` is the index; with the arguments in their slots.
+  Target find_target(const Instruction& in, Value& element) {
     const Reg i = register_of(element);
     const Reg table = alloc(), other = alloc();
     a.mov(Width::k64, table, STATE(tables));
@@ -1919,9 +2361,28 @@ struct Compiler::Parts {
     helper(Opcode::kCallIndirect, element.slot, in.index, 0);
     a.patch_here(same);
     release(element);
-    free_registers |= 1u << table | 1u << other;
-    write_call(t, [&] {
-      if (table != rax) a.mov(Width::k64, rax, table);
+    return {table, other};
+  }
+  // The index of a call through a table, where what is settled for the call leaves it alone.
+  Value pop_element() {
+    Value element = pop();
+    if (element.kind == Value::Kind::kLocal) {  // of which the register is about to be given up
+      const Reg r = alloc();
+      a.mov(Width::k64, r, register_of(element));
+      element.kind = Value::Kind::kRegister;
+      element.number = r;
+    }
+    return element;
+  }
+
+  void call_indirect(const Instruction& in) {
+    const wasm::FuncType& t = module.types[in.index];
+    Value element = pop_element();
+    settle_for_call(stack.size() - t.params.size());
+    const auto [target, spare] = find_target(in, element);
+    free_registers |= 1u << target | 1u << spare;
+    write_call(t, [&, function = target] {
+      if (function != rax) a.mov(Width::k64, rax, function);
       a.mov(Width::k64, rcx, STATE(instance));
       a.op(Alu::kCmp, Width::k64, rcx, {rax, static_cast<int32_t>(offsetof(FunctionHandle, instance))});
       const Patch foreign = a.jcc(Cond::kNE);
@@ -1933,6 +2394,113 @@ struct Compiler::Parts {
       a.patch_here(go);
       a.call_register(rcx);
     });
+  }
+
+  // -- tail calls: the frame becomes the callee's, and its return address stays ---------------------------------
+
+  void return_call(uint32_t callee) {
+    const wasm::FuncType& t = module.type_of_function(callee);
+    const size_t first = stack.size() - t.params.size();
+    if (module.functions[callee].import != wasm::kNotImported) {
+      settle_arguments(first);
+      return leave_by_tail(Opcode::kReturnCall, first, callee);
+    }
+    if (functions[callee].frame_slots > code->frame_slots) {  // else it fits as this one does
+      const Reg end = alloc();
+      a.lea(Width::k64, end, slot(functions[callee].frame_slots));
+      a.op(Alu::kCmp, Width::k64, end, STATE(stack_end));
+      trap_if(Cond::kA, TrapKind::kStackOverflow);
+      free_registers |= 1u << end;
+    }
+    if (!move_arguments_at_once(first)) {
+      settle_arguments(first);
+      move_arguments(first, rax);
+    }
+    if (callee == index) {
+      a.jmp(entry);
+    } else if (batch != nullptr) {
+      batch->push_back({a.jmp(), callee});
+    } else {
+      a.mov(Width::k64, rax, STATE(functions));
+      a.op(Alu::kAdd, Width::k64, rax, static_cast<int32_t>(callee * sizeof(FunctionCode)));
+      a.jmp(Mem{rax, static_cast<int32_t>(offsetof(FunctionCode, native_entry))});
+    }
+  }
+
+  void return_call_indirect(const Instruction& in) {
+    const wasm::FuncType& t = module.types[in.index];
+    Value element = pop_element();
+    const size_t first = stack.size() - t.params.size();
+    settle_arguments(first);
+    const auto [target, spare] = find_target(in, element);
+    a.mov(Width::k64, spare, STATE(instance));
+    a.op(Alu::kCmp, Width::k64, spare, {target, static_cast<int32_t>(offsetof(FunctionHandle, instance))});
+    const Patch own = a.jcc(Cond::kE);
+    a.mov(Width::k64, slot(element.slot), target);
+    leave_by_tail(Opcode::kReturnCallIndirect, first, wasm::slots_of(t.params));
+    a.patch_here(own);
+    a.mov(Width::k64, target, {target, static_cast<int32_t>(offsetof(FunctionHandle, code))});
+    a.mov(Width::k32, spare, {target, static_cast<int32_t>(offsetof(FunctionCode, frame_slots))});
+    a.lea(Width::k64, spare, {kFrame, 0, spare, 3});
+    a.op(Alu::kCmp, Width::k64, spare, STATE(stack_end));
+    trap_if(Cond::kA, TrapKind::kStackOverflow);
+    move_arguments(first, spare);
+    if (target != rax) a.mov(Width::k64, rax, target);
+    a.jmp(Mem{rax, static_cast<int32_t>(offsetof(FunctionCode, native_entry))});
+    free_registers |= 1u << target | 1u << spare;
+  }
+
+  uint32_t slot_of_argument(size_t first) const {
+    return first == stack.size() ? top_slot() : stack[first].slot;
+  }
+  // Into another instance, or to the host: the runtime does it all.
+  void leave_by_tail(Opcode op, size_t first, uint32_t what) {
+    helper(op, slot_of_argument(first), what, 0);
+    a.int3();
+  }
+  void settle_arguments(size_t first) {
+    settle_flags();
+    for (size_t i = first; i < stack.size(); ++i) store_entry(stack[i]);
+  }
+  // Down from their slots to the frame's first ones. Nothing else is in a register any more.
+  void move_arguments(size_t first, Reg spare) {
+    const uint32_t from = slot_of_argument(first), count = top_slot() - from;
+    uint32_t i = 0;
+    for (; from != 0 && i + 2 <= count; i += 2) {
+      a.ensure(Assembler::kRoom);
+      a.vload16(0, slot(from + i));
+      a.vstore16(slot(i), 0);
+    }
+    if (from == 0 || i == count) return;
+    a.mov(Width::k64, spare, slot(from + i));
+    a.mov(Width::k64, slot(i), spare);
+  }
+  // The same from registers and constants, when there is nothing else: false when an argument is in a slot that
+  // another one goes to, or may be.
+  bool move_arguments_at_once(size_t first) {
+    settle_flags();
+    ensure_spare();  // nothing may give way later, to a slot that is written already
+    uint32_t to = 0;
+    const auto in_slot = [&](const Value& v) {
+      if (v.kind == Value::Kind::kSlot) return true;
+      if (v.kind != Value::Kind::kLocal) return false;
+      const Local& l = locals[v.local()];
+      return (l.pin == kUnpinned || !((now.valid >> l.pin) & 1)) && l.slot != to;
+    };
+    for (size_t i = first; i < stack.size(); to += slots_of(stack[i++].bank))
+      if (in_slot(stack[i])) return false;
+    to = 0;
+    for (size_t i = first; i < stack.size(); to += slots_of(stack[i++].bank)) {
+      a.ensure(Assembler::kRoom);
+      Value v = stack[i];
+      const bool stays = v.kind == Value::Kind::kLocal && locals[v.local()].slot == to &&
+                         (locals[v.local()].pin == kUnpinned || !((now.dirty >> locals[v.local()].pin) & 1));
+      if (stays) continue;
+      const bool lent = v.kind == Value::Kind::kRegister;
+      store(v, to);
+      if (!lent) release(v);
+    }
+    return true;
   }
   // libstdc++'s vector begins with begin and end; machine_is_supported() looks whether it is so.
   static constexpr int32_t kElementsBegin = offsetof(Table, elements);
@@ -1971,304 +2539,322 @@ struct Compiler::Parts {
     if (left != 0) a.fstore(Real::kF64, slot(at), 0);
   }
 
-  bool compile() {
-    operand_registers = free_registers;
-    operand_reals = free_reals;
-    entry = a.here();
-    a.ensure(Assembler::kRoom);
-    prologue();
-    BodyReader body(module.view(function->code));
-    Label outer;
-    outer.kind = Label::Kind::kFunction;
-    outer.slot_height = locals_end;
-    outer.results = type->results;
-    outer.branch_values = static_cast<uint32_t>(type->results.size());
-    labels.push_back(outer);
-    add_cost(zeroing_cost(code->zero_slots));
-    const uint64_t most = kMaxCodeBytes + uint64_t{kMaxExpansion} * function->code.size;
-    while (!failed && body.next()) {
-      const Instruction& in = body.instruction();
-      offset = in.offset;
-      next_offset = in.offset + in.size;
-      a.ensure(Assembler::kRoom);
-      const uint32_t start = a.here();
-      failed = start > most;
-      instruction(in);
-      for (Watch& w : watches)
-        if (!w.found && w.wanted_pc >= start - entry && w.wanted_pc < a.here() - entry)
-          note_place(w, offset, cost);
-    }
-    if (failed) return false;
-    end_segment();
-    write_stubs();
-    a.ensure(Assembler::kRoom);
-    a.int3();  // the return address of a last call is inside the function, too
-    for (Watch& w : watches)
-      if (w.found) w.cost = segment_costs[w.segment];
-    return true;
-  }
+  bool compile();
 
+  void skip(const Instruction& in);
   void instruction(const Instruction& in);
-  void plain(const Instruction& in);
-  void convert(const Instruction& in);
+
+  // -- small instructions --------------------------------------------------------------------------
+
+  void nop() {}  // also i64.extend_i32_u: the high half is zero already
+  void unreachable_here() {
+    trap(TrapKind::kUnreachable);
+    become_unreachable();
+  }
+  void branch(uint32_t depth) {
+    branch_to(depth);
+    become_unreachable();
+  }
+  void branch_through_table(const Instruction& in) {
+    branch_table(in);
+    become_unreachable();
+  }
+  void leave_by_call(const Instruction& in) {
+    return_call(in.index);
+    become_unreachable();
+  }
+  void leave_by_call_indirect(const Instruction& in) {
+    return_call_indirect(in);
+    become_unreachable();
+  }
+  void throw_here(const Instruction& in, size_t operands) {
+    throw_exception(in, operands);
+    become_unreachable();
+  }
+  void return_here() {
+    write_return();
+    become_unreachable();
+  }
+  void local_get(uint32_t index_of_local) {
+    push_local(index_of_local, locals[index_of_local]);
+    if (pending_locals > kMaxPendingLocals) settle_from(0);
+  }
+  void ref_func(uint32_t function_index) {
+    const Reg r = alloc();
+    a.mov(Width::k64, r, STATE(function_instances));
+    a.mov(Width::k64, r, {r, static_cast<int32_t>(function_index * 8)});
+    push_register(r);
+  }
+  void demote() {
+    float_unary(true, true, [this](Xmm to, Xmm from) {
+      const Xmm zero = alloc_real();
+      a.fbits(Bits::kXor, zero, zero, zero);
+      a.convert_real(Real::kF64, to, zero, from);  // the upper part comes from the middle operand
+      free_reals |= 1u << zero;
+    });
+  }
+  void real_to_bits(Width w) {
+    Value v = pop();
+    if (v.kind == Value::Kind::kConstant) return push_constant(v.constant);
+    const Xmm x = real_of(v);
+    settle_nan(v);
+    const Reg r = alloc();
+    a.fmov_to(w, r, x);
+    release(v);
+    push_register(r);
+  }
+  void bits_to_real(Width w) {
+    Value v = pop();
+    if (v.kind == Value::Kind::kConstant) return push_constant(v.constant, Bank::kReal, w == Width::k32);
+    const Reg r = register_of(v);
+    const Xmm x = alloc_real();
+    a.fmov_from(w, x, r);
+    release(v);
+    push_real(x, w == Width::k32, false);
+  }
 };
 
 // -- one instruction ---------------------------------------------------------------------------------------------------
 
-void Compiler::Parts::instruction(const Instruction& in) {
-  if (unreachable) {  // only the block structure counts
-    if (in.op == Opcode::kLoop) ++next_loop;
-    if (in.op == Opcode::kBlock || in.op == Opcode::kLoop || in.op == Opcode::kIf) ++skipped_blocks;
-    else if (in.op == Opcode::kEnd && skipped_blocks > 0) --skipped_blocks;
-    else if (in.op == Opcode::kEnd) close();
-    else if (in.op == Opcode::kElse && skipped_blocks == 0) begin_else();
-    return;
+namespace {
+
+// What each instruction becomes. One jump leads there: which instruction comes next cannot be foretold, and a
+// jump that goes where it was not expected costs as much as all else that is done for an instruction.
+struct Emission {
+  using Emit = void (*)(Compiler::Parts&, const Instruction&);
+  Opcode op;
+  Emit emit;
+};
+
+// clang-format off
+#define EMIT(op, statement)                                                                \
+  Emission{Opcode::op, [](Compiler::Parts& p, [[maybe_unused]] const Instruction& in) { p.statement; }},
+#define BOTH(name, statement32, statement64) EMIT(kI32##name, statement32) EMIT(kI64##name, statement64)
+#define REALS(name, statement32, statement64) EMIT(kF32##name, statement32) EMIT(kF64##name, statement64)
+#define ALU(name, operation) BOTH(name, alu(Alu::operation, Width::k32), alu(Alu::operation, Width::k64))
+#define SHIFT(name, operation) \
+  BOTH(name, shift(Shift::operation, Width::k32), shift(Shift::operation, Width::k64))
+#define COMPARE(name, condition) \
+  BOTH(name, compare(Width::k32, Cond::condition), compare(Width::k64, Cond::condition))
+#define UNARY(op, call) EMIT(op, unary([&p](Reg to, Reg from) { p.a.call; }))
+#define COUNT(name, instruction) \
+  UNARY(kI32##name, instruction(Width::k32, to, from)) UNARY(kI64##name, instruction(Width::k64, to, from))
+#define FLOAT(name, operation) \
+  REALS(name, float_binary(Float::operation, true), float_binary(Float::operation, false))
+#define FLOAT_COMPARE(name) REALS(name, float_compare(in.op, true), float_compare(in.op, false))
+#define SIGN(name, bits, mask)                                                                           \
+  REALS(name, float_sign(Bits::bits, p.constant_at(offsetof(NativeState, mask), true), true),            \
+        float_sign(Bits::bits, p.constant_at(offsetof(NativeState, mask), false), false))
+#define FLOAT_UNARY(name, call32, call64)                                             \
+  REALS(name, float_unary(true, true, [&p](Xmm to, Xmm from) { p.a.call32; }),        \
+        float_unary(false, true, [&p](Xmm to, Xmm from) { p.a.call64; }))
+#define ROUND(name, mode) FLOAT_UNARY(name, fround(Real::kF32, to, from, mode), fround(Real::kF64, to, from, mode))
+#define HELPER(op, operands, type) EMIT(op, simple_helper(in, operands, type))
+#define BULK(op, operands, type) EMIT(op, bulk(in, operands, type))
+
+constexpr Emission kEmissions[] = {
+  EMIT(kNop, nop())
+  EMIT(kUnreachable, unreachable_here())
+  EMIT(kBlock, open(Label::Kind::kBlock, in.block))
+  EMIT(kLoop, open(Label::Kind::kLoop, in.block))
+  EMIT(kIf, open_if(in.block))
+  EMIT(kTryTable, open_try(in))
+  EMIT(kThrow, throw_here(in, p.module.type_of_tag(in.index).params.size()))
+  EMIT(kThrowRef, throw_here(in, 1))
+  EMIT(kElse, begin_else())
+  EMIT(kEnd, close())
+  EMIT(kBr, branch(in.index))
+  EMIT(kBrIf, branch_if(in.index))
+  EMIT(kBrTable, branch_through_table(in))
+  EMIT(kReturn, return_here())
+  EMIT(kCall, call(in.index))
+  EMIT(kCallIndirect, call_indirect(in))
+  EMIT(kReturnCall, leave_by_call(in))
+  EMIT(kReturnCallIndirect, leave_by_call_indirect(in))
+  EMIT(kDrop, release(p.pop()))
+  EMIT(kSelect, select())
+  EMIT(kSelectTyped, select())
+  EMIT(kLocalGet, local_get(in.index))
+  EMIT(kLocalSet, local_set(in.index, false))
+  EMIT(kLocalTee, local_set(in.index, true))
+  EMIT(kGlobalGet, global_get(in.index))
+  EMIT(kGlobalSet, global_set(in.index))
+  EMIT(kI32Const, push_constant(static_cast<uint32_t>(in.value)))
+  EMIT(kI64Const, push_constant(in.value))
+  EMIT(kF32Const, push_constant(in.value, Bank::kReal, true))
+  EMIT(kF64Const, push_constant(in.value, Bank::kReal, false))
+  EMIT(kRefNull, push_constant(0))
+  EMIT(kRefIsNull, is_zero(Width::k64))
+  EMIT(kRefFunc, ref_func(in.index))
+  HELPER(kTableGet, 1, ValType::kFuncRef)
+  HELPER(kTableSet, 2, std::nullopt)
+  HELPER(kTableSize, 0, ValType::kI32)
+  HELPER(kMemorySize, 0, ValType::kI32)
+  HELPER(kDataDrop, 0, std::nullopt)
+  HELPER(kElemDrop, 0, std::nullopt)
+  BULK(kMemoryGrow, 1, ValType::kI32)
+  BULK(kMemoryFill, 3, std::nullopt)
+  BULK(kMemoryCopy, 3, std::nullopt)
+  BULK(kMemoryInit, 3, std::nullopt)
+  BULK(kTableGrow, 2, ValType::kI32)
+  BULK(kTableFill, 3, std::nullopt)
+  BULK(kTableCopy, 3, std::nullopt)
+  BULK(kTableInit, 3, std::nullopt)
+  ALU(Add, kAdd) ALU(Sub, kSub) ALU(And, kAnd) ALU(Or, kOr) ALU(Xor, kXor)
+  BOTH(Mul, multiply(Width::k32), multiply(Width::k64))
+  SHIFT(Shl, kShl) SHIFT(ShrS, kSar) SHIFT(ShrU, kShr) SHIFT(Rotl, kRol) SHIFT(Rotr, kRor)
+  BOTH(DivS, divide(Width::k32, true, false), divide(Width::k64, true, false))
+  BOTH(DivU, divide(Width::k32, false, false), divide(Width::k64, false, false))
+  BOTH(RemS, divide(Width::k32, true, true), divide(Width::k64, true, true))
+  BOTH(RemU, divide(Width::k32, false, true), divide(Width::k64, false, true))
+  COMPARE(Eq, kE) COMPARE(Ne, kNE) COMPARE(LtS, kL) COMPARE(LtU, kB) COMPARE(GtS, kG)
+  COMPARE(GtU, kA) COMPARE(LeS, kLE) COMPARE(LeU, kBE) COMPARE(GeS, kGE) COMPARE(GeU, kAE)
+  BOTH(Eqz, is_zero(Width::k32), is_zero(Width::k64))
+  COUNT(Clz, lzcnt) COUNT(Ctz, tzcnt) COUNT(Popcnt, popcnt)
+  FLOAT(Add, kAdd) FLOAT(Sub, kSub) FLOAT(Mul, kMul) FLOAT(Div, kDiv)
+  REALS(Min, float_extreme(false, true), float_extreme(false, false))
+  REALS(Max, float_extreme(true, true), float_extreme(true, false))
+  REALS(Copysign, copysign(true), copysign(false))
+  FLOAT_COMPARE(Eq) FLOAT_COMPARE(Ne) FLOAT_COMPARE(Lt) FLOAT_COMPARE(Gt) FLOAT_COMPARE(Le) FLOAT_COMPARE(Ge)
+  SIGN(Abs, kAnd, magnitude) SIGN(Neg, kXor, sign_bit)
+  ROUND(Nearest, 8) ROUND(Floor, 9) ROUND(Ceil, 10) ROUND(Trunc, 11)
+  FLOAT_UNARY(Sqrt, fop(Float::kSqrt, Real::kF32, to, from, from), fop(Float::kSqrt, Real::kF64, to, from, from))
+  EMIT(kI32Load, load(in, false, false))
+  EMIT(kI64Load, load(in, false, false))
+  EMIT(kI32Load8S, load(in, false, false))
+  EMIT(kI32Load8U, load(in, false, false))
+  EMIT(kI32Load16S, load(in, false, false))
+  EMIT(kI32Load16U, load(in, false, false))
+  EMIT(kI64Load8S, load(in, false, false))
+  EMIT(kI64Load8U, load(in, false, false))
+  EMIT(kI64Load16S, load(in, false, false))
+  EMIT(kI64Load16U, load(in, false, false))
+  EMIT(kI64Load32S, load(in, false, false))
+  EMIT(kI64Load32U, load(in, false, false))
+  EMIT(kF32Load, load(in, true, true))
+  EMIT(kF64Load, load(in, true, false))
+  EMIT(kI32Store, store_memory(in, false, false))
+  EMIT(kI64Store, store_memory(in, false, false))
+  EMIT(kI32Store8, store_memory(in, false, false))
+  EMIT(kI32Store16, store_memory(in, false, false))
+  EMIT(kI64Store8, store_memory(in, false, false))
+  EMIT(kI64Store16, store_memory(in, false, false))
+  EMIT(kI64Store32, store_memory(in, false, false))
+  EMIT(kF32Store, store_memory(in, true, true))
+  EMIT(kF64Store, store_memory(in, true, false))
+  UNARY(kI32WrapI64, mov(Width::k32, to, from))
+  EMIT(kI64ExtendI32U, nop())
+  UNARY(kI64ExtendI32S, movsxd(to, from)) UNARY(kI64Extend32S, movsxd(to, from))
+  UNARY(kI32Extend8S, movsx8(Width::k32, to, from)) UNARY(kI32Extend16S, movsx16(Width::k32, to, from))
+  UNARY(kI64Extend8S, movsx8(Width::k64, to, from)) UNARY(kI64Extend16S, movsx16(Width::k64, to, from))
+  EMIT(kF32ConvertI32S, int_to_float(Width::k32, true)) EMIT(kF64ConvertI32S, int_to_float(Width::k32, false))
+  EMIT(kF32ConvertI32U, int_to_float(Width::k64, true)) EMIT(kF64ConvertI32U, int_to_float(Width::k64, false))
+  EMIT(kF32ConvertI64S, int_to_float(Width::k64, true)) EMIT(kF64ConvertI64S, int_to_float(Width::k64, false))
+  EMIT(kF32DemoteF64, demote())
+  EMIT(kF64PromoteF32, float_unary(false, true, [&p](Xmm to, Xmm from) { p.a.float_to_float(Real::kF32, to, from); }))
+  EMIT(kI32ReinterpretF32, real_to_bits(Width::k32)) EMIT(kI64ReinterpretF64, real_to_bits(Width::k64))
+  EMIT(kF32ReinterpretI32, bits_to_real(Width::k32)) EMIT(kF64ReinterpretI64, bits_to_real(Width::k64))
+  EMIT(kI32TruncF32S, truncate_checked(true, true)) EMIT(kI32TruncF32U, truncate_checked(true, false))
+  EMIT(kI32TruncF64S, truncate_checked(false, true)) EMIT(kI32TruncF64U, truncate_checked(false, false))
+  HELPER(kF32ConvertI64U, 1, ValType::kF32) HELPER(kF64ConvertI64U, 1, ValType::kF64)
+  HELPER(kI32TruncSatF32S, 1, ValType::kI32) HELPER(kI32TruncSatF32U, 1, ValType::kI32)
+  HELPER(kI32TruncSatF64S, 1, ValType::kI32) HELPER(kI32TruncSatF64U, 1, ValType::kI32)
+  HELPER(kI64TruncF32S, 1, ValType::kI64) HELPER(kI64TruncF32U, 1, ValType::kI64)
+  HELPER(kI64TruncF64S, 1, ValType::kI64) HELPER(kI64TruncF64U, 1, ValType::kI64)
+  HELPER(kI64TruncSatF32S, 1, ValType::kI64) HELPER(kI64TruncSatF32U, 1, ValType::kI64)
+  HELPER(kI64TruncSatF64S, 1, ValType::kI64) HELPER(kI64TruncSatF64U, 1, ValType::kI64)
+};
+// clang-format on
+#undef EMIT
+
+// The same by opcode, with what else is asked of each instruction.
+struct Emitter {
+  Emission::Emit emit = [](Compiler::Parts& p, const Instruction&) { p.failed = true; };
+  uint8_t cost = 0;  // 0 where it depends on the operands
+  bool takes_flags = false;
+};
+constexpr auto kEmitters = [] consteval {
+  std::array<Emitter, wasm::kOpcodeCount> emitters;
+  for (const Emission& row : kEmissions) {
+    const wasm::OpcodeInfo& info = wasm::info(row.op);
+    emitters[static_cast<size_t>(row.op)] = {row.emit,
+                                             info.flow == wasm::Flow::kBulk ? uint8_t{0} : info.cost};
   }
+  for (const Opcode op : {Opcode::kBrIf, Opcode::kIf, Opcode::kSelect, Opcode::kI32Eqz, Opcode::kLocalSet})
+    emitters[static_cast<size_t>(op)].takes_flags = true;
+  for (size_t i = 0; i < emitters.size(); ++i) {
+    const wasm::OpcodeInfo& info = wasm::info(static_cast<Opcode>(i));
+    if (info.prefix != kVectorPrefix) continue;
+    emitters[i].emit = [](Compiler::Parts& p, const Instruction& in) { p.vector(in); };
+    emitters[i].cost = info.cost;
+  }
+  return emitters;
+}();
+
+}  // namespace
+
+// Of what is never reached, only the block structure counts.
+void Compiler::Parts::skip(const Instruction& in) {
+  if (in.op == Opcode::kLoop) ++next_loop;
+  if (in.op == Opcode::kBlock || in.op == Opcode::kLoop || in.op == Opcode::kIf || in.op == Opcode::kTryTable)
+    ++skipped_blocks;
+  else if (in.op == Opcode::kEnd && skipped_blocks > 0) --skipped_blocks;
+  else if (in.op == Opcode::kEnd) close();
+  else if (in.op == Opcode::kElse && skipped_blocks == 0) begin_else();
+}
+
+MEMBRANE_INLINE void Compiler::Parts::instruction(const Instruction& in) {
+  if (unreachable) return skip(in);
+  const Emitter& row = kEmitters[static_cast<size_t>(in.op)];
   // Flags hold a value only until the next instruction, which may be one that uses them.
-  if (has_flags() && in.op != Opcode::kBrIf && in.op != Opcode::kIf && in.op != Opcode::kSelect &&
-      in.op != Opcode::kI32Eqz && in.op != Opcode::kLocalSet)
-    settle_flags();
-  if (stack.size() - settled > kMaxUnsettled && !has_flags()) settle_from(0);
-  const wasm::OpcodeInfo& row = wasm::info(in.op);
-  if (row.flow != wasm::Flow::kBulk) add_cost(row.cost);
-  switch (in.op) {
-    case Opcode::kNop: return;
-    case Opcode::kUnreachable: trap(TrapKind::kUnreachable); return become_unreachable();
-    case Opcode::kBlock: return open(Label::Kind::kBlock, in.block);
-    case Opcode::kLoop: return open(Label::Kind::kLoop, in.block);
-    case Opcode::kIf: return open_if(in.block);
-    case Opcode::kElse: return begin_else();
-    case Opcode::kEnd: return close();
-    case Opcode::kBr: branch_to(in.index); return become_unreachable();
-    case Opcode::kBrIf: return branch_if(in.index);
-    case Opcode::kBrTable: branch_table(in); return become_unreachable();
-    case Opcode::kReturn: write_return(); return become_unreachable();
-    case Opcode::kCall: return call(in.index);
-    case Opcode::kCallIndirect: return call_indirect(in);
-    case Opcode::kDrop: return release(pop());
-    case Opcode::kSelect:
-    case Opcode::kSelectTyped: return select();
-    case Opcode::kLocalGet: {
-      push_local(in.index, locals[in.index]);
-      if (pending_locals > kMaxPendingLocals) settle_from(0);
-      return;
-    }
-    case Opcode::kLocalSet: return local_set(in.index, false);
-    case Opcode::kLocalTee: return local_set(in.index, true);
-    case Opcode::kGlobalGet: return global_get(in.index);
-    case Opcode::kGlobalSet: return global_set(in.index);
-    case Opcode::kI32Const: return push_constant(static_cast<uint32_t>(in.value));
-    case Opcode::kI64Const: return push_constant(in.value);
-    case Opcode::kF32Const: return push_constant(in.value, true, true);
-    case Opcode::kF64Const: return push_constant(in.value, true, false);
-    case Opcode::kRefNull: return push_constant(0);
-    case Opcode::kRefIsNull: return is_zero(Width::k64);
-    case Opcode::kRefFunc: {
-      const Reg r = alloc();
-      a.mov(Width::k64, r, STATE(function_instances));
-      a.mov(Width::k64, r, {r, static_cast<int32_t>(in.index * 8)});
-      return push_register(r);
-    }
-    case Opcode::kTableGet: return simple_helper(in, 1, ValType::kFuncRef);
-    case Opcode::kTableSet: return simple_helper(in, 2, std::nullopt);
-    case Opcode::kTableSize: return simple_helper(in, 0, ValType::kI32);
-    case Opcode::kMemorySize: return simple_helper(in, 0, ValType::kI32);
-    case Opcode::kDataDrop:
-    case Opcode::kElemDrop: return simple_helper(in, 0, std::nullopt);
-    case Opcode::kMemoryGrow: return bulk(in, 1, ValType::kI32);
-    case Opcode::kMemoryFill:
-    case Opcode::kMemoryCopy:
-    case Opcode::kMemoryInit: return bulk(in, 3, std::nullopt);
-    case Opcode::kTableGrow: return bulk(in, 2, ValType::kI32);
-    case Opcode::kTableFill:
-    case Opcode::kTableCopy:
-    case Opcode::kTableInit: return bulk(in, 3, std::nullopt);
-    default: return plain(in);
+  if (has_flags()) {
+    if (!row.takes_flags) settle_flags();
+  } else if (stack.size() - settled > kMaxUnsettled) [[unlikely]] {
+    settle_from(0);
   }
+  add_cost(row.cost);
+  row.emit(*this, in);
 }
 
-void Compiler::Parts::plain(const Instruction& in) {
-  using enum Width;
-  switch (in.op) {
-#define BOTH(I32, I64, call32, call64) \
-  case Opcode::I32: return call32;     \
-  case Opcode::I64: return call64;
-#define ALU(name, operation) BOTH(kI32##name, kI64##name, alu(Alu::operation, k32), alu(Alu::operation, k64))
-    ALU(Add, kAdd)
-    ALU(Sub, kSub)
-    ALU(And, kAnd)
-    ALU(Or, kOr)
-    ALU(Xor, kXor)
-#undef ALU
-    BOTH(kI32Mul, kI64Mul, multiply(k32), multiply(k64))
-#define SHIFT(name, operation)                                                             \
-  BOTH(kI32##name, kI64##name, shift(Shift::operation, k32), shift(Shift::operation, k64))
-    SHIFT(Shl, kShl)
-    SHIFT(ShrS, kSar)
-    SHIFT(ShrU, kShr)
-    SHIFT(Rotl, kRol)
-    SHIFT(Rotr, kRor)
-#undef SHIFT
-    BOTH(kI32DivS, kI64DivS, divide(k32, true, false), divide(k64, true, false))
-    BOTH(kI32DivU, kI64DivU, divide(k32, false, false), divide(k64, false, false))
-    BOTH(kI32RemS, kI64RemS, divide(k32, true, true), divide(k64, true, true))
-    BOTH(kI32RemU, kI64RemU, divide(k32, false, true), divide(k64, false, true))
-#define COMPARE(name, condition)                                                             \
-  BOTH(kI32##name, kI64##name, compare(k32, Cond::condition), compare(k64, Cond::condition))
-    COMPARE(Eq, kE)
-    COMPARE(Ne, kNE)
-    COMPARE(LtS, kL)
-    COMPARE(LtU, kB)
-    COMPARE(GtS, kG)
-    COMPARE(GtU, kA)
-    COMPARE(LeS, kLE)
-    COMPARE(LeU, kBE)
-    COMPARE(GeS, kGE)
-    COMPARE(GeU, kAE)
-#undef COMPARE
-    BOTH(kI32Eqz, kI64Eqz, is_zero(k32), is_zero(k64))
-#define COUNT(name, instruction)                                                                  \
-  BOTH(kI32##name, kI64##name, unary([this](Reg to, Reg from) { a.instruction(k32, to, from); }), \
-       unary([this](Reg to, Reg from) { a.instruction(k64, to, from); }))
-    COUNT(Clz, lzcnt)
-    COUNT(Ctz, tzcnt)
-    COUNT(Popcnt, popcnt)
-#undef COUNT
-#define FLOAT(name, operation)                                                                              \
-  BOTH(kF32##name, kF64##name, float_binary(Float::operation, true), float_binary(Float::operation, false))
-    FLOAT(Add, kAdd)
-    FLOAT(Sub, kSub)
-    FLOAT(Mul, kMul)
-    FLOAT(Div, kDiv)
-#undef FLOAT
-    BOTH(kF32Min, kF64Min, float_extreme(false, true), float_extreme(false, false))
-    BOTH(kF32Max, kF64Max, float_extreme(true, true), float_extreme(true, false))
-    BOTH(kF32Copysign, kF64Copysign, copysign(true), copysign(false))
-#define FLOAT_COMPARE(name)                                                             \
-  BOTH(kF32##name, kF64##name, float_compare(in.op, true), float_compare(in.op, false))
-    FLOAT_COMPARE(Eq)
-    FLOAT_COMPARE(Ne)
-    FLOAT_COMPARE(Lt)
-    FLOAT_COMPARE(Gt)
-    FLOAT_COMPARE(Le)
-    FLOAT_COMPARE(Ge)
-#undef FLOAT_COMPARE
-#define SIGN(name, bits, mask)                                                                               \
-  BOTH(kF32##name, kF64##name, float_sign(Bits::bits, constant_at(offsetof(NativeState, mask), true), true), \
-       float_sign(Bits::bits, constant_at(offsetof(NativeState, mask), false), false))
-    SIGN(Abs, kAnd, magnitude)
-    SIGN(Neg, kXor, sign_bit)
-#undef SIGN
-#define ROUND(name, mode)                                                                            \
-  BOTH(kF32##name, kF64##name,                                                                       \
-       float_unary(true, true, [this](Xmm to, Xmm from) { a.fround(Real::kF32, to, from, mode); }),  \
-       float_unary(false, true, [this](Xmm to, Xmm from) { a.fround(Real::kF64, to, from, mode); }))
-    ROUND(Nearest, 8)
-    ROUND(Floor, 9)
-    ROUND(Ceil, 10)
-    ROUND(Trunc, 11)
-#undef ROUND
-    BOTH(kF32Sqrt, kF64Sqrt,
-         float_unary(true, true,
-                     [this](Xmm to, Xmm from) { a.fop(Float::kSqrt, Real::kF32, to, from, from); }),
-         float_unary(false, true,
-                     [this](Xmm to, Xmm from) { a.fop(Float::kSqrt, Real::kF64, to, from, from); }))
-#undef BOTH
-    case Opcode::kI32Load:
-    case Opcode::kI64Load:
-    case Opcode::kI32Load8S:
-    case Opcode::kI32Load8U:
-    case Opcode::kI32Load16S:
-    case Opcode::kI32Load16U:
-    case Opcode::kI64Load8S:
-    case Opcode::kI64Load8U:
-    case Opcode::kI64Load16S:
-    case Opcode::kI64Load16U:
-    case Opcode::kI64Load32S:
-    case Opcode::kI64Load32U: return load(in, false, false);
-    case Opcode::kF32Load: return load(in, true, true);
-    case Opcode::kF64Load: return load(in, true, false);
-    case Opcode::kI32Store:
-    case Opcode::kI64Store:
-    case Opcode::kI32Store8:
-    case Opcode::kI32Store16:
-    case Opcode::kI64Store8:
-    case Opcode::kI64Store16:
-    case Opcode::kI64Store32: return store_memory(in, false, false);
-    case Opcode::kF32Store: return store_memory(in, true, true);
-    case Opcode::kF64Store: return store_memory(in, true, false);
-    default: return convert(in);
-  }
-}
-
-void Compiler::Parts::convert(const Instruction& in) {
-  using enum Width;
-  switch (in.op) {
-    case Opcode::kI32WrapI64: return unary([this](Reg to, Reg from) { a.mov(k32, to, from); });
-    case Opcode::kI64ExtendI32U: return;  // the high half is zero already
-    case Opcode::kI64ExtendI32S:
-    case Opcode::kI64Extend32S: return unary([this](Reg to, Reg from) { a.movsxd(to, from); });
-    case Opcode::kI32Extend8S: return unary([this](Reg to, Reg from) { a.movsx8(k32, to, from); });
-    case Opcode::kI32Extend16S: return unary([this](Reg to, Reg from) { a.movsx16(k32, to, from); });
-    case Opcode::kI64Extend8S: return unary([this](Reg to, Reg from) { a.movsx8(k64, to, from); });
-    case Opcode::kI64Extend16S: return unary([this](Reg to, Reg from) { a.movsx16(k64, to, from); });
-    case Opcode::kF32ConvertI32S: return int_to_float(k32, true);
-    case Opcode::kF64ConvertI32S: return int_to_float(k32, false);
-    case Opcode::kF32ConvertI32U: return int_to_float(k64, true);
-    case Opcode::kF64ConvertI32U: return int_to_float(k64, false);
-    case Opcode::kF32ConvertI64S: return int_to_float(k64, true);
-    case Opcode::kF64ConvertI64S: return int_to_float(k64, false);
-    case Opcode::kF32DemoteF64:
-      return float_unary(true, true, [this](Xmm to, Xmm from) {
-        const Xmm zero = alloc_real();
-        a.fbits(Bits::kXor, zero, zero, zero);
-        a.convert_real(Real::kF64, to, zero, from);  // the upper part comes from the middle operand
-        free_reals |= 1u << zero;
+bool Compiler::Parts::compile() {
+  operand_registers = free_registers;
+  operand_reals = free_reals;
+  entry = a.here();
+  a.ensure(Assembler::kRoom);
+  prologue();
+  BodyReader body(module.view(function->code));
+  Label outer;
+  outer.kind = Label::Kind::kFunction;
+  outer.slot_height = locals_end;
+  outer.results = type->results;
+  outer.branch_values = static_cast<uint32_t>(type->results.size());
+  labels.push_back(outer);
+  add_cost(zeroing_cost(code->zero_slots));
+  const uint64_t most = kMaxCodeBytes + uint64_t{kMaxExpansion} * function->code.size;
+  while (!failed && body.next()) {
+    const Instruction& in = body.instruction();
+    offset = in.offset;
+    next_offset = in.offset + in.size;
+    a.ensure(Assembler::kRoom);
+    const uint32_t start = a.here();
+    failed = start > most;
+    instruction(in);
+    if (!by_pc.empty()) [[unlikely]]  // what is behind `start` is this instruction's
+      by_pc.each_between(start - entry, a.here() - entry, [this](Watch& w) {
+        if (!w.found) note_place(w, offset, cost);
       });
-    case Opcode::kF64PromoteF32:
-      return float_unary(false, true, [this](Xmm to, Xmm from) { a.float_to_float(Real::kF32, to, from); });
-    case Opcode::kI32ReinterpretF32:
-    case Opcode::kI64ReinterpretF64: {
-      Value v = pop();
-      if (v.kind == Value::Kind::kConstant) return push_constant(v.constant);
-      const Xmm x = real_of(v);
-      settle_nan(v);
-      const Reg r = alloc();
-      a.fmov_to(in.op == Opcode::kI32ReinterpretF32 ? k32 : k64, r, x);
-      release(v);
-      return push_register(r);
-    }
-    case Opcode::kF32ReinterpretI32:
-    case Opcode::kF64ReinterpretI64: {
-      const bool is_f32 = in.op == Opcode::kF32ReinterpretI32;
-      Value v = pop();
-      if (v.kind == Value::Kind::kConstant) return push_constant(v.constant, true, is_f32);
-      const Reg r = register_of(v);
-      const Xmm x = alloc_real();
-      a.fmov_from(is_f32 ? k32 : k64, x, r);
-      release(v);
-      return push_real(x, is_f32, false);
-    }
-    case Opcode::kI32TruncF32S: return truncate_checked(true, true);
-    case Opcode::kI32TruncF32U: return truncate_checked(true, false);
-    case Opcode::kI32TruncF64S: return truncate_checked(false, true);
-    case Opcode::kI32TruncF64U: return truncate_checked(false, false);
-    case Opcode::kF32ConvertI64U: return simple_helper(in, 1, ValType::kF32);
-    case Opcode::kF64ConvertI64U: return simple_helper(in, 1, ValType::kF64);
-    case Opcode::kI32TruncSatF32S:
-    case Opcode::kI32TruncSatF32U:
-    case Opcode::kI32TruncSatF64S:
-    case Opcode::kI32TruncSatF64U: return simple_helper(in, 1, ValType::kI32);
-    case Opcode::kI64TruncF32S:
-    case Opcode::kI64TruncF32U:
-    case Opcode::kI64TruncF64S:
-    case Opcode::kI64TruncF64U:
-    case Opcode::kI64TruncSatF32S:
-    case Opcode::kI64TruncSatF32U:
-    case Opcode::kI64TruncSatF64S:
-    case Opcode::kI64TruncSatF64U: return simple_helper(in, 1, ValType::kI64);
-    default: failed = true;
   }
+  if (failed) return false;
+  end_segment();
+  write_landings();
+  if (a.here() > most) return false;
+  write_stubs();
+  write_constants();
+  a.ensure(Assembler::kRoom);
+  a.int3();  // the return address of a last call is inside the function, too
+  for (Watch& w : watches)
+    if (w.found) w.cost = segment_costs[w.segment];
+  return true;
 }
 
 // -- the face ----------------------------------------------------------------------------------------------------------
@@ -2278,13 +2864,19 @@ Compiler::Compiler(const wasm::Module& module, FunctionCode* functions)
 Compiler::~Compiler() = default;
 
 std::span<const uint8_t> Compiler::compile(uint32_t index, std::vector<BatchCall>* calls,
-                                           std::span<Watch> watches) {
+                                           std::span<Watch> watches, CatchTable* catches,
+                                           const wasm::LocalUses* uses) {
   Parts& p = *parts_;
   p.batch = calls;
   p.watches = watches;
+  p.by_pc.look_for(watches, &Watch::wanted_pc);
+  p.by_offset.look_for(watches, &Watch::wanted_code_offset);
   const size_t calls_before = calls == nullptr ? 0 : calls->size();
   p.a.start_over();
-  if (p.prepare(index) && p.compile()) return {p.a.data(), p.a.here()};
+  if (p.prepare(index, uses) && p.compile()) {
+    if (catches != nullptr) *catches = p.catches;
+    return {p.a.data(), p.a.here()};
+  }
   if (calls != nullptr) calls->resize(calls_before);
   return {};
 }
@@ -2297,7 +2889,7 @@ bool machine_is_supported() {
     // Compiled code reads the first two words of a table's vector: is it laid out so?
     // NOLINTNEXTLINE(bugprone-undefined-memory-manipulation,bugprone-multi-level-implicit-pointer-conversion)
     std::memcpy(parts, &probe, sizeof parts);
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") &&
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") &&
            __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("lzcnt") &&
            __builtin_cpu_supports("popcnt") && parts[0] == probe.data() &&
            parts[1] == probe.data() + probe.size();

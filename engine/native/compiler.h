@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "engine/code.h"
+#include "wasm/local_uses.h"
 #include "wasm/module.h"
 
 namespace membrane::engine::native {
@@ -32,8 +33,9 @@ namespace membrane::engine::native {
 struct Location {
   enum class Kind : uint8_t { kRegister, kReal, kConstant, kSlot } kind{};
   bool maybe_nan = false;  // kReal: a NaN in it is to be made canonical first
-  bool is_f32 = false;
+  bool is_f32 = false;     // the NaN's lanes, or the number
   uint8_t register_number = 0;
+  uint8_t half = 0;  // kReal: 1 for the high one of a vector, whose slots are noted one by one
   uint16_t slot = 0;
   uint64_t value = 0;  // the constant, or the other slot
 };
@@ -69,16 +71,20 @@ class Compiler {
   // The code of function `index`, which lives until the next is compiled. Empty when the function uses what
   // this compiler does not know. With `calls`, calls of functions are direct, and to be patched by the caller:
   // they are appended, as places in this code; else they go through FunctionCode, but those of the function
-  // itself.
+  // itself. `uses` is what the function does with its locals, when that is known already.
+  // `catches` is given who catches what: its words are bytes of the code, and a landing is where control goes
+  // with all values in their slots.
   std::span<const uint8_t> compile(uint32_t index, std::vector<BatchCall>* calls,
-                                   std::span<Watch> watches = {});
+                                   std::span<Watch> watches = {}, CatchTable* catches = nullptr,
+                                   const wasm::LocalUses* uses = nullptr);
+
+  struct Parts;  // of compiler.cc
 
  private:
-  struct Parts;
   std::unique_ptr<Parts> parts_;
 };
 
-// Whether this machine has what the code needs: an x86-64 with AVX2, BMI1 and BMI2. Elsewhere nothing is compiled.
+// Whether this machine has what the code needs: an x86-64 with AVX2, FMA, BMI1 and BMI2. Elsewhere nothing is compiled.
 bool machine_is_supported();
 
 }  // namespace membrane::engine::native

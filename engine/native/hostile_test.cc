@@ -27,6 +27,7 @@ using wasm::testing::u32;
 using wasm::testing::vec;
 
 constexpr auto I32 = ValType::kI32;
+const std::vector<ValType> kThousand(1'000, I32);
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr uint64_t kOverhead = 8;  // of the sanitizer's shadow and of memory that it holds back
@@ -167,6 +168,59 @@ TEST_F(Hostile, SixtyThousandBlocksWithResults) {
 }
 TEST_F(Hostile, DeeperNestingIsRefused) { expect_refused(nested({0x02, 0x40}, 65'600, {}), 64, "nest"); }
 
+// Try blocks that all catch, each for the one around it; what is thrown inside goes out through all by branches.
+TEST_F(Hostile, SixtyThousandTryTables) {
+  Bytes text = repeat({0x02, 0x40, 0x1F, 0x40, 0x01, 0x02, 0x00}, 30'000);
+  append(text, kAddOne);
+  append(text, {0x0B}, 60'000);
+  append(text, code("local.get 0"));
+  expect_same(one(kNoLocals, text), 128, {0, 77});
+}
+TEST_F(Hostile, ATryTableOfSixtyThousandClauses) {
+  const Bytes clauses = cat({u32(60'000), repeat({0x02, 0x00, 0x02, 0x01}, 30'000)});
+  Bytes text = cat({repeat({0x02, 0x40}, 2), {0x1F, 0x40}, clauses});
+  for (uint32_t i = 0; i < 20; ++i) append(text, cat({{0x20}, u32(i), {0x41, 1, 0x6A, 0x21}, u32(i)}));
+  append(text, {0x0B}, 3);
+  append(text, code("local.get 0"));
+  expect_same(one(i32_locals(20), text), 128, {0, 77});
+}
+
+// -- vectors -----------------------------------------------------------------------------------
+
+Bytes of_vector(const Bytes& instructions, size_t times) {
+  Bytes text = code("local.get 0; i8x16.splat");
+  append(text, instructions, times);
+  append(text, code("i8x16.extract_lane_u 3"));
+  return one(kNoLocals, text);
+}
+TEST_F(Hostile, AHundredThousandLongVectorInstructions) {
+  expect_same(of_vector(code("i8x16.popcnt"), 100'000), 128, {0, 77});
+  expect_same(of_vector(code("i32x4.trunc_sat_f32x4_u; f32x4.sqrt"), 50'000), 128, {0, 77});
+  expect_same(of_vector(code("local.get 0; i8x16.shr_s"), 50'000), 128, {0, 77});
+}
+TEST_F(Hostile, AHundredThousandConstantsOfVectors) {
+  Bytes text = code("local.get 0; i8x16.splat");
+  const Bytes add = code("i8x16.add");
+  for (uint32_t i = 0; i < 100'000; ++i) {
+    text.insert(text.end(), {0xFD, 0x0C});
+    for (uint32_t n = 0; n < 16; ++n) text.push_back(static_cast<uint8_t>(i >> (n % 4 * 5)));
+    text.insert(text.end(), add.begin(), add.end());
+  }
+  append(text, code("i8x16.extract_lane_u 3"));
+  expect_same(one(kNoLocals, text), 128, {0, 77});
+}
+
+// -- tail calls --------------------------------------------------------------------------------
+
+TEST_F(Hostile, TailCallsWithAThousandArguments) {
+  const Bytes call = cat({repeat({0x20, 0}, 1'000), {0x12, 1}});
+  Bytes often = repeat(cat({code("local.get 0; if"), call, {0x0B}}), 100);
+  append(often, call);
+  expect_same(module_of({func_type({I32}, {I32}), func_type(kThousand, {I32})}, {0, 1},
+                        {body(kNoLocals, often), body(kNoLocals, code("local.get 999"))}),
+              64, {0, 77});
+}
+
 // -- locals ------------------------------------------------------------------------------------
 
 TEST_F(Hostile, FiftyThousandLocals) {
@@ -235,8 +289,6 @@ TEST_F(Hostile, ManyBranchTables) {
 }
 
 // -- parameters and results --------------------------------------------------------------------
-
-const std::vector<ValType> kThousand(1'000, I32);
 
 TEST_F(Hostile, AThousandParametersAndResults) {
   Bytes swap;
@@ -336,8 +388,8 @@ TEST_F(Hostile, ThousandsOfFunctionsThatCannotBeCompiled) {
   Bytes calls = code("local.get 0");
   for (uint32_t i = 1; i < kFunctions; ++i) append(calls, cat({{0x10}, u32(i)}));
   std::vector<Bytes> bodies = {body(kNoLocals, calls)};
-  const Bytes simd = body(kNoLocals, code("local.get 0; i32x4.splat; i32x4.extract_lane 1"));
-  while (bodies.size() < kFunctions) bodies.push_back(simd);
+  const Bytes large = body(i32_locals(4'001), code("local.get 0"));  // more locals than the compiler takes
+  while (bodies.size() < kFunctions) bodies.push_back(large);
   const auto compiled =
       compile(module_of({func_type({I32}, {I32})}, std::vector<uint32_t>(kFunctions, 0), bodies),
               Tier::kCompiler, 128);

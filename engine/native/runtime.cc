@@ -9,6 +9,7 @@
 #include <shared_mutex>
 
 #include "engine/bulk.h"
+#include "engine/exceptions.h"
 #include "engine/fault.h"
 #include "engine/fuel.h"
 #include "engine/interpreter.h"
@@ -16,6 +17,7 @@
 #include "engine/native/assembler.h"
 #include "engine/numeric.h"
 #include "engine/translate.h"
+#include "wasm/body.h"
 #include "wasm/opcode.h"
 
 namespace membrane::engine::native {
@@ -149,6 +151,27 @@ void watch(const CodeAddress& at, std::span<Watch> watches) {
   static_cast<void>(compiler.compile(function.index, at.batch ? &calls : nullptr, watches));
 }
 
+// Whether there is a try_table with clauses in the function's body.
+static bool may_catch(const wasm::Module& module, uint32_t index) {
+  wasm::BodyReader body(module.view(module.functions[index].code));
+  while (body.next())
+    if (body.instruction().op == wasm::Opcode::kTryTable && body.instruction().count != 0) return true;
+  return false;
+}
+
+const CatchTable* ModuleCode::catches(const CodeAddress& at) {
+  const std::lock_guard lock(mutex_);
+  const auto [found, is_new] = catches_.try_emplace(at.function->index);
+  if (is_new && may_catch(module_.module(), at.function->index)) {
+    found->second = std::make_unique<CatchTable>();
+    Compiler compiler(module_.module(), module_.functions());
+    std::vector<BatchCall> calls;
+    static_cast<void>(
+        compiler.compile(at.function->index, at.batch ? &calls : nullptr, {}, found->second.get()));
+  }
+  return found->second.get();
+}
+
 // -- the code of a module ----------------------------------------------------------------------------------
 
 ModuleCode::ModuleCode(CompiledModule& module) : module_(module) {}
@@ -166,12 +189,14 @@ size_t ModuleCode::code_bytes() const {
   return bytes;
 }
 
-// From now on compiled code may call any function of the module.
-void ModuleCode::connect() {
-  if (connected_) return;
+// From now on compiled code may call any function of the module. False where no code can run.
+bool ModuleCode::connect() {
+  if (!machine_is_supported() || Stubs::instance().enter == nullptr) return false;
+  if (connected_) return true;
   connected_ = true;
   for (size_t i = 0; i < module_.module().functions.size(); ++i)
     module_.functions()[i].native_entry.store(Stubs::instance().exit_call, std::memory_order_release);
+  return true;
 }
 
 void ModuleCode::add(ModuleImage image, bool batch) {
@@ -195,80 +220,89 @@ constexpr size_t kAlignment = 16;
 constexpr size_t kUsualExpansion = 4;          // bytes of code for a byte of a body
 constexpr size_t kMostCodeBytes = 256u << 20;  // of one module; what is beyond is interpreted
 
-bool ModuleCode::compile_all(const CodeCache* cache) {
+constexpr uint32_t kNoCode = UINT32_MAX;
+
+std::optional<std::vector<FrameSlots>> ModuleCode::find(const CodeCache& cache) {
   const std::lock_guard lock(mutex_);
-  if (!machine_is_supported() || Stubs::instance().enter == nullptr) return false;
-  connect();
-  if (cache != nullptr)
-    if (auto kept = cache->find(module_.module())) {
-      add(std::move(*kept), true);
-      return true;
+  if (!connect()) return std::nullopt;
+  auto kept = cache.find(module_.module());
+  if (!kept) return std::nullopt;
+  auto frames = std::move(kept->frames);
+  add(std::move(*kept), true);
+  return frames;
+}
+
+bool ModuleCode::compile_all() {
+  Batch batch(*this);
+  const wasm::Module& module = module_.module();
+  for (uint32_t i = module.imported_function_count(); i < module.functions.size(); ++i) batch.add(i, nullptr);
+  return batch.finish(nullptr);
+}
+
+namespace {
+
+size_t usual_code_bytes(const wasm::Module& module) {
+  size_t bytes = 0;
+  for (const wasm::Function& function : module.functions) bytes += function.code.size;
+  return std::min(kMostCodeBytes, bytes * kUsualExpansion);
+}
+
+}  // namespace
+
+ModuleCode::Batch::Batch(ModuleCode& code)
+    : code_(code),
+      compiler_(code.module_.module(), code.module_.functions()),
+      writer_(usual_code_bytes(code.module_.module())),
+      starts_(code.module_.module().functions.size(), kNoCode) {}
+
+void ModuleCode::Batch::add(uint32_t function, const wasm::LocalUses* uses) {
+  const size_t known_calls = calls_.size();
+  if (writer_.size() < kMostCodeBytes && writer_.align(kAlignment)) {
+    const auto start = static_cast<uint32_t>(writer_.size());
+    const std::span<const uint8_t> made = compiler_.compile(function, &calls_, {}, nullptr, uses);
+    if (!made.empty() && writer_.append(made)) {
+      for (size_t k = known_calls; k < calls_.size(); ++k) calls_[k].displacement_end += start;
+      starts_[function] = start;
+      image_starts_.push_back(start);
+      indices_.push_back(function);
+      return;
     }
-  auto image = compile_image();
-  if (!image) return false;
-  if (image->block.code() == nullptr) return true;
+    calls_.resize(known_calls);
+  }
+  left_.push_back(function);
+}
+
+bool ModuleCode::Batch::finish(const CodeCache* cache) {
+  const std::lock_guard lock(code_.mutex_);
+  if (!code_.connect() || !write_ways_out()) return false;
+  for (const BatchCall& call : calls_)
+    writer_.put32(call.displacement_end - 4, starts_[call.function] - call.displacement_end);
+  ModuleImage image{writer_.finish(), std::move(image_starts_), std::move(indices_), {}};
+  if (image.block.code() == nullptr) return true;  // there is no function
   // A cache that cannot be written to is none.
-  if (cache != nullptr && image->block.size() >= CodeCache::kLeastCodeBytes)
-    static_cast<void>(cache->keep(module_.module(), *image));
-  add(std::move(*image), true);
+  if (cache != nullptr && image.block.size() >= CodeCache::kLeastCodeBytes) {
+    const wasm::Module& module = code_.module_.module();
+    for (uint32_t i = module.imported_function_count(); i < module.functions.size(); ++i) {
+      const FunctionCode& function = code_.module_.functions()[i];
+      image.frames.push_back({function.zero_slots, function.frame_slots, function.uses_vectors});
+    }
+    static_cast<void>(cache->keep(module, image));
+  }
+  code_.add(std::move(image), true);
   return true;
 }
 
-// Nothing when there is no room; without a block when there is no function.
-std::optional<ModuleImage> ModuleCode::compile_image() {
-  Compiler compiler(module_.module(), module_.functions());
-  std::vector<BatchCall> calls;
-  ModuleImage image;
-  std::vector<uint32_t> left;  // what the compiler does not know is the interpreter's
-  const wasm::Module& module = module_.module();
-  size_t body_bytes = 0;
-  for (const wasm::Function& function : module.functions) body_bytes += function.code.size;
-  CodeWriter code(std::min(kMostCodeBytes, body_bytes * kUsualExpansion));
-  for (uint32_t i = 0; i < module.functions.size(); ++i) {
-    if (module.functions[i].import != wasm::kNotImported) continue;
-    const size_t known_calls = calls.size();
-    if (code.size() < kMostCodeBytes && code.align(kAlignment)) {
-      const auto start = static_cast<uint32_t>(code.size());
-      const std::span<const uint8_t> made = compiler.compile(i, &calls);
-      if (!made.empty() && code.append(made)) {
-        for (size_t k = known_calls; k < calls.size(); ++k) calls[k].displacement_end += start;
-        image.starts.push_back(start);
-        image.indices.push_back(i);
-        continue;
-      }
-      calls.resize(known_calls);
-    }
-    left.push_back(i);
-  }
-  if (!write_ways_out(left, code, calls)) return std::nullopt;
-  for (const BatchCall& call : calls) {
-    const auto found = std::lower_bound(image.indices.begin(), image.indices.end(), call.function);
-    const uint32_t target = image.starts[static_cast<size_t>(found - image.indices.begin())];
-    code.put32(call.displacement_end - 4, target - call.displacement_end);
-  }
-  return ModuleImage{code.finish(), std::move(image.starts), std::move(image.indices)};
-}
-
 // Direct calls of functions without code go to a piece of code that leaves. False when there is no room.
-bool ModuleCode::write_ways_out(std::span<const uint32_t> functions, CodeWriter& code,
-                                std::vector<BatchCall>& calls) {
-  std::vector<uint32_t> ways_out;
-  for (const uint32_t function : functions) {
+bool ModuleCode::Batch::write_ways_out() {
+  for (const uint32_t function : left_) {
     std::vector<uint8_t> bytes;
     Assembler a(bytes);
     a.mov(Width::k64, rax, STATE(functions));
     a.op(Alu::kAdd, Width::k64, rax, static_cast<int32_t>(function * sizeof(FunctionCode)));
     a.jmp(Mem{rax, static_cast<int32_t>(offsetof(FunctionCode, native_entry))});
-    ways_out.push_back(static_cast<uint32_t>(code.size()));
-    if (!code.append({a.data(), a.here()})) return false;
+    starts_[function] = static_cast<uint32_t>(writer_.size());
+    if (!writer_.append({a.data(), a.here()})) return false;
   }
-  std::erase_if(calls, [&](const BatchCall& call) {
-    const auto found = std::lower_bound(functions.begin(), functions.end(), call.function);
-    if (found == functions.end() || *found != call.function) return false;
-    const uint32_t target = ways_out[static_cast<size_t>(found - functions.begin())];
-    code.put32(call.displacement_end - 4, target - call.displacement_end);
-    return true;
-  });
   return true;
 }
 
@@ -276,8 +310,7 @@ bool ModuleCode::compile_function(uint32_t index) {
   const std::lock_guard lock(mutex_);
   FunctionCode& function = module_.functions()[index];
   if (function.native_code.load(std::memory_order_acquire) != nullptr) return true;
-  if (!machine_is_supported() || Stubs::instance().enter == nullptr) return false;
-  connect();
+  if (!connect()) return false;
   Compiler compiler(module_.module(), module_.functions());
   if (refused_.contains(index)) return false;
   const std::span<const uint8_t> made = compiler.compile(index, nullptr);
@@ -286,7 +319,7 @@ bool ModuleCode::compile_function(uint32_t index) {
     refused_.insert(index);
     return false;
   }
-  add({code.finish(), {0}, {index}}, false);
+  add({code.finish(), {0}, {index}, {}}, false);
   return true;
 }
 
@@ -317,6 +350,7 @@ NativeStack::NativeStack(uint32_t call_depth) {
     state.sign_bit[i] = of(r, 0x80000000u, 0x8000000000000000u);
     state.magnitude[i] = of(r, 0x7FFFFFFFu, 0x7FFFFFFFFFFFFFFFu);
   }
+  std::copy(std::begin(kVectorConstants), std::end(kVectorConstants), std::begin(state.vector_constants));
   state.top = reinterpret_cast<uint64_t*>(static_cast<uint8_t*>(memory) + bytes) - 2;
   state.depth_end = state.top - call_depth;
 }
@@ -354,6 +388,10 @@ class Visit {
   void set_frame(uint64_t* fp) { n_.registers[rbp] = reinterpret_cast<uint64_t>(fp); }
   // Of the frame whose return address rsp stands at; -1 behind the return of the outermost.
   [[nodiscard]] ptrdiff_t depth() const { return n_.top - n_.rsp; }
+  // Whether the frame's caller is the interpreter, whose record it then has.
+  [[nodiscard]] bool has_record() const {
+    return *n_.rsp == reinterpret_cast<uint64_t>(return_to_interpreter());
+  }
   void bind();
   void enter_callee();
   bool go_on();  // false: whatever comes next is not for compiled code
@@ -363,6 +401,8 @@ class Visit {
   void enter_interpreter(FrameRecord* record);
   void call_interpreter(const FunctionCode& callee);
   void call_instance(FunctionInstance& target);
+  void tail_call(FunctionInstance& target, uint64_t* arguments);
+  void tail_call_host(FunctionInstance& target, uint64_t* arguments);
   void call_host(FunctionInstance& target);
   void return_to_caller(uint64_t* results);
   void returned();
@@ -372,10 +412,19 @@ class Visit {
   void stop(RunState state) { m_.state = state; }
 
   // -- helpers' work
+  static constexpr uint32_t kNoTable = UINT32_MAX;
+  [[nodiscard]] bool is_wide(uint32_t table) const { return Machine::table(*m_.instance, table)->is_64; }
+  // An index of a table as 32 bits that are in bounds if and only if it was.
+  [[nodiscard]] uint64_t clamped(uint64_t slot, uint32_t table) const {
+    return table != kNoTable && is_wide(table) ? std::min<uint64_t>(slot, UINT32_MAX) : slot;
+  }
   bool pay(const HelperCall& call, uint64_t price);
   void convert(wasm::Opcode op, uint64_t& slot);
   void access_table(const HelperCall& call, uint64_t* slots);
   void grow(const HelperCall& call, uint64_t* slots);
+  void throw_tag(const HelperCall& call, const uint64_t* slots);
+  void throw_reference(const HelperCall& call, uint64_t reference);
+  void raise(const HelperCall& call);
   void bulk(const HelperCall& call, const BulkWork& work, TrapKind out_of_bounds);
 
   Execution& ex_;
@@ -389,6 +438,7 @@ void Visit::bind() {
   n_.instance = &instance;
   n_.functions = instance.compiled().functions();
   n_.globals = Machine::globals(instance);
+  n_.memories = Machine::memories(instance);
   n_.tables = Machine::tables(instance).data();
   n_.types = Machine::types(instance);
   n_.function_instances = Machine::functions(instance).data();
@@ -475,7 +525,8 @@ void Visit::overflow_in_caller() {
 void Visit::call_interpreter(const FunctionCode& callee) {
   FrameRecord* const record = frames_ + depth();
   if (frame() + callee.frame_slots > m_.stack_end || record >= m_.frames_end) return overflow_in_caller();
-  *record = {kReturnToNativeStub, frame(), &callee, nullptr};
+  if (has_record()) record->function = &callee;  // by a tail call
+  else *record = {kReturnToNativeStub, frame(), &callee, nullptr};
   enter_interpreter(record);
 }
 
@@ -494,7 +545,7 @@ void Visit::return_to_caller(uint64_t* results) {
   take_return_address();
   n_.registers[rax] = results[0];
   n_.reals[0][0] = results[0];
-  n_.reals[0][1] = 0;
+  n_.reals[0][1] = results + 1 < m_.stack_end ? results[1] : 0;  // of a vector
 }
 
 void Visit::call_host(FunctionInstance& target) {
@@ -527,6 +578,52 @@ void Visit::call_instance(FunctionInstance& target) {
   crossing[1] = {kCrossReturnStub, frame(), &callee, nullptr};
   m_.instance = target.instance;
   enter_interpreter(crossing + 1);
+}
+
+// The frame becomes that of a function that compiled code cannot jump to. pc is behind the call that left.
+void Visit::tail_call(FunctionInstance& target, uint64_t* arguments) {
+  if (target.code == nullptr) return tail_call_host(target, arguments);
+  const FunctionCode& callee = *target.code;
+  FrameRecord* record = frames_ + depth();
+  if (frame() + callee.frame_slots > m_.stack_end) return trap(TrapKind::kStackOverflow);
+  if (!has_record()) *record = {kReturnToNativeStub, frame(), nullptr, nullptr};
+  if (target.instance != m_.instance && record->return_ip != kCrossReturnStub) {  // as make_crossing() does
+    if (record + 1 >= m_.frames_end) return trap(TrapKind::kStackOverflow);
+    record[1] = {kCrossReturnStub, record->fp, nullptr, nullptr};
+    record->function = nullptr;
+    record->instance = m_.instance;
+    ++record;
+  }
+  record->function = &callee;
+  m_.instance = target.instance;
+  std::memmove(frame(), arguments, callee.param_slots * sizeof(uint64_t));
+  enter_interpreter(record);
+}
+
+// The host's results become those of the frame.
+void Visit::tail_call_host(FunctionInstance& target, uint64_t* arguments) {
+  if (arguments + std::max(target.param_slots, target.result_slots) > m_.stack_end)
+    return trap(TrapKind::kStackOverflow);
+  HostCall call{ex_, m_.instance, {arguments, target.param_slots}, {arguments, target.result_slots}, {}};
+  m_.tail_host = &target;
+  m_.tail_arguments = arguments;
+  const HostAction action = target.host(call);
+  if (action != HostAction::kOutOfFuel) m_.tail_host = nullptr;
+  switch (action) {
+    case HostAction::kTrap: m_.trap_message = std::move(call.trap_message); return trap(TrapKind::kHost);
+    case HostAction::kOutOfFuel:  // the call is made again
+      n_.pc -= kExitCallBytes;
+      return stop(RunState::kOutOfFuel);
+    case HostAction::kExit: return stop(RunState::kExited);
+    case HostAction::kContinue:
+    case HostAction::kInterrupt: break;
+  }
+  std::memmove(frame(), arguments, target.result_slots * sizeof(uint64_t));
+  const bool to_interpreter = has_record();
+  return_to_caller(frame());
+  if (action == HostAction::kContinue) return;
+  if (to_interpreter) returned();
+  stop(RunState::kInterrupted);
 }
 
 // The frame that returned was called by the interpreter, whose record it has.
@@ -563,21 +660,34 @@ void Visit::helper() {
   const auto work = [&](auto function, TrapKind out_of_bounds) {
     bulk(call, function(*m_.instance, slots[0], slots[1], slots[2], indices), out_of_bounds);
   };
+  const auto table_work = [&](auto function, uint32_t of_to, uint32_t of_second, uint32_t of_count) {
+    const uint64_t to = clamped(slots[0], of_to), second = clamped(slots[1], of_second),
+                   count = clamped(slots[2], of_count);
+    bulk(call, function(*m_.instance, to, second, count, indices), TrapKind::kTableOutOfBounds);
+  };
   switch (op) {
-    case kMemorySize: slots[0] = Machine::memory(*m_.instance)->pages(); break;
+    case kMemorySize: slots[0] = Machine::memory(*m_.instance, call.index).pages(); break;
     case kMemoryGrow:
     case kTableGrow: grow(call, slots); break;
     case kMemoryFill: work(memory_fill, TrapKind::kMemoryOutOfBounds); break;
     case kMemoryCopy: work(memory_copy, TrapKind::kMemoryOutOfBounds); break;
     case kMemoryInit: work(memory_init, TrapKind::kMemoryOutOfBounds); break;
-    case kTableFill: work(table_fill, TrapKind::kTableOutOfBounds); break;
-    case kTableCopy: work(table_copy, TrapKind::kTableOutOfBounds); break;
-    case kTableInit: work(table_init, TrapKind::kTableOutOfBounds); break;
+    case kTableFill: table_work(table_fill, call.index, kNoTable, call.index); break;
+    case kTableCopy:
+      table_work(table_copy, call.index, call.index2, is_wide(call.index) ? call.index2 : call.index);
+      break;
+    case kTableInit: table_work(table_init, call.index2, kNoTable, kNoTable); break;
     case kDataDrop: Machine::drop_data(*m_.instance, call.index); break;
     case kElemDrop: Machine::elements(*m_.instance, call.index) = {}; break;
     case kTableGet:
     case kTableSet:
     case kTableSize: access_table(call, slots); break;
+    case kThrow: throw_tag(call, slots); break;
+    case kThrowRef: throw_reference(call, slots[0]); break;
+    case kReturnCall: tail_call(*Machine::function(*m_.instance, call.index), slots); break;
+    case kReturnCallIndirect:
+      tail_call(*reinterpret_cast<FunctionInstance*>(slots[call.index]), slots);
+      break;
     case kCallIndirect: {
       const auto* const target = reinterpret_cast<const FunctionInstance*>(slots[0]);
       if (!is_subtype(target->type, Machine::type(*m_.instance, call.index)))
@@ -589,19 +699,50 @@ void Visit::helper() {
   if (m_.state == RunState::kReady && n_.pc == pc) n_.pc += sizeof call;
 }
 
+void Visit::throw_tag(const HelperCall& call, const uint64_t* slots) {
+  m_.throwing = {Machine::tag(*m_.instance, call.index), slots, 0, m_.throwing.looked_at};
+  raise(call);
+}
+
+void Visit::throw_reference(const HelperCall& call, uint64_t reference) {
+  const ExceptionArena& arena = Machine::exceptions(*m_.instance);
+  const ExceptionArena::Exception* const exception = arena.find(reference);
+  if (exception == nullptr) return trap(TrapKind::kNullException);
+  m_.throwing = {exception->tag, arena.payload(*exception), reference, m_.throwing.looked_at};
+  raise(call);
+}
+
+void Visit::raise(const HelperCall& call) {
+  const CatchSearch found = find_catch(ex_, static_cast<uint64_t>(m_.fuel) + m_.fuel_reserve);
+  if (found.interrupted) {
+    const Charge charge{n_.pc - call.distance};
+    m_.fuel += charge.cost();
+    n_.pc = charge.at;
+    return stop(RunState::kInterrupted);
+  }
+  if (!pay(call, found.price)) return;
+  if (found.clause == nullptr) {
+    m_.trap_message = describe(m_.throwing);
+    return trap(TrapKind::kUncaughtException);
+  }
+  const Landed landed = engine::land(ex_, found);
+  if (landed == Landed::kNoRoom) return trap(TrapKind::kTooManyExceptions);
+  bind();
+}
+
 void Visit::grow(const HelperCall& call, uint64_t* slots) {
   Instance& instance = *m_.instance;
   if (static_cast<wasm::Opcode>(call.helper) == wasm::Opcode::kMemoryGrow) {
-    Memory& memory = *Machine::memory(instance);
-    const uint64_t pages = static_cast<uint32_t>(slots[0]);
+    Memory& memory = Machine::memory(instance, call.index);
+    const uint64_t pages = number(slots[0], memory.is_64());
     if (memory.can_grow(pages) && !pay(call, memory_grow_cost(pages))) return;
-    slots[0] = static_cast<uint32_t>(memory.grow(pages));
+    slots[0] = number(static_cast<uint64_t>(memory.grow(pages)), memory.is_64());
     return;
   }
   Table& table = *Machine::table(instance, call.index);
-  const uint64_t count = static_cast<uint32_t>(slots[1]);
+  const auto count = static_cast<uint32_t>(clamped(slots[1], call.index));
   if (table.can_grow(count) && !pay(call, bulk_table_cost(count))) return;
-  slots[0] = static_cast<uint32_t>(table.grow(count, slots[0]));
+  slots[0] = number(static_cast<uint64_t>(table.grow(count, slots[0])), table.is_64);
 }
 
 void Visit::bulk(const HelperCall& call, const BulkWork& work, TrapKind out_of_bounds) {
@@ -617,7 +758,7 @@ void Visit::access_table(const HelperCall& call, uint64_t* slots) {
     slots[0] = elements.size();
     return;
   }
-  const auto index = static_cast<uint32_t>(slots[0]);
+  const auto index = static_cast<uint32_t>(clamped(slots[0], call.index));
   if (index >= elements.size()) return trap(TrapKind::kTableOutOfBounds);
   if (op == kTableGet) slots[0] = elements[index];
   else elements[index] = slots[1];
@@ -659,6 +800,15 @@ void Visit::convert(wasm::Opcode op, uint64_t& slot) {
 
 void run(Execution& ex) { Visit(ex).run(); }
 
+void land(Execution& ex, const FunctionCode& function, uint32_t pc, uint64_t* frame, size_t depth) {
+  MachineState& m = Machine::state(ex);
+  NativeState& n = *m.native;
+  n.rsp = n.top - depth;
+  n.registers[rbp] = reinterpret_cast<uint64_t>(frame);
+  n.pc = function.native_code.load(std::memory_order_acquire) + pc;
+  m.where = Where::kNative;
+}
+
 // -- from the interpreter to compiled code, in the middle of a function --------------------------------------
 
 namespace {
@@ -687,8 +837,7 @@ void load_registers(NativeState& n, const Watch& charge, const uint64_t* fp) {
   for (const Location& l : charge.locations) {
     if (l.kind == Location::Kind::kRegister) n.registers[l.register_number] = fp[l.slot];
     if (l.kind != Location::Kind::kReal) continue;
-    n.reals[l.register_number][0] = fp[l.slot];
-    n.reals[l.register_number][1] = 0;
+    n.reals[l.register_number][l.half] = fp[l.slot];
   }
 }
 

@@ -12,6 +12,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -19,6 +20,7 @@
 #include "engine/native/code_cache.h"
 #include "engine/native/compiler.h"
 #include "engine/native/state.h"
+#include "wasm/local_uses.h"
 
 namespace membrane::engine::native {
 
@@ -30,12 +32,37 @@ class ModuleCode {
   ModuleCode(const ModuleCode&) = delete;
   ModuleCode& operator=(const ModuleCode&) = delete;
 
-  // Compiles all functions that can be, or finds them in the cache, when there is one. Calls between them are
-  // direct. False when there is no room for code.
-  bool compile_all(const CodeCache* cache = nullptr);
+  // The code of the whole module, when it is in the cache, is used from now on; the frames that go with it.
+  std::optional<std::vector<FrameSlots>> find(const CodeCache& cache);
+  // Compiles all functions that can be. Calls between them are direct. False when there is no room for code.
+  bool compile_all();
   // Compiles one function. False when it cannot be, now or ever.
   bool compile_function(uint32_t index);
   [[nodiscard]] size_t code_bytes() const;
+  // Who catches what in a function's machine code; null where nothing is caught. Found when it is first asked for.
+  const CatchTable* catches(const struct CodeAddress& at);
+
+  // All functions, given one after the other, in their order, and used when all are there.
+  class Batch {
+   public:
+    explicit Batch(ModuleCode& code);
+    // `uses` is what the function does with its locals, when that is known already.
+    void add(uint32_t function, const wasm::LocalUses* uses);
+    // What could not be compiled is the interpreter's. False when there is no room for code. The code is kept in
+    // the cache, when there is one.
+    bool finish(const CodeCache* cache);
+
+   private:
+    bool write_ways_out();
+
+    ModuleCode& code_;
+    Compiler compiler_;
+    CodeWriter writer_;
+    std::vector<BatchCall> calls_;
+    std::vector<uint32_t> image_starts_, indices_;  // as ModuleImage has them
+    std::vector<uint32_t> starts_;                  // by function, also of those that were left
+    std::vector<uint32_t> left_;                    // what the compiler does not know
+  };
 
   struct Blob {
     ModuleImage image;
@@ -45,16 +72,15 @@ class ModuleCode {
 
  private:
   void add(ModuleImage image, bool batch);
-  std::optional<ModuleImage> compile_image();
-  static bool write_ways_out(std::span<const uint32_t> functions, CodeWriter& code,
-                             std::vector<BatchCall>& calls);
-  void connect();
+  bool connect();
 
   CompiledModule& module_;
   mutable std::mutex mutex_;
   std::vector<std::unique_ptr<Blob>> blobs_;
   std::unordered_set<uint32_t> refused_;  // functions that could not be compiled
   bool connected_ = false;
+  std::unordered_map<uint32_t, std::unique_ptr<CatchTable>>
+      catches_;  // null: looked at, and there is nothing
 };
 
 // A function and a place in its code.
@@ -80,6 +106,9 @@ struct NativeStack {
   void* memory = nullptr;
   size_t bytes = 0;
 };
+
+// Goes on with a frame of compiled code, as it stands behind a call: all its values are in their slots.
+void land(Execution& ex, const FunctionCode& function, uint32_t pc, uint64_t* frame, size_t depth);
 
 // Goes on in compiled code until something stops it: a pause, the end, or the interpreter's turn.
 void run(Execution& ex);

@@ -22,6 +22,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 
 #include "engine/instance.h"
 
@@ -73,8 +74,55 @@ struct Charge {
   [[nodiscard]] const uint8_t* behind() const { return at + kSubtractBytes + kBranchBytes; }
 };
 
+// What stands behind a call, unless the callee's frame begins where its caller's does:
+//
+//   48 83 ED advance      sub rbp, advance     advance: 1 byte, with a sign
+//   48 81 ED advance      sub rbp, advance     advance: 4 bytes
+struct BehindCall {
+  // In slots, from the frame of the caller to that of the callee.
+  static uint32_t frame_advance(const void* return_address) {
+    uint8_t bytes[7];
+    std::memcpy(bytes, return_address, sizeof bytes);
+    if (bytes[0] != 0x48 || bytes[2] != 0xED || (bytes[1] != 0x83 && bytes[1] != 0x81)) return 0;
+    uint32_t advance = bytes[3];
+    if (bytes[1] == 0x81) std::memcpy(&advance, bytes + 3, sizeof advance);
+    return advance / sizeof(uint64_t);
+  }
+};
+
 struct alignas(16) Constant {
   uint64_t low, high = 0;
+};
+
+// Vectors that compiled code has as operands: both halves, or low and high.
+#define MEMBRANE_VECTOR_CONSTANTS(X)                                              \
+  X(kCanonicalNans32, 0x7FC000007FC00000, 0x7FC000007FC00000)                     \
+  X(kCanonicalNans64, 0x7FF8000000000000, 0x7FF8000000000000)                     \
+  X(kSigns32, 0x8000000080000000, 0x8000000080000000)                             \
+  X(kSigns64, 0x8000000000000000, 0x8000000000000000)                             \
+  X(kMagnitudes32, 0x7FFFFFFF7FFFFFFF, 0x7FFFFFFF7FFFFFFF)                        \
+  X(kMagnitudes64, 0x7FFFFFFFFFFFFFFF, 0x7FFFFFFFFFFFFFFF)                        \
+  X(kOneBytes, 0x0101010101010101, 0x0101010101010101)                            \
+  X(kOneWords, 0x0001000100010001, 0x0001000100010001)                            \
+  X(kLeastWords, 0x8000800080008000, 0x8000800080008000)                          \
+  X(kLowWords, 0x0000FFFF0000FFFF, 0x0000FFFF0000FFFF)                            \
+  X(kLowNibbles, 0x0F0F0F0F0F0F0F0F, 0x0F0F0F0F0F0F0F0F)                          \
+  X(kBitsOfNibbles, 0x0302020102010100, 0x0403030203020201)                       \
+  X(kBeyondLanes, 0x7070707070707070, 0x7070707070707070) /* from 16 on to 128 */ \
+  X(kTwoTo31Floats, 0x4F0000004F000000, 0x4F0000004F000000)                       \
+  X(kMostInt32Doubles, 0x41DFFFFFFFC00000, 0x41DFFFFFFFC00000)                    \
+  X(kMostUint32Doubles, 0x41EFFFFFFFE00000, 0x41EFFFFFFFE00000)                   \
+  X(kTwoTo52Doubles, 0x4330000000000000, 0x4330000000000000)                      \
+  X(kTwoTo52HighHalves, 0x4330000043300000, 0x4330000043300000)
+enum class VectorConstant : uint8_t {
+#define X(id, low, high) id,
+  MEMBRANE_VECTOR_CONSTANTS(X)
+#undef X
+};
+inline constexpr Constant kVectorConstants[] = {
+#define X(id, low, high) {low, high},
+    MEMBRANE_VECTOR_CONSTANTS(X)
+#undef X
 };
 
 // Compiled code reaches it by displacements from r14: the first 128 bytes are the near ones.
@@ -96,10 +144,12 @@ struct NativeState {
   const uint8_t* pc = nullptr;
   uint64_t exit = 0;  // Exit; the code writes 32 bits
   const void* exit_trap[kTrapKinds] = {};
+  Memory* const* memories = nullptr;
 
   Constant canonical_nan[2];  // by Real
   Constant sign_bit[2];
   Constant magnitude[2];
+  Constant vector_constants[std::size(kVectorConstants)];
 
   uint64_t registers[16] = {};
   uint64_t reals[16][2] = {};
@@ -107,5 +157,9 @@ struct NativeState {
   // The return address of a frame at depth d is in top[-d].
   uint64_t* top = nullptr;
 };
+
+// The call that leaves by exit_helper: `call [r14 + exit_helper]`, with a near displacement.
+inline constexpr uint32_t kExitCallBytes = 4;
+static_assert(offsetof(NativeState, exit_helper) < 128);
 
 }  // namespace membrane::engine::native
