@@ -89,7 +89,7 @@ class KeyWriter {
   static constexpr uint64_t kAddress = uint64_t{1} << 63, kOwn = uint64_t{1} << 62;
 
   uint64_t number_of(uint32_t type) const {
-    if (type >= begin_) return kOwn | type - begin_;
+    if (type >= begin_) return kOwn | (type - begin_);
     return kAddress | reinterpret_cast<uint64_t>(known_[type]);
   }
   void value_type(ValType type) {

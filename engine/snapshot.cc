@@ -508,7 +508,7 @@ struct SnapshotReader : NumberReader {
     if (!ok()) return std::nullopt;
     return inside;
   }
-  const wasm::Module* module = nullptr;
+  const wasm::Module* frozen = nullptr;  // the module that all of it is of
   wasm::TypeRelations* relations = nullptr;
   // How many there are: but for the fields of objects, what refers to one comes behind them.
   uint64_t exception_count = 0;
@@ -536,10 +536,10 @@ struct SnapshotReader : NumberReader {
       if (!wasm::is_nullable(type) && !may_be_unset) fail();
       return reference;
     }
-    switch (reference_of(*module, type)) {
+    switch (reference_of(*frozen, type)) {
       case Reference::kFunction:
-        if (reference > module->functions.size() ||
-            !relations->matches(wasm::ref_to(module->functions[reference - 1].type), type))
+        if (reference > frozen->functions.size() ||
+            !relations->matches(wasm::ref_to(frozen->functions[reference - 1].type), type))
           fail();
         break;
       case Reference::kException:
@@ -582,23 +582,23 @@ struct SnapshotReader : NumberReader {
   void fields(const Snapshot& s, auto take) {
     for (size_t i = 0; i < s.objects_.size(); ++i) {
       const Snapshot::ObjectState& object = s.objects_[i];
-      const auto types = module->fields_of(object.type);
+      const auto types = frozen->fields_of(object.type);
       const auto& layouts = static_cast<const RuntimeType*>(s.module_->canonical_type(object.type))->fields;
-      const bool has_elements = is_array(*module, object.type);
+      const bool has_elements = is_array(*frozen, object.type);
       const uint64_t count = has_elements ? object.length : types.size();
       for (uint64_t n = 0; n < count && ok(); ++n) {
         const size_t field = has_elements ? 0 : n;
-        slots.clear();
-        if (types[field].type == ValType::kI8) slots.push_back(number<uint8_t>());
-        else if (types[field].type == ValType::kI16) slots.push_back(number<uint16_t>());
-        else value(types[field].type, slots);
-        slots.push_back(0);
+        field_slots.clear();
+        if (types[field].type == ValType::kI8) field_slots.push_back(number<uint8_t>());
+        else if (types[field].type == ValType::kI16) field_slots.push_back(number<uint16_t>());
+        else value(types[field].type, field_slots);
+        field_slots.push_back(0);
         const uint64_t offset = has_elements ? n * layouts[0].bytes : layouts[field].offset;
-        take(i, types[field].type, layouts[field], offset, slots.data());
+        take(i, types[field].type, layouts[field], offset, field_slots.data());
       }
     }
   }
-  std::vector<uint64_t> slots;  // of the field at hand
+  std::vector<uint64_t> field_slots;  // of the field at hand
 
   Status read(Snapshot& s);
   Status heap(Snapshot& s);
@@ -617,8 +617,8 @@ Status SnapshotReader::heap(Snapshot& s) {
   if (!ok() || count > left().size() / sizeof(Snapshot::ObjectState)) return damaged("its heap is cut short");
   for (uint64_t i = 0; i < count; ++i) {
     const Snapshot::ObjectState object{u32(), u32()};
-    if (object.type >= module->types.size() || module->kind_of_type(object.type) == wasm::TypeKind::kFunc ||
-        (object.length != 0 && !is_array(*module, object.type)))
+    if (object.type >= frozen->types.size() || frozen->kind_of_type(object.type) == wasm::TypeKind::kFunc ||
+        (object.length != 0 && !is_array(*frozen, object.type)))
       return damaged("an object is of no type of its module");
     s.objects_.push_back(object);
   }
@@ -797,7 +797,7 @@ Status SnapshotReader::read(Snapshot& s) {
   const auto inside = [&](Section section, Status (SnapshotReader::*part)(Snapshot&)) -> Status {
     auto reader = this->section(section);
     if (!reader) return damaged("a section is missing or cut short");
-    reader->module = &s.module_->module();
+    reader->frozen = &s.module_->module();
     reader->relations = &types;
     reader->exception_count = s.exceptions_.size();
     reader->most_exception = section == Section::kHeap ? &last_exception : nullptr;
@@ -939,7 +939,7 @@ bool Snapshot::keep_objects(Instance& instance) const {
   wasm::TypeRelations types(module_->module());
   SnapshotReader reader{object_fields_};
   uint64_t last_exception = 0;
-  reader.module = &module_->module();
+  reader.frozen = &module_->module();
   reader.relations = &types;
   reader.most_exception = &last_exception;
   reader.objects = &objects_;

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <cstring>
 
@@ -115,7 +116,7 @@ class Decoder {
   bool contents(SectionId id) {
     switch (id) {
       case kCustom: return custom();
-      case kType: return each(2, [this] { return rec_type(); }, module_.types);
+      case kType: return type_section();
       case kImport: return each(4, [this] { return import(); }, module_.imports);
       case kFunction: return each(1, [this] { return function(); }, module_.functions);
       case kTable: return each(3, [this] { return own_table(); }, module_.tables);
@@ -174,6 +175,15 @@ class Decoder {
     return true;
   }
 
+  bool type_section() {
+    uint32_t count = 0;
+    if (!reader_.count(count, 2)) return false;
+    module_.types.reserve(std::min(count, kMaxTypes));
+    for (uint32_t i = 0; i < count; ++i)
+      if (!rec_type()) return false;
+    return true;
+  }
+
   // A type, or a recursive group of them.
   bool rec_type() {
     const auto rest = reader_.rest();
@@ -193,6 +203,10 @@ class Decoder {
     detail.group_begin = group_begin;
     detail.group_size = group_size;
     const uint32_t at = reader_.offset();
+    // Here already: a type may be far smaller in the binary than in the module.
+    if (module_.types.size() >= kMaxTypes)
+      return reader_.fail(kImplementationLimit, at, "too many types", {},
+                          "at most " + std::to_string(kMaxTypes));
     uint8_t tag = 0;
     if (!reader_.u8(tag)) return false;
     if (tag == kSubByte || tag == kSubFinalByte) {

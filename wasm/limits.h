@@ -2,7 +2,7 @@
 // A.2); these are the ones that web engines agreed upon (WebAssembly JavaScript API, section
 // "Implementation-defined Limits"), so that what runs here runs there.
 //
-// decode() enforces kMaxModuleBytes; validate() enforces the rest, for parsed and decoded modules
+// decode() enforces kMaxModuleBytes and kMaxTypes; validate() enforces the rest, for parsed and decoded modules
 // alike, with the diagnostic "implementation-limit".
 #pragma once
 
