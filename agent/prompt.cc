@@ -37,7 +37,7 @@ INPUT
 
 constexpr std::string_view kDialect = R"(
 # The language
-Plain WAT is accepted (WebAssembly 2.0). Use i32 unless you need more. These forms make it short:
+Plain WAT is accepted (WebAssembly 3.0). Use i32 unless you need more. These forms make it short:
 - `(module …)`, the memory, exports, and the import of any `$capability.function` that is called may be left out.
 - `(string "text\n")`: the address of a string; `(concat A B …)`: of the strings joined; `(char "a")`: 97.
 - `(call $http.get! URL)`: a failure stops the program and is reported; only the value is left, so calls nest.

@@ -1,4 +1,4 @@
-// The binary format of WebAssembly 2.0 (specification, chapter 5), both ways.
+// The binary format of WebAssembly 3.0 (specification, chapter 5), both ways.
 //
 // What decode() checks is everything about a binary's form but the inside of function bodies:
 // those are walked once, by validate(), which reports their malformedness (an illegal opcode, a

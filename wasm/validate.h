@@ -1,4 +1,4 @@
-// Validation of WebAssembly 2.0 modules (specification, chapter 3; the algorithm of appendix A.3).
+// Validation of WebAssembly 3.0 modules (specification, chapter 3; the algorithm of appendix A.3).
 //
 // A module that passes is safe to run without further checks of its code. Validation also is where
 // the inside of function bodies is decoded for the first and only time, so it reports what is

@@ -324,7 +324,7 @@ const BinaryCase kBinaryCases[] = {
     {kDataCountMismatch, "0c 01 01", 10, "number of data segments"},
     {kDataCountRequired, "@fc 09 00 0b", 0, "data count section"},
     {kFunctionCodeMismatch, "01 04 01 60 00 00 03 02 01 00", 18, "one body"},
-    {kIllegalOpcode, "@e0 0b", 0, "WebAssembly 2.0"},
+    {kIllegalOpcode, "@e0 0b", 0, "WebAssembly 3.0"},
     {kLegacyExceptions, "@06 40 19 0b 0b", 0, "-sWASM_LEGACY_EXCEPTIONS=0"},
     {kLengthOutOfBounds, "01 09 00", 9, "cut short"},
     {kMalformedInteger, "03 07 01 82 80 80 80 80 00", 11, "5 bytes"},

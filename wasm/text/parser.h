@@ -1,4 +1,4 @@
-// The text format of WebAssembly 2.0 (specification, chapter 6): text becomes a Module.
+// The text format of WebAssembly 3.0 (specification, chapter 6): text becomes a Module.
 //
 // Accepted is one `(module $name? field*)`, or the fields without `(module …)` around them.
 // All abbreviations are expanded, function bodies are written as binary code with the
