@@ -61,6 +61,7 @@ void Tracer::look_into(const Object& object) {
 
 // -- the heap
 
+Heap::Heap() = default;
 Heap::~Heap() {
   while (first_run_ != nullptr) leave(*first_run_);
   for (Object* const object : objects_) std::free(object);
@@ -166,12 +167,12 @@ void show_results(Tracer& tracer, Execution& run) {
   }
 }
 
-void show_frames(Tracer& tracer, Execution& run) {
+void show_frames(Tracer& tracer, Execution& run, KnownFrames& known) {
   const RunState state = run.state();
   const bool stands =
       state == RunState::kReady || state == RunState::kOutOfFuel || state == RunState::kInterrupted;
   if (!stands || Machine::entry(run) == nullptr || Machine::entry(run)->code == nullptr) return;
-  each_frame_value(run, [&](const CompiledModule& module, ValType type, uint64_t bits) {
+  each_frame_value(run, known, [&](const CompiledModule& module, ValType type, uint64_t bits) {
     if (wasm::is_ref(type)) tracer.show(traced_of(module.runtime_type(type)), bits);
   });
 }
@@ -181,9 +182,10 @@ void show_frames(Tracer& tracer, Execution& run) {
 void Heap::collect(Execution& run) {
   Tracer tracer(objects_);
   if (roots) roots(tracer);
+  if (known_frames_ == nullptr) known_frames_ = std::make_unique<KnownFrames>();
   for (Execution* at = first_run_; at != nullptr; at = Machine::heap_link(*at).next) {
     show_results(tracer, *at);
-    show_frames(tracer, *at);
+    show_frames(tracer, *at, *known_frames_);
   }
   static_cast<void>(run);  // it is among them
   tracer.finish();

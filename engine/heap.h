@@ -22,6 +22,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <vector>
 
 #include "engine/runtime_types.h"
@@ -30,6 +31,7 @@ namespace membrane::engine {
 
 struct Execution;
 struct MemoryBudget;
+class KnownFrames;
 
 // -- bits of references
 
@@ -72,7 +74,7 @@ class Tracer {
 
 class Heap {
  public:
-  Heap() = default;
+  Heap();
   ~Heap();
   Heap(const Heap&) = delete;
   Heap& operator=(const Heap&) = delete;
@@ -127,6 +129,7 @@ class Heap {
   uint64_t threshold_ = 0;  // never falls
   uint64_t limit_ = 0;
   Execution* first_run_ = nullptr;
+  std::unique_ptr<KnownFrames> known_frames_;  // from the first collection on
 };
 
 }  // namespace membrane::engine

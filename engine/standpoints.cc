@@ -1,6 +1,8 @@
 #include "engine/standpoints.h"
 
 #include <algorithm>
+#include <map>
+#include <optional>
 #include <unordered_map>
 
 #include "engine/interpreter.h"
@@ -115,14 +117,41 @@ bool is_begun(const FrameStop& stop) {
          stop.at != kNativeStub;
 }
 
+}  // namespace
+
+struct KnownFrames::Parts {
+  // Beyond so many places, or values in their frames, all are forgotten.
+  static constexpr size_t kMostPlaces = 1 << 15, kMostValues = 1 << 21;
+
+  std::map<MadeAgain<Recorder>::Key, Recorder> interpreted;
+  std::map<MadeAgain<native::Watch>::Key, native::Watch> compiled;
+  // Function, offset in its code, whether the frame waits; nothing where no frame can stand.
+  using Place = std::tuple<const FunctionCode*, uint32_t, bool>;
+  std::map<Place, std::optional<std::vector<ValType>>> types;
+  size_t values = 0;
+
+  void forget_too_many() {
+    if (interpreted.size() + compiled.size() + types.size() <= kMostPlaces && values <= kMostValues) return;
+    interpreted.clear();
+    compiled.clear();
+    types.clear();
+    values = 0;
+  }
+};
+
+KnownFrames::KnownFrames() : parts_(std::make_unique<Parts>()) {}
+KnownFrames::~KnownFrames() = default;
+
 // What is to be known of stops, innermost first, to say where they stand.
 struct StopsMadeAgain {
-  MadeAgain<Recorder> interpreted;
-  MadeAgain<native::Watch> compiled;
+  KnownFrames::Parts& known;
   std::vector<uint32_t> places;  // of each stop: the word or byte that it was looked for by
   bool at_call;                  // the innermost stands in front of a call of the host
 
-  StopsMadeAgain(std::span<const FrameStop> stops, bool before_call) : at_call(before_call) {
+  StopsMadeAgain(std::span<const FrameStop> stops, bool before_call, KnownFrames& frames)
+      : known(*frames.parts_), at_call(before_call) {
+    MadeAgain<Recorder> interpreted;
+    MadeAgain<native::Watch> compiled;
     std::unordered_map<const FunctionCode*, native::CodeAddress> codes;
     for (const FrameStop& stop : stops) {
       places.push_back(0);
@@ -130,12 +159,13 @@ struct StopsMadeAgain {
         const auto code = native::find_code(stop.native_at);
         codes.emplace(stop.function, *code);
         places.back() = code->pc;
-        compiled.add(stop.function, code->pc);
+        if (!known.compiled.contains({stop.function, code->pc})) compiled.add(stop.function, code->pc);
       } else if (is_begun(stop)) {
         const Word* const code = stop.function->code.load(std::memory_order_acquire);
         const bool in_front = at_call && places.size() == 1;
         places.back() = static_cast<uint32_t>(stop.at - code) + (in_front ? kWordsOfCall : 0);
-        interpreted.add(stop.function, places.back());
+        if (!known.interpreted.contains({stop.function, places.back()}))
+          interpreted.add(stop.function, places.back());
       }
     }
     interpreted.find([](Recorder& recorder, uint32_t word) { recorder.wanted = word; }, make_again);
@@ -143,8 +173,18 @@ struct StopsMadeAgain {
                   [&](const FunctionCode& function, std::span<native::Watch> watches) {
                     native::watch(codes.at(&function), watches);
                   });
+    interpreted.each([this](const auto& key, Recorder& recorder) {
+      known.values += recorder.pending.size();
+      known.interpreted.emplace(key, std::move(recorder));
+    });
+    compiled.each([this](const auto& key, native::Watch& watch) {
+      known.values += watch.locations.size();
+      known.compiled.emplace(key, std::move(watch));
+    });
   }
 };
+
+namespace {
 
 Standpoint stand_interpreted(const FrameStop& stop, const StopsMadeAgain& known, uint32_t word) {
   Standpoint s;
@@ -152,7 +192,7 @@ Standpoint stand_interpreted(const FrameStop& stop, const StopsMadeAgain& known,
   s.fp = stop.fp;
   if (!is_begun(stop)) return s;
   s.code_offset = stop.function->code.load(std::memory_order_acquire)[word].header.code_offset;
-  s.pending = known.interpreted.at(stop.function, word).pending;
+  s.pending = known.known.interpreted.at({stop.function, word}).pending;
   return s;
 }
 
@@ -161,7 +201,7 @@ Standpoint stand_compiled(const FrameStop& stop, const StopsMadeAgain& known, ui
                           const uint64_t* callee_fp, const native::NativeState& n) {
   Standpoint s;
   s.function = stop.function;
-  const native::Watch& watch = known.compiled.at(stop.function, pc);
+  const native::Watch& watch = known.known.compiled.at({stop.function, pc});
   s.is_left = watch.pc == 0;  // at no charge, and behind no call
   s.code_offset = watch.behind_call ? watch.behind_offset : watch.code_offset;
   s.fp = watch.behind_call ? callee_fp - watch.frame_advance : callee_fp;
@@ -181,12 +221,10 @@ Standpoint stand_compiled(const FrameStop& stop, const StopsMadeAgain& known, ui
   return s;
 }
 
-}  // namespace
-
-std::vector<Standpoint> standpoints(Execution& run) {
+std::vector<Standpoint> standpoints(Execution& run, KnownFrames& frames) {
   const MachineState& m = Machine::state(run);
   const std::vector<FrameStop> stops = frame_stops(run, SIZE_MAX);
-  const StopsMadeAgain known(stops, m.at_call);
+  const StopsMadeAgain known(stops, m.at_call, frames);
   std::vector<Standpoint> stands;
   for (size_t i = 0; i < stops.size(); ++i) {
     if (stops[i].native_at == nullptr) {
@@ -201,6 +239,13 @@ std::vector<Standpoint> standpoints(Execution& run) {
   return stands;
 }
 
+}  // namespace
+
+std::vector<Standpoint> standpoints(Execution& run) {
+  KnownFrames frames;
+  return standpoints(run, frames);
+}
+
 const FunctionInstance* awaited_host(Execution& run) {
   const MachineState& m = Machine::state(run);
   if (m.at_call) return m.callee;
@@ -213,19 +258,44 @@ bool awaits_tail_call(Execution& run) {
   return (m.at_call && is_tail_call(m.ip->handler)) || m.tail_host != nullptr;
 }
 
-void each_frame_value(Execution& run,
-                      const std::function<void(const CompiledModule&, ValType, uint64_t)>& visit) {
-  const std::vector<Standpoint> stands = standpoints(run);
-  const FunctionInstance* const host = awaited_host(run);
-  const auto waits = [&](size_t i) { return i != 0 || host != nullptr; };
+namespace {
+
+// The types at those places of frames that are not known yet; each function's body is walked once.
+void find_types(auto& known, const std::vector<Standpoint>& stands, const auto& place_of) {
   std::unordered_map<const CompiledModule*, FramePlaces> places;
+  const auto is_new = [&](size_t i) { return !stands[i].is_left && !known.types.contains(place_of(i)); };
   for (size_t i = 0; i < stands.size(); ++i) {
-    if (stands[i].is_left) continue;
+    if (!is_new(i)) continue;
     const CompiledModule* const module = stands[i].function->module;
-    places.try_emplace(module, module->module())
-        .first->second.add(stands[i].function->index, stands[i].code_offset, waits(i));
+    const auto& [function, offset, waits] = place_of(i);
+    places.try_emplace(module, module->module()).first->second.add(function->index, offset, waits);
   }
-  for (auto& [module, known] : places) known.find(UINT64_MAX);
+  for (auto& [module, found] : places) found.find(UINT64_MAX);
+  for (size_t i = 0; i < stands.size(); ++i) {
+    if (!is_new(i)) continue;
+    const CompiledModule* const module = stands[i].function->module;
+    const auto place = place_of(i);
+    const auto& [function, offset, waits] = place;
+    const wasm::Standing* const standing = places.at(module).at(function->index, offset, waits);
+    auto& types = known.types[place];
+    if (standing == nullptr) continue;
+    types = types_of(module->module(), function->index, *standing);
+    known.values += types->size();
+  }
+}
+
+}  // namespace
+
+void each_frame_value(Execution& run, KnownFrames& frames,
+                      const std::function<void(const CompiledModule&, ValType, uint64_t)>& visit) {
+  KnownFrames::Parts& known = *frames.parts_;
+  known.forget_too_many();
+  const std::vector<Standpoint> stands = standpoints(run, frames);
+  const FunctionInstance* const host = awaited_host(run);
+  const auto place_of = [&](size_t i) -> KnownFrames::Parts::Place {
+    return {stands[i].function, stands[i].code_offset, i != 0 || host != nullptr};
+  };
+  find_types(known, stands, place_of);
   const auto show = [&](const CompiledModule& module, const std::vector<ValType>& types,
                         const uint64_t* slot) {
     for (const ValType type : types) {
@@ -234,28 +304,20 @@ void each_frame_value(Execution& run,
     }
   };
   for (size_t i = 0; i < stands.size(); ++i) {
-    const Standpoint& s = stands[i];
-    const CompiledModule& module = *s.function->module;
     // A frame that ends in a call has no place to stand at, and nothing that it uses again.
-    if (s.is_left) continue;
-    const wasm::Standing* const standing = places.at(&module).at(s.function->index, s.code_offset, waits(i));
-    if (standing != nullptr) {
-      const std::vector<ValType> types = types_of(module.module(), s.function->index, *standing);
-      show(module, types, s.slots(wasm::slots_of(types)).data());
-    }
+    if (stands[i].is_left) continue;
+    if (const auto& types = known.types.at(place_of(i)))
+      show(*stands[i].function->module, *types, stands[i].slots(wasm::slots_of(*types)).data());
   }
   // The arguments of the host's function are above the operands; its types name no defined ones.
-  if (const FunctionInstance* const left_for = Machine::state(run).tail_host; left_for != nullptr)
-    return show(*stands[0].function->module, left_for->type->params, Machine::state(run).tail_arguments);
-  if (host == nullptr || stands.empty()) return;
   const MachineState& m = Machine::state(run);
+  if (m.tail_host != nullptr)
+    return show(*stands[0].function->module, m.tail_host->type->params, m.tail_arguments);
+  if (host == nullptr || stands.empty()) return;
   const CompiledModule& module = *stands[0].function->module;
   if (m.at_call) return show(module, host->type->params, m.fp + m.ip[1].slots.a);
-  const wasm::Standing* const standing =
-      places.at(&module).at(stands[0].function->index, stands[0].code_offset, true);
-  if (standing == nullptr) return;
-  const std::vector<ValType> types = types_of(module.module(), stands[0].function->index, *standing);
-  show(module, host->type->params, stands[0].fp + wasm::slots_of(types));
+  if (const auto& types = known.types.at(place_of(0)))
+    show(module, host->type->params, stands[0].fp + wasm::slots_of(*types));
 }
 
 }  // namespace membrane::engine

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <tuple>
 #include <vector>
@@ -84,6 +85,10 @@ class MadeAgain {
   [[nodiscard]] const Found& at(const FunctionCode* function, uint32_t place) const {
     return found_[static_cast<size_t>(std::ranges::lower_bound(keys_, Key{function, place}) - keys_.begin())];
   }
+  // Calls take(key, found) for each.
+  void each(auto take) {
+    for (size_t i = 0; i < keys_.size(); ++i) take(keys_[i], found_[i]);
+  }
 
  private:
   std::vector<Key> keys_;
@@ -113,8 +118,25 @@ const FunctionInstance* awaited_host(Execution& run);
 // Whether the innermost frame ends in a call of the host that waits.
 bool awaits_tail_call(Execution& run);
 
+// What making code again and walking bodies has found of frames: a run that allocates in a loop stands at the same
+// places each time. So a collection costs what the frames are, and not what their functions are.
+//
+// Ownership: of whoever asks again and again; FunctionCodes must outlive it. Threads: one.
+class KnownFrames {
+ public:
+  KnownFrames();
+  ~KnownFrames();
+
+ private:
+  friend struct StopsMadeAgain;
+  friend void each_frame_value(Execution&, KnownFrames&,
+                               const std::function<void(const CompiledModule&, wasm::ValType, uint64_t)>&);
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
+};
+
 // Calls visit(module, type, bits) for each value of each frame (of a vector with its low half).
-void each_frame_value(Execution& run,
+void each_frame_value(Execution& run, KnownFrames& known,
                       const std::function<void(const CompiledModule&, wasm::ValType, uint64_t)>& visit);
 
 }  // namespace membrane::engine
