@@ -567,11 +567,11 @@ class BodyGenerator {
       Opcode first, second;
       ValType type;
     };
-    static constexpr Pair kPairs[] = {
+    static constexpr Pair kFused[] = {
         {Opcode::kF64Mul, Opcode::kF64Add, kF64},    {Opcode::kF64Mul, Opcode::kF64Sub, kF64},
         {Opcode::kI32Add, Opcode::kI32Add, kI32},    {Opcode::kI32Rotl, Opcode::kI32Xor, kI32},
         {Opcode::kI32Add, Opcode::kI32Load8U, kI32}, {Opcode::kI32LtS, Opcode::kI32Eqz, kI32}};
-    const Pair& pair = kPairs[choices_.below(std::size(kPairs))];
+    const Pair& pair = kFused[choices_.below(std::size(kFused))];
     const bool unary = pair.second == Opcode::kI32Load8U || pair.second == Opcode::kI32Eqz;
     const bool before = !unary && choices_.one_in(2);
     if (before) operand(pair.type);
