@@ -91,7 +91,7 @@ std::optional<Diagnostic> CompiledModule::validate_and_compile(std::string_view 
   std::optional<uint32_t> too_large;
   const auto info = wasm::validate(
       module_, text, [&](uint32_t index, const wasm::FunctionInfo& f, const wasm::LocalUses& uses) {
-        if (set_frame(index, frame_of(index, f))) batch.add(index, &uses);
+        if (set_frame(index, frame_of(index, f))) batch.add(index, uses);
         else if (!too_large) too_large = index;
       });
   if (!info) return info.error();

@@ -321,6 +321,7 @@ class Translator {
   void bind(Label& label);
   void patch(uint32_t word_at);
   void branch_to(uint32_t depth);
+  void take_branch(Label& target);
   void branch_if(uint32_t depth);
   void branch_table(const Instruction& in);
   bool values_in_place(const Label& label) const;
@@ -1321,6 +1322,10 @@ void Translator::settle_branch_values(const Label& label) {
 void Translator::branch_to(uint32_t depth) {
   Label& target = label(depth);
   settle_branch_values(target);
+  take_branch(target);
+}
+
+void Translator::take_branch(Label& target) {
   if (target.kind == Label::Kind::kFunction) return emit_return();
   move_values(target);
   emit_jump(target);
@@ -1339,12 +1344,7 @@ void Translator::branch_if(uint32_t depth) {
   const uint32_t skip = emit_test(condition, false);
   // The taken way is a segment of its own, of no cost.
   begin_segment();
-  if (target.kind == Label::Kind::kFunction) {
-    emit_return();
-  } else {
-    move_values(target);
-    emit_jump(target);
-  }
+  take_branch(target);
   patch(skip);
   begin_segment();
 }
@@ -1354,12 +1354,7 @@ void Translator::branch_unless(Operation skips, uint32_t slot, Label& target) {
   emit(skips);
   const uint32_t skip = emit_branch(slot, 0);
   begin_segment();
-  if (target.kind == Label::Kind::kFunction) {
-    emit_return();
-  } else {
-    move_values(target);
-    emit_jump(target);
-  }
+  take_branch(target);
   patch(skip);
 }
 

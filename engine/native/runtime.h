@@ -34,20 +34,19 @@ class ModuleCode {
 
   // The code of the whole module, when it is in the cache, is used from now on; the frames that go with it.
   std::optional<std::vector<FrameSlots>> find(const CodeCache& cache);
-  // Compiles all functions that can be. Calls between them are direct. False when there is no room for code.
-  bool compile_all();
   // Compiles one function. False when it cannot be, now or ever.
   bool compile_function(uint32_t index);
   [[nodiscard]] size_t code_bytes() const;
   // Who catches what in a function's machine code; null where nothing is caught. Found when it is first asked for.
   const CatchTable* catches(const struct CodeAddress& at);
 
-  // All functions, given one after the other, in their order, and used when all are there.
+  // All functions, given one after the other, in their order, and used when all are there. Calls between them are
+  // direct.
   class Batch {
    public:
     explicit Batch(ModuleCode& code);
-    // `uses` is what the function does with its locals, when that is known already.
-    void add(uint32_t function, const wasm::LocalUses* uses);
+    // `uses` is what the function does with its locals.
+    void add(uint32_t function, const wasm::LocalUses& uses);
     // What could not be compiled is the interpreter's. False when there is no room for code. The code is kept in
     // the cache, when there is one.
     bool finish(const CodeCache* cache);

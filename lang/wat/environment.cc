@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "wasm/text/heap_types.h"
 #include "wasm/text/numbers.h"
 
 namespace membrane::lang {
@@ -18,30 +19,11 @@ std::optional<uint64_t> number_of(std::string_view word) {
   return number.value & UINT32_MAX;
 }
 
-}  // namespace
-
-namespace {
-
-constexpr std::pair<std::string_view, ValType> kHeapTypes[] = {
-    {"func", ValType::kFuncRef},
-    {"extern", ValType::kExternRef},
-    {"exn", ValType::kExnRef},
-    {"any", ValType::kAnyRef},
-    {"eq", ValType::kEqRef},
-    {"i31", ValType::kI31Ref},
-    {"struct", ValType::kStructRef},
-    {"array", ValType::kArrayRef},
-    {"none", ValType::kNullRef},
-    {"nofunc", ValType::kNullFuncRef},
-    {"noextern", ValType::kNullExternRef},
-    {"noexn", ValType::kNullExnRef},
-};
-
 std::optional<ValType> val_type_of(std::string_view word) {
   for (const ValType type : {ValType::kI32, ValType::kI64, ValType::kF32, ValType::kF64, ValType::kV128})
     if (word == wasm::name_of(type)) return type;
   if (!word.ends_with("ref")) return std::nullopt;
-  for (const auto& [name, type] : kHeapTypes)
+  for (const auto& [name, type] : wasm::kHeapTypes)
     if (word == wasm::name_of(type)) return type;
   return std::nullopt;
 }
@@ -58,7 +40,7 @@ std::optional<ValType> Environment::val_type_at(Node n) const {
   if (tree_.is_integer(heap))
     index = static_cast<uint32_t>(number_of(tree_.word(heap)).value_or(wasm::kNoIndex));
   ValType type = wasm::ref_null_to(std::min(index, wasm::kUnknownTypeIndex));
-  for (const auto& [name, abstract] : kHeapTypes)
+  for (const auto& [name, abstract] : wasm::kHeapTypes)
     if (tree_.word(heap) == name) type = abstract;
   return has_null ? type : wasm::non_null(type);
 }

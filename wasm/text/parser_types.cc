@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "base/leb128.h"
+#include "wasm/text/heap_types.h"
 #include "wasm/text/numbers.h"
 #include "wasm/text/parser_impl.h"
 
@@ -25,21 +26,6 @@ constexpr std::pair<std::string_view, ValType> kValTypes[] = {
     {"nullfuncref", ValType::kNullFuncRef},
     {"nullexternref", ValType::kNullExternRef},
     {"nullexnref", ValType::kNullExnRef},
-};
-
-constexpr std::pair<std::string_view, ValType> kHeapTypes[] = {
-    {"func", ValType::kFuncRef},
-    {"extern", ValType::kExternRef},
-    {"exn", ValType::kExnRef},
-    {"any", ValType::kAnyRef},
-    {"eq", ValType::kEqRef},
-    {"i31", ValType::kI31Ref},
-    {"struct", ValType::kStructRef},
-    {"array", ValType::kArrayRef},
-    {"none", ValType::kNullRef},
-    {"nofunc", ValType::kNullFuncRef},
-    {"noextern", ValType::kNullExternRef},
-    {"noexn", ValType::kNullExnRef},
 };
 
 uint32_t hash_type(const std::vector<ValType>& params, const std::vector<ValType>& results) {
