@@ -77,34 +77,38 @@ MEMBRANE_INLINE BulkWork memory_init(const Instance& instance, uint64_t to, uint
 }
 
 // Indices of tables with 64 bits are clamped before (translate.cc): 32 bits hold them all.
-MEMBRANE_INLINE BulkWork table_work(std::vector<uint64_t>& target, const std::vector<uint64_t>* source,
+MEMBRANE_INLINE BulkWork table_work(TableElements& target, const std::span<const uint64_t>* source,
                                     uint64_t to, uint64_t second, uint64_t count) {
   to = static_cast<uint32_t>(to);
   count = static_cast<uint32_t>(count);
   const uint64_t from = static_cast<uint32_t>(second);
   if (!in_bounds(to, count, target.size())) return {};
   if (source != nullptr && !in_bounds(from, count, source->size())) return {};
-  const uint64_t* const source_at = source == nullptr ? nullptr : source->data() + from;
-  return {true, true, bulk_table_cost(count), target.data() + to, source_at, second, count};
+  // First, since it may be the source as well, and move.
+  uint64_t* const target_at = target.writable().data() + to;
+  const uint64_t* source_at = source == nullptr ? nullptr : source->data() + from;
+  return {true, true, bulk_table_cost(count), target_at, source_at, second, count};
 }
 
 MEMBRANE_INLINE BulkWork table_fill(const Instance& instance, uint64_t to, uint64_t value, uint64_t count,
                                     uint64_t indices) {
-  std::vector<uint64_t>& target = Machine::table(instance, static_cast<uint32_t>(indices))->elements;
-  return table_work(target, nullptr, to, value, count);
+  return table_work(Machine::table(instance, static_cast<uint32_t>(indices))->elements, nullptr, to, value,
+                    count);
 }
 
 MEMBRANE_INLINE BulkWork table_copy(const Instance& instance, uint64_t to, uint64_t from, uint64_t count,
                                     uint64_t indices) {
-  std::vector<uint64_t>& target = Machine::table(instance, static_cast<uint32_t>(indices))->elements;
-  const Table& source = *Machine::table(instance, static_cast<uint32_t>(indices >> 32));
-  return table_work(target, &source.elements, to, from, count);
+  TableElements& target = Machine::table(instance, static_cast<uint32_t>(indices))->elements;
+  const std::span<const uint64_t> source =
+      Machine::table(instance, static_cast<uint32_t>(indices >> 32))->elements;
+  return table_work(target, &source, to, from, count);
 }
 
 MEMBRANE_INLINE BulkWork table_init(Instance& instance, uint64_t to, uint64_t from, uint64_t count,
                                     uint64_t indices) {
-  std::vector<uint64_t>& target = Machine::table(instance, static_cast<uint32_t>(indices >> 32))->elements;
-  return table_work(target, &Machine::elements(instance, static_cast<uint32_t>(indices)), to, from, count);
+  const std::span<const uint64_t> source = Machine::elements(instance, static_cast<uint32_t>(indices));
+  return table_work(Machine::table(instance, static_cast<uint32_t>(indices >> 32))->elements, &source, to,
+                    from, count);
 }
 
 }  // namespace membrane::engine

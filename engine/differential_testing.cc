@@ -59,11 +59,8 @@ Observed observe(Instance& instance, const Execution& run) {
     const GlobalInstance& global = *found->global;
     seen.globals.insert(seen.globals.end(), {global.bits, global.high_bits});
   }
-  for (const uint64_t bits : instance.find_export("table")->table->elements) {
-    uint32_t index = 0;
-    while (bits != 0 && reinterpret_cast<uint64_t>(instance.function(index)) != bits) ++index;
-    seen.table.push_back(bits == 0 ? 0 : index + 1);
-  }
+  for (const uint64_t bits : instance.find_export("table")->table->elements)
+    seen.table.push_back(bits == 0 ? 0 : instance.index_of(bits).value() + 1);
   for (const char* const name : {"memory", "memory1", "memory2"}) {
     const std::span<const uint8_t> memory = instance.find_export(name)->memory->bytes();
     seen.memories.emplace_back(memory.begin(), memory.end());

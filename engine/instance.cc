@@ -82,6 +82,33 @@ wasm::TableType Table::type() const {
   return type;
 }
 
+std::span<uint64_t> TableElements::writable() {
+  if (owned_ != nullptr && owned_.use_count() > 1) own(std::make_shared<Owned>(*owned_));
+  return owned_ == nullptr ? std::span<uint64_t>() : std::span(*owned_);
+}
+
+void TableElements::resize(size_t size, uint64_t value) {
+  if (size == this->size()) return;
+  auto elements = std::make_shared<Owned>();
+  if (owned_ != nullptr && owned_.use_count() == 1) elements = std::move(owned_);
+  else elements->assign(begin_, end_);
+  elements->resize(size, value);
+  own(std::move(elements));
+}
+
+void TableElements::own(std::shared_ptr<Owned> elements) {
+  owned_ = std::move(elements);
+  begin_ = owned_->data();
+  end_ = begin_ + owned_->size();
+}
+
+bool Table::allow(uint64_t size) {
+  const uint64_t more = size - std::min<uint64_t>(size, elements.size());
+  if (more > *allowance) return false;
+  *allowance -= static_cast<uint32_t>(more);
+  return true;
+}
+
 int64_t Table::grow(uint64_t delta, uint64_t value) {
   if (!can_grow(delta)) return -1;
   const auto before = static_cast<int64_t>(elements.size());
@@ -106,13 +133,33 @@ std::optional<Extern> Instance::find_export(std::string_view name) {
   Extern e;
   e.kind = found->kind;
   switch (found->kind) {
-    case ExternKind::kFunc: e.function = functions_[found->index]; break;
+    case ExternKind::kFunc: e.function = function(found->index); break;
     case ExternKind::kTable: e.table = tables_[found->index]; break;
     case ExternKind::kMemory: e.memory = memories_[found->index]; break;
     case ExternKind::kGlobal: e.global = globals_[found->index]; break;
     case ExternKind::kTag: e.tag = tags_[found->index]; break;
   }
   return e;
+}
+
+FunctionInstance* Instance::function(uint32_t index) {
+  FunctionInstance* const inside = Machine::function(*this, index);
+  if (home_ == this || inside->instance != home_) return inside;
+  const auto is_it = [&](const auto& entry) { return entry->code == inside->code; };
+  if (const auto found = std::ranges::find_if(entries_, is_it); found != entries_.end()) return found->get();
+  entries_.push_back(std::make_unique<FunctionInstance>(*inside));
+  entries_.back()->instance = this;
+  return entries_.back().get();
+}
+
+std::optional<uint32_t> Instance::index_of(uint64_t function_reference) const {
+  const size_t own_count = module().functions.size() - imports_.size();
+  const uint64_t from_own = function_reference - reinterpret_cast<uint64_t>(own_);
+  if (from_own < own_count * sizeof(FunctionInstance))
+    return static_cast<uint32_t>(imports_.size() + from_own / sizeof(FunctionInstance));
+  for (uint32_t i = 0; i < imports_.size(); ++i)
+    if (reinterpret_cast<uint64_t>(imports_[i]) == function_reference) return i;
+  return std::nullopt;
 }
 
 FunctionInstance* Instance::find_function(std::string_view export_name) {
@@ -139,7 +186,7 @@ struct Store::Parts {
 void Store::Parts::show_roots(Tracer& tracer) const {
   for (const auto& global : globals)
     tracer.show(traced_of({global->type.type, global->defined}), global->bits);
-  const auto show_all = [&](Traced kind, const std::vector<uint64_t>& references) {
+  const auto show_all = [&](Traced kind, std::span<const uint64_t> references) {
     if (kind == Traced::kNothing) return;
     for (const uint64_t bits : references) tracer.show(kind, bits);
   };
@@ -180,12 +227,13 @@ Table* Store::add_table(const wasm::TableType& type, uint32_t limit) {
   return add_table(type, std::make_shared<uint32_t>(limit));
 }
 
-Table* Store::add_table(const wasm::TableType& type, const std::shared_ptr<uint32_t>& allowance) {
+Table* Store::add_table(const wasm::TableType& type, const std::shared_ptr<uint32_t>& allowance,
+                        bool is_filled) {
   if (type.limits.min > *allowance) return nullptr;
   *allowance -= static_cast<uint32_t>(type.limits.min);
   auto table = std::make_unique<Table>();
   table->element = type.element;
-  table->elements.resize(type.limits.min);
+  if (is_filled) table->elements.resize(type.limits.min);
   table->has_max = type.limits.max.has_value();
   table->is_64 = type.limits.is_64;
   table->max = type.limits.max.value_or(type.limits.is_64 ? UINT64_MAX : UINT32_MAX);
@@ -225,12 +273,37 @@ uint64_t ExceptionArena::add(const TagInstance* tag, const uint64_t* payload) {
 
 // -- instantiation (specification 4.5.4), a step a function ---------------------------------------
 
+// The functions that a module defines, as those of an instance.
+std::unique_ptr<FunctionInstance[]> functions_of(const CompiledModule& compiled, Instance* instance) {
+  const Module& module = compiled.module();
+  const size_t imported = module.imported_function_count();
+  const size_t own = module.functions.size() - imported;
+  auto functions = std::make_unique<FunctionInstance[]>(own);
+  for (size_t i = 0; i < own; ++i) {
+    FunctionInstance& f = functions[i];
+    f.code = compiled.functions() + imported + i;
+    f.instance = instance;
+    f.type = compiled.canonical_type(module.functions[imported + i].type);
+    f.param_slots = f.code->param_slots;
+    f.result_slots = f.code->result_slots;
+  }
+  return functions;
+}
+
+CompiledModule::Lone& CompiledModule::lone() {
+  std::call_once(lone_once_, [this] {
+    lone_.home.reset(new Instance);
+    lone_.functions = functions_of(*this, lone_.home.get());
+  });
+  return lone_;
+}
+
 struct Instantiation {
   Store& store;
   Instance& instance;
   const Module& module;
   const InstanceLimits& limits;
-  const std::vector<MemoryStart>* frozen;
+  const InstanceStart& start;
   bool is_heap_full = false;    // an object of a constant expression had no room
   bool has_data_image = false;  // memory 0 began with what its data segments would write
 
@@ -250,7 +323,7 @@ struct Instantiation {
                        "what is provided for " + name_of_import(import) + " has another type",
                        "Declare the import with the type that it has.", i));
       switch (import.kind) {
-        case ExternKind::kFunc: instance.functions_.push_back(given->function); break;
+        case ExternKind::kFunc: instance.imports_.push_back(given->function); break;
         case ExternKind::kTable: instance.tables_.push_back(given->table); break;
         case ExternKind::kMemory: instance.memories_.push_back(given->memory); break;
         case ExternKind::kGlobal: instance.globals_.push_back(given->global); break;
@@ -261,18 +334,14 @@ struct Instantiation {
   }
 
   void add_functions() {
-    const size_t imported = instance.functions_.size();
-    const size_t own = module.functions.size() - imported;
-    instance.own_functions_ = std::make_unique<FunctionInstance[]>(own);
-    for (size_t i = 0; i < own; ++i) {
-      FunctionInstance& f = instance.own_functions_[i];
-      f.code = instance.module_->functions() + imported + i;
-      f.instance = &instance;
-      f.type = instance.module_->canonical_type(module.functions[imported + i].type);
-      f.param_slots = f.code->param_slots;
-      f.result_slots = f.code->result_slots;
-      instance.functions_.push_back(&f);
+    if (start.is_alone) {
+      const CompiledModule::Lone& lone = instance.module_->lone();
+      instance.home_ = lone.home.get();
+      instance.own_ = lone.functions.get();
+      return;
     }
+    instance.own_functions_ = functions_of(*instance.module_, &instance);
+    instance.own_ = instance.own_functions_.get();
   }
 
   Outcome add_memories_and_tables() {
@@ -280,7 +349,7 @@ struct Instantiation {
     const auto allowance = std::make_shared<uint32_t>(limits.table_elements);
     for (const wasm::Table& table : module.tables) {
       if (table.import != wasm::kNotImported) continue;
-      Table* const made = store.add_table(table.type, allowance);
+      Table* const made = store.add_table(table.type, allowance, start.has_tables);
       if (made == nullptr)
         return std::unexpected(link_error(LinkError::Kind::kLimit,
                                           "a table of " + std::to_string(table.type.limits.min) +
@@ -288,8 +357,8 @@ struct Instantiation {
                                               std::to_string(limits.table_elements),
                                           "Declare a smaller table, or raise the table limit."));
       made->defined = instance.module_->runtime_type(table.type.element).defined;
-      if (table.init.size != 0 && !is_in_snapshot(table.type.element))
-        std::ranges::fill(made->elements, evaluate(table.init).bits);
+      if (start.has_tables && table.init.size != 0 && !is_in_snapshot(table.type.element))
+        std::ranges::fill(made->elements.writable(), evaluate(table.init).bits);
       instance.tables_.push_back(made);
     }
     const bool several =
@@ -308,16 +377,16 @@ struct Instantiation {
   }
 
   MemoryStart start_of(size_t own_memory) {
-    if (frozen != nullptr) return (*frozen)[own_memory];
+    if (start.memories != nullptr) return (*start.memories)[own_memory];
     if (own_memory != 0 || module.datas.empty()) return {};
-    MemoryStart start{0, instance.module_->data_image()};
-    has_data_image = start.image != nullptr;
-    return start;
+    MemoryStart memory{0, instance.module_->data_image()};
+    has_data_image = memory.image != nullptr;
+    return memory;
   }
 
   // What may refer to a struct or an array is not made again in a thawed instance.
   bool is_in_snapshot(wasm::ValType type) const {
-    return frozen != nullptr && traced_of(instance.module_->runtime_type(type)) != Traced::kNothing;
+    return start.memories != nullptr && traced_of(instance.module_->runtime_type(type)) != Traced::kNothing;
   }
 
   // Of a validated constant expression.
@@ -416,7 +485,8 @@ struct Instantiation {
         return v;
       }
       case wasm::Opcode::kRefFunc:
-        return {wasm::ValType::kFuncRef, reinterpret_cast<uint64_t>(instance.functions_[in.index]), 0};
+        return {wasm::ValType::kFuncRef, reinterpret_cast<uint64_t>(Machine::function(instance, in.index)),
+                0};
       case wasm::Opcode::kGlobalGet: {
         const GlobalInstance& global = *instance.globals_[in.index];
         return {global.type.type, global.bits, global.high_bits};
@@ -452,7 +522,7 @@ struct Instantiation {
       const bool is_thawed = is_in_snapshot(segment.type);
       for (const wasm::ByteRange item : segment.items) values.push_back(is_thawed ? 0 : evaluate(item).bits);
       for (const uint32_t function : segment.functions)
-        values.push_back(reinterpret_cast<uint64_t>(instance.functions_[function]));
+        values.push_back(reinterpret_cast<uint64_t>(Machine::function(instance, function)));
     }
   }
 
@@ -461,7 +531,7 @@ struct Instantiation {
     for (size_t i = 0; i < module.elements.size(); ++i) {
       const wasm::ElementSegment& segment = module.elements[i];
       if (segment.mode == wasm::SegmentMode::kActive) {
-        std::vector<uint64_t>& target = instance.tables_[segment.table]->elements;
+        const std::span<uint64_t> target = instance.tables_[segment.table]->elements.writable();
         const uint64_t offset = evaluate(segment.offset).bits;
         const std::vector<uint64_t>& values = instance.elements_[i];
         if (values.size() > target.size() || offset > target.size() - values.size())
@@ -498,7 +568,8 @@ struct Instantiation {
     if (auto r = add_memories_and_tables(); !r) return r;
     add_tags();
     add_globals();
-    evaluate_elements();
+    if (!start.has_tables) instance.elements_.resize(module.elements.size());
+    else evaluate_elements();
     if (is_heap_full)
       return std::unexpected(link_error(
           LinkError::Kind::kLimit, "the structs and arrays that the module begins with are beyond the limit",
@@ -506,7 +577,7 @@ struct Instantiation {
     // Before the first segment is written: if a later one fails, another instance's table may hold
     // functions of this one already, and they run.
     instance.dropped_datas_.resize(module.datas.size());
-    if (frozen != nullptr) return {};
+    if (start.memories != nullptr) return {};
     if (auto r = copy_elements(); !r) return r;
     return copy_datas();
   }
@@ -514,7 +585,7 @@ struct Instantiation {
 
 std::expected<Instance*, LinkError> Store::instantiate(std::shared_ptr<CompiledModule> module,
                                                        const Resolver& resolver, const InstanceLimits& limits,
-                                                       const std::vector<MemoryStart>* frozen) {
+                                                       const InstanceStart& start) {
   // Kept also when it fails half-way: a table of another instance may refer to its functions by then.
   parts_->instances.push_back(std::unique_ptr<Instance>(new Instance));
   Instance& instance = *parts_->instances.back();
@@ -524,7 +595,7 @@ std::expected<Instance*, LinkError> Store::instantiate(std::shared_ptr<CompiledM
   if (!instance.module().type_details.empty()) parts_->heap.allow(limits.heap_bytes);
   instance.exceptions_ = &parts_->exceptions;
   instance.exception_bytes_left_ = limits.exception_bytes;
-  Instantiation steps{*this, instance, instance.module(), limits, frozen};
+  Instantiation steps{*this, instance, instance.module(), limits, start};
   if (auto done = steps.run(resolver); !done) return std::unexpected(std::move(done).error());
   return &instance;
 }

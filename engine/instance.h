@@ -47,6 +47,7 @@ struct FunctionInfo;
 namespace membrane::engine {
 
 class Instance;
+struct FunctionInstance;
 class Store;
 struct Execution;
 namespace native {
@@ -104,6 +105,12 @@ class CompiledModule {
   // Its machine code, made when it is first asked for. Not for Tier::kInterpreter.
   [[nodiscard]] native::ModuleCode& native_code();
   [[nodiscard]] Tier tier() const { return tier_; }
+  // What its instances that stand alone share (InstanceStart). Made when first asked for.
+  struct Lone {
+    std::unique_ptr<Instance> home;  // no instance at all, but for its address
+    std::unique_ptr<FunctionInstance[]> functions;
+  };
+  [[nodiscard]] Lone& lone();
   // The module's own memory 0 as its data segments leave it, when these are so large that an image pays. Null
   // otherwise, and for the first instance: it may be the only one.
   [[nodiscard]] std::shared_ptr<const MemoryImage> data_image();
@@ -126,6 +133,8 @@ class CompiledModule {
   std::vector<std::unique_ptr<CatchTable>> catches_;
   std::unique_ptr<native::ModuleCode> native_;
   Tier tier_ = Tier::kInterpreter;
+  std::once_flag lone_once_;
+  Lone lone_;
   std::shared_ptr<const MemoryImage> data_image_;  // guarded by mutex_, as is the next
   uint32_t instances_ = 0;  // 2: there were so many or more, and data_image_ is what it will be
 };
@@ -162,7 +171,9 @@ using HostFunction = std::function<HostAction(HostCall&)>;
 // What compiled code reads of a FunctionInstance.
 struct FunctionHandle {
   const FunctionCode* code = nullptr;  // null for a host function
-  Instance* instance = nullptr;        // whose it is; null for a host function
+  Instance* instance =
+      nullptr;  // whose it is, or what instances that stand alone have for their home (Instance);
+                // null for a host function
   const wasm::FuncType* type = nullptr;
 };
 
@@ -172,11 +183,34 @@ struct FunctionInstance : FunctionHandle {
   HostFunction host;
 };
 
+// The references in a table, 0 for null. Instances of one image share them until they are written.
+class TableElements {
+ public:
+  [[nodiscard]] size_t size() const { return static_cast<size_t>(end_ - begin_); }
+  uint64_t operator[](size_t index) const { return begin_[index]; }
+  [[nodiscard]] const uint64_t* data() const { return begin_; }
+  [[nodiscard]] const uint64_t* begin() const { return begin_; }
+  [[nodiscard]] const uint64_t* end() const { return end_; }
+  [[nodiscard]] std::span<uint64_t> writable();
+  void resize(size_t size, uint64_t value = 0);
+
+  // Where compiled code reads the beginning, and behind it the end.
+  static constexpr size_t begin_at() { return offsetof(TableElements, begin_); }
+
+ private:
+  using Owned = std::vector<uint64_t>;
+  void own(std::shared_ptr<Owned> elements);
+
+  const uint64_t* begin_ = nullptr;
+  const uint64_t* end_ = nullptr;
+  std::shared_ptr<Owned> owned_;
+};
+
 struct Table {
   wasm::ValType element = wasm::ValType::kFuncRef;
   const wasm::FuncType* defined = nullptr;  // what `element` refers to, when it is a defined type
-  std::vector<uint64_t> elements;           // references, 0 for null
-  uint64_t max = UINT32_MAX;                // of its type
+  TableElements elements;
+  uint64_t max = UINT32_MAX;  // of its type
   bool has_max = false;
   bool is_64 = false;                   // its indices are i64
   std::shared_ptr<uint32_t> allowance;  // how many elements the owner lets all tables that share it gain
@@ -185,6 +219,8 @@ struct Table {
     return delta <= *allowance && elements.size() + delta <= max;
   }
   int64_t grow(uint64_t delta, uint64_t value);  // the size before, or -1
+  // Takes what it needs of the allowance to have as many elements as it had elsewhere. False when that is too little.
+  [[nodiscard]] bool allow(uint64_t size);
 };
 
 struct GlobalInstance {
@@ -251,6 +287,16 @@ struct InstanceLimits {
   uint64_t heap_bytes = 256u << 20;      // of structs and arrays; they count as memory as well
 };
 
+// How an instance begins, other than as its module says.
+struct InstanceStart {
+  // It stands alone: of what it has, only functions that it exports are for others, and for the host alone. Then it
+  // costs little to make, however many functions it has. Only for a module that imports nothing but functions.
+  bool is_alone = false;
+  // So its own memories begin, and no segment is written: the caller goes on to fill the instance. Borrowed.
+  const std::vector<MemoryStart>* memories = nullptr;
+  bool has_tables = true;  // with `memories`: false when the caller fills tables and segments altogether
+};
+
 // Why an instance could not be made.
 struct LinkError {
   enum class Kind : uint8_t { kUnknownImport, kIncompatibleImport, kTrap, kLimit } kind{};
@@ -267,10 +313,14 @@ class Instance {
                                                                     const InstanceLimits& limits);
 
   [[nodiscard]] CompiledModule& compiled() const { return *module_; }
+  [[nodiscard]] const std::shared_ptr<CompiledModule>& share_compiled() const { return module_; }
   [[nodiscard]] const wasm::Module& module() const { return module_->module(); }
   [[nodiscard]] std::optional<Extern> find_export(std::string_view name);
   [[nodiscard]] FunctionInstance* find_function(std::string_view export_name);  // null when it is none
-  [[nodiscard]] FunctionInstance* function(uint32_t index) { return functions_[index]; }
+  // To be called from outside.
+  [[nodiscard]] FunctionInstance* function(uint32_t index);
+  // Which function of the module a reference inside is to; nothing when it is none of them.
+  [[nodiscard]] std::optional<uint32_t> index_of(uint64_t function_reference) const;
   [[nodiscard]] Memory* memory() const { return memory_; }  // memory 0, null when it has none
   [[nodiscard]] uint64_t memory_bytes() const;  // the present size of all its memories, and of the heap
   [[nodiscard]] Heap& heap() const { return *heap_; }  // of its Store
@@ -278,6 +328,7 @@ class Instance {
 
  private:
   friend class Store;
+  friend class CompiledModule;  // lone()
   friend struct Instantiation;
   friend struct Machine;  // the interpreter's view
   Instance() = default;
@@ -286,7 +337,13 @@ class Instance {
   Memory* memory_ = nullptr;  // the first of memories_
   std::vector<Memory*> memories_;
   MemoryBudget memory_budget_;  // of its own memories, when there are several
-  std::vector<FunctionInstance*> functions_;
+  // Functions refer to their instance, by which a call tells whether it stays inside. Those of an instance that
+  // stands alone, which shares nothing with another, can only be called inside: they are the module's, the same in
+  // each of its instances, and refer to what these have for a home. `entries_` are what it gives to the outside.
+  Instance* home_ = this;
+  std::vector<FunctionInstance*> imports_;
+  FunctionInstance* own_ = nullptr;
+  std::vector<std::unique_ptr<FunctionInstance>> entries_;
   std::vector<Table*> tables_;
   std::vector<GlobalInstance*> globals_;
   std::vector<TagInstance*> tags_;
@@ -295,8 +352,8 @@ class Instance {
   ExceptionArena* exceptions_ = nullptr;  // of its Store
   uint64_t exception_bytes_left_ = 0;
   uint64_t first_exception_ = 0;  // of a thawed instance: how many there were before its own
-  std::unique_ptr<FunctionInstance[]> own_functions_;
-  std::vector<std::vector<uint64_t>> elements_;  // of each segment; empty once dropped
+  std::unique_ptr<FunctionInstance[]> own_functions_;  // null when it stands alone
+  std::vector<std::vector<uint64_t>> elements_;        // of each segment; empty once dropped
   std::vector<bool> dropped_datas_;
 };
 
@@ -307,11 +364,10 @@ class Store {
   Store(const Store&) = delete;
   Store& operator=(const Store&) = delete;
 
-  // The module's start function is run by the caller (Execution), not here. With `frozen`, a start for each of
-  // its own memories, these begin so, and no segment is written: the caller goes on to fill the instance.
+  // The module's start function is run by the caller (Execution), not here.
   std::expected<Instance*, LinkError> instantiate(std::shared_ptr<CompiledModule> module,
                                                   const Resolver& resolver, const InstanceLimits& limits,
-                                                  const std::vector<MemoryStart>* frozen = nullptr);
+                                                  const InstanceStart& start = {});
   // What the host gives has types that name no others.
   FunctionInstance* add_host_function(const wasm::FuncType& type, HostFunction function);
   Table* add_table(const wasm::TableType& type, uint32_t limit);  // null when its minimum is above it
@@ -322,7 +378,8 @@ class Store {
 
  private:
   friend struct Instantiation;
-  Table* add_table(const wasm::TableType& type, const std::shared_ptr<uint32_t>& allowance);
+  Table* add_table(const wasm::TableType& type, const std::shared_ptr<uint32_t>& allowance,
+                   bool is_filled = true);
   TagInstance* add_tag(TagInstance tag);
 
   struct Parts;

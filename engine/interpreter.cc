@@ -668,7 +668,7 @@ HANDLER(kClampIndex) {
 
 HANDLER(kTableGet) {  // dst, index
   const SlotsWord w = ip[1].slots;
-  const std::vector<uint64_t>& elements = table_of(ex, ip[2].constant).elements;
+  const TableElements& elements = table_of(ex, ip[2].constant).elements;
   const uint32_t index = static_cast<uint32_t>(fp[w.b]);
   if (index >= elements.size()) [[unlikely]]
     TRAP(kTableOutOfBounds);
@@ -678,11 +678,11 @@ HANDLER(kTableGet) {  // dst, index
 
 HANDLER(kTableSet) {  // index, value
   const SlotsWord w = ip[1].slots;
-  std::vector<uint64_t>& elements = table_of(ex, ip[2].constant).elements;
+  TableElements& elements = table_of(ex, ip[2].constant).elements;
   const uint32_t index = static_cast<uint32_t>(fp[w.a]);
   if (index >= elements.size()) [[unlikely]]
     TRAP(kTableOutOfBounds);
-  elements[index] = fp[w.b];
+  elements.writable()[index] = fp[w.b];
   NEXT(3);
 }
 
@@ -1050,7 +1050,7 @@ HANDLER(call_instance) {
     if (action == HostAction::kExit) return stop(PASS_REGISTERS(ip), RunState::kExited);
     ENTER(ip + 3);
   }
-  if (target.instance == m.instance) ENTER_FUNCTION(target.code, arguments, ip + 3);
+  if (target.instance == Machine::home(*m.instance)) ENTER_FUNCTION(target.code, arguments, ip + 3);
   if (m.top + 2 >= m.frames_end) TRAP(kStackOverflow);
   FrameRecord* const crossing = ++m.top;
   *crossing = {ip + 3, fp, nullptr, m.instance};
@@ -1081,7 +1081,7 @@ HANDLER(kCallImport) {  // arguments; function index
 // word 2 of the call.
 MEMBRANE_INLINE FunctionInstance* find_target(Execution* ex, uint64_t slot, uint64_t type_and_table) {
   MachineState& m = Machine::state(*ex);
-  const std::vector<uint64_t>& elements = table_of(ex, type_and_table >> 32).elements;
+  const TableElements& elements = table_of(ex, type_and_table >> 32).elements;
   const uint32_t index = static_cast<uint32_t>(slot);
   if (index >= elements.size()) [[unlikely]] {
     m.trap_kind = TrapKind::kUndefinedElement;
@@ -1105,7 +1105,7 @@ HANDLER(kCallIndirect) {  // arguments, index; type and table
   FunctionInstance* const target = find_target(ex, fp[ip[1].slots.b], ip[2].constant);
   if (target == nullptr) [[unlikely]]
     GO_TO(trapped);
-  if (target->instance == m.instance && target->code != nullptr)
+  if (target->instance == Machine::home(*m.instance) && target->code != nullptr)
     ENTER_FUNCTION(target->code, fp + ip[1].slots.a, ip + 3);
   m.callee = target;
   GO_TO(call_instance);
@@ -1116,7 +1116,7 @@ HANDLER(kCallRef) {  // arguments, function
   auto* const target = reinterpret_cast<FunctionInstance*>(fp[ip[1].slots.b]);
   if (target == nullptr) [[unlikely]]
     TRAP(kNullFunction);
-  if (target->instance == m.instance && target->code != nullptr)
+  if (target->instance == Machine::home(*m.instance) && target->code != nullptr)
     ENTER_FUNCTION(target->code, fp + ip[1].slots.a, ip + 3);
   m.callee = target;
   GO_TO(call_instance);
@@ -1181,7 +1181,7 @@ HANDLER(tail_call_instance) {
   const FunctionInstance& target = *m.callee;
   if (target.code == nullptr) GO_TO(tail_call_host);
   uint64_t* const arguments = fp + ip[1].slots.a;
-  if (target.instance == m.instance) REPLACE_FUNCTION(target.code, arguments);
+  if (target.instance == Machine::home(*m.instance)) REPLACE_FUNCTION(target.code, arguments);
   if (fp + target.code->frame_slots > m.stack_end || !make_crossing(m)) TRAP(kStackOverflow);
   m.instance = target.instance;
   memory = Machine::memory_base(*target.instance);

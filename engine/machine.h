@@ -32,14 +32,18 @@ struct Machine {
   static uint64_t& exception_bytes_left(Instance& i) { return i.exception_bytes_left_; }
   static uint64_t& first_exception(Instance& i) { return i.first_exception_; }
   MEMBRANE_INLINE static Table* table(const Instance& i, uint32_t index) { return i.tables_[index]; }
+  // As the guest has it: what it refers to inside.
   MEMBRANE_INLINE static FunctionInstance* function(const Instance& i, uint32_t index) {
-    return i.functions_[index];
+    const size_t imported = i.imports_.size();
+    return index < imported ? i.imports_[index] : i.own_ + (index - imported);
   }
+  MEMBRANE_INLINE static Instance* home(const Instance& i) { return i.home_; }
+  static FunctionInstance* own_functions(const Instance& i) { return i.own_; }
   static Status prepare(Execution& ex, FunctionInstance* function);  // a start without arguments
   static FrameRecord* frames(Execution& ex);
   static GlobalInstance* const* globals(const Instance& i) { return i.globals_.data(); }
   static std::span<Table* const> tables(const Instance& i) { return i.tables_; }
-  static std::span<FunctionInstance* const> functions(const Instance& i) { return i.functions_; }
+  static std::span<FunctionInstance* const> imports(const Instance& i) { return i.imports_; }
   static const wasm::FuncType* const* types(const Instance& i) { return i.module_->canonical_types(); }
   MEMBRANE_INLINE static std::vector<uint64_t>& elements(Instance& i, uint32_t index) {
     return i.elements_[index];

@@ -67,6 +67,8 @@ class Memory {
   [[nodiscard]] std::span<uint8_t> bytes() { return {base_, size_bytes()}; }
   // The type with the present size as its minimum, as imports are matched against.
   [[nodiscard]] wasm::MemoryType type() const;
+  // What it began with, when its pages still are those of the image until they are changed; else null.
+  [[nodiscard]] const std::shared_ptr<const MemoryImage>& image() const { return image_; }
 
   [[nodiscard]] bool can_grow(uint64_t delta_pages) const {
     return delta_pages <= wasm::kMaxPages &&

@@ -17,9 +17,9 @@
 #include "engine/machine.h"
 #include "engine/native/runtime.h"
 #include "engine/numeric.h"
-#include "engine/page_map.h"
 #include "engine/standpoints.h"
 #include "engine/translate.h"
+#include "engine/used_pages.h"
 #include "wasm/binary.h"
 #include "wasm/type_relations.h"
 #include "wasm/validate.h"
@@ -53,7 +53,6 @@ enum class Section : uint32_t {
   kExceptions,
   kHeap
 };
-constexpr uint64_t kPageOfMemory = 4096;  // what is written of a memory, or left out, at a time
 
 void checksum_of(std::span<const uint8_t> body, uint64_t (&out)[2]) {
   const XXH128_hash_t hash = XXH3_128bits(body.data(), body.size());
@@ -99,7 +98,7 @@ uint64_t thawed(Instance& instance, Reference kind, uint64_t bits) {
   const auto number_of = [&](uint64_t number) { return number + Machine::first_object(instance); };
   switch (kind) {
     case Reference::kFunction:
-      return reinterpret_cast<uint64_t>(instance.function(static_cast<uint32_t>(bits - 1)));
+      return reinterpret_cast<uint64_t>(Machine::function(instance, static_cast<uint32_t>(bits - 1)));
     case Reference::kException: return bits + Machine::first_exception(instance);
     case Reference::kAny: return renumbered(bits, number_of);
     case Reference::kExtern: return renumbered_extern(bits, number_of);
@@ -126,15 +125,9 @@ struct SnapshotWriter {
   Instance& instance;
   uint64_t fuel_before;
   std::vector<uint8_t> out;
-  std::unordered_map<uint64_t, uint32_t> numbers;  // of functions, by their address
-  std::vector<uint32_t> object_numbers;            // of objects, by that in the heap
+  std::vector<uint32_t> object_numbers;  // of objects, by that in the heap
 
-  SnapshotWriter(Execution& r, Instance& i, uint64_t before) : run(r), instance(i), fuel_before(before) {
-    const auto functions = Machine::functions(instance);
-    numbers.reserve(functions.size());
-    for (size_t n = 0; n < functions.size(); ++n)
-      numbers.emplace(reinterpret_cast<uint64_t>(functions[n]), static_cast<uint32_t>(n));
-  }
+  SnapshotWriter(Execution& r, Instance& i, uint64_t before) : run(r), instance(i), fuel_before(before) {}
 
   void bytes(const void* from, size_t count) {
     const auto* const p = static_cast<const uint8_t*>(from);
@@ -168,11 +161,11 @@ struct SnapshotWriter {
       u64(value);
       return {};
     }
-    const auto found = numbers.find(value);
-    if (found == numbers.end())
+    const auto index = instance.index_of(value);
+    if (!index)
       return unsupported("the program holds a function that is not of its module",
                          "A program that shares tables with others cannot be frozen.");
-    u64(uint64_t{found->second} + 1);
+    u64(uint64_t{*index} + 1);
     return {};
   }
   Status value(ValType type, const uint64_t* slot) {
@@ -306,45 +299,6 @@ Status SnapshotWriter::globals() {
   return {};
 }
 
-// Which pages the guest has touched, so that a large memory of which little is used is not read whole: the
-// kernel's page map says what is present or swapped out. Without it, all are taken as touched.
-std::vector<bool> touched_pages(const uint8_t* base, uint64_t bytes) {
-  const uint64_t count = bytes / kPageOfMemory;
-  std::vector<bool> touched(count, true);
-  const PageMap map;
-  std::vector<uint64_t> entries(std::min<uint64_t>(count, 8192));
-  for (uint64_t first = 0; first < count; first += entries.size()) {
-    const uint64_t wanted = std::min<uint64_t>(entries.size(), count - first);
-    if (!map.read(base + first * kPageOfMemory, std::span(entries).first(wanted))) break;
-    for (uint64_t i = 0; i < wanted; ++i)
-      touched[first + i] = (entries[i] & (PageMap::kPresent | PageMap::kSwapped)) != 0;
-  }
-  return touched;
-}
-
-bool is_zero(const uint8_t* page) {
-  return page[0] == 0 && std::memcmp(page, page + 1, kPageOfMemory - 1) == 0;
-}
-
-// Runs of pages that are not all zero: offset and bytes.
-std::vector<std::pair<uint64_t, uint64_t>> used_parts(const Memory& m) {
-  const uint64_t count = m.size_bytes() / kPageOfMemory;
-  const std::vector<bool> touched = system_page_bytes() == kPageOfMemory
-                                        ? touched_pages(m.base(), m.size_bytes())
-                                        : std::vector<bool>(count, true);
-  const auto is_used = [&](uint64_t page) {
-    return page < count && touched[page] && !is_zero(m.base() + page * kPageOfMemory);
-  };
-  std::vector<std::pair<uint64_t, uint64_t>> parts;
-  for (uint64_t page = 0; page < count; ++page) {
-    if (!is_used(page)) continue;
-    const uint64_t first = page;
-    while (is_used(page)) ++page;
-    parts.emplace_back(first * kPageOfMemory, (page - first) * kPageOfMemory);
-  }
-  return parts;
-}
-
 // A section for each, and one when there is none.
 void SnapshotWriter::memories() {
   memory(instance.memory());
@@ -356,7 +310,7 @@ void SnapshotWriter::memory(const Memory* m) {
   u8(m != nullptr);
   if (m != nullptr) {
     u32(m->pages());
-    const auto parts = used_parts(*m);
+    const std::vector<MemoryRange> parts = used_pages(*m);
     uint64_t bytes_wanted = 0;
     for (const auto& [offset, size] : parts) bytes_wanted += size + 2 * sizeof(uint64_t);
     constexpr uint64_t kRest = 64u << 10;  // for the sections behind: memory is moved once, and not twice
@@ -409,15 +363,15 @@ Result<std::vector<Standpoint>> SnapshotWriter::stand() {
 Status SnapshotWriter::frames() {
   MEMBRANE_ASSIGN(const std::vector<Standpoint> stands, stand());
   const FunctionInstance* const host = awaited_host(run);
-  const auto host_number = numbers.find(reinterpret_cast<uint64_t>(host));
-  if (host != nullptr && host_number == numbers.end())
+  const auto host_index = instance.index_of(reinterpret_cast<uint64_t>(host));
+  if (host != nullptr && !host_index)
     return unsupported("the program waits for a function that is not of its module", "Freeze it later.");
 
   const size_t at = begin(Section::kFrames);
   u64(fuel_before + run.fuel_used());
   u64(run.fuel_owed());
   u32(Machine::entry(run)->code->index);
-  u32(host == nullptr ? UINT32_MAX : host_number->second);
+  u32(host == nullptr ? UINT32_MAX : *host_index);
   u32(static_cast<uint32_t>(stands.size()));
   FramePlaces places(instance.module());
   for (size_t i = stands.size(); i-- > 0;) {  // outermost first
@@ -878,7 +832,7 @@ std::expected<Instance*, LinkError> Snapshot::instantiate(Store& store, const Re
                                                           const InstanceLimits& limits) const {
   std::vector<MemoryStart> starts;
   for (size_t i = 0; i < memories_.size(); ++i) starts.push_back({memories_[i].pages, image_of(i)});
-  auto made = store.instantiate(module_, resolver, limits, &starts);
+  auto made = store.instantiate(module_, resolver, limits, {.is_alone = true, .memories = &starts});
   if (!made) return made;
   Instance& instance = **made;
   const auto of_limit = [](std::string what) {
@@ -909,7 +863,8 @@ std::expected<Instance*, LinkError> Snapshot::instantiate(Store& store, const Re
     Table& table = *Machine::table(instance, i);
     if (table.grow(tables_[i].size() - table.elements.size(), 0) < 0)
       return of_limit("a table of the snapshot is beyond the table limit");
-    for (size_t n = 0; n < tables_[i].size(); ++n) table.elements[n] = value_of(table.element, tables_[i][n]);
+    const std::span<uint64_t> elements = table.elements.writable();
+    for (size_t n = 0; n < elements.size(); ++n) elements[n] = value_of(table.element, tables_[i][n]);
   }
   auto& segments = Machine::segments(instance);
   for (size_t i = 0; i < segments.size(); ++i) {

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstring>
 #include <functional>
 
@@ -301,6 +302,28 @@ TEST_P(Frozen, DeepInARecursion) {
     run.add_fuel(1000);
     EXPECT_EQ(run.resume(), RunState::kFinished) << "half a stack does not run";
     EXPECT_EQ(run.fuel_used(), 0u);
+  }
+}
+
+// Pages that a memory began with and nobody touched since are its own all the same.
+TEST_P(Frozen, WithMemoryOfAnImageThatNobodyTouched) {
+  std::string text = R"((module (memory 16) (data (i32.const 65536) ")";
+  for (int i = 0; i < 300'000; ++i) text += "abcdefghij"[i % 10];
+  text += R"(") (func (export "run") (param i32) (result i32) (i32.load8_u (local.get 0)))))";
+  const auto module = module_of(text);
+  constexpr uint32_t kPlace = 65536 + 200'003;
+  for (int life = 0; life < 3; ++life) {  // from the second on they begin with an image
+    Store store;
+    auto made = store.instantiate(module, {}, {});
+    ASSERT_TRUE(made);
+    Execution run(limits_);
+    ASSERT_TRUE(run.start((*made)->find_function("run"), std::array{Value::i32(kPlace)}));
+    const auto frozen = freeze(run, **made);
+    ASSERT_TRUE(frozen);
+    const auto thawed = thaw(*frozen);
+    thawed->run->add_fuel(kPlenty);
+    ASSERT_EQ(thawed->run->resume(), RunState::kFinished);
+    EXPECT_EQ(thawed->run->results()[0].bits, uint64_t{'d'}) << life;
   }
 }
 

@@ -2319,7 +2319,7 @@ struct Compiler::Parts {
     const bool imported = module.functions[callee].import != wasm::kNotImported;
     write_call(t, [&] {
       if (imported) {
-        a.mov(Width::k64, rax, STATE(function_instances));
+        a.mov(Width::k64, rax, STATE(imports));
         a.mov(Width::k64, rax, {rax, static_cast<int32_t>(callee * 8)});
         a.call(STATE(exit_instance));
       } else if (callee == index) {
@@ -2384,7 +2384,7 @@ struct Compiler::Parts {
     free_registers |= 1u << target | 1u << spare;
     write_call(t, [&, callee = target] {
       if (callee != rax) a.mov(Width::k64, rax, callee);
-      a.mov(Width::k64, rcx, STATE(instance));
+      a.mov(Width::k64, rcx, STATE(home));
       a.op(Alu::kCmp, Width::k64, rcx, {rax, static_cast<int32_t>(offsetof(FunctionHandle, instance))});
       const Patch foreign = a.jcc(Cond::kNE);
       a.mov(Width::k64, rax, {rax, static_cast<int32_t>(offsetof(FunctionHandle, code))});
@@ -2434,7 +2434,7 @@ struct Compiler::Parts {
     const size_t first = stack.size() - t.params.size();
     settle_arguments(first);
     const auto [target, spare] = find_target(in, element);
-    a.mov(Width::k64, spare, STATE(instance));
+    a.mov(Width::k64, spare, STATE(home));
     a.op(Alu::kCmp, Width::k64, spare, {target, static_cast<int32_t>(offsetof(FunctionHandle, instance))});
     const Patch own = a.jcc(Cond::kE);
     a.mov(Width::k64, slot(element.slot), target);
@@ -2503,9 +2503,8 @@ struct Compiler::Parts {
     }
     return true;
   }
-  // libstdc++'s vector begins with begin and end; machine_is_supported() looks whether it is so.
-  static constexpr int32_t kElementsBegin = offsetof(Table, elements);
-  static constexpr int32_t kElementsEnd = offsetof(Table, elements) + 8;
+  static constexpr int32_t kElementsBegin = offsetof(Table, elements) + TableElements::begin_at();
+  static constexpr int32_t kElementsEnd = kElementsBegin + 8;
 
   // -- the function --------------------------------------------------------------------------------------------------
 
@@ -2582,8 +2581,14 @@ struct Compiler::Parts {
   }
   void ref_func(uint32_t function_index) {
     const Reg r = alloc();
-    a.mov(Width::k64, r, STATE(function_instances));
-    a.mov(Width::k64, r, {r, static_cast<int32_t>(function_index * 8)});
+    if (module.functions[function_index].import != wasm::kNotImported) {
+      a.mov(Width::k64, r, STATE(imports));
+      a.mov(Width::k64, r, {r, static_cast<int32_t>(function_index * 8)});
+    } else {
+      const uint32_t own = function_index - module.imported_function_count();
+      a.mov(Width::k64, r, STATE(own_functions));
+      a.op(Alu::kAdd, Width::k64, r, static_cast<int32_t>(own * sizeof(FunctionInstance)));
+    }
     push_register(r);
   }
   void demote() {
@@ -2885,15 +2890,9 @@ std::span<const uint8_t> Compiler::compile(uint32_t index, std::vector<BatchCall
 bool machine_is_supported() {
 #if MEMBRANE_GUARD_PAGES && defined(__x86_64__)
   static const bool supported = [] {
-    const std::vector<uint64_t> probe(3);
-    const void* parts[2];
-    // Compiled code reads the first two words of a table's vector: is it laid out so?
-    // NOLINTNEXTLINE(bugprone-undefined-memory-manipulation,bugprone-multi-level-implicit-pointer-conversion)
-    std::memcpy(parts, &probe, sizeof parts);
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") &&
            __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("lzcnt") &&
-           __builtin_cpu_supports("popcnt") && parts[0] == probe.data() &&
-           parts[1] == probe.data() + probe.size();
+           __builtin_cpu_supports("popcnt");
   }();
   return supported;
 #else

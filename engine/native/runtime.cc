@@ -428,13 +428,14 @@ class Visit {
 
 void Visit::bind() {
   Instance& instance = *m_.instance;
-  n_.instance = &instance;
+  n_.home = Machine::home(instance);
   n_.functions = instance.compiled().functions();
   n_.globals = Machine::globals(instance);
   n_.memories = Machine::memories(instance);
   n_.tables = Machine::tables(instance).data();
   n_.types = Machine::types(instance);
-  n_.function_instances = Machine::functions(instance).data();
+  n_.imports = Machine::imports(instance).data();
+  n_.own_functions = Machine::own_functions(instance);
   n_.stack_end = m_.stack_end;
   n_.registers[rbx] = reinterpret_cast<uint64_t>(Machine::memory_base(instance));
 }
@@ -562,7 +563,7 @@ void Visit::call_host(FunctionInstance& target) {
 
 void Visit::call_instance(FunctionInstance& target) {
   if (target.code == nullptr) return call_host(target);
-  if (target.instance == m_.instance) return call_interpreter(*target.code);
+  if (target.instance == Machine::home(*m_.instance)) return call_interpreter(*target.code);
   FrameRecord* const crossing = frames_ + depth();
   const FunctionCode& callee = *target.code;
   if (crossing + 1 >= m_.frames_end || frame() + callee.frame_slots > m_.stack_end)
@@ -580,7 +581,8 @@ void Visit::tail_call(FunctionInstance& target, uint64_t* arguments) {
   FrameRecord* record = frames_ + depth();
   if (frame() + callee.frame_slots > m_.stack_end) return trap(TrapKind::kStackOverflow);
   if (!has_record()) *record = {kReturnToNativeStub, frame(), nullptr, nullptr};
-  if (target.instance != m_.instance && record->return_ip != kCrossReturnStub) {  // as make_crossing() does
+  const bool crosses = target.instance != Machine::home(*m_.instance);
+  if (crosses && record->return_ip != kCrossReturnStub) {  // as make_crossing() does
     if (record + 1 >= m_.frames_end) return trap(TrapKind::kStackOverflow);
     record[1] = {kCrossReturnStub, record->fp, nullptr, nullptr};
     record->function = nullptr;
@@ -588,7 +590,7 @@ void Visit::tail_call(FunctionInstance& target, uint64_t* arguments) {
     ++record;
   }
   record->function = &callee;
-  m_.instance = target.instance;
+  if (crosses) m_.instance = target.instance;
   std::memmove(frame(), arguments, callee.param_slots * sizeof(uint64_t));
   enter_interpreter(record);
 }
@@ -745,7 +747,7 @@ void Visit::bulk(const HelperCall& call, const BulkWork& work, TrapKind out_of_b
 
 void Visit::access_table(const HelperCall& call, uint64_t* slots) {
   using enum wasm::Opcode;
-  std::vector<uint64_t>& elements = Machine::table(*m_.instance, call.index)->elements;
+  TableElements& elements = Machine::table(*m_.instance, call.index)->elements;
   const auto op = static_cast<wasm::Opcode>(call.helper);
   if (op == kTableSize) {
     slots[0] = elements.size();
@@ -754,7 +756,7 @@ void Visit::access_table(const HelperCall& call, uint64_t* slots) {
   const auto index = static_cast<uint32_t>(clamped(slots[0], call.index));
   if (index >= elements.size()) return trap(TrapKind::kTableOutOfBounds);
   if (op == kTableGet) slots[0] = elements[index];
-  else elements[index] = slots[1];
+  else elements.writable()[index] = slots[1];
 }
 
 float f32_of(uint64_t slot) { return std::bit_cast<float>(static_cast<uint32_t>(slot)); }

@@ -133,8 +133,8 @@ struct NativeState {
   GlobalInstance* const* globals = nullptr;
   Table* const* tables = nullptr;
   const wasm::FuncType* const* types = nullptr;
-  Instance* instance = nullptr;
-  FunctionInstance* const* function_instances = nullptr;
+  Instance* home = nullptr;  // of the instance: what its functions refer to
+  FunctionInstance* const* imports = nullptr;
   const void* exit_fuel = nullptr;
   const void* exit_instance = nullptr;
   const void* exit_helper = nullptr;
@@ -145,6 +145,7 @@ struct NativeState {
   uint64_t exit = 0;  // Exit; the code writes 32 bits
   const void* exit_trap[kTrapKinds] = {};
   Memory* const* memories = nullptr;
+  FunctionInstance* own_functions = nullptr;
 
   Constant canonical_nan[2];  // by Real
   Constant sign_bit[2];

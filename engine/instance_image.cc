@@ -1,0 +1,120 @@
+#include "engine/instance_image.h"
+
+#include <numeric>
+
+#include "engine/machine.h"
+#include "engine/used_pages.h"
+
+namespace membrane::engine {
+namespace {
+
+std::unexpected<Error> unsupported(std::string what) {
+  return fail(ErrorCode::kUnsupported, std::move(what), "Freeze a run of it into a snapshot instead.");
+}
+
+// Elements that are imports of the instance.
+std::vector<std::pair<size_t, uint32_t>> imports_among(std::span<const uint64_t> elements,
+                                                       const Instance& instance) {
+  std::vector<std::pair<size_t, uint32_t>> found;
+  const auto imports = Machine::imports(instance);
+  for (size_t at = 0; at < elements.size(); ++at)
+    for (uint32_t i = 0; elements[at] != 0 && i < imports.size(); ++i)
+      if (reinterpret_cast<uint64_t>(imports[i]) == elements[at]) found.emplace_back(at, i);
+  return found;
+}
+
+Status check(const Instance& instance) {
+  const wasm::Module& module = instance.module();
+  for (const wasm::Import& import : module.imports)
+    if (import.kind != wasm::ExternKind::kFunc)
+      return unsupported("the program imports a " + std::string(name_of(import.kind)) +
+                         ", which others share");
+  if (Machine::home(instance) == &instance)
+    return unsupported("the instance was not made to stand alone, and its functions are its own");
+  if (!module.type_details.empty()) return unsupported("the program has structs and arrays");
+  if (Machine::exceptions(instance).size() != 0)
+    return unsupported("the program keeps exceptions that it caught");
+  return {};
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const InstanceImage>> InstanceImage::capture(Instance& instance) {
+  MEMBRANE_TRY(check(instance));
+  const std::shared_ptr<InstanceImage> image(new InstanceImage);
+  const wasm::Module& module = instance.module();
+  image->module_ = instance.share_compiled();
+  for (uint32_t i = 0; i < module.memories.size(); ++i) {
+    const Memory& memory = Machine::memory(instance, i);
+    std::vector<MemoryPart> parts;
+    uint64_t end = 0;
+    for (const auto& [offset, bytes] : used_pages(memory)) {
+      parts.emplace_back(offset, std::span(memory.base() + offset, bytes));
+      end = offset + bytes;
+    }
+    MemoryStart start{memory.pages(), parts.empty() ? nullptr : MemoryImage::create(end, parts)};
+    if (!parts.empty() && start.image == nullptr)
+      return fail(ErrorCode::kExhausted, "the system has no memory left for the image of an instance",
+                  "Run fewer sandboxes at once.");
+    image->memories_.push_back({std::move(start), memory.size_bytes()});
+  }
+  for (const Table* const table : Machine::tables(instance))
+    image->tables_.push_back({table->elements, imports_among(table->elements, instance)});
+  for (uint32_t i = 0; i < module.globals.size(); ++i) {
+    const GlobalInstance& global = *Machine::global(instance, i);
+    GlobalState state{global.bits, global.high_bits};
+    if (wasm::is_ref(global.type.type))
+      for (const auto& [at, import] : imports_among({&global.bits, 1}, instance)) state.import = import;
+    image->globals_.push_back(state);
+  }
+  const auto& segments = Machine::segments(instance);
+  for (size_t i = 0; i < segments.size(); ++i)
+    if (!segments[i].empty())
+      image->segments_.emplace_back(i, SegmentState{segments[i], imports_among(segments[i], instance)});
+  image->dropped_datas_ = Machine::dropped_datas(instance);
+  return image;
+}
+
+std::expected<Instance*, LinkError> InstanceImage::instantiate(Store& store, const Resolver& resolver,
+                                                               const InstanceLimits& limits) const {
+  std::vector<MemoryStart> starts;
+  for (const MemoryState& memory : memories_) starts.push_back(memory.start);
+  auto made = store.instantiate(module_, resolver, limits,
+                                {.is_alone = true, .memories = &starts, .has_tables = false});
+  if (!made) return made;
+  Instance& instance = **made;
+  const auto import = [&](uint32_t index) {
+    return reinterpret_cast<uint64_t>(Machine::function(instance, index));
+  };
+  for (uint32_t i = 0; i < globals_.size(); ++i) {
+    GlobalInstance& global = *Machine::global(instance, i);
+    global.bits = globals_[i].import == UINT32_MAX ? globals_[i].bits : import(globals_[i].import);
+    global.high_bits = globals_[i].high_bits;
+  }
+  for (uint32_t i = 0; i < tables_.size(); ++i) {
+    Table& table = *Machine::table(instance, i);
+    if (!table.allow(tables_[i].elements.size()))
+      return std::unexpected(
+          LinkError{LinkError::Kind::kLimit,
+                    {ErrorCode::kExhausted, "a table of the image is beyond the table limit",
+                     "Raise the limit to what it was when the image was made."},
+                    UINT32_MAX,
+                    {}});
+    table.elements = tables_[i].elements;
+    for (const auto& [at, index] : tables_[i].imports) table.elements.writable()[at] = import(index);
+  }
+  auto& segments = Machine::segments(instance);
+  for (const auto& [i, state] : segments_) {
+    segments[i] = state.elements;
+    for (const auto& [at, index] : state.imports) segments[i][at] = import(index);
+  }
+  Machine::dropped_datas(instance) = dropped_datas_;
+  return made;
+}
+
+uint64_t InstanceImage::memory_bytes() const {
+  return std::accumulate(memories_.begin(), memories_.end(), uint64_t{0},
+                         [](uint64_t sum, const MemoryState& memory) { return sum + memory.bytes; });
+}
+
+}  // namespace membrane::engine

@@ -1,0 +1,68 @@
+// An instance between two calls, as what others begin with: a warm interpreter, with its modules imported, from
+// which a fresh sandbox starts in microseconds.
+//
+//   auto image = InstanceImage::capture(instance);              // after its initialising calls
+//   auto fork = (*image)->instantiate(store, resolver, limits);  // as often as wanted
+//   run.start((*fork)->find_function("turn"), arguments);
+//
+// A fork shares what it does not change: functions and tables until they are written, pages of memory one by one
+// (memory_image.h). What it costs is address space and the pages that it touches.
+//
+// Unlike a snapshot (snapshot.h), it is of this process and of a module that is loaded, and nothing runs in it. A run
+// in the middle of a call is for snapshots.
+//
+// Ownership: an image keeps its module, and memories of its instances keep what they need. Threads: any number may
+// instantiate() at once; capture() is for the thread that has the instance.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "base/result.h"
+#include "engine/instance.h"
+
+namespace membrane::engine {
+
+class InstanceImage {
+ public:
+  // Errors: kUnsupported for an instance that shares anything with others, or has structs, arrays or kept exceptions;
+  // kExhausted when the system has no room for its memory.
+  static Result<std::shared_ptr<const InstanceImage>> capture(Instance& instance);
+
+  // As the instance was. Data and element segments are not written again, and its start function does not run.
+  std::expected<Instance*, LinkError> instantiate(Store& store, const Resolver& resolver,
+                                                  const InstanceLimits& limits) const;
+
+  [[nodiscard]] const std::shared_ptr<CompiledModule>& module() const { return module_; }
+  [[nodiscard]] uint64_t memory_bytes() const;  // the size of its memories
+
+ private:
+  InstanceImage() = default;
+
+  struct MemoryState {
+    MemoryStart start;
+    uint64_t bytes = 0;
+  };
+  struct TableState {
+    TableElements elements;
+    // Elements that are imports, which are others in each Store: where, and the function's index.
+    std::vector<std::pair<size_t, uint32_t>> imports;
+  };
+  struct GlobalState {
+    uint64_t bits = 0, high_bits = 0;
+    uint32_t import = UINT32_MAX;  // of a global that holds an imported function
+  };
+  struct SegmentState {
+    std::vector<uint64_t> elements;
+    std::vector<std::pair<size_t, uint32_t>> imports;
+  };
+
+  std::shared_ptr<CompiledModule> module_;
+  std::vector<MemoryState> memories_;
+  std::vector<TableState> tables_;
+  std::vector<GlobalState> globals_;
+  std::vector<std::pair<size_t, SegmentState>> segments_;  // those that are not empty
+  std::vector<bool> dropped_datas_;
+};
+
+}  // namespace membrane::engine

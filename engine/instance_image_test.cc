@@ -1,0 +1,168 @@
+// Forks of an instance are as it was, and each is alone.
+
+#include "engine/instance_image.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "engine/engine_testing.h"
+#include "wasm/text/parser.h"
+
+namespace membrane::engine {
+namespace {
+
+constexpr uint64_t kPlenty = 10'000'000;
+
+// Counts in a global, in memory, by way of a table that it writes, and asks the host.
+constexpr std::string_view kCounter = R"((module
+  (type $give (func (result i32)))
+  (import "host" "number" (func $number (result i32)))
+  (memory (export "memory") 20 40)
+  (data (i32.const 66000) "warm")
+  (table $t (export "table") 4 10 funcref)
+  (elem (i32.const 0) $one $number)
+  (elem $passive funcref (ref.func $two) (ref.func $number))
+  (global $count (mut i32) (i32.const 0))
+  (func $one (result i32) i32.const 1)
+  (func $two (result i32) i32.const 2)
+  (func (export "warm") (param i32)
+    (global.set $count (local.get 0))
+    (i32.store (i32.const 1000000) (local.get 0))
+    (table.set $t (i32.const 2) (ref.func $two))
+    (drop (memory.grow (i32.const 1))))
+  (func (export "bump") (result i32)
+    (global.set $count (i32.add (global.get $count) (i32.const 1)))
+    (i32.store (i32.const 1000000) (i32.add (i32.load (i32.const 1000000)) (i32.const 1)))
+    (table.set $t (i32.const 0) (ref.func $two))
+    (i32.add (global.get $count) (i32.load (i32.const 1000000))))
+  (func (export "call") (param i32) (result i32) (call_indirect $t (type $give) (local.get 0)))
+  (func (export "init") (table.init $t $passive (i32.const 0) (i32.const 0) (i32.const 2)))
+  (func (export "grow") (param i32) (result i32) (table.grow $t (ref.null func) (local.get 0)))
+  (func (export "size") (result i32) (i32.add (memory.size) (table.size $t)))
+  (func (export "warm byte") (result i32) (i32.load8_u (i32.const 66000)))))";
+
+Resolver host_in(Store& store, int32_t number) {
+  return [&store, number](const wasm::Module& module, const wasm::Import& import) -> std::optional<Extern> {
+    return Extern{wasm::ExternKind::kFunc,
+                  store.add_host_function(module.type_of_function(import.index),
+                                          [number](HostCall& call) {
+                                            call.results[0] = static_cast<uint32_t>(number);
+                                            return HostAction::kContinue;
+                                          }),
+                  nullptr, nullptr, nullptr};
+  };
+}
+
+// An instance with a Store of its own.
+struct Sandbox {
+  Store store;
+  Instance* instance = nullptr;
+
+  uint64_t call(std::string_view name, std::vector<Value> arguments = {}) const {
+    Execution run;
+    EXPECT_TRUE(run.start(instance->find_function(name), arguments));
+    run.add_fuel(kPlenty);
+    EXPECT_EQ(run.resume(), RunState::kFinished) << name;
+    return run.results().empty() ? 0 : run.results()[0].bits;
+  }
+};
+
+class Image : public ::testing::TestWithParam<Tier> {
+ protected:
+  std::unique_ptr<Sandbox> make(std::string_view text, bool is_alone = true) {
+    auto parsed = wasm::parse_text(text);
+    EXPECT_TRUE(parsed) << (parsed ? "" : render(parsed.error().front(), text, "test.wat"));
+    auto compiled = CompiledModule::compile(std::move(*parsed), text, GetParam());
+    EXPECT_TRUE(compiled);
+    auto sandbox = std::make_unique<Sandbox>();
+    auto made =
+        sandbox->store.instantiate(*compiled, host_in(sandbox->store, 100), {}, {.is_alone = is_alone});
+    EXPECT_TRUE(made);
+    sandbox->instance = *made;
+    return sandbox;
+  }
+  static std::unique_ptr<Sandbox> fork(const InstanceImage& image, int32_t number) {
+    auto sandbox = std::make_unique<Sandbox>();
+    auto made = image.instantiate(sandbox->store, host_in(sandbox->store, number), {});
+    EXPECT_TRUE(made);
+    sandbox->instance = *made;
+    return sandbox;
+  }
+};
+
+TEST_P(Image, AForkIsAsItsTemplateWasAndAlone) {
+  const auto first = make(kCounter);
+  first->call("warm", {Value::i32(40)});
+  const auto image = InstanceImage::capture(*first->instance);
+  ASSERT_TRUE(image) << image.error().message;
+  for (int32_t round = 0; round < 4; ++round) {
+    const auto a = fork(**image, 200 + round), b = fork(**image, 300);
+    EXPECT_EQ(a->call("warm byte"), uint64_t{'w'});
+    EXPECT_EQ(a->call("size"), 21u + 4u);
+    EXPECT_EQ(a->call("bump"), 82u);
+    EXPECT_EQ(a->call("bump"), 84u);
+    EXPECT_EQ(b->call("bump"), 82u) << "another fork's writes must not be seen";
+    EXPECT_EQ(a->call("call", {Value::i32(0)}), 2u);
+    EXPECT_EQ(a->call("call", {Value::i32(1)}), 200u + static_cast<uint32_t>(round))
+        << "each has its own host";
+    EXPECT_EQ(b->call("call", {Value::i32(1)}), 300u);
+    EXPECT_EQ(a->call("call", {Value::i32(2)}), 2u);
+    a->call("init");
+    EXPECT_EQ(a->call("call", {Value::i32(1)}), 200u + static_cast<uint32_t>(round));
+    EXPECT_EQ(a->call("grow", {Value::i32(3)}), 4u);
+    EXPECT_EQ(b->call("size"), 21u + 4u);
+  }
+  EXPECT_EQ(first->call("bump"), 82u) << "the template goes on by itself";
+  EXPECT_EQ(first->call("call", {Value::i32(1)}), 100u);
+}
+
+TEST_P(Image, OfAForkHoldsWhatItTouchedAndWhatItDidNot) {
+  const auto first = make(kCounter);
+  first->call("warm", {Value::i32(40)});
+  auto image = InstanceImage::capture(*first->instance);
+  for (uint64_t round = 0; round < 3; ++round) {
+    ASSERT_TRUE(image);
+    const auto next = fork(**image, 1);
+    EXPECT_EQ(next->call("bump"), 82 + 2 * round);
+    EXPECT_EQ(next->call("warm byte"), uint64_t{'w'});
+    image = InstanceImage::capture(*next->instance);
+  }
+}
+
+TEST_P(Image, AFunctionOfTheOutsideCanBeGivenBackIn) {
+  const auto lone = make(R"((module
+    (table $t (export "table") 1 funcref)
+    (func (export "seven") (result i32) (i32.const 7))
+    (func (export "through") (param funcref) (result i32)
+      (table.set $t (i32.const 0) (local.get 0))
+      (call_indirect $t (result i32) (i32.const 0)))))");
+  auto* const seven = lone->instance->find_function("seven");
+  EXPECT_EQ(seven, lone->instance->find_function("seven"));
+  EXPECT_EQ(lone->call("through", {Value{wasm::ValType::kFuncRef, reinterpret_cast<uint64_t>(seven), 0}}),
+            7u);
+}
+
+TEST_P(Image, ThereIsNoneOfWhatIsShared) {
+  const auto with_others = make("(module (func (export \"f\")))", false);
+  EXPECT_EQ(InstanceImage::capture(*with_others->instance).error().code, ErrorCode::kUnsupported);
+  const auto with_heap = make("(module (type (struct (field i32))) (func (export \"f\")))");
+  EXPECT_EQ(InstanceImage::capture(*with_heap->instance).error().code, ErrorCode::kUnsupported);
+}
+
+TEST_P(Image, ATableBeyondTheLimitIsRefused) {
+  const auto first = make(kCounter);
+  first->call("grow", {Value::i32(5)});
+  const auto image = InstanceImage::capture(*first->instance);
+  ASSERT_TRUE(image);
+  Store store;
+  const auto refused = (*image)->instantiate(store, host_in(store, 1), {.table_elements = 8});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().kind, LinkError::Kind::kLimit);
+}
+
+INSTANTIATE_TEST_SUITE_P(Tiers, Image, ::testing::Values(Tier::kInterpreter, Tier::kCompiler, Tier::kAuto),
+                         [](const auto& tier) { return std::string(name_of(tier.param)); });
+
+}  // namespace
+}  // namespace membrane::engine
