@@ -53,6 +53,7 @@ struct Execution;
 namespace native {
 class CodeCache;
 struct FrameSlots;
+struct ModuleImage;
 class ModuleCode;
 struct NativeState;
 }  // namespace native
@@ -85,6 +86,12 @@ class CompiledModule {
   static std::expected<std::shared_ptr<CompiledModule>, Diagnostic> compile(
       wasm::Module module, std::string_view text = {}, Tier tier = Tier::kAuto,
       const native::CodeCache* cache = nullptr);
+  // A module that compile() has made before, with the frames of the functions that it defines and the code that
+  // was made of them, which may be none: as valid as it was then. It is believed.
+  static std::shared_ptr<CompiledModule> restore(wasm::Module module,
+                                                 std::span<const native::FrameSlots> frames,
+                                                 native::ModuleImage code, Tier tier);
+  [[nodiscard]] std::vector<native::FrameSlots> frames() const;
   ~CompiledModule();
   CompiledModule(const CompiledModule&) = delete;
   CompiledModule& operator=(const CompiledModule&) = delete;
@@ -193,6 +200,7 @@ class TableElements {
   [[nodiscard]] const uint64_t* end() const { return end_; }
   [[nodiscard]] std::span<uint64_t> writable();
   void resize(size_t size, uint64_t value = 0);
+  void assign(std::vector<uint64_t> elements) { own(std::make_shared<Owned>(std::move(elements))); }
 
   // Where compiled code reads the beginning, and behind it the end.
   static constexpr size_t begin_at() { return offsetof(TableElements, begin_); }

@@ -37,6 +37,7 @@ class InstanceImage {
   [[nodiscard]] uint64_t memory_bytes() const;  // the size of its memories
 
  private:
+  friend struct ImageFile;  // image_file.cc
   InstanceImage() = default;
 
   struct MemoryState {

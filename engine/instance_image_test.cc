@@ -3,10 +3,15 @@
 #include "engine/instance_image.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <array>
+#include <fstream>
 
 #include "engine/engine_testing.h"
+#include "engine/image_file.h"
+#include "wasm/binary.h"
 #include "wasm/text/parser.h"
 
 namespace membrane::engine {
@@ -161,6 +166,96 @@ TEST_P(Image, ATableBeyondTheLimitIsRefused) {
   EXPECT_EQ(refused.error().kind, LinkError::Kind::kLimit);
 }
 
+// -- in a file -----------------------------------------------------------------------------------------------------
+
+class ImageInAFile : public Image {
+ protected:
+  void SetUp() override {
+    path_ = ::testing::TempDir() + "membrane-image-" + std::to_string(getpid()) + "-" +
+            std::string(name_of(GetParam()));
+    auto parsed = wasm::parse_text(kCounter);
+    ASSERT_TRUE(parsed);
+    auto decoded = wasm::decode(wasm::encode(*parsed));  // only a binary is kept
+    ASSERT_TRUE(decoded);
+    auto compiled = CompiledModule::compile(std::move(*decoded), {}, GetParam());
+    ASSERT_TRUE(compiled);
+    auto made = first_.store.instantiate(*compiled, host_in(first_.store, 100), {}, {.is_alone = true});
+    ASSERT_TRUE(made);
+    first_.instance = *made;
+    first_.call("warm", {Value::i32(40)});
+    const auto image = InstanceImage::capture(*first_.instance);
+    ASSERT_TRUE(image);
+    const auto written = write_image_file(path_, **image, std::array<uint8_t, 3>{1, 2, 3});
+    ASSERT_TRUE(written) << written.error().message;
+  }
+  void TearDown() override { unlink(path_.c_str()); }
+
+  void change_byte(size_t at) const {
+    std::fstream file(path_, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekg(static_cast<std::streamoff>(at));
+    const auto byte = static_cast<char>(file.get() ^ 1);
+    file.seekp(static_cast<std::streamoff>(at));
+    file.put(byte);
+  }
+
+  Sandbox first_;
+  std::string path_;
+};
+
+TEST_P(ImageInAFile, IsAsItWas) {
+  for (const Tier tier : {GetParam(), Tier::kInterpreter}) {
+    auto loaded = load_image_file(path_, tier);
+    ASSERT_TRUE(loaded) << loaded.error().message;
+    EXPECT_EQ(loaded->embedder, (std::vector<uint8_t>{1, 2, 3}));
+    for (int round = 0; round < 3; ++round) {
+      const auto a = fork(*loaded->image, 200);
+      EXPECT_EQ(a->call("warm byte"), uint64_t{'w'});
+      EXPECT_EQ(a->call("size"), 21u + 4u);
+      EXPECT_EQ(a->call("bump"), 82u);
+      EXPECT_EQ(a->call("call", {Value::i32(1)}), 200u);
+      EXPECT_EQ(a->call("call", {Value::i32(2)}), 2u);
+      a->call("init");
+      EXPECT_EQ(a->call("call", {Value::i32(0)}), 2u);
+    }
+    // And what is loaded can be captured and kept again.
+    const auto next = fork(*loaded->image, 300);
+    next->call("bump");
+    const auto image = InstanceImage::capture(*next->instance);
+    ASSERT_TRUE(image);
+    ASSERT_TRUE(write_image_file(path_ + "2", **image, {}));
+    auto again = load_image_file(path_ + "2", tier);
+    ASSERT_TRUE(again);
+    EXPECT_EQ(fork(*again->image, 1)->call("bump"), 84u);
+    unlink((path_ + "2").c_str());
+  }
+}
+
+TEST_P(ImageInAFile, StaysWhatItIsWhenTheFileGoes) {
+  auto loaded = load_image_file(path_, GetParam());
+  ASSERT_TRUE(loaded);
+  unlink(path_.c_str());
+  EXPECT_EQ(fork(*loaded->image, 1)->call("bump"), 82u);
+}
+
+TEST_P(ImageInAFile, OneThatIsDamagedOrOfOthersIsRefused) {
+  EXPECT_EQ(load_image_file(path_ + "-none").error().code, ErrorCode::kNotFound);
+  for (const size_t at : {size_t{0}, size_t{9}, size_t{20}, size_t{110}, size_t{200}, size_t{300}}) {
+    change_byte(at);
+    const auto loaded = load_image_file(path_, GetParam());
+    ASSERT_FALSE(loaded) << at;
+    EXPECT_FALSE(loaded.error().hint.empty());
+    change_byte(at);
+  }
+  ASSERT_TRUE(load_image_file(path_, GetParam()));
+  ASSERT_EQ(truncate(path_.c_str(), 5000), 0);
+  EXPECT_EQ(load_image_file(path_, GetParam()).error().code, ErrorCode::kInvalidInput);
+  ASSERT_EQ(chmod(path_.c_str(), 0666), 0);
+  EXPECT_EQ(load_image_file(path_, GetParam()).error().code, ErrorCode::kNotFound);
+}
+
+INSTANTIATE_TEST_SUITE_P(Tiers, ImageInAFile,
+                         ::testing::Values(Tier::kInterpreter, Tier::kCompiler, Tier::kAuto),
+                         [](const auto& tier) { return std::string(name_of(tier.param)); });
 INSTANTIATE_TEST_SUITE_P(Tiers, Image, ::testing::Values(Tier::kInterpreter, Tier::kCompiler, Tier::kAuto),
                          [](const auto& tier) { return std::string(name_of(tier.param)); });
 

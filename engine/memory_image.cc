@@ -10,8 +10,8 @@
 #include "engine/region_pool.h"
 
 namespace membrane::engine {
+
 std::shared_ptr<const MemoryImage> MemoryImage::create(uint64_t bytes, std::span<const MemoryPart> parts) {
-  static std::atomic<uint64_t> last_number{0};
   const uint64_t page = system_page_bytes();
   const uint64_t size = (bytes + page - 1) / page * page;
   if (size == 0) return nullptr;
@@ -25,11 +25,24 @@ std::shared_ptr<const MemoryImage> MemoryImage::create(uint64_t bytes, std::span
   // From here on nobody can change it, this process included.
   if (fcntl(image->file_, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) != 0)
     return nullptr;
-  void* const content = mmap(nullptr, size, PROT_READ, MAP_SHARED | MAP_NORESERVE, image->file_, 0);
-  if (content == MAP_FAILED) return nullptr;
-  image->content_ = {static_cast<const uint8_t*>(content), size};
-  image->number_ = ++last_number;
-  return image;
+  return image->map(size) ? image : nullptr;
+}
+
+std::shared_ptr<const MemoryImage> MemoryImage::of_file(int file, uint64_t offset, uint64_t bytes) {
+  const std::shared_ptr<MemoryImage> image(new MemoryImage);
+  image->file_ = fcntl(file, F_DUPFD_CLOEXEC, 0);
+  image->offset_ = offset;
+  return image->file_ >= 0 && image->map(bytes) ? image : nullptr;
+}
+
+bool MemoryImage::map(uint64_t bytes) {
+  static std::atomic<uint64_t> last_number{0};
+  void* const content =
+      mmap(nullptr, bytes, PROT_READ, MAP_SHARED | MAP_NORESERVE, file_, static_cast<off_t>(offset_));
+  if (content == MAP_FAILED) return false;
+  content_ = {static_cast<const uint8_t*>(content), bytes};
+  number_ = ++last_number;
+  return true;
 }
 
 MemoryImage::~MemoryImage() {
@@ -40,7 +53,7 @@ MemoryImage::~MemoryImage() {
 
 bool MemoryImage::map_at(uint8_t* base) const {
   return mmap(base, content_.size(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, file_,
-              0) != MAP_FAILED;
+              static_cast<off_t>(offset_)) != MAP_FAILED;
 }
 
 void MemoryImage::learn(std::span<const MemoryRange> changed) const {

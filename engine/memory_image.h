@@ -26,6 +26,9 @@ class MemoryImage {
   // The parts are within the first `bytes`, and may follow each other in any order; what is between them is zero.
   // Null when the system has no room or no such files: then the parts must be copied.
   static std::shared_ptr<const MemoryImage> create(uint64_t bytes, std::span<const MemoryPart> parts);
+  // Of a part of a file, which nobody changes any more. `offset` and `bytes` are whole pages of the system. Null when
+  // the system refuses.
+  static std::shared_ptr<const MemoryImage> of_file(int file, uint64_t offset, uint64_t bytes);
   ~MemoryImage();
   MemoryImage(const MemoryImage&) = delete;
   MemoryImage& operator=(const MemoryImage&) = delete;
@@ -43,9 +46,11 @@ class MemoryImage {
 
  private:
   MemoryImage() = default;
+  bool map(uint64_t bytes);
 
   uint64_t number_ = 0;
   int file_ = -1;
+  uint64_t offset_ = 0;               // in the file
   std::span<const uint8_t> content_;  // mapped, read only
   mutable std::mutex mutex_;          // guards changed_
   mutable std::vector<MemoryRange> changed_;

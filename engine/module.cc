@@ -64,6 +64,29 @@ std::optional<Diagnostic> CompiledModule::prepare(wasm::Module module, std::stri
   return std::nullopt;
 }
 
+std::shared_ptr<CompiledModule> CompiledModule::restore(wasm::Module module,
+                                                        std::span<const native::FrameSlots> frames,
+                                                        native::ModuleImage code, Tier tier) {
+  std::shared_ptr<CompiledModule> compiled(new CompiledModule);
+  CompiledModule& m = *compiled;
+  m.module_ = std::move(module);
+  m.tier_ = tier;
+  m.functions_ = std::make_unique<FunctionCode[]>(m.module_.functions.size());
+  const uint32_t imported = m.module_.imported_function_count();
+  if (tier != Tier::kInterpreter && code.block.code() != nullptr) m.native_code().use(std::move(code));
+  for (uint32_t i = 0; i < imported; ++i) m.set_frame(i, {});
+  for (uint32_t i = 0; i < frames.size(); ++i) m.set_frame(imported + i, frames[i]);
+  m.canonical_types_.find(m.module_);
+  return compiled;
+}
+
+std::vector<native::FrameSlots> CompiledModule::frames() const {
+  std::vector<native::FrameSlots> frames;
+  for (uint32_t i = module_.imported_function_count(); i < module_.functions.size(); ++i)
+    frames.push_back({functions_[i].zero_slots, functions_[i].frame_slots, functions_[i].uses_vectors});
+  return frames;
+}
+
 // A module that is in the cache was valid when it was put there, and is the same.
 bool CompiledModule::find(const native::CodeCache& cache) {
   const auto frames = native_code().find(cache);

@@ -415,9 +415,10 @@ Status SnapshotWriter::write(std::span<const uint8_t> embedder_state) {
   out.resize(sizeof(Header));
   size_t at = begin(Section::kModule);
   // A binary as it was, so that places stay what they are; what was text is encoded.
-  const std::vector<uint8_t>& original = instance.module().bytes;
+  const std::span<const uint8_t> original = instance.module().content();
   const bool is_binary = original.size() > 4 && std::memcmp(original.data(), "\0asm", 4) == 0;
-  const std::vector<uint8_t> module = is_binary ? original : wasm::encode(instance.module());
+  const std::vector<uint8_t> encoded = is_binary ? std::vector<uint8_t>() : wasm::encode(instance.module());
+  const std::span<const uint8_t> module = is_binary ? original : encoded;
   bytes(module.data(), module.size());
   end(at);
   MEMBRANE_TRY(heap());

@@ -187,7 +187,7 @@ void Run::take_up(const FrozenState& state) {
 
 bool Run::load() {
   if (frozen_ != nullptr) compiled_ = frozen_->snapshot.module();
-  const size_t bytes = compiled_ ? compiled_->module().bytes.size() : program_.source.size();
+  const size_t bytes = compiled_ ? compiled_->module().content().size() : program_.source.size();
   if (bytes > limits_.module_bytes)
     return stop(Outcome::kInvalid, "module_too_large",
                 "the program has " + std::to_string(bytes) + " bytes, and the limit is " +

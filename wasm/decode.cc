@@ -53,10 +53,11 @@ std::string hex(uint8_t byte) {
 // returns false when it failed, with the reason in reader_.
 class Decoder {
  public:
-  explicit Decoder(Module& module) : module_(module), reader_(module.bytes) {}
+  explicit Decoder(Module& module, const KnownBodies* known = nullptr)
+      : module_(module), reader_(module.content()), known_(known) {}
 
   bool run() {
-    if (module_.bytes.size() > kMaxModuleBytes)
+    if (module_.content().size() > kMaxModuleBytes)
       return reader_.fail(kImplementationLimit, 0, "the module is larger than 1 GiB");
     if (!preamble()) return false;
     while (!reader_.at_end())
@@ -301,7 +302,8 @@ class Decoder {
       module_.customs.push_back({std::string(name), rest, last_section_});
     } else if (!has_names_) {
       has_names_ = true;
-      module_.names = decode_names(module_.view(rest));
+      const std::span<const uint8_t> contents = module_.view(rest);
+      module_.names = known_ == nullptr ? decode_names(contents) : decode_names_later(contents);
     }
     return true;
   }
@@ -466,6 +468,7 @@ class Decoder {
     uint32_t count = 0;
     if (!reader_.count(count, 2)) return false;
     if (count != module_.functions.size() - imported_functions_) return fail_function_count(start, count);
+    if (known_ != nullptr) return known_bodies(count);
     module_.local_runs.reserve(count);  // about one run a function is usual
     for (uint32_t i = 0; i < count; ++i)
       if (!body(module_.functions[imported_functions_ + i])) return false;
@@ -534,6 +537,26 @@ class Decoder {
     return true;
   }
 
+  // Their bytes are not looked at.
+  bool known_bodies(uint32_t count) {
+    if (known_->codes.size() != count) return fail_function_count(reader_.offset(), count);
+    for (uint32_t i = 0; i < count; ++i) {
+      const KnownBodies::Body& body = known_->codes[i];
+      if (body.code.offset > module_.content().size() ||
+          body.code.size > module_.content().size() - body.code.offset ||
+          body.first_local_run > known_->local_runs.size() ||
+          body.local_run_count > known_->local_runs.size() - body.first_local_run)
+        return fail_function_count(reader_.offset(), count);
+      Function& function = module_.functions[imported_functions_ + i];
+      function.first_local_run = body.first_local_run;
+      function.local_run_count = body.local_run_count;
+      function.code = body.code;
+    }
+    module_.local_runs.assign(known_->local_runs.begin(), known_->local_runs.end());
+    reader_.skip_to(reader_.end_offset());
+    return true;
+  }
+
   bool fail_function_count(uint32_t at, uint32_t bodies) {
     return reader_.fail(kFunctionCodeMismatch, at, "the function and code sections have different lengths",
                         std::to_string(bodies) + " bodies",
@@ -548,6 +571,7 @@ class Decoder {
 
   Module& module_;
   ByteReader reader_;
+  const KnownBodies* known_;
   uint32_t imported_functions_ = 0;
   uint32_t data_count_ = 0;
   uint32_t data_count_at_ = 0;
@@ -571,6 +595,28 @@ std::expected<Module, Diagnostic> decode(std::vector<uint8_t>&& binary) {
 
 std::expected<Module, Diagnostic> decode(std::span<const uint8_t> binary) {
   return decode(std::vector<uint8_t>(binary.begin(), binary.end()));
+}
+
+std::expected<Module, Diagnostic> decode_known(std::shared_ptr<const FileMapping> binary,
+                                               const KnownBodies& known) {
+  std::expected<Module, Diagnostic> result(std::in_place);
+  result->mapped = std::move(binary);
+  result->is_binary = true;
+  Decoder decoder(*result, &known);
+  if (!decoder.run()) {
+    Diagnostic failure = std::move(decoder.failure());
+    result = std::unexpected(std::move(failure));
+  }
+  return result;
+}
+
+KnownBodies::Table bodies_of(const Module& module) {
+  KnownBodies::Table table;
+  for (size_t i = module.imported_function_count(); i < module.functions.size(); ++i) {
+    const Function& function = module.functions[i];
+    table.push_back({function.code, function.first_local_run, function.local_run_count});
+  }
+  return table;
 }
 
 bool is_malformed(DiagnosticCode code) {

@@ -6,15 +6,6 @@
 namespace membrane::wasm {
 namespace {
 
-std::string_view find_name(const std::vector<NameEntry>& names, uint32_t outer, uint32_t index) {
-  const auto at = std::lower_bound(names.begin(), names.end(), std::pair(outer, index),
-                                   [](const NameEntry& e, std::pair<uint32_t, uint32_t> key) {
-                                     return std::pair(e.outer, e.index) < key;
-                                   });
-  if (at == names.end() || at->outer != outer || at->index != index) return {};
-  return at->name;
-}
-
 uint32_t count_imports(const Module& module, ExternKind kind) {
   return static_cast<uint32_t>(std::count_if(module.imports.begin(), module.imports.end(),
                                              [&](const Import& i) { return i.kind == kind; }));
@@ -101,11 +92,6 @@ void keep_detail(Module& module, TypeDetail detail) {
     details.back().group_begin = static_cast<uint32_t>(details.size() - 1);
   }
   details.push_back(std::move(detail));
-}
-
-std::string_view Names::function(uint32_t index) const { return find_name(functions, 0, index); }
-std::string_view Names::local(uint32_t function, uint32_t index) const {
-  return find_name(locals, function, index);
 }
 
 uint32_t Module::imported_function_count() const { return count_imports(*this, ExternKind::kFunc); }

@@ -15,11 +15,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/file_mapping.h"
 #include "wasm/types.h"
 
 namespace membrane::wasm {
@@ -137,6 +139,10 @@ struct Names {
   std::string module;
   std::vector<NameEntry> functions, locals, labels, types, tables, memories, globals, elements, datas, fields,
       tags;
+  // When set, all the rest is empty: names that are read when function() or local() is first asked for one.
+  struct Later;
+  std::shared_ptr<Later> later;
+
   [[nodiscard]] std::string_view function(uint32_t index) const;  // "" when it has none
   [[nodiscard]] std::string_view local(uint32_t function, uint32_t index) const;
 };
@@ -151,7 +157,9 @@ struct SourcePoint {
 
 struct Module {
   std::vector<uint8_t> bytes;
-  bool is_binary = false;  // it was decoded, and `bytes` are its whole binary: equal bytes are equal modules
+  std::shared_ptr<const FileMapping> mapped;  // when set, its bytes are these instead
+  bool is_binary =
+      false;  // it was decoded, and its bytes are its whole binary: equal bytes are equal modules
   std::vector<FuncType> types;
   // One for each type; empty when all are final function types, each in a group of its own.
   std::vector<TypeDetail> type_details;
@@ -172,8 +180,11 @@ struct Module {
   Names names;
   std::vector<SourcePoint> source_map;
 
+  [[nodiscard]] std::span<const uint8_t> content() const {
+    return mapped == nullptr ? std::span<const uint8_t>(bytes) : mapped->bytes();
+  }
   [[nodiscard]] std::span<const uint8_t> view(ByteRange r) const {
-    return std::span(bytes).subspan(r.offset, r.size);
+    return content().subspan(r.offset, r.size);
   }
   [[nodiscard]] TypeKind kind_of_type(uint32_t index) const {
     return type_details.empty() ? TypeKind::kFunc : type_details[index].kind;

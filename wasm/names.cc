@@ -1,5 +1,7 @@
 #include "wasm/names.h"
 
+#include <algorithm>
+#include <mutex>
 #include <optional>
 #include <string_view>
 
@@ -142,6 +144,44 @@ void encode_names(std::vector<uint8_t>& out, const Names& names) {
     else append_map(contents, entries);
     append_subsection(out, s.id, contents);
   }
+}
+
+struct Names::Later {
+  std::span<const uint8_t> contents;
+  std::once_flag once;
+  Names names;
+
+  const Names& get() {
+    std::call_once(once, [this] { names = decode_names(contents); });
+    return names;
+  }
+};
+
+Names decode_names_later(std::span<const uint8_t> contents) {
+  Names names;
+  names.later = std::make_shared<Names::Later>();
+  names.later->contents = contents;
+  return names;
+}
+
+namespace {
+
+std::string_view find_name(const std::vector<NameEntry>& names, uint32_t outer, uint32_t index) {
+  const auto at = std::lower_bound(names.begin(), names.end(), std::pair(outer, index),
+                                   [](const NameEntry& e, std::pair<uint32_t, uint32_t> key) {
+                                     return std::pair(e.outer, e.index) < key;
+                                   });
+  if (at == names.end() || at->outer != outer || at->index != index) return {};
+  return at->name;
+}
+
+}  // namespace
+
+std::string_view Names::function(uint32_t index) const {
+  return find_name(later == nullptr ? functions : later->get().functions, 0, index);
+}
+std::string_view Names::local(uint32_t function, uint32_t index) const {
+  return find_name(later == nullptr ? locals : later->get().locals, function, index);
 }
 
 }  // namespace membrane::wasm

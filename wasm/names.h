@@ -17,6 +17,9 @@ namespace membrane::wasm {
 // ones would mislead. Subsections that are unknown are passed over.
 Names decode_names(std::span<const uint8_t> contents);
 
+// The same, when somebody asks. `contents` must outlive the names.
+Names decode_names_later(std::span<const uint8_t> contents);
+
 // Appends the section's contents. Writes nothing when there are no names.
 void encode_names(std::vector<uint8_t>& out, const Names& names);
 

@@ -1,11 +1,7 @@
 #include "engine/native/code_cache.h"
 
 #define XXH_INLINE_ALL
-#include <fcntl.h>
-#include <link.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
-#include <unistd.h>
 #include <xxhash.h>
 
 #include <algorithm>
@@ -15,8 +11,9 @@
 #include <filesystem>
 #include <system_error>
 
+#include "base/file_mapping.h"
+#include "base/private_file.h"
 #include "base/sha256.h"
-#include "base/write_at.h"
 
 namespace membrane::engine::native {
 namespace {
@@ -44,83 +41,11 @@ struct Header {
 static_assert(sizeof(Header) == 120 && std::endian::native == std::endian::little);
 constexpr size_t kCheckedFrom = offsetof(Header, version);
 
-// What the linker wrote into the program that this code is part of: another build has another one. "" without.
-std::string build_id() {
-  struct Search {
-    uintptr_t address = reinterpret_cast<uintptr_t>(&build_id);
-    std::string id;
-  } search;
-  dl_iterate_phdr(
-      [](dl_phdr_info* object, size_t, void* data) {
-        auto& wanted = *static_cast<Search*>(data);
-        const std::span<const ElfW(Phdr)> parts(object->dlpi_phdr, object->dlpi_phnum);
-        const bool is_it = std::ranges::any_of(parts, [&](const ElfW(Phdr) & part) {
-          return part.p_type == PT_LOAD && wanted.address - object->dlpi_addr - part.p_vaddr < part.p_memsz;
-        });
-        if (!is_it) return 0;
-        for (const ElfW(Phdr) & part : parts) {
-          if (part.p_type != PT_NOTE) continue;
-          const auto* at = reinterpret_cast<const char*>(object->dlpi_addr + part.p_vaddr);
-          for (const char* const end = at + part.p_memsz; at + sizeof(ElfW(Nhdr)) <= end;) {
-            ElfW(Nhdr) note;
-            std::memcpy(&note, at, sizeof note);
-            const auto padded = [](uint32_t size) { return (size + 3) & ~3u; };
-            const char* const name = at + sizeof note;
-            const char* const content = name + padded(note.n_namesz);
-            if (note.n_type == NT_GNU_BUILD_ID &&
-                std::string_view(name, note.n_namesz) == std::string_view("GNU", 4))
-              wanted.id.assign(content, note.n_descsz);
-            at = content + padded(note.n_descsz);
-          }
-        }
-        return 1;
-      },
-      &search);
-  return search.id;
-}
-
 std::unexpected<Error> refused_by_system(const std::string& path, const char* what) {
   return fail(ErrorCode::kUnavailable,
               std::string("cannot ") + what + " " + path + ": " + std::strerror(errno),
               "Give a directory of your own, on a disk with room.");
 }
-
-// The user's own, and nobody else may write to it.
-bool is_private(const struct stat& status) {
-  return status.st_uid == geteuid() && (status.st_mode & (S_IWGRP | S_IWOTH)) == 0;
-}
-
-class OpenFile {
- public:
-  explicit OpenFile(int number) : number_(number) {}
-  ~OpenFile() {
-    if (number_ >= 0) close(number_);
-  }
-  OpenFile(const OpenFile&) = delete;
-  OpenFile& operator=(const OpenFile&) = delete;
-  [[nodiscard]] int number() const { return number_; }
-
- private:
-  int number_;
-};
-
-class Mapping {
- public:
-  Mapping(int file, size_t bytes) : bytes_(bytes) {
-    void* const got = mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, file, 0);
-    if (got != MAP_FAILED) at_ = static_cast<const uint8_t*>(got);
-  }
-  ~Mapping() {
-    if (at_ != nullptr) munmap(const_cast<uint8_t*>(at_), bytes_);
-  }
-  Mapping(const Mapping&) = delete;
-  Mapping& operator=(const Mapping&) = delete;
-  [[nodiscard]] std::span<const uint8_t> bytes() const { return {at_, at_ == nullptr ? 0 : bytes_}; }
-
- private:
-  const uint8_t* at_ = nullptr;
-  size_t bytes_;
-};
 
 uint64_t table_bytes_of(const Header& header) {
   return 2 * sizeof(uint32_t) * uint64_t{header.function_count} +
@@ -206,7 +131,8 @@ Result<std::string> CodeCache::path_of(const wasm::Module& module) const {
   if (!module.is_binary || id.empty())
     return fail(ErrorCode::kUnsupported, "the code of this module is not kept",
                 "Compile the module to a binary first; link the program with a build id.");
-  const std::string_view bytes(reinterpret_cast<const char*>(module.bytes.data()), module.bytes.size());
+  const std::string_view bytes(reinterpret_cast<const char*>(module.content().data()),
+                               module.content().size());
   MEMBRANE_ASSIGN(const std::string key, sha256_hex({id, "\n", kProcessor, "\n", bytes}));
   return directory_ + "/" + key + std::string(kEnding);
 }
@@ -214,12 +140,9 @@ Result<std::string> CodeCache::path_of(const wasm::Module& module) const {
 std::optional<ModuleImage> CodeCache::find(const wasm::Module& module) const {
   const auto path = path_of(module);
   if (!path) return std::nullopt;
-  const OpenFile file(::open(path->c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
-  struct stat status{};
-  if (file.number() < 0 || fstat(file.number(), &status) != 0 || !S_ISREG(status.st_mode) ||
-      !is_private(status))
-    return std::nullopt;
-  const Mapping mapped(file.number(), static_cast<size_t>(status.st_size));
+  const PrivateFile file(*path);
+  if (!file.usable()) return std::nullopt;
+  const FileMapping mapped(file.number(), 0, file.bytes());
   Header header{};
   auto image = read(mapped.bytes(), fs::path(*path).stem(), header);
   if (!image || !fits(module, *image, header.code_bytes)) return std::nullopt;
@@ -251,16 +174,11 @@ Status CodeCache::keep(const wasm::Module& module, const ModuleImage& image) con
   std::memcpy(header.key, fs::path(path).stem().c_str(), sizeof header.key);
   put_checksum(header, tables, code);
 
-  std::string beside = path + ".XXXXXX";
-  const OpenFile file(mkostemp(beside.data(), O_CLOEXEC));
-  if (file.number() < 0) return refused_by_system(beside, "make");
-  const std::span<const uint8_t> head(reinterpret_cast<const uint8_t*>(&header), sizeof header);
-  if (!write_at(file.number(), 0, head) || !write_at(file.number(), sizeof header, tables) ||
-      !write_at(file.number(), header.code_offset, code) || rename(beside.c_str(), path.c_str()) != 0) {
-    auto failed = refused_by_system(beside, "write");
-    unlink(beside.c_str());
-    return failed;
-  }
+  MEMBRANE_ASSIGN(NewFile file, NewFile::create(path));
+  MEMBRANE_TRY(file.write(0, {reinterpret_cast<const uint8_t*>(&header), sizeof header}));
+  MEMBRANE_TRY(file.write(sizeof header, tables));
+  MEMBRANE_TRY(file.write(header.code_offset, code));
+  MEMBRANE_TRY(file.publish());
   make_room(path);
   return {};
 }

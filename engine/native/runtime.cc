@@ -232,6 +232,18 @@ std::optional<std::vector<FrameSlots>> ModuleCode::find(const CodeCache& cache) 
   return frames;
 }
 
+bool ModuleCode::use(ModuleImage image) {
+  const std::lock_guard lock(mutex_);
+  if (!connect()) return false;
+  add(std::move(image), true);
+  return true;
+}
+
+const ModuleImage* ModuleCode::whole() const {
+  const std::lock_guard lock(mutex_);
+  return blobs_.empty() || !blobs_.front()->batch ? nullptr : &blobs_.front()->image;
+}
+
 namespace {
 
 size_t usual_code_bytes(const wasm::Module& module) {
@@ -274,12 +286,8 @@ bool ModuleCode::Batch::finish(const CodeCache* cache) {
   if (image.block.code() == nullptr) return true;  // there is no function
   // A cache that cannot be written to is none.
   if (cache != nullptr && image.block.size() >= CodeCache::kLeastCodeBytes) {
-    const wasm::Module& module = code_.module_.module();
-    for (uint32_t i = module.imported_function_count(); i < module.functions.size(); ++i) {
-      const FunctionCode& function = code_.module_.functions()[i];
-      image.frames.push_back({function.zero_slots, function.frame_slots, function.uses_vectors});
-    }
-    static_cast<void>(cache->keep(module, image));
+    image.frames = code_.module_.frames();
+    static_cast<void>(cache->keep(code_.module_.module(), image));
   }
   code_.add(std::move(image), true);
   return true;

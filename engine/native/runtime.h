@@ -34,6 +34,10 @@ class ModuleCode {
 
   // The code of the whole module, when it is in the cache, is used from now on; the frames that go with it.
   std::optional<std::vector<FrameSlots>> find(const CodeCache& cache);
+  // The code of the whole module, made before, is used from now on. False where no code can run.
+  bool use(ModuleImage image);
+  // The code of the whole module, when it was made at once or found; else null.
+  [[nodiscard]] const ModuleImage* whole() const;
   // Compiles one function. False when it cannot be, now or ever.
   bool compile_function(uint32_t index);
   [[nodiscard]] size_t code_bytes() const;

@@ -1,0 +1,61 @@
+// Files that this program makes for itself and trusts when it finds them again: compiled code, warm images. They are
+// the user's own and closed to others, and they are of one build of the program.
+//
+// Threads: any; each object belongs to one.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "base/result.h"
+
+struct stat;
+
+namespace membrane {
+
+// What the linker wrote into this program: another build has another one. "" without.
+std::string build_id();
+
+// The user's own, and nobody else may write to it.
+bool is_private(const struct stat& status);
+
+// Opens a regular file that is private, and no symbolic link.
+class PrivateFile {
+ public:
+  explicit PrivateFile(const std::string& path);
+  ~PrivateFile();
+  PrivateFile(const PrivateFile&) = delete;
+  PrivateFile& operator=(const PrivateFile&) = delete;
+
+  [[nodiscard]] bool usable() const { return usable_; }  // false when it is not there, or not private
+  [[nodiscard]] int number() const { return number_; }
+  [[nodiscard]] size_t bytes() const { return bytes_; }
+
+ private:
+  int number_;
+  size_t bytes_ = 0;
+  bool usable_ = false;
+};
+
+// A file that is there when it is whole, or not at all. Errors: kUnavailable.
+class NewFile {
+ public:
+  static Result<NewFile> create(const std::string& path);
+  NewFile(NewFile&& other) noexcept;
+  NewFile& operator=(NewFile&&) = delete;
+  ~NewFile();  // what was not published is gone
+
+  Status write(uint64_t offset, std::span<const uint8_t> bytes);
+  Status resize(uint64_t bytes);
+  Status publish();
+
+ private:
+  NewFile() = default;
+
+  std::string path_, beside_;
+  int number_ = -1;
+  bool published_ = false;
+};
+
+}  // namespace membrane

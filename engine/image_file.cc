@@ -1,0 +1,347 @@
+#include "engine/image_file.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include <cstring>
+
+#include "base/file_mapping.h"
+#include "base/private_file.h"
+#include "engine/machine.h"
+#include "engine/native/runtime.h"
+#include "wasm/binary.h"
+
+namespace membrane::engine {
+namespace {
+
+constexpr char kMagic[8] = {'m', 'b', 'r', 'n', 'i', 'm', 'a', 'g'};
+constexpr uint32_t kVersion = 1;
+constexpr uint64_t kAlignment = 65536;  // of what is mapped: a multiple of every page size
+constexpr size_t kMostMemories = 100;
+
+struct Extent {
+  uint64_t offset = 0, bytes = 0;
+};
+
+struct Header {
+  char magic[8];
+  uint64_t checksum;  // XXH3, of the rest of the header and the tables
+  uint32_t version;
+  uint32_t memory_count;
+  char build[64];
+  Extent tables, module, code;
+};
+constexpr size_t kCheckedFrom = offsetof(Header, version);
+
+uint64_t aligned(uint64_t offset) { return (offset + kAlignment - 1) / kAlignment * kAlignment; }
+
+uint64_t checksum_of(const Header& header, std::span<const uint8_t> tables) {
+  XXH3_state_t state;
+  XXH3_64bits_reset(&state);
+  XXH3_64bits_update(&state, reinterpret_cast<const char*>(&header) + kCheckedFrom,
+                     sizeof header - kCheckedFrom);
+  XXH3_64bits_update(&state, tables.data(), tables.size());
+  return XXH3_64bits_digest(&state);
+}
+
+void put_build(Header& header) {
+  const std::string id = build_id();
+  std::memcpy(header.build, id.data(), std::min(id.size(), sizeof header.build));
+}
+
+class TableWriter {
+ public:
+  template <typename T>
+  void one(const T& value) {
+    const auto* const bytes = reinterpret_cast<const uint8_t*>(&value);
+    out.insert(out.end(), bytes, bytes + sizeof value);
+  }
+  template <typename T>
+  void all(std::span<const T> values) {
+    one(uint64_t{values.size()});
+    if (values.empty()) return;
+    const auto* const bytes = reinterpret_cast<const uint8_t*>(values.data());
+    out.insert(out.end(), bytes, bytes + values.size_bytes());
+  }
+  std::vector<uint8_t> out;
+};
+
+// Stops at the end: what is not there is 0 and `ok` false. The checksum was right, so that is a mistake of ours.
+class TableReader {
+ public:
+  explicit TableReader(std::span<const uint8_t> bytes) : left_(bytes) {}
+  template <typename T>
+  T one() {
+    T value{};
+    if (!take(sizeof value)) return value;
+    std::memcpy(&value, taken_.data(), sizeof value);
+    return value;
+  }
+  template <typename T>
+  std::vector<T> all() {
+    const auto count = one<uint64_t>();
+    if (count > left_.size() / sizeof(T) || !take(count * sizeof(T))) {
+      ok = ok && count == 0;
+      return {};
+    }
+    std::vector<T> values(count);
+    if (count != 0) std::memcpy(values.data(), taken_.data(), taken_.size());
+    return values;
+  }
+  bool ok = true;
+
+ private:
+  bool take(size_t bytes) {
+    ok = ok && bytes <= left_.size();
+    if (!ok) return false;
+    taken_ = left_.first(bytes);
+    left_ = left_.subspan(bytes);
+    return true;
+  }
+  std::span<const uint8_t> left_, taken_;
+};
+
+struct MemoryRecord {
+  uint64_t pages, size_bytes;
+  Extent image;
+};
+
+// References to functions stand as their index plus one, 0 for null.
+constexpr uint32_t kNull = 0;
+
+}  // namespace
+
+// The image's own parts, written and read.
+struct ImageFile {
+  using Image = InstanceImage;
+
+  // What is no function, and not null, is for snapshots.
+  static Result<std::vector<uint32_t>> numbers_of(std::span<const uint64_t> references, const Image& image,
+                                                  std::span<const std::pair<size_t, uint32_t>> imports) {
+    const CompiledModule::Lone& lone = image.module_->lone();
+    const uint64_t imported = image.module_->module().imported_function_count();
+    const uint64_t own = image.module_->module().functions.size() - imported;
+    std::vector<uint32_t> numbers(references.size(), kNull);
+    for (size_t i = 0; i < references.size(); ++i) {
+      const uint64_t from_own = references[i] - reinterpret_cast<uint64_t>(lone.functions.get());
+      if (from_own < own * sizeof(FunctionInstance))
+        numbers[i] = static_cast<uint32_t>(imported + from_own / sizeof(FunctionInstance) + 1);
+      else if (references[i] != 0) numbers[i] = UINT32_MAX;
+    }
+    for (const auto& [at, index] : imports) numbers[at] = index + 1;
+    if (std::ranges::find(numbers, UINT32_MAX) != numbers.end())
+      return fail(ErrorCode::kUnsupported, "the program holds a reference that is no function of its module",
+                  "Freeze a run of it into a snapshot instead.");
+    return numbers;
+  }
+
+  static std::vector<uint64_t> references_of(std::span<const uint32_t> numbers, const Image& image,
+                                             std::vector<std::pair<size_t, uint32_t>>& imports) {
+    FunctionInstance* const own = image.module_->lone().functions.get();
+    const uint32_t imported = image.module_->module().imported_function_count();
+    std::vector<uint64_t> references(numbers.size());
+    for (size_t i = 0; i < numbers.size(); ++i) {
+      if (numbers[i] == kNull) continue;
+      const uint32_t index = numbers[i] - 1;
+      if (index < imported) imports.emplace_back(i, index);
+      else references[i] = reinterpret_cast<uint64_t>(own + (index - imported));
+    }
+    return references;
+  }
+
+  static Status write_tables(const Image& image, std::span<const MemoryRecord> memories, TableWriter& t) {
+    const CompiledModule& compiled = *image.module_;
+    const wasm::Module& module = compiled.module();
+    t.all<wasm::KnownBodies::Body>(wasm::bodies_of(module));
+    t.all<wasm::LocalRun>(module.local_runs);
+    t.all<native::FrameSlots>(compiled.frames());
+    const native::ModuleImage* const code = code_of(image);
+    t.all<uint32_t>(code == nullptr ? std::vector<uint32_t>() : code->starts);
+    t.all<uint32_t>(code == nullptr ? std::vector<uint32_t>() : code->indices);
+    t.all<MemoryRecord>(memories);
+    for (const Image::TableState& table : image.tables_) {
+      MEMBRANE_ASSIGN(const auto numbers, numbers_of(table.elements, image, table.imports));
+      t.all<uint32_t>(numbers);
+    }
+    for (size_t i = 0; i < image.globals_.size(); ++i) {
+      const Image::GlobalState& global = image.globals_[i];
+      const wasm::ValType type = module.globals[i].type.type;
+      uint64_t bits = global.bits;
+      if (wasm::is_ref(type)) {
+        std::vector<std::pair<size_t, uint32_t>> imports;
+        if (global.import != UINT32_MAX) imports.emplace_back(0, global.import);
+        MEMBRANE_ASSIGN(const auto numbers, numbers_of({&global.bits, 1}, image, imports));
+        bits = numbers[0];
+      }
+      t.one(bits);
+      t.one(global.high_bits);
+    }
+    t.one(uint64_t{image.segments_.size()});
+    for (const auto& [index, segment] : image.segments_) {
+      MEMBRANE_ASSIGN(const auto numbers, numbers_of(segment.elements, image, segment.imports));
+      t.one(uint64_t{index});
+      t.all<uint32_t>(numbers);
+    }
+    for (const bool dropped : image.dropped_datas_) t.one(static_cast<uint8_t>(dropped));
+    return {};
+  }
+
+  static const native::ModuleImage* code_of(const Image& image) {
+    return image.module_->tier() == Tier::kInterpreter ? nullptr : image.module_->native_code().whole();
+  }
+
+  static void read_tables(TableReader& t, Image& image, size_t memory_count, int file) {
+    const wasm::Module& module = image.module_->module();
+    for (const MemoryRecord& record : t.all<MemoryRecord>()) {
+      std::shared_ptr<const MemoryImage> start;
+      if (record.image.bytes != 0)
+        start = MemoryImage::of_file(file, record.image.offset, record.image.bytes);
+      t.ok = t.ok && (record.image.bytes == 0 || start != nullptr);
+      image.memories_.push_back({{record.pages, std::move(start)}, record.size_bytes});
+    }
+    t.ok = t.ok && image.memories_.size() == memory_count && memory_count == module.memories.size();
+    for (size_t i = 0; t.ok && i < module.tables.size(); ++i) {
+      Image::TableState table;
+      const auto references = references_of(t.all<uint32_t>(), image, table.imports);
+      table.elements.assign(references);
+      image.tables_.push_back(std::move(table));
+    }
+    for (size_t i = 0; t.ok && i < module.globals.size(); ++i) {
+      Image::GlobalState global{t.one<uint64_t>(), t.one<uint64_t>()};
+      if (wasm::is_ref(module.globals[i].type.type)) {
+        const auto number = static_cast<uint32_t>(global.bits);
+        std::vector<std::pair<size_t, uint32_t>> imports;
+        global.bits = references_of({&number, 1}, image, imports)[0];
+        for (const auto& [at, index] : imports) global.import = index;
+      }
+      image.globals_.push_back(global);
+    }
+    const auto segments = t.one<uint64_t>();
+    for (uint64_t i = 0; t.ok && i < segments; ++i) {
+      const auto index = t.one<uint64_t>();
+      Image::SegmentState segment;
+      segment.elements = references_of(t.all<uint32_t>(), image, segment.imports);
+      t.ok = t.ok && index < module.elements.size();
+      image.segments_.emplace_back(index, std::move(segment));
+    }
+    for (size_t i = 0; t.ok && i < module.datas.size(); ++i)
+      image.dropped_datas_.push_back(t.one<uint8_t>() != 0);
+  }
+
+  static Status write(const std::string& path, const Image& image, std::span<const uint8_t> embedder);
+  static Result<LoadedImage> load(const std::string& path, Tier tier);
+};
+
+Status ImageFile::write(const std::string& path, const Image& image, std::span<const uint8_t> embedder) {
+  const wasm::Module& module = image.module_->module();
+  if (!module.is_binary || build_id().empty())
+    return fail(ErrorCode::kUnsupported, "the image of this module is not kept in a file",
+                "Compile the module to a binary first; link the program with a build id.");
+  const native::ModuleImage* const code = code_of(image);
+  Header header{};
+  std::memcpy(header.magic, kMagic, sizeof kMagic);
+  header.version = kVersion;
+  put_build(header);
+  header.memory_count = static_cast<uint32_t>(image.memories_.size());
+  // Where things are does not change how large the tables are: a first writing tells.
+  std::vector<MemoryRecord> memories(image.memories_.size());
+  TableWriter tables;
+  const auto write_all = [&]() -> Status {
+    tables.out.clear();
+    MEMBRANE_TRY(write_tables(image, memories, tables));
+    tables.all<uint8_t>(embedder);
+    return {};
+  };
+  MEMBRANE_TRY(write_all());
+  uint64_t at = sizeof header;
+  const auto place = [&at](uint64_t bytes, bool is_mapped) {
+    if (is_mapped) at = aligned(at);
+    const Extent extent{at, bytes};
+    at += bytes;
+    return extent;
+  };
+  header.tables = place(tables.out.size(), false);
+  header.module = place(module.content().size(), true);
+  header.code = place(code == nullptr ? 0 : code->block.size(), true);
+  for (size_t i = 0; i < memories.size(); ++i) {
+    const Image::MemoryState& memory = image.memories_[i];
+    const uint64_t bytes = memory.start.image == nullptr ? 0 : aligned(memory.start.image->bytes());
+    memories[i] = {memory.start.pages, memory.bytes, place(std::min(bytes, memory.bytes), true)};
+  }
+  MEMBRANE_TRY(write_all());
+  header.checksum = checksum_of(header, tables.out);
+
+  MEMBRANE_ASSIGN(NewFile file, NewFile::create(path));
+  MEMBRANE_TRY(file.write(0, {reinterpret_cast<const uint8_t*>(&header), sizeof header}));
+  MEMBRANE_TRY(file.write(header.tables.offset, tables.out));
+  MEMBRANE_TRY(file.write(header.module.offset, module.content()));
+  if (code != nullptr) MEMBRANE_TRY(file.write(header.code.offset, {code->block.code(), code->block.size()}));
+  for (size_t i = 0; i < memories.size(); ++i)
+    if (memories[i].image.bytes != 0)
+      MEMBRANE_TRY(file.write(memories[i].image.offset, image.memories_[i].start.image->content()));
+  MEMBRANE_TRY(file.resize(at));
+  return file.publish();
+}
+
+Result<LoadedImage> ImageFile::load(const std::string& path, Tier tier) {
+  const auto damaged = [&] {
+    return fail(ErrorCode::kInvalidInput, path + " is damaged", "Remove it: it will be made again.");
+  };
+  const PrivateFile file(path);
+  if (!file.usable())
+    return fail(ErrorCode::kNotFound, path + " is not there, or not a private file of yours",
+                "It will be made when it is needed.");
+  Header header{}, expected{};
+  if (file.bytes() < sizeof header) return damaged();
+  const FileMapping head(file.number(), 0, sizeof header);
+  if (head.bytes().empty()) return damaged();
+  std::memcpy(&header, head.bytes().data(), sizeof header);
+  put_build(expected);
+  if (std::memcmp(header.magic, kMagic, sizeof kMagic) != 0) return damaged();
+  if (header.version != kVersion || std::memcmp(header.build, expected.build, sizeof header.build) != 0)
+    return fail(ErrorCode::kUnsupported, path + " is of another build of this program",
+                "Remove it: it will be made again.");
+  const auto is_in = [&](const Extent& e) {
+    return e.offset <= file.bytes() && e.bytes <= file.bytes() - e.offset;
+  };
+  if (!is_in(header.tables) || !is_in(header.module) || !is_in(header.code) ||
+      header.memory_count > kMostMemories || header.tables.offset != sizeof header)
+    return damaged();
+  const FileMapping front(file.number(), 0, sizeof header + header.tables.bytes);
+  if (front.bytes().empty()) return damaged();
+  const std::span<const uint8_t> tables = front.bytes().subspan(sizeof header);
+  if (checksum_of(header, tables) != header.checksum) return damaged();
+
+  TableReader t(tables);
+  const auto bodies = t.all<wasm::KnownBodies::Body>();
+  const auto local_runs = t.all<wasm::LocalRun>();
+  const auto frames = t.all<native::FrameSlots>();
+  auto starts = t.all<uint32_t>();
+  auto indices = t.all<uint32_t>();
+  auto binary = std::make_shared<FileMapping>(file.number(), header.module.offset, header.module.bytes);
+  auto module = wasm::decode_known(std::move(binary), {bodies, local_runs});
+  if (!module || frames.size() != bodies.size() || starts.size() != indices.size()) return damaged();
+  const bool has_code = tier != Tier::kInterpreter && !starts.empty() && native::machine_is_supported();
+  native::ModuleImage code{
+      has_code ? native::map_code(file.number(), header.code.offset, header.code.bytes) : native::CodeBlock(),
+      std::move(starts),
+      std::move(indices),
+      {}};
+  const std::shared_ptr<InstanceImage> image(new InstanceImage);
+  image->module_ = CompiledModule::restore(std::move(*module), frames, std::move(code), tier);
+  read_tables(t, *image, header.memory_count, file.number());
+  LoadedImage loaded{image, t.all<uint8_t>()};
+  if (!t.ok) return damaged();
+  return loaded;
+}
+
+Status write_image_file(const std::string& path, const InstanceImage& image,
+                        std::span<const uint8_t> embedder) {
+  return ImageFile::write(path, image, embedder);
+}
+
+Result<LoadedImage> load_image_file(const std::string& path, Tier tier) {
+  return ImageFile::load(path, tier);
+}
+
+}  // namespace membrane::engine
