@@ -6,7 +6,7 @@ include(CMakePackageConfigHelpers)
 
 # One archive, made of the floors' own objects. What they link with is the system's alone; a C program's linker has
 # to be told of the libraries of C++, too.
-set(objects base wasm engine policy host lang sandbox face)
+set(objects base wasm engine policy host wasi lang sandbox face)
 list(TRANSFORM objects REPLACE "(.+)" "$<TARGET_OBJECTS:membrane_\\1>")
 add_library(libmembrane STATIC ${objects})
 set_target_properties(libmembrane PROPERTIES OUTPUT_NAME membrane EXPORT_NAME membrane LINKER_LANGUAGE CXX)

@@ -1,0 +1,101 @@
+// The one path of every call: price, function, errno.
+#include <algorithm>
+
+#include "wasi/state.h"
+
+namespace membrane::wasi {
+namespace {
+
+uint64_t bytes_before(const Function& function, const Call& call) {
+  uint64_t bytes = 0;
+  switch (function.before.kind) {
+    case Before::Kind::kNothing: break;
+    case Before::Kind::kLength: bytes = call.u32(function.before.argument); break;
+    case Before::Kind::kIovecs:
+      if (const auto pieces =
+              call.memory.pieces(call.u32(function.before.argument), call.u32(function.before.count)))
+        bytes = total_bytes(*pieces);
+      break;
+  }
+  // No more than a call can have that is not refused for its pointers.
+  return std::min(bytes, call.memory.size());
+}
+
+Done perform(FunctionId id, Call& call) {
+  switch (id) {
+#define WASI(name, params, before)                        \
+  case FunctionId::name: return functions_of::name(call);
+#include "wasi/preview1.def"
+#undef WASI
+  }
+  return fail(Errno::kNosys);
+}
+
+}  // namespace
+
+Outcome System::call(const Function& function, host::Guest& guest, std::span<const uint64_t> arguments,
+                     std::span<uint64_t> results) {
+  Call call{*state_, guest, Memory(guest.memory()), arguments};
+  if (would_wait(function.id, call)) return {End::kWait};
+  if (!guest.charge(kCallFuel + bytes_before(function, call) / kBytesPerFuel)) return {End::kOutOfFuel};
+  const Done done = perform(function.id, call);
+  guest.owe(call.given_bytes / kBytesPerFuel);
+  if (!results.empty()) results[0] = static_cast<uint64_t>(done ? Errno::kSuccess : done.error());
+  return std::move(call.outcome);
+}
+
+Answer<Descriptor*> Call::descriptor(size_t index, Rights needed) const {
+  Descriptor* found = state.descriptors.find(u32(index));
+  if (found == nullptr) return fail(Errno::kBadf);
+  if ((found->rights & needed) != needed) return fail(Errno::kNotcapable);
+  return found;
+}
+
+Answer<Call::At> Call::at(size_t directory, size_t path, Rights needed) const {
+  Descriptor* found = state.descriptors.find(u32(directory));
+  if (found == nullptr) return fail(Errno::kBadf);
+  const auto* open = std::get_if<OpenDirectory>(&found->is);
+  if (open == nullptr) return fail(Errno::kNotdir);
+  if ((found->rights & needed) != needed) return fail(Errno::kNotcapable);
+  const auto text = memory.text(u32(path), std::min(u32(path + 1), kMaxPathBytes + 1));
+  if (!text) return fail(text.error());
+  return At{found, open->place, std::string(*text)};
+}
+
+Answer<Walked> Call::walk_to(const At& at, LastLink last) {
+  return walk(*state.files, at.place, at.path, last, [](const std::string&) { return Done(); });
+}
+
+Done write_stat(const Call& call, uint32_t at, const FileStat& stat) {
+  const auto to = call.memory.bytes(at, FileStat::kBytes);
+  if (!to) return fail(to.error());
+  StructWriter out(*to);
+  out.put(0, stat.device);
+  out.put(8, stat.inode);
+  out.put(16, stat.type);
+  out.put(24, stat.links);
+  out.put(32, stat.size);
+  out.put(40, stat.accessed_ns);
+  out.put(48, stat.modified_ns);
+  out.put(56, stat.changed_ns);
+  return {};
+}
+
+void release_if_unused(State& state, Inode inode) {
+  if (inode != 0 && !state.descriptors.has_open(inode)) state.files->release(inode);
+}
+
+Answer<NewTimes> new_times(const State& state, uint64_t accessed_ns, uint64_t modified_ns, uint32_t flags) {
+  const auto both = [&](uint32_t a, uint32_t b) { return (flags & a) != 0 && (flags & b) != 0; };
+  if ((flags & ~uint32_t{fstflag::kAll}) != 0 || both(fstflag::kAtim, fstflag::kAtimNow) ||
+      both(fstflag::kMtim, fstflag::kMtimNow))
+    return fail(Errno::kInval);
+  NewTimes times;
+  if (flags & fstflag::kAtim) times.accessed_ns = accessed_ns;
+  if (flags & fstflag::kAtimNow) times.accessed_ns = state.file_time_ns();
+  if (flags & fstflag::kMtim) times.modified_ns = modified_ns;
+  if (flags & fstflag::kMtimNow) times.modified_ns = state.file_time_ns();
+  return times;
+}
+
+}  // namespace membrane::wasi

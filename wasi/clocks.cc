@@ -1,0 +1,231 @@
+// Clocks and poll_oneoff.
+#include <algorithm>
+
+#include "wasi/state.h"
+
+namespace membrane::wasi {
+namespace {
+
+bool is_clock(uint32_t id) { return id <= static_cast<uint32_t>(ClockId::kThreadCpu); }
+bool is_realtime(uint32_t id) { return id == static_cast<uint32_t>(ClockId::kRealtime); }
+
+// What the clock `id` shows, without moving it on.
+uint64_t shown_ns(const State& state, uint32_t id, uint64_t passed_ns) {
+  return is_realtime(id) ? state.start_ns() + passed_ns : passed_ns;
+}
+
+Answer<uint64_t> read_real(Call& call, uint32_t id) {
+  State& state = call.state;
+  if (state.world.broker == nullptr) return fail(Errno::kIo);
+  call.guest.owe(kWorldFuel);
+  const auto now = state.world.broker->clock_ms();
+  if (!now || *now < 0) return fail(Errno::kIo);
+  const uint64_t now_ns = std::min<uint64_t>(static_cast<uint64_t>(*now), UINT64_MAX / 2'000'000) * 1'000'000;
+  if (state.real_start_ns == 0) state.real_start_ns = now_ns;
+  // The system's clock may be set back; a program's monotonic one never goes back.
+  state.real_now_ns = now_ns;
+  state.real_monotonic_ns = std::max(state.real_monotonic_ns, now_ns - std::min(now_ns, state.real_start_ns));
+  return is_realtime(id) ? now_ns : state.real_monotonic_ns;
+}
+
+Answer<uint64_t> read_clock(Call& call, uint32_t id) {
+  if (call.state.grants.time.real) return read_real(call, id);
+  return shown_ns(call.state, id, call.state.clock.read());
+}
+
+// -- poll_oneoff --------------------------------------------------------------------------
+
+enum class Kind : uint8_t { kClock = 0, kFdRead = 1, kFdWrite = 2 };
+
+struct Subscription {
+  uint64_t userdata = 0;
+  Kind kind{};
+  uint32_t id = 0;  // the clock, or the descriptor
+  uint64_t timeout_ns = 0;
+  bool is_absolute = false;
+};
+
+struct Event {
+  uint64_t userdata = 0;
+  Errno error = Errno::kSuccess;
+  Kind kind{};
+  uint64_t bytes = 0;
+  bool hangup = false;
+};
+
+Answer<Subscription> read_subscription(const Memory& memory, uint64_t at) {
+  if (at > UINT32_MAX) return fail(Errno::kFault);
+  const auto bytes = memory.bytes(static_cast<uint32_t>(at), kSubscriptionBytes);
+  if (!bytes) return fail(bytes.error());
+  const auto number = [&]<typename T>(size_t offset, T value) {
+    std::memcpy(&value, bytes->data() + offset, sizeof value);
+    return value;
+  };
+  const auto tag = number(8, uint8_t{});
+  if (tag > static_cast<uint8_t>(Kind::kFdWrite)) return fail(Errno::kInval);
+  Subscription found{number(0, uint64_t{}), static_cast<Kind>(tag), number(16, uint32_t{})};
+  if (found.kind != Kind::kClock) return found;
+  found.timeout_ns = number(24, uint64_t{});
+  const auto flags = number(40, uint16_t{});
+  if (flags > 1) return fail(Errno::kInval);
+  found.is_absolute = flags == 1;
+  return found;
+}
+
+Answer<std::vector<Subscription>> read_subscriptions(const Memory& memory, uint32_t at, uint32_t count) {
+  if (count == 0 || count > kMaxSubscriptions) return fail(Errno::kInval);
+  std::vector<Subscription> found;
+  for (uint32_t i = 0; i < count; ++i) {
+    const auto one = read_subscription(memory, at + uint64_t{i} * kSubscriptionBytes);
+    if (!one) return fail(one.error());
+    found.push_back(*one);
+  }
+  return found;
+}
+
+// Whether the descriptor's event is there now: all but an empty stdin that waits is always ready.
+std::optional<Event> ready(const State& state, const Subscription& asked) {
+  Event event{.userdata = asked.userdata, .kind = asked.kind};
+  const auto& open = state.descriptors.all();
+  const auto found = open.find(asked.id);
+  const Rights needed = asked.kind == Kind::kFdRead ? right::kFdRead : right::kFdWrite;
+  if (found == open.end()) {
+    event.error = Errno::kBadf;
+  } else if ((found->second.rights & (needed | right::kPollFdReadwrite)) !=
+             (needed | right::kPollFdReadwrite)) {
+    event.error = Errno::kNotcapable;
+  } else if (const auto* standard = std::get_if<Standard>(&found->second.is);
+             standard != nullptr && *standard == Standard::kIn) {
+    event.bytes = state.stdin_text.size() - state.stdin_at;
+    event.hangup = event.bytes == 0;
+    if (event.bytes == 0 && state.stdin_waits) return std::nullopt;
+  } else if (const auto* file = std::get_if<OpenFile>(&found->second.is)) {
+    const uint64_t size = state.files->stat(file->inode).size;
+    if (asked.kind == Kind::kFdRead) event.bytes = size - std::min(size, found->second.offset);
+  }
+  return event;
+}
+
+std::vector<Event> ready_now(const State& state, std::span<const Subscription> asked) {
+  std::vector<Event> events;
+  for (const Subscription& one : asked)
+    if (one.kind != Kind::kClock) {
+      if (auto event = ready(state, one)) events.push_back(*event);
+    } else if (!is_clock(one.id)) {
+      events.push_back({.userdata = one.userdata, .error = Errno::kInval, .kind = one.kind});
+    }
+  return events;
+}
+
+// How long until the clock of the subscription shows its time. On the virtual clock that is known without
+// reading it.
+Answer<uint64_t> wait_of(Call& call, const Subscription& one) {
+  if (!one.is_absolute) return one.timeout_ns;
+  uint64_t now = shown_ns(call.state, one.id, call.state.clock.passed_ns());
+  if (call.state.grants.time.real) {
+    const auto read = read_real(call, one.id);
+    if (!read) return fail(read.error());
+    now = *read;
+  }
+  return one.timeout_ns - std::min(one.timeout_ns, now);
+}
+
+// Lets the shortest wait pass; gives the events of the clocks that have come to their time.
+Answer<std::vector<Event>> wait_for_clocks(Call& call, std::span<const Subscription> asked) {
+  std::vector<uint64_t> waits;
+  uint64_t shortest = UINT64_MAX;
+  for (const Subscription& one : asked) {
+    const bool counts = one.kind == Kind::kClock && is_clock(one.id);
+    const auto wait = counts ? wait_of(call, one) : Answer<uint64_t>(UINT64_MAX);
+    if (!wait) return fail(wait.error());
+    waits.push_back(*wait);
+    shortest = std::min(shortest, *wait);
+  }
+  if (!call.state.grants.time.real) {
+    call.state.clock.sleep(shortest);
+  } else if (shortest > 0) {
+    if (!call.state.world.wait) return fail(Errno::kNotsup);
+    if (!call.state.world.wait(shortest)) return fail(Errno::kIntr);
+  }
+  std::vector<Event> events;
+  for (size_t i = 0; i < asked.size(); ++i)
+    if (asked[i].kind == Kind::kClock && is_clock(asked[i].id) && waits[i] <= shortest)
+      events.push_back({.userdata = asked[i].userdata, .kind = Kind::kClock});
+  return events;
+}
+
+Done write_event(const Call& call, uint32_t at, const Event& event) {
+  const auto to = call.memory.bytes(at, kEventBytes);
+  if (!to) return fail(to.error());
+  StructWriter out(*to);
+  out.put(0, event.userdata);
+  out.put(8, event.error);
+  out.put(10, event.kind);
+  out.put(16, event.bytes);
+  out.put(24, static_cast<uint16_t>(event.hangup ? 1 : 0));
+  return {};
+}
+
+// Nothing is ready, and no clock will make anything so.
+bool only_stdin_is_left(const Call& call) {
+  const auto asked = read_subscriptions(call.memory, call.u32(0), call.u32(2));
+  if (!asked) return false;
+  const bool has_clock =
+      std::ranges::any_of(*asked, [](const Subscription& one) { return one.kind == Kind::kClock; });
+  return !has_clock && ready_now(call.state, *asked).empty();
+}
+
+bool reads_waiting_stdin(const Call& call) {
+  if (!call.state.stdin_waits || call.state.stdin_at < call.state.stdin_text.size()) return false;
+  const auto open = call.descriptor(0, right::kFdRead);
+  const auto* standard = open ? std::get_if<Standard>(&(*open)->is) : nullptr;
+  if (standard == nullptr || *standard != Standard::kIn) return false;
+  if (((*open)->flags & fdflag::kNonblock) != 0) return false;
+  const auto pieces = call.memory.pieces(call.u32(1), call.u32(2));
+  return pieces && total_bytes(*pieces) > 0 && call.memory.bytes(call.u32(3), 4);
+}
+
+}  // namespace
+
+bool would_wait(FunctionId id, const Call& call) {
+  if (id == FunctionId::fd_read) return reads_waiting_stdin(call);
+  return id == FunctionId::poll_oneoff && call.state.stdin_waits && only_stdin_is_left(call);
+}
+
+namespace functions_of {
+
+Done clock_res_get(Call& call) {
+  if (!is_clock(call.u32(0))) return fail(Errno::kInval);
+  return call.memory.write(call.u32(1), VirtualClock::kReadingNs);
+}
+
+Done clock_time_get(Call& call) {
+  if (!is_clock(call.u32(0))) return fail(Errno::kInval);
+  if (const auto to = call.memory.bytes(call.u32(2), 8); !to) return fail(to.error());
+  const auto now = read_clock(call, call.u32(0));
+  if (!now) return fail(now.error());
+  return call.memory.write(call.u32(2), *now);
+}
+
+Done poll_oneoff(Call& call) {
+  const uint32_t count = call.u32(2);
+  const auto asked = read_subscriptions(call.memory, call.u32(0), count);
+  if (!asked) return fail(asked.error());
+  // All that may be written, before anything happens.
+  if (const auto to = call.memory.bytes(call.u32(1), count * kEventBytes); !to) return fail(to.error());
+  if (const auto to = call.memory.bytes(call.u32(3), 4); !to) return fail(to.error());
+  call.given_bytes += count * uint64_t{kSubscriptionBytes};
+
+  std::vector<Event> events = ready_now(call.state, *asked);
+  if (events.empty()) {
+    auto waited = wait_for_clocks(call, *asked);
+    if (!waited) return fail(waited.error());
+    events = std::move(*waited);
+  }
+  for (size_t i = 0; i < events.size(); ++i)
+    MEMBRANE_TRY(write_event(call, call.u32(1) + static_cast<uint32_t>(i) * kEventBytes, events[i]));
+  return call.memory.write(call.u32(3), static_cast<uint32_t>(events.size()));
+}
+
+}  // namespace functions_of
+}  // namespace membrane::wasi

@@ -1,0 +1,51 @@
+// The bytes of a file: pieces of 64 KiB that copies share until one of them is written, over bytes of an image
+// that nobody writes.
+//
+// Whoever writes says who it is (an Owner, owner.h): a piece of another owner is copied first. So a copy costs
+// one pointer for each piece that was ever written, whatever the file's size.
+//
+// Threads: a Content is one thread's; copies on other threads may be read and written at the same time.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "wasi/owner.h"
+
+namespace membrane::wasi {
+
+class Content {
+ public:
+  static constexpr uint64_t kPieceBytes = 64 << 10;
+
+  Content() = default;
+  // `keep` is held as long as the bytes are needed; null for bytes that outlive everything.
+  Content(std::span<const uint8_t> bytes, std::shared_ptr<const void> keep)
+      : size_(bytes.size()), base_(bytes), keep_(std::move(keep)) {}
+
+  [[nodiscard]] uint64_t size() const { return size_; }
+  // The bytes of the image that are left below.
+  [[nodiscard]] std::span<const uint8_t> base() const { return base_; }
+  // How many bytes there were: fewer than asked for only at the end.
+  size_t read(uint64_t offset, std::span<uint8_t> to) const;
+  // Past the end, what lies between is zero. The caller has bounded offset + size.
+  void write(uint64_t offset, std::span<const uint8_t> bytes, Owner owner);
+  void resize(uint64_t size, Owner owner);
+
+ private:
+  struct Piece {
+    Owner owner = 0;
+    std::vector<uint8_t> bytes;  // what lies behind them is zero
+  };
+  Piece& piece_to_write(uint64_t index, Owner owner);
+  size_t read_piece(uint64_t index, uint64_t within, std::span<uint8_t> to) const;
+
+  uint64_t size_ = 0;
+  std::span<const uint8_t> base_;  // where there is no piece; what lies behind it is zero
+  std::shared_ptr<const void> keep_;
+  std::vector<std::shared_ptr<Piece>> pieces_;
+};
+
+}  // namespace membrane::wasi

@@ -1,0 +1,458 @@
+// The fd_* functions: what is done with an open descriptor.
+#include <algorithm>
+#include <limits>
+
+#include "wasi/state.h"
+
+namespace membrane::wasi {
+namespace {
+
+using Pieces = std::vector<std::span<uint8_t>>;
+
+// -- reading ---------------------------------------------------------------------------
+
+// Fills the pieces one after the other until one is not filled.
+template <typename Source>
+Answer<uint64_t> fill(const Pieces& pieces, Source source) {
+  uint64_t done = 0;
+  for (const auto piece : pieces) {
+    const Answer<size_t> got = source(piece, done);
+    if (!got) return done > 0 ? Answer<uint64_t>(done) : fail(got.error());
+    done += *got;
+    if (*got < piece.size()) break;
+  }
+  return done;
+}
+
+size_t take_from(std::string& text, size_t& at, std::span<uint8_t> to) {
+  const size_t count = std::min(to.size(), text.size() - at);
+  if (count > 0) std::memcpy(to.data(), text.data() + at, count);
+  at += count;
+  if (at == text.size()) {
+    text.clear();
+    at = 0;
+  }
+  return count;
+}
+
+Answer<size_t> read_device(Call& call, OpenDevice& device, std::span<uint8_t> to) {
+  switch (device.device) {
+    case Device::kNull: return size_t{0};
+    case Device::kZero: std::ranges::fill(to, uint8_t{0}); return to.size();
+    case Device::kRandom: {
+      const Done filled = fill_random(call, to);
+      return filled ? Answer<size_t>(to.size()) : fail(filled.error());
+    }
+    case Device::kMembrane: return take_from(device.answer, device.answer_at, to);
+  }
+  return fail(Errno::kIo);
+}
+
+Answer<uint64_t> read_at(Call& call, Descriptor& from, uint64_t offset, const Pieces& pieces) {
+  if (auto* standard = std::get_if<Standard>(&from.is)) {
+    if (*standard != Standard::kIn) return fail(Errno::kBadf);
+    State& state = call.state;
+    if (state.stdin_waits && state.stdin_at == state.stdin_text.size() && total_bytes(pieces) > 0)
+      return fail(Errno::kAgain);  // only for who does not want to wait: the others wait before the call
+    return fill(pieces, [&](auto to, uint64_t) -> Answer<size_t> {
+      return take_from(state.stdin_text, state.stdin_at, to);
+    });
+  }
+  if (const auto* file = std::get_if<OpenFile>(&from.is))
+    return fill(pieces, [&](auto to, uint64_t done) -> Answer<size_t> {
+      return call.state.files->read(file->inode, offset + done, to);
+    });
+  if (auto* device = std::get_if<OpenDevice>(&from.is))
+    return fill(pieces, [&](auto to, uint64_t) { return read_device(call, *device, to); });
+  return fail(Errno::kIsdir);
+}
+
+// -- writing ---------------------------------------------------------------------------
+
+std::string gathered(const Pieces& pieces) {
+  std::string bytes;
+  bytes.reserve(total_bytes(pieces));
+  for (const auto piece : pieces) bytes.append(reinterpret_cast<const char*>(piece.data()), piece.size());
+  return bytes;
+}
+
+Answer<uint64_t> print(Call& call, Standard standard, const Pieces& pieces) {
+  if (standard == Standard::kIn) return fail(Errno::kBadf);
+  const bool is_out = standard == Standard::kOut;
+  TextStream& stream = is_out ? call.state.out : call.state.err;
+  const std::string bytes = gathered(pieces);
+  const std::string text = stream.add(bytes);
+  if (!text.empty() && !call.guest.print(is_out ? host::Stream::kStdout : host::Stream::kStderr, text))
+    call.outcome = {End::kOutOfOutput, "the output limit is reached"};
+  return bytes.size();
+}
+
+// Each write is one request, and what is left of the answer to the one before is forgotten.
+Answer<uint64_t> request(Call& call, OpenDevice& device, const Pieces& pieces) {
+  if (!call.state.world.device) return fail(Errno::kNxio);
+  const std::string bytes = gathered(pieces);
+  device.answer = call.state.world.device(bytes);
+  device.answer_at = 0;
+  call.given_bytes += device.answer.size();
+  return bytes.size();
+}
+
+Answer<uint64_t> write_file(Call& call, const OpenFile& file, uint64_t offset, const Pieces& pieces) {
+  FileTree& files = *call.state.files;
+  uint64_t done = 0;
+  for (const auto piece : pieces) {
+    const Done written = files.write(file.inode, offset + done, piece, call.state.file_time_ns());
+    if (!written) return done > 0 ? Answer<uint64_t>(done) : fail(written.error());
+    done += piece.size();
+  }
+  return done;
+}
+
+Answer<uint64_t> write_at(Call& call, Descriptor& to, uint64_t offset, const Pieces& pieces) {
+  if (const auto* standard = std::get_if<Standard>(&to.is)) return print(call, *standard, pieces);
+  if (const auto* file = std::get_if<OpenFile>(&to.is)) return write_file(call, *file, offset, pieces);
+  if (auto* device = std::get_if<OpenDevice>(&to.is)) {
+    if (device->device == Device::kMembrane) return request(call, *device, pieces);
+    return total_bytes(pieces);
+  }
+  return fail(Errno::kIsdir);
+}
+
+// -- where it stands ---------------------------------------------------------------------
+
+bool has_offset(const Descriptor& descriptor) { return std::holds_alternative<OpenFile>(descriptor.is); }
+
+Answer<FileStat> stat_of(Call& call, const Descriptor& descriptor) {
+  if (const Inode inode = descriptor.inode(); inode != 0) return call.state.files->stat(inode);
+  return FileStat{.type = descriptor.type()};
+}
+
+Answer<uint64_t> size_of(Call& call, const Descriptor& descriptor) {
+  const auto stat = stat_of(call, descriptor);
+  return stat ? Answer<uint64_t>(stat->size) : fail(stat.error());
+}
+
+constexpr uint64_t kMostOffset = std::numeric_limits<int64_t>::max();
+
+// A transfer at an offset of its own, or at the descriptor's, which then moves.
+struct Transfer {
+  Descriptor* descriptor;
+  Pieces pieces;
+  uint32_t count_at;  // where the number of bytes goes
+};
+
+Answer<Transfer> transfer(Call& call, Rights needed, size_t count_argument) {
+  const auto descriptor = call.descriptor(0);
+  if (!descriptor) return fail(descriptor.error());
+  if (std::holds_alternative<OpenDirectory>((*descriptor)->is)) return fail(Errno::kIsdir);
+  if (((*descriptor)->rights & needed) != needed) return fail(Errno::kNotcapable);
+  auto pieces = call.memory.pieces(call.u32(1), call.u32(2));
+  if (!pieces) return fail(pieces.error());
+  if (const auto to = call.memory.bytes(call.u32(count_argument), 4); !to) return fail(to.error());
+  return Transfer{*descriptor, std::move(*pieces), call.u32(count_argument)};
+}
+
+Answer<uint64_t> own_offset(const Call& call, const Descriptor& descriptor) {
+  if (std::holds_alternative<Standard>(descriptor.is)) return fail(Errno::kSpipe);
+  return call.u64(3) <= kMostOffset ? Answer<uint64_t>(call.u64(3)) : fail(Errno::kInval);
+}
+
+// -- directories -------------------------------------------------------------------------
+
+Answer<std::shared_ptr<const Listing>> list(Call& call, const OpenDirectory& directory) {
+  const FileTree& files = *call.state.files;
+  const Directory* in = files.directory(directory.place.inode);
+  if (in == nullptr) return fail(Errno::kNotdir);
+  auto listing = std::make_shared<Listing>();
+  listing->push_back({".", directory.place.inode, FileType::kDirectory});
+  listing->push_back({"..", in->parent, FileType::kDirectory});
+  for (const auto& [name, inode] : in->entries) listing->push_back({name, inode, files.find(inode)->type()});
+  return std::shared_ptr<const Listing>(std::move(listing));
+}
+
+// As much of the entry as there is room for; a cut one tells the program to ask again with more.
+size_t put_entry(std::span<uint8_t> to, const ListedName& entry, uint64_t next) {
+  std::array<uint8_t, kDirentBytes> head{};
+  StructWriter out(head);
+  out.put(0, next);
+  out.put(8, entry.inode);
+  out.put(16, static_cast<uint32_t>(entry.name.size()));
+  out.put(20, entry.type);
+  const size_t head_bytes = std::min(to.size(), head.size());
+  std::memcpy(to.data(), head.data(), head_bytes);
+  const size_t name_bytes = std::min(to.size() - head_bytes, entry.name.size());
+  std::memcpy(to.data() + head_bytes, entry.name.data(), name_bytes);
+  return head_bytes + name_bytes;
+}
+
+}  // namespace
+
+namespace functions_of {
+
+Done fd_read(Call& call) {
+  auto asked = transfer(call, right::kFdRead, 3);
+  if (!asked) return fail(asked.error());
+  const auto done = read_at(call, *asked->descriptor, asked->descriptor->offset, asked->pieces);
+  if (!done) return fail(done.error());
+  if (has_offset(*asked->descriptor)) asked->descriptor->offset += *done;
+  call.given_bytes += *done;
+  return call.memory.write(asked->count_at, static_cast<uint32_t>(*done));
+}
+
+Done fd_pread(Call& call) {
+  auto asked = transfer(call, right::kFdRead | right::kFdSeek, 4);
+  if (!asked) return fail(asked.error());
+  const auto offset = own_offset(call, *asked->descriptor);
+  if (!offset) return fail(offset.error());
+  const auto done = read_at(call, *asked->descriptor, *offset, asked->pieces);
+  if (!done) return fail(done.error());
+  call.given_bytes += *done;
+  return call.memory.write(asked->count_at, static_cast<uint32_t>(*done));
+}
+
+Done fd_write(Call& call) {
+  auto asked = transfer(call, right::kFdWrite, 3);
+  if (!asked) return fail(asked.error());
+  Descriptor& to = *asked->descriptor;
+  if (has_offset(to) && (to.flags & fdflag::kAppend) != 0) {
+    const auto size = size_of(call, to);
+    if (!size) return fail(size.error());
+    to.offset = *size;
+  }
+  const auto done = write_at(call, to, to.offset, asked->pieces);
+  if (!done) return fail(done.error());
+  if (has_offset(to)) to.offset += *done;
+  return call.memory.write(asked->count_at, static_cast<uint32_t>(*done));
+}
+
+Done fd_pwrite(Call& call) {
+  auto asked = transfer(call, right::kFdWrite | right::kFdSeek, 4);
+  if (!asked) return fail(asked.error());
+  auto offset = own_offset(call, *asked->descriptor);
+  if (offset && (asked->descriptor->flags & fdflag::kAppend) != 0) offset = size_of(call, *asked->descriptor);
+  if (!offset) return fail(offset.error());
+  const auto done = write_at(call, *asked->descriptor, *offset, asked->pieces);
+  if (!done) return fail(done.error());
+  return call.memory.write(asked->count_at, static_cast<uint32_t>(*done));
+}
+
+Done fd_seek(Call& call) {
+  const auto descriptor = call.descriptor(0);
+  if (!descriptor) return fail(descriptor.error());
+  Descriptor& at = **descriptor;
+  if (std::holds_alternative<Standard>(at.is)) return fail(Errno::kSpipe);
+  const auto by = static_cast<int64_t>(call.u64(1));
+  const auto whence = static_cast<Whence>(call.u32(2));
+  // Looking where it stands is fd_tell, and needs no more than that.
+  const bool only_tells = whence == Whence::kCur && by == 0;
+  if ((at.rights & (only_tells ? right::kFdTell | right::kFdSeek : right::kFdSeek)) == 0)
+    return fail(Errno::kNotcapable);
+  uint64_t from = 0;
+  switch (whence) {
+    case Whence::kSet: break;
+    case Whence::kCur: from = at.offset; break;
+    case Whence::kEnd: {
+      const auto size = size_of(call, at);
+      if (!size) return fail(size.error());
+      from = *size;
+      break;
+    }
+    default: return fail(Errno::kInval);
+  }
+  // From is at most kMostOffset, so neither wraps around.
+  const uint64_t target = from + static_cast<uint64_t>(by);
+  if (by < 0 ? static_cast<uint64_t>(-(by + 1)) + 1 > from : target > kMostOffset) return fail(Errno::kInval);
+  if (const auto to = call.memory.bytes(call.u32(3), 8); !to) return fail(to.error());
+  if (has_offset(at)) at.offset = target;
+  return call.memory.write(call.u32(3), at.offset);
+}
+
+Done fd_tell(Call& call) {
+  const auto descriptor = call.descriptor(0);
+  if (!descriptor) return fail(descriptor.error());
+  if (std::holds_alternative<Standard>((*descriptor)->is)) return fail(Errno::kSpipe);
+  if (((*descriptor)->rights & right::kFdTell) == 0) return fail(Errno::kNotcapable);
+  return call.memory.write(call.u32(1), (*descriptor)->offset);
+}
+
+Done fd_close(Call& call) {
+  const auto descriptor = call.descriptor(0);
+  if (!descriptor) return fail(descriptor.error());
+  close(call.state, call.u32(0));
+  return {};
+}
+
+Done fd_renumber(Call& call) {
+  const uint32_t from = call.u32(0), to = call.u32(1);
+  if (!call.descriptor(0) || !call.descriptor(1)) return fail(Errno::kBadf);
+  if (from == to) return {};
+  close(call.state, to);
+  call.state.descriptors.put(to, call.state.descriptors.take(from));
+  return {};
+}
+
+Done fd_advise(Call& call) {
+  const auto descriptor = call.descriptor(0, right::kFdAdvise);
+  if (!descriptor) return fail(descriptor.error());
+  return call.u32(3) < kAdviceCount ? Done() : fail(Errno::kInval);
+}
+
+Done fd_allocate(Call& call) {
+  const auto descriptor = call.descriptor(0, right::kFdAllocate);
+  if (!descriptor) return fail(descriptor.error());
+  const uint64_t offset = call.u64(1), size = call.u64(2);
+  if (size == 0 || offset > kMostOffset) return fail(Errno::kInval);
+  if (size > kMostOffset - offset) return fail(Errno::kFbig);
+  const auto had = size_of(call, **descriptor);
+  if (!had) return fail(had.error());
+  return offset + size > *had ? resize(call, **descriptor, offset + size) : Done();
+}
+
+Done fd_filestat_set_size(Call& call) {
+  const auto descriptor = call.descriptor(0, right::kFdFilestatSetSize);
+  if (!descriptor) return fail(descriptor.error());
+  if (call.u64(1) > kMostOffset) return fail(Errno::kInval);
+  return resize(call, **descriptor, call.u64(1));
+}
+
+// Files are where they are: there is nothing that a program could wait for.
+Done fd_sync(Call& call) {
+  const auto descriptor = call.descriptor(0, right::kFdSync);
+  return descriptor ? Done() : fail(descriptor.error());
+}
+Done fd_datasync(Call& call) {
+  const auto descriptor = call.descriptor(0, right::kFdDatasync);
+  return descriptor ? Done() : fail(descriptor.error());
+}
+
+Done fd_fdstat_get(Call& call) {
+  const auto descriptor = call.descriptor(0);
+  if (!descriptor) return fail(descriptor.error());
+  const auto to = call.memory.bytes(call.u32(1), kFdStatBytes);
+  if (!to) return fail(to.error());
+  StructWriter out(*to);
+  out.put(0, (*descriptor)->type());
+  out.put(2, (*descriptor)->flags);
+  out.put(8, (*descriptor)->rights);
+  out.put(16, (*descriptor)->inheriting);
+  return {};
+}
+
+Done fd_fdstat_set_flags(Call& call) {
+  const auto descriptor = call.descriptor(0, right::kFdFdstatSetFlags);
+  if (!descriptor) return fail(descriptor.error());
+  const uint32_t flags = call.u32(1);
+  if ((flags & ~uint32_t{fdflag::kAll}) != 0) return fail(Errno::kInval);
+  (*descriptor)->flags = static_cast<uint16_t>(flags);
+  return {};
+}
+
+Done fd_fdstat_set_rights(Call& call) {
+  const auto descriptor = call.descriptor(0);
+  if (!descriptor) return fail(descriptor.error());
+  Descriptor& of = **descriptor;
+  if ((call.u64(1) & ~of.rights) != 0 || (call.u64(2) & ~of.inheriting) != 0) return fail(Errno::kNotcapable);
+  of.rights = call.u64(1);
+  of.inheriting = call.u64(2);
+  return {};
+}
+
+Done fd_filestat_get(Call& call) {
+  const auto descriptor = call.descriptor(0, right::kFdFilestatGet);
+  if (!descriptor) return fail(descriptor.error());
+  const auto stat = stat_of(call, **descriptor);
+  return stat ? write_stat(call, call.u32(1), *stat) : fail(stat.error());
+}
+
+Done fd_filestat_set_times(Call& call) {
+  const auto descriptor = call.descriptor(0, right::kFdFilestatSetTimes);
+  if (!descriptor) return fail(descriptor.error());
+  const auto times = new_times(call.state, call.u64(1), call.u64(2), call.u32(3));
+  if (!times) return fail(times.error());
+  return set_times(call, {(*descriptor)->inode(), {}}, *times);
+}
+
+Done fd_prestat_get(Call& call) {
+  const auto descriptor = call.descriptor(0);
+  if (!descriptor || !(*descriptor)->is_preopened) return fail(Errno::kBadf);
+  const auto to = call.memory.bytes(call.u32(1), kPrestatBytes);
+  if (!to) return fail(to.error());
+  StructWriter out(*to);
+  out.put(4, static_cast<uint32_t>(kPreopenedName.size()));
+  return {};
+}
+
+Done fd_prestat_dir_name(Call& call) {
+  const auto descriptor = call.descriptor(0);
+  if (!descriptor || !(*descriptor)->is_preopened) return fail(Errno::kBadf);
+  if (call.u32(2) < kPreopenedName.size()) return fail(Errno::kNametoolong);
+  const auto to = call.memory.bytes(call.u32(1), static_cast<uint32_t>(kPreopenedName.size()));
+  if (!to) return fail(to.error());
+  std::memcpy(to->data(), kPreopenedName.data(), kPreopenedName.size());
+  return {};
+}
+
+Done fd_readdir(Call& call) {
+  const auto descriptor = call.descriptor(0);
+  if (!descriptor) return fail(descriptor.error());
+  auto* directory = std::get_if<OpenDirectory>(&(*descriptor)->is);
+  if (directory == nullptr) return fail(Errno::kNotdir);
+  if (((*descriptor)->rights & right::kFdReaddir) == 0) return fail(Errno::kNotcapable);
+  const auto to = call.memory.bytes(call.u32(1), call.u32(2));
+  if (!to) return fail(to.error());
+  if (const auto count = call.memory.bytes(call.u32(4), 4); !count) return fail(count.error());
+  const uint64_t cookie = call.u64(3);
+  if (cookie == 0 || directory->listing == nullptr) {
+    auto listing = list(call, *directory);
+    if (!listing) return fail(listing.error());
+    keep_listing(call.state, *directory, std::move(*listing));
+  }
+  const Listing& listing = *directory->listing;
+  size_t used = 0;
+  for (uint64_t i = cookie; i < listing.size() && used < to->size(); ++i)
+    used += put_entry(to->subspan(used), listing[i], i + 1);
+  call.given_bytes += used;
+  return call.memory.write(call.u32(4), static_cast<uint32_t>(used));
+}
+
+}  // namespace functions_of
+
+void close(State& state, uint32_t number) {
+  const Descriptor closed = state.descriptors.take(number);
+  release_if_unused(state, closed.inode());
+}
+
+Done resize(Call& call, Descriptor& descriptor, uint64_t size) {
+  const auto* file = std::get_if<OpenFile>(&descriptor.is);
+  if (file == nullptr) return fail(Errno::kInval);
+  return call.state.files->resize(file->inode, size, call.state.file_time_ns());
+}
+
+Done set_times(Call& call, const Place& place, const NewTimes& times) {
+  const Node* node = call.state.files->find(place.inode);
+  if (node == nullptr) return fail(Errno::kBadf);
+  call.state.files->set_times(place.inode, times.accessed_ns.value_or(node->accessed_ns),
+                              times.modified_ns.value_or(node->modified_ns), call.state.file_time_ns());
+  return {};
+}
+
+// Listings are kept for the directories that are being read; of too many, those that were opened first are
+// forgotten, and read again when they are needed.
+void keep_listing(State& state, OpenDirectory& directory, std::shared_ptr<const Listing> listing) {
+  constexpr size_t kMostNames = 200'000;
+  directory.listing = std::move(listing);
+  size_t names = 0;
+  for (auto& [number, descriptor] : state.descriptors.all())
+    if (const auto* open = std::get_if<OpenDirectory>(&descriptor.is);
+        open != nullptr && open->listing != nullptr)
+      names += open->listing->size();
+  for (auto& [number, descriptor] : state.descriptors.all()) {
+    if (names <= kMostNames) return;
+    auto* open = std::get_if<OpenDirectory>(&descriptor.is);
+    if (open == nullptr || open == &directory || open->listing == nullptr) continue;
+    names -= open->listing->size();
+    open->listing.reset();
+  }
+}
+
+}  // namespace membrane::wasi

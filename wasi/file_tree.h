@@ -1,0 +1,143 @@
+// The files of one instance: a tree of directories, regular files, symbolic links, devices, and the places where
+// granted directories of the host begin. It lives in memory, over an image that it shares and never changes.
+//
+// Copying it is copying a few numbers and a pointer: whatever both sides share is copied when one of them writes
+// it (node_table.h, content.h). What the program makes is bounded by a quota, to the byte and to the name.
+//
+// Names are given as they stand in one directory: whole paths are walked by path_walk.h.
+//
+// Threads: a tree is one thread's; fork() may be called from several at once.
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "wasi/content.h"
+#include "wasi/node_table.h"
+#include "wasi/types.h"
+
+namespace membrane::wasi {
+
+enum class Device : uint8_t { kNull, kZero, kRandom, kMembrane };
+
+struct Directory {
+  std::map<std::string, Inode, std::less<>> entries;
+  Inode parent = 0;
+};
+struct Symlink {
+  std::string target;
+};
+// Where a granted directory or file of the host begins: its guest path.
+struct Mount {
+  std::string guest;
+  Inode parent = 0;
+};
+
+struct Node {
+  Owner owner = kNobody;
+  uint64_t links = 1;
+  uint64_t accessed_ns = 0, modified_ns = 0, changed_ns = 0;
+  uint64_t charged_bytes = 0;  // what it takes of the quota
+  bool is_counted = false;     // its name is one of the quota's; more names than one always are
+  bool is_written = false;     // made or changed by the program
+  std::variant<Directory, Content, Symlink, Device, Mount> is;
+
+  [[nodiscard]] FileType type() const;
+  [[nodiscard]] uint64_t size() const;
+};
+
+struct FileQuota {
+  uint64_t bytes = 64ull << 20;  // files that the program made or changed, whole, and targets of links
+  uint64_t files = 10'000;       // names that it made
+};
+
+class Image;
+
+class FileTree {
+ public:
+  static constexpr Inode kRoot = 1;
+  static constexpr uint64_t kDevice = 1;  // the device number of every file here
+
+  FileTree(std::shared_ptr<const Image> image, FileQuota quota);
+  FileTree(const FileTree&) = delete;
+  FileTree& operator=(const FileTree&) = delete;
+  // The same files, for somebody else. Costs the same however many they are.
+  [[nodiscard]] std::unique_ptr<FileTree> fork() const;
+
+  [[nodiscard]] const Node* find(Inode inode) const { return nodes_.find(inode); }
+  [[nodiscard]] const Directory* directory(Inode inode) const;
+  // 0 when there is no such name.
+  [[nodiscard]] Inode child(Inode directory, std::string_view name) const;
+  [[nodiscard]] FileStat stat(Inode inode) const;
+
+  // What a program does. `now_ns` becomes the times that POSIX says.
+  Answer<Inode> make_file(Inode directory, std::string_view name, uint64_t now_ns);
+  Answer<Inode> make_directory(Inode directory, std::string_view name, uint64_t now_ns);
+  Done make_symlink(Inode directory, std::string_view name, std::string_view target, uint64_t now_ns);
+  Done link(Inode file, Inode directory, std::string_view name, uint64_t now_ns);
+  // What was the file's last name leaves it in the tree until release().
+  Done unlink(Inode directory, std::string_view name, uint64_t now_ns);
+  Done remove_directory(Inode directory, std::string_view name, uint64_t now_ns);
+  // As rename(2). What was at the target is unlinked, and left to release().
+  Done rename(Inode from, std::string_view old_name, Inode to, std::string_view new_name, uint64_t now_ns);
+  // The node, when it has no name and nobody has it open any more.
+  void release(Inode inode);
+
+  size_t read(Inode file, uint64_t offset, std::span<uint8_t> to) const;
+  // All or nothing: EFBIG, ENOSPC.
+  Done write(Inode file, uint64_t offset, std::span<const uint8_t> bytes, uint64_t now_ns);
+  Done resize(Inode file, uint64_t size, uint64_t now_ns);
+  void set_times(Inode inode, uint64_t accessed_ns, uint64_t modified_ns, uint64_t now_ns);
+
+  // What the owner of the tree does; not charged. The directory and those above it that are missing are made.
+  // EEXIST, ENOTDIR, ENOTEMPTY when something else stands there; EBUSY for the root.
+  Done mount(const std::vector<std::string>& components, std::string guest);
+  // Leaves empty directories.
+  void unmount_all();
+
+  [[nodiscard]] const std::shared_ptr<const Image>& image() const { return image_; }
+  [[nodiscard]] uint64_t bytes_used() const { return bytes_used_; }
+  [[nodiscard]] uint64_t files_used() const { return files_used_; }
+  [[nodiscard]] const FileQuota& quota() const { return quota_; }
+
+  // Every name that leads to a file, a directory or a link, in order: for listings and checks.
+  struct Named {
+    std::string path;
+    Inode inode;
+  };
+  [[nodiscard]] std::vector<Named> all_names() const;
+  // What must always hold, or why it does not: for tests and for what was thawed.
+  [[nodiscard]] std::string broken_invariant(const std::vector<Inode>& open) const;
+
+ private:
+  friend class Image;
+  friend class FrozenTree;
+  FileTree() = default;
+
+  Node* to_write(Inode inode) { return nodes_.find_to_write(inode, owner_.load(std::memory_order_relaxed)); }
+  Directory* directory_to_write(Inode inode);
+  Answer<Inode> make(Inode directory, std::string_view name, Node node, uint64_t now_ns);
+  Inode insert(Node node);
+  Done charge(Node& node, uint64_t bytes);
+  Done add_name();
+  void drop_link(Inode inode, uint64_t now_ns);
+  [[nodiscard]] bool is_below(Inode directory, Inode above) const;
+  void touch_directory(Inode directory, uint64_t now_ns);
+  [[nodiscard]] bool can_have_names(Inode directory) const;
+
+  std::shared_ptr<const Image> image_;
+  NodeTable<Node> nodes_;
+  mutable std::atomic<Owner> owner_{kNobody};
+  Inode next_ = kRoot + 1;
+  FileQuota quota_;
+  uint64_t bytes_used_ = 0;
+  uint64_t files_used_ = 0;
+  std::vector<Inode> mounts_;
+};
+
+}  // namespace membrane::wasi

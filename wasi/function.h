@@ -1,0 +1,47 @@
+// The functions of wasi_snapshot_preview1 as data: names, types and prices, from preview1.def.
+//
+// Threads: constant after the first use.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "wasm/types.h"
+
+namespace membrane::wasi {
+
+inline constexpr std::string_view kModule = "wasi_snapshot_preview1";
+
+// In units of fuel: each call, and each so many bytes that it takes or gives. A call on a host's file or clock
+// pays kWorldFuel besides.
+inline constexpr uint64_t kCallFuel = 20;
+inline constexpr uint64_t kBytesPerFuel = 8;
+inline constexpr uint64_t kWorldFuel = 500;
+
+enum class FunctionId : uint8_t {
+#define WASI(name, params, before) name,
+#include "wasi/preview1.def"
+#undef WASI
+};
+
+// Which bytes a call takes in.
+struct Before {
+  enum class Kind : uint8_t { kNothing, kIovecs, kLength } kind = Kind::kNothing;
+  uint8_t argument = 0;  // the pointer to the vectors, or the length
+  uint8_t count = 0;     // of the vectors
+};
+
+struct Function {
+  FunctionId id;
+  std::string_view name;
+  wasm::FuncType type;
+  Before before;
+};
+
+std::span<const Function> functions();
+// Null when there is none of the name. Only kModule has functions: the older wasi_unstable, whose layouts differ,
+// has none here.
+const Function* find_function(std::string_view name);
+
+}  // namespace membrane::wasi

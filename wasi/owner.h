@@ -1,0 +1,22 @@
+// Who may write a shared node in place: the one whose number it bears.
+//
+// A fork gives new numbers to both sides, so that what they share belongs to neither, and is copied by the first
+// that writes it. No counts of references are looked at, so sides on different threads need no lock.
+//
+// Threads: any.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace membrane::wasi {
+
+using Owner = uint64_t;
+inline constexpr Owner kNobody = 0;  // of images
+
+inline Owner new_owner() {
+  static std::atomic<uint64_t> last{kNobody};
+  return last.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
+}  // namespace membrane::wasi

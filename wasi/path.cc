@@ -1,0 +1,249 @@
+// The path_* functions: what is done with a name.
+#include <algorithm>
+
+#include "wasi/state.h"
+
+namespace membrane::wasi {
+namespace {
+
+// A name that may be made or removed: not ".", "..", or the directory itself.
+Answer<Walked> walk_to_name(Call& call, const Call::At& at, Errno for_itself) {
+  auto walked = call.walk_to(at, LastLink::kNever);
+  if (walked && walked->name.empty()) return fail(for_itself);
+  return walked;
+}
+
+LastLink last_of(uint32_t lookup_flags) {
+  return (lookup_flags & kSymlinkFollow) != 0 ? LastLink::kFollow : LastLink::kKeep;
+}
+
+Done check_lookup(uint32_t flags) { return (flags & ~kSymlinkFollow) == 0 ? Done() : fail(Errno::kInval); }
+
+// -- path_open ----------------------------------------------------------------------------
+
+struct Opening {
+  uint32_t lookup, flags, fd_flags;
+  Rights rights, inheriting;
+  uint32_t number_at;
+
+  [[nodiscard]] bool creates() const { return (flags & oflag::kCreat) != 0; }
+  [[nodiscard]] bool is_exclusive() const { return creates() && (flags & oflag::kExcl) != 0; }
+  [[nodiscard]] bool truncates() const { return (flags & oflag::kTrunc) != 0; }
+  [[nodiscard]] bool wants_directory() const { return (flags & oflag::kDirectory) != 0; }
+  [[nodiscard]] bool writes() const { return (rights & right::kFdWrite) != 0; }
+};
+
+Answer<Opening> read_opening(const Call& call, const Descriptor& directory) {
+  // Bits that mean nothing are as good as none.
+  const Opening asked{
+      call.u32(1), call.u32(4), call.u32(7), call.u64(5) & kAllRights, call.u64(6) & kAllRights, call.u32(8)};
+  if (!check_lookup(asked.lookup)) return fail(Errno::kInval);
+  if ((asked.flags & ~uint32_t{oflag::kAll}) != 0 || (asked.fd_flags & ~uint32_t{fdflag::kAll}) != 0)
+    return fail(Errno::kInval);
+  if (asked.wants_directory() && (asked.creates() || asked.truncates())) return fail(Errno::kInval);
+  Rights needed = right::kPathOpen;
+  if (asked.creates()) needed |= right::kPathCreateFile;
+  if (asked.truncates()) needed |= right::kPathFilestatSetSize;
+  if ((directory.rights & needed) != needed) return fail(Errno::kNotcapable);
+  if (((asked.rights | asked.inheriting) & ~directory.inheriting) != 0) return fail(Errno::kNotcapable);
+  return asked;
+}
+
+Rights rights_of(FileType type) {
+  switch (type) {
+    case FileType::kDirectory: return kDirectoryRights;
+    case FileType::kRegularFile: return kFileRights;
+    default: return kCharacterRights;
+  }
+}
+
+// What is there, opened.
+Answer<Descriptor> open_existing(Call& call, const Opening& asked, const Walked& walked) {
+  FileTree& files = *call.state.files;
+  const Inode inode = walked.found->inode;
+  const Node& node = *files.find(inode);
+  const FileType type = node.type();
+  if (asked.is_exclusive()) return fail(Errno::kExist);
+  if (type == FileType::kSymbolicLink) return fail(Errno::kLoop);
+  if (type != FileType::kDirectory && (asked.wants_directory() || walked.wants_directory))
+    return fail(Errno::kNotdir);
+  if (type == FileType::kDirectory && (asked.writes() || asked.truncates() || asked.creates()))
+    return fail(Errno::kIsdir);
+  Descriptor opened{.is = OpenFile{inode},
+                    .rights = asked.rights & rights_of(type),
+                    .inheriting = type == FileType::kDirectory ? asked.inheriting : 0,
+                    .flags = static_cast<uint16_t>(asked.fd_flags)};
+  if (type == FileType::kDirectory) opened.is = OpenDirectory{{inode, {}}, nullptr};
+  if (const auto* device = std::get_if<Device>(&node.is)) opened.is = OpenDevice{inode, *device, {}, 0};
+  if (type == FileType::kRegularFile && asked.truncates() && node.size() > 0)
+    if (const auto cut = files.resize(inode, 0, call.state.file_time_ns()); !cut) return fail(cut.error());
+  return opened;
+}
+
+Answer<Descriptor> open_new(Call& call, const Opening& asked, const Walked& walked) {
+  if (!asked.creates()) return fail(Errno::kNoent);
+  if (walked.wants_directory) return fail(Errno::kIsdir);
+  const auto made =
+      call.state.files->make_file(walked.directory.inode, walked.name, call.state.file_time_ns());
+  if (!made) return fail(made.error());
+  return Descriptor{.is = OpenFile{*made},
+                    .rights = asked.rights & kFileRights,
+                    .inheriting = 0,
+                    .flags = static_cast<uint16_t>(asked.fd_flags)};
+}
+
+}  // namespace
+
+namespace functions_of {
+
+Done path_open(Call& call) {
+  const auto at = call.at(0, 2, right::kPathOpen);
+  if (!at) return fail(at.error());
+  const auto asked = read_opening(call, *at->directory);
+  if (!asked) return fail(asked.error());
+  if (const auto to = call.memory.bytes(asked->number_at, 4); !to) return fail(to.error());
+  if (call.state.descriptors.is_full()) return fail(Errno::kMfile);
+  const auto walked = call.walk_to(*at, asked->is_exclusive() ? LastLink::kKeep : last_of(asked->lookup));
+  if (!walked) return fail(walked.error());
+  auto opened = walked->found ? open_existing(call, *asked, *walked) : open_new(call, *asked, *walked);
+  if (!opened) return fail(opened.error());
+  const auto number = call.state.descriptors.add(std::move(*opened));
+  if (!number) return fail(number.error());
+  return call.memory.write(asked->number_at, *number);
+}
+
+Done path_create_directory(Call& call) {
+  const auto at = call.at(0, 1, right::kPathCreateDirectory);
+  if (!at) return fail(at.error());
+  const auto walked = walk_to_name(call, *at, Errno::kExist);
+  if (!walked) return fail(walked.error());
+  const auto made =
+      call.state.files->make_directory(walked->directory.inode, walked->name, call.state.file_time_ns());
+  return made ? Done() : fail(made.error());
+}
+
+Done path_filestat_get(Call& call) {
+  const auto at = call.at(0, 2, right::kPathFilestatGet);
+  if (!at) return fail(at.error());
+  MEMBRANE_TRY(check_lookup(call.u32(1)));
+  const auto walked = call.walk_to(*at, last_of(call.u32(1)));
+  if (!walked) return fail(walked.error());
+  if (!walked->found) return fail(Errno::kNoent);
+  const FileStat stat = call.state.files->stat(walked->found->inode);
+  if (walked->wants_directory && stat.type != FileType::kDirectory) return fail(Errno::kNotdir);
+  return write_stat(call, call.u32(4), stat);
+}
+
+Done path_filestat_set_times(Call& call) {
+  const auto at = call.at(0, 2, right::kPathFilestatSetTimes);
+  if (!at) return fail(at.error());
+  MEMBRANE_TRY(check_lookup(call.u32(1)));
+  const auto times = new_times(call.state, call.u64(4), call.u64(5), call.u32(6));
+  if (!times) return fail(times.error());
+  const auto walked = call.walk_to(*at, last_of(call.u32(1)));
+  if (!walked) return fail(walked.error());
+  if (!walked->found) return fail(Errno::kNoent);
+  if (walked->wants_directory && call.state.files->stat(walked->found->inode).type != FileType::kDirectory)
+    return fail(Errno::kNotdir);
+  return set_times(call, *walked->found, *times);
+}
+
+Done path_link(Call& call) {
+  const auto from = call.at(0, 2, right::kPathLinkSource);
+  if (!from) return fail(from.error());
+  const auto to = call.at(4, 5, right::kPathLinkTarget);
+  if (!to) return fail(to.error());
+  // A link to what a link leads to could make a name for what the program cannot reach: refused, as elsewhere.
+  if (call.u32(1) != 0) return fail(Errno::kInval);
+  const auto old = call.walk_to(*from, LastLink::kKeep);
+  if (!old) return fail(old.error());
+  if (!old->found) return fail(Errno::kNoent);
+  const auto made = walk_to_name(call, *to, Errno::kExist);
+  if (!made) return fail(made.error());
+  if (made->found) return fail(Errno::kExist);
+  const bool is_directory = call.state.files->directory(old->found->inode) != nullptr;
+  if (!is_directory && old->wants_directory) return fail(Errno::kNotdir);
+  if (made->wants_directory) return fail(Errno::kNoent);
+  return call.state.files->link(old->found->inode, made->directory.inode, made->name,
+                                call.state.file_time_ns());
+}
+
+Done path_readlink(Call& call) {
+  const auto at = call.at(0, 1, right::kPathReadlink);
+  if (!at) return fail(at.error());
+  const auto to = call.memory.bytes(call.u32(3), call.u32(4));
+  if (!to) return fail(to.error());
+  if (const auto count = call.memory.bytes(call.u32(5), 4); !count) return fail(count.error());
+  const auto walked = call.walk_to(*at, LastLink::kKeep);
+  if (!walked) return fail(walked.error());
+  if (!walked->found) return fail(Errno::kNoent);
+  const auto* symlink = std::get_if<Symlink>(&call.state.files->find(walked->found->inode)->is);
+  if (symlink == nullptr) return fail(Errno::kInval);
+  const size_t count = std::min(to->size(), symlink->target.size());
+  std::memcpy(to->data(), symlink->target.data(), count);
+  call.given_bytes += count;
+  return call.memory.write(call.u32(5), static_cast<uint32_t>(count));
+}
+
+Done path_remove_directory(Call& call) {
+  const auto at = call.at(0, 1, right::kPathRemoveDirectory);
+  if (!at) return fail(at.error());
+  const auto walked = walk_to_name(call, *at, Errno::kInval);
+  if (!walked) return fail(walked.error());
+  if (!walked->found) return fail(Errno::kNoent);
+  const Done removed =
+      call.state.files->remove_directory(walked->directory.inode, walked->name, call.state.file_time_ns());
+  if (removed) release_if_unused(call.state, walked->found->inode);
+  return removed;
+}
+
+Done path_unlink_file(Call& call) {
+  const auto at = call.at(0, 1, right::kPathUnlinkFile);
+  if (!at) return fail(at.error());
+  const auto walked = walk_to_name(call, *at, Errno::kIsdir);
+  if (!walked) return fail(walked.error());
+  if (!walked->found) return fail(Errno::kNoent);
+  if (walked->wants_directory && call.state.files->directory(walked->found->inode) == nullptr)
+    return fail(Errno::kNotdir);
+  const Done removed =
+      call.state.files->unlink(walked->directory.inode, walked->name, call.state.file_time_ns());
+  if (removed) release_if_unused(call.state, walked->found->inode);
+  return removed;
+}
+
+Done path_rename(Call& call) {
+  const auto from = call.at(0, 1, right::kPathRenameSource);
+  if (!from) return fail(from.error());
+  const auto to = call.at(3, 4, right::kPathRenameTarget);
+  if (!to) return fail(to.error());
+  const auto old = walk_to_name(call, *from, Errno::kBusy);
+  if (!old) return fail(old.error());
+  const auto made = walk_to_name(call, *to, Errno::kBusy);
+  if (!made) return fail(made.error());
+  if (!old->found) return fail(Errno::kNoent);
+  const bool is_directory = call.state.files->directory(old->found->inode) != nullptr;
+  if (!is_directory && (old->wants_directory || made->wants_directory)) return fail(Errno::kNotdir);
+  const Done renamed = call.state.files->rename(old->directory.inode, old->name, made->directory.inode,
+                                                made->name, call.state.file_time_ns());
+  if (renamed && made->found && *made->found != *old->found)
+    release_if_unused(call.state, made->found->inode);
+  return renamed;
+}
+
+Done path_symlink(Call& call) {
+  const auto target = call.memory.text(call.u32(0), std::min(call.u32(1), kMaxPathBytes + 1));
+  if (!target) return fail(target.error());
+  const std::string kept(*target);
+  const auto at = call.at(2, 3, right::kPathSymlink);
+  if (!at) return fail(at.error());
+  MEMBRANE_TRY(check_path(kept));
+  const auto walked = walk_to_name(call, *at, Errno::kExist);
+  if (!walked) return fail(walked.error());
+  if (walked->found) return fail(Errno::kExist);
+  if (walked->wants_directory) return fail(Errno::kNoent);
+  return call.state.files->make_symlink(walked->directory.inode, walked->name, kept,
+                                        call.state.file_time_ns());
+}
+
+}  // namespace functions_of
+}  // namespace membrane::wasi

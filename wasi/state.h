@@ -1,0 +1,101 @@
+// What stands behind a System, and what its functions share. Only files of wasi/ include this.
+//
+// Threads: one at a time.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "host/random.h"
+#include "wasi/descriptors.h"
+#include "wasi/memory.h"
+#include "wasi/system.h"
+#include "wasi/text_stream.h"
+#include "wasi/virtual_clock.h"
+
+namespace membrane::wasi {
+
+struct State {
+  State(std::unique_ptr<FileTree> files_of_it, host::RandomStream stream)
+      : files(std::move(files_of_it)), random(std::move(stream)) {}
+
+  std::vector<std::string> arguments;
+  std::vector<std::string> environment;  // "NAME=value"
+  policy::Policy grants;                 // fs, time and random; nothing else is looked at
+  World world;
+
+  std::unique_ptr<FileTree> files;
+  Descriptors descriptors;
+  std::string stdin_text;
+  size_t stdin_at = 0;
+  bool stdin_waits = false;
+  TextStream out, err;
+  VirtualClock clock;
+  uint64_t real_start_ns = 0;  // the first reading of the real monotonic clock
+  uint64_t real_monotonic_ns = 0;
+  uint64_t real_now_ns = 0;  // the last reading of the real clock, for the times of files
+  host::RandomStream random;
+  std::optional<uint32_t> exit_code;
+
+  std::optional<host::HostError> last_denial;
+  std::vector<host::CallRecord> records;
+
+  // For the times of files: reading it moves no clock.
+  [[nodiscard]] uint64_t file_time_ns() const;
+  [[nodiscard]] uint64_t start_ns() const;
+};
+
+// One call: the program's arguments and memory, and how it ends.
+struct Call {
+  State& state;
+  host::Guest& guest;
+  Memory memory;
+  std::span<const uint64_t> arguments;
+  Outcome outcome = {};
+  uint64_t given_bytes = 0;  // to the program: owed afterwards
+
+  [[nodiscard]] uint32_t u32(size_t index) const { return static_cast<uint32_t>(arguments[index]); }
+  [[nodiscard]] uint64_t u64(size_t index) const { return arguments[index]; }
+
+  // EBADF, or ENOTCAPABLE when one of the rights is missing.
+  [[nodiscard]] Answer<Descriptor*> descriptor(size_t index, Rights needed = 0) const;
+  // One of a directory, else ENOTDIR; and the path that stands at the argument `path`.
+  struct At {
+    Descriptor* directory;
+    Place place;
+    std::string path;  // a copy: the program's memory may be written in between
+  };
+  [[nodiscard]] Answer<At> at(size_t directory, size_t path, Rights needed) const;
+  Answer<Walked> walk_to(const At& at, LastLink last);
+};
+
+// The functions, each in the file that its name's beginning tells.
+#define WASI(name, params, before) Done name(Call& call);
+namespace functions_of {
+#include "wasi/preview1.def"
+}
+#undef WASI
+
+// From the seeded stream, or the real one when it is granted.
+Done fill_random(Call& call, std::span<uint8_t> to);
+// Whether the call would only wait for stdin. Asked before it is paid for.
+bool would_wait(FunctionId id, const Call& call);
+
+// Written as fd_filestat_get and path_filestat_get tell it.
+Done write_stat(const Call& call, uint32_t at, const FileStat& stat);
+// When nobody names it or has it open any more, it goes.
+void release_if_unused(State& state, Inode inode);
+// EINVAL for a combination that cannot be.
+struct NewTimes {
+  std::optional<uint64_t> accessed_ns, modified_ns;
+};
+Answer<NewTimes> new_times(const State& state, uint64_t accessed_ns, uint64_t modified_ns, uint32_t flags);
+Done set_times(Call& call, const Place& place, const NewTimes& times);
+Done resize(Call& call, Descriptor& descriptor, uint64_t size);
+void close(State& state, uint32_t number);
+void keep_listing(State& state, OpenDirectory& directory, std::shared_ptr<const Listing> listing);
+
+inline constexpr std::string_view kPreopenedName = "/";
+
+}  // namespace membrane::wasi

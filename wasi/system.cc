@@ -1,0 +1,199 @@
+#include "wasi/system.h"
+
+#include <algorithm>
+
+#include "wasi/state.h"
+
+namespace membrane::wasi {
+namespace {
+
+host::RandomStream::Key key_of(uint64_t seed) {
+  host::RandomStream::Key key{};
+  for (size_t i = 0; i < 8; ++i) key[i] = static_cast<uint8_t>(seed >> (8 * i));
+  return key;
+}
+
+// The key of a fork: the first bytes of a stream that nobody reads otherwise.
+host::RandomStream::Key key_of_fork(host::RandomStream::Key key, uint64_t number) {
+  for (size_t i = 0; i < 8; ++i) key[16 + i] ^= static_cast<uint8_t>(number >> (8 * i));
+  for (size_t i = 24; i < 32; ++i) key[i] ^= 0xF0;
+  host::RandomStream::Key fork{};
+  host::RandomStream(key).fill(fork);
+  return fork;
+}
+
+void open_standard(Descriptors& descriptors) {
+  constexpr Rights kIn =
+      right::kFdRead | right::kFdFdstatSetFlags | right::kFdFilestatGet | right::kPollFdReadwrite;
+  constexpr Rights kOut =
+      right::kFdWrite | right::kFdFdstatSetFlags | right::kFdFilestatGet | right::kPollFdReadwrite;
+  descriptors.put(0, {.is = Standard::kIn, .rights = kIn});
+  descriptors.put(1, {.is = Standard::kOut, .rights = kOut});
+  descriptors.put(2, {.is = Standard::kErr, .rights = kOut});
+  descriptors.put(3, {.is = OpenDirectory{{FileTree::kRoot, {}}, nullptr},
+                      .rights = kDirectoryRights,
+                      .inheriting = kAllRights,
+                      .is_preopened = true});
+}
+
+std::unexpected<Error> bad_text(std::string what) {
+  return membrane::fail(ErrorCode::kInvalidArgument, std::move(what) + " contains a NUL character.",
+                        "leave it out: programs read texts up to the first NUL");
+}
+
+bool has_nul(const std::string& text) { return text.find('\0') != text.npos; }
+
+Status set_texts(State& state, const Config& config) {
+  for (const std::string& argument : config.arguments)
+    if (has_nul(argument)) return bad_text("An argument");
+  for (const auto& [name, value] : config.environment) {
+    if (has_nul(name) || has_nul(value)) return bad_text("The environment variable");
+    if (name.empty() || name.find('=') != name.npos)
+      return membrane::fail(ErrorCode::kInvalidArgument,
+                            "An environment variable has no name, or one with \"=\".");
+    state.environment.push_back(name + "=" + value);
+  }
+  state.arguments = config.arguments;
+  return {};
+}
+
+void set_grants(State& state, const policy::Policy* policy) {
+  state.grants = {};
+  if (policy == nullptr) return;
+  state.grants.fs = policy->fs;
+  state.grants.time = policy->time;
+  state.grants.random = policy->random;
+}
+
+}  // namespace
+
+uint64_t State::start_ns() const {
+  constexpr uint64_t kNsPerMs = 1'000'000, kMostMs = UINT64_MAX / 2 / kNsPerMs;
+  const int64_t start_ms = std::max<int64_t>(grants.time.start_ms, 0);
+  return std::min(static_cast<uint64_t>(start_ms), kMostMs) * kNsPerMs;
+}
+
+uint64_t State::file_time_ns() const {
+  return grants.time.real ? real_now_ns : start_ns() + clock.passed_ns();
+}
+
+System::System(std::unique_ptr<State> state) : state_(std::move(state)) {}
+System::~System() = default;
+
+Result<std::unique_ptr<System>> System::create(Config config) {
+  if (config.image == nullptr) config.image = Image::empty();
+  const uint64_t seed = config.policy == nullptr ? 0 : config.policy->random.seed;
+  auto state = std::make_unique<State>(std::make_unique<FileTree>(config.image, config.quota),
+                                       host::RandomStream(key_of(seed)));
+  MEMBRANE_TRY(set_texts(*state, config));
+  set_grants(*state, config.policy);
+  state->stdin_text = std::move(config.stdin_text);
+  state->stdin_waits = config.stdin_waits;
+  state->world = std::move(config.world);
+  open_standard(state->descriptors);
+  return std::unique_ptr<System>(new System(std::move(state)));
+}
+
+Result<std::unique_ptr<System>> System::fork(const ForkConfig& config) const {
+  const host::RandomStream stream(key_of_fork(state_->random.key(), config.fork_number));
+  auto fork = std::make_unique<State>(state_->files->fork(), stream);
+  fork->arguments = state_->arguments;
+  fork->environment = state_->environment;
+  set_grants(*fork, config.policy);
+  fork->world = config.world;
+  fork->descriptors = state_->descriptors;
+  fork->stdin_text = config.stdin_text ? *config.stdin_text : state_->stdin_text.substr(state_->stdin_at);
+  fork->stdin_waits = config.stdin_waits;
+  fork->out = state_->out;
+  fork->err = state_->err;
+  fork->clock = state_->clock;
+  fork->real_start_ns = state_->real_start_ns;
+  fork->real_now_ns = state_->real_now_ns;
+  fork->exit_code = state_->exit_code;
+  return std::unique_ptr<System>(new System(std::move(fork)));
+}
+
+// -- stdio ------------------------------------------------------------------------------
+
+void System::give_stdin(std::string_view bytes) {
+  state_->stdin_text.erase(0, state_->stdin_at);
+  state_->stdin_at = 0;
+  state_->stdin_text += bytes;
+}
+
+void System::close_stdin() { state_->stdin_waits = false; }
+
+void System::finish(host::Guest& guest) {
+  // What no longer fits is cut, as all output is.
+  (void)guest.print(host::Stream::kStdout, state_->out.finish());
+  (void)guest.print(host::Stream::kStderr, state_->err.finish());
+}
+
+// -- what others see -----------------------------------------------------------------------
+
+std::optional<uint32_t> System::exit_code() const { return state_->exit_code; }
+
+const host::HostError* System::last_denial() const {
+  return state_->last_denial ? &*state_->last_denial : nullptr;
+}
+
+std::vector<host::CallRecord> System::take_records() { return std::exchange(state_->records, {}); }
+
+std::vector<FileEntry> System::written_files() const {
+  std::vector<FileEntry> entries;
+  for (const auto& [path, inode] : state_->files->all_names()) {
+    const Node& node = *state_->files->find(inode);
+    const bool is_own = node.is_written && (node.is_counted || node.type() == FileType::kRegularFile);
+    if (is_own) entries.push_back({path, node.type(), node.size()});
+  }
+  return entries;
+}
+
+host::HostResult<std::string> System::read_file(std::string_view path) const {
+  const auto refused = [&](host::Errno code, const char* what) {
+    return host::refuse(code, std::string(path) + " " + what);
+  };
+  if (!path.starts_with('/')) return refused(host::Errno::kInvalid, "is not absolute.");
+  while (path.starts_with('/')) path.remove_prefix(1);
+  const auto walked = walk(*state_->files, {FileTree::kRoot, {}}, path, LastLink::kFollow,
+                           [](const std::string&) { return Done(); });
+  if (!walked || !walked->found) return refused(host::Errno::kNotFound, "does not exist.");
+  if (walked->found->is_host()) return refused(host::Errno::kUnsupported, "is a file of the host.");
+  const FileStat stat = state_->files->stat(walked->found->inode);
+  if (stat.type == FileType::kDirectory) return refused(host::Errno::kIsDir, "is a directory.");
+  if (stat.type != FileType::kRegularFile) return refused(host::Errno::kUnsupported, "is no regular file.");
+  std::string bytes(stat.size, '\0');
+  state_->files->read(stat.inode, 0, {reinterpret_cast<uint8_t*>(bytes.data()), bytes.size()});
+  return bytes;
+}
+
+host::HostResult<void> System::put_file(std::string_view path, std::string_view bytes) {
+  const auto refused = [&](host::Errno code, const char* what) {
+    return host::refuse(code, std::string(path) + " " + what);
+  };
+  const auto components = components_of(path);
+  if (!components || components->empty()) return refused(host::Errno::kInvalid, "is no path of a file.");
+  FileTree& files = *state_->files;
+  const uint64_t now = state_->file_time_ns();
+  Inode at = FileTree::kRoot;
+  for (size_t i = 0; i < components->size(); ++i) {
+    const bool is_last = i + 1 == components->size();
+    Inode next = files.child(at, (*components)[i]);
+    if (next == 0) {
+      const auto made = is_last ? files.make_file(at, (*components)[i], now)
+                                : files.make_directory(at, (*components)[i], now);
+      if (!made) return refused(host::Errno::kQuota, "does not fit: the program has too many files.");
+      next = *made;
+    }
+    const FileType wanted = is_last ? FileType::kRegularFile : FileType::kDirectory;
+    if (files.stat(next).type != wanted)
+      return refused(host::Errno::kNotDir, "is, or leads through, something of another kind.");
+    at = next;
+  }
+  if (!files.write(at, 0, {reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}, now) ||
+      !files.resize(at, bytes.size(), now))
+    return refused(host::Errno::kQuota, "does not fit: the program's files are too large.");
+  return {};
+}
+
+}  // namespace membrane::wasi

@@ -1,0 +1,135 @@
+// WASI preview 1 for one instance: its descriptors, files, clock and randomness, and every function of
+// wasi_snapshot_preview1 over them. What each does here, and what it refuses: docs/wasi.md.
+//
+//   program ─▶ System ─┬─ an image, shared and read-only ─▶ files of its own, in memory, bounded
+//                      ├─ granted directories ─▶ Broker (decides, acts, is journaled)
+//                      └─ stdio, /dev/membrane, clock, randomness
+//
+// Nothing of the outside is there unless the policy grants it: without grants a System is a closed world, the
+// same in every run. One directory is open from the start, "/" (descriptor 3), with everything below it.
+//
+// A System forks at the price of its open descriptors, whatever its files; it freezes into bytes, and thaws in
+// another process. What granted directories hold is the world's, and is found as it is.
+//
+// Ownership: a Config's pointers are borrowed and must outlive the System. Threads: one at a time; several may
+// fork the same System at once, when none is in a call.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "host/broker.h"
+#include "host/dispatch.h"
+#include "host/guest.h"
+#include "policy/policy.h"
+#include "wasi/file_tree.h"
+#include "wasi/function.h"
+#include "wasi/image.h"
+
+namespace membrane::wasi {
+
+// How a call ends for the program.
+enum class End : uint8_t {
+  kReturn,       // with its results
+  kExit,         // the program is over: exit_code()
+  kOutOfFuel,    // nothing was done: with more fuel, call again
+  kOutOfOutput,  // what fits has been printed
+  kWait,  // it reads from stdin, which is empty and waits: give_stdin() or close_stdin(), and call again
+  kTrap,
+};
+
+struct Outcome {
+  End end = End::kReturn;
+  std::string message = {};  // why, of kTrap and kOutOfOutput
+};
+
+// Whom a System asks. All may be missing.
+struct World {
+  // Granted directories, the real clock, real entropy. A BrokerGate, so that they are paid for and journaled.
+  host::Broker* broker = nullptr;
+  // Answers a request that the program wrote to /dev/membrane with one write. Missing: writing is ENXIO.
+  std::function<std::string(std::string_view request)> device = nullptr;
+  // Lets real time pass, for a sleep on the real clock. False: not to its end (the run is stopped, or its time
+  // is up). Missing: sleeping on the real clock is ENOTSUP.
+  std::function<bool(uint64_t ns)> wait = nullptr;
+};
+
+struct Config {
+  std::vector<std::string> arguments;  // the first is the program's name
+  std::vector<std::pair<std::string, std::string>> environment;
+  std::string stdin_text;
+  bool stdin_waits = false;  // when it is empty, a read waits (End::kWait) instead of seeing the end
+  const policy::Policy* policy = nullptr;  // its fs, time and random; null grants nothing
+  std::shared_ptr<const Image> image;      // null: an empty one
+  FileQuota quota;                         // of what the program makes in memory
+  World world;
+};
+
+// What a fork is given anew; all else it has from its parent.
+struct ForkConfig {
+  uint64_t fork_number =
+      1;  // its random stream follows from the parent's and this; the same number, the same stream
+  std::optional<std::string> stdin_text = {};  // nothing: what the parent has left
+  bool stdin_waits = false;
+  const policy::Policy* policy = nullptr;
+  World world = {};
+};
+
+struct FileEntry {
+  std::string path;
+  FileType type = FileType::kUnknown;
+  uint64_t size = 0;
+};
+
+struct State;
+
+class System {
+ public:
+  // kInvalidArgument for arguments or names with NUL; kUnsupported for a grant that cannot be mounted: at "/", or
+  // where the image has something else.
+  static Result<std::unique_ptr<System>> create(Config config);
+  ~System();
+
+  // `arguments` and `results` are the engine's slots, as many as the function's type has.
+  Outcome call(const Function& function, host::Guest& guest, std::span<const uint64_t> arguments,
+               std::span<uint64_t> results);
+
+  // What proc_exit was given.
+  [[nodiscard]] std::optional<uint32_t> exit_code() const;
+  // The program is over: prints what an unfinished character left, and closes what it has open of the host.
+  void finish(host::Guest& guest);
+
+  Result<std::unique_ptr<System>> fork(const ForkConfig& config) const;
+
+  void give_stdin(std::string_view bytes);
+  void close_stdin();  // what is empty is at its end from now on
+
+  // Files of the own tree, whoever made them; host directories are not looked into.
+  [[nodiscard]] std::vector<FileEntry> written_files() const;  // what is not as the image has it
+  [[nodiscard]] host::HostResult<std::string> read_file(std::string_view path) const;
+  // Directories above it are made. Counts in the quota.
+  host::HostResult<void> put_file(std::string_view path, std::string_view bytes);
+
+  // The last thing that no grant allowed, with the grant that would: the reason of an EACCES, EROFS or ENOENT
+  // that the program saw. Null when there was none.
+  [[nodiscard]] const host::HostError* last_denial() const;
+  // Lines for the report: a host file that was opened, when it is closed; other requests to the world as they
+  // were made. Handed out once.
+  std::vector<host::CallRecord> take_records();
+
+  [[nodiscard]] State& state() { return *state_; }
+
+ private:
+  explicit System(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace membrane::wasi

@@ -1,0 +1,15 @@
+#include "wasi/types.h"
+
+namespace membrane::wasi {
+
+std::string_view name_of(Errno code) {
+  switch (code) {
+#define ERRNO(id, name, number) \
+  case Errno::id: return name;
+#include "wasi/errnos.def"
+#undef ERRNO
+  }
+  return "EUNKNOWN";
+}
+
+}  // namespace membrane::wasi
