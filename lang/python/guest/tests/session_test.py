@@ -1,7 +1,9 @@
+import asyncio
 import contextlib
 import io
-import os
+import random  # noqa: F401  what is there before a fork is seeded again
 import sys
+import tempfile  # noqa: F401
 import types
 import unittest
 import warnings
@@ -12,13 +14,24 @@ import membrane
 from membrane import _display, _session
 
 
+def install_loop(test):
+    """For the length of a test."""
+    from membrane import _loop
+    setter = getattr(asyncio.events, "_set_event_loop_policy", None) or asyncio.set_event_loop_policy
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        _loop.install()
+    test.addCleanup(setter, None)
+
+
 class SessionTest(DoorTest):
     def setUp(self):
         super().setUp()
         self.main = sys.modules["__main__"]
         sys.modules["__main__"] = types.ModuleType("__main__")
         sys.modules["__main__"].__dict__.update(display=membrane.display)
-        _session._warm, _session._future_flags = True, 0  # the streams and the loop stay this process's
+        _session._warm, _session._future_flags = True, 0  # the streams stay this process's
+        install_loop(self)
         self.output = io.StringIO()
         self.errors = io.StringIO()
 
@@ -27,7 +40,6 @@ class SessionTest(DoorTest):
         if _session._loop is not None:
             _session._loop.close()
             _session._loop = None
-        import asyncio
         asyncio.set_event_loop(None)
         super().tearDown()
 
@@ -237,7 +249,6 @@ class EventLoop(unittest.TestCase):
         return self.loop.run_until_complete(coroutine)
 
     def test_timers_tasks_and_queues_work(self):
-        import asyncio
 
         async def main():
             queue = asyncio.Queue()
@@ -255,12 +266,10 @@ class EventLoop(unittest.TestCase):
         self.assertEqual(self.run_on_it(main()), ([0, 1, 2], ["b", "a"]))
 
     def test_a_timeout_ends_what_takes_too_long(self):
-        import asyncio
         with self.assertRaises(TimeoutError):
             self.run_on_it(asyncio.wait_for(asyncio.sleep(10), 0.001))
 
     def test_functions_for_threads_run_at_once(self):
-        import asyncio
         self.assertEqual(self.run_on_it(asyncio.to_thread(lambda: 5)), 5)
 
     def test_waiting_for_nothing_is_an_error_and_no_hang(self):
@@ -271,19 +280,13 @@ class EventLoop(unittest.TestCase):
             self.run_on_it(main())
 
     def test_asyncio_run_takes_it(self):
-        import asyncio
         from membrane import _loop
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            _loop.install()
-            try:
-                async def kind():
-                    return type(asyncio.get_running_loop())
+        install_loop(self)
 
-                self.assertIs(asyncio.run(kind()), _loop.Loop)
-            finally:
-                setter = getattr(asyncio.events, "_set_event_loop_policy", None) or asyncio.set_event_loop_policy
-                setter(None)
+        async def kind():
+            return type(asyncio.get_running_loop())
+
+        self.assertIs(asyncio.run(kind()), _loop.Loop)
 
 
 if __name__ == "__main__":
