@@ -26,6 +26,7 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -46,13 +47,30 @@ namespace {
 
 using nlohmann::json;
 
-std::mutex g_mutex;  // over the script's place and over stdout
+std::mutex g_mutex;  // over all that follows, and over stdout
 std::vector<json> g_answers;
 size_t g_next = 0;
+std::vector<int> g_stalled;  // sockets whose hang-up is still to be logged
 
-void log_line(const json& line) {
-  const std::scoped_lock lock(g_mutex);
+void print_line(const json& line) {
   std::cout << line.dump(-1, ' ', false, json::error_handler_t::replace) << std::endl;
+}
+
+bool has_hung_up(int socket) {
+  pollfd peer{socket, POLLRDHUP, 0};
+  return poll(&peer, 1, 0) == 1;
+}
+
+// A client that left one connection and then asked on another did so in this order, whichever of the
+// two threads is told first.
+void log_request(const json& request) {
+  const std::scoped_lock lock(g_mutex);
+  std::erase_if(g_stalled, [](int socket) {
+    const bool gone = has_hung_up(socket);
+    if (gone) print_line({{"event", "hang-up"}});
+    return gone;
+  });
+  print_line(request);
 }
 
 json next_answer() {
@@ -160,10 +178,16 @@ std::string bytes_of(const json& answer) {
   return whole ? out + "0\r\n\r\n" : out;
 }
 
+void begin_stall(int socket) {
+  const std::scoped_lock lock(g_mutex);
+  g_stalled.push_back(socket);
+}
+
 void wait_for_hang_up(int socket) {
   char piece[256];
   while (recv(socket, piece, sizeof piece, 0) > 0) {}
-  log_line({{"event", "hang-up"}});
+  const std::scoped_lock lock(g_mutex);
+  if (std::erase(g_stalled, socket) != 0) print_line({{"event", "hang-up"}});
 }
 
 void serve(int socket) {
@@ -172,10 +196,12 @@ void serve(int socket) {
   std::string buffer;
   while (auto request = read_request(socket, buffer)) {
     const json answer = next_answer();
-    log_line(*request);
+    log_request(*request);
     const std::string end = answer.value("end", "close");
-    if (!send_split(socket, bytes_of(answer), answer.value("split", size_t{0}))) break;
+    if (end == "stall") begin_stall(socket);
+    const bool sent = send_split(socket, bytes_of(answer), answer.value("split", size_t{0}));
     if (end == "stall") wait_for_hang_up(socket);
+    if (!sent) break;
     if (end == "reset") {
       const linger now{1, 0};
       setsockopt(socket, SOL_SOCKET, SO_LINGER, &now, sizeof now);

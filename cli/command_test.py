@@ -662,7 +662,7 @@ class Capabilities(CommandTest):
         self.assertTrue(text.startswith("## http\n"), text[:100])
         self.assertIn("--allow 'http:GET:https://example.org/*'", text)
         self.assertEqual(re.findall("^### (.*)$", text, re.M),
-                         ["http.get", "http.post", "http.request", "http.status", "http.header"])
+                         ["http.get", "http.post", "http.request", "http.exchange", "http.status", "http.header"])
         self.assertEqual(re.findall("^### (.*)$", self.membrane("capabilities", "http.get").stdout, re.M), ["http.get"])
         found = json.loads(self.membrane("capabilities", "http.get", "--json").stdout)["capabilities"]
         self.assertEqual([(c["name"], [f["name"] for f in c["functions"]]) for c in found], [("http", ["http.get"])])

@@ -1,6 +1,5 @@
 #include "host/dispatch.h"
 
-#include <chrono>
 #include <exception>
 #include <new>
 
@@ -52,37 +51,67 @@ HostResult<void> Call::check_size(uint64_t bytes) {
 CallOutcome Dispatcher::call(const FunctionSpec& function, std::span<const uint64_t> arguments,
                              std::span<uint64_t> results) {
   Call call(guest_, broker_, history_.state);
-  const HostResult<uint64_t> bytes_out = decode(function, arguments, call);
-  if (!guest_.charge(function.cost.base + function.cost.per_byte * bytes_out.value_or(0)))
-    return {CallEnd::kOutOfFuel, {Errno::kBudget, "there is no fuel left for the call", {}}};
+  Account account{decode(function, arguments, call)};
+  ValueOutcome acted = act(function, call, account);
+  if (acted.end != CallEnd::kReturn)
+    return {acted.end, acted.value ? HostError{} : std::move(acted.value).error()};
+  const HostResult<void> done =
+      acted.value ? give(function, *acted.value, results) : std::unexpected(std::move(acted.value).error());
+  settle(function, done ? nullptr : &done.error(), std::move(account));
+  return finish(function, done, results);
+}
 
-  const bool to_world = function.effect == Effect::kWorld;
-  // The summary is made now: the arguments may lie where the result will.
-  std::string summary = to_world && bytes_out ? summary_of(function, call) : std::string();
-  const auto start = to_world ? steady_clock::now() : steady_clock::time_point();
+ValueOutcome Dispatcher::call(const FunctionSpec& function, const HostResult<Arguments>& arguments) {
+  Call call(guest_, broker_, history_.state);
+  Account account{0};
+  if (arguments) {
+    call.strings = arguments->strings;
+    call.bits = arguments->bits;
+    for (const std::string_view string : call.strings) *account.bytes_out += string.size();
+  } else {
+    account.bytes_out = std::unexpected(arguments.error());
+  }
+  ValueOutcome acted = act(function, call, account);
+  if (acted.end != CallEnd::kReturn) return acted;
+  settle(function, acted.value ? nullptr : &acted.value.error(), std::move(account));
+  if (!acted.value) acted.value = std::unexpected(history_.last_error);
+  return acted;
+}
 
-  HostResult<Value> value = bytes_out ? perform(function, call) : std::unexpected(bytes_out.error());
+// Charges, calls the handler and owes for what it gave.
+ValueOutcome Dispatcher::act(const FunctionSpec& function, Call& call, Account& account) {
+  const uint64_t bytes_out = account.bytes_out.value_or(0);
+  if (!guest_.charge(function.cost.base + function.cost.per_byte * bytes_out))
+    return {CallEnd::kOutOfFuel, refuse(Errno::kBudget, "there is no fuel left for the call")};
+  if (function.effect == Effect::kWorld) {
+    // The summary is made now: the arguments may lie where the result will.
+    if (account.bytes_out) account.summary = summary_of(function, call);
+    account.start = steady_clock::now();
+  }
+  HostResult<Value> value =
+      account.bytes_out ? perform(function, call) : std::unexpected(account.bytes_out.error());
   if (call.end == CallEnd::kOutOfOutput)
-    return {call.end, {Errno::kQuota, "the output limit is reached", {}}};
-  if (call.end == CallEnd::kExit) return {call.end, {}};
+    return {call.end, refuse(Errno::kQuota, "the output limit is reached")};
+  if (call.end == CallEnd::kExit) return {call.end, Value()};
+  if (const std::string* text = value ? std::get_if<std::string>(&*value) : nullptr)
+    account.bytes_in = text->size();
+  guest_.owe(function.cost.per_byte * account.bytes_in);
+  return {CallEnd::kReturn, std::move(value)};
+}
 
-  const std::string* text = value ? std::get_if<std::string>(&*value) : nullptr;
-  const uint64_t bytes_in = text ? text->size() : 0;
-  guest_.owe(function.cost.per_byte * bytes_in);
-  HostResult<void> done = value ? give(function, *value, results) : std::unexpected(value.error());
-
-  history_.last_error = done ? HostError{Errno::kOk, {}, {}} : done.error();
+// Keeps why the call failed (null: it did not), and what it did to the world.
+void Dispatcher::settle(const FunctionSpec& function, const HostError* error, Account account) {
+  history_.last_error = error != nullptr ? *error : HostError{Errno::kOk, {}, {}};
   // Reasons quote what programs hand over, and may cut it inside a character.
   history_.last_error.reason = utf8_repair(history_.last_error.reason);
   history_.last_error.grant = utf8_repair(history_.last_error.grant);
-  if (to_world) {
-    const auto latency = std::chrono::duration_cast<std::chrono::microseconds>(steady_clock::now() - start);
-    const HostError& error = history_.last_error;
-    record({std::string(function.module) + "." + std::string(function.name), error.code, error.reason,
-            error.grant, std::move(summary), bytes_in, was_refused(error) ? 0 : bytes_out.value_or(0),
-            static_cast<uint64_t>(latency.count())});
-  }
-  return finish(function, done, results);
+  if (function.effect != Effect::kWorld) return;
+  const auto latency =
+      std::chrono::duration_cast<std::chrono::microseconds>(steady_clock::now() - account.start);
+  const HostError& kept = history_.last_error;
+  record({std::string(function.module) + "." + std::string(function.name), kept.code, kept.reason, kept.grant,
+          std::move(account.summary), account.bytes_in, was_refused(kept) ? 0 : account.bytes_out.value_or(0),
+          static_cast<uint64_t>(latency.count())});
 }
 
 // Reads the strings' bounds only: their bytes are looked at when they are paid for.

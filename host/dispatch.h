@@ -9,10 +9,13 @@
 // Threads: one at a time.
 #pragma once
 
+#include <array>
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "host/call.h"
@@ -22,6 +25,18 @@ namespace membrane::host {
 struct CallOutcome {
   CallEnd end = CallEnd::kReturn;
   HostError error;  // why, unless end is kReturn or kExit
+};
+
+// Arguments that do not lie in the program's memory: each in the place of its parameter, strings
+// among `strings` (borrowed for the call), numbers among `bits` as the engine's slots have them.
+struct Arguments {
+  std::array<std::string_view, kMaxParams> strings{};
+  std::array<uint64_t, kMaxParams> bits{};
+};
+
+struct ValueOutcome {
+  CallEnd end = CallEnd::kReturn;  // kReturn, kExit, kOutOfFuel or kOutOfOutput
+  HostResult<Value> value;         // what the function gave, or why it failed, also when it has no errno
 };
 
 // A line of the report: a call that reached for the world.
@@ -58,6 +73,10 @@ class Dispatcher {
   CallOutcome call(const FunctionSpec& function, std::span<const uint64_t> arguments,
                    std::span<uint64_t> results);
 
+  // The same call for a program that hands over values and no pointers (host/door.h). What is wrong
+  // with the arguments is told instead of them, and is paid for and recorded as any failure is.
+  ValueOutcome call(const FunctionSpec& function, const HostResult<Arguments>& arguments);
+
   // Adds a call that somebody else made: of a function of the embedder's own.
   void record(CallRecord record);
 
@@ -81,9 +100,19 @@ class Dispatcher {
   void go_on_from(History history) { history_ = std::move(history); }
 
  private:
+  // What a call is paid and recorded by, from its beginning to its end.
+  struct Account {
+    HostResult<uint64_t> bytes_out;  // of the arguments' strings; or why they are malformed
+    uint64_t bytes_in = 0;
+    std::string summary = {};
+    std::chrono::steady_clock::time_point start = {};
+  };
+
   HostResult<uint64_t> decode(const FunctionSpec& function, std::span<const uint64_t> arguments, Call& call);
+  ValueOutcome act(const FunctionSpec& function, Call& call, Account& account);
   HostResult<Value> perform(const FunctionSpec& function, Call& call);
   HostResult<void> give(const FunctionSpec& function, const Value& value, std::span<uint64_t> results);
+  void settle(const FunctionSpec& function, const HostError* error, Account account);
   CallOutcome finish(const FunctionSpec& function, const HostResult<void>& done, std::span<uint64_t> results);
 
   Guest& guest_;

@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/base64.h"
+#include "base/utf8.h"
 #include "host/call.h"
 #include "host/capabilities/all.h"
 
@@ -9,6 +11,7 @@ namespace membrane::host {
 namespace {
 
 using nlohmann::json;
+using nlohmann::ordered_json;
 
 // RFC 9110, section 5.6.2: what a method or a header's name is made of.
 bool is_token(std::string_view text) {
@@ -30,23 +33,29 @@ std::string lower_case(std::string_view text) {
   return lower;
 }
 
-HostResult<Value> exchange(Call& call, const HttpRequest& request) {
+// What http.status and http.header tell of is kept; the rest is the caller's.
+HostResult<HttpResponse> ask(Call& call, const HttpRequest& request) {
   call.state.http_status = 0;
   call.state.http_headers.clear();
   MEMBRANE_ASSIGN(HttpResponse response, call.broker.http(request));
   call.state.http_status = response.status;
   call.state.http_headers = std::move(response.headers);
+  return response;
+}
+
+HostResult<Value> get_body(Call& call, const HttpRequest& request) {
+  MEMBRANE_ASSIGN(HttpResponse response, ask(call, request));
   return std::move(response.body);
 }
 
 HostResult<Value> get(Call& call) {
-  return exchange(call, {.method = "GET", .url = std::string(call.text(0)), .headers = {}, .body = {}});
+  return get_body(call, {.method = "GET", .url = std::string(call.text(0)), .headers = {}, .body = {}});
 }
 
 HostResult<Value> post(Call& call) {
   if (!is_field_value(call.text(1)))
     return refuse(Errno::kInvalid, "the content type has a control character in it");
-  return exchange(call, {.method = "POST",
+  return get_body(call, {.method = "POST",
                          .url = std::string(call.text(0)),
                          .headers = {{"Content-Type", std::string(call.text(1))}},
                          .body = std::string(call.text(2))});
@@ -68,16 +77,49 @@ HostResult<Headers> headers_of(std::string_view text) {
   return headers;
 }
 
-HostResult<Value> request(Call& call) {
+// The parameters method, url, headers and body.
+HostResult<HttpRequest> request_of(const Call& call) {
   std::string method(call.text(0));
   std::ranges::transform(method, method.begin(),
                          [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c; });
   if (!is_token(method)) return refuse(Errno::kInvalid, "the method is not a word like GET");
   MEMBRANE_ASSIGN(Headers headers, headers_of(call.text(2)));
-  return exchange(call, {.method = std::move(method),
-                         .url = std::string(call.text(1)),
-                         .headers = std::move(headers),
-                         .body = std::string(call.text(3))});
+  return HttpRequest{.method = std::move(method),
+                     .url = std::string(call.text(1)),
+                     .headers = std::move(headers),
+                     .body = std::string(call.text(3))};
+}
+
+HostResult<Value> request(Call& call) {
+  MEMBRANE_ASSIGN(const HttpRequest request, request_of(call));
+  return get_body(call, request);
+}
+
+// Several headers of one name are one, as RFC 9110, section 5.3 joins them.
+json json_of(const Headers& headers) {
+  json object = json::object();
+  for (const auto& [name, value] : headers) {
+    const auto [field, is_new] = object.emplace(utf8_repair(name), utf8_repair(value));
+    if (!is_new) field->get_ref<std::string&>().append(", ").append(utf8_repair(value));
+  }
+  return object;
+}
+
+HostResult<Value> exchange(Call& call) {
+  MEMBRANE_ASSIGN(const HttpRequest request, request_of(call));
+  MEMBRANE_ASSIGN(HttpResponse response, ask(call, request));
+  MEMBRANE_TRY(Call::check_size(response.body.size()));
+  ordered_json answer = {{"status", response.status},
+                         {"url", utf8_repair(response.final_url.empty() ? request.url : response.final_url)},
+                         {"headers", json_of(call.state.http_headers)}};
+  if (is_utf8(response.body)) {
+    answer["body"] = std::move(response.body);
+  } else {
+    answer["body_base64"] = base64_encode(response.body);
+  }
+  std::string text = answer.dump();
+  MEMBRANE_TRY(Call::check_size(text.size()));
+  return text;
 }
 
 HostResult<Value> status(Call& call) { return call.state.http_status; }
@@ -148,6 +190,23 @@ constexpr FunctionSpec kFunctions[] = {
      .example =
          R"((call $io.print (call $http.request! (string "GET") (string "https://example.org/") (string "{\"Accept\":\"text/plain\"}") (string ""))))",
      .handler = request},
+    {.module = "http",
+     .name = "exchange",
+     .params = {{"method", Type::kText}, kUrl, {"headers", Type::kText}, kBody},
+     .result = Type::kText,
+     .result_name = "answer",
+     .can_fail = true,
+     .effect = Effect::kWorld,
+     .cost = kCost,
+     .summary =
+         R"(http.request with the whole answer: {"status":200,"url":"…","headers":{"content-type":"…"},"body":"…"}.)",
+     .details = "`url` is where the last redirect led. Names of headers are in lower case; several of one "
+                "name are joined "
+                "by `, `. A body that is not UTF-8 comes as `body_base64` instead of `body`.",
+     .failures = kFailures,
+     .example =
+         R"((call $io.print (call $json.get! (call $http.exchange! (string "HEAD") (string "https://example.org/") (string "") (string "")) (string "headers"))))",
+     .handler = exchange},
     {.module = "http",
      .name = "status",
      .result = Type::kI32,

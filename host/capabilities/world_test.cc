@@ -61,13 +61,39 @@ TEST(Http, RequestTakesMethodAndHeaders) {
   EXPECT_EQ(machine.text("http.request", {"GET", "http://h/", "", ""}), "ok");
 }
 
+TEST(Http, ExchangeGivesTheWholeAnswer) {
+  Machine machine;
+  machine.world.pages["http://h/"] = page(404, "not é");
+  machine.world.pages["http://h/"].final_url = "http://h/there";
+  const std::string answer = machine.text("http.exchange", {"put", "http://h/", R"({"X-A":"b"})", "\xFF"});
+  EXPECT_EQ(
+      answer,
+      R"({"status":404,"url":"http://h/there","headers":{"content-type":"text/html","x-n":"1, 2"},"body":"not é"})");
+  EXPECT_EQ(machine.world.requests.at(0).method, "PUT");
+  EXPECT_EQ(machine.world.requests.at(0).headers, (Headers{{"X-A", "b"}}));
+  EXPECT_EQ(machine.world.requests.at(0).body, "\xFF");
+  EXPECT_EQ(machine.number("http.status"), 404) << "as http.request leaves it";
+  EXPECT_EQ(machine.text("http.header", {"x-n"}), "1");
+}
+
+TEST(Http, ExchangeGivesBytesAsBase64) {
+  Machine machine;
+  machine.world.pages["http://h/"] = page(200, std::string("\xFF\0", 2));
+  machine.world.pages["http://h/"].headers = {{"x", "\xFF"}};
+  EXPECT_EQ(machine.text("http.exchange", {"GET", "http://h/", "", ""}),
+            R"({"status":200,"url":"http://h/","headers":{"x":"�"},"body_base64":"/wA="})");
+  EXPECT_EQ(machine.fails("http.exchange", {"GET", "http://elsewhere/", "", ""}), Errno::kAccess);
+  EXPECT_EQ(machine.number("http.status"), 0);
+}
+
 TEST(Http, AHeaderCannotBeSmuggledIn) {
   Machine machine;
   machine.world.pages["http://h/"] = page(200, "ok");
   for (const char* headers :
        {R"({"A":"x\r\nB: y"})", R"({"A":"x\ny"})", R"({"A\r\nB":"x"})", R"({"A B":"x"})", R"({"A:":"x"})",
         R"({"":"x"})", R"({"A":"x\u0000"})", R"({"A":1})", R"(["A"])", "{", "x", "null"})
-    EXPECT_EQ(machine.fails("http.request", {"GET", "http://h/", headers, ""}), Errno::kInvalid) << headers;
+    for (const char* name : {"http.request", "http.exchange"})
+      EXPECT_EQ(machine.fails(name, {"GET", "http://h/", headers, ""}), Errno::kInvalid) << headers;
   for (const char* method : {"", "GET /", "GET\r\n", "G\xC3\xA9T"})
     EXPECT_EQ(machine.fails("http.request", {method, "http://h/", "", ""}), Errno::kInvalid) << method;
   EXPECT_EQ(machine.fails("http.post", {"http://h/", "text/plain\r\nX: y", ""}), Errno::kInvalid);

@@ -1,0 +1,67 @@
+// Capabilities for programs in languages: requests and answers are JSON, whatever carries
+// them (the device /dev/membrane, a host callback). The calls are those that WebAssembly
+// makes: the same checks, fuel, broker, records and refusals (host/dispatch.h).
+//
+//   {"call":"http.get","arguments":["https://…"]}
+//       {"value":"…"}            null for a function that gives nothing
+//       {"error":{"errno":"EACCES","number":1,"message":"…","grant":"--allow …"}}
+//   {"registry":true}            what capabilities_json() says
+//   {"session":"next"}           the next piece of code to run: whatever the session answers
+//   {"session":"result",…}       what came of it; the rest is the session's
+//
+// Where JSON has no such value, an object stands for it, in arguments and in values:
+//   {"base64":"/w=="}            a string that is not UTF-8
+//   {"integer":"9007199254740993"}  an integer past 2^53, which not every language's JSON keeps
+//   {"number":"nan"}             also "inf" and "-inf"
+//
+// The first member says what a request is. One that is malformed is answered with EINVAL, and does
+// nothing.
+//
+// Threads: one at a time.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "host/dispatch.h"
+
+namespace membrane::host {
+
+// Who has code for an interpreter, and wants what comes of it.
+class DoorSession {
+ public:
+  virtual ~DoorSession() = default;
+  // The next turn, as JSON.
+  virtual HostResult<std::string> next() = 0;
+  // `request` is the whole request, not yet parsed beyond its "session".
+  virtual HostResult<void> take_result(std::string_view request) = 0;
+};
+
+class Door {
+ public:
+  // What a request costs beside the call that it makes: for each byte of it and of its answer.
+  static constexpr Cost kCost{.base = 20, .per_byte = 1};
+  static constexpr size_t kMaxRequestBytes = 128u << 20;
+
+  // All are borrowed, and must outlive the door. Without a session its requests are ENOTSUP.
+  Door(Guest& guest, Dispatcher& dispatcher, DoorSession* session = nullptr)
+      : guest_(guest), dispatcher_(dispatcher), session_(session) {}
+
+  // The answer; "" when the program does not go on behind the request (see end()). After
+  // kOutOfFuel nothing was done: with more fuel, hand over the same request again.
+  std::string answer(std::string_view request);
+  // How the last request ended: kReturn, kExit, kOutOfFuel or kOutOfOutput.
+  [[nodiscard]] CallEnd end() const { return end_; }
+
+ private:
+  std::string answer_any(std::string_view request);
+  std::string answer_call(std::string_view request);
+  std::string answer_session(std::string_view what, std::string_view request);
+
+  Guest& guest_;
+  Dispatcher& dispatcher_;
+  DoorSession* session_;
+  CallEnd end_ = CallEnd::kReturn;
+};
+
+}  // namespace membrane::host

@@ -1,0 +1,144 @@
+"""The way out: one request as JSON to /dev/membrane, one answer back.
+
+A request is one whole write; what is read until the end is its answer. The device is opened for each request, so
+that nothing of a program (closing descriptors, forking, being frozen) can put another file in its place.
+"""
+
+import base64
+import errno
+import json
+import os
+
+DEVICE = "/dev/membrane"
+_PIECE_BYTES = 1 << 20
+
+
+class Error(OSError):
+    """A call that failed: `errno_name` says how ("EBUDGET"), `grant` what would allow it, if that is why."""
+
+    errno_name = "EHOST"
+    grant = ""
+
+    def __str__(self):
+        return self.strerror or self.errno_name
+
+
+class PermissionError_(Error, PermissionError):
+    """No grant of the policy allows the call. `grant` is what would allow it."""
+
+
+class NotFoundError(Error, FileNotFoundError, KeyError):
+    """The file, key, table or path does not exist."""
+
+
+class ArgumentError(Error, ValueError):
+    """An argument is malformed."""
+
+
+class TimeoutError_(Error, TimeoutError):
+    """The other side did not answer in time."""
+
+
+class ConnectionError_(Error, ConnectionError):
+    """No connection could be made."""
+
+
+class ExistsError(Error, FileExistsError):
+    """The thing exists already."""
+
+
+class IsDirectoryError(Error, IsADirectoryError):
+    """The path names a directory."""
+
+
+class NotDirectoryError(Error, NotADirectoryError):
+    """A part of the path is not a directory."""
+
+
+# Programs and tracebacks know them by Python's own names.
+for _class in (Error, PermissionError_, NotFoundError, ArgumentError, TimeoutError_, ConnectionError_, ExistsError,
+               IsDirectoryError, NotDirectoryError):
+    _class.__module__ = "membrane"
+    _class.__name__ = _class.__qualname__ = _class.__name__.rstrip("_")
+
+# What a name of the host means here: the class, and Python's number for it.
+_ERRORS = {
+    "EACCES": (PermissionError_, "EACCES"),
+    "ENOENT": (NotFoundError, "ENOENT"),
+    "EQUOTA": (Error, "EDQUOT"),
+    "EINVAL": (ArgumentError, "EINVAL"),
+    "EBUDGET": (Error, "EDQUOT"),
+    "ETIMEDOUT": (TimeoutError_, "ETIMEDOUT"),
+    "EHOST": (Error, "EIO"),
+    "ENOMEM": (Error, "ENOMEM"),
+    "E2BIG": (Error, "E2BIG"),
+    "EEXIST": (ExistsError, "EEXIST"),
+    "EISDIR": (IsDirectoryError, "EISDIR"),
+    "ENOTDIR": (NotDirectoryError, "ENOTDIR"),
+    "ENOTSUP": (Error, "ENOTSUP"),
+    "ECONNECT": (ConnectionError_, "ECONNREFUSED"),
+    "EPROTO": (Error, "EPROTO"),
+    "ECANCELED": (Error, "ECANCELED"),
+}
+
+
+def error_of(answer, what=""):
+    """The exception that tells of {"errno":…, "message":…, "grant":…}."""
+    name = answer.get("errno", "EHOST")
+    grant = answer.get("grant", "")
+    kind, number = _ERRORS.get(name, (Error, "EIO"))
+    message = answer.get("message", "") or name
+    text = f"{what}: {message}" if what else message
+    text += f" ({name})" if not grant else f" ({name}; {grant} would allow it)"
+    error = kind(getattr(errno, number, errno.EIO), text)
+    error.errno_name = name
+    error.grant = grant
+    return error
+
+
+def exchange(request):
+    """The answer to the request; both are bytes."""
+    try:
+        device = os.open(DEVICE, os.O_RDWR)
+    except FileNotFoundError:
+        raise error_of({"errno": "ENOTSUP", "message": f"there is no {DEVICE}: this is not inside Membrane"}) from None
+    try:
+        if os.write(device, request) != len(request):
+            raise error_of({"errno": "E2BIG", "message": f"a request of {len(request)} bytes is too large"})
+        pieces = []
+        while piece := os.read(device, _PIECE_BYTES):
+            pieces.append(piece)
+        return b"".join(pieces)
+    finally:
+        os.close(device)
+
+
+def ask(request, what=""):
+    """The object that answers the object. An answer that is an error is raised."""
+    text = exchange(json.dumps(request, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace"))
+    try:
+        answer = json.loads(text)
+    except ValueError:
+        answer = {"error": {"errno": "EHOST", "message": "the answer is not JSON"}}
+    if isinstance(answer, dict) and "error" in answer and isinstance(answer["error"], dict) and "errno" in answer["error"]:
+        raise error_of(answer["error"], what)
+    return answer
+
+
+def call(name, arguments):
+    """The value that a host function gives for arguments that are JSON already."""
+    return ask({"call": name, "arguments": arguments}, name).get("value")
+
+
+def bytes_to_json(data):
+    """A text where the bytes are one."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return {"base64": base64.b64encode(data).decode()}
+
+
+def bytes_of_json(value):
+    if isinstance(value, dict):
+        return base64.b64decode(value["base64"])
+    return value.encode()

@@ -1,0 +1,243 @@
+"""The code interpreter: one turn takes a piece of code from the host, runs it, and says what came of it.
+
+    next    {"code":…, "name":"<cell 1>", "mode":"cell"|"script", "arguments":[…], "input":…, "fresh":{"entropy_hex":…}}
+    result  {"outcome":"ok"|"error"|"exit", "value":…, "displays":[…], "error":…, "exit_code":n}
+
+A cell runs in __main__, where its names stay; a script has a __main__ of its own.
+"""
+
+import __future__
+import ast
+import builtins
+import importlib
+import inspect
+import io
+import linecache
+import os
+import sys
+import traceback
+import types
+
+from membrane import _display, _door
+
+_OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_OUR_PACKAGES = (_OURS + "membrane" + os.sep, _OURS + "requests" + os.sep)
+_FUTURE_FLAGS = 0
+for _feature in __future__.all_feature_names:
+    _FUTURE_FLAGS |= getattr(__future__, _feature).compiler_flag
+_MAX_SOURCES = 16 << 20  # characters of cells that tracebacks can quote
+_MAX_TRACEBACK = 100_000
+
+_warm = False
+_future_flags = 0  # what cells imported from __future__ holds for those behind them
+_loop = None  # of the cells that await
+_sources = {}  # name -> length, the oldest first
+
+
+def warm():
+    """What is done once, before the first turn: all that can be shared by every fork."""
+    global _warm
+    if _warm:
+        return
+    _warm = True
+    from membrane import _capabilities, _loop, _net
+    _capabilities.modules()
+    _net.install()
+    _loop.install()
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace", line_buffering=False, write_through=False)
+    if "" not in sys.path:
+        sys.path.insert(0, "")
+    import warnings
+    warnings.filterwarnings("ignore", message=".*non-interactive, and thus cannot be shown")
+    sys.modules["__main__"].__dict__.setdefault("display", _display.display)
+
+
+def turn():
+    """Runs what the host has next."""
+    warm()
+    request = _door.ask({"session": "next"})
+    if request.get("fresh"):
+        reseed(request["fresh"])
+    result = _run(request)
+    try:
+        _door.ask({"session": "result", **result})
+    except _door.Error as error:  # it was too large, say: the outcome must come through
+        result["displays"] = []
+        result["value"] = {"text/plain": f"<the result could not be given: {error}>"}
+        _door.ask({"session": "result", **result})
+
+
+def reseed(fresh):
+    """Puts fresh entropy wherever a generator was made before the fork."""
+    seed = bytes.fromhex(fresh["entropy_hex"])
+    if "random" in sys.modules:
+        sys.modules["random"].seed(seed)
+    if "numpy.random" in sys.modules:
+        words = [int.from_bytes(seed[i:i + 4], "little") for i in range(0, len(seed), 4)]
+        sys.modules["numpy.random"].seed(words)
+    if "tempfile" in sys.modules:
+        sys.modules["tempfile"]._name_sequence = None
+    if "uuid" in sys.modules:
+        sys.modules["uuid"]._node = None
+        sys.modules["uuid"]._last_timestamp = None
+
+
+# --- one turn -------------------------------------------------------------------------------------------------------
+
+
+def _run(request):
+    name = request.get("name") or "<cell>"
+    code = request["code"]
+    _remember(name, code)
+    importlib.invalidate_caches()  # modules may have been written since
+    script = request.get("mode") == "script"
+    arguments = [name if script else "", *request.get("arguments", [])]
+    result = {"outcome": "ok", "value": None, "displays": [], "error": None, "exit_code": 0}
+    _display._shown.clear()
+    with _Surroundings(arguments, request.get("input"), script):
+        try:
+            value = (_run_script if script else _run_cell)(code, name)
+            if value is not None:
+                result["value"] = _display.bundle_of(value)
+        except SystemExit as end:
+            result.update(outcome="exit", exit_code=_exit_code(end))
+        except BaseException as error:
+            result.update(outcome="error", error=_error_of(error), exit_code=1)
+        try:
+            result["displays"] = _display.take_displays()
+        except BaseException as error:  # a figure may end the program, too
+            result.update(outcome="error", error=_error_of(error), exit_code=1)
+        _flush()
+    return result
+
+
+class _Surroundings:
+    """sys.argv, sys.stdin and sys.path[0] as the code is to find them, and as before when it is over."""
+
+    def __init__(self, arguments, text, script):
+        self._arguments, self._text, self._script = arguments, text, script
+
+    def __enter__(self):
+        self._before = (sys.stdin, sys.argv, list(sys.path))
+        sys.argv = self._arguments
+        if self._text is not None:
+            sys.stdin = io.TextIOWrapper(io.BytesIO(self._text.encode("utf-8", "surrogatepass")), "utf-8",
+                                         errors="surrogateescape")
+        if self._script:
+            folder = os.path.dirname(self._arguments[0])
+            sys.path[:] = [folder, *(entry for entry in sys.path if entry != "")]
+
+    def __exit__(self, *_):
+        sys.stdin, sys.argv, path = self._before
+        if self._script:
+            sys.path[:] = path
+
+
+def _run_script(code, name):
+    module = types.ModuleType("__main__")
+    module.__dict__.update(__file__=name, __builtins__=builtins)
+    before = sys.modules["__main__"]
+    sys.modules["__main__"] = module
+    try:
+        exec(compile(code, name, "exec", dont_inherit=True), module.__dict__)
+    finally:
+        sys.modules["__main__"] = before
+
+
+def _run_cell(code, name):
+    """The value of the last expression; None when the cell ends in something else, or in a semicolon."""
+    global _future_flags
+    namespace = sys.modules["__main__"].__dict__
+    flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT | _future_flags
+    tree = compile(code, name, "exec", flags | ast.PyCF_ONLY_AST, dont_inherit=True)
+    last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
+    # Both are compiled before one runs: a mistake that only the compiler finds must not leave half a cell done.
+    body = compile(tree, name, "exec", flags, dont_inherit=True)
+    _future_flags |= body.co_flags & _FUTURE_FLAGS
+    expression = None
+    if last is not None:
+        expression = compile(ast.Expression(last.value), name, "eval", flags | _future_flags, dont_inherit=True)
+    _evaluate(body, namespace)
+    if expression is None:
+        return None
+    value = _evaluate(expression, namespace)
+    if code.rstrip().endswith(";"):
+        return None
+    if value is not None:
+        namespace["_"] = value
+    return value
+
+
+def _evaluate(code, namespace):
+    value = eval(code, namespace)
+    if not code.co_flags & inspect.CO_COROUTINE:
+        return value
+    global _loop
+    import asyncio
+    if _loop is None or _loop.is_closed():
+        _loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(_loop)
+    return _loop.run_until_complete(value)
+
+
+def _exit_code(end):
+    """As `python` ends: a text is printed, and means 1; a number is a byte."""
+    if end.code is None:
+        return 0
+    if isinstance(end.code, int):
+        return end.code & 0xFF
+    print(end.code, file=sys.stderr)
+    return 1
+
+
+def _flush():
+    for stream in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__):
+        try:
+            stream.flush()
+        except Exception:  # the program may have closed it, or put something else there
+            pass
+
+
+# --- errors ---------------------------------------------------------------------------------------------------------
+
+
+def _remember(name, code):
+    """So that tracebacks can quote the lines."""
+    _sources.pop(name, None)
+    _sources[name] = len(code)
+    linecache.cache[name] = (len(code), None, code.splitlines(keepends=True), name)
+    while sum(_sources.values()) > _MAX_SOURCES and len(_sources) > 1:
+        oldest = next(iter(_sources))
+        del _sources[oldest]
+        linecache.cache.pop(oldest, None)
+
+
+def _leave_out_ours(told, seen):
+    """Takes our own frames out of an error and of those that led to it."""
+    if told is None or id(told) in seen:
+        return
+    seen.add(id(told))
+    told.stack[:] = [frame for frame in told.stack if not frame.filename.startswith(_OUR_PACKAGES)]
+    _leave_out_ours(told.__cause__, seen)
+    _leave_out_ours(told.__context__, seen)
+    for inner in told.exceptions or ():
+        _leave_out_ours(inner, seen)
+
+
+def _error_of(error):
+    kind = type(error)
+    name = kind.__qualname__ if kind.__module__ in ("builtins", "__main__", "membrane") else (
+        f"{kind.__module__}.{kind.__qualname__}")
+    try:
+        message = str(error)
+    except BaseException:
+        message = "<the error's own text raised another>"
+    try:
+        told = traceback.TracebackException.from_exception(error)
+        _leave_out_ours(told, set())
+        text = "".join(told.format())
+    except BaseException:  # no memory is left for it, or the error's repr raises
+        text = f"{name}: {message}\n"
+    return {"type": name, "message": _display.cut(message), "traceback": _display.cut(text, _MAX_TRACEBACK)}

@@ -1,0 +1,293 @@
+import asyncio
+import contextlib
+import io
+import random  # noqa: F401  what is there before a fork is seeded again
+import sys
+import tempfile  # noqa: F401
+import types
+import unittest
+import warnings
+
+from tests.fake_door import DoorTest
+
+import membrane
+from membrane import _display, _session
+
+
+def install_loop(test):
+    """For the length of a test."""
+    from membrane import _loop
+    setter = getattr(asyncio.events, "_set_event_loop_policy", None) or asyncio.set_event_loop_policy
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        _loop.install()
+    test.addCleanup(setter, None)
+
+
+class SessionTest(DoorTest):
+    def setUp(self):
+        super().setUp()
+        self.main = sys.modules["__main__"]
+        sys.modules["__main__"] = types.ModuleType("__main__")
+        sys.modules["__main__"].__dict__.update(display=membrane.display)
+        _session._warm, _session._future_flags = True, 0  # the streams stay this process's
+        install_loop(self)
+        self.output = io.StringIO()
+        self.errors = io.StringIO()
+
+    def tearDown(self):
+        sys.modules["__main__"] = self.main
+        if _session._loop is not None:
+            _session._loop.close()
+            _session._loop = None
+        asyncio.set_event_loop(None)
+        super().tearDown()
+
+    def run_turn(self, code, **more):
+        self.turns.append({"code": code, "name": "<cell 1>", "mode": "cell", "arguments": [], "input": "", **more})
+        with contextlib.redirect_stdout(self.output), contextlib.redirect_stderr(self.errors):
+            _session.turn()
+        return self.results[-1]
+
+    def value(self, code, **more):
+        result = self.run_turn(code, **more)
+        self.assertEqual(result["outcome"], "ok", result["error"])
+        return result["value"] and result["value"]["text/plain"]
+
+
+class Cells(SessionTest):
+    def test_the_last_expression_is_the_result(self):
+        self.assertEqual(self.value("x = 2\nx + 3"), "5")
+        self.assertEqual(self.value("_ * 2"), "10")
+        self.assertEqual(self.value("x"), "2")
+        self.assertIsNone(self.value("x = 3"))
+        self.assertIsNone(self.value("None"))
+        self.assertIsNone(self.value("x;"))
+        self.assertIsNone(self.value(""))
+        self.assertEqual(self.value("# nothing but words\n'a'"), "'a'")
+
+    def test_names_live_in_main(self):
+        self.value("class A: pass\ndef f(): return __name__")
+        self.assertEqual(self.value("f(), A.__module__"), "('__main__', '__main__')")
+        self.assertEqual(self.value("import __main__; __main__.A is A"), "True")
+
+    def test_await_stands_at_the_top(self):
+        self.value("import asyncio\nasync def f():\n  await asyncio.sleep(0)\n  return 7")
+        self.assertEqual(self.value("await f()"), "7")
+        self.assertEqual(self.value("a = await f()\nasync with asyncio.timeout(5):\n  a += await f()\na"), "14")
+        self.assertEqual(self.value("asyncio.run(f())"), "7")
+        self.assertEqual(self.value("t = asyncio.get_event_loop().create_task(f())\nawait f()\nawait t"), "7")
+
+    def test_what_is_imported_from_the_future_stays(self):
+        self.value("from __future__ import annotations")
+        self.assertEqual(self.value("def f(a: nothing): pass\nf.__annotations__"), "{'a': 'nothing'}")
+
+    def test_output_is_flushed_and_input_is_given(self):
+        result = self.run_turn("print(input('name? '), input())\nimport sys\nsys.stdin.readline()", input="Ada\nx\nrest")
+        self.assertEqual(self.output.getvalue(), "name? Ada x\n")
+        self.assertEqual(result["value"]["text/plain"], "'rest'")
+        self.assertEqual(self.run_turn("input()", input="")["error"]["type"], "EOFError")
+
+    def test_arguments_are_given(self):
+        self.assertEqual(self.value("import sys; sys.argv", arguments=["a", "b"]), "['', 'a', 'b']")
+
+    def test_a_mistake_leaves_no_half_cell(self):
+        self.run_turn("y = 1\nreturn 3")
+        self.assertEqual(self.value("'y' in globals()"), "False")
+
+
+class Errors(SessionTest):
+    def test_tracebacks_are_pythons_without_our_frames(self):
+        self.run_turn("def f():\n    1 / 0")
+        error = self.run_turn("f()\n", name="<cell 2>")["error"]
+        self.assertEqual((error["type"], error["message"]), ("ZeroDivisionError", "division by zero"))
+        lines = [line for line in error["traceback"].splitlines() if set(line.strip()) - set("~^")]
+        self.assertEqual(lines, ["Traceback (most recent call last):", '  File "<cell 2>", line 1, in <module>',
+                                 "    f()", '  File "<cell 1>", line 2, in f', "    1 / 0",
+                                 "ZeroDivisionError: division by zero"])
+
+    def test_a_syntax_error_has_its_place_and_no_frames(self):
+        error = self.run_turn("a = (1,\nb = 2")["error"]
+        self.assertEqual(error["type"], "SyntaxError")
+        self.assertTrue(error["traceback"].startswith('  File "<cell 1>", line 1'), error["traceback"])
+
+    def test_a_denial_shows_the_programs_line_and_the_grant(self):
+        self.answers["http.get"] = self.fails("EACCES", "no grant allows https://a/", "--allow http")
+        error = self.run_turn("from membrane import http\nhttp.get('https://a/')")["error"]
+        self.assertEqual(error["type"], "PermissionError")
+        self.assertIn("--allow http would allow it", error["message"])
+        self.assertIn("http.get('https://a/')", error["traceback"])
+        self.assertNotIn("_door", error["traceback"])
+
+    def test_the_session_goes_on_behind_what_ends_programs(self):
+        for code, kind in (("raise KeyboardInterrupt", "KeyboardInterrupt"), ("raise MemoryError", "MemoryError"),
+                           ("def f(): f()\nf()", "RecursionError"), ("raise BaseException('x')", "BaseException"),
+                           ("class E(Exception):\n  def __str__(self): raise ValueError\nraise E", "E"),
+                           ("await 5", "TypeError"), ("x = 'a\x00b", "SyntaxError")):
+            result = self.run_turn(code)
+            self.assertEqual((result["outcome"], result["error"]["type"]), ("error", kind))
+            self.assertIn(kind, result["error"]["traceback"])
+            self.assertEqual(self.value("1 + 1"), "2")
+
+    def test_causes_and_groups_are_told(self):
+        error = self.run_turn("try:\n  1/0\nexcept Exception as e:\n  raise ExceptionGroup('both', [e, KeyError(1)])")
+        for part in ("ExceptionGroup: both", "ZeroDivisionError", "KeyError: 1", "During handling"):
+            self.assertIn(part, error["error"]["traceback"])
+
+    def test_a_long_traceback_is_cut(self):
+        error = self.run_turn("raise ValueError('x' * 1000000)")["error"]
+        self.assertLess(len(error["traceback"]), 200_000)
+        self.assertIn("characters left out", error["message"])
+
+    def test_exit_is_no_failure(self):
+        for code, number in (("import sys; sys.exit()", 0), ("exit(3)", 3), ("raise SystemExit(-1)", 255),
+                             ("import sys; sys.exit('no')", 1)):
+            result = self.run_turn(code)
+            self.assertEqual((result["outcome"], result["exit_code"], result["error"]), ("exit", number, None))
+        self.assertEqual(self.errors.getvalue(), "no\n")
+
+
+class Scripts(SessionTest):
+    def test_a_script_has_a_main_of_its_own(self):
+        self.value("x = 1")
+        self.run_turn("import sys, __main__\nprint(__name__, __file__, sys.argv, sys.path[0], __main__.__dict__ is globals())\n"
+                      "print('x' in globals())", mode="script", name="/work/a.py", arguments=["-v"])
+        self.assertEqual(self.output.getvalue(), "__main__ /work/a.py ['/work/a.py', '-v'] /work True\nFalse\n")
+        self.assertEqual(self.value("x"), "1")
+
+    def test_its_last_expression_is_no_result(self):
+        self.assertIsNone(self.run_turn("5", mode="script", name="a.py")["value"])
+
+    def test_what_it_changes_of_the_surroundings_is_put_back(self):
+        path = list(sys.path)
+        self.run_turn("import sys\nsys.path.append('/x')\nsys.argv = None\nsys.stdin = None", mode="script", name="a.py")
+        self.assertEqual(sys.path, path)
+        self.assertIsNotNone(sys.stdin)
+
+
+class Display(SessionTest):
+    def test_values_are_shown_as_all_that_they_can_be(self):
+        result = self.run_turn("class T:\n  def __repr__(self): return 'T'\n  def _repr_html_(self): return '<b>'\n"
+                               "  def _repr_png_(self): return b'\\x89'\n  def _repr_latex_(self): return None\n"
+                               "  def _repr_json_(self): return {'a': [1]}\nT()")
+        self.assertEqual(result["value"], {"text/plain": "T", "text/html": "<b>", "image/png": {"base64": "iQ=="},
+                                           "application/json": {"a": [1]}})
+        self.assertEqual(self.run_turn("T")["value"].keys(), {"text/plain"})
+
+    def test_displays_come_in_order_and_once(self):
+        result = self.run_turn("display(1, 'a')\nimport membrane\nmembrane.display([2])\n3")
+        self.assertEqual([d["text/plain"] for d in result["displays"]], ["1", "'a'", "[2]"])
+        self.assertEqual(self.run_turn("4")["displays"], [])
+        self.assertEqual(len(self.run_turn("display(1)\n1/0")["displays"]), 1, "what came before an error is shown")
+
+    def test_a_repr_that_raises_harms_nobody(self):
+        value = self.value("class R:\n  def __repr__(self): raise ValueError('no')\nR()")
+        self.assertEqual(value, "<the repr of R raised ValueError: no>")
+        value = self.value("class H:\n  def __repr__(self): return 'H'\n  def _repr_html_(self): 1/0\nH()")
+        self.assertEqual(value, "H\n<showing it raised ZeroDivisionError: division by zero>")
+
+    def test_long_ones_are_cut_and_say_so(self):
+        value = self.value("'x' * 100000")
+        self.assertLess(len(value), _display.MAX_TEXT + 100)
+        self.assertIn("… 80002 characters left out …", value)
+        big = f"class B:\n  def _repr_html_(self): return 'x' * {_display.MAX_RICH + 1}\nB()"
+        self.assertIn("is left out", self.value(big))
+
+    def test_open_figures_are_shown_and_closed(self):
+        closed = []
+
+        class Figure:
+            def __repr__(self):
+                return "<Figure>"
+
+            def savefig(self, file, **_):
+                file.write(b"\x89PNG")
+
+        fake = types.SimpleNamespace(get_fignums=lambda: [] if closed else [1], figure=lambda n: Figure(),
+                                     close=closed.append)
+        sys.modules["matplotlib.pyplot"] = fake
+        try:
+            result = self.run_turn("1")
+        finally:
+            del sys.modules["matplotlib.pyplot"]
+        self.assertEqual(result["displays"], [{"text/plain": "<Figure>", "image/png": {"base64": "iVBORw=="}}])
+        self.assertEqual(len(closed), 1)
+
+    def test_a_result_that_the_host_refuses_still_has_its_outcome(self):
+        real = self._answer
+
+        def answer(request):
+            if request.get("session") == "result" and "big" in str(request.get("value")):
+                return self.fails("E2BIG", "too large")
+            return real(request)
+
+        self._answer = answer
+        result = self.run_turn("'big'")
+        self.assertEqual(result["outcome"], "ok")
+        self.assertIn("could not be given", result["value"]["text/plain"])
+
+
+class Forks(SessionTest):
+    def test_a_fork_draws_other_numbers(self):
+        draw = "import random, tempfile; (random.random(), next(tempfile._get_candidate_names()))"
+        first = self.value(draw, fresh={"entropy_hex": "00" * 32})
+        again = self.value(draw, fresh={"entropy_hex": "00" * 32})
+        other = self.value(draw, fresh={"entropy_hex": "01" * 32})
+        self.assertEqual(first.split(",")[0], again.split(",")[0])
+        self.assertNotEqual(first.split(",")[0], other.split(",")[0])
+
+
+class EventLoop(unittest.TestCase):
+    """The loop that there is without sockets and threads."""
+
+    def setUp(self):
+        from membrane import _loop
+        self.loop = _loop.Loop()
+        self.addCleanup(self.loop.close)
+
+    def run_on_it(self, coroutine):
+        return self.loop.run_until_complete(coroutine)
+
+    def test_timers_tasks_and_queues_work(self):
+
+        async def main():
+            queue = asyncio.Queue()
+
+            async def produce():
+                for i in range(3):
+                    await asyncio.sleep(0.001)
+                    await queue.put(i)
+
+            task = asyncio.create_task(produce())
+            got = [await queue.get() for _ in range(3)]
+            await task
+            return got, await asyncio.gather(asyncio.sleep(0.002, "b"), asyncio.sleep(0.001, "a"))
+
+        self.assertEqual(self.run_on_it(main()), ([0, 1, 2], ["b", "a"]))
+
+    def test_a_timeout_ends_what_takes_too_long(self):
+        with self.assertRaises(TimeoutError):
+            self.run_on_it(asyncio.wait_for(asyncio.sleep(10), 0.001))
+
+    def test_functions_for_threads_run_at_once(self):
+        self.assertEqual(self.run_on_it(asyncio.to_thread(lambda: 5)), 5)
+
+    def test_waiting_for_nothing_is_an_error_and_no_hang(self):
+        async def main():
+            await self.loop.create_future()
+
+        with self.assertRaisesRegex(RuntimeError, "every task waits"):
+            self.run_on_it(main())
+
+    def test_asyncio_run_takes_it(self):
+        from membrane import _loop
+        install_loop(self)
+
+        async def kind():
+            return type(asyncio.get_running_loop())
+
+        self.assertIs(asyncio.run(kind()), _loop.Loop)
+
+
+if __name__ == "__main__":
+    unittest.main()
