@@ -1,0 +1,116 @@
+// QuickJS as WebAssembly, as the host runs it: nothing but the module's own exports and imports.
+import { readFileSync } from "node:fs";
+
+const ASYNC = 1 << 7;
+const BACKTRACE_BARRIER = 1 << 6;
+
+export class QuickJs {
+  // `calls` has the host functions by name: they take values that are strings or numbers, and give a string or nothing.
+  static create(path, calls, { now = () => 0n } = {}) {
+    const vm = new QuickJs();
+    vm.calls = calls;
+    vm.rejections = [];
+    const wasi = {
+      clock_time_get: (id, precision, at) => (vm.view().setBigUint64(at, now(), true), 0),
+      fd_close: () => 8,
+      fd_fdstat_get: () => 8,
+      fd_seek: () => 8,
+      fd_write: () => 8,
+      random_get: (at, length) => (vm.bytes(at, length).fill(7), 0),
+    };
+    const env = {
+      host_get_timezone_offset: () => 0,
+      host_interrupt: () => 0,
+      host_module_normalize: () => 0,
+      host_module_load: () => 0,
+      host_promise_rejection: (promise, reason, handled) => void vm.rejections.push([promise, reason, handled]),
+      host_call: (name, nameLength, self, count, values) => vm.hostCall(name, nameLength, count, values),
+    };
+    const module = new WebAssembly.Module(readFileSync(path));
+    vm.e = new WebAssembly.Instance(module, { env, wasi_snapshot_preview1: wasi }).exports;
+    vm.e._initialize();
+    if (vm.e.qjs_init() !== 0) throw new Error("qjs_init");
+    vm.e.qjs_set_promise_rejection_handler(1);
+    return vm;
+  }
+
+  view() { return new DataView(this.e.memory.buffer); }
+  bytes(at, length) { return new Uint8Array(this.e.memory.buffer, at, length); }
+
+  // Bytes behind which stands a 0, to be freed by wasm_free.
+  put(text) {
+    const bytes = new TextEncoder().encode(text);
+    const at = this.e.wasm_malloc(bytes.length + 1);
+    this.bytes(at, bytes.length).set(bytes);
+    this.bytes(at + bytes.length, 1)[0] = 0;
+    return [at, bytes.length];
+  }
+
+  // What a value is as a string.
+  text(value) {
+    const out = this.e.wasm_malloc(4);
+    const at = this.e.qjs_get_string_len(value, out);
+    const text = at ? new TextDecoder().decode(this.bytes(at, this.view().getUint32(out, true))) : null;
+    if (at) this.e.qjs_free_cstring(at);
+    this.e.wasm_free(out);
+    return text;
+  }
+
+  string(text) {
+    const [at, length] = this.put(text);
+    const value = this.e.qjs_new_string(at, length);
+    this.e.wasm_free(at);
+    return value;
+  }
+
+  hostCall(name, nameLength, count, values) {
+    const called = new TextDecoder().decode(this.bytes(name, nameLength));
+    const given = [];
+    for (let i = 0; i < count; ++i) {
+      const value = this.view().getUint32(values + 4 * i, true);
+      given.push(this.e.qjs_is_number(value) ? this.e.qjs_get_float64(value) : this.text(value));
+    }
+    const answer = this.calls[called](...given);
+    return answer === undefined ? this.e.qjs_dup_value(this.undefinedBox()) : this.string(answer);
+  }
+  undefinedBox() { return (this.undefinedValue ??= this.e.qjs_get_undefined()); }
+
+  define(name) {
+    const [at, length] = this.put(name);
+    const made = this.e.qjs_new_host_function(at, length, 0);
+    this.e.wasm_free(at);
+    const global = this.e.qjs_get_global();
+    const [key] = this.put(name);
+    this.e.qjs_set_prop_string(global, key, made);
+    for (const value of [made, global]) this.e.qjs_free_value(value);
+    this.e.wasm_free(key);
+  }
+
+  eval(code, name, flags = 0) {
+    const [at, length] = this.put(code);
+    const [file] = this.put(name);
+    const value = this.e.qjs_eval(at, length, file, flags);
+    this.e.wasm_free(at);
+    this.e.wasm_free(file);
+    return value;
+  }
+  evalAsync(code, name) { return this.eval(code, name, ASYNC | BACKTRACE_BARRIER); }
+
+  call(fn, ...values) {
+    const at = this.e.wasm_malloc(4 * values.length || 4);
+    values.forEach((value, i) => this.view().setUint32(at + 4 * i, value, true));
+    const result = this.e.qjs_call(fn, this.undefinedBox(), values.length, at);
+    this.e.wasm_free(at);
+    return result;
+  }
+  get(object, name) {
+    const [key] = this.put(name);
+    const value = this.e.qjs_get_prop_string(object, key);
+    this.e.wasm_free(key);
+    return value;
+  }
+  runJobs() {
+    while (this.e.qjs_is_job_pending()) if (this.e.qjs_execute_pending_job() < 0) throw new Error("a job failed");
+  }
+  thrown() { return this.e.qjs_get_exception(); }
+}
