@@ -66,6 +66,16 @@ PrivateFile::~PrivateFile() {
   if (number_ >= 0) close(number_);
 }
 
+OpenedFile::OpenedFile(const std::string& path) : number_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+  struct stat status{};
+  usable_ = number_ >= 0 && fstat(number_, &status) == 0 && S_ISREG(status.st_mode);
+  bytes_ = usable_ ? static_cast<size_t>(status.st_size) : 0;
+}
+
+OpenedFile::~OpenedFile() {
+  if (number_ >= 0) close(number_);
+}
+
 namespace {
 
 std::unexpected<Error> cannot(const char* what, const std::string& path) {

@@ -38,6 +38,24 @@ class PrivateFile {
   bool usable_ = false;
 };
 
+// Opens a regular file to be read, whoever's it is.
+class OpenedFile {
+ public:
+  explicit OpenedFile(const std::string& path);
+  ~OpenedFile();
+  OpenedFile(const OpenedFile&) = delete;
+  OpenedFile& operator=(const OpenedFile&) = delete;
+
+  [[nodiscard]] bool usable() const { return usable_; }
+  [[nodiscard]] int number() const { return number_; }
+  [[nodiscard]] size_t bytes() const { return bytes_; }
+
+ private:
+  int number_;
+  size_t bytes_ = 0;
+  bool usable_ = false;
+};
+
 // A file that is there when it is whole, or not at all. Errors: kUnavailable.
 class NewFile {
  public:

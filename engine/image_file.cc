@@ -237,6 +237,10 @@ Status ImageFile::write(const std::string& path, const Image& image, std::span<c
   if (!module.is_binary || build_id().empty())
     return fail(ErrorCode::kUnsupported, "the image of this module is not kept in a file",
                 "Compile the module to a binary first; link the program with a build id.");
+  const auto is_whole = [](const Image::MemoryState& memory) { return memory.changes.empty(); };
+  if (!std::ranges::all_of(image.memories_, is_whole))
+    return fail(ErrorCode::kUnsupported, "the image holds only what an instance changed",
+                "Capture it whole.");
   const native::ModuleImage* const code = code_of(image);
   Header header{};
   std::memcpy(header.magic, kMagic, sizeof kMagic);

@@ -1,5 +1,6 @@
 #include "engine/instance_image.h"
 
+#include <cstring>
 #include <numeric>
 
 #include "engine/machine.h"
@@ -39,24 +40,50 @@ Status check(const Instance& instance) {
 
 }  // namespace
 
-Result<std::shared_ptr<const InstanceImage>> InstanceImage::capture(Instance& instance) {
+Result<InstanceImage::MemoryState> InstanceImage::whole(const Memory& memory) {
+  std::vector<MemoryPart> parts;
+  uint64_t end = 0;
+  for (const auto& [offset, bytes] : used_pages(memory)) {
+    parts.emplace_back(offset, std::span(memory.base() + offset, bytes));
+    end = offset + bytes;
+  }
+  MemoryStart start{memory.pages(), parts.empty() ? nullptr : MemoryImage::create(end, parts)};
+  if (!parts.empty() && start.image == nullptr)
+    return fail(ErrorCode::kExhausted, "the system has no memory left for the image of an instance",
+                "Run fewer sandboxes at once.");
+  return MemoryState{std::move(start), memory.size_bytes()};
+}
+
+// Nothing when that is more than to copy it whole.
+std::optional<InstanceImage::MemoryState> InstanceImage::changes(const Memory& memory) {
+  auto ranges = changed_pages(memory);
+  if (!ranges) return std::nullopt;
+  MemoryState state{{memory.pages(), memory.image()}, memory.size_bytes()};
+  uint64_t bytes = 0;
+  for (const MemoryRange& range : *ranges) bytes += range.second;
+  if (bytes > memory.image()->bytes()) return std::nullopt;
+  state.changes = *std::move(ranges);
+  state.content.resize(bytes);
+  uint8_t* at = state.content.data();
+  for (const auto& [offset, size] : state.changes) {
+    std::memcpy(at, memory.base() + offset, size);
+    at += size;
+  }
+  return state;
+}
+
+Result<std::shared_ptr<const InstanceImage>> InstanceImage::capture(Instance& instance, Keep keep) {
   MEMBRANE_TRY(check(instance));
   const std::shared_ptr<InstanceImage> image(new InstanceImage);
   const wasm::Module& module = instance.module();
   image->module_ = instance.share_compiled();
   for (uint32_t i = 0; i < module.memories.size(); ++i) {
     const Memory& memory = Machine::memory(instance, i);
-    std::vector<MemoryPart> parts;
-    uint64_t end = 0;
-    for (const auto& [offset, bytes] : used_pages(memory)) {
-      parts.emplace_back(offset, std::span(memory.base() + offset, bytes));
-      end = offset + bytes;
+    auto state = keep == Keep::kChanges ? changes(memory) : std::nullopt;
+    if (!state) {
+      MEMBRANE_ASSIGN(state, whole(memory));
     }
-    MemoryStart start{memory.pages(), parts.empty() ? nullptr : MemoryImage::create(end, parts)};
-    if (!parts.empty() && start.image == nullptr)
-      return fail(ErrorCode::kExhausted, "the system has no memory left for the image of an instance",
-                  "Run fewer sandboxes at once.");
-    image->memories_.push_back({std::move(start), memory.size_bytes()});
+    image->memories_.push_back(*std::move(state));
   }
   for (const Table* const table : Machine::tables(instance))
     image->tables_.push_back({table->elements, imports_among(table->elements, instance)});
@@ -83,6 +110,14 @@ std::expected<Instance*, LinkError> InstanceImage::instantiate(Store& store, con
                                 {.is_alone = true, .memories = &starts, .has_tables = false});
   if (!made) return made;
   Instance& instance = **made;
+  for (uint32_t i = 0; i < memories_.size(); ++i) {
+    uint8_t* const base = Machine::memory(instance, i).base();
+    const uint8_t* at = memories_[i].content.data();
+    for (const auto& [offset, size] : memories_[i].changes) {
+      std::memcpy(base + offset, at, size);
+      at += size;
+    }
+  }
   const auto import = [&](uint32_t index) {
     return reinterpret_cast<uint64_t>(Machine::function(instance, index));
   };

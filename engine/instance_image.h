@@ -27,7 +27,10 @@ class InstanceImage {
  public:
   // Errors: kUnsupported for an instance that shares anything with others, or has structs, arrays or kept exceptions;
   // kExhausted when the system has no room for its memory.
-  static Result<std::shared_ptr<const InstanceImage>> capture(Instance& instance);
+  // kChanges: when the instance came of an image itself, only what it changed is copied, at the price of copying it
+  // again into each of its own instances. For a step back, or few forks; kWhole for many.
+  enum class Keep : uint8_t { kWhole, kChanges };
+  static Result<std::shared_ptr<const InstanceImage>> capture(Instance& instance, Keep keep = Keep::kWhole);
 
   // As the instance was. Data and element segments are not written again, and its start function does not run.
   std::expected<Instance*, LinkError> instantiate(Store& store, const Resolver& resolver,
@@ -43,7 +46,12 @@ class InstanceImage {
   struct MemoryState {
     MemoryStart start;
     uint64_t bytes = 0;
+    // Of kChanges: what is other than in the start's image, one run behind the other.
+    std::vector<MemoryRange> changes = {};
+    std::vector<uint8_t> content = {};
   };
+  static Result<MemoryState> whole(const Memory& memory);
+  static std::optional<MemoryState> changes(const Memory& memory);
   struct TableState {
     TableElements elements;
     // Elements that are imports, which are others in each Store: where, and the function's index.

@@ -135,6 +135,19 @@ TEST_P(Image, OfAForkHoldsWhatItTouchedAndWhatItDidNot) {
   }
 }
 
+TEST_P(Image, OfWhatAForkChangedIsTheWholeFork) {
+  const auto first = make(kCounter);
+  first->call("warm", {Value::i32(40)});
+  auto image = InstanceImage::capture(*first->instance);
+  for (uint64_t round = 0; round < 3; ++round) {
+    ASSERT_TRUE(image);
+    const auto next = fork(**image, 1);
+    EXPECT_EQ(next->call("warm byte"), uint64_t{'w'});
+    EXPECT_EQ(next->call("bump"), 82 + 2 * round);
+    image = InstanceImage::capture(*next->instance, InstanceImage::Keep::kChanges);
+  }
+}
+
 TEST_P(Image, AFunctionOfTheOutsideCanBeGivenBackIn) {
   const auto lone = make(R"((module
     (table $t (export "table") 1 funcref)

@@ -29,6 +29,38 @@ bool is_zero(const uint8_t* page) { return page[0] == 0 && std::memcmp(page, pag
 
 }  // namespace
 
+namespace {
+
+// The runs of pages for which `is_wanted` says so.
+template <typename F>
+std::vector<MemoryRange> runs_of(uint64_t count, const F& is_wanted) {
+  std::vector<MemoryRange> runs;
+  for (uint64_t page = 0; page < count; ++page) {
+    if (!is_wanted(page)) continue;
+    const uint64_t first = page;
+    do ++page;
+    while (page < count && is_wanted(page));
+    runs.emplace_back(first * kPage, (page - first) * kPage);
+  }
+  return runs;
+}
+
+}  // namespace
+
+std::optional<std::vector<MemoryRange>> changed_pages(const Memory& memory) {
+  if (memory.image() == nullptr || system_page_bytes() != kPage) return std::nullopt;
+  const uint64_t count = memory.size_bytes() / kPage, in_image = memory.image()->bytes() / kPage;
+  const PageMap map;
+  std::vector<uint64_t> entries(count);
+  if (!map.read(memory.base(), entries)) return std::nullopt;
+  return runs_of(count, [&](uint64_t page) {
+    const uint64_t entry = entries[page];
+    if ((entry & (PageMap::kPresent | PageMap::kSwapped)) == 0) return false;
+    if (page < in_image) return (entry & PageMap::kSwapped) != 0 || (entry & PageMap::kOfFile) == 0;
+    return !is_zero(memory.base() + page * kPage);
+  });
+}
+
 std::vector<MemoryRange> used_pages(const Memory& memory) {
   const uint64_t count = memory.size_bytes() / kPage;
   const std::vector<bool> touched = touched_pages(memory.base(), count);
@@ -39,15 +71,7 @@ std::vector<MemoryRange> used_pages(const Memory& memory) {
     if (touched[page]) return !is_zero(memory.base() + page * kPage);
     return (page + 1) * kPage <= image.size() && !is_zero(image.data() + page * kPage);
   };
-  std::vector<MemoryRange> used;
-  for (uint64_t page = 0; page < count; ++page) {
-    if (!is_used(page)) continue;
-    const uint64_t first = page;
-    do ++page;
-    while (page < count && is_used(page));
-    used.emplace_back(first * kPage, (page - first) * kPage);
-  }
-  return used;
+  return runs_of(count, is_used);
 }
 
 }  // namespace membrane::engine

@@ -18,6 +18,7 @@ namespace membrane::sandbox {
 #define MEMBRANE_OUTCOMES(X)                                                                 \
   X(kOk, "ok", 0, "The program ran to its end.")                                             \
   X(kTrapped, "trapped", 1, "The program trapped.")                                          \
+  X(kRaised, "raised", 1, "The program ended in an error of its own language.")              \
   X(kOutOfFuel, "out_of_fuel", 1, "The program used up its fuel.")                           \
   X(kOutOfMemory, "out_of_memory", 1, "The program asked for more memory than its limit.")   \
   X(kOutOfOutput, "out_of_output", 1, "The program printed more than its output limit.")     \
@@ -52,6 +53,20 @@ struct ReportError {
   ReportPlace place;
   std::string hint;
   std::vector<ReportPlace> backtrace;  // the callers of `place`, innermost first
+  std::string traceback = {};          // kRaised: as the language tells it
+};
+
+// One form of a value: "text/plain", "image/png", …
+struct MimePart {
+  std::string type;
+  std::string data;  // text; bytes as base64
+  bool is_base64 = false;
+};
+using RichValue = std::vector<MimePart>;  // the same value in several forms
+
+struct ReportFile {
+  std::string path;
+  uint64_t size_bytes = 0;
 };
 
 struct HostCallRecord {
@@ -77,6 +92,10 @@ struct Report {
   std::vector<ReportError> errors;   // the first is "error" in JSON; more only for diagnostics
   std::vector<ReportValue> results;  // the export's values
   std::string result;                // what the program gave to io.result
+  RichValue value;                   // of a language: the last expression's
+  std::vector<RichValue> displays;   // what it showed on the way
+  std::vector<ReportFile> files;     // that the session has made or changed, by now
+  std::optional<int> exit_code;      // of a program that ended itself: sys.exit(3)
   std::string answer;                // what it gave to agent.submit
   bool submitted = false;
   std::string stdout_text;

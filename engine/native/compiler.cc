@@ -2368,8 +2368,10 @@ struct Compiler::Parts {
   Value pop_element() {
     Value element = pop();
     if (element.kind == Value::Kind::kLocal) {  // of which the register is about to be given up
+      const Reg from = register_of(element);
+      if (element.kind == Value::Kind::kRegister) return element;  // it was loaded into one of its own
       const Reg r = alloc();
-      a.mov(Width::k64, r, register_of(element));
+      a.mov(Width::k64, r, from);
       element.kind = Value::Kind::kRegister;
       element.number = r;
     }

@@ -9,7 +9,7 @@ A cell runs in __main__, where its names stay; a script has a __main__ of its ow
 import __future__
 import ast
 import builtins
-import importlib
+import importlib.machinery
 import inspect
 import io
 import linecache
@@ -91,7 +91,7 @@ def _run(request):
     name = request.get("name") or "<cell>"
     code = request["code"]
     _remember(name, code)
-    importlib.invalidate_caches()  # modules may have been written since
+    _forget_directories()
     script = request.get("mode") == "script"
     arguments = [name if script else "", *request.get("arguments", [])]
     result = {"outcome": "ok", "value": None, "displays": [], "error": None, "exit_code": 0}
@@ -180,6 +180,13 @@ def _evaluate(code, namespace):
         _loop = asyncio.new_event_loop()
     asyncio.set_event_loop(_loop)
     return _loop.run_until_complete(value)
+
+
+def _forget_directories():
+    """Modules may have been written since. Archives are read-only, and reading their directories anew is slow."""
+    for finder in sys.path_importer_cache.values():
+        if isinstance(finder, importlib.machinery.FileFinder):
+            finder.invalidate_caches()
 
 
 def _exit_code(end):

@@ -1,0 +1,20 @@
+// Membrane's own part of each language, which programs import: lang/python/guest and lang/javascript/guest, as they
+// stood when this was built (tools/embed-files).
+//
+// Threads: constant.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace membrane::lang {
+
+struct GuestFile {
+  std::string_view language;  // "python", "javascript"
+  std::string_view path;      // "membrane/__init__.py"
+  std::span<const unsigned char> bytes;
+};
+std::span<const GuestFile> guest_files();
+
+}  // namespace membrane::lang

@@ -1,0 +1,207 @@
+#include "lang/package.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+namespace membrane::lang {
+namespace {
+
+using Json = nlohmann::ordered_json;
+namespace fs = std::filesystem;
+
+constexpr int kVersion = 1;
+constexpr std::string_view kFileName = "language.json";
+constexpr std::string_view kDriverNames[] = {"python", "quickjs", "stdin"};
+
+// Reads members with their types; what is left over or of another type is a failure, named.
+class Members {
+ public:
+  Members(const Json& object, std::string where) : object_(object), where_(std::move(where)) {
+    if (!object.is_object()) complain("is no object");
+  }
+
+  std::string text(const char* name, bool is_needed = true) {
+    const Json* const value = take(name, is_needed);
+    if (value == nullptr) return {};
+    if (!value->is_string()) return complain(std::string(name) + " is no text"), std::string();
+    return value->get<std::string>();
+  }
+  const Json* take(const char* name, bool is_needed) {
+    taken_.emplace_back(name);
+    if (!object_.is_object()) return nullptr;
+    const auto found = object_.find(name);
+    if (found != object_.end()) return &*found;
+    if (is_needed) complain("has no " + std::string(name));
+    return nullptr;
+  }
+  std::vector<std::string> texts(const char* name) {
+    std::vector<std::string> all;
+    const Json* const value = take(name, false);
+    if (value == nullptr) return all;
+    if (!value->is_array()) return complain(std::string(name) + " is no list"), all;
+    for (const Json& each : *value)
+      if (each.is_string()) all.push_back(each.get<std::string>());
+      else complain(std::string(name) + " has more than texts");
+    return all;
+  }
+  // The first thing that was wrong; "" when nothing was.
+  std::string finish() {
+    if (object_.is_object())
+      for (const auto& [name, value] : object_.items())
+        if (std::ranges::find(taken_, name) == taken_.end())
+          complain("has a member that is not known: " + name);
+    return failure_;
+  }
+  void complain(const std::string& what) {
+    if (failure_.empty()) failure_ = where_ + " " + what;
+  }
+
+ private:
+  const Json& object_;
+  std::string where_;
+  std::vector<std::string> taken_;
+  std::string failure_;
+};
+
+PackageFile file_of(const Json* object, const std::string& where, const std::string& directory,
+                    bool has_guest, std::string& failure) {
+  static const Json kNothing;
+  Members members(object == nullptr ? kNothing : *object, where);
+  PackageFile file;
+  if (has_guest) file.guest = members.text("guest");
+  file.path = members.text("path");
+  file.sha256 = members.text("sha256", false);
+  if (has_guest && !file.guest.starts_with("/")) members.complain("has a guest path that is not absolute");
+  if (fs::path(file.path).is_relative()) file.path = (fs::path(directory) / file.path).string();
+  if (failure.empty()) failure = members.finish();
+  return file;
+}
+
+std::string text_of_file(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream text;
+  text << in.rdbuf();
+  return std::move(text).str();
+}
+
+}  // namespace
+
+std::string_view name_of(Driver driver) { return kDriverNames[static_cast<size_t>(driver)]; }
+
+Result<Package> read_package(const std::string& directory) {
+  const fs::path path = fs::path(directory) / kFileName;
+  std::error_code error;
+  if (!fs::is_regular_file(path, error))
+    return fail(ErrorCode::kNotFound, directory + " has no " + std::string(kFileName), "");
+  const auto malformed = [&](const std::string& what) {
+    return fail(ErrorCode::kInvalidInput, path.string() + ": " + what,
+                "See docs/languages.md for what it holds.");
+  };
+  const Json object = Json::parse(text_of_file(path), nullptr, false);
+  if (object.is_discarded()) return malformed("it is no JSON");
+  Package package;
+  std::string failure;
+  Members members(object, "it");
+  const Json* const version = members.take("language", true);
+  if (version == nullptr || *version != kVersion) members.complain("is of a version that is not known");
+  package.directory = directory;
+  package.name = members.text("name");
+  package.version = members.text("version", false);
+  const std::string driver = members.text("driver");
+  const auto* const known = std::ranges::find(kDriverNames, driver);
+  if (known == std::end(kDriverNames)) members.complain("names a driver that is not known: " + driver);
+  else package.driver = static_cast<Driver>(known - std::begin(kDriverNames));
+  package.module = file_of(members.take("module", true), "module", directory, false, failure);
+  if (const Json* const files = members.take("files", false)) {
+    if (!files->is_array()) members.complain("files is no list");
+    else
+      for (const Json& file : *files)
+        package.files.push_back(file_of(&file, "files", directory, true, failure));
+  }
+  if (const Json* const environment = members.take("environment", false)) {
+    if (!environment->is_object()) members.complain("environment is no object");
+    else
+      for (const auto& [name, value] : environment->items())
+        if (value.is_string()) package.environment.emplace_back(name, value.get<std::string>());
+        else members.complain("environment has more than texts");
+  }
+  package.arguments = members.texts("arguments");
+  package.extensions = members.texts("extensions");
+  package.init = members.text("init", false);
+  package.end = members.text("end", false);
+  if (failure.empty()) failure = members.finish();
+  if (!failure.empty()) return malformed(failure);
+  return package;
+}
+
+std::string to_json(const Package& package) {
+  const auto file = [](const PackageFile& f) {
+    Json object;
+    if (!f.guest.empty()) object["guest"] = f.guest;
+    object["path"] = f.path;
+    if (!f.sha256.empty()) object["sha256"] = f.sha256;
+    return object;
+  };
+  Json object = {{"language", kVersion},
+                 {"name", package.name},
+                 {"version", package.version},
+                 {"driver", name_of(package.driver)},
+                 {"module", file(package.module)}};
+  object["files"] = Json::array();
+  for (const PackageFile& f : package.files) object["files"].push_back(file(f));
+  object["environment"] = Json::object();
+  for (const auto& [name, value] : package.environment) object["environment"][name] = value;
+  object["arguments"] = package.arguments;
+  object["extensions"] = package.extensions;
+  if (!package.init.empty()) object["init"] = package.init;
+  if (!package.end.empty()) object["end"] = package.end;
+  return object.dump(2) + "\n";
+}
+
+std::vector<std::string> package_directories() {
+  std::vector<std::string> directories;
+  const auto variable = [](const char* name) {
+    const char* const value = std::getenv(name);
+    return std::string(value == nullptr ? "" : value);
+  };
+  if (const std::string given = variable("MEMBRANE_LANGUAGES"); !given.empty()) directories.push_back(given);
+  const std::string data = variable("XDG_DATA_HOME"), home = variable("HOME");
+  if (!data.empty()) directories.push_back(data + "/membrane/languages");
+  else if (!home.empty()) directories.push_back(home + "/.local/share/membrane/languages");
+  std::error_code error;
+  const fs::path program = fs::read_symlink("/proc/self/exe", error);
+  if (!error)
+    directories.push_back((program.parent_path().parent_path() / "share/membrane/languages").string());
+  return directories;
+}
+
+std::vector<Package> installed_packages() {
+  std::vector<Package> packages;
+  std::error_code error;
+  for (const std::string& directory : package_directories())
+    for (const fs::directory_entry& entry : fs::directory_iterator(directory, error)) {
+      auto package = read_package(entry.path().string());
+      const auto same = [&](const Package& known) { return known.name == package->name; };
+      if (package && std::ranges::none_of(packages, same)) packages.push_back(std::move(*package));
+    }
+  std::ranges::sort(packages, {}, &Package::name);
+  return packages;
+}
+
+Result<Package> find_package(std::string_view name) {
+  for (const std::string& directory : package_directories()) {
+    const fs::path path = fs::path(directory) / name;
+    std::error_code error;
+    if (fs::is_regular_file(path / kFileName, error)) return read_package(path.string());
+  }
+  return fail(ErrorCode::kNotFound, "the language " + std::string(name) + " is not installed",
+              name == "python" || name == "js"
+                  ? "Install it: tools/get-languages (docs/languages.md says what that brings)."
+                  : "Add it: membrane template add " + std::string(name) + " module.wasm");
+}
+
+}  // namespace membrane::lang

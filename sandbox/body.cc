@@ -1,0 +1,188 @@
+#include "sandbox/body.h"
+
+#include <utility>
+
+#include "engine/machine.h"
+
+namespace membrane::sandbox {
+
+using engine::HostAction;
+
+Body::Body(const Surroundings& around, std::unique_ptr<wasi::System> system)
+    : around_(around), system_(std::move(system)) {}
+
+// -- linking ------------------------------------------------------------------------------------------------------
+
+Status Body::finish_begin(std::expected<engine::Instance*, engine::LinkError> made) {
+  if (!made) return std::unexpected(std::move(made).error().error);
+  instance_ = *made;
+  guest_.emplace(*instance_, *around_.said);
+  dispatcher_.emplace(*guest_, *around_.gate);
+  door_.emplace(*guest_, *dispatcher_, around_.session);
+  return {};
+}
+
+Status Body::begin(const engine::InstanceImage& image, const engine::InstanceLimits& limits) {
+  const auto resolver = [this](const wasm::Module&, const wasm::Import& import) { return resolve(import); };
+  return finish_begin(image.instantiate(store_, resolver, limits));
+}
+
+Status Body::begin(std::shared_ptr<engine::CompiledModule> module, const engine::InstanceLimits& limits) {
+  const auto resolver = [this](const wasm::Module&, const wasm::Import& import) { return resolve(import); };
+  return finish_begin(store_.instantiate(std::move(module), resolver, limits, {.is_alone = true}));
+}
+
+std::optional<engine::Extern> Body::resolve(const wasm::Import& import) {
+  if (import.kind != wasm::ExternKind::kFunc) return std::nullopt;
+  wasm::FuncType type;
+  engine::HostFunction function = function_for(import, type);
+  if (!function) return std::nullopt;
+  return engine::Extern{wasm::ExternKind::kFunc, store_.add_host_function(type, std::move(function)), nullptr,
+                        nullptr, nullptr};
+}
+
+engine::HostFunction Body::function_for(const wasm::Import& import, wasm::FuncType& type) {
+  if (import.module == wasi::kModule) {
+    const wasi::Function* const function = wasi::find_function(import.name);
+    if (function == nullptr) return nullptr;
+    type = function->type;
+    return [this, function](engine::HostCall& call) { return call_wasi(*function, call); };
+  }
+  if (const host::FunctionSpec* const function = host::find_function(import.module, import.name)) {
+    type = host::wasm_signature_of(*function);
+    return [this, function](engine::HostCall& call) { return call_capability(*function, call); };
+  }
+  if (around_.interpreter == nullptr) return nullptr;
+  auto own = around_.interpreter->import(import.module, import.name);
+  if (!own) return nullptr;
+  type = own->type;
+  return [this, function = std::move(own->function)](engine::HostCall& call) {
+    guest_->enter(call);
+    return function(*this, call);
+  };
+}
+
+// -- host functions -----------------------------------------------------------------------------------------------
+
+HostAction Body::end_with(host::CallEnd end) {
+  switch (end) {
+    case host::CallEnd::kReturn:
+      stop_.outcome = around_.must_stop ? around_.must_stop() : std::nullopt;
+      return stop_.outcome ? HostAction::kInterrupt : HostAction::kContinue;
+    case host::CallEnd::kExit: return HostAction::kExit;
+    case host::CallEnd::kOutOfFuel: return HostAction::kOutOfFuel;
+    case host::CallEnd::kOutOfOutput: stop_.outcome = Outcome::kOutOfOutput; return HostAction::kTrap;
+    case host::CallEnd::kOutOfMemory: stop_.outcome = Outcome::kOutOfMemory; return HostAction::kTrap;
+    case host::CallEnd::kTrap: return HostAction::kTrap;
+  }
+  return HostAction::kTrap;
+}
+
+HostAction Body::call_capability(const host::FunctionSpec& function, engine::HostCall& call) {
+  guest_->enter(call);
+  const host::CallOutcome outcome = dispatcher_->call(function, call.arguments, call.results);
+  if (outcome.end != host::CallEnd::kReturn) call.trap_message = outcome.error.reason;
+  return end_with(outcome.end);
+}
+
+HostAction Body::call_wasi(const wasi::Function& function, engine::HostCall& call) {
+  guest_->enter(call);
+  wasi::Outcome outcome = system_->call(function, *guest_, call.arguments, call.results);
+  if (stop_.outcome) {  // the device's request ended the run
+    call.trap_message = std::move(stop_.message);
+    return HostAction::kTrap;
+  }
+  switch (outcome.end) {
+    case wasi::End::kReturn: return std::exchange(exits_, false) ? HostAction::kExit : HostAction::kContinue;
+    case wasi::End::kExit: return HostAction::kExit;
+    case wasi::End::kOutOfFuel: return HostAction::kOutOfFuel;
+    case wasi::End::kOutOfOutput: stop_.outcome = Outcome::kOutOfOutput; break;
+    case wasi::End::kWait: waits_ = true; return HostAction::kOutOfFuel;
+    case wasi::End::kTrap: break;
+  }
+  call.trap_message = std::move(outcome.message);
+  return HostAction::kTrap;
+}
+
+std::string Body::answer(std::string_view request) {
+  std::string answer = door_->answer(request);
+  switch (door_->end()) {
+    case host::CallEnd::kReturn:
+      stop_.outcome = around_.must_stop ? around_.must_stop() : std::nullopt;
+      break;
+    case host::CallEnd::kExit: exits_ = true; break;
+    case host::CallEnd::kOutOfFuel: stop_.outcome = Outcome::kOutOfFuel; break;
+    case host::CallEnd::kOutOfOutput: stop_.outcome = Outcome::kOutOfOutput; break;
+    default: break;
+  }
+  return answer;
+}
+
+std::optional<std::string> Body::ask(engine::HostCall& during, std::string_view request) {
+  guest_->enter(during);
+  std::string text = answer(request);
+  if (stop_.outcome || exits_) return std::nullopt;
+  return text;
+}
+
+// -- running ------------------------------------------------------------------------------------------------------
+
+void Body::start_run(const engine::ExecutionLimits& limits, uint64_t fuel) {
+  limits_ = limits;
+  limits_.poll = [this] {
+    if (around_.must_stop && !stop_.outcome) stop_.outcome = around_.must_stop();
+    return stop_.outcome.has_value();
+  };
+  fuel_left_ = fuel;
+  fuel_used_ = 0;
+  stop_ = {};
+  exits_ = waits_ = false;
+  dispatcher_.emplace(*guest_, *around_.gate);
+  door_.emplace(*guest_, *dispatcher_, around_.session);
+}
+
+bool Body::call(std::string_view name, std::span<const engine::Value> arguments) {
+  engine::FunctionInstance* const function = instance_->find_function(name);
+  if (function == nullptr) {
+    stop_.outcome = Outcome::kInvalid;
+    stop_.message = "the module exports no function \"" + std::string(name) + "\"";
+    return false;
+  }
+  execution_ = std::make_unique<engine::Execution>(limits_);
+  if (const Status started = execution_->start(function, arguments); !started) {
+    stop_.outcome = Outcome::kInvalid;
+    stop_.message = started.error().message;
+    return false;
+  }
+  execution_->add_fuel(fuel_left_);
+  stop_.state = execution_->resume();
+  const uint64_t used = std::min(fuel_left_, execution_->fuel_used() + execution_->fuel_owed());
+  fuel_left_ -= used;
+  fuel_used_ += used;
+  if (stop_.state == engine::RunState::kFinished) {
+    result_ = execution_->results().empty() ? 0 : execution_->results()[0].bits;
+    execution_.reset();
+    return true;
+  }
+  if (stop_.state == engine::RunState::kTrapped) stop_.trap = execution_->trap();
+  else if (stop_.state != engine::RunState::kExited) stop_.backtrace = execution_->backtrace();
+  execution_.reset();
+  return false;
+}
+
+std::optional<uint64_t> Body::call_back(engine::HostCall& during, std::string_view name,
+                                        std::span<const engine::Value> arguments) {
+  engine::FunctionInstance* const function = instance_->find_function(name);
+  if (function == nullptr) return std::nullopt;
+  engine::Execution inner(limits_);
+  if (!inner.start(function, arguments)) return std::nullopt;
+  const uint64_t fuel = during.execution.fuel_left();
+  inner.add_fuel(fuel);
+  const engine::RunState state = inner.resume();
+  static_cast<void>(during.charge(std::min(fuel, inner.fuel_used() + inner.fuel_owed())));
+  guest_->enter(during);
+  if (state != engine::RunState::kFinished) return std::nullopt;
+  return inner.results().empty() ? 0 : inner.results()[0].bits;
+}
+
+}  // namespace membrane::sandbox

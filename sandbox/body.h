@@ -1,0 +1,94 @@
+// One instance of a language's module, with all that stands around it: its files, its door, its host functions.
+//
+// Threads: one at a time.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/instance.h"
+#include "engine/instance_image.h"
+#include "host/broker_gate.h"
+#include "host/dispatch.h"
+#include "host/door.h"
+#include "sandbox/guest_instance.h"
+#include "sandbox/interpreter.h"
+#include "sandbox/report.h"
+#include "wasi/system.h"
+
+namespace membrane::sandbox {
+
+class Body final : public Calls {
+ public:
+  // What a body is in. All are borrowed, and outlive it.
+  struct Surroundings {
+    Conversation* said = nullptr;
+    host::BrokerGate* gate = nullptr;
+    host::DoorSession* session = nullptr;
+    const Interpreter* interpreter = nullptr;
+    std::function<std::optional<Outcome>()> must_stop;  // the outcome, when the run is to end
+  };
+  // Why the last run did not return.
+  struct Stop {
+    engine::RunState state = engine::RunState::kFinished;
+    std::optional<Outcome> outcome;  // decided by a host function, or by must_stop
+    std::string message;
+    engine::Trap trap;  // of kTrapped
+    std::vector<engine::CodePlace> backtrace;
+  };
+
+  Body(const Surroundings& around, std::unique_ptr<wasi::System> system);
+
+  // Errors: as Store::instantiate(), told as an Error.
+  Status begin(const engine::InstanceImage& image, const engine::InstanceLimits& limits);
+  Status begin(std::shared_ptr<engine::CompiledModule> module, const engine::InstanceLimits& limits);
+
+  // A new run, of as many calls as there are until the next: what it may use.
+  void start_run(const engine::ExecutionLimits& limits, uint64_t fuel);
+  [[nodiscard]] uint64_t fuel_used() const { return fuel_used_; }
+  [[nodiscard]] const Stop& stop() const { return stop_; }
+
+  [[nodiscard]] bool call(std::string_view name, std::span<const engine::Value> arguments) override;
+  [[nodiscard]] uint64_t result() const override { return result_; }
+  [[nodiscard]] std::optional<uint64_t> call_back(engine::HostCall& during, std::string_view name,
+                                                  std::span<const engine::Value> arguments) override;
+  [[nodiscard]] std::span<uint8_t> memory() override { return guest_->memory(); }
+  [[nodiscard]] std::optional<std::string> ask(engine::HostCall& during, std::string_view request) override;
+
+  [[nodiscard]] engine::Instance& instance() { return *instance_; }
+  [[nodiscard]] wasi::System& system() { return *system_; }
+  [[nodiscard]] host::Dispatcher& dispatcher() { return *dispatcher_; }
+  [[nodiscard]] GuestInstance& guest() { return *guest_; }
+  // What the device /dev/membrane of its System answers.
+  std::string answer(std::string_view request);
+  [[nodiscard]] bool waits() const { return waits_; }
+
+ private:
+  std::optional<engine::Extern> resolve(const wasm::Import& import);
+  engine::HostFunction function_for(const wasm::Import& import, wasm::FuncType& type);
+  engine::HostAction call_wasi(const wasi::Function& function, engine::HostCall& call);
+  engine::HostAction call_capability(const host::FunctionSpec& function, engine::HostCall& call);
+  engine::HostAction end_with(host::CallEnd end);
+  Status finish_begin(std::expected<engine::Instance*, engine::LinkError> made);
+
+  Surroundings around_;
+  std::unique_ptr<wasi::System> system_;
+  engine::Store store_;
+  engine::Instance* instance_ = nullptr;
+  std::optional<GuestInstance> guest_;
+  std::optional<host::Dispatcher> dispatcher_;
+  std::optional<host::Door> door_;
+  std::unique_ptr<engine::Execution> execution_;
+  engine::ExecutionLimits limits_;
+  uint64_t fuel_left_ = 0, fuel_used_ = 0;
+  uint64_t result_ = 0;
+  bool waits_ = false;
+  bool exits_ = false;  // the door ended the program
+  Stop stop_;
+};
+
+}  // namespace membrane::sandbox

@@ -1,0 +1,66 @@
+// How a language's module is spoken to: one class for each driver of lang/package.h.
+//
+// An interpreter has no state of its own besides what it found out while the template was warmed: that is kept with
+// the image, as bytes, and is the same for all sessions.
+//
+// Threads: constant once warmed; the Calls belong to one session.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "engine/instance.h"
+#include "lang/package.h"
+
+namespace membrane::sandbox {
+
+// What an interpreter does to its instance.
+class Calls {
+ public:
+  virtual ~Calls() = default;
+
+  // Calls an export. False when it did not return: the session knows why, and nothing more is to be done.
+  [[nodiscard]] virtual bool call(std::string_view name, std::span<const engine::Value> arguments) = 0;
+  // What the last call returned; 0 without.
+  [[nodiscard]] virtual uint64_t result() const = 0;
+  // Inside of a host function: calls an export, and gives what it returned. Nothing when it did not.
+  [[nodiscard]] virtual std::optional<uint64_t> call_back(engine::HostCall& during, std::string_view name,
+                                                          std::span<const engine::Value> arguments) = 0;
+  [[nodiscard]] virtual std::span<uint8_t> memory() = 0;
+  // What the program asks of the host, as JSON (host/door.h). Nothing when it does not go on.
+  [[nodiscard]] virtual std::optional<std::string> ask(engine::HostCall& during,
+                                                       std::string_view request) = 0;
+};
+
+class Interpreter {
+ public:
+  static std::unique_ptr<Interpreter> of(lang::Driver driver);
+  virtual ~Interpreter() = default;
+
+  // What the module imports besides WASI and capabilities. Nothing for what is not known.
+  struct Import {
+    wasm::FuncType type;
+    std::function<engine::HostAction(Calls& calls, engine::HostCall& call)> function;
+  };
+  [[nodiscard]] virtual std::optional<Import> import(std::string_view module,
+                                                     std::string_view name) const = 0;
+
+  // Brings a new instance to where its image is made. False when a call did not return; Errors for what the module
+  // is not, as kUnsupported.
+  virtual Result<bool> warm(Calls& calls, const lang::Package& package) = 0;
+  // What warm() found out, and to be told it again.
+  [[nodiscard]] virtual std::vector<uint8_t> state() const = 0;
+  virtual void set_state(std::span<const uint8_t> state) = 0;
+
+  // Lets the program take its next turn from the door. False when it did not return.
+  [[nodiscard]] virtual bool turn(Calls& calls) const = 0;
+};
+
+}  // namespace membrane::sandbox

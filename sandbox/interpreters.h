@@ -1,0 +1,13 @@
+// The interpreters that there are.
+#pragma once
+
+#include <memory>
+
+#include "sandbox/interpreter.h"
+
+namespace membrane::sandbox {
+
+std::unique_ptr<Interpreter> make_python();
+std::unique_ptr<Interpreter> make_quickjs();
+
+}  // namespace membrane::sandbox

@@ -1,0 +1,70 @@
+// CPython as a WASI reactor: `_initialize`, then `turn(source, bytes)` runs a piece of source in __main__, and frees it.
+// All that a turn is stands in Membrane's own package (lang/python/guest): the source is always the same call of it.
+
+#include <array>
+#include <cstring>
+
+#include "sandbox/interpreters.h"
+
+namespace membrane::sandbox {
+namespace {
+
+// Not in __main__'s names, where the program's are.
+constexpr std::string_view kWarm = R"(
+import sys
+sys.path.insert(0, "/usr/local/lib/membrane")
+import membrane._session
+membrane._session.warm()
+del sys
+)";
+constexpr std::string_view kTurn = "__import__('membrane._session')._session.turn()";
+
+class PythonInterpreter final : public Interpreter {
+ public:
+  [[nodiscard]] std::optional<Import> import(std::string_view module, std::string_view name) const override {
+    // The reactor's own way out. Ours is /dev/membrane, so there is none: -1 is its "no host".
+    if (module != "host" || name != "call") return std::nullopt;
+    constexpr auto kI32 = wasm::ValType::kI32;
+    return Import{{{kI32, kI32, kI32, kI32}, {kI32}}, [](Calls&, engine::HostCall& call) {
+                    call.results[0] = static_cast<uint32_t>(-1);
+                    return engine::HostAction::kContinue;
+                  }};
+  }
+
+  Result<bool> warm(Calls& calls, const lang::Package& package) override {
+    if (!calls.call("_initialize", {})) return false;
+    std::string source(kWarm);
+    source += package.init;
+    if (!run(calls, source)) return false;
+    if (static_cast<int32_t>(calls.result()) != 0)
+      return fail(ErrorCode::kUnsupported, "Python could not be warmed: its first turn failed", "");
+    return true;
+  }
+
+  [[nodiscard]] std::vector<uint8_t> state() const override { return {}; }
+  void set_state(std::span<const uint8_t>) override {}
+
+  [[nodiscard]] bool turn(Calls& calls) const override { return run(calls, kTurn); }
+
+ private:
+  static std::optional<uint32_t> place(Calls& calls, std::string_view text) {
+    if (!calls.call("host_alloc", std::array{engine::Value::i32(static_cast<uint32_t>(text.size()))}))
+      return std::nullopt;
+    const auto at = static_cast<uint32_t>(calls.result());
+    const std::span<uint8_t> memory = calls.memory();
+    if (at == 0 || at > memory.size() || text.size() > memory.size() - at) return std::nullopt;
+    std::memcpy(memory.data() + at, text.data(), text.size());
+    return at;
+  }
+  static bool run(Calls& calls, std::string_view source) {
+    const auto at = place(calls, source);
+    return at && calls.call("turn", std::array{engine::Value::i32(*at),
+                                               engine::Value::i32(static_cast<uint32_t>(source.size()))});
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Interpreter> make_python() { return std::make_unique<PythonInterpreter>(); }
+
+}  // namespace membrane::sandbox

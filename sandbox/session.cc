@@ -1,0 +1,419 @@
+#include "sandbox/session.h"
+
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "base/utf8.h"
+#include "engine/fuel.h"
+#include "engine/used_pages.h"
+#include "host/local_broker.h"
+#include "sandbox/body.h"
+#include "sandbox/language_limits.h"
+#include "wasm/explain.h"
+
+namespace membrane::sandbox {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Json = nlohmann::json;
+
+// Where the random stream of a fork's fresh entropy begins: beyond what a run can take.
+constexpr uint64_t kFreshAt = 1ull << 40;
+constexpr uint32_t kFreshBytes = 32;
+constexpr size_t kMostDisplays = 1000;
+
+std::string hex_of(std::string_view bytes) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string text;
+  for (const char c : bytes) {
+    text += kDigits[static_cast<uint8_t>(c) >> 4];
+    text += kDigits[static_cast<uint8_t>(c) & 15];
+  }
+  return text;
+}
+
+RichValue rich_value(const Json& bundle) {
+  RichValue value;
+  if (!bundle.is_object()) return value;
+  for (const auto& [type, data] : bundle.items()) {
+    if (data.is_string()) value.push_back({type, data.get<std::string>(), false});
+    else if (data.is_object() && data.contains("base64") && data["base64"].is_string())
+      value.push_back({type, data["base64"].get<std::string>(), true});
+    else value.push_back({type, data.dump(-1, ' ', false, Json::error_handler_t::replace), false});
+  }
+  return value;
+}
+
+std::string text_at(const Json& object, const char* name) {
+  const auto found = object.find(name);
+  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
+}
+
+}  // namespace
+
+class Session::Impl final : public host::DoorSession {
+ public:
+  Impl(std::shared_ptr<const Template> of, RunOptions options)
+      : template_(std::move(of)),
+        options_(std::move(options)),
+        budget_(options_.budget ? options_.budget : std::make_shared<policy::Budget>(options_.policy.limits)),
+        world_(options_.policy, *budget_, options_.model, options_.person),
+        gate_(options_.replay != nullptr
+                  ? host::BrokerGate::to_journal(*options_.replay, options_.record)
+                  : host::BrokerGate::to_world(world_, budget_.get(), options_.record)) {}
+
+  Status begin(std::unique_ptr<wasi::System> system, const engine::InstanceImage& image) {
+    auto body = std::make_unique<Body>(Body::Surroundings{.said = &said_,
+                                                          .gate = &gate_,
+                                                          .session = this,
+                                                          .interpreter = &template_->interpreter(),
+                                                          .must_stop = [this] { return must_stop(); }},
+                                       std::move(system));
+    MEMBRANE_TRY(body->begin(image, language_instance_limits(options_.policy.limits, template_->image())));
+    body_ = std::move(body);
+    is_fresh_ = true;
+    return {};
+  }
+
+  wasi::World world() {
+    return {.broker = &gate_,
+            .device = [this](std::string_view request) { return body_->answer(request); },
+            .wait = [this](uint64_t ns) { return wait(ns); }};
+  }
+
+  Report exec(const Turn& turn);
+  Result<std::unique_ptr<Session>> fork(uint64_t number);
+
+  // -- the door's session
+  host::HostResult<std::string> next() override;
+  host::HostResult<void> take_result(std::string_view request) override;
+
+  std::shared_ptr<const Template> template_;
+  RunOptions options_;
+  std::shared_ptr<policy::Budget> budget_;
+  host::LocalBroker world_;
+  host::BrokerGate gate_;
+  Conversation said_;
+  std::unique_ptr<Body> body_;
+  uint64_t lineage_ = 0;  // tells forks of one template with one seed apart
+
+ private:
+  friend class Session;
+
+  // To go back to.
+  struct Checkpoint {
+    std::shared_ptr<const engine::InstanceImage> image;  // null: the template's
+    std::unique_ptr<wasi::System> system;
+  };
+  Result<Checkpoint> checkpoint(uint64_t number);
+  void go_back(Checkpoint checkpoint);
+  std::optional<Outcome> must_stop() const;
+  bool wait(uint64_t ns) const;
+  void begin_turn(const Turn& turn);
+  void tell_result(Report& report);
+  void tell_error(const Json& error, Report& report);
+  void tell_stop(Report& report);
+  void tell_rest(Report& report);
+  [[nodiscard]] ReportPlace place(const engine::CodePlace& at) const;
+
+  const Turn* turn_ = nullptr;
+  bool is_fresh_ = true;     // the next turn is the first since it was forked
+  bool is_changed_ = false;  // since it began as the template
+  uint64_t turns_ = 0;
+  Clock::time_point deadline_;
+  std::optional<Json> result_;
+};
+
+// -- a turn -------------------------------------------------------------------------------------------------------
+
+std::optional<Outcome> Session::Impl::must_stop() const {
+  if (options_.cancel != nullptr && options_.cancel->load(std::memory_order_relaxed))
+    return Outcome::kCancelled;
+  if (Clock::now() >= deadline_) return Outcome::kTimedOut;
+  return std::nullopt;
+}
+
+// In steps, so that whoever cancels need not wait for its end.
+bool Session::Impl::wait(uint64_t ns) const {
+  const Clock::time_point end =
+      ns > 1ull << 60 ? Clock::time_point::max() : Clock::now() + std::chrono::nanoseconds(ns);
+  while (Clock::now() < end) {
+    if (must_stop()) return false;
+    const auto step = std::min<Clock::duration>(end - Clock::now(), std::chrono::milliseconds(20));
+    std::this_thread::sleep_for(step);
+  }
+  return !must_stop();
+}
+
+void Session::Impl::begin_turn(const Turn& turn) {
+  using enum policy::Resource;
+  const policy::Limits& limits = options_.policy.limits;
+  const auto wall_end = Clock::now() + std::chrono::milliseconds(limits.wall_ms);
+  if (!options_.budget) {
+    budget_->set(kFuel, limits.fuel);
+    budget_->set(kHostCalls, limits.host_calls);
+    budget_->set(kBytesIn, limits.bytes_in);
+    budget_->set(kBytesOut, limits.bytes_out);
+    budget_->set(kTokens, limits.tokens);
+    budget_->set_deadline(wall_end);
+  }
+  deadline_ = std::min(wall_end, budget_->deadline());
+  said_ = Conversation{.input = {},
+                       .arguments = {},
+                       .output_limit_bytes = limits.output_bytes,
+                       .on_stdout = options_.on_stdout,
+                       .stdout_text = {},
+                       .stderr_text = {},
+                       .result = {},
+                       .answer = {},
+                       .submitted = false};
+  turn_ = &turn;
+  result_.reset();
+  ++turns_;
+}
+
+Report Session::Impl::exec(const Turn& turn) {
+  const Clock::time_point start = Clock::now();
+  Report report;
+  report.cost_version = engine::kCostVersion;
+  auto before = checkpoint(turns_);
+  if (!before) {
+    report.outcome = Outcome::kFailed;
+    report.errors.push_back(
+        {std::string(name_of(before.error().code)), before.error().message, {}, before.error().hint, {}, {}});
+    return report;
+  }
+  begin_turn(turn);
+  const uint64_t tokens_before = gate_.tokens_used();
+  const uint64_t fuel = budget_->take_up_to(policy::Resource::kFuel, options_.policy.limits.fuel);
+  body_->start_run(language_execution_limits(options_.policy.limits), fuel);
+  const bool returned = template_->interpreter().turn(*body_);
+  budget_->give_back(policy::Resource::kFuel, fuel - body_->fuel_used());
+  report.fuel_used = body_->fuel_used();
+  report.memory_peak_bytes = body_->instance().memory_bytes();
+  report.tokens_used = gate_.tokens_used() - tokens_before;
+  if (returned && result_) tell_result(report);
+  else tell_stop(report);
+  tell_rest(report);
+  is_changed_ = true;
+  is_fresh_ = false;
+  if (!returned) go_back(std::move(*before));
+  report.run_us = std::chrono::duration<double, std::micro>(Clock::now() - start).count();
+  return report;
+}
+
+host::HostResult<std::string> Session::Impl::next() {
+  if (turn_ == nullptr) return host::refuse(host::Errno::kNotFound, "there is no turn to run");
+  Json request = {{"code", turn_->code},
+                  {"name", turn_->name.empty() ? "<cell " + std::to_string(turns_) + ">" : turn_->name},
+                  {"mode", turn_->is_script ? "script" : "cell"},
+                  {"arguments", turn_->arguments},
+                  {"input", turn_->input}};
+  turn_ = nullptr;
+  if (is_fresh_) {
+    host::RandomSource source(options_.policy.random);
+    source.go_to(kFreshAt + lineage_ % (1u << 20) * kFreshBytes);
+    auto entropy = source.bytes(kFreshBytes);
+    if (!entropy) return std::unexpected(std::move(entropy).error());
+    request["fresh"] = {{"entropy_hex", hex_of(*entropy)}};
+  }
+  return request.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+host::HostResult<void> Session::Impl::take_result(std::string_view request) {
+  Json result = Json::parse(request, nullptr, false);
+  if (!result.is_object()) return host::refuse(host::Errno::kInvalid, "the result is no JSON object");
+  result_ = std::move(result);
+  return {};
+}
+
+// -- the report ---------------------------------------------------------------------------------------------------
+
+void Session::Impl::tell_result(Report& report) {
+  const std::string outcome = text_at(*result_, "outcome");
+  if (const auto code = result_->find("exit_code");
+      outcome == "exit" && code != result_->end() && code->is_number_integer())
+    report.exit_code = code->get<int>();
+  if (const auto value = result_->find("value"); value != result_->end()) report.value = rich_value(*value);
+  for (const MimePart& part : report.value)
+    if (part.type == "text/plain") report.result = part.data;
+  if (const auto displays = result_->find("displays"); displays != result_->end() && displays->is_array())
+    for (const Json& each : *displays)
+      if (report.displays.size() < kMostDisplays) report.displays.push_back(rich_value(each));
+  if (outcome == "error") tell_error((*result_)["error"], report);
+}
+
+void Session::Impl::tell_error(const Json& error, Report& report) {
+  ReportError told;
+  if (error.is_object()) {
+    told.code = text_at(error, "type");
+    told.message = text_at(error, "message");
+    told.traceback = text_at(error, "traceback");
+  }
+  if (told.code.empty()) told.code = "error";
+  report.outcome = Outcome::kRaised;
+  const host::CallRecord* const denial = body_->dispatcher().last_denial();
+  const host::HostError* const denied_file = body_->system().last_denial();
+  const std::string grant = denial != nullptr        ? denial->grant
+                            : denied_file != nullptr ? denied_file->grant
+                                                     : "";
+  if (told.code.ends_with("PermissionError") && (denial != nullptr || denied_file != nullptr)) {
+    report.outcome = Outcome::kDenied;
+    if (!grant.empty()) told.hint = "It would be allowed by " + grant;
+  }
+  report.errors.push_back(std::move(told));
+}
+
+ReportPlace Session::Impl::place(const engine::CodePlace& at) const {
+  return {wasm::place_of_function(body_->instance().module(), at.function), at.code_offset, 0, 0};
+}
+
+void Session::Impl::tell_stop(Report& report) {
+  const Body::Stop& stop = body_->stop();
+  const policy::Limits& limits = options_.policy.limits;
+  ReportError error;
+  const auto told = [&](Outcome outcome, std::string message, std::string hint) {
+    report.outcome = outcome;
+    error.code = std::string(name_of(outcome));
+    error.message = std::move(message);
+    error.hint = std::move(hint);
+  };
+  constexpr const char* kGoesOn = " The session stands as it did before this turn.";
+  if (stop.state == engine::RunState::kExited ||
+      (stop.state == engine::RunState::kFinished && !stop.outcome)) {
+    report.exit_code = static_cast<int>(body_->system().exit_code().value_or(0));
+    if (report.exit_code == 0) return;
+    told(Outcome::kRaised,
+         "the program ended the interpreter with exit code " + std::to_string(*report.exit_code),
+         std::string("End with sys.exit() to keep the session's state.") + kGoesOn);
+  } else if (stop.outcome == Outcome::kTimedOut) {
+    told(Outcome::kTimedOut, "the program ran past its time of " + std::to_string(limits.wall_ms) + " ms",
+         std::string("Make it do less, or give it more time.") + kGoesOn);
+  } else if (stop.outcome == Outcome::kCancelled) {
+    told(Outcome::kCancelled, "the owner stopped the program", kGoesOn + 1);
+  } else if (stop.outcome == Outcome::kOutOfOutput) {
+    told(Outcome::kOutOfOutput,
+         "the program printed more than " + std::to_string(limits.output_bytes) + " bytes",
+         std::string("Print less, or raise the output limit.") + kGoesOn);
+  } else if (stop.state == engine::RunState::kOutOfFuel || stop.outcome == Outcome::kOutOfFuel) {
+    told(Outcome::kOutOfFuel, "the program used up its fuel of " + std::to_string(limits.fuel),
+         std::string("Make it do less (look for a loop without an end), or give it more fuel.") + kGoesOn);
+  } else if (stop.state == engine::RunState::kTrapped) {
+    const bool no_memory = body_->instance().limit_was_hit() || stop.outcome == Outcome::kOutOfMemory;
+    told(no_memory ? Outcome::kOutOfMemory : Outcome::kTrapped, stop.trap.message,
+         (no_memory ? "The memory limit is " + std::to_string(limits.memory_bytes) +
+                          " bytes beyond the interpreter's own."
+                    : std::string(hint_of(stop.trap.kind))) +
+             kGoesOn);
+    if (!no_memory) error.code = std::string(name_of(stop.trap.kind));
+    if (!stop.trap.backtrace.empty()) error.place = place(stop.trap.backtrace.front());
+  } else {
+    told(Outcome::kFailed, stop.message.empty() ? "the interpreter did not answer" : stop.message,
+         kGoesOn + 1);
+  }
+  report.errors.push_back(std::move(error));
+}
+
+void Session::Impl::tell_rest(Report& report) {
+  body_->system().finish(body_->guest());
+  report.stdout_text = std::move(said_.stdout_text);
+  report.stderr_text = std::move(said_.stderr_text);
+  report.answer = std::move(said_.answer);
+  report.submitted = said_.submitted;
+  for (host::CallRecord& record : body_->system().take_records())
+    body_->dispatcher().record(std::move(record));
+  report.host_calls_dropped = body_->dispatcher().records_dropped();
+  for (const host::CallRecord& call : body_->dispatcher().records())
+    report.host_calls.push_back({call.name, call.allowed(),
+                                 call.code == host::Errno::kOk ? "" : std::string(host::name_of(call.code)),
+                                 call.reason, call.grant, call.arguments, call.bytes_in, call.bytes_out,
+                                 call.latency_us});
+  for (const wasi::FileEntry& file : body_->system().written_files())
+    if (file.type == wasi::FileType::kRegularFile) report.files.push_back({file.path, file.size});
+  if (const auto& divergence = gate_.divergence()) {
+    report.outcome = Outcome::kDiverged;
+    report.errors = {{"replay_diverged",
+                      *divergence,
+                      {},
+                      "A journal answers the run that it was written by: the same turns and input.",
+                      {},
+                      {}}};
+  }
+}
+
+// -- forks and steps back -----------------------------------------------------------------------------------------
+
+Result<Session::Impl::Checkpoint> Session::Impl::checkpoint(uint64_t number) {
+  Checkpoint made;
+  MEMBRANE_ASSIGN(
+      made.system,
+      body_->system().fork({.fork_number = number + 1, .policy = &options_.policy, .world = world()}));
+  if (is_changed_) {
+    MEMBRANE_ASSIGN(made.image,
+                    engine::InstanceImage::capture(body_->instance(), engine::InstanceImage::Keep::kChanges));
+  }
+  return made;
+}
+
+void Session::Impl::go_back(Checkpoint checkpoint) {
+  const engine::InstanceImage& image = checkpoint.image == nullptr ? template_->image() : *checkpoint.image;
+  is_changed_ = checkpoint.image != nullptr;
+  // There was room for it before.
+  static_cast<void>(begin(std::move(checkpoint.system), image));
+}
+
+Result<std::unique_ptr<Session>> Session::Impl::fork(uint64_t number) {
+  MEMBRANE_ASSIGN(Checkpoint from, checkpoint(number));
+  RunOptions options = options_;
+  options.record = nullptr;
+  auto child = std::make_unique<Impl>(template_, std::move(options));
+  child->lineage_ = (lineage_ * 1'000'003 + number + 1) % (1u << 20);
+  child->turns_ = turns_;
+  child->is_changed_ = is_changed_;
+  MEMBRANE_ASSIGN(auto system, body_->system().fork({.fork_number = number + 1,
+                                                     .policy = &child->options_.policy,
+                                                     .world = child->world()}));
+  MEMBRANE_TRY(child->begin(std::move(system), from.image == nullptr ? template_->image() : *from.image));
+  return std::unique_ptr<Session>(new Session(std::move(child)));
+}
+
+// -- the face -----------------------------------------------------------------------------------------------------
+
+Session::Session(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Session::~Session() = default;
+
+Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<const Template> of, RunOptions options) {
+  auto impl = std::make_unique<Impl>(of, std::move(options));
+  wasi::Config config = wasi_config(*of, impl->options_.policy);
+  config.world = impl->world();
+  MEMBRANE_ASSIGN(auto system, wasi::System::create(std::move(config)));
+  MEMBRANE_TRY(impl->begin(std::move(system), of->image()));
+  return std::unique_ptr<Session>(new Session(std::move(impl)));
+}
+
+Report Session::exec(const Turn& turn) { return impl_->exec(turn); }
+Result<std::unique_ptr<Session>> Session::fork(uint64_t number) { return impl_->fork(number); }
+
+std::vector<ReportFile> Session::files() const {
+  std::vector<ReportFile> files;
+  for (const wasi::FileEntry& file : impl_->body_->system().written_files())
+    if (file.type == wasi::FileType::kRegularFile) files.push_back({file.path, file.size});
+  return files;
+}
+host::HostResult<std::string> Session::read_file(std::string_view path) const {
+  return impl_->body_->system().read_file(path);
+}
+host::HostResult<void> Session::put_file(std::string_view path, std::string_view bytes) {
+  return impl_->body_->system().put_file(path, bytes);
+}
+
+std::optional<uint64_t> Session::private_bytes() const {
+  const auto changed = engine::changed_pages(*impl_->body_->instance().memory());
+  if (!changed) return std::nullopt;
+  uint64_t bytes = 0;
+  for (const engine::MemoryRange& range : *changed) bytes += range.second;
+  return bytes;
+}
+
+}  // namespace membrane::sandbox

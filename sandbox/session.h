@@ -1,0 +1,63 @@
+// A program in a language, turn by turn, in a sandbox of its own that begins as a fork of the language's template.
+//
+//   auto session = Session::create(python, {.policy = policy});
+//   Report first = (*session)->exec({.code = "x = 20"});
+//   Report second = (*session)->exec({.code = "x + 22"});    // second.result == "42"
+//   auto branch = (*session)->fork();                        // both go on from here, each for itself
+//
+// State stays between turns. A turn that ends badly (a trap, no fuel, no time, no memory, or the interpreter's own
+// exit) takes the session back to where it stood before; one that ends in an error of the language does not.
+//
+// The policy's limits are for each turn. The clock, randomness and files are the session's: seeded and virtual
+// unless granted. What a fork has anew is in docs/fork-correctness.md.
+//
+// Threads: one at a time; forks are independent.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "host/errno.h"
+#include "sandbox/report.h"
+#include "sandbox/sandbox.h"
+#include "sandbox/template.h"
+
+namespace membrane::sandbox {
+
+struct Turn {
+  std::string code;
+  std::string name = {};   // for tracebacks; empty: "<cell 1>", and so on
+  bool is_script = false;  // runs as a whole program with a name of its own, and leaves no state but files
+  std::vector<std::string> arguments = {};
+  std::string input = {};  // for input()
+};
+
+class Session {
+ public:
+  // Of the options, freezing, code_cache and functions are not for sessions. The policy is copied. Errors: kExhausted
+  // when there is no room; those of wasi::System for what it cannot mount.
+  static Result<std::unique_ptr<Session>> create(std::shared_ptr<const Template> of, RunOptions options);
+  ~Session();
+
+  Report exec(const Turn& turn);
+  // As it stands now, between two turns. `number` tells it from other forks of the same session: the same number, the
+  // same randomness.
+  Result<std::unique_ptr<Session>> fork(uint64_t number);
+
+  // Files that it has made, and to be found there.
+  [[nodiscard]] std::vector<ReportFile> files() const;
+  [[nodiscard]] host::HostResult<std::string> read_file(std::string_view path) const;
+  host::HostResult<void> put_file(std::string_view path, std::string_view bytes);
+
+  // Pages of memory that are its own by now, in bytes; nothing when the system does not say.
+  [[nodiscard]] std::optional<uint64_t> private_bytes() const;
+
+ private:
+  class Impl;
+  explicit Session(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace membrane::sandbox

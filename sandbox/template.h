@@ -1,0 +1,55 @@
+// A language made ready: its module compiled, its interpreter initialised and warm, kept as an image from which each
+// session begins.
+//
+//   package ─▶ compile ─▶ instantiate ─▶ warm ─▶ image in a file ─▶ Template ─▶ Session, as often as wanted
+//
+// The first time costs seconds; from then on the file is found and mapped, in milliseconds, by every process.
+//
+// Ownership: sessions keep their Template. Threads: any, once it is open.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "engine/instance_image.h"
+#include "engine/tier.h"
+#include "lang/package.h"
+#include "sandbox/interpreter.h"
+#include "wasi/image.h"
+
+namespace membrane::sandbox {
+
+struct TemplateOptions {
+  std::string cache_directory;  // of the warm images; the user's own
+  engine::Tier tier = engine::Tier::kAuto;
+  std::function<void(std::string_view step)> on_progress;  // "compiling python (99 MB)"; may be null
+};
+
+class Template {
+ public:
+  // Finds the warm image, or makes it. Errors: those of read_package(); kInvalidInput for a file that is not the one
+  // that the package names; kUnsupported for a module that does not do what its driver needs; kUnavailable for what
+  // the system refuses.
+  static Result<std::shared_ptr<const Template>> open(lang::Package package, const TemplateOptions& options);
+
+  [[nodiscard]] const lang::Package& package() const { return package_; }
+  [[nodiscard]] const engine::InstanceImage& image() const { return *image_; }
+  [[nodiscard]] const std::shared_ptr<const wasi::Image>& files() const { return files_; }
+  [[nodiscard]] const Interpreter& interpreter() const { return *interpreter_; }
+
+ private:
+  Template() = default;
+  Status warm(const TemplateOptions& options);
+  Status make_files();
+  [[nodiscard]] Result<std::string> key() const;
+
+  lang::Package package_;
+  std::shared_ptr<const wasi::Image> files_;
+  std::unique_ptr<Interpreter> interpreter_;
+  std::shared_ptr<const engine::InstanceImage> image_;
+};
+
+}  // namespace membrane::sandbox
