@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "wasi/frozen.h"
 #include "wasi/host_files.h"
 #include "wasi/state.h"
 
@@ -111,9 +112,21 @@ Result<std::unique_ptr<System>> System::fork(const ForkConfig& config) const {
   fork->err = state_->err;
   fork->clock = state_->clock;
   fork->real_start_ns = state_->real_start_ns;
+  fork->real_monotonic_ns = state_->real_monotonic_ns;
   fork->real_now_ns = state_->real_now_ns;
   fork->exit_code = state_->exit_code;
   return std::unique_ptr<System>(new System(std::move(fork)));
+}
+
+Result<std::vector<uint8_t>> System::freeze() const { return write_frozen(*state_); }
+
+Result<std::unique_ptr<System>> System::thaw(std::span<const uint8_t> bytes, Config config) {
+  if (config.image == nullptr) config.image = Image::empty();
+  MEMBRANE_ASSIGN(auto state, read_frozen(bytes, config.image, config.quota));
+  set_grants(*state, config.policy);
+  state->world = std::move(config.world);
+  MEMBRANE_TRY(host_files::mount_grants(*state));
+  return std::unique_ptr<System>(new System(std::move(state)));
 }
 
 // -- stdio ------------------------------------------------------------------------------
