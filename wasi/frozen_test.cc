@@ -212,9 +212,9 @@ TEST(WasiFrozen, CutOrChangedItIsRefusedOrWhole) {
   for (size_t size = 0; size < bytes.size(); ++size)
     EXPECT_FALSE(System::thaw(std::span(bytes).first(size), fitting)) << size;
   for (size_t at = 0; at < bytes.size(); ++at)
-    for (const uint8_t change : {0x01, 0x80, 0xFF}) {
+    for (const uint8_t change : {uint8_t{0x01}, uint8_t{0x80}, uint8_t{0xFF}}) {
       auto changed = bytes;
-      changed[at] = static_cast<uint8_t>(changed[at] ^ change);
+      changed[at] ^= change;
       const auto thawed = System::thaw(changed, fitting);
       if (!thawed) continue;
       std::vector<Inode> open;
