@@ -17,6 +17,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -48,6 +49,27 @@ struct FileInfo {
   uint64_t size_bytes = 0;
 };
 
+// A file that stays open, by the broker's number for it.
+using FileHandle = uint64_t;
+struct FileOpening {
+  bool write = false;  // and read
+  bool create = false;
+  bool exclusive = false;  // with create: it must not be there
+  bool truncate = false;
+};
+struct FileStatus {
+  bool is_directory = false;
+  uint64_t size_bytes = 0;
+  int64_t accessed_ns = 0, modified_ns = 0, changed_ns = 0;  // since 1970
+};
+struct OpenedFile {
+  FileHandle handle = 0;
+  FileStatus status;
+};
+struct FileTimes {  // what is nothing stays
+  std::optional<int64_t> accessed_ns, modified_ns;
+};
+
 struct ChatRequest {
   std::string system;  // may be empty
   std::string prompt;
@@ -72,6 +94,23 @@ class Broker {
   virtual HostResult<FileInfo> file_stat(std::string_view path) = 0;
   virtual HostResult<void> file_remove(std::string_view path) = 0;
 
+  // Files that stay open, and names as POSIX has them: host/files/file_handles.h. A world without them answers
+  // ENOTSUP. What is done by path is a host call each; what is done on a handle takes bytes of the budget, and
+  // one host call for each 256 of them.
+  virtual HostResult<OpenedFile> file_open(std::string_view path, const FileOpening& how);
+  virtual HostResult<std::string> file_read_at(FileHandle file, uint64_t offset, uint32_t count);
+  virtual HostResult<void> file_write_at(FileHandle file, uint64_t offset, std::string_view bytes);
+  virtual HostResult<void> file_resize(FileHandle file, uint64_t size);
+  virtual HostResult<FileStatus> file_status(FileHandle file);
+  virtual HostResult<void> file_sync(FileHandle file);
+  virtual HostResult<void> file_close(FileHandle file);
+  virtual HostResult<FileStatus> path_status(std::string_view path);
+  virtual HostResult<void> path_set_times(std::string_view path, const FileTimes& times);
+  virtual HostResult<void> path_unlink(std::string_view path);
+  virtual HostResult<void> path_rename(std::string_view from, std::string_view to);
+  virtual HostResult<void> directory_make(std::string_view path);
+  virtual HostResult<void> directory_remove(std::string_view path);
+
   virtual HostResult<std::string> kv_get(std::string_view key) = 0;
   virtual HostResult<void> kv_set(std::string_view key, std::string_view value) = 0;
   virtual HostResult<void> kv_remove(std::string_view key) = 0;
@@ -87,6 +126,9 @@ class Broker {
 
   // Unix time in ms. Virtual unless the policy grants the real clock.
   virtual HostResult<int64_t> clock_ms() = 0;
+  // The same in ns. A program may look at it often: 256 readings are one host call. A world that has no finer
+  // clock answers in whole ms.
+  virtual HostResult<int64_t> clock_ns();
   // Random bytes. Seeded from the policy unless it grants real entropy.
   virtual HostResult<std::string> random_bytes(uint32_t count) = 0;
 

@@ -104,6 +104,24 @@ bool read(const ordered_json& json, std::vector<FileInfo>& entries) {
                              [&](const ordered_json& item) { return read(item, entries.emplace_back()); });
 }
 
+// Size and times as they are; one that is missing or more than that was not written here.
+ordered_json write(const FileStatus& status) {
+  return ordered_json::array(
+      {status.is_directory, status.size_bytes, status.accessed_ns, status.modified_ns, status.changed_ns});
+}
+bool read(const ordered_json& json, FileStatus& status) {
+  if (!json.is_array() || json.size() != 5 || !json[0].is_boolean()) return false;
+  status.is_directory = json[0].get<bool>();
+  return read(json[1], status.size_bytes) && read(json[2], status.accessed_ns) &&
+         read(json[3], status.modified_ns) && read(json[4], status.changed_ns);
+}
+ordered_json write(const OpenedFile& opened) {
+  return ordered_json::array({opened.handle, write(opened.status)});
+}
+bool read(const ordered_json& json, OpenedFile& opened) {
+  return json.is_array() && json.size() == 2 && read(json[0], opened.handle) && read(json[1], opened.status);
+}
+
 ordered_json write(const HttpResponse& response) {
   ordered_json headers = ordered_json::array();
   for (const auto& [name, value] : response.headers)
@@ -178,7 +196,7 @@ struct BrokerGate::Request {
 };
 
 template <typename T, typename Act>
-HostResult<T> BrokerGate::pass(const Request& request, Act act) {
+HostResult<T> BrokerGate::pass(const Request& request, Act act, Price price) {
   std::string arguments_sha256;
   if (record_ != nullptr || replay_ != nullptr) {
     auto hash = request.hash();
@@ -186,7 +204,8 @@ HostResult<T> BrokerGate::pass(const Request& request, Act act) {
     arguments_sha256 = std::move(*hash);
   }
   const auto start = steady_clock::now();
-  HostResult<T> answer = replay_ ? answer_from_journal<T>(request, arguments_sha256) : act_on_world<T>(act);
+  HostResult<T> answer =
+      replay_ ? answer_from_journal<T>(request, arguments_sha256) : act_on_world<T>(act, price);
   if (record_ == nullptr || divergence_) return answer;
 
   JournalEntry entry;
@@ -207,8 +226,10 @@ HostResult<T> BrokerGate::pass(const Request& request, Act act) {
 }
 
 template <typename T, typename Act>
-HostResult<T> BrokerGate::act_on_world(Act act) {
-  if (budget_ != nullptr && !budget_->take(policy::Resource::kHostCalls, 1))
+HostResult<T> BrokerGate::act_on_world(Act act, Price price) {
+  const bool pays =
+      price == Price::kHostCall || (price == Price::kPartOfOne && ++parts_ % kPartsOfHostCall == 0);
+  if (pays && budget_ != nullptr && !budget_->take(policy::Resource::kHostCalls, 1))
     return refuse(Errno::kBudget, "the run's budget of host calls is used up");
   return act();
 }
@@ -272,6 +293,62 @@ HostResult<FileInfo> BrokerGate::file_stat(std::string_view path) {
 HostResult<void> BrokerGate::file_remove(std::string_view path) {
   return pass<void>({"fs.remove", {path}}, [&] { return world_->file_remove(path); });
 }
+HostResult<OpenedFile> BrokerGate::file_open(std::string_view path, const FileOpening& how) {
+  const std::string text = std::string(how.write ? "w" : "") + (how.create ? "c" : "") +
+                           (how.exclusive ? "x" : "") + (how.truncate ? "t" : "");
+  return pass<OpenedFile>({"fs.open", {path, text}}, [&] { return world_->file_open(path, how); });
+}
+HostResult<std::string> BrokerGate::file_read_at(FileHandle file, uint64_t offset, uint32_t count) {
+  const std::string number = std::to_string(file), at = std::to_string(offset), most = std::to_string(count);
+  return pass<std::string>(
+      {"fs.read_at", {number, at, most}}, [&] { return world_->file_read_at(file, offset, count); },
+      Price::kPartOfOne);
+}
+HostResult<void> BrokerGate::file_write_at(FileHandle file, uint64_t offset, std::string_view bytes) {
+  const std::string number = std::to_string(file), at = std::to_string(offset);
+  return pass<void>(
+      {"fs.write_at", {number, at, bytes}}, [&] { return world_->file_write_at(file, offset, bytes); },
+      Price::kPartOfOne);
+}
+HostResult<void> BrokerGate::file_resize(FileHandle file, uint64_t size) {
+  const std::string number = std::to_string(file), bytes = std::to_string(size);
+  return pass<void>(
+      {"fs.resize", {number, bytes}}, [&] { return world_->file_resize(file, size); }, Price::kPartOfOne);
+}
+HostResult<FileStatus> BrokerGate::file_status(FileHandle file) {
+  const std::string number = std::to_string(file);
+  return pass<FileStatus>(
+      {"fs.status_of", {number}}, [&] { return world_->file_status(file); }, Price::kPartOfOne);
+}
+HostResult<void> BrokerGate::file_sync(FileHandle file) {
+  const std::string number = std::to_string(file);
+  return pass<void>({"fs.sync", {number}}, [&] { return world_->file_sync(file); });
+}
+HostResult<void> BrokerGate::file_close(FileHandle file) {
+  const std::string number = std::to_string(file);
+  return pass<void>({"fs.close", {number}}, [&] { return world_->file_close(file); }, Price::kNothing);
+}
+HostResult<FileStatus> BrokerGate::path_status(std::string_view path) {
+  return pass<FileStatus>({"fs.status", {path}}, [&] { return world_->path_status(path); });
+}
+HostResult<void> BrokerGate::path_set_times(std::string_view path, const FileTimes& times) {
+  const auto text = [](const std::optional<int64_t>& ns) { return ns ? std::to_string(*ns) : std::string(); };
+  const std::string accessed = text(times.accessed_ns), modified = text(times.modified_ns);
+  return pass<void>({"fs.set_times", {path, accessed, modified}},
+                    [&] { return world_->path_set_times(path, times); });
+}
+HostResult<void> BrokerGate::path_unlink(std::string_view path) {
+  return pass<void>({"fs.unlink", {path}}, [&] { return world_->path_unlink(path); });
+}
+HostResult<void> BrokerGate::path_rename(std::string_view from, std::string_view to) {
+  return pass<void>({"fs.rename", {from, to}}, [&] { return world_->path_rename(from, to); });
+}
+HostResult<void> BrokerGate::directory_make(std::string_view path) {
+  return pass<void>({"fs.make_directory", {path}}, [&] { return world_->directory_make(path); });
+}
+HostResult<void> BrokerGate::directory_remove(std::string_view path) {
+  return pass<void>({"fs.remove_directory", {path}}, [&] { return world_->directory_remove(path); });
+}
 HostResult<std::string> BrokerGate::kv_get(std::string_view key) {
   return pass<std::string>({"kv.get", {key}}, [&] { return world_->kv_get(key); });
 }
@@ -301,6 +378,9 @@ HostResult<std::vector<float>> BrokerGate::ai_embed(std::string_view text) {
 }
 HostResult<int64_t> BrokerGate::clock_ms() {
   return pass<int64_t>({"time.now_ms", {}}, [&] { return world_->clock_ms(); });
+}
+HostResult<int64_t> BrokerGate::clock_ns() {
+  return pass<int64_t>({"time.now_ns", {}}, [&] { return world_->clock_ns(); }, Price::kPartOfOne);
 }
 HostResult<std::string> BrokerGate::random_bytes(uint32_t count) {
   const std::string text = std::to_string(count);

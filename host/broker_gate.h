@@ -23,7 +23,7 @@ namespace membrane::host {
 
 class BrokerGate final : public Broker {
  public:
-  // Answers come from `world`. `budget` pays a host call for each request; null: none is paid.
+  // Answers come from `world`. `budget` pays a host call for each request, and for each 256 on open files; null: none is paid.
   // `record` gets an entry for each request; null: nothing is written, and nothing hashed.
   static BrokerGate to_world(Broker& world, policy::Budget* budget, Journal* record) {
     return {&world, budget, record, nullptr};
@@ -46,6 +46,19 @@ class BrokerGate final : public Broker {
   HostResult<std::vector<FileInfo>> file_list(std::string_view path) override;
   HostResult<FileInfo> file_stat(std::string_view path) override;
   HostResult<void> file_remove(std::string_view path) override;
+  HostResult<OpenedFile> file_open(std::string_view path, const FileOpening& how) override;
+  HostResult<std::string> file_read_at(FileHandle file, uint64_t offset, uint32_t count) override;
+  HostResult<void> file_write_at(FileHandle file, uint64_t offset, std::string_view bytes) override;
+  HostResult<void> file_resize(FileHandle file, uint64_t size) override;
+  HostResult<FileStatus> file_status(FileHandle file) override;
+  HostResult<void> file_sync(FileHandle file) override;
+  HostResult<void> file_close(FileHandle file) override;
+  HostResult<FileStatus> path_status(std::string_view path) override;
+  HostResult<void> path_set_times(std::string_view path, const FileTimes& times) override;
+  HostResult<void> path_unlink(std::string_view path) override;
+  HostResult<void> path_rename(std::string_view from, std::string_view to) override;
+  HostResult<void> directory_make(std::string_view path) override;
+  HostResult<void> directory_remove(std::string_view path) override;
   HostResult<std::string> kv_get(std::string_view key) override;
   HostResult<void> kv_set(std::string_view key, std::string_view value) override;
   HostResult<void> kv_remove(std::string_view key) override;
@@ -55,6 +68,7 @@ class BrokerGate final : public Broker {
   HostResult<ChatAnswer> ai_complete(const ChatRequest& request) override;
   HostResult<std::vector<float>> ai_embed(std::string_view text) override;
   HostResult<int64_t> clock_ms() override;
+  HostResult<int64_t> clock_ns() override;
   HostResult<std::string> random_bytes(uint32_t count) override;
   HostResult<std::string> ask(std::string_view question) override;
 
@@ -63,10 +77,14 @@ class BrokerGate final : public Broker {
       : world_(world), budget_(budget), record_(record), replay_(replay) {}
 
   struct Request;
+  // What a request takes of the budget before it is made: a host call, part of one, or
+  // nothing (closing what was opened, which cannot be refused).
+  enum class Price : uint8_t { kHostCall, kPartOfOne, kNothing };
+  static constexpr uint64_t kPartsOfHostCall = 256;
   template <typename T, typename Act>
-  HostResult<T> pass(const Request& request, Act act);
+  HostResult<T> pass(const Request& request, Act act, Price price = Price::kHostCall);
   template <typename T, typename Act>
-  HostResult<T> act_on_world(Act act);
+  HostResult<T> act_on_world(Act act, Price price);
   template <typename T>
   HostResult<T> answer_from_journal(const Request& request, const std::string& arguments_sha256);
   std::unexpected<HostError> diverge(std::string what);
@@ -76,6 +94,7 @@ class BrokerGate final : public Broker {
   Journal* record_;
   const Journal* replay_;
   size_t next_ = 0;
+  uint64_t parts_ = 0;  // of a host call, since the last that was paid
   uint64_t tokens_used_ = 0;
   std::optional<std::string> divergence_;
 };

@@ -1,6 +1,7 @@
 #include "host/local_broker.h"
 
 #include <algorithm>
+#include <chrono>
 
 namespace membrane::host {
 namespace {
@@ -93,6 +94,46 @@ HostResult<FileInfo> LocalBroker::file_stat(std::string_view path) {
 }
 HostResult<void> LocalBroker::file_remove(std::string_view path) {
   return then(files(), [&](FileAccess* access) { return access->remove(path); });
+}
+
+HostResult<OpenedFile> LocalBroker::file_open(std::string_view path, const FileOpening& how) {
+  return then(files(), [&](FileAccess* access) { return access->handles().open(path, how); });
+}
+HostResult<std::string> LocalBroker::file_read_at(FileHandle file, uint64_t offset, uint32_t count) {
+  return then(files(), [&](FileAccess* access) { return access->handles().read(file, offset, count); });
+}
+HostResult<void> LocalBroker::file_write_at(FileHandle file, uint64_t offset, std::string_view bytes) {
+  return then(files(), [&](FileAccess* access) { return access->handles().write(file, offset, bytes); });
+}
+HostResult<void> LocalBroker::file_resize(FileHandle file, uint64_t size) {
+  return then(files(), [&](FileAccess* access) { return access->handles().resize(file, size); });
+}
+HostResult<FileStatus> LocalBroker::file_status(FileHandle file) {
+  return then(files(), [&](FileAccess* access) { return access->handles().status(file); });
+}
+HostResult<void> LocalBroker::file_sync(FileHandle file) {
+  return then(files(), [&](FileAccess* access) { return access->handles().sync(file); });
+}
+HostResult<void> LocalBroker::file_close(FileHandle file) {
+  return then(files(), [&](FileAccess* access) { return access->handles().close(file); });
+}
+HostResult<FileStatus> LocalBroker::path_status(std::string_view path) {
+  return then(files(), [&](FileAccess* access) { return access->handles().status(path); });
+}
+HostResult<void> LocalBroker::path_set_times(std::string_view path, const FileTimes& times) {
+  return then(files(), [&](FileAccess* access) { return access->handles().set_times(path, times); });
+}
+HostResult<void> LocalBroker::path_unlink(std::string_view path) {
+  return then(files(), [&](FileAccess* access) { return access->handles().unlink(path); });
+}
+HostResult<void> LocalBroker::path_rename(std::string_view from, std::string_view to) {
+  return then(files(), [&](FileAccess* access) { return access->handles().rename(from, to); });
+}
+HostResult<void> LocalBroker::directory_make(std::string_view path) {
+  return then(files(), [&](FileAccess* access) { return access->handles().make_directory(path); });
+}
+HostResult<void> LocalBroker::directory_remove(std::string_view path) {
+  return then(files(), [&](FileAccess* access) { return access->handles().remove_directory(path); });
 }
 
 // -- kv and sql ------------------------------------------------------------------------
@@ -214,6 +255,11 @@ HostResult<std::string> LocalBroker::ask(std::string_view question) {
 // -- clock and randomness ------------------------------------------------------------------
 
 HostResult<int64_t> LocalBroker::clock_ms() { return clock_.now_ms(); }
+HostResult<int64_t> LocalBroker::clock_ns() {
+  if (!policy_.time.real) return Broker::clock_ns();
+  const auto since_epoch = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(since_epoch).count();
+}
 HostResult<std::string> LocalBroker::random_bytes(uint32_t count) { return random_.bytes(count); }
 
 }  // namespace membrane::host

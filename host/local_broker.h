@@ -53,6 +53,19 @@ class LocalBroker final : public Broker {
   HostResult<std::vector<FileInfo>> file_list(std::string_view path) override;
   HostResult<FileInfo> file_stat(std::string_view path) override;
   HostResult<void> file_remove(std::string_view path) override;
+  HostResult<OpenedFile> file_open(std::string_view path, const FileOpening& how) override;
+  HostResult<std::string> file_read_at(FileHandle file, uint64_t offset, uint32_t count) override;
+  HostResult<void> file_write_at(FileHandle file, uint64_t offset, std::string_view bytes) override;
+  HostResult<void> file_resize(FileHandle file, uint64_t size) override;
+  HostResult<FileStatus> file_status(FileHandle file) override;
+  HostResult<void> file_sync(FileHandle file) override;
+  HostResult<void> file_close(FileHandle file) override;
+  HostResult<FileStatus> path_status(std::string_view path) override;
+  HostResult<void> path_set_times(std::string_view path, const FileTimes& times) override;
+  HostResult<void> path_unlink(std::string_view path) override;
+  HostResult<void> path_rename(std::string_view from, std::string_view to) override;
+  HostResult<void> directory_make(std::string_view path) override;
+  HostResult<void> directory_remove(std::string_view path) override;
   HostResult<std::string> kv_get(std::string_view key) override;
   HostResult<void> kv_set(std::string_view key, std::string_view value) override;
   HostResult<void> kv_remove(std::string_view key) override;
@@ -62,6 +75,7 @@ class LocalBroker final : public Broker {
   HostResult<ChatAnswer> ai_complete(const ChatRequest& request) override;
   HostResult<std::vector<float>> ai_embed(std::string_view text) override;
   HostResult<int64_t> clock_ms() override;
+  HostResult<int64_t> clock_ns() override;
   HostResult<std::string> random_bytes(uint32_t count) override;
   HostResult<std::string> ask(std::string_view question) override;
 

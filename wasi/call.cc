@@ -1,6 +1,7 @@
 // The one path of every call: price, function, errno.
 #include <algorithm>
 
+#include "wasi/host_files.h"
 #include "wasi/state.h"
 
 namespace membrane::wasi {
@@ -63,7 +64,20 @@ Answer<Call::At> Call::at(size_t directory, size_t path, Rights needed) const {
 }
 
 Answer<Walked> Call::walk_to(const At& at, LastLink last) {
-  return walk(*state.files, at.place, at.path, last, [](const std::string&) { return Done(); });
+  const HasDirectory has_directory = [this](const std::string& path) -> Done {
+    const auto found = host_files::stat(*this, path);
+    if (!found) return fail(found.error());
+    return found->type == FileType::kDirectory ? Done() : fail(Errno::kNotdir);
+  };
+  auto walked = walk(*state.files, at.place, at.path, last, has_directory);
+  const bool is_missing = walked ? !walked->found : walked.error() == Errno::kNoent;
+  if (is_missing && at.place.inode == FileTree::kRoot) {
+    // Below a directory that is there, it is just a file that is not.
+    const std::string_view first = std::string_view(at.path).substr(0, at.path.find('/'));
+    const bool is_known = first == "." || first == ".." || state.files->child(FileTree::kRoot, first) != 0;
+    if (!is_known) host_files::note_ungranted(state, at.path, at.to_write);
+  }
+  return walked;
 }
 
 Done write_stat(const Call& call, uint32_t at, const FileStat& stat) {

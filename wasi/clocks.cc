@@ -18,9 +18,9 @@ Answer<uint64_t> read_real(Call& call, uint32_t id) {
   State& state = call.state;
   if (state.world.broker == nullptr) return fail(Errno::kIo);
   call.guest.owe(kWorldFuel);
-  const auto now = state.world.broker->clock_ms();
+  const auto now = state.world.broker->clock_ns();
   if (!now || *now < 0) return fail(Errno::kIo);
-  const uint64_t now_ns = std::min<uint64_t>(static_cast<uint64_t>(*now), UINT64_MAX / 2'000'000) * 1'000'000;
+  const auto now_ns = static_cast<uint64_t>(*now);
   if (state.real_start_ns == 0) state.real_start_ns = now_ns;
   // The system's clock may be set back; a program's monotonic one never goes back.
   state.real_now_ns = now_ns;

@@ -34,6 +34,17 @@ class Content {
   void write(uint64_t offset, std::span<const uint8_t> bytes, Owner owner);
   void resize(uint64_t size, Owner owner);
 
+  // What lies over the image: each piece that was written, with its place in units of kPieceBytes.
+  template <typename Each>
+  void for_each_piece(Each each) const {
+    for (uint64_t index = 0; index < pieces_.size(); ++index)
+      if (pieces_[index] != nullptr) each(index, std::span<const uint8_t>(pieces_[index]->bytes));
+  }
+  // A piece as for_each_piece told of it.
+  void put_piece(uint64_t index, std::span<const uint8_t> bytes, Owner owner) {
+    piece_to_write(index, owner).bytes.assign(bytes.begin(), bytes.end());
+  }
+
  private:
   struct Piece {
     Owner owner = 0;

@@ -11,6 +11,7 @@
 #include <variant>
 #include <vector>
 
+#include "host/errno.h"
 #include "wasi/path_walk.h"
 #include "wasi/types.h"
 
@@ -46,6 +47,10 @@ struct OpenHostFile {
   bool writes = false;
   std::optional<uint64_t> handle = {};
   uint64_t bytes_in = 0, bytes_out = 0;  // since it was opened, for the report
+  std::optional<host::HostError> last_error = {};
+
+  // The same file, for a fork: open by its name.
+  [[nodiscard]] OpenHostFile by_name() const { return {.path = path, .writes = writes}; }
 };
 
 struct Descriptor {
@@ -95,6 +100,13 @@ class Descriptors {
     Descriptor taken = std::move(open_.at(number));
     open_.erase(number);
     return taken;
+  }
+  // The same, without the handles of host files.
+  [[nodiscard]] Descriptors by_name() const {
+    Descriptors copy = *this;
+    for (auto& [number, descriptor] : copy.open_)
+      if (auto* file = std::get_if<OpenHostFile>(&descriptor.is)) *file = OpenHostFile(file->by_name());
+    return copy;
   }
   [[nodiscard]] bool is_full() const { return open_.size() >= kMaxDescriptors; }
   [[nodiscard]] bool has_open(Inode inode) const {

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "wasi/host_files.h"
 #include "wasi/state.h"
 
 namespace membrane::wasi {
@@ -62,6 +63,9 @@ Answer<uint64_t> read_at(Call& call, Descriptor& from, uint64_t offset, const Pi
     return fill(pieces, [&](auto to, uint64_t done) -> Answer<size_t> {
       return call.state.files->read(file->inode, offset + done, to);
     });
+  if (auto* file = std::get_if<OpenHostFile>(&from.is))
+    return fill(pieces,
+                [&](auto to, uint64_t done) { return host_files::read(call, *file, offset + done, to); });
   if (auto* device = std::get_if<OpenDevice>(&from.is))
     return fill(pieces, [&](auto to, uint64_t) { return read_device(call, *device, to); });
   return fail(Errno::kIsdir);
@@ -97,11 +101,12 @@ Answer<uint64_t> request(Call& call, OpenDevice& device, const Pieces& pieces) {
   return bytes.size();
 }
 
-Answer<uint64_t> write_file(Call& call, const OpenFile& file, uint64_t offset, const Pieces& pieces) {
-  FileTree& files = *call.state.files;
+// Writes the pieces one after the other until one is refused.
+template <typename Sink>
+Answer<uint64_t> drain(const Pieces& pieces, Sink sink) {
   uint64_t done = 0;
   for (const auto piece : pieces) {
-    const Done written = files.write(file.inode, offset + done, piece, call.state.file_time_ns());
+    const Done written = sink(piece, done);
     if (!written) return done > 0 ? Answer<uint64_t>(done) : fail(written.error());
     done += piece.size();
   }
@@ -110,7 +115,14 @@ Answer<uint64_t> write_file(Call& call, const OpenFile& file, uint64_t offset, c
 
 Answer<uint64_t> write_at(Call& call, Descriptor& to, uint64_t offset, const Pieces& pieces) {
   if (const auto* standard = std::get_if<Standard>(&to.is)) return print(call, *standard, pieces);
-  if (const auto* file = std::get_if<OpenFile>(&to.is)) return write_file(call, *file, offset, pieces);
+  if (const auto* file = std::get_if<OpenFile>(&to.is))
+    return drain(pieces, [&](auto piece, uint64_t done) {
+      return call.state.files->write(file->inode, offset + done, piece, call.state.file_time_ns());
+    });
+  if (auto* file = std::get_if<OpenHostFile>(&to.is))
+    return drain(pieces, [&](auto piece, uint64_t done) {
+      return host_files::write(call, *file, offset + done, piece);
+    });
   if (auto* device = std::get_if<OpenDevice>(&to.is)) {
     if (device->device == Device::kMembrane) return request(call, *device, pieces);
     return total_bytes(pieces);
@@ -120,14 +132,20 @@ Answer<uint64_t> write_at(Call& call, Descriptor& to, uint64_t offset, const Pie
 
 // -- where it stands ---------------------------------------------------------------------
 
-bool has_offset(const Descriptor& descriptor) { return std::holds_alternative<OpenFile>(descriptor.is); }
+bool has_offset(const Descriptor& descriptor) {
+  return std::holds_alternative<OpenFile>(descriptor.is) ||
+         std::holds_alternative<OpenHostFile>(descriptor.is);
+}
 
-Answer<FileStat> stat_of(Call& call, const Descriptor& descriptor) {
+Answer<FileStat> stat_of(Call& call, Descriptor& descriptor) {
   if (const Inode inode = descriptor.inode(); inode != 0) return call.state.files->stat(inode);
+  if (auto* file = std::get_if<OpenHostFile>(&descriptor.is)) return host_files::stat(call, *file);
+  if (const auto* directory = std::get_if<OpenDirectory>(&descriptor.is))
+    return host_files::stat(call, directory->place.host);
   return FileStat{.type = descriptor.type()};
 }
 
-Answer<uint64_t> size_of(Call& call, const Descriptor& descriptor) {
+Answer<uint64_t> size_of(Call& call, Descriptor& descriptor) {
   const auto stat = stat_of(call, descriptor);
   return stat ? Answer<uint64_t>(stat->size) : fail(stat.error());
 }
@@ -157,9 +175,18 @@ Answer<uint64_t> own_offset(const Call& call, const Descriptor& descriptor) {
   return call.u64(3) <= kMostOffset ? Answer<uint64_t>(call.u64(3)) : fail(Errno::kInval);
 }
 
+// The program's own files are where they are: there is nothing to wait for.
+Done sync(Call& call, Rights needed) {
+  const auto descriptor = call.descriptor(0, needed);
+  if (!descriptor) return fail(descriptor.error());
+  auto* file = std::get_if<OpenHostFile>(&(*descriptor)->is);
+  return file == nullptr ? Done() : host_files::sync(call, *file);
+}
+
 // -- directories -------------------------------------------------------------------------
 
 Answer<std::shared_ptr<const Listing>> list(Call& call, const OpenDirectory& directory) {
+  if (directory.place.is_host()) return host_files::list(call, directory.place.host);
   const FileTree& files = *call.state.files;
   const Directory* in = files.directory(directory.place.inode);
   if (in == nullptr) return fail(Errno::kNotdir);
@@ -315,15 +342,8 @@ Done fd_filestat_set_size(Call& call) {
   return resize(call, **descriptor, call.u64(1));
 }
 
-// Files are where they are: there is nothing that a program could wait for.
-Done fd_sync(Call& call) {
-  const auto descriptor = call.descriptor(0, right::kFdSync);
-  return descriptor ? Done() : fail(descriptor.error());
-}
-Done fd_datasync(Call& call) {
-  const auto descriptor = call.descriptor(0, right::kFdDatasync);
-  return descriptor ? Done() : fail(descriptor.error());
-}
+Done fd_sync(Call& call) { return sync(call, right::kFdSync); }
+Done fd_datasync(Call& call) { return sync(call, right::kFdDatasync); }
 
 Done fd_fdstat_get(Call& call) {
   const auto descriptor = call.descriptor(0);
@@ -369,6 +389,10 @@ Done fd_filestat_set_times(Call& call) {
   if (!descriptor) return fail(descriptor.error());
   const auto times = new_times(call.state, call.u64(1), call.u64(2), call.u32(3));
   if (!times) return fail(times.error());
+  if (const auto* file = std::get_if<OpenHostFile>(&(*descriptor)->is))
+    return set_times(call, {0, file->path}, *times);
+  if (const auto* directory = std::get_if<OpenDirectory>(&(*descriptor)->is))
+    return set_times(call, directory->place, *times);
   return set_times(call, {(*descriptor)->inode(), {}}, *times);
 }
 
@@ -418,17 +442,20 @@ Done fd_readdir(Call& call) {
 }  // namespace functions_of
 
 void close(State& state, uint32_t number) {
-  const Descriptor closed = state.descriptors.take(number);
+  Descriptor closed = state.descriptors.take(number);
+  if (auto* file = std::get_if<OpenHostFile>(&closed.is)) host_files::close(state, *file);
   release_if_unused(state, closed.inode());
 }
 
 Done resize(Call& call, Descriptor& descriptor, uint64_t size) {
+  if (auto* file = std::get_if<OpenHostFile>(&descriptor.is)) return host_files::resize(call, *file, size);
   const auto* file = std::get_if<OpenFile>(&descriptor.is);
   if (file == nullptr) return fail(Errno::kInval);
   return call.state.files->resize(file->inode, size, call.state.file_time_ns());
 }
 
 Done set_times(Call& call, const Place& place, const NewTimes& times) {
+  if (place.is_host()) return host_files::set_times(call, place.host, times);
   const Node* node = call.state.files->find(place.inode);
   if (node == nullptr) return fail(Errno::kBadf);
   call.state.files->set_times(place.inode, times.accessed_ns.value_or(node->accessed_ns),

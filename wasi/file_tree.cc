@@ -227,6 +227,7 @@ Done FileTree::rename(Inode from, std::string_view old_name, Inode to, std::stri
   if (is_directory && is_below(to, moved)) return fail(Errno::kInval);
   const Inode replaced = child(to, new_name);
   if (replaced == moved) return {};  // two names of one file: nothing happens
+  if (replaced != 0 && is_below(from, replaced)) return fail(Errno::kNotempty);
   if (replaced != 0) {
     if (is_directory && directory(replaced) == nullptr) return fail(Errno::kNotdir);
     if (!is_directory && directory(replaced) != nullptr) return fail(Errno::kIsdir);

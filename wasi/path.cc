@@ -1,6 +1,7 @@
 // The path_* functions: what is done with a name.
 #include <algorithm>
 
+#include "wasi/host_files.h"
 #include "wasi/state.h"
 
 namespace membrane::wasi {
@@ -18,6 +19,20 @@ LastLink last_of(uint32_t lookup_flags) {
 }
 
 Done check_lookup(uint32_t flags) { return (flags & ~kSymlinkFollow) == 0 ? Done() : fail(Errno::kInval); }
+
+Answer<FileStat> stat_of(Call& call, const Place& place) {
+  return place.is_host() ? host_files::stat(call, place.host) : call.state.files->stat(place.inode);
+}
+
+// A name that ends in "/" is one of a directory.
+Done rename_on_host(Call& call, const Walked& from, const Walked& to) {
+  if (from.wants_directory || to.wants_directory) {
+    const auto stat = host_files::stat(call, from.found->host);
+    if (!stat) return fail(stat.error());
+    if (stat->type != FileType::kDirectory) return fail(Errno::kNotdir);
+  }
+  return host_files::rename(call, from.found->host, to.found->host);
+}
 
 // -- path_open ----------------------------------------------------------------------------
 
@@ -80,6 +95,20 @@ Answer<Descriptor> open_existing(Call& call, const Opening& asked, const Walked&
   return opened;
 }
 
+// What the host has, or makes.
+Answer<Descriptor> open_host(Call& call, const Opening& asked, const Walked& walked) {
+  const bool needs_directory = asked.wants_directory() || walked.wants_directory;
+  if (needs_directory && (asked.writes() || asked.truncates() || asked.creates())) return fail(Errno::kIsdir);
+  auto opened = host_files::open(
+      call, walked.found->host,
+      {asked.writes(), asked.creates(), asked.is_exclusive(), asked.truncates(), needs_directory});
+  if (!opened) return opened;
+  opened->rights = asked.rights & rights_of(opened->type());
+  opened->inheriting = opened->type() == FileType::kDirectory ? asked.inheriting : 0;
+  opened->flags = static_cast<uint16_t>(asked.fd_flags);
+  return opened;
+}
+
 Answer<Descriptor> open_new(Call& call, const Opening& asked, const Walked& walked) {
   if (!asked.creates()) return fail(Errno::kNoent);
   if (walked.wants_directory) return fail(Errno::kIsdir);
@@ -97,15 +126,18 @@ Answer<Descriptor> open_new(Call& call, const Opening& asked, const Walked& walk
 namespace functions_of {
 
 Done path_open(Call& call) {
-  const auto at = call.at(0, 2, right::kPathOpen);
+  auto at = call.at(0, 2, right::kPathOpen);
   if (!at) return fail(at.error());
   const auto asked = read_opening(call, *at->directory);
   if (!asked) return fail(asked.error());
   if (const auto to = call.memory.bytes(asked->number_at, 4); !to) return fail(to.error());
   if (call.state.descriptors.is_full()) return fail(Errno::kMfile);
+  at->to_write = asked->writes() || asked->creates() || asked->truncates();
   const auto walked = call.walk_to(*at, asked->is_exclusive() ? LastLink::kKeep : last_of(asked->lookup));
   if (!walked) return fail(walked.error());
-  auto opened = walked->found ? open_existing(call, *asked, *walked) : open_new(call, *asked, *walked);
+  auto opened = !walked->found             ? open_new(call, *asked, *walked)
+                : walked->found->is_host() ? open_host(call, *asked, *walked)
+                                           : open_existing(call, *asked, *walked);
   if (!opened) return fail(opened.error());
   const auto number = call.state.descriptors.add(std::move(*opened));
   if (!number) return fail(number.error());
@@ -117,6 +149,7 @@ Done path_create_directory(Call& call) {
   if (!at) return fail(at.error());
   const auto walked = walk_to_name(call, *at, Errno::kExist);
   if (!walked) return fail(walked.error());
+  if (walked->directory.is_host()) return host_files::make_directory(call, walked->found->host);
   const auto made =
       call.state.files->make_directory(walked->directory.inode, walked->name, call.state.file_time_ns());
   return made ? Done() : fail(made.error());
@@ -129,9 +162,10 @@ Done path_filestat_get(Call& call) {
   const auto walked = call.walk_to(*at, last_of(call.u32(1)));
   if (!walked) return fail(walked.error());
   if (!walked->found) return fail(Errno::kNoent);
-  const FileStat stat = call.state.files->stat(walked->found->inode);
-  if (walked->wants_directory && stat.type != FileType::kDirectory) return fail(Errno::kNotdir);
-  return write_stat(call, call.u32(4), stat);
+  const auto stat = stat_of(call, *walked->found);
+  if (!stat) return fail(stat.error());
+  if (walked->wants_directory && stat->type != FileType::kDirectory) return fail(Errno::kNotdir);
+  return write_stat(call, call.u32(4), *stat);
 }
 
 Done path_filestat_set_times(Call& call) {
@@ -143,8 +177,11 @@ Done path_filestat_set_times(Call& call) {
   const auto walked = call.walk_to(*at, last_of(call.u32(1)));
   if (!walked) return fail(walked.error());
   if (!walked->found) return fail(Errno::kNoent);
-  if (walked->wants_directory && call.state.files->stat(walked->found->inode).type != FileType::kDirectory)
-    return fail(Errno::kNotdir);
+  if (walked->wants_directory) {
+    const auto stat = stat_of(call, *walked->found);
+    if (!stat) return fail(stat.error());
+    if (stat->type != FileType::kDirectory) return fail(Errno::kNotdir);
+  }
   return set_times(call, *walked->found, *times);
 }
 
@@ -160,6 +197,8 @@ Done path_link(Call& call) {
   if (!old->found) return fail(Errno::kNoent);
   const auto made = walk_to_name(call, *to, Errno::kExist);
   if (!made) return fail(made.error());
+  if (made->directory.is_host()) return host_files::refuse_links(call, made->found->host);
+  if (old->found->is_host()) return fail(Errno::kXdev);
   if (made->found) return fail(Errno::kExist);
   const bool is_directory = call.state.files->directory(old->found->inode) != nullptr;
   if (!is_directory && old->wants_directory) return fail(Errno::kNotdir);
@@ -177,6 +216,10 @@ Done path_readlink(Call& call) {
   const auto walked = call.walk_to(*at, LastLink::kKeep);
   if (!walked) return fail(walked.error());
   if (!walked->found) return fail(Errno::kNoent);
+  if (walked->found->is_host()) {
+    const auto stat = host_files::stat(call, walked->found->host);
+    return fail(stat ? Errno::kInval : stat.error());
+  }
   const auto* symlink = std::get_if<Symlink>(&call.state.files->find(walked->found->inode)->is);
   if (symlink == nullptr) return fail(Errno::kInval);
   const size_t count = std::min(to->size(), symlink->target.size());
@@ -191,6 +234,7 @@ Done path_remove_directory(Call& call) {
   const auto walked = walk_to_name(call, *at, Errno::kInval);
   if (!walked) return fail(walked.error());
   if (!walked->found) return fail(Errno::kNoent);
+  if (walked->directory.is_host()) return host_files::remove_directory(call, walked->found->host);
   const Done removed =
       call.state.files->remove_directory(walked->directory.inode, walked->name, call.state.file_time_ns());
   if (removed) release_if_unused(call.state, walked->found->inode);
@@ -203,6 +247,12 @@ Done path_unlink_file(Call& call) {
   const auto walked = walk_to_name(call, *at, Errno::kIsdir);
   if (!walked) return fail(walked.error());
   if (!walked->found) return fail(Errno::kNoent);
+  if (walked->directory.is_host()) {
+    if (!walked->wants_directory) return host_files::unlink(call, walked->found->host);
+    const auto stat = host_files::stat(call, walked->found->host);
+    if (!stat) return fail(stat.error());
+    return fail(stat->type == FileType::kDirectory ? Errno::kIsdir : Errno::kNotdir);
+  }
   if (walked->wants_directory && call.state.files->directory(walked->found->inode) == nullptr)
     return fail(Errno::kNotdir);
   const Done removed =
@@ -221,6 +271,8 @@ Done path_rename(Call& call) {
   const auto made = walk_to_name(call, *to, Errno::kBusy);
   if (!made) return fail(made.error());
   if (!old->found) return fail(Errno::kNoent);
+  if (old->directory.is_host() != made->directory.is_host()) return fail(Errno::kXdev);
+  if (old->directory.is_host()) return rename_on_host(call, *old, *made);
   const bool is_directory = call.state.files->directory(old->found->inode) != nullptr;
   if (!is_directory && (old->wants_directory || made->wants_directory)) return fail(Errno::kNotdir);
   const Done renamed = call.state.files->rename(old->directory.inode, old->name, made->directory.inode,
@@ -239,6 +291,7 @@ Done path_symlink(Call& call) {
   MEMBRANE_TRY(check_path(kept));
   const auto walked = walk_to_name(call, *at, Errno::kExist);
   if (!walked) return fail(walked.error());
+  if (walked->directory.is_host()) return host_files::refuse_links(call, walked->found->host);
   if (walked->found) return fail(Errno::kExist);
   if (walked->wants_directory) return fail(Errno::kNoent);
   return call.state.files->make_symlink(walked->directory.inode, walked->name, kept,

@@ -65,6 +65,7 @@ struct Call {
     Descriptor* directory;
     Place place;
     std::string path;  // a copy: the program's memory may be written in between
+    bool to_write = false;
   };
   [[nodiscard]] Answer<At> at(size_t directory, size_t path, Rights needed) const;
   Answer<Walked> walk_to(const At& at, LastLink last);

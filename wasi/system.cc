@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "wasi/frozen.h"
+#include "wasi/host_files.h"
 #include "wasi/state.h"
 
 namespace membrane::wasi {
@@ -74,7 +76,7 @@ uint64_t State::start_ns() const {
 }
 
 uint64_t State::file_time_ns() const {
-  return grants.time.real ? real_now_ns : start_ns() + clock.passed_ns();
+  return grants.time.real && real_now_ns != 0 ? real_now_ns : start_ns() + clock.passed_ns();
 }
 
 System::System(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -90,6 +92,7 @@ Result<std::unique_ptr<System>> System::create(Config config) {
   state->stdin_text = std::move(config.stdin_text);
   state->stdin_waits = config.stdin_waits;
   state->world = std::move(config.world);
+  MEMBRANE_TRY(host_files::mount_grants(*state));
   open_standard(state->descriptors);
   return std::unique_ptr<System>(new System(std::move(state)));
 }
@@ -101,16 +104,29 @@ Result<std::unique_ptr<System>> System::fork(const ForkConfig& config) const {
   fork->environment = state_->environment;
   set_grants(*fork, config.policy);
   fork->world = config.world;
-  fork->descriptors = state_->descriptors;
+  MEMBRANE_TRY(host_files::mount_grants(*fork));
+  fork->descriptors = state_->descriptors.by_name();
   fork->stdin_text = config.stdin_text ? *config.stdin_text : state_->stdin_text.substr(state_->stdin_at);
   fork->stdin_waits = config.stdin_waits;
   fork->out = state_->out;
   fork->err = state_->err;
   fork->clock = state_->clock;
   fork->real_start_ns = state_->real_start_ns;
+  fork->real_monotonic_ns = state_->real_monotonic_ns;
   fork->real_now_ns = state_->real_now_ns;
   fork->exit_code = state_->exit_code;
   return std::unique_ptr<System>(new System(std::move(fork)));
+}
+
+Result<std::vector<uint8_t>> System::freeze() const { return write_frozen(*state_); }
+
+Result<std::unique_ptr<System>> System::thaw(std::span<const uint8_t> bytes, Config config) {
+  if (config.image == nullptr) config.image = Image::empty();
+  MEMBRANE_ASSIGN(auto state, read_frozen(bytes, config.image, config.quota));
+  set_grants(*state, config.policy);
+  state->world = std::move(config.world);
+  MEMBRANE_TRY(host_files::mount_grants(*state));
+  return std::unique_ptr<System>(new System(std::move(state)));
 }
 
 // -- stdio ------------------------------------------------------------------------------
@@ -127,6 +143,8 @@ void System::finish(host::Guest& guest) {
   // What no longer fits is cut, as all output is.
   (void)guest.print(host::Stream::kStdout, state_->out.finish());
   (void)guest.print(host::Stream::kStderr, state_->err.finish());
+  for (auto& [number, descriptor] : state_->descriptors.all())
+    if (auto* file = std::get_if<OpenHostFile>(&descriptor.is)) host_files::close(*state_, *file);
 }
 
 // -- what others see -----------------------------------------------------------------------

@@ -109,6 +109,12 @@ class System {
 
   Result<std::unique_ptr<System>> fork(const ForkConfig& config) const;
 
+  // Into bytes, and back: another process may go on. Take the records first; lines of the report are not in it.
+  // kUnavailable when libcrypto is not installed (it makes the image's digest).
+  [[nodiscard]] Result<std::vector<uint8_t>> freeze() const;
+  // Of the config counts what is not frozen: image, quota, policy, world. Errors: frozen.h, and those of create().
+  static Result<std::unique_ptr<System>> thaw(std::span<const uint8_t> bytes, Config config);
+
   void give_stdin(std::string_view bytes);
   void close_stdin();  // what is empty is at its end from now on
 

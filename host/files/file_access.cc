@@ -13,8 +13,8 @@
 #include <map>
 
 #include "base/utf8.h"
-#include "host/files/beneath.h"
 #include "host/files/guest_path.h"
+#include "host/files/roots.h"
 
 namespace membrane::host {
 namespace {
@@ -23,64 +23,6 @@ using policy::Budget;
 using policy::FsGrant;
 using policy::FsMode;
 using policy::Resource;
-
-// A grant made ready: its directory is open, its quotas are counted.
-struct Root {
-  const FsGrant& grant;
-  Components guest;
-  Fd directory;
-  std::string file;  // when a single file is granted: its name in `directory`
-  uint64_t written_bytes = 0;
-  uint64_t made = 0;  // files and directories
-
-  [[nodiscard]] bool is_file() const { return !file.empty(); }
-};
-
-// A guest path, decided: what it is beneath a root.
-struct Target {
-  Root& root;
-  Components beneath;  // empty: the granted directory itself
-  std::string text;    // as the program would write it
-
-  // Relative to the root's directory, for openat2.
-  [[nodiscard]] std::string path() const {
-    std::string out;
-    for (const std::string& component : beneath) out += (out.empty() ? "" : "/") + component;
-    return out;
-  }
-  // A single file is opened by its name alone; a link in its place is not it.
-  [[nodiscard]] Symlinks links() const { return root.is_file() ? Symlinks::kNone : Symlinks::kBeneath; }
-};
-
-bool begins_with(const Components& path, const Components& prefix) {
-  return path.size() >= prefix.size() && std::equal(prefix.begin(), prefix.end(), path.begin());
-}
-
-HostError errno_of(const std::string& text) { return system_error(errno, text); }
-
-// The same failure, told with the path as the program knows it.
-template <typename T>
-std::unexpected<HostError> renamed(const HostResult<T>& failed, const std::string& path,
-                                   const std::string& text) {
-  HostError error = failed.error();
-  if (error.reason.starts_with(path)) error.reason.replace(0, path.size(), text);
-  return std::unexpected(std::move(error));
-}
-
-HostResult<Fd> open_target(const Target& target, int flags) {
-  const std::string path = target.path();
-  auto fd = open_beneath(target.root.directory.get(), path, flags, target.links());
-  if (!fd) return renamed(fd, path, target.text);
-  return fd;
-}
-
-HostResult<struct stat> inspect(const Fd& fd, const std::string& text) {
-  struct stat info{};
-  if (fstat(fd.get(), &info) != 0) return std::unexpected(errno_of(text));
-  if (!S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode))
-    return refuse(Errno::kAccess, text + " is neither a regular file nor a directory.");
-  return info;
-}
 
 FileInfo info_of(std::string name, const struct stat& info) {
   const bool directory = S_ISDIR(info.st_mode);
@@ -124,53 +66,19 @@ HostResult<std::string> temporary_name() {
   return std::string(name);
 }
 
-// -- opening the grants ----------------------------------------------------------
-
-HostResult<Root> open_file_root(const FsGrant& grant, Components guest) {
-  char* real =
-      realpath(grant.host.c_str(), nullptr);  // the owner may name it through links; the program may not
-  if (real == nullptr) return std::unexpected(errno_of(grant.host));
-  const std::string path(real);
-  free(real);
-  const size_t slash = path.rfind('/');
-  Fd directory(::open(path.substr(0, slash + 1).c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (!directory.valid()) return std::unexpected(errno_of(grant.host));
-  return Root{grant, std::move(guest), std::move(directory), path.substr(slash + 1)};
-}
-
-HostResult<Root> open_root(const FsGrant& grant) {
-  auto guest = parse_guest_path(grant.guest);
-  if (!guest) return std::unexpected(guest.error());
-  Fd fd(::open(grant.host.c_str(), O_PATH | O_CLOEXEC));
-  if (!fd.valid()) return std::unexpected(errno_of(grant.host));
-  auto info = inspect(fd, grant.host);
-  if (!info) return std::unexpected(info.error());
-  if (S_ISDIR(info->st_mode)) return Root{grant, std::move(*guest), std::move(fd), ""};
-  if (guest->empty()) return refuse(Errno::kInvalid, grant.host + " is a file and cannot be granted as /.");
-  return open_file_root(grant, std::move(*guest));
-}
-
 }  // namespace
 
 class FileAccess::Impl {
  public:
-  explicit Impl(Budget& budget) : budget_(budget) {}
+  Impl(Roots& roots, Budget& budget) : roots_(roots), budget_(budget) {}
 
-  HostResult<void> add(const FsGrant& grant);
   HostResult<std::string> read(std::string_view path);
   HostResult<void> write(std::string_view path, std::string_view bytes, FileMode mode);
   HostResult<std::vector<FileInfo>> list(std::string_view path);
   HostResult<FileInfo> stat(std::string_view path);
   HostResult<void> remove(std::string_view path);
 
-  std::vector<FsGrant> words;  // the roots refer to these
-
  private:
-  Root* root_of(const Components& path);
-  HostResult<Target> locate(const Components& path, FsMode mode);
-  HostError denied(const Components& path, FsMode mode) const;
-  std::vector<std::string> granted_in(const Components& path) const;
-
   HostResult<void> write_within(Target& target, std::string_view bytes, FileMode mode);
   HostResult<Fd> open_parent(Target& target, bool new_file);
   HostResult<bool> exists(const Target& target);
@@ -178,69 +86,19 @@ class FileAccess::Impl {
   HostResult<void> append(Target& target, std::string_view bytes);
   HostResult<void> list_host(const Target& target, std::map<std::string, FileInfo>& out);
 
-  std::vector<Root> roots_;
+  Roots& roots_;
   Budget& budget_;
 };
-
-HostResult<void> FileAccess::Impl::add(const FsGrant& grant) {
-  auto root = open_root(grant);
-  if (!root) return std::unexpected(root.error());
-  roots_.push_back(std::move(*root));
-  return {};
-}
-
-// -- deciding ------------------------------------------------------------------------
-
-Root* FileAccess::Impl::root_of(const Components& path) {
-  Root* best = nullptr;
-  for (Root& root : roots_)
-    if (begins_with(path, root.guest) && (best == nullptr || root.guest.size() > best->guest.size()))
-      best = &root;
-  return best;
-}
-
-HostError FileAccess::Impl::denied(const Components& path, FsMode mode) const {
-  const std::string text = guest_text(path);
-  const std::string word = mode == FsMode::kWrite ? "write" : "read";
-  Components parent = path;
-  if (parent.size() > 1) parent.pop_back();
-  return {Errno::kAccess, "No grant allows the program to " + word + " " + text + ".",
-          policy::allow_flag("fs:" + word + ":HOST_DIRECTORY:" + guest_text(parent))};
-}
-
-HostResult<Target> FileAccess::Impl::locate(const Components& path, FsMode mode) {
-  Root* root = root_of(path);
-  if (root == nullptr) return std::unexpected(denied(path, mode));
-  const std::string text = guest_text(path);
-  if (mode == FsMode::kWrite && root->grant.mode != FsMode::kWrite)
-    return refuse(Errno::kAccess, text + " is granted for reading only.",
-                  policy::allow_flag("fs:write:" + root->grant.host + ":" + root->grant.guest));
-  Components beneath(path.begin() + static_cast<std::ptrdiff_t>(root->guest.size()), path.end());
-  if (root->is_file()) {
-    if (!beneath.empty())
-      return refuse(Errno::kNotDir, guest_text(root->guest) + " is a file, not a directory.");
-    beneath = {root->file};
-  }
-  return Target{*root, std::move(beneath), text};
-}
-
-// Names directly in the guest directory `path` that exist because something is granted at or below them.
-std::vector<std::string> FileAccess::Impl::granted_in(const Components& path) const {
-  std::vector<std::string> out;
-  for (const Root& root : roots_)
-    if (root.guest.size() > path.size() && begins_with(root.guest, path))
-      out.push_back(root.guest[path.size()]);
-  return out;
-}
 
 // -- reading ---------------------------------------------------------------------------
 
 HostResult<std::string> FileAccess::Impl::read(std::string_view guest_path) {
   auto path = parse_guest_path(guest_path);
   if (!path) return std::unexpected(path.error());
-  auto target = locate(*path, FsMode::kRead);
+  auto target = roots_.locate(*path, FsMode::kRead);
   if (!target) {
-    if (!granted_in(*path).empty()) return refuse(Errno::kIsDir, guest_text(*path) + " is a directory.");
+    if (!roots_.granted_in(*path).empty())
+      return refuse(Errno::kIsDir, guest_text(*path) + " is a directory.");
     return std::unexpected(target.error());
   }
   // Looked at first without opening, for to open a FIFO or a device is already to do something.
@@ -269,8 +127,8 @@ HostResult<FileInfo> FileAccess::Impl::stat(std::string_view guest_path) {
   auto path = parse_guest_path(guest_path);
   if (!path) return std::unexpected(path.error());
   const std::string name = path->empty() ? "" : path->back();
-  auto target = locate(*path, FsMode::kRead);
-  const bool above_grants = !granted_in(*path).empty();
+  auto target = roots_.locate(*path, FsMode::kRead);
+  const bool above_grants = !roots_.granted_in(*path).empty();
   if (!target && above_grants) return FileInfo{name, true, 0};
   if (!target) return std::unexpected(target.error());
   const auto fd = open_target(*target, O_PATH);
@@ -312,9 +170,9 @@ HostResult<void> FileAccess::Impl::list_host(const Target& target, std::map<std:
 HostResult<std::vector<FileInfo>> FileAccess::Impl::list(std::string_view guest_path) {
   auto path = parse_guest_path(guest_path);
   if (!path) return std::unexpected(path.error());
-  const auto granted = granted_in(*path);
+  const auto granted = roots_.granted_in(*path);
   std::map<std::string, FileInfo> found;
-  if (auto target = locate(*path, FsMode::kRead)) {
+  if (auto target = roots_.locate(*path, FsMode::kRead)) {
     auto listed = list_host(*target, found);
     if (!listed && granted.empty()) return std::unexpected(listed.error());
   } else if (granted.empty()) {
@@ -342,7 +200,7 @@ HostResult<std::vector<FileInfo>> FileAccess::Impl::list(std::string_view guest_
 HostResult<bool> FileAccess::Impl::exists(const Target& target) {
   const auto fd = open_beneath(target.root.directory.get(), target.path(), O_PATH, Symlinks::kNone);
   if (!fd && fd.error().code == Errno::kNotFound) return false;
-  if (!fd) return renamed(fd, target.path(), target.text);
+  if (!fd) return std::unexpected(told_as(fd.error(), target.path(), target.text));
   const auto info = inspect(*fd, target.text);
   if (!info) return std::unexpected(info.error());
   if (S_ISDIR(info->st_mode)) return refuse(Errno::kIsDir, target.text + " is a directory.");
@@ -361,7 +219,7 @@ HostResult<Fd> FileAccess::Impl::open_parent(Target& target, bool new_file) {
     at.beneath.pop_back();
     fd = open_beneath(at.root.directory.get(), at.path(), kFlags, Symlinks::kNone);
   }
-  if (!fd) return renamed(fd, at.path(), target.text);
+  if (!fd) return std::unexpected(told_as(fd.error(), at.path(), target.text));
   const uint64_t made = wanted.size() - at.beneath.size() + (new_file ? 1 : 0);
   Root& root = target.root;
   if (made > root.grant.max_files - std::min(root.made, root.grant.max_files))
@@ -373,7 +231,7 @@ HostResult<Fd> FileAccess::Impl::open_parent(Target& target, bool new_file) {
     if (!new_one && errno != EEXIST) return std::unexpected(errno_of(target.text));
     root.made += new_one ? 1 : 0;
     fd = open_beneath(fd->get(), wanted[i], kFlags, Symlinks::kNone);
-    if (!fd) return renamed(fd, wanted[i], target.text);
+    if (!fd) return std::unexpected(told_as(fd.error(), wanted[i], target.text));
   }
   return fd;
 }
@@ -389,7 +247,7 @@ HostResult<void> FileAccess::Impl::replace(Target& target, std::string_view byte
   if (!temporary) return std::unexpected(temporary.error());
   const auto fd = open_beneath(parent->get(), *temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW,
                                Symlinks::kNone, 0666);
-  if (!fd) return renamed(fd, *temporary, target.text);
+  if (!fd) return std::unexpected(told_as(fd.error(), *temporary, target.text));
   const bool done = write_all(*fd, bytes) && (!keep_mode || fchmod(fd->get(), old.st_mode & 0777) == 0) &&
                     renameat(parent->get(), temporary->c_str(), parent->get(), name.c_str()) == 0;
   if (!done) {
@@ -404,7 +262,7 @@ HostResult<void> FileAccess::Impl::replace(Target& target, std::string_view byte
 HostResult<void> FileAccess::Impl::append(Target& target, std::string_view bytes) {
   auto fd = open_beneath(target.root.directory.get(), target.path(),
                          O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY, Symlinks::kNone);
-  if (!fd) return renamed(fd, target.path(), target.text);
+  if (!fd) return std::unexpected(told_as(fd.error(), target.path(), target.text));
   const auto info = inspect(*fd, target.text);
   if (!info) return std::unexpected(info.error());
   if (info->st_nlink > 1)
@@ -432,7 +290,7 @@ HostResult<void> FileAccess::Impl::write_within(Target& target, std::string_view
 HostResult<void> FileAccess::Impl::write(std::string_view guest_path, std::string_view bytes, FileMode mode) {
   auto path = parse_guest_path(guest_path);
   if (!path) return std::unexpected(path.error());
-  auto target = locate(*path, FsMode::kWrite);
+  auto target = roots_.locate(*path, FsMode::kWrite);
   if (!target) return std::unexpected(target.error());
   if (target->beneath.empty()) return refuse(Errno::kIsDir, target->text + " is a directory.");
   const FsGrant& grant = target->root.grant;
@@ -454,16 +312,16 @@ HostResult<void> FileAccess::Impl::write(std::string_view guest_path, std::strin
 HostResult<void> FileAccess::Impl::remove(std::string_view guest_path) {
   auto path = parse_guest_path(guest_path);
   if (!path) return std::unexpected(path.error());
-  auto target = locate(*path, FsMode::kWrite);
+  auto target = roots_.locate(*path, FsMode::kWrite);
   if (!target) return std::unexpected(target.error());
-  if (target->beneath.empty() || target->root.is_file() || !granted_in(*path).empty())
+  if (target->beneath.empty() || target->root.is_file() || !roots_.granted_in(*path).empty())
     return refuse(Errno::kAccess, target->text + " is itself what is granted; it cannot be removed.");
   const std::string name = target->beneath.back();
   Target parent{target->root, target->beneath, target->text};
   parent.beneath.pop_back();
   const auto fd =
       open_beneath(parent.root.directory.get(), parent.path(), O_PATH | O_DIRECTORY, Symlinks::kNone);
-  if (!fd) return renamed(fd, parent.path(), target->text);
+  if (!fd) return std::unexpected(told_as(fd.error(), parent.path(), target->text));
   struct stat info{};
   if (fstatat(fd->get(), name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0)
     return std::unexpected(errno_of(target->text));
@@ -475,17 +333,14 @@ HostResult<void> FileAccess::Impl::remove(std::string_view guest_path) {
   return {};
 }
 
-FileAccess::FileAccess(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+FileAccess::FileAccess(std::unique_ptr<Roots> roots, Budget& budget)
+    : roots_(std::move(roots)), impl_(std::make_unique<Impl>(*roots_, budget)), handles_(*roots_, budget) {}
 FileAccess::~FileAccess() = default;
 
 HostResult<std::unique_ptr<FileAccess>> FileAccess::open(const std::vector<FsGrant>& grants, Budget& budget) {
-  auto impl = std::make_unique<Impl>(budget);
-  impl->words = grants;
-  if (!grants.empty())
-    if (auto kernel = check_kernel(); !kernel) return std::unexpected(kernel.error());
-  for (const FsGrant& grant : impl->words)
-    if (auto added = impl->add(grant); !added) return std::unexpected(added.error());
-  return std::unique_ptr<FileAccess>(new FileAccess(std::move(impl)));
+  auto roots = Roots::open(grants);
+  if (!roots) return std::unexpected(roots.error());
+  return std::unique_ptr<FileAccess>(new FileAccess(std::move(*roots), budget));
 }
 
 HostResult<std::string> FileAccess::read(std::string_view path) { return impl_->read(path); }

@@ -30,6 +30,7 @@
 #include <vector>
 
 #include "host/broker.h"
+#include "host/files/file_handles.h"
 #include "policy/budget.h"
 #include "policy/policy.h"
 
@@ -54,10 +55,15 @@ class FileAccess {
   HostResult<FileInfo> stat(std::string_view path);
   HostResult<void> remove(std::string_view path);  // a file, or an empty directory
 
+  // Files that stay open, under the same grants and quotas.
+  [[nodiscard]] FileHandles& handles() { return handles_; }
+
  private:
   class Impl;
-  explicit FileAccess(std::unique_ptr<Impl> impl);
+  FileAccess(std::unique_ptr<Roots> roots, policy::Budget& budget);
+  std::unique_ptr<Roots> roots_;
   std::unique_ptr<Impl> impl_;
+  FileHandles handles_;
 };
 
 }  // namespace membrane::host

@@ -1,0 +1,338 @@
+#include "host/files/file_handles.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "base/write_at.h"
+
+namespace membrane::host {
+namespace {
+
+using policy::FsMode;
+using policy::Resource;
+
+constexpr int kCautious = O_NONBLOCK | O_NOCTTY;
+
+int64_t ns_of(const timespec& time) { return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec; }
+
+FileStatus status_of(const struct stat& info) {
+  const bool is_directory = S_ISDIR(info.st_mode);
+  return {is_directory, is_directory ? 0 : static_cast<uint64_t>(info.st_size), ns_of(info.st_atim),
+          ns_of(info.st_mtim), ns_of(info.st_ctim)};
+}
+
+// What only names that POSIX has can fail with.
+std::unexpected<HostError> failed(const std::string& text) {
+  if (errno == ENOTEMPTY || errno == EEXIST)
+    return refuse(errno == EEXIST ? Errno::kExists : Errno::kNotEmpty,
+                  text + (errno == EEXIST ? " exists already." : " is a directory that is not empty."));
+  if (errno == EINVAL) return refuse(Errno::kInvalid, text + " cannot be moved into itself.");
+  return std::unexpected(errno_of(text));
+}
+
+HostError too_large(const Root& root, const std::string& text) {
+  return {Errno::kTooBig,
+          text + " is, or would be, larger than the grant's " + std::to_string(root.grant.max_file_bytes) +
+              " bytes (max_file).",
+          {}};
+}
+
+// A file that may be written: regular, and with no other name that would change with it.
+HostResult<void> check_writable(const Fd& fd, const std::string& text) {
+  const auto info = inspect(fd, text);
+  if (!info) return std::unexpected(info.error());
+  if (S_ISDIR(info->st_mode)) return refuse(Errno::kIsDir, text + " is a directory.");
+  if (info->st_nlink > 1)
+    return refuse(Errno::kAccess, text + " has another hard link, whose file would change with it.");
+  return {};
+}
+
+HostError quota_of_files(const Root& root) {
+  return {Errno::kQuota,
+          "The run would create more than the grant's " + std::to_string(root.grant.max_files) +
+              " files and directories in " + root.grant.guest + " (max_files).",
+          {}};
+}
+
+}  // namespace
+
+HostResult<Target> FileHandles::locate(std::string_view path, FsMode mode) {
+  const auto components = parse_guest_path(path);
+  if (!components) return std::unexpected(components.error());
+  return roots_.locate(*components, mode);
+}
+
+// -- opening ---------------------------------------------------------------------------
+
+HostResult<Fd> FileHandles::open_to_read(const Target& target) {
+  // Looked at first without opening, for to open a FIFO or a device is already to do something.
+  const auto look = open_target(target, O_PATH);
+  if (!look) return std::unexpected(look.error());
+  const auto seen = inspect(*look, target.text);
+  if (!seen) return std::unexpected(seen.error());
+  if (S_ISDIR(seen->st_mode)) return refuse(Errno::kIsDir, target.text + " is a directory.");
+  auto fd = open_target(target, O_RDONLY | kCautious);
+  if (!fd) return fd;
+  const auto info = inspect(*fd, target.text);  // it may have been swapped since
+  if (!info) return std::unexpected(info.error());
+  if (S_ISDIR(info->st_mode)) return refuse(Errno::kIsDir, target.text + " is a directory.");
+  return fd;
+}
+
+HostResult<Fd> FileHandles::create(Target& target) {
+  if (target.root.made >= target.root.grant.max_files) return std::unexpected(quota_of_files(target.root));
+  auto fd = open_beneath(target.root.directory.get(), target.path(), O_RDWR | O_CREAT | O_EXCL | kCautious,
+                         Symlinks::kNone, 0666);
+  if (!fd) return std::unexpected(told_as(fd.error(), target.path(), target.text));
+  ++target.root.made;
+  return fd;
+}
+
+HostResult<Fd> FileHandles::open_to_write(Target& target, const FileOpening& how) {
+  const int directory = target.root.directory.get();
+  const std::string path = target.path();
+  const auto look = open_beneath(directory, path, O_PATH, Symlinks::kNone);
+  if (!look && look.error().code == Errno::kNotFound && how.create) return create(target);
+  if (!look) return std::unexpected(told_as(look.error(), path, target.text));
+  if (how.create && how.exclusive) return refuse(Errno::kExists, target.text + " exists already.");
+  if (auto may = check_writable(*look, target.text); !may) return std::unexpected(may.error());
+  auto fd = open_beneath(directory, path, O_RDWR | kCautious, Symlinks::kNone);
+  if (!fd) return std::unexpected(told_as(fd.error(), path, target.text));
+  if (auto may = check_writable(*fd, target.text); !may) return std::unexpected(may.error());
+  if (how.truncate && ftruncate(fd->get(), 0) != 0) return std::unexpected(errno_of(target.text));
+  return fd;
+}
+
+HostResult<OpenedFile> FileHandles::open(std::string_view path, const FileOpening& how) {
+  if (open_.size() >= kMostOpen)
+    return refuse(Errno::kQuota, "More than " + std::to_string(kMostOpen) + " files are open at once.");
+  const bool writes = how.write || how.create || how.truncate;
+  auto target = locate(path, writes ? FsMode::kWrite : FsMode::kRead);
+  if (!target) return std::unexpected(target.error());
+  auto fd = writes ? open_to_write(*target, how) : open_to_read(*target);
+  if (!fd) return std::unexpected(fd.error());
+  const auto info = inspect(*fd, target->text);
+  if (!info) return std::unexpected(info.error());
+  if (static_cast<uint64_t>(info->st_size) > target->root.grant.max_file_bytes)
+    return std::unexpected(too_large(target->root, target->text));
+  open_.emplace(++last_, Open{std::move(*fd), &target->root, writes, target->text});
+  return OpenedFile{last_, status_of(*info)};
+}
+
+HostResult<FileHandles::Open*> FileHandles::find(FileHandle file) {
+  const auto found = open_.find(file);
+  if (found == open_.end()) return refuse(Errno::kInvalid, "No file is open under this number.");
+  return &found->second;
+}
+
+HostResult<FileHandles::Open*> FileHandles::find_to_write(FileHandle file) {
+  auto open = find(file);
+  if (open && !(*open)->writes) return refuse(Errno::kInvalid, (*open)->text + " is open for reading only.");
+  return open;
+}
+
+HostResult<void> FileHandles::close(FileHandle file) {
+  if (open_.erase(file) == 0) return refuse(Errno::kInvalid, "No file is open under this number.");
+  return {};
+}
+
+// -- on open files -----------------------------------------------------------------------
+
+HostResult<std::string> FileHandles::read(FileHandle file, uint64_t offset, uint32_t count) {
+  const auto open = find(file);
+  if (!open) return std::unexpected(open.error());
+  const uint64_t most = (*open)->root->grant.max_file_bytes;
+  const auto info = inspect((*open)->fd, (*open)->text);
+  if (!info) return std::unexpected(info.error());
+  const auto size = static_cast<uint64_t>(info->st_size);
+  if (size > most) return std::unexpected(too_large(*(*open)->root, (*open)->text));
+  const uint64_t there = size - std::min(size, offset);
+  const uint64_t wanted = std::min<uint64_t>({count, kMostBytes, there});
+  std::string bytes(wanted, '\0');
+  if (!budget_.take(Resource::kBytesIn, wanted))
+    return refuse(Errno::kBudget, "The run's budget of bytes from the world is used up.");
+  ssize_t got = 0;
+  do got = pread((*open)->fd.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset));
+  while (got < 0 && errno == EINTR);
+  budget_.give_back(Resource::kBytesIn, wanted - static_cast<uint64_t>(std::max<ssize_t>(got, 0)));
+  if (got < 0) return std::unexpected(errno_of((*open)->text));
+  bytes.resize(static_cast<size_t>(got));
+  return bytes;
+}
+
+HostResult<void> FileHandles::write(FileHandle file, uint64_t offset, std::string_view bytes) {
+  const auto open = find_to_write(file);
+  if (!open) return std::unexpected(open.error());
+  Root& root = *(*open)->root;
+  const uint64_t most = root.grant.max_file_bytes;
+  if (offset > most || bytes.size() > most - offset) return std::unexpected(too_large(root, (*open)->text));
+  if (bytes.size() > root.grant.max_total_bytes - root.written_bytes)
+    return refuse(Errno::kQuota, "The run would write more than the grant's " +
+                                     std::to_string(root.grant.max_total_bytes) + " bytes in " +
+                                     root.grant.guest + " (max_total).");
+  if (!budget_.take(Resource::kBytesOut, bytes.size()))
+    return refuse(Errno::kBudget, "The run's budget of bytes to the world is used up.");
+  // What was begun counts, whole: part of it may have been written.
+  root.written_bytes += bytes.size();
+  const std::span<const uint8_t> from(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size());
+  if (!membrane::write_at((*open)->fd.get(), offset, from)) return std::unexpected(errno_of((*open)->text));
+  return {};
+}
+
+HostResult<void> FileHandles::resize(FileHandle file, uint64_t size) {
+  const auto open = find_to_write(file);
+  if (!open) return std::unexpected(open.error());
+  if (size > (*open)->root->grant.max_file_bytes)
+    return std::unexpected(too_large(*(*open)->root, (*open)->text));
+  if (ftruncate((*open)->fd.get(), static_cast<off_t>(size)) != 0)
+    return std::unexpected(errno_of((*open)->text));
+  return {};
+}
+
+HostResult<FileStatus> FileHandles::status(FileHandle file) {
+  const auto open = find(file);
+  if (!open) return std::unexpected(open.error());
+  const auto info = inspect((*open)->fd, (*open)->text);
+  if (!info) return std::unexpected(info.error());
+  return status_of(*info);
+}
+
+HostResult<void> FileHandles::sync(FileHandle file) {
+  const auto open = find(file);
+  if (!open) return std::unexpected(open.error());
+  if (fsync((*open)->fd.get()) != 0) return std::unexpected(errno_of((*open)->text));
+  return {};
+}
+
+// -- by path -----------------------------------------------------------------------------
+
+HostResult<FileStatus> FileHandles::status(std::string_view path) {
+  const auto components = parse_guest_path(path);
+  if (!components) return std::unexpected(components.error());
+  const bool is_above_grants = !roots_.granted_in(*components).empty();
+  const auto target = roots_.locate(*components, FsMode::kRead);
+  if (!target && is_above_grants) return FileStatus{.is_directory = true};
+  if (!target) return std::unexpected(target.error());
+  const auto fd = open_target(*target, O_PATH);
+  if (!fd && is_above_grants) return FileStatus{.is_directory = true};
+  if (!fd) return std::unexpected(fd.error());
+  const auto info = inspect(*fd, target->text);
+  if (!info) return std::unexpected(info.error());
+  return status_of(*info);
+}
+
+HostResult<void> FileHandles::set_times(std::string_view path, const FileTimes& times) {
+  const auto target = locate(path, FsMode::kWrite);
+  if (!target) return std::unexpected(target.error());
+  const int directory = target->root.directory.get();
+  const auto look = open_beneath(directory, target->path(), O_PATH, Symlinks::kNone);
+  if (!look) return std::unexpected(told_as(look.error(), target->path(), target->text));
+  if (const auto info = inspect(*look, target->text); !info) return std::unexpected(info.error());
+  const auto fd = open_beneath(directory, target->path(), O_RDONLY | kCautious, Symlinks::kNone);
+  if (!fd) return std::unexpected(told_as(fd.error(), target->path(), target->text));
+  const auto time = [](const std::optional<int64_t>& ns) {
+    constexpr int64_t kSecond = 1'000'000'000;
+    return ns ? timespec{*ns / kSecond, *ns % kSecond} : timespec{0, UTIME_OMIT};
+  };
+  const timespec both[] = {time(times.accessed_ns), time(times.modified_ns)};
+  if (futimens(fd->get(), both) != 0) return std::unexpected(errno_of(target->text));
+  return {};
+}
+
+// Nothing that is itself granted, or holds what is.
+HostResult<FileHandles::Name> FileHandles::locate_name(std::string_view path) {
+  const auto components = parse_guest_path(path);
+  if (!components) return std::unexpected(components.error());
+  auto target = roots_.locate(*components, FsMode::kWrite);
+  if (!target) return std::unexpected(target.error());
+  if (target->beneath.empty() || target->root.is_file() || !roots_.granted_in(*components).empty())
+    return refuse(Errno::kAccess, target->text + " is itself what is granted; it stays where it is.");
+  Target parent{target->root, target->beneath, target->text};
+  parent.beneath.pop_back();
+  auto directory =
+      open_beneath(target->root.directory.get(), parent.path(), O_PATH | O_DIRECTORY, Symlinks::kNone);
+  if (!directory) return std::unexpected(told_as(directory.error(), parent.path(), target->text));
+  return Name{std::move(*directory), target->beneath.back(), std::move(*target)};
+}
+
+namespace {
+
+// What stands at a name, links not followed; nothing when nothing does. EACCES for what is no file for programs.
+HostResult<std::optional<struct stat>> look_at(int directory, const std::string& name,
+                                               const std::string& text) {
+  struct stat info{};
+  if (fstatat(directory, name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) {
+    if (errno == ENOENT) return std::nullopt;
+    return std::unexpected(errno_of(text));
+  }
+  if (!S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode))
+    return refuse(Errno::kAccess, text + " is neither a regular file nor a directory.");
+  return info;
+}
+
+}  // namespace
+
+HostResult<void> FileHandles::unlink(std::string_view path) {
+  const auto at = locate_name(path);
+  if (!at) return std::unexpected(at.error());
+  const std::string& text = at->target.text;
+  const auto info = look_at(at->directory.get(), at->name, text);
+  if (!info) return std::unexpected(info.error());
+  if (!*info) return refuse(Errno::kNotFound, text + " does not exist.");
+  if (S_ISDIR((*info)->st_mode)) return refuse(Errno::kIsDir, text + " is a directory.");
+  // unlinkat follows nothing: were the name swapped now, the new thing would go, not what it points to.
+  if (unlinkat(at->directory.get(), at->name.c_str(), 0) != 0) return failed(text);
+  return {};
+}
+
+HostResult<void> FileHandles::remove_directory(std::string_view path) {
+  const auto at = locate_name(path);
+  if (!at) return std::unexpected(at.error());
+  const std::string& text = at->target.text;
+  const auto info = look_at(at->directory.get(), at->name, text);
+  if (!info) return std::unexpected(info.error());
+  if (!*info) return refuse(Errno::kNotFound, text + " does not exist.");
+  if (!S_ISDIR((*info)->st_mode)) return refuse(Errno::kNotDir, text + " is not a directory.");
+  if (unlinkat(at->directory.get(), at->name.c_str(), AT_REMOVEDIR) != 0) return failed(text);
+  return {};
+}
+
+HostResult<void> FileHandles::make_directory(std::string_view path) {
+  const auto target = locate(path, FsMode::kWrite);
+  if (target && (target->beneath.empty() || target->root.is_file()))
+    return refuse(Errno::kExists, target->text + " exists already.");
+  const auto at = locate_name(path);
+  if (!at) return std::unexpected(at.error());
+  Root& root = at->target.root;
+  struct stat info{};
+  if (fstatat(at->directory.get(), at->name.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0)
+    return refuse(Errno::kExists, at->target.text + " exists already.");
+  if (root.made >= root.grant.max_files) return std::unexpected(quota_of_files(root));
+  if (mkdirat(at->directory.get(), at->name.c_str(), 0777) != 0) return failed(at->target.text);
+  ++root.made;
+  return {};
+}
+
+HostResult<void> FileHandles::rename(std::string_view from, std::string_view to) {
+  const auto old = locate_name(from);
+  if (!old) return std::unexpected(old.error());
+  const auto made = locate_name(to);
+  if (!made) return std::unexpected(made.error());
+  if (&old->target.root != &made->target.root)
+    return refuse(Errno::kUnsupported, old->target.text + " cannot be moved to another grant.");
+  const auto info = look_at(old->directory.get(), old->name, old->target.text);
+  if (!info) return std::unexpected(info.error());
+  if (!*info) return refuse(Errno::kNotFound, old->target.text + " does not exist.");
+  const auto replaced = look_at(made->directory.get(), made->name, made->target.text);
+  if (!replaced) return std::unexpected(replaced.error());
+  if (renameat(old->directory.get(), old->name.c_str(), made->directory.get(), made->name.c_str()) == 0)
+    return {};
+  if (errno == EEXIST) errno = ENOTEMPTY;  // some file systems say so of directories
+  return failed(made->target.text);
+}
+
+}  // namespace membrane::host

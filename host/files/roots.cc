@@ -1,0 +1,124 @@
+#include "host/files/roots.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+
+namespace membrane::host {
+
+using policy::FsGrant;
+using policy::FsMode;
+
+HostError errno_of(const std::string& text) { return system_error(errno, text); }
+
+HostError told_as(HostError error, const std::string& path, const std::string& text) {
+  if (error.reason.starts_with(path)) error.reason.replace(0, path.size(), text);
+  return error;
+}
+
+HostResult<Fd> open_target(const Target& target, int flags) {
+  const std::string path = target.path();
+  auto fd = open_beneath(target.root.directory.get(), path, flags, target.links());
+  if (!fd) return std::unexpected(told_as(fd.error(), path, target.text));
+  return fd;
+}
+
+HostResult<struct stat> inspect(const Fd& fd, const std::string& text) {
+  struct stat info{};
+  if (fstat(fd.get(), &info) != 0) return std::unexpected(errno_of(text));
+  if (!S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode))
+    return refuse(Errno::kAccess, text + " is neither a regular file nor a directory.");
+  return info;
+}
+
+namespace {
+
+bool begins_with(const Components& path, const Components& prefix) {
+  return path.size() >= prefix.size() && std::equal(prefix.begin(), prefix.end(), path.begin());
+}
+
+HostError denied(const Components& path, FsMode mode) {
+  const std::string text = guest_text(path);
+  const std::string word = mode == FsMode::kWrite ? "write" : "read";
+  Components parent = path;
+  if (parent.size() > 1) parent.pop_back();
+  return {Errno::kAccess, "No grant allows the program to " + word + " " + text + ".",
+          policy::allow_flag("fs:" + word + ":HOST_DIRECTORY:" + guest_text(parent))};
+}
+
+// -- opening the grants ----------------------------------------------------------
+
+HostResult<Root> open_file_root(const FsGrant& grant, Components guest) {
+  char* real =
+      realpath(grant.host.c_str(), nullptr);  // the owner may name it through links; the program may not
+  if (real == nullptr) return std::unexpected(errno_of(grant.host));
+  const std::string path(real);
+  free(real);
+  const size_t slash = path.rfind('/');
+  Fd directory(::open(path.substr(0, slash + 1).c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!directory.valid()) return std::unexpected(errno_of(grant.host));
+  return Root{grant, std::move(guest), std::move(directory), path.substr(slash + 1)};
+}
+
+HostResult<Root> open_root(const FsGrant& grant) {
+  auto guest = parse_guest_path(grant.guest);
+  if (!guest) return std::unexpected(guest.error());
+  Fd fd(::open(grant.host.c_str(), O_PATH | O_CLOEXEC));
+  if (!fd.valid()) return std::unexpected(errno_of(grant.host));
+  auto info = inspect(fd, grant.host);
+  if (!info) return std::unexpected(info.error());
+  if (S_ISDIR(info->st_mode)) return Root{grant, std::move(*guest), std::move(fd), ""};
+  if (guest->empty()) return refuse(Errno::kInvalid, grant.host + " is a file and cannot be granted as /.");
+  return open_file_root(grant, std::move(*guest));
+}
+
+}  // namespace
+
+HostResult<std::unique_ptr<Roots>> Roots::open(const std::vector<FsGrant>& grants) {
+  std::unique_ptr<Roots> roots(new Roots(grants));
+  if (!grants.empty())
+    if (auto kernel = check_kernel(); !kernel) return std::unexpected(kernel.error());
+  for (const FsGrant& grant : roots->grants_) {
+    auto root = open_root(grant);
+    if (!root) return std::unexpected(root.error());
+    roots->roots_.push_back(std::move(*root));
+  }
+  return roots;
+}
+
+Root* Roots::root_of(const Components& path) {
+  Root* best = nullptr;
+  for (Root& root : roots_)
+    if (begins_with(path, root.guest) && (best == nullptr || root.guest.size() > best->guest.size()))
+      best = &root;
+  return best;
+}
+
+HostResult<Target> Roots::locate(const Components& path, FsMode mode) {
+  Root* root = root_of(path);
+  if (root == nullptr) return std::unexpected(denied(path, mode));
+  const std::string text = guest_text(path);
+  if (mode == FsMode::kWrite && root->grant.mode != FsMode::kWrite)
+    return refuse(Errno::kAccess, text + " is granted for reading only.",
+                  policy::allow_flag("fs:write:" + root->grant.host + ":" + root->grant.guest));
+  Components beneath(path.begin() + static_cast<std::ptrdiff_t>(root->guest.size()), path.end());
+  if (root->is_file()) {
+    if (!beneath.empty())
+      return refuse(Errno::kNotDir, guest_text(root->guest) + " is a file, not a directory.");
+    beneath = {root->file};
+  }
+  return Target{*root, std::move(beneath), text};
+}
+
+std::vector<std::string> Roots::granted_in(const Components& path) const {
+  std::vector<std::string> out;
+  for (const Root& root : roots_)
+    if (root.guest.size() > path.size() && begins_with(root.guest, path))
+      out.push_back(root.guest[path.size()]);
+  return out;
+}
+
+}  // namespace membrane::host

@@ -1,0 +1,326 @@
+#include "wasi/host_files.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "host/files/file_handles.h"
+
+namespace membrane::wasi::host_files {
+namespace {
+
+using host::HostError;
+using std::chrono::steady_clock;
+
+// FNV-1a: any number that is the path's alone will do.
+uint64_t inode_of(std::string_view path) {
+  uint64_t hash = 0xCBF2'9CE4'8422'2325;
+  for (const char c : path) hash = (hash ^ static_cast<uint8_t>(c)) * 0x100'0000'01B3;
+  return hash | 1;
+}
+
+// Of a grant: "/data" has "/data" and "/data/a".
+bool has(const std::string& grant, std::string_view path) {
+  return path.starts_with(grant) && (path.size() == grant.size() || path[grant.size()] == '/');
+}
+
+// A grant's guest path as this file compares it: without a slash at its end, or two in a row.
+std::string plain(const std::string& guest) {
+  std::string out;
+  if (const auto components = components_of(guest))
+    for (const std::string& component : *components) out += "/" + component;
+  return out;
+}
+
+// The grant that rules: the longest. Null when there is none.
+const policy::FsGrant* grant_of(const State& state, std::string_view path) {
+  const policy::FsGrant* found = nullptr;
+  for (const policy::FsGrant& grant : state.grants.fs)
+    if (has(plain(grant.guest), path) && (found == nullptr || grant.guest.size() > found->guest.size()))
+      found = &grant;
+  return found;
+}
+
+bool is_read_only(const State& state, std::string_view path) {
+  const policy::FsGrant* grant = grant_of(state, path);
+  return grant != nullptr && grant->mode == policy::FsMode::kRead;
+}
+
+Errno errno_of(host::Errno code) {
+  switch (code) {
+    case host::Errno::kOk: return Errno::kSuccess;
+    case host::Errno::kAccess: return Errno::kAcces;
+    case host::Errno::kNotFound: return Errno::kNoent;
+    case host::Errno::kQuota: return Errno::kDquot;
+    case host::Errno::kInvalid: return Errno::kInval;
+    case host::Errno::kBudget: return Errno::kDquot;
+    case host::Errno::kTimedOut: return Errno::kTimedout;
+    case host::Errno::kFault: return Errno::kFault;
+    case host::Errno::kNoMemory: return Errno::kNomem;
+    case host::Errno::kTooBig: return Errno::kFbig;
+    case host::Errno::kExists: return Errno::kExist;
+    case host::Errno::kIsDir: return Errno::kIsdir;
+    case host::Errno::kNotDir: return Errno::kNotdir;
+    case host::Errno::kUnsupported: return Errno::kNotsup;
+    case host::Errno::kProtocol: return Errno::kProto;
+    case host::Errno::kCancelled: return Errno::kCanceled;
+    case host::Errno::kNotEmpty: return Errno::kNotempty;
+    case host::Errno::kHost:
+    case host::Errno::kConnection: return Errno::kIo;
+  }
+  return Errno::kIo;
+}
+
+// The words are kept for whoever owns the run; the program gets the number.
+std::unexpected<Errno> told(State& state, const HostError& error, std::string_view path, bool to_write) {
+  switch (error.code) {
+    case host::Errno::kAccess:
+    case host::Errno::kQuota:
+    case host::Errno::kBudget:
+    case host::Errno::kTooBig: state.last_denial = error; break;
+    default: break;
+  }
+  if (to_write && error.code == host::Errno::kAccess && is_read_only(state, path)) return fail(Errno::kRofs);
+  return fail(errno_of(error.code));
+}
+
+enum class Purpose : uint8_t { kRead, kWrite };
+
+// One request by path: paid, made, and told in the report.
+template <typename Act>
+auto ask(Call& call, std::string_view name, const std::string& path, Purpose purpose, Act act)
+    -> Answer<typename decltype(act(std::declval<host::Broker&>()))::value_type> {
+  State& state = call.state;
+  if (state.world.broker == nullptr) return fail(Errno::kNotsup);
+  call.guest.owe(kWorldFuel);
+  const auto start = steady_clock::now();
+  auto answer = act(*state.world.broker);
+  host::CallRecord record{.name = std::string(name), .arguments = path};
+  record.latency_us = static_cast<uint64_t>(
+      std::chrono::duration_cast<std::chrono::microseconds>(steady_clock::now() - start).count());
+  if (!answer) {
+    record.code = answer.error().code;
+    record.reason = answer.error().reason;
+    record.grant = answer.error().grant;
+  }
+  if (state.records.size() < host::Dispatcher::kMaxRecords) state.records.push_back(std::move(record));
+  if (!answer) return told(state, answer.error(), path, purpose == Purpose::kWrite);
+  if constexpr (std::is_void_v<typename decltype(answer)::value_type>) return {};
+  else return std::move(*answer);
+}
+
+FileStat stat_of(const std::string& path, const host::FileStatus& status) {
+  const auto ns = [](int64_t value) { return static_cast<uint64_t>(std::max<int64_t>(value, 0)); };
+  return {.device = kDevice,
+          .inode = inode_of(path),
+          .type = status.is_directory ? FileType::kDirectory : FileType::kRegularFile,
+          .size = status.size_bytes,
+          .accessed_ns = ns(status.accessed_ns),
+          .modified_ns = ns(status.modified_ns),
+          .changed_ns = ns(status.changed_ns)};
+}
+
+// -- open files -----------------------------------------------------------------------------
+
+// A fork, and what was thawed, has its files open by name only.
+Answer<host::FileHandle> handle_of(Call& call, OpenHostFile& file) {
+  if (file.handle) return *file.handle;
+  const auto opened =
+      ask(call, "fs.open", file.path, file.writes ? Purpose::kWrite : Purpose::kRead,
+          [&](host::Broker& broker) { return broker.file_open(file.path, {.write = file.writes}); });
+  if (!opened) return fail(opened.error());
+  file.handle = opened->handle;
+  return opened->handle;
+}
+
+// On an open file: no line of its own in the report, unless it is refused.
+template <typename Act>
+auto on(Call& call, OpenHostFile& file, Purpose purpose, Act act)
+    -> Answer<typename decltype(act(std::declval<host::Broker&>(), host::FileHandle{}))::value_type> {
+  const auto handle = handle_of(call, file);
+  if (!handle) return fail(handle.error());
+  call.guest.owe(kWorldFuel);
+  auto answer = act(*call.state.world.broker, *handle);
+  if (!answer) {
+    file.last_error = answer.error();
+    return told(call.state, answer.error(), file.path, purpose == Purpose::kWrite);
+  }
+  if constexpr (std::is_void_v<typename decltype(answer)::value_type>) return {};
+  else return std::move(*answer);
+}
+
+size_t open_handles(const State& state) {
+  return static_cast<size_t>(std::ranges::count_if(state.descriptors.all(), [](const auto& entry) {
+    const auto* file = std::get_if<OpenHostFile>(&entry.second.is);
+    return file != nullptr && file->handle.has_value();
+  }));
+}
+
+}  // namespace
+
+Answer<size_t> read(Call& call, OpenHostFile& file, uint64_t offset, std::span<uint8_t> to) {
+  if (to.empty()) return size_t{0};
+  const auto count = static_cast<uint32_t>(std::min<size_t>(to.size(), host::FileHandles::kMostBytes));
+  const auto bytes = on(call, file, Purpose::kRead, [&](host::Broker& broker, host::FileHandle handle) {
+    return broker.file_read_at(handle, offset, count);
+  });
+  if (!bytes) return fail(bytes.error());
+  // A journal may say anything.
+  const size_t got = std::min(bytes->size(), to.size());
+  if (got > 0) std::memcpy(to.data(), bytes->data(), got);
+  file.bytes_in += got;
+  return got;
+}
+
+Done write(Call& call, OpenHostFile& file, uint64_t offset, std::span<const uint8_t> bytes) {
+  if (bytes.empty()) return {};
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  const Done done = on(call, file, Purpose::kWrite, [&](host::Broker& broker, host::FileHandle handle) {
+    return broker.file_write_at(handle, offset, text);
+  });
+  if (done) file.bytes_out += bytes.size();
+  return done;
+}
+
+Done resize(Call& call, OpenHostFile& file, uint64_t size) {
+  return on(call, file, Purpose::kWrite,
+            [&](host::Broker& broker, host::FileHandle handle) { return broker.file_resize(handle, size); });
+}
+
+Done sync(Call& call, OpenHostFile& file) {
+  return on(call, file, Purpose::kWrite,
+            [&](host::Broker& broker, host::FileHandle handle) { return broker.file_sync(handle); });
+}
+
+Answer<FileStat> stat(Call& call, OpenHostFile& file) {
+  const auto status = on(call, file, Purpose::kRead, [&](host::Broker& broker, host::FileHandle handle) {
+    return broker.file_status(handle);
+  });
+  return status ? Answer<FileStat>(stat_of(file.path, *status)) : fail(status.error());
+}
+
+void close(State& state, OpenHostFile& file) {
+  if (!file.handle) return;
+  if (state.world.broker != nullptr) (void)state.world.broker->file_close(*file.handle);
+  file.handle.reset();
+  host::CallRecord record{.name = file.writes ? "fs.file_written" : "fs.file_read", .arguments = file.path};
+  record.bytes_in = file.bytes_in;
+  record.bytes_out = file.bytes_out;
+  if (file.last_error) {
+    record.code = file.last_error->code;
+    record.reason = file.last_error->reason;
+    record.grant = file.last_error->grant;
+  }
+  if (state.records.size() < host::Dispatcher::kMaxRecords) state.records.push_back(std::move(record));
+}
+
+// -- by path ---------------------------------------------------------------------------------
+
+Answer<FileStat> stat(Call& call, const std::string& path) {
+  const auto status = ask(call, "fs.status", path, Purpose::kRead,
+                          [&](host::Broker& broker) { return broker.path_status(path); });
+  return status ? Answer<FileStat>(stat_of(path, *status)) : fail(status.error());
+}
+
+Answer<Descriptor> open(Call& call, const std::string& path, const Opening& how) {
+  const bool writes = how.write || how.create || how.truncate;
+  const auto directory = [&] { return Descriptor{.is = OpenDirectory{{0, path}, nullptr}}; };
+  if (how.only_directory) {
+    const auto found = stat(call, path);
+    if (!found) return fail(found.error());
+    return found->type == FileType::kDirectory ? Answer<Descriptor>(directory()) : fail(Errno::kNotdir);
+  }
+  if (open_handles(call.state) >= host::FileHandles::kMostOpen) return fail(Errno::kNfile);
+  const auto opened =
+      ask(call, "fs.open", path, writes ? Purpose::kWrite : Purpose::kRead, [&](host::Broker& broker) {
+        return broker.file_open(path, {how.write, how.create, how.exclusive, how.truncate});
+      });
+  if (!opened && opened.error() == Errno::kIsdir && !writes) return directory();
+  if (!opened) return fail(opened.error());
+  return Descriptor{.is = OpenHostFile{.path = path, .writes = writes, .handle = opened->handle}};
+}
+
+Answer<std::shared_ptr<const Listing>> list(Call& call, const std::string& path) {
+  const auto entries = ask(call, "fs.list", path, Purpose::kRead,
+                           [&](host::Broker& broker) { return broker.file_list(path); });
+  if (!entries) return fail(entries.error());
+  auto listing = std::make_shared<Listing>();
+  listing->push_back({".", inode_of(path), FileType::kDirectory});
+  listing->push_back({"..", inode_of(path.substr(0, path.rfind('/'))), FileType::kDirectory});
+  for (const host::FileInfo& entry : *entries)
+    listing->push_back({entry.name, inode_of(path + "/" + entry.name),
+                        entry.is_directory ? FileType::kDirectory : FileType::kRegularFile});
+  return std::shared_ptr<const Listing>(std::move(listing));
+}
+
+Done set_times(Call& call, const std::string& path, const NewTimes& times) {
+  const auto ns = [](const std::optional<uint64_t>& value) -> std::optional<int64_t> {
+    if (!value) return std::nullopt;
+    return static_cast<int64_t>(std::min<uint64_t>(*value, INT64_MAX));
+  };
+  const host::FileTimes both{ns(times.accessed_ns), ns(times.modified_ns)};
+  return ask(call, "fs.set_times", path, Purpose::kWrite,
+             [&](host::Broker& broker) { return broker.path_set_times(path, both); });
+}
+
+Done make_directory(Call& call, const std::string& path) {
+  return ask(call, "fs.make_directory", path, Purpose::kWrite,
+             [&](host::Broker& broker) { return broker.directory_make(path); });
+}
+Done remove_directory(Call& call, const std::string& path) {
+  return ask(call, "fs.remove_directory", path, Purpose::kWrite,
+             [&](host::Broker& broker) { return broker.directory_remove(path); });
+}
+Done unlink(Call& call, const std::string& path) {
+  return ask(call, "fs.unlink", path, Purpose::kWrite,
+             [&](host::Broker& broker) { return broker.path_unlink(path); });
+}
+
+Done rename(Call& call, const std::string& from, const std::string& to) {
+  if (grant_of(call.state, from) != grant_of(call.state, to)) return fail(Errno::kXdev);
+  return ask(call, "fs.rename", from, Purpose::kWrite,
+             [&](host::Broker& broker) { return broker.path_rename(from, to); });
+}
+
+Done refuse_links(Call& call, const std::string& path) {
+  return fail(is_read_only(call.state, path) ? Errno::kRofs : Errno::kPerm);
+}
+
+// -- grants -----------------------------------------------------------------------------------
+
+Status mount_grants(State& state) {
+  state.files->unmount_all();
+  if (!state.grants.fs.empty() && state.world.broker == nullptr)
+    return membrane::fail(ErrorCode::kInvalidArgument,
+                          "There are grants of directories, and nobody who opens them.",
+                          "give the System a World with a broker");
+  for (const policy::FsGrant& grant : state.grants.fs) {
+    const std::string path = plain(grant.guest);
+    // Those below another are found through it.
+    const bool is_below = std::ranges::any_of(state.grants.fs, [&](const policy::FsGrant& other) {
+      return &other != &grant && plain(other.guest) != path && has(plain(other.guest), path);
+    });
+    if (is_below) continue;
+    const auto components = components_of(grant.guest);
+    const Done mounted = components ? state.files->mount(*components, path) : fail(Errno::kInval);
+    if (mounted) continue;
+    const bool is_root = mounted.error() == Errno::kBusy;
+    return membrane::fail(
+        ErrorCode::kUnsupported,
+        is_root ? "A granted directory cannot be the root of a WASI program."
+                : "The grant of " + grant.guest + " stands where the program's image has files.",
+        "grant it under another guest path, such as /data");
+  }
+  return {};
+}
+
+void note_ungranted(State& state, std::string_view path, bool to_write) {
+  const std::string word = to_write ? "write" : "read";
+  const std::string whole = "/" + std::string(path);
+  const size_t slash = whole.rfind('/');
+  const std::string above = slash == 0 ? whole : whole.substr(0, slash);
+  state.last_denial =
+      HostError{host::Errno::kAccess, "No grant allows the program to " + word + " " + whole + ".",
+                policy::allow_flag("fs:" + word + ":HOST_DIRECTORY:" + above)};
+}
+
+}  // namespace membrane::wasi::host_files
