@@ -7,7 +7,7 @@
   const kOperatorWords = new Set(["return", "typeof", "instanceof", "in", "of", "new", "delete", "void", "throw", "case", "do", "else",
                                   "yield", "await", "default", "extends"]);
   const kToken = new RegExp([
-    String.raw`(?<space>\s+|\/\/[^\n]*|\/\*[^]*?\*\/|^#![^\n]*)`,
+    String.raw`(?<space>\s+|\/\/[^\n]*|\/\*[^]*?\*\/)`,
     String.raw`(?<word>(?:[#$_\p{ID_Start}]|\\u[0-9a-fA-F]{4})(?:[$\u200c\u200d\p{ID_Continue}]|\\u[0-9a-fA-F]{4})*)`,
     String.raw`(?<number>\.?\d(?:[\w.]|(?<=[eE])[+-])*)`,
     String.raw`(?<string>'(?:[^'\\\n]|\\[^])*'|"(?:[^"\\\n]|\\[^])*")`,
@@ -141,7 +141,8 @@
   }
 
   // The text to run. A cell's own names become global ones; a script keeps them to itself.
-  function rewrite(code, isScript) {
+  function rewrite(source, isScript) {
+    const code = source.replace(/^#!/, "//");
     const tokens = tokensOf(code);
     const changes = [];  // {at, end, text}, in order
     const replace = (at, end, text) => {
@@ -167,8 +168,8 @@
         replace(at, at + text.length, "var");
       } else if (!isScript && text === "class" && next?.kind === "word" && next.text !== "extends" && beginsStatement(tokens, i)) {
         replace(at, at + 5, `var ${next.text} = class`);
-        const end = tokens.findIndex((t, k) => k > i && t.depth === 0 && t.text === "}" && bodyOpensAt(tokens, i, k));
-        if (end > 0) replace(tokens[end].at + 1, tokens[end].at + 1, ";");
+        const end = endOfClass(tokens, i);
+        if (end !== undefined) replace(end, end, ";");
       }
     }
     changes.sort((a, b) => a.at - b.at);
@@ -181,10 +182,12 @@
     return isScript ? `await (async () => {${made}\n})(); undefined` : made;
   }
 
-  // Whether the brace that closes at `k` is the class's own: `class A extends f({}) {…}` has another before it.
-  function bodyOpensAt(tokens, i, k) {
-    const after = tokens[k + 1];
-    return !after || (after.text !== "{" && after.text !== ")" && after.text !== ".");
+  // Behind the brace that closes its body: `class A extends {}.b {…}` has another before it.
+  function endOfClass(tokens, i) {
+    for (let k = i; k < tokens.length; ++k) {
+      if (tokens[k].depth === 0 && tokens[k].text === "}" && !["{", ")", "."].includes(tokens[k + 1]?.text)) return tokens[k].at + 1;
+    }
+    return undefined;
   }
 
   function leaveOutExport(code, tokens, i, replace) {
