@@ -1,0 +1,239 @@
+// The capabilities as `membrane`, made from what the host says of them; and fetch() over http.
+(() => {
+  "use strict";
+  const shared = globalThis.__membrane;
+  const { globals } = shared;
+  const door = globalThis.__membrane_door;
+  delete globalThis.__membrane_door;
+  const parseJson = JSON.parse, toJson = JSON.stringify;  // a program may put others there
+
+  const kNames = { EACCES: "PermissionError", ENOENT: "NotFoundError", EINVAL: "ArgumentError", ETIMEDOUT: "TimeoutError",
+                   ECONNECT: "ConnectionError" };
+
+  // What no grant allows, or what failed: `errno` says how ("EBUDGET"), `grant` what would allow it.
+  class MembraneError extends Error {
+    constructor({ errno = "EHOST", message = "", grant = "" }, what = "") {
+      const why = grant ? `${errno}; ${grant} would allow it` : errno;
+      super(`${what ? `${what}: ` : ""}${message || errno} (${why})`);
+      Object.defineProperty(this, "name", { value: kNames[errno] ?? "MembraneError", writable: true, configurable: true });
+      Object.assign(this, { errno, grant });
+    }
+  }
+
+  function ask(request, what) {
+    const answer = parseJson(door(toJson(request)));
+    if (answer.error && answer.error.errno) throw new MembraneError(answer.error, what);
+    return answer;
+  }
+  shared.ask = ask;
+
+  // --- bytes and texts ---
+
+  function toBase64(bytes) {
+    const pieces = [];
+    for (let at = 0; at < bytes.length; at += 3000) pieces.push(String.fromCharCode(...bytes.subarray(at, at + 3000)));
+    return btoa(pieces.join(""));
+  }
+  const ofBase64 = (text) => Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+  Object.assign(shared, { toBase64, ofBase64 });
+
+  function toParameter({ name, type }, value, what) {
+    const refuse = (needed) => { throw new TypeError(`${what}: ${name} is ${needed}, and not ${shared.inspect(value, { depth: 0 })}`); };
+    switch (type) {
+      case "text": return typeof value === "string" ? value : refuse("a string");
+      case "bytes":
+        if (typeof value === "string") return value;
+        if (value instanceof ArrayBuffer || ArrayBuffer.isView(value)) return { base64: toBase64(shared.bytesOf(value)) };
+        return refuse("a string or bytes");
+      case "f64":
+        if (typeof value !== "number") return refuse("a number");
+        return Number.isFinite(value) ? value : { number: Number.isNaN(value) ? "nan" : value > 0 ? "inf" : "-inf" };
+      default:
+        if (typeof value === "bigint") return { integer: String(value) };
+        return Number.isSafeInteger(value) ? value : refuse("an integer");
+    }
+  }
+
+  function ofResult(result, value) {
+    if (!result) return undefined;
+    if (value === null || typeof value !== "object") return value;
+    if (value.base64 !== undefined) return ofBase64(value.base64);
+    if (value.integer !== undefined) return BigInt(value.integer);
+    return { nan: NaN, inf: Infinity, "-inf": -Infinity }[value.number];
+  }
+
+  function functionOf({ name, params, result, summary }) {
+    const made = (...values) => {
+      if (values.length !== params.length)
+        throw new TypeError(`${name}(${params.map((p) => p.name).join(", ")}) takes ${params.length} arguments, and not ${values.length}`);
+      const given = params.map((param, i) => toParameter(param, values[i], name));
+      return ofResult(result, ask({ call: name, arguments: given }, name).value);
+    };
+    Object.defineProperty(made, "name", { value: name });
+    Object.defineProperty(made, "length", { value: params.length });
+    made.summary = summary;
+    return made;
+  }
+
+  const membrane = {};
+  for (const { name, functions } of ask({ registry: true }).capabilities)
+    membrane[name] = Object.fromEntries(functions.map((f) => [f.name.slice(name.length + 1), functionOf(f)]));
+  shared.membrane = membrane;
+  shared.randomBytes = (count) => {
+    if (count === 0) return new Uint8Array(0);
+    const bytes = membrane.random.bytes(count);
+    return typeof bytes === "string" ? new TextEncoder().encode(bytes) : bytes;
+  };
+
+  // --- fetch ---
+
+  const isToken = (text) => /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/.test(text);
+
+  class Headers {
+    #items = new Map();
+    constructor(init) {
+      if (init === undefined || init === null) return;
+      const pairs = typeof init[Symbol.iterator] === "function" ? init : Object.entries(init);
+      for (const [name, value] of pairs) this.append(name, value);
+    }
+    #name(name) {
+      const text = String(name);
+      if (!isToken(text)) throw new TypeError(`Headers: ${text} is not a legal name of a header`);
+      return text.toLowerCase();
+    }
+    #value(value) {
+      const text = String(value).trim();
+      if (/[\r\n\0]/.test(text)) throw new TypeError("Headers: a value has a line break in it");
+      return text;
+    }
+    append(name, value) {
+      const key = this.#name(name);
+      this.#items.set(key, this.#items.has(key) ? `${this.#items.get(key)}, ${this.#value(value)}` : this.#value(value));
+    }
+    set(name, value) { this.#items.set(this.#name(name), this.#value(value)); }
+    get(name) { return this.#items.get(this.#name(name)) ?? null; }
+    has(name) { return this.#items.has(this.#name(name)); }
+    delete(name) { this.#items.delete(this.#name(name)); }
+    getSetCookie() { return []; }
+    forEach(call, self) { for (const [name, value] of this) call.call(self, value, name, this); }
+    *entries() { for (const name of [...this.#items.keys()].sort()) yield [name, this.#items.get(name)]; }
+    *keys() { for (const [name] of this.entries()) yield name; }
+    *values() { for (const [, value] of this.entries()) yield value; }
+    [Symbol.iterator]() { return this.entries(); }
+    get [Symbol.toStringTag]() { return "Headers"; }
+    [Symbol.for("nodejs.util.inspect.custom")](depth, options, inspect) {
+      return `Headers ${inspect(Object.fromEntries(this.entries()))}`;
+    }
+  }
+
+  // The bytes of a body, and the type that goes with them.
+  function bodyOf(body) {
+    if (body === undefined || body === null) return [null, null];
+    if (body instanceof globals.URLSearchParams)
+      return [new TextEncoder().encode(String(body)), "application/x-www-form-urlencoded;charset=UTF-8"];
+    if (body instanceof ArrayBuffer || ArrayBuffer.isView(body)) return [shared.bytesOf(body).slice(), null];
+    if (typeof body === "object" && String(body) === "[object Object]")
+      throw new TypeError("a body is a string, bytes or URLSearchParams; an object is sent by JSON.stringify()");
+    return [new TextEncoder().encode(String(body)), "text/plain;charset=UTF-8"];
+  }
+
+  class Body {
+    #bytes = null;
+    bodyUsed = false;
+    _take(body, headers) {
+      const [bytes, type] = bodyOf(body);
+      this.#bytes = bytes;
+      if (type && !headers.has("content-type")) headers.set("content-type", type);
+    }
+    get _bytes() { return this.#bytes; }
+    #use() {
+      if (this.bodyUsed) throw new TypeError("Body is unusable: Body has already been read");
+      this.bodyUsed = this.#bytes !== null;
+      return this.#bytes ?? new Uint8Array(0);
+    }
+    async bytes() { return this.#use(); }
+    async arrayBuffer() { return this.#use().slice().buffer; }
+    async text() { return new TextDecoder().decode(this.#use()); }
+    async json() { return JSON.parse(await this.text()); }
+    get body() {
+      if (this.#bytes === null) return null;
+      throw new TypeError("there are no streams here: read the body by text(), json(), bytes() or arrayBuffer()");
+    }
+  }
+  for (const name of ["blob", "formData"])
+    Body.prototype[name] = async () => { throw new TypeError(`${name}() is not there: text(), json(), bytes() and arrayBuffer() are`); };
+
+  class Request extends Body {
+    constructor(input, init = {}) {
+      super();
+      const from = input instanceof Request ? input : {};
+      this.url = input instanceof Request ? input.url : new globals.URL(input).href;
+      this.method = String(init.method ?? from.method ?? "GET");
+      if (/^(get|head|post|put|delete|options)$/i.test(this.method)) this.method = this.method.toUpperCase();
+      this.headers = new Headers(init.headers ?? from.headers);
+      this.signal = init.signal ?? from.signal ?? new globals.AbortController().signal;
+      this.redirect = init.redirect ?? from.redirect ?? "follow";
+      const body = init.body ?? from._bytes;
+      if (body !== undefined && body !== null && (this.method === "GET" || this.method === "HEAD"))
+        throw new TypeError("Request with GET/HEAD method cannot have body.");
+      this._take(body, this.headers);
+    }
+    clone() { return new Request(this); }
+    get [Symbol.toStringTag]() { return "Request"; }
+  }
+
+  class Response extends Body {
+    constructor(body = null, { status = 200, statusText = "", headers } = {}) {
+      super();
+      if (status < 200 || status > 599) throw new RangeError(`${status} is not the status of a response`);
+      this._set({ status, statusText: String(statusText), headers: new Headers(headers), url: "", type: "default", redirected: false });
+      this._take(body, this.headers);
+    }
+    _set(fields) { Object.assign(this, fields, { ok: fields.status >= 200 && fields.status <= 299 }); }
+    static json(value, init = {}) {
+      const headers = new Headers(init.headers);
+      if (!headers.has("content-type")) headers.set("content-type", "application/json");
+      return new Response(JSON.stringify(value), { ...init, headers });
+    }
+    static error() {
+      const made = new Response();
+      made._set({ status: 0, statusText: "", headers: new Headers(), url: "", type: "error", redirected: false });
+      return made;
+    }
+    clone() {
+      if (this.bodyUsed) throw new TypeError("Response.clone: Body has already been consumed.");
+      const made = new Response(this._bytes);
+      const { status, statusText, headers, url, type, redirected } = this;
+      made._set({ status, statusText, headers: new Headers(headers), url, type, redirected });
+      return made;
+    }
+    get [Symbol.toStringTag]() { return "Response"; }
+  }
+
+  const kReasons = { 200: "OK", 201: "Created", 202: "Accepted", 204: "No Content", 301: "Moved Permanently", 302: "Found",
+                     303: "See Other", 304: "Not Modified", 307: "Temporary Redirect", 308: "Permanent Redirect", 400: "Bad Request",
+                     401: "Unauthorized", 403: "Forbidden", 404: "Not Found", 405: "Method Not Allowed", 409: "Conflict",
+                     410: "Gone", 422: "Unprocessable Entity", 429: "Too Many Requests", 500: "Internal Server Error",
+                     502: "Bad Gateway", 503: "Service Unavailable", 504: "Gateway Timeout" };
+  const kOfTheConnection = ["host", "content-length", "connection", "transfer-encoding", "accept-encoding", "keep-alive", "te",
+                            "trailer", "upgrade", "expect"];
+
+  async function fetch(input, init) {
+    const request = new Request(input, init);
+    request.signal.throwIfAborted();
+    const headers = Object.fromEntries([...request.headers].filter(([name]) => !kOfTheConnection.includes(name)));
+    const sent = [request.method, request.url.split("#")[0], Object.keys(headers).length ? toJson(headers) : "",
+                  request._bytes ? { base64: toBase64(request._bytes) } : ""];
+    const answer = parseJson(ask({ call: "http.exchange", arguments: sent }, `fetch ${request.url}`).value);
+    const redirected = new globals.URL(answer.url).href !== new globals.URL(sent[1]).href;
+    if (redirected && request.redirect === "error") throw new TypeError(`fetch failed: ${request.url} redirects to ${answer.url}`);
+    const response = new Response();
+    response._set({ status: answer.status, statusText: kReasons[answer.status] ?? "", headers: new Headers(answer.headers),
+                    url: answer.url, type: "basic", redirected });
+    const body = answer.body_base64 === undefined ? new TextEncoder().encode(answer.body) : ofBase64(answer.body_base64);
+    response._take(body, response.headers);
+    return response;
+  }
+
+  Object.assign(globals, { Headers, Request, Response, fetch, membrane });
+})();

@@ -1,0 +1,216 @@
+// A cell's text made ready to run: what it declares stays for the cells behind it, and may be declared again; imports
+// become calls. Only words are replaced, lines stay where they were.
+(() => {
+  "use strict";
+
+  // Behind these a slash begins a regular expression, and a class or function is a value.
+  const kOperatorWords = new Set(["return", "typeof", "instanceof", "in", "of", "new", "delete", "void", "throw", "case", "do", "else",
+                                  "yield", "await", "default", "extends"]);
+  const kToken = new RegExp([
+    String.raw`(?<space>\s+|\/\/[^\n]*|\/\*[^]*?\*\/)`,
+    String.raw`(?<word>(?:[#$_\p{ID_Start}]|\\u[0-9a-fA-F]{4})(?:[$\u200c\u200d\p{ID_Continue}]|\\u[0-9a-fA-F]{4})*)`,
+    String.raw`(?<number>\.?\d(?:[\w.]|(?<=[eE])[+-])*)`,
+    String.raw`(?<string>'(?:[^'\\\n]|\\[^])*'|"(?:[^"\\\n]|\\[^])*")`,
+    String.raw`(?<mark>=>|\?\.|\+\+|--|\.\.\.|[^])`,
+  ].join("|"), "uy");
+  const kRegExp = /\/(?:[^/\\[\n]|\\.|\[(?:[^\]\\\n]|\\.)*\])+\/[a-z]*/uy;
+  const kTemplate = /(?:[^`\\$]|\\[^]|\$(?!\{))*/uy;
+
+  // The tokens that mean something: {text, kind, at, depth, line}. `line`: a line ends before it.
+  function tokensOf(code) {
+    const tokens = [];
+    const open = [];  // of each bracket that is open: the bracket, and whether an expression stands in it
+    let at = 0, line = true;
+    const push = (kind, text) => {
+      tokens.push({ kind, text, at, depth: open.length, line });
+      line = false;
+    };
+    const endsValue = () => {
+      const last = tokens.at(-1);
+      if (!last) return false;
+      if (last.kind === "word") return !kOperatorWords.has(last.text) || tokens.at(-2)?.text === ".";
+      if (last.kind === "mark") return last.text === ")" || last.text === "]" || last.text === "++" || last.text === "--"
+        || (last.text === "}" && last.isValue);
+      return true;
+    };
+    const template = () => {
+      kTemplate.lastIndex = at;
+      at += kTemplate.exec(code)[0].length;
+      if (code[at] === "`") {
+        ++at;
+        tokens.push({ kind: "string", text: "`", at, depth: open.length, line: false });
+      } else if (at < code.length) {
+        at += 2;
+        open.push({ text: "${", isValue: true });
+        tokens.push({ kind: "mark", text: "${", at, depth: open.length, line: false });
+      }
+    };
+    while (at < code.length) {
+      const character = code[at];
+      if (character === "/" && !/^\/[/*]/.test(code.slice(at, at + 2)) && !endsValue()) {
+        kRegExp.lastIndex = at;
+        const found = kRegExp.exec(code);
+        push("regexp", found ? found[0] : "/");
+        at += found ? found[0].length : 1;
+        continue;
+      }
+      if (character === "`") {
+        ++at;
+        template();
+        continue;
+      }
+      kToken.lastIndex = at;
+      const { 0: text, groups } = kToken.exec(code);
+      const kind = Object.keys(groups).find((name) => groups[name] !== undefined);
+      if (kind === "space") {
+        line ||= text.includes("\n");
+      } else if ("([{".includes(text)) {
+        const isValue = text !== "{" || (tokens.length > 0 && !endsValue() && !["=>", ";", "{", "}", "else", "do"].includes(tokens.at(-1).text));
+        push(kind, text);
+        open.push({ text, isValue });
+      } else if (")]}".includes(text)) {
+        const opened = open.pop();
+        if (opened?.text === "${" && text === "}") {
+          ++at;
+          template();
+          continue;
+        }
+        push(kind, text);
+        tokens.at(-1).isValue = opened?.isValue;
+      } else {
+        push(kind, text);
+      }
+      at += text.length;
+    }
+    return tokens;
+  }
+
+  // Whether a statement can begin at the token.
+  function beginsStatement(tokens, i) {
+    const last = tokens[i - 1];
+    if (!last || last.text === ";" || (last.text === "}" && !last.isValue)) return true;
+    if (!tokens[i].line) return false;
+    if (last.kind === "mark") return [")", "]", "}", "++", "--"].includes(last.text);
+    return last.kind !== "word" || !kOperatorWords.has(last.text);
+  }
+
+  // `import {a as b}, * as c from "d"` as a declaration, and where it ends.
+  function importOf(code, tokens, i) {
+    const names = [];
+    let star = null, k = i + 1;
+    while (k < tokens.length && tokens[k].kind !== "string") {
+      const { text, kind } = tokens[k];
+      if (text === "*") {
+        star = tokens[k + 2]?.text;
+        k += 3;
+      } else if (text === "{") {
+        for (++k; k < tokens.length && tokens[k].text !== "}"; ++k) {
+          if (tokens[k].text === ",") continue;
+          const name = tokens[k].kind === "string" || tokens[k].kind === "word" ? tokens[k].text : null;
+          if (name === null) return null;
+          if (tokens[k + 1]?.text === "as") {
+            names.push(`${name}: ${tokens[k + 2].text}`);
+            k += 2;
+          } else {
+            names.push(name);
+          }
+        }
+        ++k;
+      } else if (text === "," || text === "from") {
+        ++k;
+      } else if (kind === "word") {
+        names.push(`default: ${text}`);
+        ++k;
+      } else {
+        return null;
+      }
+    }
+    if (k >= tokens.length) return null;
+    const from = tokens[k];
+    let end = from.at + from.text.length;
+    if (tokens[k + 1]?.text === "with" && tokens[k + 2]?.text === "{") {
+      while (k < tokens.length && tokens[k].text !== "}") ++k;
+      end = tokens[k] ? tokens[k].at + 1 : code.length;
+    }
+    if (tokens[k + 1]?.text === ";") end = tokens[k + 1].at + 1;
+    const parts = [];
+    if (star) parts.push(`var ${star} = __membrane_import(${from.text});`);
+    if (names.length) parts.push(`var {${names.join(", ")}} = __membrane_import(${from.text});`);
+    if (parts.length === 0) parts.push(`__membrane_import(${from.text});`);
+    return { end, text: parts.join(" ") };
+  }
+
+  // The text to run. A cell's own names become global ones; a script keeps them to itself.
+  function rewrite(source, isScript) {
+    const code = source.replace(/^#!/, "//");
+    const tokens = tokensOf(code);
+    const changes = [];  // {at, end, text}, in order
+    const replace = (at, end, text) => {
+      const lines = code.slice(at, end).split("\n").length - text.split("\n").length;
+      changes.push({ at, end, text: text + "\n".repeat(Math.max(lines, 0)) });
+    };
+    for (let i = 0; i < tokens.length; ++i) {
+      const { text, kind, at, depth } = tokens[i];
+      if (kind !== "word" || tokens[i - 1]?.text === "." || tokens[i - 1]?.text === "?.") continue;
+      const next = tokens[i + 1];
+      if (text === "import" && next?.text === "(") replace(at, at + 6, "__membrane_import_later");
+      if (depth !== 0 || next?.text === ":") continue;
+      if (text === "import" && next && next.text !== "(" && next.text !== "." && beginsStatement(tokens, i)) {
+        const made = importOf(code, tokens, i);
+        if (made) {
+          replace(at, made.end, made.text);
+          while (i + 1 < tokens.length && tokens[i + 1].at < made.end) ++i;
+        }
+      } else if (text === "export" && next && beginsStatement(tokens, i)) {
+        i = leaveOutExport(code, tokens, i, replace);
+      } else if (!isScript && (text === "const" || (text === "let" && next && (next.kind === "word" || "[{".includes(next.text))))
+                 && beginsStatement(tokens, i)) {
+        replace(at, at + text.length, "var");
+      } else if (!isScript && text === "class" && next?.kind === "word" && next.text !== "extends" && beginsStatement(tokens, i)) {
+        replace(at, at + 5, `var ${next.text} = class`);
+        const end = endOfClass(tokens, i);
+        if (end !== undefined) replace(end, end, ";");
+      }
+    }
+    changes.sort((a, b) => a.at - b.at);
+    let made = "", from = 0;
+    for (const change of changes) {
+      made += code.slice(from, change.at) + change.text;
+      from = change.end;
+    }
+    made += code.slice(from);
+    return isScript ? `await (async () => {${made}\n})(); undefined` : made;
+  }
+
+  // Behind the brace that closes its body: `class A extends {}.b {…}` has another before it.
+  function endOfClass(tokens, i) {
+    for (let k = i; k < tokens.length; ++k) {
+      if (tokens[k].depth === 0 && tokens[k].text === "}" && !["{", ")", "."].includes(tokens[k + 1]?.text)) return tokens[k].at + 1;
+    }
+    return undefined;
+  }
+
+  function leaveOutExport(code, tokens, i, replace) {
+    const next = tokens[i + 1];
+    if (next.text === "default") {
+      const value = tokens[i + 2];
+      const name = tokens[i + 3];
+      const isNamed = ["function", "class"].includes(value?.text) && name?.kind === "word" && name.text !== "extends";
+      const end = value ? value.at : code.length;
+      replace(tokens[i].at, end, isNamed ? "" : "var __membrane_default = ");
+      tokens[i + 1].text = ";";  // what follows begins a statement
+      return i + 1;
+    }
+    if (next.text === "{") {
+      let k = i + 1;
+      while (k < tokens.length && tokens[k].text !== "}") ++k;
+      replace(tokens[i].at, tokens[k] ? tokens[k].at + 1 : code.length, ";");
+      return k;
+    }
+    replace(tokens[i].at, next.at, "");
+    tokens[i].text = ";";
+    return i;
+  }
+
+  Object.assign(globalThis.__membrane, { rewrite, tokensOf });
+})();

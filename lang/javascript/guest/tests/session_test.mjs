@@ -1,0 +1,364 @@
+// The prelude: under Node in a context of its own, and in QuickJS where MEMBRANE_QUICKJS names its module.
+import assert from "node:assert";
+import { execFileSync } from "node:child_process";
+import { existsSync, readFileSync } from "node:fs";
+import path from "node:path";
+import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+import util from "node:util";
+import vm from "node:vm";
+import { QuickJs } from "./quickjs.mjs";
+
+const here = path.dirname(fileURLToPath(import.meta.url));
+export const kFiles = ["inspect.js", "url.js", "web.js", "fetch.js", "rewrite.js", "session.js"];
+const source = (name) => readFileSync(path.join(here, "..", name), "utf8");
+
+const f = (name, params, result) => ({ name, params: params.map(([n, type]) => ({ name: n, type })),
+                                       result: result ? { name: "value", type: result } : null, summary: `What ${name} does.` });
+const kRegistry = { capabilities: [
+  { name: "http", summary: "", grant: "", functions: [f("http.get", [["url", "text"]], "bytes")] },
+  { name: "kv", summary: "", grant: "", functions: [f("kv.get", [["key", "text"]], "bytes"), f("kv.set", [["key", "text"], ["value", "bytes"]])] },
+  { name: "math", summary: "", grant: "", functions: [f("math.sum", [["a", "i32"], ["b", "i64"]], "i64"), f("math.half", [["a", "f64"]], "f64")] },
+  { name: "random", summary: "", grant: "", functions: [f("random.bytes", [["count", "i32"]], "bytes")] },
+] };
+
+// A host: answers from tables, and keeps what it is told.
+class Host {
+  turns = [];
+  results = [];
+  calls = [];
+  output = { 1: "", 2: "" };
+  slept = 0;
+  answers = { "random.bytes": (count) => ({ base64: Buffer.alloc(count, 7).toString("base64") }) };
+  door(text) {
+    const request = JSON.parse(text);
+    if (request.registry) return JSON.stringify(kRegistry);
+    if (request.session === "next") return JSON.stringify(this.turns.shift());
+    if (request.session === "result") {
+      this.results.push(request);
+      return '{"value":null}';
+    }
+    this.calls.push([request.call, ...request.arguments]);
+    const answer = this.answers[request.call];
+    const value = typeof answer === "function" ? answer(...request.arguments) : answer;
+    return JSON.stringify(value?.error ? value : { value });
+  }
+  write(fd, text) { this.output[fd] += text; }
+  sleep(ms) { this.slept += ms; }
+}
+
+// Node as the engine: cells are made to await at the top by a function around them.
+class NodeEngine {
+  constructor(host) {
+    this.host = host;
+    this.context = vm.createContext({ btoa, atob, performance: { now: () => host.slept } });
+    vm.runInContext("globalThis.DOMException = class extends Error { constructor(m, name) { super(m); this.name = name; } }", this.context);
+    this.context.queueMicrotask = vm.runInContext("(f) => void Promise.resolve().then(f)", this.context);
+    for (const name of ["door", "write", "sleep"]) this.context[`__membrane_${name}`] = (...values) => host[name](...values);
+    let value;
+    for (const name of kFiles) value = vm.runInContext(source(name), this.context, `membrane:${name}`);
+    this.session = value;
+  }
+  async turn() {
+    const turn = this.session.begin();
+    if (turn === undefined) return;
+    try {
+      // Names stay global without a wrapper, so only what awaits gets one; the last line is its value.
+      const isAsync = /\bawait\b/.test(turn.code);
+      let promise;
+      if (isAsync) {
+        const lines = turn.code.replace(/^var (\{.*\}) = (.*)$/gm, "($1 = $2)").replace(/^var /gm, "").split("\n");
+        const body = lines.map((line, i) => i === lines.length - 1 && !/^[\w.]+ =|^\s*[})]|; undefined$|^throw/.test(line) ? `return {value: ${line.replace(/;$/, "")}}` : line).join("\n");
+        promise = vm.runInContext(`(async () => {${body}\nreturn {};})()`, this.context, turn.name);
+      } else {
+        const value = vm.runInContext(turn.code, this.context, { filename: turn.name });
+        promise = vm.runInContext("(value) => Promise.resolve({value})", this.context)(undefined) && { then: (yes) => Promise.resolve().then(() => yes({ value })) };
+      }
+      this.session.settle(promise);
+    } catch (error) {
+      this.session.fail(error);
+    }
+    do {
+      for (let i = 0; i < 3; ++i) await new Promise(setImmediate);
+    } while (this.session.step());
+  }
+}
+
+class QuickJsEngine {
+  constructor(host) {
+    this.host = host;
+    const calls = Object.fromEntries(["door", "write", "sleep"].map((name) => [`__membrane_${name}`, (...v) => host[name](...v)]));
+    this.vm = QuickJs.create(process.env.MEMBRANE_QUICKJS, calls, { now: () => BigInt(Math.round(host.slept * 1e6)) });
+    this.vm.e.qjs_set_max_stack_size(256 * 1024);
+    for (const name of Object.keys(calls)) this.vm.define(name);
+    const typescript = process.env.MEMBRANE_TYPESCRIPT;
+    if (typescript) this.check(this.vm.eval(readFileSync(typescript, "utf8"), "membrane:typescript"));
+    let session;
+    for (const name of kFiles) session = this.check(this.vm.eval(source(name), `membrane:${name}`));
+    this.functions = Object.fromEntries(["begin", "settle", "fail", "rejected", "step"].map((name) => [name, this.vm.get(session, name)]));
+    this.vm.runJobs();
+  }
+  check(value) {
+    if (!this.vm.e.qjs_is_exception(value)) return value;
+    const thrown = this.vm.thrown();
+    throw new Error(`${this.vm.text(thrown)}\n${this.vm.text(this.vm.get(thrown, "stack"))}`);
+  }
+  call(name, ...values) { return this.check(this.vm.call(this.functions[name], ...values)); }
+  turn() {
+    const { vm } = this;
+    const turn = this.call("begin");
+    if (vm.e.qjs_is_undefined(turn)) return;
+    const promise = vm.evalAsync(vm.text(vm.get(turn, "code")), vm.text(vm.get(turn, "name")));
+    if (vm.e.qjs_is_exception(promise)) this.call("fail", vm.thrown());
+    else this.call("settle", promise);
+    do {
+      vm.runJobs();
+      for (const [of, reason, handled] of vm.rejections.splice(0))
+        this.call("rejected", of, reason, handled ? vm.e.qjs_get_true() : vm.e.qjs_get_false());
+    } while (vm.e.qjs_get_float64(this.call("step")));
+  }
+}
+
+const quick = process.env.MEMBRANE_QUICKJS && existsSync(process.env.MEMBRANE_QUICKJS);
+const engines = quick ? { QuickJS: QuickJsEngine } : { Node: NodeEngine };
+
+function session(Engine) {
+  const host = new Host();
+  const engine = new Engine(host);
+  return {
+    host,
+    async run(code, more = {}) {
+      host.turns.push({ code, name: "<cell 1>", mode: "cell", arguments: [], ...more });
+      await engine.turn();
+      return host.results.at(-1);
+    },
+    async value(code, more) {
+      const result = await this.run(code, more);
+      assert.equal(result.outcome, "ok", JSON.stringify(result.error));
+      return result.value && result.value["text/plain"];
+    },
+  };
+}
+
+for (const [name, Engine] of Object.entries(engines)) {
+  const only = (what, body) => test(`${name}: ${what}`, body);
+
+  only("the last expression is the result, and names stay", async () => {
+    const s = session(Engine);
+    assert.equal(await s.value("const x = 2\nx + 3"), "5");
+    assert.equal(await s.value("_ * 2"), "10");
+    assert.equal(await s.value("const x = 4; let y = 1; class A { m() { return x } }\n[1].map(n => n)\nx"), "4");
+    assert.equal(await s.value("let y = 7; class A {}\nnew A()"), "A {}");
+    assert.equal(await s.value("var q = 1"), null);
+    assert.equal(await s.value("function f() { return y }"), null);
+    assert.equal(await s.value("f()"), "7");
+    assert.equal(await s.value("const {a, b: [c]} = {a: 1, b: [2]}"), null);
+    assert.equal(await s.value("({a, c})"), "{ a: 1, c: 2 }");
+  });
+
+  only("await stands at the top", async () => {
+    const s = session(Engine);
+    assert.equal(await s.value("const v = await new Promise((r) => setTimeout(() => r(6), 5000))\nv + 1"), "7");
+    assert.equal(s.host.slept, 5000, "time moved on, nobody waited");
+  });
+
+  only("errors have their place, without ours", async () => {
+    const s = session(Engine);
+    await s.run("function f() {\n  null.x\n}");
+    const result = await s.run("f()", { name: "<cell 2>" });
+    assert.equal(result.outcome, "error");
+    assert.equal(result.error.type, "TypeError");
+    assert.match(result.error.traceback, /^<cell 1>:2\n  null\.x\n\nTypeError: /);
+    assert.match(result.error.traceback, /at .*<cell 2>:1/);
+    assert.doesNotMatch(result.error.traceback, /membrane:/);
+    const syntax = await s.run("let a = ;");
+    assert.equal(syntax.error.type, "SyntaxError");
+    assert.equal((await s.run("throw 5")).error.message, "5");
+    assert.equal((await s.run("throw null")).error.type, "null");
+    assert.equal(await s.value("1 + 1"), "2", "the session goes on");
+    assert.equal((await s.run("function g() { return g() + 1 }\ng()")).error.type, name === "QuickJS" ? "RangeError" : "RangeError");
+    assert.equal(await s.value("2 + 2"), "4");
+  });
+
+  only("a rejection that nobody handles is an error", async () => {
+    const s = session(Engine);
+    if (name === "QuickJS") assert.equal((await s.run("Promise.reject(new RangeError('lost')); 1")).error.type, "RangeError");
+    assert.equal(await s.value("Promise.reject(new Error('x')).catch(() => 3); 4"), "4");
+    assert.equal((await s.run("setTimeout(() => { throw new TypeError('late') }, 1); 1")).error.type, "TypeError");
+    assert.match((await s.run("await new Promise(() => {})")).error.message, /never happens/);
+  });
+
+  only("timers run in their order, on a clock that moves to them", async () => {
+    const s = session(Engine);
+    await s.run(`let n = 0
+setTimeout(() => console.log('b'), 20); setTimeout((x) => console.log(x), 10, 'a'); setImmediate(() => console.log('now'))
+const i = setInterval(() => { console.log('i'); if (++n == 3) clearInterval(i) }, 8)
+queueMicrotask(() => console.log('micro')); clearTimeout(setTimeout(() => console.log('never'), 1)); console.log('first')`);
+    await s.run("1");
+    assert.equal(s.host.output[1], "first\nmicro\nnow\ni\na\ni\nb\n".replace("i\nb", "i\nb"));
+    await s.run("setTimeout(() => {}, 10)");
+    assert.equal(s.host.output[1].endsWith("i\n"), true, "an interval goes on when time moves in a later cell");
+    await s.run("let m = 0; const j = setInterval(() => { if (++m == 4) { clearInterval(j); console.log('done') } }, 1000)",
+                { mode: "script", name: "a.js" });
+    assert.match(s.host.output[1], /done\n$/, "a script's interval holds it");
+  });
+
+  only("the console prints as a server's does", async () => {
+    const s = session(Engine);
+    await s.run(`console.log("a", {b: [1, "x"]}, null); console.error("e"); console.warn("%s has %d", "x", 5)
+console.table([{a: 1}]); console.assert(true); console.assert(false, "no"); console.count(); console.count()
+console.group("g"); console.info("in"); console.groupEnd(); console.debug("out"); console.dir({a: {b: {c: {}}}}, {depth: 0})
+console.time("t"); console.timeEnd("t"); console.log()`);
+    assert.equal(s.host.output[1], "a { b: [ 1, 'x' ] } null\n┌─────────┬───┐\n│ (index) │ a │\n├─────────┼───┤\n│ 0       │ 1 │\n└─────────┴───┘\n" +
+      "default: 1\ndefault: 2\ng\n  in\nout\n{ a: [Object] }\nt: 0ms\n\n");
+    assert.equal(s.host.output[2], "e\nx has 5\nAssertion failed: no\n");
+  });
+
+  only("capabilities are functions, by their declared types", async () => {
+    const s = session(Engine);
+    Object.assign(s.host.answers, { "http.get": "é", "kv.get": { base64: "/wA=" }, "kv.set": null,
+                                    "math.sum": { integer: "9007199254740993" }, "math.half": { number: "-inf" } });
+    assert.equal(await s.value("membrane.http.get('u')"), "'é'");
+    assert.equal(await s.value("import {kv} from 'membrane'\nkv.get('k')"), "Uint8Array(2) [ 255, 0 ]");
+    assert.equal(await s.value("import { set as put, default as all } from \"membrane/kv\";\nput('k', new Uint8Array([255]))"), null);
+    assert.equal(await s.value("import * as m from 'membrane'; m.math.sum(1, 2n)"), "9007199254740993n");
+    assert.equal(await s.value("const {math} = await import('membrane')\nmath.half(NaN)"), "-Infinity");
+    assert.deepEqual(s.host.calls.slice(1), [["http.get", "u"], ["kv.get", "k"], ["kv.set", "k", { base64: "/w==" }],
+                                             ["math.sum", 1, { integer: "2" }], ["math.half", { number: "nan" }]]);
+    for (const wrong of ["membrane.http.get(5)", "membrane.http.get()", "membrane.math.sum(1.5, 1)", "membrane.kv.set('k', {})"])
+      assert.equal((await s.run(wrong)).error.type, "TypeError", wrong);
+    assert.match((await s.run("import x from 'left-pad'")).error.message, /Cannot find module 'left-pad'/);
+  });
+
+  only("a denial names the grant", async () => {
+    const s = session(Engine);
+    const denial = { error: { errno: "EACCES", message: "no grant allows it", grant: "--allow http" } };
+    Object.assign(s.host.answers, { "http.get": denial, "http.exchange": denial });
+    for (const code of ["membrane.http.get('u')", "await fetch('http://h/')"]) {
+      const { error } = await s.run(code);
+      assert.equal(error.type, "PermissionError");
+      assert.match(error.message, /no grant allows it \(EACCES; --allow http would allow it\)/);
+    }
+    assert.equal(await s.value("try { membrane.http.get('u') } catch (e) { [e.errno, e.grant, e instanceof Error] }"), "[ 'EACCES', '--allow http', true ]");
+  });
+
+  only("fetch sends and reads", async () => {
+    const s = session(Engine);
+    let body = { body: '{"a":[1]}' };
+    s.host.answers["http.exchange"] = (method, url) => JSON.stringify({ status: url.endsWith("404") ? 404 : 200, url: url.replace("/old", "/new"), headers: { "content-type": "application/json" }, ...body });
+    assert.equal(await s.value("const r = await fetch('http://h/x', {method: 'post', body: JSON.stringify({a: 1}), headers: {'X-A': 'b', Host: 'no'}})\nconst j = await r.json();\n[r.status, r.ok, r.statusText, r.url, r.redirected, r.headers.get('Content-Type'), j, r.bodyUsed]"),
+                 "[\n  200,\n  true,\n  'OK',\n  'http://h/x',\n  false,\n  'application/json',\n  { a: [ 1 ] },\n  true\n]");
+    const [, method, url, headers, sent] = s.host.calls.at(-1);
+    assert.deepEqual([method, url, JSON.parse(headers), Buffer.from(sent.base64, "base64").toString()],
+                     ["POST", "http://h/x", { "content-type": "text/plain;charset=UTF-8", "x-a": "b" }, '{"a":1}']);
+    body = { body_base64: "iVA=" };
+    assert.equal(await s.value("const p = await fetch(new URL('/old', 'http://h'))\nconst bytes = await p.bytes();\n[bytes, p.redirected, p.clone === undefined]"), "[ Uint8Array(2) [ 137, 80 ], true, false ]");
+    assert.equal(await s.value("const n = await fetch('http://h/404')\nn.ok"), "false");
+    for (const wrong of ["await fetch('nonsense')", "await fetch('http://h/', {body: 'x'})", "await fetch('http://h/', {method: 'POST', body: {}})",
+                         "await fetch('http://h/', {headers: {'a b': 'c'}})"])
+      assert.equal((await s.run(wrong)).error.type, "TypeError", wrong);
+    assert.equal((await s.run("await fetch('http://h/', {signal: AbortSignal.abort()})")).error.type, "AbortError");
+  });
+
+  only("a script has its own names and arguments", async () => {
+    const s = session(Engine);
+    await s.value("const x = 1");
+    const result = await s.run("const x = 5; console.log(process.argv.slice(1).join(), x); await null; export const z = 3; export default x\nx", { mode: "script", name: "a.mjs", arguments: ["-v"] });
+    assert.equal(result.outcome, "ok", JSON.stringify(result.error));
+    assert.equal(result.value, null);
+    assert.equal(s.host.output[1], "a.mjs,-v 5\n");
+    assert.equal(await s.value("[x, typeof z]"), "[ 1, 'undefined' ]");
+  });
+
+  only("exit is no failure", async () => {
+    const s = session(Engine);
+    const ended = await s.run("setTimeout(() => console.log('never'), 1); process.exit(3)");
+    assert.deepEqual([ended.outcome, ended.exit_code, ended.error], ["exit", 3, null]);
+    assert.equal((await s.run("setTimeout(() => process.exit(), 1)")).outcome, "exit");
+    assert.equal(s.host.output[1], "");
+    assert.equal((await s.run("process.exitCode = 2", { mode: "script", name: "a.js" })).exit_code, 2);
+  });
+
+  only("values are shown as all that they can be", async () => {
+    const s = session(Engine);
+    const { value, displays } = await s.run("display(1, 'a'); ({ _repr_html_() { return '<b>' }, _repr_png_: () => new Uint8Array([137]), [Symbol.for('Jupyter.display')]: () => ({'text/x': 'y'}) })");
+    assert.deepEqual([value["text/html"], value["image/png"], value["text/x"]], ["<b>", { base64: "iQ==" }, "y"]);
+    assert.deepEqual(displays, [{ "text/plain": "1" }, { "text/plain": "'a'" }]);
+    assert.match(await s.value("({ _repr_html_() { throw new Error('no') } })"), /showing it threw Error: no/);
+    assert.match(await s.value("Array.from({length: 100}, () => 'x'.repeat(1000))"), /characters left out/);
+    assert.match(await s.value("({ get a() { throw 1 } })"), /Getter/);
+    assert.equal(await s.value("prompt('name?')", { input: "Ada\nB\n" }), "'Ada'");
+  });
+
+  only("a fork draws other numbers", async () => {
+    const s = session(Engine);
+    const draw = (hex) => s.value("Math.random()", { fresh: { entropy_hex: hex.repeat(16) } });
+    const first = await draw("01");
+    assert.equal(await draw("01"), first);
+    assert.notEqual(await draw("02"), first);
+    assert.equal(await s.value("const r = Array.from({length: 1000}, Math.random)\nr.every((n) => n >= 0 && n < 1) && new Set(r).size"), "1000");
+    assert.match(await s.value("crypto.randomUUID()"), /^'[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}'$/);
+  });
+
+  only("nothing of the prelude lies about", async () => {
+    const s = session(Engine);
+    assert.equal(await s.value("Object.getOwnPropertyNames(globalThis).filter((n) => n.startsWith('__membrane')).sort().join()"),
+                 "'__membrane_import,__membrane_import_later'");
+    assert.equal(await s.value("Object.keys(globalThis).includes('console')"), "false");
+    // A program that breaks what is built in does not break the session.
+    await s.run("JSON.parse = JSON.stringify = () => { throw new Error('broken') }; Array.prototype.map = null");
+  });
+
+  // What Node gives for the same, where Node has the same.
+  only("the Web's things give what Node's give", async () => {
+    const s = session(Engine);
+    const expressions = [
+      ...["http://Example.com:80/a/../b/./c?x=1 2#f g", "https://user:pa%20ss@h:8443/%7Efoo/é?é#é", "http://[::1]:3000/", "http://[2001:DB8:0:0:1:0:0:1]/", "http://192.168.0.257", "http://0x7f.1/",
+          "http://1.2.3", "file:///C:/a/../b", "data:text/plain,hi there", "mailto:a@b.c", "javascript:alert(1)", "HTTP:\\\\h\\p", "  http://h  ", "http://h/%2e%2e/a", "http://h:65536", "http://", "nonsense", "http://h?q", "http://h#",
+          "ws://h:80/x", "foo://h/a/../b", "foo:/a//b", "http://a b/", "http://h/a|b", "http://h:0/", "http://%41.com/", "http://1e3/", "http://h/?a='b'", "http:h/p"].map((u) => `try { new URL(${JSON.stringify(u)}).href } catch (e) { e.name }`),
+      ...["../c", "/d", "?q=1", "#f", "//other/p", "", ".", "x:y", "http:z", "a/./b/..", "\\w"].map((u) => `try { new URL(${JSON.stringify(u)}, "http://u@h:81/a/b?z#y").href } catch (e) { e.name }`),
+      "const u1 = new URL('http://h/p?a=1'); u1.searchParams.append('b', 'c d'); u1.port = '81'; u1.hash = 'x'; u1.pathname = '/q r'; u1.host = 'k:9'; [u1.href, u1.origin, u1.host, u1.search]",
+      "const sp = new URLSearchParams('a=1&b=2&a=3+%26'); sp.sort(); [sp.toString(), sp.getAll('a'), sp.get('x'), sp.has('b'), [...sp.keys()], sp.size]",
+      "new URLSearchParams({x: 'é', y: '1*2'}).toString()", "new URLSearchParams([['a', 'b']])", "new URL('http://h/?a=b')",
+      "new TextEncoder().encode('aé漢😀\\ud800')", "new TextDecoder().decode(new Uint8Array([0xef,0xbb,0xbf,97,0xc3,0xa9,0xff,0xe6,0xbc,0xf0,0x9f,0x98,0x80,0xed,0xa0,0x80,0xc0,0xaf]))",
+      "new TextDecoder('utf-16le').decode(new Uint8Array([97,0,61,216,0,222]))",
+      "const td = new TextDecoder(); td.decode(new Uint8Array([0xf0, 0x9f]), {stream: true}) + td.decode(new Uint8Array([0x98, 0x80]))",
+      "try { new TextDecoder('utf-8', {fatal: true}).decode(new Uint8Array([255])) } catch (e) { e.name }",
+      "const o = {d: new Date(0), m: new Map([[1, {a: 2}]]), s: new Set([1]), r: /x/g, u: new Uint8Array([1, 2]), n: null}; o.self = o; structuredClone(o)",
+      "try { structuredClone(() => {}) } catch (e) { e.name }",
+      "const et = new EventTarget(); const seen = []; et.addEventListener('x', (e) => seen.push(e.type), {once: true}); et.dispatchEvent(new Event('x')); et.dispatchEvent(new Event('x')); seen",
+      "const ac = new AbortController(); let hit = 0; ac.signal.addEventListener('abort', () => hit++); ac.abort(); ac.abort(); [hit, ac.signal.aborted, ac.signal.reason.name]",
+      "btoa('abc') + atob('YWJj')", "const h = new Headers({B: '2', a: '1'}); h.append('b', '3'); [...h]", "new Headers({a: 'b'})",
+      "new Request('http://h/x', {method: 'post', body: 'a'}).method", "Response.json({a: 1}).headers.get('content-type')",
+      "await new Response('é').text()", "await new Response(new Uint8Array([1, 2])).arrayBuffer()",
+    ];
+    for (const expression of expressions) {
+      const [setup, last] = [expression.slice(0, expression.lastIndexOf("; ") + 1 || 0), expression];
+      let expected;
+      const context = { URL, URLSearchParams, TextEncoder, TextDecoder, structuredClone, EventTarget, Event, AbortController, btoa, atob, Headers, Request, Response, Date, Map, Set, Uint8Array };
+      const body = expression.startsWith("try") ? expression.replace(/\{ (new URL|new TextDecoder|structuredClone)/, "{ return $1").replace("{ e.name }", "{ return e.name }")
+        : `${setup} return ${setup ? last.slice(setup.length) : last}`;
+      expected = util.inspect(await new Function(...Object.keys(context), `return (async () => { ${body} })()`)(...Object.values(context)));
+      if (name === "Node" && /^await|^try|^const/.test(expression) && /await/.test(expression)) {
+        assert.equal(await s.value(expression), expected, expression);
+        continue;
+      }
+      assert.equal(await s.value(expression), expected, expression);
+    }
+  });
+
+  if (process.env.MEMBRANE_TYPESCRIPT && name === "QuickJS") {
+    only("TypeScript runs without its types", async () => {
+      const s = session(Engine);
+      assert.equal(await s.value("interface P { n: number }\nconst p: P = { n: 4 };\nfunction f<T extends P>(x: T): number { return x!.n as number }\nenum E { A, B }\nclass C { constructor(private n: number) {} get(): number { return this.n } }\n[f<P>(p), E.B, new C(9).get()]", { name: "a.ts" }), "[ 4, 1, 9 ]");
+      assert.equal((await s.run("const x: = 5", { language: "typescript" })).error.type, "SyntaxError");
+    });
+  }
+}
+
+// Without the module of QuickJS the tests of it run in a process of their own only where it is named.
+if (quick && !process.env.MEMBRANE_ONLY_QUICKJS) {
+  test("under Node", () => {
+    execFileSync(process.execPath, ["--test-reporter=dot", "--test", fileURLToPath(import.meta.url)], { env: { ...process.env, MEMBRANE_QUICKJS: "" }, stdio: "pipe" });
+  });
+}

@@ -1,0 +1,290 @@
+// What the Web's platforms and servers have: encoders, events, cloning, randomness.
+(() => {
+  "use strict";
+  const shared = globalThis.__membrane;
+  const { globals } = shared;
+
+  const bytesOf = (data) => data instanceof ArrayBuffer ? new Uint8Array(data)
+    : ArrayBuffer.isView(data) ? new Uint8Array(data.buffer, data.byteOffset, data.byteLength)
+    : (() => { throw new TypeError("bytes are an ArrayBuffer or a view of one"); })();
+
+  class TextEncoder {
+    get encoding() { return "utf-8"; }
+    encode(text = "") {
+      const source = String(text);
+      const bytes = new Uint8Array(source.length * 3);
+      let count = 0;
+      for (let i = 0; i < source.length; ++i) {
+        let code = source.charCodeAt(i);
+        if (code >= 0xd800 && code <= 0xdfff) {
+          const low = source.charCodeAt(i + 1);
+          const isPair = code < 0xdc00 && low >= 0xdc00 && low <= 0xdfff;
+          code = isPair ? 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00) : 0xfffd;
+          if (isPair) ++i;
+        }
+        if (code < 0x80) {
+          bytes[count++] = code;
+        } else if (code < 0x800) {
+          bytes[count++] = 0xc0 | code >> 6;
+          bytes[count++] = 0x80 | code & 0x3f;
+        } else if (code < 0x10000) {
+          bytes[count++] = 0xe0 | code >> 12;
+          bytes[count++] = 0x80 | code >> 6 & 0x3f;
+          bytes[count++] = 0x80 | code & 0x3f;
+        } else {
+          bytes[count++] = 0xf0 | code >> 18;
+          bytes[count++] = 0x80 | code >> 12 & 0x3f;
+          bytes[count++] = 0x80 | code >> 6 & 0x3f;
+          bytes[count++] = 0x80 | code & 0x3f;
+        }
+      }
+      return bytes.slice(0, count);
+    }
+    encodeInto(text, into) {
+      let read = 0, written = 0;
+      for (const character of String(text)) {
+        const bytes = this.encode(character);
+        if (written + bytes.length > into.length) break;
+        into.set(bytes, written);
+        written += bytes.length;
+        read += character.length;
+      }
+      return { read, written };
+    }
+    get [Symbol.toStringTag]() { return "TextEncoder"; }
+  }
+
+  const kLabels = { "utf-8": "utf-8", utf8: "utf-8", "unicode-1-1-utf-8": "utf-8", "utf-16le": "utf-16le", "utf-16": "utf-16le",
+                    latin1: "latin1", "iso-8859-1": "latin1", ascii: "latin1", "us-ascii": "latin1" };
+
+  // How many bytes a sequence has that begins so, and the least and most that its second may be.
+  function sequenceOf(first) {
+    if (first >= 0xc2 && first <= 0xdf) return [2, 0x80, 0xbf];
+    if (first >= 0xe0 && first <= 0xef) return [3, first === 0xe0 ? 0xa0 : 0x80, first === 0xed ? 0x9f : 0xbf];
+    if (first >= 0xf0 && first <= 0xf4) return [4, first === 0xf0 ? 0x90 : 0x80, first === 0xf4 ? 0x8f : 0xbf];
+    return [0, 0, 0];
+  }
+
+  class TextDecoder {
+    #left = new Uint8Array(0);
+    #isFirst = true;
+    constructor(label = "utf-8", { fatal = false, ignoreBOM = false } = {}) {
+      this.encoding = kLabels[String(label).trim().toLowerCase()];
+      if (this.encoding === undefined) throw new RangeError(`The "${label}" encoding is not supported`);
+      if (this.encoding === "latin1") this.encoding = "windows-1252";
+      Object.assign(this, { fatal: Boolean(fatal), ignoreBOM: Boolean(ignoreBOM) });
+    }
+    decode(data = new Uint8Array(0), { stream = false } = {}) {
+      let bytes = bytesOf(data);
+      if (this.#left.length) {
+        const joined = new Uint8Array(this.#left.length + bytes.length);
+        joined.set(this.#left);
+        joined.set(bytes, this.#left.length);
+        bytes = joined;
+        this.#left = new Uint8Array(0);
+      }
+      const pieces = [];
+      let units = [];
+      const put = (unit) => {
+        units.push(unit);
+        if (units.length === 4096) {
+          pieces.push(String.fromCharCode(...units));
+          units = [];
+        }
+      };
+      this[this.encoding === "utf-8" ? "_utf8" : this.encoding === "utf-16le" ? "_utf16" : "_latin1"](bytes, stream, put);
+      let text = pieces.join("") + String.fromCharCode(...units);
+      if (this.#isFirst && !this.ignoreBOM && text.startsWith("\ufeff")) text = text.slice(1);
+      this.#isFirst = !stream;
+      return text;
+    }
+    _wrong(put) {
+      if (this.fatal) throw new TypeError("The encoded data was not valid for encoding " + this.encoding);
+      put(0xfffd);
+    }
+    _utf8(bytes, stream, put) {
+      for (let i = 0; i < bytes.length;) {
+        const first = bytes[i];
+        if (first < 0x80) {
+          put(first);
+          ++i;
+          continue;
+        }
+        const [length, least, most] = sequenceOf(first);
+        let taken = 1;
+        let code = first & (0x7f >> length);
+        while (taken < length && i + taken < bytes.length) {
+          const next = bytes[i + taken];
+          if (taken === 1 ? next < least || next > most : (next & 0xc0) !== 0x80) break;
+          code = code << 6 | next & 0x3f;
+          ++taken;
+        }
+        if (length && taken < length && i + taken === bytes.length && stream) {
+          this.#left = bytes.slice(i);
+          return;
+        }
+        if (!length || taken < length) this._wrong(put);
+        else if (code < 0x10000) put(code);
+        else {
+          put(0xd800 + (code - 0x10000 >> 10));
+          put(0xdc00 + (code - 0x10000 & 0x3ff));
+        }
+        i += taken;
+      }
+    }
+    _utf16(bytes, stream, put) {
+      for (let i = 0; i + 1 < bytes.length; i += 2) put(bytes[i] | bytes[i + 1] << 8);
+      if (bytes.length % 2) stream ? this.#left = bytes.slice(-1) : this._wrong(put);
+    }
+    _latin1(bytes, stream, put) { for (const byte of bytes) put(byte); }
+    get [Symbol.toStringTag]() { return "TextDecoder"; }
+  }
+
+  // --- events ---
+
+  class Event {
+    constructor(type, { cancelable = false, bubbles = false } = {}) {
+      Object.assign(this, { type: String(type), cancelable, bubbles, defaultPrevented: false, target: null, currentTarget: null,
+                            timeStamp: performance.now() });
+    }
+    preventDefault() { if (this.cancelable) this.defaultPrevented = true; }
+    stopPropagation() {}
+    stopImmediatePropagation() { this._stopped = true; }
+  }
+  class CustomEvent extends Event {
+    constructor(type, options = {}) {
+      super(type, options);
+      this.detail = options.detail ?? null;
+    }
+  }
+
+  class EventTarget {
+    #listeners = new Map();
+    addEventListener(type, listener, options = {}) {
+      if (listener === null || listener === undefined) return;
+      const once = typeof options === "object" && options !== null && Boolean(options.once);
+      const list = this.#listeners.get(type) ?? [];
+      if (!list.some((l) => l.listener === listener)) this.#listeners.set(type, [...list, { listener, once }]);
+      options?.signal?.addEventListener("abort", () => this.removeEventListener(type, listener));
+    }
+    removeEventListener(type, listener) {
+      this.#listeners.set(type, (this.#listeners.get(type) ?? []).filter((l) => l.listener !== listener));
+    }
+    dispatchEvent(event) {
+      event.target = event.currentTarget = this;
+      const own = this[`on${event.type}`];
+      if (typeof own === "function") own.call(this, event);
+      for (const { listener, once } of this.#listeners.get(event.type) ?? []) {
+        if (once) this.removeEventListener(event.type, listener);
+        typeof listener === "function" ? listener.call(this, event) : listener.handleEvent(event);
+        if (event._stopped) break;
+      }
+      return !event.defaultPrevented;
+    }
+  }
+
+  const abortError = () => new DOMException("This operation was aborted", "AbortError");
+  class AbortSignal extends EventTarget {
+    aborted = false;
+    reason = undefined;
+    onabort = null;
+    static abort(reason = abortError()) {
+      const signal = new AbortSignal();
+      signal._abort(reason);
+      return signal;
+    }
+    static timeout(ms) {
+      const signal = new AbortSignal();
+      globalThis.setTimeout(() => signal._abort(new DOMException("The operation was aborted due to timeout", "TimeoutError")), ms);
+      return signal;
+    }
+    static any(signals) {
+      const signal = new AbortSignal();
+      for (const one of signals) {
+        if (one.aborted) signal._abort(one.reason);
+        else one.addEventListener("abort", () => signal._abort(one.reason));
+      }
+      return signal;
+    }
+    throwIfAborted() { if (this.aborted) throw this.reason; }
+    _abort(reason) {
+      if (this.aborted) return;
+      Object.assign(this, { aborted: true, reason });
+      this.dispatchEvent(new Event("abort"));
+    }
+  }
+  class AbortController {
+    signal = new AbortSignal();
+    abort(reason = abortError()) { this.signal._abort(reason); }
+  }
+
+  // --- copies ---
+
+  function structuredClone(value, { transfer = [] } = {}) {
+    if (transfer.length) throw new DOMException("Nothing can be transferred: there is nobody else.", "DataCloneError");
+    const copies = new Map();
+    const copy = (v) => {
+      if (typeof v === "function" || typeof v === "symbol")
+        throw new DOMException(`${String(v).slice(0, 80)} could not be cloned.`, "DataCloneError");
+      if (v === null || typeof v !== "object") return v;
+      if (copies.has(v)) return copies.get(v);
+      const keep = (made) => (copies.set(v, made), made);
+      const kind = Object.prototype.toString.call(v).slice(8, -1);
+      if (v instanceof Date) return keep(new Date(v.getTime()));
+      if (v instanceof RegExp) return keep(new RegExp(v.source, v.flags));
+      if (v instanceof ArrayBuffer) return keep(v.slice(0));
+      if (ArrayBuffer.isView(v)) {
+        const length = v.length ?? v.byteLength;
+        return keep(new globalThis[kind](copy(v.buffer), v.byteOffset, length));
+      }
+      if (v instanceof Map) {
+        const made = keep(new Map());
+        for (const [key, inner] of [...v]) made.set(copy(key), copy(inner));
+        return made;
+      }
+      if (v instanceof Set) {
+        const made = keep(new Set());
+        for (const inner of [...v]) made.add(copy(inner));
+        return made;
+      }
+      if (v instanceof Error) {
+        const Kind = { EvalError, RangeError, ReferenceError, SyntaxError, TypeError, URIError }[v.name] ?? Error;
+        const made = keep(Object.create(Kind.prototype));
+        for (const name of ["message", "stack", "cause"])
+          if (Object.hasOwn(v, name)) Object.defineProperty(made, name, { value: copy(v[name]), writable: true, configurable: true });
+        return made;
+      }
+      if (["Number", "String", "Boolean", "BigInt"].includes(kind) && typeof v.valueOf() !== "object") return keep(Object(v.valueOf()));
+      if (["WeakMap", "WeakSet", "WeakRef", "Promise", "Generator"].includes(kind))
+        throw new DOMException(`#<${kind}> could not be cloned.`, "DataCloneError");
+      const made = keep(Array.isArray(v) ? new Array(v.length) : {});
+      for (const key of Object.keys(v)) made[key] = copy(v[key]);
+      return made;
+    };
+    return copy(value);
+  }
+
+  // --- randomness ---
+
+  const crypto = {
+    getRandomValues(array) {
+      if (!ArrayBuffer.isView(array) || array instanceof Float32Array || array instanceof Float64Array || array instanceof DataView)
+        throw new TypeError("getRandomValues takes an array of integers");
+      if (array.byteLength > 65536)
+        throw new DOMException(`The requested length ${array.byteLength} is larger than 65536`, "QuotaExceededError");
+      bytesOf(array).set(shared.randomBytes(array.byteLength));
+      return array;
+    },
+    randomUUID() {
+      const bytes = crypto.getRandomValues(new Uint8Array(16));
+      bytes[6] = bytes[6] & 0x0f | 0x40;
+      bytes[8] = bytes[8] & 0x3f | 0x80;
+      const hex = [...bytes].map((b) => b.toString(16).padStart(2, "0")).join("");
+      return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join("-");
+    },
+    get [Symbol.toStringTag]() { return "Crypto"; },
+  };
+
+  shared.bytesOf = bytesOf;
+  Object.assign(globals, { AbortController, AbortSignal, CustomEvent, Event, EventTarget, TextDecoder, TextEncoder, crypto, structuredClone });
+})();
