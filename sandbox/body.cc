@@ -125,6 +125,22 @@ std::optional<std::string> Body::ask(engine::HostCall& during, std::string_view 
   return text;
 }
 
+bool Body::print(engine::HostCall& during, bool is_error, std::string_view text) {
+  guest_->enter(during);
+  during.owe(text.size());
+  if (guest_->print(is_error ? host::Stream::kStderr : host::Stream::kStdout, text)) return true;
+  stop_.outcome = Outcome::kOutOfOutput;
+  return false;
+}
+
+bool Body::sleep(engine::HostCall& during, double ns) {
+  guest_->enter(during);
+  constexpr double kMost = 9e18;
+  if (system_->sleep(static_cast<uint64_t>(std::min(ns, kMost)))) return true;
+  if (around_.must_stop) stop_.outcome = around_.must_stop();
+  return false;
+}
+
 // -- running ------------------------------------------------------------------------------------------------------
 
 void Body::start_run(const engine::ExecutionLimits& limits, uint64_t fuel) {
@@ -137,6 +153,7 @@ void Body::start_run(const engine::ExecutionLimits& limits, uint64_t fuel) {
   fuel_used_ = 0;
   stop_ = {};
   exits_ = waits_ = false;
+  notes_.clear();
   dispatcher_.emplace(*guest_, *around_.gate);
   door_.emplace(*guest_, *dispatcher_, around_.session);
 }

@@ -59,6 +59,10 @@ class Body final : public Calls {
   [[nodiscard]] std::span<uint8_t> memory() override { return guest_->memory(); }
   [[nodiscard]] std::optional<std::string> ask(engine::HostCall& during, std::string_view request) override;
 
+  [[nodiscard]] bool print(engine::HostCall& during, bool is_error, std::string_view text) override;
+  [[nodiscard]] bool sleep(engine::HostCall& during, double ns) override;
+  [[nodiscard]] std::vector<uint32_t>& notes() override { return notes_; }
+
   [[nodiscard]] engine::Instance& instance() { return *instance_; }
   [[nodiscard]] wasi::System& system() { return *system_; }
   [[nodiscard]] host::Dispatcher& dispatcher() { return *dispatcher_; }
@@ -86,6 +90,7 @@ class Body final : public Calls {
   engine::ExecutionLimits limits_;
   uint64_t fuel_left_ = 0, fuel_used_ = 0;
   uint64_t result_ = 0;
+  std::vector<uint32_t> notes_;
   bool waits_ = false;
   bool exits_ = false;  // the door ended the program
   Stop stop_;

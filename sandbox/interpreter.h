@@ -37,6 +37,12 @@ class Calls {
   // What the program asks of the host, as JSON (host/door.h). Nothing when it does not go on.
   [[nodiscard]] virtual std::optional<std::string> ask(engine::HostCall& during,
                                                        std::string_view request) = 0;
+  // Says it on stdout or stderr. False when the output limit ends the run.
+  [[nodiscard]] virtual bool print(engine::HostCall& during, bool is_error, std::string_view text) = 0;
+  // Lets time pass, on the clock that there is. False when the run is to end.
+  [[nodiscard]] virtual bool sleep(engine::HostCall& during, double ns) = 0;
+  // Whatever an interpreter notes in a host function for after the call. Empty when a run begins.
+  [[nodiscard]] virtual std::vector<uint32_t>& notes() = 0;
 };
 
 class Interpreter {

@@ -1,4 +1,383 @@
+// QuickJS-ng, as the module of quickjs-wasi exports it. Values that cross are addresses of boxes in the module's
+// memory; who is given a box frees it. What JavaScript has besides the language, and what a turn is, stands in
+// Membrane's own prelude (lang/javascript/guest).
+//
+//   a turn:  begin() ─▶ code ─▶ qjs_eval ─▶ settle(promise) or fail(error)
+//            then jobs, rejections that nobody handled, and step(), until step() says that there is no more
+
+#include <array>
+#include <bit>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+#include <vector>
+
+#include "lang/guest_files.h"
 #include "sandbox/interpreters.h"
+
 namespace membrane::sandbox {
-std::unique_ptr<Interpreter> make_quickjs() { return nullptr; }
+namespace {
+
+using engine::HostAction;
+using engine::HostCall;
+using engine::Value;
+
+constexpr std::string_view kPrelude[] = {"inspect.js", "url.js",     "web.js",
+                                         "fetch.js",   "rewrite.js", "session.js"};
+constexpr const char* kHostFunctions[] = {"__membrane_door", "__membrane_write", "__membrane_sleep"};
+constexpr uint32_t kJsStackBytes = 262'144;
+// Flags of qjs_eval.
+constexpr uint32_t kBacktraceBarrier = 64, kAsync = 128;
+
+// Boxes that stay, as addresses in the image.
+struct Kept {
+  uint32_t undefined = 0, truth = 0, falsehood = 0;
+  uint32_t begin = 0, settle = 0, fail = 0, rejected = 0, step = 0;
+};
+
+Value i32(uint32_t value) { return Value::i32(value); }
+
+// Calls of the module's functions. Each is nothing when the call did not return: the run is over then.
+class Js {
+ public:
+  explicit Js(Calls& calls) : calls_(calls) {}
+
+  [[nodiscard]] std::optional<uint32_t> call(std::string_view name, std::initializer_list<uint32_t> arguments) {
+    std::vector<Value> values;
+    for (const uint32_t argument : arguments) values.push_back(i32(argument));
+    if (!calls_.call(name, values)) return std::nullopt;
+    return static_cast<uint32_t>(calls_.result());
+  }
+  [[nodiscard]] bool free(uint32_t box) { return call("qjs_free_value", {box}).has_value(); }
+
+  // Bytes in the module's memory, with a 0 behind; to be freed with wasm_free.
+  [[nodiscard]] std::optional<uint32_t> place(std::string_view text) {
+    const auto at = call("wasm_malloc", {static_cast<uint32_t>(text.size() + 1)});
+    if (!at || *at == 0 || *at + text.size() + 1 > calls_.memory().size()) return std::nullopt;
+    uint8_t* const to = calls_.memory().data() + *at;
+    std::memcpy(to, text.data(), text.size());
+    to[text.size()] = 0;
+    return at;
+  }
+  [[nodiscard]] std::optional<uint32_t> eval(std::string_view code, std::string_view name, uint32_t flags) {
+    const auto at = place(code), name_at = place(name);
+    if (!at || !name_at) return std::nullopt;
+    const auto value = call("qjs_eval", {*at, static_cast<uint32_t>(code.size()), *name_at, flags});
+    if (!value || !call("wasm_free", {*at}) || !call("wasm_free", {*name_at})) return std::nullopt;
+    return value;
+  }
+  [[nodiscard]] std::optional<uint32_t> property(uint32_t object, std::string_view name) {
+    const auto at = place(name);
+    if (!at) return std::nullopt;
+    const auto value = call("qjs_get_prop_string", {object, *at});
+    if (!value || !call("wasm_free", {*at})) return std::nullopt;
+    return value;
+  }
+  // As `this` is undefined.
+  [[nodiscard]] std::optional<uint32_t> apply(uint32_t function, uint32_t undefined,
+                                              std::initializer_list<uint32_t> arguments) {
+    std::string boxes;
+    for (const uint32_t box : arguments) boxes.append(reinterpret_cast<const char*>(&box), sizeof box);
+    const auto at = place(boxes);
+    if (!at) return std::nullopt;
+    const auto value =
+        call("qjs_call", {function, undefined, static_cast<uint32_t>(arguments.size()), *at});
+    if (!value || !call("wasm_free", {*at})) return std::nullopt;
+    return value;
+  }
+  [[nodiscard]] std::optional<std::string> text(uint32_t box) {
+    const auto length_at = call("wasm_malloc", {4});
+    if (!length_at || *length_at == 0) return std::nullopt;
+    const auto at = call("qjs_get_string_len", {box, *length_at});
+    if (!at) return std::nullopt;
+    std::string text;
+    const std::span<const uint8_t> memory = calls_.memory();
+    if (*at != 0 && *length_at + 4 <= memory.size()) {
+      uint32_t length = 0;
+      std::memcpy(&length, memory.data() + *length_at, sizeof length);
+      if (*at <= memory.size() && length <= memory.size() - *at)
+        text.assign(reinterpret_cast<const char*>(memory.data()) + *at, length);
+      if (!call("qjs_free_cstring", {*at})) return std::nullopt;
+    }
+    if (!call("wasm_free", {*length_at})) return std::nullopt;
+    return text;
+  }
+  [[nodiscard]] std::optional<bool> is(std::string_view what, uint32_t box) {
+    const auto answer = call("qjs_is_" + std::string(what), {box});
+    return answer ? std::optional(*answer != 0) : std::nullopt;
+  }
+
+ private:
+  Calls& calls_;
+};
+
+// -- what it imports ----------------------------------------------------------------------------------------------
+
+// The arguments of env.host_call, read while it runs.
+class Callback {
+ public:
+  Callback(Calls& calls, HostCall& during) : calls_(calls), during_(during) {}
+
+  [[nodiscard]] std::string name() const {
+    return std::string(bytes(static_cast<uint32_t>(during_.arguments[0]), static_cast<uint32_t>(during_.arguments[1])));
+  }
+  // The box of an argument; 0 when there are not so many.
+  [[nodiscard]] uint32_t box(uint32_t index) const {
+    const auto count = static_cast<uint32_t>(during_.arguments[3]);
+    const auto at = static_cast<uint32_t>(during_.arguments[4]) + uint64_t{4} * index;
+    uint32_t box = 0;
+    const std::span<const uint8_t> memory = calls_.memory();
+    if (index < count && at + 4 <= memory.size()) std::memcpy(&box, memory.data() + at, sizeof box);
+    return box;
+  }
+  // Only of what is a string already: nothing of the program's runs.
+  [[nodiscard]] std::optional<std::string> text(uint32_t index) {
+    const uint32_t value = box(index);
+    if (value == 0 || back("qjs_is_string", {value}).value_or(0) == 0) return std::nullopt;
+    const auto length_at = back("wasm_malloc", {4});
+    if (!length_at || *length_at == 0) return std::nullopt;
+    const auto at = back("qjs_get_string_len", {value, *length_at});
+    std::string text;
+    if (at && *at != 0) {
+      uint32_t length = 0;
+      const std::string_view raw = bytes(*length_at, 4);
+      if (raw.size() == 4) std::memcpy(&length, raw.data(), sizeof length);
+      text = bytes(*at, length);
+      static_cast<void>(back("qjs_free_cstring", {*at}));
+    }
+    static_cast<void>(back("wasm_free", {*length_at}));
+    return text;
+  }
+  [[nodiscard]] std::optional<double> number(uint32_t index) {
+    const uint32_t value = box(index);
+    if (value == 0 || back("qjs_is_number", {value}).value_or(0) == 0) return std::nullopt;
+    const auto bits = calls_.call_back(during_, "qjs_get_float64", std::array{i32(value)});
+    return bits ? std::optional(std::bit_cast<double>(*bits)) : std::nullopt;
+  }
+  // A new string; 0 when there is no memory.
+  [[nodiscard]] uint32_t make(std::string_view text) {
+    const auto at = back("wasm_malloc", {static_cast<uint32_t>(text.size() + 1)});
+    if (!at || *at == 0 || *at + text.size() > calls_.memory().size()) return 0;
+    std::memcpy(calls_.memory().data() + *at, text.data(), text.size());
+    const auto made = back("qjs_new_string", {*at, static_cast<uint32_t>(text.size())});
+    static_cast<void>(back("wasm_free", {*at}));
+    return made.value_or(0);
+  }
+  uint32_t undefined() { return back("qjs_get_undefined", {}).value_or(0); }
+  std::optional<uint32_t> back(std::string_view name, std::initializer_list<uint32_t> arguments) {
+    std::vector<Value> values;
+    for (const uint32_t argument : arguments) values.push_back(i32(argument));
+    const auto result = calls_.call_back(during_, name, values);
+    return result ? std::optional(static_cast<uint32_t>(*result)) : std::nullopt;
+  }
+
+ private:
+  [[nodiscard]] std::string_view bytes(uint32_t at, uint32_t count) const {
+    const std::span<const uint8_t> memory = calls_.memory();
+    if (at > memory.size() || count > memory.size() - at) return {};
+    return {reinterpret_cast<const char*>(memory.data()) + at, count};
+  }
+
+  Calls& calls_;
+  HostCall& during_;
+};
+
+HostAction host_call(Calls& calls, HostCall& call) {
+  Callback callback(calls, call);
+  const std::string name = callback.name();
+  const auto give = [&](uint32_t box) {
+    call.results[0] = box;
+    if (box != 0) return HostAction::kContinue;
+    call.trap_message = "the program's memory has no room for what " + name + " gives";
+    return HostAction::kTrap;
+  };
+  if (name == kHostFunctions[0]) {
+    const auto request = callback.text(0);
+    if (!request) return give(callback.undefined());
+    const auto answer = calls.ask(call, *request);
+    if (!answer) return HostAction::kTrap;  // the session knows why
+    return give(callback.make(*answer));
+  }
+  if (name == kHostFunctions[1]) {
+    const auto text = callback.text(1);
+    const auto stream = callback.number(0);
+    if (text && !calls.print(call, stream == 2.0, *text)) return HostAction::kTrap;
+    return give(callback.undefined());
+  }
+  if (name == kHostFunctions[2]) {
+    const auto ms = callback.number(0);
+    if (ms && *ms > 0 && !calls.sleep(call, *ms * 1e6)) return HostAction::kTrap;
+    return give(callback.undefined());
+  }
+  return give(callback.undefined());
+}
+
+class QuickJsInterpreter final : public Interpreter {
+ public:
+  [[nodiscard]] std::optional<Import> import(std::string_view module, std::string_view name) const override {
+    constexpr auto kI32 = wasm::ValType::kI32;
+    if (module != "env") return std::nullopt;
+    if (name == "host_call") return Import{{{kI32, kI32, kI32, kI32, kI32}, {kI32}}, host_call};
+    if (name == "host_promise_rejection")
+      return Import{{{kI32, kI32, kI32}, {}}, [](Calls& calls, HostCall& call) {
+                      const auto box = [&](size_t i) { return static_cast<uint32_t>(call.arguments[i]); };
+                      calls.notes().insert(calls.notes().end(), {box(0), box(1), box(2)});
+                      return HostAction::kContinue;
+                    }};
+    const auto zero = [](Calls&, HostCall& call) {
+      call.results[0] = 0;
+      return HostAction::kContinue;
+    };
+    if (name == "host_get_timezone_offset" || name == "host_module_normalize" || name == "host_module_load")
+      return Import{{{kI32, kI32}, {kI32}}, zero};
+    if (name == "host_interrupt") return Import{{{}, {kI32}}, zero};
+    return std::nullopt;
+  }
+
+  Result<bool> warm(Calls& calls, const lang::Package& package) override;
+
+  [[nodiscard]] std::vector<uint8_t> state() const override {
+    std::vector<uint8_t> bytes(sizeof kept_);
+    std::memcpy(bytes.data(), &kept_, sizeof kept_);
+    return bytes;
+  }
+  void set_state(std::span<const uint8_t> state) override {
+    if (state.size() == sizeof kept_) std::memcpy(&kept_, state.data(), sizeof kept_);
+  }
+
+  [[nodiscard]] bool turn(Calls& calls) const override;
+
+ private:
+  [[nodiscard]] bool define_host_functions(Js& js);
+  [[nodiscard]] bool run_jobs(Js& js, Calls& calls) const;
+
+  Kept kept_;
+};
+
+// -- the template -------------------------------------------------------------------------------------------------
+
+bool QuickJsInterpreter::define_host_functions(Js& js) {
+  const auto global = js.call("qjs_get_global", {});
+  if (!global) return false;
+  for (const char* const name : kHostFunctions) {
+    const auto at = js.place(name);
+    if (!at) return false;
+    const auto function = js.call("qjs_new_host_function", {*at, static_cast<uint32_t>(std::strlen(name)), 2});
+    if (!function || !js.call("qjs_set_prop_string", {*global, *at, *function}) || !js.free(*function) ||
+        !js.call("wasm_free", {*at}))
+      return false;
+  }
+  return js.free(*global);
+}
+
+Result<bool> QuickJsInterpreter::warm(Calls& calls, const lang::Package& package) {
+  Js js(calls);
+  if (!calls.call("_initialize", {})) return false;
+  const auto begun = js.call("qjs_init", {});
+  if (!begun || !js.call("qjs_set_max_stack_size", {kJsStackBytes}) ||
+      !js.call("qjs_set_promise_rejection_handler", {1}))
+    return false;
+  const auto undefined = js.call("qjs_get_undefined", {}), truth = js.call("qjs_get_true", {}),
+             falsehood = js.call("qjs_get_false", {});
+  if (*begun != 0 || !undefined || !truth || !falsehood || !define_host_functions(js)) return false;
+  kept_.undefined = *undefined;
+  kept_.truth = *truth;
+  kept_.falsehood = *falsehood;
+
+  const auto evaluate = [&](std::string_view code, const std::string& name) -> Result<std::optional<uint32_t>> {
+    const auto value = js.eval(code, "membrane:" + name, 0);
+    if (!value) return std::optional<uint32_t>();
+    const auto failed = js.is("exception", *value);
+    if (failed && *failed) return fail(ErrorCode::kUnsupported, "JavaScript's own part " + name + " failed", "");
+    return failed ? value : std::nullopt;
+  };
+  for (const lang::PackageFile& file : package.files) {  // libraries, as TypeScript's
+    std::ifstream in(file.path, std::ios::binary);
+    std::ostringstream text;
+    text << in.rdbuf();
+    MEMBRANE_ASSIGN(const auto value, evaluate(text.str(), file.guest));
+    if (!value || !js.free(*value)) return false;
+  }
+  std::optional<uint32_t> session;
+  for (const std::string_view wanted : kPrelude)
+    for (const lang::GuestFile& file : lang::guest_files()) {
+      if (file.language != "javascript" || file.path != wanted) continue;
+      if (session && !js.free(*session)) return false;
+      MEMBRANE_ASSIGN(session, evaluate({reinterpret_cast<const char*>(file.bytes.data()), file.bytes.size()},
+                                        std::string(wanted)));
+      if (!session) return false;
+    }
+  if (!session) return fail(ErrorCode::kUnsupported, "JavaScript's own part is not in this program", "");
+  const std::pair<const char*, uint32_t*> functions[] = {{"begin", &kept_.begin},
+                                                         {"settle", &kept_.settle},
+                                                         {"fail", &kept_.fail},
+                                                         {"rejected", &kept_.rejected},
+                                                         {"step", &kept_.step}};
+  for (const auto& [name, box] : functions) {
+    const auto found = js.property(*session, name);
+    if (!found) return false;
+    *box = *found;
+  }
+  return run_jobs(js, calls);
+}
+
+// -- a turn -------------------------------------------------------------------------------------------------------
+
+bool QuickJsInterpreter::run_jobs(Js& js, Calls& calls) const {
+  for (;;) {
+    const auto is_pending = js.call("qjs_is_job_pending", {});
+    if (!is_pending) return false;
+    if (*is_pending == 0) break;
+    if (!js.call("qjs_execute_pending_job", {})) return false;
+  }
+  const std::vector<uint32_t> notes = std::exchange(calls.notes(), {});
+  for (size_t i = 0; i + 2 < notes.size(); i += 3) {
+    const auto told =
+        js.apply(kept_.rejected, kept_.undefined,
+                 {notes[i], notes[i + 1], notes[i + 2] != 0 ? kept_.truth : kept_.falsehood});
+    if (!told || !js.free(*told) || !js.free(notes[i]) || !js.free(notes[i + 1])) return false;
+  }
+  return true;
+}
+
+bool QuickJsInterpreter::turn(Calls& calls) const {
+  Js js(calls);
+  const auto turn = js.apply(kept_.begin, kept_.undefined, {});
+  if (!turn) return false;
+  const auto is_over = js.is("undefined", *turn);
+  if (!is_over) return false;
+  if (!*is_over) {
+    const auto code_box = js.property(*turn, "code"), name_box = js.property(*turn, "name");
+    if (!code_box || !name_box) return false;
+    const auto code = js.text(*code_box), name = js.text(*name_box);
+    if (!code || !name || !js.free(*code_box) || !js.free(*name_box)) return false;
+    const auto value = js.eval(*code, *name, kAsync | kBacktraceBarrier);
+    if (!value) return false;
+    const auto threw = js.is("exception", *value);
+    if (!threw) return false;
+    std::optional<uint32_t> told;
+    if (*threw) {
+      const auto error = js.call("qjs_get_exception", {});
+      if (!error) return false;
+      told = js.apply(kept_.fail, kept_.undefined, {*error});
+      if (!told || !js.free(*error)) return false;
+    } else {
+      told = js.apply(kept_.settle, kept_.undefined, {*value});
+    }
+    if (!told || !js.free(*told) || !js.free(*value)) return false;
+    for (bool is_more = true; is_more;) {
+      if (!run_jobs(js, calls)) return false;
+      const auto more = js.apply(kept_.step, kept_.undefined, {});
+      if (!more || !calls.call("qjs_get_float64", std::array{i32(*more)})) return false;
+      is_more = std::bit_cast<double>(calls.result()) != 0;
+      if (!js.free(*more)) return false;
+    }
+  }
+  return js.free(*turn);
+}
+
+}  // namespace
+
+std::unique_ptr<Interpreter> make_quickjs() { return std::make_unique<QuickJsInterpreter>(); }
+
 }  // namespace membrane::sandbox

@@ -130,6 +130,18 @@ Answer<uint64_t> wait_of(Call& call, const Subscription& one) {
   return one.timeout_ns - std::min(one.timeout_ns, now);
 }
 
+}  // namespace
+
+bool System::sleep(uint64_t ns) {
+  if (!state_->grants.time.real) {
+    state_->clock.sleep(ns);
+    return true;
+  }
+  return state_->world.wait && state_->world.wait(ns);
+}
+
+namespace {
+
 // Lets the shortest wait pass; gives the events of the clocks that have come to their time.
 Answer<std::vector<Event>> wait_for_clocks(Call& call, std::span<const Subscription> asked) {
   std::vector<uint64_t> waits;

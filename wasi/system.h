@@ -115,6 +115,10 @@ class System {
   // Of the config counts what is not frozen: image, quota, policy, world. Errors: frozen.h, and those of create().
   static Result<std::unique_ptr<System>> thaw(std::span<const uint8_t> bytes, Config config);
 
+  // Lets time pass as a sleep of the program's does: at once on the virtual clock. False when World::wait says so, or
+  // there is none.
+  bool sleep(uint64_t ns);
+
   void give_stdin(std::string_view bytes);
   void close_stdin();  // what is empty is at its end from now on
 
