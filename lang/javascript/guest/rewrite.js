@@ -6,15 +6,44 @@
   // Behind these a slash begins a regular expression, and a class or function is a value.
   const kOperatorWords = new Set(["return", "typeof", "instanceof", "in", "of", "new", "delete", "void", "throw", "case", "do", "else",
                                   "yield", "await", "default", "extends"]);
-  const kToken = new RegExp([
-    String.raw`(?<space>\s+|\/\/[^\n]*|\/\*[^]*?\*\/)`,
-    String.raw`(?<word>(?:[#$_\p{ID_Start}]|\\u[0-9a-fA-F]{4})(?:[$\u200c\u200d\p{ID_Continue}]|\\u[0-9a-fA-F]{4})*)`,
-    String.raw`(?<number>\.?\d(?:[\w.]|(?<=[eE])[+-])*)`,
-    String.raw`(?<string>'(?:[^'\\\n]|\\[^])*'|"(?:[^"\\\n]|\\[^])*")`,
-    String.raw`(?<mark>=>|\?\.|\+\+|--|\.\.\.|[^])`,
-  ].join("|"), "uy");
-  const kRegExp = /\/(?:[^/\\[\n]|\\.|\[(?:[^\]\\\n]|\\.)*\])+\/[a-z]*/uy;
-  const kTemplate = /(?:[^`\\$]|\\[^]|\$(?!\{))*/uy;
+  const kOpening = new Set(["(", "[", "{"]), kClosing = new Set([")", "]", "}"]);
+  const kLongMarks = new Set(["=>", "?.", "++", "--"]);
+  const kNoValueBehind = new Set(["=>", ";", "{", "}", "else", "do"]);
+  const kSpace = /(?:\s+|\/\/[^\n]*|\/\*[^]*?\*\/)+/y;
+  const kPlainWord = /[#$\w]+/y;
+  const kWord = /(?:[#$_\p{ID_Start}]|\\u[0-9a-fA-F]{4})(?:[$\u200c\u200d\p{ID_Continue}]|\\u[0-9a-fA-F]{4})*/uy;
+  const kNumber = /\.?\d(?:[\w.]|(?<=[eE])[+-])*/y;
+  const kString = /'(?:[^'\\\n]|\\[^])*'|"(?:[^"\\\n]|\\[^])*"/y;
+  const kRegExp = /\/(?:[^/\\[\n]|\\.|\[(?:[^\]\\\n]|\\.)*\])+\/[a-z]*/y;
+  const kTemplate = /(?:[^`\\$]|\\[^]|\$(?!\{))*/y;
+
+  // What the sticky expression finds there; "" for nothing.
+  function found(expression, code, at) {
+    expression.lastIndex = at;
+    return expression.exec(code)?.[0] ?? "";
+  }
+
+  // The token that begins at a character, by the character: [kind, text]. Slashes and backquotes are the caller's.
+  function tokenAt(code, at) {
+    const character = code.charCodeAt(at);
+    if (character >= 0x80 || character === 0x5c) {
+      const word = found(kWord, code, at);
+      return word === "" ? ["mark", code[at]] : ["word", word];
+    }
+    const isDigit = character >= 0x30 && character <= 0x39;
+    if (isDigit || (character === 0x2e && /\d/.test(code[at + 1]))) return ["number", found(kNumber, code, at)];
+    const plain = found(kPlainWord, code, at);
+    if (plain !== "") {
+      const next = code.charCodeAt(at + plain.length);
+      return ["word", next >= 0x80 || next === 0x5c ? found(kWord, code, at) || plain : plain];
+    }
+    if (character === 0x27 || character === 0x22) {
+      const string = found(kString, code, at);
+      if (string !== "") return ["string", string];
+    }
+    const pair = code.slice(at, at + 2);
+    return ["mark", kLongMarks.has(pair) ? pair : code.startsWith("...", at) ? "..." : code[at]];
+  }
 
   // The tokens that mean something: {text, kind, at, depth, line}. `line`: a line ends before it.
   function tokensOf(code) {
@@ -34,8 +63,7 @@
       return true;
     };
     const template = () => {
-      kTemplate.lastIndex = at;
-      at += kTemplate.exec(code)[0].length;
+      at += found(kTemplate, code, at).length;
       if (code[at] === "`") {
         ++at;
         tokens.push({ kind: "string", text: "`", at, depth: open.length, line: false });
@@ -46,12 +74,17 @@
       }
     };
     while (at < code.length) {
+      const space = found(kSpace, code, at);
+      if (space !== "") {
+        line ||= space.includes("\n");
+        at += space.length;
+        continue;
+      }
       const character = code[at];
-      if (character === "/" && !/^\/[/*]/.test(code.slice(at, at + 2)) && !endsValue()) {
-        kRegExp.lastIndex = at;
-        const found = kRegExp.exec(code);
-        push("regexp", found ? found[0] : "/");
-        at += found ? found[0].length : 1;
+      if (character === "/" && !endsValue()) {
+        const expression = found(kRegExp, code, at) || "/";
+        push("regexp", expression);
+        at += expression.length;
         continue;
       }
       if (character === "`") {
@@ -59,16 +92,12 @@
         template();
         continue;
       }
-      kToken.lastIndex = at;
-      const { 0: text, groups } = kToken.exec(code);
-      const kind = Object.keys(groups).find((name) => groups[name] !== undefined);
-      if (kind === "space") {
-        line ||= text.includes("\n");
-      } else if ("([{".includes(text)) {
-        const isValue = text !== "{" || (tokens.length > 0 && !endsValue() && !["=>", ";", "{", "}", "else", "do"].includes(tokens.at(-1).text));
+      const [kind, text] = tokenAt(code, at);
+      if (kOpening.has(text)) {
+        const isValue = text !== "{" || (tokens.length > 0 && !endsValue() && !kNoValueBehind.has(tokens.at(-1).text));
         push(kind, text);
         open.push({ text, isValue });
-      } else if (")]}".includes(text)) {
+      } else if (kClosing.has(text)) {
         const opened = open.pop();
         if (opened?.text === "${" && text === "}") {
           ++at;
@@ -143,15 +172,16 @@
   // The text to run. A cell's own names become global ones; a script keeps them to itself.
   function rewrite(source, isScript) {
     const code = source.replace(/^#!/, "//");
-    const tokens = tokensOf(code);
+    const tokens = /\b(?:class|const|export|import|let)\b/.test(code) ? tokensOf(code) : [];
     const changes = [];  // {at, end, text}, in order
     const replace = (at, end, text) => {
       const lines = code.slice(at, end).split("\n").length - text.split("\n").length;
       changes.push({ at, end, text: text + "\n".repeat(Math.max(lines, 0)) });
     };
     for (let i = 0; i < tokens.length; ++i) {
-      const { text, kind, at, depth } = tokens[i];
-      if (kind !== "word" || tokens[i - 1]?.text === "." || tokens[i - 1]?.text === "?.") continue;
+      if (tokens[i].kind !== "word") continue;
+      const { text, at, depth } = tokens[i];
+      if (tokens[i - 1]?.text === "." || tokens[i - 1]?.text === "?.") continue;
       const next = tokens[i + 1];
       if (text === "import" && next?.text === "(") replace(at, at + 6, "__membrane_import_later");
       if (depth !== 0 || next?.text === ":") continue;
@@ -173,12 +203,13 @@
       }
     }
     changes.sort((a, b) => a.at - b.at);
-    let made = "", from = 0;
+    const pieces = [];
+    let from = 0;
     for (const change of changes) {
-      made += code.slice(from, change.at) + change.text;
+      pieces.push(code.slice(from, change.at), change.text);
       from = change.end;
     }
-    made += code.slice(from);
+    const made = pieces.join("") + code.slice(from);
     return isScript ? `await (async () => {${made}\n})(); undefined` : made;
   }
 

@@ -2,6 +2,7 @@
 
 import importlib.abc
 import importlib.machinery
+import json
 import keyword
 import re
 import sys
@@ -161,12 +162,30 @@ def _forms(text):
     return forms
 
 
+_ESCAPE = re.compile(r'\\(?:([0-9a-fA-F]{2})|u\{([0-9a-fA-F]+)\}|(.))')
+_SIGNS = {"n": "\n", "t": "\t", "r": "\r"}
+
+
+def _literal(text):
+    """A string of WebAssembly's text format as one of Python: a str where it is UTF-8."""
+    def byte_of(match):
+        pair, point, sign = match.groups()
+        return chr(int(pair, 16)) if pair else (chr(int(point, 16)) if point else _SIGNS.get(sign, sign)).encode().decode("latin-1")
+
+    outside = text[1:-1].encode().decode("latin-1")  # a character for each byte
+    data = _ESCAPE.sub(byte_of, outside).encode("latin-1")
+    try:
+        return json.dumps(data.decode(), ensure_ascii=False)
+    except UnicodeDecodeError:
+        return repr(data)
+
+
 def _expression(form):
     match form:
         case str() if form.startswith("$"):
             return form[1:]
         case ["string", literal]:
-            return literal
+            return _literal(literal)
         case ["i32.const" | "i64.const" | "f64.const", number]:
             return number
         case ["local.get", name]:

@@ -8,6 +8,7 @@ A cell runs in __main__, where its names stay; a script has a __main__ of its ow
 
 import __future__
 import ast
+import atexit
 import builtins
 import importlib.machinery
 import inspect
@@ -141,9 +142,36 @@ def _run_script(code, name):
     before = sys.modules["__main__"]
     sys.modules["__main__"] = module
     try:
-        exec(compile(code, name, "exec", dont_inherit=True), module.__dict__)
+        with _AtExit(module.__dict__):
+            exec(compile(code, name, "exec", dont_inherit=True), module.__dict__)
     finally:
         sys.modules["__main__"] = before
+
+
+class _AtExit:
+    """Runs at a script's end what the script itself has registered with atexit; what libraries register stays."""
+
+    def __init__(self, namespace):
+        self._namespace, self._calls, self._register = namespace, [], atexit.register
+
+    def __enter__(self):
+        atexit.register = self._take
+
+    def _take(self, function, *arguments, **options):
+        if sys._getframe(1).f_globals is not self._namespace:
+            return self._register(function, *arguments, **options)
+        self._calls.append((function, arguments, options))
+        return function
+
+    def __exit__(self, *_):
+        atexit.register = self._register
+        while self._calls:
+            function, arguments, options = self._calls.pop()
+            try:
+                function(*arguments, **options)
+            except Exception:  # as Python does: it is told of, and the others run
+                print(f"Exception ignored in atexit callback {function!r}:", file=sys.stderr)
+                traceback.print_exc()
 
 
 def _run_cell(code, name):

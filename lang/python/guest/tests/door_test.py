@@ -1,6 +1,8 @@
 import errno
 import importlib
 import os
+import subprocess
+import sys
 import unittest
 
 from tests.fake_door import DoorTest, real_registry
@@ -118,6 +120,8 @@ class Modules(DoorTest):
         for part in ("Requests.", "Granted by --allow http.", "get(url: str) -> bytes", "EACCES: no grant",
                      'print(http.get("https://example.org/"))'):
             self.assertIn(part, text)
+        self.assertEqual(_capabilities._example_of(r'(drop (call $f! (string "a\"\c3\a9\n") (i32.const 5)))'), r'f("a\"é\n", 5)')
+        self.assertEqual(_capabilities._example_of(r'(call $f (string "\ff"))'), r"f(b'\xff')")
         self.assertNotIn("Example", math.loop.__doc__, "what Python cannot say is not shown")
 
 
@@ -133,6 +137,78 @@ class TheRealRegistry(DoorTest):
                 made = getattr(module, _capabilities._identifier(function["name"].partition(".")[2]))
                 self.assertEqual(len(inspect.signature(made).parameters), len(function["params"]))
                 self.assertIn(function["summary"], made.__doc__)
+
+
+@unittest.skipUnless(os.environ.get("MEMBRANE_DOOR"), "MEMBRANE_DOOR is not set")
+class TheRealDoor(unittest.TestCase):
+    """Against the host's own code, in a process beside."""
+
+    def setUp(self):
+        self.door = subprocess.Popen([os.environ["MEMBRANE_DOOR"]], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.before = _door.exchange
+        _door.exchange = self.exchange
+        _capabilities._modules.clear()
+
+    def tearDown(self):
+        _door.exchange = self.before
+        for name in _capabilities._modules:
+            sys.modules.pop(f"membrane.{name}", None)
+        _capabilities._modules.clear()
+        self.door.stdin.close()
+        self.assertEqual(self.door.wait(), 0)
+        self.door.stdout.close()
+
+    def exchange(self, request):
+        self.door.stdin.write(b"%d\n%s" % (len(request), request))
+        self.door.stdin.flush()
+        return self.door.stdout.read(int(self.door.stdout.readline()))
+
+    def test_values_of_every_type_come_back_whole(self):
+        from membrane import json, kv, random, str, time
+        for value in (b"", b"\xff\x00", "é\U0001f600\n\"\\".encode(), b"x" * 100_000):
+            kv.set("k\u00e9", value)
+            self.assertEqual(kv.get("k\u00e9"), value)
+        for number in (0, -1, (1 << 63) - 1, -(1 << 63), (1 << 53) + 1):
+            self.assertEqual(str.to_i64(str.from_i64(number)), number)
+        for number in (0.5, -0.0, 1e300, float("inf"), float("-inf")):
+            self.assertEqual(str.to_f64(str.from_f64(number)), number)
+        self.assertEqual(str.repeat("ab", 3), b"ababab")
+        self.assertEqual(len(random.bytes(9)), 9)
+        self.assertEqual(time.format(0), "1970-01-01T00:00:00.000Z")
+        self.assertEqual(json.get('{"a":[1]}', "a"), "[1]")
+
+    def test_errors_have_their_classes(self):
+        from membrane import http, kv, str
+        self.assertRaises(KeyError, kv.get, "nothing")
+        with self.assertRaises(PermissionError) as caught:
+            http.get("http://elsewhere/")
+        self.assertEqual(caught.exception.grant, "--allow http:GET:http://elsewhere/")
+        with self.assertRaisesRegex(ValueError, "EINVAL"):
+            str.to_i64("x")
+        with self.assertRaisesRegex(membrane.Error, "ENOENT"):
+            _door.ask({"call": "http.gt", "arguments": []})
+        with self.assertRaisesRegex(membrane.Error, "EINVAL"):
+            _door.ask({"what": 1})
+
+    def test_requests_reads_pages(self):
+        import requests
+        answer = requests.get("http://h/")
+        self.assertEqual((answer.status_code, answer.text, answer.headers["Content-Type"]), (200, "h\u00e9", "text/plain"))
+        answer = requests.post("http://h/bytes", json={"a": 1})
+        self.assertEqual((answer.status_code, answer.content, answer.url), (404, b"\xff", "http://h/there"))
+        self.assertRaises(PermissionError, requests.get, "http://elsewhere/")
+
+    def test_every_example_runs_as_python(self):
+        """What the documentation shows can be compiled, and names what is there."""
+        shown = 0
+        for name, module in membrane.modules().items():
+            for function in module.__all__:
+                doc = getattr(module, function).__doc__
+                if "Example:" in doc:
+                    code = "\n".join(line[4:] for line in doc.partition("Example:\n")[2].splitlines())
+                    compile(code, name, "exec")
+                    shown += 1
+        self.assertGreater(shown, 40)
 
 
 if __name__ == "__main__":

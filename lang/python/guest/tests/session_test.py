@@ -155,6 +155,13 @@ class Scripts(SessionTest):
         self.assertEqual(self.output.getvalue(), "__main__ /work/a.py ['/work/a.py', '-v'] /work True\nFalse\n")
         self.assertEqual(self.value("x"), "1")
 
+    def test_what_it_registers_runs_at_its_end(self):
+        result = self.run_turn("import atexit, sys\natexit.register(print, 'b')\n@atexit.register\ndef f(): print('a'); 1/0\n"
+                               "print('first')\nsys.exit(4)", mode="script", name="a.py")
+        self.assertEqual((result["outcome"], result["exit_code"]), ("exit", 4))
+        self.assertEqual(self.output.getvalue(), "first\na\nb\n")
+        self.assertIn("ZeroDivisionError", self.errors.getvalue())
+
     def test_its_last_expression_is_no_result(self):
         self.assertIsNone(self.run_turn("5", mode="script", name="a.py")["value"])
 
