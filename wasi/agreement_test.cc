@@ -143,7 +143,8 @@ struct Step {
 std::string told(Errno code, const std::string& more = {}) {
   if (code != Errno::kSuccess) return std::string(name_of(code));
   if (more.size() < 200) return "ESUCCESS " + more;
-  return "ESUCCESS " + std::to_string(more.size()) + " bytes, hash " + std::to_string(std::hash<std::string>()(more));
+  return "ESUCCESS " + std::to_string(more.size()) + " bytes, hash " +
+         std::to_string(std::hash<std::string>()(more));
 }
 
 std::string joined(const std::vector<std::string>& names) {
