@@ -8,6 +8,7 @@
 #include <CLI/CLI.hpp>
 
 #include <cstdio>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -28,6 +29,7 @@ inline constexpr int kExitMembrane = 3;
 // Each adds its subcommand to `app`; what it does when chosen ends in `exit_code`.
 void add_run(CLI::App& app, int& exit_code);
 void add_thaw(CLI::App& app, int& exit_code);
+void add_repl(CLI::App& app, int& exit_code);
 void add_check(CLI::App& app, int& exit_code);
 void add_agent(CLI::App& app, int& exit_code);
 void add_policy(CLI::App& app, int& exit_code);
@@ -99,6 +101,9 @@ enum class Reader : uint8_t {
 };
 // Returns the exit code.
 int complain(const Error& error, Reader reader = Reader::kPerson);
+
+// Says each step of long work on standard error, in one line that is replaced; null when that is no terminal.
+std::function<void(std::string_view step)> progress_line();
 
 bool is_terminal(std::FILE* file);
 // Whether both go to one place, as on a terminal and with 2>&1.

@@ -8,7 +8,9 @@
 #include "agent/console.h"
 #include "agent/model_client.h"
 #include "cli/cli.h"
+#include "sandbox/languages.h"
 #include "sandbox/sandbox.h"
+#include "sandbox/session.h"
 
 namespace membrane::cli {
 namespace {
@@ -22,7 +24,8 @@ constexpr uint64_t kMaxSnapshotBytes = 16ull << 30;
 struct Options {
   bool is_thaw = false;
   std::string file;
-  std::string text;  // of -e
+  std::string text;      // of -e
+  std::string language;  // "" for the one that the program's name tells
   std::string entry;
   std::vector<std::string> arguments;
   std::string input_file;
@@ -62,18 +65,59 @@ Result<std::unique_ptr<agent::ModelClient>> model_for(const policy::Policy& poli
   return agent::ModelClient::create(std::move(config));
 }
 
+// "wat" and "wasm" are the engine's own; any other is a session of that language.
+bool is_of_engine(const std::string& language) { return language == "wat" || language == "wasm"; }
+
+// What only a module has.
+Status check_for_language(const Options& options, const std::string& language) {
+  const auto refused = [&](const char* what, const char* instead) {
+    return fail(ErrorCode::kInvalidArgument,
+                std::string(what) + " is for WebAssembly, and the program is " + language, instead);
+  };
+  if (!options.entry.empty()) return refused("--invoke", "Call the function in the program.");
+  if (!options.freeze_after.empty())
+    return refused("--freeze-after", "Fork a session: membrane repl has :fork.");
+  if (!options.code_cache.empty())
+    return refused("--code-cache", "A language keeps its code with its warm image.");
+  return {};
+}
+
+Result<sandbox::Report> run_in_language(const Options& options, const std::string& language,
+                                        const sandbox::Program& program,
+                                        const sandbox::RunOptions& run_options) {
+  MEMBRANE_TRY(check_for_language(options, language));
+  sandbox::Languages languages({.cache_directory = sandbox::Languages::default_cache_directory(),
+                                .tier = run_options.tier,
+                                .on_progress = progress_line()});
+  MEMBRANE_ASSIGN(auto opened, languages.open(language));
+  MEMBRANE_ASSIGN(const auto session, sandbox::Session::create(std::move(opened), run_options));
+  return session->exec({.code = program.source,
+                        .name = options.text.empty() ? program.name : "",
+                        .is_script = options.text.empty(),
+                        .arguments = program.arguments,
+                        .input = program.input});
+}
+
 // What a program wrote into its report cannot drive the terminal.
 void make_printable(sandbox::Report& report) {
   for (std::string* const text : {&report.stderr_text, &report.result, &report.answer})
     *text = agent::printable(*text);
+  for (sandbox::ReportFile& file : report.files) file.path = agent::printable(file.path);
   for (sandbox::ReportError& error : report.errors) {
-    for (std::string* const text : {&error.message, &error.hint, &error.place.function})
+    for (std::string* const text :
+         {&error.code, &error.message, &error.hint, &error.traceback, &error.place.function})
       *text = agent::printable(*text);
     for (sandbox::ReportPlace& frame : error.backtrace) frame.function = agent::printable(frame.function);
   }
   for (sandbox::HostCallRecord& call : report.host_calls)
     for (std::string* const text : {&call.arguments, &call.reason, &call.grant})
       *text = agent::printable(*text);
+}
+
+// A program that ended itself with a code failed when that is not 0.
+int exit_code_of(const sandbox::Report& report) {
+  const int code = sandbox::exit_code_of(report.outcome);
+  return code == 0 && report.exit_code.value_or(0) != 0 ? kExitGuest : code;
 }
 
 void show(const sandbox::Report& report, bool json) {
@@ -86,6 +130,11 @@ void show(const sandbox::Report& report, bool json) {
     in_line = false;
   }
   rest.results.clear();
+  if (!rest.value.empty()) {  // of a language: the value of its last expression
+    print_foreign(stdout, (in_line ? "\n" : "") + rest.result + "\n");
+    rest.result.clear();
+    in_line = false;
+  }
   std::fflush(stdout);
   if (in_line && same_file(stdout, stderr)) print(stderr, "\n");
   make_printable(rest);
@@ -123,9 +172,16 @@ Result<Source> source_of(const Options& options, const policy::Policy& policy) {
   return source;
 }
 
-sandbox::Report report_of(const Options& options, const Source& source,
-                          const sandbox::RunOptions& run_options) {
-  if (!options.is_thaw) return sandbox::run(source.program, run_options);
+Result<sandbox::Report> report_of(const Options& options, const Source& source,
+                                  const sandbox::RunOptions& run_options) {
+  if (!options.is_thaw) {
+    const std::string language =
+        options.language.empty()
+            ? sandbox::language_of(options.text.empty() ? options.file : "", source.program.source)
+            : options.language;
+    if (is_of_engine(language)) return sandbox::run(source.program, run_options);
+    return run_in_language(options, language, source.program, run_options);
+  }
   const auto* const bytes = reinterpret_cast<const uint8_t*>(source.snapshot.data());
   return sandbox::thaw({bytes, source.snapshot.size()}, run_options);
 }
@@ -169,13 +225,13 @@ Result<int> run(const Options& options) {
   std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);  // who reads a pipe sees each line as it comes
   if (!options.json) run_options.on_stdout = [](std::string_view text) { print_foreign(stdout, text); };
 
-  const sandbox::Report report = report_of(options, source, run_options);
+  MEMBRANE_ASSIGN(const sandbox::Report report, report_of(options, source, run_options));
   if (report.outcome == sandbox::Outcome::kFrozen) MEMBRANE_TRY(snapshot->commit(report.snapshot));
   show(report, options.json);
-  if (options.journal_file.empty()) return sandbox::exit_code_of(report.outcome);
+  if (options.journal_file.empty()) return exit_code_of(report);
   // What the run did was told; so this goes to standard error, with --json, too.
   const Status written = write_output(options.journal_file, recorded.to_text());
-  return written ? sandbox::exit_code_of(report.outcome) : complain(written.error());
+  return written ? exit_code_of(report) : complain(written.error());
 }
 
 // What run and thaw have in common.
@@ -210,9 +266,15 @@ void add_options(CLI::App* command, Options* options) {
 
 void add_run(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<Options>();
-  CLI::App* const command = app.add_subcommand("run", "Run a program (WAT or Wasm) and report what it did");
+  CLI::App* const command =
+      app.add_subcommand("run", "Run a program (Python, JavaScript, WAT, Wasm) and report what it did");
   command->add_option("file", options->file, "The program, or - for standard input")->type_name("FILE");
   command->add_option("-e,--evaluate", options->text, "The program's text itself")->type_name("TEXT");
+  command
+      ->add_option(
+          "--lang", options->language,
+          "python, js, wat, or a language that was added (default: as the name ends; Python with -e)")
+      ->type_name("LANGUAGE");
   command->add_option("--invoke", options->entry, "Export to call (default: _start, else run, else main)")
       ->type_name("NAME");
   command->add_option("arguments", options->arguments,
@@ -222,6 +284,9 @@ void add_run(CLI::App& app, int& exit_code) {
   add_options(command, options.get());
   command->footer(
       "Examples:\n"
+      "  membrane run -e 'print(2+2)'\n"
+      "  membrane run analyse.py --allow fs:read:./data --fuel 2e9 data/log.csv\n"
+      "  membrane run script.js\n"
       "  membrane run program.wat --allow fs:read:./data --fuel 2e6\n"
       "  membrane run module.wasm --invoke add 2 2\n"
       "  membrane run -e '(func (export \"main\") (result i32) (i32.add (i32.const 2) (i32.const 2)))'\n"

@@ -207,6 +207,17 @@ int complain(const Error& error, Reader reader) {
   return sandbox::exit_code_of(outcome);
 }
 
+std::function<void(std::string_view step)> progress_line() {
+  if (!is_terminal(stderr)) return nullptr;
+  struct Line {
+    ~Line() { print(stderr, "\r\x1b[K"); }
+  };
+  return [line = std::make_shared<Line>()](std::string_view step) {
+    print(stderr, "\r\x1b[K" + std::string(step) + " …");
+    std::fflush(stderr);
+  };
+}
+
 bool is_terminal(std::FILE* file) { return isatty(fileno(file)) != 0; }
 
 bool same_file(std::FILE* a, std::FILE* b) {

@@ -108,6 +108,7 @@ int main(int argc, char** argv) {
   int exit_code = kExitOk;
   add_run(app, exit_code);
   add_thaw(app, exit_code);
+  add_repl(app, exit_code);
   add_check(app, exit_code);
   add_agent(app, exit_code);
   add_policy(app, exit_code);

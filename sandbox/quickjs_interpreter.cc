@@ -42,7 +42,8 @@ class Js {
  public:
   explicit Js(Calls& calls) : calls_(calls) {}
 
-  [[nodiscard]] std::optional<uint32_t> call(std::string_view name, std::initializer_list<uint32_t> arguments) {
+  [[nodiscard]] std::optional<uint32_t> call(std::string_view name,
+                                             std::initializer_list<uint32_t> arguments) {
     std::vector<Value> values;
     for (const uint32_t argument : arguments) values.push_back(i32(argument));
     if (!calls_.call(name, values)) return std::nullopt;
@@ -80,8 +81,7 @@ class Js {
     for (const uint32_t box : arguments) boxes.append(reinterpret_cast<const char*>(&box), sizeof box);
     const auto at = place(boxes);
     if (!at) return std::nullopt;
-    const auto value =
-        call("qjs_call", {function, undefined, static_cast<uint32_t>(arguments.size()), *at});
+    const auto value = call("qjs_call", {function, undefined, static_cast<uint32_t>(arguments.size()), *at});
     if (!value || !call("wasm_free", {*at})) return std::nullopt;
     return value;
   }
@@ -119,7 +119,8 @@ class Callback {
   Callback(Calls& calls, HostCall& during) : calls_(calls), during_(during) {}
 
   [[nodiscard]] std::string name() const {
-    return std::string(bytes(static_cast<uint32_t>(during_.arguments[0]), static_cast<uint32_t>(during_.arguments[1])));
+    return std::string(
+        bytes(static_cast<uint32_t>(during_.arguments[0]), static_cast<uint32_t>(during_.arguments[1])));
   }
   // The box of an argument; 0 when there are not so many.
   [[nodiscard]] uint32_t box(uint32_t index) const {
@@ -262,7 +263,8 @@ bool QuickJsInterpreter::define_host_functions(Js& js) {
   for (const char* const name : kHostFunctions) {
     const auto at = js.place(name);
     if (!at) return false;
-    const auto function = js.call("qjs_new_host_function", {*at, static_cast<uint32_t>(std::strlen(name)), 2});
+    const auto function =
+        js.call("qjs_new_host_function", {*at, static_cast<uint32_t>(std::strlen(name)), 2});
     if (!function || !js.call("qjs_set_prop_string", {*global, *at, *function}) || !js.free(*function) ||
         !js.call("wasm_free", {*at}))
       return false;
@@ -284,11 +286,13 @@ Result<bool> QuickJsInterpreter::warm(Calls& calls, const lang::Package& package
   kept_.truth = *truth;
   kept_.falsehood = *falsehood;
 
-  const auto evaluate = [&](std::string_view code, const std::string& name) -> Result<std::optional<uint32_t>> {
+  const auto evaluate = [&](std::string_view code,
+                            const std::string& name) -> Result<std::optional<uint32_t>> {
     const auto value = js.eval(code, "membrane:" + name, 0);
     if (!value) return std::optional<uint32_t>();
     const auto failed = js.is("exception", *value);
-    if (failed && *failed) return fail(ErrorCode::kUnsupported, "JavaScript's own part " + name + " failed", "");
+    if (failed && *failed)
+      return fail(ErrorCode::kUnsupported, "JavaScript's own part " + name + " failed", "");
     return failed ? value : std::nullopt;
   };
   for (const lang::PackageFile& file : package.files) {  // libraries, as TypeScript's
@@ -332,9 +336,8 @@ bool QuickJsInterpreter::run_jobs(Js& js, Calls& calls) const {
   }
   const std::vector<uint32_t> notes = std::exchange(calls.notes(), {});
   for (size_t i = 0; i + 2 < notes.size(); i += 3) {
-    const auto told =
-        js.apply(kept_.rejected, kept_.undefined,
-                 {notes[i], notes[i + 1], notes[i + 2] != 0 ? kept_.truth : kept_.falsehood});
+    const auto told = js.apply(kept_.rejected, kept_.undefined,
+                               {notes[i], notes[i + 1], notes[i + 2] != 0 ? kept_.truth : kept_.falsehood});
     if (!told || !js.free(*told) || !js.free(notes[i]) || !js.free(notes[i + 1])) return false;
   }
   return true;

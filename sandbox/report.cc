@@ -63,6 +63,7 @@ Json error_json(const ReportError& error) {
   if (Json place = place_json(error.place); !place.empty()) out["place"] = std::move(place);
   if (!error.hint.empty()) out["hint"] = error.hint;
   for (const ReportPlace& frame : error.backtrace) out["backtrace"].push_back(place_json(frame));
+  if (!error.traceback.empty()) out["traceback"] = error.traceback;
   return out;
 }
 
@@ -79,6 +80,15 @@ Json call_json(const HostCallRecord& call) {
   return out;
 }
 
+// {"text/plain":"4","image/png":{"base64":"…"}}
+Json rich_json(const RichValue& value) {
+  Json out = Json::object();
+  for (const MimePart& part : value)
+    if (part.is_base64) out[part.type] = {{"base64", part.data}};
+    else out[part.type] = part.data;
+  return out;
+}
+
 }  // namespace
 
 std::string render_json(const Report& report, bool pretty) {
@@ -90,6 +100,11 @@ std::string render_json(const Report& report, bool pretty) {
   for (const ReportValue& value : report.results)
     out["results"].push_back({{"type", value.type}, {"value", value_json(value)}});
   out["result"] = report.result;
+  if (!report.value.empty()) out["value"] = rich_json(report.value);
+  for (const RichValue& value : report.displays) out["displays"].push_back(rich_json(value));
+  for (const ReportFile& file : report.files)
+    out["files"].push_back({{"path", file.path}, {"size_bytes", file.size_bytes}});
+  if (report.exit_code) out["exit_code"] = *report.exit_code;
   if (report.submitted) out["answer"] = report.answer;
   out["stdout"] = report.stdout_text;
   out["stderr"] = report.stderr_text;
@@ -129,7 +144,16 @@ std::string on_one_line(std::string_view text) {
   return out;
 }
 
+// As the language tells it; its last line says what the message does.
+std::string traceback_text(const ReportError& error) {
+  std::string out = error.traceback;
+  if (!out.ends_with('\n')) out += "\n";
+  if (!error.hint.empty()) out += "  hint: " + on_one_line(error.hint) + "\n";
+  return out;
+}
+
 std::string error_text(const ReportError& error) {
+  if (!error.traceback.empty()) return traceback_text(error);
   std::string out = "error[" + error.code + "]";
   if (const std::string place = place_text(error.place); !place.empty()) out += " " + on_one_line(place);
   out += ": " + on_one_line(error.message) + "\n";
@@ -172,6 +196,26 @@ constexpr std::string_view kGreen = "\x1b[32m", kRed = "\x1b[31m", kPlain = "\x1
 
 }  // namespace
 
+// "image/png (12 KiB)": what a terminal cannot show.
+std::string display_text(const RichValue& value) {
+  for (const MimePart& part : value)
+    if (part.type == "text/plain") return part.data;
+  std::string out;
+  for (const MimePart& part : value)
+    out += (out.empty() ? "[" : ", ") + part.type + ", " + std::to_string(part.data.size()) + " bytes";
+  return out + "]";
+}
+
+std::string files_text(const std::vector<ReportFile>& files) {
+  constexpr size_t kMost = 20;
+  std::string out;
+  for (size_t i = 0; i < files.size() && i < kMost; ++i)
+    out += (i == 0 ? "files: " : ", ") + on_one_line(files[i].path) + " (" +
+           std::to_string(files[i].size_bytes) + " bytes)";
+  if (files.size() > kMost) out += " and " + std::to_string(files.size() - kMost) + " more";
+  return out.empty() ? out : out + "\n";
+}
+
 std::string render_text(const Report& report, bool colour) {
   const bool ok = report.outcome == Outcome::kOk || report.outcome == Outcome::kFrozen;
   std::string out = ended(report.stdout_text);
@@ -179,6 +223,7 @@ std::string render_text(const Report& report, bool colour) {
   if (!report.results.empty()) out += "results: " + results_text(report) + "\n";
   if (!report.result.empty()) out += "result: " + ended(report.result);
   if (report.submitted) out += "answer: " + ended(report.answer);
+  for (const RichValue& value : report.displays) out += "display: " + ended(display_text(value));
   if (colour) out += ok ? kGreen : kRed;
   out += "outcome: " + std::string(name_of(report.outcome));
   if (colour) out += kPlain;
@@ -188,6 +233,8 @@ std::string render_text(const Report& report, bool colour) {
   for (const HostCallRecord& call : report.host_calls)
     out += (call.allowed ? "call: " : "denied: ") + call_text(call) + " [" +
            milliseconds(static_cast<double>(call.latency_us)) + "]\n";
+  out += files_text(report.files);
+  if (report.exit_code) out += "exit code: " + std::to_string(*report.exit_code) + "\n";
   if (report.host_calls_dropped != 0)
     out += "and " + std::to_string(report.host_calls_dropped) + " more calls that are not listed\n";
   out += "fuel: " + std::to_string(report.fuel_used) +
@@ -244,6 +291,10 @@ std::vector<Section> sections_of(const Report& report) {
   if (!report.result.empty()) sections.push_back({"result:\n", ended(report.result)});
   if (!report.stdout_text.empty()) sections.push_back({"stdout:\n", ended(report.stdout_text)});
   if (!report.stderr_text.empty()) sections.push_back({"stderr:\n", ended(report.stderr_text)});
+  std::string displays;
+  for (const RichValue& value : report.displays) displays += ended(display_text(value));
+  if (!displays.empty()) sections.push_back({"displays:\n", displays});
+  if (!report.files.empty()) sections.push_back({"", files_text(report.files)});
   return sections;
 }
 

@@ -1,0 +1,258 @@
+// membrane repl: a session in a language, entry after entry; state stays between them.
+//
+// A line that opens something (a bracket, a block, a text over several lines) goes on until it is closed and, for a
+// block of Python, until an empty line. Lines that begin with a colon are commands.
+
+#include <csignal>
+#include <iostream>
+
+#include "agent/console.h"
+#include "agent/line_reader.h"
+#include "cli/cli.h"
+#include "sandbox/languages.h"
+#include "sandbox/session.h"
+
+namespace membrane::cli {
+namespace {
+
+std::atomic<bool> interrupted = false;
+
+struct Options {
+  std::string language = "python";
+  std::string tier = "auto";
+  bool json = false;
+  PolicyOptions policy;
+};
+
+constexpr std::string_view kHelp =
+    ":fork        keep the session as it stands, to come back to\n"
+    ":back        go back to the last fork, which stays\n"
+    ":drop        forget the last fork\n"
+    ":fuel        what the last entry used, and all of them\n"
+    ":files       the files that the session has made\n"
+    ":save FILE AS  copy one of them out: :save /out.csv out.csv\n"
+    ":reset       begin anew\n"
+    ":help, :quit\n";
+
+// What is still open at the end of an entry.
+struct Open {
+  int brackets = 0;
+  bool in_text = false;   // of several lines
+  bool in_block = false;  // the last line ended in a colon, or what follows is indented
+};
+
+// Reads brackets and texts as Python and JavaScript have them; a guess, and an empty line ends what it got wrong.
+Open open_at_end(std::string_view entry) {
+  Open open;
+  for (size_t i = 0; i < entry.size(); ++i) {
+    const char c = entry[i];
+    if (c == '(' || c == '[' || c == '{') ++open.brackets;
+    if (c == ')' || c == ']' || c == '}') --open.brackets;
+    if (c == '#') {
+      while (i + 1 < entry.size() && entry[i + 1] != '\n') ++i;
+      continue;
+    }
+    if (c != '"' && c != '\'' && c != '`') continue;
+    const bool is_triple = c != '`' && entry.substr(i).starts_with(std::string(3, c));
+    const std::string end(is_triple ? 3 : 1, c);
+    size_t at = i + end.size();
+    while (at < entry.size() && !entry.substr(at).starts_with(end) &&
+           (is_triple || c == '`' || entry[at] != '\n'))
+      at += entry[at] == '\\' ? 2 : 1;
+    open.in_text = at >= entry.size() && (is_triple || c == '`');
+    i = at + end.size() - 1;
+  }
+  const size_t last = entry.find_last_not_of(" \t\n");
+  open.in_block = last != std::string_view::npos && (entry[last] == ':' || entry[last] == '\\');
+  const size_t line = entry.rfind('\n');
+  if (line != std::string_view::npos && line + 1 < entry.size() &&
+      (entry[line + 1] == ' ' || entry[line + 1] == '\t'))
+    open.in_block = true;
+  return open;
+}
+
+class Repl {
+ public:
+  Repl(const Options& options, sandbox::RunOptions run_options, agent::LineReader& in)
+      : options_(options), run_options_(std::move(run_options)), in_(in) {}
+
+  Status begin() {
+    sandbox::Languages languages({.cache_directory = sandbox::Languages::default_cache_directory(),
+                                  .tier = run_options_.tier,
+                                  .on_progress = progress_line()});
+    MEMBRANE_ASSIGN(template_, languages.open(options_.language));
+    return reset();
+  }
+
+  int run() {
+    std::string entry;
+    while (read_entry(entry)) {
+      if (entry.empty()) continue;
+      in_.remember(entry);
+      if (entry.front() == ':') {
+        if (!command(entry)) break;
+        continue;
+      }
+      interrupted = false;
+      show(session_->exec({.code = entry}));
+    }
+    return exit_code_;
+  }
+
+ private:
+  Status reset() {
+    MEMBRANE_ASSIGN(session_, sandbox::Session::create(template_, run_options_));
+    return {};
+  }
+
+  bool read_entry(std::string& entry) {
+    entry.clear();
+    std::string line;
+    for (;;) {
+      switch (in_.read(entry.empty() ? options_.language + "> " : "... ", line)) {
+        case agent::LineEvent::kEnd: return !entry.empty();
+        case agent::LineEvent::kInterrupted: entry.clear(); continue;
+        case agent::LineEvent::kLine: break;
+      }
+      const bool ends_block = line.find_first_not_of(" \t") == std::string::npos;
+      if (entry.empty() && ends_block) return true;
+      if (!entry.empty()) entry += '\n';
+      entry += line;
+      if (entry.front() == ':') return true;
+      const Open open = open_at_end(entry);
+      if (open.in_text || open.brackets > 0) continue;
+      if (!open.in_block || ends_block) return true;
+    }
+  }
+
+  void show(const sandbox::Report& report) {
+    fuel_last_ = report.fuel_used;
+    fuel_all_ += report.fuel_used;
+    if (options_.json) return print_json(sandbox::render_json(report, false));
+    if (!report.stdout_text.empty() && !report.stdout_text.ends_with('\n')) print("\n");
+    if (!report.stderr_text.empty()) print_foreign(stderr, report.stderr_text);
+    for (const sandbox::RichValue& value : report.displays)
+      for (const sandbox::MimePart& part : value)
+        if (part.type == "text/plain") print_foreign(stdout, part.data + "\n");
+        else if (value.size() == 1) print("[" + part.type + "]\n");
+    if (!report.value.empty()) print_foreign(stdout, report.result + "\n");
+    for (const sandbox::ReportError& error : report.errors) {
+      print_foreign(stderr,
+                    error.traceback.empty() ? error.code + ": " + error.message + "\n" : error.traceback);
+      if (!error.hint.empty()) print_foreign(stderr, "  hint: " + error.hint + "\n");
+    }
+    std::fflush(stdout);
+  }
+
+  void complain_here(const Error& error) { exit_code_ = complain(error); }
+
+  // False to quit.
+  bool command(const std::string& line) {
+    const auto is = [&](std::string_view name) {
+      return line == name || line.starts_with(std::string(name) + " ");
+    };
+    if (is(":quit") || is(":q")) return false;
+    if (is(":help")) print(kHelp);
+    else if (is(":fork")) fork();
+    else if (is(":back")) back();
+    else if (is(":drop")) {
+      if (!forks_.empty()) forks_.pop_back();
+      print(std::to_string(forks_.size()) + " forks\n");
+    } else if (is(":fuel")) {
+      print("last " + std::to_string(fuel_last_) + ", all " + std::to_string(fuel_all_) + "\n");
+    } else if (is(":files")) {
+      for (const sandbox::ReportFile& file : session_->files())
+        print_foreign(stdout, file.path + "  " + std::to_string(file.size_bytes) + " bytes\n");
+    } else if (is(":save")) {
+      save(line);
+    } else if (is(":reset")) {
+      if (const Status done = reset(); !done) complain_here(done.error());
+    } else {
+      print(stderr, "there is no command " + agent::printable(line) + "\n" + std::string(kHelp));
+    }
+    return true;
+  }
+
+  void fork() {
+    auto made = session_->fork(++forked_);
+    if (!made) return complain_here(made.error());
+    forks_.push_back(std::move(*made));
+    print("fork " + std::to_string(forks_.size()) + "\n");
+  }
+
+  void back() {
+    if (forks_.empty()) return print(stderr, "there is no fork: make one with :fork\n");
+    auto made = forks_.back()->fork(++forked_);
+    if (!made) return complain_here(made.error());
+    session_ = std::move(*made);
+    print("back at fork " + std::to_string(forks_.size()) + "\n");
+  }
+
+  void save(const std::string& line) {
+    const size_t from = line.find(' '), to = from == std::string::npos ? from : line.find(' ', from + 1);
+    if (to == std::string::npos) return print(stderr, "say :save FILE AS\n");
+    const auto bytes = session_->read_file(line.substr(from + 1, to - from - 1));
+    if (!bytes) return print(stderr, agent::printable(bytes.error().reason) + "\n");
+    if (const Status written = write_output(line.substr(to + 1), *bytes); !written)
+      complain_here(written.error());
+  }
+
+  const Options& options_;
+  sandbox::RunOptions run_options_;
+  agent::LineReader& in_;
+  std::shared_ptr<const sandbox::Template> template_;
+  std::unique_ptr<sandbox::Session> session_;
+  std::vector<std::unique_ptr<sandbox::Session>> forks_;
+  uint64_t forked_ = 0;
+  uint64_t fuel_last_ = 0, fuel_all_ = 0;
+  int exit_code_ = kExitOk;
+};
+
+Result<int> run(const Options& options) {
+  sandbox::RunOptions run_options;
+  MEMBRANE_ASSIGN(run_options.policy, options.policy.policy());
+  MEMBRANE_ASSIGN(run_options.tier, tier_of(options.tier));
+  MEMBRANE_TRY(check_granted_files(run_options.policy));
+  run_options.cancel = &interrupted;
+  if (!options.json) run_options.on_stdout = [](std::string_view text) { print_foreign(stdout, text); };
+  std::signal(SIGINT, [](int) { interrupted = true; });
+  std::unique_ptr<agent::LineReader> in;
+  const bool is_person = is_terminal(stdin) && is_terminal(stdout);
+  if (is_person)
+    if (auto terminal = agent::terminal_line_reader(interrupted)) in = std::move(*terminal);
+  if (in == nullptr)
+    in = std::make_unique<agent::StreamLineReader>(std::cin, is_person ? &std::cout : nullptr);
+  Repl repl(options, std::move(run_options), *in);
+  MEMBRANE_TRY(repl.begin());
+  if (is_person) print(options.language + " inside Membrane; :help lists the commands, Ctrl-D ends\n");
+  return repl.run();
+}
+
+}  // namespace
+
+void add_repl(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<Options>();
+  CLI::App* const command =
+      app.add_subcommand("repl", "A session in a language: state stays between entries, and can be forked");
+  command
+      ->add_option("--lang", options->language, "python, js, or a language that was added (default: python)")
+      ->type_name("LANGUAGE");
+  command->add_option("--tier", options->tier, "Who runs the code: interpreter, compiler, or auto")
+      ->type_name("TIER");
+  command->add_flag("--json", options->json, "Print each entry's report as one JSON object on a line");
+  options->policy.add_to(*command);
+  command->footer(
+      "Examples:\n"
+      "  membrane repl\n"
+      "  membrane repl --lang js --allow 'http:GET:https://example.org/*'\n"
+      "  printf 'x = 20\\nx + 22\\n' | membrane repl --json\n"
+      "Limits are for each entry. Commands, as :fork and :back, are told by :help.\n"
+      "Exit codes: 0 at the end, whatever the entries did; 2 wrong usage, or a language that is not there; "
+      "3 Membrane failed.");
+  command->callback([options, &exit_code] {
+    const Result<int> code = run(*options);
+    exit_code = code ? *code : complain(code.error(), options->json ? Reader::kJson : Reader::kPerson);
+  });
+}
+
+}  // namespace membrane::cli

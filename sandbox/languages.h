@@ -1,0 +1,39 @@
+// The languages that programs may be written in, found by name or by a program's name, each opened when it is first
+// wanted and kept for the life of this object.
+//
+// Threads: any.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "sandbox/template.h"
+
+namespace membrane::sandbox {
+
+class Languages {
+ public:
+  explicit Languages(TemplateOptions options) : options_(std::move(options)) {}
+
+  // Errors: those of lang::find_package() and Template::open().
+  Result<std::shared_ptr<const Template>> open(std::string_view name);
+
+  // $XDG_CACHE_HOME/membrane/templates, else ~/.cache/membrane/templates; "" without a home.
+  static std::string default_cache_directory();
+
+ private:
+  TemplateOptions options_;
+  std::mutex mutex_;  // guards templates_
+  std::map<std::string, std::shared_ptr<const Template>, std::less<>> templates_;
+};
+
+// The language of a program, by its name and how it begins: "python", "js" or that of an installed package that has
+// the extension; "wat" or "wasm" for what the engine runs itself. A text without a name is Python when it does not
+// begin as WAT or a binary does.
+std::string language_of(std::string_view file_name, std::string_view source);
+
+}  // namespace membrane::sandbox
