@@ -17,7 +17,7 @@ import membrane._session
 membrane._session.warm()
 del sys
 )";
-constexpr std::string_view kTurn = "__import__('membrane._session')._session.turn()";
+constexpr std::string_view kTurn = "__membrane_turn__()";  // a name that the package has put there
 
 class PythonInterpreter final : public Interpreter {
  public:
