@@ -58,14 +58,13 @@ std::optional<uint64_t> restore_zeros(uint8_t* base, uint64_t begin, uint64_t en
     pages[i] = (residency[i] & 1) != 0 ? PageState::kPresent : PageState::kAbsent;
   uint64_t kept = 0;
   size_t runs = 0;
-  const bool done =
-      for_each_run(pages, begin, [&](PageState state, uint64_t at, uint64_t bytes) {
-        if (++runs > kMostRuns) return false;
-        if (state == PageState::kAbsent) return drop(base + at, bytes);
-        if ((kept += bytes) > kMostRestoredBytes) return false;
-        std::memset(base + at, 0, bytes);
-        return true;
-      });
+  const bool done = for_each_run(pages, begin, [&](PageState state, uint64_t at, uint64_t bytes) {
+    if (++runs > kMostRuns) return false;
+    if (state == PageState::kAbsent) return drop(base + at, bytes);
+    if ((kept += bytes) > kMostRestoredBytes) return false;
+    std::memset(base + at, 0, bytes);
+    return true;
+  });
   return done ? std::optional(kept) : std::nullopt;
 }
 

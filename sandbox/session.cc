@@ -198,7 +198,7 @@ Report Session::Impl::exec(const Turn& turn) {
   tell_rest(report);
   is_changed_ = true;
   is_fresh_ = false;
-  if (!returned) go_back(std::move(*before));
+  if (!returned || report.outcome == Outcome::kOutOfMemory) go_back(std::move(*before));
   report.run_us = std::chrono::duration<double, std::micro>(Clock::now() - start).count();
   return report;
 }
@@ -253,6 +253,12 @@ void Session::Impl::tell_error(const Json& error, Report& report) {
   }
   if (told.code.empty()) told.code = "error";
   report.outcome = Outcome::kRaised;
+  if (body_->instance().limit_was_hit() && (told.code == "MemoryError" || told.code == "InternalError")) {
+    // What fills the memory may be held by the session's names: it could do nothing any more.
+    report.outcome = Outcome::kOutOfMemory;
+    told.hint = "The memory limit is " + std::to_string(options_.policy.limits.memory_bytes) +
+                " bytes beyond the interpreter's own. The session stands as it did before this turn.";
+  }
   const host::CallRecord* const denial = body_->dispatcher().last_denial();
   const host::HostError* const denied_file = body_->system().last_denial();
   const std::string grant = denial != nullptr        ? denial->grant

@@ -1,8 +1,11 @@
 #include "sandbox/template.h"
 
+#define XXH_INLINE_ALL
 #include <sys/stat.h>
+#include <xxhash.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
 
@@ -97,7 +100,12 @@ Result<std::string> Template::key() const {
   MEMBRANE_TRY(add(package_.module.path));
   for (const lang::PackageFile& file : package_.files) MEMBRANE_TRY(add(file.path));
   text += build_id();
-  return sha256_hex({text});
+  const XXH128_hash_t hash =
+      XXH3_128bits(text.data(), text.size());  // the directory is private: nobody forges it
+  char name[33];
+  std::snprintf(name, sizeof name, "%016llx%016llx", static_cast<unsigned long long>(hash.high64),
+                static_cast<unsigned long long>(hash.low64));
+  return std::string(name);
 }
 
 Status Template::make_files() {
@@ -123,8 +131,7 @@ Result<std::shared_ptr<const Template>> Template::open(lang::Package package,
     return fail(ErrorCode::kUnsupported, "the driver of " + made->package_.name + " has no sessions", "");
   MEMBRANE_TRY(made->make_files());
   MEMBRANE_ASSIGN(const std::string key, made->key());
-  const std::string path =
-      options.cache_directory + "/" + made->package_.name + "-" + key.substr(0, 32) + ".image";
+  const std::string path = options.cache_directory + "/" + made->package_.name + "-" + key + ".image";
   auto loaded = engine::load_image_file(path, options.tier);
   if (!loaded) {
     MEMBRANE_TRY(make_private_directory(options.cache_directory));
