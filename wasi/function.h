@@ -21,11 +21,13 @@ inline constexpr uint64_t kStepFuel = 4;
 inline constexpr uint64_t kListedFuel = 8;
 inline constexpr uint64_t kWorldFuel = 500;
 
+// NOLINTBEGIN(readability-identifier-naming): the names of the specification.
 enum class FunctionId : uint8_t {
 #define WASI(name, params, before) name,
 #include "wasi/preview1.def"
 #undef WASI
 };
+// NOLINTEND(readability-identifier-naming)
 
 // Which bytes a call takes in.
 struct Before {

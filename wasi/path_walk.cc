@@ -129,7 +129,7 @@ class Walk {
 Done check_path(std::string_view path) {
   if (path.empty()) return fail(Errno::kNoent);
   if (path.size() > kMaxPathBytes) return fail(Errno::kNametoolong);
-  if (path.find('\0') != path.npos) return fail(Errno::kInval);
+  if (path.find('\0') != std::string_view::npos) return fail(Errno::kInval);
   if (!is_utf8(path)) return fail(Errno::kIlseq);
   return {};
 }

@@ -43,14 +43,14 @@ std::unexpected<Error> bad_text(std::string what) {
                         "leave it out: programs read texts up to the first NUL");
 }
 
-bool has_nul(const std::string& text) { return text.find('\0') != text.npos; }
+bool has_nul(const std::string& text) { return text.find('\0') != std::string_view::npos; }
 
 Status set_texts(State& state, const Config& config) {
   for (const std::string& argument : config.arguments)
     if (has_nul(argument)) return bad_text("An argument");
   for (const auto& [name, value] : config.environment) {
     if (has_nul(name) || has_nul(value)) return bad_text("The environment variable");
-    if (name.empty() || name.find('=') != name.npos)
+    if (name.empty() || name.find('=') != std::string_view::npos)
       return membrane::fail(ErrorCode::kInvalidArgument,
                             "An environment variable has no name, or one with \"=\".");
     state.environment.push_back(name + "=" + value);
