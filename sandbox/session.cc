@@ -85,6 +85,8 @@ class Session::Impl final : public host::DoorSession {
   Report exec(const Turn& turn);
   Result<std::unique_ptr<Session>> fork(uint64_t number);
 
+  [[nodiscard]] std::vector<ReportFile> files() const;
+
   // -- the door's session
   host::HostResult<std::string> next() override;
   host::HostResult<void> take_result(std::string_view request) override;
@@ -171,6 +173,15 @@ void Session::Impl::begin_turn(const Turn& turn) {
   turn_ = &turn;
   result_.reset();
   ++turns_;
+}
+
+// Not what a library unpacks for itself.
+std::vector<ReportFile> Session::Impl::files() const {
+  std::vector<ReportFile> files;
+  for (const wasi::FileEntry& file : body_->system().written_files())
+    if (file.type == wasi::FileType::kRegularFile && !file.path.starts_with("/usr/"))
+      files.push_back({file.path, file.size});
+  return files;
 }
 
 Report Session::Impl::exec(const Turn& turn) {
@@ -335,8 +346,7 @@ void Session::Impl::tell_rest(Report& report) {
                                  call.code == host::Errno::kOk ? "" : std::string(host::name_of(call.code)),
                                  call.reason, call.grant, call.arguments, call.bytes_in, call.bytes_out,
                                  call.latency_us});
-  for (const wasi::FileEntry& file : body_->system().written_files())
-    if (file.type == wasi::FileType::kRegularFile) report.files.push_back({file.path, file.size});
+  report.files = files();
   if (const auto& divergence = gate_.divergence()) {
     report.outcome = Outcome::kDiverged;
     report.errors = {{"replay_diverged",
@@ -401,12 +411,7 @@ Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<const Template>
 Report Session::exec(const Turn& turn) { return impl_->exec(turn); }
 Result<std::unique_ptr<Session>> Session::fork(uint64_t number) { return impl_->fork(number); }
 
-std::vector<ReportFile> Session::files() const {
-  std::vector<ReportFile> files;
-  for (const wasi::FileEntry& file : impl_->body_->system().written_files())
-    if (file.type == wasi::FileType::kRegularFile) files.push_back({file.path, file.size});
-  return files;
-}
+std::vector<ReportFile> Session::files() const { return impl_->files(); }
 host::HostResult<std::string> Session::read_file(std::string_view path) const {
   return impl_->body_->system().read_file(path);
 }

@@ -1,9 +1,11 @@
 #include "sandbox/template.h"
 
 #define XXH_INLINE_ALL
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <xxhash.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -58,6 +60,31 @@ Status check_hash(const lang::PackageFile& file) {
                 file.path + " is not the file that the language needs: its SHA-256 is " + found,
                 "Install the language again: tools/get-languages");
   return {};
+}
+
+// What is beyond kMostBytes, of all images in the directory, goes: what was not used for longest.
+void make_room(const std::string& directory, const std::string& for_file) {
+  constexpr uint64_t kMostBytes = 3ull << 30;
+  struct Kept {
+    fs::file_time_type used;
+    uint64_t bytes;
+    fs::path path;
+  };
+  std::vector<Kept> files;
+  uint64_t bytes = 0;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(directory, error)) {
+    if (entry.path().extension() != ".image") continue;
+    const uint64_t size = entry.file_size(error);
+    if (error) continue;
+    bytes += size;
+    if (entry.path() != for_file) files.push_back({entry.last_write_time(error), size, entry.path()});
+  }
+  std::ranges::sort(files, {}, &Kept::used);
+  for (const Kept& file : files) {
+    if (bytes <= kMostBytes) return;
+    if (fs::remove(file.path, error)) bytes -= file.bytes;
+  }
 }
 
 Status make_private_directory(const std::string& directory) {
@@ -139,10 +166,12 @@ Result<std::shared_ptr<const Template>> Template::open(lang::Package package,
     if (options.on_progress) options.on_progress("keeping the warm image");
     const auto written = engine::write_image_file(path, *made->image_, made->interpreter_->state());
     if (!written) return made;  // warm all the same, in this process
+    make_room(options.cache_directory, path);
     made->image_.reset();
     loaded = engine::load_image_file(path, options.tier);
     if (!loaded) return std::unexpected(std::move(loaded).error());
   }
+  utimensat(AT_FDCWD, path.c_str(), nullptr, 0);  // used now
   made->image_ = std::move(loaded->image);
   made->interpreter_->set_state(loaded->embedder);
   return made;

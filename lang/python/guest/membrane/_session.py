@@ -41,10 +41,11 @@ def warm():
     if _warm:
         return
     _warm = True
-    from membrane import _capabilities, _loop, _net
+    from membrane import _capabilities, _loop, _matplotlib, _net
     _capabilities.modules()
     _net.install()
     _loop.install()
+    _matplotlib.install()
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace", line_buffering=False, write_through=False)
