@@ -14,8 +14,9 @@ BUILD := cmake --build --parallel $(JOBS) --preset
 CONFIGURE := tools/configure
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build languages demo demo-local-model test test-quick test-aarch64 fuzz fuzz-diff bench bench-micro \
-        bench-engine bench-peers bench-process format format-check tidy coverage docs install clean
+.PHONY: help setup build languages demo demo-local-model test test-quick test-aarch64 test-languages fuzz fuzz-diff \
+        bench bench-micro bench-engine bench-languages bench-peers bench-process format format-check tidy coverage docs \
+        install clean
 
 help:  ## This list
 	@awk 'BEGIN { FS = ":.*##" } /^[a-z0-9-]+:.*##/ { printf "  make %-18s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -78,6 +79,16 @@ bench-engine:  ## The interpreter against native code, five programs
 bench-peers:  ## The engine beside other ones, which pip and npm bring (not part of bench)
 	@tools/install-dependencies bench
 	@$(PYTHON) tools/bench --jobs $(JOBS) peers
+
+bench-languages:  ## Python and JavaScript beside others, which pip and npm bring (not part of bench)
+	@tools/install-dependencies bench
+	@$(PYTHON) tools/get-languages
+	@$(PYTHON) tools/bench-languages --jobs $(JOBS)
+
+test-languages:  ## CPython's own tests and the official ones of JavaScript, where they are, inside the wall
+	@tools/install-dependencies build
+	@$(PYTHON) tools/get-languages
+	@$(PYTHON) tools/run-python-tests --jobs $(JOBS)
 
 bench-process:  ## Whole processes: start, run, exit; time and peak memory
 	@tools/install-dependencies bench

@@ -1,6 +1,7 @@
 """An event loop for asyncio where there are no sockets and no threads: timers, tasks and futures."""
 
 import asyncio
+import sys
 import time
 import warnings
 
@@ -42,17 +43,22 @@ class Loop(asyncio.BaseEventLoop):
         return future
 
 
+class _Policy(getattr(asyncio.events, "_BaseDefaultEventLoopPolicy", None) or asyncio.events.BaseDefaultEventLoopPolicy):
+    _loop_factory = Loop
+
+
 def install():
-    """Makes asyncio.run(), asyncio.new_event_loop() and the like give this loop."""
-    base = getattr(asyncio.events, "_BaseDefaultEventLoopPolicy", None) or asyncio.events.BaseDefaultEventLoopPolicy
-
-    class Policy(base):
-        _loop_factory = Loop
-
+    """Makes asyncio.run(), asyncio.new_event_loop(), asyncio.EventLoop and the like give this loop."""
+    asyncio.SelectorEventLoop = asyncio.EventLoop = Loop
+    # What set_event_loop_policy(None) goes back to; where that is depends on the version.
+    for module in (asyncio, sys.modules.get("asyncio.unix_events")):
+        for name in ("DefaultEventLoopPolicy", "_DefaultEventLoopPolicy"):
+            if name in vars(module):
+                setattr(module, name, _Policy)
     setter = getattr(asyncio.events, "_set_event_loop_policy", None)
     if setter is None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)
-            asyncio.set_event_loop_policy(Policy())
+            asyncio.set_event_loop_policy(_Policy())
     else:
-        setter(Policy())
+        setter(_Policy())

@@ -20,6 +20,10 @@ def install_loop(test):
     setter = getattr(asyncio.events, "_set_event_loop_policy", None) or asyncio.set_event_loop_policy
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
+        for place in (asyncio, asyncio.unix_events):
+            for name in ("EventLoop", "SelectorEventLoop", "DefaultEventLoopPolicy", "_DefaultEventLoopPolicy"):
+                if name in vars(place):
+                    test.addCleanup(setattr, place, name, vars(place)[name])
         _loop.install()
     test.addCleanup(setter, None)
 
@@ -294,6 +298,15 @@ class EventLoop(unittest.TestCase):
             return type(asyncio.get_running_loop())
 
         self.assertIs(asyncio.run(kind()), _loop.Loop)
+        self.assertIs(asyncio.EventLoop, _loop.Loop)
+
+    def test_it_is_what_a_policy_that_is_taken_back_leaves(self):
+        from membrane import _loop
+        install_loop(self)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            asyncio.set_event_loop_policy(None)
+            self.assertIs(asyncio.Runner().get_loop().__class__, _loop.Loop)
 
 
 if __name__ == "__main__":
