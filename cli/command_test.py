@@ -790,6 +790,51 @@ class Template(CommandTest):
         self.assertIn("has no arguments", done.stderr)
 
 
+class AddedLanguages(CommandTest):
+    """Languages of examples/languages, where their modules are there."""
+
+    def setUp(self):
+        super().setUp()
+        self.environment["MEMBRANE_LANGUAGES"] = str(self.folder / "languages")
+        self.environment["XDG_CACHE_HOME"] = str(self.folder / "cache")
+
+    def module(self, variable, how):
+        path = os.environ.get(variable)
+        if not path:
+            self.skipTest(f"{variable} names no module: {how} makes it")
+        return Path(path).resolve()
+
+    def reports(self, language, *entries):
+        done = self.membrane("repl", "--lang", language, "--json", stdin="".join(entry + "\n" for entry in entries))
+        return [json.loads(line) for line in done.stdout.splitlines()]
+
+    def test_ruby(self):
+        module = self.module("MEMBRANE_RUBY", "examples/languages/ruby/get")
+        self.membrane("template", "add", "ruby", module, "--frame", "door", "--extension", ".rb",
+                      "--file", f"/driver.rb={ROOT / 'examples/languages/ruby/driver.rb'}", "--arg", "/driver.rb")
+        first, second, wrong, denied, ended, again = self.reports(
+            "ruby", "x = 20; puts :said", "x + 22", "raise ArgumentError, 'no'",
+            "Membrane.call('http.get', 'https://example.org/')", "x = 1; exit 3", "x")
+        self.assertEqual((first["stdout"], second["result"]), ("said\n", "42"))
+        self.assertEqual((wrong["outcome"], wrong["error"]["code"]), ("raised", "ArgumentError"))
+        self.assertIn("<cell 3>:1", wrong["error"]["traceback"])
+        self.assertNotIn("driver.rb", wrong["error"]["traceback"])
+        self.assertEqual(denied["outcome"], "denied")
+        self.assertEqual((ended["exit_code"], again["result"]), (3, "1"))
+        script = self.file("script.rb", "puts ARGV.inspect, $stdin.gets")
+        self.file("input", "a line\n")
+        self.assertEqual(self.membrane("run", script, "one", "--input", "input").stdout, '["one"]\na line\n')
+
+    def test_sqlite(self):
+        module = self.module("MEMBRANE_SQLITE", "examples/languages/sqlite/build")
+        self.membrane("template", "add", "sqlite", module, "--arg=-batch", "--extension", ".sql")
+        done = self.membrane("repl", "--lang", "sqlite", stdin="create table t(a); insert into t values (1), (2);\n"
+                             ":fork\ndelete from t;\nselect count(*) from t;\n:back\nselect\n sum(a) from t;\n")
+        self.assertEqual(done.stdout, "fork 1\n0\nback at fork 1\n3\n")
+        query = self.file("query.sql", "select 40 + 2;")
+        self.assertEqual(self.membrane("run", query).stdout, "42\n")
+
+
 class Capabilities(CommandTest):
     def test_the_reference_page_is_what_the_program_prints(self):
         page = self.membrane("capabilities", "--markdown").stdout
