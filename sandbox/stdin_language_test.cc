@@ -98,7 +98,7 @@ constexpr std::string_view kAsker = R"((module
       (call $write (local.get $door) (i32.const 300) (i32.const 63))
       (br $turn)))))";
 
-class Language : public ::testing::TestWithParam<engine::Tier> {
+class StdinLanguage : public ::testing::TestWithParam<engine::Tier> {
  protected:
   void SetUp() override {
     directory_ = fs::path(::testing::TempDir()) / ("stdin-language-" + std::to_string(getpid()) + "-" +
@@ -141,7 +141,7 @@ class Language : public ::testing::TestWithParam<engine::Tier> {
   fs::path directory_;
 };
 
-TEST_P(Language, ATurnIsWhatIsDoneUntilItReadsAgainAndStateStays) {
+TEST_P(StdinLanguage, ATurnIsWhatIsDoneUntilItReadsAgainAndStateStays) {
   const auto calculator = session(package(kCalculator));
   EXPECT_EQ(said(*calculator, "20+22"), "42 42\n");
   EXPECT_EQ(said(*calculator, "1"), "1 43\n");
@@ -150,7 +150,7 @@ TEST_P(Language, ATurnIsWhatIsDoneUntilItReadsAgainAndStateStays) {
   EXPECT_EQ(said(*calculator, "n"), "5 0 52\n");
 }
 
-TEST_P(Language, TheWarmImageIsFoundAgainAndHasWhatInitDid) {
+TEST_P(StdinLanguage, TheWarmImageIsFoundAgainAndHasWhatInitDid) {
   lang::Package with_init = package(kCalculator);
   with_init.init = "100";
   for (int round = 0; round < 2; ++round) {
@@ -168,7 +168,7 @@ TEST_P(Language, TheWarmImageIsFoundAgainAndHasWhatInitDid) {
   }
 }
 
-TEST_P(Language, ForksGoOnFromWhereTheirParentStoodEachForItself) {
+TEST_P(StdinLanguage, ForksGoOnFromWhereTheirParentStoodEachForItself) {
   const auto calculator = session(package(kCalculator));
   said(*calculator, "10");
   const auto fork = calculator->fork(1), other = calculator->fork(2);
@@ -182,7 +182,7 @@ TEST_P(Language, ForksGoOnFromWhereTheirParentStoodEachForItself) {
   EXPECT_EQ(said(**of_fork, "5"), "5 17\n");
 }
 
-TEST_P(Language, ATurnThatEndsBadlyGoesBack) {
+TEST_P(StdinLanguage, ATurnThatEndsBadlyGoesBack) {
   policy::Policy policy;
   policy.limits.fuel = 100'000;
   policy.limits.memory_bytes = 1 << 20;
@@ -199,7 +199,7 @@ TEST_P(Language, ATurnThatEndsBadlyGoesBack) {
   }
 }
 
-TEST_P(Language, ATurnOutOfTimeGoesBack) {
+TEST_P(StdinLanguage, ATurnOutOfTimeGoesBack) {
   policy::Policy policy;
   policy.limits.wall_ms = 50;
   policy.limits.fuel = 1ull << 60;
@@ -208,7 +208,7 @@ TEST_P(Language, ATurnOutOfTimeGoesBack) {
   EXPECT_EQ(said(*calculator, "1"), "1 1\n");
 }
 
-TEST_P(Language, AProgramThatExitsTellsItsCode) {
+TEST_P(StdinLanguage, AProgramThatExitsTellsItsCode) {
   const auto calculator = session(package(kCalculator));
   said(*calculator, "7");
   const Report failed = calculator->exec({.code = "3x"});
@@ -221,7 +221,7 @@ TEST_P(Language, AProgramThatExitsTellsItsCode) {
   EXPECT_EQ(said(*calculator, "1"), "1 8\n") << "it stands as before the turn that ended it";
 }
 
-TEST_P(Language, FuelIsTheSameInAForkAndBehindAStepBack) {
+TEST_P(StdinLanguage, FuelIsTheSameInAForkAndBehindAStepBack) {
   policy::Policy policy;
   policy.limits.fuel = 100'000;
   const auto calculator = session(package(kCalculator), policy);
@@ -234,7 +234,7 @@ TEST_P(Language, FuelIsTheSameInAForkAndBehindAStepBack) {
   EXPECT_EQ(calculator->exec({.code = "1+2+3"}).fuel_used, used);
 }
 
-TEST_P(Language, RandomNumbersFollowFromTheSeedAndTheFork) {
+TEST_P(StdinLanguage, RandomNumbersFollowFromTheSeedAndTheFork) {
   const auto numbers = [&](uint64_t seed) {
     policy::Policy policy;
     policy.random.seed = seed;
@@ -250,7 +250,7 @@ TEST_P(Language, RandomNumbersFollowFromTheSeedAndTheFork) {
   EXPECT_NE(one.second, two.second);
 }
 
-TEST_P(Language, CodeAloneReachesAProgramThatDoesNotAsk) {
+TEST_P(StdinLanguage, CodeAloneReachesAProgramThatDoesNotAsk) {
   const auto calculator = session(package(kCalculator));
   const Report arguments = calculator->exec({.code = "1", .arguments = {"a"}});
   EXPECT_EQ(arguments.outcome, Outcome::kInvalid);
@@ -259,14 +259,14 @@ TEST_P(Language, CodeAloneReachesAProgramThatDoesNotAsk) {
   EXPECT_EQ(said(*calculator, "1"), "1 1\n");
 }
 
-TEST_P(Language, ALengthGoesBeforeTheCode) {
+TEST_P(StdinLanguage, ALengthGoesBeforeTheCode) {
   lang::Package framed = package(kCalculator);
   framed.frame = lang::Frame::kLength;
   const auto calculator = session(framed);
   EXPECT_EQ(said(*calculator, "20+22\n"), "6 6\n42 48\n");
 }
 
-TEST_P(Language, WhoAsksTheDoorHasTheWholeTurn) {
+TEST_P(StdinLanguage, WhoAsksTheDoorHasTheWholeTurn) {
   lang::Package asking = package(kAsker);
   asking.frame = lang::Frame::kDoor;
   const auto asker = session(asking);
@@ -280,7 +280,7 @@ TEST_P(Language, WhoAsksTheDoorHasTheWholeTurn) {
   }
 }
 
-TEST_P(Language, WhatDoesNotWaitForCodeIsNone) {
+TEST_P(StdinLanguage, WhatDoesNotWaitForCodeIsNone) {
   for (const char* const text :
        {"(module (func (export \"_start\")))", "(module (func (export \"run\")))",
         "(module (memory (export \"memory\") 1) (func (export \"_start\") unreachable))"}) {
@@ -290,7 +290,8 @@ TEST_P(Language, WhatDoesNotWaitForCodeIsNone) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Tiers, Language, ::testing::Values(engine::Tier::kInterpreter, engine::Tier::kAuto),
+INSTANTIATE_TEST_SUITE_P(Tiers, StdinLanguage,
+                         ::testing::Values(engine::Tier::kInterpreter, engine::Tier::kAuto),
                          [](const auto& tier) { return std::string(engine::name_of(tier.param)); });
 
 }  // namespace
