@@ -105,6 +105,12 @@ class Repl {
     return {};
   }
 
+  // Who reads code as text knows itself where it ends, and waits for the rest.
+  [[nodiscard]] bool takes_lines() const {
+    const lang::Package& package = template_->package();
+    return package.driver == lang::Driver::kStdin && package.frame == lang::Frame::kText;
+  }
+
   bool read_entry(std::string& entry) {
     entry.clear();
     std::string line;
@@ -118,7 +124,7 @@ class Repl {
       if (entry.empty() && ends_block) return true;
       if (!entry.empty()) entry += '\n';
       entry += line;
-      if (entry.front() == ':') return true;
+      if (entry.front() == ':' || takes_lines()) return true;
       const Open open = open_at_end(entry);
       if (open.in_text || open.brackets > 0) continue;
       if (!open.in_block || ends_block) return true;

@@ -448,6 +448,17 @@ Result<std::vector<uint8_t>> freeze(Execution& run, Instance& instance,
   return std::move(writer.out);
 }
 
+// What frames refer to besides functions is in an instance's heap, which an image has none of.
+Result<std::vector<uint8_t>> freeze_frames(Execution& run, Instance& instance) {
+  SnapshotWriter writer(run, instance, 0);
+  MEMBRANE_TRY(writer.check());
+  if (has_heap(instance.module()) || Machine::exceptions(instance).size() != 0)
+    return unsupported("the program has structs, arrays or kept exceptions",
+                       "Freeze it as a snapshot, with its instance.");
+  MEMBRANE_TRY(writer.frames());
+  return std::move(writer.out);
+}
+
 // -- reading -----------------------------------------------------------------------------------------------------
 
 struct SnapshotReader : NumberReader {
@@ -957,6 +968,20 @@ Status Snapshot::resume_in(Execution& run, Instance& instance) const {
   m.state = put ? RunState::kOutOfFuel : RunState::kFinished;
   Machine::owe(run, fuel_owed_);
   return put;
+}
+
+Status thaw_frames(std::span<const uint8_t> frames, Execution& run, Instance& instance) {
+  Snapshot s;
+  s.module_ = instance.share_compiled();
+  wasm::TypeRelations types(s.module_->module());
+  SnapshotReader all{frames};
+  auto reader = all.section(Section::kFrames);
+  if (!reader || !all.left().empty()) return damaged("its frames are cut short");
+  reader->frozen = &s.module_->module();
+  reader->relations = &types;
+  reader->objects = &s.objects_;
+  MEMBRANE_TRY(reader->frames(s));
+  return s.resume_in(run, instance);
 }
 
 Status Snapshot::place_frames(Execution& run, Instance& instance) const {

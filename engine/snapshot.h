@@ -30,6 +30,13 @@ inline constexpr uint32_t kSnapshotVersion = 2;
 Result<std::vector<uint8_t>> freeze(Execution& run, Instance& instance,
                                     std::span<const uint8_t> embedder_state = {}, uint64_t fuel_before = 0);
 
+// The frames of such a run alone: of one whose instance is kept as an image (instance_image.h), and which goes on in
+// an instance of that image. Errors: as freeze(); kUnsupported for a program with structs, arrays or kept exceptions.
+Result<std::vector<uint8_t>> freeze_frames(Execution& run, Instance& instance);
+// Checks them, and puts them back as Snapshot::resume_in() does, with its errors; kInvalidInput also for frames that
+// the module of `instance` cannot have.
+Status thaw_frames(std::span<const uint8_t> frames, Execution& run, Instance& instance);
+
 // A snapshot that was read and checked: whole, of a version and a cost table that this engine knows, with a
 // module that is valid.
 class Snapshot {
@@ -86,6 +93,7 @@ class Snapshot {
   bool keep_objects(Instance& instance) const;
   friend struct SnapshotReader;
   friend struct SnapshotWriter;
+  friend Status thaw_frames(std::span<const uint8_t> frames, Execution& run, Instance& instance);
 
   std::shared_ptr<std::vector<uint8_t>> bytes_;
   std::shared_ptr<CompiledModule> module_;

@@ -44,7 +44,7 @@ class PythonInterpreter final : public Interpreter {
   [[nodiscard]] std::vector<uint8_t> state() const override { return {}; }
   void set_state(std::span<const uint8_t>) override {}
 
-  [[nodiscard]] bool turn(Calls& calls) const override { return run(calls, kTurn); }
+  [[nodiscard]] bool turn(Calls& calls, std::string_view) const override { return run(calls, kTurn); }
 
  private:
   static std::optional<uint32_t> place(Calls& calls, std::string_view text) {

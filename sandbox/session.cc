@@ -63,14 +63,16 @@ class Session::Impl final : public host::DoorSession {
                   ? host::BrokerGate::to_journal(*options_.replay, options_.record)
                   : host::BrokerGate::to_world(world_, budget_.get(), options_.record)) {}
 
-  Status begin(std::unique_ptr<wasi::System> system, const engine::InstanceImage& image) {
+  Status begin(std::unique_ptr<wasi::System> system, const engine::InstanceImage& image,
+               std::shared_ptr<const Waiting> waiting) {
     auto body = std::make_unique<Body>(Body::Surroundings{.said = &said_,
                                                           .gate = &gate_,
                                                           .session = this,
                                                           .interpreter = &template_->interpreter(),
                                                           .must_stop = [this] { return must_stop(); }},
                                        std::move(system));
-    MEMBRANE_TRY(body->begin(image, language_instance_limits(options_.policy.limits, template_->image())));
+    MEMBRANE_TRY(body->begin(image, language_instance_limits(options_.policy.limits, template_->image()),
+                             std::move(waiting)));
     body_ = std::move(body);
     is_fresh_ = true;
     return {};
@@ -107,11 +109,15 @@ class Session::Impl final : public host::DoorSession {
   struct Checkpoint {
     std::shared_ptr<const engine::InstanceImage> image;  // null: the template's
     std::unique_ptr<wasi::System> system;
+    std::shared_ptr<const Waiting> waiting;
   };
   Result<Checkpoint> checkpoint(uint64_t number);
+  Result<std::unique_ptr<wasi::System>> fork_system(uint64_t number, const policy::Policy& policy,
+                                                    wasi::World world) const;
   void go_back(Checkpoint checkpoint);
   std::optional<Outcome> must_stop() const;
   bool wait(uint64_t ns) const;
+  [[nodiscard]] Status check(const Turn& turn) const;
   void begin_turn(const Turn& turn);
   void tell_result(Report& report);
   void tell_error(const Json& error, Report& report);
@@ -184,28 +190,39 @@ std::vector<ReportFile> Session::Impl::files() const {
   return files;
 }
 
+// A program that reads code alone has no way to the rest of a turn.
+Status Session::Impl::check(const Turn& turn) const {
+  if (template_->interpreter().asks() || (turn.arguments.empty() && turn.input.empty())) return {};
+  return fail(ErrorCode::kUnsupported,
+              template_->package().name + " reads its programs from standard input, and has no " +
+                  (turn.input.empty() ? "arguments" : "other input") + " for them",
+              "Write what it needs into the program, or into a file that the policy grants.");
+}
+
 Report Session::Impl::exec(const Turn& turn) {
   const Clock::time_point start = Clock::now();
   Report report;
   report.cost_version = engine::kCostVersion;
-  auto before = checkpoint(turns_);
-  if (!before) {
-    report.outcome = Outcome::kFailed;
-    report.errors.push_back(
-        {std::string(name_of(before.error().code)), before.error().message, {}, before.error().hint, {}, {}});
+  const auto refused = [&report](Outcome outcome, const Error& error) {
+    report.outcome = outcome;
+    report.errors.push_back({std::string(name_of(error.code)), error.message, {}, error.hint, {}, {}});
     return report;
-  }
+  };
+  if (const Status possible = check(turn); !possible) return refused(Outcome::kInvalid, possible.error());
+  auto before = checkpoint(turns_);
+  if (!before) return refused(Outcome::kFailed, before.error());
   begin_turn(turn);
   const uint64_t tokens_before = gate_.tokens_used();
   const uint64_t fuel = budget_->take_up_to(policy::Resource::kFuel, options_.policy.limits.fuel);
   body_->start_run(language_execution_limits(options_.policy.limits), fuel);
-  const bool returned = template_->interpreter().turn(*body_);
+  const Interpreter& interpreter = template_->interpreter();
+  const bool returned = interpreter.turn(*body_, turn.code);
   budget_->give_back(policy::Resource::kFuel, fuel - body_->fuel_used());
   report.fuel_used = body_->fuel_used();
   report.memory_peak_bytes = body_->instance().memory_bytes();
   report.tokens_used = gate_.tokens_used() - tokens_before;
   if (returned && result_) tell_result(report);
-  else tell_stop(report);
+  else if (!returned || !interpreter.reads()) tell_stop(report);
   tell_rest(report);
   is_changed_ = true;
   is_fresh_ = false;
@@ -303,7 +320,9 @@ void Session::Impl::tell_stop(Report& report) {
     if (report.exit_code == 0) return;
     told(Outcome::kRaised,
          "the program ended the interpreter with exit code " + std::to_string(*report.exit_code),
-         std::string("End with sys.exit() to keep the session's state.") + kGoesOn);
+         std::string(template_->interpreter().reads() ? "What has ended cannot take another turn."
+                                                      : "End with sys.exit() to keep the session's state.") +
+             kGoesOn);
   } else if (stop.outcome == Outcome::kTimedOut) {
     told(Outcome::kTimedOut, "the program ran past its time of " + std::to_string(limits.wall_ms) + " ms",
          std::string("Make it do less, or give it more time.") + kGoesOn);
@@ -360,11 +379,19 @@ void Session::Impl::tell_rest(Report& report) {
 
 // -- forks and steps back -----------------------------------------------------------------------------------------
 
+Result<std::unique_ptr<wasi::System>> Session::Impl::fork_system(uint64_t number,
+                                                                 const policy::Policy& policy,
+                                                                 wasi::World world) const {
+  return body_->system().fork({.fork_number = number + 1,
+                               .stdin_waits = template_->interpreter().reads(),
+                               .policy = &policy,
+                               .world = std::move(world)});
+}
+
 Result<Session::Impl::Checkpoint> Session::Impl::checkpoint(uint64_t number) {
   Checkpoint made;
-  MEMBRANE_ASSIGN(
-      made.system,
-      body_->system().fork({.fork_number = number + 1, .policy = &options_.policy, .world = world()}));
+  MEMBRANE_ASSIGN(made.system, fork_system(number, options_.policy, world()));
+  made.waiting = body_->waiting();
   if (is_changed_) {
     MEMBRANE_ASSIGN(made.image,
                     engine::InstanceImage::capture(body_->instance(), engine::InstanceImage::Keep::kChanges));
@@ -376,7 +403,7 @@ void Session::Impl::go_back(Checkpoint checkpoint) {
   const engine::InstanceImage& image = checkpoint.image == nullptr ? template_->image() : *checkpoint.image;
   is_changed_ = checkpoint.image != nullptr;
   // There was room for it before.
-  static_cast<void>(begin(std::move(checkpoint.system), image));
+  static_cast<void>(begin(std::move(checkpoint.system), image, std::move(checkpoint.waiting)));
 }
 
 Result<std::unique_ptr<Session>> Session::Impl::fork(uint64_t number) {
@@ -387,10 +414,9 @@ Result<std::unique_ptr<Session>> Session::Impl::fork(uint64_t number) {
   child->lineage_ = (lineage_ * 1'000'003 + number + 1) % (1u << 20);
   child->turns_ = turns_;
   child->is_changed_ = is_changed_;
-  MEMBRANE_ASSIGN(auto system, body_->system().fork({.fork_number = number + 1,
-                                                     .policy = &child->options_.policy,
-                                                     .world = child->world()}));
-  MEMBRANE_TRY(child->begin(std::move(system), from.image == nullptr ? template_->image() : *from.image));
+  MEMBRANE_ASSIGN(auto system, fork_system(number, child->options_.policy, child->world()));
+  MEMBRANE_TRY(child->begin(std::move(system), from.image == nullptr ? template_->image() : *from.image,
+                            std::move(from.waiting)));
   return std::unique_ptr<Session>(new Session(std::move(child)));
 }
 
@@ -401,10 +427,8 @@ Session::~Session() = default;
 
 Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<const Template> of, RunOptions options) {
   auto impl = std::make_unique<Impl>(of, std::move(options));
-  wasi::Config config = wasi_config(*of, impl->options_.policy);
-  config.world = impl->world();
-  MEMBRANE_ASSIGN(auto system, wasi::System::create(std::move(config)));
-  MEMBRANE_TRY(impl->begin(std::move(system), of->image()));
+  MEMBRANE_ASSIGN(auto system, of->new_system(impl->options_.policy, impl->world()));
+  MEMBRANE_TRY(impl->begin(std::move(system), of->image(), of->waiting()));
   return std::unique_ptr<Session>(new Session(std::move(impl)));
 }
 
