@@ -107,6 +107,13 @@ class StdinLanguage : public ::testing::TestWithParam<engine::Tier> {
   }
   void TearDown() override { fs::remove_all(directory_); }
 
+  static RunOptions options_of(const policy::Policy& policy) {
+    RunOptions options;
+    options.policy = policy;
+    options.tier = GetParam();
+    return options;
+  }
+
   lang::Package package(std::string_view text) const {
     auto parsed = wasm::parse_text(text);
     EXPECT_TRUE(parsed) << (parsed ? "" : render(parsed.error().front(), text, "test.wat"));
@@ -127,7 +134,7 @@ class StdinLanguage : public ::testing::TestWithParam<engine::Tier> {
   std::unique_ptr<Session> session(lang::Package package, const policy::Policy& policy = {}) const {
     auto opened = open(std::move(package));
     EXPECT_TRUE(opened) << opened.error().message;
-    auto made = Session::create(*opened, {.policy = policy, .tier = GetParam()});
+    auto made = Session::create(*opened, options_of(policy));
     EXPECT_TRUE(made) << made.error().message;
     return std::move(*made);
   }
@@ -161,7 +168,7 @@ TEST_P(StdinLanguage, TheWarmImageIsFoundAgainAndHasWhatInitDid) {
     ASSERT_TRUE(opened) << opened.error().message;
     EXPECT_EQ(steps > 0, round == 0);
     for (int i = 0; i < 2; ++i) {
-      auto made = Session::create(*opened, {.policy = {}, .tier = GetParam()});
+      auto made = Session::create(*opened, options_of({}));
       ASSERT_TRUE(made);
       EXPECT_EQ(said(**made, "n1"), "1 1 101\n") << "what init printed is nobody's";
     }
