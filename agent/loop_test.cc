@@ -13,7 +13,6 @@ namespace {
 using policy::Budget;
 using policy::Resource;
 using sandbox::Outcome;
-using sandbox::Program;
 using sandbox::Report;
 
 Completion says(std::string content, Finish finish = Finish::kStop) {

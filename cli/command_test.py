@@ -54,6 +54,7 @@ class CommandTest(unittest.TestCase):
         self.folder = Path(folder.name)
         self.environment = {name: value for name, value in os.environ.items() if not name.startswith("MEMBRANE_")}
         self.environment["XDG_STATE_HOME"] = str(self.folder / "state")
+        self.environment["XDG_DATA_HOME"] = str(self.folder / "data")  # no language is installed there
 
     def membrane(self, *arguments, stdin="", code=0, **environment):
         """What the command printed; the test fails when its exit code is another."""
@@ -979,12 +980,78 @@ class Agent(CommandTest):
         done = self.membrane("agent", "--print-prompt", "--catalog", ROOT / "catalog", "--policy", policy)
         self.assertEqual(round(len(done.stdout.encode()) / 1000), int(said))
 
+    def test_a_language_that_is_not_there_is_refused_before_anything_is_asked(self):
+        answers = self.answers({"content": "ANSWER: x"})
+        self.assert_refused(self.membrane("agent", "task", "--model-file", answers, "--language", "wat,python", code=2),
+                            "python is not installed", "tools/get-languages")
+        self.assert_refused(self.membrane("agent", "task", "--model-file", answers, "--language", "../wat", code=2),
+                            "no name of a language", "python, js or wat")
+        self.assertEqual(self.membrane("agent", "task", "--model-file", answers, "--language", "wat").stderr, "")
+
+    def test_a_program_in_another_language_is_answered_with_those_that_are_there(self):
+        answers = self.answers({"content": "```bash\nls\n```"}, {"content": "ANSWER: x"})
+        text = self.membrane("agent", "task", "--model-file", answers).stdout
+        self.assertIn("Programs in bash cannot be run here. Write WAT (```wat).", text)
+
+    def test_the_fuel_of_a_task_can_be_more_than_a_program_has(self):
+        endless = fenced('(func (export "main") (loop (br 0)))')
+        answers = self.answers(endless, fenced(self.PRINTS), {"content": "ANSWER: x"})
+        fuel = ("--model-file", answers, "--fuel", "1e6", "--json")
+        totals = json.loads(self.membrane("agent", "task", *fuel, code=1).stdout)
+        self.assertEqual((totals["stop"], totals["totals"]["steps"]), ("out_of_fuel", 1))
+        totals = json.loads(self.membrane("agent", "task", *fuel, "--task-fuel", "3e6").stdout)
+        self.assertEqual((totals["stop"], totals["totals"]["steps"]), ("answered", 2))
+        self.assertIn("--task-fuel", self.membrane("agent", "task", "--task-fuel", "much", code=2).stderr)
+
     def test_no_model_and_bad_files_are_refused(self):
         self.assert_refused(self.membrane("agent", "task", code=2), "No model is configured", "MEMBRANE_MODEL=")
         for flag in ("--model-file", "--replay"):
             self.assertIn("gone", self.membrane("agent", "task", flag, "gone", code=2).stderr)
         self.file("bad.jsonl", '{"contents": "x"}\n')
         self.assertIn("contents", self.membrane("agent", "task", "--model-file", "bad.jsonl", code=2).stderr)
+
+
+class AgentInLanguages(CommandTest):
+    """With what is installed on this machine (tools/get-languages); skipped where nothing is."""
+
+    def setUp(self):
+        super().setUp()
+        for name in "XDG_DATA_HOME", "MEMBRANE_LANGUAGES":
+            self.environment.pop(name, None)
+            if name in os.environ:
+                self.environment[name] = os.environ[name]
+
+    def task(self, language, *replies, options=(), code=0):
+        done = subprocess.run([COMMAND, "agent", "--print-prompt", "--language", language], capture_output=True,
+                              env=self.environment, timeout=SECONDS)
+        if done.returncode != 0:
+            self.skipTest(f"{language} is not installed")
+        answers = self.file("answers.jsonl", "".join(json.dumps({"content": reply}) + "\n" for reply in replies))
+        return self.membrane("agent", "task", "--model-file", answers, "--language", language, "--transcript", "run.jsonl",
+                             *options, code=code)
+
+    def test_a_task_in_python_ends_in_its_answer_and_replays(self):
+        (self.folder / "data").mkdir()
+        self.file("data/a.csv", "n\n2\n40\n")
+        text = self.task("python", "```python\nimport csv\nrows = [int(r['n']) for r in csv.DictReader(open('/data/a.csv'))]\n```",
+                         "```python\nopen('/etc/passwd')\n```", "```python\nsum(rows)\n```",
+                         "```python\nfrom membrane import agent\nagent.submit(str(sum(rows)))\n```",
+                         options=["--allow", "fs:read:./data:/data", "--fuel", "2e9"]).stdout
+        for part in ("result:\n42\n", "FileNotFoundError", "── answer\n42\n", "4 steps\n"):
+            self.assertIn(part, text)
+        done = self.membrane("agent", "--replay", "run.jsonl", "--fuel", "2e9", "--allow", "fs:read:./data:/data")
+        self.assertEqual(done.stderr, "")
+
+    def test_a_task_in_javascript_and_wat_goes_on_when_a_step_has_no_fuel(self):
+        text = self.task("js,wat", "```js\nlet x = 20\n```", "```js\nfor (;;) {}\n```", fenced(SEVEN)["content"],
+                         "```js\nx + 22\n```", "ANSWER: done", options=["--fuel", "5e8"]).stdout
+        for part in ("outcome: out_of_fuel", "results: 7 (i32)", "result:\n42\n", "── answer\ndone\n"):
+            self.assertIn(part, text)
+        lines = [json.loads(line) for line in (self.folder / "run.jsonl").read_text().splitlines()]
+        self.assertEqual((lines[0]["version"], lines[0]["languages"]), (2, ["js", "wat"]))
+        self.assertEqual([line["language"] for line in lines if line["type"] == "program"], ["js", "js", "wat", "js"])
+        done = self.membrane("agent", "--replay", "run.jsonl", "--fuel", "5e8")
+        self.assertEqual(done.stderr, "")
 
 
 class Served(CommandTest):
