@@ -63,7 +63,8 @@ engine::HostFunction Body::function_for(const wasm::Import& import, wasm::FuncTy
   type = own->type;
   return [this, function = std::move(own->function)](engine::HostCall& call) {
     guest_->enter(call);
-    return function(*this, call);
+    const HostAction action = function(*this, call);
+    return action == HostAction::kTrap && std::exchange(exits_, false) ? HostAction::kExit : action;
   };
 }
 

@@ -292,7 +292,9 @@ void Session::Impl::tell_error(const Json& error, Report& report) {
   const std::string grant = denial != nullptr        ? denial->grant
                             : denied_file != nullptr ? denied_file->grant
                                                      : "";
-  if (told.code.ends_with("PermissionError") && (denial != nullptr || denied_file != nullptr)) {
+  const bool tells_of_it = told.code.ends_with("PermissionError") ||
+                           (!grant.empty() && told.message.find(grant) != std::string::npos);
+  if (tells_of_it && (denial != nullptr || denied_file != nullptr)) {
     report.outcome = Outcome::kDenied;
     if (!grant.empty()) told.hint = "It would be allowed by " + grant;
   }
