@@ -231,7 +231,8 @@ class Waiting : public Image {
     auto image = InstanceImage::capture(*first_.instance);
     ASSERT_TRUE(image) << image.error().message;
     image_ = *image;
-    auto frames = freeze_frames(run_, *first_.instance);
+    known_ = std::make_unique<KnownPlaces>(image_->module());
+    auto frames = freeze_frames(run_, *first_.instance, *known_);
     ASSERT_TRUE(frames) << frames.error().message;
     frames_ = *frames;
   }
@@ -240,6 +241,7 @@ class Waiting : public Image {
   Sandbox first_;
   Execution run_;
   std::shared_ptr<const InstanceImage> image_;
+  std::unique_ptr<KnownPlaces> known_;
   std::vector<uint8_t> frames_;
 };
 
@@ -251,7 +253,7 @@ TEST_P(Waiting, ForksGoOnFromWhereTheRunWaits) {
     ASSERT_TRUE(made);
     Execution run;
     run.add_fuel(kPlenty);
-    ASSERT_TRUE(thaw_frames(frames_, run, **made));
+    ASSERT_TRUE(thaw_frames(frames_, run, **made, *known_));
     EXPECT_EQ(run.resume(), RunState::kOutOfFuel) << "the call is made again";
     EXPECT_EQ(run.fuel_used(), 0u) << "and nothing is paid for it";
     number = given;
@@ -269,20 +271,22 @@ TEST_P(Waiting, FramesThatAreCutOrOfAnotherModuleAreRefused) {
   ASSERT_TRUE(made);
   for (size_t length = 0; length < frames_.size(); ++length) {
     Execution run;
-    EXPECT_FALSE(thaw_frames({frames_.data(), length}, run, **made)) << length;
+    EXPECT_FALSE(thaw_frames({frames_.data(), length}, run, **made, *known_)) << length;
   }
   std::vector<uint8_t> longer = frames_;
   longer.push_back(0);
   Execution run;
-  EXPECT_EQ(thaw_frames(longer, run, **made).error().code, ErrorCode::kInvalidInput);
+  EXPECT_EQ(thaw_frames(longer, run, **made, *known_).error().code, ErrorCode::kInvalidInput);
   const auto other = make(kCounter);
-  EXPECT_EQ(thaw_frames(frames_, run, *other->instance).error().code, ErrorCode::kInvalidInput);
+  EXPECT_EQ(thaw_frames(frames_, run, *other->instance, *known_).error().code, ErrorCode::kInvalidInput);
+  KnownPlaces of_other(other->instance->share_compiled());
+  EXPECT_EQ(thaw_frames(frames_, run, *other->instance, of_other).error().code, ErrorCode::kInvalidInput);
 }
 
 TEST_P(Waiting, OnlyAPausedRunHasFramesToKeep) {
   number_ = 100;
   ASSERT_EQ(run_.resume(), RunState::kFinished);
-  EXPECT_EQ(freeze_frames(run_, *first_.instance).error().code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(freeze_frames(run_, *first_.instance, *known_).error().code, ErrorCode::kInvalidArgument);
 }
 
 INSTANTIATE_TEST_SUITE_P(Tiers, Waiting, ::testing::Values(Tier::kInterpreter, Tier::kCompiler, Tier::kAuto),

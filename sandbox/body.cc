@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "engine/machine.h"
-#include "engine/snapshot.h"
 
 namespace membrane::sandbox {
 
@@ -210,7 +209,8 @@ bool Body::begin_reading(std::string_view name, std::string_view input) {
 bool Body::go_on_reading(std::string_view input) {
   system_->give_stdin(input);
   execution_ = std::make_unique<engine::Execution>(limits_);
-  if (Status thawed = engine::thaw_frames(waiting_->frames, *execution_, *instance_); !thawed)
+  if (Status thawed = engine::thaw_frames(waiting_->frames, *execution_, *instance_, *waiting_->known);
+      !thawed)
     return refuse(std::move(thawed).error());
   return run_until_it_waits();
 }
@@ -219,13 +219,18 @@ bool Body::go_on_reading(std::string_view input) {
 bool Body::run_until_it_waits() {
   static_cast<void>(run());
   const bool is_waiting = waits_ && stop_.state == engine::RunState::kOutOfFuel && !stop_.outcome;
-  auto frames = is_waiting ? engine::freeze_frames(*execution_, *instance_)
-                           : Result<std::vector<uint8_t>>(std::vector<uint8_t>());
+  if (!is_waiting) {
+    execution_.reset();
+    return false;
+  }
+  auto known = waiting_ != nullptr ? waiting_->known
+                                   : std::make_shared<engine::KnownPlaces>(instance_->share_compiled());
+  auto frames = engine::freeze_frames(*execution_, *instance_, *known);
   execution_.reset();
   if (!frames) return refuse(std::move(frames).error());
-  if (is_waiting)
-    waiting_ = std::make_shared<const Waiting>(Waiting{*std::move(frames), guest_->heap_next()});
-  return is_waiting;
+  waiting_ =
+      std::make_shared<const Waiting>(Waiting{*std::move(frames), guest_->heap_next(), std::move(known)});
+  return true;
 }
 
 std::optional<uint64_t> Body::call_back(engine::HostCall& during, std::string_view name,

@@ -12,6 +12,7 @@
 
 #include "engine/instance.h"
 #include "engine/instance_image.h"
+#include "engine/snapshot.h"
 #include "host/broker_gate.h"
 #include "host/dispatch.h"
 #include "host/door.h"
@@ -27,6 +28,7 @@ namespace membrane::sandbox {
 struct Waiting {
   std::vector<uint8_t> frames;
   uint64_t heap_next = 0;  // of the heap that capabilities have in it
+  std::shared_ptr<engine::KnownPlaces> known;
 };
 
 class Body final : public Calls {

@@ -269,6 +269,11 @@ void Session::Impl::tell_result(Report& report) {
   if (const auto displays = result_->find("displays"); displays != result_->end() && displays->is_array())
     for (const Json& each : *displays)
       if (report.displays.size() < kMostDisplays) report.displays.push_back(rich_value(each));
+  if (outcome == "incomplete") {
+    report.outcome = Outcome::kRaised;
+    report.errors.push_back(
+        {std::string(kIncomplete), "the code is not whole", {}, "Give all of it.", {}, {}});
+  }
   if (outcome == "error") tell_error((*result_)["error"], report);
 }
 

@@ -222,7 +222,8 @@ Status Template::take_kept(std::span<const uint8_t> all) {
     const auto frames = bytes();
     const auto heap_next = in.number<uint64_t>();
     const auto system = bytes();
-    waiting_ = std::make_shared<const Waiting>(Waiting{{frames.begin(), frames.end()}, heap_next});
+    waiting_ = std::make_shared<const Waiting>(Waiting{
+        {frames.begin(), frames.end()}, heap_next, std::make_shared<engine::KnownPlaces>(image_->module())});
     system_.assign(system.begin(), system.end());
   }
   if (!in.ok() || !in.left().empty() || (waiting_ != nullptr) != interpreter_->reads())

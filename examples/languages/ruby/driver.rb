@@ -61,11 +61,17 @@ module Membrane
       value.nil? || turn["mode"] == "script" ? { "outcome" => "ok" } : { "outcome" => "ok", "value" => { "text/plain" => text_of(value) } }
     rescue SystemExit => e
       { "outcome" => "exit", "exit_code" => e.status }
+    rescue SyntaxError => e
+      turn["mode"] == "cell" && goes_on?(e) ? { "outcome" => "incomplete" } : { "outcome" => "error", "error" => told_of(e) }
     rescue Exception => e
       { "outcome" => "error", "error" => told_of(e) }
     ensure
       $stdout.flush
       $stderr.flush
+    end
+
+    def goes_on?(error)
+      error.message.match?(/unexpected end-of-input|meets end of file|anywhere before EOF/)
     end
 
     def text_of(value)
