@@ -41,10 +41,11 @@ def warm():
     if _warm:
         return
     _warm = True
-    from membrane import _capabilities, _loop, _matplotlib, _net
+    from membrane import _capabilities, _loop, _matplotlib, _net, _threads
     _capabilities.modules()
     _net.install()
     _loop.install()
+    _threads.install()
     _matplotlib.install()
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):

@@ -1,9 +1,12 @@
 import asyncio
+import concurrent.futures
 import contextlib
 import io
+import queue
 import random  # noqa: F401  what is there before a fork is seeded again
 import sys
 import tempfile  # noqa: F401
+import threading
 import types
 import unittest
 import warnings
@@ -307,6 +310,35 @@ class EventLoop(unittest.TestCase):
             warnings.simplefilter("ignore", DeprecationWarning)
             asyncio.set_event_loop_policy(None)
             self.assertIs(asyncio.Runner().get_loop().__class__, _loop.Loop)
+
+
+class Waiting(unittest.TestCase):
+    """For other threads, which there are none of."""
+
+    def setUp(self):
+        from membrane import _threads
+        for place, name in ((threading.Condition, "wait"), (queue, "SimpleQueue")):
+            self.addCleanup(setattr, place, name, getattr(place, name))
+        _threads.install()
+
+    def test_it_ends_when_its_time_is_over(self):
+        self.assertFalse(threading.Event().wait(0.001))
+        with self.assertRaises(queue.Empty):
+            queue.Queue().get(timeout=0.001)
+        with self.assertRaises(TimeoutError):
+            concurrent.futures.Future().result(timeout=0.001)
+
+    def test_for_ever_is_an_error_and_no_hang(self):
+        for wait in (threading.Event().wait, queue.Queue().get, queue.SimpleQueue().get, concurrent.futures.Future().result):
+            with self.assertRaisesRegex(RuntimeError, "another thread"):
+                wait()
+
+    def test_what_is_there_is_not_waited_for(self):
+        items = queue.SimpleQueue()
+        items.put(5)
+        self.assertEqual(items.get(), 5)
+        with self.assertRaisesRegex(RuntimeError, "un-acquired"):
+            threading.Condition().wait()
 
 
 if __name__ == "__main__":
