@@ -154,7 +154,7 @@ std::string section_of(const Language& language, const PromptParts& parts) {
     out += "`requests` and `urllib.request` fetch what is granted; `http.get(url)`, the bytes, costs less.\n";
   if (is_python && is_granted(parts, "fs")) out += "Granted directories stand at their paths, for open().\n";
   if (language.name == "js" && is_granted(parts, "http")) out += "`fetch` fetches what is granted.\n";
-  if (is_typescript(language.tags.back())) out += "A ```ts block runs without its types.\n";
+  if (std::ranges::any_of(language.tags, is_typescript)) out += "A ```ts block runs without its types.\n";
   return out;
 }
 
