@@ -45,14 +45,20 @@ class Schema {
     if (keyword == "enum") return demand(std::find(rule.begin(), rule.end(), value) != rule.end());
     if (keyword == "minimum") return demand(value.get<double>() >= rule.get<double>());
     if (keyword == "minLength") return demand(value.get<std::string>().size() >= rule.get<size_t>());
+    if (keyword == "minProperties") return demand(value.size() >= rule.get<size_t>());
+    if (keyword == "anyOf")
+      return demand(std::any_of(rule.begin(), rule.end(),
+                                [&](const json& one) { return check(one, value, where).empty(); }));
     if (keyword == "minItems") return demand(value.size() >= rule.get<size_t>());
     if (keyword == "required")
       return demand(
           std::all_of(rule.begin(), rule.end(), [&](const json& name) { return value.contains(name); }));
     if (keyword == "additionalProperties") {
-      for (const auto& [name, field] : value.items())
-        if (!schema["properties"].contains(name))
-          return where + " has a field that the schema has not: " + name;
+      for (const auto& [name, field] : value.items()) {
+        if (schema.contains("properties") && schema["properties"].contains(name)) continue;
+        if (!rule.is_object()) return where + " has a field that the schema has not: " + name;
+        if (std::string wrong = check(rule, field, where + "." + name); !wrong.empty()) return wrong;
+      }
       return "";
     }
     if (keyword == "items" || keyword == "properties") return check_parts(keyword, rule, value, where);
