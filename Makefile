@@ -52,6 +52,12 @@ test-aarch64:  ## Cross-built for AArch64, under qemu-aarch64; runs frozen here 
 	@tools/make-aarch64-sysroot
 	@$(PYTHON) tools/test --jobs $(JOBS) aarch64 aarch64-spectest aarch64-differential aarch64-frozen
 
+test-languages:  ## CPython's own tests inside the wall; test262, too, where TEST262 names its directory
+	@tools/install-dependencies build
+	@$(PYTHON) tools/get-languages
+	@$(PYTHON) tools/run-python-tests --jobs $(JOBS)
+	@if [ -n "$(TEST262)" ]; then $(PYTHON) tools/run-test262 --jobs $(JOBS) $(TEST262); fi
+
 fuzz:  ## Each fuzz target for FUZZ_SECONDS (600); finds are kept in fuzz/corpus
 	@tools/install-dependencies test
 	@$(PYTHON) tools/fuzz --jobs $(JOBS) --seconds $(FUZZ_SECONDS) --keep
@@ -84,11 +90,6 @@ bench-languages:  ## Python and JavaScript beside others, which pip and npm brin
 	@tools/install-dependencies bench
 	@$(PYTHON) tools/get-languages
 	@$(PYTHON) tools/bench-languages --jobs $(JOBS)
-
-test-languages:  ## CPython's own tests and the official ones of JavaScript, where they are, inside the wall
-	@tools/install-dependencies build
-	@$(PYTHON) tools/get-languages
-	@$(PYTHON) tools/run-python-tests --jobs $(JOBS)
 
 bench-process:  ## Whole processes: start, run, exit; time and peak memory
 	@tools/install-dependencies bench
