@@ -8,7 +8,7 @@ import os
 import sys
 
 _ROOT = "/usr/local/lib/matplotlib"
-_WANTED = ("matplotlibrc", "fonts/ttf/DejaVuSans", "stylelib/")  # the rest is fonts of formats and toolbars
+_WANTED = ("matplotlibrc", "fonts/ttf/DejaVuSans", "fonts/ttf/LastResort", "stylelib/")  # the rest is fonts of formats and toolbars
 
 
 class _Finder:
