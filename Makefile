@@ -14,8 +14,9 @@ BUILD := cmake --build --parallel $(JOBS) --preset
 CONFIGURE := tools/configure
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo demo-local-model test test-quick test-aarch64 test-languages fuzz fuzz-diff bench bench-micro \
-        bench-engine bench-languages bench-peers bench-process format format-check tidy coverage docs install clean
+.PHONY: help setup build languages demo demo-local-model test test-quick test-aarch64 test-languages fuzz fuzz-diff \
+        bench bench-micro bench-engine bench-languages bench-peers bench-process format format-check tidy coverage docs \
+        install clean
 
 help:  ## This list
 	@awk 'BEGIN { FS = ":.*##" } /^[a-z0-9-]+:.*##/ { printf "  make %-18s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -27,6 +28,9 @@ build:  ## Build the command: build/release/membrane
 	@tools/install-dependencies build
 	@$(CONFIGURE) release
 	@$(BUILD) release --target membrane
+
+languages:  ## Install Python and JavaScript for programs (pip's and npm's registries), into your data directory
+	@tools/get-languages
 
 demo: build  ## An agent task to its answer: no key, no internet
 	@tools/demo

@@ -10,7 +10,16 @@ using nlohmann::json;
 
 namespace {
 
+using Languages = std::span<const Language>;
+
 constexpr std::string_view kAnswerMark = "ANSWER:";
+
+// Tags of programs, not of data: a block with one of them was meant to run.
+constexpr std::string_view kProgramTags[] = {
+    "bash", "sh",     "shell", "zsh",        "powershell", "c",          "cpp", "c++",   "rust",
+    "go",   "java",   "ruby",  "perl",       "php",        "lua",        "r",   "julia", "wat",
+    "wasm", "python", "py",    "javascript", "js",         "typescript", "ts",
+};
 
 std::string_view trimmed(std::string_view text) {
   const size_t first = text.find_first_not_of(" \t\r\n");
@@ -52,22 +61,69 @@ Action run_catalog(const Catalog& catalog, std::string_view name, std::vector<st
   return action;
 }
 
-// A program in a fence; what the model did not say by other means may stand in the leading comments.
-Action run_source(std::string source, std::string entry, std::vector<std::string> arguments,
-                  std::string input) {
-  if (trimmed(source).empty()) return unclear("The program is empty. Write a whole WAT program.");
+// What a program is called, in messages and for who runs it.
+std::string name_of_program(const Language& language, std::string_view tag) {
+  if (language.name == "python") return "program.py";
+  if (language.name == "js") return is_typescript(tag) ? "program.ts" : "program.js";
+  return "program." + language.name;
+}
+
+bool looks_like_wat(std::string_view source) {
+  const std::string_view text = trimmed(source);
+  return text.starts_with("(module") || text.starts_with("(func") || text.starts_with("(import") ||
+         text.starts_with(";;");
+}
+
+// The language of a program that names none; null when that cannot be told, or was not chosen.
+const Language* guess(Languages languages, std::string_view source) {
+  if (looks_like_wat(source)) return find_language(languages, kWat);
+  const Language* found = nullptr;
+  for (const Language& language : languages) {
+    if (language.name == kWat && languages.size() > 1) continue;
+    if (found != nullptr) return nullptr;
+    found = &language;
+  }
+  return found;
+}
+
+Action not_chosen(std::string_view tag, Languages languages) {
+  const std::string what =
+      tag.empty() ? "It cannot be told which language the program is in. Name it: write "
+                  : "Programs in " + std::string(tag.substr(0, 32)) + " cannot be run here. Write ";
+  return unclear(what + list_of(languages) + ".");
+}
+
+// What the model did not say by other means may stand in the leading comments.
+Action run_wat(Program program) {
   Action action;
   action.kind = Action::Kind::kRun;
-  if (arguments.empty()) {
-    auto words = split_arguments(front_matter(source, "arguments"));
+  if (program.arguments.empty()) {
+    auto words = split_arguments(front_matter(program.source, "arguments"));
     if (!words) return unclear(words.error().to_string());
-    arguments = std::move(*words);
+    program.arguments = std::move(*words);
   }
-  action.program.entry = entry.empty() ? front_matter(source, "entry") : std::move(entry);
-  action.program.input = input.empty() ? front_matter(source, "input") : std::move(input);
-  action.program.arguments = std::move(arguments);
-  action.program.source = std::move(source);
-  action.program.language = sandbox::Language::kWat;
+  if (program.entry.empty()) program.entry = front_matter(program.source, "entry");
+  if (program.input.empty()) program.input = front_matter(program.source, "input");
+  program.language = sandbox::Language::kWat;
+  action.program = std::move(program);
+  return action;
+}
+
+// `tag`: the language as the model called it, or "".
+Action run_source(Program program, std::string_view tag, Languages languages) {
+  const Language* const language =
+      tag.empty() ? guess(languages, program.source) : find_language(languages, tag);
+  if (trimmed(program.source).empty())
+    return unclear("The program is empty. Write a whole program in " + list_of(languages) + ".");
+  if (language == nullptr) return not_chosen(tag, languages);
+  if (language->name == kWat) return run_wat(std::move(program));
+  if (!program.entry.empty())
+    return unclear("An entry is for WAT. In " + language->title + ", call the function in the program.");
+  program.written_in = language->name;
+  program.name = name_of_program(*language, tag);
+  Action action;
+  action.kind = Action::Kind::kRun;
+  action.program = std::move(program);
   return action;
 }
 
@@ -117,15 +173,26 @@ std::optional<Fence> next_fence(std::string_view text, size_t from) {
   return fence;
 }
 
-bool is_wat(const Fence& fence) {
-  for (const std::string_view name : {"wat", "wast", "wasm", "webassembly"})
-    if (fence.info == name) return true;
-  const std::string_view text = trimmed(fence.text);  // many models name no language, or a wrong one
-  return text.starts_with("(module") || text.starts_with("(func") || text.starts_with("(import");
+// The language that a fence is in without doubt; null for none of those that were chosen. Many models name no
+// language for WAT, or a wrong one.
+const Language* language_of(const Fence& fence, Languages languages) {
+  if (!fence.info.empty())
+    if (const Language* const named = find_language(languages, fence.info)) return named;
+  return looks_like_wat(fence.text) && !fence.text.starts_with(";;") ? find_language(languages, kWat)
+                                                                     : nullptr;
 }
 
-Action run_fence(const Fence& fence, const Catalog& catalog) {
-  if (fence.info != "run") return run_source(fence.text, "", {}, "");
+bool is_action(const Fence& fence, Languages languages) {
+  return fence.info == "run" || language_of(fence, languages) != nullptr;
+}
+
+Action run_fence(const Fence& fence, const Catalog& catalog, Languages languages) {
+  if (fence.info != "run") {
+    const Language& language = *language_of(fence, languages);
+    Program program;
+    program.source = fence.text;
+    return run_source(std::move(program), language.name == kWat ? kWat : fence.info, languages);
+  }
   const std::string_view text = trimmed(fence.text);
   const size_t line_end = std::min(text.find('\n'), text.size());
   auto words = split_arguments(text.substr(0, line_end));
@@ -136,6 +203,17 @@ Action run_fence(const Fence& fence, const Catalog& catalog) {
   words->erase(words->begin());
   return run_catalog(catalog, name, std::move(*words),
                      std::string(text.substr(std::min(line_end + 1, text.size()))));
+}
+
+// A fence in a reply without another action: a program that does not say its language, or says another one.
+std::optional<Action> run_unclear_fence(const Fence& fence, Languages languages) {
+  if (std::ranges::find(kProgramTags, fence.info) != std::end(kProgramTags))
+    return not_chosen(fence.info, languages);
+  const bool has_only_wat = languages.size() == 1 && languages.front().name == kWat;
+  if (!fence.info.empty() || has_only_wat || trimmed(fence.text).empty()) return std::nullopt;
+  Program program;
+  program.source = fence.text;
+  return run_source(std::move(program), "", languages);
 }
 
 // Where a line begins with ANSWER:, outside of what precedes `from`; npos when none does.
@@ -156,29 +234,36 @@ Action submit_text(std::string_view text) {
   return submit(text);
 }
 
-Reply read_text(const Completion& completion, const Catalog& catalog) {
+Action cut_off() {
+  return unclear(
+      "Your reply was cut off in the middle of the program. Write a shorter one, and less text before it.");
+}
+
+Reply read_text(const Completion& completion, const Catalog& catalog, Languages languages) {
   const std::string_view text = completion.content;
   const bool cut = completion.finish == Finish::kLength || completion.finish == Finish::kCut;
   const size_t answer = find_answer(text);
   Reply reply;
+  std::optional<Action> unclear_fence;
   size_t from = 0;
   while (const auto fence = next_fence(text, from)) {
     if (fence->start > answer) break;  // code inside of the answer
     from = fence->end;
-    if (fence->info != "run" && !is_wat(*fence)) continue;
-    if (!fence->closed && cut) {
-      reply.actions.push_back(
-          unclear("Your reply was cut off in the middle of the program. Write a shorter one, and less text "
-                  "before it."));
-      return reply;
+    const bool acts = is_action(*fence, languages);
+    if (!acts && !unclear_fence) {
+      unclear_fence = run_unclear_fence(*fence, languages);
+      if (unclear_fence && !fence->closed && cut) unclear_fence = cut_off();
     }
-    reply.actions.push_back(run_fence(*fence, catalog));
+    if (!acts) continue;
+    reply.actions.push_back(!fence->closed && cut ? cut_off() : run_fence(*fence, catalog, languages));
     const auto second = next_fence(text, from);
-    if (answer != std::string_view::npos || (second && (second->info == "run" || is_wat(*second))))
+    if (reply.actions.back().kind == Action::Kind::kRun &&
+        (answer != std::string_view::npos || (second && is_action(*second, languages))))
       reply.note = "Only the first program of the reply was run; what stood behind it was passed over.";
     return reply;
   }
   if (answer != std::string_view::npos) reply.actions.push_back(submit_text(text.substr(answer)));
+  else if (unclear_fence) reply.actions.push_back(std::move(*unclear_fence));
   return reply;
 }
 
@@ -210,7 +295,7 @@ std::string unfenced(std::string source) {
   return source;
 }
 
-Action read_call(const ToolCall& call, const Catalog& catalog) {
+Action read_call(const ToolCall& call, const Catalog& catalog, Languages languages) {
   const json arguments = json::parse(call.arguments.empty() ? "{}" : call.arguments, nullptr, false);
   if (!arguments.is_object())
     return unclear("The arguments of " + call.name +
@@ -223,39 +308,48 @@ Action read_call(const ToolCall& call, const Catalog& catalog) {
   if (call.name != "run_program")
     return unclear("There is no tool " + call.name + ". Tools: run_program, " +
                    (catalog.entries().empty() ? "" : "run_catalog, ") + "submit.");
-  const std::string language = lower(text_of(arguments, "language"));
-  if (!language.empty() && language != "wat")
-    return unclear("Programs in " + language + " cannot be run here. Write WAT.");
-  return run_source(unfenced(text_of(arguments, "source")), text_of(arguments, "entry"), std::move(*words),
-                    text_of(arguments, "input"));
+  Program program;
+  program.source = unfenced(text_of(arguments, "source"));
+  program.entry = text_of(arguments, "entry");
+  program.arguments = std::move(*words);
+  program.input = text_of(arguments, "input");
+  return run_source(std::move(program), lower(text_of(arguments, "language")), languages);
 }
 
 }  // namespace
 
-Reply read_reply(const Completion& completion, const Catalog& catalog) {
-  if (completion.tool_calls.empty()) return read_text(completion, catalog);
+Reply read_reply(const Completion& completion, const Catalog& catalog, std::span<const Language> languages) {
+  if (completion.tool_calls.empty()) return read_text(completion, catalog, languages);
   Reply reply;
   for (const ToolCall& call : completion.tool_calls) {
-    reply.actions.push_back(read_call(call, catalog));
+    reply.actions.push_back(read_call(call, catalog, languages));
     reply.actions.back().call_id = call.id;
   }
   return reply;
 }
 
-std::vector<ToolSpec> tools_for(const Catalog& catalog) {
+std::vector<ToolSpec> tools_for(const Catalog& catalog, std::span<const Language> languages) {
   const json text{{"type", "string"}};
   const json words{{"type", "array"}, {"items", text}};
   const auto schema = [](const json& properties, const std::vector<std::string>& required) {
     return json{{"type", "object"}, {"properties", properties}, {"required", required}}.dump();
   };
+  json names = json::array();
+  std::string titles;
+  for (const Language& language : languages) {
+    names.push_back(language.name);
+    titles += (titles.empty() ? "" : " or ") + language.title;
+  }
+  json of_program{{"language", {{"type", "string"}, {"enum", names}}},
+                  {"source", text},
+                  {"arguments", words},
+                  {"input", text}};
+  if (find_language(languages, kWat) != nullptr) of_program["entry"] = text;
+  std::vector<std::string> required{"source"};
+  if (languages.size() > 1) required.insert(required.begin(), "language");
   std::vector<ToolSpec> tools{
-      {"run_program", "Compiles and runs a WAT program in the sandbox; answers what it did.",
-       schema({{"language", {{"type", "string"}, {"enum", {"wat"}}}},
-               {"source", text},
-               {"entry", text},
-               {"arguments", words},
-               {"input", text}},
-              {"source"})},
+      {"run_program", "Runs a program in " + titles + " in the sandbox; answers what it did.",
+       schema(of_program, required)},
       {"submit", "Gives the final answer to the task and ends it.", schema({{"answer", text}}, {"answer"})}};
   if (!catalog.entries().empty())
     tools.insert(tools.begin() + 1,

@@ -1,7 +1,11 @@
 // What a model's reply asks for: a program to be run, a program of the catalog, or
 // the answer. By tool calls where the model has them, else by fenced code:
 //
-//   ```wat                     a program. Leading comments may give
+//   ```python                  a program in a language that was chosen: the tag says which
+//   print(2 + 40)
+//   ```
+//
+//   ```wat                     one in WAT. Leading comments may give
 //   ;; entry: main             the export to call,
 //   ;; arguments: 2 40         its arguments,
 //   ;; input: text             and one line for io.input
@@ -15,17 +19,19 @@
 //   ANSWER: text               at the start of a line; everything behind it is the answer
 //
 // In text the first of them counts: what a model writes behind its program it wrote
-// without having seen what the program does.
+// without having seen what the program does. When there is none of them, a block without a
+// tag is a program, and one in a language that was not chosen is answered with those that were.
 //
 // Threads: pure functions.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
 #include "agent/catalog.h"
 #include "agent/chat.h"
-#include "sandbox/sandbox.h"
+#include "agent/languages.h"
 
 namespace membrane::agent {
 
@@ -36,7 +42,7 @@ struct Action {
     kUnclear,  // `problem` says what is wrong with it; the model can mend that
   };
   Kind kind = Kind::kUnclear;
-  sandbox::Program program;
+  Program program;
   std::string answer;
   std::string problem;
   std::string call_id;  // of the tool call; empty for text
@@ -47,9 +53,10 @@ struct Reply {
   std::string note;             // for the model: what was passed over; may be empty
 };
 
-Reply read_reply(const Completion& completion, const Catalog& catalog);
+// `languages`: those that were chosen, at least one.
+Reply read_reply(const Completion& completion, const Catalog& catalog, std::span<const Language> languages);
 
 // run_program, run_catalog (when there is a catalog) and submit.
-std::vector<ToolSpec> tools_for(const Catalog& catalog);
+std::vector<ToolSpec> tools_for(const Catalog& catalog, std::span<const Language> languages);
 
 }  // namespace membrane::agent

@@ -15,17 +15,30 @@ Catalog catalog() {
   return catalog;
 }
 
-Reply read(std::string content, Finish finish = Finish::kStop) {
+using Languages = std::vector<Language>;
+
+const Languages kOnlyWat{wat()};
+const Language kPython{.name = "python", .title = "Python", .tags = {"python", "py"}};
+const Language kJavaScript{
+    .name = "js", .title = "JavaScript", .tags = {"javascript", "js", "typescript", "ts"}};
+
+Reply read_in(const Languages& languages, std::string content, Finish finish = Finish::kStop) {
   Completion completion;
   completion.content = std::move(content);
   completion.finish = finish;
-  return read_reply(completion, catalog());
+  return read_reply(completion, catalog(), languages);
+}
+Reply read(std::string content, Finish finish = Finish::kStop) {
+  return read_in(kOnlyWat, std::move(content), finish);
 }
 
-Reply call(std::string name, std::string arguments) {
+Reply call_in(const Languages& languages, std::string name, std::string arguments) {
   Completion completion;
   completion.tool_calls = {{"c1", std::move(name), std::move(arguments)}};
-  return read_reply(completion, catalog());
+  return read_reply(completion, catalog(), languages);
+}
+Reply call(std::string name, std::string arguments) {
+  return call_in(kOnlyWat, std::move(name), std::move(arguments));
 }
 
 TEST(Action, AFencedProgramIsRun) {
@@ -48,7 +61,71 @@ TEST(Action, FencesOfOtherNamesCountWhenTheyHoldWat) {
   EXPECT_EQ(read("```lisp\n(func (export \"main\"))\n```").actions.at(0).kind, Kind::kRun);
   EXPECT_EQ(read("````WAT\n(module)\n````").actions.at(0).kind, Kind::kRun);
   EXPECT_TRUE(read("```json\n{}\n```").actions.empty());
-  EXPECT_TRUE(read("```python\nprint(1)\n```").actions.empty());
+  EXPECT_TRUE(read("```\nsome output\n```").actions.empty());
+}
+
+TEST(Action, TheTagOfABlockSaysItsLanguage) {
+  const Languages all{kPython, kJavaScript, wat()};
+  const auto first = [&](const std::string& content) { return read_in(all, content).actions.at(0).program; };
+  EXPECT_EQ(first("```python\nprint(1)\n```").written_in, "python");
+  EXPECT_EQ(first("```python\nprint(1)\n```").name, "program.py");
+  EXPECT_EQ(first("```Py title=x\nprint(1)\n```").source, "print(1)\n");
+  EXPECT_EQ(first("```js\n1\n```").name, "program.js");
+  EXPECT_EQ(first("```ts\n1\n```").name, "program.ts");
+  EXPECT_EQ(first("```ts\n1\n```").written_in, "js");
+  EXPECT_EQ(first("```wasm-text\n(module)\n```").written_in, "wat");
+  EXPECT_EQ(first("```\n(module)\n```").written_in, "wat");
+  EXPECT_EQ(first("```python\n(module)\n```").written_in, "python") << "what is said counts";
+  EXPECT_EQ(first("```python\n;; entry: f\n```").entry, "") << "comments of WAT";
+}
+
+TEST(Action, ABlockWithoutATagIsAProgramWhenNothingElseIs) {
+  const Languages python{kPython};
+  EXPECT_EQ(read_in(python, "```\nprint(1)\n```").actions.at(0).program.written_in, "python");
+  EXPECT_EQ(read_in({kPython, wat()}, "```\nprint(1)\n```").actions.at(0).program.written_in, "python");
+  EXPECT_EQ(read_in(python, "It was\n```\n42\n```\nANSWER: 42").actions.at(0).answer, "42");
+  EXPECT_EQ(read_in(python, "Not\n```\n41\n```\nbut\n```python\n42\n```").actions.at(0).program.source,
+            "42\n");
+  EXPECT_TRUE(read_in(python, "```json\n{}\n```").actions.empty());
+  const Reply which = read_in({kPython, kJavaScript}, "```\nf(1)\n```");
+  EXPECT_EQ(which.actions.at(0).kind, Kind::kUnclear);
+  EXPECT_NE(which.actions[0].problem.find("Python (```python) or JavaScript (```javascript)"),
+            std::string::npos);
+  EXPECT_EQ(read_in(python, "```\nprint(", Finish::kLength).actions.at(0).kind, Kind::kUnclear)
+      << "it was cut";
+}
+
+TEST(Action, ALanguageThatWasNotChosenIsAnsweredWithThoseThatWere) {
+  for (const char* const tag : {"python", "bash", "ts"}) {
+    const Reply reply = read("```" + std::string(tag) + "\nls\n```");
+    ASSERT_EQ(reply.actions.size(), 1u);
+    EXPECT_EQ(reply.actions[0].problem,
+              "Programs in " + std::string(tag) + " cannot be run here. Write WAT (```wat).");
+  }
+  EXPECT_EQ(read_in({kPython}, "```wat\n(module)\n```").actions.at(0).kind, Kind::kUnclear);
+  EXPECT_EQ(read_in({kPython}, "```\n(module)\n```").actions.at(0).kind, Kind::kUnclear);
+  EXPECT_EQ(read("```bash\nls\n```\n```wat\n(module)\n```").actions.at(0).kind, Kind::kRun);
+  EXPECT_EQ(read("Type\n```bash\nls\n```\nANSWER: so").actions.at(0).answer, "so");
+}
+
+TEST(Action, AToolCallNamesItsLanguage) {
+  const Languages both{kPython, wat()};
+  const auto run = [&](const char* arguments) {
+    return call_in(both, "run_program", arguments).actions.at(0);
+  };
+  EXPECT_EQ(run(R"x({"language":"python","source":"print(1)"})x").program.written_in, "python");
+  EXPECT_EQ(run(R"x({"language":"WAT","source":"(module)","entry":"f"})x").program.entry, "f");
+  EXPECT_EQ(run(R"x({"source":"(module)"})x").program.written_in, "wat");
+  EXPECT_EQ(run(R"x({"source":"```python\nprint(1)\n```"})x").program.source, "print(1)\n");
+  EXPECT_NE(run(R"x({"language":"ruby","source":"1"})x").problem.find("Python (```python) or WAT (```wat)"),
+            std::string::npos);
+  EXPECT_NE(run(R"x({"language":"python","source":"1","entry":"f"})x").problem.find("entry"),
+            std::string::npos);
+  const auto schema = nlohmann::json::parse(tools_for(catalog(), both).at(0).parameters);
+  EXPECT_EQ(schema["properties"]["language"]["enum"], nlohmann::json({"python", "wat"}));
+  EXPECT_EQ(schema["required"], nlohmann::json({"language", "source"}));
+  const auto of_python = nlohmann::json::parse(tools_for(catalog(), Languages{kPython}).at(0).parameters);
+  EXPECT_FALSE(of_python["properties"].contains("entry"));
 }
 
 TEST(Action, TheFirstActionCounts) {
@@ -124,10 +201,10 @@ TEST(Action, UnclearToolCallsSayWhatToMend) {
 }
 
 TEST(Action, ToolsAreValidSchemas) {
-  for (const ToolSpec& tool : tools_for(catalog()))
+  for (const ToolSpec& tool : tools_for(catalog(), kOnlyWat))
     EXPECT_EQ(nlohmann::json::parse(tool.parameters)["type"], "object");
-  EXPECT_EQ(tools_for(catalog()).size(), 3u);
-  EXPECT_EQ(tools_for(Catalog()).size(), 2u) << "no catalog, no tool for it";
+  EXPECT_EQ(tools_for(catalog(), kOnlyWat).size(), 3u);
+  EXPECT_EQ(tools_for(Catalog(), kOnlyWat).size(), 2u) << "no catalog, no tool for it";
 }
 
 }  // namespace

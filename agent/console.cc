@@ -79,7 +79,7 @@ void Console::on_reply(const ChatQuery&, const Completion& completion) {
 }
 
 // A program that stands in the words was seen already.
-void Console::on_program(const sandbox::Program& program) {
+void Console::on_program(const Program& program) {
   if (!program.source.empty() && reply_.find(program.source) != std::string::npos) return;
   std::string call = program.name;
   for (const std::string& argument : program.arguments) call += " " + argument;

@@ -31,7 +31,7 @@ class Console final : public Observer {
   void on_thought(std::string_view text) override;
   void on_retry(std::string_view why, uint64_t wait_ms) override;
   void on_reply(const ChatQuery& query, const Completion& completion) override;
-  void on_program(const sandbox::Program& program) override;
+  void on_program(const Program& program) override;
   void on_observation(std::string_view text) override;
   void on_note(std::string_view text) override;
   void on_end(const TaskResult& result) override;

@@ -1,14 +1,23 @@
 // Where the loop's programs run: in sandboxes, all under one policy and on one budget.
 //
-// Threads: an Executor is called by one thread at a time.
+// A program in WAT runs alone. One in another language is a turn of a session, which begins at the first such program
+// of a conversation and lasts as long as it does: state stays between the steps. A step that ends badly (no fuel, no
+// time, no memory) leaves the session as it was before.
+//
+// The policy's limits are each program's; what all of them may use together is the budget's.
+//
+// Threads: an Executor is called by one thread at a time; copies share their sessions.
 #pragma once
 
+#include <map>
 #include <memory>
+#include <string>
 
 #include "agent/loop.h"
 #include "host/broker.h"
 #include "policy/budget.h"
 #include "policy/policy.h"
+#include "sandbox/template.h"
 
 namespace membrane::agent {
 
@@ -17,8 +26,11 @@ struct ExecutorOptions {
   std::shared_ptr<policy::Budget> budget;  // the loop's own
   host::Model* model = nullptr;            // for ai.*; borrowed, may be null
   host::Person* person = nullptr;          // for agent.ask; borrowed, may be null
+  std::map<std::string, std::shared_ptr<const sandbox::Template>> templates = {};  // by Program::written_in
 };
 
+// A program in a language without a template is answered with the outcome kInvalid. The cancel flag of the steps of a
+// conversation must be one and the same: another begins the sessions anew.
 Executor sandbox_executor(ExecutorOptions options);
 
 }  // namespace membrane::agent

@@ -78,7 +78,7 @@ Loop::Loop(ChatModel& model, Executor executor, std::shared_ptr<policy::Budget> 
       budget_(std::move(budget)),
       catalog_(catalog),
       system_prompt_(std::move(system_prompt)),
-      options_(options) {}
+      options_(std::move(options)) {}
 
 template <typename F>
 void Loop::tell(const F& f) {
@@ -156,7 +156,7 @@ Result<ChatQuery> Loop::next_query(bool last) {
   cut_history();
   ChatQuery query;
   query.messages = messages();
-  if (options_.tools) query.tools = tools_for(catalog_);
+  if (options_.tools) query.tools = tools_for(catalog_, options_.languages);
   if (last) std::erase_if(query.tools, [](const ToolSpec& tool) { return tool.name != "submit"; });
   const uint64_t prompt = estimate_tokens(query.messages);
   const uint64_t left = budget_->left(Resource::kTokens);
@@ -220,9 +220,9 @@ void Loop::observe(const Action& action, std::string text) {
 // Runs the program, counts what it cost, and says what the model is told about it.
 std::string Loop::execute(Run& run, const Action& action) {
   Totals& totals = run.result.totals;
-  const sandbox::Program& program = action.program;
+  const Program& program = action.program;
   tell([&](Observer& o) { o.on_program(program); });
-  StepContext context{&run.cancel,
+  StepContext context{conversation_, &run.cancel,
                       [this](std::string_view text) { tell([&](Observer& o) { o.on_stdout(text); }); }};
   const sandbox::Report report = executor_(program, context);
   tell([&](Observer& o) { o.on_report(program, report); });
@@ -242,8 +242,8 @@ std::string Loop::execute(Run& run, const Action& action) {
   }
   if (report.submitted) run.answer(report.answer);
   std::string text = sandbox::render_observation(report, options_.observation_bytes);
-  const uint32_t times =
-      ++run.seen[program.source + '\0' + program.entry + '\0' + program.input + '\0' + text];
+  const uint32_t times = ++run.seen[program.written_in + '\0' + program.source + '\0' + program.entry + '\0' +
+                                    program.input + '\0' + text];
   run.most_repeated = std::max(run.most_repeated, times);
   if (times >= kSayRepeated)
     text += "\nThis same program has now ended this same way " + std::to_string(times) +
@@ -306,8 +306,9 @@ void Loop::nudge(Run& run, const Completion& completion) {
     return;
   }
   observe({}, cut ? "Your reply was cut off before it ran a program or gave an answer. Be shorter."
-                  : "Nothing was run and nothing was answered. Write a program in a ```wat block, or the "
-                    "final answer behind ANSWER: at the start of a line.");
+                  : "Nothing was run and nothing was answered. Write a program in a fenced block in " +
+                        list_of(options_.languages) +
+                        ", or the final answer behind ANSWER: at the start of a line.");
 }
 
 // The model may say what it knows by now, but run nothing more.
@@ -324,7 +325,7 @@ void Loop::last_turn(Run& run, Stop stop) {
     run.end(run.cancelled() ? Stop::kCancelled : stop, completion.error());
     return;
   }
-  const Reply reply = read_reply(*completion, catalog_);
+  const Reply reply = read_reply(*completion, catalog_, options_.languages);
   for (const Action& action : reply.actions) {
     const bool answers = action.kind == Action::Kind::kSubmit && !run.ended;
     observe(action, answers ? "The answer was taken." : "Not done: the task has ended.");
@@ -378,7 +379,7 @@ TaskResult Loop::run(std::string_view task, std::atomic<bool>& cancel) {
               completion.error());
       break;
     }
-    const Reply reply = read_reply(*completion, catalog_);
+    const Reply reply = read_reply(*completion, catalog_, options_.languages);
     if (reply.actions.empty()) {
       nudge(run, *completion);
     } else {

@@ -93,20 +93,21 @@ class Observer {
   virtual void on_retry(std::string_view /*why*/, uint64_t /*wait_ms*/) {
   }  // text since the step began is void
   virtual void on_reply(const ChatQuery&, const Completion&) {}
-  virtual void on_program(const sandbox::Program&) {}
+  virtual void on_program(const Program&) {}
   virtual void on_stdout(std::string_view /*piece*/) {}
-  virtual void on_report(const sandbox::Program&, const sandbox::Report&) {}
+  virtual void on_report(const Program&, const sandbox::Report&) {}
   virtual void on_observation(std::string_view /*what the model is told*/) {}
   virtual void on_note(std::string_view /*a line for the person*/) {}
   virtual void on_end(const TaskResult&) {}
 };
 
 struct StepContext {
+  uint64_t conversation = 0;  // another number: nothing of the steps before is known to the model any more
   const std::atomic<bool>* cancel = nullptr;
   std::function<void(std::string_view)> on_stdout;
 };
 // Runs one program on the shared budget. executor.h has the one over the sandbox.
-using Executor = std::function<sandbox::Report(const sandbox::Program&, const StepContext&)>;
+using Executor = std::function<sandbox::Report(const Program&, const StepContext&)>;
 
 struct LoopOptions {
   uint32_t max_steps = 20;
@@ -116,6 +117,7 @@ struct LoopOptions {
   uint32_t reply_tokens = 4'096;     // of one reply
   bool tools = true;                 // offer tools to the model
   uint64_t task_wall_ms = 0;         // of each task, from its start; 0: the budget's own deadline stays
+  std::vector<Language> languages = {wat()};  // that programs may be in; the executor runs them
 };
 
 class Loop {
@@ -134,7 +136,10 @@ class Loop {
   TaskResult run(std::string_view task, std::atomic<bool>& cancel);
 
   // Forgets the conversation, not the budget.
-  void reset() { history_.clear(); }
+  void reset() {
+    history_.clear();
+    ++conversation_;
+  }
   [[nodiscard]] std::vector<Message> messages() const;
   [[nodiscard]] policy::Budget& budget() { return *budget_; }
 
@@ -171,6 +176,7 @@ class Loop {
   std::vector<Observer*> observers_;
   std::function<std::optional<std::string>()> on_cancelled_;
   std::vector<Entry> history_;
+  uint64_t conversation_ = 0;
   std::vector<std::string> digest_;  // a line for each reply that was cut
 };
 

@@ -13,7 +13,6 @@ namespace {
 using policy::Budget;
 using policy::Resource;
 using sandbox::Outcome;
-using sandbox::Program;
 using sandbox::Report;
 
 Completion says(std::string content, Finish finish = Finish::kStop) {
@@ -208,6 +207,36 @@ TEST_F(LoopTest, TheConversationGoesOnUntilReset) {
   loop().reset();
   run("third");
   EXPECT_EQ(conversation(2), "system: SYSTEM\nuser: third\n");
+}
+
+TEST_F(LoopTest, TheExecutorIsToldOfLanguageAndConversation) {
+  options_.languages = {{.name = "python", .title = "Python", .tags = {"python", "py"}}, wat()};
+  std::vector<uint64_t> conversations;
+  executor_ = [&](const Program&, const StepContext& context) {
+    conversations.push_back(context.conversation);
+    return Report{};
+  };
+  model_.script = {says("```py\nx = 1\n```"), runs("(module)"), says("ANSWER: ok"), says("```python\nx\n```"),
+                   says("ANSWER: ok")};
+  run();
+  loop().reset();
+  run();
+  ASSERT_EQ(programs_.size(), 3u);
+  EXPECT_EQ(programs_[0].written_in, "python");
+  EXPECT_EQ(programs_[1].written_in, "wat");
+  EXPECT_EQ(conversations[0], conversations[1]);
+  EXPECT_NE(conversations[1], conversations[2]);
+  EXPECT_NE(model_.queries[0].tools.at(0).parameters.find("\"python\""), std::string::npos);
+}
+
+TEST_F(LoopTest, ALanguageThatWasNotChosenIsARepair) {
+  model_.script = {says("```python\nprint(1)\n```"), says("Hm."), says("ANSWER: ok")};
+  const TaskResult result = run();
+  EXPECT_EQ(result.totals.repairs, 1u);
+  EXPECT_TRUE(programs_.empty());
+  EXPECT_NE(conversation(1).find("Programs in python cannot be run here. Write WAT (```wat)."),
+            std::string::npos);
+  EXPECT_NE(conversation(2).find("a fenced block in WAT (```wat)"), std::string::npos);
 }
 
 // -- repairs -----------------------------------------------------------------------------------

@@ -39,7 +39,8 @@ TEST_F(PromptTest, ExplainsEveryFormOfTheLanguage) {
 }
 
 TEST_F(PromptTest, ExplainsEveryWayToAct) {
-  for (const ToolSpec& tool : tools_for(catalog_)) EXPECT_TRUE(has(tool.name)) << tool.name;
+  for (const ToolSpec& tool : tools_for(catalog_, std::vector{wat()}))
+    EXPECT_TRUE(has(tool.name)) << tool.name;
   for (const char* way :
        {"```wat", "```run", "ANSWER:", ";; entry:", ";; arguments:", ";; input:", "$agent.submit"})
     EXPECT_TRUE(has(way)) << way;
@@ -85,8 +86,61 @@ TEST_F(PromptTest, ListsOnlyProgramsThatCanRun) {
   EXPECT_FALSE(has("not granted: "));
 }
 
+const Language kPython{.name = "python",
+                       .title = "Python",
+                       .tags = {"python", "py"},
+                       .version = "3.15.0",
+                       .modules = {"numpy", "pandas"}};
+const Language kJavaScript{.name = "js", .title = "JavaScript", .tags = {"javascript", "js", "ts"}};
+
+std::string prompt_in(std::vector<Language> languages, const policy::Policy& policy = {}) {
+  const auto none = ungranted(policy);
+  return build_system_prompt({.capabilities = functions_prompt(languages, none),
+                              .policy_explanation = policy::explain(policy),
+                              .ungranted = none,
+                              .languages = std::move(languages)});
+}
+
+TEST_F(PromptTest, TellsOfTheChosenLanguagesAlone) {
+  prompt_ = prompt_in({kPython});
+  for (const char* part : {"programs in Python.", "```python\n", "agent.submit(text)", "# Python (3.15.0)",
+                           "Also there: numpy and pandas.", "names the grant"})
+    EXPECT_TRUE(has(part)) << part << prompt_;
+  for (const char* part : {"WAT", "```wat", "$agent", "JavaScript", ";; entry", "errno="})
+    EXPECT_FALSE(has(part)) << part;
+  prompt_ = prompt_in({kJavaScript});
+  EXPECT_TRUE(has("# JavaScript\n") && has("membrane.agent.submit(text)") && has("```ts block"));
+  EXPECT_FALSE(has("Python") || has("WAT"));
+  prompt_ = prompt_in({kPython, wat()});
+  for (const char* part :
+       {"programs in Python or WebAssembly text (WAT).", "whose tag is the language", "```python\n",
+        "```wat\n", "# Python", "# WAT", ";; entry", "`$agent.submit` (WAT)"})
+    EXPECT_TRUE(has(part)) << part;
+  prompt_ = prompt_in({{.name = "ruby", .title = "ruby", .tags = {"ruby", "rb"}}});
+  EXPECT_TRUE(has("```ruby\n") && has("# ruby\n"));
+}
+
+TEST_F(PromptTest, TellsALanguageOfWhatIsGrantedAndItHasNotItself) {
+  policy::Policy policy;
+  prompt_ = prompt_in({kPython}, policy);
+  for (const char* part : {"kv.get", "http.get", "requests", "open()", "str.", "json.", "io.print"})
+    EXPECT_FALSE(has(part)) << part;
+  EXPECT_TRUE(has("agent.ask(question) -> answer — "));
+  for (const char* grant : {"kv", "http:GET:http://127.0.0.1:1/*", "fs:read:.:/data"})
+    EXPECT_TRUE(policy::allow(policy, grant));
+  prompt_ = prompt_in({kPython}, policy);
+  for (const char* part :
+       {"kv.get(key) -> value — ", "kv.set(key, value) — ", "`http.get(url)`", "`requests`", "for open()"})
+    EXPECT_TRUE(has(part)) << part;
+  EXPECT_FALSE(has("fs.read(") || has("http.post(")) << "it has open() and requests itself";
+  prompt_ = prompt_in({kJavaScript}, policy);
+  EXPECT_TRUE(has("fs.read(path) -> bytes — ") && has("`fetch`"));
+}
+
 TEST_F(PromptTest, IsFrugal) {
   EXPECT_LT(build_system_prompt({}).size() / 4, 900u) << "tokens, which every step pays";
+  EXPECT_LT(prompt_in({kPython}).size() / 4, 800u);
+  EXPECT_LT(prompt_in({kJavaScript}).size() / 4, 800u);
 }
 
 }  // namespace

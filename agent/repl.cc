@@ -68,7 +68,7 @@ const Repl::Command Repl::kCommands[] = {
        r.history();
        return Went::kOn;
      }},
-    {"/reset", "", "forgets the conversation (budgets stay as they are)",
+    {"/reset", "", "forgets the conversation and what programs keep (budgets stay as they are)",
      [](Repl& r, const std::string&) {
        r.loop_.reset();
        r.out_ << "The conversation begins anew.\n";
@@ -84,7 +84,8 @@ Repl::Repl(Loop& loop, LineReader& in, std::ostream& out, std::atomic<bool>& can
       cancel_(cancel),
       options_(std::move(options)),
       history_(History::load(options_.history_file)),
-      writer_([this](std::string_view line) { transcript_ += line; }, options_.model, options_.policy_json) {
+      writer_([this](std::string_view line) { transcript_ += line; }, options_.model, options_.policy_json,
+              options_.languages) {
   loop_.add_observer(writer_);
   for (const std::string& line : history_.lines()) in_.remember(line);
 }

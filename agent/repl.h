@@ -11,6 +11,7 @@
 #include <ostream>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "agent/line_reader.h"
 #include "agent/loop.h"
@@ -22,8 +23,9 @@ struct ReplOptions {
   std::string policy_explanation;  // for /policy
   std::string policy_json;         // for the transcript
   std::string model;
-  std::string history_file;  // "": none
-  std::string banner;        // printed first; may be empty
+  std::vector<Language> languages = {wat()};  // for the transcript
+  std::string history_file;                   // "": none
+  std::string banner;                         // printed first; may be empty
 };
 
 class Repl {

@@ -20,7 +20,6 @@
 namespace membrane::agent {
 namespace {
 
-using sandbox::Program;
 using sandbox::Report;
 
 class ReplTest : public ::testing::Test {

@@ -48,15 +48,19 @@ std::string totals_json(const Totals& t) {
 
 // -- writing ---------------------------------------------------------------------------
 
-TranscriptWriter::TranscriptWriter(Write write, std::string_view model, std::string_view policy_json)
+TranscriptWriter::TranscriptWriter(Write write, std::string_view model, std::string_view policy_json,
+                                   std::span<const Language> languages)
     : write_(std::move(write)) {
+  Json names = Json::array();
+  for (const Language& language : languages) names.push_back(language.name);
   Json policy = Json::parse(policy_json, nullptr, false);
   if (policy.is_discarded()) policy = nullptr;
   write_(dump({{"type", "header"},
                {"format", kFormat},
                {"version", kTranscriptVersion},
                {"model", model},
-               {"policy", policy}}) +
+               {"policy", policy},
+               {"languages", names}}) +
          "\n");
 }
 
@@ -81,8 +85,9 @@ void TranscriptWriter::on_reply(const ChatQuery& query, const Completion& comple
   write_(dump(line) + "\n");
 }
 
-void TranscriptWriter::on_program(const sandbox::Program& program) {
+void TranscriptWriter::on_program(const Program& program) {
   write_(dump({{"type", "program"},
+               {"language", program.written_in},
                {"name", program.name},
                {"source", program.source},
                {"entry", program.entry},
@@ -91,7 +96,7 @@ void TranscriptWriter::on_program(const sandbox::Program& program) {
          "\n");
 }
 
-void TranscriptWriter::on_report(const sandbox::Program&, const sandbox::Report& report) {
+void TranscriptWriter::on_report(const Program&, const sandbox::Report& report) {
   write_("{\"type\":\"report\",\"report\":" + sandbox::render_json(report, false) + "}\n");
 }
 
@@ -211,8 +216,10 @@ Completion reply_of(LineReader& in, bool plain) {
   return reply;
 }
 
-sandbox::Program program_of(LineReader& in) {
-  sandbox::Program program;
+Program program_of(LineReader& in) {
+  Program program;
+  program.written_in = in.text("language", false);
+  if (program.written_in.empty()) program.written_in = kWat;
   program.source = in.text("source");
   program.name = in.text("name");
   program.entry = in.text("entry", false);
@@ -224,10 +231,12 @@ sandbox::Program program_of(LineReader& in) {
 void read_header(LineReader& in, Recording& recording) {
   if (in.text("format") != kFormat) in.wrong("this is no Membrane transcript");
   const Json* version = in.find("version", true);
-  if (version != nullptr && *version != Json(kTranscriptVersion))
+  if (version != nullptr && *version != Json(1) && *version != Json(kTranscriptVersion))
     in.wrong("the transcript's version is " + dump(*version).substr(0, 16) +
-             "; this Membrane reads version " + std::to_string(kTranscriptVersion));
+             "; this Membrane reads versions 1 and " + std::to_string(kTranscriptVersion));
   recording.model = in.text("model");
+  recording.languages = texts_of(in, "languages");
+  if (recording.languages.empty()) recording.languages.emplace_back(kWat);
   if (const Json* policy = in.find("policy", true); policy != nullptr) recording.policy_json = dump(*policy);
 }
 
@@ -331,10 +340,12 @@ void ReplayCheck::diverged(const std::string& what) {
   divergences_.push_back("program " + std::to_string(next_ + 1) + ": " + what);
 }
 
-void ReplayCheck::on_program(const sandbox::Program& program) {
+void ReplayCheck::on_program(const Program& program) {
   if (recording_.plain) return;
   if (next_ >= recording_.runs.size()) return diverged("the recording has no such program");
-  const sandbox::Program& recorded = recording_.runs[next_].program;
+  const Program& recorded = recording_.runs[next_].program;
+  if (program.written_in != recorded.written_in)
+    diverged("it is in " + program.written_in + ", and was in " + recorded.written_in.substr(0, 32));
   if (program.source != recorded.source)
     diverged("its source is another than the recorded one (a catalog program may have changed)");
   if (program.entry != recorded.entry || program.arguments != recorded.arguments ||
@@ -360,7 +371,7 @@ std::string shortly(const Json& value) {
 
 }  // namespace
 
-void ReplayCheck::on_report(const sandbox::Program&, const sandbox::Report& report) {
+void ReplayCheck::on_report(const Program&, const sandbox::Report& report) {
   if (recording_.plain) return;
   if (next_ < recording_.runs.size() && !recording_.runs[next_].report.empty()) {
     Json was = Json::parse(recording_.runs[next_].report, nullptr, false);

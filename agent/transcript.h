@@ -1,10 +1,10 @@
 // A task as JSON lines: written while it runs, read to be run again without a model.
 //
 // One object a line, each with a "type" (docs/agent.md has every field):
-//   header       format, version, model, policy
+//   header       format, version, model, policy, languages
 //   task         text
 //   reply        what the model wrote: content, tool_calls, finish, usage; and a summary of the request
-//   program      source, name, entry, arguments, input
+//   program      language, source, name, entry, arguments, input
 //   report       the run's report, as sandbox::render_json has it
 //   observation  what the model was told
 //   end          stop, answer, totals
@@ -19,6 +19,7 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,7 +29,8 @@
 
 namespace membrane::agent {
 
-inline constexpr int kTranscriptVersion = 1;
+// Version 1 had no languages: its programs are WAT. It is read as well.
+inline constexpr int kTranscriptVersion = 2;
 
 // One object, with the fields that every JSON about a task has.
 std::string totals_json(const Totals& totals);
@@ -37,13 +39,14 @@ std::string totals_json(const Totals& totals);
 class TranscriptWriter final : public Observer {
  public:
   using Write = std::function<void(std::string_view line)>;
-  // `policy_json`: policy::to_json().
-  TranscriptWriter(Write write, std::string_view model, std::string_view policy_json);
+  // `policy_json`: policy::to_json(). `languages`: those that were chosen.
+  TranscriptWriter(Write write, std::string_view model, std::string_view policy_json,
+                   std::span<const Language> languages);
 
   void on_task(std::string_view task) override;
   void on_reply(const ChatQuery& query, const Completion& completion) override;
-  void on_program(const sandbox::Program& program) override;
-  void on_report(const sandbox::Program& program, const sandbox::Report& report) override;
+  void on_program(const Program& program) override;
+  void on_report(const Program& program, const sandbox::Report& report) override;
   void on_observation(std::string_view text) override;
   void on_end(const TaskResult& result) override;
 
@@ -52,16 +55,17 @@ class TranscriptWriter final : public Observer {
 };
 
 struct RecordedRun {
-  sandbox::Program program;
+  Program program;
   std::string report;  // JSON; empty when the recording ends in the program
 };
 
 struct Recording {
   static constexpr size_t kMaxBytes = 256u << 20;
 
-  bool plain = false;       // answers only: no tasks, no runs to compare with
-  std::string model;        // "" when plain
-  std::string policy_json;  // "" when plain
+  bool plain = false;                  // answers only: no tasks, no runs to compare with
+  std::string model;                   // "" when plain
+  std::string policy_json;             // "" when plain
+  std::vector<std::string> languages;  // by their names; none when plain
   std::vector<std::string> tasks;
   std::vector<Completion> replies;
   std::vector<RecordedRun> runs;
@@ -91,8 +95,8 @@ class ReplayCheck final : public Observer {
  public:
   // Borrowed.
   explicit ReplayCheck(const Recording& recording) : recording_(recording) {}
-  void on_program(const sandbox::Program& program) override;
-  void on_report(const sandbox::Program& program, const sandbox::Report& report) override;
+  void on_program(const Program& program) override;
+  void on_report(const Program& program, const sandbox::Report& report) override;
 
   // "program 2: fuel_used was 812, is 840"; empty: the replay did what was recorded so far.
   [[nodiscard]] const std::vector<std::string>& divergences() const { return divergences_; }

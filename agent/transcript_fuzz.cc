@@ -14,15 +14,17 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   const size_t replies = recording->replies.size();
   ReplayCheck check(*recording);
-  membrane::sandbox::Program program;
+  membrane::agent::Program program;
   check.on_program(program);
   check.on_report(program, {});
   RecordedModel model(*std::move(recording));
   const Catalog catalog;
+  const membrane::agent::Language languages[] = {
+      membrane::agent::wat(), {.name = "python", .title = "Python", .tags = {"python", "py"}}};
   for (size_t i = 0; i < replies; ++i) {
     const auto reply = model.complete({}, {});
     if (!reply) std::abort();
-    read_reply(*reply, catalog);
+    read_reply(*reply, catalog, languages);
   }
   if (model.complete({}, {})) std::abort();
   return 0;

@@ -8,7 +8,6 @@ namespace membrane::agent {
 namespace {
 
 using nlohmann::json;
-using sandbox::Program;
 using sandbox::Report;
 
 // One task with a program, a repair and an answer, through the real loop.
@@ -24,7 +23,8 @@ class TranscriptTest : public ::testing::Test {
   }
   std::string record(ChatModel& model) {
     std::string text;
-    TranscriptWriter writer([&](std::string_view line) { text += line; }, "tiny", R"({"limits":{"fuel":7}})");
+    TranscriptWriter writer([&](std::string_view line) { text += line; }, "tiny", R"({"limits":{"fuel":7}})",
+                            std::vector{wat()});
     std::atomic<bool> cancel{false};
     Loop loop(model, execute, std::make_shared<policy::Budget>(), catalog_, "SYSTEM");
     loop.add_observer(writer);
@@ -132,6 +132,17 @@ TEST_F(TranscriptTest, AnyPrefixOfWholeLinesIsARecording) {
     EXPECT_TRUE(Recording::parse(text.substr(0, end + 1), "t")) << "a task that was killed is still readable";
 }
 
+TEST(Recording, TheFirstVersionHadNoLanguagesButWat) {
+  const auto recording = Recording::parse(
+      R"({"type":"header","format":"membrane-transcript","version":1,"model":"m","policy":{}})"
+      "\n"
+      R"x({"type":"program","name":"p","source":"(module)"})x",
+      "t");
+  ASSERT_TRUE(recording) << recording.error().message;
+  EXPECT_EQ(recording->languages, std::vector<std::string>{"wat"});
+  EXPECT_EQ(recording->runs.at(0).program.written_in, "wat");
+}
+
 TEST(Recording, MalformedLinesAreRefusedWithTheirPlace) {
   const std::string header =
       R"({"type":"header","format":"membrane-transcript","version":1,"model":"m","policy":{}})"
@@ -152,9 +163,12 @@ TEST(Recording, MalformedLinesAreRefusedWithTheirPlace) {
       {R"({"type":"task","text":"x"})", "a transcript begins with its header"},
       {R"({"type":7})", "\"type\" is not a string"},
       {R"({"type":"header","format":"other","version":1,"model":"m","policy":{}})", "no Membrane transcript"},
-      {R"({"type":"header","format":"membrane-transcript","version":2,"model":"m","policy":{}})",
-       "version is 2"},
+      {R"({"type":"header","format":"membrane-transcript","version":3,"model":"m","policy":{}})",
+       "version is 3"},
       {header + header, "t:2: a second header"},
+      {R"({"type":"header","format":"membrane-transcript","version":2,"model":"m","policy":{},"languages":"js"})",
+       "\"languages\" is not a list"},
+      {header + R"({"type":"program","name":"p","source":"s","language":7})", "\"language\" is not a string"},
       {header + R"({"type":"dance"})", "t:2: a line of the type \"dance\" is unknown"},
       {header + R"({"type":"report","report":{}})", "a report without a program"},
       {header + R"({"type":"program","name":"p"})", "\"source\" is missing"},

@@ -30,6 +30,7 @@ inline constexpr int kExitMembrane = 3;
 void add_run(CLI::App& app, int& exit_code);
 void add_thaw(CLI::App& app, int& exit_code);
 void add_repl(CLI::App& app, int& exit_code);
+void add_template(CLI::App& app, int& exit_code);
 void add_check(CLI::App& app, int& exit_code);
 void add_agent(CLI::App& app, int& exit_code);
 void add_policy(CLI::App& app, int& exit_code);

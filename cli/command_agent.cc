@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <map>
 #include <optional>
 
 #include <nlohmann/json.hpp>
@@ -20,7 +21,7 @@
 #include "agent/repl.h"
 #include "agent/transcript.h"
 #include "cli/cli.h"
-#include "host/registry.h"
+#include "sandbox/languages.h"
 
 namespace membrane::cli {
 namespace {
@@ -31,6 +32,8 @@ struct Options {
   std::string replay_file;
   std::string transcript_file;
   std::string catalog_directory;
+  std::vector<std::string> languages;
+  std::string task_fuel;
   uint32_t max_steps = 20;
   uint32_t max_repairs = 5;
   uint64_t task_wall_s = 600;
@@ -53,9 +56,10 @@ std::string catalog_directory_of(const Options& options) {
   return {};
 }
 
-Result<agent::Catalog> load_catalog(const Options& options) {
+// Its programs are in WAT: who did not choose that has a better one at hand, unless the directory is named.
+Result<agent::Catalog> load_catalog(const Options& options, bool has_wat) {
   const std::string directory = catalog_directory_of(options);
-  if (directory.empty()) return agent::Catalog();
+  if (directory.empty() || (!has_wat && options.catalog_directory.empty())) return agent::Catalog();
   MEMBRANE_ASSIGN(agent::Catalog catalog, agent::Catalog::load(directory));
   for (const Error& problem : catalog.problems())
     print(stderr, "membrane: catalog: " + agent::printable(problem.to_string()) + "\n");
@@ -63,7 +67,18 @@ Result<agent::Catalog> load_catalog(const Options& options) {
 }
 
 // One prepaid budget for all steps and the models they call. The wall is each task's own (LoopOptions).
-std::shared_ptr<policy::Budget> budget_of(const policy::Limits& limits) {
+//
+// Programs in WAT use little, and --fuel is for all of them. In another language a loop without an end is a slip like
+// any other: there --fuel is each program's, as --wall is.
+Result<std::shared_ptr<policy::Budget>> budget_of(const Options& options, policy::Limits limits,
+                                                  bool has_session) {
+  if (!options.task_fuel.empty()) {
+    if (const Status set = policy::set_limit(limits, "fuel", options.task_fuel); !set)
+      return fail(ErrorCode::kInvalidArgument, "--task-fuel " + options.task_fuel + " is no amount of fuel",
+                  "Write it as 1000000 or 2e9.");
+  } else if (has_session) {
+    limits.fuel = limits.fuel > UINT64_MAX / options.max_steps ? UINT64_MAX : limits.fuel * options.max_steps;
+  }
   auto budget = std::make_shared<policy::Budget>(limits);
   budget->set_deadline(std::chrono::steady_clock::time_point::max());
   return budget;
@@ -93,6 +108,30 @@ Status choose_speaker(const Options& options, const std::atomic<bool>& cancel, S
   MEMBRANE_ASSIGN(speaker.client, agent::ModelClient::create(std::move(config)));
   speaker.host_model.emplace(*speaker.client, &cancel);
   return {};
+}
+
+// Those that are named, else those of the recording, else the best that is there.
+Result<std::vector<agent::Language>> languages_of(const Options& options) {
+  if (!options.languages.empty() || options.replay_file.empty())
+    return agent::choose_languages(options.languages);
+  MEMBRANE_ASSIGN(const agent::Recording recording, agent::Recording::load(options.replay_file));
+  return agent::choose_languages(recording.languages);
+}
+
+using Templates = std::map<std::string, std::shared_ptr<const sandbox::Template>>;
+
+Result<Templates> open_templates(std::span<const agent::Language> languages) {
+  // Never taken apart: the process is about to end, and a language is large.
+  static auto* const opened =
+      new sandbox::Languages({.cache_directory = sandbox::Languages::default_cache_directory(),
+                              .tier = engine::Tier::kAuto,
+                              .on_progress = progress_line()});
+  Templates templates;
+  for (const agent::Language& language : languages) {
+    if (language.name == agent::kWat) continue;
+    MEMBRANE_ASSIGN(templates[language.name], opened->open(language.name));
+  }
+  return templates;
 }
 
 // The tasks of a replay are the recorded ones, unless another is given.
@@ -143,13 +182,15 @@ int run_task(const Options& options, const std::string& task, agent::Loop& loop,
 }
 
 int run_conversation(const Options& options, agent::Loop& loop, agent::LineReader& in,
-                     std::atomic<bool>& cancel, const policy::Policy& policy, const std::string& model) {
+                     std::atomic<bool>& cancel, const policy::Policy& policy,
+                     const std::vector<agent::Language>& languages, const std::string& model) {
   agent::Console console(std::cout, {.colour = use_colour(stdout), .thoughts = options.thoughts});
   loop.add_observer(console);
   agent::ReplOptions repl;
   repl.policy_explanation = policy::explain(policy);
   repl.policy_json = policy::to_json(policy);
   repl.model = model;
+  repl.languages = languages;
   repl.history_file = agent::History::default_path();
   if (is_terminal(stdin)) repl.banner = "Membrane. A line is a task; /help lists commands; Ctrl-D leaves.";
   agent::Repl(loop, in, std::cout, cancel, repl).run();
@@ -158,22 +199,26 @@ int run_conversation(const Options& options, agent::Loop& loop, agent::LineReade
 
 Result<int> run(const Options& options) {
   MEMBRANE_ASSIGN(const policy::Policy policy, options.policy.policy());
-  MEMBRANE_ASSIGN(const agent::Catalog catalog, load_catalog(options));
   agent::LoopOptions loop_options;
+  MEMBRANE_ASSIGN(loop_options.languages, languages_of(options));
+  const std::vector<agent::Language>& languages = loop_options.languages;
+  const bool has_wat = agent::find_language(languages, agent::kWat) != nullptr;
+  MEMBRANE_ASSIGN(const agent::Catalog catalog, load_catalog(options, has_wat));
   loop_options.max_steps = options.max_steps;
   loop_options.max_repairs = options.max_repairs;
   loop_options.task_wall_ms = options.task_wall_s * 1000;
   loop_options.tools = !options.no_tools;
   const std::vector<std::string_view> ungranted = agent::ungranted(policy);
-  const std::string prompt =
-      agent::build_system_prompt({host::capabilities_prompt(ungranted), policy::explain(policy), &catalog,
-                                  options.max_steps, loop_options.observation_bytes, ungranted});
+  const std::string prompt = agent::build_system_prompt(
+      {agent::functions_prompt(languages, ungranted), policy::explain(policy), &catalog, options.max_steps,
+       loop_options.observation_bytes, ungranted, languages});
   if (options.print_prompt) {
     print(prompt);
     return kExitOk;
   }
 
   MEMBRANE_TRY(check_granted_files(policy));
+  MEMBRANE_ASSIGN(const auto budget, budget_of(options, policy.limits, !has_wat || languages.size() > 1));
   agent::Interrupt interrupt;
   Speaker speaker;
   MEMBRANE_TRY(choose_speaker(options, interrupt.flag(), speaker));
@@ -189,9 +234,9 @@ Result<int> run(const Options& options) {
     in = std::make_unique<agent::StreamLineReader>(std::cin, is_terminal(stdin) ? &std::cout : nullptr);
   agent::ConsolePerson person(*in, std::cout);
 
-  const auto budget = budget_of(policy.limits);
+  MEMBRANE_ASSIGN(Templates templates, open_templates(languages));
   agent::ExecutorOptions executor{policy, budget, speaker.host_model ? &*speaker.host_model : nullptr,
-                                  is_terminal(stdin) ? &person : nullptr};
+                                  is_terminal(stdin) ? &person : nullptr, std::move(templates)};
   agent::Loop loop(speaker.model(), agent::sandbox_executor(std::move(executor)), budget, catalog, prompt,
                    loop_options);
 
@@ -201,11 +246,11 @@ Result<int> run(const Options& options) {
     transcript.open(options.transcript_file, std::ios::binary);
     if (!transcript) return fail(ErrorCode::kUnavailable, "cannot write " + options.transcript_file);
     writer.emplace([&](std::string_view line) { transcript << line << std::flush; }, speaker.model().name(),
-                   policy::to_json(policy));
+                   policy::to_json(policy), languages);
     loop.add_observer(*writer);
   }
   if (task.empty())
-    return run_conversation(options, loop, *in, interrupt.flag(), policy, speaker.model().name());
+    return run_conversation(options, loop, *in, interrupt.flag(), policy, languages, speaker.model().name());
   return run_task(options, task, loop, interrupt.flag(), speaker.recording);
 }
 
@@ -224,6 +269,13 @@ void add_agent(CLI::App& app, int& exit_code) {
       ->type_name("FILE");
   command->add_option("--catalog", options->catalog_directory, "Directory of ready programs")
       ->type_name("DIR");
+  command
+      ->add_option(
+          "--language", options->languages,
+          "What the model writes in: python, js, wat or a language that was added; several with commas "
+          "(default: python, else js, else wat, whichever is installed)")
+      ->type_name("LANGUAGE,…")
+      ->delimiter(',');
   command->add_option("--max-steps", options->max_steps, "Programs that may run (20)")
       ->type_name("N")
       ->check(CLI::Range(1, 10000));
@@ -235,6 +287,12 @@ void add_agent(CLI::App& app, int& exit_code) {
                    "Seconds for a task as a whole (600); --wall is for each program")
       ->type_name("S")
       ->check(CLI::Range(1, 1'000'000));
+  command
+      ->add_option(
+          "--task-fuel", options->task_fuel,
+          "Fuel for all programs together (as --fuel; but in a language other than WAT, where --fuel is "
+          "for each program, --max-steps times that)")
+      ->type_name("F");
   command->add_flag("--no-tools", options->no_tools, "Ask for fenced code only, not for tool calls");
   command->add_flag("--thoughts", options->thoughts, "Show the reasoning of reasoning models");
   command->add_flag("--json", options->json, "Print the result as one JSON object, and nothing else");
@@ -246,6 +304,8 @@ void add_agent(CLI::App& app, int& exit_code) {
       "Examples:\n"
       "  membrane agent \"Which paper is newest?\" --allow 'http:GET:http://127.0.0.1:8000/*' --transcript "
       "run.jsonl\n"
+      "  membrane agent --language python,wat \"Which of data/*.csv has the largest sum?\" --allow "
+      "fs:read:./data:/data\n"
       "  membrane agent --replay run.jsonl --allow 'http:GET:http://127.0.0.1:8000/*'\n"
       "Exit codes: 0 answered; 1 a budget was used up, stopped, or a replay differs; 2 no model or wrong "
       "usage.");

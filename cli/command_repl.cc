@@ -1,7 +1,7 @@
 // membrane repl: a session in a language, entry after entry; state stays between them.
 //
 // A line that opens something (a bracket, a block, a text over several lines) goes on until it is closed and, for a
-// block of Python, until an empty line. Lines that begin with a colon are commands.
+// block of Python, until an empty line. So does one of which the language says that it goes on. Lines that begin with a colon are commands.
 
 #include <csignal>
 #include <iostream>
@@ -88,13 +88,19 @@ class Repl {
     std::string entry;
     while (read_entry(entry)) {
       if (entry.empty()) continue;
-      in_.remember(entry);
       if (entry.front() == ':') {
+        in_.remember(entry);
         if (!command(entry)) break;
         continue;
       }
       interrupted = false;
-      show(session_->exec({.code = entry}));
+      const sandbox::Report report = session_->exec({.code = entry});
+      if (may_go_on_ && !report.errors.empty() && report.errors.front().code == sandbox::kIncomplete) {
+        unfinished_ = entry;
+        continue;
+      }
+      in_.remember(entry);
+      show(report);
     }
     return exit_code_;
   }
@@ -105,8 +111,15 @@ class Repl {
     return {};
   }
 
+  // Who reads code as text knows itself where it ends, and waits for the rest.
+  [[nodiscard]] bool takes_lines() const {
+    const lang::Package& package = template_->package();
+    return package.driver == lang::Driver::kStdin && package.frame == lang::Frame::kText;
+  }
+
   bool read_entry(std::string& entry) {
-    entry.clear();
+    entry = std::exchange(unfinished_, {});
+    may_go_on_ = false;
     std::string line;
     for (;;) {
       switch (in_.read(entry.empty() ? options_.language + "> " : "... ", line)) {
@@ -116,9 +129,10 @@ class Repl {
       }
       const bool ends_block = line.find_first_not_of(" \t") == std::string::npos;
       if (entry.empty() && ends_block) return true;
+      may_go_on_ = !ends_block;
       if (!entry.empty()) entry += '\n';
       entry += line;
-      if (entry.front() == ':') return true;
+      if (entry.front() == ':' || takes_lines()) return true;
       const Open open = open_at_end(entry);
       if (open.in_text || open.brackets > 0) continue;
       if (!open.in_block || ends_block) return true;
@@ -204,6 +218,8 @@ class Repl {
   std::unique_ptr<sandbox::Session> session_;
   std::vector<std::unique_ptr<sandbox::Session>> forks_;
   uint64_t forked_ = 0;
+  std::string unfinished_;  // what the language said goes on
+  bool may_go_on_ = false;  // the entry that was read: an empty line ends it in any case
   uint64_t fuel_last_ = 0, fuel_all_ = 0;
   int exit_code_ = kExitOk;
 };

@@ -4,6 +4,7 @@ MEMBRANE_COMMAND and MEMBRANE_MODEL_SERVER name the two programs (build/release 
 """
 
 import functools
+import hashlib
 import http.server
 import json
 import os
@@ -19,7 +20,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 COMMAND = os.environ.get("MEMBRANE_COMMAND", str(ROOT / "build" / "release" / "membrane"))
 MODEL_SERVER = os.environ.get("MEMBRANE_MODEL_SERVER", str(ROOT / "build" / "release" / "model_server"))
-COMMANDS = [[], ["run"], ["thaw"], ["check"], ["agent"], ["policy"], ["policy", "explain"], ["capabilities"], ["spectest"]]
+COMMANDS = [[], ["run"], ["thaw"], ["check"], ["agent"], ["policy"], ["policy", "explain"], ["capabilities"], ["spectest"],
+            ["template"], ["template", "list"], ["template", "add"], ["template", "remove"], ["template", "warm"], ["repl"]]
 SECONDS = 120  # a process that needs more hangs
 
 ADD = '(func (export "add") (param i32 i32) (result i32) (i32.add (local.get 0) (local.get 1)))'
@@ -52,6 +54,7 @@ class CommandTest(unittest.TestCase):
         self.folder = Path(folder.name)
         self.environment = {name: value for name, value in os.environ.items() if not name.startswith("MEMBRANE_")}
         self.environment["XDG_STATE_HOME"] = str(self.folder / "state")
+        self.environment["XDG_DATA_HOME"] = str(self.folder / "data")  # no language is installed there
 
     def membrane(self, *arguments, stdin="", code=0, **environment):
         """What the command printed; the test fails when its exit code is another."""
@@ -90,7 +93,7 @@ class Usage(CommandTest):
         for command in COMMANDS:
             text = self.membrane(*command, "--help").stdout
             for line in re.findall(r"^  membrane (.*)$", text, re.M):
-                shown = re.match(r"(policy )?\w+", line).group().split()
+                shown = re.match(r"((policy|template) )?\w+", line).group().split()
                 options = self.membrane(*shown, "--help").stdout
                 for option in re.findall(r"(?<= )--?[a-z][a-z-]*", line):
                     self.assertRegex(options, rf"{option}\b", line)
@@ -111,7 +114,7 @@ class Usage(CommandTest):
         self.assert_refused(self.membrane("policy", "explan", code=2), "unknown command explan", "Did you mean explain?")
 
     def test_no_command_is_an_error(self):
-        self.assert_refused(self.membrane(code=2), "no command is given; there are run, thaw, check, ", "membrane --help")
+        self.assert_refused(self.membrane(code=2), "no command is given; there are run, thaw, ", "membrane --help")
         self.assert_refused(self.membrane("policy", code=2), "no command is given; there are explain", "policy --help")
 
     def test_what_was_probably_meant_is_said(self):
@@ -638,6 +641,204 @@ class PolicyExplain(CommandTest):
                             "--help")
 
 
+# A language: each line is a sum of numbers; it prints the sum, and the total of all lines.
+CALCULATOR = r"""(module
+  (import "wasi_snapshot_preview1" "fd_read" (func $fd_read (param i32 i32 i32 i32) (result i32)))
+  (import "wasi_snapshot_preview1" "fd_write" (func $fd_write (param i32 i32 i32 i32) (result i32)))
+  (memory (export "memory") 1)
+  (func $read (result i32)
+    (i64.store (i32.const 0) (i64.const 0x1_0000_0010))
+    (drop (call $fd_read (i32.const 0) (i32.const 0) (i32.const 1) (i32.const 8)))
+    (select (i32.load8_u (i32.const 16)) (i32.const -1) (i32.load (i32.const 8))))
+  (func $print (param $n i32) (param $end i32) (local $at i32)
+    (local.set $at (i32.const 63))
+    (i32.store8 (i32.const 63) (local.get $end))
+    (loop $digit
+      (local.set $at (i32.sub (local.get $at) (i32.const 1)))
+      (i32.store8 (local.get $at) (i32.add (i32.const 48) (i32.rem_u (local.get $n) (i32.const 10))))
+      (br_if $digit (local.tee $n (i32.div_u (local.get $n) (i32.const 10)))))
+    (i32.store (i32.const 0) (local.get $at))
+    (i32.store (i32.const 4) (i32.sub (i32.const 64) (local.get $at)))
+    (drop (call $fd_write (i32.const 1) (i32.const 0) (i32.const 1) (i32.const 8))))
+  (func (export "_start") (local $c i32) (local $number i32) (local $sum i32) (local $total i32)
+    (loop $next
+      (local.set $c (call $read))
+      (if (i32.eq (local.get $c) (i32.const -1)) (then (return)))
+      (if (i32.eq (local.get $c) (i32.const 0x6c)) (then (loop $for_ever (br $for_ever))))
+      (if (i32.lt_u (i32.sub (local.get $c) (i32.const 48)) (i32.const 10))
+        (then (local.set $number (i32.add (i32.mul (local.get $number) (i32.const 10))
+                                          (i32.sub (local.get $c) (i32.const 48))))
+              (br $next)))
+      (local.set $sum (i32.add (local.get $sum) (local.get $number)))
+      (local.set $number (i32.const 0))
+      (br_if $next (i32.ne (local.get $c) (i32.const 10)))
+      (local.set $total (i32.add (local.get $total) (local.get $sum)))
+      (call $print (local.get $sum) (i32.const 32))
+      (call $print (local.get $total) (i32.const 10))
+      (local.set $sum (i32.const 0))
+      (br $next))))
+"""
+
+
+class Template(CommandTest):
+    """Any WASI command that reads code is a language."""
+
+    def setUp(self):
+        super().setUp()
+        self.environment["MEMBRANE_LANGUAGES"] = str(self.folder / "languages")
+        self.environment["XDG_DATA_HOME"] = str(self.folder / "data")
+        self.environment["XDG_CACHE_HOME"] = str(self.folder / "cache")
+        self.file("calc.wat", CALCULATOR)
+
+    def add(self, *more):
+        return self.membrane("template", "add", "calc", "calc.wat", "--extension", ".calc", *more)
+
+    def listed(self):
+        return {each["name"]: each for each in json.loads(self.membrane("template", "list", "--json").stdout)["languages"]}
+
+    def test_one_that_was_added_runs_from_a_file_a_text_and_in_a_session(self):
+        done = self.add("--version", "1.0", "--init", "100", "--env", "A=b", "--arg=-x")
+        self.assertIn("membrane template warm calc", done.stdout)
+        self.assertIsNone(self.listed()["calc"]["warm_image"])
+        self.file("program.calc", "20+22\n1")
+        self.assertEqual(self.membrane("run", "program.calc").stdout, "42 142\n1 143\n")
+        self.assertEqual(self.membrane("run", "--lang", "calc", "-e", "1+1").stdout, "2 102\n")
+        self.assertEqual(self.membrane("repl", "--lang", "calc", stdin="1\n2\n:fork\n3\n:back\n4\n").stdout,
+                         "1 101\n2 103\nfork 1\n3 106\nback at fork 1\n4 107\n")
+        report = json.loads(self.membrane("run", "--lang", "calc", "-e", "5", "--json").stdout)
+        self.assertEqual((report["outcome"], report["stdout"]), ("ok", "5 105\n"))
+
+    def test_a_turn_that_ends_badly_leaves_the_session_as_it_was(self):
+        self.add()
+        done = self.membrane("repl", "--lang", "calc", "--fuel", "100000", stdin="7\n5l\n1\n")
+        self.assertEqual(done.stdout, "7 7\n1 8\n")
+        self.assertIn("stands as it did before", done.stderr)
+        self.assertEqual(self.membrane("run", "--lang", "calc", "--fuel", "1e5", "-e", "l", code=1).stdout, "")
+
+    def test_the_list_says_what_is_there_and_warm_makes_the_image(self):
+        self.assertIn("membrane template add", self.membrane("template", "list").stderr)
+        self.add("--version", "1.0")
+        self.assertRegex(self.membrane("template", "list").stdout, r"^calc  1\.0  stdin  \S+/languages/calc  not warm yet\n$")
+        warm = json.loads(self.membrane("template", "warm", "calc", "--json").stdout)
+        self.assertEqual((warm["name"], warm["was_warm"]), ("calc", False))
+        self.assertTrue(json.loads(self.membrane("template", "warm", "calc", "--json").stdout)["was_warm"])
+        image = self.listed()["calc"]["warm_image"]
+        self.assertEqual(Path(image["path"]).stat().st_size, image["bytes"])
+        self.assertRegex(self.membrane("template", "list").stdout, r"  warm, \d+\.\d MiB\n$")
+        self.assertRegex(self.membrane("template", "warm", "calc").stdout, r"^calc is warm, \d+\.\d MiB\n$")
+
+    def test_what_is_removed_is_gone_with_its_image(self):
+        self.add()
+        self.membrane("template", "warm", "calc")
+        removed = json.loads(self.membrane("template", "remove", "calc", "--json").stdout)
+        self.assertEqual(removed, {"name": "calc", "removed_images": 1})
+        self.assertEqual(self.listed(), {})
+        self.assertEqual(list((self.folder / "cache/membrane/templates").iterdir()), [])
+        self.assert_refused(self.membrane("template", "remove", "calc", code=2), "calc is not installed", "template add")
+
+    def test_module_and_files_are_copied_and_known_by_their_hashes(self):
+        self.file("words.txt", "one")
+        (self.folder / "tree/below").mkdir(parents=True)
+        self.file("tree/below/two.txt", "two")
+        self.add("--file", "/usr/share/words=words.txt", "--directory", "/data=tree")
+        for name in ("calc.wat", "words.txt", "tree/below/two.txt"):
+            (self.folder / name).unlink()
+        self.assertEqual(self.membrane("run", "--lang", "calc", "-e", "1").stdout, "1 1\n")
+        language = json.loads((self.folder / "languages/calc/language.json").read_text())
+        self.assertEqual([file["guest"] for file in language["files"]], ["/usr/share/words", "/data/below/two.txt"])
+        copy = self.folder / "languages/calc" / language["files"][1]["path"]
+        self.assertEqual(copy.read_text(), "two")
+        self.assertEqual(hashlib.sha256(b"two").hexdigest(), language["files"][1]["sha256"])
+        copy.write_text("another")
+        self.assert_refused(self.membrane("run", "--lang", "calc", "-e", "1", code=2), "SHA-256", "Install")
+
+    def test_what_cannot_be_a_language_is_refused_and_nothing_is_left(self):
+        self.file("library.wat", '(module (func (export "run")))')
+        self.file("broken.wasm", b"\0asm\1\0\0\0\7")
+        (self.folder / "links").mkdir()
+        (self.folder / "links/link").symlink_to("/etc/passwd")
+        for arguments, cause, fix in (
+                (["calc", "gone.wasm"], "gone.wasm", "path"),
+                (["calc", "library.wat"], "_start", "WASI command"),
+                (["calc", "broken.wasm"], "broken.wasm", "WebAssembly"),
+                (["Calc!", "calc.wat"], "Calc!", "a-z"),
+                (["../calc", "calc.wat"], "../calc", "a-z"),
+                (["wat", "calc.wat"], "wat", "engine"),
+                (["calc", "calc.wat", "--driver", "none"], "none", "stdin"),
+                (["calc", "calc.wat", "--frame", "none"], "none", "length"),
+                (["calc", "calc.wat", "--env", "none"], "none", "NAME=VALUE"),
+                (["calc", "calc.wat", "--file", "/a=none"], "none", "path"),
+                (["calc", "calc.wat", "--file", "a=calc.wat"], "a is no place", "absolute"),
+                (["calc", "calc.wat", "--file", "/b/../../a=calc.wat"], "/a is no place", "absolute"),
+                (["calc", "calc.wat", "--directory", "/a=none"], "none", "path"),
+                (["calc", "calc.wat", "--directory", "/a=links"], "link", "copy"),
+                (["calc", "calc.wat", "--frame", "door", "--init", "1"], "init", "languages.md")):
+            with self.subTest(arguments):
+                self.assert_refused(self.membrane("template", "add", *arguments, code=2), cause, fix)
+        self.assertEqual(list((self.folder / "languages").glob("*")), [])
+        self.add()
+        self.assert_refused(self.membrane("template", "add", "calc", "calc.wat", code=2), "already", "remove calc")
+
+    def test_a_program_that_does_not_wait_for_code_is_told_at_its_first_use(self):
+        self.file("ends.wat", '(module (func (export "_start")))')
+        self.membrane("template", "add", "ends", "ends.wat")
+        self.assert_refused(self.membrane("run", "--lang", "ends", "-e", "1", code=2), "could not be started", "stdin")
+
+    def test_arguments_for_a_program_that_has_none_are_refused(self):
+        self.add()
+        self.file("program.calc", "1")
+        done = self.membrane("run", "program.calc", "one", code=2)
+        self.assertIn("has no arguments", done.stderr)
+
+
+class AddedLanguages(CommandTest):
+    """Languages of examples/languages, where their modules are there."""
+
+    def setUp(self):
+        super().setUp()
+        self.environment["MEMBRANE_LANGUAGES"] = str(self.folder / "languages")
+        self.environment["XDG_CACHE_HOME"] = str(self.folder / "cache")
+
+    def module(self, variable, how):
+        path = os.environ.get(variable)
+        if not path:
+            self.skipTest(f"{variable} names no module: {how} makes it")
+        return Path(path).resolve()
+
+    def reports(self, language, *entries):
+        done = self.membrane("repl", "--lang", language, "--json", stdin="".join(entry + "\n" for entry in entries))
+        return [json.loads(line) for line in done.stdout.splitlines()]
+
+    def test_ruby(self):
+        module = self.module("MEMBRANE_RUBY", "examples/languages/ruby/get")
+        self.membrane("template", "add", "ruby", module, "--frame", "door", "--extension", ".rb",
+                      "--file", f"/driver.rb={ROOT / 'examples/languages/ruby/driver.rb'}", "--arg", "/driver.rb")
+        first, second, wrong, denied, ended, again = self.reports(
+            "ruby", "x = 20; puts :said", "x + 22", "raise ArgumentError, 'no'",
+            "Membrane.call('http.get', 'https://example.org/')", "x = 1; exit 3", "x")
+        self.assertEqual((first["stdout"], second["result"]), ("said\n", "42"))
+        self.assertEqual((wrong["outcome"], wrong["error"]["code"]), ("raised", "ArgumentError"))
+        self.assertIn("<cell 3>:1", wrong["error"]["traceback"])
+        self.assertNotIn("driver.rb", wrong["error"]["traceback"])
+        self.assertEqual(denied["outcome"], "denied")
+        self.assertEqual((ended["exit_code"], again["result"]), (3, "1"))
+        done = self.membrane("repl", "--lang", "ruby", stdin="def f(n)\n  n + 1\nend\nf(1)\ndef g\n\n")
+        self.assertEqual(done.stdout, ":f\n2\n")
+        self.assertIn("incomplete", done.stderr)
+        script = self.file("script.rb", "puts ARGV.inspect, $stdin.gets")
+        self.file("input", "a line\n")
+        self.assertEqual(self.membrane("run", script, "one", "--input", "input").stdout, '["one"]\na line\n')
+
+    def test_sqlite(self):
+        module = self.module("MEMBRANE_SQLITE", "examples/languages/sqlite/build")
+        self.membrane("template", "add", "sqlite", module, "--arg=-batch", "--extension", ".sql")
+        done = self.membrane("repl", "--lang", "sqlite", stdin="create table t(a); insert into t values (1), (2);\n"
+                             ":fork\ndelete from t;\nselect count(*) from t;\n:back\nselect\n sum(a) from t;\n")
+        self.assertEqual(done.stdout, "fork 1\n0\nback at fork 1\n3\n")
+        query = self.file("query.sql", "select 40 + 2;")
+        self.assertEqual(self.membrane("run", query).stdout, "42\n")
+
+
 class Capabilities(CommandTest):
     def test_the_reference_page_is_what_the_program_prints(self):
         page = self.membrane("capabilities", "--markdown").stdout
@@ -782,12 +983,78 @@ class Agent(CommandTest):
         done = self.membrane("agent", "--print-prompt", "--catalog", ROOT / "catalog", "--policy", policy)
         self.assertEqual(round(len(done.stdout.encode()) / 1000), int(said))
 
+    def test_a_language_that_is_not_there_is_refused_before_anything_is_asked(self):
+        answers = self.answers({"content": "ANSWER: x"})
+        self.assert_refused(self.membrane("agent", "task", "--model-file", answers, "--language", "wat,python", code=2),
+                            "python is not installed", "tools/get-languages")
+        self.assert_refused(self.membrane("agent", "task", "--model-file", answers, "--language", "../wat", code=2),
+                            "no name of a language", "python, js or wat")
+        self.assertEqual(self.membrane("agent", "task", "--model-file", answers, "--language", "wat").stderr, "")
+
+    def test_a_program_in_another_language_is_answered_with_those_that_are_there(self):
+        answers = self.answers({"content": "```bash\nls\n```"}, {"content": "ANSWER: x"})
+        text = self.membrane("agent", "task", "--model-file", answers).stdout
+        self.assertIn("Programs in bash cannot be run here. Write WAT (```wat).", text)
+
+    def test_the_fuel_of_a_task_can_be_more_than_a_program_has(self):
+        endless = fenced('(func (export "main") (loop (br 0)))')
+        answers = self.answers(endless, fenced(self.PRINTS), {"content": "ANSWER: x"})
+        fuel = ("--model-file", answers, "--fuel", "1e6", "--json")
+        totals = json.loads(self.membrane("agent", "task", *fuel, code=1).stdout)
+        self.assertEqual((totals["stop"], totals["totals"]["steps"]), ("out_of_fuel", 1))
+        totals = json.loads(self.membrane("agent", "task", *fuel, "--task-fuel", "3e6").stdout)
+        self.assertEqual((totals["stop"], totals["totals"]["steps"]), ("answered", 2))
+        self.assertIn("--task-fuel", self.membrane("agent", "task", "--task-fuel", "much", code=2).stderr)
+
     def test_no_model_and_bad_files_are_refused(self):
         self.assert_refused(self.membrane("agent", "task", code=2), "No model is configured", "MEMBRANE_MODEL=")
         for flag in ("--model-file", "--replay"):
             self.assertIn("gone", self.membrane("agent", "task", flag, "gone", code=2).stderr)
         self.file("bad.jsonl", '{"contents": "x"}\n')
         self.assertIn("contents", self.membrane("agent", "task", "--model-file", "bad.jsonl", code=2).stderr)
+
+
+class AgentInLanguages(CommandTest):
+    """With what is installed on this machine (tools/get-languages); skipped where nothing is."""
+
+    def setUp(self):
+        super().setUp()
+        for name in "XDG_DATA_HOME", "MEMBRANE_LANGUAGES":
+            self.environment.pop(name, None)
+            if name in os.environ:
+                self.environment[name] = os.environ[name]
+
+    def task(self, language, *replies, options=(), code=0):
+        done = subprocess.run([COMMAND, "agent", "--print-prompt", "--language", language], capture_output=True,
+                              env=self.environment, timeout=SECONDS)
+        if done.returncode != 0:
+            self.skipTest(f"{language} is not installed")
+        answers = self.file("answers.jsonl", "".join(json.dumps({"content": reply}) + "\n" for reply in replies))
+        return self.membrane("agent", "task", "--model-file", answers, "--language", language, "--transcript", "run.jsonl",
+                             *options, code=code)
+
+    def test_a_task_in_python_ends_in_its_answer_and_replays(self):
+        (self.folder / "data").mkdir()
+        self.file("data/a.csv", "n\n2\n40\n")
+        text = self.task("python", "```python\nimport csv\nrows = [int(r['n']) for r in csv.DictReader(open('/data/a.csv'))]\n```",
+                         "```python\nopen('/etc/passwd')\n```", "```python\nsum(rows)\n```",
+                         "```python\nfrom membrane import agent\nagent.submit(str(sum(rows)))\n```",
+                         options=["--allow", "fs:read:./data:/data", "--fuel", "2e9"]).stdout
+        for part in ("result:\n42\n", "FileNotFoundError", "── answer\n42\n", "4 steps\n"):
+            self.assertIn(part, text)
+        done = self.membrane("agent", "--replay", "run.jsonl", "--fuel", "2e9", "--allow", "fs:read:./data:/data")
+        self.assertEqual(done.stderr, "")
+
+    def test_a_task_in_javascript_and_wat_goes_on_when_a_step_has_no_fuel(self):
+        text = self.task("js,wat", "```js\nlet x = 20\n```", "```js\nfor (;;) {}\n```", fenced(SEVEN)["content"],
+                         "```js\nx + 22\n```", "ANSWER: done", options=["--fuel", "5e8"]).stdout
+        for part in ("outcome: out_of_fuel", "results: 7 (i32)", "result:\n42\n", "── answer\ndone\n"):
+            self.assertIn(part, text)
+        lines = [json.loads(line) for line in (self.folder / "run.jsonl").read_text().splitlines()]
+        self.assertEqual((lines[0]["version"], lines[0]["languages"]), (2, ["js", "wat"]))
+        self.assertEqual([line["language"] for line in lines if line["type"] == "program"], ["js", "js", "wat", "js"])
+        done = self.membrane("agent", "--replay", "run.jsonl", "--fuel", "5e8")
+        self.assertEqual(done.stderr, "")
 
 
 class Served(CommandTest):

@@ -109,6 +109,7 @@ int main(int argc, char** argv) {
   add_run(app, exit_code);
   add_thaw(app, exit_code);
   add_repl(app, exit_code);
+  add_template(app, exit_code);
   add_check(app, exit_code);
   add_agent(app, exit_code);
   add_policy(app, exit_code);

@@ -79,18 +79,30 @@ class TableReader {
   }
   template <typename T>
   std::vector<T> all() {
+    const std::span<const uint8_t> bytes = part<T>();
+    std::vector<T> values(bytes.size() / sizeof(T));
+    if (!bytes.empty()) std::memcpy(values.data(), bytes.data(), bytes.size());
+    return values;
+  }
+  // Where they stand. They begin at a multiple of 4 of the file.
+  template <typename T>
+  std::span<const T> there() {
+    static_assert(alignof(T) <= 4);
+    const std::span<const uint8_t> bytes = part<T>();
+    return {reinterpret_cast<const T*>(bytes.data()), bytes.size() / sizeof(T)};
+  }
+  bool ok = true;
+
+ private:
+  template <typename T>
+  std::span<const uint8_t> part() {
     const auto count = one<uint64_t>();
     if (count > left_.size() / sizeof(T) || !take(count * sizeof(T))) {
       ok = ok && count == 0;
       return {};
     }
-    std::vector<T> values(count);
-    if (count != 0) std::memcpy(values.data(), taken_.data(), taken_.size());
-    return values;
+    return count == 0 ? std::span<const uint8_t>() : taken_;
   }
-  bool ok = true;
-
- private:
   bool take(size_t bytes) {
     ok = ok && bytes <= left_.size();
     if (!ok) return false;
@@ -317,9 +329,9 @@ Result<LoadedImage> ImageFile::load(const std::string& path, Tier tier) {
   if (checksum_of(header, tables) != header.checksum) return damaged();
 
   TableReader t(tables);
-  const auto bodies = t.all<wasm::KnownBodies::Body>();
-  const auto local_runs = t.all<wasm::LocalRun>();
-  const auto frames = t.all<native::FrameSlots>();
+  const auto bodies = t.there<wasm::KnownBodies::Body>();
+  const auto local_runs = t.there<wasm::LocalRun>();
+  const auto frames = t.there<native::FrameSlots>();
   auto starts = t.all<uint32_t>();
   auto indices = t.all<uint32_t>();
   auto binary = std::make_shared<FileMapping>(file.number(), header.module.offset, header.module.bytes);

@@ -274,11 +274,11 @@ uint64_t ExceptionArena::add(const TagInstance* tag, const uint64_t* payload) {
 // -- instantiation (specification 4.5.4), a step a function ---------------------------------------
 
 // The functions that a module defines, as those of an instance.
-std::unique_ptr<FunctionInstance[]> functions_of(const CompiledModule& compiled, Instance* instance) {
+LargeArray<FunctionInstance> functions_of(const CompiledModule& compiled, Instance* instance) {
   const Module& module = compiled.module();
   const size_t imported = module.imported_function_count();
   const size_t own = module.functions.size() - imported;
-  auto functions = std::make_unique<FunctionInstance[]>(own);
+  LargeArray<FunctionInstance> functions(own);
   for (size_t i = 0; i < own; ++i) {
     FunctionInstance& f = functions[i];
     f.code = compiled.functions() + imported + i;

@@ -32,6 +32,7 @@
 #include <vector>
 
 #include "base/diagnostic.h"
+#include "base/large_array.h"
 #include "base/result.h"
 #include "engine/code.h"
 #include "engine/heap.h"
@@ -115,7 +116,7 @@ class CompiledModule {
   // What its instances that stand alone share (InstanceStart). Made when first asked for.
   struct Lone {
     std::unique_ptr<Instance> home;  // no instance at all, but for its address
-    std::unique_ptr<FunctionInstance[]> functions;
+    LargeArray<FunctionInstance> functions;
   };
   [[nodiscard]] Lone& lone();
   // The module's own memory 0 as its data segments leave it, when these are so large that an image pays. Null
@@ -131,9 +132,10 @@ class CompiledModule {
   std::optional<Diagnostic> validate_and_compile(std::string_view text, const native::CodeCache* cache);
   [[nodiscard]] native::FrameSlots frame_of(uint32_t index, const wasm::FunctionInfo& info) const;
   bool set_frame(uint32_t index, native::FrameSlots frame);
+  bool set_frame(uint32_t index, native::FrameSlots frame, uint32_t params, uint32_t results);
 
   wasm::Module module_;
-  std::unique_ptr<FunctionCode[]> functions_;
+  LargeArray<FunctionCode> functions_;
   ModuleTypes canonical_types_;
   mutable std::mutex mutex_;  // guards code_, catches_ and native_
   std::vector<std::unique_ptr<Word[]>> code_;
@@ -359,9 +361,9 @@ class Instance {
   uint64_t first_object_ = 0;  // of a thawed instance: how many numbers of objects there were before
   ExceptionArena* exceptions_ = nullptr;  // of its Store
   uint64_t exception_bytes_left_ = 0;
-  uint64_t first_exception_ = 0;  // of a thawed instance: how many there were before its own
-  std::unique_ptr<FunctionInstance[]> own_functions_;  // null when it stands alone
-  std::vector<std::vector<uint64_t>> elements_;        // of each segment; empty once dropped
+  uint64_t first_exception_ = 0;                 // of a thawed instance: how many there were before its own
+  LargeArray<FunctionInstance> own_functions_;   // null when it stands alone
+  std::vector<std::vector<uint64_t>> elements_;  // of each segment; empty once dropped
   std::vector<bool> dropped_datas_;
 };
 

@@ -11,6 +11,7 @@
 
 #include "engine/engine_testing.h"
 #include "engine/image_file.h"
+#include "engine/snapshot.h"
 #include "wasm/binary.h"
 #include "wasm/text/parser.h"
 
@@ -178,6 +179,118 @@ TEST_P(Image, ATableBeyondTheLimitIsRefused) {
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().kind, LinkError::Kind::kLimit);
 }
+
+// -- with a run in it ----------------------------------------------------------------------------------------------
+
+// Waits in a call of the host, with a local, an operand and a reference in its frames; then adds what it was given.
+constexpr std::string_view kWaiter = R"((module
+  (import "host" "number" (func $number (result i32)))
+  (memory 1)
+  (table $t 1 funcref)
+  (func $two (result i32) i32.const 2)
+  (elem declare func $two)
+  (func $wait (param $a i32) (param $f funcref) (result i32)
+    (i32.store (i32.const 8) (i32.const 1000))
+    (i32.add (local.get $a) (i32.add (i32.load (i32.const 8)) (call $number)))
+    (table.set $t (i32.const 0) (local.get $f)))
+  (func (export "run") (param $from i32) (result i32) (local $sum i32)
+    (loop $more
+      (local.set $sum (i32.add (local.get $sum) (call $wait (local.get $from) (ref.func $two))))
+      (local.set $sum (i32.add (local.get $sum) (call_indirect $t (result i32) (i32.const 0))))
+      (br_if $more (i32.lt_u (local.get $sum) (i32.const 3000))))
+    (local.get $sum))))";
+
+// The host's function waits until it is given a number.
+Resolver waiting_host_in(Store& store, const std::optional<int32_t>& number) {
+  return [&store, &number](const wasm::Module& module, const wasm::Import& import) -> std::optional<Extern> {
+    return Extern{wasm::ExternKind::kFunc,
+                  store.add_host_function(module.type_of_function(import.index),
+                                          [&number](HostCall& call) {
+                                            if (!number) return HostAction::kOutOfFuel;
+                                            call.results[0] = static_cast<uint32_t>(*number);
+                                            return HostAction::kContinue;
+                                          }),
+                  nullptr, nullptr, nullptr};
+  };
+}
+
+class Waiting : public Image {
+ protected:
+  void SetUp() override {
+    auto parsed = wasm::parse_text(kWaiter);
+    ASSERT_TRUE(parsed) << render(parsed.error().front(), kWaiter, "test.wat");
+    auto compiled = CompiledModule::compile(std::move(*parsed), kWaiter, GetParam());
+    ASSERT_TRUE(compiled);
+    auto made =
+        first_.store.instantiate(*compiled, waiting_host_in(first_.store, number_), {}, {.is_alone = true});
+    ASSERT_TRUE(made);
+    first_.instance = *made;
+    ASSERT_TRUE(run_.start(first_.instance->find_function("run"), std::array{Value::i32(10)}));
+    run_.add_fuel(kPlenty);
+    ASSERT_EQ(run_.resume(), RunState::kOutOfFuel);
+    auto image = InstanceImage::capture(*first_.instance);
+    ASSERT_TRUE(image) << image.error().message;
+    image_ = *image;
+    known_ = std::make_unique<KnownPlaces>(image_->module());
+    auto frames = freeze_frames(run_, *first_.instance, *known_);
+    ASSERT_TRUE(frames) << frames.error().message;
+    frames_ = *frames;
+  }
+
+  std::optional<int32_t> number_;
+  Sandbox first_;
+  Execution run_;
+  std::shared_ptr<const InstanceImage> image_;
+  std::unique_ptr<KnownPlaces> known_;
+  std::vector<uint8_t> frames_;
+};
+
+TEST_P(Waiting, ForksGoOnFromWhereTheRunWaits) {
+  for (const int32_t given : {100, 1, 100}) {
+    std::optional<int32_t> number;
+    Sandbox fork;
+    auto made = image_->instantiate(fork.store, waiting_host_in(fork.store, number), {});
+    ASSERT_TRUE(made);
+    Execution run;
+    run.add_fuel(kPlenty);
+    ASSERT_TRUE(thaw_frames(frames_, run, **made, *known_));
+    EXPECT_EQ(run.resume(), RunState::kOutOfFuel) << "the call is made again";
+    EXPECT_EQ(run.fuel_used(), 0u) << "and nothing is paid for it";
+    number = given;
+    ASSERT_EQ(run.resume(), RunState::kFinished);
+    EXPECT_EQ(run.results()[0].bits, given == 100 ? 3u * (10 + 1000 + 100 + 2) : 3u * (10 + 1000 + 1 + 2));
+  }
+  number_ = 100;
+  ASSERT_EQ(run_.resume(), RunState::kFinished) << "the first goes on by itself";
+  EXPECT_EQ(run_.results()[0].bits, 3u * 1112);
+}
+
+TEST_P(Waiting, FramesThatAreCutOrOfAnotherModuleAreRefused) {
+  Sandbox fork;
+  auto made = image_->instantiate(fork.store, waiting_host_in(fork.store, number_), {});
+  ASSERT_TRUE(made);
+  for (size_t length = 0; length < frames_.size(); ++length) {
+    Execution run;
+    EXPECT_FALSE(thaw_frames({frames_.data(), length}, run, **made, *known_)) << length;
+  }
+  std::vector<uint8_t> longer = frames_;
+  longer.push_back(0);
+  Execution run;
+  EXPECT_EQ(thaw_frames(longer, run, **made, *known_).error().code, ErrorCode::kInvalidInput);
+  const auto other = make(kCounter);
+  EXPECT_EQ(thaw_frames(frames_, run, *other->instance, *known_).error().code, ErrorCode::kInvalidInput);
+  KnownPlaces of_other(other->instance->share_compiled());
+  EXPECT_EQ(thaw_frames(frames_, run, *other->instance, of_other).error().code, ErrorCode::kInvalidInput);
+}
+
+TEST_P(Waiting, OnlyAPausedRunHasFramesToKeep) {
+  number_ = 100;
+  ASSERT_EQ(run_.resume(), RunState::kFinished);
+  EXPECT_EQ(freeze_frames(run_, *first_.instance, *known_).error().code, ErrorCode::kInvalidArgument);
+}
+
+INSTANTIATE_TEST_SUITE_P(Tiers, Waiting, ::testing::Values(Tier::kInterpreter, Tier::kCompiler, Tier::kAuto),
+                         [](const auto& tier) { return std::string(name_of(tier.param)); });
 
 // -- in a file -----------------------------------------------------------------------------------------------------
 

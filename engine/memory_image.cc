@@ -57,7 +57,7 @@ bool MemoryImage::map_at(uint8_t* base) const {
 }
 
 void MemoryImage::learn(std::span<const MemoryRange> changed) const {
-  constexpr size_t kMostRanges = 64;
+  constexpr size_t kMostRanges = 1024;
   const std::lock_guard lock(mutex_);
   if (!changed_.empty() || changed.size() > kMostRanges) return;
   changed_.assign(changed.begin(), changed.end());

@@ -52,7 +52,7 @@ std::optional<Diagnostic> CompiledModule::prepare(wasm::Module module, std::stri
                                                   const native::CodeCache* cache) {
   module_ = std::move(module);
   tier_ = tier;
-  functions_ = std::make_unique<FunctionCode[]>(module_.functions.size());
+  functions_ = LargeArray<FunctionCode>(module_.functions.size());
   if (tier == Tier::kInterpreter || (tier == Tier::kAuto && cache == nullptr)) {
     if (auto failure = validate(text)) return failure;
   } else if (cache == nullptr || !find(*cache)) {
@@ -71,11 +71,17 @@ std::shared_ptr<CompiledModule> CompiledModule::restore(wasm::Module module,
   CompiledModule& m = *compiled;
   m.module_ = std::move(module);
   m.tier_ = tier;
-  m.functions_ = std::make_unique<FunctionCode[]>(m.module_.functions.size());
+  m.functions_ = LargeArray<FunctionCode>(m.module_.functions.size());
   const uint32_t imported = m.module_.imported_function_count();
   if (tier != Tier::kInterpreter && code.block.code() != nullptr) m.native_code().use(std::move(code));
   for (uint32_t i = 0; i < imported; ++i) m.set_frame(i, {});
-  for (uint32_t i = 0; i < frames.size(); ++i) m.set_frame(imported + i, frames[i]);
+  std::vector<std::pair<uint32_t, uint32_t>> slots;  // of parameters and results, by type
+  for (const wasm::FuncType& type : m.module_.types)
+    slots.emplace_back(slots_of(type.params), slots_of(type.results));
+  for (uint32_t i = 0; i < frames.size(); ++i) {
+    const auto [params, results] = slots[m.module_.functions[imported + i].type];
+    m.set_frame(imported + i, frames[i], params, results);
+  }
   m.canonical_types_.find(m.module_);
   return compiled;
 }
@@ -132,12 +138,16 @@ native::FrameSlots CompiledModule::frame_of(uint32_t index, const wasm::Function
 
 // False when the frame is too large. One of an imported function is empty.
 bool CompiledModule::set_frame(uint32_t index, native::FrameSlots frame) {
-  FunctionCode& code = functions_[index];
   const wasm::FuncType& type = module_.type_of_function(index);
+  return set_frame(index, frame, slots_of(type.params), slots_of(type.results));
+}
+
+bool CompiledModule::set_frame(uint32_t index, native::FrameSlots frame, uint32_t params, uint32_t results) {
+  FunctionCode& code = functions_[index];
   code.index = index;
   code.module = this;
-  code.param_slots = slots_of(type.params);
-  code.result_slots = slots_of(type.results);
+  code.param_slots = params;
+  code.result_slots = results;
   code.zero_slots = frame.zero;
   code.frame_slots = frame.whole;
   code.uses_vectors = frame.uses_vectors != 0;

@@ -19,9 +19,8 @@ constexpr uint64_t kReservedBytes = Memory::kRegionBytes + Memory::kGuardBytes;
 constexpr size_t kMostIdle = 64;  // regions: each is 8 GiB of addresses
 // Up to so much of a region is looked through, so much of it is put back in place, and so much stays with all idle
 // regions together.
-constexpr uint64_t kMostSearchedBytes = 32u << 20, kMostRestoredBytes = 8u << 20, kMostKeptBytes = 64u << 20;
-constexpr size_t kMostPages = kMostSearchedBytes / 4096;
-constexpr size_t kMostRuns = 32;
+constexpr uint64_t kMostSearchedBytes = 128u << 20, kMostRestoredBytes = 8u << 20, kMostKeptBytes = 64u << 20;
+constexpr size_t kMostRuns = 32, kMostRunsOfImage = 1024;
 
 // A page that is not there may still be in the swap, with what the guest left in it.
 enum class PageState : uint8_t { kAbsent, kPresent, kOfImage };
@@ -41,27 +40,31 @@ bool for_each_run(std::span<const PageState> pages, uint64_t first_offset, const
 
 bool drop(uint8_t* base, uint64_t bytes) { return bytes == 0 || madvise(base, bytes, MADV_DONTNEED) == 0; }
 
+// Room for the states of so many pages, of the thread's own.
+std::span<PageState> page_states(size_t count) {
+  thread_local std::vector<PageState> states;
+  if (states.size() < count) states.resize(count);
+  return std::span(states).first(count);
+}
+
 // Zeroes what a guest has left in pages without an image. The bytes that stay; nothing when it is too much.
 std::optional<uint64_t> restore_zeros(uint8_t* base, uint64_t begin, uint64_t end) {
-  std::array<PageState, kMostPages>
-      pages;  // NOLINT(cppcoreguidelines-pro-type-member-init): mincore writes it
   const size_t count = (end - begin) / system_page_bytes();
   if (count == 0) return 0;
-  if (count > pages.size()) return std::nullopt;
+  const std::span<PageState> pages = page_states(count);
   auto* const residency = reinterpret_cast<unsigned char*>(pages.data());
   if (mincore(base + begin, end - begin, residency) != 0) return std::nullopt;
   for (size_t i = 0; i < count; ++i)
     pages[i] = (residency[i] & 1) != 0 ? PageState::kPresent : PageState::kAbsent;
   uint64_t kept = 0;
   size_t runs = 0;
-  const bool done =
-      for_each_run({pages.data(), count}, begin, [&](PageState state, uint64_t at, uint64_t bytes) {
-        if (++runs > kMostRuns) return false;
-        if (state == PageState::kAbsent) return drop(base + at, bytes);
-        if ((kept += bytes) > kMostRestoredBytes) return false;
-        std::memset(base + at, 0, bytes);
-        return true;
-      });
+  const bool done = for_each_run(pages, begin, [&](PageState state, uint64_t at, uint64_t bytes) {
+    if (++runs > kMostRuns) return false;
+    if (state == PageState::kAbsent) return drop(base + at, bytes);
+    if ((kept += bytes) > kMostRestoredBytes) return false;
+    std::memset(base + at, 0, bytes);
+    return true;
+  });
   return done ? std::optional(kept) : std::nullopt;
 }
 
@@ -83,15 +86,13 @@ bool read_page_map(const uint8_t* base, std::span<PageState> pages) {
 
 // Puts the pages that a guest has changed back as the image has them. As restore_zeros().
 std::optional<uint64_t> restore_image(uint8_t* base, const MemoryImage& image) {
-  std::array<PageState, kMostPages>
-      pages;  // NOLINT(cppcoreguidelines-pro-type-member-init): as far as it is used
-  const size_t count = image.bytes() / system_page_bytes();
-  if (count > pages.size() || !read_page_map(base, {pages.data(), count})) return std::nullopt;
+  const std::span<PageState> pages = page_states(image.bytes() / system_page_bytes());
+  if (!read_page_map(base, pages)) return std::nullopt;
   uint64_t kept = 0;
   std::vector<MemoryRange> changed;
-  const bool done = for_each_run({pages.data(), count}, 0, [&](PageState state, uint64_t at, uint64_t bytes) {
+  const bool done = for_each_run(pages, 0, [&](PageState state, uint64_t at, uint64_t bytes) {
     if (state == PageState::kOfImage) return true;
-    if (changed.size() == 4 * kMostRuns) return false;
+    if (changed.size() == kMostRunsOfImage) return false;
     changed.emplace_back(at, bytes);
     if (state == PageState::kAbsent) return drop(base + at, bytes);
     if ((kept += bytes) > kMostRestoredBytes) return false;

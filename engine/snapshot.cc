@@ -118,12 +118,34 @@ bool is_array(const wasm::Module& module, uint32_t type) {
 
 }  // namespace
 
+struct KnownPlaces::Parts {
+  static constexpr size_t kMostPlaces = 1 << 15;  // beyond, all are forgotten
+
+  explicit Parts(std::shared_ptr<CompiledModule> m) : module(std::move(m)) {}
+
+  std::mutex mutex;  // guards all of it
+  std::shared_ptr<CompiledModule> module;
+  std::optional<FramePlaces> standings;
+  KnownFrames frames;
+  std::map<MadeAgain<Recorder>::Key, Recorder> headers;
+
+  FramePlaces& places() {
+    if (!standings || standings->size() > kMostPlaces) standings.emplace(module->module());
+    return *standings;
+  }
+};
+
+KnownPlaces::KnownPlaces(std::shared_ptr<CompiledModule> module)
+    : parts_(std::make_unique<Parts>(std::move(module))) {}
+KnownPlaces::~KnownPlaces() = default;
+
 // -- writing -------------------------------------------------------------------------------------------
 
 struct SnapshotWriter {
   Execution& run;
   Instance& instance;
   uint64_t fuel_before;
+  KnownPlaces::Parts* known = nullptr;
   std::vector<uint8_t> out;
   std::vector<uint32_t> object_numbers;  // of objects, by that in the heap
 
@@ -357,7 +379,7 @@ Result<std::vector<Standpoint>> SnapshotWriter::stand() {
                          "Freeze it outside of such calls.");
   if (awaits_tail_call(run))
     return unsupported("the program ends in a call of the host that waits", "Freeze it later.");
-  return standpoints(run);
+  return known == nullptr ? standpoints(run) : standpoints(run, known->frames);
 }
 
 Status SnapshotWriter::frames() {
@@ -373,7 +395,8 @@ Status SnapshotWriter::frames() {
   u32(Machine::entry(run)->code->index);
   u32(host == nullptr ? UINT32_MAX : *host_index);
   u32(static_cast<uint32_t>(stands.size()));
-  FramePlaces places(instance.module());
+  FramePlaces own(instance.module());
+  FramePlaces& places = known == nullptr ? own : known->places();
   for (size_t i = stands.size(); i-- > 0;) {  // outermost first
     u32(stands[i].function->index);
     u32(stands[i].code_offset);
@@ -448,6 +471,19 @@ Result<std::vector<uint8_t>> freeze(Execution& run, Instance& instance,
   return std::move(writer.out);
 }
 
+// What frames refer to besides functions is in an instance's heap, which an image has none of.
+Result<std::vector<uint8_t>> freeze_frames(Execution& run, Instance& instance, KnownPlaces& known) {
+  const std::lock_guard lock(known.parts_->mutex);
+  SnapshotWriter writer(run, instance, 0);
+  writer.known = known.parts_.get();
+  MEMBRANE_TRY(writer.check());
+  if (has_heap(instance.module()) || Machine::exceptions(instance).size() != 0)
+    return unsupported("the program has structs, arrays or kept exceptions",
+                       "Freeze it as a snapshot, with its instance.");
+  MEMBRANE_TRY(writer.frames());
+  return std::move(writer.out);
+}
+
 // -- reading -----------------------------------------------------------------------------------------------------
 
 struct SnapshotReader : NumberReader {
@@ -469,6 +505,7 @@ struct SnapshotReader : NumberReader {
   uint64_t exception_count = 0;
   uint64_t* most_exception = nullptr;  // where objects' fields note the last that they refer to
   const std::vector<Snapshot::ObjectState>* objects = nullptr;
+  KnownPlaces::Parts* known = nullptr;
 
   // Appends the slots of a value. A function is its index plus one.
   void value(ValType type, std::vector<uint64_t>& slots, bool may_be_unset = false) {
@@ -721,7 +758,8 @@ Status SnapshotReader::frames(Snapshot& s) {
     return damaged("it waits for a function that is not the host's");
   if (!ok() || count == 0) return damaged("it has no frame");
   if (count > left().size() / (2 * sizeof(uint32_t))) return damaged("its frames are cut short");
-  FramePlaces places(module);
+  FramePlaces own(module);
+  FramePlaces& places = known == nullptr ? own : known->places();
   const auto waits = [&](uint64_t i) { return i + 1 < count || s.host_call_ != UINT32_MAX; };
   for (uint64_t i = 0; i < count; ++i) {
     const Snapshot::Frame frame{u32(), u32(), 0};
@@ -959,6 +997,43 @@ Status Snapshot::resume_in(Execution& run, Instance& instance) const {
   return put;
 }
 
+Status thaw_frames(std::span<const uint8_t> frames, Execution& run, Instance& instance, KnownPlaces& known) {
+  const std::lock_guard lock(known.parts_->mutex);
+  Snapshot s;
+  s.module_ = known.parts_->module;
+  s.known_ = known.parts_.get();
+  if (s.module_ != instance.share_compiled()) return damaged("its frames are of another module");
+  wasm::TypeRelations types(s.module_->module());
+  SnapshotReader all{frames};
+  auto reader = all.section(Section::kFrames);
+  if (!reader || !all.left().empty()) return damaged("its frames are cut short");
+  reader->frozen = &s.module_->module();
+  reader->relations = &types;
+  reader->objects = &s.objects_;
+  reader->known = s.known_;
+  if (Status read = reader->frames(s); !read) {
+    s.known_->standings.reset();  // what was not found may be there
+    return read;
+  }
+  return s.resume_in(run, instance);
+}
+
+// Where in the code of their functions the frames go on, of those that are not known yet.
+void Snapshot::find_headers(std::map<std::pair<const FunctionCode*, uint32_t>, Recorder>& headers) const {
+  if (headers.size() > KnownPlaces::Parts::kMostPlaces) headers.clear();
+  MadeAgain<Recorder> places;
+  for (const Frame& frame : frames_) {
+    const FunctionCode* const code = module_->functions() + frame.function;
+    if (!headers.contains({code, frame.code_offset})) places.add(code, frame.code_offset);
+  }
+  places.find([](Recorder& recorder, uint32_t offset) { recorder.wanted_code_offset = offset; },
+              [&](const FunctionCode& function, std::span<Recorder> recorders) {
+                module_->translate_function(function.index);
+                make_again(function, recorders);
+              });
+  places.each([&](const auto& key, Recorder& recorder) { headers.emplace(key, std::move(recorder)); });
+}
+
 Status Snapshot::place_frames(Execution& run, Instance& instance) const {
   MachineState& m = Machine::state(run);
   FrameRecord* const records = Machine::frames(run);
@@ -967,13 +1042,9 @@ Status Snapshot::place_frames(Execution& run, Instance& instance) const {
   const auto most_slots = static_cast<size_t>(m.stack_end - fp);
   if (frames_.size() > static_cast<size_t>(m.frames_end - records) || frame_slots_.size() > most_slots)
     return too_deep();
-  MadeAgain<Recorder> places;
-  for (const Frame& frame : frames_) places.add(module_->functions() + frame.function, frame.code_offset);
-  places.find([](Recorder& recorder, uint32_t offset) { recorder.wanted_code_offset = offset; },
-              [&](const FunctionCode& function, std::span<Recorder> recorders) {
-                module_->translate_function(function.index);
-                make_again(function, recorders);
-              });
+  std::map<MadeAgain<Recorder>::Key, Recorder> own;
+  auto& headers = known_ == nullptr ? own : known_->headers;
+  find_headers(headers);
   uint64_t* caller_fp = fp;
   const Word* at = kExitStub;  // where the frame below goes on
   auto reference = frame_references_.begin();
@@ -983,7 +1054,7 @@ Status Snapshot::place_frames(Execution& run, Instance& instance) const {
     if (code.frame_slots > static_cast<size_t>(m.stack_end - fp)) return too_deep();
     records[i] = {at, i == 0 ? fp : caller_fp, &code, nullptr};
     const bool in_call = i + 1 < frames_.size() || host_call_ != UINT32_MAX;
-    at = header_of(code, places.at(&code, frame.code_offset).headers, in_call);
+    at = header_of(code, headers.at({&code, frame.code_offset}).headers, in_call);
     if (at == nullptr) return damaged("a frame stands at no safepoint");
     const size_t end = i + 1 < frames_.size() ? frames_[i + 1].first_slot : frame_slots_.size();
     for (size_t slot = frame.first_slot; slot < end; ++slot) fp[slot - frame.first_slot] = frame_slots_[slot];

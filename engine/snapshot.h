@@ -14,6 +14,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <vector>
@@ -23,12 +24,40 @@
 
 namespace membrane::engine {
 
+struct FunctionCode;
+struct Recorder;
+
 inline constexpr uint32_t kSnapshotVersion = 2;
 
 // Errors: kInvalidArgument when the run is not paused; kUnsupported for what cannot be frozen.
 // `fuel_before` is what the run had used when it was thawed itself.
 Result<std::vector<uint8_t>> freeze(Execution& run, Instance& instance,
                                     std::span<const uint8_t> embedder_state = {}, uint64_t fuel_before = 0);
+
+// What was found out about places in the code of a module while frames were frozen and thawed: they stand at the same
+// places again and again. Ownership: the module must outlive it. Threads: any.
+class KnownPlaces {
+ public:
+  explicit KnownPlaces(std::shared_ptr<CompiledModule> module);
+  ~KnownPlaces();
+
+ private:
+  friend struct SnapshotWriter;
+  friend struct SnapshotReader;
+  friend class Snapshot;
+  friend Result<std::vector<uint8_t>> freeze_frames(Execution&, Instance&, KnownPlaces&);
+  friend Status thaw_frames(std::span<const uint8_t>, Execution&, Instance&, KnownPlaces&);
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
+};
+
+// The frames of such a run alone: of one whose instance is kept as an image (instance_image.h), and which goes on in
+// an instance of that image. `known` is of the same module. Errors: as freeze(); kUnsupported for a program with
+// structs, arrays or kept exceptions.
+Result<std::vector<uint8_t>> freeze_frames(Execution& run, Instance& instance, KnownPlaces& known);
+// Checks them, and puts them back as Snapshot::resume_in() does, with its errors; kInvalidInput also for frames that
+// the module of `instance` cannot have.
+Status thaw_frames(std::span<const uint8_t> frames, Execution& run, Instance& instance, KnownPlaces& known);
 
 // A snapshot that was read and checked: whole, of a version and a cost table that this engine knows, with a
 // module that is valid.
@@ -82,10 +111,12 @@ class Snapshot {
   };
   std::shared_ptr<const MemoryImage> image_of(size_t memory) const;
   Status place_frames(Execution& run, Instance& instance) const;
+  void find_headers(std::map<std::pair<const FunctionCode*, uint32_t>, Recorder>& headers) const;
   bool keep_exceptions(Instance& instance) const;
   bool keep_objects(Instance& instance) const;
   friend struct SnapshotReader;
   friend struct SnapshotWriter;
+  friend Status thaw_frames(std::span<const uint8_t>, Execution&, Instance&, KnownPlaces&);
 
   std::shared_ptr<std::vector<uint8_t>> bytes_;
   std::shared_ptr<CompiledModule> module_;
@@ -109,6 +140,7 @@ class Snapshot {
   uint32_t host_call_ = UINT32_MAX;  // the imported function that is to be called first
   uint64_t fuel_used_ = 0;
   uint64_t fuel_owed_ = 0;
+  KnownPlaces::Parts* known_ = nullptr;  // of frames that are thawed alone
 };
 
 }  // namespace membrane::engine

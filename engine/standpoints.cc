@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <unordered_map>
+#include <utility>
 
 #include "engine/interpreter.h"
 #include "engine/machine.h"
@@ -39,30 +40,31 @@ const wasm::FuncType* callee_type(const wasm::Module& module, const wasm::Standi
 }
 
 void FramePlaces::find(uint64_t most_operands) {
-  std::ranges::sort(places_, {}, &Place::key);
-  places_.erase(std::ranges::unique(places_, {}, &Place::key).begin(), places_.end());
   left_ = most_operands;
-  for (size_t first = 0; first < places_.size();) {
-    size_t end = first;
-    const uint32_t function = std::get<0>(places_[first].key);
+  for (auto at = places_.begin(); at != places_.end();) {
+    const uint32_t function = std::get<0>(at->first);
     std::vector<uint32_t> offsets;
-    for (; end < places_.size() && std::get<0>(places_[end].key) == function; ++end)
-      offsets.push_back(std::get<1>(places_[end].key));
-    wasm::standings_at(module_, function, offsets,
-                       [&](size_t i, const wasm::Standing& s) { return note(places_[first + i], s); });
-    first = end;
+    std::vector<decltype(at)> wanted;
+    for (; at != places_.end() && std::get<0>(at->first) == function; ++at) {
+      if (std::exchange(at->second.looked_for, true)) continue;
+      offsets.push_back(std::get<1>(at->first));
+      wanted.push_back(at);
+    }
+    if (wanted.empty()) continue;
+    wasm::standings_at(module_, function, offsets, [&](size_t i, const wasm::Standing& s) {
+      return note(wanted[i]->second, std::get<2>(wanted[i]->first), s);
+    });
   }
 }
 
 const wasm::Standing* FramePlaces::at(uint32_t function, uint32_t code_offset, bool waits) const {
-  const Place::Key key{function, code_offset, waits};
-  const auto place = std::ranges::lower_bound(places_, key, {}, &Place::key);
-  return place->found ? &place->standing : nullptr;
+  const Place& place = places_.at({function, code_offset, waits});
+  return place.found ? &place.standing : nullptr;
 }
 
-bool FramePlaces::note(Place& place, const wasm::Standing& standing) {
+bool FramePlaces::note(Place& place, bool waits, const wasm::Standing& standing) {
   size_t count = standing.operands.size();
-  if (std::get<2>(place.key)) {
+  if (waits) {
     const wasm::FuncType* const callee = callee_type(module_, standing);
     if (callee == nullptr || callee->results.size() > count) return true;
     count -= callee->results.size();
@@ -221,7 +223,10 @@ Standpoint stand_compiled(const FrameStop& stop, const StopsMadeAgain& known, ui
   return s;
 }
 
+}  // namespace
+
 std::vector<Standpoint> standpoints(Execution& run, KnownFrames& frames) {
+  frames.parts_->forget_too_many();
   const MachineState& m = Machine::state(run);
   const std::vector<FrameStop> stops = frame_stops(run, SIZE_MAX);
   const StopsMadeAgain known(stops, m.at_call, frames);
@@ -238,8 +243,6 @@ std::vector<Standpoint> standpoints(Execution& run, KnownFrames& frames) {
   }
   return stands;
 }
-
-}  // namespace
 
 std::vector<Standpoint> standpoints(Execution& run) {
   KnownFrames frames;
@@ -289,7 +292,6 @@ void find_types(auto& known, const std::vector<Standpoint>& stands, const auto& 
 void each_frame_value(Execution& run, KnownFrames& frames,
                       const std::function<void(const CompiledModule&, ValType, uint64_t)>& visit) {
   KnownFrames::Parts& known = *frames.parts_;
-  known.forget_too_many();
   const std::vector<Standpoint> stands = standpoints(run, frames);
   const FunctionInstance* const host = awaited_host(run);
   const auto place_of = [&](size_t i) -> KnownFrames::Parts::Place {

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <span>
 #include <tuple>
@@ -34,30 +35,30 @@ std::vector<wasm::ValType> types_of(const wasm::Module& module, uint32_t functio
 const wasm::FuncType* callee_type(const wasm::Module& module, const wasm::Standing& standing);
 
 // The places of frames, with the operands that they have there. A frame that waits for a call holds neither the
-// call's arguments nor its results. Each place is kept once, however deep a recursion is.
+// call's arguments nor its results. Each place is kept once, however deep a recursion is, and looked for once.
 class FramePlaces {
  public:
   explicit FramePlaces(const wasm::Module& module) : module_(module) {}
 
   void add(uint32_t function, uint32_t code_offset, bool waits) {
-    places_.push_back({{function, code_offset, waits}, {}, false});
+    places_.try_emplace({function, code_offset, waits});
   }
-  // Stops when all places together have more operands than `most_operands`.
+  [[nodiscard]] size_t size() const { return places_.size(); }
+  // Stops when the places that are looked for have more operands than `most_operands`, all together.
   void find(uint64_t most_operands);
   // Null when a frame cannot stand there.
   [[nodiscard]] const wasm::Standing* at(uint32_t function, uint32_t code_offset, bool waits) const;
 
  private:
+  using Key = std::tuple<uint32_t, uint32_t, bool>;  // function, offset in its code, whether the frame waits
   struct Place {
-    using Key = std::tuple<uint32_t, uint32_t, bool>;
-    Key key;  // function, offset in its code, whether the frame waits
     wasm::Standing standing;
-    bool found = false;
+    bool looked_for = false, found = false;
   };
-  bool note(Place& place, const wasm::Standing& standing);
+  bool note(Place& place, bool waits, const wasm::Standing& standing);
 
   const wasm::Module& module_;
-  std::vector<Place> places_;
+  std::map<Key, Place> places_;
   uint64_t left_ = 0;
 };
 
@@ -111,8 +112,12 @@ struct Standpoint {
   [[nodiscard]] std::vector<uint64_t> slots(uint32_t count) const;
 };
 
+class KnownFrames;
+
 // Of a run that is paused, or that allocates; innermost first.
 std::vector<Standpoint> standpoints(Execution& run);
+// The same, with what `known` has of the places: so all but the first time is cheap.
+std::vector<Standpoint> standpoints(Execution& run, KnownFrames& known);
 // The function of the host that is to be called first; null when the run stands elsewhere.
 const FunctionInstance* awaited_host(Execution& run);
 // Whether the innermost frame ends in a call of the host that waits.
@@ -129,6 +134,7 @@ class KnownFrames {
 
  private:
   friend struct StopsMadeAgain;
+  friend std::vector<Standpoint> standpoints(Execution&, KnownFrames&);
   friend void each_frame_value(Execution&, KnownFrames&,
                                const std::function<void(const CompiledModule&, wasm::ValType, uint64_t)>&);
   struct Parts;

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "membrane/membrane.hpp"
+#include "sandbox/report.h"
 
 namespace membrane {
 namespace {
@@ -44,14 +45,20 @@ class Schema {
     if (keyword == "enum") return demand(std::find(rule.begin(), rule.end(), value) != rule.end());
     if (keyword == "minimum") return demand(value.get<double>() >= rule.get<double>());
     if (keyword == "minLength") return demand(value.get<std::string>().size() >= rule.get<size_t>());
+    if (keyword == "minProperties") return demand(value.size() >= rule.get<size_t>());
+    if (keyword == "anyOf")
+      return demand(std::any_of(rule.begin(), rule.end(),
+                                [&](const json& one) { return check(one, value, where).empty(); }));
     if (keyword == "minItems") return demand(value.size() >= rule.get<size_t>());
     if (keyword == "required")
       return demand(
           std::all_of(rule.begin(), rule.end(), [&](const json& name) { return value.contains(name); }));
     if (keyword == "additionalProperties") {
-      for (const auto& [name, field] : value.items())
-        if (!schema["properties"].contains(name))
-          return where + " has a field that the schema has not: " + name;
+      for (const auto& [name, field] : value.items()) {
+        if (schema.contains("properties") && schema["properties"].contains(name)) continue;
+        if (!rule.is_object()) return where + " has a field that the schema has not: " + name;
+        if (std::string wrong = check(rule, field, where + "." + name); !wrong.empty()) return wrong;
+      }
       return "";
     }
     if (keyword == "items" || keyword == "properties") return check_parts(keyword, rule, value, where);
@@ -138,12 +145,30 @@ TEST(ReportSchema, HoldsForRealReportsOfEveryOutcome) {
   }
 }
 
+// Of a program in a language, which not every machine has.
+json report_of_a_language() {
+  sandbox::Report report;
+  report.outcome = sandbox::Outcome::kRaised;
+  report.errors.push_back({"ValueError", "no such luck", {}, "", {}, "Traceback (most recent call last): …"});
+  report.value = {{"text/plain", "4", false}, {"image/png", "AAAA", true}};
+  report.displays = {report.value};
+  report.files = {{"/tmp/out.csv", 12}};
+  report.exit_code = 3;
+  return json::parse(sandbox::render_json(report, false));
+}
+
+TEST(ReportSchema, HoldsForALanguage) {
+  Schema schema;
+  EXPECT_EQ(schema.check(report_of_a_language()), "");
+}
+
 TEST(ReportSchema, HasNoFieldThatNoReportHas) {
   Schema schema;
+  (void)schema.check(report_of_a_language());
   for (const auto& [outcome, report] : reports()) (void)schema.check(json::parse(report.to_json()));
   for (const auto& [name, field] : schema.root()["properties"].items())
     EXPECT_TRUE(schema.seen().contains("report." + name)) << name;
-  for (const char* const name : {"code", "message", "place", "hint", "backtrace"})
+  for (const char* const name : {"code", "message", "place", "hint", "backtrace", "traceback"})
     EXPECT_TRUE(schema.seen().contains(std::string("report.error.") + name)) << name;
   for (const auto& [name, field] : schema.root()["$defs"]["host_call"]["properties"].items())
     EXPECT_TRUE(schema.seen().contains("report.host_calls." + name)) << name;

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <sstream>
 
 namespace membrane::lang {
@@ -16,6 +17,8 @@ namespace fs = std::filesystem;
 constexpr int kVersion = 1;
 constexpr std::string_view kFileName = "language.json";
 constexpr std::string_view kDriverNames[] = {"python", "quickjs", "stdin"};
+constexpr std::string_view kLineEnd = "\n";  // of code, when a package does not say otherwise
+constexpr std::string_view kFrameNames[] = {"text", "length", "door"};
 
 // Reads members with their types; what is left over or of another type is a failure, named.
 class Members {
@@ -30,6 +33,7 @@ class Members {
     if (!value->is_string()) return complain(std::string(name) + " is no text"), std::string();
     return value->get<std::string>();
   }
+  [[nodiscard]] bool has(const char* name) const { return object_.is_object() && object_.contains(name); }
   const Json* take(const char* name, bool is_needed) {
     taken_.emplace_back(name);
     if (!object_.is_object()) return nullptr;
@@ -81,6 +85,33 @@ PackageFile file_of(const Json* object, const std::string& where, const std::str
   return file;
 }
 
+template <typename T>
+Result<T> by_name(std::span<const std::string_view> names, std::string_view what, std::string_view name) {
+  const auto found = std::ranges::find(names, name);
+  if (found != names.end()) return static_cast<T>(found - names.begin());
+  std::string all;
+  for (const std::string_view each : names) all += (all.empty() ? "" : ", ") + std::string(each);
+  return fail(ErrorCode::kInvalidArgument,
+              "there is no " + std::string(what) + " \"" + std::string(name) + "\"",
+              "There are " + all + ".");
+}
+
+void read_frame(Members& members, Package& package) {
+  package.end = members.text("end", false);
+  const bool has_end = members.has("end");
+  const std::string frame = members.text("frame", false);
+  const auto known = by_name<Frame>(kFrameNames, "frame", frame.empty() ? kFrameNames[0] : frame);
+  if (!known) return members.complain("names a frame that is not known: " + frame);
+  package.frame = *known;
+  if (!has_end && package.driver == Driver::kStdin && package.frame == Frame::kText) package.end = kLineEnd;
+  if (package.driver != Driver::kStdin && (!frame.empty() || has_end))
+    members.complain("has a frame or an end, which only the driver stdin has");
+  else if (package.frame != Frame::kText && has_end)
+    members.complain("has an end, which only the frame text has");
+  else if (package.frame == Frame::kDoor && !package.init.empty())
+    members.complain("has an init, which the frame door has no way for: put it into the arguments");
+}
+
 std::string text_of_file(const fs::path& path) {
   std::ifstream in(path, std::ios::binary);
   std::ostringstream text;
@@ -91,6 +122,10 @@ std::string text_of_file(const fs::path& path) {
 }  // namespace
 
 std::string_view name_of(Driver driver) { return kDriverNames[static_cast<size_t>(driver)]; }
+std::string_view name_of(Frame frame) { return kFrameNames[static_cast<size_t>(frame)]; }
+
+Result<Driver> driver_of(std::string_view name) { return by_name<Driver>(kDriverNames, "driver", name); }
+Result<Frame> frame_of(std::string_view name) { return by_name<Frame>(kFrameNames, "frame", name); }
 
 Result<Package> read_package(const std::string& directory) {
   const fs::path path = fs::path(directory) / kFileName;
@@ -112,9 +147,8 @@ Result<Package> read_package(const std::string& directory) {
   package.name = members.text("name");
   package.version = members.text("version", false);
   const std::string driver = members.text("driver");
-  const auto* const known = std::ranges::find(kDriverNames, driver);
-  if (known == std::end(kDriverNames)) members.complain("names a driver that is not known: " + driver);
-  else package.driver = static_cast<Driver>(known - std::begin(kDriverNames));
+  if (const auto known = driver_of(driver)) package.driver = *known;
+  else members.complain("names a driver that is not known: " + driver);
   package.module = file_of(members.take("module", true), "module", directory, false, failure);
   if (const Json* const files = members.take("files", false)) {
     if (!files->is_array()) members.complain("files is no list");
@@ -132,7 +166,7 @@ Result<Package> read_package(const std::string& directory) {
   package.arguments = members.texts("arguments");
   package.extensions = members.texts("extensions");
   package.init = members.text("init", false);
-  package.end = members.text("end", false);
+  read_frame(members, package);
   if (failure.empty()) failure = members.finish();
   if (!failure.empty()) return malformed(failure);
   return package;
@@ -158,7 +192,8 @@ std::string to_json(const Package& package) {
   object["arguments"] = package.arguments;
   object["extensions"] = package.extensions;
   if (!package.init.empty()) object["init"] = package.init;
-  if (!package.end.empty()) object["end"] = package.end;
+  if (package.frame != Frame::kText) object["frame"] = name_of(package.frame);
+  if (package.driver == Driver::kStdin && package.frame == Frame::kText) object["end"] = package.end;
   return object.dump(2) + "\n";
 }
 

@@ -28,6 +28,17 @@ enum class Driver : uint8_t {
 };
 std::string_view name_of(Driver driver);
 
+// How a turn is written to the standard input of kStdin.
+enum class Frame : uint8_t {
+  kText,    // its code, and what ends it
+  kLength,  // a line with the number of its bytes, then the code
+  kDoor,    // an empty line: the program asks /dev/membrane for the turn, and may answer it there
+};
+std::string_view name_of(Frame frame);
+// By their names. Errors: kInvalidArgument, with the names that there are.
+Result<Driver> driver_of(std::string_view name);
+Result<Frame> frame_of(std::string_view name);
+
 struct PackageFile {
   std::string guest;   // absolute, for the program
   std::string path;    // on this machine
@@ -44,9 +55,9 @@ struct Package {
   std::vector<std::pair<std::string, std::string>> environment;
   std::vector<std::string> arguments;   // the first is the program's name
   std::vector<std::string> extensions;  // of its programs' names
-  std::string
-      init;  // what is run once, before the image is made: code for kPython and kQuickJs, input for kStdin
-  std::string end;  // kStdin: what is written behind each piece of code
+  std::string init;                     // code that is run once, before the image is made
+  Frame frame = Frame::kText;           // of kStdin
+  std::string end;  // of kText: what is written behind each piece of code; a line's end when it is not said
 };
 
 // Of a directory. Errors: kNotFound without language.json; kInvalidInput for one that is malformed, or names what is

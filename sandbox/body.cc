@@ -22,9 +22,13 @@ Status Body::finish_begin(std::expected<engine::Instance*, engine::LinkError> ma
   return {};
 }
 
-Status Body::begin(const engine::InstanceImage& image, const engine::InstanceLimits& limits) {
+Status Body::begin(const engine::InstanceImage& image, const engine::InstanceLimits& limits,
+                   std::shared_ptr<const Waiting> waiting) {
   const auto resolver = [this](const wasm::Module&, const wasm::Import& import) { return resolve(import); };
-  return finish_begin(image.instantiate(store_, resolver, limits));
+  MEMBRANE_TRY(finish_begin(image.instantiate(store_, resolver, limits)));
+  waiting_ = std::move(waiting);
+  if (waiting_ != nullptr) guest_->set_heap_next(waiting_->heap_next);
+  return {};
 }
 
 Status Body::begin(std::shared_ptr<engine::CompiledModule> module, const engine::InstanceLimits& limits) {
@@ -58,7 +62,8 @@ engine::HostFunction Body::function_for(const wasm::Import& import, wasm::FuncTy
   type = own->type;
   return [this, function = std::move(own->function)](engine::HostCall& call) {
     guest_->enter(call);
-    return function(*this, call);
+    const HostAction action = function(*this, call);
+    return action == HostAction::kTrap && std::exchange(exits_, false) ? HostAction::kExit : action;
   };
 }
 
@@ -158,33 +163,74 @@ void Body::start_run(const engine::ExecutionLimits& limits, uint64_t fuel) {
   door_.emplace(*guest_, *dispatcher_, around_.session);
 }
 
-bool Body::call(std::string_view name, std::span<const engine::Value> arguments) {
+bool Body::refuse(Error error) {
+  stop_.outcome = Outcome::kInvalid;
+  stop_.message = std::move(error.message);
+  return false;
+}
+
+bool Body::start(std::string_view name, std::span<const engine::Value> arguments) {
   engine::FunctionInstance* const function = instance_->find_function(name);
-  if (function == nullptr) {
-    stop_.outcome = Outcome::kInvalid;
-    stop_.message = "the module exports no function \"" + std::string(name) + "\"";
-    return false;
-  }
+  if (function == nullptr)
+    return refuse({ErrorCode::kNotFound, "the module exports no function \"" + std::string(name) + "\"", {}});
   execution_ = std::make_unique<engine::Execution>(limits_);
-  if (const Status started = execution_->start(function, arguments); !started) {
-    stop_.outcome = Outcome::kInvalid;
-    stop_.message = started.error().message;
-    return false;
-  }
+  if (Status started = execution_->start(function, arguments); !started)
+    return refuse(std::move(started).error());
+  return true;
+}
+
+bool Body::call(std::string_view name, std::span<const engine::Value> arguments) {
+  if (!start(name, arguments)) return false;
+  const bool returned = run();
+  if (returned) result_ = execution_->results().empty() ? 0 : execution_->results()[0].bits;
+  execution_.reset();
+  return returned;
+}
+
+// False when the run did not come to its end; why not is noted.
+bool Body::run() {
   execution_->add_fuel(fuel_left_);
+  waits_ = false;
   stop_.state = execution_->resume();
   const uint64_t used = std::min(fuel_left_, execution_->fuel_used() + execution_->fuel_owed());
   fuel_left_ -= used;
   fuel_used_ += used;
-  if (stop_.state == engine::RunState::kFinished) {
-    result_ = execution_->results().empty() ? 0 : execution_->results()[0].bits;
-    execution_.reset();
-    return true;
-  }
+  if (stop_.state == engine::RunState::kFinished) return true;
   if (stop_.state == engine::RunState::kTrapped) stop_.trap = execution_->trap();
-  else if (stop_.state != engine::RunState::kExited) stop_.backtrace = execution_->backtrace();
-  execution_.reset();
+  else if (stop_.state != engine::RunState::kExited && !waits_) stop_.backtrace = execution_->backtrace();
   return false;
+}
+
+bool Body::begin_reading(std::string_view name, std::string_view input) {
+  system_->give_stdin(input);
+  return start(name, {}) && run_until_it_waits();
+}
+
+bool Body::go_on_reading(std::string_view input) {
+  system_->give_stdin(input);
+  execution_ = std::make_unique<engine::Execution>(limits_);
+  if (Status thawed = engine::thaw_frames(waiting_->frames, *execution_, *instance_, *waiting_->known);
+      !thawed)
+    return refuse(std::move(thawed).error());
+  return run_until_it_waits();
+}
+
+// What it has in its frames is kept as bytes from then on, so that a turn begins alike in a session and in its forks.
+bool Body::run_until_it_waits() {
+  static_cast<void>(run());
+  const bool is_waiting = waits_ && stop_.state == engine::RunState::kOutOfFuel && !stop_.outcome;
+  if (!is_waiting) {
+    execution_.reset();
+    return false;
+  }
+  auto known = waiting_ != nullptr ? waiting_->known
+                                   : std::make_shared<engine::KnownPlaces>(instance_->share_compiled());
+  auto frames = engine::freeze_frames(*execution_, *instance_, *known);
+  execution_.reset();
+  if (!frames) return refuse(std::move(frames).error());
+  waiting_ =
+      std::make_shared<const Waiting>(Waiting{*std::move(frames), guest_->heap_next(), std::move(known)});
+  return true;
 }
 
 std::optional<uint64_t> Body::call_back(engine::HostCall& during, std::string_view name,

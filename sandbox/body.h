@@ -12,6 +12,7 @@
 
 #include "engine/instance.h"
 #include "engine/instance_image.h"
+#include "engine/snapshot.h"
 #include "host/broker_gate.h"
 #include "host/dispatch.h"
 #include "host/door.h"
@@ -21,6 +22,14 @@
 #include "wasi/system.h"
 
 namespace membrane::sandbox {
+
+// Where a program that reads its turns as input stands between two of them: its frames, of an instance of the same
+// image.
+struct Waiting {
+  std::vector<uint8_t> frames;
+  uint64_t heap_next = 0;  // of the heap that capabilities have in it
+  std::shared_ptr<engine::KnownPlaces> known;
+};
 
 class Body final : public Calls {
  public:
@@ -44,7 +53,9 @@ class Body final : public Calls {
   Body(const Surroundings& around, std::unique_ptr<wasi::System> system);
 
   // Errors: as Store::instantiate(), told as an Error.
-  Status begin(const engine::InstanceImage& image, const engine::InstanceLimits& limits);
+  // `waiting` is where its program stands; null when it has none that waits.
+  Status begin(const engine::InstanceImage& image, const engine::InstanceLimits& limits,
+               std::shared_ptr<const Waiting> waiting);
   Status begin(std::shared_ptr<engine::CompiledModule> module, const engine::InstanceLimits& limits);
 
   // A new run, of as many calls as there are until the next: what it may use.
@@ -54,6 +65,8 @@ class Body final : public Calls {
 
   [[nodiscard]] bool call(std::string_view name, std::span<const engine::Value> arguments) override;
   [[nodiscard]] uint64_t result() const override { return result_; }
+  [[nodiscard]] bool begin_reading(std::string_view name, std::string_view input) override;
+  [[nodiscard]] bool go_on_reading(std::string_view input) override;
   [[nodiscard]] std::optional<uint64_t> call_back(engine::HostCall& during, std::string_view name,
                                                   std::span<const engine::Value> arguments) override;
   [[nodiscard]] std::span<uint8_t> memory() override { return guest_->memory(); }
@@ -69,7 +82,8 @@ class Body final : public Calls {
   [[nodiscard]] GuestInstance& guest() { return *guest_; }
   // What the device /dev/membrane of its System answers.
   std::string answer(std::string_view request);
-  [[nodiscard]] bool waits() const { return waits_; }
+  // Null when no program waits in it.
+  [[nodiscard]] const std::shared_ptr<const Waiting>& waiting() const { return waiting_; }
 
  private:
   std::optional<engine::Extern> resolve(const wasm::Import& import);
@@ -78,6 +92,10 @@ class Body final : public Calls {
   engine::HostAction call_capability(const host::FunctionSpec& function, engine::HostCall& call);
   engine::HostAction end_with(host::CallEnd end);
   Status finish_begin(std::expected<engine::Instance*, engine::LinkError> made);
+  bool start(std::string_view name, std::span<const engine::Value> arguments);
+  bool run();
+  bool run_until_it_waits();
+  bool refuse(Error error);
 
   Surroundings around_;
   std::unique_ptr<wasi::System> system_;
@@ -91,7 +109,8 @@ class Body final : public Calls {
   uint64_t fuel_left_ = 0, fuel_used_ = 0;
   uint64_t result_ = 0;
   std::vector<uint32_t> notes_;
-  bool waits_ = false;
+  bool waits_ = false;  // it reads, and there is nothing
+  std::shared_ptr<const Waiting> waiting_;
   bool exits_ = false;  // the door ended the program
   Stop stop_;
 };

@@ -30,6 +30,10 @@ class Calls {
   [[nodiscard]] virtual bool call(std::string_view name, std::span<const engine::Value> arguments) = 0;
   // What the last call returned; 0 without.
   [[nodiscard]] virtual uint64_t result() const = 0;
+  // Of a program that reads its input as it goes: begins an export with it, which is to come to where it waits for
+  // more; and gives more to the one that waits. False when it did not come to wait.
+  [[nodiscard]] virtual bool begin_reading(std::string_view name, std::string_view input) = 0;
+  [[nodiscard]] virtual bool go_on_reading(std::string_view input) = 0;
   // Inside of a host function: calls an export, and gives what it returned. Nothing when it did not.
   [[nodiscard]] virtual std::optional<uint64_t> call_back(engine::HostCall& during, std::string_view name,
                                                           std::span<const engine::Value> arguments) = 0;
@@ -47,7 +51,7 @@ class Calls {
 
 class Interpreter {
  public:
-  static std::unique_ptr<Interpreter> of(lang::Driver driver);
+  static std::unique_ptr<Interpreter> of(const lang::Package& package);
   virtual ~Interpreter() = default;
 
   // What the module imports besides WASI and capabilities. Nothing for what is not known.
@@ -65,8 +69,13 @@ class Interpreter {
   [[nodiscard]] virtual std::vector<uint8_t> state() const = 0;
   virtual void set_state(std::span<const uint8_t> state) = 0;
 
-  // Lets the program take its next turn from the door. False when it did not return.
-  [[nodiscard]] virtual bool turn(Calls& calls) const = 0;
+  // Whether it is one run that reads its turns as input: in between, it waits in the middle of a call.
+  [[nodiscard]] virtual bool reads() const { return false; }
+  // Whether it asks the door for its turns, so that it has all of them: else it has their code alone.
+  [[nodiscard]] virtual bool asks() const { return true; }
+
+  // Lets the program take its next turn, whose code this is. False when it did not return, or come to wait.
+  [[nodiscard]] virtual bool turn(Calls& calls, std::string_view code) const = 0;
 };
 
 }  // namespace membrane::sandbox

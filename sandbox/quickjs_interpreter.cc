@@ -246,7 +246,7 @@ class QuickJsInterpreter final : public Interpreter {
     if (state.size() == sizeof kept_) std::memcpy(&kept_, state.data(), sizeof kept_);
   }
 
-  [[nodiscard]] bool turn(Calls& calls) const override;
+  [[nodiscard]] bool turn(Calls& calls, std::string_view) const override;
 
  private:
   [[nodiscard]] bool define_host_functions(Js& js);
@@ -343,7 +343,7 @@ bool QuickJsInterpreter::run_jobs(Js& js, Calls& calls) const {
   return true;
 }
 
-bool QuickJsInterpreter::turn(Calls& calls) const {
+bool QuickJsInterpreter::turn(Calls& calls, std::string_view) const {
   Js js(calls);
   const auto turn = js.apply(kept_.begin, kept_.undefined, {});
   if (!turn) return false;

@@ -285,6 +285,9 @@ std::vector<Section> sections_of(const Report& report) {
   for (const HostCallRecord& call : report.host_calls)
     if (!call.error.empty() && ++failed <= kMaxDenied) denied += call_text(call) + "\n";
   if (failed > kMaxDenied) denied += "and " + std::to_string(failed - kMaxDenied) + " more failed calls\n";
+  if (report.exit_code.value_or(0) != 0)
+    sections.push_back(
+        {"", "the program ended itself with exit code " + std::to_string(*report.exit_code) + "\n"});
   if (!errors.empty()) sections.push_back({"", errors});
   if (!denied.empty()) sections.push_back({"failed host calls:\n", denied});
   if (!report.results.empty()) sections.push_back({"results: ", results_text(report) + "\n"});

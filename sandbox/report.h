@@ -18,7 +18,6 @@ namespace membrane::sandbox {
 #define MEMBRANE_OUTCOMES(X)                                                                 \
   X(kOk, "ok", 0, "The program ran to its end.")                                             \
   X(kTrapped, "trapped", 1, "The program trapped.")                                          \
-  X(kRaised, "raised", 1, "The program ended in an error of its own language.")              \
   X(kOutOfFuel, "out_of_fuel", 1, "The program used up its fuel.")                           \
   X(kOutOfMemory, "out_of_memory", 1, "The program asked for more memory than its limit.")   \
   X(kOutOfOutput, "out_of_output", 1, "The program printed more than its output limit.")     \
@@ -28,7 +27,8 @@ namespace membrane::sandbox {
   X(kDenied, "denied", 2, "The program needs what no grant allows.")                         \
   X(kInvalid, "invalid", 2, "The program or the request is not valid.")                      \
   X(kFailed, "failed", 3, "Membrane itself failed.")                                         \
-  X(kFrozen, "frozen", 4, "The program is frozen, and goes on when it is thawed.")
+  X(kFrozen, "frozen", 4, "The program is frozen, and goes on when it is thawed.")           \
+  X(kRaised, "raised", 1, "The program ended in an error of its own language.")
 
 enum class Outcome : uint8_t {
 #define X(id, name, exit, sentence) id,

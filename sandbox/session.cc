@@ -63,14 +63,16 @@ class Session::Impl final : public host::DoorSession {
                   ? host::BrokerGate::to_journal(*options_.replay, options_.record)
                   : host::BrokerGate::to_world(world_, budget_.get(), options_.record)) {}
 
-  Status begin(std::unique_ptr<wasi::System> system, const engine::InstanceImage& image) {
+  Status begin(std::unique_ptr<wasi::System> system, const engine::InstanceImage& image,
+               std::shared_ptr<const Waiting> waiting) {
     auto body = std::make_unique<Body>(Body::Surroundings{.said = &said_,
                                                           .gate = &gate_,
                                                           .session = this,
                                                           .interpreter = &template_->interpreter(),
                                                           .must_stop = [this] { return must_stop(); }},
                                        std::move(system));
-    MEMBRANE_TRY(body->begin(image, language_instance_limits(options_.policy.limits, template_->image())));
+    MEMBRANE_TRY(body->begin(image, language_instance_limits(options_.policy.limits, template_->image()),
+                             std::move(waiting)));
     body_ = std::move(body);
     is_fresh_ = true;
     return {};
@@ -84,6 +86,8 @@ class Session::Impl final : public host::DoorSession {
 
   Report exec(const Turn& turn);
   Result<std::unique_ptr<Session>> fork(uint64_t number);
+
+  [[nodiscard]] std::vector<ReportFile> files() const;
 
   // -- the door's session
   host::HostResult<std::string> next() override;
@@ -105,11 +109,15 @@ class Session::Impl final : public host::DoorSession {
   struct Checkpoint {
     std::shared_ptr<const engine::InstanceImage> image;  // null: the template's
     std::unique_ptr<wasi::System> system;
+    std::shared_ptr<const Waiting> waiting;
   };
   Result<Checkpoint> checkpoint(uint64_t number);
+  Result<std::unique_ptr<wasi::System>> fork_system(uint64_t number, const policy::Policy& policy,
+                                                    wasi::World world) const;
   void go_back(Checkpoint checkpoint);
   std::optional<Outcome> must_stop() const;
   bool wait(uint64_t ns) const;
+  [[nodiscard]] Status check(const Turn& turn) const;
   void begin_turn(const Turn& turn);
   void tell_result(Report& report);
   void tell_error(const Json& error, Report& report);
@@ -173,32 +181,52 @@ void Session::Impl::begin_turn(const Turn& turn) {
   ++turns_;
 }
 
+// Not what a library unpacks for itself.
+std::vector<ReportFile> Session::Impl::files() const {
+  std::vector<ReportFile> files;
+  for (const wasi::FileEntry& file : body_->system().written_files())
+    if (file.type == wasi::FileType::kRegularFile && !file.path.starts_with("/usr/"))
+      files.push_back({file.path, file.size});
+  return files;
+}
+
+// A program that reads code alone has no way to the rest of a turn.
+Status Session::Impl::check(const Turn& turn) const {
+  if (template_->interpreter().asks() || (turn.arguments.empty() && turn.input.empty())) return {};
+  return fail(ErrorCode::kUnsupported,
+              template_->package().name + " reads its programs from standard input, and has no " +
+                  (turn.input.empty() ? "arguments" : "other input") + " for them",
+              "Write what it needs into the program, or into a file that the policy grants.");
+}
+
 Report Session::Impl::exec(const Turn& turn) {
   const Clock::time_point start = Clock::now();
   Report report;
   report.cost_version = engine::kCostVersion;
-  auto before = checkpoint(turns_);
-  if (!before) {
-    report.outcome = Outcome::kFailed;
-    report.errors.push_back(
-        {std::string(name_of(before.error().code)), before.error().message, {}, before.error().hint, {}, {}});
+  const auto refused = [&report](Outcome outcome, const Error& error) {
+    report.outcome = outcome;
+    report.errors.push_back({std::string(name_of(error.code)), error.message, {}, error.hint, {}, {}});
     return report;
-  }
+  };
+  if (const Status possible = check(turn); !possible) return refused(Outcome::kInvalid, possible.error());
+  auto before = checkpoint(turns_);
+  if (!before) return refused(Outcome::kFailed, before.error());
   begin_turn(turn);
   const uint64_t tokens_before = gate_.tokens_used();
   const uint64_t fuel = budget_->take_up_to(policy::Resource::kFuel, options_.policy.limits.fuel);
   body_->start_run(language_execution_limits(options_.policy.limits), fuel);
-  const bool returned = template_->interpreter().turn(*body_);
+  const Interpreter& interpreter = template_->interpreter();
+  const bool returned = interpreter.turn(*body_, turn.code);
   budget_->give_back(policy::Resource::kFuel, fuel - body_->fuel_used());
   report.fuel_used = body_->fuel_used();
   report.memory_peak_bytes = body_->instance().memory_bytes();
   report.tokens_used = gate_.tokens_used() - tokens_before;
   if (returned && result_) tell_result(report);
-  else tell_stop(report);
+  else if (!returned || !interpreter.reads()) tell_stop(report);
   tell_rest(report);
   is_changed_ = true;
   is_fresh_ = false;
-  if (!returned) go_back(std::move(*before));
+  if (!returned || report.outcome == Outcome::kOutOfMemory) go_back(std::move(*before));
   report.run_us = std::chrono::duration<double, std::micro>(Clock::now() - start).count();
   return report;
 }
@@ -241,6 +269,11 @@ void Session::Impl::tell_result(Report& report) {
   if (const auto displays = result_->find("displays"); displays != result_->end() && displays->is_array())
     for (const Json& each : *displays)
       if (report.displays.size() < kMostDisplays) report.displays.push_back(rich_value(each));
+  if (outcome == "incomplete") {
+    report.outcome = Outcome::kRaised;
+    report.errors.push_back(
+        {std::string(kIncomplete), "the code is not whole", {}, "Give all of it.", {}, {}});
+  }
   if (outcome == "error") tell_error((*result_)["error"], report);
 }
 
@@ -253,12 +286,20 @@ void Session::Impl::tell_error(const Json& error, Report& report) {
   }
   if (told.code.empty()) told.code = "error";
   report.outcome = Outcome::kRaised;
+  if (body_->instance().limit_was_hit() && (told.code == "MemoryError" || told.code == "InternalError")) {
+    // What fills the memory may be held by the session's names: it could do nothing any more.
+    report.outcome = Outcome::kOutOfMemory;
+    told.hint = "The memory limit is " + std::to_string(options_.policy.limits.memory_bytes) +
+                " bytes beyond the interpreter's own. The session stands as it did before this turn.";
+  }
   const host::CallRecord* const denial = body_->dispatcher().last_denial();
   const host::HostError* const denied_file = body_->system().last_denial();
   const std::string grant = denial != nullptr        ? denial->grant
                             : denied_file != nullptr ? denied_file->grant
                                                      : "";
-  if (told.code.ends_with("PermissionError") && (denial != nullptr || denied_file != nullptr)) {
+  const bool tells_of_it = told.code.ends_with("PermissionError") ||
+                           (!grant.empty() && told.message.find(grant) != std::string::npos);
+  if (tells_of_it && (denial != nullptr || denied_file != nullptr)) {
     report.outcome = Outcome::kDenied;
     if (!grant.empty()) told.hint = "It would be allowed by " + grant;
   }
@@ -286,7 +327,9 @@ void Session::Impl::tell_stop(Report& report) {
     if (report.exit_code == 0) return;
     told(Outcome::kRaised,
          "the program ended the interpreter with exit code " + std::to_string(*report.exit_code),
-         std::string("End with sys.exit() to keep the session's state.") + kGoesOn);
+         std::string(template_->interpreter().reads() ? "What has ended cannot take another turn."
+                                                      : "End with sys.exit() to keep the session's state.") +
+             kGoesOn);
   } else if (stop.outcome == Outcome::kTimedOut) {
     told(Outcome::kTimedOut, "the program ran past its time of " + std::to_string(limits.wall_ms) + " ms",
          std::string("Make it do less, or give it more time.") + kGoesOn);
@@ -329,8 +372,7 @@ void Session::Impl::tell_rest(Report& report) {
                                  call.code == host::Errno::kOk ? "" : std::string(host::name_of(call.code)),
                                  call.reason, call.grant, call.arguments, call.bytes_in, call.bytes_out,
                                  call.latency_us});
-  for (const wasi::FileEntry& file : body_->system().written_files())
-    if (file.type == wasi::FileType::kRegularFile) report.files.push_back({file.path, file.size});
+  report.files = files();
   if (const auto& divergence = gate_.divergence()) {
     report.outcome = Outcome::kDiverged;
     report.errors = {{"replay_diverged",
@@ -344,11 +386,19 @@ void Session::Impl::tell_rest(Report& report) {
 
 // -- forks and steps back -----------------------------------------------------------------------------------------
 
+Result<std::unique_ptr<wasi::System>> Session::Impl::fork_system(uint64_t number,
+                                                                 const policy::Policy& policy,
+                                                                 wasi::World world) const {
+  return body_->system().fork({.fork_number = number + 1,
+                               .stdin_waits = template_->interpreter().reads(),
+                               .policy = &policy,
+                               .world = std::move(world)});
+}
+
 Result<Session::Impl::Checkpoint> Session::Impl::checkpoint(uint64_t number) {
   Checkpoint made;
-  MEMBRANE_ASSIGN(
-      made.system,
-      body_->system().fork({.fork_number = number + 1, .policy = &options_.policy, .world = world()}));
+  MEMBRANE_ASSIGN(made.system, fork_system(number, options_.policy, world()));
+  made.waiting = body_->waiting();
   if (is_changed_) {
     MEMBRANE_ASSIGN(made.image,
                     engine::InstanceImage::capture(body_->instance(), engine::InstanceImage::Keep::kChanges));
@@ -360,7 +410,7 @@ void Session::Impl::go_back(Checkpoint checkpoint) {
   const engine::InstanceImage& image = checkpoint.image == nullptr ? template_->image() : *checkpoint.image;
   is_changed_ = checkpoint.image != nullptr;
   // There was room for it before.
-  static_cast<void>(begin(std::move(checkpoint.system), image));
+  static_cast<void>(begin(std::move(checkpoint.system), image, std::move(checkpoint.waiting)));
 }
 
 Result<std::unique_ptr<Session>> Session::Impl::fork(uint64_t number) {
@@ -371,10 +421,9 @@ Result<std::unique_ptr<Session>> Session::Impl::fork(uint64_t number) {
   child->lineage_ = (lineage_ * 1'000'003 + number + 1) % (1u << 20);
   child->turns_ = turns_;
   child->is_changed_ = is_changed_;
-  MEMBRANE_ASSIGN(auto system, body_->system().fork({.fork_number = number + 1,
-                                                     .policy = &child->options_.policy,
-                                                     .world = child->world()}));
-  MEMBRANE_TRY(child->begin(std::move(system), from.image == nullptr ? template_->image() : *from.image));
+  MEMBRANE_ASSIGN(auto system, fork_system(number, child->options_.policy, child->world()));
+  MEMBRANE_TRY(child->begin(std::move(system), from.image == nullptr ? template_->image() : *from.image,
+                            std::move(from.waiting)));
   return std::unique_ptr<Session>(new Session(std::move(child)));
 }
 
@@ -385,22 +434,15 @@ Session::~Session() = default;
 
 Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<const Template> of, RunOptions options) {
   auto impl = std::make_unique<Impl>(of, std::move(options));
-  wasi::Config config = wasi_config(*of, impl->options_.policy);
-  config.world = impl->world();
-  MEMBRANE_ASSIGN(auto system, wasi::System::create(std::move(config)));
-  MEMBRANE_TRY(impl->begin(std::move(system), of->image()));
+  MEMBRANE_ASSIGN(auto system, of->new_system(impl->options_.policy, impl->world()));
+  MEMBRANE_TRY(impl->begin(std::move(system), of->image(), of->waiting()));
   return std::unique_ptr<Session>(new Session(std::move(impl)));
 }
 
 Report Session::exec(const Turn& turn) { return impl_->exec(turn); }
 Result<std::unique_ptr<Session>> Session::fork(uint64_t number) { return impl_->fork(number); }
 
-std::vector<ReportFile> Session::files() const {
-  std::vector<ReportFile> files;
-  for (const wasi::FileEntry& file : impl_->body_->system().written_files())
-    if (file.type == wasi::FileType::kRegularFile) files.push_back({file.path, file.size});
-  return files;
-}
+std::vector<ReportFile> Session::files() const { return impl_->files(); }
 host::HostResult<std::string> Session::read_file(std::string_view path) const {
   return impl_->body_->system().read_file(path);
 }

@@ -16,6 +16,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -25,6 +26,9 @@
 #include "sandbox/template.h"
 
 namespace membrane::sandbox {
+
+// The code of the error of a turn whose code goes on, in languages that tell.
+inline constexpr std::string_view kIncomplete = "incomplete";
 
 struct Turn {
   std::string code;

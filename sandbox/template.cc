@@ -1,12 +1,18 @@
 #include "sandbox/template.h"
 
+#define XXH_INLINE_ALL
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <xxhash.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
 
 #include "base/file_mapping.h"
+#include "base/number_reader.h"
 #include "base/private_file.h"
 #include "base/sha256.h"
 #include "engine/fuel.h"
@@ -38,7 +44,7 @@ Result<std::shared_ptr<const FileMapping>> map_file(const std::string& path) {
   const OpenedFile file(path);
   if (!file.usable())
     return fail(ErrorCode::kUnavailable, "cannot open " + path + ": " + std::strerror(errno),
-                "Install the language again: tools/get-languages");
+                "Install the language again: docs/languages.md says how.");
   return std::make_shared<const FileMapping>(file.number(), 0, file.bytes());
 }
 
@@ -53,8 +59,33 @@ Status check_hash(const lang::PackageFile& file) {
   if (found != file.sha256)
     return fail(ErrorCode::kInvalidInput,
                 file.path + " is not the file that the language needs: its SHA-256 is " + found,
-                "Install the language again: tools/get-languages");
+                "Install the language again: docs/languages.md says how.");
   return {};
+}
+
+// What is beyond kMostBytes, of all images in the directory, goes: what was not used for longest.
+void make_room(const std::string& directory, const std::string& for_file) {
+  constexpr uint64_t kMostBytes = 3ull << 30;
+  struct Kept {
+    fs::file_time_type used;
+    uint64_t bytes;
+    fs::path path;
+  };
+  std::vector<Kept> files;
+  uint64_t bytes = 0;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(directory, error)) {
+    if (entry.path().extension() != ".image") continue;
+    const uint64_t size = entry.file_size(error);
+    if (error) continue;
+    bytes += size;
+    if (entry.path() != for_file) files.push_back({entry.last_write_time(error), size, entry.path()});
+  }
+  std::ranges::sort(files, {}, &Kept::used);
+  for (const Kept& file : files) {
+    if (bytes <= kMostBytes) return;
+    if (fs::remove(file.path, error)) bytes -= file.bytes;
+  }
 }
 
 Status make_private_directory(const std::string& directory) {
@@ -70,34 +101,59 @@ Status make_private_directory(const std::string& directory) {
   return {};
 }
 
-}  // namespace
-
-std::unique_ptr<Interpreter> Interpreter::of(lang::Driver driver) {
-  switch (driver) {
-    case lang::Driver::kPython: return make_python();
-    case lang::Driver::kQuickJs: return make_quickjs();
-    case lang::Driver::kStdin: return nullptr;
-  }
-  return nullptr;
-}
-
 // By what its files are said to be and by what of them can be seen without reading them: a file that was replaced
 // by another has another size or time.
-Result<std::string> Template::key() const {
-  std::string text = lang::to_json(package_);
+Result<std::string> key_of(const lang::Package& package) {
+  std::string text = lang::to_json(package);
   const auto add = [&text](const std::string& path) -> Status {
     struct stat status{};
     if (stat(path.c_str(), &status) != 0)
       return fail(ErrorCode::kNotFound, "cannot find " + path,
-                  "Install the language again: tools/get-languages");
+                  "Install the language again: docs/languages.md says how.");
     text += path + " " + std::to_string(status.st_size) + " " + std::to_string(status.st_mtim.tv_sec) + "." +
             std::to_string(status.st_mtim.tv_nsec) + " " + std::to_string(status.st_ino) + "\n";
     return {};
   };
-  MEMBRANE_TRY(add(package_.module.path));
-  for (const lang::PackageFile& file : package_.files) MEMBRANE_TRY(add(file.path));
+  MEMBRANE_TRY(add(package.module.path));
+  for (const lang::PackageFile& file : package.files) MEMBRANE_TRY(add(file.path));
   text += build_id();
-  return sha256_hex({text});
+  const XXH128_hash_t hash =
+      XXH3_128bits(text.data(), text.size());  // the directory is private: nobody forges it
+  char name[33];
+  std::snprintf(name, sizeof name, "%016llx%016llx", static_cast<unsigned long long>(hash.high64),
+                static_cast<unsigned long long>(hash.low64));
+  return std::string(name);
+}
+
+constexpr size_t kKeyDigits = 32;
+constexpr std::string_view kImageEnding = ".image";
+
+}  // namespace
+
+Result<std::string> Template::image_file(const lang::Package& package, const std::string& cache_directory) {
+  MEMBRANE_ASSIGN(const std::string key, key_of(package));
+  return cache_directory + "/" + package.name + "-" + key.substr(0, kKeyDigits) + std::string(kImageEnding);
+}
+
+size_t Template::forget_images(std::string_view name, const std::string& cache_directory) {
+  size_t removed = 0;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(cache_directory, error)) {
+    const std::string file = entry.path().filename().string();
+    if (file.size() == name.size() + 1 + kKeyDigits + kImageEnding.size() && file.starts_with(name) &&
+        file[name.size()] == '-' && file.ends_with(kImageEnding) && fs::remove(entry.path(), error))
+      ++removed;
+  }
+  return removed;
+}
+
+std::unique_ptr<Interpreter> Interpreter::of(const lang::Package& package) {
+  switch (package.driver) {
+    case lang::Driver::kPython: return make_python();
+    case lang::Driver::kQuickJs: return make_quickjs();
+    case lang::Driver::kStdin: return make_stdin(package);
+  }
+  return nullptr;
 }
 
 Status Template::make_files() {
@@ -118,27 +174,75 @@ Result<std::shared_ptr<const Template>> Template::open(lang::Package package,
                                                        const TemplateOptions& options) {
   const std::shared_ptr<Template> made(new Template);
   made->package_ = std::move(package);
-  made->interpreter_ = Interpreter::of(made->package_.driver);
-  if (made->interpreter_ == nullptr)
-    return fail(ErrorCode::kUnsupported, "the driver of " + made->package_.name + " has no sessions", "");
+  made->interpreter_ = Interpreter::of(made->package_);
   MEMBRANE_TRY(made->make_files());
-  MEMBRANE_ASSIGN(const std::string key, made->key());
-  const std::string path =
-      options.cache_directory + "/" + made->package_.name + "-" + key.substr(0, 32) + ".image";
+  MEMBRANE_ASSIGN(const std::string path, image_file(made->package_, options.cache_directory));
   auto loaded = engine::load_image_file(path, options.tier);
   if (!loaded) {
     MEMBRANE_TRY(make_private_directory(options.cache_directory));
     MEMBRANE_TRY(made->warm(options));
     if (options.on_progress) options.on_progress("keeping the warm image");
-    const auto written = engine::write_image_file(path, *made->image_, made->interpreter_->state());
+    const auto written = engine::write_image_file(path, *made->image_, made->kept());
     if (!written) return made;  // warm all the same, in this process
+    make_room(options.cache_directory, path);
     made->image_.reset();
     loaded = engine::load_image_file(path, options.tier);
     if (!loaded) return std::unexpected(std::move(loaded).error());
   }
+  utimensat(AT_FDCWD, path.c_str(), nullptr, 0);  // used now
   made->image_ = std::move(loaded->image);
-  made->interpreter_->set_state(loaded->embedder);
+  MEMBRANE_TRY(made->take_kept(loaded->embedder));
   return made;
+}
+
+// What is kept beside the image: the interpreter's own, then where its program waits.
+std::vector<uint8_t> Template::kept() const {
+  std::vector<uint8_t> out;
+  const auto number = [&out](uint64_t n) {
+    for (size_t i = 0; i < sizeof n; ++i) out.push_back(static_cast<uint8_t>(n >> (8 * i)));
+  };
+  const auto bytes = [&](std::span<const uint8_t> all) {
+    number(all.size());
+    out.insert(out.end(), all.begin(), all.end());
+  };
+  bytes(interpreter_->state());
+  number(waiting_ != nullptr);
+  if (waiting_ == nullptr) return out;
+  bytes(waiting_->frames);
+  number(waiting_->heap_next);
+  bytes(system_);
+  return out;
+}
+
+Status Template::take_kept(std::span<const uint8_t> all) {
+  NumberReader in(all);
+  const auto bytes = [&in] { return in.take(in.number<uint64_t>()); };
+  interpreter_->set_state(bytes());
+  if (in.number<uint64_t>() != 0) {
+    const auto frames = bytes();
+    const auto heap_next = in.number<uint64_t>();
+    const auto system = bytes();
+    waiting_ = std::make_shared<const Waiting>(Waiting{
+        {frames.begin(), frames.end()}, heap_next, std::make_shared<engine::KnownPlaces>(image_->module())});
+    system_.assign(system.begin(), system.end());
+  }
+  if (!in.ok() || !in.left().empty() || (waiting_ != nullptr) != interpreter_->reads())
+    return fail(ErrorCode::kInvalidInput, "the warm image of " + package_.name + " is damaged",
+                "Remove it: it will be made again.");
+  return {};
+}
+
+Result<std::unique_ptr<wasi::System>> Template::new_system(const policy::Policy& policy,
+                                                           wasi::World world) const {
+  wasi::Config config = wasi_config(*this, policy);
+  if (waiting_ == nullptr) {
+    config.world = std::move(world);
+    return wasi::System::create(std::move(config));
+  }
+  config.policy = nullptr;  // nothing was granted while it was warmed
+  MEMBRANE_ASSIGN(const auto warm, wasi::System::thaw(system_, std::move(config)));
+  return warm->fork(
+      {.fork_number = policy.random.seed, .stdin_waits = true, .policy = &policy, .world = std::move(world)});
 }
 
 Status Template::warm(const TemplateOptions& options) {
@@ -167,6 +271,7 @@ Status Template::warm(const TemplateOptions& options) {
   said.output_limit_bytes = 1u << 20;
   Body* body_of_device = nullptr;
   wasi::Config config = wasi_config(*this, nothing);
+  config.stdin_waits = interpreter_->reads();
   config.world = {.broker = &gate,
                   .device = [&](std::string_view request) { return body_of_device->answer(request); }};
   MEMBRANE_ASSIGN(auto system, wasi::System::create(std::move(config)));
@@ -177,7 +282,8 @@ Status Template::warm(const TemplateOptions& options) {
   MEMBRANE_TRY(body.begin(std::move(*compiled), {}));
   body.start_run(language_execution_limits({}), UINT64_MAX / 4);
   MEMBRANE_ASSIGN(const bool is_warm, interpreter_->warm(body, package_));
-  if (!is_warm || !body.system().written_files().empty())
+  // Files are kept with a program that waits; others have none to begin with.
+  if (!is_warm || (!interpreter_->reads() && !body.system().written_files().empty()))
     return fail(
         ErrorCode::kUnsupported,
         package_.name + " could not be started: " +
@@ -187,6 +293,9 @@ Status Template::warm(const TemplateOptions& options) {
                                                  : said.stderr_text),
         "Is the module one that the driver \"" + std::string(lang::name_of(package_.driver)) + "\" is for?");
   MEMBRANE_ASSIGN(image_, engine::InstanceImage::capture(body.instance()));
+  waiting_ = body.waiting();
+  if (waiting_ == nullptr) return {};
+  MEMBRANE_ASSIGN(system_, body.system().freeze());
   return {};
 }
 

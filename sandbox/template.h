@@ -19,8 +19,11 @@
 #include "lang/package.h"
 #include "sandbox/interpreter.h"
 #include "wasi/image.h"
+#include "wasi/system.h"
 
 namespace membrane::sandbox {
+
+struct Waiting;
 
 struct TemplateOptions {
   std::string cache_directory;  // of the warm images; the user's own
@@ -35,21 +38,34 @@ class Template {
   // the system refuses.
   static Result<std::shared_ptr<const Template>> open(lang::Package package, const TemplateOptions& options);
 
+  // The file of the warm image, whether it is there or not. Errors: kNotFound when a file of the package is not there.
+  static Result<std::string> image_file(const lang::Package& package, const std::string& cache_directory);
+  // Removes the warm images of a language, also those of other builds of this program. How many there were.
+  static size_t forget_images(std::string_view name, const std::string& cache_directory);
+
   [[nodiscard]] const lang::Package& package() const { return package_; }
   [[nodiscard]] const engine::InstanceImage& image() const { return *image_; }
   [[nodiscard]] const std::shared_ptr<const wasi::Image>& files() const { return files_; }
   [[nodiscard]] const Interpreter& interpreter() const { return *interpreter_; }
+  // Where its program waits, when it is one that reads its turns as input; else null.
+  [[nodiscard]] const std::shared_ptr<const Waiting>& waiting() const { return waiting_; }
+  // What a session begins with. `policy` is borrowed. Errors: those of wasi::System.
+  [[nodiscard]] Result<std::unique_ptr<wasi::System>> new_system(const policy::Policy& policy,
+                                                                 wasi::World world) const;
 
  private:
   Template() = default;
   Status warm(const TemplateOptions& options);
+  [[nodiscard]] std::vector<uint8_t> kept() const;
+  Status take_kept(std::span<const uint8_t> bytes);
   Status make_files();
-  [[nodiscard]] Result<std::string> key() const;
 
   lang::Package package_;
   std::shared_ptr<const wasi::Image> files_;
   std::unique_ptr<Interpreter> interpreter_;
   std::shared_ptr<const engine::InstanceImage> image_;
+  std::shared_ptr<const Waiting> waiting_;
+  std::vector<uint8_t> system_;  // frozen: files and clock of the program that waits
 };
 
 }  // namespace membrane::sandbox

@@ -79,10 +79,11 @@ class Model {
     std::set<std::string> found;
     const std::string above = path + "/";
     for (const auto& [name, text] : files_)
-      if (name.starts_with(above) && name.find('/', above.size()) == name.npos)
+      if (name.starts_with(above) && name.find('/', above.size()) == std::string_view::npos)
         found.insert(name.substr(above.size()));
     for (const std::string& name : directories_)
-      if (name.starts_with(above) && name.find('/', above.size()) == name.npos && name.size() > above.size())
+      if (name.starts_with(above) && name.find('/', above.size()) == std::string_view::npos &&
+          name.size() > above.size())
         found.insert(name.substr(above.size()) + "/");
     return {found.begin(), found.end()};
   }
@@ -90,7 +91,8 @@ class Model {
 
  private:
   [[nodiscard]] Errno parent_of(const std::string& path) const {
-    for (size_t slash = path.find('/', 1); slash != path.npos; slash = path.find('/', slash + 1)) {
+    for (size_t slash = path.find('/', 1); slash != std::string_view::npos;
+         slash = path.find('/', slash + 1)) {
       if (files_.contains(path.substr(0, slash))) return Errno::kNotdir;
       if (!directories_.contains(path.substr(0, slash))) return Errno::kNoent;
     }

@@ -1,5 +1,7 @@
 // The one path of every call: price, function, errno.
 #include <algorithm>
+#include <exception>
+#include <new>
 
 #include "wasi/host_files.h"
 #include "wasi/state.h"
@@ -32,6 +34,17 @@ Done perform(FunctionId id, Call& call) {
   return fail(Errno::kNosys);
 }
 
+// What cannot be had for lack of memory is ENOMEM; whatever else the World's functions throw is its own trouble.
+Done perform_safely(FunctionId id, Call& call) {
+  try {
+    return perform(id, call);
+  } catch (const std::bad_alloc&) {
+    return fail(Errno::kNomem);
+  } catch (const std::exception&) {
+    return fail(Errno::kIo);
+  }
+}
+
 }  // namespace
 
 Outcome System::call(const Function& function, host::Guest& guest, std::span<const uint64_t> arguments,
@@ -39,7 +52,7 @@ Outcome System::call(const Function& function, host::Guest& guest, std::span<con
   Call call{*state_, guest, Memory(guest.memory()), arguments};
   if (would_wait(function.id, call)) return {End::kWait};
   if (!guest.charge(kCallFuel + bytes_before(function, call) / kBytesPerFuel)) return {End::kOutOfFuel};
-  const Done done = perform(function.id, call);
+  const Done done = perform_safely(function.id, call);
   guest.owe(call.given_bytes / kBytesPerFuel);
   if (!results.empty()) results[0] = static_cast<uint64_t>(done ? Errno::kSuccess : done.error());
   return std::move(call.outcome);
@@ -69,7 +82,9 @@ Answer<Walked> Call::walk_to(const At& at, LastLink last) {
     if (!found) return fail(found.error());
     return found->type == FileType::kDirectory ? Done() : fail(Errno::kNotdir);
   };
-  auto walked = walk(*state.files, at.place, at.path, last, has_directory);
+  uint64_t steps = 0;
+  auto walked = walk(*state.files, at.place, at.path, last, has_directory, steps);
+  guest.owe(steps * kStepFuel);
   const bool is_missing = walked ? !walked->found : walked.error() == Errno::kNoent;
   if (is_missing && at.place.inode == FileTree::kRoot) {
     // Below a directory that is there, it is just a file that is not.

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <random>
+#include <stdexcept>
 
 #include "wasi/host_world_testing.h"
 #include "wasi/state.h"
@@ -374,6 +375,36 @@ TEST(WasiArguments, WildPointersAndCountsAreRefused) {
   for (const auto& [number, descriptor] : program.system->state().descriptors.all())
     open.push_back(descriptor.inode());
   EXPECT_EQ(program.system->state().files->broken_invariant(open), "");
+}
+
+TEST(WasiArguments, BuffersOverEachOtherAreNoWayToTheHostsMemory) {
+  Program program;
+  constexpr uint32_t kCount = 1'000;
+  const auto size = static_cast<uint32_t>(program.guest.memory().size());
+  const uint32_t vectors = program.room(kCount * kIovecBytes);
+  for (uint32_t i = 0; i < kCount; ++i) program.guest.poke(vectors + i * kIovecBytes + 4, size);
+  EXPECT_EQ(program.call("fd_write", {1, vectors, kCount, 512}), Errno::kInval);
+  EXPECT_EQ(program.guest.stdout_text, "");
+}
+
+TEST(WasiArguments, WhatALongWayCostsIsPaid) {
+  Program program;
+  std::string target;
+  while (target.size() + 4 < 4'000) target += "../tmp/";
+  for (char link = 'a'; link < 'h'; ++link)
+    EXPECT_EQ(program.symlink(target + static_cast<char>(link + 1), std::string("tmp/") + link),
+              Errno::kSuccess);
+  program.put("tmp/h", "there");
+  const uint64_t before = program.guest.fuel;
+  EXPECT_EQ(program.stat("tmp/a").size, 5u);
+  EXPECT_GT(before - program.guest.fuel, 7u * 1'000 * kStepFuel);
+}
+
+TEST(WasiArguments, WhatTheOwnersFunctionsThrowIsAnErrno) {
+  Config config;
+  config.world.device = [](std::string_view) -> std::string { throw std::runtime_error("trouble"); };
+  Program program(std::move(config));
+  EXPECT_EQ(program.put("dev/membrane", "x"), Errno::kIo);
 }
 
 TEST(WasiArguments, BadPathsAreRefused) {

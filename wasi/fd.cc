@@ -429,6 +429,7 @@ Done fd_readdir(Call& call) {
   if (cookie == 0 || directory->listing == nullptr) {
     auto listing = list(call, *directory);
     if (!listing) return fail(listing.error());
+    call.guest.owe((*listing)->size() * kListedFuel);
     keep_listing(call.state, *directory, std::move(*listing));
   }
   const Listing& listing = *directory->listing;

@@ -57,7 +57,8 @@ enum class OpenKind : uint8_t { kStandard, kDirectory, kFile, kDevice, kHostFile
 
 bool is_name(const std::string& name) {
   return !name.empty() && name.size() <= kMaxNameBytes && name != "." && name != ".." &&
-         name.find('/') == name.npos && name.find('\0') == name.npos && is_utf8(name);
+         name.find('/') == std::string_view::npos && name.find('\0') == std::string_view::npos &&
+         is_utf8(name);
 }
 
 bool is_host_path(const std::string& path) {

@@ -13,17 +13,21 @@ namespace membrane::wasi {
 
 inline constexpr std::string_view kModule = "wasi_snapshot_preview1";
 
-// In units of fuel: each call, and each so many bytes that it takes or gives. A call on a host's file or clock
-// pays kWorldFuel besides.
+// In units of fuel: each call, and each so many bytes that it takes or gives; each name that is looked at on the
+// way of a path, links and all; each name of a listing that is made. A request to the host pays kWorldFuel besides.
 inline constexpr uint64_t kCallFuel = 20;
 inline constexpr uint64_t kBytesPerFuel = 8;
+inline constexpr uint64_t kStepFuel = 4;
+inline constexpr uint64_t kListedFuel = 8;
 inline constexpr uint64_t kWorldFuel = 500;
 
+// NOLINTBEGIN(readability-identifier-naming): the names of the specification.
 enum class FunctionId : uint8_t {
 #define WASI(name, params, before) name,
 #include "wasi/preview1.def"
 #undef WASI
 };
+// NOLINTEND(readability-identifier-naming)
 
 // Which bytes a call takes in.
 struct Before {

@@ -20,7 +20,8 @@ std::string_view view(std::span<const uint8_t> bytes) {
 }  // namespace
 
 std::optional<std::vector<std::string>> components_of(std::string_view path) {
-  if (!path.starts_with('/') || path.size() > kMaxPathBytes || path.find('\0') != path.npos || !is_utf8(path))
+  if (!path.starts_with('/') || path.size() > kMaxPathBytes || path.find('\0') != std::string_view::npos ||
+      !is_utf8(path))
     return std::nullopt;
   std::vector<std::string> components;
   while (!path.empty()) {

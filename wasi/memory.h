@@ -44,8 +44,8 @@ class Memory {
     return {};
   }
 
-  // The pieces of memory that a list of (pointer, length) names. EINVAL for too many, or for more than a
-  // size_t of the program can count.
+  // The pieces of memory that a list of (pointer, length) names. EINVAL for too many, or for more
+  // than the memory has, which only pieces over each other can be.
   [[nodiscard]] Answer<std::vector<std::span<uint8_t>>> pieces(uint32_t at, uint32_t count) const;
 
  private:

@@ -10,8 +10,9 @@ namespace {
 
 class Walk {
  public:
-  Walk(const FileTree& tree, const Place& from, LastLink last, const HasDirectory& has_directory)
-      : tree_(tree), last_(last), has_directory_(has_directory), way_{from} {}
+  Walk(const FileTree& tree, const Place& from, LastLink last, const HasDirectory& has_directory,
+       uint64_t& steps)
+      : tree_(tree), last_(last), has_directory_(has_directory), steps_(steps), way_{from} {}
 
   Answer<Walked> go(std::string_view path) {
     push(path);
@@ -42,6 +43,7 @@ class Walk {
     if (names.empty()) names.emplace_back(".");
     if (ends) wants_directory_ = wants_directory_ || slash;
     // What a link in the middle leads to is a directory or the way ends there.
+    steps_ += names.size();
     names_.insert(names_.end(), names.rbegin(), names.rend());
   }
 
@@ -115,6 +117,7 @@ class Walk {
   const FileTree& tree_;
   const LastLink last_;
   const HasDirectory& has_directory_;
+  uint64_t& steps_;
   std::vector<Place> way_;          // from the descriptor's directory to where the walk stands
   std::vector<std::string> names_;  // that are left, the next on top
   bool wants_directory_ = false;
@@ -126,16 +129,16 @@ class Walk {
 Done check_path(std::string_view path) {
   if (path.empty()) return fail(Errno::kNoent);
   if (path.size() > kMaxPathBytes) return fail(Errno::kNametoolong);
-  if (path.find('\0') != path.npos) return fail(Errno::kInval);
+  if (path.find('\0') != std::string_view::npos) return fail(Errno::kInval);
   if (!is_utf8(path)) return fail(Errno::kIlseq);
   return {};
 }
 
 Answer<Walked> walk(const FileTree& tree, const Place& from, std::string_view path, LastLink last,
-                    const HasDirectory& has_directory) {
+                    const HasDirectory& has_directory, uint64_t& steps) {
   if (auto checked = check_path(path); !checked) return fail(checked.error());
   if (path.starts_with('/')) return fail(Errno::kNotcapable);
-  return Walk(tree, from, last, has_directory).go(path);
+  return Walk(tree, from, last, has_directory, steps).go(path);
 }
 
 }  // namespace membrane::wasi

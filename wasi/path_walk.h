@@ -46,8 +46,9 @@ enum class LastLink : uint8_t {
 // Whether the host has a directory of this guest path.
 using HasDirectory = std::function<Done(const std::string& host_path)>;
 
+// Adds to `steps` how many names it looked at, those of links too.
 Answer<Walked> walk(const FileTree& tree, const Place& from, std::string_view path, LastLink last,
-                    const HasDirectory& has_directory);
+                    const HasDirectory& has_directory, uint64_t& steps);
 
 // EINVAL for NUL, EILSEQ for what is not UTF-8, ENAMETOOLONG, ENOENT for "".
 Done check_path(std::string_view path);

@@ -43,14 +43,14 @@ std::unexpected<Error> bad_text(std::string what) {
                         "leave it out: programs read texts up to the first NUL");
 }
 
-bool has_nul(const std::string& text) { return text.find('\0') != text.npos; }
+bool has_nul(const std::string& text) { return text.find('\0') != std::string_view::npos; }
 
 Status set_texts(State& state, const Config& config) {
   for (const std::string& argument : config.arguments)
     if (has_nul(argument)) return bad_text("An argument");
   for (const auto& [name, value] : config.environment) {
     if (has_nul(name) || has_nul(value)) return bad_text("The environment variable");
-    if (name.empty() || name.find('=') != name.npos)
+    if (name.empty() || name.find('=') != std::string_view::npos)
       return membrane::fail(ErrorCode::kInvalidArgument,
                             "An environment variable has no name, or one with \"=\".");
     state.environment.push_back(name + "=" + value);
@@ -67,6 +67,11 @@ void set_grants(State& state, const policy::Policy* policy) {
   state.grants.random = policy->random;
 }
 
+void close_host_files(State& state) {
+  for (auto& [number, descriptor] : state.descriptors.all())
+    if (auto* file = std::get_if<OpenHostFile>(&descriptor.is)) host_files::close(state, *file);
+}
+
 }  // namespace
 
 uint64_t State::start_ns() const {
@@ -80,7 +85,9 @@ uint64_t State::file_time_ns() const {
 }
 
 System::System(std::unique_ptr<State> state) : state_(std::move(state)) {}
-System::~System() = default;
+System::~System() {
+  if (state_ != nullptr) close_host_files(*state_);
+}
 
 Result<std::unique_ptr<System>> System::create(Config config) {
   if (config.image == nullptr) config.image = Image::empty();
@@ -143,8 +150,7 @@ void System::finish(host::Guest& guest) {
   // What no longer fits is cut, as all output is.
   (void)guest.print(host::Stream::kStdout, state_->out.finish());
   (void)guest.print(host::Stream::kStderr, state_->err.finish());
-  for (auto& [number, descriptor] : state_->descriptors.all())
-    if (auto* file = std::get_if<OpenHostFile>(&descriptor.is)) host_files::close(*state_, *file);
+  close_host_files(*state_);
 }
 
 // -- what others see -----------------------------------------------------------------------
@@ -173,8 +179,10 @@ host::HostResult<std::string> System::read_file(std::string_view path) const {
   };
   if (!path.starts_with('/')) return refused(host::Errno::kInvalid, "is not absolute.");
   while (path.starts_with('/')) path.remove_prefix(1);
-  const auto walked = walk(*state_->files, {FileTree::kRoot, {}}, path, LastLink::kFollow,
-                           [](const std::string&) { return Done(); });
+  uint64_t steps = 0;
+  const auto walked = walk(
+      *state_->files, {FileTree::kRoot, {}}, path, LastLink::kFollow,
+      [](const std::string&) { return Done(); }, steps);
   if (!walked || !walked->found) return refused(host::Errno::kNotFound, "does not exist.");
   if (walked->found->is_host()) return refused(host::Errno::kUnsupported, "is a file of the host.");
   const FileStat stat = state_->files->stat(walked->found->inode);

@@ -193,7 +193,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     system->call(function, guest, arguments_of(function, input), results);
     const auto memory = guest.memory();
     const std::string_view seen(reinterpret_cast<const char*>(memory.data()), memory.size());
-    check(seen.find(kSecret) == seen.npos);
+    check(seen.find(kSecret) == std::string_view::npos);
   }
   check_files(*system);
   check(directories.is_outside_untouched());

@@ -182,6 +182,7 @@ enum class Outcome : uint8_t {
   kInvalid,   // the program or the request is not valid
   kFailed,    // Membrane itself failed
   kFrozen,    // it stands where it was to be frozen: Report::snapshot
+  kRaised,    // an error of its own language, as an exception of Python
 };
 std::string_view name_of(Outcome outcome);  // "out_of_fuel"
 

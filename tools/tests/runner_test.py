@@ -57,7 +57,7 @@ class Runner(unittest.TestCase):
         self.assertEqual(lines[-1], "3 passed, 0 failed, 1 skipped")
 
     def test_the_stages_of_aarch64_run_only_when_they_are_named(self):
-        self.assertFalse(set(runner.STAGES) & set(runner.STAGES_OF_AARCH64))
+        self.assertFalse(set(runner.STAGES) & set(runner.STAGES_TO_BE_NAMED))
         self.assertIn("engine_test", runner.test_programs())
         self.assertEqual(runner.emulated("membrane", "run")[-2:], ["build/aarch64/membrane", "run"])
 

@@ -113,9 +113,15 @@ def exchange(request):
         os.close(device)
 
 
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+NEXT = b'{"session":"next"}'
+
+
 def ask(request, what=""):
-    """The object that answers the object. An answer that is an error is raised."""
-    text = exchange(json.dumps(request, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace"))
+    """The object that answers the object, or a request that is JSON already. An answer that is an error is raised."""
+    if not isinstance(request, bytes):
+        request = _encode(request).encode("utf-8", "replace")
+    text = exchange(request)
     try:
         answer = json.loads(text)
     except ValueError:

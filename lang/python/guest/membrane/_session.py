@@ -41,11 +41,12 @@ def warm():
     if _warm:
         return
     _warm = True
-    from membrane import _capabilities, _loop, _net, _threads
+    from membrane import _capabilities, _loop, _matplotlib, _net, _threads
     _capabilities.modules()
     _net.install()
     _loop.install()
     _threads.install()
+    _matplotlib.install()
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace", line_buffering=False, write_through=False)
@@ -54,28 +55,41 @@ def warm():
     import warnings
     warnings.filterwarnings("ignore", message=".*non-interactive, and thus cannot be shown")
     sys.modules["__main__"].__dict__.setdefault("display", _display.display)
+    builtins.__membrane_turn__ = turn
+    for code in ("1", "x = 1", "print(end='')"):  # what a turn comes to first is made now
+        for _ in range(20):
+            _encode_result(_run({"code": code, "name": "<warm>", "input": ""}))
+    namespace = sys.modules["__main__"].__dict__
+    for name in ("x", "_"):
+        namespace.pop(name, None)
+    _sources.clear()
+    linecache.cache.clear()
 
 
 def turn():
     """Runs what the host has next."""
     warm()
-    request = _door.ask({"session": "next"})
+    request = _door.ask(_door.NEXT)
     if request.get("fresh"):
         reseed(request["fresh"])
     result = _run(request)
     try:
-        _door.ask({"session": "result", **result})
+        _door.ask(_encode_result(result))
     except _door.Error as error:  # it was too large, say: the outcome must come through
         result["displays"] = []
         result["value"] = {"text/plain": f"<the result could not be given: {error}>"}
-        _door.ask({"session": "result", **result})
+        _door.ask(_encode_result(result))
+
+
+def _encode_result(result):
+    return _door._encode({"session": "result", **result}).encode("utf-8", "replace")
 
 
 def reseed(fresh):
     """Puts fresh entropy wherever a generator was made before the fork."""
     seed = bytes.fromhex(fresh["entropy_hex"])
     if "random" in sys.modules:
-        sys.modules["random"].seed(seed)
+        sys.modules["random"].seed(int.from_bytes(seed))
     if "numpy.random" in sys.modules:
         words = [int.from_bytes(seed[i:i + 4], "little") for i in range(0, len(seed), 4)]
         sys.modules["numpy.random"].seed(words)
@@ -93,7 +107,8 @@ def _run(request):
     name = request.get("name") or "<cell>"
     code = request["code"]
     _remember(name, code)
-    _forget_directories()
+    if "import" in code:
+        _forget_directories()
     script = request.get("mode") == "script"
     arguments = [name if script else "", *request.get("arguments", [])]
     result = {"outcome": "ok", "value": None, "displays": [], "error": None, "exit_code": 0}
@@ -115,6 +130,9 @@ def _run(request):
     return result
 
 
+_no_input = io.TextIOWrapper(io.BytesIO(), "utf-8")
+
+
 class _Surroundings:
     """sys.argv, sys.stdin and sys.path[0] as the code is to find them, and as before when it is over."""
 
@@ -124,9 +142,11 @@ class _Surroundings:
     def __enter__(self):
         self._before = (sys.stdin, sys.argv, list(sys.path))
         sys.argv = self._arguments
-        if self._text is not None:
+        if self._text or _no_input.closed:
             sys.stdin = io.TextIOWrapper(io.BytesIO(self._text.encode("utf-8", "surrogatepass")), "utf-8",
                                          errors="surrogateescape")
+        elif self._text is not None:
+            sys.stdin = _no_input
         if self._script:
             folder = os.path.dirname(self._arguments[0])
             sys.path[:] = [folder, *(entry for entry in sys.path if entry != "")]
@@ -183,12 +203,14 @@ def _run_cell(code, name):
     tree = compile(code, name, "exec", flags | ast.PyCF_ONLY_AST, dont_inherit=True)
     last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
     # Both are compiled before one runs: a mistake that only the compiler finds must not leave half a cell done.
-    body = compile(tree, name, "exec", flags, dont_inherit=True)
-    _future_flags |= body.co_flags & _FUTURE_FLAGS
-    expression = None
+    body = expression = None
+    if tree.body or last is None:
+        body = compile(tree, name, "exec", flags, dont_inherit=True)
+        _future_flags |= body.co_flags & _FUTURE_FLAGS
     if last is not None:
         expression = compile(ast.Expression(last.value), name, "eval", flags | _future_flags, dont_inherit=True)
-    _evaluate(body, namespace)
+    if body is not None:
+        _evaluate(body, namespace)
     if expression is None:
         return None
     value = _evaluate(expression, namespace)

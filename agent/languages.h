@@ -1,0 +1,48 @@
+// The languages that a model may act in: WAT, which the engine runs itself, and those that are installed as packages.
+// What a reply calls them, what the prompt says of them, and which the executor runs, comes from here.
+//
+// Threads: values; choose_languages() reads files and the environment.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "lang/package.h"
+#include "sandbox/sandbox.h"
+
+namespace membrane::agent {
+
+inline constexpr std::string_view kWat = "wat";
+
+struct Language {
+  std::string name;               // "wat", or the package's: "python", "js"
+  std::string title;              // in sentences: "Python"
+  std::vector<std::string> tags;  // of fenced code, in lower case; the first is what models are taught
+  std::string version = {};       // of the package
+  std::vector<std::string> modules = {};  // that can be imported besides the standard library
+};
+
+// A program, and the language that it is written in.
+struct Program : sandbox::Program {
+  std::string written_in{kWat};  // a Language's name
+};
+
+Language wat();
+// Its modules are those that the file MANIFEST beside the package tells of, when there is one.
+Language language_of_package(const lang::Package& package);
+
+// By a name or a tag, in any case. Null when it is not among them.
+const Language* find_language(std::span<const Language> languages, std::string_view tag);
+// Whether a tag is of TypeScript, which the package of JavaScript runs when it has the extension.
+bool is_typescript(std::string_view tag);
+// "Python (```python) or WAT (```wat)".
+std::string list_of(std::span<const Language> languages);
+
+// Those that are named, once each, in their order; of none the first of python, js and wat that is there. Errors:
+// those of lang::find_package(); kInvalidArgument for what is no name.
+Result<std::vector<Language>> choose_languages(std::span<const std::string> names);
+
+}  // namespace membrane::agent

@@ -1,0 +1,104 @@
+// What a session costs in a process that has its template: a fresh fork that runs `2+2` and goes, the memory of forks
+// that live, idle and behind a turn. Prints one JSON object.
+//
+//   measure_sessions [ROUNDS [SESSIONS]]
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "sandbox/languages.h"
+#include "sandbox/session.h"
+
+namespace {
+
+using namespace membrane;
+using Clock = std::chrono::steady_clock;
+
+double ms_since(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
+
+// Of this process, without what it shares with files.
+uint64_t private_bytes() {
+  std::ifstream in("/proc/self/smaps_rollup");
+  uint64_t bytes = 0;
+  for (std::string line; std::getline(in, line);)
+    if (line.starts_with("Private_Dirty:") || line.starts_with("Private_Hugetlb:"))
+      bytes += std::strtoull(line.c_str() + line.find(':') + 1, nullptr, 10) << 10;
+  return bytes;
+}
+
+std::unique_ptr<sandbox::Session> make(const std::shared_ptr<const sandbox::Template>& of) {
+  sandbox::RunOptions options;
+  options.policy.limits.wall_ms = 60'000;
+  auto made = sandbox::Session::create(of, std::move(options));
+  if (!made) {
+    std::fprintf(stderr, "%s\n", made.error().message.c_str());
+    std::exit(1);
+  }
+  return std::move(*made);
+}
+
+void check(const sandbox::Report& report) {
+  if (report.result == "4") return;
+  std::fprintf(stderr, "2+2 gave %s\n", sandbox::render_json(report, false).c_str());
+  std::exit(1);
+}
+
+void measure(const char* language, sandbox::Languages& languages, int rounds, int sessions, bool is_last) {
+  auto opened = languages.open(language);
+  if (!opened) {
+    std::printf("  \"%s\": null%s\n", language, is_last ? "" : ",");
+    return;
+  }
+  for (int i = 0; i < 20; ++i)
+    check(make(*opened)->exec({.code = "2+2"}));  // as a process that has been at work
+  std::vector<double> all, turns;
+  for (int i = 0; i < rounds; ++i) {
+    const auto start = Clock::now();
+    {
+      const auto session = make(*opened);
+      const auto turn = Clock::now();
+      check(session->exec({.code = "2+2"}));
+      turns.push_back(ms_since(turn));
+    }
+    all.push_back(ms_since(start));
+  }
+  std::ranges::sort(all);
+  std::ranges::sort(turns);
+  const uint64_t before = private_bytes();
+  std::vector<std::unique_ptr<sandbox::Session>> live;
+  for (int i = 0; i < sessions; ++i) live.push_back(make(*opened));
+  const uint64_t idle = private_bytes();
+  for (const auto& session : live) check(session->exec({.code = "2+2"}));
+  const uint64_t behind = private_bytes();
+  std::printf(
+      "  \"%s\": {\"fork_exec_drop_ms\": {\"min\": %.4f, \"median\": %.4f}, \"exec_ms\": {\"min\": %.4f, "
+      "\"median\": "
+      "%.4f}, \"sessions\": %d, \"idle_bytes_each\": %llu, \"after_a_turn_bytes_each\": %llu, "
+      "\"all_live_bytes\": %llu}%s\n",
+      language, all.front(), all[all.size() / 2], turns.front(), turns[turns.size() / 2], sessions,
+      static_cast<unsigned long long>((idle - std::min(idle, before)) / static_cast<uint64_t>(sessions)),
+      static_cast<unsigned long long>((behind - std::min(behind, before)) / static_cast<uint64_t>(sessions)),
+      static_cast<unsigned long long>(behind), is_last ? "" : ",");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const int rounds = argc > 1 ? std::atoi(argv[1]) : 500, sessions = argc > 2 ? std::atoi(argv[2]) : 1000;
+  sandbox::Languages languages({.cache_directory = sandbox::Languages::default_cache_directory(),
+                                .tier = engine::Tier::kAuto,
+                                .on_progress = {}});
+  std::printf("{\n");
+  measure("python", languages, rounds, sessions, false);
+  measure("js", languages, rounds, sessions, true);
+  std::printf("}\n");
+}

@@ -1,0 +1,247 @@
+// membrane template: the languages that are installed, and adding one: any WASI command that reads code.
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "cli/cli.h"
+#include "lang/package_install.h"
+#include "sandbox/languages.h"
+
+namespace membrane::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Options {
+  std::string name;
+  std::string module;
+  std::string version;
+  std::string driver = "stdin";
+  std::string frame = "text";
+  std::vector<std::string> arguments, environment, files, directories, extensions;
+  std::string init, end = "\n";
+  std::string tier = "auto";
+  bool json = false;
+};
+
+// "LEFT=RIGHT", with both. Errors: kInvalidArgument.
+Result<std::pair<std::string, std::string>> pair_of(const char* option, const std::string& text) {
+  const size_t at = text.find('=');
+  if (at != std::string::npos && at != 0) return std::pair(text.substr(0, at), text.substr(at + 1));
+  return fail(
+      ErrorCode::kInvalidArgument, std::string(option) + " " + text + " has no \"=\" in it",
+      std::string("Write it as ") + (option == std::string_view("--env") ? "NAME=VALUE." : "GUEST=PATH."));
+}
+
+Result<lang::Package> package_of(const Options& options) {
+  lang::Package package;
+  package.name = options.name;
+  package.version = options.version;
+  MEMBRANE_ASSIGN(package.driver, lang::driver_of(options.driver));
+  MEMBRANE_ASSIGN(package.frame, lang::frame_of(options.frame));
+  package.module.path = options.module;
+  package.arguments = {options.name};
+  package.arguments.insert(package.arguments.end(), options.arguments.begin(), options.arguments.end());
+  package.extensions = options.extensions;
+  package.init = options.init;
+  if (package.driver == lang::Driver::kStdin && package.frame == lang::Frame::kText)
+    package.end = options.end;
+  for (const std::string& variable : options.environment) {
+    MEMBRANE_ASSIGN(auto pair, pair_of("--env", variable));
+    package.environment.push_back(std::move(pair));
+  }
+  for (const std::string& file : options.files) {
+    MEMBRANE_ASSIGN(auto pair, pair_of("--file", file));
+    package.files.push_back({std::move(pair.first), std::move(pair.second), {}});
+  }
+  for (const std::string& directory : options.directories) {
+    MEMBRANE_ASSIGN(const auto pair, pair_of("--directory", directory));
+    MEMBRANE_ASSIGN(auto files, lang::files_below(pair.first, pair.second));
+    std::ranges::move(files, std::back_inserter(package.files));
+  }
+  return package;
+}
+
+uint64_t bytes_of(const std::string& path) {
+  std::error_code error;
+  const uint64_t bytes = std::filesystem::file_size(path, error);
+  return error ? 0 : bytes;
+}
+
+// Of its warm image: "" when there is none.
+std::string image_of(const lang::Package& package) {
+  const auto path = sandbox::Template::image_file(package, sandbox::Languages::default_cache_directory());
+  return path && bytes_of(*path) != 0 ? *path : "";
+}
+
+Json json_of(const lang::Package& package) {
+  const std::string image = image_of(package);
+  Json object = {{"name", package.name},
+                 {"version", package.version},
+                 {"driver", lang::name_of(package.driver)},
+                 {"directory", package.directory},
+                 {"module_bytes", bytes_of(package.module.path)},
+                 {"files", package.files.size()},
+                 {"extensions", package.extensions},
+                 {"warm_image", nullptr}};
+  if (!image.empty()) object["warm_image"] = {{"path", image}, {"bytes", bytes_of(image)}};
+  return object;
+}
+
+void print_object(const Json& object) {
+  print_json(object.dump(is_terminal(stdout) ? 2 : -1, ' ', false, Json::error_handler_t::replace));
+}
+
+std::string mebibytes(uint64_t bytes) {
+  constexpr uint64_t kTenth = (1u << 20) / 10;
+  const uint64_t tenths = (bytes + kTenth / 2) / kTenth;
+  return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " MiB";
+}
+
+std::string sentence_of_image(const lang::Package& package) {
+  const std::string image = image_of(package);
+  return image.empty() ? "not warm yet" : "warm, " + mebibytes(bytes_of(image));
+}
+
+Result<int> list(const Options& options) {
+  const std::vector<lang::Package> packages = lang::installed_packages();
+  if (options.json) {
+    Json all = Json::array();
+    for (const lang::Package& package : packages) all.push_back(json_of(package));
+    print_object({{"languages", all}});
+    return kExitOk;
+  }
+  if (packages.empty())
+    print(stderr,
+          "No language is installed. Python and JavaScript: tools/get-languages; another: membrane template "
+          "add\n");
+  for (const lang::Package& package : packages)
+    print_foreign(stdout, package.name + "  " + (package.version.empty() ? "-" : package.version) + "  " +
+                              std::string(lang::name_of(package.driver)) + "  " + package.directory + "  " +
+                              sentence_of_image(package) + "\n");
+  return kExitOk;
+}
+
+Result<int> add(const Options& options) {
+  MEMBRANE_ASSIGN(const lang::Package wanted, package_of(options));
+  MEMBRANE_ASSIGN(const lang::Package package, lang::install_package(wanted));
+  if (options.json) print_object(json_of(package));
+  else
+    print("added " + package.name + " in " + package.directory +
+          "; its first use makes its warm image, or: membrane template warm " + package.name + "\n");
+  return kExitOk;
+}
+
+Result<int> remove(const Options& options) {
+  MEMBRANE_TRY(lang::remove_package(options.name));
+  const size_t images =
+      sandbox::Template::forget_images(options.name, sandbox::Languages::default_cache_directory());
+  if (options.json) print_object({{"name", options.name}, {"removed_images", images}});
+  else print("removed " + options.name + "\n");
+  return kExitOk;
+}
+
+Result<int> warm(const Options& options) {
+  MEMBRANE_ASSIGN(const engine::Tier tier, tier_of(options.tier));
+  MEMBRANE_ASSIGN(const lang::Package package, lang::find_package(options.name));
+  const bool was_warm = !image_of(package).empty();
+  sandbox::Languages languages({.cache_directory = sandbox::Languages::default_cache_directory(),
+                                .tier = tier,
+                                .on_progress = progress_line()});
+  MEMBRANE_TRY(languages.open(options.name));
+  if (options.json) {
+    Json object = json_of(package);
+    object["was_warm"] = was_warm;
+    print_object(object);
+  } else {
+    print(package.name + " is " + sentence_of_image(package) + "\n");
+  }
+  return kExitOk;
+}
+
+void set_callback(CLI::App* command, std::shared_ptr<Options> options, int& exit_code,
+                  Result<int> (*act)(const Options&)) {
+  command->add_flag("--json", options->json, "As one JSON object");
+  command->callback([options = std::move(options), act, &exit_code] {
+    const Result<int> code = act(*options);
+    exit_code = code ? *code : complain(code.error(), options->json ? Reader::kJson : Reader::kPerson);
+  });
+}
+
+// An option that may be given again and again, with one value each.
+void add_list(CLI::App* command, const char* name, std::vector<std::string>& to, const char* type,
+              const char* help) {
+  command->add_option(name, to, help)->type_name(type)->expected(1)->take_all();
+}
+
+void add_add(CLI::App* group, int& exit_code) {
+  auto options = std::make_shared<Options>();
+  CLI::App* const command =
+      group->add_subcommand("add", "Add a language: its module, and what it needs, are copied");
+  command->add_option("name", options->name, "What it is called from now on")->type_name("NAME")->required();
+  command->add_option("module", options->module, "A WASI command that reads code from standard input")
+      ->type_name("FILE")
+      ->required();
+  command->add_option("--version", options->version, "Said by list")->type_name("TEXT");
+  command->add_option("--driver", options->driver, "How it is spoken to: stdin (default), python, quickjs")
+      ->type_name("DRIVER");
+  command
+      ->add_option("--frame", options->frame,
+                   "How stdin is given code: text (default), length, door (docs/languages.md)")
+      ->type_name("FRAME");
+  add_list(command, "--arg", options->arguments, "TEXT",
+           "An argument of the program; write --arg=-x for one with a dash");
+  add_list(command, "--env", options->environment, "NAME=VALUE", "A variable of its environment");
+  add_list(command, "--file", options->files, "GUEST=PATH", "A file that it finds at GUEST");
+  add_list(command, "--directory", options->directories, "GUEST=PATH",
+           "All files of a directory, below GUEST");
+  add_list(command, "--extension", options->extensions, ".EXT", "How the names of its programs end");
+  command->add_option("--init", options->init, "Code that is run once, before the warm image is made")
+      ->type_name("TEXT");
+  command
+      ->add_option("--end", options->end, "What is written behind each piece of code (default: a line's end)")
+      ->type_name("TEXT");
+  command->footer(
+      "Examples:\n"
+      "  membrane template add calc calc.wasm --extension .calc\n"
+      "  membrane template add sqlite sqlite3.wasm --arg=-batch --extension .sql\n"
+      "  membrane template add ruby ruby.wasm --file /driver.rb=driver.rb --arg /driver.rb --frame door "
+      "--extension .rb\n"
+      "Then: membrane run program.calc; membrane run --lang calc -e '1+1'; membrane repl --lang calc\n"
+      "Exit codes: 0 added; 2 not: wrong usage, or a module that is none; 3 Membrane failed.");
+  set_callback(command, options, exit_code, add);
+}
+
+CLI::App* add_named(CLI::App* group, const char* name, const char* help, int& exit_code,
+                    Result<int> (*act)(const Options&)) {
+  auto options = std::make_shared<Options>();
+  CLI::App* const command = group->add_subcommand(name, help);
+  command->add_option("name", options->name, "The language")->type_name("NAME")->required();
+  if (act == warm)
+    command->add_option("--tier", options->tier, "Who runs the code: interpreter, compiler, or auto")
+        ->type_name("TIER");
+  set_callback(command, options, exit_code, act);
+  return command;
+}
+
+}  // namespace
+
+void add_template(CLI::App& app, int& exit_code) {
+  CLI::App* const group = app.add_subcommand("template", "Languages: list them, add any WASI command as one");
+  group->require_subcommand(1);
+  group->footer(
+      "Examples:\n"
+      "  membrane template list\n"
+      "  membrane template add calc calc.wasm --extension .calc");
+  CLI::App* const all =
+      group->add_subcommand("list", "What is installed: name, version, driver, where, warm image");
+  set_callback(all, std::make_shared<Options>(), exit_code, list);
+  all->footer("Examples:\n  membrane template list\n  membrane template list --json");
+  add_add(group, exit_code);
+  add_named(group, "remove", "Remove a language that was added, and its warm images", exit_code, remove)
+      ->footer("Examples:\n  membrane template remove calc");
+  add_named(group, "warm", "Make the warm image now, and not at the first use", exit_code, warm)
+      ->footer("Examples:\n  membrane template warm calc\n  membrane template warm python --json");
+}
+
+}  // namespace membrane::cli

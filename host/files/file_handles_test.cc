@@ -1,0 +1,128 @@
+// Files that stay open, on the real file system. Ways out of a grant are tried by file_access_test.cc for what both
+// share, and through a program's eyes in wasi/host_files_test.cc.
+#include "host/files/file_handles.h"
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "host/broker_gate.h"
+#include "host/files/file_access.h"
+#include "host/local_broker.h"
+
+namespace membrane::host {
+namespace {
+
+namespace fs = std::filesystem;
+using policy::FsMode;
+using policy::Resource;
+
+class Handles : public testing::Test {
+ public:
+  ~Handles() override { fs::remove_all(root); }
+
+ protected:
+  Handles() {
+    std::string name =
+        (fs::is_directory("/dev/shm") ? "/dev/shm" : "/tmp") + std::string("/membrane_handles_XXXXXX");
+    root = mkdtemp(name.data());
+    std::ofstream(root / "a") << "hello";
+    grant.guest = "/w";
+    grant.host = root.string();
+    grant.mode = FsMode::kWrite;
+  }
+  FileAccess& access() {
+    if (!opened) opened = std::move(*FileAccess::open({grant}, budget));
+    return *opened;
+  }
+  FileHandles& handles() { return access().handles(); }
+
+  fs::path root;
+  policy::FsGrant grant;
+  policy::Budget budget;
+  std::unique_ptr<FileAccess> opened;
+};
+
+TEST_F(Handles, ReadAndWriteInPlace) {
+  const FileHandle file = handles().open("/w/a", {.write = true})->handle;
+  EXPECT_EQ(handles().read(file, 1, 3).value(), "ell");
+  EXPECT_EQ(handles().read(file, 99, 3).value(), "");
+  EXPECT_TRUE(handles().write(file, 4, "O!"));
+  EXPECT_EQ(handles().status(file)->size_bytes, 6u);
+  EXPECT_EQ(access().read("/w/a").value(), "hellO!");
+  EXPECT_TRUE(handles().close(file));
+  EXPECT_EQ(handles().read(file, 0, 1).error().code, Errno::kInvalid);
+  EXPECT_EQ(handles().close(file).error().code, Errno::kInvalid);
+}
+
+TEST_F(Handles, OnesForReadingDoNotWrite) {
+  const FileHandle file = handles().open("/w/a", {})->handle;
+  EXPECT_EQ(handles().write(file, 0, "x").error().code, Errno::kInvalid);
+  EXPECT_EQ(handles().resize(file, 0).error().code, Errno::kInvalid);
+}
+
+TEST_F(Handles, AreBounded) {
+  for (size_t i = 0; i < FileHandles::kMostOpen; ++i) ASSERT_TRUE(handles().open("/w/a", {}));
+  EXPECT_EQ(handles().open("/w/a", {}).error().code, Errno::kQuota);
+}
+
+TEST_F(Handles, ShareTheQuotasOfWholeFiles) {
+  grant.max_total_bytes = 10;
+  grant.max_files = 2;
+  EXPECT_TRUE(access().write("/w/b", "123456", FileMode::kCreateOrReplace));
+  const FileHandle file = handles().open("/w/c", {.write = true, .create = true})->handle;
+  EXPECT_EQ(handles().write(file, 0, "12345").error().code, Errno::kQuota);
+  EXPECT_TRUE(handles().write(file, 0, "1234"));
+  EXPECT_EQ(handles().make_directory("/w/d").error().code, Errno::kQuota);
+  EXPECT_EQ(access().write("/w/b", "1", FileMode::kAppend).error().code, Errno::kQuota);
+}
+
+TEST_F(Handles, SayWhatIsNotEmptyOrNotADirectory) {
+  EXPECT_TRUE(handles().make_directory("/w/d"));
+  EXPECT_TRUE(access().write("/w/d/x", "", FileMode::kCreateOrReplace));
+  EXPECT_EQ(handles().remove_directory("/w/d").error().code, Errno::kNotEmpty);
+  EXPECT_EQ(handles().remove_directory("/w/a").error().code, Errno::kNotDir);
+  EXPECT_EQ(handles().unlink("/w/d").error().code, Errno::kIsDir);
+  EXPECT_EQ(handles().rename("/w/d", "/w/d/e").error().code, Errno::kInvalid);
+  EXPECT_EQ(handles().open("/w/d", {}).error().code, Errno::kIsDir);
+  EXPECT_EQ(handles().open("/w/none/x", {.write = true, .create = true}).error().code, Errno::kNotFound);
+}
+
+TEST_F(Handles, RefuseFifosWithoutWaiting) {
+  ASSERT_EQ(mkfifo((root / "fifo").c_str(), 0666), 0);
+  EXPECT_EQ(handles().open("/w/fifo", {}).error().code, Errno::kAccess);
+  EXPECT_EQ(handles().open("/w/fifo", {.write = true}).error().code, Errno::kAccess);
+  EXPECT_EQ(handles().unlink("/w/fifo").error().code, Errno::kAccess);
+  EXPECT_TRUE(fs::exists(root / "fifo"));
+}
+
+TEST_F(Handles, ThroughTheGate256ReadsAreOneHostCallAndAllAreJournaled) {
+  policy::Policy policy;
+  policy.fs.push_back(grant);
+  budget.set(Resource::kHostCalls, 2);
+  LocalBroker local(policy, budget, nullptr, nullptr);
+  Journal journal;
+  BrokerGate gate = BrokerGate::to_world(local, &budget, &journal);
+  const auto file = gate.file_open("/w/a", {});
+  ASSERT_TRUE(file);
+  EXPECT_EQ(budget.left(Resource::kHostCalls), 1u);
+  for (int i = 0; i < 511; ++i) ASSERT_EQ(gate.file_read_at(file->handle, 0, 5).value(), "hello");
+  EXPECT_EQ(budget.left(Resource::kHostCalls), 0u);
+  EXPECT_EQ(gate.file_read_at(file->handle, 0, 5).error().code, Errno::kBudget);
+  EXPECT_TRUE(gate.file_close(file->handle));
+
+  BrokerGate replay = BrokerGate::to_journal(journal);
+  const auto again = replay.file_open("/w/a", {});
+  ASSERT_TRUE(again);
+  EXPECT_EQ(again->handle, file->handle);
+  EXPECT_EQ(again->status.size_bytes, 5u);
+  EXPECT_EQ(replay.file_read_at(again->handle, 0, 5).value(), "hello");
+  EXPECT_FALSE(replay.file_read_at(again->handle, 1, 5));
+  EXPECT_TRUE(replay.divergence());
+}
+
+}  // namespace
+}  // namespace membrane::host

@@ -1,0 +1,355 @@
+// Sessions in Python and JavaScript, as their users see them. Skipped where the language is not installed
+// (tools/get-languages); Python also in builds with sanitizers, where compiling it takes minutes.
+
+#include "sandbox/session.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "sandbox/languages.h"
+
+namespace membrane::sandbox {
+namespace {
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kIsSanitized = true;
+#else
+constexpr bool kIsSanitized = false;
+#endif
+
+// Kept between tests: a template costs seconds.
+std::string cache_directory() {
+  const char* const given = std::getenv("MEMBRANE_TEST_CACHE");
+  return given != nullptr ? given : ::testing::TempDir() + "membrane-templates-" + std::to_string(getuid());
+}
+
+std::shared_ptr<const Template> open(const std::string& language, engine::Tier tier = engine::Tier::kAuto) {
+  auto package = lang::find_package(language);
+  if (!package || (kIsSanitized && language == "python")) return nullptr;
+  auto opened =
+      Template::open(*package, {.cache_directory = cache_directory(), .tier = tier, .on_progress = {}});
+  EXPECT_TRUE(opened) << opened.error().message;
+  return opened ? *opened : nullptr;
+}
+
+RunOptions options() {
+  RunOptions options;
+  options.policy.limits.fuel = 2'000'000'000;
+  options.policy.limits.wall_ms = 600'000;
+  return options;
+}
+
+// What differs between the languages, in code that does the same.
+struct Dialect {
+  const char* name;
+  const char* set_x;   // to 20
+  const char* loop;    // without an end
+  const char* hog;     // of memory
+  const char* raise;   // an error "no such luck"
+  const char* raised;  // its name
+  const char* print;   // "hello"
+  const char* random;  // a text, other at each fork
+  const char* fetch;   // of http://127.0.0.1:1/page
+  const char* denied;  // what that raises
+};
+void PrintTo(const Dialect& dialect, std::ostream* out) { *out << dialect.name; }
+
+constexpr Dialect kPython{"python",
+                          "x = 20",
+                          "while True: pass",
+                          "hog = []\nwhile True: hog.append(bytearray(1 << 20))",
+                          "raise ValueError('no such luck')",
+                          "ValueError",
+                          "print('hello')",
+                          "import os, random\nstr(random.random()) + os.urandom(8).hex()",
+                          "from membrane import http\nhttp.get('http://127.0.0.1:1/page')",
+                          "PermissionError"};
+constexpr Dialect kJavaScript{"js",
+                              "var x = 20",
+                              "for (;;) {}",
+                              "const hog = []; for (;;) hog.push(new Uint8Array(1 << 20).fill(1))",
+                              "throw new RangeError('no such luck')",
+                              "RangeError",
+                              "console.log('hello')",
+                              "Math.random() + ' ' + crypto.randomUUID()",
+                              "await fetch('http://127.0.0.1:1/page')",
+                              "PermissionError"};
+
+class InALanguage : public ::testing::TestWithParam<Dialect> {
+ protected:
+  void SetUp() override {
+    template_ = open(dialect().name);
+    if (template_ == nullptr) GTEST_SKIP() << dialect().name << " is not installed, or not for this build";
+    session_ = make();
+  }
+  static const Dialect& dialect() { return GetParam(); }
+  std::unique_ptr<Session> make(RunOptions run_options = options()) {
+    auto made = Session::create(template_, std::move(run_options));
+    EXPECT_TRUE(made) << made.error().message;
+    return made ? std::move(*made) : nullptr;
+  }
+  Report exec(const std::string& code) { return session_->exec({.code = code}); }
+
+  std::shared_ptr<const Template> template_;
+  std::unique_ptr<Session> session_;
+};
+
+TEST_P(InALanguage, StateStaysAndTheLastValueIsTheResult) {
+  EXPECT_EQ(exec(dialect().set_x).outcome, Outcome::kOk);
+  const Report second = exec("x + 22");
+  EXPECT_EQ(second.result, "42");
+  ASSERT_EQ(second.value.size(), 1u);
+  EXPECT_EQ(second.value[0].type, "text/plain");
+  EXPECT_GT(second.fuel_used, 0u);
+  const Report third = exec(dialect().print);
+  EXPECT_EQ(third.stdout_text, "hello\n");
+  EXPECT_TRUE(third.value.empty());
+}
+
+TEST_P(InALanguage, AnErrorIsToldWithItsTracebackAndTheSessionGoesOn) {
+  exec(dialect().set_x);
+  const Report failed = exec(dialect().raise);
+  EXPECT_EQ(failed.outcome, Outcome::kRaised);
+  ASSERT_EQ(failed.errors.size(), 1u);
+  EXPECT_EQ(failed.errors[0].code, dialect().raised);
+  EXPECT_EQ(failed.errors[0].message, "no such luck");
+  EXPECT_NE(failed.errors[0].traceback.find("<cell 2>"), std::string::npos);
+  EXPECT_EQ(exec("x").result, "20");
+}
+
+TEST_P(InALanguage, ALoopWithoutAnEndEndsByItsFuelAndTheSessionIsAsBefore) {
+  exec(dialect().set_x);
+  for (int round = 0; round < 2; ++round) {
+    const Report ended = exec(dialect().loop);
+    EXPECT_EQ(ended.outcome, Outcome::kOutOfFuel);
+    // What is left does not pay for the next stretch of code.
+    EXPECT_LE(ended.fuel_used, options().policy.limits.fuel);
+    EXPECT_GT(ended.fuel_used, options().policy.limits.fuel - 1000);
+    EXPECT_EQ(exec("x").result, "20");
+  }
+}
+
+TEST_P(InALanguage, OutOfTimeAndStoppedByItsOwner) {
+  RunOptions run_options = options();
+  run_options.policy.limits.fuel = 1'000'000'000'000;
+  run_options.policy.limits.wall_ms = 50;
+  session_ = make(run_options);
+  EXPECT_EQ(exec(dialect().loop).outcome, Outcome::kTimedOut);
+  EXPECT_EQ(exec("1 + 1").result, "2");
+  const std::atomic<bool> cancel = true;
+  run_options.cancel = &cancel;
+  session_ = make(run_options);
+  EXPECT_EQ(exec(dialect().loop).outcome, Outcome::kCancelled);
+}
+
+TEST_P(InALanguage, AMemoryHogFailsAndTheSessionGoesOn) {
+  exec(dialect().set_x);
+  const Report failed = exec(dialect().hog);
+  EXPECT_EQ(failed.outcome, Outcome::kOutOfMemory);
+  EXPECT_EQ(exec("x").result, "20");
+}
+
+TEST_P(InALanguage, OutputIsBounded) {
+  RunOptions run_options = options();
+  run_options.policy.limits.output_bytes = 1000;
+  session_ = make(run_options);
+  std::string code = dialect().print;
+  for (int i = 0; i < 400; ++i) code += std::string("\n") + dialect().print;
+  const Report report = exec(code);
+  EXPECT_EQ(report.outcome, Outcome::kOutOfOutput);
+  EXPECT_LE(report.stdout_text.size(), 1000u);
+}
+
+TEST_P(InALanguage, ADenialNamesTheGrant) {
+  const Report report = exec(dialect().fetch);
+  EXPECT_EQ(report.outcome, Outcome::kDenied);
+  ASSERT_FALSE(report.errors.empty());
+  EXPECT_EQ(report.errors[0].code, dialect().denied);
+  EXPECT_NE(report.errors[0].hint.find("--allow"), std::string::npos) << report.errors[0].hint;
+  ASSERT_FALSE(report.host_calls.empty());
+  EXPECT_FALSE(report.host_calls[0].allowed);
+}
+
+TEST_P(InALanguage, TheSameProgramIsTheSameInEveryTier) {
+  const Report compiled = exec(dialect().random);
+  auto interpreted = open(dialect().name, engine::Tier::kInterpreter);
+  ASSERT_NE(interpreted, nullptr);
+  auto session = Session::create(interpreted, options());
+  ASSERT_TRUE(session);
+  const Report other = (*session)->exec({.code = dialect().random});
+  EXPECT_EQ(compiled.result, other.result);
+  EXPECT_EQ(compiled.fuel_used, other.fuel_used);
+  EXPECT_EQ(make()->exec({.code = dialect().random}).result, compiled.result);
+}
+
+// -- forks: docs/fork-correctness.md names these ------------------------------------------------------------------
+
+TEST_P(InALanguage, AForkGoesItsOwnWay) {
+  exec(dialect().set_x);
+  auto fork = session_->fork(1);
+  ASSERT_TRUE(fork) << fork.error().message;
+  exec("x = 1");
+  EXPECT_EQ((*fork)->exec({.code = "x = x + 1"}).outcome, Outcome::kOk);
+  EXPECT_EQ((*fork)->exec({.code = "x"}).result, "21");
+  EXPECT_EQ(exec("x").result, "1");
+  auto of_fork = (*fork)->fork(2);
+  ASSERT_TRUE(of_fork);
+  EXPECT_EQ((*of_fork)->exec({.code = "x"}).result, "21");
+}
+
+TEST_P(InALanguage, AForkHasFreshEntropy) {
+  auto a = session_->fork(1), b = session_->fork(2), again = session_->fork(1);
+  ASSERT_TRUE(a && b && again);
+  const std::string of_parent = exec(dialect().random).result;
+  const std::string of_a = (*a)->exec({.code = dialect().random}).result;
+  const std::string of_b = (*b)->exec({.code = dialect().random}).result;
+  EXPECT_NE(of_a, of_parent);
+  EXPECT_NE(of_a, of_b);
+  EXPECT_EQ((*again)->exec({.code = dialect().random}).result, of_a)
+      << "the same number, the same randomness";
+}
+
+TEST_P(InALanguage, ManyForksLiveSideBySide) {
+  std::vector<std::unique_ptr<Session>> forks;
+  for (uint64_t i = 0; i < 50; ++i) {
+    auto fork = session_->fork(i);
+    ASSERT_TRUE(fork) << fork.error().message;
+    forks.push_back(std::move(*fork));
+  }
+  for (size_t i = 0; i < forks.size(); ++i)
+    EXPECT_EQ(forks[i]->exec({.code = std::to_string(i) + " + 1"}).result, std::to_string(i + 1));
+}
+
+INSTANTIATE_TEST_SUITE_P(Languages, InALanguage, ::testing::Values(kPython, kJavaScript),
+                         [](const auto& dialect) { return std::string(dialect.param.name); });
+
+// -- Python alone -------------------------------------------------------------------------------------------------
+
+class Python : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    template_ = open("python");
+    if (template_ == nullptr) GTEST_SKIP() << "python is not installed, or not for this build";
+    begin(options());
+  }
+  void begin(RunOptions run_options) {
+    auto made = Session::create(template_, std::move(run_options));
+    ASSERT_TRUE(made) << made.error().message;
+    session_ = std::move(*made);
+  }
+  Report exec(const std::string& code) { return session_->exec({.code = code}); }
+
+  std::shared_ptr<const Template> template_;
+  std::unique_ptr<Session> session_;
+};
+
+TEST_F(Python, EndingItselfIsNoFailure) {
+  exec("x = 20");
+  const Report ended = exec("import sys\nsys.exit(3)");
+  EXPECT_EQ(ended.outcome, Outcome::kOk);
+  EXPECT_EQ(ended.exit_code, 3);
+  EXPECT_EQ(exec("x").result, "20");
+  const Report gone = exec("x = 1\nimport os\nos._exit(4)");
+  EXPECT_EQ(gone.outcome, Outcome::kRaised);
+  EXPECT_EQ(gone.exit_code, 4);
+  EXPECT_EQ(exec("x").result, "20") << "as before the turn that ended the interpreter";
+}
+
+TEST_F(Python, IsGivenInputAndArguments) {
+  const Report report = session_->exec({.code = "import sys\nprint(sys.argv[1:], input('name? '), input())",
+                                        .name = "greet.py",
+                                        .is_script = true,
+                                        .arguments = {"a", "b"},
+                                        .input = "Ada\nLovelace\n"});
+  EXPECT_EQ(report.stdout_text, "name? ['a', 'b'] Ada Lovelace\n");
+  EXPECT_EQ(exec("input()").errors.at(0).code, "EOFError");
+}
+
+TEST_F(Python, FilesThatItMakesAreListedAndCanBeFetched) {
+  ASSERT_TRUE(session_->put_file("/tmp/in.csv", "a,b\n1,2\n"));
+  const Report report = exec(
+      "import csv\nrows = list(csv.DictReader(open('/tmp/in.csv')))\nopen('/tmp/out.txt', "
+      "'w').write(rows[0]['b'])");
+  ASSERT_EQ(report.files.size(), 2u);
+  EXPECT_EQ(report.files[1].path, "/tmp/out.txt");
+  EXPECT_EQ(session_->read_file("/tmp/out.txt").value(), "2");
+  EXPECT_FALSE(session_->read_file("/etc/passwd"));
+}
+
+TEST_F(Python, ShowsRichValues) {
+  const Report chart = exec("from membrane import chart\nchart.line([1, 2, 3])");
+  EXPECT_TRUE(
+      std::ranges::any_of(chart.value, [](const MimePart& part) { return part.type == "image/svg+xml"; }));
+  const Report shown = exec("display({'a': 1})\nclass T:\n  def _repr_html_(self): return '<b>t</b>'\nT()");
+  ASSERT_EQ(shown.displays.size(), 1u);
+  EXPECT_TRUE(std::ranges::any_of(
+      shown.value, [](const MimePart& part) { return part.type == "text/html" && part.data == "<b>t</b>"; }));
+}
+
+TEST_F(Python, HasNothingOfTheHostsEnvironment) {
+  EXPECT_EQ(setenv("MEMBRANE_TEST_SECRET", "hunter2", 1), 0);
+  begin(options());
+  EXPECT_EQ(exec("import os\n'hunter2' in str(os.environ)").result, "False");
+  EXPECT_EQ(exec("os.path.exists('/proc') or os.path.exists('/etc/passwd')").result, "False");
+}
+
+TEST_F(Python, AForkSharesNoFileOffset) {
+  exec("f = open('/tmp/shared', 'w+b', buffering=0)\nf.write(b'0123456789')\nf.seek(2)");
+  auto fork = session_->fork(1);
+  ASSERT_TRUE(fork);
+  EXPECT_EQ(exec("f.read(3)").result, "b'234'");
+  EXPECT_EQ((*fork)->exec({.code = "f.read(3)"}).result, "b'234'");
+  exec("f.write(b'XX')");
+  EXPECT_EQ((*fork)->exec({.code = "f.seek(0); f.read()"}).result, "b'0123456789'");
+}
+
+TEST_F(Python, AForkHasTheClockOfItsOwnRun) {
+  exec("import time\nbefore = time.monotonic()");
+  auto fork = session_->fork(1);
+  ASSERT_TRUE(fork);
+  EXPECT_EQ((*fork)->exec({.code = "time.monotonic() >= before"}).result, "True");
+  EXPECT_EQ(exec("time.sleep(3600)\ntime.monotonic() - before > 3599").result, "True");
+  EXPECT_EQ((*fork)->exec({.code = "time.monotonic() - before < 1"}).result, "True");
+}
+
+TEST_F(Python, HashesOfTextsAreTheTemplatesInEveryFork) {
+  const std::string hash = exec("hash('membrane')").result;
+  auto fork = session_->fork(9);
+  ASSERT_TRUE(fork);
+  EXPECT_EQ((*fork)->exec({.code = "hash('membrane')"}).result, hash);
+}
+
+TEST_F(Python, ReadsAGrantedDirectoryAndNoOther) {
+  const std::string directory = ::testing::TempDir() + "membrane-data-" + std::to_string(getpid());
+  std::filesystem::create_directory(directory);
+  std::ofstream(directory + "/log.csv") << "level,count\nerror,3\nerror,4\n";
+  RunOptions run_options = options();
+  run_options.policy.fs.push_back({.guest = "/data", .host = directory});
+  begin(run_options);
+  EXPECT_EQ(exec("import csv\nsum(int(r['count']) for r in csv.DictReader(open('/data/log.csv')))").result,
+            "7");
+  const Report denied = exec("open('/data/new.txt', 'w')");
+  EXPECT_NE(denied.outcome, Outcome::kOk);
+  EXPECT_FALSE(std::filesystem::exists(directory + "/new.txt"));
+  std::filesystem::remove_all(directory);
+}
+
+TEST_F(Python, TheScientificStackIsThere) {
+  EXPECT_EQ(exec("import numpy as np\nint(np.arange(10).sum())").result, "45");
+}
+
+TEST_F(Python, SqliteWorksOnFilesInside) {
+  EXPECT_EQ(exec("import sqlite3\nc = sqlite3.connect('/tmp/t.db')\nc.execute('create table t(a)')\n"
+                 "c.execute('insert into t values (41)')\nc.commit()\n"
+                 "sqlite3.connect('/tmp/t.db').execute('select a + 1 from t').fetchone()[0]")
+                .result,
+            "42");
+}
+
+}  // namespace
+}  // namespace membrane::sandbox

@@ -1,0 +1,305 @@
+// Any WASI command that reads code from its standard input is a language: here a small calculator.
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "sandbox/session.h"
+#include "wasm/binary.h"
+#include "wasm/text/parser.h"
+
+namespace membrane::sandbox {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Each line is a sum of numbers; it prints the sum, and the total of all lines, which is a local: it stands in the
+// frames of the run that waits. The number of lines is in memory. Letters: l loops without end, x exits with the number
+// before it, t traps, r prints a random byte, m takes so many pages of memory, n prints the number of lines.
+constexpr std::string_view kCalculator = R"((module
+  (import "wasi_snapshot_preview1" "fd_read" (func $fd_read (param i32 i32 i32 i32) (result i32)))
+  (import "wasi_snapshot_preview1" "fd_write" (func $fd_write (param i32 i32 i32 i32) (result i32)))
+  (import "wasi_snapshot_preview1" "random_get" (func $random_get (param i32 i32) (result i32)))
+  (import "wasi_snapshot_preview1" "proc_exit" (func $proc_exit (param i32)))
+  (memory (export "memory") 1)
+  (func $read (result i32)
+    (i64.store (i32.const 0) (i64.const 0x1_0000_0010))
+    (drop (call $fd_read (i32.const 0) (i32.const 0) (i32.const 1) (i32.const 8)))
+    (select (i32.load8_u (i32.const 16)) (i32.const -1) (i32.load (i32.const 8))))
+  (func $write (param $at i32) (param $bytes i32)
+    (i32.store (i32.const 0) (local.get $at))
+    (i32.store (i32.const 4) (local.get $bytes))
+    (drop (call $fd_write (i32.const 1) (i32.const 0) (i32.const 1) (i32.const 8))))
+  (func $print (param $n i32) (param $end i32) (local $at i32)
+    (local.set $at (i32.const 63))
+    (i32.store8 (i32.const 63) (local.get $end))
+    (loop $digit
+      (local.set $at (i32.sub (local.get $at) (i32.const 1)))
+      (i32.store8 (local.get $at) (i32.add (i32.const 48) (i32.rem_u (local.get $n) (i32.const 10))))
+      (br_if $digit (local.tee $n (i32.div_u (local.get $n) (i32.const 10)))))
+    (call $write (local.get $at) (i32.sub (i32.const 64) (local.get $at))))
+  (func $letter (param $c i32) (param $n i32)
+    (if (i32.eq (local.get $c) (i32.const 0x6c)) (then (loop $for_ever (br $for_ever))))
+    (if (i32.eq (local.get $c) (i32.const 0x78)) (then (call $proc_exit (local.get $n))))
+    (if (i32.eq (local.get $c) (i32.const 0x74)) (then (unreachable)))
+    (if (i32.eq (local.get $c) (i32.const 0x6d)) (then (drop (memory.grow (local.get $n)))))
+    (if (i32.eq (local.get $c) (i32.const 0x6e)) (then (call $print (i32.load (i32.const 100)) (i32.const 32))))
+    (if (i32.eq (local.get $c) (i32.const 0x72))
+      (then (drop (call $random_get (i32.const 80) (i32.const 1)))
+            (call $print (i32.load8_u (i32.const 80)) (i32.const 32)))))
+  (func (export "_start") (local $c i32) (local $number i32) (local $sum i32) (local $total i32)
+    (loop $next
+      (local.set $c (call $read))
+      (if (i32.eq (local.get $c) (i32.const -1)) (then (return)))
+      (if (i32.lt_u (i32.sub (local.get $c) (i32.const 48)) (i32.const 10))
+        (then (local.set $number (i32.add (i32.mul (local.get $number) (i32.const 10))
+                                          (i32.sub (local.get $c) (i32.const 48))))
+              (br $next)))
+      (call $letter (local.get $c) (local.get $number))
+      (local.set $sum (i32.add (local.get $sum) (local.get $number)))
+      (local.set $number (i32.const 0))
+      (br_if $next (i32.ne (local.get $c) (i32.const 10)))
+      (i32.store (i32.const 100) (i32.add (i32.load (i32.const 100)) (i32.const 1)))
+      (local.set $total (i32.add (local.get $total) (local.get $sum)))
+      (call $print (local.get $sum) (i32.const 32))
+      (call $print (local.get $total) (i32.const 10))
+      (local.set $sum (i32.const 0))
+      (br $next)))))";
+
+// Says what the door gives it for each line that it reads, and answers that the turn's value is 42.
+constexpr std::string_view kAsker = R"((module
+  (import "wasi_snapshot_preview1" "fd_read" (func $fd_read (param i32 i32 i32 i32) (result i32)))
+  (import "wasi_snapshot_preview1" "fd_write" (func $fd_write (param i32 i32 i32 i32) (result i32)))
+  (import "wasi_snapshot_preview1" "path_open"
+    (func $path_open (param i32 i32 i32 i32 i32 i64 i64 i32 i32) (result i32)))
+  (memory (export "memory") 1)
+  (data (i32.const 100) "dev/membrane")
+  (data (i32.const 200) "{\22session\22:\22next\22}")
+  (data (i32.const 300) "{\22session\22:\22result\22,\22outcome\22:\22ok\22,\22value\22:{\22text/plain\22:\2242\22}}")
+  (func $read (param $fd i32) (param $bytes i32) (result i32)
+    (i32.store (i32.const 0) (i32.const 1000))
+    (i32.store (i32.const 4) (local.get $bytes))
+    (drop (call $fd_read (local.get $fd) (i32.const 0) (i32.const 1) (i32.const 8)))
+    (i32.load (i32.const 8)))
+  (func $write (param $fd i32) (param $at i32) (param $bytes i32)
+    (i32.store (i32.const 0) (local.get $at))
+    (i32.store (i32.const 4) (local.get $bytes))
+    (drop (call $fd_write (local.get $fd) (i32.const 0) (i32.const 1) (i32.const 8))))
+  (func (export "_start") (local $door i32)
+    (drop (call $path_open (i32.const 3) (i32.const 0) (i32.const 100) (i32.const 12) (i32.const 0)
+                           (i64.const 66) (i64.const 0) (i32.const 0) (i32.const 16)))
+    (local.set $door (i32.load (i32.const 16)))
+    (loop $turn
+      (if (i32.eqz (call $read (i32.const 0) (i32.const 1))) (then (return)))
+      (call $write (local.get $door) (i32.const 200) (i32.const 18))
+      (call $write (i32.const 1) (i32.const 1000) (call $read (local.get $door) (i32.const 5000)))
+      (call $write (local.get $door) (i32.const 300) (i32.const 63))
+      (br $turn)))))";
+
+class StdinLanguage : public ::testing::TestWithParam<engine::Tier> {
+ protected:
+  void SetUp() override {
+    directory_ = fs::path(::testing::TempDir()) / ("stdin-language-" + std::to_string(getpid()) + "-" +
+                                                   std::string(engine::name_of(GetParam())));
+    fs::create_directories(directory_);
+  }
+  void TearDown() override { fs::remove_all(directory_); }
+
+  static RunOptions options_of(const policy::Policy& policy) {
+    RunOptions options;
+    options.policy = policy;
+    options.tier = GetParam();
+    return options;
+  }
+
+  lang::Package package(std::string_view text) const {
+    auto parsed = wasm::parse_text(text);
+    EXPECT_TRUE(parsed) << (parsed ? "" : render(parsed.error().front(), text, "test.wat"));
+    lang::Package made;
+    made.name = "test";
+    made.driver = lang::Driver::kStdin;
+    made.end = "\n";
+    made.module.path = directory_ / "module.wasm";
+    const std::vector<uint8_t> binary = wasm::encode(*parsed);
+    std::ofstream(made.module.path, std::ios::binary)
+        .write(reinterpret_cast<const char*>(binary.data()), static_cast<std::streamsize>(binary.size()));
+    return made;
+  }
+  Result<std::shared_ptr<const Template>> open(lang::Package package) const {
+    return Template::open(std::move(package),
+                          {.cache_directory = directory_ / "cache", .tier = GetParam(), .on_progress = {}});
+  }
+  std::unique_ptr<Session> session(lang::Package package, const policy::Policy& policy = {}) const {
+    auto opened = open(std::move(package));
+    EXPECT_TRUE(opened) << opened.error().message;
+    auto made = Session::create(*opened, options_of(policy));
+    EXPECT_TRUE(made) << made.error().message;
+    return std::move(*made);
+  }
+  static std::string said(Session& session, const std::string& code) {
+    const Report report = session.exec({.code = code});
+    EXPECT_EQ(report.outcome, Outcome::kOk) << code;
+    EXPECT_TRUE(report.errors.empty()) << report.errors.front().message;
+    return report.stdout_text;
+  }
+
+  fs::path directory_;
+};
+
+TEST_P(StdinLanguage, ATurnIsWhatIsDoneUntilItReadsAgainAndStateStays) {
+  const auto calculator = session(package(kCalculator));
+  EXPECT_EQ(said(*calculator, "20+22"), "42 42\n");
+  EXPECT_EQ(said(*calculator, "1"), "1 43\n");
+  EXPECT_EQ(said(*calculator, "2\n3+4"), "2 45\n7 52\n") << "all that it was given is one turn";
+  EXPECT_EQ(said(*calculator, ""), "0 52\n");
+  EXPECT_EQ(said(*calculator, "n"), "5 0 52\n");
+}
+
+TEST_P(StdinLanguage, TheWarmImageIsFoundAgainAndHasWhatInitDid) {
+  lang::Package with_init = package(kCalculator);
+  with_init.init = "100";
+  for (int round = 0; round < 2; ++round) {
+    int steps = 0;
+    const auto opened = Template::open(with_init, {.cache_directory = directory_ / "cache",
+                                                   .tier = GetParam(),
+                                                   .on_progress = [&](std::string_view) { ++steps; }});
+    ASSERT_TRUE(opened) << opened.error().message;
+    EXPECT_EQ(steps > 0, round == 0);
+    for (int i = 0; i < 2; ++i) {
+      auto made = Session::create(*opened, options_of({}));
+      ASSERT_TRUE(made);
+      EXPECT_EQ(said(**made, "n1"), "1 1 101\n") << "what init printed is nobody's";
+    }
+  }
+}
+
+TEST_P(StdinLanguage, ForksGoOnFromWhereTheirParentStoodEachForItself) {
+  const auto calculator = session(package(kCalculator));
+  said(*calculator, "10");
+  const auto fork = calculator->fork(1), other = calculator->fork(2);
+  ASSERT_TRUE(fork && other);
+  EXPECT_EQ(said(*calculator, "1"), "1 11\n");
+  EXPECT_EQ(said(**fork, "2"), "2 12\n");
+  EXPECT_EQ(said(**fork, "n"), "2 0 12\n");
+  EXPECT_EQ(said(**other, "3"), "3 13\n");
+  const auto of_fork = (*fork)->fork(1);
+  ASSERT_TRUE(of_fork);
+  EXPECT_EQ(said(**of_fork, "5"), "5 17\n");
+}
+
+TEST_P(StdinLanguage, ATurnThatEndsBadlyGoesBack) {
+  policy::Policy policy;
+  policy.limits.fuel = 100'000;
+  policy.limits.memory_bytes = 1 << 20;
+  const auto calculator = session(package(kCalculator), policy);
+  EXPECT_EQ(calculator->exec({.code = "5\nl"}).outcome, Outcome::kOutOfFuel) << "the first turn of all";
+  EXPECT_EQ(said(*calculator, "n7"), "0 7 7\n");
+  for (const char* const bad : {"5\nl", "5\nt", "9x", "5\n1000mt"}) {
+    const Report report = calculator->exec({.code = bad});
+    EXPECT_NE(report.outcome, Outcome::kOk) << bad;
+    ASSERT_EQ(report.errors.size(), 1u);
+    EXPECT_NE(report.errors[0].hint.find("stands as it did before"), std::string::npos)
+        << report.errors[0].hint;
+    EXPECT_EQ(said(*calculator, "0"), "0 7\n") << "after " << bad;
+  }
+}
+
+TEST_P(StdinLanguage, ATurnOutOfTimeGoesBack) {
+  policy::Policy policy;
+  policy.limits.wall_ms = 50;
+  policy.limits.fuel = 1ull << 60;
+  const auto calculator = session(package(kCalculator), policy);
+  EXPECT_EQ(calculator->exec({.code = "5\nl"}).outcome, Outcome::kTimedOut);
+  EXPECT_EQ(said(*calculator, "1"), "1 1\n");
+}
+
+TEST_P(StdinLanguage, AProgramThatExitsTellsItsCode) {
+  const auto calculator = session(package(kCalculator));
+  said(*calculator, "7");
+  const Report failed = calculator->exec({.code = "3x"});
+  EXPECT_EQ(failed.outcome, Outcome::kRaised);
+  EXPECT_EQ(failed.exit_code, 3);
+  const Report fine = calculator->exec({.code = "8\n0x"});
+  EXPECT_EQ(fine.outcome, Outcome::kOk);
+  EXPECT_EQ(fine.exit_code, 0);
+  EXPECT_EQ(fine.stdout_text, "8 15\n");
+  EXPECT_EQ(said(*calculator, "1"), "1 8\n") << "it stands as before the turn that ended it";
+}
+
+TEST_P(StdinLanguage, FuelIsTheSameInAForkAndBehindAStepBack) {
+  policy::Policy policy;
+  policy.limits.fuel = 100'000;
+  const auto calculator = session(package(kCalculator), policy);
+  said(*calculator, "7");
+  const auto fork = calculator->fork(1);
+  ASSERT_TRUE(fork);
+  const uint64_t used = (*fork)->exec({.code = "1+2+3"}).fuel_used;
+  EXPECT_GT(used, 100u);
+  EXPECT_EQ(calculator->exec({.code = "l"}).fuel_used, policy.limits.fuel);
+  EXPECT_EQ(calculator->exec({.code = "1+2+3"}).fuel_used, used);
+}
+
+TEST_P(StdinLanguage, RandomNumbersFollowFromTheSeedAndTheFork) {
+  const auto numbers = [&](uint64_t seed) {
+    policy::Policy policy;
+    policy.random.seed = seed;
+    const auto calculator = session(package(kCalculator), policy);
+    std::string all = said(*calculator, "rrrrrrrr");
+    const auto fork = calculator->fork(1);
+    EXPECT_TRUE(fork);
+    return std::pair(all, said(**fork, "rrrrrrrr"));
+  };
+  const auto one = numbers(1), again = numbers(1), two = numbers(2);
+  EXPECT_EQ(one, again);
+  EXPECT_NE(one.first, two.first);
+  EXPECT_NE(one.second, two.second);
+}
+
+TEST_P(StdinLanguage, CodeAloneReachesAProgramThatDoesNotAsk) {
+  const auto calculator = session(package(kCalculator));
+  const Report arguments = calculator->exec({.code = "1", .arguments = {"a"}});
+  EXPECT_EQ(arguments.outcome, Outcome::kInvalid);
+  EXPECT_FALSE(arguments.errors[0].hint.empty());
+  EXPECT_EQ(calculator->exec({.code = "1", .input = "a"}).outcome, Outcome::kInvalid);
+  EXPECT_EQ(said(*calculator, "1"), "1 1\n");
+}
+
+TEST_P(StdinLanguage, ALengthGoesBeforeTheCode) {
+  lang::Package framed = package(kCalculator);
+  framed.frame = lang::Frame::kLength;
+  const auto calculator = session(framed);
+  EXPECT_EQ(said(*calculator, "20+22\n"), "6 6\n42 48\n");
+}
+
+TEST_P(StdinLanguage, WhoAsksTheDoorHasTheWholeTurn) {
+  lang::Package asking = package(kAsker);
+  asking.frame = lang::Frame::kDoor;
+  const auto asker = session(asking);
+  for (int round = 0; round < 2; ++round) {
+    const Report report = asker->exec({.code = "x", .name = "a.txt", .arguments = {"one"}, .input = "in"});
+    EXPECT_EQ(report.outcome, Outcome::kOk);
+    EXPECT_EQ(report.result, "42");
+    for (const char* const part : {"\"code\":\"x\"", "\"a.txt\"", "[\"one\"]", "\"input\":\"in\""})
+      EXPECT_NE(report.stdout_text.find(part), std::string::npos) << report.stdout_text;
+    EXPECT_EQ(report.stdout_text.find("entropy_hex") != std::string::npos, round == 0);
+  }
+}
+
+TEST_P(StdinLanguage, WhatDoesNotWaitForCodeIsNone) {
+  for (const char* const text :
+       {"(module (func (export \"_start\")))", "(module (func (export \"run\")))",
+        "(module (memory (export \"memory\") 1) (func (export \"_start\") unreachable))"}) {
+    const auto refused = open(package(text));
+    ASSERT_FALSE(refused) << text;
+    EXPECT_EQ(refused.error().code, ErrorCode::kUnsupported);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Tiers, StdinLanguage,
+                         ::testing::Values(engine::Tier::kInterpreter, engine::Tier::kAuto),
+                         [](const auto& tier) { return std::string(engine::name_of(tier.param)); });
+
+}  // namespace
+}  // namespace membrane::sandbox
