@@ -206,7 +206,7 @@ bool is_of_type(const Execution& ex, uint64_t bits, ValType type) {
   if (wasm::is_indexed(type)) {
     const wasm::FuncType* const defined = Machine::type(instance, wasm::type_index_of(type));
     if (kind_of(defined) == wasm::TypeKind::kFunc)
-      return is_subtype(reinterpret_cast<const FunctionInstance*>(bits)->type, defined);
+      return is_subtype(Machine::target(instance, bits)->type, defined);
     return is_object(bits) && is_subtype(instance.heap().object(bits)->type, defined);
   }
   // Of the hierarchies of functions, of the host's references and of exceptions, all that is not null is of the

@@ -22,7 +22,7 @@ std::vector<Found> find_interpreted(const FunctionCode& function, std::span<cons
   std::vector<Recorder> recorders(stops.size());
   for (size_t i = 0; i < stops.size(); ++i) recorders[i].wanted = static_cast<uint32_t>(stops[i]->at - code);
   std::vector<Word> again;
-  translate(function.module->module(), function.index, function.module->functions(), again, recorders);
+  translate(*function.module, function.index, again, recorders);
   for (size_t i = 0; i < stops.size(); ++i) {
     const Recorder& r = recorders[i];
     if (r.found) found[i] = {true, r.code_offset, again[r.header].header.cost - r.cost_to_here};

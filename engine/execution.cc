@@ -202,6 +202,7 @@ Status Execution::prepare(FunctionInstance* function) {
   const FunctionCode& code = *function->code;
   machine_.instance = function->instance;
   function->instance->heap().enter(*this);
+  for (Memory* const memory : Machine::memories(*function->instance)) memory->begin_run();
   machine_.top = stack_->frames.get();
   *machine_.top = {kExitStub, stack_->slots, &code, nullptr};
   machine_.ip = code.entry.load(std::memory_order_acquire);
@@ -272,7 +273,7 @@ bool Execution::prepare_native() {
 RunState Execution::call_host_entry() {
   uint64_t* const slots = stack_->slots;
   HostCall call{*this, nullptr, {slots, entry_->param_slots}, {slots, entry_->result_slots}, {}};
-  switch (entry_->host(call)) {
+  switch ((*entry_->host)(call)) {
     case HostAction::kContinue:
     case HostAction::kInterrupt:
       machine_.state = RunState::kFinished;

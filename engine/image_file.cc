@@ -15,8 +15,9 @@ namespace membrane::engine {
 namespace {
 
 constexpr char kMagic[8] = {'m', 'b', 'r', 'n', 'i', 'm', 'a', 'g'};
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kVersion = 2;
 constexpr uint64_t kAlignment = 65536;  // of what is mapped: a multiple of every page size
+constexpr uint64_t kVectorAlignment = 64;
 constexpr size_t kMostMemories = 100;
 
 struct Extent {
@@ -25,23 +26,41 @@ struct Extent {
 
 struct Header {
   char magic[8];
-  uint64_t checksum;  // XXH3, of the rest of the header and the tables
+  uint64_t checksum;  // XXH3, of the rest of the header and the state
   uint32_t version;
   uint32_t memory_count;
   char build[64];
-  Extent tables, module, code;
+  Extent state;
+  Extent functions, local_runs, frames, starts, indices;  // vectors as they are in memory
+  Extent module, code;
 };
 constexpr size_t kCheckedFrom = offsetof(Header, version);
 
-uint64_t aligned(uint64_t offset) { return (offset + kAlignment - 1) / kAlignment * kAlignment; }
+uint64_t aligned(uint64_t offset, uint64_t alignment) {
+  return (offset + alignment - 1) / alignment * alignment;
+}
 
-uint64_t checksum_of(const Header& header, std::span<const uint8_t> tables) {
-  XXH3_state_t state;
-  XXH3_64bits_reset(&state);
-  XXH3_64bits_update(&state, reinterpret_cast<const char*>(&header) + kCheckedFrom,
+bool is_in(const Extent& e, uint64_t bytes) { return e.offset <= bytes && e.bytes <= bytes - e.offset; }
+
+// Empty when it does not fit.
+template <typename T>
+MappedVector<T> vector_in(const std::shared_ptr<const FileMapping>& front, const Extent& e) {
+  if (!is_in(e, front->bytes().size()) || e.offset % alignof(T) != 0) return {};
+  const auto* const at = reinterpret_cast<const T*>(front->bytes().data() + e.offset);
+  return {std::span(at, e.bytes / sizeof(T)), front};
+}
+
+std::span<const uint8_t> bytes_of(const auto& vector) {
+  return {reinterpret_cast<const uint8_t*>(vector.data()), vector.size() * sizeof *vector.data()};
+}
+
+uint64_t checksum_of(const Header& header, std::span<const uint8_t> state) {
+  XXH3_state_t hash;
+  XXH3_64bits_reset(&hash);
+  XXH3_64bits_update(&hash, reinterpret_cast<const char*>(&header) + kCheckedFrom,
                      sizeof header - kCheckedFrom);
-  XXH3_64bits_update(&state, tables.data(), tables.size());
-  return XXH3_64bits_digest(&state);
+  XXH3_64bits_update(&hash, state.data(), state.size());
+  return XXH3_64bits_digest(&hash);
 }
 
 void put_build(Header& header) {
@@ -49,7 +68,7 @@ void put_build(Header& header) {
   std::memcpy(header.build, id.data(), std::min(id.size(), sizeof header.build));
 }
 
-class TableWriter {
+class StateWriter {
  public:
   template <typename T>
   void one(const T& value) {
@@ -67,9 +86,9 @@ class TableWriter {
 };
 
 // Stops at the end: what is not there is 0 and `ok` false. The checksum was right, so that is a mistake of ours.
-class TableReader {
+class StateReader {
  public:
-  explicit TableReader(std::span<const uint8_t> bytes) : left_(bytes) {}
+  explicit StateReader(std::span<const uint8_t> bytes) : left_(bytes) {}
   template <typename T>
   T one() {
     T value{};
@@ -161,15 +180,8 @@ struct ImageFile {
     return references;
   }
 
-  static Status write_tables(const Image& image, std::span<const MemoryRecord> memories, TableWriter& t) {
-    const CompiledModule& compiled = *image.module_;
-    const wasm::Module& module = compiled.module();
-    t.all<wasm::KnownBodies::Body>(wasm::bodies_of(module));
-    t.all<wasm::LocalRun>(module.local_runs);
-    t.all<native::FrameSlots>(compiled.frames());
-    const native::ModuleImage* const code = code_of(image);
-    t.all<uint32_t>(code == nullptr ? std::vector<uint32_t>() : code->starts);
-    t.all<uint32_t>(code == nullptr ? std::vector<uint32_t>() : code->indices);
+  static Status write_state(const Image& image, std::span<const MemoryRecord> memories, StateWriter& t) {
+    const wasm::Module& module = image.module_->module();
     t.all<MemoryRecord>(memories);
     for (const Image::TableState& table : image.tables_) {
       MEMBRANE_ASSIGN(const auto numbers, numbers_of(table.elements, image, table.imports));
@@ -202,7 +214,7 @@ struct ImageFile {
     return image.module_->tier() == Tier::kInterpreter ? nullptr : image.module_->native_code().whole();
   }
 
-  static void read_tables(TableReader& t, Image& image, size_t memory_count, int file) {
+  static void read_state(StateReader& t, Image& image, size_t memory_count, int file) {
     const wasm::Module& module = image.module_->module();
     for (const MemoryRecord& record : t.all<MemoryRecord>()) {
       std::shared_ptr<const MemoryImage> start;
@@ -214,8 +226,7 @@ struct ImageFile {
     t.ok = t.ok && image.memories_.size() == memory_count && memory_count == module.memories.size();
     for (size_t i = 0; t.ok && i < module.tables.size(); ++i) {
       Image::TableState table;
-      const auto references = references_of(t.all<uint32_t>(), image, table.imports);
-      table.elements.assign(references);
+      table.elements.assign(references_of(t.there<uint32_t>(), image, table.imports));
       image.tables_.push_back(std::move(table));
     }
     for (size_t i = 0; t.ok && i < module.globals.size(); ++i) {
@@ -232,7 +243,7 @@ struct ImageFile {
     for (uint64_t i = 0; t.ok && i < segments; ++i) {
       const auto index = t.one<uint64_t>();
       Image::SegmentState segment;
-      segment.elements = references_of(t.all<uint32_t>(), image, segment.imports);
+      segment.elements = references_of(t.there<uint32_t>(), image, segment.imports);
       t.ok = t.ok && index < module.elements.size();
       image.segments_.emplace_back(index, std::move(segment));
     }
@@ -253,45 +264,59 @@ Status ImageFile::write(const std::string& path, const Image& image, std::span<c
   if (!std::ranges::all_of(image.memories_, is_whole))
     return fail(ErrorCode::kUnsupported, "the image holds only what an instance changed",
                 "Capture it whole.");
-  const native::ModuleImage* const code = code_of(image);
+  static const native::ModuleImage kNoCode;
+  const native::ModuleImage* const made = code_of(image);
+  const native::ModuleImage& code = made == nullptr ? kNoCode : *made;
+  const std::vector<native::FrameSlots> frames = image.module_->frames();
   Header header{};
   std::memcpy(header.magic, kMagic, sizeof kMagic);
   header.version = kVersion;
   put_build(header);
   header.memory_count = static_cast<uint32_t>(image.memories_.size());
-  // Where things are does not change how large the tables are: a first writing tells.
+  // Where things are does not change how large the state is: a first writing tells.
   std::vector<MemoryRecord> memories(image.memories_.size());
-  TableWriter tables;
+  StateWriter state;
   const auto write_all = [&]() -> Status {
-    tables.out.clear();
-    MEMBRANE_TRY(write_tables(image, memories, tables));
-    tables.all<uint8_t>(embedder);
+    state.out.clear();
+    MEMBRANE_TRY(write_state(image, memories, state));
+    state.all<uint8_t>(embedder);
     return {};
   };
   MEMBRANE_TRY(write_all());
   uint64_t at = sizeof header;
-  const auto place = [&at](uint64_t bytes, bool is_mapped) {
-    if (is_mapped) at = aligned(at);
+  const auto place = [&at](uint64_t bytes, uint64_t alignment) {
+    at = aligned(at, alignment);
     const Extent extent{at, bytes};
     at += bytes;
     return extent;
   };
-  header.tables = place(tables.out.size(), false);
-  header.module = place(module.content().size(), true);
-  header.code = place(code == nullptr ? 0 : code->block.size(), true);
+  header.state = place(state.out.size(), 1);
+  header.functions = place(bytes_of(module.functions).size(), kVectorAlignment);
+  header.local_runs = place(bytes_of(module.local_runs).size(), kVectorAlignment);
+  header.frames = place(bytes_of(frames).size(), kVectorAlignment);
+  header.starts = place(bytes_of(code.starts).size(), kVectorAlignment);
+  header.indices = place(bytes_of(code.indices).size(), kVectorAlignment);
+  header.module = place(module.content().size(), kAlignment);
+  header.code = place(code.block.size(), kAlignment);
   for (size_t i = 0; i < memories.size(); ++i) {
     const Image::MemoryState& memory = image.memories_[i];
-    const uint64_t bytes = memory.start.image == nullptr ? 0 : aligned(memory.start.image->bytes());
-    memories[i] = {memory.start.pages, memory.bytes, place(std::min(bytes, memory.bytes), true)};
+    const uint64_t bytes =
+        memory.start.image == nullptr ? 0 : aligned(memory.start.image->bytes(), kAlignment);
+    memories[i] = {memory.start.pages, memory.bytes, place(std::min(bytes, memory.bytes), kAlignment)};
   }
   MEMBRANE_TRY(write_all());
-  header.checksum = checksum_of(header, tables.out);
+  header.checksum = checksum_of(header, state.out);
 
   MEMBRANE_ASSIGN(NewFile file, NewFile::create(path));
   MEMBRANE_TRY(file.write(0, {reinterpret_cast<const uint8_t*>(&header), sizeof header}));
-  MEMBRANE_TRY(file.write(header.tables.offset, tables.out));
+  MEMBRANE_TRY(file.write(header.state.offset, state.out));
+  MEMBRANE_TRY(file.write(header.functions.offset, bytes_of(module.functions)));
+  MEMBRANE_TRY(file.write(header.local_runs.offset, bytes_of(module.local_runs)));
+  MEMBRANE_TRY(file.write(header.frames.offset, bytes_of(frames)));
+  MEMBRANE_TRY(file.write(header.starts.offset, bytes_of(code.starts)));
+  MEMBRANE_TRY(file.write(header.indices.offset, bytes_of(code.indices)));
   MEMBRANE_TRY(file.write(header.module.offset, module.content()));
-  if (code != nullptr) MEMBRANE_TRY(file.write(header.code.offset, {code->block.code(), code->block.size()}));
+  if (made != nullptr) MEMBRANE_TRY(file.write(header.code.offset, {code.block.code(), code.block.size()}));
   for (size_t i = 0; i < memories.size(); ++i)
     if (memories[i].image.bytes != 0)
       MEMBRANE_TRY(file.write(memories[i].image.offset, image.memories_[i].start.image->content()));
@@ -317,26 +342,23 @@ Result<LoadedImage> ImageFile::load(const std::string& path, Tier tier) {
   if (header.version != kVersion || std::memcmp(header.build, expected.build, sizeof header.build) != 0)
     return fail(ErrorCode::kUnsupported, path + " is of another build of this program",
                 "Remove it: it will be made again.");
-  const auto is_in = [&](const Extent& e) {
-    return e.offset <= file.bytes() && e.bytes <= file.bytes() - e.offset;
-  };
-  if (!is_in(header.tables) || !is_in(header.module) || !is_in(header.code) ||
-      header.memory_count > kMostMemories || header.tables.offset != sizeof header)
+  if (!is_in(header.module, file.bytes()) || !is_in(header.code, file.bytes()) ||
+      header.memory_count > kMostMemories)
     return damaged();
-  const FileMapping front(file.number(), 0, sizeof header + header.tables.bytes);
-  if (front.bytes().empty()) return damaged();
-  const std::span<const uint8_t> tables = front.bytes().subspan(sizeof header);
-  if (checksum_of(header, tables) != header.checksum) return damaged();
+  const auto front = std::make_shared<FileMapping>(file.number(), 0, header.module.offset);
+  if (!is_in(header.state, front->bytes().size())) return damaged();
+  const std::span<const uint8_t> state = front->bytes().subspan(header.state.offset, header.state.bytes);
+  if (checksum_of(header, state) != header.checksum) return damaged();
 
-  TableReader t(tables);
-  const auto bodies = t.there<wasm::KnownBodies::Body>();
-  const auto local_runs = t.there<wasm::LocalRun>();
-  const auto frames = t.there<native::FrameSlots>();
-  auto starts = t.all<uint32_t>();
-  auto indices = t.all<uint32_t>();
   auto binary = std::make_shared<FileMapping>(file.number(), header.module.offset, header.module.bytes);
-  auto module = wasm::decode_known(std::move(binary), {bodies, local_runs});
-  if (!module || frames.size() != bodies.size() || starts.size() != indices.size()) return damaged();
+  auto module = wasm::decode_known(std::move(binary), {vector_in<wasm::Function>(front, header.functions),
+                                                       vector_in<wasm::LocalRun>(front, header.local_runs)});
+  auto frames = vector_in<native::FrameSlots>(front, header.frames);
+  auto starts = vector_in<uint32_t>(front, header.starts);
+  auto indices = vector_in<uint32_t>(front, header.indices);
+  if (!module || frames.size() != module->functions.size() - module->imported_function_count() ||
+      starts.size() != indices.size())
+    return damaged();
   const bool has_code = tier != Tier::kInterpreter && !starts.empty() && native::machine_is_supported();
   native::ModuleImage code{
       has_code ? native::map_code(file.number(), header.code.offset, header.code.bytes) : native::CodeBlock(),
@@ -344,8 +366,9 @@ Result<LoadedImage> ImageFile::load(const std::string& path, Tier tier) {
       std::move(indices),
       {}};
   const std::shared_ptr<InstanceImage> image(new InstanceImage);
-  image->module_ = CompiledModule::restore(std::move(*module), frames, std::move(code), tier);
-  read_tables(t, *image, header.memory_count, file.number());
+  image->module_ = CompiledModule::restore(std::move(*module), std::move(frames), std::move(code), tier);
+  StateReader t(state);
+  read_state(t, *image, header.memory_count, file.number());
   LoadedImage loaded{image, t.all<uint8_t>()};
   if (!t.ok) return damaged();
   return loaded;

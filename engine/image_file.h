@@ -1,14 +1,14 @@
 // An instance image in a file, with its module and its machine code, that is mapped and not read: a process has a
 // warm interpreter of a hundred megabytes in milliseconds.
 //
-//   ┌──────────┬──────────────────────────────────────────────┬────────┬──────┬────────────┐
-//   │ header   │ tables: bodies, frames, starts of code,      │ module │ code │ memory 0 … │
-//   │          │ elements, globals, segments; the embedder's  │        │      │            │
-//   └──────────┴──────────────────────────────────────────────┴────────┴──────┴────────────┘
+//   ┌────────┬─────────────────────────────┬────────────────────┬────────┬──────┬────────────┐
+//   │ header │ state: tables, globals,     │ of each function:  │ module │ code │ memory 0 … │
+//   │        │ segments; the embedder's    │ body, frame, code  │        │      │            │
+//   └────────┴─────────────────────────────┴────────────────────┴────────┴──────┴────────────┘
 //
 // The file is the user's own, closed to others, and of one build of this program; any other is refused. The header and
-// the tables have a checksum. Module, code and memory have none, as no shared library has: they are not read but for
-// what is used. Who can write the user's private files is the user.
+// the state have a checksum. The rest has none, as no shared library has: it is not read but for what is used. Who can
+// write the user's private files is the user.
 //
 // Threads: any; processes may share a file.
 #pragma once

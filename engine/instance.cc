@@ -143,7 +143,8 @@ std::optional<Extern> Instance::find_export(std::string_view name) {
 }
 
 FunctionInstance* Instance::function(uint32_t index) {
-  FunctionInstance* const inside = Machine::function(*this, index);
+  FunctionInstance* const inside =
+      Machine::target(*this, reinterpret_cast<uint64_t>(Machine::function(*this, index)));
   if (home_ == this || inside->instance != home_) return inside;
   const auto is_it = [&](const auto& entry) { return entry->code == inside->code; };
   if (const auto found = std::ranges::find_if(entries_, is_it); found != entries_.end()) return found->get();
@@ -171,7 +172,11 @@ FunctionInstance* Instance::find_function(std::string_view export_name) {
 
 struct Store::Parts {
   std::vector<std::unique_ptr<Instance>> instances;
-  std::vector<std::unique_ptr<FunctionInstance>> host_functions;
+  struct Host {
+    FunctionInstance instance;
+    HostFunction function;
+  };
+  std::vector<std::unique_ptr<Host>> host_functions;
   std::vector<std::unique_ptr<wasm::FuncType>> host_types;
   std::vector<std::unique_ptr<Table>> tables;
   std::vector<std::unique_ptr<Memory>> memories;
@@ -214,13 +219,15 @@ Store::~Store() = default;
 
 FunctionInstance* Store::add_host_function(const wasm::FuncType& type, HostFunction function) {
   parts_->host_types.push_back(std::make_unique<wasm::FuncType>(type));
-  auto f = std::make_unique<FunctionInstance>();
-  f->type = parts_->host_types.back().get();
-  f->param_slots = slots_of(type.params);
-  f->result_slots = slots_of(type.results);
-  f->host = std::move(function);
-  parts_->host_functions.push_back(std::move(f));
-  return parts_->host_functions.back().get();
+  auto host = std::make_unique<Parts::Host>();
+  host->function = std::move(function);
+  FunctionInstance& f = host->instance;
+  f.type = parts_->host_types.back().get();
+  f.param_slots = slots_of(type.params);
+  f.result_slots = slots_of(type.results);
+  f.host = &host->function;
+  parts_->host_functions.push_back(std::move(host));
+  return &f;
 }
 
 Table* Store::add_table(const wasm::TableType& type, uint32_t limit) {
@@ -273,29 +280,33 @@ uint64_t ExceptionArena::add(const TagInstance* tag, const uint64_t* payload) {
 
 // -- instantiation (specification 4.5.4), a step a function ---------------------------------------
 
-// The functions that a module defines, as those of an instance.
-LargeArray<FunctionInstance> functions_of(const CompiledModule& compiled, Instance* instance) {
-  const Module& module = compiled.module();
-  const size_t imported = module.imported_function_count();
-  const size_t own = module.functions.size() - imported;
-  LargeArray<FunctionInstance> functions(own);
-  for (size_t i = 0; i < own; ++i) {
-    FunctionInstance& f = functions[i];
-    f.code = compiled.functions() + imported + i;
-    f.instance = instance;
-    f.type = compiled.canonical_type(module.functions[imported + i].type);
-    f.param_slots = f.code->param_slots;
-    f.result_slots = f.code->result_slots;
-  }
-  return functions;
+// A function that a module defines, as that of an instance. Its type is last: compiled code that finds it right
+// goes on to read the rest.
+void make_function(FunctionInstance& f, CompiledModule& compiled, uint32_t index, Instance* instance) {
+  const FunctionCode& code = compiled.function(index);
+  f.code = &code;
+  f.instance = instance;
+  f.param_slots = code.param_slots;
+  f.result_slots = code.result_slots;
+  const wasm::FuncType* const type = compiled.canonical_type(compiled.module().functions[index].type);
+  std::atomic_ref(f.type).store(type, std::memory_order_release);
 }
 
 CompiledModule::Lone& CompiledModule::lone() {
   std::call_once(lone_once_, [this] {
     lone_.home.reset(new Instance);
-    lone_.functions = functions_of(*this, lone_.home.get());
+    lone_.functions =
+        ZeroArray<FunctionInstance>(module_.functions.size() - module_.imported_function_count());
   });
   return lone_;
+}
+
+void CompiledModule::make_lone(FunctionInstance& f) {
+  const auto own = static_cast<uint32_t>(&f - lone_.functions.get());
+  const uint32_t index = module_.imported_function_count() + own;
+  static_cast<void>(function(index));  // before the lock
+  const std::lock_guard lock(make_mutex_);
+  if (f.type == nullptr) make_function(f, *this, index, lone_.home.get());
 }
 
 struct Instantiation {
@@ -340,8 +351,12 @@ struct Instantiation {
       instance.own_ = lone.functions.get();
       return;
     }
-    instance.own_functions_ = functions_of(*instance.module_, &instance);
+    const uint32_t imported = module.imported_function_count();
+    const auto own = static_cast<uint32_t>(module.functions.size()) - imported;
+    instance.own_functions_ = ZeroArray<FunctionInstance>(own);
     instance.own_ = instance.own_functions_.get();
+    for (uint32_t i = 0; i < own; ++i)
+      make_function(instance.own_[i], *instance.module_, imported + i, &instance);
   }
 
   Outcome add_memories_and_tables() {

@@ -32,8 +32,9 @@
 #include <vector>
 
 #include "base/diagnostic.h"
-#include "base/large_array.h"
+#include "base/mapped_vector.h"
 #include "base/result.h"
+#include "base/zero_array.h"
 #include "engine/code.h"
 #include "engine/heap.h"
 #include "engine/memory.h"
@@ -88,16 +89,23 @@ class CompiledModule {
       wasm::Module module, std::string_view text = {}, Tier tier = Tier::kAuto,
       const native::CodeCache* cache = nullptr);
   // A module that compile() has made before, with the frames of the functions that it defines and the code that
-  // was made of them, which may be none: as valid as it was then. It is believed.
-  static std::shared_ptr<CompiledModule> restore(wasm::Module module,
-                                                 std::span<const native::FrameSlots> frames,
+  // was made of them, which may be none: as valid as it was then. It is believed. Takes no time for a function
+  // before somebody looks at it.
+  static std::shared_ptr<CompiledModule> restore(wasm::Module module, MappedVector<native::FrameSlots> frames,
                                                  native::ModuleImage code, Tier tier);
-  [[nodiscard]] std::vector<native::FrameSlots> frames() const;
+  [[nodiscard]] std::vector<native::FrameSlots> frames();
   ~CompiledModule();
   CompiledModule(const CompiledModule&) = delete;
   CompiledModule& operator=(const CompiledModule&) = delete;
 
   [[nodiscard]] const wasm::Module& module() const { return module_; }
+  [[nodiscard]] FunctionCode& function(uint32_t index) {
+    FunctionCode& code = functions_[index];
+    if (code.entry.load(std::memory_order_acquire) == nullptr) [[unlikely]]
+      make(index);
+    return code;
+  }
+  // For what calculates an address; function() is who knows that there is something.
   [[nodiscard]] FunctionCode* functions() const { return functions_.get(); }
 
   // Makes the function's code and publishes it in its `entry`. Idempotent; thread-safe.
@@ -113,12 +121,14 @@ class CompiledModule {
   // Its machine code, made when it is first asked for. Not for Tier::kInterpreter.
   [[nodiscard]] native::ModuleCode& native_code();
   [[nodiscard]] Tier tier() const { return tier_; }
-  // What its instances that stand alone share (InstanceStart). Made when first asked for.
+  // What its instances that stand alone share (InstanceStart). Made when first asked for, and of the functions each
+  // when somebody first follows a reference to it: until then it has no type (Machine::target).
   struct Lone {
     std::unique_ptr<Instance> home;  // no instance at all, but for its address
-    LargeArray<FunctionInstance> functions;
+    ZeroArray<FunctionInstance> functions;
   };
   [[nodiscard]] Lone& lone();
+  void make_lone(FunctionInstance& function);
   // The module's own memory 0 as its data segments leave it, when these are so large that an image pays. Null
   // otherwise, and for the first instance: it may be the only one.
   [[nodiscard]] std::shared_ptr<const MemoryImage> data_image();
@@ -131,12 +141,17 @@ class CompiledModule {
   std::optional<Diagnostic> validate(std::string_view text);
   std::optional<Diagnostic> validate_and_compile(std::string_view text, const native::CodeCache* cache);
   [[nodiscard]] native::FrameSlots frame_of(uint32_t index, const wasm::FunctionInfo& info) const;
+  FunctionCode& fill(uint32_t index, native::FrameSlots frame);
   bool set_frame(uint32_t index, native::FrameSlots frame);
-  bool set_frame(uint32_t index, native::FrameSlots frame, uint32_t params, uint32_t results);
+  void make(uint32_t index);
 
   wasm::Module module_;
-  LargeArray<FunctionCode> functions_;
+  ZeroArray<FunctionCode> functions_;
+  // Of a restored module, whose functions are made when they are looked at.
+  MappedVector<native::FrameSlots> known_frames_;
+  const native::ModuleCode* known_code_ = nullptr;
   ModuleTypes canonical_types_;
+  std::mutex make_mutex_;     // guards the making of functions; nobody locks another within
   mutable std::mutex mutex_;  // guards code_, catches_ and native_
   std::vector<std::unique_ptr<Word[]>> code_;
   std::vector<std::unique_ptr<CatchTable>> catches_;
@@ -189,7 +204,7 @@ struct FunctionHandle {
 struct FunctionInstance : FunctionHandle {
   uint32_t param_slots = 0;
   uint32_t result_slots = 0;
-  HostFunction host;
+  const HostFunction* host = nullptr;  // null for a function with code
 };
 
 // The references in a table, 0 for null. Instances of one image share them until they are written.
@@ -362,7 +377,7 @@ class Instance {
   ExceptionArena* exceptions_ = nullptr;  // of its Store
   uint64_t exception_bytes_left_ = 0;
   uint64_t first_exception_ = 0;                 // of a thawed instance: how many there were before its own
-  LargeArray<FunctionInstance> own_functions_;   // null when it stands alone
+  ZeroArray<FunctionInstance> own_functions_;    // null when it stands alone
   std::vector<std::vector<uint64_t>> elements_;  // of each segment; empty once dropped
   std::vector<bool> dropped_datas_;
 };

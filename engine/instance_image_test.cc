@@ -8,6 +8,7 @@
 
 #include <array>
 #include <fstream>
+#include <thread>
 
 #include "engine/engine_testing.h"
 #include "engine/image_file.h"
@@ -299,17 +300,22 @@ class ImageInAFile : public Image {
   void SetUp() override {
     path_ = ::testing::TempDir() + "membrane-image-" + std::to_string(getpid()) + "-" +
             std::string(name_of(GetParam()));
-    auto parsed = wasm::parse_text(kCounter);
-    ASSERT_TRUE(parsed);
+    write(kCounter);
+  }
+  // The file of an instance whose "warm" has run.
+  void write(std::string_view text) const {
+    auto parsed = wasm::parse_text(text);
+    ASSERT_TRUE(parsed) << render(parsed.error().front(), text, "test.wat");
     auto decoded = wasm::decode(wasm::encode(*parsed));  // only a binary is kept
     ASSERT_TRUE(decoded);
     auto compiled = CompiledModule::compile(std::move(*decoded), {}, GetParam());
     ASSERT_TRUE(compiled);
-    auto made = first_.store.instantiate(*compiled, host_in(first_.store, 100), {}, {.is_alone = true});
+    Sandbox first;
+    auto made = first.store.instantiate(*compiled, host_in(first.store, 100), {}, {.is_alone = true});
     ASSERT_TRUE(made);
-    first_.instance = *made;
-    first_.call("warm", {Value::i32(40)});
-    const auto image = InstanceImage::capture(*first_.instance);
+    first.instance = *made;
+    first.call("warm", {Value::i32(40)});
+    const auto image = InstanceImage::capture(*first.instance);
     ASSERT_TRUE(image);
     const auto written = write_image_file(path_, **image, std::array<uint8_t, 3>{1, 2, 3});
     ASSERT_TRUE(written) << written.error().message;
@@ -324,7 +330,6 @@ class ImageInAFile : public Image {
     file.put(byte);
   }
 
-  Sandbox first_;
   std::string path_;
 };
 
@@ -361,6 +366,75 @@ TEST_P(ImageInAFile, StaysWhatItIsWhenTheFileGoes) {
   ASSERT_TRUE(loaded);
   unlink(path_.c_str());
   EXPECT_EQ(fork(*loaded->image, 1)->call("bump"), 82u);
+}
+
+// Functions of a module that is loaded are made when somebody comes to them. Each way leads to a function of its own;
+// two of them are beyond the compiler.
+std::string functions_by_all_ways() {
+  std::string many_locals = "(local";
+  for (int i = 0; i < 4'100; ++i) many_locals += " i64";
+  many_locals += ")";
+  std::string text = R"((module
+    (type $give (func (result i32)))
+    (import "host" "number" (func $number (result i32)))
+    (memory 1)
+    (table $t 8 funcref)
+    (elem (i32.const 0) $by_table $by_tail_table $host_way $by_table_get)
+    (elem declare func $by_reference $by_tail_reference)
+    (global $held (mut funcref) (ref.func $by_global))
+    (func $by_call (result i32) i32.const 1)
+    (func $by_table (result i32) i32.const 2)
+    (func $by_tail_table (result i32) (call $by_call))
+    (func $host_way (result i32) (call $number))
+    (func $by_reference (result i32) i32.const 3)
+    (func $by_tail_reference (result i32) i32.const 4)
+    (func $by_global (result i32) i32.const 5)
+    (func $by_table_get (result i32) i32.const 6)
+    (func $beyond (result i32) LOCALS i32.const 7)
+    (func $beyond_too (result i32) LOCALS (call $by_tail_call))
+    (func $by_tail_call (result i32) i32.const 8)
+    (func (export "warm") (param i32))
+    (func (export "call") (result i32) (call $by_call))
+    (func (export "tail call") (result i32) (return_call $by_tail_call))
+    (func (export "table") (result i32) (call_indirect $t (type $give) (i32.const 0)))
+    (func (export "tail table") (result i32) (return_call_indirect $t (type $give) (i32.const 1)))
+    (func (export "host way") (result i32) (call_indirect $t (type $give) (i32.const 2)))
+    (func (export "reference") (result i32) (call_ref $give (ref.func $by_reference)))
+    (func (export "tail reference") (result i32) (return_call_ref $give (ref.func $by_tail_reference)))
+    (func (export "global") (result i32)
+      (table.set $t (i32.const 7) (global.get $held)) (call_indirect $t (type $give) (i32.const 7)))
+    (func (export "table get") (result i32)
+      (table.set $t (i32.const 6) (table.get $t (i32.const 3))) (call_indirect $t (type $give) (i32.const 6)))
+    (func (export "beyond") (result i32) (call $beyond))
+    (func (export "beyond too") (result i32) (return_call $beyond_too))))";
+  for (size_t at = 0; (at = text.find("LOCALS")) != std::string::npos;) text.replace(at, 6, many_locals);
+  return text;
+}
+constexpr std::pair<const char*, uint64_t> kWays[] = {
+    {"call", 1},   {"tail call", 8}, {"table", 2},  {"tail table", 1}, {"host way", 200},    {"reference", 3},
+    {"global", 5}, {"table get", 6}, {"beyond", 7}, {"beyond too", 8}, {"tail reference", 4}};
+
+TEST_P(ImageInAFile, EveryWayToAFunctionFindsIt) {
+  write(functions_by_all_ways());
+  for (const auto& [way, expected] : kWays) {
+    auto loaded = load_image_file(path_, GetParam());  // where nobody came to any
+    ASSERT_TRUE(loaded);
+    for (int round = 0; round < 2; ++round) EXPECT_EQ(fork(*loaded->image, 200)->call(way), expected) << way;
+  }
+}
+
+TEST_P(ImageInAFile, ForksInSeveralThreadsComeToTheSameFunctions) {
+  write(functions_by_all_ways());
+  for (int round = 0; round < 20; ++round) {
+    auto loaded = load_image_file(path_, GetParam());
+    ASSERT_TRUE(loaded);
+    std::vector<std::jthread> threads;
+    for (int i = 0; i < 4; ++i)
+      threads.emplace_back([&] {
+        const auto own = fork(*loaded->image, 200);
+        for (const auto& [way, expected] : kWays) EXPECT_EQ(own->call(way), expected) << way;
+      });
+  }
 }
 
 TEST_P(ImageInAFile, OneThatIsDamagedOrOfOthersIsRefused) {

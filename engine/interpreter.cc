@@ -1021,7 +1021,7 @@ HANDLER(kCall) {  // arguments; the callee's FunctionCode
 HostAction call_host(Execution& ex, FunctionInstance& target, uint64_t* slots) {
   MachineState& m = Machine::state(ex);
   HostCall call{ex, m.instance, {slots, target.param_slots}, {slots, target.result_slots}, {}};
-  const HostAction action = target.host(call);
+  const HostAction action = (*target.host)(call);
   if (action == HostAction::kTrap) {
     m.trap_kind = TrapKind::kHost;
     m.trap_message = std::move(call.trap_message);
@@ -1087,7 +1087,7 @@ MEMBRANE_INLINE FunctionInstance* find_target(Execution* ex, uint64_t slot, uint
     m.trap_kind = TrapKind::kUndefinedElement;
     return nullptr;
   }
-  auto* const target = reinterpret_cast<FunctionInstance*>(elements[index]);
+  FunctionInstance* const target = Machine::target(*m.instance, elements[index]);
   if (target == nullptr) [[unlikely]] {
     m.trap_kind = TrapKind::kUninitializedElement;
     return nullptr;
@@ -1113,7 +1113,7 @@ HANDLER(kCallIndirect) {  // arguments, index; type and table
 
 HANDLER(kCallRef) {  // arguments, function
   MachineState& m = Machine::state(*ex);
-  auto* const target = reinterpret_cast<FunctionInstance*>(fp[ip[1].slots.b]);
+  FunctionInstance* const target = Machine::target(*m.instance, fp[ip[1].slots.b]);
   if (target == nullptr) [[unlikely]]
     TRAP(kNullFunction);
   if (target->instance == Machine::home(*m.instance) && target->code != nullptr)
@@ -1203,10 +1203,11 @@ HANDLER(kReturnCallIndirect) {  // arguments, index; type and table
 }
 
 HANDLER(kReturnCallRef) {  // arguments, function
-  auto* const target = reinterpret_cast<FunctionInstance*>(fp[ip[1].slots.b]);
+  MachineState& m = Machine::state(*ex);
+  FunctionInstance* const target = Machine::target(*m.instance, fp[ip[1].slots.b]);
   if (target == nullptr) [[unlikely]]
     TRAP(kNullFunction);
-  Machine::state(*ex).callee = target;
+  m.callee = target;
   GO_TO(tail_call_instance);
 }
 

@@ -2,6 +2,7 @@
 // interpreter.cc, fault.cc and execution.cc. Everything is inlined away.
 #pragma once
 
+#include <atomic>
 #include <csetjmp>
 
 #include "engine/access.h"
@@ -17,7 +18,7 @@ struct Machine {
 
   MEMBRANE_INLINE static Memory* memory(const Instance& i) { return i.memory_; }
   MEMBRANE_INLINE static Memory& memory(const Instance& i, uint32_t index) { return *i.memories_[index]; }
-  static Memory* const* memories(const Instance& i) { return i.memories_.data(); }
+  static std::span<Memory* const> memories(const Instance& i) { return i.memories_; }
   MEMBRANE_INLINE static uint8_t* memory_base(const Instance& i) {  // of memory 0; null when it has none
     return i.memory_ == nullptr ? nullptr : i.memory_->base();
   }
@@ -36,6 +37,14 @@ struct Machine {
   MEMBRANE_INLINE static FunctionInstance* function(const Instance& i, uint32_t index) {
     const size_t imported = i.imports_.size();
     return index < imported ? i.imports_[index] : i.own_ + (index - imported);
+  }
+  // What a reference to a function leads to, there to be looked at; null for null. Of what the instance holds.
+  MEMBRANE_INLINE static FunctionInstance* target(const Instance& i, uint64_t reference) {
+    auto* const function = reinterpret_cast<FunctionInstance*>(reference);
+    if (function != nullptr && std::atomic_ref(function->type).load(std::memory_order_acquire) == nullptr)
+        [[unlikely]]
+      i.module_->make_lone(*function);
+    return function;
   }
   MEMBRANE_INLINE static Instance* home(const Instance& i) { return i.home_; }
   static FunctionInstance* own_functions(const Instance& i) { return i.own_; }

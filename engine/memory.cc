@@ -85,8 +85,13 @@ bool Memory::prepare(uint64_t bytes) {
   }
   region_.image = image_->number();
   region_.image_bytes = image_->bytes();
-  image_->populate(base_);
+  will_change_ = true;
   return true;
+}
+
+void Memory::begin_run() {
+  if (!std::exchange(will_change_, false) || image_ == nullptr) return;
+  image_->populate(base_);
 }
 
 Memory::~Memory() {

@@ -75,6 +75,9 @@ class Memory {
            pages_ + delta_pages <= std::min<uint64_t>(max_pages_, limit_pages_) &&
            (shared_ == nullptr || delta_pages <= shared_->left_pages);
   }
+  // Somebody runs code that will change it. At the first time pages are made ready for that, which an instance that
+  // nobody runs does not need.
+  void begin_run();
   // The size before in pages, or -1 (as memory.grow answers) when it does not fit.
   int64_t grow(uint64_t delta_pages);
   // Whether a grow was refused by `limit_bytes` (and not by the program's own maximum).
@@ -97,6 +100,7 @@ class Memory {
   bool has_max_ = false;
   bool is_64_ = false;
   bool limit_was_hit_ = false;
+  bool will_change_ = false;  // it began with an image, and nobody has run yet
   Region region_;
   std::shared_ptr<const MemoryImage> image_;
 };

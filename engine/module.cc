@@ -52,7 +52,7 @@ std::optional<Diagnostic> CompiledModule::prepare(wasm::Module module, std::stri
                                                   const native::CodeCache* cache) {
   module_ = std::move(module);
   tier_ = tier;
-  functions_ = LargeArray<FunctionCode>(module_.functions.size());
+  functions_ = ZeroArray<FunctionCode>(module_.functions.size());
   if (tier == Tier::kInterpreter || (tier == Tier::kAuto && cache == nullptr)) {
     if (auto failure = validate(text)) return failure;
   } else if (cache == nullptr || !find(*cache)) {
@@ -65,29 +65,28 @@ std::optional<Diagnostic> CompiledModule::prepare(wasm::Module module, std::stri
 }
 
 std::shared_ptr<CompiledModule> CompiledModule::restore(wasm::Module module,
-                                                        std::span<const native::FrameSlots> frames,
+                                                        MappedVector<native::FrameSlots> frames,
                                                         native::ModuleImage code, Tier tier) {
   std::shared_ptr<CompiledModule> compiled(new CompiledModule);
   CompiledModule& m = *compiled;
   m.module_ = std::move(module);
   m.tier_ = tier;
-  m.functions_ = LargeArray<FunctionCode>(m.module_.functions.size());
+  m.functions_ = ZeroArray<FunctionCode>(m.module_.functions.size());
+  m.known_frames_ = std::move(frames);
   const uint32_t imported = m.module_.imported_function_count();
-  if (tier != Tier::kInterpreter && code.block.code() != nullptr) m.native_code().use(std::move(code));
   for (uint32_t i = 0; i < imported; ++i) m.set_frame(i, {});
-  std::vector<std::pair<uint32_t, uint32_t>> slots;  // of parameters and results, by type
-  for (const wasm::FuncType& type : m.module_.types)
-    slots.emplace_back(slots_of(type.params), slots_of(type.results));
-  for (uint32_t i = 0; i < frames.size(); ++i) {
-    const auto [params, results] = slots[m.module_.functions[imported + i].type];
-    m.set_frame(imported + i, frames[i], params, results);
-  }
   m.canonical_types_.find(m.module_);
+  if (tier != Tier::kInterpreter && code.block.code() != nullptr && m.native_code().use(std::move(code))) {
+    m.known_code_ = m.native_.get();
+    // Code calls them by their addresses.
+    m.known_code_->each_without_code([&m](uint32_t index) { static_cast<void>(m.function(index)); });
+  }
   return compiled;
 }
 
-std::vector<native::FrameSlots> CompiledModule::frames() const {
-  std::vector<native::FrameSlots> frames;
+std::vector<native::FrameSlots> CompiledModule::frames() {
+  std::vector<native::FrameSlots> frames(known_frames_.begin(), known_frames_.end());
+  if (!frames.empty()) return frames;
   for (uint32_t i = module_.imported_function_count(); i < module_.functions.size(); ++i)
     frames.push_back({functions_[i].zero_slots, functions_[i].frame_slots, functions_[i].uses_vectors});
   return frames;
@@ -136,24 +135,36 @@ native::FrameSlots CompiledModule::frame_of(uint32_t index, const wasm::Function
           .uses_vectors = info.uses_simd};
 }
 
-// False when the frame is too large. One of an imported function is empty.
-bool CompiledModule::set_frame(uint32_t index, native::FrameSlots frame) {
+// Everything but where it is entered. The frame of an imported function is empty.
+FunctionCode& CompiledModule::fill(uint32_t index, native::FrameSlots frame) {
   const wasm::FuncType& type = module_.type_of_function(index);
-  return set_frame(index, frame, slots_of(type.params), slots_of(type.results));
-}
-
-bool CompiledModule::set_frame(uint32_t index, native::FrameSlots frame, uint32_t params, uint32_t results) {
   FunctionCode& code = functions_[index];
   code.index = index;
   code.module = this;
-  code.param_slots = params;
-  code.result_slots = results;
+  code.param_slots = slots_of(type.params);
+  code.result_slots = slots_of(type.results);
   code.zero_slots = frame.zero;
   code.frame_slots = frame.whole;
   code.uses_vectors = frame.uses_vectors != 0;
+  return code;
+}
+
+// False when the frame is too large.
+bool CompiledModule::set_frame(uint32_t index, native::FrameSlots frame) {
+  const FunctionCode& code = fill(index, frame);
   const Word* unset = nullptr;  // code from the cache is there already
-  code.entry.compare_exchange_strong(unset, kTranslateStub, std::memory_order_relaxed);
+  functions_[index].entry.compare_exchange_strong(unset, kTranslateStub, std::memory_order_relaxed);
   return code.frame_slots <= kMaxFrameSlots;
+}
+
+// Of a module that is being validated, what is not known yet stays so.
+void CompiledModule::make(uint32_t index) {
+  if (known_frames_.empty()) return;
+  const std::lock_guard lock(make_mutex_);
+  if (functions_[index].entry.load(std::memory_order_relaxed) != nullptr) return;
+  FunctionCode& code = fill(index, known_frames_[index - module_.imported_function_count()]);
+  const bool has_code = known_code_ != nullptr && known_code_->connect(code);
+  code.entry.store(has_code ? kNativeStub : kTranslateStub, std::memory_order_release);
 }
 
 native::ModuleCode& CompiledModule::native_code() {
@@ -208,12 +219,12 @@ std::shared_ptr<const MemoryImage> CompiledModule::data_image() {
 
 void CompiledModule::translate_function(uint32_t index) {
   const std::lock_guard lock(mutex_);
-  FunctionCode& function = functions_[index];
+  FunctionCode& function = this->function(index);
   if (function.code.load(std::memory_order_relaxed) != nullptr) return;
   thread_local std::vector<Word> scratch;
   scratch.clear();
   CatchTable catches;
-  translate(module_, index, functions_.get(), scratch, {}, &catches);
+  translate(*this, index, scratch, {}, &catches);
   code_.push_back(std::make_unique_for_overwrite<Word[]>(scratch.size()));
   std::copy(scratch.begin(), scratch.end(), code_.back().get());
   if (!catches.regions.empty()) {

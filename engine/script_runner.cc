@@ -194,7 +194,7 @@ std::expected<std::shared_ptr<CompiledModule>, Loaded> Runner::compile(const Scr
 }
 
 void Runner::count(const CompiledModule& compiled) {
-  const std::vector<wasm::Function>& functions = compiled.module().functions;
+  const auto& functions = compiled.module().functions;
   for (size_t i = 0; i < functions.size(); ++i) {
     if (functions[i].import != wasm::kNotImported) continue;
     ++result_.functions;

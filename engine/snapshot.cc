@@ -1023,7 +1023,7 @@ void Snapshot::find_headers(std::map<std::pair<const FunctionCode*, uint32_t>, R
   if (headers.size() > KnownPlaces::Parts::kMostPlaces) headers.clear();
   MadeAgain<Recorder> places;
   for (const Frame& frame : frames_) {
-    const FunctionCode* const code = module_->functions() + frame.function;
+    const FunctionCode* const code = &module_->function(frame.function);
     if (!headers.contains({code, frame.code_offset})) places.add(code, frame.code_offset);
   }
   places.find([](Recorder& recorder, uint32_t offset) { recorder.wanted_code_offset = offset; },
@@ -1050,7 +1050,7 @@ Status Snapshot::place_frames(Execution& run, Instance& instance) const {
   auto reference = frame_references_.begin();
   for (size_t i = 0; i < frames_.size(); ++i) {
     const Frame& frame = frames_[i];
-    const FunctionCode& code = module_->functions()[frame.function];
+    const FunctionCode& code = module_->function(frame.function);
     if (code.frame_slots > static_cast<size_t>(m.stack_end - fp)) return too_deep();
     records[i] = {at, i == 0 ? fp : caller_fp, &code, nullptr};
     const bool in_call = i + 1 < frames_.size() || host_call_ != UINT32_MAX;

@@ -82,7 +82,7 @@ bool FramePlaces::note(Place& place, bool waits, const wasm::Standing& standing)
 
 void make_again(const FunctionCode& function, std::span<Recorder> recorders) {
   std::vector<Word> again;
-  translate(function.module->module(), function.index, function.module->functions(), again, recorders);
+  translate(*function.module, function.index, again, recorders);
 }
 
 std::vector<uint64_t> Standpoint::slots(uint32_t count) const {

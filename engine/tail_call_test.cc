@@ -175,11 +175,16 @@ TEST_P(TailCall, AFrameThatDoesNotFitTrapsAtTheCall) {
     (func $direct (param i32) (result i32) (nop) (return_call $large (local.get 0)))
     (func $indirect (param i32) (result i32)
       (nop) (nop) (return_call_indirect (type $step) (local.get 0) (i32.const 0)))
+    (func $forward (param i32) (result i32) (nop) (nop) (nop) (return_call $later (local.get 0)))
+    (func $later (param i32) (result i32) (local)" +
+                           locals +
+                           R"() (local.get 0))
+    (func (export "forward") (param i32) (result i32) (i32.add (call $forward (local.get 0)) (i32.const 1)))
     (func (export "direct") (param i32) (result i32) (i32.add (call $direct (local.get 0)) (i32.const 1)))
     (func (export "indirect") (param i32) (result i32) (i32.add (call $indirect (local.get 0)) (i32.const 1))))
     )";
   const auto instance = made(text), interpreted = instantiate(text, {}, {}, Tier::kInterpreter);
-  for (const char* const name : {"direct", "indirect"}) {
+  for (const char* const name : {"direct", "forward", "indirect"}) {
     Execution run(small_stack(10)), expected(small_stack(10)), enough;
     run_to_end(run, instance->find_function(name), {Value::i32(3)});
     run_to_end(expected, interpreted->find_function(name), {Value::i32(3)});
@@ -193,6 +198,24 @@ TEST_P(TailCall, AFrameThatDoesNotFitTrapsAtTheCall) {
     ASSERT_EQ(enough.state(), RunState::kFinished);
     EXPECT_EQ(enough.results()[0].bits, 4u);
   }
+}
+
+// Code is made again to find a place in it: then the callee, which comes later, is known, as it was not before.
+TEST_P(TailCall, WhatStandsBehindOneToALaterFunctionHasItsPlace) {
+  const std::string text = R"((module
+    (func $run (export "run") (param i32 i32) (result i32)
+      (if (local.get 0) (then (return_call $later (local.get 1))))
+      (i32.div_u (i32.const 1) (local.get 1)))
+    (func $later (param i32) (result i32) (local i64 i64 i64 i64) (local.get 0))))";
+  const auto instance = made(text), interpreted = instantiate(text, {}, {}, Tier::kInterpreter);
+  Execution run, expected;
+  run_to_end(run, instance->find_function("run"), {Value::i32(0), Value::i32(0)});
+  run_to_end(expected, interpreted->find_function("run"), {Value::i32(0), Value::i32(0)});
+  ASSERT_EQ(run.state(), RunState::kTrapped);
+  EXPECT_EQ(run.trap().kind, TrapKind::kIntegerDivideByZero);
+  EXPECT_EQ(run.fuel_used(), expected.fuel_used());
+  ASSERT_EQ(run.trap().backtrace.size(), 1u);
+  EXPECT_EQ(run.trap().backtrace[0].code_offset, expected.trap().backtrace.at(0).code_offset);
 }
 
 // Arguments from registers, constants, locals in their places and in others', and vectors.

@@ -169,12 +169,12 @@ Handler handler_of(Operation operation) { return kHandlers[static_cast<size_t>(o
 
 class Translator {
  public:
-  Translator(const wasm::Module& module, uint32_t index, FunctionCode* functions, std::vector<Word>& out,
-             std::span<Recorder> recorders, CatchTable& catches)
-      : module_(module),
+  Translator(CompiledModule& compiled, uint32_t index, std::vector<Word>& out, std::span<Recorder> recorders,
+             CatchTable& catches)
+      : compiled_(compiled),
+        module_(compiled.module()),
         index_(index),
-        function_(module.functions[index]),
-        functions_(functions),
+        function_(module_.functions[index]),
         out_(out),
         catches_(catches),
         base_(static_cast<uint32_t>(out.size())) {
@@ -347,7 +347,7 @@ class Translator {
   void reference_cast(const Instruction& in);
   void branch_on_cast(const Instruction& in);
   [[nodiscard]] const FieldLayout& field_of(uint32_t type, uint32_t field) const {
-    const wasm::FuncType* const defined = functions_[index_].module->canonical_type(type);
+    const wasm::FuncType* const defined = compiled_.canonical_type(type);
     return static_cast<const RuntimeType*>(defined)->fields[field];
   }
   void branch_on_null(uint32_t depth);
@@ -386,10 +386,10 @@ class Translator {
     return v;
   }
 
+  CompiledModule& compiled_;
   const wasm::Module& module_;
   const uint32_t index_;
   const wasm::Function& function_;
-  FunctionCode* functions_;
   std::vector<Word>& out_;
   Wanted<Recorder> by_word_, by_offset_;
   CatchTable& catches_;
@@ -440,7 +440,7 @@ void Translator::run() {
   body.branch_values = static_cast<uint32_t>(body.results.size());
   labels_.push_back(body);
   begin_segment();
-  word(header_).header.cost += zeroing_cost(functions_[index_].zero_slots);
+  word(header_).header.cost += zeroing_cost(compiled_.function(index_).zero_slots);
   while (reader.next()) {
     const Instruction& in = reader.instruction();
     offset_ = in.offset;
@@ -1607,7 +1607,7 @@ void Translator::call(const Instruction& in) {
                              : emit(is_tail ? Operation::kReturnCallImport : Operation::kCallImport);
   emit_slots(top_slot());
   Word target{};
-  if (is_own) target.function = functions_ + in.index;
+  if (is_own) target.function = &compiled_.function(in.index);
   else target.constant = in.index;
   out_.push_back(target);
   may_trap(at);
@@ -1656,10 +1656,10 @@ void Translator::become_unreachable() {
 
 }  // namespace
 
-void translate(const wasm::Module& module, uint32_t index, FunctionCode* functions, std::vector<Word>& out,
-               std::span<Recorder> recorders, CatchTable* catches) {
+void translate(CompiledModule& module, uint32_t index, std::vector<Word>& out, std::span<Recorder> recorders,
+               CatchTable* catches) {
   CatchTable unwanted;
-  Translator(module, index, functions, out, recorders, catches == nullptr ? unwanted : *catches).run();
+  Translator(module, index, out, recorders, catches == nullptr ? unwanted : *catches).run();
 }
 
 }  // namespace membrane::engine

@@ -37,9 +37,9 @@ struct Recorder {
   std::vector<PendingSlot> pending;  // at a header: of the operand stack
 };
 
-// Appends the code of function `index` to `out`. `functions` are the module's FunctionCodes, whose
-// addresses calls carry; `recorders` are filled in, and may be none; so is `catches`.
-void translate(const wasm::Module& module, uint32_t index, FunctionCode* functions, std::vector<Word>& out,
-               std::span<Recorder> recorders, CatchTable* catches = nullptr);
+// Appends the code of function `index` to `out`. Calls carry the addresses of the module's FunctionCodes;
+// `recorders` are filled in, and may be none; so is `catches`.
+void translate(CompiledModule& module, uint32_t index, std::vector<Word>& out, std::span<Recorder> recorders,
+               CatchTable* catches = nullptr);
 
 }  // namespace membrane::engine

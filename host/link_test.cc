@@ -13,7 +13,7 @@ wasm::Module module_with(std::string module, std::string name, wasm::FuncType ty
   result.imports.push_back({std::move(module), std::move(name), wasm::ExternKind::kFunc, 0});
   wasm::Function function;
   function.import = 0;
-  result.functions.push_back(function);
+  result.functions.own().push_back(function);
   return result;
 }
 

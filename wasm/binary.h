@@ -30,21 +30,15 @@ std::expected<Module, Diagnostic> decode(std::span<const uint8_t> binary);
 // The same, of a binary that the caller gives away: nothing is copied.
 std::expected<Module, Diagnostic> decode(std::vector<uint8_t>&& binary);
 
-// Where the function bodies of a binary are, as decode() found once.
-struct KnownBodies {
-  struct Body {
-    ByteRange code;
-    uint32_t first_local_run, local_run_count;
-  };
-  using Table = std::vector<Body>;
-  std::span<const Body> codes;
-  std::span<const LocalRun> local_runs;
+// The functions of a binary, as decode() found them once: Module's members of these names.
+struct KnownFunctions {
+  MappedVector<Function> functions;
+  MappedVector<LocalRun> local_runs;
 };
-KnownBodies::Table bodies_of(const Module& module);
-// As decode(), of a binary that was decoded before: neither its bodies are looked at nor its names, until somebody
-// asks for one, so that a hundred megabytes are a module in a millisecond. `known` is borrowed.
+// As decode(), of a binary that was decoded before: neither its functions are looked at nor its names, until somebody
+// asks for one, so that a hundred megabytes are a module in less than a millisecond. `known` is believed.
 std::expected<Module, Diagnostic> decode_known(std::shared_ptr<const FileMapping> binary,
-                                               const KnownBodies& known);
+                                               const KnownFunctions& known);
 
 // Writes the canonical binary of `module`: what the text format can say decides every byte, so
 // that text -> binary -> text -> binary comes back to the same bytes, and encode(decode(b)) is

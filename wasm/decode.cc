@@ -53,8 +53,12 @@ std::string hex(uint8_t byte) {
 // returns false when it failed, with the reason in reader_.
 class Decoder {
  public:
-  explicit Decoder(Module& module, const KnownBodies* known = nullptr)
-      : module_(module), reader_(module.content()), known_(known) {}
+  explicit Decoder(Module& module, const KnownFunctions* known = nullptr)
+      : module_(module), reader_(module.content()), known_(known), local_runs_(module.local_runs.own()) {
+    if (known == nullptr) return;
+    module.functions = known->functions;
+    module.local_runs = known->local_runs;
+  }
 
   bool run() {
     if (module_.content().size() > kMaxModuleBytes)
@@ -119,7 +123,7 @@ class Decoder {
       case kCustom: return custom();
       case kType: return type_section();
       case kImport: return each(4, [this] { return import(); }, module_.imports);
-      case kFunction: return each(1, [this] { return function(); }, module_.functions);
+      case kFunction: return functions();
       case kTable: return each(3, [this] { return own_table(); }, module_.tables);
       case kMemory: return each(2, [this] { return memory(kNotImported); }, module_.memories);
       case kTag: return each(2, [this] { return tag(kNotImported); }, module_.tags);
@@ -317,11 +321,10 @@ class Decoder {
     const auto index = static_cast<uint32_t>(module_.imports.size());
     switch (import.kind) {
       case ExternKind::kFunc: {
-        import.index = static_cast<uint32_t>(module_.functions.size());
-        Function& f = module_.functions.emplace_back();
-        f.import = index;
-        if (!reader_.u32(f.type)) return false;
-        ++imported_functions_;
+        import.index = imported_functions_++;
+        uint32_t type = 0;
+        if (!reader_.u32(type)) return false;
+        if (known_ == nullptr) module_.functions.own().push_back({.type = type, .import = index});
         break;
       }
       case ExternKind::kTable:
@@ -348,7 +351,11 @@ class Decoder {
     return true;
   }
 
-  bool function() { return reader_.u32(module_.functions.emplace_back().type); }
+  bool functions() {
+    if (known_ != nullptr) return skip_known();
+    std::vector<Function>& functions = module_.functions.own();
+    return each(1, [&] { return reader_.u32(functions.emplace_back().type); }, functions);
+  }
 
   bool table(uint32_t import) {
     Table& table = module_.tables.emplace_back();
@@ -465,13 +472,23 @@ class Decoder {
 
   bool code() {
     const uint32_t start = reader_.offset();
+    if (known_ != nullptr) return skip_known();
     uint32_t count = 0;
     if (!reader_.count(count, 2)) return false;
     if (count != module_.functions.size() - imported_functions_) return fail_function_count(start, count);
-    if (known_ != nullptr) return known_bodies(count);
-    module_.local_runs.reserve(count);  // about one run a function is usual
+    local_runs_.reserve(count);  // about one run a function is usual
     for (uint32_t i = 0; i < count; ++i)
-      if (!body(module_.functions[imported_functions_ + i])) return false;
+      if (!body(module_.functions.own()[imported_functions_ + i])) return false;
+    return true;
+  }
+
+  // A section of functions, one entry each, which are known.
+  bool skip_known() {
+    const uint32_t start = reader_.offset();
+    uint32_t count = 0;
+    if (!reader_.count(count, 1)) return false;
+    if (count != module_.functions.size() - imported_functions_) return fail_function_count(start, count);
+    reader_.skip_to(reader_.end_offset());
     return true;
   }
 
@@ -493,14 +510,14 @@ class Decoder {
     const uint32_t start = reader_.offset();
     uint32_t runs = 0;
     if (!reader_.count(runs, 2)) return false;
-    function.first_local_run = static_cast<uint32_t>(module_.local_runs.size());
+    function.first_local_run = static_cast<uint32_t>(local_runs_.size());
     function.local_run_count = runs;
     uint64_t total = 0;
     for (uint32_t i = 0; i < runs; ++i) {
       LocalRun run;
       if (!reader_.u32(run.count) || !val_type(run.type)) return false;
       total += run.count;
-      module_.local_runs.push_back(run);
+      local_runs_.push_back(run);
     }
     return total <= UINT32_MAX ||
            reader_.fail(kTooManyLocals, start, "a function declares too many locals", std::to_string(total));
@@ -537,26 +554,6 @@ class Decoder {
     return true;
   }
 
-  // Their bytes are not looked at.
-  bool known_bodies(uint32_t count) {
-    if (known_->codes.size() != count) return fail_function_count(reader_.offset(), count);
-    for (uint32_t i = 0; i < count; ++i) {
-      const KnownBodies::Body& body = known_->codes[i];
-      if (body.code.offset > module_.content().size() ||
-          body.code.size > module_.content().size() - body.code.offset ||
-          body.first_local_run > known_->local_runs.size() ||
-          body.local_run_count > known_->local_runs.size() - body.first_local_run)
-        return fail_function_count(reader_.offset(), count);
-      Function& function = module_.functions[imported_functions_ + i];
-      function.first_local_run = body.first_local_run;
-      function.local_run_count = body.local_run_count;
-      function.code = body.code;
-    }
-    module_.local_runs.assign(known_->local_runs.begin(), known_->local_runs.end());
-    reader_.skip_to(reader_.end_offset());
-    return true;
-  }
-
   bool fail_function_count(uint32_t at, uint32_t bodies) {
     return reader_.fail(kFunctionCodeMismatch, at, "the function and code sections have different lengths",
                         std::to_string(bodies) + " bodies",
@@ -571,7 +568,8 @@ class Decoder {
 
   Module& module_;
   ByteReader reader_;
-  const KnownBodies* known_;
+  const KnownFunctions* known_;
+  std::vector<LocalRun>& local_runs_;
   uint32_t imported_functions_ = 0;
   uint32_t data_count_ = 0;
   uint32_t data_count_at_ = 0;
@@ -598,7 +596,7 @@ std::expected<Module, Diagnostic> decode(std::span<const uint8_t> binary) {
 }
 
 std::expected<Module, Diagnostic> decode_known(std::shared_ptr<const FileMapping> binary,
-                                               const KnownBodies& known) {
+                                               const KnownFunctions& known) {
   std::expected<Module, Diagnostic> result(std::in_place);
   result->mapped = std::move(binary);
   result->is_binary = true;
@@ -608,15 +606,6 @@ std::expected<Module, Diagnostic> decode_known(std::shared_ptr<const FileMapping
     result = std::unexpected(std::move(failure));
   }
   return result;
-}
-
-KnownBodies::Table bodies_of(const Module& module) {
-  KnownBodies::Table table;
-  for (size_t i = module.imported_function_count(); i < module.functions.size(); ++i) {
-    const Function& function = module.functions[i];
-    table.push_back({function.code, function.first_local_run, function.local_run_count});
-  }
-  return table;
 }
 
 bool is_malformed(DiagnosticCode code) {

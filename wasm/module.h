@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "base/file_mapping.h"
+#include "base/mapped_vector.h"
 #include "wasm/types.h"
 
 namespace membrane::wasm {
@@ -164,8 +165,8 @@ struct Module {
   // One for each type; empty when all are final function types, each in a group of its own.
   std::vector<TypeDetail> type_details;
   std::vector<Import> imports;
-  std::vector<Function> functions;
-  std::vector<LocalRun> local_runs;
+  MappedVector<Function> functions;
+  MappedVector<LocalRun> local_runs;
   std::vector<Table> tables;
   std::vector<Memory> memories;
   std::vector<Global> globals;

@@ -70,7 +70,7 @@ void put_checksum(Header& header, std::span<const uint8_t> tables, std::span<con
 
 // Whether starts and indices are those of functions of the module, in code of so many bytes.
 bool fits(const wasm::Module& module, const ModuleImage& image, uint64_t code_bytes) {
-  const auto ascending = [](const std::vector<uint32_t>& numbers) {
+  const auto ascending = [](const MappedVector<uint32_t>& numbers) {
     return std::ranges::adjacent_find(numbers, std::greater_equal()) == numbers.end();
   };
   return !image.starts.empty() && ascending(image.starts) && ascending(image.indices) &&
@@ -100,8 +100,8 @@ std::optional<ModuleImage> read(std::span<const uint8_t> file, const std::string
     std::memcpy(table.data(), at, bytes);
     at += bytes;
   };
-  take(image.starts, header.function_count);
-  take(image.indices, header.function_count);
+  take(image.starts.own(), header.function_count);
+  take(image.indices.own(), header.function_count);
   take(image.frames, header.frame_count);
   return image;
 }

@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "base/mapped_vector.h"
 #include "base/result.h"
 #include "engine/native/code_arena.h"
 #include "wasm/module.h"
@@ -32,8 +33,8 @@ struct FrameSlots {
 // The code of a module's functions, one behind the other.
 struct ModuleImage {
   CodeBlock block;
-  std::vector<uint32_t> starts;    // of functions, ascending
-  std::vector<uint32_t> indices;   // theirs, ascending
+  MappedVector<uint32_t> starts;   // of functions, ascending
+  MappedVector<uint32_t> indices;  // theirs, ascending
   std::vector<FrameSlots> frames;  // of all functions that the module defines, with code or without
 };
 

@@ -140,14 +140,14 @@ Bank bank_of(ValType t) {
 // =============================================================================================
 
 struct Compiler::Parts {
-  Parts(const wasm::Module& m, FunctionCode* f) : module(m), functions(f) {
+  explicit Parts(CompiledModule& m) : compiled(m), module(m.module()) {
     has_far_memories =
         module.memories.size() > 1 || (module.memories.size() == 1 && module.memories[0].type.limits.is_64);
   }
 
+  CompiledModule& compiled;
   const wasm::Module& module;
   bool has_far_memories = false;  // see is_far()
-  FunctionCode* functions;
 
   std::vector<uint8_t> buffer;
   Assembler a{buffer};
@@ -215,7 +215,7 @@ struct Compiler::Parts {
     index = function_index;
     function = &module.functions[index];
     type = &module.types[function->type];
-    code = &functions[index];
+    code = &compiled.function(index);
     locals.clear();
     locals_end = 0;
     const auto add = [this](ValType t, uint32_t count) {
@@ -2408,13 +2408,7 @@ struct Compiler::Parts {
       settle_arguments(first);
       return leave_by_tail(Opcode::kReturnCall, first, callee);
     }
-    if (functions[callee].frame_slots > code->frame_slots) {  // else it fits as this one does
-      const Reg end = alloc();
-      a.lea(Width::k64, end, slot(functions[callee].frame_slots));
-      a.op(Alu::kCmp, Width::k64, end, STATE(stack_end));
-      trap_if(Cond::kA, TrapKind::kStackOverflow);
-      free_registers |= 1u << end;
-    }
+    check_frame_of(callee);
     if (!move_arguments_at_once(first)) {
       settle_arguments(first);
       move_arguments(first, rax);
@@ -2428,6 +2422,25 @@ struct Compiler::Parts {
       a.op(Alu::kAdd, Width::k64, rax, static_cast<int32_t>(callee * sizeof(FunctionCode)));
       a.jmp(Mem{rax, static_cast<int32_t>(offsetof(FunctionCode, native_entry))});
     }
+  }
+
+  // The frame of a later function is not known when a batch comes here, but may be when this code is made again: it is
+  // checked either way, and filled in.
+  void check_frame_of(uint32_t callee) {
+    const bool is_later = callee > index;
+    const uint32_t slots = compiled.function(callee).frame_slots;
+    if (!is_later && slots <= code->frame_slots) return;  // it fits as this one does
+    const Reg end = alloc();
+    if (is_later) {
+      a.lea(Width::k64, end, {kFrame, INT32_MAX});
+      if (batch != nullptr) batch->push_back({a.here(), callee, BatchCall::Wanted::kFrameBytes});
+      else a.put32(a.here() - 4, static_cast<uint32_t>(slots * sizeof(uint64_t)));
+    } else {
+      a.lea(Width::k64, end, slot(slots));
+    }
+    a.op(Alu::kCmp, Width::k64, end, STATE(stack_end));
+    trap_if(Cond::kA, TrapKind::kStackOverflow);
+    free_registers |= 1u << end;
   }
 
   void return_call_indirect(const Instruction& in) {
@@ -2867,8 +2880,7 @@ bool Compiler::Parts::compile() {
 
 // -- the face ----------------------------------------------------------------------------------------------------------
 
-Compiler::Compiler(const wasm::Module& module, FunctionCode* functions)
-    : parts_(std::make_unique<Parts>(module, functions)) {}
+Compiler::Compiler(CompiledModule& module) : parts_(std::make_unique<Parts>(module)) {}
 Compiler::~Compiler() = default;
 
 std::span<const uint8_t> Compiler::compile(uint32_t index, std::vector<BatchCall>* calls,

@@ -60,19 +60,24 @@ struct Watch {
   std::vector<Location> locations;  // at a charge, or behind a call: what is not in its slot
 };
 
+// What a batch fills in when all functions are there: 32 bits of the code.
 struct BatchCall {
   uint32_t displacement_end;
   uint32_t function;
+  enum class Wanted : uint8_t {
+    kCode,
+    kFrameBytes
+  } wanted = Wanted::kCode;  // relative to behind them; of its frame
 };
 
 class Compiler {
  public:
-  explicit Compiler(const wasm::Module& module, FunctionCode* functions);
+  explicit Compiler(CompiledModule& module);
   ~Compiler();
 
   // The code of function `index`, which lives until the next is compiled. Empty when the function is beyond this
   // compiler's bounds, as of locals and of code, or works on structs, arrays or references of a type. With `calls`,
-  // calls of functions are direct, and to be patched by the caller: they are appended, as places in this code; else
+  // calls of functions are direct, and to be filled in by the caller: they are appended, as places in this code; else
   // they go through FunctionCode, but those of the function itself. `uses` is what the function does with its
   // locals, when that is known already.
   // `catches` is given who catches what: its words are bytes of the code, and a landing is where control goes

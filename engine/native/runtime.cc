@@ -141,12 +141,12 @@ std::optional<CodeAddress> find_code(const void* pc) {
   if (offset >= image.block.size()) return std::nullopt;
   const auto start = std::prev(std::upper_bound(image.starts.begin(), image.starts.end(), offset));
   const uint32_t function = image.indices[static_cast<size_t>(start - image.starts.begin())];
-  return CodeAddress{blob.functions + function, static_cast<uint32_t>(offset - *start), blob.batch};
+  return CodeAddress{&blob.module->function(function), static_cast<uint32_t>(offset - *start), blob.batch};
 }
 
 void watch(const CodeAddress& at, std::span<Watch> watches) {
   const FunctionCode& function = *at.function;
-  Compiler compiler(function.module->module(), function.module->functions());
+  Compiler compiler(*function.module);
   std::vector<BatchCall> calls;
   static_cast<void>(compiler.compile(function.index, at.batch ? &calls : nullptr, watches));
 }
@@ -164,7 +164,7 @@ const CatchTable* ModuleCode::catches(const CodeAddress& at) {
   const auto [found, is_new] = catches_.try_emplace(at.function->index);
   if (is_new && may_catch(module_.module(), at.function->index)) {
     found->second = std::make_unique<CatchTable>();
-    Compiler compiler(module_.module(), module_.functions());
+    Compiler compiler(module_);
     std::vector<BatchCall> calls;
     static_cast<void>(
         compiler.compile(at.function->index, at.batch ? &calls : nullptr, {}, found->second.get()));
@@ -195,23 +195,30 @@ bool ModuleCode::connect() {
   if (connected_) return true;
   connected_ = true;
   for (size_t i = 0; i < module_.module().functions.size(); ++i)
-    module_.functions()[i].native_entry.store(Stubs::instance().exit_call, std::memory_order_release);
+    module_.function(static_cast<uint32_t>(i))
+        .native_entry.store(Stubs::instance().exit_call, std::memory_order_release);
   return true;
 }
 
+const ModuleCode::Blob& ModuleCode::keep(ModuleImage image, bool batch) {
+  blobs_.push_back(std::unique_ptr<Blob>(new Blob{std::move(image), &module_, batch}));
+  const Blob& blob = *blobs_.back();
+  Registry& registry = Registry::instance();
+  const std::unique_lock lock(registry.mutex);
+  registry.blobs.emplace(blob.image.block.code(), &blob);
+  return blob;
+}
+
+void set_code(FunctionCode& function, const uint8_t* code) {
+  function.native_code.store(code, std::memory_order_release);
+  function.native_entry.store(code, std::memory_order_release);
+}
+
 void ModuleCode::add(ModuleImage image, bool batch) {
-  blobs_.push_back(std::unique_ptr<Blob>(new Blob{std::move(image), module_.functions(), batch}));
-  const ModuleImage& made = blobs_.back()->image;
-  const uint8_t* const base = made.block.code();
-  {
-    Registry& registry = Registry::instance();
-    const std::unique_lock lock(registry.mutex);
-    registry.blobs.emplace(base, blobs_.back().get());
-  }
+  const ModuleImage& made = keep(std::move(image), batch).image;
   for (size_t i = 0; i < made.starts.size(); ++i) {
     FunctionCode& function = module_.functions()[made.indices[i]];
-    function.native_code.store(base + made.starts[i], std::memory_order_release);
-    function.native_entry.store(base + made.starts[i], std::memory_order_release);
+    set_code(function, made.block.code() + made.starts[i]);
     function.entry.store(kNativeStub, std::memory_order_release);
   }
 }
@@ -234,9 +241,28 @@ std::optional<std::vector<FrameSlots>> ModuleCode::find(const CodeCache& cache) 
 
 bool ModuleCode::use(ModuleImage image) {
   const std::lock_guard lock(mutex_);
-  if (!connect()) return false;
-  add(std::move(image), true);
+  if (!machine_is_supported() || Stubs::instance().enter == nullptr) return false;
+  connected_ = true;
+  used_ = &keep(std::move(image), true);
   return true;
+}
+
+bool ModuleCode::connect(FunctionCode& function) const {
+  const auto& [block, starts, indices, frames] = used_->image;
+  const uint32_t* const found = std::lower_bound(indices.begin(), indices.end(), function.index);
+  const bool has_code = found != indices.end() && *found == function.index;
+  if (has_code) set_code(function, block.code() + starts[static_cast<size_t>(found - indices.begin())]);
+  else function.native_entry.store(Stubs::instance().exit_call, std::memory_order_release);
+  return has_code;
+}
+
+void ModuleCode::each_without_code(const std::function<void(uint32_t)>& give) const {
+  uint32_t next = module_.module().imported_function_count();
+  for (const uint32_t index : used_->image.indices) {
+    while (next < index) give(next++);
+    next = index + 1;
+  }
+  while (next < module_.module().functions.size()) give(next++);
 }
 
 const ModuleImage* ModuleCode::whole() const {
@@ -256,7 +282,7 @@ size_t usual_code_bytes(const wasm::Module& module) {
 
 ModuleCode::Batch::Batch(ModuleCode& code)
     : code_(code),
-      compiler_(code.module_.module(), code.module_.functions()),
+      compiler_(code.module_),
       writer_(usual_code_bytes(code.module_.module())),
       starts_(code.module_.module().functions.size(), kNoCode) {}
 
@@ -280,8 +306,12 @@ void ModuleCode::Batch::add(uint32_t function, const wasm::LocalUses& uses) {
 bool ModuleCode::Batch::finish(const CodeCache* cache) {
   const std::lock_guard lock(code_.mutex_);
   if (!code_.connect() || !write_ways_out()) return false;
-  for (const BatchCall& call : calls_)
-    writer_.put32(call.displacement_end - 4, starts_[call.function] - call.displacement_end);
+  for (const BatchCall& call : calls_) {
+    const size_t value = call.wanted == BatchCall::Wanted::kCode
+                             ? starts_[call.function] - call.displacement_end
+                             : code_.module_.function(call.function).frame_slots * sizeof(uint64_t);
+    writer_.put32(call.displacement_end - 4, static_cast<uint32_t>(value));
+  }
   ModuleImage image{writer_.finish(), std::move(image_starts_), std::move(indices_), {}};
   if (image.block.code() == nullptr) return true;  // there is no function
   // A cache that cannot be written to is none.
@@ -309,10 +339,10 @@ bool ModuleCode::Batch::write_ways_out() {
 
 bool ModuleCode::compile_function(uint32_t index) {
   const std::lock_guard lock(mutex_);
-  FunctionCode& function = module_.functions()[index];
+  FunctionCode& function = module_.function(index);
   if (function.native_code.load(std::memory_order_acquire) != nullptr) return true;
   if (!connect()) return false;
-  Compiler compiler(module_.module(), module_.functions());
+  Compiler compiler(module_);
   if (refused_.contains(index)) return false;
   const std::span<const uint8_t> made = compiler.compile(index, nullptr);
   CodeWriter code(made.size());
@@ -320,7 +350,7 @@ bool ModuleCode::compile_function(uint32_t index) {
     refused_.insert(index);
     return false;
   }
-  add({code.finish(), {0}, {index}, {}}, false);
+  add({code.finish(), std::vector<uint32_t>{0}, std::vector<uint32_t>{index}, {}}, false);
   return true;
 }
 
@@ -439,7 +469,7 @@ void Visit::bind() {
   n_.home = Machine::home(instance);
   n_.functions = instance.compiled().functions();
   n_.globals = Machine::globals(instance);
-  n_.memories = Machine::memories(instance);
+  n_.memories = Machine::memories(instance).data();
   n_.tables = Machine::tables(instance).data();
   n_.types = Machine::types(instance);
   n_.imports = Machine::imports(instance).data();
@@ -480,7 +510,7 @@ bool Visit::go_on() {
   switch (static_cast<Exit>(n_.exit)) {
     case Exit::kFuel: after_fuel(); break;
     case Exit::kCall: call_interpreter(*reinterpret_cast<const FunctionCode*>(n_.registers[rax])); break;
-    case Exit::kInstance: call_instance(*reinterpret_cast<FunctionInstance*>(n_.registers[rax])); break;
+    case Exit::kInstance: call_instance(*Machine::target(*m_.instance, n_.registers[rax])); break;
     case Exit::kReturned: returned(); break;
     case Exit::kHelper: helper(); break;
     case Exit::kOverflow: overflow_in_caller(); break;
@@ -554,7 +584,7 @@ void Visit::call_host(FunctionInstance& target) {
   uint64_t* const slots = frame();
   if (slots + std::max(target.param_slots, target.result_slots) > m_.stack_end) return overflow_in_caller();
   HostCall call{ex_, m_.instance, {slots, target.param_slots}, {slots, target.result_slots}, {}};
-  const HostAction action = target.host(call);
+  const HostAction action = (*target.host)(call);
   switch (action) {
     case HostAction::kTrap:
       m_.trap_message = std::move(call.trap_message);
@@ -610,7 +640,7 @@ void Visit::tail_call_host(FunctionInstance& target, uint64_t* arguments) {
   HostCall call{ex_, m_.instance, {arguments, target.param_slots}, {arguments, target.result_slots}, {}};
   m_.tail_host = &target;
   m_.tail_arguments = arguments;
-  const HostAction action = target.host(call);
+  const HostAction action = (*target.host)(call);
   if (action != HostAction::kOutOfFuel) m_.tail_host = nullptr;
   switch (action) {
     case HostAction::kTrap: m_.trap_message = std::move(call.trap_message); return trap(TrapKind::kHost);
@@ -688,11 +718,9 @@ void Visit::helper() {
     case kThrow: throw_tag(call, slots); break;
     case kThrowRef: throw_reference(call, slots[0]); break;
     case kReturnCall: tail_call(*Machine::function(*m_.instance, call.index), slots); break;
-    case kReturnCallIndirect:
-      tail_call(*reinterpret_cast<FunctionInstance*>(slots[call.index]), slots);
-      break;
+    case kReturnCallIndirect: tail_call(*Machine::target(*m_.instance, slots[call.index]), slots); break;
     case kCallIndirect: {
-      const auto* const target = reinterpret_cast<const FunctionInstance*>(slots[0]);
+      const FunctionInstance* const target = Machine::target(*m_.instance, slots[0]);
       if (!is_subtype(target->type, Machine::type(*m_.instance, call.index)))
         trap(TrapKind::kIndirectCallTypeMismatch);
       break;
@@ -832,7 +860,7 @@ void write_pending_slots(const FunctionCode& function, const Word* header, uint6
   Recorder recorder;
   recorder.wanted = static_cast<uint32_t>(header - function.code.load(std::memory_order_acquire));
   std::vector<Word> again;
-  translate(function.module->module(), function.index, function.module->functions(), again, {&recorder, 1});
+  translate(*function.module, function.index, again, {&recorder, 1});
   for (const PendingSlot& p : recorder.pending) fp[p.slot] = p.is_constant ? p.value : fp[p.value];
 }
 

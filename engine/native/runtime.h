@@ -9,6 +9,7 @@
 // one Execution.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -34,8 +35,12 @@ class ModuleCode {
 
   // The code of the whole module, when it is in the cache, is used from now on; the frames that go with it.
   std::optional<std::vector<FrameSlots>> find(const CodeCache& cache);
-  // The code of the whole module, made before, is used from now on. False where no code can run.
+  // The code of the whole module, made before, is used from now on, and connect() is for each function when it is
+  // made. False where no code can run.
   bool use(ModuleImage image);
+  bool connect(FunctionCode& function) const;  // whether it has code
+  // Of those that the module defines.
+  void each_without_code(const std::function<void(uint32_t)>& give) const;
   // The code of the whole module, when it was made at once or found; else null.
   [[nodiscard]] const ModuleImage* whole() const;
   // Compiles one function. False when it cannot be, now or ever.
@@ -69,11 +74,12 @@ class ModuleCode {
 
   struct Blob {
     ModuleImage image;
-    FunctionCode* functions;
+    CompiledModule* module;
     bool batch;  // calls are direct
   };
 
  private:
+  const Blob& keep(ModuleImage image, bool batch);
   void add(ModuleImage image, bool batch);
   bool connect();
 
@@ -81,6 +87,7 @@ class ModuleCode {
   mutable std::mutex mutex_;
   std::vector<std::unique_ptr<Blob>> blobs_;
   std::unordered_set<uint32_t> refused_;  // functions that could not be compiled
+  const Blob* used_ = nullptr;            // by use()
   bool connected_ = false;
   std::unordered_map<uint32_t, std::unique_ptr<CatchTable>>
       catches_;  // null: looked at, and there is nothing

@@ -184,7 +184,7 @@ void Parser::note_definition(Token at, bool is_import) {
 }
 
 void Parser::define_fields() {
-  module_.functions.reserve(4);
+  module_.functions.own().reserve(4);
   for (at_ = fields_begin_; at_ < fields_end_ && !full();) {
     const uint32_t open = at_;
     if (peek().kind != TokenKind::kOpen) {

@@ -85,7 +85,7 @@ bool Parser::define_import() {
       is_read = read_type_use(use, true);
       Function function;
       function.type = use.index;
-      append(module_.functions, function);
+      append(module_.functions.own(), function);
       break;
     }
     case ExternKind::kTable: {
@@ -166,7 +166,7 @@ bool Parser::define_function(uint32_t close) {
   function_ = index;
   scope(Space::kLocal).clear();
   label_count_ = 0;
-  module_.functions.emplace_back();  // also when it cannot be read, so that indices stay right
+  module_.functions.own().emplace_back();  // also when it cannot be read, so that indices stay right
   take_id();
   if (!read_inline_exports(ExternKind::kFunc, index)) return false;
   Function function;
@@ -185,7 +185,7 @@ bool Parser::define_function(uint32_t close) {
     for (const auto& name : scope(Space::kLocal).names())
       module_.names.locals.push_back({index, name.index, std::string(name.text.substr(1))});
   }
-  module_.functions[index] = function;
+  module_.functions.own()[index] = function;
   return true;
 }
 
@@ -199,7 +199,7 @@ bool Parser::read_locals(uint32_t& local_count, Function& function) {
       report(DiagnosticCode::kImplementationLimit, at, "more than 50000 parameters and locals");
       return false;
     }
-    auto& runs = module_.local_runs;
+    std::vector<LocalRun>& runs = module_.local_runs.own();
     if (runs.size() > function.first_local_run && runs.back().type == type) {
       ++runs.back().count;
     } else {

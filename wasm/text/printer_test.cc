@@ -113,12 +113,12 @@ TEST(TextPrinter, PrintsTagsAndClauses) {
 // What does not validate still prints, and does not crash.
 TEST(TextPrinter, PrintsBrokenModules) {
   Module m = parse("(func (export \"f\"))");
-  m.functions[0].type = 99;
-  m.functions[0].code.size = 0;
+  m.functions.own()[0].type = 99;
+  m.functions.own()[0].code.size = 0;
   m.exports[0].index = 77;
   m.start = 55;
-  m.local_runs.push_back({4'000'000'000u, ValType::kI64});
-  m.functions[0].local_run_count = 1;
+  m.local_runs.own().push_back({4'000'000'000u, ValType::kI64});
+  m.functions.own()[0].local_run_count = 1;
   m.elements.emplace_back().functions = {1, 2};
   m.elements[0].mode = SegmentMode::kActive;
   m.elements[0].table = 3;
