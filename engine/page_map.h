@@ -1,28 +1,32 @@
-// What the kernel's page map (/proc/self/pagemap) says of this process's pages.
+// Which pages of this process are there, as the kernel tells (/proc/self/pagemap).
 //
-// Threads: one at a time.
+// Threads: any; what other threads do with the pages meanwhile may be told or not.
 #pragma once
 
 #include <cstdint>
-#include <span>
+#include <optional>
+#include <vector>
 
 namespace membrane::engine {
 
-class PageMap {
- public:
-  // Bits of an entry.
-  static constexpr uint64_t kPresent = 1ull << 63, kSwapped = 1ull << 62, kOfFile = 1ull << 61;
-
-  PageMap();
-  ~PageMap();
-  PageMap(const PageMap&) = delete;
-  PageMap& operator=(const PageMap&) = delete;
-
-  // The entries of the pages from that of `address` on. False when they cannot be read.
-  [[nodiscard]] bool read(const uint8_t* address, std::span<uint64_t> entries) const;
-
- private:
-  int file_;
+enum class Pages : uint8_t {
+  kTouched,  // somebody has come to them: they are there, or in the swap
+  kOwn,      // of these, the ones that are no file's: written to, or without a file
 };
+
+// Neighbouring pages that are alike.
+struct PageRun {
+  uint64_t offset, bytes;
+  bool is_swapped;
+  bool operator==(const PageRun&) const = default;
+};
+
+// The runs of such pages, ascending, among so many bytes from `base` on; both are whole pages. Nothing when the system
+// does not say.
+std::optional<std::vector<PageRun>> page_runs(const uint8_t* base, uint64_t bytes, Pages wanted);
+
+// The two ways to ask, the first of which is quick, and not there before Linux 6.7.
+std::optional<std::vector<PageRun>> page_runs_by_scan(const uint8_t* base, uint64_t bytes, Pages wanted);
+std::optional<std::vector<PageRun>> page_runs_by_entries(const uint8_t* base, uint64_t bytes, Pages wanted);
 
 }  // namespace membrane::engine

@@ -23,7 +23,7 @@ constexpr uint64_t kMostSearchedBytes = 128u << 20, kMostRestoredBytes = 8u << 2
 constexpr size_t kMostRuns = 32, kMostRunsOfImage = 1024;
 
 // A page that is not there may still be in the swap, with what the guest left in it.
-enum class PageState : uint8_t { kAbsent, kPresent, kOfImage };
+enum class PageState : uint8_t { kAbsent, kPresent };
 
 // Calls `each` with the state, offset and bytes of each run of pages that are alike. False when it said so.
 template <typename F>
@@ -68,38 +68,21 @@ std::optional<uint64_t> restore_zeros(uint8_t* base, uint64_t begin, uint64_t en
   return done ? std::optional(kept) : std::nullopt;
 }
 
-// What the kernel's page map says of the first pages of a region. False when it cannot be read.
-bool read_page_map(const uint8_t* base, std::span<PageState> pages) {
-  const PageMap map;
-  std::array<uint64_t, 1024> entries;  // NOLINT(cppcoreguidelines-pro-type-member-init): the map writes it
-  for (size_t first = 0; first < pages.size(); first += entries.size()) {
-    const size_t count = std::min(entries.size(), pages.size() - first);
-    if (!map.read(base + first * system_page_bytes(), std::span(entries).first(count))) return false;
-    constexpr uint64_t kPresentOrOfFile = PageMap::kPresent | PageMap::kOfFile;
-    for (size_t i = 0; i < count; ++i)
-      pages[first + i] = (entries[i] & PageMap::kSwapped) != 0                  ? PageState::kAbsent
-                         : (entries[i] & kPresentOrOfFile) == PageMap::kPresent ? PageState::kPresent
-                                                                                : PageState::kOfImage;
-  }
-  return true;
-}
-
 // Puts the pages that a guest has changed back as the image has them. As restore_zeros().
 std::optional<uint64_t> restore_image(uint8_t* base, const MemoryImage& image) {
-  const std::span<PageState> pages = page_states(image.bytes() / system_page_bytes());
-  if (!read_page_map(base, pages)) return std::nullopt;
+  const auto own = page_runs(base, image.bytes(), Pages::kOwn);
+  if (!own || own->size() > kMostRunsOfImage) return std::nullopt;
   uint64_t kept = 0;
   std::vector<MemoryRange> changed;
-  const bool done = for_each_run(pages, 0, [&](PageState state, uint64_t at, uint64_t bytes) {
-    if (state == PageState::kOfImage) return true;
-    if (changed.size() == kMostRunsOfImage) return false;
-    changed.emplace_back(at, bytes);
-    if (state == PageState::kAbsent) return drop(base + at, bytes);
-    if ((kept += bytes) > kMostRestoredBytes) return false;
-    std::memcpy(base + at, image.content().data() + at, bytes);
-    return true;
-  });
-  if (!done) return std::nullopt;
+  for (const PageRun& run : *own) {
+    changed.emplace_back(run.offset, run.bytes);
+    if (run.is_swapped) {
+      if (!drop(base + run.offset, run.bytes)) return std::nullopt;
+      continue;
+    }
+    if ((kept += run.bytes) > kMostRestoredBytes) return std::nullopt;
+    std::memcpy(base + run.offset, image.content().data() + run.offset, run.bytes);
+  }
   image.learn(changed);
   return kept;
 }

@@ -116,6 +116,17 @@ def exchange(request):
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 NEXT = b'{"session":"next"}'
 
+# The inside of encode() and loads(), made once: each turn comes here.
+_scan = json.JSONDecoder().scan_once
+_make_encoder = json.encoder.c_make_encoder
+_write = _make_encoder and _make_encoder(None, json.JSONEncoder().default, json.encoder.encode_basestring, None, ":", ",",
+                                         False, False, True)
+
+
+def encode_tree(value):
+    """As JSON, of what holds nothing that holds it."""
+    return "".join(_write(value, 0)) if _write else _encode(value)
+
 
 def ask(request, what=""):
     """The object that answers the object, or a request that is JSON already. An answer that is an error is raised."""
@@ -123,8 +134,8 @@ def ask(request, what=""):
         request = _encode(request).encode("utf-8", "replace")
     text = exchange(request)
     try:
-        answer = json.loads(text)
-    except ValueError:
+        answer, _ = _scan(text.decode(), 0)
+    except (ValueError, StopIteration):
         answer = {"error": {"errno": "EHOST", "message": "the answer is not JSON"}}
     if isinstance(answer, dict) and "error" in answer and isinstance(answer["error"], dict) and "errno" in answer["error"]:
         raise error_of(answer["error"], what)

@@ -26,6 +26,8 @@ _OUR_PACKAGES = (_OURS + "membrane" + os.sep, _OURS + "requests" + os.sep)
 _FUTURE_FLAGS = 0
 for _feature in __future__.all_feature_names:
     _FUTURE_FLAGS |= getattr(__future__, _feature).compiler_flag
+_STATEMENTS = frozenset(("import", "from", "del", "raise", "pass", "assert", "global", "nonlocal", "return", "break",
+                         "continue", "type"))  # that may stand in a line without a colon
 _MAX_SOURCES = 16 << 20  # characters of cells that tracebacks can quote
 _MAX_TRACEBACK = 100_000
 
@@ -82,7 +84,7 @@ def turn():
 
 
 def _encode_result(result):
-    return _door._encode({"session": "result", **result}).encode("utf-8", "replace")
+    return _door.encode_tree({"session": "result", **result}).encode("utf-8", "replace")
 
 
 def reseed(fresh):
@@ -195,20 +197,40 @@ class _AtExit:
                 traceback.print_exc()
 
 
-def _run_cell(code, name):
-    """The value of the last expression; None when the cell ends in something else, or in a semicolon."""
+def _expression_of(code, name):
+    """The code of a cell that is one short expression, as many are; None where it takes a closer look."""
+    word = code[:12].partition(" ")[0]
+    if not word or word[0] in "\t\f@" or word in _STATEMENTS or any(sign in code for sign in "\n=;:"):
+        return None
+    try:
+        return compile(code, name, "eval", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT | _future_flags, dont_inherit=True)
+    except SyntaxError:
+        return None
+
+
+def _compile_cell(code, name):
+    """The code of all but the last expression, and of that."""
     global _future_flags
-    namespace = sys.modules["__main__"].__dict__
+    expression = _expression_of(code, name)
+    if expression is not None:
+        return None, expression
     flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT | _future_flags
     tree = compile(code, name, "exec", flags | ast.PyCF_ONLY_AST, dont_inherit=True)
     last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
-    # Both are compiled before one runs: a mistake that only the compiler finds must not leave half a cell done.
-    body = expression = None
+    body = None
     if tree.body or last is None:
         body = compile(tree, name, "exec", flags, dont_inherit=True)
         _future_flags |= body.co_flags & _FUTURE_FLAGS
     if last is not None:
         expression = compile(ast.Expression(last.value), name, "eval", flags | _future_flags, dont_inherit=True)
+    return body, expression
+
+
+def _run_cell(code, name):
+    """The value of the last expression; None when the cell ends in something else, or in a semicolon."""
+    namespace = sys.modules["__main__"].__dict__
+    # Both are compiled before one runs: a mistake that only the compiler finds must not leave half a cell done.
+    body, expression = _compile_cell(code, name)
     if body is not None:
         _evaluate(body, namespace)
     if expression is None:
