@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "base/result.h"
 
@@ -19,6 +20,20 @@ std::string build_id();
 
 // The user's own, and nobody else may write to it.
 bool is_private(const struct stat& status);
+
+// Makes the directory, closed to others, and those above it, when it is not there. False when the system refuses; errno
+// says why. What was there before may be anything.
+bool make_directory(const std::string& path);
+
+// Files in the directory whose names end so may have so many bytes together: what is beyond goes, what was not used for
+// longest first. `used` stays.
+void make_room(const std::string& directory, std::string_view ending, uint64_t most_bytes,
+               const std::string& used);
+
+// What is said where such files cannot be: "cannot WHAT PATH", with errno, as kUnavailable; and of a directory that
+// others could write to, as kInvalidArgument.
+std::unexpected<Error> refused_by_system(const char* what, const std::string& path);
+std::unexpected<Error> refused_as_open(const std::string& directory, std::string message);
 
 // Opens a regular file that is private, and no symbolic link.
 class PrivateFile {

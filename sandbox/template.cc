@@ -5,7 +5,6 @@
 #include <sys/stat.h>
 #include <xxhash.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -63,41 +62,12 @@ Status check_hash(const lang::PackageFile& file) {
   return {};
 }
 
-// What is beyond kMostBytes, of all images in the directory, goes: what was not used for longest.
-void make_room(const std::string& directory, const std::string& for_file) {
-  constexpr uint64_t kMostBytes = 3ull << 30;
-  struct Kept {
-    fs::file_time_type used;
-    uint64_t bytes;
-    fs::path path;
-  };
-  std::vector<Kept> files;
-  uint64_t bytes = 0;
-  std::error_code error;
-  for (const fs::directory_entry& entry : fs::directory_iterator(directory, error)) {
-    if (entry.path().extension() != ".image") continue;
-    const uint64_t size = entry.file_size(error);
-    if (error) continue;
-    bytes += size;
-    if (entry.path() != for_file) files.push_back({entry.last_write_time(error), size, entry.path()});
-  }
-  std::ranges::sort(files, {}, &Kept::used);
-  for (const Kept& file : files) {
-    if (bytes <= kMostBytes) return;
-    if (fs::remove(file.path, error)) bytes -= file.bytes;
-  }
-}
-
 Status make_private_directory(const std::string& directory) {
-  std::error_code error;
-  fs::create_directories(fs::path(directory).parent_path(), error);
   struct stat status{};
-  if ((mkdir(directory.c_str(), S_IRWXU) != 0 && errno != EEXIST) || stat(directory.c_str(), &status) != 0)
-    return fail(ErrorCode::kUnavailable, "cannot make " + directory + ": " + std::strerror(errno),
-                "Give a directory of your own, on a disk with room.");
+  if (!make_directory(directory) || stat(directory.c_str(), &status) != 0)
+    return refused_by_system("make", directory);
   if (!is_private(status))
-    return fail(ErrorCode::kInvalidArgument, directory + " is somebody else's, or others may write to it",
-                "Give a directory of your own, and: chmod go-w " + directory);
+    return refused_as_open(directory, directory + " is somebody else's, or others may write to it");
   return {};
 }
 
@@ -127,6 +97,7 @@ Result<std::string> key_of(const lang::Package& package) {
 
 constexpr size_t kKeyDigits = 32;
 constexpr std::string_view kImageEnding = ".image";
+constexpr uint64_t kMostImageBytes = 3ull << 30;  // of all images in the directory
 
 }  // namespace
 
@@ -184,7 +155,7 @@ Result<std::shared_ptr<const Template>> Template::open(lang::Package package,
     if (options.on_progress) options.on_progress("keeping the warm image");
     const auto written = engine::write_image_file(path, *made->image_, made->kept());
     if (!written) return made;  // warm all the same, in this process
-    make_room(options.cache_directory, path);
+    make_room(options.cache_directory, kImageEnding, kMostImageBytes, path);
     made->image_.reset();
     loaded = engine::load_image_file(path, options.tier);
     if (!loaded) return std::unexpected(std::move(loaded).error());
