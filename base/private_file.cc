@@ -99,20 +99,11 @@ std::unexpected<Error> refused_as_open(const std::string& directory, std::string
               "Give a directory of your own, and: chmod go-w " + directory);
 }
 
-PrivateFile::PrivateFile(const std::string& path)
-    : number_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW)) {
+OpenedFile::OpenedFile(const std::string& path, bool must_be_private)
+    : number_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | (must_be_private ? O_NOFOLLOW : 0))) {
   struct stat status{};
-  usable_ = number_ >= 0 && fstat(number_, &status) == 0 && S_ISREG(status.st_mode) && is_private(status);
-  bytes_ = usable_ ? static_cast<size_t>(status.st_size) : 0;
-}
-
-PrivateFile::~PrivateFile() {
-  if (number_ >= 0) close(number_);
-}
-
-OpenedFile::OpenedFile(const std::string& path) : number_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
-  struct stat status{};
-  usable_ = number_ >= 0 && fstat(number_, &status) == 0 && S_ISREG(status.st_mode);
+  usable_ = number_ >= 0 && fstat(number_, &status) == 0 && S_ISREG(status.st_mode) &&
+            (!must_be_private || is_private(status));
   bytes_ = usable_ ? static_cast<size_t>(status.st_size) : 0;
 }
 

@@ -35,17 +35,20 @@ void make_room(const std::string& directory, std::string_view ending, uint64_t m
 std::unexpected<Error> refused_by_system(const char* what, const std::string& path);
 std::unexpected<Error> refused_as_open(const std::string& directory, std::string message);
 
-// Opens a regular file that is private, and no symbolic link.
-class PrivateFile {
+// Opens a regular file to be read, whoever's it is.
+class OpenedFile {
  public:
-  explicit PrivateFile(const std::string& path);
-  ~PrivateFile();
-  PrivateFile(const PrivateFile&) = delete;
-  PrivateFile& operator=(const PrivateFile&) = delete;
+  explicit OpenedFile(const std::string& path) : OpenedFile(path, false) {}
+  ~OpenedFile();
+  OpenedFile(const OpenedFile&) = delete;
+  OpenedFile& operator=(const OpenedFile&) = delete;
 
-  [[nodiscard]] bool usable() const { return usable_; }  // false when it is not there, or not private
+  [[nodiscard]] bool usable() const { return usable_; }  // false when it is not there, or not such a file
   [[nodiscard]] int number() const { return number_; }
   [[nodiscard]] size_t bytes() const { return bytes_; }
+
+ protected:
+  OpenedFile(const std::string& path, bool must_be_private);
 
  private:
   int number_;
@@ -53,22 +56,10 @@ class PrivateFile {
   bool usable_ = false;
 };
 
-// Opens a regular file to be read, whoever's it is.
-class OpenedFile {
+// Only one that is private, and no symbolic link.
+class PrivateFile : public OpenedFile {
  public:
-  explicit OpenedFile(const std::string& path);
-  ~OpenedFile();
-  OpenedFile(const OpenedFile&) = delete;
-  OpenedFile& operator=(const OpenedFile&) = delete;
-
-  [[nodiscard]] bool usable() const { return usable_; }
-  [[nodiscard]] int number() const { return number_; }
-  [[nodiscard]] size_t bytes() const { return bytes_; }
-
- private:
-  int number_;
-  size_t bytes_ = 0;
-  bool usable_ = false;
+  explicit PrivateFile(const std::string& path) : OpenedFile(path, true) {}
 };
 
 // A file that is there when it is whole, or not at all. Errors: kUnavailable.
