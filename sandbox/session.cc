@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "base/utf8.h"
+#include "base/hex.h"
 #include "engine/fuel.h"
 #include "engine/used_pages.h"
 #include "host/local_broker.h"
@@ -22,16 +22,6 @@ using Json = nlohmann::json;
 constexpr uint64_t kFreshAt = 1ull << 40;
 constexpr uint32_t kFreshBytes = 32;
 constexpr size_t kMostDisplays = 1000;
-
-std::string hex_of(std::string_view bytes) {
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  std::string text;
-  for (const char c : bytes) {
-    text += kDigits[static_cast<uint8_t>(c) >> 4];
-    text += kDigits[static_cast<uint8_t>(c) & 15];
-  }
-  return text;
-}
 
 RichValue rich_value(const Json& bundle) {
   RichValue value;
