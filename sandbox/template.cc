@@ -6,11 +6,11 @@
 #include <xxhash.h>
 
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <filesystem>
 
 #include "base/file_mapping.h"
+#include "base/hex.h"
 #include "base/number_reader.h"
 #include "base/private_file.h"
 #include "base/sha256.h"
@@ -87,15 +87,12 @@ Result<std::string> key_of(const lang::Package& package) {
   MEMBRANE_TRY(add(package.module.path));
   for (const lang::PackageFile& file : package.files) MEMBRANE_TRY(add(file.path));
   text += build_id();
-  const XXH128_hash_t hash =
-      XXH3_128bits(text.data(), text.size());  // the directory is private: nobody forges it
-  char name[33];
-  std::snprintf(name, sizeof name, "%016llx%016llx", static_cast<unsigned long long>(hash.high64),
-                static_cast<unsigned long long>(hash.low64));
-  return std::string(name);
+  XXH128_canonical_t hash;  // the directory is private: nobody forges it
+  XXH128_canonicalFromHash(&hash, XXH3_128bits(text.data(), text.size()));
+  return hex_of(hash.digest);
 }
 
-constexpr size_t kKeyDigits = 32;
+constexpr size_t kKeyDigits = 2 * sizeof(XXH128_canonical_t);
 constexpr std::string_view kImageEnding = ".image";
 constexpr uint64_t kMostImageBytes = 3ull << 30;  // of all images in the directory
 
@@ -103,7 +100,7 @@ constexpr uint64_t kMostImageBytes = 3ull << 30;  // of all images in the direct
 
 Result<std::string> Template::image_file(const lang::Package& package, const std::string& cache_directory) {
   MEMBRANE_ASSIGN(const std::string key, key_of(package));
-  return cache_directory + "/" + package.name + "-" + key.substr(0, kKeyDigits) + std::string(kImageEnding);
+  return cache_directory + "/" + package.name + "-" + key + std::string(kImageEnding);
 }
 
 size_t Template::forget_images(std::string_view name, const std::string& cache_directory) {
