@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "agent/console.h"
+#include "base/write_at.h"
 #include "cli/cli.h"
 #include "engine/fuel.h"
 #include "sandbox/report.h"
@@ -148,16 +149,8 @@ Result<NewFile> NewFile::create(std::string path) {
 }
 
 Status NewFile::commit(std::span<const uint8_t> bytes) {
-  const auto failed = [this] {
+  if (!write_at(file_, 0, bytes) || fsync(file_) != 0 || rename(beside_.c_str(), path_.c_str()) != 0)
     return fail(ErrorCode::kUnavailable, "cannot write " + path_ + ": " + std::strerror(errno));
-  };
-  while (!bytes.empty()) {
-    const ssize_t written = write(file_, bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return failed();
-    bytes = bytes.subspan(static_cast<size_t>(written));
-  }
-  if (fsync(file_) != 0 || rename(beside_.c_str(), path_.c_str()) != 0) return failed();
   beside_.clear();
   return {};
 }
