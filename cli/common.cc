@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "agent/console.h"
+#include "base/environment.h"
 #include "base/write_at.h"
 #include "cli/cli.h"
 #include "engine/fuel.h"
@@ -219,9 +220,6 @@ bool same_file(std::FILE* a, std::FILE* b) {
          of_a.st_ino == of_b.st_ino;
 }
 
-bool use_colour(std::FILE* to) {
-  const char* const no_colour = std::getenv("NO_COLOR");
-  return (no_colour == nullptr || *no_colour == '\0') && is_terminal(to);
-}
+bool use_colour(std::FILE* to) { return environment_variable("NO_COLOR").empty() && is_terminal(to); }
 
 }  // namespace membrane::cli
