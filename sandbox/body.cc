@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "engine/machine.h"
+#include "sandbox/telling.h"
 
 namespace membrane::sandbox {
 
@@ -70,17 +71,13 @@ engine::HostFunction Body::function_for(const wasm::Import& import, wasm::FuncTy
 // -- host functions -----------------------------------------------------------------------------------------------
 
 HostAction Body::end_with(host::CallEnd end) {
-  switch (end) {
-    case host::CallEnd::kReturn:
-      stop_.outcome = around_.must_stop ? around_.must_stop() : std::nullopt;
-      return stop_.outcome ? HostAction::kInterrupt : HostAction::kContinue;
-    case host::CallEnd::kExit: return HostAction::kExit;
-    case host::CallEnd::kOutOfFuel: return HostAction::kOutOfFuel;
-    case host::CallEnd::kOutOfOutput: stop_.outcome = Outcome::kOutOfOutput; return HostAction::kTrap;
-    case host::CallEnd::kOutOfMemory: stop_.outcome = Outcome::kOutOfMemory; return HostAction::kTrap;
-    case host::CallEnd::kTrap: return HostAction::kTrap;
+  if (end == host::CallEnd::kReturn) {
+    stop_.outcome = around_.must_stop ? around_.must_stop() : std::nullopt;
+    return stop_.outcome ? HostAction::kInterrupt : HostAction::kContinue;
   }
-  return HostAction::kTrap;
+  const Consequence consequence = consequence_of(end);
+  if (consequence.outcome) stop_.outcome = consequence.outcome;
+  return consequence.action;
 }
 
 HostAction Body::call_capability(const host::FunctionSpec& function, engine::HostCall& call) {

@@ -14,6 +14,7 @@
 #include "sandbox/frozen_state.h"
 #include "sandbox/guest_instance.h"
 #include "sandbox/sandbox.h"
+#include "sandbox/telling.h"
 #include "sandbox/values.h"
 #include "wasm/explain.h"
 
@@ -282,16 +283,12 @@ engine::HostAction Run::call_host(const host::FunctionSpec& function, engine::Ho
   // A start function runs before there is anything to talk to only if nobody made it: link() did.
   guest_->enter(call);
   const host::CallOutcome outcome = dispatcher_->call(function, call.arguments, call.results);
-  switch (outcome.end) {
-    case host::CallEnd::kReturn:
-      return function.effect == host::Effect::kWorld && must_stop() ? engine::HostAction::kInterrupt
-                                                                    : engine::HostAction::kContinue;
-    case host::CallEnd::kExit: return engine::HostAction::kExit;
-    case host::CallEnd::kOutOfFuel: return engine::HostAction::kOutOfFuel;
-    case host::CallEnd::kOutOfOutput: end_ = Outcome::kOutOfOutput; break;
-    case host::CallEnd::kOutOfMemory: end_ = Outcome::kOutOfMemory; break;
-    case host::CallEnd::kTrap: break;
-  }
+  if (outcome.end == host::CallEnd::kReturn)
+    return function.effect == host::Effect::kWorld && must_stop() ? engine::HostAction::kInterrupt
+                                                                  : engine::HostAction::kContinue;
+  const Consequence consequence = consequence_of(outcome.end);
+  if (consequence.outcome) end_ = consequence.outcome;
+  if (consequence.action != engine::HostAction::kTrap) return consequence.action;
   failed_call_ = outcome.error;
   call.trap_message =
       std::string(function.module) + "." + std::string(function.name) + ": " + outcome.error.reason;
@@ -538,47 +535,25 @@ void Run::stop_trapped(const engine::Trap& trap) {
 }
 
 void Run::stop_paused(engine::RunState state) {
-  ReportError error;
-  show_places(execution_->backtrace(), error);
-  const Outcome outcome =
+  report_.outcome =
       state == engine::RunState::kOutOfFuel ? Outcome::kOutOfFuel : end_.value_or(Outcome::kCancelled);
-  error.code = std::string(name_of(outcome));
-  if (outcome == Outcome::kOutOfFuel) {
-    error.message = "the program used up its fuel of " + std::to_string(limits_.fuel);
-    error.hint = "Make it do less (look for a loop without an end), or give it more fuel.";
-  } else if (outcome == Outcome::kTimedOut) {
-    error.message = "the program ran past its time of " + std::to_string(limits_.wall_ms) + " ms";
-    error.hint = "Make it do less, or give it more time.";
-  } else {
-    error.message = "the owner stopped the program";
-  }
-  report_.outcome = outcome;
+  ReportError error = stop_error(report_.outcome, limits_);
+  show_places(execution_->backtrace(), error);
   report_.errors.push_back(std::move(error));
 }
 
 void Run::finish() {
-  report_.stdout_text = std::move(said_.stdout_text);
-  report_.stderr_text = std::move(said_.stderr_text);
   report_.result = std::move(said_.result);
-  report_.answer = std::move(said_.answer);
-  report_.submitted = said_.submitted;
+  tell_conversation(std::move(said_), report_);
   report_.tokens_used = gate_.tokens_used();
   if (frozen_ != nullptr) report_.tokens_used += frozen_->state.tokens_reported;
   if (instance_ != nullptr) report_.memory_peak_bytes = instance_->memory_bytes();  // it never shrinks
   if (!dispatcher_) return;
-  report_.host_calls_dropped = dispatcher_->records_dropped();
-  for (const host::CallRecord& call : dispatcher_->records()) {
-    report_.host_calls.push_back({call.name, call.allowed(),
-                                  call.code == host::Errno::kOk ? "" : std::string(host::name_of(call.code)),
-                                  call.reason, call.grant, call.arguments, call.bytes_in, call.bytes_out,
-                                  call.latency_us});
-  }
+  tell_host_calls(*dispatcher_, report_);
   if (const auto& divergence = gate_.divergence(); divergence && report_.outcome != Outcome::kFailed) {
-    report_.errors.clear();  // what the program made of it is no news
     report_.snapshot.clear();
     if (report_.snapshot_bytes) report_.snapshot_bytes = 0;
-    stop(Outcome::kDiverged, "replay_diverged", *divergence,
-         "A journal answers the run that it was written by: the same program, arguments and input.");
+    tell_divergence(*divergence, "program, arguments", report_);
   }
 }
 

@@ -10,6 +10,7 @@
 #include "host/local_broker.h"
 #include "sandbox/body.h"
 #include "sandbox/language_limits.h"
+#include "sandbox/telling.h"
 #include "wasm/explain.h"
 
 namespace membrane::sandbox {
@@ -311,6 +312,11 @@ void Session::Impl::tell_stop(Report& report) {
     error.hint = std::move(hint);
   };
   constexpr const char* kGoesOn = " The session stands as it did before this turn.";
+  const auto stopped = [&](Outcome outcome) {
+    report.outcome = outcome;
+    error = stop_error(outcome, limits);
+    error.hint += error.hint.empty() ? kGoesOn + 1 : kGoesOn;
+  };
   if (stop.state == engine::RunState::kExited ||
       (stop.state == engine::RunState::kFinished && !stop.outcome)) {
     report.exit_code = static_cast<int>(body_->system().exit_code().value_or(0));
@@ -320,18 +326,14 @@ void Session::Impl::tell_stop(Report& report) {
          std::string(template_->interpreter().reads() ? "What has ended cannot take another turn."
                                                       : "End with sys.exit() to keep the session's state.") +
              kGoesOn);
-  } else if (stop.outcome == Outcome::kTimedOut) {
-    told(Outcome::kTimedOut, "the program ran past its time of " + std::to_string(limits.wall_ms) + " ms",
-         std::string("Make it do less, or give it more time.") + kGoesOn);
-  } else if (stop.outcome == Outcome::kCancelled) {
-    told(Outcome::kCancelled, "the owner stopped the program", kGoesOn + 1);
+  } else if (stop.outcome == Outcome::kTimedOut || stop.outcome == Outcome::kCancelled) {
+    stopped(*stop.outcome);
   } else if (stop.outcome == Outcome::kOutOfOutput) {
     told(Outcome::kOutOfOutput,
          "the program printed more than " + std::to_string(limits.output_bytes) + " bytes",
          std::string("Print less, or raise the output limit.") + kGoesOn);
   } else if (stop.state == engine::RunState::kOutOfFuel || stop.outcome == Outcome::kOutOfFuel) {
-    told(Outcome::kOutOfFuel, "the program used up its fuel of " + std::to_string(limits.fuel),
-         std::string("Make it do less (look for a loop without an end), or give it more fuel.") + kGoesOn);
+    stopped(Outcome::kOutOfFuel);
   } else if (stop.state == engine::RunState::kTrapped) {
     const bool no_memory = body_->instance().limit_was_hit() || stop.outcome == Outcome::kOutOfMemory;
     told(no_memory ? Outcome::kOutOfMemory : Outcome::kTrapped, stop.trap.message,
@@ -350,28 +352,12 @@ void Session::Impl::tell_stop(Report& report) {
 
 void Session::Impl::tell_rest(Report& report) {
   body_->system().finish(body_->guest());
-  report.stdout_text = std::move(said_.stdout_text);
-  report.stderr_text = std::move(said_.stderr_text);
-  report.answer = std::move(said_.answer);
-  report.submitted = said_.submitted;
+  tell_conversation(std::move(said_), report);
   for (host::CallRecord& record : body_->system().take_records())
     body_->dispatcher().record(std::move(record));
-  report.host_calls_dropped = body_->dispatcher().records_dropped();
-  for (const host::CallRecord& call : body_->dispatcher().records())
-    report.host_calls.push_back({call.name, call.allowed(),
-                                 call.code == host::Errno::kOk ? "" : std::string(host::name_of(call.code)),
-                                 call.reason, call.grant, call.arguments, call.bytes_in, call.bytes_out,
-                                 call.latency_us});
+  tell_host_calls(body_->dispatcher(), report);
   report.files = files();
-  if (const auto& divergence = gate_.divergence()) {
-    report.outcome = Outcome::kDiverged;
-    report.errors = {{"replay_diverged",
-                      *divergence,
-                      {},
-                      "A journal answers the run that it was written by: the same turns and input.",
-                      {},
-                      {}}};
-  }
+  if (const auto& divergence = gate_.divergence()) tell_divergence(*divergence, "turns", report);
 }
 
 // -- forks and steps back -----------------------------------------------------------------------------------------
