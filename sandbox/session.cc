@@ -54,7 +54,8 @@ class Session::Impl final : public host::DoorSession {
                   ? host::BrokerGate::to_journal(*options_.replay, options_.record)
                   : host::BrokerGate::to_world(world_, budget_.get(), options_.record)) {}
 
-  Status begin(std::unique_ptr<wasi::System> system, const engine::InstanceImage& image,
+  using Image = std::shared_ptr<const engine::InstanceImage>;  // null: the template's
+  Status begin(std::unique_ptr<wasi::System> system, const Image& image,
                std::shared_ptr<const Waiting> waiting) {
     auto body = std::make_unique<Body>(Body::Surroundings{.said = &said_,
                                                           .gate = &gate_,
@@ -62,7 +63,8 @@ class Session::Impl final : public host::DoorSession {
                                                           .interpreter = &template_->interpreter(),
                                                           .must_stop = [this] { return must_stop(); }},
                                        std::move(system));
-    MEMBRANE_TRY(body->begin(image, language_instance_limits(options_.policy.limits, template_->image()),
+    MEMBRANE_TRY(body->begin(image == nullptr ? template_->image() : *image,
+                             language_instance_limits(options_.policy.limits, template_->image()),
                              std::move(waiting)));
     body_ = std::move(body);
     is_fresh_ = true;
@@ -98,11 +100,12 @@ class Session::Impl final : public host::DoorSession {
 
   // To go back to.
   struct Checkpoint {
-    std::shared_ptr<const engine::InstanceImage> image;  // null: the template's
+    Image image;
     std::unique_ptr<wasi::System> system;
     std::shared_ptr<const Waiting> waiting;
   };
   Result<Checkpoint> checkpoint(uint64_t number);
+  Result<Image> capture();
   Result<std::unique_ptr<wasi::System>> fork_system(uint64_t number, const policy::Policy& policy,
                                                     wasi::World world) const;
   void go_back(Checkpoint checkpoint);
@@ -375,22 +378,23 @@ Result<Session::Impl::Checkpoint> Session::Impl::checkpoint(uint64_t number) {
   Checkpoint made;
   MEMBRANE_ASSIGN(made.system, fork_system(number, options_.policy, world()));
   made.waiting = body_->waiting();
-  if (is_changed_) {
-    MEMBRANE_ASSIGN(made.image,
-                    engine::InstanceImage::capture(body_->instance(), engine::InstanceImage::Keep::kChanges));
-  }
+  MEMBRANE_ASSIGN(made.image, capture());
   return made;
 }
 
+Result<Session::Impl::Image> Session::Impl::capture() {
+  if (!is_changed_) return nullptr;
+  return engine::InstanceImage::capture(body_->instance(), engine::InstanceImage::Keep::kChanges);
+}
+
 void Session::Impl::go_back(Checkpoint checkpoint) {
-  const engine::InstanceImage& image = checkpoint.image == nullptr ? template_->image() : *checkpoint.image;
   is_changed_ = checkpoint.image != nullptr;
   // There was room for it before.
-  static_cast<void>(begin(std::move(checkpoint.system), image, std::move(checkpoint.waiting)));
+  static_cast<void>(begin(std::move(checkpoint.system), checkpoint.image, std::move(checkpoint.waiting)));
 }
 
 Result<std::unique_ptr<Session>> Session::Impl::fork(uint64_t number) {
-  MEMBRANE_ASSIGN(Checkpoint from, checkpoint(number));
+  MEMBRANE_ASSIGN(const Image image, capture());
   RunOptions options = options_;
   options.record = nullptr;
   auto child = std::make_unique<Impl>(template_, std::move(options));
@@ -398,8 +402,7 @@ Result<std::unique_ptr<Session>> Session::Impl::fork(uint64_t number) {
   child->turns_ = turns_;
   child->is_changed_ = is_changed_;
   MEMBRANE_ASSIGN(auto system, fork_system(number, child->options_.policy, child->world()));
-  MEMBRANE_TRY(child->begin(std::move(system), from.image == nullptr ? template_->image() : *from.image,
-                            std::move(from.waiting)));
+  MEMBRANE_TRY(child->begin(std::move(system), image, body_->waiting()));
   return std::unique_ptr<Session>(new Session(std::move(child)));
 }
 
@@ -411,7 +414,7 @@ Session::~Session() = default;
 Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<const Template> of, RunOptions options) {
   auto impl = std::make_unique<Impl>(of, std::move(options));
   MEMBRANE_ASSIGN(auto system, of->new_system(impl->options_.policy, impl->world()));
-  MEMBRANE_TRY(impl->begin(std::move(system), of->image(), of->waiting()));
+  MEMBRANE_TRY(impl->begin(std::move(system), nullptr, of->waiting()));
   return std::unique_ptr<Session>(new Session(std::move(impl)));
 }
 
