@@ -13,6 +13,7 @@
 #include "lang/language.h"
 #include "sandbox/frozen_state.h"
 #include "sandbox/guest_instance.h"
+#include "sandbox/host_import.h"
 #include "sandbox/sandbox.h"
 #include "sandbox/telling.h"
 #include "sandbox/values.h"
@@ -101,7 +102,7 @@ class Run {
   }
   void finish();
 
-  std::optional<engine::Extern> resolve(const wasm::Import& import);
+  std::optional<HostImport> find_import(const wasm::Import& import);
   engine::HostAction call_host(const host::FunctionSpec& function, engine::HostCall& call);
   [[nodiscard]] const OwnFunction* find_own(const wasm::Import& import) const;
   engine::HostAction call_own(const OwnFunction& function, engine::HostCall& call);
@@ -230,7 +231,8 @@ bool Run::link() {
 }
 
 bool Run::instantiate(const engine::InstanceLimits& limits) {
-  const auto resolver = [this](const wasm::Module&, const wasm::Import& import) { return resolve(import); };
+  const auto resolver =
+      resolver_of(store_, [this](const wasm::Import& import) { return find_import(import); });
   auto made = frozen_ == nullptr ? store_.instantiate(compiled_, resolver, limits)
                                  : frozen_->snapshot.instantiate(store_, resolver, limits);
   if (!made) return stop_link(made.error());
@@ -243,22 +245,15 @@ bool Run::instantiate(const engine::InstanceLimits& limits) {
   return true;
 }
 
-std::optional<engine::Extern> Run::resolve(const wasm::Import& import) {
-  if (import.kind != wasm::ExternKind::kFunc) return std::nullopt;
-  engine::FunctionInstance* made = nullptr;
-  if (const OwnFunction* const own = find_own(import)) {
-    made = store_.add_host_function(own->type,
-                                    [this, own](engine::HostCall& call) { return call_own(*own, call); });
-  } else if (import.module == "membrane" && import.name == "fail") {
-    made = store_.add_host_function(fail_type(),
-                                    [this](engine::HostCall& call) { return fail_checked_call(call); });
-  } else if (const host::FunctionSpec* const function = host::find_function(import.module, import.name)) {
-    made = store_.add_host_function(
-        host::wasm_signature_of(*function),
-        [this, function](engine::HostCall& call) { return call_host(*function, call); });
-  }
-  if (made == nullptr) return std::nullopt;
-  return engine::Extern{wasm::ExternKind::kFunc, made, nullptr, nullptr, nullptr};
+std::optional<HostImport> Run::find_import(const wasm::Import& import) {
+  if (const OwnFunction* const own = find_own(import))
+    return HostImport{own->type, [this, own](engine::HostCall& call) { return call_own(*own, call); }};
+  if (import.module == "membrane" && import.name == "fail")
+    return HostImport{fail_type(), [this](engine::HostCall& call) { return fail_checked_call(call); }};
+  if (const host::FunctionSpec* const function = host::find_function(import.module, import.name))
+    return HostImport{host::wasm_signature_of(*function),
+                      [this, function](engine::HostCall& call) { return call_host(*function, call); }};
+  return std::nullopt;
 }
 
 bool Run::stop_link(const engine::LinkError& error) {
