@@ -12,7 +12,6 @@
 #include "base/environment.h"
 #include "base/write_at.h"
 #include "cli/cli.h"
-#include "engine/fuel.h"
 #include "sandbox/report.h"
 
 namespace membrane::cli {
@@ -180,25 +179,20 @@ void print_json(std::string json) {
 }
 
 int complain(const Error& error, Reader reader) {
-  const sandbox::Outcome outcome =
-      error.code == ErrorCode::kInternal ? sandbox::Outcome::kFailed : sandbox::Outcome::kInvalid;
+  const sandbox::Report report = sandbox::refusal(error);
   if (reader == Reader::kPerson) {
     print(stderr, "membrane: " + agent::printable(error.message) + "\n");
     if (!error.hint.empty()) print(stderr, "  hint: " + agent::printable(error.hint) + "\n");
   } else if (reader == Reader::kReport) {
-    sandbox::Report report;
-    report.outcome = outcome;
-    report.cost_version = engine::kCostVersion;
-    report.errors.push_back({std::string(name_of(error.code)), error.message, {}, error.hint, {}});
     print_json(sandbox::render_json(report, is_terminal(stdout)));
   } else {
     const nlohmann::ordered_json object = {
-        {"outcome", name_of(outcome)},
+        {"outcome", name_of(report.outcome)},
         {"error", {{"code", name_of(error.code)}, {"message", error.message}, {"hint", error.hint}}}};
     print_json(object.dump(is_terminal(stdout) ? 2 : -1, ' ', false,
                            nlohmann::ordered_json::error_handler_t::replace));
   }
-  return sandbox::exit_code_of(outcome);
+  return sandbox::exit_code_of(report.outcome);
 }
 
 std::function<void(std::string_view step)> progress_line() {

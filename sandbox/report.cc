@@ -4,6 +4,8 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "engine/fuel.h"
+
 namespace membrane::sandbox {
 
 using Json = nlohmann::ordered_json;
@@ -36,6 +38,28 @@ int exit_code_of(Outcome outcome) {
 #undef X
   }
   return 3;
+}
+
+ReportError report_error(const Error& error) {
+  return {std::string(name_of(error.code)), error.message, {}, error.hint, {}};
+}
+
+ReportError report_error(const Diagnostic& diagnostic) {
+  ReportError error{
+      std::string(name_of(diagnostic.code)), diagnostic.message, {}, std::string(hint_of(diagnostic)), {}};
+  if (!diagnostic.expected.empty()) error.message += "; expected: " + diagnostic.expected;
+  if (!diagnostic.found.empty()) error.message += "; found: " + diagnostic.found;
+  const Place& place = diagnostic.place;
+  error.place = {diagnostic.function, place.offset, place.line, place.column};
+  return error;
+}
+
+Report refusal(const Error& error) {
+  Report report;
+  report.outcome = error.code == ErrorCode::kInternal ? Outcome::kFailed : Outcome::kInvalid;
+  report.cost_version = engine::kCostVersion;
+  report.errors.push_back(report_error(error));
+  return report;
 }
 
 // -- JSON -----------------------------------------------------------------------

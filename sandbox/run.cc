@@ -118,7 +118,9 @@ class Run {
     return false;
   }
   bool stop(Outcome outcome, const Error& error) {
-    return stop(outcome, std::string(name_of(error.code)), error.message, error.hint);
+    report_.outcome = outcome;
+    report_.errors.push_back(report_error(error));
+    return false;
   }
   bool stop_invalid(const std::vector<Diagnostic>& diagnostics);
   bool stop_link(const engine::LinkError& error);
@@ -159,13 +161,7 @@ class Run {
 
 bool Run::stop_invalid(const std::vector<Diagnostic>& diagnostics) {
   report_.outcome = Outcome::kInvalid;
-  for (const Diagnostic& d : diagnostics) {
-    ReportError error{std::string(name_of(d.code)), d.message, {}, std::string(hint_of(d)), {}};
-    if (!d.expected.empty()) error.message += "; expected: " + d.expected;
-    if (!d.found.empty()) error.message += "; found: " + d.found;
-    error.place = {d.function, d.place.offset, d.place.line, d.place.column};
-    report_.errors.push_back(std::move(error));
-  }
+  for (const Diagnostic& diagnostic : diagnostics) report_.errors.push_back(report_error(diagnostic));
   return false;
 }
 
@@ -559,10 +555,7 @@ Report run(const Program& program, const RunOptions& options) { return Run(progr
 Report thaw(std::span<const uint8_t> bytes, const RunOptions& options) {
   const Clock::time_point start = Clock::now();
   const auto refused = [&](const Error& error) {
-    Report report;
-    report.outcome = error.code == ErrorCode::kInternal ? Outcome::kFailed : Outcome::kInvalid;
-    report.cost_version = engine::kCostVersion;
-    report.errors.push_back({std::string(name_of(error.code)), error.message, {}, error.hint, {}});
+    Report report = refusal(error);
     if (options.freeze_after_fuel) report.snapshot_bytes = 0;
     return report;
   };

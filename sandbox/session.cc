@@ -199,7 +199,7 @@ Report Session::Impl::exec(const Turn& turn) {
   report.cost_version = engine::kCostVersion;
   const auto refused = [&report](Outcome outcome, const Error& error) {
     report.outcome = outcome;
-    report.errors.push_back({std::string(name_of(error.code)), error.message, {}, error.hint, {}, {}});
+    report.errors.push_back(report_error(error));
     return report;
   };
   if (const Status possible = check(turn); !possible) return refused(Outcome::kInvalid, possible.error());
