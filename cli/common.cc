@@ -12,6 +12,7 @@
 #include "base/environment.h"
 #include "base/write_at.h"
 #include "cli/cli.h"
+#include "sandbox/languages.h"
 #include "sandbox/report.h"
 
 namespace membrane::cli {
@@ -178,6 +179,11 @@ void print_json(std::string json) {
   print(json + "\n");
 }
 
+void print_json(const nlohmann::ordered_json& json) {
+  print_json(
+      json.dump(is_terminal(stdout) ? 2 : -1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+}
+
 int complain(const Error& error, Reader reader) {
   const sandbox::Report report = sandbox::refusal(error);
   if (reader == Reader::kPerson) {
@@ -189,10 +195,15 @@ int complain(const Error& error, Reader reader) {
     const nlohmann::ordered_json object = {
         {"outcome", name_of(report.outcome)},
         {"error", {{"code", name_of(error.code)}, {"message", error.message}, {"hint", error.hint}}}};
-    print_json(object.dump(is_terminal(stdout) ? 2 : -1, ' ', false,
-                           nlohmann::ordered_json::error_handler_t::replace));
+    print_json(object);
   }
   return sandbox::exit_code_of(report.outcome);
+}
+
+sandbox::TemplateOptions template_options(engine::Tier tier) {
+  return {.cache_directory = sandbox::Languages::default_cache_directory(),
+          .tier = tier,
+          .on_progress = progress_line()};
 }
 
 std::function<void(std::string_view step)> progress_line() {
