@@ -24,10 +24,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-double microseconds_since(Clock::time_point start) {
-  return std::chrono::duration<double, std::micro>(Clock::now() - start).count();
-}
-
 // The function that the preprocessor's checked calls end with: not a capability, and not in the report.
 const wasm::FuncType& fail_type() {
   static const wasm::FuncType type{{wasm::ValType::kI32, wasm::ValType::kI32, wasm::ValType::kI32}, {}};
@@ -264,9 +260,7 @@ bool Run::stop_link(const engine::LinkError& error) {
 // -- host calls -----------------------------------------------------------------------------------
 
 bool Run::must_stop() {
-  if (options_.cancel != nullptr && options_.cancel->load(std::memory_order_relaxed))
-    end_ = Outcome::kCancelled;
-  else if (Clock::now() >= deadline_) end_ = Outcome::kTimedOut;
+  if (const auto asked = stop_asked_for(options_.cancel, deadline_)) end_ = asked;
   return end_.has_value();
 }
 

@@ -23,6 +23,12 @@ using Json = nlohmann::json;
 constexpr uint64_t kFreshAt = 1ull << 40;
 constexpr uint32_t kFreshBytes = 32;
 constexpr size_t kMostDisplays = 1000;
+constexpr const char* kGoesOn = " The session stands as it did before this turn.";
+
+std::string memory_hint(const policy::Limits& limits) {
+  return "The memory limit is " + std::to_string(limits.memory_bytes) +
+         " bytes beyond the interpreter's own.";
+}
 
 RichValue rich_value(const Json& bundle) {
   RichValue value;
@@ -129,12 +135,7 @@ class Session::Impl final : public host::DoorSession {
 
 // -- a turn -------------------------------------------------------------------------------------------------------
 
-std::optional<Outcome> Session::Impl::must_stop() const {
-  if (options_.cancel != nullptr && options_.cancel->load(std::memory_order_relaxed))
-    return Outcome::kCancelled;
-  if (Clock::now() >= deadline_) return Outcome::kTimedOut;
-  return std::nullopt;
-}
+std::optional<Outcome> Session::Impl::must_stop() const { return stop_asked_for(options_.cancel, deadline_); }
 
 // In steps, so that whoever cancels need not wait for its end.
 bool Session::Impl::wait(uint64_t ns) const {
@@ -221,7 +222,7 @@ Report Session::Impl::exec(const Turn& turn) {
   is_changed_ = true;
   is_fresh_ = false;
   if (!returned || report.outcome == Outcome::kOutOfMemory) go_back(std::move(*before));
-  report.run_us = std::chrono::duration<double, std::micro>(Clock::now() - start).count();
+  report.run_us = microseconds_since(start);
   return report;
 }
 
@@ -283,8 +284,7 @@ void Session::Impl::tell_error(const Json& error, Report& report) {
   if (body_->instance().limit_was_hit() && (told.code == "MemoryError" || told.code == "InternalError")) {
     // What fills the memory may be held by the session's names: it could do nothing any more.
     report.outcome = Outcome::kOutOfMemory;
-    told.hint = "The memory limit is " + std::to_string(options_.policy.limits.memory_bytes) +
-                " bytes beyond the interpreter's own. The session stands as it did before this turn.";
+    told.hint = memory_hint(options_.policy.limits) + kGoesOn;
   }
   const host::CallRecord* const denial = body_->dispatcher().last_denial();
   const host::HostError* const denied_file = body_->system().last_denial();
@@ -314,7 +314,6 @@ void Session::Impl::tell_stop(Report& report) {
     error.message = std::move(message);
     error.hint = std::move(hint);
   };
-  constexpr const char* kGoesOn = " The session stands as it did before this turn.";
   const auto stopped = [&](Outcome outcome) {
     report.outcome = outcome;
     error = stop_error(outcome, limits);
@@ -340,10 +339,7 @@ void Session::Impl::tell_stop(Report& report) {
   } else if (stop.state == engine::RunState::kTrapped) {
     const bool no_memory = body_->instance().limit_was_hit() || stop.outcome == Outcome::kOutOfMemory;
     told(no_memory ? Outcome::kOutOfMemory : Outcome::kTrapped, stop.trap.message,
-         (no_memory ? "The memory limit is " + std::to_string(limits.memory_bytes) +
-                          " bytes beyond the interpreter's own."
-                    : std::string(hint_of(stop.trap.kind))) +
-             kGoesOn);
+         (no_memory ? memory_hint(limits) : std::string(hint_of(stop.trap.kind))) + kGoesOn);
     if (!no_memory) error.code = std::string(name_of(stop.trap.kind));
     if (!stop.trap.backtrace.empty()) error.place = place(stop.trap.backtrace.front());
   } else {

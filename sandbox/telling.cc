@@ -4,6 +4,7 @@
 
 namespace membrane::sandbox {
 
+using Clock = std::chrono::steady_clock;
 using engine::HostAction;
 
 Consequence consequence_of(host::CallEnd end) {
@@ -16,6 +17,16 @@ Consequence consequence_of(host::CallEnd end) {
     case host::CallEnd::kTrap: break;
   }
   return {HostAction::kTrap, {}};
+}
+
+double microseconds_since(Clock::time_point start) {
+  return std::chrono::duration<double, std::micro>(Clock::now() - start).count();
+}
+
+std::optional<Outcome> stop_asked_for(const std::atomic<bool>* cancel, Clock::time_point deadline) {
+  if (cancel != nullptr && cancel->load(std::memory_order_relaxed)) return Outcome::kCancelled;
+  if (Clock::now() >= deadline) return Outcome::kTimedOut;
+  return std::nullopt;
 }
 
 ReportError stop_error(Outcome outcome, const policy::Limits& limits) {

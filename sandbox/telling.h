@@ -1,9 +1,12 @@
-// What the report of a run and that of a session's turn tell alike.
+// What a run and a session's turn do alike to be ended, and what their reports tell alike.
 //
-// Threads: pure functions.
+// Threads: any.
 #pragma once
 
+#include <atomic>
+#include <chrono>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "engine/instance.h"
@@ -20,6 +23,12 @@ struct Consequence {
   std::optional<Outcome> outcome;
 };
 Consequence consequence_of(host::CallEnd end);
+
+double microseconds_since(std::chrono::steady_clock::time_point start);
+
+// kCancelled when the owner says so (`cancel` may be null), kTimedOut when the time is over.
+std::optional<Outcome> stop_asked_for(const std::atomic<bool>* cancel,
+                                      std::chrono::steady_clock::time_point deadline);
 
 // Why it was stopped, and what helps: kOutOfFuel, kTimedOut or kCancelled.
 ReportError stop_error(Outcome outcome, const policy::Limits& limits);

@@ -28,6 +28,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr const char* kInstallAgain = "Install the language again: docs/languages.md says how.";
+
 // Where a language finds Membrane's own part of it.
 constexpr std::string_view kGuestDirectory = "/usr/local/lib/membrane/";
 std::string_view guest_language(lang::Driver driver) {
@@ -42,8 +44,7 @@ std::string_view guest_language(lang::Driver driver) {
 Result<std::shared_ptr<const FileMapping>> map_file(const std::string& path) {
   const OpenedFile file(path);
   if (!file.usable())
-    return fail(ErrorCode::kUnavailable, "cannot open " + path + ": " + std::strerror(errno),
-                "Install the language again: docs/languages.md says how.");
+    return fail(ErrorCode::kUnavailable, "cannot open " + path + ": " + std::strerror(errno), kInstallAgain);
   return std::make_shared<const FileMapping>(file.number(), 0, file.bytes());
 }
 
@@ -58,7 +59,7 @@ Status check_hash(const lang::PackageFile& file) {
   if (found != file.sha256)
     return fail(ErrorCode::kInvalidInput,
                 file.path + " is not the file that the language needs: its SHA-256 is " + found,
-                "Install the language again: docs/languages.md says how.");
+                kInstallAgain);
   return {};
 }
 
@@ -78,8 +79,7 @@ Result<std::string> key_of(const lang::Package& package) {
   const auto add = [&text](const std::string& path) -> Status {
     struct stat status{};
     if (stat(path.c_str(), &status) != 0)
-      return fail(ErrorCode::kNotFound, "cannot find " + path,
-                  "Install the language again: docs/languages.md says how.");
+      return fail(ErrorCode::kNotFound, "cannot find " + path, kInstallAgain);
     text += path + " " + std::to_string(status.st_size) + " " + std::to_string(status.st_mtim.tv_sec) + "." +
             std::to_string(status.st_mtim.tv_nsec) + " " + std::to_string(status.st_ino) + "\n";
     return {};
