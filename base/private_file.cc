@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <link.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -43,7 +42,7 @@ std::string build_id() {
             const char* const name = at + sizeof note;
             const char* const content = name + padded(note.n_namesz);
             if (note.n_type == NT_GNU_BUILD_ID &&
-                std::string_view(name, note.n_namesz) == std::string_view("GNU", 4))
+                std::string_view(name, note.n_namesz) == std::string_view("GNU\0", 4))
               wanted.id.assign(content, note.n_descsz);
             at = content + padded(note.n_descsz);
           }

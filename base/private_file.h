@@ -4,14 +4,14 @@
 // Threads: any; each object belongs to one.
 #pragma once
 
+#include <sys/stat.h>
+
 #include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
 
 #include "base/result.h"
-
-struct stat;
 
 namespace membrane {
 

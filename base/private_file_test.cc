@@ -20,7 +20,7 @@ class PrivateFileTest : public ::testing::Test {
     directory_ = ::testing::TempDir() + "private-XXXXXX";
     ASSERT_NE(mkdtemp(directory_.data()), nullptr);
   }
-  ~PrivateFileTest() override { fs::remove_all(directory_); }
+  void TearDown() override { fs::remove_all(directory_); }
 
   // Last used so many hours ago.
   std::string write(const std::string& name, size_t bytes, int hours = 0) {

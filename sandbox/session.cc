@@ -92,15 +92,6 @@ class Session::Impl final : public host::DoorSession {
   host::HostResult<std::string> next() override;
   host::HostResult<void> take_result(std::string_view request) override;
 
-  std::shared_ptr<const Template> template_;
-  RunOptions options_;
-  std::shared_ptr<policy::Budget> budget_;
-  host::LocalBroker world_;
-  host::BrokerGate gate_;
-  Conversation said_;
-  std::unique_ptr<Body> body_;
-  uint64_t lineage_ = 0;  // tells forks of one template with one seed apart
-
  private:
   friend class Session;
 
@@ -124,6 +115,15 @@ class Session::Impl final : public host::DoorSession {
   void tell_stop(Report& report);
   void tell_rest(Report& report);
   [[nodiscard]] ReportPlace place(const engine::CodePlace& at) const;
+
+  std::shared_ptr<const Template> template_;
+  RunOptions options_;
+  std::shared_ptr<policy::Budget> budget_;
+  host::LocalBroker world_;
+  host::BrokerGate gate_;
+  Conversation said_;
+  std::unique_ptr<Body> body_;
+  uint64_t lineage_ = 0;  // tells forks of one template with one seed apart
 
   const Turn* turn_ = nullptr;
   bool is_fresh_ = true;     // the next turn is the first since it was forked
@@ -408,9 +408,10 @@ Session::Session(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Session::~Session() = default;
 
 Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<const Template> of, RunOptions options) {
-  auto impl = std::make_unique<Impl>(of, std::move(options));
-  MEMBRANE_ASSIGN(auto system, of->new_system(impl->options_.policy, impl->world()));
-  MEMBRANE_TRY(impl->begin(std::move(system), nullptr, of->waiting()));
+  auto impl = std::make_unique<Impl>(std::move(of), std::move(options));
+  const Template& from = *impl->template_;
+  MEMBRANE_ASSIGN(auto system, from.new_system(impl->options_.policy, impl->world()));
+  MEMBRANE_TRY(impl->begin(std::move(system), nullptr, from.waiting()));
   return std::unique_ptr<Session>(new Session(std::move(impl)));
 }
 

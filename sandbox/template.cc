@@ -140,7 +140,7 @@ Status Template::make_files() {
 
 Result<std::shared_ptr<const Template>> Template::open(lang::Package package,
                                                        const TemplateOptions& options) {
-  const std::shared_ptr<Template> made(new Template);
+  std::shared_ptr<Template> made(new Template);
   made->package_ = std::move(package);
   made->interpreter_ = Interpreter::of(made->package_);
   MEMBRANE_TRY(made->make_files());
