@@ -4,6 +4,8 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "base/text.h"
+
 namespace membrane::agent {
 
 using nlohmann::json;
@@ -20,18 +22,6 @@ constexpr std::string_view kProgramTags[] = {
     "go",   "java",   "ruby",  "perl",       "php",        "lua",        "r",   "julia", "wat",
     "wasm", "python", "py",    "javascript", "js",         "typescript", "ts",
 };
-
-std::string_view trimmed(std::string_view text) {
-  const size_t first = text.find_first_not_of(" \t\r\n");
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(" \t\r\n") - first + 1);
-}
-
-std::string lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
-  return out;
-}
 
 Action unclear(std::string problem) {
   Action action;
@@ -158,7 +148,7 @@ std::optional<Fence> next_fence(std::string_view text, size_t from) {
       fence.emplace();
       fence->start = at;
       width = here;
-      const std::string info = lower(trimmed(trimmed(line).substr(here)));
+      const std::string info = lower_case(trimmed(trimmed(line).substr(here)));
       fence->info = info.substr(0, info.find_first_of(" \t"));
     } else if (fence && here >= width && trimmed(line).size() == here) {
       fence->closed = true;
@@ -313,7 +303,7 @@ Action read_call(const ToolCall& call, const Catalog& catalog, Languages languag
   program.entry = text_of(arguments, "entry");
   program.arguments = std::move(*words);
   program.input = text_of(arguments, "input");
-  return run_source(std::move(program), lower(text_of(arguments, "language")), languages);
+  return run_source(std::move(program), lower_case(text_of(arguments, "language")), languages);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/diagnostic.h"
+#include "base/text.h"
 
 namespace membrane::agent {
 
@@ -18,12 +19,6 @@ struct Line {
   std::string value;
   size_t number = 0;  // 1-based
 };
-
-std::string trimmed(std::string_view text) {
-  const size_t first = text.find_first_not_of(" \t\r");
-  if (first == std::string_view::npos) return {};
-  return std::string(text.substr(first, text.find_last_not_of(" \t\r") - first + 1));
-}
 
 bool is_key(std::string_view text) {
   return !text.empty() &&
@@ -39,13 +34,13 @@ std::vector<Line> front_lines(std::string_view source) {
     source.remove_prefix(std::min(end + 1, source.size()));
     if (trimmed(text).empty()) break;
     const size_t colon = text.find(':');
-    const std::string key = colon == std::string_view::npos ? "" : trimmed(text.substr(0, colon));
+    const std::string key(colon == std::string_view::npos ? "" : trimmed(text.substr(0, colon)));
     if (text.starts_with("   ") && !lines.empty()) {
-      lines.push_back({"", trimmed(text), number});
+      lines.push_back({"", std::string(trimmed(text)), number});
     } else if (is_key(key)) {
-      lines.push_back({key, trimmed(text.substr(colon + 1)), number});
+      lines.push_back({key, std::string(trimmed(text.substr(colon + 1))), number});
     } else {
-      lines.push_back({"?", trimmed(text), number});
+      lines.push_back({"?", std::string(trimmed(text)), number});
     }
   }
   return lines;
@@ -62,7 +57,7 @@ std::vector<std::string> split_list(std::string_view text) {
   std::vector<std::string> items;
   while (!text.empty()) {
     const size_t comma = std::min(text.find(','), text.size());
-    if (std::string item = trimmed(text.substr(0, comma)); !item.empty()) items.push_back(std::move(item));
+    if (const auto item = trimmed(text.substr(0, comma)); !item.empty()) items.emplace_back(item);
     text.remove_prefix(std::min(comma + 1, text.size()));
   }
   return items;

@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cmath>
 #include <nlohmann/json.hpp>
+
+#include "base/text.h"
 
 namespace membrane::agent {
 
@@ -69,12 +70,6 @@ bool read_usage(const json& answer, Usage& usage) {
   usage.tokens_in = count_of(member(counts, "prompt_tokens"));
   usage.tokens_out = count_of(member(counts, "completion_tokens"));
   return usage.total() != 0;
-}
-
-std::string lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return out;
 }
 
 // One line, printable, bounded: errors of servers are anybody's text.
@@ -181,7 +176,7 @@ std::string adapt(Dialect& dialect, std::string_view refusal) {
       Rule{"function call", &Dialect::tools, false, "without tools"},
       Rule{"stream", &Dialect::stream, false, "without streaming"},
   };
-  const std::string text = lower(refusal);
+  const std::string text = lower_case(refusal);
   for (const Rule& rule : kRules) {
     if (!names(text, rule.needle) || dialect.*rule.field == rule.value) continue;
     dialect.*rule.field = rule.value;

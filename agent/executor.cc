@@ -12,7 +12,7 @@ namespace {
 sandbox::Report ended(sandbox::Outcome outcome, const Error& error) {
   sandbox::Report report;
   report.outcome = outcome;
-  report.errors.push_back({std::string(name_of(error.code)), error.message, {}, error.hint, {}, {}});
+  report.errors.push_back(sandbox::report_error(error));
   return report;
 }
 

@@ -12,6 +12,7 @@
 #include "agent/model_server_testing.h"
 #include "agent/prompt.h"
 #include "agent/transcript.h"
+#include "sandbox/template_testing.h"
 
 namespace membrane::agent {
 namespace {
@@ -19,27 +20,6 @@ namespace {
 using policy::Resource;
 using sandbox::Outcome;
 using sandbox::Report;
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kIsSanitized = true;
-#else
-constexpr bool kIsSanitized = false;
-#endif
-
-// Kept between tests: a template costs seconds.
-std::string cache_directory() {
-  const char* const given = std::getenv("MEMBRANE_TEST_CACHE");
-  return given != nullptr ? given : ::testing::TempDir() + "membrane-templates-" + std::to_string(getuid());
-}
-
-std::shared_ptr<const sandbox::Template> open(const std::string& language) {
-  auto package = lang::find_package(language);
-  if (!package || (kIsSanitized && language == "python")) return nullptr;
-  auto opened = sandbox::Template::open(
-      *package, {.cache_directory = cache_directory(), .tier = engine::Tier::kAuto, .on_progress = {}});
-  EXPECT_TRUE(opened) << opened.error().message;
-  return opened ? *opened : nullptr;
-}
 
 Program program(std::string written_in, std::string source) {
   Program program;
@@ -62,7 +42,7 @@ class ExecutorTest : public ::testing::Test {
   }
   void open_all(std::initializer_list<const char*> languages) {
     for (const char* const language : languages) {
-      options_.templates[language] = open(language);
+      options_.templates[language] = sandbox::open_template(language);
       if (options_.templates[language] == nullptr)
         GTEST_SKIP() << language << " is not installed, or not for this build";
     }

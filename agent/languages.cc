@@ -6,6 +6,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "base/text.h"
+
 namespace membrane::agent {
 
 namespace {
@@ -52,12 +54,6 @@ constexpr Import kImports[] = {
 
 constexpr std::streamsize kMaxManifestBytes = 64 << 10;
 
-std::string lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
-  return out;
-}
-
 // Lines "package NAME VERSION".
 std::vector<std::string> modules_of(const lang::Package& package) {
   std::ifstream in(std::filesystem::path(package.directory) / "MANIFEST", std::ios::binary);
@@ -69,7 +65,7 @@ std::vector<std::string> modules_of(const lang::Package& package) {
   for (std::string line; std::getline(lines, line);) {
     std::istringstream words(line);
     std::string kind, name;
-    if (words >> kind >> name && kind == "package") there.push_back(lower(name));
+    if (words >> kind >> name && kind == "package") there.push_back(lower_case(name));
   }
   for (const Import& import : kImports)
     if (std::ranges::find(there, import.package) != there.end()) modules.emplace_back(import.name);
@@ -84,12 +80,12 @@ Language known(std::string_view name) {
       if (!tag.empty()) language.tags.emplace_back(tag);
     return language;
   }
-  return {std::string(name), std::string(name), {lower(name)}};
+  return {std::string(name), std::string(name), {lower_case(name)}};
 }
 
 // The name that a person's word stands for: "javascript" is js.
 std::string name_of_word(std::string_view word) {
-  const std::string tag = lower(word);
+  const std::string tag = lower_case(word);
   for (const Known& each : kKnown)
     if (!tag.empty() && std::ranges::find(each.tags, tag) != each.tags.end()) return std::string(each.name);
   return is_typescript(tag) ? "js" : std::string(word);
@@ -115,7 +111,7 @@ Language language_of_package(const lang::Package& package) {
   language.version = package.version;
   if (package.driver == lang::Driver::kPython) language.modules = modules_of(package);
   for (const std::string& extension : package.extensions) {
-    const std::string tag = lower(extension.starts_with('.') ? extension.substr(1) : extension);
+    const std::string tag = lower_case(extension.starts_with('.') ? extension.substr(1) : extension);
     if (tag == "ts")
       language.tags.insert(language.tags.end(), std::begin(kTypescriptTags), std::end(kTypescriptTags));
     else if (!is_typescript(tag) && std::ranges::find(language.tags, tag) == language.tags.end())
@@ -125,7 +121,7 @@ Language language_of_package(const lang::Package& package) {
 }
 
 const Language* find_language(std::span<const Language> languages, std::string_view tag) {
-  const std::string wanted = lower(tag);
+  const std::string wanted = lower_case(tag);
   for (const Language& language : languages)
     if (language.name == wanted || std::ranges::find(language.tags, wanted) != language.tags.end())
       return &language;
@@ -133,7 +129,7 @@ const Language* find_language(std::span<const Language> languages, std::string_v
 }
 
 bool is_typescript(std::string_view tag) {
-  return std::ranges::find(kTypescriptTags, lower(tag)) != std::end(kTypescriptTags);
+  return std::ranges::find(kTypescriptTags, lower_case(tag)) != std::end(kTypescriptTags);
 }
 
 std::string list_of(std::span<const Language> languages) {

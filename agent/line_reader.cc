@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/environment.h"
 #include "base/shared_library.h"
 
 namespace membrane::agent {
@@ -87,10 +88,10 @@ std::string unfolded(std::string_view line) {
 }  // namespace
 
 std::string History::default_path() {
-  if (const char* state = std::getenv("XDG_STATE_HOME"); state != nullptr && *state == '/')
-    return std::string(state) + "/membrane/history";
-  if (const char* home = std::getenv("HOME"); home != nullptr && *home == '/')
-    return std::string(home) + "/.local/state/membrane/history";
+  if (const std::string state = environment_variable("XDG_STATE_HOME"); state.starts_with('/'))
+    return state + "/membrane/history";
+  if (const std::string home = environment_variable("HOME"); home.starts_with('/'))
+    return home + "/.local/state/membrane/history";
   return {};
 }
 

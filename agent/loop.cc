@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 
+#include "base/utf8.h"
+
 namespace membrane::agent {
 
 using policy::Resource;
@@ -19,8 +21,7 @@ constexpr std::string_view kObservationMark = "Observation:\n";
 
 // The beginning of `text`, its lines joined by "; ", cut between characters.
 std::string one_line(std::string_view text, size_t max_bytes) {
-  size_t end = std::min(text.size(), max_bytes);
-  while (end < text.size() && end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
+  const size_t end = utf8_cut(text, max_bytes);
   std::string line;
   for (const char c : text.substr(0, end)) line += c == '\n' ? "; " : std::string(1, c);
   return end < text.size() ? line + "…" : line;

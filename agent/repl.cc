@@ -6,6 +6,7 @@
 
 #include "agent/console.h"
 #include "base/diagnostic.h"
+#include "base/text.h"
 
 namespace membrane::agent {
 
@@ -15,12 +16,6 @@ namespace {
 
 constexpr std::string_view kPrompt = "membrane> ";
 constexpr std::string_view kMorePrompt = "       …> ";
-
-std::string trimmed(std::string_view text) {
-  const size_t first = text.find_first_not_of(" \t\r\n");
-  if (first == std::string_view::npos) return {};
-  return std::string(text.substr(first, text.find_last_not_of(" \t\r\n") - first + 1));
-}
 
 // Whether a code fence is open at the end of the text.
 bool in_fence(std::string_view text) {
@@ -114,7 +109,7 @@ void Repl::run() {
       out_ << "\n(Ctrl-D or /quit leaves.)\n";
       continue;
     }
-    const std::string text = trimmed(entry);
+    const std::string text(trimmed(entry));
     if (text.empty()) continue;
     if (const Status kept = history_.add(entry); !kept) out_ << "[" << kept.error().to_string() << "]\n";
     in_.remember(entry);
@@ -131,7 +126,7 @@ void Repl::run() {
 Repl::Went Repl::command(std::string_view line) {
   const size_t space = std::min(line.find_first_of(" \t"), line.size());
   const std::string_view name = line.substr(0, space);
-  const std::string argument = trimmed(line.substr(space));
+  const std::string argument(trimmed(line.substr(space)));
   std::vector<std::string_view> names;
   for (const Command& command : kCommands) {
     if (command.name == name) return command.act(*this, argument);

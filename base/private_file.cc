@@ -2,21 +2,23 @@
 
 #include <fcntl.h>
 #include <link.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <string_view>
+#include <filesystem>
+#include <system_error>
 #include <utility>
+#include <vector>
 
 #include "base/write_at.h"
 
 namespace membrane {
 
-// What the linker wrote into the program that this code is part of: another build has another one. "" without.
+namespace fs = std::filesystem;
+
 std::string build_id() {
   struct Search {
     uintptr_t address = reinterpret_cast<uintptr_t>(&build_id);
@@ -40,7 +42,7 @@ std::string build_id() {
             const char* const name = at + sizeof note;
             const char* const content = name + padded(note.n_namesz);
             if (note.n_type == NT_GNU_BUILD_ID &&
-                std::string_view(name, note.n_namesz) == std::string_view("GNU", 4))
+                std::string_view(name, note.n_namesz) == std::string_view("GNU\0", 4))
               wanted.id.assign(content, note.n_descsz);
             at = content + padded(note.n_descsz);
           }
@@ -55,20 +57,52 @@ bool is_private(const struct stat& status) {
   return status.st_uid == geteuid() && (status.st_mode & (S_IWGRP | S_IWOTH)) == 0;
 }
 
-PrivateFile::PrivateFile(const std::string& path)
-    : number_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW)) {
-  struct stat status{};
-  usable_ = number_ >= 0 && fstat(number_, &status) == 0 && S_ISREG(status.st_mode) && is_private(status);
-  bytes_ = usable_ ? static_cast<size_t>(status.st_size) : 0;
+bool make_directory(const std::string& path) {
+  std::error_code error;
+  fs::create_directories(fs::path(path).parent_path(), error);
+  return mkdir(path.c_str(), S_IRWXU) == 0 || errno == EEXIST;
 }
 
-PrivateFile::~PrivateFile() {
-  if (number_ >= 0) close(number_);
+void make_room(const std::string& directory, std::string_view ending, uint64_t most_bytes,
+               const std::string& used) {
+  struct Kept {
+    fs::file_time_type used;
+    uint64_t bytes;
+    fs::path path;
+  };
+  std::vector<Kept> files;
+  uint64_t bytes = 0;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(directory, error)) {
+    if (entry.path().extension() != ending) continue;
+    const uint64_t size = entry.file_size(error);
+    if (error) continue;
+    bytes += size;
+    if (entry.path() != used) files.push_back({entry.last_write_time(error), size, entry.path()});
+  }
+  std::ranges::sort(files, {}, &Kept::used);
+  for (const Kept& file : files) {
+    if (bytes <= most_bytes) return;
+    if (fs::remove(file.path, error)) bytes -= file.bytes;
+  }
 }
 
-OpenedFile::OpenedFile(const std::string& path) : number_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+std::unexpected<Error> refused_by_system(const char* what, const std::string& path) {
+  return fail(ErrorCode::kUnavailable,
+              std::string("cannot ") + what + " " + path + ": " + std::strerror(errno),
+              "Give a directory of your own, on a disk with room.");
+}
+
+std::unexpected<Error> refused_as_open(const std::string& directory, std::string message) {
+  return fail(ErrorCode::kInvalidArgument, std::move(message),
+              "Give a directory of your own, and: chmod go-w " + directory);
+}
+
+OpenedFile::OpenedFile(const std::string& path, bool must_be_private)
+    : number_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | (must_be_private ? O_NOFOLLOW : 0))) {
   struct stat status{};
-  usable_ = number_ >= 0 && fstat(number_, &status) == 0 && S_ISREG(status.st_mode);
+  usable_ = number_ >= 0 && fstat(number_, &status) == 0 && S_ISREG(status.st_mode) &&
+            (!must_be_private || is_private(status));
   bytes_ = usable_ ? static_cast<size_t>(status.st_size) : 0;
 }
 
@@ -76,22 +110,12 @@ OpenedFile::~OpenedFile() {
   if (number_ >= 0) close(number_);
 }
 
-namespace {
-
-std::unexpected<Error> cannot(const char* what, const std::string& path) {
-  return fail(ErrorCode::kUnavailable,
-              std::string("cannot ") + what + " " + path + ": " + std::strerror(errno),
-              "Give a directory of your own, on a disk with room.");
-}
-
-}  // namespace
-
 Result<NewFile> NewFile::create(const std::string& path) {
   NewFile file;
   file.path_ = path;
   file.beside_ = path + ".XXXXXX";
   file.number_ = mkostemp(file.beside_.data(), O_CLOEXEC);
-  if (file.number_ < 0) return cannot("make", file.beside_);
+  if (file.number_ < 0) return refused_by_system("make", file.beside_);
   return file;
 }
 
@@ -107,17 +131,17 @@ NewFile::~NewFile() {
 }
 
 Status NewFile::write(uint64_t offset, std::span<const uint8_t> bytes) {
-  if (!write_at(number_, offset, bytes)) return cannot("write", beside_);
+  if (!write_at(number_, offset, bytes)) return refused_by_system("write", beside_);
   return {};
 }
 
 Status NewFile::resize(uint64_t bytes) {
-  if (ftruncate(number_, static_cast<off_t>(bytes)) != 0) return cannot("write", beside_);
+  if (ftruncate(number_, static_cast<off_t>(bytes)) != 0) return refused_by_system("write", beside_);
   return {};
 }
 
 Status NewFile::publish() {
-  if (rename(beside_.c_str(), path_.c_str()) != 0) return cannot("rename", beside_);
+  if (rename(beside_.c_str(), path_.c_str()) != 0) return refused_by_system("rename", beside_);
   published_ = true;
   return {};
 }

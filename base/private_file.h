@@ -4,13 +4,14 @@
 // Threads: any; each object belongs to one.
 #pragma once
 
+#include <sys/stat.h>
+
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "base/result.h"
-
-struct stat;
 
 namespace membrane {
 
@@ -20,17 +21,34 @@ std::string build_id();
 // The user's own, and nobody else may write to it.
 bool is_private(const struct stat& status);
 
-// Opens a regular file that is private, and no symbolic link.
-class PrivateFile {
- public:
-  explicit PrivateFile(const std::string& path);
-  ~PrivateFile();
-  PrivateFile(const PrivateFile&) = delete;
-  PrivateFile& operator=(const PrivateFile&) = delete;
+// Makes the directory, closed to others, and those above it, when it is not there. False when the system refuses; errno
+// says why. What was there before may be anything.
+bool make_directory(const std::string& path);
 
-  [[nodiscard]] bool usable() const { return usable_; }  // false when it is not there, or not private
+// Files in the directory whose names end so may have so many bytes together: what is beyond goes, what was not used for
+// longest first. `used` stays.
+void make_room(const std::string& directory, std::string_view ending, uint64_t most_bytes,
+               const std::string& used);
+
+// What is said where such files cannot be: "cannot WHAT PATH", with errno, as kUnavailable; and of a directory that
+// others could write to, as kInvalidArgument.
+std::unexpected<Error> refused_by_system(const char* what, const std::string& path);
+std::unexpected<Error> refused_as_open(const std::string& directory, std::string message);
+
+// Opens a regular file to be read, whoever's it is.
+class OpenedFile {
+ public:
+  explicit OpenedFile(const std::string& path) : OpenedFile(path, false) {}
+  ~OpenedFile();
+  OpenedFile(const OpenedFile&) = delete;
+  OpenedFile& operator=(const OpenedFile&) = delete;
+
+  [[nodiscard]] bool usable() const { return usable_; }  // false when it is not there, or not such a file
   [[nodiscard]] int number() const { return number_; }
   [[nodiscard]] size_t bytes() const { return bytes_; }
+
+ protected:
+  OpenedFile(const std::string& path, bool must_be_private);
 
  private:
   int number_;
@@ -38,22 +56,10 @@ class PrivateFile {
   bool usable_ = false;
 };
 
-// Opens a regular file to be read, whoever's it is.
-class OpenedFile {
+// Only one that is private, and no symbolic link.
+class PrivateFile : public OpenedFile {
  public:
-  explicit OpenedFile(const std::string& path);
-  ~OpenedFile();
-  OpenedFile(const OpenedFile&) = delete;
-  OpenedFile& operator=(const OpenedFile&) = delete;
-
-  [[nodiscard]] bool usable() const { return usable_; }
-  [[nodiscard]] int number() const { return number_; }
-  [[nodiscard]] size_t bytes() const { return bytes_; }
-
- private:
-  int number_;
-  size_t bytes_ = 0;
-  bool usable_ = false;
+  explicit PrivateFile(const std::string& path) : OpenedFile(path, true) {}
 };
 
 // A file that is there when it is whole, or not at all. Errors: kUnavailable.

@@ -5,6 +5,7 @@
 #include <array>
 #include <memory>
 
+#include "base/hex.h"
 #include "base/shared_library.h"
 
 namespace membrane {
@@ -46,14 +47,7 @@ Result<std::string> sha256_hex(std::initializer_list<std::string_view> parts) {
   std::array<unsigned char, 32> digest{};
   ok = ok && crypto->final(context.get(), digest.data(), nullptr) == 1;
   if (!ok) return fail(ErrorCode::kInternal, "libcrypto could not compute a SHA-256");
-
-  std::string hex;
-  hex.reserve(2 * digest.size());
-  for (const unsigned char byte : digest) {
-    hex += "0123456789abcdef"[byte >> 4];
-    hex += "0123456789abcdef"[byte & 15];
-  }
-  return hex;
+  return hex_of(digest);
 }
 
 }  // namespace membrane

@@ -42,6 +42,12 @@ size_t utf8_valid_prefix(std::string_view bytes) {
   return i;
 }
 
+size_t utf8_cut(std::string_view text, size_t most) {
+  if (text.size() <= most) return text.size();
+  while (most > 0 && !begins_character(text[most])) --most;
+  return most;
+}
+
 void append_utf8(std::string& out, uint32_t scalar) {
   const auto put = [&](uint32_t byte) { out.push_back(static_cast<char>(byte)); };
   const auto put_tail = [&](unsigned shift) { put(0x80 | ((scalar >> shift) & 0x3F)); };

@@ -36,5 +36,13 @@ TEST(Utf8, RepairsEachBadByte) {
   EXPECT_EQ(utf8_repair("\xC3"), "\xEF\xBF\xBD");
 }
 
+TEST(Utf8, ACutLeavesWholeCharacters) {
+  const std::string_view text = "a\xC3\xA9\xE2\x82\xAC!";  // of 1, 2, 3 and 1 bytes
+  const size_t expected[] = {0, 1, 1, 3, 3, 3, 6, 7, 7};
+  for (size_t most = 0; most < std::size(expected); ++most)
+    EXPECT_EQ(utf8_cut(text, most), expected[most]) << most;
+  EXPECT_EQ(utf8_cut("", 5), 0u);
+}
+
 }  // namespace
 }  // namespace membrane

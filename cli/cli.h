@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <functional>
 #include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string>
 #include <string_view>
@@ -18,6 +19,7 @@
 #include "base/result.h"
 #include "engine/tier.h"
 #include "policy/policy.h"
+#include "sandbox/template.h"
 
 namespace membrane::cli {
 
@@ -93,6 +95,8 @@ inline void print(std::string_view text) { print(stdout, text); }
 void print_foreign(std::FILE* to, std::string_view text);
 // A JSON text and a line's end. On a terminal, the control characters that JSON leaves in strings are escaped.
 void print_json(std::string json);
+// On a terminal indented, else in one line.
+void print_json(const nlohmann::ordered_json& json);
 
 // Whom a command tells that it cannot do what was asked.
 enum class Reader : uint8_t {
@@ -102,6 +106,9 @@ enum class Reader : uint8_t {
 };
 // Returns the exit code.
 int complain(const Error& error, Reader reader = Reader::kPerson);
+
+// Where the command keeps warm images, and whom it tells of making one.
+sandbox::TemplateOptions template_options(engine::Tier tier);
 
 // Says each step of long work on standard error, in one line that is replaced; null when that is no terminal.
 std::function<void(std::string_view step)> progress_line();

@@ -122,10 +122,7 @@ using Templates = std::map<std::string, std::shared_ptr<const sandbox::Template>
 
 Result<Templates> open_templates(std::span<const agent::Language> languages) {
   // Never taken apart: the process is about to end, and a language is large.
-  static auto* const opened =
-      new sandbox::Languages({.cache_directory = sandbox::Languages::default_cache_directory(),
-                              .tier = engine::Tier::kAuto,
-                              .on_progress = progress_line()});
+  static auto* const opened = new sandbox::Languages(template_options(engine::Tier::kAuto));
   Templates templates;
   for (const agent::Language& language : languages) {
     if (language.name == agent::kWat) continue;
@@ -172,9 +169,7 @@ int run_task(const Options& options, const std::string& task, agent::Loop& loop,
   std::optional<agent::ReplayCheck> check;
   if (!options.replay_file.empty() && !recording->plain) loop.add_observer(check.emplace(*recording));
   const agent::TaskResult result = loop.run(task, cancel);
-  if (options.json)
-    print_json(json_of(result).dump(is_terminal(stdout) ? 2 : -1, ' ', false,
-                                    nlohmann::json::error_handler_t::replace));
+  if (options.json) print_json(json_of(result));
   if (!check || check->divergences().empty()) return exit_code_of(result);
   for (const std::string& divergence : check->divergences())
     print(stderr, "membrane: replay: " + agent::printable(divergence) + "\n");

@@ -55,7 +55,7 @@ int show_findings(const std::vector<Diagnostic>& findings, const Options& option
     j["ok"] = findings.empty();
     j["diagnostics"] = nlohmann::ordered_json::array();
     for (const Diagnostic& d : findings) j["diagnostics"].push_back(json_of(d));
-    print_json(j.dump(is_terminal(stdout) ? 2 : -1, ' ', false, nlohmann::json::error_handler_t::replace));
+    print_json(j);
   } else {
     for (const Diagnostic& d : findings) print(agent::printable(render(d, source, name)));
     if (findings.empty()) print(name + ": no errors\n");

@@ -77,9 +77,7 @@ class Repl {
       : options_(options), run_options_(std::move(run_options)), in_(in) {}
 
   Status begin() {
-    sandbox::Languages languages({.cache_directory = sandbox::Languages::default_cache_directory(),
-                                  .tier = run_options_.tier,
-                                  .on_progress = progress_line()});
+    sandbox::Languages languages(template_options(run_options_.tier));
     MEMBRANE_ASSIGN(template_, languages.open(options_.language));
     return reset();
   }

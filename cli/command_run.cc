@@ -87,10 +87,7 @@ Result<sandbox::Report> run_in_language(const Options& options, const std::strin
                                         const sandbox::RunOptions& run_options) {
   MEMBRANE_TRY(check_for_language(options, language));
   // Never taken apart: the process is about to end, and a language is large.
-  static auto* const languages =
-      new sandbox::Languages({.cache_directory = sandbox::Languages::default_cache_directory(),
-                              .tier = run_options.tier,
-                              .on_progress = progress_line()});
+  static auto* const languages = new sandbox::Languages(template_options(run_options.tier));
   MEMBRANE_ASSIGN(auto opened, languages->open(language));
   MEMBRANE_ASSIGN(const auto session, sandbox::Session::create(std::move(opened), run_options));
   return session->exec({.code = program.source,

@@ -88,10 +88,6 @@ Json json_of(const lang::Package& package) {
   return object;
 }
 
-void print_object(const Json& object) {
-  print_json(object.dump(is_terminal(stdout) ? 2 : -1, ' ', false, Json::error_handler_t::replace));
-}
-
 std::string mebibytes(uint64_t bytes) {
   constexpr uint64_t kTenth = (1u << 20) / 10;
   const uint64_t tenths = (bytes + kTenth / 2) / kTenth;
@@ -108,7 +104,7 @@ Result<int> list(const Options& options) {
   if (options.json) {
     Json all = Json::array();
     for (const lang::Package& package : packages) all.push_back(json_of(package));
-    print_object({{"languages", all}});
+    print_json(Json{{"languages", all}});
     return kExitOk;
   }
   if (packages.empty())
@@ -125,7 +121,7 @@ Result<int> list(const Options& options) {
 Result<int> add(const Options& options) {
   MEMBRANE_ASSIGN(const lang::Package wanted, package_of(options));
   MEMBRANE_ASSIGN(const lang::Package package, lang::install_package(wanted));
-  if (options.json) print_object(json_of(package));
+  if (options.json) print_json(json_of(package));
   else
     print("added " + package.name + " in " + package.directory +
           "; its first use makes its warm image, or: membrane template warm " + package.name + "\n");
@@ -136,7 +132,7 @@ Result<int> remove(const Options& options) {
   MEMBRANE_TRY(lang::remove_package(options.name));
   const size_t images =
       sandbox::Template::forget_images(options.name, sandbox::Languages::default_cache_directory());
-  if (options.json) print_object({{"name", options.name}, {"removed_images", images}});
+  if (options.json) print_json(Json{{"name", options.name}, {"removed_images", images}});
   else print("removed " + options.name + "\n");
   return kExitOk;
 }
@@ -145,14 +141,12 @@ Result<int> warm(const Options& options) {
   MEMBRANE_ASSIGN(const engine::Tier tier, tier_of(options.tier));
   MEMBRANE_ASSIGN(const lang::Package package, lang::find_package(options.name));
   const bool was_warm = !image_of(package).empty();
-  sandbox::Languages languages({.cache_directory = sandbox::Languages::default_cache_directory(),
-                                .tier = tier,
-                                .on_progress = progress_line()});
+  sandbox::Languages languages(template_options(tier));
   MEMBRANE_TRY(languages.open(options.name));
   if (options.json) {
     Json object = json_of(package);
     object["was_warm"] = was_warm;
-    print_object(object);
+    print_json(object);
   } else {
     print(package.name + " is " + sentence_of_image(package) + "\n");
   }

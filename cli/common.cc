@@ -9,8 +9,10 @@
 #include <utility>
 
 #include "agent/console.h"
+#include "base/environment.h"
+#include "base/write_at.h"
 #include "cli/cli.h"
-#include "engine/fuel.h"
+#include "sandbox/languages.h"
 #include "sandbox/report.h"
 
 namespace membrane::cli {
@@ -148,16 +150,8 @@ Result<NewFile> NewFile::create(std::string path) {
 }
 
 Status NewFile::commit(std::span<const uint8_t> bytes) {
-  const auto failed = [this] {
+  if (!write_at(file_, 0, bytes) || fsync(file_) != 0 || rename(beside_.c_str(), path_.c_str()) != 0)
     return fail(ErrorCode::kUnavailable, "cannot write " + path_ + ": " + std::strerror(errno));
-  };
-  while (!bytes.empty()) {
-    const ssize_t written = write(file_, bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return failed();
-    bytes = bytes.subspan(static_cast<size_t>(written));
-  }
-  if (fsync(file_) != 0 || rename(beside_.c_str(), path_.c_str()) != 0) return failed();
   beside_.clear();
   return {};
 }
@@ -185,26 +179,31 @@ void print_json(std::string json) {
   print(json + "\n");
 }
 
+void print_json(const nlohmann::ordered_json& json) {
+  print_json(
+      json.dump(is_terminal(stdout) ? 2 : -1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+}
+
 int complain(const Error& error, Reader reader) {
-  const sandbox::Outcome outcome =
-      error.code == ErrorCode::kInternal ? sandbox::Outcome::kFailed : sandbox::Outcome::kInvalid;
+  const sandbox::Report report = sandbox::refusal(error);
   if (reader == Reader::kPerson) {
     print(stderr, "membrane: " + agent::printable(error.message) + "\n");
     if (!error.hint.empty()) print(stderr, "  hint: " + agent::printable(error.hint) + "\n");
   } else if (reader == Reader::kReport) {
-    sandbox::Report report;
-    report.outcome = outcome;
-    report.cost_version = engine::kCostVersion;
-    report.errors.push_back({std::string(name_of(error.code)), error.message, {}, error.hint, {}});
     print_json(sandbox::render_json(report, is_terminal(stdout)));
   } else {
     const nlohmann::ordered_json object = {
-        {"outcome", name_of(outcome)},
+        {"outcome", name_of(report.outcome)},
         {"error", {{"code", name_of(error.code)}, {"message", error.message}, {"hint", error.hint}}}};
-    print_json(object.dump(is_terminal(stdout) ? 2 : -1, ' ', false,
-                           nlohmann::ordered_json::error_handler_t::replace));
+    print_json(object);
   }
-  return sandbox::exit_code_of(outcome);
+  return sandbox::exit_code_of(report.outcome);
+}
+
+sandbox::TemplateOptions template_options(engine::Tier tier) {
+  return {.cache_directory = sandbox::Languages::default_cache_directory(),
+          .tier = tier,
+          .on_progress = progress_line()};
 }
 
 std::function<void(std::string_view step)> progress_line() {
@@ -226,9 +225,6 @@ bool same_file(std::FILE* a, std::FILE* b) {
          of_a.st_ino == of_b.st_ino;
 }
 
-bool use_colour(std::FILE* to) {
-  const char* const no_colour = std::getenv("NO_COLOR");
-  return (no_colour == nullptr || *no_colour == '\0') && is_terminal(to);
-}
+bool use_colour(std::FILE* to) { return environment_variable("NO_COLOR").empty() && is_terminal(to); }
 
 }  // namespace membrane::cli

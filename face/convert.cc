@@ -8,19 +8,8 @@ using wasm::ValType;
 
 // -- failures -----------------------------------------------------------------------------
 
-Failure failure_of(const Error& error) {
-  return {std::string(name_of(error.code)), error.message, error.hint, {}, {}};
-}
-
-Failure failure_of(const Diagnostic& diagnostic) {
-  Failure failure{
-      std::string(name_of(diagnostic.code)), diagnostic.message, std::string(hint_of(diagnostic)), {}, {}};
-  if (!diagnostic.expected.empty()) failure.message += "; expected: " + diagnostic.expected;
-  if (!diagnostic.found.empty()) failure.message += "; found: " + diagnostic.found;
-  const membrane::Place& place = diagnostic.place;
-  failure.place = {diagnostic.function, place.offset, place.line, place.column};
-  return failure;
-}
+Failure failure_of(const Error& error) { return failure_of(sandbox::report_error(error)); }
+Failure failure_of(const Diagnostic& diagnostic) { return failure_of(sandbox::report_error(diagnostic)); }
 
 Failure failure_of(const sandbox::ReportError& error) {
   const auto place_of = [](const sandbox::ReportPlace& p) {

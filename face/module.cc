@@ -5,6 +5,7 @@
 #include "face/convert.h"
 #include "lang/language.h"
 #include "sandbox/guest_instance.h"
+#include "sandbox/host_import.h"
 #include "wasm/explain.h"
 
 namespace membrane {
@@ -62,22 +63,20 @@ struct Instance::State {
   sandbox::Conversation nothing_said;
   std::optional<sandbox::GuestInstance> guest;
 
-  std::optional<engine::Extern> resolve(const wasm::Import& import);
+  std::optional<sandbox::HostImport> find_import(const wasm::Import& import);
   [[nodiscard]] engine::ExecutionLimits limits() const;
 };
 
-std::optional<engine::Extern> Instance::State::resolve(const wasm::Import& import) {
-  if (import.kind != wasm::ExternKind::kFunc) return std::nullopt;
+std::optional<sandbox::HostImport> Instance::State::find_import(const wasm::Import& import) {
   const auto function = std::ranges::find_if(options.functions, [&](const HostFunction& f) {
     return f.module == import.module && f.name == import.name;
   });
   if (function == options.functions.end()) return std::nullopt;
-  engine::FunctionInstance* const made = store.add_host_function(
-      face::wasm_type_of(function->signature), [this, function = &*function](engine::HostCall& call) {
-        guest->enter(call);
-        return face::invoke(*function, *guest, call);
-      });
-  return engine::Extern{wasm::ExternKind::kFunc, made, nullptr, nullptr, nullptr};
+  return sandbox::HostImport{face::wasm_type_of(function->signature),
+                             [this, function = &*function](engine::HostCall& call) {
+                               guest->enter(call);
+                               return face::invoke(*function, *guest, call);
+                             }};
 }
 
 engine::ExecutionLimits Instance::State::limits() const {
@@ -179,7 +178,9 @@ Expected<Instance> Instance::create(const Module& module, InstanceOptions option
   limits.memory_bytes = state->options.memory_bytes;
   auto made = state->store.instantiate(
       module.state()->compiled,
-      [&](const wasm::Module&, const wasm::Import& import) { return state->resolve(import); }, limits);
+      sandbox::resolver_of(state->store,
+                           [&](const wasm::Import& import) { return state->find_import(import); }),
+      limits);
   if (!made) {
     Failure failure = failure_of(made.error().error);
     if (made.error().kind == engine::LinkError::Kind::kTrap) failure.code = name_of(made.error().trap);

@@ -179,8 +179,7 @@ struct BrokerGate::Request {
         break;
       }
       const std::string_view argument = arguments[i];
-      size_t cut = std::min(argument.size(), kMaxArgumentBytes);
-      while (cut > 0 && cut < argument.size() && (static_cast<uint8_t>(argument[cut]) & 0xC0) == 0x80) --cut;
+      const size_t cut = utf8_cut(argument, kMaxArgumentBytes);
       out += utf8_repair(argument.substr(0, cut));
       if (cut < argument.size()) out += "…";
     }

@@ -32,9 +32,7 @@ std::string summary_of(const FunctionSpec& function, const Call& call) {
     }
   }
   if (summary.size() > kMaxSummaryBytes) {
-    size_t cut = kMaxSummaryBytes;
-    while (cut > 0 && (static_cast<uint8_t>(summary[cut]) & 0xC0) == 0x80) --cut;
-    summary.resize(cut);
+    summary.resize(utf8_cut(summary, kMaxSummaryBytes));
     summary += "…";
   }
   return utf8_repair(summary);

@@ -2,29 +2,21 @@
 
 #include <gtest/gtest.h>
 
+#include "base/hex.h"
 #include "host/clock.h"
 
 namespace membrane::host {
 namespace {
-
-std::string hex(std::span<const uint8_t> bytes) {
-  std::string text;
-  for (const uint8_t byte : bytes) {
-    text += "0123456789abcdef"[byte >> 4];
-    text += "0123456789abcdef"[byte & 15];
-  }
-  return text;
-}
 
 // RFC 8439, appendix A.1, test vectors 1 and 2: key, nonce and first counter zero.
 TEST(RandomStream, IsChaCha20) {
   RandomStream stream(RandomStream::Key{});
   std::array<uint8_t, 128> bytes{};
   stream.fill(bytes);
-  EXPECT_EQ(hex(std::span(bytes).first(64)),
+  EXPECT_EQ(hex_of(std::span(bytes).first(64)),
             "76b8e0ada0f13d90405d6ae55386bd28bdd219b8a08ded1aa836efcc8b770dc7"
             "da41597c5157488d7724e03fb8d84a376a43b8f41518a11cc387b669b2ee6586");
-  EXPECT_EQ(hex(std::span(bytes).last(64)),
+  EXPECT_EQ(hex_of(std::span(bytes).last(64)),
             "9f07e7be5551387a98ba977c732d080dcb0f29a048e3656912c6533e32ee7aed"
             "29b721769ce64e43d57133b074d839d531ed1f28510afb45ace10a1f4b794d6f");
 }

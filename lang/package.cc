@@ -1,12 +1,13 @@
 #include "lang/package.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <sstream>
+
+#include "base/environment.h"
 
 namespace membrane::lang {
 namespace {
@@ -199,12 +200,9 @@ std::string to_json(const Package& package) {
 
 std::vector<std::string> package_directories() {
   std::vector<std::string> directories;
-  const auto variable = [](const char* name) {
-    const char* const value = std::getenv(name);
-    return std::string(value == nullptr ? "" : value);
-  };
-  if (const std::string given = variable("MEMBRANE_LANGUAGES"); !given.empty()) directories.push_back(given);
-  const std::string data = variable("XDG_DATA_HOME"), home = variable("HOME");
+  if (const std::string given = environment_variable("MEMBRANE_LANGUAGES"); !given.empty())
+    directories.push_back(given);
+  const std::string data = environment_variable("XDG_DATA_HOME"), home = environment_variable("HOME");
   if (!data.empty()) directories.push_back(data + "/membrane/languages");
   else if (!home.empty()) directories.push_back(home + "/.local/share/membrane/languages");
   std::error_code error;

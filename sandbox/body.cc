@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "engine/machine.h"
+#include "sandbox/telling.h"
 
 namespace membrane::sandbox {
 
@@ -24,63 +25,51 @@ Status Body::finish_begin(std::expected<engine::Instance*, engine::LinkError> ma
 
 Status Body::begin(const engine::InstanceImage& image, const engine::InstanceLimits& limits,
                    std::shared_ptr<const Waiting> waiting) {
-  const auto resolver = [this](const wasm::Module&, const wasm::Import& import) { return resolve(import); };
-  MEMBRANE_TRY(finish_begin(image.instantiate(store_, resolver, limits)));
+  MEMBRANE_TRY(finish_begin(image.instantiate(store_, resolver(), limits)));
   waiting_ = std::move(waiting);
   if (waiting_ != nullptr) guest_->set_heap_next(waiting_->heap_next);
   return {};
 }
 
 Status Body::begin(std::shared_ptr<engine::CompiledModule> module, const engine::InstanceLimits& limits) {
-  const auto resolver = [this](const wasm::Module&, const wasm::Import& import) { return resolve(import); };
-  return finish_begin(store_.instantiate(std::move(module), resolver, limits, {.is_alone = true}));
+  return finish_begin(store_.instantiate(std::move(module), resolver(), limits, {.is_alone = true}));
 }
 
-std::optional<engine::Extern> Body::resolve(const wasm::Import& import) {
-  if (import.kind != wasm::ExternKind::kFunc) return std::nullopt;
-  wasm::FuncType type;
-  engine::HostFunction function = function_for(import, type);
-  if (!function) return std::nullopt;
-  return engine::Extern{wasm::ExternKind::kFunc, store_.add_host_function(type, std::move(function)), nullptr,
-                        nullptr, nullptr};
+engine::Resolver Body::resolver() {
+  return resolver_of(store_, [this](const wasm::Import& import) { return find_import(import); });
 }
 
-engine::HostFunction Body::function_for(const wasm::Import& import, wasm::FuncType& type) {
+std::optional<HostImport> Body::find_import(const wasm::Import& import) {
   if (import.module == wasi::kModule) {
     const wasi::Function* const function = wasi::find_function(import.name);
-    if (function == nullptr) return nullptr;
-    type = function->type;
-    return [this, function](engine::HostCall& call) { return call_wasi(*function, call); };
+    if (function == nullptr) return std::nullopt;
+    return HostImport{function->type,
+                      [this, function](engine::HostCall& call) { return call_wasi(*function, call); }};
   }
-  if (const host::FunctionSpec* const function = host::find_function(import.module, import.name)) {
-    type = host::wasm_signature_of(*function);
-    return [this, function](engine::HostCall& call) { return call_capability(*function, call); };
-  }
-  if (around_.interpreter == nullptr) return nullptr;
+  if (const host::FunctionSpec* const function = host::find_function(import.module, import.name))
+    return HostImport{host::wasm_signature_of(*function),
+                      [this, function](engine::HostCall& call) { return call_capability(*function, call); }};
+  if (around_.interpreter == nullptr) return std::nullopt;
   auto own = around_.interpreter->import(import.module, import.name);
-  if (!own) return nullptr;
-  type = own->type;
-  return [this, function = std::move(own->function)](engine::HostCall& call) {
-    guest_->enter(call);
-    const HostAction action = function(*this, call);
-    return action == HostAction::kTrap && std::exchange(exits_, false) ? HostAction::kExit : action;
-  };
+  if (!own) return std::nullopt;
+  return HostImport{own->type, [this, function = std::move(own->function)](engine::HostCall& call) {
+                      guest_->enter(call);
+                      const HostAction action = function(*this, call);
+                      return action == HostAction::kTrap && std::exchange(exits_, false) ? HostAction::kExit
+                                                                                         : action;
+                    }};
 }
 
 // -- host functions -----------------------------------------------------------------------------------------------
 
 HostAction Body::end_with(host::CallEnd end) {
-  switch (end) {
-    case host::CallEnd::kReturn:
-      stop_.outcome = around_.must_stop ? around_.must_stop() : std::nullopt;
-      return stop_.outcome ? HostAction::kInterrupt : HostAction::kContinue;
-    case host::CallEnd::kExit: return HostAction::kExit;
-    case host::CallEnd::kOutOfFuel: return HostAction::kOutOfFuel;
-    case host::CallEnd::kOutOfOutput: stop_.outcome = Outcome::kOutOfOutput; return HostAction::kTrap;
-    case host::CallEnd::kOutOfMemory: stop_.outcome = Outcome::kOutOfMemory; return HostAction::kTrap;
-    case host::CallEnd::kTrap: return HostAction::kTrap;
+  if (end == host::CallEnd::kReturn) {
+    stop_.outcome = around_.must_stop ? around_.must_stop() : std::nullopt;
+    return stop_.outcome ? HostAction::kInterrupt : HostAction::kContinue;
   }
-  return HostAction::kTrap;
+  const Consequence consequence = consequence_of(end);
+  if (consequence.outcome) stop_.outcome = consequence.outcome;
+  return consequence.action;
 }
 
 HostAction Body::call_capability(const host::FunctionSpec& function, engine::HostCall& call) {

@@ -17,6 +17,7 @@
 #include "host/dispatch.h"
 #include "host/door.h"
 #include "sandbox/guest_instance.h"
+#include "sandbox/host_import.h"
 #include "sandbox/interpreter.h"
 #include "sandbox/report.h"
 #include "wasi/system.h"
@@ -86,8 +87,8 @@ class Body final : public Calls {
   [[nodiscard]] const std::shared_ptr<const Waiting>& waiting() const { return waiting_; }
 
  private:
-  std::optional<engine::Extern> resolve(const wasm::Import& import);
-  engine::HostFunction function_for(const wasm::Import& import, wasm::FuncType& type);
+  engine::Resolver resolver();
+  std::optional<HostImport> find_import(const wasm::Import& import);
   engine::HostAction call_wasi(const wasi::Function& function, engine::HostCall& call);
   engine::HostAction call_capability(const host::FunctionSpec& function, engine::HostCall& call);
   engine::HostAction end_with(host::CallEnd end);

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "base/sanitized_testing.h"
 #include "sandbox/sandbox.h"
 
 namespace membrane::sandbox {
@@ -86,11 +87,7 @@ uint64_t hash_of(const Report& report) {
   return hash;
 }
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr int kRuns = 50;
-#else
-constexpr int kRuns = 1'000;
-#endif
+constexpr int kRuns = kIsSanitized ? 50 : 1'000;
 
 // The same in every build of every compiler: a change here is a change of what programs get.
 TEST(SandboxDeterminism, FuelAndOutputAreTheCommittedOnes) {

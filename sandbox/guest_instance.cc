@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/utf8.h"
 #include "lang/wat/preprocessor.h"
 #include "wasm/body.h"
 
@@ -38,9 +39,7 @@ bool Conversation::add(std::string& to, std::string_view text) {
     to += text;
     return true;
   }
-  size_t cut = room;
-  while (cut > 0 && (static_cast<uint8_t>(text[cut]) & 0xC0) == 0x80) --cut;
-  to += text.substr(0, cut);
+  to += text.substr(0, utf8_cut(text, room));
   return false;
 }
 

@@ -65,9 +65,9 @@ class Interpreter {
   // Brings a new instance to where its image is made. False when a call did not return; Errors for what the module
   // is not, as kUnsupported.
   virtual Result<bool> warm(Calls& calls, const lang::Package& package) = 0;
-  // What warm() found out, and to be told it again.
-  [[nodiscard]] virtual std::vector<uint8_t> state() const = 0;
-  virtual void set_state(std::span<const uint8_t> state) = 0;
+  // What warm() found out, and to be told it again: nothing, of most.
+  [[nodiscard]] virtual std::vector<uint8_t> state() const { return {}; }
+  virtual void set_state(std::span<const uint8_t>) {}
 
   // Whether it is one run that reads its turns as input: in between, it waits in the middle of a call.
   [[nodiscard]] virtual bool reads() const { return false; }

@@ -1,20 +1,16 @@
 #include "sandbox/languages.h"
 
 #include <algorithm>
-#include <cstdlib>
 
+#include "base/environment.h"
 #include "lang/package.h"
 
 namespace membrane::sandbox {
 
 std::string Languages::default_cache_directory() {
-  const auto variable = [](const char* name) {
-    const char* const value = std::getenv(name);
-    return std::string(value == nullptr ? "" : value);
-  };
-  if (const std::string cache = variable("XDG_CACHE_HOME"); !cache.empty())
+  if (const std::string cache = environment_variable("XDG_CACHE_HOME"); !cache.empty())
     return cache + "/membrane/templates";
-  const std::string home = variable("HOME");
+  const std::string home = environment_variable("HOME");
   return home.empty() ? "" : home + "/.cache/membrane/templates";
 }
 

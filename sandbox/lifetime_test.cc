@@ -6,18 +6,14 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/sanitized_testing.h"
 #include "sandbox/sandbox.h"
 
 namespace membrane::sandbox {
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr int kSandboxes = 2'000, kWarmUp = 500;
-constexpr bool kMeasuresMemory = false;  // a sanitizer keeps what was freed for a while
-#else
-constexpr int kSandboxes = 100'000, kWarmUp = 1'000;
-constexpr bool kMeasuresMemory = true;
-#endif
+constexpr int kSandboxes = kIsSanitized ? 2'000 : 100'000, kWarmUp = kIsSanitized ? 500 : 1'000;
+constexpr bool kMeasuresMemory = !kIsSanitized;  // a sanitizer keeps what was freed for a while
 
 struct Held {
   long threads = 0, descriptors = 0, mappings = 0, resident_bytes = 0;

@@ -41,9 +41,6 @@ class PythonInterpreter final : public Interpreter {
     return true;
   }
 
-  [[nodiscard]] std::vector<uint8_t> state() const override { return {}; }
-  void set_state(std::span<const uint8_t>) override {}
-
   [[nodiscard]] bool turn(Calls& calls, std::string_view) const override { return run(calls, kTurn); }
 
  private:

@@ -4,6 +4,9 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "base/utf8.h"
+#include "engine/fuel.h"
+
 namespace membrane::sandbox {
 
 using Json = nlohmann::ordered_json;
@@ -36,6 +39,28 @@ int exit_code_of(Outcome outcome) {
 #undef X
   }
   return 3;
+}
+
+ReportError report_error(const Error& error) {
+  return {std::string(name_of(error.code)), error.message, {}, error.hint, {}};
+}
+
+ReportError report_error(const Diagnostic& diagnostic) {
+  ReportError error{
+      std::string(name_of(diagnostic.code)), diagnostic.message, {}, std::string(hint_of(diagnostic)), {}};
+  if (!diagnostic.expected.empty()) error.message += "; expected: " + diagnostic.expected;
+  if (!diagnostic.found.empty()) error.message += "; found: " + diagnostic.found;
+  const Place& place = diagnostic.place;
+  error.place = {diagnostic.function, place.offset, place.line, place.column};
+  return error;
+}
+
+Report refusal(const Error& error) {
+  Report report;
+  report.outcome = error.code == ErrorCode::kInternal ? Outcome::kFailed : Outcome::kInvalid;
+  report.cost_version = engine::kCostVersion;
+  report.errors.push_back(report_error(error));
+  return report;
 }
 
 // -- JSON -----------------------------------------------------------------------
@@ -251,17 +276,13 @@ std::string render_text(const Report& report, bool colour) {
 
 namespace {
 
-// A byte that begins a UTF-8 character, so that a cut there leaves whole ones.
-bool begins_character(char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }
-
 // At most `max_bytes` of `text`: two thirds of its head, one third of its tail, and between them how much is gone.
 std::string cut_in_the_middle(std::string_view text, size_t max_bytes) {
   if (text.size() <= max_bytes) return std::string(text);
   constexpr size_t kMarkBytes = 40;
   const size_t room = max_bytes > kMarkBytes ? max_bytes - kMarkBytes : 0;
-  size_t head = room * 2 / 3;
-  size_t tail = text.size() - (room - head);
-  while (head > 0 && !begins_character(text[head])) --head;
+  const size_t most = room * 2 / 3, head = utf8_cut(text, most);
+  size_t tail = text.size() - (room - most);
   while (tail < text.size() && !begins_character(text[tail])) ++tail;
   const std::string mark = "\n[… " + std::to_string(tail - head) + " bytes cut …]\n";
   if (mark.size() > max_bytes) return {};

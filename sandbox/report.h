@@ -10,6 +10,9 @@
 #include <string_view>
 #include <vector>
 
+#include "base/diagnostic.h"
+#include "base/result.h"
+
 namespace membrane::sandbox {
 
 // How a run ended. `name` is the JSON value, `exit` the command's exit code:
@@ -111,6 +114,12 @@ struct Report {
   std::vector<uint8_t> snapshot;           // of a frozen run; not rendered
   std::optional<uint64_t> snapshot_bytes;  // when freezing was asked for; 0: the program ended before
 };
+
+// What stands in a report for an error of Membrane's, and for a mistake in the program.
+ReportError report_error(const Error& error);
+ReportError report_error(const Diagnostic& diagnostic);
+// Of a request for which nothing ran: kFailed for an internal error, else kInvalid.
+Report refusal(const Error& error);
 
 // For a terminal: outcome, error with place and hint, output, a table of host calls, costs.
 std::string render_text(const Report& report, bool colour);

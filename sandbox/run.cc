@@ -13,7 +13,9 @@
 #include "lang/language.h"
 #include "sandbox/frozen_state.h"
 #include "sandbox/guest_instance.h"
+#include "sandbox/host_import.h"
 #include "sandbox/sandbox.h"
+#include "sandbox/telling.h"
 #include "sandbox/values.h"
 #include "wasm/explain.h"
 
@@ -21,10 +23,6 @@ namespace membrane::sandbox {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-double microseconds_since(Clock::time_point start) {
-  return std::chrono::duration<double, std::micro>(Clock::now() - start).count();
-}
 
 // The function that the preprocessor's checked calls end with: not a capability, and not in the report.
 const wasm::FuncType& fail_type() {
@@ -100,7 +98,7 @@ class Run {
   }
   void finish();
 
-  std::optional<engine::Extern> resolve(const wasm::Import& import);
+  std::optional<HostImport> find_import(const wasm::Import& import);
   engine::HostAction call_host(const host::FunctionSpec& function, engine::HostCall& call);
   [[nodiscard]] const OwnFunction* find_own(const wasm::Import& import) const;
   engine::HostAction call_own(const OwnFunction& function, engine::HostCall& call);
@@ -116,7 +114,9 @@ class Run {
     return false;
   }
   bool stop(Outcome outcome, const Error& error) {
-    return stop(outcome, std::string(name_of(error.code)), error.message, error.hint);
+    report_.outcome = outcome;
+    report_.errors.push_back(report_error(error));
+    return false;
   }
   bool stop_invalid(const std::vector<Diagnostic>& diagnostics);
   bool stop_link(const engine::LinkError& error);
@@ -157,13 +157,7 @@ class Run {
 
 bool Run::stop_invalid(const std::vector<Diagnostic>& diagnostics) {
   report_.outcome = Outcome::kInvalid;
-  for (const Diagnostic& d : diagnostics) {
-    ReportError error{std::string(name_of(d.code)), d.message, {}, std::string(hint_of(d)), {}};
-    if (!d.expected.empty()) error.message += "; expected: " + d.expected;
-    if (!d.found.empty()) error.message += "; found: " + d.found;
-    error.place = {d.function, d.place.offset, d.place.line, d.place.column};
-    report_.errors.push_back(std::move(error));
-  }
+  for (const Diagnostic& diagnostic : diagnostics) report_.errors.push_back(report_error(diagnostic));
   return false;
 }
 
@@ -229,7 +223,8 @@ bool Run::link() {
 }
 
 bool Run::instantiate(const engine::InstanceLimits& limits) {
-  const auto resolver = [this](const wasm::Module&, const wasm::Import& import) { return resolve(import); };
+  const auto resolver =
+      resolver_of(store_, [this](const wasm::Import& import) { return find_import(import); });
   auto made = frozen_ == nullptr ? store_.instantiate(compiled_, resolver, limits)
                                  : frozen_->snapshot.instantiate(store_, resolver, limits);
   if (!made) return stop_link(made.error());
@@ -242,22 +237,15 @@ bool Run::instantiate(const engine::InstanceLimits& limits) {
   return true;
 }
 
-std::optional<engine::Extern> Run::resolve(const wasm::Import& import) {
-  if (import.kind != wasm::ExternKind::kFunc) return std::nullopt;
-  engine::FunctionInstance* made = nullptr;
-  if (const OwnFunction* const own = find_own(import)) {
-    made = store_.add_host_function(own->type,
-                                    [this, own](engine::HostCall& call) { return call_own(*own, call); });
-  } else if (import.module == "membrane" && import.name == "fail") {
-    made = store_.add_host_function(fail_type(),
-                                    [this](engine::HostCall& call) { return fail_checked_call(call); });
-  } else if (const host::FunctionSpec* const function = host::find_function(import.module, import.name)) {
-    made = store_.add_host_function(
-        host::wasm_signature_of(*function),
-        [this, function](engine::HostCall& call) { return call_host(*function, call); });
-  }
-  if (made == nullptr) return std::nullopt;
-  return engine::Extern{wasm::ExternKind::kFunc, made, nullptr, nullptr, nullptr};
+std::optional<HostImport> Run::find_import(const wasm::Import& import) {
+  if (const OwnFunction* const own = find_own(import))
+    return HostImport{own->type, [this, own](engine::HostCall& call) { return call_own(*own, call); }};
+  if (import.module == "membrane" && import.name == "fail")
+    return HostImport{fail_type(), [this](engine::HostCall& call) { return fail_checked_call(call); }};
+  if (const host::FunctionSpec* const function = host::find_function(import.module, import.name))
+    return HostImport{host::wasm_signature_of(*function),
+                      [this, function](engine::HostCall& call) { return call_host(*function, call); }};
+  return std::nullopt;
 }
 
 bool Run::stop_link(const engine::LinkError& error) {
@@ -272,9 +260,7 @@ bool Run::stop_link(const engine::LinkError& error) {
 // -- host calls -----------------------------------------------------------------------------------
 
 bool Run::must_stop() {
-  if (options_.cancel != nullptr && options_.cancel->load(std::memory_order_relaxed))
-    end_ = Outcome::kCancelled;
-  else if (Clock::now() >= deadline_) end_ = Outcome::kTimedOut;
+  if (const auto asked = stop_asked_for(options_.cancel, deadline_)) end_ = asked;
   return end_.has_value();
 }
 
@@ -282,16 +268,12 @@ engine::HostAction Run::call_host(const host::FunctionSpec& function, engine::Ho
   // A start function runs before there is anything to talk to only if nobody made it: link() did.
   guest_->enter(call);
   const host::CallOutcome outcome = dispatcher_->call(function, call.arguments, call.results);
-  switch (outcome.end) {
-    case host::CallEnd::kReturn:
-      return function.effect == host::Effect::kWorld && must_stop() ? engine::HostAction::kInterrupt
-                                                                    : engine::HostAction::kContinue;
-    case host::CallEnd::kExit: return engine::HostAction::kExit;
-    case host::CallEnd::kOutOfFuel: return engine::HostAction::kOutOfFuel;
-    case host::CallEnd::kOutOfOutput: end_ = Outcome::kOutOfOutput; break;
-    case host::CallEnd::kOutOfMemory: end_ = Outcome::kOutOfMemory; break;
-    case host::CallEnd::kTrap: break;
-  }
+  if (outcome.end == host::CallEnd::kReturn)
+    return function.effect == host::Effect::kWorld && must_stop() ? engine::HostAction::kInterrupt
+                                                                  : engine::HostAction::kContinue;
+  const Consequence consequence = consequence_of(outcome.end);
+  if (consequence.outcome) end_ = consequence.outcome;
+  if (consequence.action != engine::HostAction::kTrap) return consequence.action;
   failed_call_ = outcome.error;
   call.trap_message =
       std::string(function.module) + "." + std::string(function.name) + ": " + outcome.error.reason;
@@ -538,47 +520,25 @@ void Run::stop_trapped(const engine::Trap& trap) {
 }
 
 void Run::stop_paused(engine::RunState state) {
-  ReportError error;
-  show_places(execution_->backtrace(), error);
-  const Outcome outcome =
+  report_.outcome =
       state == engine::RunState::kOutOfFuel ? Outcome::kOutOfFuel : end_.value_or(Outcome::kCancelled);
-  error.code = std::string(name_of(outcome));
-  if (outcome == Outcome::kOutOfFuel) {
-    error.message = "the program used up its fuel of " + std::to_string(limits_.fuel);
-    error.hint = "Make it do less (look for a loop without an end), or give it more fuel.";
-  } else if (outcome == Outcome::kTimedOut) {
-    error.message = "the program ran past its time of " + std::to_string(limits_.wall_ms) + " ms";
-    error.hint = "Make it do less, or give it more time.";
-  } else {
-    error.message = "the owner stopped the program";
-  }
-  report_.outcome = outcome;
+  ReportError error = stop_error(report_.outcome, limits_);
+  show_places(execution_->backtrace(), error);
   report_.errors.push_back(std::move(error));
 }
 
 void Run::finish() {
-  report_.stdout_text = std::move(said_.stdout_text);
-  report_.stderr_text = std::move(said_.stderr_text);
   report_.result = std::move(said_.result);
-  report_.answer = std::move(said_.answer);
-  report_.submitted = said_.submitted;
+  tell_conversation(std::move(said_), report_);
   report_.tokens_used = gate_.tokens_used();
   if (frozen_ != nullptr) report_.tokens_used += frozen_->state.tokens_reported;
   if (instance_ != nullptr) report_.memory_peak_bytes = instance_->memory_bytes();  // it never shrinks
   if (!dispatcher_) return;
-  report_.host_calls_dropped = dispatcher_->records_dropped();
-  for (const host::CallRecord& call : dispatcher_->records()) {
-    report_.host_calls.push_back({call.name, call.allowed(),
-                                  call.code == host::Errno::kOk ? "" : std::string(host::name_of(call.code)),
-                                  call.reason, call.grant, call.arguments, call.bytes_in, call.bytes_out,
-                                  call.latency_us});
-  }
+  tell_host_calls(*dispatcher_, report_);
   if (const auto& divergence = gate_.divergence(); divergence && report_.outcome != Outcome::kFailed) {
-    report_.errors.clear();  // what the program made of it is no news
     report_.snapshot.clear();
     if (report_.snapshot_bytes) report_.snapshot_bytes = 0;
-    stop(Outcome::kDiverged, "replay_diverged", *divergence,
-         "A journal answers the run that it was written by: the same program, arguments and input.");
+    tell_divergence(*divergence, "program, arguments", report_);
   }
 }
 
@@ -589,10 +549,7 @@ Report run(const Program& program, const RunOptions& options) { return Run(progr
 Report thaw(std::span<const uint8_t> bytes, const RunOptions& options) {
   const Clock::time_point start = Clock::now();
   const auto refused = [&](const Error& error) {
-    Report report;
-    report.outcome = error.code == ErrorCode::kInternal ? Outcome::kFailed : Outcome::kInvalid;
-    report.cost_version = engine::kCostVersion;
-    report.errors.push_back({std::string(name_of(error.code)), error.message, {}, error.hint, {}});
+    Report report = refusal(error);
     if (options.freeze_after_fuel) report.snapshot_bytes = 0;
     return report;
   };

@@ -4,12 +4,13 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "base/utf8.h"
+#include "base/hex.h"
 #include "engine/fuel.h"
 #include "engine/used_pages.h"
 #include "host/local_broker.h"
 #include "sandbox/body.h"
 #include "sandbox/language_limits.h"
+#include "sandbox/telling.h"
 #include "wasm/explain.h"
 
 namespace membrane::sandbox {
@@ -22,15 +23,11 @@ using Json = nlohmann::json;
 constexpr uint64_t kFreshAt = 1ull << 40;
 constexpr uint32_t kFreshBytes = 32;
 constexpr size_t kMostDisplays = 1000;
+constexpr const char* kGoesOn = " The session stands as it did before this turn.";
 
-std::string hex_of(std::string_view bytes) {
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  std::string text;
-  for (const char c : bytes) {
-    text += kDigits[static_cast<uint8_t>(c) >> 4];
-    text += kDigits[static_cast<uint8_t>(c) & 15];
-  }
-  return text;
+std::string memory_hint(const policy::Limits& limits) {
+  return "The memory limit is " + std::to_string(limits.memory_bytes) +
+         " bytes beyond the interpreter's own.";
 }
 
 RichValue rich_value(const Json& bundle) {
@@ -63,7 +60,8 @@ class Session::Impl final : public host::DoorSession {
                   ? host::BrokerGate::to_journal(*options_.replay, options_.record)
                   : host::BrokerGate::to_world(world_, budget_.get(), options_.record)) {}
 
-  Status begin(std::unique_ptr<wasi::System> system, const engine::InstanceImage& image,
+  using Image = std::shared_ptr<const engine::InstanceImage>;  // null: the template's
+  Status begin(std::unique_ptr<wasi::System> system, const Image& image,
                std::shared_ptr<const Waiting> waiting) {
     auto body = std::make_unique<Body>(Body::Surroundings{.said = &said_,
                                                           .gate = &gate_,
@@ -71,7 +69,8 @@ class Session::Impl final : public host::DoorSession {
                                                           .interpreter = &template_->interpreter(),
                                                           .must_stop = [this] { return must_stop(); }},
                                        std::move(system));
-    MEMBRANE_TRY(body->begin(image, language_instance_limits(options_.policy.limits, template_->image()),
+    MEMBRANE_TRY(body->begin(image == nullptr ? template_->image() : *image,
+                             language_instance_limits(options_.policy.limits, template_->image()),
                              std::move(waiting)));
     body_ = std::move(body);
     is_fresh_ = true;
@@ -93,25 +92,17 @@ class Session::Impl final : public host::DoorSession {
   host::HostResult<std::string> next() override;
   host::HostResult<void> take_result(std::string_view request) override;
 
-  std::shared_ptr<const Template> template_;
-  RunOptions options_;
-  std::shared_ptr<policy::Budget> budget_;
-  host::LocalBroker world_;
-  host::BrokerGate gate_;
-  Conversation said_;
-  std::unique_ptr<Body> body_;
-  uint64_t lineage_ = 0;  // tells forks of one template with one seed apart
-
  private:
   friend class Session;
 
   // To go back to.
   struct Checkpoint {
-    std::shared_ptr<const engine::InstanceImage> image;  // null: the template's
+    Image image;
     std::unique_ptr<wasi::System> system;
     std::shared_ptr<const Waiting> waiting;
   };
   Result<Checkpoint> checkpoint(uint64_t number);
+  Result<Image> capture();
   Result<std::unique_ptr<wasi::System>> fork_system(uint64_t number, const policy::Policy& policy,
                                                     wasi::World world) const;
   void go_back(Checkpoint checkpoint);
@@ -125,6 +116,15 @@ class Session::Impl final : public host::DoorSession {
   void tell_rest(Report& report);
   [[nodiscard]] ReportPlace place(const engine::CodePlace& at) const;
 
+  std::shared_ptr<const Template> template_;
+  RunOptions options_;
+  std::shared_ptr<policy::Budget> budget_;
+  host::LocalBroker world_;
+  host::BrokerGate gate_;
+  Conversation said_;
+  std::unique_ptr<Body> body_;
+  uint64_t lineage_ = 0;  // tells forks of one template with one seed apart
+
   const Turn* turn_ = nullptr;
   bool is_fresh_ = true;     // the next turn is the first since it was forked
   bool is_changed_ = false;  // since it began as the template
@@ -135,12 +135,7 @@ class Session::Impl final : public host::DoorSession {
 
 // -- a turn -------------------------------------------------------------------------------------------------------
 
-std::optional<Outcome> Session::Impl::must_stop() const {
-  if (options_.cancel != nullptr && options_.cancel->load(std::memory_order_relaxed))
-    return Outcome::kCancelled;
-  if (Clock::now() >= deadline_) return Outcome::kTimedOut;
-  return std::nullopt;
-}
+std::optional<Outcome> Session::Impl::must_stop() const { return stop_asked_for(options_.cancel, deadline_); }
 
 // In steps, so that whoever cancels need not wait for its end.
 bool Session::Impl::wait(uint64_t ns) const {
@@ -205,7 +200,7 @@ Report Session::Impl::exec(const Turn& turn) {
   report.cost_version = engine::kCostVersion;
   const auto refused = [&report](Outcome outcome, const Error& error) {
     report.outcome = outcome;
-    report.errors.push_back({std::string(name_of(error.code)), error.message, {}, error.hint, {}, {}});
+    report.errors.push_back(report_error(error));
     return report;
   };
   if (const Status possible = check(turn); !possible) return refused(Outcome::kInvalid, possible.error());
@@ -227,7 +222,7 @@ Report Session::Impl::exec(const Turn& turn) {
   is_changed_ = true;
   is_fresh_ = false;
   if (!returned || report.outcome == Outcome::kOutOfMemory) go_back(std::move(*before));
-  report.run_us = std::chrono::duration<double, std::micro>(Clock::now() - start).count();
+  report.run_us = microseconds_since(start);
   return report;
 }
 
@@ -289,8 +284,7 @@ void Session::Impl::tell_error(const Json& error, Report& report) {
   if (body_->instance().limit_was_hit() && (told.code == "MemoryError" || told.code == "InternalError")) {
     // What fills the memory may be held by the session's names: it could do nothing any more.
     report.outcome = Outcome::kOutOfMemory;
-    told.hint = "The memory limit is " + std::to_string(options_.policy.limits.memory_bytes) +
-                " bytes beyond the interpreter's own. The session stands as it did before this turn.";
+    told.hint = memory_hint(options_.policy.limits) + kGoesOn;
   }
   const host::CallRecord* const denial = body_->dispatcher().last_denial();
   const host::HostError* const denied_file = body_->system().last_denial();
@@ -320,7 +314,11 @@ void Session::Impl::tell_stop(Report& report) {
     error.message = std::move(message);
     error.hint = std::move(hint);
   };
-  constexpr const char* kGoesOn = " The session stands as it did before this turn.";
+  const auto stopped = [&](Outcome outcome) {
+    report.outcome = outcome;
+    error = stop_error(outcome, limits);
+    error.hint += error.hint.empty() ? kGoesOn + 1 : kGoesOn;
+  };
   if (stop.state == engine::RunState::kExited ||
       (stop.state == engine::RunState::kFinished && !stop.outcome)) {
     report.exit_code = static_cast<int>(body_->system().exit_code().value_or(0));
@@ -330,25 +328,18 @@ void Session::Impl::tell_stop(Report& report) {
          std::string(template_->interpreter().reads() ? "What has ended cannot take another turn."
                                                       : "End with sys.exit() to keep the session's state.") +
              kGoesOn);
-  } else if (stop.outcome == Outcome::kTimedOut) {
-    told(Outcome::kTimedOut, "the program ran past its time of " + std::to_string(limits.wall_ms) + " ms",
-         std::string("Make it do less, or give it more time.") + kGoesOn);
-  } else if (stop.outcome == Outcome::kCancelled) {
-    told(Outcome::kCancelled, "the owner stopped the program", kGoesOn + 1);
+  } else if (stop.outcome == Outcome::kTimedOut || stop.outcome == Outcome::kCancelled) {
+    stopped(*stop.outcome);
   } else if (stop.outcome == Outcome::kOutOfOutput) {
     told(Outcome::kOutOfOutput,
          "the program printed more than " + std::to_string(limits.output_bytes) + " bytes",
          std::string("Print less, or raise the output limit.") + kGoesOn);
   } else if (stop.state == engine::RunState::kOutOfFuel || stop.outcome == Outcome::kOutOfFuel) {
-    told(Outcome::kOutOfFuel, "the program used up its fuel of " + std::to_string(limits.fuel),
-         std::string("Make it do less (look for a loop without an end), or give it more fuel.") + kGoesOn);
+    stopped(Outcome::kOutOfFuel);
   } else if (stop.state == engine::RunState::kTrapped) {
     const bool no_memory = body_->instance().limit_was_hit() || stop.outcome == Outcome::kOutOfMemory;
     told(no_memory ? Outcome::kOutOfMemory : Outcome::kTrapped, stop.trap.message,
-         (no_memory ? "The memory limit is " + std::to_string(limits.memory_bytes) +
-                          " bytes beyond the interpreter's own."
-                    : std::string(hint_of(stop.trap.kind))) +
-             kGoesOn);
+         (no_memory ? memory_hint(limits) : std::string(hint_of(stop.trap.kind))) + kGoesOn);
     if (!no_memory) error.code = std::string(name_of(stop.trap.kind));
     if (!stop.trap.backtrace.empty()) error.place = place(stop.trap.backtrace.front());
   } else {
@@ -360,28 +351,12 @@ void Session::Impl::tell_stop(Report& report) {
 
 void Session::Impl::tell_rest(Report& report) {
   body_->system().finish(body_->guest());
-  report.stdout_text = std::move(said_.stdout_text);
-  report.stderr_text = std::move(said_.stderr_text);
-  report.answer = std::move(said_.answer);
-  report.submitted = said_.submitted;
+  tell_conversation(std::move(said_), report);
   for (host::CallRecord& record : body_->system().take_records())
     body_->dispatcher().record(std::move(record));
-  report.host_calls_dropped = body_->dispatcher().records_dropped();
-  for (const host::CallRecord& call : body_->dispatcher().records())
-    report.host_calls.push_back({call.name, call.allowed(),
-                                 call.code == host::Errno::kOk ? "" : std::string(host::name_of(call.code)),
-                                 call.reason, call.grant, call.arguments, call.bytes_in, call.bytes_out,
-                                 call.latency_us});
+  tell_host_calls(body_->dispatcher(), report);
   report.files = files();
-  if (const auto& divergence = gate_.divergence()) {
-    report.outcome = Outcome::kDiverged;
-    report.errors = {{"replay_diverged",
-                      *divergence,
-                      {},
-                      "A journal answers the run that it was written by: the same turns and input.",
-                      {},
-                      {}}};
-  }
+  if (const auto& divergence = gate_.divergence()) tell_divergence(*divergence, "turns", report);
 }
 
 // -- forks and steps back -----------------------------------------------------------------------------------------
@@ -399,22 +374,23 @@ Result<Session::Impl::Checkpoint> Session::Impl::checkpoint(uint64_t number) {
   Checkpoint made;
   MEMBRANE_ASSIGN(made.system, fork_system(number, options_.policy, world()));
   made.waiting = body_->waiting();
-  if (is_changed_) {
-    MEMBRANE_ASSIGN(made.image,
-                    engine::InstanceImage::capture(body_->instance(), engine::InstanceImage::Keep::kChanges));
-  }
+  MEMBRANE_ASSIGN(made.image, capture());
   return made;
 }
 
+Result<Session::Impl::Image> Session::Impl::capture() {
+  if (!is_changed_) return nullptr;
+  return engine::InstanceImage::capture(body_->instance(), engine::InstanceImage::Keep::kChanges);
+}
+
 void Session::Impl::go_back(Checkpoint checkpoint) {
-  const engine::InstanceImage& image = checkpoint.image == nullptr ? template_->image() : *checkpoint.image;
   is_changed_ = checkpoint.image != nullptr;
   // There was room for it before.
-  static_cast<void>(begin(std::move(checkpoint.system), image, std::move(checkpoint.waiting)));
+  static_cast<void>(begin(std::move(checkpoint.system), checkpoint.image, std::move(checkpoint.waiting)));
 }
 
 Result<std::unique_ptr<Session>> Session::Impl::fork(uint64_t number) {
-  MEMBRANE_ASSIGN(Checkpoint from, checkpoint(number));
+  MEMBRANE_ASSIGN(const Image image, capture());
   RunOptions options = options_;
   options.record = nullptr;
   auto child = std::make_unique<Impl>(template_, std::move(options));
@@ -422,8 +398,7 @@ Result<std::unique_ptr<Session>> Session::Impl::fork(uint64_t number) {
   child->turns_ = turns_;
   child->is_changed_ = is_changed_;
   MEMBRANE_ASSIGN(auto system, fork_system(number, child->options_.policy, child->world()));
-  MEMBRANE_TRY(child->begin(std::move(system), from.image == nullptr ? template_->image() : *from.image,
-                            std::move(from.waiting)));
+  MEMBRANE_TRY(child->begin(std::move(system), image, body_->waiting()));
   return std::unique_ptr<Session>(new Session(std::move(child)));
 }
 
@@ -433,9 +408,10 @@ Session::Session(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Session::~Session() = default;
 
 Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<const Template> of, RunOptions options) {
-  auto impl = std::make_unique<Impl>(of, std::move(options));
-  MEMBRANE_ASSIGN(auto system, of->new_system(impl->options_.policy, impl->world()));
-  MEMBRANE_TRY(impl->begin(std::move(system), of->image(), of->waiting()));
+  auto impl = std::make_unique<Impl>(std::move(of), std::move(options));
+  const Template& from = *impl->template_;
+  MEMBRANE_ASSIGN(auto system, from.new_system(impl->options_.policy, impl->world()));
+  MEMBRANE_TRY(impl->begin(std::move(system), nullptr, from.waiting()));
   return std::unique_ptr<Session>(new Session(std::move(impl)));
 }
 

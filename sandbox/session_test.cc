@@ -12,30 +12,10 @@
 #include <fstream>
 
 #include "sandbox/languages.h"
+#include "sandbox/template_testing.h"
 
 namespace membrane::sandbox {
 namespace {
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kIsSanitized = true;
-#else
-constexpr bool kIsSanitized = false;
-#endif
-
-// Kept between tests: a template costs seconds.
-std::string cache_directory() {
-  const char* const given = std::getenv("MEMBRANE_TEST_CACHE");
-  return given != nullptr ? given : ::testing::TempDir() + "membrane-templates-" + std::to_string(getuid());
-}
-
-std::shared_ptr<const Template> open(const std::string& language, engine::Tier tier = engine::Tier::kAuto) {
-  auto package = lang::find_package(language);
-  if (!package || (kIsSanitized && language == "python")) return nullptr;
-  auto opened =
-      Template::open(*package, {.cache_directory = cache_directory(), .tier = tier, .on_progress = {}});
-  EXPECT_TRUE(opened) << opened.error().message;
-  return opened ? *opened : nullptr;
-}
 
 RunOptions options() {
   RunOptions options;
@@ -83,7 +63,7 @@ constexpr Dialect kJavaScript{"js",
 class InALanguage : public ::testing::TestWithParam<Dialect> {
  protected:
   void SetUp() override {
-    template_ = open(dialect().name);
+    template_ = open_template(dialect().name);
     if (template_ == nullptr) GTEST_SKIP() << dialect().name << " is not installed, or not for this build";
     session_ = make();
   }
@@ -177,7 +157,7 @@ TEST_P(InALanguage, ADenialNamesTheGrant) {
 
 TEST_P(InALanguage, TheSameProgramIsTheSameInEveryTier) {
   const Report compiled = exec(dialect().random);
-  auto interpreted = open(dialect().name, engine::Tier::kInterpreter);
+  auto interpreted = open_template(dialect().name, engine::Tier::kInterpreter);
   ASSERT_NE(interpreted, nullptr);
   auto session = Session::create(interpreted, options());
   ASSERT_TRUE(session);
@@ -233,7 +213,7 @@ INSTANTIATE_TEST_SUITE_P(Languages, InALanguage, ::testing::Values(kPython, kJav
 class Python : public ::testing::Test {
  protected:
   void SetUp() override {
-    template_ = open("python");
+    template_ = open_template("python");
     if (template_ == nullptr) GTEST_SKIP() << "python is not installed, or not for this build";
     begin(options());
   }

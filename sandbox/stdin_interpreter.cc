@@ -21,9 +21,6 @@ class StdinInterpreter final : public Interpreter {
     return calls.begin_reading(kEntry, package.init.empty() ? std::string() : framed(package.init));
   }
 
-  [[nodiscard]] std::vector<uint8_t> state() const override { return {}; }
-  void set_state(std::span<const uint8_t>) override {}
-
   [[nodiscard]] bool reads() const override { return true; }
   [[nodiscard]] bool asks() const override { return frame_ == lang::Frame::kDoor; }
 

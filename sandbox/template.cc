@@ -5,13 +5,12 @@
 #include <sys/stat.h>
 #include <xxhash.h>
 
-#include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <filesystem>
 
 #include "base/file_mapping.h"
+#include "base/hex.h"
 #include "base/number_reader.h"
 #include "base/private_file.h"
 #include "base/sha256.h"
@@ -29,6 +28,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr const char* kInstallAgain = "Install the language again: docs/languages.md says how.";
+
 // Where a language finds Membrane's own part of it.
 constexpr std::string_view kGuestDirectory = "/usr/local/lib/membrane/";
 std::string_view guest_language(lang::Driver driver) {
@@ -43,8 +44,7 @@ std::string_view guest_language(lang::Driver driver) {
 Result<std::shared_ptr<const FileMapping>> map_file(const std::string& path) {
   const OpenedFile file(path);
   if (!file.usable())
-    return fail(ErrorCode::kUnavailable, "cannot open " + path + ": " + std::strerror(errno),
-                "Install the language again: docs/languages.md says how.");
+    return fail(ErrorCode::kUnavailable, "cannot open " + path + ": " + std::strerror(errno), kInstallAgain);
   return std::make_shared<const FileMapping>(file.number(), 0, file.bytes());
 }
 
@@ -59,45 +59,16 @@ Status check_hash(const lang::PackageFile& file) {
   if (found != file.sha256)
     return fail(ErrorCode::kInvalidInput,
                 file.path + " is not the file that the language needs: its SHA-256 is " + found,
-                "Install the language again: docs/languages.md says how.");
+                kInstallAgain);
   return {};
 }
 
-// What is beyond kMostBytes, of all images in the directory, goes: what was not used for longest.
-void make_room(const std::string& directory, const std::string& for_file) {
-  constexpr uint64_t kMostBytes = 3ull << 30;
-  struct Kept {
-    fs::file_time_type used;
-    uint64_t bytes;
-    fs::path path;
-  };
-  std::vector<Kept> files;
-  uint64_t bytes = 0;
-  std::error_code error;
-  for (const fs::directory_entry& entry : fs::directory_iterator(directory, error)) {
-    if (entry.path().extension() != ".image") continue;
-    const uint64_t size = entry.file_size(error);
-    if (error) continue;
-    bytes += size;
-    if (entry.path() != for_file) files.push_back({entry.last_write_time(error), size, entry.path()});
-  }
-  std::ranges::sort(files, {}, &Kept::used);
-  for (const Kept& file : files) {
-    if (bytes <= kMostBytes) return;
-    if (fs::remove(file.path, error)) bytes -= file.bytes;
-  }
-}
-
 Status make_private_directory(const std::string& directory) {
-  std::error_code error;
-  fs::create_directories(fs::path(directory).parent_path(), error);
   struct stat status{};
-  if ((mkdir(directory.c_str(), S_IRWXU) != 0 && errno != EEXIST) || stat(directory.c_str(), &status) != 0)
-    return fail(ErrorCode::kUnavailable, "cannot make " + directory + ": " + std::strerror(errno),
-                "Give a directory of your own, on a disk with room.");
+  if (!make_directory(directory) || stat(directory.c_str(), &status) != 0)
+    return refused_by_system("make", directory);
   if (!is_private(status))
-    return fail(ErrorCode::kInvalidArgument, directory + " is somebody else's, or others may write to it",
-                "Give a directory of your own, and: chmod go-w " + directory);
+    return refused_as_open(directory, directory + " is somebody else's, or others may write to it");
   return {};
 }
 
@@ -108,8 +79,7 @@ Result<std::string> key_of(const lang::Package& package) {
   const auto add = [&text](const std::string& path) -> Status {
     struct stat status{};
     if (stat(path.c_str(), &status) != 0)
-      return fail(ErrorCode::kNotFound, "cannot find " + path,
-                  "Install the language again: docs/languages.md says how.");
+      return fail(ErrorCode::kNotFound, "cannot find " + path, kInstallAgain);
     text += path + " " + std::to_string(status.st_size) + " " + std::to_string(status.st_mtim.tv_sec) + "." +
             std::to_string(status.st_mtim.tv_nsec) + " " + std::to_string(status.st_ino) + "\n";
     return {};
@@ -117,22 +87,20 @@ Result<std::string> key_of(const lang::Package& package) {
   MEMBRANE_TRY(add(package.module.path));
   for (const lang::PackageFile& file : package.files) MEMBRANE_TRY(add(file.path));
   text += build_id();
-  const XXH128_hash_t hash =
-      XXH3_128bits(text.data(), text.size());  // the directory is private: nobody forges it
-  char name[33];
-  std::snprintf(name, sizeof name, "%016llx%016llx", static_cast<unsigned long long>(hash.high64),
-                static_cast<unsigned long long>(hash.low64));
-  return std::string(name);
+  XXH128_canonical_t hash;  // the directory is private: nobody forges it
+  XXH128_canonicalFromHash(&hash, XXH3_128bits(text.data(), text.size()));
+  return hex_of(hash.digest);
 }
 
-constexpr size_t kKeyDigits = 32;
+constexpr size_t kKeyDigits = 2 * sizeof(XXH128_canonical_t);
 constexpr std::string_view kImageEnding = ".image";
+constexpr uint64_t kMostImageBytes = 3ull << 30;  // of all images in the directory
 
 }  // namespace
 
 Result<std::string> Template::image_file(const lang::Package& package, const std::string& cache_directory) {
   MEMBRANE_ASSIGN(const std::string key, key_of(package));
-  return cache_directory + "/" + package.name + "-" + key.substr(0, kKeyDigits) + std::string(kImageEnding);
+  return cache_directory + "/" + package.name + "-" + key + std::string(kImageEnding);
 }
 
 size_t Template::forget_images(std::string_view name, const std::string& cache_directory) {
@@ -172,7 +140,7 @@ Status Template::make_files() {
 
 Result<std::shared_ptr<const Template>> Template::open(lang::Package package,
                                                        const TemplateOptions& options) {
-  const std::shared_ptr<Template> made(new Template);
+  std::shared_ptr<Template> made(new Template);
   made->package_ = std::move(package);
   made->interpreter_ = Interpreter::of(made->package_);
   MEMBRANE_TRY(made->make_files());
@@ -184,7 +152,7 @@ Result<std::shared_ptr<const Template>> Template::open(lang::Package package,
     if (options.on_progress) options.on_progress("keeping the warm image");
     const auto written = engine::write_image_file(path, *made->image_, made->kept());
     if (!written) return made;  // warm all the same, in this process
-    make_room(options.cache_directory, path);
+    make_room(options.cache_directory, kImageEnding, kMostImageBytes, path);
     made->image_.reset();
     loaded = engine::load_image_file(path, options.tier);
     if (!loaded) return std::unexpected(std::move(loaded).error());

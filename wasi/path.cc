@@ -14,6 +14,15 @@ Answer<Walked> walk_to_name(Call& call, const Call::At& at, Errno for_itself) {
   return walked;
 }
 
+// One that is there, and is to go.
+Answer<Walked> walk_to_removed(Call& call, Rights needed, Errno for_itself) {
+  const auto at = call.at(0, 1, needed);
+  if (!at) return fail(at.error());
+  auto walked = walk_to_name(call, *at, for_itself);
+  if (walked && !walked->found) return fail(Errno::kNoent);
+  return walked;
+}
+
 LastLink last_of(uint32_t lookup_flags) {
   return (lookup_flags & kSymlinkFollow) != 0 ? LastLink::kFollow : LastLink::kKeep;
 }
@@ -229,11 +238,8 @@ Done path_readlink(Call& call) {
 }
 
 Done path_remove_directory(Call& call) {
-  const auto at = call.at(0, 1, right::kPathRemoveDirectory);
-  if (!at) return fail(at.error());
-  const auto walked = walk_to_name(call, *at, Errno::kInval);
+  const auto walked = walk_to_removed(call, right::kPathRemoveDirectory, Errno::kInval);
   if (!walked) return fail(walked.error());
-  if (!walked->found) return fail(Errno::kNoent);
   if (walked->directory.is_host()) return host_files::remove_directory(call, walked->found->host);
   const Done removed =
       call.state.files->remove_directory(walked->directory.inode, walked->name, call.state.file_time_ns());
@@ -242,11 +248,8 @@ Done path_remove_directory(Call& call) {
 }
 
 Done path_unlink_file(Call& call) {
-  const auto at = call.at(0, 1, right::kPathUnlinkFile);
-  if (!at) return fail(at.error());
-  const auto walked = walk_to_name(call, *at, Errno::kIsdir);
+  const auto walked = walk_to_removed(call, right::kPathUnlinkFile, Errno::kIsdir);
   if (!walked) return fail(walked.error());
-  if (!walked->found) return fail(Errno::kNoent);
   if (walked->directory.is_host()) {
     if (!walked->wants_directory) return host_files::unlink(call, walked->found->host);
     const auto stat = host_files::stat(call, walked->found->host);

@@ -2,6 +2,7 @@
 #include <array>
 #include <cstring>
 
+#include "base/hex.h"
 #include "wasm/binary.h"
 #include "wasm/body.h"
 #include "wasm/byte_reader.h"
@@ -44,10 +45,7 @@ constexpr uint8_t kFuncByte = 0x60, kStructByte = 0x5F, kArrayByte = 0x5E;
 constexpr uint8_t kSubByte = 0x50, kSubFinalByte = 0x4F, kRecByte = 0x4E;
 constexpr uint8_t kTableWithInit = 0x40;
 
-std::string hex(uint8_t byte) {
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  return {'0', 'x', kDigits[byte >> 4], kDigits[byte & 15]};
-}
+std::string hex(uint8_t byte) { return "0x" + hex_of(std::span(&byte, 1)); }
 
 // Reads module_.bytes into the rest of module_. One method a production of chapter 5; each
 // returns false when it failed, with the reason in reader_.

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <system_error>
@@ -40,12 +39,6 @@ struct Header {
 };
 static_assert(sizeof(Header) == 120 && std::endian::native == std::endian::little);
 constexpr size_t kCheckedFrom = offsetof(Header, version);
-
-std::unexpected<Error> refused_by_system(const std::string& path, const char* what) {
-  return fail(ErrorCode::kUnavailable,
-              std::string("cannot ") + what + " " + path + ": " + std::strerror(errno),
-              "Give a directory of your own, on a disk with room.");
-}
 
 uint64_t table_bytes_of(const Header& header) {
   return 2 * sizeof(uint32_t) * uint64_t{header.function_count} +
@@ -111,18 +104,16 @@ std::optional<ModuleImage> read(std::span<const uint8_t> file, const std::string
 Result<CodeCache> CodeCache::open(const std::string& directory) {
   std::error_code error;
   const fs::path path = fs::absolute(directory, error);
-  if (error) return refused_by_system(directory, "find");
-  fs::create_directories(path.parent_path(), error);
-  if (mkdir(path.c_str(), S_IRWXU) != 0 && errno != EEXIST) return refused_by_system(path, "make");
+  if (error) return refused_by_system("find", directory);
+  if (!make_directory(path)) return refused_by_system("make", path);
   struct stat status{};
-  if (stat(path.c_str(), &status) != 0) return refused_by_system(path, "look at");
+  if (stat(path.c_str(), &status) != 0) return refused_by_system("look at", path);
   if (!S_ISDIR(status.st_mode))
     return fail(ErrorCode::kInvalidArgument, path.string() + " is no directory",
                 "Give one for compiled code.");
   if (!is_private(status))
-    return fail(ErrorCode::kInvalidArgument,
-                "code is not run from " + path.string() + ": somebody else owns it or may write to it",
-                "Give a directory of your own, and: chmod go-w " + path.string());
+    return refused_as_open(
+        path, "code is not run from " + path.string() + ": somebody else owns it or may write to it");
   return CodeCache(path);
 }
 
@@ -179,31 +170,8 @@ Status CodeCache::keep(const wasm::Module& module, const ModuleImage& image) con
   MEMBRANE_TRY(file.write(sizeof header, tables));
   MEMBRANE_TRY(file.write(header.code_offset, code));
   MEMBRANE_TRY(file.publish());
-  make_room(path);
+  make_room(directory_, kEnding, kMostFileBytes, path);
   return {};
-}
-
-void CodeCache::make_room(const std::string& for_file) const {
-  struct Kept {
-    fs::file_time_type used;
-    uint64_t bytes;
-    fs::path path;
-  };
-  std::vector<Kept> files;
-  uint64_t bytes = 0;
-  std::error_code error;
-  for (const fs::directory_entry& entry : fs::directory_iterator(directory_, error)) {
-    if (entry.path().extension() != kEnding) continue;
-    const uint64_t size = entry.file_size(error);
-    if (error) continue;
-    bytes += size;
-    if (entry.path() != for_file) files.push_back({entry.last_write_time(error), size, entry.path()});
-  }
-  std::ranges::sort(files, {}, &Kept::used);
-  for (const Kept& file : files) {
-    if (bytes <= kMostFileBytes) return;
-    if (fs::remove(file.path, error)) bytes -= file.bytes;
-  }
 }
 
 }  // namespace membrane::engine::native

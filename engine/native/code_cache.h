@@ -59,7 +59,6 @@ class CodeCache {
 
  private:
   explicit CodeCache(std::string directory) : directory_(std::move(directory)) {}
-  void make_room(const std::string& for_file) const;
 
   std::string directory_;
 };

@@ -4,6 +4,7 @@
 // draw a million numbers without a million host calls, and a replay draws the same.
 #include <algorithm>
 
+#include "base/hex.h"
 #include "host/call.h"
 #include "host/capabilities/all.h"
 
@@ -68,12 +69,8 @@ HostResult<Value> uuid(Call& call) {
   stream->fill(id);
   id[6] = static_cast<uint8_t>((id[6] & 0x0F) | 0x40);
   id[8] = static_cast<uint8_t>((id[8] & 0x3F) | 0x80);
-  std::string text;
-  for (size_t i = 0; i < id.size(); ++i) {
-    if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
-    text += "0123456789abcdef"[id[i] >> 4];
-    text += "0123456789abcdef"[id[i] & 15];
-  }
+  std::string text = hex_of(id);
+  for (const size_t at : {8, 13, 18, 23}) text.insert(at, 1, '-');
   return text;
 }
 

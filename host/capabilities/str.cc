@@ -88,8 +88,7 @@ HostResult<Value> repeated(std::string_view text, uint64_t count) {
 
 HostResult<Value> length(Call& call) { return to_i32(call.text(0).size()); }
 HostResult<Value> char_count(Call& call) {
-  return to_i32(static_cast<size_t>(
-      std::ranges::count_if(call.text(0), [](char c) { return (static_cast<uint8_t>(c) & 0xC0) != 0x80; })));
+  return to_i32(static_cast<size_t>(std::ranges::count_if(call.text(0), begins_character)));
 }
 HostResult<Value> eq(Call& call) { return truth(call.text(0) == call.text(1)); }
 HostResult<Value> compare(Call& call) {

@@ -276,30 +276,24 @@ HostResult<std::optional<struct stat>> look_at(int directory, const std::string&
 
 }  // namespace
 
-HostResult<void> FileHandles::unlink(std::string_view path) {
+// unlinkat follows nothing: were the name swapped now, the new thing would go, not what it points to.
+HostResult<void> FileHandles::remove(std::string_view path, bool as_directory) {
   const auto at = locate_name(path);
   if (!at) return std::unexpected(at.error());
   const std::string& text = at->target.text;
   const auto info = look_at(at->directory.get(), at->name, text);
   if (!info) return std::unexpected(info.error());
   if (!*info) return refuse(Errno::kNotFound, text + " does not exist.");
-  if (S_ISDIR((*info)->st_mode)) return refuse(Errno::kIsDir, text + " is a directory.");
-  // unlinkat follows nothing: were the name swapped now, the new thing would go, not what it points to.
-  if (unlinkat(at->directory.get(), at->name.c_str(), 0) != 0) return failed(text);
+  if (S_ISDIR((*info)->st_mode) != as_directory)
+    return as_directory ? refuse(Errno::kNotDir, text + " is not a directory.")
+                        : refuse(Errno::kIsDir, text + " is a directory.");
+  if (unlinkat(at->directory.get(), at->name.c_str(), as_directory ? AT_REMOVEDIR : 0) != 0)
+    return failed(text);
   return {};
 }
 
-HostResult<void> FileHandles::remove_directory(std::string_view path) {
-  const auto at = locate_name(path);
-  if (!at) return std::unexpected(at.error());
-  const std::string& text = at->target.text;
-  const auto info = look_at(at->directory.get(), at->name, text);
-  if (!info) return std::unexpected(info.error());
-  if (!*info) return refuse(Errno::kNotFound, text + " does not exist.");
-  if (!S_ISDIR((*info)->st_mode)) return refuse(Errno::kNotDir, text + " is not a directory.");
-  if (unlinkat(at->directory.get(), at->name.c_str(), AT_REMOVEDIR) != 0) return failed(text);
-  return {};
-}
+HostResult<void> FileHandles::unlink(std::string_view path) { return remove(path, false); }
+HostResult<void> FileHandles::remove_directory(std::string_view path) { return remove(path, true); }
 
 HostResult<void> FileHandles::make_directory(std::string_view path) {
   const auto target = locate(path, FsMode::kWrite);

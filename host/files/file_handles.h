@@ -65,6 +65,7 @@ class FileHandles {
 
   HostResult<Target> locate(std::string_view path, policy::FsMode mode);
   HostResult<Name> locate_name(std::string_view path);
+  HostResult<void> remove(std::string_view path, bool as_directory);
   HostResult<Fd> open_to_read(const Target& target);
   HostResult<Fd> open_to_write(Target& target, const FileOpening& how);
   HostResult<Fd> create(Target& target);

@@ -13,6 +13,7 @@
 #include "base/diagnostic.h"
 #include "base/search.h"
 #include "base/sqlite.h"
+#include "base/utf8.h"
 
 namespace membrane::host {
 namespace {
@@ -310,9 +311,9 @@ void SqlReader::Impl::instr(sqlite3_context* context, int, sqlite3_value** value
   const size_t at = find_bytes(text, bytes_of(api, values[1]));
   if (at == std::string_view::npos) return api.result_int64(context, 0);
   // Texts are counted in characters: all bytes that do not continue one.
-  const auto starts = [](char byte) { return (static_cast<unsigned char>(byte) & 0xC0) != 0x80; };
   const auto before = text.substr(0, at);
-  api.result_int64(context, 1 + (blobs ? static_cast<int64_t>(at) : std::ranges::count_if(before, starts)));
+  api.result_int64(context,
+                   1 + (blobs ? static_cast<int64_t>(at) : std::ranges::count_if(before, begins_character)));
 }
 
 void SqlReader::Impl::replace(sqlite3_context* context, int, sqlite3_value** values) {

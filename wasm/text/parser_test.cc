@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/hex.h"
 #include "wasm/binary.h"
 #include "wasm/body.h"
 #include "wasm/text/lexer.h"
@@ -20,13 +21,8 @@ Module parse(std::string_view text) {
 std::string code(std::string_view text) {
   const Module module = parse(text);
   if (module.functions.empty()) return "no function";
-  std::string out;
   const auto bytes = module.view(module.functions.back().code);
-  for (const uint8_t byte : bytes.first(bytes.size() - 1)) {
-    constexpr std::string_view kHex = "0123456789abcdef";
-    out += {kHex[byte >> 4], kHex[byte & 15]};
-  }
-  return out;
+  return hex_of(bytes.first(bytes.size() - 1));
 }
 
 // Hex digits, in which spaces are for the reader.

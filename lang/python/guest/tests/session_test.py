@@ -158,8 +158,8 @@ class Scripts(SessionTest):
     def test_a_script_has_a_main_of_its_own(self):
         self.value("x = 1")
         self.run_turn("import sys, __main__\nprint(__name__, __file__, sys.argv, sys.path[0], __main__.__dict__ is globals())\n"
-                      "print('x' in globals())", mode="script", name="/work/a.py", arguments=["-v"])
-        self.assertEqual(self.output.getvalue(), "__main__ /work/a.py ['/work/a.py', '-v'] /work True\nFalse\n")
+                      "print('x' in globals())", mode="script", name="/scripts/a.py", arguments=["-v"])
+        self.assertEqual(self.output.getvalue(), "__main__ /scripts/a.py ['/scripts/a.py', '-v'] /scripts True\nFalse\n")
         self.assertEqual(self.value("x"), "1")
 
     def test_what_it_registers_runs_at_its_end(self):

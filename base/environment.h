@@ -1,0 +1,17 @@
+// The variables of this process's environment.
+//
+// Threads: any, while nobody sets one.
+#pragma once
+
+#include <cstdlib>
+#include <string>
+
+namespace membrane {
+
+// "" when there is none of that name.
+inline std::string environment_variable(const char* name) {
+  const char* const value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+}  // namespace membrane

@@ -1,0 +1,73 @@
+#include "sandbox/telling.h"
+
+#include <utility>
+
+namespace membrane::sandbox {
+
+using Clock = std::chrono::steady_clock;
+using engine::HostAction;
+
+Consequence consequence_of(host::CallEnd end) {
+  switch (end) {
+    case host::CallEnd::kReturn: return {HostAction::kContinue, {}};
+    case host::CallEnd::kExit: return {HostAction::kExit, {}};
+    case host::CallEnd::kOutOfFuel: return {HostAction::kOutOfFuel, {}};
+    case host::CallEnd::kOutOfOutput: return {HostAction::kTrap, Outcome::kOutOfOutput};
+    case host::CallEnd::kOutOfMemory: return {HostAction::kTrap, Outcome::kOutOfMemory};
+    case host::CallEnd::kTrap: break;
+  }
+  return {HostAction::kTrap, {}};
+}
+
+double microseconds_since(Clock::time_point start) {
+  return std::chrono::duration<double, std::micro>(Clock::now() - start).count();
+}
+
+std::optional<Outcome> stop_asked_for(const std::atomic<bool>* cancel, Clock::time_point deadline) {
+  if (cancel != nullptr && cancel->load(std::memory_order_relaxed)) return Outcome::kCancelled;
+  if (Clock::now() >= deadline) return Outcome::kTimedOut;
+  return std::nullopt;
+}
+
+ReportError stop_error(Outcome outcome, const policy::Limits& limits) {
+  ReportError error;
+  error.code = std::string(name_of(outcome));
+  if (outcome == Outcome::kOutOfFuel) {
+    error.message = "the program used up its fuel of " + std::to_string(limits.fuel);
+    error.hint = "Make it do less (look for a loop without an end), or give it more fuel.";
+  } else if (outcome == Outcome::kTimedOut) {
+    error.message = "the program ran past its time of " + std::to_string(limits.wall_ms) + " ms";
+    error.hint = "Make it do less, or give it more time.";
+  } else {
+    error.message = "the owner stopped the program";
+  }
+  return error;
+}
+
+void tell_conversation(Conversation said, Report& report) {
+  report.stdout_text = std::move(said.stdout_text);
+  report.stderr_text = std::move(said.stderr_text);
+  report.answer = std::move(said.answer);
+  report.submitted = said.submitted;
+}
+
+void tell_host_calls(const host::Dispatcher& dispatcher, Report& report) {
+  report.host_calls_dropped = dispatcher.records_dropped();
+  for (const host::CallRecord& call : dispatcher.records())
+    report.host_calls.push_back({call.name, call.allowed(),
+                                 call.code == host::Errno::kOk ? "" : std::string(host::name_of(call.code)),
+                                 call.reason, call.grant, call.arguments, call.bytes_in, call.bytes_out,
+                                 call.latency_us});
+}
+
+void tell_divergence(const std::string& divergence, std::string_view same, Report& report) {
+  ReportError error;
+  error.code = "replay_diverged";
+  error.message = divergence;
+  error.hint =
+      "A journal answers the run that it was written by: the same " + std::string(same) + " and input.";
+  report.outcome = Outcome::kDiverged;
+  report.errors = {std::move(error)};
+}
+
+}  // namespace membrane::sandbox

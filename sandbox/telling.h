@@ -1,0 +1,42 @@
+// What a run and a session's turn do alike to be ended, and what their reports tell alike.
+//
+// Threads: any.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "engine/instance.h"
+#include "host/dispatch.h"
+#include "policy/policy.h"
+#include "sandbox/guest_instance.h"
+#include "sandbox/report.h"
+
+namespace membrane::sandbox {
+
+// What a host call that did not return makes of the run: how it goes on, and the outcome, where the call decides that.
+struct Consequence {
+  engine::HostAction action;
+  std::optional<Outcome> outcome;
+};
+Consequence consequence_of(host::CallEnd end);
+
+double microseconds_since(std::chrono::steady_clock::time_point start);
+
+// kCancelled when the owner says so (`cancel` may be null), kTimedOut when the time is over.
+std::optional<Outcome> stop_asked_for(const std::atomic<bool>* cancel,
+                                      std::chrono::steady_clock::time_point deadline);
+
+// Why it was stopped, and what helps: kOutOfFuel, kTimedOut or kCancelled.
+ReportError stop_error(Outcome outcome, const policy::Limits& limits);
+
+// What it printed and submitted.
+void tell_conversation(Conversation said, Report& report);
+void tell_host_calls(const host::Dispatcher& dispatcher, Report& report);
+// The replay asked for something else: other errors are no news. `same` is what has to be as it was, besides the input.
+void tell_divergence(const std::string& divergence, std::string_view same, Report& report);
+
+}  // namespace membrane::sandbox

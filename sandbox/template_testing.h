@@ -1,0 +1,30 @@
+// Installed languages for tests.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <memory>
+#include <string>
+
+#include "base/environment.h"
+#include "base/sanitized_testing.h"
+#include "lang/package.h"
+#include "sandbox/template.h"
+
+namespace membrane::sandbox {
+
+// Null when the language is not installed (tools/get-languages), and for Python in builds with sanitizers, where
+// compiling it takes minutes. Kept between tests: a template costs seconds.
+inline std::shared_ptr<const Template> open_template(const std::string& language,
+                                                     engine::Tier tier = engine::Tier::kAuto) {
+  auto package = lang::find_package(language);
+  if (!package || (kIsSanitized && language == "python")) return nullptr;
+  std::string directory = environment_variable("MEMBRANE_TEST_CACHE");
+  if (directory.empty()) directory = ::testing::TempDir() + "membrane-templates-" + std::to_string(getuid());
+  auto opened = Template::open(*package, {.cache_directory = directory, .tier = tier, .on_progress = {}});
+  EXPECT_TRUE(opened) << opened.error().message;
+  return opened ? *opened : nullptr;
+}
+
+}  // namespace membrane::sandbox
