@@ -8,6 +8,7 @@
 #include "agent/console.h"
 #include "agent/model_client.h"
 #include "cli/cli.h"
+#include "engine/region_pool.h"
 #include "sandbox/languages.h"
 #include "sandbox/sandbox.h"
 #include "sandbox/session.h"
@@ -89,6 +90,7 @@ Result<sandbox::Report> run_in_language(const Options& options, const std::strin
   // Never taken apart: the process is about to end, and a language is large.
   static auto* const languages = new sandbox::Languages(template_options(run_options.tier));
   MEMBRANE_ASSIGN(auto opened, languages->open(language));
+  engine::RegionPool::instance().keep_none();  // nobody comes after this program
   MEMBRANE_ASSIGN(const auto session, sandbox::Session::create(std::move(opened), run_options));
   return session->exec({.code = program.source,
                         .name = options.text.empty() ? program.name : "",

@@ -15,7 +15,7 @@ namespace membrane::engine {
 namespace {
 
 constexpr char kMagic[8] = {'m', 'b', 'r', 'n', 'i', 'm', 'a', 'g'};
-constexpr uint32_t kVersion = 2;
+constexpr uint32_t kVersion = 3;
 constexpr uint64_t kAlignment = 65536;  // of what is mapped: a multiple of every page size
 constexpr uint64_t kVectorAlignment = 64;
 constexpr size_t kMostMemories = 100;
@@ -183,6 +183,7 @@ struct ImageFile {
   static Status write_state(const Image& image, std::span<const MemoryRecord> memories, StateWriter& t) {
     const wasm::Module& module = image.module_->module();
     t.all<MemoryRecord>(memories);
+    for (const Image::MemoryState& memory : image.memories_) t.all<Extent>(changes_of(memory));
     for (const Image::TableState& table : image.tables_) {
       MEMBRANE_ASSIGN(const auto numbers, numbers_of(table.elements, image, table.imports));
       t.all<uint32_t>(numbers);
@@ -210,6 +211,14 @@ struct ImageFile {
     return {};
   }
 
+  // Pages that forks have been seen to change.
+  static std::vector<Extent> changes_of(const Image::MemoryState& memory) {
+    std::vector<Extent> changes;
+    if (memory.start.image == nullptr) return changes;
+    for (const auto& [offset, bytes] : memory.start.image->learned()) changes.push_back({offset, bytes});
+    return changes;
+  }
+
   static const native::ModuleImage* code_of(const Image& image) {
     return image.module_->tier() == Tier::kInterpreter ? nullptr : image.module_->native_code().whole();
   }
@@ -224,6 +233,13 @@ struct ImageFile {
       image.memories_.push_back({{record.pages, std::move(start)}, record.size_bytes});
     }
     t.ok = t.ok && image.memories_.size() == memory_count && memory_count == module.memories.size();
+    for (const Image::MemoryState& memory : image.memories_) {
+      std::vector<MemoryRange> changes;
+      for (const Extent& e : t.all<Extent>())
+        if (is_in(e, memory.start.image == nullptr ? 0 : memory.start.image->bytes()))
+          changes.emplace_back(e.offset, e.bytes);
+      if (!changes.empty()) memory.start.image->learn(changes);
+    }
     for (size_t i = 0; t.ok && i < module.tables.size(); ++i) {
       Image::TableState table;
       table.elements.assign(references_of(t.there<uint32_t>(), image, table.imports));

@@ -361,6 +361,25 @@ TEST_P(ImageInAFile, IsAsItWas) {
   }
 }
 
+TEST_P(ImageInAFile, KeepsWhichPagesForksHaveChanged) {
+  auto loaded = load_image_file(path_, GetParam());
+  ASSERT_TRUE(loaded);
+  auto changing = fork(*loaded->image, 1);
+  const auto image = changing->instance->memory()->image();
+  ASSERT_NE(image, nullptr);
+  EXPECT_TRUE(image->learned().empty());
+  changing->call("bump");
+  changing.reset();
+  const auto learned = image->learned();
+  if (learned.empty()) GTEST_SKIP() << "the system does not say which pages changed";
+  ASSERT_TRUE(write_image_file(path_, *loaded->image, {}));
+  auto again = load_image_file(path_, GetParam());
+  ASSERT_TRUE(again);
+  const auto next = fork(*again->image, 1);
+  EXPECT_EQ(next->instance->memory()->image()->learned(), learned);
+  EXPECT_EQ(next->call("bump"), 82u);
+}
+
 TEST_P(ImageInAFile, StaysWhatItIsWhenTheFileGoes) {
   auto loaded = load_image_file(path_, GetParam());
   ASSERT_TRUE(loaded);

@@ -63,15 +63,15 @@ void MemoryImage::learn(std::span<const MemoryRange> changed) const {
   changed_.assign(changed.begin(), changed.end());
 }
 
+std::vector<MemoryRange> MemoryImage::learned() const {
+  const std::lock_guard lock(mutex_);
+  return changed_;
+}
+
 void MemoryImage::populate(uint8_t* base) const {
 #ifdef MADV_POPULATE_WRITE
-  std::vector<MemoryRange> changed;
-  {
-    const std::lock_guard lock(mutex_);
-    changed = changed_;
-  }
   // A hint: an older kernel refuses, and the pages are made when they are changed.
-  for (const auto& [offset, bytes] : changed) madvise(base + offset, bytes, MADV_POPULATE_WRITE);
+  for (const auto& [offset, bytes] : learned()) madvise(base + offset, bytes, MADV_POPULATE_WRITE);
 #else
   static_cast<void>(base);
 #endif

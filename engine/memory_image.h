@@ -42,6 +42,7 @@ class MemoryImage {
   // The ranges that a memory had changed when it ended. The first that is told is kept, and the pages of other
   // memories are made at once when code begins to run, instead of one by one when they are changed.
   void learn(std::span<const MemoryRange> changed) const;
+  [[nodiscard]] std::vector<MemoryRange> learned() const;
   void populate(uint8_t* base) const;
 
  private:

@@ -163,7 +163,7 @@ Region RegionPool::acquire(uint64_t image) {
 
 void RegionPool::release(Region region, const MemoryImage* image) {
   region.used_bytes = std::max(region.used_bytes, region.accessible_bytes);
-  bool usable = put_back(region, image);
+  bool usable = keeps_.load(std::memory_order_relaxed) && put_back(region, image);
   const std::unique_lock lock(mutex_);
   --in_use_;
   if (usable && kept_bytes_ + region.kept_bytes > kMostKeptBytes) {
@@ -177,6 +177,8 @@ void RegionPool::release(Region region, const MemoryImage* image) {
   }
   munmap(region.base, kReservedBytes);
 }
+
+void RegionPool::keep_none() { keeps_.store(false, std::memory_order_relaxed); }
 
 void RegionPool::forget(uint64_t image) {
   const std::lock_guard lock(mutex_);

@@ -7,6 +7,7 @@
 // Threads: any.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
@@ -35,6 +36,8 @@ class RegionPool {
   Region acquire(uint64_t image);
   // `image` is what the region is mapped from.
   void release(Region region, const MemoryImage* image);
+  // For a process that runs one program and ends: regions that are given back go to the system from now on.
+  void keep_none();
   // The image is no more.
   void forget(uint64_t image);
 
@@ -49,6 +52,7 @@ class RegionPool {
   RegionPool() = default;
   bool take_idle(uint64_t image, Region& region);
 
+  std::atomic<bool> keeps_ = true;
   std::mutex mutex_;
   std::vector<Region> idle_;
   size_t in_use_ = 0;

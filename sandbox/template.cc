@@ -21,6 +21,7 @@
 #include "sandbox/body.h"
 #include "sandbox/interpreters.h"
 #include "sandbox/language_limits.h"
+#include "sandbox/session.h"
 #include "wasm/binary.h"
 
 namespace membrane::sandbox {
@@ -149,6 +150,7 @@ Result<std::shared_ptr<const Template>> Template::open(lang::Package package,
   if (!loaded) {
     MEMBRANE_TRY(make_private_directory(options.cache_directory));
     MEMBRANE_TRY(made->warm(options));
+    rehearse(made);
     if (options.on_progress) options.on_progress("keeping the warm image");
     const auto written = engine::write_image_file(path, *made->image_, made->kept());
     if (!written) return made;  // warm all the same, in this process
@@ -161,6 +163,13 @@ Result<std::shared_ptr<const Template>> Template::open(lang::Package package,
   made->image_ = std::move(loaded->image);
   MEMBRANE_TRY(made->take_kept(loaded->embedder));
   return made;
+}
+
+// A session that comes and goes: which pages a turn changes is known from then on, and kept with the image.
+void Template::rehearse(const std::shared_ptr<const Template>& made) {
+  if (!made->interpreter_->asks() || made->interpreter_->reads()) return;  // an empty turn may be none there
+  const auto session = Session::create(made, {});
+  if (session) static_cast<void>((*session)->exec({.code = "0"}));
 }
 
 // What is kept beside the image: the interpreter's own, then where its program waits.

@@ -56,6 +56,7 @@ class Template {
  private:
   Template() = default;
   Status warm(const TemplateOptions& options);
+  static void rehearse(const std::shared_ptr<const Template>& made);
   [[nodiscard]] std::vector<uint8_t> kept() const;
   Status take_kept(std::span<const uint8_t> bytes);
   Status make_files();
