@@ -217,6 +217,7 @@ Report Session::Impl::exec(const Turn& turn) {
   body_->start_run(language_execution_limits(options_.policy.limits), fuel);
   const Interpreter& interpreter = template_->interpreter();
   const bool returned = interpreter.turn(*body_, turn.code);
+  engine::trim_kept_stack();
   budget_->give_back(policy::Resource::kFuel, fuel - body_->fuel_used());
   report.fuel_used = body_->fuel_used();
   report.memory_peak_bytes = body_->instance().memory_bytes();

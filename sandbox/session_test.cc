@@ -343,6 +343,41 @@ TEST_F(Python, TheScientificStackIsThere) {
   EXPECT_EQ(exec("import numpy as np\nint(np.arange(10).sum())").result, "45");
 }
 
+// CPython frees a dictionary in a dictionary by a call in a call.
+constexpr const char* kDeep = "x = {}\nfor _ in range(100_000): x = {'k': x}\ndel x\n'freed'";
+
+TEST_F(Python, AStructureThatIsNestedDeepIsFreed) {
+  EXPECT_EQ(exec(kDeep).result, "'freed'");
+  EXPECT_EQ(exec("x = []\nfor _ in range(100_000): x = [x]\ndel x\n'freed'").result, "'freed'");
+}
+
+TEST_F(Python, LimitsOfTheStackHoldWhereTheyAreSaid) {
+  for (const auto& [depth, stack_bytes] :
+       {std::pair<uint64_t, uint64_t>{1000, 64u << 20}, {1'000'000, 64u << 10}}) {
+    RunOptions run_options = options();
+    run_options.policy.limits.call_depth = depth;
+    run_options.policy.limits.stack_bytes = stack_bytes;
+    begin(run_options);
+    exec("y = 20");
+    EXPECT_EQ(exec(kDeep).outcome, Outcome::kTrapped);
+    EXPECT_EQ(exec("y").result, "20");
+  }
+}
+
+TEST_F(Python, ItsExecutableIsAFile) {
+  EXPECT_EQ(exec("import sys, os, platform\nos.path.isfile(sys.executable), platform.libc_ver()").result,
+            "(True, ('', ''))");
+}
+
+TEST_F(Python, ALockThatIsTakenTwiceIsAnErrorAndTheSessionGoesOn) {
+  const Report failed = exec("import threading\nlock = threading.Lock()\nlock.acquire()\nlock.acquire()");
+  EXPECT_EQ(failed.outcome, Outcome::kRaised);
+  ASSERT_EQ(failed.errors.size(), 1u);
+  EXPECT_EQ(failed.errors[0].code, "RuntimeError");
+  EXPECT_NE(failed.errors[0].message.find("deadlock"), std::string::npos);
+  EXPECT_EQ(exec("lock.locked(), lock.release(), lock.locked()").result, "(True, None, False)");
+}
+
 TEST_F(Python, SqliteWorksOnFilesInside) {
   EXPECT_EQ(exec("import sqlite3\nc = sqlite3.connect('/tmp/t.db')\nc.execute('create table t(a)')\n"
                  "c.execute('insert into t values (41)')\nc.commit()\n"

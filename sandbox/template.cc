@@ -29,6 +29,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// What CPython says that it is (sys.executable). There are no processes, so it is empty; but libraries look at it.
+constexpr const char* kPythonExecutable = "/usr/local/bin/python.wasm";
+
 // Where a language finds Membrane's own part of it.
 constexpr std::string_view kGuestDirectory = "/usr/local/lib/membrane/";
 std::string_view guest_language(lang::Driver driver) {
@@ -158,6 +161,7 @@ std::unique_ptr<Interpreter> Interpreter::of(const lang::Package& package) {
 
 Status Template::make_files() {
   std::vector<wasi::Layer> layers;
+  if (package_.driver == lang::Driver::kPython) layers.push_back({.path = kPythonExecutable});
   for (const lang::PackageFile& file : package_.files) {
     MEMBRANE_ASSIGN(const auto mapped, map_file(file.path));
     layers.push_back({.path = file.guest, .bytes = mapped->bytes(), .keep = mapped});
