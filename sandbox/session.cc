@@ -122,6 +122,7 @@ class Session::Impl final : public host::DoorSession {
   void tell_result(Report& report);
   void tell_error(const Json& error, Report& report);
   void tell_stop(Report& report);
+  [[nodiscard]] std::string memory_limit() const;
   void tell_rest(Report& report);
   [[nodiscard]] ReportPlace place(const engine::CodePlace& at) const;
 
@@ -278,6 +279,14 @@ void Session::Impl::tell_result(Report& report) {
   if (outcome == "error") tell_error((*result_)["error"], report);
 }
 
+std::string Session::Impl::memory_limit() const {
+  const uint64_t limit = options_.policy.limits.memory_bytes;
+  const uint64_t whole = language_instance_limits(options_.policy.limits, template_->image()).memory_bytes;
+  if (whole < template_->image().memory_bytes() + limit)
+    return "The memory limit is " + std::to_string(whole) + " bytes, the interpreter's own among them.";
+  return "The memory limit is " + std::to_string(limit) + " bytes beyond the interpreter's own.";
+}
+
 void Session::Impl::tell_error(const Json& error, Report& report) {
   ReportError told;
   if (error.is_object()) {
@@ -290,8 +299,7 @@ void Session::Impl::tell_error(const Json& error, Report& report) {
   if (body_->instance().limit_was_hit() && (told.code == "MemoryError" || told.code == "InternalError")) {
     // What fills the memory may be held by the session's names: it could do nothing any more.
     report.outcome = Outcome::kOutOfMemory;
-    told.hint = "The memory limit is " + std::to_string(options_.policy.limits.memory_bytes) +
-                " bytes beyond the interpreter's own. The session stands as it did before this turn.";
+    told.hint = memory_limit() + " The session stands as it did before this turn.";
   }
   const host::CallRecord* const denial = body_->dispatcher().last_denial();
   const host::HostError* const denied_file = body_->system().last_denial();
@@ -346,10 +354,7 @@ void Session::Impl::tell_stop(Report& report) {
   } else if (stop.state == engine::RunState::kTrapped) {
     const bool no_memory = body_->instance().limit_was_hit() || stop.outcome == Outcome::kOutOfMemory;
     told(no_memory ? Outcome::kOutOfMemory : Outcome::kTrapped, stop.trap.message,
-         (no_memory ? "The memory limit is " + std::to_string(limits.memory_bytes) +
-                          " bytes beyond the interpreter's own."
-                    : std::string(hint_of(stop.trap.kind))) +
-             kGoesOn);
+         (no_memory ? memory_limit() : std::string(hint_of(stop.trap.kind))) + kGoesOn);
     if (!no_memory) error.code = std::string(name_of(stop.trap.kind));
     if (!stop.trap.backtrace.empty()) error.place = place(stop.trap.backtrace.front());
   } else {

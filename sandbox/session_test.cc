@@ -339,6 +339,58 @@ TEST_F(Python, ReadsAGrantedDirectoryAndNoOther) {
   std::filesystem::remove_all(directory);
 }
 
+// Of a session, behind its turn.
+struct MemoryUsed {
+  uint64_t linear_bytes = 0;
+  uint64_t private_bytes = 0;
+};
+
+TEST_F(Python, AGrantedFileOfAnySizeIsReadInTheSameMemory) {
+  const std::string directory = ::testing::TempDir() + "membrane-csv-" + std::to_string(getpid());
+  std::filesystem::create_directory(directory);
+  RunOptions run_options = options();
+  run_options.policy.limits.fuel = 100'000'000'000;
+  run_options.policy.limits.bytes_in = 1u << 30;
+  run_options.policy.fs.push_back({.guest = "/data", .host = directory, .max_file_bytes = 1u << 30});
+  const auto read = [&](size_t bytes) {
+    const std::string row = "4,\"" + std::string(1000, 'x') + "\"\n";
+    const size_t rows = bytes / row.size();
+    std::ofstream file(directory + "/log.csv");
+    for (size_t i = 0; i < rows; ++i) file << row;
+    file.close();
+    begin(run_options);
+    const Report report = exec(
+        "import csv\nwith open('/data/log.csv', newline='') as file:\n"
+        "  total = sum(int(row[0]) for row in csv.reader(file))\ntotal");
+    EXPECT_EQ(report.result, std::to_string(4 * rows));
+    return MemoryUsed{report.memory_peak_bytes, session_->private_bytes().value_or(0)};
+  };
+  const MemoryUsed small = read(4u << 20), large = read(64u << 20);
+  EXPECT_EQ(large.linear_bytes, small.linear_bytes);
+  EXPECT_EQ(large.private_bytes, small.private_bytes);
+  std::filesystem::remove_all(directory);
+}
+
+// Nothing is written to most of it, so that the machine need not have as much.
+TEST_F(Python, MemoryReachesTheEndOfItsAddressesAndBeyondIsAnError) {
+  RunOptions run_options = options();
+  run_options.policy.limits.memory_bytes = uint64_t{4} << 30;
+  begin(run_options);
+  const Report held = exec(
+      "import numpy as np\nheld = [np.empty(1 << 30, dtype=np.uint8) for _ in range(3)]\n"
+      "held[-1][-1] = 7\nsum(part.nbytes for part in held)");
+  EXPECT_EQ(held.result, std::to_string(uint64_t{3} << 30));
+  EXPECT_GT(held.memory_peak_bytes, uint64_t{3} << 30);
+  EXPECT_EQ(exec("try: bytearray(1 << 30)\nexcept MemoryError: caught = 20\ncaught").result, "20");
+  const Report beyond = exec("bytearray(1 << 30)");
+  EXPECT_EQ(beyond.outcome, Outcome::kOutOfMemory);
+  ASSERT_EQ(beyond.errors.size(), 1u);
+  EXPECT_EQ(beyond.errors[0].code, "MemoryError");
+  EXPECT_NE(beyond.errors[0].hint.find("limit is 4294967296 bytes"), std::string::npos)
+      << beyond.errors[0].hint;
+  EXPECT_EQ(exec("int(held[-1][-1]), caught").result, "(7, 20)");
+}
+
 TEST_F(Python, TheScientificStackIsThere) {
   EXPECT_EQ(exec("import numpy as np\nint(np.arange(10).sum())").result, "45");
 }
