@@ -112,6 +112,9 @@ class Body final : public Calls {
   bool waits_ = false;  // it reads, and there is nothing
   std::shared_ptr<const Waiting> waiting_;
   bool exits_ = false;  // the door ended the program
+  // How the last call back ended, when it did not return.
+  engine::RunState called_back_ = engine::RunState::kFinished;
+  uint32_t calls_back_ = 0;  // that are under way, each inside of another
   Stop stop_;
 };
 

@@ -92,6 +92,9 @@ class Session::Impl final : public host::DoorSession {
   // -- the door's session
   host::HostResult<std::string> next() override;
   host::HostResult<void> take_result(std::string_view request) override;
+  host::HostResult<std::string> read_file(std::string_view path) override {
+    return body_->system().load_file(body_->guest(), path, options_.policy.limits.module_bytes);
+  }
 
   std::shared_ptr<const Template> template_;
   RunOptions options_;
@@ -331,7 +334,7 @@ void Session::Impl::tell_stop(Report& report) {
   };
   constexpr const char* kGoesOn = " The session stands as it did before this turn.";
   if (stop.state == engine::RunState::kExited ||
-      (stop.state == engine::RunState::kFinished && !stop.outcome)) {
+      (stop.state == engine::RunState::kFinished && !stop.outcome && template_->interpreter().reads())) {
     report.exit_code = static_cast<int>(body_->system().exit_code().value_or(0));
     if (report.exit_code == 0) return;
     told(Outcome::kRaised,
@@ -357,6 +360,9 @@ void Session::Impl::tell_stop(Report& report) {
          (no_memory ? memory_limit() : std::string(hint_of(stop.trap.kind))) + kGoesOn);
     if (!no_memory) error.code = std::string(name_of(stop.trap.kind));
     if (!stop.trap.backtrace.empty()) error.place = place(stop.trap.backtrace.front());
+  } else if (stop.state == engine::RunState::kFinished && !stop.outcome) {
+    told(Outcome::kRaised, "the program has no result: it changed what the interpreter itself stands on",
+         std::string("Leave the built-in objects as they are.") + kGoesOn);
   } else {
     told(Outcome::kFailed, stop.message.empty() ? "the interpreter did not answer" : stop.message,
          kGoesOn + 1);

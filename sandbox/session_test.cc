@@ -438,5 +438,106 @@ TEST_F(Python, SqliteWorksOnFilesInside) {
             "42");
 }
 
+// -- JavaScript alone ---------------------------------------------------------------------------------------------
+
+class JavaScript : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    template_ = open("js");
+    if (template_ == nullptr) GTEST_SKIP() << "js is not installed";
+    begin(options());
+  }
+  void begin(RunOptions run_options) {
+    auto made = Session::create(template_, std::move(run_options));
+    ASSERT_TRUE(made) << made.error().message;
+    session_ = std::move(*made);
+  }
+  Report exec(const std::string& code) { return session_->exec({.code = code}); }
+  Report script(const std::string& name, const std::string& code) {
+    return session_->exec({.code = code, .name = name, .is_script = true});
+  }
+  void put(const std::string& path, const std::string& text) { ASSERT_TRUE(session_->put_file(path, text)); }
+
+  std::shared_ptr<const Template> template_;
+  std::unique_ptr<Session> session_;
+};
+
+TEST_F(JavaScript, AScriptThatImportsIsAModuleAndFilesAreFoundBesideIt) {
+  put("/app/lib/math.js",
+      "import { base } from '../base.js';\nexport let count = 0;\nexport const add = (a, b) => (++count, a + "
+      "b + base);");
+  put("/app/base.js", "export const base = 100;");
+  put("/app/lib/data.json", "{\"n\": 7}");
+  put("/app/lib/later.js",
+      "import { count } from './math.js';\nexport default await Promise.resolve(count);");
+  const Report report = script("/app/main.js",
+                               "import { add, count } from './lib/math.js';\nimport { kv } from 'membrane';\n"
+                               "import data from './lib/data.json' with { type: 'json' };\n"
+                               "console.log(this, add(1, 2), count, data.n, typeof kv.get);\n"
+                               "console.log((await import('./lib/later.js')).default);");
+  EXPECT_EQ(report.stdout_text, "undefined 103 1 7 function\n1\n") << render_text(report, false);
+  EXPECT_EQ(script("/app/plain.js", "console.log(this === undefined)").stdout_text, "false\n");
+}
+
+TEST_F(JavaScript, CellsImportFilesAndAGrantIsAskedFor) {
+  const std::string directory = ::testing::TempDir() + "membrane-modules-" + std::to_string(getpid());
+  std::filesystem::create_directory(directory);
+  std::ofstream(directory + "/x.js") << "export const x = 20; export default 22;\n";
+  RunOptions run_options = options();
+  run_options.policy.fs.push_back({.guest = "/data", .host = directory});
+  begin(run_options);
+  EXPECT_EQ(exec("import y, { x } from './data/x.js'\nx + y").result, "42");
+  EXPECT_EQ(exec("const { x: z } = await import('/data/x.js'); z").result, "20");
+  const Report denied = exec("import '/elsewhere/x.js'");
+  EXPECT_EQ(denied.outcome, Outcome::kDenied);
+  ASSERT_FALSE(denied.errors.empty());
+  EXPECT_NE(denied.errors[0].hint.find("--allow fs:read:HOST_DIRECTORY:/elsewhere"), std::string::npos)
+      << denied.errors[0].hint;
+  EXPECT_EQ(exec("import './data/none.js'").errors.at(0).code, "NotFoundError");
+  EXPECT_NE(exec("import 'lodash'").errors.at(0).message.find("packages are not there"), std::string::npos);
+  std::filesystem::remove_all(directory);
+}
+
+TEST_F(JavaScript, AModulesErrorHasItsPlaceAndItsLine) {
+  put("/boom.js", "export function boom() {\n  throw new RangeError('here');\n}\n");
+  put("/wrong.js", "let x = ;");
+  const Report thrown = script("main.js", "import { boom } from './boom.js';\nboom();");
+  ASSERT_EQ(thrown.errors.size(), 1u);
+  EXPECT_NE(thrown.errors[0].traceback.find("/boom.js:2\n  throw new RangeError"), std::string::npos)
+      << thrown.errors[0].traceback;
+  EXPECT_NE(thrown.errors[0].traceback.find("main.js:2"), std::string::npos);
+  EXPECT_EQ(script("main.js", "import './wrong.js'").errors.at(0).code, "SyntaxError");
+  EXPECT_EQ(script("main.js", "import { nothing } from './boom.js'").errors.at(0).code, "SyntaxError");
+}
+
+TEST_F(JavaScript, TypesAreTakenAwayFromModules) {
+  put("/typed.ts", "export function square(x: number): number { return x * x }");
+  const Report report = script(
+      "main.ts", "import { square } from './typed.ts';\nconst n: number = square(4);\nconsole.log(n);");
+  if (!report.errors.empty() && report.errors[0].message.find("TypeScript is not there") != std::string::npos)
+    GTEST_SKIP() << report.errors[0].message;
+  EXPECT_EQ(report.stdout_text, "16\n") << render_text(report, false);
+}
+
+TEST_F(JavaScript, AScriptInThisContextIsGlobalAndItsLimitsHold) {
+  exec("import { runInThisContext } from 'node:vm'");
+  EXPECT_EQ(exec("runInThisContext('const fixed = 5; this === globalThis')").result, "true");
+  EXPECT_EQ(exec("fixed").result, "5");
+  EXPECT_EQ(exec("runInThisContext('fixed = 6')").errors.at(0).code, "TypeError");
+  EXPECT_EQ(exec("var again = () => runInThisContext('again()'); again()").errors.at(0).code, "RangeError");
+  EXPECT_EQ(exec("runInThisContext('for (;;);')").outcome, Outcome::kOutOfFuel);
+  EXPECT_EQ(exec("runInThisContext('process.exit(3)')").exit_code, 3);
+  EXPECT_EQ(exec("fixed").result, "5");
+}
+
+TEST_F(JavaScript, WhoBreaksWhatAnswersEndsTheTurnAlone) {
+  exec("var x = 20");
+  const Report broken =
+      exec("Object.defineProperty(Array.prototype, '0', { value: 100, writable: false }); 5");
+  EXPECT_EQ(broken.outcome, Outcome::kRaised);
+  EXPECT_LT(broken.fuel_used, 100'000'000u);
+  EXPECT_EQ(exec("x").result, "20");
+}
+
 }  // namespace
 }  // namespace membrane::sandbox
