@@ -391,6 +391,32 @@ TEST_F(Python, MemoryReachesTheEndOfItsAddressesAndBeyondIsAnError) {
   EXPECT_EQ(exec("int(held[-1][-1]), caught").result, "(7, 20)");
 }
 
+TEST_F(Python, AWarmImageMayHaveImportedAlready) {
+  auto package = *lang::find_package("python");
+  package.name = "python-with-numpy";
+  package.init = "__import__(\"numpy\")\n";
+  const TemplateOptions where{
+      .cache_directory = cache_directory(), .tier = engine::Tier::kAuto, .on_progress = {}};
+  auto opened = Template::open(package, where);
+  ASSERT_TRUE(opened) << opened.error().message;
+  const uint64_t cold = exec("import numpy\nint(numpy.arange(10).sum())").fuel_used;
+  template_ = *opened;
+  begin(options());
+  EXPECT_EQ(exec("'numpy' in globals()").result, "False");
+  const Report warm = exec("import numpy\nint(numpy.arange(10).sum())");
+  EXPECT_EQ(warm.result, "45");
+  EXPECT_LT(warm.fuel_used * 20, cold);
+  auto fork = session_->fork(1);
+  ASSERT_TRUE(fork);
+  const char* const draw = "float(numpy.random.random())";
+  EXPECT_NE((*fork)->exec({.code = draw}).result, exec(draw).result) << "seeded anew";
+  package.name = "python-with-files";
+  package.init = "open('/tmp/x', 'w').close()\n";
+  const auto refused = Template::open(package, where);
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("/tmp/x"), std::string::npos) << refused.error().message;
+}
+
 TEST_F(Python, TheScientificStackIsThere) {
   EXPECT_EQ(exec("import numpy as np\nint(np.arange(10).sum())").result, "45");
 }
