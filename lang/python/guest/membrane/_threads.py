@@ -1,6 +1,7 @@
 """Waiting where there is one thread: what a lock of C's library does then is to end the program."""
 
 import _thread
+import inspect
 import queue
 import threading
 import time
@@ -44,6 +45,7 @@ class Lock(_thread.RLock):
 
 Lock.__name__ = Lock.__qualname__ = "lock"
 Lock.__module__ = "_thread"
+Lock.__signature__ = inspect.Signature()
 
 
 def _wait(condition, timeout=None):

@@ -2,6 +2,7 @@ import _thread
 import asyncio
 import concurrent.futures
 import contextlib
+import inspect
 import io
 import queue
 import random  # noqa: F401  what is there before a fork is seeded again
@@ -346,6 +347,7 @@ class Waiting(unittest.TestCase):
 
     def test_a_lock_that_is_taken_twice_is_an_error_and_no_hang(self):
         lock = threading.Lock()
+        self.assertEqual(str(inspect.signature(threading.Lock)), "()")
         self.assertTrue(lock.acquire())
         for take in (lock.acquire, lock.__enter__):
             with self.assertRaisesRegex(RuntimeError, "deadlock.*another thread"):
