@@ -1,5 +1,7 @@
-// membrane template: the languages that are installed, and adding one: any WASI command that reads code.
+// membrane template: the languages that are installed, and adding one: any WASI command that reads code, or another
+// language that has run something already.
 
+#include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -14,11 +16,11 @@ using Json = nlohmann::ordered_json;
 
 struct Options {
   std::string name;
-  std::string module;
+  std::string module, from;
   std::string version;
   std::string driver = "stdin";
   std::string frame = "text";
-  std::vector<std::string> arguments, environment, files, directories, extensions;
+  std::vector<std::string> arguments, environment, files, directories, extensions, imports;
   std::string init, end = "\n";
   std::string tier = "auto";
   bool json = false;
@@ -118,8 +120,36 @@ Result<int> list(const Options& options) {
   return kExitOk;
 }
 
+// As Python spells it: "scipy.stats".
+bool is_module_name(std::string_view name) {
+  const auto fits = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.';
+  };
+  return !name.empty() && std::ranges::all_of(name, fits);
+}
+
+// Another one, which has run more when its warm image is made.
+Result<lang::Package> package_from(const Options& options) {
+  MEMBRANE_ASSIGN(lang::Package package, lang::find_package(options.from));
+  package.name = options.name;
+  package.extensions.clear();  // programs are the other's by their names
+  if (!package.init.empty()) package.init += "\n";
+  for (const std::string& name : options.imports) {
+    if (package.driver != lang::Driver::kPython)
+      return fail(ErrorCode::kInvalidArgument, "--import is for Python, and " + options.from + " is none",
+                  "Give the code that is to run with --init.");
+    if (!is_module_name(name))
+      return fail(ErrorCode::kInvalidArgument, "\"" + name + "\" is no name of a module",
+                  "Write it as pandas or scipy.stats.");
+    package.init += "__import__(\"" + name + "\")\n";
+  }
+  package.init += options.init;
+  return package;
+}
+
 Result<int> add(const Options& options) {
-  MEMBRANE_ASSIGN(const lang::Package wanted, package_of(options));
+  MEMBRANE_ASSIGN(const lang::Package wanted,
+                  options.from.empty() ? package_of(options) : package_from(options));
   MEMBRANE_ASSIGN(const lang::Package package, lang::install_package(wanted));
   if (options.json) print_json(json_of(package));
   else
@@ -206,6 +236,25 @@ void add_add(CLI::App* group, int& exit_code) {
   set_callback(command, options, exit_code, add);
 }
 
+void add_extend(CLI::App* group, int& exit_code) {
+  auto options = std::make_shared<Options>();
+  CLI::App* const command = group->add_subcommand(
+      "extend", "Add a language that is another one which has imported modules, or run code, already");
+  command->add_option("name", options->name, "What it is called from now on")->type_name("NAME")->required();
+  command->add_option("from", options->from, "The language that it is made of")
+      ->type_name("LANGUAGE")
+      ->required();
+  add_list(command, "--import", options->imports, "MODULE", "A module of Python that is there, as pandas");
+  command->add_option("--init", options->init, "Code that is run once, before the warm image is made")
+      ->type_name("TEXT");
+  command->footer(
+      "Examples:\n"
+      "  membrane template extend data python --import pandas --import numpy\n"
+      "  membrane run --lang data -e 'import pandas; pandas.__version__'\n"
+      "Exit codes: those of membrane template add.");
+  set_callback(command, options, exit_code, add);
+}
+
 CLI::App* add_named(CLI::App* group, const char* name, const char* help, int& exit_code,
                     Result<int> (*act)(const Options&)) {
   auto options = std::make_shared<Options>();
@@ -232,6 +281,7 @@ void add_template(CLI::App& app, int& exit_code) {
   set_callback(all, std::make_shared<Options>(), exit_code, list);
   all->footer("Examples:\n  membrane template list\n  membrane template list --json");
   add_add(group, exit_code);
+  add_extend(group, exit_code);
   add_named(group, "remove", "Remove a language that was added, and its warm images", exit_code, remove)
       ->footer("Examples:\n  membrane template remove calc");
   add_named(group, "warm", "Make the warm image now, and not at the first use", exit_code, warm)

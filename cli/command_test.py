@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent
 COMMAND = os.environ.get("MEMBRANE_COMMAND", str(ROOT / "build" / "release" / "membrane"))
 MODEL_SERVER = os.environ.get("MEMBRANE_MODEL_SERVER", str(ROOT / "build" / "release" / "model_server"))
 COMMANDS = [[], ["run"], ["thaw"], ["check"], ["agent"], ["policy"], ["policy", "explain"], ["capabilities"], ["spectest"],
-            ["template"], ["template", "list"], ["template", "add"], ["template", "remove"], ["template", "warm"], ["repl"]]
+            ["template"], ["template", "list"], ["template", "add"], ["template", "extend"], ["template", "remove"], ["template", "warm"], ["repl"]]
 SECONDS = 120  # a process that needs more hangs
 
 ADD = '(func (export "add") (param i32 i32) (result i32) (i32.add (local.get 0) (local.get 1)))'
@@ -726,6 +726,22 @@ class Template(CommandTest):
         self.assertEqual(Path(image["path"]).stat().st_size, image["bytes"])
         self.assertRegex(self.membrane("template", "list").stdout, r"  warm, \d+\.\d MiB\n$")
         self.assertRegex(self.membrane("template", "warm", "calc").stdout, r"^calc is warm, \d+\.\d MiB\n$")
+
+    def test_a_language_is_made_of_another_that_has_run_something(self):
+        self.add("--version", "1.0", "--init", "100")
+        self.membrane("template", "extend", "more", "calc", "--init", "11")
+        self.assertEqual(self.membrane("run", "--lang", "more", "-e", "1").stdout, "1 112\n")
+        self.assertEqual(self.membrane("run", "--lang", "calc", "-e", "1").stdout, "1 101\n")
+        self.file("program.calc", "1")
+        self.assertEqual(self.membrane("run", "program.calc").stdout, "1 101\n", "names stay the first one's")
+        self.assertEqual((self.listed()["more"]["version"], self.listed()["more"]["extensions"]), ("1.0", []))
+        self.membrane("template", "remove", "calc")
+        self.assertEqual(self.membrane("run", "--lang", "more", "-e", "1").stdout, "1 112\n", "it has files of its own")
+        for arguments, cause, fix in ((["x", "none"], "none is not installed", "template add"),
+                                      (["x", "more", "--import", "numpy"], "for Python", "--init"),
+                                      (["more", "more"], "already", "remove more")):
+            with self.subTest(arguments):
+                self.assert_refused(self.membrane("template", "extend", *arguments, code=2), cause, fix)
 
     def test_what_is_removed_is_gone_with_its_image(self):
         self.add()

@@ -58,8 +58,8 @@ void PolicyOptions::add_to(CLI::App& command) {
   };
   add("--fuel", "fuel", "N", "Instructions that may run, as 1000000 or 2e9 (default 1e9)");
   add("--memory", "memory", "SIZE", "Linear memory, as 64MiB (default 64MiB)");
-  add("--stack", "stack", "SIZE", "Value stack (default 1MiB)");
-  add("--call-depth", "call_depth", "N", "Nested calls (default 10000)");
+  add("--stack", "stack", "SIZE", "Value stack (default 1MiB; in a language 64MiB)");
+  add("--call-depth", "call_depth", "N", "Nested calls (default 10000; in a language 1000000)");
   add("--table-elements", "table_elements", "N", "Elements of tables (default 100000)");
   add("--module", "module", "SIZE", "The program itself (default 64MiB)");
   add("--wall", "wall", "TIME", "Time on the clock, as 10s or 500ms (default 10s)");

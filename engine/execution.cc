@@ -16,45 +16,72 @@ namespace membrane::engine {
 
 // -- guest stacks ---------------------------------------------------------------------------
 
-// The values and the frame records of one Execution. The last one used by a thread is kept for its
-// next run: for a tiny program, fresh memory would cost more than the run.
+namespace {
+
+uint64_t whole_pages(uint64_t bytes) { return std::max<uint64_t>(4096, (bytes + 4095) & ~uint64_t{4095}); }
+
+}  // namespace
+
+// The values and the frame records of one Execution. The last ones used by a thread are kept for its
+// next runs: for a tiny program, fresh memory would cost more than the run.
 struct GuestStack {
-  uint64_t* slots = nullptr;
-  uint64_t slot_bytes = 0;
-  std::unique_ptr<FrameRecord[]> frames;
-  uint32_t frame_count = 0;
+  // Memory of the system, of which a page is there from when it is first touched.
+  struct Pages {
+    uint8_t* begin = nullptr;  // null: there is none
+    uint64_t bytes;
+
+    explicit Pages(uint64_t wanted) : bytes(wanted) {
+      void* const memory =
+          mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+      if (memory != MAP_FAILED) begin = static_cast<uint8_t*>(memory);
+    }
+    ~Pages() {
+      if (begin != nullptr) munmap(begin, bytes);
+    }
+    Pages(const Pages&) = delete;
+    Pages& operator=(const Pages&) = delete;
+    // Gives back those behind the first `kept` bytes.
+    void keep(uint64_t kept) const {
+      if (kept < bytes) madvise(begin + kept, bytes - kept, MADV_DONTNEED);
+    }
+  };
+
+  Pages slot_pages, frame_pages;
+  uint64_t* slots;
+  uint64_t slot_bytes;
+  FrameRecord* frames;
+  uint32_t frame_count;
   std::unique_ptr<native::NativeStack> native;  // null until compiled code is called
 
-  GuestStack(uint64_t bytes, uint32_t depth) : slot_bytes(bytes), frame_count(depth) {
-    void* const memory =
-        mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (memory != MAP_FAILED) slots = static_cast<uint64_t*>(memory);
-    frames.reset(new (std::nothrow) FrameRecord[depth]);
-  }
-  ~GuestStack() {
-    if (slots != nullptr) munmap(slots, slot_bytes);
-  }
-  GuestStack(const GuestStack&) = delete;
-  GuestStack& operator=(const GuestStack&) = delete;
+  GuestStack(uint64_t bytes, uint32_t depth)
+      : slot_pages(bytes),
+        frame_pages(whole_pages(depth * sizeof(FrameRecord))),
+        slots(reinterpret_cast<uint64_t*>(slot_pages.begin)),
+        slot_bytes(bytes),
+        frames(reinterpret_cast<FrameRecord*>(frame_pages.begin)),
+        frame_count(depth) {}
   [[nodiscard]] bool usable() const { return slots != nullptr && frames != nullptr; }
 };
 
 namespace {
 
-thread_local std::unique_ptr<GuestStack> kept_stack;
+// Two, since a host function may call the program again.
+thread_local std::array<std::unique_ptr<GuestStack>, 2> kept_stacks;
 
 std::unique_ptr<GuestStack> take_stack(const ExecutionLimits& limits) {
-  const uint64_t bytes = std::max<uint64_t>(4096, (limits.stack_bytes + 4095) & ~uint64_t{4095});
+  const uint64_t bytes = whole_pages(limits.stack_bytes);
   const uint32_t depth = limits.call_depth + 2;  // the entry's record and one that is never used
-  if (kept_stack && kept_stack->slot_bytes == bytes && kept_stack->frame_count == depth)
-    return std::move(kept_stack);
+  for (std::unique_ptr<GuestStack>& kept : kept_stacks)
+    if (kept && kept->slot_bytes == bytes && kept->frame_count == depth) return std::move(kept);
   return std::make_unique<GuestStack>(bytes, depth);
 }
 
 constexpr uint64_t kLargestKeptBytes = 4ull << 20;
 
-void leave_stack(std::unique_ptr<GuestStack> stack) {
-  if (stack && stack->usable() && stack->slot_bytes <= kLargestKeptBytes) kept_stack = std::move(stack);
+void leave_stack(std::unique_ptr<GuestStack> stack, const ExecutionLimits& limits) {
+  if (!stack || !stack->usable() || (!limits.keeps_stack && stack->slot_bytes > kLargestKeptBytes)) return;
+  if (kept_stacks[0]) kept_stacks[1] = std::move(kept_stacks[0]);
+  kept_stacks[0] = std::move(stack);
 }
 
 std::string signature_of(const std::vector<wasm::ValType>& types) {
@@ -87,6 +114,16 @@ bool argument_fits(const FunctionInstance& function, const Value& given, wasm::V
 }
 
 }  // namespace
+
+void trim_kept_stack() {
+  constexpr uint64_t kKeptBytes = 1ull << 20;  // of each part
+  for (const std::unique_ptr<GuestStack>& kept : kept_stacks) {
+    if (!kept) continue;
+    kept->slot_pages.keep(kKeptBytes);
+    kept->frame_pages.keep(kKeptBytes);
+    if (kept->native) kept->native->give_back(kKeptBytes);
+  }
+}
 
 std::string_view name_of(TrapKind kind) {
   static constexpr std::string_view kNames[] = {
@@ -148,7 +185,7 @@ Execution::Execution(ExecutionLimits limits) : limits_(std::move(limits)) { inst
 
 Execution::~Execution() {
   Heap::leave(*this);
-  leave_stack(std::move(stack_));
+  leave_stack(std::move(stack_), limits_);
 }
 
 Status Execution::start(FunctionInstance* function, std::span<const Value> arguments) {
@@ -191,7 +228,7 @@ Status Execution::prepare(FunctionInstance* function) {
   machine_.fuel_reserve = reserve;
   machine_.fp = stack_->slots;
   machine_.stack_end = stack_->slots + stack_->slot_bytes / sizeof(uint64_t);
-  machine_.frames_end = stack_->frames.get() + stack_->frame_count - 1;
+  machine_.frames_end = stack_->frames + stack_->frame_count - 1;
   if (function->param_slots + function->result_slots > stack_->slot_bytes / sizeof(uint64_t) / 2)
     return fail(ErrorCode::kExhausted,
                 "the stack limit is too small for the function's arguments and results",
@@ -203,7 +240,7 @@ Status Execution::prepare(FunctionInstance* function) {
   machine_.instance = function->instance;
   function->instance->heap().enter(*this);
   for (Memory* const memory : Machine::memories(*function->instance)) memory->begin_run();
-  machine_.top = stack_->frames.get();
+  machine_.top = stack_->frames;
   *machine_.top = {kExitStub, stack_->slots, &code, nullptr};
   machine_.ip = code.entry.load(std::memory_order_acquire);
   if (code.frame_slots > stack_->slot_bytes / sizeof(uint64_t) || limits_.call_depth == 0) {
@@ -315,7 +352,7 @@ std::vector<CodePlace> Execution::backtrace() {
   return places_of(frame_stops(*this, kMaxBacktrace)).places;
 }
 
-FrameRecord* Machine::frames(Execution& ex) { return ex.stack_->frames.get(); }
+FrameRecord* Machine::frames(Execution& ex) { return ex.stack_->frames; }
 uint64_t* Machine::slots(Execution& ex) { return ex.stack_->slots; }
 
 }  // namespace membrane::engine

@@ -254,6 +254,22 @@ TEST(Limits, MemoryGrowsToTheLimitAndNoFurther) {
   EXPECT_EQ(refused.error().kind, LinkError::Kind::kLimit);
 }
 
+TEST(Limits, MemoryGrowsToTheEndOfItsAddressesAndNoFurther) {
+  InstanceLimits limits;
+  limits.memory_bytes = uint64_t{4} << 30;
+  const auto instance = instantiate(R"((module (memory 0)
+      (func (export "grow") (param i32) (result i32) (memory.grow (local.get 0)))
+      (func (export "last") (result i32)
+        (i32.store8 (i32.const -1) (i32.const 7)) (i32.load8_u (i32.const -1)))))",
+                                    {}, limits);
+  EXPECT_EQ(call(*instance, "grow", {Value::i32(65'536)}, 1'000'000'000).results.at(0), 0u);
+  EXPECT_EQ(instance->memory_bytes(), uint64_t{4} << 30);
+  EXPECT_EQ(call(*instance, "last", {}).results[0], 7u);
+  EXPECT_FALSE(instance->limit_was_hit());
+  EXPECT_EQ(call(*instance, "grow", {Value::i32(1)}).results[0], UINT32_MAX);
+  EXPECT_TRUE(instance->limit_was_hit());
+}
+
 TEST(Limits, TheTablesOfAnInstanceShareTheirLimit) {
   InstanceLimits limits;
   limits.table_elements = 10;

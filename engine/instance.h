@@ -429,7 +429,11 @@ struct ExecutionLimits {
   // Keeps watch over wall clock and cancellation without a cost in the code.
   uint64_t poll_interval_fuel = 4'000'000;
   std::function<bool()> poll;
+  // A thread keeps its last stack for its next call, if it is small; so also a large one, for calls that are many.
+  bool keeps_stack = false;
 };
+// Gives the system back what the last calls of this thread used of a large stack: for when no more are to come soon.
+void trim_kept_stack();
 
 // A call in progress. The guest's values are on its value stack; this is the rest of the frame.
 // Not initialised, so that a deep stack that is not used costs nothing.

@@ -108,7 +108,11 @@ wasm::MemoryType Memory::type() const {
 int64_t Memory::grow(uint64_t delta_pages) {
   const uint64_t before = pages_;
   const uint64_t after = before + delta_pages;
-  if (delta_pages > wasm::kMaxPages || after > max_pages_) return -1;
+  if (delta_pages > wasm::kMaxPages || after > max_pages_) {
+    // The end of all memories, which the owner's limit reaches at most, and not what the module says of this one.
+    limit_was_hit_ = limit_was_hit_ || max_pages_ == wasm::kMaxPages;
+    return -1;
+  }
   if (!grow_to(after)) {
     limit_was_hit_ = true;
     return -1;

@@ -254,7 +254,16 @@ std::string Door::answer_session(std::string_view what, std::string_view request
     const HostResult<void> taken = session_->take_result(request);
     return taken ? answer_of(json()) : answer_of(taken.error());
   }
-  return answer_of(HostError{Errno::kInvalid, "a session is asked for its 'next', or told a 'result'", {}});
+  if (what == "file") {
+    const json parsed = json::parse(request, nullptr, false);
+    const auto path = parsed.is_object() ? parsed.find("path") : parsed.end();
+    if (path == parsed.end() || !path->is_string())
+      return answer_of(HostError{Errno::kInvalid, "the path of the file is not a string", {}});
+    HostResult<std::string> text = session_->read_file(path->get_ref<const std::string&>());
+    return text ? answer_of(json_of(*std::move(text))) : answer_of(text.error());
+  }
+  return answer_of(
+      HostError{Errno::kInvalid, "a session is asked for its 'next' or a 'file', or told a 'result'", {}});
 }
 
 }  // namespace membrane::host

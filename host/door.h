@@ -8,6 +8,7 @@
 //   {"registry":true}            what capabilities_json() says
 //   {"session":"next"}           the next piece of code to run: whatever the session answers
 //   {"session":"result",…}       what came of it; the rest is the session's
+//   {"session":"file","path":"/lib/x.js"}  the text of a file that the program may read
 //
 // Where JSON has no such value, an object stands for it, in arguments and in values:
 //   {"base64":"/w=="}            a string that is not UTF-8
@@ -35,6 +36,10 @@ class DoorSession {
   virtual HostResult<std::string> next() = 0;
   // `request` is the whole request, not yet parsed beyond its "session".
   virtual HostResult<void> take_result(std::string_view request) = 0;
+  // A file that the program may read: of its own, or of a grant.
+  virtual HostResult<std::string> read_file(std::string_view path) {
+    return refuse(Errno::kUnsupported, "there are no files, so no " + std::string(path));
+  }
 };
 
 class Door {

@@ -18,6 +18,10 @@ class FakeSession : public DoorSession {
     results.emplace_back(request);
     return {};
   }
+  HostResult<std::string> read_file(std::string_view path) override {
+    if (path == "/x.js") return "export {}";
+    return refuse(Errno::kNotFound, "there is no " + std::string(path));
+  }
   std::string turn = R"({"code":"1+1"})";
   std::vector<std::string> results;
 };
@@ -50,6 +54,14 @@ TEST_F(DoorTest, AnswersWithTheValueOfTheFunction) {
   EXPECT_EQ(value("str.length", {"abc"}), 3);
   EXPECT_EQ(call("kv.set", {"k", "v"}), json({{"value", nullptr}}));
   EXPECT_EQ(value("kv.get", {"k"}), "v");
+}
+
+TEST_F(DoorTest, AFileIsTheSessionsToRead) {
+  const auto asked = [&](json path) { return ask_text(R"({"session":"file","path":)" + path.dump() + "}"); };
+  EXPECT_EQ(asked("/x.js"), json({{"value", "export {}"}}));
+  EXPECT_EQ(asked("/y.js")["error"]["errno"], "ENOENT");
+  EXPECT_EQ(asked(5)["error"]["errno"], "EINVAL");
+  EXPECT_EQ(ask_text(R"({"session":"file"})")["error"]["errno"], "EINVAL");
 }
 
 TEST_F(DoorTest, BytesThatAreNotUtf8GoAndComeAsBase64) {

@@ -53,14 +53,22 @@ std::optional<HostImport> Body::find_import(const wasm::Import& import) {
   auto own = around_.interpreter->import(import.module, import.name);
   if (!own) return std::nullopt;
   return HostImport{own->type, [this, function = std::move(own->function)](engine::HostCall& call) {
-                      guest_->enter(call);
-                      const HostAction action = function(*this, call);
-                      return action == HostAction::kTrap && std::exchange(exits_, false) ? HostAction::kExit
-                                                                                         : action;
+                      return call_interpreter(function, call);
                     }};
 }
 
 // -- host functions -----------------------------------------------------------------------------------------------
+
+// A function of the interpreter's, which may call back. What ended a call back ends its caller.
+HostAction Body::call_interpreter(const InterpreterFunction& function, engine::HostCall& call) {
+  guest_->enter(call);
+  called_back_ = engine::RunState::kFinished;
+  const HostAction action = function(*this, call);
+  if (action != HostAction::kTrap) return action;
+  const engine::RunState inner = std::exchange(called_back_, engine::RunState::kFinished);
+  if (inner == engine::RunState::kOutOfFuel) return HostAction::kOutOfFuel;
+  return std::exchange(exits_, false) || inner == engine::RunState::kExited ? HostAction::kExit : action;
+}
 
 HostAction Body::end_with(host::CallEnd end) {
   if (end == host::CallEnd::kReturn) {
@@ -224,13 +232,22 @@ bool Body::run_until_it_waits() {
 
 std::optional<uint64_t> Body::call_back(engine::HostCall& during, std::string_view name,
                                         std::span<const engine::Value> arguments) {
+  constexpr uint32_t kMostCallsBack = 64;  // each takes some of the host's own stack
   engine::FunctionInstance* const function = instance_->find_function(name);
   if (function == nullptr) return std::nullopt;
+  if (calls_back_ >= kMostCallsBack) {
+    during.trap_message = "the host calls the program from inside of its calls too often";
+    return std::nullopt;
+  }
   engine::Execution inner(limits_);
   if (!inner.start(function, arguments)) return std::nullopt;
   const uint64_t fuel = during.execution.fuel_left();
   inner.add_fuel(fuel);
+  ++calls_back_;
   const engine::RunState state = inner.resume();
+  --calls_back_;
+  called_back_ = state;
+  if (state == engine::RunState::kTrapped) during.trap_message = inner.trap().message;
   static_cast<void>(during.charge(std::min(fuel, inner.fuel_used() + inner.fuel_owed())));
   guest_->enter(during);
   if (state != engine::RunState::kFinished) return std::nullopt;

@@ -89,6 +89,8 @@ class Body final : public Calls {
  private:
   engine::Resolver resolver();
   std::optional<HostImport> find_import(const wasm::Import& import);
+  using InterpreterFunction = std::function<engine::HostAction(Calls&, engine::HostCall&)>;
+  engine::HostAction call_interpreter(const InterpreterFunction& function, engine::HostCall& call);
   engine::HostAction call_wasi(const wasi::Function& function, engine::HostCall& call);
   engine::HostAction call_capability(const host::FunctionSpec& function, engine::HostCall& call);
   engine::HostAction end_with(host::CallEnd end);
@@ -113,6 +115,9 @@ class Body final : public Calls {
   bool waits_ = false;  // it reads, and there is nothing
   std::shared_ptr<const Waiting> waiting_;
   bool exits_ = false;  // the door ended the program
+  // How the last call back ended, when it did not return.
+  engine::RunState called_back_ = engine::RunState::kFinished;
+  uint32_t calls_back_ = 0;  // that are under way, each inside of another
   Stop stop_;
 };
 

@@ -49,6 +49,31 @@ void expect_fault(const Report& report) {
   EXPECT_EQ(report.host_calls[0].error, "EFAULT");
 }
 
+// -- memory --------------------------------------------------------------------------------------
+
+TEST(Boundary, MemoryReachesTheEndOfItsAddressesAndTheLimitThatRefusedIsNamed) {
+  const std::string program = R"((module (memory 0) (func (export "run") (result i32)
+      (if (i32.ne (memory.grow (i32.const 65536)) (i32.const 0)) (then (unreachable)))
+      (i32.store (i32.const -4) (i32.const 7))
+      (if (i32.eq (memory.grow (i32.const 1)) (i32.const -1)) (then (unreachable)))
+      (i32.load (i32.const -4)))))";
+  policy::Policy policy;
+  policy.limits.memory_bytes = uint64_t{4} << 30;
+  const Report whole = run_text(program, policy);
+  EXPECT_EQ(whole.outcome, Outcome::kOutOfMemory);
+  EXPECT_EQ(whole.memory_peak_bytes, uint64_t{4} << 30);
+  ASSERT_EQ(whole.errors.size(), 1u);
+  EXPECT_NE(whole.errors[0].hint.find("the memory limit is 4294967296 bytes"), std::string::npos)
+      << whole.errors[0].hint;
+  policy.limits.memory_bytes -= 65'536;
+  const Report less = run_text(program, policy);
+  EXPECT_EQ(less.outcome, Outcome::kOutOfMemory);
+  EXPECT_EQ(less.memory_peak_bytes, 0u);
+  ASSERT_EQ(less.errors.size(), 1u);
+  EXPECT_NE(less.errors[0].hint.find("the memory limit is 4294901760 bytes"), std::string::npos)
+      << less.errors[0].hint;
+}
+
 // -- pointers and lengths ----------------------------------------------------------------------
 
 TEST(Boundary, APointerBeyondTheMemoryIsAFault) {

@@ -8,7 +8,8 @@
 
 namespace membrane::sandbox {
 
-// An interpreter's frames are many and large: so much more than what the limits say.
+// An interpreter's frames are many and large: so much more than what the limits say. Limits that stand as
+// policy::Limits begins them are taken for what a WebAssembly program needs, and are larger here.
 engine::ExecutionLimits language_execution_limits(const policy::Limits& limits);
 // Memory counts from what the interpreter has when it is warm.
 engine::InstanceLimits language_instance_limits(const policy::Limits& limits,

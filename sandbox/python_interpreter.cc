@@ -37,7 +37,8 @@ class PythonInterpreter final : public Interpreter {
     source += package.init;
     if (!run(calls, source)) return false;
     if (static_cast<int32_t>(calls.result()) != 0)
-      return fail(ErrorCode::kUnsupported, "Python could not be warmed: its first turn failed", "");
+      return fail(ErrorCode::kUnsupported, "Python could not be warmed: its first turn failed",
+                  package.init.empty() ? "" : "Mend its init, which raised an error.");
     return true;
   }
 

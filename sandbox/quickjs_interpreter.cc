@@ -24,15 +24,16 @@ using engine::Value;
 
 constexpr std::string_view kPrelude[] = {"inspect.js", "url.js",     "web.js",
                                          "fetch.js",   "rewrite.js", "session.js"};
-constexpr const char* kHostFunctions[] = {"__membrane_door", "__membrane_write", "__membrane_sleep"};
+constexpr const char* kHostFunctions[] = {"__membrane_door", "__membrane_write", "__membrane_sleep",
+                                          "__membrane_evaluate"};
 constexpr uint32_t kJsStackBytes = 262'144;
 // Flags of qjs_eval.
-constexpr uint32_t kBacktraceBarrier = 64, kAsync = 128;
+constexpr uint32_t kScript = 0, kModule = 1, kBacktraceBarrier = 64, kAsync = 128;
 
 // Boxes that stay, as addresses in the image.
 struct Kept {
   uint32_t undefined = 0, truth = 0, falsehood = 0;
-  uint32_t begin = 0, settle = 0, fail = 0, rejected = 0, step = 0;
+  uint32_t begin = 0, settle = 0, fail = 0, rejected = 0, step = 0, resolve = 0, load = 0;
 };
 
 Value i32(uint32_t value) { return Value::i32(value); }
@@ -132,8 +133,15 @@ class Callback {
     return box;
   }
   // Only of what is a string already: nothing of the program's runs.
-  [[nodiscard]] std::optional<std::string> text(uint32_t index) {
+  [[nodiscard]] std::optional<std::string> text(uint32_t index) { return text_of(box(index)); }
+  [[nodiscard]] std::optional<double> number(uint32_t index) {
     const uint32_t value = box(index);
+    if (value == 0 || back("qjs_is_number", {value}).value_or(0) == 0) return std::nullopt;
+    const auto bits = calls_.call_back(during_, "qjs_get_float64", std::array{i32(value)});
+    return bits ? std::optional(std::bit_cast<double>(*bits)) : std::nullopt;
+  }
+  // What a box that is no argument is as a string; nothing for what is none.
+  [[nodiscard]] std::optional<std::string> text_of(uint32_t value) {
     if (value == 0 || back("qjs_is_string", {value}).value_or(0) == 0) return std::nullopt;
     const auto length_at = back("wasm_malloc", {4});
     if (!length_at || *length_at == 0) return std::nullopt;
@@ -149,12 +157,62 @@ class Callback {
     static_cast<void>(back("wasm_free", {*length_at}));
     return text;
   }
-  [[nodiscard]] std::optional<double> number(uint32_t index) {
-    const uint32_t value = box(index);
-    if (value == 0 || back("qjs_is_number", {value}).value_or(0) == 0) return std::nullopt;
-    const auto bits = calls_.call_back(during_, "qjs_get_float64", std::array{i32(value)});
-    return bits ? std::optional(std::bit_cast<double>(*bits)) : std::nullopt;
+  // Up to the 0 behind it.
+  [[nodiscard]] std::string c_string(uint32_t at) const {
+    const std::span<const uint8_t> memory = calls_.memory();
+    if (at >= memory.size()) return {};
+    const std::span<const uint8_t> from = memory.subspan(at);
+    const auto* const end = static_cast<const uint8_t*>(std::memchr(from.data(), 0, from.size()));
+    return {reinterpret_cast<const char*>(from.data()),
+            end == nullptr ? 0 : static_cast<size_t>(end - from.data())};
   }
+  // Bytes in the module's memory, with a 0 behind, which are whoever's to free; 0 when there is no memory.
+  [[nodiscard]] uint32_t place(std::string_view text) {
+    const auto at = back("wasm_malloc", {static_cast<uint32_t>(text.size() + 1)});
+    if (!at || *at == 0 || *at + text.size() + 1 > calls_.memory().size()) return 0;
+    uint8_t* const to = calls_.memory().data() + *at;
+    std::memcpy(to, text.data(), text.size());
+    to[text.size()] = 0;
+    return *at;
+  }
+  // What a function of the prelude gives, called with texts: its text, "" for what is none. Nothing when the call did
+  // not return.
+  [[nodiscard]] std::optional<std::string> apply(uint32_t function, uint32_t undefined,
+                                                 std::initializer_list<std::string_view> texts) {
+    std::vector<uint32_t> boxes;
+    std::string arguments;
+    for (const std::string_view text : texts) {
+      const uint32_t box = boxes.emplace_back(make(text));
+      if (box == 0) return std::nullopt;
+      arguments.append(reinterpret_cast<const char*>(&box), sizeof box);
+    }
+    const uint32_t at = place(arguments);
+    if (at == 0) return std::nullopt;
+    const auto value = back("qjs_call", {function, undefined, static_cast<uint32_t>(boxes.size()), at});
+    if (!value) return std::nullopt;
+    std::string text = text_of(*value).value_or("");
+    for (const uint32_t box : boxes) static_cast<void>(back("qjs_free_value", {box}));
+    static_cast<void>(back("qjs_free_value", {*value}));
+    static_cast<void>(back("wasm_free", {at}));
+    return text;
+  }
+  // The value of a script, whose names are global; 0 when it threw, and what it threw is thrown on. Nothing when it
+  // did not return.
+  [[nodiscard]] std::optional<uint32_t> evaluate(std::string_view code, std::string_view name) {
+    const uint32_t at = place(code), name_at = place(name);
+    if (at == 0 || name_at == 0) return std::nullopt;
+    const auto value = back("qjs_eval", {at, static_cast<uint32_t>(code.size()), name_at, kScript});
+    if (!value) return std::nullopt;
+    static_cast<void>(back("wasm_free", {at}));
+    static_cast<void>(back("wasm_free", {name_at}));
+    if (back("qjs_is_exception", {*value}).value_or(0) == 0) return value;
+    const auto error = back("qjs_get_exception", {});
+    if (!error || !back("qjs_throw", {*error})) return std::nullopt;
+    static_cast<void>(back("qjs_free_value", {*error}));
+    static_cast<void>(back("qjs_free_value", {*value}));
+    return 0;
+  }
+
   // A new string; 0 when there is no memory.
   [[nodiscard]] uint32_t make(std::string_view text) {
     const auto at = back("wasm_malloc", {static_cast<uint32_t>(text.size() + 1)});
@@ -189,7 +247,8 @@ HostAction host_call(Calls& calls, HostCall& call) {
   const auto give = [&](uint32_t box) {
     call.results[0] = box;
     if (box != 0) return HostAction::kContinue;
-    call.trap_message = "the program's memory has no room for what " + name + " gives";
+    if (call.trap_message.empty())
+      call.trap_message = "the program's memory has no room for what " + name + " gives";
     return HostAction::kTrap;
   };
   if (name == kHostFunctions[0]) {
@@ -210,6 +269,14 @@ HostAction host_call(Calls& calls, HostCall& call) {
     if (ms && *ms > 0 && !calls.sleep(call, *ms * 1e6)) return HostAction::kTrap;
     return give(callback.undefined());
   }
+  if (name == kHostFunctions[3]) {
+    const auto code = callback.text(0), file = callback.text(1);
+    if (!code || !file) return give(callback.undefined());
+    const auto value = callback.evaluate(*code, *file);
+    if (!value) return HostAction::kTrap;
+    call.results[0] = *value;
+    return HostAction::kContinue;
+  }
   return give(callback.undefined());
 }
 
@@ -229,8 +296,13 @@ class QuickJsInterpreter final : public Interpreter {
       call.results[0] = 0;
       return HostAction::kContinue;
     };
-    if (name == "host_get_timezone_offset" || name == "host_module_normalize" || name == "host_module_load")
-      return Import{{{kI32, kI32}, {kI32}}, zero};
+    if (name == "host_get_timezone_offset") return Import{{{kI32, kI32}, {kI32}}, zero};
+    if (name == "host_module_normalize")
+      return Import{{{kI32, kI32}, {kI32}},
+                    [this](Calls& calls, HostCall& call) { return resolve_module(calls, call); }};
+    if (name == "host_module_load")
+      return Import{{{kI32, kI32}, {kI32}},
+                    [this](Calls& calls, HostCall& call) { return load_module(calls, call); }};
     if (name == "host_interrupt") return Import{{{}, {kI32}}, zero};
     return std::nullopt;
   }
@@ -251,9 +323,38 @@ class QuickJsInterpreter final : public Interpreter {
  private:
   [[nodiscard]] bool define_host_functions(Js& js);
   [[nodiscard]] bool run_jobs(Js& js, Calls& calls) const;
+  HostAction resolve_module(Calls& calls, HostCall& call) const;
+  HostAction load_module(Calls& calls, HostCall& call) const;
 
   Kept kept_;
 };
+
+// -- modules: the prelude says what a name means, and what its source is ------------------------------------------
+
+// (base, name) as C strings. 0: there is no such module.
+HostAction QuickJsInterpreter::resolve_module(Calls& calls, HostCall& call) const {
+  Callback callback(calls, call);
+  const auto c_string = [&](size_t i) { return callback.c_string(static_cast<uint32_t>(call.arguments[i])); };
+  const auto name = callback.apply(kept_.resolve, kept_.undefined, {c_string(0), c_string(1)});
+  if (!name) return HostAction::kTrap;
+  call.results[0] = name->empty() ? 0 : callback.place(*name);
+  return HostAction::kContinue;
+}
+
+// (name, where to put the length).
+HostAction QuickJsInterpreter::load_module(Calls& calls, HostCall& call) const {
+  Callback callback(calls, call);
+  const auto name = callback.c_string(static_cast<uint32_t>(call.arguments[0]));
+  const auto source = callback.apply(kept_.load, kept_.undefined, {name});
+  if (!source) return HostAction::kTrap;
+  const auto length = static_cast<uint32_t>(source->size());
+  const uint64_t length_at = static_cast<uint32_t>(call.arguments[1]);
+  call.results[0] = 0;
+  if (source->empty() || length_at + sizeof length > calls.memory().size()) return HostAction::kContinue;
+  call.results[0] = callback.place(*source);
+  std::memcpy(calls.memory().data() + length_at, &length, sizeof length);
+  return HostAction::kContinue;
+}
 
 // -- the template -------------------------------------------------------------------------------------------------
 
@@ -277,7 +378,7 @@ Result<bool> QuickJsInterpreter::warm(Calls& calls, const lang::Package& package
   if (!calls.call("_initialize", {})) return false;
   const auto begun = js.call("qjs_init", {});
   if (!begun || !js.call("qjs_set_max_stack_size", {kJsStackBytes}) ||
-      !js.call("qjs_set_promise_rejection_handler", {1}))
+      !js.call("qjs_set_promise_rejection_handler", {1}) || !js.call("qjs_set_module_loader", {1}))
     return false;
   const auto undefined = js.call("qjs_get_undefined", {}), truth = js.call("qjs_get_true", {}),
              falsehood = js.call("qjs_get_false", {});
@@ -312,11 +413,10 @@ Result<bool> QuickJsInterpreter::warm(Calls& calls, const lang::Package& package
       if (!session) return false;
     }
   if (!session) return fail(ErrorCode::kUnsupported, "JavaScript's own part is not in this program", "");
-  const std::pair<const char*, uint32_t*> functions[] = {{"begin", &kept_.begin},
-                                                         {"settle", &kept_.settle},
-                                                         {"fail", &kept_.fail},
-                                                         {"rejected", &kept_.rejected},
-                                                         {"step", &kept_.step}};
+  const std::pair<const char*, uint32_t*> functions[] = {
+      {"begin", &kept_.begin},       {"settle", &kept_.settle}, {"fail", &kept_.fail},
+      {"rejected", &kept_.rejected}, {"step", &kept_.step},     {"resolve", &kept_.resolve},
+      {"load", &kept_.load}};
   for (const auto& [name, box] : functions) {
     const auto found = js.property(*session, name);
     if (!found) return false;
@@ -350,11 +450,14 @@ bool QuickJsInterpreter::turn(Calls& calls, std::string_view) const {
   const auto is_over = js.is("undefined", *turn);
   if (!is_over) return false;
   if (!*is_over) {
-    const auto code_box = js.property(*turn, "code"), name_box = js.property(*turn, "name");
-    if (!code_box || !name_box) return false;
+    const auto code_box = js.property(*turn, "code"), name_box = js.property(*turn, "name"),
+               module_box = js.property(*turn, "isModule");
+    if (!code_box || !name_box || !module_box) return false;
     const auto code = js.text(*code_box), name = js.text(*name_box);
-    if (!code || !name || !js.free(*code_box) || !js.free(*name_box)) return false;
-    const auto value = js.eval(*code, *name, kAsync | kBacktraceBarrier);
+    const auto is_module = js.call("qjs_get_bool", {*module_box});
+    if (!code || !name || !is_module || !js.free(*code_box) || !js.free(*name_box) || !js.free(*module_box))
+      return false;
+    const auto value = js.eval(*code, *name, *is_module != 0 ? kModule : kAsync | kBacktraceBarrier);
     if (!value) return false;
     const auto threw = js.is("exception", *value);
     if (!threw) return false;
@@ -371,7 +474,9 @@ bool QuickJsInterpreter::turn(Calls& calls, std::string_view) const {
     for (bool is_more = true; is_more;) {
       if (!run_jobs(js, calls)) return false;
       const auto more = js.apply(kept_.step, kept_.undefined, {});
-      if (!more || !calls.call("qjs_get_float64", std::array{i32(*more)})) return false;
+      // It throws when the program broke what it stands on: then there is no answer.
+      if (!more || js.is("exception", *more).value_or(true)) return false;
+      if (!calls.call("qjs_get_float64", std::array{i32(*more)})) return false;
       is_more = std::bit_cast<double>(calls.result()) != 0;
       if (!js.free(*more)) return false;
     }

@@ -219,16 +219,36 @@ std::string milliseconds(double us) {
 
 constexpr std::string_view kGreen = "\x1b[32m", kRed = "\x1b[31m", kPlain = "\x1b[0m";
 
-}  // namespace
+uint64_t size_of(const MimePart& part) {
+  if (!part.is_base64) return part.data.size();
+  const std::string_view data = part.data;
+  const auto filling = static_cast<uint64_t>(
+      std::ranges::count(data.substr(data.size() - std::min<size_t>(data.size(), 2)), '='));
+  return data.size() / 4 * 3 - std::min<uint64_t>(filling, data.size() / 4 * 3);
+}
 
-// "image/png (12 KiB)": what a terminal cannot show.
-std::string display_text(const RichValue& value) {
-  for (const MimePart& part : value)
-    if (part.type == "text/plain") return part.data;
+// Of what cannot be shown as text: images, and everything of a value without a text. `name` is its place in the report:
+// "[image/png, 12000 bytes, displays[0] of the report]".
+std::string others_text(const RichValue& value, std::string_view name) {
+  constexpr size_t kMost = 8, kMostTypeBytes = 100;
+  const bool has_text =
+      std::ranges::any_of(value, [](const MimePart& part) { return part.type == "text/plain"; });
+  std::string out;
+  size_t left_out = 0, told = 0;
+  for (const MimePart& part : value) {
+    if (has_text && !part.type.starts_with("image/")) continue;
+    if (++told > kMost || part.type.size() > kMostTypeBytes) ++left_out;
+    else out += on_one_line(part.type) + ", " + std::to_string(size_of(part)) + " bytes, ";
+  }
+  if (left_out != 0) out += std::to_string(left_out) + " more forms, ";
+  return out.empty() ? out : "[" + out + std::string(name) + " of the report]\n";
+}
+
+std::string display_text(const RichValue& value, size_t index) {
   std::string out;
   for (const MimePart& part : value)
-    out += (out.empty() ? "[" : ", ") + part.type + ", " + std::to_string(part.data.size()) + " bytes";
-  return out + "]";
+    if (part.type == "text/plain") out += ended(part.data);
+  return out + others_text(value, "displays[" + std::to_string(index) + "]");
 }
 
 std::string files_text(const std::vector<ReportFile>& files) {
@@ -241,6 +261,8 @@ std::string files_text(const std::vector<ReportFile>& files) {
   return out.empty() ? out : out + "\n";
 }
 
+}  // namespace
+
 std::string render_text(const Report& report, bool colour) {
   const bool ok = report.outcome == Outcome::kOk || report.outcome == Outcome::kFrozen;
   std::string out = ended(report.stdout_text);
@@ -248,7 +270,10 @@ std::string render_text(const Report& report, bool colour) {
   if (!report.results.empty()) out += "results: " + results_text(report) + "\n";
   if (!report.result.empty()) out += "result: " + ended(report.result);
   if (report.submitted) out += "answer: " + ended(report.answer);
-  for (const RichValue& value : report.displays) out += "display: " + ended(display_text(value));
+  out += others_text(report.value, "value");
+  for (size_t i = 0; i < report.displays.size(); ++i)
+    if (const std::string shown = display_text(report.displays[i], i); !shown.empty())
+      out += "display: " + shown;
   if (colour) out += ok ? kGreen : kRed;
   out += "outcome: " + std::string(name_of(report.outcome));
   if (colour) out += kPlain;
@@ -313,10 +338,12 @@ std::vector<Section> sections_of(const Report& report) {
   if (!denied.empty()) sections.push_back({"failed host calls:\n", denied});
   if (!report.results.empty()) sections.push_back({"results: ", results_text(report) + "\n"});
   if (!report.result.empty()) sections.push_back({"result:\n", ended(report.result)});
+  if (const std::string others = others_text(report.value, "value"); !others.empty())
+    sections.push_back({"", others});
   if (!report.stdout_text.empty()) sections.push_back({"stdout:\n", ended(report.stdout_text)});
   if (!report.stderr_text.empty()) sections.push_back({"stderr:\n", ended(report.stderr_text)});
   std::string displays;
-  for (const RichValue& value : report.displays) displays += ended(display_text(value));
+  for (size_t i = 0; i < report.displays.size(); ++i) displays += display_text(report.displays[i], i);
   if (!displays.empty()) sections.push_back({"displays:\n", displays});
   if (!report.files.empty()) sections.push_back({"", files_text(report.files)});
   return sections;

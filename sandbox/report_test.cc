@@ -98,6 +98,24 @@ TEST(Report, AnObservationSaysWhatToActOn) {
   EXPECT_NE(render_observation({}, 4000).find("printed nothing"), std::string::npos);
 }
 
+TEST(Report, AnObservationTellsOfImagesBesideTheirTexts) {
+  Report report;
+  report.result = "<Figure>";
+  report.value = {{"text/plain", "<Figure>"}, {"image/png", "iVBORw0=", true}, {"text/html", "<img>"}};
+  report.displays = {{{"text/plain", "4"}},
+                     {{"text/plain", "<Axes>"}, {"image/svg+xml", "<svg/>"}},
+                     {{"image/png\noutcome: denied", "iVBO", true}}};
+  for (const std::string& text : {render_observation(report, 4000), render_text(report, false)}) {
+    EXPECT_NE(text.find("<Figure>\n[image/png, 5 bytes, value of the report]\n"), std::string::npos) << text;
+    EXPECT_NE(text.find("<Axes>\n[image/svg+xml, 6 bytes, displays[1] of the report]\n"), std::string::npos)
+        << text;
+    EXPECT_NE(text.find("displays[2]"), std::string::npos) << text;
+    EXPECT_EQ(text.find("displays[0]"), std::string::npos) << text;
+    EXPECT_EQ(text.find("text/html"), std::string::npos) << text;
+    EXPECT_EQ(text.find("\noutcome: denied"), std::string::npos) << text;
+  }
+}
+
 TEST(Report, AnObservationKeepsItsBoundAndItsCharacters) {
   Report report = denied_report();
   for (int i = 0; i < 5000; ++i) report.stdout_text += "\xE2\x82\xAC";

@@ -25,11 +25,6 @@ constexpr uint32_t kFreshBytes = 32;
 constexpr size_t kMostDisplays = 1000;
 constexpr const char* kGoesOn = " The session stands as it did before this turn.";
 
-std::string memory_hint(const policy::Limits& limits) {
-  return "The memory limit is " + std::to_string(limits.memory_bytes) +
-         " bytes beyond the interpreter's own.";
-}
-
 RichValue rich_value(const Json& bundle) {
   RichValue value;
   if (!bundle.is_object()) return value;
@@ -91,6 +86,9 @@ class Session::Impl final : public host::DoorSession {
   // -- the door's session
   host::HostResult<std::string> next() override;
   host::HostResult<void> take_result(std::string_view request) override;
+  host::HostResult<std::string> read_file(std::string_view path) override {
+    return body_->system().load_file(body_->guest(), path, options_.policy.limits.module_bytes);
+  }
 
  private:
   friend class Session;
@@ -113,6 +111,7 @@ class Session::Impl final : public host::DoorSession {
   void tell_result(Report& report);
   void tell_error(const Json& error, Report& report);
   void tell_stop(Report& report);
+  [[nodiscard]] std::string memory_limit() const;
   void tell_rest(Report& report);
   [[nodiscard]] ReportPlace place(const engine::CodePlace& at) const;
 
@@ -212,6 +211,7 @@ Report Session::Impl::exec(const Turn& turn) {
   body_->start_run(language_execution_limits(options_.policy.limits), fuel);
   const Interpreter& interpreter = template_->interpreter();
   const bool returned = interpreter.turn(*body_, turn.code);
+  engine::trim_kept_stack();
   budget_->give_back(policy::Resource::kFuel, fuel - body_->fuel_used());
   report.fuel_used = body_->fuel_used();
   report.memory_peak_bytes = body_->instance().memory_bytes();
@@ -272,6 +272,14 @@ void Session::Impl::tell_result(Report& report) {
   if (outcome == "error") tell_error((*result_)["error"], report);
 }
 
+std::string Session::Impl::memory_limit() const {
+  const uint64_t limit = options_.policy.limits.memory_bytes;
+  const uint64_t whole = language_instance_limits(options_.policy.limits, template_->image()).memory_bytes;
+  if (whole < template_->image().memory_bytes() + limit)
+    return "The memory limit is " + std::to_string(whole) + " bytes, the interpreter's own among them.";
+  return "The memory limit is " + std::to_string(limit) + " bytes beyond the interpreter's own.";
+}
+
 void Session::Impl::tell_error(const Json& error, Report& report) {
   ReportError told;
   if (error.is_object()) {
@@ -284,7 +292,7 @@ void Session::Impl::tell_error(const Json& error, Report& report) {
   if (body_->instance().limit_was_hit() && (told.code == "MemoryError" || told.code == "InternalError")) {
     // What fills the memory may be held by the session's names: it could do nothing any more.
     report.outcome = Outcome::kOutOfMemory;
-    told.hint = memory_hint(options_.policy.limits) + kGoesOn;
+    told.hint = memory_limit() + kGoesOn;
   }
   const host::CallRecord* const denial = body_->dispatcher().last_denial();
   const host::HostError* const denied_file = body_->system().last_denial();
@@ -320,7 +328,7 @@ void Session::Impl::tell_stop(Report& report) {
     error.hint += error.hint.empty() ? kGoesOn + 1 : kGoesOn;
   };
   if (stop.state == engine::RunState::kExited ||
-      (stop.state == engine::RunState::kFinished && !stop.outcome)) {
+      (stop.state == engine::RunState::kFinished && !stop.outcome && template_->interpreter().reads())) {
     report.exit_code = static_cast<int>(body_->system().exit_code().value_or(0));
     if (report.exit_code == 0) return;
     told(Outcome::kRaised,
@@ -339,9 +347,12 @@ void Session::Impl::tell_stop(Report& report) {
   } else if (stop.state == engine::RunState::kTrapped) {
     const bool no_memory = body_->instance().limit_was_hit() || stop.outcome == Outcome::kOutOfMemory;
     told(no_memory ? Outcome::kOutOfMemory : Outcome::kTrapped, stop.trap.message,
-         (no_memory ? memory_hint(limits) : std::string(hint_of(stop.trap.kind))) + kGoesOn);
+         (no_memory ? memory_limit() : std::string(hint_of(stop.trap.kind))) + kGoesOn);
     if (!no_memory) error.code = std::string(name_of(stop.trap.kind));
     if (!stop.trap.backtrace.empty()) error.place = place(stop.trap.backtrace.front());
+  } else if (stop.state == engine::RunState::kFinished && !stop.outcome) {
+    told(Outcome::kRaised, "the program has no result: it changed what the interpreter itself stands on",
+         std::string("Leave the built-in objects as they are.") + kGoesOn);
   } else {
     told(Outcome::kFailed, stop.message.empty() ? "the interpreter did not answer" : stop.message,
          kGoesOn + 1);

@@ -319,8 +319,122 @@ TEST_F(Python, ReadsAGrantedDirectoryAndNoOther) {
   std::filesystem::remove_all(directory);
 }
 
+// Of a session, behind its turn.
+struct MemoryUsed {
+  uint64_t linear_bytes = 0;
+  uint64_t private_bytes = 0;
+};
+
+TEST_F(Python, AGrantedFileOfAnySizeIsReadInTheSameMemory) {
+  const std::string directory = ::testing::TempDir() + "membrane-csv-" + std::to_string(getpid());
+  std::filesystem::create_directory(directory);
+  RunOptions run_options = options();
+  run_options.policy.limits.fuel = 100'000'000'000;
+  run_options.policy.limits.bytes_in = 1u << 30;
+  run_options.policy.fs.push_back({.guest = "/data", .host = directory, .max_file_bytes = 1u << 30});
+  const auto read = [&](size_t bytes) {
+    const std::string row = "4,\"" + std::string(1000, 'x') + "\"\n";
+    const size_t rows = bytes / row.size();
+    std::ofstream file(directory + "/log.csv");
+    for (size_t i = 0; i < rows; ++i) file << row;
+    file.close();
+    begin(run_options);
+    const Report report = exec(
+        "import csv\nwith open('/data/log.csv', newline='') as file:\n"
+        "  total = sum(int(row[0]) for row in csv.reader(file))\ntotal");
+    EXPECT_EQ(report.result, std::to_string(4 * rows));
+    return MemoryUsed{report.memory_peak_bytes, session_->private_bytes().value_or(0)};
+  };
+  const MemoryUsed small = read(4u << 20), large = read(64u << 20);
+  EXPECT_EQ(large.linear_bytes, small.linear_bytes);
+  // A region that was used before has some pages already.
+  EXPECT_LT(large.private_bytes, small.private_bytes + (256u << 10));
+  std::filesystem::remove_all(directory);
+}
+
+// Nothing is written to most of it, so that the machine need not have as much.
+TEST_F(Python, MemoryReachesTheEndOfItsAddressesAndBeyondIsAnError) {
+  RunOptions run_options = options();
+  run_options.policy.limits.memory_bytes = uint64_t{4} << 30;
+  begin(run_options);
+  const Report held = exec(
+      "import numpy as np\nheld = [np.empty(1 << 30, dtype=np.uint8) for _ in range(3)]\n"
+      "held[-1][-1] = 7\nsum(part.nbytes for part in held)");
+  EXPECT_EQ(held.result, std::to_string(uint64_t{3} << 30));
+  EXPECT_GT(held.memory_peak_bytes, uint64_t{3} << 30);
+  EXPECT_EQ(exec("try: bytearray(1 << 30)\nexcept MemoryError: caught = 20\ncaught").result, "20");
+  const Report beyond = exec("bytearray(1 << 30)");
+  EXPECT_EQ(beyond.outcome, Outcome::kOutOfMemory);
+  ASSERT_EQ(beyond.errors.size(), 1u);
+  EXPECT_EQ(beyond.errors[0].code, "MemoryError");
+  EXPECT_NE(beyond.errors[0].hint.find("limit is 4294967296 bytes"), std::string::npos)
+      << beyond.errors[0].hint;
+  EXPECT_EQ(exec("int(held[-1][-1]), caught").result, "(7, 20)");
+}
+
+TEST_F(Python, AWarmImageMayHaveImportedAlready) {
+  auto package = *lang::find_package("python");
+  package.name = "python-with-numpy";
+  package.init = "__import__(\"numpy\")\n";
+  const TemplateOptions where{
+      .cache_directory = template_cache(), .tier = engine::Tier::kAuto, .on_progress = {}};
+  auto opened = Template::open(package, where);
+  ASSERT_TRUE(opened) << opened.error().message;
+  const uint64_t cold = exec("import numpy\nint(numpy.arange(10).sum())").fuel_used;
+  template_ = *opened;
+  begin(options());
+  EXPECT_EQ(exec("'numpy' in globals()").result, "False");
+  const Report warm = exec("import numpy\nint(numpy.arange(10).sum())");
+  EXPECT_EQ(warm.result, "45");
+  EXPECT_LT(warm.fuel_used * 20, cold);
+  auto fork = session_->fork(1);
+  ASSERT_TRUE(fork);
+  const char* const draw = "float(numpy.random.random())";
+  EXPECT_NE((*fork)->exec({.code = draw}).result, exec(draw).result) << "seeded anew";
+  package.name = "python-with-files";
+  package.init = "open('/tmp/x', 'w').close()\n";
+  const auto refused = Template::open(package, where);
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("/tmp/x"), std::string::npos) << refused.error().message;
+}
+
 TEST_F(Python, TheScientificStackIsThere) {
   EXPECT_EQ(exec("import numpy as np\nint(np.arange(10).sum())").result, "45");
+}
+
+// CPython frees a dictionary in a dictionary by a call in a call.
+constexpr const char* kDeep = "x = {}\nfor _ in range(100_000): x = {'k': x}\ndel x\n'freed'";
+
+TEST_F(Python, AStructureThatIsNestedDeepIsFreed) {
+  EXPECT_EQ(exec(kDeep).result, "'freed'");
+  EXPECT_EQ(exec("x = []\nfor _ in range(100_000): x = [x]\ndel x\n'freed'").result, "'freed'");
+}
+
+TEST_F(Python, LimitsOfTheStackHoldWhereTheyAreSaid) {
+  for (const auto& [depth, stack_bytes] :
+       {std::pair<uint64_t, uint64_t>{1000, 64u << 20}, {1'000'000, 64u << 10}}) {
+    RunOptions run_options = options();
+    run_options.policy.limits.call_depth = depth;
+    run_options.policy.limits.stack_bytes = stack_bytes;
+    begin(run_options);
+    exec("y = 20");
+    EXPECT_EQ(exec(kDeep).outcome, Outcome::kTrapped);
+    EXPECT_EQ(exec("y").result, "20");
+  }
+}
+
+TEST_F(Python, ItsExecutableIsAFile) {
+  EXPECT_EQ(exec("import sys, os, platform\nos.path.isfile(sys.executable), platform.libc_ver()").result,
+            "(True, ('', ''))");
+}
+
+TEST_F(Python, ALockThatIsTakenTwiceIsAnErrorAndTheSessionGoesOn) {
+  const Report failed = exec("import threading\nlock = threading.Lock()\nlock.acquire()\nlock.acquire()");
+  EXPECT_EQ(failed.outcome, Outcome::kRaised);
+  ASSERT_EQ(failed.errors.size(), 1u);
+  EXPECT_EQ(failed.errors[0].code, "RuntimeError");
+  EXPECT_NE(failed.errors[0].message.find("deadlock"), std::string::npos);
+  EXPECT_EQ(exec("lock.locked(), lock.release(), lock.locked()").result, "(True, None, False)");
 }
 
 TEST_F(Python, SqliteWorksOnFilesInside) {
@@ -329,6 +443,107 @@ TEST_F(Python, SqliteWorksOnFilesInside) {
                  "sqlite3.connect('/tmp/t.db').execute('select a + 1 from t').fetchone()[0]")
                 .result,
             "42");
+}
+
+// -- JavaScript alone ---------------------------------------------------------------------------------------------
+
+class JavaScript : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    template_ = open_template("js");
+    if (template_ == nullptr) GTEST_SKIP() << "js is not installed";
+    begin(options());
+  }
+  void begin(RunOptions run_options) {
+    auto made = Session::create(template_, std::move(run_options));
+    ASSERT_TRUE(made) << made.error().message;
+    session_ = std::move(*made);
+  }
+  Report exec(const std::string& code) { return session_->exec({.code = code}); }
+  Report script(const std::string& name, const std::string& code) {
+    return session_->exec({.code = code, .name = name, .is_script = true});
+  }
+  void put(const std::string& path, const std::string& text) { ASSERT_TRUE(session_->put_file(path, text)); }
+
+  std::shared_ptr<const Template> template_;
+  std::unique_ptr<Session> session_;
+};
+
+TEST_F(JavaScript, AScriptThatImportsIsAModuleAndFilesAreFoundBesideIt) {
+  put("/app/lib/math.js",
+      "import { base } from '../base.js';\nexport let count = 0;\nexport const add = (a, b) => (++count, a + "
+      "b + base);");
+  put("/app/base.js", "export const base = 100;");
+  put("/app/lib/data.json", "{\"n\": 7}");
+  put("/app/lib/later.js",
+      "import { count } from './math.js';\nexport default await Promise.resolve(count);");
+  const Report report = script("/app/main.js",
+                               "import { add, count } from './lib/math.js';\nimport { kv } from 'membrane';\n"
+                               "import data from './lib/data.json' with { type: 'json' };\n"
+                               "console.log(this, add(1, 2), count, data.n, typeof kv.get);\n"
+                               "console.log((await import('./lib/later.js')).default);");
+  EXPECT_EQ(report.stdout_text, "undefined 103 1 7 function\n1\n") << render_text(report, false);
+  EXPECT_EQ(script("/app/plain.js", "console.log(this === undefined)").stdout_text, "false\n");
+}
+
+TEST_F(JavaScript, CellsImportFilesAndAGrantIsAskedFor) {
+  const std::string directory = ::testing::TempDir() + "membrane-modules-" + std::to_string(getpid());
+  std::filesystem::create_directory(directory);
+  std::ofstream(directory + "/x.js") << "export const x = 20; export default 22;\n";
+  RunOptions run_options = options();
+  run_options.policy.fs.push_back({.guest = "/data", .host = directory});
+  begin(run_options);
+  EXPECT_EQ(exec("import y, { x } from './data/x.js'\nx + y").result, "42");
+  EXPECT_EQ(exec("const { x: z } = await import('/data/x.js'); z").result, "20");
+  const Report denied = exec("import '/elsewhere/x.js'");
+  EXPECT_EQ(denied.outcome, Outcome::kDenied);
+  ASSERT_FALSE(denied.errors.empty());
+  EXPECT_NE(denied.errors[0].hint.find("--allow fs:read:HOST_DIRECTORY:/elsewhere"), std::string::npos)
+      << denied.errors[0].hint;
+  EXPECT_EQ(exec("import './data/none.js'").errors.at(0).code, "NotFoundError");
+  EXPECT_NE(exec("import 'lodash'").errors.at(0).message.find("packages are not there"), std::string::npos);
+  std::filesystem::remove_all(directory);
+}
+
+TEST_F(JavaScript, AModulesErrorHasItsPlaceAndItsLine) {
+  put("/boom.js", "export function boom() {\n  throw new RangeError('here');\n}\n");
+  put("/wrong.js", "let x = ;");
+  const Report thrown = script("main.js", "import { boom } from './boom.js';\nboom();");
+  ASSERT_EQ(thrown.errors.size(), 1u);
+  EXPECT_NE(thrown.errors[0].traceback.find("/boom.js:2\n  throw new RangeError"), std::string::npos)
+      << thrown.errors[0].traceback;
+  EXPECT_NE(thrown.errors[0].traceback.find("main.js:2"), std::string::npos);
+  EXPECT_EQ(script("main.js", "import './wrong.js'").errors.at(0).code, "SyntaxError");
+  EXPECT_EQ(script("main.js", "import { nothing } from './boom.js'").errors.at(0).code, "SyntaxError");
+}
+
+TEST_F(JavaScript, TypesAreTakenAwayFromModules) {
+  put("/typed.ts", "export function square(x: number): number { return x * x }");
+  const Report report = script(
+      "main.ts", "import { square } from './typed.ts';\nconst n: number = square(4);\nconsole.log(n);");
+  if (!report.errors.empty() && report.errors[0].message.find("TypeScript is not there") != std::string::npos)
+    GTEST_SKIP() << report.errors[0].message;
+  EXPECT_EQ(report.stdout_text, "16\n") << render_text(report, false);
+}
+
+TEST_F(JavaScript, AScriptInThisContextIsGlobalAndItsLimitsHold) {
+  exec("import { runInThisContext } from 'node:vm'");
+  EXPECT_EQ(exec("runInThisContext('const fixed = 5; this === globalThis')").result, "true");
+  EXPECT_EQ(exec("fixed").result, "5");
+  EXPECT_EQ(exec("runInThisContext('fixed = 6')").errors.at(0).code, "TypeError");
+  EXPECT_EQ(exec("var again = () => runInThisContext('again()'); again()").errors.at(0).code, "RangeError");
+  EXPECT_EQ(exec("runInThisContext('for (;;);')").outcome, Outcome::kOutOfFuel);
+  EXPECT_EQ(exec("runInThisContext('process.exit(3)')").exit_code, 3);
+  EXPECT_EQ(exec("fixed").result, "5");
+}
+
+TEST_F(JavaScript, WhoBreaksWhatAnswersEndsTheTurnAlone) {
+  exec("var x = 20");
+  const Report broken =
+      exec("Object.defineProperty(Array.prototype, '0', { value: 100, writable: false }); 5");
+  EXPECT_EQ(broken.outcome, Outcome::kRaised);
+  EXPECT_LT(broken.fuel_used, 100'000'000u);
+  EXPECT_EQ(exec("x").result, "20");
 }
 
 }  // namespace

@@ -30,6 +30,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kInstallAgain = "Install the language again: docs/languages.md says how.";
+// What CPython says that it is (sys.executable). There are no processes, so it is empty; but libraries look at it.
+constexpr const char* kPythonExecutable = "/usr/local/bin/python.wasm";
 
 // Where a language finds Membrane's own part of it.
 constexpr std::string_view kGuestDirectory = "/usr/local/lib/membrane/";
@@ -127,6 +129,7 @@ std::unique_ptr<Interpreter> Interpreter::of(const lang::Package& package) {
 
 Status Template::make_files() {
   std::vector<wasi::Layer> layers;
+  if (package_.driver == lang::Driver::kPython) layers.push_back({.path = kPythonExecutable});
   for (const lang::PackageFile& file : package_.files) {
     MEMBRANE_ASSIGN(const auto mapped, map_file(file.path));
     layers.push_back({.path = file.guest, .bytes = mapped->bytes(), .keep = mapped});
@@ -261,14 +264,17 @@ Status Template::warm(const TemplateOptions& options) {
   MEMBRANE_ASSIGN(const bool is_warm, interpreter_->warm(body, package_));
   // Files are kept with a program that waits; others have none to begin with.
   if (!is_warm || (!interpreter_->reads() && !body.system().written_files().empty()))
-    return fail(
-        ErrorCode::kUnsupported,
-        package_.name + " could not be started: " +
-            (!body.stop().message.empty()        ? body.stop().message
-             : !body.stop().trap.message.empty() ? body.stop().trap.message
-             : said.stderr_text.empty()          ? "it ended"
-                                                 : said.stderr_text),
-        "Is the module one that the driver \"" + std::string(lang::name_of(package_.driver)) + "\" is for?");
+    return fail(ErrorCode::kUnsupported,
+                package_.name + " could not be started: " +
+                    (!body.stop().message.empty()        ? body.stop().message
+                     : !body.stop().trap.message.empty() ? body.stop().trap.message
+                     : is_warm ? "it made files, as " + body.system().written_files().front().path +
+                                     ", which are not kept with a warm image"
+                     : said.stderr_text.empty() ? "it ended"
+                                                : said.stderr_text),
+                is_warm ? "Leave out of its init what makes files."
+                        : "Is the module one that the driver \"" +
+                              std::string(lang::name_of(package_.driver)) + "\" is for?");
   MEMBRANE_ASSIGN(image_, engine::InstanceImage::capture(body.instance()));
   waiting_ = body.waiting();
   if (waiting_ == nullptr) return {};

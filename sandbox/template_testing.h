@@ -14,15 +14,20 @@
 
 namespace membrane::sandbox {
 
+// Where warm images are kept between tests: a template costs seconds.
+inline std::string template_cache() {
+  const std::string given = environment_variable("MEMBRANE_TEST_CACHE");
+  return given.empty() ? ::testing::TempDir() + "membrane-templates-" + std::to_string(getuid()) : given;
+}
+
 // Null when the language is not installed (tools/get-languages), and for Python in builds with sanitizers, where
-// compiling it takes minutes. Kept between tests: a template costs seconds.
+// compiling it takes minutes.
 inline std::shared_ptr<const Template> open_template(const std::string& language,
                                                      engine::Tier tier = engine::Tier::kAuto) {
   auto package = lang::find_package(language);
   if (!package || (kIsSanitized && language == "python")) return nullptr;
-  std::string directory = environment_variable("MEMBRANE_TEST_CACHE");
-  if (directory.empty()) directory = ::testing::TempDir() + "membrane-templates-" + std::to_string(getuid());
-  auto opened = Template::open(*package, {.cache_directory = directory, .tier = tier, .on_progress = {}});
+  auto opened =
+      Template::open(*package, {.cache_directory = template_cache(), .tier = tier, .on_progress = {}});
   EXPECT_TRUE(opened) << opened.error().message;
   return opened ? *opened : nullptr;
 }

@@ -78,6 +78,9 @@ bool FileTree::is_below(Inode inode, Inode above) const {
   return false;
 }
 
+// Where devices are, nothing else is. It has its name for ever: what is not empty is not removed.
+bool FileTree::is_of_devices(Inode inode) const { return inode == child(kRoot, "dev"); }
+
 // A directory that was removed while somebody had it open stays empty.
 bool FileTree::can_have_names(Inode inode) const {
   const Node* node = find(inode);
@@ -131,6 +134,7 @@ Answer<Inode> FileTree::make(Inode directory, std::string_view name, Node node, 
   if (!can_have_names(directory)) return fail(Errno::kNoent);
   if (this->directory(directory) == nullptr) return fail(Errno::kNotdir);
   if (child(directory, name) != 0) return fail(Errno::kExist);
+  if (is_of_devices(directory)) return fail(Errno::kAcces);
   if (next_ >= NodeTable<Node>::kMost) return fail(Errno::kNospc);
   if (auto added = add_name(); !added) return fail(added.error());
   if (auto charged = charge(node, node.size()); !charged) {
@@ -167,6 +171,7 @@ Done FileTree::link(Inode file, Inode directory, std::string_view name, uint64_t
   if (node->type() != FileType::kRegularFile && node->type() != FileType::kSymbolicLink)
     return fail(Errno::kPerm);
   if (child(directory, name) != 0) return fail(Errno::kExist);
+  if (is_of_devices(directory)) return fail(Errno::kAcces);
   if (auto added = add_name(); !added) return added;
   Node* written = to_write(file);
   ++written->links;
@@ -221,8 +226,10 @@ Done FileTree::rename(Inode from, std::string_view old_name, Inode to, std::stri
   const Inode moved = child(from, old_name);
   if (moved == 0) return fail(Errno::kNoent);
   const Node* node = find(moved);
-  if (std::holds_alternative<Mount>(node->is) || std::holds_alternative<Device>(node->is))
+  if (std::holds_alternative<Mount>(node->is) || std::holds_alternative<Device>(node->is) ||
+      is_of_devices(moved))
     return fail(Errno::kBusy);
+  if (is_of_devices(to) && from != to) return fail(Errno::kAcces);
   const bool is_directory = node->type() == FileType::kDirectory;
   if (is_directory && is_below(to, moved)) return fail(Errno::kInval);
   const Inode replaced = child(to, new_name);

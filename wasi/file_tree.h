@@ -129,6 +129,7 @@ class FileTree {
   [[nodiscard]] bool is_below(Inode directory, Inode above) const;
   void touch_directory(Inode directory, uint64_t now_ns);
   [[nodiscard]] bool can_have_names(Inode directory) const;
+  [[nodiscard]] bool is_of_devices(Inode directory) const;
 
   std::shared_ptr<const Image> image_;
   NodeTable<Node> nodes_;

@@ -275,6 +275,34 @@ TEST(WasiHost, AJournalAnswersWithoutTheWorld) {
   EXPECT_EQ(replay.entries_left(), 0u);
 }
 
+TEST(WasiHost, AFileIsLoadedAsTheProgramWouldReadIt) {
+  HostWorld world;
+  world.put("inside/a", std::string(600'000, 'a'));
+  fs::create_symlink(world.root / "outside/secret", world.root / "inside/out");
+  world.allow("/data", "inside", FsMode::kRead);
+  Program program(world.config());
+  program.put("tmp/own", "mine");
+  const auto load = [&](const char* path, uint64_t most = 1u << 20) {
+    return program.system->load_file(program.guest, path, most);
+  };
+  EXPECT_EQ(load("/data/a").value().size(), 600'000u);
+  EXPECT_EQ(load("/tmp/../tmp/own").value(), "mine");
+  EXPECT_EQ(load("/data/a", 1'000).error().code, host::Errno::kTooBig);
+  EXPECT_EQ(load("/tmp/own", 3).error().code, host::Errno::kTooBig);
+  EXPECT_EQ(load("/data/none").error().code, host::Errno::kNotFound);
+  EXPECT_EQ(load("/data").error().code, host::Errno::kIsDir);
+  EXPECT_EQ(load("/tmp").error().code, host::Errno::kIsDir);
+  EXPECT_EQ(load("/dev/zero").error().code, host::Errno::kAccess);
+  EXPECT_EQ(load("/data/out").error().code, host::Errno::kAccess);
+  EXPECT_EQ(load("/../etc/passwd").error().code, host::Errno::kAccess);
+  const auto elsewhere = load("/elsewhere/x");
+  EXPECT_EQ(elsewhere.error().code, host::Errno::kAccess);
+  EXPECT_NE(elsewhere.error().grant.find("/elsewhere"), std::string::npos);
+  EXPECT_TRUE(std::ranges::any_of(program.system->take_records(), [](const host::CallRecord& record) {
+    return record.name == "fs.file_read" && record.bytes_in == 600'000;
+  }));
+}
+
 TEST(WasiHost, ALargeFileIsReadPieceByPiece) {
   HostWorld world;
   world.put("inside/big", "");

@@ -193,6 +193,73 @@ host::HostResult<std::string> System::read_file(std::string_view path) const {
   return bytes;
 }
 
+namespace {
+
+Answer<std::string> load(Call& call, std::string_view path, uint64_t most_bytes) {
+  while (path.starts_with('/')) path.remove_prefix(1);
+  const Call::At at{nullptr, {FileTree::kRoot, {}}, std::string(path)};
+  const auto walked = call.walk_to(at, LastLink::kFollow);
+  if (!walked) return fail(walked.error());
+  if (!walked->found) return fail(Errno::kNoent);
+  std::string bytes;
+  if (!walked->found->is_host()) {
+    const FileStat stat = call.state.files->stat(walked->found->inode);
+    if (stat.type == FileType::kDirectory) return fail(Errno::kIsdir);
+    if (stat.type != FileType::kRegularFile) return fail(Errno::kAcces);
+    if (stat.size > most_bytes) return fail(Errno::kFbig);
+    bytes.resize(stat.size);
+    call.state.files->read(stat.inode, 0, {reinterpret_cast<uint8_t*>(bytes.data()), bytes.size()});
+    return bytes;
+  }
+  auto opened = host_files::open(call, walked->found->host, {});
+  if (!opened) return fail(opened.error());
+  auto* const file = std::get_if<OpenHostFile>(&opened->is);
+  if (file == nullptr) return fail(Errno::kIsdir);
+  constexpr size_t kPiece = 256u << 10;
+  Answer<size_t> got = size_t{0};
+  do {
+    const size_t had = bytes.size();
+    bytes.resize(had + kPiece);
+    got = host_files::read(call, *file, had, {reinterpret_cast<uint8_t*>(bytes.data()) + had, kPiece});
+    bytes.resize(had + got.value_or(0));
+  } while (got && *got > 0 && bytes.size() <= most_bytes);
+  host_files::close(call.state, *file);
+  if (!got) return fail(got.error());
+  if (bytes.size() > most_bytes) return fail(Errno::kFbig);
+  return bytes;
+}
+
+host::Errno told_to_hosts(Errno code) {
+  switch (code) {
+    case Errno::kNoent: return host::Errno::kNotFound;
+    case Errno::kIsdir: return host::Errno::kIsDir;
+    case Errno::kNotdir: return host::Errno::kNotDir;
+    case Errno::kFbig: return host::Errno::kTooBig;
+    case Errno::kAcces:
+    case Errno::kNotcapable: return host::Errno::kAccess;
+    default: return host::Errno::kHost;
+  }
+}
+
+}  // namespace
+
+host::HostResult<std::string> System::load_file(host::Guest& guest, std::string_view path,
+                                                uint64_t most_bytes) {
+  auto denied_before = std::exchange(state_->last_denial, std::nullopt);
+  Call call{*state_, guest, Memory(guest.memory()), {}};
+  Answer<std::string> bytes = fail(Errno::kIo);
+  try {
+    bytes = load(call, path, most_bytes);
+  } catch (const std::exception&) {  // the World's own trouble
+  }
+  if (bytes) guest.owe(bytes->size() / kBytesPerFuel);
+  if (!bytes && state_->last_denial) return std::unexpected(*state_->last_denial);
+  if (!state_->last_denial) state_->last_denial = std::move(denied_before);
+  if (bytes) return *std::move(bytes);
+  return host::refuse(told_to_hosts(bytes.error()),
+                      std::string(path) + ": " + std::string(name_of(bytes.error())));
+}
+
 host::HostResult<void> System::put_file(std::string_view path, std::string_view bytes) {
   const auto refused = [&](host::Errno code, const char* what) {
     return host::refuse(code, std::string(path) + " " + what);

@@ -125,6 +125,8 @@ class System {
   // Files of the own tree, whoever made them; host directories are not looked into.
   [[nodiscard]] std::vector<FileEntry> written_files() const;  // what is not as the image has it
   [[nodiscard]] host::HostResult<std::string> read_file(std::string_view path) const;
+  // As the program would read it, be it its own or a grant's: decided, paid by `guest`, and told in the report.
+  host::HostResult<std::string> load_file(host::Guest& guest, std::string_view path, uint64_t most_bytes);
   // Directories above it are made. Counts in the quota.
   host::HostResult<void> put_file(std::string_view path, std::string_view bytes);
 

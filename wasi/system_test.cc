@@ -228,6 +228,26 @@ TEST(WasiFiles, HaveTheirDevices) {
   EXPECT_EQ(program.unlink("dev/null"), Errno::kPerm);
 }
 
+TEST(WasiFiles, WhereDevicesAreNothingElseIs) {
+  Program program;
+  const Names devices = program.names("dev");
+  EXPECT_EQ(program.put("dev/tty", "x"), Errno::kAcces);
+  EXPECT_EQ(program.mkdir("dev/shm"), Errno::kAcces);
+  EXPECT_EQ(program.symlink("/tmp", "dev/shm"), Errno::kAcces);
+  program.put("tmp/a", "a");
+  EXPECT_EQ(program.link("tmp/a", "dev/a"), Errno::kAcces);
+  EXPECT_EQ(program.rename("tmp/a", "dev/a"), Errno::kAcces);
+  EXPECT_EQ(program.rename("tmp/a", "dev/null"), Errno::kAcces);
+  EXPECT_EQ(program.get("tmp/a"), "a");
+  EXPECT_EQ(program.names("dev"), devices);
+  EXPECT_EQ(program.open("dev/tty"), -1);
+  EXPECT_EQ(program.error, Errno::kNoent);
+  EXPECT_EQ(program.mkdir("dev/null"), Errno::kExist);
+  EXPECT_EQ(program.rename("dev", "tmp/dev"), Errno::kBusy);
+  EXPECT_EQ(program.rmdir("dev"), Errno::kNotempty);
+  EXPECT_EQ(program.put("dev/null", "gone"), Errno::kSuccess);
+}
+
 TEST(WasiFiles, TheDeviceOfMembraneAnswersEachWrite) {
   Config config;
   config.world.device = [](std::string_view request) { return "you said " + std::string(request); };

@@ -390,6 +390,10 @@ NativeStack::~NativeStack() {
   if (memory != nullptr) munmap(memory, bytes);
 }
 
+void NativeStack::give_back(size_t kept) {
+  if (kept < bytes) madvise(memory, (bytes - kept) & ~(kPageBytes - 1), MADV_DONTNEED);
+}
+
 const void* return_to_interpreter() { return Stubs::instance().returned; }
 
 #if defined(__x86_64__)

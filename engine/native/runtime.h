@@ -111,6 +111,8 @@ struct NativeStack {
   NativeStack(const NativeStack&) = delete;
   NativeStack& operator=(const NativeStack&) = delete;
   [[nodiscard]] bool usable() const { return memory != nullptr; }
+  // To the system: the pages of the inner frames, so that at most `kept` bytes stay. No code may be running on it.
+  void give_back(size_t kept);
 
   NativeState state;
   void* memory = nullptr;

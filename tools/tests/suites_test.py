@@ -70,9 +70,10 @@ class Test262(unittest.TestCase):
         self.assertEqual(test.modes(), ["strict"])
         self.assertEqual(self.read("description: x\n").modes(), ["sloppy", "strict"])
         self.assertEqual(self.read("flags: [raw]\n").modes(), ["sloppy"])
+        self.assertEqual(self.read("flags: [module]\n").modes(), ["module"])
 
     def test_what_needs_more_of_a_host_is_skipped_with_its_reason(self):
-        self.assertIn("modules", self.read("flags: [module]\n").reason_to_skip())
+        self.assertIn("an agent", self.read("flags: [CanBlockIsTrue]\n").reason_to_skip())
         self.assertIn("Temporal", self.read("features: [Temporal]\n").reason_to_skip())
         self.assertEqual(self.read("features: [let]\n").reason_to_skip(), "")
 

@@ -162,10 +162,12 @@
       end = tokens[k] ? tokens[k].at + 1 : code.length;
     }
     if (tokens[k + 1]?.text === ";") end = tokens[k + 1].at + 1;
+    // A file is read, and may wait for others.
+    const imported = /^.\.{0,2}\//.test(from.text) ? `await __membrane_import_later(${from.text})` : `__membrane_import(${from.text})`;
     const parts = [];
-    if (star) parts.push(`var ${star} = __membrane_import(${from.text});`);
-    if (names.length) parts.push(`var {${names.join(", ")}} = __membrane_import(${from.text});`);
-    if (parts.length === 0) parts.push(`__membrane_import(${from.text});`);
+    if (star) parts.push(`var ${star} = ${imported};`);
+    if (names.length) parts.push(`var {${names.join(", ")}} = ${imported};`);
+    if (parts.length === 0) parts.push(`${imported};`);
     return { end, text: parts.join(" ") };
   }
 
@@ -213,6 +215,18 @@
     return isScript ? `await (async () => {${made}\n})(); undefined` : made;
   }
 
+  // Whether a script is a module: it has an import or an export that only modules may have.
+  function isModule(source) {
+    const code = source.replace(/^#!/, "//");
+    if (!/\b(?:export|import)\b/.test(code)) return false;
+    const tokens = tokensOf(code);
+    return tokens.some(({ kind, text, depth }, i) => {
+      const next = tokens[i + 1]?.text;
+      if (kind !== "word" || depth !== 0 || next === undefined || !beginsStatement(tokens, i)) return false;
+      return text === "export" || (text === "import" && next !== "(" && next !== ".");
+    });
+  }
+
   // Behind the brace that closes its body: `class A extends {}.b {…}` has another before it.
   function endOfClass(tokens, i) {
     for (let k = i; k < tokens.length; ++k) {
@@ -243,5 +257,5 @@
     return i;
   }
 
-  Object.assign(globalThis.__membrane, { rewrite, tokensOf });
+  Object.assign(globalThis.__membrane, { isModule, rewrite, tokensOf });
 })();

@@ -3,10 +3,11 @@
 (() => {
   "use strict";
   const shared = globalThis.__membrane;
-  const { ask, format, globals, inspect, membrane, rewrite, stackOf, table, toBase64 } = shared;
+  const { ask, format, globals, inspect, isModule, membrane, rewrite, stackOf, table, toBase64 } = shared;
   const write = globalThis.__membrane_write, sleep = globalThis.__membrane_sleep;
+  const evaluate = globalThis.__membrane_evaluate;
   const typescript = globalThis.__membrane_typescript;
-  for (const name of ["__membrane", "__membrane_write", "__membrane_sleep", "__membrane_typescript"]) delete globalThis[name];
+  for (const name of ["__membrane", "__membrane_write", "__membrane_sleep", "__membrane_evaluate", "__membrane_typescript"]) delete globalThis[name];
   const hide = (name, value) =>
     Object.defineProperty(globalThis, name, { value, writable: true, configurable: true, enumerable: false });
 
@@ -173,18 +174,82 @@
   };
   globals.display = (...values) => { displays.push(...values.map(bundleOf)); };
 
-  // --- imports ---
+  // --- modules: of the host, made of objects; and files, which are read when they are first imported ---
 
   const modules = new Map([["membrane", { ...membrane, display: globals.display, default: membrane }]]);
   for (const [name, functions] of Object.entries(membrane)) modules.set(`membrane/${name}`, { ...functions, default: functions });
   modules.set("node:util", { inspect, format, default: { inspect, format } });
+  const kMostScripts = 16;  // one inside of another: the host bounds them, too, and ends the turn
+  let scripts = 0;
+  function runInThisContext(code, options) {
+    if (scripts >= kMostScripts) throw new RangeError("Maximum call stack size exceeded");
+    const name = typeof options === "string" ? options : options?.filename ?? "evalmachine.<anonymous>";
+    ++scripts;
+    try {
+      return evaluate(`${code}`, `${name}`);
+    } finally {
+      --scripts;
+    }
+  }
+  modules.set("node:vm", { runInThisContext, default: { runInThisContext } });
+
+  const isPath = (name) => /^\.{0,2}\//.test(name);
+  const isTypeScript = (name) => /\.[cm]?ts$/.test(name);
+  const missing = (name) => new Error(`Cannot find module '${name}': there are ${[...modules.keys()].slice(0, 4).join(", ")}, …; ` +
+    "packages are not there, and a file begins with ./, ../ or /");
+
+  // A name as it stands in `base`, by which the module is known.
+  function resolve(base, name) {
+    if (!isPath(name)) return !modules.has(name) && modules.has(`node:${name}`) ? `node:${name}` : name;
+    const parts = [];
+    for (const part of (name.startsWith("/") ? name : `${base.replace(/[^/]*$/, "")}${name}`).split("/")) {
+      if (part === "..") parts.pop();
+      else if (part !== "" && part !== ".") parts.push(part);
+    }
+    return `/${parts.join("/")}`;
+  }
+
+  // Why the last module could not be loaded; the engine has an error of its own, which says only that.
+  let notLoaded = null;
+  function load(name) {
+    notLoaded = null;
+    try {
+      const found = modules.get(name);
+      if (found) return sourceOf(name, found);
+      if (!name.startsWith("/")) throw missing(name);
+      const text = ask({ session: "file", path: name }, `import ${name}`).value;
+      if (typeof text !== "string") throw new SyntaxError(`${name} is not UTF-8`);
+      if (name.endsWith(".json")) return `export default JSON.parse(${JSON.stringify(text)});`;
+      const code = isTypeScript(name) ? withoutTypes(text) : text;
+      keepSource(name, code);
+      return code || " ";
+    } catch (error) {
+      notLoaded = { name, error };
+      return "";
+    }
+  }
+  const whyOf = (error) => notLoaded && error instanceof ReferenceError && error.message.includes(notLoaded.name) ? notLoaded.error : error;
+  function sourceOf(name, found) {
+    const names = Object.keys(found).filter((key) => key !== "default" && /^[A-Za-z_$][\w$]*$/.test(key));
+    return `const { ${names.map((key) => `${key}: $${key}`).join(", ")} } = __membrane_import(${JSON.stringify(name)});\n` +
+      `export { ${names.map((key) => `$${key} as ${key}`).join(", ")} };\nexport default __membrane_import(${JSON.stringify(name)}).default;`;
+  }
+
   const importNow = (name) => {
     const found = modules.get(name) ?? modules.get(`node:${name}`);
     if (found) return found;
-    throw new Error(`Cannot find module '${name}': there are ${[...modules.keys()].slice(0, 4).join(", ")}, …; packages are not there`);
+    throw missing(name);
   };
   hide("__membrane_import", importNow);
-  hide("__membrane_import_later", async (name) => importNow(`${name}`));
+  hide("__membrane_import_later", async (given) => {
+    const name = `${given}`;
+    if (!isPath(name)) return importNow(name);
+    try {
+      return await import(resolve(turn?.request.name ?? "", name));
+    } catch (error) {
+      throw whyOf(error);
+    }
+  });
 
   // --- process: what programs look for there ---
 
@@ -214,7 +279,12 @@
 
   // --- turns ---
 
-  const sources = new Map();  // of the cells, so that an error can show the line
+  const sources = new Map();  // of cells and modules, so that an error can show the line
+  function keepSource(name, code) {
+    sources.delete(name);
+    sources.set(name, code);
+    if (sources.size > 1000) sources.delete(sources.keys().next().value);
+  }
   let turn = null;
 
   class Turn {
@@ -305,6 +375,7 @@
   reseed(shared.randomBytes(16));
 
   return {
+    resolve, load,
     begin() {
       const request = ask({ session: "next" });
       turn = new Turn(request);
@@ -317,11 +388,10 @@
       input = request.input ? request.input.replace(/\n$/, "").split("\n") : [];
       try {
         let code = request.code;
-        if (/\.[cm]?ts$/.test(name) || request.language === "typescript") code = withoutTypes(code);
-        sources.delete(name);
-        sources.set(name, code);
-        if (sources.size > 1000) sources.delete(sources.keys().next().value);
-        return { code: rewrite(code, turn.isScript), name };
+        if (isTypeScript(name) || request.language === "typescript") code = withoutTypes(code);
+        keepSource(name, code);
+        if (turn.isScript && (/\.m[jt]s$/.test(name) || isModule(code))) return { code, name, isModule: true };
+        return { code: rewrite(code, turn.isScript), name, isModule: false };
       } catch (error) {
         turn.fail(error);
         turn.tell();
@@ -330,9 +400,9 @@
       }
     },
     settle(promise) {
-      promise.then(({ value }) => turn.finish(value), (error) => turn.fail(error));
+      promise.then((done) => turn.finish(done?.value), (error) => turn.fail(whyOf(error)));
     },
-    fail(error) { turn.fail(error); },
+    fail(error) { turn.fail(whyOf(error)); },
     rejected(promise, reason, isHandled) {
       if (isHandled) turn?.lost.delete(promise);
       else turn?.lost.set(promise, reason);

@@ -6,7 +6,7 @@ import vm from "node:vm";
 
 globalThis.__membrane = {};
 vm.runInThisContext(readFileSync(new URL("../rewrite.js", import.meta.url), "utf8"), "membrane:rewrite");
-const { rewrite } = globalThis.__membrane;
+const { isModule, rewrite } = globalThis.__membrane;
 
 const kCases = [
   // Declarations stay, and may come again.
@@ -35,6 +35,8 @@ const kCases = [
   ["import a from 'x'; import b, {c as d} from \"y\";import * as q from 'z'\nimport 'w'",
    "var {default: a} = __membrane_import('x'); var {default: b, c: d} = __membrane_import(\"y\");var q = __membrane_import('z');\n__membrane_import('w');"],
   ["import {\n  f,\n  g\n} from 'v' with { type: 'json' };\nf", "var {f, g} = __membrane_import('v');\n\n\n\nf"],
+  ["import a, {b as c} from './x.js'\nimport '/y.js'; import * as q from \"../z.js\"",
+   "var {default: a, b: c} = await __membrane_import_later('./x.js');\nawait __membrane_import_later('/y.js'); var q = await __membrane_import_later(\"../z.js\");"],
   ["const m = await import('m')", "var m = await __membrane_import_later('m')"],
   ["export const a = 1; export function f() {}\nexport { a, f as g };\nexport default 5",
    "var a = 1; function f() {}\n;;\nvar __membrane_default = 5"],
@@ -61,4 +63,12 @@ test("any text comes to an end", () => {
     const code = Array.from({ length: next(12) }, () => pieces[next(pieces.length)]).join("");
     assert.equal(typeof rewrite(code, false), "string");
   }
+});
+
+test("a script is a module by what only modules may have", () => {
+  for (const code of ["import a from 'x'", "#!/usr/bin/env node\nimport 'x'", "x = 1\nexport { x }", "export default 1", "await 0; export const a = 1"])
+    assert.ok(isModule(code), code);
+  for (const code of ["", "import('x')", "import.meta", "'import a from'", "// import a from 'x'", "o.import\no.export", "if (1) { x = `export {}` }",
+                      "const x = 1"])
+    assert.ok(!isModule(code), code);
 });

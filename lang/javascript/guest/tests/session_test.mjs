@@ -66,7 +66,10 @@ class NodeEngine {
       // Names stay global without a wrapper, so only what awaits gets one; the last line is its value.
       const isAsync = /\bawait\b/.test(turn.code);
       let promise;
-      if (isAsync) {
+      if (turn.isModule) {  // as far as a script can be one
+        const body = turn.code.replace(/\bexport (?:default )?/g, "");
+        promise = vm.runInContext(`(async () => { "use strict"; ${body}\n})()`, this.context, turn.name);
+      } else if (isAsync) {
         const lines = turn.code.replace(/^var (\{.*\}) = (.*)$/gm, "($1 = $2)").replace(/^var /gm, "").split("\n");
         const body = lines.map((line, i) => i === lines.length - 1 && !/^[\w.]+ =|^\s*[})]|; undefined$|^throw/.test(line) ? `return {value: ${line.replace(/;$/, "")}}` : line).join("\n");
         promise = vm.runInContext(`(async () => {${body}\nreturn {};})()`, this.context, turn.name);
@@ -108,7 +111,8 @@ class QuickJsEngine {
     const { vm } = this;
     const turn = this.call("begin");
     if (vm.e.qjs_is_undefined(turn)) return;
-    const promise = vm.evalAsync(vm.text(vm.get(turn, "code")), vm.text(vm.get(turn, "name")));
+    const code = vm.text(vm.get(turn, "code")), name = vm.text(vm.get(turn, "name"));
+    const promise = vm.e.qjs_get_bool(vm.get(turn, "isModule")) ? vm.eval(code, name, 1) : vm.evalAsync(code, name);
     if (vm.e.qjs_is_exception(promise)) this.call("fail", vm.thrown());
     else this.call("settle", promise);
     do {

@@ -1,6 +1,8 @@
+import _thread
 import asyncio
 import concurrent.futures
 import contextlib
+import inspect
 import io
 import queue
 import random  # noqa: F401  what is there before a fork is seeded again
@@ -317,8 +319,11 @@ class Waiting(unittest.TestCase):
 
     def setUp(self):
         from membrane import _threads
-        for place, name in ((threading.Condition, "wait"), (queue, "SimpleQueue")):
-            self.addCleanup(setattr, place, name, getattr(place, name))
+        for place, name in ((threading.Condition, "wait"), (queue, "SimpleQueue"), (threading, "Lock"),
+                            (threading, "_allocate_lock"), (_thread, "allocate_lock"), (_thread, "allocate"),
+                            (_thread, "lock"), (_thread, "LockType")):
+            if hasattr(place, name):
+                self.addCleanup(setattr, place, name, getattr(place, name))
         _threads.install()
 
     def test_it_ends_when_its_time_is_over(self):
@@ -339,6 +344,28 @@ class Waiting(unittest.TestCase):
         self.assertEqual(items.get(), 5)
         with self.assertRaisesRegex(RuntimeError, "un-acquired"):
             threading.Condition().wait()
+
+    def test_a_lock_that_is_taken_twice_is_an_error_and_no_hang(self):
+        lock = threading.Lock()
+        self.assertEqual(str(inspect.signature(threading.Lock)), "()")
+        self.assertTrue(lock.acquire())
+        for take in (lock.acquire, lock.__enter__):
+            with self.assertRaisesRegex(RuntimeError, "deadlock.*another thread"):
+                take()
+        self.assertFalse(lock.acquire(False))
+        self.assertFalse(lock.acquire(timeout=0.001))
+        self.assertTrue(lock.locked())
+        lock.release()
+        with lock:
+            pass
+        self.assertFalse(lock.locked())
+        with self.assertRaises(RuntimeError):
+            lock.release()
+        for arguments in ((False, 1), (True, -2)):
+            with self.assertRaises(ValueError):
+                lock.acquire(*arguments)
+            with lock, self.assertRaises(ValueError):
+                lock.acquire(*arguments)
 
 
 if __name__ == "__main__":
