@@ -1,4 +1,5 @@
-"""Runs that begin on one kind of processor and end on another: frozen here, thawed there, and back.
+"""Runs that begin on one kind of processor and end on another: frozen here, thawed there, and back. And programs in the
+languages that are installed, whole on each: their interpreter is warmed there, too, which takes Python minutes.
 
 MEMBRANE_COMMAND is this machine's program (build/release of these sources otherwise), and MEMBRANE_OTHER_COMMAND
 what runs the other's: that of build/aarch64 under qemu-aarch64, when both are there. Where they are not, nothing
@@ -12,6 +13,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import textwrap
 import unittest
 from pathlib import Path
 
@@ -20,7 +22,7 @@ HERE = [os.environ.get("MEMBRANE_COMMAND", str(ROOT / "build" / "release" / "mem
 AARCH64 = ROOT / "build" / "aarch64" / "membrane"
 EMULATED = ["qemu-aarch64", "-L", str(ROOT / "build" / "aarch64-sysroot"), str(AARCH64)]
 SKIPPED = 77
-SECONDS = 300  # a process that needs more hangs
+SECONDS = 1200  # a process that needs more hangs
 TIERS = ("interpreter", "compiler", "auto")
 FIELDS = ("outcome", "results", "stdout", "fuel_used", "memory_peak_bytes", "host_calls")
 
@@ -103,8 +105,7 @@ if not NOTHING_THERE and not Path(HERE[0]).exists():
     NOTHING_THERE = f"there is no {HERE[0]}: `make build` builds it"
 
 
-@unittest.skipIf(NOTHING_THERE, NOTHING_THERE)
-class Across(unittest.TestCase):
+class OnBoth(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
@@ -116,6 +117,9 @@ class Across(unittest.TestCase):
         self.assertTrue(done.stdout, f"{machine} {arguments}\n{done.stderr}")
         return json.loads(done.stdout)
 
+
+@unittest.skipIf(NOTHING_THERE, NOTHING_THERE)
+class Across(OnBoth):
     def assert_same(self, end, whole):
         for field in FIELDS:
             self.assertEqual(end.get(field), whole.get(field), field)
@@ -171,6 +175,48 @@ class Across(unittest.TestCase):
                     self.report(machine, "run", f"{name}.wat", ARGUMENT, "--tier", "interpreter", "--snapshot", file,
                                 "--freeze-after", whole["fuel_used"] // 2)
                 self.assertEqual((self.folder / "here.snap").read_bytes(), (self.folder / "there.snap").read_bytes())
+
+
+# A language, and a program with numbers, text, errors and what the seed gives.
+LANGUAGES = {
+    "js": """
+      const seen = new Map();
+      for (let i = 0; i < 200; ++i) seen.set(`k${(i * 7919) % 31}`, (seen.get(`k${(i * 7919) % 31}`) ?? 0) + Math.sin(i) / 3);
+      try { null.x } catch (error) { console.log(error.message) }
+      console.log([...seen.keys()].sort().join(), Math.random(), new Date().toISOString(), "é".normalize("NFD").length);
+      [...seen.values()].reduce((a, b) => a + b).toFixed(17)""",
+    "python": """
+      import json, math, random, re, time
+      seen = {}
+      for i in range(200): seen[f"k{i * 7919 % 31}"] = seen.get(f"k{i * 7919 % 31}", 0) + math.sin(i) / 3
+      try: None.x
+      except AttributeError as error: print(error)
+      print(sorted(seen), random.random(), hash("text"), time.time(), re.findall(r"\\d+", "a1b22"))
+      json.dumps([sum(seen.values()).hex(), 2 ** 200, 0.1 + 0.2])""",
+}
+LANGUAGE_FIELDS = ("outcome", "result", "stdout", "stderr", "fuel_used", "memory_peak_bytes")
+
+
+@unittest.skipIf(NOTHING_THERE, NOTHING_THERE)
+class Languages(OnBoth):
+    def language_is_the_same(self, language):
+        listed = json.loads(subprocess.check_output([*HERE, "template", "list", "--json"], text=True))
+        if language not in json.dumps(listed):
+            self.skipTest(f"{language} is not installed")
+        code = textwrap.dedent(LANGUAGES[language]).strip()
+        arguments = ["run", "--lang", language, "-e", code, "--wall", "10m"]
+        here, interpreted, there = (self.report(machine, *arguments, *more) for machine, more in
+                                    ((HERE, []), (HERE, ["--tier", "interpreter"]), (THERE, [])))
+        self.assertEqual(here["outcome"], "ok", here)
+        for other in (interpreted, there):
+            self.assertEqual({field: other.get(field) for field in LANGUAGE_FIELDS},
+                             {field: here.get(field) for field in LANGUAGE_FIELDS})
+
+    def test_javascript_is_the_same(self):
+        self.language_is_the_same("js")
+
+    def test_python_is_the_same(self):
+        self.language_is_the_same("python")
 
 
 def main():

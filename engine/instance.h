@@ -93,7 +93,7 @@ class CompiledModule {
   // before somebody looks at it.
   static std::shared_ptr<CompiledModule> restore(wasm::Module module, MappedVector<native::FrameSlots> frames,
                                                  native::ModuleImage code, Tier tier);
-  [[nodiscard]] std::vector<native::FrameSlots> frames();
+  [[nodiscard]] std::vector<native::FrameSlots> frames() const;
   ~CompiledModule();
   CompiledModule(const CompiledModule&) = delete;
   CompiledModule& operator=(const CompiledModule&) = delete;

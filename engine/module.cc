@@ -84,7 +84,7 @@ std::shared_ptr<CompiledModule> CompiledModule::restore(wasm::Module module,
   return compiled;
 }
 
-std::vector<native::FrameSlots> CompiledModule::frames() {
+std::vector<native::FrameSlots> CompiledModule::frames() const {
   std::vector<native::FrameSlots> frames(known_frames_.begin(), known_frames_.end());
   if (!frames.empty()) return frames;
   for (uint32_t i = module_.imported_function_count(); i < module_.functions.size(); ++i)

@@ -208,13 +208,12 @@ TEST_P(InALanguage, ManyForksLiveSideBySide) {
 INSTANTIATE_TEST_SUITE_P(Languages, InALanguage, ::testing::Values(kPython, kJavaScript),
                          [](const auto& dialect) { return std::string(dialect.param.name); });
 
-// -- Python alone -------------------------------------------------------------------------------------------------
-
-class Python : public ::testing::Test {
+class OneLanguage : public ::testing::Test {
  protected:
+  explicit OneLanguage(const char* language) : language_(language) {}
   void SetUp() override {
-    template_ = open_template("python");
-    if (template_ == nullptr) GTEST_SKIP() << "python is not installed, or not for this build";
+    template_ = open_template(language_);
+    if (template_ == nullptr) GTEST_SKIP() << language_ << " is not installed, or not for this build";
     begin(options());
   }
   void begin(RunOptions run_options) {
@@ -224,8 +223,16 @@ class Python : public ::testing::Test {
   }
   Report exec(const std::string& code) { return session_->exec({.code = code}); }
 
+  const char* language_;
   std::shared_ptr<const Template> template_;
   std::unique_ptr<Session> session_;
+};
+
+// -- Python alone -------------------------------------------------------------------------------------------------
+
+class Python : public OneLanguage {
+ protected:
+  Python() : OneLanguage("python") {}
 };
 
 TEST_F(Python, EndingItselfIsNoFailure) {
@@ -447,26 +454,13 @@ TEST_F(Python, SqliteWorksOnFilesInside) {
 
 // -- JavaScript alone ---------------------------------------------------------------------------------------------
 
-class JavaScript : public ::testing::Test {
+class JavaScript : public OneLanguage {
  protected:
-  void SetUp() override {
-    template_ = open_template("js");
-    if (template_ == nullptr) GTEST_SKIP() << "js is not installed";
-    begin(options());
-  }
-  void begin(RunOptions run_options) {
-    auto made = Session::create(template_, std::move(run_options));
-    ASSERT_TRUE(made) << made.error().message;
-    session_ = std::move(*made);
-  }
-  Report exec(const std::string& code) { return session_->exec({.code = code}); }
+  JavaScript() : OneLanguage("js") {}
   Report script(const std::string& name, const std::string& code) {
     return session_->exec({.code = code, .name = name, .is_script = true});
   }
   void put(const std::string& path, const std::string& text) { ASSERT_TRUE(session_->put_file(path, text)); }
-
-  std::shared_ptr<const Template> template_;
-  std::unique_ptr<Session> session_;
 };
 
 TEST_F(JavaScript, AScriptThatImportsIsAModuleAndFilesAreFoundBesideIt) {
