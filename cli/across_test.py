@@ -204,7 +204,7 @@ class Languages(OnBoth):
         if language not in json.dumps(listed):
             self.skipTest(f"{language} is not installed")
         code = textwrap.dedent(LANGUAGES[language]).strip()
-        arguments = ["run", "--lang", language, "-e", code, "--wall", "10m"]
+        arguments = ["run", "--lang", language, "-e", code, "--wall", "20 min"]
         here, interpreted, there = (self.report(machine, *arguments, *more) for machine, more in
                                     ((HERE, []), (HERE, ["--tier", "interpreter"]), (THERE, [])))
         self.assertEqual(here["outcome"], "ok", here)

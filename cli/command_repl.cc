@@ -9,6 +9,7 @@
 #include "agent/console.h"
 #include "agent/line_reader.h"
 #include "cli/cli.h"
+#include "policy/quantity.h"
 #include "sandbox/languages.h"
 #include "sandbox/session.h"
 
@@ -28,6 +29,8 @@ constexpr std::string_view kHelp =
     ":fork        keep the session as it stands, to come back to\n"
     ":back        go back to the last fork, which stays\n"
     ":drop        forget the last fork\n"
+    ":pause FUEL  pause each entry after so much, as :pause 1e6; :pause alone lets them run\n"
+    ":go          let the entry that is paused go on; a :fork meanwhile keeps it as it stands\n"
     ":fuel        what the last entry used, and all of them\n"
     ":files       the files that the session has made\n"
     ":save FILE AS  copy one of them out: :save /out.csv out.csv\n"
@@ -92,7 +95,7 @@ class Repl {
         continue;
       }
       interrupted = false;
-      const sandbox::Report report = session_->exec({.code = entry});
+      const sandbox::Report report = session_->exec({.code = entry, .pause_at_fuel = pause_fuel_});
       if (may_go_on_ && !report.errors.empty() && report.errors.front().code == sandbox::kIncomplete) {
         unfinished_ = entry;
         continue;
@@ -137,9 +140,10 @@ class Repl {
     }
   }
 
-  void show(const sandbox::Report& report) {
+  // `used_before` is of the entry, and was told before.
+  void show(const sandbox::Report& report, uint64_t used_before = 0) {
     fuel_last_ = report.fuel_used;
-    fuel_all_ += report.fuel_used;
+    fuel_all_ += report.fuel_used - std::min(report.fuel_used, used_before);
     if (options_.json) return print_json(sandbox::render_json(report, false));
     if (!report.stdout_text.empty() && !report.stdout_text.ends_with('\n')) print("\n");
     if (!report.stderr_text.empty()) print_foreign(stderr, report.stderr_text);
@@ -153,6 +157,7 @@ class Repl {
                     error.traceback.empty() ? error.code + ": " + error.message + "\n" : error.traceback);
       if (!error.hint.empty()) print_foreign(stderr, "  hint: " + error.hint + "\n");
     }
+    if (session_->paused_at_fuel()) print("paused; :go lets it go on\n");
     std::fflush(stdout);
   }
 
@@ -170,6 +175,12 @@ class Repl {
     else if (is(":drop")) {
       if (!forks_.empty()) forks_.pop_back();
       print(std::to_string(forks_.size()) + " forks\n");
+    } else if (is(":pause")) {
+      pause(line);
+    } else if (is(":go")) {
+      interrupted = false;
+      const uint64_t used = session_->paused_at_fuel().value_or(0);
+      show(session_->go_on(pause_fuel_ ? std::optional(used + *pause_fuel_) : std::nullopt), used);
     } else if (is(":fuel")) {
       print("last " + std::to_string(fuel_last_) + ", all " + std::to_string(fuel_all_) + "\n");
     } else if (is(":files")) {
@@ -200,6 +211,15 @@ class Repl {
     print("back at fork " + std::to_string(forks_.size()) + "\n");
   }
 
+  void pause(const std::string& line) {
+    pause_fuel_.reset();
+    if (const size_t at = line.find(' '); at != std::string::npos) {
+      const auto fuel = policy::parse_count(line.substr(at + 1));
+      if (!fuel) return complain_here(fuel.error());
+      pause_fuel_ = *fuel;
+    }
+  }
+
   void save(const std::string& line) {
     const size_t from = line.find(' '), to = from == std::string::npos ? from : line.find(' ', from + 1);
     if (to == std::string::npos) return print(stderr, "say :save FILE AS\n");
@@ -218,6 +238,7 @@ class Repl {
   uint64_t forked_ = 0;
   std::string unfinished_;  // what the language said goes on
   bool may_go_on_ = false;  // the entry that was read: an empty line ends it in any case
+  std::optional<uint64_t> pause_fuel_;
   uint64_t fuel_last_ = 0, fuel_all_ = 0;
   int exit_code_ = kExitOk;
 };

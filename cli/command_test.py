@@ -708,6 +708,15 @@ class Template(CommandTest):
         report = json.loads(self.membrane("run", "--lang", "calc", "-e", "5", "--json").stdout)
         self.assertEqual((report["outcome"], report["stdout"]), ("ok", "5 105\n"))
 
+    def test_an_entry_is_paused_forked_and_goes_on_in_both(self):
+        self.add()
+        done = self.membrane("repl", "--lang", "calc",
+                             stdin=":pause 10\n1\n8\n:fork\n:pause\n:go\n2\n:back\n:go\n5\n:go\n")
+        self.assertEqual(done.stdout, "paused; :go lets it go on\npaused; :go lets it go on\nfork 1\n1 1\n2 3\n"
+                                      "back at fork 1\n1 1\n5 6\n")
+        self.assertIn("the session's last turn is paused", done.stderr)
+        self.assertIn("no turn is paused", done.stderr)
+
     def test_a_turn_that_ends_badly_leaves_the_session_as_it_was(self):
         self.add()
         done = self.membrane("repl", "--lang", "calc", "--fuel", "100000", stdin="7\n5l\n1\n")

@@ -145,7 +145,8 @@ bool Body::sleep(engine::HostCall& during, double ns) {
 
 // -- running ------------------------------------------------------------------------------------------------------
 
-void Body::start_run(const engine::ExecutionLimits& limits, uint64_t fuel) {
+void Body::start_run(const engine::ExecutionLimits& limits, uint64_t fuel,
+                     std::optional<uint64_t> pause_at_fuel) {
   limits_ = limits;
   limits_.poll = [this] {
     if (around_.must_stop && !stop_.outcome) stop_.outcome = around_.must_stop();
@@ -153,9 +154,11 @@ void Body::start_run(const engine::ExecutionLimits& limits, uint64_t fuel) {
   };
   fuel_left_ = fuel;
   fuel_used_ = 0;
+  pause_at_fuel_ = pause_at_fuel;
   stop_ = {};
-  exits_ = waits_ = false;
+  exits_ = waits_ = is_of_program_ = is_paused_ = false;
   notes_.clear();
+  progress_.clear();
   dispatcher_.emplace(*guest_, *around_.gate);
   door_.emplace(*guest_, *dispatcher_, around_.session);
 }
@@ -171,28 +174,46 @@ bool Body::start(std::string_view name, std::span<const engine::Value> arguments
   if (function == nullptr)
     return refuse({ErrorCode::kNotFound, "the module exports no function \"" + std::string(name) + "\"", {}});
   execution_ = std::make_unique<engine::Execution>(limits_);
+  counted_ = 0;
   if (Status started = execution_->start(function, arguments); !started)
     return refuse(std::move(started).error());
   return true;
 }
 
 bool Body::call(std::string_view name, std::span<const engine::Value> arguments) {
-  if (!start(name, arguments)) return false;
-  const bool returned = run();
+  is_of_program_ = false;
+  return start(name, arguments) && take_result(run());
+}
+
+bool Body::call_program(std::string_view name, std::span<const engine::Value> arguments) {
+  is_of_program_ = true;
+  return start(name, arguments) && take_result(run());
+}
+
+bool Body::take_result(bool returned) {
   if (returned) result_ = execution_->results().empty() ? 0 : execution_->results()[0].bits;
-  execution_.reset();
+  if (!is_paused_) execution_.reset();
   return returned;
 }
 
 // False when the run did not come to its end; why not is noted.
 bool Body::run() {
-  execution_->add_fuel(fuel_left_);
-  waits_ = false;
+  uint64_t most = fuel_left_;
+  if (is_of_program_ && pause_at_fuel_)
+    most = std::min(most, *pause_at_fuel_ - std::min(fuel_used_, *pause_at_fuel_));
+  // What it owes is in fuel_used_ already, and is paid first; what it has left counts.
+  execution_->add_fuel(most + execution_->fuel_owed() - std::min(execution_->fuel_left(), most));
+  waits_ = is_paused_ = false;
   stop_.state = execution_->resume();
-  const uint64_t used = std::min(fuel_left_, execution_->fuel_used() + execution_->fuel_owed());
+  const uint64_t counted = execution_->fuel_used() + execution_->fuel_owed();
+  const uint64_t used = std::min(fuel_left_, counted - counted_);
+  counted_ = counted;
   fuel_left_ -= used;
   fuel_used_ += used;
   if (stop_.state == engine::RunState::kFinished) return true;
+  is_paused_ =
+      stop_.state == engine::RunState::kOutOfFuel && most < fuel_left_ + used && !waits_ && !stop_.outcome;
+  if (is_paused_) return false;
   if (stop_.state == engine::RunState::kTrapped) stop_.trap = execution_->trap();
   else if (stop_.state != engine::RunState::kExited && !waits_) stop_.backtrace = execution_->backtrace();
   return false;
@@ -206,10 +227,43 @@ bool Body::begin_reading(std::string_view name, std::string_view input) {
 bool Body::go_on_reading(std::string_view input) {
   system_->give_stdin(input);
   execution_ = std::make_unique<engine::Execution>(limits_);
-  if (Status thawed = engine::thaw_frames(waiting_->frames, *execution_, *instance_, *waiting_->known);
-      !thawed)
+  if (Status thawed = engine::thaw_frames(waiting_->frames, *execution_, *instance_, *known()); !thawed)
     return refuse(std::move(thawed).error());
+  counted_ = execution_->fuel_used() + execution_->fuel_owed();
+  is_of_program_ = true;
   return run_until_it_waits();
+}
+
+const std::shared_ptr<engine::KnownPlaces>& Body::known() {
+  if (known_ == nullptr)
+    known_ = waiting_ != nullptr ? waiting_->known
+                                 : std::make_shared<engine::KnownPlaces>(instance_->share_compiled());
+  return known_;
+}
+
+bool Body::go_on(uint64_t fuel, std::optional<uint64_t> pause_at_fuel) {
+  fuel_left_ = fuel;
+  pause_at_fuel_ = pause_at_fuel;
+  stop_ = {};
+  return around_.interpreter->reads() ? run_until_it_waits() : take_result(run());
+}
+
+Result<Paused> Body::pause() {
+  MEMBRANE_ASSIGN(auto frames, engine::freeze_frames(*execution_, *instance_, *known()));
+  return Paused{std::move(frames), notes_, progress_, guest_->heap_next(), fuel_used_, known()};
+}
+
+Status Body::resume_at(const Paused& paused) {
+  known_ = paused.known;
+  execution_ = std::make_unique<engine::Execution>(limits_);
+  MEMBRANE_TRY(engine::thaw_frames(paused.frames, *execution_, *instance_, *known_));
+  counted_ = execution_->fuel_used() + execution_->fuel_owed();
+  notes_ = paused.notes;
+  progress_ = paused.progress;
+  guest_->set_heap_next(paused.heap_next);
+  fuel_used_ = paused.fuel_used;
+  is_of_program_ = is_paused_ = true;
+  return {};
 }
 
 // What it has in its frames is kept as bytes from then on, so that a turn begins alike in a session and in its forks.
@@ -217,16 +271,13 @@ bool Body::run_until_it_waits() {
   static_cast<void>(run());
   const bool is_waiting = waits_ && stop_.state == engine::RunState::kOutOfFuel && !stop_.outcome;
   if (!is_waiting) {
-    execution_.reset();
+    if (!is_paused_) execution_.reset();
     return false;
   }
-  auto known = waiting_ != nullptr ? waiting_->known
-                                   : std::make_shared<engine::KnownPlaces>(instance_->share_compiled());
-  auto frames = engine::freeze_frames(*execution_, *instance_, *known);
+  auto frames = engine::freeze_frames(*execution_, *instance_, *known());
   execution_.reset();
   if (!frames) return refuse(std::move(frames).error());
-  waiting_ =
-      std::make_shared<const Waiting>(Waiting{*std::move(frames), guest_->heap_next(), std::move(known)});
+  waiting_ = std::make_shared<const Waiting>(Waiting{*std::move(frames), guest_->heap_next(), known()});
   return true;
 }
 
@@ -241,14 +292,17 @@ std::optional<uint64_t> Body::call_back(engine::HostCall& during, std::string_vi
   }
   engine::Execution inner(limits_);
   if (!inner.start(function, arguments)) return std::nullopt;
-  const uint64_t fuel = during.execution.fuel_left();
+  // It is not paused inside of the host: so it has all that the turn has, and its caller owes what it used.
+  uint64_t fuel = during.execution.fuel_left();
+  if (&during.execution == execution_.get())
+    fuel = fuel_left_ - std::min(fuel_left_, execution_->fuel_used() + execution_->fuel_owed() - counted_);
   inner.add_fuel(fuel);
   ++calls_back_;
   const engine::RunState state = inner.resume();
   --calls_back_;
   called_back_ = state;
   if (state == engine::RunState::kTrapped) during.trap_message = inner.trap().message;
-  static_cast<void>(during.charge(std::min(fuel, inner.fuel_used() + inner.fuel_owed())));
+  during.owe(std::min(fuel, inner.fuel_used() + inner.fuel_owed()));
   guest_->enter(during);
   if (state != engine::RunState::kFinished) return std::nullopt;
   return inner.results().empty() ? 0 : inner.results()[0].bits;

@@ -32,6 +32,15 @@ struct Waiting {
   std::shared_ptr<engine::KnownPlaces> known;
 };
 
+// Where a turn stands that was paused in the middle: for an instance of an image that was made then.
+struct Paused {
+  std::vector<uint8_t> frames;
+  std::vector<uint32_t> notes, progress;  // of the interpreter
+  uint64_t heap_next = 0;
+  uint64_t fuel_used = 0;
+  std::shared_ptr<engine::KnownPlaces> known;
+};
+
 class Body final : public Calls {
  public:
   // What a body is in. All are borrowed, and outlive it.
@@ -59,12 +68,25 @@ class Body final : public Calls {
                std::shared_ptr<const Waiting> waiting);
   Status begin(std::shared_ptr<engine::CompiledModule> module, const engine::InstanceLimits& limits);
 
-  // A new run, of as many calls as there are until the next: what it may use.
-  void start_run(const engine::ExecutionLimits& limits, uint64_t fuel);
+  // A new run, of as many calls as there are until the next: what it may use, and when the program is to be paused.
+  void start_run(const engine::ExecutionLimits& limits, uint64_t fuel,
+                 std::optional<uint64_t> pause_at_fuel = {});
+
+  // Whether the last call of the program was paused. It is not over: go_on() is how it goes on, with so much fuel in
+  // place of what it had left.
+  [[nodiscard]] bool is_paused() const { return is_paused_; }
+  [[nodiscard]] bool go_on(uint64_t fuel, std::optional<uint64_t> pause_at_fuel);
+  // Of one that is paused. Errors: as engine::freeze_frames().
+  Result<Paused> pause();
+  // This body, which has begun with an image of then and started a run, is paused there. Errors: as
+  // engine::thaw_frames().
+  Status resume_at(const Paused& paused);
+
   [[nodiscard]] uint64_t fuel_used() const { return fuel_used_; }
   [[nodiscard]] const Stop& stop() const { return stop_; }
 
   [[nodiscard]] bool call(std::string_view name, std::span<const engine::Value> arguments) override;
+  [[nodiscard]] bool call_program(std::string_view name, std::span<const engine::Value> arguments) override;
   [[nodiscard]] uint64_t result() const override { return result_; }
   [[nodiscard]] bool begin_reading(std::string_view name, std::string_view input) override;
   [[nodiscard]] bool go_on_reading(std::string_view input) override;
@@ -76,6 +98,7 @@ class Body final : public Calls {
   [[nodiscard]] bool print(engine::HostCall& during, bool is_error, std::string_view text) override;
   [[nodiscard]] bool sleep(engine::HostCall& during, double ns) override;
   [[nodiscard]] std::vector<uint32_t>& notes() override { return notes_; }
+  [[nodiscard]] std::vector<uint32_t>& progress() override { return progress_; }
 
   [[nodiscard]] engine::Instance& instance() { return *instance_; }
   [[nodiscard]] wasi::System& system() { return *system_; }
@@ -97,7 +120,9 @@ class Body final : public Calls {
   Status finish_begin(std::expected<engine::Instance*, engine::LinkError> made);
   bool start(std::string_view name, std::span<const engine::Value> arguments);
   bool run();
+  bool take_result(bool returned);
   bool run_until_it_waits();
+  const std::shared_ptr<engine::KnownPlaces>& known();
   bool refuse(Error error);
 
   Surroundings around_;
@@ -110,8 +135,13 @@ class Body final : public Calls {
   std::unique_ptr<engine::Execution> execution_;
   engine::ExecutionLimits limits_;
   uint64_t fuel_left_ = 0, fuel_used_ = 0;
+  std::optional<uint64_t> pause_at_fuel_;
+  uint64_t counted_ = 0;        // of execution_'s fuel: is in fuel_used_ already
+  bool is_of_program_ = false;  // the call that runs: it may be paused
+  bool is_paused_ = false;
   uint64_t result_ = 0;
-  std::vector<uint32_t> notes_;
+  std::vector<uint32_t> notes_, progress_;
+  std::shared_ptr<engine::KnownPlaces> known_;
   bool waits_ = false;  // it reads, and there is nothing
   std::shared_ptr<const Waiting> waiting_;
   bool exits_ = false;  // the door ended the program

@@ -28,6 +28,10 @@ class Calls {
 
   // Calls an export. False when it did not return: the session knows why, and nothing more is to be done.
   [[nodiscard]] virtual bool call(std::string_view name, std::span<const engine::Value> arguments) = 0;
+  // The same, where the program itself runs and may be paused: then it is false, too, and who lets the turn go on calls
+  // Interpreter::go_on() when the call has returned.
+  [[nodiscard]] virtual bool call_program(std::string_view name,
+                                          std::span<const engine::Value> arguments) = 0;
   // What the last call returned; 0 without.
   [[nodiscard]] virtual uint64_t result() const = 0;
   // Of a program that reads its input as it goes: begins an export with it, which is to come to where it waits for
@@ -47,6 +51,8 @@ class Calls {
   [[nodiscard]] virtual bool sleep(engine::HostCall& during, double ns) = 0;
   // Whatever an interpreter notes in a host function for after the call. Empty when a run begins.
   [[nodiscard]] virtual std::vector<uint32_t>& notes() = 0;
+  // How far its turn is, for go_on(). A fork of a turn that is paused has both.
+  [[nodiscard]] virtual std::vector<uint32_t>& progress() = 0;
 };
 
 class Interpreter {
@@ -76,6 +82,8 @@ class Interpreter {
 
   // Lets the program take its next turn, whose code this is. False when it did not return, or come to wait.
   [[nodiscard]] virtual bool turn(Calls& calls, std::string_view code) const = 0;
+  // The rest of a turn that was paused in a call of the program, which has returned by now. As turn().
+  [[nodiscard]] virtual bool go_on(Calls& /*calls*/) const { return true; }
 };
 
 }  // namespace membrane::sandbox

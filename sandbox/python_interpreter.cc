@@ -56,8 +56,9 @@ class PythonInterpreter final : public Interpreter {
   }
   static bool run(Calls& calls, std::string_view source) {
     const auto at = place(calls, source);
-    return at && calls.call("turn", std::array{engine::Value::i32(*at),
-                                               engine::Value::i32(static_cast<uint32_t>(source.size()))});
+    return at &&
+           calls.call_program("turn", std::array{engine::Value::i32(*at),
+                                                 engine::Value::i32(static_cast<uint32_t>(source.size()))});
   }
 };
 

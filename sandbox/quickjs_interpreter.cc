@@ -36,6 +36,10 @@ struct Kept {
   uint32_t begin = 0, settle = 0, fail = 0, rejected = 0, step = 0, resolve = 0, load = 0;
 };
 
+// Which call of the program has returned, in the first of what Calls::progress() holds; the turn's box is the second,
+// and behind it stands what is to be freed.
+enum Progress : uint32_t { kEvaluated, kJobDone, kStepped };
+
 Value i32(uint32_t value) { return Value::i32(value); }
 
 // Calls of the module's functions. Each is nothing when the call did not return: the run is over then.
@@ -319,10 +323,14 @@ class QuickJsInterpreter final : public Interpreter {
   }
 
   [[nodiscard]] bool turn(Calls& calls, std::string_view) const override;
+  [[nodiscard]] bool go_on(Calls& calls) const override;
 
  private:
   [[nodiscard]] bool define_host_functions(Js& js);
   [[nodiscard]] bool run_jobs(Js& js, Calls& calls) const;
+  [[nodiscard]] bool tell_rejections(Js& js, Calls& calls) const;
+  [[nodiscard]] bool take_value(Js& js, Calls& calls) const;
+  [[nodiscard]] std::optional<bool> take_step(Js& js, Calls& calls) const;
   HostAction resolve_module(Calls& calls, HostCall& call) const;
   HostAction load_module(Calls& calls, HostCall& call) const;
 
@@ -434,6 +442,10 @@ bool QuickJsInterpreter::run_jobs(Js& js, Calls& calls) const {
     if (*is_pending == 0) break;
     if (!js.call("qjs_execute_pending_job", {})) return false;
   }
+  return tell_rejections(js, calls);
+}
+
+bool QuickJsInterpreter::tell_rejections(Js& js, Calls& calls) const {
   const std::vector<uint32_t> notes = std::exchange(calls.notes(), {});
   for (size_t i = 0; i + 2 < notes.size(); i += 3) {
     const auto told = js.apply(kept_.rejected, kept_.undefined,
@@ -457,31 +469,77 @@ bool QuickJsInterpreter::turn(Calls& calls, std::string_view) const {
     const auto is_module = js.call("qjs_get_bool", {*module_box});
     if (!code || !name || !is_module || !js.free(*code_box) || !js.free(*name_box) || !js.free(*module_box))
       return false;
-    const auto value = js.eval(*code, *name, *is_module != 0 ? kModule : kAsync | kBacktraceBarrier);
-    if (!value) return false;
-    const auto threw = js.is("exception", *value);
-    if (!threw) return false;
-    std::optional<uint32_t> told;
-    if (*threw) {
-      const auto error = js.call("qjs_get_exception", {});
-      if (!error) return false;
-      told = js.apply(kept_.fail, kept_.undefined, {*error});
-      if (!told || !js.free(*error)) return false;
-    } else {
-      told = js.apply(kept_.settle, kept_.undefined, {*value});
-    }
-    if (!told || !js.free(*told) || !js.free(*value)) return false;
-    for (bool is_more = true; is_more;) {
-      if (!run_jobs(js, calls)) return false;
-      const auto more = js.apply(kept_.step, kept_.undefined, {});
-      // It throws when the program broke what it stands on: then there is no answer.
-      if (!more || js.is("exception", *more).value_or(true)) return false;
-      if (!calls.call("qjs_get_float64", std::array{i32(*more)})) return false;
-      is_more = std::bit_cast<double>(calls.result()) != 0;
-      if (!js.free(*more)) return false;
-    }
+    const auto code_at = js.place(*code), name_at = js.place(*name);
+    if (!code_at || !name_at) return false;
+    calls.progress() = {kEvaluated, *turn, *code_at, *name_at};
+    const uint32_t flags = *is_module != 0 ? kModule : kAsync | kBacktraceBarrier;
+    return calls.call_program("qjs_eval", std::array{i32(*code_at), i32(static_cast<uint32_t>(code->size())),
+                                                     i32(*name_at), i32(flags)}) &&
+           go_on(calls);
   }
   return js.free(*turn);
+}
+
+bool QuickJsInterpreter::go_on(Calls& calls) const {
+  Js js(calls);
+  for (;;) {
+    const uint32_t turn = calls.progress()[1];
+    switch (calls.progress()[0]) {
+      case kEvaluated:
+        if (!take_value(js, calls)) return false;
+        break;
+      case kStepped: {
+        const auto is_more = take_step(js, calls);
+        if (!is_more) return false;
+        if (!*is_more) return js.free(turn);
+        break;
+      }
+      default: break;  // a job is done
+    }
+    const auto is_pending = js.call("qjs_is_job_pending", {});
+    if (!is_pending) return false;
+    if (*is_pending != 0) {
+      calls.progress() = {kJobDone, turn};
+      if (!calls.call_program("qjs_execute_pending_job", {})) return false;
+      continue;
+    }
+    if (!tell_rejections(js, calls)) return false;
+    const auto none_at = js.place("");
+    if (!none_at) return false;
+    calls.progress() = {kStepped, turn, *none_at};
+    if (!calls.call_program("qjs_call",
+                            std::array{i32(kept_.step), i32(kept_.undefined), i32(0), i32(*none_at)}))
+      return false;
+  }
+}
+
+// What the code's evaluation gave: a promise, or an exception.
+bool QuickJsInterpreter::take_value(Js& js, Calls& calls) const {
+  const auto value = static_cast<uint32_t>(calls.result());
+  if (!js.call("wasm_free", {calls.progress()[2]}) || !js.call("wasm_free", {calls.progress()[3]}))
+    return false;
+  const auto threw = js.is("exception", value);
+  if (!threw) return false;
+  std::optional<uint32_t> told;
+  if (*threw) {
+    const auto error = js.call("qjs_get_exception", {});
+    if (!error) return false;
+    told = js.apply(kept_.fail, kept_.undefined, {*error});
+    if (!told || !js.free(*error)) return false;
+  } else {
+    told = js.apply(kept_.settle, kept_.undefined, {value});
+  }
+  return told && js.free(*told) && js.free(value);
+}
+
+// Whether there is more to wait for. It throws when the program broke what it stands on: then there is no answer.
+std::optional<bool> QuickJsInterpreter::take_step(Js& js, Calls& calls) const {
+  const auto more = static_cast<uint32_t>(calls.result());
+  if (!js.call("wasm_free", {calls.progress()[2]}) || js.is("exception", more).value_or(true))
+    return std::nullopt;
+  if (!calls.call("qjs_get_float64", std::array{i32(more)})) return std::nullopt;
+  const bool is_more = std::bit_cast<double>(calls.result()) != 0;
+  return js.free(more) ? std::optional(is_more) : std::nullopt;
 }
 
 }  // namespace

@@ -79,6 +79,7 @@ class Session::Impl final : public host::DoorSession {
   }
 
   Report exec(const Turn& turn);
+  Report go_on(std::optional<uint64_t> pause_at_fuel);
   Result<std::unique_ptr<Session>> fork(uint64_t number);
 
   [[nodiscard]] std::vector<ReportFile> files() const;
@@ -101,13 +102,17 @@ class Session::Impl final : public host::DoorSession {
   };
   Result<Checkpoint> checkpoint(uint64_t number);
   Result<Image> capture();
-  Result<std::unique_ptr<wasi::System>> fork_system(uint64_t number, const policy::Policy& policy,
-                                                    wasi::World world) const;
+  Result<std::unique_ptr<wasi::System>> fork_system(const wasi::System& system, uint64_t number,
+                                                    const policy::Policy& policy, wasi::World world) const;
+  Status fork_paused(uint64_t number, Impl& child);
   void go_back(Checkpoint checkpoint);
   std::optional<Outcome> must_stop() const;
   bool wait(uint64_t ns) const;
   [[nodiscard]] Status check(const Turn& turn) const;
   void begin_turn(const Turn& turn);
+  void begin_part();
+  // A part of a turn, to its end or a pause: `run` is given its fuel, and says whether the turn returned.
+  Report run_part(Checkpoint before, const std::function<bool(uint64_t fuel)>& run);
   void tell_result(Report& report);
   void tell_error(const Json& error, Report& report);
   void tell_stop(Report& report);
@@ -124,9 +129,10 @@ class Session::Impl final : public host::DoorSession {
   std::unique_ptr<Body> body_;
   uint64_t lineage_ = 0;  // tells forks of one template with one seed apart
 
-  const Turn* turn_ = nullptr;
-  bool is_fresh_ = true;     // the next turn is the first since it was forked
-  bool is_changed_ = false;  // since it began as the template
+  std::optional<Turn> turn_;          // until it was asked for
+  std::optional<Checkpoint> before_;  // of a turn that is paused
+  bool is_fresh_ = true;              // the next turn is the first since it was forked
+  bool is_changed_ = false;           // since it began as the template
   uint64_t turns_ = 0;
   Clock::time_point deadline_;
   std::optional<Json> result_;
@@ -151,15 +157,23 @@ bool Session::Impl::wait(uint64_t ns) const {
 void Session::Impl::begin_turn(const Turn& turn) {
   using enum policy::Resource;
   const policy::Limits& limits = options_.policy.limits;
-  const auto wall_end = Clock::now() + std::chrono::milliseconds(limits.wall_ms);
   if (!options_.budget) {
     budget_->set(kFuel, limits.fuel);
     budget_->set(kHostCalls, limits.host_calls);
     budget_->set(kBytesIn, limits.bytes_in);
     budget_->set(kBytesOut, limits.bytes_out);
     budget_->set(kTokens, limits.tokens);
-    budget_->set_deadline(wall_end);
   }
+  turn_ = turn;
+  result_.reset();
+  ++turns_;
+  begin_part();
+}
+
+void Session::Impl::begin_part() {
+  const policy::Limits& limits = options_.policy.limits;
+  const auto wall_end = Clock::now() + std::chrono::milliseconds(limits.wall_ms);
+  if (!options_.budget) budget_->set_deadline(wall_end);
   deadline_ = std::min(wall_end, budget_->deadline());
   said_ = Conversation{.input = {},
                        .arguments = {},
@@ -170,9 +184,6 @@ void Session::Impl::begin_turn(const Turn& turn) {
                        .result = {},
                        .answer = {},
                        .submitted = false};
-  turn_ = &turn;
-  result_.reset();
-  ++turns_;
 }
 
 // Not what a library unpacks for itself.
@@ -186,6 +197,9 @@ std::vector<ReportFile> Session::Impl::files() const {
 
 // A program that reads code alone has no way to the rest of a turn.
 Status Session::Impl::check(const Turn& turn) const {
+  if (body_->is_paused())
+    return fail(ErrorCode::kInvalidArgument, "the session's last turn is paused",
+                "Let it go on (go_on(); in membrane repl :go), or work in a fork from before it.");
   if (template_->interpreter().asks() || (turn.arguments.empty() && turn.input.empty())) return {};
   return fail(ErrorCode::kUnsupported,
               template_->package().name + " reads its programs from standard input, and has no " +
@@ -193,47 +207,70 @@ Status Session::Impl::check(const Turn& turn) const {
               "Write what it needs into the program, or into a file that the policy grants.");
 }
 
-Report Session::Impl::exec(const Turn& turn) {
-  const Clock::time_point start = Clock::now();
+Report refused(Outcome outcome, const Error& error) {
   Report report;
   report.cost_version = engine::kCostVersion;
-  const auto refused = [&report](Outcome outcome, const Error& error) {
-    report.outcome = outcome;
-    report.errors.push_back(report_error(error));
-    return report;
-  };
+  report.outcome = outcome;
+  report.errors.push_back(report_error(error));
+  return report;
+}
+
+Report Session::Impl::exec(const Turn& turn) {
   if (const Status possible = check(turn); !possible) return refused(Outcome::kInvalid, possible.error());
   auto before = checkpoint(turns_);
   if (!before) return refused(Outcome::kFailed, before.error());
   begin_turn(turn);
+  return run_part(std::move(*before), [&](uint64_t fuel) {
+    body_->start_run(language_execution_limits(options_.policy.limits), fuel, turn.pause_at_fuel);
+    return template_->interpreter().turn(*body_, turn.code);
+  });
+}
+
+Report Session::Impl::go_on(std::optional<uint64_t> pause_at_fuel) {
+  if (!body_->is_paused())
+    return refused(Outcome::kInvalid,
+                   {ErrorCode::kInvalidArgument, "no turn is paused", "Begin one with exec()."});
+  begin_part();
+  return run_part(*std::exchange(before_, std::nullopt), [&](uint64_t fuel) {
+    return body_->go_on(fuel, pause_at_fuel) && template_->interpreter().go_on(*body_);
+  });
+}
+
+Report Session::Impl::run_part(Checkpoint before, const std::function<bool(uint64_t fuel)>& run) {
+  const Clock::time_point start = Clock::now();
   const uint64_t tokens_before = gate_.tokens_used();
-  const uint64_t fuel = budget_->take_up_to(policy::Resource::kFuel, options_.policy.limits.fuel);
-  body_->start_run(language_execution_limits(options_.policy.limits), fuel);
-  const Interpreter& interpreter = template_->interpreter();
-  const bool returned = interpreter.turn(*body_, turn.code);
+  const uint64_t used_before = body_->is_paused() ? body_->fuel_used() : 0;
+  const uint64_t limit = options_.policy.limits.fuel - std::min(options_.policy.limits.fuel, used_before);
+  const uint64_t fuel = budget_->take_up_to(policy::Resource::kFuel, limit);
+  const bool returned = run(fuel);
   engine::trim_kept_stack();
-  budget_->give_back(policy::Resource::kFuel, fuel - body_->fuel_used());
+  budget_->give_back(policy::Resource::kFuel, fuel - (body_->fuel_used() - used_before));
+  Report report;
+  report.cost_version = engine::kCostVersion;
   report.fuel_used = body_->fuel_used();
   report.memory_peak_bytes = body_->instance().memory_bytes();
   report.tokens_used = gate_.tokens_used() - tokens_before;
-  if (returned && result_) tell_result(report);
-  else if (!returned || !interpreter.reads()) tell_stop(report);
+  const bool is_paused = body_->is_paused();
+  if (is_paused) report.outcome = Outcome::kFrozen;
+  else if (returned && result_) tell_result(report);
+  else if (!returned || !template_->interpreter().reads()) tell_stop(report);
   tell_rest(report);
   is_changed_ = true;
-  is_fresh_ = false;
-  if (!returned || report.outcome == Outcome::kOutOfMemory) go_back(std::move(*before));
+  is_fresh_ = is_fresh_ && turn_.has_value();
+  if (is_paused) before_ = std::move(before);
+  else if (!returned || report.outcome == Outcome::kOutOfMemory) go_back(std::move(before));
   report.run_us = microseconds_since(start);
   return report;
 }
 
 host::HostResult<std::string> Session::Impl::next() {
-  if (turn_ == nullptr) return host::refuse(host::Errno::kNotFound, "there is no turn to run");
+  if (!turn_) return host::refuse(host::Errno::kNotFound, "there is no turn to run");
   Json request = {{"code", turn_->code},
                   {"name", turn_->name.empty() ? "<cell " + std::to_string(turns_) + ">" : turn_->name},
                   {"mode", turn_->is_script ? "script" : "cell"},
                   {"arguments", turn_->arguments},
                   {"input", turn_->input}};
-  turn_ = nullptr;
+  turn_.reset();
   if (is_fresh_) {
     host::RandomSource source(options_.policy.random);
     source.go_to(kFreshAt + lineage_ % (1u << 20) * kFreshBytes);
@@ -361,7 +398,7 @@ void Session::Impl::tell_stop(Report& report) {
 }
 
 void Session::Impl::tell_rest(Report& report) {
-  body_->system().finish(body_->guest());
+  if (!body_->is_paused()) body_->system().finish(body_->guest());
   tell_conversation(std::move(said_), report);
   for (host::CallRecord& record : body_->system().take_records())
     body_->dispatcher().record(std::move(record));
@@ -372,18 +409,18 @@ void Session::Impl::tell_rest(Report& report) {
 
 // -- forks and steps back -----------------------------------------------------------------------------------------
 
-Result<std::unique_ptr<wasi::System>> Session::Impl::fork_system(uint64_t number,
+Result<std::unique_ptr<wasi::System>> Session::Impl::fork_system(const wasi::System& system, uint64_t number,
                                                                  const policy::Policy& policy,
                                                                  wasi::World world) const {
-  return body_->system().fork({.fork_number = number + 1,
-                               .stdin_waits = template_->interpreter().reads(),
-                               .policy = &policy,
-                               .world = std::move(world)});
+  return system.fork({.fork_number = number + 1,
+                      .stdin_waits = template_->interpreter().reads(),
+                      .policy = &policy,
+                      .world = std::move(world)});
 }
 
 Result<Session::Impl::Checkpoint> Session::Impl::checkpoint(uint64_t number) {
   Checkpoint made;
-  MEMBRANE_ASSIGN(made.system, fork_system(number, options_.policy, world()));
+  MEMBRANE_ASSIGN(made.system, fork_system(body_->system(), number, options_.policy, world()));
   made.waiting = body_->waiting();
   MEMBRANE_ASSIGN(made.image, capture());
   return made;
@@ -408,9 +445,25 @@ Result<std::unique_ptr<Session>> Session::Impl::fork(uint64_t number) {
   child->lineage_ = (lineage_ * 1'000'003 + number + 1) % (1u << 20);
   child->turns_ = turns_;
   child->is_changed_ = is_changed_;
-  MEMBRANE_ASSIGN(auto system, fork_system(number, child->options_.policy, child->world()));
+  MEMBRANE_ASSIGN(auto system, fork_system(body_->system(), number, child->options_.policy, child->world()));
   MEMBRANE_TRY(child->begin(std::move(system), image, body_->waiting()));
+  if (body_->is_paused()) MEMBRANE_TRY(fork_paused(number, *child));
   return std::unique_ptr<Session>(new Session(std::move(child)));
+}
+
+// What the child needs of the turn that is paused, besides its image.
+Status Session::Impl::fork_paused(uint64_t number, Impl& child) {
+  MEMBRANE_ASSIGN(const Paused paused, body_->pause());
+  child.body_->start_run(language_execution_limits(child.options_.policy.limits), 0);
+  MEMBRANE_TRY(child.body_->resume_at(paused));
+  child.turn_ = turn_;
+  child.result_ = result_;
+  Checkpoint before;
+  MEMBRANE_ASSIGN(before.system, fork_system(*before_->system, number, child.options_.policy, child.world()));
+  before.image = before_->image;
+  before.waiting = before_->waiting;
+  child.before_ = std::move(before);
+  return {};
 }
 
 // -- the face -----------------------------------------------------------------------------------------------------
@@ -427,6 +480,10 @@ Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<const Template>
 }
 
 Report Session::exec(const Turn& turn) { return impl_->exec(turn); }
+Report Session::go_on(std::optional<uint64_t> pause_at_fuel) { return impl_->go_on(pause_at_fuel); }
+std::optional<uint64_t> Session::paused_at_fuel() const {
+  return impl_->body_->is_paused() ? std::optional(impl_->body_->fuel_used()) : std::nullopt;
+}
 Result<std::unique_ptr<Session>> Session::fork(uint64_t number) { return impl_->fork(number); }
 
 std::vector<ReportFile> Session::files() const { return impl_->files(); }

@@ -35,7 +35,8 @@ struct Turn {
   std::string name = {};   // for tracebacks; empty: "<cell 1>", and so on
   bool is_script = false;  // runs as a whole program with a name of its own, and leaves no state but files
   std::vector<std::string> arguments = {};
-  std::string input = {};  // for input()
+  std::string input = {};                      // for input()
+  std::optional<uint64_t> pause_at_fuel = {};  // where the program is paused, when it comes so far
 };
 
 class Session {
@@ -45,9 +46,16 @@ class Session {
   static Result<std::unique_ptr<Session>> create(std::shared_ptr<const Template> of, RunOptions options);
   ~Session();
 
+  // The outcome is kFrozen when the turn was paused: then it is not over, and go_on() is what comes next.
   Report exec(const Turn& turn);
-  // As it stands now, between two turns. `number` tells it from other forks of the same session: the same number, the
-  // same randomness.
+  // Lets a turn go on that was paused, to its end or to where it is paused again. The report has all of the turn's fuel,
+  // and what was printed since the report before. Its time on the clock begins anew. kInvalid when no turn is paused.
+  Report go_on(std::optional<uint64_t> pause_at_fuel = {});
+  // What the turn that is paused has used so far; nothing when none is.
+  [[nodiscard]] std::optional<uint64_t> paused_at_fuel() const;
+  // As it stands now, between two turns or where one is paused. `number` tells it from other forks of the same session:
+  // the same number, the same randomness. Errors: kUnsupported for a paused program whose frames cannot be kept
+  // (engine::freeze_frames()).
   Result<std::unique_ptr<Session>> fork(uint64_t number);
 
   // Files that it has made, and to be found there.

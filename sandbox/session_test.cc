@@ -205,6 +205,89 @@ TEST_P(InALanguage, ManyForksLiveSideBySide) {
     EXPECT_EQ(forks[i]->exec({.code = std::to_string(i) + " + 1"}).result, std::to_string(i + 1));
 }
 
+// -- turns that are paused ----------------------------------------------------------------------------------------
+
+// Prints, computes, writes a file, waits, and calls itself back where it can.
+std::string busy_program(std::string_view language) {
+  if (language == "python")
+    return "import asyncio, random\ntotal = 0\nfile = open('notes.txt', 'w')\nfor i in range(40):\n"
+           "  total += sum(ord(c) for c in str(2 ** i)) + random.getrandbits(8)\n  print(i, total)\n"
+           "  file.write(f'{i}\\n')\nfile.close()\nawait asyncio.sleep(0.001)\n"
+           "total, len(open('notes.txt').read())";
+  return "let total = 0;\nconst vm = await import('node:vm');\nfor (let i = 0; i < 40; ++i) {\n"
+         "  total += [...String(2 ** i)].length + Math.floor(Math.random() * 256);\n  console.log(i, "
+         "total);\n"
+         "  if (i % 10 === 0) total += vm.runInThisContext('let sum = 0; for (let k = 0; k < 500; ++k) sum "
+         "+= k; sum'.replaceAll('sum', `sum${i}`));\n"
+         "  if (i % 10 === 5) await new Promise((done) => setTimeout(done, 1));\n}\n"
+         "setTimeout(() => console.log('later', total), 2);\ntotal";
+}
+
+TEST_P(InALanguage, ATurnThatIsPausedAnywhereEndsAsOneThatIsNot) {
+  const std::string code = busy_program(GetParam().name);
+  const Report whole = exec(code);
+  ASSERT_EQ(whole.outcome, Outcome::kOk) << render_text(whole, false);
+  constexpr uint64_t kParts = 12;
+  for (uint64_t part = 0; part <= kParts; ++part) {
+    auto session = make();
+    Report report = session->exec({.code = code, .pause_at_fuel = whole.fuel_used * part / (kParts + 1)});
+    std::string printed = report.stdout_text;
+    ASSERT_EQ(report.outcome, Outcome::kFrozen) << part;
+    EXPECT_EQ(session->paused_at_fuel(), report.fuel_used);
+    EXPECT_EQ(session->exec({.code = "1"}).outcome, Outcome::kInvalid);
+    for (uint64_t more = 1; report.outcome == Outcome::kFrozen; ++more) {  // in steps, from then on
+      report = session->go_on(report.fuel_used + whole.fuel_used / 5);
+      printed += report.stdout_text;
+    }
+    EXPECT_EQ(report.outcome, Outcome::kOk) << render_text(report, false);
+    EXPECT_EQ(report.result, whole.result);
+    EXPECT_EQ(printed, whole.stdout_text);
+    EXPECT_EQ(report.fuel_used, whole.fuel_used);
+    EXPECT_FALSE(session->paused_at_fuel());
+    EXPECT_EQ(session->go_on().outcome, Outcome::kInvalid);
+    EXPECT_EQ(session->exec({.code = "40 + 2"}).result, "42");
+  }
+}
+
+TEST_P(InALanguage, AForkOfATurnThatRunsGoesOnFromThere) {
+  const std::string code = busy_program(GetParam().name);
+  const Report whole = exec(code);
+  constexpr uint64_t kParts = 6;
+  for (uint64_t part = 2; part <= kParts; ++part) {  // behind where fresh entropy is given
+    auto session = make();
+    const Report begun =
+        session->exec({.code = code, .pause_at_fuel = whole.fuel_used * part / (kParts + 1)});
+    ASSERT_EQ(begun.outcome, Outcome::kFrozen);
+    auto fork = session->fork(1);
+    ASSERT_TRUE(fork) << fork.error().message;
+    EXPECT_EQ((*fork)->paused_at_fuel(), begun.fuel_used);
+    auto second = (*fork)->fork(2);
+    ASSERT_TRUE(second);
+    for (Session* const each : {fork->get(), session.get(), second->get()}) {
+      const Report ended = each->go_on();
+      EXPECT_EQ(ended.outcome, Outcome::kOk) << render_text(ended, false);
+      EXPECT_EQ(ended.result, whole.result);
+      EXPECT_EQ(begun.stdout_text + ended.stdout_text, whole.stdout_text);
+      EXPECT_EQ(ended.fuel_used, whole.fuel_used);
+      EXPECT_EQ(each->exec({.code = "40 + 2"}).result, "42");
+    }
+  }
+}
+
+TEST_P(InALanguage, AForkOfATurnThatRunsGoesBackByItself) {
+  exec(dialect().set_x);
+  ASSERT_EQ(session_->exec({.code = std::string(dialect().loop), .pause_at_fuel = 1'000'000}).outcome,
+            Outcome::kFrozen);
+  auto fork = session_->fork(1);
+  ASSERT_TRUE(fork) << fork.error().message;
+  EXPECT_EQ((*fork)->go_on().outcome, Outcome::kOutOfFuel);
+  EXPECT_FALSE((*fork)->paused_at_fuel());
+  EXPECT_EQ((*fork)->exec({.code = "x"}).result, "20");
+  EXPECT_TRUE(session_->paused_at_fuel());
+  EXPECT_EQ(session_->go_on(2'000'000).outcome, Outcome::kFrozen);
+  session_->fork(2).value().reset();
+}
+
 INSTANTIATE_TEST_SUITE_P(Languages, InALanguage, ::testing::Values(kPython, kJavaScript),
                          [](const auto& dialect) { return std::string(dialect.param.name); });
 
