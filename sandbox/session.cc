@@ -207,18 +207,14 @@ Status Session::Impl::check(const Turn& turn) const {
               "Write what it needs into the program, or into a file that the policy grants.");
 }
 
-Report refused(Outcome outcome, const Error& error) {
-  Report report;
-  report.cost_version = engine::kCostVersion;
-  report.outcome = outcome;
-  report.errors.push_back(report_error(error));
-  return report;
-}
-
 Report Session::Impl::exec(const Turn& turn) {
-  if (const Status possible = check(turn); !possible) return refused(Outcome::kInvalid, possible.error());
+  if (const Status possible = check(turn); !possible) return refusal(possible.error());
   auto before = checkpoint(turns_);
-  if (!before) return refused(Outcome::kFailed, before.error());
+  if (!before) {
+    Report report = refusal(before.error());
+    report.outcome = Outcome::kFailed;  // whatever the turn is
+    return report;
+  }
   begin_turn(turn);
   return run_part(std::move(*before), [&](uint64_t fuel) {
     body_->start_run(language_execution_limits(options_.policy.limits), fuel, turn.pause_at_fuel);
@@ -228,8 +224,7 @@ Report Session::Impl::exec(const Turn& turn) {
 
 Report Session::Impl::go_on(std::optional<uint64_t> pause_at_fuel) {
   if (!body_->is_paused())
-    return refused(Outcome::kInvalid,
-                   {ErrorCode::kInvalidArgument, "no turn is paused", "Begin one with exec()."});
+    return refusal({ErrorCode::kInvalidArgument, "no turn is paused", "Begin one with exec()."});
   begin_part();
   return run_part(*std::exchange(before_, std::nullopt), [&](uint64_t fuel) {
     return body_->go_on(fuel, pause_at_fuel) && template_->interpreter().go_on(*body_);

@@ -189,9 +189,20 @@ size_t ModuleCode::code_bytes() const {
   return bytes;
 }
 
+namespace {
+
+bool code_can_run() { return machine_is_supported() && Stubs::instance().enter != nullptr; }
+
+void set_code(FunctionCode& function, const uint8_t* code) {
+  function.native_code.store(code, std::memory_order_release);
+  function.native_entry.store(code, std::memory_order_release);
+}
+
+}  // namespace
+
 // From now on compiled code may call any function of the module. False where no code can run.
 bool ModuleCode::connect() {
-  if (!machine_is_supported() || Stubs::instance().enter == nullptr) return false;
+  if (!code_can_run()) return false;
   if (connected_) return true;
   connected_ = true;
   for (size_t i = 0; i < module_.module().functions.size(); ++i)
@@ -207,11 +218,6 @@ const ModuleCode::Blob& ModuleCode::keep(ModuleImage image, bool batch) {
   const std::unique_lock lock(registry.mutex);
   registry.blobs.emplace(blob.image.block.code(), &blob);
   return blob;
-}
-
-void set_code(FunctionCode& function, const uint8_t* code) {
-  function.native_code.store(code, std::memory_order_release);
-  function.native_entry.store(code, std::memory_order_release);
 }
 
 void ModuleCode::add(ModuleImage image, bool batch) {
@@ -241,7 +247,7 @@ std::optional<std::vector<FrameSlots>> ModuleCode::find(const CodeCache& cache) 
 
 bool ModuleCode::use(ModuleImage image) {
   const std::lock_guard lock(mutex_);
-  if (!machine_is_supported() || Stubs::instance().enter == nullptr) return false;
+  if (!code_can_run()) return false;
   connected_ = true;
   used_ = &keep(std::move(image), true);
   return true;
