@@ -150,13 +150,12 @@ struct ImageFile {
   static Result<std::vector<uint32_t>> numbers_of(std::span<const uint64_t> references, const Image& image,
                                                   std::span<const std::pair<size_t, uint32_t>> imports) {
     const CompiledModule::Lone& lone = image.module_->lone();
-    const uint64_t imported = image.module_->module().imported_function_count();
-    const uint64_t own = image.module_->module().functions.size() - imported;
+    const uint32_t imported = image.module_->module().imported_function_count();
+    const size_t own_count = image.module_->module().functions.size() - imported;
     std::vector<uint32_t> numbers(references.size(), kNull);
     for (size_t i = 0; i < references.size(); ++i) {
-      const uint64_t from_own = references[i] - reinterpret_cast<uint64_t>(lone.functions.get());
-      if (from_own < own * sizeof(FunctionInstance))
-        numbers[i] = static_cast<uint32_t>(imported + from_own / sizeof(FunctionInstance) + 1);
+      if (const auto own = Machine::place_among(lone.functions.get(), own_count, references[i]))
+        numbers[i] = imported + *own + 1;
       else if (references[i] != 0) numbers[i] = UINT32_MAX;
     }
     for (const auto& [at, index] : imports) numbers[at] = index + 1;

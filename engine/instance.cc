@@ -155,9 +155,8 @@ FunctionInstance* Instance::function(uint32_t index) {
 
 std::optional<uint32_t> Instance::index_of(uint64_t function_reference) const {
   const size_t own_count = module().functions.size() - imports_.size();
-  const uint64_t from_own = function_reference - reinterpret_cast<uint64_t>(own_);
-  if (from_own < own_count * sizeof(FunctionInstance))
-    return static_cast<uint32_t>(imports_.size() + from_own / sizeof(FunctionInstance));
+  if (const auto own = Machine::place_among(own_, own_count, function_reference))
+    return static_cast<uint32_t>(imports_.size()) + *own;
   for (uint32_t i = 0; i < imports_.size(); ++i)
     if (reinterpret_cast<uint64_t>(imports_[i]) == function_reference) return i;
   return std::nullopt;

@@ -38,6 +38,13 @@ struct Machine {
     const size_t imported = i.imports_.size();
     return index < imported ? i.imports_[index] : i.own_ + (index - imported);
   }
+  // Which of so many functions, which stand one behind the other, a reference is to; nothing when it is to none of them.
+  static std::optional<uint32_t> place_among(const FunctionInstance* functions, size_t count,
+                                             uint64_t reference) {
+    const uint64_t distance = reference - reinterpret_cast<uint64_t>(functions);
+    if (distance >= count * sizeof(FunctionInstance)) return std::nullopt;
+    return static_cast<uint32_t>(distance / sizeof(FunctionInstance));
+  }
   // What a reference to a function leads to, there to be looked at; null for null. Of what the instance holds.
   MEMBRANE_INLINE static FunctionInstance* target(const Instance& i, uint64_t reference) {
     auto* const function = reinterpret_cast<FunctionInstance*>(reference);
