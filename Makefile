@@ -4,7 +4,7 @@ JOBS ?= $(shell nproc 2> /dev/null || echo 2)
 PREFIX ?= /usr/local
 DESTDIR ?=
 PYTHON ?= python3
-# Seconds for each fuzz target: in `make test`, and in `make fuzz`.
+# Seconds for each fuzz target: in `make test-all`, and in `make fuzz`.
 FUZZ_TEST_SECONDS ?= 30
 FUZZ_SECONDS ?= 600
 # Modules for each tier in `make fuzz-diff`; a night's length is 10000000.
@@ -14,15 +14,16 @@ BUILD := cmake --build --parallel $(JOBS) --preset
 CONFIGURE := tools/configure
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build languages demo demo-local-model test test-quick test-aarch64 test-languages fuzz fuzz-diff \
-        bench bench-micro bench-engine bench-languages bench-peers bench-process format format-check tidy coverage docs \
+.PHONY: help setup build languages demo demo-local-model test test-all test-quick test-aarch64 test-modules test-languages fuzz \
+        fuzz-diff bench bench-micro bench-engine bench-host bench-languages bench-peers bench-process bench-programs format \
+        format-check tidy coverage docs \
         install clean
 
 help:  ## This list
 	@awk 'BEGIN { FS = ":.*##" } /^[a-z0-9-]+:.*##/ { printf "  make %-18s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup:  ## Install with apt what building and testing need, if it is missing
-	@tools/install-dependencies build test
+	@tools/install-dependencies build test_all
 
 build:  ## Build the command: build/release/membrane
 	@tools/install-dependencies build
@@ -39,13 +40,21 @@ demo-local-model: build  ## The same with a small model that runs on this machin
 	@tools/install-dependencies local_model
 	@tools/demo-local-model
 
-test:  ## Everything: tests, sanitizers, fuzzers, specification, sources
+test:  ## The release build's tests, the official suites, the checks of the sources
 	@tools/install-dependencies test
-	@$(PYTHON) tools/test --jobs $(JOBS) --fuzz-seconds $(FUZZ_TEST_SECONDS)
+	@$(PYTHON) tools/test --jobs $(JOBS) test
+
+test-all:  ## What `make test` leaves out: sanitizers, threads, fuzzers; each is a build of its own
+	@tools/install-dependencies test_all
+	@$(PYTHON) tools/test --jobs $(JOBS) --fuzz-seconds $(FUZZ_TEST_SECONDS) test-all
 
 test-quick:  ## The release build's tests only
 	@tools/install-dependencies build
 	@$(PYTHON) tools/test --jobs $(JOBS) release
+
+test-modules:  ## WASI programs of others, fetched from their registries, held to what Wasmtime makes of them
+	@tools/install-dependencies build
+	@$(PYTHON) tools/test --jobs $(JOBS) modules
 
 test-aarch64:  ## Cross-built for AArch64, under qemu-aarch64; runs frozen here thaw there, and back
 	@tools/install-dependencies build aarch64
@@ -59,7 +68,7 @@ test-languages:  ## CPython's own tests inside the wall; test262, too, where TES
 	@if [ -n "$(TEST262)" ]; then $(PYTHON) tools/run-test262 --jobs $(JOBS) $(TEST262); fi
 
 fuzz:  ## Each fuzz target for FUZZ_SECONDS (600); finds are kept in fuzz/corpus
-	@tools/install-dependencies test
+	@tools/install-dependencies test_all
 	@$(PYTHON) tools/fuzz --jobs $(JOBS) --seconds $(FUZZ_SECONDS) --keep
 
 fuzz-diff:  ## DIFF_MODULES (1000000) generated modules in each tier against the reference interpreter, and against V8
@@ -82,6 +91,11 @@ bench-engine:  ## The interpreter against native code, five programs
 	@tools/install-dependencies bench
 	@$(PYTHON) tools/bench --jobs $(JOBS) engine
 
+bench-host:  ## The host's time for each unit of fuel, of every host function at its worst input
+	@$(CONFIGURE) release
+	@$(BUILD) release --target host_costs
+	@build/release/host_costs --check
+
 bench-peers:  ## The engine beside other ones, which pip and npm bring (not part of bench)
 	@tools/install-dependencies bench
 	@$(PYTHON) tools/bench --jobs $(JOBS) peers
@@ -90,6 +104,10 @@ bench-languages:  ## Python and JavaScript beside others, which pip and npm brin
 	@tools/install-dependencies bench
 	@$(PYTHON) tools/get-languages
 	@$(PYTHON) tools/bench-languages --jobs $(JOBS)
+
+bench-programs:  ## Lua, SQLite, zstd and others as WASI programs: each tier beside other engines (not part of bench)
+	@tools/install-dependencies bench programs
+	@$(PYTHON) tools/bench-programs --jobs $(JOBS)
 
 bench-process:  ## Whole processes: start, run, exit; time and peak memory
 	@tools/install-dependencies bench

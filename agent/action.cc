@@ -1,9 +1,9 @@
 #include "agent/action.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <optional>
 
+#include "base/json.h"
 #include "base/text.h"
 
 namespace membrane::agent {
@@ -286,10 +286,11 @@ std::string unfenced(std::string source) {
 }
 
 Action read_call(const ToolCall& call, const Catalog& catalog, Languages languages) {
-  const json arguments = json::parse(call.arguments.empty() ? "{}" : call.arguments, nullptr, false);
-  if (!arguments.is_object())
-    return unclear("The arguments of " + call.name +
-                   " are not a JSON object. Call it again with valid JSON.");
+  auto read = read_json(call.arguments.empty() ? "{}" : call.arguments, "the text");
+  if (!read || !read->is_object())
+    return unclear("The arguments of " + call.name + " are not a JSON object" +
+                   (read ? "" : ": " + read.error().message) + ". Call it again with valid JSON.");
+  const json arguments = *std::move(read);
   auto words = words_of(arguments);
   if (!words) return unclear(words.error().to_string());
   if (call.name == "submit") return submit(text_of(arguments, "answer"));

@@ -71,6 +71,7 @@ class CatalogPrograms : public ::testing::Test {
     program.input = std::move(input);
     sandbox::RunOptions options;
     options.policy = policy_;
+    options.policy.limits.wall_ms = 600'000;
     options.model = model_;
     return sandbox::run(program, options);
   }
@@ -85,6 +86,7 @@ class CatalogPrograms : public ::testing::Test {
     grant.methods = {"GET"};
     grant.url = server.url("/*");
     grant.addresses = {"127.0.0.1/32"};
+    grant.timeout_ms = 600'000;
     policy_.http.push_back(std::move(grant));
   }
   void grant_files(const Directory& directory) {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
+#include "base/json.h"
 #include "base/text.h"
 
 namespace membrane::agent {
@@ -19,7 +19,12 @@ constexpr size_t kMaxEmbedding = 65'536;
 // JSON of text that may not be UTF-8 (a program's output): what is not becomes U+FFFD.
 std::string dump(const json& value) { return value.dump(-1, ' ', false, json::error_handler_t::replace); }
 
-json parse(std::string_view text) { return json::parse(text, nullptr, /*allow_exceptions=*/false); }
+// Of a server's answer. Discarded when it is no JSON, or is past the limits.
+json parse(std::string_view text) {
+  constexpr JsonLimits kLimits{.bytes = 64u << 20, .memory_bytes = 512u << 20};
+  auto value = read_json(text, "the answer", kLimits);
+  return value ? *std::move(value) : json(json::value_t::discarded);
+}
 
 const json& member(const json& object, const char* name) {
   static const json kNothing;

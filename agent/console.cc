@@ -1,7 +1,8 @@
 #include "agent/console.h"
 
 #include <algorithm>
-#include <cstdio>
+
+#include "base/terminal.h"
 
 namespace membrane::agent {
 
@@ -9,31 +10,7 @@ namespace {
 
 constexpr std::string_view kBold = "\x1b[1m", kDim = "\x1b[2m", kRed = "\x1b[31m", kPlain = "\x1b[0m";
 
-std::string escaped(unsigned char c) {
-  char text[8];
-  std::snprintf(text, sizeof text, "\\x%02x", c);
-  return text;
-}
-
 }  // namespace
-
-std::string printable(std::string_view text) {
-  std::string out;
-  out.reserve(text.size());
-  for (size_t i = 0; i < text.size(); ++i) {
-    const auto c = static_cast<unsigned char>(text[i]);
-    const auto next = static_cast<unsigned char>(i + 1 < text.size() ? text[i + 1] : 0);
-    if ((c < 0x20 && c != '\n' && c != '\t') || c == 0x7F) {
-      out += escaped(c);
-    } else if (c == 0xC2 && next >= 0x80 && next <= 0x9F) {  // C1 in UTF-8, which some terminals obey
-      out += escaped(next);
-      ++i;
-    } else {
-      out += text[i];
-    }
-  }
-  return out;
-}
 
 void Console::line_end() {
   if (in_line_) out_ << '\n';
@@ -83,7 +60,7 @@ void Console::on_program(const Program& program) {
   if (!program.source.empty() && reply_.find(program.source) != std::string::npos) return;
   std::string call = program.name;
   for (const std::string& argument : program.arguments) call += " " + argument;
-  title("── program " + printable(call));
+  title("── program " + printable_line(call));
   if (program.source.starts_with('\0')) return;  // a binary
   out_ << printable(program.source);
   in_line_ = !program.source.ends_with('\n');

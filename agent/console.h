@@ -1,8 +1,8 @@
 // What a person sees while a task runs: the model's words as they come, each
 // program, what it did, the answer and the table.
 //
-// What models and programs write is anybody's text: control characters are made
-// visible, so that nothing can drive the terminal.
+// What models and programs write is anybody's text: all of it passes through printable()
+// (base/terminal.h), also when `out` is no terminal.
 //
 // Threads: as the loop that it watches.
 #pragma once
@@ -46,8 +46,5 @@ class Console final : public Observer {
   bool in_line_ = false;  // the cursor is not at the start of a line
   std::string reply_;     // the words of the reply so far
 };
-
-// `text` with control characters (C0 but tab and line feed, DEL, C1) as "\x1b" and so on; UTF-8 else stays.
-std::string printable(std::string_view text);
 
 }  // namespace membrane::agent

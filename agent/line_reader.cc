@@ -5,11 +5,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
+#include <sstream>
 
 #include "base/environment.h"
+#include "base/private_file.h"
 #include "base/shared_library.h"
 
 namespace membrane::agent {
@@ -95,15 +97,45 @@ std::string History::default_path() {
   return {};
 }
 
+namespace {
+
+// The end of the file, from a line's beginning on.
+std::string last_lines(const PrivateFile& file) {
+  constexpr size_t kMostBytes = 4u << 20;
+  std::string text(std::min(file.bytes(), kMostBytes), '\0');
+  const ssize_t got =
+      pread(file.number(), text.data(), text.size(), static_cast<off_t>(file.bytes() - text.size()));
+  text.resize(got < 0 ? 0 : static_cast<size_t>(got));
+  if (file.bytes() > kMostBytes) text.erase(0, text.find('\n') + 1);
+  return text;
+}
+
+bool write_lines(const std::string& path, const std::vector<std::string>& lines) {
+  std::string text;
+  for (const std::string& line : lines) text += folded(line) + "\n";
+  auto file = NewFile::create(path);
+  return file && file->write(0, {reinterpret_cast<const uint8_t*>(text.data()), text.size()}) &&
+         file->publish();
+}
+
+}  // namespace
+
 History History::load(std::string path) {
   History history;
-  history.path_ = std::move(path);
-  std::ifstream in(history.path_);
+  struct stat status{};
+  if (path.empty() || lstat(path.c_str(), &status) != 0) {
+    history.path_ = std::move(path);
+    return history;
+  }
+  // A link, a pipe or a file of others is not read, and not written to either.
+  const PrivateFile file(path);
+  if (!file.usable()) return history;
+  std::istringstream in(last_lines(file));
   for (std::string line; std::getline(in, line);) history.lines_.push_back(unfolded(line));
-  if (history.lines_.size() <= kMaxLines) return history;
-  history.lines_.erase(history.lines_.begin(), history.lines_.end() - kMaxLines);
-  std::ofstream out(history.path_, std::ios::trunc);  // keeps its mode
-  for (const std::string& line : history.lines_) out << folded(line) << '\n';
+  const bool is_long = history.lines_.size() > kMaxLines;
+  if (is_long) history.lines_.erase(history.lines_.begin(), history.lines_.end() - kMaxLines);
+  history.path_ = std::move(path);
+  if (is_long) static_cast<void>(write_lines(history.path_, history.lines_));
   return history;
 }
 
@@ -112,11 +144,13 @@ Status History::add(std::string line) {
   const std::string text = folded(line) + "\n";
   lines_.push_back(std::move(line));
   if (path_.empty()) return {};
-  std::error_code error;
-  std::filesystem::create_directories(std::filesystem::path(path_).parent_path(), error);
-  const int file = open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, S_IRUSR | S_IWUSR);
-  const bool written =
-      file >= 0 && write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  static_cast<void>(make_directory(std::filesystem::path(path_).parent_path()));
+  constexpr int kFlags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
+  const int file = open(path_.c_str(), kFlags, S_IRUSR | S_IWUSR);
+  struct stat status{};
+  const bool written = file >= 0 && fstat(file, &status) == 0 && S_ISREG(status.st_mode) &&
+                       is_private(status) && status.st_nlink == 1 &&
+                       write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size());
   if (file >= 0) close(file);
   if (!written)
     return fail(ErrorCode::kUnavailable, "The history cannot be written to " + path_ + ".",

@@ -42,7 +42,8 @@ class StreamLineReader final : public LineReader {
 // it is not installed: read std::cin instead. `interrupted` is borrowed: the flag that SIGINT sets.
 Result<std::unique_ptr<LineReader>> terminal_line_reader(std::atomic<bool>& interrupted);
 
-// Lines of earlier sessions, in a file that only its owner may read.
+// Lines of earlier sessions, in a file that only its owner may read. A file that others may write to, a link, or what is no
+// file is left alone: the history is then in memory only.
 class History {
  public:
   static constexpr size_t kMaxLines = 1'000;

@@ -386,7 +386,7 @@ TEST_F(LoopTest, TheDeadlineEndsTheTask) {
 
 TEST_F(LoopTest, EachTaskMayHaveAWallOfItsOwn) {
   budget_->set_deadline(std::chrono::steady_clock::now());
-  options_.task_wall_ms = 60'000;
+  options_.task_wall_ms = 3'600'000;
   model_.script = {says("ANSWER: x")};
   EXPECT_EQ(run().stop, Stop::kAnswered);
   EXPECT_GT(budget_->wall_left_ms(), 0u);

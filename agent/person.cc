@@ -1,6 +1,6 @@
 #include "agent/person.h"
 
-#include "agent/console.h"
+#include "base/terminal.h"
 
 namespace membrane::agent {
 

@@ -4,8 +4,8 @@
 #include <fstream>
 #include <vector>
 
-#include "agent/console.h"
 #include "base/diagnostic.h"
+#include "base/terminal.h"
 #include "base/text.h"
 
 namespace membrane::agent {
@@ -45,7 +45,8 @@ const Repl::Command Repl::kCommands[] = {
      }},
     {"/policy", "", "what the policy lets programs do",
      [](Repl& r, const std::string&) {
-       r.out_ << r.options_.policy_explanation << (r.options_.policy_explanation.ends_with('\n') ? "" : "\n");
+       r.out_ << printable(r.options_.policy_explanation)
+              << (r.options_.policy_explanation.ends_with('\n') ? "" : "\n");
        return Went::kOn;
      }},
     {"/budget", "", "what is left of each budget",
@@ -133,7 +134,7 @@ Repl::Went Repl::command(std::string_view line) {
     names.push_back(command.name);
   }
   const std::string_view near = nearest(name, names);
-  out_ << "There is no command " << printable(name) << ". "
+  out_ << "There is no command " << printable_line(name) << ". "
        << (near.empty() ? "/help lists them." : "Did you mean " + std::string(near) + "?") << '\n';
   return Went::kOn;
 }
@@ -170,8 +171,8 @@ void Repl::save(const std::string& path) {
   std::ofstream out(path, std::ios::binary | std::ios::trunc);
   out << transcript_;
   out.close();
-  if (out) out_ << "Saved to " << printable(path) << "; --replay runs it again.\n";
-  else out_ << printable(path) << " cannot be written.\n";
+  if (out) out_ << "Saved to " << printable_line(path) << "; --replay runs it again.\n";
+  else out_ << printable_line(path) << " cannot be written.\n";
 }
 
 void Repl::history() {

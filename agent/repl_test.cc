@@ -147,6 +147,30 @@ TEST_F(ReplTest, TheHistoryIsBounded) {
   EXPECT_EQ(history.lines().size(), History::kMaxLines);
   EXPECT_EQ(history.lines().back(), "line 1499");
   EXPECT_EQ(History::load(history_file()).lines().front(), "line 500") << "the file, too";
+  EXPECT_EQ(std::filesystem::status(history_file()).permissions(),
+            std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
+}
+
+TEST_F(ReplTest, AHistoryThatIsALinkOrAPipeIsLeftAlone) {
+  namespace fs = std::filesystem;
+  fs::create_directories(directory_ / "state");
+  const fs::path precious = directory_ / "precious";
+  std::ofstream(precious) << "precious\n";
+  const auto add_to = [&] {
+    History history = History::load(history_file());
+    EXPECT_TRUE(history.lines().empty());
+    static_cast<void>(history.add("a line"));
+    EXPECT_EQ(history.lines().size(), 1u);
+  };
+  fs::create_symlink(precious, history_file());
+  add_to();
+  fs::remove(history_file());
+  ASSERT_EQ(mkfifo(history_file().c_str(), 0600), 0);
+  add_to();
+  fs::remove(history_file());
+  fs::create_hard_link(precious, history_file());
+  add_to();
+  EXPECT_EQ(fs::file_size(precious), 9u);
 }
 
 TEST_F(ReplTest, ACancelEndsTheStepAndTheSessionGoesOn) {
@@ -189,13 +213,6 @@ TEST(ConsolePerson, AsksAndHears) {
 }
 
 // -- the console -------------------------------------------------------------------------
-
-TEST(Console, ControlCharactersAreMadeVisible) {
-  EXPECT_EQ(printable("a\tb\n\x1b]0;title\x07\r\x7f"), "a\tb\n\\x1b]0;title\\x07\\x0d\\x7f");
-  EXPECT_EQ(printable("\xC2\x9B"
-                      "31m \xC3\xA9"),
-            "\\x9b31m \xC3\xA9");
-}
 
 TEST(Console, AProgramIsShownOnceAndAnObservationInPart) {
   std::ostringstream out;

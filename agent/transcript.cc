@@ -4,10 +4,10 @@
 #include <array>
 #include <fstream>
 #include <iterator>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "agent/chat_codec.h"
+#include "base/json.h"
 
 namespace membrane::agent {
 
@@ -28,23 +28,32 @@ Json calls_json(const std::vector<ToolCall>& calls) {
   return out;
 }
 
+Json totals_of(const Totals& t) {
+  return {{"steps", t.steps},
+          {"repairs", t.repairs},
+          {"model_calls", t.model_calls},
+          {"fuel", t.fuel},
+          {"host_calls_allowed", t.host_calls_allowed},
+          {"host_calls_denied", t.host_calls_denied},
+          {"bytes_in", t.bytes_in},
+          {"bytes_out", t.bytes_out},
+          {"tokens_in", t.tokens_in},
+          {"tokens_out", t.tokens_out},
+          {"tokens_of_programs", t.tokens_of_programs},
+          {"tokens_estimated", t.tokens_estimated},
+          {"wall_ms", t.wall_ms}};
+}
+
+// Lines of a transcript, and reports: as large as a whole recording, and as deep as anything foreign.
+Json read_line_of(std::string_view text) {
+  constexpr JsonLimits kLimits{
+      .bytes = Recording::kMaxBytes, .values = 20'000'000, .memory_bytes = 4ull << 30};
+  return read_ordered_json(text, "the line", kLimits).value_or(nullptr);
+}
+
 }  // namespace
 
-std::string totals_json(const Totals& t) {
-  return dump({{"steps", t.steps},
-               {"repairs", t.repairs},
-               {"model_calls", t.model_calls},
-               {"fuel", t.fuel},
-               {"host_calls_allowed", t.host_calls_allowed},
-               {"host_calls_denied", t.host_calls_denied},
-               {"bytes_in", t.bytes_in},
-               {"bytes_out", t.bytes_out},
-               {"tokens_in", t.tokens_in},
-               {"tokens_out", t.tokens_out},
-               {"tokens_of_programs", t.tokens_of_programs},
-               {"tokens_estimated", t.tokens_estimated},
-               {"wall_ms", t.wall_ms}});
-}
+std::string totals_json(const Totals& totals) { return dump(totals_of(totals)); }
 
 // -- writing ---------------------------------------------------------------------------
 
@@ -53,8 +62,7 @@ TranscriptWriter::TranscriptWriter(Write write, std::string_view model, std::str
     : write_(std::move(write)) {
   Json names = Json::array();
   for (const Language& language : languages) names.push_back(language.name);
-  Json policy = Json::parse(policy_json, nullptr, false);
-  if (policy.is_discarded()) policy = nullptr;
+  const Json policy = read_ordered_json(policy_json, "the policy").value_or(nullptr);
   write_(dump({{"type", "header"},
                {"format", kFormat},
                {"version", kTranscriptVersion},
@@ -111,7 +119,7 @@ void TranscriptWriter::on_end(const TaskResult& result) {
     line["error"] = {{"code", name_of(result.error->code)},
                      {"message", result.error->message},
                      {"hint", result.error->hint}};
-  line["totals"] = Json::parse(totals_json(result.totals));
+  line["totals"] = totals_of(result.totals);
   write_(dump(line) + "\n");
 }
 
@@ -281,7 +289,7 @@ Result<Recording> Recording::parse(std::string_view text, std::string_view name)
     const std::string_view bytes = text.substr(0, end);
     text.remove_prefix(std::min(end + 1, text.size()));
     if (bytes.find_first_not_of(" \t\r") == std::string_view::npos) continue;
-    const Json line = Json::parse(bytes, nullptr, false);
+    const Json line = read_line_of(bytes);
     LineReader in(line, std::string(name) + ":" + std::to_string(number) + ": ");
     if (!line.is_object()) {
       in.wrong("the line is not a JSON object");
@@ -374,8 +382,8 @@ std::string shortly(const Json& value) {
 void ReplayCheck::on_report(const Program&, const sandbox::Report& report) {
   if (recording_.plain) return;
   if (next_ < recording_.runs.size() && !recording_.runs[next_].report.empty()) {
-    Json was = Json::parse(recording_.runs[next_].report, nullptr, false);
-    Json is = Json::parse(sandbox::render_json(report, false), nullptr, false);
+    Json was = read_line_of(recording_.runs[next_].report);
+    Json is = read_line_of(sandbox::render_json(report, false));
     drop_measures(was);
     drop_measures(is);
     std::set<std::string> names;

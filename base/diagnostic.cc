@@ -46,6 +46,9 @@ void append_excerpt(std::string& out, const Place& place, std::string_view text)
 // Longer names are not worth comparing, which takes the product of the lengths.
 constexpr size_t kLongestSuggested = 64;
 
+// The product of the lengths, of all that are compared with one word: 500 of the longest, 20,000 of ten letters.
+constexpr size_t kMostCompared = 2u << 20;
+
 // Optimal string alignment distance of words of at most kLongestSuggested bytes, given up
 // (limit + 1) as soon as it exceeds the limit.
 size_t edit_distance(std::string_view a, std::string_view b, size_t limit) {
@@ -106,8 +109,15 @@ std::string_view nearest(std::string_view word, const std::vector<std::string_vi
   std::string_view best;
   size_t best_distance = limit + 1;
   if (word.size() > kLongestSuggested) return best;
+  size_t work_left = kMostCompared;
   for (const std::string_view candidate : candidates) {
     if (candidate.size() > kLongestSuggested) continue;
+    const size_t size_difference =
+        std::max(word.size(), candidate.size()) - std::min(word.size(), candidate.size());
+    if (size_difference > limit) continue;
+    const size_t work = (word.size() + 1) * (candidate.size() + 1);
+    if (work > work_left) break;
+    work_left -= work;
     const size_t distance = edit_distance(word, candidate, limit);
     if (distance < best_distance) best = candidate, best_distance = distance;
   }

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/sealed_file.h"
 #include "base/write_at.h"
 
 namespace membrane {
@@ -57,6 +58,18 @@ bool is_private(const struct stat& status) {
   return status.st_uid == geteuid() && (status.st_mode & (S_IWGRP | S_IWOTH)) == 0;
 }
 
+Status check_private_directory(const std::string& path, std::string_view what) {
+  struct stat status{};
+  if (stat(path.c_str(), &status) != 0) return refused_by_system("look at", path);
+  if (!S_ISDIR(status.st_mode))
+    return fail(ErrorCode::kInvalidArgument, path + " is no directory",
+                "Give a directory for " + std::string(what) + ".");
+  if (!is_private(status))
+    return refused_as_open(path, std::string(what) + " is not taken from " + path +
+                                     ": somebody else owns it or may write to it");
+  return {};
+}
+
 bool make_directory(const std::string& path) {
   std::error_code error;
   fs::create_directories(fs::path(path).parent_path(), error);
@@ -78,12 +91,19 @@ void make_room(const std::string& directory, std::string_view ending, uint64_t m
     const uint64_t size = entry.file_size(error);
     if (error) continue;
     bytes += size;
-    if (entry.path() != used) files.push_back({entry.last_write_time(error), size, entry.path()});
+    if (entry.path() == used) continue;
+    fs::file_time_type last_used = entry.last_write_time(error);
+    std::error_code none;
+    const fs::file_time_type touched = fs::last_write_time(seal_path_of(entry.path()), none);
+    if (!none) last_used = std::max(last_used, touched);
+    files.push_back({last_used, size, entry.path()});
   }
   std::ranges::sort(files, {}, &Kept::used);
   for (const Kept& file : files) {
     if (bytes <= most_bytes) return;
-    if (fs::remove(file.path, error)) bytes -= file.bytes;
+    if (!fs::remove(file.path, error)) continue;
+    bytes -= file.bytes;
+    fs::remove(seal_path_of(file.path), error);
   }
 }
 
@@ -99,10 +119,11 @@ std::unexpected<Error> refused_as_open(const std::string& directory, std::string
 }
 
 OpenedFile::OpenedFile(const std::string& path, bool must_be_private)
-    : number_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | (must_be_private ? O_NOFOLLOW : 0))) {
+    : number_(::open(path.c_str(),
+                     O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | (must_be_private ? O_NOFOLLOW : 0))) {
   struct stat status{};
   usable_ = number_ >= 0 && fstat(number_, &status) == 0 && S_ISREG(status.st_mode) &&
-            (!must_be_private || is_private(status));
+            (!must_be_private || (is_private(status) && status.st_nlink == 1));
   bytes_ = usable_ ? static_cast<size_t>(status.st_size) : 0;
 }
 

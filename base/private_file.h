@@ -21,12 +21,18 @@ std::string build_id();
 // The user's own, and nobody else may write to it.
 bool is_private(const struct stat& status);
 
+// Refuses a directory whose files cannot be trusted, since others own it or may write to it. A link to a directory is
+// followed. `what` names the files, for the message ("code"). Errors: kInvalidArgument for such a directory, or for what
+// is no directory; kUnavailable, with errno kept, for what the system refuses.
+Status check_private_directory(const std::string& path, std::string_view what);
+
 // Makes the directory, closed to others, and those above it, when it is not there. False when the system refuses; errno
 // says why. What was there before may be anything.
 bool make_directory(const std::string& path);
 
 // Files in the directory whose names end so may have so many bytes together: what is beyond goes, what was not used for
-// longest first. `used` stays.
+// longest first, with its seal (sealed_file.h). `used` stays. A file was last used when it, or its seal, was last written
+// or touched.
 void make_room(const std::string& directory, std::string_view ending, uint64_t most_bytes,
                const std::string& used);
 
@@ -35,7 +41,7 @@ void make_room(const std::string& directory, std::string_view ending, uint64_t m
 std::unexpected<Error> refused_by_system(const char* what, const std::string& path);
 std::unexpected<Error> refused_as_open(const std::string& directory, std::string message);
 
-// Opens a regular file to be read, whoever's it is.
+// Opens a regular file to be read, whoever's it is. It does not wait for a pipe.
 class OpenedFile {
  public:
   explicit OpenedFile(const std::string& path) : OpenedFile(path, false) {}
@@ -56,7 +62,8 @@ class OpenedFile {
   bool usable_ = false;
 };
 
-// Only one that is private, and no symbolic link.
+// Only one that is private, no symbolic link, and known by one name only: a second name (a hard link) may stand in a
+// directory of somebody else.
 class PrivateFile : public OpenedFile {
  public:
   explicit PrivateFile(const std::string& path) : OpenedFile(path, true) {}

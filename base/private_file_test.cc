@@ -9,6 +9,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/sealed_file.h"
+
 namespace membrane {
 namespace {
 
@@ -60,6 +62,33 @@ TEST_F(PrivateFileTest, RoomIsMadeByRemovingWhatWasNotUsedForLongest) {
   EXPECT_TRUE(fs::exists(used));
 }
 
+TEST_F(PrivateFileTest, TheSealGoesWithItsFileAndTellsWhenItWasUsed) {
+  const std::string sealed = write("a.code", 100, 3), plain = write("b.code", 100, 2);
+  write("a.code.seal", 10, 1);
+  make_room(directory_, ".code", 100, "");
+  EXPECT_TRUE(fs::exists(sealed)) << "it was used an hour ago";
+  EXPECT_FALSE(fs::exists(plain));
+  make_room(directory_, ".code", 0, "");
+  EXPECT_FALSE(fs::exists(sealed));
+  EXPECT_FALSE(fs::exists(seal_path_of(sealed)));
+}
+
+TEST_F(PrivateFileTest, FilesAreTakenOnlyFromADirectoryThatOthersMayNotWriteTo) {
+  EXPECT_TRUE(check_private_directory(directory_, "code"));
+  fs::create_directory_symlink(directory_, directory_ + "/link");
+  EXPECT_TRUE(check_private_directory(directory_ + "/link", "code"));
+  for (const mode_t mode : {0777u, 0775u, 01777u}) {
+    ASSERT_EQ(chmod(directory_.c_str(), mode), 0);
+    const Status refused = check_private_directory(directory_, "code");
+    ASSERT_FALSE(refused) << mode;
+    EXPECT_EQ(refused.error().code, ErrorCode::kInvalidArgument);
+    EXPECT_NE(refused.error().hint.find("chmod go-w " + directory_), std::string::npos);
+  }
+  ASSERT_EQ(chmod(directory_.c_str(), 0755), 0);
+  EXPECT_EQ(check_private_directory(write("file", 1), "code").error().code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(check_private_directory(directory_ + "/none", "code").error().code, ErrorCode::kUnavailable);
+}
+
 TEST_F(PrivateFileTest, OnlyWhatNobodyElseMayWriteToIsPrivate) {
   const std::string path = write("file", 5);
   ASSERT_EQ(chmod(path.c_str(), 0644), 0);
@@ -68,6 +97,11 @@ TEST_F(PrivateFileTest, OnlyWhatNobodyElseMayWriteToIsPrivate) {
   fs::create_symlink(path, directory_ + "/link");
   EXPECT_FALSE(PrivateFile(directory_ + "/link").usable());
   EXPECT_TRUE(OpenedFile(directory_ + "/link").usable());
+  fs::create_hard_link(path, directory_ + "/second");
+  EXPECT_FALSE(PrivateFile(path).usable()) << "the other name may be in a directory of somebody else";
+  EXPECT_TRUE(OpenedFile(path).usable());
+  fs::remove(directory_ + "/second");
+  EXPECT_TRUE(PrivateFile(path).usable());
   ASSERT_EQ(chmod(path.c_str(), 0664), 0);
   EXPECT_FALSE(PrivateFile(path).usable());
   EXPECT_EQ(PrivateFile(path).bytes(), 0u);

@@ -9,6 +9,7 @@
 
 #include <sqlite3.h>
 
+#include <atomic>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -27,7 +28,8 @@ namespace membrane::sqlite {
   X(column_type) X(column_int64) X(column_double) X(column_text) X(column_blob) X(column_bytes) \
   X(value_type) X(value_text) X(value_blob) X(value_bytes) X(result_error) X(result_error_toobig) \
   X(result_error_nomem) X(result_null) X(result_int64) X(result_text64) X(user_data) X(strlike) X(strglob) \
-  X(hard_heap_limit64) X(soft_heap_limit64)
+  X(hard_heap_limit64) X(soft_heap_limit64) X(busy_handler) X(interrupt) X(stmt_isexplain) X(config) \
+  X(vfs_find) X(vfs_register) X(test_control)
 // clang-format on
 
 struct Api {
@@ -38,6 +40,31 @@ struct Api {
 
 // The functions; kUnavailable when the library is not installed.
 Result<const Api*> api();
+
+// What SQLite allocates in one thread while an Accounting of it stands. An allocation past the limit, or any once
+// `expired`, fails as if memory had run out, so that the statement ends with SQLITE_NOMEM: also inside one long
+// function, where neither a progress handler nor sqlite3_interrupt is looked at.
+struct Account {
+  int64_t limit_bytes = 0;
+  int64_t used_bytes = 0;            // what is freed of an earlier account's makes it less
+  bool refused = false;              // an allocation was past the limit
+  std::atomic<bool> expired{false};  // set by any thread
+};
+
+class Accounting {
+ public:
+  explicit Accounting(Account& account);
+  ~Accounting();
+  Accounting(const Accounting&) = delete;
+  Accounting& operator=(const Accounting&) = delete;
+
+  // False when something else in the process had started SQLite before Membrane loaded it: then nothing is counted
+  // or refused.
+  static bool works();
+
+ private:
+  Account* outer_;
+};
 
 class Statement {
  public:
@@ -93,9 +120,9 @@ class Connection {
     if (handle_ != nullptr) api_->close_v2(handle_);
   }
 
-  // `flags` as sqlite3_open_v2 takes them. Also makes the handle cautious: no extension
+  // `flags` as sqlite3_open_v2 takes them, `vfs` by its name (null: the default). Also makes the handle cautious: no extension
   // loading, no writing of internals, functions of the schema not trusted.
-  int open(const std::string& path, int flags);
+  int open(const std::string& path, int flags, const char* vfs = nullptr);
   int execute(const char* sql) { return api_->exec(handle_, sql, nullptr, nullptr, nullptr); }
   // Prepares the first statement of `sql`; `rest`, when given, gets what stands after it.
   // An empty Statement with SQLITE_OK: there was only white space or a comment.

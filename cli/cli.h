@@ -1,7 +1,7 @@
 // The command line. Each command is one file, command_NAME.cc, that adds itself to the
 // parser; main.cc only lists them.
 //
-// Exit codes: 0 fine; 1 the guest's own failure, or a replay that differs; 2 a denied or invalid request, or wrong
+// Exit codes of Membrane's own: 0 fine; 1 the guest's own failure, or a replay that differs; 2 a denied or invalid request, or wrong
 // usage; 3 a failure of Membrane itself.
 #pragma once
 
@@ -39,13 +39,21 @@ void add_policy(CLI::App& app, int& exit_code);
 void add_capabilities(CLI::App& app, int& exit_code);
 void add_spectest(CLI::App& app, int& exit_code);
 
+// The whole command line: every command, with what it does when it is chosen.
+std::unique_ptr<CLI::App> make_app(int& exit_code);
+
+// An option that can be given more than once, with one value each time.
+CLI::Option* add_repeatable(CLI::App& command, const std::string& name, std::vector<std::string>& values,
+                            const std::string& help);
+
 // -- options that several commands have ----------------------------------------------------
 
-// --policy FILE, --allow GRANT…, and a flag for each limit; the flags come on top of the file.
+// --policy FILE, --allow GRANT, --dir DIR, and a flag for each limit; the flags come on top of the file.
 class PolicyOptions {
  public:
   void add_to(CLI::App& command);
-  [[nodiscard]] Result<policy::Policy> policy() const;
+  // `unless_given`: the limits where no policy file names others.
+  [[nodiscard]] Result<policy::Policy> policy(const policy::Limits& unless_given = {}) const;
 
   std::string file;  // of --policy
 
@@ -54,7 +62,7 @@ class PolicyOptions {
     std::string name;
     std::string value;
   };
-  std::vector<std::string> allow_;
+  std::vector<std::string> allow_, directories_;
   std::vector<std::unique_ptr<Limit>> limits_;  // the parser keeps their addresses
 };
 
@@ -88,11 +96,12 @@ class NewFile {
 
 Status write_output(const std::string& path, std::string_view text);
 
+// All that a command prints goes through this: byte for byte into a pipe or a file; on a terminal as printable() has it
+// (base/terminal.h), so that no part of it, whoever wrote that, can drive the terminal.
 void print(std::FILE* to, std::string_view text);
 inline void print(std::string_view text) { print(stdout, text); }
-// What somebody else wrote, a program or a file: byte for byte, but on a terminal with control characters made
-// visible, so that it cannot drive the terminal.
-void print_foreign(std::FILE* to, std::string_view text);
+// For text with colours or cursor movements of ours: what is foreign in it must be printable already.
+void print_styled(std::FILE* to, std::string_view text);
 // A JSON text and a line's end. On a terminal, the control characters that JSON leaves in strings are escaped.
 void print_json(std::string json);
 // On a terminal indented, else in one line.

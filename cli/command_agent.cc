@@ -9,8 +9,6 @@
 #include <map>
 #include <optional>
 
-#include <nlohmann/json.hpp>
-
 #include "agent/console.h"
 #include "agent/executor.h"
 #include "agent/interrupt.h"
@@ -20,7 +18,10 @@
 #include "agent/prompt.h"
 #include "agent/repl.h"
 #include "agent/transcript.h"
+#include "base/json.h"
+#include "base/terminal.h"
 #include "cli/cli.h"
+#include "policy/restrict.h"
 #include "sandbox/languages.h"
 
 namespace membrane::cli {
@@ -62,7 +63,7 @@ Result<agent::Catalog> load_catalog(const Options& options, bool has_wat) {
   if (directory.empty() || (!has_wat && options.catalog_directory.empty())) return agent::Catalog();
   MEMBRANE_ASSIGN(agent::Catalog catalog, agent::Catalog::load(directory));
   for (const Error& problem : catalog.problems())
-    print(stderr, "membrane: catalog: " + agent::printable(problem.to_string()) + "\n");
+    print(stderr, "membrane: catalog: " + printable(problem.to_string()) + "\n");
   return catalog;
 }
 
@@ -96,9 +97,7 @@ struct Speaker {
 };
 
 Status choose_speaker(const Options& options, const std::atomic<bool>& cancel, Speaker& speaker) {
-  const std::string& file = options.replay_file.empty() ? options.model_file : options.replay_file;
-  if (!file.empty()) {
-    MEMBRANE_ASSIGN(speaker.recording, agent::Recording::load(file));
+  if (speaker.recording) {
     speaker.recorded = std::make_unique<agent::RecordedModel>(*speaker.recording);
     return {};
   }
@@ -110,12 +109,37 @@ Status choose_speaker(const Options& options, const std::atomic<bool>& cancel, S
   return {};
 }
 
+// What --replay or --model-file names, if either is given.
+Result<std::optional<agent::Recording>> load_recording(const Options& options) {
+  const std::string& file = options.replay_file.empty() ? options.model_file : options.replay_file;
+  if (file.empty()) return std::nullopt;
+  MEMBRANE_ASSIGN(agent::Recording recording, agent::Recording::load(file));
+  return recording;
+}
+
 // Those that are named, else those of the recording, else the best that is there.
-Result<std::vector<agent::Language>> languages_of(const Options& options) {
+Result<std::vector<agent::Language>> languages_of(const Options& options,
+                                                  const std::optional<agent::Recording>& recording) {
   if (!options.languages.empty() || options.replay_file.empty())
     return agent::choose_languages(options.languages);
-  MEMBRANE_ASSIGN(const agent::Recording recording, agent::Recording::load(options.replay_file));
-  return agent::choose_languages(recording.languages);
+  return agent::choose_languages(recording->languages);
+}
+
+// What is granted: of a replay no more than when it was recorded, with the limits of then where none are given. What
+// differs is said.
+Result<policy::Policy> policy_of(const Options& options, const std::optional<agent::Recording>& recording) {
+  if (options.replay_file.empty() || recording->plain) return options.policy.policy();
+  auto recorded = policy::parse_policy(recording->policy_json, options.replay_file + ".json");
+  if (!recorded)
+    return fail(
+        ErrorCode::kInvalidInput,
+        "the policy in the header of " + options.replay_file + " cannot be read: " + recorded.error().message,
+        "Name a transcript as --transcript or /save has written it.");
+  MEMBRANE_ASSIGN(const policy::Policy given, options.policy.policy(recorded->limits));
+  policy::Restricted restricted = policy::restrict(given, *recorded);
+  for (const std::string& difference : restricted.differences)
+    print(stderr, "membrane: replay: " + printable_line(difference) + "\n");
+  return std::move(restricted.policy);
 }
 
 using Templates = std::map<std::string, std::shared_ptr<const sandbox::Template>>;
@@ -150,7 +174,7 @@ nlohmann::ordered_json json_of(const agent::TaskResult& result) {
                   {"message", result.error->message},
                   {"hint", result.error->hint}};
   else j["error"] = nullptr;
-  j["totals"] = nlohmann::ordered_json::parse(agent::totals_json(result.totals));
+  j["totals"] = read_ordered_json(agent::totals_json(result.totals)).value_or(nullptr);
   return j;
 }
 
@@ -172,7 +196,7 @@ int run_task(const Options& options, const std::string& task, agent::Loop& loop,
   if (options.json) print_json(json_of(result));
   if (!check || check->divergences().empty()) return exit_code_of(result);
   for (const std::string& divergence : check->divergences())
-    print(stderr, "membrane: replay: " + agent::printable(divergence) + "\n");
+    print(stderr, "membrane: replay: " + printable(divergence) + "\n");
   return kExitGuest;
 }
 
@@ -193,9 +217,11 @@ int run_conversation(const Options& options, agent::Loop& loop, agent::LineReade
 }
 
 Result<int> run(const Options& options) {
-  MEMBRANE_ASSIGN(const policy::Policy policy, options.policy.policy());
+  Speaker speaker;
+  MEMBRANE_ASSIGN(speaker.recording, load_recording(options));
+  MEMBRANE_ASSIGN(const policy::Policy policy, policy_of(options, speaker.recording));
   agent::LoopOptions loop_options;
-  MEMBRANE_ASSIGN(loop_options.languages, languages_of(options));
+  MEMBRANE_ASSIGN(loop_options.languages, languages_of(options, speaker.recording));
   const std::vector<agent::Language>& languages = loop_options.languages;
   const bool has_wat = agent::find_language(languages, agent::kWat) != nullptr;
   MEMBRANE_ASSIGN(const agent::Catalog catalog, load_catalog(options, has_wat));
@@ -215,7 +241,6 @@ Result<int> run(const Options& options) {
   MEMBRANE_TRY(check_granted_files(policy));
   MEMBRANE_ASSIGN(const auto budget, budget_of(options, policy.limits, !has_wat || languages.size() > 1));
   agent::Interrupt interrupt;
-  Speaker speaker;
   MEMBRANE_TRY(choose_speaker(options, interrupt.flag(), speaker));
   MEMBRANE_ASSIGN(const std::string task, task_of(options, speaker));
   if (task.empty() && options.json)
@@ -258,17 +283,18 @@ void add_agent(CLI::App& app, int& exit_code) {
   command->add_option("task", options->task, "The task; without one, a conversation");
   command->add_option("--model-file", options->model_file, "Recorded answers instead of a model")
       ->type_name("FILE");
-  command->add_option("--replay", options->replay_file, "Run a transcript again, without a model")
+  command
+      ->add_option("--replay", options->replay_file,
+                   "Run a transcript again, without a model and with no more than was granted then")
       ->type_name("FILE");
   command->add_option("--transcript", options->transcript_file, "Write what happens as JSON lines")
       ->type_name("FILE");
   command->add_option("--catalog", options->catalog_directory, "Directory of ready programs")
       ->type_name("DIR");
-  command
-      ->add_option(
-          "--language", options->languages,
-          "What the model writes in: python, js, wat or a language that was added; several with commas "
-          "(default: python, else js, else wat, whichever is installed)")
+  add_repeatable(
+      *command, "--language", options->languages,
+      "What the model writes in: python, js, wat or a language that was added; several with commas "
+      "(default: python, else js, else wat, whichever is installed)")
       ->type_name("LANGUAGE,…")
       ->delimiter(',');
   command->add_option("--max-steps", options->max_steps, "Programs that may run (20)")

@@ -1,6 +1,10 @@
-// membrane capabilities: what a program can ask of its host.
+// membrane capabilities: what a program can ask of its host, and what this machine gives to that.
+
+#include <nlohmann/json.hpp>
 
 #include "cli/cli.h"
+#include "engine/native/compiler.h"
+#include "host/files/beneath.h"
 #include "host/registry.h"
 
 namespace membrane::cli {
@@ -9,11 +13,35 @@ namespace {
 
 struct Options {
   std::string name;
-  bool json = false, prompt = false, markdown = false;
+  bool json = false, prompt = false, markdown = false, machine = false;
 };
+
+// How granted files are opened here, and whether programs are compiled.
+std::string machine_text(bool as_json) {
+  const bool opens_files = host::check_kernel().has_value();
+  const bool by_kernel = host::path_resolution() == host::PathResolution::kOpenat2;
+  const std::string_view files = opens_files ? host::name_of(host::path_resolution()) : "none";
+  const bool compiles = engine::native::machine_is_supported();
+  if (as_json)
+    return nlohmann::ordered_json{{"machine", {{"files", files}, {"compiler", compiles}}}}.dump(2) + "\n";
+  std::string text = "files     ";
+  text += files;
+  text += !opens_files
+              ? ": this machine has no openat2, and says of no file which mount it lies on; a policy that "
+                "grants files is refused\n"
+          : by_kernel
+              ? ": the kernel keeps paths beneath a granted directory\n"
+              : ": there is no openat2 here (Linux 5.6), so paths are followed one component at a time\n";
+  text += "compiler  ";
+  text += compiles
+              ? "yes: code that uses much fuel becomes machine code\n"
+              : "no: the interpreter runs everything; the compiler takes x86-64 with AVX2, FMA and BMI2\n";
+  return text;
+}
 
 Result<std::string> text_of(const Options& options) {
   if (options.markdown) return host::capabilities_markdown();
+  if (options.machine) return machine_text(options.json);
   host::Selection selection;
   if (!options.name.empty()) {
     MEMBRANE_ASSIGN(selection, host::select(options.name));
@@ -36,14 +64,19 @@ void add_capabilities(CLI::App& app, int& exit_code) {
       command->add_flag("--prompt", options->prompt, "As a model's system prompt has them");
   CLI::Option* const markdown =
       command->add_flag("--markdown", options->markdown, "As the page docs/capabilities.md");
+  CLI::Option* const machine =
+      command->add_flag("--machine", options->machine,
+                        "What this machine gives: how granted files are opened, whether code is compiled");
   json->excludes(prompt)->excludes(markdown);
   prompt->excludes(markdown);
   markdown->excludes(name);
+  machine->excludes(name)->excludes(prompt)->excludes(markdown);
   command->footer(
       "Examples:\n"
       "  membrane capabilities | less\n"
       "  membrane capabilities http.get\n"
-      "  membrane capabilities --json > capabilities.json");
+      "  membrane capabilities --json > capabilities.json\n"
+      "  membrane capabilities --machine");
   command->callback([options, &exit_code] {
     const Result<std::string> text = text_of(*options);
     if (text) print(*text);

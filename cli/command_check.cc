@@ -1,13 +1,17 @@
 // membrane check: what is wrong with a program, before it runs.
 
+#include <chrono>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "agent/console.h"
+#include "base/stop_scope.h"
+#include "base/terminal.h"
 #include "cli/cli.h"
 #include "host/link.h"
 #include "lang/language.h"
 #include "lang/wat/preprocessor.h"
+#include "policy/policy.h"
+#include "sandbox/wasi_calls.h"
 #include "wasm/text/printer.h"
 #include "wasm/validate.h"
 
@@ -18,6 +22,7 @@ constexpr uint64_t kMaxProgramBytes = 1u << 30;
 
 struct Options {
   std::string file;
+  std::string wall = "60s";
   bool json = false;
   bool expand = false;
 };
@@ -28,7 +33,8 @@ std::vector<Diagnostic> check(const std::string& source, const std::string& name
   if (!loaded) return loaded.error();
   if (auto valid = wasm::validate(loaded->module, loaded->text()); !valid)
     return {loaded->to_author(valid.error())};
-  if (auto linkage = host::link_imports(loaded->module); !linkage) return linkage.error();
+  const auto is_of_wasi = [](const wasm::Import& import) { return sandbox::find_wasi(import) != nullptr; };
+  if (auto linkage = host::link_imports(loaded->module, is_of_wasi); !linkage) return linkage.error();
   return {};
 }
 
@@ -57,7 +63,7 @@ int show_findings(const std::vector<Diagnostic>& findings, const Options& option
     for (const Diagnostic& d : findings) j["diagnostics"].push_back(json_of(d));
     print_json(j);
   } else {
-    for (const Diagnostic& d : findings) print(agent::printable(render(d, source, name)));
+    for (const Diagnostic& d : findings) print(printable(render(d, source, name)));
     if (findings.empty()) print(name + ": no errors\n");
   }
   return findings.empty() ? kExitOk : kExitRequest;
@@ -75,17 +81,29 @@ Result<std::string> plain_text(const std::string& source, const std::string& nam
   return std::string(expansion->text_or(source));
 }
 
+Error out_of_time(const Options& options) {
+  return {ErrorCode::kTimedOut, "checking the program took longer than its time of " + options.wall,
+          "Make the program smaller, or give it more time with --wall."};
+}
+
 Result<int> run(const Options& options) {
+  policy::Limits limits;
+  MEMBRANE_TRY(policy::set_limit(limits, "wall", options.wall));
   MEMBRANE_ASSIGN(const std::string source, read_input(options.file, kMaxProgramBytes));
+  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(limits.wall_ms);
+  const StopScope scope([end] { return std::chrono::steady_clock::now() >= end; });
   const std::string name =
       options.file == "-" ? "standard input" : std::filesystem::path(options.file).filename().string();
   const std::vector<Diagnostic> findings = check(source, name);
+  if (scope.stopped()) return std::unexpected(out_of_time(options));
   if (!options.expand || !findings.empty()) return show_findings(findings, options, source, name);
-  MEMBRANE_ASSIGN(const std::string plain, plain_text(source, name));
+  Result<std::string> plain = plain_text(source, name);
+  if (scope.stopped()) return std::unexpected(out_of_time(options));
+  MEMBRANE_TRY(plain);
   if (options.json)
-    print_json(nlohmann::ordered_json{{"file", name}, {"ok", true}, {"expanded", plain}}.dump(
+    print_json(nlohmann::ordered_json{{"file", name}, {"ok", true}, {"expanded", *plain}}.dump(
         -1, ' ', false, nlohmann::json::error_handler_t::replace));
-  else print_foreign(stdout, plain);
+  else print(*plain);
   return kExitOk;
 }
 
@@ -101,6 +119,8 @@ void add_check(CLI::App& app, int& exit_code) {
   command->add_flag(
       "--json", options->json,
       "One JSON object: {file, ok, diagnostics}; {outcome, error} when there is nothing to check");
+  command->add_option("--wall", options->wall, "How long it may take, as 10s or 500ms (60s)")
+      ->type_name("TIME");
   command->add_flag("--expand", options->expand, "Print the program as plain WAT");
   command->footer(
       "Examples:\n"

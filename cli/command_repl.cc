@@ -6,8 +6,8 @@
 #include <csignal>
 #include <iostream>
 
-#include "agent/console.h"
 #include "agent/line_reader.h"
+#include "base/terminal.h"
 #include "cli/cli.h"
 #include "policy/quantity.h"
 #include "sandbox/languages.h"
@@ -118,6 +118,12 @@ class Repl {
     return package.driver == lang::Driver::kStdin && package.frame == lang::Frame::kText;
   }
 
+  // A program that reads its input to the end has an entry of several lines, which an empty line ends.
+  [[nodiscard]] bool takes_texts() const {
+    return template_->package().driver == lang::Driver::kStdin &&
+           template_->package().frame == lang::Frame::kEof;
+  }
+
   bool read_entry(std::string& entry) {
     entry = std::exchange(unfinished_, {});
     may_go_on_ = false;
@@ -134,6 +140,10 @@ class Repl {
       if (!entry.empty()) entry += '\n';
       entry += line;
       if (entry.front() == ':' || takes_lines()) return true;
+      if (takes_texts()) {
+        if (ends_block) return true;
+        continue;
+      }
       const Open open = open_at_end(entry);
       if (open.in_text || open.brackets > 0) continue;
       if (!open.in_block || ends_block) return true;
@@ -146,17 +156,19 @@ class Repl {
     fuel_all_ += report.fuel_used - std::min(report.fuel_used, used_before);
     if (options_.json) return print_json(sandbox::render_json(report, false));
     if (!report.stdout_text.empty() && !report.stdout_text.ends_with('\n')) print("\n");
-    if (!report.stderr_text.empty()) print_foreign(stderr, report.stderr_text);
+    if (!report.stderr_text.empty()) print(stderr, report.stderr_text);
     for (const sandbox::RichValue& value : report.displays)
       for (const sandbox::MimePart& part : value)
-        if (part.type == "text/plain") print_foreign(stdout, part.data + "\n");
-        else if (value.size() == 1) print("[" + part.type + "]\n");
-    if (!report.value.empty()) print_foreign(stdout, report.result + "\n");
+        if (part.type == "text/plain") print(stdout, part.data + "\n");
+        else if (value.size() == 1) print("[" + printable_line(part.type) + "]\n");
+    if (!report.value.empty()) print(stdout, report.result + "\n");
     for (const sandbox::ReportError& error : report.errors) {
-      print_foreign(stderr,
-                    error.traceback.empty() ? error.code + ": " + error.message + "\n" : error.traceback);
-      if (!error.hint.empty()) print_foreign(stderr, "  hint: " + error.hint + "\n");
+      print(stderr, error.traceback.empty() ? error.code + ": " + error.message + "\n" : error.traceback);
+      if (!error.hint.empty()) print(stderr, "  hint: " + error.hint + "\n");
     }
+    if (report.output_bytes_cut != 0)
+      print(stderr, std::to_string(report.output_bytes_cut) +
+                        " bytes of output were cut: the output limit is reached\n");
     if (session_->paused_at_fuel()) print("paused; :go lets it go on\n");
     std::fflush(stdout);
   }
@@ -185,13 +197,13 @@ class Repl {
       print("last " + std::to_string(fuel_last_) + ", all " + std::to_string(fuel_all_) + "\n");
     } else if (is(":files")) {
       for (const sandbox::ReportFile& file : session_->files())
-        print_foreign(stdout, file.path + "  " + std::to_string(file.size_bytes) + " bytes\n");
+        print(stdout, file.path + "  " + std::to_string(file.size_bytes) + " bytes\n");
     } else if (is(":save")) {
       save(line);
     } else if (is(":reset")) {
       if (const Status done = reset(); !done) complain_here(done.error());
     } else {
-      print(stderr, "there is no command " + agent::printable(line) + "\n" + std::string(kHelp));
+      print(stderr, "there is no command " + line + "\n" + std::string(kHelp));
     }
     return true;
   }
@@ -224,7 +236,7 @@ class Repl {
     const size_t from = line.find(' '), to = from == std::string::npos ? from : line.find(' ', from + 1);
     if (to == std::string::npos) return print(stderr, "say :save FILE AS\n");
     const auto bytes = session_->read_file(line.substr(from + 1, to - from - 1));
-    if (!bytes) return print(stderr, agent::printable(bytes.error().reason) + "\n");
+    if (!bytes) return print(stderr, bytes.error().reason + "\n");
     if (const Status written = write_output(line.substr(to + 1), *bytes); !written)
       complain_here(written.error());
   }
@@ -249,7 +261,7 @@ Result<int> run(const Options& options) {
   MEMBRANE_ASSIGN(run_options.tier, tier_of(options.tier));
   MEMBRANE_TRY(check_granted_files(run_options.policy));
   run_options.cancel = &interrupted;
-  if (!options.json) run_options.on_stdout = [](std::string_view text) { print_foreign(stdout, text); };
+  if (!options.json) run_options.on_stdout = [](std::string_view text) { print(stdout, text); };
   std::signal(SIGINT, [](int) { interrupted = true; });
   std::unique_ptr<agent::LineReader> in;
   const bool is_person = is_terminal(stdin) && is_terminal(stdout);

@@ -5,13 +5,14 @@
 #include <filesystem>
 #include <optional>
 
-#include "agent/console.h"
 #include "agent/model_client.h"
 #include "cli/cli.h"
+#include "cli/input_source.h"
 #include "engine/region_pool.h"
 #include "sandbox/languages.h"
 #include "sandbox/sandbox.h"
 #include "sandbox/session.h"
+#include "wasi/text_stream.h"
 
 namespace membrane::cli {
 namespace {
@@ -29,6 +30,7 @@ struct Options {
   std::string language;  // "" for the one that the program's name tells
   std::string entry;
   std::vector<std::string> arguments;
+  std::vector<std::string> environment;  // NAME=VALUE, or NAME for the value that the host's has
   std::string input_file;
   std::string journal_file;
   std::string replay_file;
@@ -37,8 +39,27 @@ struct Options {
   std::string tier = "auto";
   std::string code_cache;  // a directory; "" for none
   bool json = false;
+  bool quiet = false;
   PolicyOptions policy;
 };
+
+Result<std::vector<std::pair<std::string, std::string>>> environment_of(
+    const std::vector<std::string>& written) {
+  std::vector<std::pair<std::string, std::string>> environment;
+  for (const std::string& each : written) {
+    const size_t equals = each.find('=');
+    std::string name = each.substr(0, equals);
+    if (name.empty())
+      return fail(ErrorCode::kInvalidArgument, "--env " + each + " names no variable",
+                  "Write --env NAME=VALUE, or --env NAME to pass the one of this process.");
+    std::optional<std::string> value;
+    if (equals != std::string::npos) value = each.substr(equals + 1);
+    else if (const char* const inherited = std::getenv(name.c_str())) value = inherited;
+    std::erase_if(environment, [&](const auto& before) { return before.first == name; });
+    if (value) environment.emplace_back(std::move(name), *std::move(value));
+  }
+  return environment;
+}
 
 Result<sandbox::Program> program_of(const Options& options, const policy::Policy& policy) {
   sandbox::Program program;
@@ -52,9 +73,7 @@ Result<sandbox::Program> program_of(const Options& options, const policy::Policy
   }
   program.entry = options.entry;
   program.arguments = options.arguments;
-  if (!options.input_file.empty()) {
-    MEMBRANE_ASSIGN(program.input, read_input(options.input_file, policy.limits.bytes_in));
-  }
+  MEMBRANE_ASSIGN(program.environment, environment_of(options.environment));
   return program;
 }
 
@@ -80,6 +99,8 @@ Status check_for_language(const Options& options, const std::string& language) {
     return refused("--freeze-after", "Fork a session: membrane repl has :fork.");
   if (!options.code_cache.empty())
     return refused("--code-cache", "A language keeps its code with its warm image.");
+  if (!options.environment.empty())
+    return refused("--env", "Give the program arguments, or a file that the policy grants.");
   return {};
 }
 
@@ -87,6 +108,10 @@ Result<sandbox::Report> run_in_language(const Options& options, const std::strin
                                         const sandbox::Program& program,
                                         const sandbox::RunOptions& run_options) {
   MEMBRANE_TRY(check_for_language(options, language));
+  std::string input;
+  if (!options.input_file.empty()) {
+    MEMBRANE_ASSIGN(input, read_input(options.input_file, run_options.policy.limits.bytes_in));
+  }
   // Never taken apart: the process is about to end, and a language is large.
   static auto* const languages = new sandbox::Languages(template_options(run_options.tier));
   MEMBRANE_ASSIGN(auto opened, languages->open(language));
@@ -96,35 +121,52 @@ Result<sandbox::Report> run_in_language(const Options& options, const std::strin
                         .name = options.text.empty() ? program.name : "",
                         .is_script = options.text.empty(),
                         .arguments = program.arguments,
-                        .input = program.input});
+                        .input = std::move(input)});
 }
 
-// What a program wrote into its report cannot drive the terminal.
-void make_printable(sandbox::Report& report) {
-  for (std::string* const text : {&report.stderr_text, &report.result, &report.answer})
-    *text = agent::printable(*text);
-  for (sandbox::ReportFile& file : report.files) file.path = agent::printable(file.path);
-  for (sandbox::ReportError& error : report.errors) {
-    for (std::string* const text :
-         {&error.code, &error.message, &error.hint, &error.traceback, &error.place.function})
-      *text = agent::printable(*text);
-    for (sandbox::ReportPlace& frame : error.backtrace) frame.function = agent::printable(frame.function);
-  }
-  for (sandbox::HostCallRecord& call : report.host_calls)
-    for (std::string* const text : {&call.arguments, &call.reason, &call.grant})
-      *text = agent::printable(*text);
-}
-
-// A program that ended itself with a code failed when that is not 0.
+// A program that ended itself has the last word on how: its code, as far as a process can hand it on. One that is
+// larger becomes 255, so that no failure looks like a success.
 int exit_code_of(const sandbox::Report& report) {
-  const int code = sandbox::exit_code_of(report.outcome);
-  return code == 0 && report.exit_code.value_or(0) != 0 ? kExitGuest : code;
+  constexpr int kMost = 255;
+  const bool ended_itself = report.outcome == sandbox::Outcome::kOk ||
+                            report.outcome == sandbox::Outcome::kDenied ||
+                            report.outcome == sandbox::Outcome::kRaised;
+  if (!ended_itself || !report.exit_code) return sandbox::exit_code_of(report.outcome);
+  return *report.exit_code < 0 || *report.exit_code > kMost ? kMost : *report.exit_code;
 }
 
-void show(const sandbox::Report& report, bool json) {
+// What the program writes, as it comes: byte for byte into a pipe or a file, on a terminal made printable.
+class Output {
+ public:
+  Output() : is_one_file_(same_file(stdout, stderr)) {}
+
+  void write_out(std::string_view bytes) { write(stdout, out_, bytes); }
+  void write_error(std::string_view bytes) {
+    if (is_one_file_) std::fflush(stdout);  // in the order in which it was written
+    write(stderr, error_, bytes);
+  }
+  // The program is over: what is left of a character.
+  void finish() {
+    print(stdout, out_.finish());
+    std::fflush(stdout);
+    print(stderr, error_.finish());
+  }
+
+ private:
+  static void write(std::FILE* to, wasi::TextStream& characters, std::string_view bytes) {
+    if (is_terminal(to)) print(to, characters.add(bytes));
+    else print(to, bytes);
+  }
+
+  const bool is_one_file_;
+  wasi::TextStream out_, error_;
+};
+
+void show(const sandbox::Report& report, bool json, bool quiet) {
   if (json) return print_json(sandbox::render_json(report, is_terminal(stdout)));
   sandbox::Report rest = report;
-  rest.stdout_text.clear();  // was printed as it came
+  rest.stdout_text.clear();  // was printed as it came, as was stderr
+  rest.stderr_text.clear();
   bool in_line = !report.stdout_text.empty() && !report.stdout_text.ends_with('\n');
   for (const sandbox::ReportValue& value : rest.results) {
     print((in_line ? "\n" : "") + value.value + "\n");
@@ -132,14 +174,15 @@ void show(const sandbox::Report& report, bool json) {
   }
   rest.results.clear();
   if (!rest.value.empty()) {  // of a language: the value of its last expression
-    print_foreign(stdout, (in_line ? "\n" : "") + rest.result + "\n");
+    print(stdout, (in_line ? "\n" : "") + rest.result + "\n");
     rest.result.clear();
     in_line = false;
   }
   std::fflush(stdout);
-  if (in_line && same_file(stdout, stderr)) print(stderr, "\n");
-  make_printable(rest);
-  print(stderr, sandbox::render_text(rest, use_colour(stderr)));
+  if (quiet && report.outcome == sandbox::Outcome::kOk) return;
+  const bool error_in_line = !report.stderr_text.empty() && !report.stderr_text.ends_with('\n');
+  if (error_in_line || (in_line && same_file(stdout, stderr))) print(stderr, "\n");
+  print_styled(stderr, sandbox::render_text(rest, use_colour(stderr)));
 }
 
 // What --freeze-after says, written like --fuel.
@@ -187,6 +230,18 @@ Result<sandbox::Report> report_of(const Options& options, const Source& source,
   return sandbox::thaw({bytes, source.snapshot.size()}, run_options);
 }
 
+// The program's input: what --input names, else standard input, unless the program itself came from there.
+Result<std::optional<InputSource>> input_of(const Options& options) {
+  const std::string path = options.input_file.empty() ? "-" : options.input_file;
+  if (path == "-" && options.file == "-") {
+    if (options.input_file.empty()) return std::optional<InputSource>();
+    return fail(ErrorCode::kInvalidArgument, "standard input cannot be both the program and its input",
+                "Give one of the two as a file.");
+  }
+  MEMBRANE_ASSIGN(InputSource source, InputSource::open(path));
+  return std::optional<InputSource>(std::move(source));
+}
+
 Result<int> run(const Options& options) {
   if (options.file.empty() && options.text.empty())
     return fail(ErrorCode::kInvalidArgument, "no program is given", "Give a file, or -e and the text.");
@@ -224,11 +279,25 @@ Result<int> run(const Options& options) {
   run_options.cancel = &interrupted;
   std::signal(SIGINT, [](int) { interrupted = true; });
   std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);  // who reads a pipe sees each line as it comes
-  if (!options.json) run_options.on_stdout = [](std::string_view text) { print_foreign(stdout, text); };
+  Output output;
+  if (!options.json) {
+    run_options.hears_bytes = true;
+    run_options.on_stdout = [&](std::string_view bytes) { output.write_out(bytes); };
+    run_options.on_stderr = [&](std::string_view bytes) { output.write_error(bytes); };
+  }
+  MEMBRANE_ASSIGN(auto input, input_of(options));
+  if (input) {
+    run_options.input_is_ambient = options.input_file.empty();
+    run_options.read_input = [&](std::chrono::milliseconds patience) {
+      std::fflush(stdout);  // a program that asks has written its question
+      return input->read(patience);
+    };
+  }
 
   MEMBRANE_ASSIGN(const sandbox::Report report, report_of(options, source, run_options));
+  output.finish();
   if (report.outcome == sandbox::Outcome::kFrozen) MEMBRANE_TRY(snapshot->commit(report.snapshot));
-  show(report, options.json);
+  show(report, options.json, options.quiet);
   if (options.journal_file.empty()) return exit_code_of(report);
   // What the run did was told; so this goes to standard error, with --json, too.
   const Status written = write_output(options.journal_file, recorded.to_text());
@@ -258,8 +327,10 @@ void add_options(CLI::App* command, Options* options) {
       ->add_option("--code-cache", options->code_cache,
                    "Keep the compiled code of large modules in this directory of yours, and find it there")
       ->type_name("DIR");
-  command->add_flag("--json", options->json,
-                    "Print the whole report as one JSON object (docs/report.schema.json)");
+  CLI::Option* const json = command->add_flag(
+      "--json", options->json, "Print the whole report as one JSON object (docs/report.schema.json)");
+  command->add_flag("-q,--quiet", options->quiet, "No report of a program that ran to its end")
+      ->excludes(json);
   options->policy.add_to(*command);
 }
 
@@ -279,9 +350,18 @@ void add_run(CLI::App& app, int& exit_code) {
   command->add_option("--invoke", options->entry, "Export to call (default: _start, else run, else main)")
       ->type_name("NAME");
   command->add_option("arguments", options->arguments,
-                      "Arguments of the export, by its types; else what io.argument gives. "
-                      "Write -- before what begins with a dash and is no number, as -inf");
-  command->add_option("--input", options->input_file, "File that io.input gives, or -")->type_name("FILE");
+                      "The program's: of the export, by its types; else what io.argument, sys.argv or WASI's "
+                      "args give. Options that are not Membrane's, too; write -- before those that are");
+  add_repeatable(
+      *command, "--env", options->environment,
+      "An environment variable of a WASI program; NAME alone passes the one of this process; may be "
+      "repeated")
+      ->type_name("NAME[=VALUE]");
+  command
+      ->add_option(
+          "--input", options->input_file,
+          "File that io.input gives, and a WASI program's standard input, or - (a WASI program's default)")
+      ->type_name("FILE");
   add_options(command, options.get());
   command->footer(
       "Examples:\n"
@@ -289,14 +369,22 @@ void add_run(CLI::App& app, int& exit_code) {
       "  membrane run analyse.py --allow fs:read:./data --fuel 2e9 data/log.csv\n"
       "  membrane run script.js\n"
       "  membrane run program.wat --allow fs:read:./data --fuel 2e6\n"
+      "  membrane run tool.wasm --dir . --env LANG=C notes.txt\n"
+      "  membrane run tool.wasm --dir data:/data:ro -- --fuel high --verbose < notes.txt > result.bin\n"
       "  membrane run module.wasm --invoke add 2 2\n"
       "  membrane run -e '(func (export \"main\") (result i32) (i32.add (i32.const 2) (i32.const 2)))'\n"
       "  membrane run program.wat --allow kv --journal run.journal\n"
       "  membrane run program.wat --allow kv --replay run.journal\n"
       "  membrane run program.wat --freeze-after 1e6 --snapshot program.snap\n"
-      "Results and what the program prints go to standard output, the report to standard error.\n"
+      "What the program prints goes to standard output and standard error as it comes, results to standard\n"
+      "output, the report to standard error.\n"
+      "An option that stands here is Membrane's, before and after the program; all else after the program "
+      "is\n"
+      "the program's, and so is everything after --.\n"
       "Exit codes: 0 fine; 1 the program failed, or a replay differs; 2 it was denied or is "
-      "invalid, or wrong usage; 3 Membrane failed; 4 it is frozen.");
+      "invalid, or wrong usage; 3 Membrane failed; 4 it is frozen. A program that ended itself (proc_exit,\n"
+      "sys.exit) with a code of 0 to 255 hands on that code, above it 255; the report has it as \"exit "
+      "code\".");
   command->callback([options, &exit_code] {
     // With -e there is no file: what stands in its place is the first argument.
     if (!options->text.empty() && !options->file.empty())

@@ -25,7 +25,7 @@ void run_file(const std::filesystem::path& path, engine::Tier tier, Totals& tota
   const auto result = result_of(path.string(), tier);
   if (!result) {
     ++totals.failed;
-    return print_foreign(stdout, "FAIL  " + name + ": " + result.error().message + "\n");
+    return print(stdout, "FAIL  " + name + ": " + result.error().message + "\n");
   }
   totals.passed += result->passed;
   totals.failed += result->failed;
@@ -35,11 +35,11 @@ void run_file(const std::filesystem::path& path, engine::Tier tier, Totals& tota
   if (result->failed != 0) line += ", " + std::to_string(result->failed) + " failed";
   if (!result->superseded.empty())
     line += ", " + std::to_string(result->superseded.size()) + " superseded by WebAssembly 3.0";
-  print_foreign(stdout, line + "\n");
+  print(stdout, line + "\n");
   const auto list = [&](const std::vector<engine::ScriptFailure>& commands, std::string_view word) {
     for (const engine::ScriptFailure& command : commands)
-      print_foreign(stdout, "      " + name + ":" + std::to_string(command.line) + ": " + command.command +
-                                ": " + std::string(word) + command.what + "\n");
+      print(stdout, "      " + name + ":" + std::to_string(command.line) + ": " + command.command + ": " +
+                        std::string(word) + command.what + "\n");
   };
   list(result->failures, "");
   list(result->superseded, "superseded: ");

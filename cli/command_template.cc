@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "cli/cli.h"
 #include "lang/package_install.h"
@@ -21,7 +22,8 @@ struct Options {
   std::string driver = "stdin";
   std::string frame = "text";
   std::vector<std::string> arguments, environment, files, directories, extensions, imports;
-  std::string init, end = "\n";
+  std::string init;
+  std::optional<std::string> end;
   std::string tier = "auto";
   bool json = false;
 };
@@ -46,8 +48,8 @@ Result<lang::Package> package_of(const Options& options) {
   package.arguments.insert(package.arguments.end(), options.arguments.begin(), options.arguments.end());
   package.extensions = options.extensions;
   package.init = options.init;
-  if (package.driver == lang::Driver::kStdin && package.frame == lang::Frame::kText)
-    package.end = options.end;
+  if (package.driver == lang::Driver::kStdin)
+    package.end = options.end.value_or(package.frame == lang::Frame::kText ? "\n" : "");
   for (const std::string& variable : options.environment) {
     MEMBRANE_ASSIGN(auto pair, pair_of("--env", variable));
     package.environment.push_back(std::move(pair));
@@ -114,9 +116,9 @@ Result<int> list(const Options& options) {
           "No language is installed. Python and JavaScript: tools/get-languages; another: membrane template "
           "add\n");
   for (const lang::Package& package : packages)
-    print_foreign(stdout, package.name + "  " + (package.version.empty() ? "-" : package.version) + "  " +
-                              std::string(lang::name_of(package.driver)) + "  " + package.directory + "  " +
-                              sentence_of_image(package) + "\n");
+    print(stdout, package.name + "  " + (package.version.empty() ? "-" : package.version) + "  " +
+                      std::string(lang::name_of(package.driver)) + "  " + package.directory + "  " +
+                      sentence_of_image(package) + "\n");
   return kExitOk;
 }
 
@@ -195,7 +197,7 @@ void set_callback(CLI::App* command, std::shared_ptr<Options> options, int& exit
 // An option that may be given again and again, with one value each.
 void add_list(CLI::App* command, const char* name, std::vector<std::string>& to, const char* type,
               const char* help) {
-  command->add_option(name, to, help)->type_name(type)->expected(1)->take_all();
+  add_repeatable(*command, name, to, help)->type_name(type);
 }
 
 void add_add(CLI::App* group, int& exit_code) {
@@ -211,7 +213,8 @@ void add_add(CLI::App* group, int& exit_code) {
       ->type_name("DRIVER");
   command
       ->add_option("--frame", options->frame,
-                   "How stdin is given code: text (default), length, door (docs/languages.md)")
+                   "How stdin is given code: text (default), length, door; eof for a program that reads its "
+                   "input to the end, and is started for each turn (docs/languages.md)")
       ->type_name("FRAME");
   add_list(command, "--arg", options->arguments, "TEXT",
            "An argument of the program; write --arg=-x for one with a dash");
@@ -223,7 +226,8 @@ void add_add(CLI::App* group, int& exit_code) {
   command->add_option("--init", options->init, "Code that is run once, before the warm image is made")
       ->type_name("TEXT");
   command
-      ->add_option("--end", options->end, "What is written behind each piece of code (default: a line's end)")
+      ->add_option("--end", options->end,
+                   "What is written after each piece of code (default: a newline; with eof, nothing)")
       ->type_name("TEXT");
   command->footer(
       "Examples:\n"
@@ -231,6 +235,7 @@ void add_add(CLI::App* group, int& exit_code) {
       "  membrane template add sqlite sqlite3.wasm --arg=-batch --extension .sql\n"
       "  membrane template add ruby ruby.wasm --file /driver.rb=driver.rb --arg /driver.rb --frame door "
       "--extension .rb\n"
+      "  membrane template add sort sort.wasm --frame eof\n"
       "Then: membrane run program.calc; membrane run --lang calc -e '1+1'; membrane repl --lang calc\n"
       "Exit codes: 0 added; 2 not: wrong usage, or a module that is none; 3 Membrane failed.");
   set_callback(command, options, exit_code, add);

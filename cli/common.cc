@@ -8,49 +8,35 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "agent/console.h"
 #include "base/environment.h"
+#include "base/terminal.h"
 #include "base/write_at.h"
 #include "cli/cli.h"
+#include "policy/directory_flag.h"
 #include "sandbox/languages.h"
 #include "sandbox/report.h"
 
 namespace membrane::cli {
-namespace {
-
-// JSON escapes what is below the space; DEL and C1, which some terminals obey, stand in its strings as they are.
-std::string json_for_terminal(std::string_view json) {
-  std::string out;
-  for (size_t i = 0; i < json.size(); ++i) {
-    const auto c = static_cast<unsigned char>(json[i]);
-    const auto next = static_cast<unsigned char>(i + 1 < json.size() ? json[i + 1] : 0);
-    const bool is_c1 = c == 0xC2 && next >= 0x80 && next <= 0x9F;
-    if (c != 0x7F && !is_c1) {
-      out += json[i];
-      continue;
-    }
-    char escape[8];
-    std::snprintf(escape, sizeof escape, "\\u%04x", is_c1 ? next : c);
-    out += escape;
-    if (is_c1) ++i;
-  }
-  return out;
+CLI::Option* add_repeatable(CLI::App& command, const std::string& name, std::vector<std::string>& values,
+                            const std::string& help) {
+  // Without the last, an option of a list takes every word that follows it.
+  return command.add_option(name, values, help)->expected(1)->take_all()->allow_extra_args(false);
 }
-
-}  // namespace
 
 void PolicyOptions::add_to(CLI::App& command) {
   command.add_option("--policy", file, "Policy file, TOML or JSON (docs/policy.md)")
       ->type_name("FILE")
       ->group("Policy");
-  command
-      .add_option("--allow", allow_,
-                  "Grant, on top of the policy: http:GET:https://example.org/*, fs:read:./data, kv, "
-                  "sql:name:file.db, "
-                  "ai, time, random, ask")
+  add_repeatable(command, "--allow", allow_,
+                 "Grant, on top of the policy: http:GET:https://example.org/*, fs:read:./data, kv, "
+                 "sql:name:file.db, ai, time, random, ask; may be repeated")
       ->type_name("GRANT")
-      ->expected(1)
-      ->take_all()
+      ->group("Policy");
+  add_repeatable(
+      command, "--dir", directories_,
+      "Grant a directory, to be read and written, or with :ro only read. The program sees it under "
+      "the same relative path (. is /), or at GUEST; may be repeated")
+      ->type_name("HOST[:GUEST][:ro]")
       ->group("Policy");
   const auto add = [&](const char* flag, const char* name, const char* type, const char* help) {
     limits_.push_back(std::make_unique<Limit>(Limit{name, {}}));
@@ -70,12 +56,14 @@ void PolicyOptions::add_to(CLI::App& command) {
   add("--tokens", "tokens", "N", "Tokens of models (default 100000)");
 }
 
-Result<policy::Policy> PolicyOptions::policy() const {
+Result<policy::Policy> PolicyOptions::policy(const policy::Limits& unless_given) const {
   policy::Policy policy;
+  policy.limits = unless_given;
   if (!file.empty()) {
     MEMBRANE_ASSIGN(policy, policy::load_policy(file));
   }
   for (const std::string& grant : allow_) MEMBRANE_TRY(policy::allow(policy, grant));
+  for (const std::string& directory : directories_) MEMBRANE_TRY(policy::allow_directory(policy, directory));
   for (const auto& limit : limits_)
     if (!limit->value.empty()) MEMBRANE_TRY(policy::set_limit(policy.limits, limit->name, limit->value));
   return policy;
@@ -167,15 +155,15 @@ NewFile::~NewFile() {
   if (!beside_.empty()) unlink(beside_.c_str());
 }
 
-void print(std::FILE* to, std::string_view text) { std::fwrite(text.data(), 1, text.size(), to); }
+void print_styled(std::FILE* to, std::string_view text) { std::fwrite(text.data(), 1, text.size(), to); }
 
-void print_foreign(std::FILE* to, std::string_view text) {
-  if (is_terminal(to)) print(to, agent::printable(text));
-  else print(to, text);
+void print(std::FILE* to, std::string_view text) {
+  if (is_terminal(to)) print_styled(to, printable(text));
+  else print_styled(to, text);
 }
 
 void print_json(std::string json) {
-  if (is_terminal(stdout)) json = json_for_terminal(json);
+  if (is_terminal(stdout)) json = printable_json(json);
   print(json + "\n");
 }
 
@@ -187,8 +175,8 @@ void print_json(const nlohmann::ordered_json& json) {
 int complain(const Error& error, Reader reader) {
   const sandbox::Report report = sandbox::refusal(error);
   if (reader == Reader::kPerson) {
-    print(stderr, "membrane: " + agent::printable(error.message) + "\n");
-    if (!error.hint.empty()) print(stderr, "  hint: " + agent::printable(error.hint) + "\n");
+    print_styled(stderr, "membrane: " + printable(error.message) + "\n");
+    if (!error.hint.empty()) print_styled(stderr, "  hint: " + printable(error.hint) + "\n");
   } else if (reader == Reader::kReport) {
     print_json(sandbox::render_json(report, is_terminal(stdout)));
   } else {
@@ -203,16 +191,19 @@ int complain(const Error& error, Reader reader) {
 sandbox::TemplateOptions template_options(engine::Tier tier) {
   return {.cache_directory = sandbox::Languages::default_cache_directory(),
           .tier = tier,
-          .on_progress = progress_line()};
+          .on_progress = progress_line(),
+          .on_problem = [](std::string_view problem) {
+            print(stderr, "membrane: " + std::string(problem) + "\n");
+          }};
 }
 
 std::function<void(std::string_view step)> progress_line() {
   if (!is_terminal(stderr)) return nullptr;
   struct Line {
-    ~Line() { print(stderr, "\r\x1b[K"); }
+    ~Line() { print_styled(stderr, "\r\x1b[K"); }
   };
   return [line = std::make_shared<Line>()](std::string_view step) {
-    print(stderr, "\r\x1b[K" + std::string(step) + " …");
+    print_styled(stderr, "\r\x1b[K" + printable_line(step) + " …");
     std::fflush(stderr);
   };
 }

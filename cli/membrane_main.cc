@@ -1,19 +1,14 @@
 // membrane: runs the programs that a language model writes, inside a wall.
 
 #include <algorithm>
+#include <filesystem>
 
 #include "base/diagnostic.h"
+#include "cli/arguments.h"
 #include "cli/cli.h"
 
 namespace membrane::cli {
 namespace {
-
-std::vector<std::string> options_of(const CLI::App& command) {
-  std::vector<std::string> names;
-  for (const CLI::Option* const option : command.get_options())
-    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
-  return names;
-}
 
 std::vector<std::string> commands_of(const CLI::App& command) {
   std::vector<std::string> names;
@@ -22,12 +17,19 @@ std::vector<std::string> commands_of(const CLI::App& command) {
   return names;
 }
 
+// A file, or what is called as one that runs.
+bool is_program(const std::string& word) {
+  std::error_code error;
+  if (std::filesystem::is_regular_file(word, error)) return true;
+  constexpr std::string_view kEndings[] = {".wat", ".wasm", ".py", ".js", ".mjs", ".ts"};
+  return std::ranges::any_of(kEndings, [&](std::string_view ending) { return word.ends_with(ending); });
+}
+
 // What a person who typed `word` in the place of a command, or behind all arguments, probably meant.
 std::string meant_by(const CLI::App& command, const std::string& word) {
   const std::string& name = command.get_name();
   if (name == "membrane" && word == "help") return "Write membrane --help, or membrane COMMAND --help. ";
-  if (name == "membrane" && (word.ends_with(".wat") || word.ends_with(".wasm")))
-    return "To run a program: membrane run " + word + ". ";
+  if (name == "membrane" && is_program(word)) return "To run a program: membrane run " + word + ". ";
   if (name == "policy" && (word.ends_with(".toml") || word.ends_with(".json")))
     return "To read a policy: membrane policy explain " + word + ". ";
   if (name == "agent") return "Put quotes around the task. ";
@@ -43,16 +45,31 @@ std::string_view variable_for(const CLI::App& command, std::string_view option) 
 }
 
 // With --json even a request that cannot be read is answered by JSON. The parser may have stopped before the flag.
-Reader reader_of(const CLI::App& command, const std::vector<std::string_view>& arguments) {
-  if (command.get_option_no_throw("--json") == nullptr) return Reader::kPerson;
-  const auto end = std::ranges::find(arguments, "--");
-  if (std::find(arguments.begin(), end, "--json") == end) return Reader::kPerson;
-  return command.get_name() == "run" ? Reader::kReport : Reader::kJson;
+Reader reader_of(const CLI::App& app, const std::vector<std::string>& words) {
+  const CLI::App* command = &app;
+  for (const std::string& word : words) {
+    const auto named = command->get_subcommands([&](const CLI::App* sub) { return sub->check_name(word); });
+    if (named.empty()) break;
+    command = named.front();
+  }
+  if (command->get_option_no_throw("--json") == nullptr) return Reader::kPerson;
+  const auto end = std::ranges::find(words, "--");
+  if (std::find(words.begin(), end, "--json") == end) return Reader::kPerson;
+  return command->get_name() == "run" ? Reader::kReport : Reader::kJson;
+}
+
+// What follows "run" may be a program's own arguments.
+Result<std::vector<std::string>> order_words(const CLI::App& app, std::vector<std::string> words) {
+  if (words.empty() || words.front() != "run") return words;
+  const CLI::App& run = *app.get_subcommand("run");
+  MEMBRANE_ASSIGN(auto ordered,
+                  order_arguments(run, *run.get_option("--evaluate"), {words.begin() + 1, words.end()}));
+  ordered.insert(ordered.begin(), std::move(words.front()));
+  return ordered;
 }
 
 // What was typed is not what the command takes.
-int complain_of_usage(const CLI::App& app, const CLI::ParseError& error,
-                      const std::vector<std::string_view>& arguments) {
+int complain_of_usage(const CLI::App& app, const CLI::ParseError& error, Reader reader) {
   const CLI::App* command = &app;
   std::string path = app.get_name();
   while (!command->get_subcommands().empty()) {
@@ -82,7 +99,7 @@ int complain_of_usage(const CLI::App& app, const CLI::ParseError& error,
       for (const std::string& each : known) message += (&each == &known.front() ? " " : ", ") + each;
     }
   }
-  return complain({ErrorCode::kInvalidArgument, message, hint}, reader_of(*command, arguments));
+  return complain({ErrorCode::kInvalidArgument, message, hint}, reader);
 }
 
 }  // namespace
@@ -90,35 +107,18 @@ int complain_of_usage(const CLI::App& app, const CLI::ParseError& error,
 
 int main(int argc, char** argv) {
   using namespace membrane::cli;
-  CLI::App app(
-      "Runs the programs that a language model writes, where they can do only what they were granted.",
-      "membrane");
-  app.set_version_flag("--version", "membrane " MEMBRANE_VERSION);
-  app.require_subcommand(1);
-  app.footer(
-      "Examples:\n"
-      "  membrane run module.wasm --invoke add 2 2\n"
-      "  membrane run program.wat --allow 'http:GET:https://example.org/*' --fuel 1000000\n"
-      "  membrane thaw program.snap --fuel 1e9\n"
-      "  membrane check program.wat --json\n"
-      "  membrane agent \"Which of the papers on http://127.0.0.1:8000/ is newest?\" --policy policy.toml\n"
-      "  membrane policy explain policy.toml\n\n"
-      "Exit codes: 0 fine; 1 the program failed; 2 the request was denied, invalid or misspelt; 3 Membrane "
-      "failed; 4 the program is frozen.");
   int exit_code = kExitOk;
-  add_run(app, exit_code);
-  add_thaw(app, exit_code);
-  add_repl(app, exit_code);
-  add_template(app, exit_code);
-  add_check(app, exit_code);
-  add_agent(app, exit_code);
-  add_policy(app, exit_code);
-  add_capabilities(app, exit_code);
-  add_spectest(app, exit_code);
+  const auto app = make_app(exit_code);
+  app->set_version_flag("--version", "membrane " MEMBRANE_VERSION);
+  std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+  const Reader reader = reader_of(*app, words);
+  if (auto ordered = order_words(*app, std::move(words))) words = std::move(*ordered);
+  else return complain(ordered.error(), reader);
   try {
-    app.parse(argc, argv);
+    std::ranges::reverse(words);  // as the parser wants them
+    app->parse(std::move(words));
   } catch (const CLI::ParseError& error) {
-    return error.get_exit_code() == 0 ? app.exit(error) : complain_of_usage(app, error, {argv, argv + argc});
+    return error.get_exit_code() == 0 ? app->exit(error) : complain_of_usage(*app, error, reader);
   }
   return exit_code;
 }

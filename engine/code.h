@@ -109,8 +109,12 @@ struct FunctionCode {
   uint32_t param_slots = 0;
   uint32_t zero_slots = 0;  // locals behind the parameters
   uint32_t result_slots = 0;
-  bool uses_vectors = false;            // of vectors: an instruction, a parameter, a result or a local
-  uint32_t index = 0;                   // in the module
+  bool uses_vectors = false;  // of vectors: an instruction, a parameter, a result or a local
+  uint32_t index = 0;         // in the module
+  // How often a run came from compiled code into this function's interpreted code, by a call or a return. Each
+  // time costs as much as many instructions: it is compiled when that has added up (native/runtime.cc). Not exact
+  // where threads share the module.
+  mutable std::atomic<uint32_t> crossings = 0;
   const CatchTable* catches = nullptr;  // set before `code` is; null when nothing is caught here
   CompiledModule* module = nullptr;
 };

@@ -9,7 +9,7 @@
 
 namespace membrane::engine {
 
-inline constexpr uint32_t kCostVersion = 1;
+inline constexpr uint32_t kCostVersion = 2;
 
 // Without, segments are not charged and nothing ends an endless loop: only for the benchmark of what fuel costs.
 #ifdef MEMBRANE_UNMETERED_BENCHMARK

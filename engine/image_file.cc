@@ -1,24 +1,34 @@
 #include "engine/image_file.h"
 
 #define XXH_INLINE_ALL
+#include <sys/stat.h>
+#include <unistd.h>
 #include <xxhash.h>
 
+#include <algorithm>
+#include <array>
+#include <cerrno>
 #include <cstring>
+#include <optional>
 
 #include "base/file_mapping.h"
 #include "base/private_file.h"
+#include "base/write_at.h"
 #include "engine/machine.h"
 #include "engine/native/runtime.h"
+#include "engine/region_pool.h"
 #include "wasm/binary.h"
 
 namespace membrane::engine {
 namespace {
 
 constexpr char kMagic[8] = {'m', 'b', 'r', 'n', 'i', 'm', 'a', 'g'};
-constexpr uint32_t kVersion = 3;
+constexpr uint32_t kVersion = 4;
 constexpr uint64_t kAlignment = 65536;  // of what is mapped: a multiple of every page size
 constexpr uint64_t kVectorAlignment = 64;
 constexpr size_t kMostMemories = 100;
+constexpr size_t kPieceBytes = 256u << 10;  // read at once to be hashed: it stays in the processor's cache
+constexpr uint32_t kMostFrameSlots = 65535;
 
 struct Extent {
   uint64_t offset = 0, bytes = 0;
@@ -29,12 +39,15 @@ struct Header {
   uint64_t checksum;  // XXH3, of the rest of the header and the state
   uint32_t version;
   uint32_t memory_count;
+  uint64_t content[2];  // XXH3, 128 bits, of the file behind the state
   char build[64];
-  Extent state;
+  uint64_t file_bytes;
+  Extent state;                                           // directly behind the header
   Extent functions, local_runs, frames, starts, indices;  // vectors as they are in memory
   Extent module, code;
 };
 constexpr size_t kCheckedFrom = offsetof(Header, version);
+static_assert(sizeof(Header) % alignof(uint32_t) == 0, "StateReader::there()");
 
 uint64_t aligned(uint64_t offset, uint64_t alignment) {
   return (offset + alignment - 1) / alignment * alignment;
@@ -62,6 +75,54 @@ uint64_t checksum_of(const Header& header, std::span<const uint8_t> state) {
   XXH3_64bits_update(&hash, state.data(), state.size());
   return XXH3_64bits_digest(&hash);
 }
+
+// Of the file's bytes from `from` to its end, read and not mapped: a file that others shorten meanwhile is an error, and
+// not a signal. Nothing when it cannot be read.
+std::optional<XXH128_hash_t> content_of(int file, uint64_t from, uint64_t to) {
+  XXH3_state_t hash;
+  XXH3_128bits_reset(&hash);
+  std::vector<uint8_t> piece(std::min<uint64_t>(kPieceBytes, to - from));
+  while (from < to) {
+    const ssize_t got =
+        pread(file, piece.data(), std::min<uint64_t>(piece.size(), to - from), static_cast<off_t>(from));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return std::nullopt;
+    XXH3_128bits_update(&hash, piece.data(), static_cast<size_t>(got));
+    from += static_cast<uint64_t>(got);
+  }
+  return XXH3_128bits_digest(&hash);
+}
+
+// The file's parts behind the state, written in the order in which they stand there; what is between them is zero.
+class ContentWriter {
+ public:
+  ContentWriter(NewFile& file, uint64_t from) : file_(file), at_(from) { XXH3_128bits_reset(&hash_); }
+
+  Status put(const Extent& place, std::span<const uint8_t> bytes) {
+    skip_to(place.offset);
+    if (!bytes.empty()) XXH3_128bits_update(&hash_, bytes.data(), bytes.size());
+    at_ += bytes.size();
+    return file_.write(place.offset, bytes);
+  }
+  // What the file's first `bytes` have, when nothing more is put.
+  XXH128_hash_t finish(uint64_t bytes) {
+    skip_to(bytes);
+    return XXH3_128bits_digest(&hash_);
+  }
+
+ private:
+  void skip_to(uint64_t offset) {
+    static constexpr std::array<uint8_t, 4096> kZeros{};
+    while (at_ < offset) {
+      const size_t count = std::min<uint64_t>(kZeros.size(), offset - at_);
+      XXH3_128bits_update(&hash_, kZeros.data(), count);
+      at_ += count;
+    }
+  }
+  NewFile& file_;
+  uint64_t at_;
+  XXH3_state_t hash_;
+};
 
 void put_build(Header& header) {
   const std::string id = build_id();
@@ -165,15 +226,18 @@ struct ImageFile {
     return numbers;
   }
 
+  // A number that is no function's makes `ok` false.
   static std::vector<uint64_t> references_of(std::span<const uint32_t> numbers, const Image& image,
-                                             std::vector<std::pair<size_t, uint32_t>>& imports) {
+                                             std::vector<std::pair<size_t, uint32_t>>& imports, bool& ok) {
     FunctionInstance* const own = image.module_->lone().functions.get();
     const uint32_t imported = image.module_->module().imported_function_count();
+    const size_t function_count = image.module_->module().functions.size();
     std::vector<uint64_t> references(numbers.size());
     for (size_t i = 0; i < numbers.size(); ++i) {
       if (numbers[i] == kNull) continue;
       const uint32_t index = numbers[i] - 1;
-      if (index < imported) imports.emplace_back(i, index);
+      if (index >= function_count) ok = false;
+      else if (index < imported) imports.emplace_back(i, index);
       else references[i] = reinterpret_cast<uint64_t>(own + (index - imported));
     }
     return references;
@@ -222,16 +286,34 @@ struct ImageFile {
     return image.module_->tier() == Tier::kInterpreter ? nullptr : image.module_->native_code().whole();
   }
 
-  static void read_state(StateReader& t, Image& image, size_t memory_count, int file) {
+  // Whether the memory can be one of this type, whose image lies in a file of so many bytes.
+  static bool fits(const MemoryRecord& record, const wasm::Memory& memory, uint64_t file_bytes) {
+    const wasm::Limits& limits = memory.type.limits;
+    const uint64_t most = limits.max.value_or(limits.is_64 ? wasm::kMaxPages64 : wasm::kMaxPages);
+    return record.pages >= limits.min && record.pages <= most &&
+           record.size_bytes == record.pages * wasm::kPageBytes && is_in(record.image, file_bytes) &&
+           record.image.offset % system_page_bytes() == 0 && record.image.bytes % system_page_bytes() == 0 &&
+           record.image.bytes <= record.size_bytes;
+  }
+
+  static void read_memories(StateReader& t, Image& image, int file, uint64_t file_bytes) {
     const wasm::Module& module = image.module_->module();
-    for (const MemoryRecord& record : t.all<MemoryRecord>()) {
+    const auto records = t.all<MemoryRecord>();
+    t.ok = t.ok && records.size() == module.memories.size();
+    for (size_t i = 0; t.ok && i < records.size(); ++i) {
+      const MemoryRecord& record = records[i];
+      t.ok = fits(record, module.memories[i], file_bytes);
       std::shared_ptr<const MemoryImage> start;
-      if (record.image.bytes != 0)
+      if (t.ok && record.image.bytes != 0)
         start = MemoryImage::of_file(file, record.image.offset, record.image.bytes);
       t.ok = t.ok && (record.image.bytes == 0 || start != nullptr);
       image.memories_.push_back({{record.pages, std::move(start)}, record.size_bytes});
     }
-    t.ok = t.ok && image.memories_.size() == memory_count && memory_count == module.memories.size();
+  }
+
+  static void read_state(StateReader& t, Image& image, int file, uint64_t file_bytes) {
+    const wasm::Module& module = image.module_->module();
+    read_memories(t, image, file, file_bytes);
     for (const Image::MemoryState& memory : image.memories_) {
       std::vector<MemoryRange> changes;
       for (const Extent& e : t.all<Extent>())
@@ -241,7 +323,7 @@ struct ImageFile {
     }
     for (size_t i = 0; t.ok && i < module.tables.size(); ++i) {
       Image::TableState table;
-      table.elements.assign(references_of(t.there<uint32_t>(), image, table.imports));
+      table.elements.assign(references_of(t.there<uint32_t>(), image, table.imports, t.ok));
       image.tables_.push_back(std::move(table));
     }
     for (size_t i = 0; t.ok && i < module.globals.size(); ++i) {
@@ -249,7 +331,7 @@ struct ImageFile {
       if (wasm::is_ref(module.globals[i].type.type)) {
         const auto number = static_cast<uint32_t>(global.bits);
         std::vector<std::pair<size_t, uint32_t>> imports;
-        global.bits = references_of({&number, 1}, image, imports)[0];
+        global.bits = references_of({&number, 1}, image, imports, t.ok)[0];
         for (const auto& [at, index] : imports) global.import = index;
       }
       image.globals_.push_back(global);
@@ -258,7 +340,7 @@ struct ImageFile {
     for (uint64_t i = 0; t.ok && i < segments; ++i) {
       const auto index = t.one<uint64_t>();
       Image::SegmentState segment;
-      segment.elements = references_of(t.there<uint32_t>(), image, segment.imports);
+      segment.elements = references_of(t.there<uint32_t>(), image, segment.imports, t.ok);
       t.ok = t.ok && index < module.elements.size();
       image.segments_.emplace_back(index, std::move(segment));
     }
@@ -267,7 +349,7 @@ struct ImageFile {
   }
 
   static Status write(const std::string& path, const Image& image, std::span<const uint8_t> embedder);
-  static Result<LoadedImage> load(const std::string& path, Tier tier);
+  static Result<LoadedImage> load(const std::string& path, Tier tier, int64_t now_ns);
 };
 
 Status ImageFile::write(const std::string& path, const Image& image, std::span<const uint8_t> embedder) {
@@ -320,50 +402,111 @@ Status ImageFile::write(const std::string& path, const Image& image, std::span<c
     memories[i] = {memory.start.pages, memory.bytes, place(std::min(bytes, memory.bytes), kAlignment)};
   }
   MEMBRANE_TRY(write_all());
-  header.checksum = checksum_of(header, state.out);
+  header.file_bytes = at;
 
   MEMBRANE_ASSIGN(NewFile file, NewFile::create(path));
-  MEMBRANE_TRY(file.write(0, {reinterpret_cast<const uint8_t*>(&header), sizeof header}));
   MEMBRANE_TRY(file.write(header.state.offset, state.out));
-  MEMBRANE_TRY(file.write(header.functions.offset, bytes_of(module.functions)));
-  MEMBRANE_TRY(file.write(header.local_runs.offset, bytes_of(module.local_runs)));
-  MEMBRANE_TRY(file.write(header.frames.offset, bytes_of(frames)));
-  MEMBRANE_TRY(file.write(header.starts.offset, bytes_of(code.starts)));
-  MEMBRANE_TRY(file.write(header.indices.offset, bytes_of(code.indices)));
-  MEMBRANE_TRY(file.write(header.module.offset, module.content()));
-  if (made != nullptr) MEMBRANE_TRY(file.write(header.code.offset, {code.block.code(), code.block.size()}));
+  ContentWriter content(file, header.state.offset + header.state.bytes);
+  MEMBRANE_TRY(content.put(header.functions, bytes_of(module.functions)));
+  MEMBRANE_TRY(content.put(header.local_runs, bytes_of(module.local_runs)));
+  MEMBRANE_TRY(content.put(header.frames, bytes_of(frames)));
+  MEMBRANE_TRY(content.put(header.starts, bytes_of(code.starts)));
+  MEMBRANE_TRY(content.put(header.indices, bytes_of(code.indices)));
+  MEMBRANE_TRY(content.put(header.module, module.content()));
+  if (made != nullptr) MEMBRANE_TRY(content.put(header.code, {code.block.code(), code.block.size()}));
   for (size_t i = 0; i < memories.size(); ++i)
     if (memories[i].image.bytes != 0)
-      MEMBRANE_TRY(file.write(memories[i].image.offset, image.memories_[i].start.image->content()));
+      MEMBRANE_TRY(content.put(memories[i].image, image.memories_[i].start.image->content()));
   MEMBRANE_TRY(file.resize(at));
+  const XXH128_hash_t hash = content.finish(at);
+  header.content[0] = hash.low64;
+  header.content[1] = hash.high64;
+  header.checksum = checksum_of(header, state.out);
+  MEMBRANE_TRY(file.write(0, {reinterpret_cast<const uint8_t*>(&header), sizeof header}));
   return file.publish();
 }
 
-Result<LoadedImage> ImageFile::load(const std::string& path, Tier tier) {
+namespace {
+
+// Whether every part lies in the file where it is mapped from, with whole elements.
+bool is_laid_out(const Header& header, uint64_t file_bytes) {
+  const auto fits = [&](const Extent& e, uint64_t alignment, uint64_t element_bytes) {
+    return is_in(e, file_bytes) && e.offset % alignment == 0 && e.bytes % element_bytes == 0;
+  };
+  const auto is_table = [&](const Extent& e, uint64_t element_bytes) {
+    return fits(e, kVectorAlignment, element_bytes) && is_in(e, header.module.offset);
+  };
+  return header.file_bytes == file_bytes && header.memory_count <= kMostMemories &&
+         header.state.offset == sizeof header && fits(header.module, kAlignment, 1) &&
+         is_in(header.state, header.module.offset) && fits(header.code, kAlignment, 1) &&
+         is_table(header.functions, sizeof(wasm::Function)) &&
+         is_table(header.local_runs, sizeof(wasm::LocalRun)) &&
+         is_table(header.frames, sizeof(native::FrameSlots)) && is_table(header.starts, sizeof(uint32_t)) &&
+         is_table(header.indices, sizeof(uint32_t)) && header.starts.bytes == header.indices.bytes;
+}
+
+bool has_its_content(const Header& header, int file) {
+  const auto found = content_of(file, header.state.offset + header.state.bytes, header.file_bytes);
+  return found && found->low64 == header.content[0] && found->high64 == header.content[1];
+}
+
+bool is_local(wasm::ValType type) {
+  using enum wasm::ValType;
+  return wasm::is_ref(type) || type == kI32 || type == kI64 || type == kF32 || type == kF64 || type == kV128;
+}
+
+// Whether what the file says of each function lies within the module and its code, of so many bytes.
+bool functions_fit(const wasm::Module& module, std::span<const native::FrameSlots> frames,
+                   std::span<const uint32_t> starts, std::span<const uint32_t> indices, uint64_t code_bytes) {
+  const uint32_t imported = module.imported_function_count();
+  for (size_t i = 0; i < module.functions.size(); ++i) {
+    const wasm::Function& function = module.functions[i];
+    const bool is_import = i < imported;
+    const bool fits =
+        function.type < module.types.size() && is_import == (function.import != wasm::kNotImported) &&
+        (!is_import || function.import < module.imports.size()) &&
+        uint64_t{function.code.offset} + function.code.size <= module.content().size() &&
+        uint64_t{function.first_local_run} + function.local_run_count <= module.local_runs.size();
+    if (!fits) return false;
+  }
+  const auto is_frame = [](const native::FrameSlots& frame) {
+    return frame.zero <= frame.whole && frame.whole <= kMostFrameSlots && frame.uses_vectors <= 1;
+  };
+  const auto ascending = [](std::span<const uint32_t> numbers) {
+    return std::ranges::adjacent_find(numbers, std::greater_equal()) == numbers.end();
+  };
+  const auto is_run = [](const wasm::LocalRun& run) { return is_local(run.type); };
+  return std::ranges::all_of(frames, is_frame) && std::ranges::all_of(module.local_runs, is_run) &&
+         ascending(starts) && ascending(indices) &&
+         (starts.empty() || (starts.back() < code_bytes && indices.front() >= imported &&
+                             indices.back() < module.functions.size()));
+}
+
+}  // namespace
+
+Result<LoadedImage> ImageFile::load(const std::string& path, Tier tier, int64_t now_ns) {
   const auto damaged = [&] {
     return fail(ErrorCode::kInvalidInput, path + " is damaged", "Remove it: it will be made again.");
   };
   const PrivateFile file(path);
-  if (!file.usable())
+  struct stat status{};
+  if (!file.usable() || fstat(file.number(), &status) != 0)
     return fail(ErrorCode::kNotFound, path + " is not there, or not a private file of yours",
                 "It will be made when it is needed.");
   Header header{}, expected{};
-  if (file.bytes() < sizeof header) return damaged();
-  const FileMapping head(file.number(), 0, sizeof header);
-  if (head.bytes().empty()) return damaged();
-  std::memcpy(&header, head.bytes().data(), sizeof header);
+  if (pread(file.number(), &header, sizeof header, 0) != sizeof header) return damaged();
   put_build(expected);
   if (std::memcmp(header.magic, kMagic, sizeof kMagic) != 0) return damaged();
   if (header.version != kVersion || std::memcmp(header.build, expected.build, sizeof header.build) != 0)
     return fail(ErrorCode::kUnsupported, path + " is of another build of this program",
                 "Remove it: it will be made again.");
-  if (!is_in(header.module, file.bytes()) || !is_in(header.code, file.bytes()) ||
-      header.memory_count > kMostMemories)
-    return damaged();
+  if (!is_laid_out(header, file.bytes())) return damaged();
   const auto front = std::make_shared<FileMapping>(file.number(), 0, header.module.offset);
-  if (!is_in(header.state, front->bytes().size())) return damaged();
+  if (front->bytes().empty()) return damaged();
   const std::span<const uint8_t> state = front->bytes().subspan(header.state.offset, header.state.bytes);
   if (checksum_of(header, state) != header.checksum) return damaged();
+  const bool was_checked = is_sealed(path, file.number());
+  if (!was_checked && !has_its_content(header, file.number())) return damaged();
 
   auto binary = std::make_shared<FileMapping>(file.number(), header.module.offset, header.module.bytes);
   auto module = wasm::decode_known(std::move(binary), {vector_in<wasm::Function>(front, header.functions),
@@ -371,8 +514,12 @@ Result<LoadedImage> ImageFile::load(const std::string& path, Tier tier) {
   auto frames = vector_in<native::FrameSlots>(front, header.frames);
   auto starts = vector_in<uint32_t>(front, header.starts);
   auto indices = vector_in<uint32_t>(front, header.indices);
-  if (!module || frames.size() != module->functions.size() - module->imported_function_count() ||
-      starts.size() != indices.size())
+  if (!module || module->functions.size() < module->imported_function_count() ||
+      frames.size() != module->functions.size() - module->imported_function_count() ||
+      header.memory_count != module->memories.size())
+    return damaged();
+  if (!was_checked && !functions_fit(*module, {frames.data(), frames.size()}, {starts.data(), starts.size()},
+                                     {indices.data(), indices.size()}, header.code.bytes))
     return damaged();
   const bool has_code = tier != Tier::kInterpreter && !starts.empty() && native::machine_is_supported();
   native::ModuleImage code{
@@ -383,9 +530,11 @@ Result<LoadedImage> ImageFile::load(const std::string& path, Tier tier) {
   const std::shared_ptr<InstanceImage> image(new InstanceImage);
   image->module_ = CompiledModule::restore(std::move(*module), std::move(frames), std::move(code), tier);
   StateReader t(state);
-  read_state(t, *image, header.memory_count, file.number());
+  read_state(t, *image, file.number(), header.file_bytes);
   LoadedImage loaded{image, t.all<uint8_t>()};
   if (!t.ok) return damaged();
+  // Without a seal the file is read again the next time, and no more is lost.
+  if (!was_checked) static_cast<void>(seal(path, file.number(), status, now_ns));
   return loaded;
 }
 
@@ -394,8 +543,28 @@ Status write_image_file(const std::string& path, const InstanceImage& image,
   return ImageFile::write(path, image, embedder);
 }
 
-Result<LoadedImage> load_image_file(const std::string& path, Tier tier) {
-  return ImageFile::load(path, tier);
+Result<LoadedImage> load_image_file(const std::string& path, Tier tier, int64_t now_ns) {
+  return ImageFile::load(path, tier, now_ns);
+}
+
+Status repair_image_checksums(int file) {
+  struct stat status{};
+  Header header{};
+  if (fstat(file, &status) != 0 || pread(file, &header, sizeof header, 0) != sizeof header ||
+      !is_in(header.state, static_cast<uint64_t>(status.st_size)))
+    return fail(ErrorCode::kInvalidInput, "the file is no image", "");
+  std::vector<uint8_t> state(header.state.bytes);
+  const auto got = pread(file, state.data(), state.size(), static_cast<off_t>(header.state.offset));
+  const auto content =
+      content_of(file, header.state.offset + header.state.bytes, static_cast<uint64_t>(status.st_size));
+  if (got != static_cast<ssize_t>(state.size()) || !content)
+    return fail(ErrorCode::kInvalidInput, "the file is no image", "");
+  header.content[0] = content->low64;
+  header.content[1] = content->high64;
+  header.checksum = checksum_of(header, state);
+  if (!write_at(file, 0, {reinterpret_cast<const uint8_t*>(&header), sizeof header}))
+    return refused_by_system("write", "an image");
+  return {};
 }
 
 }  // namespace membrane::engine

@@ -6,9 +6,11 @@
 //   │        │ segments; the embedder's    │ body, frame, code  │        │      │            │
 //   └────────┴─────────────────────────────┴────────────────────┴────────┴──────┴────────────┘
 //
-// The file is the user's own, closed to others, and of one build of this program; any other is refused. The header and
-// the state have a checksum. The rest has none, as no shared library has: it is not read but for what is used. Who can
-// write the user's private files is the user.
+// The file is the user's own, closed to others, and of one build of this program; any other is refused. Nothing of it is
+// used before it was checked: the header and the state have a checksum that every load compares; everything behind them
+// (tables of functions, module, machine code, memories) has another, which is compared when the file is loaded for the
+// first time since it was written or the system started, together with the bounds of every table. A seal
+// (base/sealed_file.h) notes that this was done. Who can write the user's private files is the user.
 //
 // Threads: any; processes may share a file.
 #pragma once
@@ -19,6 +21,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "base/sealed_file.h"
 #include "engine/instance_image.h"
 
 namespace membrane::engine {
@@ -33,7 +36,12 @@ struct LoadedImage {
   std::vector<uint8_t> embedder;
 };
 // Errors: kNotFound when there is no such file, or it is not private; kUnsupported when it is of another build;
-// kInvalidInput when it is damaged.
-Result<LoadedImage> load_image_file(const std::string& path, Tier tier = Tier::kAuto);
+// kInvalidInput when it is damaged. `now_ns` is the time since 1970, which decides whether the file is sealed.
+Result<LoadedImage> load_image_file(const std::string& path, Tier tier = Tier::kAuto,
+                                    int64_t now_ns = real_time_ns());
+
+// Writes the checksums into an image file that was changed on purpose, so that tests and fuzzers reach the checks that
+// stand behind them. Errors: kInvalidInput for what is too short to be one.
+Status repair_image_checksums(int file);
 
 }  // namespace membrane::engine

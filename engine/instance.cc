@@ -375,13 +375,11 @@ struct Instantiation {
         std::ranges::fill(made->elements.writable(), evaluate(table.init).bits);
       instance.tables_.push_back(made);
     }
-    const bool several =
-        module.memories.size() - instance.memories_.size() > 1 || !module.type_details.empty();
     size_t own = 0;
     for (const wasm::Memory& memory : module.memories) {
       if (memory.import != wasm::kNotImported) continue;
-      auto made = store.add_memory(memory.type, limits.memory_bytes,
-                                   several ? &instance.memory_budget_ : nullptr, start_of(own++));
+      auto made =
+          store.add_memory(memory.type, limits.memory_bytes, &instance.memory_budget_, start_of(own++));
       if (!made)
         return std::unexpected(LinkError{LinkError::Kind::kLimit, std::move(made).error(), UINT32_MAX, {}});
       instance.memories_.push_back(*made);

@@ -118,6 +118,7 @@ class CompiledModule {
   }
   // Bytes of machine code; 0 when nothing is compiled.
   [[nodiscard]] size_t native_code_bytes() const;
+  [[nodiscard]] size_t native_function_count() const;  // functions that have machine code
   // Its machine code, made when it is first asked for. Not for Tier::kInterpreter.
   [[nodiscard]] native::ModuleCode& native_code();
   [[nodiscard]] Tier tier() const { return tier_; }
@@ -483,6 +484,8 @@ struct MachineState {
   Instance* instance = nullptr;        // whose code runs
   uint64_t fuel_reserve = 0;           // added, and not yet in a slice
   uint64_t fuel_until_poll = 0;        // of the slices to come
+  uint64_t sample_fuel = 0;            // left to the interpreter before the next sample, when it was last
+                                       // given fuel; 0 before it was given any (kSampleFuel)
   uint64_t fuel_needed = 0;            // by a bulk operation that could not be paid
   FunctionInstance* callee = nullptr;  // of a call that leaves the instance's own code
   Throwing throwing;

@@ -2,6 +2,7 @@
 
 #include "engine/instance_image.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -320,7 +321,10 @@ class ImageInAFile : public Image {
     const auto written = write_image_file(path_, **image, std::array<uint8_t, 3>{1, 2, 3});
     ASSERT_TRUE(written) << written.error().message;
   }
-  void TearDown() override { unlink(path_.c_str()); }
+  void TearDown() override {
+    unlink(path_.c_str());
+    unlink(seal_path_of(path_).c_str());
+  }
 
   void change_byte(size_t at) const {
     std::fstream file(path_, std::ios::in | std::ios::out | std::ios::binary);
@@ -456,17 +460,103 @@ TEST_P(ImageInAFile, ForksInSeveralThreadsComeToTheSameFunctions) {
   }
 }
 
-TEST_P(ImageInAFile, OneThatIsDamagedOrOfOthersIsRefused) {
-  EXPECT_EQ(load_image_file(path_ + "-none").error().code, ErrorCode::kNotFound);
-  for (const size_t at : {size_t{0}, size_t{9}, size_t{20}, size_t{110}, size_t{200}, size_t{300}}) {
+TEST_P(ImageInAFile, NoByteOfItCanBeOtherWithoutARefusal) {
+  struct stat status{};
+  ASSERT_EQ(stat(path_.c_str(), &status), 0);
+  const auto bytes = static_cast<size_t>(status.st_size);
+  constexpr size_t kFrontBytes = 600, kStep = 4099;
+  for (size_t at = 0; at < bytes; at += at < kFrontBytes ? 7 : kStep) {
     change_byte(at);
     const auto loaded = load_image_file(path_, GetParam());
     ASSERT_FALSE(loaded) << at;
+    EXPECT_TRUE(loaded.error().code == ErrorCode::kInvalidInput ||
+                loaded.error().code == ErrorCode::kUnsupported)
+        << at << ": " << loaded.error().message;
     EXPECT_FALSE(loaded.error().hint.empty());
     change_byte(at);
   }
+  change_byte(bytes - 1);
+  EXPECT_FALSE(load_image_file(path_, GetParam()));
+  change_byte(bytes - 1);
+  EXPECT_TRUE(load_image_file(path_, GetParam()));
+}
+
+// What was checked once is not read again, until it changes.
+TEST_P(ImageInAFile, OneThatIsSealedIsCheckedAgainWhenItWasWrittenTo) {
+  constexpr int64_t kLaterNs = 60'000'000'000;
+  ASSERT_TRUE(load_image_file(path_, GetParam(), real_time_ns() + kLaterNs));
+  struct stat before{}, after{};
+  ASSERT_EQ(stat(path_.c_str(), &before), 0);
+  if (stat(seal_path_of(path_).c_str(), &after) != 0) GTEST_SKIP() << "the system has no number of its start";
+  ASSERT_TRUE(load_image_file(path_, GetParam()));
+  const auto last = static_cast<size_t>(before.st_size) - 1;
+  do {  // until the clock of the file system has moved
+    change_byte(last);
+    change_byte(last);
+    ASSERT_EQ(stat(path_.c_str(), &after), 0);
+  } while (after.st_ctim.tv_nsec == before.st_ctim.tv_nsec && after.st_ctim.tv_sec == before.st_ctim.tv_sec);
+  EXPECT_TRUE(load_image_file(path_, GetParam())) << "it is as it was";
+  change_byte(last);
+  EXPECT_EQ(load_image_file(path_, GetParam()).error().code, ErrorCode::kInvalidInput);
+}
+
+// Behind right checksums, as nobody but the user can forge them: what is out of bounds is refused all the same.
+TEST_P(ImageInAFile, OffsetsAndIndicesBeyondTheirBoundsAreRefused) {
+  constexpr size_t kFileBytesAt = 104, kStateAt = 112, kFunctionsAt = 128, kCodeAt = 224;
+  const auto forged = [&](size_t at, uint64_t value) {
+    std::fstream file(path_, std::ios::in | std::ios::out | std::ios::binary);
+    uint64_t before = 0;
+    file.seekg(static_cast<std::streamoff>(at));
+    file.read(reinterpret_cast<char*>(&before), sizeof before);
+    file.seekp(static_cast<std::streamoff>(at));
+    file.write(reinterpret_cast<const char*>(&value), sizeof value).flush();
+    return before;
+  };
+  const auto repair = [&] {
+    const int file = open(path_.c_str(), O_RDWR | O_CLOEXEC);
+    const bool done = repair_image_checksums(file).has_value();
+    close(file);
+    return done;
+  };
+  for (size_t at = kFileBytesAt; at <= kCodeAt + 8; at += 8)
+    for (const uint64_t wild : {UINT64_MAX, uint64_t{1} << 40, uint64_t{1} << 63, uint64_t{3}}) {
+      const uint64_t before = forged(at, wild);
+      static_cast<void>(repair());
+      const auto loaded = load_image_file(path_, GetParam());
+      EXPECT_TRUE(!loaded || at > kCodeAt || (GetParam() == Tier::kInterpreter && at == kCodeAt)) << at;
+      forged(at, before);
+      ASSERT_TRUE(repair());
+      ASSERT_TRUE(load_image_file(path_, GetParam())) << at;
+    }
+  uint64_t functions = 0, state = 0;
+  {
+    std::ifstream file(path_, std::ios::binary);
+    file.seekg(kFunctionsAt);
+    file.read(reinterpret_cast<char*>(&functions), sizeof functions);
+    file.seekg(kStateAt);
+    file.read(reinterpret_cast<char*>(&state), sizeof state);
+  }
+  // A function's type, and the number of a memory's pages.
+  for (const size_t at :
+       {static_cast<size_t>(functions) + 2 * sizeof(wasm::Function), static_cast<size_t>(state) + 8}) {
+    const uint64_t before = forged(at, 0xFFFF'FFFF'0000'FFFF);
+    ASSERT_TRUE(repair());
+    EXPECT_EQ(load_image_file(path_, GetParam()).error().code, ErrorCode::kInvalidInput) << at;
+    forged(at, before);
+    ASSERT_TRUE(repair());
+  }
+  EXPECT_TRUE(load_image_file(path_, GetParam()));
+}
+
+TEST_P(ImageInAFile, OneThatIsCutOrOfOthersIsRefused) {
+  EXPECT_EQ(load_image_file(path_ + "-none").error().code, ErrorCode::kNotFound);
+  ASSERT_EQ(link(path_.c_str(), (path_ + "-second").c_str()), 0);
+  EXPECT_EQ(load_image_file(path_, GetParam()).error().code, ErrorCode::kNotFound);
+  ASSERT_EQ(unlink((path_ + "-second").c_str()), 0);
   ASSERT_TRUE(load_image_file(path_, GetParam()));
   ASSERT_EQ(truncate(path_.c_str(), 5000), 0);
+  EXPECT_EQ(load_image_file(path_, GetParam()).error().code, ErrorCode::kInvalidInput);
+  ASSERT_EQ(truncate(path_.c_str(), 50), 0);
   EXPECT_EQ(load_image_file(path_, GetParam()).error().code, ErrorCode::kInvalidInput);
   ASSERT_EQ(chmod(path_.c_str(), 0666), 0);
   EXPECT_EQ(load_image_file(path_, GetParam()).error().code, ErrorCode::kNotFound);

@@ -68,17 +68,15 @@ namespace membrane::engine {
 bool refill_slice(Execution& ex, int64_t& fuel, uint64_t needed, uint64_t slice) {
   MachineState& m = Machine::state(ex);
   const ExecutionLimits& limits = Machine::limits(ex);
+  const bool polls = m.fuel_until_poll == 0;
+  if (polls) m.fuel_until_poll = limits.poll_interval_fuel;
   const int64_t lacking = static_cast<int64_t>(needed) - fuel;
-  const uint64_t wanted = std::max<uint64_t>(slice, lacking > 0 ? lacking : 0);
+  const uint64_t wanted = std::max<uint64_t>(std::min(slice, m.fuel_until_poll), lacking > 0 ? lacking : 0);
   const uint64_t taken = std::min(m.fuel_reserve, wanted);
   m.fuel_reserve -= taken;
   fuel += static_cast<int64_t>(taken);
-  if (m.fuel_until_poll > slice) {
-    m.fuel_until_poll -= slice;
-    return false;
-  }
-  m.fuel_until_poll = limits.poll_interval_fuel;
-  return limits.poll && limits.poll();
+  m.fuel_until_poll -= std::min(wanted, m.fuel_until_poll);
+  return polls && limits.poll && limits.poll();
 }
 
 namespace {
@@ -137,26 +135,28 @@ void hand_over(REGISTERS, Where to) {
   Machine::state(*ex).where = to;
 }
 
-// Slices are short where functions may be compiled: whoever runs when one ends uses much fuel, as a rule,
-// and is worth it. So hot functions are found at no cost in the code, and the same at every run.
-constexpr uint64_t kSampleFuel = 20'000;
+// The interpreter's slices are short where functions may be compiled: the function that is running when one ends
+// uses much fuel, as a rule, and is worth compiling. Hot functions are found at no cost in the code, and the same
+// at every run.
 bool samples_functions(Execution& ex) {
   const FunctionCode* const function = Machine::state(ex).top->function;
   return function->module->tier() != Tier::kInterpreter;
 }
-uint64_t slice_of(Execution& ex) { return Machine::limits(ex).poll_interval_fuel; }
+uint64_t slice_of(Execution& ex) {
+  const uint64_t slice = Machine::limits(ex).poll_interval_fuel;
+  return samples_functions(ex) ? std::min(kSampleFuel, slice) : slice;
+}
 
 // ip is behind a header whose cost the slice did not cover.
 HANDLER(refill) {
   const uint32_t cost = ip[-1].header.cost;
   fuel += cost;
-  const bool samples = samples_functions(*ex);
-  const bool used_a_slice = Machine::state(*ex).fuel_until_poll != 0;  // the first slice is yet to come
-  const bool interrupted =
-      refill_slice(*ex, fuel, cost, samples ? std::min(kSampleFuel, slice_of(*ex)) : slice_of(*ex));
+  const bool ends_sample =
+      std::exchange(Machine::state(*ex).sample_fuel, kSampleFuel) != 0 && samples_functions(*ex);
+  const bool interrupted = refill_slice(*ex, fuel, cost, slice_of(*ex));
   if (interrupted) return stop(PASS_REGISTERS(ip - 1), RunState::kInterrupted);
   if (fuel < static_cast<int64_t>(cost)) return stop(PASS_REGISTERS(ip - 1), RunState::kOutOfFuel);
-  if (samples && used_a_slice && cost != 0) return hand_over(PASS_REGISTERS(ip - 1), Where::kPromotion);
+  if (ends_sample && cost != 0) return hand_over(PASS_REGISTERS(ip - 1), Where::kPromotion);
   fuel -= cost;
   DISPATCH(ip);
 }
@@ -165,7 +165,9 @@ HANDLER(refill) {
 HANDLER(refill_for_bulk) {
   const Word* const header = ip - ip[1].slots.d;
   const uint64_t needed = Machine::state(*ex).fuel_needed;
-  const bool interrupted = refill_slice(*ex, fuel, needed, slice_of(*ex));
+  // Where functions are sampled it gets no more than it needs, and the sample ends at the next header.
+  const uint64_t slice = samples_functions(*ex) ? 0 : slice_of(*ex);
+  const bool interrupted = refill_slice(*ex, fuel, needed, slice);
   if (!interrupted && fuel >= static_cast<int64_t>(needed)) DISPATCH(ip);
   fuel += header->header.cost;
   return stop(PASS_REGISTERS(header), interrupted ? RunState::kInterrupted : RunState::kOutOfFuel);

@@ -21,6 +21,10 @@ extern const Word kReturnToNativeStub[2];
 // Behind a call into another instance.
 extern const Word kCrossReturnStub[2];
 
+// What the interpreter uses before the function that then runs is compiled, where functions may be. About what
+// compiling one costs.
+inline constexpr uint64_t kSampleFuel = 20'000;
+
 // Moves `slice` from the reserve to `fuel`, or what it takes to cover `needed`, or what there is. True when
 // the owner's poll, which it is time for now and then, asks to stop.
 bool refill_slice(Execution& ex, int64_t& fuel, uint64_t needed, uint64_t slice);

@@ -178,6 +178,11 @@ size_t CompiledModule::native_code_bytes() const {
   return native_ == nullptr ? 0 : native_->code_bytes();
 }
 
+size_t CompiledModule::native_function_count() const {
+  const std::lock_guard lock(mutex_);
+  return native_ == nullptr ? 0 : native_->function_count();
+}
+
 namespace {
 
 // The address that a data segment is written to, when it is a constant.

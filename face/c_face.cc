@@ -24,6 +24,7 @@ struct membrane_budget {
 
 struct membrane_sandbox {
   membrane::Sandbox sandbox;
+  std::vector<std::pair<std::string, std::string>> environment{};
 };
 
 struct membrane_report {
@@ -150,6 +151,12 @@ membrane::Program to_cpp(const membrane_program& p) {
   made.entry = view(p.entry);
   for (size_t i = 0; i < p.argument_count; ++i) made.arguments.emplace_back(view(p.arguments[i]));
   made.input = view(p.input, p.input_size);
+  return made;
+}
+
+membrane::Program program_for(const membrane_sandbox& sandbox, const membrane_program& program) {
+  membrane::Program made = to_cpp(program);
+  made.environment = sandbox.environment;
   return made;
 }
 
@@ -290,13 +297,35 @@ void membrane_sandbox_share(membrane_sandbox* sandbox, const membrane_budget* bu
   sandbox->sandbox.share(budget->budget);
 }
 
+bool membrane_sandbox_set_environment(membrane_sandbox* sandbox, const char* const* variables, size_t count,
+                                      membrane_error** error) {
+  return guarded<bool>(error, [&] {
+    std::vector<std::pair<std::string, std::string>> environment;
+    for (size_t i = 0; i < count; ++i) {
+      const std::string_view variable = view(variables[i]);
+      const size_t equals = variable.find('=');
+      if (equals == 0 || equals == std::string_view::npos) {
+        give(error, {.code = "invalid_argument",
+                     .message = "the variable \"" + std::string(variable) + "\" has no name or no value",
+                     .hint = "Write it as NAME=VALUE.",
+                     .place = {},
+                     .backtrace = {}});
+        return false;
+      }
+      environment.emplace_back(variable.substr(0, equals), variable.substr(equals + 1));
+    }
+    sandbox->environment = std::move(environment);
+    return true;
+  });
+}
+
 membrane_report* membrane_sandbox_run(const membrane_sandbox* sandbox, const membrane_program* program) {
-  return reported([&] { return sandbox->sandbox.run(to_cpp(*program)); });
+  return reported([&] { return sandbox->sandbox.run(program_for(*sandbox, *program)); });
 }
 
 membrane_report* membrane_sandbox_run_until(const membrane_sandbox* sandbox, const membrane_program* program,
                                             uint64_t freeze_after_fuel) {
-  return reported([&] { return sandbox->sandbox.run(to_cpp(*program), freeze_after_fuel); });
+  return reported([&] { return sandbox->sandbox.run(program_for(*sandbox, *program), freeze_after_fuel); });
 }
 
 membrane_report* membrane_sandbox_thaw(const membrane_sandbox* sandbox, const uint8_t* snapshot, size_t size,
@@ -332,6 +361,12 @@ const char* membrane_report_stderr(const membrane_report* report, size_t* size) 
 
 const char* membrane_report_result(const membrane_report* report, size_t* size) {
   return sized(report->report.result, size);
+}
+
+bool membrane_report_exit_code(const membrane_report* report, int32_t* code) {
+  if (!report->report.exit_code) return false;
+  *code = *report->report.exit_code;
+  return true;
 }
 
 const char* membrane_report_answer(const membrane_report* report, size_t* size) {

@@ -154,6 +154,7 @@ json report_of_a_language() {
   report.displays = {report.value};
   report.files = {{"/tmp/out.csv", 12}};
   report.exit_code = 3;
+  report.output_bytes_cut = 5;
   return json::parse(sandbox::render_json(report, false));
 }
 

@@ -25,6 +25,7 @@ Report report_of(sandbox::Report made) {
   for (const sandbox::ReportValue& value : made.results) report.results.push_back(result_of(value));
   report.result = made.result;
   if (made.submitted) report.answer = made.answer;
+  report.exit_code = made.exit_code;
   report.stdout_text = made.stdout_text;
   report.stderr_text = made.stderr_text;
   report.fuel_used = made.fuel_used;
@@ -80,6 +81,10 @@ void Sandbox::on_stdout(std::function<void(std::string_view)> listener) {
   state_->options.on_stdout = std::move(listener);
 }
 
+void Sandbox::on_stderr(std::function<void(std::string_view)> listener) {
+  state_->options.on_stderr = std::move(listener);
+}
+
 Report Sandbox::run(const Program& program, std::optional<uint64_t> freeze_after_fuel) const {
   sandbox::RunOptions options = state_->options;
   options.freeze_after_fuel = freeze_after_fuel;
@@ -88,7 +93,8 @@ Report Sandbox::run(const Program& program, std::optional<uint64_t> freeze_after
                                  .language = sandbox::Language::kAuto,
                                  .entry = program.entry,
                                  .arguments = program.arguments,
-                                 .input = program.input},
+                                 .input = program.input,
+                                 .environment = program.environment},
                                 options));
 }
 

@@ -17,6 +17,9 @@ HostResult<FileStatus> Broker::file_status(FileHandle) { return no_files(); }
 HostResult<void> Broker::file_sync(FileHandle) { return no_files(); }
 HostResult<void> Broker::file_close(FileHandle) { return no_files(); }
 HostResult<FileStatus> Broker::path_status(std::string_view) { return no_files(); }
+HostResult<LinkOnPath> Broker::path_find_link(std::string_view) { return no_files(); }
+HostResult<void> Broker::link_make_symbolic(std::string_view, std::string_view) { return no_files(); }
+HostResult<void> Broker::link_make_hard(std::string_view, std::string_view) { return no_files(); }
 HostResult<void> Broker::path_set_times(std::string_view, const FileTimes&) { return no_files(); }
 HostResult<void> Broker::path_unlink(std::string_view) { return no_files(); }
 HostResult<void> Broker::path_rename(std::string_view, std::string_view) { return no_files(); }

@@ -44,9 +44,11 @@ struct HttpResponse {
 
 enum class FileMode : uint8_t { kCreateOrReplace, kAppend };
 struct FileInfo {
-  std::string name;  // the last component
-  bool is_directory = false;
+  std::string name;           // the last component
+  bool is_directory = false;  // of a link: whether it leads to one
   uint64_t size_bytes = 0;
+  bool is_link = false;  // only below a grant with links, as the identity
+  uint64_t file_id = 0;  // the same for all names of a file; 0: the path is its identity
 };
 
 // A file that stays open, by the broker's number for it.
@@ -61,6 +63,14 @@ struct FileStatus {
   bool is_directory = false;
   uint64_t size_bytes = 0;
   int64_t accessed_ns = 0, modified_ns = 0, changed_ns = 0;  // since 1970
+  bool is_link = false;                                      // these three only below a grant with links
+  uint64_t link_count = 1;                                   // names of the file, hard links
+  uint64_t file_id = 0;                                      // as in FileInfo
+};
+// The first symbolic link that a path leads through, or ends in. Both are empty when there is none.
+struct LinkOnPath {
+  std::string path;  // a guest path
+  std::string target;
 };
 struct OpenedFile {
   FileHandle handle = 0;
@@ -104,10 +114,15 @@ class Broker {
   virtual HostResult<FileStatus> file_status(FileHandle file);
   virtual HostResult<void> file_sync(FileHandle file);
   virtual HostResult<void> file_close(FileHandle file);
+  // Below a grant with links, a link's own; else of what it leads to.
   virtual HostResult<FileStatus> path_status(std::string_view path);
+  // Nothing is found below a grant without links.
+  virtual HostResult<LinkOnPath> path_find_link(std::string_view path);
   virtual HostResult<void> path_set_times(std::string_view path, const FileTimes& times);
   virtual HostResult<void> path_unlink(std::string_view path);
   virtual HostResult<void> path_rename(std::string_view from, std::string_view to);
+  virtual HostResult<void> link_make_symbolic(std::string_view target, std::string_view path);
+  virtual HostResult<void> link_make_hard(std::string_view from, std::string_view to);
   virtual HostResult<void> directory_make(std::string_view path);
   virtual HostResult<void> directory_remove(std::string_view path);
 

@@ -4,9 +4,9 @@
 #include <bit>
 #include <chrono>
 #include <initializer_list>
-#include <nlohmann/json.hpp>
 
 #include "base/base64.h"
+#include "base/json.h"
 #include "base/sha256.h"
 #include "base/utf8.h"
 
@@ -82,14 +82,28 @@ bool read(const ordered_json& json, std::vector<float>& values) {
   return true;
 }
 
+// "link" and "id" stand only where there is an identity: below a grant with links.
 ordered_json write(const FileInfo& info) {
-  return {{"name", write(info.name)}, {"directory", info.is_directory}, {"size", info.size_bytes}};
+  ordered_json json = {
+      {"name", write(info.name)}, {"directory", info.is_directory}, {"size", info.size_bytes}};
+  if (info.file_id != 0) {
+    json["link"] = info.is_link;
+    json["id"] = info.file_id;
+  }
+  return json;
 }
 bool read(const ordered_json& json, FileInfo& info) {
-  if (!json.is_object() || json.size() != 3 || !json.contains("name") || !json.contains("directory") ||
-      !json.contains("size") || !json["directory"].is_boolean())
+  if (!json.is_object() || !json.contains("name") || !json.contains("directory") || !json.contains("size") ||
+      !json["directory"].is_boolean())
     return false;
   info.is_directory = json["directory"].get<bool>();
+  if (json.size() == 5) {
+    if (!json.contains("link") || !json["link"].is_boolean() || !json.contains("id")) return false;
+    info.is_link = json["link"].get<bool>();
+    if (!read(json["id"], info.file_id)) return false;
+  } else if (json.size() != 3) {
+    return false;
+  }
   return read(json["name"], info.name) && read(json["size"], info.size_bytes);
 }
 
@@ -104,16 +118,33 @@ bool read(const ordered_json& json, std::vector<FileInfo>& entries) {
                              [&](const ordered_json& item) { return read(item, entries.emplace_back()); });
 }
 
-// Size and times as they are; one that is missing or more than that was not written here.
+// Size and times, then what only a grant with links tells. Other lengths were not written here.
 ordered_json write(const FileStatus& status) {
-  return ordered_json::array(
+  ordered_json json = ordered_json::array(
       {status.is_directory, status.size_bytes, status.accessed_ns, status.modified_ns, status.changed_ns});
+  if (status.file_id != 0) {
+    json.push_back(status.is_link);
+    json.push_back(status.link_count);
+    json.push_back(status.file_id);
+  }
+  return json;
 }
 bool read(const ordered_json& json, FileStatus& status) {
-  if (!json.is_array() || json.size() != 5 || !json[0].is_boolean()) return false;
+  if (!json.is_array() || (json.size() != 5 && json.size() != 8) || !json[0].is_boolean()) return false;
   status.is_directory = json[0].get<bool>();
+  if (json.size() == 8) {
+    if (!json[5].is_boolean() || !read(json[6], status.link_count) || !read(json[7], status.file_id))
+      return false;
+    status.is_link = json[5].get<bool>();
+  }
   return read(json[1], status.size_bytes) && read(json[2], status.accessed_ns) &&
          read(json[3], status.modified_ns) && read(json[4], status.changed_ns);
+}
+ordered_json write(const LinkOnPath& link) {
+  return ordered_json::array({write(link.path), write(link.target)});
+}
+bool read(const ordered_json& json, LinkOnPath& link) {
+  return json.is_array() && json.size() == 2 && read(json[0], link.path) && read(json[1], link.target);
 }
 ordered_json write(const OpenedFile& opened) {
   return ordered_json::array({opened.handle, write(opened.status)});
@@ -254,8 +285,10 @@ HostResult<T> BrokerGate::answer_from_journal(const Request& request, const std:
     return {};
   } else {
     T answer{};
-    if (!read(ordered_json::parse(entry.result, nullptr, false), answer))
-      return leave("the journal's result is not one of it");
+    // The journal has been read as a whole; what it holds is bounded.
+    constexpr JsonLimits kLimits{.bytes = 4ull << 30, .values = 100'000'000, .memory_bytes = 16ull << 30};
+    const auto result = read_ordered_json(entry.result, "the result", kLimits);
+    if (!result || !read(*result, answer)) return leave("the journal's result is not one of it");
     ++next_;
     return answer;
   }
@@ -329,6 +362,15 @@ HostResult<void> BrokerGate::file_close(FileHandle file) {
 }
 HostResult<FileStatus> BrokerGate::path_status(std::string_view path) {
   return pass<FileStatus>({"fs.status", {path}}, [&] { return world_->path_status(path); });
+}
+HostResult<LinkOnPath> BrokerGate::path_find_link(std::string_view path) {
+  return pass<LinkOnPath>({"fs.find_link", {path}}, [&] { return world_->path_find_link(path); });
+}
+HostResult<void> BrokerGate::link_make_symbolic(std::string_view target, std::string_view path) {
+  return pass<void>({"fs.symlink", {target, path}}, [&] { return world_->link_make_symbolic(target, path); });
+}
+HostResult<void> BrokerGate::link_make_hard(std::string_view from, std::string_view to) {
+  return pass<void>({"fs.link", {from, to}}, [&] { return world_->link_make_hard(from, to); });
 }
 HostResult<void> BrokerGate::path_set_times(std::string_view path, const FileTimes& times) {
   const auto text = [](const std::optional<int64_t>& ns) { return ns ? std::to_string(*ns) : std::string(); };

@@ -54,6 +54,9 @@ class BrokerGate final : public Broker {
   HostResult<void> file_sync(FileHandle file) override;
   HostResult<void> file_close(FileHandle file) override;
   HostResult<FileStatus> path_status(std::string_view path) override;
+  HostResult<LinkOnPath> path_find_link(std::string_view path) override;
+  HostResult<void> link_make_symbolic(std::string_view target, std::string_view path) override;
+  HostResult<void> link_make_hard(std::string_view from, std::string_view to) override;
   HostResult<void> path_set_times(std::string_view path, const FileTimes& times) override;
   HostResult<void> path_unlink(std::string_view path) override;
   HostResult<void> path_rename(std::string_view from, std::string_view to) override;

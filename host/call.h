@@ -32,7 +32,7 @@ enum class CallEnd : uint8_t {
   kOutOfOutput,
 };
 
-// The largest string that a handler makes: a bound on the host's memory, whatever the program's.
+// The largest string that a handler makes, however much memory there is.
 inline constexpr uint64_t kMaxResultBytes = 64ull << 20;
 
 class Call {
@@ -47,9 +47,11 @@ class Call {
   [[nodiscard]] int64_t i64(size_t index) const { return static_cast<int64_t>(bits[index]); }
   [[nodiscard]] double f64(size_t index) const { return std::bit_cast<double>(bits[index]); }
 
-  // Before making a string that may be much larger than what the program handed over: ENOMEM
-  // when it is past kMaxResultBytes.
-  [[nodiscard]] static HostResult<void> check_size(uint64_t bytes);
+  // Before a string of this size is made: ENOMEM when it is past kMaxResultBytes, or needs more of the host's memory
+  // than the sandbox has left. (It is there twice in the end: in the host, and in the program's memory.)
+  [[nodiscard]] HostResult<void> check_size(uint64_t bytes) const;
+  // A string of the program's as a result, when there is room for it.
+  [[nodiscard]] HostResult<Value> copy_of(std::string_view text) const;
 
   Guest& guest;
   Broker& broker;

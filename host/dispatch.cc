@@ -1,5 +1,6 @@
 #include "host/dispatch.h"
 
+#include <algorithm>
 #include <exception>
 #include <new>
 
@@ -11,11 +12,25 @@ namespace {
 using std::chrono::steady_clock;
 
 constexpr size_t kMaxSummaryBytes = 200;
+constexpr size_t kMaxReasonBytes = 1'000;
 
 // Nothing of it left the machine: it was refused before anything happened.
 bool was_refused(const HostError& error) {
   return !error.acted && (error.code == Errno::kAccess || error.code == Errno::kBudget ||
                           error.code == Errno::kInvalid || error.code == Errno::kUnsupported);
+}
+
+// Reasons and grants quote what programs hand over, which may be long, and cut it inside a character.
+std::string bounded(std::string text) {
+  if (text.size() > kMaxReasonBytes) {
+    text.resize(utf8_cut(text, kMaxReasonBytes));
+    text += "…";
+  }
+  return utf8_repair(text);
+}
+
+size_t bytes_of(const CallRecord& record) {
+  return record.name.size() + record.reason.size() + record.grant.size() + record.arguments.size();
 }
 
 // "GET, https://example.org/": what a person needs to know the call again by.
@@ -40,10 +55,16 @@ std::string summary_of(const FunctionSpec& function, const Call& call) {
 
 }  // namespace
 
-HostResult<void> Call::check_size(uint64_t bytes) {
-  if (bytes <= kMaxResultBytes) return {};
+HostResult<void> Call::check_size(uint64_t bytes) const {
+  const uint64_t most = std::min(kMaxResultBytes, guest.host_memory().left_for_call() / 2);
+  if (bytes <= most) return {};
   return refuse(Errno::kNoMemory, "the result would have " + std::to_string(bytes) +
-                                      " bytes; the largest has " + std::to_string(kMaxResultBytes));
+                                      " bytes; there is room for " + std::to_string(most));
+}
+
+HostResult<Value> Call::copy_of(std::string_view text) const {
+  MEMBRANE_TRY(check_size(text.size()));
+  return std::string(text);
 }
 
 CallOutcome Dispatcher::call(const FunctionSpec& function, std::span<const uint64_t> arguments,
@@ -100,9 +121,8 @@ ValueOutcome Dispatcher::act(const FunctionSpec& function, Call& call, Account& 
 // Keeps why the call failed (null: it did not), and what it did to the world.
 void Dispatcher::settle(const FunctionSpec& function, const HostError* error, Account account) {
   history_.last_error = error != nullptr ? *error : HostError{Errno::kOk, {}, {}};
-  // Reasons quote what programs hand over, and may cut it inside a character.
-  history_.last_error.reason = utf8_repair(history_.last_error.reason);
-  history_.last_error.grant = utf8_repair(history_.last_error.grant);
+  history_.last_error.reason = bounded(std::move(history_.last_error.reason));
+  history_.last_error.grant = bounded(std::move(history_.last_error.grant));
   if (function.effect != Effect::kWorld) return;
   const auto latency =
       std::chrono::duration_cast<std::chrono::microseconds>(steady_clock::now() - account.start);
@@ -177,13 +197,22 @@ CallOutcome Dispatcher::finish(const FunctionSpec& function, const HostResult<vo
   return {};
 }
 
+void Dispatcher::go_on_from(History history) {
+  history_ = std::move(history);
+  history_.record_bytes = 0;
+  for (const CallRecord& record : history_.records) history_.record_bytes += bytes_of(record);
+}
+
 void Dispatcher::record(CallRecord record) {
   if (!record.allowed()) {
     history_.denial = record;
   }
   const bool malformed = record.code == Errno::kFault || record.code == Errno::kInvalid;
-  if (history_.records.size() < kMaxRecords && (!malformed || history_.malformed < kMaxMalformedRecords)) {
+  const bool has_room =
+      history_.records.size() < kMaxRecords && history_.record_bytes + bytes_of(record) <= kMaxRecordBytes;
+  if (has_room && (!malformed || history_.malformed < kMaxMalformedRecords)) {
     history_.malformed += malformed ? 1 : 0;
+    history_.record_bytes += bytes_of(record);
     history_.records.push_back(std::move(record));
   } else {
     ++history_.records_dropped;

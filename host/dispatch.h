@@ -59,7 +59,8 @@ class Dispatcher {
   struct History {
     CapabilityState state;
     std::vector<CallRecord> records;
-    uint64_t malformed = 0;  // of the records
+    uint64_t malformed = 0;     // of the records
+    uint64_t record_bytes = 0;  // their texts
     uint64_t records_dropped = 0;
     HostError last_error{Errno::kOk, {}, {}};
     std::optional<CallRecord> denial;  // the last call that no grant allowed
@@ -82,7 +83,8 @@ class Dispatcher {
 
   static constexpr size_t kMaxRecords = 10'000;
   static constexpr size_t kMaxMalformedRecords = 1'000;
-  // In order; past kMaxRecords only counted. So are calls with malformed arguments (EFAULT, EINVAL)
+  static constexpr size_t kMaxRecordBytes = 2u << 20;  // of all their texts
+  // In order; past kMaxRecords or kMaxRecordBytes only counted. So are calls with malformed arguments (EFAULT, EINVAL)
   // past kMaxMalformedRecords: they need not be paid for and did nothing, and must not push out what did.
   [[nodiscard]] const std::vector<CallRecord>& records() const { return history_.records; }
   [[nodiscard]] uint64_t records_dropped() const { return history_.records_dropped; }
@@ -97,7 +99,8 @@ class Dispatcher {
 
   [[nodiscard]] CapabilityState& state() { return history_.state; }
   [[nodiscard]] const History& history() const { return history_; }
-  void go_on_from(History history) { history_ = std::move(history); }
+  // `history` may be one that was thawed: the bytes of its records are counted here.
+  void go_on_from(History history);
 
  private:
   // What a call is paid and recorded by, from its beginning to its end.

@@ -1,13 +1,14 @@
 #include "host/door.h"
 
+#include <algorithm>
+#include <bit>
 #include <charconv>
 #include <cmath>
 #include <limits>
-#include <nlohmann/json.hpp>
 
 #include "base/base64.h"
 #include "base/utf8.h"
-#include "host/json_size.h"
+#include "host/read_json.h"
 
 namespace membrane::host {
 namespace {
@@ -17,8 +18,9 @@ using nlohmann::json;
 // Past it a double has no place for every integer.
 constexpr int64_t kMaxPlainInteger = 1ll << 53;
 // {"call":…, "arguments":[{"base64":…}]} is no deeper, and has no more values.
-constexpr size_t kMaxCallDepth = 3;
-constexpr size_t kMaxCallValues = 64;
+constexpr JsonLimits kCallLimits{.bytes = Door::kMaxRequestBytes, .depth = 3, .values = 64};
+// {"session":…, "path":…} neither.
+constexpr JsonLimits kAskLimits{.bytes = 64u << 10, .depth = 1, .values = 8};
 
 // --- reading -----------------------------------------------------------------------------
 
@@ -28,41 +30,39 @@ struct Kind {
   std::string text;
 };
 
-// Stops at the first member's value, so that a session's result is parsed by who wants it.
-class FirstMember : public json::json_sax_t {
- public:
+// What begins the text, after blanks.
+bool take(std::string_view& text, char c) {
+  text.remove_prefix(std::min(text.find_first_not_of(" \t\n\r"), text.size()));
+  if (!text.starts_with(c)) return false;
+  text.remove_prefix(1);
+  return true;
+}
+
+// A short string that begins the text; "" for anything else.
+std::string take_string(std::string_view& text) {
+  constexpr size_t kMaxBytes = 32;
+  if (!take(text, '"')) return "";
+  const size_t end = text.substr(0, kMaxBytes).find('"');
+  if (end == std::string_view::npos) return "";
+  const std::string_view content = text.substr(0, end);
+  text.remove_prefix(end + 1);
+  return std::string(content);
+}
+
+// Looks at the beginning only: the rest is read by what takes the request. The words have no escapes.
+Kind kind_of(std::string_view request) {
   Kind kind;
+  if (!take(request, '{')) return kind;
+  kind.name = take_string(request);
+  if (take(request, ':')) kind.text = take_string(request);
+  return kind;
+}
 
-  bool start_object(size_t) override { return ++depth_ == 1; }
-  bool key(string_t& name) override {
-    kind.name = std::move(name);
-    return true;
-  }
-  bool string(string_t& text) override {
-    if (depth_ == 1) kind.text = std::move(text);
-    return false;
-  }
-  bool null() override { return false; }
-  bool boolean(bool) override { return false; }
-  bool number_integer(number_integer_t) override { return false; }
-  bool number_unsigned(number_unsigned_t) override { return false; }
-  bool number_float(number_float_t, const string_t&) override { return false; }
-  bool binary(binary_t&) override { return false; }
-  bool end_object() override { return false; }
-  bool start_array(size_t) override { return false; }
-  bool end_array() override { return false; }
-  bool parse_error(size_t, const std::string&, const nlohmann::detail::exception&) override { return false; }
-
- private:
-  int depth_ = 0;
-};
-
-HostResult<json> parse_call(std::string_view request) {
-  const JsonSize size = measure_json(request);
-  if (size.depth > kMaxCallDepth || size.values > kMaxCallValues)
-    return refuse(Errno::kInvalid, "the request has more in it than a call has");
-  json parsed = json::parse(request, nullptr, false);
-  if (parsed.is_discarded()) return refuse(Errno::kInvalid, "the request is not JSON");
+HostResult<json> parse_call(std::string_view request, uint64_t memory_bytes) {
+  JsonLimits limits = kCallLimits;
+  limits.memory_bytes = memory_bytes;
+  MEMBRANE_ASSIGN(json parsed, read_json_for_guest(request, "the request", limits));
+  if (!parsed.is_object()) return refuse(Errno::kInvalid, "the request is not an object");
   for (const auto& [name, value] : parsed.items()) {
     if (name != "call" && name != "arguments")
       return refuse(Errno::kInvalid, "a call has no '" + utf8_repair(name) + "'");
@@ -76,8 +76,9 @@ const std::string* only_member(const json& value, const char* name) {
   return value[name].get_ptr<const std::string*>();
 }
 
-HostResult<std::string> string_of(const json& value) {
-  if (const auto* text = value.get_ptr<const std::string*>()) return *text;
+// Takes it out of the value.
+HostResult<std::string> string_of(json& value) {
+  if (auto* text = value.get_ptr<std::string*>()) return std::move(*text);
   if (const std::string* encoded = only_member(value, "base64")) {
     if (auto bytes = base64_decode(*encoded)) return std::move(*bytes);
     return refuse(Errno::kInvalid, "is not base64");
@@ -112,7 +113,7 @@ HostResult<double> double_of(const json& value) {
 }
 
 // The slot of a number, as the engine has it; of a string its bytes, in `string`.
-HostResult<uint64_t> slot_of(Type type, const json& value, std::string& string) {
+HostResult<uint64_t> slot_of(Type type, json& value, std::string& string) {
   switch (type) {
     case Type::kText:
     case Type::kBytes: {
@@ -138,7 +139,7 @@ HostResult<uint64_t> slot_of(Type type, const json& value, std::string& string) 
 }
 
 // The strings live in `strings`, as long as the call.
-HostResult<Arguments> arguments_of(const FunctionSpec& function, const json& values,
+HostResult<Arguments> arguments_of(const FunctionSpec& function, json& values,
                                    std::array<std::string, kMaxParams>& strings) {
   if (!values.is_array()) return refuse(Errno::kInvalid, "the arguments are not an array");
   if (values.size() != function.params.size())
@@ -175,19 +176,24 @@ json json_of(Value value) {
   return nullptr;
 }
 
-std::string answer_of(json value) { return json{{"value", std::move(value)}}.dump(); }
+// Messages quote what the program hands over, which may be long.
+std::string shortly(std::string_view text, size_t most_bytes) {
+  return std::string(text.substr(0, utf8_cut(text, most_bytes))) + (text.size() > most_bytes ? "…" : "");
+}
 
-std::string answer_of(const HostError& error) {
-  return json{{"error",
-               {{"errno", name_of(error.code)},
-                {"number", static_cast<int>(error.code)},
-                {"message", utf8_repair(error.reason)},
-                {"grant", utf8_repair(error.grant)}}}}
-      .dump();
+std::string error_answer(const HostError& error) {
+  constexpr size_t kMaxMessageBytes = 1'000;
+  return json_text(json{{"error",
+                         {{"errno", name_of(error.code)},
+                          {"number", static_cast<int>(error.code)},
+                          {"message", shortly(error.reason, kMaxMessageBytes)},
+                          {"grant", shortly(error.grant, kMaxMessageBytes)}}}});
 }
 
 // What is not there, and what was probably meant.
-HostError unknown(const std::string& name) {
+HostError unknown(const std::string& asked) {
+  constexpr size_t kMaxNameBytes = 64;  // what is longer is like none that there is
+  const std::string name = shortly(asked, kMaxNameBytes);
   const auto selection = select(name);
   if (selection) return {Errno::kInvalid, name + " is a capability, and not a function of it", {}};
   return {Errno::kNotFound, selection.error().message + ". " + selection.error().hint, {}};
@@ -202,68 +208,96 @@ const FunctionSpec* function_named(std::string_view name) {
 
 std::string Door::answer(std::string_view request) {
   end_ = CallEnd::kReturn;
+  const uint64_t price = kCost.base + kCost.per_byte * request.size();
+  const bool is_prepaid = request.size() > kMaxOwedBytes;
+  if (is_prepaid && !guest_.charge(price)) {
+    end_ = CallEnd::kOutOfFuel;
+    return "";
+  }
   std::string answer;
-  // Parsing takes memory, and libraries throw where there is none.
+  // Libraries throw where there is no memory.
   try {
     answer = answer_any(request);
   } catch (const std::bad_alloc&) {
-    answer = answer_of(HostError{Errno::kNoMemory, "the host has no memory for the request", {}});
+    answer = error_answer(HostError{Errno::kNoMemory, "the host has no memory for the request", {}});
   }
   // What was not done is not paid for: it is asked again.
-  if (end_ != CallEnd::kOutOfFuel) guest_.owe(kCost.base + kCost.per_byte * (request.size() + answer.size()));
+  if (end_ != CallEnd::kOutOfFuel) guest_.owe((is_prepaid ? 0 : price) + kCost.per_byte * answer.size());
   return answer;
+}
+
+// The value as JSON, when there is room for it: while it is made, and until the program has read it.
+std::string Door::answer_of(Value value) {
+  if (const auto* text = std::get_if<std::string>(&value)) {
+    constexpr uint64_t kGrowth = 3;  // of the string that it is printed into
+    const uint64_t size = std::max(json_text_bytes(*text), text->size() / 3 * 4 + 4);
+    const uint64_t left = guest_.host_memory().left_for_call();
+    if (size > guest_.host_memory().left_to_keep() || kGrowth * size + text->size() > left)
+      return error_answer(HostError{
+          Errno::kNoMemory, "the answer of " + std::to_string(text->size()) + " bytes has no room", {}});
+  }
+  const json whole{{"value", json_of(std::move(value))}};
+  return json_text(whole);
 }
 
 std::string Door::answer_any(std::string_view request) {
   if (request.size() > kMaxRequestBytes)
-    return answer_of(HostError{Errno::kTooBig, "the request is larger than 128 MiB", {}});
-  FirstMember first;
-  json::sax_parse(request, &first);
-  if (first.kind.name == "call" || first.kind.name == "arguments") return answer_call(request);
-  if (first.kind.name == "session") return answer_session(first.kind.text, request);
-  if (first.kind.name == "registry" && json::parse(request, nullptr, false) == json{{"registry", true}})
+    return error_answer(HostError{
+        Errno::kTooBig, "the request is larger than " + std::to_string(kMaxRequestBytes) + " bytes", {}});
+  // Who hands it over may have made a copy of it.
+  const HostMemory::Use use(guest_.host_memory(), request.size());
+  const Kind kind = kind_of(request);
+  if (kind.name == "call" || kind.name == "arguments") return answer_call(request);
+  if (kind.name == "session") return answer_session(kind.text, request);
+  if (kind.name == "registry" &&
+      read_json(request, "the request", kAskLimits).value_or(nullptr) == json{{"registry", true}})
     return capabilities_json();
-  return answer_of(HostError{
+  return error_answer(HostError{
       Errno::kInvalid, R"(a request is {"call":…,"arguments":[…]}, {"registry":true} or {"session":…})", {}});
 }
 
 std::string Door::answer_call(std::string_view request) {
-  const HostResult<json> parsed = parse_call(request);
-  if (!parsed) return answer_of(parsed.error());
+  HostResult<json> parsed = parse_call(request, guest_.host_memory().left_for_call());
+  if (!parsed) return error_answer(parsed.error());
   const auto name = parsed->find("call");
   if (name == parsed->end() || !name->is_string())
-    return answer_of(HostError{Errno::kInvalid, "the name of the call is not a string", {}});
+    return error_answer(HostError{Errno::kInvalid, "the name of the call is not a string", {}});
   const FunctionSpec* function = function_named(name->get_ref<const std::string&>());
-  if (function == nullptr) return answer_of(unknown(name->get_ref<const std::string&>()));
+  if (function == nullptr) return error_answer(unknown(name->get_ref<const std::string&>()));
   std::array<std::string, kMaxParams> strings;
-  ValueOutcome outcome = dispatcher_.call(
-      *function, arguments_of(*function, parsed->value("arguments", json::array()), strings));
+  json none = json::array();
+  const auto values = parsed->find("arguments");
+  const HostResult<Arguments> arguments =
+      arguments_of(*function, values == parsed->end() ? none : *values, strings);
+  const HostMemory::Use use(guest_.host_memory(), request.size());  // the strings
+  ValueOutcome outcome = dispatcher_.call(*function, arguments);
   end_ = outcome.end;
   if (end_ != CallEnd::kReturn) return "";
-  return outcome.value ? answer_of(json_of(std::move(*outcome.value))) : answer_of(outcome.value.error());
+  return outcome.value ? answer_of(std::move(*outcome.value)) : error_answer(outcome.value.error());
 }
 
 std::string Door::answer_session(std::string_view what, std::string_view request) {
+  const auto refused = [](const HostError& error) { return error_answer(error); };
   if (session_ == nullptr)
-    return answer_of(HostError{Errno::kUnsupported, "there is no session: the program runs by itself", {}});
+    return refused({Errno::kUnsupported, "there is no session: the program runs by itself", {}});
   if (what == "next") {
     HostResult<std::string> turn = session_->next();
-    return turn ? std::move(*turn) : answer_of(turn.error());
+    return turn ? std::move(*turn) : refused(turn.error());
   }
   if (what == "result") {
-    const HostResult<void> taken = session_->take_result(request);
-    return taken ? answer_of(json()) : answer_of(taken.error());
+    const HostResult<void> taken = session_->take_result(request, guest_.host_memory());
+    return taken ? answer_of(Value()) : refused(taken.error());
   }
   if (what == "file") {
-    const json parsed = json::parse(request, nullptr, false);
-    const auto path = parsed.is_object() ? parsed.find("path") : parsed.end();
-    if (path == parsed.end() || !path->is_string())
-      return answer_of(HostError{Errno::kInvalid, "the path of the file is not a string", {}});
+    const auto parsed = read_json_for_guest(request, "the request", kAskLimits);
+    if (!parsed) return refused(parsed.error());
+    const auto path = parsed->find("path");
+    if (path == parsed->end() || !path->is_string())
+      return refused({Errno::kInvalid, "the path of the file is not a string", {}});
     HostResult<std::string> text = session_->read_file(path->get_ref<const std::string&>());
-    return text ? answer_of(json_of(*std::move(text))) : answer_of(text.error());
+    return text ? answer_of(*std::move(text)) : refused(text.error());
   }
-  return answer_of(
-      HostError{Errno::kInvalid, "a session is asked for its 'next' or a 'file', or told a 'result'", {}});
+  return refused({Errno::kInvalid, "a session is asked for its 'next' or a 'file', or told a 'result'", {}});
 }
 
 }  // namespace membrane::host

@@ -34,8 +34,8 @@ class DoorSession {
   virtual ~DoorSession() = default;
   // The next turn, as JSON.
   virtual HostResult<std::string> next() = 0;
-  // `request` is the whole request, not yet parsed beyond its "session".
-  virtual HostResult<void> take_result(std::string_view request) = 0;
+  // `request` is the whole request, not yet parsed beyond its "session"; `memory` bounds what parsing it takes.
+  virtual HostResult<void> take_result(std::string_view request, const HostMemory& memory) = 0;
   // A file that the program may read: of its own, or of a grant.
   virtual HostResult<std::string> read_file(std::string_view path) {
     return refuse(Errno::kUnsupported, "there are no files, so no " + std::string(path));
@@ -46,14 +46,17 @@ class Door {
  public:
   // What a request costs beside the call that it makes: for each byte of it and of its answer.
   static constexpr Cost kCost{.base = 20, .per_byte = 1};
-  static constexpr size_t kMaxRequestBytes = 128u << 20;
+  // A longer request is paid before it is read.
+  static constexpr size_t kMaxOwedBytes = 64u << 10;
+  static constexpr size_t kMaxRequestBytes = 64u << 20;
 
   // All are borrowed, and must outlive the door. Without a session its requests are ENOTSUP.
   Door(Guest& guest, Dispatcher& dispatcher, DoorSession* session = nullptr)
       : guest_(guest), dispatcher_(dispatcher), session_(session) {}
 
-  // The answer; "" when the program does not go on behind the request (see end()). After
-  // kOutOfFuel nothing was done: with more fuel, hand over the same request again.
+  // The answer; "" when the program does not go on after the request (see end()). After kOutOfFuel nothing was done,
+  // but reading a long request may have been paid: give that back, and with more fuel hand over the same request again.
+  // A request and its answer need memory of the host, of which a sandbox has so much (host_memory.h): E2BIG, ENOMEM.
   std::string answer(std::string_view request);
   // How the last request ended: kReturn, kExit, kOutOfFuel or kOutOfOutput.
   [[nodiscard]] CallEnd end() const { return end_; }
@@ -62,6 +65,7 @@ class Door {
   std::string answer_any(std::string_view request);
   std::string answer_call(std::string_view request);
   std::string answer_session(std::string_view what, std::string_view request);
+  std::string answer_of(Value value);
 
   Guest& guest_;
   Dispatcher& dispatcher_;

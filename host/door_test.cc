@@ -14,7 +14,7 @@ using nlohmann::json;
 class FakeSession : public DoorSession {
  public:
   HostResult<std::string> next() override { return turn; }
-  HostResult<void> take_result(std::string_view request) override {
+  HostResult<void> take_result(std::string_view request, const HostMemory&) override {
     results.emplace_back(request);
     return {};
   }
@@ -155,6 +155,40 @@ TEST_F(DoorTest, WithoutFuelNothingIsDoneAndTheRequestCanBeMadeAgain) {
   EXPECT_EQ(door_.end(), CallEnd::kReturn);
 }
 
+TEST_F(DoorTest, ALongRequestIsPaidBeforeItIsRead) {
+  const std::string text(Door::kMaxOwedBytes, 'x');
+  const std::string request = R"({"call":"str.length","arguments":[")" + text + R"("]})";
+  const uint64_t of_request = Door::kCost.base + Door::kCost.per_byte * request.size();
+  machine_.guest.fuel = of_request - 1;
+  EXPECT_EQ(door_.answer(request), "");
+  EXPECT_EQ(door_.end(), CallEnd::kOutOfFuel);
+  EXPECT_EQ(machine_.guest.fuel, of_request - 1);
+  machine_.guest.fuel = of_request + 1'000;
+  const std::string answer = door_.answer(request);
+  EXPECT_EQ(json::parse(answer), json({{"value", text.size()}}));
+  EXPECT_EQ(machine_.guest.fuel, 1'000 - find_function("str", "length")->cost.base - answer.size());
+}
+
+// The memory of a guest is 64 MiB, and the host lends some more.
+TEST_F(DoorTest, RequestsAndAnswersHaveTheMemoryThatIsLeft) {
+  const auto length_of = [&](size_t bytes) {
+    return ask_text(R"({"call":"str.length","arguments":[")" + std::string(bytes, 'x') + R"("]})");
+  };
+  EXPECT_EQ(length_of(5'000'000), json({{"value", 5'000'000}}));
+  EXPECT_EQ(length_of(20'000'000)["error"]["errno"], "E2BIG");
+  std::string zeros = R"({"call":"str.length","arguments":[0)";
+  for (int i = 0; i < 1'000'000; ++i) zeros += ",0";
+  EXPECT_EQ(ask_text(zeros + "]}")["error"]["errno"], "E2BIG");
+  EXPECT_EQ(fails("str.repeat", {"\x01", 10'000'000}), "ENOMEM") << "as JSON it is six times as long";
+  EXPECT_EQ(value("str.repeat", {"x", 10'000'000}).get<std::string>().size(), 10'000'000u);
+}
+
+TEST_F(DoorTest, NamesThatAreLongAreToldShortly) {
+  const std::string answer = door_.answer(R"({"call":")" + std::string(1'000'000, 'x') + R"("})");
+  EXPECT_LT(answer.size(), 1'000u);
+  EXPECT_EQ(json::parse(answer)["error"]["errno"], "ENOENT");
+}
+
 TEST_F(DoorTest, TheEndOfTheRunIsTold) {
   EXPECT_EQ(door_.answer(R"({"call":"agent.submit","arguments":["42"]})"), "");
   EXPECT_EQ(door_.end(), CallEnd::kExit);
@@ -215,7 +249,7 @@ TEST_F(DoorTest, RequestsThatNestOrCountTooMuchAreRefusedBeforeTheyAreParsed) {
   EXPECT_EQ(ask_text(deep)["error"]["errno"], "EINVAL");
   std::string wide = R"({"call":"str.length","arguments":[0)";
   for (int i = 0; i < 100'000; ++i) wide += ",0";
-  EXPECT_EQ(ask_text(wide + "]}")["error"]["errno"], "EINVAL");
+  EXPECT_EQ(ask_text(wide + "]}")["error"]["errno"], "E2BIG");
   EXPECT_EQ(ask_text(std::string(Door::kMaxRequestBytes + 1, ' '))["error"]["errno"], "E2BIG");
 }
 

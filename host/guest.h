@@ -15,6 +15,7 @@
 #include <string_view>
 
 #include "host/errno.h"
+#include "host/host_memory.h"
 
 namespace membrane::host {
 
@@ -35,6 +36,9 @@ class Guest {
   // the program stops at its next instruction.
   virtual void owe(uint64_t fuel) = 0;
 
+  // What the host uses on its behalf. Here: what the host lends, whatever the size of the program's memory.
+  virtual HostMemory& host_memory() { return lent_; }
+
   // What the program says. `text` is UTF-8. False: the output limit is reached; what fits has been kept.
   [[nodiscard]] virtual bool print(Stream stream, std::string_view text) = 0;
   [[nodiscard]] virtual bool set_result(std::string_view text) = 0;
@@ -49,6 +53,9 @@ class Guest {
   HostResult<std::string_view> read_string(uint32_t pointer);
   // A new string with these bytes, which may lie in the memory itself.
   HostResult<uint32_t> write_string(std::string_view bytes);
+
+ private:
+  HostMemory lent_;
 };
 
 // Allocates by moving a mark up; nothing is ever freed. The mark is the whole state.

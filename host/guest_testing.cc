@@ -40,7 +40,7 @@ void VectorGuest::poke(uint32_t address, uint32_t value) {
 
 bool VectorGuest::grow_to(uint64_t bytes) {
   const uint64_t wanted = (bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
-  if (wanted > max_bytes_) return false;
+  if (wanted > max_bytes_ - lowered_bytes_) return false;
   bytes_.resize(wanted);
   return true;
 }

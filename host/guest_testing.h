@@ -8,7 +8,7 @@
 
 namespace membrane::host {
 
-class VectorGuest : public Guest, private BumpHeap::Space {
+class VectorGuest : public Guest, private BumpHeap::Space, private HostMemory::Limit {
  public:
   static constexpr uint64_t kPageBytes = 65'536;
 
@@ -19,6 +19,7 @@ class VectorGuest : public Guest, private BumpHeap::Space {
   HostResult<uint32_t> allocate(uint64_t bytes) override { return heap_.allocate(*this, bytes); }
   bool charge(uint64_t fuel) override;
   void owe(uint64_t fuel) override;
+  HostMemory& host_memory() override { return host_memory_; }
   bool print(Stream stream, std::string_view text) override;
   bool set_result(std::string_view text) override;
   bool submit(std::string_view answer) override;
@@ -44,11 +45,19 @@ class VectorGuest : public Guest, private BumpHeap::Space {
  private:
   [[nodiscard]] uint64_t size_bytes() const override { return bytes_.size(); }
   [[nodiscard]] bool grow_to(uint64_t bytes) override;
+  [[nodiscard]] uint64_t left_bytes() const override { return max_bytes_ - bytes_.size() - lowered_bytes_; }
+  [[nodiscard]] bool lower_by(uint64_t bytes) override {
+    if (bytes > max_bytes_ - bytes_.size()) return false;
+    lowered_bytes_ = bytes;
+    return true;
+  }
   bool keep(std::string& target, std::string_view text);
 
   std::vector<uint8_t> bytes_;
   uint64_t max_bytes_;
+  uint64_t lowered_bytes_ = 0;
   BumpHeap heap_;
+  HostMemory host_memory_{this};
 };
 
 }  // namespace membrane::host

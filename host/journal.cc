@@ -1,11 +1,10 @@
 #include "host/journal.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
+#include "base/json.h"
 #include "base/sha256.h"
 #include "base/utf8.h"
-#include "host/json_size.h"
 
 namespace membrane::host {
 namespace {
@@ -14,6 +13,12 @@ using nlohmann::ordered_json;
 
 constexpr std::string_view kHeader = "{\"membrane_journal\":1}";
 static_assert(kJournalVersion == 1);
+
+// A journal is as large as what the world answered: its limits are those on the answers. Null when it is none.
+ordered_json read_result(std::string_view text) {
+  constexpr JsonLimits kLimits{.bytes = 4ull << 30, .values = 100'000'000, .memory_bytes = 16ull << 30};
+  return read_ordered_json(text, "the result", kLimits).value_or(nullptr);
+}
 
 // Everything but the chain, which is computed from this.
 ordered_json fields_of(const JournalEntry& entry) {
@@ -24,7 +29,7 @@ ordered_json fields_of(const JournalEntry& entry) {
           {"errno", static_cast<int32_t>(entry.code)},
           {"reason", entry.reason},
           {"grant", entry.grant},
-          {"result", ordered_json::parse(entry.result, nullptr, false)},
+          {"result", read_result(entry.result)},
           {"latency_us", entry.latency_us}};
 }
 
@@ -109,10 +114,8 @@ Result<Journal> Journal::parse(std::string_view text) {
       if (line != kHeader) return wrong(1, "is not " + std::string(kHeader));
       continue;
     }
-    if (is_json_too_deep(line)) return wrong(number, "is nested too deep");
     JournalEntry entry;
-    if (!read_entry(ordered_json::parse(line, nullptr, false), entry))
-      return wrong(number, "is not an entry");
+    if (!read_entry(read_result(line), entry)) return wrong(number, "is not an entry");
     if (line_of(entry) != line) return wrong(number, "is not in the canonical form");
     if (entry.sequence != number - 1) return wrong(number, "is out of sequence");
     const std::string chain = entry.chain;

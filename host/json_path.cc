@@ -1,7 +1,8 @@
 #include "host/json_path.h"
 
 #include <charconv>
-#include <nlohmann/json.hpp>
+
+#include "base/json.h"
 
 namespace membrane::host {
 namespace {
@@ -72,10 +73,10 @@ class PathParser {
     size_t end = at_ + 1;
     while (end < path_.size() && path_[end] != '"') end += path_[end] == '\\' ? 2 : 1;
     if (end + 1 >= path_.size() || path_[end + 1] != ']') return wrong("\"] is missing");
-    const auto text = nlohmann::json::parse(path_.substr(at_, end + 1 - at_), nullptr, false);
-    if (!text.is_string()) return wrong("the name is not a JSON string");
+    const auto text = read_json(path_.substr(at_, end + 1 - at_));
+    if (!text || !text->is_string()) return wrong("the name is not a JSON string");
     at_ = end + 2;
-    return PathStep{.name = text.get<std::string>()};
+    return PathStep{.name = text->get<std::string>()};
   }
 
   std::string_view path_;

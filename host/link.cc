@@ -1,5 +1,8 @@
 #include "host/link.h"
 
+#include "base/findings.h"
+#include "host/foreign_imports.h"
+
 namespace membrane::host {
 namespace {
 
@@ -45,7 +48,9 @@ Diagnostic unknown(const wasm::Import& import) {
   Diagnostic diagnostic{.code = DiagnosticCode::kUnknownImport};
   diagnostic.found = import.module + "." + import.name;
   diagnostic.message = "nothing provides the import \"" + import.module + "\" \"" + import.name + "\"";
-  if (import.kind != wasm::ExternKind::kFunc) {
+  if (const std::string_view purpose = made_for(import); !purpose.empty()) {
+    diagnostic.hint = purpose;
+  } else if (import.kind != wasm::ExternKind::kFunc) {
     diagnostic.message += " (a " + std::string(wasm::name_of(import.kind)) + "; only functions are provided)";
     diagnostic.hint = "define the " + std::string(wasm::name_of(import.kind)) + " in the module";
   } else if (const FunctionSpec* meant = nearest_function(import)) {
@@ -53,6 +58,12 @@ Diagnostic unknown(const wasm::Import& import) {
     diagnostic.hint = "did you mean " + diagnostic.expected + "? " + import_of(*meant);
   } else if (const Capability* capability = find_capability(import.module)) {
     diagnostic.hint = import.module + " has: " + names_in(*capability);
+  } else if (import.module.starts_with("wasi_")) {
+    diagnostic.hint = import.module + " has no such function (docs/wasi.md lists those that there are)";
+  } else if (import.module == "env") {
+    diagnostic.hint =
+        "env is where a linker leaves symbols that nobody defined: link the library that defines " +
+        import.name + ", or let the program that embeds Membrane define it";
   }
   return diagnostic;
 }
@@ -79,6 +90,7 @@ std::expected<Linkage, std::vector<Diagnostic>> link_imports(
         import.kind == wasm::ExternKind::kFunc ? find_function(import.module, import.name) : nullptr;
     if (function == nullptr) {
       diagnostics.push_back(unknown(import));
+      if (diagnostics.size() == kMaxFindings) break;
       continue;
     }
     linkage.push_back(function);
@@ -90,9 +102,10 @@ std::expected<Linkage, std::vector<Diagnostic>> link_imports(
       diagnostic.expected = text_of(actual);
       diagnostic.hint = "write " + import_of(*function);
       diagnostics.push_back(std::move(diagnostic));
+      if (diagnostics.size() == kMaxFindings) break;
     }
   }
-  if (!diagnostics.empty()) return std::unexpected(std::move(diagnostics));
+  if (!diagnostics.empty()) return std::unexpected(bounded(std::move(diagnostics)));
   return linkage;
 }
 

@@ -46,6 +46,7 @@ LocalBroker::LocalBroker(const policy::Policy& policy, Budget& budget, Model* mo
                          Resolver* resolver, Secrets secrets)
     : policy_(policy),
       budget_(budget),
+      deadline_(budget),
       model_(model),
       person_(person),
       resolver_(resolver != nullptr ? *resolver : system_resolver_),
@@ -67,7 +68,7 @@ HostResult<void> LocalBroker::pay_in(size_t bytes) {
 
 HostResult<HttpResponse> LocalBroker::http(const HttpRequest& request) {
   if (!egress_) {
-    auto made = HttpEgress::create(policy_.http, budget_, resolver_, secrets_);
+    auto made = HttpEgress::create(policy_.http, budget_, deadline_, resolver_, secrets_);
     if (!made) return refuse(Errno::kHost, "The http grants cannot be used: " + made.error().to_string());
     egress_ = std::move(*made);
   }
@@ -77,7 +78,7 @@ HostResult<HttpResponse> LocalBroker::http(const HttpRequest& request) {
 // -- files ---------------------------------------------------------------------------
 
 HostResult<FileAccess*> LocalBroker::files() {
-  return open_once(files_, [this] { return FileAccess::open(policy_.fs, budget_); });
+  return open_once(files_, [this] { return FileAccess::open(policy_.fs, budget_, &deadline_); });
 }
 
 HostResult<std::string> LocalBroker::file_read(std::string_view path) {
@@ -123,6 +124,15 @@ HostResult<FileStatus> LocalBroker::path_status(std::string_view path) {
 HostResult<void> LocalBroker::path_set_times(std::string_view path, const FileTimes& times) {
   return then(files(), [&](FileAccess* access) { return access->handles().set_times(path, times); });
 }
+HostResult<LinkOnPath> LocalBroker::path_find_link(std::string_view path) {
+  return then(files(), [&](FileAccess* access) { return access->handles().find_link(path); });
+}
+HostResult<void> LocalBroker::link_make_symbolic(std::string_view target, std::string_view path) {
+  return then(files(), [&](FileAccess* access) { return access->handles().make_symlink(target, path); });
+}
+HostResult<void> LocalBroker::link_make_hard(std::string_view from, std::string_view to) {
+  return then(files(), [&](FileAccess* access) { return access->handles().make_link(from, to); });
+}
 HostResult<void> LocalBroker::path_unlink(std::string_view path) {
   return then(files(), [&](FileAccess* access) { return access->handles().unlink(path); });
 }
@@ -141,7 +151,7 @@ HostResult<void> LocalBroker::directory_remove(std::string_view path) {
 HostResult<KvStore*> LocalBroker::kv() {
   if (!policy_.kv)
     return refuse(Errno::kAccess, "No grant gives the program a key-value store.", "--allow kv");
-  return open_once(kv_, [this] { return KvStore::open(*policy_.kv); });
+  return open_once(kv_, [this] { return KvStore::open(*policy_.kv, deadline_); });
 }
 
 HostResult<std::string> LocalBroker::kv_get(std::string_view key) {
@@ -186,16 +196,16 @@ HostResult<SqlReader*> LocalBroker::database(std::string_view name) {
                   "No grant gives the program a database \"" + std::string(name) +
                       "\"; granted: " + names_of(policy_.sql) + ".",
                   policy::allow_flag("sql:" + std::string(name) + ":FILE.db"));
-  return open_once(databases_[grant->name], [&] { return SqlReader::open(*grant); });
+  return open_once(databases_[grant->name],
+                   [&] { return SqlReader::open(*grant, [this] { return clock_.now_ms(); }); });
 }
 
 HostResult<std::string> LocalBroker::sql_query(std::string_view name, std::string_view sql,
                                                std::string_view parameters_json) {
   auto reader = database(name);
   if (!reader) return std::unexpected(reader.error());
-  const uint64_t left_ms = budget_.wall_left_ms();
-  if (left_ms == 0) return refuse(Errno::kBudget, "The run's time is used up.");
-  auto rows = (*reader)->query(sql, parameters_json, left_ms);
+  if (deadline_.passed()) return refuse(Errno::kBudget, "The run's time is used up.");
+  auto rows = (*reader)->query(sql, parameters_json, deadline_);
   if (!rows) return rows;
   if (auto paid = pay_in(rows->size()); !paid) return std::unexpected(paid.error());
   return rows;
@@ -207,7 +217,7 @@ HostResult<const policy::AiGrant*> LocalBroker::ai() {
   if (!policy_.ai) return refuse(Errno::kAccess, "No grant lets the program ask a model.", "--allow ai");
   if (model_ == nullptr) return refuse(Errno::kUnsupported, "No model is configured.");
   if (budget_.left(Resource::kTokens) == 0) return refuse(Errno::kBudget, "The budget of tokens is used up.");
-  if (budget_.wall_left_ms() == 0) return refuse(Errno::kBudget, "The run's time is used up.");
+  if (deadline_.left_ms() == 0) return refuse(Errno::kBudget, "The run's time is used up.");
   return &*policy_.ai;
 }
 
@@ -220,7 +230,7 @@ HostResult<ChatAnswer> LocalBroker::ai_complete(const ChatRequest& request) {
   bounded.max_tokens = static_cast<uint32_t>(std::min<uint64_t>(most, UINT32_MAX));
   if (auto paid = pay_out(request.system.size() + request.prompt.size()); !paid)
     return std::unexpected(paid.error());
-  auto answer = model_->complete(bounded, std::min((*grant)->timeout_ms, budget_.wall_left_ms()));
+  auto answer = model_->complete(bounded, std::min((*grant)->timeout_ms, deadline_.left_ms()));
   if (!answer) return after_acting(answer.error());
   // Known only now. What does not fit has been spent all the same; the next call is refused.
   budget_.take_after(Resource::kTokens, answer->tokens_in + answer->tokens_out);
@@ -234,7 +244,7 @@ HostResult<std::vector<float>> LocalBroker::ai_embed(std::string_view text) {
   if (!(*grant)->embed)
     return refuse(Errno::kAccess, "The ai grant does not include embedding.", "embed = true in [ai]");
   if (auto paid = pay_out(text.size()); !paid) return std::unexpected(paid.error());
-  auto vector = model_->embed(text, std::min((*grant)->timeout_ms, budget_.wall_left_ms()));
+  auto vector = model_->embed(text, std::min((*grant)->timeout_ms, deadline_.left_ms()));
   if (!vector) return after_acting(vector.error());
   if (auto paid = pay_in(vector->size() * sizeof(float)); !paid) return std::unexpected(paid.error());
   return vector;
@@ -243,7 +253,7 @@ HostResult<std::vector<float>> LocalBroker::ai_embed(std::string_view text) {
 HostResult<std::string> LocalBroker::ask(std::string_view question) {
   if (!policy_.ask) return refuse(Errno::kAccess, "No grant lets the program ask a person.", "--allow ask");
   if (person_ == nullptr) return refuse(Errno::kUnsupported, "Nobody is there to answer.");
-  const uint64_t left_ms = budget_.wall_left_ms();
+  const uint64_t left_ms = deadline_.left_ms();
   if (left_ms == 0) return refuse(Errno::kBudget, "The run's time is used up.");
   if (auto paid = pay_out(question.size()); !paid) return std::unexpected(paid.error());
   auto answer = person_->ask(question, left_ms);

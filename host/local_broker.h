@@ -6,7 +6,8 @@
 //
 // Directories, stores, databases and libcurl are opened by the first call that needs them, so
 // that a program pays for what it uses; what cannot be opened fails that call with the reason.
-// Bytes and tokens are taken from the budget here; host calls are counted by BrokerGate.
+// Bytes and tokens are taken from the budget here; host calls are counted by BrokerGate. Every call ends at the run's
+// deadline (deadline.h), but for one that waits inside the kernel for a file system that does not answer.
 //
 // Ownership: everything given to the constructor is borrowed and must outlive the broker.
 // Threads: one at a time.
@@ -18,6 +19,7 @@
 
 #include "host/broker.h"
 #include "host/clock.h"
+#include "host/deadline.h"
 #include "host/egress/http_egress.h"
 #include "host/files/file_access.h"
 #include "host/kv/kv_store.h"
@@ -34,6 +36,13 @@ class LocalBroker final : public Broker {
   // system's. `secrets` null: the environment's.
   LocalBroker(const policy::Policy& policy, policy::Budget& budget, Model* model, Person* person,
               Resolver* resolver = nullptr, Secrets secrets = nullptr);
+
+  // When host calls have to end, besides the budget's own deadline; to be said before each run or turn. `cancel`, which
+  // may be null, ends them at once when it becomes true; it is borrowed.
+  void bound(Deadline::Clock::time_point end, const std::atomic<bool>* cancel) {
+    deadline_.set_end(end);
+    deadline_.set_cancel(cancel);
+  }
 
   // How far the reproducible sources have come: what a run that is frozen takes along. Files, stores and
   // databases are the world's.
@@ -61,6 +70,9 @@ class LocalBroker final : public Broker {
   HostResult<void> file_sync(FileHandle file) override;
   HostResult<void> file_close(FileHandle file) override;
   HostResult<FileStatus> path_status(std::string_view path) override;
+  HostResult<LinkOnPath> path_find_link(std::string_view path) override;
+  HostResult<void> link_make_symbolic(std::string_view target, std::string_view path) override;
+  HostResult<void> link_make_hard(std::string_view from, std::string_view to) override;
   HostResult<void> path_set_times(std::string_view path, const FileTimes& times) override;
   HostResult<void> path_unlink(std::string_view path) override;
   HostResult<void> path_rename(std::string_view from, std::string_view to) override;
@@ -89,6 +101,7 @@ class LocalBroker final : public Broker {
 
   const policy::Policy& policy_;
   policy::Budget& budget_;
+  Deadline deadline_;
   Model* model_;
   Person* person_;
   SystemResolver system_resolver_;

@@ -48,7 +48,9 @@ class TestWorld : public Broker {
   std::vector<std::string> queries;          // "database|sql|parameters"
   std::vector<ChatRequest> prompts;
   std::map<std::string, std::vector<float>> embeddings;
-  std::unique_ptr<KvStore> kv = std::move(*KvStore::open({}));
+  policy::Budget budget;
+  Deadline deadline{budget};
+  std::unique_ptr<KvStore> kv = std::move(*KvStore::open({}, deadline));
   Clock clock{{}};
   RandomSource random{{}};
 };

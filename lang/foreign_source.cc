@@ -85,6 +85,14 @@ constexpr Sign kFormats[] = {
     {"\x1F\x8B", "a gzip archive"},
     {"!<arch>", "a library archive"},
     {"SQLite format 3", "a SQLite database"},
+    {"BC\xC0\xDE", "a file of LLVM bitcode"},
+    {"\xCA\xFE\xBA\xBE", "a Java class or a program of macOS"},
+    {"\xCF\xFA\xED\xFE", "a program of macOS"},
+    {"\x28\xB5\x2F\xFD", "a zstd archive"},
+    {"\xFD"
+     "7zXZ",
+     "an xz archive"},
+    {"BZh", "a bzip2 archive"},
 };
 
 // No text has these bytes, in any encoding that is taken.
@@ -119,7 +127,8 @@ std::optional<Diagnostic> no_text(std::string_view source, size_t begin) {
   if (!is_format && !has_control_bytes(source.substr(0, kLookedAt))) return std::nullopt;
   const std::string found(is_format ? format->language : "a file of bytes");
   return not_a_program(found, "this is " + found + ", neither a WebAssembly binary nor WAT",
-                       "Give a .wasm file (it begins with the bytes 00 61 73 6D), or WAT as text.");
+                       std::string(found.ends_with("archive") ? "Unpack it first. " : "") +
+                           "Give a .wasm file (it begins with the bytes 00 61 73 6D), or WAT as text.");
 }
 
 }  // namespace

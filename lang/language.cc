@@ -4,6 +4,7 @@
 #include <span>
 #include <utility>
 
+#include "base/findings.h"
 #include "host/registry.h"
 #include "lang/foreign_source.h"
 #include "lang/wat/load.h"
@@ -63,12 +64,12 @@ std::expected<Loaded, std::vector<Diagnostic>> load_program(std::string_view sou
   if (language == Language::kWasm) {
     const auto* bytes = reinterpret_cast<const uint8_t*>(source.data());
     auto module = wasm::decode(std::span(bytes, source.size()));
-    if (!module) return std::unexpected(std::vector{std::move(module).error()});
+    if (!module) return std::unexpected(bounded({std::move(module).error()}));
     return Loaded(std::move(*module), language, source);
   }
-  if (auto foreign = foreign_source(source, name)) return std::unexpected(std::vector{std::move(*foreign)});
+  if (auto foreign = foreign_source(source, name)) return std::unexpected(bounded({std::move(*foreign)}));
   auto loaded = load_wat(source, host_functions());
-  if (!loaded) return std::unexpected(std::move(loaded).error());
+  if (!loaded) return std::unexpected(bounded(std::move(loaded).error()));
   return Loaded(std::move(loaded->module), language, source, std::move(loaded->expansion));
 }
 

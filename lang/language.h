@@ -60,7 +60,7 @@ class Loaded {
 
 // `source` must outlive the result. `name` is the program's, for messages; its end may tell a
 // language ("job.py"). Fails with the decoder's, the preprocessor's or the parser's findings, at
-// places of `source`; a source in a language that is not run says so (kUnsupportedLanguage).
+// places of `source`, bounded (base/findings.h); a source in a language that is not run says so (kUnsupportedLanguage).
 std::expected<Loaded, std::vector<Diagnostic>> load_program(std::string_view source,
                                                             Language language = Language::kAuto,
                                                             std::string_view name = {});

@@ -1,13 +1,15 @@
 #include "lang/package.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <span>
 #include <sstream>
 
 #include "base/environment.h"
+#include "base/json.h"
 
 namespace membrane::lang {
 namespace {
@@ -19,7 +21,7 @@ constexpr int kVersion = 1;
 constexpr std::string_view kFileName = "language.json";
 constexpr std::string_view kDriverNames[] = {"python", "quickjs", "stdin"};
 constexpr std::string_view kLineEnd = "\n";  // of code, when a package does not say otherwise
-constexpr std::string_view kFrameNames[] = {"text", "length", "door"};
+constexpr std::string_view kFrameNames[] = {"text", "length", "door", "eof"};
 
 // Reads members with their types; what is left over or of another type is a failure, named.
 class Members {
@@ -107,8 +109,10 @@ void read_frame(Members& members, Package& package) {
   if (!has_end && package.driver == Driver::kStdin && package.frame == Frame::kText) package.end = kLineEnd;
   if (package.driver != Driver::kStdin && (!frame.empty() || has_end))
     members.complain("has a frame or an end, which only the driver stdin has");
-  else if (package.frame != Frame::kText && has_end)
-    members.complain("has an end, which only the frame text has");
+  else if (package.frame != Frame::kText && package.frame != Frame::kEof && has_end)
+    members.complain("has an end, which only the frames text and eof have");
+  else if (package.frame == Frame::kEof && !package.init.empty())
+    members.complain("has an init, which the frame eof cannot have: each turn starts the program");
   else if (package.frame == Frame::kDoor && !package.init.empty())
     members.complain("has an init, which the frame door has no way for: put it into the arguments");
 }
@@ -118,6 +122,16 @@ std::string text_of_file(const fs::path& path) {
   std::ostringstream text;
   text << in.rdbuf();
   return std::move(text).str();
+}
+
+// A package names files of this machine, which its programs then read: so whoever can write one could read what its user
+// can. Errors: kDenied.
+Status check_closed(const fs::path& path) {
+  struct stat status{};
+  if (stat(path.c_str(), &status) != 0 || (status.st_mode & S_IWOTH) == 0) return {};
+  return fail(ErrorCode::kDenied,
+              "no language is taken from " + path.string() + ", since others may write to it",
+              "If what is there is as it should be: chmod o-w " + path.string());
 }
 
 }  // namespace
@@ -137,8 +151,11 @@ Result<Package> read_package(const std::string& directory) {
     return fail(ErrorCode::kInvalidInput, path.string() + ": " + what,
                 "See docs/languages.md for what it holds.");
   };
-  const Json object = Json::parse(text_of_file(path), nullptr, false);
-  if (object.is_discarded()) return malformed("it is no JSON");
+  MEMBRANE_TRY(check_closed(directory));
+  MEMBRANE_TRY(check_closed(path));
+  const auto read = read_ordered_json(text_of_file(path), "it");
+  if (!read) return malformed(read.error().message);
+  const Json& object = *read;
   Package package;
   std::string failure;
   Members members(object, "it");
@@ -194,7 +211,9 @@ std::string to_json(const Package& package) {
   object["extensions"] = package.extensions;
   if (!package.init.empty()) object["init"] = package.init;
   if (package.frame != Frame::kText) object["frame"] = name_of(package.frame);
-  if (package.driver == Driver::kStdin && package.frame == Frame::kText) object["end"] = package.end;
+  const bool has_end =
+      package.frame == Frame::kText || (package.frame == Frame::kEof && !package.end.empty());
+  if (package.driver == Driver::kStdin && has_end) object["end"] = package.end;
   return object.dump(2) + "\n";
 }
 
@@ -203,7 +222,7 @@ std::vector<std::string> package_directories() {
   if (const std::string given = environment_variable("MEMBRANE_LANGUAGES"); !given.empty())
     directories.push_back(given);
   const std::string data = environment_variable("XDG_DATA_HOME"), home = environment_variable("HOME");
-  if (!data.empty()) directories.push_back(data + "/membrane/languages");
+  if (data.starts_with('/')) directories.push_back(data + "/membrane/languages");
   else if (!home.empty()) directories.push_back(home + "/.local/share/membrane/languages");
   std::error_code error;
   const fs::path program = fs::read_symlink("/proc/self/exe", error);
@@ -215,12 +234,14 @@ std::vector<std::string> package_directories() {
 std::vector<Package> installed_packages() {
   std::vector<Package> packages;
   std::error_code error;
-  for (const std::string& directory : package_directories())
+  for (const std::string& directory : package_directories()) {
+    if (!check_closed(directory)) continue;
     for (const fs::directory_entry& entry : fs::directory_iterator(directory, error)) {
       auto package = read_package(entry.path().string());
       const auto same = [&](const Package& known) { return known.name == package->name; };
       if (package && std::ranges::none_of(packages, same)) packages.push_back(std::move(*package));
     }
+  }
   std::ranges::sort(packages, {}, &Package::name);
   return packages;
 }
@@ -229,7 +250,9 @@ Result<Package> find_package(std::string_view name) {
   for (const std::string& directory : package_directories()) {
     const fs::path path = fs::path(directory) / name;
     std::error_code error;
-    if (fs::is_regular_file(path / kFileName, error)) return read_package(path.string());
+    if (!fs::is_regular_file(path / kFileName, error)) continue;
+    MEMBRANE_TRY(check_closed(directory));
+    return read_package(path.string());
   }
   return fail(ErrorCode::kNotFound, "the language " + std::string(name) + " is not installed",
               name == "python" || name == "js"

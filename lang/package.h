@@ -33,6 +33,7 @@ enum class Frame : uint8_t {
   kText,    // its code, and what ends it
   kLength,  // a line with the number of its bytes, then the code
   kDoor,    // an empty line: the program asks /dev/membrane for the turn, and may answer it there
+  kEof,     // all of its input: each turn starts the program, which reads to the end and ends itself
 };
 std::string_view name_of(Frame frame);
 // By their names. Errors: kInvalidArgument, with the names that there are.
@@ -57,11 +58,12 @@ struct Package {
   std::vector<std::string> extensions;  // of its programs' names
   std::string init;                     // code that is run once, before the image is made
   Frame frame = Frame::kText;           // of kStdin
-  std::string end;  // of kText: what is written behind each piece of code; a line's end when it is not said
+  std::string
+      end;  // of kText and kEof: what is written after the code; when it is not said, a newline for kText
 };
 
 // Of a directory. Errors: kNotFound without language.json; kInvalidInput for one that is malformed, or names what is
-// not known here.
+// not known here; kDenied when it, or the directory, may be written to by everybody.
 Result<Package> read_package(const std::string& directory);
 std::string to_json(const Package& package);
 

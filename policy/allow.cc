@@ -1,6 +1,6 @@
 // `--allow` flags:
 //
-//   http:METHOD[,METHOD…]:URL     fs:read|write:HOST[:GUEST]     kv[:PATH]     sql:NAME:PATH
+//   http:METHOD[,METHOD…]:URL     fs:read|write[,links]:HOST[:GUEST]     kv[:PATH]     sql:NAME:PATH
 //   ai     time     random     ask
 //
 // A URL and a path may contain colons: METHODs, modes and NAMEs end at the first colon, and
@@ -72,21 +72,27 @@ std::string_view path_behind(std::string_view rest) {
 }
 
 Status allow_fs(Policy& policy, std::string_view flag, std::string_view rest) {
-  const auto [mode, paths, found] = split(rest);
+  const auto [words, paths, found] = split(rest);
+  const size_t comma = words.find(',');
+  const std::string_view mode = words.substr(0, comma);
+  if (comma != std::string_view::npos && words.substr(comma + 1) != "links")
+    return refuse(flag, "\"" + std::string(words.substr(comma + 1)) + "\" is nothing that a mode can have.",
+                  "write " + std::string(mode) + ", or " + std::string(mode) + ",links");
   if (mode != "read" && mode != "write")
     return refuse(flag, "the mode is missing: read, or write (which includes reading).",
                   "write --allow 'fs:read:" + std::string(path_behind(rest)) + "'");
   FsGrant grant;
   grant.mode = mode == "write" ? FsMode::kWrite : FsMode::kRead;
+  grant.links = comma != std::string_view::npos;
   const size_t guest = paths.rfind(":/");
   grant.host = paths.substr(0, guest);
   grant.guest =
       guest == std::string_view::npos ? default_guest(grant.host) : std::string(paths.substr(guest + 1));
   if (!found || grant.host.empty())
-    return refuse(flag, "the directory is missing.", "write --allow 'fs:" + std::string(mode) + ":./data'");
+    return refuse(flag, "the directory is missing.", "write --allow 'fs:" + std::string(words) + ":./data'");
   if (grant.guest.empty())
     return refuse(flag, "\"" + grant.host + "\" has no name of its own.",
-                  "say where the program sees it: fs:" + std::string(mode) + ":" + grant.host + ":/work");
+                  "say where the program sees it: fs:" + std::string(words) + ":" + grant.host + ":/work");
   policy.fs.push_back(std::move(grant));
   return {};
 }

@@ -1,6 +1,6 @@
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
+#include "base/json.h"
 #include "policy/document.h"
 
 namespace membrane::policy {
@@ -84,8 +84,8 @@ Result<Node> parse_json(std::string_view text) {
   if (text.size() > kMaxDocumentBytes)
     return fail(ErrorCode::kInvalidInput, "The policy is larger than 1 MiB.");
   Builder builder;
-  if (!nlohmann::json::sax_parse(text.begin(), text.end(), &builder))
-    return fail(ErrorCode::kInvalidInput, "The policy is not readable: " + builder.error() + ".");
+  MEMBRANE_ASSIGN(const bool is_read, visit_json(text, builder, "The policy"));
+  if (!is_read) return fail(ErrorCode::kInvalidInput, "The policy is not readable: " + builder.error() + ".");
   Node root = builder.take();
   if (!std::holds_alternative<Table>(root.value))
     return fail(ErrorCode::kInvalidInput, "The policy is not a JSON object.", "write {\"http\": [ … ]}");

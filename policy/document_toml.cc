@@ -28,6 +28,24 @@ std::string escape(std::string_view text, size_t length) {
   return out;
 }
 
+// toml++ reads arrays and inline tables by recursion, and frees tables so; a key with dots makes as many. So what
+// nests is counted before it is given to it. Sees every character outside of strings and comments.
+class Nesting {
+ public:
+  // False: deeper than any policy.
+  bool add(char c) {
+    if (c == '[' || c == '{') ++depth_;
+    if ((c == ']' || c == '}') && depth_ > 0) --depth_;
+    if (c == '.') ++dots_;
+    if (c == '\n' || c == '=' || c == ',' || c == '{') dots_ = 0;
+    return depth_ <= kMaxDepth && dots_ <= kMaxDepth;
+  }
+
+ private:
+  size_t depth_ = 0;
+  size_t dots_ = 0;  // of one key
+};
+
 // The same document in ASCII. toml++ 3.3 has undefined behaviour where it meets some letters
 // while it looks for white space, so it meets none: they are escaped in strings, dropped from
 // comments, and refused elsewhere. Strings over several lines, which no policy needs, would
@@ -36,6 +54,7 @@ Result<std::string> to_ascii(std::string_view text) {
   std::string out;
   uint32_t line = 1;
   char quote = 0;  // the string or the comment ('#') that we are in
+  Nesting nesting;
   for (size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
     if (static_cast<unsigned char>(c) >= 0x80) {
@@ -49,6 +68,8 @@ Result<std::string> to_ascii(std::string_view text) {
       continue;
     }
     out += c;
+    if ((quote == 0 || c == '\n') && !nesting.add(c))
+      return at_line(line, "The tables are nested too deeply.");
     if (c == '\n') {
       ++line;
       quote = 0;  // no string passes a line's end; toml++ says so itself

@@ -65,6 +65,9 @@ void explain_fs(std::string& out, const Policy& policy) {
     out += std::string("It may read") + (write ? ", create, replace, append to and remove" : "") +
            " files below " + grant.guest + ", which is " + grant.host + " on the host; a file may be " +
            format_size(grant.max_file_bytes) + ".";
+    if (grant.links)
+      out += std::string(" It may follow symbolic links that stay below that directory") +
+             (write ? ", and make symbolic and hard links there." : ".");
     out += write ? " One run writes at most " + format_size(grant.max_total_bytes) + " and makes at most " +
                        format_count(grant.max_files) + " files there.\n"
                  : " It cannot change them.\n";

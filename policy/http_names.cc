@@ -1,6 +1,7 @@
 #include "policy/http_names.h"
 
 #include <algorithm>
+#include <span>
 #include <string>
 
 namespace membrane::policy {
@@ -8,7 +9,8 @@ namespace {
 
 char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
-constexpr std::string_view kReserved[] = {
+// The message's frame and its method: only the egress sets these.
+constexpr std::string_view kOfTheMessage[] = {
     "accept-encoding",
     "connection",
     "content-length",
@@ -23,9 +25,43 @@ constexpr std::string_view kReserved[] = {
     "x-http-method",
     "x-http-method-override",
     "x-method-override",
-    "x-original-url",
-    "x-rewrite-url",
 };
+
+// What a server or a proxy before it routes by instead of the request's URL, or takes for the client's address.
+constexpr std::string_view kRouting[] = {
+    "cf-connecting-ip",
+    "client-ip",
+    "destination",
+    "fastly-client-ip",
+    "forwarded",
+    "front-end-https",
+    "surrogate-capability",
+    "true-client-ip",
+    "via",
+    "x-backend-host",
+    "x-client-ip",
+    "x-cluster-client-ip",
+    "x-host",
+    "x-http-destinationurl",
+    "x-http-host-override",
+    "x-http-path-override",
+    "x-override-url",
+    "x-proxy-url",
+    "x-real-ip",
+    "x-remote-addr",
+    "x-remote-ip",
+    "x-rewrite-uri",
+    "x-rewrite-url",
+    "x-scheme",
+    "x-url-scheme",
+};
+constexpr std::string_view kRoutingPrefixes[] = {
+    "x-accel-", "x-arr-", "x-envoy-", "x-forward", "x-ms-original-", "x-original-", "x-waws-",
+};
+
+bool is_one_of(std::string_view name, std::span<const std::string_view> names) {
+  return std::ranges::find(names, name) != names.end();
+}
 
 }  // namespace
 
@@ -44,18 +80,24 @@ bool is_header_value(std::string_view value) {
   });
 }
 
-bool same_header(std::string_view a, std::string_view b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [](char x, char y) { return lower(x) == lower(y); });
+std::string folded_header(std::string_view name) {
+  std::string folded(name);
+  std::ranges::transform(folded, folded.begin(), [](char c) {
+    const char small = lower(c);
+    return (small >= 'a' && small <= 'z') || (c >= '0' && c <= '9') ? small : '-';
+  });
+  return folded;
 }
 
-bool is_reserved_header(std::string_view name) {
-  std::string small(name);
-  std::transform(small.begin(), small.end(), small.begin(), lower);
-  // Some servers read "_" as "-" (CGI), so both spellings are the same header here.
-  std::replace(small.begin(), small.end(), '_', '-');
-  return small.starts_with("proxy-") ||
-         std::find(std::begin(kReserved), std::end(kReserved), small) != std::end(kReserved);
+bool same_header(std::string_view a, std::string_view b) { return folded_header(a) == folded_header(b); }
+
+HeaderOwner owner_of_header(std::string_view name) {
+  const std::string folded = folded_header(name);
+  if (folded.starts_with("proxy-") || is_one_of(folded, kOfTheMessage)) return HeaderOwner::kEgress;
+  const bool routes = is_one_of(folded, kRouting) || std::ranges::any_of(kRoutingPrefixes, [&](auto prefix) {
+                        return folded.starts_with(prefix);
+                      });
+  return routes ? HeaderOwner::kGrant : HeaderOwner::kProgram;
 }
 
 }  // namespace membrane::policy

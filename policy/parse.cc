@@ -280,6 +280,7 @@ Status read_fs(FsGrant& grant, const Node& node, const Where& where) {
       {"guest", string_field<&FsGrant::guest, FsGrant>, true},
       {"host", string_field<&FsGrant::host, FsGrant>, true},
       {"mode", read_mode, true},
+      {"links", bool_field<&FsGrant::links, FsGrant>},
       {"max_file", size_field<&FsGrant::max_file_bytes, FsGrant>},
       {"max_total", size_field<&FsGrant::max_total_bytes, FsGrant>},
       {"max_files", count_field<&FsGrant::max_files, FsGrant>},

@@ -28,7 +28,7 @@ struct Limits {  // names, units and bounds: limits.def
   uint64_t stack_bytes = 1ull << 20;  // the guest's value stack
   uint64_t call_depth = 10'000;       // frames
   uint64_t table_elements = 100'000;
-  uint64_t output_bytes = 1ull << 20;  // stdout, stderr and result together
+  uint64_t output_bytes = 1ull << 20;  // all that the program gives (sandbox/output_limit.h)
   uint64_t wall_ms = 10'000;
   uint64_t host_calls = 1'000;
   uint64_t bytes_in = 64ull << 20;  // from the world to the program
@@ -67,6 +67,9 @@ struct FsGrant {
   std::string guest;  // "/data"
   std::string host;   // directory (or one file), relative to the working directory
   FsMode mode = FsMode::kRead;
+  // Symbolic links are shown as links and followed while they stay beneath the directory; with kWrite, links can be
+  // made, and files that are reached through them can be written. Absolute targets are never followed.
+  bool links = false;
   uint64_t max_file_bytes = 16ull << 20;
   uint64_t max_total_bytes = 256ull << 20;  // kWrite: all that this run writes
   uint64_t max_files = 1'000;               // kWrite: files that this run creates

@@ -59,6 +59,7 @@ mode = "read"
 guest = "/out"
 host = "./out"
 mode = "write"
+links = true
 max_file = "1 MiB"
 max_total = "2 MiB"
 max_files = 10
@@ -113,6 +114,8 @@ TEST(Policy, ReadsEveryField) {
   EXPECT_EQ(policy.fs[0].mode, FsMode::kRead);
   EXPECT_EQ(policy.fs[1].mode, FsMode::kWrite);
   EXPECT_EQ(policy.fs[1].max_files, 10u);
+  EXPECT_FALSE(policy.fs[0].links);
+  EXPECT_TRUE(policy.fs[1].links);
   EXPECT_EQ(policy.kv->prefix, "run:");
   EXPECT_EQ(policy.sql.at(0).max_rows, 5u);
   EXPECT_TRUE(policy.ai->embed);
@@ -186,6 +189,28 @@ TEST(Policy, RefusesMalformedText) {
     EXPECT_NE(error(text, "p.json"), "accepted") << text;
   EXPECT_TRUE(contains(error("{\"ask\":true,\"ask\":true}", "p.json"), "twice"));
   EXPECT_NE(error(std::string(2 << 20, ' ')), "accepted");
+}
+
+// More than a stack holds of calls: toml++ reads and frees by recursion.
+TEST(Policy, RefusesTomlThatNestsBeforeItIsRead) {
+  const auto times = [](std::string_view piece, size_t count) {
+    std::string text;
+    for (size_t i = 0; i < count; ++i) text += piece;
+    return text;
+  };
+  constexpr size_t kCount = 400'000;
+  for (const std::string& text :
+       {"http = " + times("[", kCount), "a = " + times("{a=", 300'000), times("a.", kCount) + "a = 1",
+        "[" + times("a.", kCount) + "a]", "[[" + times("a.", kCount) + "a]]",
+        "a = {" + times("a.", kCount) + "a = 1}", "a = [\n" + times("[\n", kCount),
+        times("a . ", 200'000) + "a = 1", "# comment\n" + times("a.", kCount) + "a = 1"}) {
+    const auto policy = parse_policy(text, "a.toml");
+    ASSERT_FALSE(policy) << text.substr(0, 20);
+    EXPECT_NE(policy.error().message.find("nested too deeply"), std::string::npos) << policy.error().message;
+  }
+  const std::string dots(1'000, '.');
+  EXPECT_TRUE(parse_policy("# " + dots + "\n[limits]\nfuel = 1\n", "a.toml"));
+  EXPECT_TRUE(parse_policy("[kv]\nprefix = \"" + dots + "[[[[{{{{\"\n", "a.toml"));
 }
 
 TEST(Policy, RefusesHttpGrantsThatCannotBeKept) {
@@ -278,8 +303,8 @@ TEST(Policy, LoadsFilesAndSaysWhenThereIsNone) {
 TEST(Allow, GrantsWhatEachFlagSays) {
   Policy policy;
   for (const char* flag :
-       {"http:GET,POST:https://example.org:8443/*", "fs:read:./data", "fs:write:./out/:/a/b", "kv",
-        "sql:papers:./a:b.db", "ai", "time", "random", "ask"}) {
+       {"http:GET,POST:https://example.org:8443/*", "fs:read:./data", "fs:write:./out/:/a/b",
+        "fs:write,links:./linked", "kv", "sql:papers:./a:b.db", "ai", "time", "random", "ask"}) {
     const auto status = allow(policy, flag);
     EXPECT_TRUE(status) << flag << " " << status.error().to_string();
   }
@@ -290,6 +315,10 @@ TEST(Allow, GrantsWhatEachFlagSays) {
   EXPECT_EQ(policy.fs.at(1).guest, "/a/b");
   EXPECT_EQ(policy.fs.at(1).host, "./out/");
   EXPECT_EQ(policy.fs.at(1).mode, FsMode::kWrite);
+  EXPECT_FALSE(policy.fs.at(1).links);
+  EXPECT_EQ(policy.fs.at(2).guest, "/linked");
+  EXPECT_EQ(policy.fs.at(2).mode, FsMode::kWrite);
+  EXPECT_TRUE(policy.fs.at(2).links);
   EXPECT_EQ(policy.kv->path, "");
   EXPECT_EQ(policy.sql.at(0).path, "./a:b.db");
   EXPECT_TRUE(policy.ai && policy.time.real && policy.random.real && policy.ask);
@@ -313,6 +342,9 @@ TEST(Allow, SaysHowToMendAFlag) {
       {"fs:rw:./data", "'fs:read:./data'"},
       {"fs:rw:", "'fs:read:./data'"},
       {"fs:read", "fs:read:./data"},
+      {"fs:read,link:./data", "read,links"},
+      {"fs:read,links", "fs:read,links:./data"},
+      {"fs:links:./data", "fs:read:"},
       {"fs:read:", "fs:read:./data"},
       {"fs:read:.", "fs:read:.:/work"},
       {"fs:read:/", "fs:read:/:/work"},
@@ -392,6 +424,7 @@ TEST(Explain, SaysWhatIsGrantedAndWhatIsNot) {
         "secret EXAMPLE_KEY, which the program never sees", "but for 10.0.0.0/8 and fd00::/8",
         "Redirects are not followed", "read files below /data, which is ./data on the host",
         "read, create, replace, append to and remove files below /out",
+        "follow symbolic links that stay below that directory, and make symbolic and hard links there",
         "only for keys that begin with \"run:\"", "SQLite database \"papers\""})
     EXPECT_TRUE(contains(all, part)) << part << "\n" << all;
   EXPECT_FALSE(contains(all, "\n\n"));

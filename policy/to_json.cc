@@ -43,6 +43,7 @@ json of(const FsGrant& grant) {
               {"host", grant.host},
               {"mode", grant.mode == FsMode::kWrite ? "write" : "read"},
               {"max_file", format_size(grant.max_file_bytes)}};
+  if (grant.links) out["links"] = true;
   if (grant.mode == FsMode::kWrite) {
     out["max_total"] = format_size(grant.max_total_bytes);
     out["max_files"] = grant.max_files;

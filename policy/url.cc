@@ -167,11 +167,143 @@ Status set_host(Url& url, std::string host) {
   return url.address ? Status() : check_host_name(url.host);
 }
 
+// --- how lenient servers read a path -------------------------------------------------------
+
+// What servers that normalise Unicode, or have a best fit for it, take for characters that structure a path.
+struct Lookalike {
+  std::string_view utf8;
+  std::string_view ascii;
+};
+constexpr Lookalike kLookalikes[] = {
+    {"\xef\xbc\x8e", "."},   // fullwidth full stop
+    {"\xef\xb9\x92", "."},   // small full stop
+    {"\xe2\x80\xa4", "."},   // one dot leader
+    {"\xe2\x80\xa5", ".."},  // two dot leader
+    {"\xef\xbc\x8f", "/"},   // fullwidth solidus
+    {"\xe2\x88\x95", "/"},   // division slash
+    {"\xe2\x81\x84", "/"},   // fraction slash
+    {"\xef\xbc\xbc", "\\"},  // fullwidth reverse solidus
+    {"\xef\xb9\xa8", "\\"},  // small reverse solidus
+    {"\xe2\x88\x96", "\\"},  // set minus
+    {"\xef\xbc\x9b", ";"},   // fullwidth semicolon
+    {"\xef\xbc\x85", "%"},   // fullwidth percent sign
+};
+
+// The value of `digits` hex digits at the end of `text`, or -1.
+int hex_at_end(std::string_view text, size_t digits) {
+  int value = 0;
+  for (const char c : text.substr(text.size() - digits)) {
+    const int digit = hex_value(c);
+    if (digit < 0) return -1;
+    value = value * 16 + digit;
+  }
+  return value;
+}
+
+void append_utf8(std::string& text, int code_point) {
+  if (code_point < 0x80) {
+    text += static_cast<char>(code_point);
+  } else if (code_point < 0x800) {
+    text += static_cast<char>(0xc0 | (code_point >> 6));
+    text += static_cast<char>(0x80 | (code_point & 0x3f));
+  } else {
+    text += static_cast<char>(0xe0 | (code_point >> 12));
+    text += static_cast<char>(0x80 | ((code_point >> 6) & 0x3f));
+    text += static_cast<char>(0x80 | (code_point & 0x3f));
+  }
+}
+
+// Replaces the escape (%2e, %u002e) or the lookalike that `text` ends with. False: it ends with none.
+bool reduce_end(std::string& text) {
+  const size_t size = text.size();
+  if (size >= 3 && text[size - 3] == '%') {
+    const int byte = hex_at_end(text, 2);
+    if (byte < 0) return false;
+    text.resize(size - 3);
+    text += static_cast<char>(byte);
+    return true;
+  }
+  if (size >= 6 && text[size - 6] == '%' && lower(text[size - 5]) == 'u') {
+    const int code_point = hex_at_end(text, 4);
+    if (code_point < 0) return false;
+    text.resize(size - 6);
+    append_utf8(text, code_point);
+    return true;
+  }
+  if (static_cast<unsigned char>(text.back()) < 0x80) return false;
+  for (const auto& [utf8, ascii] : kLookalikes) {
+    if (!text.ends_with(utf8)) continue;
+    text.resize(size - utf8.size());
+    text += ascii;
+    return true;
+  }
+  return false;
+}
+
+// The path with its escapes decoded until none is left, "\" and what resembles it read as "/". One pass: an escape
+// that is decoded may complete one that began before it, which then stands at the end of what was read so far; and
+// each replacement makes the text shorter.
+std::string decoded(std::string_view path) {
+  std::string text;
+  text.reserve(path.size() + 1);
+  for (const char c : path) {
+    text += c;
+    while (reduce_end(text)) {}
+  }
+  std::replace(text.begin(), text.end(), '\\', '/');
+  if (!text.starts_with('/')) text.insert(0, "/");
+  return text;
+}
+
+// UTF-8 that spells a character in more bytes than it needs. C0 and C1 begin nothing else, and decoders that do not
+// look at the next byte's upper bits make an ASCII character of them and any byte.
+bool has_overlong_utf8(std::string_view text) {
+  for (size_t i = 0; i < text.size(); ++i) {
+    const auto first = static_cast<unsigned char>(text[i]);
+    const auto next = static_cast<unsigned char>(i + 1 < text.size() ? text[i + 1] : 0);
+    if (first == 0xc0 || first == 0xc1) return true;
+    if ((first == 0xe0 && next >= 0x80 && next < 0xa0) || (first == 0xf0 && next >= 0x80 && next < 0x90) ||
+        (first == 0xf8 && next >= 0x80 && next < 0x88) || (first == 0xfc && next >= 0x80 && next < 0x84))
+      return true;
+  }
+  return false;
+}
+
+std::string_view without_parameters(std::string_view segment) { return segment.substr(0, segment.find(';')); }
+
+}  // namespace
+
+PathReading read_path(std::string_view path) {
+  const std::string text = decoded(path);
+  PathReading reading;
+  reading.has_overlong = has_overlong_utf8(text);
+  std::vector<std::string_view> out;
+  std::string_view last;
+  for (const std::string_view segment : segments_of(text)) {
+    last = without_parameters(segment);
+    if (last == "..") {
+      reading.climbs = true;
+      if (!out.empty()) out.pop_back();
+    } else if (!last.empty() && last != ".") {
+      out.push_back(last);
+    }
+  }
+  const bool directory = last.empty() || last == "." || last == "..";
+  reading.path = join(out) + (directory ? "/" : "");
+  return reading;
+}
+
+namespace {
+
 Status set_path(Url& url, std::string_view path) {
   if (!path.starts_with('/'))
     return refuse("The URL's path does not begin with a slash.", "write one after the host");
   MEMBRANE_TRY(check_escapes(path, true));
   url.path = remove_dot_segments(path);
+  url.reading = read_path(url.path);
+  if (url.reading.has_overlong)
+    return refuse("The URL's path contains overlong UTF-8, which servers decode in different ways.",
+                  "percent-encode the shortest form of each character");
   return {};
 }
 
@@ -241,59 +373,6 @@ Result<Url> parse_url(std::string_view reference, const Url& base) {
   if (const CURLUcode code = handle.set(CURLUPART_URL, std::string(reference), kFlags); code != CURLUE_OK)
     return describe_failure(reference, code, handle.why(code));
   return take_parts(handle);
-}
-
-namespace {
-
-// The path with its escapes decoded until none is left, and "\\" read as "/".
-std::string decoded(std::string_view path) {
-  std::string text(path);
-  // Each round takes at least two bytes away, so this ends.
-  for (bool changed = true; changed;) {
-    changed = false;
-    std::string decoded;
-    for (size_t i = 0; i < text.size(); ++i) {
-      const int high = text[i] == '%' && i + 2 < text.size() ? hex_value(text[i + 1]) : -1;
-      const int low = high >= 0 ? hex_value(text[i + 2]) : -1;
-      if (low >= 0) {
-        decoded += static_cast<char>(high * 16 + low);
-        i += 2;
-        changed = true;
-      } else {
-        decoded += text[i];
-      }
-    }
-    text = std::move(decoded);
-  }
-  std::replace(text.begin(), text.end(), '\\', '/');
-  if (!text.starts_with('/')) text.insert(0, "/");
-  return text;
-}
-
-std::string_view without_parameters(std::string_view segment) { return segment.substr(0, segment.find(';')); }
-
-}  // namespace
-
-bool climbs_in_a_reading(std::string_view path) {
-  const std::string text = decoded(path);
-  const auto segments = segments_of(text);
-  return std::any_of(segments.begin(), segments.end(),
-                     [](std::string_view segment) { return without_parameters(segment) == ".."; });
-}
-
-std::string lenient_path(std::string_view path) {
-  const std::string text = decoded(path);
-  std::vector<std::string_view> out;
-  const auto segments = segments_of(text);
-  std::string_view last;
-  for (const std::string_view segment : segments) {
-    last = without_parameters(segment);
-    if (last.empty() || last == ".") continue;
-    if (last != "..") out.push_back(last);
-    else if (!out.empty()) out.pop_back();
-  }
-  const bool directory = last.empty() || last == "." || last == "..";
-  return join(out) + (directory ? "/" : "");
 }
 
 }  // namespace membrane::policy

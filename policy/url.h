@@ -4,7 +4,7 @@
 //
 // What cannot be trusted to mean the same to everyone is refused, not repaired: user
 // information, characters that are not printable ASCII, backslashes, host names that are
-// neither plain names nor addresses, zone identifiers, encoded control characters in paths.
+// neither plain names nor addresses, zone identifiers, encoded control characters and overlong UTF-8 in paths.
 //
 // Needs libcurl (base/curl.h). Threads: values.
 #pragma once
@@ -19,6 +19,17 @@
 
 namespace membrane::policy {
 
+// A path as the most lenient server might read it: percent escapes (also %uXXXX) decoded until none is left,
+// backslashes and Unicode's lookalikes of "." and "/" taken for them, ";parameters" dropped, empty and dot segments
+// resolved. A grant must allow this reading, too; so "/v1/%2e%2e%2fadmin" is not below "/v1/".
+struct PathReading {
+  std::string path;
+  bool climbs = false;        // a segment was "..", before it was resolved
+  bool has_overlong = false;  // UTF-8 in more bytes than it needs, which no URL may have
+};
+// Time and memory are linear in the path's length.
+PathReading read_path(std::string_view path);
+
 struct Url {
   static constexpr size_t kMaxBytes = 8192;
 
@@ -27,6 +38,7 @@ struct Url {
   std::optional<Address> address;    // when the host is an address, however it was spelled
   uint16_t port = 0;                 // never 0 in a parsed URL
   std::string path;                  // begins with "/"; no dot segments; percent escapes as written
+  PathReading reading;               // of `path`, made once for all grants
   std::optional<std::string> query;  // without "?"
 
   [[nodiscard]] std::string origin() const;          // "https://example.org", "http://[::1]:8000"
@@ -40,13 +52,5 @@ struct Url {
 Result<Url> parse_url(std::string_view text);
 // A reference as a Location header carries it, relative to `base`.
 Result<Url> parse_url(std::string_view reference, const Url& base);
-
-// The path as the most lenient server might read it: percent escapes decoded until none is
-// left, backslashes as slashes, ";parameters" dropped, empty and dot segments resolved.
-// A grant must allow this reading, too; so "/v1/%2e%2e%2fadmin" is not below "/v1/".
-std::string lenient_path(std::string_view path);
-
-// A segment is ".." in that reading, before it is resolved.
-bool climbs_in_a_reading(std::string_view path);
 
 }  // namespace membrane::policy

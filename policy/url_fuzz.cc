@@ -16,8 +16,8 @@ void check(const Url& url) {
   const auto again = parse_url(url.text());
   if (!again || again->text() != url.text() || !again->same_origin(url) || again->path != url.path) abort();
   if (url.host.empty() || url.port == 0 || !url.path.starts_with('/')) abort();
-  const std::string lenient = lenient_path(url.path);
-  if (!lenient.starts_with('/') || lenient_path(lenient) != lenient) abort();
+  const std::string& lenient = url.reading.path;
+  if (!lenient.starts_with('/') || read_path(lenient).path != lenient) abort();
 }
 
 void check(const UrlGrant& grant) {

@@ -1,5 +1,6 @@
 #include "policy/url_grant.h"
 
+#include <algorithm>
 #include <tuple>
 
 namespace membrane::policy {
@@ -62,7 +63,7 @@ Result<UrlGrant> UrlGrant::parse(std::string_view text) {
   if (plain.substr(plain.find('/', plain.find("://") + 3)) != sent)
     return refuse("\"" + std::string(text) + "\" has dot segments.", "write the path that is meant");
   // Below such a path no URL is allowed, not even the path itself: see allows().
-  if (out.prefix_ && !out.url_.query && climbs_in_a_reading(out.url_.path))
+  if (out.prefix_ && !out.url_.query && out.url_.reading.climbs)
     return refuse("\"" + std::string(text) + "\" has a segment that some servers read as \"..\".",
                   "write the path that is meant");
   return out;
@@ -70,17 +71,17 @@ Result<UrlGrant> UrlGrant::parse(std::string_view text) {
 
 bool UrlGrant::allows_host(const Url& url) const {
   if (!any_subdomain_) return url.host == url_.host;
-  const std::string suffix = "." + url_.host;
-  return !url.address && url.host.size() > suffix.size() && url.host.ends_with(suffix);
+  const size_t before = url.host.size() - std::min(url.host.size(), url_.host.size());
+  return !url.address && before > 1 && url.host.ends_with(url_.host) && url.host[before - 1] == '.';
 }
 
 bool UrlGrant::allows(const Url& url) const {
   if (url.scheme != url_.scheme || url.port != url_.port || !allows_host(url)) return false;
-  const std::string sent = url.path, read = lenient_path(url.path), mine = lenient_path(url_.path);
+  const std::string &sent = url.path, &read = url.reading.path, &mine = url_.reading.path;
   if (prefix_ && !url_.query) {
     // How far a ".." leads up depends on what stands before it, and servers differ in that: what
     // is one segment here may be two there. So none may be left, unless there is nowhere to climb to.
-    if (url_.path != "/" && climbs_in_a_reading(sent)) return false;
+    if (url_.path != "/" && url.reading.climbs) return false;
     return sent.starts_with(url_.path) && read.starts_with(mine);
   }
   if (sent != url_.path || read != mine) return false;

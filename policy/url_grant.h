@@ -7,7 +7,7 @@
 //   http://127.0.0.1:8000/*          this address: grants it although it is not public
 //
 // Scheme, host and port must be equal, the path equal or below: compared in bytes, both as
-// sent and as the most lenient server might read it (lenient_path in url.h).
+// sent and as the most lenient server might read it (PathReading in url.h).
 //
 // Needs libcurl. Threads: values.
 #pragma once
@@ -27,6 +27,8 @@ class UrlGrant {
   static Result<UrlGrant> parse(std::string_view text);
 
   [[nodiscard]] bool allows(const Url& url) const;
+  // Whether it grants anything at all on the URL's host, by whatever scheme, port or path.
+  [[nodiscard]] bool allows_host(const Url& url) const;
   // Whether this grant is the more exact of two that allow the same URL: host before
   // wildcard, longer wildcard suffix before shorter, path before prefix, longer before
   // shorter. Two grants of which neither is more exact have the same text().
@@ -38,8 +40,6 @@ class UrlGrant {
   [[nodiscard]] bool prefix() const { return prefix_; }  // ends with "*"
 
  private:
-  [[nodiscard]] bool allows_host(const Url& url) const;
-
   Url url_;                     // without "*." and "*"
   bool any_subdomain_ = false;  // "*." stood before the host
   bool prefix_ = false;         // "*" stood at the end

@@ -7,6 +7,8 @@
 namespace membrane::policy {
 namespace {
 
+std::string reading_of(std::string_view path) { return read_path(path).path; }
+
 std::string normal(std::string_view text) {
   const auto url = parse_url(text);
   return url ? url->text() : "refused: " + url.error().message;
@@ -135,13 +137,13 @@ TEST(Url, ResolvesReferencesAgainstABase) {
 }
 
 TEST(Url, ReadsPathsLeniently) {
-  EXPECT_EQ(lenient_path("/a/b"), "/a/b");
-  EXPECT_EQ(lenient_path("/a/%2e%2e%2fb"), "/b");
-  EXPECT_EQ(lenient_path("/a/%252e%252e/b"), "/b");
-  EXPECT_EQ(lenient_path("/a/..;x=1/b"), "/b");
-  EXPECT_EQ(lenient_path("/a//b///"), "/a/b/");
-  EXPECT_EQ(lenient_path("/a/%5c..%5cb"), "/b");
-  EXPECT_EQ(lenient_path("/.."), "/");
+  EXPECT_EQ(reading_of("/a/b"), "/a/b");
+  EXPECT_EQ(reading_of("/a/%2e%2e%2fb"), "/b");
+  EXPECT_EQ(reading_of("/a/%252e%252e/b"), "/b");
+  EXPECT_EQ(reading_of("/a/..;x=1/b"), "/b");
+  EXPECT_EQ(reading_of("/a//b///"), "/a/b/");
+  EXPECT_EQ(reading_of("/a/%5c..%5cb"), "/b");
+  EXPECT_EQ(reading_of("/.."), "/");
 }
 
 TEST(UrlGrant, AllowsWhatItSaysAndNothingElse) {
@@ -168,6 +170,55 @@ TEST(UrlGrant, AnExactPathHasNoQueryUnlessItSaysSo) {
   EXPECT_FALSE(allows("https://h.org/s?q=*", "https://h.org/s?r=1"));
   EXPECT_TRUE(allows("https://h.org/s?q=1", "https://h.org/s?q=1"));
   EXPECT_FALSE(allows("https://h.org/s?q=1", "https://h.org/s?q=12"));
+}
+
+// Any tower of escapes is read to its ground, in time that is linear in its height.
+TEST(Url, EscapesOfEscapesAreReadInOnePass) {
+  std::string tower = "%";
+  for (int i = 0; i < 1'000'000; ++i) tower += "25";
+  tower += "2e";
+  EXPECT_EQ(reading_of("/a/" + tower + "."), "/");
+  EXPECT_EQ(reading_of("/%%32%35%32e"), "/");
+  EXPECT_EQ(reading_of("/%25%32%65%2e/x"), "/x");
+  EXPECT_EQ(reading_of("/a%"), "/a%");
+  EXPECT_EQ(reading_of("/a%2"), "/a%2");
+  EXPECT_EQ(reading_of("/a%zz%2x"), "/a%zz%2x");
+  EXPECT_EQ(reading_of("/%25u002e%25u002e%25u002fb"), "/b");
+}
+
+TEST(Url, RefusesOverlongUtf8InPaths) {
+  for (const char* path :
+       {"%c0%ae%c0%ae/x", "%C0%AE.", "%c0%af", "%c1%9c", "%e0%80%ae", "%e0%80%af", "%f0%80%80%ae",
+        "%f8%80%80%80%ae", "%fc%80%80%80%80%af", "%c0%2e", "%c0", "%25c0%25ae", "%2525c0%2525af"})
+    EXPECT_FALSE(parse_url("https://h.org/v1/" + std::string(path))) << path;
+  for (const char* path : {"%c3%a9", "%e9", "%e2%80%9c", "%f0%9f%8e%89", "%e0%a4%85", "%c2%a0"})
+    EXPECT_TRUE(parse_url("https://h.org/v1/" + std::string(path))) << path;
+}
+
+TEST(UrlGrant, LookalikesOfDotsAndSlashesDoNotClimb) {
+  for (const char* path :
+       {"%ef%bc%8e%ef%bc%8e/admin", "%e2%80%a4%e2%80%a4/admin", "%e2%80%a5/admin", "..%ef%bc%8fadmin",
+        "..%e2%88%95admin", "..%e2%81%84admin", "..%ef%bc%bcadmin", "%ef%bc%852e%ef%bc%852e/admin",
+        "..%ef%bc%9bx/admin", "%25u002e%25u002e/admin", "%25uff0e%25uff0e/admin"})
+    EXPECT_FALSE(allows("https://h.org/v1/*", std::string("https://h.org/v1/") + path)) << path;
+  EXPECT_TRUE(allows("https://h.org/v1/*", "https://h.org/v1/%e6%96%87%ef%bc%8etxt"));
+}
+
+TEST(UrlGrant, HostsAreComparedInOneForm) {
+  EXPECT_TRUE(allows("https://h.org/*", "https://H.ORG./"));
+  EXPECT_TRUE(allows("https://*.h.org/*", "https://a.h.org./"));
+  EXPECT_FALSE(allows("https://*.h.org/*", "https://.h.org/"));
+  EXPECT_FALSE(allows("https://h.org/*", "https://h.org:8443/"));
+  EXPECT_FALSE(allows("https://xn--mnchen-3ya.org/*", "https://munchen.org/"));
+  EXPECT_TRUE(allows("https://xn--mnchen-3ya.org/*", "https://XN--mnchen-3YA.org/"));
+  for (const char* url :
+       {"https://h.org../", "https://[fe80::1%25eth0]/", "https://[fe80::1%eth0]/", "https://h.org@evil.org/",
+        "https://h.org:80:80/", "https://h.org:+443/", "https://h.org:/x@evil.org:1/",
+        "https://m\xc3\xbcnchen.org/", "https://h\xe3\x80\x82org/", "https://h%2eorg/",
+        "https://h.org%00.evil.org/", "https://h.org%2f@evil.org/"}) {
+    const auto parsed = parse_url(url);
+    EXPECT_TRUE(!parsed || (parsed->host == "h.org" && parsed->port == 443)) << url;
+  }
 }
 
 TEST(UrlGrant, PathsCannotClimbOutInAnyReading) {

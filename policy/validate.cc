@@ -98,7 +98,7 @@ Status validate_headers(const std::string& where, const HttpGrant& grant, const 
     const auto& [name, value] = grant.headers[i];
     const std::string here = where + "." + name;
     if (!is_header_name(name)) return refuse(where, "\"" + name + "\" is not a header name.");
-    if (is_reserved_header(name))
+    if (owner_of_header(name) == HeaderOwner::kEgress)
       return refuse(here, "this header belongs to the connection and cannot be set.");
     if (!is_header_value(value.text)) return refuse(here, "the value contains a control character.");
     for (size_t k = 0; k < i; ++k)

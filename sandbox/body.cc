@@ -2,8 +2,10 @@
 
 #include <utility>
 
+#include "engine/host_share.h"
 #include "engine/machine.h"
 #include "sandbox/telling.h"
+#include "sandbox/wasi_calls.h"
 
 namespace membrane::sandbox {
 
@@ -20,6 +22,7 @@ Status Body::finish_begin(std::expected<engine::Instance*, engine::LinkError> ma
   guest_.emplace(*instance_, *around_.said);
   dispatcher_.emplace(*guest_, *around_.gate);
   door_.emplace(*guest_, *dispatcher_, around_.session);
+  system_->account_to(*guest_);
   return {};
 }
 
@@ -40,12 +43,9 @@ engine::Resolver Body::resolver() {
 }
 
 std::optional<HostImport> Body::find_import(const wasm::Import& import) {
-  if (import.module == wasi::kModule) {
-    const wasi::Function* const function = wasi::find_function(import.name);
-    if (function == nullptr) return std::nullopt;
+  if (const wasi::Function* const function = find_wasi(import))
     return HostImport{function->type,
                       [this, function](engine::HostCall& call) { return call_wasi(*function, call); }};
-  }
   if (const host::FunctionSpec* const function = host::find_function(import.module, import.name))
     return HostImport{host::wasm_signature_of(*function),
                       [this, function](engine::HostCall& call) { return call_capability(*function, call); }};
@@ -81,29 +81,50 @@ HostAction Body::end_with(host::CallEnd end) {
 }
 
 HostAction Body::call_capability(const host::FunctionSpec& function, engine::HostCall& call) {
+  met_the_world_ = true;
   guest_->enter(call);
   const host::CallOutcome outcome = dispatcher_->call(function, call.arguments, call.results);
   if (outcome.end != host::CallEnd::kReturn) call.trap_message = outcome.error.reason;
   return end_with(outcome.end);
 }
 
+namespace {
+
+// Whether what a program of a package is told does not depend on when and where it runs.
+bool is_always_alike(wasi::FunctionId function) {
+  using enum wasi::FunctionId;
+  switch (function) {
+    case args_get:
+    case args_sizes_get:
+    case environ_get:
+    case environ_sizes_get:
+    case fd_fdstat_get:
+    case fd_prestat_get:
+    case fd_prestat_dir_name:
+    case sched_yield: return true;
+    default: return false;
+  }
+}
+
+}  // namespace
+
 HostAction Body::call_wasi(const wasi::Function& function, engine::HostCall& call) {
-  guest_->enter(call);
-  wasi::Outcome outcome = system_->call(function, *guest_, call.arguments, call.results);
+  const uint64_t fuel_before = call.execution.fuel_left();
+  const WasiConsequence consequence = sandbox::call_wasi(*system_, function, *guest_, call);
+  if (std::exchange(door_lacks_fuel_, false)) {
+    // Nothing was done: the call is made again when there is more.
+    engine::give_back_fuel(call, fuel_before - call.execution.fuel_left());
+    return HostAction::kOutOfFuel;
+  }
+  if (!consequence.waits && !is_always_alike(function.id)) met_the_world_ = true;
   if (stop_.outcome) {  // the device's request ended the run
     call.trap_message = std::move(stop_.message);
     return HostAction::kTrap;
   }
-  switch (outcome.end) {
-    case wasi::End::kReturn: return std::exchange(exits_, false) ? HostAction::kExit : HostAction::kContinue;
-    case wasi::End::kExit: return HostAction::kExit;
-    case wasi::End::kOutOfFuel: return HostAction::kOutOfFuel;
-    case wasi::End::kOutOfOutput: stop_.outcome = Outcome::kOutOfOutput; break;
-    case wasi::End::kWait: waits_ = true; return HostAction::kOutOfFuel;
-    case wasi::End::kTrap: break;
-  }
-  call.trap_message = std::move(outcome.message);
-  return HostAction::kTrap;
+  waits_ = waits_ || consequence.waits;
+  if (consequence.outcome) stop_.outcome = consequence.outcome;
+  if (consequence.action != HostAction::kContinue) return consequence.action;
+  return std::exchange(exits_, false) ? HostAction::kExit : HostAction::kContinue;
 }
 
 std::string Body::answer(std::string_view request) {
@@ -113,7 +134,7 @@ std::string Body::answer(std::string_view request) {
       stop_.outcome = around_.must_stop ? around_.must_stop() : std::nullopt;
       break;
     case host::CallEnd::kExit: exits_ = true; break;
-    case host::CallEnd::kOutOfFuel: stop_.outcome = Outcome::kOutOfFuel; break;
+    case host::CallEnd::kOutOfFuel: door_lacks_fuel_ = true; break;
     case host::CallEnd::kOutOfOutput: stop_.outcome = Outcome::kOutOfOutput; break;
     default: break;
   }
@@ -123,6 +144,7 @@ std::string Body::answer(std::string_view request) {
 std::optional<std::string> Body::ask(engine::HostCall& during, std::string_view request) {
   guest_->enter(during);
   std::string text = answer(request);
+  if (std::exchange(door_lacks_fuel_, false)) stop_.outcome = Outcome::kOutOfFuel;
   if (stop_.outcome || exits_) return std::nullopt;
   return text;
 }
@@ -232,6 +254,23 @@ bool Body::go_on_reading(std::string_view input) {
   counted_ = execution_->fuel_used() + execution_->fuel_owed();
   is_of_program_ = true;
   return run_until_it_waits();
+}
+
+bool Body::run_to_end(std::string_view name, std::string_view input) {
+  if (waiting_ != nullptr) {
+    static_cast<void>(go_on_reading(input));
+  } else {
+    system_->give_stdin(input);
+    is_of_program_ = true;
+    if (!start(name, {})) return false;
+    static_cast<void>(run_until_it_waits());
+  }
+  return has_ended();
+}
+
+bool Body::has_ended() const {
+  using enum engine::RunState;
+  return !is_paused_ && !stop_.outcome && (stop_.state == kFinished || stop_.state == kExited);
 }
 
 const std::shared_ptr<engine::KnownPlaces>& Body::known() {

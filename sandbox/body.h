@@ -76,6 +76,11 @@ class Body final : public Calls {
   // place of what it had left.
   [[nodiscard]] bool is_paused() const { return is_paused_; }
   [[nodiscard]] bool go_on(uint64_t fuel, std::optional<uint64_t> pause_at_fuel);
+  // Whether the last call of the program returned, or exited, by itself.
+  [[nodiscard]] bool has_ended() const;
+  // Whether the program has done anything since it began that may turn out otherwise in another run of it: whatever it
+  // did but look at its arguments and its environment.
+  [[nodiscard]] bool met_the_world() const { return met_the_world_; }
   // Of one that is paused. Errors: as engine::freeze_frames().
   Result<Paused> pause();
   // This body, which has begun with an image of then and started a run, is paused there. Errors: as
@@ -90,6 +95,7 @@ class Body final : public Calls {
   [[nodiscard]] uint64_t result() const override { return result_; }
   [[nodiscard]] bool begin_reading(std::string_view name, std::string_view input) override;
   [[nodiscard]] bool go_on_reading(std::string_view input) override;
+  [[nodiscard]] bool run_to_end(std::string_view name, std::string_view input) override;
   [[nodiscard]] std::optional<uint64_t> call_back(engine::HostCall& during, std::string_view name,
                                                   std::span<const engine::Value> arguments) override;
   [[nodiscard]] std::span<uint8_t> memory() override { return guest_->memory(); }
@@ -144,7 +150,9 @@ class Body final : public Calls {
   std::shared_ptr<engine::KnownPlaces> known_;
   bool waits_ = false;  // it reads, and there is nothing
   std::shared_ptr<const Waiting> waiting_;
-  bool exits_ = false;  // the door ended the program
+  bool door_lacks_fuel_ = false;  // for the request that it was asked last
+  bool exits_ = false;            // the door ended the program
+  bool met_the_world_ = false;
   // How the last call back ended, when it did not return.
   engine::RunState called_back_ = engine::RunState::kFinished;
   uint32_t calls_back_ = 0;  // that are under way, each inside of another

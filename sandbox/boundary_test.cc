@@ -165,6 +165,58 @@ TEST(Boundary, AFloodOfOutputEndsTheRunAtTheLimit) {
   EXPECT_GE(report.stdout_text.size(), 984u);
 }
 
+TEST(Boundary, ResultsAndErrorsCountAgainstTheOutputLimit) {
+  policy::Policy p;
+  p.limits.output_bytes = 100;
+  std::string results, values;
+  for (int i = 0; i < 1000; ++i) results += " i64", values += "(i64.const -9223372036854775808)";
+  const Report many = run_text("(module (func (export \"run\") (result" + results + ")" + values + "))", p);
+  EXPECT_EQ(many.outcome, Outcome::kOutOfOutput);
+  EXPECT_LE(many.results.size(), 4u);
+  EXPECT_GT(many.output_bytes_cut, 10'000u);
+  const Report named = run_text("(module (func (export \"" + std::string(50'000, 'n') + "\")))", p);
+  EXPECT_EQ(named.outcome, Outcome::kInvalid);
+  EXPECT_LE(named.errors.at(0).message.size() + named.errors.at(0).hint.size(), 100 + 2048u);
+}
+
+TEST(Boundary, AProgramIsStoppedWhileItIsCompiled) {
+  Program program;
+  program.source = "(func (export \"run\"))";
+  RunOptions options;
+  for (const engine::Tier tier : {engine::Tier::kInterpreter, engine::Tier::kCompiler, engine::Tier::kAuto}) {
+    options.tier = tier;
+    options.policy.limits.wall_ms = 0;
+    const Report late = run(program, options);
+    EXPECT_EQ(late.outcome, Outcome::kTimedOut);
+    ASSERT_EQ(late.errors.size(), 1u);
+    EXPECT_EQ(late.errors[0].code, "timed_out");
+    EXPECT_NE(late.errors[0].message.find("compiled"), std::string::npos);
+    EXPECT_FALSE(late.errors[0].hint.empty());
+    options.policy.limits.wall_ms = 1'000'000;
+    const std::atomic<bool> cancel = true;
+    options.cancel = &cancel;
+    EXPECT_EQ(run(program, options).outcome, Outcome::kCancelled);
+    options.cancel = nullptr;
+    EXPECT_EQ(run(program, options).outcome, Outcome::kOk);
+  }
+}
+
+TEST(Boundary, ASnapshotIsStoppedWhileItIsRead) {
+  Program program;
+  program.source = "(func (export \"run\") (result i32) (i32.add (i32.const 1) (i32.const 2)))";
+  RunOptions options;
+  options.freeze_after_fuel = 0;
+  const Report frozen = run(program, options);
+  ASSERT_EQ(frozen.outcome, Outcome::kFrozen);
+  options.freeze_after_fuel.reset();
+  const std::atomic<bool> cancel = true;
+  options.cancel = &cancel;
+  const Report stopped = thaw(frozen.snapshot, options);
+  EXPECT_EQ(stopped.outcome, Outcome::kCancelled);
+  options.cancel = nullptr;
+  EXPECT_EQ(thaw(frozen.snapshot, options).outcome, Outcome::kOk);
+}
+
 TEST(Boundary, TheLargestFuelDoesNotWrap) {
   policy::Policy p;
   p.limits.fuel = std::numeric_limits<uint64_t>::max();

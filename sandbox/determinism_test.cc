@@ -48,7 +48,7 @@ constexpr Golden kGolden[] = {
        (call $kv.set! (string "b") (string "2")) (call $kv.set! (string "a") (string "1"))
        (call $io.print (call $kv.keys! (string ""))) (call $io.print (call $kv.get! (string "a")))
        (call $io.result (call $kv.get! (string "missing"))))))",
-     900, 11578187603056903400ull},
+     2800, 11578187603056903400ull},
     {"clock and chance", R"((module (memory (export "memory") 1) (func (export "run") (result i32 f64)
        (call $io.println (call $time.format! (call $time.now_ms!)))
        (call $io.println (call $random.uuid))

@@ -110,7 +110,9 @@ template <typename Io>
 void fields(Io& io, FrozenState& s) {
   io.bytes(s.program_name);
   io.bytes(s.entry);
-  io.flag(s.in_start);
+  auto phase = static_cast<uint8_t>(s.phase);
+  io.number(phase);
+  s.phase = static_cast<RunPhase>(phase);
   io.list(s.arguments, [&](std::string& argument) { io.bytes(argument); });
   io.bytes(s.input);
   io.bytes(s.stdout_text);
@@ -118,6 +120,8 @@ void fields(Io& io, FrozenState& s) {
   io.bytes(s.result);
   io.bytes(s.answer);
   io.flag(s.submitted);
+  io.number(s.written_bytes);
+  io.bytes(s.wasi);
   io.number(s.heap_next);
   io.flag(s.memory_limit_was_hit);
   io.number(s.sources.random_bytes);
@@ -135,7 +139,8 @@ bool is_sound(const FrozenState& s) {
   for (const std::string* const text :
        {&s.program_name, &s.entry, &s.stdout_text, &s.stderr_text, &s.result, &s.answer})
     if (!is_utf8(*text)) return false;
-  return s.heap_next <= kMostHeap && s.history.records.size() <= host::Dispatcher::kMaxRecords &&
+  return s.phase <= RunPhase::kEntry && s.heap_next <= kMostHeap &&
+         s.history.records.size() <= host::Dispatcher::kMaxRecords &&
          s.history.malformed <= s.history.records.size();
 }
 

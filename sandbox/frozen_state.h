@@ -18,18 +18,28 @@
 
 namespace membrane::sandbox {
 
-inline constexpr uint32_t kFrozenStateVersion = 1;
+inline constexpr uint32_t kFrozenStateVersion = 2;
+
+// What a run calls, in this order. What a module lacks is left out.
+enum class RunPhase : uint8_t {
+  kStart,       // the module's start function
+  kInitialize,  // the export _initialize, of a WASI reactor
+  kEntry,
+};
 
 struct FrozenState {
   std::string program_name;
-  std::string entry;      // the export that is called, or will be
-  bool in_start = false;  // it stands in the start function, and the entry is to come
+  std::string entry;                  // the export that is called, or will be
+  RunPhase phase = RunPhase::kEntry;  // where it stands: the phases after it are to come
   std::vector<std::string> arguments;
   std::string input;
 
   // What it said.
   std::string stdout_text, stderr_text, result, answer;
   bool submitted = false;
+  uint64_t written_bytes = 0;  // to stdout and stderr, as they came
+
+  std::string wasi;  // of wasi::System::freeze(); "" when the module imports nothing of WASI
 
   uint64_t heap_next = 0;
   bool memory_limit_was_hit = false;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/utf8.h"
+#include "engine/host_share.h"
 #include "lang/wat/preprocessor.h"
 #include "wasm/body.h"
 
@@ -34,13 +35,29 @@ uint64_t heap_start(engine::Instance& instance) {
 }  // namespace
 
 bool Conversation::add(std::string& to, std::string_view text) {
-  const uint64_t room = output_limit_bytes - std::min(output_limit_bytes, used_bytes());
+  const uint64_t room = room_bytes();
   if (text.size() <= room) {
     to += text;
     return true;
   }
   to += text.substr(0, utf8_cut(text, room));
   return false;
+}
+
+bool Conversation::write(host::Stream stream, std::string_view bytes, std::string_view text) {
+  const uint64_t room = room_bytes();
+  const bool fits = bytes.size() <= room;
+  if (!fits) {
+    bytes = bytes.substr(0, utf8_cut(bytes, room));
+    text = text.substr(0, utf8_cut(text, room));
+  }
+  const bool is_out = stream == host::Stream::kStdout;
+  (is_out ? stdout_text : stderr_text) += text;
+  written_bytes += bytes.size();
+  const auto& hear = is_out ? on_stdout : on_stderr;
+  const std::string_view heard = hears_bytes ? bytes : text;
+  if (hear && !heard.empty()) hear(heard);
+  return fits;
 }
 
 GuestInstance::GuestInstance(engine::Instance& instance, Conversation& conversation)
@@ -65,13 +82,16 @@ bool GuestInstance::grow_to(uint64_t bytes) {
   return pages <= memory->pages() || memory->grow(pages - memory->pages()) >= 0;
 }
 
-bool GuestInstance::print(host::Stream stream, std::string_view text) {
-  std::string& to = stream == host::Stream::kStdout ? conversation_.stdout_text : conversation_.stderr_text;
-  const size_t before = to.size();
-  const bool fits = conversation_.add(to, text);
-  if (stream == host::Stream::kStdout && conversation_.on_stdout)
-    conversation_.on_stdout(std::string_view(to).substr(before));
-  return fits;
+uint64_t GuestInstance::left_bytes() const { return engine::memory_left_bytes(instance_); }
+
+bool GuestInstance::lower_by(uint64_t bytes) {
+  const uint64_t pages_bytes = (bytes + wasm::kPageBytes - 1) / wasm::kPageBytes * wasm::kPageBytes;
+  if (pages_bytes > lowered_bytes_ &&
+      !engine::take_from_memory_limit(instance_, pages_bytes - lowered_bytes_))
+    return false;
+  if (pages_bytes < lowered_bytes_) engine::give_to_memory_limit(instance_, lowered_bytes_ - pages_bytes);
+  lowered_bytes_ = pages_bytes;
+  return true;
 }
 
 bool GuestInstance::set_result(std::string_view text) {

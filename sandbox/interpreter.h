@@ -38,6 +38,9 @@ class Calls {
   // more; and gives more to the one that waits. False when it did not come to wait.
   [[nodiscard]] virtual bool begin_reading(std::string_view name, std::string_view input) = 0;
   [[nodiscard]] virtual bool go_on_reading(std::string_view input) = 0;
+  // Runs an export with all of its input, from where the program waits for it, if it does; true when it returned, or
+  // exited. False also when it was paused.
+  [[nodiscard]] virtual bool run_to_end(std::string_view name, std::string_view input) = 0;
   // Inside of a host function: calls an export, and gives what it returned. Nothing when it did not.
   [[nodiscard]] virtual std::optional<uint64_t> call_back(engine::HostCall& during, std::string_view name,
                                                           std::span<const engine::Value> arguments) = 0;
@@ -77,6 +80,8 @@ class Interpreter {
 
   // Whether it is one run that reads its turns as input: in between, it waits in the middle of a call.
   [[nodiscard]] virtual bool reads() const { return false; }
+  // Whether each turn starts the program, which ends with it. Files stay between turns, and nothing else.
+  [[nodiscard]] virtual bool restarts() const { return false; }
   // Whether it asks the door for its turns, so that it has all of them: else it has their code alone.
   [[nodiscard]] virtual bool asks() const { return true; }
 

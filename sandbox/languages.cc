@@ -8,7 +8,8 @@
 namespace membrane::sandbox {
 
 std::string Languages::default_cache_directory() {
-  if (const std::string cache = environment_variable("XDG_CACHE_HOME"); !cache.empty())
+  // By its specification, a path that is not absolute is not looked at.
+  if (const std::string cache = environment_variable("XDG_CACHE_HOME"); cache.starts_with('/'))
     return cache + "/membrane/templates";
   const std::string home = environment_variable("HOME");
   return home.empty() ? "" : home + "/.cache/membrane/templates";

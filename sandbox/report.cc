@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 
+#include "base/json.h"
+#include "base/terminal.h"
 #include "base/utf8.h"
 #include "engine/fuel.h"
 
@@ -70,8 +71,8 @@ namespace {
 // Values that a JSON number holds exactly are numbers; i64, NaNs and infinities are strings.
 Json value_json(const ReportValue& value) {
   if (value.type == "i64") return value.value;
-  const Json number = Json::parse(value.value, nullptr, false);
-  return number.is_number() ? number : Json(value.value);
+  const auto number = read_ordered_json(value.value);
+  return number && number->is_number() ? *number : Json(value.value);
 }
 
 Json place_json(const ReportPlace& place) {
@@ -142,6 +143,7 @@ std::string render_json(const Report& report, bool pretty) {
   out["host_calls"] = Json::array();
   for (const HostCallRecord& call : report.host_calls) out["host_calls"].push_back(call_json(call));
   if (report.host_calls_dropped != 0) out["host_calls_dropped"] = report.host_calls_dropped;
+  if (report.output_bytes_cut != 0) out["output_bytes_cut"] = report.output_bytes_cut;
   if (report.snapshot_bytes) out["snapshot_bytes"] = *report.snapshot_bytes;
   return out.dump(pretty ? 2 : -1, ' ', false, Json::error_handler_t::replace);
 }
@@ -263,8 +265,10 @@ std::string files_text(const std::vector<ReportFile>& files) {
 
 }  // namespace
 
-std::string render_text(const Report& report, bool colour) {
-  const bool ok = report.outcome == Outcome::kOk || report.outcome == Outcome::kFrozen;
+namespace {
+
+// What the program said and gave, which stands before how it ended.
+std::string said_text(const Report& report) {
   std::string out = ended(report.stdout_text);
   if (!report.stderr_text.empty()) out += "stderr: " + ended(report.stderr_text);
   if (!report.results.empty()) out += "results: " + results_text(report) + "\n";
@@ -274,12 +278,16 @@ std::string render_text(const Report& report, bool colour) {
   for (size_t i = 0; i < report.displays.size(); ++i)
     if (const std::string shown = display_text(report.displays[i], i); !shown.empty())
       out += "display: " + shown;
-  if (colour) out += ok ? kGreen : kRed;
-  out += "outcome: " + std::string(name_of(report.outcome));
-  if (colour) out += kPlain;
-  if (report.outcome != Outcome::kOk) out += " (" + std::string(describe(report.outcome)) + ")";
-  out += "\n";
+  return out;
+}
+
+// Why it ended so, what it did, and what that cost.
+std::string account_text(const Report& report) {
+  std::string out;
   for (const ReportError& error : report.errors) out += error_text(error);
+  if (report.output_bytes_cut != 0)
+    out +=
+        std::to_string(report.output_bytes_cut) + " bytes of output were cut: the output limit is reached\n";
   for (const HostCallRecord& call : report.host_calls)
     out += (call.allowed ? "call: " : "denied: ") + call_text(call) + " [" +
            milliseconds(static_cast<double>(call.latency_us)) + "]\n";
@@ -295,6 +303,18 @@ std::string render_text(const Report& report, bool colour) {
   if (report.snapshot_bytes == 0) return out + "no snapshot: the program ended before it was to be frozen\n";
   if (report.snapshot_bytes) out += "snapshot: " + std::to_string(*report.snapshot_bytes) + " bytes\n";
   return out;
+}
+
+}  // namespace
+
+std::string render_text(const Report& report, bool colour) {
+  const bool ok = report.outcome == Outcome::kOk || report.outcome == Outcome::kFrozen;
+  std::string out = printable(said_text(report));
+  if (colour) out += ok ? kGreen : kRed;
+  out += "outcome: " + std::string(name_of(report.outcome));
+  if (colour) out += kPlain;
+  if (report.outcome != Outcome::kOk) out += " (" + std::string(describe(report.outcome)) + ")";
+  return out + "\n" + printable(account_text(report));
 }
 
 // -- for a model -----------------------------------------------------------------------
@@ -345,6 +365,8 @@ std::vector<Section> sections_of(const Report& report) {
   std::string displays;
   for (size_t i = 0; i < report.displays.size(); ++i) displays += display_text(report.displays[i], i);
   if (!displays.empty()) sections.push_back({"displays:\n", displays});
+  if (report.output_bytes_cut != 0)
+    sections.push_back({"", std::to_string(report.output_bytes_cut) + " bytes of output were cut\n"});
   if (!report.files.empty()) sections.push_back({"", files_text(report.files)});
   return sections;
 }

@@ -110,6 +110,7 @@ struct Report {
   double compile_us = 0;     // from the program's text or bytes to an instance
   double run_us = 0;
   std::vector<HostCallRecord> host_calls;
+  uint64_t output_bytes_cut = 0;           // that the output limit had no room for
   uint64_t host_calls_dropped = 0;         // made, but not in the list: it is bounded
   std::vector<uint8_t> snapshot;           // of a frozen run; not rendered
   std::optional<uint64_t> snapshot_bytes;  // when freezing was asked for; 0: the program ended before
@@ -121,7 +122,8 @@ ReportError report_error(const Diagnostic& diagnostic);
 // Of a request for which nothing ran: kFailed for an internal error, else kInvalid.
 Report refusal(const Error& error);
 
-// For a terminal: outcome, error with place and hint, output, a table of host calls, costs.
+// For a terminal: outcome, error with place and hint, output, a table of host calls, costs. What the program wrote is
+// made printable (base/terminal.h).
 std::string render_text(const Report& report, bool colour);
 // One JSON object. `pretty` indents by two.
 std::string render_json(const Report& report, bool pretty);

@@ -3,6 +3,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/stop_scope.h"
 #include "engine/fuel.h"
 #include "engine/instance.h"
 #include "engine/snapshot.h"
@@ -14,15 +15,24 @@
 #include "sandbox/frozen_state.h"
 #include "sandbox/guest_instance.h"
 #include "sandbox/host_import.h"
+#include "sandbox/output_limit.h"
 #include "sandbox/sandbox.h"
 #include "sandbox/telling.h"
 #include "sandbox/values.h"
+#include "sandbox/wasi_calls.h"
 #include "wasm/explain.h"
 
 namespace membrane::sandbox {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+// What a WASI module exports, by the convention of its application ABI.
+constexpr std::string_view kCommandEntry = "_start";
+constexpr std::string_view kInitialize = "_initialize";
+
+// How long the run waits for input before it looks whether it is to end.
+constexpr std::chrono::milliseconds kInputPatience(20);
 
 // The function that the preprocessor's checked calls end with: not a capability, and not in the report.
 const wasm::FuncType& fail_type() {
@@ -59,10 +69,11 @@ class Run {
         world_(options.policy, *budget_, options.model, options.person),
         gate_(options.replay != nullptr ? host::BrokerGate::to_journal(*options.replay, options.record)
                                         : host::BrokerGate::to_world(world_, budget_.get(), options.record)) {
+    world_.bound(deadline_, options.cancel);
     report_.cost_version = engine::kCostVersion;
     said_.input = program.input;
     said_.output_limit_bytes = limits_.output_bytes;
-    said_.on_stdout = options.on_stdout;
+    hear_output(options, said_);
     if (options.freeze_after_fuel) report_.snapshot_bytes = 0;
     if (frozen != nullptr) take_up(frozen->state);
     amounts_at_start_ = Amounts::left_of(*budget_);
@@ -84,22 +95,33 @@ class Run {
 
  private:
   bool load();
+  bool compile();
+  bool stop_compiling();
   bool link();
   bool choose_entry();
+  bool choose_initializer();
+  bool give_arguments();
+  Result<std::unique_ptr<wasi::System>> make_wasi();
   void run_guest();
-  bool run_function(engine::FunctionInstance* function, std::span<const engine::Value> arguments,
-                    bool is_start);
+  [[nodiscard]] engine::FunctionInstance* function_of(RunPhase phase) const;
+  bool run_phase(RunPhase phase);
   void take_up(const FrozenState& state);
   bool instantiate(const engine::InstanceLimits& limits);
   bool can_freeze();
-  void freeze(bool is_start);
+  void freeze(RunPhase phase);
   [[nodiscard]] uint64_t fuel_before() const {
     return frozen_ == nullptr ? 0 : frozen_->snapshot.fuel_used();
   }
   void finish();
+  void tell_all();
 
   std::optional<HostImport> find_import(const wasm::Import& import);
   engine::HostAction call_host(const host::FunctionSpec& function, engine::HostCall& call);
+  engine::HostAction call_wasi(const wasi::Function& function, engine::HostCall& call);
+  bool wait_for_input();
+  bool fetch_input(std::chrono::milliseconds patience);
+  bool read_whole_input();
+  [[nodiscard]] bool streams_input() const;
   [[nodiscard]] const OwnFunction* find_own(const wasm::Import& import) const;
   engine::HostAction call_own(const OwnFunction& function, engine::HostCall& call);
   engine::HostAction fail_checked_call(engine::HostCall& call);
@@ -120,6 +142,7 @@ class Run {
   }
   bool stop_invalid(const std::vector<Diagnostic>& diagnostics);
   bool stop_link(const engine::LinkError& error);
+  void tell_exit();
   void stop_trapped(const engine::Trap& trap);
   void stop_paused(engine::RunState state);
   ReportPlace show_place(const engine::CodePlace& place) const;
@@ -143,6 +166,9 @@ class Run {
   std::optional<GuestInstance> guest_;
   std::optional<host::Dispatcher> dispatcher_;
   std::optional<engine::Execution> execution_;
+  bool reads_ahead_ = false;                         // all of the input, before the program starts
+  std::unique_ptr<wasi::System> wasi_;               // null when the module imports nothing of WASI
+  engine::FunctionInstance* initializer_ = nullptr;  // _initialize, of a reactor
   engine::FunctionInstance* entry_ = nullptr;
   std::vector<engine::Value> arguments_;
   std::string entry_name_;
@@ -170,6 +196,7 @@ void Run::take_up(const FrozenState& state) {
   said_.result = state.result;
   said_.answer = state.answer;
   said_.submitted = state.submitted;
+  said_.written_bytes = state.written_bytes;
   world_.go_to(state.sources);
   report_.fuel_used = fuel_before();
   if (options_.budget) return;
@@ -188,6 +215,19 @@ bool Run::load() {
                     std::to_string(limits_.module_bytes),
                 "Make it smaller, or raise limits.module_bytes.");
   if (compiled_) return true;
+  const StopScope scope([this] { return must_stop(); });
+  const bool compiled = compile();
+  return scope.stopped() ? stop_compiling() : compiled;
+}
+
+// Also when there are findings: those that a stop leaves are none of the program's.
+bool Run::stop_compiling() {
+  report_.errors = {compile_stop_error(*end_, limits_)};
+  report_.outcome = *end_;
+  return false;
+}
+
+bool Run::compile() {
   auto loaded =
       lang::load_program(program_.source, static_cast<lang::Language>(program_.language), program_.name);
   if (!loaded) return stop_invalid(loaded.error());
@@ -209,7 +249,9 @@ const OwnFunction* Run::find_own(const wasm::Import& import) const {
 }
 
 bool Run::link() {
-  const auto is_own = [this](const wasm::Import& import) { return find_own(import) != nullptr; };
+  const auto is_own = [this](const wasm::Import& import) {
+    return find_own(import) != nullptr || find_wasi(import) != nullptr;
+  };
   if (auto linkage = host::link_imports(compiled_->module(), is_own); !linkage) {
     if (frozen_ != nullptr)
       for (Diagnostic& d : linkage.error())
@@ -219,7 +261,43 @@ bool Run::link() {
   engine::InstanceLimits limits{
       limits_.memory_bytes, static_cast<uint32_t>(std::min<uint64_t>(limits_.table_elements, UINT32_MAX))};
   limits.heap_bytes = limits_.memory_bytes;
+  const auto is_wasi = [](const wasm::Import& import) { return find_wasi(import) != nullptr; };
+  const bool has_wasi = std::ranges::any_of(compiled_->module().imports, is_wasi);
+  reads_ahead_ =
+      options_.read_input && !options_.input_is_ambient && (!has_wasi || options_.freeze_after_fuel);
+  if (reads_ahead_ && !read_whole_input()) return false;
+  if (has_wasi) {
+    auto made = make_wasi();
+    if (!made) return stop(Outcome::kInvalid, made.error());
+    wasi_ = std::move(*made);
+  }
   return instantiate(limits);
+}
+
+// With what it was given, or as it was frozen.
+Result<std::unique_ptr<wasi::System>> Run::make_wasi() {
+  wasi::Config config;
+  config.policy = &options_.policy;
+  config.world.broker = &gate_;
+  config.world.write = [this](host::Stream stream, std::string_view bytes, std::string_view text) {
+    return said_.write(stream, bytes, text);
+  };
+  config.world.stdin_comes_first = true;
+  config.world.wait = [this](uint64_t ns) { return wait_unless([this] { return must_stop(); }, ns); };
+  if (frozen_ != nullptr) {
+    const std::string& bytes = frozen_->state.wasi;
+    MEMBRANE_ASSIGN(auto thawed,
+                    wasi::System::thaw({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()},
+                                       std::move(config)));
+    if (!streams_input()) thawed->close_stdin();
+    return thawed;
+  }
+  config.arguments.push_back(program_.name);
+  config.arguments.insert(config.arguments.end(), program_.arguments.begin(), program_.arguments.end());
+  config.environment = program_.environment;
+  config.stdin_text = said_.input;
+  config.stdin_waits = streams_input();
+  return wasi::System::create(std::move(config));
 }
 
 bool Run::instantiate(const engine::InstanceLimits& limits) {
@@ -240,6 +318,9 @@ bool Run::instantiate(const engine::InstanceLimits& limits) {
 std::optional<HostImport> Run::find_import(const wasm::Import& import) {
   if (const OwnFunction* const own = find_own(import))
     return HostImport{own->type, [this, own](engine::HostCall& call) { return call_own(*own, call); }};
+  if (const wasi::Function* const function = find_wasi(import))
+    return HostImport{function->type,
+                      [this, function](engine::HostCall& call) { return call_wasi(*function, call); }};
   if (import.module == "membrane" && import.name == "fail")
     return HostImport{fail_type(), [this](engine::HostCall& call) { return fail_checked_call(call); }};
   if (const host::FunctionSpec* const function = host::find_function(import.module, import.name))
@@ -305,6 +386,58 @@ engine::HostAction Run::call_own(const OwnFunction& function, engine::HostCall& 
   return action == engine::HostAction::kContinue && must_stop() ? engine::HostAction::kInterrupt : action;
 }
 
+engine::HostAction Run::call_wasi(const wasi::Function& function, engine::HostCall& call) {
+  // On the real clock a poll may end before there is input, so what has come is fetched before it.
+  if (function.id == wasi::FunctionId::poll_oneoff && streams_input() && wasi_->stdin_is_waiting())
+    fetch_input(std::chrono::milliseconds(0));
+  WasiConsequence consequence = sandbox::call_wasi(*wasi_, function, *guest_, call);
+  while (consequence.waits) {
+    if (!wait_for_input()) return engine::HostAction::kInterrupt;
+    consequence = sandbox::call_wasi(*wasi_, function, *guest_, call);
+  }
+  for (host::CallRecord& record : wasi_->take_records()) dispatcher_->record(std::move(record));
+  if (consequence.outcome) end_ = consequence.outcome;
+  if (consequence.action != engine::HostAction::kContinue) return consequence.action;
+  return must_stop() ? engine::HostAction::kInterrupt : engine::HostAction::kContinue;
+}
+
+bool Run::streams_input() const { return options_.read_input && !reads_ahead_; }
+
+// Into what io.input gives.
+bool Run::read_whole_input() {
+  for (bool is_end = false; !is_end;) {
+    if (must_stop()) {
+      report_.outcome = *end_;
+      report_.errors.push_back(stop_error(*end_, limits_));
+      return false;
+    }
+    InputPiece piece = options_.read_input(kInputPatience);
+    is_end = piece.is_end;
+    said_.input += piece.bytes;
+    if (said_.input.size() > limits_.bytes_in)
+      return stop(Outcome::kInvalid, "exhausted",
+                  "the input has more than " + std::to_string(limits_.bytes_in) + " bytes",
+                  "Give it less, or raise limits.bytes_in.");
+  }
+  return true;
+}
+
+// Until there is input, or its end. False when the run is to end.
+bool Run::wait_for_input() {
+  while (!must_stop())
+    if (fetch_input(kInputPatience)) return true;
+  return false;
+}
+
+// False when nothing has come.
+bool Run::fetch_input(std::chrono::milliseconds patience) {
+  const InputPiece piece =
+      streams_input() ? options_.read_input(patience) : InputPiece{.bytes = {}, .is_end = true};
+  if (!piece.bytes.empty()) wasi_->give_stdin(piece.bytes);
+  if (piece.is_end) wasi_->close_stdin();
+  return piece.is_end || !piece.bytes.empty();
+}
+
 // `(call $http.get! …)` met an errno: arguments are the errno, the function's name, the author's line.
 engine::HostAction Run::fail_checked_call(engine::HostCall& call) {
   guest_->enter(call);
@@ -343,6 +476,21 @@ bool Run::choose_entry() {
         exported.empty() ? "Export one: (func (export \"run\") …)." : "It exports: " + exported + ".");
   }
   entry_name_ = name;
+  return choose_initializer() && give_arguments();
+}
+
+// A reactor's _initialize comes before whatever else it exports; a command has none.
+bool Run::choose_initializer() {
+  if (entry_name_ == kInitialize || entry_name_ == kCommandEntry) return true;
+  initializer_ = instance_->find_function(kInitialize);
+  if (initializer_ == nullptr) return true;
+  const bool is_plain = initializer_->type->params.empty() && initializer_->type->results.empty();
+  if (!is_plain) initializer_ = nullptr;  // a function of that name, and no reactor's
+  return true;
+}
+
+bool Run::give_arguments() {
+  const std::string& name = entry_name_;
   const std::vector<wasm::ValType>& params = entry_->type->params;
   if (params.empty()) {  // what it is given, it reads with io.argument
     said_.arguments = program_.arguments;
@@ -385,7 +533,7 @@ bool Run::can_freeze() {
   return true;
 }
 
-void Run::freeze(bool is_start) {
+void Run::freeze(RunPhase phase) {
   const Amounts now = Amounts::left_of(*budget_);
   const auto used = [](uint64_t before, uint64_t at_start, uint64_t left) {
     return before + (at_start - std::min(at_start, left));
@@ -395,7 +543,7 @@ void Run::freeze(bool is_start) {
   FrozenState state;
   state.program_name = program_.name;
   state.entry = entry_name_;
-  state.in_start = is_start;
+  state.phase = phase;
   state.arguments = program_.arguments;
   state.input = said_.input;
   state.stdout_text = said_.stdout_text;
@@ -403,6 +551,15 @@ void Run::freeze(bool is_start) {
   state.result = said_.result;
   state.answer = said_.answer;
   state.submitted = said_.submitted;
+  state.written_bytes = said_.written_bytes;
+  if (wasi_) {
+    const auto frozen = wasi_->freeze();
+    if (!frozen) {
+      stop(Outcome::kFailed, frozen.error());
+      return;
+    }
+    state.wasi.assign(frozen->begin(), frozen->end());
+  }
   state.heap_next = guest_->heap_next();
   state.memory_limit_was_hit = memory_limit_was_hit();
   state.sources = world_.position();
@@ -437,12 +594,12 @@ void Run::run_guest() {
   const uint64_t until_frozen = options_.freeze_after_fuel.value_or(UINT64_MAX) - before;
   to_freeze_ = options_.freeze_after_fuel && until_frozen <= fuel;
   execution_->add_fuel(to_freeze_ ? until_frozen : fuel);
-  const uint32_t start = compiled_->module().start;
-  const bool has_start = frozen_ == nullptr ? start != UINT32_MAX : frozen_->state.in_start;
-  if (!has_start || run_function(start == UINT32_MAX ? nullptr : instance_->function(start), {}, true)) {
-    if (run_function(entry_, arguments_, false))
-      for (const engine::Value& value : execution_->results()) report_.results.push_back(show_value(value));
-  }
+  const RunPhase first = frozen_ == nullptr ? RunPhase::kStart : frozen_->state.phase;
+  bool returned = true;
+  for (const RunPhase phase : {RunPhase::kStart, RunPhase::kInitialize, RunPhase::kEntry})
+    if (phase >= first) returned = returned && run_phase(phase);
+  if (returned)
+    for (const engine::Value& value : execution_->results()) report_.results.push_back(show_value(value));
   // One that ended while a host call was owed: the rest of its fuel pays.
   uint64_t used = execution_->fuel_used();
   if (report_.outcome != Outcome::kFrozen) used += std::min(execution_->fuel_owed(), fuel - used);
@@ -450,9 +607,21 @@ void Run::run_guest() {
   budget_->give_back(policy::Resource::kFuel, fuel - used);
 }
 
-// True when it returned.
-bool Run::run_function(engine::FunctionInstance* function, std::span<const engine::Value> arguments,
-                       bool is_start) {
+engine::FunctionInstance* Run::function_of(RunPhase phase) const {
+  const uint32_t start = compiled_->module().start;
+  switch (phase) {
+    case RunPhase::kStart: return start == UINT32_MAX ? nullptr : instance_->function(start);
+    case RunPhase::kInitialize: return initializer_;
+    case RunPhase::kEntry: return entry_;
+  }
+  return nullptr;
+}
+
+// True when there is nothing to call, or it returned.
+bool Run::run_phase(RunPhase phase) {
+  engine::FunctionInstance* const function = function_of(phase);
+  std::span<const engine::Value> arguments;
+  if (phase == RunPhase::kEntry) arguments = arguments_;
   if (frozen_ != nullptr && !std::exchange(resumed_, true)) {
     if (function != instance_->function(frozen_->snapshot.entry()))
       return stop(Outcome::kInvalid, "invalid_input",
@@ -460,18 +629,32 @@ bool Run::run_function(engine::FunctionInstance* function, std::span<const engin
                   "Freeze the program again.");
     if (auto put = frozen_->snapshot.resume_in(*execution_, *instance_); !put)
       return stop(Outcome::kInvalid, put.error());
+  } else if (function == nullptr) {
+    return true;
   } else if (auto started = execution_->start(function, arguments); !started) {
     return stop(Outcome::kFailed, started.error());
   }
   switch (const engine::RunState state = execution_->resume()) {
     case engine::RunState::kFinished: return true;
-    case engine::RunState::kExited: return false;
+    case engine::RunState::kExited: tell_exit(); return false;
     case engine::RunState::kTrapped: stop_trapped(execution_->trap()); return false;
     default:
-      if (state == engine::RunState::kOutOfFuel && to_freeze_) freeze(is_start);
+      if (state == engine::RunState::kOutOfFuel && to_freeze_) freeze(phase);
       else stop_paused(state);
       return false;
   }
+}
+
+// The program ended itself: with an exit code when it is one of WASI. What failed after a refusal was denied.
+void Run::tell_exit() {
+  if (!wasi_ || !wasi_->exit_code()) return;
+  report_.exit_code = static_cast<int>(*wasi_->exit_code());
+  const host::HostError* const denial = wasi_->last_denial();
+  if (report_.exit_code == 0 || denial == nullptr) return;
+  report_.outcome = Outcome::kDenied;
+  ReportError error{std::string(host::name_of(denial->code)), denial->reason, {}, {}, {}};
+  if (!denial->grant.empty()) error.hint = "It would be allowed by " + denial->grant;
+  report_.errors.push_back(std::move(error));
 }
 
 // The innermost place is where it happened, the others are the callers.
@@ -505,10 +688,22 @@ void Run::stop_trapped(const engine::Trap& trap) {
     if (!failed_call_->grant.empty()) error.hint = "It would be allowed by " + failed_call_->grant;
     else if (error.hint.empty()) error.hint = std::string(host::describe(failed_call_->code));
   }
+  if (end_ == Outcome::kOutOfOutput && !failed_call_) {
+    error.code = std::string(name_of(Outcome::kOutOfOutput));
+    error.message =
+        "the program wrote more than its output limit of " + std::to_string(limits_.output_bytes) + " bytes";
+    error.hint = "Write less, or raise the output limit (--output).";
+  }
   if (!end_ && memory_limit_was_hit()) {
     report_.outcome = Outcome::kOutOfMemory;
     error.hint = "A memory.grow was refused before: the memory limit is " +
                  std::to_string(limits_.memory_bytes) + " bytes.";
+  }
+  if (!end_ && !failed_call_ && wasi_ && wasi_->last_denial() != nullptr) {
+    const host::HostError& refused = *wasi_->last_denial();
+    report_.outcome = Outcome::kDenied;
+    error.hint = "A call was refused before: " + refused.reason;
+    if (!refused.grant.empty()) error.hint += " It would be allowed by " + refused.grant;
   }
   const host::CallRecord* const denial = dispatcher_->last_denial();
   if (!end_ && denial != nullptr && (!failed_call_ || failed_call_->code == host::Errno::kAccess)) {
@@ -528,6 +723,17 @@ void Run::stop_paused(engine::RunState state) {
 }
 
 void Run::finish() {
+  tell_all();
+  limit_output(report_, limits_.output_bytes);
+}
+
+void Run::tell_all() {
+  if (wasi_ && guest_ && report_.outcome != Outcome::kFrozen) {
+    wasi_->finish(*guest_);
+    for (host::CallRecord& record : wasi_->take_records()) dispatcher_->record(std::move(record));
+    for (const wasi::FileEntry& file : wasi_->written_files())
+      if (file.type == wasi::FileType::kRegularFile) report_.files.push_back({file.path, file.size});
+  }
   report_.result = std::move(said_.result);
   tell_conversation(std::move(said_), report_);
   report_.tokens_used = gate_.tokens_used();
@@ -553,7 +759,18 @@ Report thaw(std::span<const uint8_t> bytes, const RunOptions& options) {
     if (options.freeze_after_fuel) report.snapshot_bytes = 0;
     return report;
   };
-  const auto snapshot = engine::Snapshot::read(bytes, options.tier, options.code_cache);
+  const auto deadline = start + std::chrono::milliseconds(options.policy.limits.wall_ms);
+  std::optional<Outcome> stopped;
+  const auto snapshot = [&] {
+    const StopScope scope([&] { return (stopped = stop_asked_for(options.cancel, deadline)).has_value(); });
+    return engine::Snapshot::read(bytes, options.tier, options.code_cache);
+  }();
+  if (stopped) {
+    Report report = refused({});
+    report.outcome = *stopped;
+    report.errors = {compile_stop_error(*stopped, options.policy.limits)};
+    return report;
+  }
   if (!snapshot) return refused(snapshot.error());
   const auto state = read_state(snapshot->embedder_state());
   if (!state) return refused(state.error());
@@ -562,7 +779,8 @@ Report thaw(std::span<const uint8_t> bytes, const RunOptions& options) {
                         .language = Language::kAuto,
                         .entry = state->entry,
                         .arguments = state->arguments,
-                        .input = state->input};
+                        .input = state->input,
+                        .environment = {}};
   const Frozen frozen{*snapshot, *state};
   const double read_us = microseconds_since(start);
   Report report = Run(program, options, &frozen).execute();

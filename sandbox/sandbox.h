@@ -18,11 +18,13 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/native/code_cache.h"
@@ -46,9 +48,20 @@ struct Program {
   std::string source;                // text, or the bytes of a binary
   std::string name = "program.wat";  // for messages
   Language language = Language::kAuto;
-  std::string entry;                   // an export; empty: _start, else run, else main
-  std::vector<std::string> arguments;  // typed by the entry's signature; strings are for io.input
-  std::string input;                   // what io.input gives to the program
+  std::string
+      entry;  // an export; empty: _start, else run, else main. A reactor's _initialize is called before it
+  // Typed by the entry's parameters. An entry without parameters gets them from io.argument, or as the arguments of a
+  // WASI program, whose first is the program's name.
+  std::vector<std::string> arguments;
+  std::string input;  // what io.input gives to the program, and the standard input of a WASI program
+  // Environment variables of a WASI program: name, value. It has no others.
+  std::vector<std::pair<std::string, std::string>> environment{};
+};
+
+// Neither bytes nor an end: nothing has come yet.
+struct InputPiece {
+  std::string bytes;
+  bool is_end = false;
 };
 
 struct RunOptions {
@@ -63,7 +76,16 @@ struct RunOptions {
   host::Journal* record = nullptr;            // when set, every host call is written here
   const std::atomic<bool>* cancel = nullptr;  // set it to stop the run at its next safepoint
   std::vector<OwnFunction> functions;         // of the embedder; found before a capability of the same name
-  std::function<void(std::string_view)> on_stdout;  // called as the program prints; may be null
+  // Called as the program writes; may be null. They hear UTF-8, or with `hears_bytes` what a WASI program writes byte
+  // for byte. The report has UTF-8 in any case.
+  std::function<void(std::string_view)> on_stdout, on_stderr;
+  bool hears_bytes = false;
+  // More of the program's input than Program::input; null: that is all. Called on the run's thread, and returns after
+  // `patience` at the latest. A WASI program is given the input as it reads. Other programs are given all of it before
+  // they start, for io.input, and so is a program that is to be frozen, for its snapshot: at most limits.bytes_in.
+  std::function<InputPiece(std::chrono::milliseconds patience)> read_input;
+  // Nobody asked for this input: it is a WASI program's standard input and nothing else, and no part of a snapshot.
+  bool input_is_ambient = false;
   // Pauses when the whole run has used so much fuel, as if there were no more, and freezes: the outcome is
   // kFrozen, and Report::snapshot has the bytes. A program that ends before is not frozen.
   std::optional<uint64_t> freeze_after_fuel;

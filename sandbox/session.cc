@@ -1,16 +1,19 @@
 #include "sandbox/session.h"
 
 #include <chrono>
-#include <nlohmann/json.hpp>
-#include <thread>
 
 #include "base/hex.h"
+#include "base/json.h"
 #include "engine/fuel.h"
 #include "engine/used_pages.h"
 #include "host/local_broker.h"
+#include "host/random_fork.h"
+#include "host/read_json.h"
 #include "sandbox/body.h"
 #include "sandbox/language_limits.h"
+#include "sandbox/output_limit.h"
 #include "sandbox/telling.h"
+#include "sandbox/wasi_calls.h"
 #include "wasm/explain.h"
 
 namespace membrane::sandbox {
@@ -19,20 +22,24 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Json = nlohmann::json;
 
-// Where the random stream of a fork's fresh entropy begins: beyond what a run can take.
-constexpr uint64_t kFreshAt = 1ull << 40;
 constexpr uint32_t kFreshBytes = 32;
+// Numbers that tell apart what is forked from one stream of randomness: forks of the session have their own, below.
+constexpr uint64_t kOfSteps = 1ull << 63;     // a step back, and the number of its turn
+constexpr uint64_t kOfFresh = UINT64_MAX;     // the stream of fresh entropy
+constexpr uint64_t kOfPrograms = 1ull << 62;  // a program that a turn starts, and the number of the turn
 constexpr size_t kMostDisplays = 1000;
+constexpr size_t kMostTypes = 64;  // of one display
 constexpr const char* kGoesOn = " The session stands as it did before this turn.";
 
 RichValue rich_value(const Json& bundle) {
   RichValue value;
   if (!bundle.is_object()) return value;
   for (const auto& [type, data] : bundle.items()) {
+    if (value.size() == kMostTypes) break;
     if (data.is_string()) value.push_back({type, data.get<std::string>(), false});
     else if (data.is_object() && data.contains("base64") && data["base64"].is_string())
       value.push_back({type, data["base64"].get<std::string>(), true});
-    else value.push_back({type, data.dump(-1, ' ', false, Json::error_handler_t::replace), false});
+    else value.push_back({type, json_text(data), false});
   }
   return value;
 }
@@ -53,7 +60,8 @@ class Session::Impl final : public host::DoorSession {
         world_(options_.policy, *budget_, options_.model, options_.person),
         gate_(options_.replay != nullptr
                   ? host::BrokerGate::to_journal(*options_.replay, options_.record)
-                  : host::BrokerGate::to_world(world_, budget_.get(), options_.record)) {}
+                  : host::BrokerGate::to_world(world_, budget_.get(), options_.record)),
+        fresh_(host::key_of_fork(host::key_of_seed(options_.policy.random.seed), kOfFresh)) {}
 
   using Image = std::shared_ptr<const engine::InstanceImage>;  // null: the template's
   Status begin(std::unique_ptr<wasi::System> system, const Image& image,
@@ -64,18 +72,24 @@ class Session::Impl final : public host::DoorSession {
                                                           .interpreter = &template_->interpreter(),
                                                           .must_stop = [this] { return must_stop(); }},
                                        std::move(system));
-    MEMBRANE_TRY(body->begin(image == nullptr ? template_->image() : *image,
-                             language_instance_limits(options_.policy.limits, template_->image()),
-                             std::move(waiting)));
+    const auto limits = language_instance_limits(options_.policy.limits, template_->image());
+    if (image == nullptr && waiting == nullptr && template_->waiting() != nullptr) {
+      MEMBRANE_TRY(body->begin(template_->image().module(), limits));  // from its start
+    } else {
+      MEMBRANE_TRY(body->begin(image == nullptr ? template_->image() : *image, limits, std::move(waiting)));
+    }
     body_ = std::move(body);
-    is_fresh_ = true;
+    needs_entropy_ = true;
     return {};
   }
 
   wasi::World world() {
-    return {.broker = &gate_,
-            .device = [this](std::string_view request) { return body_->answer(request); },
-            .wait = [this](uint64_t ns) { return wait(ns); }};
+    return {
+        .broker = &gate_,
+        .device = [this](std::string_view request) { return body_->answer(request); },
+        .write = [this](host::Stream stream, std::string_view bytes,
+                        std::string_view text) { return said_.write(stream, bytes, text); },
+        .wait = [this](uint64_t ns) { return wait_unless([this] { return must_stop().has_value(); }, ns); }};
   }
 
   Report exec(const Turn& turn);
@@ -86,9 +100,13 @@ class Session::Impl final : public host::DoorSession {
 
   // -- the door's session
   host::HostResult<std::string> next() override;
-  host::HostResult<void> take_result(std::string_view request) override;
+  host::HostResult<void> take_result(std::string_view request, const host::HostMemory& memory) override;
+  host::HostResult<std::string> fresh_entropy();
   host::HostResult<std::string> read_file(std::string_view path) override {
-    return body_->system().load_file(body_->guest(), path, options_.policy.limits.module_bytes);
+    constexpr uint64_t kForms = 4;  // as it is read, and as JSON in a string that grows
+    const uint64_t most = body_->guest().host_memory().left_for_call() / kForms;
+    return body_->system().load_file(body_->guest(), path,
+                                     std::min(options_.policy.limits.module_bytes, most));
   }
 
  private:
@@ -100,6 +118,7 @@ class Session::Impl final : public host::DoorSession {
     std::unique_ptr<wasi::System> system;
     std::shared_ptr<const Waiting> waiting;
   };
+  Status start_program(const Turn& turn);
   Result<Checkpoint> checkpoint(uint64_t number);
   Result<Image> capture();
   Result<std::unique_ptr<wasi::System>> fork_system(const wasi::System& system, uint64_t number,
@@ -107,10 +126,14 @@ class Session::Impl final : public host::DoorSession {
   Status fork_paused(uint64_t number, Impl& child);
   void go_back(Checkpoint checkpoint);
   std::optional<Outcome> must_stop() const;
-  bool wait(uint64_t ns) const;
   [[nodiscard]] Status check(const Turn& turn) const;
   void begin_turn(const Turn& turn);
   void begin_part();
+  // What the output limit has left for the turn: its parts have one account.
+  [[nodiscard]] uint64_t output_left() const {
+    const uint64_t limit = options_.policy.limits.output_bytes;
+    return limit - std::min(limit, output_of_turn_bytes_);
+  }
   // A part of a turn, to its end or a pause: `run` is given its fuel, and says whether the turn returned.
   Report run_part(Checkpoint before, const std::function<bool(uint64_t fuel)>& run);
   void tell_result(Report& report);
@@ -127,13 +150,14 @@ class Session::Impl final : public host::DoorSession {
   host::BrokerGate gate_;
   Conversation said_;
   std::unique_ptr<Body> body_;
-  uint64_t lineage_ = 0;  // tells forks of one template with one seed apart
+  host::RandomStream fresh_;  // what turns are given of it is never given again, whatever they end in
 
   std::optional<Turn> turn_;          // until it was asked for
   std::optional<Checkpoint> before_;  // of a turn that is paused
-  bool is_fresh_ = true;              // the next turn is the first since it was forked
+  bool needs_entropy_ = true;         // the memory was copied since the program was given fresh entropy
   bool is_changed_ = false;           // since it began as the template
   uint64_t turns_ = 0;
+  uint64_t output_of_turn_bytes_ = 0;  // that the parts of the turn so far have printed and submitted
   Clock::time_point deadline_;
   std::optional<Json> result_;
 };
@@ -141,18 +165,6 @@ class Session::Impl final : public host::DoorSession {
 // -- a turn -------------------------------------------------------------------------------------------------------
 
 std::optional<Outcome> Session::Impl::must_stop() const { return stop_asked_for(options_.cancel, deadline_); }
-
-// In steps, so that whoever cancels need not wait for its end.
-bool Session::Impl::wait(uint64_t ns) const {
-  const Clock::time_point end =
-      ns > 1ull << 60 ? Clock::time_point::max() : Clock::now() + std::chrono::nanoseconds(ns);
-  while (Clock::now() < end) {
-    if (must_stop()) return false;
-    const auto step = std::min<Clock::duration>(end - Clock::now(), std::chrono::milliseconds(20));
-    std::this_thread::sleep_for(step);
-  }
-  return !must_stop();
-}
 
 void Session::Impl::begin_turn(const Turn& turn) {
   using enum policy::Resource;
@@ -167,6 +179,7 @@ void Session::Impl::begin_turn(const Turn& turn) {
   turn_ = turn;
   result_.reset();
   ++turns_;
+  output_of_turn_bytes_ = 0;
   begin_part();
 }
 
@@ -175,15 +188,10 @@ void Session::Impl::begin_part() {
   const auto wall_end = Clock::now() + std::chrono::milliseconds(limits.wall_ms);
   if (!options_.budget) budget_->set_deadline(wall_end);
   deadline_ = std::min(wall_end, budget_->deadline());
-  said_ = Conversation{.input = {},
-                       .arguments = {},
-                       .output_limit_bytes = limits.output_bytes,
-                       .on_stdout = options_.on_stdout,
-                       .stdout_text = {},
-                       .stderr_text = {},
-                       .result = {},
-                       .answer = {},
-                       .submitted = false};
+  world_.bound(deadline_, options_.cancel);
+  said_ = Conversation();
+  said_.output_limit_bytes = output_left();
+  hear_output(options_, said_);
 }
 
 // Not what a library unpacks for itself.
@@ -200,7 +208,9 @@ Status Session::Impl::check(const Turn& turn) const {
   if (body_->is_paused())
     return fail(ErrorCode::kInvalidArgument, "the session's last turn is paused",
                 "Let it go on (go_on(); in membrane repl :go), or work in a fork from before it.");
-  if (template_->interpreter().asks() || (turn.arguments.empty() && turn.input.empty())) return {};
+  const bool takes_arguments = template_->interpreter().asks() || template_->interpreter().restarts();
+  const bool takes_input = template_->interpreter().asks();
+  if ((takes_arguments || turn.arguments.empty()) && (takes_input || turn.input.empty())) return {};
   return fail(ErrorCode::kUnsupported,
               template_->package().name + " reads its programs from standard input, and has no " +
                   (turn.input.empty() ? "arguments" : "other input") + " for them",
@@ -216,10 +226,27 @@ Report Session::Impl::exec(const Turn& turn) {
     return report;
   }
   begin_turn(turn);
+  if (template_->interpreter().restarts())
+    if (const Status started = start_program(turn); !started) return refusal(started.error());
   return run_part(std::move(*before), [&](uint64_t fuel) {
     body_->start_run(language_execution_limits(options_.policy.limits), fuel, turn.pause_at_fuel);
     return template_->interpreter().turn(*body_, turn.code);
   });
+}
+
+// Over the files that earlier turns left. It begins where it first reads, unless it could find there what it would not
+// have found: other arguments, or granted directories.
+Status Session::Impl::start_program(const Turn& turn) {
+  std::vector<std::string> arguments = wasi_config(*template_, options_.policy).arguments;
+  arguments.insert(arguments.end(), turn.arguments.begin(), turn.arguments.end());
+  MEMBRANE_ASSIGN(auto system, body_->system().fork({.fork_number = kOfPrograms + turns_,
+                                                     .stdin_text = "",
+                                                     .policy = &options_.policy,
+                                                     .world = world(),
+                                                     .starts_program = true,
+                                                     .arguments = std::move(arguments)}));
+  const bool is_warm = turn.arguments.empty() && options_.policy.fs.empty();
+  return begin(std::move(system), nullptr, is_warm ? template_->waiting() : nullptr);
 }
 
 Report Session::Impl::go_on(std::optional<uint64_t> pause_at_fuel) {
@@ -237,7 +264,8 @@ Report Session::Impl::run_part(Checkpoint before, const std::function<bool(uint6
   const uint64_t used_before = body_->is_paused() ? body_->fuel_used() : 0;
   const uint64_t limit = options_.policy.limits.fuel - std::min(options_.policy.limits.fuel, used_before);
   const uint64_t fuel = budget_->take_up_to(policy::Resource::kFuel, limit);
-  const bool returned = run(fuel);
+  const bool restarts = template_->interpreter().restarts();
+  const bool returned = run(fuel) || (restarts && body_->has_ended());
   engine::trim_kept_stack();
   budget_->give_back(policy::Resource::kFuel, fuel - (body_->fuel_used() - used_before));
   Report report;
@@ -250,8 +278,7 @@ Report Session::Impl::run_part(Checkpoint before, const std::function<bool(uint6
   else if (returned && result_) tell_result(report);
   else if (!returned || !template_->interpreter().reads()) tell_stop(report);
   tell_rest(report);
-  is_changed_ = true;
-  is_fresh_ = is_fresh_ && turn_.has_value();
+  is_changed_ = !restarts || is_paused;  // a program that has ended leaves files only
   if (is_paused) before_ = std::move(before);
   else if (!returned || report.outcome == Outcome::kOutOfMemory) go_back(std::move(before));
   report.run_us = microseconds_since(start);
@@ -266,18 +293,31 @@ host::HostResult<std::string> Session::Impl::next() {
                   {"arguments", turn_->arguments},
                   {"input", turn_->input}};
   turn_.reset();
-  if (is_fresh_) {
-    host::RandomSource source(options_.policy.random);
-    source.go_to(kFreshAt + lineage_ % (1u << 20) * kFreshBytes);
-    auto entropy = source.bytes(kFreshBytes);
-    if (!entropy) return std::unexpected(std::move(entropy).error());
-    request["fresh"] = {{"entropy_hex", hex_of(*entropy)}};
+  if (needs_entropy_) {
+    MEMBRANE_ASSIGN(const std::string entropy, fresh_entropy());
+    request["fresh"] = {{"entropy_hex", hex_of(entropy)}};
+    needs_entropy_ = false;
   }
-  return request.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return json_text(request);
 }
 
-host::HostResult<void> Session::Impl::take_result(std::string_view request) {
-  Json result = Json::parse(request, nullptr, false);
+// Real entropy goes through the journal, so that a replay has the same. A turn that may make no host call has it all the
+// same: it did not ask for it.
+host::HostResult<std::string> Session::Impl::fresh_entropy() {
+  if (options_.policy.random.real) {
+    auto journaled = gate_.random_bytes(kFreshBytes);
+    if (journaled || journaled.error().code != host::Errno::kBudget) return journaled;
+    return host::RandomSource(options_.policy.random).bytes(kFreshBytes);
+  }
+  std::string bytes(kFreshBytes, '\0');
+  fresh_.fill({reinterpret_cast<uint8_t*>(bytes.data()), bytes.size()});
+  return bytes;
+}
+
+host::HostResult<void> Session::Impl::take_result(std::string_view request, const host::HostMemory& memory) {
+  MEMBRANE_ASSIGN(Json result, host::read_json_for_guest(request, "the result",
+                                                         {.bytes = host::Door::kMaxRequestBytes,
+                                                          .memory_bytes = memory.left_for_call()}));
   if (!result.is_object()) return host::refuse(host::Errno::kInvalid, "the result is no JSON object");
   result_ = std::move(result);
   return {};
@@ -288,8 +328,11 @@ host::HostResult<void> Session::Impl::take_result(std::string_view request) {
 void Session::Impl::tell_result(Report& report) {
   const std::string outcome = text_at(*result_, "outcome");
   if (const auto code = result_->find("exit_code");
-      outcome == "exit" && code != result_->end() && code->is_number_integer())
-    report.exit_code = code->get<int>();
+      outcome == "exit" && code != result_->end() && code->is_number_integer()) {
+    constexpr uint64_t kMost = 255;  // what a process can hand on; no failure becomes a success
+    report.exit_code =
+        static_cast<int>(code->is_number_unsigned() ? std::min(code->get<uint64_t>(), kMost) : kMost);
+  }
   if (const auto value = result_->find("value"); value != result_->end()) report.value = rich_value(*value);
   for (const MimePart& part : report.value)
     if (part.type == "text/plain") report.result = part.data;
@@ -359,10 +402,12 @@ void Session::Impl::tell_stop(Report& report) {
     error = stop_error(outcome, limits);
     error.hint += error.hint.empty() ? kGoesOn + 1 : kGoesOn;
   };
+  const bool restarts = template_->interpreter().restarts();
   if (stop.state == engine::RunState::kExited ||
-      (stop.state == engine::RunState::kFinished && !stop.outcome && template_->interpreter().reads())) {
+      (stop.state == engine::RunState::kFinished && !stop.outcome &&
+       (template_->interpreter().reads() || restarts))) {
     report.exit_code = static_cast<int>(body_->system().exit_code().value_or(0));
-    if (report.exit_code == 0) return;
+    if (report.exit_code == 0 || restarts) return;
     told(Outcome::kRaised,
          "the program ended the interpreter with exit code " + std::to_string(*report.exit_code),
          std::string(template_->interpreter().reads() ? "What has ended cannot take another turn."
@@ -400,6 +445,9 @@ void Session::Impl::tell_rest(Report& report) {
   tell_host_calls(body_->dispatcher(), report);
   report.files = files();
   if (const auto& divergence = gate_.divergence()) tell_divergence(*divergence, "turns", report);
+  const uint64_t printed = report.stdout_text.size() + report.stderr_text.size() + report.answer.size();
+  limit_output(report, output_left());
+  output_of_turn_bytes_ += printed;
 }
 
 // -- forks and steps back -----------------------------------------------------------------------------------------
@@ -407,7 +455,7 @@ void Session::Impl::tell_rest(Report& report) {
 Result<std::unique_ptr<wasi::System>> Session::Impl::fork_system(const wasi::System& system, uint64_t number,
                                                                  const policy::Policy& policy,
                                                                  wasi::World world) const {
-  return system.fork({.fork_number = number + 1,
+  return system.fork({.fork_number = number,
                       .stdin_waits = template_->interpreter().reads(),
                       .policy = &policy,
                       .world = std::move(world)});
@@ -415,7 +463,7 @@ Result<std::unique_ptr<wasi::System>> Session::Impl::fork_system(const wasi::Sys
 
 Result<Session::Impl::Checkpoint> Session::Impl::checkpoint(uint64_t number) {
   Checkpoint made;
-  MEMBRANE_ASSIGN(made.system, fork_system(body_->system(), number, options_.policy, world()));
+  MEMBRANE_ASSIGN(made.system, fork_system(body_->system(), kOfSteps + number, options_.policy, world()));
   made.waiting = body_->waiting();
   MEMBRANE_ASSIGN(made.image, capture());
   return made;
@@ -437,7 +485,10 @@ Result<std::unique_ptr<Session>> Session::Impl::fork(uint64_t number) {
   RunOptions options = options_;
   options.record = nullptr;
   auto child = std::make_unique<Impl>(template_, std::move(options));
-  child->lineage_ = (lineage_ * 1'000'003 + number + 1) % (1u << 20);
+  number = (number + 1) % kOfPrograms;
+  child->fresh_ = host::RandomStream(host::key_of_fork(fresh_.key(), number));
+  // A place of its own in the seed's stream, far from where others can come to; the clock does not go back.
+  child->world_.go_to({child->fresh_.next_u64() >> 1, world_.position().clock_readings});
   child->turns_ = turns_;
   child->is_changed_ = is_changed_;
   MEMBRANE_ASSIGN(auto system, fork_system(body_->system(), number, child->options_.policy, child->world()));
@@ -452,6 +503,7 @@ Status Session::Impl::fork_paused(uint64_t number, Impl& child) {
   child.body_->start_run(language_execution_limits(child.options_.policy.limits), 0);
   MEMBRANE_TRY(child.body_->resume_at(paused));
   child.turn_ = turn_;
+  child.output_of_turn_bytes_ = output_of_turn_bytes_;
   child.result_ = result_;
   Checkpoint before;
   MEMBRANE_ASSIGN(before.system, fork_system(*before_->system, number, child.options_.policy, child.world()));

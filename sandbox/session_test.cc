@@ -7,9 +7,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <set>
+#include <sstream>
 
 #include "sandbox/languages.h"
 #include "sandbox/template_testing.h"
@@ -117,10 +121,14 @@ TEST_P(InALanguage, ALoopWithoutAnEndEndsByItsFuelAndTheSessionIsAsBefore) {
 TEST_P(InALanguage, OutOfTimeAndStoppedByItsOwner) {
   RunOptions run_options = options();
   run_options.policy.limits.fuel = 1'000'000'000'000;
-  run_options.policy.limits.wall_ms = 50;
+  run_options.budget = std::make_shared<policy::Budget>(run_options.policy.limits);
   session_ = make(run_options);
+  // The time of the first turn is over before it begins; the next one has all of it.
+  run_options.budget->set_deadline(std::chrono::steady_clock::now());
   EXPECT_EQ(exec(dialect().loop).outcome, Outcome::kTimedOut);
+  run_options.budget->set_deadline(std::chrono::steady_clock::time_point::max());
   EXPECT_EQ(exec("1 + 1").result, "2");
+  run_options.budget = nullptr;
   const std::atomic<bool> cancel = true;
   run_options.cancel = &cancel;
   session_ = make(run_options);
@@ -192,6 +200,115 @@ TEST_P(InALanguage, AForkHasFreshEntropy) {
   EXPECT_NE(of_a, of_b);
   EXPECT_EQ((*again)->exec({.code = dialect().random}).result, of_a)
       << "the same number, the same randomness";
+}
+
+// -- generators after a step back ---------------------------------------------------------------------------------
+
+// Prints numbers of every source of entropy, each on a line.
+std::string drawing(std::string_view language) {
+  if (language == "python")
+    return "import os, random, secrets, tempfile, uuid\nfrom membrane import random as ours\n"
+           "for n in (random.random(), os.urandom(8).hex(), secrets.token_hex(8), uuid.uuid4(), "
+           "next(tempfile._get_candidate_names()), ours.i64()): print(n, flush=True)\n";
+  return "for (const n of [Math.random(), crypto.randomUUID(), crypto.getRandomValues(new "
+         "Uint8Array(8)).join(), "
+         "membrane.random.i64()]) console.log(String(n));\n";
+}
+// The lines of all that was printed; each once, or it is a failure.
+void expect_distinct(const std::vector<std::string>& printed) {
+  std::set<std::string> seen;
+  for (const std::string& text : printed) {
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);)
+      EXPECT_TRUE(seen.insert(line).second) << "drawn twice: " << line;
+  }
+}
+
+TEST_P(InALanguage, EntropyOfATurnThatWasUndoneIsNeverGivenAgain) {
+  const std::string draw = drawing(dialect().name);
+  for (const bool is_real : {false, true}) {
+    bool cancels = false;
+    std::atomic<bool> cancelled = false;
+    RunOptions with = options();
+    with.policy.random.real = is_real;
+    with.policy.limits.fuel = 300'000'000;
+    with.policy.limits.memory_bytes = 16 << 20;
+    with.policy.limits.output_bytes = 4 << 10;
+    with.cancel = &cancelled;
+    with.on_stdout = [&](std::string_view) { cancelled = cancels; };
+    const auto session = make(with);
+    const std::string loop = dialect().loop, hog = dialect().hog;
+    const bool is_python = std::string_view(dialect().name) == "python";
+    const std::string floods = is_python ? "while True: print()" : "for (;;) console.log('')";
+    std::vector<std::string> printed;
+    const auto run = [&](const std::string& end, Outcome expected) {
+      cancels = expected == Outcome::kCancelled;
+      cancelled = false;
+      const Report report = session->exec({.code = draw + end});
+      // Whichever limit is reached first, the turn is undone.
+      EXPECT_TRUE(report.outcome == expected || report.outcome == Outcome::kOutOfFuel)
+          << render_text(report, false);
+      std::istringstream lines(report.stdout_text);
+      for (std::string line; std::getline(lines, line);)
+        if (!line.empty()) printed.push_back(line);
+    };
+    run(loop, Outcome::kOutOfFuel);  // the first turn of all
+    run(loop, Outcome::kOutOfFuel);
+    run("", Outcome::kOk);
+    run(loop, Outcome::kOutOfFuel);
+    run(loop, Outcome::kCancelled);
+    run(floods, Outcome::kOutOfOutput);
+    run(hog, Outcome::kOutOfMemory);
+    run(dialect().raise, Outcome::kRaised);
+    run("", Outcome::kOk);
+    if (is_python) run("os._exit(3)", Outcome::kRaised);
+    run("", Outcome::kOk);
+    EXPECT_GT(printed.size(), 30u);
+    expect_distinct(printed);
+  }
+}
+
+TEST_P(InALanguage, ForksAndStepsBackShareNoStream) {
+  const std::string draw = drawing(dialect().name), ending = draw + dialect().loop;
+  RunOptions with = options();
+  with.policy.limits.fuel = 300'000'000;
+  session_ = make(with);
+  std::vector<std::string> printed;
+  const auto drawn_by = [&](Session& session) {
+    printed.push_back(session.exec({.code = draw}).stdout_text);
+  };
+  std::vector<std::unique_ptr<Session>> forks;
+  const auto fork = [&](Session& from, uint64_t number) {
+    auto made = from.fork(number);
+    ASSERT_TRUE(made) << made.error().message;
+    forks.push_back(std::move(*made));
+  };
+  for (uint64_t number = 0; number < 3; ++number) fork(*session_, number);
+  printed.push_back(exec(ending).stdout_text);
+  for (uint64_t number = 3; number < 6; ++number) fork(*session_, number);
+  for (uint64_t number = 0; number < 3; ++number) fork(*forks[0], number);
+  printed.push_back(forks[1]->exec({.code = ending}).stdout_text);
+  const Report begun = session_->exec({.code = ending, .pause_at_fuel = 250'000'000});
+  ASSERT_EQ(begun.outcome, Outcome::kFrozen);
+  printed.push_back(begun.stdout_text);
+  fork(*session_, 7);
+  EXPECT_EQ(session_->go_on().outcome, Outcome::kOutOfFuel);
+  EXPECT_EQ(forks.back()->go_on().outcome, Outcome::kOutOfFuel);
+  drawn_by(*session_);
+  for (const auto& each : forks) drawn_by(*each);
+  expect_distinct(printed);
+}
+
+// Both have the rest of the turn, and then go their own ways.
+TEST_P(InALanguage, AForkOfATurnThatRanToItsEndHasFreshEntropy) {
+  const Report begun = session_->exec({.code = drawing(dialect().name) + "1", .pause_at_fuel = 1'000'000});
+  ASSERT_EQ(begun.outcome, Outcome::kFrozen) << render_text(begun, false);
+  auto fork = session_->fork(1);
+  ASSERT_TRUE(fork) << fork.error().message;
+  EXPECT_EQ(session_->go_on().outcome, Outcome::kOk);
+  EXPECT_EQ((*fork)->go_on().outcome, Outcome::kOk);
+  expect_distinct({exec(drawing(dialect().name)).stdout_text,
+                   (*fork)->exec({.code = drawing(dialect().name)}).stdout_text});
 }
 
 TEST_P(InALanguage, ManyForksLiveSideBySide) {
@@ -486,6 +603,50 @@ TEST_F(Python, AWarmImageMayHaveImportedAlready) {
   const auto refused = Template::open(package, where);
   ASSERT_FALSE(refused);
   EXPECT_NE(refused.error().message.find("/tmp/x"), std::string::npos) << refused.error().message;
+}
+
+// The generator that a program seeded is its state, as any other object is.
+TEST_F(Python, AGeneratorThatTheProgramSeededIsAsBeforeTheTurnThatWasUndone) {
+  const struct {
+    const char *seed, *draw;
+  } kGenerators[] = {{"import random; random.seed(7)", "random.random()"},
+                     {"import random; random.seed(7); state = random.getstate(); random.seed(); "
+                      "random.setstate(state)",
+                      "random.gauss(0, 1)"},
+                     {"import numpy; numpy.random.seed(7)", "float(numpy.random.random())"},
+                     {"import random; own = random.Random(7)", "own.random()"}};
+  for (const bool is_real : {false, true}) {
+    RunOptions with = options();
+    with.policy.random.real = is_real;
+    for (const auto& [seed, draw] : kGenerators) {
+      begin(with);
+      exec(seed);
+      std::vector<std::string> expected;
+      for (int i = 0; i < 4; ++i) expected.push_back(exec(draw).result);
+      begin(with);
+      EXPECT_EQ(exec(seed).outcome, Outcome::kOk);
+      EXPECT_EQ(exec(draw).result, expected[0]) << seed;
+      EXPECT_EQ(exec(std::string(draw) + "\nimport os; os._exit(1)").outcome, Outcome::kRaised);
+      EXPECT_EQ(exec(draw).result, expected[1]) << seed << ": as if the turn had not been";
+      auto fork = session_->fork(1);
+      ASSERT_TRUE(fork);
+      EXPECT_EQ(exec(draw).result, expected[2]) << seed;
+      EXPECT_EQ((*fork)->exec({.code = draw}).result, expected[2]) << seed << ": a fork has its state";
+      EXPECT_EQ(exec(std::string(draw) + "; 1 / 0").outcome, Outcome::kRaised) << "which undoes nothing";
+      EXPECT_NE(exec(draw).result, expected[3]) << seed;
+    }
+  }
+}
+
+TEST_F(Python, AGeneratorThatNobodySeededIsSeededAgainAfterAStepBack) {
+  exec("import random; random.seed(7); random.seed()");
+  const std::string draw = "random.random()";
+  const Report undone = exec("print(random.random(), flush=True)\nimport os; os._exit(1)");
+  ASSERT_EQ(undone.outcome, Outcome::kRaised);
+  EXPECT_NE(exec(draw).result + "\n", undone.stdout_text);
+  auto fork = session_->fork(1);
+  ASSERT_TRUE(fork);
+  EXPECT_NE((*fork)->exec({.code = draw}).result, exec(draw).result);
 }
 
 TEST_F(Python, TheScientificStackIsThere) {

@@ -1,5 +1,6 @@
 // Any WASI command that reads code from its standard input. It is started once, and waits for code wherever it reads
-// and nothing is there: a turn is what it does from one such read to the next.
+// and nothing is there: a turn is what it does from one such read to the next. With the frame "eof" it is started for each
+// turn, whose code is all of its input.
 
 #include "sandbox/interpreters.h"
 
@@ -21,17 +22,19 @@ class StdinInterpreter final : public Interpreter {
     return calls.begin_reading(kEntry, package.init.empty() ? std::string() : framed(package.init));
   }
 
-  [[nodiscard]] bool reads() const override { return true; }
+  [[nodiscard]] bool reads() const override { return !restarts(); }
+  [[nodiscard]] bool restarts() const override { return frame_ == lang::Frame::kEof; }
   [[nodiscard]] bool asks() const override { return frame_ == lang::Frame::kDoor; }
 
   [[nodiscard]] bool turn(Calls& calls, std::string_view code) const override {
-    return calls.go_on_reading(framed(code));
+    return restarts() ? calls.run_to_end(kEntry, framed(code)) : calls.go_on_reading(framed(code));
   }
 
  private:
   [[nodiscard]] std::string framed(std::string_view code) const {
     switch (frame_) {
-      case lang::Frame::kText: return std::string(code) + end_;
+      case lang::Frame::kText:
+      case lang::Frame::kEof: return std::string(code) + end_;
       case lang::Frame::kLength: return std::to_string(code.size()) + "\n" + std::string(code);
       case lang::Frame::kDoor: return "\n";
     }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 
@@ -98,6 +99,51 @@ constexpr std::string_view kAsker = R"((module
       (call $write (local.get $door) (i32.const 300) (i32.const 63))
       (br $turn)))))";
 
+// Reads its input to the end, four bytes at once. It says, a digit each: how many bytes there were, how many arguments it
+// has, how often it read, and how many bytes there are in a file, to which it then adds one. It exits with the number of
+// bytes when the input begins with "x", loops when with "l", traps when with "t". START is what it does before it reads.
+constexpr std::string_view kCounter = R"((module
+  (import "wasi_snapshot_preview1" "fd_read" (func $fd_read (param i32 i32 i32 i32) (result i32)))
+  (import "wasi_snapshot_preview1" "fd_write" (func $fd_write (param i32 i32 i32 i32) (result i32)))
+  (import "wasi_snapshot_preview1" "proc_exit" (func $proc_exit (param i32)))
+  (import "wasi_snapshot_preview1" "args_sizes_get" (func $args_sizes_get (param i32 i32) (result i32)))
+  (import "wasi_snapshot_preview1" "random_get" (func $random_get (param i32 i32) (result i32)))
+  (import "wasi_snapshot_preview1" "path_open"
+    (func $path_open (param i32 i32 i32 i32 i32 i64 i64 i32 i32) (result i32)))
+  (memory (export "memory") 1)
+  (data (i32.const 100) "starts")
+  (global $reads (mut i32) (i32.const 0))
+  (func $read (param $fd i32) (param $at i32) (param $bytes i32) (result i32)
+    (i32.store (i32.const 0) (local.get $at))
+    (i32.store (i32.const 4) (local.get $bytes))
+    (drop (call $fd_read (local.get $fd) (i32.const 0) (i32.const 1) (i32.const 8)))
+    (i32.load (i32.const 8)))
+  (func $write (param $fd i32) (param $at i32) (param $bytes i32)
+    (i32.store (i32.const 0) (local.get $at))
+    (i32.store (i32.const 4) (local.get $bytes))
+    (drop (call $fd_write (local.get $fd) (i32.const 0) (i32.const 1) (i32.const 8))))
+  (func $say (param $n i32)
+    (i32.store8 (i32.const 50) (i32.add (i32.const 48) (local.get $n)))
+    (call $write (i32.const 1) (i32.const 50) (i32.const 1)))
+  (func (export "_start") (local $n i32) (local $got i32)
+    START
+    (drop (call $args_sizes_get (i32.const 20) (i32.const 24)))
+    (loop $more
+      (global.set $reads (i32.add (global.get $reads) (i32.const 1)))
+      (local.set $got (call $read (i32.const 0) (i32.add (i32.const 1000) (local.get $n)) (i32.const 4)))
+      (local.set $n (i32.add (local.get $n) (local.get $got)))
+      (br_if $more (local.get $got)))
+    (call $say (local.get $n))
+    (call $say (i32.load (i32.const 20)))
+    (call $say (global.get $reads))
+    (drop (call $path_open (i32.const 3) (i32.const 0) (i32.const 100) (i32.const 6) (i32.const 1)
+                           (i64.const 66) (i64.const 0) (i32.const 1) (i32.const 16)))
+    (call $say (call $read (i32.load (i32.const 16)) (i32.const 500) (i32.const 100)))
+    (call $write (i32.load (i32.const 16)) (i32.const 1000) (i32.const 1))
+    (if (i32.eq (i32.load8_u (i32.const 1000)) (i32.const 0x78)) (then (call $proc_exit (local.get $n))))
+    (if (i32.eq (i32.load8_u (i32.const 1000)) (i32.const 0x74)) (then (unreachable)))
+    (if (i32.eq (i32.load8_u (i32.const 1000)) (i32.const 0x6c)) (then (loop $for_ever (br $for_ever)))))))";
+
 class StdinLanguage : public ::testing::TestWithParam<engine::Tier> {
  protected:
   void SetUp() override {
@@ -131,10 +177,14 @@ class StdinLanguage : public ::testing::TestWithParam<engine::Tier> {
     return Template::open(std::move(package),
                           {.cache_directory = directory_ / "cache", .tier = GetParam(), .on_progress = {}});
   }
-  std::unique_ptr<Session> session(lang::Package package, const policy::Policy& policy = {}) const {
+  std::unique_ptr<Session> session(lang::Package package, const policy::Policy& policy = {},
+                                   std::shared_ptr<policy::Budget> budget = nullptr) const {
     auto opened = open(std::move(package));
     EXPECT_TRUE(opened) << opened.error().message;
-    auto made = Session::create(*opened, options_of(policy));
+    RunOptions options = options_of(policy);
+    options.policy.limits.wall_ms = 600'000;
+    options.budget = std::move(budget);
+    auto made = Session::create(*opened, std::move(options));
     EXPECT_TRUE(made) << made.error().message;
     return std::move(*made);
   }
@@ -208,10 +258,13 @@ TEST_P(StdinLanguage, ATurnThatEndsBadlyGoesBack) {
 
 TEST_P(StdinLanguage, ATurnOutOfTimeGoesBack) {
   policy::Policy policy;
-  policy.limits.wall_ms = 50;
   policy.limits.fuel = 1ull << 60;
-  const auto calculator = session(package(kCalculator), policy);
+  const auto budget = std::make_shared<policy::Budget>(policy.limits);
+  const auto calculator = session(package(kCalculator), policy, budget);
+  // The time of the first turn is over before it begins; the next one has all of it.
+  budget->set_deadline(std::chrono::steady_clock::now());
   EXPECT_EQ(calculator->exec({.code = "5\nl"}).outcome, Outcome::kTimedOut);
+  budget->set_deadline(std::chrono::steady_clock::time_point::max());
   EXPECT_EQ(said(*calculator, "1"), "1 1\n");
 }
 
@@ -295,6 +348,122 @@ TEST_P(StdinLanguage, WhatDoesNotWaitForCodeIsNone) {
     ASSERT_FALSE(refused) << text;
     EXPECT_EQ(refused.error().code, ErrorCode::kUnsupported);
   }
+}
+
+// -- programs that read their input to the end -------------------------------------------------------------------
+
+constexpr const char* kMetNothing = "";
+constexpr const char* kDrewEntropy = "(drop (call $random_get (i32.const 80) (i32.const 4)))";
+
+lang::Package counting(lang::Package made) {
+  made.frame = lang::Frame::kEof;
+  made.end = "";
+  return made;
+}
+std::string counter_that(std::string_view begins) {
+  std::string text(kCounter);
+  return text.replace(text.find("START"), 5, begins);
+}
+
+TEST_P(StdinLanguage, AProgramThatReadsToTheEndIsStartedForEachTurn) {
+  for (const char* const begins : {kMetNothing, kDrewEntropy}) {
+    const auto counter = session(counting(package(counter_that(begins))));
+    EXPECT_EQ(said(*counter, "abcde"), "5130") << begins;
+    EXPECT_EQ(said(*counter, ""), "0111") << "nothing but files stays";
+    EXPECT_EQ(said(*counter, "a\n"), "2122") << "nothing is written after the code";
+    ASSERT_EQ(counter->files().size(), 1u);
+    EXPECT_EQ(counter->files().front().path, "/starts");
+  }
+}
+
+TEST_P(StdinLanguage, ItBeginsWhereItFirstReadsWhenNothingBeforeCanBeOtherwise) {
+  constexpr const char* kWorks = R"((local.set $got (i32.const 100000))
+    (loop $work (br_if $work (local.tee $got (i32.sub (local.get $got) (i32.const 1))))))";
+  const auto warm = session(counting(package(counter_that(kWorks))));
+  const auto cold = session(counting(package(counter_that(std::string(kWorks) + kDrewEntropy))));
+  const Report of_warm = warm->exec({.code = "abc"}), of_cold = cold->exec({.code = "abc"});
+  EXPECT_EQ(of_warm.stdout_text, of_cold.stdout_text);
+  EXPECT_LT(of_warm.fuel_used, 100'000u);
+  EXPECT_GT(of_cold.fuel_used, 100'000u);
+  const Report with_arguments = warm->exec({.code = "abc", .arguments = {"-l", "-c"}});
+  EXPECT_EQ(with_arguments.stdout_text, "3321") << "they are there from the start";
+  EXPECT_GT(with_arguments.fuel_used, 100'000u);
+  EXPECT_EQ(said(*warm, "abc"), "3122") << "and of that turn alone";
+}
+
+TEST_P(StdinLanguage, ItsOutputAndExitCodeAreTheTurns) {
+  constexpr const char* kSays = "(call $say (i32.const 7))";
+  for (const char* const begins : {kMetNothing, kSays}) {
+    const auto counter = session(counting(package(counter_that(begins))));
+    const std::string first = begins == kSays ? "7" : "";
+    const Report report = counter->exec({.code = "xyz"});
+    EXPECT_EQ(report.outcome, Outcome::kOk) << (report.errors.empty() ? "" : report.errors[0].message);
+    EXPECT_EQ(report.exit_code, 3);
+    EXPECT_EQ(report.stdout_text, first + "3120");
+    EXPECT_EQ(said(*counter, "abc"), first + "3121") << "what it wrote before it ended stays";
+  }
+  constexpr std::string_view kEnds = R"((module
+    (import "wasi_snapshot_preview1" "proc_exit" (func $proc_exit (param i32)))
+    (memory (export "memory") 1)
+    (func (export "_start") (call $proc_exit (i32.const 9)))))";
+  const auto ends = session(counting(package(kEnds)));
+  for (int round = 0; round < 2; ++round) {
+    const Report report = ends->exec({.code = "whatever"});
+    EXPECT_EQ(report.outcome, Outcome::kOk);
+    EXPECT_EQ(report.exit_code, 9);
+  }
+}
+
+TEST_P(StdinLanguage, ItLeavesNothingWhenItEndsBadly) {
+  policy::Policy policy;
+  policy.limits.fuel = 300'000;
+  const auto counter = session(counting(package(counter_that(kMetNothing))), policy);
+  EXPECT_EQ(said(*counter, "a"), "1120");
+  EXPECT_EQ(counter->exec({.code = "l"}).outcome, Outcome::kOutOfFuel);
+  EXPECT_EQ(counter->exec({.code = "t"}).outcome, Outcome::kTrapped);
+  EXPECT_EQ(said(*counter, "b"), "1121") << "as after the first turn";
+  const Report refused = counter->exec({.code = "a", .input = "more"});
+  EXPECT_EQ(refused.outcome, Outcome::kInvalid);
+  EXPECT_EQ(said(*counter, "c"), "1122");
+}
+
+TEST_P(StdinLanguage, ItForksBetweenTurnsAndWhereItIsPaused) {
+  const auto counter = session(counting(package(counter_that(kMetNothing))));
+  said(*counter, "a");
+  auto fork = counter->fork(1);
+  ASSERT_TRUE(fork);
+  EXPECT_EQ(said(**fork, "b"), "1121");
+  EXPECT_EQ(said(**fork, "b"), "1122");
+  EXPECT_EQ(said(*counter, "b"), "1121");
+  const uint64_t whole = counter->fork(2).value()->exec({.code = "abcdefg"}).fuel_used;
+  for (uint64_t part = 1; part < 6; ++part) {
+    const Report begun = counter->exec({.code = "abcdefg", .pause_at_fuel = whole * part / 6});
+    ASSERT_EQ(begun.outcome, Outcome::kFrozen);
+    auto half = counter->fork(part);
+    ASSERT_TRUE(half) << half.error().message;
+    const Report there = (*half)->go_on(), here = counter->go_on();
+    EXPECT_EQ(there.outcome, Outcome::kOk);
+    EXPECT_EQ(there.stdout_text, here.stdout_text);
+    EXPECT_EQ(begun.stdout_text + here.stdout_text, "713" + std::to_string(part + 1));
+    EXPECT_EQ(here.fuel_used, whole);
+    EXPECT_EQ(said(**half, ""), "011" + std::to_string(part + 2));
+  }
+}
+
+TEST_P(StdinLanguage, ItsWarmImageIsFoundAgain) {
+  for (const char* const begins : {kMetNothing, kDrewEntropy})
+    for (int round = 0; round < 2; ++round) {
+      int steps = 0;
+      const auto opened = Template::open(counting(package(counter_that(begins))),
+                                         {.cache_directory = directory_ / "cache",
+                                          .tier = GetParam(),
+                                          .on_progress = [&](std::string_view) { ++steps; }});
+      ASSERT_TRUE(opened) << opened.error().message;
+      EXPECT_EQ((*opened)->waiting() != nullptr, begins == kMetNothing);
+      auto made = Session::create(*opened, options_of({}));
+      ASSERT_TRUE(made);
+      EXPECT_EQ(said(**made, "abc"), "3120");
+    }
 }
 
 INSTANTIATE_TEST_SUITE_P(Tiers, StdinLanguage,

@@ -44,6 +44,24 @@ ReportError stop_error(Outcome outcome, const policy::Limits& limits) {
   return error;
 }
 
+void hear_output(const RunOptions& options, Conversation& said) {
+  said.on_stdout = options.on_stdout;
+  said.on_stderr = options.on_stderr;
+  said.hears_bytes = options.hears_bytes;
+}
+
+ReportError compile_stop_error(Outcome outcome, const policy::Limits& limits) {
+  ReportError error = stop_error(outcome, limits);
+  if (outcome == Outcome::kTimedOut) {
+    error.message = "the program was still being compiled when its time of " +
+                    std::to_string(limits.wall_ms) + " ms was over";
+    error.hint = "Make the program smaller, or give it more time.";
+  } else {
+    error.message = "the owner stopped the program while it was being compiled";
+  }
+  return error;
+}
+
 void tell_conversation(Conversation said, Report& report) {
   report.stdout_text = std::move(said.stdout_text);
   report.stderr_text = std::move(said.stderr_text);

@@ -14,6 +14,7 @@
 #include "policy/policy.h"
 #include "sandbox/guest_instance.h"
 #include "sandbox/report.h"
+#include "sandbox/sandbox.h"
 
 namespace membrane::sandbox {
 
@@ -32,6 +33,12 @@ std::optional<Outcome> stop_asked_for(const std::atomic<bool>* cancel,
 
 // Why it was stopped, and what helps: kOutOfFuel, kTimedOut or kCancelled.
 ReportError stop_error(Outcome outcome, const policy::Limits& limits);
+
+// Lets the options hear what the program writes.
+void hear_output(const RunOptions& options, Conversation& said);
+
+// Why the program did not even begin: kTimedOut or kCancelled while it was compiled.
+ReportError compile_stop_error(Outcome outcome, const policy::Limits& limits);
 
 // What it printed and submitted.
 void tell_conversation(Conversation said, Report& report);

@@ -1,7 +1,6 @@
 #include "sandbox/template.h"
 
 #define XXH_INLINE_ALL
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <xxhash.h>
 
@@ -13,6 +12,7 @@
 #include "base/hex.h"
 #include "base/number_reader.h"
 #include "base/private_file.h"
+#include "base/sealed_file.h"
 #include "base/sha256.h"
 #include "engine/fuel.h"
 #include "engine/image_file.h"
@@ -66,17 +66,17 @@ Status check_hash(const lang::PackageFile& file) {
   return {};
 }
 
-Status make_private_directory(const std::string& directory) {
+// The directory of warm images, made when it is not there. Images hold machine code, so that whoever can write to the
+// directory could run code as this user.
+Status use_directory(const std::string& directory) {
   struct stat status{};
-  if (!make_directory(directory) || stat(directory.c_str(), &status) != 0)
+  if (stat(directory.c_str(), &status) != 0 && !make_directory(directory))
     return refused_by_system("make", directory);
-  if (!is_private(status))
-    return refused_as_open(directory, directory + " is somebody else's, or others may write to it");
-  return {};
+  return check_private_directory(directory, "a warm image");
 }
 
-// By what its files are said to be and by what of them can be seen without reading them: a file that was replaced
-// by another has another size or time.
+// By what its files are said to be and by what of them can be seen without reading them: a file that was written to, or
+// replaced by another, has another time of change.
 Result<std::string> key_of(const lang::Package& package) {
   std::string text = lang::to_json(package);
   const auto add = [&text](const std::string& path) -> Status {
@@ -84,7 +84,8 @@ Result<std::string> key_of(const lang::Package& package) {
     if (stat(path.c_str(), &status) != 0)
       return fail(ErrorCode::kNotFound, "cannot find " + path, kInstallAgain);
     text += path + " " + std::to_string(status.st_size) + " " + std::to_string(status.st_mtim.tv_sec) + "." +
-            std::to_string(status.st_mtim.tv_nsec) + " " + std::to_string(status.st_ino) + "\n";
+            std::to_string(status.st_mtim.tv_nsec) + " " + std::to_string(status.st_ctim.tv_sec) + "." +
+            std::to_string(status.st_ctim.tv_nsec) + " " + std::to_string(status.st_ino) + "\n";
     return {};
   };
   MEMBRANE_TRY(add(package.module.path));
@@ -97,6 +98,8 @@ Result<std::string> key_of(const lang::Package& package) {
 
 constexpr size_t kKeyDigits = 2 * sizeof(XXH128_canonical_t);
 constexpr std::string_view kImageEnding = ".image";
+// A program that is started for each turn, and has not read after so much, begins from its start in each.
+constexpr uint64_t kMostFuelToFirstRead = 2'000'000'000;
 constexpr uint64_t kMostImageBytes = 3ull << 30;  // of all images in the directory
 
 }  // namespace
@@ -112,8 +115,10 @@ size_t Template::forget_images(std::string_view name, const std::string& cache_d
   for (const fs::directory_entry& entry : fs::directory_iterator(cache_directory, error)) {
     const std::string file = entry.path().filename().string();
     if (file.size() == name.size() + 1 + kKeyDigits + kImageEnding.size() && file.starts_with(name) &&
-        file[name.size()] == '-' && file.ends_with(kImageEnding) && fs::remove(entry.path(), error))
+        file[name.size()] == '-' && file.ends_with(kImageEnding) && fs::remove(entry.path(), error)) {
       ++removed;
+      fs::remove(seal_path_of(entry.path()), error);
+    }
   }
   return removed;
 }
@@ -149,9 +154,11 @@ Result<std::shared_ptr<const Template>> Template::open(lang::Package package,
   made->interpreter_ = Interpreter::of(made->package_);
   MEMBRANE_TRY(made->make_files());
   MEMBRANE_ASSIGN(const std::string path, image_file(made->package_, options.cache_directory));
-  auto loaded = engine::load_image_file(path, options.tier);
+  MEMBRANE_TRY(use_directory(options.cache_directory));
+  auto loaded = made->load(path, options.tier);
   if (!loaded) {
-    MEMBRANE_TRY(make_private_directory(options.cache_directory));
+    if (loaded.error().code == ErrorCode::kInvalidInput && options.on_problem)
+      options.on_problem("the warm image " + path + " is damaged, and is made again");
     MEMBRANE_TRY(made->warm(options));
     rehearse(made);
     if (options.on_progress) options.on_progress("keeping the warm image");
@@ -159,13 +166,19 @@ Result<std::shared_ptr<const Template>> Template::open(lang::Package package,
     if (!written) return made;  // warm all the same, in this process
     make_room(options.cache_directory, kImageEnding, kMostImageBytes, path);
     made->image_.reset();
-    loaded = engine::load_image_file(path, options.tier);
+    made->waiting_.reset();
+    loaded = made->load(path, options.tier);
     if (!loaded) return std::unexpected(std::move(loaded).error());
   }
-  utimensat(AT_FDCWD, path.c_str(), nullptr, 0);  // used now
-  made->image_ = std::move(loaded->image);
-  MEMBRANE_TRY(made->take_kept(loaded->embedder));
+  touch_seal(path);
   return made;
+}
+
+// Takes what the file holds. Errors: those of engine::load_image_file().
+Status Template::load(const std::string& path, engine::Tier tier) {
+  MEMBRANE_ASSIGN(auto loaded, engine::load_image_file(path, tier));
+  image_ = std::move(loaded.image);
+  return take_kept(loaded.embedder);
 }
 
 // A session that comes and goes: which pages a turn changes is known from then on, and kept with the image.
@@ -206,7 +219,8 @@ Status Template::take_kept(std::span<const uint8_t> all) {
         {frames.begin(), frames.end()}, heap_next, std::make_shared<engine::KnownPlaces>(image_->module())});
     system_.assign(system.begin(), system.end());
   }
-  if (!in.ok() || !in.left().empty() || (waiting_ != nullptr) != interpreter_->reads())
+  if (!in.ok() || !in.left().empty() ||
+      (!interpreter_->restarts() && (waiting_ != nullptr) != interpreter_->reads()))
     return fail(ErrorCode::kInvalidInput, "the warm image of " + package_.name + " is damaged",
                 "Remove it: it will be made again.");
   return {};
@@ -215,7 +229,7 @@ Status Template::take_kept(std::span<const uint8_t> all) {
 Result<std::unique_ptr<wasi::System>> Template::new_system(const policy::Policy& policy,
                                                            wasi::World world) const {
   wasi::Config config = wasi_config(*this, policy);
-  if (waiting_ == nullptr) {
+  if (waiting_ == nullptr || interpreter_->restarts()) {
     config.world = std::move(world);
     return wasi::System::create(std::move(config));
   }
@@ -251,7 +265,7 @@ Status Template::warm(const TemplateOptions& options) {
   said.output_limit_bytes = 1u << 20;
   Body* body_of_device = nullptr;
   wasi::Config config = wasi_config(*this, nothing);
-  config.stdin_waits = interpreter_->reads();
+  config.stdin_waits = interpreter_->reads() || interpreter_->restarts();
   config.world = {.broker = &gate,
                   .device = [&](std::string_view request) { return body_of_device->answer(request); }};
   MEMBRANE_ASSIGN(auto system, wasi::System::create(std::move(config)));
@@ -260,25 +274,53 @@ Status Template::warm(const TemplateOptions& options) {
       std::move(system));
   body_of_device = &body;
   MEMBRANE_TRY(body.begin(std::move(*compiled), {}));
-  body.start_run(language_execution_limits({}), UINT64_MAX / 4);
+  body.start_run(language_execution_limits({}),
+                 interpreter_->restarts() ? kMostFuelToFirstRead : UINT64_MAX / 4);
   MEMBRANE_ASSIGN(const bool is_warm, interpreter_->warm(body, package_));
+  if (interpreter_->restarts()) return keep_start(body, is_warm);
   // Files are kept with a program that waits; others have none to begin with.
   if (!is_warm || (!interpreter_->reads() && !body.system().written_files().empty()))
-    return fail(ErrorCode::kUnsupported,
-                package_.name + " could not be started: " +
-                    (!body.stop().message.empty()        ? body.stop().message
-                     : !body.stop().trap.message.empty() ? body.stop().trap.message
-                     : is_warm ? "it made files, as " + body.system().written_files().front().path +
-                                     ", which are not kept with a warm image"
-                     : said.stderr_text.empty() ? "it ended"
-                                                : said.stderr_text),
-                is_warm ? "Leave out of its init what makes files."
-                        : "Is the module one that the driver \"" +
-                              std::string(lang::name_of(package_.driver)) + "\" is for?");
+    return fail(
+        ErrorCode::kUnsupported,
+        package_.name + " could not be started: " +
+            (!body.stop().message.empty()        ? body.stop().message
+             : !body.stop().trap.message.empty() ? body.stop().trap.message
+             : is_warm ? "it made files, as " + body.system().written_files().front().path +
+                             ", which are not kept with a warm image"
+             : said.stderr_text.empty() ? "it ended"
+                                        : said.stderr_text),
+        is_warm ? "Leave out of its init what makes files."
+        : interpreter_->reads() && body.has_ended()
+            ? "It did not wait for more input. A program that reads its input to the end, or none, is added "
+              "with --frame eof."
+            : "Is the module one that the driver \"" + std::string(lang::name_of(package_.driver)) +
+                  "\" is for?");
   MEMBRANE_ASSIGN(image_, engine::InstanceImage::capture(body.instance()));
   waiting_ = body.waiting();
   if (waiting_ == nullptr) return {};
   MEMBRANE_ASSIGN(system_, body.system().freeze());
+  return {};
+}
+
+// Of a program that is started for each turn: where it first reads its input, when nothing that it did until then can
+// turn out otherwise in a turn; else its module, as it is before it runs.
+Status Template::keep_start(Body& body, bool is_waiting) {
+  if (is_waiting && !body.met_the_world()) {
+    waiting_ = body.waiting();
+    MEMBRANE_ASSIGN(image_, engine::InstanceImage::capture(body.instance()));
+    return {};
+  }
+  const policy::Policy nothing;
+  policy::Budget budget;
+  host::LocalBroker world(nothing, budget, nullptr, nullptr);
+  host::BrokerGate gate = host::BrokerGate::to_world(world, nullptr, nullptr);
+  Conversation said;
+  MEMBRANE_ASSIGN(auto system, wasi::System::create(wasi_config(*this, nothing)));
+  Body fresh(
+      {.said = &said, .gate = &gate, .session = nullptr, .interpreter = interpreter_.get(), .must_stop = {}},
+      std::move(system));
+  MEMBRANE_TRY(fresh.begin(body.instance().share_compiled(), {}));
+  MEMBRANE_ASSIGN(image_, engine::InstanceImage::capture(fresh.instance()));
   return {};
 }
 

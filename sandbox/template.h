@@ -23,17 +23,21 @@
 
 namespace membrane::sandbox {
 
+class Body;
 struct Waiting;
 
 struct TemplateOptions {
   std::string cache_directory;  // of the warm images; the user's own
   engine::Tier tier = engine::Tier::kAuto;
   std::function<void(std::string_view step)> on_progress;  // "compiling python (99 MB)"; may be null
+  // What a person should hear of even where nobody watches the progress: a damaged image; may be null.
+  std::function<void(std::string_view problem)> on_problem = {};
 };
 
 class Template {
  public:
-  // Finds the warm image, or makes it. Errors: those of read_package(); kInvalidInput for a file that is not the one
+  // Finds the warm image, or makes it; one that is damaged is made again. Errors: those of read_package();
+  // kInvalidArgument for a directory that others own or may write to; kInvalidInput for a file that is not the one
   // that the package names; kUnsupported for a module that does not do what its driver needs; kUnavailable for what
   // the system refuses.
   static Result<std::shared_ptr<const Template>> open(lang::Package package, const TemplateOptions& options);
@@ -47,7 +51,8 @@ class Template {
   [[nodiscard]] const engine::InstanceImage& image() const { return *image_; }
   [[nodiscard]] const std::shared_ptr<const wasi::Image>& files() const { return files_; }
   [[nodiscard]] const Interpreter& interpreter() const { return *interpreter_; }
-  // Where its program waits, when it is one that reads its turns as input; else null.
+  // Where its program waits, when it is one that reads its turns as input; of one that is started for each turn, where
+  // it waits first, if it can begin there; else null.
   [[nodiscard]] const std::shared_ptr<const Waiting>& waiting() const { return waiting_; }
   // What a session begins with. `policy` is borrowed. Errors: those of wasi::System.
   [[nodiscard]] Result<std::unique_ptr<wasi::System>> new_system(const policy::Policy& policy,
@@ -56,6 +61,8 @@ class Template {
  private:
   Template() = default;
   Status warm(const TemplateOptions& options);
+  Status load(const std::string& path, engine::Tier tier);
+  Status keep_start(Body& body, bool is_waiting);
   static void rehearse(const std::shared_ptr<const Template>& made);
   [[nodiscard]] std::vector<uint8_t> kept() const;
   Status take_kept(std::span<const uint8_t> bytes);

@@ -49,13 +49,20 @@ Done perform_safely(FunctionId id, Call& call) {
 
 Outcome System::call(const Function& function, host::Guest& guest, std::span<const uint64_t> arguments,
                      std::span<uint64_t> results) {
-  Call call{*state_, guest, Memory(guest.memory()), arguments};
+  Call call{*state_, guest, Memory(guest.memory()), arguments, function.abi};
   if (would_wait(function.id, call)) return {End::kWait};
   if (!guest.charge(kCallFuel + bytes_before(function, call) / kBytesPerFuel)) return {End::kOutOfFuel};
+  state_->files->hold_to(state_->files->held_bytes() + guest.host_memory().left_to_keep());
   const Done done = perform_safely(function.id, call);
+  account_to(guest);
   guest.owe(call.given_bytes / kBytesPerFuel);
   if (!results.empty()) results[0] = static_cast<uint64_t>(done ? Errno::kSuccess : done.error());
   return std::move(call.outcome);
+}
+
+void System::account_to(host::Guest& guest) const {
+  // There is room: hold_to() has seen to it. What the owner put there counts as far as it fits.
+  (void)guest.host_memory().keep(host::HostMemory::Holder::kFiles, state_->files->held_bytes());
 }
 
 Answer<Descriptor*> Call::descriptor(size_t index, Rights needed) const {
@@ -77,36 +84,44 @@ Answer<Call::At> Call::at(size_t directory, size_t path, Rights needed) const {
 }
 
 Answer<Walked> Call::walk_to(const At& at, LastLink last) {
-  const HasDirectory has_directory = [this](const std::string& path) -> Done {
-    const auto found = host_files::stat(*this, path);
-    if (!found) return fail(found.error());
-    return found->type == FileType::kDirectory ? Done() : fail(Errno::kNotdir);
-  };
+  const HostPaths host{
+      .has_directory = [this](const std::string& path) -> Done {
+        const auto found = host_files::stat(*this, path);
+        if (!found) return fail(found.error());
+        return found->type == FileType::kDirectory ? Done() : fail(Errno::kNotdir);
+      },
+      .find_link = [this](const std::string& path) { return host_files::find_link(*this, path); },
+      .grant_root = [this](const std::string& path) { return host_files::grant_root(state, path); }};
   uint64_t steps = 0;
-  auto walked = walk(*state.files, at.place, at.path, last, has_directory, steps);
+  auto walked = walk(*state.files, at.place, at.path, last, host, steps);
   guest.owe(steps * kStepFuel);
   const bool is_missing = walked ? !walked->found : walked.error() == Errno::kNoent;
   if (is_missing && at.place.inode == FileTree::kRoot) {
     // Below a directory that is there, it is just a file that is not.
     const std::string_view first = std::string_view(at.path).substr(0, at.path.find('/'));
     const bool is_known = first == "." || first == ".." || state.files->child(FileTree::kRoot, first) != 0;
-    if (!is_known) host_files::note_ungranted(state, at.path, at.to_write);
+    const bool is_made_in_memory = walked && at.to_write;
+    if (!is_known && !is_made_in_memory) host_files::note_ungranted(state, at.path, at.to_write);
   }
   return walked;
 }
 
 Done write_stat(const Call& call, uint32_t at, const FileStat& stat) {
-  const auto to = call.memory.bytes(at, FileStat::kBytes);
+  // The number of links has 32 bits in the older structure, which moves what follows it.
+  const bool is_unstable = call.abi == Abi::kUnstable;
+  const auto to = call.memory.bytes(at, is_unstable ? FileStat::kUnstableBytes : FileStat::kBytes);
   if (!to) return fail(to.error());
   StructWriter out(*to);
   out.put(0, stat.device);
   out.put(8, stat.inode);
   out.put(16, stat.type);
-  out.put(24, stat.links);
-  out.put(32, stat.size);
-  out.put(40, stat.accessed_ns);
-  out.put(48, stat.modified_ns);
-  out.put(56, stat.changed_ns);
+  if (is_unstable) out.put(20, static_cast<uint32_t>(std::min<uint64_t>(stat.links, UINT32_MAX)));
+  else out.put(24, stat.links);
+  const size_t rest = is_unstable ? 24 : 32;
+  out.put(rest, stat.size);
+  out.put(rest + 8, stat.accessed_ns);
+  out.put(rest + 16, stat.modified_ns);
+  out.put(rest + 24, stat.changed_ns);
   return {};
 }
 

@@ -53,9 +53,13 @@ struct Event {
   bool hangup = false;
 };
 
-Answer<Subscription> read_subscription(const Memory& memory, uint64_t at) {
+uint32_t bytes_of_subscription(Abi abi) {
+  return abi == Abi::kUnstable ? kUnstableSubscriptionBytes : kSubscriptionBytes;
+}
+
+Answer<Subscription> read_subscription(const Memory& memory, Abi abi, uint64_t at) {
   if (at > UINT32_MAX) return fail(Errno::kFault);
-  const auto bytes = memory.bytes(static_cast<uint32_t>(at), kSubscriptionBytes);
+  const auto bytes = memory.bytes(static_cast<uint32_t>(at), bytes_of_subscription(abi));
   if (!bytes) return fail(bytes.error());
   const auto number = [&]<typename T>(size_t offset, T value) {
     std::memcpy(&value, bytes->data() + offset, sizeof value);
@@ -63,20 +67,26 @@ Answer<Subscription> read_subscription(const Memory& memory, uint64_t at) {
   };
   const auto tag = number(8, uint8_t{});
   if (tag > static_cast<uint8_t>(Kind::kFdWrite)) return fail(Errno::kInval);
-  Subscription found{number(0, uint64_t{}), static_cast<Kind>(tag), number(16, uint32_t{})};
-  if (found.kind != Kind::kClock) return found;
-  found.timeout_ns = number(24, uint64_t{});
-  const auto flags = number(40, uint16_t{});
+  // The older clock begins with an identifier that nothing uses.
+  const size_t clock = abi == Abi::kUnstable ? 24 : 16;
+  const bool is_clock = tag == static_cast<uint8_t>(Kind::kClock);
+  Subscription found{number(0, uint64_t{}), static_cast<Kind>(tag),
+                     number(is_clock ? clock : 16, uint32_t{})};
+  if (!is_clock) return found;
+  found.timeout_ns = number(clock + 8, uint64_t{});
+  const auto flags = number(clock + 24, uint16_t{});
   if (flags > 1) return fail(Errno::kInval);
   found.is_absolute = flags == 1;
   return found;
 }
 
-Answer<std::vector<Subscription>> read_subscriptions(const Memory& memory, uint32_t at, uint32_t count) {
+Answer<std::vector<Subscription>> read_subscriptions(const Call& call) {
+  const uint32_t at = call.u32(0), count = call.u32(2);
   if (count == 0 || count > kMaxSubscriptions) return fail(Errno::kInval);
   std::vector<Subscription> found;
   for (uint32_t i = 0; i < count; ++i) {
-    const auto one = read_subscription(memory, at + uint64_t{i} * kSubscriptionBytes);
+    const auto one =
+        read_subscription(call.memory, call.abi, at + uint64_t{i} * bytes_of_subscription(call.abi));
     if (!one) return fail(one.error());
     found.push_back(*one);
   }
@@ -178,13 +188,15 @@ Done write_event(const Call& call, uint32_t at, const Event& event) {
   return {};
 }
 
-// Nothing is ready, and no clock will make anything so.
+// Nothing is ready, and no clock will make anything so before stdin does.
 bool only_stdin_is_left(const Call& call) {
-  const auto asked = read_subscriptions(call.memory, call.u32(0), call.u32(2));
-  if (!asked) return false;
-  const bool has_clock =
-      std::ranges::any_of(*asked, [](const Subscription& one) { return one.kind == Kind::kClock; });
-  return !has_clock && ready_now(call.state, *asked).empty();
+  const State& state = call.state;
+  const auto asked = read_subscriptions(call);
+  if (!asked || !ready_now(state, *asked).empty()) return false;
+  const auto is_clock_event = [](const Subscription& one) { return one.kind == Kind::kClock; };
+  if (std::ranges::all_of(*asked, is_clock_event)) return false;
+  const bool clock_is_first = !state.world.stdin_comes_first || state.grants.time.real;
+  return !clock_is_first || std::ranges::none_of(*asked, is_clock_event);
 }
 
 bool reads_waiting_stdin(const Call& call) {
@@ -192,7 +204,7 @@ bool reads_waiting_stdin(const Call& call) {
   const auto open = call.descriptor(0, right::kFdRead);
   const auto* standard = open ? std::get_if<Standard>(&(*open)->is) : nullptr;
   if (standard == nullptr || *standard != Standard::kIn) return false;
-  if (((*open)->flags & fdflag::kNonblock) != 0) return false;
+  if (((*open)->flags & fdflag::kNonblock) != 0 && !call.state.world.stdin_comes_first) return false;
   const auto pieces = call.memory.pieces(call.u32(1), call.u32(2));
   return pieces && total_bytes(*pieces) > 0 && call.memory.bytes(call.u32(3), 4);
 }
@@ -221,12 +233,12 @@ Done clock_time_get(Call& call) {
 
 Done poll_oneoff(Call& call) {
   const uint32_t count = call.u32(2);
-  const auto asked = read_subscriptions(call.memory, call.u32(0), count);
+  const auto asked = read_subscriptions(call);
   if (!asked) return fail(asked.error());
   // All that may be written, before anything happens.
   if (const auto to = call.memory.bytes(call.u32(1), count * kEventBytes); !to) return fail(to.error());
   if (const auto to = call.memory.bytes(call.u32(3), 4); !to) return fail(to.error());
-  call.given_bytes += count * uint64_t{kSubscriptionBytes};
+  call.given_bytes += count * uint64_t{bytes_of_subscription(call.abi)};
 
   std::vector<Event> events = ready_now(call.state, *asked);
   if (events.empty()) {

@@ -108,6 +108,13 @@ class Descriptors {
       if (auto* file = std::get_if<OpenHostFile>(&descriptor.is)) *file = OpenHostFile(file->by_name());
     return copy;
   }
+  // What programs of /dev/membrane have not read of their answers, with what they have read of the same ones.
+  [[nodiscard]] uint64_t answer_bytes() const {
+    uint64_t bytes = 0;
+    for (const auto& [number, descriptor] : open_)
+      if (const auto* device = std::get_if<OpenDevice>(&descriptor.is)) bytes += device->answer.size();
+    return bytes;
+  }
   [[nodiscard]] bool is_full() const { return open_.size() >= kMaxDescriptors; }
   [[nodiscard]] bool has_open(Inode inode) const {
     for (const auto& [number, descriptor] : open_)

@@ -36,6 +36,18 @@ size_t take_from(std::string& text, size_t& at, std::span<uint8_t> to) {
   return count;
 }
 
+// What there is of answers counts as memory that the host keeps. False: there is no room for this one, and it is gone.
+bool keep_answers(Call& call, OpenDevice& device) {
+  const auto keep = [&] {
+    return call.guest.host_memory().keep(host::HostMemory::Holder::kAnswer,
+                                         call.state.descriptors.answer_bytes());
+  };
+  if (keep()) return true;
+  device.answer = {};
+  (void)keep();
+  return false;
+}
+
 Answer<size_t> read_device(Call& call, OpenDevice& device, std::span<uint8_t> to) {
   switch (device.device) {
     case Device::kNull: return size_t{0};
@@ -44,7 +56,11 @@ Answer<size_t> read_device(Call& call, OpenDevice& device, std::span<uint8_t> to
       const Done filled = fill_random(call, to);
       return filled ? Answer<size_t>(to.size()) : fail(filled.error());
     }
-    case Device::kMembrane: return take_from(device.answer, device.answer_at, to);
+    case Device::kMembrane: {
+      const size_t count = take_from(device.answer, device.answer_at, to);
+      if (count > 0 && device.answer.empty()) keep_answers(call, device);
+      return count;
+    }
   }
   return fail(Errno::kIo);
 }
@@ -80,24 +96,46 @@ std::string gathered(const Pieces& pieces) {
   return bytes;
 }
 
+// False when the output limit is reached.
+bool say(Call& call, Standard standard, std::string_view bytes) {
+  const bool is_out = standard == Standard::kOut;
+  const std::string text = (is_out ? call.state.out : call.state.err).add(bytes);
+  return write_text(call.state, call.guest, is_out ? host::Stream::kStdout : host::Stream::kStderr, bytes,
+                    text);
+}
+
 Answer<uint64_t> print(Call& call, Standard standard, const Pieces& pieces) {
   if (standard == Standard::kIn) return fail(Errno::kBadf);
-  const bool is_out = standard == Standard::kOut;
-  TextStream& stream = is_out ? call.state.out : call.state.err;
-  const std::string bytes = gathered(pieces);
-  const std::string text = stream.add(bytes);
-  if (!text.empty() && !call.guest.print(is_out ? host::Stream::kStdout : host::Stream::kStderr, text))
-    call.outcome = {End::kOutOfOutput, "the output limit is reached"};
-  return bytes.size();
+  // Piecemeal: a write may be as large as the program's memory.
+  constexpr size_t kMostBytes = 64 << 10;
+  std::string bytes;
+  bool fits = true;
+  const auto flush = [&] {
+    if (fits && !bytes.empty()) fits = say(call, standard, bytes);
+    bytes.clear();
+  };
+  for (auto piece : pieces)
+    while (fits && !piece.empty()) {
+      const auto part = piece.first(std::min(piece.size(), kMostBytes - bytes.size()));
+      bytes.append(reinterpret_cast<const char*>(part.data()), part.size());
+      piece = piece.subspan(part.size());
+      if (bytes.size() == kMostBytes) flush();
+    }
+  flush();
+  if (!fits) call.outcome = {End::kOutOfOutput, "the output limit is reached"};
+  return total_bytes(pieces);
 }
 
 // Each write is one request, and what is left of the answer to the one before is forgotten.
 Answer<uint64_t> request(Call& call, OpenDevice& device, const Pieces& pieces) {
   if (!call.state.world.device) return fail(Errno::kNxio);
+  if (total_bytes(pieces) > call.guest.host_memory().left_for_call()) return fail(Errno::kNomem);
   const std::string bytes = gathered(pieces);
-  device.answer = call.state.world.device(bytes);
+  device.answer = {};
   device.answer_at = 0;
+  device.answer = call.state.world.device(bytes);
   call.given_bytes += device.answer.size();
+  if (!keep_answers(call, device)) return fail(Errno::kNomem);
   return bytes.size();
 }
 
@@ -170,6 +208,14 @@ Answer<Transfer> transfer(Call& call, Rights needed, size_t count_argument) {
   return Transfer{*descriptor, std::move(*pieces), call.u32(count_argument)};
 }
 
+Answer<Whence> whence_of(const Call& call) {
+  static constexpr Whence kPreview1[] = {Whence::kSet, Whence::kCur, Whence::kEnd};
+  static constexpr Whence kUnstable[] = {Whence::kCur, Whence::kEnd, Whence::kSet};
+  const uint32_t number = call.u32(2);
+  if (number >= std::size(kPreview1)) return fail(Errno::kInval);
+  return call.abi == Abi::kUnstable ? kUnstable[number] : kPreview1[number];
+}
+
 Answer<uint64_t> own_offset(const Call& call, const Descriptor& descriptor) {
   if (std::holds_alternative<Standard>(descriptor.is)) return fail(Errno::kSpipe);
   return call.u64(3) <= kMostOffset ? Answer<uint64_t>(call.u64(3)) : fail(Errno::kInval);
@@ -185,6 +231,18 @@ Done sync(Call& call, Rights needed) {
 
 // -- directories -------------------------------------------------------------------------
 
+// What stands behind the root's own names.
+Done add_root_mount(Call& call, Listing& listing) {
+  const auto behind = host_files::list(call, "/");
+  if (!behind) return fail(behind.error());
+  for (const ListedName& entry : **behind) {
+    const bool is_own =
+        std::ranges::any_of(listing, [&](const ListedName& own) { return own.name == entry.name; });
+    if (!is_own) listing.push_back(entry);
+  }
+  return {};
+}
+
 Answer<std::shared_ptr<const Listing>> list(Call& call, const OpenDirectory& directory) {
   if (directory.place.is_host()) return host_files::list(call, directory.place.host);
   const FileTree& files = *call.state.files;
@@ -194,6 +252,8 @@ Answer<std::shared_ptr<const Listing>> list(Call& call, const OpenDirectory& dir
   listing->push_back({".", directory.place.inode, FileType::kDirectory});
   listing->push_back({"..", in->parent, FileType::kDirectory});
   for (const auto& [name, inode] : in->entries) listing->push_back({name, inode, files.find(inode)->type()});
+  if (directory.place.inode == FileTree::kRoot && files.has_root_mount())
+    if (const Done added = add_root_mount(call, *listing); !added) return fail(added.error());
   return std::shared_ptr<const Listing>(std::move(listing));
 }
 
@@ -269,13 +329,14 @@ Done fd_seek(Call& call) {
   Descriptor& at = **descriptor;
   if (std::holds_alternative<Standard>(at.is)) return fail(Errno::kSpipe);
   const auto by = static_cast<int64_t>(call.u64(1));
-  const auto whence = static_cast<Whence>(call.u32(2));
+  const auto whence = whence_of(call);
+  if (!whence) return fail(whence.error());
   // Looking where it stands is fd_tell, and needs no more than that.
-  const bool only_tells = whence == Whence::kCur && by == 0;
+  const bool only_tells = *whence == Whence::kCur && by == 0;
   if ((at.rights & (only_tells ? right::kFdTell | right::kFdSeek : right::kFdSeek)) == 0)
     return fail(Errno::kNotcapable);
   uint64_t from = 0;
-  switch (whence) {
+  switch (*whence) {
     case Whence::kSet: break;
     case Whence::kCur: from = at.offset; break;
     case Whence::kEnd: {
@@ -284,7 +345,6 @@ Done fd_seek(Call& call) {
       from = *size;
       break;
     }
-    default: return fail(Errno::kInval);
   }
   // From is at most kMostOffset, so neither wraps around.
   const uint64_t target = from + static_cast<uint64_t>(by);

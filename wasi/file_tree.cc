@@ -96,8 +96,8 @@ size_t FileTree::read(Inode inode, uint64_t offset, std::span<uint8_t> to) const
 // -- the quota --------------------------------------------------------------------------
 
 Done FileTree::charge(Node& node, uint64_t bytes) {
-  if (bytes > node.charged_bytes &&
-      bytes - node.charged_bytes > quota_.bytes - std::min(bytes_used_, quota_.bytes))
+  const uint64_t more = bytes - std::min(bytes, node.charged_bytes);
+  if (more > 0 && (more > quota_.bytes - std::min(bytes_used_, quota_.bytes) || !has_room(more)))
     return fail(Errno::kNospc);
   bytes_used_ = bytes_used_ - node.charged_bytes + bytes;
   node.charged_bytes = bytes;
@@ -106,6 +106,7 @@ Done FileTree::charge(Node& node, uint64_t bytes) {
 
 Done FileTree::add_name() {
   if (files_used_ >= quota_.files) return fail(Errno::kDquot);
+  if (!has_room(kNameBytes)) return fail(Errno::kNospc);
   ++files_used_;
   return {};
 }
@@ -295,7 +296,10 @@ void FileTree::set_times(Inode inode, uint64_t accessed_ns, uint64_t modified_ns
 // -- mounts -------------------------------------------------------------------------------
 
 Done FileTree::mount(const std::vector<std::string>& components, std::string guest) {
-  if (components.empty()) return fail(Errno::kBusy);
+  if (components.empty()) {
+    has_root_mount_ = true;
+    return {};
+  }
   Inode at = kRoot;
   for (const std::string& name : components) {
     if (directory(at) == nullptr) return fail(Errno::kNotdir);
@@ -321,19 +325,39 @@ void FileTree::unmount_all() {
     node->is = Directory{{}, std::get<Mount>(node->is).parent};
   }
   mounts_.clear();
+  has_root_mount_ = false;
 }
 
 // -- looking at all of it --------------------------------------------------------------------
 
-std::vector<FileTree::Named> FileTree::all_names() const {
-  std::vector<Named> names = {{"", kRoot}};
-  for (size_t i = 0; i < names.size(); ++i) {
-    const Directory* in = directory(names[i].inode);
-    if (in == nullptr) continue;
-    const std::string above = names[i].path;
-    for (const auto& [name, inode] : in->entries) names.push_back({above + "/" + name, inode});
+void FileTree::visit_names(const std::function<void(const std::string& path, Inode inode)>& visit) const {
+  struct Level {
+    const Directory* in;
+    decltype(Directory::entries)::const_iterator next;
+    size_t path_bytes;  // of the directory's own path
+  };
+  visit("/", kRoot);
+  const Directory* const root = directory(kRoot);
+  std::vector<Level> levels = {{root, root->entries.begin(), 0}};
+  std::string path;
+  while (!levels.empty()) {
+    Level& level = levels.back();
+    path.resize(level.path_bytes);
+    if (level.next == level.in->entries.end()) {
+      levels.pop_back();
+      continue;
+    }
+    const auto& [name, inode] = *level.next++;
+    path.append("/").append(name);
+    visit(path, inode);
+    if (const Directory* const below = directory(inode); below != nullptr)
+      levels.push_back({below, below->entries.begin(), path.size()});
   }
-  names.front().path = "/";
+}
+
+std::vector<FileTree::Named> FileTree::all_names() const {
+  std::vector<Named> names;
+  visit_names([&](const std::string& path, Inode inode) { names.push_back({path, inode}); });
   std::ranges::sort(names, {}, &Named::path);
   return names;
 }

@@ -9,7 +9,9 @@
 // Threads: a tree is one thread's; fork() may be called from several at once.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -95,17 +97,28 @@ class FileTree {
   void set_times(Inode inode, uint64_t accessed_ns, uint64_t modified_ns, uint64_t now_ns);
 
   // What the owner of the tree does; not charged. The directory and those above it that are missing are made.
-  // EEXIST, ENOTDIR, ENOTEMPTY when something else stands there; EBUSY for the root.
+  // EEXIST, ENOTDIR, ENOTEMPTY when something else stands there. A mount at the root (no components) stands behind the
+  // tree's own names: what the root does not have itself is the mount's.
   Done mount(const std::vector<std::string>& components, std::string guest);
   // Leaves empty directories.
   void unmount_all();
+  [[nodiscard]] bool has_root_mount() const { return has_root_mount_; }
 
   [[nodiscard]] const std::shared_ptr<const Image>& image() const { return image_; }
   [[nodiscard]] uint64_t bytes_used() const { return bytes_used_; }
   [[nodiscard]] uint64_t files_used() const { return files_used_; }
+  // The host's memory that goes into it: what is used of the quota, and kNameBytes for each name.
+  static constexpr uint64_t kNameBytes = 512;
+  [[nodiscard]] uint64_t held_bytes() const { return bytes_used_ + kNameBytes * files_used_; }
+  // From now on nothing is made that brings held_bytes() beyond this; what is beyond it already stays.
+  void hold_to(uint64_t bytes) { most_held_bytes_ = bytes; }
   [[nodiscard]] const FileQuota& quota() const { return quota_; }
 
-  // Every name that leads to a file, a directory or a link, in order: for listings and checks.
+  // Calls `visit` for every name that leads to a file, a directory or a link: the root, then what is in each directory
+  // by name, with what is below it. The path is valid during the call. Takes time in proportion to the names and memory
+  // in proportion to one path, however deep directories are.
+  void visit_names(const std::function<void(const std::string& path, Inode inode)>& visit) const;
+  // All of them, sorted by path: as much memory as the paths have bytes. For trees that are no program's.
   struct Named {
     std::string path;
     Inode inode;
@@ -126,6 +139,9 @@ class FileTree {
   Done charge(Node& node, uint64_t bytes);
   Done add_name();
   void drop_link(Inode inode, uint64_t now_ns);
+  [[nodiscard]] bool has_room(uint64_t bytes) const {
+    return bytes <= most_held_bytes_ - std::min(held_bytes(), most_held_bytes_);
+  }
   [[nodiscard]] bool is_below(Inode directory, Inode above) const;
   void touch_directory(Inode directory, uint64_t now_ns);
   [[nodiscard]] bool can_have_names(Inode directory) const;
@@ -138,7 +154,9 @@ class FileTree {
   FileQuota quota_;
   uint64_t bytes_used_ = 0;
   uint64_t files_used_ = 0;
+  uint64_t most_held_bytes_ = UINT64_MAX;
   std::vector<Inode> mounts_;
+  bool has_root_mount_ = false;
 };
 
 }  // namespace membrane::wasi

@@ -319,7 +319,7 @@ class FrozenTree {
 
   static uint64_t from_root(const FileTree& files) {
     std::map<Inode, bool> seen;
-    for (const auto& [path, inode] : files.all_names()) seen.emplace(inode, true);
+    files.visit_names([&](const std::string&, Inode inode) { seen.emplace(inode, true); });
     return seen.size();
   }
 

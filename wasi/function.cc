@@ -20,21 +20,39 @@ wasm::FuncType type_of(std::string_view params, bool returns) {
 
 const std::vector<Function>& table() {
   static const std::vector<Function> rows = {
-#define WASI(name, params, before)                                                               \
-  {FunctionId::name, #name, type_of(params, FunctionId::name != FunctionId::proc_exit), before},
+#define WASI(name, params, before)                                                                      \
+  {FunctionId::name, Abi::kPreview1, #name, type_of(params, FunctionId::name != FunctionId::proc_exit), \
+   before},
 #include "wasi/preview1.def"
 #undef WASI
   };
   return rows;
 }
 
+const std::vector<Function>& unstable_table() {
+  static const std::vector<Function> rows = [] {
+    std::vector<Function> found = table();
+    std::erase_if(found, [](const Function& function) { return function.id == FunctionId::sock_accept; });
+    for (Function& function : found) function.abi = Abi::kUnstable;
+    return found;
+  }();
+  return rows;
+}
+
+const Function* find_in(const std::vector<Function>& rows, std::string_view name) {
+  const auto found = std::ranges::find(rows, name, &Function::name);
+  return found == rows.end() ? nullptr : &*found;
+}
+
 }  // namespace
 
 std::span<const Function> functions() { return table(); }
 
-const Function* find_function(std::string_view name) {
-  const auto found = std::ranges::find(table(), name, &Function::name);
-  return found == table().end() ? nullptr : &*found;
+const Function* find_function(std::string_view name) { return find_in(table(), name); }
+
+const Function* find_function(std::string_view module, std::string_view name) {
+  if (module == kModule) return find_in(table(), name);
+  return module == kUnstableModule ? find_in(unstable_table(), name) : nullptr;
 }
 
 }  // namespace membrane::wasi

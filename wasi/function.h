@@ -1,4 +1,7 @@
-// The functions of wasi_snapshot_preview1 as data: names, types and prices, from preview1.def.
+// The functions of wasi_snapshot_preview1 and of wasi_unstable as data: names, types and prices, from preview1.def.
+//
+// wasi_unstable is snapshot 0 of the same interface. It lacks sock_accept, and three layouts differ: the numbers of
+// whence, the structure filestat, and the subscriptions of poll_oneoff.
 //
 // Threads: constant after the first use.
 #pragma once
@@ -12,6 +15,9 @@
 namespace membrane::wasi {
 
 inline constexpr std::string_view kModule = "wasi_snapshot_preview1";
+inline constexpr std::string_view kUnstableModule = "wasi_unstable";
+
+enum class Abi : uint8_t { kPreview1, kUnstable };
 
 // In units of fuel: each call, and each so many bytes that it takes or gives; each name that is looked at on the
 // way of a path, links and all; each name of a listing that is made. A request to the host pays kWorldFuel besides.
@@ -38,14 +44,17 @@ struct Before {
 
 struct Function {
   FunctionId id;
+  Abi abi;
   std::string_view name;
   wasm::FuncType type;
   Before before;
 };
 
+// Those of wasi_snapshot_preview1.
 std::span<const Function> functions();
-// Null when there is none of the name. Only kModule has functions: the older wasi_unstable, whose layouts differ,
-// has none here.
+// Of wasi_snapshot_preview1. Null when there is none of the name.
 const Function* find_function(std::string_view name);
+// Null when the module is neither, or has no function of the name.
+const Function* find_function(std::string_view module, std::string_view name);
 
 }  // namespace membrane::wasi

@@ -108,11 +108,17 @@ auto ask(Call& call, std::string_view name, const std::string& path, Purpose pur
   else return std::move(*answer);
 }
 
+FileType type_of(bool is_directory, bool is_link) {
+  if (is_link) return FileType::kSymbolicLink;
+  return is_directory ? FileType::kDirectory : FileType::kRegularFile;
+}
+
 FileStat stat_of(const std::string& path, const host::FileStatus& status) {
   const auto ns = [](int64_t value) { return static_cast<uint64_t>(std::max<int64_t>(value, 0)); };
   return {.device = kDevice,
-          .inode = inode_of(path),
-          .type = status.is_directory ? FileType::kDirectory : FileType::kRegularFile,
+          .inode = status.file_id != 0 ? status.file_id : inode_of(path),
+          .type = type_of(status.is_directory, status.is_link),
+          .links = status.link_count,
           .size = status.size_bytes,
           .accessed_ns = ns(status.accessed_ns),
           .modified_ns = ns(status.modified_ns),
@@ -239,16 +245,35 @@ Answer<Descriptor> open(Call& call, const std::string& path, const Opening& how)
   return Descriptor{.is = OpenHostFile{.path = path, .writes = writes, .handle = opened->handle}};
 }
 
+namespace {
+
+// As stat() tells it, which below a grant with links only the host knows.
+Answer<uint64_t> inode_of_directory(Call& call, const std::string& path) {
+  const policy::FsGrant* grant = grant_of(call.state, path);
+  if (grant == nullptr || !grant->links) return inode_of(path);
+  const auto found = stat(call, path);
+  return found ? Answer<uint64_t>(found->inode) : fail(found.error());
+}
+
+}  // namespace
+
 Answer<std::shared_ptr<const Listing>> list(Call& call, const std::string& path) {
   const auto entries = ask(call, "fs.list", path, Purpose::kRead,
                            [&](host::Broker& broker) { return broker.file_list(path); });
   if (!entries) return fail(entries.error());
   auto listing = std::make_shared<Listing>();
-  listing->push_back({".", inode_of(path), FileType::kDirectory});
-  listing->push_back({"..", inode_of(path.substr(0, path.rfind('/'))), FileType::kDirectory});
+  const auto itself = inode_of_directory(call, path);
+  if (!itself) return fail(itself.error());
+  const std::string above = path.substr(0, path.rfind('/'));
+  const auto parent = above.empty() ? Answer<uint64_t>(inode_of(above)) : inode_of_directory(call, above);
+  if (!parent) return fail(parent.error());
+  listing->push_back({".", *itself, FileType::kDirectory});
+  listing->push_back({"..", *parent, FileType::kDirectory});
   for (const host::FileInfo& entry : *entries)
-    listing->push_back({entry.name, inode_of(path + "/" + entry.name),
-                        entry.is_directory ? FileType::kDirectory : FileType::kRegularFile});
+    listing->push_back(
+        {entry.name,
+         entry.file_id != 0 ? entry.file_id : inode_of((path == "/" ? "" : path) + "/" + entry.name),
+         type_of(entry.is_directory, entry.is_link)});
   return std::shared_ptr<const Listing>(std::move(listing));
 }
 
@@ -281,8 +306,42 @@ Done rename(Call& call, const std::string& from, const std::string& to) {
              [&](host::Broker& broker) { return broker.path_rename(from, to); });
 }
 
-Done refuse_links(Call& call, const std::string& path) {
-  return fail(is_read_only(call.state, path) ? Errno::kRofs : Errno::kPerm);
+namespace {
+
+// EROFS, or EPERM when the grant has no links.
+Done may_make_link(const State& state, const std::string& path) {
+  const policy::FsGrant* grant = grant_of(state, path);
+  if (grant != nullptr && grant->mode == policy::FsMode::kRead) return fail(Errno::kRofs);
+  return grant != nullptr && grant->links ? Done() : fail(Errno::kPerm);
+}
+
+}  // namespace
+
+Answer<host::LinkOnPath> find_link(Call& call, const std::string& path) {
+  const policy::FsGrant* grant = grant_of(call.state, path);
+  if (grant == nullptr || !grant->links) return host::LinkOnPath{};
+  return ask(call, "fs.find_link", path, Purpose::kRead,
+             [&](host::Broker& broker) { return broker.path_find_link(path); });
+}
+
+std::string grant_root(const State& state, const std::string& path) {
+  const policy::FsGrant* grant = grant_of(state, path);
+  return grant == nullptr ? "" : plain(grant->guest);
+}
+
+Done make_symlink(Call& call, const std::string& target, const std::string& path) {
+  MEMBRANE_TRY(may_make_link(call.state, path));
+  if (target.starts_with('/')) return fail(Errno::kPerm);
+  const Done made = ask(call, "fs.symlink", path, Purpose::kWrite,
+                        [&](host::Broker& broker) { return broker.link_make_symbolic(target, path); });
+  return !made && made.error() == Errno::kAcces ? fail(Errno::kPerm) : made;
+}
+
+Done make_link(Call& call, const std::string& from, const std::string& to) {
+  if (grant_of(call.state, from) != grant_of(call.state, to)) return fail(Errno::kXdev);
+  MEMBRANE_TRY(may_make_link(call.state, to));
+  return ask(call, "fs.link", to, Purpose::kWrite,
+             [&](host::Broker& broker) { return broker.link_make_hard(from, to); });
 }
 
 // -- grants -----------------------------------------------------------------------------------
@@ -297,18 +356,16 @@ Status mount_grants(State& state) {
     const std::string path = plain(grant.guest);
     // Those below another are found through it.
     const bool is_below = std::ranges::any_of(state.grants.fs, [&](const policy::FsGrant& other) {
-      return &other != &grant && plain(other.guest) != path && has(plain(other.guest), path);
+      const std::string above = plain(other.guest);
+      return &other != &grant && !above.empty() && above != path && has(above, path);
     });
     if (is_below) continue;
     const auto components = components_of(grant.guest);
     const Done mounted = components ? state.files->mount(*components, path) : fail(Errno::kInval);
     if (mounted) continue;
-    const bool is_root = mounted.error() == Errno::kBusy;
-    return membrane::fail(
-        ErrorCode::kUnsupported,
-        is_root ? "A granted directory cannot be the root of a WASI program."
-                : "The grant of " + grant.guest + " stands where the program's image has files.",
-        "grant it under another guest path, such as /data");
+    return membrane::fail(ErrorCode::kUnsupported,
+                          "The grant of " + grant.guest + " stands where the program's image has files.",
+                          "grant it under another guest path, such as /data");
   }
   return {};
 }

@@ -1,8 +1,9 @@
 // Files and directories of the grants, as calls meet them: everything goes through the World's broker, pays
 // kWorldFuel, and leaves a line for the report (what is done on an open file leaves one line, when it is closed).
 //
-// Here links look like what they lead to. A file's inode number is made of its path, so that it says nothing of
-// the host and is the same in every run.
+// Below a grant without links, links look like what they lead to, and a file's inode number is made of its path, so
+// that it says nothing of the host and is the same in every run. Below a grant with links, paths have been resolved by
+// the walk (path_walk.h), a link is one, and a file has the same number under all its names.
 //
 // Threads: one at a time.
 #pragma once
@@ -39,8 +40,13 @@ Done make_directory(Call& call, const std::string& path);
 Done remove_directory(Call& call, const std::string& path);
 Done unlink(Call& call, const std::string& path);
 Done rename(Call& call, const std::string& from, const std::string& to);
-// There is nothing of the kind on the host: EPERM, or EROFS.
-Done refuse_links(Call& call, const std::string& path);
+// Empty below a grant without links, which is not asked.
+Answer<host::LinkOnPath> find_link(Call& call, const std::string& path);
+// The guest path of the grant that rules the path, without a slash at its end; "" when there is none.
+std::string grant_root(const State& state, const std::string& path);
+// Below a grant without links EPERM, or EROFS.
+Done make_symlink(Call& call, const std::string& target, const std::string& path);
+Done make_link(Call& call, const std::string& from, const std::string& to);
 
 // Puts the grants of the state into its tree, after taking out those that were there.
 Status mount_grants(State& state);

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <thread>
 
@@ -105,14 +106,40 @@ TEST(WasiHost, MountsStayWhereTheyAre) {
 
 TEST(WasiHost, AGrantThatCannotBeMountedIsRefused) {
   HostWorld world;
-  world.allow("/", "inside", FsMode::kRead);
-  EXPECT_FALSE(System::create(world.config()));
-  world.policy.fs[0].guest = "/dev";
+  world.allow("/dev", "inside", FsMode::kRead);
   EXPECT_FALSE(System::create(world.config()));
   Config nobody;
   world.policy.fs[0].guest = "/data";
   nobody.policy = &world.policy;
   EXPECT_FALSE(System::create(std::move(nobody)));
+}
+
+TEST(WasiHost, ADirectoryAtTheRootStandsBehindTheOwnNames) {
+  HostWorld world;
+  fs::create_directories(world.root / "inside/dev");
+  fs::create_directories(world.root / "inside/tmp");
+  world.put("inside/a", "of the host");
+  world.put("inside/dev/null", "hidden");
+  world.put("inside/tmp/x", "hidden");
+  world.put("outside/data", "of another grant");
+  world.allow("/", "inside", FsMode::kWrite);
+  world.allow("/other", "outside", FsMode::kRead);
+  Program program(world.config());
+  EXPECT_EQ(program.get("a"), "of the host");
+  EXPECT_EQ(program.get("dev/null"), "");
+  EXPECT_EQ(program.open("tmp/x"), -1);
+  EXPECT_EQ(program.get("other/data"), "of another grant");
+  EXPECT_EQ(program.put("new", "made"), Errno::kSuccess);
+  EXPECT_EQ(program.put("tmp/mine", "made"), Errno::kSuccess);
+  EXPECT_EQ(program.rename("new", "newer"), Errno::kSuccess);
+  EXPECT_EQ(program.rename("newer", "tmp/newer"), Errno::kXdev);
+  EXPECT_EQ(world.got("inside/newer"), "made");
+  EXPECT_FALSE(fs::exists(world.root / "inside/tmp/mine"));
+  std::vector<std::string> names = program.names(".");
+  std::ranges::sort(names);
+  EXPECT_EQ(names, (std::vector<std::string>{"a", "dev/", "newer", "other", "tmp/"}));
+  for (const char* path : {"../outside/secret", "..", "a/../../outside/secret"})
+    EXPECT_EQ(program.open(path), -1) << path;
 }
 
 TEST(WasiHost, NoPathLeavesTheGrantedDirectory) {

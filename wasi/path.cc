@@ -43,6 +43,39 @@ Done rename_on_host(Call& call, const Walked& from, const Walked& to) {
   return host_files::rename(call, from.found->host, to.found->host);
 }
 
+// There is no name to be made that ends in "/": what is there already, or nothing.
+Errno refusal_of_slash(Call& call, const Place& place) {
+  const auto stat = host_files::stat(call, place.host);
+  return stat ? Errno::kExist : stat.error();
+}
+
+Done link_on_host(Call& call, const Walked& from, const Walked& to) {
+  if (!from.found->is_host()) return fail(Errno::kXdev);
+  if (to.wants_directory) return fail(refusal_of_slash(call, *to.found));
+  if (from.wants_directory) {
+    const auto stat = host_files::stat(call, from.found->host);
+    if (!stat) return fail(stat.error());
+    if (stat->type != FileType::kDirectory) return fail(Errno::kNotdir);
+  }
+  return host_files::make_link(call, from.found->host, to.found->host);
+}
+
+Done symlink_on_host(Call& call, const std::string& target, const Walked& at) {
+  if (at.wants_directory) return fail(refusal_of_slash(call, *at.found));
+  return host_files::make_symlink(call, target, at.found->host);
+}
+
+// EINVAL for what is no link.
+Answer<std::string> target_of(Call& call, const Walked& walked) {
+  if (walked.host_link) return *walked.host_link;
+  if (walked.found->is_host()) {
+    const auto stat = host_files::stat(call, walked.found->host);
+    return fail(stat ? Errno::kInval : stat.error());
+  }
+  const auto* symlink = std::get_if<Symlink>(&call.state.files->find(walked.found->inode)->is);
+  return symlink == nullptr ? Answer<std::string>(fail(Errno::kInval)) : symlink->target;
+}
+
 // -- path_open ----------------------------------------------------------------------------
 
 struct Opening {
@@ -107,6 +140,7 @@ Answer<Descriptor> open_existing(Call& call, const Opening& asked, const Walked&
 // What the host has, or makes.
 Answer<Descriptor> open_host(Call& call, const Opening& asked, const Walked& walked) {
   const bool needs_directory = asked.wants_directory() || walked.wants_directory;
+  if (walked.host_link) return fail(asked.is_exclusive() ? Errno::kExist : Errno::kLoop);
   if (needs_directory && (asked.writes() || asked.truncates() || asked.creates())) return fail(Errno::kIsdir);
   auto opened = host_files::open(
       call, walked.found->host,
@@ -206,7 +240,7 @@ Done path_link(Call& call) {
   if (!old->found) return fail(Errno::kNoent);
   const auto made = walk_to_name(call, *to, Errno::kExist);
   if (!made) return fail(made.error());
-  if (made->directory.is_host()) return host_files::refuse_links(call, made->found->host);
+  if (made->directory.is_host()) return link_on_host(call, *old, *made);
   if (old->found->is_host()) return fail(Errno::kXdev);
   if (made->found) return fail(Errno::kExist);
   const bool is_directory = call.state.files->directory(old->found->inode) != nullptr;
@@ -225,14 +259,10 @@ Done path_readlink(Call& call) {
   const auto walked = call.walk_to(*at, LastLink::kKeep);
   if (!walked) return fail(walked.error());
   if (!walked->found) return fail(Errno::kNoent);
-  if (walked->found->is_host()) {
-    const auto stat = host_files::stat(call, walked->found->host);
-    return fail(stat ? Errno::kInval : stat.error());
-  }
-  const auto* symlink = std::get_if<Symlink>(&call.state.files->find(walked->found->inode)->is);
-  if (symlink == nullptr) return fail(Errno::kInval);
-  const size_t count = std::min(to->size(), symlink->target.size());
-  std::memcpy(to->data(), symlink->target.data(), count);
+  const auto target = target_of(call, *walked);
+  if (!target) return fail(target.error());
+  const size_t count = std::min(to->size(), target->size());
+  std::memcpy(to->data(), target->data(), count);
   call.given_bytes += count;
   return call.memory.write(call.u32(5), static_cast<uint32_t>(count));
 }
@@ -294,7 +324,7 @@ Done path_symlink(Call& call) {
   MEMBRANE_TRY(check_path(kept));
   const auto walked = walk_to_name(call, *at, Errno::kExist);
   if (!walked) return fail(walked.error());
-  if (walked->directory.is_host()) return host_files::refuse_links(call, walked->found->host);
+  if (walked->directory.is_host()) return symlink_on_host(call, kept, *walked);
   if (walked->found) return fail(Errno::kExist);
   if (walked->wants_directory) return fail(Errno::kNoent);
   return call.state.files->make_symlink(walked->directory.inode, walked->name, kept,

@@ -10,15 +10,15 @@ namespace {
 
 class Walk {
  public:
-  Walk(const FileTree& tree, const Place& from, LastLink last, const HasDirectory& has_directory,
-       uint64_t& steps)
-      : tree_(tree), last_(last), has_directory_(has_directory), steps_(steps), way_{from} {}
+  Walk(const FileTree& tree, const Place& from, LastLink last, const HostPaths& host, uint64_t& steps)
+      : tree_(tree), last_(last), host_(host), steps_(steps), way_{from} {}
 
   Answer<Walked> go(std::string_view path) {
     push(path);
     while (!names_.empty()) {
       const std::string name = std::move(names_.back());
       names_.pop_back();
+      if (link_names_ && names_.size() < *link_names_) link_names_.reset();
       const bool is_last = names_.empty();
       if (is_last && name != "." && name != "..") {
         auto done = finish(name);
@@ -48,7 +48,7 @@ class Walk {
   }
 
   Done is_directory(const Place& place) const {
-    if (place.is_host()) return has_directory_(place.host);
+    if (place.is_host()) return host_.has_directory(place.host);
     return tree_.directory(place.inode) != nullptr ? Done() : fail(Errno::kNotdir);
   }
 
@@ -59,7 +59,9 @@ class Walk {
     auto next = child(name);
     if (!next) return fail(next.error());
     if (!*next) return fail(Errno::kNoent);
-    if (const std::string* target = target_of(**next)) return follow(*target);
+    const auto target = target_of(**next);
+    if (!target) return fail(target.error());
+    if (*target) return follow(**target, (*next)->is_host());
     if (!(*next)->is_host() && tree_.directory((*next)->inode) == nullptr) return fail(Errno::kNotdir);
     way_.push_back(std::move(**next));
     return {};
@@ -68,6 +70,8 @@ class Walk {
   Done up() {
     if (auto there = is_directory(way_.back()); !there) return there;
     if (way_.size() == 1) return fail(Errno::kNotcapable);
+    if (link_names_ && way_.back().is_host() && way_.back().host == link_root_)
+      return fail(Errno::kNotcapable);
     way_.pop_back();
     return {};
   }
@@ -76,12 +80,18 @@ class Walk {
   Answer<std::optional<Walked>> finish(const std::string& name) {
     auto next = child(name);
     if (!next) return fail(next.error());
-    const std::string* target = *next ? target_of(**next) : nullptr;
-    if (target != nullptr && (last_ == LastLink::kFollow || (wants_directory_ && last_ == LastLink::kKeep))) {
-      if (auto followed = follow(*target); !followed) return fail(followed.error());
+    auto target = *next ? target_of(**next) : std::nullopt;
+    if (!target) return fail(target.error());
+    const bool is_host = *next && (*next)->is_host();
+    if (*target && (last_ == LastLink::kFollow || (wants_directory_ && last_ == LastLink::kKeep))) {
+      if (auto followed = follow(**target, is_host); !followed) return fail(followed.error());
       return std::nullopt;
     }
-    return Walked{way_.back(), name, std::move(*next), wants_directory_};
+    const bool is_behind_root =
+        is_host && way_.back() == Place{FileTree::kRoot, {}} && tree_.child(FileTree::kRoot, name) == 0;
+    Walked walked{is_behind_root ? Place{} : way_.back(), name, std::move(*next), wants_directory_};
+    if (is_host) walked.host_link = std::move(*target);
+    return walked;
   }
 
   Answer<std::optional<Place>> child(const std::string& name) const {
@@ -93,22 +103,54 @@ class Walk {
     }
     if (tree_.directory(at.inode) == nullptr) return fail(Errno::kNotdir);
     const Inode inode = tree_.child(at.inode, name);
+    if (inode == 0 && at.inode == FileTree::kRoot && tree_.has_root_mount()) return Place{0, "/" + name};
     if (inode == 0) return std::nullopt;
     if (const auto* mount = std::get_if<Mount>(&tree_.find(inode)->is)) return Place{0, mount->guest};
     return Place{inode, {}};
   }
 
-  const std::string* target_of(const Place& place) const {
-    const Node* node = place.is_host() ? nullptr : tree_.find(place.inode);
+  // Of a link; nothing when the place is none.
+  Answer<std::optional<std::string>> target_of(const Place& place) {
+    if (place.is_host()) return host_target_of(place.host);
+    const Node* node = tree_.find(place.inode);
     const auto* symlink = node == nullptr ? nullptr : std::get_if<Symlink>(&node->is);
-    return symlink == nullptr ? nullptr : &symlink->target;
+    return symlink == nullptr ? std::nullopt : std::optional(symlink->target);
   }
 
-  Done follow(const std::string& target) {
+  // One question to the host answers for all the names up to the next "..".
+  Answer<std::optional<std::string>> host_target_of(const std::string& path) {
+    const bool is_known = link_.path == path || (asked_ && is_at_or_above(path, *asked_));
+    if (!is_known) {
+      std::string ahead = path;
+      for (const std::string& name : names_ | std::views::reverse) {
+        if (name == ".." || ahead.size() + 1 + name.size() > kMaxPathBytes) break;
+        if (name != ".") ahead += "/" + name;
+      }
+      auto found = host_.find_link(ahead);
+      if (!found) return fail(found.error());
+      link_ = std::move(*found);
+      // What is behind a link is asked when the walk gets there.
+      asked_ = link_.path.empty() ? ahead : link_.path;
+    }
+    return link_.path == path ? std::optional(link_.target) : std::nullopt;
+  }
+
+  static bool is_at_or_above(std::string_view above, std::string_view path) {
+    return path.starts_with(above) && (path.size() == above.size() || path[above.size()] == '/');
+  }
+
+  Done follow(const std::string& target, bool is_host) {
     if (++followed_ > kMaxLinksFollowed) return fail(Errno::kLoop);
+    if (target.empty()) return fail(Errno::kNoent);
     if (target.starts_with('/')) {
+      if (is_host) return fail(Errno::kNotcapable);
       if (way_.front() != Place{FileTree::kRoot, {}}) return fail(Errno::kNotcapable);
       way_.resize(1);
+    }
+    if (is_host) {
+      if (!link_names_)
+        link_names_ = names_.size();  // else what is left of an outer link stays bound as well
+      link_root_ = host_.grant_root(link_.path);
     }
     push(target);
     return {};
@@ -116,12 +158,17 @@ class Walk {
 
   const FileTree& tree_;
   const LastLink last_;
-  const HasDirectory& has_directory_;
+  const HostPaths& host_;
   uint64_t& steps_;
   std::vector<Place> way_;          // from the descriptor's directory to where the walk stands
   std::vector<std::string> names_;  // that are left, the next on top
   bool wants_directory_ = false;
   uint32_t followed_ = 0;
+  host::LinkOnPath link_;  // the link of the host that was found last
+  std::optional<size_t>
+      link_names_;         // the next name is of a link of the host, while more than so many are left
+  std::string link_root_;  // which must not lead above this guest path
+  std::optional<std::string> asked_;  // the host's path up to which link_ is the only link
 };
 
 }  // namespace
@@ -135,10 +182,10 @@ Done check_path(std::string_view path) {
 }
 
 Answer<Walked> walk(const FileTree& tree, const Place& from, std::string_view path, LastLink last,
-                    const HasDirectory& has_directory, uint64_t& steps) {
+                    const HostPaths& host, uint64_t& steps) {
   if (auto checked = check_path(path); !checked) return fail(checked.error());
   if (path.starts_with('/')) return fail(Errno::kNotcapable);
-  return Walk(tree, from, last, has_directory, steps).go(path);
+  return Walk(tree, from, last, host, steps).go(path);
 }
 
 }  // namespace membrane::wasi

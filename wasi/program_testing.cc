@@ -13,8 +13,9 @@ Program::Program(Config config) {
   else system = std::move(*made);
 }
 
-Errno Program::call(std::string_view name, std::initializer_list<uint64_t> arguments) {
-  const Function* function = find_function(name);
+Errno Program::call_of(std::string_view module, std::string_view name,
+                       std::initializer_list<uint64_t> arguments) {
+  const Function* function = find_function(module, name);
   if (function == nullptr || function->type.params.size() != arguments.size()) {
     ADD_FAILURE() << "no such function, or another number of parameters: " << name;
     return Errno::kNosys;

@@ -35,7 +35,10 @@ class Program {
   explicit Program(std::unique_ptr<System> system_of_it) : system(std::move(system_of_it)) {}
 
   // With the slots as they are.
-  Errno call(std::string_view name, std::initializer_list<uint64_t> arguments);
+  Errno call(std::string_view name, std::initializer_list<uint64_t> arguments) {
+    return call_of(kModule, name, arguments);
+  }
+  Errno call_of(std::string_view module, std::string_view name, std::initializer_list<uint64_t> arguments);
   Outcome outcome;  // of the last call
 
   // What libraries make of the functions. The errno of the last is kept.

@@ -52,6 +52,7 @@ struct Call {
   host::Guest& guest;
   Memory memory;
   std::span<const uint64_t> arguments;
+  Abi abi = Abi::kPreview1;
   Outcome outcome = {};
   uint64_t given_bytes = 0;  // to the program: owed afterwards
 
@@ -78,6 +79,12 @@ namespace functions_of {
 }
 #undef WASI
 
+// Tells what the program wrote to whom it may concern. False: the output limit is reached.
+[[nodiscard]] inline bool write_text(const State& state, host::Guest& guest, host::Stream stream,
+                                     std::string_view bytes, std::string_view text) {
+  return state.world.write ? state.world.write(stream, bytes, text)
+                           : text.empty() || guest.print(stream, text);
+}
 // From the seeded stream, or the real one when it is granted.
 Done fill_random(Call& call, std::span<uint8_t> to);
 // Whether the call would only wait for stdin. Asked before it is paid for.

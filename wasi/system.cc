@@ -2,27 +2,13 @@
 
 #include <algorithm>
 
+#include "host/random_fork.h"
 #include "wasi/frozen.h"
 #include "wasi/host_files.h"
 #include "wasi/state.h"
 
 namespace membrane::wasi {
 namespace {
-
-host::RandomStream::Key key_of(uint64_t seed) {
-  host::RandomStream::Key key{};
-  for (size_t i = 0; i < 8; ++i) key[i] = static_cast<uint8_t>(seed >> (8 * i));
-  return key;
-}
-
-// The key of a fork: the first bytes of a stream that nobody reads otherwise.
-host::RandomStream::Key key_of_fork(host::RandomStream::Key key, uint64_t number) {
-  for (size_t i = 0; i < 8; ++i) key[16 + i] ^= static_cast<uint8_t>(number >> (8 * i));
-  for (size_t i = 24; i < 32; ++i) key[i] ^= 0xF0;
-  host::RandomStream::Key fork{};
-  host::RandomStream(key).fill(fork);
-  return fork;
-}
 
 void open_standard(Descriptors& descriptors) {
   constexpr Rights kIn =
@@ -93,7 +79,7 @@ Result<std::unique_ptr<System>> System::create(Config config) {
   if (config.image == nullptr) config.image = Image::empty();
   const uint64_t seed = config.policy == nullptr ? 0 : config.policy->random.seed;
   auto state = std::make_unique<State>(std::make_unique<FileTree>(config.image, config.quota),
-                                       host::RandomStream(key_of(seed)));
+                                       host::RandomStream(host::key_of_seed(seed)));
   MEMBRANE_TRY(set_texts(*state, config));
   set_grants(*state, config.policy);
   state->stdin_text = std::move(config.stdin_text);
@@ -105,22 +91,31 @@ Result<std::unique_ptr<System>> System::create(Config config) {
 }
 
 Result<std::unique_ptr<System>> System::fork(const ForkConfig& config) const {
-  const host::RandomStream stream(key_of_fork(state_->random.key(), config.fork_number));
+  const host::RandomStream stream(host::key_of_fork(state_->random.key(), config.fork_number));
   auto fork = std::make_unique<State>(state_->files->fork(), stream);
   fork->arguments = state_->arguments;
   fork->environment = state_->environment;
   set_grants(*fork, config.policy);
   fork->world = config.world;
   MEMBRANE_TRY(host_files::mount_grants(*fork));
-  fork->descriptors = state_->descriptors.by_name();
-  fork->stdin_text = config.stdin_text ? *config.stdin_text : state_->stdin_text.substr(state_->stdin_at);
   fork->stdin_waits = config.stdin_waits;
-  fork->out = state_->out;
-  fork->err = state_->err;
   fork->clock = state_->clock;
   fork->real_start_ns = state_->real_start_ns;
   fork->real_monotonic_ns = state_->real_monotonic_ns;
   fork->real_now_ns = state_->real_now_ns;
+  if (config.starts_program) {
+    if (std::ranges::any_of(config.arguments, has_nul)) return bad_text("An argument");
+    fork->arguments = config.arguments;
+    fork->stdin_text = config.stdin_text.value_or("");
+    open_standard(fork->descriptors);
+    for (const auto& [number, descriptor] : state_->descriptors.all())  // what only the run before had open
+      release_if_unused(*fork, descriptor.inode());
+    return std::unique_ptr<System>(new System(std::move(fork)));
+  }
+  fork->descriptors = state_->descriptors.by_name();
+  fork->stdin_text = config.stdin_text ? *config.stdin_text : state_->stdin_text.substr(state_->stdin_at);
+  fork->out = state_->out;
+  fork->err = state_->err;
   fork->exit_code = state_->exit_code;
   return std::unique_ptr<System>(new System(std::move(fork)));
 }
@@ -146,10 +141,14 @@ void System::give_stdin(std::string_view bytes) {
 
 void System::close_stdin() { state_->stdin_waits = false; }
 
+bool System::stdin_is_waiting() const {
+  return state_->stdin_waits && state_->stdin_at == state_->stdin_text.size();
+}
+
 void System::finish(host::Guest& guest) {
   // What no longer fits is cut, as all output is.
-  (void)guest.print(host::Stream::kStdout, state_->out.finish());
-  (void)guest.print(host::Stream::kStderr, state_->err.finish());
+  (void)write_text(*state_, guest, host::Stream::kStdout, {}, state_->out.finish());
+  (void)write_text(*state_, guest, host::Stream::kStderr, {}, state_->err.finish());
   close_host_files(*state_);
 }
 
@@ -165,11 +164,15 @@ std::vector<host::CallRecord> System::take_records() { return std::exchange(stat
 
 std::vector<FileEntry> System::written_files() const {
   std::vector<FileEntry> entries;
-  for (const auto& [path, inode] : state_->files->all_names()) {
+  uint64_t path_bytes = 0;
+  state_->files->visit_names([&](const std::string& path, Inode inode) {
     const Node& node = *state_->files->find(inode);
     const bool is_own = node.is_written && (node.is_counted || node.type() == FileType::kRegularFile);
-    if (is_own) entries.push_back({path, node.type(), node.size()});
-  }
+    if (!is_own || path_bytes + path.size() > kMaxListedPathBytes) return;
+    path_bytes += path.size();
+    entries.push_back({path, node.type(), node.size()});
+  });
+  std::ranges::sort(entries, {}, &FileEntry::path);
   return entries;
 }
 
@@ -180,9 +183,12 @@ host::HostResult<std::string> System::read_file(std::string_view path) const {
   if (!path.starts_with('/')) return refused(host::Errno::kInvalid, "is not absolute.");
   while (path.starts_with('/')) path.remove_prefix(1);
   uint64_t steps = 0;
-  const auto walked = walk(
-      *state_->files, {FileTree::kRoot, {}}, path, LastLink::kFollow,
-      [](const std::string&) { return Done(); }, steps);
+  const auto walked =
+      walk(*state_->files, {FileTree::kRoot, {}}, path, LastLink::kFollow,
+           HostPaths{.has_directory = [](const std::string&) { return Done(); },
+                     .find_link = [](const std::string&) { return Answer<host::LinkOnPath>(); },
+                     .grant_root = [](const std::string&) { return std::string(); }},
+           steps);
   if (!walked || !walked->found) return refused(host::Errno::kNotFound, "does not exist.");
   if (walked->found->is_host()) return refused(host::Errno::kUnsupported, "is a file of the host.");
   const FileStat stat = state_->files->stat(walked->found->inode);

@@ -57,6 +57,12 @@ struct World {
   host::Broker* broker = nullptr;
   // Answers a request that the program wrote to /dev/membrane with one write. Missing: writing is ENXIO.
   std::function<std::string(std::string_view request)> device = nullptr;
+  // Hears what the program writes to stdout and stderr: `bytes` as they came, and `text`, what can be said of them (and
+  // of those before) as UTF-8. False: the output limit is reached. Missing: Guest::print() is told the text.
+  std::function<bool(host::Stream stream, std::string_view bytes, std::string_view text)> write = nullptr;
+  // Stdin that waits has its next bytes before the virtual clock moves on, and before a read that does not block says
+  // that there are none: a program sees the same whether its input is there already or yet to come.
+  bool stdin_comes_first = false;
   // Lets real time pass, for a sleep on the real clock. False: not to its end (the run is stopped, or its time
   // is up). Missing: sleeping on the real clock is ENOTSUP.
   std::function<bool(uint64_t ns)> wait = nullptr;
@@ -81,6 +87,10 @@ struct ForkConfig {
   bool stdin_waits = false;
   const policy::Policy* policy = nullptr;
   World world = {};
+  // Another run of the program, over the same files: it has the descriptors and the environment that it began with, and
+  // these arguments, the first of which is its name.
+  bool starts_program = false;
+  std::vector<std::string> arguments = {};
 };
 
 struct FileEntry {
@@ -93,8 +103,8 @@ struct State;
 
 class System {
  public:
-  // kInvalidArgument for arguments or names with NUL; kUnsupported for a grant that cannot be mounted: at "/", or
-  // where the image has something else.
+  // kInvalidArgument for arguments or names with NUL; kUnsupported for a grant that cannot be mounted, since the image
+  // has something else there.
   static Result<std::unique_ptr<System>> create(Config config);
   ~System();
 
@@ -102,11 +112,16 @@ class System {
   Outcome call(const Function& function, host::Guest& guest, std::span<const uint64_t> arguments,
                std::span<uint64_t> results);
 
+  // Tells how much of the host's memory the files take. call() does so by itself; before the first one, the memory of
+  // the guest could grow into what they have.
+  void account_to(host::Guest& guest) const;
+
   // What proc_exit was given.
   [[nodiscard]] std::optional<uint32_t> exit_code() const;
   // The program is over: prints what an unfinished character left, and closes what it has open of the host.
   void finish(host::Guest& guest);
 
+  // kInvalidArgument for arguments with NUL.
   Result<std::unique_ptr<System>> fork(const ForkConfig& config) const;
 
   // Into bytes, and back: another process may go on. Take the records first; lines of the report are not in it.
@@ -120,10 +135,13 @@ class System {
   bool sleep(uint64_t ns);
 
   void give_stdin(std::string_view bytes);
-  void close_stdin();  // what is empty is at its end from now on
+  void close_stdin();                           // what is empty is at its end from now on
+  [[nodiscard]] bool stdin_is_waiting() const;  // it is empty, and not at its end
 
   // Files of the own tree, whoever made them; host directories are not looked into.
-  [[nodiscard]] std::vector<FileEntry> written_files() const;  // what is not as the image has it
+  // What is not as the image has it, by path; at most kMaxListedPathBytes of paths, those beyond are left out.
+  static constexpr uint64_t kMaxListedPathBytes = 4 << 20;
+  [[nodiscard]] std::vector<FileEntry> written_files() const;
   [[nodiscard]] host::HostResult<std::string> read_file(std::string_view path) const;
   // As the program would read it, be it its own or a grant's: decided, paid by `guest`, and told in the report.
   host::HostResult<std::string> load_file(host::Guest& guest, std::string_view path, uint64_t most_bytes);

@@ -66,8 +66,8 @@ inline constexpr uint16_t kCreat = 1, kDirectory = 2, kExcl = 4, kTrunc = 8, kAl
 namespace fstflag {
 inline constexpr uint16_t kAtim = 1, kAtimNow = 2, kMtim = 4, kMtimNow = 8, kAll = 15;
 }
-inline constexpr uint32_t kSymlinkFollow = 1;  // lookupflags
-enum class Whence : uint8_t { kSet = 0, kCur = 1, kEnd = 2 };
+inline constexpr uint32_t kSymlinkFollow = 1;                  // lookupflags
+enum class Whence : uint8_t { kSet = 0, kCur = 1, kEnd = 2 };  // wasi_unstable: the end is 1, the start 2
 inline constexpr uint32_t kAdviceCount = 6;
 
 enum class ClockId : uint32_t { kRealtime = 0, kMonotonic = 1, kProcessCpu = 2, kThreadCpu = 3 };
@@ -75,6 +75,7 @@ enum class ClockId : uint32_t { kRealtime = 0, kMonotonic = 1, kProcessCpu = 2, 
 // What fd_filestat_get and path_filestat_get tell. Times in ns since 1970.
 struct FileStat {
   static constexpr uint32_t kBytes = 64;
+  static constexpr uint32_t kUnstableBytes = 56;
   uint64_t device = 0;
   uint64_t inode = 0;
   FileType type = FileType::kUnknown;
@@ -88,6 +89,7 @@ inline constexpr uint32_t kDirentBytes = 24;
 inline constexpr uint32_t kPrestatBytes = 8;
 inline constexpr uint32_t kIovecBytes = 8;
 inline constexpr uint32_t kSubscriptionBytes = 48;
+inline constexpr uint32_t kUnstableSubscriptionBytes = 56;
 inline constexpr uint32_t kEventBytes = 32;
 
 // Bounds on what one call may ask.

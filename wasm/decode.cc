@@ -77,10 +77,21 @@ class Decoder {
     if (bytes.size() < 8)
       return reader_.fail(kUnexpectedEnd, static_cast<uint32_t>(bytes.size()),
                           "a binary has at least 8 bytes", std::to_string(bytes.size()) + " bytes");
-    if (std::memcmp(bytes.data() + 4, kVersion.data(), 4) != 0)
-      return reader_.fail(kBadVersion, 4, "the binary is not of version 1", hex(bytes[4]), hex(1));
+    if (std::memcmp(bytes.data() + 4, kVersion.data(), 4) != 0) return other_version(bytes[4], bytes[6]);
     reader_.skip_to(8);
     return true;
+  }
+
+  // Components have the same magic number, and a layer where modules have none.
+  bool other_version(uint8_t version, uint8_t layer) {
+    if (layer != 1)
+      return reader_.fail(kBadVersion, 4, "the binary is not of version 1", hex(version), hex(1));
+    reader_.fail(kBadVersion, 4, "the binary is a component, and not a module", "layer 1", "layer 0");
+    failure().hint =
+        "Components are of WASI preview 2. Build a module for preview 1: target wasm32-wasip1, or without "
+        "the step "
+        "that makes the component (wasm-tools component new, componentize).";
+    return false;
   }
 
   bool section() {
@@ -255,7 +266,16 @@ class Decoder {
     const uint32_t at = reader_.offset();
     uint8_t flags = 0;
     if (!reader_.u8(flags)) return false;
-    constexpr uint8_t kHasMax = 1, kIs64 = 4;
+    constexpr uint8_t kHasMax = 1, kIsShared = 2, kIs64 = 4;
+    if ((flags & kIsShared) != 0 && flags < 8) {
+      reader_.fail(kMalformedType, at, "the memory is shared between threads", hex(flags),
+                   "0x00, 0x01, 0x04 or 0x05");
+      failure().hint =
+          "A program has one thread here. Build it without threads: without -pthread and -matomics, and with "
+          "the "
+          "target wasm32-wasip1 in place of wasm32-wasip1-threads.";
+      return false;
+    }
     if ((flags & ~(kHasMax | kIs64)) != 0)
       return reader_.fail(kMalformedType, at,
                           "limits begin with 0 (no maximum) or 1, and 4 more for 64-bit addresses",

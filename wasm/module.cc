@@ -6,9 +6,11 @@
 namespace membrane::wasm {
 namespace {
 
-uint32_t count_imports(const Module& module, ExternKind kind) {
-  return static_cast<uint32_t>(std::count_if(module.imports.begin(), module.imports.end(),
-                                             [&](const Import& i) { return i.kind == kind; }));
+// Of an index space, in which imports come first: as often as it is asked for, also of very many.
+uint32_t count_imports(const auto& space) {
+  const auto end = std::partition_point(space.begin(), space.end(),
+                                        [](const auto& item) { return item.import != kNotImported; });
+  return static_cast<uint32_t>(end - space.begin());
 }
 
 }  // namespace
@@ -94,10 +96,10 @@ void keep_detail(Module& module, TypeDetail detail) {
   details.push_back(std::move(detail));
 }
 
-uint32_t Module::imported_function_count() const { return count_imports(*this, ExternKind::kFunc); }
-uint32_t Module::imported_table_count() const { return count_imports(*this, ExternKind::kTable); }
-uint32_t Module::imported_memory_count() const { return count_imports(*this, ExternKind::kMemory); }
-uint32_t Module::imported_global_count() const { return count_imports(*this, ExternKind::kGlobal); }
+uint32_t Module::imported_function_count() const { return count_imports(functions); }
+uint32_t Module::imported_table_count() const { return count_imports(tables); }
+uint32_t Module::imported_memory_count() const { return count_imports(memories); }
+uint32_t Module::imported_global_count() const { return count_imports(globals); }
 
 const Export* Module::find_export(std::string_view name) const {
   const auto at =

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <utility>
 
-#include "base/diagnostic.h"
+#include "base/findings.h"
 #include "wasm/text/field_places.h"
 #include "wasm/validate.h"
 
@@ -38,7 +38,11 @@ class Report {
     return false;
   }
 
-  [[nodiscard]] Diagnostic take() { return std::move(*failure_); }
+  // Its texts are bounded.
+  [[nodiscard]] Diagnostic take() {
+    bound_text(*failure_);
+    return std::move(*failure_);
+  }
 
  private:
   const Module& module_;

@@ -5,6 +5,7 @@
 #include <string>
 #include <unordered_set>
 
+#include "base/stop_scope.h"
 #include "wasm/binary.h"
 #include "wasm/explain.h"
 #include "wasm/limits.h"
@@ -198,12 +199,12 @@ class Declarations {
 
   // What the elements of a table begin with. May read imported globals, whose values are there first.
   bool table_values() {
+    const uint32_t imported_globals = module_.imported_global_count();
     for (uint32_t i = 0; i < module_.tables.size(); ++i) {
       const Table& t = module_.tables[i];
       if (t.import != kNotImported) continue;
       if (t.init.size != 0) {
-        if (!code_.constant(t.init, t.type.element, module_.imported_global_count(),
-                            "the initial value of table", i))
+        if (!code_.constant(t.init, t.type.element, imported_globals, "the initial value of table", i))
           return false;
       } else if (!is_defaultable(t.type.element)) {
         return fail(FieldKind::kTable, i,
@@ -453,6 +454,9 @@ bool validate_all(const Module& module, CodeValidator& code, Report& report, Val
   info.uses_simd = declares_simd(module);
   LocalUses uses;
   for (uint32_t i = 0; i < info.functions.size(); ++i) {
+    if (StopScope::stop_wanted())
+      return report.fail(
+          {.code = kImplementationLimit, .message = "the validation was stopped before its end"});
     if (!code.function(imported + i, info.functions[i], observer ? &uses : nullptr)) return false;
     info.uses_simd |= info.functions[i].uses_simd;
     if (observer) observer(imported + i, info.functions[i], uses);
@@ -492,7 +496,7 @@ std::expected<ValidationInfo, Diagnostic> validate(const Module& module, std::st
   std::expected<ValidationInfo, Diagnostic> result(std::in_place);
   if (!validate_all(module, code, report, *result, observer)) {
     Diagnostic failure = report.take();
-    if (!is_malformed(failure.code))
+    if (!is_malformed(failure.code) && !StopScope::stop_wanted())
       if (auto malformed = find_malformed(module, report)) failure = *std::move(malformed);
     result = std::unexpected(std::move(failure));
   }

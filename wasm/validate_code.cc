@@ -4,6 +4,7 @@
 #include <array>
 #include <cstring>
 
+#include "base/stop_scope.h"
 #include "wasm/explain.h"
 #include "wasm/limits.h"
 
@@ -300,6 +301,8 @@ bool CodeValidator::fail_malformed(const BodyReader& reader) {
 }
 
 bool CodeValidator::special(const Instruction& in) {
+  if (StopScope::stop_wanted())
+    return fail(in, {.code = kImplementationLimit, .message = "the validation was stopped before its end"});
   switch (in.op) {
 #define X(id, method)                      \
   case Opcode::id: return on_##method(in);
@@ -731,12 +734,13 @@ bool CodeValidator::on_br_table(const Instruction& in) {
   if (!pop(ValType::kI32)) return fail_operands(in, only(ValType::kI32));
   LabelReader labels(in);
   const Frame* first = nullptr;
-  const Frame* last = nullptr;
+  seen_labels_.assign(frames_.size(), false);  // large tables repeat themselves
   for (uint32_t i = 0; i <= in.count; ++i) {
-    const Frame* const target = label(in, labels.next());
+    const uint32_t depth = labels.next();
+    const Frame* const target = label(in, depth);
     if (target == nullptr) return false;
-    if (target == last) continue;  // large tables repeat themselves
-    last = target;
+    if (seen_labels_[depth]) continue;
+    seen_labels_[depth] = true;
     if (first == nullptr) first = target;
     const Types types = target->label_types();
     if (types.size() != first->label_types().size())
@@ -893,15 +897,8 @@ bool CodeValidator::local_type(const Instruction& in, ValType& type) {
     return true;
   }
   if (in.index >= local_count_) return fail_unknown(in, kUnknownLocal, "local", in.index, local_count_);
-  const Function& f = module_.functions[function_];
-  auto left = in.index - static_cast<uint32_t>(module_.types[f.type].params.size());
-  for (uint32_t i = 0; i < f.local_run_count; ++i) {
-    const LocalRun& run = module_.local_runs[f.first_local_run + i];
-    type = run.type;
-    if (left < run.count) return true;
-    left -= run.count;
-  }
-  return false;  // not reached: local_count_ is the sum of the runs
+  type = std::ranges::upper_bound(far_runs_, in.index, {}, &FarRun::end)->type;
+  return true;
 }
 
 bool CodeValidator::prepare_locals(uint32_t index, FunctionInfo& info) {
@@ -909,6 +906,7 @@ bool CodeValidator::prepare_locals(uint32_t index, FunctionInfo& info) {
   const auto& params = module_.types[f.type].params;
   const auto runs = std::span(module_.local_runs).subspan(f.first_local_run, f.local_run_count);
   locals_.clear();
+  far_runs_.clear();
   uint64_t count = 0, slots = 0;
   const auto add = [&](ValType type, uint32_t times) {
     const size_t size = locals_.size();
@@ -916,6 +914,8 @@ bool CodeValidator::prepare_locals(uint32_t index, FunctionInfo& info) {
     locals_.resize(size + direct);
     std::fill_n(locals_.data() + size, direct, type);
     count += times;
+    if (count > kDirectLocals && count <= kMaxLocals)
+      far_runs_.push_back({static_cast<uint32_t>(count), type});
     slots += uint64_t{times} * slots_of(type);
     uses_simd_ |= type == ValType::kV128;
   };

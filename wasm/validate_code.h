@@ -229,6 +229,7 @@ class CodeValidator {
   uint32_t code_offset_ = 0;         // of the code at hand, into Module::bytes
 
   InlineVector<Frame, 12> frames_;
+  std::vector<bool> seen_labels_;           // of a br_table, by depth
   static constexpr size_t kReadBehind = 4;  // of the stack: values that are looked at together
   static constexpr size_t kInlineValues = 128;
   ValType inline_stack_[kInlineValues + kReadBehind];
@@ -254,6 +255,11 @@ class CodeValidator {
   uint32_t direct_locals_ = 0;        // local.get of those below needs nothing but locals_
   std::vector<bool> is_set_;          // of locals, when has_unset_locals_
   std::vector<uint32_t> set_locals_;  // in the order in which they were set
+  struct FarRun {
+    uint32_t end;  // index of the first local after it
+    ValType type;
+  };
+  std::vector<FarRun> far_runs_;      // of locals, those that end after the ones in locals_
   InlineVector<ValType, 64> locals_;  // types of the first locals; see local_type()
 
   // Of standings_at().

@@ -134,8 +134,18 @@ TEST_F(WritingCode, GrowsWhereItIsAndElsewhere) {
   }
 }
 
+// Where a writer that expects so many bytes begins to write. It is given back at once.
+const uint8_t* place_for(size_t expected_bytes) {
+  CodeWriter writer(expected_bytes);
+  EXPECT_TRUE(writer.append(answer(1)));
+  return writer.finish().code();
+}
+
 TEST_F(WritingCode, GivesBackWhatItDidNotUseOrDidNotFinish) {
-  const uint8_t* const first = publish(answer(1)).code();
+  // Cases before this one in the same process may have left holes; those that could hold just one writer are filled.
+  std::vector<CodeBlock> fillings;
+  while (place_for(kLarge) != place_for(2 * kLarge)) fillings.push_back(filled(kLarge));
+  const uint8_t* const first = place_for(kLarge);
   {
     CodeWriter unfinished(kLarge);
     ASSERT_TRUE(unfinished.append(answer(2)));
@@ -143,9 +153,8 @@ TEST_F(WritingCode, GivesBackWhatItDidNotUseOrDidNotFinish) {
   CodeWriter writer(kLarge);
   ASSERT_TRUE(writer.append(answer(3)));
   const CodeBlock block = writer.finish();
-  const CodeBlock next = publish(answer(4));
   EXPECT_EQ(block.code(), first);
-  EXPECT_EQ(next.code(), first + 64);
+  EXPECT_EQ(place_for(kLarge), first + 64);
   EXPECT_EQ(run(block), 3u);
 }
 

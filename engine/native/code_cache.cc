@@ -106,14 +106,7 @@ Result<CodeCache> CodeCache::open(const std::string& directory) {
   const fs::path path = fs::absolute(directory, error);
   if (error) return refused_by_system("find", directory);
   if (!make_directory(path)) return refused_by_system("make", path);
-  struct stat status{};
-  if (stat(path.c_str(), &status) != 0) return refused_by_system("look at", path);
-  if (!S_ISDIR(status.st_mode))
-    return fail(ErrorCode::kInvalidArgument, path.string() + " is no directory",
-                "Give one for compiled code.");
-  if (!is_private(status))
-    return refused_as_open(
-        path, "code is not run from " + path.string() + ": somebody else owns it or may write to it");
+  MEMBRANE_TRY(check_private_directory(path, "compiled code"));
   return CodeCache(path);
 }
 

@@ -182,6 +182,13 @@ ModuleCode::~ModuleCode() {
   for (const auto& blob : blobs_) registry.blobs.erase(blob->image.block.code());
 }
 
+size_t ModuleCode::function_count() const {
+  const std::lock_guard lock(mutex_);
+  size_t count = 0;
+  for (const auto& blob : blobs_) count += blob->image.indices.size();
+  return count;
+}
+
 size_t ModuleCode::code_bytes() const {
   const std::lock_guard lock(mutex_);
   size_t bytes = 0;
@@ -347,10 +354,9 @@ bool ModuleCode::compile_function(uint32_t index) {
   const std::lock_guard lock(mutex_);
   FunctionCode& function = module_.function(index);
   if (function.native_code.load(std::memory_order_acquire) != nullptr) return true;
-  if (!connect()) return false;
-  Compiler compiler(module_);
-  if (refused_.contains(index)) return false;
-  const std::span<const uint8_t> made = compiler.compile(index, nullptr);
+  if (refused_.contains(index) || !connect()) return false;
+  if (!compiler_) compiler_ = std::make_unique<Compiler>(module_);
+  const std::span<const uint8_t> made = compiler_->compile(index, nullptr);
   CodeWriter code(made.size());
   if (made.empty() || !code.append(made)) {
     refused_.insert(index);
@@ -416,6 +422,34 @@ void leave_at_fault(NativeState&, void*) {}  // no compiled code runs here
 
 namespace {
 
+// -- what is worth compiling --
+//
+// The interpreter samples who uses its fuel (kSampleFuel). That finds loops, and too late functions that are short
+// and many; but around each of them that is compiled, a run crosses between compiled code and the interpreter, and
+// a crossing costs as much as a hundred instructions. A function is compiled when its crossings have cost about as
+// much as compiling it will: so neither is ever much more than the least that it could be.
+constexpr uint32_t kLeastCrossings = 16;
+constexpr uint32_t kBytesForCrossing = 8;  // of a body, which are compiled in the time of a crossing
+
+uint32_t worthwhile_crossings(const FunctionCode& f) {
+  return kLeastCrossings + f.module->module().functions[f.index].code.size / kBytesForCrossing;
+}
+
+// Counts a crossing into the interpreted code of `f`: whether those since the last such answer have added up.
+bool adds_up(const FunctionCode& f) {
+  if (f.module->tier() != Tier::kAuto) return false;
+  const uint32_t count = f.crossings.load(std::memory_order_relaxed) + 1;
+  f.crossings.store(count, std::memory_order_relaxed);
+  return count % worthwhile_crossings(f) == 0;
+}
+
+bool compile(const FunctionCode& f) { return f.module->native_code().compile_function(f.index); }
+
+// Whether a function that compiled code calls need not be interpreted.
+bool has_code(const FunctionCode& f) {
+  return f.native_code.load(std::memory_order_acquire) != nullptr || (adds_up(f) && compile(f));
+}
+
 // One visit to compiled code.
 class Visit {
  public:
@@ -440,6 +474,8 @@ class Visit {
   bool cover(uint64_t price, Charge charge);
   void take_return_address();
   void enter_interpreter(FrameRecord* record);
+  void lend_slice();
+  void withhold_slice();
   void call_interpreter(const FunctionCode& callee);
   void call_instance(FunctionInstance& target);
   void tail_call(FunctionInstance& target, uint64_t* arguments);
@@ -508,12 +544,34 @@ void Visit::run() {
   }
   m_.where = Where::kNative;
   m_.state = RunState::kReady;
+  lend_slice();
   const RunningScope scope(ex_);
   do {
     n_.registers[r15] = static_cast<uint64_t>(m_.fuel);
     Stubs::instance().enter(&n_);
     m_.fuel = static_cast<int64_t>(n_.registers[r15]);
   } while (go_on());
+  withhold_slice();
+}
+
+// Compiled code runs up to the next poll: notes what the interpreter has left of its sample, and adds the slices to
+// come.
+void Visit::lend_slice() {
+  if (m_.sample_fuel != 0) m_.sample_fuel = std::max<uint64_t>(1, static_cast<uint64_t>(m_.fuel));
+  const uint64_t more = std::min(m_.fuel_until_poll, m_.fuel_reserve);
+  m_.fuel += static_cast<int64_t>(more);
+  m_.fuel_reserve -= more;
+  m_.fuel_until_poll -= more;
+}
+
+// The interpreter goes on with its sample: otherwise functions that compiled code calls, each for a short while,
+// would never be seen.
+void Visit::withhold_slice() {
+  if (m_.sample_fuel == 0) m_.sample_fuel = kSampleFuel;
+  const uint64_t fuel = static_cast<uint64_t>(m_.fuel), kept = std::min(fuel, m_.sample_fuel);
+  m_.fuel = static_cast<int64_t>(kept);
+  m_.fuel_reserve += fuel - kept;
+  m_.fuel_until_poll += fuel - kept;
 }
 
 bool Visit::go_on() {
@@ -565,6 +623,10 @@ void Visit::overflow_in_caller() {
 }
 
 void Visit::call_interpreter(const FunctionCode& callee) {
+  if (has_code(callee)) {
+    n_.pc = callee.native_code.load(std::memory_order_acquire);
+    return;
+  }
   FrameRecord* const record = frames_ + depth();
   if (frame() + callee.frame_slots > m_.stack_end || record >= m_.frames_end) return overflow_in_caller();
   if (has_record()) record->function = &callee;  // by a tail call
@@ -614,6 +676,7 @@ void Visit::call_instance(FunctionInstance& target) {
   if (target.instance == Machine::home(*m_.instance)) return call_interpreter(*target.code);
   FrameRecord* const crossing = frames_ + depth();
   const FunctionCode& callee = *target.code;
+  static_cast<void>(has_code(callee));
   if (crossing + 1 >= m_.frames_end || frame() + callee.frame_slots > m_.stack_end)
     return overflow_in_caller();
   *crossing = {kReturnToNativeStub, frame(), nullptr, m_.instance};
@@ -626,6 +689,7 @@ void Visit::call_instance(FunctionInstance& target) {
 void Visit::tail_call(FunctionInstance& target, uint64_t* arguments) {
   if (target.code == nullptr) return tail_call_host(target, arguments);
   const FunctionCode& callee = *target.code;
+  static_cast<void>(has_code(callee));
   FrameRecord* record = frames_ + depth();
   if (frame() + callee.frame_slots > m_.stack_end) return trap(TrapKind::kStackOverflow);
   if (!has_record()) *record = {kReturnToNativeStub, frame(), nullptr, nullptr};
@@ -676,6 +740,13 @@ void Visit::returned() {
   m_.fp = record->fp;
   m_.top = frames_ + depth();
   m_.where = Where::kInterpreter;
+  if (m_.ip->header.cost == 0) return;  // no function's code, and there may be no frame
+  const FunctionCode* const function = m_.top->function;
+  if (!adds_up(*function)) return;
+  // The first time the function is compiled for its next calls. A frame that still returns to the interpreter so
+  // often is in a loop, and goes on in compiled code itself.
+  if (function->native_code.load(std::memory_order_acquire) != nullptr) m_.where = Where::kPromotion;
+  else static_cast<void>(compile(*function));
 }
 
 // -- helpers --------------------------------------------------------------------------------------------------------

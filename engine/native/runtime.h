@@ -46,6 +46,7 @@ class ModuleCode {
   // Compiles one function. False when it cannot be, now or ever.
   bool compile_function(uint32_t index);
   [[nodiscard]] size_t code_bytes() const;
+  [[nodiscard]] size_t function_count() const;  // of those that have code
   // Who catches what in a function's machine code; null where nothing is caught. Found when it is first asked for.
   const CatchTable* catches(const struct CodeAddress& at);
 
@@ -86,6 +87,7 @@ class ModuleCode {
   CompiledModule& module_;
   mutable std::mutex mutex_;
   std::vector<std::unique_ptr<Blob>> blobs_;
+  std::unique_ptr<Compiler> compiler_;    // of compile_function(); null until it is first asked for
   std::unordered_set<uint32_t> refused_;  // functions that could not be compiled
   const Blob* used_ = nullptr;            // by use()
   bool connected_ = false;

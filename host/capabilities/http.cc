@@ -1,11 +1,11 @@
 // http: requests to the URLs that the policy grants.
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "base/base64.h"
 #include "base/utf8.h"
 #include "host/call.h"
 #include "host/capabilities/all.h"
+#include "host/read_json.h"
 
 namespace membrane::host {
 namespace {
@@ -61,10 +61,14 @@ HostResult<Value> post(Call& call) {
                          .body = std::string(call.text(2))});
 }
 
+// Servers take some 8 to 64 KiB of headers, and a few levels are one more than a header has.
+constexpr JsonLimits kHeaderLimits{
+    .bytes = 256u << 10, .depth = 2, .values = 4'000, .memory_bytes = 4u << 20};
+
 HostResult<Headers> headers_of(std::string_view text) {
   Headers headers;
   if (text.empty()) return headers;
-  const json object = json::parse(text, nullptr, false);
+  MEMBRANE_ASSIGN(const json object, read_json_for_guest(text, "the text of the headers", kHeaderLimits));
   if (!object.is_object()) return refuse(Errno::kInvalid, "the headers are not a JSON object");
   for (const auto& [name, value] : object.items()) {
     if (!is_token(name)) return refuse(Errno::kInvalid, "'" + name + "' cannot be the name of a header");
@@ -108,7 +112,7 @@ json json_of(const Headers& headers) {
 HostResult<Value> exchange(Call& call) {
   MEMBRANE_ASSIGN(const HttpRequest request, request_of(call));
   MEMBRANE_ASSIGN(HttpResponse response, ask(call, request));
-  MEMBRANE_TRY(Call::check_size(response.body.size()));
+  MEMBRANE_TRY(call.check_size(json_text_bytes(response.body)));
   ordered_json answer = {{"status", response.status},
                          {"url", utf8_repair(response.final_url.empty() ? request.url : response.final_url)},
                          {"headers", json_of(call.state.http_headers)}};
@@ -118,7 +122,7 @@ HostResult<Value> exchange(Call& call) {
     answer["body_base64"] = base64_encode(response.body);
   }
   std::string text = answer.dump();
-  MEMBRANE_TRY(Call::check_size(text.size()));
+  MEMBRANE_TRY(call.check_size(text.size()));
   return text;
 }
 

@@ -4,36 +4,28 @@
 // neither memory nor the stack can be used up.
 #include <cmath>
 #include <limits>
-#include <nlohmann/json.hpp>
 
 #include "host/call.h"
 #include "host/capabilities/all.h"
 #include "host/json_path.h"
-#include "host/json_size.h"
+#include "host/read_json.h"
 
 namespace membrane::host {
 namespace {
 
 using nlohmann::json;
 
-constexpr size_t kMaxDocumentBytes = 16u << 20;
-HostResult<json> parse(std::string_view text, std::string_view what = "the text") {
-  if (text.size() > kMaxDocumentBytes)
-    return refuse(Errno::kTooBig, std::string(what) + " is larger than 16 MiB");
-  const JsonSize size = measure_json(text);
-  if (size.depth > kMaxJsonDepth)
-    return refuse(Errno::kInvalid, std::string(what) + " is nested more than 200 deep");
-  if (size.values > kMaxJsonValues)
-    return refuse(Errno::kTooBig, std::string(what) + " has more than 2000000 values");
-  json document = json::parse(text, nullptr, false);
-  if (!document.is_discarded()) return document;
-  std::string start(text.substr(0, 40));
-  return refuse(Errno::kInvalid,
-                std::string(what) + " is not JSON; it starts: " + (start.empty() ? "(empty)" : start));
+HostResult<json> parse(const Call& call, size_t argument, std::string_view what = "the text") {
+  const std::string_view text = call.text(argument);
+  HostResult<json> document = read_json_for_guest(text, what, json_limits(call));
+  if (!document && document.error().reason.ends_with("is not JSON"))
+    document.error().reason += "; it starts: " + (text.empty() ? "(empty)" : std::string(text.substr(0, 40)));
+  return document;
 }
 
-std::string dump(const json& value) { return value.dump(-1, ' ', false, json::error_handler_t::replace); }
-std::string text_of(const json& value) { return value.is_string() ? value.get<std::string>() : dump(value); }
+std::string text_of(const json& value) {
+  return value.is_string() ? value.get<std::string>() : json_text(value);
+}
 
 // The index that the step names in an array of this size; `size` or more when it names none.
 size_t index_in(const PathStep& step, size_t size) {
@@ -77,7 +69,7 @@ struct Located {
 HostResult<std::unique_ptr<Located>> locate_argument(const Call& call) {
   MEMBRANE_ASSIGN(const std::vector<PathStep> steps, parse_json_path(call.text(1)));
   auto located = std::make_unique<Located>();
-  MEMBRANE_ASSIGN(located->document, parse(call.text(0)));
+  MEMBRANE_ASSIGN(located->document, parse(call, 0));
   MEMBRANE_ASSIGN(located->value, find(located->document, steps));
   return located;
 }
@@ -119,8 +111,8 @@ HostResult<Value> integer(const Call& call, const char* kind) {
     if (number >= -bound && number < bound && number == std::trunc(number))
       return static_cast<Integer>(number);
   }
-  return refuse(Errno::kInvalid,
-                "the value " + dump(value).substr(0, 40) + " is not a whole number in the range of " + kind);
+  return refuse(Errno::kInvalid, "the value " + json_text(value).substr(0, 40) +
+                                     " is not a whole number in the range of " + kind);
 }
 
 HostResult<Value> get_i32(Call& call) { return integer<int32_t>(call, "i32"); }
@@ -129,7 +121,8 @@ HostResult<Value> get_i64(Call& call) { return integer<int64_t>(call, "i64"); }
 HostResult<Value> get_f64(Call& call) {
   MEMBRANE_ASSIGN(const auto located, locate_argument(call));
   if (!located->value->is_number())
-    return refuse(Errno::kInvalid, "the value " + dump(*located->value).substr(0, 40) + " is not a number");
+    return refuse(Errno::kInvalid,
+                  "the value " + json_text(*located->value).substr(0, 40) + " is not a number");
   return located->value->get<double>();
 }
 
@@ -148,7 +141,7 @@ HostResult<Value> keys(Call& call) {
                   std::string("the value is no object but a ") + located->value->type_name());
   json names = json::array();
   for (const auto& [name, value] : located->value->items()) names.push_back(name);
-  return dump(names);
+  return json_text(names);
 }
 
 HostResult<Value> type(Call& call) {
@@ -158,13 +151,16 @@ HostResult<Value> type(Call& call) {
 
 HostResult<Value> has(Call& call) {
   MEMBRANE_ASSIGN(const std::vector<PathStep> steps, parse_json_path(call.text(1)));
-  MEMBRANE_ASSIGN(json document, parse(call.text(0)));
+  MEMBRANE_ASSIGN(json document, parse(call, 0));
   return truth(find(document, steps).has_value());
 }
 
-HostResult<Value> valid(Call& call) { return truth(parse(call.text(0)).has_value()); }
+HostResult<Value> valid(Call& call) { return truth(parse(call, 0).has_value()); }
 
-HostResult<Value> quote(Call& call) { return dump(json(std::string(call.text(0)))); }
+HostResult<Value> quote(Call& call) {
+  MEMBRANE_TRY(call.check_size(json_text_bytes(call.text(0))));
+  return json_text(json(std::string(call.text(0))));
+}
 
 // Sets what the path names; objects on the way that are missing are made, and an array grows by one at its end.
 HostResult<void> put(json& document, const std::vector<PathStep>& steps, json value) {
@@ -185,37 +181,44 @@ HostResult<void> put(json& document, const std::vector<PathStep>& steps, json va
   return {};
 }
 
-HostResult<Value> store(Call& call, json value) {
+// Whether a value of this depth may stand where the path leads. The library prints and frees by recursion, so this
+// is asked before the value is put there.
+HostResult<void> check_depth(const std::vector<PathStep>& steps, size_t depth) {
+  if (steps.size() + depth <= kMaxJsonDepth) return {};
+  return refuse(Errno::kInvalid,
+                "the result would be nested more than " + std::to_string(kMaxJsonDepth) + " deep");
+}
+
+HostResult<Value> store(Call& call, json value, size_t depth) {
   MEMBRANE_ASSIGN(const std::vector<PathStep> steps, parse_json_path(call.text(1)));
-  MEMBRANE_ASSIGN(json document, parse(call.text(0)));
+  MEMBRANE_TRY(check_depth(steps, depth));
+  MEMBRANE_ASSIGN(json document, parse(call, 0));
   MEMBRANE_TRY(put(document, steps, std::move(value)));
-  std::string text = dump(document);
-  if (is_json_too_deep(text)) return refuse(Errno::kInvalid, "the result would be nested more than 200 deep");
-  return text;
+  return json_text(document);
 }
 
 HostResult<Value> set(Call& call) {
-  MEMBRANE_ASSIGN(json value, parse(call.text(2), "the value"));
-  return store(call, std::move(value));
+  MEMBRANE_ASSIGN(json value, parse(call, 2, "the value"));
+  return store(call, std::move(value), measure_json(call.text(2)).depth);
 }
 
-HostResult<Value> set_text(Call& call) { return store(call, json(std::string(call.text(2)))); }
+HostResult<Value> set_text(Call& call) { return store(call, json(std::string(call.text(2))), 0); }
 
 HostResult<Value> append(Call& call) {
-  MEMBRANE_ASSIGN(json value, parse(call.text(2), "the value"));
+  MEMBRANE_ASSIGN(json value, parse(call, 2, "the value"));
+  MEMBRANE_ASSIGN(const std::vector<PathStep> steps, parse_json_path(call.text(1)));
+  MEMBRANE_TRY(check_depth(steps, 1 + measure_json(call.text(2)).depth));
   MEMBRANE_ASSIGN(const auto located, locate_argument(call));
   if (!located->value->is_array())
     return refuse(Errno::kInvalid,
                   std::string("the value is not an array but of type ") + located->value->type_name());
   located->value->push_back(std::move(value));
-  std::string text = dump(located->document);
-  if (is_json_too_deep(text)) return refuse(Errno::kInvalid, "the result would be nested more than 200 deep");
-  return text;
+  return json_text(located->document);
 }
 
 HostResult<Value> remove(Call& call) {
   MEMBRANE_ASSIGN(std::vector<PathStep> steps, parse_json_path(call.text(1)));
-  MEMBRANE_ASSIGN(json document, parse(call.text(0)));
+  MEMBRANE_ASSIGN(json document, parse(call, 0));
   if (steps.empty()) return refuse(Errno::kInvalid, "the whole document cannot be removed from itself");
   const PathStep last = steps.back();
   steps.pop_back();
@@ -226,7 +229,7 @@ HostResult<Value> remove(Call& call) {
   } else {
     parent->erase(index_in(last, parent->size()));
   }
-  return dump(document);
+  return json_text(document);
 }
 
 constexpr Param kJson{"json", Type::kText};
@@ -235,7 +238,9 @@ constexpr Cost kCost{.base = 50, .per_byte = 4};
 constexpr Failure kNone{Errno::kNotFound, "the path names nothing"};
 constexpr Failure kMalformed{
     Errno::kInvalid, "the text is not JSON or is nested more than 200 deep, or the path is malformed"};
-constexpr Failure kTooBig{Errno::kTooBig, "the text is larger than 16 MiB, or has more than 2000000 values"};
+constexpr Failure kTooBig{Errno::kTooBig,
+                          "the text is larger than 16 MiB, has more than 1000000 values and names, or needs "
+                          "more memory than is left"};
 constexpr std::string_view kPaths =
     "A path is names and indices: `papers[0].title`; a negative index counts from the end (`papers[-1]`); "
     "names with a dot or "

@@ -1,8 +1,7 @@
 // sql: questions to the databases that the policy grants; nothing can be changed.
-#include <nlohmann/json.hpp>
-
 #include "host/call.h"
 #include "host/capabilities/all.h"
+#include "host/read_json.h"
 
 namespace membrane::host {
 namespace {
@@ -13,10 +12,14 @@ HostResult<Value> query(Call& call) {
   return call.broker.sql_query(call.text(0), call.text(1), call.text(2));
 }
 
+constexpr JsonLimits kLimits{.bytes = 64u << 20};
+
 // The first column of each row.
 HostResult<std::vector<ordered_json>> first_column(std::string_view rows) {
-  const ordered_json array = ordered_json::parse(rows, nullptr, false);
-  if (!array.is_array()) return refuse(Errno::kHost, "the database's answer is not a JSON array");
+  const auto read = read_ordered_json(rows, "the database's answer", kLimits);
+  if (!read && read.error().code == ErrorCode::kTooLong) return refuse(Errno::kTooBig, read.error().message);
+  if (!read || !read->is_array()) return refuse(Errno::kHost, "the database's answer is not a JSON array");
+  const ordered_json& array = *read;
   std::vector<ordered_json> column;
   for (const ordered_json& row : array) {
     if (!row.is_object() || row.empty())

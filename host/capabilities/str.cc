@@ -5,7 +5,6 @@
 // is measured before it is made.
 #include <algorithm>
 #include <limits>
-#include <nlohmann/json.hpp>
 
 #include "base/base64.h"
 #include "base/search.h"
@@ -13,8 +12,8 @@
 #include "host/call.h"
 #include "host/capabilities/all.h"
 #include "host/html_text.h"
-#include "host/json_size.h"
 #include "host/numbers.h"
+#include "host/read_json.h"
 
 namespace membrane::host {
 namespace {
@@ -22,6 +21,7 @@ namespace {
 using nlohmann::json;
 
 constexpr size_t kNone = std::string_view::npos;
+constexpr int64_t kMaxItems = kMaxJsonValues;  // of a JSON array
 
 // Memories are smaller than 4 GiB, but a string may be larger than an i32 holds.
 int32_t to_i32(size_t value) {
@@ -29,8 +29,9 @@ int32_t to_i32(size_t value) {
 }
 int32_t place(size_t at) { return at == kNone ? -1 : to_i32(at); }
 
-std::string map_bytes(std::string_view text, char (*change)(char)) {
-  std::string changed(text);
+HostResult<Value> map_bytes(const Call& call, char (*change)(char)) {
+  MEMBRANE_TRY(call.check_size(call.text(0).size()));
+  std::string changed(call.text(0));
   std::ranges::transform(changed, changed.begin(), change);
   return changed;
 }
@@ -60,27 +61,29 @@ int64_t count_lines(std::string_view text) {
   return text.empty() ? 0 : count_pieces(without_last_break(text), "\n");
 }
 
-HostResult<Value> piece_at(std::string_view text, std::string_view separator, int64_t count, int64_t index,
-                           std::string_view what) {
+HostResult<Value> piece_at(const Call& call, std::string_view text, std::string_view separator, int64_t count,
+                           int64_t index, std::string_view what) {
   const int64_t wanted = index < 0 ? index + count : index;
   if (wanted < 0 || wanted >= count)
     return refuse(Errno::kNotFound, "there is no " + std::string(what) + " " + std::to_string(index) +
                                         "; there are " + std::to_string(count));
-  std::string found;
+  std::string_view found;
   int64_t at = 0;
   for_each_piece(text, separator, [&](std::string_view piece) {
     if (at == wanted) found = piece;
     return at++ != wanted;
   });
-  return found;
+  return call.copy_of(found);
 }
 
-HostResult<Value> repeated(std::string_view text, uint64_t count) {
-  if (!text.empty() && count > kMaxResultBytes / text.size())
-    MEMBRANE_TRY(Call::check_size(kMaxResultBytes + 1));
+HostResult<Value> repeated(const Call& call, uint64_t count) {
+  const std::string_view text = call.text(0);
+  if (text.empty()) return std::string();
+  MEMBRANE_TRY(
+      call.check_size(count > kMaxResultBytes / text.size() ? kMaxResultBytes + 1 : text.size() * count));
   std::string result;
   result.reserve(text.size() * count);
-  for (uint64_t i = 0; i < count && !text.empty(); ++i) result += text;
+  for (uint64_t i = 0; i < count; ++i) result += text;
   return result;
 }
 
@@ -121,12 +124,17 @@ HostResult<Value> between(Call& call) {
   if (end == kNone)
     return refuse(Errno::kNotFound,
                   std::string("the text has no such ") + (at == kNone ? "left" : "right") + " mark");
-  return std::string(text.substr(start, end - start));
+  return call.copy_of(text.substr(start, end - start));
 }
 
 // --- cutting and joining ---------------------------------------------------------------
 
-HostResult<Value> concat(Call& call) { return std::string(call.text(0)).append(call.text(1)); }
+HostResult<Value> concat(Call& call) {
+  MEMBRANE_TRY(call.check_size(call.text(0).size() + call.text(1).size()));
+  std::string both;
+  both.reserve(call.text(0).size() + call.text(1).size());
+  return both.append(call.text(0)).append(call.text(1));
+}
 
 // Back to where the character that `at` stands in begins.
 size_t character_start(std::string_view text, size_t at) {
@@ -146,23 +154,25 @@ HostResult<Value> slice(Call& call) {
         text, static_cast<size_t>(std::clamp<int64_t>(at, 0, static_cast<int64_t>(text.size()))));
   };
   const size_t start = clamp(call.i32(1)), end = clamp(call.i32(2));
-  return std::string(start < end ? text.substr(start, end - start) : std::string_view());
+  return call.copy_of(start < end ? text.substr(start, end - start) : std::string_view());
 }
 
-HostResult<Value> trim(Call& call) { return std::string(trimmed(call.text(0))); }
+HostResult<Value> trim(Call& call) { return call.copy_of(trimmed(call.text(0))); }
 HostResult<Value> lower(Call& call) {
-  return map_bytes(call.text(0), [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+  return map_bytes(call, [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
 }
 HostResult<Value> upper(Call& call) {
-  return map_bytes(call.text(0), [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c; });
+  return map_bytes(call, [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c; });
 }
 
 HostResult<Value> replace(Call& call) {
   const std::string_view text = call.text(0), from = call.text(1), to = call.text(2);
-  if (from.empty()) return std::string(text);
+  if (from.empty()) return call.copy_of(text);
   const auto times = static_cast<uint64_t>(count_pieces(text, from) - 1);
-  MEMBRANE_TRY(Call::check_size(text.size() - times * from.size() + times * to.size()));
+  const uint64_t size = text.size() - times * from.size() + times * to.size();
+  MEMBRANE_TRY(call.check_size(size));
   std::string result;
+  result.reserve(size);
   bool first = true;
   for_each_piece(text, from, [&](std::string_view piece) {
     if (!first) result += to;
@@ -174,20 +184,20 @@ HostResult<Value> replace(Call& call) {
 }
 
 HostResult<Value> repeat(Call& call) {
-  return repeated(call.text(0), static_cast<uint64_t>(std::max(call.i32(1), 0)));
+  return repeated(call, static_cast<uint64_t>(std::max(call.i32(1), 0)));
 }
 
 HostResult<Value> pad_left(Call& call) {
   const std::string_view text = call.text(0);
   const int64_t missing = std::max<int64_t>(0, int64_t{call.i32(1)} - static_cast<int64_t>(text.size()));
-  MEMBRANE_TRY(Call::check_size(text.size() + static_cast<uint64_t>(missing)));
+  MEMBRANE_TRY(call.check_size(text.size() + static_cast<uint64_t>(missing)));
   return std::string(static_cast<size_t>(missing), ' ').append(text);
 }
 
 HostResult<Value> pad_right(Call& call) {
   const std::string_view text = call.text(0);
   const int64_t missing = std::max<int64_t>(0, int64_t{call.i32(1)} - static_cast<int64_t>(text.size()));
-  MEMBRANE_TRY(Call::check_size(text.size() + static_cast<uint64_t>(missing)));
+  MEMBRANE_TRY(call.check_size(text.size() + static_cast<uint64_t>(missing)));
   return std::string(text).append(static_cast<size_t>(missing), ' ');
 }
 
@@ -197,7 +207,7 @@ HostResult<Value> line_count(Call& call) { return to_i32(static_cast<size_t>(cou
 
 HostResult<Value> line(Call& call) {
   const std::string_view text = call.text(0);
-  auto found = piece_at(without_last_break(text), "\n", count_lines(text), call.i32(1), "line");
+  auto found = piece_at(call, without_last_break(text), "\n", count_lines(text), call.i32(1), "line");
   if (auto* content = found ? std::get_if<std::string>(&*found) : nullptr;
       content && content->ends_with('\r'))
     content->pop_back();
@@ -208,34 +218,43 @@ HostResult<Value> field_count(Call& call) {
   return to_i32(static_cast<size_t>(count_pieces(call.text(0), call.text(1))));
 }
 HostResult<Value> field(Call& call) {
-  return piece_at(call.text(0), call.text(1), count_pieces(call.text(0), call.text(1)), call.i32(2), "field");
+  return piece_at(call, call.text(0), call.text(1), count_pieces(call.text(0), call.text(1)), call.i32(2),
+                  "field");
 }
 
 HostResult<Value> split(Call& call) {
   const int64_t count = count_pieces(call.text(0), call.text(1));
-  if (count > static_cast<int64_t>(kMaxJsonValues))
-    return refuse(Errno::kNoMemory,
-                  "the text has " + std::to_string(count) + " fields; an array takes 2000000");
-  json array = json::array();
+  if (count > kMaxItems)
+    return refuse(Errno::kNoMemory, "the text has " + std::to_string(count) + " fields; an array takes " +
+                                        std::to_string(kMaxItems));
+  constexpr uint64_t kPunctuation = 3;  // of each field
+  const uint64_t size = json_text_bytes(call.text(0)) + kPunctuation * static_cast<uint64_t>(count);
+  MEMBRANE_TRY(call.check_size(size));
+  std::string array = "[";
+  array.reserve(size);
   for_each_piece(call.text(0), call.text(1), [&](std::string_view piece) {
-    array.push_back(std::string(piece));
+    if (array.size() > 1) array += ',';
+    array += json_text(json(piece));
     return true;
   });
-  return array.dump(-1, ' ', false, json::error_handler_t::replace);
+  return array + "]";
 }
 
 HostResult<Value> join(Call& call) {
-  const JsonSize measured = measure_json(call.text(0));
-  if (measured.values > kMaxJsonValues)
-    return refuse(Errno::kTooBig, "the array has more than 2000000 items");
-  const json array = measured.depth > 1 ? json() : json::parse(call.text(0), nullptr, false);
-  if (!array.is_array()) return refuse(Errno::kInvalid, "the text is not a JSON array of texts and numbers");
+  JsonLimits limits = json_limits(call);
+  limits.depth = 1;
+  const auto array_or = read_json_for_guest(call.text(0), "the array", limits);
+  if (!array_or && array_or.error().code == Errno::kTooBig) return std::unexpected(array_or.error());
+  if (!array_or || !array_or->is_array())
+    return refuse(Errno::kInvalid, "the text is not a JSON array of texts and numbers");
+  const json& array = *array_or;
   uint64_t size = 0;
   for (const json& item : array) {
     size += (item.is_string() ? item.get_ref<const std::string&>().size() : 24) + call.text(1).size();
   }
-  MEMBRANE_TRY(Call::check_size(size));
+  MEMBRANE_TRY(call.check_size(size));
   std::string result;
+  result.reserve(size);
   for (size_t i = 0; i < array.size(); ++i) {
     if (i != 0) result += call.text(1);
     result += array[i].is_string() ? array[i].get_ref<const std::string&>() : array[i].dump();
@@ -262,13 +281,20 @@ HostResult<Value> from_char(Call& call) {
 // --- other forms -----------------------------------------------------------------------
 
 // RFC 3986, section 2.3: what needs no escape.
+bool is_unreserved(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '.' ||
+         c == '_' || c == '~';
+}
+
 HostResult<Value> url_encode(Call& call) {
+  const auto plain = static_cast<uint64_t>(std::ranges::count_if(call.text(0), is_unreserved));
+  const uint64_t size = plain + 3 * (call.text(0).size() - plain);
+  MEMBRANE_TRY(call.check_size(size));
   std::string encoded;
+  encoded.reserve(size);
   for (const char c : call.text(0)) {
     const auto byte = static_cast<uint8_t>(c);
-    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                       c == '-' || c == '.' || c == '_' || c == '~';
-    if (plain) {
+    if (is_unreserved(c)) {
       encoded += c;
     } else {
       encoded += '%';
@@ -279,20 +305,31 @@ HostResult<Value> url_encode(Call& call) {
   return encoded;
 }
 
-HostResult<Value> to_base64(Call& call) { return base64_encode(call.text(0)); }
+HostResult<Value> to_base64(Call& call) {
+  MEMBRANE_TRY(call.check_size((call.text(0).size() + 2) / 3 * 4));
+  return base64_encode(call.text(0));
+}
 HostResult<Value> from_base64(Call& call) {
+  MEMBRANE_TRY(call.check_size(call.text(0).size() / 4 * 3));
   auto bytes = base64_decode(call.text(0));
   if (!bytes) return refuse(Errno::kInvalid, "the text is not Base64 with its padding");
   return std::move(*bytes);
 }
 
-HostResult<Value> text_of_html(Call& call) { return html_text(call.text(0)); }
+HostResult<Value> text_of_html(Call& call) {
+  MEMBRANE_TRY(call.check_size(call.text(0).size()));
+  return html_text(call.text(0));
+}
 
 HostResult<Value> links_of_html(Call& call) {
-  json array = json::array();
-  for (HtmlLink& link : html_links(call.text(0)))
-    array.push_back({{"href", std::move(link.href)}, {"text", std::move(link.text)}});
-  return array.dump(-1, ' ', false, json::error_handler_t::replace);
+  constexpr uint64_t kForms = 2;  // the links as they are found, and as JSON
+  MEMBRANE_TRY(call.check_size(kForms * call.text(0).size()));
+  std::string array = "[";
+  for (const HtmlLink& link : html_links(call.text(0))) {
+    if (array.size() > 1) array += ',';
+    array += json_text(json{{"href", link.href}, {"text", link.text}});
+  }
+  return array + "]";
 }
 
 constexpr Param kText{"text", Type::kBytes};
@@ -557,7 +594,7 @@ constexpr FunctionSpec kFunctions[] = {
      .result = Type::kText,
      .result_name = "json",
      .cost = {.base = 20, .per_byte = 3},
-     .summary = "The fields as a JSON array of strings, for json.at and json.length; 2000000 at most.",
+     .summary = "The fields as a JSON array of strings, for json.at and json.length; 1000000 at most.",
      .example = R"((call $io.print (call $str.split (string "a,b") (string ","))))",
      .prints = R"(["a","b"])",
      .handler = split},
@@ -570,7 +607,7 @@ constexpr FunctionSpec kFunctions[] = {
      .cost = {.base = 50, .per_byte = 4},
      .summary = "The texts and numbers of a JSON array in one text, with the separator between them.",
      .failures = {{Errno::kInvalid, "the text is not a JSON array, or an item is an array or an object"},
-                  {Errno::kTooBig, "the array has more than 2000000 items"}},
+                  {Errno::kTooBig, "the array has more than 1000000 items"}},
      .example = R"((call $io.print (call $str.join! (string "[\"a\",2,\"c\"]") (string ", "))))",
      .prints = "a, 2, c",
      .handler = join},

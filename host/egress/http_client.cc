@@ -17,7 +17,6 @@ namespace {
 
 using policy::Address;
 using policy::Resource;
-using Clock = std::chrono::steady_clock;
 
 constexpr char kUserAgent[] = "membrane/0.1";
 
@@ -27,6 +26,9 @@ struct Progress {
   const Exchange& exchange;
   RawResponse response;
   uint64_t header_bytes = 0;
+  uint64_t unpacked_bytes = 0;  // headers, and the body as it is kept
+  uint64_t wire_bytes = 0;      // as HTTP has them, before chunks and compression are undone
+  uint64_t paid_bytes = 0;
   bool body_begun = false;
   int packings = 0;      // how many times the body is compressed, by its headers
   bool guarded = false;  // a socket to an unchecked address was asked for
@@ -36,9 +38,14 @@ struct Progress {
     if (error.code == Errno::kOk) error = {code, std::move(reason), ""};
     return false;
   }
-  bool take_bytes_in(size_t count) {
-    return exchange.budget.take(Resource::kBytesIn, count) ||
-           stop(Errno::kBudget, "The run's budget of bytes from the world is used up.");
+  // Pays for what has come since the last payment.
+  bool pay() {
+    const uint64_t due = std::max(unpacked_bytes, wire_bytes);
+    if (due == paid_bytes) return true;
+    if (!exchange.budget.take(Resource::kBytesIn, due - paid_bytes))
+      return stop(Errno::kBudget, "The run's budget of bytes from the world is used up.");
+    paid_bytes = due;
+    return true;
   }
 };
 
@@ -104,7 +111,8 @@ size_t on_header(char* data, size_t size, size_t count, void* user) {
                                       std::to_string(HttpClient::kMaxHeaderBytes) + " bytes of headers.");
     return 0;
   }
-  return progress.take_bytes_in(bytes) && take_header_line(progress, {data, bytes}) ? bytes : 0;
+  progress.unpacked_bytes += bytes;
+  return progress.pay() && take_header_line(progress, {data, bytes}) ? bytes : 0;
 }
 
 size_t on_body(char* data, size_t size, size_t count, void* user) {
@@ -117,15 +125,25 @@ size_t on_body(char* data, size_t size, size_t count, void* user) {
                                       " bytes (max_response, after decompression).");
     return 0;
   }
-  if (!progress.take_bytes_in(bytes)) return 0;
+  progress.unpacked_bytes += bytes;
+  if (!progress.pay()) return 0;
   progress.response.body.append(data, bytes);
   return bytes;
 }
 
-// The owner may bring the deadline forward while we wait.
+// libcurl shows its debugger what it received before it undoes chunks and compression: the only place that sees
+// chunk extensions, and bytes from which nothing is unpacked. It cannot stop the transfer; on_progress() can.
+int on_debug(CURL*, curl_infotype type, char*, size_t size, void* user) {
+  if (type == CURLINFO_HEADER_IN || type == CURLINFO_DATA_IN)
+    static_cast<Progress*>(user)->wire_bytes += size;
+  return 0;
+}
+
+// Called after each read. The owner may bring the deadline forward while we wait.
 int on_progress(void* user, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
   auto& progress = *static_cast<Progress*>(user);
-  if (progress.exchange.budget.wall_left_ms() > 0) return 0;
+  if (!progress.pay()) return 1;
+  if (!progress.exchange.run.passed()) return 0;
   progress.stop(Errno::kBudget, "The run's time is used up.");
   return 1;
 }
@@ -172,7 +190,7 @@ std::string pin(const Exchange& exchange) {
 }
 
 HostError timed_out(const Exchange& exchange) {
-  if (exchange.budget.wall_left_ms() == 0) return {Errno::kBudget, "The run's time is used up.", ""};
+  if (exchange.run.passed()) return {Errno::kBudget, "The run's time is used up.", ""};
   return {Errno::kTimedOut, "The server did not answer in time.", ""};
 }
 
@@ -186,6 +204,8 @@ HostError explain(const CurlApi& api, CURLcode code, const Progress& progress) {
     case CURLE_OPERATION_TIMEDOUT: return timed_out(progress.exchange);
     case CURLE_FILESIZE_EXCEEDED:
       return {Errno::kTooBig, "The server announced an answer larger than the grant's max_response.", ""};
+    case CURLE_OUT_OF_MEMORY:  // what it also says of a line past its limit of 100 KiB
+      return {Errno::kTooBig, "The server's answer has a header line that is too long.", ""};
     case CURLE_COULDNT_CONNECT:
     case CURLE_SEND_ERROR:
     case CURLE_RECV_ERROR: return {Errno::kConnection, "The connection failed: " + words + ".", ""};
@@ -292,6 +312,8 @@ void CurlClient::set_walls() {
   set(CURLOPT_NETRC, static_cast<long>(CURL_NETRC_IGNORED));
   set(CURLOPT_DISALLOW_USERNAME_IN_URL, 1L);
   set(CURLOPT_HTTP09_ALLOWED, 0L);
+  // HTTP/2 frames and compressed headers would reach nobody who counts them.
+  set(CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
   set(CURLOPT_SSL_VERIFYPEER, 1L);
   set(CURLOPT_SSL_VERIFYHOST, 2L);
   set(CURLOPT_SSLVERSION, static_cast<long>(CURL_SSLVERSION_TLSv1_2));
@@ -337,6 +359,9 @@ void CurlClient::set_callbacks(Progress& progress) {
   set(CURLOPT_XFERINFOFUNCTION, &on_progress);
   set(CURLOPT_XFERINFODATA, static_cast<void*>(&progress));
   set(CURLOPT_NOPROGRESS, 0L);
+  set(CURLOPT_DEBUGFUNCTION, &on_debug);
+  set(CURLOPT_DEBUGDATA, static_cast<void*>(&progress));
+  set(CURLOPT_VERBOSE, 1L);
   set(CURLOPT_OPENSOCKETFUNCTION, &on_socket);
   set(CURLOPT_OPENSOCKETDATA, static_cast<void*>(&progress));
 }
@@ -356,8 +381,8 @@ bool CurlClient::fill_headers(const Exchange& exchange, List& list) {
 }
 
 HostResult<RawResponse> CurlClient::send(const Exchange& exchange) {
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(exchange.deadline - Clock::now());
-  if (left.count() <= 0) return std::unexpected(timed_out(exchange));
+  const uint64_t left_ms = exchange.deadline.left_ms();
+  if (left_ms == 0) return std::unexpected(timed_out(exchange));
   Progress progress{.exchange = exchange, .response = {}};
   const Target target(api_, exchange.url);
   List headers(api_), pins(api_);
@@ -366,7 +391,7 @@ HostResult<RawResponse> CurlClient::send(const Exchange& exchange) {
   ok_ = fill_headers(exchange, headers);
   set(CURLOPT_CURLU, target.get());
   set_walls();
-  set_bounds(exchange, static_cast<uint64_t>(left.count()));
+  set_bounds(exchange, left_ms);
   set_request(exchange);
   set_callbacks(progress);
   set(CURLOPT_HTTPHEADER, headers.get());
@@ -375,7 +400,8 @@ HostResult<RawResponse> CurlClient::send(const Exchange& exchange) {
     set(CURLOPT_RESOLVE, pins.get());
   }
   if (!ok_) return refuse(Errno::kHost, "libcurl did not accept an option that the egress depends on.");
-  const CURLcode code = api_.easy_perform(easy_);
+  CURLcode code = api_.easy_perform(easy_);
+  if (code == CURLE_OK && !progress.pay()) code = CURLE_ABORTED_BY_CALLBACK;
   long status = 0;
   api_.easy_getinfo(easy_, CURLINFO_RESPONSE_CODE, &status);
   api_.easy_reset(easy_);  // it must not point to what dies here

@@ -6,18 +6,20 @@
 //     check of each socket before it is opened;
 //   - no proxy, no cookie, no stored credential, no protocol but HTTP and HTTPS, no HTTP/0.9;
 //   - certificates are verified against the system's authorities;
-//   - the body is counted after decompression, chunk by chunk, before it is kept.
+//   - the body is counted after decompression, chunk by chunk, before it is kept;
+//   - bytes_in pays for what came over the connection (interim answers, chunk framing, trailers and compressed bytes
+//     included; not what TLS adds) or for what was unpacked from it, whichever is more.
 //
 // Needs libcurl. Threads: one at a time. Connections are kept open between exchanges.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "host/broker.h"
+#include "host/deadline.h"
 #include "host/errno.h"
 #include "policy/address.h"
 #include "policy/budget.h"
@@ -33,8 +35,9 @@ struct Exchange {
   const Headers& headers;  // checked: no control characters, nothing of the connection
   const std::string& body;
   uint64_t max_response_bytes = 0;  // after decompression; headers have a limit of their own
-  std::chrono::steady_clock::time_point deadline;
-  policy::Budget& budget;  // bytes_in is taken as they come
+  const Deadline& deadline;         // of this exchange
+  const Deadline& run;              // of the run as a whole: the later one, or the same
+  policy::Budget& budget;           // bytes_in is taken as they come
 };
 
 struct RawResponse {

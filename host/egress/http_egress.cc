@@ -1,11 +1,12 @@
 #include "host/egress/http_egress.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cstdlib>
+#include <set>
 #include <string_view>
 
 #include "host/egress/http_client.h"
+#include "host/egress/secret_mask.h"
 #include "policy/http_names.h"
 #include "policy/url_grant.h"
 
@@ -18,7 +19,6 @@ using policy::Cidr;
 using policy::Resource;
 using policy::Url;
 using policy::UrlGrant;
-using Clock = std::chrono::steady_clock;
 
 // A grant made ready: its URL and ranges parsed, and connections of its own. Connections are
 // not shared between grants, for an address may be granted to one and not to another.
@@ -28,6 +28,9 @@ struct Grant {
   std::vector<Cidr> addresses;
   std::unique_ptr<HttpClient> client;  // made at first use
 
+  [[nodiscard]] bool has_secret() const {
+    return std::ranges::any_of(words.headers, [](const auto& h) { return !h.second.secret.empty(); });
+  }
   [[nodiscard]] bool allows(const std::string& method) const {
     return std::find(words.methods.begin(), words.methods.end(), method) != words.methods.end();
   }
@@ -66,13 +69,20 @@ HostResult<void> check_headers(const Headers& headers, const policy::HttpGrant& 
     if (!policy::is_header_value(value))
       return refuse(Errno::kInvalid,
                     "The header " + name + " contains a line break or another control character.");
-    if (policy::is_reserved_header(name))
+    const auto owner = policy::owner_of_header(name);
+    if (owner == policy::HeaderOwner::kEgress)
       return refuse(Errno::kInvalid,
                     "The header " + name + " belongs to the connection; a program cannot set it.");
     for (const auto& header : grant.headers)
       if (policy::same_header(header.first, name))
-        return refuse(Errno::kInvalid,
-                      "The header " + name + " is set by the grant; a program cannot set it.");
+        return refuse(Errno::kInvalid, "The header " + name + " is set by the grant, as " + header.first +
+                                           "; a program cannot set it.");
+    if (owner == policy::HeaderOwner::kGrant)
+      return refuse(
+          Errno::kInvalid,
+          "The header " + name +
+              " is one that servers and proxies route or trust requests by; a program cannot set it.",
+          "headers." + name + " = \"…\" in the http grant");
   }
   return {};
 }
@@ -167,44 +177,10 @@ Hop redirected(Hop hop, int status, Url target) {
 
 // -- secrets -------------------------------------------------------------------
 
-// How many characters of `text` are `byte` as URLs and JSON escape it: %2f, \/, \u002f. 0: none.
-size_t escaped(std::string_view text, char byte) {
-  const auto is_hex = [&](size_t at, size_t digits) {
-    unsigned value = 0;
-    if (text.size() < at + digits) return false;
-    const char* const end = text.data() + at + digits;
-    const auto read = std::from_chars(text.data() + at, end, value, 16);
-    return read.ec == std::errc() && read.ptr == end && value == static_cast<unsigned char>(byte);
-  };
-  if (text.starts_with('%')) return is_hex(1, 2) ? 3 : 0;
-  if (text.size() < 2 || text[0] != '\\') return 0;
-  if (text[1] == 'u') return is_hex(2, 4) ? 6 : 0;
-  return text[1] == byte && (byte == '/' || byte == '"' || byte == '\\') ? 2 : 0;
-}
-
-// How many characters at the beginning of `text` are the secret, whatever of it is escaped. 0: it is not there.
-// What begins an escape may stand for itself, too: that is tried last, or first.
-size_t length_of_secret(std::string_view text, std::string_view secret, bool plain_first) {
-  size_t end = 0;
-  for (const char byte : secret) {
-    const std::string_view rest = text.substr(end);
-    const size_t plain = rest.starts_with(byte) ? 1 : 0, other = escaped(rest, byte);
-    const size_t length = other == 0 || (plain_first && plain != 0) ? plain : other;
-    if (length == 0) return 0;
-    end += length;
-  }
-  return end;
-}
-
-void blot_out(std::string& text, std::string_view secret) {
-  for (size_t at = 0; at < text.size(); ++at) {
-    const std::string_view rest = std::string_view(text).substr(at);
-    const size_t length =
-        std::max(length_of_secret(rest, secret, false), length_of_secret(rest, secret, true));
-    if (length == 0) continue;
-    std::fill_n(text.begin() + static_cast<ptrdiff_t>(at), length, '*');
-    at += length - 1;
-  }
+// By these a program could have a server send an echoed secret in pieces too short to be recognised.
+bool asks_for_a_part(std::string_view name) {
+  static constexpr std::string_view kNames[] = {"range", "if-range", "request-range"};
+  return std::ranges::find(kNames, policy::folded_header(name)) != std::end(kNames);
 }
 
 }  // namespace
@@ -219,24 +195,27 @@ Secrets environment_secrets() {
 
 class HttpEgress::Impl {
  public:
-  Impl(Budget& budget, Resolver& resolver, Secrets secrets)
-      : budget_(budget), resolver_(resolver), secrets_(std::move(secrets)) {}
+  Impl(Budget& budget, const Deadline& deadline, Resolver& resolver, Secrets secrets)
+      : budget_(budget), run_(deadline), resolver_(resolver), secrets_(std::move(secrets)) {}
 
   Status add(const policy::HttpGrant& words);
   HostResult<HttpResponse> send(const HttpRequest& request);
 
  private:
   HostResult<Grant*> decide(const Hop& hop, bool is_redirected);
-  HostResult<RawResponse> perform(const Hop& hop, Grant& grant, Clock::time_point deadline);
-  HostResult<std::vector<Address>> look_up(const Url& url, const Grant& grant, Clock::time_point deadline);
+  HostResult<RawResponse> perform(const Hop& hop, Grant& grant, const Deadline& deadline);
+  HostResult<std::vector<Address>> look_up(const Url& url, const Grant& grant, const Deadline& deadline);
   HostResult<void> add_headers(const policy::HttpGrant& grant, Headers& headers);
   HostResult<std::string> secret(const std::string& name);
   HostResult<HttpResponse> finish(const Hop& hop, RawResponse raw);
-  void redact(std::string& text);
+  [[nodiscard]] bool gets_secret(const Url& url) const;
+  static HostResult<void> check_whole(const Hop& hop, bool may_echo);
+  [[nodiscard]] std::vector<SecretMask> masks() const;
 
   std::vector<policy::HttpGrant> words_;  // the grants refer to these
   std::vector<Grant> grants_;
   Budget& budget_;
+  const Deadline& run_;
   Resolver& resolver_;
   Secrets secrets_;
 
@@ -266,7 +245,7 @@ HostResult<Grant*> HttpEgress::Impl::decide(const Hop& hop, bool is_redirected) 
   if (best != nullptr) return best;
   std::string why = is_redirected ? "The server redirects to what no grant allows: " : "No grant allows ";
   why += hop.method + " " + hop.url.text() + (other_method ? "; the URL is granted for other methods." : ".");
-  redact(why);
+  for (const SecretMask& mask : masks()) mask.apply(why);
   return refuse(Errno::kAccess, std::move(why),
                 policy::allow_flag("http:" + hop.method + ":" + hop.url.origin() + "/*"));
 }
@@ -295,11 +274,10 @@ HostResult<void> HttpEgress::Impl::add_headers(const policy::HttpGrant& grant, H
 }
 
 HostResult<std::vector<Address>> HttpEgress::Impl::look_up(const Url& url, const Grant& grant,
-                                                           Clock::time_point deadline) {
+                                                           const Deadline& deadline) {
   if (url.address) return std::vector{*url.address};  // granted by standing in the grant's URL
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
-  auto found = resolver_.resolve(url.host, left > 0 ? static_cast<uint64_t>(left) : 0);
-  if (!found && found.error().code == Errno::kTimedOut && budget_.wall_left_ms() == 0)
+  auto found = resolver_.resolve(url.host, deadline.left_ms());
+  if (!found && found.error().code == Errno::kTimedOut && run_.passed())
     return refuse(Errno::kBudget, "The run's time is used up.");
   if (!found) return found;
   if (auto checked = check_addresses(url.host, *found, grant); !checked)
@@ -307,12 +285,14 @@ HostResult<std::vector<Address>> HttpEgress::Impl::look_up(const Url& url, const
   return found;
 }
 
-HostResult<RawResponse> HttpEgress::Impl::perform(const Hop& hop, Grant& grant, Clock::time_point deadline) {
+HostResult<RawResponse> HttpEgress::Impl::perform(const Hop& hop, Grant& grant, const Deadline& deadline) {
   if (auto good = check_headers(hop.headers, grant.words); !good) return std::unexpected(good.error());
   if (auto good = check_size(hop, grant.words); !good) return std::unexpected(good.error());
+  const bool may_echo = gets_secret(hop.url);
+  if (auto good = check_whole(hop, may_echo); !good) return std::unexpected(good.error());
   Headers headers = hop.headers;
   if (auto added = add_headers(grant.words, headers); !added) return std::unexpected(added.error());
-  if (budget_.wall_left_ms() == 0) return refuse(Errno::kBudget, "The run's time is used up.");
+  if (run_.passed()) return refuse(Errno::kBudget, "The run's time is used up.");
   auto addresses = look_up(hop.url, grant, deadline);
   if (!addresses) return std::unexpected(addresses.error());
   if (!grant.client) {
@@ -329,20 +309,40 @@ HostResult<RawResponse> HttpEgress::Impl::perform(const Hop& hop, Grant& grant, 
                                     .body = hop.body,
                                     .max_response_bytes = grant.words.max_response_bytes,
                                     .deadline = deadline,
+                                    .run = run_,
                                     .budget = budget_});
+  if (answer && answer->status == 206 && may_echo)
+    answer =
+        refuse(Errno::kProtocol, "The server answers with a part of the resource, and it gets a secret.");
   if (!answer) answer.error().acted = true;
   return answer;
 }
 
-void HttpEgress::Impl::redact(std::string& text) {
+// Whether the server, or another at its name, is sent a secret by any of the grants: it may show it elsewhere.
+bool HttpEgress::Impl::gets_secret(const Url& url) const {
+  return std::ranges::any_of(
+      grants_, [&](const Grant& grant) { return grant.has_secret() && grant.url.allows_host(url); });
+}
+
+HostResult<void> HttpEgress::Impl::check_whole(const Hop& hop, bool may_echo) {
+  if (!may_echo) return {};
+  const auto part = std::ranges::find_if(hop.headers, [](const auto& h) { return asks_for_a_part(h.first); });
+  if (part == hop.headers.end()) return {};
+  return refuse(Errno::kInvalid,
+                "The header " + part->first +
+                    " is refused where a grant adds a secret, which could be read in pieces by it.");
+}
+
+std::vector<SecretMask> HttpEgress::Impl::masks() const {
+  std::set<std::string> values;
   for (const Grant& grant : grants_) {
     for (const auto& header : grant.words.headers) {
       if (header.second.secret.empty()) continue;
       const auto value = secrets_(header.second.secret);
-      if (!value || value->size() < kMinSecretBytes) continue;
-      blot_out(text, *value);
+      if (value && value->size() >= kMinSecretBytes) values.insert(*value);
     }
   }
+  return {values.begin(), values.end()};
 }
 
 HostResult<HttpResponse> HttpEgress::Impl::finish(const Hop& hop, RawResponse raw) {
@@ -351,11 +351,13 @@ HostResult<HttpResponse> HttpEgress::Impl::finish(const Hop& hop, RawResponse ra
   out.headers = for_program(raw.headers);
   out.body = std::move(raw.body);
   out.final_url = hop.url.text();
-  redact(out.body);
-  redact(out.final_url);
-  for (auto& header : out.headers) {
-    redact(header.first);
-    redact(header.second);
+  for (const SecretMask& mask : masks()) {
+    mask.apply(out.body);
+    mask.apply(out.final_url);
+    for (auto& header : out.headers) {
+      mask.apply(header.first);
+      mask.apply(header.second);
+    }
   }
   return out;
 }
@@ -368,9 +370,8 @@ HostResult<HttpResponse> HttpEgress::Impl::send(const HttpRequest& request) {
     return refuse(Errno::kInvalid, "The method is malformed.");
   if (!hop.body.empty() && (hop.method == "GET" || hop.method == "HEAD"))
     return refuse(Errno::kInvalid, "A " + hop.method + " request has no body.");
-  const auto begin = Clock::now();
   uint32_t redirects = 0, most_redirects = 0;
-  Clock::time_point deadline = budget_.deadline();
+  std::optional<Deadline> deadline;
   const auto failed = [&](HostError error) {
     error.acted = error.acted || redirects > 0;  // the first request has left
     return std::unexpected(std::move(error));
@@ -379,9 +380,9 @@ HostResult<HttpResponse> HttpEgress::Impl::send(const HttpRequest& request) {
     auto grant = decide(hop, redirects > 0);
     if (!grant) return failed(grant.error());
     if (redirects == 0) most_redirects = (*grant)->words.max_redirects;
-    // One deadline for the whole call: no hop makes it later.
-    deadline = std::min(deadline, begin + std::chrono::milliseconds((*grant)->words.timeout_ms));
-    auto raw = perform(hop, **grant, deadline);
+    // The first grant's time is for the whole call; the grant of a later hop may make it shorter.
+    deadline = (deadline ? *deadline : run_).within((*grant)->words.timeout_ms);
+    auto raw = perform(hop, **grant, *deadline);
     if (!raw) return failed(raw.error());
     const std::string* location = find(raw->headers, "location");
     if (!is_redirect(raw->status) || location == nullptr || most_redirects == 0)
@@ -401,8 +402,9 @@ HttpEgress::HttpEgress(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 HttpEgress::~HttpEgress() = default;
 
 Result<std::unique_ptr<HttpEgress>> HttpEgress::create(const std::vector<policy::HttpGrant>& grants,
-                                                       Budget& budget, Resolver& resolver, Secrets secrets) {
-  auto impl = std::make_unique<Impl>(budget, resolver, std::move(secrets));
+                                                       Budget& budget, const Deadline& deadline,
+                                                       Resolver& resolver, Secrets secrets) {
+  auto impl = std::make_unique<Impl>(budget, deadline, resolver, std::move(secrets));
   impl->words_ = grants;
   for (const policy::HttpGrant& grant : impl->words_) MEMBRANE_TRY(impl->add(grant));
   return std::unique_ptr<HttpEgress>(new HttpEgress(std::move(impl)));

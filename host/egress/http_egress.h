@@ -8,13 +8,14 @@
 //   3. the request goes to the checked addresses only, with the grant's headers and secrets.
 // Authorization and Cookie headers of the program do not follow a redirect to another origin,
 // and a grant's headers go only to URLs that this grant allows. A secret that comes back in an
-// answer is overwritten with asterisks, of the same length.
+// answer is overwritten with asterisks, of the same length (secret_mask.h); where a host is sent a secret,
+// answers are whole: a request for a range of bytes is refused, and so is a partial answer.
 //
 // An address in a grant's URL is granted by standing there; a name that resolves to an address
 // that is not public needs that address in `addresses`. Cloud metadata addresses must stand
 // there in full: a range does not grant them.
 //
-// Ownership: budget and resolver are borrowed. Threads: one at a time.
+// Ownership: budget, deadline (of the run) and resolver are borrowed. Threads: one at a time.
 #pragma once
 
 #include <functional>
@@ -25,6 +26,7 @@
 
 #include "base/result.h"
 #include "host/broker.h"
+#include "host/deadline.h"
 #include "host/egress/resolver.h"
 #include "policy/budget.h"
 #include "policy/policy.h"
@@ -41,8 +43,8 @@ class HttpEgress {
   static constexpr size_t kMinSecretBytes = 8;  // a shorter one could not be told from other text
 
   static Result<std::unique_ptr<HttpEgress>> create(const std::vector<policy::HttpGrant>& grants,
-                                                    policy::Budget& budget, Resolver& resolver,
-                                                    Secrets secrets);
+                                                    policy::Budget& budget, const Deadline& deadline,
+                                                    Resolver& resolver, Secrets secrets);
   ~HttpEgress();
 
   // EACCES: not granted. EINVAL: malformed. E2BIG: a limit of the grant. EQUOTA: too many

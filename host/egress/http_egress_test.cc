@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <filesystem>
 #include <map>
@@ -44,6 +45,7 @@ class Egress : public testing::Test {
     HttpGrant grant;
     grant.methods = std::move(methods);
     grant.url = url;
+    grant.timeout_ms = 600'000;  // what ends in time does so on any machine
     return grants.emplace_back(grant);
   }
   // A grant for every path of the server, by its address.
@@ -57,7 +59,7 @@ class Egress : public testing::Test {
 
   HostResult<HttpResponse> send(const HttpRequest& request) {
     if (!egress) {
-      auto made = HttpEgress::create(grants, budget, resolver,
+      auto made = HttpEgress::create(grants, budget, run, resolver,
                                      [this](const std::string& name) -> std::optional<std::string> {
                                        const auto found = secrets.find(name);
                                        if (found == secrets.end()) return std::nullopt;
@@ -74,6 +76,7 @@ class Egress : public testing::Test {
 
   std::vector<HttpGrant> grants;
   Budget budget;
+  Deadline run{budget};
   ScriptedResolver resolver;
   std::map<std::string, std::string> secrets;
   std::unique_ptr<HttpEgress> egress;
@@ -232,6 +235,73 @@ TEST_F(Egress, CountsBytesAgainstTheBudgetExactly) {
   EXPECT_EQ(1000 - budget.left(Resource::kBytesIn), http_response("200 OK", "", "hello").size());
 }
 
+std::string chunk(const std::string& extension, const std::string& bytes) {
+  char size[16];
+  std::snprintf(size, sizeof size, "%zx", bytes.size());
+  return size + extension + "\r\n" + bytes + "\r\n";
+}
+
+// What the network carried is paid for, whatever HTTP makes of it.
+TEST_F(Egress, CountsTheBytesOnTheWireExactly) {
+  const std::string interim = "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n";
+  const std::string answers[] = {
+      interim + interim + http_response("200 OK", "", "hello"),
+      "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + chunk(";x=" + std::string(300, 'y'), "hel") +
+          chunk(";z", "lo") + "0;last\r\nX-Trailer: " + std::string(200, 't') + "\r\n\r\n",
+      "HTTP/1.0 200 OK\r\n\r\nhello",
+  };
+  for (const std::string& bytes : answers) {
+    RawServer server(answer(bytes));
+    grants.clear();
+    egress.reset();
+    allow(server);
+    budget.set(Resource::kBytesIn, 10'000);
+    const auto response = get(server.url("/"));
+    ASSERT_TRUE(response) << response.error().reason;
+    EXPECT_EQ(response->body, "hello");
+    EXPECT_EQ(10'000 - budget.left(Resource::kBytesIn), bytes.size()) << bytes;
+  }
+}
+
+TEST_F(Egress, EndlessFramingStopsAtTheBudgetOfBytesIn) {
+  std::atomic<size_t> sent = 0;
+  const auto flood = [&sent](std::string head, std::string piece) {
+    return [&sent, head = std::move(head), piece = std::move(piece)](RawConnection& connection,
+                                                                     const std::string&) {
+      connection.send(head);
+      while (connection.send(piece)) sent += piece.size();
+    };
+  };
+  const std::string chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+  const std::string gzip = "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n";
+  const std::vector<RawServer::Handler> floods = {
+      flood(chunked + "5;x=", std::string(4096, 'y')),                  // a chunk's extension
+      flood(chunked, chunk(";" + std::string(1000, 'y'), "x")),         // many of them
+      flood(chunked + "1\r\nx\r\n0\r\nX-A: ", std::string(4096, 'y')),  // a trailer
+      flood(gzip + std::string("\x1f\x8b\x08\x08\0\0\0\0\0\x03", 10),
+            std::string(4096, 'n')),  // gzip: a name
+      flood(gzip + std::string("\x1f\x8b\x08\x10\0\0\0\0\0\x03", 10), std::string(4096, 'c')),  // a comment
+      flood(gzip + std::string("\x1f\x8b\x08\0\0\0\0\0\0\x03", 10), std::string(4096, '\0')),  // empty blocks
+      flood("", "HTTP/1.1 102 Processing\r\n\r\n"),
+      flood("HTTP/1.1 200 OK\r\n", "X-A: b\r\n"),
+      flood("HTTP/1.1 200 OK\r\nX-A: ", std::string(4096, 'y')),
+  };
+  for (size_t i = 0; i < floods.size(); ++i) {
+    RawServer server(floods[i]);
+    grants.clear();
+    egress.reset();
+    allow(server).timeout_ms = 3'600'000;
+    budget.set(Resource::kBytesIn, 4 << 10);
+    sent = 0;
+    const auto response = get(server.url("/"));
+    ASSERT_FALSE(response) << i;
+    EXPECT_TRUE(response.error().code == Errno::kBudget || response.error().code == Errno::kProtocol ||
+                response.error().code == Errno::kTooBig)
+        << i << " " << name_of(response.error().code) << ": " << response.error().reason;
+    EXPECT_LT(sent, size_t{16} << 20) << i;  // what the system's buffers hold, at most
+  }
+}
+
 // -- what is not granted -----------------------------------------------------------
 
 TEST_F(Egress, RefusesWithoutAnyGrantAndAsksNoNameServer) {
@@ -273,8 +343,11 @@ TEST_F(Egress, RefusesMethodOverrides) {
 TEST_F(Egress, RefusesPathOverrides) {
   RawServer server(hello());
   allow(server.url("/v1/*"));
-  for (const char* name : {"X-Original-URL", "x-rewrite-url", "X_Original_URL"})
-    expect_refused(get(server.url("/v1/"), {{name, "/admin"}}), Errno::kInvalid, "belongs to the connection");
+  for (const char* name : {"X-Original-URL", "x-rewrite-url", "X_Original_URL", "X-Original-Uri",
+                           "X.Original.Uri", "X-Forwarded-For", "x_forwarded_host", "X-Forwarded-Prefix",
+                           "Forwarded", "Via", "X-Real-IP", "X-Envoy-Original-Path", "X-Accel-Redirect",
+                           "X-Host", "X-Rewrite-Uri", "X-Original-Method", "True-Client-IP"})
+    expect_refused(get(server.url("/v1/"), {{name, "/admin"}}), Errno::kInvalid, name);
   EXPECT_TRUE(server.requests().empty());
 }
 
@@ -659,7 +732,44 @@ TEST_F(Egress, AProgramCannotSetAHeaderThatTheGrantSets) {
   RawServer server(hello());
   allow(server).headers = {{"Authorization", {"Bearer ", "KEY"}}};
   secrets["KEY"] = "sekret-key-123";
-  expect_refused(get(server.url("/"), {{"authorization", "other"}}), Errno::kInvalid, "set by the grant");
+  grants[0].headers.push_back({"X-Role", {"reader", ""}});
+  for (const char* name : {"authorization", "X-Role", "x_role", "X_ROLE", "X.Role", "x~role"})
+    expect_refused(get(server.url("/"), {{name, "other"}}), Errno::kInvalid, "set by the grant");
+  EXPECT_TRUE(server.requests().empty());
+}
+
+// A grant is its owner's, who may know what the proxy before the server wants.
+TEST_F(Egress, AGrantMaySetWhatServersRouteBy) {
+  RawServer server(hello());
+  allow(server).headers = {{"X-Forwarded-Proto", {"https", ""}}};
+  ASSERT_TRUE(get(server.url("/")));
+  EXPECT_TRUE(contains(server.requests().at(0), "X-Forwarded-Proto: https\r\n"));
+}
+
+TEST_F(Egress, ASecretCannotBeReadInPieces) {
+  RawServer server([](RawConnection& connection, const std::string&) {
+    connection.send(http_response("206 Partial Content", "Content-Range: bytes 0-6/14\r\n", "sekret-"));
+  });
+  allow(server.url("/key/*")).headers = {{"Authorization", {"Bearer ", "KEY"}}};
+  allow(server.url("/open/*"));  // of the same server, which may show there what it was sent elsewhere
+  secrets["KEY"] = "sekret-key-123";
+  for (const char* path : {"/key/a", "/open/a"}) {
+    for (const char* name : {"Range", "range", "If-Range", "Request-Range", "if_range"})
+      expect_refused(get(server.url(path), {{name, "bytes=0-6"}}), Errno::kInvalid, "in pieces");
+    expect_refused(get(server.url(path)), Errno::kProtocol, "part of the resource");
+  }
+  EXPECT_EQ(server.requests().size(), 2u);
+}
+
+TEST_F(Egress, PartsCanBeAskedForWhereNoSecretIsSent) {
+  RawServer server([](RawConnection& connection, const std::string&) {
+    connection.send(http_response("206 Partial Content", "Content-Range: bytes 0-3/14\r\n", "part"));
+  });
+  allow(server);
+  allow("https://elsewhere.example/*").headers = {{"Authorization", {"Bearer ", "KEY"}}};
+  const auto response = get(server.url("/"), {{"Range", "bytes=0-3"}});
+  ASSERT_TRUE(response) << response.error().reason;
+  EXPECT_EQ(response->body, "part");
 }
 
 TEST_F(Egress, AMissingSecretIsNotSentAsNothing) {
@@ -900,12 +1010,34 @@ TEST_F(Egress, TheTimeoutIsOneForAllRedirects) {
 }
 
 TEST_F(Egress, TheRunsTimeBoundsACall) {
-  RawServer server([](RawConnection& connection, const std::string&) { connection.wait_for_close(); });
-  allow(server);
-  budget.set_deadline(std::chrono::steady_clock::now() + std::chrono::milliseconds(100));
+  Budget& shared = budget;
+  RawServer server([&shared](RawConnection& connection, const std::string&) {
+    // From here on, so that the request has arrived however slow the machine is.
+    shared.set_deadline(std::chrono::steady_clock::now() + std::chrono::milliseconds(100));
+    connection.wait_for_close();
+  });
+  allow(server).timeout_ms = 3'600'000;
   expect_refused(get(server.url("/")), Errno::kBudget, "run's time");
   expect_refused(get(server.url("/")), Errno::kBudget, "run's time");
   EXPECT_EQ(server.requests().size(), 1u);
+}
+
+TEST_F(Egress, TheRunsEndBoundsACallUnderASharedBudget) {
+  RawServer server([](RawConnection& connection, const std::string&) { connection.wait_for_close(); });
+  allow(server).timeout_ms = 3'600'000;
+  run.set_end(std::chrono::steady_clock::now() + std::chrono::milliseconds(100));
+  expect_refused(get(server.url("/")), Errno::kBudget, "run's time");
+}
+
+TEST_F(Egress, ACancelledRunEndsItsCall) {
+  std::atomic<bool> cancel = false;
+  RawServer server([&cancel](RawConnection& connection, const std::string&) {
+    cancel = true;
+    connection.wait_for_close();
+  });
+  allow(server).timeout_ms = 3'600'000;
+  run.set_cancel(&cancel);
+  expect_refused(get(server.url("/")), Errno::kBudget, "run's time");
 }
 
 TEST_F(Egress, TheOwnerCanCutACallShort) {

@@ -5,8 +5,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstring>
+
+#include "host/files/path_walk.h"
 
 namespace membrane::host {
 namespace {
@@ -17,6 +20,35 @@ constexpr int kTries = 16;
 
 int openat2(int directory, const char* path, const open_how& how) {
   return static_cast<int>(syscall(SYS_openat2, directory, path, &how, sizeof how));
+}
+
+constexpr uint64_t kResolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV;
+
+// Kernels before 5.6 answer ENOSYS, and so do emulators; a seccomp profile from before openat2 answers EPERM.
+bool probe_openat2() {
+  open_how how{};
+  how.flags = O_PATH | O_DIRECTORY | O_CLOEXEC;
+  how.resolve = kResolve;
+  const Fd fd(openat2(AT_FDCWD, ".", how));
+  return fd.valid() || (errno != ENOSYS && errno != EINVAL && errno != E2BIG && errno != EPERM);
+}
+
+constexpr int kAsProbed = -1;
+std::atomic<int> resolution_for_testing = kAsProbed;
+
+std::expected<Fd, int> open_by_openat2(int directory, const std::string& path, int flags, Symlinks symlinks,
+                                       unsigned mode) {
+  open_how how{};
+  how.flags = static_cast<uint64_t>(flags | O_CLOEXEC);
+  how.mode = mode;
+  how.resolve = kResolve;
+  if (symlinks == Symlinks::kNone) how.resolve |= RESOLVE_NO_SYMLINKS;
+  for (int i = 0; i < kTries; ++i) {
+    const int fd = openat2(directory, path.empty() ? "." : path.c_str(), how);
+    if (fd >= 0) return Fd(fd);
+    if (errno != EAGAIN && errno != EINTR) break;
+  }
+  return std::unexpected(errno);
 }
 
 }  // namespace
@@ -45,34 +77,47 @@ HostError system_error(int error, const std::string& path) {
     case EFBIG: return say(Errno::kTooBig, "would be too large for the host's file system.");
     case ENOSPC:
     case EDQUOT: return say(Errno::kHost, "finds no more room on the host's disk.");
-    case ENOSYS: return say(Errno::kUnsupported, "cannot be opened safely: this kernel has no openat2.");
+    case ENOTSUP:
+      return say(
+          Errno::kUnsupported,
+          "cannot be opened safely: this machine has no openat2, and neither statx nor /proc says which "
+          "mount a file lies on.");
     default: return {Errno::kHost, path + ": " + std::strerror(error) + ".", ""};
   }
 }
 
 HostResult<Fd> open_beneath(int directory, const std::string& path, int flags, Symlinks symlinks,
                             unsigned mode) {
-  open_how how{};
-  how.flags = static_cast<uint64_t>(flags | O_CLOEXEC);
-  how.mode = mode;
-  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV;
-  if (symlinks == Symlinks::kNone) how.resolve |= RESOLVE_NO_SYMLINKS;
-  for (int i = 0; i < kTries; ++i) {
-    const int fd = openat2(directory, path.empty() ? "." : path.c_str(), how);
-    if (fd >= 0) return Fd(fd);
-    if (errno != EAGAIN && errno != EINTR) break;
-  }
-  return std::unexpected(system_error(errno, path));
+  const auto open = path_resolution() == PathResolution::kOpenat2 ? open_by_openat2 : open_by_walk;
+  auto fd = open(directory, path, flags, symlinks, mode);
+  if (!fd) return std::unexpected(system_error(fd.error(), path));
+  return std::move(*fd);
+}
+
+bool has_openat2() {
+  static const bool has = probe_openat2();
+  return has;
+}
+
+PathResolution path_resolution() {
+  const int forced = resolution_for_testing.load(std::memory_order_relaxed);
+  if (forced != kAsProbed) return static_cast<PathResolution>(forced);
+  return has_openat2() ? PathResolution::kOpenat2 : PathResolution::kWalk;
+}
+
+std::string_view name_of(PathResolution resolution) {
+  return resolution == PathResolution::kOpenat2 ? "openat2" : "walk";
 }
 
 HostResult<void> check_kernel() {
-  open_how how{};
-  how.flags = O_PATH | O_DIRECTORY | O_CLOEXEC;
-  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV;
-  const Fd fd(openat2(AT_FDCWD, ".", how));
-  if (fd.valid() || (errno != ENOSYS && errno != EINVAL && errno != E2BIG && errno != EPERM)) return {};
-  return refuse(Errno::kUnsupported,
-                "This kernel has no openat2, without which no file can be opened safely.");
+  if (path_resolution() == PathResolution::kOpenat2 || can_tell_mounts()) return {};
+  return refuse(Errno::kUnsupported, system_error(ENOTSUP, "The granted directory").reason);
 }
+
+PathResolutionForTesting::PathResolutionForTesting(PathResolution resolution) {
+  resolution_for_testing = static_cast<int>(resolution);
+}
+
+PathResolutionForTesting::~PathResolutionForTesting() { resolution_for_testing = kAsProbed; }
 
 }  // namespace membrane::host

@@ -1,11 +1,16 @@
-// Paths opened beneath a directory by the kernel itself: openat2 with RESOLVE_BENEATH,
-// RESOLVE_NO_MAGICLINKS and RESOLVE_NO_XDEV (openat2(2), Linux 5.6). There is no fall-back
-// that walks the path in user space: such a walk can be raced.
+// Paths opened beneath a directory: whatever a path's components and symbolic links say, and whatever others rename
+// or replace meanwhile, the file that is opened was reached from that directory and lies on its mount.
+//
+// There are two ways, and the machine decides which is used (path_resolution):
+//
+//   kOpenat2  openat2 with RESOLVE_BENEATH, RESOLVE_NO_MAGICLINKS and RESOLVE_NO_XDEV (openat2(2), Linux 5.6)
+//   kWalk     one component at a time (path_walk.h), where the kernel or a container's seccomp profile has no openat2
 //
 // Threads: pure functions around system calls.
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "host/errno.h"
@@ -46,7 +51,26 @@ HostResult<Fd> open_beneath(int directory, const std::string& path, int flags, S
 // An errno of the system about `path`, as the program names it, in our words.
 HostError system_error(int error, const std::string& path);
 
-// ENOTSUP when this kernel cannot do what open_beneath needs.
+enum class PathResolution : uint8_t { kOpenat2, kWalk };
+
+// How open_beneath opens files on this machine. The first call asks the kernel; any thread.
+PathResolution path_resolution();
+std::string_view name_of(PathResolution resolution);  // "openat2", "walk"
+
+// ENOTSUP when this machine can do neither: a walk has to learn the mount of what it meets, from statx or from /proc.
 HostResult<void> check_kernel();
+
+// For tests: while one is alive, every thread of the process opens files this way. At most one at a time. Both ways
+// make the same promise, so this cannot weaken it.
+class PathResolutionForTesting {
+ public:
+  explicit PathResolutionForTesting(PathResolution resolution);
+  PathResolutionForTesting(const PathResolutionForTesting&) = delete;
+  PathResolutionForTesting& operator=(const PathResolutionForTesting&) = delete;
+  ~PathResolutionForTesting();
+};
+
+// Whether this machine has openat2, whatever a test asked for.
+bool has_openat2();
 
 }  // namespace membrane::host

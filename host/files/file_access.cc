@@ -14,6 +14,7 @@
 
 #include "base/utf8.h"
 #include "host/files/guest_path.h"
+#include "host/files/links.h"
 #include "host/files/roots.h"
 
 namespace membrane::host {
@@ -29,12 +30,32 @@ FileInfo info_of(std::string name, const struct stat& info) {
   return {std::move(name), directory, directory ? 0 : static_cast<uint64_t>(info.st_size)};
 }
 
-// Reads to the end, but never more than `most` bytes.
-HostResult<std::string> read_all(const Fd& fd, uint64_t expected, uint64_t most, const std::string& text) {
+HostError out_of_time() { return {Errno::kBudget, "The run's time is used up.", {}}; }
+
+// An entry of a directory. Nothing for what a program cannot have, and for what has just gone. Below a grant with links
+// it is the entry itself, told with what it leads to; else a link is what it leads to, or nothing.
+std::optional<FileInfo> info_of_entry(const Target& entry) {
+  const std::string& name = entry.beneath.back();
+  const auto look = open_target(entry, O_PATH);
+  const auto seen = look ? inspect(*look, entry.text) : std::unexpected(look.error());
+  if (!entry.root.grant.links) return seen ? std::optional(info_of(name, *seen)) : std::nullopt;
+  const auto itself = open_target(entry, O_PATH | O_NOFOLLOW);
+  const auto info = itself ? inspect_entry(*itself, entry) : std::unexpected(itself.error());
+  if (!info) return std::nullopt;
+  FileInfo out = seen ? info_of(name, *seen) : FileInfo{name};
+  out.is_link = S_ISLNK(info->st_mode);
+  out.file_id = file_id_of(*info);
+  return out;
+}
+
+// Reads to the end, but never more than `most` bytes, and not past the deadline.
+HostResult<std::string> read_all(const Fd& fd, uint64_t expected, uint64_t most, const std::string& text,
+                                 const Deadline* run) {
   std::string out;
   constexpr size_t kStep = 64 << 10;
   out.reserve(std::min(expected, most));
   for (;;) {
+    if (run != nullptr && run->passed()) return std::unexpected(out_of_time());
     const size_t had = out.size();
     out.resize(had + kStep);
     const ssize_t got = ::read(fd.get(), out.data() + had, kStep);
@@ -70,7 +91,7 @@ HostResult<std::string> temporary_name() {
 
 class FileAccess::Impl {
  public:
-  Impl(Roots& roots, Budget& budget) : roots_(roots), budget_(budget) {}
+  Impl(Roots& roots, Budget& budget, const Deadline* run) : roots_(roots), budget_(budget), run_(run) {}
 
   HostResult<std::string> read(std::string_view path);
   HostResult<void> write(std::string_view path, std::string_view bytes, FileMode mode);
@@ -88,6 +109,7 @@ class FileAccess::Impl {
 
   Roots& roots_;
   Budget& budget_;
+  const Deadline* run_;
 };
 
 // -- reading ---------------------------------------------------------------------------
@@ -113,7 +135,7 @@ HostResult<std::string> FileAccess::Impl::read(std::string_view guest_path) {
       if (static_cast<uint64_t>(info->st_size) > budget_.left(Resource::kBytesIn))
         return refuse(Errno::kBudget, "The run's budget of bytes from the world is used up.");
       auto bytes = read_all(*fd, static_cast<uint64_t>(info->st_size), target->root.grant.max_file_bytes,
-                            target->text);
+                            target->text, run_);
       if (bytes && !budget_.take(Resource::kBytesIn, bytes->size()))
         return refuse(Errno::kBudget, "The run's budget of bytes from the world is used up.");
       return bytes;
@@ -151,6 +173,10 @@ HostResult<void> FileAccess::Impl::list_host(const Target& target, std::map<std:
   for (errno = 0; const dirent* entry = readdir(directory); errno = 0) {
     const std::string name = entry->d_name;
     if (name == "." || name == "..") continue;
+    if (run_ != nullptr && run_->passed()) {
+      result = std::unexpected(out_of_time());
+      break;
+    }
     if (++seen > kMaxListEntries) {
       result = refuse(Errno::kTooBig,
                       target.text + " has more than " + std::to_string(kMaxListEntries) + " entries.");
@@ -159,9 +185,7 @@ HostResult<void> FileAccess::Impl::list_host(const Target& target, std::map<std:
     if (!is_utf8(name)) continue;
     Target child{target.root, target.beneath, target.text + "/" + name};
     child.beneath.push_back(name);
-    const auto look = open_target(child, O_PATH);
-    if (!look) continue;  // a link that leads out, or a file that has just gone
-    if (const auto info = inspect(*look, child.text)) out.insert_or_assign(name, info_of(name, *info));
+    if (auto info = info_of_entry(child)) out.insert_or_assign(name, std::move(*info));
   }
   closedir(directory);
   return result;
@@ -265,7 +289,7 @@ HostResult<void> FileAccess::Impl::append(Target& target, std::string_view bytes
   if (!fd) return std::unexpected(told_as(fd.error(), target.path(), target.text));
   const auto info = inspect(*fd, target.text);
   if (!info) return std::unexpected(info.error());
-  if (info->st_nlink > 1)
+  if (target.root.has_foreign_names(*info))
     return refuse(Errno::kAccess, target.text + " has another hard link, whose file would change with it.",
                   "replace the file instead of appending to it");
   const auto size = static_cast<uint64_t>(info->st_size);
@@ -290,6 +314,8 @@ HostResult<void> FileAccess::Impl::write_within(Target& target, std::string_view
 HostResult<void> FileAccess::Impl::write(std::string_view guest_path, std::string_view bytes, FileMode mode) {
   auto path = parse_guest_path(guest_path);
   if (!path) return std::unexpected(path.error());
+  path = follow_links(roots_, std::move(*path), LastComponent::kFollow);
+  if (!path) return std::unexpected(path.error());
   auto target = roots_.locate(*path, FsMode::kWrite);
   if (!target) return std::unexpected(target.error());
   if (target->beneath.empty()) return refuse(Errno::kIsDir, target->text + " is a directory.");
@@ -312,6 +338,8 @@ HostResult<void> FileAccess::Impl::write(std::string_view guest_path, std::strin
 HostResult<void> FileAccess::Impl::remove(std::string_view guest_path) {
   auto path = parse_guest_path(guest_path);
   if (!path) return std::unexpected(path.error());
+  path = follow_links(roots_, std::move(*path), LastComponent::kKeep);
+  if (!path) return std::unexpected(path.error());
   auto target = roots_.locate(*path, FsMode::kWrite);
   if (!target) return std::unexpected(target.error());
   if (target->beneath.empty() || target->root.is_file() || !roots_.granted_in(*path).empty())
@@ -325,22 +353,27 @@ HostResult<void> FileAccess::Impl::remove(std::string_view guest_path) {
   struct stat info{};
   if (fstatat(fd->get(), name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0)
     return std::unexpected(errno_of(target->text));
-  if (!S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode))
+  const bool is_link = S_ISLNK(info.st_mode) && target->root.grant.links;
+  if (!S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode) && !is_link)
     return refuse(Errno::kAccess, target->text + " is neither a regular file nor a directory.");
   // unlinkat follows nothing: were the name swapped now, the new thing would go, not what it points to.
   const int flags = S_ISDIR(info.st_mode) ? AT_REMOVEDIR : 0;
   if (unlinkat(fd->get(), name.c_str(), flags) != 0) return std::unexpected(errno_of(target->text));
+  target->root.forget_link(info);
   return {};
 }
 
-FileAccess::FileAccess(std::unique_ptr<Roots> roots, Budget& budget)
-    : roots_(std::move(roots)), impl_(std::make_unique<Impl>(*roots_, budget)), handles_(*roots_, budget) {}
+FileAccess::FileAccess(std::unique_ptr<Roots> roots, Budget& budget, const Deadline* run)
+    : roots_(std::move(roots)),
+      impl_(std::make_unique<Impl>(*roots_, budget, run)),
+      handles_(*roots_, budget) {}
 FileAccess::~FileAccess() = default;
 
-HostResult<std::unique_ptr<FileAccess>> FileAccess::open(const std::vector<FsGrant>& grants, Budget& budget) {
+HostResult<std::unique_ptr<FileAccess>> FileAccess::open(const std::vector<FsGrant>& grants, Budget& budget,
+                                                         const Deadline* run) {
   auto roots = Roots::open(grants);
   if (!roots) return std::unexpected(roots.error());
-  return std::unique_ptr<FileAccess>(new FileAccess(std::move(*roots), budget));
+  return std::unique_ptr<FileAccess>(new FileAccess(std::move(*roots), budget, run));
 }
 
 HostResult<std::string> FileAccess::read(std::string_view path) { return impl_->read(path); }

@@ -1,5 +1,5 @@
 // The files that a program may see: guest paths decided by the policy's grants, and opened
-// beneath the granted directory by the kernel (beneath.h).
+// beneath the granted directory, whatever its links say (beneath.h).
 //
 //   guest path ─(normalise)─▶ components ─(longest granted prefix)─▶ grant + path beneath it
 //
@@ -21,7 +21,9 @@
 // The host's directories are opened once, when the object is made; renaming them afterwards
 // changes nothing. Reads take from bytes_in of the budget, writes from bytes_out.
 //
-// Ownership: the budget is borrowed. Threads: one at a time.
+// Reading and listing end with EBUDGET when the run's deadline passes, between two system calls.
+//
+// Ownership: budget and deadline (null: none) are borrowed. Threads: one at a time.
 #pragma once
 
 #include <memory>
@@ -30,6 +32,7 @@
 #include <vector>
 
 #include "host/broker.h"
+#include "host/deadline.h"
 #include "host/files/file_handles.h"
 #include "policy/budget.h"
 #include "policy/policy.h"
@@ -45,7 +48,7 @@ class FileAccess {
   // ENOENT when a granted directory or file does not exist; ENOTSUP on a kernel that cannot
   // keep the promise above.
   static HostResult<std::unique_ptr<FileAccess>> open(const std::vector<policy::FsGrant>& grants,
-                                                      policy::Budget& budget);
+                                                      policy::Budget& budget, const Deadline* run = nullptr);
   ~FileAccess();
 
   HostResult<std::string> read(std::string_view path);
@@ -60,7 +63,7 @@ class FileAccess {
 
  private:
   class Impl;
-  FileAccess(std::unique_ptr<Roots> roots, policy::Budget& budget);
+  FileAccess(std::unique_ptr<Roots> roots, policy::Budget& budget, const Deadline* run);
   std::unique_ptr<Roots> roots_;
   std::unique_ptr<Impl> impl_;
   FileHandles handles_;

@@ -32,8 +32,8 @@ using policy::FsGrant;
 using policy::FsMode;
 using policy::Resource;
 
-// A directory of its own for each test: inside/ is granted, outside/ is not.
-class Files : public testing::Test {
+// A directory of its own for each test: inside/ is granted, outside/ is not. Each test runs with both ways to open.
+class Files : public testing::TestWithParam<PathResolution> {
  public:
   ~Files() override { fs::remove_all(root); }
 
@@ -47,6 +47,9 @@ class Files : public testing::Test {
     fs::create_directory(root / "outside");
     put("outside/secret", "the secret");
     put("inside/a.txt", "hello");
+  }
+  void SetUp() override {
+    if (GetParam() == PathResolution::kOpenat2 && !has_openat2()) GTEST_SKIP() << "there is no openat2 here";
   }
 
   void put(const std::string& name, const std::string& text) { std::ofstream(root / name) << text; }
@@ -86,11 +89,15 @@ class Files : public testing::Test {
     EXPECT_EQ(std::distance(fs::directory_iterator(root / "outside"), fs::directory_iterator()), 1);
   }
 
+  const PathResolutionForTesting resolution{GetParam()};
   fs::path root;
   std::vector<FsGrant> grants;
   Budget budget;
   std::unique_ptr<FileAccess> access;
 };
+
+INSTANTIATE_TEST_SUITE_P(By, Files, testing::Values(PathResolution::kOpenat2, PathResolution::kWalk),
+                         [](const auto& way) { return std::string(name_of(way.param)); });
 
 template <typename T>
 void expect_refused(const HostResult<T>& result, Errno code, std::string_view reason) {
@@ -105,7 +112,7 @@ constexpr auto kAppend = FileMode::kAppend;
 
 // -- what is granted works -----------------------------------------------------------
 
-TEST_F(Files, ReadsWhatIsGranted) {
+TEST_P(Files, ReadsWhatIsGranted) {
   allow("/data", "inside", FsMode::kRead);
   EXPECT_EQ(files().read("/data/a.txt"), "hello");
   EXPECT_EQ(files().read("//data/./a.txt/"), "hello");
@@ -115,7 +122,7 @@ TEST_F(Files, ReadsWhatIsGranted) {
   EXPECT_EQ(files().read("/data/big"), std::string(200'000, 'x'));
 }
 
-TEST_F(Files, WritesReplacesAppendsAndRemoves) {
+TEST_P(Files, WritesReplacesAppendsAndRemoves) {
   allow("/out", "inside", FsMode::kWrite);
   EXPECT_TRUE(files().write("/out/new", "one", kReplace));
   EXPECT_TRUE(files().write("/out/new", "two", kReplace));
@@ -129,7 +136,7 @@ TEST_F(Files, WritesReplacesAppendsAndRemoves) {
   EXPECT_EQ(names("/out"), (Names{"a.txt", "log"}));
 }
 
-TEST_F(Files, MakesMissingDirectoriesAndRemovesEmptyOnes) {
+TEST_P(Files, MakesMissingDirectoriesAndRemovesEmptyOnes) {
   allow("/out", "inside", FsMode::kWrite);
   EXPECT_TRUE(files().write("/out/a/b/c.txt", "deep", kReplace));
   EXPECT_EQ(got("inside/a/b/c.txt"), "deep");
@@ -138,14 +145,14 @@ TEST_F(Files, MakesMissingDirectoriesAndRemovesEmptyOnes) {
   EXPECT_TRUE(files().remove("/out/a/b"));
 }
 
-TEST_F(Files, KeepsTheModeOfAReplacedFile) {
+TEST_P(Files, KeepsTheModeOfAReplacedFile) {
   allow("/out", "inside", FsMode::kWrite);
   fs::permissions(root / "inside/a.txt", fs::perms::owner_all);
   EXPECT_TRUE(files().write("/out/a.txt", "x", kReplace));
   EXPECT_EQ(fs::status(root / "inside/a.txt").permissions(), fs::perms::owner_all);
 }
 
-TEST_F(Files, ListsSortedAndTellsSizes) {
+TEST_P(Files, ListsSortedAndTellsSizes) {
   allow("/data", "inside", FsMode::kRead);
   fs::create_directory(root / "inside/z");
   put("inside/B", "12");
@@ -156,7 +163,7 @@ TEST_F(Files, ListsSortedAndTellsSizes) {
   EXPECT_EQ(files().stat("/data/a.txt")->name, "a.txt");
 }
 
-TEST_F(Files, ShowsTheGuestDirectoriesAboveGrants) {
+TEST_P(Files, ShowsTheGuestDirectoriesAboveGrants) {
   allow("/deep/er/data", "inside", FsMode::kRead);
   allow("/out", "outside", FsMode::kWrite);
   EXPECT_EQ(names("/"), (Names{"deep/", "out/"}));
@@ -166,7 +173,7 @@ TEST_F(Files, ShowsTheGuestDirectoriesAboveGrants) {
   expect_refused(files().list("/etc"), Errno::kAccess, "No grant");
 }
 
-TEST_F(Files, TheLongestGrantRules) {
+TEST_P(Files, TheLongestGrantRules) {
   fs::create_directory(root / "inside/ro");
   put("inside/ro/x", "kept");
   allow("/w", "inside", FsMode::kWrite);
@@ -178,13 +185,13 @@ TEST_F(Files, TheLongestGrantRules) {
   EXPECT_EQ(got("inside/ro/x"), "kept");
 }
 
-TEST_F(Files, AGrantedNameIsNotAPrefixOfOthers) {
+TEST_P(Files, AGrantedNameIsNotAPrefixOfOthers) {
   allow("/data", "inside", FsMode::kRead);
   expect_refused(files().read("/data2/a.txt"), Errno::kAccess, "No grant");
   expect_refused(files().read("/dat"), Errno::kAccess, "No grant");
 }
 
-TEST_F(Files, GrantsASingleFile) {
+TEST_P(Files, GrantsASingleFile) {
   put("inside/b.txt", "other");
   allow("/notes.txt", "inside/a.txt", FsMode::kWrite);
   EXPECT_EQ(files().read("/notes.txt"), "hello");
@@ -201,7 +208,7 @@ TEST_F(Files, GrantsASingleFile) {
   expect_nothing_outside();
 }
 
-TEST_F(Files, ReadingFollowsLinksThatStayBeneath) {
+TEST_P(Files, ReadingFollowsLinksThatStayBeneath) {
   fs::create_directory(root / "inside/sub");
   link("sub", "inside/dirlink");
   link("../a.txt", "inside/sub/filelink");
@@ -210,14 +217,14 @@ TEST_F(Files, ReadingFollowsLinksThatStayBeneath) {
   EXPECT_EQ(names("/data"), (Names{"a.txt", "dirlink/", "sub/"}));
 }
 
-TEST_F(Files, SaysWhichFlagWouldAllowIt) {
+TEST_P(Files, SaysWhichFlagWouldAllowIt) {
   allow("/data", "inside", FsMode::kRead);
   EXPECT_EQ(files().read("/etc/passwd").error().grant, "--allow fs:read:HOST_DIRECTORY:/etc");
   EXPECT_EQ(files().write("/data/x", "", kReplace).error().grant,
             "--allow fs:write:" + (root / "inside").string() + ":/data");
 }
 
-TEST_F(Files, SaysWhenAGrantedPathDoesNotExist) {
+TEST_P(Files, SaysWhenAGrantedPathDoesNotExist) {
   allow("/data", "nowhere", FsMode::kRead);
   const auto opened = FileAccess::open(grants, budget);
   ASSERT_FALSE(opened);
@@ -226,7 +233,7 @@ TEST_F(Files, SaysWhenAGrantedPathDoesNotExist) {
 
 // -- paths that try to climb out ------------------------------------------------------
 
-TEST_F(Files, RefusesDotDot) {
+TEST_P(Files, RefusesDotDot) {
   allow("/data", "inside", FsMode::kWrite);
   for (const char* path : {"/data/../outside/secret", "/data/..", "/..", "/data/x/../../outside/secret",
                            "/data/./../outside/secret", "/data//..//outside/secret", "/../data/a.txt"}) {
@@ -239,7 +246,7 @@ TEST_F(Files, RefusesDotDot) {
   expect_nothing_outside();
 }
 
-TEST_F(Files, NothingElseMeansDotDot) {
+TEST_P(Files, NothingElseMeansDotDot) {
   allow("/data", "inside", FsMode::kWrite);
   for (const char* path :
        {"/data/%2e%2e/outside/secret", "/data/..\\outside\\secret", "/data/.../outside/secret",
@@ -247,7 +254,7 @@ TEST_F(Files, NothingElseMeansDotDot) {
     expect_refused(files().read(path), Errno::kNotFound, "does not exist");
 }
 
-TEST_F(Files, RefusesMalformedPaths) {
+TEST_P(Files, RefusesMalformedPaths) {
   allow("/data", "inside", FsMode::kRead);
   for (const std::string& path : {std::string(""), std::string("data/a.txt"), std::string("a.txt"),
                                   std::string("/data/a.txt\0.png", 16), std::string("/data/\xff"),
@@ -259,7 +266,7 @@ TEST_F(Files, RefusesMalformedPaths) {
   expect_refused(files().read(std::string_view("/data/a.txt\0x", 13)), Errno::kInvalid, "NUL");
 }
 
-TEST_F(Files, RefusesWhatIsNotGranted) {
+TEST_P(Files, RefusesWhatIsNotGranted) {
   allow("/data", "inside", FsMode::kRead);
   for (const char* path : {"/etc/passwd", "/proc/self/environ", "/dev/mem", "/secret", "/"}) {
     const auto result = files().read(path);
@@ -272,7 +279,7 @@ TEST_F(Files, RefusesWhatIsNotGranted) {
   EXPECT_EQ(got("inside/a.txt"), "hello");
 }
 
-TEST_F(Files, WithoutGrantsThereIsNothing) {
+TEST_P(Files, WithoutGrantsThereIsNothing) {
   for (const char* path : {"/", "/etc", "/tmp"}) {
     expect_refused(files().list(path), Errno::kAccess, "No grant");
     expect_refused(files().stat(path), Errno::kAccess, "No grant");
@@ -282,7 +289,7 @@ TEST_F(Files, WithoutGrantsThereIsNothing) {
 
 // -- symbolic links ----------------------------------------------------------------------
 
-TEST_F(Files, RefusesAbsoluteLinks) {
+TEST_P(Files, RefusesAbsoluteLinks) {
   link((root / "outside/secret").string(), "inside/abs");
   link((root / "inside/a.txt").string(), "inside/abs_inside");  // even one that would lead back in
   link("/etc", "inside/etc");
@@ -292,7 +299,7 @@ TEST_F(Files, RefusesAbsoluteLinks) {
   EXPECT_EQ(names("/data"), Names{"a.txt"});
 }
 
-TEST_F(Files, RefusesRelativeLinksThatClimbOut) {
+TEST_P(Files, RefusesRelativeLinksThatClimbOut) {
   link("../outside/secret", "inside/rel");
   link("..", "inside/up");
   fs::create_directory(root / "inside/sub");
@@ -305,14 +312,14 @@ TEST_F(Files, RefusesRelativeLinksThatClimbOut) {
   expect_refused(files().stat("/data/rel"), Errno::kAccess, "leads out");
 }
 
-TEST_F(Files, RefusesLoopsOfLinks) {
+TEST_P(Files, RefusesLoopsOfLinks) {
   link("b", "inside/a");
   link("a", "inside/b");
   allow("/data", "inside", FsMode::kRead);
   expect_refused(files().read("/data/a"), Errno::kAccess, "symbolic link");
 }
 
-TEST_F(Files, WritingFollowsNoLinkAndReplacesNone) {
+TEST_P(Files, WritingFollowsNoLinkAndReplacesNone) {
   link("../outside/secret", "inside/out");
   link("../outside/created", "inside/dangling");
   link("a.txt", "inside/within");
@@ -327,7 +334,7 @@ TEST_F(Files, WritingFollowsNoLinkAndReplacesNone) {
   EXPECT_TRUE(fs::is_symlink(root / "inside/out"));
 }
 
-TEST_F(Files, WritingFollowsNoLinkInTheDirectoriesEither) {
+TEST_P(Files, WritingFollowsNoLinkInTheDirectoriesEither) {
   link("../outside", "inside/out");
   fs::create_directory(root / "inside/real");
   link("real", "inside/alias");
@@ -340,7 +347,45 @@ TEST_F(Files, WritingFollowsNoLinkInTheDirectoriesEither) {
   expect_nothing_outside();
 }
 
-TEST_F(Files, ALinkDoesNotReachANestedReadGrant) {
+TEST_P(Files, WritingFollowsLinksWhereTheGrantHasThem) {
+  put("inside/file", "old");
+  fs::create_directories(root / "inside/d/e");
+  link("file", "inside/l");
+  link("d/e", "inside/dir");
+  link("../l/../file", "inside/d/odd");
+  link("new", "inside/dangling");
+  link("../outside/secret", "inside/out");
+  link((root / "inside/file").string(), "inside/absolute");
+  link("again", "inside/again");
+  allow("/w", "inside", FsMode::kWrite).links = true;
+  EXPECT_TRUE(files().write("/w/l", "one", FileMode::kCreateOrReplace));
+  EXPECT_EQ(got("inside/file"), "one");
+  EXPECT_TRUE(files().write("/w/l", "+", FileMode::kAppend));
+  EXPECT_EQ(got("inside/file"), "one+");
+  EXPECT_TRUE(fs::is_symlink(root / "inside/l"));
+  EXPECT_TRUE(files().write("/w/dir/x", "x", FileMode::kCreateOrReplace));
+  EXPECT_EQ(got("inside/d/e/x"), "x");
+  EXPECT_TRUE(files().write("/w/dangling", "made", FileMode::kCreateOrReplace));
+  EXPECT_EQ(got("inside/new"), "made");
+  for (const char* path : {"/w/out", "/w/absolute", "/w/again", "/w/again/x"})
+    EXPECT_EQ(files().write(path, "x", FileMode::kCreateOrReplace).error().code, Errno::kAccess) << path;
+  EXPECT_TRUE(files().remove("/w/l"));
+  EXPECT_EQ(got("inside/file"), "one+");
+  EXPECT_TRUE(files().remove("/w/dir/x"));
+  EXPECT_EQ(got("outside/secret"), "the secret");
+}
+
+TEST_P(Files, ALinkIsWrittenUnderTheRulesOfTheGrantThatItLeadsTo) {
+  fs::create_directory(root / "inside/ro");
+  put("inside/ro/x", "kept");
+  link("ro/x", "inside/l");
+  allow("/w", "inside", FsMode::kWrite).links = true;
+  allow("/w/ro", "inside/ro", FsMode::kRead);
+  EXPECT_EQ(files().write("/w/l", "x", FileMode::kCreateOrReplace).error().code, Errno::kAccess);
+  EXPECT_EQ(got("inside/ro/x"), "kept");
+}
+
+TEST_P(Files, ALinkDoesNotReachANestedReadGrant) {
   fs::create_directory(root / "inside/ro");
   put("inside/ro/x", "kept");
   link("ro", "inside/alias");
@@ -375,7 +420,7 @@ class Swapper {
   std::thread thread_;
 };
 
-TEST_F(Files, ADirectorySwappedForALinkDuringAReadNeverLeadsOut) {
+TEST_P(Files, ADirectorySwappedForALinkDuringAReadNeverLeadsOut) {
   fs::create_directory(root / "inside/sub");
   put("inside/sub/secret", "harmless");
   link("../outside", "inside/sub2");
@@ -388,7 +433,7 @@ TEST_F(Files, ADirectorySwappedForALinkDuringAReadNeverLeadsOut) {
   }
 }
 
-TEST_F(Files, AFileSwappedForALinkDuringAReadNeverLeadsOut) {
+TEST_P(Files, AFileSwappedForALinkDuringAReadNeverLeadsOut) {
   put("inside/f", "harmless");
   link("../outside/secret", "inside/f2");
   allow("/data", "inside", FsMode::kRead);
@@ -400,7 +445,7 @@ TEST_F(Files, AFileSwappedForALinkDuringAReadNeverLeadsOut) {
   }
 }
 
-TEST_F(Files, ADirectorySwappedForALinkDuringAWriteNeverLeadsOut) {
+TEST_P(Files, ADirectorySwappedForALinkDuringAWriteNeverLeadsOut) {
   fs::create_directory(root / "inside/sub");
   link("../outside", "inside/sub2");
   allow("/w", "inside", FsMode::kWrite).max_files = 1'000'000;
@@ -415,7 +460,7 @@ TEST_F(Files, ADirectorySwappedForALinkDuringAWriteNeverLeadsOut) {
   expect_nothing_outside();
 }
 
-TEST_F(Files, AFileSwappedForALinkDuringAWriteNeverLeadsOut) {
+TEST_P(Files, AFileSwappedForALinkDuringAWriteNeverLeadsOut) {
   put("inside/f", "harmless");
   link("../outside/secret", "inside/f2");
   allow("/w", "inside", FsMode::kWrite).max_files = 1'000'000;
@@ -428,7 +473,7 @@ TEST_F(Files, AFileSwappedForALinkDuringAWriteNeverLeadsOut) {
   expect_nothing_outside();
 }
 
-TEST_F(Files, ADirectorySwappedForALinkDuringAListNeverLeadsOut) {
+TEST_P(Files, ADirectorySwappedForALinkDuringAListNeverLeadsOut) {
   fs::create_directory(root / "inside/sub");
   put("inside/sub/harmless", "");
   link("../outside", "inside/sub2");
@@ -443,7 +488,7 @@ TEST_F(Files, ADirectorySwappedForALinkDuringAListNeverLeadsOut) {
 
 // -- what is no ordinary file ------------------------------------------------------------
 
-TEST_F(Files, RefusesMagicLinks) {
+TEST_P(Files, RefusesMagicLinks) {
   allow("/p", "/proc/self", FsMode::kRead);
   for (const char* path : {"/p/root/etc/passwd", "/p/cwd", "/p/exe", "/p/fd/0", "/p/ns/net"}) {
     const auto result = files().read(path);
@@ -452,7 +497,7 @@ TEST_F(Files, RefusesMagicLinks) {
   }
 }
 
-TEST_F(Files, LinksIntoProcAreNotFollowed) {
+TEST_P(Files, LinksIntoProcAreNotFollowed) {
   link("/proc/self/fd/0", "inside/fd");
   link("/proc/self/root", "inside/root");
   allow("/data", "inside", FsMode::kRead);
@@ -460,13 +505,13 @@ TEST_F(Files, LinksIntoProcAreNotFollowed) {
   expect_refused(files().read("/data/root/etc/passwd"), Errno::kAccess, "leads out");
 }
 
-TEST_F(Files, MountsAreNotPartOfAGrant) {
+TEST_P(Files, MountsAreNotPartOfAGrant) {
   allow("/all", "/", FsMode::kRead);
   for (const char* path : {"/all/proc/self/environ", "/all/proc/version", "/all/proc/sys/kernel/hostname"})
     expect_refused(files().read(path), Errno::kAccess, "leads out of the granted directory");
 }
 
-TEST_F(Files, RefusesFifosWithoutWaiting) {
+TEST_P(Files, RefusesFifosWithoutWaiting) {
   ASSERT_EQ(mkfifo((root / "inside/fifo").c_str(), 0600), 0);
   allow("/w", "inside", FsMode::kWrite);
   expect_refused(files().read("/w/fifo"), Errno::kAccess, "neither a regular file nor a directory");
@@ -477,7 +522,7 @@ TEST_F(Files, RefusesFifosWithoutWaiting) {
   EXPECT_EQ(names("/w"), Names{"a.txt"});
 }
 
-TEST_F(Files, RefusesSockets) {
+TEST_P(Files, RefusesSockets) {
   const int fd = socket(AF_UNIX, SOCK_STREAM, 0);
   ASSERT_GE(fd, 0);
   sockaddr_un address{};
@@ -491,7 +536,7 @@ TEST_F(Files, RefusesSockets) {
   close(fd);
 }
 
-TEST_F(Files, RefusesDevices) {
+TEST_P(Files, RefusesDevices) {
   allow("/dev", "/dev", FsMode::kWrite);
   for (const char* path : {"/dev/zero", "/dev/null", "/dev/random"}) {
     expect_refused(files().read(path), Errno::kAccess, "");
@@ -499,12 +544,12 @@ TEST_F(Files, RefusesDevices) {
   }
 }
 
-TEST_F(Files, ADeviceCannotBeGrantedItself) {
+TEST_P(Files, ADeviceCannotBeGrantedItself) {
   allow("/zero", "/dev/zero", FsMode::kRead);
   EXPECT_EQ(FileAccess::open(grants, budget).error().code, Errno::kAccess);
 }
 
-TEST_F(Files, AHardLinkKeepsItsContent) {
+TEST_P(Files, AHardLinkKeepsItsContent) {
   fs::create_hard_link(root / "outside/secret", root / "inside/hard");
   allow("/w", "inside", FsMode::kWrite);
   expect_refused(files().write("/w/hard", "+more", kAppend), Errno::kAccess, "another hard link");
@@ -514,7 +559,7 @@ TEST_F(Files, AHardLinkKeepsItsContent) {
   expect_nothing_outside();
 }
 
-TEST_F(Files, DirectoriesAreNotFiles) {
+TEST_P(Files, DirectoriesAreNotFiles) {
   fs::create_directory(root / "inside/d");
   allow("/w", "inside", FsMode::kWrite);
   expect_refused(files().read("/w/d"), Errno::kIsDir, "is a directory");
@@ -528,7 +573,7 @@ TEST_F(Files, DirectoriesAreNotFiles) {
   expect_refused(files().read("/w/a.txt/x"), Errno::kNotDir, "");
 }
 
-TEST_F(Files, NamesThatAreNotUtf8AreLeftOut) {
+TEST_P(Files, NamesThatAreNotUtf8AreLeftOut) {
   put("inside/\xff\xfe", "");
   allow("/data", "inside", FsMode::kRead);
   EXPECT_EQ(names("/data"), Names{"a.txt"});
@@ -536,7 +581,7 @@ TEST_F(Files, NamesThatAreNotUtf8AreLeftOut) {
 
 // -- quotas ------------------------------------------------------------------------------
 
-TEST_F(Files, RefusesToReadWhatIsTooLarge) {
+TEST_P(Files, RefusesToReadWhatIsTooLarge) {
   put("inside/big", std::string(101, 'x'));
   put("inside/fits", std::string(100, 'x'));
   allow("/data", "inside", FsMode::kRead).max_file_bytes = 100;
@@ -544,7 +589,7 @@ TEST_F(Files, RefusesToReadWhatIsTooLarge) {
   expect_refused(files().read("/data/big"), Errno::kTooBig, "max_file");
 }
 
-TEST_F(Files, FileSizesAreBoundedExactly) {
+TEST_P(Files, FileSizesAreBoundedExactly) {
   allow("/w", "inside", FsMode::kWrite).max_file_bytes = 10;
   EXPECT_TRUE(files().write("/w/f", "0123456789", kReplace));
   expect_refused(files().write("/w/f", "0123456789X", kReplace), Errno::kTooBig, "max_file");
@@ -553,7 +598,7 @@ TEST_F(Files, FileSizesAreBoundedExactly) {
   EXPECT_EQ(got("inside/f"), "0123456789");
 }
 
-TEST_F(Files, TheBytesOfARunAreBoundedExactly) {
+TEST_P(Files, TheBytesOfARunAreBoundedExactly) {
   allow("/w", "inside", FsMode::kWrite).max_total_bytes = 10;
   EXPECT_TRUE(files().write("/w/f", "01234", kReplace));
   EXPECT_TRUE(files().write("/w/f", "5678", kAppend));
@@ -564,7 +609,7 @@ TEST_F(Files, TheBytesOfARunAreBoundedExactly) {
   expect_refused(files().write("/w/g", "X", kAppend), Errno::kQuota, "max_total");
 }
 
-TEST_F(Files, TheFilesOfARunAreBoundedExactlyAndDirectoriesCount) {
+TEST_P(Files, TheFilesOfARunAreBoundedExactlyAndDirectoriesCount) {
   allow("/w", "inside", FsMode::kWrite).max_files = 3;
   expect_refused(files().write("/w/a/b/c/f", "x", kReplace), Errno::kQuota, "max_files");
   EXPECT_FALSE(fs::exists(root / "inside/a"));  // nothing was begun
@@ -576,7 +621,7 @@ TEST_F(Files, TheFilesOfARunAreBoundedExactlyAndDirectoriesCount) {
   expect_refused(files().write("/w/a/b/f", "x", kAppend), Errno::kQuota, "max_files");
 }
 
-TEST_F(Files, TheBudgetIsTakenExactlyAndGivenBackOnFailure) {
+TEST_P(Files, TheBudgetIsTakenExactlyAndGivenBackOnFailure) {
   allow("/w", "inside", FsMode::kWrite);
   budget.set(Resource::kBytesIn, 9);
   budget.set(Resource::kBytesOut, 4);
@@ -591,20 +636,20 @@ TEST_F(Files, TheBudgetIsTakenExactlyAndGivenBackOnFailure) {
   EXPECT_EQ(budget.left(Resource::kBytesOut), 0u);
 }
 
-TEST_F(Files, ListsAreBounded) {
+TEST_P(Files, ListsAreBounded) {
   for (size_t i = 0; i <= FileAccess::kMaxListEntries; ++i)
     close(open((root / "inside" / std::to_string(i)).c_str(), O_CREAT | O_WRONLY, 0600));
   allow("/data", "inside", FsMode::kRead);
   expect_refused(files().list("/data"), Errno::kTooBig, "entries");
 }
 
-TEST_F(Files, NoTemporaryFileIsLeftBehind) {
+TEST_P(Files, NoTemporaryFileIsLeftBehind) {
   allow("/w", "inside", FsMode::kWrite);
   for (int i = 0; i < 10; ++i) EXPECT_TRUE(files().write("/w/f", "x", kReplace));
   EXPECT_EQ(names("/w"), (Names{"a.txt", "f"}));
 }
 
-TEST_F(Files, NoDescriptorIsLeftOpen) {
+TEST_P(Files, NoDescriptorIsLeftOpen) {
   allow("/w", "inside", FsMode::kWrite);
   files();
   const auto count = [] {
@@ -623,29 +668,48 @@ TEST_F(Files, NoDescriptorIsLeftOpen) {
   EXPECT_EQ(count(), before);
 }
 
-// A kernel without openat2: the call answers ENOSYS. There is no fall-back.
-bool refuses_without_openat2() {
-  sock_filter code[] = {
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat2, 0, 1),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-  };
-  sock_fprog program{static_cast<unsigned short>(std::size(code)), code};
-  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
-      prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
-    return false;
-  FsGrant grant;
-  grant.guest = "/data";
-  grant.host = "/tmp";
-  Budget budget;
-  const auto opened = FileAccess::open({grant}, budget);
-  return !opened && opened.error().code == Errno::kUnsupported;
+// System calls that a container's seccomp profile refuses: all that are made from now on, by this process.
+bool refuse_calls(std::initializer_list<unsigned> numbers, unsigned error) {
+  std::vector<sock_filter> code = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr))};
+  for (const unsigned number : numbers) {
+    code.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 1));
+    code.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error));
+  }
+  code.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
+  const sock_fprog program{static_cast<unsigned short>(code.size()), code.data()};
+  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
 
-TEST(FilesDeathTest, AKernelWithoutOpenat2GetsNoFallBack) {
+// In a process of its own: the way is the walk, and it reads what is granted and nothing else.
+bool walks_where_calls_are_refused(std::initializer_list<unsigned> numbers, unsigned error) {
+  std::string name = "/tmp/membrane_files_XXXXXX";
+  const fs::path root = mkdtemp(name.data());
+  std::ofstream(root / "a") << "hello";
+  fs::create_symlink("/etc/passwd", root / "out");
+  FsGrant grant;
+  grant.guest = "/data";
+  grant.host = root.string();
+  Budget budget;
+  bool walks = refuse_calls(numbers, error) && path_resolution() == PathResolution::kWalk;
+  const auto opened = FileAccess::open({grant}, budget);
+  walks = walks && opened && (*opened)->read("/data/a") == "hello";
+  walks = walks && (*opened)->read("/data/out").error().code == Errno::kAccess;
+  fs::remove_all(root);
+  return walks;
+}
+
+TEST(FilesDeathTest, WhereThereIsNoOpenat2AWalkDoesTheSame) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
-  EXPECT_EXIT(_exit(refuses_without_openat2() ? 0 : 1), testing::ExitedWithCode(0), "");
+  const auto code = [](std::initializer_list<unsigned> numbers, unsigned error) {
+    return walks_where_calls_are_refused(numbers, error) ? 0 : 1;
+  };
+  EXPECT_EXIT(_exit(code({SYS_openat2}, ENOSYS)), testing::ExitedWithCode(0), "") << "an old kernel";
+  EXPECT_EXIT(_exit(code({SYS_openat2}, EPERM)), testing::ExitedWithCode(0), "") << "an old seccomp profile";
+  EXPECT_EXIT(_exit(code({SYS_openat2, SYS_statx}, ENOSYS)), testing::ExitedWithCode(0), "")
+      << "no statx either";
+  EXPECT_EXIT(_exit(code({SYS_openat2, SYS_statx}, EPERM)), testing::ExitedWithCode(0), "")
+      << "no statx either";
 }
 
 }  // namespace

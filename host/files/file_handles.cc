@@ -8,6 +8,7 @@
 #include <cerrno>
 
 #include "base/write_at.h"
+#include "host/files/links.h"
 
 namespace membrane::host {
 namespace {
@@ -19,11 +20,18 @@ constexpr int kCautious = O_NONBLOCK | O_NOCTTY;
 
 int64_t ns_of(const timespec& time) { return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec; }
 
-FileStatus status_of(const struct stat& info) {
+FileStatus status_of(const struct stat& info, const Root& root) {
   const bool is_directory = S_ISDIR(info.st_mode);
-  return {is_directory, is_directory ? 0 : static_cast<uint64_t>(info.st_size), ns_of(info.st_atim),
-          ns_of(info.st_mtim), ns_of(info.st_ctim)};
+  FileStatus status{is_directory, is_directory ? 0 : static_cast<uint64_t>(info.st_size), ns_of(info.st_atim),
+                    ns_of(info.st_mtim), ns_of(info.st_ctim)};
+  if (!root.grant.links) return status;
+  status.is_link = S_ISLNK(info.st_mode);
+  status.link_count = info.st_nlink;
+  status.file_id = file_id_of(info);
+  return status;
 }
+
+std::pair<uint64_t, uint64_t> key_of(const struct stat& info) { return {info.st_dev, info.st_ino}; }
 
 // What only names that POSIX has can fail with.
 std::unexpected<HostError> failed(const std::string& text) {
@@ -41,12 +49,13 @@ HostError too_large(const Root& root, const std::string& text) {
           {}};
 }
 
-// A file that may be written: regular, and with no other name that would change with it.
-HostResult<void> check_writable(const Fd& fd, const std::string& text) {
+// A file that may be written: regular, and with no other name that would change with it, but for those that this run
+// gave it.
+HostResult<void> check_writable(const Fd& fd, const Root& root, const std::string& text) {
   const auto info = inspect(fd, text);
   if (!info) return std::unexpected(info.error());
   if (S_ISDIR(info->st_mode)) return refuse(Errno::kIsDir, text + " is a directory.");
-  if (info->st_nlink > 1)
+  if (root.has_foreign_names(*info))
     return refuse(Errno::kAccess, text + " has another hard link, whose file would change with it.");
   return {};
 }
@@ -99,10 +108,10 @@ HostResult<Fd> FileHandles::open_to_write(Target& target, const FileOpening& how
   if (!look && look.error().code == Errno::kNotFound && how.create) return create(target);
   if (!look) return std::unexpected(told_as(look.error(), path, target.text));
   if (how.create && how.exclusive) return refuse(Errno::kExists, target.text + " exists already.");
-  if (auto may = check_writable(*look, target.text); !may) return std::unexpected(may.error());
+  if (auto may = check_writable(*look, target.root, target.text); !may) return std::unexpected(may.error());
   auto fd = open_beneath(directory, path, O_RDWR | kCautious, Symlinks::kNone);
   if (!fd) return std::unexpected(told_as(fd.error(), path, target.text));
-  if (auto may = check_writable(*fd, target.text); !may) return std::unexpected(may.error());
+  if (auto may = check_writable(*fd, target.root, target.text); !may) return std::unexpected(may.error());
   if (how.truncate && ftruncate(fd->get(), 0) != 0) return std::unexpected(errno_of(target.text));
   return fd;
 }
@@ -120,7 +129,7 @@ HostResult<OpenedFile> FileHandles::open(std::string_view path, const FileOpenin
   if (static_cast<uint64_t>(info->st_size) > target->root.grant.max_file_bytes)
     return std::unexpected(too_large(target->root, target->text));
   open_.emplace(++last_, Open{std::move(*fd), &target->root, writes, target->text});
-  return OpenedFile{last_, status_of(*info)};
+  return OpenedFile{last_, status_of(*info, target->root)};
 }
 
 HostResult<FileHandles::Open*> FileHandles::find(FileHandle file) {
@@ -198,7 +207,7 @@ HostResult<FileStatus> FileHandles::status(FileHandle file) {
   if (!open) return std::unexpected(open.error());
   const auto info = inspect((*open)->fd, (*open)->text);
   if (!info) return std::unexpected(info.error());
-  return status_of(*info);
+  return status_of(*info, *(*open)->root);
 }
 
 HostResult<void> FileHandles::sync(FileHandle file) {
@@ -217,28 +226,39 @@ HostResult<FileStatus> FileHandles::status(std::string_view path) {
   const auto target = roots_.locate(*components, FsMode::kRead);
   if (!target && is_above_grants) return FileStatus{.is_directory = true};
   if (!target) return std::unexpected(target.error());
-  const auto fd = open_target(*target, O_PATH);
+  const auto fd = open_target(*target, O_PATH | (target->root.grant.links ? O_NOFOLLOW : 0));
   if (!fd && is_above_grants) return FileStatus{.is_directory = true};
   if (!fd) return std::unexpected(fd.error());
-  const auto info = inspect(*fd, target->text);
+  const auto info = inspect_entry(*fd, *target);
   if (!info) return std::unexpected(info.error());
-  return status_of(*info);
+  return status_of(*info, target->root);
 }
 
 HostResult<void> FileHandles::set_times(std::string_view path, const FileTimes& times) {
   const auto target = locate(path, FsMode::kWrite);
   if (!target) return std::unexpected(target.error());
   const int directory = target->root.directory.get();
-  const auto look = open_beneath(directory, target->path(), O_PATH, Symlinks::kNone);
+  const auto look = open_beneath(directory, target->path(), O_PATH | O_NOFOLLOW, Symlinks::kNone);
   if (!look) return std::unexpected(told_as(look.error(), target->path(), target->text));
-  if (const auto info = inspect(*look, target->text); !info) return std::unexpected(info.error());
-  const auto fd = open_beneath(directory, target->path(), O_RDONLY | kCautious, Symlinks::kNone);
-  if (!fd) return std::unexpected(told_as(fd.error(), target->path(), target->text));
+  const auto info = inspect_entry(*look, *target);
+  if (!info) return std::unexpected(info.error());
   const auto time = [](const std::optional<int64_t>& ns) {
     constexpr int64_t kSecond = 1'000'000'000;
     return ns ? timespec{*ns / kSecond, *ns % kSecond} : timespec{0, UTIME_OMIT};
   };
   const timespec both[] = {time(times.accessed_ns), time(times.modified_ns)};
+  if (S_ISLNK(info->st_mode)) {
+    // A link cannot be opened but by O_PATH, which carries no change: it is named in its directory, unfollowed.
+    const auto at = locate_name(path);
+    if (!at) return std::unexpected(at.error());
+    if (utimensat(at->directory.get(), at->name.c_str(), both, AT_SYMLINK_NOFOLLOW) != 0)
+      return std::unexpected(errno_of(target->text));
+    return {};
+  }
+  const auto fd = open_beneath(directory, target->path(), O_RDONLY | kCautious, Symlinks::kNone);
+  if (!fd) return std::unexpected(told_as(fd.error(), target->path(), target->text));
+  if (S_ISREG(info->st_mode))
+    if (auto may = check_writable(*fd, target->root, target->text); !may) return may;
   if (futimens(fd->get(), both) != 0) return std::unexpected(errno_of(target->text));
   return {};
 }
@@ -262,15 +282,15 @@ HostResult<FileHandles::Name> FileHandles::locate_name(std::string_view path) {
 namespace {
 
 // What stands at a name, links not followed; nothing when nothing does. EACCES for what is no file for programs.
-HostResult<std::optional<struct stat>> look_at(int directory, const std::string& name,
-                                               const std::string& text) {
+HostResult<std::optional<struct stat>> look_at(int directory, const std::string& name, const Target& target) {
   struct stat info{};
   if (fstatat(directory, name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) {
     if (errno == ENOENT) return std::nullopt;
-    return std::unexpected(errno_of(text));
+    return std::unexpected(errno_of(target.text));
   }
-  if (!S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode))
-    return refuse(Errno::kAccess, text + " is neither a regular file nor a directory.");
+  const bool is_link = S_ISLNK(info.st_mode) && target.root.grant.links;
+  if (!S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode) && !is_link)
+    return refuse(Errno::kAccess, target.text + " is neither a regular file nor a directory.");
   return info;
 }
 
@@ -281,7 +301,7 @@ HostResult<void> FileHandles::remove(std::string_view path, bool as_directory) {
   const auto at = locate_name(path);
   if (!at) return std::unexpected(at.error());
   const std::string& text = at->target.text;
-  const auto info = look_at(at->directory.get(), at->name, text);
+  const auto info = look_at(at->directory.get(), at->name, at->target);
   if (!info) return std::unexpected(info.error());
   if (!*info) return refuse(Errno::kNotFound, text + " does not exist.");
   if (S_ISDIR((*info)->st_mode) != as_directory)
@@ -289,6 +309,7 @@ HostResult<void> FileHandles::remove(std::string_view path, bool as_directory) {
                         : refuse(Errno::kIsDir, text + " is a directory.");
   if (unlinkat(at->directory.get(), at->name.c_str(), as_directory ? AT_REMOVEDIR : 0) != 0)
     return failed(text);
+  at->target.root.forget_link(**info);
   return {};
 }
 
@@ -311,6 +332,25 @@ HostResult<void> FileHandles::make_directory(std::string_view path) {
   return {};
 }
 
+// A relative link that is moved means something else: nearer to the root it may lead out. Of a directory that moves there
+// nobody knows which links are in it.
+HostResult<void> FileHandles::check_move(const Name& from, const struct stat& info, const Name& to) {
+  if (!to.target.root.grant.links) return {};
+  const size_t depth = to.target.beneath.size() - 1;
+  if (S_ISLNK(info.st_mode)) {
+    char target[kMaxTargetBytes + 1];
+    const ssize_t length = readlinkat(from.directory.get(), from.name.c_str(), target, sizeof target);
+    if (length < 0) return std::unexpected(errno_of(from.target.text));
+    return check_new_target({target, static_cast<size_t>(length)}, depth, to.target.text);
+  }
+  if (S_ISDIR(info.st_mode) && depth < from.target.beneath.size() - 1)
+    return refuse(Errno::kUnsupported,
+                  from.target.text +
+                      " cannot be moved nearer to the granted directory: links in it could lead "
+                      "out. Copy it instead.");
+  return {};
+}
+
 HostResult<void> FileHandles::rename(std::string_view from, std::string_view to) {
   const auto old = locate_name(from);
   if (!old) return std::unexpected(old.error());
@@ -318,15 +358,88 @@ HostResult<void> FileHandles::rename(std::string_view from, std::string_view to)
   if (!made) return std::unexpected(made.error());
   if (&old->target.root != &made->target.root)
     return refuse(Errno::kUnsupported, old->target.text + " cannot be moved to another grant.");
-  const auto info = look_at(old->directory.get(), old->name, old->target.text);
+  const auto info = look_at(old->directory.get(), old->name, old->target);
   if (!info) return std::unexpected(info.error());
   if (!*info) return refuse(Errno::kNotFound, old->target.text + " does not exist.");
-  const auto replaced = look_at(made->directory.get(), made->name, made->target.text);
+  if (auto may = check_move(*old, **info, *made); !may) return may;
+  const auto replaced = look_at(made->directory.get(), made->name, made->target);
   if (!replaced) return std::unexpected(replaced.error());
-  if (renameat(old->directory.get(), old->name.c_str(), made->directory.get(), made->name.c_str()) == 0)
+  if (renameat(old->directory.get(), old->name.c_str(), made->directory.get(), made->name.c_str()) == 0) {
+    // Two names of one file both stay.
+    if (*replaced && key_of(**replaced) != key_of(**info)) made->target.root.forget_link(**replaced);
     return {};
+  }
   if (errno == EEXIST) errno = ENOTEMPTY;  // some file systems say so of directories
   return failed(made->target.text);
+}
+
+// -- links -------------------------------------------------------------------------------
+
+HostResult<LinkOnPath> FileHandles::find_link(std::string_view path) {
+  const auto components = parse_guest_path(path);
+  if (!components) return std::unexpected(components.error());
+  const auto target = roots_.locate(*components, FsMode::kRead);
+  if (!target)
+    return LinkOnPath{};  // what is above the grants has no links; the rest is refused where it is used
+  auto found = host::find_link(*target);
+  if (!found) return std::unexpected(found.error());
+  if (!*found) return LinkOnPath{};
+  Components link = target->root.guest;
+  link.insert(link.end(), target->beneath.begin(),
+              target->beneath.begin() + static_cast<std::ptrdiff_t>((*found)->index) + 1);
+  return LinkOnPath{guest_text(link), std::move((*found)->target)};
+}
+
+// A name that is free, below a grant that has links and room for one more file.
+HostResult<FileHandles::Name> FileHandles::locate_new_link(std::string_view path) {
+  auto at = locate_name(path);
+  if (!at) return at;
+  const Root& root = at->target.root;
+  if (!root.grant.links)
+    return refuse(Errno::kAccess, at->target.text + " cannot be a link: the grant has no links.",
+                  policy::allow_flag("fs:write,links:" + root.grant.host + ":" + root.grant.guest));
+  struct stat info{};
+  if (fstatat(at->directory.get(), at->name.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0)
+    return refuse(Errno::kExists, at->target.text + " exists already.");
+  if (root.made >= root.grant.max_files) return std::unexpected(quota_of_files(root));
+  return at;
+}
+
+HostResult<void> FileHandles::make_symlink(std::string_view target, std::string_view path) {
+  const auto at = locate_new_link(path);
+  if (!at) return std::unexpected(at.error());
+  const size_t depth = at->target.beneath.size() - 1;
+  if (auto may = check_new_target(target, depth, at->target.text); !may) return may;
+  if (symlinkat(std::string(target).c_str(), at->directory.get(), at->name.c_str()) != 0)
+    return failed(at->target.text);
+  ++at->target.root.made;
+  return {};
+}
+
+HostResult<void> FileHandles::make_link(std::string_view from, std::string_view to) {
+  const auto old = locate_name(from);
+  if (!old) return std::unexpected(old.error());
+  const auto made = locate_new_link(to);
+  if (!made) return std::unexpected(made.error());
+  if (&old->target.root != &made->target.root)
+    return refuse(Errno::kUnsupported, old->target.text + " cannot have a name below another grant.");
+  const auto before = look_at(old->directory.get(), old->name, old->target);
+  if (!before) return std::unexpected(before.error());
+  if (!*before) return refuse(Errno::kNotFound, old->target.text + " does not exist.");
+  // So all names of a file with links of this run lie below the grant, and however many of them have gone unseen (a file
+  // that was replaced, a name that another grant removed), none that is left lies outside.
+  if (S_ISREG((*before)->st_mode) && old->target.root.has_foreign_names(**before))
+    return refuse(Errno::kAccess,
+                  old->target.text + " has another hard link, which may lie outside of the grant.");
+  if (linkat(old->directory.get(), old->name.c_str(), made->directory.get(), made->name.c_str(), 0) != 0)
+    return failed(made->target.text);
+  ++made->target.root.made;
+  // Counted only when the file that was looked at is the one that has the new name.
+  struct stat after{};
+  if (fstatat(made->directory.get(), made->name.c_str(), &after, AT_SYMLINK_NOFOLLOW) == 0 &&
+      key_of(after) == key_of(**before) && S_ISREG(after.st_mode))
+    made->target.root.note_link(after);
+  return {};
 }
 
 }  // namespace membrane::host

@@ -1,6 +1,6 @@
 // Files of the granted directories that stay open, and the names in them, as POSIX has both.
 //
-// What file_access.h promises holds here, too: paths are opened beneath by the kernel; only regular files and
+// What file_access.h promises holds here, too: paths are opened beneath the directory; only regular files and
 // directories exist; reading follows links that stay beneath, all else follows none and replaces none; a file
 // with more than one hard link is not written; quotas are exact, and shared with FileAccess. Different from there:
 //
@@ -13,6 +13,8 @@
 //
 // Ownership: roots and budget are borrowed. Threads: one at a time.
 #pragma once
+
+#include <sys/stat.h>
 
 #include <map>
 #include <string>
@@ -42,6 +44,12 @@ class FileHandles {
   HostResult<void> close(FileHandle file);
 
   HostResult<FileStatus> status(std::string_view path);
+  // Below a grant with links these tell of a link itself, and unlink, rename and set_times take it for a name like others.
+  HostResult<LinkOnPath> find_link(std::string_view path);
+  // EACCES for a target that is absolute or leads out of the granted directory, and below a grant without links.
+  HostResult<void> make_symlink(std::string_view target, std::string_view path);
+  // A second name for a file or link, within a grant with links. The run may go on writing to the file.
+  HostResult<void> make_link(std::string_view from, std::string_view to);
   HostResult<void> set_times(std::string_view path, const FileTimes& times);
   HostResult<void> unlink(std::string_view path);
   // ENOTSUP between two grants.
@@ -66,6 +74,8 @@ class FileHandles {
   HostResult<Target> locate(std::string_view path, policy::FsMode mode);
   HostResult<Name> locate_name(std::string_view path);
   HostResult<void> remove(std::string_view path, bool as_directory);
+  HostResult<Name> locate_new_link(std::string_view path);
+  static HostResult<void> check_move(const Name& from, const struct stat& info, const Name& to);
   HostResult<Fd> open_to_read(const Target& target);
   HostResult<Fd> open_to_write(Target& target, const FileOpening& how);
   HostResult<Fd> create(Target& target);

@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 using policy::FsMode;
 using policy::Resource;
 
-class Handles : public testing::Test {
+class Handles : public testing::TestWithParam<PathResolution> {
  public:
   ~Handles() override { fs::remove_all(root); }
 
@@ -34,19 +34,26 @@ class Handles : public testing::Test {
     grant.host = root.string();
     grant.mode = FsMode::kWrite;
   }
+  void SetUp() override {
+    if (GetParam() == PathResolution::kOpenat2 && !has_openat2()) GTEST_SKIP() << "there is no openat2 here";
+  }
   FileAccess& access() {
-    if (!opened) opened = std::move(*FileAccess::open({grant}, budget));
+    if (!opened) opened = FileAccess::open({grant}, budget).value();  // throws when it is refused
     return *opened;
   }
   FileHandles& handles() { return access().handles(); }
 
+  const PathResolutionForTesting resolution{GetParam()};
   fs::path root;
   policy::FsGrant grant;
   policy::Budget budget;
   std::unique_ptr<FileAccess> opened;
 };
 
-TEST_F(Handles, ReadAndWriteInPlace) {
+INSTANTIATE_TEST_SUITE_P(By, Handles, testing::Values(PathResolution::kOpenat2, PathResolution::kWalk),
+                         [](const auto& way) { return std::string(name_of(way.param)); });
+
+TEST_P(Handles, ReadAndWriteInPlace) {
   const FileHandle file = handles().open("/w/a", {.write = true})->handle;
   EXPECT_EQ(handles().read(file, 1, 3).value(), "ell");
   EXPECT_EQ(handles().read(file, 99, 3).value(), "");
@@ -58,18 +65,18 @@ TEST_F(Handles, ReadAndWriteInPlace) {
   EXPECT_EQ(handles().close(file).error().code, Errno::kInvalid);
 }
 
-TEST_F(Handles, OnesForReadingDoNotWrite) {
+TEST_P(Handles, OnesForReadingDoNotWrite) {
   const FileHandle file = handles().open("/w/a", {})->handle;
   EXPECT_EQ(handles().write(file, 0, "x").error().code, Errno::kInvalid);
   EXPECT_EQ(handles().resize(file, 0).error().code, Errno::kInvalid);
 }
 
-TEST_F(Handles, AreBounded) {
+TEST_P(Handles, AreBounded) {
   for (size_t i = 0; i < FileHandles::kMostOpen; ++i) ASSERT_TRUE(handles().open("/w/a", {}));
   EXPECT_EQ(handles().open("/w/a", {}).error().code, Errno::kQuota);
 }
 
-TEST_F(Handles, ShareTheQuotasOfWholeFiles) {
+TEST_P(Handles, ShareTheQuotasOfWholeFiles) {
   grant.max_total_bytes = 10;
   grant.max_files = 2;
   EXPECT_TRUE(access().write("/w/b", "123456", FileMode::kCreateOrReplace));
@@ -80,7 +87,7 @@ TEST_F(Handles, ShareTheQuotasOfWholeFiles) {
   EXPECT_EQ(access().write("/w/b", "1", FileMode::kAppend).error().code, Errno::kQuota);
 }
 
-TEST_F(Handles, SayWhatIsNotEmptyOrNotADirectory) {
+TEST_P(Handles, SayWhatIsNotEmptyOrNotADirectory) {
   EXPECT_TRUE(handles().make_directory("/w/d"));
   EXPECT_TRUE(access().write("/w/d/x", "", FileMode::kCreateOrReplace));
   EXPECT_EQ(handles().remove_directory("/w/d").error().code, Errno::kNotEmpty);
@@ -91,7 +98,7 @@ TEST_F(Handles, SayWhatIsNotEmptyOrNotADirectory) {
   EXPECT_EQ(handles().open("/w/none/x", {.write = true, .create = true}).error().code, Errno::kNotFound);
 }
 
-TEST_F(Handles, RefuseFifosWithoutWaiting) {
+TEST_P(Handles, RefuseFifosWithoutWaiting) {
   ASSERT_EQ(mkfifo((root / "fifo").c_str(), 0666), 0);
   EXPECT_EQ(handles().open("/w/fifo", {}).error().code, Errno::kAccess);
   EXPECT_EQ(handles().open("/w/fifo", {.write = true}).error().code, Errno::kAccess);
@@ -99,7 +106,7 @@ TEST_F(Handles, RefuseFifosWithoutWaiting) {
   EXPECT_TRUE(fs::exists(root / "fifo"));
 }
 
-TEST_F(Handles, ThroughTheGate256ReadsAreOneHostCallAndAllAreJournaled) {
+TEST_P(Handles, ThroughTheGate256ReadsAreOneHostCallAndAllAreJournaled) {
   policy::Policy policy;
   policy.fs.push_back(grant);
   budget.set(Resource::kHostCalls, 2);

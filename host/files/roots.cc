@@ -14,6 +14,26 @@ using policy::FsMode;
 
 HostError errno_of(const std::string& text) { return system_error(errno, text); }
 
+uint64_t file_id_of(const struct stat& info) {
+  // splitmix64 of both numbers.
+  uint64_t mixed = info.st_ino + 0x9E37'79B9'7F4A'7C15 * (info.st_dev + 1);
+  mixed = (mixed ^ (mixed >> 30)) * 0xBF58'476D'1CE4'E5B9;
+  mixed = (mixed ^ (mixed >> 27)) * 0x94D0'49BB'1331'11EB;
+  return (mixed ^ (mixed >> 31)) | 1;
+}
+
+bool Root::has_foreign_names(const struct stat& info) const {
+  const auto known = links_made.find({info.st_dev, info.st_ino});
+  return info.st_nlink > 1 + (known == links_made.end() ? 0 : known->second);
+}
+
+void Root::note_link(const struct stat& info) { ++links_made[{info.st_dev, info.st_ino}]; }
+
+void Root::forget_link(const struct stat& info) {
+  const auto known = links_made.find({info.st_dev, info.st_ino});
+  if (known != links_made.end() && --known->second == 0) links_made.erase(known);
+}
+
 HostError told_as(HostError error, const std::string& path, const std::string& text) {
   if (error.reason.starts_with(path)) error.reason.replace(0, path.size(), text);
   return error;
@@ -32,6 +52,13 @@ HostResult<struct stat> inspect(const Fd& fd, const std::string& text) {
   if (!S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode))
     return refuse(Errno::kAccess, text + " is neither a regular file nor a directory.");
   return info;
+}
+
+HostResult<struct stat> inspect_entry(const Fd& fd, const Target& target) {
+  struct stat info{};
+  if (fstat(fd.get(), &info) != 0) return std::unexpected(errno_of(target.text));
+  if (S_ISLNK(info.st_mode) && target.root.grant.links) return info;
+  return inspect(fd, target.text);
 }
 
 namespace {

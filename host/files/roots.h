@@ -8,6 +8,7 @@
 
 #include <sys/stat.h>
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -27,8 +28,14 @@ struct Root {
   std::string file;  // when a single file is granted: its name in `directory`
   uint64_t written_bytes = 0;
   uint64_t made = 0;  // files and directories
+  // Hard links that this run made, by device and inode: names that a file has more than others gave it.
+  std::map<std::pair<uint64_t, uint64_t>, uint64_t> links_made = {};
 
   [[nodiscard]] bool is_file() const { return !file.empty(); }
+  // Whether writing to the file changes it under a name that this run did not give it.
+  [[nodiscard]] bool has_foreign_names(const struct stat& info) const;
+  void note_link(const struct stat& info);
+  void forget_link(const struct stat& info);  // one of its names is gone
 };
 
 // A guest path, decided: what it is beneath a root.
@@ -37,7 +44,7 @@ struct Target {
   Components beneath;  // empty: the granted directory itself
   std::string text;    // as the program would write it
 
-  // Relative to the root's directory, for openat2.
+  // Relative to the root's directory, for open_beneath.
   [[nodiscard]] std::string path() const {
     std::string out;
     for (const std::string& component : beneath) out += (out.empty() ? "" : "/") + component;
@@ -49,7 +56,7 @@ struct Target {
 
 class Roots {
  public:
-  // ENOENT when a granted directory or file does not exist; ENOTSUP on a kernel without openat2.
+  // ENOENT when a granted directory or file does not exist; ENOTSUP where check_kernel() says so.
   static HostResult<std::unique_ptr<Roots>> open(const std::vector<policy::FsGrant>& grants);
 
   // What a path is, when the grant that rules it allows `mode`. EACCES, with the flag that would allow it.
@@ -65,12 +72,16 @@ class Roots {
   std::vector<Root> roots_;
 };
 
+// A number for the file that says nothing of where it is; never 0.
+uint64_t file_id_of(const struct stat& info);
 // The errno of the system about `text`, in our words.
 HostError errno_of(const std::string& text);
 // The same failure, told with the path as the program knows it.
 HostError told_as(HostError error, const std::string& path, const std::string& text);
 // Reading's way: links are followed that stay beneath.
 HostResult<Fd> open_target(const Target& target, int flags);
+// A regular file or a directory; below a grant with links also a symbolic link; else EACCES.
+HostResult<struct stat> inspect_entry(const Fd& fd, const Target& target);
 // A regular file or a directory, else EACCES.
 HostResult<struct stat> inspect(const Fd& fd, const std::string& text);
 

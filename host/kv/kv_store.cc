@@ -1,14 +1,18 @@
 #include "host/kv/kv_store.h"
 
+#include <algorithm>
 #include <optional>
 
 #include "base/sqlite.h"
 #include "base/utf8.h"
+#include "host/sql/read_only_file.h"
+#include "host/sqlite_wait.h"
 
 namespace membrane::host {
 namespace {
 
-constexpr int kBusyTimeoutMs = 2'000;
+constexpr uint64_t kBusyTimeoutMs = 2'000;
+constexpr int kProgressOps = 1'000;  // virtual machine steps between looks at the clock
 
 // "MBkv": marks the file as ours, so that another program's database is not written to.
 constexpr int64_t kApplicationId = 0x4D426B76;
@@ -38,7 +42,8 @@ static_assert(kApplicationId == 1296198518);
 
 class KvStore::Impl {
  public:
-  Impl(const policy::KvGrant& grant, const sqlite::Api& api) : grant_(grant), db_(api) {}
+  Impl(const policy::KvGrant& grant, const sqlite::Api& api, const Deadline& run)
+      : grant_(grant), api_(api), run_(run), file_(grant.path) {}
 
   HostResult<void> open();
   HostResult<std::string> get(std::string_view key);
@@ -47,6 +52,14 @@ class KvStore::Impl {
   HostResult<std::vector<std::string>> keys(std::string_view prefix);
 
  private:
+  static int on_busy(void* self, int tries) {
+    return wait_for_lock(tries, kBusyTimeoutMs, static_cast<const Impl*>(self)->run_) ? 1 : 0;
+  }
+  static int on_progress(void* self) { return static_cast<const Impl*>(self)->run_.passed() ? 1 : 0; }
+  HostResult<void> open_file();
+  // Before each call: a file that is read without a trace is opened again when it has changed.
+  HostResult<void> ready() { return is_read_only() && file_.has_changed() ? open() : HostResult<void>(); }
+  [[nodiscard]] bool is_read_only() const { return !grant_.writable && !grant_.path.empty(); }
   HostResult<void> create_or_check();
   HostResult<int64_t> integer(const char* sql);
   HostResult<void> check_key(std::string_view key) const;
@@ -58,38 +71,52 @@ class KvStore::Impl {
   // Runs `body` inside a transaction that holds the write lock: all of it, or nothing.
   template <typename Body>
   HostResult<void> transaction(Body body) {
-    if (const int code = db_.execute("BEGIN IMMEDIATE"); code != SQLITE_OK) return failure(code);
+    if (const int code = db_->execute("BEGIN IMMEDIATE"); code != SQLITE_OK) return failure(code);
     HostResult<void> result = body();
     if (result) {
-      if (const int code = db_.execute("COMMIT"); code != SQLITE_OK) result = failure(code);
+      if (const int code = db_->execute("COMMIT"); code != SQLITE_OK) result = failure(code);
     }
-    if (!result) db_.execute("ROLLBACK");
+    if (!result) db_->execute("ROLLBACK");
     return result;
   }
 
   policy::KvGrant grant_;
-  sqlite::Connection db_;
+  const sqlite::Api& api_;
+  const Deadline& run_;
+  ReadOnlyFile file_;  // when it is only read
+  std::unique_ptr<sqlite::Connection> db_;
 };
 
 std::unexpected<HostError> KvStore::Impl::failure(int code) const {
+  if (run_.passed()) return refuse(Errno::kTimedOut, "the run's time is over");
   switch (code & 0xFF) {
     case SQLITE_BUSY:
     case SQLITE_LOCKED: return refuse(Errno::kTimedOut, "the key-value store is in use by another process");
     case SQLITE_FULL: return refuse(Errno::kQuota, "the disk under the key-value store is full");
-    default: return refuse(Errno::kHost, "the key-value store cannot be used: " + db_.message());
+    default: return refuse(Errno::kHost, "the key-value store cannot be used: " + db_->message());
   }
 }
 
 HostResult<void> KvStore::Impl::open() {
-  const bool in_memory = grant_.path.empty();
-  const int mode =
-      grant_.writable || in_memory ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY;
-  const int code = db_.open(in_memory ? ":memory:" : grant_.path, mode | SQLITE_OPEN_NOMUTEX);
-  if (code != SQLITE_OK)
-    return refuse(Errno::kHost,
-                  "the key-value store '" + grant_.path + "' cannot be opened: " + db_.message());
-  db_.api().busy_timeout(db_.handle(), kBusyTimeoutMs);
+  if (grant_.path.empty()) grant_.max_total_bytes = std::min(grant_.max_total_bytes, kMaxBytesInMemory);
+  MEMBRANE_TRY(open_file());
+  api_.busy_handler(db_->handle(), &on_busy, this);
+  api_.progress_handler(db_->handle(), kProgressOps, &on_progress, this);
   return create_or_check();
+}
+
+HostResult<void> KvStore::Impl::open_file() {
+  if (is_read_only()) {
+    auto db = file_.open(api_, nullptr);
+    if (!db) return refuse(db.error().code, "the key-value store: " + db.error().reason, db.error().grant);
+    db_ = std::move(*db);
+    return {};
+  }
+  db_ = std::make_unique<sqlite::Connection>(api_);
+  constexpr int kMode = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
+  if (db_->open(grant_.path.empty() ? ":memory:" : grant_.path, kMode) == SQLITE_OK) return {};
+  return refuse(Errno::kHost,
+                "the key-value store '" + grant_.path + "' cannot be opened: " + db_->message());
 }
 
 HostResult<void> KvStore::Impl::create_or_check() {
@@ -98,11 +125,11 @@ HostResult<void> KvStore::Impl::create_or_check() {
     MEMBRANE_TRY(transaction([&]() -> HostResult<void> {
       MEMBRANE_ASSIGN(const int64_t objects, integer("SELECT count(*) FROM sqlite_schema"));
       if (objects != 0) return {};
-      const int code = db_.execute(kSchema);
+      const int code = db_->execute(kSchema);
       return code == SQLITE_OK ? HostResult<void>() : failure(code);
     }));
     // Readers do not wait for writers. A file system that cannot do it keeps the older journal: just slower.
-    if (!grant_.path.empty()) db_.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL");
+    if (!grant_.path.empty()) db_->execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL");
   }
   MEMBRANE_ASSIGN(const int64_t id, integer("PRAGMA application_id"));
   MEMBRANE_ASSIGN(const int64_t version, integer("PRAGMA user_version"));
@@ -113,7 +140,7 @@ HostResult<void> KvStore::Impl::create_or_check() {
 
 HostResult<int64_t> KvStore::Impl::integer(const char* sql) {
   sqlite::Statement statement;
-  int code = db_.prepare(sql, statement);
+  int code = db_->prepare(sql, statement);
   if (code == SQLITE_OK) code = statement.step();
   if (code != SQLITE_ROW) return failure(code);
   return statement.int_at(0);
@@ -137,8 +164,9 @@ HostResult<void> KvStore::Impl::check_writable() const {
 
 HostResult<std::string> KvStore::Impl::get(std::string_view key) {
   MEMBRANE_TRY(check_key(key));
+  MEMBRANE_TRY(ready());
   sqlite::Statement statement;
-  int code = db_.prepare("SELECT value FROM kv WHERE key = ?1", statement);
+  int code = db_->prepare("SELECT value FROM kv WHERE key = ?1", statement);
   if (code == SQLITE_OK) code = statement.bind_text(1, key);
   if (code == SQLITE_OK) code = statement.step();
   if (code == SQLITE_DONE) return refuse(Errno::kNotFound, "there is no key '" + std::string(key) + "'");
@@ -160,7 +188,7 @@ HostResult<void> KvStore::Impl::set(std::string_view key, std::string_view value
 
 HostResult<void> KvStore::Impl::write(std::string_view key, std::string_view value) {
   sqlite::Statement statement;
-  int code = db_.prepare(
+  int code = db_->prepare(
       "INSERT INTO kv VALUES (?1, ?2) ON CONFLICT(key) DO UPDATE SET value = excluded.value", statement);
   if (code == SQLITE_OK) code = statement.bind_text(1, key);
   if (code == SQLITE_OK) code = statement.bind_blob(2, value);
@@ -185,7 +213,7 @@ HostResult<void> KvStore::Impl::remove(std::string_view key) {
   MEMBRANE_TRY(check_writable());
   MEMBRANE_TRY(check_key(key));
   sqlite::Statement statement;
-  int code = db_.prepare("DELETE FROM kv WHERE key = ?1 RETURNING 1", statement);
+  int code = db_->prepare("DELETE FROM kv WHERE key = ?1 RETURNING 1", statement);
   if (code == SQLITE_OK) code = statement.bind_text(1, key);
   if (code == SQLITE_OK) code = statement.step();
   if (code == SQLITE_DONE) return refuse(Errno::kNotFound, "there is no key '" + std::string(key) + "'");
@@ -198,9 +226,10 @@ HostResult<std::vector<std::string>> KvStore::Impl::keys(std::string_view prefix
   const bool narrower = prefix.starts_with(grant_.prefix);
   if (!narrower && !std::string_view(grant_.prefix).starts_with(prefix)) return std::vector<std::string>();
   const std::string_view start = narrower ? prefix : std::string_view(grant_.prefix);
+  MEMBRANE_TRY(ready());
 
   sqlite::Statement statement;
-  int code = db_.prepare("SELECT key FROM kv WHERE key >= ?1 ORDER BY key", statement);
+  int code = db_->prepare("SELECT key FROM kv WHERE key >= ?1 ORDER BY key", statement);
   if (code == SQLITE_OK) code = statement.bind_text(1, start);
   std::vector<std::string> found;
   while (code == SQLITE_OK || code == SQLITE_ROW) {
@@ -212,10 +241,10 @@ HostResult<std::vector<std::string>> KvStore::Impl::keys(std::string_view prefix
   return found;
 }
 
-HostResult<std::unique_ptr<KvStore>> KvStore::open(const policy::KvGrant& grant) {
+HostResult<std::unique_ptr<KvStore>> KvStore::open(const policy::KvGrant& grant, const Deadline& run) {
   const auto api = sqlite::api();
   if (!api) return refuse(Errno::kUnsupported, api.error().message);
-  auto impl = std::make_unique<Impl>(grant, **api);
+  auto impl = std::make_unique<Impl>(grant, **api, run);
   MEMBRANE_TRY(impl->open());
   return std::unique_ptr<KvStore>(new KvStore(std::move(impl)));
 }

@@ -3,7 +3,8 @@
 // Keys are UTF-8 text, not empty, ordered by their bytes; values are any bytes. Every
 // quota of the grant is exact, also when several processes write to the same file: a
 // write and the check of its sum are one transaction. A store that is read or written
-// by another process for longer than two seconds answers ETIMEDOUT; a damaged file or
+// by another process for longer than two seconds, or until the run's deadline, answers ETIMEDOUT; a store that is
+// granted for reading only is read without a trace (sql/read_only_file.h); a damaged file or
 // one that is something else answers EHOST and is left as it is.
 //
 // Threads: one at a time; open one store for each.
@@ -14,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "host/deadline.h"
 #include "host/errno.h"
 #include "policy/policy.h"
 
@@ -21,8 +23,12 @@ namespace membrane::host {
 
 class KvStore {
  public:
+  // What a store in memory holds at most, whatever the grant says: it is memory of the host.
+  static constexpr uint64_t kMaxBytesInMemory = 8u << 20;
+
   // Makes the file when the grant is writable and there is none.
-  static HostResult<std::unique_ptr<KvStore>> open(const policy::KvGrant& grant);
+  // `run` is borrowed, and must outlive the store.
+  static HostResult<std::unique_ptr<KvStore>> open(const policy::KvGrant& grant, const Deadline& run);
   ~KvStore();
 
   HostResult<std::string> get(std::string_view key);  // ENOENT when there is none

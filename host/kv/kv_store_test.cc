@@ -12,11 +12,14 @@
 namespace membrane::host {
 namespace {
 
+policy::Budget unlimited;
+const Deadline kNoEnd(unlimited);
+
 namespace fs = std::filesystem;
 using Keys = std::vector<std::string>;
 
 std::unique_ptr<KvStore> open_or_die(const policy::KvGrant& grant) {
-  auto store = KvStore::open(grant);
+  auto store = KvStore::open(grant, kNoEnd);
   if (!store) {
     ADD_FAILURE() << store.error().reason;
     std::abort();
@@ -160,7 +163,7 @@ TEST_F(KvFile, KeysOutsideThePrefixAreNotShown) {
 
 TEST_F(KvFile, ReadOnlyCannotWriteOrMakeTheFile) {
   grant_.writable = false;
-  EXPECT_EQ(code_of(KvStore::open(grant_)), Errno::kHost);
+  EXPECT_EQ(code_of(KvStore::open(grant_, kNoEnd)), Errno::kHost);
   EXPECT_FALSE(fs::exists(grant_.path));
   grant_.writable = true;
   { ASSERT_TRUE(open_or_die(grant_)->set("a", "1")); }
@@ -173,7 +176,7 @@ TEST_F(KvFile, ReadOnlyCannotWriteOrMakeTheFile) {
 
 TEST_F(KvFile, ADamagedFileIsAnErrorNotACrash) {
   std::ofstream(grant_.path) << std::string(8192, 'x');
-  EXPECT_EQ(code_of(KvStore::open(grant_)), Errno::kHost);
+  EXPECT_EQ(code_of(KvStore::open(grant_, kNoEnd)), Errno::kHost);
 }
 
 TEST_F(KvFile, AFileDamagedInTheMiddleIsAnErrorNotACrash) {
@@ -186,7 +189,7 @@ TEST_F(KvFile, AFileDamagedInTheMiddleIsAnErrorNotACrash) {
     file.seekp(4096);
     file << std::string(16 * 4096, '\xA5');
   }
-  const auto store = KvStore::open(grant_);
+  const auto store = KvStore::open(grant_, kNoEnd);
   if (!store) {
     EXPECT_EQ(code_of(store), Errno::kHost);
     return;
@@ -201,7 +204,7 @@ TEST_F(KvFile, AnotherProgramsDatabaseIsLeftAlone) {
     ASSERT_EQ(db.open(grant_.path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE), SQLITE_OK);
     ASSERT_EQ(db.execute("CREATE TABLE t(x)"), SQLITE_OK);
   }
-  EXPECT_EQ(code_of(KvStore::open(grant_)), Errno::kHost);
+  EXPECT_EQ(code_of(KvStore::open(grant_, kNoEnd)), Errno::kHost);
 }
 
 TEST_F(KvFile, TwoProcessesShareOneQuota) {

@@ -2,10 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cmath>
 #include <mutex>
-#include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 #include <vector>
 
@@ -14,22 +13,32 @@
 #include "base/search.h"
 #include "base/sqlite.h"
 #include "base/utf8.h"
+#include "host/read_json.h"
+#include "host/sql/read_only_file.h"
+#include "host/sql/run_clock.h"
+#include "host/sqlite_wait.h"
+#include "host/watchdog.h"
 
 namespace membrane::host {
 namespace {
 
 using nlohmann::json;
-using std::chrono::steady_clock;
 
-constexpr int kProgressOps = 100;           // virtual machine steps between looks at the clock
-constexpr int kMaxFunctionCalls = 200;      // as written: nobody looks at the clock between them
+constexpr int kProgressOps = 100;       // virtual machine steps between looks at the clock
+constexpr int kMaxFunctionCalls = 200;  // as written
+// A statement's steps between two that look at the clock are at most those that it was compiled to, and the slowest
+// read a value once, at a nanosecond or two a byte: so the product of steps and the longest value is bounded.
+constexpr int64_t kMaxStepBytes = 512ll << 20;
+constexpr int64_t kMaxValueBytes = 16ll << 20;
+constexpr int64_t kMinValueBytes = 1ll << 10;
 constexpr size_t kMaxLikeSteps = 64 << 20;  // bytes of a text times bytes of its pattern
 constexpr int64_t kMaxPrepareMemoryBytes = 16ll << 20;
-constexpr int64_t kMaxQueryMemoryBytes = 256ll << 20;  // sorting and recursion keep rows in memory
+constexpr int64_t kMaxQueryMemoryBytes = 24ll << 20;  // sorting and recursion keep rows in memory
 constexpr int kMaxSqlBytes = 64 << 10;
-constexpr int kBusyTimeoutMs = 1'000;
+constexpr int kMaxParameters = 500;
+constexpr uint64_t kBusyTimeoutMs = 1'000;
 
-// Functions that compute from their arguments alone (the dates: also from the host's clock).
+// Functions that compute from their arguments alone (the dates: also from the run's clock).
 // Not here: what reads files or loads code, what is random, what looks into the library, and
 // json_patch, whose time is quadratic in the number of members.
 constexpr auto kFunctions = std::to_array<std::string_view>({
@@ -170,7 +179,8 @@ std::string_view bytes_of(const sqlite::Api& api, sqlite3_value* value) {
 
 // Each use of a view or of a WITH table copies its SELECT, so that thirty that use one another
 // twice make a billion, before the first step and without a look at the clock. SQLite has no limit
-// on that but the one on its memory, which is of the whole process: it stands while one is prepared.
+// on that but the one on its memory. Where Membrane cannot count that itself, the limit is the one of the whole
+// process, which stands while one statement is prepared.
 class PrepareMemoryLimit {
  public:
   explicit PrepareMemoryLimit(const sqlite::Api& api) : api_(api), lock_(mutex()) {
@@ -204,15 +214,18 @@ std::string json_text(std::string_view text) {
 
 class SqlReader::Impl {
  public:
-  Impl(const policy::SqlGrant& grant, const sqlite::Api& api) : grant_(grant), api_(api), db_(api) {}
+  Impl(const policy::SqlGrant& grant, const sqlite::Api& api, std::function<int64_t()> now_ms)
+      : grant_(grant), api_(api), now_ms_(std::move(now_ms)), file_(grant.path) {}
 
   HostResult<void> open();
-  HostResult<std::string> query(std::string_view sql, std::string_view parameters_json, uint64_t timeout_ms);
+  HostResult<std::string> query(std::string_view sql, std::string_view parameters_json, const Deadline& run);
 
  private:
   static int authorize(void* self, int action, const char* first, const char* second, const char*,
                        const char*);
   static int on_progress(void* self);
+  static int on_busy(void* self, int tries);
+  static bool stop_if_over(const sqlite::Api& api, sqlite3_context* context);
   static void instr(sqlite3_context* context, int count, sqlite3_value** values);
   static void replace(sqlite3_context* context, int count, sqlite3_value** values);
   static void like(sqlite3_context* context, int count, sqlite3_value** values);
@@ -223,7 +236,12 @@ class SqlReader::Impl {
 
   int decide(int action, std::string_view first, std::string_view second);
   void set_limits();
+  void limit_values(int64_t operations);
   int replace_functions();
+  int configure();
+  HostResult<void> reopen_if_changed();
+  HostResult<std::string> run_query(std::string_view sql, std::string_view parameters_json);
+  HostResult<int64_t> count_operations(std::string_view sql);
   HostResult<sqlite::Statement> prepare(std::string_view sql);
   HostResult<void> bind(sqlite::Statement& statement, std::string_view parameters_json);
   HostResult<std::string> collect(sqlite::Statement& statement);
@@ -235,41 +253,68 @@ class SqlReader::Impl {
   std::string suggestion(std::string_view message);
   std::unexpected<HostError> failure(int code);
 
+  [[nodiscard]] bool is_over() const {
+    return account_->expired.load(std::memory_order_relaxed) || deadline_->passed();
+  }
+
   policy::SqlGrant grant_;
   const sqlite::Api& api_;
-  sqlite::Connection db_;
-  int calls_ = 0;         // of functions, in the statement that is being prepared
-  bool trusted_ = false;  // while Membrane's own statements run
-  std::string refusal_;   // why the authorizer or the progress handler said no
+  std::function<int64_t()> now_ms_;
+  ReadOnlyFile file_;
+  std::unique_ptr<sqlite::Connection> db_;
+  sqlite::Account* account_ = nullptr;  // of the query that runs
+  const Deadline* deadline_ = nullptr;  // likewise
+  int calls_ = 0;                       // of functions, in the statement that is being prepared
+  bool trusted_ = false;                // while Membrane's own statements run
+  std::string refusal_;                 // why the authorizer or the progress handler said no
   Errno refusal_code_ = Errno::kAccess;
-  steady_clock::time_point deadline_;
   int64_t memory_before_ = 0;
 };
 
 // --- opening ---------------------------------------------------------------------------
 
 HostResult<void> SqlReader::Impl::open() {
-  if (const int code = db_.open(grant_.path, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX); code != SQLITE_OK)
-    return refuse(Errno::kHost, "the database '" + grant_.name + "' cannot be opened: " + db_.message());
-  api_.busy_timeout(db_.handle(), kBusyTimeoutMs);
+  const char* const vfs = RunClock::vfs(api_);
+  if (vfs == nullptr) return refuse(Errno::kHost, "SQLite cannot be given the run's clock");
+  auto db = file_.open(api_, vfs);
+  if (!db)
+    return refuse(db.error().code, "the database '" + grant_.name + "': " + db.error().reason,
+                  db.error().grant);
+  db_ = std::move(*db);
   trusted_ = true;
-  // Big sorts go to memory, where they are bounded, and not to files.
-  int code = db_.execute("PRAGMA temp_store = MEMORY; PRAGMA query_only = ON; PRAGMA cell_size_check = ON");
-  if (code == SQLITE_OK) code = replace_functions();
-  if (code == SQLITE_OK) code = db_.execute("SELECT count(*) FROM sqlite_schema");
-  if (code != SQLITE_OK) return failure(code);
+  const int code = configure();
   trusted_ = false;
+  if (code == SQLITE_OK) return {};
+  auto failed = failure(code);
+  db_.reset();
+  return failed;
+}
+
+int SqlReader::Impl::configure() {
+  api_.busy_handler(db_->handle(), &on_busy, this);
+  api_.progress_handler(db_->handle(), kProgressOps, &on_progress, this);
+  // Every allocation is to be counted, also the small ones that SQLite takes from a pool of its own.
+  api_.db_config(db_->handle(), SQLITE_DBCONFIG_LOOKASIDE, nullptr, 0, 0);
+  // Big sorts go to memory, where they are bounded, and not to files.
+  int code = db_->execute("PRAGMA temp_store = MEMORY; PRAGMA query_only = ON; PRAGMA cell_size_check = ON");
+  if (code == SQLITE_OK) code = replace_functions();
+  if (code == SQLITE_OK) code = db_->execute("SELECT count(*) FROM sqlite_schema");
+  if (code != SQLITE_OK) return code;
   set_limits();
-  api_.set_authorizer(db_.handle(), &authorize, this);
-  api_.progress_handler(db_.handle(), kProgressOps, &on_progress, this);
-  return {};
+  api_.set_authorizer(db_->handle(), &authorize, this);
+  return SQLITE_OK;
+}
+
+// Opened again when what was read before may no longer be what the file holds.
+HostResult<void> SqlReader::Impl::reopen_if_changed() {
+  if (db_ && !file_.has_changed()) return {};
+  db_.reset();
+  return open();
 }
 
 void SqlReader::Impl::set_limits() {
-  const int length = static_cast<int>(std::clamp<uint64_t>(grant_.max_result_bytes, 1 << 10, 256 << 20));
   const std::pair<int, int> limits[] = {
-      {SQLITE_LIMIT_LENGTH, length},
-      {SQLITE_LIMIT_SQL_LENGTH, kMaxSqlBytes},
+      {SQLITE_LIMIT_SQL_LENGTH, kMaxSqlBytes + 16},  // "EXPLAIN " stands before it once
       {SQLITE_LIMIT_COLUMN, 500},
       {SQLITE_LIMIT_EXPR_DEPTH, 100},
       {SQLITE_LIMIT_COMPOUND_SELECT, 50},
@@ -277,18 +322,25 @@ void SqlReader::Impl::set_limits() {
       {SQLITE_LIMIT_FUNCTION_ARG, 100},
       {SQLITE_LIMIT_ATTACHED, 0},
       {SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 500},
-      {SQLITE_LIMIT_VARIABLE_NUMBER, 500},
+      {SQLITE_LIMIT_VARIABLE_NUMBER, kMaxParameters},
       {SQLITE_LIMIT_TRIGGER_DEPTH, 0},
       {SQLITE_LIMIT_WORKER_THREADS, 0},
   };
-  for (const auto& [what, value] : limits) api_.limit(db_.handle(), what, value);
+  for (const auto& [what, value] : limits) api_.limit(db_->handle(), what, value);
+}
+
+// Of texts and blobs, also of a row as it is stored.
+void SqlReader::Impl::limit_values(int64_t operations) {
+  const auto granted = static_cast<int64_t>(std::min<uint64_t>(grant_.max_result_bytes, kMaxValueBytes));
+  const int64_t most = std::min(granted, kMaxStepBytes / std::max<int64_t>(operations, 1));
+  api_.limit(db_->handle(), SQLITE_LIMIT_LENGTH, static_cast<int>(std::max(most, kMinValueBytes)));
 }
 
 int SqlReader::Impl::replace_functions() {
   constexpr int kFlags = SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS;
   const auto add = [&](const char* name, int count,
                        void (*function)(sqlite3_context*, int, sqlite3_value**)) {
-    return api_.create_function_v2(db_.handle(), name, count, kFlags, this, function, nullptr, nullptr,
+    return api_.create_function_v2(db_->handle(), name, count, kFlags, this, function, nullptr, nullptr,
                                    nullptr);
   };
   int code = add("instr", 2, &instr);
@@ -302,8 +354,16 @@ int SqlReader::Impl::replace_functions() {
   return code;
 }
 
+// Membrane's own functions look at the time before they begin.
+bool SqlReader::Impl::stop_if_over(const sqlite::Api& api, sqlite3_context* context) {
+  if (!static_cast<const Impl*>(api.user_data(context))->is_over()) return false;
+  api.result_error_nomem(context);
+  return true;
+}
+
 void SqlReader::Impl::instr(sqlite3_context* context, int, sqlite3_value** values) {
   const sqlite::Api& api = **sqlite::api();
+  if (stop_if_over(api, context)) return;
   if (api.value_type(values[0]) == SQLITE_NULL || api.value_type(values[1]) == SQLITE_NULL)
     return api.result_null(context);
   const bool blobs = api.value_type(values[0]) == SQLITE_BLOB && api.value_type(values[1]) == SQLITE_BLOB;
@@ -318,6 +378,7 @@ void SqlReader::Impl::instr(sqlite3_context* context, int, sqlite3_value** value
 
 void SqlReader::Impl::replace(sqlite3_context* context, int, sqlite3_value** values) {
   const sqlite::Api& api = **sqlite::api();
+  if (stop_if_over(api, context)) return;
   for (int i = 0; i < 3; ++i) {
     if (api.value_type(values[i]) == SQLITE_NULL) return api.result_null(context);
   }
@@ -325,7 +386,7 @@ void SqlReader::Impl::replace(sqlite3_context* context, int, sqlite3_value** val
   const std::string_view from = bytes_of(api, values[1]);
   const std::string_view to = bytes_of(api, values[2]);
   const Impl& self = *static_cast<const Impl*>(api.user_data(context));
-  const auto most = static_cast<size_t>(api.limit(self.db_.handle(), SQLITE_LIMIT_LENGTH, -1));
+  const auto most = static_cast<size_t>(api.limit(self.db_->handle(), SQLITE_LIMIT_LENGTH, -1));
   std::string result;
   while (!from.empty()) {
     const size_t at = find_bytes(text, from);
@@ -363,10 +424,11 @@ void SqlReader::Impl::glob(sqlite3_context* context, int, sqlite3_value** values
 template <typename Matches>
 void SqlReader::Impl::match(sqlite3_context* context, sqlite3_value** values, Matches matches) {
   const sqlite::Api& api = **sqlite::api();
+  if (stop_if_over(api, context)) return;
   if (api.value_type(values[0]) == SQLITE_NULL || api.value_type(values[1]) == SQLITE_NULL)
     return api.result_null(context);
   const Impl& self = *static_cast<const Impl*>(api.user_data(context));
-  const auto most = api.limit(self.db_.handle(), SQLITE_LIMIT_LIKE_PATTERN_LENGTH, -1);
+  const auto most = api.limit(self.db_->handle(), SQLITE_LIMIT_LIKE_PATTERN_LENGTH, -1);
   const auto* pattern = reinterpret_cast<const char*>(api.value_text(values[0]));
   const auto* text = reinterpret_cast<const char*>(api.value_text(values[1]));
   if (pattern == nullptr || text == nullptr) return api.result_error_nomem(context);
@@ -418,46 +480,81 @@ int SqlReader::Impl::decide(int action, std::string_view first, std::string_view
 }
 
 int SqlReader::Impl::on_progress(void* self) {
-  Impl& reader = *static_cast<Impl*>(self);
-  if (steady_clock::now() >= reader.deadline_) {
-    reader.refusal_ = "the query ran longer than its time limit";
-    reader.refusal_code_ = Errno::kTimedOut;
-    return 1;
-  }
-  if (reader.api_.memory_used() - reader.memory_before_ > kMaxQueryMemoryBytes) {
-    reader.refusal_ = "the query needs more than 256 MiB of memory";
-    reader.refusal_code_ = Errno::kTooBig;
+  const Impl& reader = *static_cast<const Impl*>(self);
+  if (reader.is_over()) return 1;
+  if (!sqlite::Accounting::works() &&
+      reader.api_.memory_used() - reader.memory_before_ > kMaxQueryMemoryBytes) {
+    reader.account_->refused = true;
     return 1;
   }
   return 0;
 }
 
+int SqlReader::Impl::on_busy(void* self, int tries) {
+  return wait_for_lock(tries, kBusyTimeoutMs, *static_cast<const Impl*>(self)->deadline_) ? 1 : 0;
+}
+
 // --- running one -----------------------------------------------------------------------
 
 HostResult<std::string> SqlReader::Impl::query(std::string_view sql, std::string_view parameters_json,
-                                               uint64_t timeout_ms) {
-  deadline_ =
-      steady_clock::now() + std::chrono::milliseconds(std::min<uint64_t>(timeout_ms, grant_.timeout_ms));
+                                               const Deadline& run) {
+  const Deadline deadline = run.within(grant_.timeout_ms);
+  sqlite::Account account;
+  account.limit_bytes = kMaxQueryMemoryBytes;
+  account_ = &account;
+  deadline_ = &deadline;
   memory_before_ = api_.memory_used();
   refusal_.clear();
   refusal_code_ = Errno::kAccess;
-  calls_ = 0;
+  // A short query can be over before the watchdog has begun to watch it.
+  if (is_over()) return refuse(Errno::kTimedOut, "the run's time is over");
+  const sqlite::Accounting accounting(account);
+  const RunClock clock(now_ms_);
+  if (auto opened = reopen_if_changed(); !opened) return std::unexpected(std::move(opened).error());
+  const Watchdog::Watch watch(deadline, [&] {
+    account.expired.store(true, std::memory_order_relaxed);
+    api_.interrupt(db_->handle());
+  });
+  return run_query(sql, parameters_json);
+}
+
+HostResult<std::string> SqlReader::Impl::run_query(std::string_view sql, std::string_view parameters_json) {
+  limit_values(1);
+  if (sql.size() > kMaxSqlBytes) return refuse(Errno::kTooBig, "the statement is longer than 64 KiB");
+  if (sql.find('\0') != std::string_view::npos)
+    return refuse(Errno::kInvalid, "the statement contains a NUL character");
+  std::optional<PrepareMemoryLimit> limit;
+  if (!sqlite::Accounting::works()) limit.emplace(api_);
   MEMBRANE_ASSIGN(sqlite::Statement statement, prepare(sql));
+  if (api_.stmt_isexplain(statement.handle()) == 0) {
+    MEMBRANE_ASSIGN(const int64_t operations, count_operations(sql));
+    limit_values(operations);
+  }
+  limit.reset();
   MEMBRANE_TRY(bind(statement, parameters_json));
   return collect(statement);
 }
 
+// What SQLite compiles the statement to, by its own account.
+HostResult<int64_t> SqlReader::Impl::count_operations(std::string_view sql) {
+  calls_ = 0;
+  sqlite::Statement listing;
+  int code = db_->prepare("EXPLAIN " + std::string(sql), listing);
+  int64_t operations = 0;
+  if (code == SQLITE_OK)
+    while ((code = listing.step()) == SQLITE_ROW) ++operations;
+  if (code != SQLITE_DONE) return failure(code);
+  return operations;
+}
+
 HostResult<sqlite::Statement> SqlReader::Impl::prepare(std::string_view sql) {
-  if (sql.size() > kMaxSqlBytes) return refuse(Errno::kTooBig, "the statement is longer than 64 KiB");
-  if (sql.find('\0') != std::string_view::npos)
-    return refuse(Errno::kInvalid, "the statement contains a NUL character");
-  const PrepareMemoryLimit limit(api_);
+  calls_ = 0;
   sqlite::Statement statement;
   std::string_view rest;
-  if (const int code = db_.prepare(sql, statement, &rest); code != SQLITE_OK) return failure(code);
+  if (const int code = db_->prepare(sql, statement, &rest); code != SQLITE_OK) return failure(code);
   if (!statement) return refuse(Errno::kInvalid, "the statement is empty");
   sqlite::Statement second;
-  const int code = rest.empty() ? SQLITE_OK : db_.prepare(rest, second);
+  const int code = rest.empty() ? SQLITE_OK : db_->prepare(rest, second);
   if (code != SQLITE_OK || second) return refuse(Errno::kInvalid, "only one statement can be run at a time");
   // A statement that gives no columns was no query, even when it found nothing to do.
   if (api_.stmt_readonly(statement.handle()) == 0 || api_.column_count(statement.handle()) == 0)
@@ -466,7 +563,10 @@ HostResult<sqlite::Statement> SqlReader::Impl::prepare(std::string_view sql) {
 }
 
 HostResult<void> SqlReader::Impl::bind(sqlite::Statement& statement, std::string_view parameters_json) {
-  const json values = parameters_json.empty() ? json::array() : json::parse(parameters_json, nullptr, false);
+  // A level deeper, and a value more, than parameters may be: those have errors of their own.
+  constexpr JsonLimits kLimits{.depth = 2, .values = kMaxParameters + 2, .memory_bytes = 24u << 20};
+  MEMBRANE_ASSIGN(const json values, read_json_for_guest(parameters_json.empty() ? "[]" : parameters_json,
+                                                         "the text of the parameters", kLimits));
   if (!values.is_array()) return refuse(Errno::kInvalid, "the parameters are not a JSON array");
   const int wanted = api_.bind_parameter_count(statement.handle());
   if (values.size() != static_cast<size_t>(wanted))
@@ -517,8 +617,11 @@ HostResult<void> SqlReader::Impl::append_row(std::string& rows, const sqlite::St
   for (size_t column = 0; column < keys.size(); ++column) {
     if (column != 0) rows += ',';
     rows += keys[column];
-    rows += value_at(statement.handle(), static_cast<int>(column));
-    if (rows.size() >= grant_.max_result_bytes)
+    // A value is looked at before it is written: escapes may make it six times as long.
+    const auto bytes = static_cast<uint64_t>(api_.column_bytes(statement.handle(), static_cast<int>(column)));
+    if (rows.size() + bytes < grant_.max_result_bytes)
+      rows += value_at(statement.handle(), static_cast<int>(column));
+    if (rows.size() + bytes >= grant_.max_result_bytes)
       return refuse(Errno::kTooBig, "the query gives more than " + std::to_string(grant_.max_result_bytes) +
                                         " bytes, the limit; select fewer columns or rows");
   }
@@ -564,7 +667,7 @@ std::vector<std::string> SqlReader::Impl::names(const char* sql) {
   trusted_ = true;
   sqlite::Statement statement;
   std::vector<std::string> found;
-  if (db_.prepare(sql, statement) == SQLITE_OK) {
+  if (db_->prepare(sql, statement) == SQLITE_OK) {
     while (found.size() < 1'000 && statement.step() == SQLITE_ROW) found.emplace_back(statement.bytes_at(0));
   }
   trusted_ = false;
@@ -594,7 +697,12 @@ std::string SqlReader::Impl::suggestion(std::string_view message) {
 }
 
 std::unexpected<HostError> SqlReader::Impl::failure(int code) {
-  const std::string message = db_.message();
+  const std::string message = (db_ ? db_->message() : std::string());
+  const bool is_stopped = (code & 0xFF) == SQLITE_INTERRUPT || (code & 0xFF) == SQLITE_NOMEM;
+  if (is_stopped && is_over()) return refuse(Errno::kTimedOut, "the query ran longer than its time limit");
+  if (is_stopped && account_->refused)
+    return refuse(Errno::kTooBig, "the query needs more than " + std::to_string(kMaxQueryMemoryBytes >> 20) +
+                                      " MiB of memory; a value or a sort is too large");
   switch (code & 0xFF) {
     case SQLITE_AUTH:
     case SQLITE_INTERRUPT:
@@ -613,19 +721,19 @@ std::unexpected<HostError> SqlReader::Impl::failure(int code) {
   }
 }
 
-HostResult<std::unique_ptr<SqlReader>> SqlReader::open(const policy::SqlGrant& grant) {
+HostResult<std::unique_ptr<SqlReader>> SqlReader::open(const policy::SqlGrant& grant,
+                                                       std::function<int64_t()> now_ms) {
   const auto api = sqlite::api();
   if (!api) return refuse(Errno::kUnsupported, api.error().message);
-  auto impl = std::make_unique<Impl>(grant, **api);
-  MEMBRANE_TRY(impl->open());
+  auto impl = std::make_unique<Impl>(grant, **api, std::move(now_ms));
   return std::unique_ptr<SqlReader>(new SqlReader(std::move(impl)));
 }
 
 SqlReader::SqlReader(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 SqlReader::~SqlReader() = default;
 HostResult<std::string> SqlReader::query(std::string_view sql, std::string_view parameters_json,
-                                         uint64_t timeout_ms) {
-  return impl_->query(sql, parameters_json, timeout_ms);
+                                         const Deadline& run) {
+  return impl_->query(sql, parameters_json, run);
 }
 
 }  // namespace membrane::host

@@ -1,17 +1,24 @@
 // Read-only SQL on one SQLite file, safe to give to a program that nobody has read.
 //
-// The file is opened read-only; an authorizer lets through SELECT and a list of functions
-// that only compute; the time, the rows, the bytes of the answer, the length of any value
-// and the memory of the query are bounded. Errors are written for the author of the
-// statement: "no such column: nmae" comes with the column that was probably meant.
+// The file is read without a trace (read_only_file.h); an authorizer lets through SELECT and a list of functions
+// that only compute; the time, the rows, the bytes of the answer, the length of any value and the memory of the query
+// are bounded. 'now' is the run's time (run_clock.h). Errors are written for the author of the statement:
+// "no such column: nmae" comes with the column that was probably meant.
+//
+// How a query that takes long is ended, wherever it is: a watchdog interrupts it between two steps of SQLite's
+// machine, and has each allocation fail from then on (base/sqlite.h), which ends long functions. What a step can do
+// without either is bounded by the length of values: the longer the statement, the shorter they may be.
 //
 // Threads: one at a time.
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
 
+#include "host/deadline.h"
 #include "host/errno.h"
 #include "policy/policy.h"
 
@@ -19,7 +26,9 @@ namespace membrane::host {
 
 class SqlReader {
  public:
-  static HostResult<std::unique_ptr<SqlReader>> open(const policy::SqlGrant& grant);
+  // `now_ms` is the run's clock: Unix time in ms. A query asks it at most once.
+  static HostResult<std::unique_ptr<SqlReader>> open(const policy::SqlGrant& grant,
+                                                     std::function<int64_t()> now_ms);
   ~SqlReader();
 
   // The rows as a JSON array of objects, keys in column order. `parameters_json` is an
@@ -31,9 +40,9 @@ class SqlReader {
   //   EACCES     the statement does more than read
   //   ENOENT     no such table, column or function
   //   E2BIG      more rows or bytes than the grant allows; nothing is given
-  //   ETIMEDOUT  ran longer than the grant's timeout or `timeout_ms`, whichever is less
+  //   ETIMEDOUT  ran longer than the grant's timeout or until the run's deadline
   //   EHOST      the file is damaged or is no database
-  HostResult<std::string> query(std::string_view sql, std::string_view parameters_json, uint64_t timeout_ms);
+  HostResult<std::string> query(std::string_view sql, std::string_view parameters_json, const Deadline& run);
 
  private:
   class Impl;

@@ -141,6 +141,9 @@ membrane_sandbox* membrane_sandbox_new(const membrane_policy* policy); /* copies
 bool membrane_sandbox_define(membrane_sandbox* sandbox, const membrane_host_function* function,
                              membrane_error** error);
 void membrane_sandbox_share(membrane_sandbox* sandbox, const membrane_budget* budget);
+/* The environment, "NAME=VALUE" each, of the WASI programs that it runs from now on; without it, it is empty. */
+bool membrane_sandbox_set_environment(membrane_sandbox* sandbox, const char* const* variables, size_t count,
+                                      membrane_error** error);
 /* Whatever goes wrong is in the report; NULL without memory. */
 membrane_report* membrane_sandbox_run(const membrane_sandbox* sandbox, const membrane_program* program);
 /* The same, but it pauses when it has used so much fuel, and is frozen ("frozen"), unless it ends before. */
@@ -164,7 +167,9 @@ const char* membrane_report_stderr(const membrane_report* report, size_t* size);
 const char* membrane_report_result(const membrane_report* report,
                                    size_t* size); /* what it gave to io.result */
 const char* membrane_report_answer(const membrane_report* report,
-                                   size_t* size);                  /* to agent.submit; NULL: nothing */
+                                   size_t* size); /* to agent.submit; NULL: nothing */
+/* Of a program that ended itself, as with WASI's proc_exit; false when it did not. */
+bool membrane_report_exit_code(const membrane_report* report, int32_t* code);
 size_t membrane_report_value_count(const membrane_report* report); /* the entry's values */
 /* False for references, vectors, and an index that is too large. */
 bool membrane_report_value(const membrane_report* report, size_t index, membrane_value* value);

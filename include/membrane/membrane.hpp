@@ -167,6 +167,9 @@ struct Program {
   std::string entry{};                   // an export; empty: _start, else run, else main
   std::vector<std::string> arguments{};  // as text, typed by the entry; without parameters, for io.argument
   std::string input{};                   // what io.input gives
+  // A program that imports WASI is given its name and the arguments as its arguments, the input as its standard input,
+  // and these variables, (name, value), as its environment; of the policy it sees the directories.
+  std::vector<std::pair<std::string, std::string>> environment{};
 };
 
 enum class Outcome : uint8_t {
@@ -210,6 +213,7 @@ struct Report {
   std::vector<Result> results;        // the entry's values
   std::string result;                 // what it gave to io.result
   std::optional<std::string> answer;  // what it gave to agent.submit
+  std::optional<int> exit_code;       // of a program that ended itself, as with WASI's proc_exit
   std::string stdout_text;
   std::string stderr_text;
   uint64_t fuel_used = 0;
@@ -241,8 +245,9 @@ class Sandbox {
   Expected<void> define(HostFunction function);
   // Runs take from this budget, within the policy's limits. Without one, each run has the whole limits.
   void share(const Budget& budget);
-  // Called with what a program prints, as it prints it.
+  // Called with what a program prints, as it prints it: UTF-8, in which what is no character is U+FFFD.
   void on_stdout(std::function<void(std::string_view)> listener);
+  void on_stderr(std::function<void(std::string_view)> listener);
 
   // Whatever goes wrong is in the report. With `freeze_after_fuel`, the program pauses when it has used so much
   // and is frozen, unless it ends before.

@@ -38,7 +38,7 @@ CodeWalker::Callee CodeWalker::resolve(Node name) const {
   const auto number = wasm::parse_unsigned(tree_.word(name), 32);
   if (!tree_.is_integer(name) || !number.ok || number.value >= environment_.functions.size()) return {};
   const FunctionInfo& f = environment_.functions[number.value];
-  return {.type = &f.type, .host = f.host, .name = f.id.substr(f.id.empty() ? 0 : 1)};
+  return {.type = f.type.get(), .host = f.host, .name = f.id.substr(f.id.empty() ? 0 : 1)};
 }
 
 // What the author declares wins over what the host offers; `$f!` as a name over `!` as a mark.
@@ -51,10 +51,10 @@ CodeWalker::Callee CodeWalker::resolve_id(std::string_view id) const {
   if (callee.has_bang) declared = environment_.find_function(plain);
   bool has_errno = false;
   if (declared != nullptr) {
-    callee.type = &declared->type;
+    callee.type = declared->type.get();
     callee.host = declared->host;
     const bool ends_in_i32 =
-        !declared->type.results.empty() && declared->type.results.back() == ValType::kI32;
+        !declared->type->results.empty() && declared->type->results.back() == ValType::kI32;
     has_errno = ends_in_i32 && (callee.host == nullptr || callee.host->has_errno);
   } else if (const HostSignature* const offered = host_.find(callee.name); offered != nullptr) {
     callee.host = offered;
@@ -151,7 +151,7 @@ void CodeWalker::need_check(std::string_view name) {
   if (!fail_id_.empty()) return;
   constexpr std::string_view kFail = "$membrane.fail";
   const FunctionInfo* declared = environment_.find_function(kFail);
-  if (declared != nullptr && declared->type == fail_function().type) {
+  if (declared != nullptr && *declared->type == fail_function().type) {
     fail_id_ = kFail;
     return;
   }
@@ -244,6 +244,7 @@ void CodeWalker::report_number_as_string(Node n, std::string_view taker) {
 void CodeWalker::report_unknown_function(Node name) {
   const std::string_view id = tree_.word(name);
   if (!tree_.is_id(name)) return;
+  if (!shows_findings()) return note_finding();
   const std::string_view plain = without_bang(id).substr(1);
   const size_t dot = plain.find('.');
   const bool of_host = dot != std::string_view::npos && host_.has_module(plain.substr(0, dot));

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/stop_scope.h"
 #include "wasm/text/numbers.h"
+#include "wasm/text/parser.h"
 
 namespace membrane::lang {
 
@@ -21,6 +23,35 @@ bool is_block(Opcode op) {
 
 bool is_float_word(std::string_view word) { return word == "inf" || word.starts_with("nan"); }
 
+// How many nodes of a sequence stand after one of them, as far as `most`. The last nodes are found once, walking from the
+// end to the front, so that a long sequence of values is not counted for each.
+class SequenceEnd {
+ public:
+  SequenceEnd(const Tree& tree, Tree::Node close, size_t most) : tree_(tree), close_(close), most_(most) {}
+
+  // `n` is a node of the sequence, and not before that of the call before.
+  size_t nodes_after(Tree::Node n) {
+    if (last_.empty() && most_ != 0) find_last(n);
+    // last_ descends: last_[k] is the node that has k behind it.
+    while (!last_.empty() && last_.back() < n) last_.pop_back();
+    return !last_.empty() && last_.back() == n ? last_.size() - 1 : most_;
+  }
+
+ private:
+  void find_last(Tree::Node first) {
+    for (Tree::Node at = close_; at > first && last_.size() < most_;) {
+      --at;
+      if (tree_.kind(at) == TokenKind::kClose) at = tree_.open_of(at);
+      last_.push_back(at);
+    }
+  }
+
+  const Tree& tree_;
+  const Tree::Node close_;
+  const size_t most_;
+  std::vector<Tree::Node> last_;
+};
+
 }  // namespace
 
 // -- sequences
@@ -28,7 +59,8 @@ bool is_float_word(std::string_view word) { return word == "inf" || word.starts_
 void CodeWalker::sequence(Node n, Node close, Types results) {
   const size_t outer_labels = labels_.size();
   bool behind_instruction = false;  // a flat one: atoms behind it are none of our values
-  while (n < close) {
+  SequenceEnd end(tree_, close, results.size());
+  while (n < close && !is_over()) {
     if (tree_.is_form(n)) {
       form(n);
       behind_instruction = false;
@@ -37,7 +69,7 @@ void CodeWalker::sequence(Node n, Node close, Types results) {
       n = flat_instruction(n, close, outer_labels);
       behind_instruction = true;
     } else {
-      sequence_atom(n, close, results, behind_instruction);
+      sequence_atom(n, results, end.nodes_after(n), behind_instruction);
       ++n;
     }
   }
@@ -46,7 +78,7 @@ void CodeWalker::sequence(Node n, Node close, Types results) {
 
 // A bare value among instructions, as in `(then 1)`. It has the type of the result that it
 // becomes, when only single values stand between it and the end.
-void CodeWalker::sequence_atom(Node n, Node close, Types results, bool behind_instruction) {
+void CodeWalker::sequence_atom(Node n, Types results, size_t from_end, bool behind_instruction) {
   if (!is_bare(n)) {
     report_mistaken_atom(n);
     return;
@@ -60,14 +92,15 @@ void CodeWalker::sequence_atom(Node n, Node close, Types results, bool behind_in
     d.hint = "Put the instruction and its operands in parentheses: (i32.add $x 1).";
     return;
   }
-  size_t from_end = 0;
-  for (Node behind = n + 1; behind < close && from_end < results.size(); behind = tree_.next(behind))
-    ++from_end;
   bare(n, from_end < results.size() ? results[results.size() - 1 - from_end] : ValType::kBottom);
 }
 
 // Moves over one flat instruction with its immediates.
 CodeWalker::Node CodeWalker::flat_instruction(Node n, Node close, size_t outer_labels) {
+  if (StopScope::stop_wanted()) {
+    stop(DiagnosticCode::kImplementationLimit, n, "the preprocessor was stopped before its end");
+    return close;
+  }
   const std::string_view word = tree_.word(n);
   const auto op = wasm::find_mnemonic(word);
   if (!op) {
@@ -81,10 +114,14 @@ CodeWalker::Node CodeWalker::flat_instruction(Node n, Node close, size_t outer_l
   }
   note(*op);
   if (*op == Opcode::kEnd || *op == Opcode::kElse) {
-    if (*op == Opcode::kEnd && labels_.size() > outer_labels) labels_.pop_back();
+    if (*op == Opcode::kEnd && labels_.size() > outer_labels) leave_labels(1);
     return n + 1 < close && tree_.is_id(n + 1) ? n + 2 : n + 1;
   }
   if (is_block(*op)) {
+    if (labels_.size() + kMaxFormNesting >= wasm::kMaxTextNesting) {
+      stop(DiagnosticCode::kNestingTooDeep, n, "blocks nest too deep here");
+      return close;
+    }
     const bool has_name = n + 1 < close && tree_.is_id(n + 1);
     Node behind = n + 1 + (has_name ? 1 : 0);
     auto type = environment_.read_type_use(behind, close, nullptr);
@@ -100,16 +137,21 @@ CodeWalker::Node CodeWalker::flat_instruction(Node n, Node close, size_t outer_l
 }
 
 void CodeWalker::push_label(std::string_view name, std::vector<ValType> types) {
-  labels_.push_back({name, std::move(types)});
+  labels_.push_back({std::move(types)});
+  label_names_.push(name);
 }
 
-void CodeWalker::leave_labels(size_t count) { labels_.resize(labels_.size() - count); }
+void CodeWalker::leave_labels(size_t count) {
+  for (; count > 0; --count) {
+    labels_.pop_back();
+    label_names_.pop();
+  }
+}
 
 const CodeWalker::Label* CodeWalker::find_label(Node index) const {
   if (tree_.is_id(index)) {
-    for (auto label = labels_.rbegin(); label != labels_.rend(); ++label)
-      if (label->name == tree_.word(index)) return &*label;
-    return nullptr;
+    const uint32_t found = label_names_.depth_of(tree_.word(index));
+    return found == wasm::kNoIndex ? nullptr : &labels_[labels_.size() - 1 - found];
   }
   const auto depth = wasm::parse_unsigned(tree_.word(index), 32);
   if (!tree_.is_integer(index) || !depth.ok || depth.value >= labels_.size()) return nullptr;
@@ -119,14 +161,17 @@ const CodeWalker::Label* CodeWalker::find_label(Node index) const {
 // -- folded instructions
 
 void CodeWalker::form(Node form) {
-  if (nesting_ >= kMaxFormNesting) {
-    if (nesting_ == kMaxFormNesting)
-      report(DiagnosticCode::kNestingTooDeep, form,
-             "forms nest more than " + std::to_string(kMaxFormNesting) + " deep here");
+  if (is_over()) return;
+  if (StopScope::stop_wanted())
+    return stop(DiagnosticCode::kImplementationLimit, form, "the preprocessor was stopped before its end");
+  const std::string_view head = tree_.head(form);
+  const uint32_t weight = head == "for" ? 2 : 1;
+  if (nesting_ + weight > kMaxFormNesting) {
+    report(DiagnosticCode::kNestingTooDeep, form,
+           "forms nest more than " + std::to_string(kMaxFormNesting) + " deep here");
     return;
   }
-  ++nesting_;
-  const std::string_view head = tree_.head(form);
+  nesting_ += weight;
   if (const Form sugar = find_form(head)) {
     if (in_function_ || head == "string" || head == "char") {
       (this->*sugar)(form);
@@ -138,7 +183,7 @@ void CodeWalker::form(Node form) {
   } else {
     report_mistaken_form(form);
   }
-  --nesting_;
+  nesting_ -= weight;
 }
 
 void CodeWalker::folded(Node form, Opcode op) {
@@ -272,7 +317,7 @@ std::vector<ValType> CodeWalker::operand_types(Opcode op, Node immediate, Node n
   std::vector<ValType> types;
   switch (op) {
     case Opcode::kSelect: {
-      const ValType type = select_type(immediate, close);
+      const ValType type = select_type(immediate, close, kMaxTypeDepth);
       return {type, type, ValType::kI32};
     }
     case Opcode::kLocalSet:
@@ -310,20 +355,21 @@ std::vector<ValType> CodeWalker::operand_types(Opcode op, Node immediate, Node n
 }
 
 // The type that a select chooses from: declared, or that of its first operands.
-ValType CodeWalker::select_type(Node n, Node close) const {
+ValType CodeWalker::select_type(Node n, Node close, unsigned depth) const {
   if (n < close && tree_.is_form(n, "result"))
     return environment_.val_type_at(tree_.first(n)).value_or(ValType::kBottom);
   ValType literal = ValType::kBottom;
+  if (depth == 0) return literal;
   for (int i = 0; i < 2 && n < close; ++i, n = tree_.next(n)) {
     const bool is_literal = !tree_.is_form(n) && !tree_.is_id(n);
-    const ValType type = values_of(n).type;
+    const ValType type = values_of(n, depth - 1).type;
     if (!is_literal && type != ValType::kBottom) return type;
     if (is_literal && literal != ValType::kF64) literal = type;
   }
   return literal;
 }
 
-CodeWalker::Values CodeWalker::values_of(Node n) const {
+CodeWalker::Values CodeWalker::values_of(Node n, unsigned depth) const {
   const std::string_view word = tree_.is_form(n) ? tree_.head(n) : tree_.word(n);
   switch (tree_.kind(n)) {
     case TokenKind::kOpen: break;
@@ -339,10 +385,10 @@ CodeWalker::Values CodeWalker::values_of(Node n) const {
   }
   if (find_form(word) != nullptr) return values_of_form(word, n);
   const auto op = wasm::find_mnemonic(word);
-  return op ? values_of_opcode(*op, n) : Values{};
+  return op ? values_of_opcode(*op, n, depth) : Values{};
 }
 
-CodeWalker::Values CodeWalker::values_of_opcode(Opcode op, Node form) const {
+CodeWalker::Values CodeWalker::values_of_opcode(Opcode op, Node form, unsigned depth) const {
   const Node close = tree_.close(form);
   Node n = tree_.first(form);
   const auto one = [](ValType type) { return Values{true, 1, type}; };
@@ -366,7 +412,7 @@ CodeWalker::Values CodeWalker::values_of_opcode(Opcode op, Node form) const {
     case Opcode::kLocalGet:
     case Opcode::kLocalTee: return one(local_type(n).value_or(ValType::kBottom));
     case Opcode::kGlobalGet: return one(global_type(n).value_or(ValType::kBottom));
-    case Opcode::kSelect: return one(select_type(n, close));
+    case Opcode::kSelect: return one(select_type(n, close, depth));
     case Opcode::kBrIf: {
       const Label* label = find_label(n);
       return label == nullptr ? Values{} : results(label->types);

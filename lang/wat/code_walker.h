@@ -18,6 +18,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "base/diagnostic.h"
@@ -32,7 +33,8 @@
 namespace membrane::lang {
 
 inline constexpr size_t kMaxDiagnostics = 20;
-inline constexpr uint32_t kMaxFormNesting = 1000;  // of forms in one function
+// Of forms in one function; (for …) counts twice. The walker calls itself for each, and must do with a stack of 256 KiB.
+inline constexpr uint32_t kMaxFormNesting = 256;
 
 // What the survey finds out about a function.
 struct FunctionFacts {
@@ -72,10 +74,13 @@ class CodeWalker {
   void begin_writing(uint64_t memory_pages);
 
   [[nodiscard]] std::vector<Diagnostic> take_diagnostics() { return std::move(diagnostics_); }
-  [[nodiscard]] bool has_diagnostics() const { return !diagnostics_.empty(); }
+  // Whether this run found anything. The survey only counts: what it finds may be right when all locals are known.
+  [[nodiscard]] bool has_diagnostics() const { return has_findings_; }
 
-  // A finding about a node: an atom, or the head of a form.
+  // A finding about a node: an atom, or the head of a form. What is not shown is forgotten.
   Diagnostic& report(DiagnosticCode code, Node n, std::string message);
+  // One that ends this run and the next: it is shown, whichever run this is.
+  void stop(DiagnosticCode code, Node n, std::string message);
 
  private:
   // How many values an expression leaves, and the type when it is one. Not known behind a branch
@@ -86,7 +91,6 @@ class CodeWalker {
     wasm::ValType type = wasm::ValType::kBottom;  // when count is 1 and the type is known
   };
   struct Label {
-    std::string_view name;
     std::vector<wasm::ValType> types;  // what a branch to it takes
   };
   struct Loop {
@@ -94,6 +98,16 @@ class CodeWalker {
     std::string_view kind;  // "while" or "for"
   };
   using Form = void (CodeWalker::*)(Node form);
+  static constexpr unsigned kMaxTypeDepth = 6;
+
+  // Whether another finding would be shown; those who search for a repair ask first.
+  [[nodiscard]] bool shows_findings() const { return writing_ && diagnostics_.size() < kMaxDiagnostics; }
+  void note_finding() { has_findings_ = true; }
+  // Whether the rest of the text makes no difference any more.
+  [[nodiscard]] bool is_over() const {
+    return stopped_ || writer_.is_full() || (writing_ && diagnostics_.size() >= kMaxDiagnostics);
+  }
+  Diagnostic& add_finding(DiagnosticCode code, Node n, std::string message);
 
   // -- fields.cc
   void write_imports();
@@ -118,12 +132,13 @@ class CodeWalker {
   void operand(Node n, wasm::ValType expected);
   void bare(Node n, wasm::ValType expected);
   [[nodiscard]] bool is_bare(Node n) const;
-  void sequence_atom(Node n, Node close, Types results, bool behind_instruction);
+  void sequence_atom(Node n, Types results, size_t from_end, bool behind_instruction);
   [[nodiscard]] std::vector<wasm::ValType> operand_types(wasm::Opcode op, Node immediate, Node n,
                                                          Node close) const;
-  [[nodiscard]] Values values_of(Node n) const;
-  [[nodiscard]] Values values_of_opcode(wasm::Opcode op, Node form) const;
-  [[nodiscard]] wasm::ValType select_type(Node n, Node close) const;
+  // `depth`: how many expressions in one another may be looked into, for a type that only they tell.
+  [[nodiscard]] Values values_of(Node n, unsigned depth = kMaxTypeDepth) const;
+  [[nodiscard]] Values values_of_opcode(wasm::Opcode op, Node form, unsigned depth) const;
+  [[nodiscard]] wasm::ValType select_type(Node n, Node close, unsigned depth) const;
   [[nodiscard]] const Label* find_label(Node index) const;
   void push_label(std::string_view name, std::vector<wasm::ValType> types = {});
   void note(wasm::Opcode op) { survey_.uses_memory |= uses_memory(op); }
@@ -139,7 +154,7 @@ class CodeWalker {
   void add_local(std::string_view id, wasm::ValType type);
   // Declares a local of this function, unless there is a variable of this name.
   void declare(std::string_view id, wasm::ValType type);
-  // A name like this one that does not stand in the text.
+  // A name like this one that does not stand in the text, always the same.
   std::string_view made_up(std::string name);
   std::string_view hidden_local(std::string name, wasm::ValType type);
   void report_unknown_variable(Node n);
@@ -191,6 +206,7 @@ class CodeWalker {
   uint32_t enter_loop(std::string_view kind);
   void leave_labels(size_t count);
   [[nodiscard]] std::string loop_label(uint32_t loop, std::string_view kind, std::string_view part = {});
+  [[nodiscard]] std::string find_loop_suffix() const;
   bool check_one_value(Node n, std::string_view taker);
   bool unquote_into(std::string& out, Node n, Node close) const;
 
@@ -208,9 +224,13 @@ class CodeWalker {
   bool writing_ = false;
   uint64_t memory_pages_ = 0;
   std::vector<Diagnostic> diagnostics_;
-  Diagnostic spare_;                   // takes the findings past the limit
-  std::vector<uint32_t> line_begins_;  // made when first needed
-  std::string_view fail_id_;           // of the import membrane.fail
+  Diagnostic spare_;                                           // takes the findings past the limit
+  bool has_findings_ = false;                                  // in this run
+  bool stopped_ = false;                                       // there is no sense in going on
+  std::unordered_map<std::string, std::string_view> made_up_;  // by the names that they are like
+  std::optional<std::string> loop_suffix_;                     // made when first needed
+  std::vector<uint32_t> line_begins_;                          // made when first needed
+  std::string_view fail_id_;                                   // of the import membrane.fail
 
   // Of the run
   size_t function_number_ = 0;  // of the defined functions
@@ -223,6 +243,7 @@ class CodeWalker {
   std::vector<VariableInfo> locals_;
   wasm::NameScope local_ids_;
   std::vector<Label> labels_;
+  wasm::LabelScope label_names_;  // of the same labels
   std::vector<Loop> loops_;
   std::string_view errno_id_;
   bool in_function_ = false;

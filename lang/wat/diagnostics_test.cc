@@ -320,7 +320,7 @@ struct BinaryCase {
 
 const BinaryCase kBinaryCases[] = {
     {kBadMagic, "!28 6d 6f 64 75 6c 65 29", 0, "00 61 73 6D"},
-    {kBadVersion, "!00 61 73 6d 0d 00 01 00", 4, "components"},
+    {kBadVersion, "!00 61 73 6d 0d 00 01 00", 4, "Components"},
     {kDataCountMismatch, "0c 01 01", 10, "number of data segments"},
     {kDataCountRequired, "@fc 09 00 0b", 0, "data count section"},
     {kFunctionCodeMismatch, "01 04 01 60 00 00 03 02 01 00", 18, "one body"},

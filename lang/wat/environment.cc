@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "wasm/limits.h"
 #include "wasm/text/heap_types.h"
 #include "wasm/text/numbers.h"
 
@@ -20,11 +21,15 @@ std::optional<uint64_t> number_of(std::string_view word) {
 }
 
 std::optional<ValType> val_type_of(std::string_view word) {
-  for (const ValType type : {ValType::kI32, ValType::kI64, ValType::kF32, ValType::kF64, ValType::kV128})
-    if (word == wasm::name_of(type)) return type;
-  if (!word.ends_with("ref")) return std::nullopt;
-  for (const auto& [name, type] : wasm::kHeapTypes)
-    if (word == wasm::name_of(type)) return type;
+  static const auto kNames = [] {
+    std::vector<std::pair<std::string, ValType>> names;
+    for (const ValType type : {ValType::kI32, ValType::kI64, ValType::kF32, ValType::kF64, ValType::kV128})
+      names.emplace_back(wasm::name_of(type), type);
+    for (const auto& [name, type] : wasm::kHeapTypes) names.emplace_back(wasm::name_of(type), type);
+    return names;
+  }();
+  for (const auto& [name, type] : kNames)
+    if (word == name) return type;
   return std::nullopt;
 }
 
@@ -83,7 +88,7 @@ wasm::FuncType Environment::read_type_use(Node& n, Node close, std::vector<Varia
     if (tree_.is_id(index)) at = type_ids_.find(tree_.word(index));
     if (tree_.is_integer(index))
       at = static_cast<uint32_t>(number_of(tree_.word(index)).value_or(wasm::kNoIndex));
-    if (at < types_.size()) type = types_[at];
+    if (at < types_.size()) type = *types_[at];
     n = tree_.next(n);
   }
   std::vector<VariableInfo> named;
@@ -94,8 +99,8 @@ wasm::FuncType Environment::read_type_use(Node& n, Node close, std::vector<Varia
     for (Node word = tree_.first(n); word < tree_.close(n); word = tree_.next(word)) {
       if (tree_.is_id(word)) id = tree_.word(word);
       const auto val_type = val_type_at(word);
-      if (val_type && is_param) named.push_back({id, *val_type});
-      if (val_type && !is_param) results.push_back(*val_type);
+      if (val_type && is_param && named.size() <= wasm::kMaxParams) named.push_back({id, *val_type});
+      if (val_type && !is_param && results.size() <= wasm::kMaxResults) results.push_back(*val_type);
     }
   }
   if (!named.empty()) {
@@ -105,9 +110,27 @@ wasm::FuncType Environment::read_type_use(Node& n, Node close, std::vector<Varia
   if (!results.empty()) type.results = std::move(results);
   if (params != nullptr) {
     *params = std::move(named);
+    params->reserve(type.params.size());
     for (size_t i = params->size(); i < type.params.size(); ++i) params->push_back({{}, type.params[i]});
   }
   return type;
+}
+
+// The same; a type that is only named is not copied, so that many functions may have one large type.
+std::shared_ptr<const wasm::FuncType> Environment::share_type_use(Node n, Node close) const {
+  const bool is_named = n < close && tree_.is_form(n, "type");
+  const Node behind = is_named ? tree_.next(n) : n;
+  const bool says_more =
+      behind < close && (tree_.is_form(behind, "param") || tree_.is_form(behind, "result"));
+  if (is_named && !says_more) {
+    const Node index = tree_.first(n);
+    uint32_t at = wasm::kNoIndex;
+    if (tree_.is_id(index)) at = type_ids_.find(tree_.word(index));
+    if (tree_.is_integer(index))
+      at = static_cast<uint32_t>(number_of(tree_.word(index)).value_or(wasm::kNoIndex));
+    if (at < types_.size()) return types_[at];
+  }
+  return std::make_shared<const wasm::FuncType>(read_type_use(n, close, nullptr));
 }
 
 void Environment::read_types(Node field) {
@@ -127,7 +150,7 @@ void Environment::read_type(Node field) {
     Node inner = tree_.first(n);
     type = read_type_use(inner, tree_.close(n), nullptr);
   }
-  types_.push_back(std::move(type));
+  types_.push_back(std::make_shared<const wasm::FuncType>(std::move(type)));
 }
 
 void Environment::read_field(Node field) {
@@ -216,7 +239,7 @@ void Environment::read_function(Node field, Node n, bool is_import, std::string_
                                 std::string_view name) {
   FunctionInfo f;
   f.is_import = is_import;
-  f.type = read_type_use(n, tree_.close(field), nullptr);
+  f.type = share_type_use(n, tree_.close(field));
   if (is_import) {
     ++imported_function_count;
     if (module.size() > 2 && name.size() > 2)
@@ -245,7 +268,7 @@ void Environment::read_global(Node field, Node n) {
 void Environment::read_tag(Node field, Node n) {
   if (const Node id = tree_.first(field); tree_.is_id(id))
     tag_ids_.add(tree_.word(id), static_cast<uint32_t>(tags_.size()));
-  tags_.push_back(read_type_use(n, tree_.close(field), nullptr));
+  tags_.push_back(share_type_use(n, tree_.close(field)));
 }
 
 const wasm::FuncType* Environment::find_tag(Node index) const {
@@ -253,7 +276,7 @@ const wasm::FuncType* Environment::find_tag(Node index) const {
   if (tree_.is_id(index)) at = tag_ids_.find(tree_.word(index));
   if (tree_.is_integer(index))
     at = static_cast<uint32_t>(number_of(tree_.word(index)).value_or(wasm::kNoIndex));
-  return at < tags_.size() ? &tags_[at] : nullptr;
+  return at < tags_.size() ? tags_[at].get() : nullptr;
 }
 
 // `1`, `1 16`, or `(data "…")`

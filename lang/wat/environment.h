@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -17,8 +18,8 @@
 namespace membrane::lang {
 
 struct FunctionInfo {
-  std::string_view id;  // "$main", or empty
-  wasm::FuncType type;
+  std::string_view id;                         // "$main", or empty
+  std::shared_ptr<const wasm::FuncType> type;  // never null; of all functions that name one type the same
   bool is_import = false;
   const HostSignature* host = nullptr;  // when it is an import that the host offers
 };
@@ -41,8 +42,10 @@ class Environment {
   Environment(const Tree& tree, const HostTable& host);
 
   [[nodiscard]] FunctionHead read_head(Tree::Node func) const;
-  // The type of `(type …)? (param …)* (result …)*` from `n` on; `n` moves behind it.
+  // The type of `(type …)? (param …)* (result …)*` from `n` on; `n` moves after it. Of types that are too long for a
+  // module the beginning.
   wasm::FuncType read_type_use(Tree::Node& n, Tree::Node close, std::vector<VariableInfo>* params) const;
+  [[nodiscard]] std::shared_ptr<const wasm::FuncType> share_type_use(Tree::Node n, Tree::Node close) const;
   // At a value type, a word or `(ref …)`; nothing where none stands.
   [[nodiscard]] std::optional<wasm::ValType> val_type_at(Tree::Node n) const;
 
@@ -100,11 +103,11 @@ class Environment {
 
   const Tree& tree_;
   const HostTable& host_;
-  std::vector<wasm::FuncType> types_;
+  std::vector<std::shared_ptr<const wasm::FuncType>> types_;
   wasm::NameScope type_ids_;
   wasm::NameScope function_ids_;
   wasm::NameScope global_ids_;
-  std::vector<wasm::FuncType> tags_;
+  std::vector<std::shared_ptr<const wasm::FuncType>> tags_;
   wasm::NameScope tag_ids_;
 };
 

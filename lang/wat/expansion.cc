@@ -42,7 +42,8 @@ void Writer::make(std::string_view made, uint32_t begin, uint32_t end) {
 
 void Writer::replace(uint32_t begin, uint32_t end, std::string_view made, uint32_t blame_end) {
   changed_ = true;
-  if (!enabled_) return;
+  made_bytes_ += made.size();
+  if (!enabled_ || is_full()) return;
   copy_to(begin);
   make(made, begin, blame_end == 0 ? end : blame_end);
   const auto gone = source_.substr(begin, end - begin);
@@ -53,7 +54,8 @@ void Writer::replace(uint32_t begin, uint32_t end, std::string_view made, uint32
 
 void Writer::insert(uint32_t at, std::string_view made, uint32_t blame_begin, uint32_t blame_end) {
   changed_ = true;
-  if (!enabled_) return;
+  made_bytes_ += made.size();
+  if (!enabled_ || is_full()) return;
   copy_to(at);
   make(made, blame_begin, blame_end);
 }

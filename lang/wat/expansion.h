@@ -38,6 +38,10 @@ struct Expansion {
   [[nodiscard]] Place original_place(const Place& expanded, std::string_view source) const;
 };
 
+// Of made text. A form is far shorter than what it stands for, and forms nest: without a limit a short text would
+// expand to gigabytes.
+inline constexpr uint64_t kMaxExpansionBytes = 24u << 20;
+
 // Writes an expansion: copies the source up to each edit, in the order of the text. Line breaks
 // in what is replaced are kept, so that a line of the expansion is that line of the source.
 class Writer {
@@ -45,8 +49,13 @@ class Writer {
   explicit Writer(std::string_view source) : source_(source) {}
 
   // Without being enabled a writer only notes that something would change.
-  void enable() { enabled_ = true; }
+  void enable() {
+    enabled_ = true;
+    made_bytes_ = 0;
+  }
   [[nodiscard]] bool changed() const { return changed_; }
+  // More is made than an expansion may have: what follows is not written, and finish() is worth nothing.
+  [[nodiscard]] bool is_full() const { return made_bytes_ > kMaxExpansionBytes; }
 
   // Puts `made` where source [begin, end) stands; it is mapped to [begin, blame_end).
   void replace(uint32_t begin, uint32_t end, std::string_view made, uint32_t blame_end = 0);
@@ -64,6 +73,7 @@ class Writer {
   uint32_t copied_ = 0;  // source bytes that are dealt with
   bool enabled_ = false;
   bool changed_ = false;
+  uint64_t made_bytes_ = 0;  // by edits, also while it is not enabled
 };
 
 }  // namespace membrane::lang

@@ -24,6 +24,18 @@ std::string signature_text(const wasm::FuncType& type) {
   return text;
 }
 
+// How many underscores make a name one that does not stand in the text: one more than stand after it anywhere.
+size_t underscores_behind(std::string_view text, std::string_view name) {
+  size_t most = 0;
+  for (size_t at = text.find(name); at != std::string_view::npos; at = text.find(name, at)) {
+    at += name.size();
+    const size_t end = std::min(text.find_first_not_of('_', at), text.size());
+    most = std::max(most, end - at + 1);
+    at = end;
+  }
+  return most;
+}
+
 std::string import_text(const HostSignature& f, std::string_view id) {
   return "(import \"" + f.module + "\" \"" + f.name + "\" (func " + std::string(id) + signature_text(f.type) +
          "))";
@@ -35,7 +47,7 @@ void CodeWalker::walk_fields() {
   function_number_ = 0;
   loop_count_ = 0;
   bool has_imports = false;
-  for (Node n = environment_.fields_begin; n < environment_.fields_end; n = tree_.next(n)) {
+  for (Node n = environment_.fields_begin; n < environment_.fields_end && !is_over(); n = tree_.next(n)) {
     if (!has_imports && tree_.begin(n) >= environment_.imports_end) {
       has_imports = true;
       write_imports();
@@ -62,7 +74,7 @@ void CodeWalker::write_imports() {
 void CodeWalker::begin_writing(uint64_t memory_pages) {
   writing_ = true;
   memory_pages_ = memory_pages;
-  diagnostics_.clear();
+  has_findings_ = stopped_;
   writer_.enable();
 }
 
@@ -94,7 +106,7 @@ void CodeWalker::report_outside(Node form) {
 }
 
 void CodeWalker::walk_function(Node field) {
-  const FunctionHead head = environment_.read_head(field);
+  FunctionHead head = environment_.read_head(field);
   for (Node n = tree_.first(field); n < head.body; n = tree_.next(n))
     if (tree_.is_form(n, "import")) return;
   if (function_number_ == survey_.functions.size()) survey_.functions.emplace_back();
@@ -104,10 +116,13 @@ void CodeWalker::walk_function(Node field) {
   locals_.clear();
   local_ids_.clear();
   labels_.clear();
+  label_names_.clear();
   loops_.clear();
   errno_id_ = {};
   nesting_ = 0;
-  for (const VariableInfo& local : head.locals) add_local(local.id, local.type);
+  for (uint32_t i = 0; i < head.locals.size(); ++i)
+    if (!head.locals[i].id.empty()) local_ids_.add(head.locals[i].id, i);
+  locals_ = std::move(head.locals);
   push_label({}, head.type.results);
   if (writing_) {
     std::string declarations;
@@ -246,8 +261,10 @@ void CodeWalker::declare(std::string_view id, ValType type) {
 }
 
 std::string_view CodeWalker::made_up(std::string name) {
-  while (tree_.text().find(name) != std::string_view::npos) name += '_';
-  return survey_.names.emplace_back(std::move(name));
+  const auto [made, is_new] = made_up_.try_emplace(name);
+  if (!is_new) return made->second;
+  name.append(underscores_behind(tree_.text(), name), '_');
+  return made->second = survey_.names.emplace_back(std::move(name));
 }
 
 std::string_view CodeWalker::hidden_local(std::string name, ValType type) {
@@ -257,17 +274,31 @@ std::string_view CodeWalker::hidden_local(std::string name, ValType type) {
 }
 
 Diagnostic& CodeWalker::report(DiagnosticCode code, Node n, std::string message) {
+  note_finding();
+  if (!shows_findings()) return spare_;
+  return add_finding(code, n, std::move(message));
+}
+
+Diagnostic& CodeWalker::add_finding(DiagnosticCode code, Node n, std::string message) {
   Diagnostic d;
   d.code = code;
   const uint32_t end = tree_.is_form(n) && tree_.close(n) > n + 1 ? tree_.end(n + 1) : tree_.end(n);
   d.place = locate(tree_.text(), tree_.begin(n), end);
   d.message = std::move(message);
   d.function = function_id_;
-  if (diagnostics_.size() >= kMaxDiagnostics) return spare_ = std::move(d);
   return diagnostics_.emplace_back(std::move(d));
 }
 
+// A finding that ends the run, and the survey's as well.
+void CodeWalker::stop(DiagnosticCode code, Node n, std::string message) {
+  if (stopped_) return;
+  stopped_ = true;
+  note_finding();
+  add_finding(code, n, std::move(message));
+}
+
 void CodeWalker::report_unknown_variable(Node n) {
+  if (!shows_findings()) return note_finding();
   const std::string_view id = tree_.word(n);
   Diagnostic& d =
       report(DiagnosticCode::kUnknownVariable, n, "no local or global is called " + std::string(id));

@@ -117,14 +117,17 @@ void CodeWalker::concat_form(Node form) {
     return;
   }
   std::string suffix = ")";
-  std::string prefix;
   if (parts > 1) {
     use(callee);
     if (callee.is_checked) need_check(callee.name);
     if (callee.is_checked) suffix += check_suffix(callee.name, form);
   }
-  for (size_t i = 1; i < parts; ++i)
-    prefix += (callee.is_checked ? check_prefix(*callee.type, false) : "") + "(call $str.concat ";
+  const std::string call =
+      (callee.is_checked ? check_prefix(*callee.type, false) : "") + "(call $str.concat ";
+  if ((call.size() + suffix.size()) * parts > kMaxExpansionBytes)
+    return stop(DiagnosticCode::kTextTooLarge, form, "(concat …) expands to too much text");
+  std::string prefix;
+  for (size_t i = 1; i < parts; ++i) prefix += call;
   writer_.replace(tree_.begin(form), tree_.end(form + 1), prefix, tree_.end(form + 1));
   size_t index = 0;
   for (Node at = n; at < close; at = tree_.next(at), ++index) {
@@ -250,9 +253,21 @@ uint32_t CodeWalker::enter_loop(std::string_view kind) {
 
 // "$while.1.break"; different from whatever the author wrote.
 std::string CodeWalker::loop_label(uint32_t loop, std::string_view kind, std::string_view part) {
-  std::string label = "$" + std::string(kind) + "." + std::to_string(loop + 1) + std::string(part);
-  while (tree_.text().find(label) != std::string_view::npos) label += '_';
-  return label;
+  if (!loop_suffix_) loop_suffix_ = find_loop_suffix();
+  return "$" + std::string(kind) + "." + std::to_string(loop + 1) + std::string(part) + *loop_suffix_;
+}
+
+// Underscores that no name ends in which begins as ours do; none when there is no such name.
+std::string CodeWalker::find_loop_suffix() const {
+  size_t most = 0;
+  for (Node n = 0; n < tree_.size(); ++n) {
+    if (!tree_.is_id(n)) continue;
+    const std::string name = wasm::id_of(tree_.word(n));
+    if (!name.starts_with("$while.") && !name.starts_with("$for.")) continue;
+    const size_t end = name.find_last_not_of('_') + 1;
+    most = std::max(most, name.size() - end + 1);
+  }
+  return std::string(most, '_');
 }
 
 // (while c body…) → (loop $l (if c (then body… (br $l)))), in a (block $l.break …) when it is left
@@ -326,7 +341,7 @@ void CodeWalker::for_form(Node form) {
     writer_.replace(tree_.begin(to), tree_.end(to), "");
   } else {
     const std::string hidden = loop_label(number, "for", ".to");
-    if (!writing_) hidden_local(hidden, val_type);  // the second run finds it declared
+    if (!writing_) declare(survey_.names.emplace_back(hidden), val_type);  // the second run finds it declared
     writer_.insert(tree_.begin(to), "(local.set " + hidden + " ", begin, blame);
     operand(to, val_type);
     writer_.insert(tree_.end(to), ")", begin, blame);

@@ -76,16 +76,17 @@ Node behind_memarg(const Tree& tree, Node n, Node close) {
   return take(n, close, 2, [&](Node at) { return is_memarg(tree, at); });
 }
 
-size_t count_nodes(const Tree& tree, Node n, Node close) {
+// The nodes from `n` to `close`; counts no further than `most`, since a sequence may go on for long.
+size_t count_nodes(const Tree& tree, Node n, Node close, size_t most) {
   size_t count = 0;
-  for (; n < close; n = tree.next(n)) ++count;
+  for (; n < close && count < most; n = tree.next(n)) ++count;
   return count;
 }
 
 // From `least` to `most` leading indices are immediates. What follows them are operands, of which
 // there are `operands`, unless they come from the stack.
 Node behind_optional(const Tree& tree, Node n, Node close, size_t least, size_t most, size_t operands) {
-  const size_t nodes = count_nodes(tree, n, close);
+  const size_t nodes = count_nodes(tree, n, close, most + operands);
   const size_t count = nodes < operands ? most : std::clamp(nodes - operands, least, most);
   return take(n, close, count, [&](Node at) { return is_index(tree, at); });
 }
@@ -102,7 +103,9 @@ Node behind_memory(const Tree& tree, const Environment& environment, Node n, Nod
   if (tree.is_id(n)) return environment.memories.find(tree.word(n)) == wasm::kNoIndex ? n : n + 1;
   if (n + 1 < close && is_memarg(tree, n + 1)) return n + 1;
   if (has_lane)
-    return n + 1 < close && tree.is_integer(n + 1) && count_nodes(tree, n, close) > operands + 1 ? n + 1 : n;
+    return n + 1 < close && tree.is_integer(n + 1) && count_nodes(tree, n, close, operands + 2) > operands + 1
+               ? n + 1
+               : n;
   return behind_optional(tree, n, close, 0, 1, operands);
 }
 

@@ -30,6 +30,7 @@ class Expander {
   void plan_memory();
   void plan_entry();
   void check_strings();
+  void check_size();
   void write_fields();
   void add_field(const std::string& field) { fields_ += "\n  " + field; }
 
@@ -50,6 +51,7 @@ std::expected<Expansion, Diagnostics> Expander::run() {
   strings_.set_base(
       static_cast<uint32_t>(std::clamp<uint64_t>(environment_.data_end, kScratchBytes, INT32_MAX)));
   walker_.walk_fields();
+  check_size();
   plan_memory();
   plan_entry();
   const bool is_plain =
@@ -58,6 +60,7 @@ std::expected<Expansion, Diagnostics> Expander::run() {
 
   walker_.begin_writing(memory_pages_);
   walker_.walk_fields();
+  check_size();
   check_strings();
   write_fields();
   if (walker_.has_diagnostics()) return std::unexpected(walker_.take_diagnostics());
@@ -97,6 +100,13 @@ void Expander::plan_entry() {
     if (entry == nullptr || entry->is_import) continue;
     return add_field("(export \"" + std::string(name) + "\" (func " + id + "))");
   }
+}
+
+void Expander::check_size() {
+  if (writer_.is_full())
+    walker_.stop(
+        DiagnosticCode::kTextTooLarge, environment_.fields_begin,
+        "the forms expand to more than " + std::to_string(kMaxExpansionBytes >> 20) + " MiB of plain WAT");
 }
 
 // Whether the literals have a place.

@@ -56,6 +56,24 @@ class Runner(unittest.TestCase):
         self.assertIn("skipped: b: x", lines)
         self.assertEqual(lines[-1], "3 passed, 0 failed, 1 skipped")
 
+    def test_every_stage_is_in_one_group_or_has_to_be_named(self):
+        self.assertEqual(runner.stages_of([]), ["release", "spectest", "wasi-testsuite", "format"])
+        self.assertEqual(runner.stages_of(["test-all"]), ["asan-ubsan", "tsan", "fuzz"])
+        self.assertEqual(runner.stages_of(["fuzz", "test"]), ["fuzz", "release", "spectest", "wasi-testsuite", "format"])
+        in_groups = [stage for group in runner.GROUPS.values() for stage in group]
+        self.assertEqual(len(in_groups), len(set(in_groups)))
+        self.assertFalse(set(in_groups) & set(runner.STAGES_TO_BE_NAMED))
+
+    def test_progress_is_told_now_and_then_and_what_failed_is_shown(self):
+        progress = runner.Progress("testing", runner.CTEST_STEP)
+        with contextlib.redirect_stdout(io.StringIO()) as out:
+            self.assertTrue(progress.takes("   1/12 Test  #3: a.B ........   Passed    0.01 sec"))
+            progress.next = 0
+            self.assertTrue(progress.takes("  11/12 Test  #4: a.C ........***Skipped   0.01 sec"))
+            self.assertFalse(progress.takes("  12/12 Test  #5: a.D ........***Failed    0.01 sec"))
+        self.assertRegex(out.getvalue(), r"^\[\d+:\d\d\] testing: 11 of 12\n$")
+        self.assertTrue(runner.Progress("building", runner.NINJA_STEP).takes("[1/119] Building CXX object x.o"))
+
     def test_the_stages_of_aarch64_run_only_when_they_are_named(self):
         self.assertFalse(set(runner.STAGES) & set(runner.STAGES_TO_BE_NAMED))
         self.assertIn("engine_test", runner.test_programs())

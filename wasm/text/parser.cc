@@ -185,7 +185,7 @@ void Parser::note_definition(Token at, bool is_import) {
 
 void Parser::define_fields() {
   module_.functions.own().reserve(4);
-  for (at_ = fields_begin_; at_ < fields_end_ && !full();) {
+  for (at_ = fields_begin_; at_ < fields_end_ && !full() && !must_stop();) {
     const uint32_t open = at_;
     if (peek().kind != TokenKind::kOpen) {
       unexpected("a module field such as (func …)");
@@ -202,7 +202,7 @@ void Parser::define_fields() {
 // A type use may name the index of a type that only stands inline, but not before it stands there.
 void Parser::check_forward_types() {
   for (const ForwardType& f : forward_types_)
-    if (f.index < module_.types.size())
+    if (!full() && f.index < module_.types.size())
       report(DiagnosticCode::kUnknownType, f.at,
              "type " + std::to_string(f.index) + " is an inline type that is written further down")
           .hint = "Define the type with (type $name (func …)) and use its name.";

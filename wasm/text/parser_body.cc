@@ -38,7 +38,7 @@ bool Parser::read_expression(uint32_t stop, ByteRange& out) {
   s_.labels.clear();
   s_.pending.clear();
   while (at_ != stop || !s_.frames.empty())
-    if (!read_instruction() || full()) return false;
+    if (!read_instruction() || full() || must_stop()) return false;
   module_.source_map.push_back({static_cast<uint32_t>(module_.bytes.size()), peek().begin, peek().end});
   write_opcode(module_.bytes, Opcode::kEnd);
   out.size = static_cast<uint32_t>(module_.bytes.size()) - out.offset;

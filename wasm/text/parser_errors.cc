@@ -2,6 +2,7 @@
 // what to write instead where that can be known.
 #include <algorithm>
 
+#include "base/stop_scope.h"
 #include "wasm/text/numbers.h"
 #include "wasm/text/parser_impl.h"
 
@@ -61,6 +62,7 @@ std::string suggest(std::string_view word, const NameScope& scope) {
 }  // namespace
 
 Diagnostic& Parser::report(DiagnosticCode code, Token at, std::string message) {
+  if (full()) return s_.spare;
   Diagnostic d;
   d.code = code;
   d.place = locate(text_, at.begin, at.end);
@@ -70,8 +72,17 @@ Diagnostic& Parser::report(DiagnosticCode code, Token at, std::string message) {
     for (const auto& name : scope(Space::kFunc).names())
       if (name.index == function_) d.function = name.text;
   }
-  if (full()) return s_.spare = std::move(d);
   return errors_.emplace_back(std::move(d));
+}
+
+// When the owner of the work wants it to end; reports that once.
+bool Parser::must_stop() {
+  if (!stopped_ && StopScope::stop_wanted()) {
+    stopped_ = true;
+    errors_.push_back(
+        {.code = DiagnosticCode::kImplementationLimit, .message = "the parser was stopped before its end"});
+  }
+  return stopped_;
 }
 
 bool Parser::unexpected(std::string_view expected) {
@@ -86,6 +97,7 @@ bool Parser::unexpected(std::string_view expected) {
 }
 
 void Parser::report_unknown_name(Space space, Token at) {
+  if (full()) return;
   const std::string_view id = word(at).substr(0, kShownBytes);
   Diagnostic& d =
       report(unknown_code(space), at, "no " + std::string(name_of(space)) + " is called " + std::string(id));
@@ -98,6 +110,7 @@ void Parser::report_unknown_name(Space space, Token at) {
 }
 
 void Parser::report_unknown_label(Token at) {
+  if (full()) return;
   const std::string_view id = word(at).substr(0, kShownBytes);
   Diagnostic& d =
       report(DiagnosticCode::kUnknownLabel, at, "no block around this is labelled " + std::string(id));
@@ -107,6 +120,7 @@ void Parser::report_unknown_label(Token at) {
 }
 
 void Parser::report_unknown_instruction(Token at) {
+  if (full()) return;
   const std::string_view w = word(at);
   if (at.kind == TokenKind::kReserved) {
     report(DiagnosticCode::kMalformedToken, at, quote(w) + " is not a word of the text format").found =
@@ -125,6 +139,7 @@ void Parser::report_unknown_instruction(Token at) {
 }
 
 void Parser::report_unknown_field(Token at) {
+  if (full()) return;
   const std::string_view w = word(at);
   Diagnostic& d = report(DiagnosticCode::kUnknownField, at, quote(w) + " is not a module field");
   d.found = w.substr(0, kShownBytes);

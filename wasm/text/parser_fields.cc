@@ -371,7 +371,7 @@ bool Parser::read_item(ElementSegment& segment) {
 }
 
 bool Parser::read_elem_indices(ElementSegment& segment) {
-  while (at_index()) {
+  while (at_index() && !full()) {
     uint32_t function = 0;
     read_index_token(Space::kFunc, function);
     segment.functions.push_back(function);

@@ -318,7 +318,7 @@ void Parser::skip_type_use(uint32_t begin) {
 
 void Parser::read_label_table(Token at, std::vector<uint8_t>& out) {
   std::vector<uint32_t> labels{read_label(at)};
-  while (at_index()) labels.push_back(read_label(at));
+  while (at_index() && !full()) labels.push_back(read_label(at));
   write_leb128(out, static_cast<uint32_t>(labels.size() - 1));
   for (const uint32_t label : labels) write_leb128(out, label);
 }

@@ -226,7 +226,9 @@ class Parser {
   bool report_misplaced(Token at);
   bool report_legacy_exceptions(Token at);
   bool report_bare_operand(Token at);
-  [[nodiscard]] bool full() const { return errors_.size() >= kMaxParseErrors; }
+  // Nothing more is shown, so nothing more need be read.
+  [[nodiscard]] bool full() const { return stopped_ || errors_.size() >= kMaxParseErrors; }
+  bool must_stop();
 
   NameScope& scope(Space space) { return s_.scopes[static_cast<size_t>(space)]; }
   [[nodiscard]] uint32_t& count(Space space) { return counts_[static_cast<size_t>(space)]; }
@@ -248,6 +250,7 @@ class Parser {
   };
   std::vector<ForwardType> forward_types_;
   std::vector<Diagnostic> errors_;
+  bool stopped_ = false;                                            // by the owner of the work
   mutable std::unordered_map<uint32_t, std::string> unquoted_ids_;  // by where they begin
 };
 

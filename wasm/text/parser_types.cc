@@ -68,6 +68,7 @@ bool Parser::read_val_type(ValType& out) {
   }
   if (t.kind == TokenKind::kOpen || t.kind == TokenKind::kClose || t.kind == TokenKind::kEnd)
     return unexpected("a value type");
+  if (full()) return false;
   std::vector<std::string_view> names;
   for (const auto& [name, type] : kValTypes) names.push_back(name);
   Diagnostic& d = report(DiagnosticCode::kUnknownValueType, t,

@@ -6,7 +6,9 @@
 #include <cmath>
 #include <cstring>
 #include <unordered_map>
+#include <utility>
 
+#include "base/stop_scope.h"
 #include "base/utf8.h"
 #include "wasm/body.h"
 #include "wasm/limits.h"
@@ -21,6 +23,9 @@ bool is_identifier(std::string_view name) {
   return !name.empty() && std::all_of(name.begin(), name.end(), is_id_char);
 }
 
+// A name is printed wherever it is used, however often that is.
+constexpr size_t kMaxNameBytes = 256;
+
 // The names of one index space that can be printed: of equal ones the first, except for labels, of which each
 // may hide another.
 class PrintableNames {
@@ -31,7 +36,8 @@ class PrintableNames {
     const auto begin = std::lower_bound(entries.begin(), entries.end(), outer,
                                         [](const NameEntry& e, uint32_t o) { return e.outer < o; });
     for (auto at = begin; at != entries.end() && at->outer == outer; ++at)
-      if (!at->name.empty() && is_utf8(at->name) && (scope_.add(at->name, at->index) || may_repeat))
+      if (!at->name.empty() && at->name.size() <= kMaxNameBytes && is_utf8(at->name) &&
+          (scope_.add(at->name, at->index) || may_repeat))
         names_.push_back({at->name, at->index});
   }
 
@@ -45,6 +51,45 @@ class PrintableNames {
  private:
   NameScope scope_;
   std::vector<NameScope::Name> names_;
+};
+
+// The blocks around an instruction, innermost last.
+class OpenLabels {
+ public:
+  void clear() {
+    names_.clear();
+    innermost_.clear();
+  }
+  void push_back(std::string_view name) {
+    const auto position = static_cast<uint32_t>(names_.size());
+    names_.push_back({name, kNoIndex});
+    if (!name.empty()) names_.back().hidden = std::exchange(find(name), position);
+  }
+  void pop_back() {
+    const Label label = names_.back();
+    names_.pop_back();
+    if (!label.name.empty()) find(label.name) = label.hidden;
+  }
+  [[nodiscard]] std::string_view back() const { return names_.back().name; }
+  [[nodiscard]] bool empty() const { return names_.empty(); }
+  [[nodiscard]] size_t size() const { return names_.size(); }
+  // The name of the block at `depth`, when that means this block here; else "".
+  [[nodiscard]] std::string_view name_at(uint32_t depth) {
+    if (depth >= names_.size()) return {};
+    const size_t position = names_.size() - 1 - depth;
+    const std::string_view name = names_[position].name;
+    return !name.empty() && find(name) == position ? name : std::string_view();
+  }
+
+ private:
+  struct Label {
+    std::string_view name;
+    uint32_t hidden;  // position of the outer block of that name, or kNoIndex
+  };
+  uint32_t& find(std::string_view name) { return innermost_.try_emplace(name, kNoIndex).first->second; }
+
+  std::vector<Label> names_;
+  std::unordered_map<std::string_view, uint32_t> innermost_;
 };
 
 class Printer {
@@ -81,14 +126,22 @@ class Printer {
     }
     for (uint32_t i = 0; i < m_.elements.size(); ++i) element(i);
     for (uint32_t i = 0; i < m_.datas.size(); ++i) data(i);
-    for (uint32_t i = 0; i < m_.functions.size(); ++i) function(i);  // last: they set locals_ and labels_
+    for (uint32_t i = 0; i < m_.functions.size() && !is_full(); ++i)
+      function(i);  // last: they set locals_ and labels_
     for (const CustomSection& c : m_.customs) custom(c);
+    if (is_full()) put("\n  (; the rest is left out: the text would be too large ;)");
     put(")\n");
     return std::move(out_);
   }
 
  private:
   // -- writing
+
+  // Types and locals take far less room in a binary than in a text.
+  [[nodiscard]] bool is_full() const {
+    constexpr size_t kMostBytes = 64u << 20, kMostForEachByte = 32;
+    return out_.size() > kMostBytes + kMostForEachByte * m_.content().size() || StopScope::stop_wanted();
+  }
 
   void put(std::string_view text) { out_ += text; }
   void put(uint64_t number) { out_ += std::to_string(number); }
@@ -473,7 +526,7 @@ class Printer {
     bool is_first = true;
     for (uint32_t r = 0; r < f.local_run_count; ++r) {
       const LocalRun& run = m_.local_runs[f.first_local_run + r];
-      for (uint32_t i = 0; i < run.count; ++i, ++index) {
+      for (uint32_t i = 0; i < run.count && !is_full(); ++i, ++index) {
         if (index >= kMaxLocals) return put("\n    (; more locals than text can have ;)");
         if (is_first) put("\n   ");
         is_first = false;
@@ -487,7 +540,7 @@ class Printer {
     BodyReader reader(code);
     open_labels_.clear();
     label_count_ = 0;
-    while (reader.next()) {
+    while (reader.next() && !is_full()) {
       const Instruction& in = reader.instruction();
       const bool is_end = in.op == Opcode::kEnd;
       if (is_end && open_labels_.empty()) {
@@ -653,10 +706,8 @@ class Printer {
   void label(uint32_t depth) {
     put(" ");
     if (depth >= open_labels_.size()) return put(depth);
-    const std::string_view name = open_labels_[open_labels_.size() - 1 - depth];
+    const std::string_view name = open_labels_.name_at(depth);
     if (name.empty()) return put(depth);
-    for (uint32_t d = 0; d < depth; ++d)
-      if (open_labels_[open_labels_.size() - 1 - d] == name) return put(depth);
     id(name);
   }
 
@@ -714,8 +765,8 @@ class Printer {
   PrintableNames types_, functions_, tables_, memories_, globals_, tags_, elements_, datas_;
   PrintableNames locals_, labels_;                       // of the function that is printed
   std::unordered_map<uint32_t, PrintableNames> fields_;  // of the structs whose fields were named so far
-  std::vector<std::string_view> open_labels_;            // outermost first; empty where a block has none
-  uint32_t label_count_ = 0;                             // blocks begun in this function
+  OpenLabels open_labels_;
+  uint32_t label_count_ = 0;  // blocks begun in this function
   std::string out_;
 };
 

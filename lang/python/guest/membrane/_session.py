@@ -32,6 +32,7 @@ _MAX_SOURCES = 16 << 20  # characters of cells that tracebacks can quote
 _MAX_TRACEBACK = 100_000
 
 _warm = False
+_begun = False  # a turn has run: what is seeded from now on is seeded by the program
 _future_flags = 0  # what cells imported from __future__ holds for those behind them
 _loop = None  # of the cells that await
 _sources = {}  # name -> length, the oldest first
@@ -43,12 +44,13 @@ def warm():
     if _warm:
         return
     _warm = True
-    from membrane import _capabilities, _loop, _matplotlib, _net, _threads
+    from membrane import _capabilities, _loop, _matplotlib, _net, _random, _threads
     _capabilities.modules()
     _net.install()
     _loop.install()
     _threads.install()
     _matplotlib.install()
+    _random.install()
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace", line_buffering=False, write_through=False)
@@ -88,13 +90,13 @@ def _encode_result(result):
 
 
 def reseed(fresh):
-    """Puts fresh entropy wherever a generator was made before the fork."""
-    seed = bytes.fromhex(fresh["entropy_hex"])
-    if "random" in sys.modules:
-        sys.modules["random"].seed(int.from_bytes(seed))
-    if "numpy.random" in sys.modules:
-        words = [int.from_bytes(seed[i:i + 4], "little") for i in range(0, len(seed), 4)]
-        sys.modules["numpy.random"].seed(words)
+    """Puts fresh entropy into what stands for entropy: this memory was copied since it drew from the host."""
+    global _begun
+    from membrane import _random
+    if not _begun:
+        _random.forget()
+        _begun = True
+    _random.reseed(bytes.fromhex(fresh["entropy_hex"]))
     if "tempfile" in sys.modules:
         sys.modules["tempfile"]._name_sequence = None
     if "uuid" in sys.modules:
@@ -267,7 +269,7 @@ def _exit_code(end):
     if end.code is None:
         return 0
     if isinstance(end.code, int):
-        return end.code & 0xFF
+        return end.code if 0 <= end.code <= 0xFF else 0xFF  # no failure becomes a success
     print(end.code, file=sys.stderr)
     return 1
 

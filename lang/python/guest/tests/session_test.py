@@ -4,8 +4,9 @@ import concurrent.futures
 import contextlib
 import inspect
 import io
+import pathlib
 import queue
-import random  # noqa: F401  what is there before a fork is seeded again
+import random
 import sys
 import tempfile  # noqa: F401
 import threading
@@ -16,7 +17,7 @@ import warnings
 from tests.fake_door import DoorTest
 
 import membrane
-from membrane import _display, _session
+from membrane import _display, _random, _session
 
 
 def install_loop(test):
@@ -244,6 +245,23 @@ class Display(SessionTest):
 
 
 class Forks(SessionTest):
+    def setUp(self):
+        super().setUp()
+        for name in ("seed", "setstate"):
+            self.addCleanup(setattr, random, name, getattr(random, name))
+        self.addCleanup(setattr, random._inst, "__class__", type(random._inst))
+        finders = [*sys.meta_path]
+        self.addCleanup(lambda: sys.meta_path.__setitem__(slice(None), finders))
+        _random.install()
+        _random.forget()
+        _session._begun = True
+
+    def test_what_was_seeded_before_the_first_turn_was_not_seeded_by_the_program(self):
+        _session._begun = False
+        random.seed(7)
+        self.assertNotEqual(self.value("import random; random.random()", fresh={"entropy_hex": "00" * 32}),
+                            repr(random.Random(7).random()))
+
     def test_a_fork_draws_other_numbers(self):
         draw = "import random, tempfile; (random.random(), next(tempfile._get_candidate_names()))"
         first = self.value(draw, fresh={"entropy_hex": "00" * 32})
@@ -251,6 +269,53 @@ class Forks(SessionTest):
         other = self.value(draw, fresh={"entropy_hex": "01" * 32})
         self.assertEqual(first.split(",")[0], again.split(",")[0])
         self.assertNotEqual(first.split(",")[0], other.split(",")[0])
+
+    def test_a_generator_that_the_program_seeded_stays_as_it_was(self):
+        self.run_turn("import random; random.seed(7)")
+        expected = random.Random(7)
+        self.assertEqual(self.value("random.random()", fresh={"entropy_hex": "00" * 32}), repr(expected.random()))
+        self.assertEqual(self.value("random.random()", fresh={"entropy_hex": "01" * 32}), repr(expected.random()))
+        self.run_turn("import random; state = random.getstate(); random.seed()")
+        one = self.value("random.random()", fresh={"entropy_hex": "02" * 32})
+        self.assertNotEqual(one, repr(expected.random()))
+        self.assertNotEqual(one, self.value("random.random()", fresh={"entropy_hex": "03" * 32}))
+        self.run_turn("random.setstate(state)")
+        expected.seed(7)
+        expected.random(), expected.random()
+        self.assertEqual(self.value("random.random()", fresh={"entropy_hex": "04" * 32}), repr(expected.random()))
+        self.run_turn("random.seed()")
+
+    def test_generators_of_the_programs_own_are_not_touched(self):
+        self.run_turn("import copy, random; random.seed(); own = random.Random(3); copy.copy(random._inst).seed(5)")
+        self.assertEqual(self.value("own.random()", fresh={"entropy_hex": "00" * 32}), repr(random.Random(3).random()))
+        one = self.value("random.random()", fresh={"entropy_hex": "05" * 32})
+        self.assertNotEqual(one, self.value("random.random()", fresh={"entropy_hex": "06" * 32}))
+
+    def test_numpys_global_generator_is_watched_from_its_import_on(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        package = pathlib.Path(folder.name, "numpy", "random")
+        package.mkdir(parents=True)
+        (package.parent / "__init__.py").write_text("")
+        (package / "__init__.py").write_text("seeds = []\ndef seed(seed=None): seeds.append(seed)\n"
+                                             "def set_state(state): pass\n")
+        hidden = {name: sys.modules.pop(name) for name in [*sys.modules] if name.split(".")[0] == "numpy"}
+        sys.path.insert(0, folder.name)
+        try:
+            self.run_turn("import numpy.random as r; r.seed(7)", fresh={"entropy_hex": "00" * 32})
+            self.assertEqual(self.value("r.seeds", fresh={"entropy_hex": "01" * 32}), "[7]")
+            self.run_turn("r.seed(None)")
+            self.assertEqual(self.value("len(r.seeds[-1])", fresh={"entropy_hex": "01" * 32}), "8")
+            self.run_turn("r.set_state(0)")
+            self.assertEqual(self.value("len(r.seeds)", fresh={"entropy_hex": "01" * 32}), "3")
+            self.assertEqual(self.value("type(r.__loader__).__name__"), "'SourceFileLoader'")
+        finally:
+            sys.path.remove(folder.name)
+            for name in [*sys.modules]:
+                if name.split(".")[0] == "numpy":
+                    del sys.modules[name]
+            sys.modules.update(hidden)
+            _random._seeded.clear()
 
 
 class EventLoop(unittest.TestCase):

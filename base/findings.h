@@ -1,0 +1,22 @@
+// Findings as they are given to others: their number and their texts are bounded, since a program chooses the names that
+// they quote.
+//
+// Threads: pure functions.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "base/diagnostic.h"
+
+namespace membrane {
+
+inline constexpr size_t kMaxFindings = 20;
+inline constexpr size_t kMaxFindingTextBytes = 1000;  // of each text of a finding
+
+// Shortens each text of a finding to kMaxFindingTextBytes, after a whole character and with "…" for what is gone.
+void bound_text(Diagnostic& diagnostic);
+// The first kMaxFindings, with their texts bounded.
+std::vector<Diagnostic> bounded(std::vector<Diagnostic> findings);
+
+}  // namespace membrane

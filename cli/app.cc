@@ -1,0 +1,37 @@
+// The commands, all of them.
+
+#include "cli/cli.h"
+
+namespace membrane::cli {
+
+std::unique_ptr<CLI::App> make_app(int& exit_code) {
+  auto app = std::make_unique<CLI::App>(
+      "Runs the programs that a language model writes, where they can do only what they were granted.",
+      "membrane");
+  app->require_subcommand(1);
+  app->footer(
+      "Examples:\n"
+      "  membrane run module.wasm --invoke add 2 2\n"
+      "  membrane run program.wat --allow 'http:GET:https://example.org/*' --fuel 1000000\n"
+      "  membrane run tool.wasm --dir . --env LANG=C notes.txt\n"
+      "  membrane thaw program.snap --fuel 1e9\n"
+      "  membrane check program.wat --json\n"
+      "  membrane agent \"Which of the papers on http://127.0.0.1:8000/ is newest?\" --policy policy.toml\n"
+      "  membrane policy explain policy.toml\n\n"
+      "Exit codes: 0 fine; 1 the program failed; 2 the request was denied, invalid or misspelt; 3 Membrane "
+      "failed; 4 the program is frozen. A program that ends itself with a code of its own ends membrane run "
+      "with "
+      "it.");
+  add_run(*app, exit_code);
+  add_thaw(*app, exit_code);
+  add_repl(*app, exit_code);
+  add_template(*app, exit_code);
+  add_check(*app, exit_code);
+  add_agent(*app, exit_code);
+  add_policy(*app, exit_code);
+  add_capabilities(*app, exit_code);
+  add_spectest(*app, exit_code);
+  return app;
+}
+
+}  // namespace membrane::cli

@@ -1,0 +1,35 @@
+// A program's input, read as the program asks for it.
+//
+// Threads: one at a time.
+#pragma once
+
+#include <chrono>
+#include <string>
+
+#include "base/result.h"
+#include "sandbox/sandbox.h"
+
+namespace membrane::cli {
+
+class InputSource {
+ public:
+  // "-" is standard input. Errors: kNotFound, kUnavailable.
+  static Result<InputSource> open(const std::string& path);
+  static InputSource standard_input();
+
+  InputSource(InputSource&& other) noexcept;
+  InputSource& operator=(InputSource&&) = delete;
+  ~InputSource();
+
+  // What is there, at most 64 KiB; nothing, when nothing comes within `patience`. A source that cannot be read is at
+  // its end.
+  sandbox::InputPiece read(std::chrono::milliseconds patience);
+
+ private:
+  InputSource(int file, bool is_owned) : file_(file), is_owned_(is_owned) {}
+
+  int file_;
+  bool is_owned_;
+};
+
+}  // namespace membrane::cli

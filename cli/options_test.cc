@@ -1,0 +1,157 @@
+// Every option of every command, walked over the parser itself: a new one cannot escape these rules.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "cli/arguments.h"
+#include "cli/cli.h"
+
+namespace membrane::cli {
+namespace {
+
+using Words = std::vector<std::string>;
+
+// A command with how it is called: {"template", "add"}.
+struct Command {
+  CLI::App* app;
+  Words path;
+};
+
+class Options : public ::testing::Test {
+ protected:
+  Options() {
+    commands_.push_back({app_.get(), {}});
+    for (size_t i = 0; i < commands_.size(); ++i) {
+      const Command above = commands_[i];
+      for (CLI::App* const sub : above.app->get_subcommands([](CLI::App*) { return true; })) {
+        Words path = above.path;
+        path.push_back(sub->get_name());
+        commands_.push_back({sub, std::move(path)});
+      }
+    }
+    // Only parse: the commands' own callbacks stay, since they own what the options are stored in.
+    for (const Command& command : commands_)
+      if (command.app != app_.get()) command.app->parse_complete_callback([] { throw CLI::Success(); });
+  }
+
+  static std::vector<CLI::Option*> options_of(const Command& command) {
+    return command.app->get_options([](CLI::Option* option) { return !option->get_positional(); });
+  }
+  static std::vector<CLI::Option*> positionals_of(const Command& command) {
+    return command.app->get_options([](CLI::Option* option) { return option->get_positional(); });
+  }
+  static std::string name_of(const CLI::Option& option) {
+    return option.get_lnames().empty() ? "-" + option.get_snames().front()
+                                       : "--" + option.get_lnames().front();
+  }
+  static bool is_help(const CLI::Option& option) {
+    return name_of(option) == "--help" || name_of(option) == "--version";
+  }
+
+  // Parses as the command line does. What went wrong, or "".
+  std::string parse(Words words) {
+    if (!words.empty() && words.front() == "run") {
+      const CLI::App& run = *app_->get_subcommand("run");
+      const auto ordered =
+          order_arguments(run, *run.get_option("--evaluate"), {words.begin() + 1, words.end()});
+      if (!ordered) return ordered.error().message;
+      words.resize(1);
+      words.insert(words.end(), ordered->begin(), ordered->end());
+    }
+    std::ranges::reverse(words);
+    app_->clear();
+    try {
+      app_->parse(std::move(words));
+    } catch (const CLI::Success&) {
+      return "";
+    } catch (const CLI::ParseError& error) {
+      return error.what();
+    }
+    return "";
+  }
+
+  int exit_code_ = 0;
+  std::unique_ptr<CLI::App> app_ = make_app(exit_code_);
+  std::vector<Command> commands_;
+};
+
+TEST_F(Options, TakeOneValueAtATime) {
+  EXPECT_GT(commands_.size(), 10u);
+  for (const Command& command : commands_)
+    for (const CLI::Option* const option : options_of(command)) {
+      SCOPED_TRACE(command.app->get_name() + " " + name_of(*option));
+      EXPECT_FALSE(option->get_allow_extra_args());
+      EXPECT_LE(option->get_expected_max(), 1);
+    }
+}
+
+TEST_F(Options, StandBeforeAndAfterWhatIsNamed) {
+  for (const Command& command : commands_) {
+    Words named;
+    named.resize(positionals_of(command).size(), "word");
+    if (named.empty()) continue;
+    for (const CLI::Option* const option : options_of(command)) {
+      if (is_help(*option) || !option->get_excludes().empty()) continue;
+      SCOPED_TRACE(command.app->get_name() + " " + name_of(*option));
+      Words given = {name_of(*option)};
+      if (option->get_expected_max() > 0) given.push_back("1");
+      if (name_of(*option) == "--evaluate") continue;  // in place of what is named
+      for (const bool is_first : {true, false}) {
+        Words words = command.path;
+        words.insert(words.end(), is_first ? given.begin() : named.begin(),
+                     is_first ? given.end() : named.end());
+        words.insert(words.end(), is_first ? named.begin() : given.begin(),
+                     is_first ? named.end() : given.end());
+        EXPECT_EQ(parse(words), "");
+        for (const CLI::Option* const positional : positionals_of(command))
+          EXPECT_EQ(positional->results(), Words{"word"});
+        EXPECT_EQ(option->count(), 1u);
+      }
+    }
+  }
+}
+
+class Arguments : public Options {
+ protected:
+  // Which words are the program's; the error's message when there is one.
+  Words programs(Words words) {
+    words.insert(words.begin(), "run");
+    if (const std::string wrong = parse(std::move(words)); !wrong.empty()) return {"error: " + wrong};
+    Words all;
+    for (const char* const name : {"file", "arguments"})
+      for (const std::string& word : app_->get_subcommand("run")->get_option(name)->results())
+        all.push_back(word);
+    return all;
+  }
+};
+
+TEST_F(Arguments, OfMembraneAreFoundWhereverTheyStand) {
+  const Words expected = {"p", "a", "b"};
+  EXPECT_EQ(programs({"p", "a", "b"}), expected);
+  EXPECT_EQ(programs({"--allow", "kv", "p", "a", "b"}), expected);
+  EXPECT_EQ(programs({"p", "--allow", "kv", "a", "--fuel", "2e9", "b"}), expected);
+  EXPECT_EQ(programs({"p", "--allow=kv", "a", "--json", "b"}), expected);
+  EXPECT_EQ(programs({"p", "a", "b", "--dir", ".", "--dir", "x"}), expected);
+  EXPECT_EQ(programs({"--", "p", "a", "b"}), expected);
+}
+
+TEST_F(Arguments, OfTheProgramMayBeOptionsOfItsOwn) {
+  EXPECT_EQ(programs({"p", "-v", "--depth", "3", "--json"}), (Words{"p", "-v", "--depth", "3"}));
+  EXPECT_EQ(programs({"p", "--", "--json", "--fuel", "--"}), (Words{"p", "--json", "--fuel", "--"}));
+  EXPECT_EQ(programs({"p", "-1", "-.5", "-inf", "-"}), (Words{"p", "-1", "-.5", "-inf", "-"}));
+  EXPECT_EQ(programs({"p", "check", "run"}), (Words{"p", "check", "run"}));
+  EXPECT_EQ(programs({"-", "a"}), (Words{"-", "a"}));
+  EXPECT_EQ(programs({"-e", "text", "a", "-v"}), (Words{"a", "-v"}));
+  EXPECT_EQ(programs({"-etext", "a"}), Words{"a"});
+}
+
+TEST_F(Arguments, ThatAreMisspeltAreNotLostOnTheProgram) {
+  EXPECT_EQ(programs({"p", "--fule", "3"}), Words{"error: unknown option --fule"});
+  EXPECT_EQ(programs({"p", "--memry=3"}), Words{"error: unknown option --memry"});
+  EXPECT_EQ(programs({"p", "--", "--fule", "3"}), (Words{"p", "--fule", "3"}));
+  EXPECT_EQ(programs({"p", "-e", "text"}),
+            Words{"error: -e gives a program's text, and the program is p already"});
+}
+
+}  // namespace
+}  // namespace membrane::cli

@@ -1,0 +1,148 @@
+#include "host/files/links.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <ranges>
+
+#include "base/utf8.h"
+#include "host/files/file_access.h"
+
+namespace membrane::host {
+namespace {
+
+// The entry itself, when no component before it is a link.
+HostResult<Fd> look(const Target& target, size_t count) {
+  Target prefix{target.root, target.beneath, target.text};
+  prefix.beneath.resize(count);
+  return open_beneath(target.root.directory.get(), prefix.path(), O_PATH | O_NOFOLLOW, Symlinks::kNone);
+}
+
+bool is_link(const Fd& fd) {
+  struct stat info{};
+  return fstat(fd.get(), &info) == 0 && S_ISLNK(info.st_mode);
+}
+
+HostResult<std::string> read_target(const Fd& link, const std::string& text) {
+  std::string target(kMaxTargetBytes + 1, '\0');
+  const ssize_t got = readlinkat(link.get(), "", target.data(), target.size());
+  if (got < 0) return std::unexpected(errno_of(text));
+  target.resize(static_cast<size_t>(got));
+  if (target.size() > kMaxTargetBytes || !is_utf8(target))
+    return refuse(Errno::kAccess, text + " leads through a symbolic link whose target is not text.");
+  return target;
+}
+
+// Names a path in order; "." and empty ones mean nothing.
+Components names_of(std::string_view path) {
+  Components names;
+  for (const auto part : std::views::split(path, '/'))
+    if (const std::string_view name(part.begin(), part.end()); !name.empty() && name != ".")
+      names.emplace_back(name);
+  return names;
+}
+
+std::unexpected<HostError> leads_out(const std::string& text) {
+  return refuse(Errno::kAccess, text + " leads out of the granted directory.");
+}
+
+// A path on its way: `done` has no links, `left` may have links and "..", the next name at its front.
+struct Way {
+  Components done;
+  std::vector<std::string> left;
+  size_t least = 0;  // names of the guest path that ".." must not leave
+
+  // The names up to the next "..", behind what is done.
+  [[nodiscard]] Components ahead() const {
+    Components path = done;
+    path.insert(path.end(), left.begin(), std::ranges::find(left, ".."));
+    return path;
+  }
+  // Past the names of ahead(), and the ".." that follow. False: they lead out.
+  bool pass() {
+    done = ahead();
+    left.erase(left.begin(), std::ranges::find(left, ".."));
+    while (!left.empty() && left.front() == "..") {
+      if (done.size() <= least) return false;
+      done.pop_back();
+      left.erase(left.begin());
+    }
+    return true;
+  }
+  // The link stands at `index` of the path, which is ahead().
+  void follow(const Components& path, size_t index, const std::string& target) {
+    const size_t taken = index + 1 - done.size();
+    left.erase(left.begin(), left.begin() + static_cast<std::ptrdiff_t>(taken));
+    const Components names = names_of(target);
+    left.insert(left.begin(), names.begin(), names.end());
+    done.assign(path.begin(), path.begin() + static_cast<std::ptrdiff_t>(index));
+  }
+};
+
+}  // namespace
+
+HostResult<std::optional<LinkBeneath>> find_link(const Target& target) {
+  const size_t size = target.beneath.size();
+  if (!target.root.grant.links || target.root.is_file() || size == 0) return std::nullopt;
+  const auto whole = look(target, size);
+  if (whole && !is_link(*whole)) return std::nullopt;
+  if (!whole && whole.error().code != Errno::kAccess) return std::nullopt;
+  // The first component that cannot be passed, by halves: all before it can.
+  size_t passed = 0, stuck = size;
+  while (stuck - passed > 1) {
+    const size_t middle = passed + (stuck - passed) / 2;
+    const auto entry = look(target, middle);
+    if (entry && !is_link(*entry)) passed = middle;
+    else stuck = middle;
+  }
+  const auto link = look(target, stuck);
+  if (!link || !is_link(*link)) return std::nullopt;  // refused for another reason, which opening will tell
+  auto text = read_target(*link, target.text);
+  if (!text) return std::unexpected(text.error());
+  return LinkBeneath{stuck - 1, std::move(*text)};
+}
+
+HostResult<Components> follow_links(Roots& roots, Components path, LastComponent last) {
+  Way way{.done = {}, .left = std::move(path)};
+  for (int followed = 0;;) {
+    const Components ahead = way.ahead();
+    const std::string text = guest_text(ahead);
+    if (ahead.size() > FileAccess::kMaxComponents)
+      return refuse(Errno::kInvalid, text + " has too many parts.");
+    const auto target = roots.locate(ahead, policy::FsMode::kRead);
+    auto link = target ? find_link(*target) : HostResult<std::optional<LinkBeneath>>(std::nullopt);
+    if (!link) return std::unexpected(link.error());
+    const bool ends_here = way.done.size() + way.left.size() == ahead.size();
+    if (*link && last == LastComponent::kKeep && ends_here && (*link)->index + 1 == target->beneath.size())
+      return ahead;
+    if (*link) {
+      if (followed++ == kMaxLinksFollowed)
+        return refuse(Errno::kAccess, text + " leads through too many symbolic links.");
+      if ((*link)->target.starts_with('/')) return leads_out(text);
+      way.least = target->root.guest.size();
+      way.follow(ahead, way.least + (*link)->index, (*link)->target);
+      continue;
+    }
+    if (!way.pass()) return leads_out(text);
+    if (way.left.empty()) return way.done;  // a grant's refusal is told where the path is used
+  }
+}
+
+HostResult<void> check_new_target(std::string_view target, size_t depth, const std::string& text) {
+  if (target.empty() || target.size() > kMaxTargetBytes || target.find('\0') != std::string_view::npos ||
+      !is_utf8(target))
+    return refuse(Errno::kInvalid, text + " cannot be a link to that: the target is no path.");
+  if (target.starts_with('/')) return refuse(Errno::kAccess, text + " cannot be a link to an absolute path.");
+  size_t level = depth;
+  for (const std::string& name : names_of(target)) {
+    if (name != "..") ++level;
+    else if (level == 0)
+      return refuse(Errno::kAccess, text + " cannot be a link out of the granted directory.");
+    else --level;
+  }
+  return {};
+}
+
+}  // namespace membrane::host

@@ -1,0 +1,38 @@
+// Symbolic links below a granted directory, for grants that have links: found and read here, followed by the caller
+// one at a time. Opening stays in beneath.h; a link that is swapped in after the look is then refused there.
+//
+// Threads: pure functions around system calls.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "host/files/beneath.h"
+#include "host/files/path_walk.h"
+#include "host/files/roots.h"
+
+namespace membrane::host {
+
+inline constexpr size_t kMaxTargetBytes = 4'095;
+
+struct LinkBeneath {
+  size_t index = 0;  // of the component that is the link
+  std::string target;
+};
+
+// The first link that `beneath` leads through or ends in. Nothing when there is none, or the path ends before one.
+// EACCES when its target is not UTF-8. Opens the path at most eight times, whatever its length.
+HostResult<std::optional<LinkBeneath>> find_link(const Target& target);
+
+// Where `path` leads when all its links are followed; the last component only with `last`. The answer is a guest path
+// again, to be located again: a link may lead below another grant. EACCES for a link that is absolute or leads above
+// the directory that was granted, and for more than kMaxLinksFollowed (path_walk.h). Below a grant without links it is `path`.
+enum class LastComponent : uint8_t { kFollow, kKeep };
+HostResult<Components> follow_links(Roots& roots, Components path, LastComponent last);
+
+// What a program may write into a link that it makes in a directory `depth` levels below the granted one: UTF-8 without
+// NUL, relative, and not above the granted directory. EACCES or EINVAL.
+HostResult<void> check_new_target(std::string_view target, size_t depth, const std::string& text);
+
+}  // namespace membrane::host

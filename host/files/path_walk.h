@@ -1,0 +1,37 @@
+// Opens a path beneath a directory without openat2, as openat2 would with RESOLVE_BENEATH, RESOLVE_NO_MAGICLINKS and
+// RESOLVE_NO_XDEV.
+//
+// Each component is opened by itself, relative to the descriptor of the directory before it, with O_PATH | O_NOFOLLOW:
+// the kernel never resolves more than one name, and never a link. What was opened is then looked at through its own
+// descriptor, so nobody can replace it between the look and the next step. A symbolic link is read from its descriptor,
+// and its components take its place in the path; an absolute one is refused. ".." goes back to the descriptor that the
+// walk came from and not to the parent that the file system names: a directory that is moved elsewhere meanwhile leads
+// nowhere else. What lies on another mount than the directory is refused.
+//
+// Threads: pure functions around system calls. The walk holds one descriptor for each directory on its way.
+#pragma once
+
+#include <expected>
+#include <string>
+
+#include "host/files/beneath.h"
+
+namespace membrane::host {
+
+inline constexpr int kMaxLinksFollowed = 40;    // as the kernel; more is ELOOP
+inline constexpr size_t kMaxWalkDepth = 128;    // directories open at once; more is ENAMETOOLONG
+inline constexpr size_t kMaxWalkSteps = 2'048;  // components, with those of links; more is ENAMETOOLONG
+
+// `flags`, `symlinks` and `mode` as for open_beneath. The error is an errno of the system:
+//   EXDEV     the path is absolute, or a "..", an absolute link or a mount leads out of `directory`
+//   ELOOP     a link that is not to be followed, a link of /proc, or too many links
+//   EAGAIN    the last component was replaced each time that it was to be opened
+//   ENOTSUP   the mount of a file cannot be learnt here (see can_tell_mounts)
+// and what openat(2) answers.
+std::expected<Fd, int> open_by_walk(int directory, const std::string& path, int flags, Symlinks symlinks,
+                                    unsigned mode);
+
+// Whether statx or /proc/self/fdinfo says which mount an open file lies on.
+bool can_tell_mounts();
+
+}  // namespace membrane::host

@@ -1,0 +1,105 @@
+"""The generators that all of a program shares (`random`, numpy's global one), and who seeded them.
+
+One that the program seeded is its state: forks and steps back keep it as it was. One that nobody seeded stands for
+entropy: it is seeded from the host wherever two runs would otherwise draw the same numbers.
+"""
+
+import functools
+import importlib.machinery
+import random
+import sys
+
+_seeded = set()  # "random", "numpy": by the program
+
+
+class _Shared(random.Random):
+    """The generator behind the functions of `random`, which notices when it is seeded."""
+
+    def seed(self, a=None, version=2):
+        super().seed(a, version)
+        _note(self is random._inst, "random", a is not None)
+
+    def setstate(self, state):
+        super().setstate(state)
+        _note(self is random._inst, "random", True)
+
+
+def install():
+    random._inst.__class__ = _Shared
+    random.seed = random._inst.seed
+    random.setstate = random._inst.setstate
+    if "numpy.random" in sys.modules:
+        _watch_numpy(sys.modules["numpy.random"])
+    else:
+        sys.meta_path.insert(0, _Finder())
+
+
+def forget():
+    """What was seeded so far was not seeded by the program: by what was imported for a template, say."""
+    _seeded.clear()
+
+
+def reseed(entropy):
+    """Seeds what the program did not seed itself. `entropy`: bytes, a multiple of four."""
+    if "random" not in _seeded:
+        random.Random.seed(random._inst, int.from_bytes(entropy, "big"))
+    if "numpy" not in _seeded and "numpy.random" in sys.modules:
+        seed = sys.modules["numpy.random"].seed
+        getattr(seed, "__wrapped__", seed)(
+            [int.from_bytes(entropy[i:i + 4], "little") for i in range(0, len(entropy), 4)])
+
+
+def _note(is_shared, name, by_program):
+    if is_shared:
+        (_seeded.add if by_program else _seeded.discard)(name)
+
+
+def _watch_numpy(module):
+
+    def watched(function, is_seed):
+
+        @functools.wraps(function)
+        def call(*args, **named):
+            result = function(*args, **named)
+            given = (*args, *named.values())
+            _note(True, "numpy", not is_seed or any(each is not None for each in given))
+            return result
+
+        return call
+
+    for place in (module, sys.modules.get("numpy.random.mtrand")):
+        for name in ("seed", "set_state"):
+            function = getattr(place, name, None)
+            if function is not None and not hasattr(function, "__wrapped__"):
+                setattr(place, name, watched(function, name == "seed"))
+
+
+class _Finder:
+    """Sees numpy.random when it is imported."""
+
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name != "numpy.random":
+            return None
+        spec = importlib.machinery.PathFinder.find_spec(name, path)
+        if spec is not None and spec.loader is not None:
+            spec.loader = _Loader(spec.loader)
+        return spec
+
+
+class _Loader:
+    """The module's own loader, but for a look at the module when it is made."""
+
+    def __init__(self, loader):
+        self._loader = loader
+
+    def __getattr__(self, name):
+        return getattr(self._loader, name)
+
+    def create_module(self, spec):
+        return self._loader.create_module(spec)
+
+    def exec_module(self, module):
+        module.__spec__.loader = module.__loader__ = self._loader
+        self._loader.exec_module(module)
+        _watch_numpy(module)

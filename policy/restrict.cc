@@ -1,0 +1,198 @@
+#include "policy/restrict.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+#include <string_view>
+
+namespace membrane::policy {
+namespace {
+
+namespace stdfs = std::filesystem;
+
+template <typename T>
+void lower(T& amount, const T& ceiling) {
+  amount = std::min(amount, ceiling);
+}
+
+void lower(Limits& limits, const Limits& ceiling) {
+#define LIMIT(member, name, kind, least, most, words) lower(limits.member, ceiling.member);
+#include "policy/limits.def"
+#undef LIMIT
+}
+
+// Patterns end in "*" or are whole URLs; a host with "*." is covered by the same text only, or by its paths.
+bool url_covers(std::string_view wide, std::string_view narrow) {
+  if (wide == narrow) return true;
+  if (!wide.ends_with('*')) return false;
+  wide.remove_suffix(1);
+  const size_t authority = wide.find("://");
+  const bool has_path =
+      authority != std::string_view::npos && wide.find('/', authority + 3) != std::string_view::npos;
+  return has_path && narrow.starts_with(wide);
+}
+
+std::optional<HttpGrant> covered(const HttpGrant& given, const HttpGrant& ceiling) {
+  if (!url_covers(ceiling.url, given.url) || given.headers != ceiling.headers) return std::nullopt;
+  HttpGrant grant = given;
+  std::erase_if(grant.methods, [&](const std::string& method) {
+    return std::ranges::find(ceiling.methods, method) == ceiling.methods.end();
+  });
+  std::erase_if(grant.addresses, [&](const std::string& address) {
+    return std::ranges::find(ceiling.addresses, address) == ceiling.addresses.end();
+  });
+  if (grant.methods.empty()) return std::nullopt;
+  lower(grant.max_request_bytes, ceiling.max_request_bytes);
+  lower(grant.max_response_bytes, ceiling.max_response_bytes);
+  lower(grant.timeout_ms, ceiling.timeout_ms);
+  lower(grant.max_redirects, ceiling.max_redirects);
+  return grant;
+}
+
+bool path_covers(const std::string& wide, const std::string& narrow) {
+  std::error_code error;
+  const stdfs::path from = stdfs::weakly_canonical(stdfs::absolute(wide, error), error);
+  if (error) return false;
+  const stdfs::path to = stdfs::weakly_canonical(stdfs::absolute(narrow, error), error);
+  if (error) return false;
+  const auto [at, rest] = std::mismatch(from.begin(), from.end(), to.begin(), to.end());
+  return at == from.end();
+}
+
+std::optional<FsGrant> covered(const FsGrant& given, const FsGrant& ceiling) {
+  if (!path_covers(ceiling.host, given.host)) return std::nullopt;
+  FsGrant grant = given;
+  if (ceiling.mode == FsMode::kRead) grant.mode = FsMode::kRead;
+  lower(grant.max_file_bytes, ceiling.max_file_bytes);
+  lower(grant.max_total_bytes, ceiling.max_total_bytes);
+  lower(grant.max_files, ceiling.max_files);
+  return grant;
+}
+
+std::optional<SqlGrant> covered(const SqlGrant& given, const SqlGrant& ceiling) {
+  if (given.name != ceiling.name || !path_covers(ceiling.path, given.path) ||
+      !path_covers(given.path, ceiling.path))
+    return std::nullopt;
+  SqlGrant grant = given;
+  lower(grant.max_rows, ceiling.max_rows);
+  lower(grant.max_result_bytes, ceiling.max_result_bytes);
+  lower(grant.timeout_ms, ceiling.timeout_ms);
+  return grant;
+}
+
+std::optional<KvGrant> covered(const KvGrant& given, const KvGrant& ceiling) {
+  if (given.path.empty() != ceiling.path.empty() || !given.prefix.starts_with(ceiling.prefix))
+    return std::nullopt;
+  if (!given.path.empty() &&
+      !(path_covers(ceiling.path, given.path) && path_covers(given.path, ceiling.path)))
+    return std::nullopt;
+  KvGrant grant = given;
+  grant.writable = given.writable && ceiling.writable;
+  lower(grant.max_keys, ceiling.max_keys);
+  lower(grant.max_key_bytes, ceiling.max_key_bytes);
+  lower(grant.max_value_bytes, ceiling.max_value_bytes);
+  lower(grant.max_total_bytes, ceiling.max_total_bytes);
+  return grant;
+}
+
+std::optional<AiGrant> covered(const AiGrant& given, const AiGrant& ceiling) {
+  AiGrant grant = given;
+  lower(grant.max_tokens_per_call, ceiling.max_tokens_per_call);
+  lower(grant.timeout_ms, ceiling.timeout_ms);
+  grant.embed = given.embed && ceiling.embed;
+  return grant;
+}
+
+std::string name_of(const HttpGrant& grant) {
+  std::string methods;
+  for (const std::string& method : grant.methods) methods += (methods.empty() ? "" : ",") + method;
+  return "http " + methods + " " + grant.url;
+}
+std::string name_of(const FsGrant& grant) {
+  return std::string(grant.mode == FsMode::kWrite ? "fs write " : "fs read ") + grant.host + " as " +
+         grant.guest;
+}
+std::string name_of(const SqlGrant& grant) { return "sql " + grant.name + " of " + grant.path; }
+std::string name_of(const KvGrant& grant) { return "kv" + (grant.path.empty() ? "" : " in " + grant.path); }
+std::string name_of(const AiGrant&) { return "ai"; }
+
+class Restriction {
+ public:
+  Restriction(const Policy& given, const Policy& ceiling) : given_(given), ceiling_(ceiling) {}
+
+  Restricted run() {
+    Policy& policy = result_.policy;
+    policy = given_;
+    lower(policy.limits, ceiling_.limits);
+    policy.http = list(given_.http, ceiling_.http);
+    policy.fs = list(given_.fs, ceiling_.fs);
+    policy.sql = list(given_.sql, ceiling_.sql);
+    policy.kv = only(given_.kv, ceiling_.kv);
+    policy.ai = only(given_.ai, ceiling_.ai);
+    clocks(policy);
+    flag("ask", given_.ask, ceiling_.ask);
+    policy.ask = given_.ask && ceiling_.ask;
+    return std::move(result_);
+  }
+
+ private:
+  void too_much(const std::string& name) {
+    result_.differences.push_back(name + " was not granted when it was recorded: it is not granted now");
+  }
+  void missing(const std::string& name) {
+    result_.differences.push_back(name + " was granted when it was recorded, and is not now");
+  }
+  void flag(const std::string& name, bool given, bool ceiling) {
+    if (given && !ceiling) too_much(name);
+    if (ceiling && !given) missing(name);
+  }
+
+  template <typename Grant>
+  std::vector<Grant> list(const std::vector<Grant>& given, const std::vector<Grant>& ceiling) {
+    std::vector<Grant> kept;
+    std::vector<bool> used(ceiling.size());
+    for (const Grant& grant : given) {
+      std::optional<Grant> fit;
+      for (size_t i = 0; i < ceiling.size() && !fit; ++i) {
+        fit = covered(grant, ceiling[i]);
+        used[i] = used[i] || fit;
+      }
+      if (!fit) {
+        too_much(name_of(grant));
+        continue;
+      }
+      if (name_of(*fit) != name_of(grant)) too_much(name_of(grant) + " beyond " + name_of(*fit));
+      kept.push_back(std::move(*fit));
+    }
+    for (size_t i = 0; i < ceiling.size(); ++i)
+      if (!used[i]) missing(name_of(ceiling[i]));
+    return kept;
+  }
+
+  template <typename Grant>
+  std::optional<Grant> only(const std::optional<Grant>& given, const std::optional<Grant>& ceiling) {
+    const auto all = [](const std::optional<Grant>& grant) {
+      return grant ? std::vector<Grant>{*grant} : std::vector<Grant>{};
+    };
+    std::vector<Grant> kept = list(all(given), all(ceiling));
+    return kept.empty() ? std::nullopt : std::optional<Grant>(std::move(kept.front()));
+  }
+
+  // Virtual ones are no grant: the recorded programs saw what the recording's began with.
+  void clocks(Policy& policy) {
+    flag("the real clock", given_.time.real, ceiling_.time.real);
+    flag("real randomness", given_.random.real, ceiling_.random.real);
+    if (!ceiling_.time.real) policy.time = ceiling_.time;
+    if (!ceiling_.random.real) policy.random = ceiling_.random;
+  }
+
+  const Policy& given_;
+  const Policy& ceiling_;
+  Restricted result_;
+};
+
+}  // namespace
+
+Restricted restrict(const Policy& given, const Policy& ceiling) { return Restriction(given, ceiling).run(); }
+
+}  // namespace membrane::policy

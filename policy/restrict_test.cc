@@ -1,0 +1,81 @@
+#include "policy/restrict.h"
+
+#include <gtest/gtest.h>
+
+namespace membrane::policy {
+namespace {
+
+Policy with(std::initializer_list<const char*> grants) {
+  Policy policy;
+  for (const char* const grant : grants) EXPECT_TRUE(allow(policy, grant)) << grant;
+  return policy;
+}
+
+TEST(Restrict, TheSamePolicyStaysAsItIs) {
+  const Policy policy =
+      with({"http:GET:https://example.org/*", "fs:write:/tmp:/out", "kv", "ai", "time", "ask"});
+  const Restricted both = restrict(policy, policy);
+  EXPECT_EQ(both.policy, policy);
+  EXPECT_TRUE(both.differences.empty());
+}
+
+TEST(Restrict, LimitsAreTheLowerOfBoth) {
+  Policy given, ceiling;
+  given.limits.fuel = 10;
+  ceiling.limits.fuel = 20;
+  given.limits.wall_ms = 40;
+  ceiling.limits.wall_ms = 30;
+  const Restricted both = restrict(given, ceiling);
+  EXPECT_EQ(both.policy.limits.fuel, 10u);
+  EXPECT_EQ(both.policy.limits.wall_ms, 30u);
+}
+
+TEST(Restrict, WhatTheCeilingDoesNotGrantIsTakenAwayAndSaid) {
+  const Restricted both = restrict(
+      with({"fs:write:/etc:/etc", "kv", "ai", "time", "random", "ask", "http:GET:https://example.org/*"}),
+      Policy());
+  EXPECT_EQ(both.policy, Policy());
+  EXPECT_EQ(both.differences.size(), 7u);
+}
+
+TEST(Restrict, WhatOnlyTheCeilingGrantsIsSaidAndNotGranted) {
+  const Restricted both = restrict(Policy(), with({"fs:write:/:/all", "kv", "ask"}));
+  EXPECT_EQ(both.policy, Policy());
+  ASSERT_EQ(both.differences.size(), 3u);
+  EXPECT_NE(both.differences[0].find("is not now"), std::string::npos) << both.differences[0];
+}
+
+TEST(Restrict, AUrlIsCoveredByAPatternAboveIt) {
+  const Policy wide = with({"http:GET,POST:https://example.org/a/*"});
+  EXPECT_EQ(restrict(with({"http:GET:https://example.org/a/b"}), wide).policy.http.size(), 1u);
+  EXPECT_TRUE(restrict(with({"http:GET:https://example.org/*"}), wide).policy.http.empty());
+  EXPECT_TRUE(restrict(with({"http:GET:https://example.org.evil.net/a/*"}), wide).policy.http.empty());
+  EXPECT_TRUE(restrict(with({"http:DELETE:https://example.org/a/b"}), wide).policy.http.empty());
+  const Restricted some = restrict(with({"http:GET,DELETE:https://example.org/a/*"}), wide);
+  ASSERT_EQ(some.policy.http.size(), 1u);
+  EXPECT_EQ(some.policy.http[0].methods, std::vector<std::string>{"GET"});
+  EXPECT_FALSE(some.differences.empty());
+}
+
+TEST(Restrict, ADirectoryIsCoveredByOneAboveItAndNotBesideIt) {
+  const Policy wide = with({"fs:read:/tmp/data:/data"});
+  const Restricted inner = restrict(with({"fs:write:/tmp/data/sub:/data"}), wide);
+  ASSERT_EQ(inner.policy.fs.size(), 1u);
+  EXPECT_EQ(inner.policy.fs[0].mode, FsMode::kRead);
+  EXPECT_TRUE(restrict(with({"fs:read:/tmp/database:/data"}), wide).policy.fs.empty());
+  EXPECT_TRUE(restrict(with({"fs:read:/tmp:/data"}), wide).policy.fs.empty());
+  EXPECT_TRUE(restrict(with({"fs:read:/tmp/data/../other:/data"}), wide).policy.fs.empty());
+}
+
+TEST(Restrict, SeedAndVirtualClockAreTheCeilings) {
+  Policy ceiling;
+  ceiling.random.seed = 7;
+  ceiling.time.start_ms = 5;
+  const Restricted both = restrict(Policy(), ceiling);
+  EXPECT_EQ(both.policy.random.seed, 7u);
+  EXPECT_EQ(both.policy.time.start_ms, 5);
+  EXPECT_TRUE(both.differences.empty());
+}
+
+}  // namespace
+}  // namespace membrane::policy

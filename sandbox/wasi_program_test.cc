@@ -1,0 +1,195 @@
+// Modules that import WASI, run as any program is.
+#include <gtest/gtest.h>
+
+#include "sandbox/sandbox.h"
+
+namespace membrane::sandbox {
+namespace {
+
+// Copies stdin to stdout until its end.
+constexpr const char* kCopy = R"((module
+  (import "wasi_snapshot_preview1" "fd_read" (func $read (param i32 i32 i32 i32) (result i32)))
+  (import "wasi_snapshot_preview1" "fd_write" (func $write (param i32 i32 i32 i32) (result i32)))
+  (memory (export "memory") 1)
+  (func (export "_start")
+    (i32.store (i32.const 0) (i32.const 1024))
+    (loop $again
+      (i32.store (i32.const 4) (i32.const 512))
+      (drop (call $read (i32.const 0) (i32.const 0) (i32.const 1) (i32.const 8)))
+      (if (i32.load (i32.const 8)) (then
+        (i32.store (i32.const 4) (i32.load (i32.const 8)))
+        (drop (call $write (i32.const 1) (i32.const 0) (i32.const 1) (i32.const 12)))
+        (drop (call $write (i32.const 2) (i32.const 0) (i32.const 1) (i32.const 12)))
+        (br $again))))))
+)";
+
+std::string exits_with(const std::string& code) {
+  return R"((module (import "wasi_snapshot_preview1" "proc_exit" (func $exit (param i32)))
+    (func (export "_start") (call $exit (i32.const )" +
+         code + "))))";
+}
+
+Report run_text(const std::string& text, RunOptions options = {}, const std::string& input = "") {
+  return run({.source = text,
+              .name = "p.wat",
+              .language = Language::kAuto,
+              .entry = "",
+              .arguments = {},
+              .input = input,
+              .environment = {}},
+             options);
+}
+
+TEST(WasiProgram, ReadsItsInputToTheEnd) {
+  const Report report = run_text(kCopy, {}, "one two");
+  EXPECT_EQ(report.outcome, Outcome::kOk);
+  EXPECT_EQ(report.stdout_text, "one two");
+  EXPECT_EQ(report.stderr_text, "one two");
+  EXPECT_EQ(report.exit_code, std::nullopt);
+}
+
+TEST(WasiProgram, AsksForInputPieceByPiece) {
+  RunOptions options;
+  std::vector<InputPiece> pieces = {{"a", false}, {"", false}, {"b", false}, {"", true}};
+  size_t next = 0;
+  options.read_input = [&](std::chrono::milliseconds) {
+    return next < pieces.size() ? pieces[next++] : InputPiece{"not asked for", false};
+  };
+  std::string heard;
+  options.on_stdout = [&](std::string_view text) { heard.append(text).append("|"); };
+  const Report report = run_text(kCopy, options, "first ");
+  EXPECT_EQ(report.stdout_text, "first ab");
+  EXPECT_EQ(heard, "first |a|b|");
+  EXPECT_EQ(next, pieces.size());
+}
+
+TEST(WasiProgram, IsHeardAsBytesOrAsText) {
+  for (const bool bytes : {true, false}) {
+    RunOptions options;
+    options.hears_bytes = bytes;
+    std::string out, error;
+    options.on_stdout = [&](std::string_view text) { out += text; };
+    options.on_stderr = [&](std::string_view text) { error += text; };
+    const Report report = run_text(kCopy, options, "\xff\xe2\x82");
+    EXPECT_EQ(out, bytes ? "\xff\xe2\x82" : report.stdout_text);
+    EXPECT_EQ(error, out);
+    EXPECT_EQ(report.stdout_text.substr(0, 3), "\xef\xbf\xbd");
+  }
+}
+
+TEST(WasiProgram, OutputThatIsNoTextCountsByItsBytes) {
+  RunOptions options;
+  options.policy.limits.output_bytes = 200;
+  EXPECT_EQ(run_text(kCopy, options, std::string(100, '\xff')).outcome, Outcome::kOk);
+  EXPECT_EQ(run_text(kCopy, options, std::string(101, '\xff')).outcome, Outcome::kOutOfOutput);
+}
+
+TEST(WasiProgram, EndsWithItsExitCode) {
+  for (const auto& [code, seen] : {std::pair{"0", 0}, {"3", 3}, {"-1", -1}, {"256", 256}}) {
+    const Report report = run_text(exits_with(code));
+    EXPECT_EQ(report.outcome, Outcome::kOk);
+    EXPECT_EQ(report.exit_code, seen);
+  }
+}
+
+TEST(WasiProgram, FailingAfterARefusalWasDenied) {
+  const Report report = run_text(R"((module
+    (import "wasi_snapshot_preview1" "proc_exit" (func $exit (param i32)))
+    (import "wasi_snapshot_preview1" "path_open"
+      (func $open (param i32 i32 i32 i32 i32 i64 i64 i32 i32) (result i32)))
+    (memory 1) (data (i32.const 64) "data/x")
+    (func (export "_start")
+      (call $exit (call $open (i32.const 3) (i32.const 0) (i32.const 64) (i32.const 6) (i32.const 0)
+                              (i64.const 2) (i64.const 0) (i32.const 0) (i32.const 0))))))");
+  EXPECT_EQ(report.outcome, Outcome::kDenied);
+  EXPECT_EQ(report.exit_code, 44);  // ENOENT
+  ASSERT_FALSE(report.errors.empty());
+  EXPECT_NE(report.errors[0].hint.find("--allow"), std::string::npos) << report.errors[0].hint;
+}
+
+// Frozen anywhere, it ends as if it had not been.
+TEST(WasiProgram, FreezesAnywhereAndEndsTheSame) {
+  const std::string input(1500, 'x');
+  const Report whole = run_text(kCopy, {}, input);
+  for (uint64_t fuel = 0; fuel < whole.fuel_used; fuel += 97) {
+    RunOptions options;
+    options.freeze_after_fuel = fuel;
+    const Report frozen = run_text(kCopy, options, input);
+    ASSERT_EQ(frozen.outcome, Outcome::kFrozen) << fuel;
+    const Report thawed = thaw(frozen.snapshot, {});
+    EXPECT_EQ(thawed.outcome, Outcome::kOk);
+    EXPECT_EQ(thawed.stdout_text, whole.stdout_text);
+    EXPECT_EQ(thawed.stderr_text, whole.stderr_text);
+    EXPECT_EQ(thawed.fuel_used, whole.fuel_used);
+  }
+}
+
+// What was read of an input that goes on is in the snapshot; the rest is asked of whoever thaws.
+TEST(WasiProgram, ReadsOnFromTheInputOfWhoeverThaws) {
+  RunOptions options;
+  options.input_is_ambient = true;
+  options.freeze_after_fuel = 200;
+  options.read_input = [](std::chrono::milliseconds) { return InputPiece{"early ", false}; };
+  const Report frozen = run_text(kCopy, options);
+  ASSERT_EQ(frozen.outcome, Outcome::kFrozen);
+  RunOptions later;
+  bool is_first = true;
+  later.read_input = [&](std::chrono::milliseconds) {
+    return std::exchange(is_first, false) ? InputPiece{"late", false} : InputPiece{"", true};
+  };
+  const Report thawed = thaw(frozen.snapshot, later);
+  EXPECT_EQ(thawed.outcome, Outcome::kOk);
+  EXPECT_TRUE(thawed.stdout_text.starts_with("early ")) << thawed.stdout_text;
+  EXPECT_TRUE(thawed.stdout_text.ends_with("late")) << thawed.stdout_text;
+  EXPECT_EQ(thaw(frozen.snapshot, {}).outcome, Outcome::kOk);  // without any: at its end
+}
+
+// Asks for stdin (2) and a clock (1) at once, and ends with what was first.
+constexpr const char* kPoll = R"((module
+  (import "wasi_snapshot_preview1" "poll_oneoff" (func $poll (param i32 i32 i32 i32) (result i32)))
+  (import "wasi_snapshot_preview1" "proc_exit" (func $exit (param i32)))
+  (memory 1)
+  (func (export "_start")
+    (i64.store (i32.const 0) (i64.const 1)) (i64.store (i32.const 24) (i64.const 1000000))
+    (i64.store (i32.const 48) (i64.const 2)) (i32.store8 (i32.const 56) (i32.const 1))
+    (drop (call $poll (i32.const 0) (i32.const 1024) (i32.const 2) (i32.const 512)))
+    (call $exit (i32.load (i32.const 1024))))))";
+
+// Whether input is there when it is asked for or comes later, the program sees the same.
+TEST(WasiProgram, AsksForInputBeforeTheVirtualClockMovesOn) {
+  EXPECT_EQ(run_text(kPoll, {}, "x").exit_code, 2);
+  RunOptions options;
+  int asked = 0;
+  options.read_input = [&](std::chrono::milliseconds) {
+    return InputPiece{++asked < 5 ? "" : "late", false};
+  };
+  EXPECT_EQ(run_text(kPoll, options).exit_code, 2);
+  options.read_input = [](std::chrono::milliseconds) { return InputPiece{"", true}; };
+  EXPECT_EQ(run_text(kPoll, options).exit_code, 2);
+  options.policy.time.real = true;
+  options.read_input = [](std::chrono::milliseconds) { return InputPiece{}; };
+  EXPECT_EQ(run_text(kPoll, options).exit_code, 1);
+}
+
+TEST(WasiProgram, InputBeyondItsLimitIsRefusedBeforeItStarts) {
+  RunOptions options;
+  options.policy.limits.bytes_in = 100;
+  options.read_input = [](std::chrono::milliseconds) { return InputPiece{std::string(64, 'x'), false}; };
+  const Report report = run_text(R"((func (export "run")))", options);
+  EXPECT_EQ(report.outcome, Outcome::kInvalid);
+  EXPECT_EQ(report.fuel_used, 0u);
+}
+
+TEST(WasiProgram, StopsWhileItWaitsForInput) {
+  std::atomic<bool> cancel = false;
+  RunOptions options;
+  options.cancel = &cancel;
+  options.read_input = [&](std::chrono::milliseconds) {
+    cancel = true;
+    return InputPiece{};
+  };
+  EXPECT_EQ(run_text(kCopy, options).outcome, Outcome::kCancelled);
+}
+
+}  // namespace
+}  // namespace membrane::sandbox
