@@ -20,7 +20,7 @@ thread_local int64_t most_held_bytes = 0;
 
 }  // namespace
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if !MEMBRANE_IS_SANITIZED
 void* operator new(size_t bytes) {
   void* const memory = malloc(bytes);
   if (memory == nullptr) throw std::bad_alloc();

@@ -1,12 +1,19 @@
 // Whether this build watches memory or threads: then tests do less of what takes long, and do not measure.
 #pragma once
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define MEMBRANE_IS_SANITIZED 1
+#elif defined(__has_feature)  // clang's way of saying so
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define MEMBRANE_IS_SANITIZED 1
+#endif
+#endif
+#ifndef MEMBRANE_IS_SANITIZED
+#define MEMBRANE_IS_SANITIZED 0
+#endif
+
 namespace membrane {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-inline constexpr bool kIsSanitized = true;
-#else
-inline constexpr bool kIsSanitized = false;
-#endif
+inline constexpr bool kIsSanitized = MEMBRANE_IS_SANITIZED;
 
 }  // namespace membrane

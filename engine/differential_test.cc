@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/sanitized_testing.h"
 #include "engine/differential_testing.h"
 #include "engine/generate_testing.h"
 #include "engine/instance.h"
@@ -12,7 +13,7 @@
 namespace membrane::engine {
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(__OPTIMIZE__)
+#if MEMBRANE_IS_SANITIZED || !defined(__OPTIMIZE__)
 constexpr uint64_t kModules = 1'000;
 #else
 constexpr uint64_t kModules = 20'000;

@@ -324,6 +324,7 @@ class Translator {
   void take_branch(Label& target);
   void branch_if(uint32_t depth);
   void branch_table(const Instruction& in);
+  uint32_t write_way(Label& target);
   bool values_in_place(const Label& label) const;
   void move_values(const Label& label);
   void settle_branch_values(const Label& label);
@@ -415,7 +416,13 @@ class Translator {
   uint32_t last_copy_ = kNone;      // the last operation, when it is kCopy
   Bank result_bank_{};              // of last_result_
   std::array<uint32_t, 4> accumulated_{kNone, kNone, kNone, kNone};  // the slot whose value each has
-  uint32_t offset_ = 0;                                              // of the instruction being translated
+  struct Way {
+    uint64_t stamp = 0;
+    uint32_t at = 0;
+  };
+  std::vector<Way> ways_;  // of the br_table at hand, by depth: those with its stamp
+  uint64_t way_stamp_ = 0;
+  uint32_t offset_ = 0;  // of the instruction being translated
   uint32_t next_offset_ = 0;
 };
 
@@ -1287,6 +1294,8 @@ void Translator::throw_ref(const Instruction& in) {
 
 bool Translator::values_in_place(const Label& label) const {
   uint32_t slot = label.slot_height;
+  if (label.branch_values > 0 && settled_ == stack_.size())  // then they follow each other
+    return stack_[stack_.size() - label.branch_values].slot == slot;
   for (size_t i = stack_.size() - label.branch_values; i < stack_.size(); ++i) {
     if (stack_[i].kind != Entry::Kind::kSlot || stack_[i].slot != slot) return false;
     slot += stack_[i].width;
@@ -1553,23 +1562,27 @@ void Translator::branch_table(const Instruction& in) {
   emit_immediate(slot, 0, in.count);
   const uint32_t table = here();
   out_.resize(out_.size() + in.count + 1);
+  // One way for each label, however often the table has it.
+  ++way_stamp_;
+  if (ways_.size() < labels_.size()) ways_.resize(labels_.size());
   wasm::LabelReader labels(in);
   for (uint32_t i = 0; i <= in.count; ++i) {
-    Label& target = label(labels.next());
-    const uint32_t at = table + i;
-    if (target.kind != Label::Kind::kFunction && values_in_place(target)) {
-      link(target, at);
-      continue;
-    }
-    patch(at);
-    begin_segment();
-    if (target.kind == Label::Kind::kFunction) {
-      emit_return();
-    } else {
-      move_values(target);
-      emit_jump(target);
-    }
+    const uint32_t depth = labels.next(), at = table + i;
+    Label& target = label(depth);
+    Way& way = ways_[depth];
+    if (way.stamp != way_stamp_) way = {way_stamp_, write_way(target)};
+    if (way.at == kNone) link(target, at);
+    else word(at).branch.target = static_cast<int32_t>(way.at - at);
   }
+}
+
+// Where a table's branch to a label leads; kNone for the label itself, where the values are in place.
+uint32_t Translator::write_way(Label& target) {
+  if (target.kind != Label::Kind::kFunction && values_in_place(target)) return kNone;
+  const uint32_t at = here();
+  begin_segment();
+  take_branch(target);
+  return at;
 }
 
 void Translator::emit_return() {

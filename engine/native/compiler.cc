@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/stop_scope.h"
 #include "engine/fuel.h"
 #include "engine/native/assembler.h"
 #include "engine/native/state.h"
@@ -31,6 +32,8 @@ constexpr uint8_t kVectorPrefix = 0xFD;  // of vector instructions
 constexpr size_t kMaxLocals = 4'000;
 constexpr size_t kMaxUnsettled = 64;        // entries of the stack that are looked through
 constexpr uint32_t kMaxPendingLocals = 32;  // of these, that name locals
+constexpr uint32_t kFewValues =
+    16;  // more are copied by a loop: code does not grow with what a branch carries
 constexpr uint32_t kMaxCodeBytes = 1u << 20,
                    kMaxExpansion = 40;  // of a function, and for each byte of its body
 
@@ -1913,9 +1916,19 @@ struct Compiler::Parts {
       if (stack[i].kind != Value::Kind::kSlot || stack[i].slot != to) return false;
     return true;
   }
+  // Before a branch that carries many values, and before its condition is tested: what copies them needs registers.
+  void settle_for_branch(const Label& label) {
+    if (label.branch_values <= kFewValues) return;
+    settle_flags();
+    settle_from(0);
+  }
   // Copies, so that the way that does not branch keeps its picture.
   void move_values(const Label& label) {
     uint32_t to = label.slot_height;
+    if (label.branch_values > kFewValues) {
+      const uint32_t from = stack[stack.size() - label.branch_values].slot;
+      return copy_slots(to, from, top_slot() - from);
+    }
     for (size_t i = stack.size() - label.branch_values; i < stack.size(); to += slots_of(stack[i++].bank)) {
       a.ensure(Assembler::kRoom);
       Value v = stack[i];
@@ -1923,6 +1936,20 @@ struct Compiler::Parts {
       store(v, to);
       if (!lent) release(v);
     }
+  }
+  // The frame's slots [from, from + count) to [to, to + count), upwards; `to` is not above `from`. After
+  // settle_for_branch.
+  void copy_slots(uint32_t to, uint32_t from, uint32_t count) {
+    if (to == from) return;
+    a.ensure(Assembler::kRoom);
+    const Reg at = alloc(), value = alloc();
+    a.mov_imm(at, uint64_t{0} - count);
+    const uint32_t again = a.here();
+    a.mov(Width::k64, value, Mem{kFrame, static_cast<int32_t>((from + count) * 8), at, 3});
+    a.mov(Width::k64, Mem{kFrame, static_cast<int32_t>((to + count) * 8), at, 3}, value);
+    a.op(Alu::kAdd, Width::k64, at, 1);
+    a.patch(a.jcc(Cond::kNE), again);
+    free_registers |= 1u << at | 1u << value;
   }
 
   void jump_to(Label& label) {  // with the values moved
@@ -1939,6 +1966,7 @@ struct Compiler::Parts {
   void branch_to(uint32_t depth) {
     Label& target = label(depth);
     if (target.kind == Label::Kind::kFunction) return write_return();
+    settle_for_branch(target);
     move_values(target);
     jump_to(target);
   }
@@ -1961,6 +1989,7 @@ struct Compiler::Parts {
 
   void branch_if(uint32_t depth) {
     Label& target = label(depth);
+    settle_for_branch(target);
     ensure_spare();
     const Cond c = condition();
     const bool plain =
@@ -2056,6 +2085,10 @@ struct Compiler::Parts {
         a.mov_to_slot(at_slot(0), rax);
       }
       if (!lent) release(v);
+    } else if (results.size() > kFewValues) {
+      settle_for_branch(labels.front());
+      const uint32_t from = stack[stack.size() - results.size()].slot;
+      copy_slots(0, from, top_slot() - from);
     } else if (results.size() > 1) {
       // First all to their own slots: a parameter's slot may be both source and destination.
       for (size_t i = stack.size() - results.size(); i < stack.size(); ++i) {
@@ -2858,7 +2891,7 @@ bool Compiler::Parts::compile() {
     next_offset = in.offset + in.size;
     a.ensure(Assembler::kRoom);
     const uint32_t start = a.here();
-    failed = start > most;
+    failed = start > most || StopScope::stop_wanted();
     instruction(in);
     if (!by_pc.empty()) [[unlikely]]  // what is behind `start` is this instruction's
       by_pc.each_between(start - entry, a.here() - entry, [this](Watch& w) {

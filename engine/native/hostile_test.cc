@@ -7,6 +7,7 @@
 #include <fstream>
 #include <string>
 
+#include "base/sanitized_testing.h"
 #include "engine/instance.h"
 #include "engine/native/compiler.h"
 #include "wasm/assemble_testing.h"
@@ -29,11 +30,8 @@ using wasm::testing::vec;
 constexpr auto I32 = ValType::kI32;
 const std::vector<ValType> kThousand(1'000, I32);
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr uint64_t kOverhead = 8;  // of the sanitizer's shadow and of memory that it holds back
-#else
-constexpr uint64_t kOverhead = 1;
-#endif
+// A sanitizer's shadow, and memory that it holds back, are not counted.
+constexpr uint64_t kOverhead = kIsSanitized ? 8 : 1;
 
 void append(Bytes& to, const Bytes& what, size_t times = 1) {
   to.reserve(to.size() + what.size() * times);
@@ -317,6 +315,63 @@ Bytes branches_with_values(uint32_t branches) {
   return module_of({func_type({I32}, {I32}), func_type({}, kThousand)}, {0}, {body(kNoLocals, text)});
 }
 TEST_F(Hostile, BranchesWithAThousandValues) { expect_same(branches_with_values(1'000), 128, {0, 1}); }
+
+// Blocks in blocks, each with a table of all labels around it, and a thousand values that each way moves elsewhere.
+Bytes tables_with_values(uint32_t depth, uint32_t targets) {
+  Bytes text = cat(
+      {code("i32.const 5"), repeat(code("block 1; i32.const 6"), depth), repeat(code("local.get 0"), 1'000)});
+  for (uint32_t level = depth; level > 0; --level) {
+    append(text, cat({{0x20, 0, 0x0E}, u32(targets)}));
+    for (uint32_t i = 0; i <= targets; ++i) append(text, u32((targets - i) % level));
+    append(text, {0x0B});
+    if (level > 1) append(text, code("local.get 0; i32.const 1; i32.add; local.set 0"));
+  }
+  append(text, {0x6A}, 1'000);
+  return module_of({func_type({I32}, {I32}), func_type({}, kThousand)}, {0}, {body(kNoLocals, text)});
+}
+TEST_F(Hostile, BranchTablesWithAThousandValues) {
+  expect_same(tables_with_values(200, 1'000), 64, {0, 1, 77, 199, 999, 1'000, 1'001});
+}
+TEST_F(Hostile, ABranchTableOfSixtyFiveThousandTargetsWithAThousandValues) {
+  expect_same(tables_with_values(2, 65'520), 64, {0, 1, 65'519, 65'520});
+}
+// Values of each kind, carried by each kind of branch, beside some that stay.
+TEST_F(Hostile, ManyValuesOfAllKindsAreMoved) {
+  const std::vector<ValType> kinds = {I32, ValType::kF64, ValType::kV128, ValType::kI64, ValType::kF32};
+  std::vector<ValType> results;
+  Bytes values, folded;
+  for (uint32_t i = 0; i < 20; ++i) {
+    results.push_back(kinds[i % kinds.size()]);
+    append(values, cat({{0x20, 0, 0x41}, u32(i), {0x6A}}));  // the argument and its number
+    append(values, std::vector<Bytes>{{}, {0xB7}, {0xFD, 0x11}, {0xAD}, {0xB2}}[i % kinds.size()]);
+  }
+  const std::vector<Bytes> to_integers = {{}, {0xAA}, {0xFD, 0x1B, 3}, {0xA7}, {0xA8}};
+  for (uint32_t i = 20; i-- > 0;)  // sum = 31 * sum + value
+    append(folded, cat({to_integers[i % kinds.size()], {0x20, 1, 0x41, 31, 0x6C, 0x6A, 0x21, 1}}));
+  const std::vector<Bytes> branches = {{0x0C, 0},
+                                       {0x20, 0, 0x0D, 0, 0x0C, 0},
+                                       {0x20, 0, 0x45, 0x0D, 0, 0x0C, 0},
+                                       {0x20, 0, 0x0E, 1, 0, 0},
+                                       {0x20, 0, 0x0E, 2, 0, 1, 0}};
+  for (const Bytes& branch : branches) {
+    const Bytes text = cat({code("block 1; i32.const 1; block 1; i32.const 2; local.get 0"),
+                            values,
+                            branch,
+                            {0x0B},
+                            {0x0C, 0, 0x0B},
+                            folded,
+                            code("local.get 1")});
+    expect_same(
+        module_of({func_type({I32}, {I32}), func_type({}, results)}, {0}, {body(i32_locals(1), text)}), 16,
+        {0, 1, 2, 1'000});
+    const Bytes returned = cat({code("i32.const 1; local.get 0"), values, {0x0F}});
+    expect_same(
+        module_of({func_type({I32}, {I32}), func_type({I32}, results)}, {0, 1},
+                  {body(i32_locals(1), cat({code("local.get 0; call 1"), folded, code("local.get 1")})),
+                   body(i32_locals(1), returned)}),
+        16, {0, 1, 2, 1'000});
+  }
+}
 
 // -- size --------------------------------------------------------------------------------------
 

@@ -124,10 +124,9 @@ CodeWalker::Node CodeWalker::flat_instruction(Node n, Node close, size_t outer_l
     }
     const bool has_name = n + 1 < close && tree_.is_id(n + 1);
     Node behind = n + 1 + (has_name ? 1 : 0);
-    auto type = environment_.read_type_use(behind, close, nullptr);
+    SharedType type = environment_.read_type_use(behind, close);
     if (*op == Opcode::kTryTable) behind = behind_clauses(tree_, behind, close);
-    push_label(has_name ? tree_.word(n + 1) : std::string_view(),
-               *op == Opcode::kLoop ? std::move(type.params) : std::move(type.results));
+    push_label(has_name ? tree_.word(n + 1) : std::string_view(), std::move(type), *op == Opcode::kLoop);
     return behind;
   }
   if (*op == Opcode::kCall && n + 1 < close) flat_call(n + 1);
@@ -136,8 +135,8 @@ CodeWalker::Node CodeWalker::flat_instruction(Node n, Node close, size_t outer_l
   return behind_immediates(tree_, environment_, *op, n + 1, close);
 }
 
-void CodeWalker::push_label(std::string_view name, std::vector<ValType> types) {
-  labels_.push_back({std::move(types)});
+void CodeWalker::push_label(std::string_view name, SharedType type, bool is_loop) {
+  labels_.push_back({std::move(type), is_loop});
   label_names_.push(name);
 }
 
@@ -209,11 +208,10 @@ void CodeWalker::block_form(Node form, Opcode op) {
   const Node close = tree_.close(form);
   const bool has_name = tree_.is_id(n);
   if (has_name) ++n;
-  auto type = environment_.read_type_use(n, close, nullptr);
+  const SharedType type = environment_.read_type_use(n, close);
   if (op == Opcode::kTryTable) n = behind_clauses(tree_, n, close);
-  push_label(has_name ? tree_.word(tree_.first(form)) : std::string_view(),
-             op == Opcode::kLoop ? type.params : type.results);
-  sequence(n, close, type.results);
+  push_label(has_name ? tree_.word(tree_.first(form)) : std::string_view(), type, op == Opcode::kLoop);
+  sequence(n, close, type->results);
   leave_labels(1);
 }
 
@@ -228,7 +226,7 @@ void CodeWalker::if_form(Node form) {
   const Node name = n;
   bool has_name = tree_.is_id(n);
   if (has_name) ++n;
-  auto type = environment_.read_type_use(n, close, nullptr);
+  const SharedType type = environment_.read_type_use(n, close);
   if (has_name && !at_condition(n) && find_variable(tree_.word(name)) != nullptr) {
     has_name = false;
     if (n == name + 1) {
@@ -240,16 +238,17 @@ void CodeWalker::if_form(Node form) {
   }
   Node behind = n;
   while (at_condition(behind)) behind = tree_.next(behind);
-  if (type.params.empty()) {
+  if (type->params.empty()) {
     operands(n, behind, kConditionTypes);
   } else {
-    type.params.push_back(ValType::kI32);
-    operands(n, behind, type.params);
+    std::vector<ValType> taken = type->params;
+    taken.push_back(ValType::kI32);
+    operands(n, behind, taken);
   }
-  push_label(has_name ? tree_.word(name) : std::string_view(), type.results);
+  push_label(has_name ? tree_.word(name) : std::string_view(), type);
   for (; behind < close; behind = tree_.next(behind)) {
     if (tree_.is_form(behind, "then") || tree_.is_form(behind, "else"))
-      sequence(tree_.first(behind), tree_.close(behind), type.results);
+      sequence(tree_.first(behind), tree_.close(behind), type->results);
   }
   leave_labels(1);
 }
@@ -312,7 +311,8 @@ void CodeWalker::bare(Node n, ValType expected) {
 std::vector<ValType> CodeWalker::operand_types(Opcode op, Node immediate, Node n, Node close) const {
   const auto label_types = [&] {
     const Label* label = n > immediate ? find_label(immediate) : nullptr;
-    return label == nullptr ? std::vector<ValType>() : label->types;
+    const Types taken = label == nullptr ? Types() : label->branch_types();
+    return std::vector<ValType>(taken.begin(), taken.end());
   };
   std::vector<ValType> types;
   switch (op) {
@@ -323,7 +323,7 @@ std::vector<ValType> CodeWalker::operand_types(Opcode op, Node immediate, Node n
     case Opcode::kLocalSet:
     case Opcode::kLocalTee: return {local_type(immediate).value_or(ValType::kBottom)};
     case Opcode::kGlobalSet: return {global_type(immediate).value_or(ValType::kBottom)};
-    case Opcode::kReturn: return function_results_;
+    case Opcode::kReturn: return function_type_ == nullptr ? types : function_type_->results;
     case Opcode::kThrow: {
       const wasm::FuncType* const tag = n > immediate ? environment_.find_tag(immediate) : nullptr;
       return tag == nullptr ? types : tag->params;
@@ -342,7 +342,7 @@ std::vector<ValType> CodeWalker::operand_types(Opcode op, Node immediate, Node n
     case Opcode::kReturnCallIndirect: {
       Node at = immediate;
       while (at < n && !tree_.is_form(at)) ++at;
-      types = environment_.read_type_use(at, n, nullptr).params;
+      types = environment_.read_type_use(at, n)->params;
       types.push_back(ValType::kI32);
       return types;
     }
@@ -403,7 +403,7 @@ CodeWalker::Values CodeWalker::values_of_opcode(Opcode op, Node form, unsigned d
     case Opcode::kTryTable:
     case Opcode::kCallIndirect:
       if (tree_.is_id(n) || tree_.is_integer(n)) ++n;
-      return results(environment_.read_type_use(n, close, nullptr).results);
+      return results(environment_.read_type_use(n, close)->results);
     case Opcode::kCall: {
       const Callee callee = n < close ? resolve(n) : Callee{};
       if (callee.type == nullptr) return {};
@@ -415,7 +415,7 @@ CodeWalker::Values CodeWalker::values_of_opcode(Opcode op, Node form, unsigned d
     case Opcode::kSelect: return one(select_type(n, close, depth));
     case Opcode::kBrIf: {
       const Label* label = find_label(n);
-      return label == nullptr ? Values{} : results(label->types);
+      return label == nullptr ? Values{} : results(label->branch_types());
     }
     case Opcode::kLocalSet:
     case Opcode::kGlobalSet:

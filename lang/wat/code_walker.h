@@ -91,7 +91,12 @@ class CodeWalker {
     wasm::ValType type = wasm::ValType::kBottom;  // when count is 1 and the type is known
   };
   struct Label {
-    std::vector<wasm::ValType> types;  // what a branch to it takes
+    SharedType type;  // of the block, or null: neither takes nor gives anything
+    bool is_loop = false;
+
+    [[nodiscard]] Types branch_types() const {  // what a branch to it takes
+      return type == nullptr ? Types() : Types(is_loop ? type->params : type->results);
+    }
   };
   struct Loop {
     uint32_t number = 0;    // in Survey::loops
@@ -140,7 +145,7 @@ class CodeWalker {
   [[nodiscard]] Values values_of_opcode(wasm::Opcode op, Node form, unsigned depth) const;
   [[nodiscard]] wasm::ValType select_type(Node n, Node close, unsigned depth) const;
   [[nodiscard]] const Label* find_label(Node index) const;
-  void push_label(std::string_view name, std::vector<wasm::ValType> types = {});
+  void push_label(std::string_view name, SharedType type = nullptr, bool is_loop = false);
   void note(wasm::Opcode op) { survey_.uses_memory |= uses_memory(op); }
 
   // -- variables
@@ -239,8 +244,8 @@ class CodeWalker {
 
   // Of the function that is walked
   std::string_view function_id_;
-  std::vector<wasm::ValType> function_results_;
-  std::vector<VariableInfo> locals_;
+  SharedType function_type_;
+  LocalList locals_;
   wasm::NameScope local_ids_;
   std::vector<Label> labels_;
   wasm::LabelScope label_names_;  // of the same labels

@@ -80,18 +80,19 @@ const VariableInfo* Environment::find_global(std::string_view id) const {
   return index == wasm::kNoIndex ? nullptr : &globals[index];
 }
 
-wasm::FuncType Environment::read_type_use(Node& n, Node close, std::vector<VariableInfo>* params) const {
-  wasm::FuncType type;
+SharedType Environment::read_type_use(Node& n, Node close, std::vector<VariableInfo>* params) const {
+  static const auto kNothing = std::make_shared<const wasm::FuncType>();
+  SharedType named = kNothing;
   if (n < close && tree_.is_form(n, "type")) {
     const Node index = tree_.first(n);
     uint32_t at = wasm::kNoIndex;
     if (tree_.is_id(index)) at = type_ids_.find(tree_.word(index));
     if (tree_.is_integer(index))
       at = static_cast<uint32_t>(number_of(tree_.word(index)).value_or(wasm::kNoIndex));
-    if (at < types_.size()) type = *types_[at];
+    if (at < types_.size()) named = types_[at];
     n = tree_.next(n);
   }
-  std::vector<VariableInfo> named;
+  std::vector<VariableInfo> listed;
   std::vector<ValType> results;
   for (; n < close && (tree_.is_form(n, "param") || tree_.is_form(n, "result")); n = tree_.next(n)) {
     const bool is_param = tree_.head(n) == "param";
@@ -99,38 +100,19 @@ wasm::FuncType Environment::read_type_use(Node& n, Node close, std::vector<Varia
     for (Node word = tree_.first(n); word < tree_.close(n); word = tree_.next(word)) {
       if (tree_.is_id(word)) id = tree_.word(word);
       const auto val_type = val_type_at(word);
-      if (val_type && is_param && named.size() <= wasm::kMaxParams) named.push_back({id, *val_type});
+      if (val_type && is_param && listed.size() <= wasm::kMaxParams) listed.push_back({id, *val_type});
       if (val_type && !is_param && results.size() <= wasm::kMaxResults) results.push_back(*val_type);
     }
   }
-  if (!named.empty()) {
+  if (listed.empty() && results.empty()) return named;
+  wasm::FuncType type = listed.empty() || results.empty() ? *named : wasm::FuncType();
+  if (!listed.empty()) {
     type.params.clear();
-    for (const VariableInfo& p : named) type.params.push_back(p.type);
+    for (const VariableInfo& p : listed) type.params.push_back(p.type);
   }
   if (!results.empty()) type.results = std::move(results);
-  if (params != nullptr) {
-    *params = std::move(named);
-    params->reserve(type.params.size());
-    for (size_t i = params->size(); i < type.params.size(); ++i) params->push_back({{}, type.params[i]});
-  }
-  return type;
-}
-
-// The same; a type that is only named is not copied, so that many functions may have one large type.
-std::shared_ptr<const wasm::FuncType> Environment::share_type_use(Node n, Node close) const {
-  const bool is_named = n < close && tree_.is_form(n, "type");
-  const Node behind = is_named ? tree_.next(n) : n;
-  const bool says_more =
-      behind < close && (tree_.is_form(behind, "param") || tree_.is_form(behind, "result"));
-  if (is_named && !says_more) {
-    const Node index = tree_.first(n);
-    uint32_t at = wasm::kNoIndex;
-    if (tree_.is_id(index)) at = type_ids_.find(tree_.word(index));
-    if (tree_.is_integer(index))
-      at = static_cast<uint32_t>(number_of(tree_.word(index)).value_or(wasm::kNoIndex));
-    if (at < types_.size()) return types_[at];
-  }
-  return std::make_shared<const wasm::FuncType>(read_type_use(n, close, nullptr));
+  if (params != nullptr) *params = std::move(listed);
+  return std::make_shared<const wasm::FuncType>(std::move(type));
 }
 
 void Environment::read_types(Node field) {
@@ -143,14 +125,14 @@ void Environment::read_types(Node field) {
 void Environment::read_type(Node field) {
   Node n = tree_.first(field);
   if (tree_.is_id(n)) type_ids_.add(tree_.word(n++), static_cast<uint32_t>(types_.size()));
-  wasm::FuncType type;
+  SharedType type = std::make_shared<const wasm::FuncType>();
   if (tree_.is_form(n, "sub")) n = tree_.close(n) - 1;  // the form is the last of it
   if (tree_.kind(n) == TokenKind::kClose) n = tree_.open_of(n);
   if (tree_.is_form(n, "func")) {
     Node inner = tree_.first(n);
-    type = read_type_use(inner, tree_.close(n), nullptr);
+    type = read_type_use(inner, tree_.close(n));
   }
-  types_.push_back(std::make_shared<const wasm::FuncType>(std::move(type)));
+  types_.push_back(std::move(type));
 }
 
 void Environment::read_field(Node field) {
@@ -239,7 +221,7 @@ void Environment::read_function(Node field, Node n, bool is_import, std::string_
                                 std::string_view name) {
   FunctionInfo f;
   f.is_import = is_import;
-  f.type = share_type_use(n, tree_.close(field));
+  f.type = read_type_use(n, tree_.close(field));
   if (is_import) {
     ++imported_function_count;
     if (module.size() > 2 && name.size() > 2)
@@ -268,7 +250,7 @@ void Environment::read_global(Node field, Node n) {
 void Environment::read_tag(Node field, Node n) {
   if (const Node id = tree_.first(field); tree_.is_id(id))
     tag_ids_.add(tree_.word(id), static_cast<uint32_t>(tags_.size()));
-  tags_.push_back(share_type_use(n, tree_.close(field)));
+  tags_.push_back(read_type_use(n, tree_.close(field)));
 }
 
 const wasm::FuncType* Environment::find_tag(Node index) const {
@@ -339,12 +321,14 @@ FunctionHead Environment::read_head(Node func) const {
   const Node close = tree_.close(func);
   if (tree_.is_id(n)) ++n;
   while (n < close && (tree_.is_form(n, "export") || tree_.is_form(n, "import"))) n = tree_.next(n);
-  head.type = read_type_use(n, close, &head.locals);
+  std::vector<VariableInfo> params;
+  head.type = read_type_use(n, close, &params);
+  head.locals = LocalList(head.type, std::move(params));
   for (; n < close && tree_.is_form(n, "local"); n = tree_.next(n)) {
     std::string_view id;
     for (Node word = tree_.first(n); word < tree_.close(n); word = tree_.next(word)) {
       if (tree_.is_id(word)) id = tree_.word(word);
-      if (const auto type = val_type_at(word)) head.locals.push_back({id, *type});
+      if (const auto type = val_type_at(word)) head.locals.add({id, *type});
     }
   }
   head.body = n;

@@ -7,7 +7,9 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "lang/wat/host_table.h"
@@ -29,12 +31,38 @@ struct VariableInfo {
   wasm::ValType type = wasm::ValType::kI32;
 };
 
+// A function's type. Those that only name a type share it: thousands may have one with a thousand parameters.
+using SharedType = std::shared_ptr<const wasm::FuncType>;
+
+// The locals of a function by their index. Parameters that only its type lists come first and are not copied.
+class LocalList {
+ public:
+  LocalList() = default;
+  LocalList(SharedType type, std::vector<VariableInfo> params)
+      : type_(std::move(type)),
+        unlisted_(params.empty() ? type_->params.size() : 0),
+        listed_(std::move(params)) {}
+
+  [[nodiscard]] size_t size() const { return unlisted_ + listed_.size(); }
+  [[nodiscard]] wasm::ValType type_of(size_t i) const {
+    return i < unlisted_ ? type_->params[i] : listed_[i - unlisted_].type;
+  }
+  [[nodiscard]] const VariableInfo& named(size_t i) const { return listed_[i - unlisted_]; }
+  [[nodiscard]] std::span<const VariableInfo> listed() const { return listed_; }  // the last of them
+  void add(VariableInfo local) { listed_.push_back(local); }
+
+ private:
+  SharedType type_;
+  size_t unlisted_ = 0;
+  std::vector<VariableInfo> listed_;
+};
+
 // The head of a function, `(func $f (export …) (param …) … (local …)`.
 struct FunctionHead {
-  wasm::FuncType type;
-  std::vector<VariableInfo> locals;  // parameters first
-  Tree::Node body = 0;               // the first node behind the head
-  uint32_t end = 0;                  // the byte behind the head: where another (local …) can be added
+  SharedType type;
+  LocalList locals;
+  Tree::Node body = 0;  // the first node behind the head
+  uint32_t end = 0;     // the byte behind the head: where another (local …) can be added
 };
 
 class Environment {
@@ -42,10 +70,10 @@ class Environment {
   Environment(const Tree& tree, const HostTable& host);
 
   [[nodiscard]] FunctionHead read_head(Tree::Node func) const;
-  // The type of `(type …)? (param …)* (result …)*` from `n` on; `n` moves after it. Of types that are too long for a
-  // module the beginning.
-  wasm::FuncType read_type_use(Tree::Node& n, Tree::Node close, std::vector<VariableInfo>* params) const;
-  [[nodiscard]] std::shared_ptr<const wasm::FuncType> share_type_use(Tree::Node n, Tree::Node close) const;
+  // The type of `(type …)? (param …)* (result …)*` from `n` on; `n` moves after it. Never null; of types that are too
+  // long for a module the beginning. Parameters that it lists go to `params`.
+  SharedType read_type_use(Tree::Node& n, Tree::Node close,
+                           std::vector<VariableInfo>* params = nullptr) const;
   // At a value type, a word or `(ref …)`; nothing where none stands.
   [[nodiscard]] std::optional<wasm::ValType> val_type_at(Tree::Node n) const;
 
@@ -103,7 +131,7 @@ class Environment {
 
   const Tree& tree_;
   const HostTable& host_;
-  std::vector<std::shared_ptr<const wasm::FuncType>> types_;
+  std::vector<SharedType> types_;
   wasm::NameScope type_ids_;
   wasm::NameScope function_ids_;
   wasm::NameScope global_ids_;

@@ -112,18 +112,18 @@ void CodeWalker::walk_function(Node field) {
   if (function_number_ == survey_.functions.size()) survey_.functions.emplace_back();
   const Node name = tree_.first(field);
   function_id_ = tree_.is_id(name) ? tree_.word(name) : std::string_view();
-  function_results_ = head.type.results;
-  locals_.clear();
+  function_type_ = head.type;
   local_ids_.clear();
   labels_.clear();
   label_names_.clear();
   loops_.clear();
   errno_id_ = {};
   nesting_ = 0;
-  for (uint32_t i = 0; i < head.locals.size(); ++i)
-    if (!head.locals[i].id.empty()) local_ids_.add(head.locals[i].id, i);
   locals_ = std::move(head.locals);
-  push_label({}, head.type.results);
+  const auto first = static_cast<uint32_t>(locals_.size() - locals_.listed().size());
+  for (uint32_t i = first; i < locals_.size(); ++i)
+    if (const std::string_view id = locals_.named(i).id; !id.empty()) local_ids_.add(id, i);
+  push_label({}, head.type);
   if (writing_) {
     std::string declarations;
     for (const VariableInfo& local : survey_.functions[function_number_].made_locals) {
@@ -134,7 +134,7 @@ void CodeWalker::walk_function(Node field) {
       writer_.insert(head.end, declarations, tree_.begin(field), tree_.end(field + 1));
   }
   in_function_ = true;
-  sequence(head.body, tree_.close(field), head.type.results);
+  sequence(head.body, tree_.close(field), head.type->results);
   in_function_ = false;
   ++function_number_;
   function_id_ = {};
@@ -149,7 +149,7 @@ void CodeWalker::walk_global(Node field) {
   if (n >= close || tree_.is_form(n, "import")) return;
   const Node type = tree_.is_form(n, "mut") ? tree_.first(n) : n;
   const ValType val_type[] = {environment_.val_type_at(type).value_or(ValType::kI32)};
-  locals_.clear();
+  locals_ = {};
   local_ids_.clear();
   sequence(tree_.next(n), close, val_type);
 }
@@ -191,7 +191,7 @@ void CodeWalker::walk_elem(Node field) {
 // A constant expression: an instruction, or `(offset …)` and `(item …)` around some.
 void CodeWalker::walk_offset(Node n, Node close) {
   const ValType type[] = {ValType::kI32};
-  locals_.clear();
+  locals_ = {};
   local_ids_.clear();
   if (tree_.is_form(n, "offset") || tree_.is_form(n, "item")) {
     close = tree_.close(n);
@@ -212,7 +212,7 @@ void CodeWalker::shift_function(Node index) {
 
 const VariableInfo* CodeWalker::find_local(std::string_view id) const {
   const uint32_t index = local_ids_.find(id);
-  return index == wasm::kNoIndex ? nullptr : &locals_[index];
+  return index == wasm::kNoIndex ? nullptr : &locals_.named(index);
 }
 
 const VariableInfo* CodeWalker::find_variable(std::string_view id) const {
@@ -227,7 +227,7 @@ std::optional<ValType> CodeWalker::local_type(Node index) const {
   }
   const auto number = wasm::parse_unsigned(tree_.word(index), 32);
   if (!tree_.is_integer(index) || !number.ok || number.value >= locals_.size()) return std::nullopt;
-  return locals_[number.value].type;
+  return locals_.type_of(number.value);
 }
 
 std::optional<ValType> CodeWalker::global_type(Node index) const {
@@ -251,7 +251,7 @@ std::string_view CodeWalker::setter(std::string_view id) const {
 
 void CodeWalker::add_local(std::string_view id, ValType type) {
   if (!id.empty()) local_ids_.add(id, static_cast<uint32_t>(locals_.size()));
-  locals_.push_back({id, type});
+  locals_.add({id, type});
 }
 
 void CodeWalker::declare(std::string_view id, ValType type) {
@@ -304,7 +304,7 @@ void CodeWalker::report_unknown_variable(Node n) {
       report(DiagnosticCode::kUnknownVariable, n, "no local or global is called " + std::string(id));
   d.found = id;
   std::vector<std::string_view> names;
-  for (const VariableInfo& local : locals_) names.push_back(local.id);
+  for (const VariableInfo& local : locals_.listed()) names.push_back(local.id);
   for (const VariableInfo& global : environment_.globals) names.push_back(global.id);
   if (environment_.find_function(id) != nullptr) {
     d.hint = std::string(id) + " is a function: call it with (call " + std::string(id) + " …).";
