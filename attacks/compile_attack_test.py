@@ -129,6 +129,42 @@ class CompileAttack(Attack):
                   section(7, b"\1\3run\0\0") + section(10, leb(count) + (leb(len(body)) + body) * count))
         self.timed_out(self.file("x.wasm", binary), "--tier", "compiler")
 
+    def compiled(self, body):
+        """Runs a function of no parameters in each tier: it may end as it likes, but within its time and in little memory.
+        Type 1 gives a thousand values, and type 2 takes and gives them."""
+        thousand = leb(1000) + b"\x7f" * 1000
+        types = b"\3\x60\0\0\x60\0" + thousand + b"\x60" + thousand + thousand
+        binary = (b"\0asm\1\0\0\0" + section(1, types) + section(3, b"\1\0") + section(7, b"\1\3run\0\0") +
+                  section(10, b"\1" + leb(len(body) + 2) + b"\0" + body + b"\x0b"))
+        name = self.file("x.wasm", binary)
+        for tier in ("compiler", "auto", "interpreter"):
+            done = self.membrane("run", name, "--tier", tier, "--wall", "500ms", "--memory", "64KiB")
+            self.assert_cpu(done, 2)
+            self.assert_memory(done, 40 * len(binary))
+
+    def test_tables_of_many_labels_that_take_a_thousand_values(self):
+        table = b"\x41\0\x0e" + leb(65_520) + bytes(i % 2 for i in range(65_521))
+        block = b"\2\1\2\1\x41\6" + b"\x41\1" * 1000 + table + b"\x0b\x0b" + b"\x1a" * 1000
+        self.compiled(block * 20)
+
+    def test_tables_of_all_labels_around_them_that_take_a_thousand_values(self):
+        depth = 500
+        body = b"\x41\5" + b"\2\1\x41\6" * depth + b"\x41\1" * 1000
+        for level in range(depth, 0, -1):
+            body += b"\x41\0\x0e" + leb(1000) + b"".join(leb(i % level) for i in range(1001)) + b"\x0b"
+        self.compiled(body + b"\x1a" * 1001)
+
+    def test_branches_that_move_a_thousand_values(self):
+        self.compiled(b"\x41\5\2\1\x41\6" + b"\x41\1" * 1000 + b"\x41\0\x0d\0" * 250_000 + b"\x0c\0\x0b" + b"\x1a" * 1001)
+
+    def test_blocks_that_take_a_thousand_values(self):
+        block = b"\2\2\x0b"  # a block that takes and gives a thousand values
+        self.compiled(b"\x41\1" * 1000 + block * 300_000 + b"\x1a" * 1000)
+
+    def test_tries_with_sixty_thousand_clauses(self):
+        clauses = b"\2\x40\x1f\x40" + leb(60_000) + b"\2\0" * 60_000 + b"\x0b\x0b"
+        self.compiled(clauses * 10)
+
     def test_names_in_thousands_of_small_maps(self):
         maps = 60_000
         entry = b"".join(leb(i) + b"\1\0\0" for i in range(maps))

@@ -137,8 +137,8 @@ class JsonAttack(Attack):
         self.file("deep.jsonl", '{"content":"","tool_calls":[{"name":"run_program","arguments":{"source":' + arguments + "}}]}\n")
         self.file("text.jsonl", json.dumps({"content": "", "tool_calls": [
             {"name": "run_program", "arguments": '{"source":' + arguments + "}"}]}) + "\n")
-        self.refused_file("agent", "--replay", "deep.jsonl", "a task")
-        self.refused_file("agent", "--replay", "text.jsonl", "a task")
+        self.refused_file("agent", "--language", "wat", "--replay", "deep.jsonl", "a task")
+        self.refused_file("agent", "--language", "wat", "--replay", "text.jsonl", "a task")
 
 
 if __name__ == "__main__":

@@ -25,7 +25,10 @@ std::vector<Found> find_interpreted(const FunctionCode& function, std::span<cons
   translate(*function.module, function.index, again, recorders);
   for (size_t i = 0; i < stops.size(); ++i) {
     const Recorder& r = recorders[i];
-    if (r.found) found[i] = {true, r.code_offset, again[r.header].header.cost - r.cost_to_here};
+    if (!r.found) continue;
+    const HeaderWord& header = again[r.header].header;
+    const bool is_next = stops[i]->is_unpaid && r.header == r.wanted;
+    found[i] = {true, is_next ? header.code_offset : r.code_offset, header.cost - r.cost_to_here};
   }
   return found;
 }
@@ -128,6 +131,8 @@ std::vector<FrameStop> frame_stops(Execution& ex, size_t limit) {
   std::vector<FrameStop> stops;
   FrameWalk walk(ex);
   for (FrameStop stop{}; stops.size() < limit && walk.next(stop);) stops.push_back(stop);
+  const RunState state = Machine::state(ex).state;
+  if (!stops.empty()) stops[0].is_unpaid = state == RunState::kOutOfFuel || state == RunState::kInterrupted;
   return stops;
 }
 

@@ -69,6 +69,29 @@ TEST(Fuel, ARunThatPausesAfterEveryUnitEndsLikeOneThatNeverDoes) {
   EXPECT_TRUE(std::ranges::equal((*stepped)->memory()->bytes(), (*whole)->memory()->bytes()));
 }
 
+// Where each frame stands at each pause of a run that is given one unit at a time.
+std::vector<std::vector<std::pair<uint32_t, uint32_t>>> places_of_pauses(Tier tier) {
+  const auto instance = instantiate(kBusy, {}, {}, tier);
+  Execution run;
+  const Value n = Value::i32(5);
+  EXPECT_TRUE(run.start(instance->find_function("run"), {&n, 1}));
+  std::vector<std::vector<std::pair<uint32_t, uint32_t>>> pauses;
+  while (run.resume() == RunState::kOutOfFuel) {
+    auto& frames = pauses.emplace_back();
+    for (const CodePlace& place : run.backtrace()) frames.emplace_back(place.function, place.code_offset);
+    run.add_fuel(1);
+  }
+  EXPECT_EQ(run.state(), RunState::kFinished);
+  return pauses;
+}
+
+TEST(Fuel, IsOverAtTheSamePlaceInEveryTier) {
+  const auto places = places_of_pauses(Tier::kInterpreter);
+  EXPECT_GT(places.size(), 100u);
+  EXPECT_EQ(places_of_pauses(Tier::kCompiler), places);
+  EXPECT_EQ(places_of_pauses(Tier::kAuto), places);
+}
+
 TEST(Fuel, ExactlyEnoughIsEnoughAndOneLessIsNot) {
   const auto instance = instantiate(kBusy);
   const uint64_t needed = call(*instance, "run", {Value::i32(6)}).fuel;

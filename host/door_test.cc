@@ -107,7 +107,7 @@ TEST_F(DoorTest, ADenialNamesItsGrantAndIsRecorded) {
   ASSERT_EQ(machine_.dispatcher.records().size(), 1u);
   EXPECT_EQ(machine_.dispatcher.records()[0].arguments, "https://example.org/");
   ASSERT_NE(machine_.dispatcher.last_denial(), nullptr);
-  EXPECT_EQ(machine_.dispatcher.last_denial()->reason, answer["error"]["message"]);
+  EXPECT_EQ(machine_.dispatcher.last_denial()->reason, answer["error"]["message"].get<std::string>());
 }
 
 TEST_F(DoorTest, ACallIsRecordedAsOneOfWebAssemblyIs) {

@@ -63,6 +63,7 @@ std::optional<FsGrant> covered(const FsGrant& given, const FsGrant& ceiling) {
   if (!path_covers(ceiling.host, given.host)) return std::nullopt;
   FsGrant grant = given;
   if (ceiling.mode == FsMode::kRead) grant.mode = FsMode::kRead;
+  grant.links = given.links && ceiling.links;
   lower(grant.max_file_bytes, ceiling.max_file_bytes);
   lower(grant.max_total_bytes, ceiling.max_total_bytes);
   lower(grant.max_files, ceiling.max_files);
@@ -109,8 +110,8 @@ std::string name_of(const HttpGrant& grant) {
   return "http " + methods + " " + grant.url;
 }
 std::string name_of(const FsGrant& grant) {
-  return std::string(grant.mode == FsMode::kWrite ? "fs write " : "fs read ") + grant.host + " as " +
-         grant.guest;
+  return std::string(grant.mode == FsMode::kWrite ? "fs write" : "fs read") + (grant.links ? ",links " : " ") +
+         grant.host + " as " + grant.guest;
 }
 std::string name_of(const SqlGrant& grant) { return "sql " + grant.name + " of " + grant.path; }
 std::string name_of(const KvGrant& grant) { return "kv" + (grant.path.empty() ? "" : " in " + grant.path); }
@@ -152,11 +153,16 @@ class Restriction {
     std::vector<Grant> kept;
     std::vector<bool> used(ceiling.size());
     for (const Grant& grant : given) {
+      // Of the grants that cover it, the first that leaves it whole, else the first.
       std::optional<Grant> fit;
-      for (size_t i = 0; i < ceiling.size() && !fit; ++i) {
-        fit = covered(grant, ceiling[i]);
-        used[i] = used[i] || fit;
+      size_t by = 0;
+      for (size_t i = 0; i < ceiling.size() && fit != grant; ++i) {
+        auto made = covered(grant, ceiling[i]);
+        if (!made || (fit && *made != grant)) continue;
+        fit = std::move(made);
+        by = i;
       }
+      if (fit) used[by] = true;
       if (!fit) {
         too_much(name_of(grant));
         continue;

@@ -23,7 +23,8 @@ struct Restricted {
 
 // `given` with each limit and amount no higher than `ceiling` has it, without the grants that `ceiling` does not cover, and
 // with its virtual clock and its seed where these are virtual there. A grant is covered by one of the same kind: of HTTP by
-// one whose pattern, methods, headers and addresses contain its own; of files by one of the same directory or one above.
+// one whose pattern contains its own, with the same headers (methods and addresses are those that both name); of files by
+// one of the same directory or one above.
 Restricted restrict(const Policy& given, const Policy& ceiling);
 
 }  // namespace membrane::policy

@@ -140,6 +140,8 @@ TEST(WasiLinks, NoneIsMadeThatLeadsOut) {
   EXPECT_EQ(program.symlink("../../x", "w/a/l"), Errno::kPerm);
   EXPECT_EQ(program.symlink("a/../../x", "w/l"), Errno::kPerm);
   EXPECT_EQ(program.symlink("../x", "w/a/l"), Errno::kSuccess);
+  EXPECT_NE(program.rename("w/a/l", "w/l"), Errno::kSuccess);
+  EXPECT_NE(program.link("w/a/l", "w/l"), Errno::kSuccess);
   EXPECT_FALSE(fs::is_symlink(world.root / "inside/l"));
 }
 

@@ -351,26 +351,33 @@ HostResult<void> FileHandles::check_move(const Name& from, const struct stat& in
   return {};
 }
 
-HostResult<void> FileHandles::rename(std::string_view from, std::string_view to) {
-  const auto old = locate_name(from);
-  if (!old) return std::unexpected(old.error());
-  const auto made = locate_name(to);
-  if (!made) return std::unexpected(made.error());
-  if (&old->target.root != &made->target.root)
-    return refuse(Errno::kUnsupported, old->target.text + " cannot be moved to another grant.");
-  const auto info = look_at(old->directory.get(), old->name, old->target);
+// Both names of a rename or a hard link, and the file that `from` names: below one grant, and not moved as a link that
+// would lead out.
+HostResult<FileHandles::NamePair> FileHandles::locate_pair(HostResult<Name> from, HostResult<Name> to) {
+  if (!from) return std::unexpected(from.error());
+  if (!to) return std::unexpected(to.error());
+  if (&from->target.root != &to->target.root)
+    return refuse(Errno::kUnsupported, from->target.text + " cannot be moved to another grant, or have a name there.");
+  const auto info = look_at(from->directory.get(), from->name, from->target);
   if (!info) return std::unexpected(info.error());
-  if (!*info) return refuse(Errno::kNotFound, old->target.text + " does not exist.");
-  if (auto may = check_move(*old, **info, *made); !may) return may;
-  const auto replaced = look_at(made->directory.get(), made->name, made->target);
+  if (!*info) return refuse(Errno::kNotFound, from->target.text + " does not exist.");
+  if (auto may = check_move(*from, **info, *to); !may) return std::unexpected(may.error());
+  return NamePair{std::move(*from), std::move(*to), **info};
+}
+
+HostResult<void> FileHandles::rename(std::string_view from, std::string_view to) {
+  const auto pair = locate_pair(locate_name(from), locate_name(to));
+  if (!pair) return std::unexpected(pair.error());
+  const Name &old = pair->from, &made = pair->to;
+  const auto replaced = look_at(made.directory.get(), made.name, made.target);
   if (!replaced) return std::unexpected(replaced.error());
-  if (renameat(old->directory.get(), old->name.c_str(), made->directory.get(), made->name.c_str()) == 0) {
+  if (renameat(old.directory.get(), old.name.c_str(), made.directory.get(), made.name.c_str()) == 0) {
     // Two names of one file both stay.
-    if (*replaced && key_of(**replaced) != key_of(**info)) made->target.root.forget_link(**replaced);
+    if (*replaced && key_of(**replaced) != key_of(pair->info)) made.target.root.forget_link(**replaced);
     return {};
   }
   if (errno == EEXIST) errno = ENOTEMPTY;  // some file systems say so of directories
-  return failed(made->target.text);
+  return failed(made.target.text);
 }
 
 // -- links -------------------------------------------------------------------------------
@@ -417,28 +424,23 @@ HostResult<void> FileHandles::make_symlink(std::string_view target, std::string_
 }
 
 HostResult<void> FileHandles::make_link(std::string_view from, std::string_view to) {
-  const auto old = locate_name(from);
-  if (!old) return std::unexpected(old.error());
-  const auto made = locate_new_link(to);
-  if (!made) return std::unexpected(made.error());
-  if (&old->target.root != &made->target.root)
-    return refuse(Errno::kUnsupported, old->target.text + " cannot have a name below another grant.");
-  const auto before = look_at(old->directory.get(), old->name, old->target);
-  if (!before) return std::unexpected(before.error());
-  if (!*before) return refuse(Errno::kNotFound, old->target.text + " does not exist.");
+  const auto pair = locate_pair(locate_name(from), locate_new_link(to));
+  if (!pair) return std::unexpected(pair.error());
+  const Name &old = pair->from, &made = pair->to;
+  Root& root = made.target.root;
   // So all names of a file with links of this run lie below the grant, and however many of them have gone unseen (a file
   // that was replaced, a name that another grant removed), none that is left lies outside.
-  if (S_ISREG((*before)->st_mode) && old->target.root.has_foreign_names(**before))
+  if (S_ISREG(pair->info.st_mode) && root.has_foreign_names(pair->info))
     return refuse(Errno::kAccess,
-                  old->target.text + " has another hard link, which may lie outside of the grant.");
-  if (linkat(old->directory.get(), old->name.c_str(), made->directory.get(), made->name.c_str(), 0) != 0)
-    return failed(made->target.text);
-  ++made->target.root.made;
+                  old.target.text + " has another hard link, which may lie outside of the grant.");
+  if (linkat(old.directory.get(), old.name.c_str(), made.directory.get(), made.name.c_str(), 0) != 0)
+    return failed(made.target.text);
+  ++root.made;
   // Counted only when the file that was looked at is the one that has the new name.
   struct stat after{};
-  if (fstatat(made->directory.get(), made->name.c_str(), &after, AT_SYMLINK_NOFOLLOW) == 0 &&
-      key_of(after) == key_of(**before) && S_ISREG(after.st_mode))
-    made->target.root.note_link(after);
+  if (fstatat(made.directory.get(), made.name.c_str(), &after, AT_SYMLINK_NOFOLLOW) == 0 &&
+      key_of(after) == key_of(pair->info) && S_ISREG(after.st_mode))
+    root.note_link(after);
   return {};
 }
 

@@ -71,10 +71,16 @@ class FileHandles {
     Target target;
   };
 
+  struct NamePair {
+    Name from, to;
+    struct stat info;  // of `from`
+  };
+
   HostResult<Target> locate(std::string_view path, policy::FsMode mode);
   HostResult<Name> locate_name(std::string_view path);
   HostResult<void> remove(std::string_view path, bool as_directory);
   HostResult<Name> locate_new_link(std::string_view path);
+  static HostResult<NamePair> locate_pair(HostResult<Name> from, HostResult<Name> to);
   static HostResult<void> check_move(const Name& from, const struct stat& info, const Name& to);
   HostResult<Fd> open_to_read(const Target& target);
   HostResult<Fd> open_to_write(Target& target, const FileOpening& how);
