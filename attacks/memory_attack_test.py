@@ -18,6 +18,14 @@ def ask(request):
 """
 
 
+FILL = """
+full = []
+try:
+    while True: full.append(b'x' * (1 << 20))
+except MemoryError: pass
+"""
+
+
 class MemoryAttack(Attack):
     def python(self, program, *options):
         """A run in Python, held to its memory limit beside one that does nothing."""
@@ -32,6 +40,20 @@ class MemoryAttack(Attack):
         done = self.membrane("run", self.file("try.wat", program), "--wall", "100s", *options, codes=codes)
         self.assert_memory(done, LIMIT)
         return done
+
+    def module(self, text, *options, limit=LIMIT, command=("run",), codes=(0, 1, 2)):
+        """A whole module, held to its memory limit."""
+        file = self.file("try.wat", text) if command == ("run",) else text
+        done = self.membrane(*command, file, "--wall", "100s", "--fuel", "1e11", *options, codes=codes)
+        self.assert_memory(done, limit)
+        return done
+
+    def directory(self, files, name_bytes=240):
+        """The name of a directory with so many empty files."""
+        (self.folder / "data").mkdir()
+        for i in range(files):
+            (self.folder / "data" / str(i).zfill(name_bytes)).touch()
+        return "data"
 
     # -- the device ----------------------------------------------------------------------------------------------------
 
@@ -67,6 +89,15 @@ for _ in range(60):
     except OSError as error: print(error); break
 """)
 
+    def test_answers_that_were_read_on_many_devices(self):
+        self.python("""
+import os
+for _ in range(40):
+    device = os.open('/dev/membrane', os.O_RDWR)
+    os.write(device, b'{"call":"str.repeat","arguments":["x",6000000]}')
+    while os.read(device, 1 << 20): pass
+""")
+
     def test_files_in_memory_beside_a_full_memory(self):
         self.python("""
 try:
@@ -86,6 +117,143 @@ try:
     for i in range(10_000): open('/tmp/' + str(i).zfill(250), 'w').close()
 except OSError as error: print(error)
 """)
+
+    def test_a_result_that_is_kept_beside_a_full_memory(self):
+        self.python(ASK + """
+ask(b'{"session":"result","outcome":"ok","value":[' + b'{},' * 580_000 + b'{}]}')
+""" + FILL + "os._exit(0)")
+
+    def test_listings_of_many_open_directories(self):
+        self.python("import os\nfor i in range(9_000): open('/tmp/' + str(i).zfill(240), 'w').close()\n" + FILL + """
+del full[-2:]
+kept = []
+try:
+    for _ in range(200):
+        kept.append(os.scandir('/tmp'))
+        next(kept[-1])
+except (OSError, MemoryError) as error: print(type(error).__name__)
+""")
+
+    def test_listings_of_many_open_directories_of_the_host_beside_a_full_memory(self):
+        data = self.directory(9_000)
+        self.python("import os" + FILL + """
+del full[-2:]
+kept = []
+try:
+    for _ in range(200):
+        kept.append(os.scandir('/data'))
+        next(kept[-1])
+except (OSError, MemoryError) as error: print(type(error).__name__)
+""", "--dir", f"{data}:/data:ro")
+
+    def test_records_of_calls_with_long_paths(self):
+        (self.folder / "data").mkdir()
+        done = self.python("""
+import os
+path = '/data/' + '/'.join(['y' * 60] * 60)
+for _ in range(10_000):
+    try: os.stat(path)
+    except OSError: pass
+""" + FILL, "--dir", "data:/data:ro", "--host-calls", "1000000", "--fuel", "1e11", "--json")
+        self.assertLess(len(done.stdout), 8 * MIB)
+
+    # -- journals -------------------------------------------------------------------------------------------------------
+
+    def large_file(self):
+        (self.folder / "data").mkdir()
+        with open(self.folder / "data" / "large", "wb") as file:  # in pieces: what this process has counts for its children
+            for _ in range(16): file.write(bytes(range(256)) * (MIB // 256))
+
+    READS_IN_PIECES = """
+for _ in range(4):
+    with open('/data/large', 'rb') as file:
+        while file.read(1 << 20): pass
+"""
+
+    def test_a_journal_of_much_that_was_read(self):
+        self.large_file()
+        self.python(self.READS_IN_PIECES, "--dir", "data:/data:ro", "--journal", "run.journal")
+        self.assertGreater((self.folder / "run.journal").stat().st_size, 60 * MIB)
+
+    def test_a_replay_of_much_that_was_read(self):
+        self.large_file()
+        self.python(self.READS_IN_PIECES, "--dir", "data:/data:ro", "--journal", "run.journal")
+        done = self.python(self.READS_IN_PIECES, "--dir", "data:/data:ro", "--replay", "run.journal")
+        self.assertEqual(done.code, 0, str(done))
+
+    def test_a_journal_of_whole_files_beside_a_full_memory(self):
+        self.large_file()
+        self.wat("(drop (memory.grow (i32.const 700)))"
+                 "(memory.fill (i32.const 65536) (i32.const 1) (i32.const 45000000))"
+                 '(call $fs.read "/data/large") (local.set $errno) (drop)',
+                 "--allow", "fs:read:data:/data", "--journal", "run.journal")
+
+    def test_a_journal_that_takes_longer_than_the_run_may(self):
+        self.large_file()
+        self.need("python")
+        done = self.membrane("run", self.file("try.py", "while True:" + self.READS_IN_PIECES.replace("\n", "\n  ")),
+                             "--dir", "data:/data:ro", "--journal", "run.journal", "--wall", "3s", "--bytes-in", "1TiB",
+                             "--fuel", "1e15", "--host-calls", "1000000000")
+        self.assert_cpu(done, 8)
+
+    def test_a_replay_of_a_journal_that_takes_long_to_read(self):
+        with open(self.folder / "run.journal", "wb") as file:  # in pieces: what this process has counts for its children
+            file.write(b'{"membrane_journal":1}\n{"sequence":1,"function":"')
+            for _ in range(200): file.write(b"k" * MIB)
+            file.write(b'"}\n')
+        done = self.membrane("run", "-e", "(func $main)", "--lang", "wat", "--replay", "run.journal", "--wall", "1s")
+        self.assert_cpu(done, 8)
+
+    # -- exceptions -----------------------------------------------------------------------------------------------------
+
+    def keep_exceptions(self, count, parameters, values):
+        self.module(f"""(module (tag $e {parameters}) (memory 1)
+          (func (export "run") (local $n i32) (local $last exnref)
+            (local.set $n (i32.const {count}))
+            (loop $again
+              (block $h (result exnref) (try_table (catch_all_ref $h) (throw $e {values})) (unreachable))
+              (local.set $last)
+              (local.set $n (i32.sub (local.get $n) (i32.const 1)))
+              (br_if $again (local.get $n)))
+            (loop $grow (br_if $grow (i32.ne (memory.grow (i32.const 1)) (i32.const -1))))
+            (memory.fill (i32.const 0) (i32.const 1) (i32.mul (memory.size) (i32.const 65536)))))""")
+
+    def test_many_kept_exceptions_beside_a_full_memory(self):
+        self.keep_exceptions(1_390_000, "(param i64)", "(i64.const 1)")
+
+    def test_many_kept_exceptions_that_carry_nothing(self):
+        self.keep_exceptions(2_090_000, "", "")
+
+    def test_few_kept_exceptions_that_carry_much(self):
+        count = 16_700 // 4
+        self.keep_exceptions(count, "(param " + "i64 " * 1_000 + ")", "(i64.const 1) " * 1_000)
+
+    # -- snapshots ------------------------------------------------------------------------------------------------------
+
+    def test_a_snapshot_with_large_sparse_files_that_is_thawed_under_a_smaller_limit(self):
+        size = 60 * MIB
+        text = f"""(module
+          (import "wasi_snapshot_preview1" "path_open"
+            (func $open (param i32 i32 i32 i32 i32 i64 i64 i32 i32) (result i32)))
+          (import "wasi_snapshot_preview1" "fd_allocate" (func $allocate (param i32 i64 i64) (result i32)))
+          (import "wasi_snapshot_preview1" "fd_write" (func $write (param i32 i32 i32 i32) (result i32)))
+          (memory (export "memory") 17)
+          (data (i32.const 0) "tmp/a")
+          (func (export "_start") (local $i i32)
+            (drop (call $open (i32.const 3) (i32.const 0) (i32.const 0) (i32.const 5) (i32.const 1)
+                              (i64.const 0x1FFFFFFF) (i64.const 0) (i32.const 0) (i32.const 16)))
+            (if (call $allocate (i32.load (i32.const 16)) (i64.const 0) (i64.const {size})) (then (unreachable)))
+            (loop (local.set $i (i32.add (local.get $i) (i32.const 1)))
+                  (br_if 0 (i32.lt_u (local.get $i) (i32.const 1000000))))
+            (i32.store (i32.const 20) (i32.const 65536))
+            (i32.store (i32.const 24) (i32.const {MIB}))
+            (local.set $i (i32.const {size // MIB}))
+            (loop (drop (call $write (i32.load (i32.const 16)) (i32.const 20) (i32.const 1) (i32.const 28)))
+                  (local.set $i (i32.sub (local.get $i) (i32.const 1)))
+                  (br_if 0 (local.get $i)))))"""
+        self.module(text, "--freeze-after", "1000000", "--snapshot", "try.snap", codes=(4,))
+        small = 4 * MIB
+        self.module("try.snap", "--memory", "4MiB", limit=small, command=("thaw",))
 
     # -- host functions ---------------------------------------------------------------------------------------------
 
@@ -109,7 +277,13 @@ except OSError as error: print(error)
         self.wat('(drop (call $str.replace (call $str.repeat "a" 1000000) "a" (call $str.repeat "b" 60)))')
 
     def test_a_text_of_control_characters_that_is_quoted(self):
-        self.wat('(call $json.quote (call $str.repeat "\\01" 9000000)) (local.set $errno) (drop)')
+        self.wat('(drop (call $json.quote (call $str.repeat "\\01" 9000000)))')
+
+    def test_a_document_of_many_values_before_the_memory_is_filled(self):
+        self.wat('(call $json.length (call $str.concat (call $str.repeat "[0" 1) (call $str.concat (call $str.repeat ",{}" 450000) "]")) "")'
+                 "(local.set $errno) (drop) (call $io.print_i32 $errno)"
+                 "(loop $grow (br_if $grow (i32.ne (memory.grow (i32.const 1)) (i32.const -1))))"
+                 "(memory.fill (i32.const 65536) (i32.const 1) (i32.sub (i32.mul (memory.size) (i32.const 65536)) (i32.const 65536)))")
 
     def test_a_page_of_nothing_but_links(self):
         self.wat('(drop (call $str.html_links (call $str.repeat "<a href=x>y</a>" 1500000)))')

@@ -72,9 +72,11 @@ std::string dump(const Json& value) {
 
 }  // namespace
 
-uint64_t JsonSize::memory_bytes() const {
+uint64_t JsonSize::memory_bytes() const { return kept_bytes() + longest_bytes * kTokenCopies; }
+
+uint64_t JsonSize::kept_bytes() const {
   return values * kValueBytes + members * kMemberBytes + containers * kContainerBytes +
-         strings * kStringBytes + string_bytes + longest_bytes * kTokenCopies;
+         strings * kStringBytes + string_bytes;
 }
 
 JsonSize measure_json(std::string_view text) {

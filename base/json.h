@@ -40,6 +40,8 @@ struct JsonSize {
   // The most memory that parsing the text and keeping the result takes. Of the same order as what it does take: at
   // most twice for large texts, more for short ones.
   [[nodiscard]] uint64_t memory_bytes() const;
+  // The part of it that keeping the result takes.
+  [[nodiscard]] uint64_t kept_bytes() const;
 };
 JsonSize measure_json(std::string_view text);
 

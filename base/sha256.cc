@@ -3,7 +3,7 @@
 #include <openssl/evp.h>
 
 #include <array>
-#include <memory>
+#include <utility>
 
 #include "base/hex.h"
 #include "base/shared_library.h"
@@ -33,21 +33,42 @@ Result<Crypto> load() {
   return crypto;
 }
 
+const Result<Crypto>& crypto() {
+  static const Result<Crypto> loaded = load();
+  return loaded;
+}
+
+EVP_MD_CTX* context_of(void* context) { return static_cast<EVP_MD_CTX*>(context); }
+
 }  // namespace
 
-Result<std::string> sha256_hex(std::initializer_list<std::string_view> parts) {
-  static const Result<Crypto> crypto = load();
-  if (!crypto) return std::unexpected(crypto.error());
+void Sha256::Free::operator()(void* context) const { crypto()->context_free(context_of(context)); }
 
-  const std::unique_ptr<EVP_MD_CTX, void (*)(EVP_MD_CTX*)> context(crypto->context_new(),
-                                                                   crypto->context_free);
-  bool ok = context != nullptr && crypto->init(context.get(), crypto->sha256(), nullptr) == 1;
-  for (const std::string_view part : parts)
-    ok = ok && crypto->update(context.get(), part.data(), part.size()) == 1;
+Result<Sha256> Sha256::begin() {
+  if (!crypto()) return std::unexpected(crypto().error());
+  Sha256 made;
+  made.context_.reset(crypto()->context_new());
+  made.ok_ = made.context_ != nullptr &&
+             crypto()->init(context_of(made.context_.get()), crypto()->sha256(), nullptr) == 1;
+  return made;
+}
+
+void Sha256::add(std::string_view bytes) {
+  ok_ = ok_ && crypto()->update(context_of(context_.get()), bytes.data(), bytes.size()) == 1;
+}
+
+Result<std::string> Sha256::finish() {
   std::array<unsigned char, 32> digest{};
-  ok = ok && crypto->final(context.get(), digest.data(), nullptr) == 1;
+  const bool ok = std::exchange(ok_, false) &&
+                  crypto()->final(context_of(context_.get()), digest.data(), nullptr) == 1;
   if (!ok) return fail(ErrorCode::kInternal, "libcrypto could not compute a SHA-256");
   return hex_of(digest);
+}
+
+Result<std::string> sha256_hex(std::initializer_list<std::string_view> parts) {
+  MEMBRANE_ASSIGN(Sha256 hash, Sha256::begin());
+  for (const std::string_view part : parts) hash.add(part);
+  return hash.finish();
 }
 
 }  // namespace membrane

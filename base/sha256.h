@@ -1,9 +1,10 @@
 // SHA-256 (FIPS 180-4), by OpenSSL's libcrypto, which is loaded at the first use.
 //
-// Threads: any.
+// Threads: any; a Sha256 is one thread's at a time.
 #pragma once
 
 #include <initializer_list>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -11,8 +12,24 @@
 
 namespace membrane {
 
-// The digest of the parts one after the other, as 64 lower-case hex digits.
-// kUnavailable when libcrypto is not installed.
+// The digest of what is added, piece by piece.
+class Sha256 {
+ public:
+  // kUnavailable when libcrypto is not installed.
+  static Result<Sha256> begin();
+  void add(std::string_view bytes);
+  // 64 lower-case hex digits. Nothing can be added after it.
+  Result<std::string> finish();
+
+ private:
+  struct Free {
+    void operator()(void* context) const;
+  };
+  std::unique_ptr<void, Free> context_;
+  bool ok_ = false;
+};
+
+// The digest of the parts one after the other.
 Result<std::string> sha256_hex(std::initializer_list<std::string_view> parts);
 inline Result<std::string> sha256_hex(std::string_view bytes) { return sha256_hex({bytes}); }
 

@@ -1,14 +1,17 @@
 // membrane run and membrane thaw: one program, one report.
 
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <optional>
 
 #include "agent/model_client.h"
+#include "base/stop_scope.h"
 #include "cli/cli.h"
 #include "cli/input_source.h"
 #include "engine/region_pool.h"
+#include "host/journal_file.h"
 #include "sandbox/languages.h"
 #include "sandbox/sandbox.h"
 #include "sandbox/session.h"
@@ -242,6 +245,28 @@ Result<std::optional<InputSource>> input_of(const Options& options) {
   return std::optional<InputSource>(std::move(source));
 }
 
+// What does not come from a file that can be read twice is taken into memory. Reading it has as much time as the run
+// that it answers.
+Result<std::unique_ptr<host::JournalSource>> open_journal(const std::string& path,
+                                                          const policy::Limits& limits) {
+  using Clock = std::chrono::steady_clock;
+  std::error_code error;
+  if (path == "-" || !std::filesystem::is_regular_file(path, error)) {
+    MEMBRANE_ASSIGN(const std::string text, read_input(path, kMaxJournalBytes));
+    MEMBRANE_ASSIGN(host::Journal journal, host::Journal::parse(text));
+    return std::make_unique<host::Journal>(std::move(journal));
+  }
+  const Clock::time_point deadline = Clock::now() + std::chrono::milliseconds(limits.wall_ms);
+  const StopScope scope([&] { return Clock::now() >= deadline; });
+  auto opened = host::JournalFileReader::open(path);
+  if (opened) return *std::move(opened);
+  if (!scope.stopped()) return std::unexpected(std::move(opened).error());
+  return fail(ErrorCode::kExhausted,
+              "reading " + path + " takes longer than the " + std::to_string(limits.wall_ms) +
+                  " ms that the run may take",
+              "Raise --wall.");
+}
+
 Result<int> run(const Options& options) {
   if (options.file.empty() && options.text.empty())
     return fail(ErrorCode::kInvalidArgument, "no program is given", "Give a file, or -e and the text.");
@@ -265,16 +290,15 @@ Result<int> run(const Options& options) {
   std::optional<agent::HostModel> model;
   if (client) run_options.model = &model.emplace(*client, &interrupted);
 
-  host::Journal recorded;
-  std::optional<host::Journal> replayed;
+  std::unique_ptr<host::JournalFileWriter> recorded;
+  std::unique_ptr<host::JournalSource> replayed;
   if (!options.journal_file.empty()) {
-    MEMBRANE_TRY(write_output(options.journal_file, ""));  // before there is anything to lose
-    run_options.record = &recorded;
+    MEMBRANE_ASSIGN(recorded, host::JournalFileWriter::create(options.journal_file));
+    run_options.record = recorded.get();
   }
   if (!options.replay_file.empty()) {
-    MEMBRANE_ASSIGN(const std::string text, read_input(options.replay_file, kMaxJournalBytes));
-    MEMBRANE_ASSIGN(replayed, host::Journal::parse(text));
-    run_options.replay = &*replayed;
+    MEMBRANE_ASSIGN(replayed, open_journal(options.replay_file, run_options.policy.limits));
+    run_options.replay = replayed.get();
   }
   run_options.cancel = &interrupted;
   std::signal(SIGINT, [](int) { interrupted = true; });
@@ -298,9 +322,9 @@ Result<int> run(const Options& options) {
   output.finish();
   if (report.outcome == sandbox::Outcome::kFrozen) MEMBRANE_TRY(snapshot->commit(report.snapshot));
   show(report, options.json, options.quiet);
-  if (options.journal_file.empty()) return exit_code_of(report);
+  if (recorded == nullptr) return exit_code_of(report);
   // What the run did was told; so this goes to standard error, with --json, too.
-  const Status written = write_output(options.journal_file, recorded.to_text());
+  const Status written = recorded->finish();
   return written ? exit_code_of(report) : complain(written.error());
 }
 

@@ -259,6 +259,41 @@ TEST_P(Exceptions, ThatAreKeptAreLimitedAndOthersAreNot) {
   EXPECT_EQ(free.state(), RunState::kFinished);
 }
 
+// Each takes two words, of 8,192 on a page, and a place among those of all.
+TEST_P(Exceptions, ThatAreKeptComeOutOfTheMemoryLimit) {
+  constexpr uint32_t kOnAPage = 4'096, kPlacesOnAPage = 8'192, kMost = 16 * kOnAPage;
+  InstanceLimits limits;
+  limits.memory_bytes =
+      (kMost / kOnAPage + kMost / kPlacesOnAPage - ExceptionArena::kLentPages) * wasm::kPageBytes;
+  const auto enough = make(kManyThrows, limits), few = make(kManyThrows, limits);
+  Execution run, over;
+  to_end(run, *enough, {Value::i32(kMost), Value::i32(1)});
+  EXPECT_EQ(run.state(), RunState::kFinished) << run.trap().message;
+  to_end(over, *few, {Value::i32(kMost + 1), Value::i32(1)});
+  ASSERT_EQ(over.state(), RunState::kTrapped);
+  EXPECT_EQ(over.trap().kind, TrapKind::kTooManyExceptions);
+}
+
+// What is kept and what the memory grows by are one amount.
+TEST_P(Exceptions, ThatAreKeptLeaveLessForTheMemoryToGrow) {
+  InstanceLimits limits;
+  limits.memory_bytes = 64 * wasm::kPageBytes;
+  const auto instance = make(R"((module (tag $e (param i64)) (memory 1)
+    (func (export "run") (param $n i32) (result i32 i32) (local $last exnref)
+      (loop $again
+        (block $h (result exnref) (try_table (catch_all_ref $h) (throw $e (i64.const 1))) (unreachable))
+        (local.set $last)
+        (local.set $n (i32.sub (local.get $n) (i32.const 1)))
+        (br_if $again (local.get $n)))
+      (memory.grow (i32.const 56)) (memory.grow (i32.const 55)))))",
+                             limits);
+  Execution run;
+  to_end(run, *instance, {Value::i32(16 * 4'096)});  // 16 pages, and 8 of places: 8 more than the host lends
+  ASSERT_EQ(run.state(), RunState::kFinished) << run.trap().message;
+  EXPECT_EQ(static_cast<int32_t>(run.results().at(0).bits), -1);
+  EXPECT_EQ(run.results().at(1).bits, 1u);
+}
+
 // A recursion through a try_table with many clauses: what is looked at is paid for, and never for nothing.
 std::string many_clauses() {
   std::string text = "(module (tag $a) (tag $b) (func $deep (param i32) (try_table";

@@ -102,13 +102,9 @@ Landed land(Execution& ex, const CatchSearch& found) {
   MachineState& m = Machine::state(ex);
   Throwing& throwing = m.throwing;
   const CatchTable::Clause& c = *found.clause;
-  if (c.clause.has_ref() && throwing.reference == 0) {
-    uint64_t& left = Machine::exception_bytes_left(*m.instance);
-    const uint64_t bytes = ExceptionArena::bytes_of(*throwing.tag);
-    if (bytes > left) return Landed::kNoRoom;
-    left -= bytes;
-    throwing.reference = Machine::exceptions(*m.instance).add(throwing.tag, throwing.payload);
-  }
+  if (c.clause.has_ref() && throwing.reference == 0 &&
+      !Machine::keep_exception(*m.instance, *throwing.tag, throwing.payload, throwing.reference))
+    return Landed::kNoRoom;
   m.instance = found.instance;
   uint64_t* to = found.fp + c.slot;
   if (!c.clause.catches_all()) {

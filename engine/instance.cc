@@ -200,8 +200,9 @@ void Store::Parts::show_roots(Tracer& tracer) const {
     for (size_t i = 0; i < instance->elements_.size(); ++i)
       show_all(traced_of(instance->compiled().runtime_type(segments[i].type)), instance->elements_[i]);
   }
-  for (const ExceptionArena::Exception& exception : exceptions.all()) {
-    const uint64_t* slot = exceptions.payload(exception);
+  for (uint64_t reference = 1; reference <= exceptions.size(); ++reference) {
+    const ExceptionArena::Exception& exception = *exceptions.find(reference);
+    const uint64_t* slot = exception.payload();
     for (const wasm::ValType type : exception.tag->type->params) {
       const Instance* const owner = exception.tag->instance;
       tracer.show(traced_of(owner == nullptr ? RuntimeValType{type} : owner->compiled().runtime_type(type)),
@@ -271,10 +272,41 @@ TagInstance* Store::add_tag(TagInstance tag) {
   return parts_->tags.back().get();
 }
 
+uint64_t ExceptionArena::pages_to_add(const TagInstance& tag) const {
+  const size_t words = words_of(tag);
+  const uint64_t of_places = size_ % kPageWords == 0 ? 1 : 0;
+  const uint64_t more = of_places + (words <= words_left_ ? 0 : pages_of(words));
+  return std::max(page_count_ + more, kLentPages) - std::max(page_count_, kLentPages);
+}
+
 uint64_t ExceptionArena::add(const TagInstance* tag, const uint64_t* payload) {
-  exceptions_.push_back({tag, slots_.size()});
-  slots_.insert(slots_.end(), payload, payload + tag->slots);
-  return exceptions_.size();
+  const size_t words = words_of(*tag);
+  if (words > words_left_) {
+    words_left_ = pages_of(words) * kPageWords;
+    next_ = pages_.emplace_back(std::make_unique_for_overwrite<uint64_t[]>(words_left_)).get();
+    page_count_ += pages_of(words);
+  }
+  if (size_ % kPageWords == 0) {
+    places_.push_back(std::make_unique_for_overwrite<const Exception*[]>(kPageWords));
+    ++page_count_;
+  }
+  auto* const made = new (next_) Exception{tag};
+  if (tag->slots != 0) std::memcpy(made + 1, payload, tag->slots * sizeof(uint64_t));
+  next_ += words;
+  words_left_ -= words;
+  places_.back()[size_ % kPageWords] = made;
+  return ++size_;
+}
+
+bool Machine::keep_exception(Instance& instance, const TagInstance& tag, const uint64_t* payload,
+                             uint64_t& reference) {
+  ExceptionArena& arena = *instance.exceptions_;
+  const uint64_t bytes = ExceptionArena::bytes_of(tag), pages = arena.pages_to_add(tag);
+  if (bytes > instance.exception_bytes_left_ || pages > instance.memory_budget_.left_pages) return false;
+  instance.exception_bytes_left_ -= bytes;
+  instance.memory_budget_.left_pages -= pages;
+  reference = arena.add(&tag, payload);
+  return true;
 }
 
 // -- instantiation (specification 4.5.4), a step a function ---------------------------------------

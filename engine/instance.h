@@ -266,31 +266,43 @@ struct TagInstance {
 
 // The exceptions that were caught with a reference to them (exnref). A reference may be put into a global, a
 // table or another exception, so they live as long as the Store; how many there may be is for the limits of the
-// instance that threw them to say.
+// instance that threw them to say. They take memory in pages of kPageBytes, which are all that the host holds for them,
+// and are the same in each tier and after thawing. Some the host lends; the rest comes out of that instance's memory
+// limit.
 class ExceptionArena {
  public:
   struct Exception {
     const TagInstance* tag;
-    size_t first_slot;
+    [[nodiscard]] const uint64_t* payload() const { return reinterpret_cast<const uint64_t*>(this + 1); }
   };
+  static_assert(sizeof(Exception) == sizeof(uint64_t));
+
+  static constexpr uint64_t kLentPages = 16;
+
+  // How many pages another exception of the tag takes beyond those that there are or that the host lends.
+  [[nodiscard]] uint64_t pages_to_add(const TagInstance& tag) const;
   // The reference: its number plus one.
   uint64_t add(const TagInstance* tag, const uint64_t* payload);
   // Null for null, and for what is no reference.
   [[nodiscard]] const Exception* find(uint64_t reference) const {
-    return reference == 0 || reference > exceptions_.size() ? nullptr : &exceptions_[reference - 1];
+    if (reference == 0 || reference > size_) return nullptr;
+    return places_[(reference - 1) / kPageWords][(reference - 1) % kPageWords];
   }
-  [[nodiscard]] const uint64_t* payload(const Exception& exception) const {
-    return slots_.data() + exception.first_slot;
-  }
-  [[nodiscard]] size_t size() const { return exceptions_.size(); }
-  [[nodiscard]] std::span<const Exception> all() const { return exceptions_; }
-  static constexpr uint64_t bytes_of(const TagInstance& tag) {
-    return sizeof(Exception) + tag.slots * sizeof(uint64_t);
-  }
+  [[nodiscard]] size_t size() const { return size_; }
+  // What one counts for: its place among the others, its tag, and what it carries.
+  static constexpr uint64_t bytes_of(const TagInstance& tag) { return (2 + tag.slots) * sizeof(uint64_t); }
 
  private:
-  std::vector<Exception> exceptions_;
-  std::vector<uint64_t> slots_;
+  static constexpr size_t kPageWords = wasm::kPageBytes / sizeof(uint64_t);
+  static size_t words_of(const TagInstance& tag) { return 1 + size_t{tag.slots}; }
+  static uint64_t pages_of(size_t words) { return (words + kPageWords - 1) / kPageWords; }
+
+  size_t size_ = 0;
+  uint64_t page_count_ = 0;
+  std::vector<std::unique_ptr<const Exception*[]>> places_;  // by number, kPageWords in each
+  std::vector<std::unique_ptr<uint64_t[]>> pages_;           // the exceptions themselves
+  size_t words_left_ = 0;                                    // of the last page
+  uint64_t* next_ = nullptr;                                 // in it
 };
 
 // What an import is given, or an export is. Borrowed from a Store.
@@ -309,7 +321,7 @@ using Resolver = std::function<std::optional<Extern>(const wasm::Module&, const 
 struct InstanceLimits {
   uint64_t memory_bytes = 4ull << 30;    // of its own memories together
   uint32_t table_elements = 10'000'000;  // of its own tables together
-  uint64_t exception_bytes = 32u << 20;  // of the exceptions that it throws and that are kept
+  uint64_t exception_bytes = 32u << 20;  // of the exceptions that it throws and that are kept; they count as memory, too
   uint64_t heap_bytes = 256u << 20;      // of structs and arrays; they count as memory as well
 };
 

@@ -956,11 +956,10 @@ HANDLER(kThrow) {  // the values; tag
 
 HANDLER(kThrowRef) {  // the exception
   MachineState& m = Machine::state(*ex);
-  const ExceptionArena& arena = Machine::exceptions(*m.instance);
   const uint64_t reference = fp[ip[1].slots.a];
-  const ExceptionArena::Exception* const exception = arena.find(reference);
+  const ExceptionArena::Exception* const exception = Machine::exceptions(*m.instance).find(reference);
   if (exception == nullptr) TRAP(kNullException);
-  m.throwing = {exception->tag, arena.payload(*exception), reference, m.throwing.looked_at};
+  m.throwing = {exception->tag, exception->payload(), reference, m.throwing.looked_at};
   GO_TO(raise);
 }
 

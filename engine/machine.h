@@ -30,7 +30,9 @@ struct Machine {
   static ExecutionLink& heap_link(Execution& ex) { return ex.heap_link_; }
   static MemoryBudget* memory_budget(Instance& i) { return &i.memory_budget_; }
   static uint64_t& first_object(Instance& i) { return i.first_object_; }
-  static uint64_t& exception_bytes_left(Instance& i) { return i.exception_bytes_left_; }
+  // Adds an exception to those of its Store. False: its limit or the memory limit has no room for another.
+  static bool keep_exception(Instance& i, const TagInstance& tag, const uint64_t* payload,
+                             uint64_t& reference);
   static uint64_t& first_exception(Instance& i) { return i.first_exception_; }
   MEMBRANE_INLINE static Table* table(const Instance& i, uint32_t index) { return i.tables_[index]; }
   // As the guest has it: what it refers to inside.

@@ -299,7 +299,7 @@ Status SnapshotWriter::exceptions() {
       return unsupported("an exception of another module was caught",
                          "A program that shares exceptions with others cannot be frozen.");
     u32(exception.tag->index);
-    const uint64_t* slot = arena.payload(exception);
+    const uint64_t* slot = exception.payload();
     for (const ValType type : exception.tag->type->params) {
       MEMBRANE_TRY(value(type, slot));
       slot += wasm::slots_of(type);
@@ -947,15 +947,11 @@ bool Snapshot::keep_objects(Instance& instance) const {
 
 // They go behind those that the store has already. False when there are too many.
 bool Snapshot::keep_exceptions(Instance& instance) const {
-  ExceptionArena& arena = Machine::exceptions(instance);
-  Machine::first_exception(instance) = arena.size();
+  Machine::first_exception(instance) = Machine::exceptions(instance).size();
   const uint64_t* slot = exception_slots_.data();
   std::vector<uint64_t> payload;
   for (const uint32_t index : exceptions_) {
     const TagInstance& tag = *Machine::tag(instance, index);
-    uint64_t& left = Machine::exception_bytes_left(instance);
-    if (ExceptionArena::bytes_of(tag) > left) return false;
-    left -= ExceptionArena::bytes_of(tag);
     payload.assign(slot, slot + tag.slots);
     slot += tag.slots;
     uint32_t at = 0;
@@ -964,7 +960,8 @@ bool Snapshot::keep_exceptions(Instance& instance) const {
       bits = thawed(instance, reference_of(instance.module(), type), bits);
       at += wasm::slots_of(type);
     }
-    arena.add(&tag, payload.data());
+    uint64_t reference = 0;
+    if (!Machine::keep_exception(instance, tag, payload.data(), reference)) return false;
   }
   return true;
 }

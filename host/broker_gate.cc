@@ -5,185 +5,169 @@
 #include <chrono>
 #include <initializer_list>
 
-#include "base/base64.h"
-#include "base/json.h"
 #include "base/sha256.h"
 #include "base/utf8.h"
 
 namespace membrane::host {
 namespace {
 
-using nlohmann::ordered_json;
 using std::chrono::steady_clock;
 
 // --- answers as JSON and back ------------------------------------------------------------
 // One pair for each type that a broker answers with. read() says false for what write() did
 // not make.
 
-ordered_json write(const std::string& bytes) {
-  if (is_utf8(bytes)) return bytes;
-  return {{"base64", base64_encode(bytes)}};
-}
-bool read(const ordered_json& json, std::string& bytes) {
-  if (json.is_string()) {
-    bytes = json.get<std::string>();
-    return true;
-  }
-  if (!json.is_object() || json.size() != 1 || !json.contains("base64") || !json["base64"].is_string())
-    return false;
-  auto decoded = base64_decode(json["base64"].get_ref<const std::string&>());
-  if (decoded) bytes = std::move(*decoded);
-  return decoded.has_value();
-}
+void write(JsonWriter& out, const std::string& bytes) { out.bytes(bytes); }
+bool read(JsonReader& in, std::string& bytes) { return in.bytes(bytes); }
 
-ordered_json write(int64_t value) { return value; }
-bool read(const ordered_json& json, int64_t& value) {
-  if (!json.is_number_integer()) return false;
-  if (json.is_number_unsigned() && json.get<uint64_t>() > INT64_MAX) return false;
-  value = json.get<int64_t>();
-  return true;
-}
-bool read(const ordered_json& json, uint64_t& value) {
-  if (!json.is_number_unsigned()) return false;
-  value = json.get<uint64_t>();
-  return true;
-}
-
-ordered_json write(const std::vector<std::string>& texts) {
-  ordered_json array = ordered_json::array();
-  for (const std::string& text : texts) array.push_back(write(text));
-  return array;
-}
-bool read(const ordered_json& json, std::vector<std::string>& texts) {
-  if (!json.is_array()) return false;
-  return std::ranges::all_of(json,
-                             [&](const ordered_json& item) { return read(item, texts.emplace_back()); });
-}
+void write(JsonWriter& out, int64_t value) { out.number(value); }
+bool read(JsonReader& in, int64_t& value) { return in.number(value); }
+bool read(JsonReader& in, uint64_t& value) { return in.number(value); }
 
 // As bytes: JSON has no number for an infinity or a NaN.
-ordered_json write(const std::vector<float>& values) {
+void write(JsonWriter& out, const std::vector<float>& values) {
   std::string bytes;
   for (const float value : values) {
     for (unsigned i = 0; i < 4; ++i) bytes += static_cast<char>(std::bit_cast<uint32_t>(value) >> (8 * i));
   }
-  return {{"f32", base64_encode(bytes)}};
+  out.base64("f32", bytes);
 }
-bool read(const ordered_json& json, std::vector<float>& values) {
-  if (!json.is_object() || json.size() != 1 || !json.contains("f32") || !json["f32"].is_string())
-    return false;
-  const auto bytes = base64_decode(json["f32"].get_ref<const std::string&>());
-  if (!bytes || bytes->size() % 4 != 0) return false;
-  for (size_t at = 0; at < bytes->size(); at += 4) {
+bool read(JsonReader& in, std::vector<float>& values) {
+  std::string bytes;
+  if (!in.base64("f32", bytes) || bytes.size() % 4 != 0) return false;
+  for (size_t at = 0; at < bytes.size(); at += 4) {
     uint32_t word = 0;
     for (unsigned i = 0; i < 4; ++i)
-      word |= static_cast<uint32_t>(static_cast<uint8_t>((*bytes)[at + i])) << (8 * i);
+      word |= static_cast<uint32_t>(static_cast<uint8_t>(bytes[at + i])) << (8 * i);
     values.push_back(std::bit_cast<float>(word));
   }
   return true;
 }
 
 // "link" and "id" stand only where there is an identity: below a grant with links.
-ordered_json write(const FileInfo& info) {
-  ordered_json json = {
-      {"name", write(info.name)}, {"directory", info.is_directory}, {"size", info.size_bytes}};
+void write(JsonWriter& out, const FileInfo& info) {
+  out.raw("{\"name\":");
+  out.bytes(info.name);
+  out.raw(",\"directory\":");
+  out.flag(info.is_directory);
+  out.raw(",\"size\":");
+  out.number(info.size_bytes);
   if (info.file_id != 0) {
-    json["link"] = info.is_link;
-    json["id"] = info.file_id;
+    out.raw(",\"link\":");
+    out.flag(info.is_link);
+    out.raw(",\"id\":");
+    out.number(info.file_id);
   }
-  return json;
+  out.raw("}");
 }
-bool read(const ordered_json& json, FileInfo& info) {
-  if (!json.is_object() || !json.contains("name") || !json.contains("directory") || !json.contains("size") ||
-      !json["directory"].is_boolean())
+bool read(JsonReader& in, FileInfo& info) {
+  if (!in.skip("{\"name\":") || !in.bytes(info.name) || !in.skip(",\"directory\":") ||
+      !in.flag(info.is_directory) || !in.skip(",\"size\":") || !in.number(info.size_bytes))
     return false;
-  info.is_directory = json["directory"].get<bool>();
-  if (json.size() == 5) {
-    if (!json.contains("link") || !json["link"].is_boolean() || !json.contains("id")) return false;
-    info.is_link = json["link"].get<bool>();
-    if (!read(json["id"], info.file_id)) return false;
-  } else if (json.size() != 3) {
+  if (in.skip(",\"link\":") && (!in.flag(info.is_link) || !in.skip(",\"id\":") || !in.number(info.file_id)))
     return false;
-  }
-  return read(json["name"], info.name) && read(json["size"], info.size_bytes);
+  return in.skip("}");
 }
 
-ordered_json write(const std::vector<FileInfo>& entries) {
-  ordered_json array = ordered_json::array();
-  for (const FileInfo& entry : entries) array.push_back(write(entry));
-  return array;
+// Of texts and of files.
+template <typename T>
+void write(JsonWriter& out, const std::vector<T>& values) {
+  out.list(values, [&](const T& value) { write(out, value); });
 }
-bool read(const ordered_json& json, std::vector<FileInfo>& entries) {
-  if (!json.is_array()) return false;
-  return std::ranges::all_of(json,
-                             [&](const ordered_json& item) { return read(item, entries.emplace_back()); });
+template <typename T>
+bool read(JsonReader& in, std::vector<T>& values) {
+  return in.list([&] { return read(in, values.emplace_back()); });
 }
 
 // Size and times, then what only a grant with links tells. Other lengths were not written here.
-ordered_json write(const FileStatus& status) {
-  ordered_json json = ordered_json::array(
-      {status.is_directory, status.size_bytes, status.accessed_ns, status.modified_ns, status.changed_ns});
+void write(JsonWriter& out, const FileStatus& status) {
+  out.raw("[");
+  out.flag(status.is_directory);
+  out.raw(",");
+  out.number(status.size_bytes);
+  for (const int64_t ns : {status.accessed_ns, status.modified_ns, status.changed_ns}) {
+    out.raw(",");
+    out.number(ns);
+  }
   if (status.file_id != 0) {
-    json.push_back(status.is_link);
-    json.push_back(status.link_count);
-    json.push_back(status.file_id);
+    out.raw(",");
+    out.flag(status.is_link);
+    for (const uint64_t number : {status.link_count, status.file_id}) {
+      out.raw(",");
+      out.number(number);
+    }
   }
-  return json;
+  out.raw("]");
 }
-bool read(const ordered_json& json, FileStatus& status) {
-  if (!json.is_array() || (json.size() != 5 && json.size() != 8) || !json[0].is_boolean()) return false;
-  status.is_directory = json[0].get<bool>();
-  if (json.size() == 8) {
-    if (!json[5].is_boolean() || !read(json[6], status.link_count) || !read(json[7], status.file_id))
-      return false;
-    status.is_link = json[5].get<bool>();
-  }
-  return read(json[1], status.size_bytes) && read(json[2], status.accessed_ns) &&
-         read(json[3], status.modified_ns) && read(json[4], status.changed_ns);
-}
-ordered_json write(const LinkOnPath& link) {
-  return ordered_json::array({write(link.path), write(link.target)});
-}
-bool read(const ordered_json& json, LinkOnPath& link) {
-  return json.is_array() && json.size() == 2 && read(json[0], link.path) && read(json[1], link.target);
-}
-ordered_json write(const OpenedFile& opened) {
-  return ordered_json::array({opened.handle, write(opened.status)});
-}
-bool read(const ordered_json& json, OpenedFile& opened) {
-  return json.is_array() && json.size() == 2 && read(json[0], opened.handle) && read(json[1], opened.status);
+bool read(JsonReader& in, FileStatus& status) {
+  if (!in.skip("[") || !in.flag(status.is_directory) || !in.skip(",") || !in.number(status.size_bytes))
+    return false;
+  for (int64_t* const ns : {&status.accessed_ns, &status.modified_ns, &status.changed_ns})
+    if (!in.skip(",") || !in.number(*ns)) return false;
+  if (in.skip("]")) return true;
+  if (!in.skip(",") || !in.flag(status.is_link)) return false;
+  for (uint64_t* const number : {&status.link_count, &status.file_id})
+    if (!in.skip(",") || !in.number(*number)) return false;
+  return in.skip("]");
 }
 
-ordered_json write(const HttpResponse& response) {
-  ordered_json headers = ordered_json::array();
-  for (const auto& [name, value] : response.headers)
-    headers.push_back(ordered_json::array({write(name), write(value)}));
-  return {{"status", response.status},
-          {"final_url", write(response.final_url)},
-          {"headers", headers},
-          {"body", write(response.body)}};
+// [first, second]
+template <typename First, typename Second>
+void write_pair(JsonWriter& out, const First& first, const Second& second) {
+  out.raw("[");
+  write(out, first);
+  out.raw(",");
+  write(out, second);
+  out.raw("]");
 }
-bool read(const ordered_json& json, HttpResponse& response) {
+template <typename First, typename Second>
+bool read_pair(JsonReader& in, First& first, Second& second) {
+  return in.skip("[") && read(in, first) && in.skip(",") && read(in, second) && in.skip("]");
+}
+
+void write(JsonWriter& out, uint64_t value) { out.number(value); }
+void write(JsonWriter& out, const LinkOnPath& link) { write_pair(out, link.path, link.target); }
+bool read(JsonReader& in, LinkOnPath& link) { return read_pair(in, link.path, link.target); }
+void write(JsonWriter& out, const OpenedFile& opened) { write_pair(out, opened.handle, opened.status); }
+bool read(JsonReader& in, OpenedFile& opened) { return read_pair(in, opened.handle, opened.status); }
+
+void write(JsonWriter& out, const HttpResponse& response) {
+  out.raw("{\"status\":");
+  out.number(int64_t{response.status});
+  out.raw(",\"final_url\":");
+  out.bytes(response.final_url);
+  out.raw(",\"headers\":");
+  out.list(response.headers, [&](const auto& header) { write_pair(out, header.first, header.second); });
+  out.raw(",\"body\":");
+  out.bytes(response.body);
+  out.raw("}");
+}
+bool read(JsonReader& in, HttpResponse& response) {
   int64_t status = 0;
-  if (!json.is_object() || json.size() != 4 || !json.contains("status") || !json.contains("final_url") ||
-      !json.contains("headers") || !json.contains("body") || !json["headers"].is_array() ||
-      !read(json["status"], status) || status < 0 || status > 999)
+  if (!in.skip("{\"status\":") || !in.number(status) || status < 0 || status > 999 ||
+      !in.skip(",\"final_url\":") || !in.bytes(response.final_url) || !in.skip(",\"headers\":"))
     return false;
   response.status = static_cast<int>(status);
-  for (const ordered_json& header : json["headers"]) {
+  const bool has_headers = in.list([&] {
     auto& [name, value] = response.headers.emplace_back();
-    if (!header.is_array() || header.size() != 2 || !read(header[0], name) || !read(header[1], value))
-      return false;
-  }
-  return read(json["final_url"], response.final_url) && read(json["body"], response.body);
+    return read_pair(in, name, value);
+  });
+  return has_headers && in.skip(",\"body\":") && in.bytes(response.body) && in.skip("}");
 }
 
-ordered_json write(const ChatAnswer& answer) {
-  return {{"text", write(answer.text)}, {"tokens_in", answer.tokens_in}, {"tokens_out", answer.tokens_out}};
+void write(JsonWriter& out, const ChatAnswer& answer) {
+  out.raw("{\"text\":");
+  out.bytes(answer.text);
+  out.raw(",\"tokens_in\":");
+  out.number(answer.tokens_in);
+  out.raw(",\"tokens_out\":");
+  out.number(answer.tokens_out);
+  out.raw("}");
 }
-bool read(const ordered_json& json, ChatAnswer& answer) {
-  return json.is_object() && json.size() == 3 && json.contains("text") && json.contains("tokens_in") &&
-         json.contains("tokens_out") && read(json["text"], answer.text) &&
-         read(json["tokens_in"], answer.tokens_in) && read(json["tokens_out"], answer.tokens_out);
+bool read(JsonReader& in, ChatAnswer& answer) {
+  return in.skip("{\"text\":") && in.bytes(answer.text) && in.skip(",\"tokens_in\":") &&
+         in.number(answer.tokens_in) && in.skip(",\"tokens_out\":") && in.number(answer.tokens_out) &&
+         in.skip("}");
 }
 
 }  // namespace
@@ -218,10 +202,12 @@ struct BrokerGate::Request {
   }
 
   [[nodiscard]] Result<std::string> hash() const {
-    std::string bytes;
-    for (const std::string_view argument : arguments)
-      bytes.append(std::to_string(argument.size())).append(":").append(argument);
-    return sha256_hex(bytes);
+    MEMBRANE_ASSIGN(Sha256 hash, Sha256::begin());
+    for (const std::string_view argument : arguments) {
+      hash.add(std::to_string(argument.size()) + ":");
+      hash.add(argument);
+    }
+    return hash.finish();
   }
 };
 
@@ -247,10 +233,13 @@ HostResult<T> BrokerGate::pass(const Request& request, Act act, Price price) {
     entry.code = answer.error().code;
     entry.reason = answer.error().reason;
     entry.grant = answer.error().grant;
-  } else if constexpr (!std::is_void_v<T>) {
-    entry.result = write(*answer).dump();
   }
-  if (auto written = record_->append(std::move(entry)); !written)
+  const auto write_result = [&](JsonWriter& out) {
+    if constexpr (std::is_void_v<T>) out.raw("null");
+    else if (answer) write(out, *answer);
+    else out.raw("null");
+  };
+  if (auto written = record_->append(std::move(entry), write_result); !written)
     return refuse(Errno::kHost, "the call cannot be journaled: " + written.error().message);
   return answer;
 }
@@ -270,9 +259,11 @@ HostResult<T> BrokerGate::answer_from_journal(const Request& request, const std:
   const auto leave = [&](const std::string& how) {
     return diverge("call " + std::to_string(next_ + 1) + " is " + request.text() + ", and " + how);
   };
-  if (next_ == replay_->entries().size())
+  if (next_ == replay_->size())
     return leave("the journal has ended, after " + std::to_string(next_) + " calls");
-  const JournalEntry& entry = replay_->entries()[next_];
+  const JournalEntry* const found = replay_->entry(next_);
+  if (found == nullptr) return leave("the journal cannot be read any more");
+  const JournalEntry& entry = *found;
   if (entry.function != request.function) return leave("the journal has " + entry.function);
   if (entry.arguments_sha256 != arguments_sha256)
     return leave("the journal has " + entry.function + " with other arguments");
@@ -285,10 +276,8 @@ HostResult<T> BrokerGate::answer_from_journal(const Request& request, const std:
     return {};
   } else {
     T answer{};
-    // The journal has been read as a whole; what it holds is bounded.
-    constexpr JsonLimits kLimits{.bytes = 4ull << 30, .values = 100'000'000, .memory_bytes = 16ull << 30};
-    const auto result = read_ordered_json(entry.result, "the result", kLimits);
-    if (!result || !read(*result, answer)) return leave("the journal's result is not one of it");
+    JsonReader in(entry.result);
+    if (!read(in, answer) || !in.is_at_end()) return leave("the journal's result is not one of it");
     ++next_;
     return answer;
   }

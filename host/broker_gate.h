@@ -25,18 +25,18 @@ class BrokerGate final : public Broker {
  public:
   // Answers come from `world`. `budget` pays a host call for each request, and for each 256 on open files; null: none is paid.
   // `record` gets an entry for each request; null: nothing is written, and nothing hashed.
-  static BrokerGate to_world(Broker& world, policy::Budget* budget, Journal* record) {
+  static BrokerGate to_world(Broker& world, policy::Budget* budget, JournalSink* record) {
     return {&world, budget, record, nullptr};
   }
   // Answers come from `journal`. `record`, when given, gets the entries anew.
-  static BrokerGate to_journal(const Journal& journal, Journal* record = nullptr) {
+  static BrokerGate to_journal(const JournalSource& journal, JournalSink* record = nullptr) {
     return {nullptr, nullptr, record, &journal};
   }
 
   // What the replay could not answer, as a sentence.
   [[nodiscard]] const std::optional<std::string>& divergence() const { return divergence_; }
   // Entries of the journal that the replay has not asked for.
-  [[nodiscard]] uint64_t entries_left() const { return replay_ ? replay_->entries().size() - next_ : 0; }
+  [[nodiscard]] uint64_t entries_left() const { return replay_ ? replay_->size() - next_ : 0; }
   // Tokens that the models' answers cost, by their own count.
   [[nodiscard]] uint64_t tokens_used() const { return tokens_used_; }
 
@@ -76,7 +76,7 @@ class BrokerGate final : public Broker {
   HostResult<std::string> ask(std::string_view question) override;
 
  private:
-  BrokerGate(Broker* world, policy::Budget* budget, Journal* record, const Journal* replay)
+  BrokerGate(Broker* world, policy::Budget* budget, JournalSink* record, const JournalSource* replay)
       : world_(world), budget_(budget), record_(record), replay_(replay) {}
 
   struct Request;
@@ -94,8 +94,8 @@ class BrokerGate final : public Broker {
 
   Broker* world_;
   policy::Budget* budget_;
-  Journal* record_;
-  const Journal* replay_;
+  JournalSink* record_;
+  const JournalSource* replay_;
   size_t next_ = 0;
   uint64_t parts_ = 0;  // of a host call, since the last that was paid
   uint64_t tokens_used_ = 0;

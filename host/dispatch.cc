@@ -4,6 +4,7 @@
 #include <exception>
 #include <new>
 
+#include "base/freed_memory.h"
 #include "base/utf8.h"
 
 namespace membrane::host {
@@ -76,6 +77,8 @@ CallOutcome Dispatcher::call(const FunctionSpec& function, std::span<const uint6
     return {acted.end, acted.value ? HostError{} : std::move(acted.value).error()};
   const HostResult<void> done =
       acted.value ? give(function, *acted.value, results) : std::unexpected(std::move(acted.value).error());
+  acted.value = Value();
+  if (account.bytes_in >= HostMemory::kLargeBytes) return_freed_memory();
   settle(function, done ? nullptr : &done.error(), std::move(account));
   return finish(function, done, results);
 }
@@ -109,6 +112,7 @@ ValueOutcome Dispatcher::act(const FunctionSpec& function, Call& call, Account& 
   }
   HostResult<Value> value =
       account.bytes_out ? perform(function, call) : std::unexpected(account.bytes_out.error());
+  if (bytes_out >= HostMemory::kLargeBytes) return_freed_memory();
   if (call.end == CallEnd::kOutOfOutput)
     return {call.end, refuse(Errno::kQuota, "the output limit is reached")};
   if (call.end == CallEnd::kExit) return {call.end, Value()};
@@ -204,9 +208,11 @@ void Dispatcher::go_on_from(History history) {
 }
 
 void Dispatcher::record(CallRecord record) {
-  if (!record.allowed()) {
-    history_.denial = record;
-  }
+  if (!record.allowed()) history_.denial = record;
+  list(std::move(record));
+}
+
+void Dispatcher::list(CallRecord record) {
   const bool malformed = record.code == Errno::kFault || record.code == Errno::kInvalid;
   const bool has_room =
       history_.records.size() < kMaxRecords && history_.record_bytes + bytes_of(record) <= kMaxRecordBytes;

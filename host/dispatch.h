@@ -80,6 +80,8 @@ class Dispatcher {
 
   // Adds a call that somebody else made: of a function of the embedder's own.
   void record(CallRecord record);
+  // The same, for whoever knows himself what was denied: last_denial() stays as it is.
+  void list(CallRecord record);
 
   static constexpr size_t kMaxRecords = 10'000;
   static constexpr size_t kMaxMalformedRecords = 1'000;

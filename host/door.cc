@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "base/base64.h"
+#include "base/freed_memory.h"
 #include "base/utf8.h"
 #include "host/read_json.h"
 
@@ -221,6 +222,7 @@ std::string Door::answer(std::string_view request) {
   } catch (const std::bad_alloc&) {
     answer = error_answer(HostError{Errno::kNoMemory, "the host has no memory for the request", {}});
   }
+  if (request.size() >= HostMemory::kLargeBytes) return_freed_memory();
   // What was not done is not paid for: it is asked again.
   if (end_ != CallEnd::kOutOfFuel) guest_.owe((is_prepaid ? 0 : price) + kCost.per_byte * answer.size());
   return answer;

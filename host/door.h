@@ -35,7 +35,7 @@ class DoorSession {
   // The next turn, as JSON.
   virtual HostResult<std::string> next() = 0;
   // `request` is the whole request, not yet parsed beyond its "session"; `memory` bounds what parsing it takes.
-  virtual HostResult<void> take_result(std::string_view request, const HostMemory& memory) = 0;
+  virtual HostResult<void> take_result(std::string_view request, HostMemory& memory) = 0;
   // A file that the program may read: of its own, or of a grant.
   virtual HostResult<std::string> read_file(std::string_view path) {
     return refuse(Errno::kUnsupported, "there are no files, so no " + std::string(path));

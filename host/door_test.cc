@@ -14,7 +14,7 @@ using nlohmann::json;
 class FakeSession : public DoorSession {
  public:
   HostResult<std::string> next() override { return turn; }
-  HostResult<void> take_result(std::string_view request, const HostMemory&) override {
+  HostResult<void> take_result(std::string_view request, HostMemory&) override {
     results.emplace_back(request);
     return {};
   }

@@ -24,6 +24,11 @@ bool HostMemory::keep(Holder holder, uint64_t bytes) {
   return true;
 }
 
+bool HostMemory::keep_what_is_there(Holder holder, uint64_t bytes) {
+  const uint64_t most = kept_[static_cast<size_t>(holder)] + left_to_keep();
+  return keep(holder, std::min(bytes, most)) && bytes <= most;
+}
+
 uint64_t HostMemory::left_to_keep() const {
   const uint64_t lent = kKeptBytes - std::min(kept(), kKeptBytes);
   return lent + (limit_ == nullptr ? 0 : limit_->left_bytes());

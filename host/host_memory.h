@@ -1,7 +1,7 @@
 // The memory that the host uses on behalf of one sandbox, beside the sandbox's own.
 //
-// What the host keeps (files in memory, a key-value store, an answer that nobody has read yet) is announced here by
-// its size; what it needs during one call (a request that is parsed, a result before it is copied into the guest) is
+// What the host keeps (files in memory, listings of open directories, an answer that nobody has read yet, the result of a
+// turn) is announced here by its size; what it needs during one call (a request that is parsed, a result before it is copied into the guest) is
 // held to left_for_call(). The host lends kKeptBytes and kCallBytes; whatever it keeps beyond that is taken from the
 // sandbox's memory limit, so the linear memory can grow by so much less. Together:
 //
@@ -22,10 +22,13 @@ class HostMemory {
  public:
   static constexpr uint64_t kKeptBytes = 6u << 20;
   static constexpr uint64_t kCallBytes = 12u << 20;
+  // What a call is given takes many times its bytes while it is parsed. After a call that was given so much, the
+  // allocator gives back what it keeps of that (base/freed_memory.h): the linear memory may grow into it.
+  static constexpr uint64_t kLargeBytes = 256u << 10;
 
   // Who makes the host keep something.
-  enum class Holder : uint8_t { kFiles, kAnswer };
-  static constexpr size_t kHolders = 2;
+  enum class Holder : uint8_t { kFiles, kListings, kAnswer, kResult };
+  static constexpr size_t kHolders = 4;
 
   // The sandbox's memory limit, as far as it is not used.
   class Limit {
@@ -43,6 +46,9 @@ class HostMemory {
   // So much is kept for the holder now, in place of what it had. False: there is no room, and it has what it had.
   // Keeping less always succeeds.
   [[nodiscard]] bool keep(Holder holder, uint64_t bytes);
+  // The same for what is there already, whether there is room or not. False: there is not, and the holder has all that
+  // is left, so that nobody can keep more beside it.
+  bool keep_what_is_there(Holder holder, uint64_t bytes);
   [[nodiscard]] uint64_t kept() const;
   // How much more may be kept.
   [[nodiscard]] uint64_t left_to_keep() const;

@@ -56,5 +56,19 @@ TEST(HostMemory, WithoutALimitThereIsWhatTheHostLends) {
   EXPECT_EQ(memory.left_for_call(), HostMemory::kCallBytes);
 }
 
+TEST(HostMemory, WhatIsThereAlreadyLeavesNoRoomForMore) {
+  FakeLimit limit(1'000);
+  HostMemory memory(&limit);
+  EXPECT_TRUE(memory.keep_what_is_there(kFiles, 600));
+  EXPECT_EQ(memory.kept(), 600u);
+  EXPECT_FALSE(memory.keep_what_is_there(kFiles, uint64_t{1} << 40));
+  EXPECT_EQ(memory.kept(), HostMemory::kKeptBytes + 1'000);
+  EXPECT_EQ(memory.left_to_keep(), 0u);
+  EXPECT_FALSE(memory.keep(kAnswer, 1));
+  EXPECT_TRUE(memory.keep_what_is_there(kFiles, 0));
+  EXPECT_EQ(memory.kept(), 0u);
+  EXPECT_EQ(limit.lowered, 0u);
+}
+
 }  // namespace
 }  // namespace membrane::host

@@ -1,79 +1,83 @@
 #include "host/journal.h"
 
-#include <algorithm>
-
-#include "base/json.h"
+#include "base/json_grammar.h"
 #include "base/sha256.h"
 #include "base/utf8.h"
 
 namespace membrane::host {
 namespace {
 
-using nlohmann::ordered_json;
-
-constexpr std::string_view kHeader = "{\"membrane_journal\":1}";
 static_assert(kJournalVersion == 1);
 
-// A journal is as large as what the world answered: its limits are those on the answers. Null when it is none.
-ordered_json read_result(std::string_view text) {
-  constexpr JsonLimits kLimits{.bytes = 4ull << 30, .values = 100'000'000, .memory_bytes = 16ull << 30};
-  return read_ordered_json(text, "the result", kLimits).value_or(nullptr);
+constexpr std::string_view kBeforeLatency = ",\"latency_us\":", kBeforeChain = ",\"chain\":";
+
+// Everything but the chain and the end, which the chain is computed from.
+void write_fields(JsonWriter& out, const JournalEntry& entry, const JournalSink::WriteResult& result) {
+  out.raw("{\"sequence\":");
+  out.number(entry.sequence);
+  out.raw(",\"function\":");
+  out.text(entry.function);
+  out.raw(",\"arguments_sha256\":");
+  out.text(entry.arguments_sha256);
+  out.raw(",\"decision\":");
+  out.text(entry.decision());
+  out.raw(",\"errno\":");
+  out.number(static_cast<int64_t>(entry.code));
+  out.raw(",\"reason\":");
+  out.text(entry.reason);
+  out.raw(",\"grant\":");
+  out.text(entry.grant);
+  out.raw(",\"result\":");
+  result(out);
+  out.raw(kBeforeLatency);
+  out.number(entry.latency_us);
 }
 
-// Everything but the chain, which is computed from this.
-ordered_json fields_of(const JournalEntry& entry) {
-  return {{"sequence", entry.sequence},
-          {"function", entry.function},
-          {"arguments_sha256", entry.arguments_sha256},
-          {"decision", entry.decision()},
-          {"errno", static_cast<int32_t>(entry.code)},
-          {"reason", entry.reason},
-          {"grant", entry.grant},
-          {"result", read_result(entry.result)},
-          {"latency_us", entry.latency_us}};
+JournalSink::WriteResult result_of(const JournalEntry& entry) {
+  return [&entry](JsonWriter& out) { out.raw(entry.result); };
 }
 
-std::string line_of(const JournalEntry& entry) {
-  ordered_json fields = fields_of(entry);
-  fields["chain"] = entry.chain;
-  return fields.dump();
+// A reason may quote what is not UTF-8, and JSON cannot carry that.
+void repair(JournalEntry& entry) {
+  entry.reason = utf8_repair(entry.reason);
+  entry.grant = utf8_repair(entry.grant);
 }
 
-std::unexpected<Error> wrong(size_t line, std::string_view what) {
+std::unexpected<Error> wrong(uint64_t line, std::string_view what) {
   return fail(ErrorCode::kInvalidInput,
               "the journal's line " + std::to_string(line) + " " + std::string(what),
               "a journal can only be used as Membrane wrote it");
 }
 
-bool read_text(const ordered_json& object, const char* name, std::string& value) {
-  const auto found = object.find(name);
-  if (found == object.end() || !found->is_string()) return false;
-  value = found->get<std::string>();
-  return true;
-}
+// Where the result and the rest of a line begin.
+struct LinePlaces {
+  size_t result = 0;
+  size_t rest = 0;   // behind the result
+  size_t chain = 0;  // its field
+};
 
-bool read_number(const ordered_json& object, const char* name, uint64_t& value) {
-  const auto found = object.find(name);
-  if (found == object.end() || !found->is_number_unsigned()) return false;
-  value = found->get<uint64_t>();
-  return true;
-}
-
-// The fields, as far as they have the right types; whether they are all and canonical shows when
-// the entry is written again.
-bool read_entry(const ordered_json& object, JournalEntry& entry) {
-  uint64_t code = 0;
-  if (!object.is_object() || !read_number(object, "sequence", entry.sequence) ||
-      !read_text(object, "function", entry.function) ||
-      !read_text(object, "arguments_sha256", entry.arguments_sha256) || !read_number(object, "errno", code) ||
-      !read_text(object, "reason", entry.reason) || !read_text(object, "grant", entry.grant) ||
-      !read_number(object, "latency_us", entry.latency_us) || !read_text(object, "chain", entry.chain) ||
-      !object.contains("result"))
+// The fields but the result. False for a line that write_fields() did not write.
+bool read_fields(std::string_view line, JournalEntry& entry, LinePlaces& places) {
+  JsonReader in(line);
+  std::string decision;
+  int64_t code = 0;
+  if (!in.skip("{\"sequence\":") || !in.number(entry.sequence) || !in.skip(",\"function\":") ||
+      !in.text(entry.function) || !in.skip(",\"arguments_sha256\":") || !in.text(entry.arguments_sha256) ||
+      !in.skip(",\"decision\":") || !in.text(decision) || !in.skip(",\"errno\":") || !in.number(code) ||
+      !in.skip(",\"reason\":") || !in.text(entry.reason) || !in.skip(",\"grant\":") ||
+      !in.text(entry.grant) || !in.skip(",\"result\":"))
     return false;
-  if (code > INT32_MAX || name_of(static_cast<Errno>(code)) == "EUNKNOWN") return false;
+  if (code < 0 || code > INT32_MAX || name_of(static_cast<Errno>(code)) == "EUNKNOWN") return false;
   entry.code = static_cast<Errno>(code);
-  entry.result = object["result"].dump();
-  return true;
+  places.result = line.size() - in.left().size();
+  places.rest = line.rfind(kBeforeLatency);
+  if (decision != entry.decision() || places.rest == std::string_view::npos || places.rest < places.result)
+    return false;
+  JsonReader rest(line.substr(places.rest + kBeforeLatency.size()));
+  if (!rest.number(entry.latency_us)) return false;
+  places.chain = line.size() - rest.left().size();
+  return rest.skip(kBeforeChain) && rest.text(entry.chain) && rest.skip("}") && rest.is_at_end() &&
+         is_json(line.substr(places.result, places.rest - places.result));
 }
 
 }  // namespace
@@ -82,24 +86,75 @@ std::string_view JournalEntry::decision() const {
   return code == Errno::kOk ? "allowed" : code == Errno::kAccess ? "denied" : "failed";
 }
 
+Result<std::string> write_journal_line(std::string_view head, const JournalEntry& entry,
+                                       const JournalSink::WriteResult& result,
+                                       const std::function<void(std::string_view piece)>& take) {
+  MEMBRANE_ASSIGN(Sha256 hash, Sha256::begin());
+  hash.add(head);
+  {
+    JsonWriter out([&](std::string_view piece) {
+      hash.add(piece);
+      take(piece);
+    });
+    write_fields(out, entry, result);
+  }
+  hash.add("}");
+  MEMBRANE_ASSIGN(std::string chain, hash.finish());
+  take(std::string(kBeforeChain) + "\"" + chain + "\"}\n");
+  return chain;
+}
+
+Result<JournalEntry> read_journal_line(std::string line, uint64_t number, std::string_view head) {
+  JournalEntry entry;
+  LinePlaces places;
+  if (!read_fields(line, entry, places)) return wrong(number, "is not an entry");
+  if (entry.sequence != number - 1) return wrong(number, "is out of sequence");
+  MEMBRANE_ASSIGN(const std::string chain,
+                  sha256_hex({head, std::string_view(line).substr(0, places.chain), "}"}));
+  if (entry.chain != chain) return wrong(number, "has been changed: its chain does not hold");
+  line.resize(places.rest);
+  line.erase(0, places.result);
+  entry.result = std::move(line);
+  return entry;
+}
+
+Status check_journal_header(std::string_view line) {
+  if (line == kJournalHeader) return {};
+  return wrong(1, "is not " + std::string(kJournalHeader));
+}
+
 std::string_view Journal::head() const {
   return entries_.empty() ? std::string_view() : entries_.back().chain;
 }
 
+Status Journal::append(JournalEntry entry, const WriteResult& result) {
+  entry.result.clear();
+  {
+    JsonWriter out([&](std::string_view piece) { entry.result += piece; });
+    result(out);
+  }
+  return append(std::move(entry));
+}
+
 Status Journal::append(JournalEntry entry) {
   entry.sequence = entries_.size() + 1;
-  // A reason may quote what is not UTF-8, and JSON cannot carry that.
-  entry.reason = utf8_repair(entry.reason);
-  entry.grant = utf8_repair(entry.grant);
-  MEMBRANE_ASSIGN(entry.chain, sha256_hex({head(), fields_of(entry).dump()}));
+  repair(entry);
+  MEMBRANE_ASSIGN(entry.chain,
+                  write_journal_line(head(), entry, result_of(entry), [](std::string_view) {}));
   entries_.push_back(std::move(entry));
   return {};
 }
 
 std::string Journal::to_text() const {
-  std::string text(kHeader);
+  std::string text(kJournalHeader);
   text += '\n';
-  for (const JournalEntry& entry : entries_) text += line_of(entry) + '\n';
+  for (const JournalEntry& entry : entries_) {
+    {
+      JsonWriter out([&](std::string_view piece) { text += piece; });
+      write_fields(out, entry, result_of(entry));
+    }
+    text.append(kBeforeChain).append("\"").append(entry.chain).append("\"}\n");
+  }
   return text;
 }
 
@@ -111,16 +166,11 @@ Result<Journal> Journal::parse(std::string_view text) {
     const std::string_view line = text.substr(0, end);
     text.remove_prefix(end + 1);
     if (number == 1) {
-      if (line != kHeader) return wrong(1, "is not " + std::string(kHeader));
+      MEMBRANE_TRY(check_journal_header(line));
       continue;
     }
-    JournalEntry entry;
-    if (!read_entry(read_result(line), entry)) return wrong(number, "is not an entry");
-    if (line_of(entry) != line) return wrong(number, "is not in the canonical form");
-    if (entry.sequence != number - 1) return wrong(number, "is out of sequence");
-    const std::string chain = entry.chain;
-    MEMBRANE_TRY(journal.append(std::move(entry)));
-    if (journal.head() != chain) return wrong(number, "has been changed: its chain does not hold");
+    MEMBRANE_ASSIGN(JournalEntry entry, read_journal_line(std::string(line), number, journal.head()));
+    journal.entries_.push_back(std::move(entry));
   }
   return journal;
 }

@@ -10,20 +10,26 @@
 // chain, so that the last one stands for the whole journal. Lines are canonical: fields in
 // this order, no white space, strings escaped only where JSON demands it.
 //
-// Ownership: a value. Threads: one at a time; reading from many is fine.
+// A run writes to a JournalSink and is answered from a JournalSource. A Journal is both, in memory; a journal in a
+// file, which takes next to none, is journal_file.h.
+//
+// Ownership: a Journal is a value. Threads: one at a time; reading a Journal from many is fine.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/result.h"
 #include "host/errno.h"
+#include "host/journal_json.h"
 
 namespace membrane::host {
 
 inline constexpr int kJournalVersion = 1;
+inline constexpr std::string_view kJournalHeader = "{\"membrane_journal\":1}";
 
 struct JournalEntry {
   uint64_t sequence = 0;         // from 1, without gaps
@@ -40,10 +46,34 @@ struct JournalEntry {
   [[nodiscard]] std::string_view decision() const;
 };
 
-class Journal {
+// Who takes a run's entries as they are made.
+class JournalSink {
  public:
-  // Numbers the entry and chains it to the one before. Fails when there is no libcrypto.
+  using WriteResult = std::function<void(JsonWriter& out)>;
+
+  virtual ~JournalSink() = default;
+  // Numbers the entry and chains it to the one before. Its result is what `result` writes, which is called once.
+  // kUnavailable when there is no libcrypto, or the entry cannot be kept.
+  virtual Status append(JournalEntry entry, const WriteResult& result) = 0;
+};
+
+// Who has the entries that a run is answered from.
+class JournalSource {
+ public:
+  virtual ~JournalSource() = default;
+  [[nodiscard]] virtual uint64_t size() const = 0;
+  // That of a place below size(), from 0. Borrowed until the next call; null when it cannot be had any more.
+  [[nodiscard]] virtual const JournalEntry* entry(uint64_t place) const = 0;
+};
+
+class Journal final : public JournalSink, public JournalSource {
+ public:
+  Status append(JournalEntry entry, const WriteResult& result) override;
+  // With the result that it has.
   Status append(JournalEntry entry);
+
+  [[nodiscard]] uint64_t size() const override { return entries_.size(); }
+  [[nodiscard]] const JournalEntry* entry(uint64_t place) const override { return &entries_[place]; }
 
   [[nodiscard]] const std::vector<JournalEntry>& entries() const { return entries_; }
   // The chain of the last entry; "" of an empty journal.
@@ -57,5 +87,18 @@ class Journal {
  private:
   std::vector<JournalEntry> entries_;
 };
+
+// -- lines, for whoever keeps them
+
+// Gives `take` the entry's line, piece by piece, with its end; its reason and grant must be UTF-8. Returns its chain.
+// `head` is the chain before it. Errors: as append().
+Result<std::string> write_journal_line(std::string_view head, const JournalEntry& entry,
+                                       const JournalSink::WriteResult& result,
+                                       const std::function<void(std::string_view piece)>& take);
+// The entry in a line without its end. `number` is the line's, from 1, `head` the chain before it. Takes the line, which
+// becomes the entry's result. Errors: as Journal::parse().
+Result<JournalEntry> read_journal_line(std::string line, uint64_t number, std::string_view head);
+// Whether the first line is a journal's.
+Status check_journal_header(std::string_view line);
 
 }  // namespace membrane::host

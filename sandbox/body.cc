@@ -22,7 +22,7 @@ Status Body::finish_begin(std::expected<engine::Instance*, engine::LinkError> ma
   guest_.emplace(*instance_, *around_.said);
   dispatcher_.emplace(*guest_, *around_.gate);
   door_.emplace(*guest_, *dispatcher_, around_.session);
-  system_->account_to(*guest_);
+  (void)system_->account_to(*guest_);  // what the owner put there counts as far as it fits
   return {};
 }
 
@@ -111,6 +111,7 @@ bool is_always_alike(wasi::FunctionId function) {
 HostAction Body::call_wasi(const wasi::Function& function, engine::HostCall& call) {
   const uint64_t fuel_before = call.execution.fuel_left();
   const WasiConsequence consequence = sandbox::call_wasi(*system_, function, *guest_, call);
+  list_calls_of_system();
   if (std::exchange(door_lacks_fuel_, false)) {
     // Nothing was done: the call is made again when there is more.
     engine::give_back_fuel(call, fuel_before - call.execution.fuel_left());
@@ -127,8 +128,13 @@ HostAction Body::call_wasi(const wasi::Function& function, engine::HostCall& cal
   return std::exchange(exits_, false) ? HostAction::kExit : HostAction::kContinue;
 }
 
+void Body::list_calls_of_system() {
+  for (host::CallRecord& record : system_->take_records()) dispatcher_->list(std::move(record));
+}
+
 std::string Body::answer(std::string_view request) {
   std::string answer = door_->answer(request);
+  list_calls_of_system();
   switch (door_->end()) {
     case host::CallEnd::kReturn:
       stop_.outcome = around_.must_stop ? around_.must_stop() : std::nullopt;

@@ -112,6 +112,8 @@ class Body final : public Calls {
   [[nodiscard]] GuestInstance& guest() { return *guest_; }
   // What the device /dev/membrane of its System answers.
   std::string answer(std::string_view request);
+  // Brings what the System has to tell of its calls to the dispatcher, which bounds it. Calls do so by themselves.
+  void list_calls_of_system();
   // Null when no program waits in it.
   [[nodiscard]] const std::shared_ptr<const Waiting>& waiting() const { return waiting_; }
 

@@ -72,8 +72,8 @@ struct RunOptions {
       budget;                      // shared with others; null: one of its own, from the policy's limits
   host::Model* model = nullptr;    // for ai.*; borrowed; null: ai.* answers ENOTSUP
   host::Person* person = nullptr;  // for agent.ask; borrowed
-  const host::Journal* replay = nullptr;      // answers host calls from here instead of the world
-  host::Journal* record = nullptr;            // when set, every host call is written here
+  const host::JournalSource* replay = nullptr;  // answers host calls from here instead of the world
+  host::JournalSink* record = nullptr;          // when set, every host call is written here
   const std::atomic<bool>* cancel = nullptr;  // set it to stop the run at its next safepoint
   std::vector<OwnFunction> functions;         // of the embedder; found before a capability of the same name
   // Called as the program writes; may be null. They hear UTF-8, or with `hears_bytes` what a WASI program writes byte

@@ -100,7 +100,7 @@ class Session::Impl final : public host::DoorSession {
 
   // -- the door's session
   host::HostResult<std::string> next() override;
-  host::HostResult<void> take_result(std::string_view request, const host::HostMemory& memory) override;
+  host::HostResult<void> take_result(std::string_view request, host::HostMemory& memory) override;
   host::HostResult<std::string> fresh_entropy();
   host::HostResult<std::string> read_file(std::string_view path) override {
     constexpr uint64_t kForms = 4;  // as it is read, and as JSON in a string that grows
@@ -160,6 +160,7 @@ class Session::Impl final : public host::DoorSession {
   uint64_t output_of_turn_bytes_ = 0;  // that the parts of the turn so far have printed and submitted
   Clock::time_point deadline_;
   std::optional<Json> result_;
+  uint64_t result_bytes_ = 0;  // of the host's memory, for it and for what the report makes of it
 };
 
 // -- a turn -------------------------------------------------------------------------------------------------------
@@ -178,6 +179,8 @@ void Session::Impl::begin_turn(const Turn& turn) {
   }
   turn_ = turn;
   result_.reset();
+  result_bytes_ = 0;
+  (void)body_->guest().host_memory().keep(host::HostMemory::Holder::kResult, 0);
   ++turns_;
   output_of_turn_bytes_ = 0;
   begin_part();
@@ -314,12 +317,21 @@ host::HostResult<std::string> Session::Impl::fresh_entropy() {
   return bytes;
 }
 
-host::HostResult<void> Session::Impl::take_result(std::string_view request, const host::HostMemory& memory) {
+// It is kept until the turn is over, and the report copies its texts twice: as a value and as the result.
+host::HostResult<void> Session::Impl::take_result(std::string_view request, host::HostMemory& memory) {
+  using enum host::HostMemory::Holder;
+  constexpr uint64_t kCopies = 2;
   MEMBRANE_ASSIGN(Json result, host::read_json_for_guest(request, "the result",
                                                          {.bytes = host::Door::kMaxRequestBytes,
                                                           .memory_bytes = memory.left_for_call()}));
   if (!result.is_object()) return host::refuse(host::Errno::kInvalid, "the result is no JSON object");
+  const JsonSize size = measure_json(request);
+  const uint64_t bytes = size.kept_bytes() + kCopies * size.string_bytes;
+  if (!memory.keep(kResult, bytes))
+    return host::refuse(host::Errno::kTooBig, "there is no room for a result of " +
+                                                  std::to_string(request.size()) + " bytes");
   result_ = std::move(result);
+  result_bytes_ = bytes;
   return {};
 }
 
@@ -440,8 +452,7 @@ void Session::Impl::tell_stop(Report& report) {
 void Session::Impl::tell_rest(Report& report) {
   if (!body_->is_paused()) body_->system().finish(body_->guest());
   tell_conversation(std::move(said_), report);
-  for (host::CallRecord& record : body_->system().take_records())
-    body_->dispatcher().record(std::move(record));
+  body_->list_calls_of_system();
   tell_host_calls(body_->dispatcher(), report);
   report.files = files();
   if (const auto& divergence = gate_.divergence()) tell_divergence(*divergence, "turns", report);
@@ -505,6 +516,8 @@ Status Session::Impl::fork_paused(uint64_t number, Impl& child) {
   child.turn_ = turn_;
   child.output_of_turn_bytes_ = output_of_turn_bytes_;
   child.result_ = result_;
+  child.result_bytes_ = result_bytes_;
+  (void)child.body_->guest().host_memory().keep(host::HostMemory::Holder::kResult, result_bytes_);
   Checkpoint before;
   MEMBRANE_ASSIGN(before.system, fork_system(*before_->system, number, child.options_.policy, child.world()));
   before.image = before_->image;
@@ -538,7 +551,9 @@ host::HostResult<std::string> Session::read_file(std::string_view path) const {
   return impl_->body_->system().read_file(path);
 }
 host::HostResult<void> Session::put_file(std::string_view path, std::string_view bytes) {
-  return impl_->body_->system().put_file(path, bytes);
+  auto put = impl_->body_->system().put_file(path, bytes);
+  (void)impl_->body_->system().account_to(impl_->body_->guest());  // counts as far as it fits
+  return put;
 }
 
 std::optional<uint64_t> Session::private_bytes() const {

@@ -526,6 +526,22 @@ TEST_F(Python, ReadsAGrantedDirectoryAndNoOther) {
   std::filesystem::remove_all(directory);
 }
 
+TEST_F(Python, CallsOfFilesStandAmongTheOthersWhereTheyHappened) {
+  const std::string directory = ::testing::TempDir() + "membrane-calls-" + std::to_string(getpid());
+  std::filesystem::create_directory(directory);
+  std::ofstream(directory + "/a") << "a";
+  RunOptions run_options = options();
+  run_options.policy.fs.push_back({.guest = "/data", .host = directory});
+  run_options.policy.kv.emplace();
+  begin(run_options);
+  const Report report = exec("from membrane import kv\nkv.set('a', '1')\nopen('/data/a').read()\nkv.set('b', '2')");
+  std::string names;
+  for (const HostCallRecord& call : report.host_calls)
+    if (call.name == "kv.set" || call.name == "fs.open") names += call.name + " ";
+  EXPECT_EQ(names, "kv.set fs.open kv.set ");
+  std::filesystem::remove_all(directory);
+}
+
 // Of a session, behind its turn.
 struct MemoryUsed {
   uint64_t linear_bytes = 0;

@@ -124,6 +124,34 @@ TEST(WasiProgram, FreezesAnywhereAndEndsTheSame) {
   }
 }
 
+// Makes a file of 30 MB of zeros at first, and then counts for a while.
+constexpr const char* kHasAFile = R"((module
+  (import "wasi_snapshot_preview1" "path_open"
+    (func $open (param i32 i32 i32 i32 i32 i64 i64 i32 i32) (result i32)))
+  (import "wasi_snapshot_preview1" "fd_allocate" (func $allocate (param i32 i64 i64) (result i32)))
+  (memory (export "memory") 1)
+  (data (i32.const 0) "tmp/a")
+  (func (export "_start") (local $i i32)
+    (drop (call $open (i32.const 3) (i32.const 0) (i32.const 0) (i32.const 5) (i32.const 1)
+                      (i64.const 0x1FFFFFFF) (i64.const 0) (i32.const 0) (i32.const 16)))
+    (if (call $allocate (i32.load (i32.const 16)) (i64.const 0) (i64.const 30000000)) (then (unreachable)))
+    (loop (local.set $i (i32.add (local.get $i) (i32.const 1))) (br_if 0 (i32.lt_u (local.get $i) (i32.const 100000))))))
+)";
+
+TEST(WasiProgram, WhatItKeepsInTheHostMustFitWhereItIsThawed) {
+  RunOptions options;
+  options.freeze_after_fuel = 200'000;
+  const Report frozen = run_text(kHasAFile, options);
+  ASSERT_EQ(frozen.outcome, Outcome::kFrozen);
+  EXPECT_EQ(thaw(frozen.snapshot, {}).outcome, Outcome::kOk);
+  RunOptions small;
+  small.policy.limits.memory_bytes = 16u << 20;
+  const Report refused = thaw(frozen.snapshot, small);
+  EXPECT_EQ(refused.outcome, Outcome::kOutOfMemory);
+  ASSERT_FALSE(refused.errors.empty());
+  EXPECT_NE(refused.errors[0].hint.find("memory limit"), std::string::npos);
+}
+
 // What was read of an input that goes on is in the snapshot; the rest is asked of whoever thaws.
 TEST(WasiProgram, ReadsOnFromTheInputOfWhoeverThaws) {
   RunOptions options;

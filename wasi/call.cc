@@ -54,15 +54,19 @@ Outcome System::call(const Function& function, host::Guest& guest, std::span<con
   if (!guest.charge(kCallFuel + bytes_before(function, call) / kBytesPerFuel)) return {End::kOutOfFuel};
   state_->files->hold_to(state_->files->held_bytes() + guest.host_memory().left_to_keep());
   const Done done = perform_safely(function.id, call);
-  account_to(guest);
+  (void)guest.host_memory().keep_what_is_there(host::HostMemory::Holder::kFiles, state_->files->held_bytes());
   guest.owe(call.given_bytes / kBytesPerFuel);
   if (!results.empty()) results[0] = static_cast<uint64_t>(done ? Errno::kSuccess : done.error());
   return std::move(call.outcome);
 }
 
-void System::account_to(host::Guest& guest) const {
-  // There is room: hold_to() has seen to it. What the owner put there counts as far as it fits.
-  (void)guest.host_memory().keep(host::HostMemory::Holder::kFiles, state_->files->held_bytes());
+bool System::account_to(host::Guest& guest) const {
+  using enum host::HostMemory::Holder;
+  host::HostMemory& memory = guest.host_memory();
+  const bool files_fit = memory.keep_what_is_there(kFiles, state_->files->held_bytes());
+  const bool listings_fit = memory.keep_what_is_there(kListings, state_->descriptors.listing_bytes());
+  const bool answers_fit = memory.keep_what_is_there(kAnswer, state_->descriptors.answer_bytes());
+  return files_fit && listings_fit && answers_fit;
 }
 
 Answer<Descriptor*> Call::descriptor(size_t index, Rights needed) const {

@@ -272,6 +272,55 @@ TEST(WasiDescriptors, ADirectoryIsListedAsItWasWhenItWasReadFromItsStart) {
   EXPECT_EQ(program.names("tmp").size(), 99u);
 }
 
+// Reads the beginning of a directory, so that its listing is made.
+Errno begin_listing(Program& program, uint32_t directory, uint64_t cookie = 0) {
+  program.free_memory();
+  const uint32_t to = program.room(400), used = program.room(4);
+  return program.call("fd_readdir", {directory, to, 400, cookie, used});
+}
+
+TEST(WasiDescriptors, ListingsAreKeptUntilTheirDirectoriesAreClosedOrReadAnew) {
+  Program program;
+  for (int i = 0; i < 100; ++i) program.put("tmp/" + std::string(200, 'f') + std::to_string(i), "");
+  const uint64_t before = program.guest.host_memory().kept();
+  const auto first = static_cast<uint32_t>(program.open("tmp", oflag::kDirectory));
+  const auto second = static_cast<uint32_t>(program.open("tmp", oflag::kDirectory));
+  EXPECT_EQ(begin_listing(program, first), Errno::kSuccess);
+  const uint64_t one = program.guest.host_memory().kept() - before;
+  EXPECT_GT(one, 100u * 200);
+  EXPECT_EQ(begin_listing(program, second), Errno::kSuccess);
+  EXPECT_EQ(begin_listing(program, second), Errno::kSuccess);
+  EXPECT_EQ(program.guest.host_memory().kept(), before + 2 * one);
+  EXPECT_EQ(program.call("fd_renumber", {first, second}), Errno::kSuccess);
+  EXPECT_EQ(program.guest.host_memory().kept(), before + one);
+  EXPECT_EQ(program.close(second), Errno::kSuccess);
+  EXPECT_EQ(program.guest.host_memory().kept(), before);
+}
+
+TEST(WasiDescriptors, ListingsForWhichThereIsNoRoomAreForgottenOrRefused) {
+  constexpr uint64_t kListings = 40;
+  Program program;
+  for (int i = 0; i < 2'000; ++i) program.put("tmp/" + std::string(240, 'f') + std::to_string(i), "");
+  host::HostMemory& memory = program.guest.host_memory();
+  // As much is left as some of the listings take.
+  ASSERT_TRUE(memory.keep(host::HostMemory::Holder::kResult, memory.left_to_keep() - (5u << 20)));
+  const uint64_t most = memory.kept() + memory.left_to_keep();
+  std::vector<uint32_t> directories;
+  for (uint64_t i = 0; i < kListings; ++i) {
+    directories.push_back(static_cast<uint32_t>(program.open("tmp", oflag::kDirectory)));
+    EXPECT_EQ(begin_listing(program, directories.back()), Errno::kSuccess);
+    EXPECT_LE(memory.kept(), most);
+  }
+  EXPECT_EQ(begin_listing(program, directories[0], 50), Errno::kSuccess) << "it is read again";
+  // Less than one of them.
+  for (const uint32_t directory : directories) program.close(directory);
+  ASSERT_TRUE(memory.keep(host::HostMemory::Holder::kAnswer, memory.left_to_keep() - 1'000));
+  const auto directory = static_cast<uint32_t>(program.open("tmp", oflag::kDirectory));
+  EXPECT_EQ(begin_listing(program, directory), Errno::kNomem);
+  EXPECT_TRUE(memory.keep(host::HostMemory::Holder::kAnswer, 0));
+  EXPECT_EQ(begin_listing(program, directory), Errno::kSuccess);
+}
+
 TEST(WasiDescriptors, TimesAreSetAndKept) {
   Program program;
   program.put("tmp/a", "a");
@@ -327,6 +376,20 @@ TEST(WasiQuota, NamesAreExactAndComeBack) {
   program.unlink("tmp/b");
   EXPECT_EQ(program.put("tmp/c", ""), Errno::kSuccess);
   EXPECT_EQ(program.system->state().files->broken_invariant({}), "");
+}
+
+// A file in memory for which the owner has room and the guest's account has none leaves no room for another.
+TEST(WasiQuota, WhatTheOwnerPutThereCountsAsFarAsItFits) {
+  Program program;
+  host::HostMemory& memory = program.guest.host_memory();
+  ASSERT_TRUE(memory.keep(host::HostMemory::Holder::kResult, memory.left_to_keep() - 1'000'000));
+  ASSERT_TRUE(program.system->put_file("/tmp/large", std::string(2'000'000, 'x')));
+  EXPECT_FALSE(program.system->account_to(program.guest));
+  EXPECT_EQ(memory.left_to_keep(), 0u);
+  EXPECT_EQ(program.put("tmp/more", "x"), Errno::kNospc);
+  EXPECT_EQ(program.put("tmp/more", "x"), Errno::kNospc);
+  program.unlink("tmp/large");
+  EXPECT_EQ(program.put("tmp/more", "x"), Errno::kSuccess);
 }
 
 // -- hostile arguments ------------------------------------------------------------------------------

@@ -26,10 +26,13 @@ struct ListedName {
   FileType type = FileType::kUnknown;
 };
 using Listing = std::vector<ListedName>;
+// The host's memory that it takes, when it has no more room than names.
+uint64_t bytes_of(const Listing& listing);
 
 struct OpenDirectory {
   Place place;
-  std::shared_ptr<const Listing> listing;  // since it was read from its start
+  std::shared_ptr<const Listing> listing = nullptr;  // since it was read from its start
+  uint64_t listing_bytes = 0;                        // of it
 };
 struct OpenFile {
   Inode inode = 0;
@@ -113,6 +116,14 @@ class Descriptors {
     uint64_t bytes = 0;
     for (const auto& [number, descriptor] : open_)
       if (const auto* device = std::get_if<OpenDevice>(&descriptor.is)) bytes += device->answer.size();
+    return bytes;
+  }
+  // Of the listings. Those that copies share count with each.
+  [[nodiscard]] uint64_t listing_bytes() const {
+    uint64_t bytes = 0;
+    for (const auto& [number, descriptor] : open_)
+      if (const auto* directory = std::get_if<OpenDirectory>(&descriptor.is))
+        bytes += directory->listing_bytes;
     return bytes;
   }
   [[nodiscard]] bool is_full() const { return open_.size() >= kMaxDescriptors; }

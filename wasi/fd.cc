@@ -25,26 +25,31 @@ Answer<uint64_t> fill(const Pieces& pieces, Source source) {
   return done;
 }
 
+// With the memory that it has, which an assignment would keep.
+void forget(std::string& text) { std::string().swap(text); }
+
 size_t take_from(std::string& text, size_t& at, std::span<uint8_t> to) {
   const size_t count = std::min(to.size(), text.size() - at);
   if (count > 0) std::memcpy(to.data(), text.data() + at, count);
   at += count;
   if (at == text.size()) {
-    text.clear();
+    forget(text);
     at = 0;
   }
   return count;
 }
 
-// What there is of answers counts as memory that the host keeps. False: there is no room for this one, and it is gone.
-bool keep_answers(Call& call, OpenDevice& device) {
-  const auto keep = [&] {
-    return call.guest.host_memory().keep(host::HostMemory::Holder::kAnswer,
-                                         call.state.descriptors.answer_bytes());
-  };
-  if (keep()) return true;
-  device.answer = {};
-  (void)keep();
+// What there is of answers counts as memory that the host keeps. False: there is no room.
+bool account_answers(Call& call) {
+  return call.guest.host_memory().keep(host::HostMemory::Holder::kAnswer,
+                                       call.state.descriptors.answer_bytes());
+}
+
+// False: there is no room for this answer, and it is gone.
+bool keep_answer(Call& call, OpenDevice& device) {
+  if (account_answers(call)) return true;
+  forget(device.answer);
+  (void)account_answers(call);
   return false;
 }
 
@@ -58,7 +63,7 @@ Answer<size_t> read_device(Call& call, OpenDevice& device, std::span<uint8_t> to
     }
     case Device::kMembrane: {
       const size_t count = take_from(device.answer, device.answer_at, to);
-      if (count > 0 && device.answer.empty()) keep_answers(call, device);
+      if (count > 0 && device.answer.empty()) (void)account_answers(call);
       return count;
     }
   }
@@ -131,11 +136,11 @@ Answer<uint64_t> request(Call& call, OpenDevice& device, const Pieces& pieces) {
   if (!call.state.world.device) return fail(Errno::kNxio);
   if (total_bytes(pieces) > call.guest.host_memory().left_for_call()) return fail(Errno::kNomem);
   const std::string bytes = gathered(pieces);
-  device.answer = {};
+  forget(device.answer);
   device.answer_at = 0;
   device.answer = call.state.world.device(bytes);
   call.given_bytes += device.answer.size();
-  if (!keep_answers(call, device)) return fail(Errno::kNomem);
+  if (!keep_answer(call, device)) return fail(Errno::kNomem);
   return bytes.size();
 }
 
@@ -236,11 +241,23 @@ Done add_root_mount(Call& call, Listing& listing) {
   const auto behind = host_files::list(call, "/");
   if (!behind) return fail(behind.error());
   for (const ListedName& entry : **behind) {
-    const bool is_own =
-        std::ranges::any_of(listing, [&](const ListedName& own) { return own.name == entry.name; });
+    const bool is_own = entry.name == "." || entry.name == ".." ||
+                        call.state.files->child(FileTree::kRoot, entry.name) != 0;
     if (!is_own) listing.push_back(entry);
   }
+  listing.shrink_to_fit();
   return {};
+}
+
+// Tells the guest's account what the listings of all open directories take. False: there is no room.
+bool account_listings(Call& call) {
+  return call.guest.host_memory().keep(host::HostMemory::Holder::kListings,
+                                       call.state.descriptors.listing_bytes());
+}
+
+void forget_listing(OpenDirectory& directory) {
+  directory.listing.reset();
+  directory.listing_bytes = 0;
 }
 
 Answer<std::shared_ptr<const Listing>> list(Call& call, const OpenDirectory& directory) {
@@ -249,6 +266,7 @@ Answer<std::shared_ptr<const Listing>> list(Call& call, const OpenDirectory& dir
   const Directory* in = files.directory(directory.place.inode);
   if (in == nullptr) return fail(Errno::kNotdir);
   auto listing = std::make_shared<Listing>();
+  listing->reserve(in->entries.size() + 2);
   listing->push_back({".", directory.place.inode, FileType::kDirectory});
   listing->push_back({"..", in->parent, FileType::kDirectory});
   for (const auto& [name, inode] : in->entries) listing->push_back({name, inode, files.find(inode)->type()});
@@ -365,7 +383,7 @@ Done fd_tell(Call& call) {
 Done fd_close(Call& call) {
   const auto descriptor = call.descriptor(0);
   if (!descriptor) return fail(descriptor.error());
-  close(call.state, call.u32(0));
+  close(call, call.u32(0));
   return {};
 }
 
@@ -373,7 +391,7 @@ Done fd_renumber(Call& call) {
   const uint32_t from = call.u32(0), to = call.u32(1);
   if (!call.descriptor(0) || !call.descriptor(1)) return fail(Errno::kBadf);
   if (from == to) return {};
-  close(call.state, to);
+  close(call, to);
   call.state.descriptors.put(to, call.state.descriptors.take(from));
   return {};
 }
@@ -490,7 +508,7 @@ Done fd_readdir(Call& call) {
     auto listing = list(call, *directory);
     if (!listing) return fail(listing.error());
     call.guest.owe((*listing)->size() * kListedFuel);
-    keep_listing(call.state, *directory, std::move(*listing));
+    MEMBRANE_TRY(keep_listing(call, *directory, std::move(*listing)));
   }
   const Listing& listing = *directory->listing;
   size_t used = 0;
@@ -502,10 +520,12 @@ Done fd_readdir(Call& call) {
 
 }  // namespace functions_of
 
-void close(State& state, uint32_t number) {
-  Descriptor closed = state.descriptors.take(number);
-  if (auto* file = std::get_if<OpenHostFile>(&closed.is)) host_files::close(state, *file);
-  release_if_unused(state, closed.inode());
+void close(Call& call, uint32_t number) {
+  Descriptor closed = call.state.descriptors.take(number);
+  if (auto* file = std::get_if<OpenHostFile>(&closed.is)) host_files::close(call.state, *file);
+  if (std::holds_alternative<OpenDirectory>(closed.is)) (void)account_listings(call);
+  if (std::holds_alternative<OpenDevice>(closed.is)) (void)account_answers(call);
+  release_if_unused(call.state, closed.inode());
 }
 
 Done resize(Call& call, Descriptor& descriptor, uint64_t size) {
@@ -524,23 +544,27 @@ Done set_times(Call& call, const Place& place, const NewTimes& times) {
   return {};
 }
 
-// Listings are kept for the directories that are being read; of too many, those that were opened first are
-// forgotten, and read again when they are needed.
-void keep_listing(State& state, OpenDirectory& directory, std::shared_ptr<const Listing> listing) {
-  constexpr size_t kMostNames = 200'000;
+uint64_t bytes_of(const Listing& listing) {
+  constexpr uint64_t kInPlace = 15, kAllocation = 24;  // of a std::string, of its bytes elsewhere
+  uint64_t bytes = sizeof(Listing) + listing.size() * sizeof(ListedName);
+  for (const ListedName& listed : listing)
+    if (listed.name.size() > kInPlace) bytes += listed.name.size() + kAllocation;
+  return bytes;
+}
+
+Done keep_listing(Call& call, OpenDirectory& directory, std::shared_ptr<const Listing> listing) {
+  directory.listing_bytes = bytes_of(*listing);
   directory.listing = std::move(listing);
-  size_t names = 0;
-  for (auto& [number, descriptor] : state.descriptors.all())
-    if (const auto* open = std::get_if<OpenDirectory>(&descriptor.is);
-        open != nullptr && open->listing != nullptr)
-      names += open->listing->size();
-  for (auto& [number, descriptor] : state.descriptors.all()) {
-    if (names <= kMostNames) return;
-    auto* open = std::get_if<OpenDirectory>(&descriptor.is);
+  if (account_listings(call)) return {};
+  for (auto& [number, descriptor] : call.state.descriptors.all()) {
+    auto* const open = std::get_if<OpenDirectory>(&descriptor.is);
     if (open == nullptr || open == &directory || open->listing == nullptr) continue;
-    names -= open->listing->size();
-    open->listing.reset();
+    forget_listing(*open);
+    if (account_listings(call)) return {};
   }
+  forget_listing(directory);
+  (void)account_listings(call);
+  return fail(Errno::kNomem);
 }
 
 }  // namespace membrane::wasi

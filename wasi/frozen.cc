@@ -130,7 +130,10 @@ OpenDirectory read_directory(Reader& in, const FileTree& files) {
     listed.type = static_cast<FileType>(type);
   });
   in.check(has_listing || listing->empty());
-  if (has_listing) directory.listing = std::move(listing);
+  if (!has_listing) return directory;
+  listing->shrink_to_fit();
+  directory.listing_bytes = bytes_of(*listing);
+  directory.listing = std::move(listing);
   return directory;
 }
 
@@ -267,7 +270,8 @@ class FrozenTree {
     files.next_ = in.number<uint64_t>();
     in.check(files.next_ >= first_own && files.next_ < NodeTable<Node>::kMost);
     in.list([&] { files.nodes_.erase(in.number<uint64_t>(), files.owner_); });
-    in.list([&] { read_node(in, files); });
+    uint64_t charged_bytes = 0;
+    in.list([&] { read_node(in, files, charged_bytes); });
   }
 
   // Whether it is a tree that operations could have made, whatever was read. Counts what it takes of the quota.
@@ -365,7 +369,8 @@ class FrozenTree {
     });
   }
 
-  static void read_node(Reader& in, FileTree& files) {
+  // `charged_bytes`: of the nodes so far. What is beyond the quota ends the reading before it takes memory.
+  static void read_node(Reader& in, FileTree& files, uint64_t& charged_bytes) {
     const auto inode = in.number<uint64_t>();
     Node node;
     for (uint64_t* number : {&node.links, &node.accessed_ns, &node.modified_ns, &node.changed_ns})
@@ -386,6 +391,8 @@ class FrozenTree {
     node.charged_bytes = std::holds_alternative<Content>(node.is)   ? (node.is_written ? node.size() : 0)
                          : std::holds_alternative<Symlink>(node.is) ? (node.is_counted ? node.size() : 0)
                                                                     : 0;
+    charged_bytes += node.charged_bytes;
+    in.check(charged_bytes <= files.quota().bytes);
     if (in.ok()) files.nodes_.insert(inode, std::move(node), files.owner_);
   }
 

@@ -201,6 +201,18 @@ TEST(WasiFrozen, IsRefusedOverAnotherImageOrQuota) {
   EXPECT_EQ(System::thaw(newer, fitting).error().code, ErrorCode::kUnsupported);
 }
 
+TEST(WasiFrozen, TellsWhatItKeepsOfTheHostsMemory) {
+  Program program;
+  for (int i = 0; i < 100; ++i) program.put("tmp/" + std::string(200, 'f') + std::to_string(i), "some bytes");
+  const auto directory = static_cast<uint32_t>(program.open("tmp", oflag::kDirectory));
+  const uint32_t to = program.room(400), used = program.room(4);
+  program.call("fd_readdir", {directory, to, 400, 0, used});
+  Program thawed(System::thaw(program.system->freeze().value(), {}).value());
+  EXPECT_TRUE(thawed.system->account_to(thawed.guest));
+  EXPECT_EQ(thawed.guest.host_memory().kept(), program.guest.host_memory().kept());
+  EXPECT_GT(thawed.guest.host_memory().kept(), 100 * (FileTree::kNameBytes + 200));
+}
+
 TEST(WasiFrozen, CutOrChangedItIsRefusedOrWhole) {
   Program small(config());
   small.put("tmp/a", "text");

@@ -267,6 +267,7 @@ Answer<std::shared_ptr<const Listing>> list(Call& call, const std::string& path)
   const std::string above = path.substr(0, path.rfind('/'));
   const auto parent = above.empty() ? Answer<uint64_t>(inode_of(above)) : inode_of_directory(call, above);
   if (!parent) return fail(parent.error());
+  listing->reserve(entries->size() + 2);
   listing->push_back({".", *itself, FileType::kDirectory});
   listing->push_back({"..", *parent, FileType::kDirectory});
   for (const host::FileInfo& entry : *entries)

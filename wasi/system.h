@@ -112,9 +112,10 @@ class System {
   Outcome call(const Function& function, host::Guest& guest, std::span<const uint64_t> arguments,
                std::span<uint64_t> results);
 
-  // Tells how much of the host's memory the files take. call() does so by itself; before the first one, the memory of
-  // the guest could grow into what they have.
-  void account_to(host::Guest& guest) const;
+  // Tells how much of the host's memory the files, the listings of open directories and the answers of devices take.
+  // call() does so by itself; before the first one, and after put_file(), the memory of the guest could grow into what
+  // they have. False: there is not room for all, and they have all that there is.
+  bool account_to(host::Guest& guest) const;
 
   // What proc_exit was given.
   [[nodiscard]] std::optional<uint32_t> exit_code() const;

@@ -817,10 +817,9 @@ void Visit::throw_tag(const HelperCall& call, const uint64_t* slots) {
 }
 
 void Visit::throw_reference(const HelperCall& call, uint64_t reference) {
-  const ExceptionArena& arena = Machine::exceptions(*m_.instance);
-  const ExceptionArena::Exception* const exception = arena.find(reference);
+  const ExceptionArena::Exception* const exception = Machine::exceptions(*m_.instance).find(reference);
   if (exception == nullptr) return trap(TrapKind::kNullException);
-  m_.throwing = {exception->tag, arena.payload(*exception), reference, m_.throwing.looked_at};
+  m_.throwing = {exception->tag, exception->payload(), reference, m_.throwing.looked_at};
   raise(call);
 }
 

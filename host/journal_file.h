@@ -1,0 +1,62 @@
+// Journals in files, written and read entry by entry: however long they are, they take as much memory as their longest
+// entry when they are read, and none in proportion when they are written.
+//
+// Ownership: each owns its file. Threads: one at a time.
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "host/journal.h"
+
+namespace membrane::host {
+
+// A journal that is being recorded. What was appended stays when the run ends badly.
+class JournalFileWriter final : public JournalSink {
+ public:
+  // Makes the file, or empties it. kUnavailable.
+  static Result<std::unique_ptr<JournalFileWriter>> create(std::string path);
+  Status append(JournalEntry entry, const WriteResult& result) override;
+  // Brings everything to the file, which ends it. kUnavailable when anything of it could not be written.
+  Status finish();
+
+ private:
+  struct Close {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+  };
+  explicit JournalFileWriter(std::string path, std::FILE* file) : path_(std::move(path)), file_(file) {}
+  void put(std::string_view text);
+
+  std::string path_;
+  std::unique_ptr<std::FILE, Close> file_;
+  bool is_whole_ = true;  // all of it was written so far
+  int why_not_ = 0;       // errno
+  uint64_t count_ = 0;
+  std::string head_;
+};
+
+// A journal that answers a run.
+class JournalFileReader final : public JournalSource {
+ public:
+  static constexpr uint64_t kMaxLineBytes = 1u << 30;  // of one entry
+
+  // Reads it once to its end, and checks it; asks StopScope::stop_wanted() meanwhile. The file must be one that can be
+  // read again from its start. Errors: kUnavailable, kNotFound; as Journal::parse(); kExhausted when it was stopped.
+  static Result<std::unique_ptr<JournalFileReader>> open(std::string path);
+  ~JournalFileReader() override;
+
+  [[nodiscard]] uint64_t size() const override { return size_; }
+  // Quick for the entry behind the last one; others are looked for from the start.
+  [[nodiscard]] const JournalEntry* entry(uint64_t place) const override;
+
+ private:
+  class Lines;
+  explicit JournalFileReader(std::unique_ptr<Lines> lines);
+
+  std::unique_ptr<Lines> lines_;
+  uint64_t size_ = 0;
+};
+
+}  // namespace membrane::host
