@@ -1,11 +1,14 @@
 """Tries against the way out to the network, from a program and from the server that it may ask: to leave the grant, to
 read its secret, to take more bytes or time than there are. Each server is one of the try's own, on the loopback."""
 
+import base64
+import html
 import json
 import socket
 import threading
 import time
 import unittest
+import urllib.parse
 
 from attack import MIB, SANITIZED, Attack
 
@@ -75,7 +78,8 @@ class HttpAttack(Attack):
         self.addCleanup(server.close)
         return server
 
-    def fetch(self, server, path="/v1/a", options=(), headers="", grants=1, secret=False, header="", prefix="/v1/", count=1):
+    def fetch(self, server, path="/v1/a", options=(), headers="", grants=1, secret=False, header="", prefix="/v1/", count=1,
+              key=SECRET):
         """A program makes `count` requests; returns the process and its report. What fails is in the report's host calls."""
         url = path if path.startswith("http") else f"http://127.0.0.1:{server.port}{path}"
         extra = f'header = {{ Authorization = {{ prefix = "Bearer ", secret = "KEY" }} }}\n' if secret else header
@@ -89,7 +93,7 @@ class HttpAttack(Attack):
             (if (i32.eqz (local.get $e)) (then (call $io.print (local.get $body))))
             (local.set $i (i32.add (local.get $i) (i32.const 1)))
             (br_if $again (i32.lt_u (local.get $i) (i32.const {count})))))'''
-        done = self.membrane("run", self.file("p.wat", program), "--policy", "policy.toml", "--json", *options, KEY=SECRET)
+        done = self.membrane("run", self.file("p.wat", program), "--policy", "policy.toml", "--json", *options, KEY=key)
         return done, json.loads(done.stdout)
 
     def assert_refused(self, server, report, errno=("EINVAL", "EACCES")):
@@ -237,10 +241,60 @@ class HttpAttack(Attack):
         self.assertNotIn(SECRET[:7].encode(), done.stdout)
 
     def test_the_secret_echoed_in_base64(self):
-        import base64
         whole = base64.b64encode(f"user:{SECRET}".encode()).decode()
         done, _ = self.fetch(self.serve(reply(whole)), secret=True)
         self.assertNotIn(whole[12:24].encode(), done.stdout)
+
+    def assert_hidden(self, key, echo, shown=""):
+        """The program prints an answer with `echo`, the key in some spelling; of that only `shown` may be left."""
+        done, report = self.fetch(self.serve(reply(f"<|{echo}|>")), secret=True, key=key)
+        self.assertEqual(report["host_calls"][0]["errno"], "OK", report)
+        printed = report["stdout"]
+        self.assertEqual(len(printed), len(f"<|{echo}|>"))
+        self.assertEqual(printed.strip("<|>").replace("*", ""), shown)
+
+    def test_the_secret_echoed_in_encodings_of_encodings(self):
+        key = 'se/kret+\\"key" ~?>?????\u00e9\u00e8 50%41'
+        raw = key.encode()
+        encoded = base64.b64encode(raw).decode()
+        self.assertIn("/", encoded)
+        in_json = json.dumps(key)[1:-1]
+        url = base64.urlsafe_b64encode(raw).decode().rstrip("=")
+        padding = encoded[len(encoded.rstrip("=")):]
+        echoes = {
+            "base64 in JSON with escaped slashes": (encoded.replace("/", "\\/"), padding),
+            "base64 in a URL": (urllib.parse.quote(encoded.rstrip("="), safe=""), ""),
+            "base64 in a URL in a URL": (urllib.parse.quote(urllib.parse.quote(encoded.rstrip("="), safe=""), safe=""), ""),
+            "base64 in lines, in JSON": (json.dumps(base64.encodebytes(raw * 3).decode().strip().rstrip("="))[1:-1], ""),
+            "a form": (urllib.parse.quote_plus(key), ""),
+            "a form in JSON": (json.dumps(urllib.parse.quote_plus(key))[1:-1], ""),
+            "JSON of ASCII": (in_json, ""),
+            "JSON in JSON": (json.dumps(in_json)[1:-1], ""),
+            "JSON in base64": (base64.b64encode(in_json.encode()).decode().rstrip("="), ""),
+            "JSON in a URL": (urllib.parse.quote(in_json), ""),
+            "HTML": (html.escape(key), ""),
+            "HTML in JSON": (json.dumps(html.escape(key))[1:-1], ""),
+            "base64 in base64": (base64.b64encode(url.encode()).decode().rstrip("="), ""),
+            "base64 in hex": (url.encode().hex(), ""),
+            "hex in base64": (base64.b64encode(raw.hex().encode()).decode().rstrip("="), ""),
+            "UTF-8 taken for Latin-1, in JSON": (json.dumps(raw.decode("latin-1"))[1:-1], ""),
+        }
+        for how, (echo, shown) in echoes.items():
+            with self.subTest(how):
+                self.assert_hidden(key, echo.encode().decode("latin-1"), shown)
+
+    def test_what_stands_before_the_secret_does_not_hide_it(self):
+        self.assert_hidden("41cd/efghij", "100%41cd%2fefghij", "100%")
+        self.assert_hidden("nabcd/efghij", "C:\\nabcd\\/efghij", "C:\\")
+
+    def test_a_body_that_is_slow_to_look_through(self):
+        """Each byte may be read in many ways; the time for a megabyte stays within seconds."""
+        for piece in ("\\", "%25", "XFxc", "5c", "&#38;", "\\u005c", "YVZCT1J3MEtHZ29B"):
+            with self.subTest(piece):
+                body = piece * ((MIB if not SANITIZED else MIB // 64) // len(piece))
+                done, report = self.fetch(self.serve(reply(body)), secret=True, options=("--output", "64MiB"))
+                self.assertEqual(report["stdout"], body)
+                self.assert_memory(done, 128 * MIB)
 
     def test_the_secret_echoed_in_a_header_and_a_redirect(self):
         def answer(server, connection, request):

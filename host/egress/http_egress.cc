@@ -210,7 +210,7 @@ class HttpEgress::Impl {
   HostResult<HttpResponse> finish(const Hop& hop, RawResponse raw);
   [[nodiscard]] bool gets_secret(const Url& url) const;
   static HostResult<void> check_whole(const Hop& hop, bool may_echo);
-  [[nodiscard]] std::vector<SecretMask> masks() const;
+  SecretMask* mask();
 
   std::vector<policy::HttpGrant> words_;  // the grants refer to these
   std::vector<Grant> grants_;
@@ -218,6 +218,8 @@ class HttpEgress::Impl {
   const Deadline& run_;
   Resolver& resolver_;
   Secrets secrets_;
+  std::set<std::string> masked_;      // the secrets that mask_ hides
+  std::unique_ptr<SecretMask> mask_;  // kept, since it is large
 
   friend class HttpEgress;
 };
@@ -245,7 +247,7 @@ HostResult<Grant*> HttpEgress::Impl::decide(const Hop& hop, bool is_redirected) 
   if (best != nullptr) return best;
   std::string why = is_redirected ? "The server redirects to what no grant allows: " : "No grant allows ";
   why += hop.method + " " + hop.url.text() + (other_method ? "; the URL is granted for other methods." : ".");
-  for (const SecretMask& mask : masks()) mask.apply(why);
+  if (SecretMask* hiding = mask(); hiding != nullptr && !hiding->apply(why)) why.clear();
   return refuse(Errno::kAccess, std::move(why),
                 policy::allow_flag("http:" + hop.method + ":" + hop.url.origin() + "/*"));
 }
@@ -333,7 +335,8 @@ HostResult<void> HttpEgress::Impl::check_whole(const Hop& hop, bool may_echo) {
                     " is refused where a grant adds a secret, which could be read in pieces by it.");
 }
 
-std::vector<SecretMask> HttpEgress::Impl::masks() const {
+// Null when there is nothing to hide.
+SecretMask* HttpEgress::Impl::mask() {
   std::set<std::string> values;
   for (const Grant& grant : grants_) {
     for (const auto& header : grant.words.headers) {
@@ -342,7 +345,11 @@ std::vector<SecretMask> HttpEgress::Impl::masks() const {
       if (value && value->size() >= kMinSecretBytes) values.insert(*value);
     }
   }
-  return {values.begin(), values.end()};
+  if (values != masked_) {
+    mask_ = std::make_unique<SecretMask>(std::vector<std::string>(values.begin(), values.end()));
+    masked_ = std::move(values);
+  }
+  return mask_.get();
 }
 
 HostResult<HttpResponse> HttpEgress::Impl::finish(const Hop& hop, RawResponse raw) {
@@ -351,15 +358,16 @@ HostResult<HttpResponse> HttpEgress::Impl::finish(const Hop& hop, RawResponse ra
   out.headers = for_program(raw.headers);
   out.body = std::move(raw.body);
   out.final_url = hop.url.text();
-  for (const SecretMask& mask : masks()) {
-    mask.apply(out.body);
-    mask.apply(out.final_url);
-    for (auto& header : out.headers) {
-      mask.apply(header.first);
-      mask.apply(header.second);
-    }
-  }
-  return out;
+  SecretMask* const hiding = mask();
+  if (hiding == nullptr) return out;
+  const auto is_over = [this] { return run_.passed(); };
+  bool is_hidden = hiding->apply(out.body, is_over) && hiding->apply(out.final_url, is_over);
+  for (auto& [name, value] : out.headers)
+    is_hidden = is_hidden && hiding->apply(name, is_over) && hiding->apply(value, is_over);
+  if (is_hidden) return out;
+  HostError over{Errno::kBudget, "The run's time is used up.", ""};
+  over.acted = true;
+  return std::unexpected(std::move(over));
 }
 
 HostResult<HttpResponse> HttpEgress::Impl::send(const HttpRequest& request) {

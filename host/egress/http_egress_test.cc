@@ -695,6 +695,34 @@ TEST_F(Egress, SecretsAreHiddenHoweverTheyAreEscaped) {
   EXPECT_EQ(response->body, hidden + "<se%2kret><se/kret\\=\"1%3");
 }
 
+// Base64 of JSON, in lines, as a text of JSON, in pieces of one to seven bytes.
+TEST_F(Egress, SecretsAreHiddenWhereverChunksCutThem) {
+  const std::string in_base64 = "eyJrIjoic2VcL2tyZXQ9XCI" + std::string("\\r\\n") + "xMiJ9";
+  RawServer server([&](RawConnection& connection, const std::string&) {
+    const std::string body = "<" + in_base64 + "><se%5C%2Fkret%3D%5C%2212>";
+    std::string answer = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+    for (size_t at = 0, size = 1; at < body.size(); at += size, size = size % 7 + 1)
+      answer += chunk("", body.substr(at, size));
+    connection.send(answer + "0\r\n\r\n");
+  });
+  allow(server).headers = {{"X-Key", {"", "KEY"}}};
+  secrets["KEY"] = "se/kret=\"12";
+  const auto response = get(server.url("/"));
+  ASSERT_TRUE(response) << response.error().reason;
+  EXPECT_EQ(response->body, "<eyJrIjoi" + std::string(22, '*') + "J9><" + std::string(23, '*') + ">");
+}
+
+// What masking takes is the run's time as well.
+TEST_F(Egress, AnAnswerThatIsNotMaskedInTimeIsNotGiven) {
+  RawServer server([&](RawConnection& connection, const std::string&) {
+    run.set_end(Deadline::Clock::now());
+    connection.send(http_response("200 OK", "", std::string(1 << 20, 'x')));
+  });
+  allow(server).headers = {{"X-Key", {"", "KEY"}}};
+  secrets["KEY"] = "sekret-key-123";
+  expect_refused(get(server.url("/")), Errno::kBudget, "time");
+}
+
 TEST_F(Egress, SecretsDoNotFollowARedirectToAnotherGrant) {
   RawServer other(hello());
   RawServer server(redirect("307 x", other.url("/take")));
