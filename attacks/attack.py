@@ -26,7 +26,7 @@ SANITIZED = os.environ.get("MEMBRANE_SANITIZED") == "1"
 MIB = 1 << 20
 HOST_STACK_BYTES = 256 << 10  # a host that recurses on foreign data does not survive with so little
 HOST_MEMORY_BYTES = 32 * MIB  # what a sandbox may cost the host beyond its own memory limit
-MAX_SECONDS = 120             # a process that needs longer hangs
+MAX_SECONDS = 600             # a process that needs longer hangs
 
 
 @dataclass

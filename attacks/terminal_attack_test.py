@@ -156,7 +156,7 @@ class TerminalAttack(Attack):
 
     def test_a_template_that_is_added(self):
         self.assert_harmless(self.on_terminal("template", "add", EVIL, "x.wasm"), shows=False)
-        self.assert_harmless(self.on_terminal("template", "show", EVIL), shows=False)
+        self.assert_harmless(self.on_terminal("template", "remove", EVIL))
 
     def test_what_a_model_says(self):
         answers = json.dumps({"content": f"ANSWER: {EVIL}"}) + "\n"

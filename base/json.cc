@@ -138,8 +138,6 @@ Result<bool> visit_json(std::string_view text, nlohmann::json_sax<json>& visitor
   return json::sax_parse(text, &visitor);
 }
 
-bool is_json_too_deep(std::string_view text) { return measure_json(text).depth > kMaxJsonDepth; }
-
 size_t json_text_bytes(std::string_view text) {
   size_t bytes = 2;
   for (const char c : text) {

@@ -6,9 +6,6 @@
 // limit bounds all of these: at kMaxJsonDepth they need less than half of a 256 KiB stack (json_test.cc
 // measures it; with a sanitizer frames are larger).
 //
-// Programs may hold values that they build themselves deeper than that; is_json_too_deep() refuses a text that
-// read_json() would not take back.
-//
 // tools/check-json refuses every other call of the library's parser outside of tests.
 //
 // Include this from .cc files only: the library's header is slow to compile. Threads: pure functions.
@@ -35,7 +32,7 @@ struct JsonSize {
   size_t strings = 0;        // names too
   size_t string_bytes = 0;   // as written, in all strings
   size_t longest_bytes = 0;  // of one string or number, as written
-  size_t widest_object = 0;  // members of one object; not told for those deeper than kMaxJsonDepth
+  size_t widest_object = 0;  // members of one object; not counted for those deeper than kMaxJsonDepth
 
   // The most memory that parsing the text and keeping the result takes. Of the same order as what it does take: at
   // most twice for large texts, more for short ones.
@@ -71,9 +68,6 @@ Result<nlohmann::ordered_json> read_ordered_json(std::string_view text, std::str
 // JSON (the visitor's parse_error() has been called).
 Result<bool> visit_json(std::string_view text, nlohmann::json_sax<nlohmann::json>& visitor,
                         std::string_view what = "the text", const JsonLimits& limits = {});
-
-// Whether read_json() refuses the text for its depth.
-bool is_json_too_deep(std::string_view text);
 
 // The value as text in UTF-8: a string's bytes that are none become U+FFFD.
 std::string json_text(const nlohmann::json& value);

@@ -100,8 +100,8 @@ TEST(Json, EachLimitHoldsToTheUnit) {
   EXPECT_EQ(error_of("[\"abc\",1]", {.memory_bytes = needed - 1}), ErrorCode::kTooLong);
   EXPECT_TRUE(read_json(arrays(kMaxJsonDepth)));
   EXPECT_EQ(error_of(arrays(kMaxJsonDepth + 1)), ErrorCode::kInvalidInput);
-  EXPECT_FALSE(is_json_too_deep(objects(kMaxJsonDepth)));
-  EXPECT_TRUE(is_json_too_deep(objects(kMaxJsonDepth + 1)));
+  EXPECT_TRUE(read_json(objects(kMaxJsonDepth)));
+  EXPECT_EQ(error_of(objects(kMaxJsonDepth + 1)), ErrorCode::kInvalidInput);
 }
 
 // A text that is malformed further on makes the parser do no more than was measured.

@@ -21,7 +21,7 @@ namespace membrane::sqlite {
 
 // clang-format off
 #define MEMBRANE_SQLITE_FUNCTIONS(X) \
-  X(open_v2) X(close_v2) X(errmsg) X(errstr) X(exec) X(busy_timeout) X(db_config) X(extended_errcode) \
+  X(open_v2) X(close_v2) X(errmsg) X(errstr) X(exec) X(db_config) X(extended_errcode) \
   X(limit) X(set_authorizer) X(progress_handler) X(memory_used) X(create_function_v2) X(prepare_v3) \
   X(finalize) X(step) X(reset) X(clear_bindings) X(stmt_readonly) X(bind_parameter_count) X(bind_null) \
   X(bind_int64) X(bind_double) X(bind_text64) X(bind_blob64) X(column_count) X(column_name) \
@@ -120,8 +120,8 @@ class Connection {
     if (handle_ != nullptr) api_->close_v2(handle_);
   }
 
-  // `flags` as sqlite3_open_v2 takes them, `vfs` by its name (null: the default). Also makes the handle cautious: no extension
-  // loading, no writing of internals, functions of the schema not trusted.
+  // `flags` as sqlite3_open_v2 takes them, `vfs` by its name (null: the default). Also makes the handle cautious: no
+  // extension loading, no writing of internals, functions of the schema not trusted.
   int open(const std::string& path, int flags, const char* vfs = nullptr);
   int execute(const char* sql) { return api_->exec(handle_, sql, nullptr, nullptr, nullptr); }
   // Prepares the first statement of `sql`; `rest`, when given, gets what stands after it.

@@ -1,8 +1,8 @@
 // The command line. Each command is one file, command_NAME.cc, that adds itself to the
-// parser; main.cc only lists them.
+// parser; app.cc lists them.
 //
-// Exit codes of Membrane's own: 0 fine; 1 the guest's own failure, or a replay that differs; 2 a denied or invalid request, or wrong
-// usage; 3 a failure of Membrane itself.
+// Exit codes of Membrane's own: 0 fine; 1 the guest's own failure, or a replay that differs; 2 a denied or invalid
+// request, or wrong usage; 3 a failure of Membrane itself; 4 frozen.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -52,7 +52,7 @@ CLI::Option* add_repeatable(CLI::App& command, const std::string& name, std::vec
 class PolicyOptions {
  public:
   void add_to(CLI::App& command);
-  // `unless_given`: the limits where no policy file names others.
+  // `unless_given`: the limits when no policy file is given.
   [[nodiscard]] Result<policy::Policy> policy(const policy::Limits& unless_given = {}) const;
 
   std::string file;  // of --policy

@@ -12,7 +12,7 @@
 namespace membrane::cli {
 
 Result<InputSource> InputSource::open(const std::string& path) {
-  if (path == "-") return standard_input();
+  if (path == "-") return InputSource(STDIN_FILENO, false);
   const auto refused = [&](int why) {
     return fail(why == ENOENT ? ErrorCode::kNotFound : ErrorCode::kUnavailable,
                 "cannot open " + path + ": " + std::strerror(why),
@@ -25,8 +25,6 @@ Result<InputSource> InputSource::open(const std::string& path) {
   if (fstat(file, &status) == 0 && S_ISDIR(status.st_mode)) return refused(EISDIR);
   return source;
 }
-
-InputSource InputSource::standard_input() { return {STDIN_FILENO, false}; }
 
 InputSource::InputSource(InputSource&& other) noexcept
     : file_(std::exchange(other.file_, -1)), is_owned_(std::exchange(other.is_owned_, false)) {}

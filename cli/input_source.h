@@ -15,7 +15,6 @@ class InputSource {
  public:
   // "-" is standard input. Errors: kNotFound, kUnavailable.
   static Result<InputSource> open(const std::string& path);
-  static InputSource standard_input();
 
   InputSource(InputSource&& other) noexcept;
   InputSource& operator=(InputSource&&) = delete;

@@ -39,10 +39,10 @@ struct Header {
   uint64_t checksum;  // XXH3, of the rest of the header and the state
   uint32_t version;
   uint32_t memory_count;
-  uint64_t content[2];  // XXH3, 128 bits, of the file behind the state
+  uint64_t content[2];  // XXH3, 128 bits, of the file after the state
   char build[64];
   uint64_t file_bytes;
-  Extent state;                                           // directly behind the header
+  Extent state;                                           // directly after the header
   Extent functions, local_runs, frames, starts, indices;  // vectors as they are in memory
   Extent module, code;
 };
@@ -93,7 +93,7 @@ std::optional<XXH128_hash_t> content_of(int file, uint64_t from, uint64_t to) {
   return XXH3_128bits_digest(&hash);
 }
 
-// The file's parts behind the state, written in the order in which they stand there; what is between them is zero.
+// The file's parts after the state, written in the order in which they stand there; what is between them is zero.
 class ContentWriter {
  public:
   ContentWriter(NewFile& file, uint64_t from) : file_(file), at_(from) { XXH3_128bits_reset(&hash_); }
@@ -316,10 +316,11 @@ struct ImageFile {
     read_memories(t, image, file, file_bytes);
     for (const Image::MemoryState& memory : image.memories_) {
       std::vector<MemoryRange> changes;
-      for (const Extent& e : t.all<Extent>())
-        if (is_in(e, memory.start.image == nullptr ? 0 : memory.start.image->bytes()))
-          changes.emplace_back(e.offset, e.bytes);
-      if (!changes.empty()) memory.start.image->learn(changes);
+      for (const Extent& e : t.all<Extent>()) {
+        t.ok = t.ok && memory.start.image != nullptr && is_in(e, memory.start.image->bytes());
+        changes.emplace_back(e.offset, e.bytes);
+      }
+      if (t.ok && !changes.empty()) memory.start.image->learn(changes);
     }
     for (size_t i = 0; t.ok && i < module.tables.size(); ++i) {
       Image::TableState table;

@@ -7,7 +7,7 @@
 //   └────────┴─────────────────────────────┴────────────────────┴────────┴──────┴────────────┘
 //
 // The file is the user's own, closed to others, and of one build of this program; any other is refused. Nothing of it is
-// used before it was checked: the header and the state have a checksum that every load compares; everything behind them
+// used before it was checked: the header and the state have a checksum that every load compares; everything after them
 // (tables of functions, module, machine code, memories) has another, which is compared when the file is loaded for the
 // first time since it was written or the system started, together with the bounds of every table. A seal
 // (base/sealed_file.h) notes that this was done. Who can write the user's private files is the user.
@@ -41,7 +41,7 @@ Result<LoadedImage> load_image_file(const std::string& path, Tier tier = Tier::k
                                     int64_t now_ns = real_time_ns());
 
 // Writes the checksums into an image file that was changed on purpose, so that tests and fuzzers reach the checks that
-// stand behind them. Errors: kInvalidInput for what is too short to be one.
+// come after them. Errors: kInvalidInput for what is too short to be one.
 Status repair_image_checksums(int file);
 
 }  // namespace membrane::engine

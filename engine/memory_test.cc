@@ -8,6 +8,7 @@
 #include <random>
 #include <thread>
 
+#include "base/sanitized_testing.h"
 #include "engine/call_testing.h"
 #include "engine/engine_testing.h"
 
@@ -50,7 +51,7 @@ struct Example {
 
 TEST(Memory, RegionsComeBackEmptyHoweverTheyWereUsed) {
   std::mt19937 random(1);
-  for (int round = 0; round < 60; ++round) {
+  for (int round = 0; round < (kIsSanitized ? 12 : 60); ++round) {
     const uint64_t pages = std::array<uint64_t, 6>{1, 2, 17, 100, 400, 900}[random() % 6];
     const auto memory = make(pages);
     ASSERT_TRUE(is_zero(memory->bytes())) << "round " << round;

@@ -98,7 +98,8 @@ class Broker {
   virtual HostResult<HttpResponse> http(const HttpRequest& request) = 0;
 
   // Guest paths: absolute, "/"-separated, of the grant's guest name space.
-  virtual HostResult<std::string> file_read(std::string_view path) = 0;
+  // ENOMEM for a file of more than `most_bytes`.
+  virtual HostResult<std::string> file_read(std::string_view path, uint64_t most_bytes) = 0;
   virtual HostResult<void> file_write(std::string_view path, std::string_view bytes, FileMode mode) = 0;
   virtual HostResult<std::vector<FileInfo>> file_list(std::string_view path) = 0;
   virtual HostResult<FileInfo> file_stat(std::string_view path) = 0;

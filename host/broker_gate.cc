@@ -298,8 +298,8 @@ HostResult<HttpResponse> BrokerGate::http(const HttpRequest& request) {
   }
   return pass<HttpResponse>(asked, [&] { return world_->http(request); });
 }
-HostResult<std::string> BrokerGate::file_read(std::string_view path) {
-  return pass<std::string>({"fs.read", {path}}, [&] { return world_->file_read(path); });
+HostResult<std::string> BrokerGate::file_read(std::string_view path, uint64_t most_bytes) {
+  return pass<std::string>({"fs.read", {path}}, [&] { return world_->file_read(path, most_bytes); });
 }
 HostResult<void> BrokerGate::file_write(std::string_view path, std::string_view bytes, FileMode mode) {
   return pass<void>({mode == FileMode::kAppend ? "fs.append" : "fs.write", {path, bytes}},

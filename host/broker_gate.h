@@ -41,7 +41,7 @@ class BrokerGate final : public Broker {
   [[nodiscard]] uint64_t tokens_used() const { return tokens_used_; }
 
   HostResult<HttpResponse> http(const HttpRequest& request) override;
-  HostResult<std::string> file_read(std::string_view path) override;
+  HostResult<std::string> file_read(std::string_view path, uint64_t most_bytes) override;
   HostResult<void> file_write(std::string_view path, std::string_view bytes, FileMode mode) override;
   HostResult<std::vector<FileInfo>> file_list(std::string_view path) override;
   HostResult<FileInfo> file_stat(std::string_view path) override;

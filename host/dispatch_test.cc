@@ -214,7 +214,7 @@ TEST(Dispatch, TheWordsOfTheLastErrorAreKept) {
 class ThrowingWorld : public TestWorld {
  public:
   HostResult<std::string> kv_get(std::string_view) override { throw std::runtime_error("surprise"); }
-  HostResult<std::string> file_read(std::string_view) override { throw std::bad_alloc(); }
+  HostResult<std::string> file_read(std::string_view, uint64_t) override { throw std::bad_alloc(); }
 };
 
 TEST(Dispatch, AnExceptionBecomesAnErrno) {

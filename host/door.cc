@@ -231,10 +231,9 @@ std::string Door::answer(std::string_view request) {
 // The value as JSON, when there is room for it: while it is made, and until the program has read it.
 std::string Door::answer_of(Value value) {
   if (const auto* text = std::get_if<std::string>(&value)) {
-    constexpr uint64_t kGrowth = 3;  // of the string that it is printed into
     const uint64_t size = std::max(json_text_bytes(*text), text->size() / 3 * 4 + 4);
     const uint64_t left = guest_.host_memory().left_for_call();
-    if (size > guest_.host_memory().left_to_keep() || kGrowth * size + text->size() > left)
+    if (size > guest_.host_memory().left_to_keep() || kPrintGrowth * size + text->size() > left)
       return error_answer(HostError{
           Errno::kNoMemory, "the answer of " + std::to_string(text->size()) + " bytes has no room", {}});
   }

@@ -104,9 +104,10 @@ constexpr std::array kOrigins = {
     Origin{is("env"), begins("Date."), kAssemblyScript},
 };
 
-// Its abort tells message, file, line and column; the one of others has no parameters.
-bool is_assembly_script_abort(const wasm::Import& import) {
-  return import.kind == wasm::ExternKind::kFunc && import.module == "env" && import.name == "abort";
+// Its abort takes message, file, line and column; that of others has no parameters.
+bool is_assembly_script_abort(const wasm::Module& module, const wasm::Import& import) {
+  return import.kind == wasm::ExternKind::kFunc && import.module == "env" && import.name == "abort" &&
+         module.type_of_function(import.index).params.size() == 4;
 }
 
 bool is_emscripten(const wasm::Import& import) {
@@ -119,10 +120,10 @@ bool is_emscripten(const wasm::Import& import) {
 
 }  // namespace
 
-std::string_view made_for(const wasm::Import& import) {
+std::string_view made_for(const wasm::Module& module, const wasm::Import& import) {
   if (import.module.starts_with("./") && import.module.ends_with("_bg.js")) return kBindgen;
   if (is_emscripten(import)) return kEmscripten;
-  if (is_assembly_script_abort(import)) return kAssemblyScript;
+  if (is_assembly_script_abort(module, import)) return kAssemblyScript;
   for (const Origin& origin : kOrigins)
     if (origin.module.fits(import.module) && origin.name.fits(import.name)) return origin.what;
   return {};

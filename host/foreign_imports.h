@@ -11,6 +11,6 @@ namespace membrane::host {
 
 // What a module with this import was made for, and how to make one that runs here, in one or two sentences. "" for an
 // import that does not tell.
-std::string_view made_for(const wasm::Import& import);
+std::string_view made_for(const wasm::Module& module, const wasm::Import& import);
 
 }  // namespace membrane::host

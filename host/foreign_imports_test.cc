@@ -7,8 +7,13 @@
 namespace membrane::host {
 namespace {
 
-std::string made_for(std::string module, std::string name, wasm::ExternKind kind = wasm::ExternKind::kFunc) {
-  return std::string(host::made_for({std::move(module), std::move(name), kind, 0}));
+// Of a module whose only function takes so many i32.
+std::string made_for(std::string module, std::string name, wasm::ExternKind kind = wasm::ExternKind::kFunc,
+                     size_t parameters = 4) {
+  wasm::Module of;
+  of.types.push_back({std::vector(parameters, wasm::ValType::kI32), {}});
+  of.functions.push_back({});  // of type 0
+  return std::string(host::made_for(of, {std::move(module), std::move(name), kind, 0}));
 }
 
 TEST(ForeignImports, SayWhatTheModuleWasMadeFor) {
@@ -44,6 +49,7 @@ TEST(ForeignImports, OfOthersSayNothing) {
   for (const auto& [module, name] :
        {std::pair{"env", "print"}, {"http", "get"}, {"wasi_snapshot_preview1", "fd_writ"}})
     EXPECT_EQ(made_for(module, name), "");
+  EXPECT_EQ(made_for("env", "abort", wasm::ExternKind::kFunc, 0), "");
 }
 
 // An import that nobody knows is told with the best hint that there is.

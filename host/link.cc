@@ -44,11 +44,11 @@ std::string names_in(const Capability& capability) {
   return list;
 }
 
-Diagnostic unknown(const wasm::Import& import) {
+Diagnostic unknown(const wasm::Module& module, const wasm::Import& import) {
   Diagnostic diagnostic{.code = DiagnosticCode::kUnknownImport};
   diagnostic.found = import.module + "." + import.name;
   diagnostic.message = "nothing provides the import \"" + import.module + "\" \"" + import.name + "\"";
-  if (const std::string_view purpose = made_for(import); !purpose.empty()) {
+  if (const std::string_view purpose = made_for(module, import); !purpose.empty()) {
     diagnostic.hint = purpose;
   } else if (import.kind != wasm::ExternKind::kFunc) {
     diagnostic.message += " (a " + std::string(wasm::name_of(import.kind)) + "; only functions are provided)";
@@ -82,6 +82,7 @@ std::expected<Linkage, std::vector<Diagnostic>> link_imports(
   Linkage linkage;
   std::vector<Diagnostic> diagnostics;
   for (const wasm::Import& import : module.imports) {
+    if (diagnostics.size() == kMaxFindings) break;
     if (is_fail_function(module, import) || (is_own && is_own(import))) {
       linkage.push_back(nullptr);
       continue;
@@ -89,8 +90,7 @@ std::expected<Linkage, std::vector<Diagnostic>> link_imports(
     const FunctionSpec* function =
         import.kind == wasm::ExternKind::kFunc ? find_function(import.module, import.name) : nullptr;
     if (function == nullptr) {
-      diagnostics.push_back(unknown(import));
-      if (diagnostics.size() == kMaxFindings) break;
+      diagnostics.push_back(unknown(module, import));
       continue;
     }
     linkage.push_back(function);
@@ -102,7 +102,6 @@ std::expected<Linkage, std::vector<Diagnostic>> link_imports(
       diagnostic.expected = text_of(actual);
       diagnostic.hint = "write " + import_of(*function);
       diagnostics.push_back(std::move(diagnostic));
-      if (diagnostics.size() == kMaxFindings) break;
     }
   }
   if (!diagnostics.empty()) return std::unexpected(bounded(std::move(diagnostics)));

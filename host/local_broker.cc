@@ -81,8 +81,8 @@ HostResult<FileAccess*> LocalBroker::files() {
   return open_once(files_, [this] { return FileAccess::open(policy_.fs, budget_, &deadline_); });
 }
 
-HostResult<std::string> LocalBroker::file_read(std::string_view path) {
-  return then(files(), [&](FileAccess* access) { return access->read(path); });
+HostResult<std::string> LocalBroker::file_read(std::string_view path, uint64_t most_bytes) {
+  return then(files(), [&](FileAccess* access) { return access->read(path, most_bytes); });
 }
 HostResult<void> LocalBroker::file_write(std::string_view path, std::string_view bytes, FileMode mode) {
   return then(files(), [&](FileAccess* access) { return access->write(path, bytes, mode); });

@@ -55,7 +55,7 @@ TEST(LocalBroker, AnEmptyPolicyGrantsNothingAndSaysWhatWould) {
   LocalBroker broker(policy, budget, &model, &person);
   expect_refused(broker.http({"GET", "https://example.org/x", {}, ""}), Errno::kAccess,
                  "--allow 'http:GET:https://example.org/*'");
-  expect_refused(broker.file_read("/data/x"), Errno::kAccess, "--allow fs:read:HOST_DIRECTORY:/data");
+  expect_refused(broker.file_read("/data/x", UINT64_MAX), Errno::kAccess, "--allow fs:read:HOST_DIRECTORY:/data");
   expect_refused(broker.file_write("/data/x", "", FileMode::kAppend), Errno::kAccess,
                  "--allow fs:write:HOST_DIRECTORY:/data");
   expect_refused(broker.file_list("/data"), Errno::kAccess, "--allow fs:read:HOST_DIRECTORY:/data");
@@ -112,7 +112,7 @@ TEST(LocalBroker, FetchesReadsAndStoresUnderItsGrants) {
   Budget budget;
   LocalBroker broker(policy, budget, nullptr, nullptr);
   EXPECT_EQ(broker.http({"GET", server.url("/"), {}, ""})->body, "page");
-  EXPECT_EQ(broker.file_read("/d/a"), "file");
+  EXPECT_EQ(broker.file_read("/d/a", UINT64_MAX), "file");
   EXPECT_TRUE(broker.file_write("/d/b", "new", FileMode::kCreateOrReplace));
   EXPECT_EQ(broker.file_list("/d")->size(), 2u);
   EXPECT_EQ(broker.file_stat("/d/b")->size_bytes, 3u);
@@ -131,8 +131,8 @@ TEST(LocalBroker, ADirectoryThatDoesNotExistFailsTheCallThatNeedsIt) {
   Budget budget;
   LocalBroker broker(policy, budget, nullptr, nullptr);
   EXPECT_TRUE(broker.kv_set("k", "v"));
-  expect_refused(broker.file_read("/all/x"), Errno::kNotFound, "");
-  expect_refused(broker.file_read("/all/x"), Errno::kNotFound, "");
+  expect_refused(broker.file_read("/all/x", UINT64_MAX), Errno::kNotFound, "");
+  expect_refused(broker.file_read("/all/x", UINT64_MAX), Errno::kNotFound, "");
 }
 
 TEST(LocalBroker, StoresTakeFromTheBudgetOfBytes) {

@@ -16,7 +16,7 @@ HostResult<HttpResponse> TestWorld::http(const HttpRequest& request) {
   return found->second;
 }
 
-HostResult<std::string> TestWorld::file_read(std::string_view path) {
+HostResult<std::string> TestWorld::file_read(std::string_view path, uint64_t) {
   const auto found = files.find(std::string(path));
   if (found == files.end()) return refuse(Errno::kNotFound, "no such file");
   return found->second;

@@ -21,13 +21,15 @@ HostResult<T> as_host_result(Result<T> result) {
                 std::move(error.message));
 }
 
+// A string that is printed into takes so many times the bytes printed, while it grows.
+inline constexpr uint64_t kPrintGrowth = 3;
+
 // What a call may take to parse a text of its program's, so that there is room to print what comes of it.
 inline JsonLimits json_limits(const Call& call) {
-  constexpr uint64_t kGrowth = 3;  // of a string that is printed into
   const uint64_t left = call.guest.host_memory().left_for_call();
   uint64_t bytes = 0;
   for (const std::string_view text : call.strings) bytes += text.size();
-  return {.memory_bytes = left - std::min(left, kGrowth * bytes)};
+  return {.memory_bytes = left - std::min(left, kPrintGrowth * bytes)};
 }
 
 inline HostResult<nlohmann::json> read_json_for_guest(std::string_view text, std::string_view what,

@@ -1,6 +1,9 @@
 #include "host/watchdog.h"
 
+#include <pthread.h>
+
 #include <algorithm>
+#include <atomic>
 #include <condition_variable>
 #include <mutex>
 #include <system_error>
@@ -11,12 +14,15 @@
 namespace membrane::host {
 
 // Lives as long as the process: a thread that waits costs nothing, and one that is joined at exit would have to be
-// woken by whoever embeds this library.
+// woken by the owner of the process. A child of fork() has no threads, so it makes an object of its own.
 class Watchdog::Thread {
  public:
   static Thread& instance() {
-    static auto* const thread = new Thread;
-    return *thread;
+    static std::atomic<Thread*> current = [] {
+      pthread_atfork(nullptr, nullptr, [] { current = new Thread; });
+      return new Thread;
+    }();
+    return *current;
   }
 
   void add(Watch* watch) {

@@ -130,7 +130,7 @@ Status check_closed(const fs::path& path) {
   struct stat status{};
   if (stat(path.c_str(), &status) != 0 || (status.st_mode & S_IWOTH) == 0) return {};
   return fail(ErrorCode::kDenied,
-              "no language is taken from " + path.string() + ", since others may write to it",
+              "no language is taken from " + path.string() + ", since everybody may write to it",
               "If what is there is as it should be: chmod o-w " + path.string());
 }
 

@@ -76,7 +76,7 @@ Status allow_fs(Policy& policy, std::string_view flag, std::string_view rest) {
   const size_t comma = words.find(',');
   const std::string_view mode = words.substr(0, comma);
   if (comma != std::string_view::npos && words.substr(comma + 1) != "links")
-    return refuse(flag, "\"" + std::string(words.substr(comma + 1)) + "\" is nothing that a mode can have.",
+    return refuse(flag, "\"" + std::string(words.substr(comma + 1)) + "\" is not an option of a mode.",
                   "write " + std::string(mode) + ", or " + std::string(mode) + ",links");
   if (mode != "read" && mode != "write")
     return refuse(flag, "the mode is missing: read, or write (which includes reading).",

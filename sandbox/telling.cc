@@ -62,6 +62,8 @@ ReportError compile_stop_error(Outcome outcome, const policy::Limits& limits) {
   return error;
 }
 
+std::string allowed_by(const std::string& grant) { return grant.empty() ? "" : "It would be allowed by " + grant; }
+
 void tell_conversation(Conversation said, Report& report) {
   report.stdout_text = std::move(said.stdout_text);
   report.stderr_text = std::move(said.stderr_text);

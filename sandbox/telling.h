@@ -40,6 +40,9 @@ void hear_output(const RunOptions& options, Conversation& said);
 // Why the program did not even begin: kTimedOut or kCancelled while it was compiled.
 ReportError compile_stop_error(Outcome outcome, const policy::Limits& limits);
 
+// How a refused call would be granted, as a sentence for a hint; "" where no grant would help.
+std::string allowed_by(const std::string& grant);
+
 // What it printed and submitted.
 void tell_conversation(Conversation said, Report& report);
 void tell_host_calls(const host::Dispatcher& dispatcher, Report& report);

@@ -158,7 +158,7 @@ Result<std::shared_ptr<const Template>> Template::open(lang::Package package,
   auto loaded = made->load(path, options.tier);
   if (!loaded) {
     if (loaded.error().code == ErrorCode::kInvalidInput && options.on_problem)
-      options.on_problem("the warm image " + path + " is damaged, and is made again");
+      options.on_problem("the warm image " + path + " is damaged; Membrane makes a new one");
     MEMBRANE_TRY(made->warm(options));
     rehearse(made);
     if (options.on_progress) options.on_progress("keeping the warm image");

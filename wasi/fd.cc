@@ -236,11 +236,11 @@ Done sync(Call& call, Rights needed) {
 
 // -- directories -------------------------------------------------------------------------
 
-// What stands behind the root's own names.
+// Adds what the mount at the root has besides the root's own names.
 Done add_root_mount(Call& call, Listing& listing) {
-  const auto behind = host_files::list(call, "/");
-  if (!behind) return fail(behind.error());
-  for (const ListedName& entry : **behind) {
+  const auto mounted = host_files::list(call, "/");
+  if (!mounted) return fail(mounted.error());
+  for (const ListedName& entry : **mounted) {
     const bool is_own = entry.name == "." || entry.name == ".." ||
                         call.state.files->child(FileTree::kRoot, entry.name) != 0;
     if (!is_own) listing.push_back(entry);

@@ -79,7 +79,7 @@ namespace functions_of {
 }
 #undef WASI
 
-// Tells what the program wrote to whom it may concern. False: the output limit is reached.
+// Hands what the program wrote to World::write, or else prints it. False: the output limit is reached.
 [[nodiscard]] inline bool write_text(const State& state, host::Guest& guest, host::Stream stream,
                                      std::string_view bytes, std::string_view text) {
   return state.world.write ? state.world.write(stream, bytes, text)

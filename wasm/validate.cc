@@ -5,6 +5,7 @@
 #include <string>
 #include <unordered_set>
 
+#include "base/findings.h"
 #include "base/stop_scope.h"
 #include "wasm/binary.h"
 #include "wasm/explain.h"
@@ -455,8 +456,7 @@ bool validate_all(const Module& module, CodeValidator& code, Report& report, Val
   LocalUses uses;
   for (uint32_t i = 0; i < info.functions.size(); ++i) {
     if (StopScope::stop_wanted())
-      return report.fail(
-          {.code = kImplementationLimit, .message = "the validation was stopped before its end"});
+      return report.fail(stopped_finding("the validation"));
     if (!code.function(imported + i, info.functions[i], observer ? &uses : nullptr)) return false;
     info.uses_simd |= info.functions[i].uses_simd;
     if (observer) observer(imported + i, info.functions[i], uses);

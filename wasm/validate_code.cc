@@ -4,6 +4,7 @@
 #include <array>
 #include <cstring>
 
+#include "base/findings.h"
 #include "base/stop_scope.h"
 #include "wasm/explain.h"
 #include "wasm/limits.h"
@@ -302,7 +303,7 @@ bool CodeValidator::fail_malformed(const BodyReader& reader) {
 
 bool CodeValidator::special(const Instruction& in) {
   if (StopScope::stop_wanted())
-    return fail(in, {.code = kImplementationLimit, .message = "the validation was stopped before its end"});
+    return fail(in, stopped_finding("the validation"));
   switch (in.op) {
 #define X(id, method)                      \
   case Opcode::id: return on_##method(in);

@@ -10,7 +10,9 @@ namespace {
 
 using nlohmann::ordered_json;
 
-HostResult<Value> read(Call& call) { return call.broker.file_read(call.text(0)); }
+HostResult<Value> read(Call& call) {
+  return call.broker.file_read(call.text(0), call.guest.host_memory().left_for_call());
+}
 HostResult<Value> write(Call& call) {
   return nothing(call.broker.file_write(call.text(0), call.text(1), FileMode::kCreateOrReplace));
 }

@@ -18,7 +18,7 @@ using nlohmann::json;
 HostResult<json> parse(const Call& call, size_t argument, std::string_view what = "the text") {
   const std::string_view text = call.text(argument);
   HostResult<json> document = read_json_for_guest(text, what, json_limits(call));
-  if (!document && document.error().reason.ends_with("is not JSON"))
+  if (!document && document.error().code == Errno::kInvalid && measure_json(text).depth <= kMaxJsonDepth)
     document.error().reason += "; it starts: " + (text.empty() ? "(empty)" : std::string(text.substr(0, 40)));
   return document;
 }

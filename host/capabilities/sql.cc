@@ -12,11 +12,10 @@ HostResult<Value> query(Call& call) {
   return call.broker.sql_query(call.text(0), call.text(1), call.text(2));
 }
 
-constexpr JsonLimits kLimits{.bytes = 64u << 20};
-
 // The first column of each row.
-HostResult<std::vector<ordered_json>> first_column(std::string_view rows) {
-  const auto read = read_ordered_json(rows, "the database's answer", kLimits);
+HostResult<std::vector<ordered_json>> first_column(const Call& call, std::string_view rows) {
+  const JsonLimits limits{.bytes = 64u << 20, .memory_bytes = call.guest.host_memory().left_for_call()};
+  const auto read = read_ordered_json(rows, "the database's answer", limits);
   if (!read && read.error().code == ErrorCode::kTooLong) return refuse(Errno::kTooBig, read.error().message);
   if (!read || !read->is_array()) return refuse(Errno::kHost, "the database's answer is not a JSON array");
   const ordered_json& array = *read;
@@ -36,7 +35,7 @@ std::string text_of(const ordered_json& value) {
 
 HostResult<Value> value(Call& call) {
   MEMBRANE_ASSIGN(const std::string rows, call.broker.sql_query(call.text(0), call.text(1), call.text(2)));
-  MEMBRANE_ASSIGN(const std::vector<ordered_json> column, first_column(rows));
+  MEMBRANE_ASSIGN(const std::vector<ordered_json> column, first_column(call, rows));
   if (column.empty()) return refuse(Errno::kNotFound, "the query gives no row");
   return text_of(column[0]);
 }
@@ -44,7 +43,7 @@ HostResult<Value> value(Call& call) {
 HostResult<Value> schema(Call& call) {
   constexpr std::string_view kSql = "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY rowid";
   MEMBRANE_ASSIGN(const std::string rows, call.broker.sql_query(call.text(0), kSql, ""));
-  MEMBRANE_ASSIGN(const std::vector<ordered_json> column, first_column(rows));
+  MEMBRANE_ASSIGN(const std::vector<ordered_json> column, first_column(call, rows));
   std::string text;
   for (const ordered_json& statement : column) text += text_of(statement) + ";\n";
   return text;

@@ -237,7 +237,8 @@ HostResult<Value> split(Call& call) {
     array += json_text(json(piece));
     return true;
   });
-  return array + "]";
+  array += ']';
+  return array;
 }
 
 HostResult<Value> join(Call& call) {
@@ -322,14 +323,20 @@ HostResult<Value> text_of_html(Call& call) {
 }
 
 HostResult<Value> links_of_html(Call& call) {
-  constexpr uint64_t kForms = 2;  // the links as they are found, and as JSON
-  MEMBRANE_TRY(call.check_size(kForms * call.text(0).size()));
+  MEMBRANE_TRY(call.check_size(call.text(0).size()));
+  const auto links = html_links(call.text(0));
+  constexpr uint64_t kNames = 24;  // and punctuation, of each link
+  uint64_t size = call.text(0).size();
+  for (const HtmlLink& link : links) size += kNames + json_text_bytes(link.href) + json_text_bytes(link.text);
+  MEMBRANE_TRY(call.check_size(size));
   std::string array = "[";
-  for (const HtmlLink& link : html_links(call.text(0))) {
+  array.reserve(size);
+  for (const HtmlLink& link : links) {
     if (array.size() > 1) array += ',';
     array += json_text(json{{"href", link.href}, {"text", link.text}});
   }
-  return array + "]";
+  array += ']';
+  return array;
 }
 
 constexpr Param kText{"text", Type::kBytes};

@@ -53,7 +53,7 @@ HostResult<std::string> read_all(const Fd& fd, uint64_t expected, uint64_t most,
                                  const Deadline* run) {
   std::string out;
   constexpr size_t kStep = 64 << 10;
-  out.reserve(std::min(expected, most));
+  out.reserve(std::min(expected, most) + kStep);
   for (;;) {
     if (run != nullptr && run->passed()) return std::unexpected(out_of_time());
     const size_t had = out.size();
@@ -93,7 +93,7 @@ class FileAccess::Impl {
  public:
   Impl(Roots& roots, Budget& budget, const Deadline* run) : roots_(roots), budget_(budget), run_(run) {}
 
-  HostResult<std::string> read(std::string_view path);
+  HostResult<std::string> read(std::string_view path, uint64_t most_bytes);
   HostResult<void> write(std::string_view path, std::string_view bytes, FileMode mode);
   HostResult<std::vector<FileInfo>> list(std::string_view path);
   HostResult<FileInfo> stat(std::string_view path);
@@ -114,7 +114,7 @@ class FileAccess::Impl {
 
 // -- reading ---------------------------------------------------------------------------
 
-HostResult<std::string> FileAccess::Impl::read(std::string_view guest_path) {
+HostResult<std::string> FileAccess::Impl::read(std::string_view guest_path, uint64_t most_bytes) {
   auto path = parse_guest_path(guest_path);
   if (!path) return std::unexpected(path.error());
   auto target = roots_.locate(*path, FsMode::kRead);
@@ -134,8 +134,11 @@ HostResult<std::string> FileAccess::Impl::read(std::string_view guest_path) {
     if (info && S_ISREG(info->st_mode)) {
       if (static_cast<uint64_t>(info->st_size) > budget_.left(Resource::kBytesIn))
         return refuse(Errno::kBudget, "The run's budget of bytes from the world is used up.");
-      auto bytes = read_all(*fd, static_cast<uint64_t>(info->st_size), target->root.grant.max_file_bytes,
-                            target->text, run_);
+      if (static_cast<uint64_t>(info->st_size) > most_bytes)
+        return refuse(Errno::kNoMemory, target->text + " has " + std::to_string(info->st_size) +
+                                            " bytes, and the sandbox has no room for them. Read it in parts.");
+      auto bytes = read_all(*fd, static_cast<uint64_t>(info->st_size),
+                            std::min(most_bytes, target->root.grant.max_file_bytes), target->text, run_);
       if (bytes && !budget_.take(Resource::kBytesIn, bytes->size()))
         return refuse(Errno::kBudget, "The run's budget of bytes from the world is used up.");
       return bytes;
@@ -376,7 +379,9 @@ HostResult<std::unique_ptr<FileAccess>> FileAccess::open(const std::vector<FsGra
   return std::unique_ptr<FileAccess>(new FileAccess(std::move(*roots), budget, run));
 }
 
-HostResult<std::string> FileAccess::read(std::string_view path) { return impl_->read(path); }
+HostResult<std::string> FileAccess::read(std::string_view path, uint64_t most_bytes) {
+  return impl_->read(path, most_bytes);
+}
 HostResult<void> FileAccess::write(std::string_view path, std::string_view bytes, FileMode mode) {
   return impl_->write(path, bytes, mode);
 }

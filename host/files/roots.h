@@ -72,7 +72,7 @@ class Roots {
   std::vector<Root> roots_;
 };
 
-// A number for the file that says nothing of where it is; never 0.
+// The same for all names of a file; never 0. Not a secret: its device and inode can be computed from it.
 uint64_t file_id_of(const struct stat& info);
 // The errno of the system about `text`, in our words.
 HostError errno_of(const std::string& text);

@@ -58,7 +58,13 @@ class KvStore::Impl {
   static int on_progress(void* self) { return static_cast<const Impl*>(self)->run_.passed() ? 1 : 0; }
   HostResult<void> open_file();
   // Before each call: a file that is read without a trace is opened again when it has changed.
-  HostResult<void> ready() { return is_read_only() && file_.has_changed() ? open() : HostResult<void>(); }
+  HostResult<void> ready() {
+    if (db_ != nullptr && !(is_read_only() && file_.has_changed())) return {};
+    db_.reset();
+    auto opened = open();
+    if (!opened) db_.reset();
+    return opened;
+  }
   [[nodiscard]] bool is_read_only() const { return !grant_.writable && !grant_.path.empty(); }
   HostResult<void> create_or_check();
   HostResult<int64_t> integer(const char* sql);

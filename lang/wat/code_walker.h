@@ -21,7 +21,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "base/diagnostic.h"
+#include "base/findings.h"
 #include "lang/wat/environment.h"
 #include "lang/wat/expansion.h"
 #include "lang/wat/host_table.h"
@@ -32,7 +32,6 @@
 
 namespace membrane::lang {
 
-inline constexpr size_t kMaxDiagnostics = 20;
 // Of forms in one function; (for …) counts twice. The walker calls itself for each, and must do with a stack of 256 KiB.
 inline constexpr uint32_t kMaxFormNesting = 256;
 
@@ -106,11 +105,11 @@ class CodeWalker {
   static constexpr unsigned kMaxTypeDepth = 6;
 
   // Whether another finding would be shown; those who search for a repair ask first.
-  [[nodiscard]] bool shows_findings() const { return writing_ && diagnostics_.size() < kMaxDiagnostics; }
+  [[nodiscard]] bool shows_findings() const { return writing_ && diagnostics_.size() < kMaxFindings; }
   void note_finding() { has_findings_ = true; }
   // Whether the rest of the text makes no difference any more.
   [[nodiscard]] bool is_over() const {
-    return stopped_ || writer_.is_full() || (writing_ && diagnostics_.size() >= kMaxDiagnostics);
+    return stopped_ || writer_.is_full() || (writing_ && diagnostics_.size() >= kMaxFindings);
   }
   Diagnostic& add_finding(DiagnosticCode code, Node n, std::string message);
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "base/findings.h"
 #include "base/stop_scope.h"
 #include "base/utf8.h"
 #include "wasm/text/numbers.h"
@@ -98,10 +99,6 @@ Diagnostic unclosed_parenthesis(std::string_view text, const std::vector<Token>&
     around.push_back(i);
   }
   return d;
-}
-
-Diagnostic stopped() {
-  return {.code = DiagnosticCode::kImplementationLimit, .message = "the parser was stopped before its end"};
 }
 
 TokenKind classify_word(std::string_view word) {
@@ -368,7 +365,7 @@ std::optional<Diagnostic> tokenize(std::string_view text, std::vector<Token>& ou
     Token t = lexer.next();
     const auto index = static_cast<uint32_t>(out.size());
     if (t.kind == TokenKind::kError) return lexer.error();
-    if (StopScope::stop_wanted()) return stopped();
+    if (StopScope::stop_wanted()) return stopped_finding("the parser");
     if (t.kind == TokenKind::kOpen) {
       t.partner = open;
       open = index;

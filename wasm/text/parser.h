@@ -22,12 +22,13 @@
 #include <string_view>
 #include <vector>
 
+#include "base/findings.h"
 #include "base/diagnostic.h"
 #include "wasm/module.h"
 
 namespace membrane::wasm {
 
-inline constexpr size_t kMaxParseErrors = 20;
+inline constexpr size_t kMaxParseErrors = kMaxFindings;
 inline constexpr size_t kMaxTextNesting = 10'000;  // of blocks and of folded instructions, together
 
 std::expected<Module, std::vector<Diagnostic>> parse_text(std::string_view text);

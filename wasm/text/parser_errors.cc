@@ -2,6 +2,7 @@
 // what to write instead where that can be known.
 #include <algorithm>
 
+#include "base/findings.h"
 #include "base/stop_scope.h"
 #include "wasm/text/numbers.h"
 #include "wasm/text/parser_impl.h"
@@ -79,8 +80,7 @@ Diagnostic& Parser::report(DiagnosticCode code, Token at, std::string message) {
 bool Parser::must_stop() {
   if (!stopped_ && StopScope::stop_wanted()) {
     stopped_ = true;
-    errors_.push_back(
-        {.code = DiagnosticCode::kImplementationLimit, .message = "the parser was stopped before its end"});
+    errors_.push_back(stopped_finding("the parser"));
   }
   return stopped_;
 }

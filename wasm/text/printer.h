@@ -2,9 +2,9 @@
 // which encode() writes to the same bytes, provided that the module validates.
 //
 // Names that are unique in their index space are printed as $names, in quotes where they are no identifiers;
-// other things, and those with names of more than 256 bytes, go by their index, which stands beside each definition as a comment. Floats are hexadecimal, so
-// that they are exact, with the decimal value as a comment. Custom sections other than "name" have
-// no text form in WebAssembly 3.0: a comment says that they were there.
+// other things, and those with names of more than 256 bytes, go by their index, which each definition has as a comment.
+// Floats are hexadecimal, so that they are exact, with the decimal value as a comment. Custom sections other than "name"
+// have no text form in WebAssembly 3.0: a comment says that they were there.
 //
 // Any Module may be given, also one that does not validate: what cannot be said in text (code that
 // cannot be decoded, a hundred thousand locals) becomes a comment, and the size of the result stays
