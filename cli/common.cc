@@ -1,6 +1,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -99,6 +100,9 @@ Result<std::string> read_input(const std::string& path, uint64_t max_bytes) {
                 "cannot open " + path + ": " + std::strerror(errno),
                 "Check the path; \"-\" reads standard input.");
   std::string text;
+  std::error_code error;
+  const uint64_t size = is_stdin ? 0 : std::filesystem::file_size(path, error);  // there is room for one copy
+  if (!error) text.reserve(std::min(size, max_bytes));
   char buffer[65536];
   for (bool more = true; more && text.size() <= max_bytes;) {
     const size_t got = std::fread(buffer, 1, sizeof buffer, file);

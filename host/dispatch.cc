@@ -30,10 +30,6 @@ std::string bounded(std::string text) {
   return utf8_repair(text);
 }
 
-size_t bytes_of(const CallRecord& record) {
-  return record.name.size() + record.reason.size() + record.grant.size() + record.arguments.size();
-}
-
 // "GET, https://example.org/": what a person needs to know the call again by.
 std::string summary_of(const FunctionSpec& function, const Call& call) {
   std::string summary;
@@ -204,7 +200,7 @@ CallOutcome Dispatcher::finish(const FunctionSpec& function, const HostResult<vo
 void Dispatcher::go_on_from(History history) {
   history_ = std::move(history);
   history_.record_bytes = 0;
-  for (const CallRecord& record : history_.records) history_.record_bytes += bytes_of(record);
+  for (const CallRecord& record : history_.records) history_.record_bytes += record.text_bytes();
 }
 
 void Dispatcher::record(CallRecord record) {
@@ -215,10 +211,10 @@ void Dispatcher::record(CallRecord record) {
 void Dispatcher::list(CallRecord record) {
   const bool malformed = record.code == Errno::kFault || record.code == Errno::kInvalid;
   const bool has_room =
-      history_.records.size() < kMaxRecords && history_.record_bytes + bytes_of(record) <= kMaxRecordBytes;
+      history_.records.size() < kMaxRecords && history_.record_bytes + record.text_bytes() <= kMaxRecordBytes;
   if (has_room && (!malformed || history_.malformed < kMaxMalformedRecords)) {
     history_.malformed += malformed ? 1 : 0;
-    history_.record_bytes += bytes_of(record);
+    history_.record_bytes += record.text_bytes();
     history_.records.push_back(std::move(record));
   } else {
     ++history_.records_dropped;

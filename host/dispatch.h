@@ -51,6 +51,9 @@ struct CallRecord {
   uint64_t latency_us = 0;
 
   [[nodiscard]] bool allowed() const { return code != Errno::kAccess; }
+  [[nodiscard]] size_t text_bytes() const {
+    return name.size() + reason.size() + grant.size() + arguments.size();
+  }
 };
 
 class Dispatcher {

@@ -43,7 +43,7 @@ const wasm::FuncType& fail_type() {
 // A run that is to be gone on with. Borrowed.
 struct Frozen {
   const engine::Snapshot& snapshot;
-  const FrozenState& state;
+  FrozenState& state;  // what was put into the run is taken out of it
 };
 
 // What the budget has of what a frozen run takes along.
@@ -289,6 +289,7 @@ Result<std::unique_ptr<wasi::System>> Run::make_wasi() {
     MEMBRANE_ASSIGN(auto thawed,
                     wasi::System::thaw({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()},
                                        std::move(config)));
+    std::string().swap(frozen_->state.wasi);  // it may be as large as all of the program's files
     if (!streams_input()) thawed->close_stdin();
     return thawed;
   }
@@ -556,12 +557,13 @@ void Run::freeze(RunPhase phase) {
   state.submitted = said_.submitted;
   state.written_bytes = said_.written_bytes;
   if (wasi_) {
-    const auto frozen = wasi_->freeze();
+    auto frozen = wasi_->freeze();
     if (!frozen) {
       stop(Outcome::kFailed, frozen.error());
       return;
     }
     state.wasi.assign(frozen->begin(), frozen->end());
+    std::vector<uint8_t>().swap(*frozen);
   }
   state.heap_next = guest_->heap_next();
   state.memory_limit_was_hit = memory_limit_was_hit();
@@ -775,7 +777,7 @@ Report thaw(std::span<const uint8_t> bytes, const RunOptions& options) {
     return report;
   }
   if (!snapshot) return refused(snapshot.error());
-  const auto state = read_state(snapshot->embedder_state());
+  auto state = read_state(snapshot->embedder_state());
   if (!state) return refused(state.error());
   const Program program{.source = {},
                         .name = state->program_name,

@@ -102,7 +102,7 @@ auto ask(Call& call, std::string_view name, const std::string& path, Purpose pur
     record.reason = answer.error().reason;
     record.grant = answer.error().grant;
   }
-  if (state.records.size() < host::Dispatcher::kMaxRecords) state.records.push_back(std::move(record));
+  state.note(std::move(record));
   if (!answer) return told(state, answer.error(), path, purpose == Purpose::kWrite);
   if constexpr (std::is_void_v<typename decltype(answer)::value_type>) return {};
   else return std::move(*answer);
@@ -216,7 +216,7 @@ void close(State& state, OpenHostFile& file) {
     record.reason = file.last_error->reason;
     record.grant = file.last_error->grant;
   }
-  if (state.records.size() < host::Dispatcher::kMaxRecords) state.records.push_back(std::move(record));
+  state.note(std::move(record));
 }
 
 // -- by path ---------------------------------------------------------------------------------

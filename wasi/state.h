@@ -40,7 +40,10 @@ struct State {
 
   std::optional<host::HostError> last_denial;
   std::vector<host::CallRecord> records;
+  uint64_t record_bytes = 0;  // of their texts
 
+  // Keeps a line for the report until it is taken. What is beyond the limits of a report is left out.
+  void note(host::CallRecord record);
   // For the times of files: reading it moves no clock.
   [[nodiscard]] uint64_t file_time_ns() const;
   [[nodiscard]] uint64_t start_ns() const;

@@ -66,6 +66,14 @@ uint64_t State::start_ns() const {
   return std::min(static_cast<uint64_t>(start_ms), kMostMs) * kNsPerMs;
 }
 
+void State::note(host::CallRecord record) {
+  if (records.size() == host::Dispatcher::kMaxRecords ||
+      record_bytes + record.text_bytes() > host::Dispatcher::kMaxRecordBytes)
+    return;
+  record_bytes += record.text_bytes();
+  records.push_back(std::move(record));
+}
+
 uint64_t State::file_time_ns() const {
   return grants.time.real && real_now_ns != 0 ? real_now_ns : start_ns() + clock.passed_ns();
 }
@@ -160,7 +168,10 @@ const host::HostError* System::last_denial() const {
   return state_->last_denial ? &*state_->last_denial : nullptr;
 }
 
-std::vector<host::CallRecord> System::take_records() { return std::exchange(state_->records, {}); }
+std::vector<host::CallRecord> System::take_records() {
+  state_->record_bytes = 0;
+  return std::exchange(state_->records, {});
+}
 
 std::vector<FileEntry> System::written_files() const {
   std::vector<FileEntry> entries;

@@ -1,7 +1,6 @@
 // fs: files beneath the directories that the policy grants.
 #include <limits>
-#include <nlohmann/json.hpp>
-
+#include "base/json.h"
 #include "host/call.h"
 #include "host/capabilities/all.h"
 
@@ -23,6 +22,10 @@ HostResult<Value> remove(Call& call) { return nothing(call.broker.file_remove(ca
 
 HostResult<Value> list(Call& call) {
   MEMBRANE_ASSIGN(const std::vector<FileInfo> entries, call.broker.file_list(call.text(0)));
+  constexpr uint64_t kForms = 2, kEntryBytes = 64;  // as values and as text; besides its name
+  uint64_t bytes = 0;
+  for (const FileInfo& entry : entries) bytes += json_text_bytes(entry.name) + kEntryBytes;
+  MEMBRANE_TRY(call.check_size(kForms * bytes));
   ordered_json array = ordered_json::array();
   for (const FileInfo& entry : entries)
     array.push_back(

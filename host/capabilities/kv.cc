@@ -1,6 +1,5 @@
 // kv: a key-value store that outlives the run when the grant names a file.
-#include <nlohmann/json.hpp>
-
+#include "base/json.h"
 #include "host/call.h"
 #include "host/capabilities/all.h"
 
@@ -19,7 +18,13 @@ HostResult<Value> exists(Call& call) {
 
 HostResult<Value> keys(Call& call) {
   MEMBRANE_ASSIGN(const std::vector<std::string> found, call.broker.kv_keys(call.text(0)));
-  return nlohmann::json(found).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  uint64_t bytes = 2;
+  for (const std::string& key : found) bytes += json_text_bytes(key) + 1;
+  MEMBRANE_TRY(call.check_size(bytes));
+  std::string text = "[";
+  text.reserve(bytes);
+  for (const std::string& key : found) text.append(text.size() == 1 ? "" : ",").append(json_text(nlohmann::json(key)));
+  return text + "]";
 }
 
 constexpr Param kKey{"key", Type::kText};

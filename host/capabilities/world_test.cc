@@ -118,7 +118,30 @@ TEST(Kv, KeepsAndForgets) {
   EXPECT_EQ(machine.text("kv.keys", {"zz"}), "[]");
 }
 
+// A key that the host has in one byte may take six of a list.
+TEST(Kv, AListOfKeysHasTheMemoryThatIsLeft) {
+  Machine machine;
+  for (char c = 'a'; c < 'k'; ++c) machine.call("kv.set", {c + std::string(1'000, '\x01'), ""});
+  HostMemory& memory = machine.guest.host_memory();
+  {
+    const HostMemory::Use use(memory, memory.left_for_call() - 60'000);
+    EXPECT_EQ(machine.fails("kv.keys", {""}), Errno::kNoMemory);
+    EXPECT_EQ(machine.text("kv.keys", {"a"}).size(), 6'005u);
+  }
+  EXPECT_EQ(machine.text("kv.keys", {""}).size(), 60'041u);
+}
+
 // --- fs ----------------------------------------------------------------------------------
+
+TEST(Fs, AListOfFilesHasTheMemoryThatIsLeft) {
+  Machine machine;
+  for (char c = 'a'; c < 'k'; ++c) machine.call("fs.write", {"/data/" + (c + std::string(200, 'x')), "1"});
+  HostMemory& memory = machine.guest.host_memory();
+  const size_t whole = machine.text("fs.list", {"/data"}).size();
+  EXPECT_GT(whole, 2'000u);
+  const HostMemory::Use use(memory, memory.left_for_call() - whole);
+  EXPECT_EQ(machine.fails("fs.list", {"/data"}), Errno::kNoMemory);
+}
 
 TEST(Fs, ReadsAndWrites) {
   Machine machine;
