@@ -18,7 +18,8 @@ void bound_text(Diagnostic& d) {
 }
 
 Diagnostic stopped_finding(std::string_view work) {
-  return {.code = DiagnosticCode::kImplementationLimit, .message = std::string(work) + " was stopped before its end"};
+  return {.code = DiagnosticCode::kImplementationLimit,
+          .message = std::string(work) + " was stopped before its end"};
 }
 
 std::vector<Diagnostic> bounded(std::vector<Diagnostic> findings) {

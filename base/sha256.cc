@@ -59,8 +59,8 @@ void Sha256::add(std::string_view bytes) {
 
 Result<std::string> Sha256::finish() {
   std::array<unsigned char, 32> digest{};
-  const bool ok = std::exchange(ok_, false) &&
-                  crypto()->final(context_of(context_.get()), digest.data(), nullptr) == 1;
+  const bool ok =
+      std::exchange(ok_, false) && crypto()->final(context_of(context_.get()), digest.data(), nullptr) == 1;
   if (!ok) return fail(ErrorCode::kInternal, "libcrypto could not compute a SHA-256");
   return hex_of(digest);
 }

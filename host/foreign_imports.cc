@@ -35,22 +35,19 @@ struct Origin {
 
 constexpr std::string_view kBindgen =
     "This is a module of wasm-bindgen, which needs the JavaScript that was generated with it. Build the "
-    "program for "
-    "wasm32-wasip1, without wasm-bindgen.";
+    "program for wasm32-wasip1, without wasm-bindgen.";
 constexpr std::string_view kGoJs =
     "This is Go's target js/wasm, which needs a browser or Node. Build it with GOOS=wasip1 GOARCH=wasm.";
 constexpr std::string_view kEmscripten =
     "This is a module of Emscripten, which needs the JavaScript that was generated with it. Build it with "
-    "emcc "
-    "-sSTANDALONE_WASM, or with clang and wasi-libc (target wasm32-wasip1).";
+    "emcc -sSTANDALONE_WASM, or with clang and wasi-libc (target wasm32-wasip1).";
 constexpr std::string_view kAssemblyScript =
     "This is a module of AssemblyScript for JavaScript. Build it with the WASI shim (asc --config "
     "node_modules/@assemblyscript/wasi-shim/asconfig.json), or with --use abort= and without console and "
     "Date.";
 constexpr std::string_view kSockets =
     "This is a socket function of WasmEdge or WASIX, not of WASI preview 1. A program reaches servers "
-    "through the "
-    "capability http here (membrane capabilities http).";
+    "through the capability http here (membrane capabilities http).";
 constexpr std::string_view kPreview2 =
     "This is an interface of WASI preview 2, of a component. Build a core module for WASI preview 1: target "
     "wasm32-wasip1.";
@@ -59,8 +56,7 @@ constexpr std::string_view kWasix =
     "wasm32-wasip1.";
 constexpr std::string_view kThreads =
     "This is the threads proposal of WASI, and a program has one thread here. Build it for wasm32-wasip1 "
-    "without "
-    "threads.";
+    "without threads.";
 constexpr std::string_view kWasiProposal =
     "This is a proposal for WASI that is not part of preview 1. Build the program without it.";
 constexpr std::string_view kSharedLibrary =

@@ -12,7 +12,7 @@ std::string made_for(std::string module, std::string name, wasm::ExternKind kind
                      size_t parameters = 4) {
   wasm::Module of;
   of.types.push_back({std::vector(parameters, wasm::ValType::kI32), {}});
-  of.functions.push_back({});  // of type 0
+  of.functions.own().emplace_back();  // of type 0
   return std::string(host::made_for(of, {std::move(module), std::move(name), kind, 0}));
 }
 

@@ -139,8 +139,7 @@ Status Journal::append(JournalEntry entry, const WriteResult& result) {
 Status Journal::append(JournalEntry entry) {
   entry.sequence = entries_.size() + 1;
   repair(entry);
-  MEMBRANE_ASSIGN(entry.chain,
-                  write_journal_line(head(), entry, result_of(entry), [](std::string_view) {}));
+  MEMBRANE_ASSIGN(entry.chain, write_journal_line(head(), entry, result_of(entry), [](std::string_view) {}));
   entries_.push_back(std::move(entry));
   return {};
 }

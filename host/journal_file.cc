@@ -125,8 +125,7 @@ class JournalFileReader::Lines {
       const int why = errno;
       seen_.resize(static_cast<size_t>(std::max<ssize_t>(count, 0)));
       seen_at_ = offset;
-      if (count < 0)
-        return fail(ErrorCode::kUnavailable, "cannot read " + path_ + ": " + std::strerror(why));
+      if (count < 0) return fail(ErrorCode::kUnavailable, "cannot read " + path_ + ": " + std::strerror(why));
     }
     return std::string_view(seen_).substr(offset - seen_at_);
   }

@@ -39,9 +39,7 @@ JournalEntry entry(std::string function, std::string reason = "") {
 
 // The same entries wherever they go.
 void fill(JournalSink& journal) {
-  const auto write = [](const std::string& bytes) {
-    return [bytes](JsonWriter& out) { out.bytes(bytes); };
-  };
+  const auto write = [](const std::string& bytes) { return [bytes](JsonWriter& out) { out.bytes(bytes); }; };
   EXPECT_TRUE(journal.append(entry("kv.get"), write("blue \"é\" \n")));
   EXPECT_TRUE(journal.append(entry("http.request", "no grant \xFF"), write("")));
   EXPECT_TRUE(journal.append(entry("fs.read"), write(std::string(300'000, '\xFF'))));
@@ -116,7 +114,8 @@ TEST_F(JournalFile, WhatCannotBeWrittenIsAnError) {
   if (!full) GTEST_SKIP() << "there is no /dev/full";
   Status appended;
   for (int i = 0; i < 10 && appended; ++i)
-    appended = (*full)->append(entry("fs.read"), [](JsonWriter& out) { out.bytes(std::string(300'000, 'x')); });
+    appended =
+        (*full)->append(entry("fs.read"), [](JsonWriter& out) { out.bytes(std::string(300'000, 'x')); });
   EXPECT_FALSE(appended);
   EXPECT_FALSE((*full)->finish());
 }

@@ -25,12 +25,13 @@ void append_escaped(std::string& out, char c) {
 
 size_t text_bytes(std::string_view text) {
   size_t bytes = 2;
-  for (const char c : text)
-    bytes += !is_escaped(c) ? 1 : kStoodFor.find(c) != std::string_view::npos ? 2 : 6;
+  for (const char c : text) bytes += !is_escaped(c) ? 1 : kStoodFor.find(c) != std::string_view::npos ? 2 : 6;
   return bytes;
 }
 
-size_t base64_bytes(size_t bytes) { return (bytes + 2) / 3 * 4 + std::string_view(R"({"base64":""})").size(); }
+size_t base64_bytes(size_t bytes) {
+  return (bytes + 2) / 3 * 4 + std::string_view(R"({"base64":""})").size();
+}
 
 // Of "\u00XY", as append_escaped() writes it. False when it is not.
 bool read_control(std::string_view escape, char& c) {

@@ -55,7 +55,8 @@ TEST(LocalBroker, AnEmptyPolicyGrantsNothingAndSaysWhatWould) {
   LocalBroker broker(policy, budget, &model, &person);
   expect_refused(broker.http({"GET", "https://example.org/x", {}, ""}), Errno::kAccess,
                  "--allow 'http:GET:https://example.org/*'");
-  expect_refused(broker.file_read("/data/x", UINT64_MAX), Errno::kAccess, "--allow fs:read:HOST_DIRECTORY:/data");
+  expect_refused(broker.file_read("/data/x", UINT64_MAX), Errno::kAccess,
+                 "--allow fs:read:HOST_DIRECTORY:/data");
   expect_refused(broker.file_write("/data/x", "", FileMode::kAppend), Errno::kAccess,
                  "--allow fs:write:HOST_DIRECTORY:/data");
   expect_refused(broker.file_list("/data"), Errno::kAccess, "--allow fs:read:HOST_DIRECTORY:/data");

@@ -110,8 +110,8 @@ std::string name_of(const HttpGrant& grant) {
   return "http " + methods + " " + grant.url;
 }
 std::string name_of(const FsGrant& grant) {
-  return std::string(grant.mode == FsMode::kWrite ? "fs write" : "fs read") + (grant.links ? ",links " : " ") +
-         grant.host + " as " + grant.guest;
+  return std::string(grant.mode == FsMode::kWrite ? "fs write" : "fs read") +
+         (grant.links ? ",links " : " ") + grant.host + " as " + grant.guest;
 }
 std::string name_of(const SqlGrant& grant) { return "sql " + grant.name + " of " + grant.path; }
 std::string name_of(const KvGrant& grant) { return "kv" + (grant.path.empty() ? "" : " in " + grant.path); }
@@ -153,16 +153,14 @@ class Restriction {
     std::vector<Grant> kept;
     std::vector<bool> used(ceiling.size());
     for (const Grant& grant : given) {
-      // Of the grants that cover it, the first that leaves it whole, else the first.
+      // Of the grants that cover it, one that leaves it whole, else the first.
       std::optional<Grant> fit;
-      size_t by = 0;
-      for (size_t i = 0; i < ceiling.size() && fit != grant; ++i) {
+      for (size_t i = 0; i < ceiling.size(); ++i) {
         auto made = covered(grant, ceiling[i]);
         if (!made || (fit && *made != grant)) continue;
         fit = std::move(made);
-        by = i;
+        used[i] = true;
       }
-      if (fit) used[by] = true;
       if (!fit) {
         too_much(name_of(grant));
         continue;

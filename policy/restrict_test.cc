@@ -20,8 +20,8 @@ TEST(Restrict, TheSamePolicyStaysAsItIs) {
 }
 
 TEST(Restrict, GrantsThatOverlapStayAsTheyAre) {
-  const Policy policy = with({"fs:read:/:/all", "fs:write:/tmp:/out", "fs:read:/tmp/a:/a", "http:GET:https://example.org/*",
-                              "http:GET,POST:https://example.org/a/*"});
+  const Policy policy = with({"fs:read:/:/all", "fs:write:/tmp:/out", "fs:read:/tmp/a:/a",
+                              "http:GET:https://example.org/*", "http:GET,POST:https://example.org/a/*"});
   const Restricted both = restrict(policy, policy);
   EXPECT_EQ(both.policy, policy);
   EXPECT_TRUE(both.differences.empty()) << both.differences[0];
@@ -34,7 +34,8 @@ TEST(Restrict, LinksAreFollowedWhereBothGrantThem) {
   EXPECT_TRUE(restrict(links, links).policy.fs[0].links);
   ASSERT_EQ(restrict(links, plain).differences.size(), 1u);
   EXPECT_EQ(restrict(links, plain).differences[0],
-            "fs write,links /tmp as /out beyond fs write /tmp as /out was not granted when it was recorded: it is not "
+            "fs write,links /tmp as /out beyond fs write /tmp as /out was not granted when it was recorded: "
+            "it is not "
             "granted now");
 }
 

@@ -314,9 +314,10 @@ bool Run::instantiate(const engine::InstanceLimits& limits) {
   guest_->set_heap_next(frozen_->state.heap_next);
   dispatcher_->go_on_from(frozen_->state.history);
   if (wasi_ == nullptr || wasi_->account_to(*guest_)) return true;
-  return stop(Outcome::kOutOfMemory, "exhausted",
-              "the memory limit has no room for what the program keeps in the host: its files, listings and answers",
-              "Raise the memory limit to what it was when the program was frozen.");
+  return stop(
+      Outcome::kOutOfMemory, "exhausted",
+      "the memory limit has no room for what the program keeps in the host: its files, listings and answers",
+      "Raise the memory limit to what it was when the program was frozen.");
 }
 
 std::optional<HostImport> Run::find_import(const wasm::Import& import) {

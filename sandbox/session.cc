@@ -328,8 +328,8 @@ host::HostResult<void> Session::Impl::take_result(std::string_view request, host
   const JsonSize size = measure_json(request);
   const uint64_t bytes = size.kept_bytes() + kCopies * size.string_bytes;
   if (!memory.keep(kResult, bytes))
-    return host::refuse(host::Errno::kTooBig, "there is no room for a result of " +
-                                                  std::to_string(request.size()) + " bytes");
+    return host::refuse(host::Errno::kTooBig,
+                        "there is no room for a result of " + std::to_string(request.size()) + " bytes");
   result_ = std::move(result);
   result_bytes_ = bytes;
   return {};

@@ -534,7 +534,8 @@ TEST_F(Python, CallsOfFilesStandAmongTheOthersWhereTheyHappened) {
   run_options.policy.fs.push_back({.guest = "/data", .host = directory});
   run_options.policy.kv.emplace();
   begin(run_options);
-  const Report report = exec("from membrane import kv\nkv.set('a', '1')\nopen('/data/a').read()\nkv.set('b', '2')");
+  const Report report =
+      exec("from membrane import kv\nkv.set('a', '1')\nopen('/data/a').read()\nkv.set('b', '2')");
   std::string names;
   for (const HostCallRecord& call : report.host_calls)
     if (call.name == "kv.set" || call.name == "fs.open") names += call.name + " ";

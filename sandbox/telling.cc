@@ -62,7 +62,9 @@ ReportError compile_stop_error(Outcome outcome, const policy::Limits& limits) {
   return error;
 }
 
-std::string allowed_by(const std::string& grant) { return grant.empty() ? "" : "It would be allowed by " + grant; }
+std::string allowed_by(const std::string& grant) {
+  return grant.empty() ? "" : "It would be allowed by " + grant;
+}
 
 void tell_conversation(Conversation said, Report& report) {
   report.stdout_text = std::move(said.stdout_text);

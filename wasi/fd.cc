@@ -241,8 +241,8 @@ Done add_root_mount(Call& call, Listing& listing) {
   const auto mounted = host_files::list(call, "/");
   if (!mounted) return fail(mounted.error());
   for (const ListedName& entry : **mounted) {
-    const bool is_own = entry.name == "." || entry.name == ".." ||
-                        call.state.files->child(FileTree::kRoot, entry.name) != 0;
+    const bool is_own =
+        entry.name == "." || entry.name == ".." || call.state.files->child(FileTree::kRoot, entry.name) != 0;
     if (!is_own) listing.push_back(entry);
   }
   listing.shrink_to_fit();

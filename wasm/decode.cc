@@ -89,8 +89,8 @@ class Decoder {
     reader_.fail(kBadVersion, 4, "the binary is a component, and not a module", "layer 1", "layer 0");
     failure().hint =
         "Components are of WASI preview 2. Build a module for preview 1: target wasm32-wasip1, or without "
-        "the step "
-        "that makes the component (wasm-tools component new, componentize).";
+        "the "
+        "step that makes the component (wasm-tools component new, componentize).";
     return false;
   }
 

@@ -455,8 +455,7 @@ bool validate_all(const Module& module, CodeValidator& code, Report& report, Val
   info.uses_simd = declares_simd(module);
   LocalUses uses;
   for (uint32_t i = 0; i < info.functions.size(); ++i) {
-    if (StopScope::stop_wanted())
-      return report.fail(stopped_finding("the validation"));
+    if (StopScope::stop_wanted()) return report.fail(stopped_finding("the validation"));
     if (!code.function(imported + i, info.functions[i], observer ? &uses : nullptr)) return false;
     info.uses_simd |= info.functions[i].uses_simd;
     if (observer) observer(imported + i, info.functions[i], uses);

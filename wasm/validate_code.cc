@@ -302,8 +302,7 @@ bool CodeValidator::fail_malformed(const BodyReader& reader) {
 }
 
 bool CodeValidator::special(const Instruction& in) {
-  if (StopScope::stop_wanted())
-    return fail(in, stopped_finding("the validation"));
+  if (StopScope::stop_wanted()) return fail(in, stopped_finding("the validation"));
   switch (in.op) {
 #define X(id, method)                      \
   case Opcode::id: return on_##method(in);

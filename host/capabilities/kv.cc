@@ -23,7 +23,8 @@ HostResult<Value> keys(Call& call) {
   MEMBRANE_TRY(call.check_size(bytes));
   std::string text = "[";
   text.reserve(bytes);
-  for (const std::string& key : found) text.append(text.size() == 1 ? "" : ",").append(json_text(nlohmann::json(key)));
+  for (const std::string& key : found)
+    text.append(text.size() == 1 ? "" : ",").append(json_text(nlohmann::json(key)));
   return text + "]";
 }
 

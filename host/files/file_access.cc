@@ -135,8 +135,9 @@ HostResult<std::string> FileAccess::Impl::read(std::string_view guest_path, uint
       if (static_cast<uint64_t>(info->st_size) > budget_.left(Resource::kBytesIn))
         return refuse(Errno::kBudget, "The run's budget of bytes from the world is used up.");
       if (static_cast<uint64_t>(info->st_size) > most_bytes)
-        return refuse(Errno::kNoMemory, target->text + " has " + std::to_string(info->st_size) +
-                                            " bytes, and the sandbox has no room for them. Read it in parts.");
+        return refuse(Errno::kNoMemory,
+                      target->text + " has " + std::to_string(info->st_size) +
+                          " bytes, and the sandbox has no room for them. Read it in parts.");
       auto bytes = read_all(*fd, static_cast<uint64_t>(info->st_size),
                             std::min(most_bytes, target->root.grant.max_file_bytes), target->text, run_);
       if (bytes && !budget_.take(Resource::kBytesIn, bytes->size()))

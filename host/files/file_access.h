@@ -51,7 +51,8 @@ class FileAccess {
                                                       policy::Budget& budget, const Deadline* run = nullptr);
   ~FileAccess();
 
-  HostResult<std::string> read(std::string_view path, uint64_t most_bytes = UINT64_MAX);  // ENOMEM for a file of more
+  HostResult<std::string> read(std::string_view path,
+                               uint64_t most_bytes = UINT64_MAX);  // ENOMEM for a file of more
   HostResult<void> write(std::string_view path, std::string_view bytes, FileMode mode);
   // Sorted by name. The guest directories above a grant exist too, with what is granted in them.
   HostResult<std::vector<FileInfo>> list(std::string_view path);

@@ -357,7 +357,8 @@ HostResult<FileHandles::NamePair> FileHandles::locate_pair(HostResult<Name> from
   if (!from) return std::unexpected(from.error());
   if (!to) return std::unexpected(to.error());
   if (&from->target.root != &to->target.root)
-    return refuse(Errno::kUnsupported, from->target.text + " cannot be moved to another grant, or have a name there.");
+    return refuse(Errno::kUnsupported,
+                  from->target.text + " cannot be moved to another grant, or have a name there.");
   const auto info = look_at(from->directory.get(), from->name, from->target);
   if (!info) return std::unexpected(info.error());
   if (!*info) return refuse(Errno::kNotFound, from->target.text + " does not exist.");

@@ -398,7 +398,8 @@ TEST_F(Sql, MemoryOfAQueryIsBounded) {
         numbers + "length(json_group_array(i || 'xxxxxxxxxxxxxxxxxx')) FROM c",
         std::string("SELECT json_array_length('[' || replace(hex(zeroblob(3000000)), '00', '1,') || '1]')"),
         std::string("SELECT length(hex(zeroblob(15000000)))")}) {
-    if (kIsSanitized && sql.contains("group_")) continue;  // grows row by row, and the sanitizer copies it each time
+    if (kIsSanitized && sql.contains("group_"))
+      continue;  // grows row by row, and the sanitizer copies it each time
     EXPECT_EQ(error(sql), Errno::kTooBig) << sql.substr(0, 120) << ": " << reason_;
   }
   EXPECT_EQ(query("SELECT 1 AS x").value(), R"([{"x":1}])");

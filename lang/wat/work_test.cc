@@ -87,7 +87,8 @@ TEST(Work, ABareValueHasTheTypeOfTheResultThatItBecomes) {
 }
 
 TEST(Work, ATypeThatManySelectsHideIsNotLookedFor) {
-  const std::string code = repeated(200'000, "(select ") + "1";  // unclosed: no program, and no recursion into it
+  const std::string code =
+      repeated(200'000, "(select ") + "1";  // unclosed: no program, and no recursion into it
   EXPECT_FALSE(findings_of("(module (func (set $x 1) (drop 1 " + code + "))").empty());
   const std::string closed = repeated(100'000, "(select ") + repeated(100'000, ")");
   EXPECT_FALSE(findings_of("(module (func (set $x 1) (drop 1 " + closed + ")))").empty());

@@ -22,8 +22,8 @@
 #include <string_view>
 #include <vector>
 
-#include "base/findings.h"
 #include "base/diagnostic.h"
+#include "base/findings.h"
 #include "wasm/module.h"
 
 namespace membrane::wasm {
