@@ -13,6 +13,7 @@
 // Threads: one at a time.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -43,6 +44,10 @@ class LocalBroker final : public Broker {
     deadline_.set_end(end);
     deadline_.set_cancel(cancel);
   }
+
+  // How much of the host's memory a call may use, for what takes much before it gives little (sql); to be said before the
+  // first call. Without it there is what each has itself.
+  void bound_memory(std::function<uint64_t()> left_for_call) { left_for_call_ = std::move(left_for_call); }
 
   // How far the reproducible sources have come: what a run that is frozen takes along. Files, stores and
   // databases are the world's.
@@ -102,6 +107,7 @@ class LocalBroker final : public Broker {
   const policy::Policy& policy_;
   policy::Budget& budget_;
   Deadline deadline_;
+  std::function<uint64_t()> left_for_call_;
   Model* model_;
   Person* person_;
   SystemResolver system_resolver_;

@@ -310,6 +310,7 @@ bool Run::instantiate(const engine::InstanceLimits& limits) {
   instance_ = *made;
   guest_.emplace(*instance_, said_);
   dispatcher_.emplace(*guest_, gate_);
+  world_.bound_memory([this] { return guest_->host_memory().left_for_call(); });
   if (frozen_ == nullptr) return true;
   guest_->set_heap_next(frozen_->state.heap_next);
   dispatcher_->go_on_from(frozen_->state.history);

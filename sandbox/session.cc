@@ -79,6 +79,7 @@ class Session::Impl final : public host::DoorSession {
       MEMBRANE_TRY(body->begin(image == nullptr ? template_->image() : *image, limits, std::move(waiting)));
     }
     body_ = std::move(body);
+    world_.bound_memory([this] { return body_->guest().host_memory().left_for_call(); });
     needs_entropy_ = true;
     return {};
   }

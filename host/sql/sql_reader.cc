@@ -33,7 +33,6 @@ constexpr int64_t kMaxValueBytes = 16ll << 20;
 constexpr int64_t kMinValueBytes = 1ll << 10;
 constexpr size_t kMaxLikeSteps = 64 << 20;  // bytes of a text times bytes of its pattern
 constexpr int64_t kMaxPrepareMemoryBytes = 16ll << 20;
-constexpr int64_t kMaxQueryMemoryBytes = 24ll << 20;  // sorting and recursion keep rows in memory
 constexpr int kMaxSqlBytes = 64 << 10;
 constexpr int kMaxParameters = 500;
 constexpr uint64_t kBusyTimeoutMs = 1'000;
@@ -218,7 +217,8 @@ class SqlReader::Impl {
       : grant_(grant), api_(api), now_ms_(std::move(now_ms)), file_(grant.path) {}
 
   HostResult<void> open();
-  HostResult<std::string> query(std::string_view sql, std::string_view parameters_json, const Deadline& run);
+  HostResult<std::string> query(std::string_view sql, std::string_view parameters_json, const Deadline& run,
+                                uint64_t memory_bytes);
 
  private:
   static int authorize(void* self, int action, const char* first, const char* second, const char*,
@@ -268,7 +268,7 @@ class SqlReader::Impl {
   bool trusted_ = false;                // while Membrane's own statements run
   std::string refusal_;                 // why the authorizer or the progress handler said no
   Errno refusal_code_ = Errno::kAccess;
-  int64_t memory_before_ = 0;
+  int64_t memory_before_ = 0, most_memory_bytes_ = 0;
 };
 
 // --- opening ---------------------------------------------------------------------------
@@ -483,7 +483,7 @@ int SqlReader::Impl::on_progress(void* self) {
   const Impl& reader = *static_cast<const Impl*>(self);
   if (reader.is_over()) return 1;
   if (!sqlite::Accounting::works() &&
-      reader.api_.memory_used() - reader.memory_before_ > kMaxQueryMemoryBytes) {
+      reader.api_.memory_used() - reader.memory_before_ > reader.most_memory_bytes_) {
     reader.account_->refused = true;
     return 1;
   }
@@ -497,10 +497,11 @@ int SqlReader::Impl::on_busy(void* self, int tries) {
 // --- running one -----------------------------------------------------------------------
 
 HostResult<std::string> SqlReader::Impl::query(std::string_view sql, std::string_view parameters_json,
-                                               const Deadline& run) {
+                                               const Deadline& run, uint64_t memory_bytes) {
   const Deadline deadline = run.within(grant_.timeout_ms);
+  most_memory_bytes_ = static_cast<int64_t>(std::min(memory_bytes, kMaxQueryMemoryBytes));
   sqlite::Account account;
-  account.limit_bytes = kMaxQueryMemoryBytes;
+  account.limit_bytes = most_memory_bytes_;
   account_ = &account;
   deadline_ = &deadline;
   memory_before_ = api_.memory_used();
@@ -701,8 +702,8 @@ std::unexpected<HostError> SqlReader::Impl::failure(int code) {
   const bool is_stopped = (code & 0xFF) == SQLITE_INTERRUPT || (code & 0xFF) == SQLITE_NOMEM;
   if (is_stopped && is_over()) return refuse(Errno::kTimedOut, "the query ran longer than its time limit");
   if (is_stopped && account_->refused)
-    return refuse(Errno::kTooBig, "the query needs more than " + std::to_string(kMaxQueryMemoryBytes >> 20) +
-                                      " MiB of memory; a value or a sort is too large");
+    return refuse(Errno::kTooBig, "the query needs more than " + std::to_string(most_memory_bytes_) +
+                                      " bytes of memory; a value or a sort is too large");
   switch (code & 0xFF) {
     case SQLITE_AUTH:
     case SQLITE_INTERRUPT:
@@ -732,8 +733,8 @@ HostResult<std::unique_ptr<SqlReader>> SqlReader::open(const policy::SqlGrant& g
 SqlReader::SqlReader(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 SqlReader::~SqlReader() = default;
 HostResult<std::string> SqlReader::query(std::string_view sql, std::string_view parameters_json,
-                                         const Deadline& run) {
-  return impl_->query(sql, parameters_json, run);
+                                         const Deadline& run, uint64_t memory_bytes) {
+  return impl_->query(sql, parameters_json, run, memory_bytes);
 }
 
 }  // namespace membrane::host

@@ -26,6 +26,8 @@ namespace membrane::host {
 
 class SqlReader {
  public:
+  static constexpr uint64_t kMaxQueryMemoryBytes = 24u << 20;  // sorting and recursion keep rows in memory
+
   // `now_ms` is the run's clock: Unix time in ms. A query asks it at most once.
   static HostResult<std::unique_ptr<SqlReader>> open(const policy::SqlGrant& grant,
                                                      std::function<int64_t()> now_ms);
@@ -39,10 +41,12 @@ class SqlReader {
   //   EINVAL     not one statement of SQL, or the parameters do not fit it
   //   EACCES     the statement does more than read
   //   ENOENT     no such table, column or function
-  //   E2BIG      more rows or bytes than the grant allows; nothing is given
+  //   E2BIG      more rows or bytes than the grant allows, or more memory than `memory_bytes` and kMaxQueryMemoryBytes
+  //              while it runs; nothing is given
   //   ETIMEDOUT  ran longer than the grant's timeout or until the run's deadline
   //   EHOST      the file is damaged or is no database
-  HostResult<std::string> query(std::string_view sql, std::string_view parameters_json, const Deadline& run);
+  HostResult<std::string> query(std::string_view sql, std::string_view parameters_json, const Deadline& run,
+                                uint64_t memory_bytes = kMaxQueryMemoryBytes);
 
  private:
   class Impl;

@@ -405,6 +405,16 @@ TEST_F(Sql, MemoryOfAQueryIsBounded) {
   EXPECT_EQ(query("SELECT 1 AS x").value(), R"([{"x":1}])");
 }
 
+TEST_F(Sql, AQueryIsGivenLessMemoryWhereLessIsLeft) {
+  const std::string sorted =
+      "WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c LIMIT 10000) "
+      "SELECT sum(length(x)) AS n FROM (SELECT i || hex(zeroblob(100)) AS x FROM c ORDER BY x LIMIT 10000)";
+  const auto reader = open();
+  EXPECT_EQ(reader->query(sorted, "", run_, 1u << 20).error().code, Errno::kTooBig);
+  EXPECT_EQ(reader->query("SELECT 1 AS x", "", run_, 1u << 20).value(), R"([{"x":1}])");
+  EXPECT_TRUE(reader->query(sorted, "", run_, uint64_t{1} << 40));
+}
+
 // A step may read a value once: many steps, short values.
 TEST_F(Sql, TheLongerTheStatementTheShorterItsValues) {
   grant_.timeout_ms = 600'000;
