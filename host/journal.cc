@@ -22,15 +22,17 @@ ordered_json read_result(std::string_view text) {
 
 // Everything but the chain, which is computed from this.
 ordered_json fields_of(const JournalEntry& entry) {
-  return {{"sequence", entry.sequence},
-          {"function", entry.function},
-          {"arguments_sha256", entry.arguments_sha256},
-          {"decision", entry.decision()},
-          {"errno", static_cast<int32_t>(entry.code)},
-          {"reason", entry.reason},
-          {"grant", entry.grant},
-          {"result", read_result(entry.result)},
-          {"latency_us", entry.latency_us}};
+  ordered_json fields = {{"sequence", entry.sequence},
+                         {"function", entry.function},
+                         {"arguments_sha256", entry.arguments_sha256},
+                         {"decision", entry.decision()},
+                         {"errno", static_cast<int32_t>(entry.code)},
+                         {"reason", entry.reason},
+                         {"grant", entry.grant},
+                         {"result", read_result(entry.result)},
+                         {"latency_us", entry.latency_us}};
+  if (entry.fuel != 0) fields["fuel"] = entry.fuel;
+  return fields;
 }
 
 std::string line_of(const JournalEntry& entry) {
@@ -70,6 +72,7 @@ bool read_entry(const ordered_json& object, JournalEntry& entry) {
       !read_number(object, "latency_us", entry.latency_us) || !read_text(object, "chain", entry.chain) ||
       !object.contains("result"))
     return false;
+  if (object.contains("fuel") && !read_number(object, "fuel", entry.fuel)) return false;
   if (code > INT32_MAX || name_of(static_cast<Errno>(code)) == "EUNKNOWN") return false;
   entry.code = static_cast<Errno>(code);
   entry.result = object["result"].dump();

@@ -6,6 +6,8 @@
 //   {"sequence":1,"function":"kv.get","arguments_sha256":"…","decision":"allowed","errno":0,
 //    "reason":"","grant":"","result":"blue","latency_us":12,"chain":"…"}          (one line)
 //
+// A call that worked for its answer (host/work.h) has "fuel":… before its chain.
+//
 // `chain` is the SHA-256 of the chain before it ("" at the start) and the line without its
 // chain, so that the last one stands for the whole journal. Lines are canonical: fields in
 // this order, no white space, strings escaped only where JSON demands it.
@@ -34,6 +36,7 @@ struct JournalEntry {
   std::string grant;
   std::string result = "null";  // JSON: the text or {"base64":…}, a number, an array, an object
   uint64_t latency_us = 0;
+  uint64_t fuel = 0;  // of its work
   std::string chain;
 
   // "allowed", "denied" (EACCES) or "failed".
@@ -44,6 +47,8 @@ class Journal {
  public:
   // Numbers the entry and chains it to the one before. Fails when there is no libcrypto.
   Status append(JournalEntry entry);
+  // There is one.
+  void drop_last() { entries_.pop_back(); }
 
   [[nodiscard]] const std::vector<JournalEntry>& entries() const { return entries_; }
   // The chain of the last entry; "" of an empty journal.

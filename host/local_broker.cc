@@ -201,11 +201,11 @@ HostResult<SqlReader*> LocalBroker::database(std::string_view name) {
 }
 
 HostResult<std::string> LocalBroker::sql_query(std::string_view name, std::string_view sql,
-                                               std::string_view parameters_json) {
+                                               std::string_view parameters_json, Work& work) {
   auto reader = database(name);
   if (!reader) return std::unexpected(reader.error());
   if (deadline_.passed()) return refuse(Errno::kBudget, "The run's time is used up.");
-  auto rows = (*reader)->query(sql, parameters_json, deadline_);
+  auto rows = (*reader)->query(sql, parameters_json, deadline_, work);
   if (!rows) return rows;
   if (auto paid = pay_in(rows->size()); !paid) return std::unexpected(paid.error());
   return rows;

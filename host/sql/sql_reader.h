@@ -20,6 +20,7 @@
 
 #include "host/deadline.h"
 #include "host/errno.h"
+#include "host/work.h"
 #include "policy/policy.h"
 
 namespace membrane::host {
@@ -42,7 +43,11 @@ class SqlReader {
   //   E2BIG      more rows or bytes than the grant allows; nothing is given
   //   ETIMEDOUT  ran longer than the grant's timeout or until the run's deadline
   //   EHOST      the file is damaged or is no database
-  HostResult<std::string> query(std::string_view sql, std::string_view parameters_json, const Deadline& run);
+  //
+  // `work` notes what SQLite does (sql_meter.h), also of a query that fails; with too much of it the query ends, with
+  // EBUDGET.
+  HostResult<std::string> query(std::string_view sql, std::string_view parameters_json, const Deadline& run,
+                                Work& work);
 
  private:
   class Impl;
