@@ -81,8 +81,9 @@ std::vector<Text> bad_queries() {
            "), n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 200) ";
   };
   const std::string mega = "hex(zeroblob(1000000))", zeros = "replace(hex(zeroblob(50000)), '0', '0,')";
-  std::string paths, twice = "WITH t0(x) AS (SELECT 1)", dates;
+  std::string paths, twice = "WITH t0(x) AS (SELECT 1)", days;
   for (int i = 0; i < 98; ++i) paths += ", '$[" + std::to_string(99'900 + i) + "]'";
+  for (int i = 0; i < 95; ++i) days += ", '+1 month'";
   for (int i = 1; i <= 30; ++i) {
     const std::string before = "t" + std::to_string(i - 1);
     twice += ", t" + std::to_string(i) + "(x) AS (SELECT a.x FROM " + before + " a, " + before + " b)";
@@ -142,6 +143,7 @@ std::vector<Text> bad_queries() {
       {"format of long", few + "SELECT sum(length(format('%100000d', i))) FROM n"},
       {"dates", of("replace(substr(" + mega + ", 1, 20000), '0', '%J')") +
                     "SELECT sum(length(strftime(x, i))) FROM v, n"},
+      {"a date of many steps", few + "SELECT sum(length(date(i, 'unixepoch'" + days + "))) FROM n"},
       {"quote", of(mega) + "SELECT sum(length(quote(x || i))) FROM v, n"},
       {"trim", of("replace(" + mega + ", '0', ' ')") + "SELECT sum(length(trim(x || i))) FROM v, n"},
       {"char", few + "SELECT sum(length(char(i, i, i, i, i, i, i, i))) FROM n"},

@@ -6,7 +6,7 @@
 namespace membrane::host {
 namespace {
 
-constexpr uint64_t kOperationsPerArgument = 16;
+constexpr uint64_t kOperationsPerArgument = 8;
 constexpr uint64_t kValueBytesPerFuel = 4096;
 constexpr uint64_t kPageFuel = 16;
 constexpr uint64_t kBytesPerFuel = 64;

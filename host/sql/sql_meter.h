@@ -1,6 +1,6 @@
 // What a query costs, in fuel, by what SQLite does for it and by nothing else: not by time, nor by what is in its caches.
 //
-//   each step of SQLite's machine    1, times two factors: 1 and 1 for each 16 operations of the statement, since a
+//   each step of SQLite's machine    1, times two factors: 1 and 1 for each 8 operations of the statement, since a
 //                                    function takes as many arguments; 1 and 1 for each 4 KiB of the largest value that
 //                                    there is, since a step may read it whole
 //   each page of the database or     16, whether it is read or is there still
