@@ -43,6 +43,17 @@ class SqlAttack(Attack):
         self.assertNotEqual(report["outcome"], "failed", report)
         return report
 
+    # -- fuel
+
+    def test_more_work_than_there_is_fuel_for(self):
+        endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) "
+        for sql in (endless + "SELECT count(*) FROM n", endless + "SELECT sum(length(hex(zeroblob(10000)))+i) FROM n",
+                    "SELECT count(*) FROM t a, t b, t c WHERE a.x < b.x || c.x"):
+            with self.subTest(sql):
+                report = self.query(sql, "--fuel", "2e6", cpu_s=2)
+                self.assertEqual(report["outcome"], "out_of_fuel", report)
+                self.assertEqual(report["fuel_used"], 2_000_000)
+
     # -- time
 
     def test_many_calls_of_json_extract_on_a_large_document(self):

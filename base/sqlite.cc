@@ -1,5 +1,10 @@
 #include "base/sqlite.h"
 
+#include <algorithm>
+#include <bit>
+#include <cstdlib>
+#include <utility>
+
 #include "base/shared_library.h"
 
 namespace membrane::sqlite {
@@ -8,8 +13,19 @@ namespace {
 // --- accounting ------------------------------------------------------------------------
 
 thread_local Account* current = nullptr;
-sqlite3_mem_methods system_memory{};
+thread_local bool for_pages = false;  // what is allocated is for pages of a file
 bool accounting_works = false;
+sqlite3_pcache_methods2 page_cache{};
+
+// What stands before each allocation, at which SQLite wants 8 bytes of alignment.
+struct Header {
+  uint64_t bytes;
+  uint64_t account;  // 0: none, or it is of no account
+};
+
+constexpr int rounded(int bytes) { return (bytes + 7) & ~7; }
+
+Header* header_of(void* memory) { return static_cast<Header*>(memory) - 1; }
 
 // Whether `bytes` more may be allocated.
 bool may_take(int64_t bytes) {
@@ -19,36 +35,75 @@ bool may_take(int64_t bytes) {
   current->refused = true;
   return false;
 }
-void took(int64_t bytes) {
-  if (current != nullptr) current->used_bytes += bytes;
+
+// The memory has `bytes` now; it had `had` in use before.
+void* noted(Header* header, int bytes, int64_t had) {
+  if (header == nullptr) return nullptr;
+  header->bytes = static_cast<uint64_t>(bytes);
+  header->account = 0;
+  if (current != nullptr) {
+    current->used_bytes += bytes - had;
+    if (!for_pages) {
+      header->account = current->number;
+      current->add(header->bytes);
+    }
+  }
+  return header + 1;
+}
+
+// Before it is freed or made larger or smaller.
+void leave(const Header& header) {
+  if (current != nullptr && header.account == current->number) current->remove(header.bytes);
 }
 
 void* allocate(int bytes) {
+  bytes = rounded(bytes);
   if (!may_take(bytes)) return nullptr;
-  void* const memory = system_memory.xMalloc(bytes);
-  if (memory != nullptr) took(system_memory.xSize(memory));
-  return memory;
+  return noted(static_cast<Header*>(std::malloc(sizeof(Header) + static_cast<size_t>(bytes))), bytes, 0);
 }
 void release(void* memory) {
-  took(-system_memory.xSize(memory));
-  system_memory.xFree(memory);
+  Header* const header = header_of(memory);
+  leave(*header);
+  if (current != nullptr) current->used_bytes -= static_cast<int64_t>(header->bytes);
+  std::free(header);
 }
 void* resize(void* memory, int bytes) {
-  const int had = system_memory.xSize(memory);
-  if (!may_take(int64_t{bytes} - had)) return nullptr;
-  void* const moved = system_memory.xRealloc(memory, bytes);
-  if (moved != nullptr) took(int64_t{system_memory.xSize(moved)} - had);
-  return moved;
+  bytes = rounded(bytes);
+  Header* const header = header_of(memory);
+  const auto had = static_cast<int64_t>(header->bytes);
+  if (!may_take(bytes - had)) return nullptr;
+  const Header before = *header;
+  auto* const moved = static_cast<Header*>(std::realloc(header, sizeof(Header) + static_cast<size_t>(bytes)));
+  if (moved == nullptr) return nullptr;
+  leave(before);
+  return noted(moved, bytes, had);
+}
+int size_of(void* memory) { return memory == nullptr ? 0 : static_cast<int>(header_of(memory)->bytes); }
+
+sqlite3_pcache_page* fetch_page(sqlite3_pcache* cache, unsigned key, int create) {
+  const bool before = std::exchange(for_pages, true);
+  sqlite3_pcache_page* const page = page_cache.xFetch(cache, key, create);
+  for_pages = before;
+  return page;
 }
 
 // SQLite takes another allocator only before it is first used in the process.
 bool count_memory(const Api& api) {
-  if (api.config(SQLITE_CONFIG_GETMALLOC, &system_memory) != SQLITE_OK) return false;
-  sqlite3_mem_methods counted = system_memory;
-  counted.xMalloc = &allocate;
-  counted.xFree = &release;
-  counted.xRealloc = &resize;
-  return api.config(SQLITE_CONFIG_MALLOC, &counted) == SQLITE_OK;
+  sqlite3_mem_methods counted{.xMalloc = &allocate,
+                              .xFree = &release,
+                              .xRealloc = &resize,
+                              .xSize = &size_of,
+                              .xRoundup = &rounded,
+                              .xInit = [](void*) { return SQLITE_OK; },
+                              .xShutdown = [](void*) {},
+                              .pAppData = nullptr};
+  if (api.config(SQLITE_CONFIG_MALLOC, &counted) != SQLITE_OK) return false;
+  // No pages are allocated but one by one.
+  if (api.config(SQLITE_CONFIG_PAGECACHE, nullptr, 0, 0) != SQLITE_OK) return false;
+  if (api.config(SQLITE_CONFIG_GETPCACHE2, &page_cache) != SQLITE_OK) return false;
+  sqlite3_pcache_methods2 counting = page_cache;
+  counting.xFetch = &fetch_page;
+  return api.config(SQLITE_CONFIG_PCACHE2, &counting) == SQLITE_OK;
 }
 
 Result<Api> load() {
@@ -69,7 +124,31 @@ Result<const Api*> api() {
   return &*table;
 }
 
-Accounting::Accounting(Account& account) : outer_(std::exchange(current, &account)) {}
+void Account::add(uint64_t bytes) {
+  const auto bits = static_cast<size_t>(std::bit_width(bytes));
+  ++allocations;
+  allocated_bytes += bytes;
+  ++lasting_[bits];
+  largest_bits_ = std::max(largest_bits_, bits);
+}
+void Account::remove(uint64_t bytes) { --lasting_[static_cast<size_t>(std::bit_width(bytes))]; }
+
+uint64_t Account::take_largest_bytes() {
+  const size_t largest = largest_bits_;
+  while (largest_bits_ > 0 && lasting_[largest_bits_] == 0) --largest_bits_;
+  return largest == 0 ? 0 : uint64_t{1} << (largest - 1);
+}
+
+void Account::forget_lasting() {
+  static std::atomic<uint64_t> last = 0;
+  number = ++last;
+  lasting_ = {};
+  largest_bits_ = 0;
+}
+
+Accounting::Accounting(Account& account) : outer_(std::exchange(current, &account)) {
+  account.forget_lasting();
+}
 Accounting::~Accounting() { current = outer_; }
 bool Accounting::works() { return accounting_works; }
 

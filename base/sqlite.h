@@ -9,6 +9,7 @@
 
 #include <sqlite3.h>
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <string>
@@ -29,7 +30,7 @@ namespace membrane::sqlite {
   X(value_type) X(value_text) X(value_blob) X(value_bytes) X(result_error) X(result_error_toobig) \
   X(result_error_nomem) X(result_null) X(result_int64) X(result_text64) X(user_data) X(strlike) X(strglob) \
   X(hard_heap_limit64) X(soft_heap_limit64) X(busy_handler) X(interrupt) X(stmt_isexplain) X(config) \
-  X(vfs_find) X(vfs_register) X(test_control)
+  X(vfs_find) X(vfs_register) X(test_control) X(stmt_status) X(db_status)
 // clang-format on
 
 struct Api {
@@ -44,11 +45,30 @@ Result<const Api*> api();
 // What SQLite allocates in one thread while an Accounting of it stands. An allocation past the limit, or any once
 // `expired`, fails as if memory had run out, so that the statement ends with SQLITE_NOMEM: also inside one long
 // function, where neither a progress handler nor sqlite3_interrupt is looked at.
+//
+// Sizes are those that were asked for: the same in each run, whatever the system's allocator makes of them.
 struct Account {
   int64_t limit_bytes = 0;
   int64_t used_bytes = 0;            // what is freed of an earlier account's makes it less
   bool refused = false;              // an allocation was past the limit
   std::atomic<bool> expired{false};  // set by any thread
+
+  // Without what SQLite takes for pages that it has read, which depends on those that it has still.
+  uint64_t allocations = 0;
+  uint64_t allocated_bytes = 0;  // of them all together
+  // The size of the largest that there was since the last call: at most twice what is told. Those before
+  // forget_lasting(), and those of pages, do not count.
+  uint64_t take_largest_bytes();
+  void forget_lasting();
+
+  // For the allocator.
+  void add(uint64_t bytes);
+  void remove(uint64_t bytes);
+  uint64_t number = 0;  // of each account and of what was forgotten another one
+
+ private:
+  std::array<uint32_t, 40> lasting_ = {};  // how many there are, by the bits of their size
+  size_t largest_bits_ = 0;
 };
 
 class Accounting {

@@ -259,6 +259,7 @@ void Execution::add_fuel(uint64_t fuel) {
   fuel = std::min(fuel, most);
   const uint64_t paid = std::min(fuel, fuel_owed_);
   fuel_owed_ -= paid;
+  fell_short_ = false;
   machine_.fuel_reserve += fuel - paid;
   fuel_added_ += fuel;
   if (machine_.state == RunState::kOutOfFuel || machine_.state == RunState::kInterrupted)

@@ -26,4 +26,9 @@ void give_to_memory_limit(Instance& instance, uint64_t bytes) {
 
 void give_back_fuel(HostCall& call, uint64_t fuel) { Machine::state(call.execution).fuel_reserve += fuel; }
 
+void fall_short(HostCall& call, uint64_t fuel) {
+  give_back_fuel(call, fuel);
+  Machine::set_fell_short(call.execution);
+}
+
 }  // namespace membrane::engine

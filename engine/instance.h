@@ -536,6 +536,9 @@ struct Execution {
   [[nodiscard]] uint64_t fuel_left() const;
   // What a host call was owed and could not be paid yet; not in fuel_used().
   [[nodiscard]] uint64_t fuel_owed() const { return fuel_owed_; }
+  // It is out of fuel in a host call that has worked for more than there is. Whoever ends the run here takes all that is
+  // left for that; with more fuel the call is made again.
+  [[nodiscard]] bool fell_short() const { return fell_short_; }
   // Where it stands, innermost first; for pauses.
   [[nodiscard]] std::vector<CodePlace> backtrace();
 
@@ -550,6 +553,7 @@ struct Execution {
   MachineState machine_;
   uint64_t fuel_added_ = 0;
   uint64_t fuel_owed_ = 0;
+  bool fell_short_ = false;
   FunctionInstance* entry_ = nullptr;
   std::vector<Value> results_;
   Trap trap_;

@@ -74,6 +74,7 @@ struct Machine {
   static FunctionInstance*& entry(Execution& ex) { return ex.entry_; }
   static uint64_t* slots(Execution& ex);
   static void owe(Execution& ex, uint64_t fuel);  // HostCall::owe
+  static void set_fell_short(Execution& ex) { ex.fell_short_ = true; }
   static void drop_data(Instance& i, uint32_t index) { i.dropped_datas_[index] = true; }
   static std::span<const uint8_t> data(const Instance& i, uint32_t index) {
     if (i.dropped_datas_[index]) return {};

@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "host/errno.h"
+#include "host/work.h"
 
 namespace membrane::host {
 
@@ -133,9 +134,10 @@ class Broker {
   virtual HostResult<std::vector<std::string>> kv_keys(std::string_view prefix) = 0;  // sorted
 
   // Rows as a JSON array of objects, keys in column order; blobs as base64. Read-only.
-  // `parameters_json` is an array bound to ?1, ?2, …; "" for none.
+  // `parameters_json` is an array bound to ?1, ?2, …; "" for none. `work` notes what the database does, and ends the query
+  // when it is too much: the answer is an error then, of any kind.
   virtual HostResult<std::string> sql_query(std::string_view database, std::string_view sql,
-                                            std::string_view parameters_json) = 0;
+                                            std::string_view parameters_json, Work& work) = 0;
 
   virtual HostResult<ChatAnswer> ai_complete(const ChatRequest& request) = 0;
   virtual HostResult<std::vector<float>> ai_embed(std::string_view text) = 0;

@@ -4,6 +4,7 @@
 #include <bit>
 #include <chrono>
 #include <initializer_list>
+#include <utility>
 
 #include "base/sha256.h"
 #include "base/utf8.h"
@@ -12,6 +13,8 @@ namespace membrane::host {
 namespace {
 
 using std::chrono::steady_clock;
+
+constexpr std::string_view kFellShort = "there is no fuel left for what the call does";
 
 // --- answers as JSON and back ------------------------------------------------------------
 // One pair for each type that a broker answers with. read() says false for what write() did
@@ -212,7 +215,9 @@ struct BrokerGate::Request {
 };
 
 template <typename T, typename Act>
-HostResult<T> BrokerGate::pass(const Request& request, Act act, Price price) {
+HostResult<T> BrokerGate::pass(const Request& request, Act act, Price price, Work* work) {
+  // The request that fell short was not made. Its entry stands where the run ends with it.
+  if (std::exchange(fell_short_, false) && record_ != nullptr) record_->drop_last();
   std::string arguments_sha256;
   if (record_ != nullptr || replay_ != nullptr) {
     auto hash = request.hash();
@@ -220,15 +225,23 @@ HostResult<T> BrokerGate::pass(const Request& request, Act act, Price price) {
     arguments_sha256 = std::move(*hash);
   }
   const auto start = steady_clock::now();
+  const uint64_t done_before = work != nullptr ? work->done : 0;
   HostResult<T> answer =
-      replay_ ? answer_from_journal<T>(request, arguments_sha256) : act_on_world<T>(act, price);
-  if (record_ == nullptr || divergence_) return answer;
+      replay_ ? answer_from_journal<T>(request, arguments_sha256, work) : act_on_world<T>(act, price);
+  if (divergence_) return answer;
+  if (work != nullptr && work->is_too_much()) {
+    fell_short_ = true;
+    answer = refuse(Errno::kBudget, std::string(kFellShort));
+    if (budget_ != nullptr) budget_->give_back(policy::Resource::kHostCalls, 1);
+  }
+  if (record_ == nullptr) return answer;
 
   JournalEntry entry;
   entry.function = request.function;
   entry.arguments_sha256 = std::move(arguments_sha256);
   entry.latency_us = static_cast<uint64_t>(
       std::chrono::duration_cast<std::chrono::microseconds>(steady_clock::now() - start).count());
+  if (work != nullptr) entry.fuel = work->done - done_before;
   if (!answer) {
     entry.code = answer.error().code;
     entry.reason = answer.error().reason;
@@ -254,7 +267,8 @@ HostResult<T> BrokerGate::act_on_world(Act act, Price price) {
 }
 
 template <typename T>
-HostResult<T> BrokerGate::answer_from_journal(const Request& request, const std::string& arguments_sha256) {
+HostResult<T> BrokerGate::answer_from_journal(const Request& request, const std::string& arguments_sha256,
+                                              Work* work) {
   if (divergence_) return refuse(Errno::kHost, *divergence_);
   const auto leave = [&](const std::string& how) {
     return diverge("call " + std::to_string(next_ + 1) + " is " + request.text() + ", and " + how);
@@ -267,6 +281,12 @@ HostResult<T> BrokerGate::answer_from_journal(const Request& request, const std:
   if (entry.function != request.function) return leave("the journal has " + entry.function);
   if (entry.arguments_sha256 != arguments_sha256)
     return leave("the journal has " + entry.function + " with other arguments");
+  if (work != nullptr) {
+    work->add(entry.fuel);
+    if (work->is_too_much()) return refuse(Errno::kBudget, "");
+    if (entry.code == Errno::kBudget && entry.reason == kFellShort)
+      return leave("in the journal its fuel ended before the call did");
+  }
   if (entry.code != Errno::kOk) {
     ++next_;
     return refuse(entry.code, entry.reason, entry.grant);
@@ -392,9 +412,10 @@ HostResult<std::vector<std::string>> BrokerGate::kv_keys(std::string_view prefix
   return pass<std::vector<std::string>>({"kv.keys", {prefix}}, [&] { return world_->kv_keys(prefix); });
 }
 HostResult<std::string> BrokerGate::sql_query(std::string_view database, std::string_view sql,
-                                              std::string_view parameters_json) {
-  return pass<std::string>({"sql.query", {database, sql, parameters_json}},
-                           [&] { return world_->sql_query(database, sql, parameters_json); });
+                                              std::string_view parameters_json, Work& work) {
+  return pass<std::string>(
+      {"sql.query", {database, sql, parameters_json}},
+      [&] { return world_->sql_query(database, sql, parameters_json, work); }, Price::kHostCall, &work);
 }
 HostResult<ChatAnswer> BrokerGate::ai_complete(const ChatRequest& request) {
   const std::string max_tokens = std::to_string(request.max_tokens);

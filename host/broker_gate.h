@@ -67,7 +67,7 @@ class BrokerGate final : public Broker {
   HostResult<void> kv_remove(std::string_view key) override;
   HostResult<std::vector<std::string>> kv_keys(std::string_view prefix) override;
   HostResult<std::string> sql_query(std::string_view database, std::string_view sql,
-                                    std::string_view parameters_json) override;
+                                    std::string_view parameters_json, Work& work) override;
   HostResult<ChatAnswer> ai_complete(const ChatRequest& request) override;
   HostResult<std::vector<float>> ai_embed(std::string_view text) override;
   HostResult<int64_t> clock_ms() override;
@@ -84,12 +84,13 @@ class BrokerGate final : public Broker {
   // nothing (closing what was opened, which cannot be refused).
   enum class Price : uint8_t { kHostCall, kPartOfOne, kNothing };
   static constexpr uint64_t kPartsOfHostCall = 256;
+  // `work`, unless null, is what the request does, and has done before: it is part of the answer.
   template <typename T, typename Act>
-  HostResult<T> pass(const Request& request, Act act, Price price = Price::kHostCall);
+  HostResult<T> pass(const Request& request, Act act, Price price = Price::kHostCall, Work* work = nullptr);
   template <typename T, typename Act>
   HostResult<T> act_on_world(Act act, Price price);
   template <typename T>
-  HostResult<T> answer_from_journal(const Request& request, const std::string& arguments_sha256);
+  HostResult<T> answer_from_journal(const Request& request, const std::string& arguments_sha256, Work* work);
   std::unexpected<HostError> diverge(std::string what);
 
   Broker* world_;
@@ -99,6 +100,7 @@ class BrokerGate final : public Broker {
   size_t next_ = 0;
   uint64_t parts_ = 0;  // of a host call, since the last that was paid
   uint64_t tokens_used_ = 0;
+  bool fell_short_ = false;  // the last request, which is made again
   std::optional<std::string> divergence_;
 };
 

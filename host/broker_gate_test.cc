@@ -75,6 +75,57 @@ TEST(BrokerGate, AJournalReplaysToTheSameWithoutAWorld) {
   }
 }
 
+TEST(BrokerGate, WhatAQueryDoesIsPartOfItsAnswer) {
+  TestWorld world;
+  world.query_fuel = 700;
+  Journal journal;
+  BrokerGate recording = BrokerGate::to_world(world, nullptr, &journal);
+  Work work{.most = 1'000};
+  EXPECT_TRUE(recording.sql_query("db", "SELECT 1", "", work));
+  EXPECT_EQ(work.done, 700u);
+  ASSERT_EQ(journal.entries().size(), 1u);
+  EXPECT_EQ(journal.entries()[0].fuel, 700u);
+  const auto stored = Journal::parse(journal.to_text());
+  ASSERT_TRUE(stored) << stored.error().message;
+
+  BrokerGate replay = BrokerGate::to_journal(*stored);
+  Work little{.most = 699}, enough{.most = 700};
+  EXPECT_FALSE(replay.sql_query("db", "SELECT 1", "", little));
+  EXPECT_TRUE(little.is_too_much());
+  EXPECT_FALSE(replay.divergence());
+  EXPECT_TRUE(replay.sql_query("db", "SELECT 1", "", enough)) << "made again with more";
+  EXPECT_EQ(enough.done, 700u);
+  EXPECT_EQ(replay.entries_left(), 0u);
+}
+
+TEST(BrokerGate, AQueryThatFallsShortIsInTheJournalUnlessItIsMadeAgain) {
+  TestWorld world;
+  world.query_fuel = 700;
+  Journal journal;
+  policy::Budget budget(policy::Limits{.host_calls = 1});
+  BrokerGate recording = BrokerGate::to_world(world, &budget, &journal);
+  Work little{.most = 699}, more{.most = 10'000};
+  EXPECT_EQ(recording.sql_query("db", "SELECT 1", "", little).error().code, Errno::kBudget);
+  ASSERT_EQ(journal.entries().size(), 1u);
+  const Journal ended = journal;
+
+  EXPECT_TRUE(recording.sql_query("db", "SELECT 1", "", more)) << "one host call pays for both";
+  ASSERT_EQ(journal.entries().size(), 1u);
+  EXPECT_EQ(journal.entries()[0].code, Errno::kOk);
+  EXPECT_TRUE(Journal::parse(journal.to_text()));
+
+  BrokerGate alike = BrokerGate::to_journal(ended);
+  Work as_little{.most = 699};
+  EXPECT_EQ(alike.sql_query("db", "SELECT 1", "", as_little).error().code, Errno::kBudget);
+  EXPECT_TRUE(as_little.is_too_much());
+  EXPECT_FALSE(alike.divergence());
+  BrokerGate with_more = BrokerGate::to_journal(ended);
+  Work as_more{.most = 10'000};
+  EXPECT_EQ(with_more.sql_query("db", "SELECT 1", "", as_more).error().code, Errno::kHost);
+  ASSERT_TRUE(with_more.divergence());
+  EXPECT_NE(with_more.divergence()->find("its fuel ended"), std::string::npos) << *with_more.divergence();
+}
+
 TEST(BrokerGate, EveryDenialIsInTheJournal) {
   TestWorld world;
   Journal journal;

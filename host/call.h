@@ -12,6 +12,7 @@
 #include "host/guest.h"
 #include "host/random.h"
 #include "host/registry.h"
+#include "host/work.h"
 
 namespace membrane::host {
 
@@ -57,6 +58,7 @@ class Call {
   Broker& broker;
   CapabilityState& state;
   CallEnd end = CallEnd::kReturn;  // a handler may end the run
+  Work work;                       // what it does besides taking and giving bytes
 
   std::array<std::string_view, kMaxParams> strings{};
   std::array<uint64_t, kMaxParams> bits{};

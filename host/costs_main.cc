@@ -1,6 +1,6 @@
-// host_costs [--check]: for each host function the input, of those known to be bad, that takes the host the longest for
+// host_costs [--check | --sql]: for each host function the input, of those known to be bad, that takes the host the longest for
 // each unit of fuel. The last line names the worst of all. With --check the exit code is 1 when one takes more than
-// kLimitNs.
+// kLimitNs. With --sql: all the bad queries, each with its own time and fuel.
 //
 // Times are CPU times of this thread, the least of a few rounds. A function with an effect on the world asks a real
 // broker with grants: twenty for HTTP, which none of the URLs match, a store, a database and a directory.
@@ -72,6 +72,92 @@ std::vector<Text> texts_for(size_t parameters) {
   return texts;
 }
 
+// What SQLite takes long for: many steps, long values in few of them, sorting, many pages, what it makes of views.
+std::vector<Text> bad_queries() {
+  const std::string numbers = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 100000) ";
+  const std::string few = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 1000) ";
+  const auto of = [](const std::string& value) {
+    return "WITH v(x) AS MATERIALIZED (SELECT " + value +
+           "), n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 200) ";
+  };
+  const std::string mega = "hex(zeroblob(1000000))", zeros = "replace(hex(zeroblob(50000)), '0', '0,')";
+  std::string paths, twice = "WITH t0(x) AS (SELECT 1)", days;
+  for (int i = 0; i < 98; ++i) paths += ", '$[" + std::to_string(99'900 + i) + "]'";
+  for (int i = 0; i < 95; ++i) days += ", '+1 month'";
+  for (int i = 1; i <= 30; ++i) {
+    const std::string before = "t" + std::to_string(i - 1);
+    twice += ", t" + std::to_string(i) + "(x) AS (SELECT a.x FROM " + before + " a, " + before + " b)";
+  }
+  return {
+      {"count", numbers + "SELECT count(*) FROM n"},
+      {"sum of a join", "SELECT sum(x.a * y.a) FROM t x, t y WHERE x.rowid < 300"},
+      {"look-ups", "SELECT count(*) FROM t x JOIN t y ON y.rowid = (x.a * 7919) % 20000"},
+      {"look-ups by index", "SELECT count(*) FROM t x JOIN t y ON y.b = x.b"},
+      {"count of a table", "SELECT count(*) FROM t"},
+      {"count of a wide table", "SELECT count(*) FROM wide"},
+      {"lengths of a wide table", "SELECT sum(length(d)) FROM wide"},
+      {"sort",
+       numbers + "SELECT max(i) FROM (SELECT i FROM n ORDER BY (i * 7919) % 100003 LIMIT 1 OFFSET 5)"},
+      {"sort all",
+       numbers + "SELECT count(*) FROM (SELECT i, row_number() OVER (ORDER BY (i * 7919) % 100003) FROM n)"},
+      {"sort of alike texts", few + "SELECT count(*) FROM (SELECT row_number() OVER (ORDER BY "
+                                    "substr(hex(zeroblob(5000)), 1, 9990) || ((i * 7919) % 1009)) FROM n)"},
+      {"distinct", numbers + "SELECT count(DISTINCT i % 50021) FROM n"},
+      {"group", numbers + "SELECT count(*) FROM (SELECT i % 997, sum(i) FROM n GROUP BY 1)"},
+      {"window", few + "SELECT max(s) FROM (SELECT sum(i) OVER (ORDER BY i ROWS BETWEEN 500 PRECEDING AND "
+                       "CURRENT ROW) s FROM n)"},
+      {"hex", few + "SELECT sum(length(hex(zeroblob(100000 + i)))) FROM n LIMIT 1"},
+      {"compare long", of(mega) + "SELECT sum(x = (SELECT x FROM v) || '') FROM v, n"},
+      {"compare long values",
+       "WITH v(x, y) AS MATERIALIZED (SELECT " + mega + ", " + mega +
+           "), n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 2000) SELECT sum(x = y) FROM v, n"},
+      {"length of long", of(mega) + "SELECT sum(length(x) + i) FROM v, n"},
+      {"digits", of("replace(" + mega + ", '0', '1')") + "SELECT sum(x * i) FROM v, n"},
+      {"upper", of(mega) + "SELECT sum(length(upper(x)) + i) FROM v, n"},
+      {"substr", of(mega) + "SELECT sum(length(substr(x, -i))) FROM v, n"},
+      {"instr", of(mega) + "SELECT sum(instr(x, i)) FROM v, n"},
+      {"instr of what is almost there",
+       of(mega) + "SELECT sum(instr(x, substr(x, 1, 500000) || i)) FROM v, n"},
+      {"replace", of(mega) + "SELECT sum(length(replace(x, '0', i % 10))) FROM v, n"},
+      {"replace by nothing", of(mega) + "SELECT sum(length(replace(x, '0', ''))) FROM v, n"},
+      {"like", of(mega) + "SELECT sum(x LIKE '%000000000000000000000000000001' || i) FROM v, n"},
+      {"like with many", of("substr(" + mega + ", 1, 100000)") +
+                             "SELECT sum(x LIKE '%0%0%0%0%0%0%0%0%0%0%0%0%0%0%1' || i) FROM v, n"},
+      {"like with _", of("substr(" + mega + ", 1, 100000)") + "SELECT sum(x LIKE '%" + std::string(300, '_') +
+                          "1' || i) FROM v, n"},
+      {"glob of sets", of("substr(" + mega + ", 1, 100000)") +
+                           "SELECT sum(x GLOB '*[a-z0-9][a-z0-9][a-z0-9][a-z0-9]1' || i) FROM v, n"},
+      {"json",
+       of("'[' || " + zeros + " || '0]'") + "SELECT sum(json_extract(x, '$[' || i || ']')) FROM v, n"},
+      {"json parsed anew", of("'[' || " + zeros + " || '0]'") + "SELECT sum(json_valid(x || i)) FROM v, n"},
+      {"json of many paths", of("'[' || " + zeros + " || '0]'") +
+                                 "SELECT sum(length(json_extract(x, '$[' || i || ']'" + paths +
+                                 "))) FROM v, n"},
+      {"json array", numbers + "SELECT length(json_group_array(i)) FROM n"},
+      {"json of values", few + "SELECT sum(length(json_array(i, i, i, i, i, i, i, i))) FROM n"},
+      {"concat", numbers + "SELECT length(group_concat(i)) FROM n"},
+      {"concat again and again",
+       "WITH RECURSIVE n(i, x) AS (SELECT 1, '' UNION ALL SELECT i + 1, x || 'abcdefgh' FROM n LIMIT 5000) "
+       "SELECT max(length(x)) FROM n"},
+      {"format", few + "SELECT sum(length(format('%.300f %.300f %.300f', i, i * 1e300, i / 3.0))) FROM n"},
+      {"format of long", few + "SELECT sum(length(format('%100000d', i))) FROM n"},
+      {"dates", of("replace(substr(" + mega + ", 1, 20000), '0', '%J')") +
+                    "SELECT sum(length(strftime(x, i))) FROM v, n"},
+      {"a date of many steps", few + "SELECT sum(length(date(i, 'unixepoch'" + days + "))) FROM n"},
+      {"quote", of(mega) + "SELECT sum(length(quote(x || i))) FROM v, n"},
+      {"trim", of("replace(" + mega + ", '0', ' ')") + "SELECT sum(length(trim(x || i))) FROM v, n"},
+      {"char", few + "SELECT sum(length(char(i, i, i, i, i, i, i, i))) FROM n"},
+      {"sin", numbers + "SELECT sum(sin(i) + pow(i, 0.3) + ln(i) + atan2(i, 3)) FROM n"},
+      {"views in views", twice + " SELECT count(*) FROM t12"},
+      {"views in views, too many", twice + " SELECT count(*) FROM t30"},
+      {"a wrong column", "SELECT nmae FROM t"},
+      {"a wrong table", "SELECT 1 FROM nothing_like_it"},
+      {"a long list", "SELECT 1 WHERE 1 IN (" + repeated("1,", 60'000) + "1)"},
+      {"a long sum", "SELECT 1" + repeated(" + 1", 300)},
+      {"a long literal", "SELECT '" + repeated("a", 60'000) + "'"},
+  };
+}
+
 double cpu_ns() {
   timespec now{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
@@ -86,7 +172,7 @@ struct Machine {
 
 struct Worst {
   std::string name;
-  std::string input;
+  std::string input = {};
   double ns = 0;
   double fuel = 0;
   [[nodiscard]] double rate() const { return fuel == 0 ? 0 : ns / fuel; }
@@ -138,12 +224,26 @@ void for_each_choice(size_t count, const std::vector<Text>& texts, Visit visit) 
       }
 }
 
+// Each query on the database "a", beside the worst.
+void measure_queries(Worst& worst, const FunctionSpec& function, Broker& broker, bool shows_all) {
+  static const Text kDatabase{"a", "a"}, kNothing{"nothing", ""};
+  for (const Text& query : bad_queries()) {
+    Worst one{.name = query.name};
+    measure(shows_all ? one : worst, query.name, broker,
+            [&](Machine& machine) { return direct(machine, function, {&kDatabase, &query, &kNothing}, 0); });
+    if (!shows_all) continue;
+    std::printf("%-32s %10.1f ns %12.1f us %12.0f\n", query.name.c_str(), one.rate(), one.ns / 1e3, one.fuel);
+    if (one.rate() > worst.rate()) worst = {worst.name, one.name, one.ns, one.fuel};
+  }
+}
+
 Worst worst_of(const FunctionSpec& function, Broker& broker) {
   Worst worst{.name = std::string(function.module) + "." + std::string(function.name)};
   const auto strings = static_cast<size_t>(
       std::ranges::count_if(function.params, [](const Param& param) { return is_string(param.type); }));
   const std::vector<Text> texts = texts_for(strings);
   const bool has_numbers = strings != function.params.size();
+  if (function.module == "sql" && strings == 3) measure_queries(worst, function, broker, false);
   for_each_choice(strings, texts, [&](const std::vector<const Text*>& chosen) {
     std::string input;
     for (const Text* text : chosen) input += (input.empty() ? "" : ", ") + text->name;
@@ -181,6 +281,7 @@ policy::Policy policy_in(const std::string& directory) {
   policy::Policy policy;
   policy.limits.host_calls = 1ull << 40;
   policy.limits.bytes_in = policy.limits.bytes_out = 1ull << 40;
+  policy.limits.wall_ms = 3'600'000;
   std::vector<std::string> flags = {"kv", "fs:write:" + directory + ":/data", "sql:a:" + directory + "/a.db"};
   for (int i = 0; i < 20; ++i) flags.push_back("http:GET:https://a" + std::to_string(i) + ".example/*");
   for (const std::string& flag : flags)
@@ -197,12 +298,23 @@ int main(int count, char** arguments) {
   if (const auto api = sqlite::api(); api) {
     sqlite::Connection database(**api);
     if (database.open(directory + "/a.db", SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE) == SQLITE_OK)
-      database.execute("CREATE TABLE t (a, b); INSERT INTO t VALUES (1, 'x')");
+      database.execute(
+          "CREATE TABLE t (a, b); CREATE TABLE wide (d); CREATE INDEX t_b ON t (b);"
+          "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 20000)"
+          "INSERT INTO t SELECT i, (i * 7919) % 20011 FROM n;"
+          "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 5000)"
+          "INSERT INTO wide SELECT hex(zeroblob(1900 + i)) FROM n");
   }
   const policy::Policy policy = policy_in(directory);
   policy::Budget budget(policy.limits);
   LocalBroker broker(policy, budget, nullptr, nullptr);
   std::vector<Worst> all;
+  if (count > 1 && std::strcmp(arguments[1], "--sql") == 0) {
+    Worst worst{.name = "sql.query"};
+    measure_queries(worst, *find_function("sql", "query"), broker, true);
+    std::filesystem::remove_all(directory);
+    return 0;
+  }
   const auto add = [&](Worst worst) {
     std::printf("| %s | %.1f | %.1f µs | %.0f | %s |\n", worst.name.c_str(), worst.rate(), worst.ns / 1e3,
                 worst.fuel, table_cell(worst.input).substr(0, 80).c_str());

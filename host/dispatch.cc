@@ -96,11 +96,12 @@ ValueOutcome Dispatcher::call(const FunctionSpec& function, const HostResult<Arg
   return acted;
 }
 
-// Charges, calls the handler and owes for what it gave.
+// Charges, calls the handler and owes for what it did and gave.
 ValueOutcome Dispatcher::act(const FunctionSpec& function, Call& call, Account& account) {
-  const uint64_t bytes_out = account.bytes_out.value_or(0);
-  if (!guest_.charge(function.cost.base + function.cost.per_byte * bytes_out))
+  const uint64_t price = function.cost.base + function.cost.per_byte * account.bytes_out.value_or(0);
+  if (!guest_.charge(price))
     return {CallEnd::kOutOfFuel, refuse(Errno::kBudget, "there is no fuel left for the call")};
+  call.work.most = guest_.fuel_left();
   if (function.effect == Effect::kWorld) {
     // The summary is made now: the arguments may lie where the result will.
     if (account.bytes_out) account.summary = summary_of(function, call);
@@ -108,12 +109,20 @@ ValueOutcome Dispatcher::act(const FunctionSpec& function, Call& call, Account& 
   }
   HostResult<Value> value =
       account.bytes_out ? perform(function, call) : std::unexpected(account.bytes_out.error());
+<<<<<<< HEAD
   if (bytes_out >= HostMemory::kLargeBytes) return_freed_memory();
+=======
+  if (call.work.is_too_much()) {
+    guest_.fall_short(price);
+    return {CallEnd::kOutOfFuel, refuse(Errno::kBudget, "there is no fuel left for what the call does")};
+  }
+>>>>>>> masks
   if (call.end == CallEnd::kOutOfOutput)
     return {call.end, refuse(Errno::kQuota, "the output limit is reached")};
   if (call.end == CallEnd::kExit) return {call.end, Value()};
   if (const std::string* text = value ? std::get_if<std::string>(&*value) : nullptr)
     account.bytes_in = text->size();
+  guest_.owe(call.work.done);
   guest_.owe(function.cost.per_byte * account.bytes_in);
   return {CallEnd::kReturn, std::move(value)};
 }

@@ -4,7 +4,8 @@
 //
 // Fuel for the call and for what it takes in is charged before anything happens, so that a
 // program without it can be paused and the call made again; fuel for what the call gives is
-// owed afterwards, for its size was not known.
+// owed afterwards, for its size was not known. What a handler does besides (host/work.h) ends with
+// the program's fuel: the call then was not made, and can be made again with more.
 //
 // Threads: one at a time.
 #pragma once

@@ -91,6 +91,32 @@ TEST(Dispatch, WithoutFuelNothingIsDoneAndTheCallCanBeMadeAgain) {
   }
 }
 
+TEST(Dispatch, FuelIsAlsoWhatACallDoes) {
+  Machine machine;
+  const std::vector<Machine::Argument> arguments = {"db", "SELECT 1", ""};
+  uint64_t before = machine.guest.fuel;
+  EXPECT_EQ(machine.text("sql.query", arguments), "[]");
+  const uint64_t idle = before - machine.guest.fuel;
+  machine.world.query_fuel = 12'345;
+  before = machine.guest.fuel;
+  EXPECT_EQ(machine.text("sql.query", arguments), "[]");
+  EXPECT_EQ(before - machine.guest.fuel, idle + 12'345);
+}
+
+TEST(Dispatch, ACallThatFallsShortIsNotMadeAndCanBeMadeAgain) {
+  Machine machine;
+  machine.world.query_fuel = 12'345;
+  machine.guest.fuel = 12'345 + 1'000;  // and nothing for its bytes
+  const std::vector<Machine::Argument> arguments = {"db", "SELECT 1", ""};
+  EXPECT_EQ(machine.call("sql.query", arguments).end, CallEnd::kOutOfFuel);
+  EXPECT_EQ(machine.guest.fuel, 12'345u + 1'000);
+  EXPECT_TRUE(machine.guest.fell_short);
+  EXPECT_TRUE(machine.dispatcher.records().empty());
+  machine.guest.fuel += 100;
+  EXPECT_EQ(machine.text("sql.query", arguments), "[]");
+  EXPECT_EQ(machine.dispatcher.records().size(), 1u);
+}
+
 TEST(Dispatch, FuelIsBaseAndBytesTakenAndGiven) {
   Machine machine;
   const uint64_t before = machine.guest.fuel;

@@ -35,6 +35,11 @@ class Guest {
   // Takes fuel for what has been done already. When there is less, what is left goes to 0 and
   // the program stops at its next instruction.
   virtual void owe(uint64_t fuel) = 0;
+  // The most that charge() takes.
+  [[nodiscard]] virtual uint64_t fuel_left() const = 0;
+  // The call needed more than there is, after work was done for it: it will be made again when there is more, so what
+  // it was charged is given back. A program that gets no more pays with all that it has left.
+  virtual void fall_short(uint64_t charged) = 0;
 
   // What the host uses on its behalf. Here: what the host lends, whatever the size of the program's memory.
   virtual HostMemory& host_memory() { return lent_; }

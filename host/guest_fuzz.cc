@@ -24,6 +24,8 @@ class FuzzGuest : public Guest, private BumpHeap::Space {
   HostResult<uint32_t> allocate(uint64_t bytes) override { return heap_.allocate(*this, bytes); }
   bool charge(uint64_t) override { return true; }
   void owe(uint64_t) override {}
+  uint64_t fuel_left() const override { return UINT64_MAX; }
+  void fall_short(uint64_t) override {}
   bool print(Stream, std::string_view text) override { return take(text.size()); }
   bool set_result(std::string_view text) override { return take(text.size()); }
   bool submit(std::string_view answer) override { return take(answer.size()); }

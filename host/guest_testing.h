@@ -19,6 +19,11 @@ class VectorGuest : public Guest, private BumpHeap::Space, private HostMemory::L
   HostResult<uint32_t> allocate(uint64_t bytes) override { return heap_.allocate(*this, bytes); }
   bool charge(uint64_t fuel) override;
   void owe(uint64_t fuel) override;
+  [[nodiscard]] uint64_t fuel_left() const override { return fuel; }
+  void fall_short(uint64_t charged) override {
+    fuel += charged;
+    fell_short = true;
+  }
   HostMemory& host_memory() override { return host_memory_; }
   bool print(Stream stream, std::string_view text) override;
   bool set_result(std::string_view text) override;
@@ -33,6 +38,7 @@ class VectorGuest : public Guest, private BumpHeap::Space, private HostMemory::L
   void poke(uint32_t address, uint32_t value);
 
   uint64_t fuel = 1'000'000'000;
+  bool fell_short = false;
   uint64_t output_left = 1 << 20;
   std::string input_text;
   std::vector<std::string> argument_texts;

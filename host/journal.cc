@@ -33,8 +33,24 @@ void write_fields(JsonWriter& out, const JournalEntry& entry, const JournalSink:
   out.number(entry.latency_us);
 }
 
+<<<<<<< HEAD
 JournalSink::WriteResult result_of(const JournalEntry& entry) {
   return [&entry](JsonWriter& out) { out.raw(entry.result); };
+=======
+// Everything but the chain, which is computed from this.
+ordered_json fields_of(const JournalEntry& entry) {
+  ordered_json fields = {{"sequence", entry.sequence},
+                         {"function", entry.function},
+                         {"arguments_sha256", entry.arguments_sha256},
+                         {"decision", entry.decision()},
+                         {"errno", static_cast<int32_t>(entry.code)},
+                         {"reason", entry.reason},
+                         {"grant", entry.grant},
+                         {"result", read_result(entry.result)},
+                         {"latency_us", entry.latency_us}};
+  if (entry.fuel != 0) fields["fuel"] = entry.fuel;
+  return fields;
+>>>>>>> masks
 }
 
 // A reason may quote what is not UTF-8, and JSON cannot carry that.
@@ -67,7 +83,12 @@ bool read_fields(std::string_view line, JournalEntry& entry, LinePlaces& places)
       !in.skip(",\"reason\":") || !in.text(entry.reason) || !in.skip(",\"grant\":") ||
       !in.text(entry.grant) || !in.skip(",\"result\":"))
     return false;
+<<<<<<< HEAD
   if (code < 0 || code > INT32_MAX || name_of(static_cast<Errno>(code)) == "EUNKNOWN") return false;
+=======
+  if (object.contains("fuel") && !read_number(object, "fuel", entry.fuel)) return false;
+  if (code > INT32_MAX || name_of(static_cast<Errno>(code)) == "EUNKNOWN") return false;
+>>>>>>> masks
   entry.code = static_cast<Errno>(code);
   places.result = line.size() - in.left().size();
   places.rest = line.rfind(kBeforeLatency);

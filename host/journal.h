@@ -6,6 +6,8 @@
 //   {"sequence":1,"function":"kv.get","arguments_sha256":"…","decision":"allowed","errno":0,
 //    "reason":"","grant":"","result":"blue","latency_us":12,"chain":"…"}          (one line)
 //
+// A call that worked for its answer (host/work.h) has "fuel":… before its chain.
+//
 // `chain` is the SHA-256 of the chain before it ("" at the start) and the line without its
 // chain, so that the last one stands for the whole journal. Lines are canonical: fields in
 // this order, no white space, strings escaped only where JSON demands it.
@@ -40,6 +42,7 @@ struct JournalEntry {
   std::string grant;
   std::string result = "null";  // JSON: the text or {"base64":…}, a number, an array, an object
   uint64_t latency_us = 0;
+  uint64_t fuel = 0;  // of its work
   std::string chain;
 
   // "allowed", "denied" (EACCES) or "failed".
@@ -71,6 +74,8 @@ class Journal final : public JournalSink, public JournalSource {
   Status append(JournalEntry entry, const WriteResult& result) override;
   // With the result that it has.
   Status append(JournalEntry entry);
+  // There is one.
+  void drop_last() { entries_.pop_back(); }
 
   [[nodiscard]] uint64_t size() const override { return entries_.size(); }
   [[nodiscard]] const JournalEntry* entry(uint64_t place) const override { return &entries_[place]; }

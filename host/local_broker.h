@@ -88,7 +88,7 @@ class LocalBroker final : public Broker {
   HostResult<void> kv_remove(std::string_view key) override;
   HostResult<std::vector<std::string>> kv_keys(std::string_view prefix) override;
   HostResult<std::string> sql_query(std::string_view database, std::string_view sql,
-                                    std::string_view parameters_json) override;
+                                    std::string_view parameters_json, Work& work) override;
   HostResult<ChatAnswer> ai_complete(const ChatRequest& request) override;
   HostResult<std::vector<float>> ai_embed(std::string_view text) override;
   HostResult<int64_t> clock_ms() override;

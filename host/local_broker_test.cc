@@ -66,7 +66,9 @@ TEST(LocalBroker, AnEmptyPolicyGrantsNothingAndSaysWhatWould) {
   expect_refused(broker.kv_set("a", "b"), Errno::kAccess, "--allow kv");
   expect_refused(broker.kv_remove("a"), Errno::kAccess, "--allow kv");
   expect_refused(broker.kv_keys(""), Errno::kAccess, "--allow kv");
-  expect_refused(broker.sql_query("papers", "SELECT 1", ""), Errno::kAccess, "--allow sql:papers:FILE.db");
+  Work work;
+  expect_refused(broker.sql_query("papers", "SELECT 1", "", work), Errno::kAccess,
+                 "--allow sql:papers:FILE.db");
   expect_refused(broker.ai_complete({"", "hello", 0}), Errno::kAccess, "--allow ai");
   expect_refused(broker.ai_embed("hello"), Errno::kAccess, "--allow ai");
   expect_refused(broker.ask("hello?"), Errno::kAccess, "--allow ask");

@@ -50,7 +50,8 @@ HostResult<void> TestWorld::file_remove(std::string_view path) {
 }
 
 HostResult<std::string> TestWorld::sql_query(std::string_view database, std::string_view sql,
-                                             std::string_view parameters_json) {
+                                             std::string_view parameters_json, Work& work) {
+  work.add(query_fuel);
   queries.push_back(std::string(database) + "|" + std::string(sql) + "|" + std::string(parameters_json));
   return rows;
 }

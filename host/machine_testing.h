@@ -34,7 +34,7 @@ class TestWorld : public Broker {
   HostResult<void> kv_remove(std::string_view key) override { return kv->remove(key); }
   HostResult<std::vector<std::string>> kv_keys(std::string_view prefix) override { return kv->keys(prefix); }
   HostResult<std::string> sql_query(std::string_view database, std::string_view sql,
-                                    std::string_view parameters_json) override;
+                                    std::string_view parameters_json, Work& work) override;
   HostResult<ChatAnswer> ai_complete(const ChatRequest& request) override;
   HostResult<std::vector<float>> ai_embed(std::string_view text) override;
   HostResult<int64_t> clock_ms() override { return clock.now_ms(); }
@@ -46,6 +46,7 @@ class TestWorld : public Broker {
   std::map<std::string, std::string> files;  // by path
   std::string rows = "[]";                   // what each query gives
   std::vector<std::string> queries;          // "database|sql|parameters"
+  uint64_t query_fuel = 0;                   // what each query does
   std::vector<ChatRequest> prompts;
   std::map<std::string, std::vector<float>> embeddings;
   policy::Budget budget;

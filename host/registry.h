@@ -55,10 +55,12 @@ struct Failure {
 // call, is journaled and stands in the report; what does not is paid with fuel alone.
 enum class Effect : uint8_t { kNone, kOutput, kWorld };
 
-// In units of fuel: `base` for each call, `per_byte` for each byte of strings taken and given.
+// In units of fuel: `base` for each call, `per_byte` for each byte of strings taken and given, and what is done for it
+// where that `works` (host/work.h; docs/fuel.md says for what).
 struct Cost {
   uint32_t base = 20;
   uint32_t per_byte = 1;
+  bool works = false;
 };
 
 // What a handler gives back; monostate for a function without a result.

@@ -74,6 +74,7 @@ void append_function(std::string& page, const FunctionSpec& function) {
     page.append(" and ")
         .append(std::to_string(function.cost.per_byte))
         .append(" for each byte of strings taken and given");
+  if (function.cost.works) page.append(", besides [what is done for it](fuel.md#sql)");
   page.append(function.effect == Effect::kWorld ? "; counts as a host call.\n" : ".\n");
   page.append("\n```wat\n").append(function.example).append("\n```\n");
   if (!function.prints.empty()) {
@@ -246,19 +247,21 @@ ordered_json json_of(const FunctionSpec& function) {
     failures.push_back({{"errno", name_of(failure.code)},
                         {"number", static_cast<int>(failure.code)},
                         {"when", failure.when}});
-  ordered_json object = {{"name", full_name(function)},
-                         {"signature", signature_of(function)},
-                         {"import", import_of(function)},
-                         {"params", params},
-                         {"result", nullptr},
-                         {"errno", function.can_fail},
-                         {"effect", name_of(function.effect)},
-                         {"summary", function.summary},
-                         {"details", function.details},
-                         {"failures", failures},
-                         {"fuel", {{"base", function.cost.base}, {"per_byte", function.cost.per_byte}}},
-                         {"example", function.example},
-                         {"prints", function.prints}};
+  ordered_json object = {
+      {"name", full_name(function)},
+      {"signature", signature_of(function)},
+      {"import", import_of(function)},
+      {"params", params},
+      {"result", nullptr},
+      {"errno", function.can_fail},
+      {"effect", name_of(function.effect)},
+      {"summary", function.summary},
+      {"details", function.details},
+      {"failures", failures},
+      {"fuel",
+       {{"base", function.cost.base}, {"per_byte", function.cost.per_byte}, {"works", function.cost.works}}},
+      {"example", function.example},
+      {"prints", function.prints}};
   if (function.result)
     object["result"] = {{"name", function.result_name}, {"type", name_of(*function.result)}};
   return object;

@@ -242,6 +242,7 @@ bool Body::run() {
   is_paused_ =
       stop_.state == engine::RunState::kOutOfFuel && most < fuel_left_ + used && !waits_ && !stop_.outcome;
   if (is_paused_) return false;
+  if (execution_->fell_short()) fuel_used_ += std::exchange(fuel_left_, 0);  // a host call worked for it
   if (stop_.state == engine::RunState::kTrapped) stop_.trap = execution_->trap();
   else if (stop_.state != engine::RunState::kExited && !waits_) stop_.backtrace = execution_->backtrace();
   return false;

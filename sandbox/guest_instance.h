@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/host_share.h"
 #include "engine/instance.h"
 #include "host/guest.h"
 
@@ -61,6 +62,8 @@ class GuestInstance final : public host::Guest,
   host::HostResult<uint32_t> allocate(uint64_t bytes) override;
   bool charge(uint64_t fuel) override { return call_->charge(fuel); }
   void owe(uint64_t fuel) override { call_->owe(fuel); }
+  uint64_t fuel_left() const override { return call_->execution.fuel_left(); }
+  void fall_short(uint64_t charged) override { engine::fall_short(*call_, charged); }
   host::HostMemory& host_memory() override { return host_memory_; }
   bool print(host::Stream stream, std::string_view text) override {
     return conversation_.write(stream, text, text);

@@ -607,9 +607,10 @@ void Run::run_guest() {
     if (phase >= first) returned = returned && run_phase(phase);
   if (returned)
     for (const engine::Value& value : execution_->results()) report_.results.push_back(show_value(value));
-  // One that ended while a host call was owed: the rest of its fuel pays.
+  // One that ended while a host call was owed, or worked for more than there was: the rest of its fuel pays.
   uint64_t used = execution_->fuel_used();
-  if (report_.outcome != Outcome::kFrozen) used += std::min(execution_->fuel_owed(), fuel - used);
+  const uint64_t owed = execution_->fell_short() ? UINT64_MAX : execution_->fuel_owed();
+  if (report_.outcome != Outcome::kFrozen) used += std::min(owed, fuel - used);
   report_.fuel_used = before + used;
   budget_->give_back(policy::Resource::kFuel, fuel - used);
 }

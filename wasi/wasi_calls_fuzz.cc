@@ -72,6 +72,8 @@ class FuzzGuest : public host::Guest {
   host::HostResult<uint32_t> allocate(uint64_t) override { return host::refuse(host::Errno::kNoMemory, ""); }
   bool charge(uint64_t) override { return true; }
   void owe(uint64_t) override {}
+  uint64_t fuel_left() const override { return UINT64_MAX; }
+  void fall_short(uint64_t) override {}
   bool print(host::Stream, std::string_view) override { return true; }
   bool set_result(std::string_view) override { return true; }
   bool submit(std::string_view) override { return true; }

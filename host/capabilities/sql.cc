@@ -9,7 +9,7 @@ namespace {
 using nlohmann::ordered_json;
 
 HostResult<Value> query(Call& call) {
-  return call.broker.sql_query(call.text(0), call.text(1), call.text(2));
+  return call.broker.sql_query(call.text(0), call.text(1), call.text(2), call.work);
 }
 
 // The first column of each row.
@@ -34,16 +34,27 @@ std::string text_of(const ordered_json& value) {
 }
 
 HostResult<Value> value(Call& call) {
+<<<<<<< HEAD
   MEMBRANE_ASSIGN(const std::string rows, call.broker.sql_query(call.text(0), call.text(1), call.text(2)));
   MEMBRANE_ASSIGN(const std::vector<ordered_json> column, first_column(call, rows));
+=======
+  MEMBRANE_ASSIGN(const std::string rows,
+                  call.broker.sql_query(call.text(0), call.text(1), call.text(2), call.work));
+  MEMBRANE_ASSIGN(const std::vector<ordered_json> column, first_column(rows));
+>>>>>>> masks
   if (column.empty()) return refuse(Errno::kNotFound, "the query gives no row");
   return text_of(column[0]);
 }
 
 HostResult<Value> schema(Call& call) {
   constexpr std::string_view kSql = "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY rowid";
+<<<<<<< HEAD
   MEMBRANE_ASSIGN(const std::string rows, call.broker.sql_query(call.text(0), kSql, ""));
   MEMBRANE_ASSIGN(const std::vector<ordered_json> column, first_column(call, rows));
+=======
+  MEMBRANE_ASSIGN(const std::string rows, call.broker.sql_query(call.text(0), kSql, "", call.work));
+  MEMBRANE_ASSIGN(const std::vector<ordered_json> column, first_column(rows));
+>>>>>>> masks
   std::string text;
   for (const ordered_json& statement : column) text += text_of(statement) + ";\n";
   return text;
@@ -52,7 +63,7 @@ HostResult<Value> schema(Call& call) {
 constexpr Param kDatabase{"database", Type::kText};
 constexpr Param kSql{"sql", Type::kText};
 constexpr Param kParameters{"parameters", Type::kText};
-constexpr Cost kCost{.base = 1'000, .per_byte = 2};
+constexpr Cost kCost{.base = 1'000, .per_byte = 2, .works = true};
 constexpr Failure kNoGrant{Errno::kAccess,
                            "no grant names the database, or the statement does more than read"};
 constexpr Failure kUnknown{Errno::kNotFound, "there is no such table, column or function"};

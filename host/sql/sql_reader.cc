@@ -16,6 +16,7 @@
 #include "host/read_json.h"
 #include "host/sql/read_only_file.h"
 #include "host/sql/run_clock.h"
+#include "host/sql/sql_meter.h"
 #include "host/sqlite_wait.h"
 #include "host/watchdog.h"
 
@@ -32,6 +33,8 @@ constexpr int64_t kMaxStepBytes = 512ll << 20;
 constexpr int64_t kMaxValueBytes = 16ll << 20;
 constexpr int64_t kMinValueBytes = 1ll << 10;
 constexpr size_t kMaxLikeSteps = 64 << 20;  // bytes of a text times bytes of its pattern
+constexpr uint64_t kReplaceFactor = 4;  // a byte that is replaced costs as much as so many that are looked at
+constexpr size_t kPatternBytes = 8;     // of a pattern, which cost as much as a look at the text
 constexpr int64_t kMaxPrepareMemoryBytes = 16ll << 20;
 constexpr int kMaxSqlBytes = 64 << 10;
 constexpr int kMaxParameters = 500;
@@ -218,14 +221,18 @@ class SqlReader::Impl {
 
   HostResult<void> open();
   HostResult<std::string> query(std::string_view sql, std::string_view parameters_json, const Deadline& run,
+<<<<<<< HEAD
                                 uint64_t memory_bytes);
+=======
+                                Work& work);
+>>>>>>> masks
 
  private:
   static int authorize(void* self, int action, const char* first, const char* second, const char*,
                        const char*);
   static int on_progress(void* self);
   static int on_busy(void* self, int tries);
-  static bool stop_if_over(const sqlite::Api& api, sqlite3_context* context);
+  static bool stop_if_over(const sqlite::Api& api, sqlite3_context* context, uint64_t bytes);
   static void instr(sqlite3_context* context, int count, sqlite3_value** values);
   static void replace(sqlite3_context* context, int count, sqlite3_value** values);
   static void like(sqlite3_context* context, int count, sqlite3_value** values);
@@ -264,6 +271,7 @@ class SqlReader::Impl {
   std::unique_ptr<sqlite::Connection> db_;
   sqlite::Account* account_ = nullptr;  // of the query that runs
   const Deadline* deadline_ = nullptr;  // likewise
+  SqlMeter* meter_ = nullptr;           // likewise; null while nothing is paid for: opening
   int calls_ = 0;                       // of functions, in the statement that is being prepared
   bool trusted_ = false;                // while Membrane's own statements run
   std::string refusal_;                 // why the authorizer or the progress handler said no
@@ -300,6 +308,8 @@ int SqlReader::Impl::configure() {
   if (code == SQLITE_OK) code = replace_functions();
   if (code == SQLITE_OK) code = db_->execute("SELECT count(*) FROM sqlite_schema");
   if (code != SQLITE_OK) return code;
+  static_cast<void>(
+      db_->execute("error"));  // what SQLite keeps for errors is paid for by nobody: not by the first
   set_limits();
   api_.set_authorizer(db_->handle(), &authorize, this);
   return SQLITE_OK;
@@ -354,18 +364,19 @@ int SqlReader::Impl::replace_functions() {
   return code;
 }
 
-// Membrane's own functions look at the time before they begin.
-bool SqlReader::Impl::stop_if_over(const sqlite::Api& api, sqlite3_context* context) {
-  if (!static_cast<const Impl*>(api.user_data(context))->is_over()) return false;
+// Membrane's own functions look at the time before they begin, and pay for the bytes that they look at.
+bool SqlReader::Impl::stop_if_over(const sqlite::Api& api, sqlite3_context* context, uint64_t bytes) {
+  const Impl& reader = *static_cast<const Impl*>(api.user_data(context));
+  if (!reader.is_over() && (reader.meter_ == nullptr || reader.meter_->note_bytes(bytes))) return false;
   api.result_error_nomem(context);
   return true;
 }
 
 void SqlReader::Impl::instr(sqlite3_context* context, int, sqlite3_value** values) {
   const sqlite::Api& api = **sqlite::api();
-  if (stop_if_over(api, context)) return;
   if (api.value_type(values[0]) == SQLITE_NULL || api.value_type(values[1]) == SQLITE_NULL)
     return api.result_null(context);
+  if (stop_if_over(api, context, bytes_of(api, values[0]).size() + bytes_of(api, values[1]).size())) return;
   const bool blobs = api.value_type(values[0]) == SQLITE_BLOB && api.value_type(values[1]) == SQLITE_BLOB;
   const std::string_view text = bytes_of(api, values[0]);
   const size_t at = find_bytes(text, bytes_of(api, values[1]));
@@ -378,11 +389,11 @@ void SqlReader::Impl::instr(sqlite3_context* context, int, sqlite3_value** value
 
 void SqlReader::Impl::replace(sqlite3_context* context, int, sqlite3_value** values) {
   const sqlite::Api& api = **sqlite::api();
-  if (stop_if_over(api, context)) return;
   for (int i = 0; i < 3; ++i) {
     if (api.value_type(values[i]) == SQLITE_NULL) return api.result_null(context);
   }
   std::string_view text = bytes_of(api, values[0]);
+  if (stop_if_over(api, context, kReplaceFactor * text.size())) return;
   const std::string_view from = bytes_of(api, values[1]);
   const std::string_view to = bytes_of(api, values[2]);
   const Impl& self = *static_cast<const Impl*>(api.user_data(context));
@@ -424,7 +435,6 @@ void SqlReader::Impl::glob(sqlite3_context* context, int, sqlite3_value** values
 template <typename Matches>
 void SqlReader::Impl::match(sqlite3_context* context, sqlite3_value** values, Matches matches) {
   const sqlite::Api& api = **sqlite::api();
-  if (stop_if_over(api, context)) return;
   if (api.value_type(values[0]) == SQLITE_NULL || api.value_type(values[1]) == SQLITE_NULL)
     return api.result_null(context);
   const Impl& self = *static_cast<const Impl*>(api.user_data(context));
@@ -437,6 +447,8 @@ void SqlReader::Impl::match(sqlite3_context* context, sqlite3_value** values, Ma
   const auto text_bytes = static_cast<size_t>(api.value_bytes(values[1]));
   if (pattern_bytes > 0 && text_bytes > kMaxLikeSteps / static_cast<size_t>(pattern_bytes))
     return api.result_error(context, "the text is too long for a LIKE or GLOB pattern as long as this", -1);
+  if (stop_if_over(api, context, text_bytes * (1 + static_cast<size_t>(pattern_bytes) / kPatternBytes)))
+    return;
   api.result_int64(context, matches(pattern, text) ? 1 : 0);
 }
 
@@ -482,6 +494,7 @@ int SqlReader::Impl::decide(int action, std::string_view first, std::string_view
 int SqlReader::Impl::on_progress(void* self) {
   const Impl& reader = *static_cast<const Impl*>(self);
   if (reader.is_over()) return 1;
+  if (reader.meter_ != nullptr && !reader.meter_->note_running(reader.db_->handle(), kProgressOps)) return 1;
   if (!sqlite::Accounting::works() &&
       reader.api_.memory_used() - reader.memory_before_ > reader.most_memory_bytes_) {
     reader.account_->refused = true;
@@ -497,7 +510,11 @@ int SqlReader::Impl::on_busy(void* self, int tries) {
 // --- running one -----------------------------------------------------------------------
 
 HostResult<std::string> SqlReader::Impl::query(std::string_view sql, std::string_view parameters_json,
+<<<<<<< HEAD
                                                const Deadline& run, uint64_t memory_bytes) {
+=======
+                                               const Deadline& run, Work& work) {
+>>>>>>> masks
   const Deadline deadline = run.within(grant_.timeout_ms);
   most_memory_bytes_ = static_cast<int64_t>(std::min(memory_bytes, kMaxQueryMemoryBytes));
   sqlite::Account account;
@@ -516,7 +533,15 @@ HostResult<std::string> SqlReader::Impl::query(std::string_view sql, std::string
     account.expired.store(true, std::memory_order_relaxed);
     api_.interrupt(db_->handle());
   });
-  return run_query(sql, parameters_json);
+  account.allocations = account.allocated_bytes = 0;
+  SqlMeter meter(api_, work, account);
+  meter.forget_pages(db_->handle());
+  meter_ = &meter;
+  auto rows = run_query(sql, parameters_json);
+  meter.note(db_->handle(), 0);
+  meter_ = nullptr;
+  if (meter.is_too_much()) return refuse(Errno::kBudget, "there is no fuel left for the query");
+  return rows;
 }
 
 HostResult<std::string> SqlReader::Impl::run_query(std::string_view sql, std::string_view parameters_json) {
@@ -530,6 +555,7 @@ HostResult<std::string> SqlReader::Impl::run_query(std::string_view sql, std::st
   if (api_.stmt_isexplain(statement.handle()) == 0) {
     MEMBRANE_ASSIGN(const int64_t operations, count_operations(sql));
     limit_values(operations);
+    meter_->begin(static_cast<uint64_t>(operations), std::max(sql.size(), parameters_json.size()));
   }
   limit.reset();
   MEMBRANE_TRY(bind(statement, parameters_json));
@@ -600,6 +626,7 @@ HostResult<std::string> SqlReader::Impl::collect(sqlite::Statement& statement) {
   std::string rows = "[";
   for (uint64_t count = 0;; ++count) {
     const int code = statement.step();
+    if (!meter_->note_stopped(db_->handle(), statement.handle())) return refuse(Errno::kBudget, "");
     if (code == SQLITE_DONE) break;
     if (code != SQLITE_ROW) return failure(code);
     if (count == grant_.max_rows)
@@ -699,6 +726,7 @@ std::string SqlReader::Impl::suggestion(std::string_view message) {
 
 std::unexpected<HostError> SqlReader::Impl::failure(int code) {
   const std::string message = (db_ ? db_->message() : std::string());
+  if (meter_ != nullptr && meter_->is_too_much()) return refuse(Errno::kBudget, "");
   const bool is_stopped = (code & 0xFF) == SQLITE_INTERRUPT || (code & 0xFF) == SQLITE_NOMEM;
   if (is_stopped && is_over()) return refuse(Errno::kTimedOut, "the query ran longer than its time limit");
   if (is_stopped && account_->refused)
@@ -733,8 +761,13 @@ HostResult<std::unique_ptr<SqlReader>> SqlReader::open(const policy::SqlGrant& g
 SqlReader::SqlReader(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 SqlReader::~SqlReader() = default;
 HostResult<std::string> SqlReader::query(std::string_view sql, std::string_view parameters_json,
+<<<<<<< HEAD
                                          const Deadline& run, uint64_t memory_bytes) {
   return impl_->query(sql, parameters_json, run, memory_bytes);
+=======
+                                         const Deadline& run, Work& work) {
+  return impl_->query(sql, parameters_json, run, work);
+>>>>>>> masks
 }
 
 }  // namespace membrane::host

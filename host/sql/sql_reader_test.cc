@@ -46,7 +46,7 @@ class Sql : public testing::Test {
   }
   HostResult<std::string> query(std::string_view sql, std::string_view parameters = "") {
     auto reader = open();
-    return reader->query(sql, parameters, run_);
+    return reader->query(sql, parameters, run_, work_);
   }
   std::unique_ptr<SqlReader> open() {
     return std::move(SqlReader::open(grant_, [this] { return ++readings_, 951'782'399'123; })).value();
@@ -73,6 +73,7 @@ class Sql : public testing::Test {
 
   fs::path directory_;
   policy::SqlGrant grant_;
+  Work work_;
   std::string reason_;
   policy::Budget budget_;
   Deadline run_{budget_};
@@ -337,9 +338,9 @@ TEST_F(Sql, AStatementTooLongIsRefused) {
 
 TEST_F(Sql, AReaderGoesOnAfterAnError) {
   const auto reader = open();
-  EXPECT_FALSE(reader->query("DROP TABLE paper", "", run_));
-  EXPECT_EQ(reader->query("SELEC", "", run_).error().code, Errno::kInvalid);
-  EXPECT_EQ(reader->query("SELECT 1 AS x", "", run_).value(), R"([{"x":1}])");
+  EXPECT_FALSE(reader->query("DROP TABLE paper", "", run_, work_));
+  EXPECT_EQ(reader->query("SELEC", "", run_, work_).error().code, Errno::kInvalid);
+  EXPECT_EQ(reader->query("SELECT 1 AS x", "", run_, work_).value(), R"([{"x":1}])");
 }
 
 // -- time and memory ------------------------------------------------------------------------
@@ -380,7 +381,7 @@ TEST_F(Sql, ACountOfManyRowsIsOneStepAndEndsAllTheSame) {
   // Each is quick; one of them is stopped on its way.
   Errno code = Errno::kOk;
   for (int i = 0; i < 100'000 && code == Errno::kOk; ++i) {
-    const auto counted = reader->query("SELECT count(*) AS n FROM many", "", run_);
+    const auto counted = reader->query("SELECT count(*) AS n FROM many", "", run_, work_);
     if (!counted) code = counted.error().code;
   }
   EXPECT_EQ(code, Errno::kTimedOut);
@@ -480,7 +481,7 @@ TEST_F(Sql, WhatAWriterCommitsIsSeenAndItsFilesStayAsTheyAre) {
   write("PRAGMA journal_mode = WAL");
   const auto reader = open();
   const auto count = [&] {
-    return reader->query("SELECT count(*) AS n FROM paper", "", run_).value_or("failed");
+    return reader->query("SELECT count(*) AS n FROM paper", "", run_, work_).value_or("failed");
   };
   EXPECT_EQ(count(), R"([{"n":2}])");
   {
@@ -525,6 +526,82 @@ TEST_F(Sql, ADamagedOrMissingFileIsAnErrorNotACrash) {
   EXPECT_FALSE(fs::exists(grant_.path));
   std::ofstream(grant_.path) << std::string(5000, 'x');
   EXPECT_EQ(error("SELECT 1"), Errno::kHost);
+}
+
+// --- what is paid for -----------------------------------------------------------------------
+
+constexpr const char* kNumbers =
+    "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 5000) ";
+
+TEST_F(Sql, WorkIsTheSameEachTimeWhateverIsInItsCaches) {
+  write(
+      "CREATE TABLE many (a, b);"
+      "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 5000) "
+      "INSERT INTO many SELECT i, hex(zeroblob(i % 2000)) FROM n");
+  for (const std::string& sql :
+       {std::string("SELECT count(*) FROM many"), std::string("SELECT sum(length(b)) FROM many"),
+        std::string("SELECT group_concat(a) FROM many"),
+        std::string("SELECT count(*) FROM (SELECT * FROM many ORDER BY b, a) WHERE a > 3"),
+        std::string("SELECT nothing FROM many"), kNumbers + std::string("SELECT sum(i) FROM n")}) {
+    auto reader = open();
+    std::set<uint64_t> seen;
+    for (int i = 0; i < 3; ++i) {
+      Work work;
+      static_cast<void>(reader->query(sql, "", run_, work));
+      seen.insert(work.done);
+      static_cast<void>(reader->query("SELECT max(b) FROM many", "", run_, work_));
+    }
+    Work anew;
+    static_cast<void>(open()->query(sql, "", run_, anew));
+    seen.insert(anew.done);
+    EXPECT_EQ(seen.size(), 1u) << sql << ": " << *seen.begin() << " to " << *seen.rbegin();
+    EXPECT_GT(*seen.begin(), 10u) << sql;
+  }
+}
+
+TEST_F(Sql, WorkGrowsWithStepsPagesMemoryAndLongValues) {
+  const auto work_of = [&](const std::string& sql) {
+    Work work;
+    EXPECT_TRUE(open()->query(sql, "", run_, work)) << sql;
+    return work.done;
+  };
+  const std::string numbers = kNumbers;
+  EXPECT_GT(work_of(numbers + "SELECT count(*) FROM n"), 50'000u);
+  EXPECT_GT(work_of("SELECT length(hex(zeroblob(1000000)))"), 30'000u);
+  const std::string value =
+      "WITH v(x) AS MATERIALIZED (SELECT hex(zeroblob(SIZE))), n(i) AS (SELECT 1 UNION ALL "
+      "SELECT i + 1 FROM n LIMIT 1000) SELECT sum(length(x) + i) FROM v, n";
+  const auto of_size = [&](const std::string& size) {
+    std::string sql = value;
+    return work_of(sql.replace(sql.find("SIZE"), 4, size));
+  };
+  EXPECT_GT(of_size("100000"), 10 * of_size("100"));
+  const std::string like = numbers + "SELECT count(*) FROM n WHERE hex(zeroblob(1000)) LIKE i || '";
+  EXPECT_GT(work_of(like + std::string(400, '_') + "'"), 2 * work_of(like + "_'"));
+}
+
+TEST_F(Sql, WorkThatIsTooMuchEndsTheQuery) {
+  const std::string numbers = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) ";
+  for (const std::string& sql :
+       {numbers + "SELECT count(*) FROM n", numbers + "SELECT i FROM n",
+        numbers + "SELECT count(*) FROM (SELECT i FROM n ORDER BY -i)",
+        numbers + "SELECT group_concat(i) FROM n",
+        numbers + "SELECT sum(length(replace(hex(zeroblob(10000)), '0', i))) FROM n",
+        numbers + "SELECT sum(hex(zeroblob(10000)) LIKE '%0%0%0%0%1' || i) FROM n"}) {
+    grant_.max_rows = UINT64_MAX;
+    grant_.max_result_bytes = 1 << 30;
+    Work work{.most = 300'000};
+    const auto rows = open()->query(sql, "", run_, work);
+    ASSERT_FALSE(rows) << sql;
+    EXPECT_EQ(rows.error().code, Errno::kBudget) << sql << ": " << rows.error().reason;
+    EXPECT_TRUE(work.is_too_much()) << sql;
+    EXPECT_LT(work.done, 3'000'000u) << sql << ": it ends soon after";
+  }
+  Work work{.most = 0};
+  EXPECT_FALSE(open()->query("SELECT 1", "", run_, work));
+  auto reader = open();
+  EXPECT_FALSE(reader->query("SELECT 1", "", run_, work));
+  EXPECT_TRUE(reader->query("SELECT 1", "", run_, work_)) << "and the next is made as ever";
 }
 
 }  // namespace
