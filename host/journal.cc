@@ -52,7 +52,7 @@ std::unexpected<Error> wrong(uint64_t line, std::string_view what) {
 // Where the result and the rest of a line begin.
 struct LinePlaces {
   size_t result = 0;
-  size_t rest = 0;   // behind the result
+  size_t rest = 0;   // after the result
   size_t chain = 0;  // its field
 };
 

@@ -60,7 +60,7 @@ class JournalFileReader::Lines {
   Lines(const Lines&) = delete;
   Lines& operator=(const Lines&) = delete;
 
-  // To the line behind the header.
+  // To the line after the header.
   Status rewind() {
     entry_ = {};
     line_number_ = at_ = 0;

@@ -48,7 +48,7 @@ class JournalFileReader final : public JournalSource {
   ~JournalFileReader() override;
 
   [[nodiscard]] uint64_t size() const override { return size_; }
-  // Quick for the entry behind the last one; others are looked for from the start.
+  // Quick for the entry after the last one; others are looked for from the start.
   [[nodiscard]] const JournalEntry* entry(uint64_t place) const override;
 
  private:
