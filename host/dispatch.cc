@@ -109,14 +109,11 @@ ValueOutcome Dispatcher::act(const FunctionSpec& function, Call& call, Account& 
   }
   HostResult<Value> value =
       account.bytes_out ? perform(function, call) : std::unexpected(account.bytes_out.error());
-<<<<<<< HEAD
   if (bytes_out >= HostMemory::kLargeBytes) return_freed_memory();
-=======
   if (call.work.is_too_much()) {
     guest_.fall_short(price);
     return {CallEnd::kOutOfFuel, refuse(Errno::kBudget, "there is no fuel left for what the call does")};
   }
->>>>>>> masks
   if (call.end == CallEnd::kOutOfOutput)
     return {call.end, refuse(Errno::kQuota, "the output limit is reached")};
   if (call.end == CallEnd::kExit) return {call.end, Value()};

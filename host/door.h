@@ -34,7 +34,8 @@ class DoorSession {
   virtual ~DoorSession() = default;
   // The next turn, as JSON.
   virtual HostResult<std::string> next() = 0;
-  // `request` is the whole request, not yet parsed beyond its "session"; `memory` bounds what parsing it takes.
+  // `request` is the whole request, not yet parsed beyond its "session"; `memory` bounds what parsing
+  // and keeping it takes.
   virtual HostResult<void> take_result(std::string_view request, HostMemory& memory) = 0;
   // A file that the program may read: of its own, or of a grant.
   virtual HostResult<std::string> read_file(std::string_view path) {

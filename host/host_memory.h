@@ -1,9 +1,9 @@
 // The memory that the host uses on behalf of one sandbox, beside the sandbox's own.
 //
-// What the host keeps (files in memory, listings of open directories, an answer that nobody has read yet, the result of a
-// turn) is announced here by its size; what it needs during one call (a request that is parsed, a result before it is copied into the guest) is
-// held to left_for_call(). The host lends kKeptBytes and kCallBytes; whatever it keeps beyond that is taken from the
-// sandbox's memory limit, so the linear memory can grow by so much less. Together:
+// What the host keeps (files in memory, listings of open directories, an answer that nobody has read yet, the result
+// of a turn) is announced here by its size; what it needs during one call (a request that is parsed, a result before
+// it is copied into the guest) is held to left_for_call(). The host lends kKeptBytes and kCallBytes; whatever it keeps
+// beyond that is taken from the sandbox's memory limit, so the linear memory can grow by so much less. Together:
 //
 //   linear memory + kept + used by one call  <=  memory limit + kKeptBytes + kCallBytes
 //
@@ -22,8 +22,8 @@ class HostMemory {
  public:
   static constexpr uint64_t kKeptBytes = 6u << 20;
   static constexpr uint64_t kCallBytes = 12u << 20;
-  // What a call is given takes many times its bytes while it is parsed. After a call that was given so much, the
-  // allocator gives back what it keeps of that (base/freed_memory.h): the linear memory may grow into it.
+  // What a call is given takes many times its bytes while it is parsed. After a call that was given or gave so much,
+  // the allocator gives back what it keeps of it (base/freed_memory.h), since the linear memory may grow into that.
   static constexpr uint64_t kLargeBytes = 256u << 10;
 
   // Who makes the host keep something.

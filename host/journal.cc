@@ -9,7 +9,8 @@ namespace {
 
 static_assert(kJournalVersion == 1);
 
-constexpr std::string_view kBeforeLatency = ",\"latency_us\":", kBeforeChain = ",\"chain\":";
+constexpr std::string_view kBeforeLatency = ",\"latency_us\":", kBeforeFuel = ",\"fuel\":",
+                           kBeforeChain = ",\"chain\":";
 
 // Everything but the chain and the end, which the chain is computed from.
 void write_fields(JsonWriter& out, const JournalEntry& entry, const JournalSink::WriteResult& result) {
@@ -31,26 +32,13 @@ void write_fields(JsonWriter& out, const JournalEntry& entry, const JournalSink:
   result(out);
   out.raw(kBeforeLatency);
   out.number(entry.latency_us);
+  if (entry.fuel == 0) return;
+  out.raw(kBeforeFuel);
+  out.number(entry.fuel);
 }
 
-<<<<<<< HEAD
 JournalSink::WriteResult result_of(const JournalEntry& entry) {
   return [&entry](JsonWriter& out) { out.raw(entry.result); };
-=======
-// Everything but the chain, which is computed from this.
-ordered_json fields_of(const JournalEntry& entry) {
-  ordered_json fields = {{"sequence", entry.sequence},
-                         {"function", entry.function},
-                         {"arguments_sha256", entry.arguments_sha256},
-                         {"decision", entry.decision()},
-                         {"errno", static_cast<int32_t>(entry.code)},
-                         {"reason", entry.reason},
-                         {"grant", entry.grant},
-                         {"result", read_result(entry.result)},
-                         {"latency_us", entry.latency_us}};
-  if (entry.fuel != 0) fields["fuel"] = entry.fuel;
-  return fields;
->>>>>>> masks
 }
 
 // A reason may quote what is not UTF-8, and JSON cannot carry that.
@@ -68,7 +56,7 @@ std::unexpected<Error> wrong(uint64_t line, std::string_view what) {
 // Where the result and the rest of a line begin.
 struct LinePlaces {
   size_t result = 0;
-  size_t rest = 0;   // behind the result
+  size_t rest = 0;   // after the result
   size_t chain = 0;  // its field
 };
 
@@ -83,12 +71,7 @@ bool read_fields(std::string_view line, JournalEntry& entry, LinePlaces& places)
       !in.skip(",\"reason\":") || !in.text(entry.reason) || !in.skip(",\"grant\":") ||
       !in.text(entry.grant) || !in.skip(",\"result\":"))
     return false;
-<<<<<<< HEAD
   if (code < 0 || code > INT32_MAX || name_of(static_cast<Errno>(code)) == "EUNKNOWN") return false;
-=======
-  if (object.contains("fuel") && !read_number(object, "fuel", entry.fuel)) return false;
-  if (code > INT32_MAX || name_of(static_cast<Errno>(code)) == "EUNKNOWN") return false;
->>>>>>> masks
   entry.code = static_cast<Errno>(code);
   places.result = line.size() - in.left().size();
   places.rest = line.rfind(kBeforeLatency);
@@ -96,6 +79,7 @@ bool read_fields(std::string_view line, JournalEntry& entry, LinePlaces& places)
     return false;
   JsonReader rest(line.substr(places.rest + kBeforeLatency.size()));
   if (!rest.number(entry.latency_us)) return false;
+  if (rest.skip(kBeforeFuel) && (!rest.number(entry.fuel) || entry.fuel == 0)) return false;
   places.chain = line.size() - rest.left().size();
   return rest.skip(kBeforeChain) && rest.text(entry.chain) && rest.skip("}") && rest.is_at_end() &&
          is_json(line.substr(places.result, places.rest - places.result));

@@ -58,6 +58,8 @@ class JournalSink {
   // Numbers the entry and chains it to the one before. Its result is what `result` writes, which is called once.
   // kUnavailable when there is no libcrypto, or the entry cannot be kept.
   virtual Status append(JournalEntry entry, const WriteResult& result) = 0;
+  // Forgets the entry that was appended last: what it says was not done. There is one, and this is not called twice for it.
+  virtual void drop_last() = 0;
 };
 
 // Who has the entries that a run is answered from.
@@ -74,8 +76,7 @@ class Journal final : public JournalSink, public JournalSource {
   Status append(JournalEntry entry, const WriteResult& result) override;
   // With the result that it has.
   Status append(JournalEntry entry);
-  // There is one.
-  void drop_last() { entries_.pop_back(); }
+  void drop_last() override { entries_.pop_back(); }
 
   [[nodiscard]] uint64_t size() const override { return entries_.size(); }
   [[nodiscard]] const JournalEntry* entry(uint64_t place) const override { return &entries_[place]; }

@@ -32,6 +32,8 @@ void JournalFileWriter::put(std::string_view text) {
 }
 
 Status JournalFileWriter::append(JournalEntry entry, const WriteResult& result) {
+  last_at_ = std::ftell(file_.get());
+  last_head_ = head_;
   entry.sequence = ++count_;
   entry.reason = utf8_repair(entry.reason);
   entry.grant = utf8_repair(entry.grant);
@@ -39,6 +41,16 @@ Status JournalFileWriter::append(JournalEntry entry, const WriteResult& result) 
                   write_journal_line(head_, entry, result, [this](std::string_view piece) { put(piece); }));
   if (is_whole_) return {};
   return fail(ErrorCode::kUnavailable, "cannot write " + path_ + ": " + std::strerror(why_not_));
+}
+
+void JournalFileWriter::drop_last() {
+  --count_;
+  head_ = last_head_;
+  if (is_whole_ && last_at_ >= 0 && std::fflush(file_.get()) == 0 && ftruncate(fileno(file_.get()), last_at_) == 0 &&
+      std::fseek(file_.get(), last_at_, SEEK_SET) == 0)
+    return;
+  if (is_whole_) why_not_ = last_at_ < 0 ? ESPIPE : errno;
+  is_whole_ = false;
 }
 
 Status JournalFileWriter::finish() {
@@ -60,7 +72,7 @@ class JournalFileReader::Lines {
   Lines(const Lines&) = delete;
   Lines& operator=(const Lines&) = delete;
 
-  // To the line behind the header.
+  // To the line after the header.
   Status rewind() {
     entry_ = {};
     line_number_ = at_ = 0;

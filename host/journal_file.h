@@ -19,6 +19,7 @@ class JournalFileWriter final : public JournalSink {
   // Makes the file, or empties it. kUnavailable.
   static Result<std::unique_ptr<JournalFileWriter>> create(std::string path);
   Status append(JournalEntry entry, const WriteResult& result) override;
+  void drop_last() override;
   // Brings everything to the file, which ends it. kUnavailable when anything of it could not be written.
   Status finish();
 
@@ -35,6 +36,8 @@ class JournalFileWriter final : public JournalSink {
   int why_not_ = 0;       // errno
   uint64_t count_ = 0;
   std::string head_;
+  long last_at_ = 0;        // where the last entry begins
+  std::string last_head_;   // and the chain before it
 };
 
 // A journal that answers a run.
@@ -48,7 +51,7 @@ class JournalFileReader final : public JournalSource {
   ~JournalFileReader() override;
 
   [[nodiscard]] uint64_t size() const override { return size_; }
-  // Quick for the entry behind the last one; others are looked for from the start.
+  // Quick for the entry after the last one; others are looked for from the start.
   [[nodiscard]] const JournalEntry* entry(uint64_t place) const override;
 
  private:

@@ -43,6 +43,12 @@ void fill(JournalSink& journal) {
   EXPECT_TRUE(journal.append(entry("kv.get"), write("blue \"é\" \n")));
   EXPECT_TRUE(journal.append(entry("http.request", "no grant \xFF"), write("")));
   EXPECT_TRUE(journal.append(entry("fs.read"), write(std::string(300'000, '\xFF'))));
+  JournalEntry worked = entry("sql.query");
+  for (const uint64_t fuel : {7, 12'000}) {  // the first fell short, and the call was made again
+    if (worked.fuel != 0) journal.drop_last();
+    worked.fuel = fuel;
+    EXPECT_TRUE(journal.append(worked, write("[]")));
+  }
 }
 
 TEST_F(JournalFile, HasWhatAJournalInMemoryHas) {
@@ -56,7 +62,7 @@ TEST_F(JournalFile, HasWhatAJournalInMemoryHas) {
 
   const auto read = JournalFileReader::open(path_);
   ASSERT_TRUE(read) << read.error().message;
-  ASSERT_EQ((*read)->size(), 3u);
+  ASSERT_EQ((*read)->size(), 4u);
   for (const uint64_t place : {0u, 0u, 1u, 2u, 0u, 2u, 1u}) {
     const JournalEntry* const found = (*read)->entry(place);
     ASSERT_NE(found, nullptr);

@@ -9,7 +9,7 @@
 namespace membrane::host {
 namespace {
 
-// The letters that stand for control characters behind a backslash, and what they stand for.
+// The letters that stand for control characters after a backslash, and what they stand for.
 constexpr std::string_view kLetters = "bfnrt\"\\", kStoodFor = "\b\f\n\r\t\"\\";
 
 bool is_escaped(char c) { return static_cast<unsigned char>(c) < 0x20 || c == '"' || c == '\\'; }

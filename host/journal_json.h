@@ -51,7 +51,7 @@ class JsonWriter {
   std::string piece_;
 };
 
-// Reads what a JsonWriter wrote. Each of its functions says whether the text goes on so, and then stands behind it.
+// Reads what a JsonWriter wrote. Each of its functions says whether the text goes on so, and if it does moves past that.
 class JsonReader {
  public:
   explicit JsonReader(std::string_view text) : left_(text) {}

@@ -24,7 +24,7 @@ std::vector<std::string> texts() {
   std::vector<std::string> all = {"", "é", "\xF0\x9F\x98\x80", "a\xFF", std::string("\0", 1)};
   for (int c = 0; c < 256; ++c) {
     all.emplace_back(1, static_cast<char>(c));
-    all.push_back("before" + all.back() + "behind");
+    all.push_back("before" + all.back() + "after");
   }
   for (const char* const piece : {"x", "\"", "\x01", "\xFE", "é"})
     for (const size_t count : {size_t{65'535}, size_t{200'001}}) {

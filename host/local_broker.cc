@@ -205,13 +205,9 @@ HostResult<std::string> LocalBroker::sql_query(std::string_view name, std::strin
   auto reader = database(name);
   if (!reader) return std::unexpected(reader.error());
   if (deadline_.passed()) return refuse(Errno::kBudget, "The run's time is used up.");
-<<<<<<< HEAD
   uint64_t memory_bytes = SqlReader::kMaxQueryMemoryBytes;
   if (left_for_call_) memory_bytes = left_for_call_() / 4 * 3;  // the rest for the rows as text
-  auto rows = (*reader)->query(sql, parameters_json, deadline_, memory_bytes);
-=======
-  auto rows = (*reader)->query(sql, parameters_json, deadline_, work);
->>>>>>> masks
+  auto rows = (*reader)->query(sql, parameters_json, deadline_, work, memory_bytes);
   if (!rows) return rows;
   if (auto paid = pay_in(rows->size()); !paid) return std::unexpected(paid.error());
   return rows;

@@ -106,8 +106,9 @@ Done set_times(Call& call, const Place& place, const NewTimes& times);
 Done resize(Call& call, Descriptor& descriptor, uint64_t size);
 // What it kept of the host's memory is given back.
 void close(Call& call, uint32_t number);
-// Keeps the listing while its directory is being read. Where the guest's share of the host's memory has no room, the
-// listings of other directories are forgotten first, and read again when they are needed. ENOMEM when that is not enough.
+// Keeps the listing while its directory is being read. Where the guest's share of the host's memory has no room,
+// listings of other directories are forgotten first, and read again when they are needed. ENOMEM when that is not
+// enough.
 Done keep_listing(Call& call, OpenDirectory& directory, std::shared_ptr<const Listing> listing);
 
 inline constexpr std::string_view kPreopenedName = "/";

@@ -34,27 +34,17 @@ std::string text_of(const ordered_json& value) {
 }
 
 HostResult<Value> value(Call& call) {
-<<<<<<< HEAD
-  MEMBRANE_ASSIGN(const std::string rows, call.broker.sql_query(call.text(0), call.text(1), call.text(2)));
-  MEMBRANE_ASSIGN(const std::vector<ordered_json> column, first_column(call, rows));
-=======
   MEMBRANE_ASSIGN(const std::string rows,
                   call.broker.sql_query(call.text(0), call.text(1), call.text(2), call.work));
-  MEMBRANE_ASSIGN(const std::vector<ordered_json> column, first_column(rows));
->>>>>>> masks
+  MEMBRANE_ASSIGN(const std::vector<ordered_json> column, first_column(call, rows));
   if (column.empty()) return refuse(Errno::kNotFound, "the query gives no row");
   return text_of(column[0]);
 }
 
 HostResult<Value> schema(Call& call) {
   constexpr std::string_view kSql = "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY rowid";
-<<<<<<< HEAD
-  MEMBRANE_ASSIGN(const std::string rows, call.broker.sql_query(call.text(0), kSql, ""));
-  MEMBRANE_ASSIGN(const std::vector<ordered_json> column, first_column(call, rows));
-=======
   MEMBRANE_ASSIGN(const std::string rows, call.broker.sql_query(call.text(0), kSql, "", call.work));
-  MEMBRANE_ASSIGN(const std::vector<ordered_json> column, first_column(rows));
->>>>>>> masks
+  MEMBRANE_ASSIGN(const std::vector<ordered_json> column, first_column(call, rows));
   std::string text;
   for (const ordered_json& statement : column) text += text_of(statement) + ";\n";
   return text;

@@ -46,16 +46,11 @@ class SqlReader {
   //              while it runs; nothing is given
   //   ETIMEDOUT  ran longer than the grant's timeout or until the run's deadline
   //   EHOST      the file is damaged or is no database
-<<<<<<< HEAD
-  HostResult<std::string> query(std::string_view sql, std::string_view parameters_json, const Deadline& run,
-                                uint64_t memory_bytes = kMaxQueryMemoryBytes);
-=======
   //
   // `work` notes what SQLite does (sql_meter.h), also of a query that fails; with too much of it the query ends, with
   // EBUDGET.
   HostResult<std::string> query(std::string_view sql, std::string_view parameters_json, const Deadline& run,
-                                Work& work);
->>>>>>> masks
+                                Work& work, uint64_t memory_bytes = kMaxQueryMemoryBytes);
 
  private:
   class Impl;

@@ -411,9 +411,9 @@ TEST_F(Sql, AQueryIsGivenLessMemoryWhereLessIsLeft) {
       "WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c LIMIT 10000) "
       "SELECT sum(length(x)) AS n FROM (SELECT i || hex(zeroblob(100)) AS x FROM c ORDER BY x LIMIT 10000)";
   const auto reader = open();
-  EXPECT_EQ(reader->query(sorted, "", run_, 1u << 20).error().code, Errno::kTooBig);
-  EXPECT_EQ(reader->query("SELECT 1 AS x", "", run_, 1u << 20).value(), R"([{"x":1}])");
-  EXPECT_TRUE(reader->query(sorted, "", run_, uint64_t{1} << 40));
+  EXPECT_EQ(reader->query(sorted, "", run_, work_, 1u << 20).error().code, Errno::kTooBig);
+  EXPECT_EQ(reader->query("SELECT 1 AS x", "", run_, work_, 1u << 20).value(), R"([{"x":1}])");
+  EXPECT_TRUE(reader->query(sorted, "", run_, work_, uint64_t{1} << 40));
 }
 
 // A step may read a value once: many steps, short values.
