@@ -63,7 +63,7 @@ TEST_F(JournalFile, HasWhatAJournalInMemoryHas) {
   const auto read = JournalFileReader::open(path_);
   ASSERT_TRUE(read) << read.error().message;
   ASSERT_EQ((*read)->size(), 4u);
-  for (const uint64_t place : {0u, 0u, 1u, 2u, 0u, 2u, 1u}) {
+  for (const uint64_t place : {0u, 0u, 1u, 2u, 3u, 0u, 2u, 1u}) {
     const JournalEntry* const found = (*read)->entry(place);
     ASSERT_NE(found, nullptr);
     EXPECT_EQ(found->result, journal.entries()[place].result) << place;
