@@ -23,15 +23,17 @@ namespace {
 std::atomic<bool> interrupted = false;
 
 constexpr uint64_t kMaxJournalBytes = 1u << 30;
+// Of a program, unless a policy or --module says otherwise: more than the library's default, since the person names it.
+constexpr uint64_t kMaxFileBytes = 256u << 20;
 
 constexpr uint64_t kMaxSnapshotBytes = 16ull << 30;
 
 struct Options {
   bool is_thaw = false;
   std::string file;
-  std::string text;      // of -e
-  std::string language;  // "" for the one that the program's name tells
-  std::string entry;
+  std::optional<std::string> text;  // of -e; an empty program is one
+  std::string language;             // "" for the one that the program's name tells
+  std::optional<std::string> entry;
   std::vector<std::string> arguments;
   std::vector<std::string> environment;  // NAME=VALUE, or NAME for the value that the host's has
   std::string input_file;
@@ -66,15 +68,15 @@ Result<std::vector<std::pair<std::string, std::string>>> environment_of(
 
 Result<sandbox::Program> program_of(const Options& options, const policy::Policy& policy) {
   sandbox::Program program;
-  if (!options.text.empty()) {
-    program.source = options.text;
+  if (options.text) {
+    program.source = *options.text;
     program.name = "-e";
   } else {
     MEMBRANE_ASSIGN(program.source, read_input(options.file, policy.limits.module_bytes));
     program.name =
         options.file == "-" ? "standard input" : std::filesystem::path(options.file).filename().string();
   }
-  program.entry = options.entry;
+  program.entry = options.entry.value_or("");
   program.arguments = options.arguments;
   MEMBRANE_ASSIGN(program.environment, environment_of(options.environment));
   return program;
@@ -97,7 +99,7 @@ Status check_for_language(const Options& options, const std::string& language) {
     return fail(ErrorCode::kInvalidArgument,
                 std::string(what) + " is for WebAssembly, and the program is " + language, instead);
   };
-  if (!options.entry.empty()) return refused("--invoke", "Call the function in the program.");
+  if (options.entry) return refused("--invoke", "Call the function in the program.");
   if (!options.freeze_after.empty())
     return refused("--freeze-after", "Fork a session: membrane repl has :fork.");
   if (!options.code_cache.empty())
@@ -121,8 +123,8 @@ Result<sandbox::Report> run_in_language(const Options& options, const std::strin
   engine::RegionPool::instance().keep_none();  // nobody comes after this program
   MEMBRANE_ASSIGN(const auto session, sandbox::Session::create(std::move(opened), run_options));
   return session->exec({.code = program.source,
-                        .name = options.text.empty() ? program.name : "",
-                        .is_script = options.text.empty(),
+                        .name = options.text ? "" : program.name,
+                        .is_script = !options.text,
                         .arguments = program.arguments,
                         .input = std::move(input)});
 }
@@ -182,7 +184,7 @@ void show(const sandbox::Report& report, bool json, bool quiet) {
     in_line = false;
   }
   std::fflush(stdout);
-  if (quiet && report.outcome == sandbox::Outcome::kOk) return;
+  if (quiet && report.outcome == sandbox::Outcome::kOk && report.errors.empty()) return;
   const bool error_in_line = !report.stderr_text.empty() && !report.stderr_text.ends_with('\n');
   if (error_in_line || (in_line && same_file(stdout, stderr))) print(stderr, "\n");
   print_styled(stderr, sandbox::render_text(rest, use_colour(stderr)));
@@ -224,7 +226,7 @@ Result<sandbox::Report> report_of(const Options& options, const Source& source,
   if (!options.is_thaw) {
     const std::string language =
         options.language.empty()
-            ? sandbox::language_of(options.text.empty() ? options.file : "", source.program.source)
+            ? sandbox::language_of(options.text ? "" : options.file, source.program.source)
             : options.language;
     if (is_of_engine(language)) return sandbox::run(source.program, run_options);
     return run_in_language(options, language, source.program, run_options);
@@ -268,10 +270,13 @@ Result<std::unique_ptr<host::JournalSource>> open_journal(const std::string& pat
 }
 
 Result<int> run(const Options& options) {
-  if (options.file.empty() && options.text.empty())
+  if (options.file.empty() && !options.text)
     return fail(ErrorCode::kInvalidArgument, "no program is given", "Give a file, or -e and the text.");
+  if (options.entry && options.entry->empty())
+    return fail(ErrorCode::kInvalidArgument, "--invoke names no function",
+                "Give the name of an export, or leave --invoke out to call _start, run or main.");
   sandbox::RunOptions run_options;
-  MEMBRANE_ASSIGN(run_options.policy, options.policy.policy());
+  MEMBRANE_ASSIGN(run_options.policy, options.policy.policy({.module_bytes = kMaxFileBytes}));
   MEMBRANE_ASSIGN(run_options.tier, tier_of(options.tier));
   std::optional<engine::native::CodeCache> code_cache;
   if (!options.code_cache.empty()) {
@@ -411,7 +416,7 @@ void add_run(CLI::App& app, int& exit_code) {
       "code\".");
   command->callback([options, &exit_code] {
     // With -e there is no file: what stands in its place is the first argument.
-    if (!options->text.empty() && !options->file.empty())
+    if (options->text && !options->file.empty())
       options->arguments.insert(options->arguments.begin(), std::exchange(options->file, {}));
     const Result<int> code = run(*options);
     exit_code = code ? *code : complain(code.error(), options->json ? Reader::kReport : Reader::kPerson);

@@ -173,6 +173,8 @@ class Usage(CommandTest):
     def test_what_must_be_given_is_named(self):
         self.assert_refused(self.membrane("check", code=2), "file is required", "membrane check --help")
         self.assert_refused(self.membrane("run", code=2), "no program", "-e")
+        self.assert_refused(self.membrane("run", "-e", SEVEN, "--invoke", "", code=2), "--invoke names no function",
+                            "leave --invoke out")
 
     def test_a_number_out_of_range_is_refused(self):
         self.assert_refused(self.membrane("agent", "task", "--max-steps", "0", code=2), "--max-steps", "--help")
@@ -388,6 +390,28 @@ class Run(CommandTest):
         fuel = used.pop()
         self.assertEqual(self.report(program, "--fuel", fuel)["outcome"], "ok")
         self.assertEqual(self.report(program, "--fuel", fuel - 1, code=1)["outcome"], "out_of_fuel")
+
+    def test_a_large_module_runs_unless_a_limit_is_given(self):
+        count, size = 65 << 20, b""
+        for shift in (0, 7, 14, 21):
+            size += bytes([(count >> shift & 0x7F) | (0x80 if shift < 21 else 0)])
+        content = b"\x01x" + bytes(count - 2)  # a section that nobody knows
+        module = self.file("large.wasm", b"\0asm\1\0\0\0" + b"\0" + size + content +
+                           b"\1\4\1\x60\0\0\3\2\1\0\7\7\1\3run\0\0\x0a\4\1\2\0\x0b")
+        self.membrane("run", module)
+        self.assertIn("64", self.membrane("run", module, "--module", "64MiB", code=2).stderr)
+
+    def test_a_replay_says_which_directories_it_needs(self):
+        (self.folder / "in").mkdir()
+        program = self.file("probe.wat", """(module
+          (import "wasi_snapshot_preview1" "fd_prestat_get" (func $get (param i32 i32) (result i32)))
+          (import "wasi_snapshot_preview1" "proc_exit" (func $exit (param i32)))
+          (memory 1) (func (export "_start") (call $exit (call $get (i32.const 3) (i32.const 0)))))""")
+        self.membrane("run", program, "--dir", "in", "--journal", "run.journal", "-q")
+        done = self.membrane("run", program, "--replay", "run.journal", "-q", code=2)
+        self.assertIn("/in to write", done.stderr)
+        self.assertIn("--allow fs:write:HOST_DIRECTORY:/in", done.stderr)
+        self.membrane("run", program, "--dir", "in", "--replay", "run.journal", "-q")
 
     def test_a_journal_replays_without_the_world(self):
         (self.folder / "site").mkdir()
@@ -1086,7 +1110,7 @@ class Agent(CommandTest):
         self.assertIn("contents", self.membrane("agent", "task", "--model-file", "bad.jsonl", code=2).stderr)
 
 
-class AgentInLanguages(CommandTest):
+class WithLanguages(CommandTest):
     """With what is installed on this machine (tools/get-languages); skipped where nothing is."""
 
     def setUp(self):
@@ -1096,6 +1120,34 @@ class AgentInLanguages(CommandTest):
             if name in os.environ:
                 self.environment[name] = os.environ[name]
 
+
+class RunInLanguages(WithLanguages):
+    def setUp(self):
+        super().setUp()
+        for name in "python", "js":
+            if subprocess.run([COMMAND, "run", "--lang", name, "-e", "1"], capture_output=True, env=self.environment,
+                              timeout=SECONDS).returncode != 0:
+                self.skipTest(f"{name} is not installed")
+
+    def test_an_empty_program_is_a_program(self):
+        for arguments in (["-e", ""], ["-e", "", "--lang", "python"], ["-e", "", "--lang", "js"],
+                          ["-e", "", "--lang", "python", "an argument"], [self.file("empty.py", "")],
+                          [self.file("empty.js", "")]):
+            with self.subTest(arguments=arguments):
+                self.assertEqual(self.membrane("run", *arguments, "-q").stdout, "")
+
+    def test_a_replay_says_which_directories_it_needs(self):
+        (self.folder / "in").mkdir()
+        self.file("in/x.txt", "read")
+        program = self.file("p.py", "print(open('/in/x.txt').read())")
+        self.assertEqual(self.membrane("run", program, "--dir", "in:ro", "--journal", "run.journal", "-q").stdout, "read\n")
+        self.assertIn("/in to read", self.membrane("run", program, "--replay", "run.journal", code=2).stderr)
+        self.file("in/x.txt", "something else")
+        done = self.membrane("run", program, "--dir", "in:ro", "--replay", "run.journal", "-q")
+        self.assertEqual(done.stdout, "read\n")
+
+
+class AgentInLanguages(WithLanguages):
     def task(self, language, *replies, options=(), code=0):
         done = subprocess.run([COMMAND, "agent", "--print-prompt", "--language", language], capture_output=True,
                               env=self.environment, timeout=SECONDS)

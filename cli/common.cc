@@ -48,7 +48,8 @@ void PolicyOptions::add_to(CLI::App& command) {
   add("--stack", "stack", "SIZE", "Value stack (default 1MiB; in a language 64MiB)");
   add("--call-depth", "call_depth", "N", "Nested calls (default 10000; in a language 1000000)");
   add("--table-elements", "table_elements", "N", "Elements of tables (default 100000)");
-  add("--module", "module", "SIZE", "The program itself (default 64MiB)");
+  add("--module", "module", "SIZE",
+      "The program itself (default 64MiB; 256MiB of a file that is run without a policy)");
   add("--wall", "wall", "TIME", "Time on the clock, as 10s or 500ms (default 10s)");
   add("--output", "output", "SIZE", "What it may print (default 1MiB)");
   add("--host-calls", "host_calls", "N", "Calls that reach for the world (default 1000)");

@@ -308,6 +308,15 @@ std::unexpected<HostError> BrokerGate::diverge(std::string what) {
   return refuse(Errno::kHost, *divergence_);
 }
 
+HostResult<std::vector<std::string>> BrokerGate::directories(const std::vector<std::string>& granted) {
+  constexpr std::string_view kName = "fs.directories";
+  const bool is_next =
+      replay_ != nullptr && next_ < replay_->entries().size() && replay_->entries()[next_].function == kName;
+  if (replay_ != nullptr ? !is_next : granted.empty()) return granted;
+  return pass<std::vector<std::string>>(
+      {kName, {}}, [&] { return HostResult<std::vector<std::string>>(granted); }, Price::kNothing);
+}
+
 // --- each request ------------------------------------------------------------------------
 
 HostResult<HttpResponse> BrokerGate::http(const HttpRequest& request) {

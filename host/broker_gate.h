@@ -33,6 +33,10 @@ class BrokerGate final : public Broker {
     return {nullptr, nullptr, record, &journal};
   }
 
+  // The directories that a program sees before its first request, in words. `granted` is written to the journal when
+  // there are any; the answer is what the replayed journal has, or `granted`.
+  HostResult<std::vector<std::string>> directories(const std::vector<std::string>& granted);
+
   // What the replay could not answer, as a sentence.
   [[nodiscard]] const std::optional<std::string>& divergence() const { return divergence_; }
   // Entries of the journal that the replay has not asked for.

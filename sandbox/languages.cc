@@ -39,8 +39,8 @@ std::string language_of(std::string_view file_name, std::string_view source) {
     for (const lang::Package& package : lang::installed_packages())
       if (std::ranges::any_of(package.extensions, ends_with)) return package.name;
   const size_t first = source.find_first_not_of(" \t\r\n");
-  if (first == std::string_view::npos || source[first] == '(' || source.substr(first).starts_with(";;"))
-    return "wat";
+  const bool is_empty = first == std::string_view::npos;
+  if (!is_empty && (source[first] == '(' || source.substr(first).starts_with(";;"))) return "wat";
   return file_name.empty() ? "python" : "wat";
 }
 

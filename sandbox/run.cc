@@ -16,6 +16,7 @@
 #include "sandbox/guest_instance.h"
 #include "sandbox/host_import.h"
 #include "sandbox/output_limit.h"
+#include "sandbox/replayed_grants.h"
 #include "sandbox/sandbox.h"
 #include "sandbox/telling.h"
 #include "sandbox/values.h"
@@ -267,6 +268,8 @@ bool Run::link() {
       options_.read_input && !options_.input_is_ambient && (!has_wasi || options_.freeze_after_fuel);
   if (reads_ahead_ && !read_whole_input()) return false;
   if (has_wasi) {
+    if (auto same = check_replayed_grants(gate_, options_.policy); !same)
+      return stop(Outcome::kInvalid, same.error());
     auto made = make_wasi();
     if (!made) return stop(Outcome::kInvalid, made.error());
     wasi_ = std::move(*made);
@@ -653,14 +656,15 @@ bool Run::run_phase(RunPhase phase) {
   }
 }
 
-// The program ended itself: with an exit code when it is one of WASI. What failed after a refusal was denied.
+// The program ended itself: with an exit code when it is one of WASI. Whether it failed for what was refused before only
+// the program knows; what was refused is told.
 void Run::tell_exit() {
   if (!wasi_ || !wasi_->exit_code()) return;
   report_.exit_code = static_cast<int>(*wasi_->exit_code());
   const host::HostError* const denial = wasi_->last_denial();
   if (report_.exit_code == 0 || denial == nullptr) return;
-  report_.outcome = Outcome::kDenied;
-  ReportError error{std::string(host::name_of(denial->code)), denial->reason, {}, {}, {}};
+  ReportError error{
+      std::string(host::name_of(denial->code)), "a call was refused before: " + denial->reason, {}, {}, {}};
   if (!denial->grant.empty()) error.hint = "It would be allowed by " + denial->grant;
   report_.errors.push_back(std::move(error));
 }
@@ -709,12 +713,12 @@ void Run::stop_trapped(const engine::Trap& trap) {
   }
   if (!end_ && !failed_call_ && wasi_ && wasi_->last_denial() != nullptr) {
     const host::HostError& refused = *wasi_->last_denial();
-    report_.outcome = Outcome::kDenied;
     error.hint = "A call was refused before: " + refused.reason;
     if (!refused.grant.empty()) error.hint += " It would be allowed by " + refused.grant;
   }
   const host::CallRecord* const denial = dispatcher_->last_denial();
-  if (!end_ && denial != nullptr && (!failed_call_ || failed_call_->code == host::Errno::kAccess)) {
+  const bool is_denied = failed_call_ ? failed_call_->code == host::Errno::kAccess : !wasi_;
+  if (!end_ && denial != nullptr && is_denied) {
     report_.outcome = Outcome::kDenied;
     if (!failed_call_) error.hint = denial->name + " was refused before: " + denial->reason;
     if (!failed_call_ && !denial->grant.empty()) error.hint += " It would be allowed by " + denial->grant;

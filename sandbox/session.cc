@@ -12,6 +12,7 @@
 #include "sandbox/body.h"
 #include "sandbox/language_limits.h"
 #include "sandbox/output_limit.h"
+#include "sandbox/replayed_grants.h"
 #include "sandbox/telling.h"
 #include "sandbox/wasi_calls.h"
 #include "wasm/explain.h"
@@ -535,6 +536,7 @@ Session::~Session() = default;
 Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<const Template> of, RunOptions options) {
   auto impl = std::make_unique<Impl>(std::move(of), std::move(options));
   const Template& from = *impl->template_;
+  MEMBRANE_TRY(check_replayed_grants(impl->gate_, impl->options_.policy));
   MEMBRANE_ASSIGN(auto system, from.new_system(impl->options_.policy, impl->world()));
   MEMBRANE_TRY(impl->begin(std::move(system), nullptr, from.waiting()));
   return std::unique_ptr<Session>(new Session(std::move(impl)));

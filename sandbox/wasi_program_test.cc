@@ -92,19 +92,63 @@ TEST(WasiProgram, EndsWithItsExitCode) {
   }
 }
 
-TEST(WasiProgram, FailingAfterARefusalWasDenied) {
-  const Report report = run_text(R"((module
+// It looks for a file that nobody granted, and ends as `end` says of what it was answered.
+std::string probes_and(const std::string& end) {
+  return R"((module
     (import "wasi_snapshot_preview1" "proc_exit" (func $exit (param i32)))
     (import "wasi_snapshot_preview1" "path_open"
       (func $open (param i32 i32 i32 i32 i32 i64 i64 i32 i32) (result i32)))
     (memory 1) (data (i32.const 64) "data/x")
     (func (export "_start")
-      (call $exit (call $open (i32.const 3) (i32.const 0) (i32.const 64) (i32.const 6) (i32.const 0)
-                              (i64.const 2) (i64.const 0) (i32.const 0) (i32.const 0))))))");
-  EXPECT_EQ(report.outcome, Outcome::kDenied);
-  EXPECT_EQ(report.exit_code, 44);  // ENOENT
-  ASSERT_FALSE(report.errors.empty());
-  EXPECT_NE(report.errors[0].hint.find("--allow"), std::string::npos) << report.errors[0].hint;
+      (call $open (i32.const 3) (i32.const 0) (i32.const 64) (i32.const 6) (i32.const 0)
+                  (i64.const 2) (i64.const 0) (i32.const 0) (i32.const 0))
+      )" +
+         end + "))";
+}
+
+TEST(WasiProgram, FailingAfterARefusalIsItsOwnFailureAndSaysWhatWasRefused) {
+  for (const auto& [end, code] : {std::pair{"(call $exit)", 44}, {"drop (call $exit (i32.const 3))", 3}}) {
+    const Report report = run_text(probes_and(end));
+    EXPECT_EQ(report.outcome, Outcome::kOk);
+    EXPECT_EQ(report.exit_code, code);
+    ASSERT_EQ(report.errors.size(), 1u);
+    EXPECT_NE(report.errors[0].message.find("/data/x"), std::string::npos) << report.errors[0].message;
+    EXPECT_NE(report.errors[0].hint.find("--allow"), std::string::npos) << report.errors[0].hint;
+  }
+  const Report trapped = run_text(probes_and("drop unreachable"));
+  EXPECT_EQ(trapped.outcome, Outcome::kTrapped);
+  ASSERT_FALSE(trapped.errors.empty());
+  EXPECT_NE(trapped.errors[0].hint.find("--allow"), std::string::npos) << trapped.errors[0].hint;
+}
+
+TEST(WasiProgram, AReplayNeedsTheDirectoriesOfItsRunAndSaysWhich) {
+  host::Journal journal;
+  RunOptions options;
+  options.record = &journal;
+  options.policy.fs.push_back({.guest = "/data", .host = "/nowhere"});
+  options.policy.fs.push_back({.guest = "/out", .host = "/nowhere", .mode = policy::FsMode::kWrite});
+  const std::string text = probes_and("(call $exit)");
+  const Report recorded = run_text(text, options);
+  options.record = nullptr;
+  options.replay = &journal;
+  const Report replayed = run_text(text, options);
+  EXPECT_EQ(replayed.exit_code, recorded.exit_code);
+  EXPECT_EQ(replayed.fuel_used, recorded.fuel_used);
+
+  options.policy.fs = {{.guest = "/data", .host = "/elsewhere"}};
+  const Report less = run_text(text, options);
+  EXPECT_EQ(less.outcome, Outcome::kInvalid);
+  ASSERT_EQ(less.errors.size(), 1u);
+  EXPECT_TRUE(less.errors[0].message.ends_with("that the replay is not: /out to write"))
+      << less.errors[0].message;
+  EXPECT_NE(less.errors[0].hint.find("--allow fs:write:HOST_DIRECTORY:/out"), std::string::npos)
+      << less.errors[0].hint;
+}
+
+TEST(WasiProgram, EndingWellAfterARefusalIsNoError) {
+  const Report report = run_text(probes_and("drop (call $exit (i32.const 0))"));
+  EXPECT_EQ(report.outcome, Outcome::kOk);
+  EXPECT_TRUE(report.errors.empty());
 }
 
 // Frozen anywhere, it ends as if it had not been.
