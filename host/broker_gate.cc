@@ -310,8 +310,9 @@ std::unexpected<HostError> BrokerGate::diverge(std::string what) {
 
 HostResult<std::vector<std::string>> BrokerGate::directories(const std::vector<std::string>& granted) {
   constexpr std::string_view kName = "fs.directories";
-  const bool is_next =
-      replay_ != nullptr && next_ < replay_->entries().size() && replay_->entries()[next_].function == kName;
+  const JournalEntry* const next =
+      replay_ != nullptr && next_ < replay_->size() ? replay_->entry(next_) : nullptr;
+  const bool is_next = next != nullptr && next->function == kName;
   if (replay_ != nullptr ? !is_next : granted.empty()) return granted;
   return pass<std::vector<std::string>>(
       {kName, {}}, [&] { return HostResult<std::vector<std::string>>(granted); }, Price::kNothing);

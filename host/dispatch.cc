@@ -98,7 +98,8 @@ ValueOutcome Dispatcher::call(const FunctionSpec& function, const HostResult<Arg
 
 // Charges, calls the handler and owes for what it did and gave.
 ValueOutcome Dispatcher::act(const FunctionSpec& function, Call& call, Account& account) {
-  const uint64_t price = function.cost.base + function.cost.per_byte * account.bytes_out.value_or(0);
+  const uint64_t bytes_out = account.bytes_out.value_or(0);
+  const uint64_t price = function.cost.base + function.cost.per_byte * bytes_out;
   if (!guest_.charge(price))
     return {CallEnd::kOutOfFuel, refuse(Errno::kBudget, "there is no fuel left for the call")};
   call.work.most = guest_.fuel_left();
