@@ -13,6 +13,7 @@ set_target_properties(libmembrane PROPERTIES OUTPUT_NAME membrane EXPORT_NAME me
 target_link_libraries(libmembrane PUBLIC Threads::Threads ${CMAKE_DL_LIBS} INTERFACE $<LINK_ONLY:stdc++> $<LINK_ONLY:m>)
 target_include_directories(libmembrane INTERFACE
   $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+target_compile_features(libmembrane INTERFACE $<INSTALL_INTERFACE:cxx_std_23>)
 add_library(membrane::membrane ALIAS libmembrane)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/membrane)

@@ -321,8 +321,9 @@ using Resolver = std::function<std::optional<Extern>(const wasm::Module&, const 
 struct InstanceLimits {
   uint64_t memory_bytes = 4ull << 30;    // of its own memories together
   uint32_t table_elements = 10'000'000;  // of its own tables together
-  uint64_t exception_bytes = 32u << 20;  // of exceptions that it throws and that are kept; they count as memory too
-  uint64_t heap_bytes = 256u << 20;      // of structs and arrays; they count as memory as well
+  uint64_t exception_bytes =
+      32u << 20;  // of exceptions that it throws and that are kept; they count as memory too
+  uint64_t heap_bytes = 256u << 20;  // of structs and arrays; they count as memory as well
 };
 
 // How an instance begins, other than as its module says.

@@ -46,8 +46,8 @@ Status JournalFileWriter::append(JournalEntry entry, const WriteResult& result) 
 void JournalFileWriter::drop_last() {
   --count_;
   head_ = last_head_;
-  if (is_whole_ && last_at_ >= 0 && std::fflush(file_.get()) == 0 && ftruncate(fileno(file_.get()), last_at_) == 0 &&
-      std::fseek(file_.get(), last_at_, SEEK_SET) == 0)
+  if (is_whole_ && last_at_ >= 0 && std::fflush(file_.get()) == 0 &&
+      ftruncate(fileno(file_.get()), last_at_) == 0 && std::fseek(file_.get(), last_at_, SEEK_SET) == 0)
     return;
   if (is_whole_) why_not_ = last_at_ < 0 ? ESPIPE : errno;
   is_whole_ = false;

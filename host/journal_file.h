@@ -36,8 +36,8 @@ class JournalFileWriter final : public JournalSink {
   int why_not_ = 0;       // errno
   uint64_t count_ = 0;
   std::string head_;
-  long last_at_ = 0;        // where the last entry begins
-  std::string last_head_;   // and the chain before it
+  long last_at_ = 0;       // where the last entry begins
+  std::string last_head_;  // and the chain before it
 };
 
 // A journal that answers a run.

@@ -59,6 +59,8 @@ TEST(LocalBroker, AnEmptyPolicyGrantsNothingAndSaysWhatWould) {
                  "--allow fs:read:HOST_DIRECTORY:/data");
   expect_refused(broker.file_write("/data/x", "", FileMode::kAppend), Errno::kAccess,
                  "--allow fs:write:HOST_DIRECTORY:/data");
+  expect_refused(broker.file_read("/notes.txt", UINT64_MAX), Errno::kAccess,
+                 "--allow fs:read:HOST_DIRECTORY:/");
   expect_refused(broker.file_list("/data"), Errno::kAccess, "--allow fs:read:HOST_DIRECTORY:/data");
   expect_refused(broker.file_stat("/data"), Errno::kAccess, "--allow fs:read:HOST_DIRECTORY:/data");
   expect_refused(broker.file_remove("/data/x"), Errno::kAccess, "--allow fs:write:HOST_DIRECTORY:/data");

@@ -150,7 +150,9 @@ std::optional<Diagnostic> foreign_source(std::string_view source, std::string_vi
     d.message = "the program stands in a Markdown fence";
     d.hint = "Give the program alone, without the lines of ```.";
   } else {
-    d.message = "this looks like " + std::string(language) + ", and this version runs WAT and Wasm";
+    d.message = "this looks like " + std::string(language) + ", and it is read as WAT or Wasm here";
+    if (language == "Python") d.hint = "Run it with --lang python, or name the file .py.";
+    if (language == "JavaScript") d.hint = "Run it with --lang js, or name the file .js.";
   }
   return d;
 }

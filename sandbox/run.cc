@@ -657,16 +657,17 @@ bool Run::run_phase(RunPhase phase) {
 }
 
 // The program ended itself: with an exit code when it is one of WASI. Whether it failed for what was refused before only
-// the program knows; what was refused is told.
+// the program knows; the report says what was refused.
 void Run::tell_exit() {
   if (!wasi_ || !wasi_->exit_code()) return;
   report_.exit_code = static_cast<int>(*wasi_->exit_code());
   const host::HostError* const denial = wasi_->last_denial();
   if (report_.exit_code == 0 || denial == nullptr) return;
-  ReportError error{
-      std::string(host::name_of(denial->code)), "a call was refused before: " + denial->reason, {}, {}, {}};
-  if (!denial->grant.empty()) error.hint = "It would be allowed by " + denial->grant;
-  report_.errors.push_back(std::move(error));
+  report_.errors.push_back({std::string(host::name_of(denial->code)),
+                            "a call was refused before: " + denial->reason,
+                            {},
+                            allowed_by(denial->grant),
+                            {}});
 }
 
 // The innermost place is where it happened, the others are the callers.
@@ -697,7 +698,7 @@ void Run::stop_trapped(const engine::Trap& trap) {
     error.code =
         failed_call_->code == host::Errno::kOk ? "host" : std::string(host::name_of(failed_call_->code));
     if (failed_line_ != 0) error.place.line = failed_line_;
-    if (!failed_call_->grant.empty()) error.hint = "It would be allowed by " + failed_call_->grant;
+    if (!failed_call_->grant.empty()) error.hint = allowed_by(failed_call_->grant);
     else if (error.hint.empty()) error.hint = std::string(host::describe(failed_call_->code));
   }
   if (end_ == Outcome::kOutOfOutput && !failed_call_) {
@@ -714,14 +715,14 @@ void Run::stop_trapped(const engine::Trap& trap) {
   if (!end_ && !failed_call_ && wasi_ && wasi_->last_denial() != nullptr) {
     const host::HostError& refused = *wasi_->last_denial();
     error.hint = "A call was refused before: " + refused.reason;
-    if (!refused.grant.empty()) error.hint += " It would be allowed by " + refused.grant;
+    if (!refused.grant.empty()) error.hint += " " + allowed_by(refused.grant);
   }
   const host::CallRecord* const denial = dispatcher_->last_denial();
   const bool is_denied = failed_call_ ? failed_call_->code == host::Errno::kAccess : !wasi_;
   if (!end_ && denial != nullptr && is_denied) {
     report_.outcome = Outcome::kDenied;
     if (!failed_call_) error.hint = denial->name + " was refused before: " + denial->reason;
-    if (!failed_call_ && !denial->grant.empty()) error.hint += " It would be allowed by " + denial->grant;
+    if (!failed_call_ && !denial->grant.empty()) error.hint += " " + allowed_by(denial->grant);
   }
   report_.errors.push_back(std::move(error));
 }

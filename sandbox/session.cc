@@ -392,7 +392,7 @@ void Session::Impl::tell_error(const Json& error, Report& report) {
                            (!grant.empty() && told.message.find(grant) != std::string::npos);
   if (tells_of_it && (denial != nullptr || denied_file != nullptr)) {
     report.outcome = Outcome::kDenied;
-    if (!grant.empty()) told.hint = "It would be allowed by " + grant;
+    if (!grant.empty()) told.hint = allowed_by(grant);
   }
   report.errors.push_back(std::move(told));
 }

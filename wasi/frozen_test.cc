@@ -179,7 +179,15 @@ TEST(WasiFrozen, HostFilesAreFoundAgainByName) {
   again.world.broker = &*world.gate;
   Program thawed(System::thaw(bytes, again).value());
   EXPECT_EQ(thawed.read(file), "456789");
+  EXPECT_EQ(thawed.close(file), Errno::kSuccess);
+  const auto records = thawed.system->take_records();  // of the whole run, without what only thawing did
+  ASSERT_EQ(records.size(), 1u);
+  EXPECT_EQ(records[0].name, "fs.file_read");
+  EXPECT_EQ(records[0].bytes_in, 10u);
   EXPECT_EQ(thawed.get("data/a"), "0123456789");
+  Program unread(System::thaw(bytes, again).value());
+  EXPECT_EQ(unread.close(file), Errno::kSuccess);
+  EXPECT_EQ(unread.system->take_records().at(0).bytes_in, 4u);
   Program closed(System::thaw(bytes, {}).value());
   EXPECT_EQ(closed.read(file), "");
   EXPECT_EQ(closed.names("data"), Names());

@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "host/files/file_handles.h"
+#include "host/files/guest_path.h"
 
 namespace membrane::wasi::host_files {
 namespace {
@@ -85,6 +86,16 @@ std::unexpected<Errno> told(State& state, const HostError& error, std::string_vi
 
 enum class Purpose : uint8_t { kRead, kWrite };
 
+// `error`: null for what was done.
+host::CallRecord record_of(std::string_view name, const std::string& path, const host::HostError* error) {
+  host::CallRecord record{.name = std::string(name), .arguments = path};
+  if (error == nullptr) return record;
+  record.code = error->code;
+  record.reason = error->reason;
+  record.grant = error->grant;
+  return record;
+}
+
 // One request by path: paid, made, and told in the report.
 template <typename Act>
 auto ask(Call& call, std::string_view name, const std::string& path, Purpose purpose, Act act)
@@ -94,14 +105,9 @@ auto ask(Call& call, std::string_view name, const std::string& path, Purpose pur
   call.guest.owe(kWorldFuel);
   const auto start = steady_clock::now();
   auto answer = act(*state.world.broker);
-  host::CallRecord record{.name = std::string(name), .arguments = path};
+  host::CallRecord record = record_of(name, path, answer ? nullptr : &answer.error());
   record.latency_us = static_cast<uint64_t>(
       std::chrono::duration_cast<std::chrono::microseconds>(steady_clock::now() - start).count());
-  if (!answer) {
-    record.code = answer.error().code;
-    record.reason = answer.error().reason;
-    record.grant = answer.error().grant;
-  }
   state.note(std::move(record));
   if (!answer) return told(state, answer.error(), path, purpose == Purpose::kWrite);
   if constexpr (std::is_void_v<typename decltype(answer)::value_type>) return {};
@@ -127,13 +133,17 @@ FileStat stat_of(const std::string& path, const host::FileStatus& status) {
 
 // -- open files -----------------------------------------------------------------------------
 
-// A fork, and what was thawed, has its files open by name only.
+// A fork, and what was thawed, has its files open by name only. The program did not ask for this: it costs no fuel, and
+// the report says nothing of it unless it is refused.
 Answer<host::FileHandle> handle_of(Call& call, OpenHostFile& file) {
   if (file.handle) return *file.handle;
-  const auto opened =
-      ask(call, "fs.open", file.path, file.writes ? Purpose::kWrite : Purpose::kRead,
-          [&](host::Broker& broker) { return broker.file_open(file.path, {.write = file.writes}); });
-  if (!opened) return fail(opened.error());
+  State& state = call.state;
+  if (state.world.broker == nullptr) return fail(Errno::kNotsup);
+  const auto opened = state.world.broker->file_open(file.path, {.write = file.writes});
+  if (!opened) {
+    state.note(record_of("fs.open", file.path, &opened.error()));
+    return told(state, opened.error(), file.path, file.writes);
+  }
   file.handle = opened->handle;
   return opened->handle;
 }
@@ -205,17 +215,14 @@ Answer<FileStat> stat(Call& call, OpenHostFile& file) {
 }
 
 void close(State& state, OpenHostFile& file) {
-  if (!file.handle) return;
-  if (state.world.broker != nullptr) (void)state.world.broker->file_close(*file.handle);
+  // One that was used before a freeze, and not since, has no handle.
+  if (!file.handle && file.bytes_in == 0 && file.bytes_out == 0) return;
+  if (file.handle && state.world.broker != nullptr) (void)state.world.broker->file_close(*file.handle);
   file.handle.reset();
-  host::CallRecord record{.name = file.writes ? "fs.file_written" : "fs.file_read", .arguments = file.path};
+  host::CallRecord record = record_of(file.writes ? "fs.file_written" : "fs.file_read", file.path,
+                                      file.last_error ? &*file.last_error : nullptr);
   record.bytes_in = file.bytes_in;
   record.bytes_out = file.bytes_out;
-  if (file.last_error) {
-    record.code = file.last_error->code;
-    record.reason = file.last_error->reason;
-    record.grant = file.last_error->grant;
-  }
   state.note(std::move(record));
 }
 
@@ -374,11 +381,9 @@ Status mount_grants(State& state) {
 void note_ungranted(State& state, std::string_view path, bool to_write) {
   const std::string word = to_write ? "write" : "read";
   const std::string whole = "/" + std::string(path);
-  const size_t slash = whole.rfind('/');
-  const std::string above = slash == 0 ? whole : whole.substr(0, slash);
   state.last_denial =
       HostError{host::Errno::kAccess, "No grant allows the program to " + word + " " + whole + ".",
-                policy::allow_flag("fs:" + word + ":HOST_DIRECTORY:" + above)};
+                policy::allow_flag("fs:" + word + ":HOST_DIRECTORY:" + host::directory_to_grant(whole))};
 }
 
 }  // namespace membrane::wasi::host_files

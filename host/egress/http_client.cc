@@ -323,7 +323,8 @@ void CurlClient::set_walls() {
 }
 
 void CurlClient::set_bounds(const Exchange& exchange, uint64_t left_ms) {
-  const long timeout = static_cast<long>(std::min<uint64_t>(left_ms, 3'600'000));
+  // One more: libcurl may end up to a millisecond early, and then the time would not be over yet.
+  const long timeout = static_cast<long>(std::min<uint64_t>(left_ms, 3'600'000)) + 1;
   set(CURLOPT_TIMEOUT_MS, timeout);
   set(CURLOPT_CONNECTTIMEOUT_MS, timeout);
   // Of what a server announces; 0 would mean no limit. A HEAD request may ask about any size.

@@ -33,4 +33,10 @@ std::string guest_text(const Components& components) {
   return out.empty() ? "/" : out;
 }
 
+std::string directory_to_grant(std::string_view guest_path) {
+  const size_t slash = guest_path.rfind('/');
+  if (slash != 0) return std::string(guest_path.substr(0, slash));
+  return guest_path.contains('.') ? "/" : std::string(guest_path);
+}
+
 }  // namespace membrane::host

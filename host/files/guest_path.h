@@ -19,5 +19,8 @@ HostResult<Components> parse_guest_path(std::string_view path);
 
 // "/data/a/b".
 std::string guest_text(const Components& components);
+// Which directory to grant for an absolute path that is not granted: the one that it is in. A name at the root without a
+// dot may be a directory's, and is its own.
+std::string directory_to_grant(std::string_view guest_path);
 
 }  // namespace membrane::host

@@ -70,10 +70,8 @@ bool begins_with(const Components& path, const Components& prefix) {
 HostError denied(const Components& path, FsMode mode) {
   const std::string text = guest_text(path);
   const std::string word = mode == FsMode::kWrite ? "write" : "read";
-  Components parent = path;
-  if (parent.size() > 1) parent.pop_back();
   return {Errno::kAccess, "No grant allows the program to " + word + " " + text + ".",
-          policy::allow_flag("fs:" + word + ":HOST_DIRECTORY:" + guest_text(parent))};
+          policy::allow_flag("fs:" + word + ":HOST_DIRECTORY:" + directory_to_grant(text))};
 }
 
 // -- opening the grants ----------------------------------------------------------

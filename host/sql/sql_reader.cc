@@ -506,7 +506,7 @@ int SqlReader::Impl::on_busy(void* self, int tries) {
 // --- running one -----------------------------------------------------------------------
 
 HostResult<std::string> SqlReader::Impl::query(std::string_view sql, std::string_view parameters_json,
-                                                const Deadline& run, Work& work, uint64_t memory_bytes) {
+                                               const Deadline& run, Work& work, uint64_t memory_bytes) {
   const Deadline deadline = run.within(grant_.timeout_ms);
   most_memory_bytes_ = static_cast<int64_t>(std::min(memory_bytes, kMaxQueryMemoryBytes));
   sqlite::Account account;
@@ -753,7 +753,7 @@ HostResult<std::unique_ptr<SqlReader>> SqlReader::open(const policy::SqlGrant& g
 SqlReader::SqlReader(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 SqlReader::~SqlReader() = default;
 HostResult<std::string> SqlReader::query(std::string_view sql, std::string_view parameters_json,
-                                          const Deadline& run, Work& work, uint64_t memory_bytes) {
+                                         const Deadline& run, Work& work, uint64_t memory_bytes) {
   return impl_->query(sql, parameters_json, run, work, memory_bytes);
 }
 

@@ -247,10 +247,9 @@ const Case kCases[] = {
      "Did you mean $io.println?", "(func (call $io.println \"x\"))"},
     {kUnknownVariable, "(func (param $count i32) (drop (i32.add ‹$cuont› 1)))", "$cuont", "",
      "Did you mean $count?", "(func (param $count i32) (drop (i32.add $count 1)))"},
-    {kUnsupportedLanguage, "‹i›mport json\nprint(1)\n", "Python", "WAT", "Write the program in WAT",
+    {kUnsupportedLanguage, "‹i›mport json\nprint(1)\n", "Python", "WAT", "--lang python",
      "(func (export \"main\"))"},
-    {kUnsupportedLanguage, "‹c›onst x = 1;", "JavaScript", "WAT", "compile it to Wasm",
-     "(func (export \"main\"))"},
+    {kUnsupportedLanguage, "‹c›onst x = 1;", "JavaScript", "WAT", "--lang js", "(func (export \"main\"))"},
     {kUnsupportedLanguage, "‹`›``wat\n(func)\n```", "Markdown", "WAT", "without the lines of ```", "(func)"},
     {kUnsupportedLanguage, "‹#›include <stdio.h>\nint main() {}", "C", "WAT", "compile it to Wasm", "(func)"},
 };
