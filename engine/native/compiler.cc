@@ -1916,9 +1916,10 @@ struct Compiler::Parts {
       if (stack[i].kind != Value::Kind::kSlot || stack[i].slot != to) return false;
     return true;
   }
-  // Before a branch that carries many values, and before its condition is tested: what copies them needs registers.
+  // Before a branch that carries several values, and before its condition is tested: what moves them needs registers, and
+  // an entry that gave way to one meanwhile would be written to its own slot, where a value may have been moved to.
   void settle_for_branch(const Label& label) {
-    if (label.branch_values <= kFewValues) return;
+    if (label.branch_values <= 1) return;
     settle_flags();
     settle_from(0);
   }

@@ -200,6 +200,7 @@ class HttpEgress::Impl {
 
   Status add(const policy::HttpGrant& words);
   HostResult<HttpResponse> send(const HttpRequest& request);
+  void hide(HostError& error);
 
  private:
   HostResult<Grant*> decide(const Hop& hop, bool is_redirected);
@@ -247,7 +248,6 @@ HostResult<Grant*> HttpEgress::Impl::decide(const Hop& hop, bool is_redirected) 
   if (best != nullptr) return best;
   std::string why = is_redirected ? "The server redirects to what no grant allows: " : "No grant allows ";
   why += hop.method + " " + hop.url.text() + (other_method ? "; the URL is granted for other methods." : ".");
-  if (SecretMask* hiding = mask(); hiding != nullptr && !hiding->apply(why)) why.clear();
   return refuse(Errno::kAccess, std::move(why),
                 policy::allow_flag("http:" + hop.method + ":" + hop.url.origin() + "/*"));
 }
@@ -370,6 +370,15 @@ HostResult<HttpResponse> HttpEgress::Impl::finish(const Hop& hop, RawResponse ra
   return std::unexpected(std::move(over));
 }
 
+// An error may quote what the server said, an address that it redirects to among it.
+void HttpEgress::Impl::hide(HostError& error) {
+  SecretMask* const hiding = mask();
+  if (hiding == nullptr) return;
+  if (!hiding->apply(error.reason)) error.reason.clear();
+  std::string grant = error.grant;
+  if (!hiding->apply(grant) || grant != error.grant) error.grant.clear();  // one with asterisks helps nobody
+}
+
 HostResult<HttpResponse> HttpEgress::Impl::send(const HttpRequest& request) {
   auto url = policy::parse_url(request.url);
   if (!url) return std::unexpected(to_host_error(url.error()));
@@ -418,6 +427,10 @@ Result<std::unique_ptr<HttpEgress>> HttpEgress::create(const std::vector<policy:
   return std::unique_ptr<HttpEgress>(new HttpEgress(std::move(impl)));
 }
 
-HostResult<HttpResponse> HttpEgress::send(const HttpRequest& request) { return impl_->send(request); }
+HostResult<HttpResponse> HttpEgress::send(const HttpRequest& request) {
+  auto answer = impl_->send(request);
+  if (!answer) impl_->hide(answer.error());
+  return answer;
+}
 
 }  // namespace membrane::host

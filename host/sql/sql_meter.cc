@@ -7,7 +7,7 @@ namespace membrane::host {
 namespace {
 
 constexpr uint64_t kOperationsPerArgument = 8;
-constexpr uint64_t kValueBytesPerFuel = 4096;
+constexpr uint64_t kValueBytesPerFuel = 4096, kFormatBytesPerFuel = 128;
 constexpr uint64_t kPageFuel = 16;
 constexpr uint64_t kBytesPerFuel = 64;
 constexpr uint64_t kAllocationBytes = 32;
@@ -18,8 +18,9 @@ constexpr uint64_t kLookedAtBytesPerFuel = 16;
 SqlMeter::SqlMeter(const sqlite::Api& api, Work& work, sqlite::Account& account)
     : api_(api), work_(work), account_(account) {}
 
-void SqlMeter::begin(uint64_t operations, uint64_t longest_bytes) {
+void SqlMeter::begin(uint64_t operations, uint64_t longest_bytes, bool calls_strftime) {
   arguments_ = 1 + operations / kOperationsPerArgument;
+  value_bytes_per_fuel_ = calls_strftime ? kFormatBytesPerFuel : kValueBytesPerFuel;
   longest_bytes_ = longest_bytes;
   account_.forget_lasting();
 }
@@ -39,7 +40,7 @@ bool SqlMeter::note(sqlite3* connection, uint64_t steps) {
   const uint64_t longest = std::max(longest_bytes_, account_.take_largest_bytes());
   const uint64_t allocated =
       (account_.allocated_bytes + kAllocationBytes * account_.allocations) / kBytesPerFuel;
-  work_.add(steps * arguments_ * (1 + longest / kValueBytesPerFuel));
+  work_.add(steps * arguments_ * (1 + longest / value_bytes_per_fuel_));
   work_.add(kPageFuel * pages(connection));
   work_.add(allocated - std::exchange(allocated_, allocated));
   return !is_too_much();

@@ -2,7 +2,8 @@
 //
 //   each step of SQLite's machine    1, times two factors: 1 and 1 for each 8 operations of the statement, since a
 //                                    function takes as many arguments; 1 and 1 for each 4 KiB of the largest value that
-//                                    there is, since a step may read it whole
+//                                    there is, since a step may read it whole (each 128 bytes in a statement that calls
+//                                    strftime, whose format may ask for a date with every two of its characters)
 //   each page of the database or     16, whether it is read or is there still
 //     of a table of the query's own
 //   memory that is allocated         1 for each 64 bytes, and 32 bytes more for each allocation
@@ -26,7 +27,7 @@ class SqlMeter {
   SqlMeter(const sqlite::Api& api, Work& work, sqlite::Account& account);
   void forget_pages(sqlite3* connection) { static_cast<void>(pages(connection)); }
   // The statement is compiled and begins. `longest_bytes`: of a literal or a parameter.
-  void begin(uint64_t operations, uint64_t longest_bytes);
+  void begin(uint64_t operations, uint64_t longest_bytes, bool calls_strftime);
 
   // Notes steps, and all that has happened otherwise. False: it is too much.
   bool note(sqlite3* connection, uint64_t steps);
@@ -44,7 +45,7 @@ class SqlMeter {
   const sqlite::Api& api_;
   Work& work_;
   sqlite::Account& account_;
-  uint64_t arguments_ = 1, longest_bytes_ = 0;
+  uint64_t arguments_ = 1, longest_bytes_ = 0, value_bytes_per_fuel_ = 1;
   uint64_t allocated_ = 0;      // of the account, as far as it is noted
   uint64_t steps_running_ = 0;  // noted since the statement was last stopped
 };

@@ -34,7 +34,7 @@ constexpr int64_t kMaxValueBytes = 16ll << 20;
 constexpr int64_t kMinValueBytes = 1ll << 10;
 constexpr size_t kMaxLikeSteps = 64 << 20;  // bytes of a text times bytes of its pattern
 constexpr uint64_t kReplaceFactor = 4;  // a byte that is replaced costs as much as so many that are looked at
-constexpr size_t kPatternBytes = 8;     // of a pattern, which cost as much as a look at the text
+constexpr size_t kPatternBytes = 3;     // of a pattern, which cost as much as a look at the text
 constexpr int64_t kMaxPrepareMemoryBytes = 16ll << 20;
 constexpr int kMaxSqlBytes = 64 << 10;
 constexpr int kMaxParameters = 500;
@@ -270,6 +270,7 @@ class SqlReader::Impl {
   SqlMeter* meter_ = nullptr;           // likewise; null while nothing is paid for: opening
   int calls_ = 0;                       // of functions, in the statement that is being prepared
   bool trusted_ = false;                // while Membrane's own statements run
+  bool calls_strftime_ = false;         // the statement at hand
   std::string refusal_;                 // why the authorizer or the progress handler said no
   Errno refusal_code_ = Errno::kAccess;
   int64_t memory_before_ = 0, most_memory_bytes_ = 0;
@@ -477,6 +478,7 @@ int SqlReader::Impl::decide(int action, std::string_view first, std::string_view
       std::string name(second);
       std::ranges::transform(name, name.begin(),
                              [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+      calls_strftime_ = calls_strftime_ || name == "strftime";
       if (std::ranges::binary_search(kFunctions, std::string_view(name))) return SQLITE_OK;
       refusal_ = "the function " + name + "() cannot be called here";
       return SQLITE_DENY;
@@ -538,6 +540,7 @@ HostResult<std::string> SqlReader::Impl::query(std::string_view sql, std::string
 
 HostResult<std::string> SqlReader::Impl::run_query(std::string_view sql, std::string_view parameters_json) {
   limit_values(1);
+  calls_strftime_ = false;
   if (sql.size() > kMaxSqlBytes) return refuse(Errno::kTooBig, "the statement is longer than 64 KiB");
   if (sql.find('\0') != std::string_view::npos)
     return refuse(Errno::kInvalid, "the statement contains a NUL character");
@@ -547,7 +550,7 @@ HostResult<std::string> SqlReader::Impl::run_query(std::string_view sql, std::st
   if (api_.stmt_isexplain(statement.handle()) == 0) {
     MEMBRANE_ASSIGN(const int64_t operations, count_operations(sql));
     limit_values(operations);
-    meter_->begin(static_cast<uint64_t>(operations), std::max(sql.size(), parameters_json.size()));
+    meter_->begin(static_cast<uint64_t>(operations), std::max(sql.size(), parameters_json.size()), calls_strftime_);
   }
   limit.reset();
   MEMBRANE_TRY(bind(statement, parameters_json));
