@@ -53,7 +53,7 @@ test-quick:  ## The release build's tests only
 	@$(PYTHON) tools/test --jobs $(JOBS) release
 
 test-modules:  ## WASI programs of others, fetched from their registries, held to what Wasmtime makes of them
-	@tools/install-dependencies build
+	@tools/install-dependencies build programs
 	@$(PYTHON) tools/test --jobs $(JOBS) modules
 
 test-aarch64:  ## Cross-built for AArch64, under qemu-aarch64; runs frozen here thaw there, and back

@@ -515,7 +515,14 @@ bool CodeValidator::fit(Types actual, Types expected) {
   return std::ranges::equal(actual, expected, [this](ValType a, ValType b) { return fits(a, b); });
 }
 
+// Whether these very types are on top of the stack, as nearly always. Two bytes of a branch may ask for a thousand.
+bool CodeValidator::is_topped_by(Types types) const {
+  return types.size() <= static_cast<size_t>(top_ - floor_) &&
+         (types.empty() || std::memcmp(top_ - types.size(), types.data(), types.size_bytes()) == 0);
+}
+
 bool CodeValidator::holds(Types types) {
+  if (is_topped_by(types)) return true;
   const ValType* at = top_;
   for (size_t i = types.size(); i-- > 0;) {
     if (at == floor_) return frame().is_unreachable;
@@ -721,7 +728,9 @@ bool CodeValidator::on_br_if(const Instruction& in) {
   const Frame* const target = label(in, in.index);
   if (target == nullptr) return false;
   const Types types = target->label_types();
-  if (!pop(ValType::kI32) || !pop_all(types)) return fail_branch(in, *target, true);
+  if (!pop(ValType::kI32)) return fail_branch(in, *target, true);
+  if (is_topped_by(types)) return true;
+  if (!pop_all(types)) return fail_branch(in, *target, true);
   return push_all(types);
 }
 

@@ -179,6 +179,7 @@ class CodeValidator {
   bool pop_ref(const Instruction& in, ValType& type);
   bool pop_all(Types types);
   [[nodiscard]] bool holds(Types types);  // whether pop_all would succeed; pops nothing
+  [[nodiscard]] bool is_topped_by(Types types) const;
   bool reserve(size_t values);
   void clear_block();
   void mark_unreachable();
