@@ -36,11 +36,12 @@ size_t base64_bytes(size_t bytes) {
 // Of "\u00XY", as append_escaped() writes it. False when it is not.
 bool read_control(std::string_view escape, char& c) {
   if (escape.size() != 6 || !escape.starts_with("\\u00")) return false;
-  int value = 0;
+  unsigned value = 0;
   const auto read = std::from_chars(escape.data() + 4, escape.data() + 6, value, 16);
+  if (read.ptr != escape.data() + 6 || value >= 0x20) return false;
   std::string again;
   append_escaped(again, c = static_cast<char>(value));
-  return read.ptr == escape.data() + 6 && value < 0x20 && again == escape;
+  return again == escape;
 }
 
 // Where the string that the text begins inside of ends.
