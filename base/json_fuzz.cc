@@ -20,7 +20,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     if (!again || *again != *read) std::abort();
   } else if (size < 1'000 && measured.depth <= kMaxJsonDepth && is_json(text) &&
              nlohmann::json::accept(text)) {  // which takes NUL for the end, and no number above a double
-    std::abort();  // it is JSON, and too small for the other limits
+    std::abort();                             // it is JSON, and too small for the other limits
   }
   if (ordered && !read) std::abort();
   return 0;

@@ -93,7 +93,8 @@ class Author {
     std::vector<size_t> fitting;
     for (size_t i = 0; i < locals_.size(); ++i)
       if (locals_[i] == kind) fitting.push_back(i);
-    if (!fitting.empty() && below(2) == 0) return " local.get " + std::to_string(fitting[below(fitting.size())]);
+    if (!fitting.empty() && below(2) == 0)
+      return " local.get " + std::to_string(fitting[below(fitting.size())]);
     return below(4) == 0 ? constant(kind) : computed(kind);
   }
   // What was read from the local before is no longer in it.
@@ -120,8 +121,9 @@ class Author {
     return text;
   }
   std::string condition() {
-    const std::string conditions[] = {" local.get 0 i32.const 1 i32.and", " local.get 0" + constant(kI32) + " i32.lt_s",
-                                      " local.get 1 i64.eqz", " local.get 0"};
+    const std::string conditions[] = {" local.get 0 i32.const 1 i32.and",
+                                      " local.get 0" + constant(kI32) + " i32.lt_s", " local.get 1 i64.eqz",
+                                      " local.get 0"};
     return pick(conditions);
   }
 
@@ -133,8 +135,8 @@ class Author {
     switch (below(4)) {
       case 0: return carried + " br" + label();
       case 1:
-        return carried + assignment() + condition() + " br_if" + label() + drops(below_them.size() + carried_.size()) +
-               values(carried_);
+        return carried + assignment() + condition() + " br_if" + label() +
+               drops(below_them.size() + carried_.size()) + values(carried_);
       case 2: {
         std::string labels;
         for (size_t i = 1 + below(6); i > 0; --i) labels += label();
@@ -186,7 +188,8 @@ TEST(BranchValues, AreMovedAlikeInEveryTier) {
 
 // An i64 in a register below the values gave way to a constant among them, onto a reference that had been moved already.
 TEST(BranchValues, KeepTheirTypes) {
-  const std::string text = R"((module (type $ft (func (result i64))) (global $g (mut (ref null $ft)) (ref.null $ft))
+  const std::string text =
+      R"((module (type $ft (func (result i64))) (global $g (mut (ref null $ft)) (ref.null $ft))
  (func $one (type $ft) i64.const 1) (elem declare func $one)
  (func $f (param i32 i64) (result i32 i64 (ref null $ft) i64 i64 f64 i32) (local i64 i64 i64) (local i64)
   i64.const 222 local.set 2 i64.const 333 local.set 3 i64.const 444 local.set 4

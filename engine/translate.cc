@@ -1325,7 +1325,8 @@ void Translator::emit_jump(Label& label) {
 }
 
 void Translator::settle_branch_values(const Label& label) {
-  if (label.branch_values > kFewValues) settle_from(0);  // all of them, so that the next branch sees that they are
+  if (label.branch_values > kFewValues)
+    settle_from(0);  // all of them, so that the next branch sees that they are
 }
 
 void Translator::branch_to(uint32_t depth) {

@@ -127,8 +127,8 @@ std::vector<Text> bad_queries() {
                           "1' || i) FROM v, n"},
       {"glob of sets", of("substr(" + mega + ", 1, 100000)") +
                            "SELECT sum(x GLOB '*[a-z0-9][a-z0-9][a-z0-9][a-z0-9]1' || i) FROM v, n"},
-      {"glob of a large set", of("substr(" + mega + ", 1, 100000)") + "SELECT sum(x GLOB '*[" + std::string(480, 'b') +
-                                  "]' || i) FROM v, n"},
+      {"glob of a large set", of("substr(" + mega + ", 1, 100000)") + "SELECT sum(x GLOB '*[" +
+                                  std::string(480, 'b') + "]' || i) FROM v, n"},
       {"strftime of a long format", of("replace(substr(" + mega + ", 1, 60000), '0', '%J')") +
                                         "SELECT sum(length(strftime(x, i))) FROM v, n"},
       {"json",

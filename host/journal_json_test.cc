@@ -71,9 +71,10 @@ TEST(JournalJson, IsGivenAwayInPieces) {
 }
 
 TEST(JournalJson, WhatIsNotCanonicalIsNoText) {
-  for (const std::string_view bad : {R"(")", R"("a)", R"("\)", R"("\u0041")", R"("\u000a")", R"("\u001F")", R"("\u00ff")",
-                                     R"("\u00")", R"("\/")", R"("\x")", "\"\n\"", "\"\xFF\"", "x", "",
-                                     R"({"base64":"A"})", R"({"base64":"AA==")", R"({"base64":"AA==})"}) {
+  for (const std::string_view bad :
+       {R"(")", R"("a)", R"("\)", R"("\u0041")", R"("\u000a")", R"("\u001F")", R"("\u00ff")", R"("\u00")",
+        R"("\/")", R"("\x")", "\"\n\"", "\"\xFF\"", "x", "", R"({"base64":"A"})", R"({"base64":"AA==")",
+        R"({"base64":"AA==})"}) {
     JsonReader in(bad);
     std::string text;
     EXPECT_FALSE(in.bytes(text)) << bad;

@@ -736,7 +736,8 @@ TEST_F(Egress, SecretsDoNotFollowARedirectToAnotherGrant) {
 
 TEST_F(Egress, SecretsDoNotStandInTheReasonOfARefusal) {
   RawServer server([](RawConnection& connection, const std::string&) {
-    connection.send(http_response("302 x", "Location: https://sekret-key-123.evil.test/sekret-key-123\r\n", ""));
+    connection.send(
+        http_response("302 x", "Location: https://sekret-key-123.evil.test/sekret-key-123\r\n", ""));
   });
   allow(server).headers = {{"Authorization", {"Bearer ", "KEY"}}};
   secrets["KEY"] = "sekret-key-123";

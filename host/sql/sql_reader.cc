@@ -550,7 +550,8 @@ HostResult<std::string> SqlReader::Impl::run_query(std::string_view sql, std::st
   if (api_.stmt_isexplain(statement.handle()) == 0) {
     MEMBRANE_ASSIGN(const int64_t operations, count_operations(sql));
     limit_values(operations);
-    meter_->begin(static_cast<uint64_t>(operations), std::max(sql.size(), parameters_json.size()), calls_strftime_);
+    meter_->begin(static_cast<uint64_t>(operations), std::max(sql.size(), parameters_json.size()),
+                  calls_strftime_);
   }
   limit.reset();
   MEMBRANE_TRY(bind(statement, parameters_json));
