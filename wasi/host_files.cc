@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "host/files/file_handles.h"
 #include "host/files/guest_path.h"
@@ -221,8 +222,8 @@ void close(State& state, OpenHostFile& file) {
   file.handle.reset();
   host::CallRecord record = record_of(file.writes ? "fs.file_written" : "fs.file_read", file.path,
                                       file.last_error ? &*file.last_error : nullptr);
-  record.bytes_in = file.bytes_in;
-  record.bytes_out = file.bytes_out;
+  record.bytes_in = std::exchange(file.bytes_in, 0);  // reported once
+  record.bytes_out = std::exchange(file.bytes_out, 0);
   state.note(std::move(record));
 }
 
