@@ -30,8 +30,9 @@ build:  ## Build the command: build/release/membrane
 	@$(CONFIGURE) release
 	@$(BUILD) release --target membrane
 
-languages:  ## Install Python and JavaScript for programs (pip's and npm's registries), into your data directory
-	@tools/get-languages
+languages: build  ## Install Python and JavaScript for programs (pip's and npm's registries), into your data directory
+	@build/release/membrane languages add python
+	@build/release/membrane languages add js
 
 demo: build  ## An agent task to its answer: no key, no internet
 	@tools/demo

@@ -67,7 +67,7 @@ TEST_F(LanguagesTest, WhatIsNotInstalledIsRefusedWithHowToGetIt) {
   const auto missing = choose_languages(Words{"python"});
   ASSERT_FALSE(missing);
   EXPECT_EQ(missing.error().code, ErrorCode::kNotFound);
-  EXPECT_NE(missing.error().hint.find("tools/get-languages"), std::string::npos);
+  EXPECT_NE(missing.error().hint.find("membrane languages add python"), std::string::npos);
 }
 
 TEST_F(LanguagesTest, ANameCannotLeadOutOfTheDirectory) {

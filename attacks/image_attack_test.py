@@ -58,7 +58,7 @@ class ImageAttack(Attack):
         super().setUp()
         self.environment["MEMBRANE_LANGUAGES"] = str(self.folder / "languages")
         self.environment["XDG_CACHE_HOME"] = str(self.folder / "cache")
-        self.membrane("template", "add", "sum", self.file("sum.wat", SUM), codes=(0,))
+        self.membrane("languages", "add", "sum", self.file("sum.wat", SUM), codes=(0,))
         self.assertEqual(self.sum().stdout, REPLY)
         self.cache = self.folder / "cache/membrane/templates"
         self.image = next(self.cache.glob("sum-*.image"))
@@ -126,7 +126,7 @@ class ImageAttack(Attack):
         self.assert_cpu(done, 10)
 
     def test_the_image_of_one_language_is_put_in_the_place_of_anothers(self):
-        self.membrane("template", "add", "other", self.file("other.wat", SUM.replace("(i32.const 48)", "(i32.const 49)")),
+        self.membrane("languages", "add", "other", self.file("other.wat", SUM.replace("(i32.const 48)", "(i32.const 49)")),
                       codes=(0,))
         self.membrane("run", "--lang", "other", "-e", "42", codes=(0,))
         other = next(self.cache.glob("other-*.image"))

@@ -6,7 +6,8 @@ import unittest
 
 from attack import MIB, Attack
 
-LIMIT = 64 * MIB  # the memory limit where none is given
+LIMIT = 64 * MIB  # the memory limit where none is given, but in a language
+SMALL = ("--memory", "64MiB", "--wall", "100s")
 
 SHOW = "\nprint(answer[:300].decode(errors='replace'))\n"
 ASK = """
@@ -31,8 +32,8 @@ class MemoryAttack(Attack):
         """A run in Python, held to its memory limit beside one that does nothing."""
         self.need("python")
         for _ in range(2):  # the first may have to make the warm image
-            nothing = self.membrane("run", self.file("nothing.py", "pass"), "--wall", "100s", *options)
-        done = self.membrane("run", self.file("try.py", program), "--wall", "100s", *options)
+            nothing = self.membrane("run", self.file("nothing.py", "pass"), *SMALL, *options)
+        done = self.membrane("run", self.file("try.py", program), *SMALL, *options)
         self.assert_memory(done, LIMIT, beside=nothing)
         return done
 
@@ -192,7 +193,7 @@ for _ in range(4):
     def test_a_journal_that_takes_longer_than_the_run_may(self):
         self.large_file()
         self.need("python")
-        grants = ("--dir", "data:/data:ro", "--journal", "run.journal")
+        grants = ("--dir", "data:/data:ro", "--journal", "run.journal", "--memory", "64MiB")
         for _ in range(2):  # the first may have to make the warm image
             nothing = self.membrane("run", self.file("nothing.py", "pass"), "--wall", "100s", *grants)
         program = "while True:" + self.READS_IN_PIECES.replace("\n", "\n  ")

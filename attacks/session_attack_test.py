@@ -64,7 +64,7 @@ class SessionAttack(Attack):
         """Installs the program as a language that is started for each turn."""
         self.environment["MEMBRANE_LANGUAGES"] = str(self.folder / "languages")
         text = FILTER.replace("BEGIN", begin).replace("END", end)
-        self.membrane("template", "add", name, self.file(f"{name}.wat", text), "--frame", "eof", codes=(0,))
+        self.membrane("languages", "add", name, self.file(f"{name}.wat", text), "--frame", "eof", codes=(0,))
 
     def turn(self, *options, code="x", name="filter", codes=(0,), **more):
         return self.membrane("run", "--lang", name, "-e", code, *options, codes=codes, **more)
@@ -163,7 +163,7 @@ class SessionAttack(Attack):
 
     def test_a_program_that_never_reads_holds_up_the_making_of_its_image(self):
         self.filter(begin="(loop $for_ever (br $for_ever))")
-        made = self.membrane("template", "warm", "filter", codes=(0,))
+        made = self.membrane("languages", "warm", "filter", codes=(0,))
         self.assert_cpu(made, 60)
         self.assertIn(b"fuel", self.turn("--fuel", "1000000", codes=(1, 2)).stderr)
 
@@ -175,7 +175,7 @@ class SessionAttack(Attack):
 
     def test_the_policys_clock_is_the_one_of_the_image(self):
         self.filter(begin="(drop (call $clock_time_get (i32.const 0) (i64.const 1) (i32.const 300)))", end=SAY_DRAWN)
-        self.membrane("template", "warm", "filter", codes=(0,))
+        self.membrane("languages", "warm", "filter", codes=(0,))
         first, second = self.turn("--allow", "time"), self.turn("--allow", "time")
         self.assertNotEqual(first.stdout, second.stdout)
 
@@ -183,7 +183,7 @@ class SessionAttack(Attack):
         self.file("in/data.txt", "granted")
         self.filter(begin="(drop (call $open (i32.const 200) (i32.const 11) (i64.const 2)))",
                     end="(call $write (i32.const 1) (i32.const 5000) (call $read (i32.load (i32.const 16)) (i32.const 5000)))")
-        self.membrane("template", "warm", "filter", codes=(0,))
+        self.membrane("languages", "warm", "filter", codes=(0,))
         self.assertIn(b"granted", self.turn("--allow", "fs:read:./in").stdout)
 
     def test_files_of_turns_grow_without_a_bound(self):

@@ -155,8 +155,8 @@ class TerminalAttack(Attack):
         self.assert_harmless(self.on_terminal("spectest", self.file(f"evil\x1b[2J.wast", script)), shows=False)
 
     def test_a_template_that_is_added(self):
-        self.assert_harmless(self.on_terminal("template", "add", EVIL, "x.wasm"), shows=False)
-        self.assert_harmless(self.on_terminal("template", "remove", EVIL))
+        self.assert_harmless(self.on_terminal("languages", "add", EVIL, "x.wasm"), shows=False)
+        self.assert_harmless(self.on_terminal("languages", "remove", EVIL))
 
     def test_what_a_model_says(self):
         answers = json.dumps({"content": f"ANSWER: {EVIL}"}) + "\n"

@@ -55,7 +55,7 @@ void check(const sandbox::Report& report) {
 }
 
 void measure(const char* language, sandbox::Languages& languages, int rounds, int sessions) {
-  auto opened = languages.open(language);
+  auto opened = languages.open(language, "");
   if (!opened) {
     std::printf("null\n");
     return;

@@ -200,7 +200,7 @@ LANGUAGE_FIELDS = ("outcome", "result", "stdout", "stderr", "fuel_used", "memory
 @unittest.skipIf(NOTHING_THERE, NOTHING_THERE)
 class Languages(OnBoth):
     def language_is_the_same(self, language):
-        listed = json.loads(subprocess.check_output([*HERE, "template", "list", "--json"], text=True))
+        listed = json.loads(subprocess.check_output([*HERE, "languages", "list", "--json"], text=True))
         if language not in json.dumps(listed):
             self.skipTest(f"{language} is not installed")
         code = textwrap.dedent(LANGUAGES[language]).strip()

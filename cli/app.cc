@@ -25,7 +25,7 @@ std::unique_ptr<CLI::App> make_app(int& exit_code) {
   add_run(*app, exit_code);
   add_thaw(*app, exit_code);
   add_repl(*app, exit_code);
-  add_template(*app, exit_code);
+  add_languages(*app, exit_code);
   add_check(*app, exit_code);
   add_agent(*app, exit_code);
   add_policy(*app, exit_code);

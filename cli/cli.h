@@ -32,7 +32,7 @@ inline constexpr int kExitMembrane = 3;
 void add_run(CLI::App& app, int& exit_code);
 void add_thaw(CLI::App& app, int& exit_code);
 void add_repl(CLI::App& app, int& exit_code);
-void add_template(CLI::App& app, int& exit_code);
+void add_languages(CLI::App& app, int& exit_code);
 void add_check(CLI::App& app, int& exit_code);
 void add_agent(CLI::App& app, int& exit_code);
 void add_policy(CLI::App& app, int& exit_code);
@@ -52,7 +52,7 @@ CLI::Option* add_repeatable(CLI::App& command, const std::string& name, std::vec
 class PolicyOptions {
  public:
   void add_to(CLI::App& command);
-  // `unless_given`: the limits when no policy file is given.
+  // `unless_given`: the limits that neither the file nor a flag names.
   [[nodiscard]] Result<policy::Policy> policy(const policy::Limits& unless_given = {}) const;
 
   std::string file;  // of --policy

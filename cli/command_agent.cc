@@ -127,8 +127,10 @@ Result<std::vector<agent::Language>> languages_of(const Options& options,
 
 // What is granted: of a replay no more than when it was recorded, with the limits of then where none are given. What
 // differs is said.
-Result<policy::Policy> policy_of(const Options& options, const std::optional<agent::Recording>& recording) {
-  if (options.replay_file.empty() || recording->plain) return options.policy.policy();
+Result<policy::Policy> policy_of(const Options& options, const std::optional<agent::Recording>& recording,
+                                 bool has_session) {
+  if (options.replay_file.empty() || recording->plain)
+    return options.policy.policy(has_session ? policy::language_limits() : policy::Limits());
   auto recorded = policy::parse_policy(recording->policy_json, options.replay_file + ".json");
   if (!recorded)
     return fail(
@@ -150,7 +152,7 @@ Result<Templates> open_templates(std::span<const agent::Language> languages) {
   Templates templates;
   for (const agent::Language& language : languages) {
     if (language.name == agent::kWat) continue;
-    MEMBRANE_ASSIGN(templates[language.name], opened->open(language.name));
+    MEMBRANE_ASSIGN(templates[language.name], opened->open_for_session(language.name));
   }
   return templates;
 }
@@ -219,11 +221,12 @@ int run_conversation(const Options& options, agent::Loop& loop, agent::LineReade
 Result<int> run(const Options& options) {
   Speaker speaker;
   MEMBRANE_ASSIGN(speaker.recording, load_recording(options));
-  MEMBRANE_ASSIGN(const policy::Policy policy, policy_of(options, speaker.recording));
   agent::LoopOptions loop_options;
   MEMBRANE_ASSIGN(loop_options.languages, languages_of(options, speaker.recording));
   const std::vector<agent::Language>& languages = loop_options.languages;
   const bool has_wat = agent::find_language(languages, agent::kWat) != nullptr;
+  const bool has_session = !has_wat || languages.size() > 1;
+  MEMBRANE_ASSIGN(const policy::Policy policy, policy_of(options, speaker.recording, has_session));
   MEMBRANE_ASSIGN(const agent::Catalog catalog, load_catalog(options, has_wat));
   loop_options.max_steps = options.max_steps;
   loop_options.max_repairs = options.max_repairs;
@@ -239,7 +242,7 @@ Result<int> run(const Options& options) {
   }
 
   MEMBRANE_TRY(check_granted_files(policy));
-  MEMBRANE_ASSIGN(const auto budget, budget_of(options, policy.limits, !has_wat || languages.size() > 1));
+  MEMBRANE_ASSIGN(const auto budget, budget_of(options, policy.limits, has_session));
   agent::Interrupt interrupt;
   MEMBRANE_TRY(choose_speaker(options, interrupt.flag(), speaker));
   MEMBRANE_ASSIGN(const std::string task, task_of(options, speaker));

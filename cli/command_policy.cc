@@ -33,7 +33,10 @@ void add_policy(CLI::App& app, int& exit_code) {
     }
     // A policy may be read where it does not act: what is missing here is said, and is no failure.
     if (const Status there = check_granted_files(*policy); !there) complain(there.error());
-    print(options->json ? policy::to_json(*policy) + "\n" : policy::explain(*policy));
+    if (options->json) return print(policy::to_json(*policy) + "\n");
+    print(policy::explain(*policy));
+    if (const auto in_language = options->policy.policy(policy::language_limits()))
+      print(policy::explain_larger_limits(policy->limits, in_language->limits));
   });
 }
 

@@ -81,7 +81,7 @@ class Repl {
 
   Status begin() {
     sandbox::Languages languages(template_options(run_options_.tier));
-    MEMBRANE_ASSIGN(template_, languages.open(options_.language));
+    MEMBRANE_ASSIGN(template_, languages.open_for_session(options_.language));
     return reset();
   }
 
@@ -257,7 +257,7 @@ class Repl {
 
 Result<int> run(const Options& options) {
   sandbox::RunOptions run_options;
-  MEMBRANE_ASSIGN(run_options.policy, options.policy.policy());
+  MEMBRANE_ASSIGN(run_options.policy, options.policy.policy(policy::language_limits()));
   MEMBRANE_ASSIGN(run_options.tier, tier_of(options.tier));
   MEMBRANE_TRY(check_granted_files(run_options.policy));
   run_options.cancel = &interrupted;

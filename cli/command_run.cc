@@ -24,7 +24,8 @@ std::atomic<bool> interrupted = false;
 
 constexpr uint64_t kMaxJournalBytes = 1u << 30;
 // Of a program, unless a policy or --module says otherwise: more than the library's default, since the person names it.
-constexpr uint64_t kMaxFileBytes = 256u << 20;
+constexpr uint64_t kUsualProgramBytes = 256u << 20;
+constexpr uint64_t kMaxProgramBytes = 1u << 30;  // whatever the limit
 
 constexpr uint64_t kMaxSnapshotBytes = 16ull << 30;
 
@@ -66,13 +67,13 @@ Result<std::vector<std::pair<std::string, std::string>>> environment_of(
   return environment;
 }
 
-Result<sandbox::Program> program_of(const Options& options, const policy::Policy& policy) {
+Result<sandbox::Program> program_of(const Options& options) {
   sandbox::Program program;
   if (options.text) {
     program.source = *options.text;
     program.name = "-e";
   } else {
-    MEMBRANE_ASSIGN(program.source, read_input(options.file, policy.limits.module_bytes));
+    MEMBRANE_ASSIGN(program.source, read_input(options.file, kMaxProgramBytes));
     program.name =
         options.file == "-" ? "standard input" : std::filesystem::path(options.file).filename().string();
   }
@@ -113,20 +114,28 @@ Result<sandbox::Report> run_in_language(const Options& options, const std::strin
                                         const sandbox::Program& program,
                                         const sandbox::RunOptions& run_options) {
   MEMBRANE_TRY(check_for_language(options, language));
+  const uint64_t limit = run_options.policy.limits.module_bytes;
+  if (program.source.size() > limit)
+    return fail(ErrorCode::kInvalidArgument,
+                "the program has " + std::to_string(program.source.size()) + " bytes, and the limit is " +
+                    std::to_string(limit),
+                "Make it smaller, or raise --module.");
   std::string input;
   if (!options.input_file.empty()) {
     MEMBRANE_ASSIGN(input, read_input(options.input_file, run_options.policy.limits.bytes_in));
   }
   // Never taken apart: the process is about to end, and a language is large.
   static auto* const languages = new sandbox::Languages(template_options(run_options.tier));
-  MEMBRANE_ASSIGN(auto opened, languages->open(language));
+  MEMBRANE_ASSIGN(auto opened, languages->open(language, program.source));
   engine::RegionPool::instance().keep_none();  // nobody comes after this program
   MEMBRANE_ASSIGN(const auto session, sandbox::Session::create(std::move(opened), run_options));
-  return session->exec({.code = program.source,
-                        .name = options.text ? "" : program.name,
-                        .is_script = !options.text,
-                        .arguments = program.arguments,
-                        .input = std::move(input)});
+  sandbox::Report report = session->exec({.code = program.source,
+                                          .name = options.text ? "" : program.name,
+                                          .is_script = !options.text,
+                                          .arguments = program.arguments,
+                                          .input = std::move(input)});
+  session->end(report);
+  return report;
 }
 
 // A program that ended itself has the last word on how: its code, as far as a process can hand it on. One that is
@@ -205,31 +214,37 @@ Result<std::optional<uint64_t>> freeze_after(const Options& options) {
   return limits.fuel;
 }
 
-// What is run: a program, or a snapshot.
+// What is run: a program and its language, or a snapshot, which is of the engine's.
 struct Source {
   sandbox::Program program;
+  std::string language = "wasm";
   std::string snapshot;
 };
 
-Result<Source> source_of(const Options& options, const policy::Policy& policy) {
+Result<Source> source_of(const Options& options) {
   Source source;
   if (options.is_thaw) {
     MEMBRANE_ASSIGN(source.snapshot, read_input(options.file, kMaxSnapshotBytes));
-  } else {
-    MEMBRANE_ASSIGN(source.program, program_of(options, policy));
+    return source;
   }
+  MEMBRANE_ASSIGN(source.program, program_of(options));
+  source.language = options.language.empty()
+                        ? sandbox::language_of(options.text ? "" : options.file, source.program.source)
+                        : options.language;
   return source;
+}
+
+policy::Limits usual_limits(const Source& source) {
+  policy::Limits limits = is_of_engine(source.language) ? policy::Limits() : policy::language_limits();
+  limits.module_bytes = kUsualProgramBytes;
+  return limits;
 }
 
 Result<sandbox::Report> report_of(const Options& options, const Source& source,
                                   const sandbox::RunOptions& run_options) {
   if (!options.is_thaw) {
-    const std::string language =
-        options.language.empty()
-            ? sandbox::language_of(options.text ? "" : options.file, source.program.source)
-            : options.language;
-    if (is_of_engine(language)) return sandbox::run(source.program, run_options);
-    return run_in_language(options, language, source.program, run_options);
+    if (is_of_engine(source.language)) return sandbox::run(source.program, run_options);
+    return run_in_language(options, source.language, source.program, run_options);
   }
   const auto* const bytes = reinterpret_cast<const uint8_t*>(source.snapshot.data());
   return sandbox::thaw({bytes, source.snapshot.size()}, run_options);
@@ -276,7 +291,8 @@ Result<int> run(const Options& options) {
     return fail(ErrorCode::kInvalidArgument, "--invoke names no function",
                 "Give the name of an export, or leave --invoke out to call _start, run or main.");
   sandbox::RunOptions run_options;
-  MEMBRANE_ASSIGN(run_options.policy, options.policy.policy({.module_bytes = kMaxFileBytes}));
+  MEMBRANE_ASSIGN(const Source source, source_of(options));
+  MEMBRANE_ASSIGN(run_options.policy, options.policy.policy(usual_limits(source)));
   MEMBRANE_ASSIGN(run_options.tier, tier_of(options.tier));
   std::optional<engine::native::CodeCache> code_cache;
   if (!options.code_cache.empty()) {
@@ -285,7 +301,6 @@ Result<int> run(const Options& options) {
   }
   MEMBRANE_ASSIGN(run_options.freeze_after_fuel, freeze_after(options));
   if (options.replay_file.empty()) MEMBRANE_TRY(check_granted_files(run_options.policy));
-  MEMBRANE_ASSIGN(const Source source, source_of(options, run_options.policy));
   std::optional<NewFile> snapshot;
   if (run_options.freeze_after_fuel) {
     MEMBRANE_ASSIGN(NewFile file, NewFile::create(options.snapshot_file));

@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent
 COMMAND = os.environ.get("MEMBRANE_COMMAND", str(ROOT / "build" / "release" / "membrane"))
 MODEL_SERVER = os.environ.get("MEMBRANE_MODEL_SERVER", str(ROOT / "build" / "release" / "model_server"))
 COMMANDS = [[], ["run"], ["thaw"], ["check"], ["agent"], ["policy"], ["policy", "explain"], ["capabilities"], ["spectest"],
-            ["template"], ["template", "list"], ["template", "add"], ["template", "extend"], ["template", "remove"], ["template", "warm"], ["repl"]]
+            ["languages"], ["languages", "list"], ["languages", "add"], ["languages", "extend"], ["languages", "remove"], ["languages", "warm"], ["repl"]]
 SECONDS = 600  # a process that needs more hangs
 
 ADD = '(func (export "add") (param i32 i32) (result i32) (i32.add (local.get 0) (local.get 1)))'
@@ -93,7 +93,7 @@ class Usage(CommandTest):
         for command in COMMANDS:
             text = self.membrane(*command, "--help").stdout
             for line in re.findall(r"^  membrane (.*)$", text, re.M):
-                shown = re.match(r"((policy|template) )?\w+", line).group().split()
+                shown = re.match(r"((policy|languages) )?\w+", line).group().split()
                 options = self.membrane(*shown, "--help").stdout
                 for option in re.findall(r"(?<= )--?[a-z][a-z-]*", line):
                     self.assertRegex(options, rf"{option}\b", line)
@@ -717,15 +717,15 @@ class Template(CommandTest):
         self.file("calc.wat", CALCULATOR)
 
     def add(self, *more):
-        return self.membrane("template", "add", "calc", "calc.wat", "--extension", ".calc", *more)
+        return self.membrane("languages", "add", "calc", "calc.wat", "--extension", ".calc", *more)
 
     def listed(self):
-        return {each["name"]: each for each in json.loads(self.membrane("template", "list", "--json").stdout)["languages"]}
+        return {each["name"]: each for each in json.loads(self.membrane("languages", "list", "--json").stdout)["languages"]}
 
     def test_one_that_was_added_runs_from_a_file_a_text_and_in_a_session(self):
         done = self.add("--version", "1.0", "--init", "100", "--env", "A=b", "--arg=-x")
-        self.assertIn("membrane template warm calc", done.stdout)
-        self.assertIsNone(self.listed()["calc"]["warm_image"])
+        self.assertIn("membrane languages warm calc", done.stdout)
+        self.assertEqual(self.listed()["calc"]["warm_images"], [{"modules": [], "path": None, "bytes": 0}])
         self.file("program.calc", "20+22\n1")
         self.assertEqual(self.membrane("run", "program.calc").stdout, "42 142\n1 143\n")
         self.assertEqual(self.membrane("run", "--lang", "calc", "-e", "1+1").stdout, "2 102\n")
@@ -751,41 +751,41 @@ class Template(CommandTest):
         self.assertEqual(self.membrane("run", "--lang", "calc", "--fuel", "1e5", "-e", "l", code=1).stdout, "")
 
     def test_the_list_says_what_is_there_and_warm_makes_the_image(self):
-        self.assertIn("membrane template add", self.membrane("template", "list").stderr)
+        self.assertIn("membrane languages add", self.membrane("languages", "list").stderr)
         self.add("--version", "1.0")
-        self.assertRegex(self.membrane("template", "list").stdout, r"^calc  1\.0  stdin  \S+/languages/calc  not warm yet\n$")
-        warm = json.loads(self.membrane("template", "warm", "calc", "--json").stdout)
+        self.assertRegex(self.membrane("languages", "list").stdout, r"^calc  1\.0  stdin  \S+/languages/calc  not warm yet\n$")
+        warm = json.loads(self.membrane("languages", "warm", "calc", "--json").stdout)
         self.assertEqual((warm["name"], warm["was_warm"]), ("calc", False))
-        self.assertTrue(json.loads(self.membrane("template", "warm", "calc", "--json").stdout)["was_warm"])
-        image = self.listed()["calc"]["warm_image"]
+        self.assertTrue(json.loads(self.membrane("languages", "warm", "calc", "--json").stdout)["was_warm"])
+        image, = self.listed()["calc"]["warm_images"]
         self.assertEqual(Path(image["path"]).stat().st_size, image["bytes"])
-        self.assertRegex(self.membrane("template", "list").stdout, r"  warm, \d+\.\d MiB\n$")
-        self.assertRegex(self.membrane("template", "warm", "calc").stdout, r"^calc is warm, \d+\.\d MiB\n$")
+        self.assertRegex(self.membrane("languages", "list").stdout, r"  warm, \d+\.\d MiB\n$")
+        self.assertRegex(self.membrane("languages", "warm", "calc").stdout, r"^calc  1\.0  stdin  \S+/languages/calc  warm, \d+\.\d MiB\n$")
 
     def test_a_language_is_made_of_another_that_has_run_something(self):
         self.add("--version", "1.0", "--init", "100")
-        self.membrane("template", "extend", "more", "calc", "--init", "11")
+        self.membrane("languages", "extend", "more", "calc", "--init", "11")
         self.assertEqual(self.membrane("run", "--lang", "more", "-e", "1").stdout, "1 112\n")
         self.assertEqual(self.membrane("run", "--lang", "calc", "-e", "1").stdout, "1 101\n")
         self.file("program.calc", "1")
         self.assertEqual(self.membrane("run", "program.calc").stdout, "1 101\n", "names stay the first one's")
         self.assertEqual((self.listed()["more"]["version"], self.listed()["more"]["extensions"]), ("1.0", []))
-        self.membrane("template", "remove", "calc")
+        self.membrane("languages", "remove", "calc")
         self.assertEqual(self.membrane("run", "--lang", "more", "-e", "1").stdout, "1 112\n", "it has files of its own")
-        for arguments, cause, fix in ((["x", "none"], "none is not installed", "template add"),
+        for arguments, cause, fix in ((["x", "none"], "none is not installed", "languages add"),
                                       (["x", "more", "--import", "numpy"], "for Python", "--init"),
                                       (["more", "more"], "already", "remove more")):
             with self.subTest(arguments):
-                self.assert_refused(self.membrane("template", "extend", *arguments, code=2), cause, fix)
+                self.assert_refused(self.membrane("languages", "extend", *arguments, code=2), cause, fix)
 
     def test_what_is_removed_is_gone_with_its_image(self):
         self.add()
-        self.membrane("template", "warm", "calc")
-        removed = json.loads(self.membrane("template", "remove", "calc", "--json").stdout)
+        self.membrane("languages", "warm", "calc")
+        removed = json.loads(self.membrane("languages", "remove", "calc", "--json").stdout)
         self.assertEqual(removed, {"name": "calc", "removed_images": 1})
         self.assertEqual(self.listed(), {})
         self.assertEqual(list((self.folder / "cache/membrane/templates").iterdir()), [])
-        self.assert_refused(self.membrane("template", "remove", "calc", code=2), "calc is not installed", "template add")
+        self.assert_refused(self.membrane("languages", "remove", "calc", code=2), "calc is not installed", "languages add")
 
     def test_module_and_files_are_copied_and_known_by_their_hashes(self):
         self.file("words.txt", "one")
@@ -825,14 +825,14 @@ class Template(CommandTest):
                 (["calc", "calc.wat", "--directory", "/a=links"], "link", "copy"),
                 (["calc", "calc.wat", "--frame", "door", "--init", "1"], "init", "languages.md")):
             with self.subTest(arguments):
-                self.assert_refused(self.membrane("template", "add", *arguments, code=2), cause, fix)
+                self.assert_refused(self.membrane("languages", "add", *arguments, code=2), cause, fix)
         self.assertEqual(list((self.folder / "languages").glob("*")), [])
         self.add()
-        self.assert_refused(self.membrane("template", "add", "calc", "calc.wat", code=2), "already", "remove calc")
+        self.assert_refused(self.membrane("languages", "add", "calc", "calc.wat", code=2), "already", "remove calc")
 
     def test_a_program_that_does_not_wait_for_code_is_told_at_its_first_use(self):
         self.file("ends.wat", '(module (func (export "_start")))')
-        self.membrane("template", "add", "ends", "ends.wat")
+        self.membrane("languages", "add", "ends", "ends.wat")
         self.assert_refused(self.membrane("run", "--lang", "ends", "-e", "1", code=2), "could not be started", "--frame eof")
 
     def test_arguments_for_a_program_that_has_none_are_refused(self):
@@ -862,7 +862,7 @@ class AddedLanguages(CommandTest):
 
     def test_ruby(self):
         module = self.module("MEMBRANE_RUBY", "examples/languages/ruby/get")
-        self.membrane("template", "add", "ruby", module, "--frame", "door", "--extension", ".rb",
+        self.membrane("languages", "add", "ruby", module, "--frame", "door", "--extension", ".rb",
                       "--file", f"/driver.rb={ROOT / 'examples/languages/ruby/driver.rb'}", "--arg", "/driver.rb")
         first, second, wrong, denied, ended, again = self.reports(
             "ruby", "x = 20; puts :said", "x + 22", "raise ArgumentError, 'no'",
@@ -882,7 +882,7 @@ class AddedLanguages(CommandTest):
 
     def test_sqlite(self):
         module = self.module("MEMBRANE_SQLITE", "examples/languages/sqlite/build")
-        self.membrane("template", "add", "sqlite", module, "--arg=-batch", "--extension", ".sql")
+        self.membrane("languages", "add", "sqlite", module, "--arg=-batch", "--extension", ".sql")
         done = self.membrane("repl", "--lang", "sqlite", stdin="create table t(a); insert into t values (1), (2);\n"
                              ":fork\ndelete from t;\nselect count(*) from t;\n:back\nselect\n sum(a) from t;\n")
         self.assertEqual(done.stdout, "fork 1\n0\nback at fork 1\n3\n")
@@ -1082,7 +1082,7 @@ class Agent(CommandTest):
     def test_a_language_that_is_not_there_is_refused_before_anything_is_asked(self):
         answers = self.answers({"content": "ANSWER: x"})
         self.assert_refused(self.membrane("agent", "task", "--model-file", answers, "--language", "wat,python", code=2),
-                            "python is not installed", "tools/get-languages")
+                            "python is not installed", "languages add python")
         self.assert_refused(self.membrane("agent", "task", "--model-file", answers, "--language", "../wat", code=2),
                             "no name of a language", "python, js or wat")
         self.assertEqual(self.membrane("agent", "task", "--model-file", answers, "--language", "wat").stderr, "")
@@ -1145,6 +1145,17 @@ class RunInLanguages(WithLanguages):
         self.file("in/x.txt", "something else")
         done = self.membrane("run", program, "--dir", "in:ro", "--replay", "run.journal", "-q")
         self.assertEqual(done.stdout, "read\n")
+
+    def test_a_replay_without_the_clock_and_randomness_of_the_recording_differs(self):
+        program = self.file("p.py", "import os, time\nprint(time.time(), os.urandom(4).hex())")
+        grants = ["--allow", "time", "--allow", "random"]
+        first = self.membrane("run", program, *grants, "--journal", "run.journal", "-q").stdout
+        self.assertEqual(self.membrane("run", program, *grants, "--replay", "run.journal", "-q").stdout, first)
+        for granted in ([], grants[:2], grants[2:]):
+            with self.subTest(granted=granted):
+                report = self.report(program, *granted, "--replay", "run.journal", code=1)
+                self.assertEqual((report["outcome"], report["error"]["code"]), ("diverged", "replay_diverged"))
+                self.assertIn("grants of time, random", report["error"]["hint"])
 
 
 class AgentInLanguages(WithLanguages):

@@ -43,18 +43,21 @@ void PolicyOptions::add_to(CLI::App& command) {
     limits_.push_back(std::make_unique<Limit>(Limit{name, {}}));
     command.add_option(flag, limits_.back()->value, help)->type_name(type)->group("Limits");
   };
-  add("--fuel", "fuel", "N", "Instructions that may run, as 1000000 or 2e9 (default 1e9)");
-  add("--memory", "memory", "SIZE", "Linear memory, as 64MiB (default 64MiB)");
+  add("--fuel", "fuel", "N",
+      "Instructions that may run, as 1000000 or 2e9 (default 1e9; in a language 1e11)");
+  add("--memory", "memory", "SIZE", "Memory, as 64MiB (default 64MiB; in a language 512MiB)");
   add("--stack", "stack", "SIZE", "Value stack (default 1MiB; in a language 64MiB)");
   add("--call-depth", "call_depth", "N", "Nested calls (default 10000; in a language 1000000)");
   add("--table-elements", "table_elements", "N", "Elements of tables (default 100000)");
-  add("--module", "module", "SIZE",
-      "The program itself (default 64MiB; 256MiB of a file that is run without a policy)");
-  add("--wall", "wall", "TIME", "Time on the clock, as 10s or 500ms (default 10s)");
+  add("--module", "module", "SIZE", "The program itself (default 64MiB; 256MiB of one that is run)");
+  add("--wall", "wall", "TIME", "Time on the clock, as 10s or 500ms (default 10s; in a language 30s)");
   add("--output", "output", "SIZE", "What it may print (default 1MiB)");
-  add("--host-calls", "host_calls", "N", "Calls that reach for the world (default 1000)");
-  add("--bytes-in", "bytes_in", "SIZE", "Bytes from the world to the program (default 64MiB)");
-  add("--bytes-out", "bytes_out", "SIZE", "Bytes from the program to the world (default 16MiB)");
+  add("--host-calls", "host_calls", "N",
+      "Calls that reach for the world (default 1000; in a language 10000)");
+  add("--bytes-in", "bytes_in", "SIZE",
+      "Bytes from the world to the program (default 64MiB; in a language 1GiB)");
+  add("--bytes-out", "bytes_out", "SIZE",
+      "Bytes from the program to the world (default 16MiB; in a language 256MiB)");
   add("--tokens", "tokens", "N", "Tokens of models (default 100000)");
 }
 
@@ -62,7 +65,7 @@ Result<policy::Policy> PolicyOptions::policy(const policy::Limits& unless_given)
   policy::Policy policy;
   policy.limits = unless_given;
   if (!file.empty()) {
-    MEMBRANE_ASSIGN(policy, policy::load_policy(file));
+    MEMBRANE_ASSIGN(policy, policy::load_policy(file, unless_given));
   }
   for (const std::string& grant : allow_) MEMBRANE_TRY(policy::allow(policy, grant));
   for (const std::string& directory : directories_) MEMBRANE_TRY(policy::allow_directory(policy, directory));
@@ -194,12 +197,15 @@ int complain(const Error& error, Reader reader) {
 }
 
 sandbox::TemplateOptions template_options(engine::Tier tier) {
-  return {.cache_directory = sandbox::Languages::default_cache_directory(),
-          .tier = tier,
-          .on_progress = progress_line(),
-          .on_problem = [](std::string_view problem) {
-            print(stderr, "membrane: " + std::string(problem) + "\n");
-          }};
+  const auto complain_of = [](std::string_view what) {
+    print(stderr, "membrane: " + std::string(what) + "\n");
+  };
+  sandbox::TemplateOptions options{.cache_directory = sandbox::Languages::default_cache_directory(),
+                                   .tier = tier,
+                                   .on_progress = progress_line(),
+                                   .on_problem = complain_of};
+  if (!options.on_progress) options.on_wait = complain_of;
+  return options;
 }
 
 std::function<void(std::string_view step)> progress_line() {

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Programs in C that read their input to the end, as languages (membrane template add --frame eof), against what the same
+"""Programs in C that read their input to the end, as languages (membrane languages add --frame eof), against what the same
 sources do when they are compiled for this machine.
 
     MEMBRANE_COMMAND=build/release/membrane cli/filter_language_test.py
@@ -132,7 +132,7 @@ class FilterLanguages(unittest.TestCase):
         module, native = self.folder / f"{name}.wasm", self.folder / f"{name}.native"
         subprocess.run([CLANG, "--target=wasm32-wasi", "-O1", path, "-o", module], check=True, capture_output=True)
         subprocess.run([shutil.which("cc") or CLANG, "-O1", path, "-o", native], check=True, capture_output=True)
-        done = self.membrane("template", "add", name, module, "--frame", "eof", *options)
+        done = self.membrane("languages", "add", name, module, "--frame", "eof", *options)
         self.assertEqual(done.returncode, 0, done.stderr)
         return native
 
@@ -185,8 +185,8 @@ class FilterLanguages(unittest.TestCase):
 
     def test_by_another_frame_it_is_refused_with_what_to_do(self):
         self.add("bye", BYE)
-        self.membrane("template", "remove", "bye")
-        self.membrane("template", "add", "bye", "bye.wasm")
+        self.membrane("languages", "remove", "bye")
+        self.membrane("languages", "add", "bye", "bye.wasm")
         done = self.membrane("run", "--lang", "bye", "-e", "x")
         self.assertEqual(done.returncode, 2, done)
         self.assertIn(b"--frame eof", done.stderr)

@@ -11,7 +11,7 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-// A command with how it is called: {"template", "add"}.
+// A command with how it is called: {"languages", "add"}.
 struct Command {
   CLI::App* app;
   Words path;

@@ -23,7 +23,7 @@ namespace membrane::engine {
 namespace {
 
 constexpr char kMagic[8] = {'m', 'b', 'r', 'n', 'i', 'm', 'a', 'g'};
-constexpr uint32_t kVersion = 4;
+constexpr uint32_t kVersion = 5;
 constexpr uint64_t kAlignment = 65536;  // of what is mapped: a multiple of every page size
 constexpr uint64_t kVectorAlignment = 64;
 constexpr size_t kMostMemories = 100;
@@ -44,7 +44,7 @@ struct Header {
   uint64_t file_bytes;
   Extent state;                                           // directly after the header
   Extent functions, local_runs, frames, starts, indices;  // vectors as they are in memory
-  Extent module, code;
+  Extent module, code, attachment;
 };
 constexpr size_t kCheckedFrom = offsetof(Header, version);
 static_assert(sizeof(Header) % alignof(uint32_t) == 0, "StateReader::there()");
@@ -349,11 +349,13 @@ struct ImageFile {
       image.dropped_datas_.push_back(t.one<uint8_t>() != 0);
   }
 
-  static Status write(const std::string& path, const Image& image, std::span<const uint8_t> embedder);
+  static Status write(const std::string& path, const Image& image, std::span<const uint8_t> embedder,
+                      std::span<const uint8_t> attachment);
   static Result<LoadedImage> load(const std::string& path, Tier tier, int64_t now_ns);
 };
 
-Status ImageFile::write(const std::string& path, const Image& image, std::span<const uint8_t> embedder) {
+Status ImageFile::write(const std::string& path, const Image& image, std::span<const uint8_t> embedder,
+                        std::span<const uint8_t> attachment) {
   const wasm::Module& module = image.module_->module();
   if (!module.is_binary || build_id().empty())
     return fail(ErrorCode::kUnsupported, "the image of this module is not kept in a file",
@@ -396,6 +398,7 @@ Status ImageFile::write(const std::string& path, const Image& image, std::span<c
   header.indices = place(bytes_of(code.indices).size(), kVectorAlignment);
   header.module = place(module.content().size(), kAlignment);
   header.code = place(code.block.size(), kAlignment);
+  header.attachment = place(attachment.size(), kAlignment);
   for (size_t i = 0; i < memories.size(); ++i) {
     const Image::MemoryState& memory = image.memories_[i];
     const uint64_t bytes =
@@ -415,6 +418,7 @@ Status ImageFile::write(const std::string& path, const Image& image, std::span<c
   MEMBRANE_TRY(content.put(header.indices, bytes_of(code.indices)));
   MEMBRANE_TRY(content.put(header.module, module.content()));
   if (made != nullptr) MEMBRANE_TRY(content.put(header.code, {code.block.code(), code.block.size()}));
+  if (!attachment.empty()) MEMBRANE_TRY(content.put(header.attachment, attachment));
   for (size_t i = 0; i < memories.size(); ++i)
     if (memories[i].image.bytes != 0)
       MEMBRANE_TRY(content.put(memories[i].image, image.memories_[i].start.image->content()));
@@ -440,7 +444,7 @@ bool is_laid_out(const Header& header, uint64_t file_bytes) {
   return header.file_bytes == file_bytes && header.memory_count <= kMostMemories &&
          header.state.offset == sizeof header && fits(header.module, kAlignment, 1) &&
          is_in(header.state, header.module.offset) && fits(header.code, kAlignment, 1) &&
-         is_table(header.functions, sizeof(wasm::Function)) &&
+         fits(header.attachment, kAlignment, 1) && is_table(header.functions, sizeof(wasm::Function)) &&
          is_table(header.local_runs, sizeof(wasm::LocalRun)) &&
          is_table(header.frames, sizeof(native::FrameSlots)) && is_table(header.starts, sizeof(uint32_t)) &&
          is_table(header.indices, sizeof(uint32_t)) && header.starts.bytes == header.indices.bytes;
@@ -532,16 +536,21 @@ Result<LoadedImage> ImageFile::load(const std::string& path, Tier tier, int64_t 
   image->module_ = CompiledModule::restore(std::move(*module), std::move(frames), std::move(code), tier);
   StateReader t(state);
   read_state(t, *image, file.number(), header.file_bytes);
-  LoadedImage loaded{image, t.all<uint8_t>()};
+  LoadedImage loaded{image, t.all<uint8_t>(), nullptr};
   if (!t.ok) return damaged();
+  if (header.attachment.bytes != 0) {
+    const Extent& e = header.attachment;
+    loaded.attachment = std::make_shared<const FileMapping>(file.number(), e.offset, e.bytes);
+    if (loaded.attachment->bytes().empty()) return damaged();
+  }
   // Without a seal the file is read again the next time, and no more is lost.
   if (!was_checked) static_cast<void>(seal(path, file.number(), status, now_ns));
   return loaded;
 }
 
 Status write_image_file(const std::string& path, const InstanceImage& image,
-                        std::span<const uint8_t> embedder) {
-  return ImageFile::write(path, image, embedder);
+                        std::span<const uint8_t> embedder, std::span<const uint8_t> attachment) {
+  return ImageFile::write(path, image, embedder, attachment);
 }
 
 Result<LoadedImage> load_image_file(const std::string& path, Tier tier, int64_t now_ns) {

@@ -69,7 +69,8 @@ struct Good {
     auto made = store.instantiate(*compiled, host_in(store), {}, {.is_alone = true});
     need(made.has_value());
     const auto image = InstanceImage::capture(**made);
-    need(image && write_image_file(path, **image, std::array<uint8_t, 3>{1, 2, 3}));
+    need(image &&
+         write_image_file(path, **image, std::array<uint8_t, 3>{1, 2, 3}, std::array<uint8_t, 2>{8, 9}));
     file = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
     struct stat status{};
     need(file >= 0 && fstat(file, &status) == 0);

@@ -1,10 +1,12 @@
 #include "engine/instance_image.h"
 
+#include <algorithm>
 #include <cstring>
 #include <numeric>
 
 #include "engine/machine.h"
 #include "engine/used_pages.h"
+#include "wasm/type_relations.h"
 
 namespace membrane::engine {
 namespace {
@@ -24,6 +26,15 @@ std::vector<std::pair<size_t, uint32_t>> imports_among(std::span<const uint64_t>
   return found;
 }
 
+// Between two calls an exception is reached from globals and tables alone.
+bool has_place_for_exceptions(const wasm::Module& module) {
+  const auto may_hold = [&module](wasm::ValType type) {
+    return wasm::is_ref(type) && wasm::top_of(module, type) == wasm::ValType::kExnRef;
+  };
+  return std::ranges::any_of(module.globals, [&](const wasm::Global& g) { return may_hold(g.type.type); }) ||
+         std::ranges::any_of(module.tables, [&](const wasm::Table& t) { return may_hold(t.type.element); });
+}
+
 Status check(const Instance& instance) {
   const wasm::Module& module = instance.module();
   for (const wasm::Import& import : module.imports)
@@ -33,7 +44,7 @@ Status check(const Instance& instance) {
   if (Machine::home(instance) == &instance)
     return unsupported("the instance was not made to stand alone, and its functions are its own");
   if (!module.type_details.empty()) return unsupported("the program has structs and arrays");
-  if (Machine::exceptions(instance).size() != 0)
+  if (Machine::exceptions(instance).size() != 0 && has_place_for_exceptions(module))
     return unsupported("the program keeps exceptions that it caught");
   return {};
 }

@@ -171,6 +171,38 @@ TEST_P(Image, ThereIsNoneOfWhatIsShared) {
   EXPECT_EQ(InstanceImage::capture(*with_heap->instance).error().code, ErrorCode::kUnsupported);
 }
 
+// An exception that was caught with a reference stays in the Store; who could still have it decides.
+TEST_P(Image, AnExceptionThatNobodyCanReachIsLeftOut) {
+  const auto text = [](const char* declared, const char* kept) {
+    return std::string("(module (tag $e (param i32)) ") + declared + R"(
+      (func (export "catch") (param i32) (result i32)
+        (local $x exnref)
+        (block $caught (result i32 exnref)
+          (try_table (catch_ref $e $caught) (throw $e (local.get 0)))
+          (unreachable))
+        (local.set $x) )" +
+           kept + "))";
+  };
+  const auto first = make(text("", ""));
+  EXPECT_EQ(first->call("catch", {Value::i32(7)}), 7u);
+  const auto image = InstanceImage::capture(*first->instance);
+  ASSERT_TRUE(image) << image.error().message;
+  for (int round = 0; round < 2; ++round) {
+    const auto child = fork(**image, 1);
+    EXPECT_EQ(child->call("catch", {Value::i32(8)}), 8u);
+    EXPECT_TRUE(InstanceImage::capture(*child->instance));
+  }
+
+  for (const auto& [declared, kept] :
+       {std::pair("(global $g (mut exnref) (ref.null exn))", "(global.set $g (local.get $x))"),
+        std::pair("(table $t 1 exnref)", "(table.set $t (i32.const 0) (local.get $x))")}) {
+    const auto holding = make(text(declared, kept));
+    EXPECT_TRUE(InstanceImage::capture(*holding->instance)) << "it has none so far";
+    holding->call("catch", {Value::i32(7)});
+    EXPECT_EQ(InstanceImage::capture(*holding->instance).error().code, ErrorCode::kUnsupported);
+  }
+}
+
 TEST_P(Image, ATableBeyondTheLimitIsRefused) {
   const auto first = make(kCounter);
   first->call("grow", {Value::i32(5)});
@@ -318,7 +350,8 @@ class ImageInAFile : public Image {
     first.call("warm", {Value::i32(40)});
     const auto image = InstanceImage::capture(*first.instance);
     ASSERT_TRUE(image);
-    const auto written = write_image_file(path_, **image, std::array<uint8_t, 3>{1, 2, 3});
+    const auto written =
+        write_image_file(path_, **image, std::array<uint8_t, 3>{1, 2, 3}, std::array<uint8_t, 2>{8, 9});
     ASSERT_TRUE(written) << written.error().message;
   }
   void TearDown() override {
@@ -342,6 +375,8 @@ TEST_P(ImageInAFile, IsAsItWas) {
     auto loaded = load_image_file(path_, tier);
     ASSERT_TRUE(loaded) << loaded.error().message;
     EXPECT_EQ(loaded->embedder, (std::vector<uint8_t>{1, 2, 3}));
+    ASSERT_NE(loaded->attachment, nullptr);
+    EXPECT_TRUE(std::ranges::equal(loaded->attachment->bytes(), std::array<uint8_t, 2>{8, 9}));
     for (int round = 0; round < 3; ++round) {
       const auto a = fork(*loaded->image, 200);
       EXPECT_EQ(a->call("warm byte"), uint64_t{'w'});
@@ -360,6 +395,7 @@ TEST_P(ImageInAFile, IsAsItWas) {
     ASSERT_TRUE(write_image_file(path_ + "2", **image, {}));
     auto again = load_image_file(path_ + "2", tier);
     ASSERT_TRUE(again);
+    EXPECT_EQ(again->attachment, nullptr);
     EXPECT_EQ(fork(*again->image, 1)->call("bump"), 84u);
     unlink((path_ + "2").c_str());
   }

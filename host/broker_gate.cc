@@ -262,7 +262,7 @@ HostResult<T> BrokerGate::act_on_world(Act act, Price price) {
   const bool pays =
       price == Price::kHostCall || (price == Price::kPartOfOne && ++parts_ % kPartsOfHostCall == 0);
   if (pays && budget_ != nullptr && !budget_->take(policy::Resource::kHostCalls, 1))
-    return refuse(Errno::kBudget, "the run's budget of host calls is used up");
+    return refuse(Errno::kBudget, std::string(policy::used_up(policy::Resource::kHostCalls)));
   return act();
 }
 
@@ -306,6 +306,14 @@ HostResult<T> BrokerGate::answer_from_journal(const Request& request, const std:
 std::unexpected<HostError> BrokerGate::diverge(std::string what) {
   divergence_ = "the run has left its journal: " + std::move(what);
   return refuse(Errno::kHost, *divergence_);
+}
+
+void BrokerGate::end_replay() {
+  if (divergence_ || entries_left() == 0) return;
+  const JournalEntry* const next = replay_->entry(next_);
+  const std::string calls = std::to_string(next_) + " of the journal's " + std::to_string(replay_->size());
+  divergence_ = "the run has left its journal: it ended after " + calls + " calls" +
+                (next == nullptr ? "" : ", and the next is " + next->function);
 }
 
 HostResult<std::vector<std::string>> BrokerGate::directories(const std::vector<std::string>& granted) {

@@ -37,7 +37,9 @@ class BrokerGate final : public Broker {
   // there are any; the answer is what the replayed journal has, or `granted`.
   HostResult<std::vector<std::string>> directories(const std::vector<std::string>& granted);
 
-  // What the replay could not answer, as a sentence.
+  // The run has ended by itself: a replay whose journal has more entries has left it.
+  void end_replay();
+  // What the replay could not answer, or did not ask for, as a sentence.
   [[nodiscard]] const std::optional<std::string>& divergence() const { return divergence_; }
   // Entries of the journal that the replay has not asked for.
   [[nodiscard]] uint64_t entries_left() const { return replay_ ? replay_->size() - next_ : 0; }

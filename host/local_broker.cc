@@ -56,12 +56,12 @@ LocalBroker::LocalBroker(const policy::Policy& policy, Budget& budget, Model* mo
 
 HostResult<void> LocalBroker::pay_out(size_t bytes) {
   if (budget_.take(Resource::kBytesOut, bytes)) return {};
-  return refuse(Errno::kBudget, "The run's budget of bytes to the world is used up.");
+  return refuse(Errno::kBudget, std::string(policy::used_up(policy::Resource::kBytesOut)));
 }
 
 HostResult<void> LocalBroker::pay_in(size_t bytes) {
   if (budget_.take(Resource::kBytesIn, bytes)) return {};
-  return after_acting({Errno::kBudget, "The run's budget of bytes from the world is used up.", {}});
+  return after_acting({Errno::kBudget, std::string(policy::used_up(policy::Resource::kBytesIn)), {}});
 }
 
 // -- http ----------------------------------------------------------------------------
@@ -204,7 +204,7 @@ HostResult<std::string> LocalBroker::sql_query(std::string_view name, std::strin
                                                std::string_view parameters_json, Work& work) {
   auto reader = database(name);
   if (!reader) return std::unexpected(reader.error());
-  if (deadline_.passed()) return refuse(Errno::kBudget, "The run's time is used up.");
+  if (deadline_.passed()) return refuse(Errno::kBudget, std::string(policy::kTimeIsUsedUp));
   uint64_t memory_bytes = SqlReader::kMaxQueryMemoryBytes;
   if (left_for_call_) memory_bytes = left_for_call_() / 4 * 3;  // the rest for the rows as text
   auto rows = (*reader)->query(sql, parameters_json, deadline_, work, memory_bytes);
@@ -218,8 +218,9 @@ HostResult<std::string> LocalBroker::sql_query(std::string_view name, std::strin
 HostResult<const policy::AiGrant*> LocalBroker::ai() {
   if (!policy_.ai) return refuse(Errno::kAccess, "No grant lets the program ask a model.", "--allow ai");
   if (model_ == nullptr) return refuse(Errno::kUnsupported, "No model is configured.");
-  if (budget_.left(Resource::kTokens) == 0) return refuse(Errno::kBudget, "The budget of tokens is used up.");
-  if (deadline_.left_ms() == 0) return refuse(Errno::kBudget, "The run's time is used up.");
+  if (budget_.left(Resource::kTokens) == 0)
+    return refuse(Errno::kBudget, std::string(policy::used_up(policy::Resource::kTokens)));
+  if (deadline_.left_ms() == 0) return refuse(Errno::kBudget, std::string(policy::kTimeIsUsedUp));
   return &*policy_.ai;
 }
 
@@ -256,7 +257,7 @@ HostResult<std::string> LocalBroker::ask(std::string_view question) {
   if (!policy_.ask) return refuse(Errno::kAccess, "No grant lets the program ask a person.", "--allow ask");
   if (person_ == nullptr) return refuse(Errno::kUnsupported, "Nobody is there to answer.");
   const uint64_t left_ms = deadline_.left_ms();
-  if (left_ms == 0) return refuse(Errno::kBudget, "The run's time is used up.");
+  if (left_ms == 0) return refuse(Errno::kBudget, std::string(policy::kTimeIsUsedUp));
   if (auto paid = pay_out(question.size()); !paid) return std::unexpected(paid.error());
   auto answer = person_->ask(question, left_ms);
   if (!answer) return after_acting(answer.error());

@@ -117,6 +117,25 @@ void read_frame(Members& members, Package& package) {
     members.complain("has an init, which the frame door has no way for: put it into the arguments");
 }
 
+void read_warm(Members& members, Package& package) {
+  const Json* const lists = members.take("warm", false);
+  if (lists == nullptr) return;
+  if (package.driver != Driver::kPython)
+    return members.complain("has warm modules, which only the driver python has");
+  if (!lists->is_array() || lists->size() > kMostWarmLists)
+    return members.complain("warm is no list of at most " + std::to_string(kMostWarmLists) + " lists");
+  for (const Json& list : *lists) {
+    const auto is_module = [](const Json& name) {
+      return name.is_string() && is_module_name(name.get_ref<const std::string&>());
+    };
+    if (!list.is_array() || list.empty() || list.size() > kMostWarmModules ||
+        !std::ranges::all_of(list, is_module))
+      return members.complain("warm has what is no list of 1 to " + std::to_string(kMostWarmModules) +
+                              " names of modules");
+    package.warm.push_back(list.get<std::vector<std::string>>());
+  }
+}
+
 std::string text_of_file(const fs::path& path) {
   std::ifstream in(path, std::ios::binary);
   std::ostringstream text;
@@ -138,6 +157,13 @@ Status check_closed(const fs::path& path) {
 
 std::string_view name_of(Driver driver) { return kDriverNames[static_cast<size_t>(driver)]; }
 std::string_view name_of(Frame frame) { return kFrameNames[static_cast<size_t>(frame)]; }
+
+bool is_module_name(std::string_view name) {
+  const auto fits = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.';
+  };
+  return !name.empty() && std::ranges::all_of(name, fits);
+}
 
 Result<Driver> driver_of(std::string_view name) { return by_name<Driver>(kDriverNames, "driver", name); }
 Result<Frame> frame_of(std::string_view name) { return by_name<Frame>(kFrameNames, "frame", name); }
@@ -184,6 +210,7 @@ Result<Package> read_package(const std::string& directory) {
   package.arguments = members.texts("arguments");
   package.extensions = members.texts("extensions");
   package.init = members.text("init", false);
+  read_warm(members, package);
   read_frame(members, package);
   if (failure.empty()) failure = members.finish();
   if (!failure.empty()) return malformed(failure);
@@ -210,6 +237,7 @@ std::string to_json(const Package& package) {
   object["arguments"] = package.arguments;
   object["extensions"] = package.extensions;
   if (!package.init.empty()) object["init"] = package.init;
+  if (!package.warm.empty()) object["warm"] = package.warm;
   if (package.frame != Frame::kText) object["frame"] = name_of(package.frame);
   const bool has_end =
       package.frame == Frame::kText || (package.frame == Frame::kEof && !package.end.empty());
@@ -256,8 +284,9 @@ Result<Package> find_package(std::string_view name) {
   }
   return fail(ErrorCode::kNotFound, "the language " + std::string(name) + " is not installed",
               name == "python" || name == "js"
-                  ? "Install it: tools/get-languages (docs/languages.md says what that brings)."
-                  : "Add it: membrane template add " + std::string(name) + " module.wasm");
+                  ? "Install it: membrane languages add " + std::string(name) +
+                        " (docs/languages.md says what that brings)."
+                  : "Add it: membrane languages add " + std::string(name) + " module.wasm");
 }
 
 }  // namespace membrane::lang

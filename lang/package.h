@@ -4,7 +4,8 @@
 //   {"language":1, "name":"python", "version":"3.15.0", "driver":"python",
 //    "module":{"path":"python.wasm","sha256":"…"},
 //    "files":[{"guest":"/usr/local/lib/python315.zip","path":"python-stdlib.zip","sha256":"…"}],
-//    "environment":{"TMPDIR":"/tmp"}, "arguments":["python"], "extensions":[".py"]}
+//    "environment":{"TMPDIR":"/tmp"}, "arguments":["python"], "extensions":[".py"],
+//    "warm":[["numpy","pandas"]]}
 //
 // Hashes are checked when a warm image is made of it, and not at every start.
 //
@@ -36,6 +37,9 @@ enum class Frame : uint8_t {
   kEof,     // all of its input: each turn starts the program, which reads to the end and ends itself
 };
 std::string_view name_of(Frame frame);
+// As Python spells them: "scipy.stats".
+bool is_module_name(std::string_view name);
+inline constexpr size_t kMostWarmLists = 8, kMostWarmModules = 64;
 // By their names. Errors: kInvalidArgument, with the names that there are.
 Result<Driver> driver_of(std::string_view name);
 Result<Frame> frame_of(std::string_view name);
@@ -57,7 +61,10 @@ struct Package {
   std::vector<std::string> arguments;   // the first is the program's name
   std::vector<std::string> extensions;  // of its programs' names
   std::string init;                     // code that is run once, before the image is made
-  Frame frame = Frame::kText;           // of kStdin
+  // Of kPython: names of modules. For each list there is a warm image, besides the plain one, in which they are
+  // imported: a program begins from the one that has most of what it imports.
+  std::vector<std::vector<std::string>> warm;
+  Frame frame = Frame::kText;  // of kStdin
   std::string
       end;  // of kText and kEof: what is written after the code; when it is not said, a newline for kText
 };

@@ -164,7 +164,7 @@ Result<Package> install_package(const Package& package) {
   MEMBRANE_TRY(check_name(package.name));
   if (const auto known = find_package(package.name); known || known.error().code != ErrorCode::kNotFound)
     return fail(ErrorCode::kInvalidArgument, "there is a language " + package.name + " already",
-                "Take another name, or: membrane template remove " + package.name);
+                "Take another name, or: membrane languages remove " + package.name);
   const std::vector<std::string> roots = package_directories();
   std::error_code error;
   fs::create_directories(roots.front(), error);

@@ -34,6 +34,21 @@ std::string_view name_of(Resource resource) {
   return "unknown";
 }
 
+std::string_view used_up(Resource resource) {
+  switch (resource) {
+    case Resource::kFuel: return "The run's fuel is used up (limits.fuel, --fuel).";
+    case Resource::kHostCalls:
+      return "The run's budget of host calls is used up (limits.host_calls, --host-calls).";
+    case Resource::kBytesIn:
+      return "The run's budget of bytes from the world is used up (limits.bytes_in, --bytes-in).";
+    case Resource::kBytesOut:
+      return "The run's budget of bytes to the world is used up (limits.bytes_out, --bytes-out).";
+    case Resource::kTokens: return "The run's budget of tokens is used up (limits.tokens, --tokens).";
+    case Resource::kCount: break;
+  }
+  return "";
+}
+
 Budget::Budget() : deadline_(Clock::time_point::max()) {
   for (auto& left : left_) left.store(kUnlimited, std::memory_order_relaxed);
 }

@@ -20,6 +20,9 @@ struct Limits;
 
 enum class Resource : uint8_t { kFuel, kHostCalls, kBytesIn, kBytesOut, kTokens, kCount };
 std::string_view name_of(Resource resource);  // "fuel", "host_calls", "bytes_in", …
+// Why a request is refused when it does not fit: a sentence with the limit's name and its flag.
+std::string_view used_up(Resource resource);
+inline constexpr std::string_view kTimeIsUsedUp = "The run's time is used up (limits.wall, --wall).";
 
 class Budget {
  public:

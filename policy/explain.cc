@@ -127,6 +127,16 @@ void explain_limits(std::string& out, const Limits& limits) {
 
 }  // namespace
 
+std::string explain_larger_limits(const Limits& limits, const Limits& language) {
+  std::string out;
+#define LIMIT(member, name, kind, least, most, words)                                                \
+  if (limits.member != language.member)                                                              \
+    out += (out.empty() ? "" : ", ") + format_quantity(Quantity::kind, language.member) + " " words;
+#include "policy/limits.def"
+#undef LIMIT
+  return out.empty() ? out : "In Python, JavaScript and other languages, a run is limited to " + out + ".\n";
+}
+
 std::string explain(const Policy& policy) {
   std::string out = "A program under this policy can only do what is said here.\n";
   explain_http(out, policy);

@@ -386,9 +386,10 @@ constexpr Field<Policy> kPolicy[] = {
     {"ask", bool_field<&Policy::ask, Policy>},
 };
 
-Result<Policy> read_policy(std::string_view text, bool json) {
+Result<Policy> read_policy(std::string_view text, bool json, const Limits& unless_given) {
   MEMBRANE_ASSIGN(const Node root, json ? parse_json(text) : parse_toml(text));
   Policy policy;
+  policy.limits = unless_given;
   MEMBRANE_TRY(read_table(policy, root, Where{}, kPolicy));
   if (auto valid = validate(policy); !valid) {
     valid.error().code = ErrorCode::kInvalidInput;
@@ -408,13 +409,26 @@ bool is_program(std::string_view text, std::string_view path) {
 
 }  // namespace
 
-Result<Policy> parse_policy(std::string_view text, std::string_view name) {
-  auto policy = read_policy(text, name.ends_with(".json"));
+Limits language_limits() {
+  Limits limits;
+  limits.fuel = 100'000'000'000;
+  limits.memory_bytes = 512ull << 20;
+  limits.stack_bytes = 64ull << 20;
+  limits.call_depth = 1'000'000;  // CPython frees what is nested a hundred thousand deep by calls as deep
+  limits.wall_ms = 30'000;
+  limits.host_calls = 10'000;
+  limits.bytes_in = 1ull << 30;
+  limits.bytes_out = 256ull << 20;
+  return limits;
+}
+
+Result<Policy> parse_policy(std::string_view text, std::string_view name, const Limits& unless_given) {
+  auto policy = read_policy(text, name.ends_with(".json"), unless_given);
   if (!policy) policy.error().message.insert(0, std::string(name) + ": ");
   return policy;
 }
 
-Result<Policy> load_policy(const std::string& path) {
+Result<Policy> load_policy(const std::string& path, const Limits& unless_given) {
   std::error_code error;
   if (std::filesystem::is_directory(path, error))
     return fail(ErrorCode::kInvalidInput, "The policy " + path + " is a directory.",
@@ -429,7 +443,7 @@ Result<Policy> load_policy(const std::string& path) {
   if (is_program(text, path))
     return fail(ErrorCode::kInvalidInput, "The policy " + path + " is a program, not a policy.",
                 "a policy is TOML or JSON (docs/policy.md); a program is run by: membrane run " + path);
-  return parse_policy(text, path);
+  return parse_policy(text, path, unless_given);
 }
 
 Status set_limit(Limits& limits, std::string_view name, std::string_view value) {

@@ -39,6 +39,10 @@ struct Limits {  // names, units and bounds: limits.def
   friend bool operator==(const Limits&, const Limits&) = default;
 };
 
+// Where nobody says otherwise, for a program in a language: interpreters and their libraries use much more than a
+// program in WebAssembly's text does. Enough to import what Python has, read a file of 100 MB and fit a model.
+Limits language_limits();
+
 // A header value: in plain, or with a secret at its end that is looked up at the egress.
 struct HeaderValue {
   std::string text;    // the value; before a secret: what stands before it ("Bearer ")
@@ -70,7 +74,7 @@ struct FsGrant {
   // Symbolic links are shown as links and followed while they stay beneath the directory; with kWrite, links can be
   // made, and files that are reached through them can be written. Absolute targets are never followed.
   bool links = false;
-  uint64_t max_file_bytes = 16ull << 20;
+  uint64_t max_file_bytes = 256ull << 20;
   uint64_t max_total_bytes = 256ull << 20;  // kWrite: all that this run writes
   uint64_t max_files = 1'000;               // kWrite: files that this run creates
 
@@ -135,9 +139,10 @@ struct Policy {
   friend bool operator==(const Policy&, const Policy&) = default;
 };
 
-// From a file's text. `name` is for messages; ".json" is read as JSON, all else as TOML.
-Result<Policy> parse_policy(std::string_view text, std::string_view name);
-Result<Policy> load_policy(const std::string& path);
+// From a file's text. `name` is for messages; ".json" is read as JSON, all else as TOML. `unless_given`: the limits that
+// the text does not name.
+Result<Policy> parse_policy(std::string_view text, std::string_view name, const Limits& unless_given = {});
+Result<Policy> load_policy(const std::string& path, const Limits& unless_given = {});
 
 // What a policy must satisfy however it was made (parse_policy and allow have checked it):
 // values in range, no two grants for the same thing, nothing that could not be enforced.
@@ -158,6 +163,8 @@ Status set_limit(Limits& limits, std::string_view name, std::string_view value);
 
 // What the policy lets happen and what it does not, in sentences, one a line.
 std::string explain(const Policy& policy);
+// "In a language its usual limits are larger: …": those of `language` that differ from `limits`; "" when none does.
+std::string explain_larger_limits(const Limits& limits, const Limits& language);
 
 // The policy as canonical JSON of the file's shape (for reports, hashes, prompts): sorted
 // keys, no white space, every effective value. Reads back to an equal policy.

@@ -168,5 +168,31 @@ TEST(SandboxDeterminism, AReplayThatAsksSomethingElseSaysWhichCallAndHow) {
   EXPECT_NE(report.errors[0].message.find("kv.set with other arguments"), std::string::npos);
 }
 
+TEST(SandboxDeterminism, AReplayThatEndsBeforeItsJournalSaysWhatIsLeft) {
+  Program program;
+  program.source =
+      R"((func (export "run") (call $kv.set! (string "k") (string "1")) (call $time.now_ms!) drop))";
+  RunOptions live;
+  live.policy = with_kv();
+  host::Journal journal;
+  live.record = &journal;
+  ASSERT_EQ(run(program, live).outcome, Outcome::kOk);
+
+  RunOptions replay;
+  replay.replay = &journal;
+  program.source = R"((func (export "run") (call $kv.set! (string "k") (string "1"))))";
+  const Report report = run(program, replay);
+  EXPECT_EQ(report.outcome, Outcome::kDiverged) << render_text(report, false);
+  ASSERT_EQ(report.errors.size(), 1u);
+  EXPECT_NE(
+      report.errors[0].message.find("ended after 1 of the journal's 2 calls, and the next is time.now_ms"),
+      std::string::npos)
+      << report.errors[0].message;
+
+  program.source = R"((func (export "run") (call $kv.set! (string "k") (string "1")) (loop (br 0))))";
+  replay.policy.limits.fuel = 10'000;
+  EXPECT_EQ(run(program, replay).outcome, Outcome::kOutOfFuel) << "which says enough";
+}
+
 }  // namespace
 }  // namespace membrane::sandbox

@@ -74,6 +74,10 @@ class Interpreter {
   // Brings a new instance to where its image is made. False when a call did not return; Errors for what the module
   // is not, as kUnsupported.
   virtual Result<bool> warm(Calls& calls, const lang::Package& package) = 0;
+  // Imports modules of the language into a warm instance that nobody has used. As warm().
+  virtual Result<bool> import_modules(Calls& /*calls*/, std::span<const std::string> /*names*/) {
+    return fail(ErrorCode::kUnsupported, "this language has no modules that could be imported ahead", "");
+  }
   // What warm() found out, and to be told it again: nothing, of most.
   [[nodiscard]] virtual std::vector<uint8_t> state() const { return {}; }
   virtual void set_state(std::span<const uint8_t>) {}

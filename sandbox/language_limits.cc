@@ -10,19 +10,14 @@ constexpr uint64_t kInterpreterStackBytes = 3ull << 20;
 constexpr uint64_t kInterpreterCallDepth = 20'000;
 constexpr uint64_t kInterpreterTableElements = 200'000;
 constexpr uint64_t kMostMemoryBytes = 4ull << 30;
-// For its program, where the policy is silent: CPython frees what is nested a hundred thousand deep by calls as deep.
-constexpr uint64_t kProgramStackBytes = 64ull << 20;
-constexpr uint64_t kProgramCallDepth = 1'000'000;
 
 }  // namespace
 
 engine::ExecutionLimits language_execution_limits(const policy::Limits& limits) {
-  constexpr policy::Limits kSilent;
-  const uint64_t stack = limits.stack_bytes == kSilent.stack_bytes ? kProgramStackBytes : limits.stack_bytes;
-  const uint64_t depth = limits.call_depth == kSilent.call_depth ? kProgramCallDepth : limits.call_depth;
   engine::ExecutionLimits made;
-  made.stack_bytes = stack + kInterpreterStackBytes;
-  made.call_depth = static_cast<uint32_t>(std::min<uint64_t>(depth + kInterpreterCallDepth, 10'000'000));
+  made.stack_bytes = limits.stack_bytes + kInterpreterStackBytes;
+  made.call_depth =
+      static_cast<uint32_t>(std::min<uint64_t>(limits.call_depth + kInterpreterCallDepth, 10'000'000));
   made.keeps_stack = true;
   return made;
 }

@@ -8,8 +8,7 @@
 
 namespace membrane::sandbox {
 
-// An interpreter's frames are many and large: so much more than what the limits say. Limits that stand as
-// policy::Limits begins them are taken for what a WebAssembly program needs, and are larger here.
+// An interpreter's frames are many and large: so much more than what the limits say.
 engine::ExecutionLimits language_execution_limits(const policy::Limits& limits);
 // Memory counts from what the interpreter has when it is warm.
 engine::InstanceLimits language_instance_limits(const policy::Limits& limits,

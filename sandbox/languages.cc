@@ -4,6 +4,7 @@
 
 #include "base/environment.h"
 #include "lang/package.h"
+#include "sandbox/warm_lists.h"
 
 namespace membrane::sandbox {
 
@@ -15,17 +16,30 @@ std::string Languages::default_cache_directory() {
   return home.empty() ? "" : home + "/.cache/membrane/templates";
 }
 
-Result<std::shared_ptr<const Template>> Languages::open(std::string_view name) {
+Result<std::shared_ptr<const Template>> Languages::open(lang::Package package, const Modules* modules) {
+  std::string key = package.name;
+  if (modules != nullptr)
+    for (const std::string& module : *modules) key += " " + module;
   const std::lock_guard lock(mutex_);
-  if (const auto found = templates_.find(name); found != templates_.end()) return found->second;
-  MEMBRANE_ASSIGN(lang::Package package, lang::find_package(name));
+  if (const auto found = templates_.find(key); found != templates_.end()) return found->second;
   if (options_.cache_directory.empty())
-    return fail(ErrorCode::kInvalidArgument,
-                "there is no directory for the warm image of " + std::string(name),
+    return fail(ErrorCode::kInvalidArgument, "there is no directory for the warm image of " + package.name,
                 "Set HOME or XDG_CACHE_HOME.");
-  MEMBRANE_ASSIGN(auto opened, Template::open(std::move(package), options_));
-  templates_.emplace(name, opened);
+  Modules wanted = modules == nullptr ? Modules() : *modules;
+  MEMBRANE_ASSIGN(auto opened, Template::open(std::move(package), options_, std::move(wanted)));
+  templates_.emplace(std::move(key), opened);
   return opened;
+}
+
+Result<std::shared_ptr<const Template>> Languages::open(std::string_view name, std::string_view program) {
+  MEMBRANE_ASSIGN(const lang::Package package, lang::find_package(name));
+  return open(package,
+              package.warm.empty() ? nullptr : best_warm_list(package.warm, imported_packages(program)));
+}
+
+Result<std::shared_ptr<const Template>> Languages::open_for_session(std::string_view name) {
+  MEMBRANE_ASSIGN(const lang::Package package, lang::find_package(name));
+  return open(package, largest_warm_list(package.warm));
 }
 
 std::string language_of(std::string_view file_name, std::string_view source) {

@@ -19,13 +19,19 @@ class Languages {
  public:
   explicit Languages(TemplateOptions options) : options_(std::move(options)) {}
 
-  // Errors: those of lang::find_package() and Template::open().
-  Result<std::shared_ptr<const Template>> open(std::string_view name);
+  // The language, begun from the warm image that has most of what `program` imports. Errors: those of
+  // lang::find_package() and Template::open().
+  Result<std::shared_ptr<const Template>> open(std::string_view name, std::string_view program);
+  // For turns that are not known: from the warm image that has most. Errors: as open().
+  Result<std::shared_ptr<const Template>> open_for_session(std::string_view name);
 
   // $XDG_CACHE_HOME/membrane/templates, else ~/.cache/membrane/templates; "" without a home.
   static std::string default_cache_directory();
 
  private:
+  using Modules = std::vector<std::string>;
+  Result<std::shared_ptr<const Template>> open(lang::Package package, const Modules* modules);
+
   TemplateOptions options_;
   std::mutex mutex_;  // guards templates_
   std::map<std::string, std::shared_ptr<const Template>, std::less<>> templates_;

@@ -91,7 +91,8 @@ ReportError error_of_cut(uint64_t cut, uint64_t limit) {
   error.message = "the program's value and displays have " + std::to_string(cut) +
                   " bytes more than its output limit of " + std::to_string(limit) +
                   " has room for; they were cut";
-  error.hint = "Give less, write it to a file, or raise the output limit. What the program did stays.";
+  error.hint =
+      "Give less, write it to a file, or raise limits.output (--output). What the program did stays.";
   return error;
 }
 

@@ -42,6 +42,15 @@ class PythonInterpreter final : public Interpreter {
     return true;
   }
 
+  // What cannot be imported is a line of Python's standard error.
+  Result<bool> import_modules(Calls& calls, std::span<const std::string> names) override {
+    std::string source = "import membrane._session\nmembrane._session.import_modules([";
+    for (const std::string& name : names)
+      source += "\"" + name + "\", ";  // lang::is_module_name(): no quotes
+    source += "])\n";
+    return run(calls, source) && static_cast<int32_t>(calls.result()) == 0;
+  }
+
   [[nodiscard]] bool turn(Calls& calls, std::string_view) const override { return run(calls, kTurn); }
 
  private:

@@ -35,6 +35,9 @@ constexpr std::string_view kInitialize = "_initialize";
 // How long the run waits for input before it looks whether it is to end.
 constexpr std::chrono::milliseconds kInputPatience(20);
 
+// What a replay needs, besides the input.
+constexpr std::string_view kSameAsRecorded = "program, arguments";
+
 // The function that the preprocessor's checked calls end with: not a capability, and not in the report.
 const wasm::FuncType& fail_type() {
   static const wasm::FuncType type{{wasm::ValType::kI32, wasm::ValType::kI32, wasm::ValType::kI32}, {}};
@@ -705,12 +708,12 @@ void Run::stop_trapped(const engine::Trap& trap) {
     error.code = std::string(name_of(Outcome::kOutOfOutput));
     error.message =
         "the program wrote more than its output limit of " + std::to_string(limits_.output_bytes) + " bytes";
-    error.hint = "Write less, or raise the output limit (--output).";
+    error.hint = "Write less, or raise limits.output (--output).";
   }
   if (!end_ && memory_limit_was_hit()) {
     report_.outcome = Outcome::kOutOfMemory;
     error.hint = "A memory.grow was refused before: the memory limit is " +
-                 std::to_string(limits_.memory_bytes) + " bytes.";
+                 std::to_string(limits_.memory_bytes) + " bytes (limits.memory, --memory).";
   }
   if (!end_ && !failed_call_ && wasi_ && wasi_->last_denial() != nullptr) {
     const host::HostError& refused = *wasi_->last_denial();
@@ -754,10 +757,11 @@ void Run::tell_all() {
   if (instance_ != nullptr) report_.memory_peak_bytes = instance_->memory_bytes();  // it never shrinks
   if (!dispatcher_) return;
   tell_host_calls(*dispatcher_, report_);
+  tell_replay_end(gate_, kSameAsRecorded, report_);
   if (const auto& divergence = gate_.divergence(); divergence && report_.outcome != Outcome::kFailed) {
     report_.snapshot.clear();
     if (report_.snapshot_bytes) report_.snapshot_bytes = 0;
-    tell_divergence(*divergence, "program, arguments", report_);
+    tell_divergence(*divergence, kSameAsRecorded, report_);
   }
 }
 

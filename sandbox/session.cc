@@ -364,9 +364,10 @@ void Session::Impl::tell_result(Report& report) {
 std::string Session::Impl::memory_limit() const {
   const uint64_t limit = options_.policy.limits.memory_bytes;
   const uint64_t whole = language_instance_limits(options_.policy.limits, template_->image()).memory_bytes;
-  if (whole < template_->image().memory_bytes() + limit)
-    return "The memory limit is " + std::to_string(whole) + " bytes, the interpreter's own among them.";
-  return "The memory limit is " + std::to_string(limit) + " bytes beyond the interpreter's own.";
+  const bool is_whole = whole < template_->image().memory_bytes() + limit;
+  return "The memory limit is " + std::to_string(is_whole ? whole : limit) + " bytes" +
+         (is_whole ? ", the interpreter's own among them" : " beyond the interpreter's own") +
+         " (limits.memory, --memory).";
 }
 
 void Session::Impl::tell_error(const Json& error, Report& report) {
@@ -430,9 +431,10 @@ void Session::Impl::tell_stop(Report& report) {
   } else if (stop.outcome == Outcome::kTimedOut || stop.outcome == Outcome::kCancelled) {
     stopped(*stop.outcome);
   } else if (stop.outcome == Outcome::kOutOfOutput) {
-    told(Outcome::kOutOfOutput,
-         "the program printed more than " + std::to_string(limits.output_bytes) + " bytes",
-         std::string("Print less, or raise the output limit.") + kGoesOn);
+    told(
+        Outcome::kOutOfOutput,
+        "the program printed more than its output limit of " + std::to_string(limits.output_bytes) + " bytes",
+        std::string("Print less, or raise limits.output (--output).") + kGoesOn);
   } else if (stop.state == engine::RunState::kOutOfFuel || stop.outcome == Outcome::kOutOfFuel) {
     stopped(Outcome::kOutOfFuel);
   } else if (stop.state == engine::RunState::kTrapped) {
@@ -544,6 +546,7 @@ Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<const Template>
 
 Report Session::exec(const Turn& turn) { return impl_->exec(turn); }
 Report Session::go_on(std::optional<uint64_t> pause_at_fuel) { return impl_->go_on(pause_at_fuel); }
+void Session::end(Report& report) { tell_replay_end(impl_->gate_, "turns", report); }
 std::optional<uint64_t> Session::paused_at_fuel() const {
   return impl_->body_->is_paused() ? std::optional(impl_->body_->fuel_used()) : std::nullopt;
 }

@@ -51,6 +51,9 @@ class Session {
   // Lets a turn go on that was paused, to its end or to where it is paused again. The report has all of the turn's fuel,
   // and what was printed since the report before. Its time on the clock begins anew. kInvalid when no turn is paused.
   Report go_on(std::optional<uint64_t> pause_at_fuel = {});
+  // No turn comes after the one that ended in `report`. When that one ended by itself, and the journal that it was
+  // answered from (RunOptions::replay) has more, it becomes kDiverged.
+  void end(Report& report);
   // What the turn that is paused has used so far; nothing when none is.
   [[nodiscard]] std::optional<uint64_t> paused_at_fuel() const;
   // As it stands now, between two turns or where one is paused. `number` tells it from other forks of the same session:

@@ -23,6 +23,8 @@ namespace {
 
 RunOptions options() {
   RunOptions options;
+  options.policy.limits = policy::language_limits();
+  options.policy.limits.memory_bytes = 64u << 20;
   options.policy.limits.fuel = 2'000'000'000;
   options.policy.limits.wall_ms = 600'000;
   return options;
@@ -615,11 +617,35 @@ TEST_F(Python, AWarmImageMayHaveImportedAlready) {
   ASSERT_TRUE(fork);
   const char* const draw = "float(numpy.random.random())";
   EXPECT_NE((*fork)->exec({.code = draw}).result, exec(draw).result) << "seeded anew";
-  package.name = "python-with-files";
-  package.init = "open('/tmp/x', 'w').close()\n";
-  const auto refused = Template::open(package, where);
+}
+
+// matplotlib unpacks its fonts and writes a list of them when it is imported.
+TEST_F(Python, AWarmImageKeepsTheFilesThatWereMade) {
+  const auto package = *lang::find_package("python");
+  const TemplateOptions where{
+      .cache_directory = template_cache(), .tier = engine::Tier::kAuto, .on_progress = {}};
+  for (int round = 0; round < 2; ++round) {  // made, then found
+    auto opened = Template::open(package, where, {"matplotlib.font_manager"});
+    ASSERT_TRUE(opened) << opened.error().message;
+    template_ = *opened;
+    begin(options());
+    const Report report = exec(
+        "import matplotlib.font_manager as fonts, os\n"
+        "path = fonts.findfont('DejaVu Sans')\n"
+        "os.path.getsize(path) > 100_000, open(path, 'rb').read(4)");
+    EXPECT_EQ(report.result, "(True, b'\\x00\\x01\\x00\\x00')") << render_text(report, false);
+    EXPECT_TRUE(report.files.empty()) << "the session has made none";
+    EXPECT_LT(report.fuel_used, 200'000'000u);
+    const auto fork = session_->fork(1);
+    ASSERT_TRUE(fork);
+    EXPECT_EQ((*fork)->exec({.code = "os.remove(path); os.path.exists(path)"}).result, "False");
+    EXPECT_EQ(exec("os.path.exists(path)").result, "True") << "each has its own view";
+  }
+  const auto refused = Template::open(package, where, {"no_such_module"});
   ASSERT_FALSE(refused);
-  EXPECT_NE(refused.error().message.find("/tmp/x"), std::string::npos) << refused.error().message;
+  EXPECT_NE(refused.error().message.find("no_such_module cannot be imported: ModuleNotFoundError"),
+            std::string::npos)
+      << refused.error().message;
 }
 
 // The generator that a program seeded is its state, as any other object is.

@@ -34,10 +34,10 @@ ReportError stop_error(Outcome outcome, const policy::Limits& limits) {
   error.code = std::string(name_of(outcome));
   if (outcome == Outcome::kOutOfFuel) {
     error.message = "the program used up its fuel of " + std::to_string(limits.fuel);
-    error.hint = "Make it do less (look for a loop without an end), or give it more fuel.";
+    error.hint = "Make it do less (look for a loop without an end), or raise limits.fuel (--fuel).";
   } else if (outcome == Outcome::kTimedOut) {
     error.message = "the program ran past its time of " + std::to_string(limits.wall_ms) + " ms";
-    error.hint = "Make it do less, or give it more time.";
+    error.hint = "Make it do less, or raise limits.wall (--wall).";
   } else {
     error.message = "the owner stopped the program";
   }
@@ -55,7 +55,7 @@ ReportError compile_stop_error(Outcome outcome, const policy::Limits& limits) {
   if (outcome == Outcome::kTimedOut) {
     error.message = "the program was still being compiled when its time of " +
                     std::to_string(limits.wall_ms) + " ms was over";
-    error.hint = "Make the program smaller, or give it more time.";
+    error.hint = "Make the program smaller, or raise limits.wall (--wall).";
   } else {
     error.message = "the owner stopped the program while it was being compiled";
   }
@@ -87,9 +87,18 @@ void tell_divergence(const std::string& divergence, std::string_view same, Repor
   error.code = "replay_diverged";
   error.message = divergence;
   error.hint =
-      "A journal answers the run that it was written by: the same " + std::string(same) + " and input.";
+      "A journal answers the run that it was written by: the same " + std::string(same) +
+      " and input. Languages and WASI programs need the same grants of time, random and directories, too.";
   report.outcome = Outcome::kDiverged;
   report.errors = {std::move(error)};
+}
+
+void tell_replay_end(host::BrokerGate& gate, std::string_view same, Report& report) {
+  const bool ended_itself = report.outcome == Outcome::kOk || report.outcome == Outcome::kRaised ||
+                            report.outcome == Outcome::kDenied || report.outcome == Outcome::kTrapped;
+  if (!ended_itself) return;
+  gate.end_replay();
+  if (const auto& divergence = gate.divergence()) tell_divergence(*divergence, same, report);
 }
 
 }  // namespace membrane::sandbox

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "engine/instance.h"
+#include "host/broker_gate.h"
 #include "host/dispatch.h"
 #include "policy/policy.h"
 #include "sandbox/guest_instance.h"
@@ -48,5 +49,7 @@ void tell_conversation(Conversation said, Report& report);
 void tell_host_calls(const host::Dispatcher& dispatcher, Report& report);
 // The replay asked for something else: other errors are no news. `same` is what has to be as it was, besides the input.
 void tell_divergence(const std::string& divergence, std::string_view same, Report& report);
+// The run is over: a program that ended by itself has asked for all that the journal has, or has left it.
+void tell_replay_end(host::BrokerGate& gate, std::string_view same, Report& report);
 
 }  // namespace membrane::sandbox

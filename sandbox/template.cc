@@ -77,8 +77,10 @@ Status use_directory(const std::string& directory) {
 
 // By what its files are said to be and by what of them can be seen without reading them: a file that was written to, or
 // replaced by another, has another time of change.
-Result<std::string> key_of(const lang::Package& package) {
+Result<std::string> key_of(lang::Package package, const std::vector<std::string>& modules) {
+  package.warm.clear();  // other images are other files
   std::string text = lang::to_json(package);
+  for (const std::string& module : modules) text += module + "\n";
   const auto add = [&text](const std::string& path) -> Status {
     struct stat status{};
     if (stat(path.c_str(), &status) != 0)
@@ -96,6 +98,12 @@ Result<std::string> key_of(const lang::Package& package) {
   return hex_of(hash.digest);
 }
 
+constexpr uint64_t kLargeModuleBytes = 8u << 20;
+
+void say(const TemplateOptions& options, const std::string& step) {
+  if (options.on_progress) options.on_progress(step);
+}
+
 constexpr size_t kKeyDigits = 2 * sizeof(XXH128_canonical_t);
 constexpr std::string_view kImageEnding = ".image";
 // A program that is started for each turn, and has not read after so much, begins from its start in each.
@@ -104,8 +112,9 @@ constexpr uint64_t kMostImageBytes = 3ull << 30;  // of all images in the direct
 
 }  // namespace
 
-Result<std::string> Template::image_file(const lang::Package& package, const std::string& cache_directory) {
-  MEMBRANE_ASSIGN(const std::string key, key_of(package));
+Result<std::string> Template::image_file(const lang::Package& package, const std::string& cache_directory,
+                                         const std::vector<std::string>& modules) {
+  MEMBRANE_ASSIGN(const std::string key, key_of(package, modules));
   return cache_directory + "/" + package.name + "-" + key + std::string(kImageEnding);
 }
 
@@ -143,26 +152,41 @@ Status Template::make_files() {
     if (file.language == guest_language(package_.driver))
       layers.push_back({.path = std::string(kGuestDirectory) + std::string(file.path), .bytes = file.bytes});
   layers.push_back({.path = "/home", .kind = wasi::Layer::Kind::kDirectory});
+  layers.insert(layers.end(), made_files_.begin(), made_files_.end());
   MEMBRANE_ASSIGN(files_, wasi::Image::make(layers));
   return {};
 }
 
-Result<std::shared_ptr<const Template>> Template::open(lang::Package package,
-                                                       const TemplateOptions& options) {
-  std::shared_ptr<Template> made(new Template);
-  made->package_ = std::move(package);
-  made->interpreter_ = Interpreter::of(made->package_);
-  MEMBRANE_TRY(made->make_files());
-  MEMBRANE_ASSIGN(const std::string path, image_file(made->package_, options.cache_directory));
+// Of a small module everything is done at once, and nobody waits.
+void Template::announce(const TemplateOptions& options) const {
+  std::error_code error;
+  const uint64_t bytes = fs::file_size(package_.module.path, error);
+  if (options.on_wait && !error && bytes >= kLargeModuleBytes)
+    options.on_wait("making " + package_.name + " ready" +
+                    (modules_.empty() ? "" : " with " + modules_.front() + " and what else is to be warm") +
+                    ", once; this takes some seconds");
+}
+
+Template::Template(lang::Package package, std::vector<std::string> modules)
+    : package_(std::move(package)), modules_(std::move(modules)), interpreter_(Interpreter::of(package_)) {}
+
+Result<std::shared_ptr<const Template>> Template::open(lang::Package package, const TemplateOptions& options,
+                                                       std::vector<std::string> modules) {
+  const std::shared_ptr<Template> made(new Template(std::move(package), std::move(modules)));
+  MEMBRANE_ASSIGN(const std::string path,
+                  image_file(made->package_, options.cache_directory, made->modules_));
   MEMBRANE_TRY(use_directory(options.cache_directory));
   auto loaded = made->load(path, options.tier);
   if (!loaded) {
     if (loaded.error().code == ErrorCode::kInvalidInput && options.on_problem)
       options.on_problem("the warm image " + path + " is damaged; Membrane makes a new one");
+    made->announce(options);
     MEMBRANE_TRY(made->warm(options));
+    MEMBRANE_TRY(made->make_files());
     rehearse(made);
-    if (options.on_progress) options.on_progress("keeping the warm image");
-    const auto written = engine::write_image_file(path, *made->image_, made->kept());
+    say(options, "keeping the warm image");
+    const auto written =
+        engine::write_image_file(path, *made->image_, made->kept(), made->kept_bytes_of_files());
     if (!written) return made;  // warm all the same, in this process
     make_room(options.cache_directory, kImageEnding, kMostImageBytes, path);
     made->image_.reset();
@@ -170,6 +194,7 @@ Result<std::shared_ptr<const Template>> Template::open(lang::Package package,
     loaded = made->load(path, options.tier);
     if (!loaded) return std::unexpected(std::move(loaded).error());
   }
+  MEMBRANE_TRY(made->make_files());
   touch_seal(path);
   return made;
 }
@@ -178,7 +203,7 @@ Result<std::shared_ptr<const Template>> Template::open(lang::Package package,
 Status Template::load(const std::string& path, engine::Tier tier) {
   MEMBRANE_ASSIGN(auto loaded, engine::load_image_file(path, tier));
   image_ = std::move(loaded.image);
-  return take_kept(loaded.embedder);
+  return take_kept(loaded.embedder, loaded.attachment);
 }
 
 // A session that comes and goes: which pages a turn changes is known from then on, and kept with the image.
@@ -188,7 +213,7 @@ void Template::rehearse(const std::shared_ptr<const Template>& made) {
   if (session) static_cast<void>((*session)->exec({.code = "0"}));
 }
 
-// What is kept beside the image: the interpreter's own, then where its program waits.
+// What is kept beside the image: the interpreter's own, the files that were made, then where its program waits.
 std::vector<uint8_t> Template::kept() const {
   std::vector<uint8_t> out;
   const auto number = [&out](uint64_t n) {
@@ -199,6 +224,12 @@ std::vector<uint8_t> Template::kept() const {
     out.insert(out.end(), all.begin(), all.end());
   };
   bytes(interpreter_->state());
+  number(made_files_.size());
+  for (const wasi::Layer& file : made_files_) {
+    bytes({reinterpret_cast<const uint8_t*>(file.path.data()), file.path.size()});
+    number(file.kind == wasi::Layer::Kind::kDirectory);
+    number(file.bytes.size());
+  }
   number(waiting_ != nullptr);
   if (waiting_ == nullptr) return out;
   bytes(waiting_->frames);
@@ -207,10 +238,28 @@ std::vector<uint8_t> Template::kept() const {
   return out;
 }
 
-Status Template::take_kept(std::span<const uint8_t> all) {
+// One after the other, as kept() lists them.
+std::vector<uint8_t> Template::kept_bytes_of_files() const {
+  std::vector<uint8_t> out;
+  for (const wasi::Layer& file : made_files_) out.insert(out.end(), file.bytes.begin(), file.bytes.end());
+  return out;
+}
+
+Status Template::take_kept(std::span<const uint8_t> all, const std::shared_ptr<const FileMapping>& files) {
   NumberReader in(all);
+  NumberReader contents(files == nullptr ? std::span<const uint8_t>() : files->bytes());
   const auto bytes = [&in] { return in.take(in.number<uint64_t>()); };
   interpreter_->set_state(bytes());
+  made_files_.clear();
+  for (auto left = in.number<uint64_t>(); left != 0 && in.ok(); --left) {
+    const std::span<const uint8_t> path = bytes();
+    const bool is_directory = in.number<uint64_t>() != 0;
+    const auto kind = is_directory ? wasi::Layer::Kind::kDirectory : wasi::Layer::Kind::kFile;
+    made_files_.push_back({.path = std::string(text_of(path)),
+                           .kind = kind,
+                           .bytes = contents.take(in.number<uint64_t>()),
+                           .keep = files});
+  }
   if (in.number<uint64_t>() != 0) {
     const auto frames = bytes();
     const auto heap_next = in.number<uint64_t>();
@@ -219,10 +268,10 @@ Status Template::take_kept(std::span<const uint8_t> all) {
         {frames.begin(), frames.end()}, heap_next, std::make_shared<engine::KnownPlaces>(image_->module())});
     system_.assign(system.begin(), system.end());
   }
-  if (!in.ok() || !in.left().empty() ||
+  if (!in.ok() || !in.left().empty() || !contents.ok() ||
       (!interpreter_->restarts() && (waiting_ != nullptr) != interpreter_->reads()))
     return fail(ErrorCode::kInvalidInput, "the warm image of " + package_.name + " is damaged",
-                "Remove it: it will be made again.");
+                "Remove it: it will be made when it is needed.");
   return {};
 }
 
@@ -239,15 +288,59 @@ Result<std::unique_ptr<wasi::System>> Template::new_system(const policy::Policy&
       {.fork_number = policy.random.seed, .stdin_waits = true, .policy = &policy, .world = std::move(world)});
 }
 
-Status Template::warm(const TemplateOptions& options) {
-  const auto say = [&](const std::string& step) {
-    if (options.on_progress) options.on_progress(step);
-  };
-  say("checking " + package_.name);
+namespace {
+
+// An interpreter at work before there are sessions of it, with nothing granted.
+class WarmRun {
+ public:
+  static Result<std::unique_ptr<WarmRun>> make(const Template& of, bool stdin_waits) {
+    std::unique_ptr<WarmRun> run(new WarmRun);
+    wasi::Config config = wasi_config(of, run->nothing_);
+    config.stdin_waits = stdin_waits;
+    config.world = {.broker = &run->gate_, .device = [run = run.get()](std::string_view request) {
+                      return run->body_->answer(request);
+                    }};
+    MEMBRANE_ASSIGN(auto system, wasi::System::create(std::move(config)));
+    run->body_.emplace(Body::Surroundings{.said = &run->said_,
+                                          .gate = &run->gate_,
+                                          .session = nullptr,
+                                          .interpreter = &of.interpreter(),
+                                          .must_stop = {}},
+                       std::move(system));
+    return run;
+  }
+
+  Body& body() { return *body_; }
+  // Why it did not come to its end: the first that is known of the host's word, the trap, and what it printed.
+  [[nodiscard]] std::string reason() const {
+    const Body::Stop& stop = body_->stop();
+    return !stop.message.empty()        ? stop.message
+           : !stop.trap.message.empty() ? stop.trap.message
+           : said_.stderr_text.empty()  ? "it ended"
+                                        : said_.stderr_text;
+  }
+
+ private:
+  WarmRun() { said_.output_limit_bytes = 1u << 20; }
+
+  const policy::Policy nothing_;
+  policy::Budget budget_;
+  host::LocalBroker world_{nothing_, budget_, nullptr, nullptr};
+  host::BrokerGate gate_ = host::BrokerGate::to_world(world_, nullptr, nullptr);
+  Conversation said_;
+  std::optional<Body> body_;
+};
+
+constexpr uint64_t kEndlessFuel = UINT64_MAX / 4;
+
+}  // namespace
+
+Result<std::shared_ptr<engine::CompiledModule>> Template::compile(const TemplateOptions& options) const {
+  say(options, "checking " + package_.name);
   MEMBRANE_TRY(check_hash(package_.module));
   for (const lang::PackageFile& file : package_.files) MEMBRANE_TRY(check_hash(file));
   MEMBRANE_ASSIGN(const auto binary, map_file(package_.module.path));
-  say("compiling " + package_.name + " (" + std::to_string(binary->bytes().size() >> 20) + " MiB)");
+  say(options, "compiling " + package_.name + " (" + std::to_string(binary->bytes().size() >> 20) + " MiB)");
   auto module = wasm::decode(binary->bytes());
   if (!module)
     return fail(ErrorCode::kInvalidInput, package_.module.path + ": " + module.error().message, "");
@@ -255,50 +348,77 @@ Status Template::warm(const TemplateOptions& options) {
   auto compiled = engine::CompiledModule::compile(std::move(*module), {}, tier);
   if (!compiled)
     return fail(ErrorCode::kInvalidInput, package_.module.path + ": " + compiled.error().message, "");
+  return std::move(*compiled);
+}
 
-  say("starting " + package_.name);
-  const policy::Policy nothing;  // granted
-  policy::Budget budget;
-  host::LocalBroker world(nothing, budget, nullptr, nullptr);
-  host::BrokerGate gate = host::BrokerGate::to_world(world, nullptr, nullptr);
-  Conversation said;
-  said.output_limit_bytes = 1u << 20;
-  Body* body_of_device = nullptr;
-  wasi::Config config = wasi_config(*this, nothing);
-  config.stdin_waits = interpreter_->reads() || interpreter_->restarts();
-  config.world = {.broker = &gate,
-                  .device = [&](std::string_view request) { return body_of_device->answer(request); }};
-  MEMBRANE_ASSIGN(auto system, wasi::System::create(std::move(config)));
-  Body body(
-      {.said = &said, .gate = &gate, .session = nullptr, .interpreter = interpreter_.get(), .must_stop = {}},
-      std::move(system));
-  body_of_device = &body;
-  MEMBRANE_TRY(body.begin(std::move(*compiled), {}));
-  body.start_run(language_execution_limits({}),
-                 interpreter_->restarts() ? kMostFuelToFirstRead : UINT64_MAX / 4);
+Status Template::warm(const TemplateOptions& options) {
+  if (!modules_.empty()) return warm_from_plain(options);
+  MEMBRANE_ASSIGN(auto compiled, compile(options));
+  say(options, "starting " + package_.name);
+  MEMBRANE_TRY(make_files());
+  const bool reads = interpreter_->reads(), restarts = interpreter_->restarts();
+  MEMBRANE_ASSIGN(const auto run, WarmRun::make(*this, reads || restarts));
+  Body& body = run->body();
+  MEMBRANE_TRY(body.begin(std::move(compiled), {}));
+  body.start_run(language_execution_limits(policy::language_limits()),
+                 restarts ? kMostFuelToFirstRead : kEndlessFuel);
   MEMBRANE_ASSIGN(const bool is_warm, interpreter_->warm(body, package_));
-  if (interpreter_->restarts()) return keep_start(body, is_warm);
-  // Files are kept with a program that waits; others have none to begin with.
-  if (!is_warm || (!interpreter_->reads() && !body.system().written_files().empty()))
+  if (restarts) return keep_start(body, is_warm);
+  if (!is_warm)
     return fail(
-        ErrorCode::kUnsupported,
-        package_.name + " could not be started: " +
-            (!body.stop().message.empty()        ? body.stop().message
-             : !body.stop().trap.message.empty() ? body.stop().trap.message
-             : is_warm ? "it made files, as " + body.system().written_files().front().path +
-                             ", which are not kept with a warm image"
-             : said.stderr_text.empty() ? "it ended"
-                                        : said.stderr_text),
-        is_warm ? "Leave out of its init what makes files."
-        : interpreter_->reads() && body.has_ended()
+        ErrorCode::kUnsupported, package_.name + " could not be started: " + run->reason(),
+        reads && body.has_ended()
             ? "It did not wait for more input. A program that reads its input to the end, or none, is added "
               "with --frame eof."
             : "Is the module one that the driver \"" + std::string(lang::name_of(package_.driver)) +
                   "\" is for?");
   MEMBRANE_ASSIGN(image_, engine::InstanceImage::capture(body.instance()));
   waiting_ = body.waiting();
-  if (waiting_ == nullptr) return {};
-  MEMBRANE_ASSIGN(system_, body.system().freeze());
+  if (waiting_ == nullptr) return keep_files(body.system());
+  MEMBRANE_ASSIGN(system_, body.system().freeze());  // with its files
+  return {};
+}
+
+// From where the plain image is: its module is compiled already, and its interpreter started.
+Status Template::warm_from_plain(const TemplateOptions& options) {
+  MEMBRANE_ASSIGN(const auto plain, open(package_, options));
+  say(options, "importing " + modules_.front() + (modules_.size() == 1 ? "" : " and others"));
+  interpreter_->set_state(plain->interpreter().state());
+  made_files_ = plain->made_files_;
+  MEMBRANE_TRY(make_files());
+  MEMBRANE_ASSIGN(const auto run, WarmRun::make(*this, false));
+  Body& body = run->body();
+  MEMBRANE_TRY(body.begin(plain->image(), {}, nullptr));
+  body.start_run(language_execution_limits(policy::language_limits()), kEndlessFuel);
+  MEMBRANE_ASSIGN(const bool is_warm, interpreter_->import_modules(body, modules_));
+  if (!is_warm)
+    return fail(ErrorCode::kUnsupported,
+                "a warm image of " + package_.name + " could not be made: " + run->reason(),
+                "Leave the module out: membrane languages add " + package_.name + " --warm LIST.");
+  MEMBRANE_ASSIGN(image_, engine::InstanceImage::capture(body.instance()));
+  return keep_files(body.system());
+}
+
+// What was made while it was warmed is there for each session.
+Status Template::keep_files(const wasi::System& system) {
+  for (const wasi::FileEntry& entry : system.written_files()) {
+    if (entry.type == wasi::FileType::kDirectory) {
+      made_files_.push_back({.path = entry.path, .kind = wasi::Layer::Kind::kDirectory});
+      continue;
+    }
+    auto read = entry.type == wasi::FileType::kRegularFile
+                    ? system.read_file(entry.path)
+                    : host::refuse(host::Errno::kUnsupported, "it is no regular file");
+    if (!read)
+      return fail(ErrorCode::kUnsupported,
+                  package_.name + " made " + entry.path +
+                      ", which cannot be kept with its warm image: " + read.error().reason,
+                  "Leave out what makes it.");
+    const auto bytes = std::make_shared<const std::string>(*std::move(read));
+    made_files_.push_back({.path = entry.path,
+                           .bytes = {reinterpret_cast<const uint8_t*>(bytes->data()), bytes->size()},
+                           .keep = bytes});
+  }
   return {};
 }
 
@@ -310,17 +430,9 @@ Status Template::keep_start(Body& body, bool is_waiting) {
     MEMBRANE_ASSIGN(image_, engine::InstanceImage::capture(body.instance()));
     return {};
   }
-  const policy::Policy nothing;
-  policy::Budget budget;
-  host::LocalBroker world(nothing, budget, nullptr, nullptr);
-  host::BrokerGate gate = host::BrokerGate::to_world(world, nullptr, nullptr);
-  Conversation said;
-  MEMBRANE_ASSIGN(auto system, wasi::System::create(wasi_config(*this, nothing)));
-  Body fresh(
-      {.said = &said, .gate = &gate, .session = nullptr, .interpreter = interpreter_.get(), .must_stop = {}},
-      std::move(system));
-  MEMBRANE_TRY(fresh.begin(body.instance().share_compiled(), {}));
-  MEMBRANE_ASSIGN(image_, engine::InstanceImage::capture(fresh.instance()));
+  MEMBRANE_ASSIGN(const auto fresh, WarmRun::make(*this, false));
+  MEMBRANE_TRY(fresh->body().begin(body.instance().share_compiled(), {}));
+  MEMBRANE_ASSIGN(image_, engine::InstanceImage::capture(fresh->body().instance()));
   return {};
 }
 

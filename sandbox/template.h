@@ -2,6 +2,7 @@
 // session begins.
 //
 //   package ─▶ compile ─▶ instantiate ─▶ warm ─▶ image in a file ─▶ Template ─▶ Session, as often as wanted
+//                                              └─▶ modules imported ─▶ another image, another Template
 //
 // The first time costs seconds; from then on the file is found and mapped, in milliseconds, by every process.
 //
@@ -29,26 +30,31 @@ struct Waiting;
 struct TemplateOptions {
   std::string cache_directory;  // of the warm images; the user's own
   engine::Tier tier = engine::Tier::kAuto;
-  std::function<void(std::string_view step)> on_progress;  // "compiling python (99 MB)"; may be null
+  std::function<void(std::string_view step)> on_progress;  // "compiling python (99 MiB)"; may be null
   // What a person should hear of even where nobody watches the progress: a damaged image; may be null.
   std::function<void(std::string_view problem)> on_problem = {};
+  // Before something that takes seconds, for where nobody watches the progress: a sentence; may be null.
+  std::function<void(std::string_view what)> on_wait = {};
 };
 
 class Template {
  public:
-  // Finds the warm image, or makes it; one that is damaged is made again. Errors: those of read_package();
-  // kInvalidArgument for a directory that others own or may write to; kInvalidInput for a file that is not the one
+  // Finds the warm image, or makes it; one that is damaged is made once more. `modules` is a list of package.warm, which
+  // are imported in it; empty for the plain image. Errors: those of read_package(); kInvalidArgument for a directory that others own or may write to; kInvalidInput for a file that is not the one
   // that the package names; kUnsupported for a module that does not do what its driver needs; kUnavailable for what
   // the system refuses.
-  static Result<std::shared_ptr<const Template>> open(lang::Package package, const TemplateOptions& options);
+  static Result<std::shared_ptr<const Template>> open(lang::Package package, const TemplateOptions& options,
+                                                      std::vector<std::string> modules = {});
 
   // The file of the warm image, whether it is there or not. Errors: kNotFound when a file of the package is not there.
-  static Result<std::string> image_file(const lang::Package& package, const std::string& cache_directory);
+  static Result<std::string> image_file(const lang::Package& package, const std::string& cache_directory,
+                                        const std::vector<std::string>& modules = {});
   // Removes the warm images of a language, also those of other builds of this program. How many there were.
   static size_t forget_images(std::string_view name, const std::string& cache_directory);
 
   [[nodiscard]] const lang::Package& package() const { return package_; }
   [[nodiscard]] const engine::InstanceImage& image() const { return *image_; }
+  // Those of the package, and those that were made while it was warmed.
   [[nodiscard]] const std::shared_ptr<const wasi::Image>& files() const { return files_; }
   [[nodiscard]] const Interpreter& interpreter() const { return *interpreter_; }
   // Where its program waits, when it is one that reads its turns as input; of one that is started for each turn, where
@@ -59,16 +65,23 @@ class Template {
                                                                  wasi::World world) const;
 
  private:
-  Template() = default;
+  Template(lang::Package package, std::vector<std::string> modules);
+  void announce(const TemplateOptions& options) const;
   Status warm(const TemplateOptions& options);
+  Status warm_from_plain(const TemplateOptions& options);
+  Result<std::shared_ptr<engine::CompiledModule>> compile(const TemplateOptions& options) const;
   Status load(const std::string& path, engine::Tier tier);
   Status keep_start(Body& body, bool is_waiting);
+  Status keep_files(const wasi::System& system);
   static void rehearse(const std::shared_ptr<const Template>& made);
   [[nodiscard]] std::vector<uint8_t> kept() const;
-  Status take_kept(std::span<const uint8_t> bytes);
+  [[nodiscard]] std::vector<uint8_t> kept_bytes_of_files() const;
+  Status take_kept(std::span<const uint8_t> bytes, const std::shared_ptr<const FileMapping>& files);
   Status make_files();
 
   lang::Package package_;
+  std::vector<std::string> modules_;
+  std::vector<wasi::Layer> made_files_;  // while it was warmed
   std::shared_ptr<const wasi::Image> files_;
   std::unique_ptr<Interpreter> interpreter_;
   std::shared_ptr<const engine::InstanceImage> image_;

@@ -43,7 +43,7 @@ struct Progress {
     const uint64_t due = std::max(unpacked_bytes, wire_bytes);
     if (due == paid_bytes) return true;
     if (!exchange.budget.take(Resource::kBytesIn, due - paid_bytes))
-      return stop(Errno::kBudget, "The run's budget of bytes from the world is used up.");
+      return stop(Errno::kBudget, std::string(policy::used_up(policy::Resource::kBytesIn)));
     paid_bytes = due;
     return true;
   }
@@ -144,7 +144,7 @@ int on_progress(void* user, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
   auto& progress = *static_cast<Progress*>(user);
   if (!progress.pay()) return 1;
   if (!progress.exchange.run.passed()) return 0;
-  progress.stop(Errno::kBudget, "The run's time is used up.");
+  progress.stop(Errno::kBudget, std::string(policy::kTimeIsUsedUp));
   return 1;
 }
 
@@ -190,7 +190,7 @@ std::string pin(const Exchange& exchange) {
 }
 
 HostError timed_out(const Exchange& exchange) {
-  if (exchange.run.passed()) return {Errno::kBudget, "The run's time is used up.", ""};
+  if (exchange.run.passed()) return {Errno::kBudget, std::string(policy::kTimeIsUsedUp), ""};
   return {Errno::kTimedOut, "The server did not answer in time.", ""};
 }
 

@@ -280,7 +280,7 @@ HostResult<std::vector<Address>> HttpEgress::Impl::look_up(const Url& url, const
   if (url.address) return std::vector{*url.address};  // granted by standing in the grant's URL
   auto found = resolver_.resolve(url.host, deadline.left_ms());
   if (!found && found.error().code == Errno::kTimedOut && run_.passed())
-    return refuse(Errno::kBudget, "The run's time is used up.");
+    return refuse(Errno::kBudget, std::string(policy::kTimeIsUsedUp));
   if (!found) return found;
   if (auto checked = check_addresses(url.host, *found, grant); !checked)
     return std::unexpected(checked.error());
@@ -294,7 +294,7 @@ HostResult<RawResponse> HttpEgress::Impl::perform(const Hop& hop, Grant& grant, 
   if (auto good = check_whole(hop, may_echo); !good) return std::unexpected(good.error());
   Headers headers = hop.headers;
   if (auto added = add_headers(grant.words, headers); !added) return std::unexpected(added.error());
-  if (run_.passed()) return refuse(Errno::kBudget, "The run's time is used up.");
+  if (run_.passed()) return refuse(Errno::kBudget, std::string(policy::kTimeIsUsedUp));
   auto addresses = look_up(hop.url, grant, deadline);
   if (!addresses) return std::unexpected(addresses.error());
   if (!grant.client) {
@@ -303,7 +303,7 @@ HostResult<RawResponse> HttpEgress::Impl::perform(const Hop& hop, Grant& grant, 
     grant.client = std::move(*client);
   }
   if (!budget_.take(Resource::kBytesOut, size_of(hop)))
-    return refuse(Errno::kBudget, "The run's budget of bytes to the world is used up.");
+    return refuse(Errno::kBudget, std::string(policy::used_up(policy::Resource::kBytesOut)));
   auto answer = grant.client->send({.url = hop.url,
                                     .addresses = *addresses,
                                     .method = hop.method,
@@ -365,7 +365,7 @@ HostResult<HttpResponse> HttpEgress::Impl::finish(const Hop& hop, RawResponse ra
   for (auto& [name, value] : out.headers)
     is_hidden = is_hidden && hiding->apply(name, is_over) && hiding->apply(value, is_over);
   if (is_hidden) return out;
-  HostError over{Errno::kBudget, "The run's time is used up.", ""};
+  HostError over{Errno::kBudget, std::string(policy::kTimeIsUsedUp), ""};
   over.acted = true;
   return std::unexpected(std::move(over));
 }

@@ -30,7 +30,7 @@ FileInfo info_of(std::string name, const struct stat& info) {
   return {std::move(name), directory, directory ? 0 : static_cast<uint64_t>(info.st_size)};
 }
 
-HostError out_of_time() { return {Errno::kBudget, "The run's time is used up.", {}}; }
+HostError out_of_time() { return {Errno::kBudget, std::string(policy::kTimeIsUsedUp), {}}; }
 
 // An entry of a directory. Nothing for what a program cannot have, and for what has just gone. Below a grant with links
 // it is the entry itself, told with what it leads to; else a link is what it leads to, or nothing.
@@ -133,7 +133,7 @@ HostResult<std::string> FileAccess::Impl::read(std::string_view guest_path, uint
     info = inspect(*fd, target->text);  // it may have been swapped since
     if (info && S_ISREG(info->st_mode)) {
       if (static_cast<uint64_t>(info->st_size) > budget_.left(Resource::kBytesIn))
-        return refuse(Errno::kBudget, "The run's budget of bytes from the world is used up.");
+        return refuse(Errno::kBudget, std::string(policy::used_up(policy::Resource::kBytesIn)));
       if (static_cast<uint64_t>(info->st_size) > most_bytes)
         return refuse(Errno::kNoMemory,
                       target->text + " has " + std::to_string(info->st_size) +
@@ -141,7 +141,7 @@ HostResult<std::string> FileAccess::Impl::read(std::string_view guest_path, uint
       auto bytes = read_all(*fd, static_cast<uint64_t>(info->st_size),
                             std::min(most_bytes, target->root.grant.max_file_bytes), target->text, run_);
       if (bytes && !budget_.take(Resource::kBytesIn, bytes->size()))
-        return refuse(Errno::kBudget, "The run's budget of bytes from the world is used up.");
+        return refuse(Errno::kBudget, std::string(policy::used_up(policy::Resource::kBytesIn)));
       return bytes;
     }
   }
@@ -218,7 +218,7 @@ HostResult<std::vector<FileInfo>> FileAccess::Impl::list(std::string_view guest_
     out.push_back(std::move(info));
   }
   if (!budget_.take(Resource::kBytesIn, bytes))
-    return refuse(Errno::kBudget, "The run's budget of bytes from the world is used up.");
+    return refuse(Errno::kBudget, std::string(policy::used_up(policy::Resource::kBytesIn)));
   return out;
 }
 
@@ -332,7 +332,7 @@ HostResult<void> FileAccess::Impl::write(std::string_view guest_path, std::strin
                                      std::to_string(grant.max_total_bytes) + " bytes in " + grant.guest +
                                      " (max_total).");
   if (!budget_.take(Resource::kBytesOut, bytes.size()))
-    return refuse(Errno::kBudget, "The run's budget of bytes to the world is used up.");
+    return refuse(Errno::kBudget, std::string(policy::used_up(policy::Resource::kBytesOut)));
   auto written = write_within(*target, bytes, mode);
   if (written) target->root.written_bytes += bytes.size();
   else budget_.give_back(Resource::kBytesOut, bytes.size());

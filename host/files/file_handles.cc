@@ -163,7 +163,7 @@ HostResult<std::string> FileHandles::read(FileHandle file, uint64_t offset, uint
   const uint64_t wanted = std::min<uint64_t>({count, kMostBytes, there});
   std::string bytes(wanted, '\0');
   if (!budget_.take(Resource::kBytesIn, wanted))
-    return refuse(Errno::kBudget, "The run's budget of bytes from the world is used up.");
+    return refuse(Errno::kBudget, std::string(policy::used_up(policy::Resource::kBytesIn)));
   ssize_t got = 0;
   do got = pread((*open)->fd.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset));
   while (got < 0 && errno == EINTR);
@@ -184,7 +184,7 @@ HostResult<void> FileHandles::write(FileHandle file, uint64_t offset, std::strin
                                      std::to_string(root.grant.max_total_bytes) + " bytes in " +
                                      root.grant.guest + " (max_total).");
   if (!budget_.take(Resource::kBytesOut, bytes.size()))
-    return refuse(Errno::kBudget, "The run's budget of bytes to the world is used up.");
+    return refuse(Errno::kBudget, std::string(policy::used_up(policy::Resource::kBytesOut)));
   // What was begun counts, whole: part of it may have been written.
   root.written_bytes += bytes.size();
   const std::span<const uint8_t> from(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size());

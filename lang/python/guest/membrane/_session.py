@@ -70,6 +70,22 @@ def warm():
     linecache.cache.clear()
 
 
+def import_modules(names):
+    """Imports what a warm image is to have. Collections then leave all of that alone: a fork copies what is looked at."""
+    import gc
+    import importlib
+    for name in names:
+        try:
+            importlib.import_module(name)
+        except Exception as error:
+            print(f"{name} cannot be imported: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+            raise
+    main = sys.modules["__main__"].__dict__
+    main.pop("membrane", None)
+    gc.collect()
+    gc.freeze()
+
+
 def turn():
     """Runs what the host has next."""
     warm()

@@ -1,5 +1,5 @@
-// membrane template: the languages that are installed, and adding one: any WASI command that reads code, or another
-// language that has run something already.
+// membrane languages: the languages that are installed, and adding one: Python and JavaScript from their registries, any
+// WASI command that reads code, or another language that has run something already.
 
 #include <algorithm>
 #include <filesystem>
@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "cli/cli.h"
+#include "cli/fetch_language.h"
 #include "lang/package_install.h"
 #include "sandbox/languages.h"
 
@@ -21,7 +22,7 @@ struct Options {
   std::string version;
   std::string driver = "stdin";
   std::string frame = "text";
-  std::vector<std::string> arguments, environment, files, directories, extensions, imports;
+  std::vector<std::string> arguments, environment, files, directories, extensions, imports, warm;
   std::string init;
   std::optional<std::string> end;
   std::string tier = "auto";
@@ -72,24 +73,38 @@ uint64_t bytes_of(const std::string& path) {
   return error ? 0 : bytes;
 }
 
+using Modules = std::vector<std::string>;
+
+// The plain image's, which is none, then those of package.warm.
+std::vector<Modules> lists_of_images(const lang::Package& package) {
+  std::vector<Modules> lists = {{}};
+  lists.insert(lists.end(), package.warm.begin(), package.warm.end());
+  return lists;
+}
+
 // Of its warm image: "" when there is none.
-std::string image_of(const lang::Package& package) {
-  const auto path = sandbox::Template::image_file(package, sandbox::Languages::default_cache_directory());
+std::string image_of(const lang::Package& package, const Modules& modules) {
+  const auto path =
+      sandbox::Template::image_file(package, sandbox::Languages::default_cache_directory(), modules);
   return path && bytes_of(*path) != 0 ? *path : "";
 }
 
 Json json_of(const lang::Package& package) {
-  const std::string image = image_of(package);
-  Json object = {{"name", package.name},
-                 {"version", package.version},
-                 {"driver", lang::name_of(package.driver)},
-                 {"directory", package.directory},
-                 {"module_bytes", bytes_of(package.module.path)},
-                 {"files", package.files.size()},
-                 {"extensions", package.extensions},
-                 {"warm_image", nullptr}};
-  if (!image.empty()) object["warm_image"] = {{"path", image}, {"bytes", bytes_of(image)}};
-  return object;
+  Json images = Json::array();
+  for (const Modules& modules : lists_of_images(package)) {
+    const std::string path = image_of(package, modules);
+    Json image = {{"modules", modules}, {"path", nullptr}, {"bytes", bytes_of(path)}};
+    if (!path.empty()) image["path"] = path;
+    images.push_back(std::move(image));
+  }
+  return {{"name", package.name},
+          {"version", package.version},
+          {"driver", lang::name_of(package.driver)},
+          {"directory", package.directory},
+          {"module_bytes", bytes_of(package.module.path)},
+          {"files", package.files.size()},
+          {"extensions", package.extensions},
+          {"warm_images", images}};
 }
 
 std::string mebibytes(uint64_t bytes) {
@@ -98,9 +113,27 @@ std::string mebibytes(uint64_t bytes) {
   return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " MiB";
 }
 
-std::string sentence_of_image(const lang::Package& package) {
-  const std::string image = image_of(package);
+std::string sentence_of_image(const lang::Package& package, const Modules& modules) {
+  const std::string image = image_of(package, modules);
   return image.empty() ? "not warm yet" : "warm, " + mebibytes(bytes_of(image));
+}
+
+// "pandas, scipy.stats and 20 more"
+std::string words_of(const Modules& modules) {
+  constexpr size_t kShown = 4;
+  std::string words;
+  for (size_t i = 0; i < std::min(modules.size(), kShown); ++i) words += (i == 0 ? "" : ", ") + modules[i];
+  return modules.size() <= kShown ? words
+                                  : words + " and " + std::to_string(modules.size() - kShown) + " more";
+}
+
+std::string lines_of(const lang::Package& package) {
+  std::string lines = package.name + "  " + (package.version.empty() ? "-" : package.version) + "  " +
+                      std::string(lang::name_of(package.driver)) + "  " + package.directory + "  " +
+                      sentence_of_image(package, {}) + "\n";
+  for (const Modules& modules : package.warm)
+    lines += "  with " + words_of(modules) + ": " + sentence_of_image(package, modules) + "\n";
+  return lines;
 }
 
 Result<int> list(const Options& options) {
@@ -112,22 +145,12 @@ Result<int> list(const Options& options) {
     return kExitOk;
   }
   if (packages.empty())
-    print(stderr,
-          "No language is installed. Python and JavaScript: tools/get-languages; another: membrane template "
-          "add\n");
-  for (const lang::Package& package : packages)
-    print(stdout, package.name + "  " + (package.version.empty() ? "-" : package.version) + "  " +
-                      std::string(lang::name_of(package.driver)) + "  " + package.directory + "  " +
-                      sentence_of_image(package) + "\n");
+    print(
+        stderr,
+        "No language is installed. Python and JavaScript: membrane languages add python, membrane languages "
+        "add js\n");
+  for (const lang::Package& package : packages) print(stdout, lines_of(package));
   return kExitOk;
-}
-
-// As Python spells it: "scipy.stats".
-bool is_module_name(std::string_view name) {
-  const auto fits = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.';
-  };
-  return !name.empty() && std::ranges::all_of(name, fits);
 }
 
 // Another one, which has run more when its warm image is made.
@@ -140,7 +163,7 @@ Result<lang::Package> package_from(const Options& options) {
     if (package.driver != lang::Driver::kPython)
       return fail(ErrorCode::kInvalidArgument, "--import is for Python, and " + options.from + " is none",
                   "Give the code that is to run with --init.");
-    if (!is_module_name(name))
+    if (!lang::is_module_name(name))
       return fail(ErrorCode::kInvalidArgument, "\"" + name + "\" is no name of a module",
                   "Write it as pandas or scipy.stats.");
     package.init += "__import__(\"" + name + "\")\n";
@@ -149,14 +172,48 @@ Result<lang::Package> package_from(const Options& options) {
   return package;
 }
 
+// All images that it begins from.
+Status make_images(const lang::Package& package, engine::Tier tier) {
+  sandbox::TemplateOptions options = template_options(tier);
+  for (const Modules& modules : lists_of_images(package)) {
+    MEMBRANE_TRY(sandbox::Template::open(package, options, modules));
+  }
+  return {};
+}
+
+void show(const lang::Package& package, bool json) {
+  if (json) print_json(json_of(package));
+  else print(lines_of(package));
+}
+
+// From a registry: whole, and warm, so that its first use is as quick as any other.
+Result<int> fetch(const Options& options) {
+  if (!is_fetched(options.name))
+    return fail(ErrorCode::kInvalidArgument, "no module is named for " + options.name,
+                "Name it: membrane languages add " + options.name +
+                    " module.wasm. Only python and js come from a registry.");
+  if (!options.warm.empty() && options.name != "python")
+    return fail(ErrorCode::kInvalidArgument, "--warm is for Python, and " + options.name + " is none",
+                "Leave it out.");
+  MEMBRANE_TRY(fetch_language(options.name, options.warm));
+  MEMBRANE_ASSIGN(const lang::Package package, lang::find_package(options.name));
+  MEMBRANE_TRY(make_images(package, engine::Tier::kAuto));
+  show(package, options.json);
+  return kExitOk;
+}
+
 Result<int> add(const Options& options) {
+  if (options.module.empty() && options.from.empty()) return fetch(options);
+  if (!options.warm.empty())
+    return fail(ErrorCode::kInvalidArgument, "--warm is for Python from its registry",
+                "To have code run ahead: --init, or membrane languages extend.");
   MEMBRANE_ASSIGN(const lang::Package wanted,
                   options.from.empty() ? package_of(options) : package_from(options));
   MEMBRANE_ASSIGN(const lang::Package package, lang::install_package(wanted));
   if (options.json) print_json(json_of(package));
   else
     print("added " + package.name + " in " + package.directory +
-          "; its first use makes its warm image, or: membrane template warm " + package.name + "\n");
+          "; its first use makes its warm image, or: membrane languages warm " + package.name + "\n");
   return kExitOk;
 }
 
@@ -172,16 +229,13 @@ Result<int> remove(const Options& options) {
 Result<int> warm(const Options& options) {
   MEMBRANE_ASSIGN(const engine::Tier tier, tier_of(options.tier));
   MEMBRANE_ASSIGN(const lang::Package package, lang::find_package(options.name));
-  const bool was_warm = !image_of(package).empty();
-  sandbox::Languages languages(template_options(tier));
-  MEMBRANE_TRY(languages.open(options.name));
-  if (options.json) {
-    Json object = json_of(package);
-    object["was_warm"] = was_warm;
-    print_json(object);
-  } else {
-    print(package.name + " is " + sentence_of_image(package) + "\n");
-  }
+  const bool was_warm = std::ranges::none_of(
+      lists_of_images(package), [&](const Modules& modules) { return image_of(package, modules).empty(); });
+  MEMBRANE_TRY(make_images(package, tier));
+  if (!options.json) return print(lines_of(package)), kExitOk;
+  Json object = json_of(package);
+  object["was_warm"] = was_warm;
+  print_json(object);
   return kExitOk;
 }
 
@@ -202,12 +256,17 @@ void add_list(CLI::App* command, const char* name, std::vector<std::string>& to,
 
 void add_add(CLI::App* group, int& exit_code) {
   auto options = std::make_shared<Options>();
-  CLI::App* const command =
-      group->add_subcommand("add", "Add a language: its module, and what it needs, are copied");
+  CLI::App* const command = group->add_subcommand(
+      "add", "Add a language: python or js from a registry, or a module, which is copied with what it needs");
   command->add_option("name", options->name, "What it is called from now on")->type_name("NAME")->required();
-  command->add_option("module", options->module, "A WASI command that reads code from standard input")
-      ->type_name("FILE")
-      ->required();
+  command
+      ->add_option("module", options->module,
+                   "A WASI command that reads code from standard input; none for python and js")
+      ->type_name("FILE");
+  add_list(
+      command, "--warm", options->warm, "MODULE,…",
+      "Of python: modules that a warm image has imported; once more for another image; \"none\" for none "
+      "(default: those that it has, else pandas, matplotlib, scikit-learn and others)");
   command->add_option("--version", options->version, "Said by list")->type_name("TEXT");
   command->add_option("--driver", options->driver, "How it is spoken to: stdin (default), python, quickjs")
       ->type_name("DRIVER");
@@ -231,11 +290,13 @@ void add_add(CLI::App* group, int& exit_code) {
       ->type_name("TEXT");
   command->footer(
       "Examples:\n"
-      "  membrane template add calc calc.wasm --extension .calc\n"
-      "  membrane template add sqlite sqlite3.wasm --arg=-batch --extension .sql\n"
-      "  membrane template add ruby ruby.wasm --file /driver.rb=driver.rb --arg /driver.rb --frame door "
+      "  membrane languages add python\n"
+      "  membrane languages add python --warm pandas,matplotlib.pyplot --warm sympy\n"
+      "  membrane languages add calc calc.wasm --extension .calc\n"
+      "  membrane languages add sqlite sqlite3.wasm --arg=-batch --extension .sql\n"
+      "  membrane languages add ruby ruby.wasm --file /driver.rb=driver.rb --arg /driver.rb --frame door "
       "--extension .rb\n"
-      "  membrane template add sort sort.wasm --frame eof\n"
+      "  membrane languages add sort sort.wasm --frame eof\n"
       "Then: membrane run program.calc; membrane run --lang calc -e '1+1'; membrane repl --lang calc\n"
       "Exit codes: 0 added; 2 not: wrong usage, or a module that is none; 3 Membrane failed.");
   set_callback(command, options, exit_code, add);
@@ -254,9 +315,9 @@ void add_extend(CLI::App* group, int& exit_code) {
       ->type_name("TEXT");
   command->footer(
       "Examples:\n"
-      "  membrane template extend data python --import pandas --import numpy\n"
+      "  membrane languages extend data python --import pandas --import numpy\n"
       "  membrane run --lang data -e 'import pandas; pandas.__version__'\n"
-      "Exit codes: those of membrane template add.");
+      "Exit codes: those of membrane languages add.");
   set_callback(command, options, exit_code, add);
 }
 
@@ -274,23 +335,25 @@ CLI::App* add_named(CLI::App* group, const char* name, const char* help, int& ex
 
 }  // namespace
 
-void add_template(CLI::App& app, int& exit_code) {
-  CLI::App* const group = app.add_subcommand("template", "Languages: list them, add any WASI command as one");
+void add_languages(CLI::App& app, int& exit_code) {
+  CLI::App* const group = app.add_subcommand(
+      "languages", "Languages: list them; add Python, JavaScript, or any WASI command as one");
   group->require_subcommand(1);
   group->footer(
       "Examples:\n"
-      "  membrane template list\n"
-      "  membrane template add calc calc.wasm --extension .calc");
+      "  membrane languages add python\n"
+      "  membrane languages list\n"
+      "  membrane languages add calc calc.wasm --extension .calc");
   CLI::App* const all =
       group->add_subcommand("list", "What is installed: name, version, driver, where, warm image");
   set_callback(all, std::make_shared<Options>(), exit_code, list);
-  all->footer("Examples:\n  membrane template list\n  membrane template list --json");
+  all->footer("Examples:\n  membrane languages list\n  membrane languages list --json");
   add_add(group, exit_code);
   add_extend(group, exit_code);
   add_named(group, "remove", "Remove a language that was added, and its warm images", exit_code, remove)
-      ->footer("Examples:\n  membrane template remove calc");
-  add_named(group, "warm", "Make the warm image now, and not at the first use", exit_code, warm)
-      ->footer("Examples:\n  membrane template warm calc\n  membrane template warm python --json");
+      ->footer("Examples:\n  membrane languages remove calc");
+  add_named(group, "warm", "Make its warm images now, and not at the first use", exit_code, warm)
+      ->footer("Examples:\n  membrane languages warm calc\n  membrane languages warm python --json");
 }
 
 }  // namespace membrane::cli
