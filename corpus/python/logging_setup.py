@@ -32,8 +32,8 @@ def process(order):
 for order in ({"id": 1, "amount": 5}, {"id": 2, "amount": 7.25}, {"id": 3, "amount": -1}):
     try:
         process(order)
-    except ValueError:
-        logger.exception("order %d failed", order["id"])
+    except ValueError as error:
+        logger.error("order %d failed: %r", order["id"], error)
 
 print("--- kept")
 print("\n".join(line for line in stream.getvalue().splitlines() if line.startswith(("DEBUG", "ERROR"))))

@@ -22,7 +22,7 @@ for path in sorted(project.glob("**/*.py")):
     lines = path.read_text().splitlines()
     todo = [f"{n}: {line.strip()}" for n, line in enumerate(lines, 1) if "TODO" in line]
     print(f"{path.name:<14} {len(lines):>3} lines", *todo)
-print(fnmatch.filter(os.listdir("data"), "*.csv"))  if False else print(sorted(fnmatch.filter(os.listdir("data"), "*.csv")))
+print(sorted(fnmatch.filter(os.listdir("data"), "*.csv")))
 p = Path("data/project/src/../src/main.py")
 print(p.stem, p.suffix, p.parent.name, p.exists(), p.is_dir(), p.with_suffix(".txt").name, p.parts[-2:])
 print(os.path.normpath(str(p)), os.path.splitext("a/b.tar.gz"), os.path.relpath("data/project/src", "data/project/docs"))
