@@ -41,7 +41,8 @@ async function retry(f, times) {
 }
 
 (async () => {
-  console.log(await Promise.allSettled([1, 2, 3].map(fetchPage)));
+  const settled = await Promise.allSettled([1, 2, 3].map(fetchPage));
+  console.log(settled.map(({ status, value, reason }) => ({ status, value: value ?? reason.message })));
   console.log(await Promise.race([fetchPage(1), fetchPage(3)]), await Promise.any([Promise.reject(1), sleep(5, 'any')]));
   for await (const n of countdown(3)) console.log(n);
   console.log(await pool([3, 1, 2, 1].map((n) => () => sleep(n, n * 10)), 2));
