@@ -44,7 +44,7 @@ async function withTimeout<T>(promise: Promise<T>, ms: number): Promise<T | 'tim
 
 async function main(): Promise<void> {
   const queue = new AsyncQueue(2);
-  const times: Record<string, number> = { a: 40, b: 10, c: 10, d: 30 };
+  const times: Record<string, number> = { a: 400, b: 100, c: 100, d: 400 };
   const results = await Promise.all(Object.entries(times).map(([name, ms]) => queue.run(name, async () => { await sleep(ms); return name.toUpperCase(); })));
   console.log(results, queue.order);
 

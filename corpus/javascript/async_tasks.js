@@ -1,7 +1,7 @@
 const sleep = (ms, value) => new Promise((resolve) => setTimeout(resolve, ms, value));
 
 async function fetchPage(n) {
-  await sleep(10 * (4 - n));
+  await sleep(100 * (4 - n));
   if (n === 2) throw new Error(`page ${n} is gone`);
   return `page ${n}`;
 }

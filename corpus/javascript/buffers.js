@@ -14,7 +14,6 @@ console.log([...Buffer.from('abc').entries()]);
 
 const view = new DataView(new ArrayBuffer(8));
 view.setFloat32(0, 0.1);
-view.setBigInt64;
 console.log(view.getFloat32(0), new Uint8Array(view.buffer, 0, 4));
 const f = new Float64Array([1.5, -2, 3]);
 console.log(f.map((x) => x * 2), Array.from(f).sort(), new Uint8ClampedArray([300, -5]), new Uint16Array(new Uint8Array([1, 2, 3, 4]).buffer));

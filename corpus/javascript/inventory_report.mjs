@@ -11,10 +11,9 @@ console.log(inspect(low, { breakLength: 120, compact: true }));
 
 const value = items.reduce((cents, { stock, price }) => cents + stock * Math.round(price * 100), 0);
 console.log(`value: ${(value / 100).toFixed(2)} EUR`);
-const aisles = Map.groupBy ? 'new' : 'old';
 const byAisle = items.reduce((m, i) => m.set(i.location[0], [...(m.get(i.location[0]) ?? []), i.title]), new Map());
 for (const [aisle, titles] of [...byAisle].sort()) console.log(aisle, titles.length, titles.sort().join(', '));
-console.assert(aisles.length === 3, 'never printed');
+console.assert(byAisle.size > 0, 'never printed');
 fs.writeFileSync('low.json', JSON.stringify(low.map(({ sku }) => sku)));
 fs.appendFileSync('low.json', '\n');
 console.log(fs.readFileSync('low.json', 'utf8').trim(), fs.statSync('low.json').size);

@@ -34,4 +34,4 @@ console.log(rot13('Hello, World!'), rot13(rot13('round trip')));
 const csv = (rows) => rows.map((r) => r.map((c) => (/[",\n]/.test(c) ? `"${String(c).replaceAll('"', '""')}"` : c)).join(',')).join('\n');
 console.log(csv([['name', 'note'], ['Costa, B.', 'said "hi"'], ['Ben', 5]]));
 const slug = (s) => s.normalize('NFKD').replace(/[\u0300-\u036f]/g, '').toLowerCase().replace(/[^a-z0-9]+/g, '-').replace(/^-|-$/g, '');
-console.log(slug('Café Élodie: Größe & Ruhm!'), encodeURIComponent('a b&c/é'), escape ? encodeURI('http://x/ä b') : '');
+console.log(slug('Café Élodie: Größe & Ruhm!'), encodeURIComponent('a b&c/é'), encodeURI('http://x/ä b'));
