@@ -18,6 +18,6 @@ const { default: assert } = await import('node:assert/strict');
 assert.deepEqual({ a: [1] }, { a: [1] });
 
 const results = await Promise.all([1, 2, 3].map(async (n) => { await sleep(5 - n); return n * n; }));
-console.log(results, typeof process.env.PATH, typeof process.hrtime.bigint(), process.cwd().startsWith('/'));
+console.log(results, typeof process.env, typeof process.hrtime.bigint(), process.cwd().startsWith('/'));
 export const done = true;
 console.log(typeof require === 'undefined', this === undefined);
