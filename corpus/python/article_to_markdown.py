@@ -1,3 +1,5 @@
+import re
+
 from bs4 import BeautifulSoup, Comment, NavigableString
 
 
@@ -5,7 +7,7 @@ def to_markdown(node):
     if isinstance(node, Comment):
         return ""
     if isinstance(node, NavigableString):
-        return " ".join(str(node).split()) and " ".join(("x" + str(node) + "x").split())[1:-1]
+        return re.sub(r"\s+", " ", node) if node.strip() else ""
     inner = lambda: "".join(to_markdown(c) for c in node.children)
     name = node.name
     if name in ("h1", "h2", "h3"):

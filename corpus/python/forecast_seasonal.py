@@ -18,5 +18,6 @@ forecast = fit.forecast(6)
 mape = ((forecast - test).abs() / test).mean() * 100
 print("MAPE below 5 %:", bool(mape < 5))
 naive = train.iloc[-12:-6].to_numpy()
-print("naive MAPE: %.2f %%" % (np.abs(naive - test.to_numpy()) / test.to_numpy()).mean().__mul__(100))
+naive_mape = np.mean(np.abs(naive - test.to_numpy()) / test.to_numpy()) * 100
+print(f"naive MAPE: {naive_mape:.2f} %")
 print("autocorrelation at 12: %.3f" % series.autocorr(12))

@@ -59,4 +59,4 @@ print(get_type_hints(send)["level"], get_args(get_type_hints(send)["level"]))
 print(inspect.signature(send))
 print(send("ops", level="error", extra={"a": 1}))
 type Pair[X] = tuple[X, X]
-print(Pair.__name__, Pair[int].__value__ if hasattr(Pair[int], "__value__") else Pair)
+print(Pair.__name__, Pair.__value__)
