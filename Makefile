@@ -14,7 +14,8 @@ BUILD := cmake --build --parallel $(JOBS) --preset
 CONFIGURE := tools/configure
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build languages demo demo-local-model test test-all test-quick test-aarch64 test-modules test-languages fuzz \
+.PHONY: help setup build languages demo demo-local-model test test-all test-quick test-aarch64 test-modules test-languages \
+        test-corpus fuzz \
         fuzz-diff bench bench-micro bench-engine bench-host bench-languages bench-peers bench-process bench-programs format \
         format-check tidy coverage docs \
         install clean
@@ -67,6 +68,11 @@ test-languages:  ## CPython's own tests inside the wall; test262, too, where TES
 	@$(PYTHON) tools/get-languages
 	@$(PYTHON) tools/run-python-tests --jobs $(JOBS)
 	@if [ -n "$(TEST262)" ]; then $(PYTHON) tools/run-test262 --jobs $(JOBS) $(TEST262); fi
+
+test-corpus:  ## The programs of corpus/, as models write them, at the default limits
+	@tools/install-dependencies build
+	@$(PYTHON) tools/get-languages
+	@$(PYTHON) tools/run-corpus --jobs $(JOBS)
 
 fuzz:  ## Each fuzz target for FUZZ_SECONDS (600); finds are kept in fuzz/corpus
 	@tools/install-dependencies test_all

@@ -1,0 +1,15 @@
+;; Units by region, gathered in a JSON object.
+(func $main
+  (set $table (call $fs.read! "/data/sales.csv"))
+  (set $groups "{}")
+  (for $i 1 (call $str.line_count $table)
+    (set $line (call $str.line! $table $i))
+    (set $region (call $str.field! $line "," 1))
+    (set $units (call $str.to_i32! (call $str.field! $line "," 3)))
+    (set $before $missing (call $json.get_i32 $groups $region))
+    (set $groups (call $json.set! $groups $region (call $str.from_i32 (i32.add $before $units)))))
+  (set $names (call $json.keys! $groups ""))
+  (for $i 0 (call $json.length! $names "")
+    (set $name (call $json.at! $names "" $i))
+    (call $io.println (concat (call $str.pad_right $name 8) (call $str.pad_left (call $json.get! $groups $name) 6))))
+  (call $io.println $groups))

@@ -1,0 +1,16 @@
+(func $main
+  (set $doc "{}")
+  (set $doc (call $json.set_text! $doc "title" "Ducks \"and\" frogs"))
+  (set $doc (call $json.set! $doc "counts" "[]"))
+  (for $i 1 6
+    (set $doc (call $json.append! $doc "counts" (call $str.from_i32 (i32.mul $i $i)))))
+  (set $doc (call $json.set! $doc "meta.valid" "true"))
+  (set $doc (call $json.set! $doc "meta.ratio" (call $str.from_f64 (f64.div 1.0 8.0))))
+  (call $io.println $doc)
+  (set $doc (call $json.remove! $doc "meta.ratio"))
+  (call $io.println (call $json.get! $doc "meta"))
+  (call $io.println (call $json.get! $doc "title"))
+  (call $io.println (call $str.join! (call $json.get! $doc "counts") "+"))
+  (set $value $errno (call $json.get $doc "missing"))
+  (call $io.println (concat "errno " (call $str.from_i32 $errno)))
+  (call $io.result (call $json.get! $doc "counts[4]")))

@@ -1,0 +1,17 @@
+(func $main (result i32)
+  (set $orders (call $fs.read! "/data/orders.json"))
+  (set $shipped 0)
+  (set $sum 0.0)
+  (set $n (call $json.length! $orders ""))
+  (for $i 0 $n
+    (set $order (call $json.at! $orders "" $i))
+    (if (i32.eqz (call $str.eq (call $json.get! $order "status") "shipped")) (then (continue)))
+    (inc $shipped)
+    (for $k 0 (call $json.length! $order "items")
+      (set $item (call $json.at! $order "items" $k))
+      (set $sum (f64.add $sum (f64.mul (call $json.get_f64! $item "qty") (call $json.get_f64! $item "price"))))))
+  (call $io.println (concat (call $str.from_i32 $shipped) " of " (call $str.from_i32 $n) " orders are shipped, worth "
+    (call $str.fixed $sum 2)))
+  (call $io.println (call $json.get! $orders "[0].shipping.method"))
+  (call $io.println (call $json.type! $orders "[0].discount"))
+  $shipped)

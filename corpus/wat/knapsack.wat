@@ -1,0 +1,27 @@
+;; Weights at 0, values at 64, the best value for each capacity at 128.
+(func $put (param $i i32) (param $weight i32) (param $value i32)
+  (i32.store (i32.mul $i 4) $weight)
+  (i32.store (i32.add 64 (i32.mul $i 4)) $value))
+
+(func $main (result i32)
+  (call $put 0 30 150)
+  (call $put 1 9 160)
+  (call $put 2 12 60)
+  (call $put 3 8 120)
+  (call $put 4 15 45)
+  (call $put 5 2 90)
+  (call $put 6 18 130)
+  (for $i 0 7
+    (set $weight (i32.load (i32.mul $i 4)))
+    (set $value (i32.load offset=64 (i32.mul $i 4)))
+    (set $c 50)
+    (while (i32.ge_s $c $weight)
+      (set $with (i32.add $value (i32.load offset=128 (i32.mul 4 (i32.sub $c $weight)))))
+      (if (i32.gt_s $with (i32.load offset=128 (i32.mul 4 $c)))
+        (then (i32.store offset=128 (i32.mul 4 $c) $with)))
+      (dec $c)))
+  (for $c 0 6
+    (call $io.print_i32 (i32.load offset=128 (i32.mul 40 $c)))
+    (call $io.print " "))
+  (call $io.newline)
+  (i32.load offset=128 (i32.mul 4 50)))

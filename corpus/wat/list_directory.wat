@@ -1,0 +1,10 @@
+(func $main
+  (set $entries (call $fs.list! "/data/project"))
+  (set $files 0)
+  (for $i 0 (call $json.length! $entries "")
+    (set $name (call $json.get! (call $json.at! $entries "" $i) "name"))
+    (call $io.println $name))
+  (set $text $errno (call $fs.read "/data/none.txt"))
+  (call $io.println (concat "missing file: errno " (call $str.from_i32 $errno)))
+  (set $text $errno (call $fs.read "/etc/hosts"))
+  (call $io.println (concat "not granted: errno " (call $str.from_i32 $errno))))

@@ -1,0 +1,23 @@
+(func $clean (param $text i32) (result i32)
+  (set $out "")
+  (set $text (call $str.lower $text))
+  (for $i 0 (call $str.length $text)
+    (set $c (call $str.byte $text $i))
+    (if (i32.and (i32.ge_s $c (char "a")) (i32.le_s $c (char "z")))
+      (then (set $out (concat $out (call $str.from_char $c))))))
+  $out)
+
+(func $is_palindrome (param $text i32) (result i32)
+  (set $low 0)
+  (set $high (i32.sub (call $str.length $text) 1))
+  (while (i32.lt_s $low $high)
+    (if (i32.ne (call $str.byte $text $low) (call $str.byte $text $high)) (then (return 0)))
+    (inc $low)
+    (dec $high))
+  1)
+
+(func $main
+  (set $input (call $io.input))
+  (for $i 0 (call $str.line_count $input)
+    (set $line (call $str.line! $input $i))
+    (call $io.println (concat $line (select ": yes" ": no" (call $is_palindrome (call $clean $line)))))))

@@ -1,0 +1,16 @@
+(func $main
+  (set $text (call $str.trim (call $io.input)))
+  (set $words (call $str.split $text " "))
+  (set $n (call $json.length! $words ""))
+  (set $i (i32.sub $n 1))
+  (while (i32.ge_s $i 0)
+    (call $io.print (call $json.at! $words "" $i))
+    (if $i (then (call $io.print " ")))
+    (dec $i))
+  (call $io.newline)
+  ;; and each letter from the end
+  (set $at (i32.sub (call $str.length $text) 1))
+  (while (i32.ge_s $at 0)
+    (call $io.print (call $str.from_char (call $str.byte $text $at)))
+    (dec $at))
+  (call $io.newline))

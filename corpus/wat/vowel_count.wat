@@ -1,0 +1,16 @@
+(func $is_vowel (param $c i32) (result i32)
+  (call $str.contains "aeiou" (call $str.from_char $c)))
+
+(func $main (result i32)
+  (set $text (call $str.lower (call $fs.read! "/data/story.txt")))
+  (set $vowels 0)
+  (set $letters 0)
+  (for $i 0 (call $str.length $text)
+    (set $c (call $str.byte $text $i))
+    (if (i32.and (i32.ge_s $c (char "a")) (i32.le_s $c (char "z")))
+      (then
+        (inc $letters)
+        (if (call $is_vowel $c) (then (inc $vowels))))))
+  (call $io.println (concat (call $str.from_i32 $vowels) " vowels in " (call $str.from_i32 $letters) " letters"))
+  (call $io.println (concat (call $str.fixed (f64.div (f64.mul (f64.convert_i32_s $vowels) 100) (f64.convert_i32_s $letters)) 2) " %"))
+  $vowels)
