@@ -1,5 +1,6 @@
 // membrane run and membrane thaw: one program, one report.
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
@@ -10,6 +11,7 @@
 #include "base/stop_scope.h"
 #include "cli/cli.h"
 #include "cli/input_source.h"
+#include "cli/out_directory.h"
 #include "engine/region_pool.h"
 #include "host/journal_file.h"
 #include "sandbox/languages.h"
@@ -44,6 +46,7 @@ struct Options {
   std::string snapshot_file;
   std::string tier = "auto";
   std::string code_cache;  // a directory; "" for none
+  std::string out;         // a directory; "" for none
   bool json = false;
   bool quiet = false;
   PolicyOptions policy;
@@ -176,8 +179,17 @@ class Output {
   wasi::TextStream out_, error_;
 };
 
-void show(const sandbox::Report& report, bool json, bool quiet) {
-  if (json) return print_json(sandbox::render_json(report, is_terminal(stdout)));
+// What only --out brings back.
+bool has_files(const sandbox::Report& report) {
+  const auto has_image = [](const sandbox::RichValue& value) {
+    return std::ranges::any_of(value,
+                               [](const sandbox::MimePart& part) { return part.type.starts_with("image/"); });
+  };
+  return !report.files.empty() || has_image(report.value) || std::ranges::any_of(report.displays, has_image);
+}
+
+void show(const sandbox::Report& report, const Options& options) {
+  if (options.json) return print_json(sandbox::render_json(report, is_terminal(stdout)));
   sandbox::Report rest = report;
   rest.stdout_text.clear();  // was printed as it came, as was stderr
   rest.stderr_text.clear();
@@ -193,10 +205,12 @@ void show(const sandbox::Report& report, bool json, bool quiet) {
     in_line = false;
   }
   std::fflush(stdout);
-  if (quiet && report.outcome == sandbox::Outcome::kOk && report.errors.empty()) return;
+  if (options.quiet && report.outcome == sandbox::Outcome::kOk && report.errors.empty()) return;
   const bool error_in_line = !report.stderr_text.empty() && !report.stderr_text.ends_with('\n');
   if (error_in_line || (in_line && same_file(stdout, stderr))) print(stderr, "\n");
   print_styled(stderr, sandbox::render_text(rest, use_colour(stderr)));
+  if (options.out.empty() && has_files(report))
+    print(stderr, "hint: --out DIR brings back its files and images\n");
 }
 
 // What --freeze-after says, written like --fuel.
@@ -338,10 +352,22 @@ Result<int> run(const Options& options) {
     };
   }
 
-  MEMBRANE_ASSIGN(const sandbox::Report report, report_of(options, source, run_options));
+  std::optional<OutDirectory> out;
+  if (!options.out.empty()) {
+    MEMBRANE_ASSIGN(OutDirectory opened, OutDirectory::open(options.out));
+    out.emplace(std::move(opened));
+    run_options.on_file = [&](std::string_view path, std::string_view bytes) { out->keep(path, bytes); };
+  }
+
+  MEMBRANE_ASSIGN(sandbox::Report report, report_of(options, source, run_options));
   output.finish();
+  if (out) {
+    out->keep_images(report);
+    report.kept = out->kept();
+  }
   if (report.outcome == sandbox::Outcome::kFrozen) MEMBRANE_TRY(snapshot->commit(report.snapshot));
-  show(report, options.json, options.quiet);
+  show(report, options);
+  if (out && !out->status()) return complain(out->status().error());
   if (recorded == nullptr) return exit_code_of(report);
   // What the run did was told; so this goes to standard error, with --json, too.
   const Status written = recorded->finish();
@@ -363,6 +389,11 @@ void add_options(CLI::App* command, Options* options) {
       ->add_option("--snapshot", options->snapshot_file,
                    "Where the frozen program is written to (docs/snapshot-format.md)")
       ->type_name("FILE");
+  command
+      ->add_option("--out", options->out,
+                   "Write the files that the program made, and the images that it showed, into this "
+                   "directory of yours")
+      ->type_name("DIR");
   command
       ->add_option("--tier", options->tier,
                    "Who runs the code: interpreter, compiler, or auto, which compiles what uses much fuel")
@@ -411,6 +442,7 @@ void add_run(CLI::App& app, int& exit_code) {
       "Examples:\n"
       "  membrane run -e 'print(2+2)'\n"
       "  membrane run analyse.py --allow fs:read:./data --fuel 2e9 data/log.csv\n"
+      "  membrane run chart.py --allow fs:read:./data --out ./results\n"
       "  membrane run script.js\n"
       "  membrane run program.wat --allow fs:read:./data --fuel 2e6\n"
       "  membrane run tool.wasm --dir . --env LANG=C notes.txt\n"

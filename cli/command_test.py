@@ -1146,6 +1146,43 @@ class RunInLanguages(WithLanguages):
         done = self.membrane("run", program, "--dir", "in:ro", "--replay", "run.journal", "-q")
         self.assertEqual(done.stdout, "read\n")
 
+    def test_what_a_program_made_comes_back_with_out(self):
+        program = self.file("p.py", """
+import os
+from membrane import chart, display
+os.makedirs("/plots/deep"); open("/plots/deep/a.txt", "w").write("made"); open("/b.bin", "wb").write(bytes(range(256)))
+display(chart.bar({"a": 1}))
+""")
+        self.assertIn("--out DIR", self.membrane("run", program).stderr)
+        report = json.loads(self.membrane("run", program, "--out", "results", "--json").stdout)
+        self.assertEqual(sorted(report["kept"]), ["results/b.bin", "results/display-1.svg", "results/plots/deep/a.txt"])
+        self.assertEqual((self.folder / "results/plots/deep/a.txt").read_text(), "made")
+        self.assertEqual((self.folder / "results/b.bin").read_bytes(), bytes(range(256)))
+        self.assertIn("<svg", (self.folder / "results/display-1.svg").read_text())
+        self.file("results/b.bin", "older, and longer than what replaces it" * 100)
+        done = self.membrane("run", program, "--out", "results/")
+        self.assertIn("kept: results/b.bin, ", done.stderr)
+        self.assertNotIn("--out DIR", done.stderr)
+        self.assertEqual((self.folder / "results/b.bin").read_bytes(), bytes(range(256)))
+
+    def test_out_writes_through_nothing_that_lies_in_the_way(self):
+        program = self.file("p.py", "import os\nos.makedirs('/d'); open('/d/x', 'w').write('new')")
+        (self.folder / "outside").mkdir()
+        self.file("outside/x", "untouched")
+        (self.folder / "results").mkdir()
+        for name, target in (("d", "../outside"), ("d", str(self.folder / "outside"))):
+            (self.folder / "results" / name).symlink_to(target)
+            self.assertIn("d/x cannot be written", self.membrane("run", program, "--out", "results", code=2).stderr)
+            (self.folder / "results" / name).unlink()
+        (self.folder / "results/d").mkdir()
+        (self.folder / "results/d/x").symlink_to(self.folder / "outside/x")
+        self.membrane("run", program, "--out", "results", code=2)
+        (self.folder / "results/d/x").unlink()
+        os.mkfifo(self.folder / "results/d/x")
+        self.membrane("run", program, "--out", "results", code=2)
+        self.assertEqual((self.folder / "outside/x").read_text(), "untouched")
+        self.membrane("run", program, "--out", program, code=2)
+
     def test_a_replay_without_the_clock_and_randomness_of_the_recording_differs(self):
         program = self.file("p.py", "import os, time\nprint(time.time(), os.urandom(4).hex())")
         grants = ["--allow", "time", "--allow", "random"]
@@ -1153,7 +1190,7 @@ class RunInLanguages(WithLanguages):
         self.assertEqual(self.membrane("run", program, *grants, "--replay", "run.journal", "-q").stdout, first)
         for granted in ([], grants[:2], grants[2:]):
             with self.subTest(granted=granted):
-                report = self.report(program, *granted, "--replay", "run.journal", code=1)
+                report = json.loads(self.membrane("run", program, *granted, "--replay", "run.journal", "--json", code=1).stdout)
                 self.assertEqual((report["outcome"], report["error"]["code"]), ("diverged", "replay_diverged"))
                 self.assertIn("grants of time, random", report["error"]["hint"])
 

@@ -130,6 +130,7 @@ std::string render_json(const Report& report, bool pretty) {
   for (const RichValue& value : report.displays) out["displays"].push_back(rich_json(value));
   for (const ReportFile& file : report.files)
     out["files"].push_back({{"path", file.path}, {"size_bytes", file.size_bytes}});
+  if (!report.kept.empty()) out["kept"] = report.kept;
   if (report.exit_code) out["exit_code"] = *report.exit_code;
   if (report.submitted) out["answer"] = report.answer;
   out["stdout"] = report.stdout_text;
@@ -253,14 +254,20 @@ std::string display_text(const RichValue& value, size_t index) {
   return out + others_text(value, "displays[" + std::to_string(index) + "]");
 }
 
-std::string files_text(const std::vector<ReportFile>& files) {
+// "files: /a (3 bytes), /b (4 bytes) and 7 more", with a line's end; "" without any.
+template <typename T>
+std::string list_text(const char* what, const std::vector<T>& all, std::string (*text_of)(const T&)) {
   constexpr size_t kMost = 20;
   std::string out;
-  for (size_t i = 0; i < files.size() && i < kMost; ++i)
-    out += (i == 0 ? "files: " : ", ") + on_one_line(files[i].path) + " (" +
-           std::to_string(files[i].size_bytes) + " bytes)";
-  if (files.size() > kMost) out += " and " + std::to_string(files.size() - kMost) + " more";
+  for (size_t i = 0; i < all.size() && i < kMost; ++i) out += (i == 0 ? what : ", ") + text_of(all[i]);
+  if (all.size() > kMost) out += " and " + std::to_string(all.size() - kMost) + " more";
   return out.empty() ? out : out + "\n";
+}
+
+std::string files_text(const std::vector<ReportFile>& files) {
+  return list_text<ReportFile>("files: ", files, [](const ReportFile& file) {
+    return on_one_line(file.path) + " (" + std::to_string(file.size_bytes) + " bytes)";
+  });
 }
 
 }  // namespace
@@ -292,6 +299,8 @@ std::string account_text(const Report& report) {
     out += (call.allowed ? "call: " : "denied: ") + call_text(call) + " [" +
            milliseconds(static_cast<double>(call.latency_us)) + "]\n";
   out += files_text(report.files);
+  out += list_text<std::string>("kept: ", report.kept,
+                                [](const std::string& path) { return on_one_line(path); });
   if (report.exit_code) out += "exit code: " + std::to_string(*report.exit_code) + "\n";
   if (report.host_calls_dropped != 0)
     out += "and " + std::to_string(report.host_calls_dropped) + " more calls that are not listed\n";

@@ -98,6 +98,7 @@ struct Report {
   RichValue value;                   // of a language: the last expression's
   std::vector<RichValue> displays;   // what it showed on the way
   std::vector<ReportFile> files;     // that the session has made or changed, by now
+  std::vector<std::string> kept;     // of those and of images, where they were written to on this machine
   std::optional<int> exit_code;      // of a program that ended itself: sys.exit(3)
   std::string answer;                // what it gave to agent.submit
   bool submitted = false;

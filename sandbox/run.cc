@@ -747,8 +747,10 @@ void Run::tell_all() {
   if (wasi_ && guest_ && report_.outcome != Outcome::kFrozen) {
     wasi_->finish(*guest_);
     for (host::CallRecord& record : wasi_->take_records()) dispatcher_->record(std::move(record));
+    std::vector<ReportFile> files;
     for (const wasi::FileEntry& file : wasi_->written_files())
-      if (file.type == wasi::FileType::kRegularFile) report_.files.push_back({file.path, file.size});
+      if (file.type == wasi::FileType::kRegularFile) files.push_back({file.path, file.size});
+    tell_files(options_, *wasi_, std::move(files), report_);
   }
   report_.result = std::move(said_.result);
   tell_conversation(std::move(said_), report_);

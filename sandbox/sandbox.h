@@ -80,6 +80,9 @@ struct RunOptions {
   // for byte. The report has UTF-8 in any case.
   std::function<void(std::string_view)> on_stdout, on_stderr;
   bool hears_bytes = false;
+  // Each file that the program has made in its own tree, by its absolute path there, when the run or the turn is over;
+  // may be null.
+  std::function<void(std::string_view path, std::string_view bytes)> on_file;
   // More of the program's input than Program::input; null: that is all. Called on the run's thread, and returns after
   // `patience` at the latest. A WASI program is given the input as it reads. Other programs are given all of it before
   // they start, for io.input, and so is a program that is to be frozen, for its snapshot: at most limits.bytes_in.

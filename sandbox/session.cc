@@ -458,7 +458,7 @@ void Session::Impl::tell_rest(Report& report) {
   tell_conversation(std::move(said_), report);
   body_->list_calls_of_system();
   tell_host_calls(body_->dispatcher(), report);
-  report.files = files();
+  tell_files(options_, body_->system(), files(), report);
   if (const auto& divergence = gate_.divergence()) tell_divergence(*divergence, "turns", report);
   const uint64_t printed = report.stdout_text.size() + report.stderr_text.size() + report.answer.size();
   limit_output(report, output_left());

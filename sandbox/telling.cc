@@ -62,6 +62,14 @@ ReportError compile_stop_error(Outcome outcome, const policy::Limits& limits) {
   return error;
 }
 
+void tell_files(const RunOptions& options, const wasi::System& system, std::vector<ReportFile> files,
+                Report& report) {
+  report.files = std::move(files);
+  if (!options.on_file) return;
+  for (const ReportFile& file : report.files)
+    if (const auto bytes = system.read_file(file.path)) options.on_file(file.path, *bytes);
+}
+
 std::string allowed_by(const std::string& grant) {
   return grant.empty() ? "" : "It would be allowed by " + grant;
 }

@@ -16,6 +16,7 @@
 #include "sandbox/guest_instance.h"
 #include "sandbox/report.h"
 #include "sandbox/sandbox.h"
+#include "wasi/system.h"
 
 namespace membrane::sandbox {
 
@@ -40,6 +41,10 @@ void hear_output(const RunOptions& options, Conversation& said);
 
 // Why the program did not even begin: kTimedOut or kCancelled while it was compiled.
 ReportError compile_stop_error(Outcome outcome, const policy::Limits& limits);
+
+// Lists the files, and gives them to whom the options say.
+void tell_files(const RunOptions& options, const wasi::System& system, std::vector<ReportFile> files,
+                Report& report);
 
 // How a refused call would be granted, as a sentence for a hint; "" where no grant would help.
 std::string allowed_by(const std::string& grant);

@@ -9,9 +9,16 @@ namespace {
 bool is_clock(uint32_t id) { return id <= static_cast<uint32_t>(ClockId::kThreadCpu); }
 bool is_realtime(uint32_t id) { return id == static_cast<uint32_t>(ClockId::kRealtime); }
 
+// Where the clock `id` starts. The monotonic one does not at 0, which libraries take for a clock that nobody has started.
+uint64_t start_of(const State& state, uint32_t id) {
+  constexpr uint64_t kMonotonicStartNs = 1'000'000'000;
+  if (is_realtime(id)) return state.start_ns();
+  return id == static_cast<uint32_t>(ClockId::kMonotonic) ? kMonotonicStartNs : 0;
+}
+
 // What the clock `id` shows, without moving it on.
 uint64_t shown_ns(const State& state, uint32_t id, uint64_t passed_ns) {
-  return is_realtime(id) ? state.start_ns() + passed_ns : passed_ns;
+  return start_of(state, id) + passed_ns;
 }
 
 Answer<uint64_t> read_real(Call& call, uint32_t id) {
@@ -25,7 +32,7 @@ Answer<uint64_t> read_real(Call& call, uint32_t id) {
   // The system's clock may be set back; a program's monotonic one never goes back.
   state.real_now_ns = now_ns;
   state.real_monotonic_ns = std::max(state.real_monotonic_ns, now_ns - std::min(now_ns, state.real_start_ns));
-  return is_realtime(id) ? now_ns : state.real_monotonic_ns;
+  return is_realtime(id) ? now_ns : start_of(state, id) + state.real_monotonic_ns;
 }
 
 Answer<uint64_t> read_clock(Call& call, uint32_t id) {

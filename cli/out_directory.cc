@@ -1,0 +1,98 @@
+#include "cli/out_directory.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+
+#include "base/base64.h"
+
+namespace membrane::cli {
+namespace {
+
+constexpr unsigned kFileMode = 0644, kDirectoryMode = 0755;
+constexpr std::pair<std::string_view, std::string_view> kImages[] = {
+    {"image/png", ".png"}, {"image/jpeg", ".jpg"}, {"image/svg+xml", ".svg"}, {"image/gif", ".gif"}};
+
+std::unexpected<Error> refused(const std::string& path, const std::string& why) {
+  return fail(ErrorCode::kUnavailable, path + " cannot be written: " + why,
+              "Give --out a directory that can be written to, with nothing else in the way.");
+}
+
+bool write_all(int file, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t done = ::write(file, bytes.data(), bytes.size());
+    if (done < 0 && errno == EINTR) continue;
+    if (done <= 0) return false;
+    bytes.remove_prefix(static_cast<size_t>(done));
+  }
+  return true;
+}
+
+}  // namespace
+
+Result<OutDirectory> OutDirectory::open(const std::string& path) {
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  host::Fd directory(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!directory.valid()) return refused(path, std::strerror(errno));
+  return OutDirectory(path, std::move(directory));
+}
+
+// Directory by directory, none of which may be a link.
+Status OutDirectory::write(const std::string& below, std::string_view bytes) {
+  const std::string path = path_ + (path_.ends_with('/') ? "" : "/") + below;
+  host::Fd at(fcntl(directory_.get(), F_DUPFD_CLOEXEC, 0));
+  size_t begin = 0;
+  for (size_t end = below.find('/'); end != std::string::npos;
+       begin = end + 1, end = below.find('/', begin)) {
+    const std::string name = below.substr(begin, end - begin);
+    if (name.empty()) continue;
+    if (mkdirat(at.get(), name.c_str(), kDirectoryMode) != 0 && errno != EEXIST)
+      return refused(path, std::strerror(errno));
+    auto next = host::open_beneath(at.get(), name, O_RDONLY | O_DIRECTORY, host::Symlinks::kNone);
+    if (!next) return refused(path, next.error().reason);
+    at = std::move(*next);
+  }
+  constexpr int kFlags = O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK;  // a FIFO does not make us wait
+  const auto file =
+      host::open_beneath(at.get(), below.substr(begin), kFlags, host::Symlinks::kNone, kFileMode);
+  if (!file) return refused(path, file.error().reason);
+  struct stat status{};
+  if (fstat(file->get(), &status) != 0 || !S_ISREG(status.st_mode))
+    return refused(path, "it is no regular file");
+  if (ftruncate(file->get(), 0) != 0 || !write_all(file->get(), bytes))
+    return refused(path, std::strerror(errno));
+  kept_.push_back(path);
+  return {};
+}
+
+void OutDirectory::keep(std::string_view guest_path, std::string_view bytes) {
+  guest_path.remove_prefix(std::min(guest_path.find_first_not_of('/'), guest_path.size()));
+  if (guest_path.empty()) return;
+  Status written = write(std::string(guest_path), bytes);
+  if (status_) status_ = std::move(written);
+}
+
+void OutDirectory::keep_image(const sandbox::RichValue& value, const std::string& name) {
+  for (const sandbox::MimePart& part : value) {
+    for (const auto& [type, ending] : kImages) {
+      if (part.type != type) continue;
+      const auto bytes = part.is_base64 ? base64_decode(part.data) : std::optional(part.data);
+      if (bytes) keep(name + std::string(ending), *bytes);
+    }
+  }
+}
+
+void OutDirectory::keep_images(const sandbox::Report& report) {
+  keep_image(report.value, "value");
+  for (size_t i = 0; i < report.displays.size(); ++i)
+    keep_image(report.displays[i], "display-" + std::to_string(i + 1));
+}
+
+}  // namespace membrane::cli
