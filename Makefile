@@ -146,7 +146,7 @@ docs: build  ## Write again the pages that are made from the program
 	@tools/generate-docs
 
 install: build  ## Install under PREFIX (/usr/local)
-	@$(BUILD) release --target libmembrane
+	@$(BUILD) release --target libmembrane --target words
 	@DESTDIR='$(DESTDIR)' cmake --install build/release --prefix '$(PREFIX)'
 
 clean:  ## Remove build/

@@ -31,6 +31,7 @@ std::unique_ptr<CLI::App> make_app(int& exit_code) {
   add_policy(*app, exit_code);
   add_capabilities(*app, exit_code);
   add_spectest(*app, exit_code);
+  add_completion(*app);
   return app;
 }
 

@@ -38,6 +38,7 @@ void add_agent(CLI::App& app, int& exit_code);
 void add_policy(CLI::App& app, int& exit_code);
 void add_capabilities(CLI::App& app, int& exit_code);
 void add_spectest(CLI::App& app, int& exit_code);
+void add_completion(CLI::App& app);
 
 // The whole command line: every command, with what it does when it is chosen.
 std::unique_ptr<CLI::App> make_app(int& exit_code);

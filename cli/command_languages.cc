@@ -158,6 +158,7 @@ Result<lang::Package> package_from(const Options& options) {
   MEMBRANE_ASSIGN(lang::Package package, lang::find_package(options.from));
   package.name = options.name;
   package.extensions.clear();  // programs are the other's by their names
+  package.warm.clear();        // it has what it is given, and one image
   if (!package.init.empty()) package.init += "\n";
   for (const std::string& name : options.imports) {
     if (package.driver != lang::Driver::kPython)

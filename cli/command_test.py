@@ -9,6 +9,7 @@ import http.server
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -21,7 +22,7 @@ ROOT = Path(__file__).resolve().parent.parent
 COMMAND = os.environ.get("MEMBRANE_COMMAND", str(ROOT / "build" / "release" / "membrane"))
 MODEL_SERVER = os.environ.get("MEMBRANE_MODEL_SERVER", str(ROOT / "build" / "release" / "model_server"))
 COMMANDS = [[], ["run"], ["thaw"], ["check"], ["agent"], ["policy"], ["policy", "explain"], ["capabilities"], ["spectest"],
-            ["languages"], ["languages", "list"], ["languages", "add"], ["languages", "extend"], ["languages", "remove"], ["languages", "warm"], ["repl"]]
+            ["languages"], ["languages", "list"], ["languages", "add"], ["languages", "extend"], ["languages", "remove"], ["languages", "warm"], ["repl"], ["completion"], ["man"]]
 SECONDS = 600  # a process that needs more hangs
 
 ADD = '(func (export "add") (param i32 i32) (result i32) (i32.add (local.get 0) (local.get 1)))'
@@ -93,7 +94,7 @@ class Usage(CommandTest):
         for command in COMMANDS:
             text = self.membrane(*command, "--help").stdout
             for line in re.findall(r"^  membrane (.*)$", text, re.M):
-                shown = re.match(r"((policy|languages) )?\w+", line).group().split()
+                shown = re.match(r"((policy|languages|completion) )?\w+", line).group().split()
                 options = self.membrane(*shown, "--help").stdout
                 for option in re.findall(r"(?<= )--?[a-z][a-z-]*", line):
                     self.assertRegex(options, rf"{option}\b", line)
@@ -112,6 +113,41 @@ class Usage(CommandTest):
     def test_an_unknown_command_is_named_with_what_is_near(self):
         self.assert_refused(self.membrane("chekc", code=2), "unknown command chekc", "Did you mean check?")
         self.assert_refused(self.membrane("policy", "explan", code=2), "unknown command explan", "Did you mean explain?")
+
+    def completed(self, shell, *words):
+        script = self.file("completion", self.membrane("completion", shell).stdout)
+        line = {"bash": f"source {script}; COMP_WORDS=({' '.join(words)}); COMP_CWORD={len(words) - 1}; _membrane; "
+                        'printf "%s\\n" "${COMPREPLY[@]}"',
+                "fish": f"source {script}; complete -C '{' '.join(words)}'"}[shell]
+        done = subprocess.run([shell, "-c", line], cwd=self.folder, capture_output=True, text=True, timeout=SECONDS)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        return [each.split("\t")[0] for each in done.stdout.splitlines()]
+
+    def test_shells_complete_commands_options_and_files(self):
+        self.file("program.wat", SEVEN)
+        for shell in "bash", "fish":
+            if shutil.which(shell) is None:
+                continue
+            with self.subTest(shell=shell):
+                self.assertEqual(self.completed(shell, "membrane", "la"), ["languages"])
+                self.assertEqual(self.completed(shell, "membrane", "languages", "ad"), ["add"])
+                self.assertEqual(self.completed(shell, "membrane", "run", "--fu"), ["--fuel"])
+                self.assertIn("--warm", self.completed(shell, "membrane", "languages", "add", "--wa"))
+                self.assertEqual(self.completed(shell, "membrane", "run", "prog"), ["program.wat"])
+        script = self.membrane("completion", "zsh").stdout
+        self.assertTrue(script.startswith("#compdef membrane\n"))
+        if shutil.which("zsh"):
+            subprocess.run(["zsh", "-n", self.folder / self.file("_membrane", script)], check=True, timeout=SECONDS)
+
+    def test_the_manual_has_every_command_and_option(self):
+        page = self.membrane("man").stdout.replace("\\-", "-")
+        for command in COMMANDS[1:]:
+            self.assertIn(f".SH membrane {' '.join(command)}\n", page)
+        self.assertRegex(page, r"(?m)^\.B --fuel N$")
+        if shutil.which("groff"):
+            done = subprocess.run(["groff", "-k", "-Kutf8", "-man", "-Tutf8", "-ww"], input=self.membrane("man").stdout, capture_output=True,
+                                  text=True, timeout=SECONDS)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
 
     def test_no_command_is_an_error(self):
         self.assert_refused(self.membrane(code=2), "no command is given; there are run, thaw, ", "membrane --help")

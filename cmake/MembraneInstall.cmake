@@ -29,6 +29,23 @@ install(DIRECTORY include/membrane TYPE INCLUDE FILES_MATCHING PATTERN "*.h" PAT
 install(DIRECTORY catalog DESTINATION ${CMAKE_INSTALL_DATADIR}/membrane FILES_MATCHING PATTERN "*.wat")
 install(PROGRAMS tools/get-languages tools/bundle-typescript DESTINATION ${CMAKE_INSTALL_DATADIR}/membrane)
 install(FILES LICENSE TYPE DOC)
+
+# The manual page and the completions are the command's own words.
+if(NOT CMAKE_CROSSCOMPILING)
+  set(words ${CMAKE_BINARY_DIR}/words)
+  add_custom_command(OUTPUT ${words}/membrane.1 ${words}/membrane ${words}/_membrane ${words}/membrane.fish
+    COMMAND ${CMAKE_COMMAND} -E make_directory ${words}
+    COMMAND membrane man > ${words}/membrane.1
+    COMMAND membrane completion bash > ${words}/membrane
+    COMMAND membrane completion zsh > ${words}/_membrane
+    COMMAND membrane completion fish > ${words}/membrane.fish
+    DEPENDS membrane VERBATIM)
+  add_custom_target(words ALL DEPENDS ${words}/membrane.1)
+  install(FILES ${words}/membrane.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+  install(FILES ${words}/membrane DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+  install(FILES ${words}/_membrane DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
+  install(FILES ${words}/membrane.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
+endif()
 install(DIRECTORY docs/ TYPE DOC FILES_MATCHING PATTERN "*.md")
 install(FILES docs/report.schema.json DESTINATION ${CMAKE_INSTALL_DATADIR}/membrane)
 
