@@ -77,7 +77,7 @@ constexpr Use kUses[] = {
     {"python", "print(2 + 40)", "`from membrane import agent; agent.submit(text)`",
      R"(One session for all steps: names, imports and files in /tmp stay, so send only what is new. A step that runs out of
 fuel, time or memory is undone. The value of the last expression is shown, as is what is printed; print little.
-The standard library is there, without processes, threads, sockets and pip. Host functions: `from membrane import NAME`.
+The standard library is there, without processes, sockets and pip; threads and executors overlap requests and waits. Host functions: `from membrane import NAME`.
 )",
      "http fs"},
     {"js", "console.log(2 + 40)", "`membrane.agent.submit(text)`",
@@ -182,7 +182,8 @@ std::string functions_prompt(std::span<const Language> languages,
     if (std::ranges::find(ungranted, capability.name) != ungranted.end() || have_itself(capability.name))
       continue;
     for (const host::FunctionSpec& function : capability.functions)
-      out += signature_without_errno(function) + " — " + std::string(function.summary) + "\n";
+      if (function.in_prompt)
+        out += signature_without_errno(function) + " — " + std::string(function.summary) + "\n";
   }
   return out;
 }

@@ -59,6 +59,7 @@ current = MAIN
 _tasks = collections.deque()  # those that are not over, the next to run first
 _standing = []  # (task, wait) of waits in calls that cannot be suspended, the lowest first
 _last_ident = MAIN.ident
+steps = 0  # that threads have made
 send_requests = None  # [request] -> [answer], of the module that knows what a request is
 
 
@@ -83,7 +84,7 @@ def restart_idents():
 
 def has_others():
     """Whether there are threads besides the one that asks."""
-    return len(_tasks) > (current is not MAIN)
+    return current is not MAIN or bool(_tasks)
 
 
 def drive(steps):
@@ -156,7 +157,8 @@ def run_one():
 
 
 def _step(task):
-    global current
+    global current, steps
+    steps += 1
     before, current = current, task
     task.is_running = True
     try:

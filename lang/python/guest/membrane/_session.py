@@ -31,6 +31,11 @@ _STATEMENTS = frozenset(("import", "from", "del", "raise", "pass", "assert", "gl
 _MAX_SOURCES = 16 << 20  # characters of cells that tracebacks can quote
 _MAX_TRACEBACK = 100_000
 
+# One for each way to tell of an error: names that were meant, modules, groups, mistakes of syntax.
+_FAILURES = ("1 / 0", "nosuch", "(1).nosuch", "import nosuch", "from sys import nosuch", "x = = 1", "{}['nosuch']",
+             "int('x')", "try: 1 / 0\nexcept ZeroDivisionError as e: raise ValueError from e",
+             "raise ExceptionGroup('two', [ValueError(), KeyError()])", "import re; re.compile('(')")
+
 _warm = False
 _begun = False  # a turn has run: what is seeded from now on is seeded by the program
 _future_flags = 0  # what cells imported from __future__ holds for those behind them
@@ -54,7 +59,7 @@ def warm():
     _random.install()
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace", line_buffering=False, write_through=False)
+            stream.reconfigure(errors="backslashreplace", line_buffering=True)  # what ran out of fuel has printed
     if "" not in sys.path:
         sys.path.insert(0, "")
     import warnings
@@ -64,6 +69,8 @@ def warm():
     for code in ("1", "x = 1", "print(end='')"):  # what a turn comes to first is made now
         for _ in range(20):
             _encode_result(_run({"code": code, "name": "<warm>", "input": ""}))
+    for code in _FAILURES:  # what tells of errors imports more than it needs
+        _encode_result(_run({"code": code, "name": "<warm>", "input": ""}))
     namespace = sys.modules["__main__"].__dict__
     for name in ("x", "_"):
         namespace.pop(name, None)

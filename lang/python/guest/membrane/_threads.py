@@ -21,6 +21,7 @@ _get_simple = queue._PySimpleQueue.get
 _acquire_semaphore = threading.Semaphore.acquire
 _result, _exception = concurrent.futures.Future.result, concurrent.futures.Future.exception
 _wait_for_futures = concurrent.futures.wait
+_is_done, _is_set = concurrent.futures.Future.done, threading.Event.is_set
 
 
 def _until(ready, timeout=None):
@@ -190,8 +191,8 @@ def _wait_for(condition, predicate, timeout=None):
 
 
 def _wait_for_event(event, timeout=None):
-    yield from _until(event.is_set, timeout)
-    return event.is_set()
+    yield from _until(lambda: _is_set(event), timeout)
+    return _is_set(event)
 
 
 def _acquire_free_semaphore(semaphore, blocking=True, timeout=None):
@@ -263,12 +264,12 @@ def _get_simple_item(items, block=True, timeout=None):
 
 
 def _result_of(future, timeout=None):
-    yield from _until(future.done, timeout)
+    yield from _until(lambda: _is_done(future), timeout)
     return _result(future, 0)
 
 
 def _exception_of(future, timeout=None):
-    yield from _until(future.done, timeout)
+    yield from _until(lambda: _is_done(future), timeout)
     return _exception(future, 0)
 
 
@@ -276,7 +277,7 @@ def _wait_for_all(futures, timeout=None, return_when=concurrent.futures.ALL_COMP
     futures = set(futures)
 
     def is_over():
-        done = [future for future in futures if future.done()]
+        done = [future for future in futures if _is_done(future)]
         if return_when == concurrent.futures.FIRST_COMPLETED and done:
             return True
         if return_when == concurrent.futures.FIRST_EXCEPTION and any(
@@ -293,9 +294,9 @@ def _as_completed(futures, timeout=None):
     left = dict.fromkeys(futures)
     total, end = len(left), None if timeout is None else time.monotonic() + timeout
     while left:
-        drive(_until(lambda: any(future.done() for future in left),
+        drive(_until(lambda: any(_is_done(future) for future in left),
                      None if end is None else max(end - time.monotonic(), 0)))
-        done = sorted((future for future in left if future.done()), key=lambda f: getattr(f, "_done_as", 0))
+        done = sorted((future for future in left if _is_done(future)), key=lambda f: getattr(f, "_done_as", 0))
         if not done:
             raise TimeoutError(f"{len(left)} (of {total}) futures unfinished")
         del left[done[0]]
@@ -309,7 +310,7 @@ def _start(thread):
     """In the place of Thread.start: it runs until it first waits."""
     if not getattr(thread, "_initialized", False):
         raise RuntimeError("thread.__init__() not called")
-    if thread._started.is_set():
+    if _is_set(thread._started):
         raise RuntimeError("threads can only be started once")
     thread._ident = _scheduler.new_ident()
     thread._runs = True
@@ -356,23 +357,19 @@ def _run(thread):
 
 def _run_timer(timer):
     yield from _wait_for_event(timer.finished, timer.interval)
-    if not timer.finished.is_set():
+    if not _is_set(timer.finished):
         yield from _resumable.call(timer.function, *timer.args, **timer.kwargs)
     timer.finished.set()
 
 
-def _is_alive(thread):
-    """In the place of Thread.is_alive. Who asks again and again waits."""
-    runs = getattr(thread, "_runs", thread is threading.main_thread())
-    if runs:
-        _note_look()
-    return getattr(thread, "_runs", runs)
+def _runs(thread):
+    return getattr(thread, "_runs", thread is threading.main_thread())
 
 
 def _join(thread, timeout=None):
     if not getattr(thread, "_initialized", False):
         raise RuntimeError("Thread.__init__() not called")
-    if not thread._started.is_set():
+    if not _is_set(thread._started):
         raise RuntimeError("cannot join thread before it is started")
     if thread is threading.current_thread():
         raise RuntimeError("cannot join current thread")
@@ -408,26 +405,42 @@ sleep.__module__ = "time"
 
 _LOOKS_BEFORE_WAITING = 20
 _looks = 0
+_steps_before = 0
 
 
-def _note_look():
-    """Counts a look at what others have to bring about. Whoever looks again and again gives the others a millisecond."""
-    global _looks
-    _looks += 1
-    if _looks % _LOOKS_BEFORE_WAITING == 0 and _scheduler.has_others():
-        _scheduler.sleep(0.001)
+def _is_impatient():
+    """Counts a look at what others have to bring about. Who looks again and again while no thread runs gives the others a
+    millisecond."""
+    global _looks, _steps_before
+    _looks = _looks + 1 if _steps_before == _scheduler.steps else 1
+    _steps_before = _scheduler.steps
+    if _looks < _LOOKS_BEFORE_WAITING or not _scheduler.has_others():
+        return False
+    _looks = 0
+    return True
 
 
-def _looked_at(method, waits_on):
+def _look(method, waits_on):
+    """The method, as a call and in steps, which waits at times while its value is `waits_on`."""
     def look(self):
-        value = method(self)
-        if value == waits_on:
-            _note_look()
-            value = method(self)
-        return value
+        if method(self) == waits_on and _is_impatient():
+            _scheduler.sleep(0.001)
+        return method(self)
 
-    look.__name__, look.__qualname__, look.__doc__ = method.__name__, method.__qualname__, method.__doc__
-    return look
+    def look_in_steps(self):
+        if method(self) == waits_on and _is_impatient():
+            yield Wait(timeout=0.001)
+        return method(self)
+
+    look.__doc__ = method.__doc__
+    return look, look_in_steps
+
+
+_LOOKS = (
+    (threading.Thread, "is_alive", *_look(_runs, True)),
+    (threading.Event, "is_set", *_look(_is_set, False)),
+    (concurrent.futures.Future, "done", *_look(_is_done, False)),
+)
 
 
 # --- putting them in place ----------------------------------------------------------------------------------------------
@@ -444,7 +457,7 @@ def _plain(steps, name):
 
 def _replacements():
     """(what has it, its name, what is put there)"""
-    thread, event, future = threading.Thread, threading.Event, concurrent.futures.Future
+    thread = threading.Thread
     for place, names, value in (
             (threading, ("Lock", "_allocate_lock"), Lock),
             (_thread, ("allocate_lock", "allocate", "lock", "LockType"), Lock),
@@ -455,16 +468,16 @@ def _replacements():
             (threading.Condition, ("wait",), _plain(_wait, "wait")),
             (thread, ("start",), _start),
             (thread, ("join",), _plain(_join, "join")),
-            (thread, ("is_alive",), _is_alive),
             (thread, ("__repr__",), _repr),
-            (event, ("is_set",), _looked_at(event.is_set, False)),
-            (future, ("done",), _looked_at(future.done, False)),
             (queue, ("SimpleQueue",), queue._PySimpleQueue),  # the one in C waits for a lock of its own
             (time, ("sleep",), sleep),
             (concurrent.futures, ("as_completed",), _as_completed),
             (concurrent.futures._base, ("as_completed",), _as_completed)):
         for name in names:
             yield place, name, value
+    for place, name, look, _ in _LOOKS:
+        look.__name__, look.__qualname__ = name, f"{place.__name__}.{name}"
+        yield place, name, look
 
 
 def _get_ident():
@@ -485,6 +498,7 @@ def install():
         thread.join: _join, thread.run: _run, threading.Timer.run: _run_timer,
         _result: _result_of, _exception: _exception_of, _wait_for_futures: _wait_for_all, sleep: _sleep_in_steps,
     })
+    _resumable.waits.update((look, in_steps) for _, _, look, in_steps in _LOOKS)
     _resumable.enters.update({
         Lock: _until_free, RLock: _until_free,
         condition: lambda c: _until(lambda: _is_free(c._lock) or c._is_owned()),

@@ -1,13 +1,15 @@
 """Programs with threads, as they are written: each is run as a script, and its output is what it is in any Python (where
 that leaves an order open, one that it may be)."""
 
+import json
 import textwrap
 import time
 import unittest
+import urllib.request
 
 from tests.session_test import SessionTest
 
-from membrane import _processes, _scheduler
+from membrane import _net, _processes, _scheduler
 
 
 class Clock:
@@ -365,6 +367,23 @@ class TypicalPrograms(ThreadsTest):
             """), ["False <Thread(sleeper, initial)>", "True", "True", "False True", "threads can only be started once"])
 
 
+    def test_who_only_looks_lets_the_others_go_on(self):
+        self.assertEqual(self.script("""
+            import threading, time
+            stop, counts = threading.Event(), [0]
+            def count():
+                while not stop.is_set():
+                    counts[0] += 1
+            t = threading.Thread(target=count)
+            t.start()
+            time.sleep(0.05)
+            stop.set()
+            while t.is_alive():
+                pass
+            print(counts[0] > 100)
+            """), ["True"])
+
+
 class Executors(ThreadsTest):
     def test_map_keeps_the_order(self):
         self.assertEqual(self.script("""
@@ -506,6 +525,166 @@ class Pools(ThreadsTest):
                 result = pool.apply_async(work, (1,), callback=lambda value: print("callback", value))
                 print(result.ready(), result.get(), result.successful(), pool.apply(work, (2,)))
             """), ["[1, 2, 3] [8, 9]", "[1, 2, 3] [3, 2, 1]", "callback 2", "False 2 True 3"])
+
+
+    def test_a_pool_of_processes_works_in_this_one(self):
+        self.assertEqual(self.script("""
+            import concurrent.futures, multiprocessing
+            def work(items):
+                items.append(len(items))
+                return items
+            given = [[1], [1, 2]]
+            with multiprocessing.Pool(4) as pool:
+                print(pool.map(work, given), given)
+            with concurrent.futures.ProcessPoolExecutor(max_workers=2) as pool:
+                print(list(pool.map(work, given, chunksize=2)), given)
+                print(pool.submit(lambda: 5).result())
+            with multiprocessing.get_context("spawn").Pool() as pool:
+                print(pool.apply(len, ("abc",)))
+            """), ["[[1, 1], [1, 2, 2]] [[1], [1, 2]]"] * 2 + ["5", "3"])
+
+    def test_dummy_processes_are_threads(self):
+        self.assertEqual(self.script("""
+            from multiprocessing.dummy import Pool, Process, Queue
+            q = Queue()
+            def work(n): q.put(n + 1)
+            p = Process(target=work, args=(1,))
+            p.start(); p.join()
+            with Pool(2) as pool:
+                print(pool.map(str, [1, 2]), q.get())
+            """), ["['1', '2'] 2"])
+
+
+class Requests(ThreadsTest):
+    """Threads that fetch: the host is asked for all of them at once."""
+
+    def setUp(self):
+        super().setUp()
+        before = dict(vars(urllib.request))
+        _net._installed = False
+        _net.install()
+        self.addCleanup(vars(urllib.request).update, before)
+        self.asked = []
+
+        def answer(request):
+            if "denied" in request["url"]:
+                return {"errno": "EACCES", "message": "no grant allows it", "grant": "--allow x"}
+            return {"status": 200, "url": request["url"], "headers": {}, "body": request["url"][-1] + request.get("body", "")}
+
+        def many(text):
+            requests = json.loads(text)
+            self.asked.append([request["url"] for request in requests])
+            return json.dumps([answer(request) for request in requests])
+
+        def one(method, url, headers, body):
+            self.asked.append(url)
+            return json.dumps(answer({"url": url, "body": body}))
+
+        self.answers.update({"http.get_many": many, "http.exchange": one})
+
+    def test_what_a_function_of_the_program_fetches_overlaps(self):
+        self.assertEqual(self.script("""
+            import requests
+            from concurrent.futures import ThreadPoolExecutor
+            def fetch(url):
+                answer = requests.get(url, timeout=5)
+                answer.raise_for_status()
+                second = requests.post(url + "x", data="!").text
+                return url, answer.text + second
+            with ThreadPoolExecutor(max_workers=3) as pool:
+                print([text for _, text in pool.map(fetch, [f"http://h/{i}" for i in range(4)])])
+            """), ["['0x!', '1x!', '2x!', '3x!']"])
+        self.assertEqual(self.asked, [["http://h/0", "http://h/1", "http://h/2"],
+                                      ["http://h/0x", "http://h/1x", "http://h/2x"], "http://h/3", "http://h/3x"])
+
+    def test_the_library_itself_may_be_the_function(self):
+        self.assertEqual(self.script("""
+            import asyncio, requests, threading, urllib.request
+            from concurrent.futures import ThreadPoolExecutor, as_completed
+            urls = [f"http://h/{i}" for i in range(3)]
+            with ThreadPoolExecutor() as pool:
+                print([a.text for a in pool.map(requests.get, urls)])
+                with requests.Session() as session:
+                    print([a.text for a in pool.map(session.get, urls)])
+                print([a.read() for a in pool.map(urllib.request.urlopen, urls)])
+                print(sorted(f.result().text for f in as_completed([pool.submit(requests.get, url) for url in urls])))
+            async def main():
+                answers = await asyncio.gather(*(asyncio.to_thread(requests.get, url) for url in urls))
+                print([a.text for a in answers])
+            asyncio.run(main())
+            def worker(url): print(urllib.request.urlopen(url).read())
+            threads = [threading.Thread(target=worker, args=(url,)) for url in urls]
+            for t in threads: t.start()
+            for t in threads: t.join()
+            """), ["['0', '1', '2']"] * 2 + ["[b'0', b'1', b'2']", "['0', '1', '2']", "['0', '1', '2']",
+                                             "b'0'", "b'1'", "b'2'"])
+        self.assertEqual(self.asked, [[f"http://h/{i}" for i in range(3)]] * 6)
+
+    def test_each_fails_by_itself(self):
+        self.assertEqual(self.script("""
+            import requests
+            from concurrent.futures import ThreadPoolExecutor
+            def fetch(url):
+                try: return requests.get(url).text
+                except requests.RequestException as error: return type(error).__name__, isinstance(error, PermissionError)
+            with ThreadPoolExecutor() as pool:
+                print(list(pool.map(fetch, ["http://h/1", "http://denied/", "nonsense", "http://h/2"])))
+            """), ["['1', ('AccessDenied', True), ('MissingSchema', False), '2']"])
+        self.assertEqual(self.asked, [["http://h/1", "http://denied/", "http://h/2"]])
+
+    def test_no_more_than_eight_are_asked_for_at_once(self):
+        self.script("""
+            import requests
+            from concurrent.futures import ThreadPoolExecutor
+            with ThreadPoolExecutor(20) as pool:
+                list(pool.map(requests.get, [f"http://h/{i}" for i in range(20)]))
+            """)
+        self.assertEqual([len(urls) for urls in self.asked], [8, 8, 4])
+
+    def test_a_body_that_can_be_read_once_is_read_once(self):
+        self.assertEqual(self.script("""
+            import io, requests, threading
+            def send(body): print(requests.post("http://h/1", data=body).text)
+            threads = [threading.Thread(target=send, args=(body,)) for body in (io.BytesIO(b"a"), iter([b"b"]))]
+            for t in threads: t.start()
+            for t in threads: t.join()
+            """), ["1a", "1b"])
+
+
+class WhatIsNotThere(ThreadsTest):
+    def error(self, code):
+        return self.run_turn(code)["error"]["message"]
+
+    def test_processes_say_what_to_do_instead(self):
+        for code, told in (
+                ("import subprocess; subprocess.run(['ls', '-l'])", "there are no processes.*'ls -l'; use os.listdir"),
+                ("import subprocess; subprocess.check_output('curl http://h/', shell=True)", "requests.get"),
+                ("import subprocess, sys; subprocess.run([sys.executable, '-m', 'pip', 'install', 'x'])", "cannot be installed"),
+                ("import os; os.system('make all')", "os.system cannot run 'make all'; do it in Python"),
+                ("import os; os.popen('pwd').read()", "os.getcwd"),
+                ("import asyncio; asyncio.run(asyncio.create_subprocess_shell('cat x'))", "asyncio cannot run 'cat x'"),
+                ("from multiprocessing import Process; Process(target=print).start()", "threading.Thread"),
+                ("import multiprocessing; multiprocessing.Queue()", "queue.Queue"),
+                ("import multiprocessing; multiprocessing.Manager()", "dict and list")):
+            self.assertRegex(self.error(code), told, code)
+        self.assertRegex(_message_of_missing("fork"), "no os.fork.*threading.Thread")
+        self.assertRegex(_message_of_missing("execvp"), "no os.execvp")
+        self.assertRegex(_message_of_missing("nosuch"), "has no attribute 'nosuch'")
+
+    def test_sockets_say_what_to_do_instead(self):
+        for code in ("import socket; socket.socket()", "import socket; socket.create_connection(('h', 80))",
+                     "import socket; socket.gethostbyname('h')",
+                     "import http.client; http.client.HTTPConnection('h').request('GET', '/')",
+                     "import smtplib; smtplib.SMTP('h')",
+                     "import asyncio; asyncio.run(asyncio.open_connection('h', 80))"):
+            self.assertRegex(self.error(code), "no sockets here: use requests or urllib.request", code)
+
+
+def _message_of_missing(name):
+    try:
+        _processes._missing(name)
+    except AttributeError as error:
+        return str(error)
 
 
 if __name__ == "__main__":
