@@ -347,7 +347,7 @@ constexpr FunctionSpec kFunctions[] = {
      .failures = {{Errno::kInvalid, "the text is no JSON, or a request in it has another shape"},
                   {Errno::kTooBig, "there are more than 64 requests"}},
      .example =
-         R"((call $io.print (call $json.get! (call $http.get_many! (string "[\"https://example.org/\"]")) (string "[0].status"))))",
+         R"((call $io.print (call $http.get_many! (string "[\"https://example.org/\",\"https://example.org/more\"]"))))",
      .handler = get_many,
      .in_prompt = false},
     {.module = "http",

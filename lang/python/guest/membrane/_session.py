@@ -49,13 +49,13 @@ def warm():
     if _warm:
         return
     _warm = True
-    from membrane import _capabilities, _loop, _matplotlib, _net, _processes, _random, _suggestions, _threads
+    from membrane import _capabilities, _loop, _matplotlib, _net, _processes, _random, _threads, _tracebacks
     _capabilities.modules()
     _net.install()
     _loop.install()
     _threads.install()
     _processes.install()
-    _suggestions.install()
+    _tracebacks.install()
     _matplotlib.install()
     _random.install()
     for stream in (sys.stdout, sys.stderr):
