@@ -1147,6 +1147,27 @@ class RunInLanguages(WithLanguages):
         self.assertEqual(done.stdout, "read\n")
 
 
+    def test_a_file_that_is_here_and_not_granted_is_told_with_the_flag_that_gives_it(self):
+        (self.folder / "in").mkdir()
+        self.file("in/x.txt", "read")
+        self.file("y.txt", "too")
+        for path, grant in ("in/x.txt", "fs:read:in:/in"), ("/in/x.txt", None), ("y.txt", "fs:read:y.txt:/y.txt"):
+            program = self.file("p.py", f"print(open({path!r}).read())")
+            told = self.membrane("run", program, code=1).stderr
+            self.assertIn("No file or directory of the host is granted.", told)
+            if grant is None:
+                self.assertNotIn("is here", told)
+                continue
+            self.assertIn(f"hint: {path} is here, and not granted: --allow {grant} gives it to the program.", told)
+            self.membrane("run", program, "--allow", grant)
+
+    def test_an_empty_line_in_a_block_does_not_end_it(self):
+        entries = "def f(n):\n    n += 1\n\n    return n\n\nf(1)\ntry:\n    1 / 0\n\nexcept ZeroDivisionError:\n    x = 5\n\n\nx\n"
+        done = self.membrane("repl", "--json", stdin=entries)
+        reports = [json.loads(line) for line in done.stdout.splitlines()]
+        self.assertEqual([(r["outcome"], r["result"]) for r in reports], [("ok", ""), ("ok", "2"), ("ok", ""), ("ok", "5")])
+
+
 class AgentInLanguages(WithLanguages):
     def task(self, language, *replies, options=(), code=0):
         done = subprocess.run([COMMAND, "agent", "--print-prompt", "--language", language], capture_output=True,

@@ -54,7 +54,7 @@ class ThreadPoolExecutor(concurrent.futures.Executor):
         return future
 
     def _add_worker(self):
-        thread = threading.Thread(target=_Steps(self._work), name=f"{self._prefix}_{len(self._threads)}", daemon=True)
+        thread = threading.Thread(target=_Steps(self._work), name=f"{self._prefix}_{len(self._threads)}", daemon=False)
         self._threads.add(thread)
         thread.start()
 
@@ -71,7 +71,7 @@ class ThreadPoolExecutor(concurrent.futures.Executor):
             if self._shutdown:
                 return
             self._idle += 1
-            yield Wait(lambda: self._items or self._shutdown)
+            yield Wait(lambda: self._items or self._shutdown, is_idle=True)
             self._idle -= 1
 
     def _do(self, future, function, arguments, options):

@@ -20,7 +20,8 @@ waits = {}
 # Of a context manager's type: what a `with` does before it enters.
 enters = {}
 
-_CALL, _ENTER = "__membrane_call__", "__membrane_enter__"
+# What calls of the program's functions find in a cell each.
+_CALL, _ENTER, _PLAIN, _ID = "__membrane_call__", "__membrane_enter__", "__membrane_plain__", "__membrane_id__"
 _NOT_OF_PROGRAMS = (os.path.dirname(os.path.abspath(__file__)) + os.sep, os.path.dirname(os.path.abspath(os.__file__)) + os.sep)
 # Calls that never wait, by their names; of methods those that are no threads', queues' or locks'.
 _PLAIN_NAMES = frozenset(vars(builtins))
@@ -30,33 +31,55 @@ _PLAIN_METHODS = frozenset(
     "isdigit isalpha lstrip zfill ljust rjust task_done appendleft popleft info debug warning error".split())
 _MAX_KEPT = 1_000
 
+_known = {}  # id of a function -> (that, what makes steps of a call of it)
+plain = {}  # id of a function that is called at once -> that
 _made = {}  # id of a code object -> (that, what was made of it, or None)
 _trees = {}  # file name -> (its lines, the tree)
 
 
 def call(function, /, *arguments, **options):
     """What `yield from` gives the value of: the call's steps, or its value where it takes no steps."""
-    steps = steps_of(function, arguments, options)
-    return _Value(function(*arguments, **options)) if steps is None else steps
+    inner = function.__func__ if type(function) is types.MethodType else function
+    known = _known.get(id(inner)) or _learn(inner)
+    maker = known[1]
+    if maker is None:
+        return _value(function(*arguments, **options))
+    if inner is not function:
+        return maker(function.__self__, *arguments, **options)
+    return maker(*arguments, **options)
 
 
-def steps_of(function, arguments, options):
-    """The call as a generator; None where it has to be made at once."""
+def _value(value):
+    """A generator that gives the value. The call was made before: a StopIteration of it would be a RuntimeError in here."""
+    return value
+    yield
+
+
+def _learn(function):
+    """(the function, what makes steps of a call of it or None where it is made at once), kept."""
+    if len(_known) >= _MAX_KEPT:
+        _known.clear()
+        plain.clear()
+    maker = _maker_of(function)
+    _known[id(function)] = known = function, maker
+    if maker is None:
+        plain[id(function)] = function
+    return known
+
+
+def _maker_of(function):
     kind = type(function)
-    if kind is types.MethodType:
-        return steps_of(function.__func__, (function.__self__, *arguments), options)
-    if kind is functools.partial:
-        return steps_of(function.func, (*function.args, *arguments), {**function.keywords, **options})
-    if kind is types.BuiltinMethodType:
-        if arguments and isinstance(function.__self__, contextvars.Context) and function.__name__ == "run":
-            return steps_of(arguments[0], arguments[1:], options)
-        return None
     if kind is types.FunctionType:
-        made = waits.get(function) or _resumable(function)
-        return None if made is None else made(*arguments, **options)
-    if isinstance(function, type) or not isinstance(getattr(kind, "__call__", None), types.FunctionType):
+        return waits.get(function) or _resumable(function)
+    if kind is functools.partial:
+        return lambda *given, **named: call(function.func, *function.args, *given, **{**function.keywords, **named})
+    if kind is types.MethodType:
+        return lambda *given, **named: call(function, *given, **named)
+    if kind is types.BuiltinMethodType and isinstance(function.__self__, contextvars.Context) and function.__name__ == "run":
+        return lambda inner, *given, **named: call(inner, *given, **named)
+    if isinstance(function, type) or type(getattr(kind, "__call__", None)) is not types.FunctionType:
         return None
-    return steps_of(kind.__call__, (function, *arguments), options)
+    return lambda *given, **named: call(kind.__call__, function, *given, **named)
 
 
 def enter(manager):
@@ -65,21 +88,6 @@ def enter(manager):
     if wait is not None:
         yield from wait(manager)
     return manager
-
-
-class _Value:
-    """An iterator that ends at once, with the value. (A generator would make a StopIteration of the call a RuntimeError.)"""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value):
-        self.value = value
-
-    def __iter__(self):
-        return self
-
-    def __next__(self):
-        raise StopIteration(self.value)
 
 
 # --- making -----------------------------------------------------------------------------------------------------------
@@ -97,7 +105,7 @@ def _resumable(function):
     if made is None:
         return None
     cells = dict(zip(code.co_freevars, function.__closure__ or ()))
-    cells[_CALL], cells[_ENTER] = types.CellType(call), types.CellType(enter)
+    cells.update((name, types.CellType(value)) for name, value in ((_CALL, call), (_ENTER, enter), (_PLAIN, plain), (_ID, id)))
     try:
         closure = tuple(cells[name] for name in made.co_freevars)
     except KeyError:
@@ -152,7 +160,7 @@ def _future_flags():
 
 def _surrounded(function, free_names, class_name):
     """Inside of a function that has the free names, so that they are free in it; and of its class, for `__private` names."""
-    names = [_CALL, _ENTER, *(name for name in free_names if name not in (_CALL, _ENTER))]
+    names = dict.fromkeys((_CALL, _ENTER, _PLAIN, _ID, *free_names))
     arguments = ast.arguments(posonlyargs=[], args=[ast.arg(arg=name) for name in names], kwonlyargs=[], kw_defaults=[],
                               defaults=[], vararg=None, kwarg=None)
     outer = ast.FunctionDef(name="outer", args=arguments, body=[function], decorator_list=[], returns=None,
@@ -241,7 +249,16 @@ class _Changer(ast.NodeTransformer):
         if isinstance(function, ast.Attribute) and (
                 function.attr in _PLAIN_METHODS or isinstance(function.value, (ast.Constant, ast.JoinedStr))):
             return node
-        return self._steps(node, _CALL, [function, *node.args], node.keywords)
+        steps = self._steps(node, _CALL, [function, *node.args], node.keywords)
+        return self._short_way(node, steps) if isinstance(function, ast.Name) else steps
+
+    def _short_way(self, node, steps):
+        """`f(x) if id(f) in plain else (yield from call(f, x))`, where `x` has no steps itself."""
+        if any(isinstance(inner, ast.YieldFrom) for argument in (*node.args, *node.keywords) for inner in ast.walk(argument)):
+            return steps
+        name = ast.Call(func=ast.Name(id=_ID, ctx=ast.Load()), args=[node.func], keywords=[])
+        test = ast.Compare(left=name, ops=[ast.In()], comparators=[ast.Name(id=_PLAIN, ctx=ast.Load())])
+        return ast.copy_location(ast.IfExp(test=test, body=node, orelse=steps), node)
 
     def visit_With(self, node):
         self.generic_visit(node)

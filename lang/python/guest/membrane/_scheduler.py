@@ -25,12 +25,12 @@ def _look_at_clock():
 
 class Wait:
     """Over when `ready()` says so, or at `deadline`, a time of time.monotonic(); without either at once, after the others had
-    their turn. `request` is asked of the host."""
+    their turn. `request` is asked of the host. A thread in an idle wait has nothing left to do: nobody waits for its end."""
 
-    __slots__ = ("ready", "deadline", "request", "answer")
+    __slots__ = ("ready", "deadline", "request", "answer", "is_idle")
 
-    def __init__(self, ready=None, timeout=None, request=None):
-        self.ready, self.request, self.answer = ready, request, None
+    def __init__(self, ready=None, timeout=None, request=None, is_idle=False):
+        self.ready, self.request, self.answer, self.is_idle = ready, request, None, is_idle
         self.deadline = None if timeout is None else _look_at_clock() + timeout
 
     def is_over(self):
@@ -128,7 +128,7 @@ def run_all(only_needed):
     while True:
         if run_one() or _ask():
             continue
-        left = [task for task in _tasks if not task.daemon]
+        left = [task for task in _tasks if not task.daemon and not task.wait.is_idle]
         if not left:
             return
         if not only_needed and all(task.wait.deadline is None for task in left):
@@ -200,10 +200,13 @@ def _let_time_pass(wait):
 
 
 def _why_nothing_goes_on():
-    for task, wait in _standing[:-1]:
-        if wait.is_over():
-            return (f"deadlock: {task.name} could go on, but {current.name} waits on top of it, in a call that cannot be "
-                    "suspended: a callback, a generator, a comprehension, or code without its source. Let the function "
-                    "that the thread runs wait in a statement of its own")
-    waiting = ", ".join([task.name for task, _ in _standing] + [t.name for t in _tasks if not t.is_running])
+    below = [task for task, wait in _standing[:-1] if wait.is_over()]
+    if current is not MAIN and all(task is not MAIN for task, _ in _standing):
+        below.append(MAIN)  # which has started this thread, and does not wait
+    if below:
+        return (f"deadlock: {below[0].name} could go on, but {current.name} waits on top of it, in a call that cannot be "
+                "suspended: a callback, a generator, a comprehension, or code without its source. Let the function "
+                "that the thread runs wait in a statement of its own")
+    waiting = ", ".join([task.name for task, _ in _standing] +
+                        [t.name for t in _tasks if not t.is_running and not t.wait.is_idle])
     return f"deadlock: this waits for another thread, and there is none that could end it (waiting: {waiting})"

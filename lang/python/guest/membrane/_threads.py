@@ -440,6 +440,7 @@ _LOOKS = (
     (threading.Thread, "is_alive", *_look(_runs, True)),
     (threading.Event, "is_set", *_look(_is_set, False)),
     (concurrent.futures.Future, "done", *_look(_is_done, False)),
+    (queue.Queue, "empty", *_look(queue.Queue.empty, True)),
 )
 
 

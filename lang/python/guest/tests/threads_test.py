@@ -34,7 +34,13 @@ class ThreadsTest(SessionTest):
                                    (_scheduler, "_time", 0.0), (time, "monotonic", self.clock.monotonic)):
             self.addCleanup(setattr, place, name, getattr(place, name))
             setattr(place, name, value)
-        self.addCleanup(_scheduler.forget)
+        self.addCleanup(self.end_all)
+
+    def end_all(self):
+        """What a session leaves where it stands would be told of when this process ends."""
+        _scheduler.forget()
+        while _scheduler._left_behind:
+            _scheduler._left_behind.pop().steps.close()
 
     def script(self, code):
         """What it prints."""
@@ -384,6 +390,65 @@ class TypicalPrograms(ThreadsTest):
             """), ["True"])
 
 
+    def test_a_wait_in_what_cannot_be_suspended_says_so(self):
+        error = self.failing("""
+            import queue, threading
+            q, told = queue.Queue(), []
+            def consume():
+                try: print([q.get() for _ in range(2)])
+                except RuntimeError as error: told.append(error)
+            t = threading.Thread(target=consume, name="consumer")
+            t.start()
+            q.put(1); q.put(2)
+            t.join()
+            raise told[0]
+            """)
+        self.assertRegex(error["message"], "MainThread could go on, but consumer waits on top of it.*a comprehension")
+
+    def test_threads_go_on_in_later_cells(self):
+        self.run_turn(textwrap.dedent("""
+            import queue, threading
+            q, got = queue.Queue(), []
+            def consume():
+                for item in iter(q.get, None): got.append(item)
+            t = threading.Thread(target=consume)
+            t.start()
+            """))
+        self.assertEqual(self.run_turn("q.put(1); q.put(None)\nt.join(); got")["value"]["text/plain"], "[1]")
+
+    def test_what_surrounds_a_function_stays_its_own(self):
+        self.assertEqual(self.script("""
+            import threading, time
+            def counted():
+                count, names = 0, []
+                class Base:
+                    def work(self, step): time.sleep(0.1); return step
+                class Worker(Base):
+                    def work(self, step=1, *more, twice=False, **rest):
+                        nonlocal count
+                        done = super().work(step) * (2 if twice else 1)
+                        count += done
+                        names.extend([*more, *rest, self.__class__.__name__, __class__.__name__])
+                        with open("/dev/null") as nothing:
+                            pass
+                        for _ in range(2):
+                            time.sleep(0.1)
+                        else:
+                            names.append("else")
+                        try:
+                            time.sleep(-1)
+                        except ValueError as error:
+                            names.append(str(error))
+                threads = [threading.Thread(target=Worker().work, args=(3, "m"), kwargs={"twice": True, "r": 1}),
+                           threading.Thread(target=Worker().work)]
+                for t in threads: t.start()
+                for t in threads: t.join()
+                return count, names
+            print(*counted())
+            """), ["7 ['m', 'r', 'Worker', 'Worker', 'Worker', 'Worker', 'else', 'sleep length must be non-negative', "
+                   "'else', 'sleep length must be non-negative']"])
+
+
 class Executors(ThreadsTest):
     def test_map_keeps_the_order(self):
         self.assertEqual(self.script("""
@@ -526,6 +591,18 @@ class Pools(ThreadsTest):
                 print(result.ready(), result.get(), result.successful(), pool.apply(work, (2,)))
             """), ["[1, 2, 3] [8, 9]", "[1, 2, 3] [3, 2, 1]", "callback 2", "False 2 True 3"])
 
+
+    def test_a_script_waits_for_a_pool_that_nobody_shut_down(self):
+        self.assertEqual(self.script("""
+            from concurrent.futures import ThreadPoolExecutor
+            import time
+            def late():
+                time.sleep(1)
+                print("late")
+            pool = ThreadPoolExecutor(1)
+            pool.submit(late); pool.submit(late)
+            print("main ends")
+            """), ["main ends", "late", "late"])
 
     def test_a_pool_of_processes_works_in_this_one(self):
         self.assertEqual(self.script("""
