@@ -156,6 +156,7 @@ class Repl {
   bool read_entry(std::string& entry) {
     entry = std::exchange(unfinished_, {});
     may_go_on_ = false;
+    bool in_block = false;  // before the line that is read
     std::string line;
     for (;;) {
       switch (read_line(entry.empty(), line)) {
@@ -175,7 +176,8 @@ class Repl {
       }
       const Open open = open_at_end(entry);
       if (open.in_text || open.brackets > 0) continue;
-      if (!open.in_block || (ends_block && !block_goes_on())) return true;
+      if (!(ends_block ? in_block && block_goes_on() : open.in_block)) return true;
+      in_block = true;
     }
   }
 
