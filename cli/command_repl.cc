@@ -326,8 +326,8 @@ void add_repl(CLI::App& app, int& exit_code) {
       "  membrane repl\n"
       "  membrane repl --lang js --allow 'http:GET:https://example.org/*'\n"
       "  printf 'x = 20\\nx + 22\\n' | membrane repl --json\n"
-      "An empty line ends a block; where the input is not a terminal, one that is followed by an indented line does not, and\n"
-      "two do.\n"
+      "An empty line ends a block. Where the input is not a terminal, one before an indented line does not, "
+      "and two do.\n"
       "Limits are for each entry. Commands, as :fork and :back, are told by :help.\n"
       "Exit codes: 0 at the end, whatever the entries did; 2 wrong usage, or a language that is not there; "
       "3 Membrane failed.");

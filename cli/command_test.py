@@ -1162,10 +1162,12 @@ class RunInLanguages(WithLanguages):
             self.membrane("run", program, "--allow", grant)
 
     def test_an_empty_line_in_a_block_does_not_end_it(self):
-        entries = "def f(n):\n    n += 1\n\n    return n\n\nf(1)\ntry:\n    1 / 0\n\nexcept ZeroDivisionError:\n    x = 5\n\n\nx\n"
+        entries = ("def f(n):\n    n += 1\n\n    return n\n\nf(1)\n"
+                   "try:\n    1 / 0\n\nexcept ZeroDivisionError:\n    x = 5\n\n\nx\n")
         done = self.membrane("repl", "--json", stdin=entries)
         reports = [json.loads(line) for line in done.stdout.splitlines()]
-        self.assertEqual([(r["outcome"], r["result"]) for r in reports], [("ok", ""), ("ok", "2"), ("ok", ""), ("ok", "5")])
+        self.assertEqual([(r["outcome"], r["result"]) for r in reports],
+                         [("ok", ""), ("ok", "2"), ("ok", ""), ("ok", "5")])
 
 
 class AgentInLanguages(WithLanguages):

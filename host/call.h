@@ -38,7 +38,7 @@ enum class CallEnd : uint8_t {
 // The largest string that a handler makes, however much memory there is.
 inline constexpr uint64_t kMaxResultBytes = 64ull << 20;
 
-// One of several requests that a call makes.
+// One of several requests that a call makes. The report gives each the same share of the call's time.
 struct CallPart {
   HostError error = {Errno::kOk, {}, {}};
   std::string summary;  // for people: its texts and numbers

@@ -141,7 +141,8 @@ void Dispatcher::settle(const FunctionSpec& function, const HostError* error, Ac
   const HostError& kept = history_.last_error;
   const std::string name = std::string(function.module) + "." + std::string(function.name);
   for (CallPart& part : account.parts)
-    record_part({.name = name, .latency_us = static_cast<uint64_t>(latency.count())}, std::move(part));
+    record_part({.name = name, .latency_us = static_cast<uint64_t>(latency.count()) / account.parts.size()},
+                std::move(part));
   if (!account.parts.empty()) return;
   record({name, kept.code, kept.reason, kept.grant, std::move(account.summary), account.bytes_in,
           was_refused(kept) ? 0 : account.bytes_out.value_or(0), static_cast<uint64_t>(latency.count())});

@@ -92,7 +92,8 @@ TEST(Report, ManyEqualCallsAreOneLineWhateverComesBetween) {
                                  .arguments = "u" + std::to_string(i)});
   }
   const std::string text = render_text(report, false);
-  EXPECT_NE(text.find("call: kv.get, 300 calls from k0 to k299 -> OK, 600 bytes in [0.000 ms]\n"), std::string::npos)
+  EXPECT_NE(text.find("call: kv.get, 300 calls from k0 to k299 -> OK, 600 bytes in [0.000 ms]\n"),
+            std::string::npos)
       << text;
   EXPECT_NE(text.find("call: kv.set, 300 calls from k0 to k299 -> OK"), std::string::npos);
   EXPECT_NE(text.find("denied: http.get, 299 calls from u0 to u298 -> EACCES: No grant allows it. "

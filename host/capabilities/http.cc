@@ -338,12 +338,12 @@ constexpr FunctionSpec kFunctions[] = {
      .cost = kCost,
      .summary =
          R"(Fetches several URLs at once: requests is a JSON array of URLs, answers one of what http.exchange gives.)",
-     .details = "At most 64 requests, of which eight are under way at a time; the answers are in the order of the "
-                "requests. Each is decided, paid for, journaled and reported as one of http.exchange, and costs a "
-                "host call. A request may also be an object with `url` and, as wanted, `method`, `headers`, and "
-                "`body` or `body_base64`. One that fails has "
-                "`{\"errno\":\"EACCES\",\"message\":\"…\",\"grant\":\"…\"}` for its answer. `http.status` and "
-                "`http.header` tell nothing of it.",
+     .details = "At most 64 requests, of which eight are under way at a time; the answers are in the order "
+                "of the requests. Each is decided, paid for, journaled and reported as one of http.exchange, "
+                "and costs a host call. A request may also be an object with `url` and, as wanted, `method`, "
+                "`headers`, and `body` or `body_base64`. One that fails has "
+                "`{\"errno\":\"EACCES\",\"message\":\"…\",\"grant\":\"…\"}` for its answer. `http.status` "
+                "and `http.header` tell nothing of it.",
      .failures = {{Errno::kInvalid, "the text is no JSON, or a request in it has another shape"},
                   {Errno::kTooBig, "there are more than 64 requests"}},
      .example =

@@ -15,12 +15,12 @@ TEST(Http, SeveralRequestsAreAnsweredInTheirOrderEachByItself) {
   Machine machine;
   machine.world.pages["http://h/a"] = {.status = 404, .headers = {{"x", "1"}}, .body = "é", .final_url = ""};
   machine.world.pages["http://h/b"] = {.status = 200, .headers = {}, .body = "\xFF", .final_url = "http://h/c"};
-  EXPECT_EQ(
-      machine.text("http.get_many",
-                   {R"(["http://h/a","http://denied/",{"url":"http://h/b","method":"put","headers":{"X-A":"b"},"body":"c"}])"}),
-      R"([{"status":404,"url":"http://h/a","headers":{"x":"1"},"body":"é"},)"
-      R"({"errno":"EACCES","message":"no grant allows http://denied/","grant":"--allow http:GET:http://denied/"},)"
-      R"({"status":200,"url":"http://h/c","headers":{},"body_base64":"/w=="}])");
+  const std::string whole = R"({"url":"http://h/b","method":"put","headers":{"X-A":"b"},"body":"c"})";
+  EXPECT_EQ(machine.text("http.get_many", {R"(["http://h/a","http://denied/",)" + whole + "]"}),
+            R"([{"status":404,"url":"http://h/a","headers":{"x":"1"},"body":"é"},)"
+            R"({"errno":"EACCES","message":"no grant allows http://denied/",)"
+            R"("grant":"--allow http:GET:http://denied/"},)"
+            R"({"status":200,"url":"http://h/c","headers":{},"body_base64":"/w=="}])");
   EXPECT_EQ(machine.world.requests.back().method, "PUT");
   EXPECT_EQ(machine.world.requests.back().headers, (Headers{{"X-A", "b"}}));
   EXPECT_EQ(machine.world.requests.back().body, "c");
@@ -44,15 +44,16 @@ TEST(Http, SeveralRequestsCostWhatEachOfThemDoes) {
     machine.text("http.get_many", {requests});
     return before - machine.guest.fuel_left();
   };
-  const uint64_t one = cost_of(R"(["http://h/"])"), three = cost_of(R"(["http://h/","http://h/","http://h/"])");
-  EXPECT_GE(three, one + 2'000);
+  const uint64_t of_one = cost_of(R"(["http://h/"])");
+  EXPECT_GE(cost_of(R"(["http://h/","http://h/","http://h/"])"), of_one + 2'000);
 }
 
 TEST(Http, WhatIsNoListOfRequestsIsRefused) {
   Machine machine;
-  for (const char* const wrong : {"", "{}", "[1]", "[[]]", R"([{"method":"GET"}])", R"([{"url":5}])", R"([{"url":"u","x":"y"}])",
-                                  R"([{"url":"u","method":"a b"}])", R"([{"url":"u","headers":"a"}])",
-                                  R"([{"url":"u","headers":{"a b":"c"}}])", R"([{"url":"u","body_base64":"*"}])"})
+  for (const char* const wrong :
+       {"", "{}", "[1]", "[[]]", R"([{"method":"GET"}])", R"([{"url":5}])", R"([{"url":"u","x":"y"}])",
+        R"([{"url":"u","method":"a b"}])", R"([{"url":"u","headers":"a"}])",
+        R"([{"url":"u","headers":{"a b":"c"}}])", R"([{"url":"u","body_base64":"*"}])"})
     EXPECT_EQ(machine.fails("http.get_many", {wrong}), Errno::kInvalid) << wrong;
   std::string many = "[\"u\"";
   for (int i = 0; i < 64; ++i) many += ",\"u\"";

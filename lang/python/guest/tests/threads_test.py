@@ -333,7 +333,8 @@ class TypicalPrograms(ThreadsTest):
             print("main goes on")
             """), ["main goes on"])
         told = self.errors.getvalue()
-        self.assertTrue(told.startswith("Exception in thread failing:\nTraceback (most recent call last):\n  File \"program.py\""))
+        self.assertTrue(told.startswith(
+            "Exception in thread failing:\nTraceback (most recent call last):\n  File \"program.py\""), told)
         self.assertIn("in fail", told)
         self.assertTrue(told.endswith("ValueError: no such thing\n"))
         self.assertNotIn("membrane", told)
@@ -736,7 +737,8 @@ class WhatIsNotThere(ThreadsTest):
         for code, told in (
                 ("import subprocess; subprocess.run(['ls', '-l'])", "there are no processes.*'ls -l'; use os.listdir"),
                 ("import subprocess; subprocess.check_output('curl http://h/', shell=True)", "requests.get"),
-                ("import subprocess, sys; subprocess.run([sys.executable, '-m', 'pip', 'install', 'x'])", "cannot be installed"),
+                ("import subprocess, sys; subprocess.run([sys.executable, '-m', 'pip', 'install', 'x'])",
+                 "cannot be installed"),
                 ("import os; os.system('make all')", "os.system cannot run 'make all'; do it in Python"),
                 ("import os; os.popen('pwd').read()", "os.getcwd"),
                 ("import asyncio; asyncio.run(asyncio.create_subprocess_shell('cat x'))", "asyncio cannot run 'cat x'"),
