@@ -913,8 +913,9 @@ class Capabilities(CommandTest):
         prompt, page = self.membrane("capabilities", "--prompt").stdout, self.membrane("capabilities").stdout
         names = re.findall(r"^  ([a-z]+\.[a-z0-9_]+)\(", prompt, re.M)
         self.assertGreater(len(names), 50)
-        self.assertEqual(names, in_json)
-        for name in names:
+        left_out = ["http.get_many"]  # of the prompt: the languages' libraries know it
+        self.assertEqual(names, [name for name in in_json if name not in left_out])
+        for name in in_json:
             self.assertIn(name, page)
 
     def test_one_capability_and_one_function(self):
@@ -922,7 +923,8 @@ class Capabilities(CommandTest):
         self.assertTrue(text.startswith("## http\n"), text[:100])
         self.assertIn("--allow 'http:GET:https://example.org/*'", text)
         self.assertEqual(re.findall("^### (.*)$", text, re.M),
-                         ["http.get", "http.post", "http.request", "http.exchange", "http.status", "http.header"])
+                         ["http.get", "http.post", "http.request", "http.exchange", "http.get_many", "http.status",
+                          "http.header"])
         self.assertEqual(re.findall("^### (.*)$", self.membrane("capabilities", "http.get").stdout, re.M), ["http.get"])
         found = json.loads(self.membrane("capabilities", "http.get", "--json").stdout)["capabilities"]
         self.assertEqual([(c["name"], [f["name"] for f in c["functions"]]) for c in found], [("http", ["http.get"])])

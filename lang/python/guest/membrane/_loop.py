@@ -1,7 +1,6 @@
 """An event loop for asyncio where there are no sockets: timers, tasks, futures, and the scheduler's threads."""
 
 import asyncio
-import errno
 import sys
 import warnings
 
@@ -44,11 +43,6 @@ class Loop(asyncio.BaseEventLoop):
             self._default_executor = _pools.ThreadPoolExecutor(thread_name_prefix="asyncio")
         return super().run_in_executor(executor, func, *args)
 
-    async def shutdown_default_executor(self, timeout=None):
-        self._executor_shutdown_called = True
-        if self._default_executor is not None:
-            self._default_executor.shutdown()
-
     async def subprocess_exec(self, protocol_factory, program, *args, **options):
         from membrane import _processes
         raise _processes.command_error("asyncio", [program, *args])
@@ -56,12 +50,6 @@ class Loop(asyncio.BaseEventLoop):
     async def subprocess_shell(self, protocol_factory, cmd, **options):
         from membrane import _processes
         raise _processes.command_error("asyncio", cmd)
-
-    async def create_connection(self, *_, **__):
-        from membrane import _processes
-        raise OSError(errno.ENOTSUP, _processes.NO_SOCKETS)
-
-    create_server = create_datagram_endpoint = create_unix_connection = create_unix_server = create_connection
 
 
 class _Policy(getattr(asyncio.events, "_BaseDefaultEventLoopPolicy", None) or asyncio.events.BaseDefaultEventLoopPolicy):
