@@ -28,7 +28,7 @@ _PLAIN_NAMES = frozenset(vars(builtins))
 _PLAIN_METHODS = frozenset(
     "append extend insert remove clear copy count index sort reverse split rsplit splitlines strip lstrip rstrip format "
     "encode decode upper lower title startswith endswith replace items keys values setdefault add discard "
-    "isdigit isalpha lstrip zfill ljust rjust task_done appendleft popleft info debug warning error".split())
+    "isdigit isalpha zfill ljust rjust task_done appendleft popleft info debug warning error".split())
 _MAX_KEPT = 1_000
 
 _known = {}  # id of a function -> (that, what makes steps of a call of it)
@@ -56,14 +56,16 @@ def _value(value):
 
 
 def _learn(function):
-    """(the function, what makes steps of a call of it or None where it is made at once), kept."""
-    if len(_known) >= _MAX_KEPT:
-        _known.clear()
-        plain.clear()
-    maker = _maker_of(function)
-    _known[id(function)] = known = function, maker
-    if maker is None:
-        plain[id(function)] = function
+    """(the function, what makes steps of a call of it or None where it is made at once); kept, where that keeps nothing of
+    the program's alive but the function."""
+    known = function, _maker_of(function)
+    if isinstance(function, type) or (type(function) is types.FunctionType and function.__closure__ is None):
+        if len(_known) >= _MAX_KEPT:
+            _known.clear()
+            plain.clear()
+        _known[id(function)] = known
+        if known[1] is None:
+            plain[id(function)] = function
     return known
 
 

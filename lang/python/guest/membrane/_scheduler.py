@@ -12,14 +12,14 @@ import time
 _MAX_REQUESTS = 8  # that are answered at once
 _now = time.monotonic
 _sleep = time.sleep  # of the host, before threads were put behind the program's
-
-
 _time = 0.0  # as it was when somebody looked last: a clock that is looked at may go on by that
 
 
 def _look_at_clock():
+    """The time. It does not go back while somebody waits; what was looked at before may be another run's clock."""
     global _time
-    _time = max(_time, _now())
+    now = _now()
+    _time = max(_time, now) if _tasks or _standing else now
     return _time
 
 
@@ -122,16 +122,16 @@ def run_until(wait):
         _standing.pop()
 
 
-def run_all(only_needed):
-    """Runs threads until all have ended but daemons. Without `only_needed` those that nothing can wake stay as they are,
-    and so does what waits for a time."""
+def run_all(of_script):
+    """Runs threads until all have ended but daemons. Where nothing can wake those that are left, that is a deadlock, or, without
+    `of_script`, they stay as they are."""
     while True:
         if run_one() or _ask():
             continue
         left = [task for task in _tasks if not task.daemon and not task.wait.is_idle]
         if not left:
             return
-        if not only_needed and all(task.wait.deadline is None for task in left):
+        if not of_script and all(task.wait.deadline is None for task in left):
             return
         _let_time_pass(None)
 

@@ -319,6 +319,13 @@ def _start(thread):
     _scheduler.start(thread.name, thread._ident, _steps_of_thread(thread), thread.daemon)
 
 
+def _start_new_thread(function, args, kwargs={}, /):
+    """In the place of _thread.start_new_thread."""
+    thread = threading.Thread(target=function, args=args, kwargs=kwargs, daemon=True)
+    thread.start()
+    return thread.ident
+
+
 def _steps_of_thread(thread):
     try:
         yield from _resumable.call(thread.run)
@@ -464,6 +471,7 @@ def _replacements():
             (_thread, ("allocate_lock", "allocate", "lock", "LockType"), Lock),
             (threading, ("RLock",), RLock),
             (threading, ("local",), _threading_local.local),
+            (_thread, ("start_new_thread", "start_new"), _start_new_thread),
             (threading, ("get_ident",), _get_ident),
             (_thread, ("get_ident",), _get_ident),
             (threading.Condition, ("wait",), _plain(_wait, "wait")),

@@ -406,6 +406,14 @@ class TypicalPrograms(ThreadsTest):
             """)
         self.assertRegex(error["message"], "MainThread could go on, but consumer waits on top of it.*a comprehension")
 
+    def test_a_thread_without_an_object(self):
+        self.assertEqual(self.script("""
+            import _thread, queue
+            q = queue.Queue()
+            _thread.start_new_thread(lambda a, b=0: q.put(a + b), (1,), {"b": 2})
+            print(q.get())
+            """), ["3"])
+
     def test_threads_go_on_in_later_cells(self):
         self.run_turn(textwrap.dedent("""
             import queue, threading
