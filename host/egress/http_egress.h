@@ -35,7 +35,8 @@
 
 namespace membrane::host {
 
-// The value of a secret by its name; nothing when there is none. Called by one thread at a time.
+// The value of a secret by its name; nothing when there is none. Called by one thread at a
+// time, which may be one of the egress's own.
 using Secrets = std::function<std::optional<std::string>(const std::string& name)>;
 Secrets environment_secrets();
 
