@@ -141,6 +141,7 @@ def _changed(code, node, class_name):
         body = [changer.visit(statement) for statement in node.body]
     if not changer.changed:
         return None
+    body = [*changer.functions, *body]
     again = ast.FunctionDef(name="resumable", args=_bare(node.args), body=body, decorator_list=[], returns=None,
                             type_comment=None, type_params=[])
     whole = _surrounded(again, code.co_freevars, class_name)
@@ -231,17 +232,59 @@ def _functions_of(tree):
 
 
 class _Changer(ast.NodeTransformer):
-    """Calls become steps, where a `yield` can stand: not in functions, classes and comprehensions inside."""
+    """Calls become steps, where a `yield` can stand: not in functions, classes and generators inside. A comprehension, in
+    which none can stand, becomes a function of its own, one of `functions`, which stand before the rest."""
 
     def __init__(self):
         self.changed = False
+        self.functions = []
         self._items = 0
 
     def _leave(self, node):
         return node
 
-    visit_FunctionDef = visit_AsyncFunctionDef = visit_Lambda = visit_ClassDef = _leave
-    visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = _leave
+    visit_FunctionDef = visit_AsyncFunctionDef = visit_Lambda = visit_ClassDef = visit_GeneratorExp = _leave
+
+    def visit_ListComp(self, node):
+        return self._comprehension(node, ast.List(elts=[], ctx=ast.Load()), "append", [node.elt])
+
+    def visit_SetComp(self, node):
+        return self._comprehension(node, ast.Set(elts=[ast.Starred(value=ast.Tuple(elts=[], ctx=ast.Load()), ctx=ast.Load())]),
+                                   "add", [node.elt])
+
+    def visit_DictComp(self, node):
+        if node.value is None:  # {**mapping for …}
+            return node
+        return self._comprehension(node, ast.Dict(keys=[], values=[]), "__setitem__", [node.key, node.value])
+
+    def _comprehension(self, node, empty, method, parts):
+        if any(isinstance(inner, (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)) or getattr(inner, "is_async", 0)
+               for inner in ast.walk(node)) or any(isinstance(part, ast.Starred) for part in parts):
+            return node
+        first = node.generators[0]
+        first.iter = self.visit(first.iter)
+        inside = _Changer()
+        result = ast.Name(id="__membrane_result__", ctx=ast.Load())
+        body = ast.Expr(value=ast.Call(func=ast.Attribute(value=result, attr=method, ctx=ast.Load()),
+                                       args=[inside.visit(part) for part in parts], keywords=[]))
+        for part in reversed(node.generators):
+            for test in reversed(part.ifs):
+                body = ast.If(test=inside.visit(test), body=[body], orelse=[])
+            over = ast.Name(id="__membrane_iterable__", ctx=ast.Load()) if part is first else inside.visit(part.iter)
+            body = ast.For(target=part.target, iter=over, body=[body], orelse=[], type_comment=None)
+        if not inside.changed:
+            return node
+        self._items += 1
+        name = f"__membrane_comprehension_{self._items}__"
+        given = ast.Assign(targets=[ast.Name(id=result.id, ctx=ast.Store())], value=empty, type_comment=None)
+        arguments = ast.arguments(posonlyargs=[], args=[ast.arg(arg="__membrane_iterable__")], kwonlyargs=[], kw_defaults=[], defaults=[],
+                                  vararg=None, kwarg=None)
+        made = ast.FunctionDef(name=name, args=arguments, body=[*inside.functions, given, body, ast.Return(value=result)],
+                               decorator_list=[], returns=None, type_comment=None, type_params=[])
+        self.functions.append(ast.copy_location(made, node))
+        self.changed = True
+        called = ast.Call(func=ast.Name(id=name, ctx=ast.Load()), args=[first.iter], keywords=[])
+        return ast.copy_location(ast.YieldFrom(value=ast.copy_location(called, node)), node)
 
     def visit_Call(self, node):
         self.generic_visit(node)

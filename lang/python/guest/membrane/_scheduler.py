@@ -205,7 +205,7 @@ def _why_nothing_goes_on():
         below.append(MAIN)  # which has started this thread, and does not wait
     if below:
         return (f"deadlock: {below[0].name} could go on, but {current.name} waits on top of it, in a call that cannot be "
-                "suspended: a callback, a generator, a comprehension, or code without its source. Let the function "
+                "suspended: a callback, a generator, or code without its source. Let the function "
                 "that the thread runs wait in a statement of its own")
     waiting = ", ".join([task.name for task, _ in _standing] +
                         [t.name for t in _tasks if not t.is_running and not t.wait.is_idle])

@@ -396,7 +396,7 @@ class TypicalPrograms(ThreadsTest):
             import queue, threading
             q, told = queue.Queue(), []
             def consume():
-                try: print([q.get() for _ in range(2)])
+                try: print(list(q.get() for _ in range(2)))
                 except RuntimeError as error: told.append(error)
             t = threading.Thread(target=consume, name="consumer")
             t.start()
@@ -404,7 +404,22 @@ class TypicalPrograms(ThreadsTest):
             t.join()
             raise told[0]
             """)
-        self.assertRegex(error["message"], "MainThread could go on, but consumer waits on top of it.*a comprehension")
+        self.assertRegex(error["message"], "MainThread could go on, but consumer waits on top of it.*a generator")
+
+    def test_a_comprehension_waits_as_a_loop_does(self):
+        self.assertEqual(self.script("""
+            import queue, threading
+            q, factor = queue.Queue(), 10
+            def consume(count):
+                scale = factor
+                numbers = [q.get() * scale + n for n in range(count) if n != 1 for _ in "ab" if q is not None]
+                table = {n: {q.get() for _ in range(2)} for n in (x for x in "xy")}
+                print(numbers, {key: sorted(value) for key, value in table.items()})
+            t = threading.Thread(target=consume, args=(3,))
+            t.start()
+            for i in range(8): q.put(i)
+            t.join()
+            """), ["[0, 10, 22, 32] {'x': [4, 5], 'y': [6, 7]}"])
 
     def test_a_thread_without_an_object(self):
         self.assertEqual(self.script("""
