@@ -77,7 +77,7 @@ constexpr Use kUses[] = {
     {"python", "print(2 + 40)", "`from membrane import agent; agent.submit(text)`",
      R"(One session for all steps: names, imports and files in /tmp stay, so send only what is new. A step that runs out of
 fuel, time or memory is undone. The value of the last expression is shown, as is what is printed; print little.
-The standard library is there, without processes, threads, sockets and pip. Host functions: `from membrane import NAME`.
+The standard library is there, without processes, sockets and pip; threads overlap what they wait for. Host functions: `from membrane import NAME`.
 )",
      "http fs"},
     {"js", "console.log(2 + 40)", "`membrane.agent.submit(text)`",
@@ -151,7 +151,7 @@ std::string section_of(const Language& language, const PromptParts& parts) {
   if (!language.modules.empty()) out += "Also there: " + joined(language.modules, " and ") + ".\n";
   const bool is_python = language.name == "python";
   if (is_python && is_granted(parts, "http"))
-    out += "`requests` and `urllib.request` fetch what is granted; `http.get(url)`, the bytes, costs less.\n";
+    out += "`requests` and `urllib.request` fetch what is granted, in threads at once; `http.get(url)`, the bytes, costs less.\n";
   if (is_python && is_granted(parts, "fs")) out += "Granted directories stand at their paths, for open().\n";
   if (language.name == "js" && is_granted(parts, "http")) out += "`fetch` fetches what is granted.\n";
   if (std::ranges::any_of(language.tags, is_typescript)) out += "A ```ts block runs without its types.\n";
@@ -182,7 +182,8 @@ std::string functions_prompt(std::span<const Language> languages,
     if (std::ranges::find(ungranted, capability.name) != ungranted.end() || have_itself(capability.name))
       continue;
     for (const host::FunctionSpec& function : capability.functions)
-      out += signature_without_errno(function) + " — " + std::string(function.summary) + "\n";
+      if (function.in_prompt)
+        out += signature_without_errno(function) + " — " + std::string(function.summary) + "\n";
   }
   return out;
 }

@@ -3,8 +3,10 @@
 // A line that opens something (a bracket, a block, a text over several lines) goes on until it is closed and, for a
 // block of Python, until an empty line. So does one of which the language says that it goes on. Lines that begin with a colon are commands.
 
+#include <algorithm>
 #include <csignal>
 #include <iostream>
+#include <optional>
 
 #include "agent/line_reader.h"
 #include "base/terminal.h"
@@ -74,10 +76,20 @@ Open open_at_end(std::string_view entry) {
   return open;
 }
 
+// Whether a line that follows an empty one belongs to the block before it.
+bool goes_on_with(std::string_view line) {
+  if (line.starts_with(' ') || line.starts_with('\t')) return true;
+  const std::string_view word = line.substr(0, line.find_first_of(" :"));
+  constexpr std::string_view kWords[] = {"else", "elif", "except", "finally"};
+  return std::ranges::find(kWords, word) != std::end(kWords);
+}
+
 class Repl {
  public:
-  Repl(const Options& options, sandbox::RunOptions run_options, agent::LineReader& in)
-      : options_(options), run_options_(std::move(run_options)), in_(in) {}
+  // `is_person`: an empty line ends a block, as people know it. Otherwise it is one of the block when the next line is,
+  // as in a file, and two of them end it.
+  Repl(const Options& options, sandbox::RunOptions run_options, agent::LineReader& in, bool is_person)
+      : options_(options), run_options_(std::move(run_options)), in_(in), is_person_(is_person) {}
 
   Status begin() {
     sandbox::Languages languages(template_options(run_options_.tier));
@@ -124,12 +136,30 @@ class Repl {
            template_->package().frame == lang::Frame::kEof;
   }
 
+  agent::LineEvent read_line(bool is_first, std::string& line) {
+    if (!ahead_) return in_.read(is_first ? options_.language + "> " : "... ", line);
+    line = *std::exchange(ahead_, std::nullopt);
+    return agent::LineEvent::kLine;
+  }
+
+  // After an empty line in a block: whether the block goes on. The line that says so is read again.
+  bool block_goes_on() {
+    if (is_person_) return false;
+    std::string line;
+    if (read_line(false, line) != agent::LineEvent::kLine) return false;
+    if (line.find_first_not_of(" \t") == std::string::npos) return false;
+    const bool goes_on = goes_on_with(line);
+    ahead_ = std::move(line);
+    return goes_on;
+  }
+
   bool read_entry(std::string& entry) {
     entry = std::exchange(unfinished_, {});
     may_go_on_ = false;
+    bool in_block = false;  // before the line that is read
     std::string line;
     for (;;) {
-      switch (in_.read(entry.empty() ? options_.language + "> " : "... ", line)) {
+      switch (read_line(entry.empty(), line)) {
         case agent::LineEvent::kEnd: return !entry.empty();
         case agent::LineEvent::kInterrupted: entry.clear(); continue;
         case agent::LineEvent::kLine: break;
@@ -146,7 +176,8 @@ class Repl {
       }
       const Open open = open_at_end(entry);
       if (open.in_text || open.brackets > 0) continue;
-      if (!open.in_block || ends_block) return true;
+      if (!(ends_block ? in_block && block_goes_on() : open.in_block)) return true;
+      in_block = true;
     }
   }
 
@@ -248,7 +279,9 @@ class Repl {
   std::unique_ptr<sandbox::Session> session_;
   std::vector<std::unique_ptr<sandbox::Session>> forks_;
   uint64_t forked_ = 0;
-  std::string unfinished_;  // what the language said goes on
+  bool is_person_;
+  std::optional<std::string> ahead_;  // a line that was read, and belongs to what comes next
+  std::string unfinished_;            // what the language said goes on
   bool may_go_on_ = false;  // the entry that was read: an empty line ends it in any case
   std::optional<uint64_t> pause_fuel_;
   uint64_t fuel_last_ = 0, fuel_all_ = 0;
@@ -269,7 +302,7 @@ Result<int> run(const Options& options) {
     if (auto terminal = agent::terminal_line_reader(interrupted)) in = std::move(*terminal);
   if (in == nullptr)
     in = std::make_unique<agent::StreamLineReader>(std::cin, is_person ? &std::cout : nullptr);
-  Repl repl(options, std::move(run_options), *in);
+  Repl repl(options, std::move(run_options), *in, is_person);
   MEMBRANE_TRY(repl.begin());
   if (is_person) print(options.language + " inside Membrane; :help lists the commands, Ctrl-D ends\n");
   return repl.run();
@@ -293,6 +326,8 @@ void add_repl(CLI::App& app, int& exit_code) {
       "  membrane repl\n"
       "  membrane repl --lang js --allow 'http:GET:https://example.org/*'\n"
       "  printf 'x = 20\\nx + 22\\n' | membrane repl --json\n"
+      "An empty line ends a block. Where the input is not a terminal, one before an indented line does not, "
+      "and two do.\n"
       "Limits are for each entry. Commands, as :fork and :back, are told by :help.\n"
       "Exit codes: 0 at the end, whatever the entries did; 2 wrong usage, or a language that is not there; "
       "3 Membrane failed.");

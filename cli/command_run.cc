@@ -17,6 +17,7 @@
 #include "sandbox/languages.h"
 #include "sandbox/sandbox.h"
 #include "sandbox/session.h"
+#include "sandbox/telling.h"
 #include "wasi/text_stream.h"
 
 namespace membrane::cli {
@@ -264,6 +265,20 @@ Result<sandbox::Report> report_of(const Options& options, const Source& source,
   return sandbox::thaw({bytes, source.snapshot.size()}, run_options);
 }
 
+// What a program in a language looked for in vain may be here, and only not granted.
+void hint_at_file_here(sandbox::Report& report) {
+  if (report.errors.empty() || report.errors.front().code != "FileNotFoundError") return;
+  sandbox::ReportError& error = report.errors.front();
+  const std::filesystem::path path(sandbox::path_in(error.message));
+  std::error_code failed;
+  if (path.empty() || !std::filesystem::exists(path, failed) || failed) return;
+  const auto granted = path.has_parent_path() && path.parent_path() != "/" ? path.parent_path() : path;
+  const std::string guest = (std::filesystem::path("/") / granted).lexically_normal().string();
+  error.hint = path.string() + " is here, and not granted: " +
+               policy::allow_flag("fs:read:" + granted.string() + ":" + guest) + " gives it to the program. " +
+               error.hint;
+}
+
 // The program's input: what --input names, else standard input, unless the program itself came from there.
 Result<std::optional<InputSource>> input_of(const Options& options) {
   const std::string path = options.input_file.empty() ? "-" : options.input_file;
@@ -360,6 +375,7 @@ Result<int> run(const Options& options) {
   }
 
   MEMBRANE_ASSIGN(sandbox::Report report, report_of(options, source, run_options));
+  hint_at_file_here(report);
   output.finish();
   if (out) {
     out->keep_images(report);

@@ -949,8 +949,9 @@ class Capabilities(CommandTest):
         prompt, page = self.membrane("capabilities", "--prompt").stdout, self.membrane("capabilities").stdout
         names = re.findall(r"^  ([a-z]+\.[a-z0-9_]+)\(", prompt, re.M)
         self.assertGreater(len(names), 50)
-        self.assertEqual(names, in_json)
-        for name in names:
+        left_out = ["http.get_many"]  # of the prompt: the languages' libraries know it
+        self.assertEqual(names, [name for name in in_json if name not in left_out])
+        for name in in_json:
             self.assertIn(name, page)
 
     def test_one_capability_and_one_function(self):
@@ -958,7 +959,8 @@ class Capabilities(CommandTest):
         self.assertTrue(text.startswith("## http\n"), text[:100])
         self.assertIn("--allow 'http:GET:https://example.org/*'", text)
         self.assertEqual(re.findall("^### (.*)$", text, re.M),
-                         ["http.get", "http.post", "http.request", "http.exchange", "http.status", "http.header"])
+                         ["http.get", "http.post", "http.request", "http.exchange", "http.get_many", "http.status",
+                          "http.header"])
         self.assertEqual(re.findall("^### (.*)$", self.membrane("capabilities", "http.get").stdout, re.M), ["http.get"])
         found = json.loads(self.membrane("capabilities", "http.get", "--json").stdout)["capabilities"]
         self.assertEqual([(c["name"], [f["name"] for f in c["functions"]]) for c in found], [("http", ["http.get"])])
@@ -1229,6 +1231,29 @@ display(chart.bar({"a": 1}))
                 report = json.loads(self.membrane("run", program, *granted, "--replay", "run.journal", "--json", code=1).stdout)
                 self.assertEqual((report["outcome"], report["error"]["code"]), ("diverged", "replay_diverged"))
                 self.assertIn("grants of time, random", report["error"]["hint"])
+
+
+    def test_a_file_that_is_here_and_not_granted_is_told_with_the_flag_that_gives_it(self):
+        (self.folder / "in").mkdir()
+        self.file("in/x.txt", "read")
+        self.file("y.txt", "too")
+        for path, grant in ("in/x.txt", "fs:read:in:/in"), ("/in/x.txt", None), ("y.txt", "fs:read:y.txt:/y.txt"):
+            program = self.file("p.py", f"print(open({path!r}).read())")
+            told = self.membrane("run", program, code=1).stderr
+            self.assertIn("No file or directory of the host is granted.", told)
+            if grant is None:
+                self.assertNotIn("is here", told)
+                continue
+            self.assertIn(f"hint: {path} is here, and not granted: --allow {grant} gives it to the program.", told)
+            self.membrane("run", program, "--allow", grant)
+
+    def test_an_empty_line_in_a_block_does_not_end_it(self):
+        entries = ("def f(n):\n    n += 1\n\n    return n\n\nf(1)\n"
+                   "try:\n    1 / 0\n\nexcept ZeroDivisionError:\n    x = 5\n\n\nx\n")
+        done = self.membrane("repl", "--json", stdin=entries)
+        reports = [json.loads(line) for line in done.stdout.splitlines()]
+        self.assertEqual([(r["outcome"], r["result"]) for r in reports],
+                         [("ok", ""), ("ok", "2"), ("ok", ""), ("ok", "5")])
 
 
 class AgentInLanguages(WithLanguages):

@@ -9,6 +9,12 @@ std::unexpected<HostError> no_files() { return refuse(Errno::kUnsupported, "No f
 
 }  // namespace
 
+std::vector<HostResult<HttpResponse>> Broker::http_many(std::span<const HttpRequest> requests) {
+  std::vector<HostResult<HttpResponse>> answers;
+  for (const HttpRequest& request : requests) answers.push_back(http(request));
+  return answers;
+}
+
 HostResult<OpenedFile> Broker::file_open(std::string_view, const FileOpening&) { return no_files(); }
 HostResult<std::string> Broker::file_read_at(FileHandle, uint64_t, uint32_t) { return no_files(); }
 HostResult<void> Broker::file_write_at(FileHandle, uint64_t, std::string_view) { return no_files(); }

@@ -18,6 +18,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -97,6 +98,9 @@ class Broker {
   virtual ~Broker() = default;
 
   virtual HostResult<HttpResponse> http(const HttpRequest& request) = 0;
+  // Several requests, each decided, paid for and answered as http() does it alone; the answers are in the order of the
+  // requests. A world that can makes them at the same time.
+  virtual std::vector<HostResult<HttpResponse>> http_many(std::span<const HttpRequest> requests);
 
   // Guest paths: absolute, "/"-separated, of the grant's guest name space.
   // ENOMEM for a file of more than `most_bytes`.

@@ -14,6 +14,11 @@ namespace {
 
 using std::chrono::steady_clock;
 
+uint64_t microseconds_since(steady_clock::time_point start) {
+  return static_cast<uint64_t>(
+      std::chrono::duration_cast<std::chrono::microseconds>(steady_clock::now() - start).count());
+}
+
 constexpr std::string_view kFellShort = "there is no fuel left for what the call does";
 
 // --- answers as JSON and back ------------------------------------------------------------
@@ -216,32 +221,40 @@ struct BrokerGate::Request {
 
 template <typename T, typename Act>
 HostResult<T> BrokerGate::pass(const Request& request, Act act, Price price, Work* work) {
-  // The request that fell short was not made. Its entry stands where the run ends with it.
-  if (std::exchange(fell_short_, false) && record_ != nullptr) record_->drop_last();
-  std::string arguments_sha256;
-  if (record_ != nullptr || replay_ != nullptr) {
-    auto hash = request.hash();
-    if (!hash) return refuse(Errno::kHost, "the call cannot be journaled: " + hash.error().message);
-    arguments_sha256 = std::move(*hash);
-  }
+  auto hash = hash_of(request);
+  if (!hash) return std::unexpected(hash.error());
   const auto start = steady_clock::now();
   const uint64_t done_before = work != nullptr ? work->done : 0;
   HostResult<T> answer =
-      replay_ ? answer_from_journal<T>(request, arguments_sha256, work) : act_on_world<T>(act, price);
+      replay_ ? answer_from_journal<T>(request, *hash, work) : act_on_world<T>(act, price);
   if (divergence_) return answer;
   if (work != nullptr && work->is_too_much()) {
     fell_short_ = true;
     answer = refuse(Errno::kBudget, std::string(kFellShort));
     if (budget_ != nullptr) budget_->give_back(policy::Resource::kHostCalls, 1);
   }
-  if (record_ == nullptr) return answer;
+  return keep<T>(request, std::move(*hash), std::move(answer), microseconds_since(start),
+                 work != nullptr ? work->done - done_before : 0);
+}
 
+HostResult<std::string> BrokerGate::hash_of(const Request& request) {
+  // The request that fell short was not made. Its entry stands where the run ends with it.
+  if (std::exchange(fell_short_, false) && record_ != nullptr) record_->drop_last();
+  if (record_ == nullptr && replay_ == nullptr) return std::string();
+  auto hash = request.hash();
+  if (!hash) return refuse(Errno::kHost, "the call cannot be journaled: " + hash.error().message);
+  return std::move(*hash);
+}
+
+template <typename T>
+HostResult<T> BrokerGate::keep(const Request& request, std::string arguments_sha256, HostResult<T> answer,
+                               uint64_t latency_us, uint64_t fuel) {
+  if (record_ == nullptr) return answer;
   JournalEntry entry;
   entry.function = request.function;
   entry.arguments_sha256 = std::move(arguments_sha256);
-  entry.latency_us = static_cast<uint64_t>(
-      std::chrono::duration_cast<std::chrono::microseconds>(steady_clock::now() - start).count());
-  if (work != nullptr) entry.fuel = work->done - done_before;
+  entry.latency_us = latency_us;
+  entry.fuel = fuel;
   if (!answer) {
     entry.code = answer.error().code;
     entry.reason = answer.error().reason;
@@ -257,12 +270,17 @@ HostResult<T> BrokerGate::pass(const Request& request, Act act, Price price, Wor
   return answer;
 }
 
-template <typename T, typename Act>
-HostResult<T> BrokerGate::act_on_world(Act act, Price price) {
+HostResult<void> BrokerGate::pay(Price price) {
   const bool pays =
       price == Price::kHostCall || (price == Price::kPartOfOne && ++parts_ % kPartsOfHostCall == 0);
   if (pays && budget_ != nullptr && !budget_->take(policy::Resource::kHostCalls, 1))
     return refuse(Errno::kBudget, std::string(policy::used_up(policy::Resource::kHostCalls)));
+  return {};
+}
+
+template <typename T, typename Act>
+HostResult<T> BrokerGate::act_on_world(Act act, Price price) {
+  if (auto paid = pay(price); !paid) return std::unexpected(paid.error());
   return act();
 }
 
@@ -328,14 +346,44 @@ HostResult<std::vector<std::string>> BrokerGate::directories(const std::vector<s
 
 // --- each request ------------------------------------------------------------------------
 
-HostResult<HttpResponse> BrokerGate::http(const HttpRequest& request) {
+BrokerGate::Request BrokerGate::request_of(const HttpRequest& request) {
   Request asked("http.request", {request.method, request.url, request.body});
   for (const auto& [name, value] : request.headers) {
     asked.arguments.push_back(name);
     asked.arguments.push_back(value);
   }
-  return pass<HttpResponse>(asked, [&] { return world_->http(request); });
+  return asked;
 }
+
+HostResult<HttpResponse> BrokerGate::http(const HttpRequest& request) {
+  return pass<HttpResponse>(request_of(request), [&] { return world_->http(request); });
+}
+
+std::vector<HostResult<HttpResponse>> BrokerGate::http_many(std::span<const HttpRequest> requests) {
+  if (replay_ != nullptr) return Broker::http_many(requests);
+  const auto start = steady_clock::now();
+  std::vector<HostResult<HttpResponse>> answers;
+  std::vector<HttpRequest> paid;
+  for (const HttpRequest& request : requests) {
+    if (auto done = pay(Price::kHostCall); !done) {
+      answers.emplace_back(std::unexpected(done.error()));
+    } else {
+      answers.emplace_back();
+      paid.push_back(request);
+    }
+  }
+  std::vector<HostResult<HttpResponse>> came = world_->http_many(paid);
+  size_t next = 0;
+  for (size_t i = 0; i < requests.size(); ++i) {
+    if (answers[i]) answers[i] = std::move(came[next++]);
+    const Request asked = request_of(requests[i]);
+    auto hash = hash_of(asked);
+    if (!hash) answers[i] = std::unexpected(hash.error());
+    else answers[i] = keep(asked, std::move(*hash), std::move(answers[i]), microseconds_since(start), 0);
+  }
+  return answers;
+}
+
 HostResult<std::string> BrokerGate::file_read(std::string_view path, uint64_t most_bytes) {
   return pass<std::string>({"fs.read", {path}}, [&] { return world_->file_read(path, most_bytes); });
 }

@@ -47,6 +47,9 @@ class BrokerGate final : public Broker {
   [[nodiscard]] uint64_t tokens_used() const { return tokens_used_; }
 
   HostResult<HttpResponse> http(const HttpRequest& request) override;
+  // An entry of the journal for each request, in their order, as http() writes it: a journal does not say which were
+  // made at the same time.
+  std::vector<HostResult<HttpResponse>> http_many(std::span<const HttpRequest> requests) override;
   HostResult<std::string> file_read(std::string_view path, uint64_t most_bytes) override;
   HostResult<void> file_write(std::string_view path, std::string_view bytes, FileMode mode) override;
   HostResult<std::vector<FileInfo>> file_list(std::string_view path) override;
@@ -86,6 +89,7 @@ class BrokerGate final : public Broker {
       : world_(world), budget_(budget), record_(record), replay_(replay) {}
 
   struct Request;
+  static Request request_of(const HttpRequest& request);
   // What a request takes of the budget before it is made: a host call, part of one, or
   // nothing (closing what was opened, which cannot be refused).
   enum class Price : uint8_t { kHostCall, kPartOfOne, kNothing };
@@ -95,6 +99,13 @@ class BrokerGate final : public Broker {
   HostResult<T> pass(const Request& request, Act act, Price price = Price::kHostCall, Work* work = nullptr);
   template <typename T, typename Act>
   HostResult<T> act_on_world(Act act, Price price);
+  HostResult<void> pay(Price price);
+  // The hash of the request's arguments, where a journal needs it.
+  HostResult<std::string> hash_of(const Request& request);
+  // Writes the entry of a request that was answered, when there is a journal. Gives the answer.
+  template <typename T>
+  HostResult<T> keep(const Request& request, std::string arguments_sha256, HostResult<T> answer,
+                     uint64_t latency_us, uint64_t fuel);
   template <typename T>
   HostResult<T> answer_from_journal(const Request& request, const std::string& arguments_sha256, Work* work);
   std::unexpected<HostError> diverge(std::string what);

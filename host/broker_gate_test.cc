@@ -20,6 +20,7 @@ std::string use_everything(Machine& machine) {
   note(machine.call("http.status"));
   note(machine.call("http.header", {"x"}));
   note(machine.call("http.get", {"http://denied/"}));
+  note(machine.call("http.get_many", {R"(["http://h/","http://denied/","http://h/"])"}));
   note(machine.call("fs.write", {"/data/a", "1"}));
   note(machine.call("fs.append", {"/data/a", std::string("\0\xFF", 2)}));
   note(machine.call("fs.read", {"/data/a"}));
@@ -46,6 +47,31 @@ void furnish(TestWorld& world) {
   world.pages["http://h/"] = {
       .status = 418, .headers = {{"x", "\xFF"}}, .body = std::string("\0\xFE", 2), .final_url = "http://h/"};
   world.embeddings["x"] = {1.5f, -0.0f, std::numeric_limits<float>::infinity(), 1e-45f};
+}
+
+TEST(BrokerGate, SeveralRequestsArePaidForAndJournaledEachInTheirOrder) {
+  TestWorld world;
+  furnish(world);
+  Journal journal;
+  policy::Budget budget;
+  budget.set(policy::Resource::kHostCalls, 3);
+  BrokerGate gate = BrokerGate::to_world(world, &budget, &journal);
+  Machine machine(&gate);
+  const std::string requests = R"(["http://h/","http://denied/","http://h/","http://h/"])";
+  const std::string answers = machine.text("http.get_many", {requests});
+  EXPECT_EQ(world.requests.size(), 3u);
+  EXPECT_EQ(budget.left(policy::Resource::kHostCalls), 0u);
+  ASSERT_EQ(journal.entries().size(), 4u);
+  const Errno expected[] = {Errno::kOk, Errno::kAccess, Errno::kOk, Errno::kBudget};
+  for (size_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(journal.entries()[i].function, "http.request");
+    EXPECT_EQ(journal.entries()[i].code, expected[i]) << i;
+  }
+  BrokerGate replay = BrokerGate::to_journal(journal);
+  Machine again(&replay);
+  EXPECT_EQ(again.text("http.get_many", {requests}), answers);
+  EXPECT_FALSE(replay.divergence());
+  EXPECT_EQ(replay.entries_left(), 0u);
 }
 
 TEST(BrokerGate, AJournalReplaysToTheSameWithoutAWorld) {

@@ -6,7 +6,9 @@
 #include <bit>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "host/broker.h"
 #include "host/guest.h"
@@ -36,6 +38,14 @@ enum class CallEnd : uint8_t {
 // The largest string that a handler makes, however much memory there is.
 inline constexpr uint64_t kMaxResultBytes = 64ull << 20;
 
+// One of several requests that a call makes. The report gives each the same share of the call's time.
+struct CallPart {
+  HostError error = {Errno::kOk, {}, {}};
+  std::string summary;  // for people: its texts and numbers
+  uint64_t bytes_in = 0;
+  uint64_t bytes_out = 0;
+};
+
 class Call {
  public:
   Call(Guest& guest_of_call, Broker& broker_of_call, CapabilityState& state_of_run)
@@ -59,6 +69,7 @@ class Call {
   CapabilityState& state;
   CallEnd end = CallEnd::kReturn;  // a handler may end the run
   Work work;                       // what it does besides taking and giving bytes
+  std::vector<CallPart> parts;     // if there are any, the report lists these, and not the call
 
   std::array<std::string_view, kMaxParams> strings{};
   std::array<uint64_t, kMaxParams> bits{};

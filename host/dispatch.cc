@@ -30,6 +30,14 @@ std::string bounded(std::string text) {
   return utf8_repair(text);
 }
 
+std::string shortened(std::string summary) {
+  if (summary.size() > kMaxSummaryBytes) {
+    summary.resize(utf8_cut(summary, kMaxSummaryBytes));
+    summary += "…";
+  }
+  return utf8_repair(summary);
+}
+
 // "GET, https://example.org/": what a person needs to know the call again by.
 std::string summary_of(const FunctionSpec& function, const Call& call) {
   std::string summary;
@@ -43,11 +51,7 @@ std::string summary_of(const FunctionSpec& function, const Call& call) {
       case Type::kF64: summary += std::to_string(call.f64(i)); break;
     }
   }
-  if (summary.size() > kMaxSummaryBytes) {
-    summary.resize(utf8_cut(summary, kMaxSummaryBytes));
-    summary += "…";
-  }
-  return utf8_repair(summary);
+  return shortened(std::move(summary));
 }
 
 }  // namespace
@@ -110,6 +114,7 @@ ValueOutcome Dispatcher::act(const FunctionSpec& function, Call& call, Account& 
   }
   HostResult<Value> value =
       account.bytes_out ? perform(function, call) : std::unexpected(account.bytes_out.error());
+  account.parts = std::move(call.parts);
   if (bytes_out >= HostMemory::kLargeBytes) return_freed_memory();
   if (call.work.is_too_much()) {
     guest_.fall_short(price);
@@ -134,9 +139,23 @@ void Dispatcher::settle(const FunctionSpec& function, const HostError* error, Ac
   const auto latency =
       std::chrono::duration_cast<std::chrono::microseconds>(steady_clock::now() - account.start);
   const HostError& kept = history_.last_error;
-  record({std::string(function.module) + "." + std::string(function.name), kept.code, kept.reason, kept.grant,
-          std::move(account.summary), account.bytes_in, was_refused(kept) ? 0 : account.bytes_out.value_or(0),
-          static_cast<uint64_t>(latency.count())});
+  const std::string name = std::string(function.module) + "." + std::string(function.name);
+  for (CallPart& part : account.parts)
+    record_part({.name = name, .latency_us = static_cast<uint64_t>(latency.count()) / account.parts.size()},
+                std::move(part));
+  if (!account.parts.empty()) return;
+  record({name, kept.code, kept.reason, kept.grant, std::move(account.summary), account.bytes_in,
+          was_refused(kept) ? 0 : account.bytes_out.value_or(0), static_cast<uint64_t>(latency.count())});
+}
+
+void Dispatcher::record_part(CallRecord made, CallPart part) {
+  made.code = part.error.code;
+  made.bytes_in = part.bytes_in;
+  made.bytes_out = was_refused(part.error) ? 0 : part.bytes_out;
+  made.reason = bounded(std::move(part.error.reason));
+  made.grant = bounded(std::move(part.error.grant));
+  made.arguments = shortened(std::move(part.summary));
+  record(std::move(made));
 }
 
 // Reads the strings' bounds only: their bytes are looked at when they are paid for.

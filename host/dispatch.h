@@ -114,6 +114,7 @@ class Dispatcher {
     HostResult<uint64_t> bytes_out;  // of the arguments' strings; or why they are malformed
     uint64_t bytes_in = 0;
     std::string summary = {};
+    std::vector<CallPart> parts = {};
     std::chrono::steady_clock::time_point start = {};
   };
 
@@ -122,6 +123,7 @@ class Dispatcher {
   HostResult<Value> perform(const FunctionSpec& function, Call& call);
   HostResult<void> give(const FunctionSpec& function, const Value& value, std::span<uint64_t> results);
   void settle(const FunctionSpec& function, const HostError* error, Account account);
+  void record_part(CallRecord record, CallPart part);
   CallOutcome finish(const FunctionSpec& function, const HostResult<void>& done, std::span<uint64_t> results);
 
   Guest& guest_;

@@ -66,13 +66,23 @@ HostResult<void> LocalBroker::pay_in(size_t bytes) {
 
 // -- http ----------------------------------------------------------------------------
 
-HostResult<HttpResponse> LocalBroker::http(const HttpRequest& request) {
+HostResult<HttpEgress*> LocalBroker::egress() {
   if (!egress_) {
     auto made = HttpEgress::create(policy_.http, budget_, deadline_, resolver_, secrets_);
     if (!made) return refuse(Errno::kHost, "The http grants cannot be used: " + made.error().to_string());
     egress_ = std::move(*made);
   }
-  return egress_->send(request);
+  return egress_.get();
+}
+
+HostResult<HttpResponse> LocalBroker::http(const HttpRequest& request) {
+  return then(egress(), [&](HttpEgress* egress) { return egress->send(request); });
+}
+
+std::vector<HostResult<HttpResponse>> LocalBroker::http_many(std::span<const HttpRequest> requests) {
+  const auto opened = egress();
+  if (!opened) return {requests.size(), std::unexpected(opened.error())};
+  return (*opened)->send_many(requests);
 }
 
 // -- files ---------------------------------------------------------------------------

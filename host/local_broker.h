@@ -62,6 +62,7 @@ class LocalBroker final : public Broker {
   }
 
   HostResult<HttpResponse> http(const HttpRequest& request) override;
+  std::vector<HostResult<HttpResponse>> http_many(std::span<const HttpRequest> requests) override;
   HostResult<std::string> file_read(std::string_view path, uint64_t most_bytes) override;
   HostResult<void> file_write(std::string_view path, std::string_view bytes, FileMode mode) override;
   HostResult<std::vector<FileInfo>> file_list(std::string_view path) override;
@@ -97,6 +98,7 @@ class LocalBroker final : public Broker {
   HostResult<std::string> ask(std::string_view question) override;
 
  private:
+  HostResult<HttpEgress*> egress();
   HostResult<FileAccess*> files();
   HostResult<KvStore*> kv();
   HostResult<SqlReader*> database(std::string_view name);

@@ -102,6 +102,7 @@ struct FunctionSpec {
   std::string_view example = {};   // the body of a function, in the text that the preprocessor takes
   std::string_view prints = {};    // what the example prints; empty when the world decides that
   Handler handler = nullptr;
+  bool in_prompt = true;  // false: for the languages' libraries, so that a model need not know it
 };
 
 struct Capability {

@@ -100,7 +100,7 @@ TEST(Registry, ThePromptAndTheJsonNameEveryFunction) {
   const std::string json = capabilities_json();
   for (const Capability& capability : capabilities()) {
     for (const FunctionSpec& function : capability.functions) {
-      EXPECT_NE(prompt.find(signature_of(function)), std::string::npos);
+      EXPECT_EQ(prompt.contains(signature_of(function)), function.in_prompt) << function.name;
       EXPECT_NE(
           json.find("\"name\": \"" + std::string(function.module) + "." + std::string(function.name) + "\""),
           std::string::npos);

@@ -206,8 +206,10 @@ namespace {
 
 void append_lines(std::string& prompt, const Capability& capability, const Selection& selection) {
   prompt.append(capability.name).append(": ").append(capability.summary).append("\n");
-  for (const FunctionSpec& function : selected(capability, selection))
+  for (const FunctionSpec& function : selected(capability, selection)) {
+    if (!function.in_prompt && selection.function == nullptr) continue;
     prompt.append("  ").append(signature_of(function)).append(" — ").append(function.summary).append("\n");
+  }
 }
 
 }  // namespace

@@ -42,7 +42,8 @@ TEST(CapabilityExamples, TheOthersAreValidPrograms) {
       if (!function.prints.empty()) continue;
       const Report report = run(program_of(function), RunOptions{});
       const bool reaches_out = function.effect == host::Effect::kWorld || function.module == "http";
-      EXPECT_EQ(report.outcome, reaches_out ? Outcome::kDenied : Outcome::kOk)
+      const bool tells_each = function.name == "get_many";  // what was denied is among its answers
+      EXPECT_EQ(report.outcome, reaches_out && !tells_each ? Outcome::kDenied : Outcome::kOk)
           << function.module << "." << function.name << ": " << render_json(report, true);
     }
   }

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <map>
+#include <span>
+#include <tuple>
 
 #include "base/json.h"
 #include "base/terminal.h"
@@ -191,12 +194,54 @@ std::string error_text(const ReportError& error) {
   return out;
 }
 
-std::string call_text(const HostCallRecord& call) {
+// Calls of one function that ended alike: one, or all that there are of them.
+struct AlikeCalls {
+  const HostCallRecord* first = nullptr;
+  const HostCallRecord* last = nullptr;
+  uint64_t count = 0, bytes_in = 0, bytes_out = 0, latency_us = 0;
+
+  void add(const HostCallRecord& call) {
+    if (first == nullptr) first = &call;
+    last = &call;
+    ++count;
+    bytes_in += call.bytes_in;
+    bytes_out += call.bytes_out;
+    latency_us += call.latency_us;
+  }
+};
+
+// The calls in their order. Of a function that was called more than a few times with the same end (errno, and the grant
+// that is missing) all stand in the place of the first, whatever came in between.
+std::vector<AlikeCalls> fold(std::span<const HostCallRecord> calls) {
+  constexpr uint64_t kMostSingly = 8;
+  using Key = std::tuple<std::string_view, std::string_view, std::string_view>;
+  const auto key_of = [](const HostCallRecord& call) { return Key{call.name, call.error, call.grant}; };
+  std::map<Key, uint64_t> counts;
+  for (const HostCallRecord& call : calls) ++counts[key_of(call)];
+  std::vector<AlikeCalls> folded;
+  std::map<Key, size_t> places;
+  for (const HostCallRecord& call : calls) {
+    const Key key = key_of(call);
+    if (counts[key] <= kMostSingly) {
+      folded.emplace_back().add(call);
+      continue;
+    }
+    const auto [place, is_new] = places.emplace(key, folded.size());
+    if (is_new) folded.emplace_back();
+    folded[place->second].add(call);
+  }
+  return folded;
+}
+
+std::string call_text(const AlikeCalls& calls) {
+  const HostCallRecord& call = *calls.first;
   std::string out = call.name;
+  if (calls.count > 1) out += ", " + std::to_string(calls.count) + " calls from";
   if (!call.arguments.empty()) out += " " + call.arguments;
+  if (calls.count > 1) out += " to " + calls.last->arguments;
   out += call.error.empty() ? " -> OK" : " -> " + call.error;
-  if (call.bytes_in != 0) out += ", " + std::to_string(call.bytes_in) + " bytes in";
-  if (call.bytes_out != 0) out += ", " + std::to_string(call.bytes_out) + " bytes out";
+  if (calls.bytes_in != 0) out += ", " + std::to_string(calls.bytes_in) + " bytes in";
+  if (calls.bytes_out != 0) out += ", " + std::to_string(calls.bytes_out) + " bytes out";
   if (!call.reason.empty()) out += ": " + call.reason;
   if (!call.grant.empty()) out += " (would be granted by " + call.grant + ")";
   return on_one_line(out);
@@ -295,9 +340,9 @@ std::string account_text(const Report& report) {
   if (report.output_bytes_cut != 0)
     out +=
         std::to_string(report.output_bytes_cut) + " bytes of output were cut: the output limit is reached\n";
-  for (const HostCallRecord& call : report.host_calls)
-    out += (call.allowed ? "call: " : "denied: ") + call_text(call) + " [" +
-           milliseconds(static_cast<double>(call.latency_us)) + "]\n";
+  for (const AlikeCalls& calls : fold(report.host_calls))
+    out += (calls.first->allowed ? "call: " : "denied: ") + call_text(calls) + " [" +
+           milliseconds(static_cast<double>(calls.latency_us)) + "]\n";
   out += files_text(report.files);
   out += list_text<std::string>("kept: ", report.kept,
                                 [](const std::string& path) { return on_one_line(path); });
@@ -357,8 +402,11 @@ std::vector<Section> sections_of(const Report& report) {
   if (report.errors.size() > kMaxErrors)
     errors += "and " + std::to_string(report.errors.size() - kMaxErrors) + " more errors\n";
   size_t failed = 0;
-  for (const HostCallRecord& call : report.host_calls)
-    if (!call.error.empty() && ++failed <= kMaxDenied) denied += call_text(call) + "\n";
+  for (const AlikeCalls& calls : fold(report.host_calls)) {
+    if (calls.first->error.empty()) continue;
+    if (failed < kMaxDenied) denied += call_text(calls) + "\n";
+    failed += failed < kMaxDenied ? 1 : calls.count;
+  }
   if (failed > kMaxDenied) denied += "and " + std::to_string(failed - kMaxDenied) + " more failed calls\n";
   if (report.exit_code.value_or(0) != 0)
     sections.push_back(

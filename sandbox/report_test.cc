@@ -77,6 +77,43 @@ TEST(Report, TextTellsAPerson) {
   EXPECT_NE(render_text(denied_report(), true).find('\x1b'), std::string::npos);
 }
 
+// Of two functions in turn, and of a denial among them.
+TEST(Report, ManyEqualCallsAreOneLineWhateverComesBetween) {
+  Report report;
+  for (int i = 0; i < 300; ++i) {
+    report.host_calls.push_back({.name = "kv.get", .allowed = true, .arguments = "k" + std::to_string(i)});
+    report.host_calls.back().bytes_in = 2;
+    report.host_calls.push_back({.name = "kv.set", .allowed = true, .arguments = "k" + std::to_string(i)});
+    report.host_calls.push_back({.name = "http.get",
+                                 .allowed = false,
+                                 .error = "EACCES",
+                                 .reason = "No grant allows it.",
+                                 .grant = i < 299 ? "--allow a" : "--allow b",
+                                 .arguments = "u" + std::to_string(i)});
+  }
+  const std::string text = render_text(report, false);
+  EXPECT_NE(text.find("call: kv.get, 300 calls from k0 to k299 -> OK, 600 bytes in [0.000 ms]\n"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("call: kv.set, 300 calls from k0 to k299 -> OK"), std::string::npos);
+  EXPECT_NE(text.find("denied: http.get, 299 calls from u0 to u298 -> EACCES: No grant allows it. "
+                      "(would be granted by --allow a)"),
+            std::string::npos);
+  EXPECT_NE(text.find("denied: http.get u299 -> EACCES"), std::string::npos) << "another grant";
+  EXPECT_LT(std::ranges::count(text, '\n'), 10);
+  EXPECT_EQ(json::parse(render_json(report, false))["host_calls"].size(), 900u) << "JSON has them all";
+  EXPECT_NE(render_observation(report, 4000).find("http.get, 299 calls"), std::string::npos);
+}
+
+TEST(Report, AFewCallsAreListedEach) {
+  Report report;
+  for (int i = 0; i < 8; ++i)
+    report.host_calls.push_back({.name = "kv.get", .allowed = true, .arguments = "k" + std::to_string(i)});
+  const std::string text = render_text(report, false);
+  for (int i = 0; i < 8; ++i)
+    EXPECT_NE(text.find("call: kv.get k" + std::to_string(i) + " -> OK"), std::string::npos) << i;
+}
+
 TEST(Report, AProgramCannotForgeALine) {
   Report report = denied_report();
   report.host_calls[1].arguments = "x\ncall: kv.get secret -> OK\r";

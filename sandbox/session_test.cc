@@ -108,6 +108,12 @@ TEST_P(InALanguage, AnErrorIsToldWithItsTracebackAndTheSessionGoesOn) {
   EXPECT_EQ(exec("x").result, "20");
 }
 
+TEST_P(InALanguage, WhatWasPrintedBeforeTheFuelEndedIsInTheOutput) {
+  const Report report = exec(std::string(dialect().print) + "\n" + dialect().loop);
+  EXPECT_EQ(report.outcome, Outcome::kOutOfFuel);
+  EXPECT_EQ(report.stdout_text, "hello\n");
+}
+
 TEST_P(InALanguage, ALoopWithoutAnEndEndsByItsFuelAndTheSessionIsAsBefore) {
   exec(dialect().set_x);
   for (int round = 0; round < 2; ++round) {
@@ -523,9 +529,80 @@ TEST_F(Python, ReadsAGrantedDirectoryAndNoOther) {
   EXPECT_EQ(exec("import csv\nsum(int(r['count']) for r in csv.DictReader(open('/data/log.csv')))").result,
             "7");
   const Report denied = exec("open('/data/new.txt', 'w')");
-  EXPECT_NE(denied.outcome, Outcome::kOk);
+  EXPECT_EQ(denied.outcome, Outcome::kDenied);
   EXPECT_FALSE(std::filesystem::exists(directory + "/new.txt"));
   std::filesystem::remove_all(directory);
+}
+
+TEST_F(Python, AWriteBelowAGrantToReadIsADenial) {
+  const std::string directory = ::testing::TempDir() + "membrane-read-only-" + std::to_string(getpid());
+  std::filesystem::create_directory(directory);
+  RunOptions run_options = options();
+  run_options.policy.fs.push_back({.guest = "/data", .host = directory});
+  begin(run_options);
+  for (const char* const code : {"open('/data/new.txt', 'w')", "import os\nos.mkdir('/data/x')"}) {
+    const Report report = exec(code);
+    EXPECT_EQ(report.outcome, Outcome::kDenied) << code;
+    EXPECT_EQ(report.errors.at(0).hint, "It would be allowed by --allow fs:write:" + directory + ":/data") << code;
+  }
+  std::filesystem::remove_all(directory);
+}
+
+TEST_F(Python, AFileThatIsNotThereIsToldWithWhatIsGranted) {
+  EXPECT_EQ(exec("open('/nowhere/x.csv')").errors.at(0).hint,
+            "No file or directory of the host is granted. It would be allowed by --allow "
+            "fs:read:HOST_DIRECTORY:/nowhere");
+  const std::string directory = ::testing::TempDir() + "membrane-hint-" + std::to_string(getpid());
+  std::filesystem::create_directory(directory);
+  RunOptions run_options = options();
+  run_options.policy.fs.push_back({.guest = "/data", .host = directory});
+  run_options.policy.fs.push_back({.guest = "/out", .host = directory, .mode = policy::FsMode::kWrite});
+  begin(run_options);
+  EXPECT_EQ(exec("open('/data/x.csv')").errors.at(0).hint,
+            "Of the host the program has /data (to read), /out (to read and write).");
+  EXPECT_EQ(exec("raise FileNotFoundError('gone')").errors.at(0).hint, "") << "no path";
+  std::filesystem::remove_all(directory);
+}
+
+TEST_F(Python, AnErrorCostsLittle) {
+  const uint64_t without = exec("x = 1").fuel_used;
+  for (const char* const code : {"1 / 0", "nosuch", "x.nosuch", "import nosuch", "x = = 1",
+                                 "def f(n): return f(n - 1) if n else {}['k']\nf(3)"})
+    EXPECT_LT(exec(code).fuel_used, without + 5'000'000) << code;
+  const Report deep = exec("def f(n): return f(n + 1)\nf(0)");
+  EXPECT_EQ(deep.errors.at(0).code, "RecursionError");
+  EXPECT_LT(deep.fuel_used, 150'000'000u) << "a thousand frames, of which three are shown";
+}
+
+TEST_F(Python, ThreadsWaitForEachOtherAndForServersTogether) {
+  const Report report = exec(R"(
+import queue, requests, threading, time
+from concurrent.futures import ThreadPoolExecutor
+q, got = queue.Queue(maxsize=1), []
+def consume():
+    for item in iter(q.get, None):
+        got.append(item)
+def produce():
+    for i in range(5):
+        time.sleep(0.1)
+        q.put(i)
+    q.put(None)
+threads = [threading.Thread(target=f) for f in (consume, produce)]
+for t in threads: t.start()
+for t in threads: t.join()
+def fetch(n):
+    try:
+        return requests.get(f"http://127.0.0.1:1/{n}").text
+    except PermissionError:
+        return n
+with ThreadPoolExecutor() as pool:
+    got += pool.map(fetch, "ab")
+got)");
+  EXPECT_EQ(report.result, "[0, 1, 2, 3, 4, 'a', 'b']");
+  ASSERT_EQ(report.host_calls.size(), 2u) << "one for each request";
+  EXPECT_EQ(report.host_calls[1].name, "http.get_many");
+  EXPECT_EQ(report.host_calls[1].arguments, "GET, http://127.0.0.1:1/b");
+  EXPECT_FALSE(report.host_calls[1].allowed);
 }
 
 TEST_F(Python, CallsOfFilesStandAmongTheOthersWhereTheyHappened) {

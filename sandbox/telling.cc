@@ -74,6 +74,27 @@ std::string allowed_by(const std::string& grant) {
   return grant.empty() ? "" : "It would be allowed by " + grant;
 }
 
+std::string path_in(std::string_view message) {
+  const size_t end = message.find_last_of("'\"");
+  if (end == std::string_view::npos || end == 0) return "";
+  const size_t begin = message.rfind(message[end], end - 1);
+  if (begin == std::string_view::npos) return "";
+  return std::string(message.substr(begin + 1, end - begin - 1));
+}
+
+std::string granted_directories(const policy::Policy& policy) {
+  constexpr size_t kMost = 8;
+  if (policy.fs.empty()) return "No file or directory of the host is granted.";
+  std::string out = "Of the host the program has ";
+  for (size_t i = 0; i < policy.fs.size() && i < kMost; ++i) {
+    const policy::FsGrant& grant = policy.fs[i];
+    out += (i == 0 ? "" : ", ") + grant.guest;
+    out += grant.mode == policy::FsMode::kWrite ? " (to read and write)" : " (to read)";
+  }
+  if (policy.fs.size() > kMost) out += " and " + std::to_string(policy.fs.size() - kMost) + " more";
+  return out + ".";
+}
+
 void tell_conversation(Conversation said, Report& report) {
   report.stdout_text = std::move(said.stdout_text);
   report.stderr_text = std::move(said.stderr_text);

@@ -49,6 +49,13 @@ void tell_files(const RunOptions& options, const wasi::System& system, std::vect
 // How a refused call would be granted, as a sentence for a hint; "" where no grant would help.
 std::string allowed_by(const std::string& grant);
 
+// The path that an error of a language is about, as in "No such file or directory: 'data/x.csv'": what stands in the
+// last quotes. "" when there is none.
+std::string path_in(std::string_view message);
+
+// What a program finds at its paths, for one that was not there: the granted directories, each with what is allowed.
+std::string granted_directories(const policy::Policy& policy);
+
 // What it printed and submitted.
 void tell_conversation(Conversation said, Report& report);
 void tell_host_calls(const host::Dispatcher& dispatcher, Report& report);

@@ -33,6 +33,8 @@ std::string lower_case(std::string_view text) {
   return lower;
 }
 
+constexpr Cost kCost{.base = 1'000, .per_byte = 1};
+
 // What http.status and http.header tell of is kept; the rest is the caller's.
 HostResult<HttpResponse> ask(Call& call, const HttpRequest& request) {
   call.state.http_status = 0;
@@ -65,10 +67,8 @@ HostResult<Value> post(Call& call) {
 constexpr JsonLimits kHeaderLimits{
     .bytes = 256u << 10, .depth = 2, .values = 4'000, .memory_bytes = 4u << 20};
 
-HostResult<Headers> headers_of(std::string_view text) {
+HostResult<Headers> headers_of(const json& object) {
   Headers headers;
-  if (text.empty()) return headers;
-  MEMBRANE_ASSIGN(const json object, read_json_for_guest(text, "the text of the headers", kHeaderLimits));
   if (!object.is_object()) return refuse(Errno::kInvalid, "the headers are not a JSON object");
   for (const auto& [name, value] : object.items()) {
     if (!is_token(name)) return refuse(Errno::kInvalid, "'" + name + "' cannot be the name of a header");
@@ -81,12 +81,23 @@ HostResult<Headers> headers_of(std::string_view text) {
   return headers;
 }
 
-// The parameters method, url, headers and body.
-HostResult<HttpRequest> request_of(const Call& call) {
-  std::string method(call.text(0));
+HostResult<Headers> headers_of(std::string_view text) {
+  if (text.empty()) return Headers();
+  MEMBRANE_ASSIGN(const json object, read_json_for_guest(text, "the text of the headers", kHeaderLimits));
+  return headers_of(object);
+}
+
+HostResult<std::string> method_of(std::string_view word) {
+  std::string method(word);
   std::ranges::transform(method, method.begin(),
                          [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c; });
   if (!is_token(method)) return refuse(Errno::kInvalid, "the method is not a word like GET");
+  return method;
+}
+
+// The parameters method, url, headers and body.
+HostResult<HttpRequest> request_of(const Call& call) {
+  MEMBRANE_ASSIGN(std::string method, method_of(call.text(0)));
   MEMBRANE_ASSIGN(Headers headers, headers_of(call.text(2)));
   return HttpRequest{.method = std::move(method),
                      .url = std::string(call.text(1)),
@@ -109,21 +120,128 @@ json json_of(const Headers& headers) {
   return object;
 }
 
-HostResult<Value> exchange(Call& call) {
-  MEMBRANE_ASSIGN(const HttpRequest request, request_of(call));
-  MEMBRANE_ASSIGN(HttpResponse response, ask(call, request));
-  MEMBRANE_TRY(call.check_size(json_text_bytes(response.body)));
+// The answer as JSON, where there is room for it behind `used` bytes.
+HostResult<std::string> answer_text(const Call& call, const HttpRequest& request, const Headers& headers,
+                                    HttpResponse response, uint64_t used = 0) {
+  MEMBRANE_TRY(call.check_size(used + json_text_bytes(response.body)));
   ordered_json answer = {{"status", response.status},
                          {"url", utf8_repair(response.final_url.empty() ? request.url : response.final_url)},
-                         {"headers", json_of(call.state.http_headers)}};
+                         {"headers", json_of(headers)}};
   if (is_utf8(response.body)) {
     answer["body"] = std::move(response.body);
   } else {
     answer["body_base64"] = base64_encode(response.body);
   }
   std::string text = answer.dump();
-  MEMBRANE_TRY(call.check_size(text.size()));
+  MEMBRANE_TRY(call.check_size(used + text.size()));
   return text;
+}
+
+HostResult<Value> exchange(Call& call) {
+  MEMBRANE_ASSIGN(const HttpRequest request, request_of(call));
+  MEMBRANE_ASSIGN(HttpResponse response, ask(call, request));
+  MEMBRANE_ASSIGN(std::string text,
+                  answer_text(call, request, call.state.http_headers, std::move(response)));
+  return text;
+}
+
+// -- several requests -----------------------------------------------------------
+
+constexpr size_t kMaxRequests = 64;
+constexpr size_t kMaxAtOnce = 8;  // as many answers are in the host's memory besides the result
+
+const std::string* string_in(const json& object, const char* name) {
+  const auto member = object.find(name);
+  return member == object.end() ? nullptr : member->get_ptr<const std::string*>();
+}
+
+// An URL, or {"method":…, "url":…, "headers":{…}, "body":…}.
+HostResult<HttpRequest> request_of(const json& value) {
+  if (const auto* url = value.get_ptr<const std::string*>())
+    return HttpRequest{.method = "GET", .url = *url, .headers = {}, .body = {}};
+  if (!value.is_object())
+    return refuse(Errno::kInvalid, "a request is neither a URL nor an object with \"url\"");
+  for (const auto& [name, member] : value.items()) {
+    const bool is_known = name == "method" || name == "url" || name == "headers" || name == "body" ||
+                          name == "body_base64";
+    if (!is_known || member.is_string() == (name == "headers"))
+      return refuse(Errno::kInvalid, "a request has no such member as '" + name + "'");
+  }
+  const std::string *url = string_in(value, "url"), *method = string_in(value, "method"),
+                    *body = string_in(value, "body"), *encoded = string_in(value, "body_base64");
+  if (url == nullptr) return refuse(Errno::kInvalid, "a request has no \"url\"");
+  HttpRequest request{.method = "GET", .url = *url, .headers = {}, .body = {}};
+  if (method != nullptr) {
+    MEMBRANE_ASSIGN(request.method, method_of(*method));
+  }
+  if (value.contains("headers")) {
+    MEMBRANE_ASSIGN(request.headers, headers_of(value["headers"]));
+  }
+  if (body != nullptr) request.body = *body;
+  if (encoded != nullptr) {
+    auto bytes = base64_decode(*encoded);
+    if (!bytes) return refuse(Errno::kInvalid, "the body of a request is not base64");
+    request.body = std::move(*bytes);
+  }
+  return request;
+}
+
+HostResult<std::vector<HttpRequest>> requests_of(const Call& call) {
+  JsonLimits limits = json_limits(call);
+  limits.depth = 3;
+  limits.values = kMaxRequests * 200;
+  MEMBRANE_ASSIGN(const json list, read_json_for_guest(call.text(0), "the text of the requests", limits));
+  if (!list.is_array()) return refuse(Errno::kInvalid, "the requests are not a JSON array");
+  if (list.size() > kMaxRequests)
+    return refuse(Errno::kTooBig, "there are more than " + std::to_string(kMaxRequests) + " requests");
+  std::vector<HttpRequest> requests;
+  for (const json& value : list) {
+    MEMBRANE_ASSIGN(HttpRequest request, request_of(value));
+    requests.push_back(std::move(request));
+  }
+  return requests;
+}
+
+std::string error_text(const HostError& error) {
+  ordered_json object = {{"errno", name_of(error.code)}, {"message", utf8_repair(error.reason)}};
+  if (!error.grant.empty()) object["grant"] = utf8_repair(error.grant);
+  return object.dump();
+}
+
+// Adds the answers to `text`, an array that is open.
+void fetch_some(Call& call, std::span<const HttpRequest> requests, std::string& text) {
+  std::vector<HostResult<HttpResponse>> answers = call.broker.http_many(requests);
+  for (size_t i = 0; i < requests.size(); ++i) {
+    const HttpRequest& request = requests[i];
+    CallPart part{.summary = request.method + ", " + request.url,
+                  .bytes_out = request.url.size() + request.body.size()};
+    if (text.size() > 1) text += ",";
+    HostResult<std::string> told = std::unexpected(HostError{});
+    if (answers[i]) {
+      part.bytes_in = answers[i]->body.size();
+      const Headers headers = std::move(answers[i]->headers);
+      told = answer_text(call, request, headers, *std::move(answers[i]), text.size());
+    } else {
+      told = std::unexpected(std::move(answers[i].error()));
+    }
+    answers[i] = HttpResponse();
+    if (!told) part.error = told.error();
+    text += told ? *told : error_text(told.error());
+    call.parts.push_back(std::move(part));
+  }
+}
+
+HostResult<Value> get_many(Call& call) {
+  MEMBRANE_ASSIGN(const std::vector<HttpRequest> requests, requests_of(call));
+  if (!requests.empty()) call.work.add(kCost.base * (requests.size() - 1));  // each costs what one does
+  if (call.work.is_too_much()) return refuse(Errno::kBudget, "there is no fuel left for the requests");
+  call.state.http_status = 0;
+  call.state.http_headers.clear();
+  std::string text = "[";
+  const std::span<const HttpRequest> all = requests;
+  for (size_t at = 0; at < all.size(); at += kMaxAtOnce)
+    fetch_some(call, all.subspan(at, std::min(kMaxAtOnce, all.size() - at)), text);
+  return text + "]";
 }
 
 HostResult<Value> status(Call& call) { return call.state.http_status; }
@@ -139,7 +257,6 @@ HostResult<Value> header(Call& call) {
 
 constexpr Param kUrl{"url", Type::kText};
 constexpr Param kBody{"body", Type::kBytes};
-constexpr Cost kCost{.base = 1'000, .per_byte = 1};
 constexpr List<Failure, 6> kFailures = {
     {Errno::kAccess,
      "no grant allows this method and URL, a redirect leads off the grant, or the address is a private one"},
@@ -211,6 +328,28 @@ constexpr FunctionSpec kFunctions[] = {
      .example =
          R"((call $io.print (call $json.get! (call $http.exchange! (string "HEAD") (string "https://example.org/") (string "") (string "")) (string "headers"))))",
      .handler = exchange},
+    {.module = "http",
+     .name = "get_many",
+     .params = {{"requests", Type::kText}},
+     .result = Type::kText,
+     .result_name = "answers",
+     .can_fail = true,
+     .effect = Effect::kWorld,
+     .cost = kCost,
+     .summary =
+         R"(Fetches several URLs at once: requests is a JSON array of URLs, answers one of what http.exchange gives.)",
+     .details = "At most 64 requests, of which eight are under way at a time; the answers are in the order "
+                "of the requests. Each is decided, paid for, journaled and reported as one of http.exchange, "
+                "and costs a host call. A request may also be an object with `url` and, as wanted, `method`, "
+                "`headers`, and `body` or `body_base64`. One that fails has "
+                "`{\"errno\":\"EACCES\",\"message\":\"…\",\"grant\":\"…\"}` for its answer. `http.status` "
+                "and `http.header` tell nothing of it.",
+     .failures = {{Errno::kInvalid, "the text is no JSON, or a request in it has another shape"},
+                  {Errno::kTooBig, "there are more than 64 requests"}},
+     .example =
+         R"((call $io.print (call $http.get_many! (string "[\"https://example.org/\",\"https://example.org/more\"]"))))",
+     .handler = get_many,
+     .in_prompt = false},
     {.module = "http",
      .name = "status",
      .result = Type::kI32,

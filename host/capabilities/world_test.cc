@@ -11,6 +11,56 @@ namespace {
 
 // --- http --------------------------------------------------------------------------------
 
+TEST(Http, SeveralRequestsAreAnsweredInTheirOrderEachByItself) {
+  Machine machine;
+  machine.world.pages["http://h/a"] = {.status = 404, .headers = {{"x", "1"}}, .body = "é", .final_url = ""};
+  machine.world.pages["http://h/b"] = {.status = 200, .headers = {}, .body = "\xFF", .final_url = "http://h/c"};
+  const std::string whole = R"({"url":"http://h/b","method":"put","headers":{"X-A":"b"},"body":"c"})";
+  EXPECT_EQ(machine.text("http.get_many", {R"(["http://h/a","http://denied/",)" + whole + "]"}),
+            R"([{"status":404,"url":"http://h/a","headers":{"x":"1"},"body":"é"},)"
+            R"({"errno":"EACCES","message":"no grant allows http://denied/",)"
+            R"("grant":"--allow http:GET:http://denied/"},)"
+            R"({"status":200,"url":"http://h/c","headers":{},"body_base64":"/w=="}])");
+  EXPECT_EQ(machine.world.requests.back().method, "PUT");
+  EXPECT_EQ(machine.world.requests.back().headers, (Headers{{"X-A", "b"}}));
+  EXPECT_EQ(machine.world.requests.back().body, "c");
+  const auto& records = machine.dispatcher.records();
+  ASSERT_EQ(records.size(), 3u) << "each is told by itself";
+  EXPECT_EQ(records[0].arguments, "GET, http://h/a");
+  EXPECT_EQ(records[0].bytes_in, 2u);
+  EXPECT_EQ(records[1].code, Errno::kAccess);
+  EXPECT_EQ(records[1].bytes_out, 0u);
+  EXPECT_EQ(records[2].bytes_out, 11u);
+  ASSERT_NE(machine.dispatcher.last_denial(), nullptr);
+  EXPECT_EQ(machine.number("http.status"), 0);
+  EXPECT_EQ(machine.text("http.get_many", {"[]"}), "[]");
+}
+
+TEST(Http, SeveralRequestsCostWhatEachOfThemDoes) {
+  Machine machine;
+  machine.world.pages["http://h/"] = {.status = 200, .headers = {}, .body = "", .final_url = ""};
+  const auto cost_of = [&](const std::string& requests) {
+    const uint64_t before = machine.guest.fuel_left();
+    machine.text("http.get_many", {requests});
+    return before - machine.guest.fuel_left();
+  };
+  const uint64_t of_one = cost_of(R"(["http://h/"])");
+  EXPECT_GE(cost_of(R"(["http://h/","http://h/","http://h/"])"), of_one + 2'000);
+}
+
+TEST(Http, WhatIsNoListOfRequestsIsRefused) {
+  Machine machine;
+  for (const char* const wrong :
+       {"", "{}", "[1]", "[[]]", R"([{"method":"GET"}])", R"([{"url":5}])", R"([{"url":"u","x":"y"}])",
+        R"([{"url":"u","method":"a b"}])", R"([{"url":"u","headers":"a"}])",
+        R"([{"url":"u","headers":{"a b":"c"}}])", R"([{"url":"u","body_base64":"*"}])"})
+    EXPECT_EQ(machine.fails("http.get_many", {wrong}), Errno::kInvalid) << wrong;
+  std::string many = "[\"u\"";
+  for (int i = 0; i < 64; ++i) many += ",\"u\"";
+  EXPECT_EQ(machine.fails("http.get_many", {many + "]"}), Errno::kTooBig);
+  EXPECT_TRUE(machine.world.requests.empty()) << "nothing is asked for";
+}
+
 HttpResponse page(int status, std::string body) {
   return {.status = status,
           .headers = {{"content-type", "text/html"}, {"x-n", "1"}, {"x-n", "2"}},

@@ -1,9 +1,15 @@
 #include "host/egress/http_egress.h"
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <cstdlib>
+#include <map>
+#include <mutex>
 #include <set>
 #include <string_view>
+#include <system_error>
+#include <thread>
 
 #include "host/egress/http_client.h"
 #include "host/egress/secret_mask.h"
@@ -20,13 +26,11 @@ using policy::Resource;
 using policy::Url;
 using policy::UrlGrant;
 
-// A grant made ready: its URL and ranges parsed, and connections of its own. Connections are
-// not shared between grants, for an address may be granted to one and not to another.
+// A grant made ready: its URL and ranges parsed.
 struct Grant {
   const policy::HttpGrant& words;
   UrlGrant url;
   std::vector<Cidr> addresses;
-  std::unique_ptr<HttpClient> client;  // made at first use
 
   [[nodiscard]] bool has_secret() const {
     return std::ranges::any_of(words.headers, [](const auto& h) { return !h.second.secret.empty(); });
@@ -193,41 +197,57 @@ Secrets environment_secrets() {
   };
 }
 
+// What sends one request at a time: its connections, and what hides secrets in its answers. Connections are not shared
+// between grants, for an address may be granted to one and not to another.
+struct HttpEgress::Lane {
+  std::map<const void*, std::unique_ptr<HttpClient>> clients;  // by grant, made at first use
+  std::set<std::string> masked;                                // the secrets that `mask` hides
+  std::unique_ptr<SecretMask> mask;                            // kept, since it is large
+};
+
 class HttpEgress::Impl {
  public:
   Impl(Budget& budget, const Deadline& deadline, Resolver& resolver, Secrets secrets)
       : budget_(budget), run_(deadline), resolver_(resolver), secrets_(std::move(secrets)) {}
 
   Status add(const policy::HttpGrant& words);
-  HostResult<HttpResponse> send(const HttpRequest& request);
-  void hide(HostError& error);
+  // An error, too, has its secrets hidden.
+  HostResult<HttpResponse> send(const HttpRequest& request, Lane& lane);
+  std::vector<HostResult<HttpResponse>> send_many(std::span<const HttpRequest> requests);
+
+  Lane& first_lane() { return lanes_[0]; }
 
  private:
-  HostResult<Grant*> decide(const Hop& hop, bool is_redirected);
-  HostResult<RawResponse> perform(const Hop& hop, Grant& grant, const Deadline& deadline);
+  HostResult<HttpResponse> follow(const HttpRequest& request, Lane& lane);
+  HostResult<const Grant*> decide(const Hop& hop, bool is_redirected);
+  HostResult<RawResponse> perform(const Hop& hop, const Grant& grant, const Deadline& deadline, Lane& lane);
+  static HostResult<HttpClient*> client_of(const Grant& grant, Lane& lane);
   HostResult<std::vector<Address>> look_up(const Url& url, const Grant& grant, const Deadline& deadline);
   HostResult<void> add_headers(const policy::HttpGrant& grant, Headers& headers);
   HostResult<std::string> secret(const std::string& name);
-  HostResult<HttpResponse> finish(const Hop& hop, RawResponse raw);
+  std::optional<std::string> value_of_secret(const std::string& name);
+  HostResult<HttpResponse> finish(const Hop& hop, RawResponse raw, Lane& lane);
+  void hide(HostError& error, Lane& lane);
   [[nodiscard]] bool gets_secret(const Url& url) const;
   static HostResult<void> check_whole(const Hop& hop, bool may_echo);
-  SecretMask* mask();
+  SecretMask* mask(Lane& lane);
 
+  // All of these stay as they are while requests are sent, but for the lanes, each of which has one thread.
   std::vector<policy::HttpGrant> words_;  // the grants refer to these
   std::vector<Grant> grants_;
   Budget& budget_;
   const Deadline& run_;
   Resolver& resolver_;
-  Secrets secrets_;
-  std::set<std::string> masked_;      // the secrets that mask_ hides
-  std::unique_ptr<SecretMask> mask_;  // kept, since it is large
+  std::mutex secrets_mutex_;
+  Secrets secrets_;  // under the mutex
+  std::array<Lane, kMaxAtOnce> lanes_;
 
   friend class HttpEgress;
 };
 
 Status HttpEgress::Impl::add(const policy::HttpGrant& words) {
   MEMBRANE_ASSIGN(UrlGrant url, UrlGrant::parse(words.url));
-  Grant grant{words, std::move(url), {}, nullptr};
+  Grant grant{words, std::move(url), {}};
   for (const std::string& text : words.addresses) {
     MEMBRANE_ASSIGN(const Cidr cidr, policy::parse_cidr(text));
     grant.addresses.push_back(cidr);
@@ -237,10 +257,10 @@ Status HttpEgress::Impl::add(const policy::HttpGrant& words) {
 }
 
 // The most exact grant for the request, before anything leaves the machine.
-HostResult<Grant*> HttpEgress::Impl::decide(const Hop& hop, bool is_redirected) {
-  Grant* best = nullptr;
+HostResult<const Grant*> HttpEgress::Impl::decide(const Hop& hop, bool is_redirected) {
+  const Grant* best = nullptr;
   bool other_method = false;
-  for (Grant& grant : grants_) {
+  for (const Grant& grant : grants_) {
     if (!grant.url.allows(hop.url)) continue;
     if (!grant.allows(hop.method)) other_method = true;
     else if (best == nullptr || grant.url.more_exact_than(best->url)) best = &grant;
@@ -252,8 +272,13 @@ HostResult<Grant*> HttpEgress::Impl::decide(const Hop& hop, bool is_redirected) 
                 policy::allow_flag("http:" + hop.method + ":" + hop.url.origin() + "/*"));
 }
 
+std::optional<std::string> HttpEgress::Impl::value_of_secret(const std::string& name) {
+  const std::lock_guard lock(secrets_mutex_);
+  return secrets_(name);
+}
+
 HostResult<std::string> HttpEgress::Impl::secret(const std::string& name) {
-  const auto value = secrets_(name);
+  const auto value = value_of_secret(name);
   if (!value) return refuse(Errno::kHost, "The secret " + name + " of the grant is not set on the host.");
   if (value->size() < kMinSecretBytes)
     return refuse(Errno::kHost, "The secret " + name + " is too short to be kept from the program.");
@@ -287,7 +312,18 @@ HostResult<std::vector<Address>> HttpEgress::Impl::look_up(const Url& url, const
   return found;
 }
 
-HostResult<RawResponse> HttpEgress::Impl::perform(const Hop& hop, Grant& grant, const Deadline& deadline) {
+HostResult<HttpClient*> HttpEgress::Impl::client_of(const Grant& grant, Lane& lane) {
+  std::unique_ptr<HttpClient>& client = lane.clients[&grant];
+  if (!client) {
+    auto made = HttpClient::create();
+    if (!made) return std::unexpected(made.error());
+    client = std::move(*made);
+  }
+  return client.get();
+}
+
+HostResult<RawResponse> HttpEgress::Impl::perform(const Hop& hop, const Grant& grant,
+                                                  const Deadline& deadline, Lane& lane) {
   if (auto good = check_headers(hop.headers, grant.words); !good) return std::unexpected(good.error());
   if (auto good = check_size(hop, grant.words); !good) return std::unexpected(good.error());
   const bool may_echo = gets_secret(hop.url);
@@ -297,14 +333,11 @@ HostResult<RawResponse> HttpEgress::Impl::perform(const Hop& hop, Grant& grant, 
   if (run_.passed()) return refuse(Errno::kBudget, std::string(policy::kTimeIsUsedUp));
   auto addresses = look_up(hop.url, grant, deadline);
   if (!addresses) return std::unexpected(addresses.error());
-  if (!grant.client) {
-    auto client = HttpClient::create();
-    if (!client) return std::unexpected(client.error());
-    grant.client = std::move(*client);
-  }
+  auto client = client_of(grant, lane);
+  if (!client) return std::unexpected(client.error());
   if (!budget_.take(Resource::kBytesOut, size_of(hop)))
     return refuse(Errno::kBudget, std::string(policy::used_up(policy::Resource::kBytesOut)));
-  auto answer = grant.client->send({.url = hop.url,
+  auto answer = (*client)->send({.url = hop.url,
                                     .addresses = *addresses,
                                     .method = hop.method,
                                     .headers = headers,
@@ -336,29 +369,29 @@ HostResult<void> HttpEgress::Impl::check_whole(const Hop& hop, bool may_echo) {
 }
 
 // Null when there is nothing to hide.
-SecretMask* HttpEgress::Impl::mask() {
+SecretMask* HttpEgress::Impl::mask(Lane& lane) {
   std::set<std::string> values;
   for (const Grant& grant : grants_) {
     for (const auto& header : grant.words.headers) {
       if (header.second.secret.empty()) continue;
-      const auto value = secrets_(header.second.secret);
+      const auto value = value_of_secret(header.second.secret);
       if (value && value->size() >= kMinSecretBytes) values.insert(*value);
     }
   }
-  if (values != masked_) {
-    mask_ = std::make_unique<SecretMask>(std::vector<std::string>(values.begin(), values.end()));
-    masked_ = std::move(values);
+  if (values != lane.masked) {
+    lane.mask = std::make_unique<SecretMask>(std::vector<std::string>(values.begin(), values.end()));
+    lane.masked = std::move(values);
   }
-  return mask_.get();
+  return lane.mask.get();
 }
 
-HostResult<HttpResponse> HttpEgress::Impl::finish(const Hop& hop, RawResponse raw) {
+HostResult<HttpResponse> HttpEgress::Impl::finish(const Hop& hop, RawResponse raw, Lane& lane) {
   HttpResponse out;
   out.status = raw.status;
   out.headers = for_program(raw.headers);
   out.body = std::move(raw.body);
   out.final_url = hop.url.text();
-  SecretMask* const hiding = mask();
+  SecretMask* const hiding = mask(lane);
   if (hiding == nullptr) return out;
   const auto is_over = [this] { return run_.passed(); };
   bool is_hidden = hiding->apply(out.body, is_over) && hiding->apply(out.final_url, is_over);
@@ -371,15 +404,15 @@ HostResult<HttpResponse> HttpEgress::Impl::finish(const Hop& hop, RawResponse ra
 }
 
 // An error may quote what the server said, an address that it redirects to among it.
-void HttpEgress::Impl::hide(HostError& error) {
-  SecretMask* const hiding = mask();
+void HttpEgress::Impl::hide(HostError& error, Lane& lane) {
+  SecretMask* const hiding = mask(lane);
   if (hiding == nullptr) return;
   if (!hiding->apply(error.reason)) error.reason.clear();
   std::string grant = error.grant;
   if (!hiding->apply(grant) || grant != error.grant) error.grant.clear();  // one with asterisks helps nobody
 }
 
-HostResult<HttpResponse> HttpEgress::Impl::send(const HttpRequest& request) {
+HostResult<HttpResponse> HttpEgress::Impl::follow(const HttpRequest& request, Lane& lane) {
   auto url = policy::parse_url(request.url);
   if (!url) return std::unexpected(to_host_error(url.error()));
   Hop hop{request.method, std::move(*url), request.headers, request.body};
@@ -399,11 +432,11 @@ HostResult<HttpResponse> HttpEgress::Impl::send(const HttpRequest& request) {
     if (redirects == 0) most_redirects = (*grant)->words.max_redirects;
     // The first grant's time is for the whole call; the grant of a later hop may make it shorter.
     deadline = (deadline ? *deadline : run_).within((*grant)->words.timeout_ms);
-    auto raw = perform(hop, **grant, *deadline);
+    auto raw = perform(hop, **grant, *deadline, lane);
     if (!raw) return failed(raw.error());
     const std::string* location = find(raw->headers, "location");
     if (!is_redirect(raw->status) || location == nullptr || most_redirects == 0)
-      return finish(hop, std::move(*raw));
+      return finish(hop, std::move(*raw), lane);
     if (redirects++ == most_redirects)
       return refuse(Errno::kQuota, "The server redirects more than " + std::to_string(most_redirects) +
                                        " times (max_redirects).");
@@ -413,6 +446,35 @@ HostResult<HttpResponse> HttpEgress::Impl::send(const HttpRequest& request) {
                     "The server redirects to something that is not accepted: " + target.error().message);
     hop = redirected(std::move(hop), raw->status, std::move(*target));
   }
+}
+
+HostResult<HttpResponse> HttpEgress::Impl::send(const HttpRequest& request, Lane& lane) {
+  auto answer = follow(request, lane);
+  if (!answer) hide(answer.error(), lane);
+  return answer;
+}
+
+std::vector<HostResult<HttpResponse>> HttpEgress::Impl::send_many(std::span<const HttpRequest> requests) {
+  std::vector<HostResult<HttpResponse>> answers(
+      requests.size(), refuse(Errno::kHost, "No thread could be started for the request."));
+  std::atomic<size_t> next = 0;  // the request that nobody has taken
+  const auto send_some = [&](Lane& lane) {
+    for (size_t i = next++; i < requests.size(); i = next++) {
+      try {
+        answers[i] = send(requests[i], lane);
+      } catch (const std::bad_alloc&) {  // which would end the process here
+        answers[i] = refuse(Errno::kNoMemory, "the host has no memory for the call");
+      }
+    }
+  };
+  std::vector<std::jthread> threads;
+  try {
+    for (size_t i = 1; i < std::min(requests.size(), kMaxAtOnce); ++i)
+      threads.emplace_back(send_some, std::ref(lanes_[i]));
+  } catch (const std::system_error&) {}  // those that there are send all of them
+  send_some(lanes_[0]);
+  threads.clear();
+  return answers;
 }
 
 HttpEgress::HttpEgress(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -428,9 +490,11 @@ Result<std::unique_ptr<HttpEgress>> HttpEgress::create(const std::vector<policy:
 }
 
 HostResult<HttpResponse> HttpEgress::send(const HttpRequest& request) {
-  auto answer = impl_->send(request);
-  if (!answer) impl_->hide(answer.error());
-  return answer;
+  return impl_->send(request, impl_->first_lane());
+}
+
+std::vector<HostResult<HttpResponse>> HttpEgress::send_many(std::span<const HttpRequest> requests) {
+  return impl_->send_many(requests);
 }
 
 }  // namespace membrane::host

@@ -15,12 +15,14 @@
 // that is not public needs that address in `addresses`. Cloud metadata addresses must stand
 // there in full: a range does not grant them.
 //
-// Ownership: budget, deadline (of the run) and resolver are borrowed. Threads: one at a time.
+// Ownership: budget, deadline (of the run) and resolver are borrowed. Threads: one at a time. Requests that are sent
+// together are sent by threads of their own, which have ended when the call returns; each has its own connections.
 #pragma once
 
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -33,7 +35,8 @@
 
 namespace membrane::host {
 
-// The value of a secret by its name; nothing when there is none.
+// The value of a secret by its name; nothing when there is none. Called by one thread at a
+// time, which may be one of the egress's own.
 using Secrets = std::function<std::optional<std::string>(const std::string& name)>;
 Secrets environment_secrets();
 
@@ -41,6 +44,7 @@ class HttpEgress {
  public:
   static constexpr size_t kMaxRequestHeaders = 64;
   static constexpr size_t kMinSecretBytes = 8;  // a shorter one could not be told from other text
+  static constexpr size_t kMaxAtOnce = 8;
 
   static Result<std::unique_ptr<HttpEgress>> create(const std::vector<policy::HttpGrant>& grants,
                                                     policy::Budget& budget, const Deadline& deadline,
@@ -52,8 +56,12 @@ class HttpEgress {
   // EHOST: a secret is not set, or libcurl is missing.
   HostResult<HttpResponse> send(const HttpRequest& request);
 
+  // Each as send() does it, up to kMaxAtOnce at the same time; the answers are in the order of the requests.
+  std::vector<HostResult<HttpResponse>> send_many(std::span<const HttpRequest> requests);
+
  private:
   class Impl;
+  struct Lane;
   explicit HttpEgress(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };

@@ -9,7 +9,11 @@
 #include <atomic>
 #include <cstdio>
 #include <filesystem>
+#include <latch>
 #include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
 
 #include "host/egress/raw_server_testing.h"
 
@@ -26,8 +30,10 @@ class ScriptedResolver final : public Resolver {
  public:
   std::map<std::string, std::vector<std::vector<std::string>>> answers;
   std::vector<std::string> asked;
+  std::mutex mutex;
 
   HostResult<std::vector<Address>> resolve(const std::string& host, uint64_t) override {
+    const std::lock_guard lock(mutex);
     const auto times = static_cast<size_t>(std::count(asked.begin(), asked.end(), host));
     asked.push_back(host);
     const auto found = answers.find(host);
@@ -57,7 +63,7 @@ class Egress : public testing::Test {
     return "http://" + name + ":" + std::to_string(server.port()) + path;
   }
 
-  HostResult<HttpResponse> send(const HttpRequest& request) {
+  HttpEgress& open() {
     if (!egress) {
       auto made = HttpEgress::create(grants, budget, run, resolver,
                                      [this](const std::string& name) -> std::optional<std::string> {
@@ -68,8 +74,9 @@ class Egress : public testing::Test {
       EXPECT_TRUE(made) << made.error().to_string();
       egress = std::move(*made);
     }
-    return egress->send(request);
+    return *egress;
   }
+  HostResult<HttpResponse> send(const HttpRequest& request) { return open().send(request); }
   HostResult<HttpResponse> get(const std::string& url, const Headers& headers = {}) {
     return send({"GET", url, headers, ""});
   }
@@ -98,6 +105,82 @@ RawServer::Handler redirect(const std::string& status, const std::string& locati
 }
 std::string first_line(const std::string& request) { return request.substr(0, request.find("\r\n")); }
 bool contains(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
+
+// -- several at once -------------------------------------------------------------
+
+// Servers that answer only when as many requests are under way as there are servers.
+class Together {
+ public:
+  explicit Together(size_t count) : all_here_(static_cast<std::ptrdiff_t>(count)) {
+    for (size_t i = 0; i < count; ++i) {
+      const auto serve = [this, i](RawConnection& connection, const std::string&) {
+        all_here_.arrive_and_wait();
+        connection.send(http_response("200 OK", "", "page " + std::to_string(i)));
+      };
+      servers_.push_back(std::make_unique<RawServer>(serve));
+    }
+  }
+  [[nodiscard]] const RawServer& operator[](size_t i) const { return *servers_[i]; }
+
+ private:
+  std::latch all_here_;
+  std::vector<std::unique_ptr<RawServer>> servers_;
+};
+
+TEST_F(Egress, ParallelRequestsAreUnderWayTogether) {
+  const Together servers(HttpEgress::kMaxAtOnce);
+  std::vector<HttpRequest> requests;
+  for (size_t i = 0; i < HttpEgress::kMaxAtOnce; ++i) {
+    allow(servers[i]);
+    requests.push_back({"GET", servers[i].url("/"), {}, ""});
+  }
+  const auto answers = open().send_many(requests);
+  ASSERT_EQ(answers.size(), requests.size());
+  for (size_t i = 0; i < answers.size(); ++i) {
+    ASSERT_TRUE(answers[i]) << answers[i].error().reason;
+    EXPECT_EQ(answers[i]->body, "page " + std::to_string(i)) << "in the order of the requests";
+  }
+}
+
+TEST_F(Egress, ParallelRequestsFailEachByItself) {
+  RawServer server([](RawConnection& connection, const std::string& request) {
+    connection.send(request.starts_with("GET /away")
+                        ? http_response("302 Found", "Location: http://169.254.169.254/\r\n", "")
+                        : http_response("200 OK", "", "key-0123456789"));
+  });
+  allow(server).headers = {{"Authorization", {"Bearer ", "KEY"}}};
+  secrets["KEY"] = "key-0123456789";
+  std::vector<HttpRequest> requests;
+  for (int i = 0; i < 30; ++i) requests.push_back({"GET", server.url("/" + std::to_string(100 + i)), {}, ""});
+  requests[3].url = "http://elsewhere.example/";
+  requests[4].url = server.url("/away");
+  requests[5].method = "POST";
+  const auto answers = open().send_many(requests);
+  for (size_t i = 0; i < answers.size(); ++i) {
+    if (i >= 3 && i <= 5) {
+      expect_refused(answers[i], Errno::kAccess, i == 4 ? "redirects" : "");
+      continue;
+    }
+    ASSERT_TRUE(answers[i]) << answers[i].error().reason;
+    EXPECT_EQ(answers[i]->body, "**************") << "what hides secrets is each thread's own";
+  }
+}
+
+TEST_F(Egress, ParallelRequestsShareTheBudgetOfBytes) {
+  RawServer server(hello());
+  allow(server);
+  const std::vector<HttpRequest> requests(20, {"GET", server.url("/"), {}, ""});
+  budget.set(Resource::kBytesIn, 1'000'000);
+  ASSERT_TRUE(open().send(requests[0]));
+  const uint64_t of_one = 1'000'000 - budget.left(Resource::kBytesIn);
+  budget.set(Resource::kBytesIn, of_one * 7);
+  size_t answered = 0;
+  for (const auto& answer : open().send_many(requests)) {
+    answered += answer ? 1 : 0;
+    if (!answer) EXPECT_EQ(answer.error().code, Errno::kBudget);
+  }
+  EXPECT_LE(answered, 7u);
+}
 
 // -- what is granted works -------------------------------------------------------
 

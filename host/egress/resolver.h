@@ -11,6 +11,7 @@
 
 namespace membrane::host {
 
+// Threads: several may call at the same time.
 class Resolver {
  public:
   virtual ~Resolver() = default;

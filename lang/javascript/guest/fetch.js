@@ -218,13 +218,44 @@
   const kOfTheConnection = ["host", "content-length", "connection", "transfer-encoding", "accept-encoding", "keep-alive", "te",
                             "trailer", "upgrade", "expect"];
 
+  // Requests that were made before the program waits, as those of Promise.all(urls.map(fetch)), are made at once.
+  const kMostTogether = 64;
+  let waiting = [];
+  function exchange(sent, what) {
+    return new Promise((resolve, reject) => {
+      if (waiting.push({ sent, what, resolve, reject }) === 1) Promise.resolve().then(sendWaiting);
+    });
+  }
+  function sendWaiting() {
+    const all = waiting;
+    waiting = [];
+    for (let at = 0; at < all.length; at += kMostTogether) sendTogether(all.slice(at, at + kMostTogether));
+  }
+  function sendTogether(some) {
+    let answers;
+    try {
+      answers = some.length === 1 ? [parseJson(ask({ call: "http.exchange", arguments: some[0].sent }, some[0].what).value)]
+        : parseJson(ask({ call: "http.get_many", arguments: [toJson(some.map(asObject))] }, "fetch").value);
+    } catch (error) {
+      for (const { reject } of some) reject(error);
+      return;
+    }
+    some.forEach(({ what, resolve, reject }, i) => {
+      if (answers[i].errno) reject(new MembraneError(answers[i], what));
+      else resolve(answers[i]);
+    });
+  }
+  function asObject({ sent: [method, url, headers, body] }) {
+    return { method, url, ...(headers && { headers: parseJson(headers) }), ...(body && { body_base64: body.base64 }) };
+  }
+
   async function fetch(input, init) {
     const request = new Request(input, init);
     request.signal.throwIfAborted();
     const headers = Object.fromEntries([...request.headers].filter(([name]) => !kOfTheConnection.includes(name)));
     const sent = [request.method, request.url.split("#")[0], Object.keys(headers).length ? toJson(headers) : "",
                   request._bytes ? { base64: toBase64(request._bytes) } : ""];
-    const answer = parseJson(ask({ call: "http.exchange", arguments: sent }, `fetch ${request.url}`).value);
+    const answer = await exchange(sent, `fetch ${request.url}`);
     const redirected = new globals.URL(answer.url).href !== new globals.URL(sent[1]).href;
     if (redirected && request.redirect === "error") throw new TypeError(`fetch failed: ${request.url} redirects to ${answer.url}`);
     const response = new Response();

@@ -264,6 +264,21 @@ console.time("t"); console.timeEnd("t"); console.log()`);
     assert.equal((await s.run("await fetch('http://h/', {signal: AbortSignal.abort()})")).error.type, "AbortError");
   });
 
+  only("requests that are made before the program waits are made at once", async () => {
+    const s = session(Engine);
+    s.host.answers["http.get_many"] = (text) => JSON.stringify(JSON.parse(text).map(({ method, url, headers, body_base64 }) =>
+      url.includes("denied") ? { errno: "EACCES", message: "no grant allows it", grant: "--allow http" }
+        : { status: 200, url, headers: {}, body: [method, headers?.["x-a"] ?? "", body_base64 ?? ""].join() }));
+    s.host.answers["http.exchange"] = (method, url) => JSON.stringify({ status: 200, url, headers: {}, body: "one" });
+    assert.equal(await s.value("const urls = [1, 2, 3].map((n) => 'http://h/' + n)\nconst all = await Promise.all(urls.map((u) => fetch(u, { headers: { 'X-A': 'b' } }).then((r) => r.text())))\nall"),
+                 "[ 'GET,b,', 'GET,b,', 'GET,b,' ]");
+    assert.deepEqual(JSON.parse(s.host.calls.at(-1)[1]).map(({ url }) => url), ["http://h/1", "http://h/2", "http://h/3"]);
+    assert.equal(await s.value("const settled = await Promise.allSettled([fetch('http://denied/'), fetch('nonsense'), fetch('http://h/', { method: 'POST', body: 'x' }).then((r) => r.text())])\nsettled.map((r) => r.value ?? r.reason.name)"),
+                 "[ 'PermissionError', 'TypeError', 'POST,,eA==' ]");
+    assert.equal(await s.value("const one = await fetch('http://h/'); const text = await one.text();\ntext"), "'one'");
+    assert.equal(s.host.calls.at(-1)[0], "http.exchange");
+  });
+
   only("a script has its own names and arguments", async () => {
     const s = session(Engine);
     await s.value("const x = 1");

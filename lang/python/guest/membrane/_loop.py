@@ -1,19 +1,25 @@
-"""An event loop for asyncio where there are no sockets and no threads: timers, tasks and futures."""
+"""An event loop for asyncio where there are no sockets: timers, tasks, futures, and the scheduler's threads."""
 
 import asyncio
 import sys
-import time
 import warnings
+
+from membrane import _pools, _scheduler
 
 
 class _Waiter:
-    """Stands where a selector would: nothing ever becomes ready but by time."""
+    """Stands where a selector would: what becomes ready does so by time, or by a thread."""
+
+    def __init__(self, loop):
+        self._loop = loop
 
     def select(self, timeout=None):
-        if timeout is None:
+        if timeout == 0:
+            _scheduler.run_one()
+            return []
+        if timeout is None and not _scheduler.has_others():
             raise RuntimeError("every task waits, and nothing is left that could wake one")
-        if timeout > 0:
-            time.sleep(timeout)
+        _scheduler.run_until(_scheduler.Wait(lambda: self._loop._ready, timeout))
         return []
 
     def close(self):
@@ -23,24 +29,27 @@ class _Waiter:
 class Loop(asyncio.BaseEventLoop):
     def __init__(self):
         super().__init__()
-        self._selector = _Waiter()
+        self._selector = _Waiter(self)
 
     def _process_events(self, event_list):
         pass
 
     def _write_to_self(self):
-        pass  # one thread: who would be woken is awake
+        pass  # who waits looks itself
 
     def run_in_executor(self, executor, func, *args):
-        """Without threads the function runs here and now, unless the executor is somebody's own."""
-        if executor is not None:
-            return super().run_in_executor(executor, func, *args)
-        future = self.create_future()
-        try:
-            future.set_result(func(*args))
-        except Exception as error:
-            future.set_exception(error)
-        return future
+        """The loop's own executor is a pool of the scheduler's threads."""
+        if executor is None and self._default_executor is None:
+            self._default_executor = _pools.ThreadPoolExecutor(thread_name_prefix="asyncio")
+        return super().run_in_executor(executor, func, *args)
+
+    async def subprocess_exec(self, protocol_factory, program, *args, **options):
+        from membrane import _processes
+        raise _processes.command_error("asyncio", [program, *args])
+
+    async def subprocess_shell(self, protocol_factory, cmd, **options):
+        from membrane import _processes
+        raise _processes.command_error("asyncio", cmd)
 
 
 class _Policy(getattr(asyncio.events, "_BaseDefaultEventLoopPolicy", None) or asyncio.events.BaseDefaultEventLoopPolicy):

@@ -1,9 +1,12 @@
-"""urllib.request over the capability http: no sockets, no TLS, no redirects of its own."""
+"""urllib.request over the capability http: no sockets, no TLS, no redirects of its own.
+
+A thread that makes a request is suspended until the others have come as far; then all of them are made at once.
+"""
 
 import io
 import json
 
-from membrane import _door
+from membrane import _door, _resumable, _scheduler
 
 # What belongs to the connection, which the host makes.
 _OF_THE_CONNECTION = {"host", "content-length", "connection", "transfer-encoding", "accept-encoding", "keep-alive",
@@ -23,12 +26,96 @@ class Answer:
 
 def exchange(method, url, headers, body):
     """One request, whatever the status of its answer. Headers are pairs; a body is bytes."""
+    global _given
     sent = {}
     for name, value in headers:
         if name.lower() not in _OF_THE_CONNECTION:
             sent[name] = value
-    answer = _door.call("http.exchange", [method, url, json.dumps(sent) if sent else "", _door.bytes_to_json(body)])
-    return Answer(json.loads(answer))
+    request = [method, url, json.dumps(sent) if sent else "", _door.bytes_to_json(body)]
+    if _is_rehearsal:
+        raise _Asked(request)
+    if _given is not None and _given[0] == request:
+        (_, answer), _given = _given, None
+    else:
+        answer = _exchange_one(request)
+    if isinstance(answer, Exception):
+        raise answer
+    return Answer(answer)
+
+
+def _exchange_one(request):
+    return json.loads(_door.call("http.exchange", request))
+
+
+# --- requests of threads ----------------------------------------------------------------------------------------------
+
+
+class _Asked(BaseException):
+    """Ends the rehearsal of a call where it makes its request."""
+
+
+_is_rehearsal = False
+_given = None  # (a request, its answer): what the next call of exchange() asks for
+
+
+def _in_steps(function):
+    """The function, which makes a request, for a thread. It is called twice: up to the request, and with the answer. Up
+    to there it does nothing but look at its arguments."""
+    def steps(*arguments, **options):
+        global _given
+        request = _request_of(function, arguments, options)
+        if request is None:
+            return function(*arguments, **options)
+        wait = _scheduler.Wait(request=request)
+        yield wait
+        _given = request, wait.answer
+        try:
+            return function(*arguments, **options)
+        finally:
+            _given = None
+
+    return steps
+
+
+def _request_of(function, arguments, options):
+    """What the call would ask for; None where it fails before, or would use up an argument that can be read once."""
+    global _is_rehearsal
+    if any(hasattr(value, "read") or hasattr(value, "__next__") for value in (*arguments, *options.values())) or (
+            options.get("files")):
+        return None
+    _is_rehearsal = True
+    try:
+        function(*arguments, **options)
+    except _Asked as asked:
+        return asked.args[0]
+    except Exception:
+        return None
+    finally:
+        _is_rehearsal = False
+    return None
+
+
+def send_requests(requests):
+    """The answers, or the errors, of several requests, which the host makes at once."""
+    try:
+        if len(requests) == 1:
+            return [_exchange_one(requests[0])]
+        answers = json.loads(_door.call("http.get_many", [json.dumps([_to_json(request) for request in requests])]))
+    except _door.Error as error:
+        return [error] * len(requests)
+    return [_door.error_of(answer, "http.get_many") if "errno" in answer else answer for answer in answers]
+
+
+def _to_json(request):
+    method, url, headers, body = request
+    whole = {"method": method, "url": url}
+    if headers:
+        whole["headers"] = json.loads(headers)
+    if isinstance(body, dict):
+        whole["body_base64"] = body["base64"]
+    elif body:
+        whole["body"] = body
+    return whole
 
 
 def body_of(data):
@@ -112,3 +199,10 @@ def install():
     urllib.request.HTTPHandler = HTTPHandler
     urllib.request.HTTPSHandler = HTTPHandler
     urllib.request._opener = None
+    _scheduler.send_requests = send_requests
+    import requests
+    session = requests.Session
+    words = ("request", "get", "options", "head", "post", "put", "patch", "delete")
+    for function in (urllib.request.urlopen, urllib.request.OpenerDirector.open,
+                     *(getattr(place, word) for place in (requests, session) for word in words)):
+        _resumable.waits[function] = _in_steps(function)

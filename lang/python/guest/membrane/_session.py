@@ -31,6 +31,11 @@ _STATEMENTS = frozenset(("import", "from", "del", "raise", "pass", "assert", "gl
 _MAX_SOURCES = 16 << 20  # characters of cells that tracebacks can quote
 _MAX_TRACEBACK = 100_000
 
+# One for each way to tell of an error: names that were meant, modules, groups, mistakes of syntax.
+_FAILURES = ("1 / 0", "nosuch", "(1).nosuch", "import nosuch", "from sys import nosuch", "x = = 1", "{}['nosuch']",
+             "int('x')", "try: 1 / 0\nexcept ZeroDivisionError as e: raise ValueError from e",
+             "raise ExceptionGroup('two', [ValueError(), KeyError()])", "import re; re.compile('(')")
+
 _warm = False
 _begun = False  # a turn has run: what is seeded from now on is seeded by the program
 _future_flags = 0  # what cells imported from __future__ holds for those behind them
@@ -44,16 +49,18 @@ def warm():
     if _warm:
         return
     _warm = True
-    from membrane import _capabilities, _loop, _matplotlib, _net, _random, _threads
+    from membrane import _capabilities, _loop, _matplotlib, _net, _processes, _random, _threads, _tracebacks
     _capabilities.modules()
     _net.install()
     _loop.install()
     _threads.install()
+    _processes.install()
+    _tracebacks.install()
     _matplotlib.install()
     _random.install()
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace", line_buffering=False, write_through=False)
+            stream.reconfigure(errors="backslashreplace", line_buffering=True)  # what ran out of fuel has printed
     if "" not in sys.path:
         sys.path.insert(0, "")
     import warnings
@@ -63,6 +70,8 @@ def warm():
     for code in ("1", "x = 1", "print(end='')"):  # what a turn comes to first is made now
         for _ in range(20):
             _encode_result(_run({"code": code, "name": "<warm>", "input": ""}))
+    for code in _FAILURES:  # what tells of errors imports more than it needs
+        _encode_result(_run({"code": code, "name": "<warm>", "input": ""}))
     namespace = sys.modules["__main__"].__dict__
     for name in ("x", "_"):
         namespace.pop(name, None)
@@ -135,7 +144,11 @@ def _run(request):
     _display._shown.clear()
     with _Surroundings(arguments, request.get("input"), script):
         try:
-            value = (_run_script if script else _run_cell)(code, name)
+            if script:
+                value = _run_script(code, name)
+            else:
+                with _Threads(of_script=False):
+                    value = _run_cell(code, name)
             if value is not None:
                 result["value"] = _display.bundle_of(value)
         except SystemExit as end:
@@ -183,10 +196,28 @@ def _run_script(code, name):
     before = sys.modules["__main__"]
     sys.modules["__main__"] = module
     try:
-        with _AtExit(module.__dict__):
+        with _AtExit(module.__dict__), _Threads(of_script=True):
             exec(compile(code, name, "exec", dont_inherit=True), module.__dict__)
     finally:
         sys.modules["__main__"] = before
+
+
+class _Threads:
+    """Finishes the threads that are left at the end of a script or a cell."""
+
+    def __init__(self, of_script):
+        self._of_script = of_script
+
+    def __enter__(self):
+        pass
+
+    def __exit__(self, kind, error, _):
+        from membrane import _threads
+        try:
+            _threads.finish(self._of_script)
+        except RuntimeError:  # a deadlock: what the script ended with says more
+            if error is None:
+                raise
 
 
 class _AtExit:
@@ -324,6 +355,13 @@ def _leave_out_ours(told, seen):
         _leave_out_ours(inner, seen)
 
 
+def traceback_of(error):
+    """As Python tells it, without our own frames."""
+    told = traceback.TracebackException.from_exception(error)
+    _leave_out_ours(told, set())
+    return "".join(told.format())
+
+
 def _error_of(error):
     kind = type(error)
     name = kind.__qualname__ if kind.__module__ in ("builtins", "__main__", "membrane") else (
@@ -333,9 +371,7 @@ def _error_of(error):
     except BaseException:
         message = "<the error's own text raised another>"
     try:
-        told = traceback.TracebackException.from_exception(error)
-        _leave_out_ours(told, set())
-        text = "".join(told.format())
+        text = traceback_of(error)
     except BaseException:  # no memory is left for it, or the error's repr raises
         text = f"{name}: {message}\n"
     return {"type": name, "message": _display.cut(message), "traceback": _display.cut(text, _MAX_TRACEBACK)}

@@ -1,4 +1,3 @@
-import _thread
 import asyncio
 import concurrent.futures
 import contextlib
@@ -22,7 +21,8 @@ from membrane import _display, _random, _session
 
 def install_loop(test):
     """For the length of a test."""
-    from membrane import _loop
+    from membrane import _loop, _threads
+    test.addCleanup(_threads.install())
     setter = getattr(asyncio.events, "_set_event_loop_policy", None) or asyncio.set_event_loop_policy
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -319,10 +319,11 @@ class Forks(SessionTest):
 
 
 class EventLoop(unittest.TestCase):
-    """The loop that there is without sockets and threads."""
+    """The loop that there is without sockets."""
 
     def setUp(self):
-        from membrane import _loop
+        from membrane import _loop, _threads
+        self.addCleanup(_threads.install())
         self.loop = _loop.Loop()
         self.addCleanup(self.loop.close)
 
@@ -350,7 +351,7 @@ class EventLoop(unittest.TestCase):
         with self.assertRaises(TimeoutError):
             self.run_on_it(asyncio.wait_for(asyncio.sleep(10), 0.001))
 
-    def test_functions_for_threads_run_at_once(self):
+    def test_functions_run_in_threads_of_the_scheduler(self):
         self.assertEqual(self.run_on_it(asyncio.to_thread(lambda: 5)), 5)
 
     def test_waiting_for_nothing_is_an_error_and_no_hang(self):
@@ -380,16 +381,11 @@ class EventLoop(unittest.TestCase):
 
 
 class Waiting(unittest.TestCase):
-    """For other threads, which there are none of."""
+    """For other threads, when there are none."""
 
     def setUp(self):
         from membrane import _threads
-        for place, name in ((threading.Condition, "wait"), (queue, "SimpleQueue"), (threading, "Lock"),
-                            (threading, "_allocate_lock"), (_thread, "allocate_lock"), (_thread, "allocate"),
-                            (_thread, "lock"), (_thread, "LockType")):
-            if hasattr(place, name):
-                self.addCleanup(setattr, place, name, getattr(place, name))
-        _threads.install()
+        self.addCleanup(_threads.install())
 
     def test_it_ends_when_its_time_is_over(self):
         self.assertFalse(threading.Event().wait(0.001))
