@@ -151,7 +151,9 @@ std::string section_of(const Language& language, const PromptParts& parts) {
   if (!language.modules.empty()) out += "Also there: " + joined(language.modules, " and ") + ".\n";
   const bool is_python = language.name == "python";
   if (is_python && is_granted(parts, "http"))
-    out += "`requests` and `urllib.request` fetch what is granted, in threads at once; `http.get(url)`, the bytes, costs less.\n";
+    out +=
+        "`requests` and `urllib.request` fetch what is granted, in threads at once; `http.get(url)`, the "
+        "bytes, costs less.\n";
   if (is_python && is_granted(parts, "fs")) out += "Granted directories stand at their paths, for open().\n";
   if (language.name == "js" && is_granted(parts, "http")) out += "`fetch` fetches what is granted.\n";
   if (std::ranges::any_of(language.tags, is_typescript)) out += "A ```ts block runs without its types.\n";

@@ -282,7 +282,7 @@ class Repl {
   bool is_person_;
   std::optional<std::string> ahead_;  // a line that was read, and belongs to what comes next
   std::string unfinished_;            // what the language said goes on
-  bool may_go_on_ = false;  // the entry that was read: an empty line ends it in any case
+  bool may_go_on_ = false;            // the entry that was read: an empty line ends it in any case
   std::optional<uint64_t> pause_fuel_;
   uint64_t fuel_last_ = 0, fuel_all_ = 0;
   int exit_code_ = kExitOk;

@@ -275,8 +275,8 @@ void hint_at_file_here(sandbox::Report& report) {
   const auto granted = path.has_parent_path() && path.parent_path() != "/" ? path.parent_path() : path;
   const std::string guest = (std::filesystem::path("/") / granted).lexically_normal().string();
   error.hint = path.string() + " is here, and not granted: " +
-               policy::allow_flag("fs:read:" + granted.string() + ":" + guest) + " gives it to the program. " +
-               error.hint;
+               policy::allow_flag("fs:read:" + granted.string() + ":" + guest) +
+               " gives it to the program. " + error.hint;
 }
 
 // The program's input: what --input names, else standard input, unless the program itself came from there.

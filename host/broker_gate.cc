@@ -225,8 +225,7 @@ HostResult<T> BrokerGate::pass(const Request& request, Act act, Price price, Wor
   if (!hash) return std::unexpected(hash.error());
   const auto start = steady_clock::now();
   const uint64_t done_before = work != nullptr ? work->done : 0;
-  HostResult<T> answer =
-      replay_ ? answer_from_journal<T>(request, *hash, work) : act_on_world<T>(act, price);
+  HostResult<T> answer = replay_ ? answer_from_journal<T>(request, *hash, work) : act_on_world<T>(act, price);
   if (divergence_) return answer;
   if (work != nullptr && work->is_too_much()) {
     fell_short_ = true;

@@ -543,7 +543,8 @@ TEST_F(Python, AWriteBelowAGrantToReadIsADenial) {
   for (const char* const code : {"open('/data/new.txt', 'w')", "import os\nos.mkdir('/data/x')"}) {
     const Report report = exec(code);
     EXPECT_EQ(report.outcome, Outcome::kDenied) << code;
-    EXPECT_EQ(report.errors.at(0).hint, "It would be allowed by --allow fs:write:" + directory + ":/data") << code;
+    EXPECT_EQ(report.errors.at(0).hint, "It would be allowed by --allow fs:write:" + directory + ":/data")
+        << code;
   }
   std::filesystem::remove_all(directory);
 }

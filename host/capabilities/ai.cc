@@ -44,7 +44,8 @@ HostResult<Value> similarity(Call& call) {
 }
 
 constexpr Failure kNoGrant{Errno::kAccess, "no grant allows it"};
-constexpr Failure kNoTokens{Errno::kBudget, "the run's budget of tokens is used up (limits.tokens, --tokens)"};
+constexpr Failure kNoTokens{Errno::kBudget,
+                            "the run's budget of tokens is used up (limits.tokens, --tokens)"};
 constexpr Failure kNoModel{Errno::kUnsupported, "no model is configured, or it cannot do this"};
 constexpr Failure kSlow{Errno::kTimedOut, "the model did not answer in time"};
 constexpr Failure kFailed{Errno::kHost, "the model's service failed"};

@@ -140,8 +140,7 @@ HostResult<std::string> answer_text(const Call& call, const HttpRequest& request
 HostResult<Value> exchange(Call& call) {
   MEMBRANE_ASSIGN(const HttpRequest request, request_of(call));
   MEMBRANE_ASSIGN(HttpResponse response, ask(call, request));
-  MEMBRANE_ASSIGN(std::string text,
-                  answer_text(call, request, call.state.http_headers, std::move(response)));
+  MEMBRANE_ASSIGN(std::string text, answer_text(call, request, call.state.http_headers, std::move(response)));
   return text;
 }
 
@@ -162,8 +161,8 @@ HostResult<HttpRequest> request_of(const json& value) {
   if (!value.is_object())
     return refuse(Errno::kInvalid, "a request is neither a URL nor an object with \"url\"");
   for (const auto& [name, member] : value.items()) {
-    const bool is_known = name == "method" || name == "url" || name == "headers" || name == "body" ||
-                          name == "body_base64";
+    const bool is_known =
+        name == "method" || name == "url" || name == "headers" || name == "body" || name == "body_base64";
     if (!is_known || member.is_string() == (name == "headers"))
       return refuse(Errno::kInvalid, "a request has no such member as '" + name + "'");
   }

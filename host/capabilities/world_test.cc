@@ -14,7 +14,8 @@ namespace {
 TEST(Http, SeveralRequestsAreAnsweredInTheirOrderEachByItself) {
   Machine machine;
   machine.world.pages["http://h/a"] = {.status = 404, .headers = {{"x", "1"}}, .body = "é", .final_url = ""};
-  machine.world.pages["http://h/b"] = {.status = 200, .headers = {}, .body = "\xFF", .final_url = "http://h/c"};
+  machine.world.pages["http://h/b"] = {
+      .status = 200, .headers = {}, .body = "\xFF", .final_url = "http://h/c"};
   const std::string whole = R"({"url":"http://h/b","method":"put","headers":{"X-A":"b"},"body":"c"})";
   EXPECT_EQ(machine.text("http.get_many", {R"(["http://h/a","http://denied/",)" + whole + "]"}),
             R"([{"status":404,"url":"http://h/a","headers":{"x":"1"},"body":"é"},)"

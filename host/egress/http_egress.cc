@@ -338,14 +338,14 @@ HostResult<RawResponse> HttpEgress::Impl::perform(const Hop& hop, const Grant& g
   if (!budget_.take(Resource::kBytesOut, size_of(hop)))
     return refuse(Errno::kBudget, std::string(policy::used_up(policy::Resource::kBytesOut)));
   auto answer = (*client)->send({.url = hop.url,
-                                    .addresses = *addresses,
-                                    .method = hop.method,
-                                    .headers = headers,
-                                    .body = hop.body,
-                                    .max_response_bytes = grant.words.max_response_bytes,
-                                    .deadline = deadline,
-                                    .run = run_,
-                                    .budget = budget_});
+                                 .addresses = *addresses,
+                                 .method = hop.method,
+                                 .headers = headers,
+                                 .body = hop.body,
+                                 .max_response_bytes = grant.words.max_response_bytes,
+                                 .deadline = deadline,
+                                 .run = run_,
+                                 .budget = budget_});
   if (answer && answer->status == 206 && may_echo)
     answer =
         refuse(Errno::kProtocol, "The server answers with a part of the resource, and it gets a secret.");
