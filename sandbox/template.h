@@ -12,6 +12,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 #include "engine/instance_image.h"
@@ -42,6 +43,11 @@ class Template {
   // the system refuses.
   static Result<std::shared_ptr<const Template>> open(lang::Package package, const TemplateOptions& options);
 
+  // The same language with more files, read-only, which all its sessions see; programs import from the directory `imports`.
+  // Errors: those of wasi::Image::make(); kUnsupported for a language whose warm image holds its files.
+  static Result<std::shared_ptr<const Template>> over(std::shared_ptr<const Template> below,
+                                                      const std::vector<wasi::Layer>& layers, std::string imports);
+
   // The file of the warm image, whether it is there or not. Errors: kNotFound when a file of the package is not there.
   static Result<std::string> image_file(const lang::Package& package, const std::string& cache_directory);
   // Removes the warm images of a language, also those of other builds of this program. How many there were.
@@ -51,6 +57,8 @@ class Template {
   [[nodiscard]] const engine::InstanceImage& image() const { return *image_; }
   [[nodiscard]] const std::shared_ptr<const wasi::Image>& files() const { return files_; }
   [[nodiscard]] const Interpreter& interpreter() const { return *interpreter_; }
+  // Of one that was made by over(): where programs import from, besides. Else "".
+  [[nodiscard]] const std::string& imports() const { return imports_; }
   // Where its program waits, when it is one that reads its turns as input; of one that is started for each turn, where
   // it waits first, if it can begin there; else null.
   [[nodiscard]] const std::shared_ptr<const Waiting>& waiting() const { return waiting_; }
@@ -60,6 +68,7 @@ class Template {
 
  private:
   Template() = default;
+  Template(const Template&) = default;
   Status warm(const TemplateOptions& options);
   Status load(const std::string& path, engine::Tier tier);
   Status keep_start(Body& body, bool is_waiting);
@@ -70,7 +79,8 @@ class Template {
 
   lang::Package package_;
   std::shared_ptr<const wasi::Image> files_;
-  std::unique_ptr<Interpreter> interpreter_;
+  std::string imports_;
+  std::shared_ptr<Interpreter> interpreter_;  // shared with those that are made over it
   std::shared_ptr<const engine::InstanceImage> image_;
   std::shared_ptr<const Waiting> waiting_;
   std::vector<uint8_t> system_;  // frozen: files and clock of the program that waits
