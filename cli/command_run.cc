@@ -10,6 +10,7 @@
 #include "base/stop_scope.h"
 #include "cli/cli.h"
 #include "cli/input_source.h"
+#include "cli/package_options.h"
 #include "engine/region_pool.h"
 #include "host/journal_file.h"
 #include "sandbox/languages.h"
@@ -46,6 +47,7 @@ struct Options {
   bool json = false;
   bool quiet = false;
   PolicyOptions policy;
+  PackageOptions packages;
 };
 
 Result<std::vector<std::pair<std::string, std::string>>> environment_of(
@@ -110,8 +112,7 @@ Status check_for_language(const Options& options, const std::string& language) {
 }
 
 Result<sandbox::Report> run_in_language(const Options& options, const std::string& language,
-                                        const sandbox::Program& program,
-                                        const sandbox::RunOptions& run_options) {
+                                        const sandbox::Program& program, sandbox::RunOptions run_options) {
   MEMBRANE_TRY(check_for_language(options, language));
   std::string input;
   if (!options.input_file.empty()) {
@@ -120,6 +121,8 @@ Result<sandbox::Report> run_in_language(const Options& options, const std::strin
   // Never taken apart: the process is about to end, and a language is large.
   static auto* const languages = new sandbox::Languages(template_options(run_options.tier));
   MEMBRANE_ASSIGN(auto opened, languages->open(language));
+  MEMBRANE_TRY(options.packages.join(run_options.policy, opened->package().driver));
+  MEMBRANE_ASSIGN(opened, options.packages.provide(std::move(opened), run_options.policy, options.policy.file, &interrupted));
   engine::RegionPool::instance().keep_none();  // nobody comes after this program
   MEMBRANE_ASSIGN(const auto session, sandbox::Session::create(std::move(opened), run_options));
   return session->exec({.code = program.source,
@@ -228,6 +231,9 @@ Result<sandbox::Report> report_of(const Options& options, const Source& source,
         options.language.empty()
             ? sandbox::language_of(options.text ? "" : options.file, source.program.source)
             : options.language;
+    if (is_of_engine(language) && options.packages.given())
+      return fail(ErrorCode::kInvalidArgument, "--with is for programs in a language, and this one is " + language,
+                  "Leave it out.");
     if (is_of_engine(language)) return sandbox::run(source.program, run_options);
     return run_in_language(options, language, source.program, run_options);
   }
@@ -278,6 +284,7 @@ Result<int> run(const Options& options) {
   sandbox::RunOptions run_options;
   MEMBRANE_ASSIGN(run_options.policy, options.policy.policy({.module_bytes = kMaxFileBytes}));
   MEMBRANE_ASSIGN(run_options.tier, tier_of(options.tier));
+  run_options.packages_by = sandbox::PackagesBy::kFlag;
   std::optional<engine::native::CodeCache> code_cache;
   if (!options.code_cache.empty()) {
     MEMBRANE_ASSIGN(code_cache, engine::native::CodeCache::open(options.code_cache));
@@ -392,9 +399,11 @@ void add_run(CLI::App& app, int& exit_code) {
           "File that io.input gives, and a WASI program's standard input, or - (a WASI program's default)")
       ->type_name("FILE");
   add_options(command, options.get());
+  options->packages.add_to(*command);
   command->footer(
       "Examples:\n"
       "  membrane run -e 'print(2+2)'\n"
+      "  membrane run --with rich --with httpx report.py\n"
       "  membrane run analyse.py --allow fs:read:./data --fuel 2e9 data/log.csv\n"
       "  membrane run script.js\n"
       "  membrane run program.wat --allow fs:read:./data --fuel 2e6\n"
