@@ -21,9 +21,9 @@ namespace membrane {
 
 struct Subprocess {
   std::vector<std::string> arguments;  // the first is looked for in PATH, unless it has a "/"
-  std::string directory;               // where it runs; "": where this process does
+  std::string directory = {};          // where it runs; "": where this process does
   // Added to this process's environment, or in the place of what stands there.
-  std::vector<std::pair<std::string, std::string>> environment;
+  std::vector<std::pair<std::string, std::string>> environment = {};
   std::chrono::milliseconds most_time = std::chrono::minutes(10);
   size_t most_output_bytes = 64u << 10;  // of both streams together: the last ones are kept
   // Asked some ten times in a second; a failure ends the process. May be null.

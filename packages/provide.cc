@@ -9,6 +9,7 @@
 #include "base/environment.h"
 #include "base/hex.h"
 #include "base/private_file.h"
+#include "packages/bytecode.h"
 #include "packages/installer.h"
 #include "packages/layer.h"
 #include "packages/lock.h"
@@ -35,7 +36,8 @@ std::vector<std::string> texts_of(const std::vector<PackageName>& names) {
 
 class Provider {
  public:
-  Provider(const Installer& installer, const Options& options) : installer_(installer), options_(options) {}
+  Provider(const Installer& installer, std::shared_ptr<const sandbox::Template> language, const Options& options)
+      : installer_(installer), language_(std::move(language)), options_(options) {}
 
   // What a lock says, which is made if it is not there, or is of other names.
   Result<LockedLanguage> lock_of(const std::vector<PackageName>& names, const std::vector<LockedPackage>& pins,
@@ -95,12 +97,17 @@ class Provider {
 
   Status keep(const LockedLanguage& locked, const WorkDirectory& work) const {
     const std::string key = key_of(locked), path = layer_path(key);
+    if (installer_.registry() == policy::Registry::kPython) {
+      if (options_.on_progress) options_.on_progress("compiling packages");
+      MEMBRANE_TRY(add_bytecode(language_, installer_.guest_directory(), installer_.tree_in(work), work, options_.cancel));
+    }
     MEMBRANE_TRY(write_layer(path, key, installer_.tree_in(work)));
     make_room(options_.cache_directory, kLayerEnding, kMostCachedBytes, path);
     return {};
   }
 
   const Installer& installer_;
+  std::shared_ptr<const sandbox::Template> language_;
   const Options& options_;
 };
 
@@ -130,7 +137,7 @@ Result<std::shared_ptr<const sandbox::Template>> provide(std::shared_ptr<const s
   std::vector<std::string> every = wanted.named;
   every.insert(every.end(), wanted.added.begin(), wanted.added.end());
   MEMBRANE_ASSIGN(const auto all, policy::parse_packages(installer->registry(), every));
-  const Provider provider(*installer, options);
+  const Provider provider(*installer, language, options);
   LockedLanguage locked;
   if (!named.empty()) {
     MEMBRANE_ASSIGN(locked, provider.lock_of(named, {}, wanted.lock_file));

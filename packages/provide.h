@@ -2,7 +2,7 @@
 // read-only into every session of the language.
 //
 //   names ─▶ lock ──────────────────────────────▶ layer ─▶ Template::over() ─▶ sessions
-//            (or pip, npm: versions and hashes)    (or pip, npm: those files)
+//            (or pip, npm: versions and hashes)    (or pip, npm: those files; bytecode, made inside)
 //
 // The installers run as the user, with the user's configuration, and take no code of a package: of Python wheels only, which
 // host/wheels.py unpacks; of JavaScript packages without their scripts. What a package has runs inside, when a program

@@ -229,7 +229,9 @@ def check_name(wheel, info):
 
 
 def place_of(name):
-    """Where a wheel's file goes; None for what programs do not import."""
+    """Where a wheel's file goes; None for what programs do not import, and for bytecode, which is made inside."""
+    if name.endswith(".pyc"):
+        return None
     top, _, rest = name.partition("/")
     if not top.endswith(".data"):
         return name
