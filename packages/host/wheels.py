@@ -61,7 +61,7 @@ GUEST = {"implementation_name": "cpython", "os_name": "posix", "platform_machine
 
 
 class Refused(Exception):
-    def __init__(self, message, hint="", code="invalid_input"):
+    def __init__(self, message, hint="Do without this package: it is made to do harm, or is broken.", code="invalid_input"):
         super().__init__(message)
         self.code, self.hint = code, hint
 

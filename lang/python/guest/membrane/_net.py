@@ -31,6 +31,11 @@ def exchange(method, url, headers, body):
     return Answer(json.loads(answer))
 
 
+def reason_of(status):
+    import http.client
+    return http.client.responses.get(status, "")
+
+
 def body_of(data):
     """The bytes of what urllib and requests take for a body: bytes, a text, a file, or pieces."""
     if data is None:
@@ -73,7 +78,7 @@ def install():
             for name, value in answer.headers.items():
                 headers[name] = value
             super().__init__(io.BytesIO(answer.body), headers, answer.url, answer.status)
-            self.reason = self.msg = http.client.responses.get(answer.status, "")
+            self.reason = self.msg = reason_of(answer.status)
 
         def getheader(self, name, default=None):
             return self.headers.get(name, default)
@@ -112,3 +117,6 @@ def install():
     urllib.request.HTTPHandler = HTTPHandler
     urllib.request.HTTPSHandler = HTTPHandler
     urllib.request._opener = None
+    from membrane import _libraries, _wire
+    _wire.install()
+    _libraries.install()

@@ -72,15 +72,15 @@ def _wanted(code):
 def _near(name):
     """Modules that are there, and are spelt nearly so."""
     import difflib
-    return difflib.get_close_matches(name, sorted(_top_level()), 3, 0.75)
+    return difflib.get_close_matches(name, sorted(_top_level()), 3, 0.8)
 
 
 def _top_level():
     names = {name for name in sys.stdlib_module_names if not name.startswith("_")}
-    for entry in sys.path:
+    for entry in filter(None, sys.path):
         finder = sys.path_importer_cache.get(entry)
         try:
-            files = finder._get_files() if hasattr(finder, "_get_files") else os.listdir(entry or ".")
+            files = finder._get_files() if hasattr(finder, "_get_files") else os.listdir(entry)
         except (OSError, AttributeError):
             continue
         for file in files:
