@@ -8,7 +8,7 @@ import os
 _WHY = ("a program makes no TLS connections of its own: the host does, for urllib.request, requests, httpx and "
         "membrane.http, and verifies certificates")
 
-OPENSSL_VERSION = "none (the host's)"
+OPENSSL_VERSION = "OpenSSL 3.0.0 (the names alone: connections are the host's)"
 OPENSSL_VERSION_INFO = (3, 0, 0, 0, 0)
 OPENSSL_VERSION_NUMBER = 0x30000000
 HAS_SNI = HAS_ALPN = HAS_ECDH = HAS_TLSv1_2 = HAS_TLSv1_3 = True
