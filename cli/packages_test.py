@@ -329,7 +329,7 @@ class PythonPackages(PackagesTest):
 
     def test_an_import_that_fails_says_what_would_help(self):
         def hint(code):
-            return json.loads(self.membrane("run", "--json", "-e", code, "--fuel", "1e10", code=1).stdout)["error"]["hint"]
+            return json.loads(self.membrane("run", "--json", "-e", code, "--fuel", "1e10", code=1).stdout)["error"].get("hint", "")
 
         self.assertIn("run with --with rich,", hint("import rich.table"))
         self.assertIn("--with python-dotenv", hint("from dotenv import load_dotenv"))
@@ -342,6 +342,116 @@ class PythonPackages(PackagesTest):
                      "import subprocess, sys\nsubprocess.check_call([sys.executable, '-m', 'pip', 'install', 'rich'])",
                      "import os\nos.system('pip install rich')", "# pip install rich\nimport pip"):
             self.assertIn("Packages are not installed from inside: run with --with rich,", hint(code), code)
+
+
+def npm_tarball(name, version, files, **more):
+    """The file of a package of npm, whose manifest has `more` besides."""
+    packed = io.BytesIO()
+    manifest = json.dumps({"name": name, "version": version, **more})
+    with tarfile.open(fileobj=packed, mode="w:gz") as archive:
+        for path, text in {"package.json": manifest, **files}.items():
+            info = tarfile.TarInfo(f"package/{path}")
+            info.size = len(text.encode())
+            archive.addfile(info, io.BytesIO(text.encode()))
+    return packed.getvalue()
+
+
+class Registry(http.server.BaseHTTPRequestHandler):
+    """A registry of npm: `packages` is {name: {version: (manifest, tarball)}}."""
+
+    packages = {}
+
+    def do_GET(self):
+        name, _, tarball = self.path.lstrip("/").replace("%2f", "/").partition("/-/")
+        versions = self.packages.get(name)
+        if versions is None:
+            return self.answer(404, b"{}")
+        if tarball:
+            return self.answer(200, versions[tarball.removesuffix(".tgz")][1])
+        base = f"http://{self.headers['host']}/{name}/-/"
+        told = {version: {"name": name, "version": version, **manifest, "dist": {
+            "tarball": f"{base}{version}.tgz", "integrity": "sha512-" + base64.b64encode(hashlib.sha512(data).digest()).decode()}}
+            for version, (manifest, data) in versions.items()}
+        self.answer(200, json.dumps({"name": name, "dist-tags": {"latest": list(versions)[-1]}, "versions": told}).encode())
+
+    def answer(self, status, body):
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+
+class JavaScriptPackages(PackagesTest):
+    def setUp(self):
+        super().setUp()
+        self.need_language("js")
+        if not runs("npm", "--version"):
+            self.skipTest("there is no npm")
+        Registry.packages = {}
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Registry)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        self.addCleanup(server.server_close)
+        self.addCleanup(server.shutdown)
+        self.environment.update(npm_config_registry=f"http://127.0.0.1:{server.server_address[1]}/",
+                                npm_config_cache=str(self.folder / "npm"), npm_config_userconfig=str(self.folder / "none"),
+                                npm_config_globalconfig=str(self.folder / "nothing"), npm_config_fetch_retries="0", NO_PROXY="127.0.0.1",
+                                no_proxy="127.0.0.1")
+
+    @staticmethod
+    def publish(name, version, files, **more):
+        Registry.packages.setdefault(name, {})[version] = (more, npm_tarball(name, version, files, **more))
+
+    def run_js(self, *arguments, code="", **more):
+        return self.membrane("run", "--lang", "js", *arguments, "-e", code, "-q", **more).stdout
+
+    def test_files_are_where_programs_look_for_them(self):
+        self.publish("stamp", "1.5.0", {"index.mjs": "export const value = 40;\n"})
+        self.publish("parcel", "1.2.0", {"index.mjs": 'import { value } from "../stamp/index.mjs";\nexport const price = value + 2;\n'},
+                     dependencies={"stamp": "^1.0.0"})
+        program = 'const m = await import("/usr/lib/node_modules/parcel/index.mjs"); m.price'
+        self.assertEqual(self.run_js("--with", "parcel", code=program), "42\n")
+        self.environment["PATH"] = ""  # no npm from here on
+        self.assertEqual(self.run_js("--with", "parcel", code=program), "42\n")
+
+    def test_the_lock_of_a_policy_holds(self):
+        self.publish("parcel", "1.0.0", {"index.mjs": "export default 1;\n"})
+        (self.folder / "policy.toml").write_text('[packages]\njavascript = ["parcel"]\n')
+        program = '(await import("/usr/lib/node_modules/parcel/index.mjs")).default'
+        self.assertEqual(self.run_js("--policy", "policy.toml", code=program), "1\n")
+        lock = json.loads((self.folder / "policy.toml.lock").read_text())["javascript"]
+        self.assertEqual(lock["packages"], [{"name": "parcel", "version": "1.0.0"}])
+        self.publish("parcel", "2.0.0", {"index.mjs": "export default 2;\n"})
+        shutil.rmtree(self.folder / "cache" / "membrane" / "packages")
+        self.assertEqual(self.run_js("--policy", "policy.toml", code=program), "1\n")
+        shutil.rmtree(self.folder / "cache" / "membrane" / "packages")
+        shutil.rmtree(self.folder / "npm")
+        Registry.packages["parcel"]["1.0.0"] = ({}, npm_tarball("parcel", "1.0.0", {"index.mjs": "export default 'evil';\n"}))
+        self.assertIn("EINTEGRITY", self.refused("--lang", "js", "--policy", "policy.toml"))
+
+    def test_no_script_of_a_package_runs(self):
+        ran = self.folder / "ran"
+        scripts = {name: f"touch {ran}" for name in ("preinstall", "install", "postinstall", "prepare")}
+        self.publish("parcel", "1.0.0", {"index.mjs": "export default 1;\n", "bin.js": ""}, scripts=scripts, bin="bin.js",
+                     hasInstallScript=True)
+        self.run_js("--with", "parcel", code="1")
+        self.assertFalse(ran.exists())
+        self.assertEqual(len(self.cached(".layer")), 1)
+
+    def test_what_is_not_of_the_registry_or_is_native_is_refused(self):
+        elsewhere = self.folder / "elsewhere"
+        elsewhere.mkdir()
+        (elsewhere / "package.json").write_text('{"name": "elsewhere", "version": "1.0.0"}')
+        self.publish("parcel", "1.0.0", {}, dependencies={"elsewhere": f"file:{elsewhere}"})
+        self.assertIn("does not come from the registry", self.refused("--lang", "js", "--with", "parcel"))
+        self.publish("@a/quick", "1.0.0", {"binding.gyp": "{}"})
+        self.assertIn("the package @a/quick is native code", self.refused("--lang", "js", "--with", "@a/quick"))
+        self.assertIn("npm brings no such packages", self.refused("--lang", "js", "--with", "no-such-package"))
+        self.assertIn("is no package", self.refused("--lang", "js", "--with", "../elsewhere"))
+        self.environment["PATH"] = ""
+        self.assertIn("npm, which is not there", self.refused("--lang", "js", "--with", "parcel"))
 
 
 if __name__ == "__main__":

@@ -49,7 +49,8 @@ Result<std::vector<LockedPackage>> packages_of(const Json& lock) {
     const std::string name(name_of_place(place));
     if (!package.is_object() || !place.starts_with("node_modules/") ||
         !policy::parse_package(policy::Registry::kJavaScript, name))
-      return fail(ErrorCode::kInvalidInput, "npm's lock has a package at " + place, "Ask for other packages.");
+      return fail(ErrorCode::kInvalidInput, "the package at " + place + " does not come from the registry",
+                  "Ask for other packages.");
     if (!is_of_registry(package))
       return fail(ErrorCode::kUnsupported, "the package " + name + " does not come from the registry",
                   "Ask for a version of it whose files are in the registry.");

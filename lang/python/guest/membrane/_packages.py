@@ -4,7 +4,7 @@ import os
 import re
 import sys
 
-_BETWEEN = r"""['",\s]+"""
+_BETWEEN = r"""(?:[ \t]|['",]\s*)+"""  # words of a line, or of a list
 _NAME = re.compile(r"[A-Za-z0-9][\w.\-]*(?:==[\w.*+!\-]+)?")
 _INSTALLS = re.compile(rf"\bpip3?{_BETWEEN}install\b((?:{_BETWEEN}(?:-[\w\-]+|{_NAME.pattern}))*)")
 _MODULE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
