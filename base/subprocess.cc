@@ -121,8 +121,7 @@ class Running {
       if (is_open) is_open = read_for(kBetweenLooks, process.most_output_bytes);
       else poll(nullptr, 0, static_cast<int>(kBetweenLooks.count()));
       if (const auto code = look()) {
-        while (is_open && read_for({}, process.most_output_bytes)) {
-        }
+        while (is_open && read_for({}, process.most_output_bytes)) {}
         return SubprocessEnd{*code, std::move(text_)};
       }
       if (Clock::now() >= deadline)
@@ -155,8 +154,7 @@ class Running {
   }
   void end_by_force() {
     kill(-id_, SIGKILL);
-    while (waitpid(id_, nullptr, 0) < 0 && errno == EINTR) {
-    }
+    while (waitpid(id_, nullptr, 0) < 0 && errno == EINTR) {}
   }
 
   pid_t id_;

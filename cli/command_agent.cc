@@ -147,7 +147,8 @@ Result<policy::Policy> policy_of(const Options& options, const std::optional<age
 using Templates = std::map<std::string, std::shared_ptr<const sandbox::Template>>;
 
 Result<Templates> open_templates(const Options& options, const policy::Policy& policy,
-                                 std::span<const agent::Language> languages, const std::atomic<bool>& cancel) {
+                                 std::span<const agent::Language> languages,
+                                 const std::atomic<bool>& cancel) {
   // Never taken apart: the process is about to end, and a language is large.
   static auto* const opened = new sandbox::Languages(template_options(engine::Tier::kAuto));
   Templates templates;
@@ -161,7 +162,8 @@ Result<Templates> open_templates(const Options& options, const policy::Policy& p
 }
 
 // --with is for the one language that takes packages.
-Status join_packages(const Options& options, std::span<const agent::Language> languages, policy::Policy& policy) {
+Status join_packages(const Options& options, std::span<const agent::Language> languages,
+                     policy::Policy& policy) {
   if (!options.packages.given()) return {};
   std::optional<lang::Driver> driver;
   for (const agent::Language& language : languages) {
@@ -169,7 +171,8 @@ Status join_packages(const Options& options, std::span<const agent::Language> la
     MEMBRANE_ASSIGN(const lang::Package package, lang::find_package(language.name));
     if (package.driver == lang::Driver::kStdin) continue;
     if (driver && *driver != package.driver)
-      return fail(ErrorCode::kInvalidArgument, "--with does not say which of the languages its package is for",
+      return fail(ErrorCode::kInvalidArgument,
+                  "--with does not say which of the languages its package is for",
                   "Name it in the policy: [packages] python = [\"NAME\"], or javascript = [\"NAME\"].");
     driver = package.driver;
   }

@@ -85,7 +85,8 @@ class Repl {
     sandbox::Languages languages(template_options(run_options_.tier));
     MEMBRANE_ASSIGN(template_, languages.open(options_.language));
     MEMBRANE_TRY(options_.packages.join(run_options_.policy, template_->package().driver));
-    MEMBRANE_ASSIGN(template_, options_.packages.provide(template_, run_options_.policy, options_.policy.file, &interrupted));
+    MEMBRANE_ASSIGN(template_, options_.packages.provide(template_, run_options_.policy, options_.policy.file,
+                                                         &interrupted));
     return reset();
   }
 

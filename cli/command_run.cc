@@ -122,7 +122,8 @@ Result<sandbox::Report> run_in_language(const Options& options, const std::strin
   static auto* const languages = new sandbox::Languages(template_options(run_options.tier));
   MEMBRANE_ASSIGN(auto opened, languages->open(language));
   MEMBRANE_TRY(options.packages.join(run_options.policy, opened->package().driver));
-  MEMBRANE_ASSIGN(opened, options.packages.provide(std::move(opened), run_options.policy, options.policy.file, &interrupted));
+  MEMBRANE_ASSIGN(opened, options.packages.provide(std::move(opened), run_options.policy, options.policy.file,
+                                                   &interrupted));
   engine::RegionPool::instance().keep_none();  // nobody comes after this program
   MEMBRANE_ASSIGN(const auto session, sandbox::Session::create(std::move(opened), run_options));
   return session->exec({.code = program.source,
@@ -232,8 +233,8 @@ Result<sandbox::Report> report_of(const Options& options, const Source& source,
             ? sandbox::language_of(options.text ? "" : options.file, source.program.source)
             : options.language;
     if (is_of_engine(language) && options.packages.given())
-      return fail(ErrorCode::kInvalidArgument, "--with is for programs in a language, and this one is " + language,
-                  "Leave it out.");
+      return fail(ErrorCode::kInvalidArgument,
+                  "--with is for programs in a language, and this one is " + language, "Leave it out.");
     if (is_of_engine(language)) return sandbox::run(source.program, run_options);
     return run_in_language(options, language, source.program, run_options);
   }

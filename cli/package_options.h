@@ -22,7 +22,8 @@ class PackageOptions {
   // The language with what the policy names for it, and with what --with asks for, which has joined it. `policy_file` is where
   // the lock stands beside; "" for none.
   Result<std::shared_ptr<const sandbox::Template>> provide(std::shared_ptr<const sandbox::Template> language,
-                                                           const policy::Policy& policy, const std::string& policy_file,
+                                                           const policy::Policy& policy,
+                                                           const std::string& policy_file,
                                                            const std::atomic<bool>* cancel) const;
 
   [[nodiscard]] bool given() const { return !with_.empty(); }

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Packages for programs, by the command: --with and [packages]. The registries are the test's own: a directory of wheels that
-pip is pointed to by its environment, and a small npm registry on loopback.
+"""Packages for programs, by the command: --with and [packages]. The registries are the test's own: a directory of wheels
+that pip is pointed to by its environment, and a small npm registry on loopback.
 
     MEMBRANE_COMMAND=build/release/membrane MEMBRANE_LANGUAGES=build/languages cli/packages_test.py
 
@@ -44,7 +44,8 @@ class PackagesTest(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = Path(folder.name)
         self.environment = {name: value for name, value in os.environ.items()
-                            if not name.lower().startswith(("membrane_", "pip_", "npm_config_")) or name == "MEMBRANE_LANGUAGES"}
+                            if name == "MEMBRANE_LANGUAGES"
+                            or not name.lower().startswith(("membrane_", "pip_", "npm_config_"))}
         cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "membrane" / "templates"
         (self.folder / "cache" / "membrane").mkdir(parents=True)
         cache.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -58,8 +59,8 @@ class PackagesTest(unittest.TestCase):
             self.skipTest(f"{name} is not installed")
 
     def membrane(self, *arguments, code=0, stdin="", **environment):
-        done = subprocess.run([COMMAND, *map(str, arguments)], cwd=self.folder, capture_output=True, text=True, input=stdin,
-                              env={**self.environment, **environment}, timeout=SECONDS)
+        done = subprocess.run([COMMAND, *map(str, arguments)], cwd=self.folder, capture_output=True, text=True,
+                              input=stdin, env={**self.environment, **environment}, timeout=SECONDS)
         self.assertEqual(done.returncode, code, f"{arguments}\n{done.stdout}\n{done.stderr}")
         return done
 
@@ -75,9 +76,10 @@ class PackagesTest(unittest.TestCase):
 
 
 def wheel(folder, name, version, files, needs=(), tag="py3-none-any", record=None, entries=()):
-    """Writes one: `files` is {path: text}; `record` changes the lines of RECORD; `entries` are (ZipInfo, bytes) besides."""
+    """Writes one: `files` is {path: text}; `record` changes the lines of RECORD; `entries` are (ZipInfo, bytes) more."""
     base = f"{name.replace('-', '_')}-{version}"
-    metadata = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n" + "".join(f"Requires-Dist: {n}\n" for n in needs)
+    metadata = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
+    metadata += "".join(f"Requires-Dist: {need}\n" for need in needs)
     files = {**files, f"{base}.dist-info/METADATA": metadata,
              f"{base}.dist-info/WHEEL": f"Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: {tag}\n"}
     lines = {}
@@ -107,6 +109,9 @@ class PythonPackages(PackagesTest):
         self.environment.update(PIP_NO_INDEX="1", PIP_FIND_LINKS=str(self.index), PIP_CONFIG_FILE=os.devnull,
                                 PIP_DISABLE_PIP_VERSION_CHECK="1")
 
+    def run_python(self, package, code):
+        return self.membrane("run", "--with", package, "-e", code, "-q", "--fuel", "1e10")
+
     def offline(self):
         """No pip from here on: what still works needs none."""
         programs = self.folder / "programs"
@@ -120,18 +125,18 @@ class PythonPackages(PackagesTest):
         program = ("import parcel, numpy, importlib.metadata as m, pathlib\n"
                    "print(parcel.price, m.version('parcel'), parcel.__file__)\n"
                    "print(pathlib.Path(parcel.__file__).with_name('data.txt').read_text(), parcel.__spec__.cached)\n")
-        done = self.membrane("run", "--with", "Parcel", "-e", program, "-q", "--fuel", "1e10")
+        done = self.run_python("Parcel", program)
         self.assertEqual(done.stdout, "42 1.2.0 /usr/lib/python-packages/parcel/__init__.py\n"
                          "found /usr/lib/python-packages/parcel/__pycache__/__init__.cpython-315.pyc\n")
         self.offline()
-        self.assertEqual(self.membrane("run", "--with", "parcel", "-e", program, "-q", "--fuel", "1e10").stdout, done.stdout)
+        self.assertEqual(self.run_python("parcel", program).stdout, done.stdout)
         self.assertEqual(len(self.cached(".layer")), 1)
 
     def test_what_is_mounted_can_be_changed_by_nobody(self):
         wheel(self.index, "parcel", "1.0", {"parcel.py": "value = 1\n"})
         change = "open('/usr/lib/python-packages/parcel.py', 'w').write('value = 2')\nimport parcel; parcel.value"
-        self.membrane("run", "--with", "parcel", "-e", change, "-q")  # a session may change its own copy
-        self.assertEqual(self.membrane("run", "--with", "parcel", "-e", "import parcel; parcel.value", "-q").stdout, "1\n")
+        self.run_python("parcel", change)  # a session may change its own copy
+        self.assertEqual(self.run_python("parcel", "import parcel; parcel.value").stdout, "1\n")
 
     def test_a_session_and_its_forks_have_the_packages(self):
         wheel(self.index, "parcel", "1.0", {"parcel.py": "value = 1\n"})
@@ -203,15 +208,15 @@ class PythonPackages(PackagesTest):
         wheel(self.index, "parcel", "1.0", {"parcel.py": ""}, needs=[
             'stamp; python_version >= "3.15" and sys_platform == "wasi" and platform_machine == "wasm32"',
             'of-this-machine; sys_platform != "wasi"', 'older; python_version < "3.15"'])
-        self.assertEqual(self.membrane("run", "--with", "parcel", "-e", "import parcel, stamp; stamp.value", "-q").stdout, "1\n")
+        self.assertEqual(self.run_python("parcel", "import parcel, stamp; stamp.value").stdout, "1\n")
 
     def test_what_is_built_in_stays(self):
         wheel(self.index, "numpy", "99.0", {"numpy/__init__.py": "value = 'from outside'\n"})
         wheel(self.index, "requests", "99.0", {"requests/__init__.py": "value = 'from outside'\n"})
-        wheel(self.index, "parcel", "1.0", {"parcel.py": "import numpy\n", "json.py": "value = 'shadow'\n"}, needs=["numpy", "requests"])
-        done = self.membrane("run", "--with", "parcel", "-e",
-                             "import parcel, json, requests; print(hasattr(json, 'dumps'), hasattr(requests, 'get'))", "-q",
-                             "--fuel", "1e10")
+        wheel(self.index, "parcel", "1.0", {"parcel.py": "import numpy\n", "json.py": "value = 'shadow'\n"},
+              needs=["numpy", "requests"])
+        done = self.run_python("parcel", "import parcel, json, requests\n"
+                               "print(hasattr(json, 'dumps'), hasattr(requests, 'get'))")
         self.assertEqual(done.stdout, "True True\n")
         self.assertIn("is built in", self.membrane("run", "--with", "numpy", "-e", "1").stderr)
         shutil.rmtree(self.folder / "cache" / "membrane" / "packages")
@@ -287,7 +292,8 @@ class PythonPackages(PackagesTest):
 
     def test_what_is_wrong_is_said_with_its_fix(self):
         for name, said in (("no-such-package", "pip brings no such packages"), ("./parcel.whl", "it is a path"),
-                           ("git+https://example.org/x", "it is a URL"), ("parcel>=1", "by =="), ("parcel[extra]", "extras")):
+                           ("git+https://example.org/x", "it is a URL"), ("parcel>=1", "by =="),
+                           ("parcel[extra]", "extras")):
             self.assertIn(said, self.refused("--with", name))
         self.assertIn("is an option", self.refused("--with=--pre"))
         self.assertIn("asked for twice", self.refused("--with", "parcel", "--with", "Parcel==1"))
@@ -329,7 +335,8 @@ class PythonPackages(PackagesTest):
 
     def test_an_import_that_fails_says_what_would_help(self):
         def hint(code):
-            return json.loads(self.membrane("run", "--json", "-e", code, "--fuel", "1e10", code=1).stdout)["error"].get("hint", "")
+            done = self.membrane("run", "--json", "-e", code, "--fuel", "1e10", code=1)
+            return json.loads(done.stdout)["error"].get("hint", "")
 
         self.assertIn("run with --with rich,", hint("import rich.table"))
         self.assertIn("--with python-dotenv", hint("from dotenv import load_dotenv"))
@@ -356,6 +363,10 @@ def npm_tarball(name, version, files, **more):
     return packed.getvalue()
 
 
+def integrity_of(data):
+    return "sha512-" + base64.b64encode(hashlib.sha512(data).digest()).decode()
+
+
 class Registry(http.server.BaseHTTPRequestHandler):
     """A registry of npm: `packages` is {name: {version: (manifest, tarball)}}."""
 
@@ -369,10 +380,11 @@ class Registry(http.server.BaseHTTPRequestHandler):
         if tarball:
             return self.answer(200, versions[tarball.removesuffix(".tgz")][1])
         base = f"http://{self.headers['host']}/{name}/-/"
-        told = {version: {"name": name, "version": version, **manifest, "dist": {
-            "tarball": f"{base}{version}.tgz", "integrity": "sha512-" + base64.b64encode(hashlib.sha512(data).digest()).decode()}}
-            for version, (manifest, data) in versions.items()}
-        self.answer(200, json.dumps({"name": name, "dist-tags": {"latest": list(versions)[-1]}, "versions": told}).encode())
+        told = {version: {"name": name, "version": version, **manifest,
+                          "dist": {"tarball": f"{base}{version}.tgz", "integrity": integrity_of(data)}}
+                for version, (manifest, data) in versions.items()}
+        document = {"name": name, "dist-tags": {"latest": list(versions)[-1]}, "versions": told}
+        self.answer(200, json.dumps(document).encode())
 
     def answer(self, status, body):
         self.send_response(status)
@@ -395,10 +407,10 @@ class JavaScriptPackages(PackagesTest):
         threading.Thread(target=server.serve_forever, daemon=True).start()
         self.addCleanup(server.server_close)
         self.addCleanup(server.shutdown)
-        self.environment.update(npm_config_registry=f"http://127.0.0.1:{server.server_address[1]}/",
-                                npm_config_cache=str(self.folder / "npm"), npm_config_userconfig=str(self.folder / "none"),
-                                npm_config_globalconfig=str(self.folder / "nothing"), npm_config_fetch_retries="0", NO_PROXY="127.0.0.1",
-                                no_proxy="127.0.0.1")
+        self.environment.update(
+            npm_config_registry=f"http://127.0.0.1:{server.server_address[1]}/", npm_config_fetch_retries="0",
+            npm_config_cache=str(self.folder / "npm"), npm_config_userconfig=str(self.folder / "none"),
+            npm_config_globalconfig=str(self.folder / "nothing"), NO_PROXY="127.0.0.1", no_proxy="127.0.0.1")
 
     @staticmethod
     def publish(name, version, files, **more):
@@ -409,8 +421,8 @@ class JavaScriptPackages(PackagesTest):
 
     def test_files_are_where_programs_look_for_them(self):
         self.publish("stamp", "1.5.0", {"index.mjs": "export const value = 40;\n"})
-        self.publish("parcel", "1.2.0", {"index.mjs": 'import { value } from "../stamp/index.mjs";\nexport const price = value + 2;\n'},
-                     dependencies={"stamp": "^1.0.0"})
+        source = 'import { value } from "../stamp/index.mjs";\nexport const price = value + 2;\n'
+        self.publish("parcel", "1.2.0", {"index.mjs": source}, dependencies={"stamp": "^1.0.0"})
         program = 'const m = await import("/usr/lib/node_modules/parcel/index.mjs"); m.price'
         self.assertEqual(self.run_js("--with", "parcel", code=program), "42\n")
         self.environment["PATH"] = ""  # no npm from here on
@@ -428,14 +440,15 @@ class JavaScriptPackages(PackagesTest):
         self.assertEqual(self.run_js("--policy", "policy.toml", code=program), "1\n")
         shutil.rmtree(self.folder / "cache" / "membrane" / "packages")
         shutil.rmtree(self.folder / "npm")
-        Registry.packages["parcel"]["1.0.0"] = ({}, npm_tarball("parcel", "1.0.0", {"index.mjs": "export default 'evil';\n"}))
+        other = npm_tarball("parcel", "1.0.0", {"index.mjs": "export default 'evil';\n"})
+        Registry.packages["parcel"]["1.0.0"] = ({}, other)
         self.assertIn("EINTEGRITY", self.refused("--lang", "js", "--policy", "policy.toml"))
 
     def test_no_script_of_a_package_runs(self):
         ran = self.folder / "ran"
         scripts = {name: f"touch {ran}" for name in ("preinstall", "install", "postinstall", "prepare")}
-        self.publish("parcel", "1.0.0", {"index.mjs": "export default 1;\n", "bin.js": ""}, scripts=scripts, bin="bin.js",
-                     hasInstallScript=True)
+        self.publish("parcel", "1.0.0", {"index.mjs": "export default 1;\n", "bin.js": ""}, scripts=scripts,
+                     bin="bin.js", hasInstallScript=True)
         self.run_js("--with", "parcel", code="1")
         self.assertFalse(ran.exists())
         self.assertEqual(len(self.cached(".layer")), 1)

@@ -105,18 +105,22 @@ class Compiling {
 }  // namespace
 
 Status add_bytecode(const std::shared_ptr<const sandbox::Template>& language, std::string_view guest,
-                    const std::string& directory, const WorkDirectory& work, const std::atomic<bool>* cancel) {
+                    const std::string& directory, const WorkDirectory& work,
+                    const std::atomic<bool>* cancel) {
   const std::string path = work.path() + "/sources.layer";
   MEMBRANE_TRY(write_layer(path, "sources", directory));
   MEMBRANE_ASSIGN(const Layer layer, Layer::open(path, "sources"));
-  MEMBRANE_ASSIGN(const auto with_sources, sandbox::Template::over(language, layer.files(guest), std::string(guest)));
+  MEMBRANE_ASSIGN(const auto with_sources,
+                  sandbox::Template::over(language, layer.files(guest), std::string(guest)));
   const std::vector<Source> all = sources_below(directory);
   Compiling compiling(guest, directory, tag_of(language->package().version));
   for (size_t from = 0; from < all.size();) {
     size_t to = from;
-    for (uint64_t bytes = 0; to < all.size() && to - from < kMostSources && (to == from || bytes < kMostSourceBytes); ++to)
+    for (uint64_t bytes = 0;
+         to < all.size() && to - from < kMostSources && (to == from || bytes < kMostSourceBytes); ++to)
       bytes += all[to].bytes;
-    if (cancel != nullptr && *cancel) return fail(ErrorCode::kCancelled, "bringing packages was interrupted", "");
+    if (cancel != nullptr && *cancel)
+      return fail(ErrorCode::kCancelled, "bringing packages was interrupted", "");
     MEMBRANE_TRY(compiling.compile(with_sources, std::span(all).subspan(from, to - from), cancel));
     from = to;
   }

@@ -9,7 +9,8 @@ Result<std::unique_ptr<Installer>> Installer::of(const lang::Package& language, 
     case lang::Driver::kStdin: break;
   }
   return fail(ErrorCode::kUnsupported, "programs in " + language.name + " take no packages",
-              "Packages are for Python and JavaScript. Give another language its files when it is added: membrane template "
+              "Packages are for Python and JavaScript. Give another language its files when it is added: "
+              "membrane template "
               "add --file.");
 }
 

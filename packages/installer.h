@@ -34,7 +34,8 @@ class Installer {
   [[nodiscard]] virtual std::optional<LockedLanguage>& part_of(Lock& lock) const = 0;
 
   // Finds versions, and leaves the files of all packages below tree_in(work). `pins` are what another lock has chosen.
-  virtual Result<LockedLanguage> resolve(const WorkDirectory& work, const std::vector<policy::PackageName>& names,
+  virtual Result<LockedLanguage> resolve(const WorkDirectory& work,
+                                         const std::vector<policy::PackageName>& names,
                                          const std::vector<LockedPackage>& pins) const = 0;
   // Leaves the files of a lock there.
   virtual Status fetch(const WorkDirectory& work, const LockedLanguage& locked) const = 0;

@@ -23,7 +23,8 @@ constexpr size_t kHeadBytes = kMagic.size() + 2 * sizeof(uint64_t);
 constexpr size_t kMostIndexBytes = 64u << 20;
 
 std::unexpected<Error> damaged(const std::string& what) {
-  return fail(ErrorCode::kInvalidInput, "the layer of packages is damaged: " + what, "Remove it: it will be made again.");
+  return fail(ErrorCode::kInvalidInput, "the layer of packages is damaged: " + what,
+              "Remove it: it will be made again.");
 }
 
 std::string_view text_of(std::span<const uint8_t> bytes) {
@@ -72,7 +73,8 @@ Result<std::vector<Found>> files_below(const std::string& directory) {
     if (at->is_symlink(error) || !at->is_regular_file(error))
       return fail(ErrorCode::kInvalidInput, "a package has a link or a device: " + found.path, "");
     if (!is_plain_path(found.path))
-      return fail(ErrorCode::kInvalidInput, "a package has a file whose path a program could not write: " + found.path, "");
+      return fail(ErrorCode::kInvalidInput,
+                  "a package has a file whose path a program could not write: " + found.path, "");
     found.bytes = at->file_size(error);
     bytes += found.bytes;
     files.push_back(std::move(found));
@@ -82,15 +84,15 @@ Result<std::vector<Found>> files_below(const std::string& directory) {
                       std::to_string(kMostLayerBytes >> 20) + " MiB",
                   "Ask for fewer packages.");
   }
-  if (error)
-    return fail(ErrorCode::kUnavailable, "cannot read " + directory + ": " + error.message(), "");
+  if (error) return fail(ErrorCode::kUnavailable, "cannot read " + directory + ": " + error.message(), "");
   std::ranges::sort(files, {}, &Found::path);
   return files;
 }
 
 }  // namespace
 
-Result<std::vector<LayerFile>> read_layer_index(std::string_view text, std::string_view key, uint64_t content_bytes) {
+Result<std::vector<LayerFile>> read_layer_index(std::string_view text, std::string_view key,
+                                                uint64_t content_bytes) {
   const auto key_line = take_until(text, '\n');
   if (!key_line || *key_line != "key " + std::string(key)) return damaged("it is of other packages");
   std::vector<LayerFile> files;
@@ -131,7 +133,8 @@ Status write_layer(const std::string& path, std::string_view key, const std::str
     MEMBRANE_TRY(add(mapping.bytes()));
   }
   std::string head(kMagic);
-  for (const uint64_t number : {static_cast<uint64_t>(index.size()), static_cast<uint64_t>(XXH3_64bits_digest(hash.get()))})
+  for (const uint64_t number :
+       {static_cast<uint64_t>(index.size()), static_cast<uint64_t>(XXH3_64bits_digest(hash.get()))})
     for (unsigned shift = 0; shift < 64; shift += 8) head += static_cast<char>(number >> shift);
   MEMBRANE_TRY(layer.write(0, bytes_of(head)));
   return layer.publish();
@@ -156,7 +159,8 @@ Result<Layer> Layer::open(const std::string& path, std::string_view key) {
     static_cast<void>(seal(path, file.number(), status, now_ns));
   }
   touch_seal(path);
-  MEMBRANE_ASSIGN(layer.files_, read_layer_index(rest.substr(0, index_bytes), key, rest.size() - index_bytes));
+  MEMBRANE_ASSIGN(layer.files_,
+                  read_layer_index(rest.substr(0, index_bytes), key, rest.size() - index_bytes));
   for (LayerFile& each : layer.files_) each.offset += kHeadBytes + index_bytes;
   return layer;
 }

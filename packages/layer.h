@@ -33,7 +33,8 @@ struct LayerFile {
 
 // What the index of a layer says. Views go into `text`. Errors, kInvalidInput: it is malformed, is for another key, or does not
 // fit the bytes of content that follow it.
-Result<std::vector<LayerFile>> read_layer_index(std::string_view text, std::string_view key, uint64_t content_bytes);
+Result<std::vector<LayerFile>> read_layer_index(std::string_view text, std::string_view key,
+                                                uint64_t content_bytes);
 
 // Writes a layer of all regular files below a directory, and gives it its name when it is whole. `key` says what it is of, in
 // one line. Errors: kInvalidInput for what is no regular file or directory, and for a path that the guest could not have;

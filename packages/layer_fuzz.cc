@@ -10,7 +10,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (!files) return 0;
   uint64_t offset = 0;
   for (const membrane::packages::LayerFile& file : *files) {
-    if (file.offset != offset || file.bytes > kContentBytes - offset || file.path.empty() || file.path.front() == '/')
+    if (file.offset != offset || file.bytes > kContentBytes - offset || file.path.empty() ||
+        file.path.front() == '/')
       std::abort();
     offset += file.bytes;
   }

@@ -79,9 +79,11 @@ TEST_F(LayerTest, LinksAndDevicesAreRefused) {
 
 TEST(LayerIndexTest, WhatDoesNotFitIsRefused) {
   EXPECT_EQ(read_layer_index("key k\nfile 2 a\nfile 1 b/c\n", "k", 3)->size(), 2u);
-  for (const char* index : {"", "key k", "key other\n", "key k\nfile 2 a", "key k\nfile 4 a\n", "key k\nfile 2 a\n", "key k\nfile -1 a\n",
-                            "key k\nfile 3 /a\n", "key k\nfile 3 ../a\n", "key k\nfile 3 a//b\n", "key k\nfile 3 \n",
-                            "key k\nfile 3a\n", "key k\nfile 18446744073709551615 a\nfile 4 b\n", "key k\nlink 3 a\n"})
+  for (const char* index :
+       {"", "key k", "key other\n", "key k\nfile 2 a", "key k\nfile 4 a\n", "key k\nfile 2 a\n",
+        "key k\nfile -1 a\n", "key k\nfile 3 /a\n", "key k\nfile 3 ../a\n", "key k\nfile 3 a//b\n",
+        "key k\nfile 3 \n", "key k\nfile 3a\n", "key k\nfile 18446744073709551615 a\nfile 4 b\n",
+        "key k\nlink 3 a\n"})
     EXPECT_FALSE(read_layer_index(index, "k", 3)) << index;
 }
 

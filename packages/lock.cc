@@ -30,9 +30,8 @@ std::unexpected<Error> malformed(const std::string& what) {
 }
 
 bool is_digest(std::string_view text) {
-  return text.size() == 64 && std::ranges::all_of(text, [](char c) {
-           return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
-         });
+  return text.size() == 64 &&
+         std::ranges::all_of(text, [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
 }
 
 Result<std::string> text_at(const Json& object, const char* name) {
@@ -107,7 +106,8 @@ Json json_of(const LockedLanguage& locked, Registry registry) {
   }
   if (registry == Registry::kPython) object["built_in"] = locked.built_in;
   object["packages"] = std::move(packages);
-  if (registry == Registry::kJavaScript) object["package_lock"] = read_ordered_json(locked.package_lock).value_or(Json::object());
+  if (registry == Registry::kJavaScript)
+    object["package_lock"] = read_ordered_json(locked.package_lock).value_or(Json::object());
   return object;
 }
 
@@ -139,7 +139,8 @@ Result<Lock> load_lock(const std::string& path) {
   const OpenedFile file(path);
   if (!file.usable()) {
     if (file.number() < 0 && errno == ENOENT) return Lock();
-    return fail(ErrorCode::kUnavailable, "cannot read the lock of packages " + path, "Make it a file that you can read.");
+    return fail(ErrorCode::kUnavailable, "cannot read the lock of packages " + path,
+                "Make it a file that you can read.");
   }
   if (file.bytes() > kMostLockBytes) return malformed("it is too large");
   const FileMapping mapping(file.number(), 0, file.bytes());
@@ -153,13 +154,15 @@ Status save_lock(const std::string& path, const Lock& lock) {
   const std::string beside = path + "." + std::to_string(getpid()) + ".new";
   const auto refused = [&] {
     auto error = refused_by_system("write the lock of packages", path);
-    error.error().hint = "Make the folder writable, or make the lock where it is, and keep it with the policy.";
+    error.error().hint =
+        "Make the folder writable, or make the lock where it is, and keep it with the policy.";
     return error;
   };
   const int file = ::open(beside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
   if (file < 0) return refused();
   const std::string text = to_text(lock);
-  const bool written = write_at(file, 0, {reinterpret_cast<const uint8_t*>(text.data()), text.size()}) && fsync(file) == 0;
+  const bool written =
+      write_at(file, 0, {reinterpret_cast<const uint8_t*>(text.data()), text.size()}) && fsync(file) == 0;
   close(file);
   if (written && rename(beside.c_str(), path.c_str()) == 0) return {};
   auto error = refused();

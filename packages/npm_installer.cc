@@ -19,7 +19,8 @@ constexpr std::string_view kModules = "node_modules";
 // "node_modules/a/node_modules/@b/c" is "@b/c".
 std::string_view name_of_place(std::string_view place) {
   const size_t at = place.rfind("node_modules/");
-  return at == std::string_view::npos ? std::string_view() : place.substr(at + std::string_view("node_modules/").size());
+  return at == std::string_view::npos ? std::string_view()
+                                      : place.substr(at + std::string_view("node_modules/").size());
 }
 
 std::string text_at(const Json& object, const char* name) {
@@ -35,7 +36,8 @@ bool flag_at(const Json& object, const char* name) {
 // directory of this machine. One that is in the file of another has no digest of its own.
 bool is_of_registry(const Json& package) {
   const std::string resolved = text_at(package, "resolved");
-  return !flag_at(package, "link") && (text_at(package, "integrity").starts_with("sha") || flag_at(package, "inBundle")) &&
+  return !flag_at(package, "link") &&
+         (text_at(package, "integrity").starts_with("sha") || flag_at(package, "inBundle")) &&
          (resolved.empty() || resolved.starts_with("https://") || resolved.starts_with("http://"));
 }
 
@@ -80,7 +82,8 @@ Status clean_tree(const fs::path& root) {
     }
   }
   for (const fs::path& path : programs) fs::remove_all(path, error);
-  if (error) return fail(ErrorCode::kUnavailable, "cannot read what npm brought: " + error.message(), "Try again.");
+  if (error)
+    return fail(ErrorCode::kUnavailable, "cannot read what npm brought: " + error.message(), "Try again.");
   return {};
 }
 
@@ -107,7 +110,8 @@ class NpmInstaller final : public Installer {
   }
 
   Status fetch(const WorkDirectory& work, const LockedLanguage& locked) const override {
-    MEMBRANE_ASSIGN(const Json lock, read_ordered_json(locked.package_lock, "the lock of npm", {.bytes = kMostLockBytes}));
+    MEMBRANE_ASSIGN(const Json lock,
+                    read_ordered_json(locked.package_lock, "the lock of npm", {.bytes = kMostLockBytes}));
     MEMBRANE_TRY(packages_of(lock));
     MEMBRANE_ASSIGN(const auto names, policy::parse_packages(registry(), locked.asked));
     MEMBRANE_TRY(write_manifest(work, names, {}));
@@ -119,9 +123,11 @@ class NpmInstaller final : public Installer {
   static Status write_manifest(const WorkDirectory& work, const std::vector<policy::PackageName>& names,
                                const std::vector<LockedPackage>& pins) {
     Json dependencies = Json::object();
-    for (const policy::PackageName& name : names) dependencies[name.name] = name.version.empty() ? "*" : name.version;
+    for (const policy::PackageName& name : names)
+      dependencies[name.name] = name.version.empty() ? "*" : name.version;
     for (const LockedPackage& pin : pins)
-      if (dependencies.contains(pin.name) && dependencies[pin.name] == "*") dependencies[pin.name] = pin.version;
+      if (dependencies.contains(pin.name) && dependencies[pin.name] == "*")
+        dependencies[pin.name] = pin.version;
     return work.write("package.json", json_text(Json{{"name", "membrane-packages"},
                                                      {"version", "1.0.0"},
                                                      {"private", true},
@@ -147,18 +153,20 @@ class NpmInstaller final : public Installer {
 
   Status run(const WorkDirectory& work, std::vector<std::string> arguments) const {
     arguments.insert(arguments.begin(), "npm");
-    for (const char* const option : {"--ignore-scripts", "--no-audit", "--no-fund", "--no-update-notifier", "--omit=optional",
-                                     "--omit=dev", "--loglevel=error", "--no-progress"})
+    for (const char* const option : {"--ignore-scripts", "--no-audit", "--no-fund", "--no-update-notifier",
+                                     "--omit=optional", "--omit=dev", "--loglevel=error", "--no-progress"})
       arguments.emplace_back(option);
     if (options_.on_progress) options_.on_progress("bringing packages by npm");
-    const auto end = run_installer({.arguments = std::move(arguments), .directory = work.path()}, work, options_);
+    const auto end =
+        run_installer({.arguments = std::move(arguments), .directory = work.path()}, work, options_);
     if (!end && end.error().code == ErrorCode::kNotFound)
       return fail(ErrorCode::kNotFound, "packages for JavaScript are brought by npm, which is not there",
                   "Install it: apt install npm.");
     if (!end) return std::unexpected(end.error());
     if (end->exit_code == 0) return {};
     return fail(ErrorCode::kUnavailable, "npm brings no such packages: " + end->output,
-                "Check the names and versions. npm uses your own configuration (registry, proxy, certificates): look whether "
+                "Check the names and versions. npm uses your own configuration (registry, proxy, "
+                "certificates): look whether "
                 "npm install works by itself.");
   }
 

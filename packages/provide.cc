@@ -36,12 +36,13 @@ std::vector<std::string> texts_of(const std::vector<PackageName>& names) {
 
 class Provider {
  public:
-  Provider(const Installer& installer, std::shared_ptr<const sandbox::Template> language, const Options& options)
+  Provider(const Installer& installer, std::shared_ptr<const sandbox::Template> language,
+           const Options& options)
       : installer_(installer), language_(std::move(language)), options_(options) {}
 
   // What a lock says, which is made if it is not there, or is of other names.
-  Result<LockedLanguage> lock_of(const std::vector<PackageName>& names, const std::vector<LockedPackage>& pins,
-                                 const std::string& lock_file) const {
+  Result<LockedLanguage> lock_of(const std::vector<PackageName>& names,
+                                 const std::vector<LockedPackage>& pins, const std::string& lock_file) const {
     const bool is_cached = lock_file.empty();
     const std::string path = is_cached ? cached_lock(names, pins) : lock_file;
     auto lock = is_cached && !PrivateFile(path).usable() ? Result<Lock>(Lock()) : load_lock(path);
@@ -50,7 +51,8 @@ class Provider {
     std::optional<LockedLanguage>& part = installer_.part_of(*lock);
     if (part && part->asked == texts_of(names) && part->made_for == installer_.made_for()) return *part;
     if (part && !is_cached && options_.on_notice)
-      options_.on_notice("the lock " + path + " is of other packages, or of another version of the language: it is made again");
+      options_.on_notice("the lock " + path +
+                         " is of other packages, or of another version of the language: it is made again");
     MEMBRANE_ASSIGN(const WorkDirectory work, WorkDirectory::make(options_.cache_directory));
     MEMBRANE_ASSIGN(part, installer_.resolve(work, names, pins));
     MEMBRANE_TRY(keep(*part, work));
@@ -99,7 +101,8 @@ class Provider {
     const std::string key = key_of(locked), path = layer_path(key);
     if (installer_.registry() == policy::Registry::kPython) {
       if (options_.on_progress) options_.on_progress("compiling packages");
-      MEMBRANE_TRY(add_bytecode(language_, installer_.guest_directory(), installer_.tree_in(work), work, options_.cancel));
+      MEMBRANE_TRY(add_bytecode(language_, installer_.guest_directory(), installer_.tree_in(work), work,
+                                options_.cancel));
     }
     MEMBRANE_TRY(write_layer(path, key, installer_.tree_in(work)));
     make_room(options_.cache_directory, kLayerEnding, kMostCachedBytes, path);
@@ -113,7 +116,8 @@ class Provider {
 
 Status use_cache(const std::string& directory) {
   if (directory.empty())
-    return fail(ErrorCode::kInvalidArgument, "there is no directory for packages", "Set HOME or XDG_CACHE_HOME.");
+    return fail(ErrorCode::kInvalidArgument, "there is no directory for packages",
+                "Set HOME or XDG_CACHE_HOME.");
   if (!make_directory(directory)) return refused_by_system("make", directory);
   return check_private_directory(directory, "a package");
 }

@@ -36,10 +36,11 @@ struct Wanted {
 };
 
 struct Options {
-  std::string cache_directory;                               // of locks and layers; the user's own
-  std::function<void(std::string_view step)> on_progress;    // may be null
-  std::function<void(std::string_view sentence)> on_notice;  // what a person should hear of in any case; may be null
-  const std::atomic<bool>* cancel = nullptr;                 // ends an installer; may be null
+  std::string cache_directory;                             // of locks and layers; the user's own
+  std::function<void(std::string_view step)> on_progress;  // may be null
+  std::function<void(std::string_view sentence)>
+      on_notice;                              // what a person should hear of in any case; may be null
+  const std::atomic<bool>* cancel = nullptr;  // ends an installer; may be null
 };
 
 // The language with the packages, or as it is when there are none. Errors: kInvalidArgument for names that are none, and for

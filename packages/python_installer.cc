@@ -62,7 +62,9 @@ class PythonInstaller final : public Installer {
   [[nodiscard]] std::string_view guest_directory() const override { return kPythonPackages; }
   [[nodiscard]] std::string made_for() const override { return made_for_; }
   [[nodiscard]] std::optional<LockedLanguage>& part_of(Lock& lock) const override { return lock.python; }
-  [[nodiscard]] std::string tree_in(const WorkDirectory& work) const override { return work.path() + "/tree"; }
+  [[nodiscard]] std::string tree_in(const WorkDirectory& work) const override {
+    return work.path() + "/tree";
+  }
 
   Result<LockedLanguage> resolve(const WorkDirectory& work, const std::vector<policy::PackageName>& names,
                                  const std::vector<LockedPackage>& pins) const override {
@@ -90,7 +92,8 @@ class PythonInstaller final : public Installer {
   // Without a version, pip would go back to an old one that was pure Python, if there is one.
   static Status refuse_native(const std::vector<policy::PackageName>& names) {
     for (const policy::PackageName& name : names)
-      if (const std::string_view instead = lang::instead_of_native(name.name); !instead.empty() && name.version.empty())
+      if (const std::string_view instead = lang::instead_of_native(name.name);
+          !instead.empty() && name.version.empty())
         return fail(ErrorCode::kUnsupported, name.name + " is native code, which does not run here",
                     "Use " + std::string(instead) + ".");
     return {};
@@ -103,7 +106,8 @@ class PythonInstaller final : public Installer {
     MEMBRANE_TRY(work.write("request.json", json_text(request)));
     if (options_.on_progress) options_.on_progress("bringing packages by pip");
     auto end = run_installer(
-        {.arguments = {"python3", "-c", std::string(embedded("host", "wheels.py")), work.path()}}, work, options_);
+        {.arguments = {"python3", "-c", std::string(embedded("host", "wheels.py")), work.path()}}, work,
+        options_);
     if (!end && end.error().code == ErrorCode::kNotFound)
       return fail(ErrorCode::kNotFound, "packages for Python are brought by pip, and python3 is not there",
                   "Install both: apt install python3-pip.");
@@ -120,7 +124,8 @@ class PythonInstaller final : public Installer {
     MEMBRANE_ASSIGN(const Json result, read_json(text, "what wheels.py found"));
     if (const auto error = result.find("error"); error != result.end())
       return fail(code_of(text_at(*error, "code")), text_at(*error, "message"), text_at(*error, "hint"));
-    LockedLanguage locked{.asked = {}, .made_for = made_for_, .packages = {}, .built_in = {}, .package_lock = {}};
+    LockedLanguage locked{
+        .asked = {}, .made_for = made_for_, .packages = {}, .built_in = {}, .package_lock = {}};
     for (const Json& each : result.value("packages", Json::array()))
       locked.packages.push_back(
           {text_at(each, "name"), text_at(each, "version"), text_at(each, "file"), text_at(each, "sha256")});

@@ -21,7 +21,8 @@ void remove_what_is_left(const std::string& cache_directory) {
   const auto limit = fs::file_time_type::clock::now() - std::chrono::hours(24);
   for (const fs::directory_entry& entry : fs::directory_iterator(cache_directory, error)) {
     std::error_code none;
-    if (entry.path().filename().string().starts_with(kBeginning) && entry.last_write_time(none) < limit && !none)
+    if (entry.path().filename().string().starts_with(kBeginning) && entry.last_write_time(none) < limit &&
+        !none)
       fs::remove_all(entry.path(), none);
   }
 }
@@ -70,7 +71,8 @@ Status WorkDirectory::check_size(uint64_t most_bytes) const {
       if (const uint64_t size = at->file_size(gone); !gone) bytes += size;
     if (bytes > most_bytes)
       return fail(ErrorCode::kExhausted,
-                  "the packages have more than " + std::to_string(most_bytes >> 20) + " MiB", "Ask for fewer packages.");
+                  "the packages have more than " + std::to_string(most_bytes >> 20) + " MiB",
+                  "Ask for fewer packages.");
   }
   return {};
 }

@@ -37,7 +37,8 @@ bool is_npm_name(std::string_view name) {
 bool is_python_version(std::string_view version) {
   if (version.ends_with(".*")) version.remove_suffix(2);
   return !version.empty() && is_word(version.front()) && is_word(version.back()) &&
-         std::ranges::all_of(version, [](char c) { return is_word(c) || is_joiner(c) || c == '+' || c == '!'; });
+         std::ranges::all_of(version,
+                             [](char c) { return is_word(c) || is_joiner(c) || c == '+' || c == '!'; });
 }
 
 // Three numbers, and what may follow them.
@@ -50,8 +51,8 @@ bool is_npm_version(std::string_view version) {
 }
 
 std::unexpected<Error> refuse(std::string_view text, std::string_view why, std::string_view hint) {
-  return fail(ErrorCode::kInvalidArgument,
-              "\"" + std::string(text) + "\" is no package: " + std::string(why), std::string(hint));
+  return fail(ErrorCode::kInvalidArgument, "\"" + std::string(text) + "\" is no package: " + std::string(why),
+              std::string(hint));
 }
 
 std::unexpected<Error> refuse_version(Registry registry, std::string_view text) {
@@ -62,12 +63,14 @@ std::unexpected<Error> refuse_version(Registry registry, std::string_view text) 
 
 std::unexpected<Error> refuse_name(Registry registry, std::string_view text) {
   const bool is_python = registry == Registry::kPython;
-  const std::string_view example = is_python ? "Write a name, as rich, or a version of it, as rich==13.7.1"
-                                             : "Write a name, as lodash, or a version of it, as lodash==4.17.21";
+  const std::string_view example = is_python
+                                       ? "Write a name, as rich, or a version of it, as rich==13.7.1"
+                                       : "Write a name, as lodash, or a version of it, as lodash==4.17.21";
   if (text.starts_with('-')) return refuse(text, "it is an option, and only names are taken.", example);
   if (text.contains("://") || text.contains(" @ "))
     return refuse(text, "it is a URL, and packages are named, for the registry to find them.", example);
-  if (text.contains('[')) return refuse(text, "extras are not taken.", "Name what the extra needs as packages of their own.");
+  if (text.contains('['))
+    return refuse(text, "extras are not taken.", "Name what the extra needs as packages of their own.");
   if (text.find_first_of("<>~^;") != std::string_view::npos)
     return refuse(text, "of versions only one can be asked for, by ==.", example);
   if ((text.contains('/') && is_python) || text.starts_with('.') || text.starts_with('/'))

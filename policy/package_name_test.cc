@@ -32,10 +32,11 @@ TEST(PackageNameTest, WhatIsNoNameIsRefusedWithWhatItIs) {
   EXPECT_NE(why(kPython, "httpx[http2]").find("extras"), std::string::npos);
   EXPECT_NE(why(kPython, "rich>=13").find("by =="), std::string::npos);
   EXPECT_NE(why(kPython, "rich; os_name=='nt'").find("by =="), std::string::npos);
-  for (const char* text : {"", "==1", "x==", "x==1 2", "x==-1", "a b", "x\ny", "ä", "x==1\n--pre", "_x", "x-"})
+  for (const char* text :
+       {"", "==1", "x==", "x==1 2", "x==-1", "a b", "x\ny", "ä", "x==1\n--pre", "_x", "x-"})
     EXPECT_FALSE(parse_package(kPython, text)) << text;
-  for (const char* text : {"", "lodash@4.17.21", "lodash==4", "lodash==^4.1.2", "@scope", "a/b", "npm:x", "x==1.2.", "@a/b/c",
-                           "x==1.2.3 || 4", "x==latest"})
+  for (const char* text : {"", "lodash@4.17.21", "lodash==4", "lodash==^4.1.2", "@scope", "a/b", "npm:x",
+                           "x==1.2.", "@a/b/c", "x==1.2.3 || 4", "x==latest"})
     EXPECT_FALSE(parse_package(kJavaScript, text)) << text;
 }
 

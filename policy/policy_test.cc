@@ -131,8 +131,10 @@ TEST(Policy, ReadsEveryField) {
 
 TEST(Policy, PackagesAreNamesAndNothingElse) {
   for (const char* name : {"--pre", "git+https://example.org/x", "./x.whl", "rich>=1", "x @ file:///x"})
-    EXPECT_TRUE(contains(error("[packages]\npython = [\"" + std::string(name) + "\"]\n"), "is no package")) << name;
-  EXPECT_TRUE(contains(error("[packages]\npython = [\"Rich\", \"rich==1.0\"]\n"), "packages.python: the package rich"));
+    EXPECT_TRUE(contains(error("[packages]\npython = [\"" + std::string(name) + "\"]\n"), "is no package"))
+        << name;
+  EXPECT_TRUE(contains(error("[packages]\npython = [\"Rich\", \"rich==1.0\"]\n"),
+                       "packages.python: the package rich"));
   EXPECT_TRUE(contains(error("[packages]\nruby = [\"x\"]\n"), "packages.ruby: unknown field"));
   EXPECT_TRUE(contains(error("[packages]\npython = \"rich\"\n"), "an array of strings"));
 }

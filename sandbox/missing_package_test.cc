@@ -9,7 +9,8 @@ using enum PackagesBy;
 
 TEST(MissingPackageTest, APackageIsNamedAsItsRegistryNamesIt) {
   EXPECT_EQ(hint_of_missing({"rich", {}, {}}, kFlag),
-            "rich is not built in: run with --with rich, or write python = [\"rich\"] under [packages] of the policy.");
+            "rich is not built in: run with --with rich, or write python = [\"rich\"] under [packages] of "
+            "the policy.");
   EXPECT_NE(hint_of_missing({"dotenv", {}, {}}, kFlag).find("--with python-dotenv"), std::string::npos);
 }
 
@@ -32,7 +33,8 @@ TEST(MissingPackageTest, OfNativeCodeItIsSaidWhatIsThereInstead) {
 }
 
 TEST(MissingPackageTest, PipIsAnsweredInWords) {
-  EXPECT_NE(hint_of_missing({"pip", {}, {"rich", "httpx==0.28"}}, kFlag).find("run with --with rich --with httpx==0.28,"),
+  EXPECT_NE(hint_of_missing({"pip", {}, {"rich", "httpx==0.28"}}, kFlag)
+                .find("run with --with rich --with httpx==0.28,"),
             std::string::npos);
   EXPECT_NE(hint_of_missing({"pip", {}, {}}, kPolicy).find("[packages]"), std::string::npos);
 }

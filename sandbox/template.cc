@@ -178,7 +178,8 @@ Result<std::shared_ptr<const Template>> Template::over(std::shared_ptr<const Tem
                                                        const std::vector<wasi::Layer>& layers,
                                                        std::string imports) {
   if (below->waiting_ != nullptr)
-    return fail(ErrorCode::kUnsupported, below->package_.name + " takes no more files: it holds its own where it waits",
+    return fail(ErrorCode::kUnsupported,
+                below->package_.name + " takes no more files: it holds its own where it waits",
                 "Give it the files when it is added: membrane template add --file.");
   std::shared_ptr<Template> made(new Template(*below));
   MEMBRANE_ASSIGN(made->files_, below->files_->with(layers));

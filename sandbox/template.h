@@ -46,7 +46,8 @@ class Template {
   // The same language with more files, read-only, which all its sessions see; programs import from the directory `imports`.
   // Errors: those of wasi::Image::make(); kUnsupported for a language whose warm image holds its files.
   static Result<std::shared_ptr<const Template>> over(std::shared_ptr<const Template> below,
-                                                      const std::vector<wasi::Layer>& layers, std::string imports);
+                                                      const std::vector<wasi::Layer>& layers,
+                                                      std::string imports);
 
   // The file of the warm image, whether it is there or not. Errors: kNotFound when a file of the package is not there.
   static Result<std::string> image_file(const lang::Package& package, const std::string& cache_directory);

@@ -11,8 +11,8 @@ DIRECTORY has request.json, and is given result.json and the folder tree:
     {"error": {"code": "invalid_input", "message":…, "hint":…}}    code: of base/result.h
 
 pip is given wheels only, of pure Python. What is built into the guest's Python stands among them as empty wheels of the
-version that is there, so that pip counts on it and brings nothing in its place. Markers (`; python_version < "3.13"`) are
-those of the guest. Starting a process is refused from the first line on, except for the keyring that pip asks for
+version that is there, so that pip counts on it and brings nothing in its place. Markers (`; python_version < "3.13"`)
+are those of the guest. Starting a process is refused from the first line on, except for the keyring that pip asks for
 passwords: whatever pip would build, it cannot.
 """
 
@@ -25,7 +25,7 @@ def _refuse_processes(event, arguments):
     if event in ("os.fork", "os.forkpty", "os.exec", "os.spawn", "os.system"):
         raise PermissionError("packages are unpacked here, and not built")
     if event in ("subprocess.Popen", "os.posix_spawn"):
-        program = arguments[1][0] if event == "subprocess.Popen" and not isinstance(arguments[1], (str, bytes)) else arguments[0]
+        program = arguments[0] or arguments[1][0]  # Popen names it here when it is not the first argument
         if str(program).replace("\\", "/").rpartition("/")[2] != "keyring":
             raise PermissionError("packages are unpacked here, and not built")
 
@@ -43,6 +43,7 @@ import re
 import runpy
 import stat
 import zipfile
+import zlib
 
 try:
     import resource
@@ -53,15 +54,18 @@ MOST_FILES = 50_000
 MOST_BYTES = 512 << 20  # of all wheels, unpacked
 MOST_WHEEL_BYTES = 256 << 20
 MOST_WHEELS = 500
+WHEEL = re.compile(r"([A-Za-z0-9._]+)-([A-Za-z0-9.!+_]+)(-[0-9][A-Za-z0-9_.]*)?-[a-z0-9.]+-none-any\.whl")
 NATIVE = re.compile(r"\.(so|pyd|dylib)(\.[0-9]+)*$")
 # What the guest's Python says of itself, as far as markers ask.
-GUEST = {"implementation_name": "cpython", "os_name": "posix", "platform_machine": "wasm32", "platform_release": "0.0.0",
-         "platform_system": "wasi", "platform_version": "0.0.0", "platform_python_implementation": "CPython",
-         "sys_platform": "wasi"}
+GUEST = {"implementation_name": "cpython", "os_name": "posix", "platform_machine": "wasm32",
+         "platform_python_implementation": "CPython", "platform_release": "0.0.0", "platform_system": "wasi",
+         "platform_version": "0.0.0", "sys_platform": "wasi"}
+HARMFUL = "Do without this package: it is made to do harm, or is broken."
+PURE = "Ask for a package that is pure Python."
 
 
 class Refused(Exception):
-    def __init__(self, message, hint="Do without this package: it is made to do harm, or is broken.", code="invalid_input"):
+    def __init__(self, message, hint=HARMFUL, code="invalid_input"):
         super().__init__(message)
         self.code, self.hint = code, hint
 
@@ -74,7 +78,7 @@ def normal(name):
 
 
 def built_in(library, own):
-    """Names and versions of the distributions in the guest's library, an archive, and of those that are Membrane's own."""
+    """Names and versions of the distributions in the guest's library, an archive, and of Membrane's own."""
     found = {normal(name): version for name, version in own.items()}
     if library:
         with zipfile.ZipFile(library) as archive:
@@ -99,7 +103,8 @@ def separate(asked, there):
             wanted.append(f"{name}=={version}" if version else name)
         elif version and not is_version(version, there[name]):
             raise Refused(f"{name} {version} is asked for, and {name} {there[name]} is built in",
-                          f"Ask for {name} without a version: the one that is built in cannot be replaced.", "invalid_argument")
+                          f"Ask for {name} without a version: the one that is built in cannot be replaced.",
+                          "invalid_argument")
         else:
             have.append({"name": name, "version": there[name]})
     return wanted, have
@@ -109,9 +114,10 @@ def write_empty_wheels(folder, there):
     for name, version in there.items():
         file = f"{name.replace('-', '_')}-{version}"
         with zipfile.ZipFile(os.path.join(folder, f"{file}-py3-none-any.whl"), "w") as archive:
-            archive.writestr(f"{file}.dist-info/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
-            archive.writestr(f"{file}.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
-            archive.writestr(f"{file}.dist-info/RECORD", "")
+            for part, text in (("METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"),
+                               ("WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"),
+                               ("RECORD", "")):
+                archive.writestr(f"{file}.dist-info/{part}", text)
 
 
 # --- pip ------------------------------------------------------------------------------------------------------------
@@ -154,11 +160,11 @@ def complaint(said):
 
 
 def explain_failure(said):
-    if re.search(r"No matching distribution|ResolutionImpossible|conflicting dependencies|no matching distributions", said):
-        return ("Check the name and the version. Only wheels of pure Python are taken: a package that is native code, or that "
-                "needs one, does not run here.")
+    if re.search(r"[Nn]o matching distribution|ResolutionImpossible|conflicting dependencies", said):
+        return ("Check the name and the version. Only wheels of pure Python are taken: a package that is native code, or "
+                "that needs one, does not run here.")
     if re.search(r"HASHES|hash", said):
-        return "The registry has another file than the lock. Remove the lock to resolve the packages again, if that is meant."
+        return "The registry has another file than the lock. If that is meant, remove the lock to resolve all again."
     return "pip uses your own configuration (index, proxy, certificates): look whether pip download works by itself."
 
 
@@ -179,7 +185,8 @@ def bring(request, folder, there):
         os.mkdir(empty)
         write_empty_wheels(empty, there)
         with open(os.path.join(folder, "constraints.txt"), "w") as file:
-            file.writelines(f"{line}\n" for line in (*(f"{n}=={v}" for n, v in there.items()), *request.get("pins", ())))
+            for line in (*(f"{name}=={version}" for name, version in there.items()), *request.get("pins", ())):
+                file.write(line + "\n")
         arguments = ["--find-links", empty, "--constraint", os.path.join(folder, "constraints.txt"), "--", *wanted]
     code, said = download(arguments, request["python"], wheels)
     if code != 0:
@@ -201,8 +208,8 @@ class Tree:
         self.files -= 1
         self.bytes -= size
         if self.files < 0 or self.bytes < 0:
-            raise Refused(f"{wheel} is too large: packages have at most {MOST_FILES} files of {MOST_BYTES >> 20} MiB together",
-                          "Ask for fewer packages.")
+            raise Refused(f"{wheel} is too large: all packages together have at most {MOST_FILES} files and "
+                          f"{MOST_BYTES >> 20} MiB", "Ask for fewer packages.")
 
     def write(self, path, data):
         place = os.path.join(self.root, *path.split("/"))
@@ -224,8 +231,7 @@ def check_name(wheel, info):
     if info.flag_bits & 1:
         raise Refused(f"{wheel} is encrypted")
     if NATIVE.search(name):
-        raise Refused(f"{wheel} holds native code ({name}), which does not run here",
-                      "Ask for a package that is pure Python.", "unsupported")
+        raise Refused(f"{wheel} holds native code ({name}), which does not run here", PURE, "unsupported")
 
 
 def place_of(name):
@@ -251,9 +257,9 @@ def read_record(wheel, archive, names):
             if kind == "sha256":
                 said[row[0]] = (base64.urlsafe_b64decode(digest + "=" * (-len(digest) % 4)), row[2])
     signatures = {records[0], records[0] + ".jws", records[0] + ".p7s"}
-    missing = names - said.keys() - signatures
-    if missing or said.keys() - names:
-        raise Refused(f"{wheel} does not have the files that its RECORD says: {sorted(missing or said.keys() - names)[0]!r}")
+    different = sorted((names - said.keys() - signatures) | (said.keys() - names))
+    if different:
+        raise Refused(f"{wheel} does not have the files that its RECORD says: {different[0]!r}")
     return said
 
 
@@ -287,9 +293,9 @@ def unpack_all(wheels, tree, there):
     if len(files) > MOST_WHEELS:
         raise Refused(f"more than {MOST_WHEELS} packages are needed", "Ask for fewer packages.")
     for file in files:
-        match = re.fullmatch(r"([A-Za-z0-9._]+)-([A-Za-z0-9.!+_]+)(-[0-9][A-Za-z0-9_.]*)?-[a-z0-9.]+-none-any\.whl", file)
+        match = WHEEL.fullmatch(file)
         if not match:
-            raise Refused(f"{file[:200]} is no wheel of pure Python", "Ask for a package that is pure Python.", "unsupported")
+            raise Refused(f"{file[:200]} is no wheel of pure Python", PURE, "unsupported")
         if normal(match[1]) in there:
             continue
         path = os.path.join(wheels, file)
@@ -297,7 +303,7 @@ def unpack_all(wheels, tree, there):
             digest = hashlib.sha256(wheel.read(MOST_WHEEL_BYTES + 1)).hexdigest()
         try:
             unpack(path, tree)
-        except (zipfile.BadZipFile, EOFError, OSError, ValueError, NotImplementedError, RuntimeError, UnicodeError) as error:
+        except (zipfile.BadZipFile, EOFError, OSError, ValueError, RuntimeError, csv.Error, zlib.error) as error:
             raise Refused(f"{file} cannot be unpacked: {error}", "The file is damaged, or no wheel.") from None
         packages.append({"name": normal(match[1]), "version": match[2], "file": file, "sha256": digest})
     return packages

@@ -1,5 +1,5 @@
-"""The names of Python's ssl, for libraries that import it. The host makes TLS connections, by the grants of the policy, and
-always verifies certificates: a context can be made and set up here, and connects nothing.
+"""The names of Python's ssl, for libraries that import it. The host makes TLS connections, by the grants of the policy,
+and always verifies certificates: a context can be made and set up here, and connects nothing.
 """
 
 import enum

@@ -53,7 +53,8 @@ def _change_httpx(module):
     class Transport:
         def __init__(self, verify=True, cert=None, trust_env=True, http1=True, http2=False, limits=None, proxy=None,
                      uds=None, local_address=None, retries=0, socket_options=None):
-            refused = {"verify": verify is False, "cert": cert, "proxy": proxy, "uds": uds, "local_address": local_address}
+            refused = {"verify": verify is False, "cert": cert, "proxy": proxy, "uds": uds,
+                       "local_address": local_address}
             for name, is_asked in refused.items():
                 if is_asked:
                     raise NotImplementedError(f"{name} is not there: the host makes the connection")
@@ -115,7 +116,7 @@ def _change_urllib3(module):
 
     def connect_by_tls(self):
         if str(getattr(self, "cert_reqs", None)) in ("CERT_NONE", "0") or self.cert_file:
-            raise NotImplementedError("certificates are the host's: it always verifies them, and has none of a client's")
+            raise NotImplementedError("certificates are the host's: it verifies them, and has none of a client's")
         connect(self)
         self.sock = _wire.wire_to("https", self.host, self.port)
         self.is_verified = True

@@ -1,12 +1,13 @@
-"""What stands in for a connection in http.client, and in libraries that are made of it: it takes the bytes of a request as a
-server would, asks the capability, and gives the bytes of the answer.
+"""What stands in for a connection in http.client, and in libraries that are made of it: it takes the bytes of a request
+as a server would, asks the capability, and gives the bytes of the answer.
 """
 
 import io
 
 from membrane import _net
 
-OF_THE_BODY = {"content-length", "content-encoding", "transfer-encoding", "connection", "keep-alive"}  # as it came to the host
+# Of the body as it came to the host, which has unpacked it, and of the host's connection.
+OF_THE_BODY = {"content-length", "content-encoding", "transfer-encoding", "connection", "keep-alive"}
 
 
 class Wire:
@@ -51,7 +52,8 @@ def _answer(base, request):
     length = len(answer.body)
     if method == "HEAD":
         length = answer.headers.get("content-length", 0)
-    told = [f"HTTP/1.1 {answer.status} {_net.reason_of(answer.status)}", f"content-length: {length}", "connection: close"]
+    told = [f"HTTP/1.1 {answer.status} {_net.reason_of(answer.status)}", f"content-length: {length}",
+            "connection: close"]
     told += [f"{name}: {value}" for name, value in answer.headers.items() if name not in OF_THE_BODY]
     return "\r\n".join((*told, "", "")).encode("latin-1", "replace") + answer.body
 

@@ -53,9 +53,12 @@ class Missing(unittest.TestCase):
         self.assertEqual(self.missing("import no_such_module_xq")["near"], [])
 
     def test_an_installation_has_its_names(self):
-        for code in ("!pip install -U rich httpx==0.28.1", "%pip install rich httpx==0.28.1", "pip install rich httpx==0.28.1",
-                     "raise OSError('wasi does not support processes.')  # ['-m', 'pip', 'install', 'rich', 'httpx==0.28.1']"):
-            self.assertEqual(self.missing(code), {"module": "pip", "near": [], "install": ["rich", "httpx==0.28.1"]}, code)
+        names = ["rich", "httpx==0.28.1"]
+        for code in ("!pip install -U rich httpx==0.28.1", "%pip install rich httpx==0.28.1",
+                     "pip install rich httpx==0.28.1",
+                     "x = ['-m', 'pip', 'install', 'rich',\n 'httpx==0.28.1']\n"
+                     "raise OSError('wasi does not support processes.')"):
+            self.assertEqual(self.missing(code), {"module": "pip", "near": [], "install": names}, code)
 
     def test_an_installation_in_another_line_is_none(self):
         self.assertIsNone(self.missing("x = 'pip install rich'\ny = ("))
@@ -127,7 +130,8 @@ class Wires(NetTest):
     def test_a_body_in_pieces_is_put_together(self):
         self.serve()
         connection = http.client.HTTPConnection("h")
-        connection.request("POST", "/", iter([b"ab", b"", b"cd"]), {"Transfer-Encoding": "chunked"}, encode_chunked=True)
+        connection.request("POST", "/", iter([b"ab", b"", b"cd"]), {"Transfer-Encoding": "chunked"},
+                           encode_chunked=True)
         connection.getresponse()
         self.assertEqual(self.asked[0][3], b"abcd")
 
@@ -150,6 +154,12 @@ class Wires(NetTest):
         connection.set_tunnel("h")
         with self.assertRaisesRegex(NotImplementedError, "proxy"):
             connection.request("GET", "/")
+
+
+def forget(package):
+    for name in list(sys.modules):
+        if name.partition(".")[0] == package:
+            del sys.modules[name]
 
 
 # As much of httpx as its transports stand on.
@@ -180,7 +190,7 @@ class Httpx(NetTest):
             place.write_text(text)
         sys.path.insert(0, folder.name)
         self.addCleanup(sys.path.remove, folder.name)
-        self.addCleanup(lambda: [sys.modules.pop(name) for name in list(sys.modules) if name.partition(".")[0] == "httpx"])
+        self.addCleanup(forget, "httpx")
         _libraries.install()
         self.addCleanup(sys.meta_path.remove, _libraries._Finder)
         self.default = importlib.import_module("httpx._transports.default")
@@ -198,7 +208,8 @@ class Httpx(NetTest):
 
     def test_a_request_goes_through_the_capability(self):
         self.serve(200, "é", {"x-kind": "test", "content-encoding": "gzip"})
-        answer = self.default.HTTPTransport().handle_request(self.Request("POST", "https://h/a#b", b"\xff", [(b"X-Key", b"v")]))
+        request = self.Request("POST", "https://h/a#b", b"\xff", [(b"X-Key", b"v")])
+        answer = self.default.HTTPTransport().handle_request(request)
         self.assertEqual((answer.status, answer.headers, answer.content), (200, {"x-kind": "test"}, "é".encode()))
         method, url, sent, data = self.asked[0]
         self.assertEqual((method, url, sent, data), ("POST", "https://h/a", {"x-key": "v"}, b"\xff"))
