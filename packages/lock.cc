@@ -149,8 +149,7 @@ Result<Lock> load_lock(const std::string& path) {
   return lock;
 }
 
-// With the rights of other files that the user makes: it is to be kept with the sources, and is no secret.
-Status save_lock(const std::string& path, const Lock& lock) {
+Status save_lock(const std::string& path, const Lock& lock, LockPlace place) {
   const std::string beside = path + "." + std::to_string(getpid()) + ".new";
   const auto refused = [&] {
     auto error = refused_by_system("write the lock of packages", path);
@@ -158,7 +157,8 @@ Status save_lock(const std::string& path, const Lock& lock) {
         "Make the folder writable, or make the lock where it is, and keep it with the policy.";
     return error;
   };
-  const int file = ::open(beside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
+  const mode_t mode = place == LockPlace::kCache ? 0600 : 0666;
+  const int file = ::open(beside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
   if (file < 0) return refused();
   const std::string text = to_text(lock);
   const bool written =

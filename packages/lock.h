@@ -48,7 +48,9 @@ std::string to_text(const Lock& lock);
 
 // Of a file; an empty one when there is none. Errors: those of read_lock(); kUnavailable.
 Result<Lock> load_lock(const std::string& path);
-// Replaces the file in one step. Errors: kUnavailable.
-Status save_lock(const std::string& path, const Lock& lock);
+// Replaces the file in one step. One beside a policy has the rights of other files that the user makes; one of the cache is
+// the user's alone. Errors: kUnavailable.
+enum class LockPlace : uint8_t { kBesidePolicy, kCache };
+Status save_lock(const std::string& path, const Lock& lock, LockPlace place);
 
 }  // namespace membrane::packages

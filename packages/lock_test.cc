@@ -69,8 +69,8 @@ TEST(LockTest, AFileIsReplacedAndReadableByOthers) {
   const std::string path = directory + "/policy.toml.lock";
   ASSERT_TRUE(load_lock(path));
   EXPECT_FALSE(load_lock(path)->python);
-  ASSERT_TRUE(save_lock(path, {}));
-  ASSERT_TRUE(save_lock(path, example()));
+  ASSERT_TRUE(save_lock(path, {}, LockPlace::kBesidePolicy));
+  ASSERT_TRUE(save_lock(path, example(), LockPlace::kBesidePolicy));
   EXPECT_EQ(load_lock(path)->python, example().python);
   struct stat status{};
   ASSERT_EQ(stat(path.c_str(), &status), 0);
@@ -78,7 +78,7 @@ TEST(LockTest, AFileIsReplacedAndReadableByOthers) {
   umask(mask);
   EXPECT_EQ(status.st_mode & 0777, 0666 & ~mask);
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(directory), {}), 1);
-  EXPECT_FALSE(save_lock(directory + "/none/policy.lock", {}));
+  EXPECT_FALSE(save_lock(directory + "/none/policy.lock", {}, LockPlace::kCache));
   std::filesystem::remove_all(directory);
 }
 

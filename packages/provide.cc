@@ -21,6 +21,8 @@ using policy::PackageName;
 
 constexpr std::string_view kLayerEnding = ".layer";
 constexpr uint64_t kMostCachedBytes = 2ull << 30;  // of all layers
+constexpr std::string_view kLockEnding = ".lock";
+constexpr uint64_t kMostLockBytes = 64ull << 20;  // of all locks
 
 std::string digest_of(std::string_view text) {
   XXH128_canonical_t hash;  // the directory is private, and what is found is compared whole
@@ -56,7 +58,8 @@ class Provider {
     MEMBRANE_ASSIGN(const WorkDirectory work, WorkDirectory::make(options_.cache_directory));
     MEMBRANE_ASSIGN(part, installer_.resolve(work, names, pins));
     MEMBRANE_TRY(keep(*part, work));
-    MEMBRANE_TRY(save_lock(path, *lock));
+    MEMBRANE_TRY(save_lock(path, *lock, is_cached ? LockPlace::kCache : LockPlace::kBesidePolicy));
+    if (is_cached) make_room(options_.cache_directory, kLockEnding, kMostLockBytes, path);
     return *part;
   }
 
@@ -82,7 +85,7 @@ class Provider {
     std::string text = installer_.made_for() + "\n";
     for (const PackageName& name : names) text += name.text() + "\n";
     for (const LockedPackage& pin : pins) text += "pin " + pin.name + "==" + pin.version + "\n";
-    return options_.cache_directory + "/" + digest_of(text) + ".lock";
+    return options_.cache_directory + "/" + digest_of(text) + std::string(kLockEnding);
   }
 
   // All that the files of a layer depend on, in one line.

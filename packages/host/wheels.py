@@ -148,6 +148,7 @@ def run_pip(arguments):
 
 def download(arguments, python, to):
     os.mkdir(to)
+    os.environ["PIP_REQUIRE_VIRTUALENV"] = "0"  # nothing is installed
     return run_pip(["download", "--quiet", "--no-input", "--disable-pip-version-check", "--progress-bar", "off",
                     "--only-binary", ":all:", "--platform", "any", "--python-version", python, "--implementation", "cp",
                     "--abi", "none", "--dest", to, *arguments])
