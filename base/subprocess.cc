@@ -148,7 +148,7 @@ class Running {
   std::optional<int> look() {
     int status = 0;
     if (waitpid(id_, &status, WNOHANG) != id_) return std::nullopt;
-    kill(-id_, SIGKILL);  // whom it left behind in its group
+    kill(-id_, SIGKILL);  // what it started and left in its group
     id_ = 0;
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   }

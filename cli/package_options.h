@@ -1,4 +1,4 @@
-// --with NAME: packages for the programs of a command, besides those that its policy names.
+// --with NAME: packages for the programs of a command, in addition to those that its policy names.
 //
 // Threads: one at a time.
 #pragma once
@@ -16,10 +16,10 @@ class PackageOptions {
  public:
   void add_to(CLI::App& command);
 
-  // What --with asks for joins what the policy names for the language, so that whoever reads the policy sees all of it.
+  // Adds what --with asks for to what the policy names for the language, so that the policy has all of it.
   // Errors: kInvalidArgument for what is no package, or is named by both.
   Status join(policy::Policy& policy, lang::Driver driver) const;
-  // The language with what the policy names for it, and with what --with asks for, which has joined it. `policy_file` is where
+  // The language with what the policy names for it, --with's names among them. `policy_file` is where
   // the lock stands beside; "" for none.
   Result<std::shared_ptr<const sandbox::Template>> provide(std::shared_ptr<const sandbox::Template> language,
                                                            const policy::Policy& policy,

@@ -28,7 +28,7 @@ class Installer {
   [[nodiscard]] virtual policy::Registry registry() const = 0;
   // Where programs find the packages.
   [[nodiscard]] virtual std::string_view guest_directory() const = 0;
-  // What a lock depends on besides the names that were asked for, in one line.
+  // What a lock depends on other than the names that were asked for, in one line.
   [[nodiscard]] virtual std::string made_for() const = 0;
   // The language's part of a lock.
   [[nodiscard]] virtual std::optional<LockedLanguage>& part_of(Lock& lock) const = 0;

@@ -6,7 +6,7 @@
 //               "packages": [{"name": "rich", "version": "15.0.0", "file": "rich-15.0.0-py3-none-any.whl", "sha256": "…"}]},
 //    "javascript": {"asked": ["lodash"], "made_for": "npm", "packages": [{"name":…, "version":…}], "package_lock": {…}}}
 //
-// `made_for` is what the answer depends on besides: the language's version and what is built into it.
+// `made_for` is what else the answer depends on: the language's version and what is built into it.
 //
 // Threads: values.
 #pragma once

@@ -31,7 +31,7 @@ inline constexpr std::string_view kNodeModules = "/usr/lib/node_modules";
 
 struct Wanted {
   std::vector<std::string> named;  // by a policy, as it has them
-  std::vector<std::string> added;  // by --with, besides
+  std::vector<std::string> added;  // by --with
   std::string lock_file;           // of what is named; "": the lock is kept in the cache
 };
 

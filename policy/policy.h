@@ -121,7 +121,7 @@ struct RandomGrant {
   friend bool operator==(const RandomGrant&, const RandomGrant&) = default;
 };
 
-// What programs in a language can import besides what is built in, by the names of the language's registry, each alone or
+// What programs in a language can import in addition to what is built in, by the names of the language's registry, each alone or
 // with a version: "rich", "rich==13.7.1" (package_name.h).
 struct Packages {
   std::vector<std::string> python, javascript;

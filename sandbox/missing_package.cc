@@ -36,7 +36,7 @@ std::string in_policy(const std::vector<std::string>& names) {
 
 std::string how_to_have(const std::vector<std::string>& names, PackagesBy by) {
   if (by == PackagesBy::kPolicy)
-    return "a program cannot install it: whoever runs this can write " + in_policy(names) +
+    return "a program cannot install it: the person who runs it can write " + in_policy(names) +
            ". Until then go on without it.";
   std::string flags;
   for (const std::string& name : names) flags += " --with " + name;
@@ -56,10 +56,11 @@ std::string hint_of_installing(const MissingPackage& missing, PackagesBy by) {
     if (std::string instead = instead_of(name, name.substr(0, name.find('='))); !instead.empty())
       return instead;
   if (!names.empty()) return "Packages are not installed from inside: " + how_to_have(names, by);
-  return by == PackagesBy::kFlag ? "Packages are not installed from inside: run with --with NAME, or name "
-                                   "them under [packages] of the policy."
-                                 : "Packages are not installed from inside: whoever runs this can name them "
-                                   "under [packages] of the policy.";
+  return by == PackagesBy::kFlag
+             ? "Packages are not installed from inside: run with --with NAME, or name "
+               "them under [packages] of the policy."
+             : "Packages are not installed from inside: the person who runs it can name them "
+               "under [packages] of the policy.";
 }
 
 }  // namespace

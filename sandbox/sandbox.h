@@ -64,7 +64,7 @@ struct InputPiece {
   bool is_end = false;
 };
 
-// How whoever runs a program can give it packages, for the hint of an import that fails.
+// How the person who runs a program can give it packages, for the hint of an import that fails.
 enum class PackagesBy : uint8_t {
   kPolicy,  // by [packages] of the policy alone
   kFlag,    // by --with of the command, too

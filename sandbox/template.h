@@ -58,7 +58,7 @@ class Template {
   [[nodiscard]] const engine::InstanceImage& image() const { return *image_; }
   [[nodiscard]] const std::shared_ptr<const wasi::Image>& files() const { return files_; }
   [[nodiscard]] const Interpreter& interpreter() const { return *interpreter_; }
-  // Of one that was made by over(): where programs import from, besides. Else "".
+  // Of one that was made by over(): the directory that programs import from, too. Else "".
   [[nodiscard]] const std::string& imports() const { return imports_; }
   // Where its program waits, when it is one that reads its turns as input; of one that is started for each turn, where
   // it waits first, if it can begin there; else null.

@@ -58,7 +58,7 @@ def _change_httpx(module):
             for name, is_asked in refused.items():
                 if is_asked:
                     raise NotImplementedError(f"{name} is not there: the host makes the connection")
-            self._answers = {}  # behind redirects that the host has followed, by their URL
+            self._answers = {}  # after redirects that the host has followed, by their URL
 
         def _respond(self, request, body):
             url = str(request.url).partition("#")[0]

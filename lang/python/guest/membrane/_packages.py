@@ -12,7 +12,7 @@ _MOST_NAMES = 10
 
 
 def use(path):
-    """Imports from the directory, too, behind all that is built in: a package takes the place of nothing."""
+    """Imports from the directory, too, after all that is built in: a package takes the place of nothing."""
     if path not in sys.path:
         sys.path.append(path)
         sys.path_importer_cache.pop(path, None)
