@@ -12,6 +12,7 @@
 #include <csignal>
 #include <cstring>
 #include <optional>
+#include <utility>
 
 extern char** environ;
 
@@ -146,10 +147,13 @@ class Running {
     return true;
   }
   std::optional<int> look() {
+    siginfo_t ended{};
+    if (waitid(P_PID, static_cast<id_t>(id_), &ended, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+        ended.si_pid != id_)
+      return std::nullopt;
+    kill(-id_, SIGKILL);  // what it started and left in its group, whose id is its own until it is waited for
     int status = 0;
-    if (waitpid(id_, &status, WNOHANG) != id_) return std::nullopt;
-    kill(-id_, SIGKILL);  // what it started and left in its group
-    id_ = 0;
+    waitpid(std::exchange(id_, 0), &status, 0);
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   }
   void end_by_force() {

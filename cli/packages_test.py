@@ -130,7 +130,8 @@ class PythonPackages(PackagesTest):
                          "found /usr/lib/python-packages/parcel/__pycache__/__init__.cpython-315.pyc\n")
         self.offline()
         self.assertEqual(self.run_python("parcel", program).stdout, done.stdout)
-        self.assertEqual(len(self.cached(".layer")), 1)
+        (layer,) = self.cached(".layer")
+        self.assertIn(b" parcel/__pycache__/__init__.cpython-315.pyc\n", layer.read_bytes())
 
     def test_what_is_mounted_can_be_changed_by_nobody(self):
         wheel(self.index, "parcel", "1.0", {"parcel.py": "value = 1\n"})
@@ -435,6 +436,7 @@ class JavaScriptPackages(PackagesTest):
         self.assertEqual(self.run_js("--policy", "policy.toml", code=program), "1\n")
         lock = json.loads((self.folder / "policy.toml.lock").read_text())["javascript"]
         self.assertEqual(lock["packages"], [{"name": "parcel", "version": "1.0.0"}])
+        self.assertNotIn("resolved", lock["package_lock"]["packages"]["node_modules/parcel"])  # any registry may have it
         self.publish("parcel", "2.0.0", {"index.mjs": "export default 2;\n"})
         shutil.rmtree(self.folder / "cache" / "membrane" / "packages")
         self.assertEqual(self.run_js("--policy", "policy.toml", code=program), "1\n")

@@ -153,8 +153,9 @@ class NpmInstaller final : public Installer {
 
   Status run(const WorkDirectory& work, std::vector<std::string> arguments) const {
     arguments.insert(arguments.begin(), "npm");
-    for (const char* const option : {"--ignore-scripts", "--no-audit", "--no-fund", "--no-update-notifier",
-                                     "--omit=optional", "--omit=dev", "--loglevel=error", "--no-progress"})
+    for (const char* const option :
+         {"--ignore-scripts", "--no-audit", "--no-fund", "--no-update-notifier", "--omit=optional",
+          "--omit=dev", "--omit-lockfile-registry-resolved", "--loglevel=error", "--no-progress"})
       arguments.emplace_back(option);
     if (options_.on_progress) options_.on_progress("bringing packages by npm");
     const auto end =
