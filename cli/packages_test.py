@@ -307,10 +307,14 @@ class PythonPackages(PackagesTest):
         packages.chmod(0o777)
         self.assertIn("chmod go-w", self.refused("--with", "parcel"))
 
-    def test_a_damaged_layer_is_made_again(self):
+    def test_what_is_damaged_in_the_cache_is_made_again(self):
         wheel(self.index, "parcel", "1.0", {"parcel.py": "value = 1\n"})
         program = ["run", "--with", "parcel", "-e", "import parcel; parcel.value"]
         self.membrane(*program)
+        (lock,) = self.cached(".lock")
+        lock.write_text("{")
+        self.assertEqual(self.membrane(*program).stdout, "1\n")
+        self.assertEqual(json.loads(lock.read_text())["python"]["asked"], ["parcel"])
         (layer,) = self.cached(".layer")
         layer.write_bytes(layer.read_bytes()[:-1] + b"?")
         done = self.membrane(*program)

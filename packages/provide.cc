@@ -49,7 +49,7 @@ class Provider {
     const std::string path = is_cached ? cached_lock(names, pins) : lock_file;
     auto lock = is_cached && !PrivateFile(path).usable() ? Result<Lock>(Lock()) : load_lock(path);
     if (!lock && !is_cached) return std::unexpected(std::move(lock).error());
-    if (!lock) *lock = Lock();
+    if (!lock) lock = Lock();  // what is damaged in the cache is made again
     std::optional<LockedLanguage>& part = installer_.part_of(*lock);
     if (part && part->asked == texts_of(names) && part->made_for == installer_.made_for()) return *part;
     if (part && !is_cached && options_.on_notice)
@@ -88,13 +88,13 @@ class Provider {
     return options_.cache_directory + "/" + digest_of(text) + std::string(kLockEnding);
   }
 
-  // All that the files of a layer depend on, in one line.
+  // All that the files of a layer depend on, in one line. It stands in the layer, and is compared whole: nobody who writes
+  // a lock can have another one's layer taken for it.
   [[nodiscard]] std::string key_of(const LockedLanguage& locked) const {
     std::string text = installer_.made_for();
     for (const LockedPackage& package : locked.packages)
       text += " " + package.name + "==" + package.version + " " + package.sha256;
-    if (!locked.package_lock.empty()) text += " " + digest_of(locked.package_lock);
-    return text;
+    return locked.package_lock.empty() ? text : text + " " + locked.package_lock;
   }
   [[nodiscard]] std::string layer_path(const std::string& key) const {
     return options_.cache_directory + "/" + digest_of(key) + std::string(kLayerEnding);
