@@ -13,10 +13,8 @@ import http.server
 import io
 import json
 import os
-import re
 import shutil
 import subprocess
-import sys
 import tarfile
 import tempfile
 import threading

@@ -23,7 +23,7 @@
 
 namespace membrane::packages {
 
-inline constexpr size_t kMostLayerFiles = 60'000;
+inline constexpr size_t kMostLayerFiles = 120'000;  // with bytecode
 inline constexpr uint64_t kMostLayerBytes = 1ull << 30;
 
 struct LayerFile {

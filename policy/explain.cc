@@ -117,8 +117,9 @@ void explain_rest(std::string& out, const Policy& policy) {
 void explain_packages(std::string& out, const Packages& packages) {
   const auto tell = [&](std::string_view language, const std::vector<std::string>& names) {
     if (!names.empty())
-      out += "Programs in " + std::string(language) + " can import " + list(names) +
-             " and what these need, from the language's registry; its code runs inside, like theirs.\n";
+      out +=
+          "Programs in " + std::string(language) + " can import " + list(names) +
+          ", and what these need, from the language's registry. Their code runs inside, under this policy.\n";
   };
   tell("Python", packages.python);
   tell("JavaScript", packages.javascript);

@@ -463,7 +463,7 @@ TEST_F(Python, ImportsFromFilesThatAreMountedOverItsOwn) {
   const auto bytes = [](std::string_view text) {
     return std::span(reinterpret_cast<const uint8_t*>(text.data()), text.size());
   };
-  const auto over = Template::over(open_template("python"),
+  const auto over = Template::over(template_,
                                    {{.path = "/packages/given.py", .bytes = bytes(kSource)},
                                     {.path = "/packages/colorsys.py", .bytes = bytes(kShadow)}},
                                    "/packages");
@@ -477,7 +477,7 @@ TEST_F(Python, ImportsFromFilesThatAreMountedOverItsOwn) {
 }
 
 TEST_F(Python, AnImportThatIsNotFoundSaysHowToHaveIt) {
-  const auto session = Session::create(open_template("python"), {});
+  const auto session = Session::create(template_, {});
   ASSERT_TRUE(session);
   const Report report = (*session)->exec({.code = "import rich"});
   ASSERT_EQ(report.errors.size(), 1u);
