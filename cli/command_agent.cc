@@ -21,6 +21,7 @@
 #include "base/json.h"
 #include "base/terminal.h"
 #include "cli/cli.h"
+#include "cli/package_options.h"
 #include "policy/restrict.h"
 #include "sandbox/languages.h"
 
@@ -43,6 +44,7 @@ struct Options {
   bool json = false;
   bool print_prompt = false;
   PolicyOptions policy;
+  PackageOptions packages;
 };
 
 // The programs that come with Membrane: beside the installed command, or in the sources that it was built in.
@@ -146,15 +148,37 @@ Result<policy::Policy> policy_of(const Options& options, const std::optional<age
 
 using Templates = std::map<std::string, std::shared_ptr<const sandbox::Template>>;
 
-Result<Templates> open_templates(std::span<const agent::Language> languages) {
+Result<Templates> open_templates(const Options& options, const policy::Policy& policy,
+                                 std::span<const agent::Language> languages,
+                                 const std::atomic<bool>& cancel) {
   // Never taken apart: the process is about to end, and a language is large.
   static auto* const opened = new sandbox::Languages(template_options(engine::Tier::kAuto));
   Templates templates;
   for (const agent::Language& language : languages) {
     if (language.name == agent::kWat) continue;
-    MEMBRANE_ASSIGN(templates[language.name], opened->open_for_session(language.name));
+    MEMBRANE_ASSIGN(auto found, opened->open_for_session(language.name));
+    MEMBRANE_ASSIGN(templates[language.name],
+                    options.packages.provide(std::move(found), policy, options.policy.file, &cancel));
   }
   return templates;
+}
+
+// --with is for the one language that takes packages.
+Status join_packages(const Options& options, std::span<const agent::Language> languages,
+                     policy::Policy& policy) {
+  if (!options.packages.given()) return {};
+  std::optional<lang::Driver> driver;
+  for (const agent::Language& language : languages) {
+    if (language.name == agent::kWat) continue;
+    MEMBRANE_ASSIGN(const lang::Package package, lang::find_package(language.name));
+    if (package.driver == lang::Driver::kStdin) continue;
+    if (driver && *driver != package.driver)
+      return fail(ErrorCode::kInvalidArgument,
+                  "--with does not say which of the languages its package is for",
+                  "Name it in the policy: [packages] python = [\"NAME\"], or javascript = [\"NAME\"].");
+    driver = package.driver;
+  }
+  return options.packages.join(policy, driver.value_or(lang::Driver::kStdin));
 }
 
 // The tasks of a replay are the recorded ones, unless another is given.
@@ -226,7 +250,8 @@ Result<int> run(const Options& options) {
   const std::vector<agent::Language>& languages = loop_options.languages;
   const bool has_wat = agent::find_language(languages, agent::kWat) != nullptr;
   const bool has_session = !has_wat || languages.size() > 1;
-  MEMBRANE_ASSIGN(const policy::Policy policy, policy_of(options, speaker.recording, has_session));
+  MEMBRANE_ASSIGN(policy::Policy policy, policy_of(options, speaker.recording, has_session));
+  MEMBRANE_TRY(join_packages(options, languages, policy));
   MEMBRANE_ASSIGN(const agent::Catalog catalog, load_catalog(options, has_wat));
   loop_options.max_steps = options.max_steps;
   loop_options.max_repairs = options.max_repairs;
@@ -257,7 +282,7 @@ Result<int> run(const Options& options) {
     in = std::make_unique<agent::StreamLineReader>(std::cin, is_terminal(stdin) ? &std::cout : nullptr);
   agent::ConsolePerson person(*in, std::cout);
 
-  MEMBRANE_ASSIGN(Templates templates, open_templates(languages));
+  MEMBRANE_ASSIGN(Templates templates, open_templates(options, policy, languages, interrupt.flag()));
   agent::ExecutorOptions executor{policy, budget, speaker.host_model ? &*speaker.host_model : nullptr,
                                   is_terminal(stdin) ? &person : nullptr, std::move(templates)};
   agent::Loop loop(speaker.model(), agent::sandbox_executor(std::move(executor)), budget, catalog, prompt,
@@ -322,6 +347,7 @@ void add_agent(CLI::App& app, int& exit_code) {
   command->add_flag("--json", options->json, "Print the result as one JSON object, and nothing else");
   command->add_flag("--print-prompt", options->print_prompt, "Show the system prompt, and leave");
   options->policy.add_to(*command);
+  options->packages.add_to(*command);
   command->footer(
       "The model is an OpenAI-compatible server: MEMBRANE_MODEL, MEMBRANE_BASE_URL, MEMBRANE_API_KEY "
       "(docs/agent.md).\n"

@@ -11,6 +11,7 @@
 #include "agent/line_reader.h"
 #include "base/terminal.h"
 #include "cli/cli.h"
+#include "cli/package_options.h"
 #include "policy/quantity.h"
 #include "sandbox/languages.h"
 #include "sandbox/session.h"
@@ -25,6 +26,7 @@ struct Options {
   std::string tier = "auto";
   bool json = false;
   PolicyOptions policy;
+  PackageOptions packages;
 };
 
 constexpr std::string_view kHelp =
@@ -94,6 +96,9 @@ class Repl {
   Status begin() {
     sandbox::Languages languages(template_options(run_options_.tier));
     MEMBRANE_ASSIGN(template_, languages.open_for_session(options_.language));
+    MEMBRANE_TRY(options_.packages.join(run_options_.policy, template_->package().driver));
+    MEMBRANE_ASSIGN(template_, options_.packages.provide(template_, run_options_.policy, options_.policy.file,
+                                                         &interrupted));
     return reset();
   }
 
@@ -294,6 +299,7 @@ Result<int> run(const Options& options) {
   MEMBRANE_ASSIGN(run_options.tier, tier_of(options.tier));
   MEMBRANE_TRY(check_granted_files(run_options.policy));
   run_options.cancel = &interrupted;
+  run_options.packages_by = sandbox::PackagesBy::kFlag;
   if (!options.json) run_options.on_stdout = [](std::string_view text) { print(stdout, text); };
   std::signal(SIGINT, [](int) { interrupted = true; });
   std::unique_ptr<agent::LineReader> in;
@@ -321,9 +327,11 @@ void add_repl(CLI::App& app, int& exit_code) {
       ->type_name("TIER");
   command->add_flag("--json", options->json, "Print each entry's report as one JSON object on a line");
   options->policy.add_to(*command);
+  options->packages.add_to(*command);
   command->footer(
       "Examples:\n"
       "  membrane repl\n"
+      "  membrane repl --with rich\n"
       "  membrane repl --lang js --allow 'http:GET:https://example.org/*'\n"
       "  printf 'x = 20\\nx + 22\\n' | membrane repl --json\n"
       "An empty line ends a block. Where the input is not a terminal, one before an indented line does not, "

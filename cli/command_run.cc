@@ -12,6 +12,7 @@
 #include "cli/cli.h"
 #include "cli/input_source.h"
 #include "cli/out_directory.h"
+#include "cli/package_options.h"
 #include "engine/region_pool.h"
 #include "host/journal_file.h"
 #include "sandbox/languages.h"
@@ -51,6 +52,7 @@ struct Options {
   bool json = false;
   bool quiet = false;
   PolicyOptions policy;
+  PackageOptions packages;
 };
 
 Result<std::vector<std::pair<std::string, std::string>>> environment_of(
@@ -115,8 +117,7 @@ Status check_for_language(const Options& options, const std::string& language) {
 }
 
 Result<sandbox::Report> run_in_language(const Options& options, const std::string& language,
-                                        const sandbox::Program& program,
-                                        const sandbox::RunOptions& run_options) {
+                                        const sandbox::Program& program, sandbox::RunOptions run_options) {
   MEMBRANE_TRY(check_for_language(options, language));
   const uint64_t limit = run_options.policy.limits.module_bytes;
   if (program.source.size() > limit)
@@ -131,6 +132,9 @@ Result<sandbox::Report> run_in_language(const Options& options, const std::strin
   // Never taken apart: the process is about to end, and a language is large.
   static auto* const languages = new sandbox::Languages(template_options(run_options.tier));
   MEMBRANE_ASSIGN(auto opened, languages->open(language, program.source));
+  MEMBRANE_TRY(options.packages.join(run_options.policy, opened->package().driver));
+  MEMBRANE_ASSIGN(opened, options.packages.provide(std::move(opened), run_options.policy, options.policy.file,
+                                                   &interrupted));
   engine::RegionPool::instance().keep_none();  // nobody comes after this program
   MEMBRANE_ASSIGN(const auto session, sandbox::Session::create(std::move(opened), run_options));
   sandbox::Report report = session->exec({.code = program.source,
@@ -258,7 +262,11 @@ policy::Limits usual_limits(const Source& source) {
 Result<sandbox::Report> report_of(const Options& options, const Source& source,
                                   const sandbox::RunOptions& run_options) {
   if (!options.is_thaw) {
-    if (is_of_engine(source.language)) return sandbox::run(source.program, run_options);
+    const bool is_engines = is_of_engine(source.language);
+    if (is_engines && options.packages.given())
+      return fail(ErrorCode::kInvalidArgument,
+                  "--with is for programs in a language, and this one is " + source.language, "Leave it out.");
+    if (is_engines) return sandbox::run(source.program, run_options);
     return run_in_language(options, source.language, source.program, run_options);
   }
   const auto* const bytes = reinterpret_cast<const uint8_t*>(source.snapshot.data());
@@ -323,6 +331,7 @@ Result<int> run(const Options& options) {
   MEMBRANE_ASSIGN(const Source source, source_of(options));
   MEMBRANE_ASSIGN(run_options.policy, options.policy.policy(usual_limits(source)));
   MEMBRANE_ASSIGN(run_options.tier, tier_of(options.tier));
+  run_options.packages_by = sandbox::PackagesBy::kFlag;
   std::optional<engine::native::CodeCache> code_cache;
   if (!options.code_cache.empty()) {
     MEMBRANE_ASSIGN(code_cache, engine::native::CodeCache::open(options.code_cache));
@@ -454,10 +463,12 @@ void add_run(CLI::App& app, int& exit_code) {
           "File that io.input gives, and a WASI program's standard input, or - (a WASI program's default)")
       ->type_name("FILE");
   add_options(command, options.get());
+  options->packages.add_to(*command);
   command->footer(
       "Examples:\n"
       "  membrane run -e 'print(2+2)'\n"
-      "  membrane run analyse.py --allow fs:read:./data --fuel 2e9 data/log.csv\n"
+      "  membrane run --with rich --with httpx report.py\n"
+      "  membrane run analyse.py --allow fs:read:./data data/log.csv\n"
       "  membrane run chart.py --allow fs:read:./data --out ./results\n"
       "  membrane run script.js\n"
       "  membrane run program.wat --allow fs:read:./data --fuel 2e6\n"

@@ -1,5 +1,5 @@
 // Membrane's own part of each language, which programs import: lang/python/guest and lang/javascript/guest, as they
-// stood when this was built (tools/embed-files).
+// stood when this was built (tools/embed-files). Under "host" there is what is run on this machine: packages/host.
 //
 // Threads: constant.
 #pragma once
@@ -11,7 +11,7 @@
 namespace membrane::lang {
 
 struct GuestFile {
-  std::string_view language;  // "python", "javascript"
+  std::string_view language;  // "python", "javascript", "host"
   std::string_view path;      // "membrane/__init__.py"
   std::span<const unsigned char> bytes;
 };

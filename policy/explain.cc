@@ -114,6 +114,17 @@ void explain_rest(std::string& out, const Policy& policy) {
                                   ": every run sees the same.\n";
 }
 
+void explain_packages(std::string& out, const Packages& packages) {
+  const auto tell = [&](std::string_view language, const std::vector<std::string>& names) {
+    if (!names.empty())
+      out +=
+          "Programs in " + std::string(language) + " can import " + list(names) +
+          ", and what these need, from the language's registry. Their code runs inside, under this policy.\n";
+  };
+  tell("Python", packages.python);
+  tell("JavaScript", packages.javascript);
+}
+
 void explain_limits(std::string& out, const Limits& limits) {
   out += "A run is limited to";
   std::string_view separator = " ";
@@ -144,6 +155,7 @@ std::string explain(const Policy& policy) {
   explain_kv(out, policy);
   explain_sql(out, policy);
   explain_rest(out, policy);
+  explain_packages(out, policy.packages);
   explain_limits(out, policy.limits);
   return out;
 }

@@ -331,6 +331,15 @@ Status read_ai(Policy& policy, const Node& node, const Where& where) {
   return {};
 }
 
+Status read_packages(Policy& policy, const Node& node, const Where& where) {
+  static constexpr Field<Packages> kFields[] = {
+      {"python", strings_field<&Packages::python, Packages>},
+      {"javascript", strings_field<&Packages::javascript, Packages>},
+  };
+  MEMBRANE_TRY(read_table(policy.packages, node, where, kFields));
+  return {};
+}
+
 Status read_start(TimeGrant& grant, const Node& node, const Where& where) {
   std::string text;
   MEMBRANE_TRY(read(text, node, where));
@@ -384,6 +393,7 @@ constexpr Field<Policy> kPolicy[] = {
     {"time", read_time},
     {"random", read_random},
     {"ask", bool_field<&Policy::ask, Policy>},
+    {"packages", read_packages},
 };
 
 Result<Policy> read_policy(std::string_view text, bool json, const Limits& unless_given) {

@@ -125,6 +125,14 @@ struct RandomGrant {
   friend bool operator==(const RandomGrant&, const RandomGrant&) = default;
 };
 
+// What programs in a language can import in addition to what is built in, by the names of the language's registry, each alone or
+// with a version: "rich", "rich==13.7.1" (package_name.h).
+struct Packages {
+  std::vector<std::string> python, javascript;
+
+  friend bool operator==(const Packages&, const Packages&) = default;
+};
+
 struct Policy {
   Limits limits;
   std::vector<HttpGrant> http;
@@ -135,6 +143,7 @@ struct Policy {
   TimeGrant time;      // the virtual clock is always there
   RandomGrant random;  // seeded randomness is always there
   bool ask = false;    // agent.ask
+  Packages packages;
 
   friend bool operator==(const Policy&, const Policy&) = default;
 };

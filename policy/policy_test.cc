@@ -81,6 +81,9 @@ embed = true
 start = "2020-02-29T00:00:00Z"
 [random]
 seed = 7
+[packages]
+python = ["rich==13.7.1", "httpx"]
+javascript = ["lodash"]
 )";
 
 TEST(Policy, AnEmptyFileGrantsNothing) {
@@ -122,6 +125,18 @@ TEST(Policy, ReadsEveryField) {
   EXPECT_EQ(policy.time.start_ms, 1'582'934'400'000);
   EXPECT_EQ(policy.random.seed, 7u);
   EXPECT_TRUE(policy.ask);
+  EXPECT_EQ(policy.packages.python, (std::vector<std::string>{"rich==13.7.1", "httpx"}));
+  EXPECT_EQ(policy.packages.javascript, std::vector<std::string>{"lodash"});
+}
+
+TEST(Policy, PackagesAreNamesAndNothingElse) {
+  for (const char* name : {"--pre", "git+https://example.org/x", "./x.whl", "rich>=1", "x @ file:///x"})
+    EXPECT_TRUE(contains(error("[packages]\npython = [\"" + std::string(name) + "\"]\n"), "is no package"))
+        << name;
+  EXPECT_TRUE(contains(error("[packages]\npython = [\"Rich\", \"rich==1.0\"]\n"),
+                       "packages.python: the package rich"));
+  EXPECT_TRUE(contains(error("[packages]\nruby = [\"x\"]\n"), "packages.ruby: unknown field"));
+  EXPECT_TRUE(contains(error("[packages]\npython = \"rich\"\n"), "an array of strings"));
 }
 
 TEST(Policy, ItsJsonReadsBackToTheSamePolicy) {
@@ -425,7 +440,8 @@ TEST(Explain, SaysWhatIsGrantedAndWhatIsNot) {
         "Redirects are not followed", "read files below /data, which is ./data on the host",
         "read, create, replace, append to and remove files below /out",
         "follow symbolic links that stay below that directory, and make symbolic and hard links there",
-        "only for keys that begin with \"run:\"", "SQLite database \"papers\""})
+        "only for keys that begin with \"run:\"", "SQLite database \"papers\"",
+        "Programs in Python can import rich==13.7.1 and httpx", "Programs in JavaScript can import lodash"})
     EXPECT_TRUE(contains(all, part)) << part << "\n" << all;
   EXPECT_FALSE(contains(all, "\n\n"));
 }

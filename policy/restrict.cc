@@ -131,6 +131,8 @@ class Restriction {
     policy.kv = only(given_.kv, ceiling_.kv);
     policy.ai = only(given_.ai, ceiling_.ai);
     clocks(policy);
+    policy.packages.python = packages(given_.packages.python, ceiling_.packages.python);
+    policy.packages.javascript = packages(given_.packages.javascript, ceiling_.packages.javascript);
     flag("ask", given_.ask, ceiling_.ask);
     policy.ask = given_.ask && ceiling_.ask;
     return std::move(result_);
@@ -180,6 +182,18 @@ class Restriction {
     };
     std::vector<Grant> kept = list(all(given), all(ceiling));
     return kept.empty() ? std::nullopt : std::optional<Grant>(std::move(kept.front()));
+  }
+
+  // Those that stand in both, as they are written.
+  std::vector<std::string> packages(const std::vector<std::string>& given,
+                                    const std::vector<std::string>& ceiling) {
+    std::vector<std::string> kept;
+    for (const std::string& name : given)
+      if (std::ranges::find(ceiling, name) != ceiling.end()) kept.push_back(name);
+      else too_much("the package " + name);
+    for (const std::string& name : ceiling)
+      if (std::ranges::find(given, name) == given.end()) missing("the package " + name);
+    return kept;
   }
 
   // Virtual ones are no grant: the recorded programs saw what the recording's began with.

@@ -21,7 +21,8 @@ struct Restricted {
   std::vector<std::string> differences;
 };
 
-// `given` with each limit and amount no higher than `ceiling` has it, without the grants that `ceiling` does not cover, and
+// `given` with each limit and amount no higher than `ceiling` has it, without the grants that `ceiling` does not cover and
+// the packages that are not named alike in both, and
 // with its virtual clock and its seed where these are virtual there. A grant is covered by one of the same kind: of HTTP by
 // one whose pattern contains its own, with the same headers (methods and addresses are those that both name); of files by
 // one of the same directory or one above.

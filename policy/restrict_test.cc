@@ -65,6 +65,15 @@ TEST(Restrict, WhatOnlyTheCeilingGrantsIsSaidAndNotGranted) {
   EXPECT_NE(both.differences[0].find("is not now"), std::string::npos) << both.differences[0];
 }
 
+TEST(Restrict, PackagesAreThoseThatBothName) {
+  Policy given, ceiling;
+  given.packages.python = {"rich", "httpx==0.28.1"};
+  ceiling.packages.python = {"httpx==0.28.1", "attrs"};
+  const Restricted both = restrict(given, ceiling);
+  EXPECT_EQ(both.policy.packages.python, std::vector<std::string>{"httpx==0.28.1"});
+  EXPECT_EQ(both.differences.size(), 2u);
+}
+
 TEST(Restrict, AUrlIsCoveredByAPatternAboveIt) {
   const Policy wide = with({"http:GET,POST:https://example.org/a/*"});
   EXPECT_EQ(restrict(with({"http:GET:https://example.org/a/b"}), wide).policy.http.size(), 1u);

@@ -105,6 +105,8 @@ std::string to_json(const Policy& policy) {
   add_list(out, "sql", policy.sql);
   if (policy.kv) out["kv"] = of(*policy.kv);
   if (policy.ai) out["ai"] = of(*policy.ai);
+  if (!policy.packages.python.empty()) out["packages"]["python"] = policy.packages.python;
+  if (!policy.packages.javascript.empty()) out["packages"]["javascript"] = policy.packages.javascript;
   // Paths may hold any bytes; JSON may not.
   return out.dump(-1, ' ', false, json::error_handler_t::replace);
 }

@@ -5,6 +5,7 @@
 #include "policy/address.h"
 #include "policy/http_names.h"
 #include "policy/names.h"
+#include "policy/package_name.h"
 #include "policy/policy.h"
 #include "policy/quantity.h"
 #include "policy/url_grant.h"
@@ -232,6 +233,12 @@ Status validate_ai(const AiGrant& grant) {
   return timeout_in_range("ai.timeout", grant.timeout_ms);
 }
 
+Status validate_packages(const std::string& where, Registry registry, const std::vector<std::string>& names) {
+  if (const auto parsed = parse_packages(registry, names); !parsed)
+    return refuse(where, parsed.error().message, parsed.error().hint);
+  return {};
+}
+
 }  // namespace
 
 Status validate(const Policy& policy) {
@@ -241,6 +248,8 @@ Status validate(const Policy& policy) {
   if (policy.kv) MEMBRANE_TRY(validate_kv(*policy.kv));
   MEMBRANE_TRY(validate_sql(policy.sql));
   if (policy.ai) MEMBRANE_TRY(validate_ai(*policy.ai));
+  MEMBRANE_TRY(validate_packages("packages.python", Registry::kPython, policy.packages.python));
+  MEMBRANE_TRY(validate_packages("packages.javascript", Registry::kJavaScript, policy.packages.javascript));
   // Years 0 to 9999, so that the clock can be written as RFC 3339.
   if (policy.time.start_ms < -62'167'219'200'000 || policy.time.start_ms > 253'402'300'799'999)
     return refuse("time.start", "lies outside the years 0000 to 9999.");

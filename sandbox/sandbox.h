@@ -64,6 +64,12 @@ struct InputPiece {
   bool is_end = false;
 };
 
+// How the person who runs a program can give it packages, for the hint of an import that fails.
+enum class PackagesBy : uint8_t {
+  kPolicy,  // by [packages] of the policy alone
+  kFlag,    // by --with of the command, too
+};
+
 struct RunOptions {
   policy::Policy policy;
   engine::Tier tier = engine::Tier::kAuto;                // who runs the code; the report is the same
@@ -92,6 +98,7 @@ struct RunOptions {
   // Pauses when the whole run has used so much fuel, as if there were no more, and freezes: the outcome is
   // kFrozen, and Report::snapshot has the bytes. A program that ends before is not frozen.
   std::optional<uint64_t> freeze_after_fuel;
+  PackagesBy packages_by = PackagesBy::kPolicy;
 };
 
 Report run(const Program& program, const RunOptions& options);

@@ -11,6 +11,7 @@
 #include "host/read_json.h"
 #include "sandbox/body.h"
 #include "sandbox/language_limits.h"
+#include "sandbox/missing_package.h"
 #include "sandbox/output_limit.h"
 #include "sandbox/replayed_grants.h"
 #include "sandbox/telling.h"
@@ -48,6 +49,19 @@ RichValue rich_value(const Json& bundle) {
 std::string text_at(const Json& object, const char* name) {
   const auto found = object.find(name);
   return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
+}
+
+std::vector<std::string> texts_at(const Json& object, const char* name) {
+  std::vector<std::string> texts;
+  if (const auto found = object.find(name); found != object.end() && found->is_array())
+    for (const Json& each : *found)
+      if (each.is_string()) texts.push_back(each.get<std::string>());
+  return texts;
+}
+
+MissingPackage missing_package_of(const Json& missing) {
+  if (!missing.is_object()) return {};
+  return {text_at(missing, "module"), texts_at(missing, "near"), texts_at(missing, "install")};
 }
 
 }  // namespace
@@ -301,6 +315,7 @@ host::HostResult<std::string> Session::Impl::next() {
   if (needs_entropy_) {
     MEMBRANE_ASSIGN(const std::string entropy, fresh_entropy());
     request["fresh"] = {{"entropy_hex", hex_of(entropy)}};
+    if (!template_->imports().empty()) request["packages"] = template_->imports();
     needs_entropy_ = false;
   }
   return json_text(request);
@@ -401,6 +416,9 @@ void Session::Impl::tell_error(const Json& error, Report& report) {
     if (denied_file != nullptr && denied_file->reason.contains(path_in(told.message)))
       told.hint += " " + allowed_by(denied_file->grant);
   }
+  if (told.hint.empty() && error.is_object())
+    if (const auto missing = error.find("missing"); missing != error.end())
+      told.hint = hint_of_missing(missing_package_of(*missing), options_.packages_by);
   report.errors.push_back(std::move(told));
 }
 

@@ -465,6 +465,36 @@ TEST_F(Python, IsGivenInputAndArguments) {
   EXPECT_EQ(exec("input()").errors.at(0).code, "EOFError");
 }
 
+TEST_F(Python, ImportsFromFilesThatAreMountedOverItsOwn) {
+  constexpr std::string_view kSource = "value = 42\n",
+                             kShadow = "raise ImportError('in the place of what is built in')\n";
+  const auto bytes = [](std::string_view text) {
+    return std::span(reinterpret_cast<const uint8_t*>(text.data()), text.size());
+  };
+  const auto over = Template::over(template_,
+                                   {{.path = "/packages/given.py", .bytes = bytes(kSource)},
+                                    {.path = "/packages/colorsys.py", .bytes = bytes(kShadow)}},
+                                   "/packages");
+  ASSERT_TRUE(over) << over.error().message;
+  const auto session = Session::create(*over, {});
+  ASSERT_TRUE(session) << session.error().message;
+  EXPECT_EQ((*session)->exec({.code = "import given, colorsys; given.value"}).result, "42");
+  const auto fork = (*session)->fork(1);
+  ASSERT_TRUE(fork);
+  EXPECT_EQ((*fork)->exec({.code = "open('/packages/given.py').read()"}).result, "'value = 42\\n'");
+}
+
+TEST_F(Python, AnImportThatIsNotFoundSaysHowToHaveIt) {
+  const auto session = Session::create(template_, {});
+  ASSERT_TRUE(session);
+  const Report report = (*session)->exec({.code = "import rich"});
+  ASSERT_EQ(report.errors.size(), 1u);
+  EXPECT_NE(report.errors[0].hint.find("python = [\"rich\"] under [packages]"), std::string::npos)
+      << report.errors[0].hint;
+  EXPECT_EQ(report.errors[0].traceback.find("Site initialization"), std::string::npos)
+      << report.errors[0].traceback;
+}
+
 TEST_F(Python, FilesThatItMakesAreListedAndCanBeFetched) {
   ASSERT_TRUE(session_->put_file("/tmp/in.csv", "a,b\n1,2\n"));
   const Report report = exec(

@@ -207,6 +207,15 @@ TEST_P(StdinLanguage, ATurnIsWhatIsDoneUntilItReadsAgainAndStateStays) {
   EXPECT_EQ(said(*calculator, "n"), "5 0 52\n");
 }
 
+// Its files are in its warm image.
+TEST_P(StdinLanguage, WhoWaitsInTheMiddleTakesNoMoreFiles) {
+  const auto opened = open(package(kCalculator));
+  ASSERT_TRUE(opened);
+  const auto over = Template::over(*opened, {{.path = "/lib/a"}}, "/lib");
+  ASSERT_FALSE(over);
+  EXPECT_EQ(over.error().code, ErrorCode::kUnsupported);
+}
+
 TEST_P(StdinLanguage, TheWarmImageIsFoundAgainAndHasWhatInitDid) {
   lang::Package with_init = package(kCalculator);
   with_init.init = "100";

@@ -199,6 +199,19 @@ Result<std::shared_ptr<const Template>> Template::open(lang::Package package, co
   return made;
 }
 
+Result<std::shared_ptr<const Template>> Template::over(std::shared_ptr<const Template> below,
+                                                       const std::vector<wasi::Layer>& layers,
+                                                       std::string imports) {
+  if (below->waiting_ != nullptr)
+    return fail(ErrorCode::kUnsupported,
+                below->package_.name + " takes no more files: it holds its own where it waits",
+                "Give it the files when it is added: membrane languages add --file.");
+  std::shared_ptr<Template> made(new Template(*below));
+  MEMBRANE_ASSIGN(made->files_, below->files_->with(layers));
+  made->imports_ = std::move(imports);
+  return made;
+}
+
 // Takes what the file holds. Errors: those of engine::load_image_file().
 Status Template::load(const std::string& path, engine::Tier tier) {
   MEMBRANE_ASSIGN(auto loaded, engine::load_image_file(path, tier));

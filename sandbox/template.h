@@ -13,6 +13,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 #include "engine/instance_image.h"
@@ -40,11 +41,17 @@ struct TemplateOptions {
 class Template {
  public:
   // Finds the warm image, or makes it; one that is damaged is made once more. `modules` is a list of package.warm, which
-  // are imported in it; empty for the plain image. Errors: those of read_package(); kInvalidArgument for a directory that others own or may write to; kInvalidInput for a file that is not the one
-  // that the package names; kUnsupported for a module that does not do what its driver needs; kUnavailable for what
-  // the system refuses.
+  // are imported in it; empty for the plain image. Errors: those of read_package(); kInvalidArgument for a directory that
+  // others own or may write to; kInvalidInput for a file that is not the one that the package names; kUnsupported for a
+  // module that does not do what its driver needs; kUnavailable for what the system refuses.
   static Result<std::shared_ptr<const Template>> open(lang::Package package, const TemplateOptions& options,
                                                       std::vector<std::string> modules = {});
+
+  // The same language with more files, read-only, which all its sessions see; programs import from the directory `imports`.
+  // Errors: those of wasi::Image::make(); kUnsupported for a language whose warm image holds its files.
+  static Result<std::shared_ptr<const Template>> over(std::shared_ptr<const Template> below,
+                                                      const std::vector<wasi::Layer>& layers,
+                                                      std::string imports);
 
   // The file of the warm image, whether it is there or not. Errors: kNotFound when a file of the package is not there.
   static Result<std::string> image_file(const lang::Package& package, const std::string& cache_directory,
@@ -57,6 +64,8 @@ class Template {
   // Those of the package, and those that were made while it was warmed.
   [[nodiscard]] const std::shared_ptr<const wasi::Image>& files() const { return files_; }
   [[nodiscard]] const Interpreter& interpreter() const { return *interpreter_; }
+  // Of one that was made by over(): the directory that programs import from, too. Else "".
+  [[nodiscard]] const std::string& imports() const { return imports_; }
   // Where its program waits, when it is one that reads its turns as input; of one that is started for each turn, where
   // it waits first, if it can begin there; else null.
   [[nodiscard]] const std::shared_ptr<const Waiting>& waiting() const { return waiting_; }
@@ -66,6 +75,7 @@ class Template {
 
  private:
   Template(lang::Package package, std::vector<std::string> modules);
+  Template(const Template&) = default;
   void announce(const TemplateOptions& options) const;
   Status warm(const TemplateOptions& options);
   Status warm_from_plain(const TemplateOptions& options);
@@ -83,7 +93,8 @@ class Template {
   std::vector<std::string> modules_;
   std::vector<wasi::Layer> made_files_;  // while it was warmed
   std::shared_ptr<const wasi::Image> files_;
-  std::unique_ptr<Interpreter> interpreter_;
+  std::string imports_;
+  std::shared_ptr<Interpreter> interpreter_;  // shared with those that are made over it
   std::shared_ptr<const engine::InstanceImage> image_;
   std::shared_ptr<const Waiting> waiting_;
   std::vector<uint8_t> system_;  // frozen: files and clock of the program that waits

@@ -78,6 +78,16 @@ Result<std::shared_ptr<const Image>> Image::make(const std::vector<Layer>& layer
   return image;
 }
 
+Result<std::shared_ptr<const Image>> Image::with(const std::vector<Layer>& layers) const {
+  std::shared_ptr<Image> image(new Image);
+  image->tree_.nodes_ = tree_.nodes_;
+  image->tree_.next_ = tree_.next_;
+  image->tree_.owner_ = new_owner();
+  for (const Layer& layer : layers) MEMBRANE_TRY(image->add(layer));
+  image->tree_.owner_ = kNobody;
+  return image;
+}
+
 Status Image::add_devices() {
   static constexpr std::pair<std::string_view, Device> kDevices[] = {{"null", Device::kNull},
                                                                      {"zero", Device::kZero},

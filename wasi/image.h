@@ -35,6 +35,8 @@ class Image {
   // Later layers replace files of earlier ones. kInvalidArgument for a path that is not absolute, has "..", or
   // leads through what is no directory. /dev, with its devices, and /tmp are always there.
   static Result<std::shared_ptr<const Image>> make(const std::vector<Layer>& layers);
+  // The files of this image, and layers over them. It costs what the layers cost, however large this image is.
+  [[nodiscard]] Result<std::shared_ptr<const Image>> with(const std::vector<Layer>& layers) const;
   // Without layers.
   static std::shared_ptr<const Image> empty();
 

@@ -196,6 +196,24 @@ TEST(WasiFiles, AppendGoesToTheEnd) {
   EXPECT_EQ(program.get("tmp/a"), "one+two");
 }
 
+TEST(WasiFiles, OfLayersOverAnImageStandBesideItsOwn) {
+  const auto below = with_files({{"/lib/a", "below"}, {"/lib/b", "below"}});
+  const auto layer = [](const std::string& path, std::string_view bytes) {
+    return Layer{.path = path, .bytes = {reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}};
+  };
+  Config config;
+  config.image = below.image->with({layer("/lib/b", "over"), layer("/usr/lib/c", "over")}).value();
+  Program program(std::move(config));
+  EXPECT_EQ(program.get("lib/a"), "below");
+  EXPECT_EQ(program.get("lib/b"), "over");
+  EXPECT_EQ(program.get("usr/lib/c"), "over");
+  EXPECT_EQ(program.names("lib"), (Names{"a", "b"}));
+  EXPECT_FALSE(below.image->with({layer("/lib", "a file in the place of a directory")}));
+  Config unchanged;
+  unchanged.image = below.image;
+  EXPECT_EQ(Program(std::move(unchanged)).get("lib/b"), "below");
+}
+
 TEST(WasiFiles, OfTheImageAreReadAndCopiedWhenWritten) {
   Program program(with_files({{"/lib/a", "from the image"}, {"/lib/b", "gone"}}));
   EXPECT_EQ(program.get("lib/a"), "from the image");

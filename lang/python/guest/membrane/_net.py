@@ -118,6 +118,11 @@ def _to_json(request):
     return whole
 
 
+def reason_of(status):
+    import http.client
+    return http.client.responses.get(status, "")
+
+
 def body_of(data):
     """The bytes of what urllib and requests take for a body: bytes, a text, a file, or pieces."""
     if data is None:
@@ -160,7 +165,7 @@ def install():
             for name, value in answer.headers.items():
                 headers[name] = value
             super().__init__(io.BytesIO(answer.body), headers, answer.url, answer.status)
-            self.reason = self.msg = http.client.responses.get(answer.status, "")
+            self.reason = self.msg = reason_of(answer.status)
 
         def getheader(self, name, default=None):
             return self.headers.get(name, default)
@@ -206,3 +211,6 @@ def install():
     for function in (urllib.request.urlopen, urllib.request.OpenerDirector.open,
                      *(getattr(place, word) for place in (requests, session) for word in words)):
         _resumable.waits[function] = _in_steps(function)
+    from membrane import _libraries, _wire
+    _wire.install()
+    _libraries.install()

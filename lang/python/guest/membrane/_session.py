@@ -1,6 +1,7 @@
 """The code interpreter: one turn takes a piece of code from the host, runs it, and says what came of it.
 
-    next    {"code":…, "name":"<cell 1>", "mode":"cell"|"script", "arguments":[…], "input":…, "fresh":{"entropy_hex":…}}
+    next    {"code":…, "name":"<cell 1>", "mode":"cell"|"script", "arguments":[…], "input":…, "fresh":{"entropy_hex":…},
+             "packages":"/usr/lib/python-packages"}
     result  {"outcome":"ok"|"error"|"exit", "value":…, "displays":[…], "error":…, "exit_code":n}
 
 A cell runs in __main__, where its names stay; a script has a __main__ of its own.
@@ -19,7 +20,7 @@ import sys
 import traceback
 import types
 
-from membrane import _display, _door
+from membrane import _display, _door, _packages
 
 _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _OUR_PACKAGES = (_OURS + "membrane" + os.sep, _OURS + "requests" + os.sep)
@@ -101,6 +102,8 @@ def turn():
     request = _door.ask(_door.NEXT)
     if request.get("fresh"):
         reseed(request["fresh"])
+    if request.get("packages"):
+        _packages.use(request["packages"])
     result = _run(request)
     try:
         _door.ask(_encode_result(result))
@@ -154,11 +157,11 @@ def _run(request):
         except SystemExit as end:
             result.update(outcome="exit", exit_code=_exit_code(end))
         except BaseException as error:
-            result.update(outcome="error", error=_error_of(error), exit_code=1)
+            result.update(outcome="error", error=_error_of(error, code), exit_code=1)
         try:
             result["displays"] = _display.take_displays()
         except BaseException as error:  # a figure may end the program, too
-            result.update(outcome="error", error=_error_of(error), exit_code=1)
+            result.update(outcome="error", error=_error_of(error, code), exit_code=1)
         _flush()
     return result
 
@@ -359,10 +362,12 @@ def traceback_of(error):
     """As Python tells it, without our own frames."""
     told = traceback.TracebackException.from_exception(error)
     _leave_out_ours(told, set())
+    if isinstance(error, ModuleNotFoundError):
+        told._str = _packages.without_advice(told._str)
     return "".join(told.format())
 
 
-def _error_of(error):
+def _error_of(error, code):
     kind = type(error)
     name = kind.__qualname__ if kind.__module__ in ("builtins", "__main__", "membrane") else (
         f"{kind.__module__}.{kind.__qualname__}")
@@ -374,4 +379,9 @@ def _error_of(error):
         text = traceback_of(error)
     except BaseException:  # no memory is left for it, or the error's repr raises
         text = f"{name}: {message}\n"
-    return {"type": name, "message": _display.cut(message), "traceback": _display.cut(text, _MAX_TRACEBACK)}
+    result = {"type": name, "message": _display.cut(message), "traceback": _display.cut(text, _MAX_TRACEBACK)}
+    try:
+        missing = _packages.missing(error, code)
+    except Exception:  # the program's own error counts
+        missing = None
+    return {**result, "missing": missing} if missing else result

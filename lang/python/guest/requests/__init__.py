@@ -6,21 +6,22 @@
     items = answer.json()
 
 Redirects, compression, TLS and addresses are the host's. Not there: cookies, proxies, client certificates, `verify=False`,
-streams that come while they are read, adapters and hooks. What would have to be done otherwise than asked raises
+streams that come while they are read, and hooks. What would have to be done otherwise than asked raises
 NotImplementedError. A `timeout` cannot be longer than the grant's, which holds in any case.
 """
 
-from . import auth, exceptions, structures
+from . import adapters, auth, exceptions, structures
 from .exceptions import (ConnectionError, ConnectTimeout, HTTPError, JSONDecodeError, ReadTimeout, RequestException, Timeout,
                          TooManyRedirects, URLRequired)
-from .models import Request, Response
+from .models import PreparedRequest, Request, Response
 from .sessions import Session, session
 from .status_codes import codes
 
 __version__ = "2.32.0"  # whose interface this follows
-__all__ = ["ConnectTimeout", "ConnectionError", "HTTPError", "JSONDecodeError", "ReadTimeout", "Request",
-           "RequestException", "Response", "Session", "Timeout", "TooManyRedirects", "URLRequired", "auth", "codes", "delete",
-           "exceptions", "get", "head", "options", "patch", "post", "put", "request", "session", "structures"]
+__all__ = ["ConnectTimeout", "ConnectionError", "HTTPError", "JSONDecodeError", "PreparedRequest", "ReadTimeout", "Request",
+           "RequestException", "Response", "Session", "Timeout", "TooManyRedirects", "URLRequired", "adapters", "auth",
+           "codes", "delete", "exceptions", "get", "head", "options", "patch", "post", "put", "request", "session",
+           "structures"]
 
 
 def request(method, url, **options):

@@ -5,6 +5,7 @@ import time
 import urllib.parse
 
 from . import exceptions
+from .adapters import HTTPAdapter
 from .models import Request, Response
 from .structures import CaseInsensitiveDict
 
@@ -27,6 +28,7 @@ class Session:
         self.auth = None
         self.verify, self.cert, self.proxies, self.hooks, self.cookies = True, None, {}, {}, {}
         self.max_redirects, self.stream, self.trust_env = 30, False, True
+        self.adapters = {}
 
     def request(self, method, url, params=None, data=None, headers=None, cookies=None, files=None, auth=None, timeout=None,
                 allow_redirects=True, proxies=None, hooks=None, stream=None, verify=None, cert=None, json=None):
@@ -47,6 +49,9 @@ class Session:
                        _merge(self.params, request.params), request.auth or self.auth, request.json).prepare()
 
     def send(self, request, allow_redirects=True, **_):
+        adapter = self.get_adapter(request.url)
+        if type(adapter).send is not HTTPAdapter.send:
+            return adapter.send(request, stream=self.stream, verify=self.verify, cert=self.cert, proxies=self.proxies)
         start = time.monotonic()
         answer = self._exchange(request)
         # The host follows redirects as far as the grant allows: what came after one is not what was asked for here.
@@ -93,7 +98,12 @@ class Session:
         return self.request("DELETE", url, **options)
 
     def mount(self, prefix, adapter):
-        """Adapters retry and pool connections. Both are the host's, so there is nothing to do."""
+        """Requests to URLs that begin so are the adapter's; of several the longest prefix counts."""
+        self.adapters[prefix.lower()] = adapter
+
+    def get_adapter(self, url):
+        fitting = [prefix for prefix in self.adapters if url.lower().startswith(prefix)]
+        return self.adapters[max(fitting, key=len)] if fitting else HTTPAdapter()
 
     def close(self):
         pass

@@ -177,6 +177,27 @@ class Requests(NetTest):
             self.assertRaises(kind, requests.get, url)
         self.assertEqual(len(self.requests), 6)
 
+    def test_an_adapter_with_a_send_of_its_own_answers_below_its_prefix(self):
+        class Own(requests.adapters.BaseAdapter):
+            def send(self, request, **_):
+                return "own " + request.url
+
+        class Counting(requests.adapters.HTTPAdapter):
+            sent = 0
+
+            def send(self, request, **options):
+                self.sent += 1
+                return super().send(request, **options)
+
+        self.serve(body="served")
+        session, counting = requests.Session(), Counting(max_retries=3)
+        session.mount("https://", counting)
+        session.mount("https://own/", Own())
+        session.mount("http://", requests.adapters.HTTPAdapter(max_retries=3))
+        self.assertEqual(session.get("https://own/x"), "own https://own/x")
+        self.assertEqual((session.get("https://h/").text, counting.sent), ("served", 1))
+        self.assertEqual((session.get("http://h/").text, counting.sent), ("served", 1))
+
     def test_what_is_not_there_is_refused(self):
         self.serve(url="http://h/elsewhere")
         for more in ({"verify": False}, {"cert": "x"}, {"proxies": {"http": "x"}}, {"cookies": {"a": "b"}}):

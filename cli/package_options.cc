@@ -1,0 +1,64 @@
+#include "cli/package_options.h"
+
+#include <algorithm>
+
+#include "packages/provide.h"
+#include "policy/package_name.h"
+
+namespace membrane::cli {
+namespace {
+
+// Those of a language that takes packages; null of another.
+std::vector<std::string>* names_for(policy::Packages& packages, lang::Driver driver) {
+  switch (driver) {
+    case lang::Driver::kPython: return &packages.python;
+    case lang::Driver::kQuickJs: return &packages.javascript;
+    case lang::Driver::kStdin: return nullptr;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+void PackageOptions::add_to(CLI::App& command) {
+  add_repeatable(command, "--with", with_,
+                 "A package that programs can import, from the language's registry, as rich or rich==13.7.1; "
+                 "may be repeated")
+      ->type_name("NAME[==VERSION]")
+      ->group("Policy");
+}
+
+Status PackageOptions::join(policy::Policy& policy, lang::Driver driver) const {
+  if (with_.empty()) return {};
+  std::vector<std::string>* const names = names_for(policy.packages, driver);
+  if (names == nullptr)
+    return fail(ErrorCode::kUnsupported,
+                "--with is for Python and JavaScript: other programs take no packages",
+                "Give another language its files when it is added: membrane languages add --file.");
+  names->insert(names->end(), with_.begin(), with_.end());
+  const auto registry =
+      driver == lang::Driver::kPython ? policy::Registry::kPython : policy::Registry::kJavaScript;
+  MEMBRANE_TRY(policy::parse_packages(registry, *names));
+  return {};
+}
+
+Result<std::shared_ptr<const sandbox::Template>> PackageOptions::provide(
+    std::shared_ptr<const sandbox::Template> language, const policy::Policy& policy,
+    const std::string& policy_file, const std::atomic<bool>* cancel) const {
+  policy::Packages packages = policy.packages;
+  const std::vector<std::string>* const names = names_for(packages, language->package().driver);
+  if (names == nullptr || names->empty()) return language;
+  packages::Wanted wanted;
+  for (const std::string& name : *names)
+    (std::ranges::find(with_, name) == with_.end() ? wanted.named : wanted.added).push_back(name);
+  if (!policy_file.empty()) wanted.lock_file = policy_file + ".lock";
+  return packages::provide(
+      std::move(language), wanted,
+      {.cache_directory = packages::default_cache_directory(),
+       .on_progress = progress_line(),
+       .on_notice =
+           [](std::string_view sentence) { print(stderr, "membrane: " + std::string(sentence) + "\n"); },
+       .cancel = cancel});
+}
+
+}  // namespace membrane::cli

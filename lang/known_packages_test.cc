@@ -1,0 +1,22 @@
+#include "lang/known_packages.h"
+
+#include <gtest/gtest.h>
+
+namespace membrane::lang {
+namespace {
+
+TEST(KnownPackagesTest, AModuleHasItsDistributionsName) {
+  EXPECT_EQ(distribution_of("bs4"), "beautifulsoup4");
+  EXPECT_EQ(distribution_of("yaml"), "PyYAML");
+  EXPECT_EQ(distribution_of("rich"), "rich");
+}
+
+TEST(KnownPackagesTest, OfNativeCodeItIsKnownWhatIsThereInstead) {
+  EXPECT_NE(instead_of_native("Polars").find("pandas"), std::string_view::npos);
+  EXPECT_NE(instead_of_native("pydantic_core").find("attrs"), std::string_view::npos);
+  EXPECT_NE(instead_of_native(distribution_of("cv2")).find("Pillow"), std::string_view::npos);
+  EXPECT_EQ(instead_of_native("rich"), "");
+}
+
+}  // namespace
+}  // namespace membrane::lang

@@ -1,0 +1,129 @@
+"""Packages that would open connections of their own are told, when they are first imported, to ask the capability."""
+
+import importlib.machinery
+import sys
+
+from membrane import _door, _net, _wire
+
+_MOST_REDIRECTS = 100  # that a transport remembers the answer of
+
+
+class _Finder:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        change = _CHANGES.get(name)
+        if change is None:
+            return None
+        spec = importlib.machinery.PathFinder.find_spec(name, path)
+        if spec is None or spec.loader is None:
+            return spec
+        execute = spec.loader.exec_module
+
+        def exec_module(module):
+            execute(module)
+            change(module)
+
+        spec.loader.exec_module = exec_module
+        return spec
+
+
+def install():
+    if not any(finder is _Finder for finder in sys.meta_path):
+        sys.meta_path.insert(0, _Finder)
+
+
+# --- httpx ----------------------------------------------------------------------------------------------------------
+
+
+def _change_httpx(module):
+    """The two transports that clients are made with: httpx._transports.default."""
+    import httpx._exceptions as exceptions
+    from httpx._models import Response
+    from httpx._transports.base import AsyncBaseTransport, BaseTransport
+
+    class AccessDenied(exceptions.ConnectError, PermissionError):
+        """No grant of the policy allows the request; the text names the one that would."""
+
+    class TimedOut(exceptions.ReadTimeout, TimeoutError):
+        """The server did not answer in time."""
+
+    for kind in (AccessDenied, TimedOut):
+        kind.__module__, kind.__qualname__ = "httpx", kind.__name__
+
+    class Transport:
+        def __init__(self, verify=True, cert=None, trust_env=True, http1=True, http2=False, limits=None, proxy=None,
+                     uds=None, local_address=None, retries=0, socket_options=None):
+            refused = {"verify": verify is False, "cert": cert, "proxy": proxy, "uds": uds,
+                       "local_address": local_address}
+            for name, is_asked in refused.items():
+                if is_asked:
+                    raise NotImplementedError(f"{name} is not there: the host makes the connection")
+            self._answers = {}  # after redirects that the host has followed, by their URL
+
+        def _respond(self, request, body):
+            url = str(request.url).partition("#")[0]
+            answer = self._answers.pop(url, None) if request.method in ("GET", "HEAD") else None
+            if answer is None:
+                answer = self._exchange(request, url, body)
+            if answer.url != url:  # the client decides whether it follows; if it does, the answer is there
+                if len(self._answers) == _MOST_REDIRECTS:
+                    self._answers.clear()
+                self._answers[answer.url] = answer
+                return Response(303, headers={"location": answer.url}, content=b"", request=request)
+            headers = [(name, value) for name, value in answer.headers.items() if name not in _wire.OF_THE_BODY]
+            return Response(answer.status, headers=headers, content=answer.body, request=request)
+
+        @staticmethod
+        def _exchange(request, url, body):
+            headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in request.headers.raw]
+            try:
+                return _net.exchange(request.method, url, headers, body)
+            except PermissionError as error:
+                raise AccessDenied(str(error), request=request) from None
+            except TimeoutError as error:
+                raise TimedOut(str(error), request=request) from None
+            except _door.Error as error:
+                raise exceptions.ConnectError(str(error), request=request) from None
+
+    class HTTPTransport(Transport, BaseTransport):
+        """Requests by the capability `http`: redirects, TLS and compression are the host's."""
+
+        def handle_request(self, request):
+            return self._respond(request, request.read())
+
+    class AsyncHTTPTransport(Transport, AsyncBaseTransport):
+        """The same for AsyncClient. A request is made at once: nothing else runs meanwhile."""
+
+        async def handle_async_request(self, request):
+            return self._respond(request, await request.aread())
+
+    for kind in (HTTPTransport, AsyncHTTPTransport):
+        kind.__module__, kind.__qualname__ = module.__name__, kind.__name__
+    module.HTTPTransport, module.AsyncHTTPTransport = HTTPTransport, AsyncHTTPTransport
+
+
+# --- urllib3 --------------------------------------------------------------------------------------------------------
+
+
+def _change_urllib3(module):
+    """The connections of its pools: urllib3.connection."""
+
+    def connect(self):
+        if getattr(self, "_tunnel_host", None) or getattr(self, "proxy", None):
+            raise NotImplementedError("a proxy is not there: the host makes the connection")
+        self.sock = _wire.wire_to("http", self.host, self.port)
+        self.is_verified = False
+
+    def connect_by_tls(self):
+        if str(getattr(self, "cert_reqs", None)) in ("CERT_NONE", "0") or self.cert_file:
+            raise NotImplementedError("certificates are the host's: it verifies them, and has none of a client's")
+        connect(self)
+        self.sock = _wire.wire_to("https", self.host, self.port)
+        self.is_verified = True
+
+    module.HTTPConnection.connect = connect
+    module.HTTPSConnection.connect = connect_by_tls
+    module.HTTPConnection.is_connected = property(lambda self: self.sock is not None)
+
+
+_CHANGES = {"httpx._transports.default": _change_httpx, "urllib3.connection": _change_urllib3}

@@ -1,0 +1,251 @@
+import http.client
+import importlib.util
+import sys
+import sysconfig
+import tempfile
+import unittest
+from pathlib import Path
+
+from tests.net_test import NetTest
+from tests.session_test import SessionTest
+
+from membrane import _libraries, _packages, _wire
+
+GUEST = Path(__file__).resolve().parent.parent
+
+
+def module_at(name, path):
+    spec = importlib.util.spec_from_file_location(name, path)
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        del sys.modules[name]
+    return module
+
+
+class Missing(unittest.TestCase):
+    """What a turn's error says of packages."""
+
+    def missing(self, code):
+        try:
+            exec(compile(code, "<cell>", "exec"), {})
+        except BaseException as error:
+            return _packages.missing(error, code)
+        self.fail("nothing was raised")
+
+    def test_the_module_is_the_one_at_the_top(self):
+        self.assertEqual(self.missing("import no_such_module_xq.part")["module"], "no_such_module_xq")
+        self.assertEqual(self.missing("from no_such_module_xq import part")["module"], "no_such_module_xq")
+
+    def test_a_library_may_have_caught_the_error(self):
+        code = "try:\n  import no_such_module_xq\nexcept ImportError as e:\n  raise ImportError('install it') from e"
+        self.assertEqual(self.missing(code)["module"], "no_such_module_xq")
+
+    def test_a_part_of_a_module_that_is_there_is_no_package(self):
+        self.assertIsNone(self.missing("import json.nothing"))
+        self.assertIsNone(self.missing("from json import nothing"))
+        self.assertIsNone(self.missing("1/0"))
+        self.assertIsNone(self.missing("raise ImportError('x')"))
+
+    def test_a_slip_has_what_is_near(self):
+        self.assertIn("statistics", self.missing("import statistcs")["near"])
+        self.assertEqual(self.missing("import no_such_module_xq")["near"], [])
+
+    def test_an_installation_has_its_names(self):
+        names = ["rich", "httpx==0.28.1"]
+        for code in ("!pip install -U rich httpx==0.28.1", "%pip install rich httpx==0.28.1",
+                     "pip install rich httpx==0.28.1",
+                     "x = ['-m', 'pip', 'install', 'rich',\n 'httpx==0.28.1']\n"
+                     "raise OSError('wasi does not support processes.')"):
+            self.assertEqual(self.missing(code), {"module": "pip", "near": [], "install": names}, code)
+
+    def test_an_installation_in_another_line_is_none(self):
+        self.assertIsNone(self.missing("x = 'pip install rich'\ny = ("))
+        self.assertIsNone(self.missing("x = 'pip install rich'\n1/0"))
+
+    def test_pythons_advice_for_other_machines_is_left_out(self):
+        text = "No module named 'x'. Site initialization is disabled, did you forget to …?"
+        self.assertEqual(_packages.without_advice(text), "No module named 'x'")
+
+
+class Turns(SessionTest):
+    def test_a_turn_imports_from_where_the_host_says(self):
+        with tempfile.TemporaryDirectory() as folder:
+            (Path(folder) / "module_of_a_package.py").write_text("value = 42\n")
+            before = list(sys.path)
+            self.addCleanup(sys.path.__setitem__, slice(None), before)
+            self.addCleanup(sys.modules.pop, "module_of_a_package", None)
+            self.assertEqual(self.value("import module_of_a_package as m; m.value", packages=folder), "42")
+            self.assertEqual(sys.path[-1], folder)
+
+    def test_an_error_tells_of_the_module(self):
+        missing = self.run_turn("import no_such_module_xq")["error"]["missing"]
+        self.assertEqual(missing, {"module": "no_such_module_xq", "near": [], "install": []})
+
+
+class Ssl(unittest.TestCase):
+    def setUp(self):
+        self.ssl = module_at("ssl_of_the_guest", GUEST / "ssl.py")
+
+    def test_a_context_is_set_up_and_connects_nothing(self):
+        context = self.ssl.create_default_context()
+        context.load_verify_locations("none.pem")
+        context.minimum_version = self.ssl.TLSVersion.TLSv1_3
+        self.assertEqual((context.verify_mode, context.check_hostname), (self.ssl.CERT_REQUIRED, True))
+        for connect in (context.wrap_socket, context.wrap_bio, self.ssl.MemoryBIO):
+            with self.assertRaisesRegex(self.ssl.SSLError, "the host does, for urllib.request, requests, httpx"):
+                connect(None)
+        with self.assertRaisesRegex(NotImplementedError, "client certificates"):
+            context.load_cert_chain("client.pem")
+
+    def test_it_has_the_names_that_libraries_ask_for(self):
+        here = module_at("ssl_of_this_machine", Path(sysconfig.get_paths()["stdlib"]) / "ssl.py")
+        prefixes = ("ALERT_", "OP_", "AF_", "SO", "PEM_", "HAS_PSK", "HAS_PHA", "HAS_SSL_SENDFILE", "SSL_ERROR_INVALID",
+                    "VERIFY_ALLOW", "RAND_pseudo")
+        names = {name for name in dir(here) if name[0].isupper() and not name.startswith(prefixes)}
+        self.assertEqual(names - set(dir(self.ssl)), {"AlertDescription"})
+
+
+class Wires(NetTest):
+    def setUp(self):
+        before = {kind: kind.connect for kind in (http.client.HTTPConnection, http.client.HTTPSConnection)}
+        super().setUp()
+        for kind, connect in before.items():
+            self.addCleanup(setattr, kind, "connect", connect)
+        _wire.install()
+
+    def test_a_connection_of_http_client_asks_the_capability(self):
+        self.serve(201, "made", {"x-kind": "test", "transfer-encoding": "chunked"})
+        connection = http.client.HTTPSConnection("h", 8443)
+        connection.request("PUT", "/a?b=c", b"\xff\x00", {"X-Key": "v"})
+        answer = connection.getresponse()
+        self.assertEqual((answer.status, answer.reason, answer.read()), (201, "Created", b"made"))
+        self.assertEqual((answer.getheader("x-kind"), answer.getheader("transfer-encoding")), ("test", None))
+        method, url, sent, data = self.asked[0]
+        self.assertEqual((method, url, sent["x-key"], data), ("PUT", "https://h:8443/a?b=c", "v", b"\xff\x00"))
+        connection.request("GET", "/next")  # the same object connects once more
+        self.assertEqual(connection.getresponse().read(), b"made")
+
+    def test_a_body_in_pieces_is_put_together(self):
+        self.serve()
+        connection = http.client.HTTPConnection("h")
+        connection.request("POST", "/", iter([b"ab", b"", b"cd"]), {"Transfer-Encoding": "chunked"},
+                           encode_chunked=True)
+        connection.getresponse()
+        self.assertEqual(self.asked[0][3], b"abcd")
+
+    def test_an_answer_without_a_body_has_its_length(self):
+        self.serve(headers={"content-length": "7"})
+        connection = http.client.HTTPConnection("h")
+        connection.request("HEAD", "/")
+        answer = connection.getresponse()
+        self.assertEqual((answer.getheader("content-length"), answer.read()), ("7", b""))
+
+    def test_a_refusal_is_that_of_the_capability(self):
+        self.deny()
+        connection = http.client.HTTPConnection("h")
+        connection.request("GET", "/")
+        with self.assertRaisesRegex(PermissionError, "no grant allows it"):
+            connection.getresponse()
+
+    def test_a_proxy_is_refused(self):
+        connection = http.client.HTTPSConnection("proxy")
+        connection.set_tunnel("h")
+        with self.assertRaisesRegex(NotImplementedError, "proxy"):
+            connection.request("GET", "/")
+
+
+def forget(package):
+    for name in list(sys.modules):
+        if name.partition(".")[0] == package:
+            del sys.modules[name]
+
+
+# As much of httpx as its transports stand on.
+HTTPX = {
+    "__init__.py": "from . import _transports\n",
+    "_exceptions.py": "class TransportError(Exception):\n"
+                      "    def __init__(self, message, *, request=None):\n"
+                      "        super().__init__(message)\n"
+                      "class ConnectError(TransportError): pass\n"
+                      "class ReadTimeout(TransportError): pass\n",
+    "_models.py": "class Response:\n"
+                  "    def __init__(self, status, headers=None, content=b'', request=None):\n"
+                  "        self.status, self.headers, self.content = status, dict(headers or {}), content\n",
+    "_transports/__init__.py": "",
+    "_transports/base.py": "class BaseTransport: pass\nclass AsyncBaseTransport: pass\n",
+    "_transports/default.py": "class HTTPTransport: pass\nclass AsyncHTTPTransport: pass\n",
+}
+
+
+class Httpx(NetTest):
+    def setUp(self):
+        super().setUp()
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        for path, text in HTTPX.items():
+            place = Path(folder.name) / "httpx" / path
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_text(text)
+        sys.path.insert(0, folder.name)
+        self.addCleanup(sys.path.remove, folder.name)
+        self.addCleanup(forget, "httpx")
+        _libraries.install()
+        self.addCleanup(sys.meta_path.remove, _libraries._Finder)
+        self.default = importlib.import_module("httpx._transports.default")
+
+    class Request:
+        def __init__(self, method, url, body=b"", headers=()):
+            self.method, self.url, self._body = method, url, body
+            self.headers = type("Headers", (), {"raw": list(headers)})
+
+        def read(self):
+            return self._body
+
+        async def aread(self):
+            return self._body
+
+    def test_a_request_goes_through_the_capability(self):
+        self.serve(200, "é", {"x-kind": "test", "content-encoding": "gzip"})
+        request = self.Request("POST", "https://h/a#b", b"\xff", [(b"X-Key", b"v")])
+        answer = self.default.HTTPTransport().handle_request(request)
+        self.assertEqual((answer.status, answer.headers, answer.content), (200, {"x-kind": "test"}, "é".encode()))
+        method, url, sent, data = self.asked[0]
+        self.assertEqual((method, url, sent, data), ("POST", "https://h/a", {"x-key": "v"}, b"\xff"))
+
+    def test_a_client_that_awaits_has_the_same(self):
+        self.serve(200, "here")
+        coroutine = self.default.AsyncHTTPTransport().handle_async_request(self.Request("GET", "https://h/a"))
+        with self.assertRaises(StopIteration) as end:
+            coroutine.send(None)
+        self.assertEqual(end.exception.value.content, b"here")
+
+    def test_a_client_decides_whether_it_follows_where_the_host_has_been(self):
+        self.serve(200, "there", url="https://h/b")
+        transport = self.default.HTTPTransport()
+        first = transport.handle_request(self.Request("GET", "https://h/a"))
+        self.assertEqual((first.status, first.headers), (303, {"location": "https://h/b"}))
+        second = transport.handle_request(self.Request("GET", "https://h/b"))
+        self.assertEqual((second.status, second.content, len(self.asked)), (200, b"there", 1))
+
+    def test_a_refusal_is_an_error_of_httpx_and_of_python(self):
+        import httpx._exceptions
+        for errno, kinds in (("EACCES", (httpx._exceptions.ConnectError, PermissionError)),
+                             ("ETIMEDOUT", (httpx._exceptions.ReadTimeout, TimeoutError)),
+                             ("ECONNECT", (httpx._exceptions.ConnectError,))):
+            self.deny(errno)
+            with self.assertRaises(kinds[0]) as raised:
+                self.default.HTTPTransport().handle_request(self.Request("GET", "https://h/"))
+            for kind in kinds:
+                self.assertIsInstance(raised.exception, kind)
+
+    def test_what_the_host_decides_is_refused(self):
+        for options in ({"verify": False}, {"cert": "x.pem"}, {"proxy": "http://p"}, {"uds": "/s"}):
+            with self.assertRaisesRegex(NotImplementedError, "the host makes the connection"):
+                self.default.HTTPTransport(**options)
+        self.default.HTTPTransport(verify=object(), retries=3)
+
+
+if __name__ == "__main__":
+    unittest.main()
