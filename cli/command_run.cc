@@ -265,7 +265,8 @@ Result<sandbox::Report> report_of(const Options& options, const Source& source,
     const bool is_engines = is_of_engine(source.language);
     if (is_engines && options.packages.given())
       return fail(ErrorCode::kInvalidArgument,
-                  "--with is for programs in a language, and this one is " + source.language, "Leave it out.");
+                  "--with is for programs in a language, and this one is " + source.language,
+                  "Leave it out.");
     if (is_engines) return sandbox::run(source.program, run_options);
     return run_in_language(options, source.language, source.program, run_options);
   }
