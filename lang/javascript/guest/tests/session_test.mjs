@@ -1,17 +1,15 @@
 // The prelude: under Node in a context of its own, and in QuickJS where MEMBRANE_QUICKJS names its module.
 import assert from "node:assert";
 import { execFileSync } from "node:child_process";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import path from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import util from "node:util";
 import vm from "node:vm";
+import { Files, kFiles, source } from "./prelude.mjs";
 import { QuickJs } from "./quickjs.mjs";
-
-const here = path.dirname(fileURLToPath(import.meta.url));
-export const kFiles = ["inspect.js", "url.js", "web.js", "fetch.js", "rewrite.js", "session.js"];
-const source = (name) => readFileSync(path.join(here, "..", name), "utf8");
 
 const f = (name, params, result) => ({ name, params: params.map(([n, type]) => ({ name: n, type })),
                                        result: result ? { name: "value", type: result } : null, summary: `What ${name} does.` });
@@ -30,8 +28,12 @@ class Host {
   output = { 1: "", 2: "" };
   slept = 0;
   answers = { "random.bytes": (count) => ({ base64: Buffer.alloc(count, 7).toString("base64") }) };
+  get files() { return this.ownFiles ??= new Files(mkdtempSync(path.join(tmpdir(), "membrane-guest-"))); }
   door(text) {
     const request = JSON.parse(text);
+    if (request.files) return JSON.stringify(this.files.answer(request));
+    if (request.session === "file") return JSON.stringify(this.files.file(request.path));
+    if (request.session === "memory") return '{"value":1048576}';
     if (request.registry) return JSON.stringify(kRegistry);
     if (request.session === "next") return JSON.stringify(this.turns.shift());
     if (request.session === "result") {
@@ -47,6 +49,13 @@ class Host {
   sleep(ms) { this.slept += ms; }
 }
 
+// What QuickJS has, and not every Node.
+const kNewerThanNode = `
+Uint8Array.fromBase64 ??= (text) => Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+Uint8Array.fromHex ??= (text) => Uint8Array.from(text.match(/../g) ?? [], (pair) => parseInt(pair, 16));
+Uint8Array.prototype.toBase64 ??= function () { return btoa(Array.from(this, (byte) => String.fromCharCode(byte)).join("")); };
+Uint8Array.prototype.toHex ??= function () { return Array.from(this, (byte) => byte.toString(16).padStart(2, "0")).join(""); };`;
+
 // Node as the engine: cells are made to await at the top by a function around them.
 class NodeEngine {
   constructor(host) {
@@ -54,6 +63,16 @@ class NodeEngine {
     this.context = vm.createContext({ btoa, atob, performance: { now: () => host.slept } });
     vm.runInContext("globalThis.DOMException = class extends Error { constructor(m, name) { super(m); this.name = name; } }", this.context);
     this.context.queueMicrotask = vm.runInContext("(f) => void Promise.resolve().then(f)", this.context);
+    this.context.__membrane_utf8 = (text) => vm.runInContext("(b) => new Uint8Array(b)", this.context)([...new TextEncoder().encode(text)]);
+    this.context.__membrane_text = (bytes) => {
+      try {
+        return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(Uint8Array.from(bytes));
+      } catch {
+        return undefined;
+      }
+    };
+    this.context.__membrane_evaluate = (code, name) => vm.runInContext(code, this.context, name);
+    vm.runInContext(kNewerThanNode, this.context);
     for (const name of ["door", "write", "sleep"]) this.context[`__membrane_${name}`] = (...values) => host[name](...values);
     let value;
     for (const name of kFiles) value = vm.runInContext(source(name), this.context, `membrane:${name}`);
@@ -93,12 +112,13 @@ class QuickJsEngine {
     const calls = Object.fromEntries(["door", "write", "sleep"].map((name) => [`__membrane_${name}`, (...v) => host[name](...v)]));
     this.vm = QuickJs.create(process.env.MEMBRANE_QUICKJS, calls, { now: () => BigInt(Math.round(host.slept * 1e6)) });
     this.vm.e.qjs_set_max_stack_size(256 * 1024);
-    for (const name of Object.keys(calls)) this.vm.define(name);
+    for (const name of [...Object.keys(calls), "__membrane_evaluate", "__membrane_utf8", "__membrane_text"]) this.vm.define(name);
     const typescript = process.env.MEMBRANE_TYPESCRIPT;
     if (typescript) this.check(this.vm.eval(readFileSync(typescript, "utf8"), "membrane:typescript"));
     let session;
     for (const name of kFiles) session = this.check(this.vm.eval(source(name), `membrane:${name}`));
-    this.functions = Object.fromEntries(["begin", "settle", "fail", "rejected", "step"].map((name) => [name, this.vm.get(session, name)]));
+    this.functions = Object.fromEntries(["begin", "settle", "fail", "rejected", "step", "resolve", "load"].map((name) => [name, this.vm.get(session, name)]));
+    this.vm.modules = (name, ...texts) => this.vm.text(this.call(name, ...texts.map((text) => this.vm.string(text))));
     this.vm.runJobs();
   }
   check(value) {
@@ -307,7 +327,7 @@ console.time("t"); console.timeEnd("t"); console.log()`);
   only("nothing of the prelude lies about", async () => {
     const s = session(Engine);
     assert.equal(await s.value("Object.getOwnPropertyNames(globalThis).filter((n) => n.startsWith('__membrane')).sort().join()"),
-                 "'__membrane_import,__membrane_import_later'");
+                 "'__membrane_import,__membrane_import_later,__membrane_main'");
     assert.equal(await s.value("Object.keys(globalThis).includes('console')"), "false");
     // A program that breaks what is built in does not break the session.
     await s.run("JSON.parse = JSON.stringify = () => { throw new Error('broken') }; Array.prototype.map = null");
