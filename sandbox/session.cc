@@ -10,6 +10,7 @@
 #include "host/random_fork.h"
 #include "host/read_json.h"
 #include "sandbox/body.h"
+#include "sandbox/file_requests.h"
 #include "sandbox/language_limits.h"
 #include "sandbox/output_limit.h"
 #include "sandbox/replayed_grants.h"
@@ -109,6 +110,10 @@ class Session::Impl final : public host::DoorSession {
     const uint64_t most = body_->guest().host_memory().left_for_call() / kForms;
     return body_->system().load_file(body_->guest(), path,
                                      std::min(options_.policy.limits.module_bytes, most));
+  }
+  std::optional<FilesAnswer> ask_files(std::string_view request) override {
+    if (!template_->interpreter().asks_for_files()) return std::nullopt;
+    return answer_files(body_->system(), body_->guest(), request);
   }
 
  private:
