@@ -31,7 +31,8 @@ constexpr const char* kHostFunctions[] = {"__membrane_door",     "__membrane_wri
 constexpr uint32_t kJsStackBytes = 262'144;
 constexpr uint64_t kUtf8BytesPerFuel = 8;  // that the host looks at
 // Flags of qjs_eval.
-constexpr uint32_t kScript = 0, kModule = 1, kBacktraceBarrier = 64, kAsync = 128;
+constexpr uint32_t kModule = 1, kCompileOnly = 32, kBacktraceBarrier = 64, kAsync = 128;
+enum class Evaluation : uint32_t { kScript = 0, kModule = 1, kCompiledModule = kModule | kCompileOnly };
 
 // Boxes that stay, as addresses in the image.
 struct Kept {
@@ -229,26 +230,27 @@ class Callback {
     static_cast<void>(back("wasm_free", {at}));
     return made.value_or(0);
   }
-  [[nodiscard]] bool is_true(uint32_t index) {
-    const uint32_t value = box(index);
-    return value != 0 && back("qjs_is_bool", {value}).value_or(0) != 0 && back("qjs_get_bool", {value}).value_or(0) != 0;
-  }
-
-  // The value of a script, whose names are global, or the promise of a module; 0 when it threw, or the promise is
-  // rejected already, and what it threw is thrown on. Nothing when it did not return.
-  [[nodiscard]] std::optional<uint32_t> evaluate(std::string_view code, std::string_view name, bool is_module) {
+  // The value of a script, whose names are global, or the promise of a module; undefined for a module that is only
+  // compiled. 0 when it threw, or the promise is rejected already, and what it threw is thrown on. Nothing when it did
+  // not return.
+  [[nodiscard]] std::optional<uint32_t> evaluate(std::string_view code, std::string_view name, Evaluation kind) {
     const uint32_t at = place(code), name_at = place(name);
     if (at == 0 || name_at == 0) return std::nullopt;
     const auto value =
-        back("qjs_eval", {at, static_cast<uint32_t>(code.size()), name_at, is_module ? kModule : kScript});
+        back("qjs_eval", {at, static_cast<uint32_t>(code.size()), name_at, static_cast<uint32_t>(kind)});
     if (!value) return std::nullopt;
     static_cast<void>(back("wasm_free", {at}));
     static_cast<void>(back("wasm_free", {name_at}));
     constexpr uint32_t kRejected = 2;
-    const bool is_rejected = is_module && back("qjs_is_promise", {*value}).value_or(0) != 0 &&
+    const bool is_rejected = kind == Evaluation::kModule && back("qjs_is_promise", {*value}).value_or(0) != 0 &&
                              back("qjs_promise_state", {*value}).value_or(0) == kRejected;
     if (is_rejected) static_cast<void>(back("qjs_promise_mark_as_handled", {*value}));
-    else if (back("qjs_is_exception", {*value}).value_or(0) == 0) return value;
+    else if (back("qjs_is_exception", {*value}).value_or(0) == 0) {
+      if (kind != Evaluation::kCompiledModule) return value;
+      // What a module is compiled to is no value for the program.
+      static_cast<void>(back("qjs_free_value", {*value}));
+      return undefined();
+    }
     const auto error = is_rejected ? back("qjs_promise_result", {*value}) : back("qjs_get_exception", {});
     if (!error || !back("qjs_throw", {*error})) return std::nullopt;
     static_cast<void>(back("qjs_free_value", {*error}));
@@ -315,7 +317,11 @@ HostAction host_call(Calls& calls, HostCall& call) {
   if (name == kHostFunctions[3]) {
     const auto code = callback.text(0), file = callback.text(1);
     if (!code || !file) return give(callback.undefined());
-    const auto value = callback.evaluate(*code, *file, callback.is_true(2));
+    const double asked = callback.number(2).value_or(0);
+    const Evaluation kind = asked == 1   ? Evaluation::kModule
+                            : asked == 2 ? Evaluation::kCompiledModule
+                                         : Evaluation::kScript;
+    const auto value = callback.evaluate(*code, *file, kind);
     if (!value) return HostAction::kTrap;
     call.results[0] = *value;
     return HostAction::kContinue;

@@ -46,6 +46,17 @@ RichValue rich_value(const Json& bundle) {
   return value;
 }
 
+// The line and the column that a check found.
+ReportPlace place_in(const Json& error) {
+  const auto number = [&](const char* name) {
+    const auto found = error.find(name);
+    return found != error.end() && found->is_number_unsigned()
+               ? static_cast<uint32_t>(std::min<uint64_t>(found->get<uint64_t>(), UINT32_MAX))
+               : 0u;
+  };
+  return {.line = number("line"), .column = number("column")};
+}
+
 std::string text_at(const Json& object, const char* name) {
   const auto found = object.find(name);
   return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
@@ -218,6 +229,9 @@ Status Session::Impl::check(const Turn& turn) const {
   if (body_->is_paused())
     return fail(ErrorCode::kInvalidArgument, "the session's last turn is paused",
                 "Let it go on (go_on(); in membrane repl :go), or work in a fork from before it.");
+  if (turn.only_checks && !template_->interpreter().asks_for_files())
+    return fail(ErrorCode::kUnsupported, template_->package().name + " checks no text without running it",
+                "Run it, or check it with a tool of the language.");
   const bool takes_arguments = template_->interpreter().asks() || template_->interpreter().restarts();
   const bool takes_input = template_->interpreter().asks();
   if ((takes_arguments || turn.arguments.empty()) && (takes_input || turn.input.empty())) return {};
@@ -299,7 +313,7 @@ host::HostResult<std::string> Session::Impl::next() {
   if (!turn_) return host::refuse(host::Errno::kNotFound, "there is no turn to run");
   Json request = {{"code", turn_->code},
                   {"name", turn_->name.empty() ? "<cell " + std::to_string(turns_) + ">" : turn_->name},
-                  {"mode", turn_->is_script ? "script" : "cell"},
+                  {"mode", turn_->only_checks ? "check" : turn_->is_script ? "script" : "cell"},
                   {"arguments", turn_->arguments},
                   {"input", turn_->input}};
   turn_.reset();
@@ -380,6 +394,7 @@ void Session::Impl::tell_error(const Json& error, Report& report) {
     told.code = text_at(error, "type");
     told.message = text_at(error, "message");
     told.traceback = text_at(error, "traceback");
+    told.place = place_in(error);
   }
   if (told.code.empty()) told.code = "error";
   report.outcome = Outcome::kRaised;

@@ -62,8 +62,7 @@ globalThis.__membrane = (() => {
   }
   const symbolText = (symbol) => Symbol.prototype.toString.call(symbol);
 
-  const nameOfKey = (key) =>
-    typeof key === "symbol" ? `[${symbolText(key)}]` : /^[a-zA-Z_][a-zA-Z_0-9]*$/.test(key) ? key : quote(key);
+  const isPlainName = (key) => /^[a-zA-Z_][a-zA-Z_0-9]*$/.test(key);
 
   // The name of the class that made it; null for an object without a prototype.
   function classOf(value) {
@@ -99,6 +98,10 @@ globalThis.__membrane = (() => {
     const head = sources.get(name)?.head ?? 0;
     return column > head ? `${before}${name}:1:${column - head}` : whole;
   });
+  const isAroundCode = (line) => {
+    const [, name, column] = /(?:\(|at )([^()\n]+):1:(\d+)\)?$/.exec(line) ?? [];
+    return name !== undefined && column <= (sources.get(name)?.head ?? 0);
+  };
 
   // "Name: message" and the places, of which ours are left out.
   function stackOf(error) {
@@ -108,7 +111,7 @@ globalThis.__membrane = (() => {
     const head = isNodes ? `${name} [${error.code}]${bare.slice(name.length)}` : bare;
     let stack = typeof error.stack === "string" ? error.stack : "";
     if (stack.startsWith(bare)) stack = stack.slice(bare.length);
-    const places = stack.split("\n").filter((line) => /^\s*at /.test(line) && !/\(?(membrane:|native\b)/.test(line))
+    const places = stack.split("\n").filter((line) => /^\s*at /.test(line) && !/\(?(membrane:|native\b)/.test(line) && !isAroundCode(line))
       .map((line) => placed(line.replace(/at <eval> \((.*)\)$/, "at $1")));
     return [head, ...places].join("\n");
   }
@@ -189,7 +192,7 @@ globalThis.__membrane = (() => {
         return { open: `${name === "Array" ? "" : prefix("Array", value.length)}[`, close: "]", isArray: true,
                  short: name ?? "Array", entries: () => this.items(value, level), skip: "index" };
       }
-      if (typeof value === "function") return { whole: this.style(functionText(value), "special"), open: "{", close: "}", base: this.style(functionText(value), "special"),
+      if (typeof value === "function") return { whole: this.style(functionText(value), "special"), open: "{", close: "}", base: functionText(value),
                                                 short: functionText(value).slice(1, -1), skip: "function" };
       if (isTyped(value)) {
         return { open: `${prefix(tagOfTyped.call(value), value.length)}[`, close: "]", isArray: true, short: name,
@@ -204,10 +207,10 @@ globalThis.__membrane = (() => {
         return { open: `${prefix("Set", value.size)}{`, close: "}", short: name ?? "Set",
                  entries: () => [...Set.prototype.values.call(value)].map((v) => this.inner(v, level)) };
       }
-      if (isRegExp(value)) return this.wholeOf(this.style(RegExp.prototype.toString.call(value), "regexp"), "RegExp");
+      if (isRegExp(value)) return this.wholeOf(RegExp.prototype.toString.call(value), "RegExp", "regexp");
       if (isDate(value)) {
         const time = Date.prototype.getTime.call(value);
-        return this.wholeOf(this.style(Number.isNaN(time) ? "Invalid Date" : Date.prototype.toISOString.call(value), "date"), "Date");
+        return this.wholeOf(Number.isNaN(time) ? "Invalid Date" : Date.prototype.toISOString.call(value), "Date", "date");
       }
       if (isError(value)) return this.error(value, level);
       if (isBuffer(value)) {
@@ -234,7 +237,7 @@ globalThis.__membrane = (() => {
       return { open: plain ? "{" : `${shownName}${extra} {`, close: "}", short: `${shownName}${extra}`, empty: true };
     }
 
-    wholeOf(text, kind) { return { whole: text, base: text, open: "{", close: "}", short: kind }; }
+    wholeOf(text, kind, style) { return { whole: style ? this.style(text, style) : text, base: text, open: "{", close: "}", short: kind }; }
 
     error(value, level) {
       let text = stackOf(value);
@@ -293,7 +296,8 @@ globalThis.__membrane = (() => {
       else {
         shown = this.inner(found.value, level);
       }
-      const name = found.enumerable === false ? `[${typeof key === "symbol" ? symbolText(key) : key}]` : typeof key === "symbol" ? `[${this.style(symbolText(key), "symbol")}]` : nameOfKey(key);
+      const name = found.enumerable === false ? `[${typeof key === "symbol" ? symbolText(key) : key}]` : typeof key === "symbol" ? `[${this.style(symbolText(key), "symbol")}]`
+        : isPlainName(key) ? key : this.style(quote(key), "string");
       return `${name}: ${shown}`;
     }
     getter(object, key, found, level) {
@@ -388,6 +392,15 @@ globalThis.__membrane = (() => {
 
   const plain = (value, options) => typeof value === "string" ? value : inspect(value, options);
 
+  // Whether a class of the program's says what it is as a text.
+  function hasOwnText(value) {
+    let object = value;
+    while (object !== null && !Object.hasOwn(object, "toString")) object = Object.getPrototypeOf(object);
+    if (object === null) return false;
+    const made = object.constructor;
+    return object === value || typeof made !== "function" || globalThis[made.name] !== made;
+  }
+
   // console.log's arguments as one text, with %s and the like.
   const format = (...values) => formatWithOptions({}, ...values);
   function formatWithOptions(options, ...values) {
@@ -403,7 +416,7 @@ globalThis.__membrane = (() => {
           case "%s":
             if (typeof value === "bigint" || typeof value === "number") return primitive(value);
             if (value === null || typeof value !== "object") return String(value);
-            return isError(value) || value.toString === Object.prototype.toString || Array.isArray(value)
+            return isError(value) || !hasOwnText(value)
               ? inspect(value, { ...options, depth: 0, colors: false, compact: 3 }) : String(value);
           case "%d": return typeof value === "bigint" ? `${value}n` : typeof value === "symbol" ? "NaN" : primitive(Number(value));
           case "%i": return typeof value === "bigint" ? `${value}n` : typeof value === "symbol" ? "NaN" : primitive(Number.parseInt(value));

@@ -103,7 +103,6 @@
       if (typeof given === "string" && /^-?\d{16,}$/.test(given.trim())) value = BigInt(given);
       const isNegative = value < 0 || Object.is(value, -0);
       let size = value < 0 ? -value : Object.is(value, -0) ? 0 : value;
-      if (o.style === "percent") size = typeof size === "bigint" ? size * 100n : size * 100;
       let parts, isZero = false;
       if (typeof size === "number" && !Number.isFinite(size)) parts = [{ type: Number.isNaN(size) ? "nan" : "infinity", value: Number.isNaN(size) ? "NaN" : "∞" }];
       else [parts, isZero] = this.#number(size);
@@ -114,9 +113,10 @@
     #number(size) {
       const o = this.#o;
       let scale = null, exponent = null, decimal = digitsOf(size);
-      if (typeof size === "number" && o.style === "percent") decimal = { ...digitsOf(size / 100), point: digitsOf(size / 100).point + 2 };
+      if (o.style === "percent") decimal = { ...decimal, point: decimal.point + 2 };
       if (o.notation === "compact") {
         scale = kScales.find(([limit]) => Number(size) >= limit) ?? null;
+        if (scale === null && Math.round(Number(size)) >= 1000) scale = kScales.at(-1);
         if (scale && scale[0] < 1e12 && Math.round(Number(size) / scale[0]) >= 1000) scale = kScales[kScales.indexOf(scale) - 1];
         if (scale) decimal = { ...decimal, point: decimal.point - Math.log10(scale[0]) };
       } else if (o.notation !== "standard" && Number(size) !== 0) {

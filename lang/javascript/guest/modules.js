@@ -10,6 +10,7 @@
   const typescript = globalThis.__membrane_typescript;
   for (const name of ["__membrane_evaluate", "__membrane_typescript"]) delete globalThis[name];
   shared.evaluate = evaluate;
+  const kAsModule = 1, kCompiledModule = 2;  // kinds of evaluation, beside that of a script
 
   // --- what is built in ---
 
@@ -28,6 +29,31 @@
     diagnostics_channel: "there is nothing to subscribe to: call the function itself",
   };
 
+  const kNamesOfAbsent = {
+    child_process: "exec execFile execFileSync execSync fork spawn spawnSync", cluster: "fork setupPrimary", worker_threads: "Worker MessageChannel MessagePort BroadcastChannel receiveMessageOnPort",
+    net: "Server Socket connect createConnection createServer", tls: "TLSSocket connect createSecureContext createServer checkServerIdentity", dgram: "Socket createSocket",
+    http: "Agent ClientRequest IncomingMessage OutgoingMessage Server ServerResponse createServer get request", https: "Agent Server createServer get request",
+    http2: "connect createServer createSecureServer", dns: "lookup resolve resolve4 resolve6 reverse", "dns/promises": "lookup resolve resolve4",
+    zlib: "gzip gzipSync gunzip gunzipSync deflate deflateSync inflate inflateSync deflateRaw deflateRawSync inflateRaw inflateRawSync unzip unzipSync brotliCompress brotliCompressSync brotliDecompress " +
+      "brotliDecompressSync createGzip createGunzip createDeflate createInflate createDeflateRaw createInflateRaw createUnzip createBrotliCompress createBrotliDecompress crc32",
+    tty: "ReadStream WriteStream", repl: "start", v8: "serialize deserialize getHeapStatistics writeHeapSnapshot", sqlite: "DatabaseSync", wasi: "WASI",
+    async_hooks: "AsyncLocalStorage createHook executionAsyncId triggerAsyncId", inspector: "Session open",
+  };
+  // What packages do with them where nothing is wanted of the world.
+  const kHarmless = {
+    tty: { isatty: () => false }, worker_threads: { isMainThread: true, parentPort: null, workerData: null, threadId: 0, markAsUncloneable() {}, markAsUntransferable() {} }, cluster: { isMaster: true, isPrimary: true, isWorker: false },
+    net: { isIP: (text) => /^\d{1,3}(?:\.\d{1,3}){3}$/.test(text) ? 4 : /^[\da-f:.]*:[\da-f:.]*$/i.test(text) ? 6 : 0 },
+    http: { METHODS: ["DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"], STATUS_CODES: {}, maxHeaderSize: 16384 }, zlib: { constants: {} }, http2: { constants: {} },
+    diagnostics_channel: { channel: (name) => ({ name, hasSubscribers: false, publish() {}, subscribe() {}, unsubscribe: () => false }), hasSubscribers: () => false,
+                           tracingChannel: () => ({ hasSubscribers: false, traceSync: (call, context, self, ...values) => call.apply(self, values) }) },
+    async_hooks: { AsyncResource: class AsyncResource {
+      runInAsyncScope(call, self, ...values) { return call.apply(self, values); }
+      emitDestroy() { return this; }
+      asyncId() { return 1; }
+      static bind(call) { return call; }
+    } },
+  };
+
   const hosts = new Map();  // "membrane" and what is below it
   const made = new Map();
   const isBuiltin = (name) => !/^(?:node:)?internal\//.test(name) && isKnown(name);
@@ -39,8 +65,7 @@
     if (hosts.has(given)) return hosts.get(given);
     const name = given.replace(/^node:/, "");
     if (made.has(name)) return made.get(name);
-    const factory = factories.get(name);
-    if (factory === undefined) throw coded(new Error(`The module node:${name} is not there: ${kAbsent[name]}`), "ERR_UNKNOWN_BUILTIN_MODULE");
+    const factory = factories.get(name) ?? ((exports, module) => { module.exports = absent(name); });
     const module = { exports: {} };
     made.set(name, module.exports);
     try {
@@ -53,6 +78,20 @@
     return module.exports;
   }
   const coded = (error, code) => Object.assign(error, { code });
+
+  // Packages ask for modules that they may never use: one that is absent can be had, and says so when it is used.
+  function absent(name) {
+    const refusing = (what) => function () {
+      throw coded(new Error(`${what} is not there: ${kAbsent[name]}`), "ERR_FEATURE_UNAVAILABLE_ON_PLATFORM");
+    };
+    const own = {};
+    for (const each of (kNamesOfAbsent[name] ?? "").split(" ").filter(Boolean)) own[each] = refusing(`node:${name}'s ${each}`);
+    Object.assign(own, kHarmless[name]);
+    return Object.setPrototypeOf(own, new Proxy(Object.prototype, { get(above, key) {
+      if (typeof key === "symbol" || key in above || ["default", "then", "__esModule", "toJSON", "module.exports"].includes(key)) return Reflect.get(above, key);
+      return refusing(`node:${name}'s ${key}`);
+    } }));
+  }
   const builtinNames = () => [...factories.keys()].filter((name) => !name.startsWith("internal/"));
 
   // --- what files there are; a listing of each directory is kept until something is written ---
@@ -105,6 +144,14 @@
     }
     return `/${parts.join("/")}`;
   }
+
+  // Throws what is wrong with a text, without running it: of an ES module, or of a script with await at its top.
+  shared.compileOnly = (code, name, isModule) => {
+    if (isModule) evaluate(code, `${name}`, kCompiledModule);
+    else evaluate(`${kCheckHead}${code}\n})`, name);
+  };
+  const kCheckHead = "(async function () {";
+  shared.checkHead = kCheckHead;
 
   // What package.json says in a directory; null where there is none.
   function packageIn(directory) {
@@ -258,8 +305,8 @@
   // The host says of a path that no grant leads to what would.
   function missingFile(name, path) {
     const { error } = request({ files: "stat", path, follow: true });
-    const why = error?.errno === "EACCES" && error.grant ? `${error.message} ${error.grant} would allow it.`
-      : `there is no ${path}, nor with ${kEndings.slice(1).join(", ")}, nor an index.js in it.`;
+    const grant = error?.grant ? ` ${error.message} ${error.grant} would allow it.` : "";
+    const why = `there is no ${path}, nor with ${kEndings.slice(1).join(", ")}, nor an index.js in it.${grant}`;
     const made = notFound(`Cannot find module '${name}': ${why}`);
     if (error?.grant) {
       Object.defineProperty(made, "name", { value: "PermissionError", writable: true, configurable: true });
@@ -276,6 +323,9 @@
     return typescript(code);
   }
 
+  // Expressions look at every place of a text: where a plain search will do, it is cheaper by far.
+  const withoutMark = (code) => code.startsWith("#!") ? `//${code.slice(2)}` : code;
+
   const cache = Object.create(null);
   const compiled = new Map();  // functions of files that were looked at, and not run yet
   const kHead = "(function (exports, require, module, __filename, __dirname) {";
@@ -285,7 +335,7 @@
   function compile(path) {
     if (compiled.has(path)) return compiled.get(path);
     const text = readText(path);
-    const code = (kTypeScript.test(path) ? withoutTypes(text) : text).replace(/^#!/, "//");
+    const code = withoutMark(kTypeScript.test(path) ? withoutTypes(text) : text);
     shared.keepSource(path, code, kHead.length);
     let run;
     try {
@@ -354,7 +404,7 @@
     const deliver = (found) => { names = found; };
     const key = shared.lend(deliver);
     try {
-      evaluate(`import * as names from ${JSON.stringify(path)}; ${kRaw}(${JSON.stringify(key)})(names);`, `membrane:require ${path}`, true);
+      evaluate(`import * as names from ${JSON.stringify(path)}; ${kRaw}(${JSON.stringify(key)})(names);`, `membrane:require ${path}`, kAsModule);
     } catch (error) {
       throw whyOf(error);
     }
@@ -444,7 +494,7 @@
 
   // import.meta has a place only where it is asked for; the statement stands on the first line.
   function withMeta(path, code, name = path) {
-    if (!/\bimport\s*\.\s*meta\b/.test(code)) return code;
+    if (!code.includes("import.meta")) return code;
     const head = `${kRaw}("membrane:meta")(import.meta, ${JSON.stringify(path)});`;
     shared.keepSource(name, code, head.length);
     return head + code;
@@ -523,5 +573,5 @@
   }
 
   Object.assign(shared, { builtin, builtinNames, find, hosts, importLater, importNow, isBuiltin, kImport, kRequire, load, moduleOf, requireOf, resolve, whyOf,
-                          withMeta: (name, code) => withMeta(join("/", name), code, name), withoutTypes, isAlwaysModule, Module, cache, foldersFrom });
+                          withoutMark, withMeta: (name, code) => withMeta(join("/", name), code, name), withoutTypes, isAlwaysModule, Module, cache, foldersFrom });
 })();

@@ -443,10 +443,16 @@
     begin() {
       const request = ask({ session: "next" });
       turn = new Turn(request);
+      shared.filesChanged();  // what others did between two turns
       displays = [];
       groupIndent = "";
       if (request.fresh) reseed(hexBytes(request.fresh.entropy_hex));
       const name = request.name || "<cell>";
+      if (request.mode === "check") {
+        ask({ session: "result", outcome: "ok", value: null, displays: [], error: null, exit_code: 0, ...check(request, name) });
+        turn = null;
+        return undefined;
+      }
       process.argv = ["node", turn.isScript ? name : "", ...(request.arguments ?? [])];
       process.exitCode = undefined;
       process.argv0 = "node";
@@ -458,7 +464,7 @@
         let code = request.code;
         if (isTypeScript(name) || request.language === "typescript") code = withoutTypes(code);
         if (turn.isScript && !/\.c[jt]s$/.test(name) && (isModuleFile(name) || isModule(code))) {
-          const whole = shared.withMeta(name, code.replace(/^#!/, "//"));
+          const whole = shared.withMeta(name, shared.withoutMark(code));
           if (whole === code) keepSource(name, code);
           return { code: whole, name, isModule: true };
         }
@@ -498,6 +504,21 @@
       return 0;
     },
   };
+
+  // Whether the text is JavaScript, or TypeScript, at all: nothing of it runs.
+  function check(request, name) {
+    try {
+      const code = isTypeScript(name) || request.language === "typescript" ? withoutTypes(request.code) : request.code;
+      const isWhole = /\.m[jt]s$/.test(name) || (!/\.c[jt]s$/.test(name) && (isModuleFile(name) || isModule(code)));
+      keepSource(name, code, isWhole ? 0 : shared.checkHead.length);
+      shared.compileOnly(isWhole ? shared.withoutMark(code) : rewrite(code, false), name, isWhole);
+      return {};
+    } catch (error) {
+      const told = errorOf(error);
+      const [, line, column] = /:(\d+):(\d+)\)?$/m.exec(stackOf(error).split("\n").slice(1).join("\n")) ?? /\((\d+):(\d+)\)/.exec(told.message) ?? [];
+      return { outcome: "error", exit_code: 1, error: { ...told, line: Number(line ?? 0), column: Number(column ?? 0) } };
+    }
+  }
 
   function tellOfLost() {
     const [[promise, reason]] = turn.lost;

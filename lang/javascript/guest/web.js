@@ -201,6 +201,41 @@
     abort(reason = abortError()) { this.signal._abort(reason); }
   }
 
+  class MessageEvent extends Event {
+    constructor(type, options = {}) {
+      super(type, options);
+      Object.assign(this, { data: options.data ?? null, origin: options.origin ?? "", lastEventId: options.lastEventId ?? "", source: options.source ?? null, ports: options.ports ?? [] });
+    }
+  }
+  // Both ends are in the one thread: what is posted comes a little later, as a copy.
+  class MessagePort extends EventTarget {
+    #other = null;
+    static pair() {
+      const [a, b] = [new MessagePort(), new MessagePort()];
+      a.#other = b;
+      b.#other = a;
+      return [a, b];
+    }
+    postMessage(value) {
+      const to = this.#other, data = structuredClone(value);
+      if (to) globalThis.setImmediate(() => to.dispatchEvent(new MessageEvent("message", { data })));
+    }
+    on(name, listener) {
+      this.addEventListener(name, (event) => listener(event.data));
+      return this;
+    }
+    start() {}
+    ref() {}
+    unref() {}
+    close() {
+      if (this.#other) this.#other.#other = null;
+      this.#other = null;
+    }
+  }
+  class MessageChannel {
+    constructor() { [this.port1, this.port2] = MessagePort.pair(); }
+  }
+
   // --- copies ---
 
   function structuredClone(value, { transfer = [] } = {}) {
@@ -272,5 +307,5 @@
   // What Node adds to it, when it is first wanted.
   Object.defineProperty(crypto, "subtle", { get: () => shared.builtin("crypto").subtle, enumerable: true, configurable: true });
 
-  Object.assign(globals, { AbortController, AbortSignal, CustomEvent, Event, EventTarget, TextDecoder, TextEncoder, crypto, structuredClone });
+  Object.assign(globals, { AbortController, AbortSignal, CustomEvent, Event, EventTarget, MessageChannel, MessageEvent, MessagePort, TextDecoder, TextEncoder, crypto, structuredClone });
 })();

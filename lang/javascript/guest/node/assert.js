@@ -7,15 +7,16 @@
   const kMostLines = 400;
   function linesOfDifference(actual, expected) {
     const a = actual.split("\n"), b = expected.split("\n");
-    const lines = [];
+    const lines = [], bare = (line) => line.endsWith(",") ? line.slice(0, -1) : line;
+    const isSame = (i, j) => a[i] === b[j] || bare(a[i]) === bare(b[j]);
     if (a.length > kMostLines || b.length > kMostLines) return [...a.map((line) => `+ ${line}`), ...b.map((line) => `- ${line}`)];
     const length = Array.from({ length: a.length + 1 }, () => new Uint16Array(b.length + 1));
     for (let i = a.length - 1; i >= 0; --i)
       for (let j = b.length - 1; j >= 0; --j)
-        length[i][j] = a[i] === b[j] ? length[i + 1][j + 1] + 1 : Math.max(length[i + 1][j], length[i][j + 1]);
+        length[i][j] = isSame(i, j) ? length[i + 1][j + 1] + 1 : Math.max(length[i + 1][j], length[i][j + 1]);
     let i = 0, j = 0;
     while (i < a.length || j < b.length) {
-      if (i < a.length && j < b.length && a[i] === b[j]) {
+      if (i < a.length && j < b.length && isSame(i, j)) {
         lines.push(`  ${a[i++]}`);
         ++j;
       } else if (i < a.length && (j === b.length || length[i + 1][j] >= length[i][j + 1])) {
@@ -31,7 +32,7 @@
     deepStrictEqual: "Expected values to be strictly deep-equal:", strictEqual: "Expected values to be strictly equal:",
     deepEqual: "Expected values to be loosely deep-equal:", notDeepStrictEqual: 'Expected "actual" not to be strictly deep-equal to:',
     notStrictEqual: 'Expected "actual" to be strictly unequal to:', notDeepEqual: 'Expected "actual" not to be loosely deep-equal to:',
-    notIdentical: "Values identical but not reference-equal:", notDeepEqualUnequal: "Expected values not to be loosely deep-equal:",
+    notIdentical: "Values have same structure but are not reference-equal:", notDeepEqualUnequal: "Expected values not to be loosely deep-equal:",
     strictEqualObject: 'Expected "actual" to be reference-equal to "expected":', notStrictEqualObject: 'Expected "actual" not to be reference-equal to "expected":',
     partialDeepStrictEqual: "Expected values to be partially and strictly deep-equal:",
   };

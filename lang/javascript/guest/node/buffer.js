@@ -179,7 +179,7 @@
       if (Number.isInteger(offset) && offset >= 0 && offset + size <= buffer.length) return;
       if (!Number.isInteger(offset)) outOfRange("offset", "an integer", offset);
       if (buffer.length < size) throw coded(RangeError, "ERR_BUFFER_OUT_OF_BOUNDS", "Attempt to access memory outside buffer bounds");
-      outOfRange("offset", `>= 0 && <= ${buffer.length - size}`, offset);
+      outOfRange("offset", `>= 0 and <= ${buffer.length - size}`, offset);
     }
     function defineNumber(name, size, isLittle, get, set, check) {
       const methods = {
@@ -201,17 +201,15 @@
           Object.defineProperty(Buffer.prototype, kind + alias, { value: methods[kind], writable: true, configurable: true, enumerable: false });
       }
     }
-    const power = (bits, sign) => bits > 32 ? `${sign}(2 ** ${bits})` : null;
     function rangeText(least, most, bits) {
-      if (bits <= 32) return `>= ${least} && <= ${most}`;
+      if (bits <= 32) return `>= ${least} and <= ${most}`;
       const n = typeof least === "bigint" ? "n" : "";
       return least === 0 || least === 0n ? `>= 0${n} and < 2${n} ** ${bits}${n}` : `>= -(2${n} ** ${bits - 1}${n}) and < 2${n} ** ${bits - 1}${n}`;
     }
-    void power;
     const within = (least, most, bits) => (value) => {
       const number = typeof least === "bigint" ? value : +value;
-      if (typeof least === "bigint" && typeof value !== "bigint") throw new TypeError("Cannot mix BigInt and other types, use explicit conversions");
       if (number > most || number < least) outOfRange("value", rangeText(least, most, bits), value);
+      if (typeof least === "bigint" && typeof value !== "bigint") throw new TypeError("Cannot mix BigInt and other types, use explicit conversions");
       return number;
     };
     const D = DataView.prototype;
@@ -230,7 +228,10 @@
     // Of one to six bytes.
     function integerMethods(isLittle, isSigned) {
       const at = (offset, length, i) => isLittle ? offset + length - 1 - i : offset + i;
-      const check = (length) => checkInteger(length, "byteLength", 1, 6);
+      const check = (length) => {
+        checkInteger(length, "byteLength");
+        if (length < 1 || length > 6) outOfRange("byteLength", ">= 1 and <= 6", length);
+      };
       return {
         read(offset, length) {
           if (offset === undefined) wrongType("offset", "of type number", offset);

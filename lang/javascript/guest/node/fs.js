@@ -130,7 +130,7 @@
     // --- whole files ---
 
     function withFile(given, flags, act) {
-      if (typeof given === "number") return act(given);
+      if (Number.isInteger(given) && given >= 0) return act(given);
       const fd = openSync(given, flags);
       try {
         return act(fd);

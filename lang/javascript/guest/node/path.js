@@ -60,13 +60,10 @@ globalThis.__membrane.factories.set("path", (exports, module, load) => {
     toNamespacedPath: (path) => path,
     dirname(path) {
       checkString(path, "path");
-      if (path === "") return ".";
-      const bare = withoutSlashes(path), at = bare.lastIndexOf("/");
-      if (at < 0) return ".";
-      if (bare === "/") return "/";
-      let end = at;
-      while (end > 0 && bare[end - 1] === "/") --end;
-      return end === 0 ? (at === 1 && bare[0] === "/" ? "//" : "/") : bare.slice(0, end);
+      const bare = withoutSlashes(path), end = bare.lastIndexOf("/");
+      if (end < 0) return ".";
+      if (end === 0) return "/";
+      return end === 1 && path.startsWith("/") ? "//" : bare.slice(0, end);
     },
     basename(path, suffix) {
       if (suffix !== undefined) checkString(suffix, "suffix");

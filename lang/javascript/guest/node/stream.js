@@ -95,7 +95,7 @@
 
     function readableState(options, isDuplex) {
       const objectMode = Boolean(options?.objectMode || (isDuplex && options?.readableObjectMode));
-      return { objectMode, highWaterMark: limitOf(options, objectMode, isDuplex ? "readableHighWaterMark" : "highWaterMark"), buffer: [], length: 0, ended: false, endEmitted: false,
+      return { objectMode, highWaterMark: limitOf(options, objectMode, isDuplex ? "readableHighWaterMark" : "highWaterMark"), buffer: [], length: 0, ended: false, endScheduled: false, endEmitted: false,
                reading: false, flowing: null, destroyed: false, closed: false, errored: null, errorEmitted: false, constructing: false, needReadable: false, readableListening: false,
                scheduled: false, decoder: options?.encoding ? new StringDecoder(options.encoding) : null, encoding: options?.encoding ?? null, pipes: [], autoDestroy: options?.autoDestroy !== false,
                emitClose: options?.emitClose, didRead: false };
@@ -203,10 +203,11 @@
     }
     function endIfDone(stream) {
       const state = stream._readableState;
-      if (!state.ended || state.length > 0 || state.endEmitted || state.destroyed || state.errored || !(state.flowing || state.didEndRead || state.readableListening && state.didEndRead)) return;
-      state.endEmitted = true;
+      if (!state.ended || state.length > 0 || state.endScheduled || state.destroyed || state.errored || !(state.flowing || state.didEndRead || state.readableListening && state.didEndRead)) return;
+      state.endScheduled = true;
       tick(() => {
         if (state.errored || state.destroyed) return;
+        state.endEmitted = true;
         stream.readable = false;
         stream.emit("end");
         const writing = stream._writableState;
@@ -593,7 +594,7 @@
       this.allowHalfOpen = options?.allowHalfOpen !== false;
       if (typeof options?.read === "function") this._read = options.read;
       takeWritable(this, options);
-      if (options?.readable === false) { this._readableState.ended = this._readableState.endEmitted = true; this.readable = false; }
+      if (options?.readable === false) { Object.assign(this._readableState, { ended: true, endScheduled: true, endEmitted: true }); this.readable = false; }
       if (options?.writable === false) { Object.assign(this._writableState, { ending: true, finished: true }); this.writable = false; }
       if (typeof options?.construct === "function") this._construct = options.construct;
       abortBy(options?.signal, this);

@@ -48,7 +48,7 @@ globalThis.__membrane.factories.set("url", (exports, module, load) => {
       rest = rest.slice(2);
       url.slashes = true;
     }
-    if (!kHostless.has(lower) && (url.slashes || (scheme && !kSlashed.has(lower)) === false && scheme && url.slashes)) rest = hostInto(url, rest, given);
+    if (!kHostless.has(lower) && (url.slashes || (scheme && !kSlashed.has(lower)))) rest = hostInto(url, rest, given);
     if (!kHostless.has(lower)) rest = escapeRest(rest);
     const hash = rest.indexOf("#");
     if (hash >= 0) {

@@ -9,11 +9,18 @@ export const kNode = fs.readdirSync(path.join(folder, "node")).filter((name) => 
 export const kFiles = ["inspect.js", "url.js", "web.js", "streams.js", "bodies.js", "fetch.js", "rewrite.js", ...kNode, "modules.js", "intl.js", "session.js"];
 export const source = (name) => fs.readFileSync(path.join(folder, name), "utf8");
 
+// What QuickJS has, and not every Node.
+export const kNewerThanNode = `
+Uint8Array.fromBase64 ??= (text) => Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+Uint8Array.fromHex ??= (text) => Uint8Array.from(text.match(/../g) ?? [], (pair) => parseInt(pair, 16));
+Uint8Array.prototype.toBase64 ??= function () { return btoa(Array.from(this, (byte) => String.fromCharCode(byte)).join("")); };
+Uint8Array.prototype.toHex ??= function () { return Array.from(this, (byte) => byte.toString(16).padStart(2, "0")).join(""); };`;
+
 // What the door answers of files: as the host does, over a folder that is the program's root.
 export class Files {
   constructor(root) {
     this.root = root;
-    this.open = new Map();
+    this.descriptors = new Map();
     this.next = 4;
   }
   at(guest) { return path.join(this.root, guest); }
@@ -37,21 +44,21 @@ const methods = {
   open({ path: guest, write, create, exclusive, truncate, append }) {
     const c = fs.constants;
     const flags = (write ? c.O_RDWR : c.O_RDONLY) | (create && c.O_CREAT) | (exclusive && c.O_EXCL) | (truncate && c.O_TRUNC) | (append && c.O_APPEND);
-    this.open.set(this.next, fs.openSync(this.at(guest), flags));
+    this.descriptors.set(this.next, fs.openSync(this.at(guest), flags));
     return this.next++;
   },
   close({ descriptor }) {
-    fs.closeSync(this.open.get(descriptor) ?? -1);
-    this.open.delete(descriptor);
+    fs.closeSync(this.descriptors.get(descriptor) ?? -1);
+    this.descriptors.delete(descriptor);
   },
   read({ descriptor, count, offset }) {
     const bytes = Buffer.alloc(count);
-    const got = fs.readSync(this.open.get(descriptor), bytes, 0, count, offset ?? null);
+    const got = fs.readSync(this.descriptors.get(descriptor), bytes, 0, count, offset ?? null);
     return { base64: bytes.toString("base64", 0, got) };
   },
-  write({ descriptor, bytes, offset }) { return fs.writeSync(this.open.get(descriptor), Buffer.from(bytes.base64, "base64"), 0, null, offset ?? null); },
+  write({ descriptor, bytes, offset }) { return fs.writeSync(this.descriptors.get(descriptor), Buffer.from(bytes.base64, "base64"), 0, null, offset ?? null); },
   stat({ path: guest, descriptor, follow }) {
-    const stat = guest === undefined ? fs.fstatSync(this.open.get(descriptor), { bigint: true }) : (follow ? fs.statSync : fs.lstatSync)(this.at(guest), { bigint: true });
+    const stat = guest === undefined ? fs.fstatSync(this.descriptors.get(descriptor), { bigint: true }) : (follow ? fs.statSync : fs.lstatSync)(this.at(guest), { bigint: true });
     return { type: kindOf(stat), size: Number(stat.size), links: Number(stat.nlink), device: 1, inode: String(stat.ino), accessed_ns: String(stat.atimeNs), modified_ns: String(stat.mtimeNs), changed_ns: String(stat.ctimeNs) };
   },
   list({ path: guest }) { return fs.readdirSync(this.at(guest), { withFileTypes: true }).map((entry) => [entry.name, kindOf(entry)]); },
@@ -62,7 +69,7 @@ const methods = {
   link({ path: guest, to }) { fs.linkSync(this.at(guest), this.at(to)); },
   symlink({ target, path: guest }) { fs.symlinkSync(target, this.at(guest)); },
   read_link({ path: guest }) { return fs.readlinkSync(this.at(guest)); },
-  resize({ descriptor, size }) { fs.ftruncateSync(this.open.get(descriptor), size); },
+  resize({ descriptor, size }) { fs.ftruncateSync(this.descriptors.get(descriptor), size); },
   set_times({ path: guest, accessed_ns, modified_ns }) { fs.utimesSync(this.at(guest), Number(accessed_ns) / 1e9, Number(modified_ns) / 1e9); },
 };
 for (const [name, method] of Object.entries(methods)) Files.prototype[name] = method;

@@ -1,6 +1,7 @@
 // QuickJS as WebAssembly, as the host runs it: nothing but the module's own exports and imports.
 import { readFileSync } from "node:fs";
 
+const COMPILE_ONLY = 1 << 5;
 const ASYNC = 1 << 7;
 const BACKTRACE_BARRIER = 1 << 6;
 
@@ -103,7 +104,9 @@ export class QuickJs {
       }
     }
     if (called !== "__membrane_evaluate") return undefined;
-    const value = this.eval(this.text(box(0)), this.text(box(1)), box(2) && this.e.qjs_get_bool(box(2)) ? 1 : 0);
+    const kind = box(2) && this.e.qjs_is_number(box(2)) ? this.e.qjs_get_float64(box(2)) : 0;
+    const value = this.eval(this.text(box(0)), this.text(box(1)), [0, 1, 1 | COMPILE_ONLY][kind]);
+    if (kind === 2 && !this.e.qjs_is_exception(value)) return this.e.qjs_dup_value(this.undefinedBox());
     if (this.e.qjs_is_promise(value) && this.e.qjs_promise_state(value) === 2) {
       this.e.qjs_promise_mark_as_handled(value);
       const reason = this.e.qjs_promise_result(value);

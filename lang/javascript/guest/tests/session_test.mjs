@@ -8,7 +8,7 @@ import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import util from "node:util";
 import vm from "node:vm";
-import { Files, kFiles, source } from "./prelude.mjs";
+import { Files, kFiles, kNewerThanNode, source } from "./prelude.mjs";
 import { QuickJs } from "./quickjs.mjs";
 
 const f = (name, params, result) => ({ name, params: params.map(([n, type]) => ({ name: n, type })),
@@ -49,13 +49,6 @@ class Host {
   sleep(ms) { this.slept += ms; }
 }
 
-// What QuickJS has, and not every Node.
-const kNewerThanNode = `
-Uint8Array.fromBase64 ??= (text) => Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
-Uint8Array.fromHex ??= (text) => Uint8Array.from(text.match(/../g) ?? [], (pair) => parseInt(pair, 16));
-Uint8Array.prototype.toBase64 ??= function () { return btoa(Array.from(this, (byte) => String.fromCharCode(byte)).join("")); };
-Uint8Array.prototype.toHex ??= function () { return Array.from(this, (byte) => byte.toString(16).padStart(2, "0")).join(""); };`;
-
 // Node as the engine: cells are made to await at the top by a function around them.
 class NodeEngine {
   constructor(host) {
@@ -89,7 +82,7 @@ class NodeEngine {
         const body = turn.code.replace(/\bexport (?:default )?/g, "");
         promise = vm.runInContext(`(async () => { "use strict"; ${body}\n})()`, this.context, turn.name);
       } else if (isAsync) {
-        const lines = turn.code.replace(/^var (\{.*\}) = (.*)$/gm, "($1 = $2)").replace(/^var /gm, "").split("\n");
+        const lines = turn.code.replace(/^var (\{.*\}) = (.*?);?$/gm, "($1 = $2)").replace(/^var /gm, "").split("\n");
         const body = lines.map((line, i) => i === lines.length - 1 && !/^[\w.]+ =|^\s*[})]|; undefined$|^throw/.test(line) ? `return {value: ${line.replace(/;$/, "")}}` : line).join("\n");
         promise = vm.runInContext(`(async () => {${body}\nreturn {};})()`, this.context, turn.name);
       } else {
