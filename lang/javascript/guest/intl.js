@@ -122,6 +122,8 @@
       } else if (o.notation !== "standard" && Number(size) !== 0) {
         const step = o.notation === "engineering" ? 3 : 1;
         exponent = Math.floor((decimal.point - 1) / step) * step;
+        const { point } = rounded(decimal, decimal.point - exponent + o.maximumFractionDigits);
+        if (point > decimal.point) exponent = Math.floor((point - 1) / step) * step;
         decimal = { ...decimal, point: decimal.point - exponent };
       } else if (o.notation !== "standard") {
         exponent = 0;
@@ -200,6 +202,7 @@
       const zone = options.timeZone === undefined ? "UTC" : `${options.timeZone}`;
       if (!/^(?:UTC|GMT|Etc\/(?:UTC|GMT)|Z|\+00:?00)$/i.test(zone)) throw new RangeError(`The time zone ${zone} is not there: the clock is in UTC. Add the offset by hand, and leave timeZone out`);
       const o = { locale: checkLocale(locales), timeZone: "UTC" };
+      if ((defaults === "onlyDate" && options.timeStyle !== undefined) || (defaults === "onlyTime" && options.dateStyle !== undefined)) throw new TypeError(`Invalid option : ${defaults === "onlyDate" ? "timeStyle" : "dateStyle"}`);
       if (options.dateStyle !== undefined || options.timeStyle !== undefined) {
         for (const field of [...kDateFields, ...kTimeFields]) if (options[field] !== undefined) throw new TypeError(`Can't set option ${field} when ${options.dateStyle ? "dateStyle" : "timeStyle"} is used`);
         Object.assign(o, options.dateStyle && kDateStyles[oneOf(options, "dateStyle", Object.keys(kDateStyles))], options.timeStyle && kTimeStyles[oneOf(options, "timeStyle", Object.keys(kTimeStyles))]);
@@ -213,9 +216,9 @@
         if (options.era !== undefined) throw new RangeError("eras are not there: leave the option era out");
         if (options.fractionalSecondDigits !== undefined) o.fraction = whole(options, "fractionalSecondDigits", 1, 3);
         const hasDate = kDateFields.some((field) => o[field] !== undefined), hasTime = ["hour", "minute", "second", "fraction"].some((field) => o[field] !== undefined);
-        const isNeeded = defaults === "date" ? !hasDate && !hasTime : defaults === "time" ? !hasTime && !hasDate : !hasDate && !hasTime;
-        if ((isNeeded && defaults !== "time") || (defaults === "onlyDate" && !hasDate)) Object.assign(o, { year: "numeric", month: "numeric", day: "numeric" });
-        if ((isNeeded && (defaults === "time" || defaults === "all")) || (defaults === "onlyTime" && !hasTime)) Object.assign(o, { hour: "numeric", minute: "2-digit", second: "2-digit" });
+        const isBare = !hasDate && !hasTime;
+        if (defaults === "onlyDate" ? !hasDate : defaults !== "onlyTime" && isBare) Object.assign(o, { year: "numeric", month: "numeric", day: "numeric" });
+        if (defaults === "onlyTime" ? !hasTime : defaults === "all" && isBare) Object.assign(o, { hour: "numeric", minute: "2-digit", second: "2-digit" });
       }
       o.cycle = options.hour12 === undefined ? options.hourCycle ?? "h12" : options.hour12 ? "h12" : "h24";
       this.#o = o;

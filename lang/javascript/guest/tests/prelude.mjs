@@ -23,6 +23,7 @@ export class Files {
     this.descriptors = new Map();
     this.next = 4;
   }
+  number(descriptor) { return this.descriptors.get(descriptor) ?? 0x7fffffff; }
   at(guest) { return path.join(this.root, guest); }
   answer(request) {
     try {
@@ -48,17 +49,17 @@ const methods = {
     return this.next++;
   },
   close({ descriptor }) {
-    fs.closeSync(this.descriptors.get(descriptor) ?? -1);
+    fs.closeSync(this.number(descriptor));
     this.descriptors.delete(descriptor);
   },
   read({ descriptor, count, offset }) {
     const bytes = Buffer.alloc(count);
-    const got = fs.readSync(this.descriptors.get(descriptor), bytes, 0, count, offset ?? null);
+    const got = fs.readSync(this.number(descriptor), bytes, 0, count, offset ?? null);
     return { base64: bytes.toString("base64", 0, got) };
   },
-  write({ descriptor, bytes, offset }) { return fs.writeSync(this.descriptors.get(descriptor), Buffer.from(bytes.base64, "base64"), 0, null, offset ?? null); },
+  write({ descriptor, bytes, offset }) { return fs.writeSync(this.number(descriptor), Buffer.from(bytes.base64, "base64"), 0, null, offset ?? null); },
   stat({ path: guest, descriptor, follow }) {
-    const stat = guest === undefined ? fs.fstatSync(this.descriptors.get(descriptor), { bigint: true }) : (follow ? fs.statSync : fs.lstatSync)(this.at(guest), { bigint: true });
+    const stat = guest === undefined ? fs.fstatSync(this.number(descriptor), { bigint: true }) : (follow ? fs.statSync : fs.lstatSync)(this.at(guest), { bigint: true });
     return { type: kindOf(stat), size: Number(stat.size), links: Number(stat.nlink), device: 1, inode: String(stat.ino), accessed_ns: String(stat.atimeNs), modified_ns: String(stat.mtimeNs), changed_ns: String(stat.ctimeNs) };
   },
   list({ path: guest }) { return fs.readdirSync(this.at(guest), { withFileTypes: true }).map((entry) => [entry.name, kindOf(entry)]); },
@@ -69,7 +70,7 @@ const methods = {
   link({ path: guest, to }) { fs.linkSync(this.at(guest), this.at(to)); },
   symlink({ target, path: guest }) { fs.symlinkSync(target, this.at(guest)); },
   read_link({ path: guest }) { return fs.readlinkSync(this.at(guest)); },
-  resize({ descriptor, size }) { fs.ftruncateSync(this.descriptors.get(descriptor), size); },
+  resize({ descriptor, size }) { fs.ftruncateSync(this.number(descriptor), size); },
   set_times({ path: guest, accessed_ns, modified_ns }) { fs.utimesSync(this.at(guest), Number(accessed_ns) / 1e9, Number(modified_ns) / 1e9); },
 };
 for (const [name, method] of Object.entries(methods)) Files.prototype[name] = method;
