@@ -115,6 +115,11 @@
     }),
   });
 
+  // util.promisify() of these gives what node:timers/promises has.
+  for (const name of ["setTimeout", "setImmediate"])
+    Object.defineProperty(globals[name], Symbol.for("nodejs.util.promisify.custom"), {
+      get: () => shared.builtin("timers/promises")[name], configurable: true, enumerable: false });
+
   // --- randomness: Math.random from a generator that a fork can seed again (xoshiro128**, David Blackman, Sebastiano Vigna) ---
 
   const state = new Uint32Array(4);

@@ -43,9 +43,7 @@
   });
   define("timers", (load) => {
     const { setTimeout, setInterval, setImmediate, clearTimeout, clearInterval, clearImmediate } = globalThis;
-    const promises = load("timers/promises"), { custom } = load("util").promisify;
-    return { setTimeout: Object.assign(setTimeout, { [custom]: promises.setTimeout }), setInterval, setImmediate: Object.assign(setImmediate, { [custom]: promises.setImmediate }),
-             clearTimeout, clearInterval, clearImmediate, promises };
+    return { setTimeout, setInterval, setImmediate, clearTimeout, clearInterval, clearImmediate, promises: load("timers/promises") };
   });
 
   define("perf_hooks", () => {
