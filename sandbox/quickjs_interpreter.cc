@@ -12,6 +12,7 @@
 #include <sstream>
 #include <vector>
 
+#include "base/compress_hash.h"
 #include "base/utf8.h"
 #include "lang/guest_files.h"
 #include "sandbox/interpreters.h"
@@ -27,9 +28,11 @@ using engine::Value;
 constexpr std::string_view kPrelude[] = {"inspect.js", "url.js",     "web.js", "streams.js", "bodies.js", "fetch.js",
                                          "rewrite.js", "node/", "modules.js", "intl.js",    "session.js"};
 constexpr const char* kHostFunctions[] = {"__membrane_door",     "__membrane_write", "__membrane_sleep",
-                                          "__membrane_evaluate", "__membrane_utf8",  "__membrane_text"};
+                                          "__membrane_evaluate", "__membrane_utf8",  "__membrane_text",
+                                          "__membrane_compress"};
 constexpr uint32_t kJsStackBytes = 262'144;
 constexpr uint64_t kUtf8BytesPerFuel = 8;  // that the host looks at
+constexpr uint64_t kFuelPerHashedByte = 4;
 // Flags of qjs_eval.
 constexpr uint32_t kModule = 1, kCompileOnly = 32, kBacktraceBarrier = 64, kAsync = 128;
 enum class Evaluation : uint32_t { kScript = 0, kModule = 1, kCompiledModule = kModule | kCompileOnly };
@@ -286,6 +289,22 @@ class Callback {
   HostCall& during_;
 };
 
+// (which hash, its state as words of 32 bits, whole blocks): the state after them; undefined for what is none.
+uint32_t compress(Callback& callback, HostCall& call) {
+  const auto number = callback.number(0);
+  const auto found = callback.bytes_of(1);
+  if (!number || !found || *number < 0 || *number > static_cast<double>(HashKind::kSha512)) return callback.undefined();
+  const auto kind = static_cast<HashKind>(*number);
+  std::vector<uint32_t> state(hash_state_words(kind));
+  if (found->size() != state.size() * sizeof(uint32_t)) return callback.undefined();
+  std::memcpy(state.data(), found->data(), found->size());
+  const auto blocks = callback.bytes_of(2);
+  if (!blocks || blocks->size() % hash_block_bytes(kind) != 0) return callback.undefined();
+  call.owe(blocks->size() * kFuelPerHashedByte);
+  compress_hash(kind, state, *blocks);
+  return callback.make_bytes({reinterpret_cast<const char*>(state.data()), state.size() * sizeof(uint32_t)});
+}
+
 HostAction host_call(Calls& calls, HostCall& call) {
   Callback callback(calls, call);
   const std::string name = callback.name();
@@ -336,6 +355,7 @@ HostAction host_call(Calls& calls, HostCall& call) {
     call.owe(bytes->size() / kUtf8BytesPerFuel);
     return give(callback.make(std::string(*bytes)));
   }
+  if (name == kHostFunctions[6]) return give(compress(callback, call));
   return give(callback.undefined());
 }
 

@@ -824,7 +824,7 @@ TEST_F(JavaScript, PackagesAreFoundAsNodeFindsThem) {
                                "import('pkg').then((m) => console.log(m.kind, m.default));");
   EXPECT_EQ(report.stdout_text,
             "require own /node_modules/old/lib /node_modules/old/lib/index.js own esm\n"
-            "7 1 true /app/main.js /node_modules/old/lib/index.js 7\n"
+            "7 1 true /app/main.js /node_modules/old/lib/index.js 8\n"
             "ERR_PACKAGE_PATH_NOT_EXPORTED\nERR_PACKAGE_PATH_NOT_EXPORTED\nMODULE_NOT_FOUND\nMODULE_NOT_FOUND\n"
             "import 1\n")
       << render_text(report, false);

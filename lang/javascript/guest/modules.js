@@ -435,9 +435,11 @@
     require.main = main;
     return require;
   }
-  // For a program or a cell of this name: its module, which is the main one.
-  function moduleOf(name) {
+  // For a program or for cells: its module, which is the main one until the next program's.
+  function moduleOf(name, isProgram) {
     const module = new Module(join("/", name), null);
+    if (main !== undefined && cache[main.filename] === main) delete cache[main.filename];
+    if (isProgram) cache[module.filename] = module;
     main = module;
     module.id = ".";
     return module;

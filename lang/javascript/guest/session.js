@@ -312,12 +312,12 @@
   hide("__membrane_import_later", (name) => importLater(turn?.request.name ?? "", name));
   // Runs a script, whose names are a function's; what it has put off until it ends its first part comes then.
   hide("__membrane_main", (run) => {
-    const module = moduleOf(turn?.request.name ?? "");
+    const module = moduleOf(turn?.request.name ?? "", true);
     const promise = run.call(module.exports, module.exports, requireOf(module), module, module.filename, module.path);
     runTicks();
     return promise;
   });
-  globals.require = requireOf(moduleOf("<cell>"));
+  globals.require = requireOf(moduleOf("<cell>", false));
   for (const [name, value] of Object.entries(globals)) hide(name, value);
   // Of Node's own modules there is the class when it is first wanted.
   Object.defineProperty(globalThis, "Buffer", {

@@ -10,7 +10,8 @@
 
   // The host reads and writes UTF-8; what is no UTF-8 is for the decoder below.
   const utf8 = globalThis.__membrane_utf8, text = globalThis.__membrane_text;
-  for (const name of ["__membrane_utf8", "__membrane_text"]) delete globalThis[name];
+  shared.compress = globalThis.__membrane_compress;
+  for (const name of ["__membrane_utf8", "__membrane_text", "__membrane_compress"]) delete globalThis[name];
   shared.utf8 = (value) => utf8(value.toWellFormed());
   shared.textOf = (bytes) => text(bytes) ?? new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes);
 

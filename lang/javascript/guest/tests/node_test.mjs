@@ -14,6 +14,7 @@ import { test } from "node:test";
 import nodeUrl from "node:url";
 import nodeUtil from "node:util";
 import vm from "node:vm";
+import { compress } from "./compress.mjs";
 import { Files, kFiles, kNewerThanNode, source } from "./prelude.mjs";
 
 // What a context of Node's own gives, which nothing of ours has changed.
@@ -35,6 +36,7 @@ Object.assign(globalThis, {
       return undefined;
     }
   },
+  __membrane_compress: compress,
   __membrane_evaluate: (code, name) => vm.runInThisContext(code, name),
 });
 vm.runInThisContext(kNewerThanNode);

@@ -1,5 +1,6 @@
 // QuickJS as WebAssembly, as the host runs it: nothing but the module's own exports and imports.
 import { readFileSync } from "node:fs";
+import { compress } from "./compress.mjs";
 
 const COMPILE_ONLY = 1 << 5;
 const ASYNC = 1 << 7;
@@ -103,6 +104,7 @@ export class QuickJs {
         return this.e.qjs_dup_value(this.undefinedBox());
       }
     }
+    if (called === "__membrane_compress") return this.newBytes(compress(this.e.qjs_get_float64(box(0)), this.bytesOf(box(1)), this.bytesOf(box(2))));
     if (called !== "__membrane_evaluate") return undefined;
     const kind = box(2) && this.e.qjs_is_number(box(2)) ? this.e.qjs_get_float64(box(2)) : 0;
     const value = this.eval(this.text(box(0)), this.text(box(1)), [0, 1, 1 | COMPILE_ONLY][kind]);
