@@ -521,7 +521,14 @@
     } catch (error) {
       const told = errorOf(error);
       const [, line, column] = /:(\d+):(\d+)\)?$/m.exec(stackOf(error).split("\n").slice(1).join("\n")) ?? /\((\d+):(\d+)\)/.exec(told.message) ?? [];
-      return { outcome: "error", exit_code: 1, error: { ...told, line: Number(line ?? 0), column: Number(column ?? 0) } };
+      const place = { line: Number(line ?? 0), column: Number(column ?? 0) };
+      const lines = request.code.split("\n");
+      if (place.line > lines.length) {  // what is open was met by the end of what stands around it
+        Object.assign(place, { line: lines.length, column: lines.at(-1).length + 1 });
+        told.message = "Unexpected end of input";
+        told.traceback = `${name}:${place.line}\n${lines.at(-1)}\n\nSyntaxError: ${told.message}\n    at ${name}:${place.line}:${place.column}\n`;
+      }
+      return { outcome: "error", exit_code: 1, error: { ...told, ...place } };
     }
   }
 

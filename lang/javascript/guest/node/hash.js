@@ -4,24 +4,11 @@ globalThis.__membrane.factories.set("internal/hash", (exports, module, load) => 
   "use strict";
   const { compress } = load("internal/shared");
 
-  // The first 32 or 64 bits of the fraction of a prime's root, as the constants of SHA-2 are made.
-  function primes(count) {
-    const found = [];
-    for (let n = 2; found.length < count; ++n) if (found.every((p) => n % p !== 0)) found.push(n);
-    return found;
-  }
-  function rootFraction(prime, degree) {
-    const wanted = BigInt(prime) << BigInt(64 * degree);
-    let low = 0n, high = 1n << 72n;
-    while (low < high) {
-      const middle = (low + high + 1n) >> 1n;
-      if (middle ** BigInt(degree) <= wanted) low = middle;
-      else high = middle - 1n;
-    }
-    return low & 0xffffffffffffffffn;
-  }
-  const words = (values) => Int32Array.from(values.flatMap((v) => [Number(v >> 32n) | 0, Number(v & 0xffffffffn) | 0]));
-  const kSha512 = words(primes(8).map((p) => rootFraction(p, 2))), kSha384 = words(primes(16).slice(8).map((p) => rootFraction(p, 2)));
+  // The fractions of the square roots of the first primes, and of the next: the higher half of each, then the lower.
+  const kSha512 = [0x6a09e667, 0xf3bcc908, 0xbb67ae85, 0x84caa73b, 0x3c6ef372, 0xfe94f82b, 0xa54ff53a, 0x5f1d36f1,
+                    0x510e527f, 0xade682d1, 0x9b05688c, 0x2b3e6c1f, 0x1f83d9ab, 0xfb41bd6b, 0x5be0cd19, 0x137e2179];
+  const kSha384 = [0xcbbb9d5d, 0xc1059ed8, 0x629a292a, 0x367cd507, 0x9159015a, 0x3070dd17, 0x152fecd8, 0xf70e5939,
+                    0x67332667, 0xffc00b31, 0x8eb44a87, 0x68581511, 0xdb0c2e0d, 0x64f98fa7, 0x47b5481d, 0xbefa4fa4];
   const kSha256 = kSha512.filter((_, i) => i % 2 === 0), kSha224 = kSha384.filter((_, i) => i % 2 === 1);
   const kMd5 = [0x67452301, 0xefcdab89, 0x98badcfe, 0x10325476];
   const kKinds = {
