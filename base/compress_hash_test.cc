@@ -28,16 +28,16 @@ TEST(CompressHash, OfAbc) {
   std::vector<uint32_t> sha256 = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
                                   0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
   compress_hash(HashKind::kSha256, sha256, abc(HashKind::kSha256));
-  EXPECT_EQ(sha256, (std::vector<uint32_t>{0xba7816bf, 0x8f01cfea, 0x414140de, 0x5dae2223, 0xb00361a3, 0x96177a9c,
-                                           0xb410ff61, 0xf20015ad}));
+  EXPECT_EQ(sha256, (std::vector<uint32_t>{0xba7816bf, 0x8f01cfea, 0x414140de, 0x5dae2223, 0xb00361a3,
+                                           0x96177a9c, 0xb410ff61, 0xf20015ad}));
   std::vector<uint32_t> sha512 = {0x6a09e667, 0xf3bcc908, 0xbb67ae85, 0x84caa73b, 0x3c6ef372, 0xfe94f82b,
                                   0xa54ff53a, 0x5f1d36f1, 0x510e527f, 0xade682d1, 0x9b05688c, 0x2b3e6c1f,
                                   0x1f83d9ab, 0xfb41bd6b, 0x5be0cd19, 0x137e2179};
   compress_hash(HashKind::kSha512, sha512, abc(HashKind::kSha512));
   EXPECT_EQ(sha512,
-            (std::vector<uint32_t>{0xddaf35a1, 0x93617aba, 0xcc417349, 0xae204131, 0x12e6fa4e, 0x89a97ea2, 0x0a9eeee6,
-                                   0x4b55d39a, 0x2192992a, 0x274fc1a8, 0x36ba3c23, 0xa3feebbd, 0x454d4423, 0x643ce80e,
-                                   0x2a9ac94f, 0xa54ca49f}));
+            (std::vector<uint32_t>{0xddaf35a1, 0x93617aba, 0xcc417349, 0xae204131, 0x12e6fa4e, 0x89a97ea2,
+                                   0x0a9eeee6, 0x4b55d39a, 0x2192992a, 0x274fc1a8, 0x36ba3c23, 0xa3feebbd,
+                                   0x454d4423, 0x643ce80e, 0x2a9ac94f, 0xa54ca49f}));
 }
 
 TEST(CompressHash, OfManyBlocksIsOfOneAfterTheOther) {

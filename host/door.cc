@@ -254,8 +254,10 @@ std::string Door::answer_any(std::string_view request) {
   if (kind.name == "registry" &&
       read_json(request, "the request", kAskLimits).value_or(nullptr) == json{{"registry", true}})
     return capabilities_json();
-  return error_answer(HostError{
-      Errno::kInvalid, R"(a request is {"call":…,"arguments":[…]}, {"registry":true}, {"session":…} or {"files":…})", {}});
+  return error_answer(
+      HostError{Errno::kInvalid,
+                R"(a request is {"call":…,"arguments":[…]}, {"registry":true}, {"session":…} or {"files":…})",
+                {}});
 }
 
 std::string Door::answer_call(std::string_view request) {
@@ -300,14 +302,16 @@ std::string Door::answer_session(std::string_view what, std::string_view request
     return text ? answer_of(*std::move(text)) : refused(text.error());
   }
   if (what == "memory") return answer_of(static_cast<int64_t>(guest_.memory().size()));
-  return refused(
-      {Errno::kInvalid, "a session is asked for its 'next', a 'file' or its 'memory', or told a 'result'", {}});
+  return refused({Errno::kInvalid,
+                  "a session is asked for its 'next', a 'file' or its 'memory', or told a 'result'",
+                  {}});
 }
 
 std::string Door::answer_files(std::string_view request) {
   auto answer = session_ == nullptr ? std::nullopt : session_->ask_files(request);
   if (!answer)
-    return error_answer(HostError{Errno::kUnsupported, "the program's files are those of its WASI functions", {}});
+    return error_answer(
+        HostError{Errno::kUnsupported, "the program's files are those of its WASI functions", {}});
   end_ = answer->end;
   return end_ == CallEnd::kReturn ? std::move(answer->json) : "";
 }

@@ -77,7 +77,8 @@ TEST_F(DoorTest, RequestsAboutFilesAreForWhoHasNoOtherFunctionsForThem) {
   EXPECT_EQ(ask_text(request), json({{"value", 4}}));
   EXPECT_EQ(door_.answer(R"({"files":"spend"})"), "");
   EXPECT_EQ(door_.end(), CallEnd::kOutOfFuel);
-  EXPECT_EQ(Door(machine_.guest, machine_.dispatcher).answer(request).find("ENOTSUP") != std::string::npos, true);
+  EXPECT_EQ(Door(machine_.guest, machine_.dispatcher).answer(request).find("ENOTSUP") != std::string::npos,
+            true);
 }
 
 TEST_F(DoorTest, AProgramIsToldHowMuchMemoryItHas) {

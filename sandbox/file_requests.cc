@@ -115,14 +115,16 @@ class Request {
   }
   Answer<Json> read() {
     const uint64_t most = guest_.host_memory().left_for_call() / kForms;
-    const auto count = static_cast<uint32_t>(std::min<uint64_t>({size("count").value_or(0), most, UINT32_MAX}));
+    const auto count =
+        static_cast<uint32_t>(std::min<uint64_t>({size("count").value_or(0), most, UINT32_MAX}));
     const auto bytes = files_.read(number("descriptor"), count, size("offset"));
     if (!bytes) return wasi::fail(bytes.error());
     return Json{{"base64", base64_encode(*bytes)}};
   }
   Answer<Json> write() {
     const auto given = fields_.find("bytes");
-    if (given == fields_.end() || !given->is_object() || !given->contains("base64") || !(*given)["base64"].is_string())
+    if (given == fields_.end() || !given->is_object() || !given->contains("base64") ||
+        !(*given)["base64"].is_string())
       return wasi::fail(Errno::kInval);
     const auto bytes = base64_decode((*given)["base64"].get_ref<const std::string&>());
     if (!bytes) return wasi::fail(Errno::kInval);
@@ -162,14 +164,16 @@ host::CallEnd told_to_door(wasi::End end) {
 
 }  // namespace
 
-host::DoorSession::FilesAnswer answer_files(wasi::System& system, host::Guest& guest, std::string_view request) {
+host::DoorSession::FilesAnswer answer_files(wasi::System& system, host::Guest& guest,
+                                            std::string_view request) {
   const auto fields = host::read_json_for_guest(request, "the request",
                                                 {.bytes = host::Door::kMaxRequestBytes,
                                                  .depth = 3,
                                                  .values = 32,
                                                  .memory_bytes = guest.host_memory().left_for_call()});
   if (!fields || !fields->is_object()) {
-    const host::HostError error{host::Errno::kInvalid, fields ? "the request is no object" : fields.error().reason, {}};
+    const host::HostError error{
+        host::Errno::kInvalid, fields ? "the request is no object" : fields.error().reason, {}};
     return {.json = error_text(Errno::kInval, &error)};
   }
   const host::HostMemory::Use use(guest.host_memory(), request.size());

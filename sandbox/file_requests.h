@@ -12,6 +12,7 @@
 namespace membrane::sandbox {
 
 // Not inside of another call of the system.
-host::DoorSession::FilesAnswer answer_files(wasi::System& system, host::Guest& guest, std::string_view request);
+host::DoorSession::FilesAnswer answer_files(wasi::System& system, host::Guest& guest,
+                                            std::string_view request);
 
 }  // namespace membrane::sandbox

@@ -25,8 +25,9 @@ using engine::HostCall;
 using engine::Value;
 
 // In their order; "node/" stands for all files there, each of which defines modules, and runs none.
-constexpr std::string_view kPrelude[] = {"inspect.js", "url.js",     "web.js", "streams.js", "bodies.js", "fetch.js",
-                                         "rewrite.js", "node/", "modules.js", "intl.js",    "session.js"};
+constexpr std::string_view kPrelude[] = {"inspect.js", "url.js",   "web.js",     "streams.js",
+                                         "bodies.js",  "fetch.js", "rewrite.js", "node/",
+                                         "modules.js", "intl.js",  "process.js", "session.js"};
 constexpr const char* kHostFunctions[] = {"__membrane_door",     "__membrane_write", "__membrane_sleep",
                                           "__membrane_evaluate", "__membrane_utf8",  "__membrane_text",
                                           "__membrane_compress"};
@@ -236,7 +237,8 @@ class Callback {
   // The value of a script, whose names are global, or the promise of a module; undefined for a module that is only
   // compiled. 0 when it threw, or the promise is rejected already, and what it threw is thrown on. Nothing when it did
   // not return.
-  [[nodiscard]] std::optional<uint32_t> evaluate(std::string_view code, std::string_view name, Evaluation kind) {
+  [[nodiscard]] std::optional<uint32_t> evaluate(std::string_view code, std::string_view name,
+                                                 Evaluation kind) {
     const uint32_t at = place(code), name_at = place(name);
     if (at == 0 || name_at == 0) return std::nullopt;
     const auto value =
@@ -245,7 +247,8 @@ class Callback {
     static_cast<void>(back("wasm_free", {at}));
     static_cast<void>(back("wasm_free", {name_at}));
     constexpr uint32_t kRejected = 2;
-    const bool is_rejected = kind == Evaluation::kModule && back("qjs_is_promise", {*value}).value_or(0) != 0 &&
+    const bool is_rejected = kind == Evaluation::kModule &&
+                             back("qjs_is_promise", {*value}).value_or(0) != 0 &&
                              back("qjs_promise_state", {*value}).value_or(0) == kRejected;
     if (is_rejected) static_cast<void>(back("qjs_promise_mark_as_handled", {*value}));
     else if (back("qjs_is_exception", {*value}).value_or(0) == 0) {
@@ -293,7 +296,8 @@ class Callback {
 uint32_t compress(Callback& callback, HostCall& call) {
   const auto number = callback.number(0);
   const auto found = callback.bytes_of(1);
-  if (!number || !found || *number < 0 || *number > static_cast<double>(HashKind::kSha512)) return callback.undefined();
+  if (!number || !found || *number < 0 || *number > static_cast<double>(HashKind::kSha512))
+    return callback.undefined();
   const auto kind = static_cast<HashKind>(*number);
   std::vector<uint32_t> state(hash_state_words(kind));
   if (found->size() != state.size() * sizeof(uint32_t)) return callback.undefined();

@@ -313,7 +313,9 @@ host::HostResult<std::string> Session::Impl::next() {
   if (!turn_) return host::refuse(host::Errno::kNotFound, "there is no turn to run");
   Json request = {{"code", turn_->code},
                   {"name", turn_->name.empty() ? "<cell " + std::to_string(turns_) + ">" : turn_->name},
-                  {"mode", turn_->only_checks ? "check" : turn_->is_script ? "script" : "cell"},
+                  {"mode", turn_->only_checks ? "check"
+                           : turn_->is_script ? "script"
+                                              : "cell"},
                   {"arguments", turn_->arguments},
                   {"input", turn_->input}};
   turn_.reset();

@@ -756,10 +756,12 @@ TEST_F(JavaScript, CellsImportFilesAndAGrantIsAskedFor) {
   ASSERT_FALSE(denied.errors.empty());
   EXPECT_NE(denied.errors[0].hint.find("--allow fs:read:HOST_DIRECTORY:/elsewhere"), std::string::npos)
       << denied.errors[0].hint;
-  EXPECT_NE(exec("import './data/none.js'").errors.at(0).message.find("there is no /data/none.js"), std::string::npos);
+  EXPECT_NE(exec("import './data/none.js'").errors.at(0).message.find("there is no /data/none.js"),
+            std::string::npos);
   const Report missing = exec("import 'lodash'");
   EXPECT_NE(missing.errors.at(0).message.find("--with lodash"), std::string::npos);
-  EXPECT_NE(missing.errors.at(0).message.find("--allow fs:read:./node_modules:/node_modules"), std::string::npos);
+  EXPECT_NE(missing.errors.at(0).message.find("--allow fs:read:./node_modules:/node_modules"),
+            std::string::npos);
   std::filesystem::remove_all(directory);
 }
 
@@ -804,7 +806,8 @@ void put_package(const std::function<void(const std::string&, const std::string&
   put("/node_modules/pkg/cjs.js", "exports.kind = 'require'; exports.own = require('#own');");
   put("/node_modules/pkg/lib/own.js", "module.exports = 'own';");
   put("/node_modules/old/package.json", R"({"main":"lib"})");
-  put("/node_modules/old/lib/index.js", "module.exports = function old() { return __dirname + ' ' + __filename; };");
+  put("/node_modules/old/lib/index.js",
+      "module.exports = function old() { return __dirname + ' ' + __filename; };");
   put("/node_modules/@scope/esm/package.json", R"({"type":"module","main":"./index.js"})");
   put("/node_modules/@scope/esm/index.js", "export const word = 'esm'; export default 2;");
 }
@@ -814,23 +817,26 @@ TEST_F(JavaScript, PackagesAreFoundAsNodeFindsThem) {
   put("/app/data.json", R"({"n": 7})");
   put("/app/a.js", "exports.early = 1; const b = require('./b'); exports.late = b.seen;");
   put("/app/b.js", "exports.seen = require('./a').early;");
-  const Report report = script("/app/main.js",
-                               "const { kind, own } = require('pkg'), old = require('old');\n"
-                               "console.log(kind, own, old(), require('pkg/deep/own'), require('@scope/esm').word);\n"
-                               "console.log(require('./data').n, require('./a').late, require.main === module, __filename,\n"
-                               "            require.resolve('old'), Object.keys(require.cache).length);\n"
-                               "for (const name of ['pkg/no', 'pkg/x', './none', 'absent/y'])\n"
-                               "  try { require(name) } catch (e) { console.log(e.code) }\n"
-                               "import('pkg').then((m) => console.log(m.kind, m.default));");
-  EXPECT_EQ(report.stdout_text,
-            "require own /node_modules/old/lib /node_modules/old/lib/index.js own esm\n"
-            "7 1 true /app/main.js /node_modules/old/lib/index.js 8\n"
-            "ERR_PACKAGE_PATH_NOT_EXPORTED\nERR_PACKAGE_PATH_NOT_EXPORTED\nMODULE_NOT_FOUND\nMODULE_NOT_FOUND\n"
-            "import 1\n")
+  const Report report =
+      script("/app/main.js",
+             "const { kind, own } = require('pkg'), old = require('old');\n"
+             "console.log(kind, own, old(), require('pkg/deep/own'), require('@scope/esm').word);\n"
+             "console.log(require('./data').n, require('./a').late, require.main === module, __filename,\n"
+             "            require.resolve('old'), Object.keys(require.cache).length);\n"
+             "for (const name of ['pkg/no', 'pkg/x', './none', 'absent/y'])\n"
+             "  try { require(name) } catch (e) { console.log(e.code) }\n"
+             "import('pkg').then((m) => console.log(m.kind, m.default));");
+  EXPECT_EQ(
+      report.stdout_text,
+      "require own /node_modules/old/lib /node_modules/old/lib/index.js own esm\n"
+      "7 1 true /app/main.js /node_modules/old/lib/index.js 8\n"
+      "ERR_PACKAGE_PATH_NOT_EXPORTED\nERR_PACKAGE_PATH_NOT_EXPORTED\nMODULE_NOT_FOUND\nMODULE_NOT_FOUND\n"
+      "import 1\n")
       << render_text(report, false);
-  const Report module = script("/app/main.mjs",
-                               "import old from 'old'; import { kind } from 'pkg'; import { own } from '../node_modules/pkg/cjs.js';\n"
-                               "console.log(old.name, kind, own, import.meta.url, import.meta.dirname);");
+  const Report module = script(
+      "/app/main.mjs",
+      "import old from 'old'; import { kind } from 'pkg'; import { own } from '../node_modules/pkg/cjs.js';\n"
+      "console.log(old.name, kind, own, import.meta.url, import.meta.dirname);");
   EXPECT_EQ(module.stdout_text, "old import own file:///app/main.mjs /app\n") << render_text(module, false);
 }
 
@@ -842,11 +848,13 @@ TEST_F(JavaScript, FilesAreReadAndWrittenByGrants) {
   run_options.policy.fs.push_back({.guest = "/in", .host = directory});
   run_options.policy.fs.push_back({.guest = "/out", .host = directory, .mode = policy::FsMode::kWrite});
   begin(run_options);
-  const Report made = exec("const fs = require('fs');\n"
-                           "fs.writeFileSync('/out/made.txt', fs.readFileSync('/in/in.txt', 'utf8').toUpperCase());\n"
-                           "fs.writeFileSync('/own/x', 'y')");
+  const Report made = exec(
+      "const fs = require('fs');\n"
+      "fs.writeFileSync('/out/made.txt', fs.readFileSync('/in/in.txt', 'utf8').toUpperCase());\n"
+      "fs.writeFileSync('/own/x', 'y')");
   EXPECT_EQ(made.outcome, Outcome::kDenied) << "no directory /own, and no grant of one";
-  EXPECT_NE(made.errors.at(0).message.find("ENOENT: no such file or directory, open '/own/x'"), std::string::npos);
+  EXPECT_NE(made.errors.at(0).message.find("ENOENT: no such file or directory, open '/own/x'"),
+            std::string::npos);
   std::ostringstream written;
   written << std::ifstream(directory + "/made.txt").rdbuf();
   EXPECT_EQ(written.str(), "GIVEN");
@@ -860,33 +868,38 @@ TEST_F(JavaScript, FilesAreReadAndWrittenByGrants) {
 
 TEST_F(JavaScript, FilesOfATurnThatWasUndoneAreGone) {
   exec("const fs = require('fs'); fs.writeFileSync('/kept', '1'); const fd = fs.openSync('/kept', 'a')");
-  EXPECT_EQ(exec("fs.writeFileSync('/lost', '1'); fs.writeSync(fd, 'lost'); for (;;);").outcome, Outcome::kOutOfFuel);
+  EXPECT_EQ(exec("fs.writeFileSync('/lost', '1'); fs.writeSync(fd, 'lost'); for (;;);").outcome,
+            Outcome::kOutOfFuel);
   EXPECT_EQ(exec("fs.writeSync(fd, '2'); [fs.existsSync('/lost'), fs.readFileSync('/kept', 'utf8')]").result,
             "[ false, '12' ]");
 }
 
 TEST_F(JavaScript, TheDeviceOfTheDoorCannotBeOpenedThroughTheDoor) {
-  const Report report = exec("const fs = require('fs');\n"
-                             "fs.symlinkSync('/dev/membrane', '/door');\n"
-                             "['/dev/membrane', '/door', '/dev/../dev/membrane'].map((path) => {\n"
-                             "  try { return fs.writeFileSync(path, '{}') } catch (e) { return e.code } })");
+  const Report report = exec(
+      "const fs = require('fs');\n"
+      "fs.symlinkSync('/dev/membrane', '/door');\n"
+      "['/dev/membrane', '/door', '/dev/../dev/membrane'].map((path) => {\n"
+      "  try { return fs.writeFileSync(path, '{}') } catch (e) { return e.code } })");
   EXPECT_EQ(report.result, "[ 'ENXIO', 'ENXIO', 'ENXIO' ]") << render_text(report, false);
 }
 
 TEST_F(JavaScript, AFileThatTheMemoryCannotHoldIsRefused) {
-  const Report report = exec("const fs = require('fs'); const fd = fs.openSync('/big', 'w+');\n"
-                             "try { fs.ftruncateSync(fd, 2 ** 40) } catch (e) { console.log(e.code) }\n"
-                             "fs.ftruncateSync(fd, 1 << 22); fs.readFileSync('/big').length");
+  const Report report = exec(
+      "const fs = require('fs'); const fd = fs.openSync('/big', 'w+');\n"
+      "try { fs.ftruncateSync(fd, 2 ** 40) } catch (e) { console.log(e.code) }\n"
+      "fs.ftruncateSync(fd, 1 << 22); fs.readFileSync('/big').length");
   EXPECT_EQ(report.result, "4194304") << render_text(report, false);
   EXPECT_NE(report.stdout_text, "");
 }
 
 TEST_F(JavaScript, AnErrorHasItsLineAndColumnWhateverIsAroundTheProgram) {
   const Report first = script("a.js", "null.x");
-  EXPECT_NE(first.errors.at(0).traceback.find("(a.js:1:1)"), std::string::npos) << first.errors.at(0).traceback;
+  EXPECT_NE(first.errors.at(0).traceback.find("(a.js:1:1)"), std::string::npos)
+      << first.errors.at(0).traceback;
   put("/lib.js", "module.exports = () => { throw new Error('here') };");
   const Report deep = script("a.js", "\n\nrequire('./lib')();");
-  EXPECT_NE(deep.errors.at(0).traceback.find("/lib.js:1:36"), std::string::npos) << deep.errors.at(0).traceback;
+  EXPECT_NE(deep.errors.at(0).traceback.find("/lib.js:1:36"), std::string::npos)
+      << deep.errors.at(0).traceback;
   EXPECT_NE(deep.errors[0].traceback.find("a.js:3"), std::string::npos);
 }
 

@@ -137,7 +137,8 @@ Status Template::make_files() {
       layers.push_back({.path = std::string(kGuestDirectory) + std::string(file.path), .bytes = file.bytes});
   layers.push_back({.path = "/home", .kind = wasi::Layer::Kind::kDirectory});
   if (package_.driver == lang::Driver::kQuickJs)
-    layers.push_back({.path = "/tmp", .kind = wasi::Layer::Kind::kDirectory});  // where os.tmpdir() says it is
+    layers.push_back(
+        {.path = "/tmp", .kind = wasi::Layer::Kind::kDirectory});  // where os.tmpdir() says it is
   MEMBRANE_ASSIGN(files_, wasi::Image::make(layers));
   return {};
 }

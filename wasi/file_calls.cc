@@ -9,7 +9,8 @@ namespace membrane::wasi {
 namespace {
 
 constexpr uint32_t kRoot = 3;  // the descriptor of "/"
-constexpr Rights kReading = right::kFdRead | right::kFdSeek | right::kFdTell | right::kFdFilestatGet | right::kFdReaddir;
+constexpr Rights kReading =
+    right::kFdRead | right::kFdSeek | right::kFdTell | right::kFdFilestatGet | right::kFdReaddir;
 constexpr uint32_t kListedBytes = 64u << 10;  // of one call of fd_readdir
 
 }  // namespace
@@ -83,8 +84,8 @@ Answer<uint32_t> FileCalls::open(std::string_view path, const Opening& how) {
   const uint32_t flags = (how.create ? oflag::kCreat : 0) | (how.exclusive ? oflag::kExcl : 0) |
                          (how.truncate ? oflag::kTrunc : 0);
   const Rights rights = how.write ? kFileRights : kReading;
-  const Done opened = call("path_open", {kRoot, how.exclusive ? 0u : kSymlinkFollow, at, length, flags, rights, 0,
-                                         how.append ? fdflag::kAppend : 0u, number_at});
+  const Done opened = call("path_open", {kRoot, how.exclusive ? 0u : kSymlinkFollow, at, length, flags,
+                                         rights, 0, how.append ? fdflag::kAppend : 0u, number_at});
   if (!opened) return fail(opened.error());
   const auto number = load<uint32_t>(number_at);
   const auto* const device = std::get_if<OpenDevice>(&system_.state().descriptors.find(number)->is);
@@ -111,7 +112,8 @@ Answer<std::string> FileCalls::read(uint32_t descriptor, uint32_t count, std::op
   return std::string(reinterpret_cast<const char*>(memory_.data()) + at, load<uint32_t>(count_at));
 }
 
-Answer<uint32_t> FileCalls::write(uint32_t descriptor, std::string_view bytes, std::optional<uint64_t> offset) {
+Answer<uint32_t> FileCalls::write(uint32_t descriptor, std::string_view bytes,
+                                  std::optional<uint64_t> offset) {
   if (!is_for_programs(descriptor)) return fail(Errno::kBadf);
   memory_.clear();
   const uint32_t vector_at = room(kIovecBytes), count_at = room(sizeof(uint32_t)), at = place(bytes);
@@ -142,7 +144,8 @@ Answer<FileStat> FileCalls::stat(uint32_t descriptor) {
 Answer<FileStat> FileCalls::stat(std::string_view path, bool follow) {
   memory_.clear();
   const uint32_t path_at = place_path(path), at = room(FileStat::kBytes);
-  const Done done = call("path_filestat_get", {kRoot, follow ? kSymlinkFollow : 0u, path_at, path_bytes_, at});
+  const Done done =
+      call("path_filestat_get", {kRoot, follow ? kSymlinkFollow : 0u, path_at, path_bytes_, at});
   return done ? Answer<FileStat>(load_stat(at)) : fail(done.error());
 }
 
@@ -166,7 +169,8 @@ Answer<std::vector<FileCalls::Entry>> FileCalls::list(std::string_view path, uin
     for (uint32_t next = 0; used - next >= kDirentBytes;) {
       const auto name_bytes = load<uint32_t>(at + next + 16);
       if (used - next - kDirentBytes < name_bytes) break;  // cut: the next call has it whole
-      const std::string name(reinterpret_cast<const char*>(memory_.data()) + at + next + kDirentBytes, name_bytes);
+      const std::string name(reinterpret_cast<const char*>(memory_.data()) + at + next + kDirentBytes,
+                             name_bytes);
       cookie = load<uint64_t>(at + next);
       bytes += sizeof(Entry) + name_bytes;
       if (name != "." && name != "..") entries.push_back({name, load<FileType>(at + next + 20)});
@@ -218,8 +222,8 @@ Answer<std::string> FileCalls::read_link(std::string_view path) {
 Done FileCalls::set_times(std::string_view path, uint64_t accessed_ns, uint64_t modified_ns) {
   memory_.clear();
   const uint32_t path_at = place_path(path);
-  return call("path_filestat_set_times", {kRoot, kSymlinkFollow, path_at, path_bytes_, accessed_ns, modified_ns,
-                                          fstflag::kAtim | fstflag::kMtim});
+  return call("path_filestat_set_times", {kRoot, kSymlinkFollow, path_at, path_bytes_, accessed_ns,
+                                          modified_ns, fstflag::kAtim | fstflag::kMtim});
 }
 
 }  // namespace membrane::wasi

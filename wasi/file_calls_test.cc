@@ -76,7 +76,8 @@ TEST(WasiFileCalls, ListAsManyNamesAsThereAre) {
   FileCalls files(*program.system, program.guest);
   std::vector<std::string> made;
   for (int i = 0; i < 1500; ++i) {
-    made.push_back("a file with a long name, so that they need more than one call " + std::to_string(1000 + i));
+    made.push_back("a file with a long name, so that they need more than one call " +
+                   std::to_string(1000 + i));
     ASSERT_EQ(put(files, "/" + made.back(), ""), Errno::kSuccess);
   }
   std::vector<std::string> found = names(files, "/");

@@ -132,9 +132,11 @@
     if (body instanceof globals.FormData) return shared.encodeForm(body);
     if (body instanceof globals.Blob) return [globals.Blob._bytes(body), body.type || null];
     if (body instanceof ArrayBuffer || ArrayBuffer.isView(body)) return [shared.bytesOf(body).slice(), null];
-    if (typeof body[Symbol.asyncIterator] === "function") return [body instanceof globals.ReadableStream ? body : globals.ReadableStream.from(body), null];
+    if (typeof body[Symbol.asyncIterator] === "function")
+      return [body instanceof globals.ReadableStream ? body : globals.ReadableStream.from(body), null];
     if (typeof body === "object" && String(body) === "[object Object]")
-      throw new TypeError("a body is a string, bytes, a Blob, FormData, URLSearchParams or a stream; an object is sent by JSON.stringify()");
+      throw new TypeError("a body is a string, bytes, a Blob, FormData, URLSearchParams or a stream; " +
+        "an object is sent by JSON.stringify()");
     return [shared.utf8(String(body)), "text/plain;charset=UTF-8"];
   }
 

@@ -53,7 +53,8 @@ globalThis.__membrane = (() => {
   function primitive(value, most = kMaxString) {
     switch (typeof value) {
       case "string":
-        return value.length > most ? `${quote(value.slice(0, most))}${more(value.length - most, "character")}` : quote(value);
+        if (value.length <= most) return quote(value);
+        return `${quote(value.slice(0, most))}${more(value.length - most, "character")}`;
       case "number": return Object.is(value, -0) ? "-0" : String(value);
       case "bigint": return `${value}n`;
       case "symbol": return symbolText(value);
@@ -111,7 +112,8 @@ globalThis.__membrane = (() => {
     const head = isNodes ? `${name} [${error.code}]${bare.slice(name.length)}` : bare;
     let stack = typeof error.stack === "string" ? error.stack : "";
     if (stack.startsWith(bare)) stack = stack.slice(bare.length);
-    const places = stack.split("\n").filter((line) => /^\s*at /.test(line) && !/\(?(membrane:|native\b)/.test(line) && !isAroundCode(line))
+    const places = stack.split("\n")
+      .filter((line) => /^\s*at /.test(line) && !/\(?(membrane:|native\b)/.test(line) && !isAroundCode(line))
       .map((line) => placed(line.replace(/at <eval> \((.*)\)$/, "at $1")));
     return [head, ...places].join("\n");
   }
@@ -139,9 +141,13 @@ globalThis.__membrane = (() => {
         return this.style(`[Circular *${this.circular.get(value)}]`, "special");
       }
       const own = value[Symbol.for("nodejs.util.inspect.custom")];
-      if (typeof own === "function" && own !== inspect && this.options.customInspect !== false && value.constructor?.prototype !== value) {
-        const shown = own.call(value, this.depth - level, { ...inspect.defaultOptions, ...this.options, depth: this.depth - level, stylize: this.style }, inspect);
-        if (shown !== value) return typeof shown === "string" ? shown.replaceAll("\n", `\n${" ".repeat(this.indent)}`) : this.show(shown, level);
+      const isAsked = this.options.customInspect !== false && value.constructor?.prototype !== value;
+      if (typeof own === "function" && own !== inspect && isAsked) {
+        const depth = this.depth - level;
+        const options = { ...inspect.defaultOptions, ...this.options, depth, stylize: this.style };
+        const shown = own.call(value, depth, options, inspect);
+        if (typeof shown === "string") return shown.replaceAll("\n", `\n${" ".repeat(this.indent)}`);
+        if (shown !== value) return this.show(shown, level);
       }
       return this.object(value, level);
     }
@@ -192,8 +198,10 @@ globalThis.__membrane = (() => {
         return { open: `${name === "Array" ? "" : prefix("Array", value.length)}[`, close: "]", isArray: true,
                  short: name ?? "Array", entries: () => this.items(value, level), skip: "index" };
       }
-      if (typeof value === "function") return { whole: this.style(functionText(value), "special"), open: "{", close: "}", base: functionText(value),
-                                                short: functionText(value).slice(1, -1), skip: "function" };
+      if (typeof value === "function") {
+        const text = functionText(value);
+        return { whole: this.style(text, "special"), open: "{", close: "}", base: text, short: text.slice(1, -1), skip: "function" };
+      }
       if (isTyped(value)) {
         return { open: `${prefix(tagOfTyped.call(value), value.length)}[`, close: "]", isArray: true, short: name,
                  entries: () => this.items(value, level), skip: "index" };
@@ -237,7 +245,9 @@ globalThis.__membrane = (() => {
       return { open: plain ? "{" : `${shownName}${extra} {`, close: "}", short: `${shownName}${extra}`, empty: true };
     }
 
-    wholeOf(text, kind, style) { return { whole: style ? this.style(text, style) : text, base: text, open: "{", close: "}", short: kind }; }
+    wholeOf(text, kind, style) {
+      return { whole: style ? this.style(text, style) : text, base: text, open: "{", close: "}", short: kind };
+    }
 
     error(value, level) {
       let text = stackOf(value);
@@ -252,7 +262,8 @@ globalThis.__membrane = (() => {
     keys(value, skip) {
       let keys = Object.keys(value);
       if (skip === "index") keys = keys.filter((key) => !/^(0|[1-9]\d*)$/.test(key));
-      if (this.options.showHidden) keys = Object.getOwnPropertyNames(value).filter((key) => skip !== "index" || !/^(0|[1-9]\d*)$/.test(key));
+      if (this.options.showHidden)
+        keys = Object.getOwnPropertyNames(value).filter((key) => skip !== "index" || !/^(0|[1-9]\d*)$/.test(key));
       if (this.options.sorted) keys.sort(this.options.sorted === true ? undefined : this.options.sorted);
       if (skip === "error") {
         const hidden = ["stack", "message", "name", "cause", "errors"];
@@ -296,14 +307,17 @@ globalThis.__membrane = (() => {
       else {
         shown = this.inner(found.value, level);
       }
-      const name = found.enumerable === false ? `[${typeof key === "symbol" ? symbolText(key) : key}]` : typeof key === "symbol" ? `[${this.style(symbolText(key), "symbol")}]`
-        : isPlainName(key) ? key : this.style(quote(key), "string");
+      let name;
+      if (found.enumerable === false) name = `[${typeof key === "symbol" ? symbolText(key) : key}]`;
+      else if (typeof key === "symbol") name = `[${this.style(symbolText(key), "symbol")}]`;
+      else name = isPlainName(key) ? key : this.style(quote(key), "string");
       return `${name}: ${shown}`;
     }
     getter(object, key, found, level) {
       const kind = found.set ? "Getter/Setter" : "Getter";
       const wants = this.options.getters;
-      if (wants !== true && !(wants === "get" && !found.set) && !(wants === "set" && found.set)) return this.style(`[${kind}]`, "special");
+      const isWanted = wants === true || (wants === "get" && !found.set) || (wants === "set" && found.set);
+      if (!isWanted) return this.style(`[${kind}]`, "special");
       try {
         const value = object[key];
         const shown = this.inner(value, level);
@@ -331,11 +345,12 @@ globalThis.__membrane = (() => {
 
     // What is called compact in full: as much on a line as goes there.
     joinCompactly(entries, head, open, close, base) {
-      const start = open.length + head.length;
-      const length = entries.reduce((sum, entry) => sum + bare(entry).length, entries.length + start);
-      if (length + entries.length <= this.width && !entries.some((entry) => entry.includes("\n"))) return `${head}${open} ${entries.join(", ")} ${close}`;
+      const length = entries.reduce((sum, entry) => sum + bare(entry).length, entries.length + open.length + head.length);
+      if (length + entries.length <= this.width && !entries.some((entry) => entry.includes("\n")))
+        return `${head}${open} ${entries.join(", ")} ${close}`;
       const line = `\n${" ".repeat(this.indent)}`;
-      return `${head}${base === undefined && open.length === 1 ? `${open} ` : `${open}${line}  `}${entries.join(`,${line}  `)} ${close}`;
+      const start = base === undefined && open.length === 1 ? `${open} ` : `${open}${line}  `;
+      return `${head}${start}${entries.join(`,${line}  `)} ${close}`;
     }
 
     columns(entries, value) {
@@ -380,10 +395,14 @@ globalThis.__membrane = (() => {
     return new Inspector(typeof options === "boolean" ? { showHidden: options, depth, colors } : options).show(value);
   }
   inspect.custom = Symbol.for("nodejs.util.inspect.custom");
-  inspect.defaultOptions = { showHidden: false, depth: 2, colors: false, customInspect: true, showProxy: false, maxArrayLength: kMaxItems, maxStringLength: kMaxString,
-                             breakLength: kWidth, compact: kMaxDepthAtOnce, sorted: false, getters: false, numericSeparator: false };
-  inspect.colors = { bold: [1, 22], red: [31, 39], green: [32, 39], yellow: [33, 39], magenta: [35, 39], cyan: [36, 39], grey: [90, 39], gray: [90, 39] };
-  inspect.styles = { special: "cyan", number: "yellow", bigint: "yellow", boolean: "yellow", undefined: "grey", null: "bold", string: "green", symbol: "green", date: "magenta", regexp: "red", module: "underline" };
+  inspect.defaultOptions = {
+    showHidden: false, depth: 2, colors: false, customInspect: true, showProxy: false, maxArrayLength: kMaxItems,
+    maxStringLength: kMaxString, breakLength: kWidth, compact: kMaxDepthAtOnce, sorted: false, getters: false, numericSeparator: false,
+  };
+  inspect.colors = { bold: [1, 22], red: [31, 39], green: [32, 39], yellow: [33, 39], magenta: [35, 39], cyan: [36, 39],
+                     grey: [90, 39], gray: [90, 39] };
+  inspect.styles = { special: "cyan", number: "yellow", bigint: "yellow", boolean: "yellow", undefined: "grey", null: "bold",
+                     string: "green", symbol: "green", date: "magenta", regexp: "red", module: "underline" };
   function colored(text, kind) {
     const [on, off] = inspect.colors[inspect.styles[kind]] ?? [];
     return on === undefined ? text : `\u001b[${on}m${text}\u001b[${off}m`;
@@ -467,5 +486,6 @@ globalThis.__membrane = (() => {
     return [line("┌", "┬", "┐"), show(head), line("├", "┼", "┤"), ...body.map(show), line("└", "┴", "┘")].join("\n");
   }
 
-  return { factories: new Map(), format, formatWithOptions, inspect, keepSource, kinds: { isBuffer, isDate, isMap, isSet }, sourceOf, stackOf, table };
+  const kinds = { isBuffer, isDate, isMap, isSet };
+  return { factories: new Map(), format, formatWithOptions, inspect, keepSource, kinds, sourceOf, stackOf, table };
 })();

@@ -10,7 +10,8 @@
   const typescript = globalThis.__membrane_typescript;
   for (const name of ["__membrane_evaluate", "__membrane_typescript"]) delete globalThis[name];
   shared.evaluate = evaluate;
-  const kAsModule = 1, kCompiledModule = 2;  // kinds of evaluation, beside that of a script
+  const kAsModule = 1,
+    kCompiledModule = 2; // kinds of evaluation, beside that of a script
 
   // --- what is built in ---
 
@@ -18,54 +19,120 @@
   const kOneProcess = "there is one process with one thread: call the function itself, or fork the session";
   const kAbsent = {
     child_process: "there are no processes: write the work in JavaScript, or use a capability (the membrane module)",
-    cluster: kOneProcess, worker_threads: kOneProcess, net: kFetch, tls: kFetch, dgram: kFetch, http: kFetch, https: kFetch,
-    http2: kFetch, dns: `${kFetch}, and the host looks names up`, "dns/promises": `${kFetch}, and the host looks names up`,
+    cluster: kOneProcess,
+    worker_threads: kOneProcess,
+    net: kFetch,
+    tls: kFetch,
+    dgram: kFetch,
+    http: kFetch,
+    https: kFetch,
+    http2: kFetch,
+    dns: `${kFetch}, and the host looks names up`,
+    "dns/promises": `${kFetch}, and the host looks names up`,
     zlib: "there is no compression of one's own: bodies of fetch() come unpacked",
     tty: "input and output are no terminals: use process.stdin and process.stdout",
-    inspector: "there is no debugger: print with console.log()", repl: "a session is its own prompt: membrane repl --lang js",
+    inspector: "there is no debugger: print with console.log()",
+    repl: "a session is its own prompt: membrane repl --lang js",
     v8: "the engine is QuickJS: use structuredClone() for copies, process.memoryUsage() for memory",
-    sqlite: "use the capability sql (import { sql } from \"membrane\")", wasi: "WebAssembly is not there in JavaScript",
+    sqlite: 'use the capability sql (import { sql } from "membrane")',
+    wasi: "WebAssembly is not there in JavaScript",
     async_hooks: "contexts do not follow promises here: hand the value on as an argument",
     diagnostics_channel: "there is nothing to subscribe to: call the function itself",
   };
 
   const kNamesOfAbsent = {
-    child_process: "exec execFile execFileSync execSync fork spawn spawnSync", cluster: "fork setupPrimary", worker_threads: "Worker MessageChannel MessagePort BroadcastChannel receiveMessageOnPort",
-    net: "Server Socket connect createConnection createServer", tls: "TLSSocket connect createSecureContext createServer checkServerIdentity", dgram: "Socket createSocket",
-    http: "Agent ClientRequest IncomingMessage OutgoingMessage Server ServerResponse createServer get request", https: "Agent Server createServer get request",
-    http2: "connect createServer createSecureServer", dns: "lookup resolve resolve4 resolve6 reverse", "dns/promises": "lookup resolve resolve4",
-    zlib: "gzip gzipSync gunzip gunzipSync deflate deflateSync inflate inflateSync deflateRaw deflateRawSync inflateRaw inflateRawSync unzip unzipSync brotliCompress brotliCompressSync brotliDecompress " +
-      "brotliDecompressSync createGzip createGunzip createDeflate createInflate createDeflateRaw createInflateRaw createUnzip createBrotliCompress createBrotliDecompress crc32",
-    tty: "ReadStream WriteStream", repl: "start", v8: "serialize deserialize getHeapStatistics writeHeapSnapshot", sqlite: "DatabaseSync", wasi: "WASI",
-    async_hooks: "AsyncLocalStorage createHook executionAsyncId triggerAsyncId", inspector: "Session open",
+    child_process: "exec execFile execFileSync execSync fork spawn spawnSync",
+    cluster: "fork setupPrimary",
+    worker_threads: "Worker MessageChannel MessagePort BroadcastChannel receiveMessageOnPort",
+    net: "Server Socket connect createConnection createServer",
+    tls: "TLSSocket connect createSecureContext createServer checkServerIdentity",
+    dgram: "Socket createSocket",
+    http: "Agent ClientRequest IncomingMessage OutgoingMessage Server ServerResponse createServer get request",
+    https: "Agent Server createServer get request",
+    http2: "connect createServer createSecureServer",
+    dns: "lookup resolve resolve4 resolve6 reverse",
+    "dns/promises": "lookup resolve resolve4",
+    zlib:
+      "gzip gzipSync gunzip gunzipSync deflate deflateSync inflate inflateSync deflateRaw deflateRawSync inflateRaw " +
+      "inflateRawSync " +
+      "unzip unzipSync brotliCompress brotliCompressSync brotliDecompress brotliDecompressSync createGzip createGunzip " +
+      "createDeflate createInflate createDeflateRaw createInflateRaw createUnzip createBrotliCompress " +
+      "createBrotliDecompress crc32",
+    tty: "ReadStream WriteStream",
+    repl: "start",
+    v8: "serialize deserialize getHeapStatistics writeHeapSnapshot",
+    sqlite: "DatabaseSync",
+    wasi: "WASI",
+    async_hooks: "AsyncLocalStorage createHook executionAsyncId triggerAsyncId",
+    inspector: "Session open",
   };
   // What packages do with them where nothing is wanted of the world.
   const kHarmless = {
-    tty: { isatty: () => false }, worker_threads: { isMainThread: true, parentPort: null, workerData: null, threadId: 0, markAsUncloneable() {}, markAsUntransferable() {} }, cluster: { isMaster: true, isPrimary: true, isWorker: false },
-    net: { isIP: (text) => /^\d{1,3}(?:\.\d{1,3}){3}$/.test(text) ? 4 : /^[\da-f:.]*:[\da-f:.]*$/i.test(text) ? 6 : 0 },
-    http: { METHODS: ["DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"], STATUS_CODES: {}, maxHeaderSize: 16384 }, zlib: { constants: {} }, http2: { constants: {} },
-    diagnostics_channel: { channel: (name) => ({ name, hasSubscribers: false, publish() {}, subscribe() {}, unsubscribe: () => false }), hasSubscribers: () => false,
-                           tracingChannel: () => ({ hasSubscribers: false, traceSync: (call, context, self, ...values) => call.apply(self, values) }) },
-    async_hooks: { AsyncResource: class AsyncResource {
-      runInAsyncScope(call, self, ...values) { return call.apply(self, values); }
-      emitDestroy() { return this; }
-      asyncId() { return 1; }
-      static bind(call) { return call; }
-    } },
+    tty: { isatty: () => false },
+    worker_threads: {
+      isMainThread: true,
+      parentPort: null,
+      workerData: null,
+      threadId: 0,
+      markAsUncloneable() {},
+      markAsUntransferable() {},
+    },
+    cluster: { isMaster: true, isPrimary: true, isWorker: false },
+    net: {
+      isIP: (text) => (/^\d{1,3}(?:\.\d{1,3}){3}$/.test(text) ? 4 : /^[\da-f:.]*:[\da-f:.]*$/i.test(text) ? 6 : 0),
+    },
+    http: {
+      METHODS: ["DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"],
+      STATUS_CODES: {},
+      maxHeaderSize: 16384,
+    },
+    zlib: { constants: {} },
+    http2: { constants: {} },
+    diagnostics_channel: {
+      channel: (name) => ({ name, hasSubscribers: false, publish() {}, subscribe() {}, unsubscribe: () => false }),
+      hasSubscribers: () => false,
+      tracingChannel: () => ({
+        hasSubscribers: false,
+        traceSync: (call, context, self, ...values) => call.apply(self, values),
+      }),
+    },
+    async_hooks: {
+      AsyncResource: class AsyncResource {
+        runInAsyncScope(call, self, ...values) {
+          return call.apply(self, values);
+        }
+        emitDestroy() {
+          return this;
+        }
+        asyncId() {
+          return 1;
+        }
+        static bind(call) {
+          return call;
+        }
+      },
+    },
   };
 
-  const hosts = new Map();  // "membrane" and what is below it
+  const hosts = new Map(); // "membrane" and what is below it
   const made = new Map();
   const isBuiltin = (name) => !/^(?:node:)?internal\//.test(name) && isKnown(name);
-  const isKnown = (name) => hosts.has(name) || (name.startsWith("node:")
-    ? factories.has(name.slice(5)) || Object.hasOwn(kAbsent, name.slice(5)) : factories.has(name) || Object.hasOwn(kAbsent, name));
+  const isKnown = (name) =>
+    hosts.has(name) ||
+    (name.startsWith("node:")
+      ? factories.has(name.slice(5)) || Object.hasOwn(kAbsent, name.slice(5))
+      : factories.has(name) || Object.hasOwn(kAbsent, name));
 
   // A module of Node's, made when it is first wanted.
   function builtin(given) {
     if (hosts.has(given)) return hosts.get(given);
     const name = given.replace(/^node:/, "");
     if (made.has(name)) return made.get(name);
-    const factory = factories.get(name) ?? ((exports, module) => { module.exports = absent(name); });
+    const factory =
+      factories.get(name) ??
+      ((exports, module) => {
+        module.exports = absent(name);
+      });
     const module = { exports: {} };
     made.set(name, module.exports);
     try {
@@ -81,16 +148,28 @@
 
   // Packages ask for modules that they may never use: one that is absent can be had, and says so when it is used.
   function absent(name) {
-    const refusing = (what) => function () {
-      throw coded(new Error(`${what} is not there: ${kAbsent[name]}`), "ERR_FEATURE_UNAVAILABLE_ON_PLATFORM");
-    };
+    const refusing = (what) =>
+      function () {
+        throw coded(new Error(`${what} is not there: ${kAbsent[name]}`), "ERR_FEATURE_UNAVAILABLE_ON_PLATFORM");
+      };
     const own = {};
-    for (const each of (kNamesOfAbsent[name] ?? "").split(" ").filter(Boolean)) own[each] = refusing(`node:${name}'s ${each}`);
+    for (const each of (kNamesOfAbsent[name] ?? "").split(" ").filter(Boolean))
+      own[each] = refusing(`node:${name}'s ${each}`);
     Object.assign(own, kHarmless[name]);
-    return Object.setPrototypeOf(own, new Proxy(Object.prototype, { get(above, key) {
-      if (typeof key === "symbol" || key in above || ["default", "then", "__esModule", "toJSON", "module.exports"].includes(key)) return Reflect.get(above, key);
-      return refusing(`node:${name}'s ${key}`);
-    } }));
+    return Object.setPrototypeOf(
+      own,
+      new Proxy(Object.prototype, {
+        get(above, key) {
+          if (
+            typeof key === "symbol" ||
+            key in above ||
+            ["default", "then", "__esModule", "toJSON", "module.exports"].includes(key)
+          )
+            return Reflect.get(above, key);
+          return refusing(`node:${name}'s ${key}`);
+        },
+      }),
+    );
   }
   const builtinNames = () => [...factories.keys()].filter((name) => !name.startsWith("internal/"));
 
@@ -181,8 +260,9 @@
   const kEndings = ["", ".js", ".json", ".mjs", ".cjs", ".ts", ".mts", ".cts"];
   function fileAt(path) {
     for (const ending of kEndings) if (isFile(path + ending)) return path + ending;
-    const typed = /\.([cm]?)js$/.exec(path);  // TypeScript names what it will become
-    if (typed && isFile(`${path.slice(0, -typed[0].length)}.${typed[1]}ts`)) return `${path.slice(0, -typed[0].length)}.${typed[1]}ts`;
+    const typed = /\.([cm]?)js$/.exec(path); // TypeScript names what it will become
+    if (typed && isFile(`${path.slice(0, -typed[0].length)}.${typed[1]}ts`))
+      return `${path.slice(0, -typed[0].length)}.${typed[1]}ts`;
     return undefined;
   }
   function directoryAt(path) {
@@ -206,7 +286,11 @@
   function targetOf(target, star, conditions, depth = 0) {
     if (typeof target === "string") return star === null ? target : target.replaceAll("*", star);
     if (target === null || typeof target !== "object" || depth > 20) return target === null ? null : undefined;
-    const choices = Array.isArray(target) ? target : Object.keys(target).filter((key) => conditions.has(key)).map((key) => target[key]);
+    const choices = Array.isArray(target)
+      ? target
+      : Object.keys(target)
+          .filter((key) => conditions.has(key))
+          .map((key) => target[key]);
     for (const choice of choices) {
       const found = targetOf(choice, star, conditions, depth + 1);
       if (found !== undefined) return found;
@@ -216,26 +300,43 @@
   // The entry of the table for a subpath: itself, or by the pattern with the longest beginning.
   function matchIn(table, subpath, conditions) {
     if (Object.hasOwn(table, subpath) && !subpath.includes("*")) return targetOf(table[subpath], null, conditions);
-    let best = null, star = null;
+    let best = null,
+      star = null;
     for (const pattern of Object.keys(table)) {
       const at = pattern.indexOf("*");
-      const head = at < 0 ? pattern : pattern.slice(0, at), tail = at < 0 ? "" : pattern.slice(at + 1);
-      if ((at < 0 && !pattern.endsWith("/")) || !subpath.startsWith(head) || !subpath.endsWith(tail)
-          || subpath.length < head.length + tail.length || (best !== null && best.head.length >= head.length)) continue;
+      const head = at < 0 ? pattern : pattern.slice(0, at),
+        tail = at < 0 ? "" : pattern.slice(at + 1);
+      if (
+        (at < 0 && !pattern.endsWith("/")) ||
+        !subpath.startsWith(head) ||
+        !subpath.endsWith(tail) ||
+        subpath.length < head.length + tail.length ||
+        (best !== null && best.head.length >= head.length)
+      )
+        continue;
       best = { head, target: table[pattern], isFolder: at < 0 };
       star = subpath.slice(head.length, subpath.length - tail.length);
     }
     if (best === null) return undefined;
-    return best.isFolder ? (typeof best.target === "string" ? best.target + star : undefined) : targetOf(best.target, star, conditions);
+    return best.isFolder
+      ? typeof best.target === "string"
+        ? best.target + star
+        : undefined
+      : targetOf(best.target, star, conditions);
   }
   function exported(of, subpath, conditions) {
     const { exports } = of;
-    const isTable = exports !== null && typeof exports === "object" && !Array.isArray(exports) && Object.keys(exports).some((k) => k.startsWith("."));
+    const isTable =
+      exports !== null &&
+      typeof exports === "object" &&
+      !Array.isArray(exports) &&
+      Object.keys(exports).some((k) => k.startsWith("."));
     const table = isTable ? exports : { ".": exports };
-    const other = conditions === kImport ? kRequire : kImport;  // better than nothing
+    const other = conditions === kImport ? kRequire : kImport; // better than nothing
     const target = matchIn(table, subpath, conditions) ?? matchIn(table, subpath, other);
     if (typeof target !== "string" || !target.startsWith("./")) {
-      const what = subpath === "." ? "No \"exports\" main defined" : `Package subpath '${subpath}' is not defined by "exports"`;
+      const what =
+        subpath === "." ? 'No "exports" main defined' : `Package subpath '${subpath}' is not defined by "exports"`;
       throw coded(new Error(`${what} in ${of.directory}/package.json`), "ERR_PACKAGE_PATH_NOT_EXPORTED");
     }
     return placeOf(join(of.directory, target)) ?? join(of.directory, target);
@@ -252,10 +353,12 @@
 
   function packageNamed(name, directory, conditions) {
     const [, whole, rest] = /^(@[^/]+\/[^/]+|[^@/][^/]*)(\/.*)?$/.exec(name) ?? [];
-    if (whole === undefined) throw coded(new Error(`'${name}' is not the name of a package`), "ERR_INVALID_MODULE_SPECIFIER");
+    if (whole === undefined)
+      throw coded(new Error(`'${name}' is not the name of a package`), "ERR_INVALID_MODULE_SPECIFIER");
     const subpath = `.${rest ?? ""}`;
     const own = packageOf(`${directory === "/" ? "" : directory}/x`);
-    if (own?.name === whole && own.exports !== undefined && own.exports !== null) return exported(own, subpath, conditions);
+    if (own?.name === whole && own.exports !== undefined && own.exports !== null)
+      return exported(own, subpath, conditions);
     for (const folder of foldersFrom(directory)) {
       const root = `${folder}/${whole}`;
       if (!isDirectory(folder)) continue;
@@ -276,7 +379,10 @@
     const own = packageOf(`${directory === "/" ? "" : directory}/x`);
     const target = own?.imports && matchIn(own.imports, name, conditions);
     if (typeof target !== "string")
-      throw coded(new Error(`Package import specifier '${name}' is not defined${own ? ` in ${own.directory}/package.json` : ""}`), "ERR_PACKAGE_IMPORT_NOT_DEFINED");
+      throw coded(
+        new Error(`Package import specifier '${name}' is not defined${own ? ` in ${own.directory}/package.json` : ""}`),
+        "ERR_PACKAGE_IMPORT_NOT_DEFINED",
+      );
     return target.startsWith("./") ? placeOf(join(own.directory, target)) : find(own.directory, target, conditions);
   }
 
@@ -288,19 +394,28 @@
     if (isPath(name)) return placeOf(join(directory, name)) ?? missingFile(name, join(directory, name));
     if (isBuiltin(name)) return hosts.has(name) || name.startsWith("node:") ? name : `node:${name}`;
     if (/^[a-z][a-z0-9+.-]+:/i.test(name)) {
-      const why = name.startsWith("node:") ? "Node's modules that are here are " + builtinNames().join(", ")
+      const why = name.startsWith("node:")
+        ? "Node's modules that are here are " + builtinNames().join(", ")
         : "modules are files; fetch() reads from the net, where a grant allows it";
       throw notFound(`Cannot find module '${name}': ${why}`);
     }
-    const found = name.startsWith("#") ? importedName(name, directory, conditions) : packageNamed(name, directory, conditions);
+    const found = name.startsWith("#")
+      ? importedName(name, directory, conditions)
+      : packageNamed(name, directory, conditions);
     return found ?? missingPackage(name, directory);
   }
   const notFound = (message) => coded(new Error(message), "MODULE_NOT_FOUND");
   function missingPackage(name, directory) {
     const looked = foldersFrom(directory).filter((folder) => !kLibraries.slice(1).includes(folder));
-    const package_ = name.split("/").slice(0, name.startsWith("@") ? 2 : 1).join("/");
-    throw notFound(`Cannot find module '${name}': it is not built in, and no package in ${looked.join(", ")}. ` +
-      `Bring it by --with ${package_}, or install it beside the program and grant that directory: --allow fs:read:./node_modules:/node_modules`);
+    const package_ = name
+      .split("/")
+      .slice(0, name.startsWith("@") ? 2 : 1)
+      .join("/");
+    throw notFound(
+      `Cannot find module '${name}': it is not built in, and no package in ${looked.join(", ")}. ` +
+        `Bring it by --with ${package_}, or install it beside the program and grant that directory: ` +
+        "--allow fs:read:./node_modules:/node_modules",
+    );
   }
   // The host says of a path that no grant leads to what would.
   function missingFile(name, path) {
@@ -324,10 +439,10 @@
   }
 
   // Expressions look at every place of a text: where a plain search will do, it is cheaper by far.
-  const withoutMark = (code) => code.startsWith("#!") ? `//${code.slice(2)}` : code;
+  const withoutMark = (code) => (code.startsWith("#!") ? `//${code.slice(2)}` : code);
 
   const cache = Object.create(null);
-  const compiled = new Map();  // functions of files that were looked at, and not run yet
+  const compiled = new Map(); // functions of files that were looked at, and not run yet
   const kHead = "(function (exports, require, module, __filename, __dirname) {";
   const kFail = Symbol("an ES module");
 
@@ -349,18 +464,32 @@
     return run;
   }
   const sourcesOfModules = new Map();
-  const isAlwaysModule = (path) => /\.m[jt]s$/.test(path) || (/\.[jt]s$/.test(path) && packageOf(path)?.type === "module");
+  const isAlwaysModule = (path) =>
+    /\.m[jt]s$/.test(path) || (/\.[jt]s$/.test(path) && packageOf(path)?.type === "module");
 
   class Module {
     constructor(id, parent) {
-      Object.assign(this, { id, path: directoryOf(id), exports: {}, filename: id, loaded: false, children: [], paths: foldersFrom(directoryOf(id)) });
+      Object.assign(this, {
+        id,
+        path: directoryOf(id),
+        exports: {},
+        filename: id,
+        loaded: false,
+        children: [],
+        paths: foldersFrom(directoryOf(id)),
+      });
       parent?.children.push(this);
     }
-    require(name) { return requireFrom(this, name); }
+    require(name) {
+      return requireFrom(this, name);
+    }
   }
   function requireFrom(module, name) {
     if (typeof name !== "string")
-      throw coded(new TypeError(`The "id" argument must be of type string. Received ${shared.inspect(name)}`), "ERR_INVALID_ARG_TYPE");
+      throw coded(
+        new TypeError(`The "id" argument must be of type string. Received ${shared.inspect(name)}`),
+        "ERR_INVALID_ARG_TYPE",
+      );
     return requireAt(find(module.path, name, kRequire), module);
   }
   function requireAt(path, parent) {
@@ -401,15 +530,26 @@
   // The names of an ES module that awaits nothing.
   function requireModule(path) {
     let names;
-    const deliver = (found) => { names = found; };
+    const deliver = (found) => {
+      names = found;
+    };
     const key = shared.lend(deliver);
     try {
-      evaluate(`import * as names from ${JSON.stringify(path)}; ${kRaw}(${JSON.stringify(key)})(names);`, `membrane:require ${path}`, kAsModule);
+      evaluate(
+        `import * as names from ${JSON.stringify(path)}; ${kRaw}(${JSON.stringify(key)})(names);`,
+        `membrane:require ${path}`,
+        kAsModule,
+      );
     } catch (error) {
       throw whyOf(error);
     }
     if (names === undefined)
-      throw coded(new Error(`require() cannot load ${path}, since it awaits at its top: use await import(${JSON.stringify(path)})`), "ERR_REQUIRE_ASYNC_MODULE");
+      throw coded(
+        new Error(
+          `require() cannot load ${path}, since it awaits at its top: use await import(${JSON.stringify(path)})`,
+        ),
+        "ERR_REQUIRE_ASYNC_MODULE",
+      );
     return Object.hasOwn(names, "module.exports") ? names["module.exports"] : names;
   }
 
@@ -429,7 +569,7 @@
       }
       throw failure;
     };
-    require.resolve.paths = (name) => isBuiltin(name) ? null : foldersFrom(module.path);
+    require.resolve.paths = (name) => (isBuiltin(name) ? null : foldersFrom(module.path));
     require.cache = cache;
     require.extensions = Object.create(null);
     require.main = main;
@@ -483,15 +623,22 @@
     }
   }
   function whyOf(error) {
-    const isOurs = notLoaded !== null && (error instanceof ReferenceError || error instanceof SyntaxError) && error.message.includes(notLoaded.name);
+    const isOurs =
+      notLoaded !== null &&
+      (error instanceof ReferenceError || error instanceof SyntaxError) &&
+      error.message.includes(notLoaded.name);
     return isOurs ? notLoaded.error : error;
   }
 
   const isName = (name) => /^[A-Za-z_$][\w$]*$/.test(name) && name !== "default";
   function sourceOf(name, given) {
     const names = given.filter(isName);
-    return `const all = ${kRaw}(${JSON.stringify(name)}), { ${names.map((key) => `${key}: $${key}`).join(", ")} } = all ?? {};\n` +
-      `export { ${names.map((key) => `$${key} as ${key}`).join(", ")} };\nexport default ${name.startsWith("/") ? "all" : "all.default ?? all"};`;
+    return (
+      `const all = ${kRaw}(${JSON.stringify(name)});\n` +
+      `const { ${names.map((key) => `${key}: $${key}`).join(", ")} } = all ?? {};\n` +
+      `export { ${names.map((key) => `$${key} as ${key}`).join(", ")} };\n` +
+      `export default ${name.startsWith("/") ? "all" : "all.default ?? all"};`
+    );
   }
 
   // import.meta has a place only where it is asked for; the statement stands on the first line.
@@ -502,17 +649,25 @@
     return head + code;
   }
   function fillMeta(meta, path) {
-    Object.assign(meta, { dirname: directoryOf(path), filename: path, url: builtin("url").pathToFileURL(path).href,
-                          resolve: (name) => {
-                            const found = find(directoryOf(path), `${name}`, kImport);
-                            return found.startsWith("/") ? builtin("url").pathToFileURL(found).href : found;
-                          } });
+    Object.assign(meta, {
+      dirname: directoryOf(path),
+      filename: path,
+      url: builtin("url").pathToFileURL(path).href,
+      resolve: (name) => {
+        const found = find(directoryOf(path), `${name}`, kImport);
+        return found.startsWith("/") ? builtin("url").pathToFileURL(found).href : found;
+      },
+    });
   }
 
   // The names that a file of CommonJS exports, as its text says them. Where it says none, it is run now.
-  const kExports = [/\bexports\.([A-Za-z_$][\w$]*)\s*=(?!=)/g, /\bexports\[["']([A-Za-z_$][\w$]*)["']\]\s*=(?!=)/g,
-                    /\bdefineProperty\(\s*(?:module\.)?exports\s*,\s*["']([A-Za-z_$][\w$]*)["']/g];
-  const kAgain = /(?:\bmodule\.exports\s*=|\.\.\.|\b__exportStar\(|\b__export\(|\b__reExport\([\w$]+,)\s*require\(["']([^"']+)["']\)/g;
+  const kExports = [
+    /\bexports\.([A-Za-z_$][\w$]*)\s*=(?!=)/g,
+    /\bexports\[["']([A-Za-z_$][\w$]*)["']\]\s*=(?!=)/g,
+    /\bdefineProperty\(\s*(?:module\.)?exports\s*,\s*["']([A-Za-z_$][\w$]*)["']/g,
+  ];
+  const kAgain =
+    /(?:\bmodule\.exports\s*=|\.\.\.|\b__exportStar\(|\b__export\(|\b__reExport\([\w$]+,)\s*require\(["']([^"']+)["']\)/g;
   const kTable = /\bmodule\.exports\s*=\s*\{([^{}]*)[{}]/g;
   function namesOf(path, depth = 0) {
     if (path.endsWith(".json") || !path.startsWith("/")) return path.startsWith("/") ? [] : Object.keys(builtin(path));
@@ -551,7 +706,8 @@
   // As import * gives it, for cells.
   const spaces = new WeakMap();
   function spaceOf(all) {
-    if (all === null || (typeof all !== "object" && typeof all !== "function") || Object.hasOwn(all, "default")) return all;
+    if (all === null || (typeof all !== "object" && typeof all !== "function") || Object.hasOwn(all, "default"))
+      return all;
     if (!spaces.has(all)) spaces.set(all, Object.assign(Object.create(null), all, { default: all }));
     return spaces.get(all);
   }
@@ -574,6 +730,27 @@
     }
   }
 
-  Object.assign(shared, { builtin, builtinNames, find, hosts, importLater, importNow, isBuiltin, kImport, kRequire, load, moduleOf, requireOf, resolve, whyOf,
-                          withoutMark, withMeta: (name, code) => withMeta(join("/", name), code, name), withoutTypes, isAlwaysModule, Module, cache, foldersFrom });
+  Object.assign(shared, {
+    builtin,
+    builtinNames,
+    find,
+    hosts,
+    importLater,
+    importNow,
+    isBuiltin,
+    kImport,
+    kRequire,
+    load,
+    moduleOf,
+    requireOf,
+    resolve,
+    whyOf,
+    withoutMark,
+    withMeta: (name, code) => withMeta(join("/", name), code, name),
+    withoutTypes,
+    isAlwaysModule,
+    Module,
+    cache,
+    foldersFrom,
+  });
 })();

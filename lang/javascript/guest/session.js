@@ -3,7 +3,8 @@
 (() => {
   "use strict";
   const shared = globalThis.__membrane;
-  const { ask, format, globals, inspect, isAlwaysModule, isModule, membrane, rewrite, scriptHead, stackOf, table, toBase64 } = shared;
+  const { ask, format, globals, inspect, isAlwaysModule, isModule, membrane, rewrite, scriptHead, stackOf, table } = shared;
+  const { toBase64 } = shared;
   const write = globalThis.__membrane_write, sleep = globalThis.__membrane_sleep;
   for (const name of ["__membrane", "__membrane_write", "__membrane_sleep"]) delete globalThis[name];
   const hide = (name, value) =>
@@ -177,135 +178,18 @@
   };
   globals.display = (...values) => { displays.push(...values.map(bundleOf)); };
 
-  // --- process: what programs look for there ---
+  // --- process, and the names that programs call modules by ---
 
-  class Exit {}
-  // Of "exit" and the like; made when a program first listens.
-  let emitter = null;
-  const emitterOf = () => emitter ??= new (shared.builtin("events"))();
-  const kListening = ["on", "once", "off", "addListener", "prependListener", "removeListener", "removeAllListeners", "emit", "listeners", "listenerCount", "eventNames", "setMaxListeners", "getMaxListeners"];
-  const listens = (object, emitterOf) => {
-    for (const name of kListening)
-      Object.defineProperty(object, name, { value(...values) {
-        const result = emitterOf()[name](...values);
-        return result === emitterOf() ? object : result;
-      }, writable: true, configurable: true, enumerable: false });
-    return object;
-  };
-
-  // Calls that come before the promises': drained when a piece of the program has run, else as a promise's.
-  let ticks = [];
-  function runTicks() {
-    while (ticks.length) {
-      const [call, values] = ticks.shift();
-      try {
-        call(...values);
-      } catch (error) {
-        turn?.fail(error);
-      }
-    }
-  }
-
-  // What `input()` of Python is here: the text that the turn was given, as far as it is not read.
-  let input = "";
-  function readLine() {
-    if (input === "") return null;
-    const end = input.indexOf("\n"), line = end < 0 ? input : input.slice(0, end);
-    input = end < 0 ? "" : input.slice(end + 1);
-    return line.replace(/\r$/, "");
-  }
-  shared.readInput = (count) => {
-    const { Buffer } = shared.builtin("buffer");
-    const bytes = Buffer.from(input);
-    let end = Math.min(count, bytes.length);
-    while (end > 0 && end < bytes.length && (bytes[end] & 0xc0) === 0x80) --end;
-    input = bytes.subarray(end).toString();
-    return bytes.subarray(0, end);
-  };
-
-  function outputOf(fd) {
-    let own = null;
-    return listens({
-      fd, isTTY: false, writable: true, columns: 80,
-      write(data, encoding, call) {
-        write(fd, typeof data === "string" ? data : shared.textOf(shared.bytesOf(data)));
-        const done = typeof encoding === "function" ? encoding : call;
-        if (done) process.nextTick(done);
-        return true;
-      },
-      end(data, ...rest) {
-        if (data !== undefined && typeof data !== "function") this.write(data);
-        const done = [data, ...rest].find((each) => typeof each === "function");
-        if (done) process.nextTick(done);
-        return this;
-      },
-      cork() {}, uncork() {}, destroy() { return this; }, getColorDepth: () => 1, hasColors: () => false,
-    }, () => own ??= new (shared.builtin("events"))());
-  }
-  function inputStream() {
-    const { Readable } = shared.builtin("stream");
-    const stream = new Readable({ read(size) {
-      const bytes = shared.readInput(size);
-      stream.push(bytes.length ? bytes : null);
-    } });
-    return Object.assign(stream, { fd: 0, isTTY: false, setRawMode: () => stream, unref: () => stream, ref: () => stream });
-  }
-
-  let directory = "/", stdin = null;
-  const told = new Set();
-  const memoryBytes = () => ask({ session: "memory" }).value;
-  const process = listens({
-    argv: [], argv0: "node", execArgv: [], execPath: "/usr/local/bin/node", title: "node", env: {}, platform: "linux", arch: "wasm32", version: "v20.0.0",
-    versions: { node: "20.0.0", quickjs: "ng" }, release: { name: "node" }, config: { variables: {} }, features: {}, pid: 1, ppid: 0, exitCode: undefined,
-    cwd: () => directory,
-    chdir(given) {
-      const path = shared.builtin("path").resolve(`${given}`);
-      if (!shared.builtin("fs").statSync(path).isDirectory()) throw shared.builtin("internal/errno").fileError({ errno: "ENOTDIR" }, "chdir", path);
-      directory = path;
-    },
-    exit(code = process.exitCode ?? 0) {
-      turn.end(Number(code) & 0xff);
-      throw new Exit();
-    },
-    abort() { process.exit(134); },
-    kill() { throw new Error("there are no other processes, and no signals: end the program with process.exit()"); },
-    umask: () => 0o22, getuid: () => 0, geteuid: () => 0, getgid: () => 0, getegid: () => 0,
-    nextTick(call, ...values) {
-      if (typeof call !== "function") shared.builtin("internal/check").wrongType("callback", "of type function", call);
-      ticks.push([call, values]);
-      if (ticks.length === 1) globals.queueMicrotask(runTicks);
-    },
-    hrtime: Object.assign(([s, ns] = [0, 0]) => {
-      const whole = BigInt(Math.round(performance.now() * 1e6)) - BigInt(s) * 1_000_000_000n - BigInt(ns);
-      return [Number(whole / 1_000_000_000n), Number(whole % 1_000_000_000n)];
-    }, { bigint: () => BigInt(Math.round(performance.now() * 1e6)) }),
-    uptime: () => performance.now() / 1000,
-    memoryUsage: Object.assign(() => {
-      const bytes = memoryBytes();
-      return { rss: bytes, heapTotal: bytes, heapUsed: bytes, external: 0, arrayBuffers: 0 };
-    }, { rss: memoryBytes }),
-    cpuUsage: () => ({ user: Math.round(performance.now() * 1000), system: 0 }), resourceUsage: () => ({ userCPUTime: Math.round(performance.now() * 1000), systemCPUTime: 0, maxRSS: memoryBytes() >> 10 }),
-    emitWarning(warning, given, givenCode) {
-      const options = given !== null && typeof given === "object" ? given : { type: given, code: givenCode };
-      const type = warning instanceof Error ? warning.name : options.type ?? "Warning", text = warning instanceof Error ? warning.message : warning;
-      const line = `(node:1) ${options.code ? `[${options.code}] ` : ""}${type}: ${text}`;
-      if (emitter?.listenerCount("warning")) emitter.emit("warning", warning instanceof Error ? warning : Object.assign(new Error(text), { name: type, code: options.code }));
-      else if (!told.has(line)) write(2, `${line}\n`);
-      told.add(line);
-    },
-    stdout: outputOf(1), stderr: outputOf(2),
-    get stdin() { return stdin ??= inputStream(); },
-    binding() { throw new Error("there are no bindings: the parts of Node that are here are its modules (require(\"module\").builtinModules)"); },
-  }, emitterOf);
-  Object.defineProperty(process, Symbol.toStringTag, { value: "process", configurable: true });
+  const ofProcess = shared.makeProcess({ write, end: (code) => turn.end(code), fail: (error) => turn?.fail(error) });
+  const { process, Exit, readLine, runTicks } = ofProcess;
   globals.process = process;
   globals.global = globalThis;
 
-  // --- modules: of the host, and the names that programs call them by ---
-
-  const { hosts, importLater, importNow, keepSource, load, moduleOf, requireOf, resolve, sourceOf, whyOf, withoutTypes } = shared;
+  const { hosts, importLater, importNow, keepSource, load, moduleOf, requireOf, resolve, sourceOf, whyOf } = shared;
+  const { withoutTypes } = shared;
   hosts.set("membrane", { ...membrane, display: globals.display, default: membrane });
-  for (const [name, functions] of Object.entries(membrane)) hosts.set(`membrane/${name}`, { ...functions, default: functions });
+  for (const [name, functions] of Object.entries(membrane))
+    hosts.set(`membrane/${name}`, { ...functions, default: functions });
   const isTypeScript = (name) => /\.[cm]?ts$/.test(name);
 
   hide("__membrane_import", importNow);
@@ -358,10 +242,10 @@
       this.tellOfExit(code);
     }
     tellOfExit(code) {
-      if (this.hasToldOfExit || !emitter) return;
+      if (this.hasToldOfExit || !ofProcess.emitter) return;
       this.hasToldOfExit = true;
       try {
-        emitter.emit("exit", code);
+        ofProcess.emitter.emit("exit", code);
       } catch (error) {
         if (!(error instanceof Exit)) {
           this.exit = undefined;
@@ -371,9 +255,9 @@
     }
     // Whether the program has taken care of it.
     isTaken(name, ...values) {
-      if (this.exit !== undefined || !emitter?.listenerCount(name)) return false;
+      if (this.exit !== undefined || !ofProcess.emitter?.listenerCount(name)) return false;
       try {
-        emitter.emit(name, ...values);
+        ofProcess.emitter.emit(name, ...values);
         return true;
       } catch (error) {
         this.fail(error, true);
@@ -397,7 +281,8 @@
     tell() {
       const [lost] = this.lost.values();
       if (this.lost.size) this.fail(lost);
-      if (this.isScript && this.exit === undefined) this.tellOfExit(this.result.outcome === "ok" ? Number(process.exitCode ?? 0) & 0xff : 1);
+      if (this.isScript && this.exit === undefined)
+        this.tellOfExit(this.result.outcome === "ok" ? Number(process.exitCode ?? 0) & 0xff : 1);
       if (this.result.outcome === "ok" && this.isScript && process.exitCode !== undefined)
         Object.assign(this.result, { outcome: "exit", exit_code: Number(process.exitCode) & 0xff });
       if (this.isScript) timers = [];
@@ -454,17 +339,14 @@
       if (request.fresh) reseed(hexBytes(request.fresh.entropy_hex));
       const name = request.name || "<cell>";
       if (request.mode === "check") {
-        ask({ session: "result", outcome: "ok", value: null, displays: [], error: null, exit_code: 0, ...check(request, name) });
+        const found = { outcome: "ok", value: null, displays: [], error: null, exit_code: 0, ...check(request, name) };
+        ask({ session: "result", ...found });
         turn = null;
         return undefined;
       }
       process.argv = ["node", turn.isScript ? name : "", ...(request.arguments ?? [])];
       process.exitCode = undefined;
-      process.argv0 = "node";
-      input = request.input ?? "";
-      stdin = null;
-      ticks = [];
-      if (turn.isScript) emitter = null;
+      ofProcess.begin(request.input ?? "", turn.isScript);
       try {
         let code = request.code;
         if (isTypeScript(name) || request.language === "typescript") code = withoutTypes(code);
@@ -520,13 +402,15 @@
       return {};
     } catch (error) {
       const told = errorOf(error);
-      const [, line, column] = /:(\d+):(\d+)\)?$/m.exec(stackOf(error).split("\n").slice(1).join("\n")) ?? /\((\d+):(\d+)\)/.exec(told.message) ?? [];
+      const places = stackOf(error).split("\n").slice(1).join("\n");
+      const [, line, column] = /:(\d+):(\d+)\)?$/m.exec(places) ?? /\((\d+):(\d+)\)/.exec(told.message) ?? [];
       const place = { line: Number(line ?? 0), column: Number(column ?? 0) };
       const lines = request.code.split("\n");
       if (place.line > lines.length) {  // what is open was met by the end of what stands around it
         Object.assign(place, { line: lines.length, column: lines.at(-1).length + 1 });
         told.message = "Unexpected end of input";
-        told.traceback = `${name}:${place.line}\n${lines.at(-1)}\n\nSyntaxError: ${told.message}\n    at ${name}:${place.line}:${place.column}\n`;
+        told.traceback = `${name}:${place.line}\n${lines.at(-1)}\n\nSyntaxError: ${told.message}\n` +
+          `    at ${name}:${place.line}:${place.column}\n`;
       }
       return { outcome: "error", exit_code: 1, error: { ...told, ...place } };
     }

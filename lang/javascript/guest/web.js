@@ -205,7 +205,8 @@
   class MessageEvent extends Event {
     constructor(type, options = {}) {
       super(type, options);
-      Object.assign(this, { data: options.data ?? null, origin: options.origin ?? "", lastEventId: options.lastEventId ?? "", source: options.source ?? null, ports: options.ports ?? [] });
+      const { data = null, origin = "", lastEventId = "", source = null, ports = [] } = options;
+      Object.assign(this, { data, origin, lastEventId, source, ports });
     }
   }
   // Both ends are in the one thread: what is posted comes a little later, as a copy.
@@ -306,7 +307,9 @@
 
   shared.bytesOf = bytesOf;
   // What Node adds to it, when it is first wanted.
-  Object.defineProperty(crypto, "subtle", { get: () => shared.builtin("crypto").subtle, enumerable: true, configurable: true });
+  const subtle = () => shared.builtin("crypto").subtle;
+  Object.defineProperty(crypto, "subtle", { get: subtle, enumerable: true, configurable: true });
 
-  Object.assign(globals, { AbortController, AbortSignal, CustomEvent, Event, EventTarget, MessageChannel, MessageEvent, MessagePort, TextDecoder, TextEncoder, crypto, structuredClone });
+  Object.assign(globals, { AbortController, AbortSignal, CustomEvent, Event, EventTarget, MessageChannel, MessageEvent, MessagePort,
+                           TextDecoder, TextEncoder, crypto, structuredClone });
 })();

@@ -7,12 +7,28 @@ globalThis.__membrane.factories.set("crypto", (exports, module, load) => {
   const shared = load("internal/shared");
   const { Transform } = load("stream");
 
-  const kAliases = { "rsa-md5": "md5", "rsa-sha1": "sha1", "rsa-sha256": "sha256", "rsa-sha384": "sha384", "rsa-sha512": "sha512", "sha-1": "sha1", "sha-224": "sha224", "sha-256": "sha256", "sha-384": "sha384", "sha-512": "sha512" };
+  const kAliases = {
+    "rsa-md5": "md5",
+    "rsa-sha1": "sha1",
+    "rsa-sha256": "sha256",
+    "rsa-sha384": "sha384",
+    "rsa-sha512": "sha512",
+    "sha-1": "sha1",
+    "sha-224": "sha224",
+    "sha-256": "sha256",
+    "sha-384": "sha384",
+    "sha-512": "sha512",
+  };
   function known(name, what) {
     checkString(name, what);
-    const lower = name.toLowerCase(), found = kAliases[lower] ?? lower;
+    const lower = name.toLowerCase(),
+      found = kAliases[lower] ?? lower;
     if (names.includes(found)) return found;
-    throw coded(Error, "ERR_CRYPTO_INVALID_DIGEST", `Digest method not supported: ${name}; there are ${names.join(", ")}`);
+    throw coded(
+      Error,
+      "ERR_CRYPTO_INVALID_DIGEST",
+      `Digest method not supported: ${name}; there are ${names.join(", ")}`,
+    );
   }
   function bytesOf(data, name, encoding) {
     if (typeof data === "string") return Buffer.from(data, encoding === "buffer" ? "utf8" : encoding);
@@ -52,14 +68,18 @@ globalThis.__membrane.factories.set("crypto", (exports, module, load) => {
     }
   }
   class Hash extends Summing {
-    constructor(name, options) { super(typeof name === "string" ? new Digest(known(name, "algorithm")) : name, options); }
+    constructor(name, options) {
+      super(typeof name === "string" ? new Digest(known(name, "algorithm")) : name, options);
+    }
     copy() {
       if (this._sum === null) throw coded(Error, "ERR_CRYPTO_HASH_FINALIZED", "Digest already called");
       return new Hash(this._sum.copy());
     }
   }
   class HmacOf extends Summing {
-    constructor(name, key, options) { super(new Hmac(known(name, "hmac"), key instanceof KeyObject ? key.export() : bytesOf(key, "key")), options); }
+    constructor(name, key, options) {
+      super(new Hmac(known(name, "hmac"), key instanceof KeyObject ? key.export() : bytesOf(key, "key")), options);
+    }
   }
   Object.defineProperty(HmacOf, "name", { value: "Hmac" });
   class KeyObject {
@@ -68,8 +88,12 @@ globalThis.__membrane.factories.set("crypto", (exports, module, load) => {
       this.#bytes = bytes;
       this.type = "secret";
     }
-    export() { return Buffer.from(this.#bytes); }
-    get symmetricKeySize() { return this.#bytes.length; }
+    export() {
+      return Buffer.from(this.#bytes);
+    }
+    get symmetricKeySize() {
+      return this.#bytes.length;
+    }
   }
 
   // --- randomness ---
@@ -77,13 +101,14 @@ globalThis.__membrane.factories.set("crypto", (exports, module, load) => {
   const kMost = 0x7fffffff;
   const later = (call, act) => {
     checkFunction(call, "callback");
-    let value, failure = null;
+    let value,
+      failure = null;
     try {
       value = act();
     } catch (error) {
       failure = error;
     }
-    globalThis.setImmediate(() => failure ? call(failure) : call(null, value));
+    globalThis.setImmediate(() => (failure ? call(failure) : call(null, value)));
   };
   function drawBytes(count) {
     const pieces = [];
@@ -95,7 +120,10 @@ globalThis.__membrane.factories.set("crypto", (exports, module, load) => {
     return call === undefined ? drawBytes(size) : later(call, () => drawBytes(size));
   }
   function randomFillSync(buffer, offset = 0, size = (buffer.byteLength ?? buffer.length) - offset) {
-    const bytes = buffer instanceof ArrayBuffer ? new Uint8Array(buffer) : new Uint8Array(buffer.buffer, buffer.byteOffset, buffer.byteLength);
+    const bytes =
+      buffer instanceof ArrayBuffer
+        ? new Uint8Array(buffer)
+        : new Uint8Array(buffer.buffer, buffer.byteOffset, buffer.byteLength);
     bytes.set(drawBytes(size), offset);
     return buffer;
   }
@@ -106,10 +134,10 @@ globalThis.__membrane.factories.set("crypto", (exports, module, load) => {
     if (!Number.isSafeInteger(most)) wrongType("max", "a safe integer", most);
     if (range <= 0) outOfRange("max", `greater than the value of "min" (${least})`, most);
     if (range > 2 ** 48 - 1) outOfRange("max - min", `<= ${2 ** 48 - 1}`, range);
-    const limit = 2 ** 48 - 2 ** 48 % range;
+    const limit = 2 ** 48 - (2 ** 48 % range);
     for (;;) {
       const drawn = drawBytes(6).readUIntBE(0, 6);
-      if (drawn < limit) return least + drawn % range;
+      if (drawn < limit) return least + (drawn % range);
     }
   }
   function randomInt(least, most, call) {
@@ -120,7 +148,8 @@ globalThis.__membrane.factories.set("crypto", (exports, module, load) => {
   // --- keys from passwords ---
 
   function pbkdf2Sync(password, salt, iterations, length, digest) {
-    const secret = bytesOf(password, "password"), salted = bytesOf(salt, "salt");
+    const secret = bytesOf(password, "password"),
+      salted = bytesOf(salt, "salt");
     checkInteger(iterations, "iterations", 1, kMost);
     checkInteger(length, "keylen", 0, kMost);
     return shown(derive(known(digest, "digest"), secret, salted, iterations, length));
@@ -128,12 +157,20 @@ globalThis.__membrane.factories.set("crypto", (exports, module, load) => {
   function hkdfSync(digest, key, salt, info, length) {
     const name = known(digest, "digest");
     checkInteger(length, "length", 0, 255 * sizeOf(name));
-    return expand(name, key instanceof KeyObject ? key.export() : bytesOf(key, "ikm"), bytesOf(salt, "salt"), bytesOf(info, "info"), length).buffer;
+    return expand(
+      name,
+      key instanceof KeyObject ? key.export() : bytesOf(key, "ikm"),
+      bytesOf(salt, "salt"),
+      bytesOf(info, "info"),
+      length,
+    ).buffer;
   }
   function timingSafeEqual(a, b) {
-    const x = bytesOf(a, "buf1"), y = bytesOf(b, "buf2");
+    const x = bytesOf(a, "buf1"),
+      y = bytesOf(b, "buf2");
     if (typeof a === "string") wrongType("buf1", "an instance of ArrayBuffer, Buffer, TypedArray, or DataView", a);
-    if (x.length !== y.length) throw coded(RangeError, "ERR_CRYPTO_TIMING_SAFE_EQUAL_LENGTH", "Input buffers must have the same byte length");
+    if (x.length !== y.length)
+      throw coded(RangeError, "ERR_CRYPTO_TIMING_SAFE_EQUAL_LENGTH", "Input buffers must have the same byte length");
     let differs = 0;
     for (let i = 0; i < x.length; ++i) differs |= x[i] ^ y[i];
     return differs === 0;
@@ -142,7 +179,11 @@ globalThis.__membrane.factories.set("crypto", (exports, module, load) => {
   // --- the Web's ---
 
   const nameOf = (algorithm) => `${typeof algorithm === "string" ? algorithm : algorithm?.name}`;
-  const noAlgorithm = (name) => new DOMException(`Unrecognized algorithm name: ${name}; there are SHA-1, SHA-256, SHA-384, SHA-512 and HMAC with them`, "NotSupportedError");
+  const noAlgorithm = (name) =>
+    new DOMException(
+      `Unrecognized algorithm name: ${name}; there are SHA-1, SHA-256, SHA-384, SHA-512 and HMAC with them`,
+      "NotSupportedError",
+    );
   function webDigest(algorithm) {
     const name = nameOf(algorithm).toUpperCase();
     if (!/^SHA-(?:1|256|384|512)$/.test(name)) throw noAlgorithm(nameOf(algorithm));
@@ -154,19 +195,31 @@ globalThis.__membrane.factories.set("crypto", (exports, module, load) => {
       this.#bytes = bytes;
       Object.assign(this, fields);
     }
-    static bytesOf(key) { return key.#bytes; }
+    static bytesOf(key) {
+      return key.#bytes;
+    }
   }
   const subtle = {
-    async digest(algorithm, data) { return new Digest(webDigest(algorithm)).update(bytesOf(data, "data")).digest().buffer; },
+    async digest(algorithm, data) {
+      return new Digest(webDigest(algorithm)).update(bytesOf(data, "data")).digest().buffer;
+    },
     async importKey(format, data, algorithm, extractable, usages) {
-      if (nameOf(algorithm).toUpperCase() !== "HMAC" || format !== "raw") throw noAlgorithm(`${nameOf(algorithm)} (${format})`);
-      return new CryptoKey(Uint8Array.from(bytesOf(data, "keyData")), { type: "secret", extractable, usages, algorithm: { name: "HMAC", hash: { name: nameOf(algorithm.hash).toUpperCase() } } });
+      if (nameOf(algorithm).toUpperCase() !== "HMAC" || format !== "raw")
+        throw noAlgorithm(`${nameOf(algorithm)} (${format})`);
+      return new CryptoKey(Uint8Array.from(bytesOf(data, "keyData")), {
+        type: "secret",
+        extractable,
+        usages,
+        algorithm: { name: "HMAC", hash: { name: nameOf(algorithm.hash).toUpperCase() } },
+      });
     },
     async sign(algorithm, key, data) {
-      return new Hmac(webDigest(key.algorithm.hash), CryptoKey.bytesOf(key)).update(bytesOf(data, "data")).digest().buffer;
+      return new Hmac(webDigest(key.algorithm.hash), CryptoKey.bytesOf(key)).update(bytesOf(data, "data")).digest()
+        .buffer;
     },
     async verify(algorithm, key, signature, data) {
-      const made = new Uint8Array(await subtle.sign(algorithm, key, data)), given = bytesOf(signature, "signature");
+      const made = new Uint8Array(await subtle.sign(algorithm, key, data)),
+        given = bytesOf(signature, "signature");
       return made.length === given.length && timingSafeEqual(made, given);
     },
   };
@@ -174,14 +227,28 @@ globalThis.__membrane.factories.set("crypto", (exports, module, load) => {
   const webcrypto = shared.globals.crypto;
 
   const crypto = {
-    Hash, Hmac: HmacOf, KeyObject, webcrypto, subtle, getRandomValues,
-    createHash: (name, options) => new Hash(`${name}`, options), createHmac: (name, key, options) => new HmacOf(name, key, options),
+    Hash,
+    Hmac: HmacOf,
+    KeyObject,
+    webcrypto,
+    subtle,
+    getRandomValues,
+    createHash: (name, options) => new Hash(`${name}`, options),
+    createHmac: (name, key, options) => new HmacOf(name, key, options),
     createSecretKey: (key, encoding) => new KeyObject(Uint8Array.from(bytesOf(key, "key", encoding))),
     hash: (name, data, encoding = "hex") => new Hash(name).update(data).digest(encoding),
-    getHashes: () => [...names], getCiphers: () => [], getCurves: () => [],
-    randomBytes, randomFillSync, randomInt, randomUUID: () => randomUUID(),
+    getHashes: () => [...names],
+    getCiphers: () => [],
+    getCurves: () => [],
+    randomBytes,
+    randomFillSync,
+    randomInt,
+    randomUUID: () => randomUUID(),
     randomFill: (buffer, ...rest) => later(rest.pop(), () => randomFillSync(buffer, ...rest)),
-    pseudoRandomBytes: randomBytes, pbkdf2Sync, hkdfSync, timingSafeEqual,
+    pseudoRandomBytes: randomBytes,
+    pbkdf2Sync,
+    hkdfSync,
+    timingSafeEqual,
     pbkdf2(...values) {
       const call = values.pop();
       later(call, () => pbkdf2Sync(...values));
@@ -191,9 +258,33 @@ globalThis.__membrane.factories.set("crypto", (exports, module, load) => {
       later(call, () => hkdfSync(...values));
     },
   };
-  for (const name of ["createCipheriv", "createDecipheriv", "createSign", "createVerify", "sign", "verify", "generateKeyPair", "generateKeyPairSync", "generateKeySync", "createPrivateKey", "createPublicKey",
-                      "publicEncrypt", "privateDecrypt", "scrypt", "scryptSync", "createECDH", "createDiffieHellman", "diffieHellman"])
-    crypto[name] = () => { throw coded(Error, "ERR_FEATURE_UNAVAILABLE_ON_PLATFORM", `crypto.${name}() is not there: node:crypto has digests, HMAC, pbkdf2, hkdf and randomness`); };
+  for (const name of [
+    "createCipheriv",
+    "createDecipheriv",
+    "createSign",
+    "createVerify",
+    "sign",
+    "verify",
+    "generateKeyPair",
+    "generateKeyPairSync",
+    "generateKeySync",
+    "createPrivateKey",
+    "createPublicKey",
+    "publicEncrypt",
+    "privateDecrypt",
+    "scrypt",
+    "scryptSync",
+    "createECDH",
+    "createDiffieHellman",
+    "diffieHellman",
+  ])
+    crypto[name] = () => {
+      throw coded(
+        Error,
+        "ERR_FEATURE_UNAVAILABLE_ON_PLATFORM",
+        `crypto.${name}() is not there: node:crypto has digests, HMAC, pbkdf2, hkdf and randomness`,
+      );
+    };
   exports.subtle = subtle;
   module.exports = crypto;
 });

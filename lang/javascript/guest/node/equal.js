@@ -2,14 +2,16 @@
 globalThis.__membrane.factories.set("internal/equal", (exports) => {
   "use strict";
   const tag = (value) => Object.prototype.toString.call(value);
-  const isBox = (value) => ["[object Number]", "[object String]", "[object Boolean]", "[object BigInt]", "[object Symbol]"].includes(tag(value))
-    && typeof value === "object";
+  const isBox = (value) =>
+    ["[object Number]", "[object String]", "[object Boolean]", "[object BigInt]", "[object Symbol]"].includes(
+      tag(value),
+    ) && typeof value === "object";
   const enumerable = (object, name) => Object.prototype.propertyIsEnumerable.call(object, name);
 
   class Comparison {
     constructor(isStrict) {
       this.isStrict = isStrict;
-      this.pairs = [];  // that are being compared: those met again are as equal as they turn out to be
+      this.pairs = []; // that are being compared: those met again are as equal as they turn out to be
     }
     same(a, b) {
       if (a === b) return a !== 0 || !this.isStrict || Object.is(a, b);
@@ -63,7 +65,8 @@ globalThis.__membrane.factories.set("internal/equal", (exports) => {
         for (let i = 0; i < a.length; ++i) if (this.isStrict ? !Object.is(a[i], b[i]) : a[i] !== b[i]) return false;
         return true;
       }
-      const x = new Uint8Array(a.buffer, a.byteOffset, a.byteLength), y = new Uint8Array(b.buffer, b.byteOffset, b.byteLength);
+      const x = new Uint8Array(a.buffer, a.byteOffset, a.byteLength),
+        y = new Uint8Array(b.buffer, b.byteOffset, b.byteLength);
       for (let i = 0; i < x.length; ++i) if (x[i] !== y[i]) return false;
       return true;
     }
@@ -94,13 +97,16 @@ globalThis.__membrane.factories.set("internal/equal", (exports) => {
     }
     properties(a, b) {
       const isView = ArrayBuffer.isView(a);
-      const keysOf = (object) => isView ? Object.keys(object).filter((key) => !/^(?:0|[1-9]\d*)$/.test(key)) : Object.keys(object);
+      const keysOf = (object) =>
+        isView ? Object.keys(object).filter((key) => !/^(?:0|[1-9]\d*)$/.test(key)) : Object.keys(object);
       const keys = keysOf(a);
       if (Array.isArray(a) && a.length !== b.length) return false;
-      if (keys.length !== keysOf(b).length || !keys.every((key) => Object.hasOwn(b, key) && enumerable(b, key))) return false;
+      if (keys.length !== keysOf(b).length || !keys.every((key) => Object.hasOwn(b, key) && enumerable(b, key)))
+        return false;
       if (this.isStrict) {
         const symbols = Object.getOwnPropertySymbols(a).filter((symbol) => enumerable(a, symbol));
-        if (symbols.length !== Object.getOwnPropertySymbols(b).filter((symbol) => enumerable(b, symbol)).length) return false;
+        if (symbols.length !== Object.getOwnPropertySymbols(b).filter((symbol) => enumerable(b, symbol)).length)
+          return false;
         for (const symbol of symbols) if (!enumerable(b, symbol) || !this.same(a[symbol], b[symbol])) return false;
       }
       return keys.every((key) => this.same(a[key], b[key]));
@@ -109,10 +115,15 @@ globalThis.__membrane.factories.set("internal/equal", (exports) => {
 
   // Whether all that `expected` has is in `actual`.
   function isPart(actual, expected) {
-    if (expected === null || typeof expected !== "object" || actual === null || typeof actual !== "object") return new Comparison(true).same(actual, expected);
+    if (expected === null || typeof expected !== "object" || actual === null || typeof actual !== "object")
+      return new Comparison(true).same(actual, expected);
     if (expected instanceof Map)
-      return actual instanceof Map && [...expected].every(([key, value]) => actual.has(key) && isPart(actual.get(key), value));
-    if (expected instanceof Set) return actual instanceof Set && [...expected].every((value) => [...actual].some((other) => isPart(other, value)));
+      return (
+        actual instanceof Map &&
+        [...expected].every(([key, value]) => actual.has(key) && isPart(actual.get(key), value))
+      );
+    if (expected instanceof Set)
+      return actual instanceof Set && [...expected].every((value) => [...actual].some((other) => isPart(other, value)));
     if (tag(actual) !== tag(expected)) return false;
     if (Array.isArray(expected)) {
       let from = 0;
@@ -122,9 +133,14 @@ globalThis.__membrane.factories.set("internal/equal", (exports) => {
       });
     }
     const names = Reflect.ownKeys(expected).filter((name) => enumerable(expected, name));
-    return names.length === 0 && !["[object Object]"].includes(tag(expected)) ? new Comparison(true).same(actual, expected)
+    return names.length === 0 && !["[object Object]"].includes(tag(expected))
+      ? new Comparison(true).same(actual, expected)
       : names.every((name) => Object.hasOwn(actual, name) && isPart(actual[name], expected[name]));
   }
 
-  Object.assign(exports, { isDeepEqual: (a, b) => new Comparison(false).same(a, b), isDeepStrictEqual: (a, b) => new Comparison(true).same(a, b), isPart });
+  Object.assign(exports, {
+    isDeepEqual: (a, b) => new Comparison(false).same(a, b),
+    isDeepStrictEqual: (a, b) => new Comparison(true).same(a, b),
+    isPart,
+  });
 });

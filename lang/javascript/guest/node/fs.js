@@ -3,15 +3,57 @@
 (() => {
   "use strict";
   const shared = globalThis.__membrane;
-  const kPiece = 192 << 10;  // bytes of one request
+  const kPiece = 192 << 10; // bytes of one request
   const kConstants = {
-    UV_FS_SYMLINK_DIR: 1, UV_FS_SYMLINK_JUNCTION: 2, O_RDONLY: 0, O_WRONLY: 1, O_RDWR: 2, O_CREAT: 64, O_EXCL: 128, O_TRUNC: 512, O_APPEND: 1024,
-    O_DIRECTORY: 65536, O_NOFOLLOW: 131072, O_SYNC: 1052672, S_IFMT: 61440, S_IFREG: 32768, S_IFDIR: 16384, S_IFCHR: 8192, S_IFLNK: 40960,
-    S_IRUSR: 256, S_IWUSR: 128, S_IXUSR: 64, F_OK: 0, R_OK: 4, W_OK: 2, X_OK: 1, COPYFILE_EXCL: 1, COPYFILE_FICLONE: 2, COPYFILE_FICLONE_FORCE: 4,
+    UV_FS_SYMLINK_DIR: 1,
+    UV_FS_SYMLINK_JUNCTION: 2,
+    O_RDONLY: 0,
+    O_WRONLY: 1,
+    O_RDWR: 2,
+    O_CREAT: 64,
+    O_EXCL: 128,
+    O_TRUNC: 512,
+    O_APPEND: 1024,
+    O_DIRECTORY: 65536,
+    O_NOFOLLOW: 131072,
+    O_SYNC: 1052672,
+    S_IFMT: 61440,
+    S_IFREG: 32768,
+    S_IFDIR: 16384,
+    S_IFCHR: 8192,
+    S_IFLNK: 40960,
+    S_IRUSR: 256,
+    S_IWUSR: 128,
+    S_IXUSR: 64,
+    F_OK: 0,
+    R_OK: 4,
+    W_OK: 2,
+    X_OK: 1,
+    COPYFILE_EXCL: 1,
+    COPYFILE_FICLONE: 2,
+    COPYFILE_FICLONE_FORCE: 4,
     UV_FS_COPYFILE_EXCL: 1,
   };
-  const kFlags = { r: 0, rs: 0, sr: 0, "r+": 2, "rs+": 2, w: 0o1101, wx: 0o1301, xw: 0o1301, "w+": 0o1102, "wx+": 0o1302, "xw+": 0o1302,
-                   a: 0o2101, ax: 0o2301, xa: 0o2301, "a+": 0o2102, "ax+": 0o2302, as: 0o2101, "as+": 0o2102 };
+  const kFlags = {
+    r: 0,
+    rs: 0,
+    sr: 0,
+    "r+": 2,
+    "rs+": 2,
+    w: 0o1101,
+    wx: 0o1301,
+    xw: 0o1301,
+    "w+": 0o1102,
+    "wx+": 0o1302,
+    "xw+": 0o1302,
+    a: 0o2101,
+    ax: 0o2301,
+    xa: 0o2301,
+    "a+": 0o2102,
+    "ax+": 0o2302,
+    as: 0o2101,
+    "as+": 0o2102,
+  };
 
   shared.factories.set("fs", (exports, module, load) => {
     const { Buffer } = load("buffer");
@@ -34,28 +76,36 @@
     function pathOf(given, name = "path") {
       let text = given;
       if (given instanceof Uint8Array) text = Buffer.from(given).toString();
-      else if (given !== null && typeof given === "object" && given instanceof URL) text = load("url").fileURLToPath(given);
+      else if (given !== null && typeof given === "object" && given instanceof URL)
+        text = load("url").fileURLToPath(given);
       if (typeof text !== "string") wrongType(name, "of type string or an instance of Buffer or URL", given);
       if (text.includes("\0")) wrongValue(name, text, "must be a string, Uint8Array, or URL without null bytes");
       return text;
     }
     // As the door takes it; what the program wrote stands in errors.
-    const whole = (text) => text === "" ? "" : path.resolve(text) + (text.endsWith("/") && text.length > 1 ? "/" : "");
+    const whole = (text) =>
+      text === "" ? "" : path.resolve(text) + (text.endsWith("/") && text.length > 1 ? "/" : "");
     const encodingOf = (options) => {
       const encoding = typeof options === "string" ? options : options?.encoding;
-      if (encoding !== undefined && encoding !== null && encoding !== "buffer" && !Buffer.isEncoding(encoding)) wrongValue("encoding", encoding, "is invalid encoding");
-      return encoding === "buffer" ? null : encoding ?? null;
+      if (encoding !== undefined && encoding !== null && encoding !== "buffer" && !Buffer.isEncoding(encoding))
+        wrongValue("encoding", encoding, "is invalid encoding");
+      return encoding === "buffer" ? null : (encoding ?? null);
     };
-    const optionsOf = (options, defaults) => options === null || options === undefined ? defaults
-      : typeof options === "string" ? { ...defaults, encoding: options }
-      : typeof options === "object" ? { ...defaults, ...options } : wrongType("options", "one of type string or object", options);
+    const optionsOf = (options, defaults) =>
+      options === null || options === undefined
+        ? defaults
+        : typeof options === "string"
+          ? { ...defaults, encoding: options }
+          : typeof options === "object"
+            ? { ...defaults, ...options }
+            : wrongType("options", "one of type string or object", options);
     function flagsOf(flags) {
       if (typeof flags === "number") return flags;
       if (flags === undefined || flags === null) return 0;
       if (!Object.hasOwn(kFlags, flags)) wrongValue("flags", flags);
       return kFlags[flags];
     }
-    const nameIn = (name, encoding) => encoding === "buffer" ? Buffer.from(name) : name;
+    const nameIn = (name, encoding) => (encoding === "buffer" ? Buffer.from(name) : name);
     function bytesOf(data, encoding) {
       if (typeof data === "string") return Buffer.from(data, encoding ?? "utf8");
       if (ArrayBuffer.isView(data)) return new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
@@ -65,14 +115,22 @@
 
     // --- open files ---
 
-    const kInput = 0;  // its bytes are the turn's input
+    const kInput = 0; // its bytes are the turn's input
     function openSync(given, flags = "r", mode = 0o666) {
       void mode;
-      const from = pathOf(given), bits = flagsOf(flags);
+      const from = pathOf(given),
+        bits = flagsOf(flags);
       if (from === "/dev/stdin") return kInput;
       const isWrite = (bits & 3) !== 0;
-      const request = { files: "open", path: whole(from), write: isWrite, create: (bits & 64) !== 0, exclusive: (bits & 128) !== 0,
-                        truncate: (bits & 512) !== 0, append: (bits & 1024) !== 0 };
+      const request = {
+        files: "open",
+        path: whole(from),
+        write: isWrite,
+        create: (bits & 64) !== 0,
+        exclusive: (bits & 128) !== 0,
+        truncate: (bits & 512) !== 0,
+        append: (bits & 1024) !== 0,
+      };
       return isWrite ? change(request, "open", from) : ask(request, "open", from);
     }
     function closeSync(fd) {
@@ -83,7 +141,8 @@
     function readBytes(fd, count, position) {
       if (fd === kInput) return shared.readInput(count);
       const pieces = [];
-      let left = count, at = position;
+      let left = count,
+        at = position;
       while (left > 0) {
         const request = { files: "read", descriptor: fd, count: Math.min(left, kPiece) };
         if (at !== null) request.offset = at;
@@ -93,26 +152,37 @@
         left -= piece.length;
         if (at !== null) at += piece.length;
       }
-      return pieces.length === 1 ? Buffer.from(pieces[0].buffer, pieces[0].byteOffset, pieces[0].length) : Buffer.concat(pieces);
+      return pieces.length === 1
+        ? Buffer.from(pieces[0].buffer, pieces[0].byteOffset, pieces[0].length)
+        : Buffer.concat(pieces);
     }
     function writeBytes(fd, bytes, position) {
       shared.filesChanged();
       for (let at = 0; at < bytes.length || at === 0; at += kPiece) {
-        const request = { files: "write", descriptor: fd, bytes: { base64: shared.toBase64(bytes.subarray(at, at + kPiece)) } };
+        const request = {
+          files: "write",
+          descriptor: fd,
+          bytes: { base64: shared.toBase64(bytes.subarray(at, at + kPiece)) },
+        };
         if (position !== null) request.offset = position + at;
         ask(request, "write");
         if (bytes.length === 0) break;
       }
       return bytes.length;
     }
-    const positionOf = (position) => position === undefined || position === null || position === -1 ? null
-      : typeof position === "bigint" ? Number(position) : (checkInteger(position, "position", 0), position);
+    const positionOf = (position) =>
+      position === undefined || position === null || position === -1
+        ? null
+        : typeof position === "bigint"
+          ? Number(position)
+          : (checkInteger(position, "position", 0), position);
 
     function readSync(fd, buffer, offset, length, position) {
       checkDescriptor(fd);
       if (!ArrayBuffer.isView(buffer)) wrongType("buffer", "an instance of Buffer, TypedArray, or DataView", buffer);
       if (offset !== null && typeof offset === "object") ({ offset, length, position } = offset);
-      const start = offset ?? 0, count = length ?? buffer.byteLength - start;
+      const start = offset ?? 0,
+        count = length ?? buffer.byteLength - start;
       checkInteger(start, "offset", 0, buffer.byteLength);
       checkInteger(count, "length", 0, buffer.byteLength - start);
       const bytes = readBytes(fd, count, positionOf(position));
@@ -121,9 +191,11 @@
     }
     function writeSync(fd, data, offset, length, position) {
       checkDescriptor(fd);
-      if (typeof data === "string") return writeBytes(fd, Buffer.from(data, typeof length === "string" ? length : "utf8"), positionOf(offset));
+      if (typeof data === "string")
+        return writeBytes(fd, Buffer.from(data, typeof length === "string" ? length : "utf8"), positionOf(offset));
       if (offset !== null && typeof offset === "object") ({ offset, length, position } = offset);
-      const bytes = bytesOf(data), start = offset ?? 0;
+      const bytes = bytesOf(data),
+        start = offset ?? 0;
       return writeBytes(fd, bytes.subarray(start, start + (length ?? bytes.length - start)), positionOf(position));
     }
 
@@ -139,7 +211,8 @@
       }
     }
     function readFileSync(given, options) {
-      const { flag } = optionsOf(options, { flag: "r" }), encoding = encodingOf(options);
+      const { flag } = optionsOf(options, { flag: "r" }),
+        encoding = encodingOf(options);
       const bytes = withFile(given, flag, (fd) => {
         try {
           return readBytes(fd, Infinity, null);
@@ -151,33 +224,75 @@
       return encoding === null ? bytes : bytes.toString(encoding);
     }
     function writeFileSync(given, data, options) {
-      const { flag } = optionsOf(options, { flag: "w" }), encoding = encodingOf(options);
+      const { flag } = optionsOf(options, { flag: "w" }),
+        encoding = encodingOf(options);
       const bytes = bytesOf(data, encoding ?? "utf8");
-      withFile(given, flag, (fd) => { if (bytes.length) writeBytes(fd, bytes, null); });
+      withFile(given, flag, (fd) => {
+        if (bytes.length) writeBytes(fd, bytes, null);
+      });
     }
-    const appendFileSync = (given, data, options) => writeFileSync(given, data, { flag: "a", ...optionsOf(options, {}) });
+    const appendFileSync = (given, data, options) =>
+      writeFileSync(given, data, { flag: "a", ...optionsOf(options, {}) });
 
     // --- what files are ---
 
-    const kModes = { file: kConstants.S_IFREG | 0o644, directory: kConstants.S_IFDIR | 0o755, link: kConstants.S_IFLNK | 0o777 };
+    const kModes = {
+      file: kConstants.S_IFREG | 0o644,
+      directory: kConstants.S_IFDIR | 0o755,
+      link: kConstants.S_IFLNK | 0o777,
+    };
     class Stats {
       constructor(found, isBig) {
-        const number = isBig ? BigInt : Number, ms = (ns) => isBig ? BigInt(ns) / 1_000_000n : Number(ns) / 1e6;
+        const number = isBig ? BigInt : Number,
+          ms = (ns) => (isBig ? BigInt(ns) / 1_000_000n : Number(ns) / 1e6);
         const kind = { value: found.type, enumerable: false };
         Object.defineProperty(this, "_kind", kind);
-        Object.assign(this, { dev: number(found.device), mode: number(kModes[found.type] ?? kConstants.S_IFCHR | 0o666), nlink: number(found.links), uid: number(0), gid: number(0),
-                              rdev: number(0), blksize: number(4096), ino: number(found.inode), size: number(found.size), blocks: number(Math.ceil(found.size / 512)),
-                              atimeMs: ms(found.accessed_ns), mtimeMs: ms(found.modified_ns), ctimeMs: ms(found.changed_ns), birthtimeMs: ms(found.changed_ns) });
-        if (isBig) Object.assign(this, { atimeNs: BigInt(found.accessed_ns), mtimeNs: BigInt(found.modified_ns), ctimeNs: BigInt(found.changed_ns), birthtimeNs: BigInt(found.changed_ns) });
+        Object.assign(this, {
+          dev: number(found.device),
+          mode: number(kModes[found.type] ?? kConstants.S_IFCHR | 0o666),
+          nlink: number(found.links),
+          uid: number(0),
+          gid: number(0),
+          rdev: number(0),
+          blksize: number(4096),
+          ino: number(found.inode),
+          size: number(found.size),
+          blocks: number(Math.ceil(found.size / 512)),
+          atimeMs: ms(found.accessed_ns),
+          mtimeMs: ms(found.modified_ns),
+          ctimeMs: ms(found.changed_ns),
+          birthtimeMs: ms(found.changed_ns),
+        });
+        if (isBig)
+          Object.assign(this, {
+            atimeNs: BigInt(found.accessed_ns),
+            mtimeNs: BigInt(found.modified_ns),
+            ctimeNs: BigInt(found.changed_ns),
+            birthtimeNs: BigInt(found.changed_ns),
+          });
         for (const name of ["atime", "mtime", "ctime", "birthtime"]) this[name] = new Date(Number(this[`${name}Ms`]));
       }
-      isFile() { return this._kind === "file"; }
-      isDirectory() { return this._kind === "directory"; }
-      isSymbolicLink() { return this._kind === "link"; }
-      isCharacterDevice() { return this._kind === "device"; }
-      isBlockDevice() { return false; }
-      isFIFO() { return this._kind === "stream"; }
-      isSocket() { return false; }
+      isFile() {
+        return this._kind === "file";
+      }
+      isDirectory() {
+        return this._kind === "directory";
+      }
+      isSymbolicLink() {
+        return this._kind === "link";
+      }
+      isCharacterDevice() {
+        return this._kind === "device";
+      }
+      isBlockDevice() {
+        return false;
+      }
+      isFIFO() {
+        return this._kind === "stream";
+      }
+      isSocket() {
+        return false;
+      }
     }
     class Dirent {
       constructor(name, parentPath, kind) {
@@ -185,8 +300,20 @@
         Object.defineProperty(this, "_kind", { value: kind, enumerable: false });
       }
     }
-    for (const name of ["isFile", "isDirectory", "isSymbolicLink", "isCharacterDevice", "isBlockDevice", "isFIFO", "isSocket"])
-      Object.defineProperty(Dirent.prototype, name, { value: Stats.prototype[name], writable: true, configurable: true });
+    for (const name of [
+      "isFile",
+      "isDirectory",
+      "isSymbolicLink",
+      "isCharacterDevice",
+      "isBlockDevice",
+      "isFIFO",
+      "isSocket",
+    ])
+      Object.defineProperty(Dirent.prototype, name, {
+        value: Stats.prototype[name],
+        writable: true,
+        configurable: true,
+      });
 
     function statOf(given, follow, syscall, { bigint = false, throwIfNoEntry = true } = {}) {
       const from = pathOf(given);
@@ -219,12 +346,15 @@
 
     function readdirSync(given, options) {
       const { withFileTypes = false, recursive = false, encoding } = optionsOf(options, {});
-      const root = pathOf(given), made = [];
+      const root = pathOf(given),
+        made = [];
       const open = [""];
       while (open.length) {
         const below = open.shift();
         const from = below === "" ? root : path.join(root, below);
-        for (const [name, kind] of ask({ files: "list", path: whole(from) }, "scandir", from).toSorted(([a], [b]) => a < b ? -1 : a > b ? 1 : 0)) {
+        for (const [name, kind] of ask({ files: "list", path: whole(from) }, "scandir", from).toSorted(([a], [b]) =>
+          a < b ? -1 : a > b ? 1 : 0,
+        )) {
           const inner = below === "" ? name : `${below}/${name}`;
           if (recursive && kind === "directory") open.push(inner);
           made.push(withFileTypes ? new Dirent(nameIn(name, encoding), from, kind) : nameIn(inner, encoding));
@@ -233,10 +363,12 @@
       return made;
     }
     function mkdirSync(given, options) {
-      const from = pathOf(given), recursive = typeof options === "object" && Boolean(options?.recursive);
+      const from = pathOf(given),
+        recursive = typeof options === "object" && Boolean(options?.recursive);
       if (!recursive) return void change({ files: "make_directory", path: whole(from) }, "mkdir", from);
       const parts = path.resolve(from).split("/").slice(1);
-      let first, at = "";
+      let first,
+        at = "";
       for (const part of parts) {
         at += `/${part}`;
         const answer = shared.request({ files: "stat", path: at, follow: true });
@@ -257,14 +389,20 @@
       change({ files: "unlink", path: whole(from) }, "unlink", from);
     }
     function rmSync(given, options) {
-      const from = pathOf(given), { recursive = false, force = false } = options ?? {};
+      const from = pathOf(given),
+        { recursive = false, force = false } = options ?? {};
       const answer = shared.request({ files: "stat", path: whole(from), follow: false });
       if (answer.error) {
         if (force && answer.error.errno === "ENOENT") return;
         throw fileError(answer.error, "lstat", from);
       }
       if (answer.value.type !== "directory") return void unlinkSync(from);
-      if (!recursive) throw coded(Error, "ERR_FS_EISDIR", `Path is a directory: rm returned EISDIR (is a directory) ${from}`, { errno: 21, syscall: "rm", path: from });
+      if (!recursive)
+        throw coded(Error, "ERR_FS_EISDIR", `Path is a directory: rm returned EISDIR (is a directory) ${from}`, {
+          errno: 21,
+          syscall: "rm",
+          path: from,
+        });
       // From the deepest to the top; each directory is listed once.
       const directories = [from];
       for (let i = 0; i < directories.length; ++i)
@@ -276,33 +414,51 @@
       for (const directory of directories.reverse()) rmdirSync(directory);
     }
     function renameSync(given, target) {
-      const from = pathOf(given, "oldPath"), to = pathOf(target, "newPath");
+      const from = pathOf(given, "oldPath"),
+        to = pathOf(target, "newPath");
       change({ files: "rename", path: whole(from), to: whole(to) }, "rename", from, to);
     }
     function copyFileSync(given, target, mode = 0) {
-      const from = pathOf(given, "src"), to = pathOf(target, "dest");
+      const from = pathOf(given, "src"),
+        to = pathOf(target, "dest");
       try {
-        withFile(from, "r", (source) => withFile(to, mode & kConstants.COPYFILE_EXCL ? "wx" : "w", (copy) => {
-          for (let bytes = readBytes(source, kPiece, null); bytes.length; bytes = readBytes(source, kPiece, null)) writeBytes(copy, bytes, null);
-        }));
+        withFile(from, "r", (source) =>
+          withFile(to, mode & kConstants.COPYFILE_EXCL ? "wx" : "w", (copy) => {
+            for (let bytes = readBytes(source, kPiece, null); bytes.length; bytes = readBytes(source, kPiece, null))
+              writeBytes(copy, bytes, null);
+          }),
+        );
       } catch (error) {
-        if (error.syscall) throw fileError({ errno: error.code, message: /\((.*)\)$/.exec(error.message)?.[1] }, "copyfile", from, to);
+        if (error.syscall)
+          throw fileError({ errno: error.code, message: /\((.*)\)$/.exec(error.message)?.[1] }, "copyfile", from, to);
         throw error;
       }
     }
     function cpSync(given, target, options = {}) {
-      const from = pathOf(given, "src"), to = pathOf(target, "dest");
+      const from = pathOf(given, "src"),
+        to = pathOf(target, "dest");
       const { recursive = false, force = true, errorOnExist = false, filter } = options;
       if (filter && !filter(from, to)) return;
       const stat = lstatSync(from);
       if (stat.isDirectory()) {
-        if (!recursive) throw coded(Error, "ERR_FS_EISDIR", `Recursive option not enabled, cannot copy a directory: cp returned EISDIR (${from} is a directory (not copied)) ${from}`);
+        if (!recursive)
+          throw coded(
+            Error,
+            "ERR_FS_EISDIR",
+            "Recursive option not enabled, cannot copy a directory: " +
+              `cp returned EISDIR (${from} is a directory (not copied)) ${from}`,
+          );
         mkdirSync(to, { recursive: true });
         for (const name of readdirSync(from)) cpSync(path.join(from, name), path.join(to, name), options);
         return;
       }
       if (existsSync(to) && !force) {
-        if (errorOnExist) throw coded(Error, "ERR_FS_CP_EEXIST", `Target already exists: cp returned EEXIST (${to} already exists) ${to}`);
+        if (errorOnExist)
+          throw coded(
+            Error,
+            "ERR_FS_CP_EEXIST",
+            `Target already exists: cp returned EEXIST (${to} already exists) ${to}`,
+          );
         return;
       }
       mkdirSync(path.dirname(to), { recursive: true });
@@ -317,12 +473,14 @@
           mkdirSync(made);
           return nameIn(made, options?.encoding);
         } catch (error) {
-          if (error.code !== "EEXIST" || attempt > 8) throw error.code === "ENOENT" ? fileError({ errno: "ENOENT" }, "mkdtemp", `${start}XXXXXX`) : error;
+          if (error.code !== "EEXIST" || attempt > 8)
+            throw error.code === "ENOENT" ? fileError({ errno: "ENOENT" }, "mkdtemp", `${start}XXXXXX`) : error;
         }
       }
     }
     function realpathSync(given, options) {
-      let from = whole(pathOf(given)), links = 0;
+      let from = whole(pathOf(given)),
+        links = 0;
       const parts = from.split("/").filter(Boolean);
       let at = "";
       while (parts.length) {
@@ -347,11 +505,13 @@
     }
     realpathSync.native = realpathSync;
     function symlinkSync(target, given) {
-      const to = pathOf(target, "target"), at = pathOf(given);
+      const to = pathOf(target, "target"),
+        at = pathOf(given);
       change({ files: "symlink", target: to, path: whole(at) }, "symlink", to, at);
     }
     function linkSync(given, target) {
-      const from = pathOf(given, "existingPath"), to = pathOf(target, "newPath");
+      const from = pathOf(given, "existingPath"),
+        to = pathOf(target, "newPath");
       change({ files: "link", path: whole(from), to: whole(to) }, "link", from, to);
     }
     function readlinkSync(given, options) {
@@ -363,21 +523,82 @@
       change({ files: "resize", descriptor: fd, size: Math.max(0, length ?? 0) }, "ftruncate");
     }
     const truncateSync = (given, length = 0) => withFile(given, "r+", (fd) => ftruncateSync(fd, length));
-    const nanoseconds = (time) => String(BigInt(Math.round((time instanceof Date ? time.getTime() : Number(time) * 1000))) * 1_000_000n);
+    const nanoseconds = (time) =>
+      String(BigInt(Math.round(time instanceof Date ? time.getTime() : Number(time) * 1000)) * 1_000_000n);
     function utimesSync(given, accessed, modified) {
       const from = pathOf(given);
-      change({ files: "set_times", path: whole(from), accessed_ns: nanoseconds(accessed), modified_ns: nanoseconds(modified) }, "utime", from);
+      change(
+        {
+          files: "set_times",
+          path: whole(from),
+          accessed_ns: nanoseconds(accessed),
+          modified_ns: nanoseconds(modified),
+        },
+        "utime",
+        from,
+      );
     }
     // There are no users and no modes: what is there may be used as its grant says.
     const chmodSync = (given) => accessSync(given);
     const nothing = () => {};
 
     const sync = {
-      accessSync, appendFileSync, chmodSync, chownSync: chmodSync, closeSync, copyFileSync, cpSync, existsSync, fchmodSync: nothing, fchownSync: nothing, fdatasyncSync: nothing, fstatSync,
-      fsyncSync: nothing, ftruncateSync, lchownSync: chmodSync, linkSync, lstatSync, mkdirSync, mkdtempSync, openSync, readFileSync, readSync, readdirSync, readlinkSync, realpathSync,
-      renameSync, rmSync, rmdirSync, statSync, symlinkSync, truncateSync, unlinkSync, utimesSync, lutimesSync: utimesSync, writeFileSync, writeSync,
-      readvSync: (fd, views, position) => views.reduce((sum, view) => sum + readSync(fd, view, 0, view.byteLength, position === undefined || position === null ? null : position + sum), 0),
-      writevSync: (fd, views, position) => views.reduce((sum, view) => sum + writeSync(fd, view, 0, view.byteLength, position === undefined || position === null ? null : position + sum), 0),
+      accessSync,
+      appendFileSync,
+      chmodSync,
+      chownSync: chmodSync,
+      closeSync,
+      copyFileSync,
+      cpSync,
+      existsSync,
+      fchmodSync: nothing,
+      fchownSync: nothing,
+      fdatasyncSync: nothing,
+      fstatSync,
+      fsyncSync: nothing,
+      ftruncateSync,
+      lchownSync: chmodSync,
+      linkSync,
+      lstatSync,
+      mkdirSync,
+      mkdtempSync,
+      openSync,
+      readFileSync,
+      readSync,
+      readdirSync,
+      readlinkSync,
+      realpathSync,
+      renameSync,
+      rmSync,
+      rmdirSync,
+      statSync,
+      symlinkSync,
+      truncateSync,
+      unlinkSync,
+      utimesSync,
+      lutimesSync: utimesSync,
+      writeFileSync,
+      writeSync,
+      readvSync: (fd, views, position) =>
+        views.reduce(
+          (sum, view) =>
+            sum +
+            readSync(fd, view, 0, view.byteLength, position === undefined || position === null ? null : position + sum),
+          0,
+        ),
+      writevSync: (fd, views, position) =>
+        views.reduce(
+          (sum, view) =>
+            sum +
+            writeSync(
+              fd,
+              view,
+              0,
+              view.byteLength,
+              position === undefined || position === null ? null : position + sum,
+            ),
+          0,
+        ),
       opendirSync: (given) => new Dir(pathOf(given)),
       futimesSync: nothing,
     };
@@ -385,28 +606,32 @@
     // --- the same, told later ---
 
     const later = (call) => globalThis.setImmediate(call);
-    const promised = (act) => new Promise((resolve, reject) => {
-      let value, failure, hasFailed = false;
-      try {
-        value = act();
-      } catch (error) {
-        if (error instanceof TypeError || error instanceof RangeError) return reject(error);
-        [failure, hasFailed] = [error, true];
-      }
-      later(() => hasFailed ? reject(failure) : resolve(value));
-    });
+    const promised = (act) =>
+      new Promise((resolve, reject) => {
+        let value,
+          failure,
+          hasFailed = false;
+        try {
+          value = act();
+        } catch (error) {
+          if (error instanceof TypeError || error instanceof RangeError) return reject(error);
+          [failure, hasFailed] = [error, true];
+        }
+        later(() => (hasFailed ? reject(failure) : resolve(value)));
+      });
     function withCallback(act, name) {
       const made = function (...values) {
         const call = values.pop();
         checkFunction(call, "cb");
-        let results, failure = null;
+        let results,
+          failure = null;
         try {
           results = act(...values);
         } catch (error) {
           if (!error.syscall && !String(error.code).startsWith("ERR_FS")) throw error;
           failure = error;
         }
-        later(() => failure ? call(failure) : results === undefined ? call(null) : call(null, results));
+        later(() => (failure ? call(failure) : results === undefined ? call(null) : call(null, results)));
       };
       return Object.defineProperty(made, "name", { value: name });
     }
@@ -418,13 +643,17 @@
     const kPromisified = load("util").promisify.custom;
     fs.exists = (given, call) => later(() => call(existsSync(given)));
     fs.exists[kPromisified] = (given) => promised(() => existsSync(given));
-    for (const [name, act] of [["read", readSync], ["write", writeSync]]) {
+    for (const [name, act] of [
+      ["read", readSync],
+      ["write", writeSync],
+    ]) {
       fs[name] = (fd, data, ...values) => {
         const call = values.pop();
         const count = act(fd, data, ...values);
         later(() => call(null, count, data));
       };
-      fs[name][kPromisified] = (fd, data, ...values) => promised(() => ({ [name === "read" ? "bytesRead" : "bytesWritten"]: act(fd, data, ...values), buffer: data }));
+      fs[name][kPromisified] = (fd, data, ...values) =>
+        promised(() => ({ [name === "read" ? "bytesRead" : "bytesWritten"]: act(fd, data, ...values), buffer: data }));
     }
     fs.realpath.native = fs.realpath;
 
@@ -433,53 +662,133 @@
         this.path = given;
         this._entries = readdirSync(given, { withFileTypes: true });
       }
-      readSync() { return this._entries.shift() ?? null; }
-      async read() { return this.readSync(); }
-      closeSync() { this._entries = []; }
-      async close() { this.closeSync(); }
-      async *[Symbol.asyncIterator]() { for (let entry = this.readSync(); entry; entry = this.readSync()) yield entry; }
+      readSync() {
+        return this._entries.shift() ?? null;
+      }
+      async read() {
+        return this.readSync();
+      }
+      closeSync() {
+        this._entries = [];
+      }
+      async close() {
+        this.closeSync();
+      }
+      async *[Symbol.asyncIterator]() {
+        for (let entry = this.readSync(); entry; entry = this.readSync()) yield entry;
+      }
     }
     fs.Dir = Dir;
 
     // --- promises ---
 
-    const kNames = ["access", "appendFile", "chmod", "chown", "copyFile", "cp", "lchown", "link", "lstat", "lutimes", "mkdir", "mkdtemp", "opendir", "readFile", "readdir", "readlink", "realpath", "rename",
-                    "rm", "rmdir", "stat", "symlink", "truncate", "unlink", "utimes", "writeFile"];
+    const kNames = [
+      "access",
+      "appendFile",
+      "chmod",
+      "chown",
+      "copyFile",
+      "cp",
+      "lchown",
+      "link",
+      "lstat",
+      "lutimes",
+      "mkdir",
+      "mkdtemp",
+      "opendir",
+      "readFile",
+      "readdir",
+      "readlink",
+      "realpath",
+      "rename",
+      "rm",
+      "rmdir",
+      "stat",
+      "symlink",
+      "truncate",
+      "unlink",
+      "utimes",
+      "writeFile",
+    ];
     const promises = { constants: kConstants };
     const isAborted = (values) => values.at(-1)?.signal?.aborted;
     for (const name of kNames)
-      promises[name] = Object.defineProperty((...values) => isAborted(values) ? Promise.reject(abortError(values.at(-1).signal))
-        : promised(() => sync[`${name}Sync`](...values.map((value) => value instanceof FileHandle ? value.fd : value))), "name", { value: name });
+      promises[name] = Object.defineProperty(
+        (...values) =>
+          isAborted(values)
+            ? Promise.reject(abortError(values.at(-1).signal))
+            : promised(() =>
+                sync[`${name}Sync`](...values.map((value) => (value instanceof FileHandle ? value.fd : value))),
+              ),
+        "name",
+        { value: name },
+      );
     // What is written may come piece by piece.
-    for (const [name, flag] of [["writeFile", "w"], ["appendFile", "a"]]) {
+    for (const [name, flag] of [
+      ["writeFile", "w"],
+      ["appendFile", "a"],
+    ]) {
       const plain = promises[name];
       promises[name] = async (given, data, options) => {
         if (typeof data === "string" || ArrayBuffer.isView(data)) return plain(given, data, options);
-        if (typeof data?.[Symbol.asyncIterator] !== "function" && typeof data?.[Symbol.iterator] !== "function") bytesOf(data);
+        if (typeof data?.[Symbol.asyncIterator] !== "function" && typeof data?.[Symbol.iterator] !== "function")
+          bytesOf(data);
         const pieces = [];
         for await (const piece of data) pieces.push(bytesOf(piece, encodingOf(options) ?? "utf8"));
         return plain(given, Buffer.concat(pieces), { flag, ...optionsOf(options, {}) });
       };
     }
     class FileHandle {
-      constructor(fd) { this.fd = fd; }
-      close() { return promised(() => { if (this.fd >= 0) closeSync(this.fd); this.fd = -1; }); }
-      [Symbol.asyncDispose ?? Symbol("asyncDispose")]() { return this.close(); }
-      stat(options) { return promised(() => fstatSync(this.fd, options)); }
-      readFile(options) { return promised(() => readFileSync(this.fd, options)); }
-      writeFile(data, options) { return promised(() => writeFileSync(this.fd, data, options)); }
-      appendFile(data, options) { return promised(() => writeFileSync(this.fd, data, options)); }
+      constructor(fd) {
+        this.fd = fd;
+      }
+      close() {
+        return promised(() => {
+          if (this.fd >= 0) closeSync(this.fd);
+          this.fd = -1;
+        });
+      }
+      [Symbol.asyncDispose ?? Symbol("asyncDispose")]() {
+        return this.close();
+      }
+      stat(options) {
+        return promised(() => fstatSync(this.fd, options));
+      }
+      readFile(options) {
+        return promised(() => readFileSync(this.fd, options));
+      }
+      writeFile(data, options) {
+        return promised(() => writeFileSync(this.fd, data, options));
+      }
+      appendFile(data, options) {
+        return promised(() => writeFileSync(this.fd, data, options));
+      }
       read(buffer = Buffer.alloc(16384), ...rest) {
-        if (!ArrayBuffer.isView(buffer)) return this.read(buffer.buffer ?? Buffer.alloc(16384), buffer.offset, buffer.length, buffer.position);
+        if (!ArrayBuffer.isView(buffer))
+          return this.read(buffer.buffer ?? Buffer.alloc(16384), buffer.offset, buffer.length, buffer.position);
         return promised(() => ({ bytesRead: readSync(this.fd, buffer, ...rest), buffer }));
       }
-      write(data, ...rest) { return promised(() => ({ bytesWritten: writeSync(this.fd, data, ...rest), buffer: data })); }
-      truncate(length) { return promised(() => ftruncateSync(this.fd, length)); }
-      sync() { return Promise.resolve(); }
-      datasync() { return Promise.resolve(); }
-      createReadStream(options) { return fs.createReadStream("", { ...options, fd: this.fd }); }
-      createWriteStream(options) { return fs.createWriteStream("", { ...options, fd: this.fd }); }
-      readLines(options) { return load("readline").createInterface({ input: this.createReadStream(options), crlfDelay: Infinity }); }
+      write(data, ...rest) {
+        return promised(() => ({ bytesWritten: writeSync(this.fd, data, ...rest), buffer: data }));
+      }
+      truncate(length) {
+        return promised(() => ftruncateSync(this.fd, length));
+      }
+      sync() {
+        return Promise.resolve();
+      }
+      datasync() {
+        return Promise.resolve();
+      }
+      createReadStream(options) {
+        return fs.createReadStream("", { ...options, fd: this.fd });
+      }
+      createWriteStream(options) {
+        return fs.createWriteStream("", { ...options, fd: this.fd });
+      }
+      readLines(options) {
+        return load("readline").createInterface({ input: this.createReadStream(options), crlfDelay: Infinity });
+      }
     }
     promises.open = (given, flags, mode) => promised(() => new FileHandle(openSync(given, flags, mode)));
     fs.promises = promises;
@@ -488,11 +797,21 @@
 
     fs.createReadStream = (given, options) => {
       const { Readable } = load("stream");
-      const { fd, flags = "r", start = 0, end = Infinity, highWaterMark = 65536, encoding = null, autoClose = true } = optionsOf(options, {});
+      const {
+        fd,
+        flags = "r",
+        start = 0,
+        end = Infinity,
+        highWaterMark = 65536,
+        encoding = null,
+        autoClose = true,
+      } = optionsOf(options, {});
       const from = fd === undefined ? pathOf(given) : undefined;
-      let at = start, file = fd ?? null;
+      let at = start,
+        file = fd ?? null;
       const stream = new Readable({
-        highWaterMark, encoding,
+        highWaterMark,
+        encoding,
         construct(done) {
           if (file !== null) return done();
           try {
@@ -506,7 +825,11 @@
           done();
         },
         read(size) {
-          const bytes = readBytes(file, Math.min(size, end - at + 1), file === kInput || (fd !== undefined && start === 0) ? null : at);
+          const bytes = readBytes(
+            file,
+            Math.min(size, end - at + 1),
+            file === kInput || (fd !== undefined && start === 0) ? null : at,
+          );
           at += bytes.length;
           stream.bytesRead += bytes.length;
           stream.push(bytes.length ? bytes : null);
@@ -517,16 +840,28 @@
         },
       });
       Object.assign(stream, { path: from, fd: file, bytesRead: 0, pending: file === null });
-      stream.close = (call) => { if (call) stream.once("close", call); stream.destroy(); };
+      stream.close = (call) => {
+        if (call) stream.once("close", call);
+        stream.destroy();
+      };
       return stream;
     };
     fs.createWriteStream = (given, options) => {
       const { Writable } = load("stream");
-      const { fd, flags = "w", start, encoding = "utf8", highWaterMark = 16384, autoClose = true } = optionsOf(options, {});
+      const {
+        fd,
+        flags = "w",
+        start,
+        encoding = "utf8",
+        highWaterMark = 16384,
+        autoClose = true,
+      } = optionsOf(options, {});
       const to = fd === undefined ? pathOf(given) : undefined;
-      let file = fd ?? null, at = start ?? null;
+      let file = fd ?? null,
+        at = start ?? null;
       const stream = new Writable({
-        highWaterMark, defaultEncoding: encoding,
+        highWaterMark,
+        defaultEncoding: encoding,
         construct(done) {
           if (file !== null) return done();
           try {
@@ -554,14 +889,25 @@
         },
       });
       Object.assign(stream, { path: to, fd: file, bytesWritten: 0, pending: file === null });
-      stream.close = (call) => { if (call) stream.once("close", call); stream.end(); };
+      stream.close = (call) => {
+        if (call) stream.once("close", call);
+        stream.end();
+      };
       return stream;
     };
-    const noWatching = (name) => () => { throw coded(Error, "ERR_FEATURE_UNAVAILABLE_ON_PLATFORM", `fs.${name}() is not there: nothing else changes the program's files while it runs. Read the file again when it matters.`); };
+    const noWatching = (name) => () => {
+      throw coded(
+        Error,
+        "ERR_FEATURE_UNAVAILABLE_ON_PLATFORM",
+        `fs.${name}() is not there: nothing else changes the program's files while it runs. Read the file again when it matters.`,
+      );
+    };
     for (const name of ["watch", "watchFile"]) fs[name] = noWatching(name);
     fs.unwatchFile = nothing;
     promises.watch = noWatching("promises.watch");
     module.exports = fs;
   });
-  shared.factories.set("fs/promises", (exports, module, load) => { module.exports = load("fs").promises; });
+  shared.factories.set("fs/promises", (exports, module, load) => {
+    module.exports = load("fs").promises;
+  });
 })();

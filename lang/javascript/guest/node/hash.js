@@ -5,24 +5,31 @@ globalThis.__membrane.factories.set("internal/hash", (exports, module, load) => 
   const { compress } = load("internal/shared");
 
   // The fractions of the square roots of the first primes, and of the next: the higher half of each, then the lower.
-  const kSha512 = [0x6a09e667, 0xf3bcc908, 0xbb67ae85, 0x84caa73b, 0x3c6ef372, 0xfe94f82b, 0xa54ff53a, 0x5f1d36f1,
-                    0x510e527f, 0xade682d1, 0x9b05688c, 0x2b3e6c1f, 0x1f83d9ab, 0xfb41bd6b, 0x5be0cd19, 0x137e2179];
-  const kSha384 = [0xcbbb9d5d, 0xc1059ed8, 0x629a292a, 0x367cd507, 0x9159015a, 0x3070dd17, 0x152fecd8, 0xf70e5939,
-                    0x67332667, 0xffc00b31, 0x8eb44a87, 0x68581511, 0xdb0c2e0d, 0x64f98fa7, 0x47b5481d, 0xbefa4fa4];
-  const kSha256 = kSha512.filter((_, i) => i % 2 === 0), kSha224 = kSha384.filter((_, i) => i % 2 === 1);
+  const kSha512 = [
+    0x6a09e667, 0xf3bcc908, 0xbb67ae85, 0x84caa73b, 0x3c6ef372, 0xfe94f82b, 0xa54ff53a, 0x5f1d36f1, 0x510e527f,
+    0xade682d1, 0x9b05688c, 0x2b3e6c1f, 0x1f83d9ab, 0xfb41bd6b, 0x5be0cd19, 0x137e2179,
+  ];
+  const kSha384 = [
+    0xcbbb9d5d, 0xc1059ed8, 0x629a292a, 0x367cd507, 0x9159015a, 0x3070dd17, 0x152fecd8, 0xf70e5939, 0x67332667,
+    0xffc00b31, 0x8eb44a87, 0x68581511, 0xdb0c2e0d, 0x64f98fa7, 0x47b5481d, 0xbefa4fa4,
+  ];
+  const kSha256 = kSha512.filter((_, i) => i % 2 === 0),
+    kSha224 = kSha384.filter((_, i) => i % 2 === 1);
   const kMd5 = [0x67452301, 0xefcdab89, 0x98badcfe, 0x10325476];
   const kKinds = {
     md5: { start: kMd5, block: 64, size: 16, number: 0, isLittle: true },
     sha1: { start: [...kMd5, 0xc3d2e1f0], block: 64, size: 20, number: 1 },
-    sha224: { start: kSha224, block: 64, size: 28, number: 2 }, sha256: { start: kSha256, block: 64, size: 32, number: 2 },
-    sha384: { start: kSha384, block: 128, size: 48, number: 3 }, sha512: { start: kSha512, block: 128, size: 64, number: 3 },
+    sha224: { start: kSha224, block: 64, size: 28, number: 2 },
+    sha256: { start: kSha256, block: 64, size: 32, number: 2 },
+    sha384: { start: kSha384, block: 128, size: 48, number: 3 },
+    sha512: { start: kSha512, block: 128, size: 64, number: 3 },
   };
 
   class Digest {
     constructor(name) {
       this.kind = kKinds[name];
       this.state = new Uint8Array(Int32Array.from(this.kind.start, (word) => word | 0).buffer);
-      this.left = new Uint8Array(0);  // less than a block
+      this.left = new Uint8Array(0); // less than a block
       this.count = 0;
     }
     update(bytes) {
@@ -39,25 +46,32 @@ globalThis.__membrane.factories.set("internal/hash", (exports, module, load) => 
         if (joined.length < block) return this;
         this.state = compress(number, this.state, joined);
       }
-      const whole = from.length - from.length % block;
+      const whole = from.length - (from.length % block);
       if (whole > 0) this.state = compress(number, this.state, from.subarray(0, whole));
       this.left = from.slice(whole);
       return this;
     }
     // What is changed later is replaced as a whole, so both can share what is there.
-    copy() { return Object.assign(Object.create(Digest.prototype), this); }
+    copy() {
+      return Object.assign(Object.create(Digest.prototype), this);
+    }
     digest() {
       const { block, size, isLittle } = this.kind;
-      const filled = this.count % block, lengthBytes = block / 8, bits = this.count * 8;
+      const filled = this.count % block,
+        lengthBytes = block / 8,
+        bits = this.count * 8;
       const padding = new Uint8Array((filled < block - lengthBytes ? block : 2 * block) - filled);
       padding[0] = 0x80;
-      const view = new DataView(padding.buffer), end = padding.length;
-      const high = Math.floor(bits / 2 ** 32), low = bits >>> 0;
+      const view = new DataView(padding.buffer),
+        end = padding.length;
+      const high = Math.floor(bits / 2 ** 32),
+        low = bits >>> 0;
       view.setUint32(isLittle ? end - 8 : end - 4, low, Boolean(isLittle));
       view.setUint32(isLittle ? end - 4 : end - 8, high, Boolean(isLittle));
       this.update(padding);
       const words = new Int32Array(this.state.buffer, this.state.byteOffset, this.state.length / 4);
-      const out = new Uint8Array(this.state.length), to = new DataView(out.buffer);
+      const out = new Uint8Array(this.state.length),
+        to = new DataView(out.buffer);
       words.forEach((word, i) => to.setInt32(4 * i, word, Boolean(isLittle)));
       return out.slice(0, size);
     }
@@ -79,15 +93,22 @@ globalThis.__membrane.factories.set("internal/hash", (exports, module, load) => 
     copy() {
       return Object.assign(Object.create(Hmac.prototype), { inner: this.inner.copy(), outer: this.outer.copy() });
     }
-    digest() { return this.outer.copy().update(this.inner.digest()).digest(); }
+    digest() {
+      return this.outer.copy().update(this.inner.digest()).digest();
+    }
   }
 
   // RFC 8018.
   function pbkdf2(name, password, salt, iterations, length) {
-    const keyed = new Hmac(name, password), { size } = kKinds[name];
+    const keyed = new Hmac(name, password),
+      { size } = kKinds[name];
     const out = new Uint8Array(length);
     for (let at = 0, number = 1; at < length; at += size, ++number) {
-      let u = keyed.copy().update(salt).update(Uint8Array.of(number >>> 24, number >>> 16, number >>> 8, number)).digest();
+      let u = keyed
+        .copy()
+        .update(salt)
+        .update(Uint8Array.of(number >>> 24, number >>> 16, number >>> 8, number))
+        .digest();
       const block = u.slice();
       for (let i = 1; i < iterations; ++i) {
         u = keyed.copy().update(u).digest();
@@ -109,5 +130,12 @@ globalThis.__membrane.factories.set("internal/hash", (exports, module, load) => 
     }
     return out;
   }
-  Object.assign(exports, { Digest, Hmac, pbkdf2, hkdf, names: Object.keys(kKinds), sizeOf: (name) => kKinds[name].size });
+  Object.assign(exports, {
+    Digest,
+    Hmac,
+    pbkdf2,
+    hkdf,
+    names: Object.keys(kKinds),
+    sizeOf: (name) => kKinds[name].size,
+  });
 });

@@ -21,7 +21,8 @@ globalThis.__membrane.factories.set("path", (exports, module, load) => {
   };
 
   const path = {
-    sep: "/", delimiter: ":",
+    sep: "/",
+    delimiter: ":",
     resolve(...paths) {
       let whole = "";
       for (let i = paths.length - 1; i >= 0 && !whole.startsWith("/"); --i) {
@@ -52,7 +53,8 @@ globalThis.__membrane.factories.set("path", (exports, module, load) => {
       checkString(from, "from");
       checkString(to, "to");
       if (from === to) return "";
-      const start = path.resolve(from).split("/").filter(Boolean), end = path.resolve(to).split("/").filter(Boolean);
+      const start = path.resolve(from).split("/").filter(Boolean),
+        end = path.resolve(to).split("/").filter(Boolean);
       let same = 0;
       while (same < start.length && same < end.length && start[same] === end[same]) ++same;
       return [...start.slice(same).map(() => ".."), ...end.slice(same)].join("/");
@@ -60,7 +62,8 @@ globalThis.__membrane.factories.set("path", (exports, module, load) => {
     toNamespacedPath: (path) => path,
     dirname(path) {
       checkString(path, "path");
-      const bare = withoutSlashes(path), end = bare.lastIndexOf("/");
+      const bare = withoutSlashes(path),
+        end = bare.lastIndexOf("/");
       if (end < 0) return ".";
       if (end === 0) return "/";
       return end === 1 && path.startsWith("/") ? "//" : bare.slice(0, end);
@@ -72,24 +75,33 @@ globalThis.__membrane.factories.set("path", (exports, module, load) => {
       while (end > 0 && path[end - 1] === "/") --end;
       const name = path.slice(path.lastIndexOf("/", end - 1) + 1, end);
       if (end === 0) return "";
-      return suffix !== undefined && suffix !== name && name.endsWith(suffix) ? name.slice(0, name.length - suffix.length)
-        : suffix === name && path !== suffix ? name : suffix === path ? "" : name;
+      return suffix !== undefined && suffix !== name && name.endsWith(suffix)
+        ? name.slice(0, name.length - suffix.length)
+        : suffix === name && path !== suffix
+          ? name
+          : suffix === path
+            ? ""
+            : name;
     },
     extname(path_) {
       checkString(path_, "path");
-      const name = path.basename(path_), at = name.lastIndexOf(".");
+      const name = path.basename(path_),
+        at = name.lastIndexOf(".");
       return at <= 0 || name === ".." ? "" : name.slice(at);
     },
     parse(path_) {
       checkString(path_, "path");
       const root = path_.startsWith("/") ? "/" : "";
-      const base = path.basename(path_), ext = path.extname(path_);
-      const bare = withoutSlashes(path_), at = bare.lastIndexOf("/");
+      const base = path.basename(path_),
+        ext = path.extname(path_);
+      const bare = withoutSlashes(path_),
+        at = bare.lastIndexOf("/");
       const dir = base === "" ? root : at > 0 ? bare.slice(0, at) : root;
       return { root, dir, base, ext, name: base.slice(0, base.length - ext.length) };
     },
     format(parts) {
-      if (parts === null || typeof parts !== "object") load("internal/check").wrongType("pathObject", "of type object", parts);
+      if (parts === null || typeof parts !== "object")
+        load("internal/check").wrongType("pathObject", "of type object", parts);
       const dir = parts.dir || parts.root;
       const ext = parts.ext ? `${parts.ext.startsWith(".") ? "" : "."}${parts.ext}` : "";
       const base = parts.base || `${parts.name || ""}${ext}`;
@@ -101,4 +113,6 @@ globalThis.__membrane.factories.set("path", (exports, module, load) => {
   path.posix = path.win32 = path;
   module.exports = path;
 });
-globalThis.__membrane.factories.set("path/posix", (exports, module, load) => { module.exports = load("path"); });
+globalThis.__membrane.factories.set("path/posix", (exports, module, load) => {
+  module.exports = load("path");
+});

@@ -18,7 +18,10 @@ globalThis.__membrane.factories.set("querystring", (exports, module, load) => {
     const bytes = [];
     const source = utf8(text);
     for (let i = 0; i < source.length; ++i) {
-      const code = source[i] === 0x25 ? parseInt(/^[0-9a-fA-F]{2}$/.exec(String.fromCharCode(source[i + 1], source[i + 2]))?.[0], 16) : NaN;
+      const code =
+        source[i] === 0x25
+          ? parseInt(/^[0-9a-fA-F]{2}$/.exec(String.fromCharCode(source[i + 1], source[i + 2]))?.[0], 16)
+          : NaN;
       if (Number.isNaN(code)) {
         bytes.push(source[i]);
       } else {
@@ -41,18 +44,24 @@ globalThis.__membrane.factories.set("querystring", (exports, module, load) => {
     return typeof value === "bigint" || typeof value === "boolean" ? String(value) : "";
   }
   function stringify(object, separator, equals, options) {
-    const sep = separator || "&", eq = equals || "=";
+    const sep = separator || "&",
+      eq = equals || "=";
     const encode = options?.encodeURIComponent ?? querystring.escape;
     if (object === null || typeof object !== "object") return "";
-    return Object.keys(object).flatMap((key) => {
-      const value = object[key];
-      return (Array.isArray(value) ? value : [value]).map((each) => `${encode(primitive(key))}${eq}${encode(primitive(each))}`);
-    }).join(sep);
+    return Object.keys(object)
+      .flatMap((key) => {
+        const value = object[key];
+        return (Array.isArray(value) ? value : [value]).map(
+          (each) => `${encode(primitive(key))}${eq}${encode(primitive(each))}`,
+        );
+      })
+      .join(sep);
   }
   function parse(text, separator, equals, options) {
     const made = Object.create(null);
     if (typeof text !== "string" || text === "") return made;
-    const sep = separator ? String(separator) : "&", eq = equals ? String(equals) : "=";
+    const sep = separator ? String(separator) : "&",
+      eq = equals ? String(equals) : "=";
     const most = typeof options?.maxKeys === "number" ? options.maxKeys : 1000;
     const decode = (part) => {
       const spaced = part.replaceAll("+", " ");
@@ -65,7 +74,8 @@ globalThis.__membrane.factories.set("querystring", (exports, module, load) => {
     const pieces = text.split(sep).filter((piece) => piece !== "");
     for (const piece of most > 0 ? pieces.slice(0, most) : pieces) {
       const at = piece.indexOf(eq);
-      const key = decode(at < 0 ? piece : piece.slice(0, at)), value = at < 0 ? "" : decode(piece.slice(at + eq.length));
+      const key = decode(at < 0 ? piece : piece.slice(0, at)),
+        value = at < 0 ? "" : decode(piece.slice(at + eq.length));
       if (!(key in made)) made[key] = value;
       else if (Array.isArray(made[key])) made[key].push(value);
       else made[key] = [made[key], value];

@@ -11,10 +11,25 @@
     class Interface extends EventEmitter {
       constructor(input, output) {
         super();
-        const options = input?.input === undefined && typeof input?.on === "function" ? { input, output } : input ?? {};
-        Object.assign(this, { input: options.input, output: options.output, terminal: false, line: "", cursor: 0, closed: false, history: [] });
-        Object.defineProperties(this, { _prompt: { value: options.prompt ?? "> ", writable: true }, _questions: { value: [] }, _lines: { value: [] }, _isPaused: { value: false, writable: true },
-                                        _left: { value: "", writable: true }, _isOver: { value: false, writable: true } });
+        const options =
+          input?.input === undefined && typeof input?.on === "function" ? { input, output } : (input ?? {});
+        Object.assign(this, {
+          input: options.input,
+          output: options.output,
+          terminal: false,
+          line: "",
+          cursor: 0,
+          closed: false,
+          history: [],
+        });
+        Object.defineProperties(this, {
+          _prompt: { value: options.prompt ?? "> ", writable: true },
+          _questions: { value: [] },
+          _lines: { value: [] },
+          _isPaused: { value: false, writable: true },
+          _left: { value: "", writable: true },
+          _isOver: { value: false, writable: true },
+        });
         const decoder = new StringDecoder("utf8");
         this.input.on("data", (chunk) => this._take(typeof chunk === "string" ? chunk : decoder.write(chunk)));
         this.input.on("end", () => {
@@ -48,13 +63,24 @@
         if (this.closed) throw coded(Error, "ERR_USE_AFTER_CLOSE", "readline was closed");
         this.output?.write(text);
         this._questions.push(call);
-        options?.signal?.addEventListener("abort", () => this._questions.splice(this._questions.indexOf(call), 1), { once: true });
+        options?.signal?.addEventListener("abort", () => this._questions.splice(this._questions.indexOf(call), 1), {
+          once: true,
+        });
         globalThis.setImmediate(() => this._tell());
       }
-      setPrompt(prompt) { this._prompt = prompt; }
-      getPrompt() { return this._prompt; }
-      prompt() { this.output?.write(this._prompt); this.resume(); }
-      write(data) { if (data !== undefined && data !== null) this._take(`${data}`); }
+      setPrompt(prompt) {
+        this._prompt = prompt;
+      }
+      getPrompt() {
+        return this._prompt;
+      }
+      prompt() {
+        this.output?.write(this._prompt);
+        this.resume();
+      }
+      write(data) {
+        if (data !== undefined && data !== null) this._take(`${data}`);
+      }
       pause() {
         if (this._isPaused) return this;
         this._isPaused = true;
@@ -76,19 +102,31 @@
         this.input.pause?.();
         this.emit("close");
       }
-      [Symbol.dispose ?? Symbol("dispose")]() { this.close(); }
+      [Symbol.dispose ?? Symbol("dispose")]() {
+        this.close();
+      }
       async *[Symbol.asyncIterator]() {
         const lines = [];
         let wake = null;
-        const call = () => { const to = wake; wake = null; to?.(); };
-        const onLine = (line) => { lines.push(line); call(); };
+        const call = () => {
+          const to = wake;
+          wake = null;
+          to?.();
+        };
+        const onLine = (line) => {
+          lines.push(line);
+          call();
+        };
         this.on("line", onLine);
         this.once("close", call);
         try {
           for (;;) {
             if (lines.length) yield lines.shift();
             else if (this.closed) return;
-            else await new Promise((resolve) => { wake = resolve; });
+            else
+              await new Promise((resolve) => {
+                wake = resolve;
+              });
           }
         } finally {
           this.removeListener("line", onLine);
@@ -96,24 +134,40 @@
         }
       }
     }
-    Interface.prototype.question[load("util").promisify.custom] = function (text, options) { return new Promise((resolve) => this.question(text, options ?? {}, resolve)); };
+    Interface.prototype.question[load("util").promisify.custom] = function (text, options) {
+      return new Promise((resolve) => this.question(text, options ?? {}, resolve));
+    };
 
     class PromisedInterface extends Interface {
       question(text, options) {
         return new Promise((resolve, reject) => {
           if (options?.signal?.aborted) return reject(abortError(options.signal));
           options?.signal?.addEventListener("abort", () => reject(abortError(options.signal)), { once: true });
-          this.once("close", () => reject(coded(Error, "ABORT_ERR", "readline was closed, and the input had no line for the question")));
+          this.once("close", () =>
+            reject(coded(Error, "ABORT_ERR", "readline was closed, and the input had no line for the question")),
+          );
           super.question(text, options ?? {}, resolve);
         });
       }
     }
     Object.defineProperty(PromisedInterface, "name", { value: "Interface" });
-    const nothing = (stream, ...values) => { const call = values.at(-1); if (typeof call === "function") call(); return true; };
+    const nothing = (stream, ...values) => {
+      const call = values.at(-1);
+      if (typeof call === "function") call();
+      return true;
+    };
     module.exports = {
-      Interface, createInterface: (...values) => new Interface(...values), clearLine: nothing, clearScreenDown: nothing, cursorTo: nothing, moveCursor: nothing, emitKeypressEvents() {},
+      Interface,
+      createInterface: (...values) => new Interface(...values),
+      clearLine: nothing,
+      clearScreenDown: nothing,
+      cursorTo: nothing,
+      moveCursor: nothing,
+      emitKeypressEvents() {},
       promises: { Interface: PromisedInterface, createInterface: (...values) => new PromisedInterface(...values) },
     };
   });
-  shared.factories.set("readline/promises", (exports, module, load) => { module.exports = load("readline").promises; });
+  shared.factories.set("readline/promises", (exports, module, load) => {
+    module.exports = load("readline").promises;
+  });
 })();

@@ -10,13 +10,17 @@
     const { abortError, coded, wrongType } = load("internal/check");
     const tick = (call, ...values) => globalThis.process.nextTick(call, ...values);
 
-    function Stream(options) { EventEmitter.call(this, options); }
+    function Stream(options) {
+      EventEmitter.call(this, options);
+    }
     Object.setPrototypeOf(Stream.prototype, EventEmitter.prototype);
     Object.setPrototypeOf(Stream, EventEmitter);
 
-    let defaultBytes = 65536, defaultObjects = 16;
-    const limitOf = (options, isObjects, name) => options?.[name] ?? options?.highWaterMark ?? (isObjects ? defaultObjects : defaultBytes);
-    const sizeOf = (state, chunk) => state.objectMode ? 1 : chunk.length;
+    let defaultBytes = 65536,
+      defaultObjects = 16;
+    const limitOf = (options, isObjects, name) =>
+      options?.[name] ?? options?.highWaterMark ?? (isObjects ? defaultObjects : defaultBytes);
+    const sizeOf = (state, chunk) => (state.objectMode ? 1 : chunk.length);
 
     // --- an end for both: destroy, errors, close ---
 
@@ -29,7 +33,8 @@
       for (const state of [reading, writing]) if (state) state.destroyed = true;
       const finish = (given) => {
         const failure = given ?? error ?? null;
-        for (const state of [reading, writing]) if (state) Object.assign(state, { errored: state.errored ?? failure, closed: true });
+        for (const state of [reading, writing])
+          if (state) Object.assign(state, { errored: state.errored ?? failure, closed: true });
         call?.(failure);
         tick(() => {
           const state = reading ?? writing;
@@ -78,27 +83,69 @@
     }
     const shareMethods = (Class) => {
       Class.prototype.destroy = destroy;
-      Class.prototype._destroy = function (error, done) { done(error); };
-      Object.defineProperties(Class.prototype, {
-        destroyed: { get() { return statesOf(this).some((state) => state.destroyed); }, set(value) { for (const state of statesOf(this)) state.destroyed = value; }, configurable: true },
-        closed: { get() { return statesOf(this)[0]?.closed ?? false; }, configurable: true },
-        errored: { get() { return statesOf(this)[0]?.errored ?? null; }, configurable: true },
-      });
-      if (Symbol.asyncDispose) Class.prototype[Symbol.asyncDispose] = function () {
-        const closed = new Promise((resolve) => finished(this, () => resolve()));
-        this.destroy();
-        return closed;
+      Class.prototype._destroy = function (error, done) {
+        done(error);
       };
+      Object.defineProperties(Class.prototype, {
+        destroyed: {
+          get() {
+            return statesOf(this).some((state) => state.destroyed);
+          },
+          set(value) {
+            for (const state of statesOf(this)) state.destroyed = value;
+          },
+          configurable: true,
+        },
+        closed: {
+          get() {
+            return statesOf(this)[0]?.closed ?? false;
+          },
+          configurable: true,
+        },
+        errored: {
+          get() {
+            return statesOf(this)[0]?.errored ?? null;
+          },
+          configurable: true,
+        },
+      });
+      if (Symbol.asyncDispose)
+        Class.prototype[Symbol.asyncDispose] = function () {
+          const closed = new Promise((resolve) => finished(this, () => resolve()));
+          this.destroy();
+          return closed;
+        };
     };
 
     // --- reading ---
 
     function readableState(options, isDuplex) {
       const objectMode = Boolean(options?.objectMode || (isDuplex && options?.readableObjectMode));
-      return { objectMode, highWaterMark: limitOf(options, objectMode, isDuplex ? "readableHighWaterMark" : "highWaterMark"), buffer: [], length: 0, ended: false, endScheduled: false, endEmitted: false,
-               reading: false, flowing: null, destroyed: false, closed: false, errored: null, errorEmitted: false, constructing: false, needReadable: false, readableListening: false,
-               scheduled: false, decoder: options?.encoding ? new StringDecoder(options.encoding) : null, encoding: options?.encoding ?? null, pipes: [], autoDestroy: options?.autoDestroy !== false,
-               emitClose: options?.emitClose, didRead: false };
+      return {
+        objectMode,
+        highWaterMark: limitOf(options, objectMode, isDuplex ? "readableHighWaterMark" : "highWaterMark"),
+        buffer: [],
+        length: 0,
+        ended: false,
+        endScheduled: false,
+        endEmitted: false,
+        reading: false,
+        flowing: null,
+        destroyed: false,
+        closed: false,
+        errored: null,
+        errorEmitted: false,
+        constructing: false,
+        needReadable: false,
+        readableListening: false,
+        scheduled: false,
+        decoder: options?.encoding ? new StringDecoder(options.encoding) : null,
+        encoding: options?.encoding ?? null,
+        pipes: [],
+        autoDestroy: options?.autoDestroy !== false,
+        emitClose: options?.emitClose,
+        didRead: false,
+      };
     }
     function Readable(options) {
       if (!(this instanceof Readable)) return new Readable(options);
@@ -133,10 +180,13 @@
         } else if (chunk instanceof Uint8Array) {
           if (!Buffer.isBuffer(chunk)) chunk = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
         } else if (chunk !== undefined) {
-          stream.destroy(typeErrorOf("chunk", "of type string or an instance of Buffer, TypedArray, or DataView", chunk));
+          stream.destroy(
+            typeErrorOf("chunk", "of type string or an instance of Buffer, TypedArray, or DataView", chunk),
+          );
           return false;
         }
-        if (chunk !== undefined && state.decoder && !isFront && typeof chunk !== "string") chunk = state.decoder.write(chunk);
+        if (chunk !== undefined && state.decoder && !isFront && typeof chunk !== "string")
+          chunk = state.decoder.write(chunk);
       }
       state.reading = false;
       if (state.ended && !isFront) {
@@ -203,7 +253,15 @@
     }
     function endIfDone(stream) {
       const state = stream._readableState;
-      if (!state.ended || state.length > 0 || state.endScheduled || state.destroyed || state.errored || !(state.flowing || state.didEndRead || state.readableListening && state.didEndRead)) return;
+      if (
+        !state.ended ||
+        state.length > 0 ||
+        state.endScheduled ||
+        state.destroyed ||
+        state.errored ||
+        !(state.flowing || state.didEndRead || (state.readableListening && state.didEndRead))
+      )
+        return;
       state.endScheduled = true;
       tick(() => {
         if (state.errored || state.destroyed) return;
@@ -217,9 +275,15 @@
     }
 
     Object.assign(Readable.prototype, {
-      _read() { throw coded(Error, "ERR_METHOD_NOT_IMPLEMENTED", "The _read() method is not implemented"); },
-      push(chunk, encoding) { return add(this, chunk, encoding, false); },
-      unshift(chunk, encoding) { return add(this, chunk, encoding, true); },
+      _read() {
+        throw coded(Error, "ERR_METHOD_NOT_IMPLEMENTED", "The _read() method is not implemented");
+      },
+      push(chunk, encoding) {
+        return add(this, chunk, encoding, false);
+      },
+      unshift(chunk, encoding) {
+        return add(this, chunk, encoding, true);
+      },
       read(size) {
         const state = this._readableState;
         if (size === 0) {
@@ -240,7 +304,12 @@
             fetchMore(this);
             return null;
           }
-          chunk = state.buffer.length === 1 ? state.buffer[0] : state.decoder ? state.buffer.join("") : Buffer.concat(state.buffer);
+          chunk =
+            state.buffer.length === 1
+              ? state.buffer[0]
+              : state.decoder
+                ? state.buffer.join("")
+                : Buffer.concat(state.buffer);
           state.buffer = [];
           state.length = 0;
         } else {
@@ -287,7 +356,9 @@
         }
         return this;
       },
-      isPaused() { return this._readableState.flowing === false; },
+      isPaused() {
+        return this._readableState.flowing === false;
+      },
       setEncoding(encoding) {
         const state = this._readableState;
         state.decoder = new StringDecoder(encoding);
@@ -299,15 +370,23 @@
       },
       pipe(to, { end = true } = {}) {
         const state = this._readableState;
-        const onData = (chunk) => { if (to.write(chunk) === false) { this.pause(); to.once("drain", onDrain); } };
-        const onDrain = () => { if (state.pipes.includes(to)) this.resume(); };
+        const onData = (chunk) => {
+          if (to.write(chunk) === false) {
+            this.pause();
+            to.once("drain", onDrain);
+          }
+        };
+        const onDrain = () => {
+          if (state.pipes.includes(to)) this.resume();
+        };
         const onEnd = () => to.end();
         const onError = () => this.unpipe(to);
         state.pipes.push(to);
         (this[kPiped] ??= new Map()).set(to, { onData, onDrain, onEnd, onError });
         to.on("error", onError);
         to.once("close", onError);
-        if (end && to !== globalThis.process.stdout && to !== globalThis.process.stderr) state.endEmitted ? tick(onEnd) : this.once("end", onEnd);
+        if (end && to !== globalThis.process.stdout && to !== globalThis.process.stderr)
+          state.endEmitted ? tick(onEnd) : this.once("end", onEnd);
         to.emit("pipe", this);
         this.on("data", onData);
         if (state.flowing === false) this.resume();
@@ -331,19 +410,31 @@
         return this;
       },
       wrap(old) {
-        old.on("data", (chunk) => { if (!this.push(chunk)) old.pause?.(); });
+        old.on("data", (chunk) => {
+          if (!this.push(chunk)) old.pause?.();
+        });
         old.on("end", () => this.push(null));
         old.on("error", (error) => this.destroy(error));
         this._read = () => old.resume?.();
         return this;
       },
-      async *[Symbol.asyncIterator]() { yield* valuesOf(this, true); },
-      iterator({ destroyOnReturn = true } = {}) { return valuesOf(this, destroyOnReturn); },
+      async *[Symbol.asyncIterator]() {
+        yield* valuesOf(this, true);
+      },
+      iterator({ destroyOnReturn = true } = {}) {
+        return valuesOf(this, destroyOnReturn);
+      },
     });
     const kPiped = Symbol("piped");
     async function* valuesOf(stream, destroysOnReturn) {
-      let wake = null, failure, isOver = false;
-      const call = () => { const to = wake; wake = null; to?.(); };
+      let wake = null,
+        failure,
+        isOver = false;
+      const call = () => {
+        const to = wake;
+        wake = null;
+        to?.();
+      };
       stream.on("readable", call);
       const stop = finished(stream, { writable: false }, (error) => {
         if (error) failure = error;
@@ -359,7 +450,10 @@
           else if (isOver) {
             isWhole = true;
             return;
-          } else await new Promise((resolve) => { wake = resolve; });
+          } else
+            await new Promise((resolve) => {
+              wake = resolve;
+            });
         }
       } finally {
         stop();
@@ -367,66 +461,154 @@
         if ((!isWhole && destroysOnReturn) || (failure && !stream.destroyed)) stream.destroy();
       }
     }
-    Object.defineProperties(Readable.prototype, Object.fromEntries(Object.entries({
-      readableFlowing: (s) => s.flowing, readableLength: (s) => s.length, readableHighWaterMark: (s) => s.highWaterMark, readableObjectMode: (s) => s.objectMode,
-      readableEnded: (s) => s.endEmitted, readableEncoding: (s) => s.encoding, readableAborted: (s) => (s.destroyed || s.errored !== null) && !s.endEmitted, readableDidRead: (s) => s.didRead,
-    }).map(([name, get]) => [name, { get() { return get(this._readableState); }, configurable: true }])));
+    Object.defineProperties(
+      Readable.prototype,
+      Object.fromEntries(
+        Object.entries({
+          readableFlowing: (s) => s.flowing,
+          readableLength: (s) => s.length,
+          readableHighWaterMark: (s) => s.highWaterMark,
+          readableObjectMode: (s) => s.objectMode,
+          readableEnded: (s) => s.endEmitted,
+          readableEncoding: (s) => s.encoding,
+          readableAborted: (s) => (s.destroyed || s.errored !== null) && !s.endEmitted,
+          readableDidRead: (s) => s.didRead,
+        }).map(([name, get]) => [
+          name,
+          {
+            get() {
+              return get(this._readableState);
+            },
+            configurable: true,
+          },
+        ]),
+      ),
+    );
 
     Readable.from = function (source, options) {
       if (typeof source === "string" || source instanceof Uint8Array)
-        return new Readable({ objectMode: true, ...options, read() { this.push(source); this.push(null); } });
+        return new Readable({
+          objectMode: true,
+          ...options,
+          read() {
+            this.push(source);
+            this.push(null);
+          },
+        });
       const iterator = source?.[Symbol.asyncIterator]?.() ?? source?.[Symbol.iterator]?.();
       if (iterator === undefined) wrongType("iterable", "an instance of Iterable", source);
       return new Readable({
-        objectMode: true, highWaterMark: 1, ...options,
+        objectMode: true,
+        highWaterMark: 1,
+        ...options,
         async read() {
           try {
             const { value, done } = await iterator.next();
             if (done) this.push(null);
             else {
               const chunk = await value;
-              if (chunk === null) throw coded(TypeError, "ERR_STREAM_NULL_VALUES", "May not write null values to stream");
+              if (chunk === null)
+                throw coded(TypeError, "ERR_STREAM_NULL_VALUES", "May not write null values to stream");
               this.push(chunk);
             }
           } catch (error) {
             this.destroy(error);
           }
         },
-        destroy(error, done) { Promise.resolve(iterator.return?.()).then(() => done(error), (e) => done(e ?? error)); },
+        destroy(error, done) {
+          Promise.resolve(iterator.return?.()).then(
+            () => done(error),
+            (e) => done(e ?? error),
+          );
+        },
       });
     };
 
     // What arrays have, for the chunks to come.
     const operators = {
-      async *map(source, call) { for await (const chunk of source) yield await call(chunk); },
-      async *filter(source, call) { for await (const chunk of source) if (await call(chunk)) yield chunk; },
-      async *flatMap(source, call) { for await (const chunk of source) yield* await call(chunk); },
-      async *take(source, count) { if (count > 0) for await (const chunk of source) { yield chunk; if (--count === 0) return; } },
-      async *drop(source, count) { for await (const chunk of source) if (count-- <= 0) yield chunk; },
+      async *map(source, call) {
+        for await (const chunk of source) yield await call(chunk);
+      },
+      async *filter(source, call) {
+        for await (const chunk of source) if (await call(chunk)) yield chunk;
+      },
+      async *flatMap(source, call) {
+        for await (const chunk of source) yield* await call(chunk);
+      },
+      async *take(source, count) {
+        if (count > 0)
+          for await (const chunk of source) {
+            yield chunk;
+            if (--count === 0) return;
+          }
+      },
+      async *drop(source, count) {
+        for await (const chunk of source) if (count-- <= 0) yield chunk;
+      },
     };
-    for (const [name, operate] of Object.entries(operators)) Readable.prototype[name] = function (...values) { return Readable.from(operate(this, ...values)); };
+    for (const [name, operate] of Object.entries(operators))
+      Readable.prototype[name] = function (...values) {
+        return Readable.from(operate(this, ...values));
+      };
     Object.assign(Readable.prototype, {
-      async toArray() { const all = []; for await (const chunk of this) all.push(chunk); return all; },
-      async forEach(call) { for await (const chunk of this) await call(chunk); },
-      async some(call) { for await (const chunk of this) if (await call(chunk)) return true; return false; },
-      async every(call) { for await (const chunk of this) if (!await call(chunk)) return false; return true; },
-      async find(call) { for await (const chunk of this) if (await call(chunk)) return chunk; return undefined; },
+      async toArray() {
+        const all = [];
+        for await (const chunk of this) all.push(chunk);
+        return all;
+      },
+      async forEach(call) {
+        for await (const chunk of this) await call(chunk);
+      },
+      async some(call) {
+        for await (const chunk of this) if (await call(chunk)) return true;
+        return false;
+      },
+      async every(call) {
+        for await (const chunk of this) if (!(await call(chunk))) return false;
+        return true;
+      },
+      async find(call) {
+        for await (const chunk of this) if (await call(chunk)) return chunk;
+        return undefined;
+      },
       async reduce(call, ...initial) {
-        let [value] = initial, isFirst = initial.length === 0;
+        let [value] = initial,
+          isFirst = initial.length === 0;
         for await (const chunk of this) [value, isFirst] = isFirst ? [chunk, false] : [await call(value, chunk), false];
         if (isFirst) throw new TypeError("Reduce of an empty stream requires an initial value");
         return value;
       },
-      compose(transform) { return pipeline(this, Duplex.from(transform), () => {}); },
+      compose(transform) {
+        return pipeline(this, Duplex.from(transform), () => {});
+      },
     });
 
     // --- writing ---
 
     function writableState(options, isDuplex) {
       const objectMode = Boolean(options?.objectMode || (isDuplex && options?.writableObjectMode));
-      return { objectMode, highWaterMark: limitOf(options, objectMode, isDuplex ? "writableHighWaterMark" : "highWaterMark"), queue: [], length: 0, ending: false, finished: false, writing: false,
-               needDrain: false, destroyed: false, closed: false, errored: null, errorEmitted: false, constructing: false, corked: 0, finishing: false, decodeStrings: options?.decodeStrings !== false,
-               defaultEncoding: options?.defaultEncoding ?? "utf8", autoDestroy: options?.autoDestroy !== false, emitClose: options?.emitClose, endCalls: [] };
+      return {
+        objectMode,
+        highWaterMark: limitOf(options, objectMode, isDuplex ? "writableHighWaterMark" : "highWaterMark"),
+        queue: [],
+        length: 0,
+        ending: false,
+        finished: false,
+        writing: false,
+        needDrain: false,
+        destroyed: false,
+        closed: false,
+        errored: null,
+        errorEmitted: false,
+        constructing: false,
+        corked: 0,
+        finishing: false,
+        decodeStrings: options?.decodeStrings !== false,
+        defaultEncoding: options?.defaultEncoding ?? "utf8",
+        autoDestroy: options?.autoDestroy !== false,
+        emitClose: options?.emitClose,
+        endCalls: [],
+      };
     }
     function Writable(options) {
       if (!(this instanceof Writable) && !(this instanceof Duplex)) return new Writable(options);
@@ -462,7 +644,11 @@
         else act();
       };
       try {
-        if (isMany || typeof stream._write !== "function") stream._writev(items.map(({ chunk, encoding }) => ({ chunk, encoding })), done);
+        if (isMany || typeof stream._write !== "function")
+          stream._writev(
+            items.map(({ chunk, encoding }) => ({ chunk, encoding })),
+            done,
+          );
         else stream._write(items[0].chunk, items[0].encoding, done);
       } catch (error) {
         state.writing = false;
@@ -478,7 +664,10 @@
         for (const { call } of items) call?.(error);
         state.errored ??= error;
         if (state.autoDestroy) stream.destroy(error);
-        else if (!state.errorEmitted) { state.errorEmitted = true; stream.emit("error", error); }
+        else if (!state.errorEmitted) {
+          state.errorEmitted = true;
+          stream.emit("error", error);
+        }
         return;
       }
       for (const { chunk, call } of items) {
@@ -536,7 +725,11 @@
             if (!Buffer.isBuffer(chunk)) chunk = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
           } else wrongType("chunk", "of type string or an instance of Buffer, TypedArray, or DataView", chunk);
         }
-        const error = state.ending ? coded(Error, "ERR_STREAM_WRITE_AFTER_END", "write after end") : state.destroyed ? coded(Error, "ERR_STREAM_DESTROYED", "Cannot call write after a stream was destroyed") : null;
+        const error = state.ending
+          ? coded(Error, "ERR_STREAM_WRITE_AFTER_END", "write after end")
+          : state.destroyed
+            ? coded(Error, "ERR_STREAM_DESTROYED", "Cannot call write after a stream was destroyed")
+            : null;
         if (error) {
           tick(() => call?.(error));
           if (state.ending) failLater(this, error);
@@ -556,7 +749,14 @@
         if (chunk !== undefined && chunk !== null) this.write(chunk, encoding);
         state.corked = 0;
         if (call) {
-          if (state.finished || state.destroyed) tick(() => call(state.finished ? coded(Error, "ERR_STREAM_ALREADY_FINISHED", "Cannot call end after a stream was finished") : coded(Error, "ERR_STREAM_DESTROYED", "Cannot call end after a stream was destroyed")));
+          if (state.finished || state.destroyed)
+            tick(() =>
+              call(
+                state.finished
+                  ? coded(Error, "ERR_STREAM_ALREADY_FINISHED", "Cannot call end after a stream was finished")
+                  : coded(Error, "ERR_STREAM_DESTROYED", "Cannot call end after a stream was destroyed"),
+              ),
+            );
           else state.endCalls.push(call);
         }
         if (!state.ending) {
@@ -566,21 +766,46 @@
         }
         return this;
       },
-      cork() { ++this._writableState.corked; },
+      cork() {
+        ++this._writableState.corked;
+      },
       uncork() {
         if (this._writableState.corked) --this._writableState.corked;
         drainQueue(this);
       },
-      setDefaultEncoding(encoding) { this._writableState.defaultEncoding = encoding; return this; },
+      setDefaultEncoding(encoding) {
+        this._writableState.defaultEncoding = encoding;
+        return this;
+      },
     });
     const failLater = (stream, error) => tick(() => stream.destroy(error));
-    const writableGetters = Object.fromEntries(Object.entries({
-      writableLength: (s) => s.length, writableHighWaterMark: (s) => s.highWaterMark, writableObjectMode: (s) => s.objectMode, writableEnded: (s) => s.ending, writableFinished: (s) => s.finished,
-      writableNeedDrain: (s) => s.needDrain && !s.destroyed && !s.ending, writableCorked: (s) => s.corked, writableAborted: (s) => (s.destroyed || s.errored !== null) && !s.finished,
-    }).map(([name, get]) => [name, { get() { return this._writableState && get(this._writableState); }, configurable: true }]));
+    const writableGetters = Object.fromEntries(
+      Object.entries({
+        writableLength: (s) => s.length,
+        writableHighWaterMark: (s) => s.highWaterMark,
+        writableObjectMode: (s) => s.objectMode,
+        writableEnded: (s) => s.ending,
+        writableFinished: (s) => s.finished,
+        writableNeedDrain: (s) => s.needDrain && !s.destroyed && !s.ending,
+        writableCorked: (s) => s.corked,
+        writableAborted: (s) => (s.destroyed || s.errored !== null) && !s.finished,
+      }).map(([name, get]) => [
+        name,
+        {
+          get() {
+            return this._writableState && get(this._writableState);
+          },
+          configurable: true,
+        },
+      ]),
+    );
     Object.defineProperties(Writable.prototype, writableGetters);
     Object.defineProperty(Writable, Symbol.hasInstance, {
-      value(object) { return Function.prototype[Symbol.hasInstance].call(this, object) || (this === Writable && object instanceof Duplex); },
+      value(object) {
+        return (
+          Function.prototype[Symbol.hasInstance].call(this, object) || (this === Writable && object instanceof Duplex)
+        );
+      },
     });
 
     // --- both ---
@@ -594,33 +819,51 @@
       this.allowHalfOpen = options?.allowHalfOpen !== false;
       if (typeof options?.read === "function") this._read = options.read;
       takeWritable(this, options);
-      if (options?.readable === false) { Object.assign(this._readableState, { ended: true, endScheduled: true, endEmitted: true }); this.readable = false; }
-      if (options?.writable === false) { Object.assign(this._writableState, { ending: true, finished: true }); this.writable = false; }
+      if (options?.readable === false) {
+        Object.assign(this._readableState, { ended: true, endScheduled: true, endEmitted: true });
+        this.readable = false;
+      }
+      if (options?.writable === false) {
+        Object.assign(this._writableState, { ending: true, finished: true });
+        this.writable = false;
+      }
       if (typeof options?.construct === "function") this._construct = options.construct;
       abortBy(options?.signal, this);
       construct(this, [this._readableState, this._writableState]);
     }
     Object.setPrototypeOf(Duplex.prototype, Readable.prototype);
     Object.setPrototypeOf(Duplex, Readable);
-    for (const name of ["write", "end", "cork", "uncork", "setDefaultEncoding", "_write"]) Duplex.prototype[name] = Writable.prototype[name];
+    for (const name of ["write", "end", "cork", "uncork", "setDefaultEncoding", "_write"])
+      Duplex.prototype[name] = Writable.prototype[name];
     Object.defineProperties(Duplex.prototype, writableGetters);
     Duplex.from = (source) => {
       if (source instanceof Duplex) return source;
       if (typeof source === "function") {
-        const input = new PassThrough({ objectMode: true }), output = Readable.from(source(input));
+        const input = new PassThrough({ objectMode: true }),
+          output = Readable.from(source(input));
         return pairOf(output, input);
       }
-      if (source?.readable && source?.writable && typeof source.readable === "object") return pairOf(source.readable, source.writable);
+      if (source?.readable && source?.writable && typeof source.readable === "object")
+        return pairOf(source.readable, source.writable);
       return pairOf(Readable.from(source), null);
     };
     function pairOf(output, input) {
       const made = new Duplex({
-        objectMode: true, writable: input !== null,
-        read() { output.resume(); },
-        write(chunk, encoding, done) { input.write(chunk, encoding) ? done() : input.once("drain", done); },
-        final(done) { input.end(done); },
+        objectMode: true,
+        writable: input !== null,
+        read() {
+          output.resume();
+        },
+        write(chunk, encoding, done) {
+          input.write(chunk, encoding) ? done() : input.once("drain", done);
+        },
+        final(done) {
+          input.end(done);
+        },
       });
-      output.on("data", (chunk) => { if (!made.push(chunk)) output.pause(); });
+      output.on("data", (chunk) => {
+        if (!made.push(chunk)) output.pause();
+      });
       output.on("end", () => made.push(null));
       output.on("error", (error) => made.destroy(error));
       return made;
@@ -636,7 +879,9 @@
     Object.setPrototypeOf(Transform, Duplex);
     const kWaiting = Symbol("waiting");
     Object.assign(Transform.prototype, {
-      _transform() { throw coded(Error, "ERR_METHOD_NOT_IMPLEMENTED", "The _transform() method is not implemented"); },
+      _transform() {
+        throw coded(Error, "ERR_METHOD_NOT_IMPLEMENTED", "The _transform() method is not implemented");
+      },
       _write(chunk, encoding, done) {
         this._transform(chunk, encoding, (error, value) => {
           if (error) return done(error);
@@ -669,15 +914,25 @@
     }
     Object.setPrototypeOf(PassThrough.prototype, Transform.prototype);
     Object.setPrototypeOf(PassThrough, Transform);
-    PassThrough.prototype._transform = function (chunk, encoding, done) { done(null, chunk); };
-    for (const Class of [Readable, Writable, Duplex, Transform, PassThrough]) Object.defineProperty(Class.prototype, "constructor", { value: Class, writable: true, configurable: true, enumerable: false });
+    PassThrough.prototype._transform = function (chunk, encoding, done) {
+      done(null, chunk);
+    };
+    for (const Class of [Readable, Writable, Duplex, Transform, PassThrough])
+      Object.defineProperty(Class.prototype, "constructor", {
+        value: Class,
+        writable: true,
+        configurable: true,
+        enumerable: false,
+      });
 
     // --- when a stream is over, and chains of them ---
 
     function finished(stream, options, call) {
       if (typeof options === "function") [options, call] = [{}, options];
-      const reading = stream._readableState, writing = stream._writableState;
-      const wantsRead = options?.readable ?? Boolean(reading), wantsWrite = options?.writable ?? Boolean(writing);
+      const reading = stream._readableState,
+        writing = stream._writableState;
+      const wantsRead = options?.readable ?? Boolean(reading),
+        wantsWrite = options?.writable ?? Boolean(writing);
       let isTold = false;
       const tell = (error) => {
         if (isTold) return;
@@ -685,18 +940,28 @@
         stop();
         call.call(stream, error);
       };
-      const isDone = () => (!wantsRead || !reading || reading.endEmitted) && (!wantsWrite || !writing || writing.finished);
-      const check = () => { if (isDone()) tell(undefined); };
+      const isDone = () =>
+        (!wantsRead || !reading || reading.endEmitted) && (!wantsWrite || !writing || writing.finished);
+      const check = () => {
+        if (isDone()) tell(undefined);
+      };
       const onError = (error) => tell(error);
       const onClose = () => {
         if (reading?.errored || writing?.errored) tell(reading?.errored ?? writing?.errored);
         else tell(isDone() ? undefined : coded(Error, "ERR_STREAM_PREMATURE_CLOSE", "Premature close"));
       };
       const abort = () => tell(abortError(options.signal));
-      const pairs = [["end", check], ["finish", check], ["error", onError], ["close", onClose]];
+      const pairs = [
+        ["end", check],
+        ["finish", check],
+        ["error", onError],
+        ["close", onClose],
+      ];
       for (const [name, listener] of pairs) stream.on(name, listener);
       options?.signal?.addEventListener("abort", abort, { once: true });
-      const stop = () => { for (const [name, listener] of pairs) if (name !== "error" || isTold) stream.removeListener(name, listener); };
+      const stop = () => {
+        for (const [name, listener] of pairs) if (name !== "error" || isTold) stream.removeListener(name, listener);
+      };
       if (stream.closed || (reading ?? writing)?.closed) tick(onClose);
       else if (isDone() && (reading || writing)) tick(check);
       return stop;
@@ -704,10 +969,12 @@
     function pipeline(...given) {
       const call = typeof given.at(-1) === "function" ? given.pop() : undefined;
       let stages = given.length === 1 && Array.isArray(given[0]) ? given[0] : given;
-      const options = stages.at(-1) !== null && typeof stages.at(-1) === "object" && !isStage(stages.at(-1)) ? stages.pop() : {};
+      const options =
+        stages.at(-1) !== null && typeof stages.at(-1) === "object" && !isStage(stages.at(-1)) ? stages.pop() : {};
       stages = [...stages];
       if (stages.length < 2) throw coded(TypeError, "ERR_MISSING_ARGS", 'The "streams" argument must be specified');
-      let current = stages[0], result;
+      let current = stages[0],
+        result;
       const all = [];
       let isTold = false;
       const tell = (error, value) => {
@@ -739,21 +1006,39 @@
       all.forEach((stream, i) => {
         const isLast = i === all.length - 1 && result === undefined;
         stream.on("error", () => {});
-        finished(stream, { readable: !isLast || (stream._readableState && !stream._writableState), writable: i > 0 && Boolean(stream._writableState) }, (error) => {
-          if (error) tell(error);
-          else if (--open === 0 && result === undefined) tell();
-        });
+        finished(
+          stream,
+          {
+            readable: !isLast || (stream._readableState && !stream._writableState),
+            writable: i > 0 && Boolean(stream._writableState),
+          },
+          (error) => {
+            if (error) tell(error);
+            else if (--open === 0 && result === undefined) tell();
+          },
+        );
         if (isLast && stream instanceof Readable && !stream._writableState) stream.resume();
       });
       if (options.signal) abortBy(options.signal, { destroy: tell });
       result?.then((value) => tell(undefined, value), tell);
       return last;
     }
-    const isStage = (value) => value instanceof Stream || typeof value?.[Symbol.asyncIterator] === "function" || typeof value?.[Symbol.iterator] === "function" || typeof value?.pipe === "function" || typeof value?.write === "function";
+    const isStage = (value) =>
+      value instanceof Stream ||
+      typeof value?.[Symbol.asyncIterator] === "function" ||
+      typeof value?.[Symbol.iterator] === "function" ||
+      typeof value?.pipe === "function" ||
+      typeof value?.write === "function";
 
     const promises = {
-      pipeline: (...stages) => new Promise((resolve, reject) => pipeline(...stages, (error, value) => error ? reject(error) : resolve(value))),
-      finished: (stream, options) => new Promise((resolve, reject) => finished(stream, options ?? {}, (error) => error ? reject(error) : resolve())),
+      pipeline: (...stages) =>
+        new Promise((resolve, reject) =>
+          pipeline(...stages, (error, value) => (error ? reject(error) : resolve(value))),
+        ),
+      finished: (stream, options) =>
+        new Promise((resolve, reject) =>
+          finished(stream, options ?? {}, (error) => (error ? reject(error) : resolve())),
+        ),
     };
     const { promisify } = load("util");
     pipeline[promisify.custom] = promises.pipeline;
@@ -762,38 +1047,90 @@
     // --- from and to the Web's ---
 
     Readable.fromWeb = (web, options) => Readable.from(web, { objectMode: false, ...options });
-    Readable.toWeb = (stream) => new globalThis.ReadableStream({
-      start(controller) {
-        stream.on("data", (chunk) => { controller.enqueue(chunk); if (controller.desiredSize <= 0) stream.pause(); });
-        finished(stream, { writable: false }, (error) => error ? controller.error(error) : controller.close());
-      },
-      pull() { stream.resume(); },
-      cancel(reason) { stream.destroy(reason); },
-    });
+    Readable.toWeb = (stream) =>
+      new globalThis.ReadableStream({
+        start(controller) {
+          stream.on("data", (chunk) => {
+            controller.enqueue(chunk);
+            if (controller.desiredSize <= 0) stream.pause();
+          });
+          finished(stream, { writable: false }, (error) => (error ? controller.error(error) : controller.close()));
+        },
+        pull() {
+          stream.resume();
+        },
+        cancel(reason) {
+          stream.destroy(reason);
+        },
+      });
     Writable.fromWeb = (web) => {
       const writer = web.getWriter();
-      return new Writable({ write(chunk, _, done) { writer.write(chunk).then(() => done(), done); }, final(done) { writer.close().then(() => done(), done); } });
+      return new Writable({
+        write(chunk, _, done) {
+          writer.write(chunk).then(() => done(), done);
+        },
+        final(done) {
+          writer.close().then(() => done(), done);
+        },
+      });
     };
 
     Stream.prototype.pipe ??= Readable.prototype.pipe;
     Object.assign(Stream, {
-      Stream, Readable, Writable, Duplex, Transform, PassThrough, pipeline, finished, promises,
-      addAbortSignal: (signal, stream) => { abortBy(signal, stream); return stream; },
-      getDefaultHighWaterMark: (isObjects) => isObjects ? defaultObjects : defaultBytes,
-      setDefaultHighWaterMark: (isObjects, value) => { if (isObjects) defaultObjects = value; else defaultBytes = value; },
-      isReadable: (stream) => Boolean(stream?.readable) && !stream.destroyed, isErrored: (stream) => Boolean(stream?.errored), isDisturbed: (stream) => Boolean(stream?._readableState?.didRead),
+      Stream,
+      Readable,
+      Writable,
+      Duplex,
+      Transform,
+      PassThrough,
+      pipeline,
+      finished,
+      promises,
+      addAbortSignal: (signal, stream) => {
+        abortBy(signal, stream);
+        return stream;
+      },
+      getDefaultHighWaterMark: (isObjects) => (isObjects ? defaultObjects : defaultBytes),
+      setDefaultHighWaterMark: (isObjects, value) => {
+        if (isObjects) defaultObjects = value;
+        else defaultBytes = value;
+      },
+      isReadable: (stream) => Boolean(stream?.readable) && !stream.destroyed,
+      isErrored: (stream) => Boolean(stream?.errored),
+      isDisturbed: (stream) => Boolean(stream?._readableState?.didRead),
     });
     module.exports = Stream;
   });
-  shared.factories.set("stream/promises", (exports, module, load) => { module.exports = load("stream").promises; });
+  shared.factories.set("stream/promises", (exports, module, load) => {
+    module.exports = load("stream").promises;
+  });
   shared.factories.set("stream/consumers", (exports, module) => {
-    const all = async (stream) => { const pieces = []; for await (const piece of stream) pieces.push(typeof piece === "string" ? Buffer.from(piece) : piece); return Buffer.concat(pieces); };
-    module.exports = { buffer: all, text: async (stream) => (await all(stream)).toString(), json: async (stream) => JSON.parse((await all(stream)).toString()),
-                       arrayBuffer: async (stream) => { const bytes = await all(stream); return bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.length); },
-                       blob: async (stream) => new Blob([await all(stream)]) };
+    const all = async (stream) => {
+      const pieces = [];
+      for await (const piece of stream) pieces.push(typeof piece === "string" ? Buffer.from(piece) : piece);
+      return Buffer.concat(pieces);
+    };
+    module.exports = {
+      buffer: all,
+      text: async (stream) => (await all(stream)).toString(),
+      json: async (stream) => JSON.parse((await all(stream)).toString()),
+      arrayBuffer: async (stream) => {
+        const bytes = await all(stream);
+        return bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.length);
+      },
+      blob: async (stream) => new Blob([await all(stream)]),
+    };
   });
   shared.factories.set("stream/web", (exports, module) => {
-    const names = ["ReadableStream", "WritableStream", "TransformStream", "TextDecoderStream", "TextEncoderStream", "ByteLengthQueuingStrategy", "CountQueuingStrategy"];
+    const names = [
+      "ReadableStream",
+      "WritableStream",
+      "TransformStream",
+      "TextDecoderStream",
+      "TextEncoderStream",
+      "ByteLengthQueuingStrategy",
+      "CountQueuingStrategy",
+    ];
     module.exports = Object.fromEntries(names.map((name) => [name, globalThis[name]]));
   });
 })();

@@ -9,8 +9,10 @@ globalThis.__membrane.factories.set("url", (exports, module, load) => {
     const url = typeof given === "string" ? new URL(given) : given;
     if (!(url instanceof URL)) wrongType("path", "of type string or an instance of URL", given);
     if (url.protocol !== "file:") throw coded(TypeError, "ERR_INVALID_URL_SCHEME", "The URL must be of scheme file");
-    if (url.hostname !== "") throw coded(TypeError, "ERR_INVALID_FILE_URL_HOST", 'File URL host must be "localhost" or empty on linux');
-    if (/%2f/i.test(url.pathname)) throw coded(TypeError, "ERR_INVALID_FILE_URL_PATH", "File URL path must not include encoded / characters");
+    if (url.hostname !== "")
+      throw coded(TypeError, "ERR_INVALID_FILE_URL_HOST", 'File URL host must be "localhost" or empty on linux');
+    if (/%2f/i.test(url.pathname))
+      throw coded(TypeError, "ERR_INVALID_FILE_URL_PATH", "File URL path must not include encoded / characters");
     return decodeURIComponent(url.pathname);
   }
   function pathToFileURL(path) {
@@ -22,20 +24,53 @@ globalThis.__membrane.factories.set("url", (exports, module, load) => {
 
   // --- the older functions ---
 
-  const kSlashed = new Set(["http", "http:", "https", "https:", "ftp", "ftp:", "gopher", "gopher:", "file", "file:", "ws", "ws:", "wss", "wss:"]);
+  const kSlashed = new Set([
+    "http",
+    "http:",
+    "https",
+    "https:",
+    "ftp",
+    "ftp:",
+    "gopher",
+    "gopher:",
+    "file",
+    "file:",
+    "ws",
+    "ws:",
+    "wss",
+    "wss:",
+  ]);
   const kHostless = new Set(["javascript", "javascript:"]);
   function Url() {
-    for (const name of ["protocol", "slashes", "auth", "host", "port", "hostname", "hash", "search", "query", "pathname", "path", "href"]) this[name] = null;
+    for (const name of [
+      "protocol",
+      "slashes",
+      "auth",
+      "host",
+      "port",
+      "hostname",
+      "hash",
+      "search",
+      "query",
+      "pathname",
+      "path",
+      "href",
+    ])
+      this[name] = null;
   }
   const kEscaped = /[\t\n\r "'<>\\^`{|}]/g;
-  const escapeRest = (text) => text.replace(kEscaped, (c) => c === "\\" ? "%5C" : `%${c.charCodeAt(0).toString(16).toUpperCase().padStart(2, "0")}`);
+  const escapeRest = (text) =>
+    text.replace(kEscaped, (c) =>
+      c === "\\" ? "%5C" : `%${c.charCodeAt(0).toString(16).toUpperCase().padStart(2, "0")}`,
+    );
 
   function parse(given, parseQuery = false, slashesDenoteHost = false) {
     if (given instanceof Url) return given;
     if (typeof given !== "string") wrongType("url", "of type string", given);
     const url = new Url();
     let rest = given.trim();
-    const queryAt = rest.indexOf("?"), hashAt = rest.indexOf("#");
+    const queryAt = rest.indexOf("?"),
+      hashAt = rest.indexOf("#");
     const slashEnd = queryAt >= 0 && (hashAt < 0 || queryAt < hashAt) ? queryAt : hashAt >= 0 ? hashAt : rest.length;
     rest = rest.slice(0, slashEnd).replaceAll("\\", "/") + rest.slice(slashEnd);
     const scheme = /^[a-z0-9.+-]+:/i.exec(rest)?.[0];
@@ -44,7 +79,11 @@ globalThis.__membrane.factories.set("url", (exports, module, load) => {
       url.protocol = lower;
       rest = rest.slice(scheme.length);
     }
-    if ((slashesDenoteHost || scheme || /^\/\/[^@/]+@[^@/]+/.test(rest)) && rest.startsWith("//") && !kHostless.has(lower)) {
+    if (
+      (slashesDenoteHost || scheme || /^\/\/[^@/]+@[^@/]+/.test(rest)) &&
+      rest.startsWith("//") &&
+      !kHostless.has(lower)
+    ) {
       rest = rest.slice(2);
       url.slashes = true;
     }
@@ -90,16 +129,26 @@ globalThis.__membrane.factories.set("url", (exports, module, load) => {
     return rest.slice(end);
   }
 
-  Url.prototype.parse = function (...values) { return Object.assign(this, parse(...values)); };
+  Url.prototype.parse = function (...values) {
+    return Object.assign(this, parse(...values));
+  };
   Url.prototype.format = function () {
     let auth = this.auth ? `${encodeURIComponent(this.auth).replace(/%3A/gi, ":")}@` : "";
-    let protocol = this.protocol || "", pathname = this.pathname || "", hash = this.hash || "", host = "";
+    let protocol = this.protocol || "",
+      pathname = this.pathname || "",
+      hash = this.hash || "",
+      host = "";
     if (this.host) host = auth + this.host;
-    else if (this.hostname) host = auth + (this.hostname.includes(":") && !this.hostname.startsWith("[") ? `[${this.hostname}]` : this.hostname) + (this.port ? `:${this.port}` : "");
-    const query = this.query !== null && typeof this.query === "object" ? load("querystring").stringify(this.query) : "";
+    else if (this.hostname)
+      host =
+        auth +
+        (this.hostname.includes(":") && !this.hostname.startsWith("[") ? `[${this.hostname}]` : this.hostname) +
+        (this.port ? `:${this.port}` : "");
+    const query =
+      this.query !== null && typeof this.query === "object" ? load("querystring").stringify(this.query) : "";
     let search = this.search || (query && `?${query}`) || "";
     if (protocol && !protocol.endsWith(":")) protocol += ":";
-    pathname = pathname.replace(/[?#]/g, (c) => c === "?" ? "%3F" : "%23");
+    pathname = pathname.replace(/[?#]/g, (c) => (c === "?" ? "%3F" : "%23"));
     if (this.slashes || kSlashed.has(protocol)) {
       if (this.slashes || host) {
         if (pathname && !pathname.startsWith("/")) pathname = `/${pathname}`;
@@ -114,7 +163,9 @@ globalThis.__membrane.factories.set("url", (exports, module, load) => {
     auth = "";
     return protocol + host + pathname + search + hash;
   };
-  Url.prototype.resolve = function (relative) { return resolve(this.format(), relative); };
+  Url.prototype.resolve = function (relative) {
+    return resolve(this.format(), relative);
+  };
 
   function format(given, options) {
     if (typeof given === "string") return parse(given).format();
@@ -136,14 +187,42 @@ globalThis.__membrane.factories.set("url", (exports, module, load) => {
     if (hasScheme) return new URL(to, from).href;
     const base = new URL(from, "resolve://host/");
     const url = new URL(to, base);
-    if (url.protocol !== "resolve:" ) return url.href;
+    if (url.protocol !== "resolve:") return url.href;
     if (url.host !== "host") return url.href.slice("resolve:".length);
     const whole = url.pathname + url.search + url.hash;
     return from.startsWith("/") || to.startsWith("/") ? whole : whole.slice(1);
   }
-  const urlToHttpOptions = (url) => ({ protocol: url.protocol, hostname: url.hostname.replace(/^\[|\]$/g, ""), hash: url.hash, search: url.search, pathname: url.pathname,
-                                       path: `${url.pathname}${url.search}`, href: url.href, ...(url.port ? { port: Number(url.port) } : {}),
-                                       ...(url.username || url.password ? { auth: `${decodeURIComponent(url.username)}:${decodeURIComponent(url.password)}` } : {}) });
-  module.exports = { URL, URLSearchParams, Url, parse, format, resolve, resolveObject: (from, to) => parse(resolve(from, to)), fileURLToPath, pathToFileURL, urlToHttpOptions,
-                     domainToASCII: (name) => { try { return new URL(`http://${name}`).hostname; } catch { return ""; } }, domainToUnicode: (name) => name };
+  const urlToHttpOptions = (url) => ({
+    protocol: url.protocol,
+    hostname: url.hostname.replace(/^\[|\]$/g, ""),
+    hash: url.hash,
+    search: url.search,
+    pathname: url.pathname,
+    path: `${url.pathname}${url.search}`,
+    href: url.href,
+    ...(url.port ? { port: Number(url.port) } : {}),
+    ...(url.username || url.password
+      ? { auth: `${decodeURIComponent(url.username)}:${decodeURIComponent(url.password)}` }
+      : {}),
+  });
+  module.exports = {
+    URL,
+    URLSearchParams,
+    Url,
+    parse,
+    format,
+    resolve,
+    resolveObject: (from, to) => parse(resolve(from, to)),
+    fileURLToPath,
+    pathToFileURL,
+    urlToHttpOptions,
+    domainToASCII: (name) => {
+      try {
+        return new URL(`http://${name}`).hostname;
+      } catch {
+        return "";
+      }
+    },
+    domainToUnicode: (name) => name,
+  };
 });

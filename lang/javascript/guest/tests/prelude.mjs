@@ -5,8 +5,25 @@ import { fileURLToPath } from "node:url";
 
 const here = path.dirname(fileURLToPath(import.meta.url));
 const folder = path.join(here, "..");
-export const kNode = fs.readdirSync(path.join(folder, "node")).filter((name) => name.endsWith(".js")).sort().map((name) => `node/${name}`);
-export const kFiles = ["inspect.js", "url.js", "web.js", "streams.js", "bodies.js", "fetch.js", "rewrite.js", ...kNode, "modules.js", "intl.js", "session.js"];
+export const kNode = fs
+  .readdirSync(path.join(folder, "node"))
+  .filter((name) => name.endsWith(".js"))
+  .sort()
+  .map((name) => `node/${name}`);
+export const kFiles = [
+  "inspect.js",
+  "url.js",
+  "web.js",
+  "streams.js",
+  "bodies.js",
+  "fetch.js",
+  "rewrite.js",
+  ...kNode,
+  "modules.js",
+  "intl.js",
+  "process.js",
+  "session.js",
+];
 export const source = (name) => fs.readFileSync(path.join(folder, name), "utf8");
 
 // What QuickJS has, and not every Node.
@@ -23,8 +40,12 @@ export class Files {
     this.descriptors = new Map();
     this.next = 4;
   }
-  number(descriptor) { return this.descriptors.get(descriptor) ?? 0x7fffffff; }
-  at(guest) { return path.join(this.root, guest); }
+  number(descriptor) {
+    return this.descriptors.get(descriptor) ?? 0x7fffffff;
+  }
+  at(guest) {
+    return path.join(this.root, guest);
+  }
   answer(request) {
     try {
       return { value: this[request.files](request) ?? null };
@@ -40,11 +61,17 @@ export class Files {
     }
   }
 }
-const kindOf = (stat) => stat.isFile() ? "file" : stat.isDirectory() ? "directory" : stat.isSymbolicLink() ? "link" : "device";
+const kindOf = (stat) =>
+  stat.isFile() ? "file" : stat.isDirectory() ? "directory" : stat.isSymbolicLink() ? "link" : "device";
 const methods = {
   open({ path: guest, write, create, exclusive, truncate, append }) {
     const c = fs.constants;
-    const flags = (write ? c.O_RDWR : c.O_RDONLY) | (create && c.O_CREAT) | (exclusive && c.O_EXCL) | (truncate && c.O_TRUNC) | (append && c.O_APPEND);
+    const flags =
+      (write ? c.O_RDWR : c.O_RDONLY) |
+      (create && c.O_CREAT) |
+      (exclusive && c.O_EXCL) |
+      (truncate && c.O_TRUNC) |
+      (append && c.O_APPEND);
     this.descriptors.set(this.next, fs.openSync(this.at(guest), flags));
     return this.next++;
   },
@@ -57,20 +84,54 @@ const methods = {
     const got = fs.readSync(this.number(descriptor), bytes, 0, count, offset ?? null);
     return { base64: bytes.toString("base64", 0, got) };
   },
-  write({ descriptor, bytes, offset }) { return fs.writeSync(this.number(descriptor), Buffer.from(bytes.base64, "base64"), 0, null, offset ?? null); },
-  stat({ path: guest, descriptor, follow }) {
-    const stat = guest === undefined ? fs.fstatSync(this.number(descriptor), { bigint: true }) : (follow ? fs.statSync : fs.lstatSync)(this.at(guest), { bigint: true });
-    return { type: kindOf(stat), size: Number(stat.size), links: Number(stat.nlink), device: 1, inode: String(stat.ino), accessed_ns: String(stat.atimeNs), modified_ns: String(stat.mtimeNs), changed_ns: String(stat.ctimeNs) };
+  write({ descriptor, bytes, offset }) {
+    return fs.writeSync(this.number(descriptor), Buffer.from(bytes.base64, "base64"), 0, null, offset ?? null);
   },
-  list({ path: guest }) { return fs.readdirSync(this.at(guest), { withFileTypes: true }).map((entry) => [entry.name, kindOf(entry)]); },
-  make_directory({ path: guest }) { fs.mkdirSync(this.at(guest)); },
-  remove_directory({ path: guest }) { fs.rmdirSync(this.at(guest)); },
-  unlink({ path: guest }) { fs.unlinkSync(this.at(guest)); },
-  rename({ path: guest, to }) { fs.renameSync(this.at(guest), this.at(to)); },
-  link({ path: guest, to }) { fs.linkSync(this.at(guest), this.at(to)); },
-  symlink({ target, path: guest }) { fs.symlinkSync(target, this.at(guest)); },
-  read_link({ path: guest }) { return fs.readlinkSync(this.at(guest)); },
-  resize({ descriptor, size }) { fs.ftruncateSync(this.number(descriptor), size); },
-  set_times({ path: guest, accessed_ns, modified_ns }) { fs.utimesSync(this.at(guest), Number(accessed_ns) / 1e9, Number(modified_ns) / 1e9); },
+  stat({ path: guest, descriptor, follow }) {
+    const stat =
+      guest === undefined
+        ? fs.fstatSync(this.number(descriptor), { bigint: true })
+        : (follow ? fs.statSync : fs.lstatSync)(this.at(guest), { bigint: true });
+    return {
+      type: kindOf(stat),
+      size: Number(stat.size),
+      links: Number(stat.nlink),
+      device: 1,
+      inode: String(stat.ino),
+      accessed_ns: String(stat.atimeNs),
+      modified_ns: String(stat.mtimeNs),
+      changed_ns: String(stat.ctimeNs),
+    };
+  },
+  list({ path: guest }) {
+    return fs.readdirSync(this.at(guest), { withFileTypes: true }).map((entry) => [entry.name, kindOf(entry)]);
+  },
+  make_directory({ path: guest }) {
+    fs.mkdirSync(this.at(guest));
+  },
+  remove_directory({ path: guest }) {
+    fs.rmdirSync(this.at(guest));
+  },
+  unlink({ path: guest }) {
+    fs.unlinkSync(this.at(guest));
+  },
+  rename({ path: guest, to }) {
+    fs.renameSync(this.at(guest), this.at(to));
+  },
+  link({ path: guest, to }) {
+    fs.linkSync(this.at(guest), this.at(to));
+  },
+  symlink({ target, path: guest }) {
+    fs.symlinkSync(target, this.at(guest));
+  },
+  read_link({ path: guest }) {
+    return fs.readlinkSync(this.at(guest));
+  },
+  resize({ descriptor, size }) {
+    fs.ftruncateSync(this.number(descriptor), size);
+  },
+  set_times({ path: guest, accessed_ns, modified_ns }) {
+    fs.utimesSync(this.at(guest), Number(accessed_ns) / 1e9, Number(modified_ns) / 1e9);
+  },
 };
 for (const [name, method] of Object.entries(methods)) Files.prototype[name] = method;
