@@ -350,7 +350,11 @@ host::HostResult<void> Session::Impl::take_result(std::string_view request, host
   if (!result.is_object()) return host::refuse(host::Errno::kInvalid, "the result is no JSON object");
   const JsonSize size = measure_json(request);
   const uint64_t bytes = size.kept_bytes() + kCopies * size.string_bytes;
-  if (!memory.keep(kResult, bytes))
+  // Files may have taken all the room: how the turn ended can be told all the same.
+  constexpr uint64_t kAlwaysTaken = 16u << 10;
+  const bool has_room = memory.keep(kResult, bytes) ||
+                        (bytes <= kAlwaysTaken && (memory.keep_what_is_there(kResult, bytes), true));
+  if (!has_room)
     return host::refuse(host::Errno::kTooBig,
                         "there is no room for a result of " + std::to_string(request.size()) + " bytes");
   result_ = std::move(result);

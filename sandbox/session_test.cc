@@ -892,6 +892,16 @@ TEST_F(JavaScript, AFileThatTheMemoryCannotHoldIsRefused) {
   EXPECT_NE(report.stdout_text, "");
 }
 
+TEST_F(JavaScript, FilesThatTakeAllTheRoomLeaveSomeForTheResult) {
+  const Report report = exec(
+      "const fs = require('fs'); let code, size = 0; fs.writeFileSync('/full', '');\n"
+      "for (const step of [1 << 20, 1 << 15, 1 << 10, 1 << 5])\n"
+      "  try { for (;; size += step) fs.truncateSync('/full', size + step) } catch (e) { code = e.code }\n"
+      "code");
+  EXPECT_EQ(report.outcome, Outcome::kOk) << render_text(report, false);
+  EXPECT_EQ(report.result, "'ENOSPC'");
+}
+
 TEST_F(JavaScript, AnErrorHasItsLineAndColumnWhateverIsAroundTheProgram) {
   const Report first = script("a.js", "null.x");
   EXPECT_NE(first.errors.at(0).traceback.find("(a.js:1:1)"), std::string::npos)

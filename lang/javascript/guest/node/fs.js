@@ -137,6 +137,10 @@
       checkDescriptor(fd);
       if (fd > 2) ask({ files: "close", descriptor: fd }, "close");
     }
+    function bytesIn(answer) {
+      if (answer.error) throw fileError(answer.error, "read");
+      return answer.bytes;
+    }
     // Up to so many bytes, in as many requests as it takes; fewer are the end.
     function readBytes(fd, count, position) {
       if (fd === kInput) return shared.readInput(count);
@@ -146,7 +150,7 @@
       while (left > 0) {
         const request = { files: "read", descriptor: fd, count: Math.min(left, kPiece) };
         if (at !== null) request.offset = at;
-        const piece = Uint8Array.fromBase64(ask(request, "read").base64);
+        const piece = bytesIn(shared.requestBytes(request));
         if (piece.length === 0) break;
         pieces.push(piece);
         left -= piece.length;
@@ -159,13 +163,10 @@
     function writeBytes(fd, bytes, position) {
       shared.filesChanged();
       for (let at = 0; at < bytes.length || at === 0; at += kPiece) {
-        const request = {
-          files: "write",
-          descriptor: fd,
-          bytes: { base64: shared.toBase64(bytes.subarray(at, at + kPiece)) },
-        };
+        const request = { files: "write", descriptor: fd };
         if (position !== null) request.offset = position + at;
-        ask(request, "write");
+        const answer = shared.requestWith(request, "bytes", bytes.subarray(at, at + kPiece));
+        if (answer.error) throw fileError(answer.error, "write");
         if (bytes.length === 0) break;
       }
       return bytes.length;
