@@ -174,10 +174,19 @@
     function ok(value, ...rest) {
       if (!value) failOk(ok, rest.length, value, rest[0], arguments.length === 0);
     }
+    // With the line of the call, where it is whole there.
+    function falsyText() {
+      const head = "The expression evaluated to a falsy value";
+      const frame = shared.stackOf(new Error()).split("\n")[1] ?? "";
+      const [, name, line] = /(?:\(|at )([^()\n]+):(\d+):\d+\)?$/.exec(frame) ?? [];
+      const text = name && shared.sourceOf(name)?.split("\n")[line - 1]?.trim().replace(/;$/, "");
+      const isWhole = text?.startsWith("assert") && text.endsWith(")") && text.split("(").length === text.split(")").length;
+      return isWhole ? `${head}:\n\n  ${text}\n` : head;
+    }
     function failOk(from, count, value, message, isEmpty) {
       if (isEmpty) message = "No value argument passed to `assert.ok()`";
       const isMade = count === 0 || message === undefined;
-      const text = isMade && !isEmpty ? "The expression evaluated to a falsy value" : message;
+      const text = isMade && !isEmpty ? falsyText() : message;
       if (text instanceof Error) throw text;
       const error = new AssertionError({
         message: text,
