@@ -90,7 +90,7 @@ Answer<uint32_t> FileCalls::open(std::string_view path, const Opening& how) {
   const auto number = load<uint32_t>(number_at);
   const auto* const device = std::get_if<OpenDevice>(&system_.state().descriptors.find(number)->is);
   if (device == nullptr || device->device != Device::kMembrane) return number;
-  // Who asks by this has the door already; a request inside of one could close what the outer one uses.
+  // The caller has the door already, and a request inside of another could close what the outer one uses.
   static_cast<void>(close(number));
   return fail(Errno::kNxio);
 }
