@@ -30,10 +30,11 @@ uint32_t FileCalls::place(std::string_view bytes) {
   return at;
 }
 
-// As it stands below the root.
+// As it stands below the root. An empty path stays one: it names nothing.
 uint32_t FileCalls::place_path(std::string_view path) {
+  const bool is_root = !path.empty() && path.find_first_not_of('/') == std::string_view::npos;
   while (path.starts_with('/')) path.remove_prefix(1);
-  if (path.empty()) path = ".";
+  if (is_root) path = ".";
   path = path.substr(0, kMaxPathBytes + 1);
   path_bytes_ = static_cast<uint32_t>(path.size());
   return place(path);

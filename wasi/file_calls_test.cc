@@ -128,6 +128,8 @@ TEST(WasiFileCalls, HostilePathsAreErrors) {
   EXPECT_EQ(files.open(std::string("/a\0b", 4), {.write = true, .create = true}).error(), Errno::kInval);
   EXPECT_EQ(files.open("/\xff", {.write = true, .create = true}).error(), Errno::kIlseq);
   EXPECT_EQ(files.open("/../../etc/passwd", {}).error(), Errno::kNotcapable);
+  EXPECT_EQ(files.open("", {}).error(), Errno::kNoent);
+  EXPECT_EQ(files.stat("///", true)->type, FileType::kDirectory);
   EXPECT_EQ(files.symlink(std::string(100'000, 'a'), "/l").error(), Errno::kNametoolong);
   EXPECT_EQ(files.rename("/", "/x").error(), Errno::kBusy);
   EXPECT_EQ(files.unlink("/").error(), Errno::kIsdir);
