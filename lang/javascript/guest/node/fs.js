@@ -64,6 +64,7 @@
     // --- requests ---
 
     function ask(request, syscall, from, to) {
+      if (from === "") throw fileError({ errno: "ENOENT" }, syscall, from, to);  // it names nothing that a grant could have
       const answer = shared.request(request);
       if (answer.error) throw fileError(answer.error, syscall, from, to);
       return answer.value;
