@@ -1256,6 +1256,42 @@ display(chart.bar({"a": 1}))
                          [("ok", ""), ("ok", "2"), ("ok", ""), ("ok", "5")])
 
 
+class PackagesOfJavaScript(WithLanguages):
+    def setUp(self):
+        super().setUp()
+        if subprocess.run([COMMAND, "run", "--lang", "js", "-e", "1"], capture_output=True, env=self.environment,
+                          timeout=SECONDS).returncode != 0:
+            self.skipTest("js is not installed")
+        for folder in "node_modules/twice", "data":
+            (self.folder / folder).mkdir(parents=True)
+        self.file("node_modules/twice/package.json", '{"name": "twice", "exports": {"import": "./m.mjs", "require": "./c.js"}}')
+        self.file("node_modules/twice/c.js", "module.exports = (n) => 2 * n")
+        self.file("node_modules/twice/m.mjs", "export default (n) => 2 * n + 0.5")
+        self.file("data/in.txt", "21")
+
+    def test_come_from_a_granted_directory_and_replay(self):
+        program = self.file("p.js", "const fs = require('fs');\nconst twice = require('twice');\n"
+                                    "fs.writeFileSync('/data/out.txt', String(twice(Number(fs.readFileSync('/data/in.txt', 'utf8')))));\n"
+                                    "import('twice').then((m) => console.log(m.default(1)));\n")
+        grants = ["--allow", "fs:read:./node_modules:/node_modules", "--allow", "fs:write:./data:/data"]
+        self.assertEqual(self.membrane("run", program, *grants, "--journal", "run.journal", "-q").stdout, "2.5\n")
+        self.assertEqual((self.folder / "data/out.txt").read_text(), "42")
+        self.file("data/in.txt", "something else")
+        self.assertEqual(self.membrane("run", program, *grants, "--replay", "run.journal", "-q").stdout, "2.5\n")
+
+    def test_that_are_missing_say_what_would_bring_them(self):
+        told = self.membrane("run", self.file("p.mjs", "import twice from 'twice';"), code=1).stderr
+        for part in ("Cannot find module 'twice'", "--with twice", "--allow fs:read:./node_modules:/node_modules"):
+            self.assertIn(part, told)
+        told = self.membrane("run", self.file("p.js", "require('fs').readFileSync('/data/in.txt')"), code=2).stderr
+        for part in ("ENOENT: no such file or directory, open '/data/in.txt'", "--allow fs:read:HOST_DIRECTORY:/data"):
+            self.assertIn(part, told)
+
+    def test_a_limit_of_host_calls_is_named(self):
+        grants = ["--allow", "fs:read:./node_modules:/node_modules", "--host-calls", "2"]
+        self.assertIn("EBUDGET", self.membrane("run", self.file("p.js", "require('twice')"), *grants, code=1).stderr)
+
+
 class AgentInLanguages(WithLanguages):
     def task(self, language, *replies, options=(), code=0):
         done = subprocess.run([COMMAND, "agent", "--print-prompt", "--language", language], capture_output=True,

@@ -250,11 +250,14 @@ std::string Door::answer_any(std::string_view request) {
   const Kind kind = kind_of(request);
   if (kind.name == "call" || kind.name == "arguments") return answer_call(request);
   if (kind.name == "session") return answer_session(kind.text, request);
+  if (kind.name == "files") return answer_files(request);
   if (kind.name == "registry" &&
       read_json(request, "the request", kAskLimits).value_or(nullptr) == json{{"registry", true}})
     return capabilities_json();
-  return error_answer(HostError{
-      Errno::kInvalid, R"(a request is {"call":…,"arguments":[…]}, {"registry":true} or {"session":…})", {}});
+  return error_answer(
+      HostError{Errno::kInvalid,
+                R"(a request is {"call":…,"arguments":[…]}, {"registry":true}, {"session":…} or {"files":…})",
+                {}});
 }
 
 std::string Door::answer_call(std::string_view request) {
@@ -298,7 +301,19 @@ std::string Door::answer_session(std::string_view what, std::string_view request
     HostResult<std::string> text = session_->read_file(path->get_ref<const std::string&>());
     return text ? answer_of(*std::move(text)) : refused(text.error());
   }
-  return refused({Errno::kInvalid, "a session is asked for its 'next' or a 'file', or told a 'result'", {}});
+  if (what == "memory") return answer_of(static_cast<int64_t>(guest_.memory().size()));
+  return refused({Errno::kInvalid,
+                  "a session is asked for its 'next', a 'file' or its 'memory', or told a 'result'",
+                  {}});
+}
+
+std::string Door::answer_files(std::string_view request) {
+  auto answer = session_ == nullptr ? std::nullopt : session_->ask_files(request);
+  if (!answer)
+    return error_answer(
+        HostError{Errno::kUnsupported, "the program's files are those of its WASI functions", {}});
+  end_ = answer->end;
+  return end_ == CallEnd::kReturn ? std::move(answer->json) : "";
 }
 
 }  // namespace membrane::host

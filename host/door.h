@@ -9,6 +9,13 @@
 //   {"session":"next"}           the next piece of code to run: whatever the session answers
 //   {"session":"result",…}       what came of it; the rest is the session's
 //   {"session":"file","path":"/lib/x.js"}  the text of a file that the program may read
+//   {"session":"memory"}         how many bytes of memory the program has
+//   {"files":"open","path":"/x","write":true,"create":true}  a call of WASI about files, where the program's module
+//       imports none: also exclusive, truncate, append; the value is a descriptor. The others:
+//       close, stat (descriptor); read (descriptor, count, offset?), write (descriptor, bytes, offset?) and resize
+//       (descriptor, size), bytes as {"base64":…}; stat (path, follow), list, make_directory, remove_directory, unlink,
+//       read_link (path); rename, link (path, to); symlink (target, path); set_times (path, accessed_ns, modified_ns).
+//       An error has the errno of WASI, and the grant that is missing.
 //
 // Where JSON has no such value, an object stands for it, in arguments and in values:
 //   {"base64":"/w=="}            a string that is not UTF-8
@@ -21,6 +28,7 @@
 // Threads: one at a time.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -41,6 +49,14 @@ class DoorSession {
   virtual HostResult<std::string> read_file(std::string_view path) {
     return refuse(Errno::kUnsupported, "there are no files, so no " + std::string(path));
   }
+  // A request about files, with its answer as JSON. `end` is kReturn, kOutOfFuel (nothing was done that cannot be done
+  // again) or kOutOfOutput; the last two have no answer.
+  struct FilesAnswer {
+    std::string json;
+    CallEnd end = CallEnd::kReturn;
+  };
+  // Nothing: the program has other functions for files.
+  virtual std::optional<FilesAnswer> ask_files(std::string_view /*request*/) { return std::nullopt; }
 };
 
 class Door {
@@ -66,6 +82,7 @@ class Door {
   std::string answer_any(std::string_view request);
   std::string answer_call(std::string_view request);
   std::string answer_session(std::string_view what, std::string_view request);
+  std::string answer_files(std::string_view request);
   std::string answer_of(Value value);
 
   Guest& guest_;

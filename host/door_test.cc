@@ -22,6 +22,12 @@ class FakeSession : public DoorSession {
     if (path == "/x.js") return "export {}";
     return refuse(Errno::kNotFound, "there is no " + std::string(path));
   }
+  std::optional<FilesAnswer> ask_files(std::string_view request) override {
+    if (!has_files) return std::nullopt;
+    if (request.find("\"spend\"") != std::string_view::npos) return FilesAnswer{{}, CallEnd::kOutOfFuel};
+    return FilesAnswer{.json = R"({"value":4})"};
+  }
+  bool has_files = false;
   std::string turn = R"({"code":"1+1"})";
   std::vector<std::string> results;
 };
@@ -62,6 +68,21 @@ TEST_F(DoorTest, AFileIsTheSessionsToRead) {
   EXPECT_EQ(asked("/y.js")["error"]["errno"], "ENOENT");
   EXPECT_EQ(asked(5)["error"]["errno"], "EINVAL");
   EXPECT_EQ(ask_text(R"({"session":"file"})")["error"]["errno"], "EINVAL");
+}
+
+TEST_F(DoorTest, RequestsAboutFilesAreForWhoHasNoOtherFunctionsForThem) {
+  const std::string request = R"({"files":"open","path":"/x"})";
+  EXPECT_EQ(ask_text(request)["error"]["errno"], "ENOTSUP");
+  session_.has_files = true;
+  EXPECT_EQ(ask_text(request), json({{"value", 4}}));
+  EXPECT_EQ(door_.answer(R"({"files":"spend"})"), "");
+  EXPECT_EQ(door_.end(), CallEnd::kOutOfFuel);
+  EXPECT_EQ(Door(machine_.guest, machine_.dispatcher).answer(request).find("ENOTSUP") != std::string::npos,
+            true);
+}
+
+TEST_F(DoorTest, AProgramIsToldHowMuchMemoryItHas) {
+  EXPECT_EQ(ask_text(R"({"session":"memory"})")["value"], machine_.guest.memory().size());
 }
 
 TEST_F(DoorTest, BytesThatAreNotUtf8GoAndComeAsBase64) {

@@ -89,6 +89,9 @@ class Interpreter {
   // Whether it asks the door for its turns, so that it has all of them: else it has their code alone.
   [[nodiscard]] virtual bool asks() const { return true; }
 
+  // Whether it asks the door for its files, since its module imports no functions of WASI for them.
+  [[nodiscard]] virtual bool asks_for_files() const { return false; }
+
   // Lets the program take its next turn, whose code this is. False when it did not return, or come to wait.
   [[nodiscard]] virtual bool turn(Calls& calls, std::string_view code) const = 0;
   // The rest of a turn that was paused in a call of the program, which has returned by now. As turn().

@@ -12,6 +12,8 @@
 #include <sstream>
 #include <vector>
 
+#include "base/compress_hash.h"
+#include "base/utf8.h"
 #include "lang/guest_files.h"
 #include "sandbox/interpreters.h"
 
@@ -22,13 +24,19 @@ using engine::HostAction;
 using engine::HostCall;
 using engine::Value;
 
-constexpr std::string_view kPrelude[] = {"inspect.js", "url.js",     "web.js",
-                                         "fetch.js",   "rewrite.js", "session.js"};
-constexpr const char* kHostFunctions[] = {"__membrane_door", "__membrane_write", "__membrane_sleep",
-                                          "__membrane_evaluate"};
+// In their order; "node/" stands for all files there, each of which defines modules, and runs none.
+constexpr std::string_view kPrelude[] = {"inspect.js", "url.js",   "web.js",     "streams.js",
+                                         "bodies.js",  "fetch.js", "rewrite.js", "node/",
+                                         "modules.js", "intl.js",  "process.js", "session.js"};
+constexpr const char* kHostFunctions[] = {"__membrane_door",     "__membrane_write", "__membrane_sleep",
+                                          "__membrane_evaluate", "__membrane_utf8",  "__membrane_text",
+                                          "__membrane_compress"};
 constexpr uint32_t kJsStackBytes = 262'144;
+constexpr uint64_t kUtf8BytesPerFuel = 8;  // that the host looks at
+constexpr uint64_t kFuelPerHashedByte = 4;
 // Flags of qjs_eval.
-constexpr uint32_t kScript = 0, kModule = 1, kBacktraceBarrier = 64, kAsync = 128;
+constexpr uint32_t kModule = 1, kCompileOnly = 32, kBacktraceBarrier = 64, kAsync = 128;
+enum class Evaluation : uint32_t { kScript = 0, kModule = 1, kCompiledModule = kModule | kCompileOnly };
 
 // Boxes that stay, as addresses in the image.
 struct Kept {
@@ -200,17 +208,56 @@ class Callback {
     static_cast<void>(back("wasm_free", {at}));
     return text;
   }
-  // The value of a script, whose names are global; 0 when it threw, and what it threw is thrown on. Nothing when it
-  // did not return.
-  [[nodiscard]] std::optional<uint32_t> evaluate(std::string_view code, std::string_view name) {
+  // The bytes of an argument that is an array of them. Nothing for another, or when there is no memory.
+  [[nodiscard]] std::optional<std::string_view> bytes_of(uint32_t index) {
+    const uint32_t value = box(index), at = place(std::string(16, '\0'));
+    if (value == 0 || at == 0) return std::nullopt;
+    const auto buffer = back("qjs_get_typed_array_buffer", {value, at, at + 4, at + 8});
+    std::optional<std::string_view> found;
+    if (buffer && back("qjs_is_exception", {*buffer}).value_or(1) == 0) {
+      const auto from = back("qjs_get_array_buffer", {*buffer, at + 12});
+      uint32_t numbers[2] = {};  // the offset and the length
+      const std::string_view raw = bytes(at, sizeof numbers);
+      if (raw.size() == sizeof numbers) std::memcpy(numbers, raw.data(), sizeof numbers);
+      if (from && *from <= UINT32_MAX - numbers[0]) found = bytes(*from + numbers[0], numbers[1]);
+      if (found && found->size() != numbers[1]) found.reset();
+    }
+    if (buffer) static_cast<void>(back("qjs_free_value", {*buffer}));
+    static_cast<void>(back("wasm_free", {at}));
+    return found;
+  }
+  // A new array of bytes; 0 when there is no memory.
+  [[nodiscard]] uint32_t make_bytes(std::string_view content) {
+    const uint32_t at = place(content);
+    if (at == 0) return 0;
+    const auto made = back("qjs_new_uint8_array", {at, static_cast<uint32_t>(content.size())});
+    static_cast<void>(back("wasm_free", {at}));
+    return made.value_or(0);
+  }
+  // The value of a script, whose names are global, or the promise of a module; undefined for a module that is only
+  // compiled. 0 when it threw, or the promise is rejected already, and what it threw is thrown on. Nothing when it did
+  // not return.
+  [[nodiscard]] std::optional<uint32_t> evaluate(std::string_view code, std::string_view name,
+                                                 Evaluation kind) {
     const uint32_t at = place(code), name_at = place(name);
     if (at == 0 || name_at == 0) return std::nullopt;
-    const auto value = back("qjs_eval", {at, static_cast<uint32_t>(code.size()), name_at, kScript});
+    const auto value =
+        back("qjs_eval", {at, static_cast<uint32_t>(code.size()), name_at, static_cast<uint32_t>(kind)});
     if (!value) return std::nullopt;
     static_cast<void>(back("wasm_free", {at}));
     static_cast<void>(back("wasm_free", {name_at}));
-    if (back("qjs_is_exception", {*value}).value_or(0) == 0) return value;
-    const auto error = back("qjs_get_exception", {});
+    constexpr uint32_t kRejected = 2;
+    const bool is_rejected = kind == Evaluation::kModule &&
+                             back("qjs_is_promise", {*value}).value_or(0) != 0 &&
+                             back("qjs_promise_state", {*value}).value_or(0) == kRejected;
+    if (is_rejected) static_cast<void>(back("qjs_promise_mark_as_handled", {*value}));
+    else if (back("qjs_is_exception", {*value}).value_or(0) == 0) {
+      if (kind != Evaluation::kCompiledModule) return value;
+      // What a module is compiled to is no value for the program.
+      static_cast<void>(back("qjs_free_value", {*value}));
+      return undefined();
+    }
+    const auto error = is_rejected ? back("qjs_promise_result", {*value}) : back("qjs_get_exception", {});
     if (!error || !back("qjs_throw", {*error})) return std::nullopt;
     static_cast<void>(back("qjs_free_value", {*error}));
     static_cast<void>(back("qjs_free_value", {*value}));
@@ -245,6 +292,23 @@ class Callback {
   HostCall& during_;
 };
 
+// (which hash, its state as words of 32 bits, whole blocks): the state after them; undefined for what is none.
+uint32_t compress(Callback& callback, HostCall& call) {
+  const auto number = callback.number(0);
+  const auto found = callback.bytes_of(1);
+  if (!number || !found || *number < 0 || *number > static_cast<double>(HashKind::kSha512))
+    return callback.undefined();
+  const auto kind = static_cast<HashKind>(*number);
+  std::vector<uint32_t> state(hash_state_words(kind));
+  if (found->size() != state.size() * sizeof(uint32_t)) return callback.undefined();
+  std::memcpy(state.data(), found->data(), found->size());
+  const auto blocks = callback.bytes_of(2);
+  if (!blocks || blocks->size() % hash_block_bytes(kind) != 0) return callback.undefined();
+  call.owe(blocks->size() * kFuelPerHashedByte);
+  compress_hash(kind, state, *blocks);
+  return callback.make_bytes({reinterpret_cast<const char*>(state.data()), state.size() * sizeof(uint32_t)});
+}
+
 HostAction host_call(Calls& calls, HostCall& call) {
   Callback callback(calls, call);
   const std::string name = callback.name();
@@ -276,11 +340,26 @@ HostAction host_call(Calls& calls, HostCall& call) {
   if (name == kHostFunctions[3]) {
     const auto code = callback.text(0), file = callback.text(1);
     if (!code || !file) return give(callback.undefined());
-    const auto value = callback.evaluate(*code, *file);
+    const double asked = callback.number(2).value_or(0);
+    const Evaluation kind = asked == 1   ? Evaluation::kModule
+                            : asked == 2 ? Evaluation::kCompiledModule
+                                         : Evaluation::kScript;
+    const auto value = callback.evaluate(*code, *file, kind);
     if (!value) return HostAction::kTrap;
     call.results[0] = *value;
     return HostAction::kContinue;
   }
+  if (name == kHostFunctions[4]) {
+    const auto text = callback.text(0);
+    return give(text ? callback.make_bytes(*text) : callback.undefined());
+  }
+  if (name == kHostFunctions[5]) {
+    const auto bytes = callback.bytes_of(0);
+    if (!bytes || !is_utf8(*bytes)) return give(callback.undefined());
+    call.owe(bytes->size() / kUtf8BytesPerFuel);
+    return give(callback.make(std::string(*bytes)));
+  }
+  if (name == kHostFunctions[6]) return give(compress(callback, call));
   return give(callback.undefined());
 }
 
@@ -322,6 +401,7 @@ class QuickJsInterpreter final : public Interpreter {
     if (state.size() == sizeof kept_) std::memcpy(&kept_, state.data(), sizeof kept_);
   }
 
+  [[nodiscard]] bool asks_for_files() const override { return true; }
   [[nodiscard]] bool turn(Calls& calls, std::string_view) const override;
   [[nodiscard]] bool go_on(Calls& calls) const override;
 
@@ -414,10 +494,11 @@ Result<bool> QuickJsInterpreter::warm(Calls& calls, const lang::Package& package
   std::optional<uint32_t> session;
   for (const std::string_view wanted : kPrelude)
     for (const lang::GuestFile& file : lang::guest_files()) {
-      if (file.language != "javascript" || file.path != wanted) continue;
+      const bool is_wanted = wanted.ends_with('/') ? file.path.starts_with(wanted) : file.path == wanted;
+      if (file.language != "javascript" || !is_wanted) continue;
       if (session && !js.free(*session)) return false;
       MEMBRANE_ASSIGN(session, evaluate({reinterpret_cast<const char*>(file.bytes.data()), file.bytes.size()},
-                                        std::string(wanted)));
+                                        std::string(file.path)));
       if (!session) return false;
     }
   if (!session) return fail(ErrorCode::kUnsupported, "JavaScript's own part is not in this program", "");

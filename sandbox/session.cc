@@ -10,6 +10,7 @@
 #include "host/random_fork.h"
 #include "host/read_json.h"
 #include "sandbox/body.h"
+#include "sandbox/file_requests.h"
 #include "sandbox/language_limits.h"
 #include "sandbox/missing_package.h"
 #include "sandbox/output_limit.h"
@@ -44,6 +45,17 @@ RichValue rich_value(const Json& bundle) {
     else value.push_back({type, json_text(data), false});
   }
   return value;
+}
+
+// The line and the column that a check found.
+ReportPlace place_in(const Json& error) {
+  const auto number = [&](const char* name) {
+    const auto found = error.find(name);
+    return found != error.end() && found->is_number_unsigned()
+               ? static_cast<uint32_t>(std::min<uint64_t>(found->get<uint64_t>(), UINT32_MAX))
+               : 0u;
+  };
+  return {.line = number("line"), .column = number("column")};
 }
 
 std::string text_at(const Json& object, const char* name) {
@@ -123,6 +135,10 @@ class Session::Impl final : public host::DoorSession {
     const uint64_t most = body_->guest().host_memory().left_for_call() / kForms;
     return body_->system().load_file(body_->guest(), path,
                                      std::min(options_.policy.limits.module_bytes, most));
+  }
+  std::optional<FilesAnswer> ask_files(std::string_view request) override {
+    if (!template_->interpreter().asks_for_files()) return std::nullopt;
+    return answer_files(body_->system(), body_->guest(), request);
   }
 
  private:
@@ -227,6 +243,9 @@ Status Session::Impl::check(const Turn& turn) const {
   if (body_->is_paused())
     return fail(ErrorCode::kInvalidArgument, "the session's last turn is paused",
                 "Let it go on (go_on(); in membrane repl :go), or work in a fork from before it.");
+  if (turn.only_checks && !template_->interpreter().asks_for_files())
+    return fail(ErrorCode::kUnsupported, template_->package().name + " checks no text without running it",
+                "Run it, or check it with a tool of the language.");
   const bool takes_arguments = template_->interpreter().asks() || template_->interpreter().restarts();
   const bool takes_input = template_->interpreter().asks();
   if ((takes_arguments || turn.arguments.empty()) && (takes_input || turn.input.empty())) return {};
@@ -308,7 +327,9 @@ host::HostResult<std::string> Session::Impl::next() {
   if (!turn_) return host::refuse(host::Errno::kNotFound, "there is no turn to run");
   Json request = {{"code", turn_->code},
                   {"name", turn_->name.empty() ? "<cell " + std::to_string(turns_) + ">" : turn_->name},
-                  {"mode", turn_->is_script ? "script" : "cell"},
+                  {"mode", turn_->only_checks ? "check"
+                           : turn_->is_script ? "script"
+                                              : "cell"},
                   {"arguments", turn_->arguments},
                   {"input", turn_->input}};
   turn_.reset();
@@ -344,7 +365,11 @@ host::HostResult<void> Session::Impl::take_result(std::string_view request, host
   if (!result.is_object()) return host::refuse(host::Errno::kInvalid, "the result is no JSON object");
   const JsonSize size = measure_json(request);
   const uint64_t bytes = size.kept_bytes() + kCopies * size.string_bytes;
-  if (!memory.keep(kResult, bytes))
+  // Files may have taken all the room: how the turn ended can be told all the same.
+  constexpr uint64_t kAlwaysTaken = 16u << 10;
+  const bool has_room = memory.keep(kResult, bytes) ||
+                        (bytes <= kAlwaysTaken && (memory.keep_what_is_there(kResult, bytes), true));
+  if (!has_room)
     return host::refuse(host::Errno::kTooBig,
                         "there is no room for a result of " + std::to_string(request.size()) + " bytes");
   result_ = std::move(result);
@@ -391,6 +416,7 @@ void Session::Impl::tell_error(const Json& error, Report& report) {
     told.code = text_at(error, "type");
     told.message = text_at(error, "message");
     told.traceback = text_at(error, "traceback");
+    told.place = place_in(error);
   }
   if (told.code.empty()) told.code = "error";
   report.outcome = Outcome::kRaised;

@@ -34,6 +34,8 @@ struct Turn {
   std::string code;
   std::string name = {};   // for tracebacks; empty: "<cell 1>", and so on
   bool is_script = false;  // runs as a whole program with a name of its own, and leaves no state but files
+  // In JavaScript: says what is wrong with the text, as an error with a place, and runs nothing of it.
+  bool only_checks = false;
   std::vector<std::string> arguments = {};
   std::string input = {};                      // for input()
   std::optional<uint64_t> pause_at_fuel = {};  // where the program is paused, when it comes so far

@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <set>
 #include <sstream>
 
@@ -889,8 +890,12 @@ TEST_F(JavaScript, CellsImportFilesAndAGrantIsAskedFor) {
   ASSERT_FALSE(denied.errors.empty());
   EXPECT_NE(denied.errors[0].hint.find("--allow fs:read:HOST_DIRECTORY:/elsewhere"), std::string::npos)
       << denied.errors[0].hint;
-  EXPECT_EQ(exec("import './data/none.js'").errors.at(0).code, "NotFoundError");
-  EXPECT_NE(exec("import 'lodash'").errors.at(0).message.find("packages are not there"), std::string::npos);
+  EXPECT_NE(exec("import './data/none.js'").errors.at(0).message.find("there is no /data/none.js"),
+            std::string::npos);
+  const Report missing = exec("import 'lodash'");
+  EXPECT_NE(missing.errors.at(0).message.find("--with lodash"), std::string::npos);
+  EXPECT_NE(missing.errors.at(0).message.find("--allow fs:read:./node_modules:/node_modules"),
+            std::string::npos);
   std::filesystem::remove_all(directory);
 }
 
@@ -924,6 +929,137 @@ TEST_F(JavaScript, AScriptInThisContextIsGlobalAndItsLimitsHold) {
   EXPECT_EQ(exec("runInThisContext('for (;;);')").outcome, Outcome::kOutOfFuel);
   EXPECT_EQ(exec("runInThisContext('process.exit(3)')").exit_code, 3);
   EXPECT_EQ(exec("fixed").result, "5");
+}
+
+// A package with everything that resolution looks at.
+void put_package(const std::function<void(const std::string&, const std::string&)>& put) {
+  put("/node_modules/pkg/package.json",
+      R"({"name":"pkg","exports":{".":{"import":"./esm.mjs","require":"./cjs.js"},"./deep/*":"./lib/*.js","./no":null},)"
+      R"("imports":{"#own":"./lib/own.js"}})");
+  put("/node_modules/pkg/esm.mjs", "export const kind = 'import'; export default 1;");
+  put("/node_modules/pkg/cjs.js", "exports.kind = 'require'; exports.own = require('#own');");
+  put("/node_modules/pkg/lib/own.js", "module.exports = 'own';");
+  put("/node_modules/old/package.json", R"({"main":"lib"})");
+  put("/node_modules/old/lib/index.js",
+      "module.exports = function old() { return __dirname + ' ' + __filename; };");
+  put("/node_modules/@scope/esm/package.json", R"({"type":"module","main":"./index.js"})");
+  put("/node_modules/@scope/esm/index.js", "export const word = 'esm'; export default 2;");
+}
+
+TEST_F(JavaScript, PackagesAreFoundAsNodeFindsThem) {
+  put_package([this](const std::string& path, const std::string& text) { put(path, text); });
+  put("/app/data.json", R"({"n": 7})");
+  put("/app/a.js", "exports.early = 1; const b = require('./b'); exports.late = b.seen;");
+  put("/app/b.js", "exports.seen = require('./a').early;");
+  const Report report =
+      script("/app/main.js",
+             "const { kind, own } = require('pkg'), old = require('old');\n"
+             "console.log(kind, own, old(), require('pkg/deep/own'), require('@scope/esm').word);\n"
+             "console.log(require('./data').n, require('./a').late, require.main === module, __filename,\n"
+             "            require.resolve('old'), Object.keys(require.cache).length);\n"
+             "for (const name of ['pkg/no', 'pkg/x', './none', 'absent/y'])\n"
+             "  try { require(name) } catch (e) { console.log(e.code) }\n"
+             "import('pkg').then((m) => console.log(m.kind, m.default));");
+  EXPECT_EQ(
+      report.stdout_text,
+      "require own /node_modules/old/lib /node_modules/old/lib/index.js own esm\n"
+      "7 1 true /app/main.js /node_modules/old/lib/index.js 8\n"
+      "ERR_PACKAGE_PATH_NOT_EXPORTED\nERR_PACKAGE_PATH_NOT_EXPORTED\nMODULE_NOT_FOUND\nMODULE_NOT_FOUND\n"
+      "import 1\n")
+      << render_text(report, false);
+  const Report module = script(
+      "/app/main.mjs",
+      "import old from 'old'; import { kind } from 'pkg'; import { own } from '../node_modules/pkg/cjs.js';\n"
+      "console.log(old.name, kind, own, import.meta.url, import.meta.dirname);");
+  EXPECT_EQ(module.stdout_text, "old import own file:///app/main.mjs /app\n") << render_text(module, false);
+}
+
+TEST_F(JavaScript, FilesAreReadAndWrittenByGrants) {
+  const std::string directory = ::testing::TempDir() + "membrane-js-files-" + std::to_string(getpid());
+  std::filesystem::create_directory(directory);
+  std::ofstream(directory + "/in.txt") << "given";
+  RunOptions run_options = options();
+  run_options.policy.fs.push_back({.guest = "/in", .host = directory});
+  run_options.policy.fs.push_back({.guest = "/out", .host = directory, .mode = policy::FsMode::kWrite});
+  begin(run_options);
+  const Report made = exec(
+      "const fs = require('fs');\n"
+      "fs.writeFileSync('/out/made.txt', fs.readFileSync('/in/in.txt', 'utf8').toUpperCase());\n"
+      "fs.writeFileSync('/own/x', 'y')");
+  EXPECT_EQ(made.outcome, Outcome::kDenied) << "no directory /own, and no grant of one";
+  EXPECT_NE(made.errors.at(0).message.find("ENOENT: no such file or directory, open '/own/x'"),
+            std::string::npos);
+  std::ostringstream written;
+  written << std::ifstream(directory + "/made.txt").rdbuf();
+  EXPECT_EQ(written.str(), "GIVEN");
+  EXPECT_FALSE(made.host_calls.empty());
+  const Report refused = exec("fs.writeFileSync('/in/in.txt', 'x')");
+  EXPECT_EQ(refused.outcome, Outcome::kDenied);
+  EXPECT_NE(refused.errors.at(0).message.find("EROFS: read-only file system"), std::string::npos)
+      << refused.errors.at(0).message;
+  std::filesystem::remove_all(directory);
+}
+
+TEST_F(JavaScript, FilesOfATurnThatWasUndoneAreGone) {
+  exec("const fs = require('fs'); fs.writeFileSync('/kept', '1'); const fd = fs.openSync('/kept', 'a')");
+  EXPECT_EQ(exec("fs.writeFileSync('/lost', '1'); fs.writeSync(fd, 'lost'); for (;;);").outcome,
+            Outcome::kOutOfFuel);
+  EXPECT_EQ(exec("fs.writeSync(fd, '2'); [fs.existsSync('/lost'), fs.readFileSync('/kept', 'utf8')]").result,
+            "[ false, '12' ]");
+}
+
+TEST_F(JavaScript, TheDeviceOfTheDoorCannotBeOpenedThroughTheDoor) {
+  const Report report = exec(
+      "const fs = require('fs');\n"
+      "fs.symlinkSync('/dev/membrane', '/door');\n"
+      "['/dev/membrane', '/door', '/dev/../dev/membrane'].map((path) => {\n"
+      "  try { return fs.writeFileSync(path, '{}') } catch (e) { return e.code } })");
+  EXPECT_EQ(report.result, "[ 'ENXIO', 'ENXIO', 'ENXIO' ]") << render_text(report, false);
+}
+
+TEST_F(JavaScript, AFileThatTheMemoryCannotHoldIsRefused) {
+  const Report report = exec(
+      "const fs = require('fs'); const fd = fs.openSync('/big', 'w+');\n"
+      "try { fs.ftruncateSync(fd, 2 ** 40) } catch (e) { console.log(e.code) }\n"
+      "fs.ftruncateSync(fd, 1 << 22); fs.readFileSync('/big').length");
+  EXPECT_EQ(report.result, "4194304") << render_text(report, false);
+  EXPECT_NE(report.stdout_text, "");
+}
+
+TEST_F(JavaScript, FilesThatTakeAllTheRoomLeaveSomeForTheResult) {
+  const Report report = exec(
+      "const fs = require('fs'); let code, size = 0; fs.writeFileSync('/full', '');\n"
+      "for (const step of [1 << 20, 1 << 15, 1 << 10, 1 << 5])\n"
+      "  try { for (;; size += step) fs.truncateSync('/full', size + step) } catch (e) { code = e.code }\n"
+      "code");
+  EXPECT_EQ(report.outcome, Outcome::kOk) << render_text(report, false);
+  EXPECT_EQ(report.result, "'ENOSPC'");
+}
+
+TEST_F(JavaScript, AnErrorHasItsLineAndColumnWhateverIsAroundTheProgram) {
+  const Report first = script("a.js", "null.x");
+  EXPECT_NE(first.errors.at(0).traceback.find("(a.js:1:1)"), std::string::npos)
+      << first.errors.at(0).traceback;
+  put("/lib.js", "module.exports = () => { throw new Error('here') };");
+  const Report deep = script("a.js", "\n\nrequire('./lib')();");
+  EXPECT_NE(deep.errors.at(0).traceback.find("/lib.js:1:36"), std::string::npos)
+      << deep.errors.at(0).traceback;
+  EXPECT_NE(deep.errors[0].traceback.find("a.js:3"), std::string::npos);
+}
+
+TEST_F(JavaScript, ATextIsCheckedWithoutBeingRun) {
+  const auto check = [&](const std::string& name, const std::string& code) {
+    return session_->exec({.code = code, .name = name, .only_checks = true});
+  };
+  EXPECT_EQ(check("a.js", "console.log('ran'); const x = await 5; return x").stdout_text, "");
+  EXPECT_EQ(check("a.mjs", "import x from './none.js'; console.log(x)").outcome, Outcome::kOk);
+  const Report wrong = check("a.js", "let a = 1;\nlet b = ;");
+  EXPECT_EQ(wrong.outcome, Outcome::kRaised);
+  EXPECT_EQ(wrong.errors.at(0).code, "SyntaxError");
+  EXPECT_EQ(wrong.errors[0].place.line, 2u);
+  EXPECT_GT(wrong.errors[0].place.column, 0u);
+  EXPECT_EQ(check("a.mjs", "import x from\n5").errors.at(0).place.line, 2u);
+  EXPECT_EQ(exec("1 + 1").result, "2");
 }
 
 TEST_F(JavaScript, WhoBreaksWhatAnswersEndsTheTurnAlone) {

@@ -35,14 +35,6 @@ constexpr const char* kPythonExecutable = "/usr/local/bin/python.wasm";
 
 // Where a language finds Membrane's own part of it.
 constexpr std::string_view kGuestDirectory = "/usr/local/lib/membrane/";
-std::string_view guest_language(lang::Driver driver) {
-  switch (driver) {
-    case lang::Driver::kPython: return "python";
-    case lang::Driver::kQuickJs: return "javascript";
-    case lang::Driver::kStdin: return "";
-  }
-  return "";
-}
 
 Result<std::shared_ptr<const FileMapping>> map_file(const std::string& path) {
   const OpenedFile file(path);
@@ -148,10 +140,14 @@ Status Template::make_files() {
     MEMBRANE_ASSIGN(const auto mapped, map_file(file.path));
     layers.push_back({.path = file.guest, .bytes = mapped->bytes(), .keep = mapped});
   }
+  // JavaScript has its own part in the image of its memory, and not as files.
   for (const lang::GuestFile& file : lang::guest_files())
-    if (file.language == guest_language(package_.driver))
+    if (package_.driver == lang::Driver::kPython && file.language == "python")
       layers.push_back({.path = std::string(kGuestDirectory) + std::string(file.path), .bytes = file.bytes});
   layers.push_back({.path = "/home", .kind = wasi::Layer::Kind::kDirectory});
+  if (package_.driver == lang::Driver::kQuickJs)
+    layers.push_back(
+        {.path = "/tmp", .kind = wasi::Layer::Kind::kDirectory});  // where os.tmpdir() says it is
   layers.insert(layers.end(), made_files_.begin(), made_files_.end());
   MEMBRANE_ASSIGN(files_, wasi::Image::make(layers));
   return {};

@@ -112,6 +112,10 @@ class System {
   Outcome call(const Function& function, host::Guest& guest, std::span<const uint64_t> arguments,
                std::span<uint64_t> results);
 
+  // The same with pointers into other memory than the guest's (wasi/file_calls.h).
+  Outcome call_over(std::span<uint8_t> memory, const Function& function, host::Guest& guest,
+                    std::span<const uint64_t> arguments, std::span<uint64_t> results);
+
   // Tells how much of the host's memory the files, the listings of open directories and the answers of devices take.
   // call() does so by itself; before the first one, and after put_file(), the memory of the guest could grow into what
   // they have. False: there is not room for all, and they have all that there is.

@@ -20,8 +20,16 @@
     }
   }
 
+  shared.request = (request) => parseJson(door(toJson(request)));
+  // The same with bytes in the request, or alone in its answer: base64 has nothing that JSON would look at.
+  shared.requestWith = (request, name, bytes) =>
+    parseJson(door(`${toJson(request).slice(0, -1)},"${name}":{"base64":"${toBase64(bytes)}"}}`));
+  shared.requestBytes = (request) => {
+    const answer = door(toJson(request)), head = '{"value":{"base64":"';
+    return answer.startsWith(head) ? { bytes: ofBase64(answer.slice(head.length, -3)) } : parseJson(answer);
+  };
   function ask(request, what) {
-    const answer = parseJson(door(toJson(request)));
+    const answer = shared.request(request);
     if (answer.error && answer.error.errno) throw new MembraneError(answer.error, what);
     return answer;
   }
@@ -29,12 +37,9 @@
 
   // --- bytes and texts ---
 
-  function toBase64(bytes) {
-    const pieces = [];
-    for (let at = 0; at < bytes.length; at += 3000) pieces.push(String.fromCharCode(...bytes.subarray(at, at + 3000)));
-    return btoa(pieces.join(""));
-  }
-  const ofBase64 = (text) => Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+  const encodeBase64 = Uint8Array.prototype.toBase64;
+  const toBase64 = (bytes) => encodeBase64.call(bytes);
+  const ofBase64 = (text) => Uint8Array.fromBase64(text);
   Object.assign(shared, { toBase64, ofBase64 });
 
   function toParameter({ name, type }, value, what) {
@@ -126,42 +131,51 @@
     }
   }
 
-  // The bytes of a body, and the type that goes with them.
+  // The bytes of a body (or a stream of them), and the type that goes with them.
   function bodyOf(body) {
     if (body === undefined || body === null) return [null, null];
     if (body instanceof globals.URLSearchParams)
-      return [new TextEncoder().encode(String(body)), "application/x-www-form-urlencoded;charset=UTF-8"];
+      return [shared.utf8(String(body)), "application/x-www-form-urlencoded;charset=UTF-8"];
+    if (body instanceof globals.FormData) return shared.encodeForm(body);
+    if (body instanceof globals.Blob) return [globals.Blob._bytes(body), body.type || null];
     if (body instanceof ArrayBuffer || ArrayBuffer.isView(body)) return [shared.bytesOf(body).slice(), null];
+    if (typeof body[Symbol.asyncIterator] === "function")
+      return [body instanceof globals.ReadableStream ? body : globals.ReadableStream.from(body), null];
     if (typeof body === "object" && String(body) === "[object Object]")
-      throw new TypeError("a body is a string, bytes or URLSearchParams; an object is sent by JSON.stringify()");
-    return [new TextEncoder().encode(String(body)), "text/plain;charset=UTF-8"];
+      throw new TypeError("a body is a string, bytes, a Blob, FormData, URLSearchParams or a stream; " +
+        "an object is sent by JSON.stringify()");
+    return [shared.utf8(String(body)), "text/plain;charset=UTF-8"];
   }
 
   class Body {
     #bytes = null;
-    bodyUsed = false;
+    #stream = null;  // made when it is asked for, or given
+    #isUsed = false;
     _take(body, headers) {
-      const [bytes, type] = bodyOf(body);
-      this.#bytes = bytes;
+      const [given, type] = bodyOf(body);
+      if (given instanceof globals.ReadableStream) this.#stream = given;
+      else this.#bytes = given;
       if (type && !headers.has("content-type")) headers.set("content-type", type);
     }
     get _bytes() { return this.#bytes; }
-    #use() {
-      if (this.bodyUsed) throw new TypeError("Body is unusable: Body has already been read");
-      this.bodyUsed = this.#bytes !== null;
-      return this.#bytes ?? new Uint8Array(0);
+    get _content() { return this.#bytes ?? this.#stream; }
+    get bodyUsed() { return this.#isUsed || Boolean(this.#stream?._disturbed); }
+    async _whole() {
+      if (this.bodyUsed || this.#stream?.locked) throw new TypeError("Body is unusable: Body has already been read");
+      this.#isUsed = this._content !== null;
+      return this.#bytes ?? (this.#stream ? shared.readWhole(this.#stream) : new Uint8Array(0));
     }
-    async bytes() { return this.#use(); }
-    async arrayBuffer() { return this.#use().slice().buffer; }
-    async text() { return new TextDecoder().decode(this.#use()); }
-    async json() { return JSON.parse(await this.text()); }
+    async bytes() { return this._whole(); }
+    async arrayBuffer() { return (await this._whole()).slice().buffer; }
+    async text() { return new globals.TextDecoder().decode(await this._whole()); }
+    async json() { return parseJson(await this.text()); }
+    async blob() { return new globals.Blob([await this._whole()], { type: this.headers.get("content-type") ?? "" }); }
+    async formData() { return shared.decodeForm(await this._whole(), this.headers.get("content-type") ?? ""); }
     get body() {
-      if (this.#bytes === null) return null;
-      throw new TypeError("there are no streams here: read the body by text(), json(), bytes() or arrayBuffer()");
+      if (this.#stream === null && this.#bytes !== null) this.#stream = shared.streamOf(this.#bytes);
+      return this.#stream;
     }
   }
-  for (const name of ["blob", "formData"])
-    Body.prototype[name] = async () => { throw new TypeError(`${name}() is not there: text(), json(), bytes() and arrayBuffer() are`); };
 
   class Request extends Body {
     constructor(input, init = {}) {
@@ -173,7 +187,7 @@
       this.headers = new Headers(init.headers ?? from.headers);
       this.signal = init.signal ?? from.signal ?? new globals.AbortController().signal;
       this.redirect = init.redirect ?? from.redirect ?? "follow";
-      const body = init.body ?? from._bytes;
+      const body = init.body ?? from._content;
       if (body !== undefined && body !== null && (this.method === "GET" || this.method === "HEAD"))
         throw new TypeError("Request with GET/HEAD method cannot have body.");
       this._take(body, this.headers);
@@ -202,7 +216,9 @@
     }
     clone() {
       if (this.bodyUsed) throw new TypeError("Response.clone: Body has already been consumed.");
-      const made = new Response(this._bytes);
+      const [mine, copy] = this._bytes === null && this.body ? this.body.tee() : [null, this._bytes];
+      if (mine) this._take(mine, this.headers);
+      const made = new Response(copy);
       const { status, statusText, headers, url, type, redirected } = this;
       made._set({ status, statusText, headers: new Headers(headers), url, type, redirected });
       return made;
@@ -252,9 +268,10 @@
   async function fetch(input, init) {
     const request = new Request(input, init);
     request.signal.throwIfAborted();
+    const content = request._content === null ? null : await request._whole();
     const headers = Object.fromEntries([...request.headers].filter(([name]) => !kOfTheConnection.includes(name)));
     const sent = [request.method, request.url.split("#")[0], Object.keys(headers).length ? toJson(headers) : "",
-                  request._bytes ? { base64: toBase64(request._bytes) } : ""];
+                  content ? { base64: toBase64(content) } : ""];
     const answer = await exchange(sent, `fetch ${request.url}`);
     const redirected = new globals.URL(answer.url).href !== new globals.URL(sent[1]).href;
     if (redirected && request.redirect === "error") throw new TypeError(`fetch failed: ${request.url} redirects to ${answer.url}`);

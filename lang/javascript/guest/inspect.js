@@ -6,7 +6,6 @@ globalThis.__membrane = (() => {
   const kWidth = 80;
   const kMaxItems = 100;
   const kMaxString = 10_000;
-  const kMaxColumns = 12;
   const kMaxDepthAtOnce = 3;  // how many levels may share a line
   const tag = (value) => Object.prototype.toString.call(value).slice(8, -1);
   const TypedArray = Object.getPrototypeOf(Uint8Array);
@@ -51,11 +50,11 @@ globalThis.__membrane = (() => {
 
   const more = (count, thing = "item") => `... ${count} more ${thing}${count > 1 ? "s" : ""}`;
 
-  function primitive(value) {
+  function primitive(value, most = kMaxString) {
     switch (typeof value) {
       case "string":
-        return value.length > kMaxString
-          ? `${quote(value.slice(0, kMaxString))}${more(value.length - kMaxString, "character")}` : quote(value);
+        if (value.length <= most) return quote(value);
+        return `${quote(value.slice(0, most))}${more(value.length - most, "character")}`;
       case "number": return Object.is(value, -0) ? "-0" : String(value);
       case "bigint": return `${value}n`;
       case "symbol": return symbolText(value);
@@ -64,8 +63,7 @@ globalThis.__membrane = (() => {
   }
   const symbolText = (symbol) => Symbol.prototype.toString.call(symbol);
 
-  const nameOfKey = (key) =>
-    typeof key === "symbol" ? `[${symbolText(key)}]` : /^[a-zA-Z_][a-zA-Z_0-9]*$/.test(key) ? key : quote(key);
+  const isPlainName = (key) => /^[a-zA-Z_][a-zA-Z_0-9]*$/.test(key);
 
   // The name of the class that made it; null for an object without a prototype.
   function classOf(value) {
@@ -88,20 +86,48 @@ globalThis.__membrane = (() => {
     return `[${kind === "Function" ? "Function" : kind}${name === null ? " (anonymous)" : `: ${name}`}]`;
   }
 
+  // --- what programs are made of, for errors that show the line ---
+
+  const sources = new Map();  // by name: the code, and what stands before it on its first line
+  function keepSource(name, code, head = 0) {
+    sources.delete(name);
+    sources.set(name, { code, head });
+    if (sources.size > 1000) sources.delete(sources.keys().next().value);
+  }
+  const sourceOf = (name) => sources.get(name)?.code;
+  const placed = (line) => line.replace(/(\(|at )([^()\n]+):1:(\d+)(?=\)?$)/, (whole, before, name, column) => {
+    const head = sources.get(name)?.head ?? 0;
+    return column >= head ? `${before}${name}:1:${Math.max(column - head, 1)}` : whole;
+  });
+  const isAroundCode = (line) => {
+    const [, name, column] = /(?:\(|at )([^()\n]+):1:(\d+)\)?$/.exec(line) ?? [];
+    return name !== undefined && column < (sources.get(name)?.head ?? 0);
+  };
+
   // "Name: message" and the places, of which ours are left out.
   function stackOf(error) {
     const name = String(error.name ?? "Error");
-    const head = error.message === undefined || error.message === "" ? name : `${name}: ${error.message}`;
+    const bare = error.message === undefined || error.message === "" ? name : `${name}: ${error.message}`;
+    const isNodes = typeof error.code === "string" && /^ERR_/.test(error.code);
+    const head = isNodes ? `${name} [${error.code}]${bare.slice(name.length)}` : bare;
     let stack = typeof error.stack === "string" ? error.stack : "";
-    if (stack.startsWith(head)) stack = stack.slice(head.length);
-    const places = stack.split("\n").filter((line) => /^\s*at /.test(line) && !/\(?(membrane:|native\b)/.test(line))
-      .map((line) => line.replace(/at <eval> \((.*)\)$/, "at $1"));
+    if (stack.startsWith(bare)) stack = stack.slice(bare.length);
+    const places = stack.split("\n")
+      .filter((line) => /^\s*at /.test(line) && !/\(?(membrane:|native\b)/.test(line) && !isAroundCode(line))
+      .map((line) => placed(line.replace(/at <eval> \((.*)\)$/, "at $1")));
     return [head, ...places].join("\n");
   }
 
   class Inspector {
-    constructor(options = {}) {
-      this.depth = options.depth === null ? Infinity : options.depth ?? 2;
+    constructor(given = {}) {
+      const options = given ?? {};
+      this.options = options;
+      this.depth = options.depth === null ? Infinity : options.depth ?? inspect.defaultOptions.depth;
+      this.width = options.breakLength ?? inspect.defaultOptions.breakLength;
+      this.atOnce = options.compact === undefined ? inspect.defaultOptions.compact : options.compact;
+      this.mostItems = options.maxArrayLength === null ? Infinity : options.maxArrayLength ?? kMaxItems;
+      this.mostString = options.maxStringLength === null ? Infinity : options.maxStringLength ?? kMaxString;
+      this.style = options.colors ? (text, kind) => colored(text, kind) : (text) => text;
       this.seen = [];
       this.circular = new Map();
       this.deepest = 0;
@@ -109,17 +135,31 @@ globalThis.__membrane = (() => {
     }
 
     show(value, level = 0) {
-      if (value === null || (typeof value !== "object" && typeof value !== "function")) return primitive(value);
+      if (value === null || (typeof value !== "object" && typeof value !== "function")) return this.primitive(value);
       if (this.seen.includes(value)) {
         if (!this.circular.has(value)) this.circular.set(value, this.circular.size + 1);
-        return `[Circular *${this.circular.get(value)}]`;
+        return this.style(`[Circular *${this.circular.get(value)}]`, "special");
       }
       const own = value[Symbol.for("nodejs.util.inspect.custom")];
-      if (typeof own === "function" && own !== this.show) {
-        const shown = own.call(value, this.depth - level, { depth: this.depth }, inspect);
-        if (shown !== value) return typeof shown === "string" ? shown : this.show(shown, level);
+      const isAsked = this.options.customInspect !== false && value.constructor?.prototype !== value;
+      if (typeof own === "function" && own !== inspect && isAsked) {
+        const depth = this.depth - level;
+        const options = { ...inspect.defaultOptions, ...this.options, depth, stylize: this.style };
+        const shown = own.call(value, depth, options, inspect);
+        if (typeof shown === "string") return shown.replaceAll("\n", `\n${" ".repeat(this.indent)}`);
+        if (shown !== value) return this.show(shown, level);
       }
       return this.object(value, level);
+    }
+
+    // Texts that are longer than a line are broken where they have line breaks themselves.
+    primitive(value) {
+      if (typeof value !== "string") return this.style(primitive(value), value === null ? "null" : typeof value);
+      const rest = value.length > this.mostString ? more(value.length - this.mostString, "character") : "";
+      const text = rest ? value.slice(0, this.mostString) : value;
+      const isLong = this.atOnce !== true && text.length > 16 && text.length > this.width - this.indent - 4;
+      const lines = isLong ? text.split(/(?<=\n)/) : [text];
+      return lines.map((line) => this.style(quote(line), "string")).join(` +\n${" ".repeat(this.indent + 2)}`) + rest;
     }
 
     object(value, level) {
@@ -127,7 +167,7 @@ globalThis.__membrane = (() => {
       const parts = this.parts(value, name, level);
       const keys = this.keys(value, parts.skip);
       if (parts.whole && keys.length === 0) return parts.whole;
-      if (level > this.depth) return `[${parts.short}]`;
+      if (level > this.depth) return this.style(`[${parts.short}]`, "special");
       this.seen.push(value);
       this.deepest = level;
       let shown;
@@ -158,8 +198,10 @@ globalThis.__membrane = (() => {
         return { open: `${name === "Array" ? "" : prefix("Array", value.length)}[`, close: "]", isArray: true,
                  short: name ?? "Array", entries: () => this.items(value, level), skip: "index" };
       }
-      if (typeof value === "function") return { whole: functionText(value), open: "{", close: "}", base: functionText(value),
-                                                short: functionText(value).slice(1, -1), skip: "function" };
+      if (typeof value === "function") {
+        const text = functionText(value);
+        return { whole: this.style(text, "special"), open: "{", close: "}", base: text, short: text.slice(1, -1), skip: "function" };
+      }
       if (isTyped(value)) {
         return { open: `${prefix(tagOfTyped.call(value), value.length)}[`, close: "]", isArray: true, short: name,
                  entries: () => this.items(value, level), skip: "index" };
@@ -173,10 +215,10 @@ globalThis.__membrane = (() => {
         return { open: `${prefix("Set", value.size)}{`, close: "}", short: name ?? "Set",
                  entries: () => [...Set.prototype.values.call(value)].map((v) => this.inner(v, level)) };
       }
-      if (isRegExp(value)) return this.wholeOf(RegExp.prototype.toString.call(value), "RegExp");
+      if (isRegExp(value)) return this.wholeOf(RegExp.prototype.toString.call(value), "RegExp", "regexp");
       if (isDate(value)) {
         const time = Date.prototype.getTime.call(value);
-        return this.wholeOf(Number.isNaN(time) ? "Invalid Date" : Date.prototype.toISOString.call(value), "Date");
+        return this.wholeOf(Number.isNaN(time) ? "Invalid Date" : Date.prototype.toISOString.call(value), "Date", "date");
       }
       if (isError(value)) return this.error(value, level);
       if (isBuffer(value)) {
@@ -187,7 +229,7 @@ globalThis.__membrane = (() => {
       }
       for (const [Box, boxName] of boxes) {
         if (has((v) => Box.prototype.valueOf.call(v))(value)) {
-          const inner = primitive(Box.prototype.valueOf.call(value));
+          const inner = primitive(Box.prototype.valueOf.call(value), this.mostString);
           return { ...this.wholeOf(`[${boxName}: ${inner}]`, boxName), skip: boxName === "String" ? "index" : undefined };
         }
       }
@@ -198,11 +240,14 @@ globalThis.__membrane = (() => {
       if (kind === "Arguments") {
         return { open: "[Arguments] {", close: "}", short: "Arguments" };
       }
+      if (kind === "Module" && name === null) return { open: "[Module: null prototype] {", close: "}", short: "Module" };
       const plain = name === "Object" && extra === "";
       return { open: plain ? "{" : `${shownName}${extra} {`, close: "}", short: `${shownName}${extra}`, empty: true };
     }
 
-    wholeOf(text, kind) { return { whole: text, base: text, open: "{", close: "}", short: kind }; }
+    wholeOf(text, kind, style) {
+      return { whole: style ? this.style(text, style) : text, base: text, open: "{", close: "}", short: kind };
+    }
 
     error(value, level) {
       let text = stackOf(value);
@@ -217,6 +262,9 @@ globalThis.__membrane = (() => {
     keys(value, skip) {
       let keys = Object.keys(value);
       if (skip === "index") keys = keys.filter((key) => !/^(0|[1-9]\d*)$/.test(key));
+      if (this.options.showHidden)
+        keys = Object.getOwnPropertyNames(value).filter((key) => skip !== "index" || !/^(0|[1-9]\d*)$/.test(key));
+      if (this.options.sorted) keys.sort(this.options.sorted === true ? undefined : this.options.sorted);
       if (skip === "error") {
         const hidden = ["stack", "message", "name", "cause", "errors"];
         keys = keys.filter((key) => !hidden.includes(key));
@@ -228,7 +276,7 @@ globalThis.__membrane = (() => {
 
     items(value, level) {
       const shown = [];
-      const length = Math.min(kMaxItems, value.length);
+      const length = Math.min(this.mostItems, value.length);
       let at = 0;
       while (at < value.length && shown.length < length) {
         if (Object.hasOwn(value, at) || isTyped(value)) {
@@ -254,41 +302,69 @@ globalThis.__membrane = (() => {
     property(object, key, level) {
       const found = Object.getOwnPropertyDescriptor(object, key) ?? { value: object[key] };
       let shown;
-      if (found.get) shown = found.set ? "[Getter/Setter]" : "[Getter]";
-      else if (found.set) shown = "[Setter]";
+      if (found.get) shown = this.getter(object, key, found, level);
+      else if (found.set) shown = this.style("[Setter]", "special");
       else {
         shown = this.inner(found.value, level);
       }
-      return `${nameOfKey(key)}: ${shown}`;
+      let name;
+      if (found.enumerable === false) name = `[${typeof key === "symbol" ? symbolText(key) : key}]`;
+      else if (typeof key === "symbol") name = `[${this.style(symbolText(key), "symbol")}]`;
+      else name = isPlainName(key) ? key : this.style(quote(key), "string");
+      return `${name}: ${shown}`;
+    }
+    getter(object, key, found, level) {
+      const kind = found.set ? "Getter/Setter" : "Getter";
+      const wants = this.options.getters;
+      const isWanted = wants === true || (wants === "get" && !found.set) || (wants === "set" && found.set);
+      if (!isWanted) return this.style(`[${kind}]`, "special");
+      try {
+        const value = object[key];
+        const shown = this.inner(value, level);
+        return value !== null && typeof value === "object" ? `[${kind}] ${shown}` : `[${kind}: ${shown}]`;
+      } catch (error) {
+        return `[${kind}: <Inspection threw (${error?.message})>]`;
+      }
     }
 
     // On one line where it fits, and is not too deep; else one line each, numbers in columns.
     join(entries, { open, close, base, isArray }, level, value) {
       const head = base === undefined ? "" : `${base} `;
       if (entries.length === 0) return `${head}${open}${close}`;
-      const lines = isArray && entries.length > 6 ? this.columns(entries, value) : entries;
-      if (this.deepest - level < kMaxDepthAtOnce && lines === entries) {
+      if (this.atOnce === true) return this.joinCompactly(entries, head, open, close, base);
+      const lines = this.atOnce && isArray && entries.length > 6 ? this.columns(entries, value) : entries;
+      if (this.atOnce && this.deepest - level < this.atOnce && lines === entries) {
         const start = entries.length + this.indent + open.length + head.length + 10;
-        const length = entries.reduce((sum, entry) => sum + entry.length, entries.length + start);
-        if (length <= kWidth && !entries.some((entry) => entry.includes("\n")) && !head.includes("\n"))
+        const length = entries.reduce((sum, entry) => sum + bare(entry).length, entries.length + start);
+        if (length <= this.width && !entries.some((entry) => entry.includes("\n")) && !head.includes("\n"))
           return `${head}${open} ${entries.join(", ")} ${close}`;
       }
       const line = `\n${" ".repeat(this.indent)}`;
       return `${head}${open}${line}  ${lines.join(`,${line}  `)}${line}${close}`;
     }
 
+    // What is called compact in full: as much on a line as goes there.
+    joinCompactly(entries, head, open, close, base) {
+      const length = entries.reduce((sum, entry) => sum + bare(entry).length, entries.length + open.length + head.length);
+      if (length + entries.length <= this.width && !entries.some((entry) => entry.includes("\n")))
+        return `${head}${open} ${entries.join(", ")} ${close}`;
+      const line = `\n${" ".repeat(this.indent)}`;
+      const start = base === undefined && open.length === 1 ? `${open} ` : `${open}${line}  `;
+      return `${head}${start}${entries.join(`,${line}  `)} ${close}`;
+    }
+
     columns(entries, value) {
-      const hasRest = value.length > kMaxItems && entries.some((e) => e.startsWith("... "));
+      const hasRest = value.length > this.mostItems && entries.some((e) => e.startsWith("... "));
       const count = hasRest ? entries.length - 1 : entries.length;
-      const widths = entries.slice(0, count).map((entry) => entry.length);
+      const widths = entries.slice(0, count).map((entry) => bare(entry).length);
       const widest = Math.max(...widths) + 2;
       const total = widths.reduce((sum, width) => sum + width + 2, 0);
-      if (widest * 3 + this.indent >= kWidth || !(total / widest > 5 || widest <= 8)) return entries;
+      if (widest * 3 + this.indent >= this.width || !(total / widest > 5 || widest <= 8)) return entries;
       if (entries.some((entry) => entry.includes("\n"))) return entries;
       // As many as make the block look about as wide as high: a character is 2.5 times as high as it is wide.
       const width = Math.max(widest - 3 - Math.sqrt(widest - total / entries.length), 1);
       const columns = Math.min(Math.round(Math.sqrt(2.5 * width * count) / width),
-                               Math.floor((kWidth - this.indent) / widest), kMaxColumns);
+                               Math.floor((this.width - this.indent) / widest), this.atOnce * 4, 15);
       if (columns <= 1) return entries;
       const columnWidths = [];
       for (let column = 0; column < columns; ++column) {
@@ -303,8 +379,9 @@ globalThis.__membrane = (() => {
         let line = "";
         for (let at = from; at < to; ++at) {
           const isLast = at === to - 1, width = columnWidths[at - from];
-          if (areNumbers) line += isLast ? entries[at].padStart(width - 2) : `${entries[at]}, `.padStart(width);
-          else line += isLast ? entries[at] : `${entries[at]}, `.padEnd(width);
+          const hidden = entries[at].length - widths[at];  // marks of colors
+          if (areNumbers) line += isLast ? entries[at].padStart(width - 2 + hidden) : `${entries[at]}, `.padStart(width + hidden);
+          else line += isLast ? entries[at] : `${entries[at]}, `.padEnd(width + hidden);
         }
         lines.push(line);
       }
@@ -313,12 +390,39 @@ globalThis.__membrane = (() => {
     }
   }
 
-  function inspect(value, options) { return new Inspector(options).show(value); }
+  function inspect(value, options, ...rest) {
+    const [depth, colors] = rest;
+    return new Inspector(typeof options === "boolean" ? { showHidden: options, depth, colors } : options).show(value);
+  }
+  inspect.custom = Symbol.for("nodejs.util.inspect.custom");
+  inspect.defaultOptions = {
+    showHidden: false, depth: 2, colors: false, customInspect: true, showProxy: false, maxArrayLength: kMaxItems,
+    maxStringLength: kMaxString, breakLength: kWidth, compact: kMaxDepthAtOnce, sorted: false, getters: false, numericSeparator: false,
+  };
+  inspect.colors = { bold: [1, 22], red: [31, 39], green: [32, 39], yellow: [33, 39], magenta: [35, 39], cyan: [36, 39],
+                     grey: [90, 39], gray: [90, 39] };
+  inspect.styles = { special: "cyan", number: "yellow", bigint: "yellow", boolean: "yellow", undefined: "grey", null: "bold",
+                     string: "green", symbol: "green", date: "magenta", regexp: "red", module: "underline" };
+  function colored(text, kind) {
+    const [on, off] = inspect.colors[inspect.styles[kind]] ?? [];
+    return on === undefined ? text : `\u001b[${on}m${text}\u001b[${off}m`;
+  }
+  const bare = (text) => text.includes("\u001b") ? text.replace(/\u001b\[\d+m/g, "") : text;
 
   const plain = (value, options) => typeof value === "string" ? value : inspect(value, options);
 
+  // Whether a class of the program's says what it is as a text.
+  function hasOwnText(value) {
+    let object = value;
+    while (object !== null && !Object.hasOwn(object, "toString")) object = Object.getPrototypeOf(object);
+    if (object === null) return false;
+    const made = object.constructor;
+    return object === value || typeof made !== "function" || globalThis[made.name] !== made;
+  }
+
   // console.log's arguments as one text, with %s and the like.
-  function format(...values) {
+  const format = (...values) => formatWithOptions({}, ...values);
+  function formatWithOptions(options, ...values) {
     let text = "";
     let next = 0;
     if (typeof values[0] === "string") {
@@ -331,8 +435,8 @@ globalThis.__membrane = (() => {
           case "%s":
             if (typeof value === "bigint" || typeof value === "number") return primitive(value);
             if (value === null || typeof value !== "object") return String(value);
-            return isError(value) || value.toString === Object.prototype.toString || Array.isArray(value)
-              ? inspect(value, { depth: 0 }) : String(value);
+            return isError(value) || !hasOwnText(value)
+              ? inspect(value, { ...options, depth: 0, colors: false, compact: 3 }) : String(value);
           case "%d": return typeof value === "bigint" ? `${value}n` : typeof value === "symbol" ? "NaN" : primitive(Number(value));
           case "%i": return typeof value === "bigint" ? `${value}n` : typeof value === "symbol" ? "NaN" : primitive(Number.parseInt(value));
           case "%f": return typeof value === "symbol" ? "NaN" : primitive(Number.parseFloat(value));
@@ -342,14 +446,14 @@ globalThis.__membrane = (() => {
             } catch {
               return "[Circular]";
             }
-          case "%o": return inspect(value, { depth: 4 });
-          case "%O": return inspect(value);
+          case "%o": return inspect(value, { ...options, depth: 4 });
+          case "%O": return inspect(value, options);
           default: return "";  // %c: there are no styles
         }
       });
       if (next < values.length) text += " ";
     }
-    return text + values.slice(next).map((value) => plain(value)).join(" ");
+    return text + values.slice(next).map((value) => plain(value, options)).join(" ");
   }
 
   // Rows and columns in a box.
@@ -382,5 +486,6 @@ globalThis.__membrane = (() => {
     return [line("┌", "┬", "┐"), show(head), line("├", "┼", "┤"), ...body.map(show), line("└", "┴", "┘")].join("\n");
   }
 
-  return { format, inspect, stackOf, table };
+  const kinds = { isBuffer, isDate, isMap, isSet };
+  return { factories: new Map(), format, formatWithOptions, inspect, keepSource, kinds, sourceOf, stackOf, table };
 })();

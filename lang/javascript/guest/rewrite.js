@@ -2,6 +2,7 @@
 // become calls. Only words are replaced, lines stay where they were.
 (() => {
   "use strict";
+  const shared = globalThis.__membrane;
 
   // Behind these a slash begins a regular expression, and a class or function is a value.
   const kOperatorWords = new Set(["return", "typeof", "instanceof", "in", "of", "new", "delete", "void", "throw", "case", "do", "else",
@@ -162,8 +163,10 @@
       end = tokens[k] ? tokens[k].at + 1 : code.length;
     }
     if (tokens[k + 1]?.text === ";") end = tokens[k + 1].at + 1;
-    // A file is read, and may wait for others.
-    const imported = /^.\.{0,2}\//.test(from.text) ? `await __membrane_import_later(${from.text})` : `__membrane_import(${from.text})`;
+    // A file is read, and may wait for others; what is built in is there.
+    const name = from.text.slice(1, -1);
+    const isThere = shared.isBuiltin ? shared.isBuiltin(name) : !/^\.{0,2}\//.test(name);
+    const imported = !isThere ? `await __membrane_import_later(${from.text})` : `__membrane_import(${from.text})`;
     const parts = [];
     if (star) parts.push(`var ${star} = ${imported};`);
     if (names.length) parts.push(`var {${names.join(", ")}} = ${imported};`);
@@ -212,8 +215,10 @@
       from = change.end;
     }
     const made = pieces.join("") + code.slice(from);
-    return isScript ? `await (async () => {${made}\n})(); undefined` : made;
+    return isScript ? `${kScriptHead}${made}\n}); undefined` : made;
   }
+
+  const kScriptHead = "await __membrane_main(async function (exports, require, module, __filename, __dirname) {";
 
   // Whether a script is a module: it has an import or an export that only modules may have.
   function isModule(source) {
@@ -257,5 +262,5 @@
     return i;
   }
 
-  Object.assign(globalThis.__membrane, { isModule, rewrite, tokensOf });
+  Object.assign(shared, { isModule, rewrite, scriptHead: kScriptHead, tokensOf });
 })();

@@ -3,11 +3,10 @@
 (() => {
   "use strict";
   const shared = globalThis.__membrane;
-  const { ask, format, globals, inspect, isModule, membrane, rewrite, stackOf, table, toBase64 } = shared;
+  const { ask, format, globals, inspect, isAlwaysModule, isModule, membrane, rewrite, scriptHead, stackOf, table } = shared;
+  const { toBase64 } = shared;
   const write = globalThis.__membrane_write, sleep = globalThis.__membrane_sleep;
-  const evaluate = globalThis.__membrane_evaluate;
-  const typescript = globalThis.__membrane_typescript;
-  for (const name of ["__membrane", "__membrane_write", "__membrane_sleep", "__membrane_evaluate", "__membrane_typescript"]) delete globalThis[name];
+  for (const name of ["__membrane", "__membrane_write", "__membrane_sleep"]) delete globalThis[name];
   const hide = (name, value) =>
     Object.defineProperty(globalThis, name, { value, writable: true, configurable: true, enumerable: false });
 
@@ -117,6 +116,11 @@
     }),
   });
 
+  // util.promisify() of these gives what node:timers/promises has.
+  for (const name of ["setTimeout", "setImmediate"])
+    Object.defineProperty(globals[name], Symbol.for("nodejs.util.promisify.custom"), {
+      get: () => shared.builtin("timers/promises")[name], configurable: true, enumerable: false });
+
   // --- randomness: Math.random from a generator that a fork can seed again (xoshiro128**, David Blackman, Sebastiano Vigna) ---
 
   const state = new Uint32Array(4);
@@ -174,117 +178,43 @@
   };
   globals.display = (...values) => { displays.push(...values.map(bundleOf)); };
 
-  // --- modules: of the host, made of objects; and files, which are read when they are first imported ---
+  // --- process, and the names that programs call modules by ---
 
-  const modules = new Map([["membrane", { ...membrane, display: globals.display, default: membrane }]]);
-  for (const [name, functions] of Object.entries(membrane)) modules.set(`membrane/${name}`, { ...functions, default: functions });
-  modules.set("node:util", { inspect, format, default: { inspect, format } });
-  const kMostScripts = 16;  // one inside of another: the host bounds them, too, and ends the turn
-  let scripts = 0;
-  function runInThisContext(code, options) {
-    if (scripts >= kMostScripts) throw new RangeError("Maximum call stack size exceeded");
-    const name = typeof options === "string" ? options : options?.filename ?? "evalmachine.<anonymous>";
-    ++scripts;
-    try {
-      return evaluate(`${code}`, `${name}`);
-    } finally {
-      --scripts;
-    }
-  }
-  modules.set("node:vm", { runInThisContext, default: { runInThisContext } });
-
-  const isPath = (name) => /^\.{0,2}\//.test(name);
-  const isTypeScript = (name) => /\.[cm]?ts$/.test(name);
-  const missing = (name) => new Error(`Cannot find module '${name}': there are ${[...modules.keys()].slice(0, 4).join(", ")}, …; ` +
-    "packages are not there, and a file begins with ./, ../ or /");
-
-  // A name as it stands in `base`, by which the module is known.
-  function resolve(base, name) {
-    if (!isPath(name)) return !modules.has(name) && modules.has(`node:${name}`) ? `node:${name}` : name;
-    const parts = [];
-    for (const part of (name.startsWith("/") ? name : `${base.replace(/[^/]*$/, "")}${name}`).split("/")) {
-      if (part === "..") parts.pop();
-      else if (part !== "" && part !== ".") parts.push(part);
-    }
-    return `/${parts.join("/")}`;
-  }
-
-  // Why the last module could not be loaded; the engine has an error of its own, which says only that.
-  let notLoaded = null;
-  function load(name) {
-    notLoaded = null;
-    try {
-      const found = modules.get(name);
-      if (found) return sourceOf(name, found);
-      if (!name.startsWith("/")) throw missing(name);
-      const text = ask({ session: "file", path: name }, `import ${name}`).value;
-      if (typeof text !== "string") throw new SyntaxError(`${name} is not UTF-8`);
-      if (name.endsWith(".json")) return `export default JSON.parse(${JSON.stringify(text)});`;
-      const code = isTypeScript(name) ? withoutTypes(text) : text;
-      keepSource(name, code);
-      return code || " ";
-    } catch (error) {
-      notLoaded = { name, error };
-      return "";
-    }
-  }
-  const whyOf = (error) => notLoaded && error instanceof ReferenceError && error.message.includes(notLoaded.name) ? notLoaded.error : error;
-  function sourceOf(name, found) {
-    const names = Object.keys(found).filter((key) => key !== "default" && /^[A-Za-z_$][\w$]*$/.test(key));
-    return `const { ${names.map((key) => `${key}: $${key}`).join(", ")} } = __membrane_import(${JSON.stringify(name)});\n` +
-      `export { ${names.map((key) => `$${key} as ${key}`).join(", ")} };\nexport default __membrane_import(${JSON.stringify(name)}).default;`;
-  }
-
-  const importNow = (name) => {
-    const found = modules.get(name) ?? modules.get(`node:${name}`);
-    if (found) return found;
-    throw missing(name);
-  };
-  hide("__membrane_import", importNow);
-  hide("__membrane_import_later", async (given) => {
-    const name = `${given}`;
-    if (!isPath(name)) return importNow(name);
-    try {
-      return await import(resolve(turn?.request.name ?? "", name));
-    } catch (error) {
-      throw whyOf(error);
-    }
-  });
-
-  // --- process: what programs look for there ---
-
-  class Exit {}
-  const process = {
-    argv: [], env: {}, platform: "wasi", version: "v20.0.0", versions: {}, pid: 1, exitCode: undefined,
-    cwd: () => "/",
-    exit(code = process.exitCode ?? 0) {
-      turn.exit = Number(code) & 0xff;
-      throw new Exit();
-    },
-    nextTick: (call, ...values) => globals.queueMicrotask(() => call(...values)),
-    hrtime: Object.assign(([s, ns] = [0, 0]) => {
-      const whole = BigInt(Math.round(performance.now() * 1e6)) - BigInt(s) * 1_000_000_000n - BigInt(ns);
-      return [Number(whole / 1_000_000_000n), Number(whole % 1_000_000_000n)];
-    }, { bigint: () => BigInt(Math.round(performance.now() * 1e6)) }),
-    uptime: () => performance.now() / 1000,
-    stdout: { write: (text) => (write(1, `${text}`), true), isTTY: false },
-    stderr: { write: (text) => (write(2, `${text}`), true), isTTY: false },
-    on() { return process; },
-    once() { return process; },
-  };
+  const ofProcess = shared.makeProcess({ write, end: (code) => turn.end(code), fail: (error) => turn?.fail(error) });
+  const { process, Exit, readLine, runTicks } = ofProcess;
   globals.process = process;
   globals.global = globalThis;
-  globals.require = importNow;
+
+  const { hosts, importLater, importNow, keepSource, load, moduleOf, requireOf, resolve, sourceOf, whyOf } = shared;
+  const { withoutTypes } = shared;
+  hosts.set("membrane", { ...membrane, display: globals.display, default: membrane });
+  for (const [name, functions] of Object.entries(membrane))
+    hosts.set(`membrane/${name}`, { ...functions, default: functions });
+  const isTypeScript = (name) => /\.[cm]?ts$/.test(name);
+
+  hide("__membrane_import", importNow);
+  hide("__membrane_import_later", (name) => importLater(turn?.request.name ?? "", name));
+  // Runs a script, whose names are a function's; what it has put off until it ends its first part comes then.
+  hide("__membrane_main", (run) => {
+    const module = moduleOf(turn?.request.name ?? "", true);
+    const promise = run.call(module.exports, module.exports, requireOf(module), module, module.filename, module.path);
+    runTicks();
+    return promise;
+  });
+  globals.require = requireOf(moduleOf("<cell>", false));
   for (const [name, value] of Object.entries(globals)) hide(name, value);
+  // Of Node's own modules there is the class when it is first wanted.
+  Object.defineProperty(globalThis, "Buffer", {
+    get: () => shared.builtin("buffer").Buffer, set: (value) => hide("Buffer", value), configurable: true, enumerable: false });
+
+  globals.prompt = (question = "") => {
+    if (question) write(1, `${question} `);
+    return readLine();
+  };
+  hide("prompt", globals.prompt);
 
   // --- turns ---
 
-  const sources = new Map();  // of cells and modules, so that an error can show the line
-  function keepSource(name, code) {
-    sources.delete(name);
-    sources.set(name, code);
-    if (sources.size > 1000) sources.delete(sources.keys().next().value);
-  }
   let turn = null;
 
   class Turn {
@@ -305,8 +235,38 @@
       this.result.value = bundleOf(value);
       hide("_", value);
     }
-    fail(error) {
+    // The program ends itself: who listens for that hears of it, once.
+    end(code) {
+      if (this.exit !== undefined) return;
+      this.exit = code;
+      this.tellOfExit(code);
+    }
+    tellOfExit(code) {
+      if (this.hasToldOfExit || !ofProcess.emitter) return;
+      this.hasToldOfExit = true;
+      try {
+        ofProcess.emitter.emit("exit", code);
+      } catch (error) {
+        if (!(error instanceof Exit)) {
+          this.exit = undefined;
+          this.fail(error);
+        }
+      }
+    }
+    // Whether the program has taken care of it.
+    isTaken(name, ...values) {
+      if (this.exit !== undefined || !ofProcess.emitter?.listenerCount(name)) return false;
+      try {
+        ofProcess.emitter.emit(name, ...values);
+        return true;
+      } catch (error) {
+        this.fail(error, true);
+        return true;
+      }
+    }
+    fail(error, isFinal = false) {
       this.settled = true;
+      if (!isFinal && this.isTaken("uncaughtException", error, "uncaughtException")) return;
       if (this.exit !== undefined) {
         timers = [];
         Object.assign(this.result, { outcome: "exit", value: null, error: null, exit_code: this.exit });
@@ -321,6 +281,8 @@
     tell() {
       const [lost] = this.lost.values();
       if (this.lost.size) this.fail(lost);
+      if (this.isScript && this.exit === undefined)
+        this.tellOfExit(this.result.outcome === "ok" ? Number(process.exitCode ?? 0) & 0xff : 1);
       if (this.result.outcome === "ok" && this.isScript && process.exitCode !== undefined)
         Object.assign(this.result, { outcome: "exit", exit_code: Number(process.exitCode) & 0xff });
       if (this.isScript) timers = [];
@@ -343,7 +305,7 @@
         message = `${error.message}`;
         text = inspect(error);
         const place = /(?:\(|at )([^()\n]+?):(\d+)(?::\d+)?\)?$/m.exec(stackOf(error).split("\n").slice(1).join("\n"));
-        const line = place && sources.get(place[1])?.split("\n")[place[2] - 1];
+        const line = place && sourceOf(place[1])?.split("\n")[place[2] - 1];
         if (line !== undefined && line.trim() !== "") text = `${place[1]}:${place[2]}\n${line}\n\n${text}`;
       } else {
         type = error === null ? "null" : typeof error;
@@ -364,14 +326,6 @@
     }
   }
 
-  // What `input()` of Python is here: lines of the text that the turn was given.
-  let input = [];
-  globals.prompt = (question = "") => {
-    if (question) write(1, `${question} `);
-    return input.length ? input.shift() : null;
-  };
-  hide("prompt", globals.prompt);
-
   reseed(shared.randomBytes(16));
 
   return {
@@ -379,18 +333,29 @@
     begin() {
       const request = ask({ session: "next" });
       turn = new Turn(request);
+      shared.filesChanged();  // what others did between two turns
       displays = [];
       groupIndent = "";
       if (request.fresh) reseed(hexBytes(request.fresh.entropy_hex));
       const name = request.name || "<cell>";
+      if (request.mode === "check") {
+        const found = { outcome: "ok", value: null, displays: [], error: null, exit_code: 0, ...check(request, name) };
+        ask({ session: "result", ...found });
+        turn = null;
+        return undefined;
+      }
       process.argv = ["node", turn.isScript ? name : "", ...(request.arguments ?? [])];
       process.exitCode = undefined;
-      input = request.input ? request.input.replace(/\n$/, "").split("\n") : [];
+      ofProcess.begin(request.input ?? "", turn.isScript);
       try {
         let code = request.code;
         if (isTypeScript(name) || request.language === "typescript") code = withoutTypes(code);
-        keepSource(name, code);
-        if (turn.isScript && (/\.m[jt]s$/.test(name) || isModule(code))) return { code, name, isModule: true };
+        if (turn.isScript && !/\.c[jt]s$/.test(name) && (isModuleFile(name) || isModule(code))) {
+          const whole = shared.withMeta(name, shared.withoutMark(code));
+          if (whole === code) keepSource(name, code);
+          return { code: whole, name, isModule: true };
+        }
+        keepSource(name, code, turn.isScript ? scriptHead.length : 0);
         return { code: rewrite(code, turn.isScript), name, isModule: false };
       } catch (error) {
         turn.fail(error);
@@ -410,10 +375,12 @@
     // 1: there is more to do; 0: the turn is over, and its result told.
     step() {
       if (turn === null) return 0;
-      if (turn.result.outcome === "ok" && turn.lost.size) turn.fail(turn.lost.values().next().value);
+      runTicks();
+      if (turn.result.outcome === "ok" && turn.lost.size) tellOfLost();
       if (!turn.isOver) {
         if (timers.length) {
           guard(runTimer);
+          runTicks();
           return 1;
         }
         turn.fail(new Error("what the code awaits never happens: nothing is left that could make it"));
@@ -425,8 +392,41 @@
     },
   };
 
-  function withoutTypes(code) {
-    if (!typescript) throw new Error("TypeScript is not there: this build has no library that takes the types away");
-    return typescript(code);
+  // Whether the text is JavaScript, or TypeScript, at all: nothing of it runs.
+  function check(request, name) {
+    try {
+      const code = isTypeScript(name) || request.language === "typescript" ? withoutTypes(request.code) : request.code;
+      const isWhole = /\.m[jt]s$/.test(name) || (!/\.c[jt]s$/.test(name) && (isModuleFile(name) || isModule(code)));
+      keepSource(name, code, isWhole ? 0 : shared.checkHead.length);
+      shared.compileOnly(isWhole ? shared.withoutMark(code) : rewrite(code, false), name, isWhole);
+      return {};
+    } catch (error) {
+      const told = errorOf(error);
+      const places = stackOf(error).split("\n").slice(1).join("\n");
+      const [, line, column] = /:(\d+):(\d+)\)?$/m.exec(places) ?? /\((\d+):(\d+)\)/.exec(told.message) ?? [];
+      const place = { line: Number(line ?? 0), column: Number(column ?? 0) };
+      const lines = request.code.split("\n");
+      if (place.line > lines.length) {  // what is open was met by the end of what stands around it
+        Object.assign(place, { line: lines.length, column: lines.at(-1).length + 1 });
+        told.message = "Unexpected end of input";
+        told.traceback = `${name}:${place.line}\n${lines.at(-1)}\n\nSyntaxError: ${told.message}\n` +
+          `    at ${name}:${place.line}:${place.column}\n`;
+      }
+      return { outcome: "error", exit_code: 1, error: { ...told, ...place } };
+    }
+  }
+
+  function tellOfLost() {
+    const [[promise, reason]] = turn.lost;
+    turn.lost.delete(promise);
+    if (!turn.isTaken("unhandledRejection", reason, promise)) turn.fail(reason);
+  }
+  // By its name, or by the package that it is in.
+  function isModuleFile(name) {
+    try {
+      return /\.m[jt]s$/.test(name) || isAlwaysModule(`/${name.replace(/^\/+/, "")}`);
+    } catch {
+      return false;  // a package.json that cannot be read says nothing
+    }
   }
 })();

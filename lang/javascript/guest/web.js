@@ -8,48 +8,26 @@
     : ArrayBuffer.isView(data) ? new Uint8Array(data.buffer, data.byteOffset, data.byteLength)
     : (() => { throw new TypeError("bytes are an ArrayBuffer or a view of one"); })();
 
+  // The host reads and writes UTF-8; what is no UTF-8 is for the decoder below.
+  const utf8 = globalThis.__membrane_utf8, text = globalThis.__membrane_text;
+  shared.compress = globalThis.__membrane_compress;
+  for (const name of ["__membrane_utf8", "__membrane_text", "__membrane_compress"]) delete globalThis[name];
+  shared.utf8 = (value) => utf8(value.toWellFormed());
+  shared.textOf = (bytes) => text(bytes) ?? new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes);
+
   class TextEncoder {
     get encoding() { return "utf-8"; }
-    encode(text = "") {
-      const source = String(text);
-      const bytes = new Uint8Array(source.length * 3);
-      let count = 0;
-      for (let i = 0; i < source.length; ++i) {
-        let code = source.charCodeAt(i);
-        if (code >= 0xd800 && code <= 0xdfff) {
-          const low = source.charCodeAt(i + 1);
-          const isPair = code < 0xdc00 && low >= 0xdc00 && low <= 0xdfff;
-          code = isPair ? 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00) : 0xfffd;
-          if (isPair) ++i;
-        }
-        if (code < 0x80) {
-          bytes[count++] = code;
-        } else if (code < 0x800) {
-          bytes[count++] = 0xc0 | code >> 6;
-          bytes[count++] = 0x80 | code & 0x3f;
-        } else if (code < 0x10000) {
-          bytes[count++] = 0xe0 | code >> 12;
-          bytes[count++] = 0x80 | code >> 6 & 0x3f;
-          bytes[count++] = 0x80 | code & 0x3f;
-        } else {
-          bytes[count++] = 0xf0 | code >> 18;
-          bytes[count++] = 0x80 | code >> 12 & 0x3f;
-          bytes[count++] = 0x80 | code >> 6 & 0x3f;
-          bytes[count++] = 0x80 | code & 0x3f;
-        }
+    encode(text = "") { return shared.utf8(String(text)); }
+    encodeInto(given, into) {
+      const text = String(given), bytes = this.encode(text);
+      if (bytes.length <= into.length) {
+        into.set(bytes);
+        return { read: text.length, written: bytes.length };
       }
-      return bytes.slice(0, count);
-    }
-    encodeInto(text, into) {
-      let read = 0, written = 0;
-      for (const character of String(text)) {
-        const bytes = this.encode(character);
-        if (written + bytes.length > into.length) break;
-        into.set(bytes, written);
-        written += bytes.length;
-        read += character.length;
-      }
-      return { read, written };
+      let written = into.length;
+      while (written > 0 && (bytes[written] & 0xc0) === 0x80) --written;  // a character is written whole
+      into.set(bytes.subarray(0, written));
+      return { read: shared.textOf(bytes.subarray(0, written)).length, written };
     }
     get [Symbol.toStringTag]() { return "TextEncoder"; }
   }
@@ -83,6 +61,12 @@
         bytes = joined;
         this.#left = new Uint8Array(0);
       }
+      const whole = this.encoding === "utf-8" ? text(bytes) : undefined;
+      if (whole !== undefined) {
+        const isStart = this.#isFirst && !this.ignoreBOM && whole.charCodeAt(0) === 0xfeff;
+        this.#isFirst = !stream;
+        return isStart ? whole.slice(1) : whole;
+      }
       const pieces = [];
       let units = [];
       const put = (unit) => {
@@ -93,10 +77,10 @@
         }
       };
       this[this.encoding === "utf-8" ? "_utf8" : this.encoding === "utf-16le" ? "_utf16" : "_latin1"](bytes, stream, put);
-      let text = pieces.join("") + String.fromCharCode(...units);
-      if (this.#isFirst && !this.ignoreBOM && text.startsWith("\ufeff")) text = text.slice(1);
+      const made = pieces.join("") + String.fromCharCode(...units);
+      const isStart = this.#isFirst && !this.ignoreBOM && made.startsWith("\ufeff");
       this.#isFirst = !stream;
-      return text;
+      return isStart ? made.slice(1) : made;
     }
     _wrong(put) {
       if (this.fatal) throw new TypeError("The encoded data was not valid for encoding " + this.encoding);
@@ -218,6 +202,42 @@
     abort(reason = abortError()) { this.signal._abort(reason); }
   }
 
+  class MessageEvent extends Event {
+    constructor(type, options = {}) {
+      super(type, options);
+      const { data = null, origin = "", lastEventId = "", source = null, ports = [] } = options;
+      Object.assign(this, { data, origin, lastEventId, source, ports });
+    }
+  }
+  // Both ends are in the one thread: what is posted comes a little later, as a copy.
+  class MessagePort extends EventTarget {
+    #other = null;
+    static pair() {
+      const [a, b] = [new MessagePort(), new MessagePort()];
+      a.#other = b;
+      b.#other = a;
+      return [a, b];
+    }
+    postMessage(value) {
+      const to = this.#other, data = structuredClone(value);
+      if (to) globalThis.setImmediate(() => to.dispatchEvent(new MessageEvent("message", { data })));
+    }
+    on(name, listener) {
+      this.addEventListener(name, (event) => listener(event.data));
+      return this;
+    }
+    start() {}
+    ref() {}
+    unref() {}
+    close() {
+      if (this.#other) this.#other.#other = null;
+      this.#other = null;
+    }
+  }
+  class MessageChannel {
+    constructor() { [this.port1, this.port2] = MessagePort.pair(); }
+  }
+
   // --- copies ---
 
   function structuredClone(value, { transfer = [] } = {}) {
@@ -286,5 +306,10 @@
   };
 
   shared.bytesOf = bytesOf;
-  Object.assign(globals, { AbortController, AbortSignal, CustomEvent, Event, EventTarget, TextDecoder, TextEncoder, crypto, structuredClone });
+  // What Node adds to it, when it is first wanted.
+  const subtle = () => shared.builtin("crypto").subtle;
+  Object.defineProperty(crypto, "subtle", { get: subtle, enumerable: true, configurable: true });
+
+  Object.assign(globals, { AbortController, AbortSignal, CustomEvent, Event, EventTarget, MessageChannel, MessageEvent, MessagePort,
+                           TextDecoder, TextEncoder, crypto, structuredClone });
 })();

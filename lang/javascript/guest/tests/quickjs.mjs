@@ -1,6 +1,8 @@
 // QuickJS as WebAssembly, as the host runs it: nothing but the module's own exports and imports.
 import { readFileSync } from "node:fs";
+import { compress } from "./compress.mjs";
 
+const COMPILE_ONLY = 1 << 5;
 const ASYNC = 1 << 7;
 const BACKTRACE_BARRIER = 1 << 6;
 
@@ -21,8 +23,13 @@ export class QuickJs {
     const env = {
       host_get_timezone_offset: () => 0,
       host_interrupt: () => 0,
-      host_module_normalize: () => 0,
-      host_module_load: () => 0,
+      host_module_normalize: (base, name) => vm.modules ? vm.put(vm.modules("resolve", vm.cString(base), vm.cString(name)))[0] : 0,
+      host_module_load: (name, lengthAt) => {
+        if (!vm.modules) return 0;
+        const [at, length] = vm.put(vm.modules("load", vm.cString(name)));
+        vm.view().setUint32(lengthAt, length, true);
+        return length ? at : 0;
+      },
       host_promise_rejection: (promise, reason, handled) => void vm.rejections.push([promise, reason, handled]),
       host_call: (name, nameLength, self, count, values) => vm.hostCall(name, nameLength, count, values),
     };
@@ -31,10 +38,15 @@ export class QuickJs {
     vm.e._initialize();
     if (vm.e.qjs_init() !== 0) throw new Error("qjs_init");
     vm.e.qjs_set_promise_rejection_handler(1);
+    vm.e.qjs_set_module_loader(1);
     return vm;
   }
 
   view() { return new DataView(this.e.memory.buffer); }
+  cString(at) {
+    const bytes = new Uint8Array(this.e.memory.buffer, at);
+    return new TextDecoder().decode(bytes.subarray(0, bytes.indexOf(0)));
+  }
   bytes(at, length) { return new Uint8Array(this.e.memory.buffer, at, length); }
 
   // Bytes behind which stands a 0, to be freed by wasm_free.
@@ -63,8 +75,55 @@ export class QuickJs {
     return value;
   }
 
+  // The bytes of a Uint8Array.
+  bytesOf(value) {
+    const at = this.e.wasm_malloc(16);
+    const buffer = this.e.qjs_get_typed_array_buffer(value, at, at + 4, at + 8);
+    const from = this.e.qjs_get_array_buffer(buffer, at + 12);
+    const [offset, length] = [this.view().getUint32(at, true), this.view().getUint32(at + 4, true)];
+    const bytes = this.bytes(from + offset, length).slice();
+    this.e.qjs_free_value(buffer);
+    this.e.wasm_free(at);
+    return bytes;
+  }
+  newBytes(bytes) {
+    const at = this.e.wasm_malloc(bytes.length || 1);
+    this.bytes(at, bytes.length).set(bytes);
+    const value = this.e.qjs_new_uint8_array(at, bytes.length);
+    this.e.wasm_free(at);
+    return value;
+  }
+  // The functions of the host that take or give what is no text.
+  own(called, count, values) {
+    const box = (i) => i < count ? this.view().getUint32(values + 4 * i, true) : 0;
+    if (called === "__membrane_utf8") return this.newBytes(new TextEncoder().encode(this.text(box(0))));
+    if (called === "__membrane_text") {
+      try {
+        return this.string(new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(this.bytesOf(box(0))));
+      } catch {
+        return this.e.qjs_dup_value(this.undefinedBox());
+      }
+    }
+    if (called === "__membrane_compress") return this.newBytes(compress(this.e.qjs_get_float64(box(0)), this.bytesOf(box(1)), this.bytesOf(box(2))));
+    if (called !== "__membrane_evaluate") return undefined;
+    const kind = box(2) && this.e.qjs_is_number(box(2)) ? this.e.qjs_get_float64(box(2)) : 0;
+    const value = this.eval(this.text(box(0)), this.text(box(1)), [0, 1, 1 | COMPILE_ONLY][kind]);
+    if (kind === 2 && !this.e.qjs_is_exception(value)) return this.e.qjs_dup_value(this.undefinedBox());
+    if (this.e.qjs_is_promise(value) && this.e.qjs_promise_state(value) === 2) {
+      this.e.qjs_promise_mark_as_handled(value);
+      const reason = this.e.qjs_promise_result(value);
+      this.e.qjs_throw(reason);
+      return 0;
+    }
+    if (!this.e.qjs_is_exception(value)) return value;
+    this.e.qjs_throw(this.thrown());
+    return 0;
+  }
+
   hostCall(name, nameLength, count, values) {
     const called = new TextDecoder().decode(this.bytes(name, nameLength));
+    const made = this.own(called, count, values);
+    if (made !== undefined) return made;
     const given = [];
     for (let i = 0; i < count; ++i) {
       const value = this.view().getUint32(values + 4 * i, true);

@@ -52,7 +52,7 @@ test("declarations and imports are made ready, and nothing else is touched", () 
 });
 
 test("a script keeps its names to itself", () => {
-  assert.equal(rewrite("#!x\nconst a = 1 // b", true), "await (async () => {//x\nconst a = 1 // b\n})(); undefined");
+  assert.equal(rewrite("#!x\nconst a = 1 // b", true), `${globalThis.__membrane.scriptHead}//x\nconst a = 1 // b\n}); undefined`);
 });
 
 test("any text comes to an end", () => {

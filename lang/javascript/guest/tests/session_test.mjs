@@ -1,17 +1,16 @@
 // The prelude: under Node in a context of its own, and in QuickJS where MEMBRANE_QUICKJS names its module.
 import assert from "node:assert";
 import { execFileSync } from "node:child_process";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import path from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import util from "node:util";
 import vm from "node:vm";
+import { compress } from "./compress.mjs";
+import { Files, kFiles, kNewerThanNode, source } from "./prelude.mjs";
 import { QuickJs } from "./quickjs.mjs";
-
-const here = path.dirname(fileURLToPath(import.meta.url));
-export const kFiles = ["inspect.js", "url.js", "web.js", "fetch.js", "rewrite.js", "session.js"];
-const source = (name) => readFileSync(path.join(here, "..", name), "utf8");
 
 const f = (name, params, result) => ({ name, params: params.map(([n, type]) => ({ name: n, type })),
                                        result: result ? { name: "value", type: result } : null, summary: `What ${name} does.` });
@@ -30,8 +29,12 @@ class Host {
   output = { 1: "", 2: "" };
   slept = 0;
   answers = { "random.bytes": (count) => ({ base64: Buffer.alloc(count, 7).toString("base64") }) };
+  get files() { return this.ownFiles ??= new Files(mkdtempSync(path.join(tmpdir(), "membrane-guest-"))); }
   door(text) {
     const request = JSON.parse(text);
+    if (request.files) return JSON.stringify(this.files.answer(request));
+    if (request.session === "file") return JSON.stringify(this.files.file(request.path));
+    if (request.session === "memory") return '{"value":1048576}';
     if (request.registry) return JSON.stringify(kRegistry);
     if (request.session === "next") return JSON.stringify(this.turns.shift());
     if (request.session === "result") {
@@ -54,6 +57,17 @@ class NodeEngine {
     this.context = vm.createContext({ btoa, atob, performance: { now: () => host.slept } });
     vm.runInContext("globalThis.DOMException = class extends Error { constructor(m, name) { super(m); this.name = name; } }", this.context);
     this.context.queueMicrotask = vm.runInContext("(f) => void Promise.resolve().then(f)", this.context);
+    this.context.__membrane_utf8 = (text) => vm.runInContext("(b) => new Uint8Array(b)", this.context)([...new TextEncoder().encode(text)]);
+    this.context.__membrane_text = (bytes) => {
+      try {
+        return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(Uint8Array.from(bytes));
+      } catch {
+        return undefined;
+      }
+    };
+    this.context.__membrane_compress = compress;
+    this.context.__membrane_evaluate = (code, name) => vm.runInContext(code, this.context, name);
+    vm.runInContext(kNewerThanNode, this.context);
     for (const name of ["door", "write", "sleep"]) this.context[`__membrane_${name}`] = (...values) => host[name](...values);
     let value;
     for (const name of kFiles) value = vm.runInContext(source(name), this.context, `membrane:${name}`);
@@ -70,7 +84,7 @@ class NodeEngine {
         const body = turn.code.replace(/\bexport (?:default )?/g, "");
         promise = vm.runInContext(`(async () => { "use strict"; ${body}\n})()`, this.context, turn.name);
       } else if (isAsync) {
-        const lines = turn.code.replace(/^var (\{.*\}) = (.*)$/gm, "($1 = $2)").replace(/^var /gm, "").split("\n");
+        const lines = turn.code.replace(/^var (\{.*\}) = (.*?);?$/gm, "($1 = $2)").replace(/^var /gm, "").split("\n");
         const body = lines.map((line, i) => i === lines.length - 1 && !/^[\w.]+ =|^\s*[})]|; undefined$|^throw/.test(line) ? `return {value: ${line.replace(/;$/, "")}}` : line).join("\n");
         promise = vm.runInContext(`(async () => {${body}\nreturn {};})()`, this.context, turn.name);
       } else {
@@ -93,12 +107,13 @@ class QuickJsEngine {
     const calls = Object.fromEntries(["door", "write", "sleep"].map((name) => [`__membrane_${name}`, (...v) => host[name](...v)]));
     this.vm = QuickJs.create(process.env.MEMBRANE_QUICKJS, calls, { now: () => BigInt(Math.round(host.slept * 1e6)) });
     this.vm.e.qjs_set_max_stack_size(256 * 1024);
-    for (const name of Object.keys(calls)) this.vm.define(name);
+    for (const name of [...Object.keys(calls), "__membrane_evaluate", "__membrane_utf8", "__membrane_text", "__membrane_compress"]) this.vm.define(name);
     const typescript = process.env.MEMBRANE_TYPESCRIPT;
     if (typescript) this.check(this.vm.eval(readFileSync(typescript, "utf8"), "membrane:typescript"));
     let session;
     for (const name of kFiles) session = this.check(this.vm.eval(source(name), `membrane:${name}`));
-    this.functions = Object.fromEntries(["begin", "settle", "fail", "rejected", "step"].map((name) => [name, this.vm.get(session, name)]));
+    this.functions = Object.fromEntries(["begin", "settle", "fail", "rejected", "step", "resolve", "load"].map((name) => [name, this.vm.get(session, name)]));
+    this.vm.modules = (name, ...texts) => this.vm.text(this.call(name, ...texts.map((text) => this.vm.string(text))));
     this.vm.runJobs();
   }
   check(value) {
@@ -319,10 +334,92 @@ console.time("t"); console.timeEnd("t"); console.log()`);
     assert.match(await s.value("crypto.randomUUID()"), /^'[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}'$/);
   });
 
+  only("a program of CommonJS has what Node gives it", async () => {
+    const s = session(Engine);
+    const run = (code, more) => s.run(code, { mode: "script", name: "app/main.js", ...more });
+    const put = (name, text) => s.host.files.answer({ files: "write", bytes: { base64: Buffer.from(text).toString("base64") },
+      descriptor: s.host.files.answer({ files: "open", path: name, write: true, create: true, truncate: true }).value });
+    for (const folder of ["/app", "/app/lib", "/node_modules", "/node_modules/p"]) s.host.files.answer({ files: "make_directory", path: folder });
+    put("/app/lib/index.js", "exports.name = __filename; exports.main = require.main === module;");
+    put("/app/data.json", '{"n": 7}');
+    put("/node_modules/p/package.json", '{"main": "./m"}');
+    put("/node_modules/p/m.js", "module.exports = { p: module.parent === undefined, dir: __dirname };");
+    const result = await run(`const { name, main } = require('./lib'), fs = require('node:fs');
+console.log(name, main, require('./data').n, require('p').dir, __filename, __dirname, this === module.exports, require.main === module);
+console.log(fs.readFileSync(__dirname + '/data.json', 'utf8'), require('./lib') === require('./lib/index.js'), Object.keys(require.cache).length);
+setTimeout(() => console.log('timeout')); Promise.resolve().then(() => console.log('promise')); process.nextTick(() => console.log('tick'));
+process.on('exit', (code) => console.log('exit', code)); console.log('sync'); process.exitCode = 4;`);
+    assert.equal(result.outcome, "exit", JSON.stringify(result.error));
+    assert.equal(s.host.output[1], "/app/lib/index.js false 7 /node_modules/p /app/main.js /app true true\n" +
+      '{"n": 7} true 4\nsync\ntick\npromise\ntimeout\nexit 4\n');
+    assert.match((await run("require('./none')")).error.message, /Cannot find module '.\/none': there is no \/app\/none/);
+    assert.match((await run("require('@a/b/c')")).error.message, /no package in \/app\/node_modules, \/node_modules, .*--with @a\/b/);
+    assert.match((await run("require('internal/shared')")).error.message, /Cannot find module/);
+    assert.match((await run("require('net').connect(1)")).error.message, /net's connect is not there: .*fetch\(\)/);
+    assert.match((await run("require('./lib/../data.json').x.y")).error.message, /undefined/);
+  });
+
+  only("errors that a program waits for are its own", async () => {
+    const s = session(Engine);
+    const script = (code) => s.run(code, { mode: "script", name: "a.js" });
+    assert.equal((await script("process.on('uncaughtException', (e) => console.log('caught', e.message)); setTimeout(() => { throw new Error('late') })")).outcome, "ok");
+    assert.equal(s.host.output[1], "caught late\n");
+    if (name === "QuickJS") {
+      assert.equal((await script("process.on('unhandledRejection', (r) => console.log('lost', r)); Promise.reject(5)")).outcome, "ok");
+      assert.match(s.host.output[1], /lost 5\n$/);
+    }
+    assert.equal((await script("setTimeout(() => { throw new Error('late') })")).outcome, "error", "what listened is gone with its script");
+    const ended = await script("process.on('exit', (c) => console.log('bye', c)); process.exit(2)");
+    assert.deepEqual([ended.outcome, ended.exit_code], ["exit", 2]);
+    assert.match(s.host.output[1], /bye 2\n$/);
+  });
+
+  only("input is read as a stream, by lines, or by prompt()", async () => {
+    const s = session(Engine);
+    const input = "one\ntwo\nthree";
+    await s.run("process.stdin.setEncoding('utf8'); let all = ''; process.stdin.on('data', (d) => all += d).on('end', () => console.log(JSON.stringify(all)))", { mode: "script", name: "a.js", input });
+    await s.run("require('fs').readFileSync(0, 'utf8').split('\\n').length", { input });
+    await s.run("console.log(prompt(), require('fs').readFileSync('/dev/stdin', 'utf8'), prompt())", { input });
+    await s.run("const rl = require('readline').createInterface({ input: process.stdin }); rl.on('line', (l) => console.log('>', l)); rl.on('close', () => console.log('closed'))", { mode: "script", name: "a.js", input });
+    assert.equal(s.host.output[1], '"one\\ntwo\\nthree"\none two\nthree null\n> one\n> two\n> three\nclosed\n');
+  });
+
+  only("bodies are blobs, forms and streams", async () => {
+    const s = session(Engine);
+    s.host.answers["http.exchange"] = (method, url) => JSON.stringify({ status: 200, url, headers: {}, body: "héllo" });
+    const sent = (i = -1) => Buffer.from(s.host.calls.at(i)[4].base64, "base64").toString();
+    await s.run("const form = new FormData(); form.append('a', '1'); form.append('f', new Blob(['x'], { type: 'text/plain' }), 'n.txt'); await fetch('http://h/', { method: 'POST', body: form })");
+    assert.match(sent(), /^------membrane\w+\r\nContent-Disposition: form-data; name="a"\r\n\r\n1\r\n/);
+    assert.match(sent(), /name="f"; filename="n.txt"\r\nContent-Type: text\/plain\r\n\r\nx\r\n------membrane\w+--\r\n$/);
+    assert.match(JSON.parse(s.host.calls.at(-1)[3])["content-type"], /^multipart\/form-data; boundary=----membrane/);
+    await s.run("await fetch('http://h/', { method: 'POST', body: new Blob(['ab', new Uint8Array([99])]) })");
+    assert.equal(sent(), "abc");
+    await s.run("await fetch('http://h/', { method: 'POST', body: ReadableStream.from([new Uint8Array([97]), new Uint8Array([98])]), duplex: 'half' })");
+    assert.equal(sent(), "ab");
+    if (name === "QuickJS") {
+      await s.run("const response = await fetch('http://h/'); let text = ''; for await (const piece of response.body.pipeThrough(new TextDecoderStream())) text += piece; console.log(text, response.bodyUsed)");
+      assert.equal(s.host.output[1], "héllo true\n");
+    }
+  });
+
+  if (name === "QuickJS") {
+    only("a text is checked, and does not run", async () => {
+      const s = session(Engine);
+      const check = (code, name = "a.js") => s.run(code, { mode: "check", name });
+      for (const [code, file] of [["console.log(1); await 5; return", "a.js"], ["import x from 'none'; export default x", "a.mjs"], ["const n: number = 5", "a.ts"], ["#!/bin/node\nlet a", "a.js"]])
+        if (!file.endsWith(".ts") || process.env.MEMBRANE_TYPESCRIPT) assert.equal((await check(code, file)).outcome, "ok", code);
+      assert.equal(s.host.output[1], "");
+      for (const [code, file, line, column] of [["let a = 1;\nlet b = ;", "a.js", 2, 9], ["if (", "a.js", 1, 5], ["import x from\n5", "a.mjs", 2, 1], ["x = {\n  a: 1,,\n}", "a.js", 2, 8]]) {
+        const { outcome, error } = await check(code, file);
+        assert.deepEqual([outcome, error.type, error.line, error.column], ["error", "SyntaxError", line, column], code);
+      }
+    });
+  }
+
   only("nothing of the prelude lies about", async () => {
     const s = session(Engine);
     assert.equal(await s.value("Object.getOwnPropertyNames(globalThis).filter((n) => n.startsWith('__membrane')).sort().join()"),
-                 "'__membrane_import,__membrane_import_later'");
+                 "'__membrane_import,__membrane_import_later,__membrane_main'");
     assert.equal(await s.value("Object.keys(globalThis).includes('console')"), "false");
     // A program that breaks what is built in does not break the session.
     await s.run("JSON.parse = JSON.stringify = () => { throw new Error('broken') }; Array.prototype.map = null");

@@ -1,0 +1,237 @@
+// process: what programs look for there. session.js says what ends a turn, and when a new one begins.
+(() => {
+  "use strict";
+  const shared = globalThis.__membrane;
+  const { ask, globals } = shared;
+
+  // `write` takes a descriptor and a text, `end` an exit code, `fail` what a callback threw.
+  shared.makeProcess = ({ write, end, fail }) => {
+    class Exit {}
+    // Of "exit" and the like; made when a program first listens.
+    let emitter = null;
+    const emitterOf = () => (emitter ??= new (shared.builtin("events"))());
+    const kListening = [
+      "on",
+      "once",
+      "off",
+      "addListener",
+      "prependListener",
+      "removeListener",
+      "removeAllListeners",
+      "emit",
+      "listeners",
+      "listenerCount",
+      "eventNames",
+      "setMaxListeners",
+      "getMaxListeners",
+    ];
+    const listens = (object, emitterOf) => {
+      for (const name of kListening)
+        Object.defineProperty(object, name, {
+          value(...values) {
+            const result = emitterOf()[name](...values);
+            return result === emitterOf() ? object : result;
+          },
+          writable: true,
+          configurable: true,
+          enumerable: false,
+        });
+      return object;
+    };
+
+    // Calls that come before the promises': drained when a piece of the program has run, else as a promise's.
+    let ticks = [];
+    function runTicks() {
+      while (ticks.length) {
+        const [call, values] = ticks.shift();
+        try {
+          call(...values);
+        } catch (error) {
+          fail(error);
+        }
+      }
+    }
+
+    // The text that the turn was given, as far as it is not read.
+    let input = "";
+    function readLine() {
+      if (input === "") return null;
+      const end = input.indexOf("\n"),
+        line = end < 0 ? input : input.slice(0, end);
+      input = end < 0 ? "" : input.slice(end + 1);
+      return line.replace(/\r$/, "");
+    }
+    shared.readInput = (count) => {
+      const { Buffer } = shared.builtin("buffer");
+      const bytes = Buffer.from(input);
+      let end = Math.min(count, bytes.length);
+      while (end > 0 && end < bytes.length && (bytes[end] & 0xc0) === 0x80) --end;
+      input = bytes.subarray(end).toString();
+      return bytes.subarray(0, end);
+    };
+
+    function outputOf(fd) {
+      let own = null;
+      return listens(
+        {
+          fd,
+          isTTY: false,
+          writable: true,
+          columns: 80,
+          write(data, encoding, call) {
+            write(fd, typeof data === "string" ? data : shared.textOf(shared.bytesOf(data)));
+            const done = typeof encoding === "function" ? encoding : call;
+            if (done) process.nextTick(done);
+            return true;
+          },
+          end(data, ...rest) {
+            if (data !== undefined && typeof data !== "function") this.write(data);
+            const done = [data, ...rest].find((each) => typeof each === "function");
+            if (done) process.nextTick(done);
+            return this;
+          },
+          cork() {},
+          uncork() {},
+          destroy() {
+            return this;
+          },
+          getColorDepth: () => 1,
+          hasColors: () => false,
+        },
+        () => (own ??= new (shared.builtin("events"))()),
+      );
+    }
+    function inputStream() {
+      const { Readable } = shared.builtin("stream");
+      const stream = new Readable({
+        read(size) {
+          const bytes = shared.readInput(size);
+          stream.push(bytes.length ? bytes : null);
+        },
+      });
+      return Object.assign(stream, {
+        fd: 0,
+        isTTY: false,
+        setRawMode: () => stream,
+        unref: () => stream,
+        ref: () => stream,
+      });
+    }
+
+    let directory = "/",
+      stdin = null;
+    const told = new Set();
+    const memoryBytes = () => ask({ session: "memory" }).value;
+    const process = listens(
+      {
+        argv: [],
+        argv0: "node",
+        execArgv: [],
+        execPath: "/usr/local/bin/node",
+        title: "node",
+        env: {},
+        platform: "linux",
+        arch: "wasm32",
+        version: "v20.0.0",
+        versions: { node: "20.0.0", quickjs: "ng" },
+        release: { name: "node" },
+        config: { variables: {} },
+        features: {},
+        pid: 1,
+        ppid: 0,
+        exitCode: undefined,
+        cwd: () => directory,
+        chdir(given) {
+          const path = shared.builtin("path").resolve(`${given}`);
+          if (!shared.builtin("fs").statSync(path).isDirectory())
+            throw shared.builtin("internal/errno").fileError({ errno: "ENOTDIR" }, "chdir", path);
+          directory = path;
+        },
+        exit(code = process.exitCode ?? 0) {
+          end(Number(code) & 0xff);
+          throw new Exit();
+        },
+        abort() {
+          process.exit(134);
+        },
+        kill() {
+          throw new Error("there are no other processes, and no signals: end the program with process.exit()");
+        },
+        umask: () => 0o22,
+        getuid: () => 0,
+        geteuid: () => 0,
+        getgid: () => 0,
+        getegid: () => 0,
+        nextTick(call, ...values) {
+          if (typeof call !== "function")
+            shared.builtin("internal/check").wrongType("callback", "of type function", call);
+          ticks.push([call, values]);
+          if (ticks.length === 1) globals.queueMicrotask(runTicks);
+        },
+        hrtime: Object.assign(
+          ([s, ns] = [0, 0]) => {
+            const whole = BigInt(Math.round(performance.now() * 1e6)) - BigInt(s) * 1_000_000_000n - BigInt(ns);
+            return [Number(whole / 1_000_000_000n), Number(whole % 1_000_000_000n)];
+          },
+          { bigint: () => BigInt(Math.round(performance.now() * 1e6)) },
+        ),
+        uptime: () => performance.now() / 1000,
+        memoryUsage: Object.assign(
+          () => {
+            const bytes = memoryBytes();
+            return { rss: bytes, heapTotal: bytes, heapUsed: bytes, external: 0, arrayBuffers: 0 };
+          },
+          { rss: memoryBytes },
+        ),
+        cpuUsage: () => ({ user: Math.round(performance.now() * 1000), system: 0 }),
+        resourceUsage: () => ({
+          userCPUTime: Math.round(performance.now() * 1000),
+          systemCPUTime: 0,
+          maxRSS: memoryBytes() >> 10,
+        }),
+        emitWarning(warning, given, givenCode) {
+          const options = given !== null && typeof given === "object" ? given : { type: given, code: givenCode };
+          const type = warning instanceof Error ? warning.name : (options.type ?? "Warning"),
+            text = warning instanceof Error ? warning.message : warning;
+          const line = `(node:1) ${options.code ? `[${options.code}] ` : ""}${type}: ${text}`;
+          if (emitter?.listenerCount("warning"))
+            emitter.emit(
+              "warning",
+              warning instanceof Error ? warning : Object.assign(new Error(text), { name: type, code: options.code }),
+            );
+          else if (!told.has(line)) write(2, `${line}\n`);
+          told.add(line);
+        },
+        stdout: outputOf(1),
+        stderr: outputOf(2),
+        get stdin() {
+          return (stdin ??= inputStream());
+        },
+        binding() {
+          throw new Error(
+            'there are no bindings: the parts of Node that are here are its modules (require("module").builtinModules)',
+          );
+        },
+      },
+      emitterOf,
+    );
+    Object.defineProperty(process, Symbol.toStringTag, { value: "process", configurable: true });
+
+    return {
+      process,
+      Exit,
+      readLine,
+      runTicks,
+      // Null while nobody listens.
+      get emitter() {
+        return emitter;
+      },
+      begin(text, isScript) {
+        input = text;
+        stdin = null;
+        ticks = [];
+        if (isScript) emitter = null;
+      },
+    };
+  };
+})();
