@@ -1,5 +1,6 @@
 // membrane check: what is wrong with a program, before it runs.
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -11,6 +12,8 @@
 #include "lang/language.h"
 #include "lang/wat/preprocessor.h"
 #include "policy/policy.h"
+#include "sandbox/languages.h"
+#include "sandbox/session.h"
 #include "sandbox/wasi_calls.h"
 #include "wasm/text/printer.h"
 #include "wasm/validate.h"
@@ -22,6 +25,7 @@ constexpr uint64_t kMaxProgramBytes = 1u << 30;
 
 struct Options {
   std::string file;
+  std::string language;  // "" for the one that the program's name tells
   std::string wall = "60s";
   bool json = false;
   bool expand = false;
@@ -38,7 +42,13 @@ std::vector<Diagnostic> check(const std::string& source, const std::string& name
   return {};
 }
 
-nlohmann::ordered_json json_of(const Diagnostic& d) {
+// A finding, whoever made it.
+struct Finding {
+  nlohmann::ordered_json json;
+  std::string text;  // for a person
+};
+
+Finding finding_of(const Diagnostic& d, const std::string& source, const std::string& name) {
   nlohmann::ordered_json j;
   j["code"] = name_of(d.code);
   j["message"] = d.message;
@@ -50,20 +60,74 @@ nlohmann::ordered_json json_of(const Diagnostic& d) {
   j["expected"] = d.expected;
   j["found"] = d.found;
   j["hint"] = hint_of(d);
-  return j;
+  return {std::move(j), render(d, source, name)};
 }
 
-int show_findings(const std::vector<Diagnostic>& findings, const Options& options, const std::string& source,
-                  const std::string& name) {
+// Where a line of the text begins, and its end.
+std::pair<size_t, size_t> line_of(std::string_view source, uint32_t number) {
+  size_t begin = 0;
+  for (uint32_t line = 1; line < number && begin < source.size(); ++line)
+    begin = std::min(source.find('\n', begin), source.size() - 1) + 1;
+  return {begin, std::min(source.find('\n', begin), source.size())};
+}
+
+// Of a language: its error, and where it says that it is.
+Finding finding_of(const sandbox::ReportError& error, const std::string& source, const std::string& name) {
+  const auto [begin, end] = line_of(source, error.place.line);
+  const size_t column = std::clamp<size_t>(error.place.column, 1, end - begin + 1);
+  const bool has_place = error.place.line != 0;
+  nlohmann::ordered_json j;
+  j["code"] = error.code;
+  j["message"] = error.message;
+  j["line"] = error.place.line;
+  j["column"] = error.place.column;
+  j["offset"] = has_place ? begin + column - 1 : 0;
+  for (const char* const field : {"function", "expected", "found"}) j[field] = "";
+  j["end_offset"] = 0;
+  j["hint"] = error.hint;
+  std::string text = name;
+  if (has_place) text += ":" + std::to_string(error.place.line) + ":" + std::to_string(column);
+  text += ": error[" + error.code + "]: " + error.message + "\n";
+  constexpr size_t kLongestShown = 200;
+  if (has_place && end - begin <= kLongestShown) {
+    std::string above(source, begin, column - 1);
+    for (char& c : above)
+      if (c != '\t') c = ' ';
+    text += "  " + source.substr(begin, end - begin) + "\n  " + above + "^\n";
+  }
+  if (!error.hint.empty()) text += "  hint: " + error.hint + "\n";
+  return {std::move(j), std::move(text)};
+}
+
+// What a language says of a text, of which it runs nothing. Errors: those of sandbox::Languages; kUnsupported of a language
+// that cannot.
+Result<std::vector<Finding>> check_in(const std::string& language, const std::string& source,
+                                      const std::string& name, uint64_t wall_ms) {
+  static auto* const languages = new sandbox::Languages(template_options(engine::Tier::kAuto));  // as in run
+  MEMBRANE_ASSIGN(auto opened, languages->open(language, ""));
+  sandbox::RunOptions options;
+  options.policy.limits = policy::language_limits();
+  options.policy.limits.wall_ms = wall_ms;
+  MEMBRANE_ASSIGN(const auto session, sandbox::Session::create(std::move(opened), options));
+  const sandbox::Report report =
+      session->exec({.code = source, .name = name, .is_script = true, .only_checks = true});
+  std::vector<Finding> findings;
+  if (report.outcome == sandbox::Outcome::kInvalid && !report.errors.empty())
+    return fail(ErrorCode::kUnsupported, report.errors[0].message, report.errors[0].hint);
+  for (const sandbox::ReportError& error : report.errors) findings.push_back(finding_of(error, source, name));
+  return findings;
+}
+
+int show_findings(const std::vector<Finding>& findings, const Options& options, const std::string& name) {
   if (options.json) {
     nlohmann::ordered_json j;
     j["file"] = name;
     j["ok"] = findings.empty();
     j["diagnostics"] = nlohmann::ordered_json::array();
-    for (const Diagnostic& d : findings) j["diagnostics"].push_back(json_of(d));
+    for (const Finding& finding : findings) j["diagnostics"].push_back(finding.json);
     print_json(j);
   } else {
-    for (const Diagnostic& d : findings) print(printable(render(d, source, name)));
+    for (const Finding& finding : findings) print(printable(finding.text));
     if (findings.empty()) print(name + ": no errors\n");
   }
   return findings.empty() ? kExitOk : kExitRequest;
@@ -94,9 +158,19 @@ Result<int> run(const Options& options) {
   const StopScope scope([end] { return std::chrono::steady_clock::now() >= end; });
   const std::string name =
       options.file == "-" ? "standard input" : std::filesystem::path(options.file).filename().string();
-  const std::vector<Diagnostic> findings = check(source, name);
+  const std::string language =
+      options.language.empty() ? sandbox::language_of(options.file, source) : options.language;
+  std::vector<Finding> findings;
+  if (language == "wat" || language == "wasm") {
+    for (const Diagnostic& d : check(source, name)) findings.push_back(finding_of(d, source, name));
+  } else {
+    if (options.expand)
+      return fail(ErrorCode::kInvalidArgument, "--expand is for WAT, and the program is " + language,
+                  "Leave it out.");
+    MEMBRANE_ASSIGN(findings, check_in(language, source, name, limits.wall_ms));
+  }
   if (scope.stopped()) return std::unexpected(out_of_time(options));
-  if (!options.expand || !findings.empty()) return show_findings(findings, options, source, name);
+  if (!options.expand || !findings.empty()) return show_findings(findings, options, name);
   Result<std::string> plain = plain_text(source, name);
   if (scope.stopped()) return std::unexpected(out_of_time(options));
   MEMBRANE_TRY(plain);
@@ -119,12 +193,15 @@ void add_check(CLI::App& app, int& exit_code) {
   command->add_flag(
       "--json", options->json,
       "One JSON object: {file, ok, diagnostics}; {outcome, error} when there is nothing to check");
+  command->add_option("--lang", options->language, "python, js, wat (default: as the name ends)")
+      ->type_name("LANGUAGE");
   command->add_option("--wall", options->wall, "How long it may take, as 10s or 500ms (60s)")
       ->type_name("TIME");
   command->add_flag("--expand", options->expand, "Print the program as plain WAT");
   command->footer(
       "Examples:\n"
       "  membrane check program.wat\n"
+      "  membrane check script.py\n"
       "  membrane check program.wat --expand > plain.wat\n"
       "Exit codes: 0 no errors; 2 there are some.");
   command->callback([options, &exit_code] {

@@ -1184,6 +1184,20 @@ class RunInLanguages(WithLanguages):
         done = self.membrane("run", program, "--dir", "in:ro", "--replay", "run.journal", "-q")
         self.assertEqual(done.stdout, "read\n")
 
+    def test_a_check_says_where_the_text_is_wrong_and_runs_nothing(self):
+        for name, text, line, column in (("p.py", "print('ran')\nx = = 1\n", 2, 5), ("p.js", "console.log('ran')\nlet b = ;", 2, None),
+                                         ("q.py", "é = (\n", 1, 6), ("r.ts", "let a: number = 1;\nlet b: = ;", 2, None)):
+            with self.subTest(name=name):
+                done = self.membrane("check", self.file(name, text), code=2)
+                self.assertRegex(done.stdout, rf"^{name}:{line}:{column or r'[0-9]+'}: error\[\w+\]: ")
+                self.assertNotIn("ran", done.stdout)
+                found, = json.loads(self.membrane("check", name, "--json", code=2).stdout)["diagnostics"]
+                self.assertEqual((found["line"], found["code"]), (line, "SyntaxError"))
+        for name, text in (("p.py", "print('ran')"), ("p.js", "console.log('ran')"), ("p.mjs", "import x from './y.js'")):
+            self.assertEqual(self.membrane("check", self.file(name, text)).stdout, f"{name}: no errors\n")
+        self.assertEqual(self.membrane("check", "-", "--lang", "python", stdin="x = 1").stdout, "standard input: no errors\n")
+        self.membrane("check", "p.py", "--expand", code=2)
+
     def test_what_a_program_made_comes_back_with_out(self):
         program = self.file("p.py", """
 import os

@@ -153,6 +153,7 @@ json report_of_a_language() {
   report.value = {{"text/plain", "4", false}, {"image/png", "AAAA", true}};
   report.displays = {report.value};
   report.files = {{"/tmp/out.csv", 12}};
+  report.kept = {"results/tmp/out.csv"};
   report.exit_code = 3;
   report.output_bytes_cut = 5;
   return json::parse(sandbox::render_json(report, false));

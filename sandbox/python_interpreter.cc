@@ -51,6 +51,7 @@ class PythonInterpreter final : public Interpreter {
     return run(calls, source) && static_cast<int32_t>(calls.result()) == 0;
   }
 
+  [[nodiscard]] bool checks() const override { return true; }
   [[nodiscard]] bool turn(Calls& calls, std::string_view) const override { return run(calls, kTurn); }
 
  private:

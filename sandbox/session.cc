@@ -243,7 +243,7 @@ Status Session::Impl::check(const Turn& turn) const {
   if (body_->is_paused())
     return fail(ErrorCode::kInvalidArgument, "the session's last turn is paused",
                 "Let it go on (go_on(); in membrane repl :go), or work in a fork from before it.");
-  if (turn.only_checks && !template_->interpreter().asks_for_files())
+  if (turn.only_checks && !template_->interpreter().checks())
     return fail(ErrorCode::kUnsupported, template_->package().name + " checks no text without running it",
                 "Run it, or check it with a tool of the language.");
   const bool takes_arguments = template_->interpreter().asks() || template_->interpreter().restarts();

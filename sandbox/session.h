@@ -34,7 +34,7 @@ struct Turn {
   std::string code;
   std::string name = {};   // for tracebacks; empty: "<cell 1>", and so on
   bool is_script = false;  // runs as a whole program with a name of its own, and leaves no state but files
-  // In JavaScript: says what is wrong with the text, as an error with a place, and runs nothing of it.
+  // In Python and JavaScript: says what is wrong with the text, as an error with a place, and runs nothing of it.
   bool only_checks = false;
   std::vector<std::string> arguments = {};
   std::string input = {};                      // for input()

@@ -159,6 +159,7 @@
     }
     get _bytes() { return this.#bytes; }
     get _content() { return this.#bytes ?? this.#stream; }
+    get _bytes() { return this.#bytes; }
     get bodyUsed() { return this.#isUsed || Boolean(this.#stream?._disturbed); }
     async _whole() {
       if (this.bodyUsed || this.#stream?.locked) throw new TypeError("Body is unusable: Body has already been read");
@@ -268,7 +269,8 @@
   async function fetch(input, init) {
     const request = new Request(input, init);
     request.signal.throwIfAborted();
-    const content = request._content === null ? null : await request._whole();
+    // What is there already is not waited for: so requests that are made together stay together.
+    const content = request._content === null ? null : request._bytes ?? await request._whole();
     const headers = Object.fromEntries([...request.headers].filter(([name]) => !kOfTheConnection.includes(name)));
     const sent = [request.method, request.url.split("#")[0], Object.keys(headers).length ? toJson(headers) : "",
                   content ? { base64: toBase64(content) } : ""];

@@ -54,7 +54,7 @@ def _module_of(error):
 def _is_about_installing(error):
     if isinstance(error, ModuleNotFoundError):
         return error.name in ("pip", "ensurepip")
-    return (isinstance(error, SyntaxError) or isinstance(error, OSError) and "does not support processes" in str(error)
+    return (isinstance(error, SyntaxError) or isinstance(error, OSError) and "no processes here" in str(error)
             or isinstance(error, AttributeError) and error.obj is os)
 
 
@@ -70,14 +70,27 @@ def _wanted(code):
 
 
 def _near(name):
-    """Modules that are there, and are spelt nearly so."""
+    """Modules that are there, and are spelt nearly so: of about the same length, with the same first letter or last."""
     import difflib
-    return difflib.get_close_matches(name, sorted(_top_level()), 3, 0.8)
+    alike = [other for other in _built_in | _top_level(set(sys.path) - _paths)
+             if abs(len(other) - len(name)) <= 2 and (other[0] == name[0] or other[-1] == name[-1])]
+    return difflib.get_close_matches(name, sorted(alike), 3, 0.8)
 
 
-def _top_level():
-    names = {name for name in sys.stdlib_module_names if not name.startswith("_")}
-    for entry in filter(None, sys.path):
+_built_in, _paths = frozenset(), frozenset()
+
+
+def remember_what_is_built_in():
+    """Once, before any program: what the archive of the library has does not change."""
+    global _built_in, _paths
+    _paths = frozenset(filter(None, sys.path))
+    _built_in = frozenset(_top_level(_paths)).union(
+        name for name in sys.stdlib_module_names if not name.startswith("_"))
+
+
+def _top_level(entries):
+    names = set()
+    for entry in filter(None, entries):
         finder = sys.path_importer_cache.get(entry)
         try:
             files = finder._get_files() if hasattr(finder, "_get_files") else os.listdir(entry)

@@ -71,6 +71,7 @@ def warm():
     for code in ("1", "x = 1", "print(end='')"):  # what a turn comes to first is made now
         for _ in range(20):
             _encode_result(_run({"code": code, "name": "<warm>", "input": ""}))
+    _packages.remember_what_is_built_in()
     for code in _FAILURES:  # what tells of errors imports more than it needs
         _encode_result(_run({"code": code, "name": "<warm>", "input": ""}))
     namespace = sys.modules["__main__"].__dict__
@@ -138,6 +139,8 @@ def reseed(fresh):
 def _run(request):
     name = request.get("name") or "<cell>"
     code = request["code"]
+    if request.get("mode") == "check":
+        return _check(code, name)
     _remember(name, code)
     if "import" in code:
         _forget_directories()
@@ -163,6 +166,25 @@ def _run(request):
         except BaseException as error:  # a figure may end the program, too
             result.update(outcome="error", error=_error_of(error, code), exit_code=1)
         _flush()
+    return result
+
+
+def _check(code, name):
+    """Compiles a script, and runs nothing of it. The column is in bytes, from 1."""
+    import warnings
+    result = {"outcome": "ok", "value": None, "displays": [], "error": None, "exit_code": 0}
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            compile(code, name, "exec", dont_inherit=True)
+    except BaseException as error:  # also a text that nests too deep for the compiler
+        message = error.msg if isinstance(error, SyntaxError) else str(error)
+        told = {"type": type(error).__qualname__, "message": _display.cut(message or ""), "traceback": ""}
+        if isinstance(error, SyntaxError) and error.lineno:
+            line = (code.splitlines() or [""])[min(error.lineno, len(code.splitlines()) or 1) - 1]
+            told["line"] = error.lineno
+            told["column"] = len(line[:max((error.offset or 1) - 1, 0)].encode("utf-8", "replace")) + 1
+        result.update(outcome="error", error=told, exit_code=1)
     return result
 
 
