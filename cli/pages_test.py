@@ -35,6 +35,8 @@ FILES = {
     "data/log.csv": "name,value\na,1\nb,2\na,3\n",
     "chart.py": "import matplotlib.pyplot as plt\nplt.plot([1, 2, 3], [3, 1, 2])\nplt.savefig('chart.png')\n",
     "script.js": "console.log([1, 2, 3].map((x) => x * x))\n",
+    "report.js": "console.log(require('small'))\n",
+    "node_modules/small/index.js": "module.exports = 42\n",
     "notes.txt": "one\ntwo\n",
     "count.wasm": """(import "wasi_snapshot_preview1" "proc_exit" (func $exit (param i32)))
 (memory (export "memory") 1) (func (export "_start") (call $exit (i32.const 0)))""",

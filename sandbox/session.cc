@@ -437,7 +437,7 @@ void Session::Impl::tell_error(const Json& error, Report& report) {
   if (tells_of_it && (denial != nullptr || denied_file != nullptr)) {
     report.outcome = Outcome::kDenied;
     if (!grant.empty()) told.hint = allowed_by(is_read_only ? denied_file->grant : grant);
-  } else if (told.code == "FileNotFoundError" && told.hint.empty() && !path_in(told.message).empty()) {
+  } else if ((told.code == "FileNotFoundError" || told.message.starts_with("ENOENT: ")) && told.hint.empty() && !path_in(told.message).empty()) {
     told.hint = granted_directories(options_.policy);
     if (denied_file != nullptr && denied_file->reason.contains(path_in(told.message)))
       told.hint += " " + allowed_by(denied_file->grant);

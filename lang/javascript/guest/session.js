@@ -353,9 +353,11 @@
         if (turn.isScript && !/\.c[jt]s$/.test(name) && (isModuleFile(name) || isModule(code))) {
           const whole = shared.withMeta(name, shared.withoutMark(code));
           if (whole === code) keepSource(name, code);
+          delete globalThis.require;  // Node's modules have none
           return { code: whole, name, isModule: true };
         }
         keepSource(name, code, turn.isScript ? scriptHead.length : 0);
+        hide("require", globals.require);
         return { code: rewrite(code, turn.isScript), name, isModule: false };
       } catch (error) {
         turn.fail(error);

@@ -42,7 +42,7 @@ globalThis.__membrane.factories.set("internal/errno", (exports) => {
     const code = errno === "ENOTCAPABLE" ? "EACCES" : errno;
     const [number, words] = kErrors[code] ?? [5, "i/o error"];
     const places = (path === undefined ? "" : ` '${path}'`) + (dest === undefined ? "" : ` -> '${dest}'`);
-    const why = message ? ` (${message}${grant ? ` ${grant} would allow it.` : ""})` : "";
+    const why = message && errno !== "ENOENT" ? ` (${message}${grant ? ` ${grant} would allow it.` : ""})` : "";
     const error = new Error(`${code}: ${words}, ${syscall}${places}${why}`);
     Object.assign(error, { errno: -number, code, syscall });
     if (path !== undefined) error.path = path;

@@ -54,7 +54,8 @@ def _module_of(error):
 def _is_about_installing(error):
     if isinstance(error, ModuleNotFoundError):
         return error.name in ("pip", "ensurepip")
-    return (isinstance(error, SyntaxError) or isinstance(error, OSError) and "no processes here" in str(error)
+    return (isinstance(error, SyntaxError) or isinstance(error, OSError) and any(
+                text in str(error) for text in ("no processes here", "does not support processes"))
             or isinstance(error, AttributeError) and error.obj is os)
 
 
