@@ -18,7 +18,7 @@ CONFIGURE := tools/configure
         test-corpus fuzz \
         fuzz-diff bench bench-micro bench-engine bench-host bench-languages bench-peers bench-process bench-programs format \
         format-check tidy coverage docs \
-        install clean
+        install dist clean
 
 help:  ## This list
 	@awk 'BEGIN { FS = ":.*##" } /^[a-z0-9-]+:.*##/ { printf "  make %-18s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -148,6 +148,10 @@ docs: build  ## Write again the pages that are made from the program
 install: build  ## Install under PREFIX (/usr/local)
 	@$(BUILD) release --target libmembrane --target words
 	@DESTDIR='$(DESTDIR)' cmake --install build/release --prefix '$(PREFIX)'
+
+dist: build  ## A release archive: build/dist/membrane-VERSION-linux-MACHINE.tar.gz
+	@$(BUILD) release --target libmembrane --target words
+	@tools/make-dist
 
 clean:  ## Remove build/
 	@rm -rf build
