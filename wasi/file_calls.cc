@@ -12,6 +12,7 @@ constexpr uint32_t kRoot = 3;  // the descriptor of "/"
 constexpr Rights kReading =
     right::kFdRead | right::kFdSeek | right::kFdTell | right::kFdFilestatGet | right::kFdReaddir;
 constexpr uint32_t kListedBytes = 64u << 10;  // of one call of fd_readdir
+constexpr uint32_t kMostReadBytes = 1u << 20;  // of one call
 
 }  // namespace
 
@@ -103,6 +104,7 @@ Done FileCalls::close(uint32_t descriptor) {
 
 Answer<std::string> FileCalls::read(uint32_t descriptor, uint32_t count, std::optional<uint64_t> offset) {
   if (!is_for_programs(descriptor)) return fail(Errno::kBadf);
+  count = std::min(count, kMostReadBytes);  // what is read is paid for, and the room for it is not
   memory_.clear();
   const uint32_t vector_at = room(kIovecBytes), count_at = room(sizeof(uint32_t)), at = room(count);
   std::memcpy(memory_.data() + vector_at, &at, sizeof at);
