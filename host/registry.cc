@@ -17,6 +17,8 @@ std::span<const Capability> capabilities() {
        sql_functions()},
       {"json", "Reading and building JSON.", "", json_functions()},
       {"str", "Text and numbers.", "", str_functions()},
+      {"list", "Lines, fields and items, many strings in one, for (each …).", "", list_functions()},
+      {"map", "Numbers by texts, in the program's memory.", "", map_functions(), true},
       {"time", "The run's clock, and instants as text.", "", time_functions()},
       {"random", "Random numbers.", "", random_functions()},
       {"log", "Lines about the work, on stderr.", "", log_functions()},

@@ -109,6 +109,7 @@ struct Capability {
   std::string_view summary;
   std::string_view grant;  // what allows it: "--allow kv"; empty when it needs no grant
   std::span<const FunctionSpec> functions;
+  bool is_of_memory = false;  // works on the program's own memory, so a language that has its own has no use for it
 };
 
 // All of them, in the order of the reference page.
@@ -143,5 +144,7 @@ std::string capabilities_prompt(std::span<const std::string_view> left_out = {})
 std::string capabilities_prompt(const Selection& selection);
 // For a program: {"capabilities":[{"name":…,"functions":[…]}]}.
 std::string capabilities_json(const Selection& selection = {});
+// The same for a language: without those that work on the program's own memory.
+std::string capabilities_json_of_values();
 
 }  // namespace membrane::host

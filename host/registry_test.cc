@@ -9,10 +9,10 @@
 namespace membrane::host {
 namespace {
 
-TEST(Registry, HasTheTwelveCapabilities) {
+TEST(Registry, HasTheFourteenCapabilities) {
   std::vector<std::string_view> names;
   for (const Capability& capability : capabilities()) names.push_back(capability.name);
-  EXPECT_EQ(names, (std::vector<std::string_view>{"io", "http", "kv", "fs", "ai", "sql", "json", "str",
+  EXPECT_EQ(names, (std::vector<std::string_view>{"io", "http", "kv", "fs", "ai", "sql", "json", "str", "list", "map",
                                                   "time", "random", "log", "agent"}));
 }
 

@@ -74,7 +74,7 @@ void append_function(std::string& page, const FunctionSpec& function) {
     page.append(" and ")
         .append(std::to_string(function.cost.per_byte))
         .append(" for each byte of strings taken and given");
-  if (function.cost.works) page.append(", besides [what is done for it](fuel.md#sql)");
+  if (function.cost.works) page.append(", besides [what is done for it](fuel.md#what-is-done)");
   page.append(function.effect == Effect::kWorld ? "; counts as a host call.\n" : ".\n");
   page.append("\n```wat\n").append(function.example).append("\n```\n");
   if (!function.prints.empty()) {
@@ -269,18 +269,31 @@ ordered_json json_of(const FunctionSpec& function) {
 
 }  // namespace
 
+namespace {
+
+ordered_json json_of(const Capability& capability, const Selection& selection) {
+  ordered_json functions = ordered_json::array();
+  for (const FunctionSpec& function : selected(capability, selection)) functions.push_back(json_of(function));
+  return {{"name", capability.name},
+          {"summary", capability.summary},
+          {"grant", capability.grant},
+          {"functions", functions}};
+}
+
+}  // namespace
+
 std::string capabilities_json(const Selection& selection) {
   ordered_json all = ordered_json::array();
-  for (const Capability& capability : capabilities()) {
-    if (selection.capability != nullptr && selection.capability != &capability) continue;
-    ordered_json functions = ordered_json::array();
-    for (const FunctionSpec& function : selected(capability, selection))
-      functions.push_back(json_of(function));
-    all.push_back({{"name", capability.name},
-                   {"summary", capability.summary},
-                   {"grant", capability.grant},
-                   {"functions", functions}});
-  }
+  for (const Capability& capability : capabilities())
+    if (selection.capability == nullptr || selection.capability == &capability)
+      all.push_back(json_of(capability, selection));
+  return ordered_json{{"capabilities", all}}.dump(2);
+}
+
+std::string capabilities_json_of_values() {
+  ordered_json all = ordered_json::array();
+  for (const Capability& capability : capabilities())
+    if (!capability.is_of_memory) all.push_back(json_of(capability, {}));
   return ordered_json{{"capabilities", all}}.dump(2);
 }
 
