@@ -212,6 +212,37 @@ void append_lines(std::string& prompt, const Capability& capability, const Selec
 
 }  // namespace
 
+namespace {
+
+// "slice(text start:i32 end:i32)->text"; a "!" for those that can fail.
+std::string short_signature(const FunctionSpec& function) {
+  std::string text(function.name);
+  if (function.can_fail) text += "!";
+  text += "(";
+  for (size_t i = 0; i < function.params.size(); ++i) {
+    const Param& param = function.params[i];
+    text.append(i == 0 ? "" : " ").append(param.name);
+    if (!is_string(param.type)) text.append(":").append(name_of(param.type));
+  }
+  text += ")";
+  if (function.result) text.append("->").append(is_string(*function.result) ? function.result_name : name_of(*function.result));
+  return text;
+}
+
+}  // namespace
+
+std::string capabilities_signatures(std::span<const std::string_view> left_out) {
+  std::string text;
+  for (const Capability& capability : capabilities()) {
+    if (std::ranges::find(left_out, capability.name) != left_out.end()) continue;
+    text.append(capability.name).append(":");
+    for (const FunctionSpec& function : capability.functions) text.append(" ").append(short_signature(function));
+    if (!capability.rules.empty()) text.append(". ").append(capability.rules);
+    text += "\n";
+  }
+  return text;
+}
+
 std::string capabilities_prompt(const Selection& selection) {
   if (selection.capability == nullptr) return capabilities_prompt();
   std::string prompt;
