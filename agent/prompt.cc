@@ -188,7 +188,8 @@ std::string signature_without_errno(const host::FunctionSpec& function) {
 
 std::string functions_prompt(std::span<const Language> languages,
                              std::span<const std::string_view> ungranted) {
-  if (has_wat(languages)) return std::string(kSignatures) + host::capabilities_signatures(ungranted) + std::string(kErrnos);
+  if (has_wat(languages))
+    return std::string(kSignatures) + host::capabilities_signatures(ungranted) + std::string(kErrnos);
   const auto have_itself = [&](std::string_view name) {
     return std::ranges::find(kOfEveryLanguage, name) != std::end(kOfEveryLanguage) ||
            std::ranges::all_of(languages, [&](const Language& language) {

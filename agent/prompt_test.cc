@@ -101,7 +101,8 @@ TEST_F(PromptTest, ListsOnlyProgramsThatCanRun) {
   EXPECT_FALSE(has("not granted: "));
   prompt_ = build_system_prompt(
       {.capabilities = {}, .policy_explanation = {}, .catalog = &catalog_, .ungranted = {"http"}});
-  EXPECT_TRUE(has("\nkeep, sort-lines\n1 more needs what is not granted: http.\n")) << "in short where there is WAT";
+  EXPECT_TRUE(has("\nkeep, sort-lines\n1 more needs what is not granted: http.\n"))
+      << "in short where there is WAT";
 }
 
 std::string prompt_in(std::vector<Language> languages, const policy::Policy& policy = {}) {

@@ -257,7 +257,8 @@ TEST(Json, KeepsTheOrderOfMembers) {
   const auto text_of = [](std::string_view text) { return json_text(read_ordered_json(text).value()); };
   EXPECT_EQ(text_of(R"({"b":[{"z":1,"a":2}],"a":{},"":null})"), R"({"b":[{"z":1,"a":2}],"a":{},"":null})");
   EXPECT_EQ(text_of(R"({"b":1,"a":2,"b":{"c":3},"a":4,"b":5})"), R"({"b":5,"a":4})");
-  EXPECT_EQ(text_of(R"([18446744073709551615,-1,0.5,"x",true])"), R"([18446744073709551615,-1,0.5,"x",true])");
+  EXPECT_EQ(text_of(R"([18446744073709551615,-1,0.5,"x",true])"),
+            R"([18446744073709551615,-1,0.5,"x",true])");
   EXPECT_FALSE(read_ordered_json("[1e400]"));
 }
 

@@ -262,7 +262,8 @@ void measure_map(Worst& worst, const FunctionSpec& function, Broker& broker, int
       std::snprintf(reinterpret_cast<char*>(&machine.guest.memory()[key + 8]), 6, "%05d", i);
       (void)call(machine, "add", {map, key, static_cast<uint64_t>(i % 10)});
     }
-    for (int i = 0; i < calls; ++i) (void)call(machine, function.name, {map, function.name == "top" ? 9U : key, 1});
+    for (int i = 0; i < calls; ++i)
+      (void)call(machine, function.name, {map, function.name == "top" ? 9U : key, 1});
     return taken + cpu_ns();
   });
 }

@@ -207,7 +207,9 @@ const FunctionSpec* function_named(std::string_view name) {
   const size_t dot = name.find('.');
   const Capability* capability = find_capability(name.substr(0, dot));
   const bool is_of_memory = capability != nullptr && capability->is_of_memory;
-  return dot == std::string_view::npos || is_of_memory ? nullptr : find_function(name.substr(0, dot), name.substr(dot + 1));
+  return dot == std::string_view::npos || is_of_memory
+             ? nullptr
+             : find_function(name.substr(0, dot), name.substr(dot + 1));
 }
 
 }  // namespace

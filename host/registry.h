@@ -109,7 +109,8 @@ struct Capability {
   std::string_view summary;
   std::string_view grant;  // what allows it: "--allow kv"; empty when it needs no grant
   std::span<const FunctionSpec> functions;
-  bool is_of_memory = false;  // works on the program's own memory, so a language that has its own has no use for it
+  bool is_of_memory =
+      false;  // works on the program's own memory, so a language that has its own has no use for it
   std::string_view rules = {};  // what the signatures alone do not say, for a model
 };
 

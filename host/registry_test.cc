@@ -12,8 +12,8 @@ namespace {
 TEST(Registry, HasTheFourteenCapabilities) {
   std::vector<std::string_view> names;
   for (const Capability& capability : capabilities()) names.push_back(capability.name);
-  EXPECT_EQ(names, (std::vector<std::string_view>{"io", "http", "kv", "fs", "ai", "sql", "json", "str", "list", "map",
-                                                  "time", "random", "log", "agent"}));
+  EXPECT_EQ(names, (std::vector<std::string_view>{"io", "http", "kv", "fs", "ai", "sql", "json", "str",
+                                                  "list", "map", "time", "random", "log", "agent"}));
 }
 
 TEST(Registry, EveryFunctionIsDescribedWhole) {

@@ -225,7 +225,8 @@ std::string short_signature(const FunctionSpec& function) {
     if (!is_string(param.type)) text.append(":").append(name_of(param.type));
   }
   text += ")";
-  if (function.result) text.append("->").append(is_string(*function.result) ? function.result_name : name_of(*function.result));
+  if (function.result)
+    text.append("->").append(is_string(*function.result) ? function.result_name : name_of(*function.result));
   return text;
 }
 
@@ -236,7 +237,8 @@ std::string capabilities_signatures(std::span<const std::string_view> left_out) 
   for (const Capability& capability : capabilities()) {
     if (std::ranges::find(left_out, capability.name) != left_out.end()) continue;
     text.append(capability.name).append(":");
-    for (const FunctionSpec& function : capability.functions) text.append(" ").append(short_signature(function));
+    for (const FunctionSpec& function : capability.functions)
+      text.append(" ").append(short_signature(function));
     if (!capability.rules.empty()) text.append(". ").append(capability.rules);
     text += "\n";
   }

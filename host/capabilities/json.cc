@@ -245,7 +245,8 @@ constexpr Failure kTooBig{Errno::kTooBig,
                           "the text is larger than 16 MiB, has more than 1000000 values and names, or needs "
                           "more memory than is left"};
 constexpr std::string_view kPaths =
-    "A path is names and indices: `papers[0].title`; it may begin with an index (`[0].title`); a negative index counts "
+    "A path is names and indices: `papers[0].title`; it may begin with an index (`[0].title`); a negative "
+    "index counts "
     "from the end (`papers[-1]`); "
     "names with a dot or "
     "brackets are written `[\"a.b\"]`; the empty path is the whole document.";

@@ -54,7 +54,8 @@ HostResult<int64_t> count_items(std::string_view list) {
 // The items of the first argument, when there is room for them and for a list of them.
 HostResult<Items> items_of(const Call& call) {
   MEMBRANE_ASSIGN(const int64_t count, count_items(call.text(0)));
-  MEMBRANE_TRY(call.check_size(call.text(0).size() + static_cast<uint64_t>(count) * sizeof(std::string_view)));
+  MEMBRANE_TRY(
+      call.check_size(call.text(0).size() + static_cast<uint64_t>(count) * sizeof(std::string_view)));
   Items items;
   items.reserve(static_cast<size_t>(count));
   MEMBRANE_TRY(for_each_item(call.text(0), [&](std::string_view item) { items.push_back(item); }));
@@ -150,8 +151,8 @@ HostResult<Value> at(Call& call) {
   MEMBRANE_ASSIGN(const int64_t count, count_items(call.text(0)));
   const int64_t wanted = call.i32(1) < 0 ? call.i32(1) + count : call.i32(1);
   if (wanted < 0 || wanted >= count)
-    return refuse(Errno::kNotFound, "there is no item " + std::to_string(call.i32(1)) + "; there are " +
-                                        std::to_string(count));
+    return refuse(Errno::kNotFound,
+                  "there is no item " + std::to_string(call.i32(1)) + "; there are " + std::to_string(count));
   std::string_view found;
   int64_t index = 0;
   MEMBRANE_TRY(for_each_item(call.text(0), [&](std::string_view item) {
@@ -189,7 +190,8 @@ HostResult<Value> sort_numbers(Call& call) {
     double number = 0;
     std::string_view item;
   };
-  MEMBRANE_TRY(call.check_size(call.text(0).size() + items.size() * (sizeof(Keyed) + sizeof(std::string_view))));
+  MEMBRANE_TRY(
+      call.check_size(call.text(0).size() + items.size() * (sizeof(Keyed) + sizeof(std::string_view))));
   std::vector<Keyed> keyed;
   keyed.reserve(items.size());
   for (const std::string_view item : items)
@@ -229,7 +231,8 @@ constexpr FunctionSpec kFunctions[] = {
      .result = Type::kBytes,
      .result_name = "list",
      .cost = {.base = 20, .per_byte = 2},
-     .summary = "The lines of the text, without their line breaks; a break at the end begins no further line.",
+     .summary =
+         "The lines of the text, without their line breaks; a break at the end begins no further line.",
      .example = R"((call $io.print_i32 (call $list.count (call $list.lines (string "one\ntwo\n")))))",
      .prints = "2",
      .handler = lines},
@@ -252,8 +255,7 @@ constexpr FunctionSpec kFunctions[] = {
      .result_name = "list",
      .cost = {.base = 20, .per_byte = 2},
      .summary = "What stands between white space; no item is empty.",
-     .example =
-         R"((call $io.print (call $list.join (call $list.words (string " to  be\n")) (string "|"))))",
+     .example = R"((call $io.print (call $list.join (call $list.words (string " to  be\n")) (string "|"))))",
      .prints = "to|be",
      .handler = words},
     {.module = "list",
@@ -301,8 +303,7 @@ constexpr FunctionSpec kFunctions[] = {
      .result_name = "text",
      .cost = {.base = 20, .per_byte = 3},
      .summary = "The items in one text, with the separator between them.",
-     .example =
-         R"((call $io.print (call $list.join (call $list.lines (string "a\nb\n")) (string ", "))))",
+     .example = R"((call $io.print (call $list.join (call $list.lines (string "a\nb\n")) (string ", "))))",
      .prints = "a, b",
      .handler = join},
     {.module = "list",

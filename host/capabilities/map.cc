@@ -149,7 +149,8 @@ class Map {
     entries_ = read<uint32_t>(map_ + 12);
     slots_ = read<uint32_t>(map_ + 16);
     const bool is_whole = capacity_ >= kFirstCapacity && capacity_ <= kMaxCapacity && count_ <= capacity_ &&
-                          holds(entries_, capacity_ * kEntryBytes) && holds(slots_, slot_count() * kSlotBytes);
+                          holds(entries_, capacity_ * kEntryBytes) &&
+                          holds(slots_, slot_count() * kSlotBytes);
     if (!is_whole) return broken();
     return {};
   }
@@ -333,7 +334,8 @@ constexpr FunctionSpec kFunctions[] = {
      .params = {kMap, kKey, kReal},
      .cost = kCost,
      .summary = "As map.add, for an f64.",
-     .example = MAP_EXAMPLE(R"((call $map.add_f64 $m "a" 2.5) (call $io.print_f64 (call $map.get_f64 $m "a")))"),
+     .example =
+         MAP_EXAMPLE(R"((call $map.add_f64 $m "a" 2.5) (call $io.print_f64 (call $map.get_f64 $m "a")))"),
      .prints = "2.5",
      .handler = add_f64},
     {.module = "map",
@@ -349,7 +351,8 @@ constexpr FunctionSpec kFunctions[] = {
      .params = {kMap, kKey, kReal},
      .cost = kCost,
      .summary = "As map.set, for an f64.",
-     .example = MAP_EXAMPLE(R"((call $map.set_f64 $m "a" 0.5) (call $io.print_f64 (call $map.get_f64 $m "a")))"),
+     .example =
+         MAP_EXAMPLE(R"((call $map.set_f64 $m "a" 0.5) (call $io.print_f64 (call $map.get_f64 $m "a")))"),
      .prints = "0.5",
      .handler = set_f64},
     {.module = "map",
@@ -409,8 +412,9 @@ constexpr FunctionSpec kFunctions[] = {
      .result = Type::kBytes,
      .result_name = "list",
      .cost = {.base = 40, .per_byte = 2, .works = true},
-     .summary = "So many keys with the largest numbers, the largest first; those with equal ones in the order of "
-                "their bytes.",
+     .summary =
+         "So many keys with the largest numbers, the largest first; those with equal ones in the order of "
+         "their bytes.",
      .example = MAP_EXAMPLE(
          R"((call $map.set $m "b" 1) (call $map.set $m "a" 2) (call $io.print (call $list.join (call $map.top $m 10) (string " "))))"),
      .prints = "a b",

@@ -319,8 +319,7 @@ HostResult<Value> url_join(Call& call) {
 
 HostResult<Value> zeros(Call& call) {
   const int32_t count = call.i32(0);
-  if (count < 0)
-    return refuse(Errno::kInvalid, "there is no string of " + std::to_string(count) + " bytes");
+  if (count < 0) return refuse(Errno::kInvalid, "there is no string of " + std::to_string(count) + " bytes");
   MEMBRANE_TRY(call.check_size(static_cast<uint64_t>(count)));
   return std::string(static_cast<size_t>(count), '\0');
 }
@@ -732,8 +731,9 @@ constexpr FunctionSpec kFunctions[] = {
      .result_name = "url",
      .can_fail = true,
      .cost = {.base = 500, .per_byte = 10},
-     .summary = "The URL that a reference (a link) stands for on the page base: /a, ../b.html, ?q=1 and whole URLs; "
-                "without its fragment. EINVAL when base is no URL of http or https, or the result is none.",
+     .summary =
+         "The URL that a reference (a link) stands for on the page base: /a, ../b.html, ?q=1 and whole URLs; "
+         "without its fragment. EINVAL when base is no URL of http or https, or the result is none.",
      .failures = {{Errno::kInvalid, "base is no URL of http or https, or the result is none"}},
      .example =
          R"((call $io.print (call $str.url_join! (string "https://example.org/a/b.html") (string "../c.html"))))",

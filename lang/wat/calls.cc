@@ -218,10 +218,11 @@ void CodeWalker::check_arguments(const Callee& callee, Node name, Node n, Node c
       report_number_as_string(at, "$" + std::string(callee.name));
   }
   if (given == wanted || (given == 0 && !is_form)) return;  // without any they may be on the stack
-  const std::string taker = is_form ? "(" + std::string(tree_.word(name)) + " …)" : "$" + std::string(callee.name);
+  const std::string taker =
+      is_form ? "(" + std::string(tree_.word(name)) + " …)" : "$" + std::string(callee.name);
   Diagnostic& d = report(DiagnosticCode::kArgumentCount, name,
-                         taker + " takes " + plural(wanted, "argument") + ", and " +
-                             std::to_string(given) + (given == 1 ? " is" : " are") + " given");
+                         taker + " takes " + plural(wanted, "argument") + ", and " + std::to_string(given) +
+                             (given == 1 ? " is" : " are") + " given");
   d.found = plural(given, "value");
   d.expected = callee.host->usage;
   if (given > wanted) d.hint = errno_hint(guilty);

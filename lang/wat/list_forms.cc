@@ -49,7 +49,7 @@ void CodeWalker::alloc_form(Node form) {
     Diagnostic& d = report(DiagnosticCode::kBadAlloc, form,
                            callee.type == nullptr ? "this host has no str.zeros, which (alloc …) needs"
                                                   : "(alloc …) takes the number of bytes");
-    d.found = size >= close                             ? "nothing"
+    d.found = size >= close                            ? "nothing"
               : tree_.kind(size) == TokenKind::kString ? "a text"
                                                        : "more than one value";
     d.expected = "(alloc bytes)";
@@ -84,8 +84,8 @@ void CodeWalker::each_form(Node form) {
   const bool is_list = kind == TokenKind::kId || (list < close && tree_.is_form(list) &&
                                                   !tree_.is_form(list, "string") && !leaves_nothing(list));
   if (!has_item || list >= close || !is_list) {
-    Diagnostic& d =
-        report(DiagnosticCode::kBadEach, form, "(each …) takes a variable, and a list to take its values from");
+    Diagnostic& d = report(DiagnosticCode::kBadEach, form,
+                           "(each …) takes a variable, and a list to take its values from");
     const Node wrong = has_item ? list : item;
     d.found = wrong < close ? (tree_.is_form(wrong) ? "a form" : std::string(tree_.word(wrong))) : "too few";
     d.expected = "(each $line (lines $text) body…)";

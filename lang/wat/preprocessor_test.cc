@@ -243,14 +243,14 @@ TEST(Expand, WritesForLoops) {
 TEST(Expand, WalksOverLists) {
   const std::string code = body("(local $text i32)", "(each $line (lines $text) nop)");
   const std::string expected =
-            "(local $line i32) (local $each.1.at i32) (local $each.1.end i32) "
-            "(local.set $each.1.at (call $list.lines (local.get $text))) "
-            "(drop (call $list.count (local.get $each.1.at))) (local.set $each.1.end (i32.add (i32.add "
-            "(local.get $each.1.at) (i32.const 4)) (i32.load (local.get $each.1.at)))) (local.set $each.1.at "
-            "(i32.add (local.get $each.1.at) (i32.const 4))) (loop $each.1 (if (i32.lt_u (local.get $each.1.at) "
-            "(local.get $each.1.end)) (then (local.set $line (local.get $each.1.at)) (local.set $each.1.at "
-            "(i32.add (i32.add (local.get $each.1.at) (i32.const 4)) (i32.load (local.get $each.1.at)))) nop "
-            "(br $each.1))))";
+      "(local $line i32) (local $each.1.at i32) (local $each.1.end i32) "
+      "(local.set $each.1.at (call $list.lines (local.get $text))) "
+      "(drop (call $list.count (local.get $each.1.at))) (local.set $each.1.end (i32.add (i32.add "
+      "(local.get $each.1.at) (i32.const 4)) (i32.load (local.get $each.1.at)))) (local.set $each.1.at "
+      "(i32.add (local.get $each.1.at) (i32.const 4))) (loop $each.1 (if (i32.lt_u (local.get $each.1.at) "
+      "(local.get $each.1.end)) (then (local.set $line (local.get $each.1.at)) (local.set $each.1.at "
+      "(i32.add (i32.add (local.get $each.1.at) (i32.const 4)) (i32.load (local.get $each.1.at)))) nop "
+      "(br $each.1))))";
   EXPECT_NE(code.find(expected), std::string::npos) << code;
 }
 
@@ -282,8 +282,9 @@ TEST(Expand, ChecksAListThatCanFail) {
 
 TEST(Expand, TakesMemory) {
   const std::string code = body("(local $n i32)", "(drop (alloc (i32.mul $n 4)))");
-  EXPECT_NE(code.find("(drop (i32.add (call $str.zeros (i32.mul (local.get $n) (i32.const 4))) (i32.const 4)))"),
-            std::string::npos)
+  EXPECT_NE(
+      code.find("(drop (i32.add (call $str.zeros (i32.mul (local.get $n) (i32.const 4))) (i32.const 4)))"),
+      std::string::npos)
       << code;
 }
 
