@@ -188,7 +188,27 @@ Result<const CatalogEntry*> Catalog::find(std::string_view name) const {
                            : "Did you mean \"" + std::string(near) + "\"?");
 }
 
-std::string render_list(const Catalog& catalog, std::span<const std::string_view> ungranted) {
+namespace {
+
+void append_short(std::string& out, const CatalogEntry& entry) {
+  out += (out.empty() ? "" : ", ") + entry.name;
+  if (!entry.arguments.empty()) out += "(" + entry.arguments + ")";
+}
+
+void append_whole(std::string& out, const CatalogEntry& entry) {
+  out += "- " + entry.name;
+  if (!entry.arguments.empty()) out += "(" + entry.arguments + ")";
+  out += ": " + entry.does;
+  if (!entry.input.empty()) out += " Input: " + entry.input;
+  if (!entry.result.empty()) out += " Gives: " + entry.result;
+  for (size_t i = 0; i < entry.needs.size(); ++i) out += (i == 0 ? " Needs " : ", ") + entry.needs[i];
+  if (!entry.needs.empty()) out += ".";
+  if (!entry.example.empty()) out += " Example: " + entry.example;
+  out += "\n";
+}
+
+std::string render(const Catalog& catalog, std::span<const std::string_view> ungranted,
+                   void (*append)(std::string&, const CatalogEntry&)) {
   const auto is_ungranted = [&](const std::string& need) {
     return std::ranges::find(ungranted, need) != ungranted.end();
   };
@@ -201,20 +221,23 @@ std::string render_list(const Catalog& catalog, std::span<const std::string_view
       std::ranges::copy_if(entry.needs, std::inserter(missing, missing.end()), is_ungranted);
       continue;
     }
-    out += "- " + entry.name;
-    if (!entry.arguments.empty()) out += "(" + entry.arguments + ")";
-    out += ": " + entry.does;
-    if (!entry.input.empty()) out += " Input: " + entry.input;
-    if (!entry.result.empty()) out += " Gives: " + entry.result;
-    for (size_t i = 0; i < entry.needs.size(); ++i) out += (i == 0 ? " Needs " : ", ") + entry.needs[i];
-    if (!entry.needs.empty()) out += ".";
-    if (!entry.example.empty()) out += " Example: " + entry.example;
-    out += "\n";
+    append(out, entry);
   }
+  if (!out.empty() && !out.ends_with('\n')) out += "\n";
   if (left_out == 0) return out;
   out += std::to_string(left_out) + (left_out == 1 ? " more needs" : " more need") + " what is not granted: ";
   for (const std::string& need : missing) out += (need == *missing.begin() ? "" : ", ") + need;
   return out + ".\n";
+}
+
+}  // namespace
+
+std::string render_list(const Catalog& catalog, std::span<const std::string_view> ungranted) {
+  return render(catalog, ungranted, append_whole);
+}
+
+std::string render_short_list(const Catalog& catalog, std::span<const std::string_view> ungranted) {
+  return render(catalog, ungranted, append_short);
 }
 
 std::string front_matter(std::string_view source, std::string_view key) {

@@ -64,6 +64,8 @@ class Catalog {
 // For the model's prompt: one line for each program, but of those that need one of `ungranted` only how many
 // they are.
 std::string render_list(const Catalog& catalog, std::span<const std::string_view> ungranted = {});
+// The same in one line, with no more than names and arguments.
+std::string render_short_list(const Catalog& catalog, std::span<const std::string_view> ungranted = {});
 
 // The value of the front matter's `key` in any program ("entry", "input", "arguments"), or "". Lenient: for
 // programs that a model wrote.

@@ -33,31 +33,47 @@ INPUT
 
 constexpr std::string_view kDialect = R"(
 # WAT
-Plain WAT is accepted (WebAssembly 3.0). Nothing is kept between programs in WAT but what they store through a
-capability; send the whole program each time. Use i32 unless you need more. These forms make it short:
+Plain WAT is accepted (WebAssembly 3.0). Nothing is kept between programs; send the whole program each time.
+These forms make it short:
 - `(module …)`, the memory, exports, and the import of any `$capability.function` that is called may be left out.
-- `(string "text\n")`: the address of a string; `(concat A B …)`: of the strings joined; `(char "a")`: 97.
+- In folded instructions `$x` reads a local, `42` is a number of the type that is taken there, and `"text"` is
+  `(string "text")`, the address of a string: `(i32.add $x 1)`, `(call $io.println "text")`, `(set $s "text")`.
+- `(concat A B …)` joins strings; numbers first become text: `(call $str.from_i32 $n)`. `(char "a")` is 97.
 - `(call $http.get! URL)`: a failure stops the program and is reported; only the value is left, so calls nest.
   Without `!`, a function that can fail leaves its value, then its errno: `(set $body $errno (call $http.get URL))`.
-- In folded instructions `$x` reads a local, `42` is a number of the type that is taken there, and `"text"` is
-  `(string "text")`: `(i32.add $x 1)`, `(f64.mul $y 2)`, `(call $io.println "text")`.
 - `(set $x VALUE)` declares a local at its first use, of the type that VALUE has: an i32, or what `1.5`, `(i64.add …)`
   or a call gives; `(inc $x)`, `(dec $x)`.
-- `(while CONDITION BODY…)`; `(for $i FROM TO BODY…)` counts up to, not including, TO; `(break)`, `(continue)`.
-Parameters are declared as in plain WAT; so are locals that must be set before their type shows. Memory below 1024 is free for your own use.
-Example: the sum of the bytes of a file.
+- `(while CONDITION BODY…)`; `(for $i FROM TO BODY…)` counts up to, not including, TO, which is evaluated once;
+  `(break)`, `(continue)`.
+- `(each $x LIST BODY…)`, with an index `(each $x $i LIST BODY…)`: for each string of a list. A list is
+  `(lines TEXT)`, `(words TEXT)`, `(split TEXT ",")`, `(items JSON)` for a JSON array, or what `$list.…`, `$map.keys`,
+  `$map.top` give.
+- `(alloc N)`: the address of N bytes that are 0, for arrays: `(i32.store (i32.add $a (i32.mul $i 4)) $v)`.
+A string in memory is a u32 length and then the bytes: `(i32.load $s)`, first byte at `$s + 4`. Compare strings with
+`$str.eq`. Parameters are declared as in plain WAT; so are locals that must be set before their type shows. Memory below
+1024 is free for your own use.
+Example: how often words come in a file, the three most frequent first.
 ```wat
 (func (export "main")
-  (set $text (call $fs.read! (string "/data/a.txt")))
-  (for $i 0 (i32.load $text)
-    (set $sum (i32.add $sum (i32.load8_u (i32.add (i32.add $text 4) $i)))))
-  (call $io.print (string "sum: "))
-  (call $io.print_i32 $sum))
+  (set $counts (call $map.new))
+  (each $line (lines (call $fs.read! "/data/a.txt"))
+    (each $word (words (call $str.lower $line))
+      (call $map.add $counts $word 1)))
+  (each $word (call $map.top $counts 3)
+    (call $io.println (concat $word ": " (call $str.from_i32 (call $map.get $counts $word))))))
 ```
 )";
 
+constexpr std::string_view kErrnos =
+    "errno: 0 OK, 1 EACCES (denied), 2 ENOENT, 4 EINVAL, 5 EBUDGET, 6 ETIMEDOUT, 15 ECONNECT.\n";
+
+constexpr std::string_view kSignatures =
+    R"(Call `slice` of `str` as `(call $str.slice $text 0 4)`. A parameter or result without a type is a string (an i32 address);
+`!` marks those that can fail. Only those of http, kv, fs, ai, sql, time.now_ms and agent.ask count as host calls.
+)";
+
 // What languages have in themselves, so that nobody needs the capability for it.
-constexpr std::string_view kOfEveryLanguage[] = {"io", "json", "str", "time", "random", "log"};
+constexpr std::string_view kOfEveryLanguage[] = {"io", "json", "str", "list", "map", "time", "random", "log"};
 
 constexpr std::string_view kFailures =
     R"(A host function that fails raises an error instead of giving an errno. A denial (PermissionError) names the grant, which
@@ -150,6 +166,8 @@ std::string section_of(const Language& language, const PromptParts& parts) {
   out += "\n" + std::string(use_of(language).rules);
   if (!language.modules.empty()) out += "Also there: " + joined(language.modules, " and ") + ".\n";
   const bool is_python = language.name == "python";
+  if (is_python && std::ranges::find(language.modules, "numpy") != language.modules.end())
+    out += "numpy's default integer has 32 bits here: take dtype=np.int64 for large values.\n";
   if (is_python && is_granted(parts, "http"))
     out +=
         "`requests` and `urllib.request` fetch what is granted, in threads at once; `http.get(url)`, the "
@@ -172,7 +190,8 @@ std::string signature_without_errno(const host::FunctionSpec& function) {
 
 std::string functions_prompt(std::span<const Language> languages,
                              std::span<const std::string_view> ungranted) {
-  if (has_wat(languages)) return host::capabilities_prompt(ungranted);
+  if (has_wat(languages))
+    return std::string(kSignatures) + host::capabilities_signatures(ungranted) + std::string(kErrnos);
   const auto have_itself = [&](std::string_view name) {
     return std::ranges::find(kOfEveryLanguage, name) != std::end(kOfEveryLanguage) ||
            std::ranges::all_of(languages, [&](const Language& language) {
@@ -198,7 +217,8 @@ std::string build_system_prompt(const PromptParts& parts) {
            " bytes, so print only what you need.\n";
   if (parts.catalog != nullptr && !parts.catalog->entries().empty()) {
     out += kCatalogUse;
-    out += render_list(*parts.catalog, parts.ungranted);
+    out += has_wat(parts.languages) ? render_short_list(*parts.catalog, parts.ungranted)
+                                    : render_list(*parts.catalog, parts.ungranted);
   }
   for (const Language& language : parts.languages) out += section_of(language, parts);
   if (!has_wat(parts.languages) || parts.languages.size() > 1) out += kFailures;

@@ -2,11 +2,20 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "agent/action.h"
 #include "host/registry.h"
 
 namespace membrane::agent {
 namespace {
+
+const Language kPython{.name = "python",
+                       .title = "Python",
+                       .tags = {"python", "py"},
+                       .version = "3.15.0",
+                       .modules = {"numpy", "pandas"}};
+const Language kJavaScript{.name = "js", .title = "JavaScript", .tags = {"javascript", "js", "ts"}};
 
 class PromptTest : public ::testing::Test {
  protected:
@@ -27,14 +36,15 @@ class PromptTest : public ::testing::Test {
 TEST_F(PromptTest, HoldsWhatIsThere) {
   EXPECT_TRUE(has("kv.get(key) -> value, errno"));
   EXPECT_TRUE(has("GET https://example.org/ is allowed."));
-  EXPECT_TRUE(has("- sort-lines: Sorts lines."));
+  EXPECT_TRUE(has("sort-lines"));
   EXPECT_TRUE(has("7 steps"));
   EXPECT_TRUE(has("1234 bytes"));
 }
 
 TEST_F(PromptTest, ExplainsEveryFormOfTheLanguage) {
   for (const char* form : {"(string \"", "(concat ", "(call $http.get! ", "(set $x ", "(inc $x)", "(dec $x)",
-                           "(char ", "(break)", "(continue)", "(while ", "(for $i FROM TO "})
+                           "(char ", "(break)", "(continue)", "(while ", "(for $i FROM TO ", "(each $x LIST",
+                           "(lines TEXT)", "(words TEXT)", "(split TEXT", "(items JSON)", "(alloc N)"})
     EXPECT_TRUE(has(form)) << form;
 }
 
@@ -72,26 +82,28 @@ TEST_F(PromptTest, DescribesOnlyWhatIsGranted) {
 TEST_F(PromptTest, ListsOnlyProgramsThatCanRun) {
   EXPECT_TRUE(catalog_.add(";; name: fetch\n;; does: Fetches.\n;; needs: http, kv\n(module)", "fetch.wat"));
   EXPECT_TRUE(catalog_.add(";; name: keep\n;; does: Keeps.\n;; needs: kv\n(module)", "keep.wat"));
-  prompt_ = build_system_prompt(
-      {.capabilities = {}, .policy_explanation = {}, .catalog = &catalog_, .ungranted = {"http"}});
+  const auto prompt_without = [&](std::vector<std::string_view> missing) {
+    return build_system_prompt({.capabilities = {},
+                                .policy_explanation = {},
+                                .catalog = &catalog_,
+                                .ungranted = std::move(missing),
+                                .languages = {kPython}});
+  };
+  prompt_ = prompt_without({"http"});
   EXPECT_TRUE(has("- sort-lines: "));
   EXPECT_TRUE(has("- keep: "));
   EXPECT_FALSE(has("- fetch: "));
   EXPECT_TRUE(has("1 more needs what is not granted: http.\n"));
-  prompt_ = build_system_prompt(
-      {.capabilities = {}, .policy_explanation = {}, .catalog = &catalog_, .ungranted = {"http", "kv"}});
+  prompt_ = prompt_without({"http", "kv"});
   EXPECT_TRUE(has("2 more need what is not granted: http, kv.\n"));
-  prompt_ = build_system_prompt({.capabilities = {}, .policy_explanation = {}, .catalog = &catalog_});
+  prompt_ = prompt_without({});
   EXPECT_TRUE(has("- fetch: "));
   EXPECT_FALSE(has("not granted: "));
+  prompt_ = build_system_prompt(
+      {.capabilities = {}, .policy_explanation = {}, .catalog = &catalog_, .ungranted = {"http"}});
+  EXPECT_TRUE(has("\nkeep, sort-lines\n1 more needs what is not granted: http.\n"))
+      << "in short where there is WAT";
 }
-
-const Language kPython{.name = "python",
-                       .title = "Python",
-                       .tags = {"python", "py"},
-                       .version = "3.15.0",
-                       .modules = {"numpy", "pandas"}};
-const Language kJavaScript{.name = "js", .title = "JavaScript", .tags = {"javascript", "js", "ts"}};
 
 std::string prompt_in(std::vector<Language> languages, const policy::Policy& policy = {}) {
   const auto none = ungranted(policy);
@@ -137,8 +149,44 @@ TEST_F(PromptTest, TellsALanguageOfWhatIsGrantedAndItHasNotItself) {
   EXPECT_TRUE(has("fs.read(path) -> bytes — ") && has("`fetch`"));
 }
 
+TEST_F(PromptTest, TellsWatOfEveryFunctionInShort) {
+  prompt_ = functions_prompt(std::vector{wat()}, {});
+  for (const host::Capability& capability : host::capabilities())
+    for (const host::FunctionSpec& function : capability.functions)
+      EXPECT_TRUE(has(std::string(" ") + std::string(function.name) + (function.can_fail ? "!(" : "(")))
+          << function.module << "." << function.name;
+  EXPECT_TRUE(has("slice(text start:i32 end:i32)->text"));
+  prompt_ = functions_prompt(std::vector{wat()}, std::vector<std::string_view>{"http"});
+  EXPECT_FALSE(has("\nhttp:"));
+}
+
+// Counted are those that reach the world, so a program may call the others as often as its fuel lasts.
+TEST_F(PromptTest, NamesWhatCountsAsAHostCall) {
+  prompt_ = functions_prompt(std::vector{wat()}, {});
+  for (const host::Capability& capability : host::capabilities()) {
+    const auto reaches = [](const host::FunctionSpec& f) { return f.effect == host::Effect::kWorld; };
+    const bool all_may = std::ranges::any_of(capability.functions, reaches);
+    const size_t line = prompt_.find("Only those of ");
+    const std::string counted = prompt_.substr(line, prompt_.find('\n', line) - line);
+    EXPECT_EQ(counted.find(std::string(capability.name)) != std::string::npos, all_may) << capability.name;
+  }
+}
+
+TEST_F(PromptTest, TellsPythonOfTheIntegersOfNumpy) {
+  prompt_ = prompt_in({kPython});
+  EXPECT_TRUE(has("np.int64"));
+  Language bare = kPython;
+  bare.modules.clear();
+  prompt_ = prompt_in({bare});
+  EXPECT_FALSE(has("numpy"));
+}
+
 TEST_F(PromptTest, IsFrugal) {
-  EXPECT_LT(build_system_prompt({}).size() / 4, 900u) << "tokens, which every step pays";
+  EXPECT_LT(build_system_prompt({}).size() / 4, 1'100u) << "tokens, which every step pays";
+  policy::Policy all;
+  for (const char* grant : {"kv", "http:GET:http://127.0.0.1:1/*", "fs:read:.:/data"})
+    EXPECT_TRUE(policy::allow(all, grant));
+  EXPECT_LT(prompt_in({wat()}, all).size(), 8'000u);
   EXPECT_LT(prompt_in({kPython}).size() / 4, 800u);
   EXPECT_LT(prompt_in({kJavaScript}).size() / 4, 800u);
 }

@@ -63,6 +63,13 @@ def texts(size):
         # the preprocessor
         "loops": lambda: _sugar(size, "(while 0)"),
         "for_loops": lambda: _sugar(size, "(for $i 0 $first)"),
+        "each_loops": lambda: _sugar(size, "(each $i $first)"),
+        "each_loops_with_an_index": lambda: _sugar(size, "(each $i $n (lines $first)(break))"),
+        "each_loops_in_one_another": lambda: _sugar(size, "(each $i $first " * 120 + ")" * 120),
+        "lists": lambda: _sugar(size, '(drop(split $first ","))'),
+        "lists_of_lists": lambda: _sugar(size, "(drop " + "(lines " * 250 + "$first" + ")" * 251),
+        "checked_lists": lambda: _sugar(size, "(drop(items $first))"),
+        "allocations": lambda: _sugar(size, "(drop(alloc 4))"),
         "loops_whose_labels_are_taken": lambda: _sugar(size, "(while 0 (break))", "".join(
             f"(local $while.{n}.break i32)" for n in range(1000))),
         "checked_calls_in_many_functions": lambda: _fill(size, "(module", '(func (call $io.print! "a"))', ")"),

@@ -1,9 +1,12 @@
 #include "base/json.h"
 
 #include <algorithm>
-#include <array>
 #include <new>
+#include <numeric>
+#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "base/json_grammar.h"
 
@@ -52,18 +55,96 @@ Result<JsonSize> check(std::string_view text, std::string_view what, const JsonL
   return size;
 }
 
-template <typename Json>
-Result<Json> parse(std::string_view text, std::string_view what) {
+// What `make` makes of the text; it gives nothing for a number that is too large.
+template <typename Make>
+auto parse(std::string_view text, std::string_view what, Make make)
+    -> Result<typename decltype(make())::value_type> {
   const auto none = [&] { return fail(ErrorCode::kInvalidInput, std::string(what) + " is not JSON"); };
   if (!is_json(text)) return none();
   try {
-    Json value = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-    if (!value.is_discarded()) return value;
+    if (auto value = make()) return *std::move(value);
   } catch (const std::bad_alloc&) {
     return fail(ErrorCode::kTooLong, std::string(what) + " does not fit into the host's memory");
   }
-  return none();  // a number that is too large
+  return none();
 }
+
+using Members = ordered_json::object_t::Container;
+
+// Of members with one name, the first keeps its place and gets the value of the last.
+void drop_repeated(Members& members) {
+  std::vector<uint32_t> order(members.size());
+  std::iota(order.begin(), order.end(), 0U);
+  std::ranges::sort(order, [&](uint32_t a, uint32_t b) {
+    const int by_name = members[a].first.compare(members[b].first);
+    return by_name < 0 || (by_name == 0 && a < b);
+  });
+  std::vector<bool> is_repeated(members.size());
+  bool any = false;
+  for (size_t i = 0; i < order.size();) {
+    size_t last = i;
+    while (last + 1 < order.size() && members[order[last + 1]].first == members[order[i]].first) ++last;
+    if (last != i) members[order[i]].second = std::move(members[order[last]].second);
+    for (size_t k = i + 1; k <= last; ++k) is_repeated[order[k]] = any = true;
+    i = last + 1;
+  }
+  if (!any) return;
+  Members kept;
+  for (size_t i = 0; i < members.size(); ++i)
+    if (!is_repeated[i]) kept.emplace_back(members[i].first, std::move(members[i].second));
+  members = std::move(kept);
+}
+
+// Builds a value whose members stand in the order of the text. The library's own builder looks through all members of
+// an object for each that it adds; this one looks for repeated names once, at the end of the object.
+class OrderedBuilder : public nlohmann::json_sax<ordered_json> {
+ public:
+  ordered_json value;
+
+  bool null() override { return add(nullptr); }
+  bool boolean(bool is_true) override { return add(is_true); }
+  bool number_integer(int64_t number) override { return add(number); }
+  bool number_unsigned(uint64_t number) override { return add(number); }
+  bool number_float(double number, const std::string& /*text*/) override { return add(number); }
+  bool string(std::string& text) override { return add(std::move(text)); }
+  bool binary(ordered_json::binary_t& /*bytes*/) override { return false; }
+  bool start_object(size_t /*members*/) override { return open(ordered_json::object()); }
+  bool start_array(size_t /*items*/) override { return open(ordered_json::array()); }
+  bool key(std::string& name) override {
+    name_ = std::move(name);
+    return true;
+  }
+  bool end_object() override {
+    drop_repeated(open_.back()->get_ref<ordered_json::object_t&>());
+    return end_array();
+  }
+  bool end_array() override {
+    open_.pop_back();
+    return true;
+  }
+  bool parse_error(size_t, const std::string&, const nlohmann::detail::exception&) override { return false; }
+
+ private:
+  bool add(ordered_json made) {
+    place(std::move(made));
+    return true;
+  }
+  bool open(ordered_json made) {
+    open_.push_back(place(std::move(made)));
+    return true;
+  }
+  // Nothing is added to what holds an open container until that is closed, so the pointers stay right.
+  ordered_json* place(ordered_json made) {
+    if (open_.empty()) return &(value = std::move(made));
+    ordered_json& holder = *open_.back();
+    if (auto* items = holder.get_ptr<ordered_json::array_t*>()) return &items->emplace_back(std::move(made));
+    auto& members = holder.get_ref<ordered_json::object_t&>();
+    return &members.emplace_back(std::move(name_), std::move(made)).second;
+  }
+
+  std::string name_;
+  std::vector<ordered_json*> open_;
+};
 
 template <typename Json>
 std::string dump(const Json& value) {
@@ -82,7 +163,6 @@ uint64_t JsonSize::kept_bytes() const {
 JsonSize measure_json(std::string_view text) {
   JsonSize size;
   size_t depth = 0;
-  std::array<size_t, kMaxJsonDepth + 1> members{};  // of the object that is open at each depth
   for (size_t i = 0; i < text.size();) {
     const char c = text[i];
     if (c == '"') {
@@ -94,7 +174,6 @@ JsonSize measure_json(std::string_view text) {
       i = end;
     } else if (c == '[' || c == '{') {
       size.depth = std::max(size.depth, ++depth);
-      if (depth < members.size()) members[depth] = 0;
       ++size.values;
       ++size.containers;
       ++i;
@@ -102,7 +181,6 @@ JsonSize measure_json(std::string_view text) {
       depth -= depth > 0 ? 1 : 0;
       ++i;
     } else if (c == ':') {
-      if (depth < members.size()) size.widest_object = std::max(size.widest_object, ++members[depth]);
       ++size.members;  // the string before it was counted as a value
       size.values -= size.values > 0 ? 1 : 0;
       ++i;
@@ -120,16 +198,20 @@ JsonSize measure_json(std::string_view text) {
 
 Result<json> read_json(std::string_view text, std::string_view what, const JsonLimits& limits) {
   MEMBRANE_TRY(check(text, what, limits));
-  return parse<json>(text, what);
+  return parse(text, what, [&] {
+    json value = json::parse(text, nullptr, /*allow_exceptions=*/false);
+    return value.is_discarded() ? std::nullopt : std::optional(std::move(value));
+  });
 }
 
 Result<ordered_json> read_ordered_json(std::string_view text, std::string_view what,
                                        const JsonLimits& limits) {
-  MEMBRANE_ASSIGN(const JsonSize size, check(text, what, limits));
-  if (size.widest_object > kMaxOrderedMembers)
-    return fail(ErrorCode::kTooLong, std::string(what) + " has an object of more than " +
-                                         std::to_string(kMaxOrderedMembers) + " members");
-  return parse<ordered_json>(text, what);
+  MEMBRANE_TRY(check(text, what, limits));
+  return parse(text, what, [&] {
+    OrderedBuilder builder;
+    const bool is_whole = ordered_json::sax_parse(text, &builder);
+    return is_whole ? std::optional(std::move(builder.value)) : std::nullopt;
+  });
 }
 
 Result<bool> visit_json(std::string_view text, nlohmann::json_sax<json>& visitor, std::string_view what,

@@ -32,7 +32,6 @@ struct JsonSize {
   size_t strings = 0;        // names too
   size_t string_bytes = 0;   // as written, in all strings
   size_t longest_bytes = 0;  // of one string or number, as written
-  size_t widest_object = 0;  // members of one object; not counted for those deeper than kMaxJsonDepth
 
   // The most memory that parsing the text and keeping the result takes. Of the same order as what it does take: at
   // most twice for large texts, more for short ones.
@@ -51,15 +50,13 @@ struct JsonLimits {
   uint64_t memory_bytes = 128u << 20;
 };
 
-// Of one object whose order is kept: the library looks through all of its members for each that it adds.
-inline constexpr size_t kMaxOrderedMembers = 1'000;
-
 // What the text stands for. `what` begins the message of an error: "the headers".
 // kTooLong: past the limits for bytes, values or memory. kInvalidInput: past the limit for depth, or no JSON (also
 // when a string is not UTF-8). Of members with one name the last counts.
 Result<nlohmann::json> read_json(std::string_view text, std::string_view what = "the text",
                                  const JsonLimits& limits = {});
-// The same, with members in the order of the text. kTooLong also for an object of more than kMaxOrderedMembers.
+// The same, with members in the order of the text; of members with one name the first gives the place, the last the
+// value. Looking up a member takes a step for each that stands before it.
 Result<nlohmann::ordered_json> read_ordered_json(std::string_view text, std::string_view what = "the text",
                                                  const JsonLimits& limits = {});
 

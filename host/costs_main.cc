@@ -49,6 +49,10 @@ std::vector<Text> bad_texts(size_t bytes) {
        {"a",   "ab",       "%25", "\n", "\"", "\\", "\x01", "é", "[", "<", "&", "&amp;", "<a href=x>y</a>",
         "<p>", "<script>", "0,",  "9",  ".a", "/",  "../",  "?"})
     texts.push_back({std::string(piece) + size, repeated(piece, bytes)});
+  using namespace std::string_view_literals;
+  texts.push_back({"a list of nothing" + size, repeated("\0\0\0\0"sv, bytes)});
+  texts.push_back({"a list of a" + size, repeated("\1\0\0\0a"sv, bytes)});
+  texts.push_back({"a list of numbers" + size, repeated("\3\0\0\0009e9\3\0\0\0001e9"sv, bytes)});
   const auto list = [&](const char* piece) {
     texts.push_back({"[" + std::string(piece) + "…]" + size, "[" + repeated(piece, bytes) + "0]"});
   };
@@ -241,12 +245,38 @@ void measure_queries(Worst& worst, const FunctionSpec& function, Broker& broker,
   }
 }
 
+// A map that grows to so many keys, and what is made of it.
+void measure_map(Worst& worst, const FunctionSpec& function, Broker& broker, int keys, int calls) {
+  const auto call = [](Machine& machine, std::string_view name, std::vector<uint64_t> slots) {
+    const FunctionSpec& spec = *find_function("map", name);
+    slots.resize(spec.params.size());
+    std::vector<uint64_t> results(wasm_signature_of(spec).results.size() + 1);
+    (void)machine.dispatcher.call(spec, slots, results);
+    return results[0];
+  };
+  measure(worst, "a map of " + std::to_string(keys), broker, [&](Machine& machine) {
+    const uint32_t key = machine.guest.put("key-00000");
+    double taken = -cpu_ns();
+    const uint64_t map = call(machine, "new", {});
+    for (int i = 0; i < keys; ++i) {
+      std::snprintf(reinterpret_cast<char*>(&machine.guest.memory()[key + 8]), 6, "%05d", i);
+      (void)call(machine, "add", {map, key, static_cast<uint64_t>(i % 10)});
+    }
+    for (int i = 0; i < calls; ++i)
+      (void)call(machine, function.name, {map, function.name == "top" ? 9U : key, 1});
+    return taken + cpu_ns();
+  });
+}
+
 Worst worst_of(const FunctionSpec& function, Broker& broker) {
   Worst worst{.name = std::string(function.module) + "." + std::string(function.name)};
   const auto strings = static_cast<size_t>(
       std::ranges::count_if(function.params, [](const Param& param) { return is_string(param.type); }));
   const std::vector<Text> texts = texts_for(strings);
   const bool has_numbers = strings != function.params.size();
+  if (function.module == "map")
+    for (const auto& [keys, calls] : {std::pair(1, 1'000), std::pair(2'000, 100), std::pair(90'000, 1)})
+      measure_map(worst, function, broker, keys, calls);
   if (function.module == "sql" && strings == 3) measure_queries(worst, function, broker, false);
   for_each_choice(strings, texts, [&](const std::vector<const Text*>& chosen) {
     std::string input;

@@ -115,7 +115,8 @@ ValueOutcome Dispatcher::act(const FunctionSpec& function, Call& call, Account& 
   HostResult<Value> value =
       account.bytes_out ? perform(function, call) : std::unexpected(account.bytes_out.error());
   account.parts = std::move(call.parts);
-  if (bytes_out >= HostMemory::kLargeBytes) return_freed_memory();
+  // A function that looks at no byte of its arguments made nothing of them.
+  if (bytes_out >= HostMemory::kLargeBytes && function.cost.per_byte != 0) return_freed_memory();
   if (call.work.is_too_much()) {
     guest_.fall_short(price);
     return {CallEnd::kOutOfFuel, refuse(Errno::kBudget, "there is no fuel left for what the call does")};

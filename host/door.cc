@@ -196,13 +196,20 @@ HostError unknown(const std::string& asked) {
   constexpr size_t kMaxNameBytes = 64;  // what is longer is like none that there is
   const std::string name = shortly(asked, kMaxNameBytes);
   const auto selection = select(name);
+  if (selection && selection->capability->is_of_memory)
+    return {Errno::kUnsupported, name + " works on a program's own memory: take what the language has", {}};
   if (selection) return {Errno::kInvalid, name + " is a capability, and not a function of it", {}};
   return {Errno::kNotFound, selection.error().message + ". " + selection.error().hint, {}};
 }
 
+// Null also for one that works on the program's own memory: the callers here have no addresses.
 const FunctionSpec* function_named(std::string_view name) {
   const size_t dot = name.find('.');
-  return dot == std::string_view::npos ? nullptr : find_function(name.substr(0, dot), name.substr(dot + 1));
+  const Capability* capability = find_capability(name.substr(0, dot));
+  const bool is_of_memory = capability != nullptr && capability->is_of_memory;
+  return dot == std::string_view::npos || is_of_memory
+             ? nullptr
+             : find_function(name.substr(0, dot), name.substr(dot + 1));
 }
 
 }  // namespace
@@ -253,7 +260,7 @@ std::string Door::answer_any(std::string_view request) {
   if (kind.name == "files") return answer_files(request);
   if (kind.name == "registry" &&
       read_json(request, "the request", kAskLimits).value_or(nullptr) == json{{"registry", true}})
-    return capabilities_json();
+    return capabilities_json_of_values();
   return error_answer(
       HostError{Errno::kInvalid,
                 R"(a request is {"call":…,"arguments":[…]}, {"registry":true}, {"session":…} or {"files":…})",

@@ -233,8 +233,8 @@ TEST_F(DoorTest, NamesThatAreNoneAreToldWithTheNearest) {
     EXPECT_TRUE(call(name).contains("error")) << name;
 }
 
-TEST_F(DoorTest, TheRegistryIsWhatTheCommandSays) {
-  EXPECT_EQ(ask({{"registry", true}}), json::parse(capabilities_json()));
+TEST_F(DoorTest, TheRegistryHasWhatTakesValues) {
+  EXPECT_EQ(ask({{"registry", true}}), json::parse(capabilities_json_of_values()));
 }
 
 TEST_F(DoorTest, RequestsThatAreMalformedAreRefused) {

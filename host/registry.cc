@@ -6,19 +6,33 @@ namespace membrane::host {
 
 std::span<const Capability> capabilities() {
   static const Capability kAll[] = {
-      {"io", "What the program is given, what it prints, and its result.", "", io_functions()},
+      {"io", "What the program is given, what it prints, and its result.", "", io_functions(), false,
+       "input is whole each time."},
       {"http", "Requests to the URLs that the policy grants.", "--allow 'http:GET:https://example.org/*'",
-       http_functions()},
+       http_functions(), false,
+       "A status such as 404 is no failure: ask status. headers: a JSON object or \"\"."},
       {"kv", "A key-value store.", "--allow kv", kv_functions()},
       {"fs", "Files beneath the directories that the policy grants.", "--allow fs:read:./data:/data",
        fs_functions()},
       {"ai", "Language models, paid from the run's tokens.", "--allow ai", ai_functions()},
       {"sql", "Questions to SQLite databases; nothing can be changed.", "--allow sql:papers:./papers.db",
-       sql_functions()},
-      {"json", "Reading and building JSON.", "", json_functions()},
-      {"str", "Text and numbers.", "", str_functions()},
-      {"time", "The run's clock, and instants as text.", "", time_functions()},
-      {"random", "Random numbers.", "", random_functions()},
+       sql_functions(), false, "Rows are a JSON array of objects; parameters a JSON array or \"\"."},
+      {"json", "Reading and building JSON.", "", json_functions(), false,
+       "path: `a.b[0].c`, `[0].a`, \"\" for all. get and at give a string without quotes, else JSON. Each "
+       "call parses "
+       "all: walk arrays with items. set takes JSON, set_text a text; both give a new document."},
+      {"str", "Text and numbers.", "", str_functions(), false,
+       "Places count bytes from 0; slice is up to, not including, end; negative ones count from the end. "
+       "find gives -1 "
+       "for none. split gives JSON; the form (split …) a list."},
+      {"list", "Lines, fields and items, many strings in one, for (each …).", "", list_functions()},
+      {"map", "Numbers by texts, in the program's memory.", "", map_functions(), true,
+       "add makes a key from 0; get of no key is 0; the value of set may be a string's address. top: keys, "
+       "the largest "
+       "value first, equal ones by name."},
+      {"time", "The run's clock, and instants as text.", "", time_functions(), false,
+       "Text as 2024-02-29 or 2024-02-29T12:30:00Z."},
+      {"random", "Random numbers.", "", random_functions(), false, "range includes both ends."},
       {"log", "Lines about the work, on stderr.", "", log_functions()},
       {"agent", "The task that the program is a step of.", "--allow ask", agent_functions()},
   };

@@ -110,6 +110,9 @@ struct Capability {
   std::string_view summary;
   std::string_view grant;  // what allows it: "--allow kv"; empty when it needs no grant
   std::span<const FunctionSpec> functions;
+  bool is_of_memory =
+      false;  // works on the program's own memory, so a language that has its own has no use for it
+  std::string_view rules = {};  // what the signatures alone do not say, for a model
 };
 
 // All of them, in the order of the reference page.
@@ -140,9 +143,13 @@ std::string capabilities_markdown();
 // For a model: the rules, and one line for each function, but of the capabilities named in `left_out` (what a
 // policy does not grant need not be described: a prompt is paid for at every step).
 std::string capabilities_prompt(std::span<const std::string_view> left_out = {});
+// The same as short as it can be: one line for each capability, with the signatures of its functions.
+std::string capabilities_signatures(std::span<const std::string_view> left_out = {});
 // The lines of it that tell of what is selected, without the rules.
 std::string capabilities_prompt(const Selection& selection);
 // For a program: {"capabilities":[{"name":…,"functions":[…]}]}.
 std::string capabilities_json(const Selection& selection = {});
+// The same for a language: without those that work on the program's own memory.
+std::string capabilities_json_of_values();
 
 }  // namespace membrane::host

@@ -9,11 +9,11 @@
 namespace membrane::host {
 namespace {
 
-TEST(Registry, HasTheTwelveCapabilities) {
+TEST(Registry, HasTheFourteenCapabilities) {
   std::vector<std::string_view> names;
   for (const Capability& capability : capabilities()) names.push_back(capability.name);
   EXPECT_EQ(names, (std::vector<std::string_view>{"io", "http", "kv", "fs", "ai", "sql", "json", "str",
-                                                  "time", "random", "log", "agent"}));
+                                                  "list", "map", "time", "random", "log", "agent"}));
 }
 
 TEST(Registry, EveryFunctionIsDescribedWhole) {

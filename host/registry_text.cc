@@ -74,7 +74,7 @@ void append_function(std::string& page, const FunctionSpec& function) {
     page.append(" and ")
         .append(std::to_string(function.cost.per_byte))
         .append(" for each byte of strings taken and given");
-  if (function.cost.works) page.append(", besides [what is done for it](fuel.md#sql)");
+  if (function.cost.works) page.append(", besides [what is done for it](fuel.md#what-is-done)");
   page.append(function.effect == Effect::kWorld ? "; counts as a host call.\n" : ".\n");
   page.append("\n```wat\n").append(function.example).append("\n```\n");
   if (!function.prints.empty()) {
@@ -214,6 +214,39 @@ void append_lines(std::string& prompt, const Capability& capability, const Selec
 
 }  // namespace
 
+namespace {
+
+// "slice(text start:i32 end:i32)->text"; a "!" for those that can fail.
+std::string short_signature(const FunctionSpec& function) {
+  std::string text(function.name);
+  if (function.can_fail) text += "!";
+  text += "(";
+  for (size_t i = 0; i < function.params.size(); ++i) {
+    const Param& param = function.params[i];
+    text.append(i == 0 ? "" : " ").append(param.name);
+    if (!is_string(param.type)) text.append(":").append(name_of(param.type));
+  }
+  text += ")";
+  if (function.result)
+    text.append("->").append(is_string(*function.result) ? function.result_name : name_of(*function.result));
+  return text;
+}
+
+}  // namespace
+
+std::string capabilities_signatures(std::span<const std::string_view> left_out) {
+  std::string text;
+  for (const Capability& capability : capabilities()) {
+    if (std::ranges::find(left_out, capability.name) != left_out.end()) continue;
+    text.append(capability.name).append(":");
+    for (const FunctionSpec& function : capability.functions)
+      text.append(" ").append(short_signature(function));
+    if (!capability.rules.empty()) text.append(". ").append(capability.rules);
+    text += "\n";
+  }
+  return text;
+}
+
 std::string capabilities_prompt(const Selection& selection) {
   if (selection.capability == nullptr) return capabilities_prompt();
   std::string prompt;
@@ -271,18 +304,31 @@ ordered_json json_of(const FunctionSpec& function) {
 
 }  // namespace
 
+namespace {
+
+ordered_json json_of(const Capability& capability, const Selection& selection) {
+  ordered_json functions = ordered_json::array();
+  for (const FunctionSpec& function : selected(capability, selection)) functions.push_back(json_of(function));
+  return {{"name", capability.name},
+          {"summary", capability.summary},
+          {"grant", capability.grant},
+          {"functions", functions}};
+}
+
+}  // namespace
+
 std::string capabilities_json(const Selection& selection) {
   ordered_json all = ordered_json::array();
-  for (const Capability& capability : capabilities()) {
-    if (selection.capability != nullptr && selection.capability != &capability) continue;
-    ordered_json functions = ordered_json::array();
-    for (const FunctionSpec& function : selected(capability, selection))
-      functions.push_back(json_of(function));
-    all.push_back({{"name", capability.name},
-                   {"summary", capability.summary},
-                   {"grant", capability.grant},
-                   {"functions", functions}});
-  }
+  for (const Capability& capability : capabilities())
+    if (selection.capability == nullptr || selection.capability == &capability)
+      all.push_back(json_of(capability, selection));
+  return ordered_json{{"capabilities", all}}.dump(2);
+}
+
+std::string capabilities_json_of_values() {
+  ordered_json all = ordered_json::array();
+  for (const Capability& capability : capabilities())
+    if (!capability.is_of_memory) all.push_back(json_of(capability, {}));
   return ordered_json{{"capabilities", all}}.dump(2);
 }
 

@@ -2,8 +2,10 @@
 //
 // A document is parsed anew by each call; its size and its depth are bounded, so that
 // neither memory nor the stack can be used up.
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <vector>
 
 #include "host/call.h"
 #include "host/capabilities/all.h"
@@ -13,11 +15,11 @@
 namespace membrane::host {
 namespace {
 
-using nlohmann::json;
+using json = nlohmann::ordered_json;  // what is written keeps the order of what was read
 
 HostResult<json> parse(const Call& call, size_t argument, std::string_view what = "the text") {
   const std::string_view text = call.text(argument);
-  HostResult<json> document = read_json_for_guest(text, what, json_limits(call));
+  HostResult<json> document = as_host_result(read_ordered_json(text, what, json_limits(call)));
   if (!document && document.error().code == Errno::kInvalid && measure_json(text).depth <= kMaxJsonDepth)
     document.error().reason += "; it starts: " + (text.empty() ? "(empty)" : std::string(text.substr(0, 40)));
   return document;
@@ -139,9 +141,10 @@ HostResult<Value> keys(Call& call) {
   if (!located->value->is_object())
     return refuse(Errno::kInvalid,
                   std::string("the value is no object but a ") + located->value->type_name());
-  json names = json::array();
-  for (const auto& [name, value] : located->value->items()) names.push_back(name);
-  return json_text(names);
+  std::vector<std::string_view> names;
+  for (const auto& [name, value] : located->value->get_ref<const json::object_t&>()) names.push_back(name);
+  std::ranges::sort(names);
+  return json_text(json(names));
 }
 
 HostResult<Value> type(Call& call) {
@@ -242,7 +245,9 @@ constexpr Failure kTooBig{Errno::kTooBig,
                           "the text is larger than 16 MiB, has more than 1000000 values and names, or needs "
                           "more memory than is left"};
 constexpr std::string_view kPaths =
-    "A path is names and indices: `papers[0].title`; a negative index counts from the end (`papers[-1]`); "
+    "A path is names and indices: `papers[0].title`; it may begin with an index (`[0].title`); a negative "
+    "index counts "
+    "from the end (`papers[-1]`); "
     "names with a dot or "
     "brackets are written `[\"a.b\"]`; the empty path is the whole document.";
 
@@ -414,8 +419,8 @@ constexpr FunctionSpec kFunctions[] = {
      .result_name = "json",
      .can_fail = true,
      .cost = kCost,
-     .summary = "A new document with the value, which is JSON, at the path. Missing objects are made; the "
-                "index one past the end of an array adds to it.",
+     .summary = "A new document with the value, which is JSON, at the path. Members keep their "
+                "order; missing objects are made; the index one past the end of an array adds to it.",
      .details = kPaths,
      .failures = {{Errno::kNotFound, "a step of the path leads into something that has no such place"},
                   kMalformed,

@@ -19,7 +19,7 @@ TEST(Json, GetGivesStringsWithoutQuotesAndTheRestAsJson) {
   EXPECT_EQ(get(R"(["a.b"])"), R"({"":1})");
   EXPECT_EQ(get(R"(["a.b"][""])"), "1");
   EXPECT_EQ(get("big"), "9007199254740993");
-  EXPECT_EQ(machine.text("json.get", {R"({"b":1,"a":[1, 2]})", ""}), R"({"a":[1,2],"b":1})");
+  EXPECT_EQ(machine.text("json.get", {R"({"b":1,"a":[1, 2]})", ""}), R"({"b":1,"a":[1,2]})");
   EXPECT_EQ(machine.text("json.get", {"\"x\"", ""}), "x");
   EXPECT_EQ(machine.text("json.get", {"\"\"", ""}), "");
 }
@@ -142,6 +142,23 @@ TEST(Json, SetMakesWhatIsMissing) {
   EXPECT_EQ(machine.fails("json.set", {"{}", "[0]", "2"}), Errno::kNotFound);
   EXPECT_EQ(machine.fails("json.set", {"{}", "a", "oops"}), Errno::kInvalid);
   EXPECT_EQ(machine.text("json.set_text", {"{}", "a", "oops\""}), R"({"a":"oops\""})");
+}
+
+TEST(Json, MembersKeepTheirOrder) {
+  Machine machine;
+  EXPECT_EQ(machine.text("json.set", {R"({"b":1,"a":{"d":1,"c":2}})", "a.b", "3"}),
+            R"({"b":1,"a":{"d":1,"c":2,"b":3}})");
+  EXPECT_EQ(machine.text("json.set", {R"({"b":1,"a":2})", "b", "3"}), R"({"b":3,"a":2})");
+  EXPECT_EQ(machine.text("json.set", {R"({"b":1,"a":2,"b":4})", "a", "3"}), R"({"b":4,"a":3})");
+  EXPECT_EQ(machine.text("json.append", {R"({"b":[],"a":0})", "b", "{}"}), R"({"b":[{}],"a":0})");
+  EXPECT_EQ(machine.text("json.remove", {R"({"c":0,"b":1,"a":0})", "b"}), R"({"c":0,"a":0})");
+  EXPECT_EQ(machine.text("json.keys", {R"({"b":1,"a":2})", ""}), R"(["a","b"])");
+}
+
+TEST(Json, APathMayBeginWithAnIndex) {
+  Machine machine;
+  EXPECT_EQ(machine.text("json.get", {R"([{"a":"x"}])", "[0].a"}), "x");
+  EXPECT_EQ(machine.text("json.get", {R"([{"a":"x"}])", "0.a"}), "x");
 }
 
 TEST(Json, AppendAndRemove) {

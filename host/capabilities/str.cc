@@ -14,6 +14,7 @@
 #include "host/html_text.h"
 #include "host/numbers.h"
 #include "host/read_json.h"
+#include "policy/url.h"
 
 namespace membrane::host {
 namespace {
@@ -304,6 +305,23 @@ HostResult<Value> url_encode(Call& call) {
     }
   }
   return encoded;
+}
+
+HostResult<Value> url_join(Call& call) {
+  const auto text_of = [](Result<policy::Url> url) -> HostResult<Value> {
+    if (!url) return refuse(Errno::kInvalid, std::move(url.error().message));
+    return url->text();
+  };
+  auto base = policy::parse_url(call.text(0));
+  if (!base) return text_of(std::move(base));
+  return text_of(policy::parse_url(call.text(1), *base));
+}
+
+HostResult<Value> zeros(Call& call) {
+  const int32_t count = call.i32(0);
+  if (count < 0) return refuse(Errno::kInvalid, "there is no string of " + std::to_string(count) + " bytes");
+  MEMBRANE_TRY(call.check_size(static_cast<uint64_t>(count)));
+  return std::string(static_cast<size_t>(count), '\0');
 }
 
 HostResult<Value> to_base64(Call& call) {
@@ -706,6 +724,30 @@ constexpr FunctionSpec kFunctions[] = {
      .example = R"((call $io.print (call $str.url_encode (string "a b&c"))))",
      .prints = "a%20b%26c",
      .handler = url_encode},
+    {.module = "str",
+     .name = "url_join",
+     .params = {{"base", Type::kText}, {"reference", Type::kText}},
+     .result = Type::kText,
+     .result_name = "url",
+     .can_fail = true,
+     .cost = {.base = 500, .per_byte = 10},
+     .summary =
+         "The URL that a reference (a link) stands for on the page base: /a, ../b.html, ?q=1 and whole URLs; "
+         "without its fragment. EINVAL when base is no URL of http or https, or the result is none.",
+     .failures = {{Errno::kInvalid, "base is no URL of http or https, or the result is none"}},
+     .example =
+         R"((call $io.print (call $str.url_join! (string "https://example.org/a/b.html") (string "../c.html"))))",
+     .prints = "https://example.org/c.html",
+     .handler = url_join},
+    {.module = "str",
+     .name = "zeros",
+     .params = {{"count", Type::kI32}},
+     .result = Type::kBytes,
+     .result_name = "bytes",
+     .summary = "So many bytes that are 0: (alloc n) is the address of the first.",
+     .example = "(call $io.print_i32 (call $str.length (call $str.zeros (i32.const 8))))",
+     .prints = "8",
+     .handler = zeros},
     {.module = "str",
      .name = "to_base64",
      .params = {kText},

@@ -95,15 +95,20 @@ void CodeWalker::call_form(Node form) {
   check_arguments(callee, name, name + 1, close);
   shift_function(name);
   if (!callee.has_bang) return operands(name + 1, close, callee.type->params);
-  const std::string plain = "$" + std::string(callee.name);
   if (!callee.is_checked) {
-    writer_.replace(tree_.begin(name), tree_.end(name), plain);
+    writer_.replace(tree_.begin(name), tree_.end(name), "$" + std::string(callee.name));
     return operands(name + 1, close, callee.type->params);
   }
+  checked_call(form, name, callee);
+}
+
+// The operands stand behind `name`.
+void CodeWalker::checked_call(Node form, Node name, const Callee& callee) {
   need_check(callee.name);
   const std::string suffix = check_suffix(callee.name, form);
-  writer_.replace(tree_.begin(form), tree_.end(name), check_prefix(*callee.type, false) + "(call " + plain);
-  operands(name + 1, close, callee.type->params);
+  writer_.replace(tree_.begin(form), tree_.end(name),
+                  check_prefix(*callee.type, false) + "(call $" + std::string(callee.name));
+  operands(name + 1, tree_.close(form), callee.type->params);
   writer_.insert(tree_.end(form), suffix, tree_.begin(form), tree_.end(name));
 }
 
@@ -197,6 +202,7 @@ bool CodeWalker::check_callee(const Callee& callee, Node name) {
 }
 
 void CodeWalker::check_arguments(const Callee& callee, Node name, Node n, Node close) {
+  const bool is_form = !tree_.is_id(name) && !tree_.is_integer(name);  // (lines …)
   if (callee.host == nullptr || (!callee.is_implicit && !callee.has_bang)) return;
   const size_t wanted = callee.type->params.size();
   size_t given = 0;
@@ -211,10 +217,12 @@ void CodeWalker::check_arguments(const Callee& callee, Node name, Node n, Node c
     if (is_number && index < wanted && (callee.host->string_params >> index & 1) != 0)
       report_number_as_string(at, "$" + std::string(callee.name));
   }
-  if (given == wanted || given == 0) return;  // without any they may be on the stack
+  if (given == wanted || (given == 0 && !is_form)) return;  // without any they may be on the stack
+  const std::string taker =
+      is_form ? "(" + std::string(tree_.word(name)) + " …)" : "$" + std::string(callee.name);
   Diagnostic& d = report(DiagnosticCode::kArgumentCount, name,
-                         "$" + std::string(callee.name) + " takes " + plural(wanted, "argument") + ", and " +
-                             std::to_string(given) + (given == 1 ? " is" : " are") + " given");
+                         taker + " takes " + plural(wanted, "argument") + ", and " + std::to_string(given) +
+                             (given == 1 ? " is" : " are") + " given");
   d.found = plural(given, "value");
   d.expected = callee.host->usage;
   if (given > wanted) d.hint = errno_hint(guilty);

@@ -164,7 +164,7 @@ void CodeWalker::form(Node form) {
   if (StopScope::stop_wanted())
     return stop(DiagnosticCode::kImplementationLimit, form, "the preprocessor was stopped before its end");
   const std::string_view head = tree_.head(form);
-  const uint32_t weight = head == "for" ? 2 : 1;
+  const uint32_t weight = head == "for" || head == "each" ? 2 : 1;
   if (nesting_ + weight > kMaxFormNesting) {
     report(DiagnosticCode::kNestingTooDeep, form,
            "forms nest more than " + std::to_string(kMaxFormNesting) + " deep here");

@@ -4,6 +4,7 @@
 //   code_walker.cc   sequences, folded instructions, blocks, bare operands, types of values
 //   calls.cc         calls of functions and of host functions, checked calls
 //   forms.cc         set, inc, dec, while, for, break, continue, string, char, concat
+//   list_forms.cc    each, lines, words, split, items, alloc
 //   mistakes.cc      what authors write instead of these, and the repair
 //
 // It runs twice over the same text. The survey learns what the code needs: imports, locals, where
@@ -32,12 +33,12 @@
 
 namespace membrane::lang {
 
-// Of forms in one function; (for …) counts twice. The walker calls itself for each, and must do with a stack of 256 KiB.
+// Of forms in one function; (for …) and (each …) count twice. The walker calls itself for each, and must do with a stack of 256 KiB.
 inline constexpr uint32_t kMaxFormNesting = 256;
 
 // What the survey finds out about a function.
 struct FunctionFacts {
-  std::vector<VariableInfo> made_locals;  // by their first (set …) or (for …), and hidden ones
+  std::vector<VariableInfo> made_locals;  // by their first (set …), (for …) or (each …), and hidden ones
 };
 struct LoopFacts {
   bool has_break = false;
@@ -99,7 +100,7 @@ class CodeWalker {
   };
   struct Loop {
     uint32_t number = 0;    // in Survey::loops
-    std::string_view kind;  // "while" or "for"
+    std::string_view kind;  // "while", "for" or "each"
   };
   using Form = void (CodeWalker::*)(Node form);
   static constexpr unsigned kMaxTypeDepth = 6;
@@ -178,6 +179,7 @@ class CodeWalker {
   void use(const Callee& callee);
   void add_import(const HostSignature& function);
   void call_form(Node form);
+  void checked_call(Node form, Node name, const Callee& callee);
   void flat_call(Node name);
   void tail_call(Node name);
   bool check_callee(const Callee& callee, Node name);
@@ -207,6 +209,10 @@ class CodeWalker {
   void continue_form(Node form) { leave_loop(form, false); }
   void leave_loop(Node form, bool is_break);
   void concat_form(Node form);
+  void function_form(Node form);
+  void alloc_form(Node form);
+  void each_form(Node form);
+  void write_each(Node form, Node list, bool has_index);
   uint32_t enter_loop(std::string_view kind);
   void leave_labels(size_t count);
   [[nodiscard]] std::string loop_label(uint32_t loop, std::string_view kind, std::string_view part = {});

@@ -16,11 +16,14 @@ CodeWalker::Form CodeWalker::find_form(std::string_view word) {
     std::string_view word;
     Form form;
   } kForms[] = {
-      {"break", &CodeWalker::break_form},   {"char", &CodeWalker::char_form},
-      {"concat", &CodeWalker::concat_form}, {"continue", &CodeWalker::continue_form},
-      {"dec", &CodeWalker::dec_form},       {"for", &CodeWalker::for_form},
-      {"inc", &CodeWalker::inc_form},       {"set", &CodeWalker::set_form},
-      {"string", &CodeWalker::string_form}, {"while", &CodeWalker::while_form},
+      {"alloc", &CodeWalker::alloc_form},       {"break", &CodeWalker::break_form},
+      {"char", &CodeWalker::char_form},         {"concat", &CodeWalker::concat_form},
+      {"continue", &CodeWalker::continue_form}, {"dec", &CodeWalker::dec_form},
+      {"each", &CodeWalker::each_form},         {"for", &CodeWalker::for_form},
+      {"inc", &CodeWalker::inc_form},           {"items", &CodeWalker::function_form},
+      {"lines", &CodeWalker::function_form},    {"set", &CodeWalker::set_form},
+      {"split", &CodeWalker::function_form},    {"string", &CodeWalker::string_form},
+      {"while", &CodeWalker::while_form},       {"words", &CodeWalker::function_form},
   };
   for (const auto& entry : kForms)
     if (entry.word == word) return entry.form;
@@ -28,9 +31,10 @@ CodeWalker::Form CodeWalker::find_form(std::string_view word) {
 }
 
 CodeWalker::Values CodeWalker::values_of_form(std::string_view word, Node) const {
-  if (word == "string" || word == "char" || word == "concat") return {true, 1, ValType::kI32};
   if (word == "break" || word == "continue") return {};  // control goes elsewhere
-  return {true, 0};
+  static constexpr std::string_view kStatements[] = {"dec", "each", "for", "inc", "set", "while"};
+  if (std::ranges::find(kStatements, word) != std::end(kStatements)) return {true, 0};
+  return {true, 1, ValType::kI32};
 }
 
 // Whether the expression leaves exactly one value, as `taker` needs; reports when it does not.
@@ -263,7 +267,7 @@ std::string CodeWalker::find_loop_suffix() const {
   for (Node n = 0; n < tree_.size(); ++n) {
     if (!tree_.is_id(n)) continue;
     const std::string name = wasm::id_of(tree_.word(n));
-    if (!name.starts_with("$while.") && !name.starts_with("$for.")) continue;
+    if (!name.starts_with("$while.") && !name.starts_with("$for.") && !name.starts_with("$each.")) continue;
     const size_t end = name.find_last_not_of('_') + 1;
     most = std::max(most, name.size() - end + 1);
   }
@@ -369,10 +373,10 @@ void CodeWalker::leave_loop(Node form, bool is_break) {
   const std::string word = is_break ? "break" : "continue";
   if (loops_.empty() || tree_.first(form) != tree_.close(form)) {
     Diagnostic& d = report(DiagnosticCode::kBadLoopExit, form,
-                           loops_.empty() ? "(" + word + ") stands outside of (while …) and (for …)"
+                           loops_.empty() ? "(" + word + ") stands outside of (while …), (for …) and (each …)"
                                           : "(" + word + ") takes nothing");
     d.found = loops_.empty() ? "no loop around it" : "an operand";
-    d.expected = loops_.empty() ? "(while …) or (for …) around it" : "(" + word + ")";
+    d.expected = loops_.empty() ? "(while …), (for …) or (each …) around it" : "(" + word + ")";
     if (!loops_.empty()) d.hint = "Put it into an if: (if condition (then (" + word + "))).";
     return;
   }

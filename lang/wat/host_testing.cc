@@ -18,9 +18,14 @@ const HostTable& test_host() {
       {"io", "input", {{}, {kI32}}, false, 0, "io.input() -> text"},
       {"kv", "get", {{kI32}, {kI32, kI32}}, true, 0b1, "kv.get(key) -> value, errno"},
       {"kv", "set", {{kI32, kI32}, {kI32}}, true, 0b11, "kv.set(key, value) -> errno"},
+      {"list", "count", {{kI32}, {kI32}}, false, 0b1, "list.count(list) -> count"},
+      {"list", "items", {{kI32}, {kI32, kI32}}, true, 0b1, "list.items(json) -> list, errno"},
+      {"list", "lines", {{kI32}, {kI32}}, false, 0b1, "list.lines(text) -> list"},
+      {"list", "split", {{kI32, kI32}, {kI32}}, false, 0b11, "list.split(text, separator) -> list"},
       {"str", "concat", {{kI32, kI32}, {kI32, kI32}}, true, 0b11, "str.concat(a, b) -> text, errno"},
       {"str", "from_i32", {{kI32}, {kI32}}, false, 0, "str.from_i32(value) -> text"},
       {"str", "length", {{kI32}, {kI32}}, false, 0b1, "str.length(text) -> length"},
+      {"str", "zeros", {{kI32}, {kI32}}, false, 0, "str.zeros(count) -> bytes"},
       {"time", "now_ms", {{}, {kI64, kI32}}, true, 0, "time.now_ms() -> ms, errno"},
   });
   return kHost;

@@ -240,6 +240,54 @@ TEST(Expand, WritesForLoops) {
             "(local.get $i) (i32.const 1))) (br $for.1)))))");
 }
 
+TEST(Expand, WalksOverLists) {
+  const std::string code = body("(local $text i32)", "(each $line (lines $text) nop)");
+  const std::string expected =
+      "(local $line i32) (local $each.1.at i32) (local $each.1.end i32) "
+      "(local.set $each.1.at (call $list.lines (local.get $text))) "
+      "(drop (call $list.count (local.get $each.1.at))) (local.set $each.1.end (i32.add (i32.add "
+      "(local.get $each.1.at) (i32.const 4)) (i32.load (local.get $each.1.at)))) (local.set $each.1.at "
+      "(i32.add (local.get $each.1.at) (i32.const 4))) (loop $each.1 (if (i32.lt_u (local.get $each.1.at) "
+      "(local.get $each.1.end)) (then (local.set $line (local.get $each.1.at)) (local.set $each.1.at "
+      "(i32.add (i32.add (local.get $each.1.at) (i32.const 4)) (i32.load (local.get $each.1.at)))) nop "
+      "(br $each.1))))";
+  EXPECT_NE(code.find(expected), std::string::npos) << code;
+}
+
+TEST(Expand, TellsTheIndexOfEachFromItsList) {
+  const auto takes_index = [](std::string_view code) {
+    return body("(local $text i32) (local $list i32)", code).find("(i32.const -1)") != std::string::npos;
+  };
+  EXPECT_TRUE(takes_index("(each $line $i (lines $text) (set $last $i))"));
+  EXPECT_TRUE(takes_index("(each $line $i $list (set $last $i))"));
+  EXPECT_FALSE(takes_index("(each $line $list (call $io.print $line))"));
+  EXPECT_FALSE(takes_index("(each $line $list)"));
+  EXPECT_FALSE(takes_index("(each $line $list (if $text (then (break))))"));
+}
+
+TEST(Expand, LeavesEachLoopsAndNestsThem) {
+  const std::string code = body("(local $text i32)",
+                                "(each $line (lines $text) (if $line (then (continue))) "
+                                "(each $field (split $line \",\") (break)))");
+  EXPECT_NE(code.find("(br $each.1)"), std::string::npos) << code;
+  EXPECT_NE(code.find("(block $each.2.break"), std::string::npos) << code;
+  EXPECT_NE(code.find("(br $each.2.break)"), std::string::npos) << code;
+}
+
+TEST(Expand, ChecksAListThatCanFail) {
+  const std::string code = body("(local $text i32)", "(drop (items $text))");
+  EXPECT_NE(code.find("(call $list.items (local.get $text))"), std::string::npos) << code;
+  EXPECT_NE(code.find("$membrane.fail"), std::string::npos) << code;
+}
+
+TEST(Expand, TakesMemory) {
+  const std::string code = body("(local $n i32)", "(drop (alloc (i32.mul $n 4)))");
+  EXPECT_NE(
+      code.find("(drop (i32.add (call $str.zeros (i32.mul (local.get $n) (i32.const 4))) (i32.const 4)))"),
+      std::string::npos)
+      << code;
+}
+
 TEST(Expand, InternsStringsPastTheAuthorsData) {
   EXPECT_EQ(expanded("(memory (export \"memory\") 1) (data (i32.const 2000) \"abc\\00\\01\") (func (export "
                      "\"main\") (drop (string "
