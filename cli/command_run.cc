@@ -100,6 +100,15 @@ Result<std::unique_ptr<agent::ModelClient>> model_for(const policy::Policy& poli
 // "wat" and "wasm" are the engine's own; any other is a session of that language.
 bool is_of_engine(const std::string& language) { return language == "wat" || language == "wasm"; }
 
+// As people write the names.
+std::string language_named(const std::string& name) {
+  constexpr std::pair<std::string_view, const char*> kOthers[] = {
+      {"py", "python"}, {"python3", "python"}, {"javascript", "js"}, {"typescript", "js"}, {"ts", "js"}};
+  for (const auto& [other, known] : kOthers)
+    if (name == other) return known;
+  return name;
+}
+
 // What only a module has.
 Status check_for_language(const Options& options, const std::string& language) {
   const auto refused = [&](const char* what, const char* instead) {
@@ -249,7 +258,7 @@ Result<Source> source_of(const Options& options) {
   MEMBRANE_ASSIGN(source.program, program_of(options));
   source.language = options.language.empty()
                         ? sandbox::language_of(options.text ? "" : options.file, source.program.source)
-                        : options.language;
+                        : language_named(options.language);
   return source;
 }
 
@@ -274,18 +283,30 @@ Result<sandbox::Report> report_of(const Options& options, const Source& source,
   return sandbox::thaw({bytes, source.snapshot.size()}, run_options);
 }
 
-// What a program in a language looked for in vain may be here, and only not granted.
-void hint_at_file_here(sandbox::Report& report) {
-  if (report.errors.empty() || report.errors.front().code != "FileNotFoundError") return;
+// What a program in a language looked for in vain may be here, and only not granted: a file below the working directory,
+// or a module beside the program. Of other places nothing is said: what there is on this machine is no program's business.
+void hint_at_file_here(const Options& options, sandbox::Report& report) {
+  namespace fs = std::filesystem;
+  if (report.errors.empty()) return;
   sandbox::ReportError& error = report.errors.front();
-  const std::filesystem::path path(sandbox::path_in(error.message));
   std::error_code failed;
-  if (path.empty() || !std::filesystem::exists(path, failed) || failed) return;
-  const auto granted = path.has_parent_path() && path.parent_path() != "/" ? path.parent_path() : path;
-  const std::string guest = (std::filesystem::path("/") / granted).lexically_normal().string();
+  const fs::path path(sandbox::path_in(error.message));
+  if (path.empty()) return;
+  if (error.code == "ModuleNotFoundError" && !options.file.empty()) {
+    const fs::path folder = fs::path(options.file).parent_path();
+    const fs::path here = folder.empty() ? fs::path(".") : folder;
+    if (!fs::exists(here / (path.string() + ".py"), failed) && !fs::is_directory(here / path, failed)) return;
+    error.hint = path.string() + " is beside the program, and not granted: --dir " + here.string() +
+                 ":/:ro gives it to the program.";
+    return;
+  }
+  if (error.code != "FileNotFoundError" && !error.message.starts_with("ENOENT: ")) return;
+  const fs::path below = path.lexically_normal();
+  if (below.is_absolute() || *below.begin() == ".." || !fs::exists(below, failed) || failed) return;
+  const fs::path granted = below.has_parent_path() ? below.parent_path() : below;
   error.hint = path.string() + " is here, and not granted: " +
-               policy::allow_flag("fs:read:" + granted.string() + ":" + guest) +
-               " gives it to the program. " + error.hint;
+               policy::allow_flag("fs:read:" + granted.string() + ":/" + granted.string()) +
+               " gives it to the program.";
 }
 
 // The program's input: what --input names, else standard input, unless the program itself came from there.
@@ -385,7 +406,7 @@ Result<int> run(const Options& options) {
   }
 
   MEMBRANE_ASSIGN(sandbox::Report report, report_of(options, source, run_options));
-  hint_at_file_here(report);
+  hint_at_file_here(options, report);
   output.finish();
   if (out) {
     out->keep_images(report);

@@ -64,8 +64,8 @@ Status OutDirectory::write(const std::string& below, std::string_view bytes) {
       host::open_beneath(at.get(), below.substr(begin), kFlags, host::Symlinks::kNone, kFileMode);
   if (!file) return refused(path, file.error().reason);
   struct stat status{};
-  if (fstat(file->get(), &status) != 0 || !S_ISREG(status.st_mode))
-    return refused(path, "it is no regular file");
+  if (fstat(file->get(), &status) != 0 || !S_ISREG(status.st_mode) || status.st_nlink > 1)
+    return refused(path, "it is no regular file, or one with other names");
   if (ftruncate(file->get(), 0) != 0 || !write_all(file->get(), bytes))
     return refused(path, std::strerror(errno));
   kept_.push_back(path);

@@ -76,13 +76,18 @@ HostResult<HttpEgress*> LocalBroker::egress() {
 }
 
 HostResult<HttpResponse> LocalBroker::http(const HttpRequest& request) {
-  return then(egress(), [&](HttpEgress* egress) { return egress->send(request); });
+  return then(egress(), [&](HttpEgress* egress) { return egress->send(request, room_for_answers()); });
+}
+
+// The rest is for the answer as the program gets it.
+uint64_t LocalBroker::room_for_answers() const {
+  return left_for_call_ ? left_for_call_() / 4 * 3 : UINT64_MAX;
 }
 
 std::vector<HostResult<HttpResponse>> LocalBroker::http_many(std::span<const HttpRequest> requests) {
   const auto opened = egress();
   if (!opened) return {requests.size(), std::unexpected(opened.error())};
-  return (*opened)->send_many(requests);
+  return (*opened)->send_many(requests, room_for_answers());
 }
 
 // -- files ---------------------------------------------------------------------------

@@ -99,6 +99,7 @@ class LocalBroker final : public Broker {
 
  private:
   HostResult<HttpEgress*> egress();
+  [[nodiscard]] uint64_t room_for_answers() const;
   HostResult<FileAccess*> files();
   HostResult<KvStore*> kv();
   HostResult<SqlReader*> database(std::string_view name);

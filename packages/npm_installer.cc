@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 #include <utility>
 
+#include "base/base64.h"
 #include "base/json.h"
 #include "packages/installer.h"
 
@@ -15,6 +17,7 @@ namespace fs = std::filesystem;
 
 constexpr size_t kMostLockBytes = 16u << 20;
 constexpr std::string_view kModules = "node_modules";
+constexpr const char* kManifestName = "membrane-packages";
 
 // "node_modules/a/node_modules/@b/c" is "@b/c".
 std::string_view name_of_place(std::string_view place) {
@@ -23,42 +26,117 @@ std::string_view name_of_place(std::string_view place) {
                                       : place.substr(at + std::string_view("node_modules/").size());
 }
 
+bool is_name(std::string_view name) {
+  return policy::parse_package(policy::Registry::kJavaScript, std::string(name)).has_value();
+}
+
+// "node_modules/NAME", and below it "/node_modules/NAME" again.
+bool is_place(std::string_view place) {
+  constexpr std::string_view kBegin = "node_modules/", kBetween = "/node_modules/";
+  if (!place.starts_with(kBegin)) return false;
+  place.remove_prefix(kBegin.size());
+  for (;;) {
+    const size_t end = place.find(kBetween);
+    if (!is_name(place.substr(0, end))) return false;
+    if (end == std::string_view::npos) return true;
+    place.remove_prefix(end + kBetween.size());
+  }
+}
+
 std::string text_at(const Json& object, const char* name) {
   const auto found = object.find(name);
   return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
 }
-bool flag_at(const Json& object, const char* name) {
-  const auto found = object.find(name);
-  return found != object.end() && *found == true;
+
+// A digest of an algorithm that npm checks: of one that it does not know, it checks nothing.
+bool is_digest(std::string_view text) {
+  constexpr std::pair<std::string_view, size_t> kDigests[] = {
+      {"sha512-", 64}, {"sha384-", 48}, {"sha1-", 20}};
+  return std::ranges::any_of(kDigests, [&](const auto& digest) {
+    if (!text.starts_with(digest.first)) return false;
+    const auto bytes = base64_decode(text.substr(digest.first.size()));
+    return bytes && bytes->size() == digest.second;
+  });
 }
 
-// Whether it comes from the registry, as a file with a digest. All else npm would get by other ways: a repository, a
-// directory of this machine. One that is in the file of another has no digest of its own.
-bool is_of_registry(const Json& package) {
-  const std::string resolved = text_at(package, "resolved");
-  return !flag_at(package, "link") &&
-         (text_at(package, "integrity").starts_with("sha") || flag_at(package, "inBundle")) &&
-         (resolved.empty() || resolved.starts_with("https://") || resolved.starts_with("http://"));
+// A range of versions, or another name with one: no repository, no file, no URL.
+bool is_range(std::string_view text) {
+  constexpr std::string_view kAlias = "npm:";
+  if (text.starts_with(kAlias)) {
+    const size_t at = text.find('@', kAlias.size() + 1);
+    if (!is_name(text.substr(kAlias.size(), at == std::string_view::npos ? at : at - kAlias.size())))
+      return false;
+    text = at == std::string_view::npos ? std::string_view() : text.substr(at + 1);
+  }
+  return text.find_first_of(":/\\") == std::string_view::npos;
 }
 
-Result<std::vector<LockedPackage>> packages_of(const Json& lock) {
+// What npm is to know of a package: which one it is, its digest, and what it depends on. It brings what has nothing else
+// by name and version from the registry. What its lock says besides is left out: another place to bring it from, a
+// directory of this machine, packages inside of it. Nothing when that would not be it.
+std::optional<Json> from_registry(const Json& package, const std::string& name) {
+  const std::string version = text_at(package, "version"), digest = text_at(package, "integrity");
+  const std::string alias = text_at(package, "name");
+  const auto is_set = [&](const char* flag) { return package.contains(flag) && package[flag] != false; };
+  if (!policy::parse_package(policy::Registry::kJavaScript,
+                             (alias.empty() ? name : alias) + "==" + version) ||
+      !is_digest(digest) || is_set("link") || is_set("inBundle") || is_set("hasShrinkwrap"))
+    return std::nullopt;
+  Json clean = {{"version", version}, {"integrity", digest}};
+  if (!alias.empty()) clean["name"] = alias;
+  for (const char* const field : {"dependencies", "peerDependencies"}) {
+    const auto found = package.find(field);
+    if (found == package.end()) continue;
+    if (!found->is_object()) return std::nullopt;
+    for (const auto& [dependency, range] : found->items()) {
+      if (!is_name(dependency) || !range.is_string() || !is_range(range.get_ref<const std::string&>()))
+        return std::nullopt;
+      clean[field][dependency] = range;
+    }
+  }
+  if (const auto meta = package.find("peerDependenciesMeta"); meta != package.end() && meta->is_object())
+    for (const auto& [dependency, about] : meta->items())
+      if (is_name(dependency) && about.is_object() && about.contains("optional") && about["optional"] == true)
+        clean["peerDependenciesMeta"][dependency] = {{"optional", true}};
+  if (is_set("peer")) clean["peer"] = true;
+  return clean;
+}
+
+struct CleanLock {
+  Json lock;
+  std::vector<LockedPackage> packages;
+};
+
+// What npm wrote, or a file beside a policy has, as far as it is of the registry. Errors: kInvalidInput, kUnsupported.
+Result<CleanLock> clean_lock(const Json& lock, const Json& dependencies) {
   const auto packages = lock.find("packages");
   if (packages == lock.end() || !packages->is_object())
     return fail(ErrorCode::kInvalidInput, "npm's lock has no packages", "Use npm 7 or newer.");
-  std::vector<LockedPackage> all;
+  CleanLock clean{
+      {{"name", kManifestName},
+       {"version", "1.0.0"},
+       {"lockfileVersion", 3},
+       {"requires", true},
+       {"packages", {{"", {{"name", kManifestName}, {"version", "1.0.0"}, {"dependencies", dependencies}}}}}},
+      {}};
   for (const auto& [place, package] : packages->items()) {
     if (place.empty()) continue;  // our own
+    if (package.is_object() && package.contains("optional") && package["optional"] == true)
+      continue;  // not brought
     const std::string name(name_of_place(place));
-    if (!package.is_object() || !place.starts_with("node_modules/") ||
-        !policy::parse_package(policy::Registry::kJavaScript, name))
+    if (!package.is_object() || !is_place(place))
       return fail(ErrorCode::kInvalidInput, "the package at " + place + " does not come from the registry",
                   "Ask for other packages.");
-    if (!is_of_registry(package))
-      return fail(ErrorCode::kUnsupported, "the package " + name + " does not come from the registry",
-                  "Ask for a version of it whose files are in the registry.");
-    all.push_back({name, text_at(package, "version"), {}, {}});
+    auto known = from_registry(package, name);
+    if (!known)
+      return fail(
+          ErrorCode::kUnsupported,
+          "the package " + name + " does not come from the registry alone, as a file with a digest",
+          "Ask for a version of it whose files, and those of what it depends on, are in the registry.");
+    clean.packages.push_back({name, text_at(package, "version"), {}, {}});
+    clean.lock["packages"][place] = *std::move(known);
   }
-  return all;
+  return clean;
 }
 
 // Links to programs, which nothing can start, and code of the machine.
@@ -103,7 +181,7 @@ class NpmInstaller final : public Installer {
                                  const std::vector<LockedPackage>& pins) const override {
     MEMBRANE_TRY(write_manifest(work, names, pins));
     MEMBRANE_TRY(run(work, {"install", "--package-lock-only"}));
-    MEMBRANE_ASSIGN(LockedLanguage locked, read_lock_of(work));
+    MEMBRANE_ASSIGN(LockedLanguage locked, read_lock_of(work, dependencies_of(names, pins)));
     for (const policy::PackageName& name : names) locked.asked.push_back(name.text());
     MEMBRANE_TRY(fetch_there(work));
     return locked;
@@ -112,35 +190,43 @@ class NpmInstaller final : public Installer {
   Status fetch(const WorkDirectory& work, const LockedLanguage& locked) const override {
     MEMBRANE_ASSIGN(const Json lock,
                     read_ordered_json(locked.package_lock, "the lock of npm", {.bytes = kMostLockBytes}));
-    MEMBRANE_TRY(packages_of(lock));
     MEMBRANE_ASSIGN(const auto names, policy::parse_packages(registry(), locked.asked));
     MEMBRANE_TRY(write_manifest(work, names, {}));
-    MEMBRANE_TRY(work.write("package-lock.json", locked.package_lock));
+    MEMBRANE_ASSIGN(const CleanLock clean, clean_lock(lock, dependencies_of(names, {})));
+    MEMBRANE_TRY(work.write("package-lock.json", json_text(clean.lock)));
     return fetch_there(work);
   }
 
  private:
-  static Status write_manifest(const WorkDirectory& work, const std::vector<policy::PackageName>& names,
-                               const std::vector<LockedPackage>& pins) {
+  static Json dependencies_of(const std::vector<policy::PackageName>& names,
+                              const std::vector<LockedPackage>& pins) {
     Json dependencies = Json::object();
     for (const policy::PackageName& name : names)
       dependencies[name.name] = name.version.empty() ? "*" : name.version;
     for (const LockedPackage& pin : pins)
       if (dependencies.contains(pin.name) && dependencies[pin.name] == "*")
         dependencies[pin.name] = pin.version;
-    return work.write("package.json", json_text(Json{{"name", "membrane-packages"},
-                                                     {"version", "1.0.0"},
-                                                     {"private", true},
-                                                     {"dependencies", dependencies}}));
+    return dependencies;
   }
 
-  Result<LockedLanguage> read_lock_of(const WorkDirectory& work) const {
+  static Status write_manifest(const WorkDirectory& work, const std::vector<policy::PackageName>& names,
+                               const std::vector<LockedPackage>& pins) {
+    return work.write("package.json", json_text(Json{{"name", kManifestName},
+                                                     {"version", "1.0.0"},
+                                                     {"private", true},
+                                                     {"dependencies", dependencies_of(names, pins)}}));
+  }
+
+  // What npm has just found, cleaned; npm goes on from that.
+  Result<LockedLanguage> read_lock_of(const WorkDirectory& work, const Json& dependencies) const {
     LockedLanguage locked;
     locked.made_for = made_for();
     MEMBRANE_ASSIGN(const std::string text, work.read("package-lock.json", kMostLockBytes));
     MEMBRANE_ASSIGN(const Json lock, read_ordered_json(text, "the lock of npm", {.bytes = kMostLockBytes}));
-    MEMBRANE_ASSIGN(locked.packages, packages_of(lock));
-    locked.package_lock = json_text(lock);
+    MEMBRANE_ASSIGN(CleanLock clean, clean_lock(lock, dependencies));
+    locked.packages = std::move(clean.packages);
+    locked.package_lock = json_text(clean.lock);
+    MEMBRANE_TRY(work.write("package-lock.json", locked.package_lock));
     return locked;
   }
 
@@ -153,9 +239,14 @@ class NpmInstaller final : public Installer {
 
   Status run(const WorkDirectory& work, std::vector<std::string> arguments) const {
     arguments.insert(arguments.begin(), "npm");
-    for (const char* const option :
-         {"--ignore-scripts", "--no-audit", "--no-fund", "--no-update-notifier", "--omit=optional",
-          "--omit=dev", "--omit-lockfile-registry-resolved", "--loglevel=error", "--no-progress"})
+    for (
+        const char* const option :
+        {"--ignore-scripts", "--no-audit", "--no-fund", "--no-update-notifier", "--omit=optional",
+         "--omit=dev", "--omit-lockfile-registry-resolved", "--loglevel=error", "--no-progress",
+         // Repositories and files of this machine are no packages; the first holds in every npm, and the others where it
+         // knows them.
+         "--git=/bin/false", "--allow-git=none", "--allow-file=none", "--allow-directory=none",
+         "--allow-remote=none"})
       arguments.emplace_back(option);
     if (options_.on_progress) options_.on_progress("bringing packages by npm");
     const auto end =

@@ -420,7 +420,8 @@ void Session::Impl::tell_error(const Json& error, Report& report) {
   }
   if (told.code.empty()) told.code = "error";
   report.outcome = Outcome::kRaised;
-  if (body_->instance().limit_was_hit() && (told.code == "MemoryError" || told.code == "InternalError")) {
+  if (body_->instance().limit_was_hit() &&
+      (told.code.ends_with("MemoryError") || told.code == "InternalError")) {
     // What fills the memory may be held by the session's names: it could do nothing any more.
     report.outcome = Outcome::kOutOfMemory;
     told.hint = memory_limit() + kGoesOn;
@@ -437,7 +438,8 @@ void Session::Impl::tell_error(const Json& error, Report& report) {
   if (tells_of_it && (denial != nullptr || denied_file != nullptr)) {
     report.outcome = Outcome::kDenied;
     if (!grant.empty()) told.hint = allowed_by(is_read_only ? denied_file->grant : grant);
-  } else if ((told.code == "FileNotFoundError" || told.message.starts_with("ENOENT: ")) && told.hint.empty() && !path_in(told.message).empty()) {
+  } else if ((told.code == "FileNotFoundError" || told.message.starts_with("ENOENT: ")) &&
+             told.hint.empty() && !path_in(told.message).empty()) {
     told.hint = granted_directories(options_.policy);
     if (denied_file != nullptr && denied_file->reason.contains(path_in(told.message)))
       told.hint += " " + allowed_by(denied_file->grant);

@@ -34,7 +34,8 @@ ReportError stop_error(Outcome outcome, const policy::Limits& limits) {
   error.code = std::string(name_of(outcome));
   if (outcome == Outcome::kOutOfFuel) {
     error.message = "the program used up its fuel of " + std::to_string(limits.fuel);
-    error.hint = "Make it do less (look for a loop without an end), or raise limits.fuel (--fuel).";
+    error.hint = "Make it do less (look for a loop without an end), or raise limits.fuel (--fuel " +
+                 std::to_string(limits.fuel > UINT64_MAX / 4 ? UINT64_MAX : limits.fuel * 4) + ").";
   } else if (outcome == Outcome::kTimedOut) {
     error.message = "the program ran past its time of " + std::to_string(limits.wall_ms) + " ms";
     error.hint = "Make it do less, or raise limits.wall (--wall).";

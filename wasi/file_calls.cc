@@ -11,7 +11,7 @@ namespace {
 constexpr uint32_t kRoot = 3;  // the descriptor of "/"
 constexpr Rights kReading =
     right::kFdRead | right::kFdSeek | right::kFdTell | right::kFdFilestatGet | right::kFdReaddir;
-constexpr uint32_t kListedBytes = 64u << 10;  // of one call of fd_readdir
+constexpr uint32_t kListedBytes = 64u << 10;   // of one call of fd_readdir
 constexpr uint32_t kMostReadBytes = 1u << 20;  // of one call
 
 }  // namespace

@@ -224,7 +224,10 @@ void fetch_some(Call& call, std::span<const HttpRequest> requests, std::string& 
       told = std::unexpected(std::move(answers[i].error()));
     }
     answers[i] = HttpResponse();
-    if (!told) part.error = told.error();
+    if (!told) {
+      part.error = told.error();
+      call.work.add(kCost.per_byte * part.bytes_in);  // it came, all the same
+    }
     text += told ? *told : error_text(told.error());
     call.parts.push_back(std::move(part));
   }

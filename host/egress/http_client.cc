@@ -115,6 +115,14 @@ size_t on_header(char* data, size_t size, size_t count, void* user) {
   return progress.pay() && take_header_line(progress, {data, bytes}) ? bytes : 0;
 }
 
+bool take_room(std::atomic<uint64_t>* room, uint64_t bytes) {
+  if (room == nullptr) return true;
+  uint64_t left = room->load();
+  while (left >= bytes)
+    if (room->compare_exchange_weak(left, left - bytes)) return true;
+  return false;
+}
+
 size_t on_body(char* data, size_t size, size_t count, void* user) {
   auto& progress = *static_cast<Progress*>(user);
   const size_t bytes = size * count;
@@ -123,6 +131,11 @@ size_t on_body(char* data, size_t size, size_t count, void* user) {
     progress.stop(Errno::kTooBig, "The server's answer is larger than the grant's " +
                                       std::to_string(progress.exchange.max_response_bytes) +
                                       " bytes (max_response, after decompression).");
+    return 0;
+  }
+  if (!take_room(progress.exchange.room, bytes)) {
+    progress.stop(Errno::kTooBig,
+                  "The run's memory has no room for the server's answer (limits.memory, --memory).");
     return 0;
   }
   progress.unpacked_bytes += bytes;

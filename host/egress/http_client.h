@@ -13,6 +13,7 @@
 // Needs libcurl. Threads: one at a time. Connections are kept open between exchanges.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -35,9 +36,11 @@ struct Exchange {
   const Headers& headers;  // checked: no control characters, nothing of the connection
   const std::string& body;
   uint64_t max_response_bytes = 0;  // after decompression; headers have a limit of their own
-  const Deadline& deadline;         // of this exchange
-  const Deadline& run;              // of the run as a whole: the later one, or the same
-  policy::Budget& budget;           // bytes_in is taken as they come
+  std::atomic<uint64_t>* room =
+      nullptr;  // that bodies may take yet, shared with other exchanges; null: as much as they like
+  const Deadline& deadline;  // of this exchange
+  const Deadline& run;       // of the run as a whole: the later one, or the same
+  policy::Budget& budget;    // bytes_in is taken as they come
 };
 
 struct RawResponse {

@@ -203,6 +203,7 @@ struct HttpEgress::Lane {
   std::map<const void*, std::unique_ptr<HttpClient>> clients;  // by grant, made at first use
   std::set<std::string> masked;                                // the secrets that `mask` hides
   std::unique_ptr<SecretMask> mask;                            // kept, since it is large
+  std::atomic<uint64_t>* room = nullptr;                       // for bodies, shared by the requests of a call
 };
 
 class HttpEgress::Impl {
@@ -213,9 +214,7 @@ class HttpEgress::Impl {
   Status add(const policy::HttpGrant& words);
   // An error, too, has its secrets hidden.
   HostResult<HttpResponse> send(const HttpRequest& request, Lane& lane);
-  std::vector<HostResult<HttpResponse>> send_many(std::span<const HttpRequest> requests);
-
-  Lane& first_lane() { return lanes_[0]; }
+  std::vector<HostResult<HttpResponse>> send_many(std::span<const HttpRequest> requests, uint64_t most_bytes);
 
  private:
   HostResult<HttpResponse> follow(const HttpRequest& request, Lane& lane);
@@ -343,6 +342,7 @@ HostResult<RawResponse> HttpEgress::Impl::perform(const Hop& hop, const Grant& g
                                  .headers = headers,
                                  .body = hop.body,
                                  .max_response_bytes = grant.words.max_response_bytes,
+                                 .room = lane.room,
                                  .deadline = deadline,
                                  .run = run_,
                                  .budget = budget_});
@@ -454,7 +454,10 @@ HostResult<HttpResponse> HttpEgress::Impl::send(const HttpRequest& request, Lane
   return answer;
 }
 
-std::vector<HostResult<HttpResponse>> HttpEgress::Impl::send_many(std::span<const HttpRequest> requests) {
+std::vector<HostResult<HttpResponse>> HttpEgress::Impl::send_many(std::span<const HttpRequest> requests,
+                                                                  uint64_t most_bytes) {
+  std::atomic<uint64_t> room = most_bytes;
+  for (Lane& lane : lanes_) lane.room = &room;
   std::vector<HostResult<HttpResponse>> answers(
       requests.size(), refuse(Errno::kHost, "No thread could be started for the request."));
   std::atomic<size_t> next = 0;  // the request that nobody has taken
@@ -474,6 +477,7 @@ std::vector<HostResult<HttpResponse>> HttpEgress::Impl::send_many(std::span<cons
   } catch (const std::system_error&) {}  // those that there are send all of them
   send_some(lanes_[0]);
   threads.clear();
+  for (Lane& lane : lanes_) lane.room = nullptr;
   return answers;
 }
 
@@ -489,12 +493,13 @@ Result<std::unique_ptr<HttpEgress>> HttpEgress::create(const std::vector<policy:
   return std::unique_ptr<HttpEgress>(new HttpEgress(std::move(impl)));
 }
 
-HostResult<HttpResponse> HttpEgress::send(const HttpRequest& request) {
-  return impl_->send(request, impl_->first_lane());
+HostResult<HttpResponse> HttpEgress::send(const HttpRequest& request, uint64_t most_bytes) {
+  return std::move(impl_->send_many({&request, 1}, most_bytes).front());
 }
 
-std::vector<HostResult<HttpResponse>> HttpEgress::send_many(std::span<const HttpRequest> requests) {
-  return impl_->send_many(requests);
+std::vector<HostResult<HttpResponse>> HttpEgress::send_many(std::span<const HttpRequest> requests,
+                                                            uint64_t most_bytes) {
+  return impl_->send_many(requests, most_bytes);
 }
 
 }  // namespace membrane::host

@@ -54,10 +54,12 @@ class HttpEgress {
   // EACCES: not granted. EINVAL: malformed. E2BIG: a limit of the grant. EQUOTA: too many
   // redirects. EBUDGET: the run's bytes or time. ETIMEDOUT, ECONNECT, EPROTO: the server.
   // EHOST: a secret is not set, or libcurl is missing.
-  HostResult<HttpResponse> send(const HttpRequest& request);
+  // `most_bytes`: of bodies together that are held at once; E2BIG beyond.
+  HostResult<HttpResponse> send(const HttpRequest& request, uint64_t most_bytes = UINT64_MAX);
 
   // Each as send() does it, up to kMaxAtOnce at the same time; the answers are in the order of the requests.
-  std::vector<HostResult<HttpResponse>> send_many(std::span<const HttpRequest> requests);
+  std::vector<HostResult<HttpResponse>> send_many(std::span<const HttpRequest> requests,
+                                                  uint64_t most_bytes = UINT64_MAX);
 
  private:
   class Impl;
