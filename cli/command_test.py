@@ -1094,9 +1094,9 @@ class Agent(CommandTest):
 
     def test_the_prompt_holds_functions_policy_and_catalog(self):
         text = self.membrane("agent", "--print-prompt", "--allow", "http:GET:https://example.org/*").stdout
-        for part in ("http.get(url)", "https://example.org", "ANSWER:", "It cannot see any file."):
+        for part in ("http: get!(url)->body", "https://example.org", "ANSWER:", "It cannot see any file."):
             self.assertIn(part, text)
-        self.assertNotIn("sql.query(database", text)
+        self.assertNotIn("\nsql: ", text)
         programs = {program.stem: re.findall("^;; needs: (.*)$", program.read_text(), re.M)
                     for program in (ROOT / "catalog").glob("*.wat")}
         for grants in ([], ["kv"], ["kv", "ai", "sql:d:d.db", "fs:read:.:/data", "http:GET:https://example.org/*"]):
@@ -1107,7 +1107,7 @@ class Agent(CommandTest):
             for name, needs in programs.items():
                 can_run = all(need in granted for need in ", ".join(needs).split(", ") if need)
                 left_out += not can_run
-                self.assertEqual(bool(re.search(rf"^- {name}[(:]", text, re.M)), can_run, name)
+                self.assertEqual(bool(re.search(rf"(?:^|, ){name}(?:[,(.]|$)", text, re.M)), can_run, name)
             self.assertEqual(re.findall(r"^(\d+) more needs? what is not granted", text, re.M),
                              [str(left_out)] if left_out else [])
 
@@ -1254,12 +1254,29 @@ display(chart.bar({"a": 1}))
         for path, grant in ("in/x.txt", "fs:read:in:/in"), ("/in/x.txt", None), ("y.txt", "fs:read:y.txt:/y.txt"):
             program = self.file("p.py", f"print(open({path!r}).read())")
             told = self.membrane("run", program, code=1).stderr
-            self.assertIn("No file or directory of the host is granted.", told)
             if grant is None:
+                self.assertIn("No file or directory of the host is granted.", told)
                 self.assertNotIn("is here", told)
                 continue
             self.assertIn(f"hint: {path} is here, and not granted: --allow {grant} gives it to the program.", told)
             self.membrane("run", program, "--allow", grant)
+
+    def test_nothing_is_said_of_files_outside_of_the_working_directory(self):
+        for path in ("/etc/passwd", "../" + self.folder.name + "/y.txt", str(self.folder / "y.txt")):
+            self.file("y.txt", "")
+            of_script = 1 if path.startswith("..") else 2  # of which the host is asked by its absolute path
+            for name, text, code in (("p.py", f"open({path!r})", 1),
+                                     ("p.js", f"require('fs').readFileSync({path!r})", of_script)):
+                self.assertNotIn("is here", self.membrane("run", self.file(name, text), code=code).stderr)
+
+    def test_a_module_beside_the_program_is_told_with_the_grant_that_gives_it(self):
+        (self.folder / "app").mkdir()
+        self.file("app/helper.py", "x = 42")
+        program = self.file("app/main.py", "import helper\nprint(helper.x)")
+        told = self.membrane("run", program, code=1).stderr
+        self.assertIn("helper is beside the program, and not granted: --dir app:/:ro gives it to the program.", told)
+        self.assertNotIn("--with", told)
+        self.assertEqual(self.membrane("run", program, "--dir", "app:/:ro", "-q").stdout, "42\n")
 
     def test_an_empty_line_in_a_block_does_not_end_it(self):
         entries = ("def f(n):\n    n += 1\n\n    return n\n\nf(1)\n"

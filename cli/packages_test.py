@@ -448,6 +448,38 @@ class JavaScriptPackages(PackagesTest):
         Registry.packages["parcel"]["1.0.0"] = ({}, other)
         self.assertIn("EINTEGRITY", self.refused("--lang", "js", "--policy", "policy.toml"))
 
+    def test_a_lock_leads_nowhere_but_to_the_registry(self):
+        self.publish("parcel", "1.0.0", {"index.mjs": "export default 1;\n"})
+        (self.folder / "policy.toml").write_text('[packages]\njavascript = ["parcel"]\n')
+        self.run_js("--policy", "policy.toml", code="1")
+        good = json.loads((self.folder / "policy.toml.lock").read_text())
+        secret = self.folder / "secret"
+        secret.mkdir()
+        (secret / "package.json").write_text('{"name": "parcel", "version": "1.0.0"}')
+        digest = good["javascript"]["package_lock"]["packages"]["node_modules/parcel"]["integrity"]
+        for wrong in ({"version": f"git+file://{secret}"}, {"version": f"file:{secret}"}, {"inBundle": True}, {"link": True},
+                      {"version": f"file:{secret}", "integrity": "shax-eA==", "inBundle": True},
+                      {"integrity": "shax-eA=="}, {"integrity": "sha512-eA=="}, {"integrity": digest + " sha512-eA=="},
+                      {"hasShrinkwrap": True}, {"name": "../parcel"}, {"dependencies": {"z": f"git+file://{secret}"}},
+                      {"dependencies": {"z": "npm:@a/b@https://elsewhere.example/z.tgz"}}):
+            with self.subTest(wrong=wrong):
+                changed = json.loads(json.dumps(good))
+                changed["javascript"]["package_lock"]["packages"]["node_modules/parcel"].update(wrong)
+                (self.folder / "policy.toml.lock").write_text(json.dumps(changed))
+                shutil.rmtree(self.folder / "cache" / "membrane" / "packages")
+                self.assertIn("does not come from the registry", self.refused("--lang", "js", "--policy", "policy.toml"))
+        for place in "node_modules/../elsewhere", "node_modules/evil/../../x", "elsewhere", "node_modules/a/node_modules":
+            with self.subTest(place=place):
+                changed = json.loads(json.dumps(good))
+                packages = changed["javascript"]["package_lock"]["packages"]
+                packages[place] = packages["node_modules/parcel"]
+                (self.folder / "policy.toml.lock").write_text(json.dumps(changed))
+                self.assertIn("does not come from the registry", self.refused("--lang", "js", "--policy", "policy.toml"))
+        # Another place to bring it from is left out: the registry is asked.
+        good["javascript"]["package_lock"]["packages"]["node_modules/parcel"]["resolved"] = "http://127.0.0.1:9/parcel.tgz"
+        (self.folder / "policy.toml.lock").write_text(json.dumps(good))
+        self.assertEqual(self.run_js("--policy", "policy.toml", code="1"), "1\n")
+
     def test_no_script_of_a_package_runs(self):
         ran = self.folder / "ran"
         scripts = {name: f"touch {ran}" for name in ("preinstall", "install", "postinstall", "prepare")}
@@ -462,7 +494,8 @@ class JavaScriptPackages(PackagesTest):
         elsewhere.mkdir()
         (elsewhere / "package.json").write_text('{"name": "elsewhere", "version": "1.0.0"}')
         self.publish("parcel", "1.0.0", {}, dependencies={"elsewhere": f"file:{elsewhere}"})
-        self.assertIn("does not come from the registry", self.refused("--lang", "js", "--with", "parcel"))
+        # By npm itself where it knows how, else by what its lock says.
+        self.assertRegex(self.refused("--lang", "js", "--with", "parcel"), "does not come from the registry|EALLOW")
         self.publish("@a/quick", "1.0.0", {"binding.gyp": "{}"})
         self.assertIn("the package @a/quick is native code", self.refused("--lang", "js", "--with", "@a/quick"))
         self.assertIn("npm brings no such packages", self.refused("--lang", "js", "--with", "no-such-package"))

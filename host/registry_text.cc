@@ -240,7 +240,7 @@ std::string capabilities_signatures(std::span<const std::string_view> left_out) 
     if (std::ranges::find(left_out, capability.name) != left_out.end()) continue;
     text.append(capability.name).append(":");
     for (const FunctionSpec& function : capability.functions)
-      text.append(" ").append(short_signature(function));
+      if (function.in_prompt) text.append(" ").append(short_signature(function));
     if (!capability.rules.empty()) text.append(". ").append(capability.rules);
     text += "\n";
   }

@@ -433,13 +433,16 @@ void Session::Impl::tell_error(const Json& error, Report& report) {
                                                      : "";
   // A language knows a write below a grant to read as one to a read-only file system.
   const bool is_read_only = denied_file != nullptr && told.message.contains("Read-only file system");
-  const bool tells_of_it = told.code.ends_with("PermissionError") || is_read_only ||
+  // Node knows a path that no grant leads to as one that is not there.
+  const bool is_not_led_to = denied_file != nullptr && told.message.starts_with("ENOENT: ") &&
+                             !path_in(told.message).empty() &&
+                             denied_file->reason.contains(path_in(told.message));
+  const bool tells_of_it = told.code.ends_with("PermissionError") || is_read_only || is_not_led_to ||
                            (!grant.empty() && told.message.find(grant) != std::string::npos);
   if (tells_of_it && (denial != nullptr || denied_file != nullptr)) {
     report.outcome = Outcome::kDenied;
     if (!grant.empty()) told.hint = allowed_by(is_read_only ? denied_file->grant : grant);
-  } else if ((told.code == "FileNotFoundError" || told.message.starts_with("ENOENT: ")) &&
-             told.hint.empty() && !path_in(told.message).empty()) {
+  } else if (told.code == "FileNotFoundError" && told.hint.empty() && !path_in(told.message).empty()) {
     told.hint = granted_directories(options_.policy);
     if (denied_file != nullptr && denied_file->reason.contains(path_in(told.message)))
       told.hint += " " + allowed_by(denied_file->grant);
