@@ -1264,10 +1264,11 @@ display(chart.bar({"a": 1}))
     def test_nothing_is_said_of_files_outside_of_the_working_directory(self):
         for path in ("/etc/passwd", "../" + self.folder.name + "/y.txt", str(self.folder / "y.txt")):
             self.file("y.txt", "")
-            of_script = 1 if path.startswith("..") else 2  # of which the host is asked by its absolute path
-            for name, text, code in (("p.py", f"open({path!r})", 1),
-                                     ("p.js", f"require('fs').readFileSync({path!r})", of_script)):
-                self.assertNotIn("is here", self.membrane("run", self.file(name, text), code=code).stderr)
+            for name, text in (("p.py", f"open({path!r})"), ("p.js", f"require('fs').readFileSync({path!r})")):
+                done = subprocess.run([COMMAND, "run", self.file(name, text)], cwd=self.folder, env=self.environment,
+                                      capture_output=True, text=True, timeout=SECONDS)
+                self.assertIn(done.returncode, (1, 2))
+                self.assertNotIn("is here", done.stderr)
 
     def test_a_module_beside_the_program_is_told_with_the_grant_that_gives_it(self):
         (self.folder / "app").mkdir()
