@@ -80,9 +80,7 @@ HostResult<HttpResponse> LocalBroker::http(const HttpRequest& request) {
 }
 
 // The rest is for the answer as the program gets it.
-uint64_t LocalBroker::room_for_answers() const {
-  return left_for_call_ ? left_for_call_() / 2 : UINT64_MAX;
-}
+uint64_t LocalBroker::room_for_answers() const { return left_for_call_ ? left_for_call_() / 2 : UINT64_MAX; }
 
 std::vector<HostResult<HttpResponse>> LocalBroker::http_many(std::span<const HttpRequest> requests) {
   const auto opened = egress();
