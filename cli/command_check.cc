@@ -42,7 +42,7 @@ std::vector<Diagnostic> check(const std::string& source, const std::string& name
   return {};
 }
 
-// A finding, whoever made it.
+// A finding, of Membrane or of a language.
 struct Finding {
   nlohmann::ordered_json json;
   std::string text;  // for a person
