@@ -4,13 +4,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <utility>
 
 #include "base/base64.h"
+#include "base/write_at.h"
 
 namespace membrane::cli {
 namespace {
@@ -22,16 +22,6 @@ constexpr std::pair<std::string_view, std::string_view> kImages[] = {
 std::unexpected<Error> refused(const std::string& path, const std::string& why) {
   return fail(ErrorCode::kUnavailable, path + " cannot be written: " + why,
               "Give --out a directory that can be written to, with nothing else in the way.");
-}
-
-bool write_all(int file, std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t done = ::write(file, bytes.data(), bytes.size());
-    if (done < 0 && errno == EINTR) continue;
-    if (done <= 0) return false;
-    bytes.remove_prefix(static_cast<size_t>(done));
-  }
-  return true;
 }
 
 }  // namespace
@@ -66,7 +56,8 @@ Status OutDirectory::write(const std::string& below, std::string_view bytes) {
   struct stat status{};
   if (fstat(file->get(), &status) != 0 || !S_ISREG(status.st_mode) || status.st_nlink > 1)
     return refused(path, "it is no regular file, or one with other names");
-  if (ftruncate(file->get(), 0) != 0 || !write_all(file->get(), bytes))
+  const auto* const data = reinterpret_cast<const uint8_t*>(bytes.data());
+  if (ftruncate(file->get(), 0) != 0 || !write_at(file->get(), 0, {data, bytes.size()}))
     return refused(path, std::strerror(errno));
   kept_.push_back(path);
   return {};

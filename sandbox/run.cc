@@ -35,9 +35,6 @@ constexpr std::string_view kInitialize = "_initialize";
 // How long the run waits for input before it looks whether it is to end.
 constexpr std::chrono::milliseconds kInputPatience(20);
 
-// What a replay needs, besides the input.
-constexpr std::string_view kSameAsRecorded = "program, arguments";
-
 // The function that the preprocessor's checked calls end with: not a capability, and not in the report.
 const wasm::FuncType& fail_type() {
   static const wasm::FuncType type{{wasm::ValType::kI32, wasm::ValType::kI32, wasm::ValType::kI32}, {}};
@@ -759,11 +756,11 @@ void Run::tell_all() {
   if (instance_ != nullptr) report_.memory_peak_bytes = instance_->memory_bytes();  // it never shrinks
   if (!dispatcher_) return;
   tell_host_calls(*dispatcher_, report_);
-  tell_replay_end(gate_, kSameAsRecorded, report_);
+  end_replay(gate_, report_);
   if (const auto& divergence = gate_.divergence(); divergence && report_.outcome != Outcome::kFailed) {
     report_.snapshot.clear();
     if (report_.snapshot_bytes) report_.snapshot_bytes = 0;
-    tell_divergence(*divergence, kSameAsRecorded, report_);
+    tell_divergence(*divergence, "program, arguments", report_);
   }
 }
 

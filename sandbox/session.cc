@@ -601,7 +601,10 @@ Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<const Template>
 
 Report Session::exec(const Turn& turn) { return impl_->exec(turn); }
 Report Session::go_on(std::optional<uint64_t> pause_at_fuel) { return impl_->go_on(pause_at_fuel); }
-void Session::end(Report& report) { tell_replay_end(impl_->gate_, "turns", report); }
+void Session::end(Report& report) {
+  end_replay(impl_->gate_, report);
+  if (const auto& divergence = impl_->gate_.divergence()) tell_divergence(*divergence, "turns", report);
+}
 std::optional<uint64_t> Session::paused_at_fuel() const {
   return impl_->body_->is_paused() ? std::optional(impl_->body_->fuel_used()) : std::nullopt;
 }

@@ -123,12 +123,10 @@ void tell_divergence(const std::string& divergence, std::string_view same, Repor
   report.errors = {std::move(error)};
 }
 
-void tell_replay_end(host::BrokerGate& gate, std::string_view same, Report& report) {
+void end_replay(host::BrokerGate& gate, const Report& report) {
   const bool ended_itself = report.outcome == Outcome::kOk || report.outcome == Outcome::kRaised ||
                             report.outcome == Outcome::kDenied || report.outcome == Outcome::kTrapped;
-  if (!ended_itself) return;
-  gate.end_replay();
-  if (const auto& divergence = gate.divergence()) tell_divergence(*divergence, same, report);
+  if (ended_itself) gate.end_replay();
 }
 
 }  // namespace membrane::sandbox

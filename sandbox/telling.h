@@ -62,6 +62,6 @@ void tell_host_calls(const host::Dispatcher& dispatcher, Report& report);
 // The replay asked for something else: other errors are no news. `same` is what has to be as it was, besides the input.
 void tell_divergence(const std::string& divergence, std::string_view same, Report& report);
 // The run is over: a program that ended by itself has asked for all that the journal has, or has left it.
-void tell_replay_end(host::BrokerGate& gate, std::string_view same, Report& report);
+void end_replay(host::BrokerGate& gate, const Report& report);
 
 }  // namespace membrane::sandbox
