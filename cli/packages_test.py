@@ -221,6 +221,26 @@ class PythonPackages(PackagesTest):
         shutil.rmtree(self.folder / "cache" / "membrane" / "packages")
         self.assertIn("is built in", self.refused("--with", "numpy==99.0"))
 
+    def test_an_older_version_is_named_with_what_the_newest_one_lacks(self):
+        wheel(self.index, "parcel", "1.0", {"parcel.py": "value = 1\n"})
+        wheel(self.index, "parcel", "2.0", {"parcel.py": "value = 2\n"}, needs=["quick-core==3.1"])
+        wheel(self.index, "quick-core", "3.1", {"quick.py": ""}, tag="cp315-cp315-manylinux_2_17_x86_64")
+        done = self.membrane("run", "--with", "parcel", "-e", "import parcel; print(parcel.value)")
+        self.assertEqual(done.stdout, "1\n")
+        self.assertIn("programs get parcel 1.0, an older version: 2.0 needs quick-core, of which there is no "
+                      "wheel of pure Python", done.stderr)
+
+    def test_the_newest_version_needs_no_words(self):
+        wheel(self.index, "parcel", "1.0", {"parcel.py": "value = 1\n"})
+        wheel(self.index, "parcel", "2.0", {"parcel.py": "value = 2\n"})
+        self.assertNotIn("older", self.run_python("parcel", "import parcel").stderr)
+        self.assertNotIn("older", self.run_python("parcel==1.0", "import parcel").stderr)
+
+    def test_a_package_by_its_address_is_refused(self):
+        stamp = wheel(self.folder, "stamp", "1.0", {"stamp.py": "value = 'of this machine'\n"})
+        wheel(self.index, "parcel", "1.0", {"parcel.py": ""}, needs=[f"stamp @ {stamp.as_uri()}"])
+        self.assertIn("by its address", self.refused("--with", "parcel"))
+
     def test_native_code_is_refused_by_name(self):
         self.assertIn("Use pandas, which is built in", self.refused("--with", "polars"))
         wheel(self.index, "quick", "1.0", {"quick.py": ""}, tag="cp315-cp315-manylinux_2_17_x86_64")

@@ -16,6 +16,9 @@ namespace fs = std::filesystem;
 // Of one session: small enough that a source which is too much for it takes few others with it.
 constexpr uint64_t kMostSourceBytes = 1u << 20;
 constexpr size_t kMostSources = 200;
+constexpr uint64_t kMostSessionFuel = 100'000'000'000;
+// Of all sessions: some two minutes. What is left then is compiled by each program that imports it.
+constexpr uint64_t kMostFuel = 1'000'000'000'000;
 
 // The bytecode is not compared with its source again: neither changes any more.
 constexpr std::string_view kCompile = R"(
@@ -55,9 +58,9 @@ fs::path bytecode_of(const Source& source, const std::string& tag) {
   return source.path.parent_path() / "__pycache__" / (source.path.stem().string() + "." + tag + ".pyc");
 }
 
-policy::Policy policy_of_compiling() {
+policy::Policy policy_of_compiling(uint64_t fuel) {
   policy::Policy policy;
-  policy.limits.fuel = 100'000'000'000;
+  policy.limits.fuel = fuel;
   policy.limits.memory_bytes = 1ull << 30;
   policy.limits.wall_ms = 600'000;
   return policy;
@@ -71,7 +74,7 @@ class Compiling {
   Status compile(const std::shared_ptr<const sandbox::Template>& language, std::span<const Source> sources,
                  const std::atomic<bool>* cancel) {
     sandbox::RunOptions options;
-    options.policy = policy_of_compiling();
+    options.policy = policy_of_compiling(std::min(kMostSessionFuel, fuel_left_));
     options.cancel = cancel;
     MEMBRANE_ASSIGN(const auto session, sandbox::Session::create(language, options));
     std::vector<std::string> arguments;
@@ -79,11 +82,14 @@ class Compiling {
       arguments.push_back(guest_ + "/" + source.path.string());
       arguments.push_back(place_of(source));
     }
-    (void)session->exec({.code = std::string(kCompile), .arguments = std::move(arguments)});
+    const auto report = session->exec({.code = std::string(kCompile), .arguments = std::move(arguments)});
+    fuel_left_ -= std::min(fuel_left_, report.fuel_used);
     for (const Source& source : sources)
       if (const auto bytecode = session->read_file(place_of(source))) keep(source, *bytecode);
     return {};
   }
+
+  [[nodiscard]] bool has_fuel() const { return fuel_left_ != 0; }
 
  private:
   // In the session.
@@ -100,6 +106,7 @@ class Compiling {
   std::string guest_;
   const std::string& directory_;
   std::string tag_;
+  uint64_t fuel_left_ = kMostFuel;
 };
 
 }  // namespace
@@ -114,7 +121,7 @@ Status add_bytecode(const std::shared_ptr<const sandbox::Template>& language, st
                   sandbox::Template::over(language, layer.files(guest), std::string(guest)));
   const std::vector<Source> all = sources_below(directory);
   Compiling compiling(guest, directory, tag_of(language->package().version));
-  for (size_t from = 0; from < all.size();) {
+  for (size_t from = 0; from < all.size() && compiling.has_fuel();) {
     size_t to = from;
     for (uint64_t bytes = 0;
          to < all.size() && to - from < kMostSources && (to == from || bytes < kMostSourceBytes); ++to)

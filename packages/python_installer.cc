@@ -131,7 +131,16 @@ class PythonInstaller final : public Installer {
           {text_at(each, "name"), text_at(each, "version"), text_at(each, "file"), text_at(each, "sha256")});
     for (const Json& each : result.value("built_in", Json::array()))
       locked.built_in.push_back(text_at(each, "name") + "==" + text_at(each, "version"));
+    if (options_.on_notice)
+      for (const Json& each : result.value("older", Json::array())) options_.on_notice(say_older(each));
     return locked;
+  }
+
+  static std::string say_older(const Json& package) {
+    const std::string name = text_at(package, "name"), lacks = text_at(package, "lacks");
+    return "programs get " + name + " " + text_at(package, "version") + ", an older version: " +
+           text_at(package, "newest") + " needs " + (lacks.empty() ? "a package" : lacks) +
+           ", of which there is no wheel of pure Python";
   }
 
   const Options& options_;

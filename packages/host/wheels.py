@@ -7,7 +7,8 @@ DIRECTORY has request.json, and is given result.json and the folder tree:
     {"asked": [{"name": "rich", "version": "13.7.1"}], "pins": ["idna==3.7"], "python": "3.15", "library": "stdlib.zip",
      "own": {"requests": "2.32.0"}}                           names, to be resolved
     {"locked": [{"name":…, "version":…, "sha256":…}], …}      the files of a lock
-    {"packages": [{"name":…, "version":…, "file":…, "sha256":…}], "built_in": [{"name":…, "version":…}]}
+    {"packages": [{"name":…, "version":…, "file":…, "sha256":…}], "built_in": [{"name":…, "version":…}],
+     "older": [{"name":…, "version":…, "newest":…, "lacks": "pydantic-core"}]}
     {"error": {"code": "invalid_input", "message":…, "hint":…}}    code: of base/result.h
 
 pip is given wheels only, of pure Python. What is built into the guest's Python stands among them as empty wheels of the
@@ -53,6 +54,7 @@ except ImportError:  # only bounds are lost that the caller has, too
 MOST_FILES = 50_000
 MOST_BYTES = 512 << 20  # of all wheels, unpacked
 MOST_WHEEL_BYTES = 256 << 20
+MOST_METADATA_BYTES = 16 << 20
 MOST_WHEELS = 500
 WHEEL = re.compile(r"([A-Za-z0-9._]+)-([A-Za-z0-9.!+_]+)(-[0-9][A-Za-z0-9_.]*)?-[a-z0-9.]+-none-any\.whl")
 NATIVE = re.compile(r"\.(so|pyd|dylib)(\.[0-9]+)*$")
@@ -149,7 +151,7 @@ def run_pip(arguments):
 def download(arguments, python, to):
     os.mkdir(to)
     os.environ["PIP_REQUIRE_VIRTUALENV"] = "0"  # nothing is installed
-    return run_pip(["download", "--quiet", "--no-input", "--disable-pip-version-check", "--progress-bar", "off",
+    return run_pip(["download", "--no-input", "--disable-pip-version-check", "--progress-bar", "off",
                     "--only-binary", ":all:", "--platform", "any", "--python-version", python, "--implementation", "cp",
                     "--abi", "none", "--dest", to, *arguments])
 
@@ -167,6 +169,11 @@ def explain_failure(said):
     if re.search(r"HASHES|hash", said):
         return "The registry has another file than the lock. If that is meant, remove the lock to resolve all again."
     return "pip uses your own configuration (index, proxy, certificates): look whether pip download works by itself."
+
+
+def resolving(folder):
+    """What pip is to count on while it chooses versions; bring() writes both."""
+    return ["--find-links", os.path.join(folder, "built-in"), "--constraint", os.path.join(folder, "constraints.txt")]
 
 
 def bring(request, folder, there):
@@ -188,11 +195,39 @@ def bring(request, folder, there):
         with open(os.path.join(folder, "constraints.txt"), "w") as file:
             for line in (*(f"{name}=={version}" for name, version in there.items()), *request.get("pins", ())):
                 file.write(line + "\n")
-        arguments = ["--find-links", empty, "--constraint", os.path.join(folder, "constraints.txt"), "--", *wanted]
-    code, said = download(arguments, request["python"], wheels)
+        arguments = [*resolving(folder), "--", *wanted]
+    code, said = download(["--quiet", *arguments], request["python"], wheels)
     if code != 0:
         raise Refused("pip brings no such packages: " + complaint(said), explain_failure(said), "unavailable")
     return wheels, have
+
+
+def newest_of(names, request, folder):
+    """The newest version of each that is pure Python itself, whatever it needs; {} when pip finds none."""
+    to = os.path.join(folder, "newest")
+    code, _ = download(["--quiet", "--no-deps", "--", *names], request["python"], to)
+    matches = [WHEEL.fullmatch(file) for file in os.listdir(to)] if code == 0 else []
+    return {normal(match[1]): match[2] for match in matches if match}
+
+
+def find_older(request, folder, packages):
+    """Packages of which pip took an older version, since what the newest one needs is not there in pure Python."""
+    taken = {package["name"]: package["version"] for package in packages}
+    free = [each["name"] for each in request["asked"] if not each.get("version") and normal(each["name"]) in taken]
+    older = []
+    for name, newest in (newest_of(free, request, folder) if free else {}).items():
+        if taken.get(name, newest) == newest:
+            continue
+        _, said = download([*resolving(folder), "--", f"{name}=={newest}"], request["python"],
+                           os.path.join(folder, f"tried-{name}"))
+        older.append({"name": name, "version": taken[name], "newest": newest, "lacks": lacking(said)})
+    return older
+
+
+def lacking(said):
+    """The package that pip did not find; "" when it does not say so."""
+    found = re.findall(r"(?:No matching distribution found for| depends on) ([A-Za-z0-9._-]+)", said)
+    return found[-1] if found else ""
 
 
 # --- wheels ---------------------------------------------------------------------------------------------------------
@@ -249,7 +284,7 @@ def place_of(name):
 def read_record(wheel, archive, names):
     """What the wheel says of its files: path -> (SHA-256, size)."""
     records = [name for name in names if re.fullmatch(r"[^/]+\.dist-info/RECORD", name)]
-    if len(records) != 1 or archive.getinfo(records[0]).file_size > (16 << 20):
+    if len(records) != 1 or archive.getinfo(records[0]).file_size > MOST_METADATA_BYTES:
         raise Refused(f"{wheel} is no wheel: it has no RECORD of its files")
     said = {}
     for row in csv.reader(io.StringIO(archive.read(records[0]).decode())):
@@ -264,6 +299,20 @@ def read_record(wheel, archive, names):
     return said
 
 
+def check_needs(wheel, archive, names):
+    """Refuses a wheel that needs another one by its address: that could be a file of this machine."""
+    for name in names:
+        if not re.fullmatch(r"[^/]+\.dist-info/METADATA", name):
+            continue
+        if archive.getinfo(name).file_size > MOST_METADATA_BYTES:
+            raise Refused(f"{wheel} says too much of itself: {name[:200]!r}")
+        for line in archive.read(name).decode(errors="replace").splitlines():
+            field, _, need = line.partition(":")
+            if field.lower() == "requires-dist" and "@" in need.partition(";")[0]:
+                raise Refused(f"{wheel} needs a package by its address: {need.strip()[:200]!r}",
+                              "Packages come from the registry, by their names: ask for another version.")
+
+
 def unpack(path, tree):
     wheel = os.path.basename(path)
     if os.path.getsize(path) > MOST_WHEEL_BYTES:
@@ -275,6 +324,7 @@ def unpack(path, tree):
             raise Refused(f"{wheel} has too many files, or one path twice")
         for info in infos:
             check_name(wheel, info)
+        check_needs(wheel, archive, names)
         said = read_record(wheel, archive, names)
         for info in infos:
             tree.spend(wheel, info.file_size)
@@ -335,7 +385,8 @@ def answer(folder):
     there = built_in(request.get("library"), request.get("own", {}))
     wheels, have = bring(request, folder, there)
     packages = unpack_all(wheels, Tree(os.path.join(folder, "tree")), there)
-    return {"packages": packages, "built_in": have}
+    older = find_older(request, folder, packages) if "asked" in request else []
+    return {"packages": packages, "built_in": have, "older": older}
 
 
 def main():
