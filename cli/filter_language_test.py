@@ -17,7 +17,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 COMMAND = os.environ.get("MEMBRANE_COMMAND", str(ROOT / "build" / "release" / "membrane"))
-CLANG = shutil.which("clang-19") or shutil.which("clang")
+# A clang without the linker of its own version makes no programs.
+CLANG = next(filter(None, (shutil.which("clang" + version) for version in ("-19", "")
+                           if shutil.which("wasm-ld" + version))), None)
 
 WC = r"""
 #include <ctype.h>
