@@ -119,7 +119,7 @@ def make_certificate(folder):
 
 class World:
     def __init__(self):
-        self._folder = tempfile.TemporaryDirectory()
+        self._folder = tempfile.TemporaryDirectory(dir="/var/tmp")  # warm images are large, and /tmp may be in memory
         self.folder = Path(self._folder.name)
         self.environment = {name: value for name, value in os.environ.items()
                             if not name.lower().startswith(("membrane_", "pip_", "npm_config_", "xdg_", "http", "no_proxy"))}
