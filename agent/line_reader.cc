@@ -59,7 +59,7 @@ class TerminalLineReader final : public LineReader {
 }  // namespace
 
 Result<std::unique_ptr<LineReader>> terminal_line_reader(std::atomic<bool>& interrupted) {
-  MEMBRANE_ASSIGN(const SharedLibrary library, SharedLibrary::open(kLibrary));
+  MEMBRANE_ASSIGN(const SharedLibrary library, SharedLibrary::open(kLibrary, "libedit2"));
   decltype(&::readline) read_line = nullptr;
   decltype(&::add_history) remember_line = nullptr;
   MEMBRANE_TRY(library.bind(read_line, "readline"));

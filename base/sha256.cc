@@ -22,7 +22,7 @@ struct Crypto {
 };
 
 Result<Crypto> load() {
-  MEMBRANE_ASSIGN(const SharedLibrary library, SharedLibrary::open("libcrypto.so.3"));
+  MEMBRANE_ASSIGN(const SharedLibrary library, SharedLibrary::open("libcrypto.so.3", "libssl3"));
   Crypto crypto;
   MEMBRANE_TRY(library.bind(crypto.context_new, "EVP_MD_CTX_new"));
   MEMBRANE_TRY(library.bind(crypto.context_free, "EVP_MD_CTX_free"));

@@ -18,13 +18,13 @@ TEST(Sha256, TheKnownDigests) {
 TEST(Sha256, PartsAreOneText) { EXPECT_EQ(sha256_hex({"a", "", "bc"}).value(), sha256_hex("abc").value()); }
 
 TEST(SharedLibrary, AMissingOneIsUnavailable) {
-  const auto library = SharedLibrary::open("libmembrane-none.so.1");
+  const auto library = SharedLibrary::open("libmembrane-none.so.1", "none");
   ASSERT_FALSE(library);
   EXPECT_EQ(library.error().code, ErrorCode::kUnavailable);
 }
 
 TEST(SharedLibrary, AMissingSymbolIsUnavailable) {
-  const auto library = SharedLibrary::open("libc.so.6");
+  const auto library = SharedLibrary::open("libc.so.6", "libc6");
   ASSERT_TRUE(library);
   void (*function)() = nullptr;
   EXPECT_EQ(library->bind(function, "membrane_no_such_function").error().code, ErrorCode::kUnavailable);

@@ -4,14 +4,15 @@
 
 namespace membrane {
 
-Result<SharedLibrary> SharedLibrary::open(const char* soname) {
+Result<SharedLibrary> SharedLibrary::open(const char* soname, const char* package) {
   // RTLD_LOCAL: its symbols must not change what other libraries are bound to.
   void* handle = ::dlopen(soname, RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) {
     const char* why = ::dlerror();
     return fail(ErrorCode::kUnavailable,
-                "cannot load " + std::string(soname) + ": " + (why ? why : "unknown reason"),
-                "install the package that has it");
+                "cannot load " + std::string(soname) + " of the package " + package + ": " +
+                    (why ? why : "unknown reason"),
+                "install it: apt install " + std::string(package));
   }
   return SharedLibrary(handle, soname);
 }

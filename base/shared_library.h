@@ -16,8 +16,8 @@ namespace membrane {
 class SharedLibrary {
  public:
   // `soname` is searched as the dynamic linker does: "libcrypto.so.3". kUnavailable when
-  // it is not installed.
-  static Result<SharedLibrary> open(const char* soname);
+  // it is not installed, with Debian's `package` that has it as the fix.
+  static Result<SharedLibrary> open(const char* soname, const char* package);
 
   // Binds `function` to the symbol `name`; kUnavailable when the library lacks it.
   template <typename Function>

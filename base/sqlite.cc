@@ -107,7 +107,7 @@ bool count_memory(const Api& api) {
 }
 
 Result<Api> load() {
-  MEMBRANE_ASSIGN(const SharedLibrary library, SharedLibrary::open("libsqlite3.so.0"));
+  MEMBRANE_ASSIGN(const SharedLibrary library, SharedLibrary::open("libsqlite3.so.0", "libsqlite3-0"));
   Api api;
 #define X(name) MEMBRANE_TRY(library.bind(api.name, "sqlite3_" #name));
   MEMBRANE_SQLITE_FUNCTIONS(X)

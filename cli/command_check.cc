@@ -44,23 +44,33 @@ std::vector<Diagnostic> check(const std::string& source, const std::string& name
 
 // A finding, of Membrane or of a language.
 struct Finding {
-  nlohmann::ordered_json json;
-  std::string text;  // for a person
+  std::string code;
+  std::string message;
+  Place place;
+  std::string function = {};
+  std::string expected = {};
+  std::string found = {};
+  std::string hint = {};
+  std::string text = {};  // all of it, for a person
 };
 
+nlohmann::ordered_json json_of(const Finding& finding) {
+  return {{"code", finding.code},           {"message", finding.message},
+          {"line", finding.place.line},     {"column", finding.place.column},
+          {"offset", finding.place.offset}, {"end_offset", finding.place.end_offset},
+          {"function", finding.function},   {"expected", finding.expected},
+          {"found", finding.found},         {"hint", finding.hint}};
+}
+
 Finding finding_of(const Diagnostic& d, const std::string& source, const std::string& name) {
-  nlohmann::ordered_json j;
-  j["code"] = name_of(d.code);
-  j["message"] = d.message;
-  j["line"] = d.place.line;
-  j["column"] = d.place.column;
-  j["offset"] = d.place.offset;
-  j["end_offset"] = d.place.end_offset;
-  j["function"] = d.function;
-  j["expected"] = d.expected;
-  j["found"] = d.found;
-  j["hint"] = hint_of(d);
-  return {std::move(j), render(d, source, name)};
+  return {.code = std::string(name_of(d.code)),
+          .message = d.message,
+          .place = d.place,
+          .function = d.function,
+          .expected = d.expected,
+          .found = d.found,
+          .hint = std::string(hint_of(d)),
+          .text = render(d, source, name)};
 }
 
 // Where a line of the text begins, and its end.
@@ -76,15 +86,6 @@ Finding finding_of(const sandbox::ReportError& error, const std::string& source,
   const auto [begin, end] = line_of(source, error.place.line);
   const size_t column = std::clamp<size_t>(error.place.column, 1, end - begin + 1);
   const bool has_place = error.place.line != 0;
-  nlohmann::ordered_json j;
-  j["code"] = error.code;
-  j["message"] = error.message;
-  j["line"] = error.place.line;
-  j["column"] = error.place.column;
-  j["offset"] = has_place ? begin + column - 1 : 0;
-  for (const char* const field : {"function", "expected", "found"}) j[field] = "";
-  j["end_offset"] = 0;
-  j["hint"] = error.hint;
   std::string text = name;
   if (has_place) text += ":" + std::to_string(error.place.line) + ":" + std::to_string(column);
   text += ": error[" + error.code + "]: " + error.message + "\n";
@@ -96,7 +97,15 @@ Finding finding_of(const sandbox::ReportError& error, const std::string& source,
     text += "  " + source.substr(begin, end - begin) + "\n  " + above + "^\n";
   }
   if (!error.hint.empty()) text += "  hint: " + error.hint + "\n";
-  return {std::move(j), std::move(text)};
+  Place place;
+  place.line = error.place.line;
+  place.column = error.place.column;
+  place.offset = has_place ? static_cast<uint32_t>(begin + column - 1) : 0;
+  return {.code = error.code,
+          .message = error.message,
+          .place = place,
+          .hint = error.hint,
+          .text = std::move(text)};
 }
 
 // What a language says of a text, of which it runs nothing. Errors: those of sandbox::Languages; kUnsupported of a language
@@ -124,7 +133,7 @@ int show_findings(const std::vector<Finding>& findings, const Options& options, 
     j["file"] = name;
     j["ok"] = findings.empty();
     j["diagnostics"] = nlohmann::ordered_json::array();
-    for (const Finding& finding : findings) j["diagnostics"].push_back(finding.json);
+    for (const Finding& finding : findings) j["diagnostics"].push_back(json_of(finding));
     print_json(j);
   } else {
     for (const Finding& finding : findings) print(printable(finding.text));

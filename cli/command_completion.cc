@@ -200,9 +200,11 @@ void add_completion(CLI::App& app) {
   group->require_subcommand(1);
   group->footer(
       "Examples:\n"
+      "  mkdir -p ~/.local/share/bash-completion/completions ~/.config/fish/completions ~/.zfunc\n"
       "  membrane completion bash > ~/.local/share/bash-completion/completions/membrane\n"
       "  membrane completion fish > ~/.config/fish/completions/membrane.fish\n"
-      "For zsh, into a file _membrane in a directory of $fpath: membrane completion zsh\n"
+      "  membrane completion zsh > ~/.zfunc/_membrane\n"
+      "For zsh, ~/.zshrc must say fpath+=(~/.zfunc) before compinit.\n"
       "make install puts all three, and the page for man, where they are found.");
   for (const Shell& shell : kShells) {
     CLI::App* const command = group->add_subcommand(shell.name, std::string("For ") + shell.name);

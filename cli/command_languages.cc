@@ -294,11 +294,13 @@ void add_add(CLI::App* group, int& exit_code) {
       "  membrane languages add python\n"
       "  membrane languages add python --warm pandas,matplotlib.pyplot --warm sympy\n"
       "  membrane languages add calc calc.wasm --extension .calc\n"
+      "  membrane run program.calc\n"
+      "  membrane run --lang calc -e '1+1'\n"
+      "  membrane repl --lang calc\n"
       "  membrane languages add sqlite sqlite3.wasm --arg=-batch --extension .sql\n"
       "  membrane languages add ruby ruby.wasm --file /driver.rb=driver.rb --arg /driver.rb --frame door "
       "--extension .rb\n"
       "  membrane languages add sort sort.wasm --frame eof\n"
-      "Then: membrane run program.calc; membrane run --lang calc -e '1+1'; membrane repl --lang calc\n"
       "Exit codes: 0 added; 2 not: wrong usage, or a module that is none; 3 Membrane failed.");
   set_callback(command, options, exit_code, add);
 }

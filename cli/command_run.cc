@@ -155,15 +155,13 @@ Result<sandbox::Report> run_in_language(const Options& options, const std::strin
   return report;
 }
 
-// A program that ended itself has the last word on how: its code, as far as a process can hand it on. One that is
-// larger becomes 255, so that no failure looks like a success.
+// A program that ended itself has the last word on how.
 int exit_code_of(const sandbox::Report& report) {
-  constexpr int kMost = 255;
   const bool ended_itself = report.outcome == sandbox::Outcome::kOk ||
                             report.outcome == sandbox::Outcome::kDenied ||
                             report.outcome == sandbox::Outcome::kRaised;
   if (!ended_itself || !report.exit_code) return sandbox::exit_code_of(report.outcome);
-  return *report.exit_code < 0 || *report.exit_code > kMost ? kMost : *report.exit_code;
+  return sandbox::exit_code_of_process(*report.exit_code);
 }
 
 // What the program writes, as it comes: byte for byte into a pipe or a file, on a terminal made printable.
@@ -530,8 +528,8 @@ void add_thaw(CLI::App& app, int& exit_code) {
   add_options(command, options.get());
   command->footer(
       "Examples:\n"
-      "  membrane thaw program.snap --fuel 2e9 --allow fs:read:./data\n"
       "  membrane run program.wat --freeze-after 1e6 --snapshot program.snap\n"
+      "  membrane thaw program.snap --fuel 2e9 --allow fs:read:./data\n"
       "  membrane thaw program.snap --freeze-after 2e6 --snapshot program.snap\n"
       "What the program prints goes to standard output, the report of the whole run to standard error.\n"
       "Exit codes: those of membrane run.");

@@ -93,6 +93,9 @@ struct ChatAnswer {
   uint64_t tokens_out = 0;
 };
 
+// So many requests are made at a time: their answers are in the host's memory together.
+inline constexpr size_t kMaxHttpAtOnce = 8;
+
 class Broker {
  public:
   virtual ~Broker() = default;

@@ -41,12 +41,6 @@ JournalSink::WriteResult result_of(const JournalEntry& entry) {
   return [&entry](JsonWriter& out) { out.raw(entry.result); };
 }
 
-// A reason may quote what is not UTF-8, and JSON cannot carry that.
-void repair(JournalEntry& entry) {
-  entry.reason = utf8_repair(entry.reason);
-  entry.grant = utf8_repair(entry.grant);
-}
-
 std::unexpected<Error> wrong(uint64_t line, std::string_view what) {
   return fail(ErrorCode::kInvalidInput,
               "the journal's line " + std::to_string(line) + " " + std::string(what),
@@ -123,6 +117,11 @@ Result<JournalEntry> read_journal_line(std::string line, uint64_t number, std::s
   return entry;
 }
 
+void repair_texts(JournalEntry& entry) {
+  entry.reason = utf8_repair(entry.reason);
+  entry.grant = utf8_repair(entry.grant);
+}
+
 Status check_journal_header(std::string_view line) {
   if (line == kJournalHeader) return {};
   return wrong(1, "is not " + std::string(kJournalHeader));
@@ -143,7 +142,7 @@ Status Journal::append(JournalEntry entry, const WriteResult& result) {
 
 Status Journal::append(JournalEntry entry) {
   entry.sequence = entries_.size() + 1;
-  repair(entry);
+  repair_texts(entry);
   MEMBRANE_ASSIGN(entry.chain, write_journal_line(head(), entry, result_of(entry), [](std::string_view) {}));
   entries_.push_back(std::move(entry));
   return {};

@@ -104,6 +104,8 @@ Result<std::string> write_journal_line(std::string_view head, const JournalEntry
 // The entry in a line without its end. `number` is the line's, from 1, `head` the chain before it. Takes the line, which
 // becomes the entry's result. Errors: as Journal::parse().
 Result<JournalEntry> read_journal_line(std::string line, uint64_t number, std::string_view head);
+// An entry's texts as lines can hold them: a reason may quote what is not UTF-8, and JSON cannot carry that.
+void repair_texts(JournalEntry& entry);
 // Whether the first line is a journal's.
 Status check_journal_header(std::string_view line);
 

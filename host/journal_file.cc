@@ -9,7 +9,6 @@
 #include <optional>
 
 #include "base/stop_scope.h"
-#include "base/utf8.h"
 
 namespace membrane::host {
 
@@ -35,8 +34,7 @@ Status JournalFileWriter::append(JournalEntry entry, const WriteResult& result) 
   last_at_ = std::ftell(file_.get());
   last_head_ = head_;
   entry.sequence = ++count_;
-  entry.reason = utf8_repair(entry.reason);
-  entry.grant = utf8_repair(entry.grant);
+  repair_texts(entry);
   MEMBRANE_ASSIGN(head_,
                   write_journal_line(head_, entry, result, [this](std::string_view piece) { put(piece); }));
   if (is_whole_) return {};

@@ -45,6 +45,11 @@ int exit_code_of(Outcome outcome) {
   return 3;
 }
 
+int exit_code_of_process(int64_t code) {
+  constexpr int64_t kMost = 255;
+  return static_cast<int>(code < 0 || code > kMost ? kMost : code);
+}
+
 ReportError report_error(const Error& error) {
   return {std::string(name_of(error.code)), error.message, {}, error.hint, {}};
 }

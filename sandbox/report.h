@@ -41,6 +41,9 @@ enum class Outcome : uint8_t {
 std::string_view name_of(Outcome outcome);
 std::string_view describe(Outcome outcome);
 int exit_code_of(Outcome outcome);
+// A program's own exit code, as far as a process can hand it on: one outside of 0 to 255 becomes 255, so that no failure
+// looks like a success.
+int exit_code_of_process(int64_t code);
 
 // The place of a failure inside the program. Empty or 0 where unknown.
 struct ReportPlace {

@@ -382,11 +382,9 @@ host::HostResult<void> Session::Impl::take_result(std::string_view request, host
 void Session::Impl::tell_result(Report& report) {
   const std::string outcome = text_at(*result_, "outcome");
   if (const auto code = result_->find("exit_code");
-      outcome == "exit" && code != result_->end() && code->is_number_integer()) {
-    constexpr uint64_t kMost = 255;  // what a process can hand on; no failure becomes a success
+      outcome == "exit" && code != result_->end() && code->is_number_integer())
     report.exit_code =
-        static_cast<int>(code->is_number_unsigned() ? std::min(code->get<uint64_t>(), kMost) : kMost);
-  }
+        exit_code_of_process(code->get<int64_t>());  // past 2^63 it is negative, and so outside
   if (const auto value = result_->find("value"); value != result_->end()) report.value = rich_value(*value);
   for (const MimePart& part : report.value)
     if (part.type == "text/plain") report.result = part.data;

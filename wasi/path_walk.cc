@@ -4,6 +4,7 @@
 #include <ranges>
 
 #include "base/utf8.h"
+#include "host/files/path_walk.h"
 
 namespace membrane::wasi {
 namespace {
@@ -140,7 +141,7 @@ class Walk {
   }
 
   Done follow(const std::string& target, bool is_host) {
-    if (++followed_ > kMaxLinksFollowed) return fail(Errno::kLoop);
+    if (++followed_ > host::kMaxLinksFollowed) return fail(Errno::kLoop);
     if (target.empty()) return fail(Errno::kNoent);
     if (target.starts_with('/')) {
       if (is_host) return fail(Errno::kNotcapable);

@@ -97,7 +97,6 @@ inline constexpr uint32_t kMaxIovecs = 1'024;
 inline constexpr uint32_t kMaxSubscriptions = 4'096;
 inline constexpr uint32_t kMaxPathBytes = 4'096;
 inline constexpr uint32_t kMaxNameBytes = 255;
-inline constexpr uint32_t kMaxLinksFollowed = 40;
 inline constexpr uint32_t kMaxDescriptors = 1'024;
 
 }  // namespace membrane::wasi

@@ -147,7 +147,6 @@ HostResult<Value> exchange(Call& call) {
 // -- several requests -----------------------------------------------------------
 
 constexpr size_t kMaxRequests = 64;
-constexpr size_t kMaxAtOnce = 8;  // as many answers are in the host's memory besides the result
 
 const std::string* string_in(const json& object, const char* name) {
   const auto member = object.find(name);
@@ -241,8 +240,8 @@ HostResult<Value> get_many(Call& call) {
   call.state.http_headers.clear();
   std::string text = "[";
   const std::span<const HttpRequest> all = requests;
-  for (size_t at = 0; at < all.size(); at += kMaxAtOnce)
-    fetch_some(call, all.subspan(at, std::min(kMaxAtOnce, all.size() - at)), text);
+  for (size_t at = 0; at < all.size(); at += kMaxHttpAtOnce)
+    fetch_some(call, all.subspan(at, std::min(kMaxHttpAtOnce, all.size() - at)), text);
   return text + "]";
 }
 

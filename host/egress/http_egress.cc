@@ -239,7 +239,7 @@ class HttpEgress::Impl {
   Resolver& resolver_;
   std::mutex secrets_mutex_;
   Secrets secrets_;  // under the mutex
-  std::array<Lane, kMaxAtOnce> lanes_;
+  std::array<Lane, kMaxHttpAtOnce> lanes_;
 
   friend class HttpEgress;
 };
@@ -472,7 +472,7 @@ std::vector<HostResult<HttpResponse>> HttpEgress::Impl::send_many(std::span<cons
   };
   std::vector<std::jthread> threads;
   try {
-    for (size_t i = 1; i < std::min(requests.size(), kMaxAtOnce); ++i)
+    for (size_t i = 1; i < std::min(requests.size(), kMaxHttpAtOnce); ++i)
       threads.emplace_back(send_some, std::ref(lanes_[i]));
   } catch (const std::system_error&) {}  // those that there are send all of them
   send_some(lanes_[0]);

@@ -44,7 +44,6 @@ class HttpEgress {
  public:
   static constexpr size_t kMaxRequestHeaders = 64;
   static constexpr size_t kMinSecretBytes = 8;  // a shorter one could not be told from other text
-  static constexpr size_t kMaxAtOnce = 8;
 
   static Result<std::unique_ptr<HttpEgress>> create(const std::vector<policy::HttpGrant>& grants,
                                                     policy::Budget& budget, const Deadline& deadline,
@@ -57,7 +56,7 @@ class HttpEgress {
   // `most_bytes`: of bodies together that are held at once; E2BIG beyond.
   HostResult<HttpResponse> send(const HttpRequest& request, uint64_t most_bytes = UINT64_MAX);
 
-  // Each as send() does it, up to kMaxAtOnce at the same time; the answers are in the order of the requests.
+  // Each as send() does it, up to kMaxHttpAtOnce at the same time; the answers are in the order of the requests.
   std::vector<HostResult<HttpResponse>> send_many(std::span<const HttpRequest> requests,
                                                   uint64_t most_bytes = UINT64_MAX);
 

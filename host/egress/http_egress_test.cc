@@ -128,9 +128,9 @@ class Together {
 };
 
 TEST_F(Egress, ParallelRequestsAreUnderWayTogether) {
-  const Together servers(HttpEgress::kMaxAtOnce);
+  const Together servers(kMaxHttpAtOnce);
   std::vector<HttpRequest> requests;
-  for (size_t i = 0; i < HttpEgress::kMaxAtOnce; ++i) {
+  for (size_t i = 0; i < kMaxHttpAtOnce; ++i) {
     allow(servers[i]);
     requests.push_back({"GET", servers[i].url("/"), {}, ""});
   }
