@@ -298,10 +298,9 @@ bool is_module_in(const std::filesystem::path& folder, const std::filesystem::pa
   constexpr const char* kOfJavaScript[] = {"", ".js", ".json", ".mjs", ".cjs", ".ts", ".mts", ".cts"};
   std::error_code failed;
   if (fs::is_directory(folder / module, failed)) return true;
-  return std::ranges::any_of(is_python ? std::span<const char* const>(kOfPython) : kOfJavaScript,
-                             [&](const char* ending) {
-                               return fs::is_regular_file(folder / (module.string() + ending), failed);
-                             });
+  return std::ranges::any_of(
+      is_python ? std::span<const char* const>(kOfPython) : kOfJavaScript,
+      [&](const char* ending) { return fs::is_regular_file(folder / (module.string() + ending), failed); });
 }
 
 // A module that the program did not find, and that stands beside it. JavaScript's message names a flag with a directory
@@ -310,7 +309,8 @@ bool hint_at_module_beside(const std::string& file, sandbox::ReportError& error)
   namespace fs = std::filesystem;
   const bool is_python = error.code == "ModuleNotFoundError";
   const std::string name = is_python ? sandbox::path_in(error.message) : first_in_quotes(error.message);
-  if (!is_python && !(error.message.starts_with("Cannot find module '") && name.starts_with("./"))) return false;
+  if (!is_python && !(error.message.starts_with("Cannot find module '") && name.starts_with("./")))
+    return false;
   const fs::path module = fs::path(name).lexically_normal();
   if (module.empty() || module.is_absolute() || *module.begin() == "..") return is_python;
   const fs::path folder = fs::path(file).parent_path();
@@ -320,7 +320,7 @@ bool hint_at_module_beside(const std::string& file, sandbox::ReportError& error)
   error.hint = name + " is beside the program, and not granted: " + flag + " gives it to the program.";
   for (std::string* const text : {&error.message, &error.traceback})
     for (size_t at; (at = text->find("--allow fs:read:HOST_DIRECTORY:")) != std::string::npos;)
-      text->replace(at, text->find_first_of(" \n", at + sizeof "--allow") - at, flag);
+      text->replace(at, text->find_first_of(" '\n", at + sizeof "--allow") - at, flag);
   return true;
 }
 

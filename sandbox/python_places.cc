@@ -107,7 +107,8 @@ uint32_t line_of(const Reader& reader, uint32_t code, uint32_t instruction) {
     }
     while (at < size && (reader.byte(from + at) & 0x80) == 0) ++at;
     behind += (head & 7) + 1;
-    if (instruction < behind) return kind == kNone || line < 1 || line > INT32_MAX ? 0 : static_cast<uint32_t>(line);
+    if (instruction < behind)
+      return kind == kNone || line < 1 || line > INT32_MAX ? 0 : static_cast<uint32_t>(line);
   }
   return 0;
 }
@@ -154,7 +155,8 @@ std::vector<ReportPlace> python_places(std::span<const uint8_t> memory, uint32_t
     const bool is_own = place && place->file.starts_with(kOwnFiles);
     if (is_own && place->function == kTurn) break;  // what stands around that is the interpreter's
     const bool is_told = place && !is_own && !place->file.starts_with(kFrozenFiles);
-    if (is_told && places.size() == kMostPlaces) places.back() = *std::move(place);  // the outermost is told in any case
+    if (is_told && places.size() == kMostPlaces)
+      places.back() = *std::move(place);  // the outermost is told in any case
     else if (is_told) places.push_back(*std::move(place));
     frame = reader.field(frame, kPreviousFrame);
   }

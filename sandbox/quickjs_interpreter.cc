@@ -32,7 +32,7 @@ constexpr std::string_view kPrelude[] = {"inspect.js", "url.js",   "web.js",    
                                          "modules.js", "intl.js",  "process.js", "session.js"};
 constexpr const char* kHostFunctions[] = {"__membrane_door",     "__membrane_write", "__membrane_sleep",
                                           "__membrane_evaluate", "__membrane_utf8",  "__membrane_text",
-                                          "__membrane_compress", "__membrane_place",    "__membrane_promise"};
+                                          "__membrane_compress", "__membrane_place", "__membrane_promise"};
 constexpr uint32_t kJsStackBytes = 262'144;
 constexpr uint64_t kUtf8BytesPerFuel = 8;  // that the host looks at
 constexpr uint64_t kFuelPerHashedByte = 4;
@@ -45,7 +45,8 @@ struct Kept {
   uint32_t undefined = 0, truth = 0, falsehood = 0;
   uint32_t begin = 0, settle = 0, fail = 0, rejected = 0, step = 0, resolve = 0, load = 0;
   uint32_t where = 0;
-  uint32_t polls_left = 0;  // no box: the number of loops and calls until the engine next asks whether to go on
+  uint32_t polls_left =
+      0;  // no box: the number of loops and calls until the engine next asks whether to go on
 };
 
 // Which call of the program has returned, in the first of what Calls::progress() holds; the turn's box is the second,
@@ -317,7 +318,8 @@ uint32_t compress(Callback& callback, HostCall& call) {
 uint32_t look_into_promise(Callback& callback) {
   constexpr const char* kStates[] = {"pending", "fulfilled", "rejected"};
   const uint32_t promise = callback.box(0);
-  if (promise == 0 || callback.back("qjs_is_promise", {promise}).value_or(0) == 0) return callback.undefined();
+  if (promise == 0 || callback.back("qjs_is_promise", {promise}).value_or(0) == 0)
+    return callback.undefined();
   if (callback.box(1) != 0) return callback.back("qjs_promise_result", {promise}).value_or(0);
   const uint32_t state = callback.back("qjs_promise_state", {promise}).value_or(0);
   return callback.make(kStates[std::min<size_t>(state, std::size(kStates) - 1)]);
@@ -438,14 +440,16 @@ class QuickJsInterpreter final : public Interpreter {
   [[nodiscard]] std::optional<Import> import(std::string_view module, std::string_view name) const override {
     constexpr auto kI32 = wasm::ValType::kI32;
     if (module != "env") return std::nullopt;
-    if (name == "host_call") return Import{{{kI32, kI32, kI32, kI32, kI32}, {kI32}},
-                                            [this](Calls& calls, HostCall& call) { return host_call(calls, call, kept_); }};
+    if (name == "host_call")
+      return Import{{{kI32, kI32, kI32, kI32, kI32}, {kI32}},
+                    [this](Calls& calls, HostCall& call) { return host_call(calls, call, kept_); }};
     if (name == "host_promise_rejection")
       return Import{{{kI32, kI32, kI32}, {}}, [this](Calls& calls, HostCall& call) {
                       const auto box = [&](size_t i) { return static_cast<uint32_t>(call.arguments[i]); };
                       if (calls.places_text() != nullptr) return tell_place_of(box(1), calls, call, kept_);
                       if (calls.note({box(0), box(1), box(2)})) return HostAction::kContinue;
-                      call.trap_message = "promises that were rejected, and not handled yet, take all the memory";
+                      call.trap_message =
+                          "promises that were rejected, and not handled yet, take all the memory";
                       return HostAction::kTrap;
                     }};
     const auto zero = [](Calls&, HostCall& call) {
@@ -606,11 +610,13 @@ bool QuickJsInterpreter::find_polls_left(Js& js, Calls& calls) {
       std::memcpy(words.data(), memory.data() + *context, sizeof words);
   };
   read(before);
-  const auto value = js.eval("for (let i = 0; i < " + std::to_string(kLoops) + "; ++i);", "membrane:loops", 0);
+  const auto value =
+      js.eval("for (let i = 0; i < " + std::to_string(kLoops) + "; ++i);", "membrane:loops", 0);
   if (!value || !js.free(*value)) return false;
   read(after);
   for (uint32_t i = 0; i < before.size(); ++i)
-    if (before[i] - after[i] - kLoops < kBesides) kept_.polls_left = *context + static_cast<uint32_t>(i * sizeof(uint32_t));
+    if (before[i] - after[i] - kLoops < kBesides)
+      kept_.polls_left = *context + static_cast<uint32_t>(i * sizeof(uint32_t));
   return true;
 }
 

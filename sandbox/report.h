@@ -46,7 +46,6 @@ int exit_code_of(Outcome outcome);
 struct ReportPlace {
   bool operator==(const ReportPlace&) const = default;
 
-
   std::string function;  // "$name", else "#8 (export \"run\")", else "#8"
   uint32_t offset = 0;   // bytes into the binary (or into the module's code bytes)
   uint32_t line = 0;     // of the text, 1-based

@@ -123,8 +123,9 @@ TEST(Report, CallersThatAreAlikeAreOneLine) {
   error.backtrace.push_back({.function = "<module>", .line = 9, .file = "deep.py"});
   const std::string text = render_text(report, false);
   EXPECT_NE(text.find("] deep.py:4:9 in f: "), std::string::npos) << text;
-  EXPECT_NE(text.find("  called from deep.py:6 in f (repeated 61 times)\n  called from deep.py:9 in <module>\n"),
-            std::string::npos)
+  EXPECT_NE(
+      text.find("  called from deep.py:6 in f (repeated 61 times)\n  called from deep.py:9 in <module>\n"),
+      std::string::npos)
       << text;
   const json out = json::parse(render_json(report, false));
   EXPECT_EQ(out["error"]["backtrace"].size(), 63u) << "JSON has them all";

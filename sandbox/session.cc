@@ -55,7 +55,10 @@ ReportPlace place_in(const Json& error) {
                ? static_cast<uint32_t>(std::min<uint64_t>(found->get<uint64_t>(), UINT32_MAX))
                : 0u;
   };
-  return {.line = number("line"), .column = number("column")};
+  ReportPlace place;
+  place.line = number("line");
+  place.column = number("column");
+  return place;
 }
 
 std::string text_at(const Json& object, const char* name) {

@@ -148,7 +148,9 @@ TEST_P(InALanguage, ATurnThatIsStoppedAtTheHostSaysWhereItWas) {
   const Report report = session_->exec({.code = dialect().talks, .name = "/talk"});
   EXPECT_TRUE(report.outcome == Outcome::kOutOfFuel || report.outcome == Outcome::kOutOfOutput);
   ASSERT_EQ(report.errors.size(), 1u);
-  if (report.outcome == Outcome::kOutOfFuel) EXPECT_EQ(report.errors[0].place.line, 2u);
+  if (report.outcome == Outcome::kOutOfFuel) {
+    EXPECT_EQ(report.errors[0].place.line, 2u);
+  }
 }
 
 TEST_P(InALanguage, ATurnWithoutTimeSaysWhereItWas) {
