@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <optional>
+#include <span>
 
 #include "agent/model_client.h"
 #include "base/stop_scope.h"
@@ -281,6 +282,46 @@ Result<sandbox::Report> report_of(const Options& options, const Source& source,
   return sandbox::thaw({bytes, source.snapshot.size()}, run_options);
 }
 
+// The first text in quotes of a message; "" for none.
+std::string first_in_quotes(std::string_view text) {
+  const size_t begin = text.find('\'');
+  const size_t end = begin == std::string_view::npos ? begin : text.find('\'', begin + 1);
+  return end == std::string_view::npos ? "" : std::string(text.substr(begin + 1, end - begin - 1));
+}
+
+// Whether there is such a module below the folder, as the two languages look for it.
+bool is_module_in(const std::filesystem::path& folder, const std::filesystem::path& module, bool is_python) {
+  namespace fs = std::filesystem;
+  constexpr const char* kOfPython[] = {".py"};
+  constexpr const char* kOfJavaScript[] = {"", ".js", ".json", ".mjs", ".cjs", ".ts", ".mts", ".cts"};
+  std::error_code failed;
+  if (fs::is_directory(folder / module, failed)) return true;
+  return std::ranges::any_of(
+      is_python ? std::span<const char* const>(kOfPython) : kOfJavaScript,
+      [&](const char* ending) { return fs::is_regular_file(folder / (module.string() + ending), failed); });
+}
+
+// A module that the program did not find, and that stands beside it. JavaScript's message names a flag with a directory
+// to be filled in: that is done.
+bool hint_at_module_beside(const std::string& file, sandbox::ReportError& error) {
+  namespace fs = std::filesystem;
+  const bool is_python = error.code == "ModuleNotFoundError";
+  const std::string name = is_python ? sandbox::path_in(error.message) : first_in_quotes(error.message);
+  if (!is_python && !(error.message.starts_with("Cannot find module '") && name.starts_with("./")))
+    return false;
+  const fs::path module = fs::path(name).lexically_normal();
+  if (module.empty() || module.is_absolute() || *module.begin() == "..") return is_python;
+  const fs::path folder = fs::path(file).parent_path();
+  const fs::path here = folder.empty() ? fs::path(".") : folder;
+  if (!is_module_in(here, module, is_python)) return is_python;
+  const std::string flag = "--dir " + here.string() + ":/:ro";
+  error.hint = name + " is beside the program, and not granted: " + flag + " gives it to the program.";
+  for (std::string* const text : {&error.message, &error.traceback})
+    for (size_t at; (at = text->find("--allow fs:read:HOST_DIRECTORY:")) != std::string::npos;)
+      text->replace(at, text->find_first_of(" '\n", at + sizeof "--allow") - at, flag);
+  return true;
+}
+
 // What a program in a language looked for in vain may be here, and only not granted: a file below the working directory,
 // or a module beside the program. Of other places nothing is said: what there is on this machine is no program's business.
 void hint_at_file_here(const Options& options, sandbox::Report& report) {
@@ -290,14 +331,7 @@ void hint_at_file_here(const Options& options, sandbox::Report& report) {
   std::error_code failed;
   const fs::path path(sandbox::path_in(error.message));
   if (path.empty()) return;
-  if (error.code == "ModuleNotFoundError" && !options.file.empty()) {
-    const fs::path folder = fs::path(options.file).parent_path();
-    const fs::path here = folder.empty() ? fs::path(".") : folder;
-    if (!fs::exists(here / (path.string() + ".py"), failed) && !fs::is_directory(here / path, failed)) return;
-    error.hint = path.string() + " is beside the program, and not granted: --dir " + here.string() +
-                 ":/:ro gives it to the program.";
-    return;
-  }
+  if (!options.file.empty() && hint_at_module_beside(options.file, error)) return;
   if (error.code != "FileNotFoundError" && !error.message.starts_with("ENOENT: ")) return;
   const fs::path below = path.lexically_normal();
   if (below.is_absolute() || *below.begin() == ".." || !fs::exists(below, failed) || failed) return;
@@ -352,6 +386,7 @@ Result<int> run(const Options& options) {
   MEMBRANE_ASSIGN(run_options.policy, options.policy.policy(usual_limits(source)));
   MEMBRANE_ASSIGN(run_options.tier, tier_of(options.tier));
   run_options.packages_by = sandbox::PackagesBy::kFlag;
+  run_options.is_single_turn = true;
   std::optional<engine::native::CodeCache> code_cache;
   if (!options.code_cache.empty()) {
     MEMBRANE_ASSIGN(code_cache, engine::native::CodeCache::open(options.code_cache));

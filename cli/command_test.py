@@ -1300,7 +1300,7 @@ display(chart.bar({"a": 1}))
         self.file("y.txt", "too")
         for path, grant in ("in/x.txt", "fs:read:in:/in"), ("/in/x.txt", None), ("y.txt", "fs:read:y.txt:/y.txt"):
             program = self.file("p.py", f"print(open({path!r}).read())")
-            told = self.membrane("run", program, code=1).stderr
+            told = self.membrane("run", program, code=2).stderr
             if grant is None:
                 self.assertIn("No file or directory of the host is granted.", told)
                 self.assertNotIn("is here", told)
@@ -1365,6 +1365,18 @@ class PackagesOfJavaScript(WithLanguages):
         told = self.membrane("run", self.file("p.js", "require('fs').readFileSync('/data/in.txt')"), code=2).stderr
         for part in ("ENOENT: no such file or directory, open '/data/in.txt'", "--allow fs:read:HOST_DIRECTORY:/data"):
             self.assertIn(part, told)
+
+    def test_one_beside_the_program_is_told_with_the_flag_that_gives_it(self):
+        (self.folder / "app/lib").mkdir(parents=True)
+        self.file("app/lib/half.js", "module.exports = 21; exports.n = 1")
+        for name, text in (("p.js", "console.log(2 * require('./lib/half'))"), ("p.mjs", "import n from './lib/half.js'; console.log(2 * n)")):
+            program = self.file(f"app/{name}", text)
+            told = self.membrane("run", program, code=2).stderr
+            self.assertIn("is beside the program, and not granted: --dir app:/:ro gives it to the program.", told)
+            self.assertNotIn("HOST_DIRECTORY", told)
+            self.assertEqual(self.membrane("run", program, "--dir", "app:/:ro", "-q").stdout, "42\n")
+        told = self.membrane("run", self.file("p.js", "require('./none')"), code=2).stderr
+        self.assertNotIn("is beside", told)
 
     def test_a_limit_of_host_calls_is_named(self):
         grants = ["--allow", "fs:read:./node_modules:/node_modules", "--host-calls", "2"]

@@ -27,8 +27,8 @@ class HostMemory {
   static constexpr uint64_t kLargeBytes = 256u << 10;
 
   // Who makes the host keep something.
-  enum class Holder : uint8_t { kFiles, kListings, kAnswer, kResult };
-  static constexpr size_t kHolders = 4;
+  enum class Holder : uint8_t { kFiles, kListings, kAnswer, kResult, kNotes };
+  static constexpr size_t kHolders = 5;
 
   // The sandbox's memory limit, as far as it is not used.
   class Limit {

@@ -63,6 +63,7 @@ std::optional<HostImport> Body::find_import(const wasm::Import& import) {
 HostAction Body::call_interpreter(const InterpreterFunction& function, engine::HostCall& call) {
   guest_->enter(call);
   called_back_ = engine::RunState::kFinished;
+  if (runs_on_) return function(*this, call);
   const HostAction action = function(*this, call);
   if (action != HostAction::kTrap) return action;
   const engine::RunState inner = std::exchange(called_back_, engine::RunState::kFinished);
@@ -81,6 +82,7 @@ HostAction Body::end_with(host::CallEnd end) {
 }
 
 HostAction Body::call_capability(const host::FunctionSpec& function, engine::HostCall& call) {
+  if (runs_on_) return HostAction::kTrap;
   met_the_world_ = true;
   guest_->enter(call);
   const host::CallOutcome outcome = dispatcher_->call(function, call.arguments, call.results);
@@ -109,6 +111,7 @@ bool is_always_alike(wasi::FunctionId function) {
 }  // namespace
 
 HostAction Body::call_wasi(const wasi::Function& function, engine::HostCall& call) {
+  if (runs_on_) return HostAction::kTrap;
   const uint64_t fuel_before = call.execution.fuel_left();
   const WasiConsequence consequence = sandbox::call_wasi(*system_, function, *guest_, call);
   list_calls_of_system();
@@ -171,12 +174,30 @@ bool Body::sleep(engine::HostCall& during, double ns) {
   return false;
 }
 
+// A vector that grows has its old numbers beside twice as many new ones.
+bool Body::note(std::initializer_list<uint32_t> numbers) {
+  constexpr uint64_t kForms = 3;
+  if (!guest_->host_memory().keep(host::HostMemory::Holder::kNotes,
+                                  (notes_.size() + numbers.size()) * sizeof(uint32_t) * kForms)) {
+    stop_.outcome = Outcome::kOutOfMemory;
+    return false;
+  }
+  notes_.insert(notes_.end(), numbers);
+  return true;
+}
+
+std::vector<uint32_t> Body::take_notes() {
+  static_cast<void>(guest_->host_memory().keep(host::HostMemory::Holder::kNotes, 0));
+  return std::exchange(notes_, {});
+}
+
 // -- running ------------------------------------------------------------------------------------------------------
 
 void Body::start_run(const engine::ExecutionLimits& limits, uint64_t fuel,
                      std::optional<uint64_t> pause_at_fuel) {
   limits_ = limits;
   limits_.poll = [this] {
+    if (runs_on_) return false;  // what it may use is little
     if (around_.must_stop && !stop_.outcome) stop_.outcome = around_.must_stop();
     return stop_.outcome.has_value();
   };
@@ -184,8 +205,9 @@ void Body::start_run(const engine::ExecutionLimits& limits, uint64_t fuel,
   fuel_used_ = 0;
   pause_at_fuel_ = pause_at_fuel;
   stop_ = {};
-  exits_ = waits_ = is_of_program_ = is_paused_ = false;
-  notes_.clear();
+  exits_ = waits_ = is_of_program_ = is_paused_ = runs_on_ = false;
+  places_text_.clear();
+  static_cast<void>(take_notes());
   progress_.clear();
   dispatcher_.emplace(*guest_, *around_.gate);
   door_.emplace(*guest_, *dispatcher_, around_.session);
@@ -220,7 +242,9 @@ bool Body::call_program(std::string_view name, std::span<const engine::Value> ar
 
 bool Body::take_result(bool returned) {
   if (returned) result_ = execution_->results().empty() ? 0 : execution_->results()[0].bits;
-  if (!is_paused_) execution_.reset();
+  using enum engine::RunState;
+  const bool can_run_on = stop_.state == kOutOfFuel || stop_.state == kInterrupted;
+  if (returned || !can_run_on) execution_.reset();
   return returned;
 }
 
@@ -305,6 +329,8 @@ Status Body::resume_at(const Paused& paused) {
   MEMBRANE_TRY(engine::thaw_frames(paused.frames, *execution_, *instance_, *known_));
   counted_ = execution_->fuel_used() + execution_->fuel_owed();
   notes_ = paused.notes;
+  static_cast<void>(guest_->host_memory().keep_what_is_there(host::HostMemory::Holder::kNotes,
+                                                             notes_.size() * sizeof(uint32_t)));
   progress_ = paused.progress;
   guest_->set_heap_next(paused.heap_next);
   fuel_used_ = paused.fuel_used;
@@ -327,6 +353,32 @@ bool Body::run_until_it_waits() {
   return true;
 }
 
+// -- where it was stopped -----------------------------------------------------------------------------------------
+
+namespace {
+constexpr uint64_t kFuelToRunOn = 20'000'000;
+}  // namespace
+
+std::optional<uint64_t> Body::call_beside(std::string_view name, std::span<const engine::Value> arguments) {
+  engine::FunctionInstance* const function = instance_->find_function(name);
+  runs_on_ = true;
+  engine::Execution beside(limits_);
+  if (function == nullptr || !beside.start(function, arguments)) return std::nullopt;
+  beside.add_fuel(kFuelToRunOn);
+  if (beside.resume() != engine::RunState::kFinished) return std::nullopt;
+  return beside.results().empty() ? 0 : beside.results()[0].bits;
+}
+
+bool Body::run_on() {
+  if (execution_ == nullptr) return false;
+  runs_on_ = true;
+  execution_->add_fuel(kFuelToRunOn + execution_->fuel_owed());
+  const bool returned = execution_->resume() == engine::RunState::kFinished;
+  if (returned) result_ = execution_->results().empty() ? 0 : execution_->results()[0].bits;
+  execution_.reset();
+  return returned;
+}
+
 std::optional<uint64_t> Body::call_back(engine::HostCall& during, std::string_view name,
                                         std::span<const engine::Value> arguments) {
   constexpr uint32_t kMostCallsBack = 64;  // each takes some of the host's own stack
@@ -340,7 +392,7 @@ std::optional<uint64_t> Body::call_back(engine::HostCall& during, std::string_vi
   if (!inner.start(function, arguments)) return std::nullopt;
   // It is not paused inside of the host: so it has all that the turn has, and its caller owes what it used.
   uint64_t fuel = during.execution.fuel_left();
-  if (&during.execution == execution_.get())
+  if (&during.execution == execution_.get() && !runs_on_)
     fuel = fuel_left_ - std::min(fuel_left_, execution_->fuel_used() + execution_->fuel_owed() - counted_);
   inner.add_fuel(fuel);
   ++calls_back_;

@@ -103,8 +103,13 @@ class Body final : public Calls {
 
   [[nodiscard]] bool print(engine::HostCall& during, bool is_error, std::string_view text) override;
   [[nodiscard]] bool sleep(engine::HostCall& during, double ns) override;
-  [[nodiscard]] std::vector<uint32_t>& notes() override { return notes_; }
+  [[nodiscard]] bool note(std::initializer_list<uint32_t> numbers) override;
+  [[nodiscard]] std::vector<uint32_t> take_notes() override;
   [[nodiscard]] std::vector<uint32_t>& progress() override { return progress_; }
+  [[nodiscard]] std::optional<uint64_t> call_beside(std::string_view name,
+                                                    std::span<const engine::Value> arguments) override;
+  [[nodiscard]] bool run_on() override;
+  [[nodiscard]] std::string* places_text() override { return runs_on_ ? &places_text_ : nullptr; }
 
   [[nodiscard]] engine::Instance& instance() { return *instance_; }
   [[nodiscard]] wasi::System& system() { return *system_; }
@@ -147,6 +152,8 @@ class Body final : public Calls {
   uint64_t counted_ = 0;        // of execution_'s fuel: is in fuel_used_ already
   bool is_of_program_ = false;  // the call that runs: it may be paused
   bool is_paused_ = false;
+  bool runs_on_ = false;  // it was stopped, and the host asks it where
+  std::string places_text_;
   uint64_t result_ = 0;
   std::vector<uint32_t> notes_, progress_;
   std::shared_ptr<engine::KnownPlaces> known_;

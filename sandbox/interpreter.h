@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <span>
@@ -18,6 +19,7 @@
 #include "base/result.h"
 #include "engine/instance.h"
 #include "lang/package.h"
+#include "sandbox/report.h"
 
 namespace membrane::sandbox {
 
@@ -52,10 +54,22 @@ class Calls {
   [[nodiscard]] virtual bool print(engine::HostCall& during, bool is_error, std::string_view text) = 0;
   // Lets time pass, on the clock that there is. False when the run is to end.
   [[nodiscard]] virtual bool sleep(engine::HostCall& during, double ns) = 0;
-  // Whatever an interpreter notes in a host function for after the call. Empty when a run begins.
-  [[nodiscard]] virtual std::vector<uint32_t>& notes() = 0;
+  // Whatever an interpreter notes in a host function for after the call. None are there when a run begins. False when the
+  // memory limit has no room for them, which ends the run.
+  [[nodiscard]] virtual bool note(std::initializer_list<uint32_t> numbers) = 0;
+  [[nodiscard]] virtual std::vector<uint32_t> take_notes() = 0;
   // How far its turn is, for go_on(). A fork of a turn that is paused has both.
   [[nodiscard]] virtual std::vector<uint32_t>& progress() = 0;
+
+  // For Interpreter::places(), once the turn was stopped. All of it is at the host's cost, and nothing leaves the program.
+  // Calls an export beside what was stopped, and gives what it returned. Nothing when it did not.
+  [[nodiscard]] virtual std::optional<uint64_t> call_beside(std::string_view name,
+                                                            std::span<const engine::Value> arguments) = 0;
+  // Lets what was stopped run on for a little while. True when it returned, which result() then has. Whatever it imports
+  // traps, but for the interpreter's own functions: `places_text()` is what they know that by.
+  [[nodiscard]] virtual bool run_on() = 0;
+  // Where a host function puts what the language says of the place; null while the program runs for itself.
+  [[nodiscard]] virtual std::string* places_text() = 0;
 };
 
 class Interpreter {
@@ -96,6 +110,9 @@ class Interpreter {
 
   // Lets the program take its next turn, whose code this is. False when it did not return, or come to wait.
   [[nodiscard]] virtual bool turn(Calls& calls, std::string_view code) const = 0;
+  // Where the program was when its turn was stopped, innermost first. Empty when it cannot tell. The program, which can
+  // make them other than they are, ends here.
+  [[nodiscard]] virtual std::vector<ReportPlace> places(Calls& /*calls*/) const { return {}; }
   // The rest of a turn that was paused in a call of the program, which has returned by now. As turn().
   [[nodiscard]] virtual bool go_on(Calls& /*calls*/) const { return true; }
 };

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "sandbox/interpreters.h"
+#include "sandbox/python_places.h"
 
 namespace membrane::sandbox {
 namespace {
@@ -39,6 +40,7 @@ class PythonInterpreter final : public Interpreter {
     if (static_cast<int32_t>(calls.result()) != 0)
       return fail(ErrorCode::kUnsupported, "Python could not be warmed: its first turn failed",
                   package.init.empty() ? "" : "Mend its init, which raised an error.");
+    runtime_ = find_python_runtime(calls.memory());
     return true;
   }
 
@@ -51,8 +53,20 @@ class PythonInterpreter final : public Interpreter {
     return run(calls, source) && static_cast<int32_t>(calls.result()) == 0;
   }
 
+  [[nodiscard]] std::vector<uint8_t> state() const override {
+    std::vector<uint8_t> bytes(sizeof runtime_);
+    std::memcpy(bytes.data(), &runtime_, sizeof runtime_);
+    return bytes;
+  }
+  void set_state(std::span<const uint8_t> state) override {
+    if (state.size() == sizeof runtime_) std::memcpy(&runtime_, state.data(), sizeof runtime_);
+  }
+
   [[nodiscard]] bool checks() const override { return true; }
   [[nodiscard]] bool turn(Calls& calls, std::string_view) const override { return run(calls, kTurn); }
+  [[nodiscard]] std::vector<ReportPlace> places(Calls& calls) const override {
+    return python_places(calls.memory(), runtime_);
+  }
 
  private:
   static std::optional<uint32_t> place(Calls& calls, std::string_view text) {
@@ -70,6 +84,8 @@ class PythonInterpreter final : public Interpreter {
            calls.call_program("turn", std::array{engine::Value::i32(*at),
                                                  engine::Value::i32(static_cast<uint32_t>(source.size()))});
   }
+
+  uint32_t runtime_ = 0;  // where the interpreter says what it is
 };
 
 }  // namespace

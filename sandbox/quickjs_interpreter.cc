@@ -5,8 +5,10 @@
 //   a turn:  begin() ─▶ code ─▶ qjs_eval ─▶ settle(promise) or fail(error)
 //            then jobs, rejections that nobody handled, and step(), until step() says that there is no more
 
+#include <algorithm>
 #include <array>
 #include <bit>
+#include <charconv>
 #include <cstring>
 #include <fstream>
 #include <sstream>
@@ -30,7 +32,7 @@ constexpr std::string_view kPrelude[] = {"inspect.js", "url.js",   "web.js",    
                                          "modules.js", "intl.js",  "process.js", "session.js"};
 constexpr const char* kHostFunctions[] = {"__membrane_door",     "__membrane_write", "__membrane_sleep",
                                           "__membrane_evaluate", "__membrane_utf8",  "__membrane_text",
-                                          "__membrane_compress"};
+                                          "__membrane_compress", "__membrane_place", "__membrane_promise"};
 constexpr uint32_t kJsStackBytes = 262'144;
 constexpr uint64_t kUtf8BytesPerFuel = 8;  // that the host looks at
 constexpr uint64_t kFuelPerHashedByte = 4;
@@ -42,6 +44,9 @@ enum class Evaluation : uint32_t { kScript = 0, kModule = 1, kCompiledModule = k
 struct Kept {
   uint32_t undefined = 0, truth = 0, falsehood = 0;
   uint32_t begin = 0, settle = 0, fail = 0, rejected = 0, step = 0, resolve = 0, load = 0;
+  uint32_t where = 0;
+  uint32_t polls_left =
+      0;  // no box: the number of loops and calls until the engine next asks whether to go on
 };
 
 // Which call of the program has returned, in the first of what Calls::progress() holds; the turn's box is the second,
@@ -309,9 +314,75 @@ uint32_t compress(Callback& callback, HostCall& call) {
   return callback.make_bytes({reinterpret_cast<const char*>(state.data()), state.size() * sizeof(uint32_t)});
 }
 
-HostAction host_call(Calls& calls, HostCall& call) {
+// (promise): its state, as a text; (promise, true): what it is settled with. Undefined for what is no promise.
+uint32_t look_into_promise(Callback& callback) {
+  constexpr const char* kStates[] = {"pending", "fulfilled", "rejected"};
+  const uint32_t promise = callback.box(0);
+  if (promise == 0 || callback.back("qjs_is_promise", {promise}).value_or(0) == 0)
+    return callback.undefined();
+  if (callback.box(1) != 0) return callback.back("qjs_promise_result", {promise}).value_or(0);
+  const uint32_t state = callback.back("qjs_promise_state", {promise}).value_or(0);
+  return callback.make(kStates[std::min<size_t>(state, std::size(kStates) - 1)]);
+}
+
+// -- where a stopped program was: `where` of the prelude says it, by __membrane_place
+
+// The program asks the host for something: it stands there.
+HostAction tell_place(Callback& callback, Calls& calls, std::string_view name, const Kept& kept) {
+  std::string& told = *calls.places_text();
+  if (name == kHostFunctions[7]) told = callback.text(0).value_or("");
+  else if (std::exchange(told, " ").empty())
+    static_cast<void>(callback.back("qjs_call", {kept.where, kept.undefined, 0, callback.place("")}));
+  return HostAction::kTrap;
+}
+
+// A promise is rejected, maybe by the interruption.
+HostAction tell_place_of(uint32_t error, Calls& calls, HostCall& call, const Kept& kept) {
+  Callback callback(calls, call);
+  const uint32_t at = callback.place({reinterpret_cast<const char*>(&error), sizeof error});
+  static_cast<void>(callback.back("qjs_call", {kept.where, kept.undefined, 1, at}));
+  return calls.places_text()->empty() ? HostAction::kContinue : HostAction::kTrap;
+}
+
+// "    at f (/x.js:3:5)", or "    at /x.js:3:5".
+std::optional<ReportPlace> place_in_line(std::string_view line) {
+  constexpr std::string_view kAt = "at ";
+  const size_t at = line.find_first_not_of(' ');
+  if (at == std::string_view::npos || !line.substr(at).starts_with(kAt)) return std::nullopt;
+  line.remove_prefix(at + kAt.size());
+  ReportPlace place;
+  if (const size_t open = line.rfind(" ("); line.ends_with(')') && open != std::string_view::npos) {
+    place.function = line.substr(0, open);
+    line = line.substr(open + 2, line.size() - open - 3);
+  }
+  for (uint32_t* const number : {&place.column, &place.line}) {
+    const size_t colon = line.rfind(':');
+    if (colon == std::string_view::npos) return std::nullopt;
+    const std::string_view digits = line.substr(colon + 1);
+    const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), *number);
+    if (read.ec != std::errc() || read.ptr != digits.data() + digits.size()) return std::nullopt;
+    line = line.substr(0, colon);
+  }
+  place.file = line;
+  return place;
+}
+
+std::vector<ReportPlace> places_in(std::string_view text) {
+  constexpr size_t kMostPlaces = 64, kMostBytes = 16u << 10;
+  text = text.substr(0, kMostBytes);
+  std::vector<ReportPlace> places;
+  while (!text.empty() && places.size() < kMostPlaces) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    if (auto place = place_in_line(text.substr(0, end))) places.push_back(*std::move(place));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return places;
+}
+
+HostAction host_call(Calls& calls, HostCall& call, const Kept& kept) {
   Callback callback(calls, call);
   const std::string name = callback.name();
+  if (calls.places_text() != nullptr) return tell_place(callback, calls, name, kept);
   const auto give = [&](uint32_t box) {
     call.results[0] = box;
     if (box != 0) return HostAction::kContinue;
@@ -360,6 +431,7 @@ HostAction host_call(Calls& calls, HostCall& call) {
     return give(callback.make(std::string(*bytes)));
   }
   if (name == kHostFunctions[6]) return give(compress(callback, call));
+  if (name == kHostFunctions[8]) return give(look_into_promise(callback));
   return give(callback.undefined());
 }
 
@@ -368,12 +440,17 @@ class QuickJsInterpreter final : public Interpreter {
   [[nodiscard]] std::optional<Import> import(std::string_view module, std::string_view name) const override {
     constexpr auto kI32 = wasm::ValType::kI32;
     if (module != "env") return std::nullopt;
-    if (name == "host_call") return Import{{{kI32, kI32, kI32, kI32, kI32}, {kI32}}, host_call};
+    if (name == "host_call")
+      return Import{{{kI32, kI32, kI32, kI32, kI32}, {kI32}},
+                    [this](Calls& calls, HostCall& call) { return host_call(calls, call, kept_); }};
     if (name == "host_promise_rejection")
-      return Import{{{kI32, kI32, kI32}, {}}, [](Calls& calls, HostCall& call) {
+      return Import{{{kI32, kI32, kI32}, {}}, [this](Calls& calls, HostCall& call) {
                       const auto box = [&](size_t i) { return static_cast<uint32_t>(call.arguments[i]); };
-                      calls.notes().insert(calls.notes().end(), {box(0), box(1), box(2)});
-                      return HostAction::kContinue;
+                      if (calls.places_text() != nullptr) return tell_place_of(box(1), calls, call, kept_);
+                      if (calls.note({box(0), box(1), box(2)})) return HostAction::kContinue;
+                      call.trap_message =
+                          "promises that were rejected, and not handled yet, take all the memory";
+                      return HostAction::kTrap;
                     }};
     const auto zero = [](Calls&, HostCall& call) {
       call.results[0] = 0;
@@ -386,7 +463,11 @@ class QuickJsInterpreter final : public Interpreter {
     if (name == "host_module_load")
       return Import{{{kI32, kI32}, {kI32}},
                     [this](Calls& calls, HostCall& call) { return load_module(calls, call); }};
-    if (name == "host_interrupt") return Import{{{}, {kI32}}, zero};
+    if (name == "host_interrupt")
+      return Import{{{}, {kI32}}, [](Calls& calls, HostCall& call) {
+                      call.results[0] = calls.places_text() != nullptr ? 1 : 0;
+                      return HostAction::kContinue;
+                    }};
     return std::nullopt;
   }
 
@@ -405,8 +486,10 @@ class QuickJsInterpreter final : public Interpreter {
   [[nodiscard]] bool checks() const override { return true; }
   [[nodiscard]] bool turn(Calls& calls, std::string_view) const override;
   [[nodiscard]] bool go_on(Calls& calls) const override;
+  [[nodiscard]] std::vector<ReportPlace> places(Calls& calls) const override;
 
  private:
+  [[nodiscard]] bool find_polls_left(Js& js, Calls& calls);
   [[nodiscard]] bool define_host_functions(Js& js);
   [[nodiscard]] bool run_jobs(Js& js, Calls& calls) const;
   [[nodiscard]] bool tell_rejections(Js& js, Calls& calls) const;
@@ -506,13 +589,35 @@ Result<bool> QuickJsInterpreter::warm(Calls& calls, const lang::Package& package
   const std::pair<const char*, uint32_t*> functions[] = {
       {"begin", &kept_.begin},       {"settle", &kept_.settle}, {"fail", &kept_.fail},
       {"rejected", &kept_.rejected}, {"step", &kept_.step},     {"resolve", &kept_.resolve},
-      {"load", &kept_.load}};
+      {"load", &kept_.load},         {"where", &kept_.where}};
   for (const auto& [name, box] : functions) {
     const auto found = js.property(*session, name);
     if (!found) return false;
     *box = *found;
   }
-  return run_jobs(js, calls);
+  return find_polls_left(js, calls) && run_jobs(js, calls);
+}
+
+// The word of the engine's context that a loop counts down. Without it, places are those of some thousand loops later.
+bool QuickJsInterpreter::find_polls_left(Js& js, Calls& calls) {
+  constexpr uint32_t kLoops = 1000, kBesides = 20;
+  std::array<uint32_t, 512> before{}, after{};
+  const auto context = js.call("qjs_get_context_ptr", {});
+  if (!context) return false;
+  const auto read = [&](std::array<uint32_t, 512>& words) {
+    const std::span<const uint8_t> memory = calls.memory();
+    if (*context <= memory.size() && sizeof words <= memory.size() - *context)
+      std::memcpy(words.data(), memory.data() + *context, sizeof words);
+  };
+  read(before);
+  const auto value =
+      js.eval("for (let i = 0; i < " + std::to_string(kLoops) + "; ++i);", "membrane:loops", 0);
+  if (!value || !js.free(*value)) return false;
+  read(after);
+  for (uint32_t i = 0; i < before.size(); ++i)
+    if (before[i] - after[i] - kLoops < kBesides)
+      kept_.polls_left = *context + static_cast<uint32_t>(i * sizeof(uint32_t));
+  return true;
 }
 
 // -- a turn -------------------------------------------------------------------------------------------------------
@@ -528,7 +633,7 @@ bool QuickJsInterpreter::run_jobs(Js& js, Calls& calls) const {
 }
 
 bool QuickJsInterpreter::tell_rejections(Js& js, Calls& calls) const {
-  const std::vector<uint32_t> notes = std::exchange(calls.notes(), {});
+  const std::vector<uint32_t> notes = calls.take_notes();
   for (size_t i = 0; i + 2 < notes.size(); i += 3) {
     const auto told = js.apply(kept_.rejected, kept_.undefined,
                                {notes[i], notes[i + 1], notes[i + 2] != 0 ? kept_.truth : kept_.falsehood});
@@ -593,6 +698,28 @@ bool QuickJsInterpreter::go_on(Calls& calls) const {
                             std::array{i32(kept_.step), i32(kept_.undefined), i32(0), i32(*none_at)}))
       return false;
   }
+}
+
+// It runs on until the engine next asks whether it may, and is interrupted there; or until it asks the host for
+// something.
+std::vector<ReportPlace> QuickJsInterpreter::places(Calls& calls) const {
+  const auto beside = [&](std::string_view name, std::initializer_list<uint32_t> arguments) -> uint32_t {
+    std::vector<Value> values;
+    for (const uint32_t argument : arguments) values.push_back(i32(argument));
+    return static_cast<uint32_t>(calls.call_beside(name, values).value_or(0));
+  };
+  static_cast<void>(beside("qjs_set_interrupt_handler", {1}));
+  constexpr uint32_t kOne = 1;
+  if (kept_.polls_left != 0 && kept_.polls_left + sizeof kOne <= calls.memory().size())
+    std::memcpy(calls.memory().data() + kept_.polls_left, &kOne, sizeof kOne);
+  if (calls.run_on() && beside("qjs_is_exception", {static_cast<uint32_t>(calls.result())}) != 0) {
+    const uint32_t error = beside("qjs_get_exception", {}), at = beside("wasm_malloc", {sizeof error});
+    if (at == 0 || at + sizeof error > calls.memory().size()) return {};
+    std::memcpy(calls.memory().data() + at, &error, sizeof error);
+    static_cast<void>(beside("qjs_call", {kept_.where, kept_.undefined, 1, at}));
+  }
+  const std::string* const text = calls.places_text();
+  return text == nullptr ? std::vector<ReportPlace>() : places_in(*text);
 }
 
 // What the code's evaluation gave: a promise, or an exception.

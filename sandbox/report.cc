@@ -85,6 +85,7 @@ Json value_json(const ReportValue& value) {
 
 Json place_json(const ReportPlace& place) {
   Json out = Json::object();
+  if (!place.file.empty()) out["file"] = place.file;
   if (!place.function.empty()) out["function"] = place.function;
   if (place.offset != 0) out["offset"] = place.offset;
   if (place.line != 0) out["line"] = place.line;
@@ -163,7 +164,9 @@ namespace {
 
 std::string place_text(const ReportPlace& place) {
   std::string out;
-  if (place.line != 0) out += "line " + std::to_string(place.line) + ":" + std::to_string(place.column);
+  if (!place.file.empty()) out += place.file + (place.line != 0 ? ":" + std::to_string(place.line) : "");
+  else if (place.line != 0) out += "line " + std::to_string(place.line);
+  if (place.line != 0 && place.column != 0) out += ":" + std::to_string(place.column);
   if (!place.function.empty()) out += (out.empty() ? "in " : " in ") + place.function;
   if (place.line == 0 && place.offset != 0)
     out += (out.empty() ? "at byte " : " at byte ") + std::to_string(place.offset);
@@ -188,15 +191,28 @@ std::string traceback_text(const ReportError& error) {
   return out;
 }
 
+// Callers, of which those that are alike stand in one line, as a deep recursion has them.
+std::string backtrace_text(std::span<const ReportPlace> frames) {
+  std::string out;
+  for (size_t i = 0; i < frames.size();) {
+    size_t end = i + 1;
+    while (end < frames.size() && frames[end] == frames[i]) ++end;
+    out += "  called from " + on_one_line(place_text(frames[i]));
+    if (const size_t more = end - i - 1; more != 0)
+      out += " (repeated " + std::to_string(more) + (more == 1 ? " time)" : " times)");
+    out += "\n";
+    i = end;
+  }
+  return out;
+}
+
 std::string error_text(const ReportError& error) {
   if (!error.traceback.empty()) return traceback_text(error);
   std::string out = "error[" + error.code + "]";
   if (const std::string place = place_text(error.place); !place.empty()) out += " " + on_one_line(place);
   out += ": " + on_one_line(error.message) + "\n";
   if (!error.hint.empty()) out += "  hint: " + on_one_line(error.hint) + "\n";
-  for (const ReportPlace& frame : error.backtrace)
-    out += "  called from " + on_one_line(place_text(frame)) + "\n";
-  return out;
+  return out + backtrace_text(error.backtrace);
 }
 
 // Calls of one function that ended alike: one, or all that there are of them.

@@ -47,10 +47,13 @@ int exit_code_of_process(int64_t code);
 
 // The place of a failure inside the program. Empty or 0 where unknown.
 struct ReportPlace {
+  bool operator==(const ReportPlace&) const = default;
+
   std::string function;  // "$name", else "#8 (export \"run\")", else "#8"
   uint32_t offset = 0;   // bytes into the binary (or into the module's code bytes)
   uint32_t line = 0;     // of the text, 1-based
   uint32_t column = 0;
+  std::string file = {};  // of a program in a language, as it names it
 };
 
 struct ReportError {

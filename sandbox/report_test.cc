@@ -114,6 +114,24 @@ TEST(Report, AFewCallsAreListedEach) {
     EXPECT_NE(text.find("call: kv.get k" + std::to_string(i) + " -> OK"), std::string::npos) << i;
 }
 
+TEST(Report, CallersThatAreAlikeAreOneLine) {
+  Report report = denied_report();
+  ReportError& error = report.errors[0];
+  const ReportPlace f{.function = "f", .line = 6, .file = "deep.py"};
+  error.place = {.function = "f", .line = 4, .column = 9, .file = "deep.py"};
+  error.backtrace.assign(62, f);
+  error.backtrace.push_back({.function = "<module>", .line = 9, .file = "deep.py"});
+  const std::string text = render_text(report, false);
+  EXPECT_NE(text.find("] deep.py:4:9 in f: "), std::string::npos) << text;
+  EXPECT_NE(
+      text.find("  called from deep.py:6 in f (repeated 61 times)\n  called from deep.py:9 in <module>\n"),
+      std::string::npos)
+      << text;
+  const json out = json::parse(render_json(report, false));
+  EXPECT_EQ(out["error"]["backtrace"].size(), 63u) << "JSON has them all";
+  EXPECT_EQ(out["error"]["place"]["file"], "deep.py");
+}
+
 TEST(Report, AProgramCannotForgeALine) {
   Report report = denied_report();
   report.host_calls[1].arguments = "x\ncall: kv.get secret -> OK\r";

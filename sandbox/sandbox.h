@@ -99,6 +99,8 @@ struct RunOptions {
   // kFrozen, and Report::snapshot has the bytes. A program that ends before is not frozen.
   std::optional<uint64_t> freeze_after_fuel;
   PackagesBy packages_by = PackagesBy::kPolicy;
+  bool is_single_turn =
+      false;  // of a session: nothing comes after its first turn, so errors say nothing of what would
 };
 
 Report run(const Program& program, const RunOptions& options);

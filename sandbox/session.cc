@@ -32,7 +32,7 @@ constexpr uint64_t kOfFresh = UINT64_MAX;     // the stream of fresh entropy
 constexpr uint64_t kOfPrograms = 1ull << 62;  // a program that a turn starts, and the number of the turn
 constexpr size_t kMostDisplays = 1000;
 constexpr size_t kMostTypes = 64;  // of one display
-constexpr const char* kGoesOn = " The session stands as it did before this turn.";
+constexpr const char* kGoesOn = "The session stands as it did before this turn.";
 
 RichValue rich_value(const Json& bundle) {
   RichValue value;
@@ -55,7 +55,10 @@ ReportPlace place_in(const Json& error) {
                ? static_cast<uint32_t>(std::min<uint64_t>(found->get<uint64_t>(), UINT32_MAX))
                : 0u;
   };
-  return {.line = number("line"), .column = number("column")};
+  ReportPlace place;
+  place.line = number("line");
+  place.column = number("column");
+  return place;
 }
 
 std::string text_at(const Json& object, const char* name) {
@@ -168,9 +171,15 @@ class Session::Impl final : public host::DoorSession {
   }
   // A part of a turn, to its end or a pause: `run` is given its fuel, and says whether the turn returned.
   Report run_part(Checkpoint before, const std::function<bool(uint64_t fuel)>& run);
+  // The hint, and what is left of the session, for who gives it another turn.
+  [[nodiscard]] std::string and_goes_on(std::string hint) const {
+    if (options_.is_single_turn) return hint;
+    return (hint.empty() ? "" : std::move(hint) + " ") + kGoesOn;
+  }
   void tell_result(Report& report);
   void tell_error(const Json& error, Report& report);
   void tell_stop(Report& report);
+  void tell_places(ReportError& error);
   [[nodiscard]] std::string memory_limit() const;
   void tell_rest(Report& report);
   [[nodiscard]] ReportPlace place(const engine::CodePlace& at) const;
@@ -422,7 +431,7 @@ void Session::Impl::tell_error(const Json& error, Report& report) {
       (told.code.ends_with("MemoryError") || told.code == "InternalError")) {
     // What fills the memory may be held by the session's names: it could do nothing any more.
     report.outcome = Outcome::kOutOfMemory;
-    told.hint = memory_limit() + kGoesOn;
+    told.hint = and_goes_on(memory_limit());
   }
   const host::CallRecord* const denial = body_->dispatcher().last_denial();
   const host::HostError* const denied_file = body_->system().last_denial();
@@ -431,19 +440,19 @@ void Session::Impl::tell_error(const Json& error, Report& report) {
                                                      : "";
   // A language knows a write below a grant to read as one to a read-only file system.
   const bool is_read_only = denied_file != nullptr && told.message.contains("Read-only file system");
-  // Node knows a path that no grant leads to as one that is not there.
-  const bool is_not_led_to = denied_file != nullptr && told.message.starts_with("ENOENT: ") &&
-                             !path_in(told.message).empty() &&
-                             denied_file->reason.contains(path_in(told.message));
+  // They know a path that no grant leads to as one that is not there.
+  const bool is_not_there = told.code == "FileNotFoundError" || told.message.starts_with("ENOENT: ");
+  const std::string path = is_not_there ? path_in(told.message) : "";
+  const bool is_not_led_to = denied_file != nullptr && !path.empty() && denied_file->reason.contains(path);
   const bool tells_of_it = told.code.ends_with("PermissionError") || is_read_only || is_not_led_to ||
                            (!grant.empty() && told.message.find(grant) != std::string::npos);
   if (tells_of_it && (denial != nullptr || denied_file != nullptr)) {
     report.outcome = Outcome::kDenied;
-    if (!grant.empty()) told.hint = allowed_by(is_read_only ? denied_file->grant : grant);
-  } else if (told.code == "FileNotFoundError" && told.hint.empty() && !path_in(told.message).empty()) {
+    if (is_not_led_to)
+      told.hint = granted_directories(options_.policy) + " " + allowed_by(denied_file->grant);
+    else if (!grant.empty()) told.hint = allowed_by(is_read_only ? denied_file->grant : grant);
+  } else if (!path.empty() && told.hint.empty()) {
     told.hint = granted_directories(options_.policy);
-    if (denied_file != nullptr && denied_file->reason.contains(path_in(told.message)))
-      told.hint += " " + allowed_by(denied_file->grant);
   }
   if (told.hint.empty() && error.is_object())
     if (const auto missing = error.find("missing"); missing != error.end())
@@ -463,12 +472,12 @@ void Session::Impl::tell_stop(Report& report) {
     report.outcome = outcome;
     error.code = std::string(name_of(outcome));
     error.message = std::move(message);
-    error.hint = std::move(hint);
+    error.hint = and_goes_on(std::move(hint));
   };
   const auto stopped = [&](Outcome outcome) {
     report.outcome = outcome;
     error = stop_error(outcome, limits);
-    error.hint += error.hint.empty() ? kGoesOn + 1 : kGoesOn;
+    error.hint = and_goes_on(std::move(error.hint));
   };
   const bool restarts = template_->interpreter().restarts();
   if (stop.state == engine::RunState::kExited ||
@@ -478,32 +487,40 @@ void Session::Impl::tell_stop(Report& report) {
     if (report.exit_code == 0 || restarts) return;
     told(Outcome::kRaised,
          "the program ended the interpreter with exit code " + std::to_string(*report.exit_code),
-         std::string(template_->interpreter().reads() ? "What has ended cannot take another turn."
-                                                      : "End with sys.exit() to keep the session's state.") +
-             kGoesOn);
+         options_.is_single_turn            ? ""
+         : template_->interpreter().reads() ? "What has ended cannot take another turn."
+                                            : "End with sys.exit() to keep the session's state.");
   } else if (stop.outcome == Outcome::kTimedOut || stop.outcome == Outcome::kCancelled) {
     stopped(*stop.outcome);
   } else if (stop.outcome == Outcome::kOutOfOutput) {
     told(
         Outcome::kOutOfOutput,
         "the program printed more than its output limit of " + std::to_string(limits.output_bytes) + " bytes",
-        std::string("Print less, or raise limits.output (--output).") + kGoesOn);
+        "Print less, or raise limits.output (--output).");
   } else if (stop.state == engine::RunState::kOutOfFuel || stop.outcome == Outcome::kOutOfFuel) {
     stopped(Outcome::kOutOfFuel);
   } else if (stop.state == engine::RunState::kTrapped) {
     const bool no_memory = body_->instance().limit_was_hit() || stop.outcome == Outcome::kOutOfMemory;
     told(no_memory ? Outcome::kOutOfMemory : Outcome::kTrapped, stop.trap.message,
-         (no_memory ? memory_limit() : std::string(hint_of(stop.trap.kind))) + kGoesOn);
+         no_memory ? memory_limit() : std::string(hint_of(stop.trap.kind)));
     if (!no_memory) error.code = std::string(name_of(stop.trap.kind));
     if (!stop.trap.backtrace.empty()) error.place = place(stop.trap.backtrace.front());
   } else if (stop.state == engine::RunState::kFinished && !stop.outcome) {
     told(Outcome::kRaised, "the program has no result: it changed what the interpreter itself stands on",
-         std::string("Leave the built-in objects as they are.") + kGoesOn);
+         "Leave the built-in objects as they are.");
   } else {
-    told(Outcome::kFailed, stop.message.empty() ? "the interpreter did not answer" : stop.message,
-         kGoesOn + 1);
+    told(Outcome::kFailed, stop.message.empty() ? "the interpreter did not answer" : stop.message, "");
   }
+  tell_places(error);
   report.errors.push_back(std::move(error));
+}
+
+// Its own places are better than those of its interpreter's machine code.
+void Session::Impl::tell_places(ReportError& error) {
+  std::vector<ReportPlace> places = template_->interpreter().places(*body_);
+  if (places.empty()) return;
+  error.place = std::move(places.front());
+  error.backtrace.assign(std::make_move_iterator(places.begin() + 1), std::make_move_iterator(places.end()));
 }
 
 void Session::Impl::tell_rest(Report& report) {

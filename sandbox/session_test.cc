@@ -43,6 +43,9 @@ struct Dialect {
   const char* random;  // a text, other at each fork
   const char* fetch;   // of http://127.0.0.1:1/page
   const char* denied;  // what that raises
+  // A loop without an end in lines 3 and 4, in f, which g calls in line 6, and line 7 calls that.
+  const char* loop_in_f;
+  const char* talks;  // in line 2, to the host, without an end
 };
 void PrintTo(const Dialect& dialect, std::ostream* out) { *out << dialect.name; }
 
@@ -55,7 +58,10 @@ constexpr Dialect kPython{"python",
                           "print('hello')",
                           "import os, random\nstr(random.random()) + os.urandom(8).hex()",
                           "from membrane import http\nhttp.get('http://127.0.0.1:1/page')",
-                          "PermissionError"};
+                          "PermissionError",
+                          "def f(n):\n  i = 0\n  while i < n:\n    i += len('ab')\n"
+                          "def g():\n  f(1 << 62)\ng()",
+                          "import os\nwhile True: os.stat('/')"};
 constexpr Dialect kJavaScript{"js",
                               "var x = 20",
                               "for (;;) {}",
@@ -65,7 +71,10 @@ constexpr Dialect kJavaScript{"js",
                               "console.log('hello')",
                               "Math.random() + ' ' + crypto.randomUUID()",
                               "await fetch('http://127.0.0.1:1/page')",
-                              "PermissionError"};
+                              "PermissionError",
+                              "function f(n) {\n  let i = 0;\n  while (i < n)\n    i += 2;\n}\n"
+                              "const g = () => 1 + f(Infinity);\ng();",
+                              "\nfor (;;) require('fs').existsSync('/');"};
 
 class InALanguage : public ::testing::TestWithParam<Dialect> {
  protected:
@@ -96,6 +105,65 @@ TEST_P(InALanguage, StateStaysAndTheLastValueIsTheResult) {
   const Report third = exec(dialect().print);
   EXPECT_EQ(third.stdout_text, "hello\n");
   EXPECT_TRUE(third.value.empty());
+}
+
+TEST_P(InALanguage, ATurnThatWasStoppedSaysWhereItWas) {
+  const std::string code = dialect().loop_in_f;
+  const Report report = session_->exec({.code = code, .name = "/loop"});
+  EXPECT_EQ(report.outcome, Outcome::kOutOfFuel);
+  EXPECT_LE(report.fuel_used, options().policy.limits.fuel);
+  ASSERT_EQ(report.errors.size(), 1u);
+  const ReportError& error = report.errors[0];
+  EXPECT_EQ(error.place.file, "/loop");
+  EXPECT_TRUE(error.place.line == 3u || error.place.line == 4u) << error.place.line;
+  EXPECT_EQ(error.place.function, "f");
+  ASSERT_GE(error.backtrace.size(), 2u);
+  EXPECT_EQ(error.backtrace[0].file, "/loop");
+  EXPECT_EQ(error.backtrace[0].line, 6u);
+  EXPECT_EQ(error.backtrace[0].function, "g");
+  EXPECT_EQ(error.backtrace[1].line, 7u);
+  EXPECT_NE(render_text(report, false).find("error[out_of_fuel] /loop:"), std::string::npos);
+  const Report again = make()->exec({.code = code, .name = "/loop"});
+  ASSERT_EQ(again.errors.size(), 1u);
+  EXPECT_EQ(again.errors[0].place, error.place);
+  EXPECT_EQ(again.errors[0].backtrace, error.backtrace);
+  EXPECT_EQ(exec(dialect().print).stdout_text, "hello\n");
+}
+
+TEST_P(InALanguage, WhereATurnWasStoppedIsFoundWhereverThatIs) {
+  for (uint64_t fuel = 3'000'000; fuel < 3'000'400; fuel += 7) {
+    RunOptions little = options();
+    little.policy.limits.fuel = fuel;
+    const Report report = make(little)->exec({.code = dialect().loop_in_f, .name = "/loop"});
+    EXPECT_EQ(report.outcome, Outcome::kOutOfFuel);
+    EXPECT_LE(report.fuel_used, fuel);
+    ASSERT_EQ(report.errors.size(), 1u);
+    EXPECT_TRUE(report.errors[0].place.line == 3u || report.errors[0].place.line == 4u)
+        << fuel << ": " << report.errors[0].place.line;
+  }
+}
+
+// It asks the host for something at each step.
+TEST_P(InALanguage, ATurnThatIsStoppedAtTheHostSaysWhereItWas) {
+  const Report report = session_->exec({.code = dialect().talks, .name = "/talk"});
+  EXPECT_TRUE(report.outcome == Outcome::kOutOfFuel || report.outcome == Outcome::kOutOfOutput);
+  ASSERT_EQ(report.errors.size(), 1u);
+  if (report.outcome == Outcome::kOutOfFuel) {
+    EXPECT_EQ(report.errors[0].place.line, 2u);
+  }
+}
+
+TEST_P(InALanguage, ATurnWithoutTimeSaysWhereItWas) {
+  RunOptions hurried = options();
+  hurried.policy.limits.fuel = UINT64_MAX;
+  hurried.policy.limits.wall_ms = 1000;
+  hurried.is_single_turn = true;
+  const Report report = make(hurried)->exec({.code = dialect().loop_in_f, .name = "/loop"});
+  EXPECT_EQ(report.outcome, Outcome::kTimedOut);
+  ASSERT_EQ(report.errors.size(), 1u);
+  EXPECT_EQ(report.errors[0].place.file, "/loop");
+  EXPECT_EQ(report.errors[0].place.function, "f");
+  EXPECT_EQ(report.errors[0].hint.find("stands as it did"), std::string::npos) << "no turn comes after it";
 }
 
 TEST_P(InALanguage, AnErrorIsToldWithItsTracebackAndTheSessionGoesOn) {

@@ -5,7 +5,38 @@
   const { globals } = shared;
   const door = globalThis.__membrane_door;
   delete globalThis.__membrane_door;
-  const parseJson = JSON.parse, toJson = JSON.stringify;  // a program may put others there
+
+  // --- what goes through the door, whatever a program makes of the built-in objects ---
+
+  const parseJson = JSON.parse, stringify = JSON.stringify;
+  const { getPrototypeOf, hasOwn, keys, prototype: objects, setPrototypeOf } = Object;
+  const { isArray, prototype: arrays } = Array;
+
+  // The engine's own writer is quicker, and asks the prototypes for toJSON.
+  const isAsItWas = () => !hasOwn(objects, "toJSON") && !hasOwn(arrays, "toJSON") && getPrototypeOf(arrays) === objects;
+  const toJson = (value) => isAsItWas() ? stringify(value) : written(value);
+  // Of what JSON itself has.
+  function written(value) {
+    if (value === null || typeof value !== "object") return stringify(value) ?? "null";
+    let text = "";
+    if (isArray(value)) {
+      for (let i = 0; i < value.length; ++i) text += `${i === 0 ? "" : ","}${written(value[i])}`;
+      return `[${text}]`;
+    }
+    const names = keys(value);
+    for (let i = 0; i < names.length; ++i)
+      if (value[names[i]] !== undefined) text += `${text === "" ? "" : ","}${stringify(names[i])}:${written(value[names[i]])}`;
+    return `{${text}}`;
+  }
+  // An answer has what the host put there, and nothing of a prototype's.
+  const bare = (value) =>
+    value !== null && typeof value === "object" && !isArray(value) ? setPrototypeOf(value, null) : value;
+  function parseAnswer(text) {
+    const answer = bare(parseJson(text));
+    bare(answer.error);
+    bare(answer.value);
+    return answer;
+  }
 
   const kNames = { EACCES: "PermissionError", ENOENT: "NotFoundError", EINVAL: "ArgumentError", ETIMEDOUT: "TimeoutError",
                    ECONNECT: "ConnectionError" };
@@ -15,18 +46,18 @@
     constructor({ errno = "EHOST", message = "", grant = "" }, what = "") {
       const why = grant ? `${errno}; ${grant} would allow it` : errno;
       super(`${what ? `${what}: ` : ""}${message || errno} (${why})`);
-      Object.defineProperty(this, "name", { value: kNames[errno] ?? "MembraneError", writable: true, configurable: true });
+      Object.defineProperty(this, "name", { __proto__: null, value: kNames[errno] ?? "MembraneError", writable: true, configurable: true });
       Object.assign(this, { errno, grant });
     }
   }
 
-  shared.request = (request) => parseJson(door(toJson(request)));
+  shared.request = (request) => parseAnswer(door(toJson(request)));
   // The same with bytes in the request, or alone in its answer: base64 has nothing that JSON would look at.
   shared.requestWith = (request, name, bytes) =>
-    parseJson(door(`${toJson(request).slice(0, -1)},"${name}":{"base64":"${toBase64(bytes)}"}}`));
+    parseAnswer(door(`${toJson(request).slice(0, -1)},"${name}":{"base64":"${toBase64(bytes)}"}}`));
   shared.requestBytes = (request) => {
     const answer = door(toJson(request)), head = '{"value":{"base64":"';
-    return answer.startsWith(head) ? { bytes: ofBase64(answer.slice(head.length, -3)) } : parseJson(answer);
+    return answer.startsWith(head) ? { bytes: ofBase64(answer.slice(head.length, -3)) } : parseAnswer(answer);
   };
   function ask(request, what) {
     const answer = shared.request(request);
@@ -251,8 +282,8 @@
   function sendTogether(some) {
     let answers;
     try {
-      answers = some.length === 1 ? [parseJson(ask({ call: "http.exchange", arguments: some[0].sent }, some[0].what).value)]
-        : parseJson(ask({ call: "http.get_many", arguments: [toJson(some.map(asObject))] }, "fetch").value);
+      answers = some.length === 1 ? [bare(parseJson(ask({ call: "http.exchange", arguments: some[0].sent }, some[0].what).value))]
+        : parseJson(ask({ call: "http.get_many", arguments: [toJson(some.map(asObject))] }, "fetch").value).map(bare);
     } catch (error) {
       for (const { reject } of some) reject(error);
       return;

@@ -86,6 +86,10 @@ globalThis.__membrane = (() => {
     return `[${kind === "Function" ? "Function" : kind}${name === null ? " (anonymous)" : `: ${name}`}]`;
   }
 
+  // (promise): "pending", "fulfilled" or "rejected", undefined for what is none; (promise, true): what it is settled with.
+  const ofPromise = globalThis.__membrane_promise;
+  delete globalThis.__membrane_promise;
+
   // --- what programs are made of, for errors that show the line ---
 
   const sources = new Map();  // by name: the code, and what stands before it on its first line
@@ -233,6 +237,14 @@ globalThis.__membrane = (() => {
           return { ...this.wholeOf(`[${boxName}: ${inner}]`, boxName), skip: boxName === "String" ? "index" : undefined };
         }
       }
+      const state = value instanceof Promise ? ofPromise(value) : undefined;
+      if (state !== undefined) {
+        return { open: `${prefix("Promise")}{`, close: "}", short: name ?? "Promise", entries: () => {
+          if (state === "pending") return [this.style("<pending>", "special")];
+          const result = this.inner(ofPromise(value, true), level);
+          return [state === "rejected" ? `${this.style("<rejected>", "special")} ${result}` : result];
+        } };
+      }
       const kind = tag(value);
       if (kind === "WeakSet" || kind === "WeakMap") {
         return { open: `${shownName} {`, close: "}", short: shownName, entries: () => ["<items unknown>"] };
@@ -300,7 +312,7 @@ globalThis.__membrane = (() => {
     }
 
     property(object, key, level) {
-      const found = Object.getOwnPropertyDescriptor(object, key) ?? { value: object[key] };
+      const found = { __proto__: null, ...(Object.getOwnPropertyDescriptor(object, key) ?? { value: object[key] }) };
       let shown;
       if (found.get) shown = this.getter(object, key, found, level);
       else if (found.set) shown = this.style("[Setter]", "special");

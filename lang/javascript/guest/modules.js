@@ -435,7 +435,34 @@
   const kTypeScript = /\.[cm]?ts$/;
   function withoutTypes(code) {
     if (!typescript) throw new Error("TypeScript is not there: this build has no library that takes the types away");
+    refuseNamespaces(code);
     return typescript(code);
+  }
+  // They would be left out without a word. What has types alone may be.
+  const kOfValues = new Set(["const", "let", "var", "function", "class", "enum", "async", "abstract"]);
+  function refuseNamespaces(code) {
+    if (!/\b(?:namespace|module)\s+[\w$]/.test(code)) return;
+    const tokens = shared.tokensOf(code);
+    for (let i = 0; i + 2 < tokens.length; ++i) {
+      const { text, depth, at } = tokens[i];
+      if ((text !== "namespace" && text !== "module") || tokens[i + 1].kind !== "word" || tokens[i + 1].line) continue;
+      let begin = i + 2;
+      while (tokens[begin]?.text === ".") begin += 2;
+      let end = begin + 1;
+      while (end < tokens.length && tokens[end].depth > depth) ++end;
+      if (tokens[begin]?.text !== "{") continue;
+      if (tokens[i - 1]?.text === "declare") {
+        i = end;
+        continue;
+      }
+      const hasValues = tokens.slice(begin, end).some((token, k, inside) => kOfValues.has(token.text) &&
+        token.kind === "word" && token.depth === depth + 1 && inside[k - 1]?.text !== "declare");
+      if (!hasValues) continue;
+      const name = tokens.slice(i + 1, begin).map((token) => token.text).join("");
+      const before = code.slice(0, at).split("\n");
+      throw new SyntaxError(`the namespace ${name} has values, and types alone are taken away: make it an object (const ` +
+        `${name.replaceAll(".", "_")} = { … }) or a module of its own (${before.length}:${before.at(-1).length + 1})`);
+    }
   }
 
   // Expressions look at every place of a text: where a plain search will do, it is cheaper by far.

@@ -5,11 +5,12 @@
   const shared = globalThis.__membrane;
   const { ask, format, globals, inspect, isAlwaysModule, isModule, membrane, rewrite, scriptHead, stackOf, table } = shared;
   const { toBase64 } = shared;
-  const write = globalThis.__membrane_write, sleep = globalThis.__membrane_sleep;
-  for (const name of ["__membrane", "__membrane_write", "__membrane_sleep"]) delete globalThis[name];
+  const write = globalThis.__membrane_write, sleep = globalThis.__membrane_sleep, tellPlace = globalThis.__membrane_place;
+  for (const name of ["__membrane", "__membrane_write", "__membrane_sleep", "__membrane_place"]) delete globalThis[name];
   const hide = (name, value) =>
-    Object.defineProperty(globalThis, name, { value, writable: true, configurable: true, enumerable: false });
+    Object.defineProperty(globalThis, name, { __proto__: null, value, writable: true, configurable: true, enumerable: false });
 
+  const kMostPlaces = 64;
   const kMaxText = 20_000;
   const kMaxRich = 8 << 20;
   const cut = (text, limit = kMaxText) => {
@@ -159,10 +160,10 @@
         if (typeof value[method] === "function") forms[mime] = value[method]();
       for (const [mime, form] of Object.entries(forms)) {
         if (form === undefined || form === null || mime === "text/plain") continue;
-        const made = form instanceof Uint8Array ? { base64: toBase64(form) } : form;
-        const size = JSON.stringify(made).length;
+        const text = JSON.stringify(form instanceof Uint8Array ? { base64: toBase64(form) } : form);
+        const size = text.length;
         if (size > kMaxRich) shown["text/plain"] += `\n<its ${mime} has ${size} bytes, and is left out>`;
-        else shown[mime] = made;
+        else shown[mime] = JSON.parse(text);
       }
     } catch (error) {
       shown["text/plain"] = `${shown["text/plain"] ?? ""}\n<showing it threw ${headOf(error)}>`.trimStart();
@@ -370,6 +371,12 @@
       promise.then((done) => turn.finish(done?.value), (error) => turn.fail(whyOf(error)));
     },
     fail(error) { turn.fail(whyOf(error)); },
+    // Of a turn that was stopped, and is over: where the engine interrupted it, or where it asks the host for something.
+    where(error) {
+      if (error !== undefined && !(error instanceof InternalError && error.message === "interrupted")) return;
+      Error.stackTraceLimit = kMostPlaces;
+      tellPlace(stackOf(error ?? new Error()));
+    },
     rejected(promise, reason, isHandled) {
       if (isHandled) turn?.lost.delete(promise);
       else turn?.lost.set(promise, reason);

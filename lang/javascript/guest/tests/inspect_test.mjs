@@ -6,7 +6,9 @@ import { Writable } from "node:stream";
 import { test } from "node:test";
 import util from "node:util";
 import vm from "node:vm";
+import { ofPromise } from "./prelude.mjs";
 
+globalThis.__membrane_promise = ofPromise;
 vm.runInThisContext(readFileSync(new URL("../inspect.js", import.meta.url), "utf8"), "membrane:inspect");
 const { inspect, format, table } = globalThis.__membrane;
 

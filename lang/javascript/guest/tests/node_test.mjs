@@ -15,7 +15,7 @@ import nodeUrl from "node:url";
 import nodeUtil from "node:util";
 import vm from "node:vm";
 import { compress } from "./compress.mjs";
-import { Files, kFiles, kNewerThanNode, source } from "./prelude.mjs";
+import { Files, kFiles, kNewerThanNode, ofPromise, source } from "./prelude.mjs";
 
 // What a context of Node's own gives, which nothing of ours has changed.
 const untouched = vm.createContext({});
@@ -44,6 +44,7 @@ Object.assign(globalThis, {
     }
   },
   __membrane_compress: compress,
+  __membrane_promise: ofPromise,
   __membrane_evaluate: (code, name) => vm.runInThisContext(code, name),
 });
 vm.runInThisContext(kNewerThanNode);

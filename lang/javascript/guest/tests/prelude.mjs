@@ -33,6 +33,9 @@ Uint8Array.fromHex ??= (text) => Uint8Array.from(text.match(/../g) ?? [], (pair)
 Uint8Array.prototype.toBase64 ??= function () { return btoa(Array.from(this, (byte) => String.fromCharCode(byte)).join("")); };
 Uint8Array.prototype.toHex ??= function () { return Array.from(this, (byte) => byte.toString(16).padStart(2, "0")).join(""); };`;
 
+// Node tells nobody what state a promise is in.
+export const ofPromise = () => undefined;
+
 // What the door answers of files: as the host does, over a folder that is the program's root.
 export class Files {
   constructor(root) {

@@ -105,6 +105,11 @@ export class QuickJs {
       }
     }
     if (called === "__membrane_compress") return this.newBytes(compress(this.e.qjs_get_float64(box(0)), this.bytesOf(box(1)), this.bytesOf(box(2))));
+    if (called === "__membrane_promise") {
+      if (!this.e.qjs_is_promise(box(0))) return this.e.qjs_dup_value(this.undefinedBox());
+      if (count > 1) return this.e.qjs_promise_result(box(0));
+      return this.string(["pending", "fulfilled", "rejected"][this.e.qjs_promise_state(box(0))]);
+    }
     if (called !== "__membrane_evaluate") return undefined;
     const kind = box(2) && this.e.qjs_is_number(box(2)) ? this.e.qjs_get_float64(box(2)) : 0;
     const value = this.eval(this.text(box(0)), this.text(box(1)), [0, 1, 1 | COMPILE_ONLY][kind]);

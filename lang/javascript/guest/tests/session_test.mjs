@@ -9,7 +9,7 @@ import { fileURLToPath } from "node:url";
 import util from "node:util";
 import vm from "node:vm";
 import { compress } from "./compress.mjs";
-import { Files, kFiles, kNewerThanNode, source } from "./prelude.mjs";
+import { Files, kFiles, kNewerThanNode, ofPromise, source } from "./prelude.mjs";
 import { QuickJs } from "./quickjs.mjs";
 
 const f = (name, params, result) => ({ name, params: params.map(([n, type]) => ({ name: n, type })),
@@ -66,6 +66,7 @@ class NodeEngine {
       }
     };
     this.context.__membrane_compress = compress;
+    this.context.__membrane_promise = ofPromise;
     this.context.__membrane_evaluate = (code, name) => vm.runInContext(code, this.context, name);
     vm.runInContext(kNewerThanNode, this.context);
     for (const name of ["door", "write", "sleep"]) this.context[`__membrane_${name}`] = (...values) => host[name](...values);
@@ -107,7 +108,7 @@ class QuickJsEngine {
     const calls = Object.fromEntries(["door", "write", "sleep"].map((name) => [`__membrane_${name}`, (...v) => host[name](...v)]));
     this.vm = QuickJs.create(process.env.MEMBRANE_QUICKJS, calls, { now: () => BigInt(Math.round(host.slept * 1e6)) });
     this.vm.e.qjs_set_max_stack_size(256 * 1024);
-    for (const name of [...Object.keys(calls), "__membrane_evaluate", "__membrane_utf8", "__membrane_text", "__membrane_compress"]) this.vm.define(name);
+    for (const name of [...Object.keys(calls), "__membrane_evaluate", "__membrane_utf8", "__membrane_text", "__membrane_compress", "__membrane_promise"]) this.vm.define(name);
     const typescript = process.env.MEMBRANE_TYPESCRIPT;
     if (typescript) this.check(this.vm.eval(readFileSync(typescript, "utf8"), "membrane:typescript"));
     let session;
@@ -423,7 +424,43 @@ process.on('exit', (code) => console.log('exit', code)); console.log('sync'); pr
     assert.equal(await s.value("Object.keys(globalThis).includes('console')"), "false");
     // A program that breaks what is built in does not break the session.
     await s.run("JSON.parse = JSON.stringify = () => { throw new Error('broken') }; Array.prototype.map = null");
+    assert.equal(await s.value("20 + 22"), "42");
   });
+
+  only("what a program adds to the built-in prototypes does not reach the host", async () => {
+    for (const kind of ["Object", "Array", "String", "Number", "Boolean"]) {
+      const s = session(Engine);
+      s.host.answers["math.sum"] = 3;
+      await s.run(`${kind}.prototype.toJSON = () => "forged"`);
+      assert.equal(await s.value("membrane.math.sum(1, 2n)"), "3", kind);
+      assert.deepEqual(s.host.calls.at(-1), ["math.sum", 1, { integer: "2" }], kind);
+      assert.equal((await s.run("throw new TypeError('whole')")).error.message, "whole", kind);
+    }
+    for (const name of ["error", "errno", "value", "fresh", "base64", "integer", "get", "set", "enumerable", "mode", "grant"]) {
+      const s = session(Engine);
+      s.host.answers["math.sum"] = 3;
+      await s.run(`Object.prototype[${JSON.stringify(name)}] = "forged"`);
+      assert.equal(await s.value("membrane.math.sum(1, 2n)"), "3", name);
+      assert.equal((await s.run("membrane.kv.set('k', 'v'); 5")).outcome, "ok", name);
+    }
+    const s = session(Engine);
+    s.host.answers["math.half"] = 2.5;
+    await s.run("Object.setPrototypeOf(Array.prototype, { toJSON() { return 'forged'; } }); Object.prototype.toJSON = () => 'forged'");
+    assert.equal(await s.value("membrane.math.half(5)"), "2.5");
+    assert.deepEqual(s.host.calls.at(-1), ["math.half", 5]);
+  });
+
+  if (name === "QuickJS") {
+    only("promises are shown with their state", async () => {
+      const s = session(Engine);
+      for (const [code, shown] of [
+        ["[Promise.resolve(42)]", "[ Promise { 42 } ]"], ["[new Promise(() => {})]", "[ Promise { <pending> } ]"],
+        ["const r = Promise.reject('no'); r.catch(() => {}); [r]", "[ Promise { <rejected> 'no' } ]"],
+        ["({ p: Promise.resolve({ a: [1] }) })", "{ p: Promise { { a: [Array] } } }"],
+        ["class Later extends Promise {}; [Later.resolve(1)]", "[ Later [Promise] { 1 } ]"], ["[Object.create(Promise.prototype)]", "[ Promise {} ]"],
+      ]) assert.equal(await s.value(code), shown, code);
+    });
+  }
 
   // What Node gives for the same, where Node has the same.
   only("the Web's things give what Node's give", async () => {
@@ -468,6 +505,16 @@ process.on('exit', (code) => console.log('exit', code)); console.log('sync'); pr
       const s = session(Engine);
       assert.equal(await s.value("interface P { n: number }\nconst p: P = { n: 4 };\nfunction f<T extends P>(x: T): number { return x!.n as number }\nenum E { A, B }\nclass C { constructor(private n: number) {} get(): number { return this.n } }\n[f<P>(p), E.B, new C(9).get()]", { name: "a.ts" }), "[ 4, 1, 9 ]");
       assert.equal((await s.run("const x: = 5", { language: "typescript" })).error.type, "SyntaxError");
+      // What would be lost without a word.
+      for (const code of ["let a = 1;\n  namespace Shapes { export const n = 1 }", "export namespace A.B {\n  function f() {}\n}", "module M { class C {} }"]) {
+        const { error } = await s.run(code, { name: "a.ts" });
+        assert.match(`${error?.type}: ${error?.message}`, /^SyntaxError: the namespace (Shapes|A.B|M) has values.* an object/, code);
+        const { error: checked } = await s.run(code, { name: "a.ts", mode: "check" });
+        assert.deepEqual([checked.line, checked.column], code.startsWith("let") ? [2, 3] : [1, code.startsWith("e") ? 8 : 1], code);
+      }
+      for (const code of ["declare namespace A { const n: number }\n5", "namespace T { export interface P { n: number } export type F = () => void }\n5",
+                          "declare module 'x' { export const a: number }\n5", "const namespace = 4, s = 'namespace X { const a = 1 }';\nnamespace + 1", "declare global { var x: number }\n5"])
+        assert.equal(await s.value(code, { name: "a.ts", language: "typescript" }), "5", code);
     });
   }
 }
