@@ -52,6 +52,7 @@ class PythonInterpreter final : public Interpreter {
   }
 
   [[nodiscard]] bool checks() const override { return true; }
+  [[nodiscard]] bool completes() const override { return true; }
   [[nodiscard]] bool turn(Calls& calls, std::string_view) const override { return run(calls, kTurn); }
 
  private:
