@@ -7,7 +7,8 @@
 
 namespace membrane::policy {
 
-// Adds a grant of a directory, unless one that is there grants as much of it at the same place.
+// Adds a grant of a directory. One that is there for the same directory at the same place stays, with its bounds, and is
+// for writing when either is.
 void add_fs(Policy& policy, FsGrant grant);
 
 }  // namespace membrane::policy

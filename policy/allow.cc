@@ -167,11 +167,12 @@ Status apply(Policy& policy, std::string_view flag) {
 
 void add_fs(Policy& policy, FsGrant grant) {
   const auto place = [](const FsGrant& of) { return (std::filesystem::path(of.host) / "").lexically_normal(); };
-  const auto covers = [&](const FsGrant& there) {
-    return there.guest == grant.guest && there.links == grant.links &&
-           (there.mode == grant.mode || there.mode == FsMode::kWrite) && place(there) == place(grant);
+  const auto is_same = [&](const FsGrant& there) {
+    return there.guest == grant.guest && there.links == grant.links && place(there) == place(grant);
   };
-  if (std::ranges::none_of(policy.fs, covers)) policy.fs.push_back(std::move(grant));
+  const auto there = std::ranges::find_if(policy.fs, is_same);
+  if (there == policy.fs.end()) policy.fs.push_back(std::move(grant));
+  else if (grant.mode == FsMode::kWrite) there->mode = FsMode::kWrite;
 }
 
 std::string allow_flag(std::string_view grant) {

@@ -397,6 +397,8 @@ TEST(Allow, WhatIsGrantedAlreadyIsNotGrantedAgain) {
   }
   EXPECT_TRUE(allow_directory(policy, "data"));
   EXPECT_EQ(policy, before);
+  EXPECT_TRUE(allow_directory(policy, ".:/"));
+  EXPECT_EQ(policy.fs.at(1).mode, FsMode::kWrite) << "what is read may be granted for writing, too";
   EXPECT_TRUE(allow(policy, "http:GET,PUT:https://h.org/*"));
   EXPECT_EQ(policy.http.at(1).methods, std::vector<std::string>{"PUT"});
 }
