@@ -93,7 +93,8 @@ Language language_of_package(const lang::Package& package) {
   for (const std::string& extension : package.extensions) {
     const std::string tag = lower_case(extension.starts_with('.') ? extension.substr(1) : extension);
     if (tag == "ts")
-      language.tags.insert(language.tags.end(), lang::typescript_tags().begin(), lang::typescript_tags().end());
+      language.tags.insert(language.tags.end(), lang::typescript_tags().begin(),
+                           lang::typescript_tags().end());
     else if (!lang::is_typescript(tag) && std::ranges::find(language.tags, tag) == language.tags.end())
       language.tags.push_back(tag);
   }

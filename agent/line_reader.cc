@@ -167,7 +167,8 @@ std::string unfolded(std::string_view line) {
 
 std::string History::default_path(std::string_view name) {
   std::string directory;
-  if (const std::string state = environment_variable("XDG_STATE_HOME"); state.starts_with('/')) directory = state;
+  if (const std::string state = environment_variable("XDG_STATE_HOME"); state.starts_with('/'))
+    directory = state;
   else if (const std::string home = environment_variable("HOME"); home.starts_with('/'))
     directory = home + "/.local/state";
   return directory.empty() ? "" : directory + "/membrane/" + std::string(name);

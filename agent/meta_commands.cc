@@ -17,8 +17,10 @@ constexpr MetaCommand kCommands[] = {
     {kFork, kSession, "fork", "", "", "keeps the session as it stands, to come back to"},
     {kBack, kSession, "back", "", "", "goes back to the last fork, which stays"},
     {kDrop, kSession, "drop", "", "", "forgets the last fork"},
-    {kPause, kSession, "pause", "", "FUEL", "pauses each entry after so much, as :pause 1e6; without it lets them run"},
-    {kGo, kSession, "go", "", "", "lets the entry that is paused go on; a :fork meanwhile keeps it as it stands"},
+    {kPause, kSession, "pause", "", "FUEL",
+     "pauses each entry after so much, as :pause 1e6; without it lets them run"},
+    {kGo, kSession, "go", "", "",
+     "lets the entry that is paused go on; a :fork meanwhile keeps it as it stands"},
     {kFiles, kSession, "files", "", "", "the files that the session has made"},
     {kSave, kSession, "save", "", "FILE AS", "copies one of them out: :save /out.csv out.csv"},
     {kSave, kConversation, "save", "", "FILE", "writes the transcript so far"},
@@ -27,7 +29,8 @@ constexpr MetaCommand kCommands[] = {
     {kBudget, kConversation, "budget", "fuel", "", "what is left of each budget"},
     {kHistory, kBoth, "history", "", "", "what was typed, in this session and before"},
     {kReset, kSession, "reset", "", "", "begins again, without what entries have made"},
-    {kReset, kConversation, "reset", "", "", "forgets the conversation and what programs keep (budgets stay as they are)"},
+    {kReset, kConversation, "reset", "", "",
+     "forgets the conversation and what programs keep (budgets stay as they are)"},
     {kQuit, kBoth, "quit", "q", "", "leaves, as Ctrl-D does"},
 };
 
@@ -37,7 +40,8 @@ bool is_in(const MetaCommand& command, MetaPlace place) {
 
 const MetaCommand* find(MetaPlace place, std::string_view name) {
   for (const MetaCommand& command : kCommands)
-    if (is_in(command, place) && (command.name == name || (!name.empty() && command.alias == name))) return &command;
+    if (is_in(command, place) && (command.name == name || (!name.empty() && command.alias == name)))
+      return &command;
   return nullptr;
 }
 
@@ -93,7 +97,8 @@ std::string unknown_meta(MetaPlace place, std::string_view word) {
   const std::vector<std::string> names = all_in(place, word.front());
   const std::string_view near = nearest(word, {names.begin(), names.end()});
   std::string text = "There is no command " + printable_line(word);
-  if (const MetaPlace other = place == kSession ? kConversation : kSession; find(other, word.substr(1)) != nullptr)
+  if (const MetaPlace other = place == kSession ? kConversation : kSession;
+      find(other, word.substr(1)) != nullptr)
     text += other == kSession ? " here, but in membrane repl" : " here, but in membrane agent";
   text += ".";
   if (!near.empty()) text += " Did you mean " + std::string(near) + "?";

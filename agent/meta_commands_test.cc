@@ -18,8 +18,8 @@ TEST(MetaCommands, ACommandOfASessionCanBeginWithEither) {
 }
 
 TEST(MetaCommands, WhatLooksLikeCodeIsAnEntry) {
-  for (const char* line : {"/fork/.test(x)", "/back to/.test(x)", "/a/.exec(b)", "/nosuch", "/pause a b/.test(x)", "//",
-                           ":", ": x", "fork", "/fork\n1", ""})
+  for (const char* line : {"/fork/.test(x)", "/back to/.test(x)", "/a/.exec(b)", "/nosuch",
+                           "/pause a b/.test(x)", "//", ":", ": x", "fork", "/fork\n1", ""})
     EXPECT_FALSE(meta_line(MetaPlace::kSession, line)) << line;
 }
 
@@ -28,7 +28,8 @@ TEST(MetaCommands, AnUnknownOneSaysWhichThereAre) {
   ASSERT_TRUE(found);
   EXPECT_EQ(found->command, nullptr);
   const std::string told = unknown_meta(MetaPlace::kSession, found->word);
-  EXPECT_TRUE(told.starts_with("There is no command :frk. Did you mean :fork? There are :help, :fork, ")) << told;
+  EXPECT_TRUE(told.starts_with("There is no command :frk. Did you mean :fork? There are :help, :fork, "))
+      << told;
   EXPECT_TRUE(told.ends_with(" and :quit.")) << told;
 }
 

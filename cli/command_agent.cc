@@ -277,7 +277,8 @@ Result<int> run(const Options& options) {
 
   std::unique_ptr<agent::LineReader> in;
   if (is_terminal(stdin))
-    if (auto terminal = agent::terminal_line_reader(interrupt.flag(), use_colour(stdout))) in = std::move(*terminal);
+    if (auto terminal = agent::terminal_line_reader(interrupt.flag(), use_colour(stdout)))
+      in = std::move(*terminal);
   if (!in)
     in = std::make_unique<agent::StreamLineReader>(std::cin, is_terminal(stdin) ? &std::cout : nullptr);
   agent::ConsolePerson person(*in, std::cout);

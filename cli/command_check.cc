@@ -167,7 +167,8 @@ Result<int> run(const Options& options) {
     if (options.expand)
       return fail(ErrorCode::kInvalidArgument, "--expand is for WAT, and the program is " + language,
                   "Leave it out.");
-    MEMBRANE_ASSIGN(findings, check_in(language, source, lang::program_name(name, options.language), limits.wall_ms));
+    MEMBRANE_ASSIGN(findings,
+                    check_in(language, source, lang::program_name(name, options.language), limits.wall_ms));
   }
   if (scope.stopped()) return std::unexpected(out_of_time(options));
   if (!options.expand || !findings.empty()) return show_findings(findings, options, name);

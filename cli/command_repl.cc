@@ -137,8 +137,7 @@ class Repl {
 
   void remember(const std::string& entry) {
     in_.remember(entry);
-    if (const Status kept = history_.add(entry); !kept)
-      print(stderr, "[" + kept.error().to_string() + "]\n");
+    if (const Status kept = history_.add(entry); !kept) print(stderr, "[" + kept.error().to_string() + "]\n");
   }
 
   // What the tab key finds: commands, names of the session, and the spaces that a block begins with.
@@ -308,9 +307,9 @@ class Repl {
   void budget() {
     print("last " + std::to_string(fuel_last_) + ", all " + std::to_string(fuel_all_) + "\n");
     const policy::Limits& limits = run_options_.policy.limits;
-    print("each entry may use " + std::to_string(limits.fuel) + " fuel, " + std::to_string(limits.wall_ms) + " ms, " +
-          policy::format_quantity(policy::Quantity::kSize, limits.memory_bytes) + " of memory and " +
-          std::to_string(limits.host_calls) + " host calls\n");
+    print("each entry may use " + std::to_string(limits.fuel) + " fuel, " + std::to_string(limits.wall_ms) +
+          " ms, " + policy::format_quantity(policy::Quantity::kSize, limits.memory_bytes) +
+          " of memory and " + std::to_string(limits.host_calls) + " host calls\n");
   }
 
   void fork() {
@@ -376,7 +375,8 @@ Result<int> run(const Options& options) {
   std::unique_ptr<agent::LineReader> in;
   const bool is_person = is_terminal(stdin) && is_terminal(stdout);
   if (is_person)
-    if (auto terminal = agent::terminal_line_reader(interrupted, use_colour(stdout))) in = std::move(*terminal);
+    if (auto terminal = agent::terminal_line_reader(interrupted, use_colour(stdout)))
+      in = std::move(*terminal);
   if (in == nullptr)
     in = std::make_unique<agent::StreamLineReader>(std::cin, is_person ? &std::cout : nullptr);
   const bool keeps_history = is_person && !options.json;
@@ -399,8 +399,9 @@ void add_repl(CLI::App& app, int& exit_code) {
       ->type_name("LANGUAGE");
   command->add_option("--tier", options->tier, "Who runs the code: interpreter, compiler, or auto")
       ->type_name("TIER");
-  command->add_flag("--json", options->json,
-                    "Print each entry's report as one JSON object on a line; entries are lines of code as without it");
+  command->add_flag(
+      "--json", options->json,
+      "Print each entry's report as one JSON object on a line; entries are lines of code as without it");
   options->policy.add_to(*command);
   options->packages.add_to(*command);
   command->footer(
@@ -409,14 +410,20 @@ void add_repl(CLI::App& app, int& exit_code) {
       "  membrane repl js --allow 'http:GET:https://example.org/*'\n"
       "  membrane repl --with rich\n"
       "  printf 'x = 20\\nx + 22\\n' | membrane repl --json\n"
-      "An entry is a line of code. One that opens a bracket or a text of several lines goes on until that is closed, and a\n"
-      "block (a line that ends in a colon, and what is indented after it) until an empty line; at a terminal at once, in a\n"
-      "pipe unless the next line belongs to the block, or is empty, too. The end of the input ends an entry.\n"
-      "With --json each entry is answered by one line: its report (docs/report.schema.json) with outcome, result, stdout,\n"
-      "errors and fuel_used; commands answer in plain lines.\n"
-      "Limits are for each entry. Commands, as :fork and :back, are told by :help. exit(), quit(), sys.exit(3), .exit,\n"
+      "An entry is a line of code. One that opens a bracket or a text of several lines goes on until that is "
+      "closed, and a\n"
+      "block (a line that ends in a colon, and what is indented after it) until an empty line; at a terminal "
+      "at once, in a\n"
+      "pipe unless the next line belongs to the block, or is empty, too. The end of the input ends an "
+      "entry.\n"
+      "With --json each entry is answered by one line: its report (docs/report.schema.json) with outcome, "
+      "result, stdout,\n"
+      "stderr, error and fuel_used; commands that print answer in plain text (docs/languages.md).\n"
+      "Limits are for each entry. Commands, as :fork and :back, are told by :help. exit(), quit(), "
+      "sys.exit(3), .exit,\n"
       "process.exit(3) and Ctrl-D end the session.\n"
-      "Exit codes: that of the entry that ended the session, else 0, whatever the entries did; 2 wrong usage, or a\n"
+      "Exit codes: that of the entry that ended the session, else 0, whatever the entries did; 2 wrong "
+      "usage, or a\n"
       "language that is not there; 3 Membrane failed.");
   command->callback([options, &exit_code] {
     options->language = lang::language_named(options->language);

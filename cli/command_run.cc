@@ -474,10 +474,10 @@ void add_run(CLI::App& app, int& exit_code) {
       "repeated")
       ->type_name("NAME[=VALUE]");
   command
-      ->add_option(
-          "--input", options->input_file,
-          "File that is the program's standard input (for WebAssembly io.input, too), or -; without it what is piped "
-          "to membrane, read when the program asks")
+      ->add_option("--input", options->input_file,
+                   "File that is the program's standard input (for WebAssembly io.input, too), or -; without "
+                   "it what is piped "
+                   "to membrane, read when the program asks")
       ->type_name("FILE");
   add_options(command, options.get());
   options->packages.add_to(*command);

@@ -1225,6 +1225,8 @@ class RunInLanguages(WithLanguages):
         self.assertEqual(self.membrane("run", "-", "-q", stdin="#!/usr/bin/env python3\n42;").stdout, "")
         self.assertEqual(self.membrane("run", "-", "-q", stdin="(async () => { console.log(42) })()").stdout, "42\n")
         self.assert_refused(self.membrane("run", "-", stdin="1 + 1", code=2), "does not say what language", "--lang")
+        self.assertIn("looks like Rust", self.membrane("run", self.file("a.rs", "fn main() {\n  let a = 1;\n}"), code=2).stderr)
+        self.assertIn("looks like C", self.membrane("run", "-", stdin="#include <stdio.h>\n// let\n", code=2).stderr)
 
     def test_languages_have_the_names_that_people_use(self):
         for word in ("py", "Python3", "python"):

@@ -13,6 +13,7 @@
 #include "base/terminal.h"
 #include "base/write_at.h"
 #include "cli/cli.h"
+#include "lang/foreign_source.h"
 #include "lang/language_names.h"
 #include "policy/directory_flag.h"
 #include "sandbox/languages.h"
@@ -75,10 +76,14 @@ Result<policy::Policy> PolicyOptions::policy(const policy::Limits& unless_given)
   return policy;
 }
 
-Result<std::string> program_language(const std::string& word, const std::string& file, std::string_view source) {
+Result<std::string> program_language(const std::string& word, const std::string& file,
+                                     std::string_view source) {
   if (!word.empty()) return lang::language_named(word);
   if (std::string language = sandbox::language_of(file, source); !language.empty()) return language;
   const std::string name = file == "-" ? "standard input" : std::filesystem::path(file).filename().string();
+  // What is of no language that runs here, is empty or no text is told so as WAT.
+  const auto foreign = lang::foreign_source(source, name);
+  if (foreign && !foreign->found.contains("Python") && !foreign->found.contains("JavaScript")) return "wat";
   const std::string guess = sandbox::guessed_language(source);
   if (guess.empty())
     return fail(ErrorCode::kInvalidArgument, name + " does not say what language it is in",

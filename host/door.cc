@@ -313,9 +313,10 @@ std::string Door::answer_session(std::string_view what, std::string_view request
     return bytes ? answer_of(*std::move(bytes)) : refused(bytes.error());
   }
   if (what == "memory") return answer_of(static_cast<int64_t>(guest_.memory().size()));
-  return refused({Errno::kInvalid,
-                  "a session is asked for its 'next', its 'input', a 'file' or its 'memory', or told a 'result'",
-                  {}});
+  return refused(
+      {Errno::kInvalid,
+       "a session is asked for its 'next', its 'input', a 'file' or its 'memory', or told a 'result'",
+       {}});
 }
 
 std::string Door::answer_files(std::string_view request) {

@@ -32,7 +32,8 @@ std::string language_named(std::string_view word) {
 
 std::string program_name(std::string_view name, std::string_view word) {
   const std::string_view ending = name.substr(std::min(name.rfind('.'), name.size()));
-  return std::string(name) + (is_typescript(word) && (ending.empty() || !is_typescript(ending.substr(1))) ? ".ts" : "");
+  return std::string(name) +
+         (is_typescript(word) && (ending.empty() || !is_typescript(ending.substr(1))) ? ".ts" : "");
 }
 
 }  // namespace membrane::lang

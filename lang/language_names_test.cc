@@ -7,7 +7,8 @@ namespace {
 
 TEST(LanguageNames, StandForPackages) {
   for (const char* word : {"py", "Python3", "python"}) EXPECT_EQ(language_named(word), "python") << word;
-  for (const char* word : {"js", "JavaScript", "node", "ts", "typescript"}) EXPECT_EQ(language_named(word), "js") << word;
+  for (const char* word : {"js", "JavaScript", "node", "ts", "typescript"})
+    EXPECT_EQ(language_named(word), "js") << word;
   EXPECT_EQ(language_named("wasm"), "wat");
   EXPECT_EQ(language_named("ruby"), "ruby");
   EXPECT_EQ(language_named(""), "");

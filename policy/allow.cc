@@ -99,9 +99,10 @@ Status allow_fs(Policy& policy, std::string_view flag, std::string_view rest) {
                   "write " + std::string(mode) + ", or " + std::string(mode) + ",links");
   const std::string_view near = found ? nearest(mode, {"read", "write"}) : "";
   if (!near.empty() && near != mode)
-    return refuse(flag, "\"" + std::string(mode) + "\" is no mode: there are read, and write (which includes reading).",
-                  "did you mean fs:" + std::string(near) + "? write " +
-                      allow_flag("fs:" + std::string(near) + ":" + std::string(paths)));
+    return refuse(
+        flag, "\"" + std::string(mode) + "\" is no mode: there are read, and write (which includes reading).",
+        "did you mean fs:" + std::string(near) + "? write " +
+            allow_flag("fs:" + std::string(near) + ":" + std::string(paths)));
   if (mode != "read" && mode != "write")
     return refuse(flag, "the mode is missing: read, or write (which includes reading).",
                   "write --allow 'fs:read:" + std::string(path_behind(rest)) + "'");
@@ -166,7 +167,9 @@ Status apply(Policy& policy, std::string_view flag) {
 }  // namespace
 
 void add_fs(Policy& policy, FsGrant grant) {
-  const auto place = [](const FsGrant& of) { return (std::filesystem::path(of.host) / "").lexically_normal(); };
+  const auto place = [](const FsGrant& of) {
+    return (std::filesystem::path(of.host) / "").lexically_normal();
+  };
   const auto is_same = [&](const FsGrant& there) {
     return there.guest == grant.guest && there.links == grant.links && place(there) == place(grant);
   };

@@ -1,5 +1,5 @@
-#include "policy/directory_flag.h"
 #include "policy/policy.h"
+#include "policy/directory_flag.h"
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -389,8 +389,8 @@ TEST(Allow, WhatIsGrantedAlreadyIsNotGrantedAgain) {
     ASSERT_TRUE(allow(policy, flag));
   policy.http.at(0).timeout_ms = 1;
   const Policy before = policy;
-  for (const char* flag : {"http:GET:https://h.org:443/*", "fs:read:data/", "fs:write:./data:/data", "sql:a:./a.db",
-                           "fs:read:./:/"}) {
+  for (const char* flag : {"http:GET:https://h.org:443/*", "fs:read:data/", "fs:write:./data:/data",
+                           "sql:a:./a.db", "fs:read:./:/"}) {
     const auto status = allow(policy, flag);
     EXPECT_TRUE(status) << flag << " " << status.error().to_string();
     EXPECT_EQ(policy, before) << flag;

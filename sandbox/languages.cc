@@ -60,8 +60,8 @@ bool begins_as_wat(std::string_view source) {
 bool has(std::string_view line, std::string_view part) { return line.find(part) != std::string_view::npos; }
 
 bool is_as_in_python(std::string_view line) {
-  constexpr std::string_view kBlocks[] = {"def ",   "class ", "if ",  "for ",  "while ", "with ",
-                                          "elif ",  "else:",  "try:", "async def ", "except", "match "};
+  constexpr std::string_view kBlocks[] = {"def ",  "class ", "if ",  "for ",       "while ", "with ",
+                                          "elif ", "else:",  "try:", "async def ", "except", "match "};
   const auto begins = [&](std::string_view word) { return line.starts_with(word); };
   if (begins("print(") || (begins("from ") && has(line, " import "))) return true;
   if (begins("import ")) return !has(line, "'") && !has(line, "\"") && !line.ends_with(';');
@@ -69,7 +69,8 @@ bool is_as_in_python(std::string_view line) {
 }
 
 bool is_as_in_javascript(std::string_view line) {
-  constexpr std::string_view kBeginnings[] = {"const ", "let ", "var ", "function ", "async function ", "export ", "//"};
+  constexpr std::string_view kBeginnings[] = {"const ",          "let ",    "var ", "function ",
+                                              "async function ", "export ", "//"};
   constexpr std::string_view kParts[] = {"=>", "console.log(", "require("};
   const auto begins = [&](std::string_view word) { return line.starts_with(word); };
   const auto contains = [&](std::string_view part) { return has(line, part); };

@@ -841,19 +841,20 @@ TEST_F(Python, ALockThatIsTakenTwiceIsAnErrorAndTheSessionGoesOn) {
 }
 
 TEST_F(Python, NamesAreCompletedAndNothingStays) {
-  exec("import sys\n"
-       "class Watched:\n"
-       "    def __getattr__(self, name):\n"
-       "        print('asked'); open('/made', 'w').close(); sys.seen = True\n"
-       "        return 'text'\n"
-       "    @property\n"
-       "    def loop(self):\n"
-       "        while True: pass\n"
-       "    @property\n"
-       "    def net(self):\n"
-       "        from membrane import http\n"
-       "        return http.get('http://127.0.0.1:1/page')\n"
-       "watched = Watched()");
+  exec(
+      "import sys\n"
+      "class Watched:\n"
+      "    def __getattr__(self, name):\n"
+      "        print('asked'); open('/made', 'w').close(); sys.seen = True\n"
+      "        return 'text'\n"
+      "    @property\n"
+      "    def loop(self):\n"
+      "        while True: pass\n"
+      "    @property\n"
+      "    def net(self):\n"
+      "        from membrane import http\n"
+      "        return http.get('http://127.0.0.1:1/page')\n"
+      "watched = Watched()");
   EXPECT_EQ(session_->complete("x = watc"), std::vector<std::string>{"watched"});
   EXPECT_EQ(session_->complete("sys.getrecursionl"), std::vector<std::string>{"getrecursionlimit"});
   EXPECT_EQ(session_->complete("impo"), std::vector<std::string>{"import"});
@@ -887,7 +888,8 @@ TEST_F(Python, InputIsReadWhenTheProgramAsksInBlocksThatAreWhole) {
   EXPECT_EQ(std::get<1>(run(77'777, all)), fuel) << "the program saw how its input came";
   EXPECT_EQ(std::get<2>(run(1'000, "2 + 2")), 0u) << "it was read though nobody asked";
   EXPECT_EQ(std::get<0>(run(1'000, "len(open(0).read())")), "200000");
-  EXPECT_EQ(std::get<2>(run(1'000, "import sys\nsys.stdin.buffer.raw.read(1)")), 66u) << "more than a block was read";
+  EXPECT_EQ(std::get<2>(run(1'000, "import sys\nsys.stdin.buffer.raw.read(1)")), 66u)
+      << "more than a block was read";
 }
 
 TEST_F(Python, SqliteWorksOnFilesInside) {
@@ -1113,12 +1115,13 @@ TEST_F(JavaScript, ATextIsCheckedWithoutBeingRun) {
 }
 
 TEST_F(JavaScript, NamesAreCompletedAndNothingStays) {
-  exec("const data = { alpha: 1, get beta() { console.log('asked'); globalThis.seen = true; return { gamma: 2 }; } }");
+  exec(
+      "const data = { alpha: 1, get beta() { console.log('asked'); globalThis.seen = true; return { gamma: 2 "
+      "}; } }");
   EXPECT_EQ(session_->complete("1 + dat"), std::vector<std::string>{"data"});
   EXPECT_EQ(session_->complete("data.al"), std::vector<std::string>{"alpha"});
   EXPECT_EQ(session_->complete("data.beta.g"), std::vector<std::string>{"gamma"});
-  EXPECT_EQ(session_->complete("[].fin"),
-            std::vector<std::string>{}) << "what is no name is not evaluated";
+  EXPECT_EQ(session_->complete("[].fin"), std::vector<std::string>{}) << "what is no name is not evaluated";
   EXPECT_TRUE(session_->complete("nosuch.a").empty());
   EXPECT_EQ(exec("typeof seen").result, "'undefined'");
 }
