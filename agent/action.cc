@@ -5,6 +5,7 @@
 
 #include "base/json.h"
 #include "base/text.h"
+#include "lang/language_names.h"
 
 namespace membrane::agent {
 
@@ -54,7 +55,7 @@ Action run_catalog(const Catalog& catalog, std::string_view name, std::vector<st
 // What a program is called, in messages and for who runs it.
 std::string name_of_program(const Language& language, std::string_view tag) {
   if (language.name == "python") return "program.py";
-  if (language.name == "js") return is_typescript(tag) ? "program.ts" : "program.js";
+  if (language.name == "js") return lang::is_typescript(tag) ? "program.ts" : "program.js";
   return "program." + language.name;
 }
 

@@ -1,28 +1,16 @@
 #include "agent/languages.h"
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 
 #include "base/text.h"
+#include "lang/language_names.h"
 
 namespace membrane::agent {
 
 namespace {
-
-struct Known {
-  std::string_view name;
-  std::string_view title;
-  std::array<std::string_view, 5> tags;
-};
-constexpr Known kKnown[] = {
-    {kWat, "WAT", {"wat", "wast", "wasm", "wasm-text", "webassembly"}},
-    {"python", "Python", {"python", "py", "python3", "ipython"}},
-    {"js", "JavaScript", {"javascript", "js", "mjs", "cjs", "node"}},
-};
-constexpr std::string_view kTypescriptTags[] = {"typescript", "ts", "mts", "cts"};
 
 // What a person looks for, under the name that a package has and the one that programs import.
 struct Import {
@@ -73,7 +61,7 @@ std::vector<std::string> modules_of(const lang::Package& package) {
 }
 
 Language known(std::string_view name) {
-  for (const Known& each : kKnown) {
+  for (const lang::KnownLanguage& each : lang::known_languages()) {
     if (each.name != name) continue;
     Language language{std::string(name), std::string(each.title), {}};
     for (const std::string_view tag : each.tags)
@@ -81,14 +69,6 @@ Language known(std::string_view name) {
     return language;
   }
   return {std::string(name), std::string(name), {lower_case(name)}};
-}
-
-// The name that a person's word stands for: "javascript" is js.
-std::string name_of_word(std::string_view word) {
-  const std::string tag = lower_case(word);
-  for (const Known& each : kKnown)
-    if (!tag.empty() && std::ranges::find(each.tags, tag) != each.tags.end()) return std::string(each.name);
-  return is_typescript(tag) ? "js" : std::string(word);
 }
 
 // A name is part of a path, and may come from a transcript.
@@ -113,8 +93,9 @@ Language language_of_package(const lang::Package& package) {
   for (const std::string& extension : package.extensions) {
     const std::string tag = lower_case(extension.starts_with('.') ? extension.substr(1) : extension);
     if (tag == "ts")
-      language.tags.insert(language.tags.end(), std::begin(kTypescriptTags), std::end(kTypescriptTags));
-    else if (!is_typescript(tag) && std::ranges::find(language.tags, tag) == language.tags.end())
+      language.tags.insert(language.tags.end(), lang::typescript_tags().begin(),
+                           lang::typescript_tags().end());
+    else if (!lang::is_typescript(tag) && std::ranges::find(language.tags, tag) == language.tags.end())
       language.tags.push_back(tag);
   }
   return language;
@@ -126,10 +107,6 @@ const Language* find_language(std::span<const Language> languages, std::string_v
     if (language.name == wanted || std::ranges::find(language.tags, wanted) != language.tags.end())
       return &language;
   return nullptr;
-}
-
-bool is_typescript(std::string_view tag) {
-  return std::ranges::find(kTypescriptTags, lower_case(tag)) != std::end(kTypescriptTags);
 }
 
 std::string list_of(std::span<const Language> languages) {
@@ -144,7 +121,7 @@ std::string list_of(std::span<const Language> languages) {
 Result<std::vector<Language>> choose_languages(std::span<const std::string> names) {
   std::vector<Language> chosen;
   for (const std::string& word : names) {
-    const std::string name = name_of_word(word);
+    const std::string name = lang::language_named(word);
     MEMBRANE_TRY(check_name(name));
     if (std::ranges::any_of(chosen, [&](const Language& language) { return language.name == name; }))
       continue;

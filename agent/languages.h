@@ -36,8 +36,6 @@ Language language_of_package(const lang::Package& package);
 
 // By a name or a tag, in any case. Null when it is not among them.
 const Language* find_language(std::span<const Language> languages, std::string_view tag);
-// Whether a tag is of TypeScript, which the package of JavaScript runs when it has the extension.
-bool is_typescript(std::string_view tag);
 // "Python (```python) or WAT (```wat)".
 std::string list_of(std::span<const Language> languages);
 

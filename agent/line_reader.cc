@@ -29,15 +29,79 @@ namespace {
 
 constexpr char kLibrary[] = "libedit.so.2";
 
+// What is used of libedit: functions, and variables of its readline face.
+struct Edit {
+  decltype(&::readline) read_line = nullptr;
+  decltype(&::add_history) remember_line = nullptr;
+  rl_completion_func_t** completer = nullptr;
+  int* completer_is_last = nullptr;  // else it completes by the names of files
+  int* appended = nullptr;           // after a word that is complete
+  char** line = nullptr;
+  int* cursor = nullptr;
+
+  Status bind() {
+    MEMBRANE_ASSIGN(const SharedLibrary library, SharedLibrary::open(kLibrary, "libedit2"));
+    MEMBRANE_TRY(library.bind(read_line, "readline"));
+    MEMBRANE_TRY(library.bind(remember_line, "add_history"));
+    MEMBRANE_TRY(library.bind(completer, "rl_attempted_completion_function"));
+    MEMBRANE_TRY(library.bind(completer_is_last, "rl_attempted_completion_over"));
+    MEMBRANE_TRY(library.bind(appended, "rl_completion_append_character"));
+    MEMBRANE_TRY(library.bind(line, "rl_line_buffer"));
+    return library.bind(cursor, "rl_point");
+  }
+};
+
+// libedit's own functions take no context.
+const Completer* completer_now = nullptr;
+const Edit* edit_now = nullptr;
+
+char* copy_of(std::string_view text) {
+  auto* const copy = static_cast<char*>(std::malloc(text.size() + 1));
+  if (copy != nullptr) copy[text.copy(copy, text.size())] = '\0';
+  return copy;
+}
+
+// What all of them begin with.
+std::string common_beginning(const std::vector<std::string>& words) {
+  std::string common = words.front();
+  for (const std::string& word : words) {
+    const auto end = std::ranges::mismatch(common, word).in1;
+    common.erase(end, common.end());
+  }
+  return common;
+}
+
+// The words as libedit has them: what they have in common, then each, then null; it frees them. `typed` is its own idea of
+// the word, which may begin before ours.
+char** matches_for(const char* typed, int /*start*/, int /*end*/) {
+  *edit_now->completer_is_last = 1;
+  *edit_now->appended = '\0';
+  const std::string_view before(*edit_now->line, static_cast<size_t>(*edit_now->cursor));
+  Completions found = (*completer_now)(before);
+  const std::string_view word(typed);
+  if (found.words.empty() || found.begun > word.size()) return nullptr;
+  const std::string kept(word.substr(0, word.size() - found.begun));
+  for (std::string& each : found.words) each.insert(0, kept);
+  if (found.words.size() > 1) found.words.insert(found.words.begin(), common_beginning(found.words));
+  auto** const matches = static_cast<char**>(std::calloc(found.words.size() + 1, sizeof(char*)));
+  if (matches == nullptr) return nullptr;
+  for (size_t i = 0; i < found.words.size(); ++i) matches[i] = copy_of(found.words[i]);
+  return matches;
+}
+
 class TerminalLineReader final : public LineReader {
  public:
-  TerminalLineReader(decltype(&::readline) read_line, decltype(&::add_history) remember_line,
-                     std::atomic<bool>& interrupted)
-      : read_line_(read_line), remember_line_(remember_line), interrupted_(interrupted) {}
+  TerminalLineReader(const Edit& edit, std::atomic<bool>& interrupted, bool colour)
+      : edit_(edit), interrupted_(interrupted), colour_(colour) {}
+  ~TerminalLineReader() override {
+    if (edit_now != &edit_) return;
+    *edit_.completer = nullptr;
+    edit_now = nullptr;
+  }
 
   LineEvent read(std::string_view prompt, std::string& line) override {
     interrupted_ = false;
-    char* text = read_line_(std::string(prompt).c_str());
+    char* text = edit_.read_line(shown(prompt).c_str());
     // Whether libedit gave up or went on after the signal: what was typed is dropped.
     if (interrupted_.exchange(false)) {
       std::free(text);
@@ -48,23 +112,35 @@ class TerminalLineReader final : public LineReader {
     std::free(text);
     return LineEvent::kLine;
   }
-  void remember(std::string_view line) override { remember_line_(std::string(line).c_str()); }
+  void remember(std::string_view line) override { edit_.remember_line(std::string(line).c_str()); }
+  void complete_by(Completer completer) override {
+    completer_ = std::move(completer);
+    completer_now = &completer_;
+    edit_now = &edit_;
+    *edit_.completer = matches_for;
+  }
 
  private:
-  decltype(&::readline) read_line_;
-  decltype(&::add_history) remember_line_;
+  // What does not move the cursor stands between the marks; behind the last of them libedit wants something that does.
+  [[nodiscard]] std::string shown(std::string_view prompt) const {
+    const size_t end = prompt.find_last_not_of(' ') + 1;
+    if (!colour_ || end == prompt.size()) return std::string(prompt);
+    return "\1\x1b[1;36m\2" + std::string(prompt.substr(0, end)) + "\1\x1b[0m\2" +
+           std::string(prompt.substr(end));
+  }
+
+  Edit edit_;
   std::atomic<bool>& interrupted_;
+  bool colour_;
+  Completer completer_;
 };
 
 }  // namespace
 
-Result<std::unique_ptr<LineReader>> terminal_line_reader(std::atomic<bool>& interrupted) {
-  MEMBRANE_ASSIGN(const SharedLibrary library, SharedLibrary::open(kLibrary, "libedit2"));
-  decltype(&::readline) read_line = nullptr;
-  decltype(&::add_history) remember_line = nullptr;
-  MEMBRANE_TRY(library.bind(read_line, "readline"));
-  MEMBRANE_TRY(library.bind(remember_line, "add_history"));
-  return std::make_unique<TerminalLineReader>(read_line, remember_line, interrupted);
+Result<std::unique_ptr<LineReader>> terminal_line_reader(std::atomic<bool>& interrupted, bool colour) {
+  Edit edit;
+  MEMBRANE_TRY(edit.bind());
+  return std::make_unique<TerminalLineReader>(edit, interrupted, colour);
 }
 
 // -- history ------------------------------------------------------------------------------
@@ -89,12 +165,13 @@ std::string unfolded(std::string_view line) {
 
 }  // namespace
 
-std::string History::default_path() {
+std::string History::default_path(std::string_view name) {
+  std::string directory;
   if (const std::string state = environment_variable("XDG_STATE_HOME"); state.starts_with('/'))
-    return state + "/membrane/history";
-  if (const std::string home = environment_variable("HOME"); home.starts_with('/'))
-    return home + "/.local/state/membrane/history";
-  return {};
+    directory = state;
+  else if (const std::string home = environment_variable("HOME"); home.starts_with('/'))
+    directory = home + "/.local/state";
+  return directory.empty() ? "" : directory + "/membrane/" + std::string(name);
 }
 
 namespace {

@@ -1,10 +1,11 @@
-// Where the REPL's lines come from: a terminal with line editing, or a stream.
+// Where a REPL's lines come from: a terminal with line editing, or a stream.
 //
 // Threads: one at a time.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <istream>
 #include <memory>
 #include <ostream>
@@ -16,6 +17,14 @@
 
 namespace membrane::agent {
 
+// What the word before the cursor could become.
+struct Completions {
+  size_t begun = 0;                // so many bytes before the cursor are replaced
+  std::vector<std::string> words;  // by one of these, which begin with them
+};
+// Of what stands before the cursor in the line.
+using Completer = std::function<Completions(std::string_view before)>;
+
 enum class LineEvent : uint8_t { kLine, kInterrupted, kEnd };
 
 class LineReader {
@@ -25,6 +34,8 @@ class LineReader {
   virtual LineEvent read(std::string_view prompt, std::string& line) = 0;
   // A line that the arrow keys may bring back.
   virtual void remember(std::string_view /*line*/) {}
+  // Whom the tab key asks.
+  virtual void complete_by(Completer /*completer*/) {}
 };
 
 // Streams, for pipes and tests. Prompts are written to `prompts`, which may be null.
@@ -40,7 +51,8 @@ class StreamLineReader final : public LineReader {
 
 // The terminal of the process, edited by libedit, which is loaded here and nowhere else. kUnavailable when
 // it is not installed: read std::cin instead. `interrupted` is borrowed: the flag that SIGINT sets.
-Result<std::unique_ptr<LineReader>> terminal_line_reader(std::atomic<bool>& interrupted);
+// There is one at a time.
+Result<std::unique_ptr<LineReader>> terminal_line_reader(std::atomic<bool>& interrupted, bool colour = false);
 
 // Lines of earlier sessions, in a file that only its owner may read. A file that others may write to, a link, or what is no
 // file is left alone: the history is then in memory only.
@@ -50,8 +62,8 @@ class History {
 
   // `path` may name a file that is not there yet; "" keeps nothing.
   static History load(std::string path);
-  // $XDG_STATE_HOME/membrane/history, else ~/.local/state/membrane/history; "" without a home.
-  static std::string default_path();
+  // $XDG_STATE_HOME/membrane/NAME, else ~/.local/state/membrane/NAME; "" without a home.
+  static std::string default_path(std::string_view name = "history");
 
   // Appends, in memory and to the file. Lines that begin with a space are not kept, nor repetitions.
   Status add(std::string line);

@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "host/registry.h"
+#include "lang/language_names.h"
 
 namespace membrane::agent {
 
@@ -174,7 +175,8 @@ std::string section_of(const Language& language, const PromptParts& parts) {
         "bytes, costs less.\n";
   if (is_python && is_granted(parts, "fs")) out += "Granted directories stand at their paths, for open().\n";
   if (language.name == "js" && is_granted(parts, "http")) out += "`fetch` fetches what is granted.\n";
-  if (std::ranges::any_of(language.tags, is_typescript)) out += "A ```ts block runs without its types.\n";
+  if (std::ranges::any_of(language.tags, lang::is_typescript))
+    out += "A ```ts block runs without its types.\n";
   return out;
 }
 

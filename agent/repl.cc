@@ -4,7 +4,6 @@
 #include <fstream>
 #include <vector>
 
-#include "base/diagnostic.h"
 #include "base/terminal.h"
 #include "base/text.h"
 
@@ -30,49 +29,6 @@ bool in_fence(std::string_view text) {
 
 }  // namespace
 
-struct Repl::Command {
-  std::string_view name;
-  std::string_view argument;
-  std::string_view does;
-  Went (*act)(Repl& repl, const std::string& argument);
-};
-
-const Repl::Command Repl::kCommands[] = {
-    {"/help", "", "what can be typed",
-     [](Repl& r, const std::string&) {
-       r.help();
-       return Went::kOn;
-     }},
-    {"/policy", "", "what the policy lets programs do",
-     [](Repl& r, const std::string&) {
-       r.out_ << printable(r.options_.policy_explanation)
-              << (r.options_.policy_explanation.ends_with('\n') ? "" : "\n");
-       return Went::kOn;
-     }},
-    {"/budget", "", "what is left of each budget",
-     [](Repl& r, const std::string&) {
-       r.budget();
-       return Went::kOn;
-     }},
-    {"/save", "FILE", "writes the transcript so far",
-     [](Repl& r, const std::string& path) {
-       r.save(path);
-       return Went::kOn;
-     }},
-    {"/history", "", "what was typed, in this session and before",
-     [](Repl& r, const std::string&) {
-       r.history();
-       return Went::kOn;
-     }},
-    {"/reset", "", "forgets the conversation and what programs keep (budgets stay as they are)",
-     [](Repl& r, const std::string&) {
-       r.loop_.reset();
-       r.out_ << "The conversation begins anew.\n";
-       return Went::kOn;
-     }},
-    {"/quit", "", "leaves, as Ctrl-D does", [](Repl&, const std::string&) { return Went::kQuit; }},
-};
-
 Repl::Repl(Loop& loop, LineReader& in, std::ostream& out, std::atomic<bool>& cancel, ReplOptions options)
     : loop_(loop),
       in_(in),
@@ -84,6 +40,9 @@ Repl::Repl(Loop& loop, LineReader& in, std::ostream& out, std::atomic<bool>& can
               options_.languages) {
   loop_.add_observer(writer_);
   for (const std::string& line : history_.lines()) in_.remember(line);
+  in_.complete_by([](std::string_view before) -> Completions {
+    return {before.size(), metas_for(MetaPlace::kConversation, before)};
+  });
 }
 
 // One task or command, however many lines it has.
@@ -114,8 +73,8 @@ void Repl::run() {
     if (text.empty()) continue;
     if (const Status kept = history_.add(entry); !kept) out_ << "[" << kept.error().to_string() << "]\n";
     in_.remember(entry);
-    if (text.front() == '/') {
-      if (command(text) == Went::kQuit) return;
+    if (const auto line = meta_line(MetaPlace::kConversation, text)) {
+      if (!command(*line)) return;
       continue;
     }
     cancel_ = false;
@@ -124,29 +83,39 @@ void Repl::run() {
   }
 }
 
-Repl::Went Repl::command(std::string_view line) {
-  const size_t space = std::min(line.find_first_of(" \t"), line.size());
-  const std::string_view name = line.substr(0, space);
-  const std::string argument(trimmed(line.substr(space)));
-  std::vector<std::string_view> names;
-  for (const Command& command : kCommands) {
-    if (command.name == name) return command.act(*this, argument);
-    names.push_back(command.name);
+bool Repl::command(const MetaLine& line) {
+  if (line.command == nullptr) {
+    out_ << unknown_meta(MetaPlace::kConversation, line.word) << '\n';
+    return true;
   }
-  const std::string_view near = nearest(name, names);
-  out_ << "There is no command " << printable_line(name) << ". "
-       << (near.empty() ? "/help lists them." : "Did you mean " + std::string(near) + "?") << '\n';
-  return Went::kOn;
+  switch (line.command->meta) {
+    case Meta::kHelp: help(line.word.front()); break;
+    case Meta::kPolicy:
+      out_ << printable(options_.policy_explanation)
+           << (options_.policy_explanation.ends_with('\n') ? "" : "\n");
+      break;
+    case Meta::kBudget: budget(); break;
+    case Meta::kSave: save(line.argument); break;
+    case Meta::kHistory: history(); break;
+    case Meta::kReset:
+      loop_.reset();
+      out_ << "The conversation begins again.\n";
+      break;
+    case Meta::kQuit: return false;
+    case Meta::kFork:
+    case Meta::kBack:
+    case Meta::kDrop:
+    case Meta::kPause:
+    case Meta::kGo:
+    case Meta::kFiles: break;  // of sessions
+  }
+  return true;
 }
 
-void Repl::help() {
-  out_ << "A line is a task for the agent. A trailing \\ or an open ``` goes on in the next line.\n";
-  for (const Command& command : kCommands) {
-    const std::string usage =
-        std::string(command.name) + (command.argument.empty() ? "" : " " + std::string(command.argument));
-    out_ << "  " << usage << std::string(14 - usage.size(), ' ') << command.does << '\n';
-  }
-  out_ << "Ctrl-C stops the step that is under way; Ctrl-D leaves.\n";
+void Repl::help(char prefix) {
+  out_ << "A line is a task for the agent. A trailing \\ or an open ``` goes on in the next line.\n"
+       << meta_help(MetaPlace::kConversation, prefix)
+       << "Each can begin with / or with :. Ctrl-C stops the step that is under way; Ctrl-D leaves.\n";
 }
 
 void Repl::budget() {

@@ -1,7 +1,7 @@
 // `membrane agent` without a task: task after task in one conversation.
 //
 // A line is a task; a trailing backslash or a code fence that is still open makes it
-// go on in the next. Lines that begin with a slash are commands (/help lists them).
+// go on in the next. Some lines that begin with a slash or a colon are commands (/help lists them).
 // Ctrl-C ends the step that is under way, Ctrl-D the session.
 //
 // Threads: one; the cancel flag may be set from a signal handler.
@@ -15,6 +15,7 @@
 
 #include "agent/line_reader.h"
 #include "agent/loop.h"
+#include "agent/meta_commands.h"
 #include "agent/transcript.h"
 
 namespace membrane::agent {
@@ -37,16 +38,12 @@ class Repl {
   void run();
 
  private:
-  enum class Went : uint8_t { kOn, kQuit };
   LineEvent read_entry(std::string& entry);
-  Went command(std::string_view line);
-  void help();
+  bool command(const MetaLine& line);  // false to leave
+  void help(char prefix);
   void budget();
   void save(const std::string& path);
   void history();
-
-  struct Command;
-  static const Command kCommands[];
 
   Loop& loop_;
   LineReader& in_;

@@ -101,7 +101,21 @@ TEST_F(ReplTest, CommandsAnswer) {
 
 TEST_F(ReplTest, AnUnknownCommandIsSuggestedFor) {
   EXPECT_TRUE(has(type("/polcy\n"), "Did you mean /policy?"));
-  EXPECT_TRUE(has(type("/zzzzzz\n"), "/help lists them"));
+  EXPECT_TRUE(has(type("/zzzzzz\n"), "There are /help, /save, /policy, "));
+  EXPECT_TRUE(has(type(":fork\n"), "There is no command :fork here, but in membrane repl."));
+  EXPECT_TRUE(messages_.empty());
+}
+
+TEST_F(ReplTest, AColonBeginsACommandToo) {
+  EXPECT_TRUE(has(type(":policy\n:q\nnever asked\n"), "Nothing is granted.\n"));
+  EXPECT_TRUE(messages_.empty());
+}
+
+TEST_F(ReplTest, APathOrASmileIsATask) {
+  type("/tmp/log is large: why?\n");
+  EXPECT_EQ(messages_.at(1).content, "/tmp/log is large: why?");
+  type(":) hello\n");
+  EXPECT_EQ(messages_.at(1).content, ":) hello");
 }
 
 TEST_F(ReplTest, QuitLeavesAtOnce) {
@@ -265,6 +279,11 @@ TEST(InterruptDeathTest, ThreeThatNobodyHeardEndTheProcess) {
   auto reader = terminal_line_reader(interrupt.flag());
   if (!reader) _exit(9);
   (*reader)->remember("from history");
+  (*reader)->complete_by([](std::string_view before) -> Completions {
+    if (before.ends_with("on")) return {2, {"only"}};
+    if (before.ends_with("t.b")) return {1, {"bark", "bars"}};
+    return {};
+  });
   for (std::string line;;) {
     const LineEvent event = (*reader)->read("ready> ", line);
     std::printf("\n<%s%s>\n",
@@ -306,6 +325,10 @@ TEST(TerminalLineReader, EditsRemembersAndIsInterrupted) {
   EXPECT_TRUE(type_after("<line hello>", "")) << seen;
   EXPECT_TRUE(type_after("ready> ", "\x1b[A\r")) << seen;
   EXPECT_TRUE(type_after("<line from history>", "")) << seen;
+  EXPECT_TRUE(type_after("ready> ", "x on\t\r")) << seen;
+  EXPECT_TRUE(type_after("<line x only>", "")) << seen;
+  EXPECT_TRUE(type_after("ready> ", "t.b\tk\r")) << seen;
+  EXPECT_TRUE(type_after("<line t.bark>", "")) << seen;
   EXPECT_TRUE(type_after("ready> ", "dropped")) << seen;
   // Ctrl-C, and a key: a signal that arrives just before libedit waits for a key is acted on with the next one.
   EXPECT_TRUE(type_after("dropped", "\x03\r")) << seen;

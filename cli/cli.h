@@ -74,6 +74,10 @@ Status check_granted_files(const policy::Policy& policy);
 
 // The file's bytes; "-" is standard input. Errors: kNotFound, kUnavailable, kExhausted over `max_bytes`.
 Result<std::string> read_input(const std::string& path, uint64_t max_bytes);
+// The language of a program: what `word` (of --lang) stands for, or what its file's name and its text say; "" is the name of
+// a text of the command line. A guess is told on standard error. Errors: kInvalidArgument when there is none.
+Result<std::string> program_language(const std::string& word, const std::string& file,
+                                     std::string_view source);
 // The tier that --tier names. Errors: kInvalidArgument.
 Result<engine::Tier> tier_of(const std::string& name);
 // A file that appears whole or not at all: written beside its place, and renamed. Readable by its owner only.

@@ -236,7 +236,7 @@ int run_conversation(const Options& options, agent::Loop& loop, agent::LineReade
   repl.policy_json = policy::to_json(policy);
   repl.model = model;
   repl.languages = languages;
-  repl.history_file = agent::History::default_path();
+  if (is_terminal(stdin)) repl.history_file = agent::History::default_path();
   if (is_terminal(stdin)) repl.banner = "Membrane. A line is a task; /help lists commands; Ctrl-D leaves.";
   agent::Repl(loop, in, std::cout, cancel, repl).run();
   return kExitOk;
@@ -277,7 +277,8 @@ Result<int> run(const Options& options) {
 
   std::unique_ptr<agent::LineReader> in;
   if (is_terminal(stdin))
-    if (auto terminal = agent::terminal_line_reader(interrupt.flag())) in = std::move(*terminal);
+    if (auto terminal = agent::terminal_line_reader(interrupt.flag(), use_colour(stdout)))
+      in = std::move(*terminal);
   if (!in)
     in = std::make_unique<agent::StreamLineReader>(std::cin, is_terminal(stdin) ? &std::cout : nullptr);
   agent::ConsolePerson person(*in, std::cout);

@@ -10,6 +10,7 @@
 #include "cli/cli.h"
 #include "host/link.h"
 #include "lang/language.h"
+#include "lang/language_names.h"
 #include "lang/wat/preprocessor.h"
 #include "policy/policy.h"
 #include "sandbox/languages.h"
@@ -167,8 +168,7 @@ Result<int> run(const Options& options) {
   const StopScope scope([end] { return std::chrono::steady_clock::now() >= end; });
   const std::string name =
       options.file == "-" ? "standard input" : std::filesystem::path(options.file).filename().string();
-  const std::string language =
-      options.language.empty() ? sandbox::language_of(options.file, source) : options.language;
+  MEMBRANE_ASSIGN(const std::string language, program_language(options.language, options.file, source));
   std::vector<Finding> findings;
   if (language == "wat" || language == "wasm") {
     for (const Diagnostic& d : check(source, name)) findings.push_back(finding_of(d, source, name));
@@ -176,7 +176,8 @@ Result<int> run(const Options& options) {
     if (options.expand)
       return fail(ErrorCode::kInvalidArgument, "--expand is for WAT, and the program is " + language,
                   "Leave it out.");
-    MEMBRANE_ASSIGN(findings, check_in(language, source, name, limits.wall_ms));
+    MEMBRANE_ASSIGN(findings,
+                    check_in(language, source, lang::program_name(name, options.language), limits.wall_ms));
   }
   if (scope.stopped()) return std::unexpected(out_of_time(options));
   if (!options.expand || !findings.empty()) return show_findings(findings, options, name);

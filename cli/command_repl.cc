@@ -1,17 +1,22 @@
 // membrane repl: a session in a language, entry after entry; state stays between them.
 //
 // A line that opens something (a bracket, a block, a text over several lines) goes on until it is closed and, for a
-// block of Python, until an empty line. So does one of which the language says that it goes on. Lines that begin with a colon are commands.
+// block of Python, until an empty line. So does one of which the language says that it goes on. Some lines that begin with
+// a colon or a slash are commands (agent/meta_commands.h).
 
 #include <algorithm>
+#include <cctype>
 #include <csignal>
 #include <iostream>
 #include <optional>
 
 #include "agent/line_reader.h"
+#include "agent/meta_commands.h"
 #include "base/terminal.h"
+#include "base/text.h"
 #include "cli/cli.h"
 #include "cli/package_options.h"
+#include "lang/language_names.h"
 #include "policy/quantity.h"
 #include "sandbox/languages.h"
 #include "sandbox/session.h"
@@ -28,18 +33,6 @@ struct Options {
   PolicyOptions policy;
   PackageOptions packages;
 };
-
-constexpr std::string_view kHelp =
-    ":fork        keep the session as it stands, to come back to\n"
-    ":back        go back to the last fork, which stays\n"
-    ":drop        forget the last fork\n"
-    ":pause FUEL  pause each entry after so much, as :pause 1e6; :pause alone lets them run\n"
-    ":go          let the entry that is paused go on; a :fork meanwhile keeps it as it stands\n"
-    ":fuel        what the last entry used, and all of them\n"
-    ":files       the files that the session has made\n"
-    ":save FILE AS  copy one of them out: :save /out.csv out.csv\n"
-    ":reset       begin anew\n"
-    ":help, :quit\n";
 
 // What is still open at the end of an entry.
 struct Open {
@@ -90,8 +83,18 @@ class Repl {
  public:
   // `is_person`: an empty line ends a block, as people know it. Otherwise it is one of the block when the next line is,
   // as in a file, and two of them end it.
-  Repl(const Options& options, sandbox::RunOptions run_options, agent::LineReader& in, bool is_person)
-      : options_(options), run_options_(std::move(run_options)), in_(in), is_person_(is_person) {}
+  // With `history_file` what was typed is kept for later sessions; "" keeps it for this one.
+  Repl(const Options& options, sandbox::RunOptions run_options, agent::LineReader& in, bool is_person,
+       std::string history_file)
+      : options_(options),
+        run_options_(std::move(run_options)),
+        in_(in),
+        is_person_(is_person),
+        colour_(is_person && use_colour(stderr)),
+        history_(agent::History::load(std::move(history_file))) {
+    for (const std::string& line : history_.lines()) in_.remember(line);
+    in_.complete_by([this](std::string_view before) { return complete(before); });
+  }
 
   Status begin() {
     sandbox::Languages languages(template_options(run_options_.tier));
@@ -106,20 +109,23 @@ class Repl {
     std::string entry;
     while (read_entry(entry)) {
       if (entry.empty()) continue;
-      if (entry.front() == ':') {
-        in_.remember(entry);
-        if (!command(entry)) break;
+      if (const auto line = agent::meta_line(agent::MetaPlace::kSession, entry)) {
+        remember(entry);
+        if (!command(*line)) return exit_code_;
         continue;
       }
+      if (is_end(entry)) return exit_code_;
       interrupted = false;
       const sandbox::Report report = session_->exec({.code = entry, .pause_at_fuel = pause_fuel_});
       if (may_go_on_ && !report.errors.empty() && report.errors.front().code == sandbox::kIncomplete) {
         unfinished_ = entry;
         continue;
       }
-      in_.remember(entry);
+      remember(entry);
       show(report);
+      if (ended_) return exit_code_;
     }
+    if (is_person_) print("\n");
     return exit_code_;
   }
 
@@ -127,6 +133,39 @@ class Repl {
   Status reset() {
     MEMBRANE_ASSIGN(session_, sandbox::Session::create(template_, run_options_));
     return {};
+  }
+
+  void remember(const std::string& entry) {
+    in_.remember(entry);
+    if (const Status kept = history_.add(entry); !kept) print(stderr, "[" + kept.error().to_string() + "]\n");
+  }
+
+  // What the tab key finds: commands, names of the session, and the spaces that a block begins with.
+  agent::Completions complete(std::string_view before) {
+    if (before.starts_with(':') || before.starts_with('/'))
+      if (auto names = agent::metas_for(agent::MetaPlace::kSession, before); !names.empty())
+        return {before.size(), std::move(names)};
+    if (before.find_first_not_of(' ') == std::string_view::npos) return {0, {"    "}};
+    const auto is_of_name = [](char c) {
+      return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '$' || (c & 0x80) != 0;
+    };
+    size_t begun = 0;
+    while (begun < before.size() && is_of_name(before[before.size() - begun - 1])) ++begun;
+    return {begun, session_->complete(before)};
+  }
+
+  [[nodiscard]] lang::Driver driver() const { return template_->package().driver; }
+
+  // Words that end a session in its language's own REPL.
+  [[nodiscard]] bool is_end(std::string_view entry) const {
+    const std::string_view word = trimmed(entry);
+    switch (driver()) {
+      case lang::Driver::kPython:
+        return word == "exit" || word == "quit" || word == "exit()" || word == "quit()";
+      case lang::Driver::kQuickJs: return word == ".exit";
+      case lang::Driver::kStdin: return false;
+    }
+    return false;
   }
 
   // Who reads code as text knows itself where it ends, and waits for the rest.
@@ -174,7 +213,7 @@ class Repl {
       may_go_on_ = !ends_block;
       if (!entry.empty()) entry += '\n';
       entry += line;
-      if (entry.front() == ':' || takes_lines()) return true;
+      if (takes_lines() || agent::meta_line(agent::MetaPlace::kSession, entry)) return true;
       if (takes_texts()) {
         if (ends_block) return true;
         continue;
@@ -190,6 +229,11 @@ class Repl {
   void show(const sandbox::Report& report, uint64_t used_before = 0) {
     fuel_last_ = report.fuel_used;
     fuel_all_ += report.fuel_used - std::min(report.fuel_used, used_before);
+    // An entry that ended the program ends the session, as in the language's own REPL; another program ended by itself.
+    if (report.exit_code && driver() != lang::Driver::kStdin && report.outcome == sandbox::Outcome::kOk) {
+      ended_ = true;
+      exit_code_ = std::clamp(*report.exit_code, 0, 255);
+    }
     if (options_.json) return print_json(sandbox::render_json(report, false));
     if (!report.stdout_text.empty() && !report.stdout_text.ends_with('\n')) print("\n");
     if (!report.stderr_text.empty()) print(stderr, report.stderr_text);
@@ -199,7 +243,7 @@ class Repl {
         else if (value.size() == 1) print("[" + printable_line(part.type) + "]\n");
     if (!report.value.empty()) print(stdout, report.result + "\n");
     for (const sandbox::ReportError& error : report.errors) {
-      print(stderr, error.traceback.empty() ? error.code + ": " + error.message + "\n" : error.traceback);
+      print_error(error.traceback.empty() ? error.code + ": " + error.message + "\n" : error.traceback);
       if (!error.hint.empty()) print(stderr, "  hint: " + error.hint + "\n");
     }
     if (report.output_bytes_cut != 0)
@@ -209,39 +253,63 @@ class Repl {
     std::fflush(stdout);
   }
 
+  void print_error(const std::string& text) const {
+    if (colour_) print_styled(stderr, "\x1b[31m" + printable(text) + "\x1b[0m");
+    else print(stderr, text);
+  }
+
   void complain_here(const Error& error) { exit_code_ = complain(error); }
 
-  // False to quit.
-  bool command(const std::string& line) {
-    const auto is = [&](std::string_view name) {
-      return line == name || line.starts_with(std::string(name) + " ");
-    };
-    if (is(":quit") || is(":q")) return false;
-    if (is(":help")) print(kHelp);
-    else if (is(":fork")) fork();
-    else if (is(":back")) back();
-    else if (is(":drop")) {
-      if (!forks_.empty()) forks_.pop_back();
-      print(std::to_string(forks_.size()) + " forks\n");
-    } else if (is(":pause")) {
-      pause(line);
-    } else if (is(":go")) {
-      interrupted = false;
-      const uint64_t used = session_->paused_at_fuel().value_or(0);
-      show(session_->go_on(pause_fuel_ ? std::optional(used + *pause_fuel_) : std::nullopt), used);
-    } else if (is(":fuel")) {
-      print("last " + std::to_string(fuel_last_) + ", all " + std::to_string(fuel_all_) + "\n");
-    } else if (is(":files")) {
-      for (const sandbox::ReportFile& file : session_->files())
-        print(stdout, file.path + "  " + std::to_string(file.size_bytes) + " bytes\n");
-    } else if (is(":save")) {
-      save(line);
-    } else if (is(":reset")) {
-      if (const Status done = reset(); !done) complain_here(done.error());
-    } else {
-      print(stderr, "there is no command " + line + "\n" + std::string(kHelp));
+  // False to leave.
+  bool command(const agent::MetaLine& line) {
+    using enum agent::Meta;
+    if (line.command == nullptr) {
+      print(stderr, agent::unknown_meta(agent::MetaPlace::kSession, line.word) + "\n");
+      return true;
+    }
+    switch (line.command->meta) {
+      case kHelp:
+        print(agent::meta_help(agent::MetaPlace::kSession, line.word.front()));
+        print("Each can begin with : or with /. Ctrl-D leaves, and so does what ends a program.\n");
+        break;
+      case kFork: fork(); break;
+      case kBack: back(); break;
+      case kDrop:
+        if (!forks_.empty()) forks_.pop_back();
+        print(std::to_string(forks_.size()) + " forks\n");
+        break;
+      case kPause: pause(line.argument); break;
+      case kGo: go_on(); return !ended_;
+      case kFiles:
+        for (const sandbox::ReportFile& file : session_->files())
+          print(file.path + "  " + std::to_string(file.size_bytes) + " bytes\n");
+        break;
+      case kSave: save(line.argument); break;
+      case kPolicy: print(policy::explain(run_options_.policy)); break;
+      case kBudget: budget(); break;
+      case kHistory:
+        for (const std::string& entry : history_.lines()) print(entry + "\n");
+        break;
+      case kReset:
+        if (const Status done = reset(); !done) complain_here(done.error());
+        break;
+      case kQuit: return false;
     }
     return true;
+  }
+
+  void go_on() {
+    interrupted = false;
+    const uint64_t used = session_->paused_at_fuel().value_or(0);
+    show(session_->go_on(pause_fuel_ ? std::optional(used + *pause_fuel_) : std::nullopt), used);
+  }
+
+  void budget() {
+    print("last " + std::to_string(fuel_last_) + ", all " + std::to_string(fuel_all_) + "\n");
+    const policy::Limits& limits = run_options_.policy.limits;
+    print("each entry may use " + std::to_string(limits.fuel) + " fuel, " + std::to_string(limits.wall_ms) +
+          " ms, " + policy::format_quantity(policy::Quantity::kSize, limits.memory_bytes) +
+          " of memory and " + std::to_string(limits.host_calls) + " host calls\n");
   }
 
   void fork() {
@@ -259,21 +327,20 @@ class Repl {
     print("back at fork " + std::to_string(forks_.size()) + "\n");
   }
 
-  void pause(const std::string& line) {
+  void pause(const std::string& argument) {
     pause_fuel_.reset();
-    if (const size_t at = line.find(' '); at != std::string::npos) {
-      const auto fuel = policy::parse_count(line.substr(at + 1));
-      if (!fuel) return complain_here(fuel.error());
-      pause_fuel_ = *fuel;
-    }
+    if (argument.empty()) return;
+    const auto fuel = policy::parse_count(argument);
+    if (!fuel) return complain_here(fuel.error());
+    pause_fuel_ = *fuel;
   }
 
-  void save(const std::string& line) {
-    const size_t from = line.find(' '), to = from == std::string::npos ? from : line.find(' ', from + 1);
-    if (to == std::string::npos) return print(stderr, "say :save FILE AS\n");
-    const auto bytes = session_->read_file(line.substr(from + 1, to - from - 1));
+  void save(const std::string& argument) {
+    const size_t space = argument.find(' ');
+    if (space == std::string::npos) return print(stderr, "say :save FILE AS\n");
+    const auto bytes = session_->read_file(argument.substr(0, space));
     if (!bytes) return print(stderr, bytes.error().reason + "\n");
-    if (const Status written = write_output(line.substr(to + 1), *bytes); !written)
+    if (const Status written = write_output(argument.substr(space + 1), *bytes); !written)
       complain_here(written.error());
   }
 
@@ -285,11 +352,14 @@ class Repl {
   std::vector<std::unique_ptr<sandbox::Session>> forks_;
   uint64_t forked_ = 0;
   bool is_person_;
+  bool colour_;  // of errors
+  agent::History history_;
   std::optional<std::string> ahead_;  // a line that was read, and belongs to what comes next
   std::string unfinished_;            // what the language said goes on
   bool may_go_on_ = false;            // the entry that was read: an empty line ends it in any case
   std::optional<uint64_t> pause_fuel_;
   uint64_t fuel_last_ = 0, fuel_all_ = 0;
+  bool ended_ = false;  // by an entry
   int exit_code_ = kExitOk;
 };
 
@@ -305,10 +375,13 @@ Result<int> run(const Options& options) {
   std::unique_ptr<agent::LineReader> in;
   const bool is_person = is_terminal(stdin) && is_terminal(stdout);
   if (is_person)
-    if (auto terminal = agent::terminal_line_reader(interrupted)) in = std::move(*terminal);
+    if (auto terminal = agent::terminal_line_reader(interrupted, use_colour(stdout)))
+      in = std::move(*terminal);
   if (in == nullptr)
     in = std::make_unique<agent::StreamLineReader>(std::cin, is_person ? &std::cout : nullptr);
-  Repl repl(options, std::move(run_options), *in, is_person);
+  const bool keeps_history = is_person && !options.json;
+  Repl repl(options, std::move(run_options), *in, is_person,
+            keeps_history ? agent::History::default_path("history-" + options.language) : "");
   MEMBRANE_TRY(repl.begin());
   if (is_person) print(options.language + " inside Membrane; :help lists the commands, Ctrl-D ends\n");
   return repl.run();
@@ -321,25 +394,39 @@ void add_repl(CLI::App& app, int& exit_code) {
   CLI::App* const command =
       app.add_subcommand("repl", "A session in a language: state stays between entries, and can be forked");
   command
-      ->add_option("--lang", options->language, "python, js, or a language that was added (default: python)")
+      ->add_option("language,--lang", options->language,
+                   "python, js, or a language that was added (default: python)")
       ->type_name("LANGUAGE");
   command->add_option("--tier", options->tier, "Who runs the code: interpreter, compiler, or auto")
       ->type_name("TIER");
-  command->add_flag("--json", options->json, "Print each entry's report as one JSON object on a line");
+  command->add_flag(
+      "--json", options->json,
+      "Print each entry's report as one JSON object on a line; entries are lines of code as without it");
   options->policy.add_to(*command);
   options->packages.add_to(*command);
   command->footer(
       "Examples:\n"
       "  membrane repl\n"
+      "  membrane repl js --allow 'http:GET:https://example.org/*'\n"
       "  membrane repl --with rich\n"
-      "  membrane repl --lang js --allow 'http:GET:https://example.org/*'\n"
       "  printf 'x = 20\\nx + 22\\n' | membrane repl --json\n"
-      "An empty line ends a block. Where the input is not a terminal, one before an indented line does not, "
-      "and two do.\n"
-      "Limits are for each entry. Commands, as :fork and :back, are told by :help.\n"
-      "Exit codes: 0 at the end, whatever the entries did; 2 wrong usage, or a language that is not there; "
-      "3 Membrane failed.");
+      "An entry is a line of code. One that opens a bracket or a text of several lines goes on until that is "
+      "closed, and a\n"
+      "block (a line that ends in a colon, and what is indented after it) until an empty line; at a terminal "
+      "at once, in a\n"
+      "pipe unless the next line belongs to the block, or is empty, too. The end of the input ends an "
+      "entry.\n"
+      "With --json each entry is answered by one line: its report (docs/report.schema.json) with outcome, "
+      "result, stdout,\n"
+      "stderr, error and fuel_used; commands that print answer in plain text (docs/languages.md).\n"
+      "Limits are for each entry. Commands, as :fork and :back, are told by :help. exit(), quit(), "
+      "sys.exit(3), .exit,\n"
+      "process.exit(3) and Ctrl-D end the session.\n"
+      "Exit codes: that of the entry that ended the session, else 0, whatever the entries did; 2 wrong "
+      "usage, or a\n"
+      "language that is not there; 3 Membrane failed.");
   command->callback([options, &exit_code] {
+    options->language = lang::language_named(options->language);
     const Result<int> code = run(*options);
     exit_code = code ? *code : complain(code.error(), options->json ? Reader::kJson : Reader::kPerson);
   });

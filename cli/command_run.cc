@@ -16,6 +16,7 @@
 #include "cli/package_options.h"
 #include "engine/region_pool.h"
 #include "host/journal_file.h"
+#include "lang/language_names.h"
 #include "sandbox/languages.h"
 #include "sandbox/sandbox.h"
 #include "sandbox/session.h"
@@ -101,15 +102,6 @@ Result<std::unique_ptr<agent::ModelClient>> model_for(const policy::Policy& poli
 // "wat" and "wasm" are the engine's own; any other is a session of that language.
 bool is_of_engine(const std::string& language) { return language == "wat" || language == "wasm"; }
 
-// As people write the names.
-std::string language_named(const std::string& name) {
-  constexpr std::pair<std::string_view, const char*> kOthers[] = {
-      {"py", "python"}, {"python3", "python"}, {"javascript", "js"}, {"typescript", "js"}, {"ts", "js"}};
-  for (const auto& [other, known] : kOthers)
-    if (name == other) return known;
-  return name;
-}
-
 // What only a module has.
 Status check_for_language(const Options& options, const std::string& language) {
   const auto refused = [&](const char* what, const char* instead) {
@@ -135,20 +127,21 @@ Result<sandbox::Report> run_in_language(const Options& options, const std::strin
                 "the program has " + std::to_string(program.source.size()) + " bytes, and the limit is " +
                     std::to_string(limit),
                 "Make it smaller, or raise --module.");
-  std::string input;
-  if (!options.input_file.empty()) {
-    MEMBRANE_ASSIGN(input, read_input(options.input_file, run_options.policy.limits.bytes_in));
-  }
   // Never taken apart: the process is about to end, and a language is large.
   static auto* const languages = new sandbox::Languages(template_options(run_options.tier));
   MEMBRANE_ASSIGN(auto opened, languages->open(language, program.source));
+  std::string input;  // of others than Python and JavaScript, which read it as they ask
+  if (!options.input_file.empty() && opened->package().driver == lang::Driver::kStdin) {
+    MEMBRANE_ASSIGN(input, read_input(options.input_file, run_options.policy.limits.bytes_in));
+  }
   MEMBRANE_TRY(options.packages.join(run_options.policy, opened->package().driver));
   MEMBRANE_ASSIGN(opened, options.packages.provide(std::move(opened), run_options.policy, options.policy.file,
                                                    &interrupted));
   engine::RegionPool::instance().keep_none();  // nobody comes after this program
   MEMBRANE_ASSIGN(const auto session, sandbox::Session::create(std::move(opened), run_options));
+  const std::string name = lang::program_name(program.name, options.language);
   sandbox::Report report = session->exec({.code = program.source,
-                                          .name = options.text ? "" : program.name,
+                                          .name = options.text && name == program.name ? "" : name,
                                           .is_script = !options.text,
                                           .arguments = program.arguments,
                                           .input = std::move(input)});
@@ -255,9 +248,8 @@ Result<Source> source_of(const Options& options) {
     return source;
   }
   MEMBRANE_ASSIGN(source.program, program_of(options));
-  source.language = options.language.empty()
-                        ? sandbox::language_of(options.text ? "" : options.file, source.program.source)
-                        : language_named(options.language);
+  MEMBRANE_ASSIGN(source.language, program_language(options.language, options.text ? "" : options.file,
+                                                    source.program.source));
   return source;
 }
 
@@ -341,8 +333,10 @@ void hint_at_file_here(const Options& options, sandbox::Report& report) {
                " gives it to the program.";
 }
 
-// The program's input: what --input names, else standard input, unless the program itself came from there.
-Result<std::optional<InputSource>> input_of(const Options& options) {
+// The program's input: what --input names, else standard input, unless the program itself came from there. At a terminal a
+// program in a language has none: what it reads is at its end.
+Result<std::optional<InputSource>> input_of(const Options& options, bool is_engines) {
+  if (options.input_file.empty() && !is_engines && is_terminal(stdin)) return std::optional<InputSource>();
   const std::string path = options.input_file.empty() ? "-" : options.input_file;
   if (path == "-" && options.file == "-") {
     if (options.input_file.empty()) return std::optional<InputSource>();
@@ -422,7 +416,7 @@ Result<int> run(const Options& options) {
     run_options.on_stdout = [&](std::string_view bytes) { output.write_out(bytes); };
     run_options.on_stderr = [&](std::string_view bytes) { output.write_error(bytes); };
   }
-  MEMBRANE_ASSIGN(auto input, input_of(options));
+  MEMBRANE_ASSIGN(auto input, input_of(options, is_of_engine(source.language)));
   if (input) {
     run_options.input_is_ambient = options.input_file.empty();
     run_options.read_input = [&](std::chrono::milliseconds patience) {
@@ -513,9 +507,10 @@ void add_run(CLI::App& app, int& exit_code) {
       "repeated")
       ->type_name("NAME[=VALUE]");
   command
-      ->add_option(
-          "--input", options->input_file,
-          "File that io.input gives, and a WASI program's standard input, or - (a WASI program's default)")
+      ->add_option("--input", options->input_file,
+                   "File that is the program's standard input (for WebAssembly io.input, too), or -; without "
+                   "it what is piped "
+                   "to membrane, read when the program asks")
       ->type_name("FILE");
   add_options(command, options.get());
   options->packages.add_to(*command);
@@ -525,7 +520,7 @@ void add_run(CLI::App& app, int& exit_code) {
       "  membrane run --with rich --with httpx report.py\n"
       "  membrane run analyse.py --allow fs:read:./data data/log.csv\n"
       "  membrane run chart.py --allow fs:read:./data --out ./results\n"
-      "  membrane run script.js\n"
+      "  membrane run script.js < data.txt\n"
       "  membrane run program.wat --allow fs:read:./data --fuel 2e6\n"
       "  membrane run tool.wasm --dir . --env LANG=C notes.txt\n"
       "  membrane run tool.wasm --dir data:/data:ro -- --fuel high --verbose < notes.txt > result.bin\n"

@@ -1221,6 +1221,83 @@ class RunInLanguages(WithLanguages):
             with self.subTest(arguments=arguments):
                 self.assertEqual(self.membrane("run", *arguments, "-q").stdout, "")
 
+    def test_a_program_has_what_is_piped(self):
+        data = "3\n4"
+        for name, text in (("a.py", "print(int(input()) + int(input()))"), ("b.py", "import sys; print(sum(map(int, sys.stdin)))"),
+                           ("c.py", "print(sum(map(int, open(0))))"), ("d.py", "import fileinput; print(sum(map(int, fileinput.input())))"),
+                           ("e.py", "import sys; print(sum(map(int, sys.stdin.buffer.read().split())))"),
+                           ("a.js", "console.log(Number(prompt()) + Number(prompt()))"),
+                           ("b.js", "console.log(eval(require('fs').readFileSync(0, 'utf8').split('\\n').join('+')))"),
+                           ("c.js", "let s = ''; process.stdin.on('data', (d) => s += d).on('end', () => console.log(eval(s.replace('\\n', '+'))))"),
+                           ("d.mjs", "import { createInterface } from 'node:readline';\nlet sum = 0;\n"
+                                     "for await (const line of createInterface({ input: process.stdin })) sum += Number(line);\nconsole.log(sum)")):
+            with self.subTest(name=name):
+                program = self.file(name, text)
+                self.assertEqual(self.membrane("run", program, "-q", stdin=data).stdout, "7\n")
+                self.assertEqual(self.membrane("run", program, "-q", "--input", "-", stdin=data).stdout, "7\n")
+                self.assertEqual(self.membrane("run", program, "-q", "--input", self.file("data", data)).stdout, "7\n")
+        self.assertEqual(self.membrane("run", "-e", "input()", "-q", stdin="piped").stdout, "'piped'\n")
+        self.assertIn("EOFError", self.membrane("run", "-", "--lang", "py", stdin="input()", code=1).stderr)
+        self.assertIn("EOFError", self.membrane("run", "-e", "input()", code=1).stderr)
+
+    def test_a_pipe_that_never_ends_holds_up_who_reads_it_alone(self):
+        read, write = os.pipe()
+        try:
+            for arguments, code, told in ((["-e", "2 + 2", "-q"], 0, "4\n"), (["--lang", "js", "-e", "2 + 2", "-q"], 0, "4\n"),
+                                          (["-e", "input()", "--wall", "200ms"], 1, "waiting for its standard input"),
+                                          (["--lang", "js", "-e", "prompt()", "--wall", "200ms"], 1, "waiting for its standard input")):
+                done = subprocess.run([COMMAND, "run", *arguments], stdin=read, capture_output=True, text=True, cwd=self.folder,
+                                      env=self.environment, timeout=SECONDS)
+                self.assertEqual(done.returncode, code, done.stderr)
+                self.assertIn(told, done.stdout + done.stderr)
+        finally:
+            os.close(read)
+            os.close(write)
+        done = self.membrane("run", "-e", "input()", "--bytes-in", "10", stdin="x" * 11, code=2)
+        self.assertIn("the input has more than 10 bytes", done.stderr)
+        self.assertIn("--bytes-in", done.stderr)
+
+    def test_binary_input_is_whole(self):
+        data = self.file("data", bytes(range(256)) * 1000)
+        program = self.file("p.py", "import sys; b = sys.stdin.buffer.read(); print(b == bytes(range(256)) * 1000)")
+        self.assertEqual(self.membrane("run", program, "-q", "--input", data).stdout, "True\n")
+        program = self.file("p.js", "const b = require('fs').readFileSync(0); console.log(b.length, b[255], b[256 * 999 + 200])")
+        self.assertEqual(self.membrane("run", program, "-q", "--input", data).stdout, "256000 255 200\n")
+
+    def test_a_language_that_nobody_names_is_guessed_and_said(self):
+        done = self.membrane("run", "-", "-q", stdin="import sys\nprint(40 + 2)")
+        self.assertEqual((done.stdout, done.stderr), ("42\n", "membrane: standard input looks like Python, and runs as that; "
+                                                               "--lang says what it is\n"))
+        self.assertEqual(self.membrane("run", self.file("p.txt", "const a = 42;\nconsole.log(a)"), "-q").stdout, "42\n")
+        self.assertEqual(self.membrane("run", "-", "-q", stdin="#!/usr/bin/env python3\n42;").stdout, "")
+        self.assertEqual(self.membrane("run", "-", "-q", stdin="(async () => { console.log(42) })()").stdout, "42\n")
+        self.assert_refused(self.membrane("run", "-", stdin="1 + 1", code=2), "does not say what language", "--lang")
+        self.assertIn("looks like Rust", self.membrane("run", self.file("a.rs", "fn main() {\n  let a = 1;\n}"), code=2).stderr)
+        self.assertIn("looks like C", self.membrane("run", "-", stdin="#include <stdio.h>\n// let\n", code=2).stderr)
+
+    def test_languages_have_the_names_that_people_use(self):
+        for word in ("py", "Python3", "python"):
+            self.assertEqual(self.membrane("run", "--lang", word, "-e", "6 * 7", "-q").stdout, "42\n")
+            self.membrane("check", "-", "--lang", word, stdin="x = 1")
+            self.assertEqual(self.membrane("repl", word, stdin="6 * 7\n").stdout, "42\n")
+        for word in ("ts", "typescript"):
+            self.assertEqual(self.membrane("run", "--lang", word, "-e", "let a: number = 42; a", "-q").stdout, "42\n")
+            self.membrane("check", "-", "--lang", word, stdin="let a: number = 1")
+        self.assertEqual(self.membrane("repl", "--lang", "javascript", stdin="6 * 7\n").stdout, "42\n")
+
+    def test_what_ends_a_program_ends_its_session(self):
+        for language, entry, code in (("py", "exit()", 0), ("py", "quit", 0), ("py", "import sys; sys.exit(3)", 3), ("js", ".exit", 0),
+                                      ("js", "process.exit(4)", 4), ("py", ":quit", 0), ("js", "/q", 0)):
+            with self.subTest(entry=entry):
+                done = self.membrane("repl", language, stdin=f"40 + 2\n{entry}\n5\n", code=code)
+                self.assertEqual(done.stdout, "42\n")
+
+    def test_commands_of_a_session_begin_with_either(self):
+        done = self.membrane("repl", "js", stdin="var x = 1\n/fork\nx = 2\n/back to/.test('back to')\n:back\nx\n:frk\n/fork/.test('fork')\n")
+        self.assertEqual(done.stdout, "fork 1\n2\ntrue\nback at fork 1\n1\ntrue\n")
+        self.assertIn("There is no command :frk. Did you mean :fork? There are :help, :fork, ", done.stderr)
+        self.assertFalse((self.folder / "state").exists(), "a history was kept without a terminal")
+
     def test_a_replay_says_which_directories_it_needs(self):
         (self.folder / "in").mkdir()
         self.file("in/x.txt", "read")

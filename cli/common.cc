@@ -13,6 +13,8 @@
 #include "base/terminal.h"
 #include "base/write_at.h"
 #include "cli/cli.h"
+#include "lang/foreign_source.h"
+#include "lang/language_names.h"
 #include "policy/directory_flag.h"
 #include "sandbox/languages.h"
 #include "sandbox/report.h"
@@ -72,6 +74,23 @@ Result<policy::Policy> PolicyOptions::policy(const policy::Limits& unless_given)
   for (const auto& limit : limits_)
     if (!limit->value.empty()) MEMBRANE_TRY(policy::set_limit(policy.limits, limit->name, limit->value));
   return policy;
+}
+
+Result<std::string> program_language(const std::string& word, const std::string& file,
+                                     std::string_view source) {
+  if (!word.empty()) return lang::language_named(word);
+  if (std::string language = sandbox::language_of(file, source); !language.empty()) return language;
+  const std::string name = file == "-" ? "standard input" : std::filesystem::path(file).filename().string();
+  // What is of no language that runs here, is empty or no text is told so as WAT.
+  const auto foreign = lang::foreign_source(source, name);
+  if (foreign && !foreign->found.contains("Python") && !foreign->found.contains("JavaScript")) return "wat";
+  const std::string guess = sandbox::guessed_language(source);
+  if (guess.empty())
+    return fail(ErrorCode::kInvalidArgument, name + " does not say what language it is in",
+                "Give --lang python, js or wat.");
+  print(stderr, "membrane: " + name + " looks like " + (guess == "js" ? "JavaScript" : "Python") +
+                    ", and runs as that; --lang says what it is\n");
+  return guess;
 }
 
 Result<engine::Tier> tier_of(const std::string& name) {

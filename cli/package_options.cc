@@ -1,6 +1,7 @@
 #include "cli/package_options.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "packages/provide.h"
 #include "policy/package_name.h"
@@ -16,6 +17,16 @@ std::vector<std::string>* names_for(policy::Packages& packages, lang::Driver dri
     case lang::Driver::kStdin: return nullptr;
   }
   return nullptr;
+}
+
+// Says on a terminal how far it is; elsewhere in one line that packages are brought, since that takes its time.
+std::function<void(std::string_view step)> progress_of(const std::vector<std::string>& names) {
+  if (auto line = progress_line()) return line;
+  std::string list;
+  for (const std::string& name : names) list += (list.empty() ? "" : ", ") + name;
+  return [list, was_told = false](std::string_view step) mutable {
+    if (!std::exchange(was_told, true)) print(stderr, "membrane: " + std::string(step) + ": " + list + "\n");
+  };
 }
 
 }  // namespace
@@ -55,7 +66,7 @@ Result<std::shared_ptr<const sandbox::Template>> PackageOptions::provide(
   return packages::provide(
       std::move(language), wanted,
       {.cache_directory = packages::default_cache_directory(),
-       .on_progress = progress_line(),
+       .on_progress = progress_of(*names),
        .on_notice =
            [](std::string_view sentence) { print(stderr, "membrane: " + std::string(sentence) + "\n"); },
        .cancel = cancel});

@@ -308,10 +308,15 @@ std::string Door::answer_session(std::string_view what, std::string_view request
     HostResult<std::string> text = session_->read_file(path->get_ref<const std::string&>());
     return text ? answer_of(*std::move(text)) : refused(text.error());
   }
+  if (what == "input") {
+    HostResult<std::string> bytes = session_->read_input();
+    return bytes ? answer_of(*std::move(bytes)) : refused(bytes.error());
+  }
   if (what == "memory") return answer_of(static_cast<int64_t>(guest_.memory().size()));
-  return refused({Errno::kInvalid,
-                  "a session is asked for its 'next', a 'file' or its 'memory', or told a 'result'",
-                  {}});
+  return refused(
+      {Errno::kInvalid,
+       "a session is asked for its 'next', its 'input', a 'file' or its 'memory', or told a 'result'",
+       {}});
 }
 
 std::string Door::answer_files(std::string_view request) {

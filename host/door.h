@@ -9,6 +9,7 @@
 //   {"session":"next"}           the next piece of code to run: whatever the session answers
 //   {"session":"result",…}       what came of it; the rest is the session's
 //   {"session":"file","path":"/lib/x.js"}  the text of a file that the program may read
+//   {"session":"input"}          the next bytes of the program's input; "" at its end
 //   {"session":"memory"}         how many bytes of memory the program has
 //   {"files":"open","path":"/x","write":true,"create":true}  a call of WASI about files, where the program's module
 //       imports none: also exclusive, truncate, append; the value is a descriptor. The others:
@@ -45,6 +46,8 @@ class DoorSession {
   // `request` is the whole request, not yet parsed beyond its "session"; `memory` bounds what parsing
   // and keeping it takes.
   virtual HostResult<void> take_result(std::string_view request, HostMemory& memory) = 0;
+  // The next bytes of the program's input, when a turn says that it has some; "" at its end.
+  virtual HostResult<std::string> read_input() { return std::string(); }
   // A file that the program may read: of its own, or of a grant.
   virtual HostResult<std::string> read_file(std::string_view path) {
     return refuse(Errno::kUnsupported, "there are no files, so no " + std::string(path));

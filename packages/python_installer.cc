@@ -138,9 +138,9 @@ class PythonInstaller final : public Installer {
 
   static std::string say_older(const Json& package) {
     const std::string name = text_at(package, "name"), lacks = text_at(package, "lacks");
-    return "programs get " + name + " " + text_at(package, "version") + ", an older version: " +
-           text_at(package, "newest") + " needs " + (lacks.empty() ? "a package" : lacks) +
-           ", of which there is no wheel of pure Python";
+    return "programs get " + name + " " + text_at(package, "version") +
+           ", an older version: " + text_at(package, "newest") + " needs " +
+           (lacks.empty() ? "a package" : lacks) + ", of which there is no wheel of pure Python";
   }
 
   const Options& options_;

@@ -3,11 +3,15 @@
 //   http:METHOD[,METHOD…]:URL     fs:read|write[,links]:HOST[:GUEST]     kv[:PATH]     sql:NAME:PATH
 //   ai     time     random     ask
 //
+// What is granted already, by the policy or an earlier flag, is not granted again: the bounds of then hold.
+//
 // A URL and a path may contain colons: METHODs, modes and NAMEs end at the first colon, and
 // GUEST is what follows the last colon before a slash.
 #include <algorithm>
+#include <filesystem>
 
 #include "base/utf8.h"
+#include "policy/add_grant.h"
 #include "policy/names.h"
 #include "policy/policy.h"
 #include "policy/url_grant.h"
@@ -30,6 +34,20 @@ Split split(std::string_view text) {
   return {text.substr(0, colon), text.substr(colon + 1), true};
 }
 
+// What the policy grants already is left out: its own bounds hold. By a name that can only mean this machine, a flag grants
+// the addresses that the name has.
+void add_http(Policy& policy, HttpGrant grant, const Url& url) {
+  for (const HttpGrant& there : policy.http) {
+    if (there.url != grant.url) continue;
+    std::erase_if(grant.methods, [&](const std::string& method) {
+      return std::ranges::find(there.methods, method) != there.methods.end();
+    });
+    if (grant.methods.empty()) return;
+  }
+  if (url.host == "localhost") grant.addresses = {"127.0.0.1", "::1"};
+  policy.http.push_back(std::move(grant));
+}
+
 Status allow_http(Policy& policy, std::string_view flag, std::string_view rest) {
   const auto [methods, url, found] = split(rest);
   if (methods == "http" || methods == "https")
@@ -50,13 +68,14 @@ Status allow_http(Policy& policy, std::string_view flag, std::string_view rest) 
   auto parsed = UrlGrant::parse(url);
   if (!parsed) return refuse(flag, parsed.error().message, parsed.error().hint);
   grant.url = parsed->text();
-  policy.http.push_back(std::move(grant));
+  add_http(policy, std::move(grant), parsed->url());
   return {};
 }
 
-// "/data" for "./data/": the directory's own name at the root of the guest's name space.
+// "/data" for "./data/": the directory's own name at the root of the guest's name space, which is "." itself.
 std::string default_guest(std::string_view host) {
   while (host.ends_with('/')) host.remove_suffix(1);
+  if (host == ".") return "/";
   const std::string_view name = host.substr(host.rfind('/') + 1);
   return name.empty() || name == "." || name == ".." ? "" : "/" + std::string(name);
 }
@@ -78,6 +97,12 @@ Status allow_fs(Policy& policy, std::string_view flag, std::string_view rest) {
   if (comma != std::string_view::npos && words.substr(comma + 1) != "links")
     return refuse(flag, "\"" + std::string(words.substr(comma + 1)) + "\" is not an option of a mode.",
                   "write " + std::string(mode) + ", or " + std::string(mode) + ",links");
+  const std::string_view near = found ? nearest(mode, {"read", "write"}) : "";
+  if (!near.empty() && near != mode)
+    return refuse(
+        flag, "\"" + std::string(mode) + "\" is no mode: there are read, and write (which includes reading).",
+        "did you mean fs:" + std::string(near) + "? write " +
+            allow_flag("fs:" + std::string(near) + ":" + std::string(paths)));
   if (mode != "read" && mode != "write")
     return refuse(flag, "the mode is missing: read, or write (which includes reading).",
                   "write --allow 'fs:read:" + std::string(path_behind(rest)) + "'");
@@ -93,7 +118,7 @@ Status allow_fs(Policy& policy, std::string_view flag, std::string_view rest) {
   if (grant.guest.empty())
     return refuse(flag, "\"" + grant.host + "\" has no name of its own.",
                   "say where the program sees it: fs:" + std::string(words) + ":" + grant.host + ":/work");
-  policy.fs.push_back(std::move(grant));
+  add_fs(policy, std::move(grant));
   return {};
 }
 
@@ -114,7 +139,10 @@ Status allow_sql(Policy& policy, std::string_view flag, std::string_view rest) {
   SqlGrant grant;
   grant.name = name;
   grant.path = path;
-  policy.sql.push_back(std::move(grant));
+  const auto is_same = [&](const SqlGrant& there) {
+    return there.name == grant.name && there.path == grant.path;
+  };
+  if (std::ranges::none_of(policy.sql, is_same)) policy.sql.push_back(std::move(grant));
   return {};
 }
 
@@ -137,6 +165,18 @@ Status apply(Policy& policy, std::string_view flag) {
 }
 
 }  // namespace
+
+void add_fs(Policy& policy, FsGrant grant) {
+  const auto place = [](const FsGrant& of) {
+    return (std::filesystem::path(of.host) / "").lexically_normal();
+  };
+  const auto is_same = [&](const FsGrant& there) {
+    return there.guest == grant.guest && there.links == grant.links && place(there) == place(grant);
+  };
+  const auto there = std::ranges::find_if(policy.fs, is_same);
+  if (there == policy.fs.end()) policy.fs.push_back(std::move(grant));
+  else if (grant.mode == FsMode::kWrite) there->mode = FsMode::kWrite;
+}
 
 std::string allow_flag(std::string_view grant) {
   const bool plain = !grant.empty() && std::ranges::all_of(grant, [](char c) {

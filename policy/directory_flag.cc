@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/utf8.h"
+#include "policy/add_grant.h"
 
 namespace membrane::policy {
 namespace {
@@ -50,7 +51,7 @@ Status allow_directory(Policy& policy, std::string_view flag) {
                 "write it in UTF-8, without NUL");
   Policy changed = policy;
   MEMBRANE_ASSIGN(FsGrant grant, grant_of(flag));
-  changed.fs.push_back(std::move(grant));
+  add_fs(changed, std::move(grant));
   if (auto valid = validate(changed); !valid) return refuse(flag, valid.error().message, valid.error().hint);
   policy = std::move(changed);
   return {};

@@ -1,4 +1,5 @@
 #include "policy/policy.h"
+#include "policy/directory_flag.h"
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -361,7 +362,9 @@ TEST(Allow, SaysHowToMendAFlag) {
       {"fs:read,links", "fs:read,links:./data"},
       {"fs:links:./data", "fs:read:"},
       {"fs:read:", "fs:read:./data"},
-      {"fs:read:.", "fs:read:.:/work"},
+      {"fs:read:..", "fs:read:..:/work"},
+      {"fs:reed:.", "did you mean fs:read?"},
+      {"fs:wirte:./data", "--allow fs:write:./data"},
       {"fs:read:/", "fs:read:/:/work"},
       {"fs:read:a/..", "fs:read:a/..:/work"},
       {"fs:read:./data:/a/../b", "dot component"},
@@ -380,13 +383,40 @@ TEST(Allow, SaysHowToMendAFlag) {
   EXPECT_NE(flag_error("kv:\xff"), "accepted");
 }
 
-TEST(Allow, RefusesTheSameThingTwiceAndLeavesThePolicyAsItWas) {
+TEST(Allow, WhatIsGrantedAlreadyIsNotGrantedAgain) {
+  Policy policy;
+  for (const char* flag : {"http:GET,POST:https://h.org/*", "fs:write:./data", "sql:a:./a.db", "fs:read:."})
+    ASSERT_TRUE(allow(policy, flag));
+  policy.http.at(0).timeout_ms = 1;
+  const Policy before = policy;
+  for (const char* flag : {"http:GET:https://h.org:443/*", "fs:read:data/", "fs:write:./data:/data",
+                           "sql:a:./a.db", "fs:read:./:/"}) {
+    const auto status = allow(policy, flag);
+    EXPECT_TRUE(status) << flag << " " << status.error().to_string();
+    EXPECT_EQ(policy, before) << flag;
+  }
+  EXPECT_TRUE(allow_directory(policy, "data"));
+  EXPECT_EQ(policy, before);
+  EXPECT_TRUE(allow_directory(policy, ".:/"));
+  EXPECT_EQ(policy.fs.at(1).mode, FsMode::kWrite) << "what is read may be granted for writing, too";
+  EXPECT_TRUE(allow(policy, "http:GET,PUT:https://h.org/*"));
+  EXPECT_EQ(policy.http.at(1).methods, std::vector<std::string>{"PUT"});
+}
+
+TEST(Allow, LocalhostIsThisMachine) {
+  Policy policy;
+  ASSERT_TRUE(allow(policy, "http:GET:http://localhost:8000/*"));
+  EXPECT_EQ(policy.http.at(0).addresses, (std::vector<std::string>{"127.0.0.1", "::1"}));
+  ASSERT_TRUE(allow(policy, "http:GET:http://localhost.example.org/*"));
+  EXPECT_TRUE(policy.http.at(1).addresses.empty());
+}
+
+TEST(Allow, RefusesAnotherThingInTheSamePlaceAndLeavesThePolicyAsItWas) {
   Policy policy;
   ASSERT_TRUE(allow(policy, "http:GET:https://h.org/*"));
   ASSERT_TRUE(allow(policy, "kv:./a.db"));
   ASSERT_TRUE(allow(policy, "fs:read:./data"));
   const Policy before = policy;
-  EXPECT_FALSE(allow(policy, "http:GET:https://h.org:443/*"));
   EXPECT_FALSE(allow(policy, "kv:./b.db"));
   EXPECT_FALSE(allow(policy, "fs:write:./other/data"));
   EXPECT_EQ(policy, before);

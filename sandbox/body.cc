@@ -113,7 +113,15 @@ bool is_always_alike(wasi::FunctionId function) {
 HostAction Body::call_wasi(const wasi::Function& function, engine::HostCall& call) {
   if (runs_on_) return HostAction::kTrap;
   const uint64_t fuel_before = call.execution.fuel_left();
-  const WasiConsequence consequence = sandbox::call_wasi(*system_, function, *guest_, call);
+  WasiConsequence consequence = sandbox::call_wasi(*system_, function, *guest_, call);
+  while (consequence.waits && around_.give_input) {
+    if (!around_.give_input()) {
+      stop_.outcome = around_.must_stop ? around_.must_stop() : std::nullopt;
+      if (!stop_.outcome) stop_.outcome = Outcome::kInvalid;
+      return HostAction::kInterrupt;
+    }
+    consequence = sandbox::call_wasi(*system_, function, *guest_, call);
+  }
   list_calls_of_system();
   if (std::exchange(door_lacks_fuel_, false)) {
     // Nothing was done: the call is made again when there is more.

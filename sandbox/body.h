@@ -50,6 +50,9 @@ class Body final : public Calls {
     host::DoorSession* session = nullptr;
     const Interpreter* interpreter = nullptr;
     std::function<std::optional<Outcome>()> must_stop;  // the outcome, when the run is to end
+    // Of a program that does not read its turns as input: gives the system more of its input, or closes that. False
+    // when the run is to end.
+    std::function<bool()> give_input;
   };
   // Why the last run did not return.
   struct Stop {

@@ -107,6 +107,8 @@ class Interpreter {
   [[nodiscard]] virtual bool asks_for_files() const { return false; }
   // Whether it can say what is wrong with a text and run nothing of it (Turn::only_checks).
   [[nodiscard]] virtual bool checks() const { return false; }
+  // Whether it can say which names a text could go on with (Session::complete).
+  [[nodiscard]] virtual bool completes() const { return false; }
 
   // Lets the program take its next turn, whose code this is. False when it did not return, or come to wait.
   [[nodiscard]] virtual bool turn(Calls& calls, std::string_view code) const = 0;

@@ -39,7 +39,9 @@ class Languages {
 
 // The language of a program, by its name and how it begins: "python", "js" or that of an installed package that has
 // the extension; "wat" or "wasm" for what the engine runs itself. A text without a name is Python when it does not
-// begin as WAT or a binary does.
+// begin as WAT or a binary does; of one whose name says nothing the language is "", and can be guessed.
 std::string language_of(std::string_view file_name, std::string_view source);
+// "python" or "js", where the words of a text look more like one of them; "" where they do not.
+std::string guessed_language(std::string_view source);
 
 }  // namespace membrane::sandbox

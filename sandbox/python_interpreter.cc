@@ -63,6 +63,7 @@ class PythonInterpreter final : public Interpreter {
   }
 
   [[nodiscard]] bool checks() const override { return true; }
+  [[nodiscard]] bool completes() const override { return true; }
   [[nodiscard]] bool turn(Calls& calls, std::string_view) const override { return run(calls, kTurn); }
   [[nodiscard]] std::vector<ReportPlace> places(Calls& calls) const override {
     return python_places(calls.memory(), runtime_);

@@ -484,6 +484,7 @@ class QuickJsInterpreter final : public Interpreter {
 
   [[nodiscard]] bool asks_for_files() const override { return true; }
   [[nodiscard]] bool checks() const override { return true; }
+  [[nodiscard]] bool completes() const override { return true; }
   [[nodiscard]] bool turn(Calls& calls, std::string_view) const override;
   [[nodiscard]] bool go_on(Calls& calls) const override;
   [[nodiscard]] std::vector<ReportPlace> places(Calls& calls) const override;

@@ -32,9 +32,6 @@ using Clock = std::chrono::steady_clock;
 constexpr std::string_view kCommandEntry = "_start";
 constexpr std::string_view kInitialize = "_initialize";
 
-// How long the run waits for input before it looks whether it is to end.
-constexpr std::chrono::milliseconds kInputPatience(20);
-
 // The function that the preprocessor's checked calls end with: not a capability, and not in the report.
 const wasm::FuncType& fail_type() {
   static const wasm::FuncType type{{wasm::ValType::kI32, wasm::ValType::kI32, wasm::ValType::kI32}, {}};

@@ -92,6 +92,8 @@ struct RunOptions {
   // More of the program's input than Program::input; null: that is all. Called on the run's thread, and returns after
   // `patience` at the latest. A WASI program is given the input as it reads. Other programs are given all of it before
   // they start, for io.input, and so is a program that is to be frozen, for its snapshot: at most limits.bytes_in.
+  // In a session, a turn without input of its own reads it when it asks, in whole blocks of 64 KiB (its standard input in
+  // Python and JavaScript, {"session":"input"} of the door elsewhere); forks have none of it.
   std::function<InputPiece(std::chrono::milliseconds patience)> read_input;
   // Nobody asked for this input: it is a WASI program's standard input and nothing else, and no part of a snapshot.
   bool input_is_ambient = false;

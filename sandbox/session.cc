@@ -1,6 +1,7 @@
 #include "sandbox/session.h"
 
 #include <chrono>
+#include <ranges>
 
 #include "base/hex.h"
 #include "base/json.h"
@@ -26,10 +27,14 @@ using Clock = std::chrono::steady_clock;
 using Json = nlohmann::json;
 
 constexpr uint32_t kFreshBytes = 32;
+constexpr size_t kInputBlockBytes = 65536;
 // Numbers that tell apart what is forked from one stream of randomness: forks of the session have their own, below.
 constexpr uint64_t kOfSteps = 1ull << 63;     // a step back, and the number of its turn
 constexpr uint64_t kOfFresh = UINT64_MAX;     // the stream of fresh entropy
 constexpr uint64_t kOfPrograms = 1ull << 62;  // a program that a turn starts, and the number of the turn
+constexpr uint64_t kOfCompletions = kOfPrograms - 2;
+constexpr uint64_t kCompletionFuel = 200'000'000;
+constexpr uint64_t kCompletionWallMs = 2000;
 constexpr size_t kMostDisplays = 1000;
 constexpr size_t kMostTypes = 64;  // of one display
 constexpr const char* kGoesOn = "The session stands as it did before this turn.";
@@ -100,7 +105,8 @@ class Session::Impl final : public host::DoorSession {
                                                           .gate = &gate_,
                                                           .session = this,
                                                           .interpreter = &template_->interpreter(),
-                                                          .must_stop = [this] { return must_stop(); }},
+                                                          .must_stop = [this] { return must_stop(); },
+                                                          .give_input = input_giver()},
                                        std::move(system));
     const auto limits = language_instance_limits(options_.policy.limits, template_->image());
     if (image == nullptr && waiting == nullptr && template_->waiting() != nullptr) {
@@ -126,6 +132,7 @@ class Session::Impl final : public host::DoorSession {
   Report exec(const Turn& turn);
   Report go_on(std::optional<uint64_t> pause_at_fuel);
   Result<std::unique_ptr<Session>> fork(uint64_t number);
+  std::vector<std::string> complete(std::string_view code);
 
   [[nodiscard]] std::vector<ReportFile> files() const;
 
@@ -133,6 +140,7 @@ class Session::Impl final : public host::DoorSession {
   host::HostResult<std::string> next() override;
   host::HostResult<void> take_result(std::string_view request, host::HostMemory& memory) override;
   host::HostResult<std::string> fresh_entropy();
+  host::HostResult<std::string> read_input() override;
   host::HostResult<std::string> read_file(std::string_view path) override {
     constexpr uint64_t kForms = 4;  // as it is read, and as JSON in a string that grows
     const uint64_t most = body_->guest().host_memory().left_for_call() / kForms;
@@ -158,9 +166,13 @@ class Session::Impl final : public host::DoorSession {
   Result<Image> capture();
   Result<std::unique_ptr<wasi::System>> fork_system(const wasi::System& system, uint64_t number,
                                                     const policy::Policy& policy, wasi::World world) const;
+  Result<std::unique_ptr<Impl>> fork_as(uint64_t number, RunOptions options);
   Status fork_paused(uint64_t number, Impl& child);
   void go_back(Checkpoint checkpoint);
   std::optional<Outcome> must_stop() const;
+  // Whether the program may ask for input that the options read.
+  [[nodiscard]] bool has_input() const { return options_.read_input && !input_is_over_; }
+  [[nodiscard]] std::function<bool()> input_giver();
   [[nodiscard]] Status check(const Turn& turn) const;
   void begin_turn(const Turn& turn);
   void begin_part();
@@ -193,6 +205,7 @@ class Session::Impl final : public host::DoorSession {
   std::unique_ptr<Body> body_;
   host::RandomStream fresh_;  // what turns are given of it is never given again, whatever they end in
 
+  bool completes_ = false;            // its turn is to say which names there are
   std::optional<Turn> turn_;          // until it was asked for
   std::optional<Checkpoint> before_;  // of a turn that is paused
   bool needs_entropy_ = true;         // the memory was copied since the program was given fresh entropy
@@ -201,12 +214,20 @@ class Session::Impl final : public host::DoorSession {
   uint64_t output_of_turn_bytes_ = 0;  // that the parts of the turn so far have printed and submitted
   Clock::time_point deadline_;
   std::optional<Json> result_;
+  std::string input_ahead_;     // was read, and belongs to the next block
+  uint64_t input_bytes_ = 0;    // that the program was given of what the options read
+  bool input_is_over_ = false;  // there was no more of it
+  bool waits_for_input_ = false;
+  std::string input_problem_;  // why there is no more of it; ends the run
   uint64_t result_bytes_ = 0;  // of the host's memory, for it and for what the report makes of it
 };
 
 // -- a turn -------------------------------------------------------------------------------------------------------
 
-std::optional<Outcome> Session::Impl::must_stop() const { return stop_asked_for(options_.cancel, deadline_); }
+std::optional<Outcome> Session::Impl::must_stop() const {
+  if (!input_problem_.empty()) return Outcome::kInvalid;
+  return stop_asked_for(options_.cancel, deadline_);
+}
 
 void Session::Impl::begin_turn(const Turn& turn) {
   using enum policy::Resource;
@@ -219,6 +240,9 @@ void Session::Impl::begin_turn(const Turn& turn) {
     budget_->set(kTokens, limits.tokens);
   }
   turn_ = turn;
+  input_problem_.clear();
+  waits_for_input_ = false;
+  if (has_input() && input_giver()) body_->system().open_stdin();
   result_.reset();
   result_bytes_ = 0;
   (void)body_->guest().host_memory().keep(host::HostMemory::Holder::kResult, 0);
@@ -336,11 +360,13 @@ host::HostResult<std::string> Session::Impl::next() {
   if (!turn_) return host::refuse(host::Errno::kNotFound, "there is no turn to run");
   Json request = {{"code", turn_->code},
                   {"name", turn_->name.empty() ? "<cell " + std::to_string(turns_) + ">" : turn_->name},
-                  {"mode", turn_->only_checks ? "check"
-                           : turn_->is_script ? "script"
-                                              : "cell"},
+                  {"mode", completes_           ? "complete"
+                           : turn_->only_checks ? "check"
+                           : turn_->is_script   ? "script"
+                                                : "cell"},
                   {"arguments", turn_->arguments},
                   {"input", turn_->input}};
+  if (has_input() && turn_->input.empty()) request["input_waits"] = true;
   turn_.reset();
   if (needs_entropy_) {
     MEMBRANE_ASSIGN(const std::string entropy, fresh_entropy());
@@ -349,6 +375,40 @@ host::HostResult<std::string> Session::Impl::next() {
     needs_entropy_ = false;
   }
   return json_text(request);
+}
+
+// In blocks whose size does not depend on how the source delivers, so that the program sees the same at every run.
+host::HostResult<std::string> Session::Impl::read_input() {
+  std::string block = std::exchange(input_ahead_, {});
+  waits_for_input_ = true;
+  while (block.size() < kInputBlockBytes && has_input()) {
+    if (must_stop()) return host::refuse(host::Errno::kHost, "the run is to end");
+    InputPiece piece = options_.read_input(kInputPatience);
+    block += piece.bytes;
+    input_is_over_ = piece.is_end;
+  }
+  waits_for_input_ = false;
+  if (block.size() > kInputBlockBytes) {
+    input_ahead_ = block.substr(kInputBlockBytes);
+    block.resize(kInputBlockBytes);
+  }
+  input_bytes_ += block.size();
+  const uint64_t limit = options_.policy.limits.bytes_in;
+  if (input_bytes_ <= limit) return block;
+  input_problem_ = "the input has more than " + std::to_string(limit) + " bytes";
+  return host::refuse(host::Errno::kTooBig, input_problem_);
+}
+
+std::function<bool()> Session::Impl::input_giver() {
+  const bool reads_turns = template_->interpreter().reads() || template_->interpreter().restarts();
+  if (!options_.read_input || reads_turns) return nullptr;
+  return [this] {
+    const auto bytes = read_input();
+    if (!bytes) return false;
+    if (bytes->empty()) body_->system().close_stdin();
+    else body_->system().give_stdin(*bytes);
+    return true;
+  };
 }
 
 // Real entropy goes through the journal, so that a replay has the same. A turn that may make no host call has it all the
@@ -490,6 +550,12 @@ void Session::Impl::tell_stop(Report& report) {
          options_.is_single_turn            ? ""
          : template_->interpreter().reads() ? "What has ended cannot take another turn."
                                             : "End with sys.exit() to keep the session's state.");
+  } else if (!input_problem_.empty()) {
+    told(Outcome::kInvalid, input_problem_, "Give it less, or raise limits.bytes_in (--bytes-in).");
+  } else if (stop.outcome == Outcome::kTimedOut && waits_for_input_) {
+    stopped(*stop.outcome);
+    error.message += ", waiting for its standard input, which has not ended";
+    error.hint = and_goes_on("Give it an input that ends; < /dev/null is an empty one.");
   } else if (stop.outcome == Outcome::kTimedOut || stop.outcome == Outcome::kCancelled) {
     stopped(*stop.outcome);
   } else if (stop.outcome == Outcome::kOutOfOutput) {
@@ -566,9 +632,35 @@ void Session::Impl::go_back(Checkpoint checkpoint) {
 }
 
 Result<std::unique_ptr<Session>> Session::Impl::fork(uint64_t number) {
-  MEMBRANE_ASSIGN(const Image image, capture());
+  MEMBRANE_ASSIGN(auto child, fork_as(number, options_));
+  return std::unique_ptr<Session>(new Session(std::move(child)));
+}
+
+std::vector<std::string> Session::Impl::complete(std::string_view code) {
+  if (!template_->interpreter().completes() || body_->is_paused()) return {};
   RunOptions options = options_;
+  options.on_stdout = options.on_stderr = nullptr;
+  options.on_file = nullptr;
+  options.budget = nullptr;
+  policy::Limits& limits = options.policy.limits;
+  limits.fuel = std::min(limits.fuel, kCompletionFuel);
+  limits.wall_ms = std::min(limits.wall_ms, kCompletionWallMs);
+  limits.host_calls = limits.bytes_in = limits.bytes_out = limits.tokens = 0;
+  auto apart = fork_as(kOfCompletions, std::move(options));
+  if (!apart) return {};
+  (*apart)->completes_ = true;
+  const Report report = (*apart)->exec({.code = std::string(code)});
+  std::vector<std::string> names;
+  if (report.outcome == Outcome::kOk)
+    for (const auto line : std::views::split(report.result, '\n'))
+      if (!line.empty()) names.emplace_back(line.begin(), line.end());
+  return names;
+}
+
+Result<std::unique_ptr<Session::Impl>> Session::Impl::fork_as(uint64_t number, RunOptions options) {
+  MEMBRANE_ASSIGN(const Image image, capture());
   options.record = nullptr;
+  options.read_input = nullptr;
   auto child = std::make_unique<Impl>(template_, std::move(options));
   number = (number + 1) % kOfPrograms;
   child->fresh_ = host::RandomStream(host::key_of_fork(fresh_.key(), number));
@@ -579,7 +671,7 @@ Result<std::unique_ptr<Session>> Session::Impl::fork(uint64_t number) {
   MEMBRANE_ASSIGN(auto system, fork_system(body_->system(), number, child->options_.policy, child->world()));
   MEMBRANE_TRY(child->begin(std::move(system), image, body_->waiting()));
   if (body_->is_paused()) MEMBRANE_TRY(fork_paused(number, *child));
-  return std::unique_ptr<Session>(new Session(std::move(child)));
+  return child;
 }
 
 // What the child needs of the turn that is paused, besides its image.
@@ -624,6 +716,7 @@ std::optional<uint64_t> Session::paused_at_fuel() const {
   return impl_->body_->is_paused() ? std::optional(impl_->body_->fuel_used()) : std::nullopt;
 }
 Result<std::unique_ptr<Session>> Session::fork(uint64_t number) { return impl_->fork(number); }
+std::vector<std::string> Session::complete(std::string_view code) { return impl_->complete(code); }
 
 std::vector<ReportFile> Session::files() const { return impl_->files(); }
 host::HostResult<std::string> Session::read_file(std::string_view path) const {

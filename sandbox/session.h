@@ -63,6 +63,11 @@ class Session {
   // (engine::freeze_frames()).
   Result<std::unique_ptr<Session>> fork(uint64_t number);
 
+  // The names that the one at the end of `code` could become, as "text" for "s.te" in Python: sorted, at most 200. They are
+  // found in a fork, which looks attributes up with little fuel, makes no host calls and is thrown away; so nothing of
+  // the session changes, nor of its journal. None where the language cannot, or a turn is paused.
+  std::vector<std::string> complete(std::string_view code);
+
   // Files that it has made, and to be found there.
   [[nodiscard]] std::vector<ReportFile> files() const;
   [[nodiscard]] host::HostResult<std::string> read_file(std::string_view path) const;

@@ -908,6 +908,58 @@ TEST_F(Python, ALockThatIsTakenTwiceIsAnErrorAndTheSessionGoesOn) {
   EXPECT_EQ(exec("lock.locked(), lock.release(), lock.locked()").result, "(True, None, False)");
 }
 
+TEST_F(Python, NamesAreCompletedAndNothingStays) {
+  exec(
+      "import sys\n"
+      "class Watched:\n"
+      "    def __getattr__(self, name):\n"
+      "        print('asked'); open('/made', 'w').close(); sys.seen = True\n"
+      "        return 'text'\n"
+      "    @property\n"
+      "    def loop(self):\n"
+      "        while True: pass\n"
+      "    @property\n"
+      "    def net(self):\n"
+      "        from membrane import http\n"
+      "        return http.get('http://127.0.0.1:1/page')\n"
+      "watched = Watched()");
+  EXPECT_EQ(session_->complete("x = watc"), std::vector<std::string>{"watched"});
+  EXPECT_EQ(session_->complete("sys.getrecursionl"), std::vector<std::string>{"getrecursionlimit"});
+  EXPECT_EQ(session_->complete("impo"), std::vector<std::string>{"import"});
+  EXPECT_EQ(session_->complete("watched.any.uppe"), std::vector<std::string>{"upper"});
+  for (const char* none : {"watched.loop.a", "watched.net.a", "nosuch.a", "f().a", "'a'.up", "", "1."})
+    EXPECT_TRUE(session_->complete(none).empty()) << none;
+  EXPECT_EQ(exec("hasattr(sys, 'seen')").result, "False");
+  EXPECT_TRUE(session_->files().empty());
+}
+
+TEST_F(Python, InputIsReadWhenTheProgramAsksInBlocksThatAreWhole) {
+  const auto run = [&](size_t piece_bytes, const std::string& code) {
+    const std::string text(200'000, 'x');
+    size_t at = 0, reads = 0;
+    RunOptions with = options();
+    with.read_input = [&](std::chrono::milliseconds) {
+      ++reads;
+      InputPiece piece{.bytes = text.substr(at, piece_bytes)};
+      at += piece.bytes.size();
+      piece.is_end = at == text.size();
+      return piece;
+    };
+    auto session = Session::create(template_, with);
+    EXPECT_TRUE(session);
+    const Report report = (*session)->exec({.code = code});
+    return std::tuple(report.result, report.fuel_used, reads);
+  };
+  const std::string all = "import sys\nlen(sys.stdin.read())";
+  const auto [result, fuel, reads] = run(1'000, all);
+  EXPECT_EQ(result, "200000");
+  EXPECT_EQ(std::get<1>(run(77'777, all)), fuel) << "the program saw how its input came";
+  EXPECT_EQ(std::get<2>(run(1'000, "2 + 2")), 0u) << "it was read though nobody asked";
+  EXPECT_EQ(std::get<0>(run(1'000, "len(open(0).read())")), "200000");
+  EXPECT_EQ(std::get<2>(run(1'000, "import sys\nsys.stdin.buffer.raw.read(1)")), 66u)
+      << "more than a block was read";
+}
+
 TEST_F(Python, SqliteWorksOnFilesInside) {
   EXPECT_EQ(exec("import sqlite3\nc = sqlite3.connect('/tmp/t.db')\nc.execute('create table t(a)')\n"
                  "c.execute('insert into t values (41)')\nc.commit()\n"
@@ -1128,6 +1180,18 @@ TEST_F(JavaScript, ATextIsCheckedWithoutBeingRun) {
   EXPECT_GT(wrong.errors[0].place.column, 0u);
   EXPECT_EQ(check("a.mjs", "import x from\n5").errors.at(0).place.line, 2u);
   EXPECT_EQ(exec("1 + 1").result, "2");
+}
+
+TEST_F(JavaScript, NamesAreCompletedAndNothingStays) {
+  exec(
+      "const data = { alpha: 1, get beta() { console.log('asked'); globalThis.seen = true; return { gamma: 2 "
+      "}; } }");
+  EXPECT_EQ(session_->complete("1 + dat"), std::vector<std::string>{"data"});
+  EXPECT_EQ(session_->complete("data.al"), std::vector<std::string>{"alpha"});
+  EXPECT_EQ(session_->complete("data.beta.g"), std::vector<std::string>{"gamma"});
+  EXPECT_EQ(session_->complete("[].fin"), std::vector<std::string>{}) << "what is no name is not evaluated";
+  EXPECT_TRUE(session_->complete("nosuch.a").empty());
+  EXPECT_EQ(exec("typeof seen").result, "'undefined'");
 }
 
 TEST_F(JavaScript, WhoBreaksWhatAnswersEndsTheTurnAlone) {

@@ -27,6 +27,9 @@ struct Consequence {
 };
 Consequence consequence_of(host::CallEnd end);
 
+// How long a run waits for input before it looks whether it is to end.
+inline constexpr std::chrono::milliseconds kInputPatience(20);
+
 double microseconds_since(std::chrono::steady_clock::time_point start);
 
 // kCancelled when the owner says so (`cancel` may be null), kTimedOut when the time is over.

@@ -147,6 +147,8 @@ void System::give_stdin(std::string_view bytes) {
   state_->stdin_text += bytes;
 }
 
+void System::open_stdin() { state_->stdin_waits = true; }
+
 void System::close_stdin() { state_->stdin_waits = false; }
 
 bool System::stdin_is_waiting() const {

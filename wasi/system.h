@@ -140,6 +140,7 @@ class System {
   bool sleep(uint64_t ns);
 
   void give_stdin(std::string_view bytes);
+  void open_stdin();                            // what is empty waits from now on
   void close_stdin();                           // what is empty is at its end from now on
   [[nodiscard]] bool stdin_is_waiting() const;  // it is empty, and not at its end
 

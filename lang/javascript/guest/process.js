@@ -52,22 +52,52 @@
       }
     }
 
-    // The text that the turn was given, as far as it is not read.
-    let input = "";
+    // The turn's input, as far as it is not read. Where it waits, the host has more.
+    let input = new Uint8Array(),
+      inputWaits = false;
+    // Until there are more than `count` bytes, or all.
+    function fetchInput(count) {
+      const pieces = [input];
+      let length = input.length;
+      while (inputWaits && length <= count) {
+        const { bytes, value, error } = shared.requestBytes({ session: "input" });
+        if (error) throw new Error(error.message);
+        const piece = bytes ?? shared.utf8(value);
+        inputWaits = piece.length > 0;
+        pieces.push(piece);
+        length += piece.length;
+      }
+      if (pieces.length === 1) return;
+      input = new Uint8Array(length);
+      let at = 0;
+      for (const piece of pieces) {
+        input.set(piece, at);
+        at += piece.length;
+      }
+    }
     function readLine() {
-      if (input === "") return null;
-      const end = input.indexOf("\n"),
-        line = end < 0 ? input : input.slice(0, end);
-      input = end < 0 ? "" : input.slice(end + 1);
+      let end = input.indexOf(10);
+      while (end < 0 && inputWaits) {
+        const from = input.length;
+        fetchInput(from);
+        end = input.indexOf(10, from);
+      }
+      if (input.length === 0) return null;
+      const line = shared.textOf(end < 0 ? input : input.subarray(0, end));
+      input = end < 0 ? new Uint8Array() : input.subarray(end + 1);
       return line.replace(/\r$/, "");
     }
+    // Up to so many bytes, without a character that is cut where the text has one; none at the end.
     shared.readInput = (count) => {
-      const { Buffer } = shared.builtin("buffer");
-      const bytes = Buffer.from(input);
-      let end = Math.min(count, bytes.length);
-      while (end > 0 && end < bytes.length && (bytes[end] & 0xc0) === 0x80) --end;
-      input = bytes.subarray(end).toString();
-      return bytes.subarray(0, end);
+      fetchInput(count);
+      let end = Math.min(count, input.length);
+      if (end < input.length) {
+        while (end > 0 && (input[end] & 0xc0) === 0x80) --end;
+        if (end === 0) end = count;
+      }
+      const bytes = shared.builtin("buffer").Buffer.from(input.subarray(0, end));
+      input = input.subarray(end);
+      return bytes;
     };
 
     function outputOf(fd) {
@@ -226,8 +256,9 @@
       get emitter() {
         return emitter;
       },
-      begin(text, isScript) {
-        input = text;
+      begin(text, isScript, waits = false) {
+        input = text === "" ? new Uint8Array() : shared.utf8(text);
+        inputWaits = waits;
         stdin = null;
         ticks = [];
         if (isScript) emitter = null;

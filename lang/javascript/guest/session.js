@@ -11,6 +11,8 @@
     Object.defineProperty(globalThis, name, { __proto__: null, value, writable: true, configurable: true, enumerable: false });
 
   const kMostPlaces = 64;
+  const kMaxNames = 200, kMaxPrototypes = 100;  // of a completion
+  const isName = (text) => /^[\p{ID_Start}$_][\p{ID_Continue}$]*$/u.test(text);
   const kMaxText = 20_000;
   const kMaxRich = 8 << 20;
   const cut = (text, limit = kMaxText) => {
@@ -345,9 +347,15 @@
         turn = null;
         return undefined;
       }
+      if (request.mode === "complete") {
+        const value = { "text/plain": namesFor(request.code).join("\n") };
+        ask({ session: "result", outcome: "ok", value, displays: [], error: null, exit_code: 0 });
+        turn = null;
+        return undefined;
+      }
       process.argv = ["node", turn.isScript ? name : "", ...(request.arguments ?? [])];
       process.exitCode = undefined;
-      ofProcess.begin(request.input ?? "", turn.isScript);
+      ofProcess.begin(request.input ?? "", turn.isScript, request.input_waits);
       try {
         let code = request.code;
         if (isTypeScript(name) || request.language === "typescript") code = withoutTypes(code);
@@ -400,6 +408,27 @@
       return 0;
     },
   };
+
+  // The names that the one at the end of the text could become.
+  function namesFor(code) {
+    try {
+      const [word] = /[\p{ID_Continue}$.]*$/u.exec(code);
+      const owners = word.split("."), begun = owners.pop();
+      if (word === "" || owners.some((owner) => !isName(owner))) return [];
+      let value = globalThis;
+      for (const owner of owners) value = value[owner];
+      if (value === undefined || value === null) return [];
+      const names = new Set();
+      for (let from = Object(value), depth = 0; from !== null && depth < kMaxPrototypes; ++depth) {
+        for (const name of Object.getOwnPropertyNames(from))
+          if (name.startsWith(begun) && isName(name) && (begun.startsWith("_") || !name.startsWith("_"))) names.add(name);
+        from = Object.getPrototypeOf(from);
+      }
+      return [...names].sort().slice(0, kMaxNames);
+    } catch {
+      return [];  // a getter threw, say
+    }
+  }
 
   // Whether the text is JavaScript, or TypeScript, at all: nothing of it runs.
   function check(request, name) {

@@ -385,6 +385,16 @@ process.on('exit', (code) => console.log('exit', code)); console.log('sync'); pr
     assert.equal(s.host.output[1], '"one\\ntwo\\nthree"\none two\nthree null\n> one\n> two\n> three\nclosed\n');
   });
 
+  only("names are completed", async () => {
+    const s = session(Engine);
+    await s.run("const data = { alpha: 1, get beta() { throw new Error('no') } }");
+    for (const [code, names] of [["1 + dat", "data"], ["data.", "alpha\nbeta\n"], ["data.al", "alpha"], ["data.beta.a", ""],
+                                 ["f().a", ""], ["nosuch.a", ""], ["", ""], ["'a'.at", ""]]) {
+      const result = await s.run(code, { mode: "complete" });
+      assert.ok(result.value["text/plain"].startsWith(names) && (names !== "" || result.value["text/plain"] === ""), code);
+    }
+  });
+
   only("bodies are blobs, forms and streams", async () => {
     const s = session(Engine);
     s.host.answers["http.exchange"] = (method, url) => JSON.stringify({ status: 200, url, headers: {}, body: "héllo" });

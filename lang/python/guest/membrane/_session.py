@@ -1,7 +1,7 @@
 """The code interpreter: one turn takes a piece of code from the host, runs it, and says what came of it.
 
-    next    {"code":…, "name":"<cell 1>", "mode":"cell"|"script", "arguments":[…], "input":…, "fresh":{"entropy_hex":…},
-             "packages":"/usr/lib/python-packages"}
+    next    {"code":…, "name":"<cell 1>", "mode":"cell"|"script"|"check"|"complete", "arguments":[…], "input":…, "fresh":{"entropy_hex":…},
+             "input_waits":true, "packages":"/usr/lib/python-packages"}
     result  {"outcome":"ok"|"error"|"exit", "value":…, "displays":[…], "error":…, "exit_code":n}
 
 A cell runs in __main__, where its names stay; a script has a __main__ of its own.
@@ -14,6 +14,7 @@ import builtins
 import importlib.machinery
 import inspect
 import io
+import keyword
 import linecache
 import os
 import sys
@@ -31,6 +32,7 @@ _STATEMENTS = frozenset(("import", "from", "del", "raise", "pass", "assert", "gl
                          "continue", "type"))  # that may stand in a line without a colon
 _MAX_SOURCES = 16 << 20  # characters of cells that tracebacks can quote
 _MAX_TRACEBACK = 100_000
+_MAX_NAMES = 200  # that a completion tells of
 
 # One for each way to tell of an error: names that were meant, modules, groups, mistakes of syntax.
 _FAILURES = ("1 / 0", "nosuch", "(1).nosuch", "import nosuch", "from sys import nosuch", "x = = 1", "{}['nosuch']",
@@ -142,6 +144,8 @@ def _run(request):
     code = request["code"]
     if request.get("mode") == "check":
         return _check(code, name)
+    if request.get("mode") == "complete":
+        return _complete(code)
     _remember(name, code)
     if "import" in code:
         _forget_directories()
@@ -149,7 +153,8 @@ def _run(request):
     arguments = [name if script else "", *request.get("arguments", [])]
     result = {"outcome": "ok", "value": None, "displays": [], "error": None, "exit_code": 0}
     _display._shown.clear()
-    with _Surroundings(arguments, request.get("input"), script):
+    text = _Waiting if request.get("input_waits") else request.get("input")
+    with _Surroundings(arguments, text, script):
         try:
             if script:
                 value = _run_script(code, name)
@@ -189,7 +194,48 @@ def _check(code, name):
     return result
 
 
+def _complete(code):
+    """The names that the one at the end of the code could become, one a line."""
+    result = {"outcome": "ok", "value": None, "displays": [], "error": None, "exit_code": 0}
+    try:
+        result["value"] = {"text/plain": "\n".join(_names_for(code))}
+    except BaseException:  # what a program's own attributes raise: there are no names to tell of
+        pass
+    return result
+
+
+def _names_for(code):
+    start = len(code)
+    while start and (code[start - 1] in "._" or code[start - 1].isalnum()):
+        start -= 1
+    *owners, begun = code[start:].split(".")
+    if not owners and not begun or not all(owner.isidentifier() for owner in owners):
+        return []
+    names = sys.modules["__main__"].__dict__
+    if owners:
+        value = names[owners[0]] if owners[0] in names else getattr(builtins, owners[0])
+        for owner in owners[1:]:
+            value = getattr(value, owner)
+        names = dir(value)
+    else:
+        names = {*names, *dir(builtins), *keyword.kwlist}
+    return sorted(name for name in names if type(name) is str and name.isidentifier() and name.startswith(begun)
+                  and (begun.startswith("_") or not name.startswith("_")))[:_MAX_NAMES]
+
+
 _no_input = io.TextIOWrapper(io.BytesIO(), "utf-8")
+_waiting_input = None  # over what the host reads when it is asked to
+
+
+class _Waiting:
+    """In the place of a text: there is an input, and it is read when the program asks."""
+
+
+def _input_that_waits():
+    global _waiting_input
+    if _waiting_input is None or _waiting_input.closed:
+        _waiting_input = open(0, encoding="utf-8", errors="surrogateescape", closefd=False)
+    return _waiting_input
 
 
 class _Surroundings:
@@ -201,7 +247,9 @@ class _Surroundings:
     def __enter__(self):
         self._before = (sys.stdin, sys.argv, list(sys.path))
         sys.argv = self._arguments
-        if self._text or _no_input.closed:
+        if self._text is _Waiting:
+            sys.stdin = _input_that_waits()
+        elif self._text or _no_input.closed:
             sys.stdin = io.TextIOWrapper(io.BytesIO(self._text.encode("utf-8", "surrogatepass")), "utf-8",
                                          errors="surrogateescape")
         elif self._text is not None:

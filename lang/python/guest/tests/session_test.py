@@ -92,6 +92,14 @@ class Cells(SessionTest):
         self.value("from __future__ import annotations")
         self.assertEqual(self.value("def f(a: nothing): pass\nf.__annotations__"), "{'a': 'nothing'}")
 
+    def test_names_are_completed(self):
+        self.value("class A:\n  text = 'x'\n  _own = 1\nvalue_of = A()")
+        for code, names in (("x = value_", "value_of"), ("value_of.", "text"), ("value_of.text.uppe", "upper"), ("value_of._o", "_own"),
+                            ("impo", "import"), ("isinstanc", "isinstance"), ("", ""), ("nosuch.a", ""), ("f().a", ""), ("'a'.up", "")):
+            result = self.run_turn(code, mode="complete")
+            self.assertEqual(result["outcome"], "ok")
+            self.assertEqual((result["value"] or {"text/plain": ""})["text/plain"], names, code)
+
     def test_output_is_flushed_and_input_is_given(self):
         result = self.run_turn("print(input('name? '), input())\nimport sys\nsys.stdin.readline()", input="Ada\nx\nrest")
         self.assertEqual(self.output.getvalue(), "name? Ada x\n")
