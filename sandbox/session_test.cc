@@ -825,6 +825,20 @@ TEST_F(Python, AWarmImageKeepsTheFilesThatWereMade) {
       << refused.error().message;
 }
 
+// A figure comes back once: as the file that the program saved, or else as a display.
+TEST_F(Python, AFigureThatIsSavedIsDisplayedOnlyWhenItIsShown) {
+  RunOptions roomy = options();
+  roomy.policy.limits.fuel = 100'000'000'000;
+  roomy.policy.limits.memory_bytes = 512ull << 20;
+  begin(roomy);
+  const std::string draw = "import matplotlib.pyplot as plt; line = plt.plot([1, 2]); ";
+  EXPECT_EQ(exec(draw + "plt.savefig('/a.png')").displays.size(), 0u);
+  EXPECT_EQ(exec(draw + "plt.savefig('/b.png'); plt.show()").displays.size(), 1u);
+  EXPECT_EQ(exec(draw + "import io; plt.savefig(io.BytesIO())").displays.size(), 1u);
+  EXPECT_EQ(exec(draw).displays.size(), 1u);
+  EXPECT_EQ(exec("plt.get_fignums()").result, "[]");
+}
+
 // The generator that a program seeded is its state, as any other object is.
 TEST_F(Python, AGeneratorThatTheProgramSeededIsAsBeforeTheTurnThatWasUndone) {
   const struct {

@@ -100,12 +100,15 @@ def bundle_of(value):
 
 
 def take_figures():
-    """Shows the figures that pyplot holds, and closes them."""
+    """Shows the figures that pyplot holds and the program did not save in files, and closes all."""
     pyplot = sys.modules.get("matplotlib.pyplot")
     if pyplot is None or not hasattr(pyplot, "get_fignums"):
         return
     for number in pyplot.get_fignums():
         figure = pyplot.figure(number)
+        if getattr(figure, "membrane_saved", False):
+            pyplot.close(figure)
+            continue
         picture = io.BytesIO()
         try:
             figure.savefig(picture, format="png", bbox_inches="tight")

@@ -1,7 +1,10 @@
-"""matplotlib finds its data beside its own file, and that is in an archive: so it is told that it stands elsewhere, where
-the data is unpacked when it is first imported.
+"""matplotlib, as it is imported here.
+
+It finds its data beside its own file, and that is in an archive: the data is unpacked when it is first imported, and it
+looks there. A figure that a program saves in a file is noted, so that it does not come back a second time, as a display.
 """
 
+import functools
 import importlib.machinery
 import io
 import os
@@ -11,9 +14,17 @@ _ROOT = "/usr/local/lib/matplotlib"
 _WANTED = ("matplotlibrc", "fonts/ttf/DejaVuSans", "fonts/ttf/LastResort", "stylelib/")  # the rest is fonts of formats and toolbars
 
 
+_AGG = "matplotlib.backends.backend_agg"
+
+
 class _Finder:
     @staticmethod
     def find_spec(name, path=None, target=None):
+        if name == _AGG:
+            spec = importlib.machinery.PathFinder.find_spec(name, path)
+            if spec is not None:
+                spec.loader = _AggLoader(spec.loader)
+            return spec
         if name != "matplotlib":
             return None
         spec = importlib.machinery.PathFinder.find_spec(name, path)
@@ -24,6 +35,41 @@ class _Finder:
         os.environ.setdefault("MPLBACKEND", "agg")
         os.environ.setdefault("MPLCONFIGDIR", f"{_ROOT}/config")
         return spec
+
+
+class _AggLoader:
+    """Loads the backend, and notes which of its figures are saved in files."""
+
+    def __init__(self, loader):
+        self._loader = loader
+
+    def __getattr__(self, name):
+        return getattr(self._loader, name)
+
+    def create_module(self, spec):
+        return self._loader.create_module(spec)
+
+    def exec_module(self, module):
+        self._loader.exec_module(module)
+        canvas = module.FigureCanvasAgg
+        print_figure = canvas.print_figure
+
+        @functools.wraps(print_figure)
+        def print_and_note(self, filename, *arguments, **options):
+            printed = print_figure(self, filename, *arguments, **options)
+            if isinstance(filename, (str, os.PathLike)):
+                self.figure.membrane_saved = True
+            return printed
+
+        canvas.print_figure = print_and_note
+        module.show = _show
+
+
+def _show(*_, **__):
+    """pyplot.show(): the figures are displayed at the end of the turn, those that were saved, too."""
+    pyplot = sys.modules["matplotlib.pyplot"]
+    for number in pyplot.get_fignums():
+        pyplot.figure(number).membrane_saved = False
 
 
 def _unpack(loader):
