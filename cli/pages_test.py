@@ -85,6 +85,9 @@ CAT = """(import "wasi_snapshot_preview1" "fd_read" (func $read (param i32 i32 i
 COUNTS = '(func (export "main") (result i32) (set $i 0) (while (i32.lt_s $i %d) (inc $i)) $i)'
 FILES = {
     "analyse.py": "import sys, pandas as pd\nprint(pd.read_csv(sys.argv[1]).groupby('name').size().to_dict())\n",
+    "total.py": "import csv, sys\nprint(sum(int(row['value']) for row in csv.DictReader(sys.stdin)))\n",
+    "data.csv": "name,value\na,1\nb,2\na,3\n",
+    "data.txt": "a line\n",
     "data/log.csv": "name,value\na,1\nb,2\na,3\n",
     "chart.py": "import matplotlib.pyplot as plt\nplt.plot([1, 2, 3], [3, 1, 2])\nplt.savefig('chart.png')\n",
     "script.js": "console.log([1, 2, 3].map((x) => x * x))\n",
@@ -284,7 +287,6 @@ class Blocks(PagesTest):
         file = {"ruby": "ruby.wasm", "sqlite": "sqlite3.wasm"}[name]
         (self.shell.folder / "build/languages" / file).symlink_to(Path(module).resolve())
         self.put("script.rb", "puts ARGV.inspect, $stdin.gets\n")
-        self.put("data.txt", "a line\n")
         self.put("query.sql", "select 40 + 2;\n")
 
     def run_block(self, kind, text, above):
