@@ -5,6 +5,7 @@
 
 #include "base/json.h"
 #include "base/text.h"
+#include "host/registry.h"
 #include "lang/language_names.h"
 
 namespace membrane::agent {
@@ -16,6 +17,7 @@ namespace {
 using Languages = std::span<const Language>;
 
 constexpr std::string_view kAnswerMark = "ANSWER:";
+constexpr std::string_view kCapabilities = Catalog::kReservedName;
 
 // Tags of programs, not of data: a block with one of them was meant to run.
 constexpr std::string_view kProgramTags[] = {
@@ -49,6 +51,23 @@ Action run_catalog(const Catalog& catalog, std::string_view name, std::vector<st
   action.program.entry = (*entry)->entry;
   action.program.arguments = std::move(arguments);
   action.program.input = std::move(input);
+  return action;
+}
+
+// What the prompt has no room for. In WAT's terms, so without WAT nobody is offered it.
+Action tell_of_capabilities(std::span<const std::string> names) {
+  if (names.empty())
+    return unclear("Say which host functions: capabilities str, or capabilities str.slice fs.read.");
+  Action action;
+  action.kind = Action::Kind::kAsk;
+  std::vector<std::string_view> told;
+  for (const std::string& name : names) {
+    if (std::ranges::find(told, name) != told.end()) continue;
+    const auto selection = host::select(name);
+    if (!selection) return unclear(selection.error().to_string());
+    told.push_back(name);
+    action.told += host::capabilities_prompt(*selection);
+  }
   return action;
 }
 
@@ -192,6 +211,7 @@ Action run_fence(const Fence& fence, const Catalog& catalog, Languages languages
     return unclear("A ```run block names no program. Write: NAME ARGUMENTS on its first line.");
   const std::string name = words->front();
   words->erase(words->begin());
+  if (name == kCapabilities && find_language(languages, kWat) != nullptr) return tell_of_capabilities(*words);
   return run_catalog(catalog, name, std::move(*words),
                      std::string(text.substr(std::min(line_end + 1, text.size()))));
 }
@@ -248,9 +268,9 @@ Reply read_text(const Completion& completion, const Catalog& catalog, Languages 
     if (!acts) continue;
     reply.actions.push_back(!fence->closed && cut ? cut_off() : run_fence(*fence, catalog, languages));
     const auto second = next_fence(text, from);
-    if (reply.actions.back().kind == Action::Kind::kRun &&
+    if (reply.actions.back().kind != Action::Kind::kUnclear &&
         (answer != std::string_view::npos || (second && is_action(*second, languages))))
-      reply.note = "Only the first program of the reply was run; what stood behind it was passed over.";
+      reply.note = "Only the first block of the reply was taken; what stood after it was passed over.";
     return reply;
   }
   if (answer != std::string_view::npos) reply.actions.push_back(submit_text(text.substr(answer)));
@@ -266,9 +286,9 @@ std::string text_of(const json& arguments, const char* name) {
   return at->is_string() ? at->get<std::string>() : at->dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
-// "arguments": a list of anything, or one text as a shell would split it.
-Result<std::vector<std::string>> words_of(const json& arguments) {
-  const auto at = arguments.find("arguments");
+// Under `name`: a list of anything, or one text as a shell would split it.
+Result<std::vector<std::string>> words_of(const json& arguments, const char* name) {
+  const auto at = arguments.find(name);
   std::vector<std::string> words;
   if (at == arguments.end() || at->is_null()) return words;
   if (at->is_string()) return split_arguments(at->get<std::string>());
@@ -292,14 +312,17 @@ Action read_call(const ToolCall& call, const Catalog& catalog, Languages languag
     return unclear("The arguments of " + call.name + " are not a JSON object" +
                    (read ? "" : ": " + read.error().message) + ". Call it again with valid JSON.");
   const json arguments = *std::move(read);
-  auto words = words_of(arguments);
+  auto words = words_of(arguments, call.name == kCapabilities ? "names" : "arguments");
   if (!words) return unclear(words.error().to_string());
   if (call.name == "submit") return submit(text_of(arguments, "answer"));
   if (call.name == "run_catalog")
     return run_catalog(catalog, text_of(arguments, "name"), std::move(*words), text_of(arguments, "input"));
+  const bool has_wat = find_language(languages, kWat) != nullptr;
+  if (call.name == kCapabilities && has_wat) return tell_of_capabilities(*words);
   if (call.name != "run_program")
     return unclear("There is no tool " + call.name + ". Tools: run_program, " +
-                   (catalog.entries().empty() ? "" : "run_catalog, ") + "submit.");
+                   (catalog.entries().empty() ? "" : "run_catalog, ") + (has_wat ? "capabilities, " : "") +
+                   "submit.");
   Program program;
   program.source = unfenced(text_of(arguments, "source"));
   program.entry = text_of(arguments, "entry");
@@ -336,7 +359,8 @@ std::vector<ToolSpec> tools_for(const Catalog& catalog, std::span<const Language
                   {"source", text},
                   {"arguments", words},
                   {"input", text}};
-  if (find_language(languages, kWat) != nullptr) of_program["entry"] = text;
+  const bool has_wat = find_language(languages, kWat) != nullptr;
+  if (has_wat) of_program["entry"] = text;
   std::vector<std::string> required{"source"};
   if (languages.size() > 1) required.insert(required.begin(), "language");
   std::vector<ToolSpec> tools{
@@ -347,6 +371,11 @@ std::vector<ToolSpec> tools_for(const Catalog& catalog, std::span<const Language
     tools.insert(tools.begin() + 1,
                  {"run_catalog", "Runs a ready program of the catalog by its name.",
                   schema({{"name", text}, {"arguments", words}, {"input", text}}, {"name"})});
+  if (has_wat)
+    tools.insert(tools.end() - 1,
+                 {std::string(kCapabilities),
+                  "Tells what host functions do: of groups (str), of single ones (str.slice).",
+                  schema({{"names", words}}, {"names"})});
   return tools;
 }
 

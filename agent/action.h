@@ -1,5 +1,5 @@
-// What a model's reply asks for: a program to be run, a program of the catalog, or
-// the answer. By tool calls where the model has them, else by fenced code:
+// What a model's reply asks for: a program to be run, a program of the catalog, what
+// host functions do, or the answer. By tool calls where the model has them, else by fenced code:
 //
 //   ```python                  a program in a language that was chosen: the tag says which
 //   print(2 + 40)
@@ -14,6 +14,10 @@
 //
 //   ```run                     a program of the catalog: its name and arguments,
 //   add 2 40                   and below them the input, if any
+//   ```
+//
+//   ```run                     what host functions do, of whole groups or single ones;
+//   capabilities str fs.read   where WAT was chosen
 //   ```
 //
 //   ANSWER: text               at the start of a line; everything behind it is the answer
@@ -39,11 +43,13 @@ struct Action {
   enum class Kind : uint8_t {
     kRun,      // `program`
     kSubmit,   // `answer`
+    kAsk,      // about host functions; `told` is what they do
     kUnclear,  // `problem` says what is wrong with it; the model can mend that
   };
   Kind kind = Kind::kUnclear;
   Program program;
   std::string answer;
+  std::string told;
   std::string problem;
   std::string call_id;  // of the tool call; empty for text
 };

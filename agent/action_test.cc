@@ -168,6 +168,25 @@ TEST(Action, CatalogProgramsRunByName) {
   EXPECT_EQ(read("```run\n\n```").actions.at(0).kind, Kind::kUnclear);
 }
 
+TEST(Action, HostFunctionsAreToldOfByName) {
+  const Reply reply = read("```run\ncapabilities fs str.slice fs\n```");
+  ASSERT_EQ(reply.actions.at(0).kind, Kind::kAsk);
+  const std::string& told = reply.actions[0].told;
+  for (const char* part :
+       {"fs.read(path) -> bytes, errno — ", "fs.size(path)", "str.slice(text, start: i32, end: i32)"})
+    EXPECT_NE(told.find(part), std::string::npos) << part << told;
+  EXPECT_EQ(told.find("str.trim"), std::string::npos);
+  EXPECT_EQ(told.find("fs: "), told.rfind("fs: ")) << "once";
+  EXPECT_EQ(call("capabilities", R"x({"names":["fs","str.slice"]})x").actions.at(0).told, told);
+  EXPECT_EQ(call("capabilities", R"x({"names":"fs str.slice"})x").actions.at(0).told, told);
+  EXPECT_NE(read("```run\ncapabilities st\n```").actions.at(0).problem.find("str"), std::string::npos);
+  EXPECT_EQ(read("```run\ncapabilities\n```").actions.at(0).kind, Kind::kUnclear);
+  EXPECT_EQ(call("capabilities", "{}").actions.at(0).kind, Kind::kUnclear);
+  EXPECT_EQ(read_in({kPython}, "```run\ncapabilities fs\n```").actions.at(0).kind, Kind::kUnclear);
+  EXPECT_EQ(call_in({kPython}, "capabilities", R"x({"names":["fs"]})x").actions.at(0).kind, Kind::kUnclear);
+  EXPECT_EQ(read("```run\ncapabilities fs\n```\nANSWER: 42").actions.at(0).kind, Kind::kAsk);
+}
+
 TEST(Action, ToolCallsSayTheSame) {
   EXPECT_EQ(call("submit", R"x({"answer":"42"})x").actions.at(0).answer, "42");
   EXPECT_EQ(call("submit", R"x({"answer":42})x").actions.at(0).answer, "42");
@@ -203,8 +222,9 @@ TEST(Action, UnclearToolCallsSayWhatToMend) {
 TEST(Action, ToolsAreValidSchemas) {
   for (const ToolSpec& tool : tools_for(catalog(), kOnlyWat))
     EXPECT_EQ(nlohmann::json::parse(tool.parameters)["type"], "object");
-  EXPECT_EQ(tools_for(catalog(), kOnlyWat).size(), 3u);
-  EXPECT_EQ(tools_for(Catalog(), kOnlyWat).size(), 2u) << "no catalog, no tool for it";
+  EXPECT_EQ(tools_for(catalog(), kOnlyWat).size(), 4u);
+  EXPECT_EQ(tools_for(Catalog(), kOnlyWat).size(), 3u) << "no catalog, no tool for it";
+  EXPECT_EQ(tools_for(Catalog(), Languages{kPython}).size(), 2u) << "no WAT, no questions in its terms";
 }
 
 }  // namespace

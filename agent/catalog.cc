@@ -139,6 +139,11 @@ Status Catalog::add(std::string source, std::string file_name) {
                      entry.name.empty() ? "the front matter has no name"
                                         : "\"" + entry.name + "\" is no name for a program",
                      "Begin the file with \";; name: NAME\"; letters a-z, digits, - and _.");
+  if (entry.name == kReservedName)
+    return malformed(
+        entry.file_name, 1,
+        "a program cannot be called \"" + entry.name + "\", by which models ask about host functions",
+        "Give it another name.");
   if (entry.does.empty())
     return malformed(entry.file_name, 1, "the front matter does not say what the program does",
                      "Add a line \";; does: …\".");

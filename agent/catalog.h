@@ -43,6 +43,8 @@ class Catalog {
  public:
   static constexpr size_t kMaxEntries = 512;
   static constexpr size_t kMaxProgramBytes = 256u << 10;
+  static constexpr std::string_view kReservedName =
+      "capabilities";  // a ```run block asks about host functions by it
 
   // Reads every *.wat of a directory, in the order of their names. Files that are malformed are left
   // out, and problems() says why; kNotFound when the directory cannot be read.

@@ -264,6 +264,14 @@ void Loop::act_on(Run& run, const Action& action, const std::string& note) {
     observe(action, action.problem);
     return;
   }
+  if (action.kind == Action::Kind::kAsk) {
+    ++run.result.totals.steps;
+    const size_t end = utf8_cut(action.told, options_.observation_bytes);
+    std::string told = action.told.substr(0, end);
+    if (end < action.told.size()) told += "…\nThe rest was cut: ask about single functions.";
+    observe(action, note.empty() ? told : told + "\n" + note);
+    return;
+  }
   std::string text = execute(run, action);
   if (!note.empty()) text += "\n" + note;
   observe(action, std::move(text));

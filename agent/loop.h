@@ -11,7 +11,7 @@
 // goes around in circles, it is asked once more, for the answer alone.
 //
 // A program that is not valid costs a repair, not a step; only repairs in a row are
-// counted. What the model sees is bounded: each observation by its bytes, the whole
+// counted. A question about host functions is a step. What the model sees is bounded: each observation by its bytes, the whole
 // conversation by its tokens (the oldest steps are cut, and a digest says so).
 //
 // Threads: a Loop is used by one thread; the cancel flag may be set from any, also
@@ -57,7 +57,7 @@ std::string_view name_of(Stop stop);
 std::string_view describe(Stop stop);
 
 struct Totals {
-  uint32_t steps = 0;    // programs that ran
+  uint32_t steps = 0;    // programs that ran, and questions about host functions
   uint32_t repairs = 0;  // programs that were not valid
   uint64_t model_calls = 0;
   uint64_t fuel = 0;

@@ -191,7 +191,7 @@ TEST_F(LoopTest, ToolCallsAreAnsweredEach) {
 TEST_F(LoopTest, ToolsAreOfferedUnlessTurnedOff) {
   model_.script = {says("ANSWER: x")};
   run();
-  EXPECT_EQ(model_.queries[0].tools.size(), 3u);
+  EXPECT_EQ(model_.queries[0].tools.size(), 4u);
   loop_.reset();
   options_.tools = false;
   model_.script = {says("ANSWER: x")};
@@ -277,11 +277,35 @@ TEST_F(LoopTest, AnUnclearReplyIsARepair) {
   EXPECT_NE(conversation(1).find("no program \"sub\""), std::string::npos);
 }
 
+TEST_F(LoopTest, AQuestionAboutHostFunctionsIsAnsweredAndAStep) {
+  model_.script = {says("```run\ncapabilities kv\n```"), says("```run\ncapabilities k\n```"),
+                   calls({{"c1", "capabilities", R"x({"names":["kv.get"]})x"}}), says("ANSWER: 42")};
+  const TaskResult result = run();
+  EXPECT_EQ(result.answer, "42");
+  EXPECT_EQ(result.totals.steps, 2u);
+  EXPECT_EQ(result.totals.repairs, 1u);
+  EXPECT_TRUE(programs_.empty());
+  EXPECT_NE(notes_.observations.at(0).find("kv.set(key, value) -> errno"), std::string::npos);
+  EXPECT_NE(conversation(1).find("kv.keys(prefix)"), std::string::npos) << "the model sees it";
+  EXPECT_EQ(model_.queries.at(3).messages.back().tool_call_id, "c1");
+}
+
+TEST_F(LoopTest, QuestionsAboutHostFunctionsAreBounded) {
+  options_.max_steps = 3;
+  options_.observation_bytes = 100;
+  for (int i = 0; i < 3; ++i) model_.script.push_back(says("```run\ncapabilities str\n```"));
+  model_.script.push_back(says("ANSWER: 42"));
+  EXPECT_EQ(run().answer, "42");
+  EXPECT_EQ(model_.queries.size(), 4u);
+  EXPECT_LT(notes_.observations.at(0).size(), 200u);
+  EXPECT_NE(notes_.observations.at(0).find("was cut"), std::string::npos);
+}
+
 TEST_F(LoopTest, ASecondProgramIsSaidToBePassedOver) {
   model_.script = {says("```wat\n(module)\n```\n```wat\n(module $b)\n```"), says("ANSWER: ok")};
   run();
   EXPECT_EQ(programs_.size(), 1u);
-  EXPECT_NE(conversation(1).find("Only the first program"), std::string::npos);
+  EXPECT_NE(conversation(1).find("Only the first block"), std::string::npos);
 }
 
 // -- circles ------------------------------------------------------------------------------------

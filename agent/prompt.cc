@@ -11,12 +11,19 @@ namespace membrane::agent {
 namespace {
 
 constexpr std::string_view kSubmission =
-    R"(2. Give the answer: call the tool submit, or write a line that begins with ANSWER: and the answer behind it.
+    R"(2. Give the answer: call the tool submit, or write a line that begins with ANSWER: and the answer after it.
    A program may also submit it itself, with )";
 
+constexpr std::string_view kAsking =
+    R"(3. Ask what host functions do, also those after "more" below: call the tool capabilities, or write
+```run
+capabilities str
+```
+)";
+
 constexpr std::string_view kAfterwards =
-    R"(You then get an observation: the outcome, what the program printed, what failed and how to mend it. Never invent an
-observation, and never answer from memory what a program can find out. On an error, mend what it names and go on.
+    R"(Then you get an observation: the outcome, what was printed, what failed and how to mend it. Never invent one, and never
+answer from memory what a program can find out.
 )";
 
 constexpr std::string_view kWatComments =
@@ -34,25 +41,23 @@ INPUT
 
 constexpr std::string_view kDialect = R"(
 # WAT
-Plain WAT is accepted (WebAssembly 3.0). Nothing is kept between programs; send the whole program each time.
+Plain WAT is accepted (WebAssembly 3.0). Nothing is kept between programs: send the whole program each time.
 These forms make it short:
-- `(module …)`, the memory, exports, and the import of any `$capability.function` that is called may be left out.
-- In folded instructions `$x` reads a local, `42` is a number of the type that is taken there, and `"text"` is
-  `(string "text")`, the address of a string: `(i32.add $x 1)`, `(call $io.println "text")`, `(set $s "text")`.
+- `(module …)`, memory, exports and the import of a `$group.function` that is called may be left out.
+- In folded instructions `$x` reads a local, `42` has the type that is taken there, and `"text"` is the address of a
+  string: `(i32.add $x 1)`, `(call $io.println "text")`, `(set $s "text")`.
 - `(concat A B …)` joins strings; numbers first become text: `(call $str.from_i32 $n)`. `(char "a")` is 97.
+  Text that grows in a loop: `(set $b (call $builder.new))`, `(call $builder.add $b "x")`, then `(call $builder.text $b)`.
 - `(call $http.get! URL)`: a failure stops the program and is reported; only the value is left, so calls nest.
-  Without `!`, a function that can fail leaves its value, then its errno: `(set $body $errno (call $http.get URL))`.
-- `(set $x VALUE)` declares a local at its first use, of the type that VALUE has: an i32, or what `1.5`, `(i64.add …)`
-  or a call gives; `(inc $x)`, `(dec $x)`.
-- `(while CONDITION BODY…)`; `(for $i FROM TO BODY…)` counts up to, not including, TO, which is evaluated once;
-  `(break)`, `(continue)`.
+  Without `!`, what can fail leaves its value, then its errno: `(set $body $errno (call $http.get URL))`.
+- `(set $x VALUE)` declares a local at its first use, of the type of VALUE: an i32, or what `1.5`, `(i64.add …)` or a
+  call gives; `(inc $x)`, `(dec $x)`.
+- `(while CONDITION BODY…)`; `(for $i FROM TO BODY…)` up to, not including, TO, evaluated once; `(break)`, `(continue)`.
 - `(each $x LIST BODY…)`, with an index `(each $x $i LIST BODY…)`: for each string of a list. A list is
-  `(lines TEXT)`, `(words TEXT)`, `(split TEXT ",")`, `(items JSON)` for a JSON array, or what `$list.…`, `$map.keys`,
-  `$map.top` give.
+  `(lines TEXT)`, `(words TEXT)`, `(split TEXT ",")`, `(items JSON)` for a JSON array, or what gives `->list` below.
 - `(alloc N)`: the address of N bytes that are 0, for arrays: `(i32.store (i32.add $a (i32.mul $i 4)) $v)`.
 A string in memory is a u32 length and then the bytes: `(i32.load $s)`, first byte at `$s + 4`. Compare strings with
-`$str.eq`. Parameters are declared as in plain WAT; so are locals that must be set before their type shows. Memory below
-1024 is free for your own use.
+`$str.eq`. Parameters are declared as in plain WAT; so are locals that must be set before their type shows.
 Example: how often words come in a file, the three most frequent first.
 ```wat
 (func (export "main")
@@ -69,12 +74,13 @@ constexpr std::string_view kErrnos =
     "errno: 0 OK, 1 EACCES (denied), 2 ENOENT, 4 EINVAL, 5 EBUDGET, 6 ETIMEDOUT, 15 ECONNECT.\n";
 
 constexpr std::string_view kSignatures =
-    R"(Call `slice` of `str` as `(call $str.slice $text 0 4)`. A parameter or result without a type is a string (an i32 address);
-`!` marks those that can fail. Only those of http, kv, fs, ai, sql, time.now_ms and agent.ask count as host calls.
+    R"(`find(text needle from#)->#` of `str` is `(call $str.find $s "x" 0)`. What has no type is a string, `#` is an i32, `!` can
+fail, `a/b(…)` are alike. Only those of http, kv, fs, ai, sql, time.now_ms and agent.ask count as host calls.
 )";
 
 // What languages have in themselves, so that nobody needs the capability for it.
-constexpr std::string_view kOfEveryLanguage[] = {"io", "json", "str", "list", "map", "time", "random", "log"};
+constexpr std::string_view kOfEveryLanguage[] = {"io",      "json", "str",    "list", "map",
+                                                 "builder", "time", "random", "log"};
 
 constexpr std::string_view kFailures =
     R"(A host function that fails raises an error instead of giving an errno. A denial (PermissionError) names the grant, which
@@ -153,7 +159,9 @@ std::string loop_rules(std::span<const Language> languages) {
   }
   if (has_wat(languages)) out += kWatComments;
   out += kSubmission;
-  return out + joined(submits, " or ") + ".\n" + std::string(kAfterwards);
+  out += joined(submits, " or ") + ".\n";
+  if (has_wat(languages)) out += kAsking;
+  return out + std::string(kAfterwards);
 }
 
 bool is_granted(const PromptParts& parts, std::string_view module) {

@@ -19,7 +19,7 @@ namespace membrane::agent {
 
 struct PromptParts {
   std::string capabilities;          // functions_prompt(languages, ungranted(policy))
-  std::string policy_explanation;    // policy::explain()
+  std::string policy_explanation;    // policy::explain_briefly()
   const Catalog* catalog = nullptr;  // borrowed; null or empty: no section for it
   uint32_t max_steps = 0;
   size_t observation_bytes = 0;                  // what of a program's report comes back

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <regex>
 
 #include "agent/action.h"
 #include "host/registry.h"
@@ -42,7 +44,7 @@ TEST_F(PromptTest, HoldsWhatIsThere) {
 }
 
 TEST_F(PromptTest, ExplainsEveryFormOfTheLanguage) {
-  for (const char* form : {"(string \"", "(concat ", "(call $http.get! ", "(set $x ", "(inc $x)", "(dec $x)",
+  for (const char* form : {"`\"text\"`", "(concat ", "(call $http.get! ", "(set $x ", "(inc $x)", "(dec $x)",
                            "(char ", "(break)", "(continue)", "(while ", "(for $i FROM TO ", "(each $x LIST",
                            "(lines TEXT)", "(words TEXT)", "(split TEXT", "(items JSON)", "(alloc N)"})
     EXPECT_TRUE(has(form)) << form;
@@ -108,7 +110,7 @@ TEST_F(PromptTest, ListsOnlyProgramsThatCanRun) {
 std::string prompt_in(std::vector<Language> languages, const policy::Policy& policy = {}) {
   const auto none = ungranted(policy);
   return build_system_prompt({.capabilities = functions_prompt(languages, none),
-                              .policy_explanation = policy::explain(policy),
+                              .policy_explanation = policy::explain_briefly(policy),
                               .ungranted = none,
                               .languages = std::move(languages)});
 }
@@ -153,10 +155,13 @@ TEST_F(PromptTest, TellsWatOfEveryFunctionInShort) {
   prompt_ = functions_prompt(std::vector{wat()}, {});
   for (const host::Capability& capability : host::capabilities())
     for (const host::FunctionSpec& function : capability.functions)
-      EXPECT_EQ(has(std::string(" ") + std::string(function.name) + (function.can_fail ? "!(" : "(")),
-                function.in_prompt)
+      EXPECT_EQ(
+          std::regex_search(prompt_, std::regex("\n" + std::string(function.module) + ":(.*[ /])" +
+                                                std::string(function.name) + (function.can_fail ? "!" : "") +
+                                                (function.is_rare ? "[ .\n]" : "[/(]"))),
+          function.in_prompt)
           << function.module << "." << function.name;
-  EXPECT_TRUE(has("slice(text start:i32 end:i32)->text"));
+  EXPECT_TRUE(has("slice(text start# end#)->text") && has(" trim/lower/upper/"));
   prompt_ = functions_prompt(std::vector{wat()}, std::vector<std::string_view>{"http"});
   EXPECT_FALSE(has("\nhttp:"));
 }
@@ -180,6 +185,57 @@ TEST_F(PromptTest, TellsPythonOfTheIntegersOfNumpy) {
   bare.modules.clear();
   prompt_ = prompt_in({bare});
   EXPECT_FALSE(has("numpy"));
+}
+
+TEST_F(PromptTest, SaysHowToAskForMore) {
+  prompt_ = prompt_in({wat()});
+  EXPECT_TRUE(has("call the tool capabilities, or write\n```run\ncapabilities str\n```\n"));
+  Completion question;
+  question.content = "```run\ncapabilities str\n```";
+  EXPECT_EQ(read_reply(question, catalog_, std::vector{wat()}).actions.at(0).kind, Action::Kind::kAsk);
+  prompt_ = prompt_in({kPython});
+  EXPECT_FALSE(has("capabilities")) << "in terms of WAT";
+}
+
+constexpr size_t kMostBytes = 8'000;  // every step pays for them
+
+// As `membrane agent --language wat --print-prompt` has it, with the programs of catalog/.
+std::string whole_prompt(const policy::Policy& policy) {
+  const auto catalog = Catalog::load(MEMBRANE_SOURCE_DIR "/catalog");
+  EXPECT_TRUE(catalog && catalog->problems().empty() && catalog->entries().size() > 30);
+  const auto none = ungranted(policy);
+  const std::vector languages{wat()};
+  return build_system_prompt({.capabilities = functions_prompt(languages, none),
+                              .policy_explanation = policy::explain_briefly(policy),
+                              .catalog = &*catalog,
+                              .max_steps = 20,
+                              .observation_bytes = 6'000,
+                              .ungranted = none,
+                              .languages = languages});
+}
+
+TEST_F(PromptTest, IsShortUnderEveryExamplePolicy) {
+  size_t policies = 0;
+  for (const auto& file : std::filesystem::directory_iterator(MEMBRANE_SOURCE_DIR "/examples/policies")) {
+    if (file.path().extension() != ".toml") continue;
+    const auto policy = policy::load_policy(file.path().string());
+    ASSERT_TRUE(policy) << file.path();
+    EXPECT_LE(whole_prompt(*policy).size(), kMostBytes) << file.path();
+    ++policies;
+  }
+  EXPECT_GE(policies, 4u);
+}
+
+TEST_F(PromptTest, IsShortWithEveryGrant) {
+  policy::Policy all;
+  for (const char* grant : {"http:GET,POST:https://api.example.org/v1/*", "http:GET:https://*.example.com/*",
+                            "fs:read:./data:/data", "fs:write:./out:/out", "kv:./memo.db",
+                            "sql:papers:./papers.db", "ai", "ask", "time", "random"})
+    ASSERT_TRUE(policy::allow(all, grant)) << grant;
+  prompt_ = whole_prompt(all);
+  EXPECT_LE(prompt_.size(), kMostBytes);
+  for (const host::Capability& capability : host::capabilities())
+    EXPECT_TRUE(has("\n" + std::string(capability.name) + ":")) << capability.name;
 }
 
 TEST_F(PromptTest, IsFrugal) {

@@ -259,8 +259,8 @@ Result<int> run(const Options& options) {
   loop_options.tools = !options.no_tools;
   const std::vector<std::string_view> ungranted = agent::ungranted(policy);
   const std::string prompt = agent::build_system_prompt(
-      {agent::functions_prompt(languages, ungranted), policy::explain(policy), &catalog, options.max_steps,
-       loop_options.observation_bytes, ungranted, languages});
+      {agent::functions_prompt(languages, ungranted), policy::explain_briefly(policy), &catalog,
+       options.max_steps, loop_options.observation_bytes, ungranted, languages});
   if (options.print_prompt) {
     print(prompt);
     return kExitOk;

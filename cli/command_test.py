@@ -1141,7 +1141,7 @@ class Agent(CommandTest):
 
     def test_the_prompt_holds_functions_policy_and_catalog(self):
         text = self.membrane("agent", "--print-prompt", "--allow", "http:GET:https://example.org/*").stdout
-        for part in ("http: get!(url)->body", "https://example.org", "ANSWER:", "It cannot see any file."):
+        for part in ("http: get!(url)->body", "https://example.org", "ANSWER:", "Not granted: fs, "):
             self.assertIn(part, text)
         self.assertNotIn("\nsql: ", text)
         programs = {program.stem: re.findall("^;; needs: (.*)$", program.read_text(), re.M)

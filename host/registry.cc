@@ -7,7 +7,7 @@ namespace membrane::host {
 std::span<const Capability> capabilities() {
   static const Capability kAll[] = {
       {"io", "What the program is given, what it prints, and its result.", "", io_functions(), false,
-       "input is whole each time."},
+       "Each input() is the whole input."},
       {"http", "Requests to the URLs that the policy grants.", "--allow 'http:GET:https://example.org/*'",
        http_functions(), false,
        "A status such as 404 is no failure: ask status. headers: a JSON object or \"\"."},
@@ -18,18 +18,18 @@ std::span<const Capability> capabilities() {
       {"sql", "Questions to SQLite databases; nothing can be changed.", "--allow sql:papers:./papers.db",
        sql_functions(), false, "Rows are a JSON array of objects; parameters a JSON array or \"\"."},
       {"json", "Reading and building JSON.", "", json_functions(), false,
-       "path: `a.b[0].c`, `[0].a`, \"\" for all. get and at give a string without quotes, else JSON. Each "
-       "call parses "
-       "all: walk arrays with items. set takes JSON, set_text a text; both give a new document."},
+       "path: `a.b[0].c`, `[0].a`, \"\" for all. get and at give a string without quotes, else JSON. Walk "
+       "arrays with "
+       "items, since each call parses all. value: JSON; set, set_text, append give a new document."},
       {"str", "Text and numbers.", "", str_functions(), false,
-       "Places count bytes from 0; slice is up to, not including, end; negative ones count from the end. "
-       "find gives -1 "
-       "for none. split gives JSON; the form (split …) a list."},
+       "Places are bytes from 0; slice goes up to, not including, end; negative ones count from the end; "
+       "find "
+       "without a hit is -1. split and join here are of JSON: take the form (split …), list.join."},
       {"list", "Lines, fields and items, many strings in one, for (each …).", "", list_functions()},
       {"map", "Numbers by texts, in the program's memory.", "", map_functions(), true,
-       "add makes a key from 0; get of no key is 0; the value of set may be a string's address. top: keys, "
-       "the largest "
-       "value first, equal ones by name."},
+       "No key counts as 0; the value of set may be a string's address. top: keys, the largest value first."},
+      {"builder", "Long texts and lists, piece by piece, in the program's memory.", "", builder_functions(),
+       true, "After item, text gives a list."},
       {"time", "The run's clock, and instants as text.", "", time_functions(), false,
        "Text as 2024-02-29 or 2024-02-29T12:30:00Z."},
       {"random", "Random numbers.", "", random_functions(), false, "range includes both ends."},

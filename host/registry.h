@@ -103,6 +103,7 @@ struct FunctionSpec {
   std::string_view prints = {};    // what the example prints; empty when the world decides that
   Handler handler = nullptr;
   bool in_prompt = true;  // false: for the languages' libraries, so that a model need not know it
+  bool is_rare = false;   // capabilities_signatures() has its name alone
 };
 
 struct Capability {
@@ -143,9 +144,10 @@ std::string capabilities_markdown();
 // For a model: the rules, and one line for each function, but of the capabilities named in `left_out` (what a
 // policy does not grant need not be described: a prompt is paid for at every step).
 std::string capabilities_prompt(std::span<const std::string_view> left_out = {});
-// The same as short as it can be: one line for each capability, with the signatures of its functions.
+// The same as short as it can be: one line for each capability, with the signatures of its functions, those that are
+// alike together. A string has no type, an i32 is marked with "#", what can fail with "!".
 std::string capabilities_signatures(std::span<const std::string_view> left_out = {});
-// The lines of it that tell of what is selected, without the rules.
+// The lines of it that tell of what is selected, without the rules that all share.
 std::string capabilities_prompt(const Selection& selection);
 // For a program: {"capabilities":[{"name":…,"functions":[…]}]}.
 std::string capabilities_json(const Selection& selection = {});

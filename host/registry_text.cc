@@ -210,25 +210,49 @@ void append_lines(std::string& prompt, const Capability& capability, const Selec
     if (!function.in_prompt && selection.function == nullptr) continue;
     prompt.append("  ").append(signature_of(function)).append(" — ").append(function.summary).append("\n");
   }
+  if (!capability.rules.empty()) prompt.append("  ").append(capability.rules).append("\n");
 }
 
 }  // namespace
 
 namespace {
 
-// "slice(text start:i32 end:i32)->text"; a "!" for those that can fail.
-std::string short_signature(const FunctionSpec& function) {
-  std::string text(function.name);
-  if (function.can_fail) text += "!";
-  text += "(";
-  for (size_t i = 0; i < function.params.size(); ++i) {
-    const Param& param = function.params[i];
-    text.append(i == 0 ? "" : " ").append(param.name);
-    if (!is_string(param.type)) text.append(":").append(name_of(param.type));
+std::string short_name(const FunctionSpec& function) {
+  return std::string(function.name) + (function.can_fail ? "!" : "");
+}
+
+// "(text start# end#)->text".
+std::string short_type(const FunctionSpec& function) {
+  std::string text = "(";
+  for (const Param& param : function.params) {
+    text.append(text.size() == 1 ? "" : " ").append(param.name);
+    if (param.type == Type::kI32) text += "#";
+    else if (!is_string(param.type)) text.append(":").append(name_of(param.type));
   }
   text += ")";
-  if (function.result)
-    text.append("->").append(is_string(*function.result) ? function.result_name : name_of(*function.result));
+  if (!function.result) return text;
+  const std::string_view number = *function.result == Type::kI32 ? "#" : name_of(*function.result);
+  return text.append("->").append(is_string(*function.result) ? function.result_name : number);
+}
+
+// "trim/lower/upper(text)->text find(text needle from#)->#; more: zeros concat".
+std::string short_signatures(const Capability& capability) {
+  std::vector<std::pair<std::string, std::string>> alike;  // a type, and the names that have it
+  std::string rare;
+  for (const FunctionSpec& function : capability.functions) {
+    if (!function.in_prompt) continue;
+    if (function.is_rare) {
+      rare.append(" ").append(short_name(function));
+      continue;
+    }
+    const std::string type = short_type(function);
+    const auto found = std::ranges::find(alike, type, &std::pair<std::string, std::string>::first);
+    if (found == alike.end()) alike.emplace_back(type, short_name(function));
+    else found->second.append("/").append(short_name(function));
+  }
+  std::string text;
+  for (const auto& [type, names] : alike) text.append(" ").append(names).append(type);
+  if (!rare.empty()) text.append(text.empty() ? " more:" : "; more:").append(rare);
   return text;
 }
 
@@ -238,9 +262,7 @@ std::string capabilities_signatures(std::span<const std::string_view> left_out) 
   std::string text;
   for (const Capability& capability : capabilities()) {
     if (std::ranges::find(left_out, capability.name) != left_out.end()) continue;
-    text.append(capability.name).append(":");
-    for (const FunctionSpec& function : capability.functions)
-      if (function.in_prompt) text.append(" ").append(short_signature(function));
+    text.append(capability.name).append(":").append(short_signatures(capability));
     if (!capability.rules.empty()) text.append(". ").append(capability.rules);
     text += "\n";
   }

@@ -138,6 +138,65 @@ void explain_limits(std::string& out, const Limits& limits) {
 
 }  // namespace
 
+namespace {
+
+void brief_http(std::string& out, const Policy& policy) {
+  for (const HttpGrant& grant : policy.http) {
+    const auto url = UrlGrant::parse(grant.url);
+    if (!url) continue;
+    out += "http: " + list(grant.methods) + " to " + target(*url);
+    for (const auto& [name, value] : grant.headers) out += "; the header " + name + " is added";
+    out += ".\n";
+  }
+}
+
+void brief_files_and_stores(std::string& out, const Policy& policy) {
+  for (const FsGrant& grant : policy.fs)
+    out += std::string(grant.mode == FsMode::kWrite ? "fs: reading and writing" : "fs: reading") +
+           " files below " + grant.guest + ".\n";
+  if (policy.kv)
+    out +=
+        "kv: a key-value store" +
+        (policy.kv->prefix.empty() ? "" : ", only for keys that begin with \"" + policy.kv->prefix + "\"") +
+        (policy.kv->writable ? ".\n" : ", not to be changed.\n");
+  for (const SqlGrant& grant : policy.sql)
+    out += "sql: the database \"" + grant.name + "\", not to be changed.\n";
+}
+
+void brief_ungranted(std::string& out, const Policy& policy) {
+  const std::pair<bool, std::string_view> grants[] = {
+      {!policy.http.empty(), "http"}, {!policy.fs.empty(), "fs"},    {policy.kv.has_value(), "kv"},
+      {!policy.sql.empty(), "sql"},   {policy.ai.has_value(), "ai"}, {policy.ask, "agent.ask"}};
+  std::string_view separator = "Not granted: ";
+  for (const auto& [is_granted, name] : grants) {
+    if (is_granted) continue;
+    out.append(separator).append(name);
+    separator = ", ";
+  }
+  if (separator == ", ") out += ".\n";
+}
+
+}  // namespace
+
+std::string explain_briefly(const Policy& policy) {
+  std::string out;
+  brief_http(out, policy);
+  brief_files_and_stores(out, policy);
+  if (policy.ai)
+    out += "ai: at most " + format_count(policy.ai->max_tokens_per_call) + " tokens a call" +
+           (policy.ai->embed ? ", also ai.embed.\n" : ", without ai.embed.\n");
+  if (policy.ask) out += "agent.ask: the person may be asked.\n";
+  brief_ungranted(out, policy);
+  if (!policy.time.real)
+    out += "The clock is virtual and starts at " + format_time(policy.time.start_ms) + ".\n";
+  explain_packages(out, policy.packages);
+  const Limits& limits = policy.limits;
+  return out + "A run has " + format_count(limits.fuel) + " fuel (instructions), " +
+         format_size(limits.memory_bytes) + " of memory, " + format_size(limits.output_bytes) +
+         " of output, " + format_duration(limits.wall_ms) + ", " + format_count(limits.host_calls) +
+         " host calls.\n";
+}
+
 std::string explain_larger_limits(const Limits& limits, const Limits& language) {
   std::string out;
 #define LIMIT(member, name, kind, least, most, words)                                                \

@@ -172,6 +172,9 @@ Status set_limit(Limits& limits, std::string_view name, std::string_view value);
 
 // What the policy lets happen and what it does not, in sentences, one a line.
 std::string explain(const Policy& policy);
+// The same for a model, which pays for it at every step: what is granted and what is not, without what a failed call
+// says in time.
+std::string explain_briefly(const Policy& policy);
 // "In a language its usual limits are larger: …": those of `language` that differ from `limits`; "" when none does.
 std::string explain_larger_limits(const Limits& limits, const Limits& language);
 

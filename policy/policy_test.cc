@@ -476,6 +476,24 @@ TEST(Explain, SaysWhatIsGrantedAndWhatIsNot) {
   EXPECT_FALSE(contains(all, "\n\n"));
 }
 
+TEST(Explain, IsBriefForAModel) {
+  EXPECT_EQ(explain_briefly(Policy{}),
+            "Not granted: http, fs, kv, sql, ai, agent.ask.\n"
+            "The clock is virtual and starts at 2000-01-01T00:00:00Z.\n"
+            "A run has 1,000,000,000 fuel (instructions), 64 MiB of memory, 1 MiB of output, 10 s, 1,000 "
+            "host calls.\n");
+  const std::string all = explain_briefly(parse(kFull));
+  for (const char* part :
+       {"http: GET and POST to https://api.example.org, at paths that begin with /v1/; the header ",
+        "\nfs: reading files below /data.\n", "\nfs: reading and writing files below /out.\n",
+        "\nkv: a key-value store, only for keys that begin with \"run:\"",
+        "\nsql: the database \"papers\", not to be changed.\n", "\nai: at most ",
+        "Programs in Python can import rich==13.7.1 and httpx"})
+    EXPECT_TRUE(contains(all, part)) << part << "\n" << all;
+  EXPECT_FALSE(contains(all, "EXAMPLE_KEY")) << all;
+  EXPECT_FALSE(contains(all, "Not granted") && contains(all, "\n\n")) << all;
+}
+
 // Reading a policy costs nothing that its grants do not need: without http grants libcurl is
 // not even loaded. In a process of its own, since other tests load it.
 bool reads_without_libcurl() {

@@ -90,7 +90,8 @@ constexpr FunctionSpec kFunctions[] = {
      .summary = "The embedding of the text, as a JSON array of numbers.",
      .failures = {kNoGrant, kNoTokens, kNoModel, kSlow, kFailed},
      .example = R"((call $io.print_i32 (call $json.length! (call $ai.embed! (string "a cat")) (string ""))))",
-     .handler = embed},
+     .handler = embed,
+     .is_rare = true},
     {.module = "ai",
      .name = "similarity",
      .params = {{"a", Type::kText}, {"b", Type::kText}},
@@ -108,7 +109,8 @@ constexpr FunctionSpec kFunctions[] = {
                   kFailed,
                   {Errno::kProtocol, "the model's vectors differ in length"}},
      .example = R"((call $io.print_f64 (call $ai.similarity! (string "a cat") (string "a kitten"))))",
-     .handler = similarity},
+     .handler = similarity,
+     .is_rare = true},
 };
 
 }  // namespace

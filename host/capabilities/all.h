@@ -17,6 +17,7 @@ std::span<const FunctionSpec> json_functions();
 std::span<const FunctionSpec> str_functions();
 std::span<const FunctionSpec> list_functions();
 std::span<const FunctionSpec> map_functions();
+std::span<const FunctionSpec> builder_functions();
 std::span<const FunctionSpec> time_functions();
 std::span<const FunctionSpec> random_functions();
 std::span<const FunctionSpec> log_functions();

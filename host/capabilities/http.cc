@@ -328,7 +328,8 @@ constexpr FunctionSpec kFunctions[] = {
      .failures = kFailures,
      .example =
          R"((call $io.print (call $json.get! (call $http.exchange! (string "HEAD") (string "https://example.org/") (string "") (string "")) (string "headers"))))",
-     .handler = exchange},
+     .handler = exchange,
+     .is_rare = true},
     {.module = "http",
      .name = "get_many",
      .params = {{"requests", Type::kText}},
