@@ -50,8 +50,8 @@ These forms make it short:
   Text that grows in a loop: `(set $b (call $builder.new))`, `(call $builder.add $b "x")`, then `(call $builder.text $b)`.
 - `(call $http.get! URL)`: a failure stops the program and is reported; only the value is left, so calls nest.
   Without `!`, what can fail leaves its value, then its errno: `(set $body $errno (call $http.get URL))`.
-- `(set $x VALUE)` declares a local at its first use, of the type of VALUE: an i32, or what `1.5`, `(i64.add …)` or a
-  call gives; `(inc $x)`, `(dec $x)`.
+- `(set $x VALUE)` declares a local at its first use, of the type of VALUE: an i32, or what `0.0`, `(i64.const 0)` or a
+  call gives; `(inc $x)`, `(dec $x)`, `(inc $x 5)`.
 - `(while CONDITION BODY…)`; `(for $i FROM TO BODY…)` up to, not including, TO, evaluated once; `(break)`, `(continue)`.
 - `(each $x LIST BODY…)`, with an index `(each $x $i LIST BODY…)`: for each string of a list. A list is
   `(lines TEXT)`, `(words TEXT)`, `(split TEXT ",")`, `(items JSON)` for a JSON array, or what gives `->list` below.

@@ -48,8 +48,11 @@ const HostTable& host_functions() {
 }
 
 Diagnostic Loaded::to_author(Diagnostic diagnostic) const {
-  if (expansion_.changed && diagnostic.place.in_text())
-    diagnostic.place = expansion_.original_place(diagnostic.place, source_);
+  if (!expansion_.changed || !diagnostic.place.in_text()) return diagnostic;
+  diagnostic.place = expansion_.original_place(diagnostic.place, source_);
+  if (diagnostic.code != DiagnosticCode::kLeftoverValues) return diagnostic;
+  if (std::string hint = expansion_.hint_of_untaken(diagnostic.place); !hint.empty())
+    diagnostic.hint = std::move(hint);
   return diagnostic;
 }
 

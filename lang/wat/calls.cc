@@ -92,6 +92,7 @@ void CodeWalker::call_form(Node form) {
   }
   use(callee);
   if (!check_callee(callee, name)) return;
+  note_untaken(form, callee);
   check_arguments(callee, name, name + 1, close);
   shift_function(name);
   if (!callee.has_bang) return operands(name + 1, close, callee.type->params);
@@ -238,6 +239,22 @@ std::string CodeWalker::errno_hint(Node value) const {
   const std::string plain(callee.name);
   return "(call $" + plain + " …) leaves a value and an errno: write (call $" + plain +
          "! …) to keep the value, or (set $value $errno (call $" + plain + " …)) to have both.";
+}
+
+// An errno alone is taken by whatever takes a value; one behind a value by nothing but (set $value $errno …). A flat
+// instruction behind the call may take either.
+void CodeWalker::note_untaken(Node form, const Callee& callee) {
+  if (!writing_ || callee.host == nullptr || !callee.host->has_errno || callee.has_bang) return;
+  const bool is_statement = taker_ == kNoNode;
+  const bool has_value = callee.type->results.size() > 1;
+  if (!is_statement && (!has_value || tree_.is_form(taker_, "set"))) return;
+  const Node next = tree_.next(form);
+  if (is_statement &&
+      (tree_.is_word(next) || tree_.is_form(next, "drop") || tree_.is_form(next, "local.set")))
+    return;
+  if (untaken_.size() >= kMaxUntakenErrnos) return;
+  untaken_.push_back({std::string(callee.name), has_value, is_statement, tree_.begin(form),
+                      line_of(tree_.begin(form)), function_end_});
 }
 
 void CodeWalker::report_number_as_string(Node n, std::string_view taker) {

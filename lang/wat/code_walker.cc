@@ -58,6 +58,7 @@ class SequenceEnd {
 
 void CodeWalker::sequence(Node n, Node close, Types results) {
   const size_t outer_labels = labels_.size();
+  const Node outer_form = std::exchange(form_, kNoNode);
   bool behind_instruction = false;  // a flat one: atoms behind it are none of our values
   SequenceEnd end(tree_, close, results.size());
   while (n < close && !is_over()) {
@@ -73,6 +74,7 @@ void CodeWalker::sequence(Node n, Node close, Types results) {
       ++n;
     }
   }
+  form_ = outer_form;
   leave_labels(labels_.size() - outer_labels);
 }
 
@@ -171,6 +173,8 @@ void CodeWalker::form(Node form) {
     return;
   }
   nesting_ += weight;
+  const Node outer_taker = std::exchange(taker_, form_);
+  form_ = form;
   if (const Form sugar = find_form(head)) {
     if (in_function_ || head == "string" || head == "char") {
       (this->*sugar)(form);
@@ -182,6 +186,8 @@ void CodeWalker::form(Node form) {
   } else {
     report_mistaken_form(form);
   }
+  form_ = taker_;
+  taker_ = outer_taker;
   nesting_ -= weight;
 }
 

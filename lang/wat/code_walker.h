@@ -74,6 +74,7 @@ class CodeWalker {
   void begin_writing(uint64_t memory_pages);
 
   [[nodiscard]] std::vector<Diagnostic> take_diagnostics() { return std::move(diagnostics_); }
+  [[nodiscard]] std::vector<UntakenErrno> take_untaken() { return std::move(untaken_); }
   // Whether this run found anything. The survey only counts: what it finds may be right when all locals are known.
   [[nodiscard]] bool has_diagnostics() const { return has_findings_; }
 
@@ -104,6 +105,7 @@ class CodeWalker {
   };
   using Form = void (CodeWalker::*)(Node form);
   static constexpr unsigned kMaxTypeDepth = 6;
+  static constexpr Node kNoNode = UINT32_MAX;
 
   // Whether another finding would be shown; those who search for a repair ask first.
   [[nodiscard]] bool shows_findings() const { return writing_ && diagnostics_.size() < kMaxFindings; }
@@ -185,6 +187,7 @@ class CodeWalker {
   bool check_callee(const Callee& callee, Node name);
   void check_arguments(const Callee& callee, Node name, Node n, Node close);
   void report_unknown_function(Node name);
+  void note_untaken(Node form, const Callee& callee);
   void report_number_as_string(Node n, std::string_view taker);
   [[nodiscard]] std::string errno_hint(Node value) const;
   // What stands before and behind a call so that its errno is checked.
@@ -200,6 +203,7 @@ class CodeWalker {
   void char_form(Node form);
   void set_form(Node form);
   void write_set(Node form, size_t targets, Node value);
+  void check_set_type(Node target, Node value);
   void inc_form(Node form) { step_form(form, "add"); }
   void dec_form(Node form) { step_form(form, "sub"); }
   void step_form(Node form, std::string_view operation);
@@ -234,6 +238,7 @@ class CodeWalker {
   bool writing_ = false;
   uint64_t memory_pages_ = 0;
   std::vector<Diagnostic> diagnostics_;
+  std::vector<UntakenErrno> untaken_;
   Diagnostic spare_;                                           // takes the findings past the limit
   bool has_findings_ = false;                                  // in this run
   bool stopped_ = false;                                       // there is no sense in going on
@@ -257,6 +262,9 @@ class CodeWalker {
   std::vector<Loop> loops_;
   std::string_view errno_id_;
   bool in_function_ = false;
+  uint32_t function_end_ = 0;
+  Node form_ = kNoNode;   // that is walked, kNoNode between the forms of a sequence
+  Node taker_ = kNoNode;  // the form around it that takes its values, kNoNode when none does
 };
 
 }  // namespace membrane::lang

@@ -22,6 +22,23 @@ Expansion::Range Expansion::original_range(uint32_t begin, uint32_t end) const {
   return range;
 }
 
+std::string Expansion::hint_of_untaken(const Place& place) const {
+  const auto is_behind = [&](const UntakenErrno& call) { return call.begin >= place.offset; };
+  const auto behind = std::ranges::find_if(untaken, is_behind);
+  if (behind == untaken.begin()) return {};
+  const UntakenErrno& call = *(behind - 1);
+  if (place.offset >= call.function_end) return {};
+  const std::string plain = "(call $" + call.function + " …)", checked = "(call $" + call.function + "! …)";
+  const std::string in_line = plain + " in line " + std::to_string(call.line);
+  if (!call.has_value)
+    return in_line + " leaves an errno: write " + checked +
+           ", which stops the program when it fails, or (set $errno " + plain + ") to go on.";
+  return in_line + " leaves a value and an errno: write " +
+         (call.is_statement ? "(drop " + checked + ")" : checked) + " to " +
+         (call.is_statement ? "drop" : "keep") + " the value, or (set $value $errno " + plain +
+         ") to have both.";
+}
+
 Place Expansion::original_place(const Place& expanded, std::string_view source) const {
   const Range range = original_range(expanded.offset, expanded.end_offset);
   return locate(source, range.begin, range.end);

@@ -21,10 +21,23 @@ struct Mapping {
   bool is_copy = false;
 };
 
+// A call of a host function whose errno nothing in sight takes. The text may be right all the same; when the stack turns out
+// not to be, this is the likely reason.
+struct UntakenErrno {
+  std::string function;       // "http.get"
+  bool has_value = false;     // besides the errno
+  bool is_statement = false;  // nothing around it takes a value
+  uint32_t begin = 0;         // in the author's text
+  uint32_t line = 0;          // 1-based
+  uint32_t function_end = 0;  // of the function that it stands in
+};
+inline constexpr size_t kMaxUntakenErrnos = 100;  // that are kept
+
 struct Expansion {
-  std::string text;               // plain WAT; empty when nothing changed
-  std::vector<Mapping> mappings;  // sorted by `expanded`; empty when nothing changed
-  bool changed = false;           // false: the author's text is plain WAT, or at least has no form
+  std::string text;                   // plain WAT; empty when nothing changed
+  std::vector<Mapping> mappings;      // sorted by `expanded`; empty when nothing changed
+  bool changed = false;               // false: the author's text is plain WAT, or at least has no form
+  std::vector<UntakenErrno> untaken;  // in the order of the text; of the first calls
 
   [[nodiscard]] std::string_view text_or(std::string_view source) const { return changed ? text : source; }
 
@@ -36,6 +49,9 @@ struct Expansion {
   [[nodiscard]] Range original_range(uint32_t begin, uint32_t end) const;
   // A place in the expanded text as a place in the author's, `source`.
   [[nodiscard]] Place original_place(const Place& expanded, std::string_view source) const;
+  // For values that are left over at `place` of the author's text: what to write at the nearest call before it whose
+  // errno is not taken, "" when there is none.
+  [[nodiscard]] std::string hint_of_untaken(const Place& place) const;
 };
 
 // Of made text. A form is far shorter than what it stands for, and forms nest: without a limit a short text would

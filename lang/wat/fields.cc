@@ -119,6 +119,7 @@ void CodeWalker::walk_function(Node field) {
   loops_.clear();
   errno_id_ = {};
   nesting_ = 0;
+  function_end_ = tree_.end(tree_.close(field));
   locals_ = std::move(head.locals);
   const auto first = static_cast<uint32_t>(locals_.size() - locals_.listed().size());
   for (uint32_t i = first; i < locals_.size(); ++i)

@@ -187,6 +187,25 @@ void CodeWalker::set_form(Node form) {
   write_set(form, targets, value);
 }
 
+// A number of another type than the variable has: often a sum that began as 0, and is of fractions.
+void CodeWalker::check_set_type(Node target, Node value) {
+  const VariableInfo* const variable = find_variable(tree_.word(target));
+  const ValType type = values_of(value).type;
+  if (variable == nullptr || !tree_.is_form(value) || !wasm::is_num(type) || !wasm::is_num(variable->type) ||
+      type == variable->type)
+    return;
+  const std::string id(variable->id), wanted(wasm::name_of(variable->type)), found(wasm::name_of(type));
+  const auto& made = survey_.functions[function_number_].made_locals;
+  const bool is_made = std::ranges::any_of(made, [&](const VariableInfo& local) { return local.id == id; });
+  Diagnostic& d =
+      report(DiagnosticCode::kTypeMismatch, target, id + " is " + wanted + ", and this value is " + found);
+  d.found = found;
+  d.expected = wanted;
+  d.hint = is_made ? "Convert the value, or, since the first (set " + id + " …) gives " + id +
+                         " its type: write (set " + id + " (" + found + ".const 0)) there."
+                   : "Convert the value, or take another variable.";
+}
+
 void CodeWalker::write_set(Node form, size_t targets, Node value) {
   const Node n = tree_.first(form);
   std::vector<ValType> types;
@@ -195,7 +214,10 @@ void CodeWalker::write_set(Node form, size_t targets, Node value) {
       types = callee.type->results;
   }
   types.resize(targets, ValType::kBottom);
-  if (targets == 1) types[0] = values_of(value).type;
+  if (targets == 1) {
+    types[0] = values_of(value).type;
+    check_set_type(n, value);
+  }
   for (size_t i = 0; i < targets; ++i) {
     const Node target = n + static_cast<Node>(i);
     declare(tree_.word(target), types[i] == ValType::kBottom ? ValType::kI32 : types[i]);

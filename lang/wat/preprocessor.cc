@@ -64,7 +64,9 @@ std::expected<Expansion, Diagnostics> Expander::run() {
   check_strings();
   write_fields();
   if (walker_.has_diagnostics()) return std::unexpected(walker_.take_diagnostics());
-  return writer_.finish();
+  Expansion expansion = writer_.finish();
+  expansion.untaken = walker_.take_untaken();
+  return expansion;
 }
 
 // The memory that the code, the host and the literals need, and what the host has to find.
