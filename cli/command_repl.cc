@@ -419,7 +419,7 @@ void add_repl(CLI::App& app, int& exit_code) {
       "With --json each entry is answered by one line: its report (docs/report.schema.json) with outcome, "
       "result, stdout,\n"
       "stderr, error and fuel_used; commands that print answer in plain text (docs/languages.md).\n"
-      "Limits are for each entry. Commands, as :fork and :back, are told by :help. exit(), quit(), "
+      "Limits are for each entry. Commands, as :fork and :back, are listed by :help. exit(), quit(), "
       "sys.exit(3), .exit,\n"
       "process.exit(3) and Ctrl-D end the session.\n"
       "Exit codes: that of the entry that ended the session, else 0, whatever the entries did; 2 wrong "

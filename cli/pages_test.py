@@ -437,6 +437,7 @@ SPECIAL = {
     ("docs/wat.md", "(local.set $each.1.at (call $list.lines (local.get $text))) (drop (call $list.count (local.get $each.1.at)))"):
         Blocks.expands(BEFORE + "(each $line (lines $text) body…))"),
     ("docs/wat.md", "(set $array (alloc (i32.mul $n 4)))"): Blocks.check_inside(BEFORE),
+    ("docs/wat.md", "(set $b (call $builder.new))"): Blocks.check_inside(BEFORE),
 }
 
 

@@ -7,7 +7,7 @@ namespace membrane::host {
 std::span<const Capability> capabilities() {
   static const Capability kAll[] = {
       {"io", "What the program is given, what it prints, and its result.", "", io_functions(), false,
-       "Each input() is the whole input."},
+       "input is all of it."},
       {"http", "Requests to the URLs that the policy grants.", "--allow 'http:GET:https://example.org/*'",
        http_functions(), false,
        "A status such as 404 is no failure: ask status. headers: a JSON object or \"\"."},
@@ -23,12 +23,14 @@ std::span<const Capability> capabilities() {
        "items, since each call parses all. value: JSON; set, set_text, append give a new document."},
       {"str", "Text and numbers.", "", str_functions(), false,
        "Places are bytes from 0; slice goes up to, not including, end; negative ones count from the end; "
-       "find without a hit is -1. html_links: [{\"href\":…,\"text\":…}], as written. split and join here are of "
-       "JSON: take the form (split …), list.join."},
+       "find without a hit is -1. html_links: [{\"href\":…,\"text\":…}]. split, join here: JSON; else (split "
+       "…), "
+       "list.join."},
       {"list", "Lines, fields and items, many strings in one, for (each …).", "", list_functions(), false,
-       "lines keeps empty ones but the last, without \\r; words ends at any space; sort is by bytes."},
+       "lines keeps empty ones but the last; words ends at any space; sort is by bytes."},
       {"map", "Numbers by texts, in the program's memory.", "", map_functions(), true,
-       "No key counts as 0; the value of set may be a string's address. top: keys, the largest value first, equal ones by name."},
+       "No key counts as 0; the value of set may be a string's address. top: keys, the largest value first, "
+       "ties by name."},
       {"builder", "Long texts and lists, piece by piece, in the program's memory.", "", builder_functions(),
        true, "After item, text gives a list."},
       {"time", "The run's clock, and instants as text.", "", time_functions(), false,

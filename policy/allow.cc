@@ -34,17 +34,22 @@ Split split(std::string_view text) {
   return {text.substr(0, colon), text.substr(colon + 1), true};
 }
 
+// What "localhost" resolves to.
+const std::vector<std::string> kThisMachine = {"127.0.0.1", "::1"};
+
 // What the policy grants already is left out: its own bounds hold. By a name that can only mean this machine, a flag grants
-// the addresses that the name has.
+// the addresses that the name has, where the policy names none.
 void add_http(Policy& policy, HttpGrant grant, const Url& url) {
-  for (const HttpGrant& there : policy.http) {
+  const bool is_this_machine = url.host == "localhost";
+  for (HttpGrant& there : policy.http) {
     if (there.url != grant.url) continue;
+    if (is_this_machine && there.addresses.empty()) there.addresses = kThisMachine;
     std::erase_if(grant.methods, [&](const std::string& method) {
       return std::ranges::find(there.methods, method) != there.methods.end();
     });
     if (grant.methods.empty()) return;
   }
-  if (url.host == "localhost") grant.addresses = {"127.0.0.1", "::1"};
+  if (is_this_machine) grant.addresses = kThisMachine;
   policy.http.push_back(std::move(grant));
 }
 

@@ -73,6 +73,9 @@ std::unexpected<Error> refuse_name(Registry registry, std::string_view text) {
     return refuse(text, "extras are not taken.", "Name what the extra needs as packages of their own.");
   if (text.find_first_of("<>~^;") != std::string_view::npos)
     return refuse(text, "of versions only one can be asked for, by ==.", example);
+  if (text.contains(',') || text.contains(' '))
+    return refuse(text, "it is several names.",
+                  "Repeat the option: --with rich --with httpx; in a policy, list them.");
   if ((text.contains('/') && is_python) || text.starts_with('.') || text.starts_with('/'))
     return refuse(text, "it is a path, and packages are named, for the registry to find them.", example);
   return refuse(text, "it is no name of the registry.", example);

@@ -33,7 +33,8 @@ constexpr std::string_view kPrelude[] = {"inspect.js", "url.js",   "web.js",    
 constexpr const char* kHostFunctions[] = {"__membrane_door",     "__membrane_write", "__membrane_sleep",
                                           "__membrane_evaluate", "__membrane_utf8",  "__membrane_text",
                                           "__membrane_compress", "__membrane_place", "__membrane_promise"};
-constexpr uint32_t kJsStackBytes = 262'144;
+// Of the module's 1 MiB: what QuickJS calls without looking at the limit needs the rest.
+constexpr uint32_t kJsStackBytes = 786'432;
 constexpr uint64_t kUtf8BytesPerFuel = 8;  // that the host looks at
 constexpr uint64_t kFuelPerHashedByte = 4;
 // Flags of qjs_eval.

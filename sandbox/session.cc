@@ -36,7 +36,8 @@ constexpr uint64_t kOfCompletions = kOfPrograms - 2;
 constexpr uint64_t kCompletionFuel = 200'000'000;
 constexpr uint64_t kCompletionWallMs = 2000;
 constexpr size_t kMostDisplays = 1000;
-constexpr size_t kMostTypes = 64;  // of one display
+constexpr size_t kMostTypes = 64;                                    // of one display
+constexpr std::string_view kLeadsOut = "Capabilities insufficient";  // strerror() of WASI's ENOTCAPABLE
 constexpr const char* kGoesOn = "The session stands as it did before this turn.";
 
 RichValue rich_value(const Json& bundle) {
@@ -488,7 +489,12 @@ void Session::Impl::tell_error(const Json& error, Report& report) {
   if (told.code.empty()) told.code = "error";
   report.outcome = Outcome::kRaised;
   if (body_->instance().limit_was_hit() &&
-      (told.code.ends_with("MemoryError") || told.code == "InternalError")) {
+      (told.code.ends_with("MemoryError") || told.code == "InternalError" || told.code == "null")) {
+    // Where QuickJS has no room for an error, it throws null.
+    if (told.code == "null") {
+      told.message = "out of memory";
+      told.traceback = "Uncaught InternalError: out of memory";
+    }
     // What fills the memory may be held by the session's names: it could do nothing any more.
     report.outcome = Outcome::kOutOfMemory;
     told.hint = and_goes_on(memory_limit());
@@ -511,6 +517,12 @@ void Session::Impl::tell_error(const Json& error, Report& report) {
     if (is_not_led_to)
       told.hint = granted_directories(options_.policy) + " " + allowed_by(denied_file->grant);
     else if (!grant.empty()) told.hint = allowed_by(is_read_only ? denied_file->grant : grant);
+  } else if (told.message.contains(kLeadsOut)) {
+    report.outcome = Outcome::kDenied;
+    told.hint =
+        "The path leads out of what the program sees. Grant the directory at a place, and open the file "
+        "there: "
+        "--allow fs:read:../data:/data, and /data/x.csv.";
   } else if (!path.empty() && told.hint.empty()) {
     told.hint = granted_directories(options_.policy);
   }
@@ -571,6 +583,9 @@ void Session::Impl::tell_stop(Report& report) {
          no_memory ? memory_limit() : std::string(hint_of(stop.trap.kind)));
     if (!no_memory) error.code = std::string(name_of(stop.trap.kind));
     if (!stop.trap.backtrace.empty()) error.place = place(stop.trap.backtrace.front());
+  } else if (stop.state == engine::RunState::kFinished && !stop.outcome &&
+             body_->instance().limit_was_hit()) {
+    told(Outcome::kOutOfMemory, "there was no memory left for the program's result", memory_limit());
   } else if (stop.state == engine::RunState::kFinished && !stop.outcome) {
     told(Outcome::kRaised, "the program has no result: it changed what the interpreter itself stands on",
          "Leave the built-in objects as they are.");

@@ -825,6 +825,13 @@ TEST_F(Python, AWarmImageKeepsTheFilesThatWereMade) {
       << refused.error().message;
 }
 
+TEST_F(Python, APathThatLeadsOutIsDeniedWithWhatWouldHelp) {
+  begin(options());
+  const Report report = exec("open('../data.csv')");
+  EXPECT_EQ(report.outcome, Outcome::kDenied) << render_text(report, false);
+  EXPECT_NE(report.errors.at(0).hint.find("--allow fs:read:../data:/data"), std::string::npos);
+}
+
 // A figure comes back once: as the file that the program saved, or else as a display.
 TEST_F(Python, AFigureThatIsSavedIsDisplayedOnlyWhenItIsShown) {
   RunOptions roomy = options();
@@ -992,6 +999,21 @@ class JavaScript : public OneLanguage {
   }
   void put(const std::string& path, const std::string& text) { ASSERT_TRUE(session_->put_file(path, text)); }
 };
+
+TEST_F(JavaScript, WhatFillsTheMemoryWithObjectsIsOutOfMemory) {
+  RunOptions small = options();
+  small.policy.limits.memory_bytes = 16u << 20;
+  begin(small);
+  const Report report = exec("const rows = []; for (;;) rows.push({ a: 1, b: [1, 2] })");
+  EXPECT_EQ(report.outcome, Outcome::kOutOfMemory) << render_text(report, false);
+}
+
+TEST_F(JavaScript, FunctionsCallThemselvesAsDeepAsProgramsDo) {
+  begin(options());
+  EXPECT_EQ(exec("const depth = (n) => n === 0 ? 0 : 1 + depth(n - 1); depth(3000)").result, "3000");
+  EXPECT_NE(render_text(exec("depth(1e9)"), false).find("RangeError"), std::string::npos);
+  EXPECT_EQ(exec("depth(3000)").result, "3000");
+}
 
 TEST_F(JavaScript, AScriptThatImportsIsAModuleAndFilesAreFoundBesideIt) {
   put("/app/lib/math.js",
