@@ -240,8 +240,10 @@ class PythonPackages(PackagesTest):
 
     def test_a_package_by_its_address_is_refused(self):
         stamp = wheel(self.folder, "stamp", "1.0", {"stamp.py": "value = 'of this machine'\n"})
-        wheel(self.index, "parcel", "1.0", {"parcel.py": ""}, needs=[f"stamp @ {stamp.as_uri()}"])
-        self.assertIn("by its address", self.refused("--with", "parcel"))
+        for need in (f"stamp @ {stamp.as_uri()}", f"\n stamp @ {stamp.as_uri()}", f"stamp\n @ {stamp.as_uri()}"):
+            with self.subTest(need=need):
+                wheel(self.index, "parcel", "1.0", {"parcel.py": ""}, needs=[need])
+                self.assertIn("by its address", self.refused("--with", "parcel"))
 
     def test_native_code_is_refused_by_name(self):
         self.assertIn("Use pandas, which is built in", self.refused("--with", "polars"))

@@ -175,8 +175,11 @@ void add_fs(Policy& policy, FsGrant grant) {
   const auto place = [](const FsGrant& of) {
     return (std::filesystem::path(of.host) / "").lexically_normal();
   };
+  // After a link, ".." is not the directory before it.
+  const auto leads_up = [](const FsGrant& of) { return of.host.contains(".."); };
   const auto is_same = [&](const FsGrant& there) {
-    return there.guest == grant.guest && there.links == grant.links && place(there) == place(grant);
+    return there.guest == grant.guest && there.links == grant.links && place(there) == place(grant) &&
+           (there.host == grant.host || (!leads_up(there) && !leads_up(grant)));
   };
   const auto there = std::ranges::find_if(policy.fs, is_same);
   if (there == policy.fs.end()) policy.fs.push_back(std::move(grant));

@@ -403,6 +403,15 @@ TEST(Allow, WhatIsGrantedAlreadyIsNotGrantedAgain) {
   EXPECT_EQ(policy.http.at(1).methods, std::vector<std::string>{"PUT"});
 }
 
+// After a link, ".." is another directory than the one before it.
+TEST(Allow, PathsThatLeadUpAreNotTakenForOneAnother) {
+  Policy policy;
+  ASSERT_TRUE(allow(policy, "fs:read:b:/b"));
+  EXPECT_FALSE(allow(policy, "fs:write:a/../b:/b")) << "two directories at one place";
+  ASSERT_EQ(policy.fs.size(), 1u);
+  EXPECT_EQ(policy.fs[0].mode, FsMode::kRead);
+}
+
 TEST(Allow, LocalhostIsThisMachine) {
   Policy policy;
   ASSERT_TRUE(allow(policy, "http:GET:http://localhost:8000/*"));

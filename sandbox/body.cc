@@ -205,7 +205,7 @@ void Body::start_run(const engine::ExecutionLimits& limits, uint64_t fuel,
                      std::optional<uint64_t> pause_at_fuel) {
   limits_ = limits;
   limits_.poll = [this] {
-    if (runs_on_) return false;  // what it may use is little
+    if (runs_on_) return std::chrono::steady_clock::now() > runs_on_until_;
     if (around_.must_stop && !stop_.outcome) stop_.outcome = around_.must_stop();
     return stop_.outcome.has_value();
   };
@@ -365,11 +365,17 @@ bool Body::run_until_it_waits() {
 
 namespace {
 constexpr uint64_t kFuelToRunOn = 20'000'000;
+// A run that was out of time has the fuel that it did not use, too.
+constexpr std::chrono::milliseconds kTimeToRunOn{500};
 }  // namespace
+
+void Body::begin_running_on() {
+  if (!std::exchange(runs_on_, true)) runs_on_until_ = std::chrono::steady_clock::now() + kTimeToRunOn;
+}
 
 std::optional<uint64_t> Body::call_beside(std::string_view name, std::span<const engine::Value> arguments) {
   engine::FunctionInstance* const function = instance_->find_function(name);
-  runs_on_ = true;
+  begin_running_on();
   engine::Execution beside(limits_);
   if (function == nullptr || !beside.start(function, arguments)) return std::nullopt;
   beside.add_fuel(kFuelToRunOn);
@@ -379,7 +385,7 @@ std::optional<uint64_t> Body::call_beside(std::string_view name, std::span<const
 
 bool Body::run_on() {
   if (execution_ == nullptr) return false;
-  runs_on_ = true;
+  begin_running_on();
   execution_->add_fuel(kFuelToRunOn + execution_->fuel_owed());
   const bool returned = execution_->resume() == engine::RunState::kFinished;
   if (returned) result_ = execution_->results().empty() ? 0 : execution_->results()[0].bits;

@@ -3,6 +3,7 @@
 // Threads: one at a time.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <span>
@@ -126,6 +127,7 @@ class Body final : public Calls {
   [[nodiscard]] const std::shared_ptr<const Waiting>& waiting() const { return waiting_; }
 
  private:
+  void begin_running_on();
   engine::Resolver resolver();
   std::optional<HostImport> find_import(const wasm::Import& import);
   using InterpreterFunction = std::function<engine::HostAction(Calls&, engine::HostCall&)>;
@@ -156,6 +158,7 @@ class Body final : public Calls {
   bool is_of_program_ = false;  // the call that runs: it may be paused
   bool is_paused_ = false;
   bool runs_on_ = false;  // it was stopped, and the host asks it where
+  std::chrono::steady_clock::time_point runs_on_until_;
   std::string places_text_;
   uint64_t result_ = 0;
   std::vector<uint32_t> notes_, progress_;

@@ -66,10 +66,10 @@ void take(Account& account, std::vector<RichValue>& displays) {
 
 void take(Account& account, ReportError& error) {
   for (std::string* const text :
-       {&error.code, &error.message, &error.place.function, &error.hint, &error.traceback})
+       {&error.code, &error.message, &error.place.file, &error.place.function, &error.hint, &error.traceback})
     account.take(*text);
   std::erase_if(error.backtrace, [&](const ReportPlace& place) {
-    return !account.take_whole(place.function.size() + kEntryBytes);
+    return !account.take_whole(place.file.size() + place.function.size() + kEntryBytes);
   });
 }
 

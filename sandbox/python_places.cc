@@ -16,7 +16,7 @@ constexpr uint64_t kVersion = 0x030f;  // 3.15: the offsets stand in another ord
 constexpr std::string_view kOwnFiles = "/usr/local/lib/membrane/", kFrozenFiles = "<frozen ";
 constexpr std::string_view kTurn = "turn";  // of membrane/_session.py
 constexpr size_t kMostFrames = 10'000, kMostPlaces = 64, kMostNameCharacters = 200;
-constexpr uint32_t kMostLineBytes = 1u << 20;  // of a function's table of lines
+constexpr uint32_t kMostLineBytes = 4u << 20;  // of tables of lines, of all frames together
 
 // Which word of 64 bits an offset stands in, from the cookie on.
 enum Offset : uint32_t {
@@ -82,11 +82,11 @@ class Reader {
 
 // The line of the instruction with this number, by the function's table of lines: an entry for each few instructions,
 // whose first byte alone has its highest bit set (Objects/locations.md of CPython). 0 where there is none.
-uint32_t line_of(const Reader& reader, uint32_t code, uint32_t instruction) {
+uint32_t line_of(const Reader& reader, uint32_t code, uint32_t instruction, uint32_t& bytes_left) {
   constexpr uint32_t kBytesLength = 8, kBytesHead = 16;
   const uint32_t table = reader.field(code, kLines);
   if (table == 0) return 0;
-  const uint32_t size = std::min(reader.word(table + uint64_t{kBytesLength}), kMostLineBytes);
+  const uint32_t size = std::min(reader.word(table + uint64_t{kBytesLength}), bytes_left);
   const uint64_t from = table + uint64_t{kBytesHead};
   int64_t line = reader.field(code, kFirstLine);
   uint64_t behind = 0;  // the instructions of the entries so far
@@ -107,14 +107,17 @@ uint32_t line_of(const Reader& reader, uint32_t code, uint32_t instruction) {
     }
     while (at < size && (reader.byte(from + at) & 0x80) == 0) ++at;
     behind += (head & 7) + 1;
-    if (instruction < behind)
+    if (instruction < behind) {
+      bytes_left -= at;
       return kind == kNone || line < 1 || line > INT32_MAX ? 0 : static_cast<uint32_t>(line);
+    }
   }
+  bytes_left -= size;
   return 0;
 }
 
 // Nothing for a frame that is no function's: one of the interpreter's, between two calls of it from C.
-std::optional<ReportPlace> place_of(const Reader& reader, uint32_t frame) {
+std::optional<ReportPlace> place_of(const Reader& reader, uint32_t frame, uint32_t& line_bytes_left) {
   constexpr uint8_t kOfTheInterpreter = 3;
   constexpr uint32_t kTagBits = 3, kInstructionBytes = 2;
   if (reader.byte(frame + reader.offset(kOwner)) >= kOfTheInterpreter) return std::nullopt;
@@ -125,7 +128,7 @@ std::optional<ReportPlace> place_of(const Reader& reader, uint32_t frame) {
   ReportPlace place;
   place.file = reader.text(reader.field(code, kFileName));
   place.function = reader.text(reader.field(code, kQualifiedName));
-  place.line = line_of(reader, code, static_cast<uint32_t>(now - first) / kInstructionBytes);
+  place.line = line_of(reader, code, static_cast<uint32_t>(now - first) / kInstructionBytes, line_bytes_left);
   if (place.file.empty()) return std::nullopt;
   return place;
 }
@@ -150,8 +153,9 @@ std::vector<ReportPlace> python_places(std::span<const uint8_t> memory, uint32_t
   const Reader reader(memory, runtime);
   const uint32_t interpreter = reader.field(runtime, kFirstInterpreter);
   uint32_t frame = reader.field(reader.field(interpreter, kFirstThread), kCurrentFrame);
+  uint32_t line_bytes_left = kMostLineBytes;
   for (size_t i = 0; i < kMostFrames && frame != 0; ++i) {
-    auto place = place_of(reader, frame);
+    auto place = place_of(reader, frame, line_bytes_left);
     const bool is_own = place && place->file.starts_with(kOwnFiles);
     if (is_own && place->function == kTurn) break;  // what stands around that is the interpreter's
     const bool is_told = place && !is_own && !place->file.starts_with(kFrozenFiles);

@@ -5,6 +5,7 @@
 
 #include "base/hex.h"
 #include "base/json.h"
+#include "base/terminal.h"
 #include "engine/fuel.h"
 #include "engine/used_pages.h"
 #include "host/local_broker.h"
@@ -35,6 +36,7 @@ constexpr uint64_t kOfPrograms = 1ull << 62;  // a program that a turn starts, a
 constexpr uint64_t kOfCompletions = kOfPrograms - 2;
 constexpr uint64_t kCompletionFuel = 200'000'000;
 constexpr uint64_t kCompletionWallMs = 2000;
+constexpr size_t kMostNames = 200;  // of a completion
 constexpr size_t kMostDisplays = 1000;
 constexpr size_t kMostTypes = 64;                                    // of one display
 constexpr std::string_view kLeadsOut = "Capabilities insufficient";  // strerror() of WASI's ENOTCAPABLE
@@ -651,6 +653,18 @@ Result<std::unique_ptr<Session>> Session::Impl::fork(uint64_t number) {
   return std::unique_ptr<Session>(new Session(std::move(child)));
 }
 
+// Whether it is a name by its characters, and begins as the last word of the code does: the program could say anything,
+// and a terminal shows it.
+static bool is_completion(std::string_view name, std::string_view code) {
+  const auto is_of_name = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '$' || static_cast<unsigned char>(c) >= 0x80;
+  };
+  const auto word = std::ranges::find_if_not(code | std::views::reverse, is_of_name).base();
+  return !name.empty() && std::ranges::all_of(name, is_of_name) && printable_line(name) == name &&
+         name.starts_with(code.substr(static_cast<size_t>(word - code.begin())));
+}
+
 std::vector<std::string> Session::Impl::complete(std::string_view code) {
   if (!template_->interpreter().completes() || body_->is_paused()) return {};
   RunOptions options = options_;
@@ -668,7 +682,9 @@ std::vector<std::string> Session::Impl::complete(std::string_view code) {
   std::vector<std::string> names;
   if (report.outcome == Outcome::kOk)
     for (const auto line : std::views::split(report.result, '\n'))
-      if (!line.empty()) names.emplace_back(line.begin(), line.end());
+      if (const std::string_view name(line.begin(), line.end());
+          names.size() < kMostNames && is_completion(name, code))
+        names.emplace_back(name);
   return names;
 }
 

@@ -1230,6 +1230,25 @@ TEST_F(JavaScript, NamesAreCompletedAndNothingStays) {
   EXPECT_EQ(exec("typeof seen").result, "'undefined'");
 }
 
+// The program can change what answers; a terminal shows it.
+TEST_F(JavaScript, CompletionsAreNamesThatBeginAsTheCodeDoes) {
+  exec("Array.prototype.sort = () => ['z\\x1b[2J', 'other', 'z1\\nz2', 'z(1)', 'zeta']");
+  for (const std::string& name : session_->complete("z"))
+    EXPECT_TRUE(name == "zeta" || name == "z1" || name == "z2") << name;
+}
+
+// Where it was is looked for in half a second, whatever fuel is left.
+TEST_F(JavaScript, WhatIsOutOfTimeEnds) {
+  RunOptions hurried = options();
+  hurried.policy.limits.memory_bytes = 512u << 20;
+  hurried.policy.limits.fuel = 1'000'000'000'000'000;
+  hurried.policy.limits.wall_ms = 200;
+  begin(hurried);
+  const Report report = exec("const a = new Uint8Array(1 << 27); for (;;) { a.fill(1) }");
+  EXPECT_EQ(report.outcome, Outcome::kTimedOut);
+  EXPECT_LT(report.fuel_used, 100'000'000'000u);
+}
+
 TEST_F(JavaScript, WhoBreaksWhatAnswersEndsTheTurnAlone) {
   exec("var x = 20");
   const Report broken =

@@ -36,6 +36,7 @@ sys.addaudithook(_refuse_processes)
 import base64
 import contextlib
 import csv
+import email
 import hashlib
 import io
 import json
@@ -300,16 +301,15 @@ def read_record(wheel, archive, names):
 
 
 def check_needs(wheel, archive, names):
-    """Refuses a wheel that needs another one by its address: that could be a file of this machine."""
+    """Refuses a wheel that needs another one by its address: that could be a file of this machine. Read as pip does."""
     for name in names:
-        if not re.fullmatch(r"[^/]+\.dist-info/METADATA", name):
+        if not re.fullmatch(r"[^/]+\.dist-info/METADATA", name, re.IGNORECASE):
             continue
         if archive.getinfo(name).file_size > MOST_METADATA_BYTES:
             raise Refused(f"{wheel} says too much of itself: {name[:200]!r}")
-        for line in archive.read(name).decode(errors="replace").splitlines():
-            field, _, need = line.partition(":")
-            if field.lower() == "requires-dist" and "@" in need.partition(";")[0]:
-                raise Refused(f"{wheel} needs a package by its address: {need.strip()[:200]!r}",
+        for need in email.message_from_bytes(archive.read(name)).get_all("Requires-Dist", []):
+            if "@" in str(need):
+                raise Refused(f"{wheel} needs a package by its address: {str(need).strip()[:200]!r}",
                               "Packages come from the registry, by their names: ask for another version.")
 
 
