@@ -224,7 +224,14 @@ def _names_for(code):
 
 
 _no_input = io.TextIOWrapper(io.BytesIO(), "utf-8")
-_waiting_input = None  # over what the host reads when it is asked to
+
+
+def _open_input():
+    """Over what the host reads when it is asked to."""
+    return open(0, encoding="utf-8", errors="surrogateescape", closefd=False)
+
+
+_waiting_input = _open_input()  # the warm image has it
 
 
 class _Waiting:
@@ -233,8 +240,8 @@ class _Waiting:
 
 def _input_that_waits():
     global _waiting_input
-    if _waiting_input is None or _waiting_input.closed:
-        _waiting_input = open(0, encoding="utf-8", errors="surrogateescape", closefd=False)
+    if _waiting_input.closed:
+        _waiting_input = _open_input()
     return _waiting_input
 
 
