@@ -54,19 +54,19 @@ Action run_catalog(const Catalog& catalog, std::string_view name, std::vector<st
   return action;
 }
 
-// What the prompt has no room for. In WAT's terms, so without WAT nobody is offered it.
-Action tell_of_capabilities(std::span<const std::string> names) {
+// What the prompt has no room for. It is in WAT's terms, so only models that may write WAT can ask for it.
+Action describe_capabilities(std::span<const std::string> names) {
   if (names.empty())
     return unclear("Say which host functions: capabilities str, or capabilities str.slice fs.read.");
   Action action;
   action.kind = Action::Kind::kAsk;
-  std::vector<std::string_view> told;
+  std::vector<std::string_view> seen;
   for (const std::string& name : names) {
-    if (std::ranges::find(told, name) != told.end()) continue;
+    if (std::ranges::find(seen, name) != seen.end()) continue;
     const auto selection = host::select(name);
     if (!selection) return unclear(selection.error().to_string());
-    told.push_back(name);
-    action.told += host::capabilities_prompt(*selection);
+    seen.push_back(name);
+    action.description += host::capabilities_prompt(*selection);
   }
   return action;
 }
@@ -211,7 +211,8 @@ Action run_fence(const Fence& fence, const Catalog& catalog, Languages languages
     return unclear("A ```run block names no program. Write: NAME ARGUMENTS on its first line.");
   const std::string name = words->front();
   words->erase(words->begin());
-  if (name == kCapabilities && find_language(languages, kWat) != nullptr) return tell_of_capabilities(*words);
+  if (name == kCapabilities && find_language(languages, kWat) != nullptr)
+    return describe_capabilities(*words);
   return run_catalog(catalog, name, std::move(*words),
                      std::string(text.substr(std::min(line_end + 1, text.size()))));
 }
@@ -318,7 +319,7 @@ Action read_call(const ToolCall& call, const Catalog& catalog, Languages languag
   if (call.name == "run_catalog")
     return run_catalog(catalog, text_of(arguments, "name"), std::move(*words), text_of(arguments, "input"));
   const bool has_wat = find_language(languages, kWat) != nullptr;
-  if (call.name == kCapabilities && has_wat) return tell_of_capabilities(*words);
+  if (call.name == kCapabilities && has_wat) return describe_capabilities(*words);
   if (call.name != "run_program")
     return unclear("There is no tool " + call.name + ". Tools: run_program, " +
                    (catalog.entries().empty() ? "" : "run_catalog, ") + (has_wat ? "capabilities, " : "") +

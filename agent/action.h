@@ -43,13 +43,13 @@ struct Action {
   enum class Kind : uint8_t {
     kRun,      // `program`
     kSubmit,   // `answer`
-    kAsk,      // about host functions; `told` is what they do
+    kAsk,      // about host functions; `description` says what they do
     kUnclear,  // `problem` says what is wrong with it; the model can mend that
   };
   Kind kind = Kind::kUnclear;
   Program program;
   std::string answer;
-  std::string told;
+  std::string description;
   std::string problem;
   std::string call_id;  // of the tool call; empty for text
 };

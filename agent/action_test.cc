@@ -171,14 +171,14 @@ TEST(Action, CatalogProgramsRunByName) {
 TEST(Action, HostFunctionsAreToldOfByName) {
   const Reply reply = read("```run\ncapabilities fs str.slice fs\n```");
   ASSERT_EQ(reply.actions.at(0).kind, Kind::kAsk);
-  const std::string& told = reply.actions[0].told;
+  const std::string& description = reply.actions[0].description;
   for (const char* part :
        {"fs.read(path) -> bytes, errno — ", "fs.size(path)", "str.slice(text, start: i32, end: i32)"})
-    EXPECT_NE(told.find(part), std::string::npos) << part << told;
-  EXPECT_EQ(told.find("str.trim"), std::string::npos);
-  EXPECT_EQ(told.find("fs: "), told.rfind("fs: ")) << "once";
-  EXPECT_EQ(call("capabilities", R"x({"names":["fs","str.slice"]})x").actions.at(0).told, told);
-  EXPECT_EQ(call("capabilities", R"x({"names":"fs str.slice"})x").actions.at(0).told, told);
+    EXPECT_NE(description.find(part), std::string::npos) << part << description;
+  EXPECT_EQ(description.find("str.trim"), std::string::npos);
+  EXPECT_EQ(description.find("fs: "), description.rfind("fs: ")) << "once";
+  EXPECT_EQ(call("capabilities", R"x({"names":["fs","str.slice"]})x").actions.at(0).description, description);
+  EXPECT_EQ(call("capabilities", R"x({"names":"fs str.slice"})x").actions.at(0).description, description);
   EXPECT_NE(read("```run\ncapabilities st\n```").actions.at(0).problem.find("str"), std::string::npos);
   EXPECT_EQ(read("```run\ncapabilities\n```").actions.at(0).kind, Kind::kUnclear);
   EXPECT_EQ(call("capabilities", "{}").actions.at(0).kind, Kind::kUnclear);

@@ -266,10 +266,10 @@ void Loop::act_on(Run& run, const Action& action, const std::string& note) {
   }
   if (action.kind == Action::Kind::kAsk) {
     ++run.result.totals.steps;
-    const size_t end = utf8_cut(action.told, options_.observation_bytes);
-    std::string told = action.told.substr(0, end);
-    if (end < action.told.size()) told += "…\nThe rest was cut: ask about single functions.";
-    observe(action, note.empty() ? told : told + "\n" + note);
+    const size_t end = utf8_cut(action.description, options_.observation_bytes);
+    std::string text = action.description.substr(0, end);
+    if (end < action.description.size()) text += "…\nThe rest was cut: ask about single functions.";
+    observe(action, note.empty() ? text : text + "\n" + note);
     return;
   }
   std::string text = execute(run, action);

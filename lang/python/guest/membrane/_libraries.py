@@ -1,35 +1,13 @@
 """Packages that would open connections of their own are told, when they are first imported, to ask the capability."""
 
-import importlib.machinery
-import sys
-
-from membrane import _door, _net, _wire
+from membrane import _door, _imports, _net, _wire
 
 _MOST_REDIRECTS = 100  # that a transport remembers the answer of
 
 
-class _Finder:
-    @staticmethod
-    def find_spec(name, path=None, target=None):
-        change = _CHANGES.get(name)
-        if change is None:
-            return None
-        spec = importlib.machinery.PathFinder.find_spec(name, path)
-        if spec is None or spec.loader is None:
-            return spec
-        execute = spec.loader.exec_module
-
-        def exec_module(module):
-            execute(module)
-            change(module)
-
-        spec.loader.exec_module = exec_module
-        return spec
-
-
 def install():
-    if not any(finder is _Finder for finder in sys.meta_path):
-        sys.meta_path.insert(0, _Finder)
+    for name, change in _CHANGES.items():
+        _imports.when_imported(name, change)
 
 
 # --- httpx ----------------------------------------------------------------------------------------------------------

@@ -10,21 +10,15 @@ import io
 import os
 import sys
 
+from membrane import _imports
+
 _ROOT = "/usr/local/lib/matplotlib"
 _WANTED = ("matplotlibrc", "fonts/ttf/DejaVuSans", "fonts/ttf/LastResort", "stylelib/")  # the rest is fonts of formats and toolbars
-
-
-_AGG = "matplotlib.backends.backend_agg"
 
 
 class _Finder:
     @staticmethod
     def find_spec(name, path=None, target=None):
-        if name == _AGG:
-            spec = importlib.machinery.PathFinder.find_spec(name, path)
-            if spec is not None:
-                spec.loader = _AggLoader(spec.loader)
-            return spec
         if name != "matplotlib":
             return None
         spec = importlib.machinery.PathFinder.find_spec(name, path)
@@ -37,32 +31,20 @@ class _Finder:
         return spec
 
 
-class _AggLoader:
-    """Loads the backend, and notes which of its figures are saved in files."""
+def _note_saved(module):
+    """Has the backend note which of its figures are saved in files."""
+    canvas = module.FigureCanvasAgg
+    print_figure = canvas.print_figure
 
-    def __init__(self, loader):
-        self._loader = loader
+    @functools.wraps(print_figure)
+    def print_and_note(self, filename, *arguments, **options):
+        printed = print_figure(self, filename, *arguments, **options)
+        if isinstance(filename, (str, os.PathLike)):
+            self.figure.membrane_saved = True
+        return printed
 
-    def __getattr__(self, name):
-        return getattr(self._loader, name)
-
-    def create_module(self, spec):
-        return self._loader.create_module(spec)
-
-    def exec_module(self, module):
-        self._loader.exec_module(module)
-        canvas = module.FigureCanvasAgg
-        print_figure = canvas.print_figure
-
-        @functools.wraps(print_figure)
-        def print_and_note(self, filename, *arguments, **options):
-            printed = print_figure(self, filename, *arguments, **options)
-            if isinstance(filename, (str, os.PathLike)):
-                self.figure.membrane_saved = True
-            return printed
-
-        canvas.print_figure = print_and_note
-        module.show = _show
+    canvas.print_figure = print_and_note
+    module.show = _show
 
 
 def _show(*_, **__):
@@ -89,3 +71,4 @@ def _unpack(loader):
 
 def install():
     sys.meta_path.insert(0, _Finder)
+    _imports.when_imported("matplotlib.backends.backend_agg", _note_saved)

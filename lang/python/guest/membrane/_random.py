@@ -5,9 +5,10 @@ entropy: it is seeded from the host wherever two runs would otherwise draw the s
 """
 
 import functools
-import importlib.machinery
 import random
 import sys
+
+from membrane import _imports
 
 _seeded = set()  # "random", "numpy": by the program
 
@@ -31,7 +32,7 @@ def install():
     if "numpy.random" in sys.modules:
         _watch_numpy(sys.modules["numpy.random"])
     else:
-        sys.meta_path.insert(0, _Finder())
+        _imports.when_imported("numpy.random", _watch_numpy)
 
 
 def forget():
@@ -72,34 +73,3 @@ def _watch_numpy(module):
             function = getattr(place, name, None)
             if function is not None and not hasattr(function, "__wrapped__"):
                 setattr(place, name, watched(function, name == "seed"))
-
-
-class _Finder:
-    """Sees numpy.random when it is imported."""
-
-    @staticmethod
-    def find_spec(name, path=None, target=None):
-        if name != "numpy.random":
-            return None
-        spec = importlib.machinery.PathFinder.find_spec(name, path)
-        if spec is not None and spec.loader is not None:
-            spec.loader = _Loader(spec.loader)
-        return spec
-
-
-class _Loader:
-    """The module's own loader, but for a look at the module when it is made."""
-
-    def __init__(self, loader):
-        self._loader = loader
-
-    def __getattr__(self, name):
-        return getattr(self._loader, name)
-
-    def create_module(self, spec):
-        return self._loader.create_module(spec)
-
-    def exec_module(self, module):
-        module.__spec__.loader = module.__loader__ = self._loader
-        self._loader.exec_module(module)
-        _watch_numpy(module)

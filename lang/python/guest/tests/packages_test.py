@@ -9,7 +9,7 @@ from pathlib import Path
 from tests.net_test import NetTest
 from tests.session_test import SessionTest
 
-from membrane import _libraries, _packages, _wire
+from membrane import _imports, _libraries, _packages, _wire
 
 GUEST = Path(__file__).resolve().parent.parent
 
@@ -192,7 +192,7 @@ class Httpx(NetTest):
         self.addCleanup(sys.path.remove, folder.name)
         self.addCleanup(forget, "httpx")
         _libraries.install()
-        self.addCleanup(sys.meta_path.remove, _libraries._Finder)
+        self.addCleanup(sys.meta_path.remove, _imports._Finder)
         self.default = importlib.import_module("httpx._transports.default")
 
     class Request:

@@ -1,0 +1,43 @@
+"""Modules of others that are changed when they are imported."""
+
+import importlib.machinery
+import sys
+
+_changes = {}  # by the name of the module: what is called with it, when it is made
+
+
+def when_imported(name, change):
+    _changes[name] = change
+    if _Finder not in sys.meta_path:
+        sys.meta_path.insert(0, _Finder)
+
+
+class _Finder:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        change = _changes.get(name)
+        if change is None:
+            return None
+        spec = importlib.machinery.PathFinder.find_spec(name, path)
+        if spec is not None and spec.loader is not None:
+            spec.loader = _Loader(spec.loader, change)
+        return spec
+
+
+class _Loader:
+    """The module's own loader, but for the change after it."""
+
+    def __init__(self, loader, change):
+        self._loader = loader
+        self._change = change
+
+    def __getattr__(self, name):
+        return getattr(self._loader, name)
+
+    def create_module(self, spec):
+        return self._loader.create_module(spec)
+
+    def exec_module(self, module):
+        module.__spec__.loader = module.__loader__ = self._loader
+        self._loader.exec_module(module)
+        self._change(module)
