@@ -3,6 +3,7 @@
 #include <csignal>
 #include <mutex>
 
+#include "base/sanitized_testing.h"
 #include "engine/machine.h"
 #include "engine/native/runtime.h"
 
@@ -74,6 +75,9 @@ void handle(int number, siginfo_t* info, void* context) {
 void handle(int number, siginfo_t* info, void* context) { forward(number, info, context); }
 #endif
 
+// A sanitizer that is left from a stack of signals looks for the usual one in /proc, which a worker does not have.
+constexpr int kOnItsOwnStack = kIsSanitized ? 0 : SA_ONSTACK;
+
 }  // namespace
 
 void install_fault_handler() {
@@ -81,7 +85,7 @@ void install_fault_handler() {
   std::call_once(once, [] {
     struct sigaction action{};
     action.sa_sigaction = handle;
-    action.sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK;
+    action.sa_flags = SA_SIGINFO | SA_NODEFER | kOnItsOwnStack;
     sigemptyset(&action.sa_mask);
     sigaction(SIGSEGV, &action, &previous[0]);
     sigaction(SIGBUS, &action, &previous[1]);

@@ -14,6 +14,7 @@
 #include "base/file_mapping.h"
 #include "base/private_file.h"
 #include "base/write_at.h"
+#include "engine/function_numbers.h"
 #include "engine/machine.h"
 #include "engine/native/runtime.h"
 #include "engine/region_pool.h"
@@ -23,7 +24,7 @@ namespace membrane::engine {
 namespace {
 
 constexpr char kMagic[8] = {'m', 'b', 'r', 'n', 'i', 'm', 'a', 'g'};
-constexpr uint32_t kVersion = 5;
+constexpr uint32_t kVersion = 6;
 constexpr uint64_t kAlignment = 65536;  // of what is mapped: a multiple of every page size
 constexpr uint64_t kVectorAlignment = 64;
 constexpr size_t kMostMemories = 100;
@@ -41,6 +42,7 @@ struct Header {
   uint32_t memory_count;
   uint64_t content[2];  // XXH3, 128 bits, of the file after the state
   char build[64];
+  ImageIdentity identity;
   uint64_t file_bytes;
   Extent state;                                           // directly after the header
   Extent functions, local_runs, frames, starts, indices;  // vectors as they are in memory
@@ -198,57 +200,18 @@ struct MemoryRecord {
   Extent image;
 };
 
-// References to functions stand as their index plus one, 0 for null.
-constexpr uint32_t kNull = 0;
-
 }  // namespace
 
 // The image's own parts, written and read.
 struct ImageFile {
   using Image = InstanceImage;
 
-  // What is no function, and not null, is for snapshots.
-  static Result<std::vector<uint32_t>> numbers_of(std::span<const uint64_t> references, const Image& image,
-                                                  std::span<const std::pair<size_t, uint32_t>> imports) {
-    const CompiledModule::Lone& lone = image.module_->lone();
-    const uint32_t imported = image.module_->module().imported_function_count();
-    const size_t own_count = image.module_->module().functions.size() - imported;
-    std::vector<uint32_t> numbers(references.size(), kNull);
-    for (size_t i = 0; i < references.size(); ++i) {
-      if (const auto own = Machine::place_among(lone.functions.get(), own_count, references[i]))
-        numbers[i] = imported + *own + 1;
-      else if (references[i] != 0) numbers[i] = UINT32_MAX;
-    }
-    for (const auto& [at, index] : imports) numbers[at] = index + 1;
-    if (std::ranges::find(numbers, UINT32_MAX) != numbers.end())
-      return fail(ErrorCode::kUnsupported, "the program holds a reference that is no function of its module",
-                  "Freeze a run of it into a snapshot instead.");
-    return numbers;
-  }
-
-  // A number that is no function's makes `ok` false.
-  static std::vector<uint64_t> references_of(std::span<const uint32_t> numbers, const Image& image,
-                                             std::vector<std::pair<size_t, uint32_t>>& imports, bool& ok) {
-    FunctionInstance* const own = image.module_->lone().functions.get();
-    const uint32_t imported = image.module_->module().imported_function_count();
-    const size_t function_count = image.module_->module().functions.size();
-    std::vector<uint64_t> references(numbers.size());
-    for (size_t i = 0; i < numbers.size(); ++i) {
-      if (numbers[i] == kNull) continue;
-      const uint32_t index = numbers[i] - 1;
-      if (index >= function_count) ok = false;
-      else if (index < imported) imports.emplace_back(i, index);
-      else references[i] = reinterpret_cast<uint64_t>(own + (index - imported));
-    }
-    return references;
-  }
-
   static Status write_state(const Image& image, std::span<const MemoryRecord> memories, StateWriter& t) {
     const wasm::Module& module = image.module_->module();
     t.all<MemoryRecord>(memories);
     for (const Image::MemoryState& memory : image.memories_) t.all<Extent>(changes_of(memory));
     for (const Image::TableState& table : image.tables_) {
-      MEMBRANE_ASSIGN(const auto numbers, numbers_of(table.elements, image, table.imports));
+      MEMBRANE_ASSIGN(const auto numbers, function_numbers(table.elements, *image.module_, table.imports));
       t.all<uint32_t>(numbers);
     }
     for (size_t i = 0; i < image.globals_.size(); ++i) {
@@ -258,7 +221,7 @@ struct ImageFile {
       if (wasm::is_ref(type)) {
         std::vector<std::pair<size_t, uint32_t>> imports;
         if (global.import != UINT32_MAX) imports.emplace_back(0, global.import);
-        MEMBRANE_ASSIGN(const auto numbers, numbers_of({&global.bits, 1}, image, imports));
+        MEMBRANE_ASSIGN(const auto numbers, function_numbers({&global.bits, 1}, *image.module_, imports));
         bits = numbers[0];
       }
       t.one(bits);
@@ -266,7 +229,8 @@ struct ImageFile {
     }
     t.one(uint64_t{image.segments_.size()});
     for (const auto& [index, segment] : image.segments_) {
-      MEMBRANE_ASSIGN(const auto numbers, numbers_of(segment.elements, image, segment.imports));
+      MEMBRANE_ASSIGN(const auto numbers,
+                      function_numbers(segment.elements, *image.module_, segment.imports));
       t.one(uint64_t{index});
       t.all<uint32_t>(numbers);
     }
@@ -324,7 +288,7 @@ struct ImageFile {
     }
     for (size_t i = 0; t.ok && i < module.tables.size(); ++i) {
       Image::TableState table;
-      table.elements.assign(references_of(t.there<uint32_t>(), image, table.imports, t.ok));
+      table.elements.assign(function_references(t.there<uint32_t>(), *image.module_, table.imports, t.ok));
       image.tables_.push_back(std::move(table));
     }
     for (size_t i = 0; t.ok && i < module.globals.size(); ++i) {
@@ -332,7 +296,7 @@ struct ImageFile {
       if (wasm::is_ref(module.globals[i].type.type)) {
         const auto number = static_cast<uint32_t>(global.bits);
         std::vector<std::pair<size_t, uint32_t>> imports;
-        global.bits = references_of({&number, 1}, image, imports, t.ok)[0];
+        global.bits = function_references({&number, 1}, *image.module_, imports, t.ok)[0];
         for (const auto& [at, index] : imports) global.import = index;
       }
       image.globals_.push_back(global);
@@ -341,7 +305,7 @@ struct ImageFile {
     for (uint64_t i = 0; t.ok && i < segments; ++i) {
       const auto index = t.one<uint64_t>();
       Image::SegmentState segment;
-      segment.elements = references_of(t.there<uint32_t>(), image, segment.imports, t.ok);
+      segment.elements = function_references(t.there<uint32_t>(), *image.module_, segment.imports, t.ok);
       t.ok = t.ok && index < module.elements.size();
       image.segments_.emplace_back(index, std::move(segment));
     }
@@ -373,6 +337,7 @@ Status ImageFile::write(const std::string& path, const Image& image, std::span<c
   header.version = kVersion;
   put_build(header);
   header.memory_count = static_cast<uint32_t>(image.memories_.size());
+  MEMBRANE_ASSIGN(header.identity, image.identity());
   // Where things are does not change how large the state is: a first writing tells.
   std::vector<MemoryRecord> memories(image.memories_.size());
   StateWriter state;
@@ -534,6 +499,7 @@ Result<LoadedImage> ImageFile::load(const std::string& path, Tier tier, int64_t 
       {}};
   const std::shared_ptr<InstanceImage> image(new InstanceImage);
   image->module_ = CompiledModule::restore(std::move(*module), std::move(frames), std::move(code), tier);
+  std::call_once(image->identity_once_, [&] { image->identity_ = header.identity; });
   StateReader t(state);
   read_state(t, *image, file.number(), header.file_bytes);
   LoadedImage loaded{image, t.all<uint8_t>(), nullptr};

@@ -123,6 +123,10 @@ uint64_t Instance::memory_bytes() const {
   return bytes + heap_->bytes();
 }
 
+void Instance::note_limit_was_hit() {
+  if (memory_ != nullptr) memory_->note_limit_was_hit();
+}
+
 bool Instance::limit_was_hit() const {
   return std::ranges::any_of(memories_, [](const Memory* memory) { return memory->limit_was_hit(); });
 }

@@ -1,9 +1,13 @@
 #include "engine/instance_image.h"
 
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
 #include <algorithm>
 #include <cstring>
 #include <numeric>
 
+#include "engine/function_numbers.h"
 #include "engine/machine.h"
 #include "engine/used_pages.h"
 #include "wasm/type_relations.h"
@@ -15,14 +19,18 @@ std::unexpected<Error> unsupported(std::string what) {
   return fail(ErrorCode::kUnsupported, std::move(what), "Freeze a run of it into a snapshot instead.");
 }
 
-// Elements that are imports of the instance.
+// Elements that are imports of the instance, which stands alone: its own functions, which most are, stand together.
 std::vector<std::pair<size_t, uint32_t>> imports_among(std::span<const uint64_t> elements,
                                                        const Instance& instance) {
   std::vector<std::pair<size_t, uint32_t>> found;
   const auto imports = Machine::imports(instance);
-  for (size_t at = 0; at < elements.size(); ++at)
-    for (uint32_t i = 0; elements[at] != 0 && i < imports.size(); ++i)
+  const size_t own_count = instance.module().functions.size() - imports.size();
+  for (size_t at = 0; at < elements.size(); ++at) {
+    if (elements[at] == 0 || Machine::place_among(Machine::own_functions(instance), own_count, elements[at]))
+      continue;
+    for (uint32_t i = 0; i < imports.size(); ++i)
       if (reinterpret_cast<uint64_t>(imports[i]) == elements[at]) found.emplace_back(at, i);
+  }
   return found;
 }
 
@@ -161,6 +169,71 @@ std::expected<Instance*, LinkError> InstanceImage::instantiate(Store& store, con
 uint64_t InstanceImage::memory_bytes() const {
   return std::accumulate(memories_.begin(), memories_.end(), uint64_t{0},
                          [](uint64_t sum, const MemoryState& memory) { return sum + memory.bytes; });
+}
+
+namespace {
+
+class IdentityHash {
+ public:
+  IdentityHash() { XXH3_128bits_reset(&hash_); }
+  // Its length counts, too, so that neighbours cannot be taken for each other.
+  template <typename T>
+  void all(std::span<const T> values) {
+    one(uint64_t{values.size()});
+    if (!values.empty()) XXH3_128bits_update(&hash_, values.data(), values.size_bytes());
+  }
+  template <typename T>
+  void one(T value) {
+    XXH3_128bits_update(&hash_, &value, sizeof value);
+  }
+  ImageIdentity value() {
+    const XXH128_hash_t hash = XXH3_128bits_digest(&hash_);
+    return {hash.low64, hash.high64};
+  }
+
+ private:
+  XXH3_state_t hash_;
+};
+
+}  // namespace
+
+Result<ImageIdentity> InstanceImage::make_identity() const {
+  IdentityHash hash;
+  const auto functions = [&](std::span<const uint64_t> references,
+                             std::span<const std::pair<size_t, uint32_t>> imports) -> Status {
+    MEMBRANE_ASSIGN(const auto numbers, function_numbers(references, *module_, imports));
+    hash.all<uint32_t>(numbers);
+    return {};
+  };
+  hash.all<uint8_t>(module_->module().content());
+  for (const MemoryState& memory : memories_) {
+    hash.one(memory.bytes);
+    hash.all<uint8_t>(memory.start.image == nullptr ? std::span<const uint8_t>()
+                                                    : memory.start.image->content());
+    hash.all<MemoryRange>(memory.changes);
+    hash.all<uint8_t>(memory.content);
+  }
+  for (const TableState& table : tables_) MEMBRANE_TRY(functions(table.elements, table.imports));
+  for (size_t i = 0; i < globals_.size(); ++i) {
+    const GlobalState& global = globals_[i];
+    std::vector<std::pair<size_t, uint32_t>> imports;
+    if (global.import != UINT32_MAX) imports.emplace_back(0, global.import);
+    if (wasm::is_ref(module_->module().globals[i].type.type))
+      MEMBRANE_TRY(functions({&global.bits, 1}, imports));
+    else hash.one(global.bits);
+    hash.one(global.high_bits);
+  }
+  for (const auto& [index, segment] : segments_) {
+    hash.one(uint64_t{index});
+    MEMBRANE_TRY(functions(segment.elements, segment.imports));
+  }
+  for (const bool dropped : dropped_datas_) hash.one(static_cast<uint8_t>(dropped));
+  return hash.value();
+}
+
+Result<ImageIdentity> InstanceImage::identity() const {
+  std::call_once(identity_once_, [this] { identity_ = make_identity(); });
+  return identity_;
 }
 
 }  // namespace membrane::engine

@@ -9,19 +9,24 @@
 // (memory_image.h). What it costs is address space and the pages that it touches.
 //
 // Unlike a snapshot (snapshot.h), it is of this process and of a module that is loaded, and nothing runs in it. A run
-// in the middle of a call is for snapshots.
+// in the middle of a call is for snapshots. What one has changed since another is kept as bytes by image_changes.h.
 //
 // Ownership: an image keeps its module, and memories of its instances keep what they need. Threads: any number may
 // instantiate() at once; capture() is for the thread that has the instance.
 #pragma once
 
+#include <array>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "base/result.h"
 #include "engine/instance.h"
 
 namespace membrane::engine {
+
+// XXH3, 128 bits: finds mistakes, and no forgeries.
+using ImageIdentity = std::array<uint64_t, 2>;
 
 class InstanceImage {
  public:
@@ -39,9 +44,13 @@ class InstanceImage {
 
   [[nodiscard]] const std::shared_ptr<CompiledModule>& module() const { return module_; }
   [[nodiscard]] uint64_t memory_bytes() const;  // the size of its memories
+  // What it holds: its module, memories, tables, globals and segments; the same in every process. Calculated at the first
+  // call, unless it is of a file. Errors: kUnsupported for what holds references that are no functions of its module.
+  [[nodiscard]] Result<ImageIdentity> identity() const;
 
  private:
-  friend struct ImageFile;  // image_file.cc
+  friend struct ImageFile;     // image_file.cc
+  friend struct ImageChanges;  // image_changes.cc
   InstanceImage() = default;
 
   struct MemoryState {
@@ -53,6 +62,7 @@ class InstanceImage {
   };
   static Result<MemoryState> whole(const Memory& memory);
   static std::optional<MemoryState> changes(const Memory& memory);
+  Result<ImageIdentity> make_identity() const;
   struct TableState {
     TableElements elements;
     // Elements that are imports, which are others in each Store: where, and the function's index.
@@ -73,6 +83,8 @@ class InstanceImage {
   std::vector<GlobalState> globals_;
   std::vector<std::pair<size_t, SegmentState>> segments_;  // those that are not empty
   std::vector<bool> dropped_datas_;
+  mutable std::once_flag identity_once_;
+  mutable Result<ImageIdentity> identity_;
 };
 
 }  // namespace membrane::engine

@@ -401,6 +401,23 @@ TEST_P(ImageInAFile, IsAsItWas) {
   }
 }
 
+TEST_P(ImageInAFile, HasTheIdentityOfWhatItHolds) {
+  const auto identity = [&] {
+    const auto loaded = load_image_file(path_, GetParam());
+    return loaded ? loaded->image->identity().value() : ImageIdentity{};
+  };
+  const ImageIdentity first = identity();
+  EXPECT_NE(first, ImageIdentity{});
+  write(kCounter);
+  EXPECT_EQ(identity(), first) << "made again, it is the same";
+  const auto loaded = load_image_file(path_, GetParam());
+  EXPECT_EQ(InstanceImage::capture(*fork(*loaded->image, 1)->instance).value()->identity().value(), first);
+  std::string other(kCounter);
+  other.replace(other.find("i32.const 1)"), 12, "i32.const 3)");
+  write(other);
+  EXPECT_NE(identity(), first);
+}
+
 TEST_P(ImageInAFile, KeepsWhichPagesForksHaveChanged) {
   auto loaded = load_image_file(path_, GetParam());
   ASSERT_TRUE(loaded);
@@ -538,7 +555,7 @@ TEST_P(ImageInAFile, OneThatIsSealedIsCheckedAgainWhenItWasWrittenTo) {
 
 // Behind right checksums, as nobody but the user can forge them: what is out of bounds is refused all the same.
 TEST_P(ImageInAFile, OffsetsAndIndicesBeyondTheirBoundsAreRefused) {
-  constexpr size_t kFileBytesAt = 104, kStateAt = 112, kFunctionsAt = 128, kCodeAt = 224;
+  constexpr size_t kFileBytesAt = 120, kStateAt = 128, kFunctionsAt = 144, kCodeAt = 240;
   const auto forged = [&](size_t at, uint64_t value) {
     std::fstream file(path_, std::ios::in | std::ios::out | std::ios::binary);
     uint64_t before = 0;

@@ -82,6 +82,7 @@ class Memory {
   int64_t grow(uint64_t delta_pages);
   // Whether a grow was refused by `limit_bytes` (and not by the program's own maximum).
   [[nodiscard]] bool limit_was_hit() const { return limit_was_hit_; }
+  void note_limit_was_hit() { limit_was_hit_ = true; }
 
   // Where compiled code reads the base and the size in pages, of 32 bits.
   static constexpr size_t base_at() { return offsetof(Memory, base_); }

@@ -6,6 +6,7 @@
 
 #include <atomic>
 
+#include "base/kept_descriptors.h"
 #include "base/write_at.h"
 #include "engine/region_pool.h"
 
@@ -41,6 +42,7 @@ bool MemoryImage::map(uint64_t bytes) {
       mmap(nullptr, bytes, PROT_READ, MAP_SHARED | MAP_NORESERVE, file_, static_cast<off_t>(offset_));
   if (content == MAP_FAILED) return false;
   content_ = {static_cast<const uint8_t*>(content), bytes};
+  KeptDescriptors::instance().add(file_);
   number_ = ++last_number;
   return true;
 }
@@ -48,7 +50,9 @@ bool MemoryImage::map(uint64_t bytes) {
 MemoryImage::~MemoryImage() {
   if (number_ != 0) RegionPool::instance().forget(number_);
   if (content_.data() != nullptr) munmap(const_cast<uint8_t*>(content_.data()), content_.size());
-  if (file_ >= 0) close(file_);
+  if (file_ < 0) return;
+  KeptDescriptors::instance().remove(file_);
+  close(file_);
 }
 
 bool MemoryImage::map_at(uint8_t* base) const {

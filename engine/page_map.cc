@@ -6,24 +6,31 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <span>
 
+#include "base/kept_descriptors.h"
 #include "engine/region_pool.h"
 
 namespace membrane::engine {
 namespace {
 
+int open_page_map() { return open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC); }
+
+std::atomic<int> held_page_map{-1};
+
 class PageMapFile {
  public:
-  PageMapFile() : number_(open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC)) {}
+  PageMapFile() : held_(held_page_map), number_(held_ >= 0 ? held_ : open_page_map()) {}
   ~PageMapFile() {
-    if (number_ >= 0) close(number_);
+    if (number_ >= 0 && held_ < 0) close(number_);
   }
   PageMapFile(const PageMapFile&) = delete;
   PageMapFile& operator=(const PageMapFile&) = delete;
   [[nodiscard]] int number() const { return number_; }
 
  private:
+  int held_;
   int number_;
 };
 
@@ -46,6 +53,15 @@ void append(std::vector<PageRun>& runs, const PageRun& next) {
 }
 
 }  // namespace
+
+void hold_page_map() {
+  const int before = held_page_map.exchange(open_page_map());
+  if (before >= 0) {
+    KeptDescriptors::instance().remove(before);
+    close(before);
+  }
+  KeptDescriptors::instance().add(held_page_map);
+}
 
 std::optional<std::vector<PageRun>> page_runs_by_scan(const uint8_t* base, uint64_t bytes, Pages wanted) {
   const PageMapFile file;

@@ -21,6 +21,10 @@ struct PageRun {
   bool operator==(const PageRun&) const = default;
 };
 
+// Opens the system's map of this process once and for all, for when no file can be opened any more. After a fork the
+// child calls it again: what its parent holds is the parent's map.
+void hold_page_map();
+
 // The runs of such pages, ascending, among so many bytes from `base` on; both are whole pages. Nothing when the system
 // does not say.
 std::optional<std::vector<PageRun>> page_runs(const uint8_t* base, uint64_t bytes, Pages wanted);

@@ -63,8 +63,8 @@ class Provider {
     return *part;
   }
 
-  // The files of a lock, which are brought if they are not there.
-  Result<std::vector<wasi::Layer>> files_of(const LockedLanguage& locked) const {
+  // The language with the files of a lock, which are brought if they are not there.
+  Result<std::shared_ptr<const sandbox::Template>> with_files_of(const LockedLanguage& locked) const {
     const std::string key = key_of(locked), path = layer_path(key);
     auto layer = Layer::open(path, key);
     if (!layer) {
@@ -76,7 +76,17 @@ class Provider {
       layer = Layer::open(path, key);
       if (!layer) return std::unexpected(std::move(layer).error());
     }
-    return layer->files(installer_.guest_directory());
+    return sandbox::Template::over(language_, layer->files(installer_.guest_directory()),
+                                   std::string(installer_.guest_directory()), key, path);
+  }
+
+  // All that the files of a layer depend on, in one line. It stands in the layer, and is compared whole: nobody who writes
+  // a lock can have another one's layer taken for it.
+  [[nodiscard]] std::string key_of(const LockedLanguage& locked) const {
+    std::string text = installer_.made_for();
+    for (const LockedPackage& package : locked.packages)
+      text += " " + package.name + "==" + package.version + " " + package.sha256;
+    return locked.package_lock.empty() ? text : text + " " + locked.package_lock;
   }
 
  private:
@@ -88,14 +98,6 @@ class Provider {
     return options_.cache_directory + "/" + digest_of(text) + std::string(kLockEnding);
   }
 
-  // All that the files of a layer depend on, in one line. It stands in the layer, and is compared whole: nobody who writes
-  // a lock can have another one's layer taken for it.
-  [[nodiscard]] std::string key_of(const LockedLanguage& locked) const {
-    std::string text = installer_.made_for();
-    for (const LockedPackage& package : locked.packages)
-      text += " " + package.name + "==" + package.version + " " + package.sha256;
-    return locked.package_lock.empty() ? text : text + " " + locked.package_lock;
-  }
   [[nodiscard]] std::string layer_path(const std::string& key) const {
     return options_.cache_directory + "/" + digest_of(key) + std::string(kLayerEnding);
   }
@@ -156,8 +158,18 @@ Result<std::shared_ptr<const sandbox::Template>> provide(std::shared_ptr<const s
     for (std::string package : locked.built_in)
       options.on_notice(package.replace(package.find("=="), 2, " ") + " is built in");
   if (locked.packages.empty()) return language;
-  MEMBRANE_ASSIGN(const auto files, provider.files_of(locked));
-  return sandbox::Template::over(std::move(language), files, std::string(installer->guest_directory()));
+  return provider.with_files_of(locked);
+}
+
+Result<std::shared_ptr<const sandbox::Template>> find_template(const sandbox::TemplateSpec& spec) {
+  MEMBRANE_ASSIGN(lang::Package package, lang::read_package(spec.package_directory));
+  sandbox::TemplateOptions options{.cache_directory = spec.cache_directory, .tier = spec.tier};
+  options.only_finds = true;
+  MEMBRANE_ASSIGN(auto found, sandbox::Template::open(std::move(package), options, spec.modules));
+  if (spec.layer_path.empty()) return found;
+  MEMBRANE_ASSIGN(const Layer layer, Layer::open(spec.layer_path, spec.layer_key));
+  return sandbox::Template::over(std::move(found), layer.files(spec.imports), spec.imports, spec.layer_key,
+                                 spec.layer_path);
 }
 
 }  // namespace membrane::packages

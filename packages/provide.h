@@ -50,6 +50,10 @@ struct Options {
 Result<std::shared_ptr<const sandbox::Template>> provide(std::shared_ptr<const sandbox::Template> language,
                                                          const Wanted& wanted, const Options& options);
 
+// The template that has this spec(), from the files of the caches: nothing is made, and nobody is asked. Errors: those of
+// Template::open() with only_finds, and of Layer::open().
+Result<std::shared_ptr<const sandbox::Template>> find_template(const sandbox::TemplateSpec& spec);
+
 // $XDG_CACHE_HOME/membrane/packages, else ~/.cache/membrane/packages; "" without a home.
 std::string default_cache_directory();
 

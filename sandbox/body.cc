@@ -20,7 +20,7 @@ Status Body::finish_begin(std::expected<engine::Instance*, engine::LinkError> ma
   if (!made) return std::unexpected(std::move(made).error().error);
   instance_ = *made;
   guest_.emplace(*instance_, *around_.said);
-  dispatcher_.emplace(*guest_, *around_.gate);
+  dispatcher_.emplace(*guest_, *around_.broker);
   door_.emplace(*guest_, *dispatcher_, around_.session);
   (void)system_->account_to(*guest_);  // what the owner put there counts as far as it fits
   return {};
@@ -217,7 +217,7 @@ void Body::start_run(const engine::ExecutionLimits& limits, uint64_t fuel,
   places_text_.clear();
   static_cast<void>(take_notes());
   progress_.clear();
-  dispatcher_.emplace(*guest_, *around_.gate);
+  dispatcher_.emplace(*guest_, *around_.broker);
   door_.emplace(*guest_, *dispatcher_, around_.session);
 }
 
@@ -293,6 +293,11 @@ bool Body::go_on_reading(std::string_view input) {
   counted_ = execution_->fuel_used() + execution_->fuel_owed();
   is_of_program_ = true;
   return run_until_it_waits();
+}
+
+Status Body::check_waiting(const engine::ExecutionLimits& limits) {
+  engine::Execution trial(limits);
+  return engine::thaw_frames(waiting_->frames, trial, *instance_, *known());
 }
 
 bool Body::run_to_end(std::string_view name, std::string_view input) {

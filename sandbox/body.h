@@ -14,7 +14,7 @@
 #include "engine/instance.h"
 #include "engine/instance_image.h"
 #include "engine/snapshot.h"
-#include "host/broker_gate.h"
+#include "host/broker.h"
 #include "host/dispatch.h"
 #include "host/door.h"
 #include "sandbox/guest_instance.h"
@@ -47,7 +47,7 @@ class Body final : public Calls {
   // What a body is in. All are borrowed, and outlive it.
   struct Surroundings {
     Conversation* said = nullptr;
-    host::BrokerGate* gate = nullptr;
+    host::Broker* broker = nullptr;
     host::DoorSession* session = nullptr;
     const Interpreter* interpreter = nullptr;
     std::function<std::optional<Outcome>()> must_stop;  // the outcome, when the run is to end
@@ -123,6 +123,9 @@ class Body final : public Calls {
   std::string answer(std::string_view request);
   // Brings what the System has to tell of its calls to the dispatcher, which bounds it. Calls do so by themselves.
   void list_calls_of_system();
+  // Whether the program can go on from where it waits, whose frames nobody has looked at yet. Errors: as
+  // engine::thaw_frames().
+  Status check_waiting(const engine::ExecutionLimits& limits);
   // Null when no program waits in it.
   [[nodiscard]] const std::shared_ptr<const Waiting>& waiting() const { return waiting_; }
 

@@ -24,19 +24,40 @@ Result<std::shared_ptr<const Template>> Languages::open(lang::Package package, c
     for (const std::string& module : *modules) key += " " + module;
   const std::lock_guard lock(mutex_);
   if (const auto found = templates_.find(key); found != templates_.end()) return found->second;
-  if (options_.cache_directory.empty())
-    return fail(ErrorCode::kInvalidArgument, "there is no directory for the warm image of " + package.name,
-                "Set HOME or XDG_CACHE_HOME.");
+  MEMBRANE_TRY(check_cache(package));
   Modules wanted = modules == nullptr ? Modules() : *modules;
   MEMBRANE_ASSIGN(auto opened, Template::open(std::move(package), options_, std::move(wanted)));
   templates_.emplace(std::move(key), opened);
   return opened;
 }
 
+Status Languages::check_cache(const lang::Package& package) const {
+  if (!options_.cache_directory.empty()) return {};
+  return fail(ErrorCode::kInvalidArgument, "there is no directory for the warm image of " + package.name,
+              "Set HOME or XDG_CACHE_HOME.");
+}
+
+static const std::vector<std::string>* warm_list_for(const lang::Package& package, std::string_view program) {
+  return package.warm.empty() ? nullptr : best_warm_list(package.warm, imported_packages(program));
+}
+
 Result<std::shared_ptr<const Template>> Languages::open(std::string_view name, std::string_view program) {
   MEMBRANE_ASSIGN(const lang::Package package, lang::find_package(name));
-  return open(package,
-              package.warm.empty() ? nullptr : best_warm_list(package.warm, imported_packages(program)));
+  return open(package, warm_list_for(package, program));
+}
+
+Result<Languages::Located> Languages::locate(std::string_view name, std::string_view program) const {
+  MEMBRANE_ASSIGN(lang::Package package, lang::find_package(name));
+  MEMBRANE_TRY(check_cache(package));
+  const Modules* const modules = warm_list_for(package, program);
+  TemplateSpec spec{package.directory,
+                    modules == nullptr ? Modules() : *modules,
+                    options_.cache_directory,
+                    options_.tier,
+                    {},
+                    {},
+                    {}};
+  return Located{std::move(package), std::move(spec)};
 }
 
 Result<std::shared_ptr<const Template>> Languages::open_for_session(std::string_view name) {

@@ -22,6 +22,13 @@ class Languages {
   // The language, begun from the warm image that has most of what `program` imports. Errors: those of
   // lang::find_package() and Template::open().
   Result<std::shared_ptr<const Template>> open(std::string_view name, std::string_view program);
+  // What open() would open, without opening it. Errors: those of lang::find_package(); kInvalidArgument without a
+  // directory for warm images.
+  struct Located {
+    lang::Package package;
+    TemplateSpec spec;
+  };
+  [[nodiscard]] Result<Located> locate(std::string_view name, std::string_view program) const;
   // For turns that are not known: from the warm image that has most. Errors: as open().
   Result<std::shared_ptr<const Template>> open_for_session(std::string_view name);
 
@@ -31,6 +38,7 @@ class Languages {
  private:
   using Modules = std::vector<std::string>;
   Result<std::shared_ptr<const Template>> open(lang::Package package, const Modules* modules);
+  [[nodiscard]] Status check_cache(const lang::Package& package) const;
 
   TemplateOptions options_;
   std::mutex mutex_;  // guards templates_

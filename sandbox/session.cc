@@ -1,22 +1,25 @@
 #include "sandbox/session.h"
 
 #include <chrono>
+#include <deque>
 #include <ranges>
 
 #include "base/hex.h"
 #include "base/json.h"
 #include "base/terminal.h"
 #include "engine/fuel.h"
+#include "engine/image_changes.h"
 #include "engine/used_pages.h"
-#include "host/local_broker.h"
 #include "host/random_fork.h"
 #include "host/read_json.h"
+#include "host/world.h"
 #include "sandbox/body.h"
 #include "sandbox/file_requests.h"
 #include "sandbox/language_limits.h"
 #include "sandbox/missing_package.h"
 #include "sandbox/output_limit.h"
 #include "sandbox/replayed_grants.h"
+#include "sandbox/session_state.h"
 #include "sandbox/telling.h"
 #include "sandbox/wasi_calls.h"
 #include "wasm/explain.h"
@@ -82,6 +85,12 @@ std::vector<std::string> texts_at(const Json& object, const char* name) {
   return texts;
 }
 
+// It is kept until the turn is over, and the report copies its texts twice: as a value and as the result.
+uint64_t size_of_result(const JsonSize& size) {
+  constexpr uint64_t kCopies = 2;
+  return size.kept_bytes() + kCopies * size.string_bytes;
+}
+
 MissingPackage missing_package_of(const Json& missing) {
   if (!missing.is_object()) return {};
   return {text_at(missing, "module"), texts_at(missing, "near"), texts_at(missing, "install")};
@@ -95,17 +104,14 @@ class Session::Impl final : public host::DoorSession {
       : template_(std::move(of)),
         options_(std::move(options)),
         budget_(options_.budget ? options_.budget : std::make_shared<policy::Budget>(options_.policy.limits)),
-        world_(options_.policy, *budget_, options_.model, options_.person),
-        gate_(options_.replay != nullptr
-                  ? host::BrokerGate::to_journal(*options_.replay, options_.record)
-                  : host::BrokerGate::to_world(world_, budget_.get(), options_.record)),
+        world_(world_of(options_, budget_)),
         fresh_(host::key_of_fork(host::key_of_seed(options_.policy.random.seed), kOfFresh)) {}
 
   using Image = std::shared_ptr<const engine::InstanceImage>;  // null: the template's
   Status begin(std::unique_ptr<wasi::System> system, const Image& image,
                std::shared_ptr<const Waiting> waiting) {
     auto body = std::make_unique<Body>(Body::Surroundings{.said = &said_,
-                                                          .gate = &gate_,
+                                                          .broker = &world_->broker(),
                                                           .session = this,
                                                           .interpreter = &template_->interpreter(),
                                                           .must_stop = [this] { return must_stop(); },
@@ -118,14 +124,14 @@ class Session::Impl final : public host::DoorSession {
       MEMBRANE_TRY(body->begin(image == nullptr ? template_->image() : *image, limits, std::move(waiting)));
     }
     body_ = std::move(body);
-    world_.bound_memory([this] { return body_->guest().host_memory().left_for_call(); });
+    world_->bound_memory([this] { return body_->guest().host_memory().left_for_call(); });
     needs_entropy_ = true;
     return {};
   }
 
   wasi::World world() {
     return {
-        .broker = &gate_,
+        .broker = &world_->broker(),
         .device = [this](std::string_view request) { return body_->answer(request); },
         .write = [this](host::Stream stream, std::string_view bytes,
                         std::string_view text) { return said_.write(stream, bytes, text); },
@@ -134,8 +140,10 @@ class Session::Impl final : public host::DoorSession {
 
   Report exec(const Turn& turn);
   Report go_on(std::optional<uint64_t> pause_at_fuel);
-  Result<std::unique_ptr<Session>> fork(uint64_t number);
+  Result<std::unique_ptr<Impl>> fork(uint64_t number) { return fork_as(number, options_); }
   std::vector<std::string> complete(std::string_view code);
+  Result<std::vector<uint8_t>> keep();
+  Status restore(const SessionState& state);
 
   [[nodiscard]] std::vector<ReportFile> files() const;
 
@@ -157,6 +165,7 @@ class Session::Impl final : public host::DoorSession {
 
  private:
   friend class Session;
+  friend class Session::Local;
 
   // To go back to.
   struct Checkpoint {
@@ -171,6 +180,13 @@ class Session::Impl final : public host::DoorSession {
                                                     const policy::Policy& policy, wasi::World world) const;
   Result<std::unique_ptr<Impl>> fork_as(uint64_t number, RunOptions options);
   Status fork_paused(uint64_t number, Impl& child);
+  // What the bytes of a session borrow while they are written.
+  using KeptBytes = std::deque<std::vector<uint8_t>>;
+  Result<KeptPlace> keep_place(const Image& image, const wasi::System& system,
+                               const std::shared_ptr<const Waiting>& waiting, KeptBytes& bytes) const;
+  Result<KeptPause> keep_pause(KeptBytes& bytes);
+  Result<Checkpoint> restore_place(const KeptPlace& place);
+  Status restore_pause(const KeptPause& pause);
   void go_back(Checkpoint checkpoint);
   std::optional<Outcome> must_stop() const;
   // Whether the program may ask for input that the options read.
@@ -202,17 +218,18 @@ class Session::Impl final : public host::DoorSession {
   std::shared_ptr<const Template> template_;
   RunOptions options_;
   std::shared_ptr<policy::Budget> budget_;
-  host::LocalBroker world_;
-  host::BrokerGate gate_;
+  std::unique_ptr<host::World> world_;
   Conversation said_;
   std::unique_ptr<Body> body_;
   host::RandomStream fresh_;  // what turns are given of it is never given again, whatever they end in
 
-  bool completes_ = false;            // its turn is to say which names there are
-  std::optional<Turn> turn_;          // until it was asked for
-  std::optional<Checkpoint> before_;  // of a turn that is paused
-  bool needs_entropy_ = true;         // the memory was copied since the program was given fresh entropy
-  bool is_changed_ = false;           // since it began as the template
+  bool completes_ = false;                                       // its turn is to say which names there are
+  std::optional<Turn> turn_;                                     // until it was asked for
+  const std::atomic<bool>* cancel_ = options_.cancel;            // of the turn
+  std::function<void(std::string_view)> on_stdout_, on_stderr_;  // that the turn came with
+  std::optional<Checkpoint> before_;                             // of a turn that is paused
+  bool needs_entropy_ = true;  // the memory was copied since the program was given fresh entropy
+  bool is_changed_ = false;    // since it began as the template
   uint64_t turns_ = 0;
   uint64_t output_of_turn_bytes_ = 0;  // that the parts of the turn so far have printed and submitted
   Clock::time_point deadline_;
@@ -228,21 +245,19 @@ class Session::Impl final : public host::DoorSession {
 // -- a turn -------------------------------------------------------------------------------------------------------
 
 std::optional<Outcome> Session::Impl::must_stop() const {
+  if (options_.on_poll) options_.on_poll();
   if (!input_problem_.empty()) return Outcome::kInvalid;
-  return stop_asked_for(options_.cancel, deadline_);
+  return stop_asked_for(cancel_, deadline_);
 }
 
 void Session::Impl::begin_turn(const Turn& turn) {
-  using enum policy::Resource;
   const policy::Limits& limits = options_.policy.limits;
-  if (!options_.budget) {
-    budget_->set(kFuel, limits.fuel);
-    budget_->set(kHostCalls, limits.host_calls);
-    budget_->set(kBytesIn, limits.bytes_in);
-    budget_->set(kBytesOut, limits.bytes_out);
-    budget_->set(kTokens, limits.tokens);
-  }
+  if (!options_.budget) budget_->set(policy::Resource::kFuel, limits.fuel);
+  world_->refill(limits);
   turn_ = turn;
+  cancel_ = turn.cancel != nullptr ? turn.cancel : options_.cancel;
+  on_stdout_ = turn.on_stdout;
+  on_stderr_ = turn.on_stderr;
   input_problem_.clear();
   waits_for_input_ = false;
   if (has_input() && input_giver()) body_->system().open_stdin();
@@ -259,10 +274,12 @@ void Session::Impl::begin_part() {
   const auto wall_end = Clock::now() + std::chrono::milliseconds(limits.wall_ms);
   if (!options_.budget) budget_->set_deadline(wall_end);
   deadline_ = std::min(wall_end, budget_->deadline());
-  world_.bound(deadline_, options_.cancel);
+  world_->bound(deadline_, cancel_);
   said_ = Conversation();
   said_.output_limit_bytes = output_left();
   hear_output(options_, said_);
+  if (on_stdout_) said_.on_stdout = on_stdout_;
+  if (on_stderr_) said_.on_stderr = on_stderr_;
 }
 
 // Not what a library unpacks for itself.
@@ -334,7 +351,7 @@ Report Session::Impl::go_on(std::optional<uint64_t> pause_at_fuel) {
 
 Report Session::Impl::run_part(Checkpoint before, const std::function<bool(uint64_t fuel)>& run) {
   const Clock::time_point start = Clock::now();
-  const uint64_t tokens_before = gate_.tokens_used();
+  const uint64_t tokens_before = world_->tokens_used();
   const uint64_t used_before = body_->is_paused() ? body_->fuel_used() : 0;
   const uint64_t limit = options_.policy.limits.fuel - std::min(options_.policy.limits.fuel, used_before);
   const uint64_t fuel = budget_->take_up_to(policy::Resource::kFuel, limit);
@@ -346,7 +363,7 @@ Report Session::Impl::run_part(Checkpoint before, const std::function<bool(uint6
   report.cost_version = engine::kCostVersion;
   report.fuel_used = body_->fuel_used();
   report.memory_peak_bytes = body_->instance().memory_bytes();
-  report.tokens_used = gate_.tokens_used() - tokens_before;
+  report.tokens_used = world_->tokens_used() - tokens_before;
   const bool is_paused = body_->is_paused();
   if (is_paused) report.outcome = Outcome::kFrozen;
   else if (returned && result_) tell_result(report);
@@ -418,7 +435,7 @@ std::function<bool()> Session::Impl::input_giver() {
 // same: it did not ask for it.
 host::HostResult<std::string> Session::Impl::fresh_entropy() {
   if (options_.policy.random.real) {
-    auto journaled = gate_.random_bytes(kFreshBytes);
+    auto journaled = world_->broker().random_bytes(kFreshBytes);
     if (journaled || journaled.error().code != host::Errno::kBudget) return journaled;
     return host::RandomSource(options_.policy.random).bytes(kFreshBytes);
   }
@@ -427,16 +444,13 @@ host::HostResult<std::string> Session::Impl::fresh_entropy() {
   return bytes;
 }
 
-// It is kept until the turn is over, and the report copies its texts twice: as a value and as the result.
 host::HostResult<void> Session::Impl::take_result(std::string_view request, host::HostMemory& memory) {
   using enum host::HostMemory::Holder;
-  constexpr uint64_t kCopies = 2;
   MEMBRANE_ASSIGN(Json result, host::read_json_for_guest(request, "the result",
                                                          {.bytes = host::Door::kMaxRequestBytes,
                                                           .memory_bytes = memory.left_for_call()}));
   if (!result.is_object()) return host::refuse(host::Errno::kInvalid, "the result is no JSON object");
-  const JsonSize size = measure_json(request);
-  const uint64_t bytes = size.kept_bytes() + kCopies * size.string_bytes;
+  const uint64_t bytes = size_of_result(measure_json(request));
   // Files may have taken all the room: how the turn ended can be told all the same.
   constexpr uint64_t kAlwaysTaken = 16u << 10;
   const bool has_room = memory.keep(kResult, bytes) ||
@@ -612,7 +626,7 @@ void Session::Impl::tell_rest(Report& report) {
   body_->list_calls_of_system();
   tell_host_calls(body_->dispatcher(), report);
   tell_files(options_, body_->system(), files(), report);
-  if (const auto& divergence = gate_.divergence()) tell_divergence(*divergence, "turns", report);
+  if (const auto& divergence = world_->divergence()) tell_divergence(*divergence, "turns", report);
   const uint64_t printed = report.stdout_text.size() + report.stderr_text.size() + report.answer.size();
   limit_output(report, output_left());
   output_of_turn_bytes_ += printed;
@@ -646,11 +660,6 @@ void Session::Impl::go_back(Checkpoint checkpoint) {
   is_changed_ = checkpoint.image != nullptr;
   // There was room for it before.
   static_cast<void>(begin(std::move(checkpoint.system), checkpoint.image, std::move(checkpoint.waiting)));
-}
-
-Result<std::unique_ptr<Session>> Session::Impl::fork(uint64_t number) {
-  MEMBRANE_ASSIGN(auto child, fork_as(number, options_));
-  return std::unique_ptr<Session>(new Session(std::move(child)));
 }
 
 // Whether it is a name by its characters, and begins as the last word of the code does: the program could say anything,
@@ -696,7 +705,7 @@ Result<std::unique_ptr<Session::Impl>> Session::Impl::fork_as(uint64_t number, R
   number = (number + 1) % kOfPrograms;
   child->fresh_ = host::RandomStream(host::key_of_fork(fresh_.key(), number));
   // A place of its own in the seed's stream, far from where others can come to; the clock does not go back.
-  child->world_.go_to({child->fresh_.next_u64() >> 1, world_.position().clock_readings});
+  child->world_->go_to({child->fresh_.next_u64() >> 1, world_->position().clock_readings});
   child->turns_ = turns_;
   child->is_changed_ = is_changed_;
   MEMBRANE_ASSIGN(auto system, fork_system(body_->system(), number, child->options_.policy, child->world()));
@@ -723,48 +732,234 @@ Status Session::Impl::fork_paused(uint64_t number, Impl& child) {
   return {};
 }
 
+// -- as bytes -----------------------------------------------------------------------------------------------------
+
+Result<KeptPlace> Session::Impl::keep_place(const Image& image, const wasi::System& system,
+                                            const std::shared_ptr<const Waiting>& waiting,
+                                            KeptBytes& bytes) const {
+  using enum KeptPlace::Waits;
+  KeptPlace kept;
+  if (image != nullptr) {
+    MEMBRANE_ASSIGN(auto changes, engine::write_changes(*image, template_->image()));
+    kept.changes = bytes.emplace_back(std::move(changes));
+  }
+  MEMBRANE_ASSIGN(auto frozen, system.freeze());
+  kept.wasi = bytes.emplace_back(std::move(frozen));
+  if (waiting != nullptr) kept.waits = waiting == template_->waiting() ? kAsTheTemplate : kInItsFrames;
+  if (kept.waits == kInItsFrames) {
+    kept.frames = waiting->frames;
+    kept.heap_next = waiting->heap_next;
+  }
+  return kept;
+}
+
+Result<KeptPause> Session::Impl::keep_pause(KeptBytes& bytes) {
+  KeptPause kept;
+  MEMBRANE_ASSIGN(Paused paused, body_->pause());
+  kept.frames = bytes.emplace_back(std::move(paused.frames));
+  kept.notes = std::move(paused.notes);
+  kept.progress = std::move(paused.progress);
+  kept.fuel_used = paused.fuel_used;
+  kept.turn = turn_;
+  if (result_) kept.result = json_text(*result_);
+  kept.result_bytes = result_bytes_;
+  kept.output_bytes = output_of_turn_bytes_;
+  if (!options_.budget) {
+    const policy::Limits& limits = options_.policy.limits;
+    const host::World::Amounts left = world_->left();
+    const auto used = [](uint64_t limit, uint64_t left) { return limit - std::min(limit, left); };
+    kept.host_calls = used(limits.host_calls, left.host_calls);
+    kept.bytes_in = used(limits.bytes_in, left.bytes_in);
+    kept.bytes_out = used(limits.bytes_out, left.bytes_out);
+    kept.tokens = used(limits.tokens, left.tokens);
+  }
+  kept.history = body_->dispatcher().history();
+  MEMBRANE_ASSIGN(kept.before, keep_place(before_->image, *before_->system, before_->waiting, bytes));
+  return kept;
+}
+
+Result<std::vector<uint8_t>> Session::Impl::keep() {
+  if (world_->has_store_in_memory())
+    return fail(ErrorCode::kUnsupported,
+                "the session has used a key-value store in memory, which is not kept",
+                "Grant one in a file (--allow kv:PATH), which is found again.");
+  KeptBytes bytes;
+  MEMBRANE_ASSIGN(const Image image, capture());
+  SessionState state;
+  state.template_name = template_->package().name;
+  MEMBRANE_ASSIGN(state.template_identity, template_->identity());
+  MEMBRANE_ASSIGN(state.place, keep_place(image, body_->system(), body_->waiting(), bytes));
+  state.memory_limit_was_hit = body_->instance().limit_was_hit();
+  if (const host::HostError* const denial = body_->system().last_denial())
+    state.last_denial = {denial->code, denial->reason, denial->grant};
+  state.heap_next = body_->guest().heap_next();
+  state.turns = turns_;
+  state.needs_entropy = needs_entropy_;
+  state.fresh = fresh_;
+  state.sources = world_->position();
+  state.input_ahead = input_ahead_;
+  state.input_bytes = input_bytes_;
+  state.input_is_over = input_is_over_;
+  if (body_->is_paused()) {
+    MEMBRANE_ASSIGN(state.pause, keep_pause(bytes));
+  }
+  return write_session(std::move(state));
+}
+
+static std::unexpected<Error> damaged_session(const char* what) {
+  return fail(ErrorCode::kInvalidInput, std::string("the session is damaged: ") + what,
+              "Restore the bytes as they were kept, or begin a new session.");
+}
+
+Result<Session::Impl::Checkpoint> Session::Impl::restore_place(const KeptPlace& place) {
+  using enum KeptPlace::Waits;
+  const Interpreter& interpreter = template_->interpreter();
+  const bool can_wait = interpreter.reads() || interpreter.restarts();
+  const bool waits = place.waits != kNowhere;
+  if ((waits && !can_wait) || (!waits && interpreter.reads()) ||
+      (place.waits == kAsTheTemplate && template_->waiting() == nullptr))
+    return damaged_session("its program does not wait so");
+  Checkpoint made;
+  if (!place.changes.empty()) {
+    const auto limits = language_instance_limits(options_.policy.limits, template_->image());
+    MEMBRANE_ASSIGN(made.image, engine::read_changes(place.changes, template_->image(), limits));
+  }
+  wasi::Config config = wasi_config(*template_, options_.policy);
+  config.world = world();
+  MEMBRANE_ASSIGN(made.system, wasi::System::thaw(place.wasi, std::move(config)));
+  if (place.waits == kAsTheTemplate) made.waiting = template_->waiting();
+  if (place.waits == kInItsFrames) {
+    auto known = template_->waiting() != nullptr
+                     ? template_->waiting()->known
+                     : std::make_shared<engine::KnownPlaces>(template_->image().module());
+    made.waiting = std::make_shared<const Waiting>(
+        Waiting{{place.frames.begin(), place.frames.end()}, place.heap_next, std::move(known)});
+  }
+  return made;
+}
+
+Status Session::Impl::restore(const SessionState& state) {
+  MEMBRANE_ASSIGN(const engine::ImageIdentity identity, template_->identity());
+  if (state.template_identity != identity)
+    return fail(
+        ErrorCode::kInvalidInput,
+        "the session is of another template (" + state.template_name + "), or of another version of it",
+        "Restore it with the template that it was kept with: the same language, packages and modules.");
+  MEMBRANE_ASSIGN(Checkpoint place, restore_place(state.place));
+  is_changed_ = place.image != nullptr;
+  MEMBRANE_TRY(begin(std::move(place.system), place.image, std::move(place.waiting)));
+  if (state.place.waits == KeptPlace::Waits::kInItsFrames)
+    MEMBRANE_TRY(body_->check_waiting(language_execution_limits(options_.policy.limits)));
+  if (state.memory_limit_was_hit) body_->instance().note_limit_was_hit();
+  if (state.last_denial)
+    body_->system().set_last_denial(
+        {state.last_denial->code, state.last_denial->reason, state.last_denial->grant});
+  body_->guest().set_heap_next(state.heap_next);
+  turns_ = state.turns;
+  needs_entropy_ = state.needs_entropy;
+  fresh_ = *state.fresh;
+  world_->go_to(state.sources);
+  input_ahead_ = state.input_ahead;
+  input_bytes_ = state.input_bytes;
+  input_is_over_ = state.input_is_over;
+  return state.pause ? restore_pause(*state.pause) : Status();
+}
+
+Status Session::Impl::restore_pause(const KeptPause& pause) {
+  if (pause.result) {
+    MEMBRANE_ASSIGN(Json result, read_json(*pause.result, "the result of its turn"));
+    if (!result.is_object()) return damaged_session("the result of its turn is no object");
+    const JsonSize size = measure_json(*pause.result);
+    result_ = std::move(result);
+    result_bytes_ = std::max(pause.result_bytes, size_of_result(size));
+    (void)body_->guest().host_memory().keep_what_is_there(host::HostMemory::Holder::kResult, result_bytes_);
+  }
+  MEMBRANE_ASSIGN(before_, restore_place(pause.before));
+  body_->start_run(language_execution_limits(options_.policy.limits), 0);
+  Paused paused{{pause.frames.begin(), pause.frames.end()},
+                pause.notes,
+                pause.progress,
+                body_->guest().heap_next(),
+                pause.fuel_used,
+                std::make_shared<engine::KnownPlaces>(template_->image().module())};
+  MEMBRANE_TRY(body_->resume_at(paused));
+  body_->dispatcher().go_on_from(pause.history);
+  turn_ = pause.turn;
+  output_of_turn_bytes_ = pause.output_bytes;
+  const policy::Limits& limits = options_.policy.limits;
+  world_->refill(limits);
+  world_->take_after({pause.host_calls, pause.bytes_in, pause.bytes_out, pause.tokens});
+  if (!options_.budget)
+    budget_->set(policy::Resource::kFuel, limits.fuel - std::min(limits.fuel, pause.fuel_used));
+  return {};
+}
+
 // -- the face -----------------------------------------------------------------------------------------------------
 
-Session::Session(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-Session::~Session() = default;
+class Session::Local final : public Session {
+ public:
+  explicit Local(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+  Report exec(const Turn& turn) override { return impl_->exec(turn); }
+  Report go_on(std::optional<uint64_t> pause_at_fuel) override { return impl_->go_on(pause_at_fuel); }
+  void end(Report& report) override {
+    end_replay(*impl_->world_, report);
+    if (const auto& divergence = impl_->world_->divergence()) tell_divergence(*divergence, "turns", report);
+  }
+  std::optional<uint64_t> paused_at_fuel() const override {
+    return impl_->body_->is_paused() ? std::optional(impl_->body_->fuel_used()) : std::nullopt;
+  }
+  Result<std::unique_ptr<Session>> fork(uint64_t number) override {
+    MEMBRANE_ASSIGN(auto child, impl_->fork(number));
+    return std::make_unique<Local>(std::move(child));
+  }
+  [[nodiscard]] Result<std::vector<uint8_t>> keep() const override { return impl_->keep(); }
+  std::vector<std::string> complete(std::string_view code) override { return impl_->complete(code); }
+
+  std::vector<ReportFile> files() const override { return impl_->files(); }
+  host::HostResult<std::string> read_file(std::string_view path) const override {
+    return impl_->body_->system().read_file(path);
+  }
+  host::HostResult<void> put_file(std::string_view path, std::string_view bytes) override {
+    auto put = impl_->body_->system().put_file(path, bytes);
+    (void)impl_->body_->system().account_to(impl_->body_->guest());  // counts as far as it fits
+    return put;
+  }
+
+  host::HostResult<std::vector<wasi::FileFact>> act_on_files(const wasi::FileRequest& request) override {
+    auto facts = wasi::act_on_files(impl_->body_->system(), request);
+    (void)impl_->body_->system().account_to(impl_->body_->guest());
+    return facts;
+  }
+
+  std::optional<uint64_t> private_bytes() const override {
+    const auto changed = engine::changed_pages(*impl_->body_->instance().memory());
+    if (!changed) return std::nullopt;
+    uint64_t bytes = 0;
+    for (const engine::MemoryRange& range : *changed) bytes += range.second;
+    return bytes;
+  }
+
+ private:
+  std::unique_ptr<Impl> impl_;
+};
 
 Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<const Template> of, RunOptions options) {
   auto impl = std::make_unique<Impl>(std::move(of), std::move(options));
   const Template& from = *impl->template_;
-  MEMBRANE_TRY(check_replayed_grants(impl->gate_, impl->options_.policy));
+  MEMBRANE_TRY(check_replayed_grants(*impl->world_, impl->options_.policy));
   MEMBRANE_ASSIGN(auto system, from.new_system(impl->options_.policy, impl->world()));
   MEMBRANE_TRY(impl->begin(std::move(system), nullptr, from.waiting()));
-  return std::unique_ptr<Session>(new Session(std::move(impl)));
+  return std::make_unique<Local>(std::move(impl));
 }
 
-Report Session::exec(const Turn& turn) { return impl_->exec(turn); }
-Report Session::go_on(std::optional<uint64_t> pause_at_fuel) { return impl_->go_on(pause_at_fuel); }
-void Session::end(Report& report) {
-  end_replay(impl_->gate_, report);
-  if (const auto& divergence = impl_->gate_.divergence()) tell_divergence(*divergence, "turns", report);
-}
-std::optional<uint64_t> Session::paused_at_fuel() const {
-  return impl_->body_->is_paused() ? std::optional(impl_->body_->fuel_used()) : std::nullopt;
-}
-Result<std::unique_ptr<Session>> Session::fork(uint64_t number) { return impl_->fork(number); }
-std::vector<std::string> Session::complete(std::string_view code) { return impl_->complete(code); }
-
-std::vector<ReportFile> Session::files() const { return impl_->files(); }
-host::HostResult<std::string> Session::read_file(std::string_view path) const {
-  return impl_->body_->system().read_file(path);
-}
-host::HostResult<void> Session::put_file(std::string_view path, std::string_view bytes) {
-  auto put = impl_->body_->system().put_file(path, bytes);
-  (void)impl_->body_->system().account_to(impl_->body_->guest());  // counts as far as it fits
-  return put;
-}
-
-std::optional<uint64_t> Session::private_bytes() const {
-  const auto changed = engine::changed_pages(*impl_->body_->instance().memory());
-  if (!changed) return std::nullopt;
-  uint64_t bytes = 0;
-  for (const engine::MemoryRange& range : *changed) bytes += range.second;
-  return bytes;
+Result<std::unique_ptr<Session>> Session::restore(std::shared_ptr<const Template> of,
+                                                  std::span<const uint8_t> bytes, RunOptions options) {
+  MEMBRANE_ASSIGN(const SessionState state, read_session(bytes));
+  auto impl = std::make_unique<Impl>(std::move(of), std::move(options));
+  MEMBRANE_TRY(check_replayed_grants(*impl->world_, impl->options_.policy));
+  MEMBRANE_TRY(impl->restore(state));
+  return std::make_unique<Local>(std::move(impl));
 }
 
 }  // namespace membrane::sandbox

@@ -14,7 +14,10 @@
 // Threads: one at a time; forks are independent.
 #pragma once
 
+#include <atomic>
+#include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,6 +27,7 @@
 #include "sandbox/report.h"
 #include "sandbox/sandbox.h"
 #include "sandbox/template.h"
+#include "wasi/owner_files.h"
 
 namespace membrane::sandbox {
 
@@ -39,47 +43,65 @@ struct Turn {
   std::vector<std::string> arguments = {};
   std::string input = {};                      // for input()
   std::optional<uint64_t> pause_at_fuel = {};  // where the program is paused, when it comes so far
+  // Of this turn alone, in the place of those of RunOptions: for who runs the turns of several sessions at once. The flag
+  // is borrowed until the turn is over, also while it is paused.
+  const std::atomic<bool>* cancel = nullptr;
+  std::function<void(std::string_view)> on_stdout = {}, on_stderr = {};
 };
 
 class Session {
  public:
-  // Of the options, freezing, code_cache and functions are not for sessions. The policy is copied. Errors: kExhausted
+  // In this process. (worker/worker.h has sessions in processes of their own.) Of the options, freezing, code_cache and functions are not for sessions. The policy is copied. Errors: kExhausted
   // when there is no room; those of wasi::System for what it cannot mount.
   static Result<std::unique_ptr<Session>> create(std::shared_ptr<const Template> of, RunOptions options);
-  ~Session();
+  virtual ~Session() = default;
 
   // The outcome is kFrozen when the turn was paused: then it is not over, and go_on() is what comes next.
-  Report exec(const Turn& turn);
+  virtual Report exec(const Turn& turn) = 0;
   // Lets a turn go on that was paused, to its end or to where it is paused again. The report has all of the turn's fuel,
   // and what was printed since the report before. Its time on the clock begins anew. kInvalid when no turn is paused.
-  Report go_on(std::optional<uint64_t> pause_at_fuel = {});
+  virtual Report go_on(std::optional<uint64_t> pause_at_fuel) = 0;
+  Report go_on() { return go_on(std::nullopt); }
   // No turn comes after the one that ended in `report`. When that one ended by itself, and the journal that it was
   // answered from (RunOptions::replay) has more, it becomes kDiverged.
-  void end(Report& report);
+  virtual void end(Report& report) = 0;
   // What the turn that is paused has used so far; nothing when none is.
-  [[nodiscard]] std::optional<uint64_t> paused_at_fuel() const;
+  [[nodiscard]] virtual std::optional<uint64_t> paused_at_fuel() const = 0;
   // As it stands now, between two turns or where one is paused. `number` tells it from other forks of the same session:
   // the same number, the same randomness. Errors: kUnsupported for a paused program whose frames cannot be kept
   // (engine::freeze_frames()).
-  Result<std::unique_ptr<Session>> fork(uint64_t number);
+  virtual Result<std::unique_ptr<Session>> fork(uint64_t number) = 0;
+
+  // As it stands now, between two turns or where one is paused, as bytes (docs/session-format.md): what it is besides its
+  // template. Whoever restores them, in this process or another that has the same template, goes on exactly as this one
+  // does; restored twice, they draw the same random numbers. Files that are open in granted directories are opened again
+  // by their names. Errors: kUnsupported for what fork() cannot have either, and for a key-value store in memory.
+  [[nodiscard]] virtual Result<std::vector<uint8_t>> keep() const = 0;
+  // The options are as in create(): the policy is not in the bytes, which are borrowed for the call. Errors: those of
+  // create(); kInvalidInput for what keep() did not make, or made of another template; kUnsupported for another version of
+  // the format or of the cost table; kExhausted for what is beyond the policy's limits. Bytes that somebody forged can do
+  // what their program could, under this policy, and can lie about what it did before.
+  static Result<std::unique_ptr<Session>> restore(std::shared_ptr<const Template> of,
+                                                  std::span<const uint8_t> bytes, RunOptions options);
 
   // The names that the one at the end of `code` could become, as "text" for "s.te" in Python: sorted, at most 200. They are
   // found in a fork, which looks attributes up with little fuel, makes no host calls and is thrown away; so nothing of
   // the session changes, nor of its journal. None where the language cannot, or a turn is paused.
-  std::vector<std::string> complete(std::string_view code);
+  virtual std::vector<std::string> complete(std::string_view code) = 0;
 
   // Files that it has made, and to be found there.
-  [[nodiscard]] std::vector<ReportFile> files() const;
-  [[nodiscard]] host::HostResult<std::string> read_file(std::string_view path) const;
-  host::HostResult<void> put_file(std::string_view path, std::string_view bytes);
+  [[nodiscard]] virtual std::vector<ReportFile> files() const = 0;
+  [[nodiscard]] virtual host::HostResult<std::string> read_file(std::string_view path) const = 0;
+  virtual host::HostResult<void> put_file(std::string_view path, std::string_view bytes) = 0;
+  // The others of its own tree; what each act gives, and its errors, stand there.
+  virtual host::HostResult<std::vector<wasi::FileFact>> act_on_files(const wasi::FileRequest& request) = 0;
 
   // Pages of memory that are its own by now, in bytes; nothing when the system does not say.
-  [[nodiscard]] std::optional<uint64_t> private_bytes() const;
+  [[nodiscard]] virtual std::optional<uint64_t> private_bytes() const = 0;
 
  private:
   class Impl;
-  explicit Session(std::unique_ptr<Impl> impl);
-  std::unique_ptr<Impl> impl_;
+  class Local;
 };
 
 }  // namespace membrane::sandbox

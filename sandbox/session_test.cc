@@ -301,6 +301,29 @@ void expect_distinct(const std::vector<std::string>& printed) {
   }
 }
 
+TEST_P(InALanguage, ATurnHasAFlagAndListenersOfItsOwn) {
+  const bool is_python = std::string_view(dialect().name) == "python";
+  const std::string prints = is_python ? "print('here')" : "console.log('here')";
+  std::string of_session, of_turn;
+  std::atomic<bool> cancelled = false, cancels_all = false;
+  RunOptions with = options();
+  with.cancel = &cancels_all;
+  with.on_stdout = [&](std::string_view text) { of_session += text; };
+  const auto session = make(with);
+  const auto fork = session->fork(1);
+  ASSERT_TRUE(fork);
+  EXPECT_EQ((*fork)->exec({.code = prints, .on_stdout = [&](auto text) { of_turn += text; }}).outcome,
+            Outcome::kOk);
+  EXPECT_EQ(of_turn, "here\n");
+  EXPECT_EQ(of_session, "");
+  const Turn endless{.code = prints + "\n" + dialect().loop, .cancel = &cancelled, .on_stdout = [&](auto) {
+                       cancelled = true;
+                     }};
+  EXPECT_EQ((*fork)->exec(endless).outcome, Outcome::kCancelled);
+  EXPECT_EQ((*fork)->exec({.code = prints}).outcome, Outcome::kOk);  // the flag was that turn's
+  EXPECT_EQ(of_session, "here\n");
+}
+
 TEST_P(InALanguage, EntropyOfATurnThatWasUndoneIsNeverGivenAgain) {
   const std::string draw = drawing(dialect().name);
   for (const bool is_real : {false, true}) {

@@ -6,8 +6,10 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <random>
 
-#include "sandbox/session.h"
+#include "sandbox/kept_session_testing.h"
+#include "sandbox/session_state.h"
 #include "wasm/binary.h"
 #include "wasm/text/parser.h"
 
@@ -473,6 +475,77 @@ TEST_P(StdinLanguage, ItsWarmImageIsFoundAgain) {
       ASSERT_TRUE(made);
       EXPECT_EQ(said(**made, "abc"), "3120");
     }
+}
+
+// -- as bytes -----------------------------------------------------------------------------------------------------
+
+TEST_P(StdinLanguage, OneThatWasKeptGoesOnAsOneThatWasNot) {
+  policy::Policy policy;
+  policy.limits.fuel = 1'000'000;
+  policy.limits.wall_ms = 600'000;
+  struct Case {
+    lang::Package package;
+    std::vector<const char*> turns;
+  };
+  const Case cases[] = {
+      {package(kCalculator),
+       {"1+2", "r", "r", "n", "l", "7x", "t", "3m", "5", "20000m", "", "1\n2\n3", "r+r"}},
+      {counting(package(counter_that(kMetNothing))), {"abc", "", "x", "t", "l", "abcdefgh"}},
+      {counting(package(counter_that(kDrewEntropy))), {"abc", "", "x", "t", "l", "abcdefgh"}}};
+  for (const Case& one : cases) {
+    const auto of = open(one.package).value();
+    for (uint32_t seed = 0; seed < 6; ++seed) {
+      std::mt19937 random(seed);
+      auto session = Session::create(of, options_of(policy)).value();
+      auto kept = Session::create(of, options_of(policy)).value();
+      for (int turn = 0; turn < 12; ++turn) {
+        if (random() % 2 == 0) kept = kept_and_restored(*kept, of, options_of(policy));
+        if (random() % 6 == 0) {
+          session = session->fork(1).value();
+          kept = kept->fork(1).value();
+        }
+        const std::string code = one.turns[random() % one.turns.size()];
+        const uint64_t pause = random() % 4 == 0 ? random() % 1'000 : 1ull << 40;
+        Report here = session->exec({.code = code, .pause_at_fuel = pause});
+        Report there = kept->exec({.code = code, .pause_at_fuel = pause});
+        ASSERT_EQ(told(here), told(there)) << code << ", seed " << seed << ", turn " << turn;
+        while (here.outcome == Outcome::kFrozen) {
+          kept = kept_and_restored(*kept, of, options_of(policy));
+          const uint64_t next = here.fuel_used + 1 + random() % 500'000;
+          here = session->go_on(next);
+          there = kept->go_on(next);
+          ASSERT_EQ(told(here), told(there)) << code << ", seed " << seed << ", turn " << turn;
+        }
+      }
+    }
+  }
+}
+
+TEST_P(StdinLanguage, OneThatWaitsIsNotRestoredAsOneThatDoesNot) {
+  const auto reads = open(package(kCalculator)).value();
+  auto session = Session::create(reads, options_of({})).value();
+  said(*session, "1+2");
+  const std::vector<uint8_t> bytes = session->keep().value();
+  SessionState state = read_session(bytes).value();
+  ASSERT_EQ(state.place.waits, KeptPlace::Waits::kInItsFrames);
+  const auto code_of = [&](const SessionState& forged) {
+    const auto restored = Session::restore(reads, write_session(forged), options_of({}));
+    return restored ? ErrorCode::kInternal : restored.error().code;
+  };
+  SessionState nowhere = state;
+  nowhere.place.waits = KeptPlace::Waits::kNowhere;
+  nowhere.place.frames = {};
+  EXPECT_EQ(code_of(nowhere), ErrorCode::kInvalidInput);
+  nowhere.place.frames = state.place.frames;
+  EXPECT_EQ(code_of(nowhere), ErrorCode::kInvalidInput);
+  SessionState shorter = state;
+  shorter.place.frames = state.place.frames.first(state.place.frames.size() - 4);
+  EXPECT_EQ(code_of(shorter), ErrorCode::kInvalidInput);
+  std::vector<uint8_t> elsewhere(state.place.frames.begin(), state.place.frames.end());
+  constexpr size_t kFirstFunctionAt = 12 + 28;
+  elsewhere[kFirstFunctionAt] ^= 1;
+  state.place.frames = elsewhere;
+  EXPECT_EQ(code_of(state), ErrorCode::kInvalidInput);
 }
 
 INSTANTIATE_TEST_SUITE_P(Tiers, StdinLanguage,

@@ -123,10 +123,19 @@ void tell_divergence(const std::string& divergence, std::string_view same, Repor
   report.errors = {std::move(error)};
 }
 
-void end_replay(host::BrokerGate& gate, const Report& report) {
+void end_replay(host::World& world, const Report& report) {
   const bool ended_itself = report.outcome == Outcome::kOk || report.outcome == Outcome::kRaised ||
                             report.outcome == Outcome::kDenied || report.outcome == Outcome::kTrapped;
-  if (ended_itself) gate.end_replay();
+  if (ended_itself) world.end_replay();
+}
+
+void tell_end_of_replay(host::World& world, Report& report) {
+  end_replay(world, report);
+  const auto divergence = world.divergence();
+  if (!divergence || report.outcome == Outcome::kFailed) return;
+  report.snapshot.clear();
+  if (report.snapshot_bytes) report.snapshot_bytes = 0;
+  tell_divergence(*divergence, "program, arguments", report);
 }
 
 }  // namespace membrane::sandbox

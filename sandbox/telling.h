@@ -10,8 +10,8 @@
 #include <string_view>
 
 #include "engine/instance.h"
-#include "host/broker_gate.h"
 #include "host/dispatch.h"
+#include "host/world.h"
 #include "policy/policy.h"
 #include "sandbox/guest_instance.h"
 #include "sandbox/report.h"
@@ -65,6 +65,8 @@ void tell_host_calls(const host::Dispatcher& dispatcher, Report& report);
 // The replay asked for something else: other errors are no news. `same` is what has to be as it was, besides the input.
 void tell_divergence(const std::string& divergence, std::string_view same, Report& report);
 // The run is over: a program that ended by itself has asked for all that the journal has, or has left it.
-void end_replay(host::BrokerGate& gate, const Report& report);
+void end_replay(host::World& world, const Report& report);
+// The same of a run of one program, whose report says where its replay left the journal.
+void tell_end_of_replay(host::World& world, Report& report);
 
 }  // namespace membrane::sandbox

@@ -150,6 +150,7 @@ Status Template::make_files() {
         {.path = "/tmp", .kind = wasi::Layer::Kind::kDirectory});  // where os.tmpdir() says it is
   layers.insert(layers.end(), made_files_.begin(), made_files_.end());
   MEMBRANE_ASSIGN(files_, wasi::Image::make(layers));
+  if (!files_digest_.empty()) files_->know_digest(files_digest_);
   return {};
 }
 
@@ -172,15 +173,20 @@ Result<std::shared_ptr<const Template>> Template::open(lang::Package package, co
   MEMBRANE_ASSIGN(const std::string path,
                   image_file(made->package_, options.cache_directory, made->modules_));
   MEMBRANE_TRY(use_directory(options.cache_directory));
+  made->spec_ = {made->package_.directory, made->modules_, options.cache_directory, options.tier, {}, {}, {}};
   auto loaded = made->load(path, options.tier);
+  if (!loaded && options.only_finds)
+    return fail(ErrorCode::kNotFound, "there is no warm image of " + made->package_.name);
   if (!loaded) {
     if (loaded.error().code == ErrorCode::kInvalidInput && options.on_problem)
       options.on_problem("the warm image " + path + " is damaged; Membrane makes a new one");
     made->announce(options);
+    made->files_digest_.clear();  // of a file that was refused
     MEMBRANE_TRY(made->warm(options));
     MEMBRANE_TRY(made->make_files());
     rehearse(made);
     say(options, "keeping the warm image");
+    made->files_digest_ = made->files_->digest().value_or("");
     const auto written =
         engine::write_image_file(path, *made->image_, made->kept(), made->kept_bytes_of_files());
     if (!written) return made;  // warm all the same, in this process
@@ -197,14 +203,18 @@ Result<std::shared_ptr<const Template>> Template::open(lang::Package package, co
 
 Result<std::shared_ptr<const Template>> Template::over(std::shared_ptr<const Template> below,
                                                        const std::vector<wasi::Layer>& layers,
-                                                       std::string imports) {
+                                                       std::string imports, std::string layers_are,
+                                                       std::string layer_path) {
   if (below->waiting_ != nullptr)
     return fail(ErrorCode::kUnsupported,
                 below->package_.name + " takes no more files: it holds its own where it waits",
                 "Give it the files when it is added: membrane languages add --file.");
   std::shared_ptr<Template> made(new Template(*below));
   MEMBRANE_ASSIGN(made->files_, below->files_->with(layers));
-  made->imports_ = std::move(imports);
+  made->imports_ = imports;
+  made->spec_.layer_path = std::move(layer_path);
+  made->spec_.layer_key = std::move(layers_are);
+  made->spec_.imports = std::move(imports);
   return made;
 }
 
@@ -222,7 +232,8 @@ void Template::rehearse(const std::shared_ptr<const Template>& made) {
   if (session) static_cast<void>((*session)->exec({.code = "0"}));
 }
 
-// What is kept beside the image: the interpreter's own, the files that were made, then where its program waits.
+// What is kept beside the image: the interpreter's own, the digest of all files, which takes some time to calculate, the
+// files that were made, then where its program waits.
 std::vector<uint8_t> Template::kept() const {
   std::vector<uint8_t> out;
   const auto number = [&out](uint64_t n) {
@@ -233,6 +244,7 @@ std::vector<uint8_t> Template::kept() const {
     out.insert(out.end(), all.begin(), all.end());
   };
   bytes(interpreter_->state());
+  bytes({reinterpret_cast<const uint8_t*>(files_digest_.data()), files_digest_.size()});
   number(made_files_.size());
   for (const wasi::Layer& file : made_files_) {
     bytes({reinterpret_cast<const uint8_t*>(file.path.data()), file.path.size()});
@@ -247,6 +259,19 @@ std::vector<uint8_t> Template::kept() const {
   return out;
 }
 
+Result<engine::ImageIdentity> Template::identity() const {
+  MEMBRANE_ASSIGN(const engine::ImageIdentity image, image_->identity());
+  std::vector<uint8_t> all = kept();
+  for (const std::string& text : {package_.name, imports_}) {
+    all.insert(all.end(), text.begin(), text.end());
+    all.push_back(0);
+  }
+  const auto* const at = reinterpret_cast<const uint8_t*>(&image);
+  all.insert(all.end(), at, at + sizeof image);
+  const XXH128_hash_t hash = XXH3_128bits(all.data(), all.size());
+  return engine::ImageIdentity{hash.low64, hash.high64};
+}
+
 // One after the other, as kept() lists them.
 std::vector<uint8_t> Template::kept_bytes_of_files() const {
   std::vector<uint8_t> out;
@@ -259,6 +284,7 @@ Status Template::take_kept(std::span<const uint8_t> all, const std::shared_ptr<c
   NumberReader contents(files == nullptr ? std::span<const uint8_t>() : files->bytes());
   const auto bytes = [&in] { return in.take(in.number<uint64_t>()); };
   interpreter_->set_state(bytes());
+  files_digest_ = text_of(bytes());
   made_files_.clear();
   for (auto left = in.number<uint64_t>(); left != 0 && in.ok(); --left) {
     const std::span<const uint8_t> path = bytes();
@@ -311,7 +337,7 @@ class WarmRun {
                     }};
     MEMBRANE_ASSIGN(auto system, wasi::System::create(std::move(config)));
     run->body_.emplace(Body::Surroundings{.said = &run->said_,
-                                          .gate = &run->gate_,
+                                          .broker = &run->gate_,
                                           .session = nullptr,
                                           .interpreter = &of.interpreter(),
                                           .must_stop = {}},

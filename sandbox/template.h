@@ -30,12 +30,26 @@ struct Waiting;
 
 struct TemplateOptions {
   std::string cache_directory;  // of the warm images; the user's own
+  bool only_finds = false;      // a warm image that is not there, or is damaged, is not made: kNotFound
   engine::Tier tier = engine::Tier::kAuto;
   std::function<void(std::string_view step)> on_progress;  // "compiling python (99 MiB)"; may be null
   // What a person should hear of even where nobody watches the progress: a damaged image; may be null.
   std::function<void(std::string_view problem)> on_problem = {};
   // Before something that takes seconds, for where nobody watches the progress: a sentence; may be null.
   std::function<void(std::string_view what)> on_wait = {};
+};
+
+// Where a template is found again, by another process of this build: the package, the list of modules of its warm image,
+// and a layer of packages over it.
+struct TemplateSpec {
+  std::string package_directory;
+  std::vector<std::string> modules;
+  std::string cache_directory;
+  engine::Tier tier = engine::Tier::kAuto;
+  std::string layer_path, layer_key;  // "" for none
+  std::string imports;                // the directory that its files are below
+
+  friend bool operator==(const TemplateSpec&, const TemplateSpec&) = default;
 };
 
 class Template {
@@ -48,10 +62,12 @@ class Template {
                                                       std::vector<std::string> modules = {});
 
   // The same language with more files, read-only, which all its sessions see; programs import from the directory `imports`.
-  // Errors: those of wasi::Image::make(); kUnsupported for a language whose warm image holds its files.
+  // `layers_are` names all that the files depend on; two templates with the same words have the same files. The layer's file
+  // is for spec(). Errors: those of wasi::Image::make(); kUnsupported for a language whose warm image holds its files.
   static Result<std::shared_ptr<const Template>> over(std::shared_ptr<const Template> below,
                                                       const std::vector<wasi::Layer>& layers,
-                                                      std::string imports);
+                                                      std::string imports, std::string layers_are = {},
+                                                      std::string layer_path = {});
 
   // The file of the warm image, whether it is there or not. Errors: kNotFound when a file of the package is not there.
   static Result<std::string> image_file(const lang::Package& package, const std::string& cache_directory,
@@ -60,12 +76,20 @@ class Template {
   static size_t forget_images(std::string_view name, const std::string& cache_directory);
 
   [[nodiscard]] const lang::Package& package() const { return package_; }
+  [[nodiscard]] const TemplateSpec& spec() const { return spec_; }
   [[nodiscard]] const engine::InstanceImage& image() const { return *image_; }
   // Those of the package, and those that were made while it was warmed.
   [[nodiscard]] const std::shared_ptr<const wasi::Image>& files() const { return files_; }
+  // What a session is besides is told in these terms (Session::keep()): the same in every process that makes the template
+  // of the same files. The bytes of its files are not in it (wasi::Image::digest()). Errors: as InstanceImage::identity().
+  [[nodiscard]] Result<engine::ImageIdentity> identity() const;
   [[nodiscard]] const Interpreter& interpreter() const { return *interpreter_; }
   // Of one that was made by over(): the directory that programs import from, too. Else "".
   [[nodiscard]] const std::string& imports() const { return imports_; }
+  // What over() was told that its files are; "" of one that was not made by it.
+  [[nodiscard]] const std::string& layers() const { return spec_.layer_key; }
+  // Those that its warm image has imported; none of the plain one.
+  [[nodiscard]] const std::vector<std::string>& modules() const { return modules_; }
   // Where its program waits, when it is one that reads its turns as input; of one that is started for each turn, where
   // it waits first, if it can begin there; else null.
   [[nodiscard]] const std::shared_ptr<const Waiting>& waiting() const { return waiting_; }
@@ -93,7 +117,9 @@ class Template {
   std::vector<std::string> modules_;
   std::vector<wasi::Layer> made_files_;  // while it was warmed
   std::shared_ptr<const wasi::Image> files_;
+  std::string files_digest_;  // of files_, when the image is of a file that has it; else ""
   std::string imports_;
+  TemplateSpec spec_;
   std::shared_ptr<Interpreter> interpreter_;  // shared with those that are made over it
   std::shared_ptr<const engine::InstanceImage> image_;
   std::shared_ptr<const Waiting> waiting_;

@@ -43,6 +43,8 @@ class Image {
   // Of all paths and bytes: what a frozen state must find again. Computed at the first call. kUnavailable when
   // libcrypto is not installed.
   Result<std::string> digest() const;
+  // Who has kept it knows it without reading all bytes. Ignored when it is known already.
+  void know_digest(std::string digest) const;
 
   [[nodiscard]] const FileTree& tree() const { return tree_; }
 

@@ -170,6 +170,8 @@ const host::HostError* System::last_denial() const {
   return state_->last_denial ? &*state_->last_denial : nullptr;
 }
 
+void System::set_last_denial(host::HostError denial) { state_->last_denial = std::move(denial); }
+
 std::vector<host::CallRecord> System::take_records() {
   state_->record_bytes = 0;
   return std::exchange(state_->records, {});

@@ -157,6 +157,7 @@ class System {
   // The last thing that no grant allowed, with the grant that would: the reason of an EACCES, EROFS or ENOENT
   // that the program saw. Null when there was none.
   [[nodiscard]] const host::HostError* last_denial() const;
+  void set_last_denial(host::HostError denial);  // of before it was frozen
   // Lines for the report: a host file that was opened, when it is closed; other requests to the world as they
   // were made. Handed out once.
   std::vector<host::CallRecord> take_records();

@@ -11,6 +11,8 @@
 #include <optional>
 #include <utility>
 
+#include "base/kept_descriptors.h"
+#include "base/write_at.h"
 #include "engine/region_pool.h"
 
 namespace membrane::engine::native {
@@ -76,18 +78,46 @@ class Arena {
     if (const size_t end = *reserved + size + page; at + size != end) give(at + size, end - at - size);
     auto* const place = const_cast<uint8_t*>(executable_) + at;
     if (mmap(place, size, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED, file, static_cast<off_t>(offset)) !=
-        MAP_FAILED)
+        MAP_FAILED) {
+      const std::lock_guard lock(mutex_);
+      of_files_.emplace(at, size);
       return at;
+    }
     unmap(at, bytes);
     return std::nullopt;
   }
   // The range runs the arena's own pages again. When it cannot, it is nobody's for ever.
   void unmap(size_t at, size_t bytes) {
     const size_t page = system_page_bytes(), size = (bytes + page - 1) & ~(page - 1);
-    auto* const place = const_cast<uint8_t*>(executable_) + at;
-    if (mmap(place, size, PROT_READ | PROT_EXEC, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, file_,
-             static_cast<off_t>(at)) != MAP_FAILED)
-      give(at, size);
+    {
+      const std::lock_guard lock(mutex_);
+      of_files_.erase(at);
+    }
+    if (map_own(executable_, PROT_EXEC, file_, at, size)) give(at, size);
+  }
+
+  // All that was written is copied to pages of a file of this process's own, which are then where the others were.
+  bool separate() {
+    if (executable_ == nullptr) return true;
+    const std::lock_guard lock(mutex_);
+    const int file = new_file();
+    if (file < 0) return false;
+    Ranges not_written = free_;
+    not_written.insert(of_files_.begin(), of_files_.end());
+    bool done = true;
+    for (const auto& [at, bytes] : between(not_written))
+      done = done && write_at(file, at, {writable_ + at, bytes});
+    done = done && map_own(writable_, PROT_WRITE, file, 0, kArenaBytes);
+    for (const auto& [at, bytes] : between(of_files_))
+      done = done && map_own(executable_, PROT_EXEC, file, at, bytes);
+    if (!done) {
+      close(file);
+      return false;
+    }
+    KeptDescriptors::instance().remove(file_);
+    close(std::exchange(file_, file));
+    KeptDescriptors::instance().add(file_);
+    return true;
   }
 
   // Has the pages there at once: each first touch would be a trap into the system. A kernel that does not know this
@@ -106,21 +136,41 @@ class Arena {
  private:
   using Ranges = std::map<size_t, size_t>;  // offset, bytes
 
-  Arena() {
-    file_ = memfd_create("membrane-code", MFD_CLOEXEC);
+  static int new_file() {
+    const int file = memfd_create("membrane-code", MFD_CLOEXEC);
+    if (file < 0 || ftruncate(file, kArenaBytes) == 0) return file;
+    close(file);
+    return -1;
+  }
+  static bool map_own(const uint8_t* view, int protection, int file, size_t at, size_t bytes) {
+    return mmap(const_cast<uint8_t*>(view) + at, bytes, PROT_READ | protection,
+                MAP_SHARED | MAP_NORESERVE | MAP_FIXED, file, static_cast<off_t>(at)) != MAP_FAILED;
+  }
+  // What lies between the ranges.
+  static Ranges between(const Ranges& ranges) {
+    Ranges gaps;
+    size_t end = 0;
+    for (const auto& [at, bytes] : ranges) {
+      if (at > end) gaps.emplace(end, at - end);
+      end = at + bytes;
+    }
+    if (end < kArenaBytes) gaps.emplace(end, kArenaBytes - end);
+    return gaps;
+  }
+
+  Arena() : file_(new_file()) {
     if (file_ < 0) return;
-    if (ftruncate(file_, kArenaBytes) == 0) {
-      auto* const write = view(file_, PROT_READ | PROT_WRITE);
-      auto* const run = view(file_, PROT_READ | PROT_EXEC);
-      if (write != nullptr && run != nullptr) {
-        writable_ = write;
-        executable_ = run;
-        free_.emplace(0, kArenaBytes);
-        arena_begin.store(executable_, std::memory_order_release);
-      } else {
-        if (write != nullptr) munmap(write, kArenaBytes);
-        if (run != nullptr) munmap(run, kArenaBytes);
-      }
+    KeptDescriptors::instance().add(file_);
+    auto* const write = view(file_, PROT_READ | PROT_WRITE);
+    auto* const run = view(file_, PROT_READ | PROT_EXEC);
+    if (write != nullptr && run != nullptr) {
+      writable_ = write;
+      executable_ = run;
+      free_.emplace(0, kArenaBytes);
+      arena_begin.store(executable_, std::memory_order_release);
+    } else {
+      if (write != nullptr) munmap(write, kArenaBytes);
+      if (run != nullptr) munmap(run, kArenaBytes);
     }
   }
   // The whole file, at a multiple of huge pages. Null when there is no room.
@@ -186,10 +236,11 @@ class Arena {
   }
 
   std::mutex mutex_;
-  int file_ = -1;
+  int file_;
   uint8_t* writable_ = nullptr;
   const uint8_t* executable_ = nullptr;
   Ranges free_;
+  Ranges of_files_;  // of the executable view: pages of other files
 };
 
 }  // namespace
@@ -281,6 +332,9 @@ CodeBlock map_code(int file, uint64_t offset, size_t bytes) {
   const std::optional<size_t> at = bytes == 0 ? std::nullopt : arena.map(file, offset, bytes);
   return at ? CodeBlock(arena.executable(*at), bytes, true) : CodeBlock();
 }
+
+void prepare_arena() { static_cast<void>(Arena::instance()); }
+bool separate_arena() { return Arena::instance().separate(); }
 
 bool in_arena(const void* pc) {
   const uint8_t* const begin = arena_begin.load(std::memory_order_acquire);

@@ -64,6 +64,12 @@ CodeBlock publish(std::span<const uint8_t> code);
 // One without code when there is no room.
 CodeBlock map_code(int file, uint64_t offset, size_t bytes);
 
+// The arena is reserved at the first use. A process that will not be able to do that later does it now.
+void prepare_arena();
+// After fork(), in the child, which has one thread: from here on it writes and runs pages of its own, and no longer those
+// of its parent. False when the system refuses: the child must not run guests then.
+[[nodiscard]] bool separate_arena();
+
 // Whether `pc` is in the arena. Safe in signal handlers.
 bool in_arena(const void* pc);
 
