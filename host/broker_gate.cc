@@ -8,6 +8,7 @@
 
 #include "base/sha256.h"
 #include "base/utf8.h"
+#include "host/recorded_calls.h"
 
 namespace membrane::host {
 namespace {
@@ -254,6 +255,9 @@ HostResult<T> BrokerGate::keep(const Request& request, std::string arguments_sha
   entry.arguments_sha256 = std::move(arguments_sha256);
   entry.latency_us = latency_us;
   entry.fuel = fuel;
+  const size_t deciding = std::min(deciding_arguments(request.function), request.arguments.size());
+  entry.decided_by.assign(request.arguments.begin(),
+                          request.arguments.begin() + static_cast<std::ptrdiff_t>(deciding));
   if (!answer) {
     entry.code = answer.error().code;
     entry.reason = answer.error().reason;

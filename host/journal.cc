@@ -117,6 +117,16 @@ Result<JournalEntry> read_journal_line(std::string line, uint64_t number, std::s
   return entry;
 }
 
+Result<JournalEntry> read_unchained_line(std::string line) {
+  JournalEntry entry;
+  LinePlaces places;
+  if (!read_fields(line, entry, places)) return wrong(1, "is not an entry");
+  line.resize(places.rest);
+  line.erase(0, places.result);
+  entry.result = std::move(line);
+  return entry;
+}
+
 void repair_texts(JournalEntry& entry) {
   entry.reason = utf8_repair(entry.reason);
   entry.grant = utf8_repair(entry.grant);

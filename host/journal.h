@@ -44,6 +44,9 @@ struct JournalEntry {
   uint64_t latency_us = 0;
   uint64_t fuel = 0;  // of its work
   std::string chain;
+  // The arguments that a policy decides the call by (recorded_calls.h). No part of a journal's line: for a sink that
+  // keeps more.
+  std::vector<std::string> decided_by;
 
   // "allowed", "denied" (EACCES) or "failed".
   [[nodiscard]] std::string_view decision() const;
@@ -104,6 +107,8 @@ Result<std::string> write_journal_line(std::string_view head, const JournalEntry
 // The entry in a line without its end. `number` is the line's, from 1, `head` the chain before it. Takes the line, which
 // becomes the entry's result. Errors: as Journal::parse().
 Result<JournalEntry> read_journal_line(std::string line, uint64_t number, std::string_view head);
+// The entry in a line without its end, which may be of the middle of a journal: its chain is not checked.
+Result<JournalEntry> read_unchained_line(std::string line);
 // An entry's texts as lines can hold them: a reason may quote what is not UTF-8, and JSON cannot carry that.
 void repair_texts(JournalEntry& entry);
 // Whether the first line is a journal's.

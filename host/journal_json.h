@@ -51,6 +51,17 @@ class JsonWriter {
   std::string piece_;
 };
 
+// What `write`, which is given a JsonWriter, writes.
+template <typename Write>
+std::string json_of(Write write) {
+  std::string text;
+  {
+    JsonWriter out([&](std::string_view piece) { text += piece; });
+    write(out);
+  }
+  return text;
+}
+
 // Reads what a JsonWriter wrote. Each of its functions says whether the text goes on so, and if it does moves past that.
 class JsonReader {
  public:

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 
+#include "host/decisions.h"
+
 namespace membrane::host {
 namespace {
 
@@ -31,13 +33,6 @@ auto then(HostResult<T*> opened, Act act) -> decltype(act(*opened)) {
 std::unexpected<HostError> after_acting(HostError error) {
   error.acted = true;
   return std::unexpected(std::move(error));
-}
-
-// "papers, notes", or "none".
-std::string names_of(const std::vector<policy::SqlGrant>& grants) {
-  std::string out;
-  for (const policy::SqlGrant& grant : grants) out += (out.empty() ? "" : ", ") + grant.name;
-  return out.empty() ? "none" : out;
 }
 
 }  // namespace
@@ -162,8 +157,7 @@ HostResult<void> LocalBroker::directory_remove(std::string_view path) {
 // -- kv and sql ------------------------------------------------------------------------
 
 HostResult<KvStore*> LocalBroker::kv() {
-  if (!policy_.kv)
-    return refuse(Errno::kAccess, "No grant gives the program a key-value store.", "--allow kv");
+  if (auto may = check_kv(policy_); !may) return std::unexpected(may.error());
   return open_once(kv_, [this] { return KvStore::open(*policy_.kv, deadline_); });
 }
 
@@ -202,15 +196,10 @@ HostResult<std::vector<std::string>> LocalBroker::kv_keys(std::string_view prefi
 }
 
 HostResult<SqlReader*> LocalBroker::database(std::string_view name) {
-  const auto grant = std::find_if(policy_.sql.begin(), policy_.sql.end(),
-                                  [&](const policy::SqlGrant& g) { return g.name == name; });
-  if (grant == policy_.sql.end())
-    return refuse(Errno::kAccess,
-                  "No grant gives the program a database \"" + std::string(name) +
-                      "\"; granted: " + names_of(policy_.sql) + ".",
-                  policy::allow_flag("sql:" + std::string(name) + ":FILE.db"));
-  return open_once(databases_[grant->name],
-                   [&] { return SqlReader::open(*grant, [this] { return clock_.now_ms(); }); });
+  const auto grant = find_database(policy_, name);
+  if (!grant) return std::unexpected(grant.error());
+  return open_once(databases_[(*grant)->name],
+                   [&] { return SqlReader::open(**grant, [this] { return clock_.now_ms(); }); });
 }
 
 HostResult<std::string> LocalBroker::sql_query(std::string_view name, std::string_view sql,
@@ -229,7 +218,7 @@ HostResult<std::string> LocalBroker::sql_query(std::string_view name, std::strin
 // -- model and person --------------------------------------------------------------------
 
 HostResult<const policy::AiGrant*> LocalBroker::ai() {
-  if (!policy_.ai) return refuse(Errno::kAccess, "No grant lets the program ask a model.", "--allow ai");
+  if (auto may = check_ai(policy_); !may) return std::unexpected(may.error());
   if (model_ == nullptr) return refuse(Errno::kUnsupported, "No model is configured.");
   if (budget_.left(Resource::kTokens) == 0)
     return refuse(Errno::kBudget, std::string(policy::used_up(policy::Resource::kTokens)));
@@ -257,8 +246,7 @@ HostResult<ChatAnswer> LocalBroker::ai_complete(const ChatRequest& request) {
 HostResult<std::vector<float>> LocalBroker::ai_embed(std::string_view text) {
   auto grant = ai();
   if (!grant) return std::unexpected(grant.error());
-  if (!(*grant)->embed)
-    return refuse(Errno::kAccess, "The ai grant does not include embedding.", "embed = true in [ai]");
+  if (auto may = check_embedding(**grant); !may) return std::unexpected(may.error());
   if (auto paid = pay_out(text.size()); !paid) return std::unexpected(paid.error());
   auto vector = model_->embed(text, std::min((*grant)->timeout_ms, deadline_.left_ms()));
   if (!vector) return after_acting(vector.error());
@@ -267,7 +255,7 @@ HostResult<std::vector<float>> LocalBroker::ai_embed(std::string_view text) {
 }
 
 HostResult<std::string> LocalBroker::ask(std::string_view question) {
-  if (!policy_.ask) return refuse(Errno::kAccess, "No grant lets the program ask a person.", "--allow ask");
+  if (auto may = check_ask(policy_); !may) return std::unexpected(may.error());
   if (person_ == nullptr) return refuse(Errno::kUnsupported, "Nobody is there to answer.");
   const uint64_t left_ms = deadline_.left_ms();
   if (left_ms == 0) return refuse(Errno::kBudget, std::string(policy::kTimeIsUsedUp));

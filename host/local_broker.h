@@ -61,6 +61,11 @@ class LocalBroker final : public Broker {
     clock_.skip(position.clock_readings);
   }
 
+  // Whether a key-value store was opened that goes with this broker.
+  [[nodiscard]] bool has_store_in_memory() const {
+    return kv_ != nullptr && policy_.kv && policy_.kv->path.empty();
+  }
+
   HostResult<HttpResponse> http(const HttpRequest& request) override;
   std::vector<HostResult<HttpResponse>> http_many(std::span<const HttpRequest> requests) override;
   HostResult<std::string> file_read(std::string_view path, uint64_t most_bytes) override;

@@ -13,10 +13,15 @@ std::string words_of(const policy::FsGrant& grant) {
 
 }  // namespace
 
-Status check_replayed_grants(host::BrokerGate& gate, const policy::Policy& policy) {
+std::vector<std::string> directories_of(const policy::Policy& policy) {
   std::vector<std::string> granted;
   for (const policy::FsGrant& grant : policy.fs) granted.push_back(words_of(grant));
-  const host::HostResult<std::vector<std::string>> then = gate.directories(granted);
+  return granted;
+}
+
+Status check_replayed_grants(host::World& world, const policy::Policy& policy) {
+  const std::vector<std::string> granted = directories_of(policy);
+  const host::HostResult<std::vector<std::string>> then = world.directories(granted);
   if (!then) return fail(ErrorCode::kInvalidArgument, then.error().reason);
   std::string missing, flags;
   for (const std::string& words : *then) {

@@ -7,10 +7,9 @@
 #include "engine/fuel.h"
 #include "engine/instance.h"
 #include "engine/snapshot.h"
-#include "host/broker_gate.h"
 #include "host/dispatch.h"
 #include "host/link.h"
-#include "host/local_broker.h"
+#include "host/world.h"
 #include "lang/language.h"
 #include "sandbox/frozen_state.h"
 #include "sandbox/guest_instance.h"
@@ -44,16 +43,6 @@ struct Frozen {
   FrozenState& state;  // what was put into the run is taken out of it
 };
 
-// What the budget has of what a frozen run takes along.
-struct Amounts {
-  uint64_t host_calls = 0, bytes_in = 0, bytes_out = 0, tokens = 0;
-
-  static Amounts left_of(const policy::Budget& budget) {
-    using enum policy::Resource;
-    return {budget.left(kHostCalls), budget.left(kBytesIn), budget.left(kBytesOut), budget.left(kTokens)};
-  }
-};
-
 // One run, from the text or a snapshot to the report. Each step leaves the report finished when it fails.
 class Run {
  public:
@@ -64,17 +53,15 @@ class Run {
         limits_(options.policy.limits),
         budget_(options.budget ? options.budget : std::make_shared<policy::Budget>(limits_)),
         deadline_(std::min(Clock::now() + std::chrono::milliseconds(limits_.wall_ms), budget_->deadline())),
-        world_(options.policy, *budget_, options.model, options.person),
-        gate_(options.replay != nullptr ? host::BrokerGate::to_journal(*options.replay, options.record)
-                                        : host::BrokerGate::to_world(world_, budget_.get(), options.record)) {
-    world_.bound(deadline_, options.cancel);
+        world_(world_of(options, budget_)) {
+    world_->bound(deadline_, options.cancel);
     report_.cost_version = engine::kCostVersion;
     said_.input = program.input;
     said_.output_limit_bytes = limits_.output_bytes;
     hear_output(options, said_);
     if (options.freeze_after_fuel) report_.snapshot_bytes = 0;
     if (frozen != nullptr) take_up(frozen->state);
-    amounts_at_start_ = Amounts::left_of(*budget_);
+    if (options.freeze_after_fuel) amounts_at_start_ = world_->left();
   }
 
   Report execute() {
@@ -152,8 +139,7 @@ class Run {
   const policy::Limits& limits_;
   std::shared_ptr<policy::Budget> budget_;
   Clock::time_point deadline_;
-  host::LocalBroker world_;
-  host::BrokerGate gate_;
+  std::unique_ptr<host::World> world_;
   Conversation said_;
   Report report_;
 
@@ -172,7 +158,7 @@ class Run {
   std::string entry_name_;
   bool to_freeze_ = false;  // rather than end, when the fuel that it was given is used up
   bool resumed_ = false;
-  Amounts amounts_at_start_;
+  host::World::Amounts amounts_at_start_;
 
   std::optional<Outcome> end_;                  // what a host call or the watch decided
   std::optional<host::HostError> failed_call_;  // of a checked call, or of one without an errno
@@ -185,23 +171,17 @@ bool Run::stop_invalid(const std::vector<Diagnostic>& diagnostics) {
   return false;
 }
 
-// What a frozen run said and used comes before what it is going to. A budget that others share is not charged
-// again: it was when the run used it, or its owner knows.
+// What a frozen run said and used comes before what it is going to.
 void Run::take_up(const FrozenState& state) {
-  using enum policy::Resource;
   said_.stdout_text = state.stdout_text;
   said_.stderr_text = state.stderr_text;
   said_.result = state.result;
   said_.answer = state.answer;
   said_.submitted = state.submitted;
   said_.written_bytes = state.written_bytes;
-  world_.go_to(state.sources);
+  world_->go_to(state.sources);
   report_.fuel_used = fuel_before();
-  if (options_.budget) return;
-  budget_->take_after(kHostCalls, state.host_calls);
-  budget_->take_after(kBytesIn, state.bytes_in);
-  budget_->take_after(kBytesOut, state.bytes_out);
-  budget_->take_after(kTokens, state.tokens);
+  world_->take_after({state.host_calls, state.bytes_in, state.bytes_out, state.tokens});
 }
 
 bool Run::load() {
@@ -265,7 +245,7 @@ bool Run::link() {
       options_.read_input && !options_.input_is_ambient && (!has_wasi || options_.freeze_after_fuel);
   if (reads_ahead_ && !read_whole_input()) return false;
   if (has_wasi) {
-    if (auto same = check_replayed_grants(gate_, options_.policy); !same)
+    if (auto same = check_replayed_grants(*world_, options_.policy); !same)
       return stop(Outcome::kInvalid, same.error());
     auto made = make_wasi();
     if (!made) return stop(Outcome::kInvalid, made.error());
@@ -278,7 +258,7 @@ bool Run::link() {
 Result<std::unique_ptr<wasi::System>> Run::make_wasi() {
   wasi::Config config;
   config.policy = &options_.policy;
-  config.world.broker = &gate_;
+  config.world.broker = &world_->broker();
   config.world.write = [this](host::Stream stream, std::string_view bytes, std::string_view text) {
     return said_.write(stream, bytes, text);
   };
@@ -309,8 +289,8 @@ bool Run::instantiate(const engine::InstanceLimits& limits) {
   if (!made) return stop_link(made.error());
   instance_ = *made;
   guest_.emplace(*instance_, said_);
-  dispatcher_.emplace(*guest_, gate_);
-  world_.bound_memory([this] { return guest_->host_memory().left_for_call(); });
+  dispatcher_.emplace(*guest_, world_->broker());
+  world_->bound_memory([this] { return guest_->host_memory().left_for_call(); });
   if (frozen_ == nullptr) return true;
   guest_->set_heap_next(frozen_->state.heap_next);
   dispatcher_->go_on_from(frozen_->state.history);
@@ -347,6 +327,7 @@ bool Run::stop_link(const engine::LinkError& error) {
 // -- host calls -----------------------------------------------------------------------------------
 
 bool Run::must_stop() {
+  if (options_.on_poll) options_.on_poll();
   if (const auto asked = stop_asked_for(options_.cancel, deadline_)) end_ = asked;
   return end_.has_value();
 }
@@ -368,11 +349,10 @@ engine::HostAction Run::call_host(const host::FunctionSpec& function, engine::Ho
 }
 
 engine::HostAction Run::call_own(const OwnFunction& function, engine::HostCall& call) {
-  using enum policy::Resource;
   guest_->enter(call);
   host::CallRecord record;
   record.name = function.module + "." + function.name;
-  if (!budget_->take(kHostCalls, 1)) {
+  if (!world_->take_host_call()) {
     failed_call_ = {host::Errno::kBudget, "the budget of host calls is used up", {}};
     call.trap_message = record.name + ": " + failed_call_->reason;
     return engine::HostAction::kTrap;
@@ -380,7 +360,7 @@ engine::HostAction Run::call_own(const OwnFunction& function, engine::HostCall& 
   const Clock::time_point start = Clock::now();
   const engine::HostAction action = function.call(*guest_, call);
   if (action == engine::HostAction::kOutOfFuel) {  // nothing was done, and the call will be made again
-    budget_->give_back(kHostCalls, 1);
+    world_->give_back_host_call();
     return action;
   }
   record.latency_us = static_cast<uint64_t>(microseconds_since(start));
@@ -540,7 +520,7 @@ bool Run::can_freeze() {
 }
 
 void Run::freeze(RunPhase phase) {
-  const Amounts now = Amounts::left_of(*budget_);
+  const host::World::Amounts now = world_->left();
   const auto used = [](uint64_t before, uint64_t at_start, uint64_t left) {
     return before + (at_start - std::min(at_start, left));
   };
@@ -569,12 +549,12 @@ void Run::freeze(RunPhase phase) {
   }
   state.heap_next = guest_->heap_next();
   state.memory_limit_was_hit = memory_limit_was_hit();
-  state.sources = world_.position();
+  state.sources = world_->position();
   state.host_calls = used(before.host_calls, amounts_at_start_.host_calls, now.host_calls);
   state.bytes_in = used(before.bytes_in, amounts_at_start_.bytes_in, now.bytes_in);
   state.bytes_out = used(before.bytes_out, amounts_at_start_.bytes_out, now.bytes_out);
   state.tokens = used(before.tokens, amounts_at_start_.tokens, now.tokens);
-  state.tokens_reported = before.tokens_reported + gate_.tokens_used();
+  state.tokens_reported = before.tokens_reported + world_->tokens_used();
   state.history = dispatcher_->history();
   auto snapshot = engine::freeze(*execution_, *instance_, write_state(std::move(state)), fuel_before());
   if (!snapshot) {
@@ -748,20 +728,28 @@ void Run::tell_all() {
   }
   report_.result = std::move(said_.result);
   tell_conversation(std::move(said_), report_);
-  report_.tokens_used = gate_.tokens_used();
+  report_.tokens_used = world_->tokens_used();
   if (frozen_ != nullptr) report_.tokens_used += frozen_->state.tokens_reported;
   if (instance_ != nullptr) report_.memory_peak_bytes = instance_->memory_bytes();  // it never shrinks
   if (!dispatcher_) return;
   tell_host_calls(*dispatcher_, report_);
-  end_replay(gate_, report_);
-  if (const auto& divergence = gate_.divergence(); divergence && report_.outcome != Outcome::kFailed) {
-    report_.snapshot.clear();
-    if (report_.snapshot_bytes) report_.snapshot_bytes = 0;
-    tell_divergence(*divergence, "program, arguments", report_);
-  }
+  tell_end_of_replay(*world_, report_);
 }
 
 }  // namespace
+
+std::unique_ptr<host::World> world_of(const RunOptions& options,
+                                      const std::shared_ptr<policy::Budget>& budget) {
+  if (options.make_world) return options.make_world();
+  return host::make_world({.policy = &options.policy,
+                           .budget = budget,
+                           .is_shared = options.budget != nullptr,
+                           .model = options.model,
+                           .person = options.person,
+                           .replay = options.replay,
+                           .record = options.record,
+                           .secrets = options.secrets});
+}
 
 Report run(const Program& program, const RunOptions& options) { return Run(program, options).execute(); }
 

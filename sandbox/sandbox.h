@@ -31,6 +31,7 @@
 #include "engine/tier.h"
 #include "host/broker.h"
 #include "host/journal.h"
+#include "host/world.h"
 #include "policy/budget.h"
 #include "policy/policy.h"
 #include "sandbox/own_function.h"
@@ -75,9 +76,10 @@ struct RunOptions {
   engine::Tier tier = engine::Tier::kAuto;                // who runs the code; the report is the same
   const engine::native::CodeCache* code_cache = nullptr;  // of large modules; borrowed; null: none is kept
   std::shared_ptr<policy::Budget>
-      budget;                      // shared with others; null: one of its own, from the policy's limits
-  host::Model* model = nullptr;    // for ai.*; borrowed; null: ai.* answers ENOTSUP
-  host::Person* person = nullptr;  // for agent.ask; borrowed
+      budget;                       // shared with others; null: one of its own, from the policy's limits
+  host::Model* model = nullptr;     // for ai.*; borrowed; null: ai.* answers ENOTSUP
+  host::Person* person = nullptr;   // for agent.ask; borrowed
+  host::Secrets secrets = nullptr;  // what headers of the policy name; null: the environment's variables
   const host::JournalSource* replay = nullptr;  // answers host calls from here instead of the world
   host::JournalSink* record = nullptr;          // when set, every host call is written here
   const std::atomic<bool>* cancel = nullptr;    // set it to stop the run at its next safepoint
@@ -103,7 +105,16 @@ struct RunOptions {
   PackagesBy packages_by = PackagesBy::kPolicy;
   bool is_single_turn =
       false;  // of a session: nothing comes after its first turn, so errors say nothing of what would
+  // What answers host calls, for a run or a session and each fork of it; null: this process, by the policy, model,
+  // person, replay and record above.
+  std::function<std::unique_ptr<host::World>()> make_world = {};
+  // Called now and then on the run's thread while code runs; may be null.
+  std::function<void()> on_poll = {};
 };
+
+// What the options say, or a World in this process that pays from `budget`. The options outlive it.
+std::unique_ptr<host::World> world_of(const RunOptions& options,
+                                      const std::shared_ptr<policy::Budget>& budget);
 
 Report run(const Program& program, const RunOptions& options);
 

@@ -11,6 +11,7 @@
 #include <system_error>
 #include <thread>
 
+#include "host/decisions.h"
 #include "host/egress/http_client.h"
 #include "host/egress/secret_mask.h"
 #include "policy/http_names.h"
@@ -27,16 +28,11 @@ using policy::Url;
 using policy::UrlGrant;
 
 // A grant made ready: its URL and ranges parsed.
-struct Grant {
-  const policy::HttpGrant& words;
-  UrlGrant url;
+struct Grant : HttpRule {
   std::vector<Cidr> addresses;
 
   [[nodiscard]] bool has_secret() const {
     return std::ranges::any_of(words.headers, [](const auto& h) { return !h.second.secret.empty(); });
-  }
-  [[nodiscard]] bool allows(const std::string& method) const {
-    return std::find(words.methods.begin(), words.methods.end(), method) != words.methods.end();
   }
 };
 
@@ -246,7 +242,7 @@ class HttpEgress::Impl {
 
 Status HttpEgress::Impl::add(const policy::HttpGrant& words) {
   MEMBRANE_ASSIGN(UrlGrant url, UrlGrant::parse(words.url));
-  Grant grant{words, std::move(url), {}};
+  Grant grant{{words, std::move(url)}, {}};
   for (const std::string& text : words.addresses) {
     MEMBRANE_ASSIGN(const Cidr cidr, policy::parse_cidr(text));
     grant.addresses.push_back(cidr);
@@ -257,18 +253,7 @@ Status HttpEgress::Impl::add(const policy::HttpGrant& words) {
 
 // The most exact grant for the request, before anything leaves the machine.
 HostResult<const Grant*> HttpEgress::Impl::decide(const Hop& hop, bool is_redirected) {
-  const Grant* best = nullptr;
-  bool other_method = false;
-  for (const Grant& grant : grants_) {
-    if (!grant.url.allows(hop.url)) continue;
-    if (!grant.allows(hop.method)) other_method = true;
-    else if (best == nullptr || grant.url.more_exact_than(best->url)) best = &grant;
-  }
-  if (best != nullptr) return best;
-  std::string why = is_redirected ? "The server redirects to what no grant allows: " : "No grant allows ";
-  why += hop.method + " " + hop.url.text() + (other_method ? "; the URL is granted for other methods." : ".");
-  return refuse(Errno::kAccess, std::move(why),
-                policy::allow_flag("http:" + hop.method + ":" + hop.url.origin() + "/*"));
+  return find_rule(grants_, hop.method, hop.url, is_redirected);
 }
 
 std::optional<std::string> HttpEgress::Impl::value_of_secret(const std::string& name) {

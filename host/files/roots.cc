@@ -7,6 +7,8 @@
 #include <cerrno>
 #include <cstdlib>
 
+#include "host/decisions.h"
+
 namespace membrane::host {
 
 using policy::FsGrant;
@@ -63,17 +65,6 @@ HostResult<struct stat> inspect_entry(const Fd& fd, const Target& target) {
 
 namespace {
 
-bool begins_with(const Components& path, const Components& prefix) {
-  return path.size() >= prefix.size() && std::equal(prefix.begin(), prefix.end(), path.begin());
-}
-
-HostError denied(const Components& path, FsMode mode) {
-  const std::string text = guest_text(path);
-  const std::string word = mode == FsMode::kWrite ? "write" : "read";
-  return {Errno::kAccess, "No grant allows the program to " + word + " " + text + ".",
-          policy::allow_flag("fs:" + word + ":HOST_DIRECTORY:" + directory_to_grant(text))};
-}
-
 // -- opening the grants ----------------------------------------------------------
 
 HostResult<Root> open_file_root(const FsGrant& grant, Components guest) {
@@ -114,21 +105,11 @@ HostResult<std::unique_ptr<Roots>> Roots::open(const std::vector<FsGrant>& grant
   return roots;
 }
 
-Root* Roots::root_of(const Components& path) {
-  Root* best = nullptr;
-  for (Root& root : roots_)
-    if (begins_with(path, root.guest) && (best == nullptr || root.guest.size() > best->guest.size()))
-      best = &root;
-  return best;
-}
-
 HostResult<Target> Roots::locate(const Components& path, FsMode mode) {
-  Root* root = root_of(path);
-  if (root == nullptr) return std::unexpected(denied(path, mode));
+  Root* const root = find_rule(roots_, path);
+  if (auto may = check_path(root == nullptr ? nullptr : &root->grant, path, mode); !may)
+    return std::unexpected(may.error());
   const std::string text = guest_text(path);
-  if (mode == FsMode::kWrite && root->grant.mode != FsMode::kWrite)
-    return refuse(Errno::kAccess, text + " is granted for reading only.",
-                  policy::allow_flag("fs:write:" + root->grant.host + ":" + root->grant.guest));
   Components beneath(path.begin() + static_cast<std::ptrdiff_t>(root->guest.size()), path.end());
   if (root->is_file()) {
     if (!beneath.empty())

@@ -66,7 +66,6 @@ class Roots {
 
  private:
   explicit Roots(std::vector<policy::FsGrant> grants) : grants_(std::move(grants)) {}
-  Root* root_of(const Components& path);
 
   const std::vector<policy::FsGrant> grants_;  // the roots refer to these
   std::vector<Root> roots_;

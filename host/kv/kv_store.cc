@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "base/sqlite.h"
-#include "base/utf8.h"
+#include "host/decisions.h"
 #include "host/sql/read_only_file.h"
 #include "host/sqlite_wait.h"
 
@@ -68,8 +68,10 @@ class KvStore::Impl {
   [[nodiscard]] bool is_read_only() const { return !grant_.writable && !grant_.path.empty(); }
   HostResult<void> create_or_check();
   HostResult<int64_t> integer(const char* sql);
-  HostResult<void> check_key(std::string_view key) const;
-  HostResult<void> check_writable() const;
+  [[nodiscard]] HostResult<void> check_key(std::string_view key) const {
+    return host::check_key(grant_, key);
+  }
+  [[nodiscard]] HostResult<void> check_writable() const { return host::check_writable(grant_); }
   HostResult<void> check_quota();
   HostResult<void> write(std::string_view key, std::string_view value);
   [[nodiscard]] std::unexpected<HostError> failure(int code) const;
@@ -150,22 +152,6 @@ HostResult<int64_t> KvStore::Impl::integer(const char* sql) {
   if (code == SQLITE_OK) code = statement.step();
   if (code != SQLITE_ROW) return failure(code);
   return statement.int_at(0);
-}
-
-HostResult<void> KvStore::Impl::check_key(std::string_view key) const {
-  if (key.empty()) return refuse(Errno::kInvalid, "a key must not be empty");
-  if (!is_utf8(key)) return refuse(Errno::kInvalid, "a key must be UTF-8");
-  if (key.size() > grant_.max_key_bytes)
-    return refuse(Errno::kQuota, "the key has " + std::to_string(key.size()) + " bytes; the limit is " +
-                                     std::to_string(grant_.max_key_bytes));
-  if (!key.starts_with(grant_.prefix))
-    return refuse(Errno::kAccess, "keys must start with '" + grant_.prefix + "'", "kv.prefix = \"\"");
-  return {};
-}
-
-HostResult<void> KvStore::Impl::check_writable() const {
-  if (grant_.writable) return {};
-  return refuse(Errno::kAccess, "the key-value store is granted for reading only", "kv.writable = true");
 }
 
 HostResult<std::string> KvStore::Impl::get(std::string_view key) {

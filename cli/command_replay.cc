@@ -1,0 +1,162 @@
+// membrane replay: what a receipt is of, run again from its private part.
+
+#include <atomic>
+#include <csignal>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "base/terminal.h"
+#include "cli/cli.h"
+#include "cli/package_options.h"
+#include "cli/receipt_options.h"
+#include "sandbox/languages.h"
+
+namespace membrane::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::atomic<bool> interrupted = false;
+
+struct Options {
+  std::string file;
+  std::string policy_file;
+  std::string tier = "auto";
+  KeysOption keys;
+  bool json = false;
+};
+
+// What came of one run, or of a session up to a turn.
+struct Outcome {
+  std::string file;
+  sandbox::Replayed replayed;
+  std::vector<sandbox::RefusedCall> refused;  // of the last turn, by --policy
+};
+
+Result<std::shared_ptr<const sandbox::Template>> open_template(const sandbox::WantedTemplate& wanted,
+                                                               engine::Tier tier) {
+  // Never taken apart: the process is about to end, and a language is large.
+  static auto* const languages = new sandbox::Languages(template_options(tier));
+  MEMBRANE_ASSIGN(auto opened, wanted.program.empty() ? languages->open_for_session(wanted.language)
+                                                      : languages->open(wanted.language, wanted.program));
+  return PackageOptions().provide(std::move(opened), wanted.policy, "", &interrupted);
+}
+
+Result<Outcome> replay_one(const std::string& file, const sandbox::KeyRing& keys, const Options& options) {
+  Outcome outcome;
+  outcome.file = file;
+  MEMBRANE_ASSIGN(const std::vector<sandbox::SealedRun> turns, sandbox::read_turns(file, keys));
+  sandbox::ReplayOptions replay_options;
+  MEMBRANE_ASSIGN(replay_options.tier, tier_of(options.tier));
+  replay_options.open = [&](const sandbox::WantedTemplate& wanted) {
+    return open_template(wanted, replay_options.tier);
+  };
+  replay_options.cancel = &interrupted;
+  MEMBRANE_ASSIGN(outcome.replayed, sandbox::replay(turns, replay_options));
+  if (options.policy_file.empty()) return outcome;
+  MEMBRANE_ASSIGN(const policy::Policy policy,
+                  policy::load_policy(options.policy_file, limits_for(turns.back().receipt)));
+  MEMBRANE_ASSIGN(host::CallJudge judge, host::CallJudge::create(policy));
+  MEMBRANE_ASSIGN(outcome.refused, sandbox::refused_calls(turns.back(), judge, policy));
+  return outcome;
+}
+
+// The receipts to replay: of a task, those of its programs; a turn replays those before it.
+Result<std::vector<std::string>> files_of(const Options& options, const sandbox::KeyRing& keys) {
+  MEMBRANE_ASSIGN(const sandbox::Receipt receipt, sandbox::read_receipt(options.file));
+  MEMBRANE_TRY(sandbox::verify(receipt, keys));
+  if (receipt.head.kind != sandbox::ReceiptKind::kTask) return std::vector{options.file};
+  std::set<std::string> wanted;
+  for (const sandbox::ReceiptItem& item : receipt.items)
+    if (item.name == "turn") wanted.emplace(item.fact("receipt"));
+  const std::string folder = std::filesystem::path(options.file).parent_path().string();
+  MEMBRANE_ASSIGN(const auto all, sandbox::receipts_in(folder.empty() ? "." : folder));
+  std::vector<std::string> files;
+  for (const std::string& file : all)
+    if (const auto found = sandbox::read_receipt(file); found && wanted.erase(found->digest) != 0)
+      files.push_back(file);
+  if (wanted.empty()) return files;
+  return fail(ErrorCode::kNotFound, "the receipt " + *wanted.begin() + " of the task is not beside it",
+              "Put the receipts of the task's programs into its directory.");
+}
+
+Json json_of(const Outcome& outcome, bool has_policy) {
+  Json out = {{"file", outcome.file},
+              {"same", outcome.replayed.differences.empty()},
+              {"was_stopped", outcome.replayed.was_stopped},
+              {"outcome", name_of(outcome.replayed.report.outcome)},
+              {"fuel", outcome.replayed.report.fuel_used},
+              {"differences", outcome.replayed.differences}};
+  if (!has_policy) return out;
+  out["refused"] = Json::array();
+  for (const sandbox::RefusedCall& call : outcome.refused) out["refused"].push_back(cli::json_of(call));
+  return out;
+}
+
+void show(const Outcome& outcome, bool has_policy) {
+  const std::vector<std::string>& differences = outcome.replayed.differences;
+  const std::string fuel = "fuel " + std::to_string(outcome.replayed.report.fuel_used) + "\n";
+  const std::string end = "outcome " + std::string(name_of(outcome.replayed.report.outcome)) + ", ";
+  if (differences.empty())
+    print(outcome.file + (outcome.replayed.was_stopped ? ": the same, to where it was stopped: " + fuel
+                                                       : ": the same: " + end + fuel));
+  else print(outcome.file + ": DIFFERS\n");
+  for (const std::string& difference : differences) print("  " + printable_line(difference) + "\n");
+  if (!has_policy) return;
+  if (outcome.refused.empty()) print("  the policy refuses nothing of it\n");
+  for (const sandbox::RefusedCall& call : outcome.refused)
+    print(
+        "  refused" + std::string(call.decision == "denied" ? ", as then: " : ": ") + text_of(call) +
+        (call.error.grant.empty() ? "" : " (would be granted by " + printable_line(call.error.grant) + ")") +
+        "\n");
+}
+
+Result<int> run(const Options& options) {
+  MEMBRANE_ASSIGN(const sandbox::KeyRing keys, options.keys.keys());
+  MEMBRANE_ASSIGN(const std::vector<std::string> files, files_of(options, keys));
+  std::signal(SIGINT, [](int) { interrupted = true; });
+  int code = kExitOk;
+  for (const std::string& file : files) {
+    MEMBRANE_ASSIGN(const Outcome outcome, replay_one(file, keys, options));
+    const bool has_policy = !options.policy_file.empty();
+    if (options.json) print_json(json_of(outcome, has_policy));
+    else show(outcome, has_policy);
+    if (!outcome.replayed.differences.empty() || find_stop(outcome.refused) != nullptr) code = kExitGuest;
+  }
+  return code;
+}
+
+}  // namespace
+
+void add_replay(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<Options>();
+  CLI::App* const command = app.add_subcommand(
+      "replay", "Run again what a receipt is of, without the world, and say whether the same comes out");
+  command->add_option("file", options->file, "The receipt; its private part is beside it")
+      ->type_name("FILE")
+      ->required();
+  command
+      ->add_option("--policy", options->policy_file,
+                   "Say also which calls of the run this policy would have refused (TOML or JSON)")
+      ->type_name("FILE");
+  command->add_option("--tier", options->tier, "Who runs the code: interpreter, compiler, or auto")
+      ->type_name("TIER");
+  options->keys.add_to(*command);
+  command->add_flag("--json", options->json, "One JSON object for each run, on a line");
+  command->footer(
+      "Examples:\n"
+      "  membrane replay run.receipt\n"
+      "  membrane replay run.receipt --policy stricter.toml\n"
+      "A turn of a session needs the receipts of the turns before it beside it, a task those of its "
+      "programs.\n"
+      "Exit codes: 0 the same bytes and fuel, and nothing refused; 1 the run differs, or the policy would "
+      "have stopped it;\n"
+      "2 the receipt does not verify, its private part is not there, or wrong usage; 3 Membrane failed.");
+  command->callback([options, &exit_code] {
+    const Result<int> code = run(*options);
+    exit_code = code ? *code : complain(code.error(), options->json ? Reader::kJson : Reader::kPerson);
+  });
+}
+
+}  // namespace membrane::cli

@@ -1,0 +1,35 @@
+// What the commands that read receipts have in common.
+//
+// Threads: one at a time.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cli/cli.h"
+#include "sandbox/receipt_files.h"
+
+namespace membrane::cli {
+
+// --keys FILE.
+class KeysOption {
+ public:
+  void add_to(CLI::App& command);
+  // The published keys of the file; without one the user's own. Errors: those of KeyRing::parse() and load_own_keys().
+  [[nodiscard]] Result<sandbox::KeyRing> keys() const;
+
+ private:
+  std::string file_;
+};
+
+// The limits that a policy has, for a run of the receipt, where it names none.
+policy::Limits limits_for(const sandbox::Receipt& receipt);
+
+nlohmann::ordered_json json_of(const sandbox::RefusedCall& call);
+// In one line: "call 3, http.request GET https://example.org/: No grant allows …".
+std::string text_of(const sandbox::RefusedCall& call);
+// The first that was not denied then; null when there is none.
+const sandbox::RefusedCall* find_stop(const std::vector<sandbox::RefusedCall>& refused);
+
+}  // namespace membrane::cli

@@ -1,0 +1,65 @@
+// --seal: receipts of what a command runs.
+//
+// Threads: one at a time.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "agent/loop.h"
+#include "cli/cli.h"
+#include "sandbox/receipt_files.h"
+#include "sandbox/session.h"
+
+namespace membrane::cli {
+
+// The key that signs, of the user's own. Errors: kNotFound, with how to make one; those of load_own_keys().
+Result<sandbox::ReceiptKey> signing_key();
+// The directory of a session's or a task's receipts. Errors: those of signing_key() and ReceiptBook::open().
+Result<std::unique_ptr<sandbox::ReceiptBook>> open_receipt_book(const std::string& directory);
+
+// Says why something that ran was not sealed. Returns the exit code.
+int complain_unsealed(const Error& error);
+
+// Of one run: FILE and FILE.private.
+class RunSeal {
+ public:
+  // Errors: those of signing_key(); kUnavailable where no file can be written.
+  static Result<std::unique_ptr<RunSeal>> open(std::string path);
+
+  // `run_options` are complete but for this.
+  void attach(sandbox::RunOptions& run_options);
+  // It runs in a language, as a turn under this policy.
+  void in_language(std::shared_ptr<const sandbox::Template> language, const policy::Policy& policy,
+                   const sandbox::Turn& turn);
+  // Writes the receipt of the run, which is over. Errors: those of ReceiptRecorder::seal_run() and write_receipt().
+  Status finish(const sandbox::Program& program, const policy::Policy& policy, const sandbox::Report& report);
+
+ private:
+  RunSeal(std::string path, sandbox::ReceiptKey key) : path_(std::move(path)), key_(std::move(key)) {}
+
+  std::string path_;
+  sandbox::ReceiptKey key_;
+  std::optional<sandbox::ReceiptRecorder> recorder_;
+  std::shared_ptr<const sandbox::Template> language_;
+  policy::Policy policy_;  // of the language's
+  sandbox::Invocation invocation_;
+};
+
+// Seals each task of an agent when it has ended, of the receipts of its programs.
+class TaskSealer final : public agent::Observer {
+ public:
+  // All are borrowed.
+  TaskSealer(sandbox::ReceiptBook& book, const policy::Policy& policy, std::string model)
+      : book_(book), policy_(policy), model_(std::move(model)) {}
+  void on_task(std::string_view task) override { task_ = task; }
+  void on_end(const agent::TaskResult& result) override;
+
+ private:
+  sandbox::ReceiptBook& book_;
+  const policy::Policy& policy_;
+  std::string model_, task_;
+};
+
+}  // namespace membrane::cli

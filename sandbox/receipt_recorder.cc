@@ -1,0 +1,151 @@
+#include "sandbox/receipt_recorder.h"
+
+#include "base/ed25519.h"
+#include "base/hex.h"
+#include "base/sha256.h"
+#include "engine/fuel.h"
+
+namespace membrane::sandbox {
+namespace {
+
+constexpr uint64_t kMostInputBytes = kMaxPrivateBytes / 4;
+constexpr size_t kSessionBytes = 16;
+
+Result<Facts> hash_fact(std::string_view text) {
+  MEMBRANE_ASSIGN(std::string hash, sha256_hex(text));
+  return Facts{{"sha256", std::move(hash)}};
+}
+
+Status add_policy(ReceiptSheet& sheet, const policy::Policy& policy) {
+  const std::string json = sealed_policy(policy);
+  MEMBRANE_ASSIGN(const Facts facts, hash_fact(json));
+  return sheet.add("policy", facts, json);
+}
+
+}  // namespace
+
+void ReceiptRecorder::attach(RunOptions& options) {
+  options.record = this;
+  is_ambient_ = options.input_is_ambient;
+  has_input_ = options.read_input != nullptr;
+  if (options.read_input)
+    options.read_input = [this, read = std::move(options.read_input)](std::chrono::milliseconds patience) {
+      InputPiece piece = read(patience);
+      input_bytes_ += piece.bytes.size();
+      if (input_bytes_ > kMostInputBytes)
+        failed_ = fail(ErrorCode::kExhausted, "the run has read more of its input than a receipt keeps: " +
+                                                  std::to_string(kMostInputBytes) + " bytes");
+      else if (!piece.bytes.empty()) input_.push_back(piece.bytes);
+      return piece;
+    };
+  options.on_file = [this, keep = std::move(options.on_file)](std::string_view path, std::string_view bytes) {
+    auto hash = sha256_hex(bytes);
+    if (hash) files_.push_back({std::string(path), bytes.size(), *std::move(hash)});
+    else failed_ = std::unexpected(hash.error());
+    if (keep) keep(path, bytes);
+  };
+}
+
+Status ReceiptRecorder::append(host::JournalEntry entry, const WriteResult& result) {
+  entry.sequence = ++sequence_;
+  host::repair_texts(entry);
+  std::string answer;  // which may be written only once
+  {
+    host::JsonWriter out([&](std::string_view piece) { answer += piece; });
+    result(out);
+  }
+  const auto write_result = [&](host::JsonWriter& out) { out.raw(answer); };
+  std::string line;
+  chain_before_ = chain_;
+  MEMBRANE_ASSIGN(chain_, host::write_journal_line(chain_before_, entry, write_result,
+                                                   [&](std::string_view piece) { line += piece; }));
+  line.pop_back();  // its end
+  const Facts facts = {{"function", entry.function},
+                       {"decision", std::string(entry.decision())},
+                       {"errno", std::string(host::name_of(entry.code))}};
+  MEMBRANE_TRY(calls_.add("call", facts, json_of_call(line, entry.decided_by)));
+  if (calls_.bytes() > kMaxPrivateBytes / 2)
+    return fail(ErrorCode::kExhausted, "a receipt has no room for more host calls");
+  return also_ == nullptr ? Status() : also_->append(std::move(entry), write_result);
+}
+
+// Of a turn that was sealed, the entry stays in its receipt: the next one has another with its number.
+void ReceiptRecorder::drop_last() {
+  --sequence_;
+  chain_ = chain_before_;
+  calls_.drop_last();
+  if (also_ != nullptr) also_->drop_last();
+}
+
+void ReceiptRecorder::forget() {
+  calls_.clear();
+  input_.clear();
+  input_bytes_ = 0;
+  files_.clear();
+  failed_ = {};
+}
+
+Status ReceiptRecorder::add_made_of(ReceiptSheet& sheet, MadeOf& made_of) {
+  MEMBRANE_ASSIGN(Facts program, hash_fact(made_of.source));
+  program.emplace_back("bytes", std::to_string(made_of.source.size()));
+  MEMBRANE_TRY(sheet.add("program", program, json_of_bytes(made_of.source)));
+  MEMBRANE_ASSIGN(const std::string description, describe_template(made_of.language));
+  MEMBRANE_ASSIGN(Facts language, hash_fact(description));
+  language.emplace_back("language", made_of.language == nullptr ? "wasm" : made_of.language->package().name);
+  MEMBRANE_TRY(sheet.add("template", language, description));
+  MEMBRANE_TRY(add_policy(sheet, *made_of.policy));
+  made_of.invocation.has_input = has_input_;
+  made_of.invocation.input_is_ambient = is_ambient_;
+  MEMBRANE_TRY(sheet.add("invocation", {}, made_of.invocation.to_json()));
+  return sheet.add("input", {}, json_of_pieces(input_));
+}
+
+Result<SealedReceipt> ReceiptRecorder::seal_run(MadeOf made_of, const Report& report) {
+  return seal({}, std::move(made_of), report);
+}
+
+Result<SealedReceipt> ReceiptRecorder::seal_turn(MadeOf made_of, const Report& report) {
+  if (session_.empty()) {
+    MEMBRANE_ASSIGN(const std::string bytes, system_random(kSessionBytes));
+    session_ = hex_of(bytes);
+  }
+  ReceiptHead head;
+  head.kind = ReceiptKind::kTurn;
+  head.session = session_;
+  head.turn = ++turn_;
+  head.previous = previous_;
+  MEMBRANE_ASSIGN(SealedReceipt sealed, seal(std::move(head), std::move(made_of), report));
+  previous_ = sealed.digest;
+  return sealed;
+}
+
+Result<SealedReceipt> ReceiptRecorder::seal(ReceiptHead head, MadeOf made_of, const Report& report) {
+  MEMBRANE_TRY(failed_);
+  head.membrane = membrane_version();
+  head.made_at = receipt_time_now();
+  ReceiptSheet sheet;
+  MEMBRANE_TRY(add_made_of(sheet, made_of));
+  sheet.append(calls_);
+  for (const auto& [name, content] : output_of(report, files_)) MEMBRANE_TRY(sheet.add(name, {}, content));
+  ReceiptEnd end{std::string(name_of(report.outcome)), std::nullopt, report.fuel_used, engine::kCostVersion};
+  if (report.exit_code) end.exit_code = *report.exit_code;
+  forget();
+  return sandbox::seal(head, sheet, end, key_);
+}
+
+Result<SealedReceipt> seal_task(const SealedTask& task, const ReceiptKey& key) {
+  ReceiptHead head;
+  head.kind = ReceiptKind::kTask;
+  head.membrane = membrane_version();
+  head.made_at = receipt_time_now();
+  ReceiptSheet sheet;
+  MEMBRANE_TRY(sheet.add("task", {}, json_of_bytes(task.text)));
+  MEMBRANE_TRY(sheet.add("model", {{"name", task.model}}, "null"));
+  MEMBRANE_TRY(add_policy(sheet, *task.policy));
+  for (const auto& [digest, file] : task.turns)
+    MEMBRANE_TRY(sheet.add("turn", {{"receipt", digest}}, json_of_bytes(file)));
+  MEMBRANE_TRY(sheet.add("answer", {}, json_of_bytes(task.answer)));
+  return seal(head, sheet, {task.stop, std::nullopt, task.fuel, engine::kCostVersion}, key);
+}
+
+}  // namespace membrane::sandbox

@@ -1,0 +1,87 @@
+// Seals runs, and the turns of a session: listens to a run (its host calls, what it read, the files it made) and makes a receipt of
+// that and its report.
+//
+//   ReceiptRecorder recorder(key);
+//   recorder.attach(options);                     // before sandbox::run() or Session::create()
+//   Report report = run(program, options);
+//   auto sealed = recorder.seal_run(made_of, report);
+//
+// It works in the process that has the broker and gets the report, wherever the guest runs.
+//
+// Ownership: the options that it is attached to refer to it, and so do the sessions made with them. Threads: one at a time.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sandbox/receipt.h"
+#include "sandbox/receipt_content.h"
+#include "sandbox/sandbox.h"
+
+namespace membrane::sandbox {
+
+// What ran.
+struct MadeOf {
+  std::string source;
+  Invocation invocation;
+  const Template* language = nullptr;  // null: the engine alone
+  const policy::Policy* policy = nullptr;
+};
+
+class ReceiptRecorder final : public host::JournalSink {
+ public:
+  // `also`, which may be null, is borrowed: it gets each entry, too.
+  explicit ReceiptRecorder(ReceiptKey key, host::JournalSink* also = nullptr)
+      : key_(std::move(key)), also_(also) {}
+
+  // From now on the options' run is recorded here. What they call and are given is called and given as before.
+  void attach(RunOptions& options);
+
+  // Of a run, or of the session's next turn, which just ended. Errors: those of describe_template(), ReceiptSheet::add() and
+  // seal(); kExhausted for a run that read more than a receipt keeps.
+  Result<SealedReceipt> seal_run(MadeOf made_of, const Report& report);
+  Result<SealedReceipt> seal_turn(MadeOf made_of, const Report& report);
+
+  // -- JournalSink
+  Status append(host::JournalEntry entry, const WriteResult& result) override;
+  void drop_last() override;
+
+ private:
+  Result<SealedReceipt> seal(ReceiptHead head, MadeOf made_of, const Report& report);
+  Status add_made_of(ReceiptSheet& sheet, MadeOf& made_of);
+  void forget();
+
+  ReceiptKey key_;
+  host::JournalSink* also_;
+
+  // Of the run, or of the turn that is under way.
+  ReceiptSheet calls_;
+  std::vector<std::string> input_;
+  uint64_t input_bytes_ = 0;
+  bool has_input_ = false, is_ambient_ = false;
+  std::vector<MadeFile> files_;
+  Status failed_;  // why it cannot be sealed
+
+  // Of the journal, which goes on from turn to turn.
+  uint64_t sequence_ = 0;
+  std::string chain_, chain_before_;
+
+  // Of the session.
+  std::string session_, previous_;
+  uint64_t turn_ = 0;
+};
+
+// A task of an agent, of the receipts of what it ran.
+struct SealedTask {
+  std::string text;    // the task
+  std::string answer;  // "" without one
+  std::string stop;    // why it ended: agent::name_of(Stop)
+  std::string model;   // the name
+  const policy::Policy* policy = nullptr;
+  std::vector<std::pair<std::string, std::string>> turns;  // digest, and the name of the file
+  uint64_t fuel = 0;
+};
+// Errors: as ReceiptRecorder::seal_run().
+Result<SealedReceipt> seal_task(const SealedTask& task, const ReceiptKey& key);
+
+}  // namespace membrane::sandbox
