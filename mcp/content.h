@@ -1,0 +1,45 @@
+// What tools answer with: content for a model to read, the same as data for a program, and links to what is kept.
+//
+// For .cc files of this floor. Threads: values and pure functions.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "mcp/backend.h"
+#include "mcp/message.h"
+#include "mcp/revision.h"
+
+namespace membrane::mcp {
+
+// Of what a tool answers, for a model; the whole is in the report.
+inline constexpr size_t kObservationBytes = 16u << 10;
+// Of each of stdout, stderr and result in what is for a program.
+inline constexpr size_t kStructuredTextBytes = 64u << 10;
+inline constexpr size_t kMaxImages = 8;
+inline constexpr size_t kMaxImageBytes = 4u << 20;  // of all of them, as base64
+
+struct ToolAnswer {
+  OrderedJson content = OrderedJson::array();
+  OrderedJson structured = {};  // null: none
+  bool is_error = false;
+};
+
+// A sentence; with `structured`, its data.
+ToolAnswer said(std::string text, OrderedJson structured = {});
+// What a model can mend: cause and fix.
+ToolAnswer failed(const Error& error);
+// A run or a turn. It is an error when the program did not end well.
+ToolAnswer answer_of(const Ran& ran, const std::string& session, Revision revision);
+// JSON Schema of its data.
+OrderedJson schema_of_run();
+
+OrderedJson text_content(std::string text);
+OrderedJson image_content(std::string base64, std::string_view mime_type);
+// "image/png" of bytes that begin as one; "" of others.
+std::string_view image_type_of(std::string_view bytes);
+
+OrderedJson data_of(const SessionInfo& session);
+OrderedJson schema_of_session();
+
+}  // namespace membrane::mcp

@@ -1,0 +1,57 @@
+// The latest reports of a backend's runs, as JSON, up to a number and a size for each tenant; a tenant's latest is kept in
+// any case.
+//
+// Threads: any.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "mcp/backend.h"
+
+namespace membrane::mcp {
+
+struct KeptReportsOptions {
+  size_t most = 64;                     // of a tenant
+  size_t most_bytes = 64u << 20;        // of a tenant
+  size_t most_bytes_of_all = SIZE_MAX;  // the tenant whose last report is the oldest gives way
+};
+
+class KeptReports {
+ public:
+  explicit KeptReports(KeptReportsOptions options) : options_(options) {}
+
+  // `info.id` is the caller's to choose, and one that is not kept yet.
+  void add(const std::string& tenant, ReportInfo info, std::string json);
+  // The latest first.
+  [[nodiscard]] std::vector<ReportInfo> list(const std::string& tenant) const;
+  // Errors: kNotFound.
+  [[nodiscard]] Result<std::string> find(const std::string& tenant, const std::string& id) const;
+
+ private:
+  struct Kept {
+    ReportInfo info;
+    std::string json;
+  };
+  struct Shelf {
+    std::deque<Kept> reports;  // the oldest first
+    size_t bytes = 0;
+    uint64_t last_added = 0;
+  };
+
+  void drop_oldest(Shelf& shelf);
+
+  const KeptReportsOptions options_;
+  mutable std::mutex mutex_;                           // over what follows
+  std::map<std::string, Shelf, std::less<>> shelves_;  // by tenant
+  uint64_t added_ = 0;
+  size_t bytes_ = 0;  // of all
+};
+
+}  // namespace membrane::mcp

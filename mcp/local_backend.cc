@@ -1,0 +1,382 @@
+#include "mcp/local_backend.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <random>
+#include <utility>
+
+#include "lang/package.h"
+#include "mcp/kept_reports.h"
+#include "sandbox/sandbox.h"
+#include "sandbox/session.h"
+
+namespace membrane::mcp {
+namespace {
+
+constexpr std::string_view kWat = "wat";
+constexpr size_t kMostTold = 16;  // handles in a hint
+
+// Eight hexadecimal digits that the process has not given before: a handle of a process that has ended means nothing.
+std::string new_handle(std::string_view kind, std::random_device& entropy) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string handle = std::string(kind) + "-";
+  uint32_t bits = entropy();
+  for (int i = 0; i < 8; ++i, bits >>= 4) handle += kDigits[bits & 15];
+  return handle;
+}
+
+Error of_host(const host::HostError& error, const std::string& path) {
+  return {ErrorCode::kInvalidArgument, path + ": " + error.reason,
+          error.grant.empty() ? "list_files says what there is." : "It would be allowed by " + error.grant};
+}
+
+class LocalBackend final : public Backend {
+ public:
+  explicit LocalBackend(LocalOptions options) : options_(std::move(options)) {
+    policy_of_wat_ = options_.policy;
+    policy_of_wat_.limits = options_.limits_of_wat;
+  }
+
+  Offer offer(const Caller& caller) override;
+  Result<Ran> run(const Caller& caller, const Program& program) override;
+  Result<SessionInfo> create_session(const Caller& caller, const std::string& language) override;
+  Result<Ran> exec(const Caller& caller, const std::string& id, const Program& program) override;
+  Result<std::vector<SessionInfo>> fork_session(const Caller& caller, const std::string& id,
+                                                size_t count) override;
+  Status close_session(const Caller& caller, const std::string& id) override;
+  Result<std::vector<SessionInfo>> sessions(const Caller& caller) override;
+  Result<std::vector<sandbox::ReportFile>> list_files(const Caller& caller, const std::string& id) override;
+  Result<std::string> read_file(const Caller& caller, const std::string& id,
+                                const std::string& path) override;
+  Status write_file(const Caller& caller, const std::string& id, const std::string& path,
+                    std::string_view bytes) override;
+  Result<PolicyText> policy(const Caller& caller, const std::string& id) override;
+  Result<std::vector<ReportInfo>> reports(const Caller& caller) override;
+  Result<std::string> report(const Caller& caller, const std::string& id) override;
+
+ private:
+  struct Entry {
+    SessionInfo info;
+    std::string file_ending;
+    std::unique_ptr<sandbox::Session> session;
+    uint64_t forks = 0;
+  };
+
+  // A session while one call uses it; others are refused meanwhile.
+  class Held {
+   public:
+    Held(LocalBackend& backend, std::shared_ptr<Entry> entry)
+        : backend_(&backend), entry_(std::move(entry)) {}
+    Held(Held&& other) noexcept = default;
+    Held& operator=(Held&&) = delete;
+    ~Held() {
+      if (entry_ == nullptr) return;
+      const std::lock_guard lock(backend_->mutex_);
+      entry_->info.is_busy = false;
+    }
+    Entry& operator*() const { return *entry_; }
+    Entry* operator->() const { return entry_.get(); }
+
+   private:
+    LocalBackend* backend_;
+    std::shared_ptr<Entry> entry_;
+  };
+
+  Result<const LocalLanguage*> language(const std::string& name) const;
+  Result<std::shared_ptr<const sandbox::Template>> open(const Caller& caller, const LocalLanguage& language,
+                                                        std::string_view program);
+  sandbox::RunOptions run_options() const;
+  sandbox::Report run_wat(const Caller& caller, const Program& program) const;
+  Result<Held> hold(const std::string& id);
+  Status check_room(size_t count) const;  // with the mutex
+  SessionInfo keep_session(std::shared_ptr<Entry> entry);
+  Ran keep_report(sandbox::Report report, std::string session, std::string language);
+  std::string known_sessions() const;  // with the mutex
+
+  LocalOptions options_;
+  policy::Policy policy_of_wat_;
+  KeptReports reports_{{.most = options_.most_reports, .most_bytes = options_.most_report_bytes}};
+  mutable std::mutex mutex_;  // over what follows
+  std::random_device entropy_;
+  std::map<std::string, std::shared_ptr<Entry>> sessions_;
+  size_t sessions_to_come_ = 0;  // that have their room, and are being made
+};
+
+// -- programs -------------------------------------------------------------------------------------------------------
+
+Offer LocalBackend::offer(const Caller&) {
+  Offer offer;
+  for (const LocalLanguage& each : options_.languages) offer.languages.push_back(each.offered);
+  offer.policy = policy::explain_briefly(policy_of_wat_) +
+                 policy::explain_larger_limits(policy_of_wat_.limits, options_.policy.limits);
+  offer.most_sessions = options_.most_sessions;
+  return offer;
+}
+
+Result<const LocalLanguage*> LocalBackend::language(const std::string& name) const {
+  std::string known;
+  for (const LocalLanguage& each : options_.languages) {
+    if (each.offered.name == name) return &each;
+    known += (known.empty() ? "" : ", ") + each.offered.name;
+  }
+  return fail(ErrorCode::kNotFound, "there is no language " + name, "There are " + known + ".");
+}
+
+Result<std::shared_ptr<const sandbox::Template>> LocalBackend::open(const Caller& caller,
+                                                                    const LocalLanguage& language,
+                                                                    std::string_view program) {
+  if (caller.on_step) caller.on_step("starting " + language.offered.title);
+  return options_.open(language.package, program);
+}
+
+sandbox::RunOptions LocalBackend::run_options() const {
+  sandbox::RunOptions options;
+  options.policy = options_.policy;
+  options.tier = options_.tier;
+  options.model = options_.model;
+  return options;
+}
+
+sandbox::Report LocalBackend::run_wat(const Caller& caller, const Program& program) const {
+  sandbox::RunOptions options = run_options();
+  options.policy = policy_of_wat_;
+  if (program.wall_ms)
+    options.policy.limits.wall_ms = std::min(options.policy.limits.wall_ms, *program.wall_ms);
+  options.cancel = caller.cancel;
+  options.on_stdout = caller.on_stdout;
+  options.on_stderr = caller.on_stderr;
+  return options_.guests.run({.source = program.code,
+                              .language = sandbox::Language::kWat,
+                              .entry = {},
+                              .arguments = program.arguments,
+                              .input = program.input},
+                             options);
+}
+
+Result<Ran> LocalBackend::run(const Caller& caller, const Program& program) {
+  MEMBRANE_ASSIGN(const LocalLanguage* const chosen, language(program.language));
+  if (chosen->package.empty()) return keep_report(run_wat(caller, program), "", chosen->offered.name);
+  MEMBRANE_ASSIGN(auto opened, open(caller, *chosen, program.code));
+  sandbox::RunOptions options = run_options();
+  if (program.wall_ms)
+    options.policy.limits.wall_ms = std::min(options.policy.limits.wall_ms, *program.wall_ms);
+  options.is_single_turn = true;
+  MEMBRANE_ASSIGN(const auto session, options_.guests.create(std::move(opened), std::move(options)));
+  const std::string name = chosen->file_ending.empty() ? "" : "program" + chosen->file_ending;
+  sandbox::Report report = session->exec({.code = program.code,
+                                          .name = name,
+                                          .arguments = program.arguments,
+                                          .input = program.input,
+                                          .cancel = caller.cancel,
+                                          .on_stdout = caller.on_stdout,
+                                          .on_stderr = caller.on_stderr});
+  return keep_report(std::move(report), "", chosen->offered.name);
+}
+
+// -- sessions -------------------------------------------------------------------------------------------------------
+
+std::string LocalBackend::known_sessions() const {
+  if (sessions_.empty()) return "There is no session: create_session begins one.";
+  std::string list;
+  size_t told = 0;
+  for (const auto& [id, entry] : sessions_) {
+    if (told++ == kMostTold) break;
+    list += (list.empty() ? "" : ", ") + id;
+  }
+  return "There are " + list + (sessions_.size() > kMostTold ? " and more." : ".");
+}
+
+Result<LocalBackend::Held> LocalBackend::hold(const std::string& id) {
+  const std::lock_guard lock(mutex_);
+  const auto found = sessions_.find(id);
+  if (found == sessions_.end())
+    return fail(ErrorCode::kNotFound, "there is no session " + id, known_sessions());
+  if (found->second->info.is_busy)
+    return fail(ErrorCode::kUnavailable, "another call is using the session " + id,
+                "Wait until it is answered, or work in a fork.");
+  found->second->info.is_busy = true;
+  return Held(*this, found->second);
+}
+
+Status LocalBackend::check_room(size_t count) const {
+  if (sessions_.size() + sessions_to_come_ + count <= options_.most_sessions) return {};
+  return fail(ErrorCode::kExhausted,
+              "there can be " + std::to_string(options_.most_sessions) + " sessions at once",
+              "Close some with close_session. " + known_sessions());
+}
+
+SessionInfo LocalBackend::keep_session(std::shared_ptr<Entry> entry) {
+  do entry->info.id = new_handle("s", entropy_);
+  while (sessions_.contains(entry->info.id));
+  return sessions_.emplace(entry->info.id, std::move(entry)).first->second->info;
+}
+
+Result<SessionInfo> LocalBackend::create_session(const Caller& caller, const std::string& name) {
+  MEMBRANE_ASSIGN(const LocalLanguage* const chosen, language(name));
+  if (!chosen->offered.has_sessions)
+    return fail(ErrorCode::kUnsupported, chosen->offered.title + " has no sessions", "Use run_code.");
+  {
+    const std::lock_guard lock(mutex_);
+    MEMBRANE_TRY(check_room(1));
+    ++sessions_to_come_;
+  }
+  auto entry = std::make_shared<Entry>();
+  entry->info.language = name;
+  entry->file_ending = chosen->file_ending;
+  const auto make = [&]() -> Status {
+    MEMBRANE_ASSIGN(auto opened, open(caller, *chosen, ""));
+    MEMBRANE_ASSIGN(entry->session, options_.guests.create(std::move(opened), run_options()));
+    return {};
+  };
+  const Status made = make();
+  const std::lock_guard lock(mutex_);
+  --sessions_to_come_;
+  MEMBRANE_TRY(made);
+  return keep_session(std::move(entry));
+}
+
+Result<Ran> LocalBackend::exec(const Caller& caller, const std::string& id, const Program& program) {
+  MEMBRANE_ASSIGN(const Held held, hold(id));
+  const std::string cell = "cell-" + std::to_string(held->info.turns + 1);
+  sandbox::Report report =
+      held->session->exec({.code = program.code,
+                           .name = held->file_ending.empty() ? "" : cell + held->file_ending,
+                           .arguments = program.arguments,
+                           .input = program.input,
+                           .cancel = caller.cancel,
+                           .on_stdout = caller.on_stdout,
+                           .on_stderr = caller.on_stderr});
+  {
+    const std::lock_guard lock(mutex_);
+    ++held->info.turns;
+  }
+  return keep_report(std::move(report), id, held->info.language);
+}
+
+Result<std::vector<SessionInfo>> LocalBackend::fork_session(const Caller&, const std::string& id,
+                                                            size_t count) {
+  MEMBRANE_ASSIGN(const Held held, hold(id));
+  {
+    const std::lock_guard lock(mutex_);
+    MEMBRANE_TRY(check_room(count));
+    sessions_to_come_ += count;
+  }
+  std::vector<std::shared_ptr<Entry>> made;
+  Status failed;
+  while (failed && made.size() < count) {
+    auto forked = held->session->fork(++held->forks);
+    if (!forked) failed = std::unexpected(std::move(forked).error());
+    else
+      made.push_back(std::make_shared<Entry>(
+          Entry{.info = {.id = {}, .language = held->info.language, .parent = id, .turns = held->info.turns},
+                .file_ending = held->file_ending,
+                .session = std::move(*forked)}));
+  }
+  const std::lock_guard lock(mutex_);
+  sessions_to_come_ -= count;
+  MEMBRANE_TRY(failed);
+  std::vector<SessionInfo> told;
+  for (auto& entry : made) told.push_back(keep_session(std::move(entry)));
+  return told;
+}
+
+Status LocalBackend::close_session(const Caller&, const std::string& id) {
+  std::shared_ptr<Entry> closed;  // taken apart without the mutex
+  MEMBRANE_ASSIGN(const Held held, hold(id));
+  const std::lock_guard lock(mutex_);
+  closed = std::move(sessions_[id]);
+  sessions_.erase(id);
+  return {};
+}
+
+Result<std::vector<SessionInfo>> LocalBackend::sessions(const Caller&) {
+  const std::lock_guard lock(mutex_);
+  std::vector<SessionInfo> told;
+  for (const auto& [id, entry] : sessions_) told.push_back(entry->info);
+  return told;
+}
+
+// -- files ----------------------------------------------------------------------------------------------------------
+
+Result<std::vector<sandbox::ReportFile>> LocalBackend::list_files(const Caller&, const std::string& id) {
+  MEMBRANE_ASSIGN(const Held held, hold(id));
+  return held->session->files();
+}
+
+Result<std::string> LocalBackend::read_file(const Caller&, const std::string& id, const std::string& path) {
+  MEMBRANE_ASSIGN(const Held held, hold(id));
+  auto bytes = held->session->read_file(path);
+  if (!bytes) return std::unexpected(of_host(bytes.error(), path));
+  return *std::move(bytes);
+}
+
+Status LocalBackend::write_file(const Caller&, const std::string& id, const std::string& path,
+                                std::string_view bytes) {
+  MEMBRANE_ASSIGN(const Held held, hold(id));
+  if (const auto written = held->session->put_file(path, bytes); !written)
+    return std::unexpected(of_host(written.error(), path));
+  return {};
+}
+
+// -- policy and reports ---------------------------------------------------------------------------------------------
+
+Result<PolicyText> LocalBackend::policy(const Caller&, const std::string& id) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!id.empty() && !sessions_.contains(id))
+      return fail(ErrorCode::kNotFound, "there is no session " + id, known_sessions());
+  }
+  return PolicyText{policy::explain(policy_of_wat_) +
+                        policy::explain_larger_limits(policy_of_wat_.limits, options_.policy.limits),
+                    policy::to_json(options_.policy)};
+}
+
+Ran LocalBackend::keep_report(sandbox::Report report, std::string session, std::string language) {
+  std::string json = sandbox::render_json(report, false);
+  const std::lock_guard lock(mutex_);
+  std::string id;
+  do id = new_handle("r", entropy_);
+  while (reports_.find("", id));
+  reports_.add("", {id, std::move(session), std::move(language), std::string(name_of(report.outcome))},
+               std::move(json));
+  return {std::move(id), std::move(report)};
+}
+
+Result<std::vector<ReportInfo>> LocalBackend::reports(const Caller&) { return reports_.list(""); }
+
+Result<std::string> LocalBackend::report(const Caller&, const std::string& id) {
+  return reports_.find("", id);
+}
+
+}  // namespace
+
+std::vector<LocalLanguage> installed_languages() {
+  std::vector<LocalLanguage> languages;
+  const auto add = [&](std::string name, std::string title, std::string package, std::string ending) {
+    const bool has_sessions = !package.empty();
+    languages.push_back(
+        {{std::move(name), std::move(title), has_sessions}, std::move(package), std::move(ending)});
+  };
+  for (const lang::Package& package : lang::installed_packages()) {
+    switch (package.driver) {
+      case lang::Driver::kPython: add(package.name, "Python", package.name, ""); break;
+      case lang::Driver::kQuickJs:
+        add(package.name, "JavaScript", package.name, "");
+        if (package.name == "js") add("typescript", "TypeScript", package.name, ".ts");
+        break;
+      case lang::Driver::kStdin: add(package.name, package.name, package.name, ""); break;
+    }
+  }
+  std::ranges::stable_sort(languages, {},
+                           [](const LocalLanguage& each) { return each.offered.name != "python"; });
+  add(std::string(kWat), "WAT", "", "");
+  return languages;
+}
+
+std::unique_ptr<Backend> local_backend(LocalOptions options) {
+  return std::make_unique<LocalBackend>(std::move(options));
+}
+
+}  // namespace membrane::mcp

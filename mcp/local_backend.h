@@ -1,0 +1,50 @@
+// The backend of the command: programs and sessions in this process, under one policy, for one client.
+//
+// Reports are kept for the latest runs, up to a number and a size; sessions until they are closed.
+//
+// Threads: any.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "host/broker.h"
+#include "mcp/backend.h"
+#include "policy/policy.h"
+#include "sandbox/template.h"
+#include "worker/guests.h"
+
+namespace membrane::mcp {
+
+struct LocalLanguage {
+  OfferedLanguage offered;
+  std::string package;      // that runs it; "" for WAT, which the engine runs
+  std::string file_ending;  // that tells the package more of a program: ".ts"; else ""
+};
+
+struct LocalOptions {
+  policy::Policy policy;           // of programs in a language
+  policy::Limits limits_of_wat{};  // of programs in WAT
+  engine::Tier tier = engine::Tier::kAuto;
+  std::vector<LocalLanguage> languages;  // not empty
+  // The language of a package, for a program whose text is known or, "", for a session. On the thread of a call; may
+  // take seconds the first time. `on_step` may be null.
+  std::function<Result<std::shared_ptr<const sandbox::Template>>(const std::string& package,
+                                                                 std::string_view program)>
+      open;
+  host::Model* model = nullptr;  // for ai.*; borrowed, may be null
+  worker::Guests guests = worker::Guests();
+  size_t most_sessions = 16;
+  size_t most_reports = 64;
+  size_t most_report_bytes = 64u << 20;  // of all that are kept
+};
+
+// WAT, and what is installed; TypeScript where JavaScript is.
+std::vector<LocalLanguage> installed_languages();
+
+std::unique_ptr<Backend> local_backend(LocalOptions options);
+
+}  // namespace membrane::mcp

@@ -1,0 +1,30 @@
+// What can be read: the policy, the sessions, reports, and files of sessions.
+//
+// For .cc files of this floor. Threads: any.
+#pragma once
+
+#include <expected>
+#include <string>
+
+#include "mcp/backend.h"
+#include "mcp/message.h"
+#include "mcp/revision.h"
+
+namespace membrane::mcp {
+
+// How long a client may keep what it was given.
+inline constexpr uint64_t kKeepsMs = 300'000;
+
+struct Listing {
+  OrderedJson result;  // without what every result has
+  uint64_t ttl_ms = 0;
+};
+
+// From `cursor` on, a text that an earlier page gave; "" is the beginning.
+std::expected<Listing, ProtocolError> list_resources(Backend& backend, const Caller& caller,
+                                                     const std::string& cursor, Revision revision);
+Listing list_resource_templates(Revision revision);
+std::expected<Listing, ProtocolError> read_resource(Backend& backend, const Caller& caller,
+                                                    const std::string& uri, Revision revision);
+
+}  // namespace membrane::mcp

@@ -1,0 +1,47 @@
+// The tools that are offered, as data: name, what it does, its parameters, what it answers.
+//
+// For .cc files of this floor. Threads: values; call_tool() from any thread.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "mcp/arguments.h"
+#include "mcp/backend.h"
+#include "mcp/content.h"
+#include "mcp/revision.h"
+
+namespace membrane::mcp {
+
+struct ToolCall {
+  Backend& backend;
+  const Caller& caller;
+  const Arguments& arguments;
+  Revision revision;
+};
+
+struct Tool {
+  std::string name;
+  std::string title;
+  std::string description;
+  std::vector<Parameter> parameters = {};
+  OrderedJson output_schema;
+  // What a client may say to its user: changes nothing; takes away; may reach beyond the sandbox.
+  bool only_reads = false, destroys = false, is_open_world = false;
+  ToolAnswer (*call)(const ToolCall& call) = nullptr;
+};
+
+// In an order that is always the same. The descriptions say what is granted, and the limits.
+std::vector<Tool> tools_for(const Offer& offer);
+const Tool* find_tool(const std::vector<Tool>& tools, std::string_view name);
+// As tools/list gives it.
+OrderedJson description_of(const Tool& tool, Revision revision);
+// `arguments` is an object. Arguments that do not fit are a failed answer.
+ToolAnswer call_tool(const Tool& tool, Json arguments, Backend& backend, const Caller& caller,
+                     Revision revision);
+
+// For a client's system prompt: how the tools go together.
+std::string instructions();
+
+}  // namespace membrane::mcp
