@@ -1,0 +1,82 @@
+// Frames over a socket, between a worker and its supervisor. What comes from the other side may be hostile: a frame is
+// bounded, read as it comes, and never waited for past a deadline.
+//
+//   4 bytes  bytes of the payload        2 bytes  kind (messages.h)
+//   2 bytes  descriptors that come along 4 bytes  subject: a session, or 0
+//   payload
+//
+// Ownership: the channel owns its descriptor. Threads: one at a time.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace membrane::worker {
+
+// A descriptor that is closed with its owner.
+class Descriptor {
+ public:
+  Descriptor() = default;
+  explicit Descriptor(int number) : number_(number) {}
+  Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
+  Descriptor& operator=(Descriptor&& other) noexcept;
+  ~Descriptor();
+
+  [[nodiscard]] int number() const { return number_; }
+  explicit operator bool() const { return number_ >= 0; }
+
+ private:
+  int number_ = -1;
+};
+
+struct Frame {
+  uint16_t kind = 0;
+  uint32_t subject = 0;
+  std::string payload;
+  std::vector<Descriptor> descriptors;
+};
+
+class Channel {
+ public:
+  using Clock = std::chrono::steady_clock;
+  static constexpr size_t kMostDescriptors = 4;
+
+  // A connected stream socket. `most_bytes` is of a payload that is received.
+  Channel(Descriptor socket, uint64_t most_bytes) : socket_(std::move(socket)), most_bytes_(most_bytes) {}
+  static Result<std::pair<Descriptor, Descriptor>> make_pair();
+
+  // `sooner` is asked some fifty times in a second while the other side takes nothing, and can bring the end nearer. Errors:
+  // kUnavailable when the other side is gone; kTimedOut when it takes nothing until `until`; kExhausted for a payload that
+  // no frame can have.
+  Status send(uint16_t kind, uint32_t subject, std::string_view payload,
+              std::span<const int> descriptors = {}, Clock::time_point until = Clock::time_point::max(),
+              const std::function<Clock::time_point()>& sooner = {});
+  // The next frame; nothing when `until` has come first, or a signal has: what has come of a frame by then is kept.
+  // Errors: kUnavailable when the other side is gone, or has closed in the middle of a frame; kInvalidInput for what is
+  // no frame.
+  Result<std::optional<Frame>> receive(Clock::time_point until = Clock::time_point::max());
+
+  void set_most_bytes(uint64_t bytes) { most_bytes_ = bytes; }
+  [[nodiscard]] int descriptor() const { return socket_.number(); }
+
+ private:
+  Result<std::optional<Frame>> next();
+  // False when there is nothing to read now.
+  Result<bool> read_some();
+
+  Descriptor socket_;
+  uint64_t most_bytes_;
+  std::string in_;  // what has come, from at_ on not yet taken
+  size_t at_ = 0;
+  std::vector<Descriptor> came_along_;
+};
+
+}  // namespace membrane::worker

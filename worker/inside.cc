@@ -1,0 +1,351 @@
+#include "worker/inside.h"
+
+#include <malloc.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+#include <map>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "base/kept_descriptors.h"
+#include "base/sha256.h"
+#include "engine/fault.h"
+#include "engine/native/code_arena.h"
+#include "engine/page_map.h"
+#include "engine/region_pool.h"
+#include "packages/provide.h"
+#include "sandbox/sandbox.h"
+#include "sandbox/session.h"
+#include "worker/link.h"
+#include "worker/messages.h"
+#include "worker/remote_world.h"
+
+namespace membrane::worker {
+namespace {
+
+using sandbox::Session;
+
+std::atomic<bool> is_cancelled = false;
+
+void take_over(const SharedLeft& left, policy::Budget& budget) {
+  if (left.fuel) budget.set(policy::Resource::kFuel, *left.fuel);
+  if (left.wall_ms)
+    budget.set_deadline(std::chrono::steady_clock::now() + std::chrono::milliseconds(*left.wall_ms));
+}
+
+class Worker {
+ public:
+  Worker(Descriptor socket, Walls walls)
+      : link_(Channel(std::move(socket), UINT32_MAX)), walls_(std::move(walls)) {}
+
+  [[noreturn]] void run() {
+    while (true) handle(link_.receive());
+  }
+
+ private:
+  void handle(const Frame& command);
+  std::string answer(const Frame& command, Reader& in);
+
+  Status open_template(const sandbox::TemplateSpec& spec);
+  Walls raise_walls(const WallLimits& limits);
+  void spawn(uint32_t subject);
+  [[noreturn]] void become_worker(Descriptor socket, Walls walls);
+  void reap();
+  int end_of(int32_t number);
+
+  [[nodiscard]] sandbox::RunOptions options_of(const GuestOptions& said, uint32_t subject);
+  static std::unexpected<Error> no_session() {
+    return fail(ErrorCode::kInternal, "the worker has no such session");
+  }
+  // `kept`: what to begin from; nothing: the template.
+  Status create(uint32_t subject, const GuestOptions& said, const sandbox::TemplateSpec& spec,
+                std::optional<std::string_view> kept = {});
+  Session* session(uint32_t subject) {
+    const auto found = sessions_.find(subject);
+    return found == sessions_.end() ? nullptr : found->second.session.get();
+  }
+  template <typename Act>
+  TurnEnd turn(uint32_t subject, const SharedLeft& left, Act act);
+  Status fork(uint32_t subject, uint64_t number, uint32_t of_fork);
+  std::vector<std::string> complete(uint32_t subject, uint32_t scratch, const std::string& code);
+
+  struct Kept {
+    std::unique_ptr<Session> session;
+    std::shared_ptr<policy::Budget> budget;  // null: the policy's, for each turn
+  };
+
+  Link link_;
+  Walls walls_;
+  bool is_locked_up_ = false;
+  std::vector<std::pair<sandbox::TemplateSpec, std::shared_ptr<const sandbox::Template>>> templates_;
+  std::map<uint32_t, Kept> sessions_;
+  static constexpr size_t kMostEnds = 1000;
+  std::map<int32_t, int> ends_;  // of workers whose end nobody has asked for
+  uint32_t next_world_ = 0;      // whose requests the next World sends
+};
+
+void Worker::handle(const Frame& command) {
+  is_cancelled = false;
+  if (!is_locked_up_) reap();
+  Reader in(command.payload);
+  if (static_cast<Kind>(command.kind) == Kind::kSpawn) {
+    spawn(command.subject);
+    return;
+  }
+  const std::string done = answer(command, in);
+  if (!in.is_done()) _exit(1);  // the supervisor is of another build
+  link_.send(Kind::kDone, command.subject, done);
+}
+
+std::string Worker::answer(const Frame& command, Reader& in) {
+  const uint32_t subject = command.subject;
+  Session* const of = session(subject);
+  switch (static_cast<Kind>(command.kind)) {
+    case Kind::kOpenTemplate: return bytes_of(open_template(in.get<sandbox::TemplateSpec>()));
+    case Kind::kRaiseWalls: {
+      const auto limits = in.get<WallLimits>();
+      return bytes_of(raise_walls(limits).missing);
+    }
+    case Kind::kEndOf: return bytes_of(end_of(in.get<int32_t>()));
+    case Kind::kRun: {
+      const auto said = in.get<GuestOptions>();
+      const auto program = in.get<sandbox::Program>();
+      next_world_ = subject;
+      return bytes_of(sandbox::run(program, options_of(said, subject)));
+    }
+    case Kind::kThaw: {
+      const auto said = in.get<GuestOptions>();
+      const auto snapshot = in.get<std::string_view>();
+      next_world_ = subject;
+      return bytes_of(sandbox::thaw({reinterpret_cast<const uint8_t*>(snapshot.data()), snapshot.size()},
+                                    options_of(said, subject)));
+    }
+    case Kind::kCreate: {
+      const auto said = in.get<GuestOptions>();
+      return bytes_of(create(subject, said, in.get<sandbox::TemplateSpec>()));
+    }
+    case Kind::kRestore: {
+      const auto said = in.get<GuestOptions>();
+      const auto spec = in.get<sandbox::TemplateSpec>();
+      return bytes_of(create(subject, said, spec, in.get<std::string_view>()));
+    }
+    case Kind::kKeep:
+      return bytes_of(of == nullptr ? Result<std::vector<uint8_t>>(no_session()) : of->keep());
+    case Kind::kExec: {
+      const auto left = in.get<SharedLeft>();
+      const auto what = in.get<sandbox::Turn>();
+      return bytes_of(turn(subject, left, [&](Session& s) { return s.exec(what); }));
+    }
+    case Kind::kGoOn: {
+      const auto left = in.get<SharedLeft>();
+      const auto pause = in.get<std::optional<uint64_t>>();
+      return bytes_of(turn(subject, left, [&](Session& s) { return s.go_on(pause); }));
+    }
+    case Kind::kFork: {
+      const auto number = in.get<uint64_t>();
+      return bytes_of(fork(subject, number, in.get<uint32_t>()));
+    }
+    case Kind::kComplete: {
+      const auto scratch = in.get<uint32_t>();
+      return bytes_of(complete(subject, scratch, in.get<std::string>()));
+    }
+    case Kind::kFiles: return bytes_of(of == nullptr ? std::vector<sandbox::ReportFile>() : of->files());
+    case Kind::kReadFile: {
+      const auto path = in.get<std::string>();
+      return bytes_of(of == nullptr ? host::refuse(host::Errno::kNotFound, "there is no session")
+                                    : of->read_file(path));
+    }
+    case Kind::kPutFile: {
+      const auto path = in.get<std::string>();
+      const auto bytes = in.get<std::string_view>();
+      return bytes_of(
+          of == nullptr ? host::HostResult<void>(host::refuse(host::Errno::kNotFound, "there is no session"))
+                        : of->put_file(path, bytes));
+    }
+    case Kind::kActOnFiles: {
+      const auto request = in.get<wasi::FileRequest>();
+      return bytes_of(of == nullptr ? host::HostResult<std::vector<wasi::FileFact>>(
+                                          host::refuse(host::Errno::kNotFound, "there is no session"))
+                                    : of->act_on_files(request));
+    }
+    case Kind::kPrivateBytes: return bytes_of(of == nullptr ? std::nullopt : of->private_bytes());
+    case Kind::kClose: sessions_.erase(subject); return {};
+    default: _exit(1);  // the supervisor is of another build
+  }
+}
+
+// -- before the walls stand -----------------------------------------------------------------------
+
+Status Worker::open_template(const sandbox::TemplateSpec& spec) {
+  for (const auto& [known, opened] : templates_)
+    if (known == spec) return {};
+  MEMBRANE_ASSIGN(auto opened, packages::find_template(spec));
+  // Known from here on, without a library.
+  if (opened->waiting() || !spec.layer_path.empty()) MEMBRANE_TRY(opened->files()->digest());
+  templates_.emplace_back(spec, std::move(opened));
+  return {};
+}
+
+Walls Worker::raise_walls(const WallLimits& limits) {
+  if (is_locked_up_) return walls_;
+  is_locked_up_ = true;
+  if (limits.hashes) static_cast<void>(sha256_hex({}));
+  engine::hold_page_map();
+  engine::native::prepare_arena();
+  std::vector<int> kept = KeptDescriptors::instance().numbers();
+  kept.push_back(link_.descriptor());
+  lock_up(kept, limits, walls_);
+  return walls_;
+}
+
+// -- sessions --------------------------------------------------------------------------------------
+
+sandbox::RunOptions Worker::options_of(const GuestOptions& said, uint32_t subject) {
+  sandbox::RunOptions options;
+  options.policy = said.policy;
+  options.tier = said.tier;
+  if (said.fuel_left) {
+    options.budget = std::make_shared<policy::Budget>();
+    take_over({said.fuel_left, said.wall_left_ms}, *options.budget);
+  }
+  options.cancel = &is_cancelled;
+  if (said.hears_stdout)
+    options.on_stdout = [this, subject](std::string_view text) { link_.write(subject, false, text); };
+  if (said.hears_stderr)
+    options.on_stderr = [this, subject](std::string_view text) { link_.write(subject, true, text); };
+  options.hears_bytes = said.hears_bytes;
+  if (said.hears_files)
+    options.on_file = [this, subject](std::string_view path, std::string_view bytes) {
+      link_.send(Kind::kFile, subject, bytes_of(path, bytes));
+    };
+  if (said.reads_input)
+    options.read_input = [this, subject](std::chrono::milliseconds patience) {
+      const std::string bytes =
+          link_.ask(subject, bytes_of(Question::kInput, static_cast<uint64_t>(patience.count())));
+      return Reader(bytes).get<sandbox::InputPiece>();
+    };
+  options.input_is_ambient = said.input_is_ambient;
+  options.freeze_after_fuel = said.freeze_after_fuel;
+  options.packages_by = said.packages_by;
+  options.is_single_turn = said.is_single_turn;
+  options.on_poll = [this] { link_.flush_if_old(); };
+  options.make_world = [this] { return make_remote_world(link_, next_world_); };
+  return options;
+}
+
+Status Worker::create(uint32_t subject, const GuestOptions& said, const sandbox::TemplateSpec& spec,
+                      std::optional<std::string_view> bytes) {
+  for (const auto& [known, opened] : templates_) {
+    if (known != spec) continue;
+    if (said.is_single_turn) engine::RegionPool::instance().keep_none();  // nobody comes after it
+    next_world_ = subject;
+    sandbox::RunOptions options = options_of(said, subject);
+    Kept kept{nullptr, options.budget};
+    const auto restored = [&] {
+      return Session::restore(opened, {reinterpret_cast<const uint8_t*>(bytes->data()), bytes->size()},
+                              std::move(options));
+    };
+    MEMBRANE_ASSIGN(kept.session, bytes ? restored() : Session::create(opened, std::move(options)));
+    sessions_.insert_or_assign(subject, std::move(kept));
+    return {};
+  }
+  return fail(ErrorCode::kInternal, "the worker has no such template");
+}
+
+template <typename Act>
+TurnEnd Worker::turn(uint32_t subject, const SharedLeft& left, Act act) {
+  const auto found = sessions_.find(subject);
+  if (found == sessions_.end()) return {sandbox::refusal(no_session().error()), std::nullopt};
+  Kept& kept = found->second;
+  if (kept.budget) take_over(left, *kept.budget);
+  TurnEnd end{act(*kept.session), std::nullopt};
+  end.paused_at_fuel = kept.session->paused_at_fuel();
+  return end;
+}
+
+Status Worker::fork(uint32_t subject, uint64_t number, uint32_t of_fork) {
+  const auto found = sessions_.find(subject);
+  if (found == sessions_.end()) return no_session();
+  next_world_ = of_fork;
+  MEMBRANE_ASSIGN(auto made, found->second.session->fork(number));
+  sessions_.insert_or_assign(of_fork, Kept{std::move(made), found->second.budget});
+  return {};
+}
+
+std::vector<std::string> Worker::complete(uint32_t subject, uint32_t scratch, const std::string& code) {
+  next_world_ = scratch;
+  Session* const of = session(subject);
+  return of == nullptr ? std::vector<std::string>() : of->complete(code);
+}
+
+// -- a zygote --------------------------------------------------------------------------------------
+
+// A worker that has what this process has opened. Its socket and its process go along with the answer.
+void Worker::spawn(uint32_t subject) {
+  auto ends = Channel::make_pair();
+  if (!ends)
+    return link_.send(Kind::kDone, subject, bytes_of(Result<int32_t>(std::unexpected(ends.error()))));
+  Walls walls;
+  auto made = new_process(walls);
+  if (!made)
+    return link_.send(Kind::kDone, subject, bytes_of(Result<int32_t>(std::unexpected(made.error()))));
+  if (made->pid == 0) become_worker(std::move(ends->second), std::move(walls));
+  const Descriptor process(made->process_file);
+  const int along[] = {ends->first.number(), process.number()};
+  link_.send(Kind::kDone, subject, bytes_of(Result<int32_t>(made->pid)), along);
+}
+
+// What a turn takes and gives back, a copy of some hundred pages, is taken again by the next: new pages would cost more
+// than the turn itself.
+void keep_freed_memory() {
+  constexpr int kBytes = 8 << 20;
+  mallopt(M_MMAP_THRESHOLD, kBytes);
+  mallopt(M_TRIM_THRESHOLD, kBytes);
+}
+
+void Worker::become_worker(Descriptor socket, Walls walls) {
+  keep_freed_memory();
+  enclose(walls);
+  link_ = Link(Channel(std::move(socket), UINT32_MAX));
+  walls_ = std::move(walls);
+  ends_.clear();
+  if (!engine::native::separate_arena()) _exit(1);
+  run();
+}
+
+// The workers of this zygote that have ended since.
+void Worker::reap() {
+  int status = 0;
+  for (pid_t ended = 0; (ended = waitpid(-1, &status, WNOHANG)) > 0;) {
+    if (ends_.size() == kMostEnds) ends_.erase(ends_.begin());
+    ends_.insert_or_assign(ended, status);
+  }
+}
+
+// How a worker of this zygote ended, as waitpid() has it; it has been killed, or has ended by itself. -1 for none.
+int Worker::end_of(int32_t number) {
+  int status = -1;
+  if (const auto known = ends_.find(number); known != ends_.end()) status = known->second;
+  else if (number <= 0 || waitpid(number, &status, 0) != number) return -1;
+  ends_.erase(number);
+  return status;
+}
+
+}  // namespace
+
+void work(Descriptor socket, Walls walls) {
+  struct sigaction act{};
+  act.sa_handler = [](int) { is_cancelled = true; };
+  sigaction(SIGUSR1, &act, nullptr);
+  for (const int ignored : {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGTSTP}) {
+    act.sa_handler = SIG_IGN;
+    sigaction(ignored, &act, nullptr);
+  }
+  Worker(std::move(socket), std::move(walls)).run();
+}
+
+}  // namespace membrane::worker

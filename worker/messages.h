@@ -1,0 +1,115 @@
+// What a worker and its supervisor say to each other. The frame's subject is the session that it is about; 0 for none.
+//
+//   supervisor                          worker
+//   kOpenTemplate spec ───────────────▶ opens a template by the file of its warm image
+//   kRaiseWalls ──────────────────────▶ from here on it is locked up
+//   kCreate, kExec, kFork, … ─────────▶ one at a time
+//        ◀─────────────── kRequest ───  a call of the broker; answered by kAnswer before anything else
+//        ◀────── kOutput, kFile ──────  as the program writes; not answered
+//        ◀──────────────── kDone ─────  the command is over: its answer
+//
+// The commands are listed once, with what goes along: commands of the supervisor have a kDone, requests of the worker a
+// kAnswer.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "sandbox/template.h"
+#include "wasi/owner_files.h"
+#include "worker/walls.h"
+#include "worker/wire_types.h"
+
+namespace membrane::sandbox {
+inline auto wire_fields(TemplateSpec& s) {
+  return std::tie(s.package_directory, s.modules, s.cache_directory, s.tier, s.layer_path, s.layer_key,
+                  s.imports);
+}
+}  // namespace membrane::sandbox
+
+namespace membrane::wasi {
+constexpr FileAct wire_last(FileAct) { return FileAct::kMove; }
+constexpr FileType wire_last(FileType) { return FileType::kSymbolicLink; }
+inline auto wire_fields(FileRequest& r) { return std::tie(r.act, r.path, r.to, r.is_deep); }
+inline auto wire_fields(FileFact& f) { return std::tie(f.path, f.type, f.size_bytes, f.modified_ns); }
+}  // namespace membrane::wasi
+
+namespace membrane::worker {
+
+enum class Kind : uint16_t {
+  // Of the supervisor.
+  kOpenTemplate = 1,  // TemplateSpec ─▶ Status
+  kRaiseWalls,        // WallLimits ─▶ Walls
+  kSpawn,             // to a zygote: nothing ─▶ Status, with a socket and a process descriptor
+  kEndOf,             // to a zygote: number of a worker ─▶ int, how it ended as waitpid() has it
+  kRun,               // GuestOptions, Program ─▶ Report
+  kThaw,              // GuestOptions, bytes ─▶ Report
+  kCreate,            // GuestOptions, TemplateSpec ─▶ Status
+  kRestore,           // GuestOptions, TemplateSpec, bytes ─▶ Status
+  kKeep,              // ─▶ Result<bytes>
+  kExec,              // SharedLeft, Turn ─▶ TurnEnd
+  kGoOn,              // SharedLeft, pause_at_fuel ─▶ TurnEnd
+  kFork,              // number, subject of the fork ─▶ Status
+  kComplete,          // subject of a scratch fork, text ─▶ names
+  kFiles,             // ─▶ files
+  kReadFile,          // path ─▶ HostResult<bytes>
+  kPutFile,           // path, bytes ─▶ HostResult<void>
+  kActOnFiles,        // FileRequest ─▶ HostResult<facts>
+  kPrivateBytes,      // ─▶ optional<uint64_t>
+  kClose,             // ─▶ nothing
+  kAnswer,            // to a request
+  // Of the worker.
+  kRequest = 64,  // Request ─▶ its answer
+  kOutput,        // is_error, text; again and again
+  kFile,          // path, bytes
+  kDone,          // the answer to a command
+};
+
+// What the worker asks while a command runs: a call of the broker by its number (broker_calls.h), or one of these.
+enum class Question : uint8_t {
+  kBroker,       // call, left_for_call, arguments
+  kDirectories,  // granted ─▶ HostResult<vector<string>>
+  kLeft,         // ─▶ World::Amounts
+  kTakeAfter,    // World::Amounts ─▶ nothing
+  kPosition,     // ─▶ World::Position
+  kGoTo,         // World::Position ─▶ nothing
+  kHasStore,     // ─▶ bool
+  kInput,        // patience in ms ─▶ InputPiece
+};
+constexpr Question wire_last(Question) { return Question::kInput; }
+
+// What a guest's run or session needs of RunOptions in the worker.
+struct GuestOptions {
+  policy::Policy policy;
+  engine::Tier tier = engine::Tier::kAuto;
+  std::optional<uint64_t> fuel_left, wall_left_ms;  // of a budget that others share
+  bool hears_stdout = false, hears_stderr = false, hears_bytes = false, hears_files = false;
+  bool reads_input = false, input_is_ambient = false;
+  std::optional<uint64_t> freeze_after_fuel;
+  sandbox::PackagesBy packages_by = sandbox::PackagesBy::kPolicy;
+  bool is_single_turn = false;
+};
+inline auto wire_fields(GuestOptions& o) {
+  return std::tie(o.policy, o.tier, o.fuel_left, o.wall_left_ms, o.hears_stdout, o.hears_stderr,
+                  o.hears_bytes, o.hears_files, o.reads_input, o.input_is_ambient, o.freeze_after_fuel,
+                  o.packages_by, o.is_single_turn);
+}
+
+inline auto wire_fields(WallLimits& l) { return std::tie(l.hashes, l.memory_bytes); }
+
+// What a budget that others share has left for a turn.
+struct SharedLeft {
+  std::optional<uint64_t> fuel, wall_ms;
+};
+inline auto wire_fields(SharedLeft& l) { return std::tie(l.fuel, l.wall_ms); }
+
+struct TurnEnd {
+  sandbox::Report report;
+  std::optional<uint64_t> paused_at_fuel;
+};
+inline auto wire_fields(TurnEnd& t) { return std::tie(t.report, t.paused_at_fuel); }
+
+}  // namespace membrane::worker

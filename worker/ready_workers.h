@@ -1,0 +1,53 @@
+// Workers that wait for a guest: spawned and locked up ahead, by a thread, so that no guest waits for that.
+//
+// Threads: any.
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "base/result.h"
+#include "sandbox/template.h"
+#include "worker/worker.h"
+
+namespace membrane::worker {
+
+class ReadyWorkers {
+ public:
+  // Keeps `count` of them; 0: each is spawned when it is wanted.
+  ReadyWorkers(std::shared_ptr<Zygote> zygote, size_t count);
+  ~ReadyWorkers();
+  ReadyWorkers(const ReadyWorkers&) = delete;
+  ReadyWorkers& operator=(const ReadyWorkers&) = delete;
+
+  // All that are taken from then on have this template. Errors: those of Zygote::open().
+  Status open(const sandbox::TemplateSpec& spec);
+  // One that has all templates that were opened before the call. Errors: those of Zygote::spawn().
+  Result<std::shared_ptr<Worker>> take();
+  [[nodiscard]] size_t ready() const;
+
+ private:
+  struct Ready {
+    std::shared_ptr<Worker> worker;
+    size_t templates;  // that were open when it was spawned
+  };
+  Result<Ready> spawn();
+  void refill();
+
+  const std::shared_ptr<Zygote> zygote_;
+  const size_t count_;
+  mutable std::mutex mutex_;  // guards all below
+  std::condition_variable wanted_;
+  std::vector<sandbox::TemplateSpec> open_;
+  std::deque<Ready> ready_;
+  bool ends_ = false;
+  std::thread thread_;
+};
+
+}  // namespace membrane::worker

@@ -1,0 +1,69 @@
+// The walls around a worker process, besides those inside it (linear memory, grants).
+//
+//   new_process()        user and pid namespaces: it sees and signals no other process
+//   enclose()            mount, net, ipc, uts and cgroup namespaces, no core dumps, ends with its parent, an empty
+//                        environment, the first system-call filter: no programs, no sockets, no tracing
+//   … the worker opens its templates …
+//   lock_up()            an empty root, no descriptors but those that it needs, limits of resources, no capabilities,
+//                        the second filter: memory, its socket, and the end
+//
+// Each wall is a row of walls.def. One that this machine cannot raise is named in Walls::missing with the reason; the
+// others stand all the same, and who called decides.
+//
+// Threads: for processes with one thread.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+
+namespace membrane::worker {
+
+enum class Wall : uint8_t {
+#define WALL(id, name, words) id,
+#include "worker/walls.def"
+#undef WALL
+};
+inline constexpr size_t kWallCount = 0
+#define WALL(id, name, words) +1
+#include "worker/walls.def"
+#undef WALL
+    ;
+std::string_view name_of(Wall wall);   // "user_namespace"
+std::string_view describe(Wall wall);  // what it keeps out, as the rest of a sentence
+
+struct Walls {
+  std::vector<std::pair<std::string, std::string>> missing;  // the wall's name, and why it does not stand
+
+  void miss(Wall wall, std::string why) { missing.emplace_back(name_of(wall), std::move(why)); }
+};
+
+struct WallLimits {
+  bool hashes = false;  // its guests are frozen or thawed, which takes a library that is loaded before
+  uint64_t memory_bytes =
+      0;  // that the guests of the worker may have beyond what the templates map; 0: no limit
+};
+
+struct NewProcess {
+  pid_t pid = -1;         // 0 in the new process
+  int process_file = -1;  // a pidfd of it, in the parent; the caller's
+};
+// Forks, into new user and pid namespaces where the system has them, else without. Errors: kUnavailable.
+Result<NewProcess> new_process(Walls& walls);
+// In the new process, before it reads anything from elsewhere.
+void enclose(Walls& walls);
+// From here on there is no way back. `kept` are the descriptors that stay open.
+void lock_up(std::span<const int> kept, const WallLimits& limits, Walls& walls);
+
+// The filters (system_calls.cc). Errors: kUnsupported with the reason.
+Status allow_setting_up();
+Status allow_running();
+
+}  // namespace membrane::worker

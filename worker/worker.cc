@@ -1,0 +1,575 @@
+#include "worker/worker.h"
+
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstring>
+
+#include "base/sanitized_testing.h"
+#include "sandbox/telling.h"
+#include "worker/answerer.h"
+#include "worker/inside.h"
+#include "worker/messages.h"
+
+namespace membrane::worker {
+namespace {
+
+using sandbox::Outcome;
+using sandbox::Report;
+using sandbox::RunOptions;
+
+// A worker ends by itself when its guest's time is over; one that does not is ended.
+constexpr std::chrono::seconds kGrace(kIsSanitized ? 10 : 3);
+constexpr std::chrono::seconds kSetUpTime(120);
+constexpr std::chrono::milliseconds kLookAtCancel(20);
+constexpr uint64_t kMostBytesOfSetUp = 1u << 20;
+constexpr uint64_t kReportBytes = 64u << 20;  // of what a report has besides the program's output
+constexpr uint64_t kMostFiles = 100'000;
+
+// The headers of grants and where things lie on this machine are of no use in the worker.
+policy::Policy for_worker(policy::Policy policy) {
+  for (policy::HttpGrant& grant : policy.http) grant.headers.clear();
+  for (policy::SqlGrant& grant : policy.sql) grant.path.clear();
+  return policy;
+}
+
+SharedLeft left_of(const RunOptions& options) {
+  constexpr uint64_t kLongestMs = 30ull * 86'400'000;
+  if (!options.budget) return {};
+  const uint64_t wall_ms = options.budget->wall_left_ms();
+  return {options.budget->left(policy::Resource::kFuel),
+          wall_ms > kLongestMs ? std::nullopt : std::optional(wall_ms)};
+}
+
+GuestOptions guest_options(const RunOptions& options) {
+  GuestOptions said;
+  said.policy = for_worker(options.policy);
+  said.tier = options.tier;
+  const SharedLeft left = left_of(options);
+  said.fuel_left = left.fuel;
+  said.wall_left_ms = left.wall_ms;
+  said.hears_stdout = options.on_stdout != nullptr;
+  said.hears_stderr = options.on_stderr != nullptr;
+  said.hears_bytes = options.hears_bytes;
+  said.hears_files = options.on_file != nullptr;
+  said.reads_input = options.read_input != nullptr;
+  said.input_is_ambient = options.input_is_ambient;
+  said.freeze_after_fuel = options.freeze_after_fuel;
+  said.packages_by = options.packages_by;
+  said.is_single_turn = options.is_single_turn;
+  return said;
+}
+
+// Of the turn of a worker that was lost in it.
+Report lost(const Error& error, const std::atomic<bool>* cancel, bool was_late,
+            const policy::Limits& limits) {
+  Report report;
+  const bool is_cancelled = cancel != nullptr && *cancel;
+  report.outcome = is_cancelled ? Outcome::kCancelled : was_late ? Outcome::kTimedOut : Outcome::kFailed;
+  if (is_cancelled || was_late) {
+    report.errors.push_back(sandbox::stop_error(report.outcome, limits));
+    report.errors.back().message += ": " + error.message;
+  } else {
+    report.errors.push_back({"worker_lost", error.message, {}, error.hint, {}, {}});
+  }
+  return report;
+}
+
+}  // namespace
+
+// -- one command -------------------------------------------------------------------------------------
+
+struct Worker::Command {
+  Kind kind;
+  uint32_t subject = 0;
+  std::string payload = {};
+  const RunOptions* options = nullptr;  // whose functions hear what it writes; null: none of it is expected
+  std::vector<std::pair<uint32_t, Answerer*>> answerers = {};
+  Clock::time_point until = Clock::now() + kSetUpTime;
+  const std::atomic<bool>* cancel = nullptr;
+  std::vector<Descriptor> came_along = {};
+  bool was_late = false;  // the worker was ended, since its time was over
+};
+
+// What a worker says while it works at a command, each bounded by the policy.
+class Worker::Conversation {
+ public:
+  explicit Conversation(const Command& command) : command_(command) {
+    if (command.options == nullptr) return;
+    const policy::Limits& limits = command.options->policy.limits;
+    output_left_ = limits.output_bytes + (1u << 20);  // what does not fit is cut by the worker
+    file_bytes_left_ = 2 * limits.memory_bytes + (512ull << 20);
+  }
+
+  Status hear_output(std::string_view payload) {
+    Reader in(payload);
+    const bool is_error = in.get<bool>();
+    const auto text = in.get<std::string_view>();
+    if (!in.is_done() || text.empty() || command_.options == nullptr || text.size() > output_left_)
+      return no_message();
+    output_left_ -= text.size();
+    const auto& hears = is_error ? command_.options->on_stderr : command_.options->on_stdout;
+    if (hears) hears(text);
+    return {};
+  }
+
+  Status hear_file(std::string_view payload) {
+    Reader in(payload);
+    const auto path = in.get<std::string_view>(), bytes = in.get<std::string_view>();
+    if (!in.is_done() || command_.options == nullptr || !command_.options->on_file || files_left_-- == 0 ||
+        payload.size() > file_bytes_left_)
+      return no_message();
+    file_bytes_left_ -= payload.size();
+    command_.options->on_file(path, bytes);
+    return {};
+  }
+
+  Result<std::string> answer(const Frame& request) {
+    for (const auto& [subject, answerer] : command_.answerers)
+      if (subject == request.subject) return answerer->answer(request.payload);
+    return std::unexpected(no_message().error());
+  }
+
+  static Status no_message() {
+    return fail(ErrorCode::kInvalidInput, "the worker said what no worker says, and was ended");
+  }
+
+ private:
+  const Command& command_;
+  uint64_t output_left_ = 0, file_bytes_left_ = 0;
+  uint64_t files_left_ = kMostFiles;
+};
+
+Result<std::string> Worker::converse(Command& what) {
+  Conversation conversation(what);
+  bool was_asked_to_stop = false;
+  // When the worker has to be done, which is soon once it was cancelled.
+  const auto end = [&] {
+    if (what.cancel != nullptr && *what.cancel) {
+      if (!std::exchange(was_asked_to_stop, true)) what.until = std::min(what.until, Clock::now() + kGrace);
+      signal(SIGUSR1);  // again and again: one may come before the worker has begun
+    }
+    return what.until;
+  };
+  const auto send = [&](Kind kind, uint32_t subject, std::string_view payload) {
+    const Status sent = channel_.send(static_cast<uint16_t>(kind), subject, payload, {}, what.until, end);
+    what.was_late = !sent && sent.error().code == ErrorCode::kTimedOut;
+    return sent;
+  };
+  MEMBRANE_TRY(send(what.kind, what.subject, what.payload));
+  while (true) {
+    const auto now = Clock::now();
+    if (now >= end()) {
+      what.was_late = true;
+      return fail(ErrorCode::kTimedOut, "the worker did not stop, and was ended");
+    }
+    const auto look_again = what.cancel != nullptr ? now + kLookAtCancel : what.until;
+    MEMBRANE_ASSIGN(auto frame, channel_.receive(std::min(what.until, look_again)));
+    if (!frame) continue;
+    switch (static_cast<Kind>(frame->kind)) {
+      case Kind::kDone:
+        if (frame->subject != what.subject) return std::unexpected(Conversation::no_message().error());
+        what.came_along = std::move(frame->descriptors);
+        return std::move(frame->payload);
+      case Kind::kOutput: MEMBRANE_TRY(conversation.hear_output(frame->payload)); break;
+      case Kind::kFile: MEMBRANE_TRY(conversation.hear_file(frame->payload)); break;
+      case Kind::kRequest: {
+        MEMBRANE_ASSIGN(const std::string answer, conversation.answer(*frame));
+        MEMBRANE_TRY(send(Kind::kAnswer, frame->subject, answer));
+        break;
+      }
+      default: return std::unexpected(Conversation::no_message().error());
+    }
+  }
+}
+
+Result<std::string> Worker::command(Command& what) {
+  const std::lock_guard lock(mutex_);
+  if (!is_alive())
+    return fail(ErrorCode::kUnavailable, "the worker is gone: " + problem(), "Begin a new session.");
+  auto answer = converse(what);
+  if (answer) return answer;
+  return std::unexpected(lose(answer.error().code == ErrorCode::kUnavailable ? "" : answer.error().message));
+}
+
+// `how`: what it did, where that is known; else how it ended says it.
+Error Worker::lose(std::string how) {
+  kill();
+  problem_ = how.empty() ? how_it_ended() : std::move(how);
+  return {ErrorCode::kUnavailable, problem_, "What it did until then is not known; begin a new session."};
+}
+
+// -- the process ---------------------------------------------------------------------------------------
+
+Worker::Worker(Channel channel, Descriptor process, int pid, std::shared_ptr<Zygote> of)
+    : channel_(std::move(channel)), process_(std::move(process)), pid_(pid), of_(std::move(of)) {}
+
+Worker::~Worker() {
+  kill();
+  if (!of_) how_it_ended();  // a zygote reaps by itself
+}
+
+Result<std::shared_ptr<Worker>> Worker::start() {
+  MEMBRANE_ASSIGN(auto ends, Channel::make_pair());
+  Walls walls;
+  MEMBRANE_ASSIGN(const NewProcess made, new_process(walls));
+  if (made.pid == 0) {
+    {
+      const Descriptor others(std::move(ends.first));
+    }
+    enclose(walls);
+    work(std::move(ends.second), std::move(walls));
+  }
+  return adopt(std::move(ends.first), Descriptor(made.process_file), made.pid);
+}
+
+std::shared_ptr<Worker> Worker::adopt(Descriptor socket, Descriptor process, int pid) {
+  return std::shared_ptr<Worker>(
+      new Worker(Channel(std::move(socket), kMostBytesOfSetUp), std::move(process), pid, nullptr));
+}
+
+void Worker::signal(int number) const {
+  if (process_) syscall(SYS_pidfd_send_signal, process_.number(), number, nullptr, 0);
+}
+
+void Worker::kill() {
+  is_lost_ = true;
+  signal(SIGKILL);
+}
+
+std::string Worker::problem() {
+  const std::lock_guard lock(mutex_);
+  return !is_lost_ || !problem_.empty() ? problem_ : "it was ended";
+}
+
+std::string Worker::how_it_ended() {
+  if (std::exchange(is_reaped_, true)) return problem_;
+  int status = -1;
+  if (of_) status = of_->end_of(pid_);
+  else if (waitpid(pid_, &status, 0) != pid_) status = -1;
+  if (status < 0) return "the worker is gone";
+  if (WIFEXITED(status)) return "the worker ended with exit code " + std::to_string(WEXITSTATUS(status));
+  switch (const int by = WTERMSIG(status)) {
+    case SIGSYS: return "the worker made a system call that no guest needs, and the system ended it";
+    case SIGKILL: return "the worker was killed, by the system's own want of memory or by a person";
+    default: return "the worker crashed (" + std::string(strsignal(by)) + ")";
+  }
+}
+
+// -- templates and walls ---------------------------------------------------------------------------------
+
+Status Worker::open(const sandbox::TemplateSpec& spec) {
+  Command what{.kind = Kind::kOpenTemplate, .payload = bytes_of(spec)};
+  MEMBRANE_ASSIGN(const std::string bytes, command(what));
+  Reader in(bytes);
+  auto opened = in.get<Status>();
+  if (!in.is_done()) return std::unexpected(lose("the worker's answer is none"));
+  return opened;
+}
+
+const Walls& Worker::raise_walls(const WallLimits& limits) {
+  const std::lock_guard lock(mutex_);
+  if (std::exchange(has_walls_, true)) return walls_;
+  Command what{.kind = Kind::kRaiseWalls, .payload = bytes_of(limits)};
+  if (const auto bytes = command(what)) {
+    Reader in(*bytes);
+    walls_.missing = in.get<decltype(walls_.missing)>();
+    if (!in.is_done()) lose("the worker's answer is none");
+  }
+  return walls_;
+}
+
+// -- runs ------------------------------------------------------------------------------------------------
+
+namespace {
+
+// The most that a worker's message about a guest of this policy can have.
+uint64_t most_bytes(const policy::Limits& limits) {
+  return std::min<uint64_t>(limits.memory_bytes + 8 * limits.output_bytes + kReportBytes, UINT32_MAX);
+}
+
+std::shared_ptr<policy::Budget> budget_of(const RunOptions& options) {
+  return options.budget ? options.budget : std::make_shared<policy::Budget>(options.policy.limits);
+}
+
+}  // namespace
+
+Report Worker::run(const sandbox::Program& program, const RunOptions& options) {
+  return run_alone(Kind::kRun, bytes_of(guest_options(options), program), options);
+}
+
+Report Worker::thaw(std::span<const uint8_t> snapshot, const RunOptions& options) {
+  const std::string_view bytes(reinterpret_cast<const char*>(snapshot.data()), snapshot.size());
+  return run_alone(Kind::kThaw, bytes_of(guest_options(options), bytes), options);
+}
+
+Report Worker::run_alone(Kind kind, std::string payload, const RunOptions& options) {
+  const std::lock_guard lock(mutex_);
+  const policy::Limits& limits = options.policy.limits;
+  raise_walls(
+      {.hashes = kind == Kind::kThaw || options.freeze_after_fuel, .memory_bytes = limits.memory_bytes});
+  channel_.set_most_bytes(
+      std::min<uint64_t>(most_bytes(limits) + (options.freeze_after_fuel ? UINT32_MAX : 0), UINT32_MAX));
+  const auto budget = budget_of(options);
+  Answerer answerer(options, sandbox::world_of(options, budget), limits.memory_bytes);
+  const auto end = std::min(Clock::now() + std::chrono::milliseconds(limits.wall_ms), budget->deadline());
+  answerer.bound(end, options.cancel);
+  const uint32_t subject = ++last_subject_;
+  Command what{.kind = kind,
+               .subject = subject,
+               .payload = std::move(payload),
+               .options = &options,
+               .answerers = {{subject, &answerer}},
+               .until = end + kGrace,
+               .cancel = options.cancel};
+  const auto bytes = command(what);
+  if (!bytes) return lost(bytes.error(), options.cancel, what.was_late, limits);
+  Reader in(*bytes);
+  Report report = in.get<Report>();
+  if (!in.is_done()) return lost(lose("the worker's report is none"), nullptr, false, limits);
+  answerer.tell_late_call(limits, report);
+  if (options.budget) options.budget->take_after(policy::Resource::kFuel, report.fuel_used);
+  report.tokens_used = std::max(report.tokens_used, answerer.world().tokens_used());
+  sandbox::tell_end_of_replay(answerer.world(), report);
+  return report;
+}
+
+// -- sessions ----------------------------------------------------------------------------------------------
+
+class RemoteSession final : public sandbox::Session {
+ public:
+  RemoteSession(std::shared_ptr<Worker> worker, sandbox::TemplateSpec spec, RunOptions options)
+      : worker_(std::move(worker)),
+        spec_(std::move(spec)),
+        subject_(++worker_->last_subject_),
+        options_(std::move(options)),
+        budget_(budget_of(options_)),
+        answerer_(options_, sandbox::world_of(options_, budget_), options_.policy.limits.memory_bytes) {}
+  ~RemoteSession() override {
+    if (worker_->is_alive()) static_cast<void>(ask<std::string_view>(Kind::kClose, {}));
+  }
+
+  Status begin() {
+    MEMBRANE_ASSIGN(Status begun, asked<Status>(Kind::kCreate, bytes_of(options_of_session(), spec_)));
+    return begun;
+  }
+  Status restore(std::string_view kept) {
+    MEMBRANE_ASSIGN(Status begun, asked<Status>(Kind::kRestore, bytes_of(options_of_session(), spec_, kept)));
+    return begun;
+  }
+
+  Report exec(const sandbox::Turn& turn) override {
+    fuel_of_turn_ = 0;
+    turn_cancel_ = turn.cancel;
+    turn_stdout_ = turn.on_stdout;
+    turn_stderr_ = turn.on_stderr;
+    answerer_.world().refill(options_.policy.limits);
+    return take_turn(Kind::kExec, bytes_of(left_of(options_), turn));
+  }
+  Report go_on(std::optional<uint64_t> pause_at_fuel) override {
+    return take_turn(Kind::kGoOn, bytes_of(left_of(options_), pause_at_fuel));
+  }
+  void end(Report& report) override {
+    sandbox::end_replay(answerer_.world(), report);
+    if (const auto divergence = answerer_.world().divergence())
+      sandbox::tell_divergence(*divergence, "turns", report);
+  }
+  std::optional<uint64_t> paused_at_fuel() const override { return paused_at_fuel_; }
+
+  Result<std::unique_ptr<Session>> fork(uint64_t number) override {
+    RunOptions options = options_;
+    options.record = nullptr;
+    options.read_input = nullptr;
+    auto child = std::make_unique<RemoteSession>(worker_, spec_, options);
+    MEMBRANE_ASSIGN(Status made, asked<Status>(Kind::kFork, bytes_of(number, child->subject_), child.get()));
+    MEMBRANE_TRY(made);
+    child->paused_at_fuel_ = paused_at_fuel_;
+    child->fuel_of_turn_ = fuel_of_turn_;
+    if (paused_at_fuel_) return child;
+    if (auto moved = child->move_out(std::move(options))) return moved;
+    return child;
+  }
+
+  Result<std::vector<uint8_t>> keep() const override {
+    MEMBRANE_ASSIGN(auto kept, asked<Result<std::vector<uint8_t>>>(Kind::kKeep, {}));
+    return kept;
+  }
+
+  std::vector<std::string> complete(std::string_view code) override {
+    RunOptions options = options_;
+    options.on_stdout = options.on_stderr = nullptr;
+    options.on_file = nullptr;
+    options.record = nullptr;
+    policy::Limits& limits = options.policy.limits;
+    limits.host_calls = limits.bytes_in = limits.bytes_out = limits.tokens = 0;
+    options.budget = nullptr;
+    RemoteSession scratch(worker_, spec_, std::move(options));
+    auto names = asked<std::vector<std::string>>(Kind::kComplete, bytes_of(scratch.subject_, code), &scratch);
+    return names ? *std::move(names) : std::vector<std::string>();
+  }
+
+  std::vector<sandbox::ReportFile> files() const override {
+    auto files = asked<std::vector<sandbox::ReportFile>>(Kind::kFiles, {});
+    return files ? *std::move(files) : std::vector<sandbox::ReportFile>();
+  }
+  host::HostResult<std::string> read_file(std::string_view path) const override {
+    return of_file<std::string>(Kind::kReadFile, bytes_of(path));
+  }
+  host::HostResult<void> put_file(std::string_view path, std::string_view bytes) override {
+    return of_file<void>(Kind::kPutFile, bytes_of(path, bytes));
+  }
+  host::HostResult<std::vector<wasi::FileFact>> act_on_files(const wasi::FileRequest& request) override {
+    return of_file<std::vector<wasi::FileFact>>(Kind::kActOnFiles, bytes_of(request));
+  }
+  std::optional<uint64_t> private_bytes() const override {
+    const auto bytes = asked<std::optional<uint64_t>>(Kind::kPrivateBytes, {});
+    return bytes ? *bytes : std::nullopt;
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  // The same session in a worker of its own; null where there can be none.
+  std::unique_ptr<Session> move_out(RunOptions options) const {
+    if (!worker_->of_) return nullptr;
+    const auto kept = keep();
+    if (!kept) return nullptr;
+    const auto other = worker_->of_->spawn();
+    if (!other) return nullptr;
+    auto moved = (*other)->restore(spec_, *kept, std::move(options));
+    return moved ? *std::move(moved) : nullptr;
+  }
+
+  // A turn may have ears of its own.
+  [[nodiscard]] GuestOptions options_of_session() const {
+    GuestOptions said = guest_options(options_);
+    said.hears_stdout = said.hears_stderr = true;
+    return said;
+  }
+
+  // The answer to a command that runs no guest's code, or next to none. `other` may ask, too.
+  template <typename T>
+  Result<std::string> ask(Kind kind, std::string payload, const RemoteSession* other = nullptr) const {
+    const std::lock_guard lock(worker_->mutex_);
+    worker_->channel_.set_most_bytes(most_bytes(options_.policy.limits));
+    Worker::Command what{.kind = kind, .subject = subject_, .payload = std::move(payload)};
+    what.answerers = {{subject_, &answerer_}};
+    if (other != nullptr) what.answerers.emplace_back(other->subject_, &other->answerer_);
+    return worker_->command(what);
+  }
+  template <typename T>
+  Result<T> asked(Kind kind, std::string payload, const RemoteSession* other = nullptr) const {
+    MEMBRANE_ASSIGN(const std::string bytes, ask<T>(kind, std::move(payload), other));
+    Reader in(bytes);
+    T value = in.get<T>();
+    if (!in.is_done()) return std::unexpected(worker_->lose("the worker's answer is none"));
+    return value;
+  }
+  template <typename T>
+  host::HostResult<T> of_file(Kind kind, std::string payload) const {
+    auto answer = asked<host::HostResult<T>>(kind, std::move(payload));
+    if (!answer) return host::refuse(host::Errno::kHost, answer.error().message);
+    return *std::move(answer);
+  }
+
+  Report take_turn(Kind kind, std::string payload) {
+    const std::lock_guard lock(worker_->mutex_);
+    const policy::Limits& limits = options_.policy.limits;
+    const auto wall_end = Clock::now() + std::chrono::milliseconds(limits.wall_ms);
+    if (!options_.budget) budget_->set_deadline(wall_end);
+    const auto end = std::min(wall_end, budget_->deadline());
+    host::World& world = answerer_.world();
+    RunOptions options = options_;
+    if (turn_cancel_ != nullptr) options.cancel = turn_cancel_;
+    if (turn_stdout_) options.on_stdout = turn_stdout_;
+    if (turn_stderr_) options.on_stderr = turn_stderr_;
+    answerer_.bound(end, options.cancel);
+    const uint64_t tokens_before = world.tokens_used();
+    worker_->channel_.set_most_bytes(most_bytes(limits));
+    Worker::Command what{.kind = kind,
+                         .subject = subject_,
+                         .payload = std::move(payload),
+                         .options = &options,
+                         .answerers = {{subject_, &answerer_}},
+                         .until = end + kGrace,
+                         .cancel = options.cancel};
+    const auto bytes = worker_->command(what);
+    if (!bytes) return lost(bytes.error(), options.cancel, what.was_late, limits);
+    Reader in(*bytes);
+    TurnEnd ended = in.get<TurnEnd>();
+    if (!in.is_done()) return lost(worker_->lose("the worker's report is none"), nullptr, false, limits);
+    paused_at_fuel_ = ended.paused_at_fuel;
+    Report& report = ended.report;
+    answerer_.tell_late_call(limits, report);
+    const uint64_t used = report.fuel_used - std::min(report.fuel_used, fuel_of_turn_);
+    fuel_of_turn_ = report.fuel_used;
+    if (options_.budget) options_.budget->take_after(policy::Resource::kFuel, used);
+    report.tokens_used = world.tokens_used() - tokens_before;
+    if (const auto divergence = world.divergence()) sandbox::tell_divergence(*divergence, "turns", report);
+    return std::move(report);
+  }
+
+  std::shared_ptr<Worker> worker_;
+  const sandbox::TemplateSpec spec_;
+  const uint32_t subject_;
+  RunOptions options_;
+  std::shared_ptr<policy::Budget> budget_;
+  mutable Answerer answerer_;
+  std::optional<uint64_t> paused_at_fuel_;
+  const std::atomic<bool>* turn_cancel_ = nullptr;  // of the last turn, as its ears
+  std::function<void(std::string_view)> turn_stdout_, turn_stderr_;
+  uint64_t fuel_of_turn_ = 0;  // that is taken from a shared budget already
+};
+
+Result<std::unique_ptr<sandbox::Session>> Worker::create(const sandbox::TemplateSpec& spec,
+                                                         RunOptions options) {
+  raise_walls({.memory_bytes = options.policy.limits.memory_bytes});
+  auto session = std::make_unique<RemoteSession>(shared_from_this(), spec, std::move(options));
+  MEMBRANE_TRY(session->begin());
+  return session;
+}
+
+Result<std::unique_ptr<sandbox::Session>> Worker::restore(const sandbox::TemplateSpec& spec,
+                                                          std::span<const uint8_t> kept, RunOptions options) {
+  raise_walls({.memory_bytes = options.policy.limits.memory_bytes});
+  auto session = std::make_unique<RemoteSession>(shared_from_this(), spec, std::move(options));
+  MEMBRANE_TRY(session->restore({reinterpret_cast<const char*>(kept.data()), kept.size()}));
+  return session;
+}
+
+// -- a zygote ------------------------------------------------------------------------------------------------
+
+Result<std::shared_ptr<Zygote>> Zygote::start() {
+  MEMBRANE_ASSIGN(auto worker, Worker::start());
+  return std::shared_ptr<Zygote>(new Zygote(std::move(worker)));
+}
+
+Status Zygote::open(const sandbox::TemplateSpec& spec) {
+  const std::lock_guard lock(mutex_);
+  return worker_->open(spec);
+}
+
+Result<std::shared_ptr<Worker>> Zygote::spawn() {
+  const std::lock_guard lock(mutex_);
+  Worker::Command what{.kind = Kind::kSpawn};
+  MEMBRANE_ASSIGN(const std::string bytes, worker_->command(what));
+  Reader in(bytes);
+  const auto number = in.get<Result<int32_t>>();
+  if (!number) return std::unexpected(number.error());
+  if (!in.is_done() || what.came_along.size() != 2)
+    return std::unexpected(worker_->lose("the zygote's answer is none"));
+  return std::shared_ptr<Worker>(new Worker(Channel(std::move(what.came_along[0]), kMostBytesOfSetUp),
+                                            std::move(what.came_along[1]), *number, shared_from_this()));
+}
+
+int Zygote::end_of(int number) {
+  const std::lock_guard lock(mutex_);
+  Worker::Command what{.kind = Kind::kEndOf, .payload = bytes_of(int32_t{number})};
+  const auto bytes = worker_->command(what);
+  return bytes ? Reader(*bytes).get<int32_t>() : -1;
+}
+
+}  // namespace membrane::worker

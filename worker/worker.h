@@ -1,0 +1,123 @@
+// Runs guests in worker processes: what sandbox/sandbox.h and sandbox/session.h do in this process, behind the walls of
+// walls.h. What a guest or a worker does, however wrong, ends in a report.
+//
+//   Worker::start()    a process of its own, begun early: with one thread, before secrets are in memory
+//     .open(spec)      it maps the language's warm image
+//     .run(program), .create(spec, options)
+//
+//   Zygote::start()    a process that opens templates, and from which workers are forked when they are wanted
+//     .open(spec), .spawn()
+//
+// The supervisor is the process that holds these: it answers the worker's requests through a host::World, by the policy,
+// and keeps the journal. A worker's clock, its fuel and its memory are its own word; so the supervisor ends it when it
+// takes longer than it was given, or says what no worker says.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "sandbox/sandbox.h"
+#include "sandbox/session.h"
+#include "sandbox/template.h"
+#include "worker/channel.h"
+#include "worker/walls.h"
+
+namespace membrane::worker {
+
+class Zygote;
+enum class Kind : uint16_t;  // messages.h
+
+// Threads: any; its commands wait for each other. A session is one thread's at a time.
+class Worker : public std::enable_shared_from_this<Worker> {
+ public:
+  // Errors: kUnavailable when there can be no more processes or sockets.
+  static Result<std::shared_ptr<Worker>> start();
+  // A child of this process that speaks on the other end of the socket, whatever it is.
+  static std::shared_ptr<Worker> adopt(Descriptor socket, Descriptor process, int pid);
+  ~Worker();
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+
+  // Before the walls stand. Errors: kNotFound when the warm image is to be made first; those of Template::open(); of a
+  // worker that is gone, kUnavailable.
+  Status open(const sandbox::TemplateSpec& spec);
+  // The walls that could not be raised; raised now, unless that was done. Runs and sessions raise them by themselves.
+  const Walls& raise_walls(const WallLimits& limits);
+
+  // As sandbox::run() and thaw(); functions of the embedder are not for workers.
+  sandbox::Report run(const sandbox::Program& program, const sandbox::RunOptions& options);
+  sandbox::Report thaw(std::span<const uint8_t> snapshot, const sandbox::RunOptions& options);
+  // As Session::create(), of a template that is open. The session keeps the worker. A fork of it has a worker of its own,
+  // where this one is a zygote's and keep() can keep what is forked. Errors: those of Session::create();
+  // kUnavailable of a worker that is gone.
+  Result<std::unique_ptr<sandbox::Session>> create(const sandbox::TemplateSpec& spec,
+                                                   sandbox::RunOptions options);
+
+  // As Session::restore(), the same.
+  Result<std::unique_ptr<sandbox::Session>> restore(const sandbox::TemplateSpec& spec,
+                                                    std::span<const uint8_t> kept,
+                                                    sandbox::RunOptions options);
+
+  // Whether it can be given commands. When not, what was running in it ended so.
+  [[nodiscard]] bool is_alive() const { return !is_lost_; }
+  [[nodiscard]] std::string problem();
+  // Ends it at once.
+  void kill();
+
+ private:
+  friend class Zygote;
+  friend class RemoteSession;
+  class Conversation;
+
+  Worker(Channel channel, Descriptor process, int pid, std::shared_ptr<Zygote> of);
+
+  using Clock = std::chrono::steady_clock;
+  struct Command;
+  sandbox::Report run_alone(Kind kind, std::string payload, const sandbox::RunOptions& options);
+  // Its answer. Errors: kUnavailable, with what the worker did.
+  Result<std::string> command(Command& what);
+  Result<std::string> converse(Command& what);
+  Error lose(std::string how);
+  std::string how_it_ended();
+  void signal(int number) const;
+
+  std::recursive_mutex mutex_;  // guards all below: a command is many messages
+  Channel channel_;
+  Descriptor process_;
+  int pid_;                     // of a child of this process, or the number that its zygote has for it
+  std::shared_ptr<Zygote> of_;  // null: a child
+  bool is_reaped_ = false;
+  bool has_walls_ = false;
+  Walls walls_;
+  std::atomic<bool> is_lost_ = false;
+  std::string problem_;
+  std::atomic<uint32_t> last_subject_ = 0;
+};
+
+// Threads: any.
+class Zygote : public std::enable_shared_from_this<Zygote> {
+ public:
+  // Errors: as Worker::start().
+  static Result<std::shared_ptr<Zygote>> start();
+  // Of all workers that are spawned from then on. Errors: as Worker::open().
+  Status open(const sandbox::TemplateSpec& spec);
+  // Errors: kUnavailable.
+  Result<std::shared_ptr<Worker>> spawn();
+
+ private:
+  friend class Worker;
+  explicit Zygote(std::shared_ptr<Worker> worker) : worker_(std::move(worker)) {}
+  int end_of(int number);
+
+  std::mutex mutex_;  // guards worker_
+  std::shared_ptr<Worker> worker_;
+};
+
+}  // namespace membrane::worker

@@ -1,0 +1,293 @@
+// Runs in workers are as those in this process; and a worker that lies, crashes, hangs or floods costs one run.
+#include "worker/worker.h"
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <functional>
+
+#include "base/sanitized_testing.h"
+#include "worker/broker_calls.h"
+#include "worker/link.h"
+#include "worker/messages.h"
+
+namespace membrane::worker {
+namespace {
+
+using sandbox::Outcome;
+using sandbox::Report;
+
+sandbox::Program program(std::string text) {
+  sandbox::Program made;
+  made.source = std::move(text);
+  return made;
+}
+
+Report run(const std::string& text, const sandbox::RunOptions& options = {}) {
+  const auto worker = Worker::start();
+  EXPECT_TRUE(worker);
+  return (*worker)->run(program(text), options);
+}
+
+constexpr const char* kAdds = R"((func (export "run") (result i32) (i32.add (i32.const 40) (i32.const 2))))";
+constexpr const char* kSpins = R"((func (export "run") (loop $again (br $again))))";
+constexpr const char* kStores = R"(
+  (func (export "run")
+    (call $kv.set! (string "colour") (string "blue"))
+    (call $io.print (call $kv.get! (string "colour")))))";
+
+// What does not depend on the clock.
+std::string essence(Report report) {
+  report.compile_us = report.run_us = 0;
+  for (sandbox::HostCallRecord& call : report.host_calls) call.latency_us = 0;
+  return render_json(report, true);
+}
+
+class Alike : public testing::TestWithParam<const char*> {};
+
+TEST_P(Alike, AReportIsTheSameAsInThisProcess) {
+  sandbox::RunOptions options;
+  options.policy.limits.fuel = 100'000;
+  options.policy.kv.emplace();
+  EXPECT_EQ(essence(run(GetParam(), options)), essence(sandbox::run(program(GetParam()), options)));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Worker, Alike,
+    testing::Values(
+        kAdds, kSpins, kStores, "(func", R"((func (export "run") unreachable))",
+        R"((func (export "run") (call $http.get! (string "https://example.org/"))))",
+        R"((func (export "run") (call $time.now_ms) (drop) (call $io.print (string "x"))))",
+        R"((memory 1 70000) (func (export "run") (drop (memory.grow (i32.const 60000))) unreachable))"));
+
+TEST(Worker, TheJournalIsTheSupervisors) {
+  host::Journal here, there;
+  sandbox::RunOptions options;
+  options.policy.kv.emplace();
+  options.record = &here;
+  ASSERT_EQ(run(kStores, options).outcome, Outcome::kOk);
+  options.record = &there;
+  ASSERT_EQ(sandbox::run(program(kStores), options).outcome, Outcome::kOk);
+  ASSERT_EQ(here.size(), there.size());
+  ASSERT_GT(here.size(), 0u);
+  options.record = nullptr;
+  options.replay = &here;
+  EXPECT_EQ(run(kStores, options).outcome, Outcome::kOk);
+  EXPECT_EQ(run(kAdds, options).outcome, Outcome::kDiverged);
+}
+
+TEST(Worker, WhatItPrintsComesAsItIsPrinted) {
+  sandbox::RunOptions options;
+  std::string heard;
+  options.on_stdout = [&](std::string_view text) { heard += text; };
+  const Report report = run(
+      R"((func (export "run") (call $io.print (string "one ")) (call $io.print (string "two"))))", options);
+  EXPECT_EQ(heard, "one two");
+  EXPECT_EQ(report.stdout_text, heard);
+}
+
+TEST(Worker, ItStopsWhenItsOwnerSays) {
+  std::atomic<bool> cancel = false;
+  sandbox::RunOptions options;
+  options.policy.limits.fuel = UINT64_MAX / 2;
+  options.policy.limits.wall_ms = 600'000;
+  options.cancel = &cancel;
+  options.on_stdout = [&](std::string_view) { cancel = true; };
+  const Report report =
+      run(R"((func (export "run") (call $io.print (string "x")) (loop $again (br $again))))", options);
+  EXPECT_EQ(report.outcome, Outcome::kCancelled);
+}
+
+TEST(Worker, ASharedBudgetPaysForWhatWasUsed) {
+  sandbox::RunOptions options;
+  options.budget = std::make_shared<policy::Budget>(options.policy.limits);
+  const uint64_t before = options.budget->left(policy::Resource::kFuel);
+  const Report report = run(kAdds, options);
+  EXPECT_EQ(options.budget->left(policy::Resource::kFuel), before - report.fuel_used);
+}
+
+TEST(Zygote, WorkersOfAZygoteAreApart) {
+  const auto zygote = Zygote::start();
+  ASSERT_TRUE(zygote);
+  auto one = (*zygote)->spawn(), other = (*zygote)->spawn();
+  ASSERT_TRUE(one && other);
+  EXPECT_EQ((*one)->run(program(kAdds), {}).outcome, Outcome::kOk);
+  (*one)->kill();
+  EXPECT_EQ((*one)->run(program(kAdds), {}).outcome, Outcome::kFailed);
+  EXPECT_EQ((*other)->run(program(kAdds), {}).outcome, Outcome::kOk);
+  EXPECT_EQ((*(*zygote)->spawn())->run(program(kAdds), {}).outcome, Outcome::kOk);
+}
+
+TEST(Zygote, EveryWallStands) {
+  if (kIsSanitized) GTEST_SKIP() << "a sanitizer makes system calls of its own";
+  const auto zygote = Zygote::start();
+  ASSERT_TRUE(zygote);
+  const auto worker = (*zygote)->spawn();
+  ASSERT_TRUE(worker);
+  for (const auto& [name, why] : (*worker)->raise_walls({}).missing) ADD_FAILURE() << name << ": " << why;
+}
+
+// -- workers that are not what they should be --------------------------------------------------------
+
+// A process that does as it likes with the socket.
+std::shared_ptr<Worker> misbehaving(const std::function<void(Link&)>& behaves) {
+  auto ends = Channel::make_pair();
+  Walls walls;
+  const auto made = new_process(walls);
+  EXPECT_TRUE(made);
+  if (made->pid == 0) {
+    {
+      const Descriptor others = std::move(ends->first);
+    }
+    Link link(Channel(std::move(ends->second), UINT32_MAX));
+    behaves(link);
+    _exit(7);
+  }
+  return Worker::adopt(std::move(ends->first), Descriptor(made->process_file), made->pid);
+}
+
+std::string no_walls_missing() {
+  Writer out;
+  out.put(uint64_t{0});
+  return out.take();
+}
+
+// It raises its walls as it should, and then, asked to run a program, does what `behaves` does.
+Report report_of(const std::function<void(Link&, uint32_t subject)>& behaves,
+                 sandbox::RunOptions options = {}) {
+  const auto worker = misbehaving([&](Link& link) {
+    link.receive();
+    link.send(Kind::kDone, 0, no_walls_missing());
+    behaves(link, link.receive().subject);
+  });
+  Report report = worker->run(program(kAdds), options);
+  EXPECT_EQ(worker->is_alive(), report.outcome == Outcome::kOk);
+  EXPECT_EQ(worker->run(program(kAdds), options).outcome, Outcome::kFailed);
+  return report;
+}
+
+std::string error_of(const std::function<void(Link&, uint32_t subject)>& behaves) {
+  const Report report = report_of(behaves);
+  EXPECT_EQ(report.outcome, Outcome::kFailed);
+  return report.errors.empty() ? "" : report.errors.front().message;
+}
+
+TEST(MisbehavingWorker, OneThatEndsIsSaidToHaveEnded) {
+  EXPECT_EQ(error_of([](Link&, uint32_t) {}), "the worker ended with exit code 7");
+}
+
+TEST(MisbehavingWorker, OneThatCrashesIsSaidToHaveCrashed) {
+  EXPECT_NE(error_of([](Link&, uint32_t) {
+              signal(SIGSEGV, SIG_DFL);
+              *static_cast<volatile int*>(nullptr) = 1;
+            }).find("crashed"),
+            std::string::npos);
+}
+
+TEST(MisbehavingWorker, OneThatDoesNotAnswerIsEnded) {
+  sandbox::RunOptions options;
+  options.policy.limits.wall_ms = 1;
+  const Report report = report_of(
+      [](Link&, uint32_t) {
+        while (true) pause();
+      },
+      options);
+  EXPECT_EQ(report.outcome, Outcome::kTimedOut);
+}
+
+TEST(MisbehavingWorker, OneThatStopsItselfIsEnded) {
+  sandbox::RunOptions options;
+  options.policy.limits.wall_ms = 1;
+  const Report report = report_of(
+      [](Link&, uint32_t) {
+        raise(SIGSTOP);
+        while (true) pause();
+      },
+      options);
+  EXPECT_EQ(report.outcome, Outcome::kTimedOut);
+}
+
+TEST(MisbehavingWorker, ItsReportMustBeOne) {
+  EXPECT_EQ(error_of([](Link& link, uint32_t subject) {
+              link.send(Kind::kDone, subject, "nonsense");
+              pause();
+            }),
+            "the worker's report is none");
+}
+
+TEST(MisbehavingWorker, ItAnswersForItselfOnly) {
+  const auto said = error_of([](Link& link, uint32_t subject) {
+    link.send(Kind::kDone, subject + 1, "");
+    pause();
+  });
+  EXPECT_EQ(said, "the worker said what no worker says, and was ended");
+}
+
+TEST(MisbehavingWorker, ItCannotAskForAnotherSession) {
+  const auto said = error_of([](Link& link, uint32_t subject) {
+    Writer out;
+    out.put(Question::kPosition);
+    link.send(Kind::kRequest, subject + 1, out.bytes());
+    pause();
+  });
+  EXPECT_EQ(said, "the worker said what no worker says, and was ended");
+}
+
+TEST(MisbehavingWorker, ItCannotAskWhatThereIsNot) {
+  EXPECT_EQ(error_of([](Link& link, uint32_t subject) {
+              link.send(Kind::kRequest, subject, "\xff\xff\xff");
+              pause();
+            }),
+            "the worker asked what no worker asks");
+}
+
+TEST(MisbehavingWorker, ItsOutputHasALimit) {
+  sandbox::RunOptions options;
+  uint64_t heard = 0;
+  options.policy.limits.output_bytes = 1000;
+  options.on_stdout = [&](std::string_view text) { heard += text.size(); };
+  const Report report = report_of(
+      [](Link& link, uint32_t subject) {
+        const std::string text(10'000, 'x');
+        while (true) link.write(subject, false, text);
+      },
+      options);
+  EXPECT_EQ(report.outcome, Outcome::kFailed);
+  EXPECT_LT(heard, 2u << 20);
+}
+
+TEST(MisbehavingWorker, AMessageHasALimit) {
+  const auto said = error_of([](Link& link, uint32_t subject) {
+    const std::string much(400u << 20, 'x');
+    link.send(Kind::kDone, subject, much);
+    pause();
+  });
+  EXPECT_NE(said.find("is longer than"), std::string::npos);
+}
+
+TEST(MisbehavingWorker, WhatItsPolicyDoesNotGrantIsRefusedByTheSupervisor) {
+  sandbox::RunOptions options;
+  auto* const refused = static_cast<std::atomic<int>*>(
+      mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  report_of(
+      [&](Link& link, uint32_t subject) {
+        Writer out;
+        out.put(Question::kBroker);
+        out.put(BrokerCall::file_read);
+        out.put(UINT64_MAX);
+        out.put("/etc/passwd");
+        out.put(UINT64_MAX);
+        const std::string answer = link.ask(subject, out.bytes());
+        Reader in(answer);
+        const auto bytes = in.get<host::HostResult<std::string>>();
+        *refused = in.is_done() && !bytes && bytes.error().code == host::Errno::kAccess ? 1 : 2;
+      },
+      options);
+  EXPECT_EQ(*refused, 1);
+  munmap(refused, 4096);
+}
+
+}  // namespace
+}  // namespace membrane::worker
