@@ -1,0 +1,476 @@
+/// <reference lib="esnext.disposable" preserve="true" />
+// A sandbox: made, used, ended.
+
+import { Attempts, Connection, type Request } from './connection.js'
+import { errorOfStatus, MembraneError, NotFoundError, notOurs } from './errors.js'
+import { type ServerEvent } from './events.js'
+import { settingsOf, type ConnectionOptions } from './settings.js'
+import {
+  fileOf,
+  formsOf,
+  infoOf,
+  milliseconds,
+  Result,
+  seconds,
+  type Duration,
+  type Event,
+  type FileEvent,
+  type FileInfo,
+  type FileJson,
+  type Json,
+  type SandboxInfo,
+  type SandboxJson,
+  type Snapshot,
+} from './types.js'
+
+export interface CallOptions {
+  /** Ends the call. */
+  signal?: AbortSignal
+}
+
+export interface CreateOptions extends ConnectionOptions {
+  /** "python", "javascript", "wat" or another template; "python". */
+  template?: string
+  /** The id of one that it goes on from, instead of a template. */
+  snapshot?: string
+  /** What it may do: as a policy file, in JSON. Nothing without one. */
+  policy?: { readonly [name: string]: Json }
+  /** After which it is ended. */
+  ttl?: Duration
+  /** Ended after so long without anything to do. */
+  idleTimeout?: Duration
+  metadata?: Readonly<Record<string, string>>
+  labels?: readonly string[]
+  env?: Readonly<Record<string, string>>
+  packages?: readonly string[]
+}
+
+export interface ChangeOptions extends CallOptions {
+  /** Counted from now. */
+  ttl?: Duration
+  /** 0: none. */
+  idleTimeout?: Duration
+  metadata?: Readonly<Record<string, string>>
+  labels?: readonly string[]
+}
+
+export interface ExecOptions {
+  arguments?: readonly string[]
+  stdin?: string
+  /** How long the program may run; the policy's limit counts when it is less. */
+  timeout?: Duration
+  /** For this program alone, over the sandbox's. */
+  env?: Readonly<Record<string, string>>
+  context?: string
+  /** Ends the call, and the program. */
+  signal?: AbortSignal
+}
+
+export interface ListOptions extends ConnectionOptions {
+  state?: string
+  label?: string
+}
+
+// `await using` of a Node that does not have the symbol yet uses this one, as TypeScript's own helper does.
+const asyncDispose: typeof Symbol.asyncDispose = Symbol.asyncDispose ?? (Symbol.for('Symbol.asyncDispose') as never)
+
+const pathOf = (...parts: string[]): string => '/v1/sandboxes/' + parts.map(encodeURIComponent).join('/')
+const whole = (duration: Duration | undefined): number | undefined =>
+  duration === undefined ? undefined : seconds(duration)
+
+function turnOf(code: string, options: ExecOptions): Record<string, unknown> {
+  return {
+    code,
+    env: options.env,
+    context: options.context,
+    stdin: options.stdin,
+    arguments: options.arguments,
+    timeout_ms: options.timeout === undefined ? undefined : milliseconds(options.timeout),
+  }
+}
+
+function jsonOf(event: ServerEvent): any {
+  try {
+    return JSON.parse(event.data)
+  } catch (error) {
+    throw notOurs('an event that is no JSON', error)
+  }
+}
+
+/** undefined: of a kind that this version does not know. */
+function eventOf(event: ServerEvent): Event | undefined {
+  switch (event.kind) {
+    case 'stdout':
+    case 'stderr':
+      return { kind: event.kind, text: jsonOf(event).text }
+    case 'display':
+      return { kind: 'display', forms: formsOf(jsonOf(event)) }
+    case 'report':
+      return { kind: 'result', result: new Result(jsonOf(event)) }
+    case 'error': {
+      const json = jsonOf(event)
+      const error = json.error ?? json
+      throw errorOfStatus(500, error.message, { ...error, requestId: error.request_id })
+    }
+    default:
+      return undefined
+  }
+}
+
+/**
+ * The events of a program that runs, as they come; the last has the result. It can be read once.
+ *
+ * A cut connection is made again, and goes on where it was. Who stops reading a stream of Sandbox.stream() stops the
+ * program, as its signal does.
+ */
+export class Stream implements AsyncIterable<Event> {
+  readonly #connection: Connection
+  readonly #sandbox: string
+  readonly #begin: Request
+  #isOwner: boolean
+  /** Known once it is read. */
+  execId: string
+  /** Known at its end. */
+  result: Result | undefined
+
+  /** @internal */
+  constructor(connection: Connection, sandbox: string, begin: Request, execId: string, isOwner: boolean) {
+    this.#connection = connection
+    this.#sandbox = sandbox
+    this.#begin = begin
+    this.#isOwner = isOwner
+    this.execId = execId
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<Event, void, undefined> {
+    try {
+      for await (const serverEvent of this.#serverEvents()) {
+        const event = eventOf(serverEvent)
+        if (!event) continue
+        if (event.kind === 'result') this.result = event.result
+        yield event
+        if (event.kind === 'result') return
+      }
+    } finally {
+      await this.#close()
+    }
+  }
+
+  /** Stops the program; its result has the outcome "cancelled". */
+  async cancel(): Promise<void> {
+    if (this.execId !== '' && !this.result) await this.#connection.nothing(cancelOf(this.#sandbox, this.execId))
+  }
+
+  async *#serverEvents(): AsyncGenerator<ServerEvent> {
+    const attempts = new Attempts(this.#connection.settings)
+    let request = this.#begin
+    let lastId = ''
+    for (;;) {
+      let cut: unknown
+      try {
+        const events = this.#connection.events(request, attempts, (response) => {
+          this.execId = response.headers.get('x-exec-id') ?? this.execId
+        })
+        for await (const event of events) {
+          attempts.beginAgain()
+          lastId = event.id
+          yield event
+        }
+      } catch (error) {
+        cut = error
+      }
+      await attempts.afterError(cut, this.#begin.signal)
+      if (this.execId === '') throw notOurs('cut, and names no exec')
+      request = { ...eventsOf(this.#sandbox, this.execId, lastId), signal: this.#begin.signal }
+    }
+  }
+
+  async #close(): Promise<void> {
+    if (!this.#isOwner || this.result) return
+    this.#isOwner = false
+    await this.cancel().catch(() => {}) // what ends the reading says more
+  }
+}
+
+const cancelOf = (sandbox: string, exec: string): Request => ({
+  method: 'DELETE',
+  path: pathOf(sandbox, 'execs', exec),
+  isGoneFine: true,
+})
+const eventsOf = (sandbox: string, exec: string, after: string): Request => ({
+  method: 'GET',
+  path: pathOf(sandbox, 'execs', exec, 'events'),
+  query: { after: after === '' ? undefined : after },
+})
+
+async function resultOf(stream: Stream): Promise<Result> {
+  for await (const _ of stream);
+  if (!stream.result) throw notOurs('a stream without a result')
+  return stream.result
+}
+
+/** A program that runs in the background. */
+export class Exec {
+  readonly #connection: Connection
+  readonly #sandbox: string
+  readonly id: string
+
+  /** @internal */
+  constructor(connection: Connection, sandbox: string, id: string) {
+    this.#connection = connection
+    this.#sandbox = sandbox
+    this.id = id
+  }
+
+  /** Its events from the first; leaving them does not stop it. */
+  stream(options: CallOptions = {}): Stream {
+    const request = { ...eventsOf(this.#sandbox, this.id, ''), signal: options.signal }
+    return new Stream(this.#connection, this.#sandbox, request, this.id, false)
+  }
+
+  async wait(options: CallOptions = {}): Promise<Result> {
+    return resultOf(this.stream(options))
+  }
+
+  /** "queued", "running" or "done". */
+  async state(): Promise<string> {
+    const path = pathOf(this.#sandbox, 'execs', this.id)
+    return (await this.#connection.json<{ state: string }>({ method: 'GET', path })).state
+  }
+
+  async cancel(): Promise<void> {
+    await this.#connection.nothing(cancelOf(this.#sandbox, this.id))
+  }
+}
+
+/** The files that a sandbox sees. Paths are absolute. */
+export class Files {
+  readonly #connection: Connection
+  readonly #sandbox: string
+
+  /** @internal */
+  constructor(connection: Connection, sandbox: string) {
+    this.#connection = connection
+    this.#sandbox = sandbox
+  }
+
+  #request(method: string, rest: readonly string[], options: CallOptions, query: Request['query'] = {}): Request {
+    return { method, path: pathOf(this.#sandbox, 'files', ...rest), query, signal: options.signal }
+  }
+
+  async read(path: string, options: CallOptions = {}): Promise<Uint8Array> {
+    return this.#connection.bytes({ ...this.#request('GET', [], options, { path }), accept: '*/*' })
+  }
+
+  async readText(path: string, options: CallOptions = {}): Promise<string> {
+    return new TextDecoder().decode(await this.read(path, options))
+  }
+
+  /** The whole file; directories above it are made. */
+  async write(path: string, data: string | Uint8Array, options: CallOptions = {}): Promise<void> {
+    await this.#connection.nothing({ ...this.#request('PUT', [], options, { path }), bytes: data })
+  }
+
+  /** What is in the directory; without one, the files that the sandbox has made or changed. */
+  async list(path?: string, options: CallOptions = {}): Promise<FileInfo[]> {
+    const request = this.#request('GET', ['list'], options, { path })
+    return (await this.#connection.json<{ files: FileJson[] }>(request)).files.map(fileOf)
+  }
+
+  async stat(path: string, options: CallOptions = {}): Promise<FileInfo> {
+    return fileOf(await this.#connection.json<FileJson>(this.#request('GET', ['stat'], options, { path })))
+  }
+
+  async move(source: string, target: string, options: CallOptions = {}): Promise<void> {
+    await this.#connection.nothing({ ...this.#request('POST', ['move'], options), json: { from: source, to: target } })
+  }
+
+  async makeDirectory(path: string, options: CallOptions = {}): Promise<void> {
+    await this.#connection.nothing({ ...this.#request('POST', ['mkdir'], options), json: { path } })
+  }
+
+  async remove(path: string, options: CallOptions & { recursive?: boolean } = {}): Promise<void> {
+    const query = { path, recursive: options.recursive ? 'true' : undefined }
+    await this.#connection.nothing({ ...this.#request('DELETE', [], options, query), isGoneFine: true })
+  }
+
+  /** What changes below the directory, until the reader stops. */
+  async *watch(path: string, options: CallOptions = {}): AsyncGenerator<FileEvent, void, undefined> {
+    const attempts = new Attempts(this.#connection.settings)
+    for (;;) {
+      let cut: unknown
+      try {
+        const events = this.#connection.events(this.#request('GET', ['watch'], options, { path }), attempts, () => {})
+        for await (const event of events) {
+          attempts.beginAgain()
+          const json = jsonOf(event)
+          if (json?.path !== undefined) yield { kind: json.kind ?? json.change ?? event.kind, path: json.path }
+        }
+      } catch (error) {
+        cut = error
+      }
+      await attempts.afterError(cut, options.signal)
+    }
+  }
+}
+
+/**
+ * One sandbox: variables, files and all stay from run to run, until it is killed or its time is over. With `await using` it is
+ * killed at the end.
+ */
+export class Sandbox {
+  readonly files: Files
+  readonly #connection: Connection
+  #info: SandboxInfo
+
+  private constructor(connection: Connection, info: SandboxInfo) {
+    this.#connection = connection
+    this.#info = info
+    this.files = new Files(connection, info.id)
+  }
+
+  /** Makes one. */
+  static async create(options: CreateOptions = {}): Promise<Sandbox> {
+    const connection = new Connection(settingsOf(options))
+    const json = {
+      template: options.template ?? (options.snapshot === undefined ? 'python' : undefined),
+      snapshot: options.snapshot,
+      policy: options.policy,
+      ttl_s: whole(options.ttl),
+      idle_timeout_s: whole(options.idleTimeout),
+      metadata: options.metadata,
+      labels: options.labels,
+      env: options.env,
+      packages: options.packages,
+    }
+    const request = { method: 'POST', path: '/v1/sandboxes', json, signal: options.signal }
+    return new Sandbox(connection, infoOf(await connection.json<SandboxJson>(request)))
+  }
+
+  /** One that exists. */
+  static async connect(id: string, options: ConnectionOptions = {}): Promise<Sandbox> {
+    const connection = new Connection(settingsOf(options))
+    const request = { method: 'GET', path: pathOf(id), signal: options.signal }
+    return new Sandbox(connection, infoOf(await connection.json<SandboxJson>(request)))
+  }
+
+  /** The token's sandboxes, oldest first, fetched page by page. */
+  static async *list(options: ListOptions = {}): AsyncGenerator<Sandbox, void, undefined> {
+    const connection = new Connection(settingsOf(options))
+    let cursor: string | undefined
+    do {
+      const query = { state: options.state, label: options.label, cursor } as Record<string, string | undefined>
+      const page = await connection.json<{ sandboxes: SandboxJson[]; next_cursor: string | null }>({
+        method: 'GET',
+        path: '/v1/sandboxes',
+        query,
+        signal: options.signal,
+      })
+      for (const json of page.sandboxes) yield new Sandbox(connection, infoOf(json))
+      cursor = page.next_cursor ?? undefined
+    } while (cursor !== undefined)
+  }
+
+  get id(): string {
+    return this.#info.id
+  }
+
+  get template(): string {
+    return this.#info.template
+  }
+
+  /** As it stands now. */
+  async info(options: CallOptions = {}): Promise<SandboxInfo> {
+    return this.#ask('GET', [], undefined, options)
+  }
+
+  /** Changes what is given. */
+  async update(options: ChangeOptions): Promise<SandboxInfo> {
+    const json = {
+      ttl_s: whole(options.ttl),
+      idle_timeout_s: whole(options.idleTimeout),
+      metadata: options.metadata,
+      labels: options.labels,
+    }
+    return this.#ask('PATCH', [], json, options)
+  }
+
+  /** Runs code. A program that fails is a result like another: its `error` says why, check() throws it. */
+  async run(code: string, options: Pick<ExecOptions, 'timeout' | 'signal'> = {}): Promise<Result> {
+    return this.exec(code, options)
+  }
+
+  /** Runs code, with all that can be said of how. */
+  exec(code: string, options: ExecOptions & { background: true }): Promise<Exec>
+  exec(code: string, options?: ExecOptions & { background?: false }): Promise<Result>
+  async exec(code: string, options: ExecOptions & { background?: boolean } = {}): Promise<Result | Exec> {
+    if (!options.background) return resultOf(this.stream(code, options))
+    const path = pathOf(this.id, 'exec')
+    const json = { ...turnOf(code, options), background: true }
+    const started = await this.#connection.json<{ exec_id: string }>({
+      method: 'POST',
+      path,
+      json,
+      signal: options.signal,
+    })
+    return new Exec(this.#connection, this.id, started.exec_id)
+  }
+
+  /** Runs code when it is iterated over, and gives what it prints and shows as it comes. */
+  stream(code: string, options: ExecOptions = {}): Stream {
+    const path = pathOf(this.id, 'exec')
+    const json = { ...turnOf(code, options), stream: true }
+    const begin = { method: 'POST', path, json, signal: options.signal }
+    return new Stream(this.#connection, this.id, begin, '', true)
+  }
+
+  /** So many that go on from where this one stands, each for itself. */
+  async fork(count = 1, options: CallOptions = {}): Promise<Sandbox[]> {
+    const path = pathOf(this.id, 'fork')
+    const request = { method: 'POST', path, json: { count }, signal: options.signal }
+    const { sandboxes } = await this.#connection.json<{ sandboxes: SandboxJson[] }>(request)
+    return sandboxes.map((json) => new Sandbox(this.#connection, infoOf(json)))
+  }
+
+  /** Puts it to disk, as it is; resume(), or the next use, has it back. */
+  async pause(options: CallOptions = {}): Promise<void> {
+    await this.#ask('POST', ['pause'], undefined, options)
+  }
+
+  async resume(options: CallOptions = {}): Promise<void> {
+    await this.#ask('POST', ['resume'], undefined, options)
+  }
+
+  /** Keeps it as it stands now; it goes on. */
+  async snapshot(options: CallOptions = {}): Promise<Snapshot> {
+    const path = pathOf(this.id, 'snapshot')
+    const made = await this.#connection.json<{ id: string; template?: string }>({
+      method: 'POST',
+      path,
+      signal: options.signal,
+    })
+    return { id: made.id, template: made.template ?? '' }
+  }
+
+  /** Ends it; what it runs is stopped. */
+  async kill(options: CallOptions = {}): Promise<void> {
+    await this.#connection.nothing({
+      method: 'DELETE',
+      path: pathOf(this.id),
+      isGoneFine: true,
+      signal: options.signal,
+    })
+  }
+
+  async [asyncDispose](): Promise<void> {
+    await this.kill().catch((error: unknown) => {
+      if (!(error instanceof NotFoundError)) throw error // its time may be over
+    })
+  }
+
+  async #ask(method: string, rest: readonly string[], json: unknown, options: CallOptions): Promise<SandboxInfo> {
+    const request = { method, path: pathOf(this.id, ...rest), json, signal: options.signal }
+    this.#info = infoOf(await this.#connection.json<SandboxJson>(request))
+    return this.#info
+  }
+}

@@ -1,0 +1,71 @@
+// Where the service is, who asks, and how often a request is tried.
+
+import { readFileSync } from 'node:fs'
+import { homedir } from 'node:os'
+import { join } from 'node:path'
+import { MembraneError } from './errors.js'
+import { milliseconds, type Duration } from './types.js'
+
+export interface ConnectionOptions {
+  /** Of the service; else MEMBRANE_URL; else that of this machine. */
+  url?: string
+  /** Else MEMBRANE_TOKEN; else, on this machine, the token that `membrane serve` left. */
+  token?: string
+  /** In which the service must say something, 60 s; a program may run longer. */
+  timeout?: Duration
+  /** Of what failed by the way or was refused for now; 3. */
+  retries?: number
+  /** Ends the call, and the program that it runs. */
+  signal?: AbortSignal
+}
+
+export interface Settings {
+  readonly url: string
+  readonly token: string
+  readonly timeoutMs: number
+  readonly retries: number
+  readonly isLocal: boolean
+}
+
+const usualUrl = 'http://127.0.0.1:7400'
+const mostWaitMs = 30_000 // a service that asks for a longer wait is not waited for
+
+export function settingsOf(options: ConnectionOptions): Settings {
+  const url = (options.url ?? (process.env['MEMBRANE_URL'] || usualUrl)).replace(/\/+$/, '')
+  const parsed = urlOf(url)
+  const isLocal = parsed.hostname === 'localhost' || parsed.hostname === '[::1]' || /^127\./.test(parsed.hostname)
+  const token = options.token ?? (process.env['MEMBRANE_TOKEN'] || (isLocal ? tokenOfThisMachine() : ''))
+  return { url, token, timeoutMs: milliseconds(options.timeout ?? 60), retries: options.retries ?? 3, isLocal }
+}
+
+function urlOf(text: string): URL {
+  try {
+    const url = new URL(text)
+    if (url.protocol === 'http:' || url.protocol === 'https:') return url
+  } catch {
+    // said below
+  }
+  throw new MembraneError(`${JSON.stringify(text)} is no URL of a service`, {
+    code: 'invalid_url',
+    hint: `Write it as ${usualUrl}.`,
+  })
+}
+
+function tokenOfThisMachine(): string {
+  const state = process.env['XDG_STATE_HOME'] ?? ''
+  const folder = state.startsWith('/') ? state : join(homedir(), '.local', 'state')
+  try {
+    return readFileSync(join(folder, 'membrane', 'service', 'owner.token'), 'utf8').trim()
+  } catch {
+    return ''
+  }
+}
+
+/** After so many tries; undefined: longer than is waited for. */
+export function waitBeforeRetryMs(tries: number, retryAfter: string | null): number | undefined {
+  const usual = Math.min(100 * 2 ** (tries - 1), 5000) * (0.5 + Math.random() / 2)
+  if (retryAfter === null) return usual
+  const asked = /^\d{1,9}$/.test(retryAfter.trim()) ? Number(retryAfter) * 1000 : Date.parse(retryAfter) - Date.now()
+  if (Number.isNaN(asked)) return usual
+  return asked > mostWaitMs ? undefined : Math.max(asked, 0)
+}

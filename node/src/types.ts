@@ -1,0 +1,174 @@
+// What the service's answers are to a program.
+
+import { MembraneError, notOurs, ProgramError } from './errors.js'
+
+/** Seconds; or text as "500ms", "30s", "10m", "1h", "2d". */
+export type Duration = number | string
+
+/** One value in several forms, by MIME type: "text/plain", "image/png", … */
+export type Forms = Readonly<Record<string, string | Uint8Array>>
+
+export type Json = string | number | boolean | null | readonly Json[] | { readonly [name: string]: Json }
+
+const unitsMs: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, min: 60_000, h: 3_600_000, d: 86_400_000 }
+
+export function milliseconds(duration: Duration): number {
+  if (typeof duration === 'number') return Math.round(duration * 1000)
+  const found = /^\s*(\d+(?:\.\d+)?)\s*(ms|s|min|m|h|d)\s*$/.exec(duration)
+  if (!found) {
+    const hint = 'Write it as "500ms", "30s", "10m", "1h" or "2d", or as a number of seconds.'
+    throw new MembraneError(`${JSON.stringify(duration)} is no duration`, { code: 'invalid_argument', hint })
+  }
+  return Math.round(Number(found[1]) * unitsMs[found[2]!]!)
+}
+
+/** Whole ones, at least one where the duration is not 0. */
+export const seconds = (duration: Duration): number => Math.ceil(milliseconds(duration) / 1000)
+
+/** A sandbox as it stood when the service was asked. */
+export interface SandboxInfo {
+  readonly id: string
+  readonly template: string
+  readonly state: string
+  readonly createdAt: Date | undefined
+  readonly expiresAt: Date | undefined
+  readonly metadata: Readonly<Record<string, string>>
+  readonly labels: readonly string[]
+}
+
+export interface FileInfo {
+  readonly path: string
+  readonly sizeBytes: number
+  /** "file" or "directory". */
+  readonly kind: string
+}
+
+/** A change of a file that is watched. */
+export interface FileEvent {
+  readonly kind: string
+  readonly path: string
+}
+
+/** A sandbox as it stood at one moment, kept. */
+export interface Snapshot {
+  readonly id: string
+  readonly template: string
+}
+
+/** A step of a program that runs. */
+export type Event =
+  | { readonly kind: 'stdout'; readonly text: string }
+  | { readonly kind: 'stderr'; readonly text: string }
+  | { readonly kind: 'display'; readonly forms: Forms }
+  | { readonly kind: 'result'; readonly result: Result }
+
+interface ReportJson {
+  readonly outcome: string
+  readonly exec_id?: string
+  readonly result?: string
+  readonly stdout?: string
+  readonly stderr?: string
+  readonly value?: FormsJson
+  readonly displays?: readonly FormsJson[]
+  readonly error?: { code: string; message: string; hint?: string; traceback?: string }
+  readonly exit_code?: number
+  readonly files?: readonly FileJson[]
+  readonly fuel_used?: number
+  readonly [name: string]: unknown
+}
+export type FormsJson = Readonly<Record<string, string | { base64: string }>>
+export interface FileJson {
+  readonly path: string
+  readonly size_bytes?: number
+  readonly kind?: string
+  readonly type?: string
+}
+export interface SandboxJson {
+  readonly id: string
+  readonly template: string
+  readonly state: string
+  readonly created_at?: string
+  readonly expires_at?: string
+  readonly metadata?: Record<string, string>
+  readonly labels?: string[]
+}
+
+/** What came of a program. */
+export class Result {
+  /** "ok", or how it ended otherwise: "raised", "out_of_fuel", "timed_out", "cancelled", "denied", … */
+  readonly outcome: string
+  /** The value of the last expression as text; "" without one. */
+  readonly text: string
+  readonly stdout: string
+  readonly stderr: string
+  /** The value of the last expression in all its forms. */
+  readonly value: Forms | undefined
+  readonly displays: readonly Forms[]
+  /** Why it is not ok. */
+  readonly error: ProgramError | undefined
+  readonly exitCode: number | undefined
+  /** That the sandbox has made or changed by now. */
+  readonly files: readonly FileInfo[]
+  /** Exact, and the same on every machine. */
+  readonly fuelUsed: number
+  readonly execId: string
+  /** Everything, as the service gives it (docs/report.schema.json). */
+  readonly report: Readonly<Record<string, unknown>>
+
+  constructor(report: ReportJson) {
+    this.outcome = report.outcome
+    this.text = report.result ?? ''
+    this.stdout = report.stdout ?? ''
+    this.stderr = report.stderr ?? ''
+    this.value = report.value && formsOf(report.value)
+    this.displays = (report.displays ?? []).map(formsOf)
+    this.exitCode = report.exit_code
+    this.files = (report.files ?? []).map(fileOf)
+    this.fuelUsed = report.fuel_used ?? 0
+    this.execId = report.exec_id ?? ''
+    this.report = report
+    const why = report.error
+    this.error =
+      why && new ProgramError(why.message, { ...why, traceback: why.traceback ?? '', result: this })
+  }
+
+  get ok(): boolean {
+    return this.outcome === 'ok'
+  }
+
+  /** Itself when it is ok; else throws its error. */
+  check(): this {
+    if (this.ok) return this
+    throw (
+      this.error ??
+      new ProgramError(`the program ended as ${this.outcome}`, { code: this.outcome, traceback: '', result: this })
+    )
+  }
+}
+
+export function formsOf(json: FormsJson): Forms {
+  const entries = Object.entries(json)
+  return Object.fromEntries(
+    entries.map(([kind, part]) => [
+      kind,
+      typeof part === 'string' ? part : new Uint8Array(Buffer.from(part.base64, 'base64')),
+    ]),
+  )
+}
+
+export function fileOf(json: FileJson): FileInfo {
+  return { path: json.path, sizeBytes: json.size_bytes ?? 0, kind: json.kind ?? json.type ?? 'file' }
+}
+
+export function infoOf(json: SandboxJson): SandboxInfo {
+  if (typeof json?.id !== 'string') throw notOurs('not of the form that was expected')
+  return {
+    id: json.id,
+    template: json.template,
+    state: json.state,
+    createdAt: json.created_at === undefined ? undefined : new Date(json.created_at),
+    expiresAt: json.expires_at === undefined ? undefined : new Date(json.expires_at),
+    metadata: json.metadata ?? {},
+    labels: json.labels ?? [],
+  }
+}

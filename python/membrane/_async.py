@@ -1,0 +1,444 @@
+"""The client whose answers are awaited, on asyncio.
+
+One sandbox may be used from several tasks of a loop; the service does what a sandbox is asked one after the other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import weakref
+from types import TracebackType
+from typing import (
+    Any,
+    AsyncGenerator,
+    AsyncIterator,
+    List,
+    Literal,
+    Mapping,
+    Optional,
+    Sequence,
+    TypeVar,
+    Union,
+    overload,
+)
+
+import httpx
+
+from . import _requests as requests
+from ._attempts import Attempts, client_options, no_stream, request_arguments
+from ._errors import MembraneError
+from ._events import EventParser, ServerEvent
+from ._requests import Request, Turn
+from ._settings import Settings, settings
+from ._types import Duration, Event, FileEvent, FileInfo, Result, SandboxInfo, Snapshot
+from ._version import VERSION
+
+T = TypeVar("T")
+
+
+class AsyncConnection:
+    """To one service, as one caller; its sockets are kept and used again."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self._client = httpx.AsyncClient(**client_options(settings, VERSION))
+
+    async def send(self, request: Request[T]) -> T:
+        attempts = Attempts(self.settings, request.is_gone_fine)
+        while True:
+            try:
+                response = await self._client.request(**request_arguments(request))
+                wait = attempts.after_answer(response.status_code, response.headers, response.content)
+                if wait is None:
+                    return requests.decode(request, response.content)
+            except httpx.HTTPError as error:
+                wait = attempts.after_error(error)
+            await asyncio.sleep(wait)
+
+    async def open(self, request: Request[None], attempts: Attempts) -> httpx.Response:
+        """A stream of events; the caller closes it."""
+        while True:
+            try:
+                response = await self._client.send(
+                    self._client.build_request(**request_arguments(request)), stream=True
+                )
+                if not response.is_success:
+                    wait = attempts.after_answer(response.status_code, response.headers, await response.aread())
+                elif error := no_stream(response.headers.get("content-type", "")):
+                    await response.aclose()
+                    raise error
+                else:
+                    return response
+            except httpx.HTTPError as error:
+                wait = attempts.after_error(error)
+            await asyncio.sleep(wait or 0)
+
+
+_connections: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Settings, AsyncConnection]]
+_connections = weakref.WeakKeyDictionary()  # sockets are of one loop
+
+
+def connection(url: Optional[str], token: Optional[str], timeout: float, retries: int) -> AsyncConnection:
+    key = settings(url, token, timeout, retries)
+    of_loop = _connections.setdefault(asyncio.get_running_loop(), {})
+    if key not in of_loop:
+        of_loop[key] = AsyncConnection(key)
+    return of_loop[key]
+
+
+class AsyncStream:
+    """The events of a program that runs, as they come; the last has the result. It can be read once.
+
+    A cut connection is made again, and goes on where it was. Who stops reading a stream of AsyncSandbox.stream() stops the
+    program; leaving a `with` block of it does, too.
+    """
+
+    def __init__(
+        self, connection: AsyncConnection, sandbox: str, begin: Request[None], exec_id: str, is_owner: bool
+    ) -> None:
+        self._connection = connection
+        self._sandbox = sandbox
+        self._begin = begin
+        self._is_owner = is_owner
+        self.exec_id = exec_id
+        self.result: Optional[Result] = None
+
+    async def __aiter__(self) -> AsyncIterator[Event]:
+        server_events = self._server_events()
+        try:
+            async for server_event in server_events:
+                event = requests.event_of(server_event)
+                if event is None:
+                    continue
+                self.result = event.result
+                yield event
+                if event.result:
+                    return
+        finally:
+            await server_events.aclose()
+            await self.close()
+
+    async def _server_events(self) -> AsyncGenerator[ServerEvent, None]:
+        attempts = Attempts(self._connection.settings)
+        request, last_id = self._begin, ""
+        while True:
+            response = await self._connection.open(request, attempts)
+            self.exec_id = response.headers.get("x-exec-id", self.exec_id)
+            parser, cut = EventParser(), None
+            try:
+                async for chunk in response.aiter_bytes():
+                    for event in parser.feed(chunk):
+                        attempts.begin_again()
+                        last_id = event.id
+                        yield event
+            except httpx.HTTPError as error:
+                cut = error
+            finally:
+                await response.aclose()
+            wait = attempts.after_error(cut)
+            if not self.exec_id:
+                raise requests.not_ours("cut, and names no exec")
+            await asyncio.sleep(wait)
+            request = requests.events(self._sandbox, self.exec_id, last_id)
+
+    async def cancel(self) -> None:
+        """Stops the program; its result has the outcome "cancelled"."""
+        if self.exec_id and self.result is None:
+            await self._connection.send(requests.cancel(self._sandbox, self.exec_id))
+
+    async def close(self) -> None:
+        if not self._is_owner or self.result is not None:
+            return
+        self._is_owner = False
+        try:
+            await self.cancel()
+        except MembraneError:  # what ends the reading says more
+            pass
+
+    async def __aenter__(self) -> AsyncStream:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+
+class AsyncExec:
+    """A program that runs in the background."""
+
+    def __init__(self, connection: AsyncConnection, sandbox: str, id: str) -> None:
+        self._connection = connection
+        self._sandbox = sandbox
+        self.id = id
+
+    def stream(self) -> AsyncStream:
+        """Its events from the first; leaving them does not stop it."""
+        return AsyncStream(self._connection, self._sandbox, requests.events(self._sandbox, self.id), self.id, False)
+
+    async def wait(self) -> Result:
+        return await _result_of(self.stream())
+
+    async def state(self) -> str:
+        """ "queued", "running" or "done"."""
+        return await self._connection.send(requests.state(self._sandbox, self.id))
+
+    async def cancel(self) -> None:
+        await self._connection.send(requests.cancel(self._sandbox, self.id))
+
+
+async def _result_of(stream: AsyncStream) -> Result:
+    async for _ in stream:
+        pass
+    if stream.result is None:
+        raise requests.not_ours("a stream without a result")
+    return stream.result
+
+
+class AsyncFiles:
+    """The files that a sandbox sees. Paths are absolute."""
+
+    def __init__(self, connection: AsyncConnection, sandbox: str) -> None:
+        self._connection = connection
+        self._sandbox = sandbox
+
+    async def read(self, path: str) -> bytes:
+        return await self._connection.send(requests.read(self._sandbox, path))
+
+    async def read_text(self, path: str) -> str:
+        return (await self.read(path)).decode()
+
+    async def write(self, path: str, data: Union[str, bytes]) -> None:
+        """The whole file; directories above it are made."""
+        await self._connection.send(requests.write(self._sandbox, path, data))
+
+    async def list(self, path: Optional[str] = None) -> List[FileInfo]:
+        """What is in the directory; without one, the files that the sandbox has made or changed."""
+        return await self._connection.send(requests.list_files(self._sandbox, path))
+
+    async def stat(self, path: str) -> FileInfo:
+        return await self._connection.send(requests.stat(self._sandbox, path))
+
+    async def move(self, source: str, target: str) -> None:
+        await self._connection.send(requests.move(self._sandbox, source, target))
+
+    async def make_directory(self, path: str) -> None:
+        await self._connection.send(requests.make_directory(self._sandbox, path))
+
+    async def remove(self, path: str, *, recursive: bool = False) -> None:
+        await self._connection.send(requests.remove(self._sandbox, path, recursive))
+
+    async def watch(self, path: str) -> AsyncIterator[FileEvent]:
+        """What changes below the directory, until the reader stops."""
+        attempts = Attempts(self._connection.settings)
+        while True:
+            response = await self._connection.open(requests.watch(self._sandbox, path), attempts)
+            parser, cut = EventParser(), None
+            try:
+                async for chunk in response.aiter_bytes():
+                    for server_event in parser.feed(chunk):
+                        attempts.begin_again()
+                        if event := requests.file_event_of(server_event):
+                            yield event
+            except httpx.HTTPError as error:
+                cut = error
+            finally:
+                await response.aclose()
+            await asyncio.sleep(attempts.after_error(cut))
+
+
+class AsyncSandbox:
+    """One sandbox: variables, files and all stay from run to run, until it is killed or its time is over.
+
+    In a `with` block it is killed at the end.
+    """
+
+    def __init__(self, connection: AsyncConnection, info: SandboxInfo) -> None:
+        self._connection = connection
+        self._info = info
+        self.files = AsyncFiles(connection, info.id)
+
+    @classmethod
+    async def create(
+        cls,
+        template: Optional[str] = None,
+        *,
+        snapshot: Optional[str] = None,
+        policy: Optional[Mapping[str, Any]] = None,
+        ttl: Optional[Duration] = None,
+        idle_timeout: Optional[Duration] = None,
+        metadata: Optional[Mapping[str, str]] = None,
+        labels: Optional[Sequence[str]] = None,
+        env: Optional[Mapping[str, str]] = None,
+        packages: Optional[Sequence[str]] = None,
+        url: Optional[str] = None,
+        token: Optional[str] = None,
+        timeout: float = 60.0,
+        retries: int = 3,
+    ) -> AsyncSandbox:
+        """Makes one, of "python", "javascript", "wat" or another template; "python" without one. Or one that goes on from a
+        snapshot, by its id.
+
+        policy: what it may do, as a policy file in JSON; nothing without one. url, token: of the service, else
+        MEMBRANE_URL and MEMBRANE_TOKEN, else that of this machine. timeout: the seconds in which the service must say
+        something; a program may run longer. retries: of what failed by the way or was refused for now.
+        """
+        at = connection(url, token, timeout, retries)
+        spec = requests.create(template, snapshot, policy, ttl, idle_timeout, metadata, labels, env, packages)
+        return cls(at, await at.send(spec))
+
+    @classmethod
+    async def connect(
+        cls,
+        id: str,
+        *,
+        url: Optional[str] = None,
+        token: Optional[str] = None,
+        timeout: float = 60.0,
+        retries: int = 3,
+    ) -> AsyncSandbox:
+        """One that exists."""
+        at = connection(url, token, timeout, retries)
+        return cls(at, await at.send(requests.get(id)))
+
+    @classmethod
+    async def list(
+        cls,
+        *,
+        state: Optional[str] = None,
+        label: Optional[str] = None,
+        url: Optional[str] = None,
+        token: Optional[str] = None,
+        timeout: float = 60.0,
+        retries: int = 3,
+    ) -> AsyncIterator[AsyncSandbox]:
+        """The token's sandboxes, oldest first, fetched page by page."""
+        at = connection(url, token, timeout, retries)
+        cursor: Optional[str] = None
+        while True:
+            page = await at.send(requests.list_page(state, label, cursor))
+            for info in page.sandboxes:
+                yield cls(at, info)
+            cursor = page.next_cursor
+            if cursor is None:
+                return
+
+    @property
+    def id(self) -> str:
+        return self._info.id
+
+    @property
+    def template(self) -> str:
+        return self._info.template
+
+    async def info(self) -> SandboxInfo:
+        """As it stands now."""
+        self._info = await self._connection.send(requests.get(self.id))
+        return self._info
+
+    async def update(
+        self,
+        *,
+        ttl: Optional[Duration] = None,
+        idle_timeout: Optional[Duration] = None,
+        metadata: Optional[Mapping[str, str]] = None,
+        labels: Optional[Sequence[str]] = None,
+    ) -> SandboxInfo:
+        """Changes what is given; ttl counts from now, an idle_timeout of 0 is none."""
+        self._info = await self._connection.send(requests.update(self.id, ttl, idle_timeout, metadata, labels))
+        return self._info
+
+    async def run(self, code: str, *, timeout: Optional[Duration] = None) -> Result:
+        """Runs code. A program that fails is a result like another: its `error` says why, check() raises it."""
+        return await self.exec(code, timeout=timeout)
+
+    @overload
+    async def exec(
+        self,
+        code: str,
+        *,
+        arguments: Sequence[str] = ...,
+        stdin: Optional[str] = ...,
+        timeout: Optional[Duration] = ...,
+        env: Optional[Mapping[str, str]] = ...,
+        context: Optional[str] = ...,
+        background: Literal[False] = ...,
+    ) -> Result: ...
+    @overload
+    async def exec(
+        self,
+        code: str,
+        *,
+        arguments: Sequence[str] = ...,
+        stdin: Optional[str] = ...,
+        timeout: Optional[Duration] = ...,
+        env: Optional[Mapping[str, str]] = ...,
+        context: Optional[str] = ...,
+        background: Literal[True],
+    ) -> AsyncExec: ...
+    async def exec(
+        self,
+        code: str,
+        *,
+        arguments: Sequence[str] = (),
+        stdin: Optional[str] = None,
+        timeout: Optional[Duration] = None,
+        env: Optional[Mapping[str, str]] = None,
+        context: Optional[str] = None,
+        background: bool = False,
+    ) -> Union[Result, AsyncExec]:
+        """Runs code, with all that can be said of how."""
+        turn = Turn(code, env, context, stdin, arguments, timeout)
+        if background:
+            return AsyncExec(self._connection, self.id, await self._connection.send(requests.start(self.id, turn)))
+        return await _result_of(self._stream(turn))
+
+    def stream(
+        self,
+        code: str,
+        *,
+        arguments: Sequence[str] = (),
+        stdin: Optional[str] = None,
+        timeout: Optional[Duration] = None,
+        env: Optional[Mapping[str, str]] = None,
+        context: Optional[str] = None,
+    ) -> AsyncStream:
+        """Runs code when it is iterated over, and gives what it prints and shows as it comes."""
+        return self._stream(Turn(code, env, context, stdin, arguments, timeout))
+
+    def _stream(self, turn: Turn) -> AsyncStream:
+        return AsyncStream(self._connection, self.id, requests.stream(self.id, turn), "", True)
+
+    async def fork(self, count: int = 1) -> List[AsyncSandbox]:
+        """So many that go on from where this one stands, each for itself."""
+        return [
+            AsyncSandbox(self._connection, info) for info in await self._connection.send(requests.fork(self.id, count))
+        ]
+
+    async def pause(self) -> None:
+        """Puts it to disk, as it is; resume(), or the next use, has it back."""
+        self._info = await self._connection.send(requests.pause(self.id))
+
+    async def resume(self) -> None:
+        self._info = await self._connection.send(requests.resume(self.id))
+
+    async def snapshot(self) -> Snapshot:
+        """Keeps it as it stands now; it goes on."""
+        return await self._connection.send(requests.snapshot(self.id))
+
+    async def kill(self) -> None:
+        """Ends it; what it runs is stopped."""
+        await self._connection.send(requests.kill(self.id))
+
+    async def __aenter__(self) -> AsyncSandbox:
+        return self
+
+    async def __aexit__(
+        self, kind: Optional[type[BaseException]], error: Optional[BaseException], where: Optional[TracebackType]
+    ) -> None:
+        try:
+            await self.kill()
+        except MembraneError as failure:
+            if kind is None and failure.status != 404:  # its time may be over; and another error says more
+                raise
+
+    def __repr__(self) -> str:
+        return f"<AsyncSandbox {self.id} of {self.template}>"

@@ -1,0 +1,82 @@
+"""One request's way through failures: what is tried again, after how long, and what is raised instead."""
+
+from __future__ import annotations
+
+import ssl
+from typing import Any, Optional
+
+import httpx
+
+from ._errors import MembraneError, NotFoundError
+from ._requests import RETRIED_STATUSES, Request, error_of_answer, error_of_transport
+from ._settings import Settings, wait_before_retry
+
+_RETRIED_ERRORS = (httpx.NetworkError, httpx.RemoteProtocolError, httpx.ConnectTimeout)
+
+
+class Attempts:
+    def __init__(self, settings: Settings, is_gone_fine: bool = False) -> None:
+        self._settings = settings
+        self._is_gone_fine = is_gone_fine
+        self._tries = 0
+
+    def begin_again(self) -> None:
+        """Something came: what fails from here on is tried as often as at first."""
+        self._tries = 0
+
+    def after_error(self, error: Optional[httpx.HTTPError]) -> float:
+        """The seconds to wait; None: the answer ended before its end. Raises when it is not tried again."""
+        self._tries += 1
+        cut = httpx.RemoteProtocolError("the answer ended before its end") if error is None else error
+        wait = wait_before_retry(self._tries, None)
+        if not isinstance(cut, _RETRIED_ERRORS) or self._tries > self._settings.retries or wait is None:
+            raise error_of_transport(cut, self._settings.url, self._settings.is_local) from error
+        return wait
+
+    def after_answer(self, status: int, headers: httpx.Headers, body: bytes) -> Optional[float]:
+        """The seconds to wait; None: the answer is good. Raises when it is an error that is not tried again."""
+        if 200 <= status < 300:
+            return None
+        self._tries += 1
+        error = error_of_answer(status, headers, body)
+        if isinstance(error, NotFoundError) and self._is_gone_fine and self._tries > 1:
+            return None
+        wait = wait_before_retry(self._tries, headers.get("retry-after"))
+        if status not in RETRIED_STATUSES or self._tries > self._settings.retries or wait is None:
+            raise error
+        return wait
+
+
+def client_options(settings: Settings, version: str) -> dict[str, Any]:
+    """For httpx. Certificates are read only where there is TLS: that takes longer than many a request."""
+    is_tls = settings.url.startswith("https:")
+    headers = {"User-Agent": f"membrane-python/{version}"}
+    if settings.token:
+        headers["Authorization"] = f"Bearer {settings.token}"
+    return {
+        "base_url": settings.url,
+        "headers": headers,
+        "timeout": settings.timeout_s,
+        "verify": ssl.create_default_context() if is_tls else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
+        "trust_env": not settings.is_local,  # no proxy on the way to this machine
+        "limits": httpx.Limits(max_connections=1000, max_keepalive_connections=20),
+    }
+
+
+def request_arguments(request: Request[Any]) -> dict[str, Any]:
+    return {
+        "method": request.method,
+        "url": request.path,
+        "content": request.body,
+        "headers": dict(request.headers),
+    }
+
+
+def no_stream(content_type: str) -> Optional[MembraneError]:
+    if content_type.startswith("text/event-stream"):
+        return None
+    return MembraneError(
+        "the answer is no stream of events",
+        code="bad_answer",
+        hint="Is it a Membrane service that answers at this URL?",
+    )

@@ -1,0 +1,89 @@
+"""What goes wrong, as exceptions. Each says what was found, what would mend it, and whether to try again."""
+
+from __future__ import annotations
+
+from typing import Any, Optional
+
+
+class MembraneError(Exception):
+    """The base of all.
+
+    code: stable, for programs; hint: what would mend it, may be ""; request_id: of the service's log, "" when no service
+    answered; retryable: whether the same request can succeed later; status: of HTTP, None when no service answered.
+    The exception that it comes from, if any, is __cause__, also as `cause`.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: str,
+        hint: str = "",
+        request_id: str = "",
+        retryable: bool = False,
+        status: Optional[int] = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.code = code
+        self.hint = hint
+        self.request_id = request_id
+        self.retryable = retryable
+        self.status = status
+
+    @property
+    def cause(self) -> Optional[BaseException]:
+        return self.__cause__
+
+    def __str__(self) -> str:
+        text = f"{self.message} ({self.code})"
+        if self.hint:
+            text += f"\n  hint: {self.hint}"
+        if self.request_id:
+            text += f"\n  request: {self.request_id}"
+        return text
+
+
+class UnreachableError(MembraneError):
+    """No service answered, or the connection was cut: code "unreachable"; or it did not answer in time: "timed_out"."""
+
+
+class DeniedError(MembraneError):
+    """401 or 403: the token is missing, unknown, over, or does not allow this."""
+
+
+class NotFoundError(MembraneError):
+    """404: the sandbox, file or other thing does not exist, or does not any more."""
+
+
+class InvalidRequestError(MembraneError):
+    """Another 4xx: a value is refused, or what is asked does not fit the state of the thing."""
+
+
+class BusyError(MembraneError):
+    """429 or 503, still so after the retries: a quota is used up, or the service has as much to do as it takes."""
+
+
+class ProgramError(MembraneError):
+    """The program failed; from Result.check(). `result` has all that is known of it."""
+
+    def __init__(self, message: str, *, code: str, hint: str, traceback: str, result: Any) -> None:
+        super().__init__(message, code=code, hint=hint)
+        self.traceback = traceback
+        self.result = result
+
+    def __str__(self) -> str:
+        return f"{super().__str__()}\n{self.traceback}" if self.traceback else super().__str__()
+
+
+def error_of_status(status: int, code: str, message: str, hint: str, request_id: str, retryable: bool) -> MembraneError:
+    kind = MembraneError
+    if status in (401, 403):
+        kind = DeniedError
+    elif status == 404:
+        kind = NotFoundError
+    elif status in (429, 503):
+        kind = BusyError
+    elif 400 <= status < 500:
+        kind = InvalidRequestError
+    return kind(message, code=code, hint=hint, request_id=request_id, retryable=retryable, status=status)

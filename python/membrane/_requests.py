@@ -1,0 +1,326 @@
+"""The requests of the service's API as data, and what their answers mean: shared by the client that waits and the one that
+is awaited."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from dataclasses import dataclass, field
+from typing import Any, Callable, Generic, Mapping, Optional, Sequence, TypeVar, Union
+from urllib.parse import quote, urlencode
+
+import httpx
+
+from ._errors import MembraneError, UnreachableError, error_of_status
+from ._events import ServerEvent
+from ._types import Duration, Event, FileEvent, FileInfo, Result, SandboxInfo, Snapshot, forms_of, milliseconds, seconds
+
+T = TypeVar("T")
+RETRIED_STATUSES = (429, 503)
+EVENTS = "text/event-stream"
+JSON = "application/json"
+
+
+@dataclass(frozen=True)
+class Request(Generic[T]):
+    """`decode` makes what the caller gets of the answer's body."""
+
+    method: str
+    path: str
+    decode: Callable[[bytes], T]
+    body: Optional[bytes] = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    is_gone_fine: bool = False  # a 404 of a second try says that the first one was done
+
+
+def json_of(body: bytes) -> Any:
+    try:
+        return json.loads(body)
+    except ValueError as error:
+        raise not_ours("no JSON") from error
+
+
+def decode(request: Request[T], body: bytes) -> T:
+    try:
+        return request.decode(body)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise not_ours("not of the form that was expected") from error
+
+
+def nothing(_: bytes) -> None:
+    return None
+
+
+def not_ours(what: str) -> MembraneError:
+    return MembraneError(
+        f"the answer is {what}", code="bad_answer", hint="Is it a Membrane service that answers at this URL?"
+    )
+
+
+def request(
+    method: str,
+    path: str,
+    decode: Callable[[bytes], T],
+    *,
+    json_body: Optional[Mapping[str, Any]] = None,
+    bytes_body: Optional[bytes] = None,
+    query: Optional[Mapping[str, Any]] = None,
+    accept: str = JSON,
+    is_gone_fine: bool = False,
+) -> Request[T]:
+    headers = {"Accept": accept}
+    body = bytes_body
+    if json_body is not None:
+        body = json.dumps(json_body).encode()
+        headers["Content-Type"] = JSON
+    elif body is not None:
+        headers["Content-Type"] = "application/octet-stream"
+    if method == "POST":
+        headers["Idempotency-Key"] = str(uuid.uuid4())
+    if query:
+        path += "?" + urlencode(query, quote_via=quote)
+    return Request(method, path, decode, body, headers, is_gone_fine)
+
+
+def error_of_answer(status: int, headers: httpx.Headers, body: bytes) -> MembraneError:
+    request_id = headers.get("x-request-id", "")
+    try:
+        error = json.loads(body)["error"]
+        return error_of_status(
+            status, error["code"], error["message"], error.get("hint", ""), error.get("request_id", request_id),
+            bool(error.get("retryable")),
+        )  # fmt: skip
+    except (ValueError, KeyError, TypeError):
+        return error_of_status(
+            status, "bad_answer", f"the service answered with the status {status}",
+            "Is it a Membrane service that answers at this URL?", request_id, status in RETRIED_STATUSES,
+        )  # fmt: skip
+
+
+def error_of_transport(error: httpx.HTTPError, url: str, is_local: bool) -> UnreachableError:
+    if isinstance(error, httpx.TimeoutException):
+        return UnreachableError(
+            f"the service at {url} did not answer in time", code="timed_out", hint="Raise timeout.", retryable=True
+        )
+    what, hint = f"the connection to the service at {url} was cut: {error}", ""
+    if isinstance(error, httpx.ConnectError):
+        what = f"no service answers at {url}: {error}"
+        hint = "Start one: membrane serve" if is_local else "Is MEMBRANE_URL right, and the service running?"
+    return UnreachableError(what, code="unreachable", hint=hint, retryable=True)
+
+
+def without_none(**values: Any) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}
+
+
+# -- sandboxes ------------------------------------------------------------------------------------------------------
+
+
+def _info(body: bytes) -> SandboxInfo:
+    return SandboxInfo.of_json(json_of(body))
+
+
+def _path(sandbox: str, *rest: str) -> str:
+    return "/v1/sandboxes/" + "/".join(quote(each, safe="") for each in (sandbox, *rest))
+
+
+def create(
+    template: Optional[str],
+    snapshot: Optional[str],
+    policy: Optional[Mapping[str, Any]],
+    ttl: Optional[Duration],
+    idle_timeout: Optional[Duration],
+    metadata: Optional[Mapping[str, str]],
+    labels: Optional[Sequence[str]],
+    env: Optional[Mapping[str, str]],
+    packages: Optional[Sequence[str]],
+) -> Request[SandboxInfo]:
+    spec = without_none(
+        template=template or (None if snapshot else "python"),
+        snapshot=snapshot,
+        policy=policy,
+        ttl_s=None if ttl is None else seconds(ttl),
+        idle_timeout_s=None if idle_timeout is None else seconds(idle_timeout),
+        metadata=metadata,
+        labels=None if labels is None else list(labels),
+        env=env,
+        packages=None if packages is None else list(packages),
+    )
+    return request("POST", "/v1/sandboxes", _info, json_body=spec)
+
+
+def get(sandbox: str) -> Request[SandboxInfo]:
+    return request("GET", _path(sandbox), _info)
+
+
+def update(
+    sandbox: str,
+    ttl: Optional[Duration],
+    idle_timeout: Optional[Duration],
+    metadata: Optional[Mapping[str, str]],
+    labels: Optional[Sequence[str]],
+) -> Request[SandboxInfo]:
+    change = without_none(
+        ttl_s=None if ttl is None else seconds(ttl),
+        idle_timeout_s=None if idle_timeout is None else seconds(idle_timeout),
+        metadata=metadata,
+        labels=None if labels is None else list(labels),
+    )
+    return request("PATCH", _path(sandbox), _info, json_body=change)
+
+
+@dataclass(frozen=True)
+class Page:
+    sandboxes: list[SandboxInfo]
+    next_cursor: Optional[str]
+
+
+def list_page(state: Optional[str], label: Optional[str], cursor: Optional[str]) -> Request[Page]:
+    def decode(body: bytes) -> Page:
+        json = json_of(body)
+        return Page([SandboxInfo.of_json(each) for each in json["sandboxes"]], json["next_cursor"])
+
+    return request("GET", "/v1/sandboxes", decode, query=without_none(state=state, label=label, cursor=cursor))
+
+
+def kill(sandbox: str) -> Request[None]:
+    return request("DELETE", _path(sandbox), nothing, is_gone_fine=True)
+
+
+def fork(sandbox: str, count: int) -> Request[list[SandboxInfo]]:
+    def decode(body: bytes) -> list[SandboxInfo]:
+        return [SandboxInfo.of_json(each) for each in json_of(body)["sandboxes"]]
+
+    return request("POST", _path(sandbox, "fork"), decode, json_body={"count": count})
+
+
+def pause(sandbox: str) -> Request[SandboxInfo]:
+    return request("POST", _path(sandbox, "pause"), _info)
+
+
+def resume(sandbox: str) -> Request[SandboxInfo]:
+    return request("POST", _path(sandbox, "resume"), _info)
+
+
+def snapshot(sandbox: str) -> Request[Snapshot]:
+    return request("POST", _path(sandbox, "snapshot"), lambda body: Snapshot.of_json(json_of(body)))
+
+
+# -- execs ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Turn:
+    code: str
+    env: Optional[Mapping[str, str]] = None
+    context: Optional[str] = None
+    stdin: Optional[str] = None
+    arguments: Sequence[str] = ()
+    timeout: Optional[Duration] = None
+
+    def json(self, **more: Any) -> dict[str, Any]:
+        return without_none(
+            code=self.code,
+            env=self.env,
+            context=self.context,
+            stdin=self.stdin,
+            arguments=list(self.arguments) or None,
+            timeout_ms=None if self.timeout is None else milliseconds(self.timeout),
+            **more,
+        )
+
+
+def stream(sandbox: str, turn: Turn) -> Request[None]:
+    return request("POST", _path(sandbox, "exec"), nothing, json_body=turn.json(stream=True), accept=EVENTS)
+
+
+def start(sandbox: str, turn: Turn) -> Request[str]:
+    return request(
+        "POST", _path(sandbox, "exec"), lambda body: str(json_of(body)["exec_id"]), json_body=turn.json(background=True)
+    )
+
+
+def events(sandbox: str, exec_id: str, after: str = "") -> Request[None]:
+    query = {"after": after} if after else None
+    return request("GET", _path(sandbox, "execs", exec_id, "events"), nothing, query=query, accept=EVENTS)
+
+
+def cancel(sandbox: str, exec_id: str) -> Request[None]:
+    return request("DELETE", _path(sandbox, "execs", exec_id), nothing, is_gone_fine=True)
+
+
+def state(sandbox: str, exec_id: str) -> Request[str]:
+    return request("GET", _path(sandbox, "execs", exec_id), lambda body: str(json_of(body)["state"]))
+
+
+def event_of(event: ServerEvent) -> Optional[Event]:
+    """None: of a kind that this version does not know."""
+    try:
+        return _event_of(event)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise not_ours("not of the form that was expected") from error
+
+
+def _event_of(event: ServerEvent) -> Optional[Event]:
+    if event.kind not in ("stdout", "stderr", "display", "report", "error"):
+        return None
+    data = json_of(event.data.encode())
+    if event.kind == "report":
+        return Event("result", result=Result.of_report(data))
+    if event.kind == "display":
+        return Event("display", forms=forms_of(data))
+    if event.kind == "error":
+        error = data.get("error", data)
+        raise error_of_status(
+            500, error["code"], error["message"], error.get("hint", ""), error.get("request_id", ""),
+            bool(error.get("retryable")),
+        )  # fmt: skip
+    return Event(event.kind, text=data["text"])
+
+
+# -- files ----------------------------------------------------------------------------------------------------------
+
+
+def read(sandbox: str, path: str) -> Request[bytes]:
+    return request("GET", _path(sandbox, "files"), lambda body: body, query={"path": path}, accept="*/*")
+
+
+def write(sandbox: str, path: str, data: Union[str, bytes]) -> Request[None]:
+    body = data.encode() if isinstance(data, str) else bytes(data)
+    return request("PUT", _path(sandbox, "files"), nothing, query={"path": path}, bytes_body=body)
+
+
+def list_files(sandbox: str, path: Optional[str]) -> Request[list[FileInfo]]:
+    def decode(body: bytes) -> list[FileInfo]:
+        return [FileInfo.of_json(each) for each in json_of(body)["files"]]
+
+    return request("GET", _path(sandbox, "files", "list"), decode, query=without_none(path=path))
+
+
+def stat(sandbox: str, path: str) -> Request[FileInfo]:
+    return request(
+        "GET", _path(sandbox, "files", "stat"), lambda body: FileInfo.of_json(json_of(body)), query={"path": path}
+    )
+
+
+def move(sandbox: str, source: str, target: str) -> Request[None]:
+    return request("POST", _path(sandbox, "files", "move"), nothing, json_body={"from": source, "to": target})
+
+
+def make_directory(sandbox: str, path: str) -> Request[None]:
+    return request("POST", _path(sandbox, "files", "mkdir"), nothing, json_body={"path": path})
+
+
+def remove(sandbox: str, path: str, recursive: bool) -> Request[None]:
+    query = {"path": path, **({"recursive": "true"} if recursive else {})}
+    return request("DELETE", _path(sandbox, "files"), nothing, query=query, is_gone_fine=True)
+
+
+def watch(sandbox: str, path: str) -> Request[None]:
+    return request("GET", _path(sandbox, "files", "watch"), nothing, query={"path": path}, accept=EVENTS)
+
+
+def file_event_of(event: ServerEvent) -> Optional[FileEvent]:
+    json = json_of(event.data.encode())
+    path = json.get("path") if isinstance(json, dict) else None
+    return None if path is None else FileEvent(json.get("kind", json.get("change", event.kind)), path)

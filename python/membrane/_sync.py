@@ -1,0 +1,427 @@
+"""The client that waits for each answer.
+
+Threads: one sandbox may be used from several; the service does what a sandbox is asked one after the other.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from types import TracebackType
+from typing import Any, Iterator, List, Literal, Mapping, Optional, Sequence, TypeVar, Union, overload
+
+import httpx
+
+from . import _requests as requests
+from ._attempts import Attempts, client_options, no_stream, request_arguments
+from ._errors import MembraneError
+from ._events import EventParser, ServerEvent
+from ._requests import Request, Turn
+from ._settings import Settings, settings
+from ._types import Duration, Event, FileEvent, FileInfo, Result, SandboxInfo, Snapshot
+from ._version import VERSION
+
+T = TypeVar("T")
+
+
+class Connection:
+    """To one service, as one caller; its sockets are kept and used again."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self._client = httpx.Client(**client_options(settings, VERSION))
+
+    def send(self, request: Request[T]) -> T:
+        attempts = Attempts(self.settings, request.is_gone_fine)
+        while True:
+            try:
+                response = self._client.request(**request_arguments(request))
+                wait = attempts.after_answer(response.status_code, response.headers, response.content)
+                if wait is None:
+                    return requests.decode(request, response.content)
+            except httpx.HTTPError as error:
+                wait = attempts.after_error(error)
+            time.sleep(wait)
+
+    def open(self, request: Request[None], attempts: Attempts) -> httpx.Response:
+        """A stream of events; the caller closes it."""
+        while True:
+            try:
+                response = self._client.send(self._client.build_request(**request_arguments(request)), stream=True)
+                if not response.is_success:
+                    wait = attempts.after_answer(response.status_code, response.headers, response.read())
+                elif error := no_stream(response.headers.get("content-type", "")):
+                    response.close()
+                    raise error
+                else:
+                    return response
+            except httpx.HTTPError as error:
+                wait = attempts.after_error(error)
+            time.sleep(wait or 0)
+
+
+_connections: dict[tuple[int, Settings], Connection] = {}
+_connections_lock = threading.Lock()
+
+
+def connection(url: Optional[str], token: Optional[str], timeout: float, retries: int) -> Connection:
+    key = (os.getpid(), settings(url, token, timeout, retries))  # a forked process must not share sockets
+    with _connections_lock:
+        if key not in _connections:
+            _connections[key] = Connection(key[1])
+        return _connections[key]
+
+
+class Stream:
+    """The events of a program that runs, as they come; the last has the result. It can be read once.
+
+    A cut connection is made again, and goes on where it was. Who stops reading a stream of Sandbox.stream() stops the
+    program; leaving a `with` block of it does, too.
+    """
+
+    def __init__(
+        self, connection: Connection, sandbox: str, begin: Request[None], exec_id: str, is_owner: bool
+    ) -> None:
+        self._connection = connection
+        self._sandbox = sandbox
+        self._begin = begin
+        self._is_owner = is_owner
+        self.exec_id = exec_id
+        self.result: Optional[Result] = None
+
+    def __iter__(self) -> Iterator[Event]:
+        try:
+            for server_event in self._server_events():
+                event = requests.event_of(server_event)
+                if event is None:
+                    continue
+                self.result = event.result
+                yield event
+                if event.result:
+                    return
+        finally:
+            self.close()
+
+    def _server_events(self) -> Iterator[ServerEvent]:
+        attempts = Attempts(self._connection.settings)
+        request, last_id = self._begin, ""
+        while True:
+            response = self._connection.open(request, attempts)
+            self.exec_id = response.headers.get("x-exec-id", self.exec_id)
+            parser, cut = EventParser(), None
+            try:
+                for chunk in response.iter_bytes():
+                    for event in parser.feed(chunk):
+                        attempts.begin_again()
+                        last_id = event.id
+                        yield event
+            except httpx.HTTPError as error:
+                cut = error
+            finally:
+                response.close()
+            wait = attempts.after_error(cut)
+            if not self.exec_id:
+                raise requests.not_ours("cut, and names no exec")
+            time.sleep(wait)
+            request = requests.events(self._sandbox, self.exec_id, last_id)
+
+    def cancel(self) -> None:
+        """Stops the program; its result has the outcome "cancelled"."""
+        if self.exec_id and self.result is None:
+            self._connection.send(requests.cancel(self._sandbox, self.exec_id))
+
+    def close(self) -> None:
+        if not self._is_owner or self.result is not None:
+            return
+        self._is_owner = False
+        try:
+            self.cancel()
+        except MembraneError:  # what ends the reading says more
+            pass
+
+    def __enter__(self) -> Stream:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class Exec:
+    """A program that runs in the background."""
+
+    def __init__(self, connection: Connection, sandbox: str, id: str) -> None:
+        self._connection = connection
+        self._sandbox = sandbox
+        self.id = id
+
+    def stream(self) -> Stream:
+        """Its events from the first; leaving them does not stop it."""
+        return Stream(self._connection, self._sandbox, requests.events(self._sandbox, self.id), self.id, False)
+
+    def wait(self) -> Result:
+        return _result_of(self.stream())
+
+    def state(self) -> str:
+        """ "queued", "running" or "done"."""
+        return self._connection.send(requests.state(self._sandbox, self.id))
+
+    def cancel(self) -> None:
+        self._connection.send(requests.cancel(self._sandbox, self.id))
+
+
+def _result_of(stream: Stream) -> Result:
+    for _ in stream:
+        pass
+    if stream.result is None:
+        raise requests.not_ours("a stream without a result")
+    return stream.result
+
+
+class Files:
+    """The files that a sandbox sees. Paths are absolute."""
+
+    def __init__(self, connection: Connection, sandbox: str) -> None:
+        self._connection = connection
+        self._sandbox = sandbox
+
+    def read(self, path: str) -> bytes:
+        return self._connection.send(requests.read(self._sandbox, path))
+
+    def read_text(self, path: str) -> str:
+        return self.read(path).decode()
+
+    def write(self, path: str, data: Union[str, bytes]) -> None:
+        """The whole file; directories above it are made."""
+        self._connection.send(requests.write(self._sandbox, path, data))
+
+    def list(self, path: Optional[str] = None) -> List[FileInfo]:
+        """What is in the directory; without one, the files that the sandbox has made or changed."""
+        return self._connection.send(requests.list_files(self._sandbox, path))
+
+    def stat(self, path: str) -> FileInfo:
+        return self._connection.send(requests.stat(self._sandbox, path))
+
+    def move(self, source: str, target: str) -> None:
+        self._connection.send(requests.move(self._sandbox, source, target))
+
+    def make_directory(self, path: str) -> None:
+        self._connection.send(requests.make_directory(self._sandbox, path))
+
+    def remove(self, path: str, *, recursive: bool = False) -> None:
+        self._connection.send(requests.remove(self._sandbox, path, recursive))
+
+    def watch(self, path: str) -> Iterator[FileEvent]:
+        """What changes below the directory, until the reader stops."""
+        attempts = Attempts(self._connection.settings)
+        while True:
+            response = self._connection.open(requests.watch(self._sandbox, path), attempts)
+            parser, cut = EventParser(), None
+            try:
+                for chunk in response.iter_bytes():
+                    for server_event in parser.feed(chunk):
+                        attempts.begin_again()
+                        if event := requests.file_event_of(server_event):
+                            yield event
+            except httpx.HTTPError as error:
+                cut = error
+            finally:
+                response.close()
+            time.sleep(attempts.after_error(cut))
+
+
+class Sandbox:
+    """One sandbox: variables, files and all stay from run to run, until it is killed or its time is over.
+
+    In a `with` block it is killed at the end.
+    """
+
+    def __init__(self, connection: Connection, info: SandboxInfo) -> None:
+        self._connection = connection
+        self._info = info
+        self.files = Files(connection, info.id)
+
+    @classmethod
+    def create(
+        cls,
+        template: Optional[str] = None,
+        *,
+        snapshot: Optional[str] = None,
+        policy: Optional[Mapping[str, Any]] = None,
+        ttl: Optional[Duration] = None,
+        idle_timeout: Optional[Duration] = None,
+        metadata: Optional[Mapping[str, str]] = None,
+        labels: Optional[Sequence[str]] = None,
+        env: Optional[Mapping[str, str]] = None,
+        packages: Optional[Sequence[str]] = None,
+        url: Optional[str] = None,
+        token: Optional[str] = None,
+        timeout: float = 60.0,
+        retries: int = 3,
+    ) -> Sandbox:
+        """Makes one, of "python", "javascript", "wat" or another template; "python" without one. Or one that goes on from a
+        snapshot, by its id.
+
+        policy: what it may do, as a policy file in JSON; nothing without one. url, token: of the service, else
+        MEMBRANE_URL and MEMBRANE_TOKEN, else that of this machine. timeout: the seconds in which the service must say
+        something; a program may run longer. retries: of what failed by the way or was refused for now.
+        """
+        at = connection(url, token, timeout, retries)
+        spec = requests.create(template, snapshot, policy, ttl, idle_timeout, metadata, labels, env, packages)
+        return cls(at, at.send(spec))
+
+    @classmethod
+    def connect(
+        cls,
+        id: str,
+        *,
+        url: Optional[str] = None,
+        token: Optional[str] = None,
+        timeout: float = 60.0,
+        retries: int = 3,
+    ) -> Sandbox:
+        """One that exists."""
+        at = connection(url, token, timeout, retries)
+        return cls(at, at.send(requests.get(id)))
+
+    @classmethod
+    def list(
+        cls,
+        *,
+        state: Optional[str] = None,
+        label: Optional[str] = None,
+        url: Optional[str] = None,
+        token: Optional[str] = None,
+        timeout: float = 60.0,
+        retries: int = 3,
+    ) -> Iterator[Sandbox]:
+        """The token's sandboxes, oldest first, fetched page by page."""
+        at = connection(url, token, timeout, retries)
+        cursor: Optional[str] = None
+        while True:
+            page = at.send(requests.list_page(state, label, cursor))
+            for info in page.sandboxes:
+                yield cls(at, info)
+            cursor = page.next_cursor
+            if cursor is None:
+                return
+
+    @property
+    def id(self) -> str:
+        return self._info.id
+
+    @property
+    def template(self) -> str:
+        return self._info.template
+
+    def info(self) -> SandboxInfo:
+        """As it stands now."""
+        self._info = self._connection.send(requests.get(self.id))
+        return self._info
+
+    def update(
+        self,
+        *,
+        ttl: Optional[Duration] = None,
+        idle_timeout: Optional[Duration] = None,
+        metadata: Optional[Mapping[str, str]] = None,
+        labels: Optional[Sequence[str]] = None,
+    ) -> SandboxInfo:
+        """Changes what is given; ttl counts from now, an idle_timeout of 0 is none."""
+        self._info = self._connection.send(requests.update(self.id, ttl, idle_timeout, metadata, labels))
+        return self._info
+
+    def run(self, code: str, *, timeout: Optional[Duration] = None) -> Result:
+        """Runs code. A program that fails is a result like another: its `error` says why, check() raises it."""
+        return self.exec(code, timeout=timeout)
+
+    @overload
+    def exec(
+        self,
+        code: str,
+        *,
+        arguments: Sequence[str] = ...,
+        stdin: Optional[str] = ...,
+        timeout: Optional[Duration] = ...,
+        env: Optional[Mapping[str, str]] = ...,
+        context: Optional[str] = ...,
+        background: Literal[False] = ...,
+    ) -> Result: ...
+    @overload
+    def exec(
+        self,
+        code: str,
+        *,
+        arguments: Sequence[str] = ...,
+        stdin: Optional[str] = ...,
+        timeout: Optional[Duration] = ...,
+        env: Optional[Mapping[str, str]] = ...,
+        context: Optional[str] = ...,
+        background: Literal[True],
+    ) -> Exec: ...
+    def exec(
+        self,
+        code: str,
+        *,
+        arguments: Sequence[str] = (),
+        stdin: Optional[str] = None,
+        timeout: Optional[Duration] = None,
+        env: Optional[Mapping[str, str]] = None,
+        context: Optional[str] = None,
+        background: bool = False,
+    ) -> Union[Result, Exec]:
+        """Runs code, with all that can be said of how."""
+        turn = Turn(code, env, context, stdin, arguments, timeout)
+        if background:
+            return Exec(self._connection, self.id, self._connection.send(requests.start(self.id, turn)))
+        return _result_of(self._stream(turn))
+
+    def stream(
+        self,
+        code: str,
+        *,
+        arguments: Sequence[str] = (),
+        stdin: Optional[str] = None,
+        timeout: Optional[Duration] = None,
+        env: Optional[Mapping[str, str]] = None,
+        context: Optional[str] = None,
+    ) -> Stream:
+        """Runs code when it is iterated over, and gives what it prints and shows as it comes."""
+        return self._stream(Turn(code, env, context, stdin, arguments, timeout))
+
+    def _stream(self, turn: Turn) -> Stream:
+        return Stream(self._connection, self.id, requests.stream(self.id, turn), "", True)
+
+    def fork(self, count: int = 1) -> List[Sandbox]:
+        """So many that go on from where this one stands, each for itself."""
+        return [Sandbox(self._connection, info) for info in self._connection.send(requests.fork(self.id, count))]
+
+    def pause(self) -> None:
+        """Puts it to disk, as it is; resume(), or the next use, has it back."""
+        self._info = self._connection.send(requests.pause(self.id))
+
+    def resume(self) -> None:
+        self._info = self._connection.send(requests.resume(self.id))
+
+    def snapshot(self) -> Snapshot:
+        """Keeps it as it stands now; it goes on."""
+        return self._connection.send(requests.snapshot(self.id))
+
+    def kill(self) -> None:
+        """Ends it; what it runs is stopped."""
+        self._connection.send(requests.kill(self.id))
+
+    def __enter__(self) -> Sandbox:
+        return self
+
+    def __exit__(
+        self, kind: Optional[type[BaseException]], error: Optional[BaseException], where: Optional[TracebackType]
+    ) -> None:
+        try:
+            self.kill()
+        except MembraneError as failure:
+            if kind is None and failure.status != 404:  # its time may be over; and another error says more
+                raise
+
+    def __repr__(self) -> str:
+        return f"<Sandbox {self.id} of {self.template}>"

@@ -1,0 +1,181 @@
+"""What the service's answers are to a program."""
+
+from __future__ import annotations
+
+import base64
+import datetime
+import re
+from dataclasses import dataclass, field
+from typing import Any, Mapping, Optional, Sequence, Union
+
+from ._errors import ProgramError
+
+Duration = Union[float, int, str, datetime.timedelta]
+"""Seconds; or text as "500ms", "30s", "10m", "1h", "2d"; or a timedelta."""
+
+Forms = Mapping[str, Union[str, bytes]]
+"""One value in several forms, by MIME type: "text/plain", "image/png", …"""
+
+_UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
+
+
+def milliseconds(duration: Duration) -> int:
+    if isinstance(duration, datetime.timedelta):
+        return round(duration.total_seconds() * 1000)
+    if isinstance(duration, str):
+        found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|min|m|h|d)\s*", duration)
+        if not found:
+            raise ValueError(f'{duration!r} is no duration; write it as "500ms", "30s", "10m", "1h" or "2d"')
+        return round(float(found[1]) * _UNITS_MS[found[2]])
+    return round(duration * 1000)
+
+
+def seconds(duration: Duration) -> int:
+    """Whole ones, at least one where the duration is not 0."""
+    return -(-milliseconds(duration) // 1000)
+
+
+def forms_of(json: Mapping[str, Any]) -> dict[str, Union[str, bytes]]:
+    return {
+        kind: base64.b64decode(part["base64"]) if isinstance(part, Mapping) else str(part)
+        for kind, part in json.items()
+    }
+
+
+def _time(text: Optional[str]) -> Optional[datetime.datetime]:
+    return datetime.datetime.fromisoformat(text.replace("Z", "+00:00")) if text else None
+
+
+@dataclass(frozen=True)
+class SandboxInfo:
+    """A sandbox as it stood when the service was asked."""
+
+    id: str
+    template: str
+    state: str
+    created_at: Optional[datetime.datetime] = None
+    expires_at: Optional[datetime.datetime] = None
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    labels: Sequence[str] = ()
+
+    @classmethod
+    def of_json(cls, json: Mapping[str, Any]) -> SandboxInfo:
+        return cls(
+            id=json["id"],
+            template=json["template"],
+            state=json["state"],
+            created_at=_time(json.get("created_at")),
+            expires_at=_time(json.get("expires_at")),
+            metadata=json.get("metadata", {}),
+            labels=json.get("labels", ()),
+        )
+
+
+@dataclass(frozen=True)
+class FileInfo:
+    """A file or directory; `kind` is "file" or "directory"."""
+
+    path: str
+    size_bytes: int = 0
+    kind: str = "file"
+
+    @property
+    def name(self) -> str:
+        return self.path.rsplit("/", 1)[-1]
+
+    @classmethod
+    def of_json(cls, json: Mapping[str, Any]) -> FileInfo:
+        return cls(json["path"], json.get("size_bytes") or 0, json.get("kind", json.get("type", "file")))
+
+
+@dataclass(frozen=True)
+class FileEvent:
+    """A change of a file that is watched."""
+
+    kind: str
+    path: str
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A sandbox as it stood at one moment, kept."""
+
+    id: str
+    template: str = ""
+
+    @classmethod
+    def of_json(cls, json: Mapping[str, Any]) -> Snapshot:
+        return cls(json["id"], json.get("template", ""))
+
+
+@dataclass(frozen=True)
+class Result:
+    """What came of a program.
+
+    outcome: "ok", or how it ended otherwise ("raised", "out_of_fuel", "timed_out", "cancelled", "denied", …);
+    text: the value of the last expression as text, "" without one; value: that in all its forms;
+    error: why it is not ok; fuel_used: exact, the same on every machine; report: everything, as the service gives it.
+    """
+
+    outcome: str
+    text: str
+    stdout: str
+    stderr: str
+    value: Optional[Forms]
+    displays: Sequence[Forms]
+    error: Optional[ProgramError]
+    exit_code: Optional[int]
+    files: Sequence[FileInfo]
+    fuel_used: int
+    exec_id: str
+    report: Mapping[str, Any] = field(repr=False)
+
+    @property
+    def ok(self) -> bool:
+        return self.outcome == "ok"
+
+    def check(self) -> Result:
+        """Itself when it is ok; else raises its error."""
+        if self.ok:
+            return self
+        raise self.error or ProgramError(
+            f"the program ended as {self.outcome}", code=self.outcome, hint="", traceback="", result=self
+        )
+
+    @classmethod
+    def of_report(cls, report: Mapping[str, Any]) -> Result:
+        value = report.get("value")
+        why = report.get("error")
+        error = why and ProgramError(
+            why["message"], code=why["code"], hint=why.get("hint", ""), traceback=why.get("traceback", ""), result=None
+        )
+        result = cls(
+            outcome=report["outcome"],
+            text=report.get("result", ""),
+            stdout=report.get("stdout", ""),
+            stderr=report.get("stderr", ""),
+            value=None if value is None else forms_of(value),
+            displays=[forms_of(each) for each in report.get("displays", ())],
+            error=error or None,
+            exit_code=report.get("exit_code"),
+            files=[FileInfo.of_json(each) for each in report.get("files", ())],
+            fuel_used=report.get("fuel_used", 0),
+            exec_id=report.get("exec_id", ""),
+            report=report,
+        )
+        if error:
+            error.result = result
+        return result
+
+
+@dataclass(frozen=True)
+class Event:
+    """A step of a program that runs.
+
+    kind: "stdout" or "stderr" (then `text`), "display" (then `forms`), "result" (the last; then `result`).
+    """
+
+    kind: str
+    text: str = ""
+    forms: Optional[Forms] = None
+    result: Optional[Result] = None

@@ -1,0 +1,178 @@
+#include "service/archive.h"
+
+#include <archive.h>
+#include <archive_entry.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <ranges>
+
+namespace membrane::service {
+namespace {
+
+struct FreeArchive {
+  void operator()(struct archive* archive) const { archive_free(archive); }
+};
+using Archive = std::unique_ptr<struct archive, FreeArchive>;
+struct FreeEntry {
+  void operator()(struct archive_entry* entry) const { archive_entry_free(entry); }
+};
+
+ApiError no_archive(struct archive* archive) {
+  const char* const why = archive_error_string(archive);
+  return {ApiCode::kInvalidValue,
+          std::string("the body is no tar archive: ") + (why == nullptr ? "it is damaged" : why),
+          "Send a tar archive, as it is or compressed by gzip."};
+}
+
+ApiError too_large() {
+  return {ApiCode::kTooLarge,
+          "the archive has more than " + std::to_string(kMostArchiveBytes >> 20) + " MiB or " +
+              std::to_string(kMostArchiveEntries) + " entries",
+          "Take it in parts, directory by directory."};
+}
+
+// A name without "./" and "/" around it; nothing for one that leads elsewhere. "" is the archive's own directory.
+std::optional<std::string> relative_name(std::string_view name) {
+  if (name.starts_with('/')) return std::nullopt;
+  std::string relative;
+  for (const auto part : std::views::split(name, '/')) {
+    const std::string_view each(part.begin(), part.end());
+    if (each == "..") return std::nullopt;
+    if (each.empty() || each == ".") continue;
+    relative += (relative.empty() ? "" : "/") + std::string(each);
+  }
+  return relative;
+}
+
+la_ssize_t append(struct archive*, void* to, const void* bytes, size_t size) {
+  static_cast<std::string*>(to)->append(static_cast<const char*>(bytes), size);
+  return static_cast<la_ssize_t>(size);
+}
+
+// The bytes of the entry that was read last.
+Answer<std::string> read_bytes(struct archive* archive, uint64_t most) {
+  std::string bytes;
+  while (true) {
+    const void* piece = nullptr;
+    size_t size = 0;
+    la_int64_t offset = 0;
+    const int got = archive_read_data_block(archive, &piece, &size, &offset);
+    if (got == ARCHIVE_EOF) return bytes;
+    if (got != ARCHIVE_OK) return std::unexpected(no_archive(archive));
+    if (offset < 0 || static_cast<uint64_t>(offset) > most || size > most - static_cast<uint64_t>(offset))
+      return std::unexpected(too_large());
+    bytes.resize(std::max<size_t>(bytes.size(), static_cast<size_t>(offset)));  // holes
+    bytes.append(static_cast<const char*>(piece), size);
+  }
+}
+
+}  // namespace
+
+Answer<std::string> write_archive(const std::vector<ArchiveEntry>& entries) {
+  std::string bytes;
+  const Archive archive(archive_write_new());
+  const std::unique_ptr<struct archive_entry, FreeEntry> entry(archive_entry_new());
+  bool ok = archive != nullptr && entry != nullptr &&
+            archive_write_set_format_pax_restricted(archive.get()) == ARCHIVE_OK &&
+            archive_write_open(archive.get(), &bytes, nullptr, &append, nullptr) == ARCHIVE_OK;
+  for (const ArchiveEntry& each : entries) {
+    if (!ok) break;
+    archive_entry_clear(entry.get());
+    archive_entry_set_pathname(
+        entry.get(), (each.name + (each.is_directory ? "/" : "")).c_str());  // bytes, whatever the locale
+    archive_entry_set_filetype(entry.get(), each.is_directory ? AE_IFDIR : AE_IFREG);
+    archive_entry_set_perm(entry.get(), each.is_directory ? 0755 : 0644);
+    archive_entry_set_size(entry.get(), static_cast<la_int64_t>(each.bytes.size()));
+    archive_entry_set_mtime(entry.get(), each.modified_s, 0);
+    ok = archive_write_header(archive.get(), entry.get()) >= ARCHIVE_WARN &&
+         archive_write_data(archive.get(), each.bytes.data(), each.bytes.size()) ==
+             static_cast<la_ssize_t>(each.bytes.size());
+  }
+  if (ok && archive_write_close(archive.get()) == ARCHIVE_OK) return bytes;
+  return refuse(ApiCode::kInternal, "the archive could not be written");
+}
+
+Answer<std::vector<ArchiveEntry>> read_archive(std::string_view bytes) {
+  if (bytes.find_first_not_of('\0') == std::string_view::npos)
+    return std::vector<ArchiveEntry>();  // its end, and nothing before
+  const Archive archive(archive_read_new());
+  if (archive == nullptr) return refuse(ApiCode::kInternal, "the archive could not be read");
+  archive_read_support_format_tar(archive.get());
+  archive_read_support_filter_gzip(archive.get());
+  if (archive_read_open_memory(archive.get(), bytes.data(), bytes.size()) != ARCHIVE_OK)
+    return std::unexpected(no_archive(archive.get()));
+  std::vector<ArchiveEntry> entries;
+  uint64_t left = kMostArchiveBytes;
+  while (true) {
+    struct archive_entry* entry = nullptr;
+    const int got = archive_read_next_header(archive.get(), &entry);
+    if (got == ARCHIVE_EOF) return entries;
+    if (got < ARCHIVE_WARN) return std::unexpected(no_archive(archive.get()));
+    const char* raw = archive_entry_pathname_utf8(entry);  // null for bytes that are none
+    if (raw == nullptr) raw = archive_entry_pathname(entry);
+    const auto name = relative_name(raw == nullptr ? "/" : raw);
+    const auto type = archive_entry_filetype(entry);
+    const bool is_link = archive_entry_hardlink(entry) != nullptr;
+    if (!name || is_link || (type != AE_IFREG && type != AE_IFDIR))
+      return refuse(ApiCode::kInvalidValue,
+                    "the archive has an entry that is no file and no directory inside of it",
+                    "Names are relative and have no \"..\"; links and devices are not taken.");
+    if (entries.size() == kMostArchiveEntries) return std::unexpected(too_large());
+    auto contents = read_bytes(archive.get(), left);
+    if (!contents) return std::unexpected(contents.error());
+    left -= contents->size();
+    if (!name->empty())
+      entries.push_back({*name, type == AE_IFDIR, *std::move(contents), archive_entry_mtime(entry)});
+  }
+}
+
+Answer<std::string> pack_files(Guest& guest, const std::string& context, const std::string& directory) {
+  const auto facts = guest.act_on_files(context, {wasi::FileAct::kList, directory, "", true});
+  if (!facts) return std::unexpected(facts.error());
+  std::string base = directory;
+  while (base.ends_with('/')) base.pop_back();
+  std::vector<ArchiveEntry> entries;
+  uint64_t left = kMostArchiveBytes;
+  for (const wasi::FileFact& fact : *facts) {
+    const bool is_directory = fact.type == wasi::FileType::kDirectory;
+    if (!is_directory && fact.type != wasi::FileType::kRegularFile) continue;
+    if (entries.size() == kMostArchiveEntries || fact.size_bytes > left) return std::unexpected(too_large());
+    ArchiveEntry entry{fact.path.substr(base.size() + 1),
+                       is_directory,
+                       {},
+                       static_cast<int64_t>(fact.modified_ns / 1'000'000'000)};
+    if (!is_directory) {
+      auto bytes = guest.read_file(context, fact.path);
+      if (!bytes) return std::unexpected(bytes.error());
+      left -= bytes->size();
+      entry.bytes = *std::move(bytes);
+    }
+    entries.push_back(std::move(entry));
+  }
+  return write_archive(entries);
+}
+
+Answer<void> unpack_files(Guest& guest, const std::string& context, const std::string& directory,
+                          std::string_view archive) {
+  const auto entries = read_archive(archive);
+  if (!entries) return std::unexpected(entries.error());
+  const auto make_directory = [&](const std::string& path) {
+    return guest.act_on_files(context, {wasi::FileAct::kMakeDirectory, path, "", false});
+  };
+  std::string base = directory;
+  while (base.ends_with('/')) base.pop_back();
+  if (const auto made = make_directory(directory); !made) return std::unexpected(made.error());
+  for (const ArchiveEntry& entry : *entries) {
+    const std::string path = base + "/" + entry.name;
+    if (!entry.is_directory) {
+      if (auto written = guest.write_file(context, path, entry.bytes); !written) return written;
+    } else if (const auto made = make_directory(path); !made) {
+      return std::unexpected(made.error());
+    }
+  }
+  return {};
+}
+
+}  // namespace membrane::service

@@ -1,0 +1,48 @@
+// The service's audit log: who made, ran, changed and ended what. A hash chain (base/audit_chain.h) in a file that only
+// grows. Holds no code, output, file, token or secret.
+//
+// A record is in the file when add() returns; it is safe from a power cut after the next sync(), or at once when that is
+// asked for.
+//
+// Threads: any.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+
+#include "base/audit_chain.h"
+#include "service/durable_files.h"
+#include "service/state.h"
+
+namespace membrane::service {
+
+inline constexpr const char* kAuditFile = "audit.log";
+
+class Audit {
+ public:
+  using Fields = std::map<std::string, std::string>;
+
+  // Goes on with the file. The last line, when a power cut left a part of it, is cut off, which is recorded. `disk` is
+  // borrowed. Errors: kInvalidInput when the file's end is not the service's; as Disk.
+  static Result<std::unique_ptr<Audit>> open(Disk& disk, std::string path = kAuditFile);
+
+  Status add(std::string_view event, const Fields& fields, Hold hold = Hold::kCrash);
+  Status sync();
+
+ private:
+  Audit(Disk& disk, std::string path) : disk_(disk), path_(std::move(path)) {}
+  Status go_on();
+  Status cut_off(uint64_t size_bytes);
+
+  Disk& disk_;
+  const std::string path_;
+  std::mutex mutex_;  // guards what follows, and the file
+  AuditChain chain_;
+  uint64_t size_bytes_ = 0;  // of what is whole
+  bool is_synced_ = true;
+};
+
+}  // namespace membrane::service

@@ -1,0 +1,62 @@
+#include "service/client_policy.h"
+
+#include "base/json.h"
+#include "policy/address.h"
+#include "policy/url_grant.h"
+
+namespace membrane::service {
+namespace {
+
+constexpr uint64_t kMostMemoryBytes = 4ull << 30;
+constexpr uint64_t kMostWallMs = 24ull * 3'600'000;
+constexpr uint64_t kMostOutputBytes = 64ull << 20;
+
+std::unexpected<ApiError> not_yours(const std::string& what) {
+  return refuse(ApiCode::kForbidden, "the policy grants " + what + " of the service's machine",
+                "Only the service's owner can grant that; leave it out.");
+}
+
+// The URL of an address grants that address, whatever it is.
+bool is_of_special_address(const policy::HttpGrant& grant) {
+  const auto url = policy::UrlGrant::parse(grant.url);
+  return url && url->url().address && !policy::special_kind(*url->url().address).empty();
+}
+
+Answer<void> check_grants(const policy::Policy& policy, bool is_owner) {
+  if (!policy.fs.empty()) return not_yours("directories (fs)");
+  if (!policy.sql.empty()) return not_yours("databases (sql)");
+  if (policy.kv && !policy.kv->path.empty()) return not_yours("a file (kv.path)");
+  for (const policy::HttpGrant& grant : policy.http) {
+    if (is_owner) break;
+    if (!grant.addresses.empty()) return not_yours("private addresses (http.addresses)");
+    if (is_of_special_address(grant)) return not_yours("an address that is not public (http.url)");
+  }
+  return {};
+}
+
+Answer<void> check_limits(const policy::Limits& limits) {
+  const auto above = [](const char* name, uint64_t most, const char* unit) {
+    return refuse(ApiCode::kInvalidValue,
+                  std::string("\"policy.limits.") + name + "\" is above what the service gives",
+                  "The most is " + std::to_string(most) + " " + unit + ".");
+  };
+  if (limits.memory_bytes > kMostMemoryBytes) return above("memory", kMostMemoryBytes, "bytes");
+  if (limits.wall_ms > kMostWallMs) return above("wall", kMostWallMs, "ms");
+  if (limits.output_bytes > kMostOutputBytes) return above("output", kMostOutputBytes, "bytes");
+  return {};
+}
+
+}  // namespace
+
+Answer<policy::Policy> read_client_policy(const nlohmann::json& json, const policy::Limits& usual,
+                                          bool is_owner) {
+  auto policy = policy::parse_policy(json_text(json), "policy.json", usual);
+  if (!policy)
+    return refuse(ApiCode::kInvalidValue, "\"policy\" is not valid: " + policy.error().message,
+                  policy.error().hint);
+  if (auto checked = check_grants(*policy, is_owner); !checked) return std::unexpected(checked.error());
+  if (auto checked = check_limits(policy->limits); !checked) return std::unexpected(checked.error());
+  return *std::move(policy);
+}
+
+}  // namespace membrane::service

@@ -1,0 +1,571 @@
+#!/usr/bin/env python3
+"""The clients as users have them: `membrane` for Python, installed into a fresh virtual environment; for Node, packed and installed
+into a fresh folder; and the command. Against a real service, and against a server that does all that can go wrong.
+
+    MEMBRANE_COMMAND=build/release/membrane service/clients_test.py
+
+What cannot be brought (pip, npm, Python as a template) is skipped, and the skip says why.
+"""
+
+import http.server
+import json
+import os
+import re
+import shutil
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import textwrap
+import threading
+import unittest
+from pathlib import Path
+
+from service_testing import COMMAND, SECONDS, Service
+
+ROOT = Path(__file__).resolve().parent.parent
+FENCE = re.compile(r"^```(\w+)\n(.*?)^```", re.M | re.S)
+REPORT = {"exec_id": "exe1", "outcome": "ok", "result": "42", "stdout": "ab", "stderr": "", "fuel_used": 7}
+SANDBOX = {"id": "sbx1", "template": "python", "state": "idle"}
+
+
+def setUpModule():
+    global folder, service
+    folder = Path(tempfile.mkdtemp(prefix="membrane-clients-"))
+    unittest.addModuleCleanup(shutil.rmtree, folder, ignore_errors=True)
+    (folder / "home").mkdir()
+    service = Service(environment={"XDG_STATE_HOME": str(folder / "home")})
+    unittest.addModuleCleanup(service.stop)
+    if service.has_template("python"):
+        service.create("python")  # its image is made now, which may take longer than a client waits
+
+
+def run(words, **options):
+    return subprocess.run(words, capture_output=True, text=True, timeout=SECONDS, check=False, **options)
+
+
+def environment(url=None, token=None):
+    return {**os.environ, "MEMBRANE_URL": url or service.url, "MEMBRANE_TOKEN": token or service.token,
+            "XDG_STATE_HOME": str(folder / "none"), "PATH": f"{Path(COMMAND).resolve().parent}:{os.environ['PATH']}"}
+
+
+def blocks(path, kind):
+    return [text for found, text in FENCE.findall((ROOT / path).read_text()) if found == kind]
+
+
+def brought(test, what, words, **options):
+    done = run(words, **options)
+    if done.returncode != 0:
+        test.skipTest(f"{what} could not be brought: {done.stderr[-500:]}")
+
+
+# -- A server that does all that can go wrong -----------------------------------------------------------------------
+
+def event(number, kind, data):
+    return f"id: {number}\nevent: {kind}\ndata: {json.dumps(data)}\n\n".encode()
+
+
+class Hostile(http.server.ThreadingHTTPServer):
+    """Answers each request by the next step of `script`, and keeps what was asked in `asked`."""
+
+    daemon_threads = True
+
+    def __init__(self, *script):
+        super().__init__(("127.0.0.1", 0), HostileHandler)
+        self.script, self.asked = list(script), []
+        self.released = threading.Event()  # ends what is held
+        self.url = f"http://127.0.0.1:{self.server_address[1]}"
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.released.set()
+        self.shutdown()
+        self.server_close()
+
+    def handle_error(self, *_):
+        pass
+
+
+class HostileHandler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def answer(self):
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        self.server.asked.append((self.command, self.path, dict(self.headers), body))
+        step, *arguments = self.server.script.pop(0)
+        self.close_connection = True
+        getattr(self, step)(*arguments)
+
+    do_GET = do_POST = do_PUT = do_DELETE = answer
+
+    def reset(self):
+        self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.connection.close()
+        self.wfile = open(os.devnull, "wb")
+
+    def say(self, status, json_body, **headers):
+        body = json.dumps(json_body).encode()
+        self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name.replace("_", "-"), value)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def refuse(self, status, code, retryable, **headers):
+        error = {"code": code, "message": "not now", "hint": "wait", "request_id": "req7", "retryable": retryable}
+        self.say(status, {"error": error}, **headers)
+
+    def stream(self, *pieces):
+        """A stream of so many bytes, which ends there: without its report, it is cut."""
+        self.send_response(200)
+        for name, value in (("Content-Type", "text/event-stream"), ("X-Exec-Id", "exe1"), ("Connection", "close")):
+            self.send_header(name, value)
+        self.end_headers()
+        for piece in pieces:
+            self.wfile.write(piece)
+            self.wfile.flush()
+
+    def hold(self):
+        self.server.released.wait(SECONDS)
+
+    def log_message(self, *_):
+        pass
+
+
+CUT_AND_READ_ON = (
+    ("say", 201, SANDBOX),
+    ("stream", event(0, "stdout", {"text": "a"}), b"id: 1\nevent: stdout\ndata: {\"te"),
+    ("reset",),
+    ("stream", b": nothing yet\n\n", event(1, "stdout", {"text": "b"}), event(2, "report", REPORT)),
+)
+
+
+class Scripted:
+    """What each client must do with a server's steps: `ask(server, code)` runs a program of the client against it, and gives
+    what it printed."""
+
+    def program(self, name):
+        raise NotImplementedError
+
+    def asked_of(self, name, *script):
+        with Hostile(*script) as server:
+            done = self.ask(server, self.PROGRAMS[name])
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(server.script, [], "not all was asked")
+            return done.stdout.split(), server.asked
+
+    def test_a_reset_connection_is_tried_again_with_the_same_key(self):
+        out, asked = self.asked_of("create", ("reset",), ("reset",), ("say", 201, SANDBOX))
+        self.assertEqual(out, ["sbx1"])
+        keys = {headers["Idempotency-Key"].lower() for _, _, headers, _ in asked}
+        self.assertEqual((len(asked), len(keys)), (3, 1))
+
+    def test_503_and_429_are_tried_again_after_what_they_ask(self):
+        out, _ = self.asked_of("create", ("refuse", 503, "overloaded", True), ("refuse", 429, "too_many_requests", True),
+                               ("say", 201, SANDBOX))
+        self.assertEqual(out, ["sbx1"])
+
+    def test_retry_after_counts(self):
+        with Hostile() as server:
+            server.script = [("say_later",), ("say", 201, SANDBOX)]
+            HostileHandler.say_later = lambda self: self.refuse(503, "overloaded", True, Retry_After="0")
+            self.assertEqual(self.ask(server, self.PROGRAMS["create"]).stdout.split(), ["sbx1"])
+
+    def test_a_wait_that_is_too_long_is_not_waited(self):
+        with Hostile() as server:
+            HostileHandler.say_never = lambda self: self.refuse(503, "overloaded", True, Retry_After="86400")
+            server.script = [("say_never",)]
+            self.assertEqual(self.ask(server, self.PROGRAMS["fails"]).stdout.split(), ["BusyError", "overloaded", "req7", "503"])
+
+    def test_tries_end(self):
+        out, asked = self.asked_of("fails", *[("reset",)] * 4)
+        self.assertEqual(out[:2], ["UnreachableError", "unreachable"])
+        self.assertEqual(len(asked), 4)
+
+    def test_a_slow_answer_is_an_error(self):
+        out, asked = self.asked_of("slow", ("hold",))
+        self.assertEqual(out[:2], ["UnreachableError", "timed_out"])
+        self.assertEqual(len(asked), 1)
+
+    def test_other_errors_are_not_tried_again(self):
+        for status, kind in ((401, "DeniedError"), (404, "NotFoundError"), (422, "InvalidRequestError"), (500, "MembraneError")):
+            out, asked = self.asked_of("fails", ("refuse", status, "code", False))
+            self.assertEqual((out, len(asked)), ([kind, "code", "req7", str(status)], 1))
+
+    def test_what_is_no_service_is_said(self):
+        out, _ = self.asked_of("fails", ("say", 200, ["something", "else"]))
+        self.assertIn("bad_answer", out)
+
+    def test_a_cut_stream_is_read_on(self):
+        out, asked = self.asked_of("stream", *CUT_AND_READ_ON)
+        self.assertEqual(out, ["a", "b", "42"])
+        self.assertEqual([path for _, path, _, _ in asked][2:], ["/v1/sandboxes/sbx1/execs/exe1/events?after=0"] * 2)
+
+    def test_a_removal_whose_answer_was_lost_is_done(self):
+        self.asked_of("kill", ("say", 201, SANDBOX), ("reset",), ("refuse", 404, "not_found", False))
+
+
+# -- Python ---------------------------------------------------------------------------------------------------------
+
+class PythonClient(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        venv = folder / "venv"
+        if not venv.exists():
+            brought(cls, "a virtual environment", [sys.executable, "-m", "venv", venv])
+            brought(cls, "mypy", [venv / "bin/pip", "install", "-q", "mypy"])
+            brought(cls, "the package", [venv / "bin/pip", "install", "-q", ROOT / "python"])
+        cls.python = str(venv / "bin/python")
+
+    @classmethod
+    def skipTest(cls, why):
+        raise unittest.SkipTest(why)
+
+    def ran(self, code, **where):
+        path = folder / "program.py"
+        path.write_text(textwrap.dedent(code))
+        return run([self.python, "-B", path], env=environment(**where), cwd=folder)
+
+
+class Python(PythonClient):
+    def check(self, code):
+        if not service.has_template("python"):
+            self.skipTest("there is no template python")
+        done = self.ran("from membrane import *\n" + textwrap.dedent(code))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def test_the_examples_of_the_readme_run(self):
+        if not service.has_template("python"):
+            self.skipTest("there is no template python")
+        printed = ["2\n 3\n", "0\n1\n2\n2 ", "42\nstopped\n"]
+        examples = blocks("python/README.md", "python")
+        self.assertEqual(len(examples), len(printed))
+        for example, start in zip(examples, printed):
+            done = self.ran(example)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertTrue(done.stdout.startswith(start), done.stdout)
+
+    def test_it_is_typed(self):
+        for number, example in enumerate(blocks("python/README.md", "python")):
+            (folder / f"example{number}.py").write_text(example)
+            done = run([self.python, "-m", "mypy", "--strict", folder / f"example{number}.py"], cwd=folder)
+            self.assertEqual(done.returncode, 0, done.stdout)
+        done = run([self.python, "-m", "mypy", "--strict", "-p", "membrane"], cwd=folder)
+        self.assertEqual(done.returncode, 0, done.stdout)
+
+    def test_the_version_is_that_of_the_project(self):
+        version = re.search(r"project\(membrane VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text())[1]
+        self.assertEqual(self.ran("import membrane; print(membrane.__version__)").stdout.strip(), version)
+        self.assertEqual(json.loads((ROOT / "node/package.json").read_text())["version"], version)
+        self.assertIn(f"version = '{version}'", (ROOT / "node/src/connection.ts").read_text())
+
+    def test_a_sandbox(self):
+        self.check("""
+            with Sandbox.create(labels=["a"], metadata={"n": "v"}, ttl="10m") as sandbox:
+                result = sandbox.exec("import sys; x = sys.argv; print(input()); 7", stdin="hi\\n", arguments=["b"])
+                assert (result.ok, result.text, result.stdout, result.value) == (True, "7", "hi\\n", {"text/plain": "7"}), result
+                assert result.fuel_used > 0 and result.report["outcome"] == "ok"
+                failed = sandbox.run("1 / 0")
+                assert not failed.ok and failed.error.code == "ZeroDivisionError" and failed.error.result is failed
+                sandbox.files.write("/tmp/a b", b"\\x00\\xff")
+                assert sandbox.files.read("/tmp/a b") == b"\\x00\\xff"
+                assert "/tmp/a b" in [file.path for file in sandbox.files.list()]
+                assert [each.id for each in Sandbox.list(label="a")] == [sandbox.id]
+                assert Sandbox.connect(sandbox.id).info().metadata == {"n": "v"}
+                started = sandbox.exec("print(1)", background=True)
+                assert started.wait().stdout == "1\\n" and started.state() == "done"
+                for event in sandbox.stream("print(1, flush=True)\\nwhile True: pass"):
+                    break  # which stops it
+                assert sandbox.run("8", timeout=60).text == "8"
+                endless = sandbox.exec("while True: pass", background=True)
+                endless.cancel()
+                assert endless.wait().outcome == "cancelled"
+            try:
+                sandbox.run("1")
+            except NotFoundError as error:
+                assert error.request_id and error.hint and error.status == 404 and not error.retryable
+            else:
+                raise AssertionError
+            """)
+
+    def test_a_wrong_token_is_denied(self):
+        done = self.ran("""
+            from membrane import *
+            try: Sandbox.create()
+            except DeniedError as error: print(error.code)
+            """, token="mbr_wrong")
+        self.assertEqual(done.stdout, "unauthorized\n", done.stderr)
+
+    def test_no_service_is_said(self):
+        done = self.ran("""
+            from membrane import *
+            try: Sandbox.create(retries=0)
+            except UnreachableError as error: print(error.hint, error.retryable, type(error.cause).__name__)
+            """, url="http://127.0.0.1:1")
+        self.assertEqual(done.stdout, "Start one: membrane serve True ConnectError\n", done.stderr)
+
+    def test_events_are_the_same_at_every_split(self):
+        done = self.ran(r"""
+            from membrane._events import EventParser
+            text = "\ufeffid: 1\r\nevent: é\rdata: a\ndata:b\r\n\r\n: no\n\ndata\n\nid: 2\ndata: lost".encode()
+            whole = EventParser().feed(text)
+            assert [(e.kind, e.data, e.id) for e in whole] == [("é", "a\nb", "1"), ("message", "", "1")], whole
+            for at in range(len(text)):
+                parser = EventParser()
+                assert parser.feed(text[:at]) + parser.feed(text[at:]) == whole, at
+            """)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_lifecycle(self):
+        paths = service.request("GET", "/openapi.json").json["paths"]
+        if "/v1/sandboxes/{sandbox}/fork" not in paths:
+            self.skipTest("the service has no fork")
+        self.check("""
+            with Sandbox.create() as sandbox:
+                sandbox.run("x = 1")
+                forks = sandbox.fork(2)
+                assert [fork.run("x += 1; x").text for fork in forks] == ["2", "2"]
+                assert sandbox.run("x").text == "1"
+                for fork in forks: fork.kill()
+                sandbox.pause()
+                sandbox.resume()
+                assert sandbox.run("x").text == "1"
+                assert sandbox.snapshot().id
+                sandbox.files.write("/tmp/a", "1")
+                assert sandbox.files.stat("/tmp/a").size_bytes == 1
+                sandbox.files.move("/tmp/a", "/tmp/b")
+                assert "/tmp/b" in [file.path for file in sandbox.files.list("/tmp")]
+                sandbox.files.remove("/tmp/b")
+            """)
+
+
+FAILS = """
+    try:
+        {create}
+    except MembraneError as error:
+        print(type(error).__name__, error.code, error.request_id, error.status)
+"""
+
+
+class PythonOnHostileServer(Scripted, PythonClient):
+    PROGRAMS = {
+        "create": "print(Sandbox.create().id)",
+        "fails": textwrap.dedent(FAILS.format(create="Sandbox.create()")),
+        "slow": textwrap.dedent(FAILS.format(create="Sandbox.create(timeout=3)")),
+        "stream": "for e in Sandbox.create().stream(''): print(e.text or e.result.text)",
+        "kill": "Sandbox.create().kill()",
+    }
+
+    def ask(self, server, code):
+        return self.ran("from membrane import *\n" + code, url=server.url)
+
+
+class AsyncPythonOnHostileServer(Scripted, PythonClient):
+    PROGRAMS = {
+        "create": "print((await AsyncSandbox.create()).id)",
+        "fails": textwrap.dedent(FAILS.format(create="await AsyncSandbox.create()")),
+        "slow": textwrap.dedent(FAILS.format(create="await AsyncSandbox.create(timeout=3)")),
+        "stream": "async for e in (await AsyncSandbox.create()).stream(''): print(e.text or e.result.text)",
+        "kill": "await (await AsyncSandbox.create()).kill()",
+    }
+
+    def ask(self, server, code):
+        return self.ran("import asyncio\nfrom membrane import *\nasync def main():\n" + textwrap.indent(code, "    ") +
+                        "\nasyncio.run(main())\n", url=server.url)
+
+
+# -- Node -----------------------------------------------------------------------------------------------------------
+
+class NodeClient(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.app = folder / "app"
+        if cls.app.exists():
+            return
+        if not shutil.which("npm"):
+            raise unittest.SkipTest("npm is not installed")
+        source = folder / "node"
+        shutil.copytree(ROOT / "node", source, ignore=shutil.ignore_patterns("node_modules", "dist"))
+        quiet = ["--silent", "--no-audit", "--no-fund"]
+        brought(cls, "TypeScript", ["npm", "install", *quiet], cwd=source)
+        done = run(["npm", "pack", "--silent"], cwd=source)
+        if done.returncode != 0:
+            raise AssertionError(done.stdout + done.stderr)
+        cls.app.mkdir()
+        (cls.app / "package.json").write_text('{"type": "module", "private": true}')
+        brought(cls, "the package", ["npm", "install", *quiet, *source.glob("membrane-*.tgz")], cwd=cls.app)
+
+    @classmethod
+    def skipTest(cls, why):
+        raise unittest.SkipTest(why)
+
+    def ran(self, code, **where):
+        path = self.app / "program.mjs"
+        path.write_text(textwrap.dedent(code))
+        return run(["node", path], env=environment(**where), cwd=self.app)
+
+
+class Node(NodeClient):
+    def test_the_examples_of_the_readme_run(self):
+        if not service.has_template("python"):
+            self.skipTest("there is no template python")
+        examples = blocks("node/README.md", "javascript")
+        for example, printed in zip(examples, ["2\n 3\n", "0\n1\n2\n2 "], strict=True):
+            done = self.ran(example)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertTrue(done.stdout.startswith(printed), done.stdout)
+        self.assertIn("ZeroDivisionError division by zero\nTimeoutError\n", done.stdout)
+
+    def test_it_is_typed_and_alone(self):
+        self.assertEqual([path.name for path in (self.app / "node_modules").glob("[!.]*")], ["membrane"])
+        text = "\n".join(example for example in blocks("node/README.md", "javascript")[:1])
+        (self.app / "typed.ts").write_text(text + "\nexport const id: string = sandbox.id\nawait using other = await Sandbox.create()\n")
+        done = run([folder / "node/node_modules/.bin/tsc", "--strict", "--noEmit", "--target", "es2022", "--module", "nodenext",
+                    "--lib", "es2022,dom,esnext.disposable", "--typeRoots", folder / "node/node_modules/@types",
+                    "--exactOptionalPropertyTypes", "typed.ts"], cwd=self.app)
+        self.assertEqual(done.returncode, 0, done.stdout)
+
+    def test_a_sandbox(self):
+        if not service.has_template("python"):
+            self.skipTest("there is no template python")
+        done = self.ran(r"""
+            import assert from 'node:assert/strict'
+            import { Sandbox, NotFoundError } from 'membrane'
+            const sandbox = await Sandbox.create({ labels: ['n'], ttl: '10m', metadata: { n: 'v' } })
+            const result = await sandbox.exec('print(input()); 7', { stdin: 'hi\n', arguments: ['b'] })
+            assert.deepEqual([result.ok, result.text, result.stdout, result.value], [true, '7', 'hi\n', { 'text/plain': '7' }])
+            await sandbox.files.write('/tmp/a b', new Uint8Array([0, 255]))
+            assert.deepEqual(await sandbox.files.read('/tmp/a b'), new Uint8Array([0, 255]))
+            const ids = []
+            for await (const each of Sandbox.list({ label: 'n' })) ids.push(each.id)
+            assert.deepEqual(ids, [sandbox.id])
+            assert.deepEqual((await (await Sandbox.connect(sandbox.id)).info()).metadata, { n: 'v' })
+            const controller = new AbortController()
+            const why = new Error('enough')
+            await assert.rejects(async () => {
+              for await (const event of sandbox.stream('print(1, flush=True)\nwhile True: pass', { signal: controller.signal }))
+                controller.abort(why)
+            }, why)
+            assert.equal((await sandbox.run('8')).text, '8')
+            const endless = await sandbox.exec('while True: pass', { background: true })
+            await endless.cancel()
+            assert.equal((await endless.wait()).outcome, 'cancelled')
+            await sandbox.kill()
+            await assert.rejects(sandbox.run('1'), (error) => error instanceof NotFoundError && error.requestId !== '' && error.hint !== '')
+            """)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+
+NODE_FAILS = """
+    try {{
+      await Sandbox.create({options})
+    }} catch (error) {{
+      console.log(error.name, error.code, error.requestId, String(error.status))
+    }}
+"""
+
+
+class NodeOnHostileServer(Scripted, NodeClient):
+    PROGRAMS = {
+        "create": "console.log((await Sandbox.create()).id)",
+        "fails": NODE_FAILS.format(options=""),
+        "slow": NODE_FAILS.format(options="{ timeout: 3 }"),
+        "stream": "for await (const e of (await Sandbox.create()).stream('')) console.log(e.text ?? e.result.text)",
+        "kill": "await (await Sandbox.create()).kill()",
+    }
+
+    def ask(self, server, code):
+        return self.ran("import { Sandbox } from 'membrane'\n" + code, url=server.url)
+
+
+# -- The command ----------------------------------------------------------------------------------------------------
+
+class Command(unittest.TestCase):
+    def command(self, *words, code=0, stdin="", **where):
+        done = run([str(Path(COMMAND).resolve()), *words], env=environment(**where), cwd=folder, input=stdin)
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        return done
+
+    def wat(self, body):
+        return f'(func (export "main") {body})'
+
+    def test_the_commands_of_the_page_run(self):
+        if not service.has_template("python"):
+            self.skipTest("there is no template python")
+        (folder / "data.csv").write_text("a,b\n")
+        paths = service.request("GET", "/openapi.json").json["paths"]
+        (text,) = blocks("docs/clients.md", "sh")
+        lines = [line for line in text.splitlines() if not (
+            (found := re.match(r"membrane (fork|pause|resume|snapshot)", line))
+            and f"/v1/sandboxes/{{sandbox}}/{found[1]}" not in paths)]
+        done = run(["bash", "-e", "-c", "\n".join(lines)], env=environment(), cwd=folder)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn("40\n42\n", done.stdout)
+        self.assertEqual((folder / "copy.csv").read_text(), "a,b\n")
+
+    def test_exec_ends_as_run_does(self):
+        sandbox = self.command("create", "--template", "wat", "--label", "l").stdout.strip()
+        self.assertEqual(self.command("exec", sandbox, "-e", self.wat("(nop)"), "--json").stdout[:1], "{")
+        trapped = self.command("exec", sandbox, "-e", self.wat("unreachable"), code=1)
+        self.assertIn("trapped: ", trapped.stderr)
+        self.assertIn(sandbox, self.command("ps", "--label", "l").stdout)
+        listed = json.loads(self.command("ps", "--json", "--label", "l").stdout)["sandboxes"]
+        self.assertEqual([each["id"] for each in listed], [sandbox])
+        (folder / "program.wat").write_text(self.wat("(nop)"))
+        self.command("exec", sandbox, "program.wat")
+        self.command("exec", sandbox, "-", stdin=self.wat("(nop)"))
+        self.command("logs", sandbox)
+        self.assertEqual(self.command("rm", sandbox).stdout, f"{sandbox}\n")
+        self.assertIn("there is no sandbox", self.command("rm", sandbox, code=2).stderr)
+
+    def test_a_policy_goes_along(self):
+        sandbox = self.command("create", "--template", "wat", "--fuel", "1000").stdout.strip()
+        endless = self.command("exec", sandbox, "-e", self.wat("(loop $l (br $l))"), code=1)
+        self.assertIn("out_of_fuel", endless.stderr)
+
+    def test_no_service_is_said(self):
+        done = self.command("ps", url="http://127.0.0.1:1", code=2)
+        self.assertIn("no service answers at http://127.0.0.1:1", done.stderr)
+        self.assertIn("hint: Start one: membrane serve", done.stderr)
+
+    def test_wrong_words_are_said(self):
+        self.assertIn("MEMBRANE_TOKEN", self.command("ps", token="mbr_wrong", code=2).stderr)
+        self.assertIn("NAME=VALUE", self.command("create", "--metadata", "x", code=2).stderr)
+        self.assertIn("-e CODE", self.command("exec", "x", code=2).stderr)
+        self.assertIn("ID:/tmp", self.command("cp", "a", "b", code=2).stderr)
+        self.assertIn("no URL", self.command("ps", "--url", "x:y", code=2).stderr)
+
+    def test_refusals_and_cuts_are_tried_again(self):
+        with Hostile(("reset",), ("refuse", 503, "overloaded", True), ("say", 201, SANDBOX)) as server:
+            self.assertEqual(self.command("create", url=server.url).stdout, "sbx1\n")
+            self.assertEqual(len({headers["Idempotency-Key"] for _, _, headers, _ in server.asked}), 1)
+
+    def test_a_cut_stream_is_read_on(self):
+        with Hostile(*CUT_AND_READ_ON[1:]) as server:
+            self.assertEqual(self.command("exec", "sbx1", "-e", "x", url=server.url).stdout, "ab\n42\n")
+
+    def test_the_token_of_this_machine_is_read_and_goes_to_no_other(self):
+        home = folder / "own/membrane/service"
+        home.mkdir(parents=True)
+        (home / "owner.token").write_text(service.token + "\n")
+        where = {**environment(), "XDG_STATE_HOME": str(folder / "own")}
+        del where["MEMBRANE_TOKEN"]
+        done = run([str(Path(COMMAND).resolve()), "ps"], env=where)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with Hostile(("say", 200, {"sandboxes": [], "next_cursor": None})) as server:
+            elsewhere = server.url.replace("127.0.0.1", "elsewhere.example")  # by a proxy, which is the server
+            proxied = {**where, "http_proxy": server.url, "MEMBRANE_URL": elsewhere, "no_proxy": ""}
+            done = run([str(Path(COMMAND).resolve()), "ps"], env=proxied)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertNotIn("Authorization", server.asked[0][2])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,47 @@
+#include "service/config.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+namespace membrane::service {
+namespace {
+
+TEST(Config, TakesWhatTheFileSays) {
+  Config config;
+  const Status read = read_config(
+      "[server]\nport = 0\nlisten = \"::1\"\n[quotas]\nfuel_a_day = 1000000000000\n[audit]\nenabled = "
+      "false\n[workers]\naccepted_missing_walls = [\"seccomp\", \"net\"]\n",
+      config);
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(config.port, 0u);
+  EXPECT_EQ(config.listen, "::1");
+  EXPECT_EQ(config.quotas.fuel_a_day, 1'000'000'000'000u);
+  EXPECT_FALSE(config.quotas.sandboxes);
+  EXPECT_FALSE(config.audit);
+  EXPECT_EQ(config.accepted_walls, (std::vector<std::string>{"seccomp", "net"}));
+  EXPECT_EQ(config.threads, 8u);
+}
+
+TEST(Config, RefusesWhatItDoesNotKnow) {
+  for (const char* text :
+       {"x = 1", "[x]\ny = 1", "[server]\nports = 1", "[server]\nport = -1", "[server]\nport = true",
+        "[server.port]\nx = 1", "[[server]]\nport = 1", "[sandboxes]\nmost_ttl_s = 1"}) {
+    Config config;
+    EXPECT_FALSE(read_config(text, config)) << text;
+  }
+}
+
+TEST(Config, HasEachSettingOnce) {
+  std::set<std::string_view> keys, flags;
+  for (const Setting& each : settings()) {
+    EXPECT_TRUE(keys.insert(each.key).second) << each.key;
+    if (!each.flag.empty()) {
+      EXPECT_TRUE(flags.insert(each.flag).second) << each.flag;
+    }
+    EXPECT_FALSE(each.help.empty());
+  }
+}
+
+}  // namespace
+}  // namespace membrane::service

@@ -1,0 +1,83 @@
+// One request of E2B's clients on its way to its answer, and what its handlers share.
+//
+// Include from .cc files only: the JSON library is slow to compile. Threads: a Call is never changed; its answers may
+// come from any thread.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "service/e2b/connect.h"
+#include "service/e2b/known.h"
+#include "service/http.h"
+#include "service/sandboxes.h"
+
+namespace membrane::service::e2b {
+
+using Json = nlohmann::json;
+using OrderedJson = nlohmann::ordered_json;
+
+// All borrowed.
+struct Service {
+  Sandboxes& sandboxes;
+  Tokens& tokens;
+  KnownSandboxes& known;
+};
+
+struct Call {
+  Request request;
+  Caller caller;
+  std::shared_ptr<Known> known;  // the sandbox that is meant; null for requests to the API
+  Reply reply;
+
+  void answer(int status, const OrderedJson& json) const;
+  // {"code","message"}, with the status of the error.
+  void refuse(const ApiError& error) const;
+  // The message alone, which is what the clients show of /execute and /contexts.
+  void refuse_in_words(const ApiError& error) const;
+};
+using SharedCall = std::shared_ptr<const Call>;
+
+// {"code": status, "message": …}
+Response error_of(int status, const std::string& message);
+Response error_of(const ApiError& error);
+// What clients take for a sandbox that is gone.
+Response gone(std::string_view sandbox);
+
+// What this kind of sandbox cannot do and another can. `what` begins a sentence: "A PTY".
+ApiError needs_linux(const std::string& what);
+
+// The object of a body; {} of an empty one. Errors: kInvalidRequest.
+Answer<Json> read_object(std::string_view text);
+
+// The members of an object, by type. What is absent or null is what is given instead; the first that has another type is
+// the problem.
+class Fields {
+ public:
+  explicit Fields(const Json& json) : json_(json) {}
+
+  std::string text(const char* name, std::string absent = {});
+  std::optional<std::string> optional_text(const char* name);
+  std::optional<uint64_t> number(const char* name, uint64_t most = UINT32_MAX);
+  bool flag(const char* name, bool absent = false);
+  std::map<std::string, std::string> texts(const char* name);
+  Json object(const char* name);
+  [[nodiscard]] Answer<void> checked() const;
+
+ private:
+  const Json* find(const char* name) const;
+  void complain(const char* name, const char* wanted);
+
+  const Json& json_;
+  std::string problem_;
+};
+
+// A path as a program in the sandbox finds it: relative ones begin at the home directory of E2B's user.
+inline constexpr std::string_view kHome = "/home/user";
+std::string absolute_path(std::string_view path);
+
+}  // namespace membrane::service::e2b

@@ -1,0 +1,32 @@
+// What E2B's own clients ask for (docs/e2b.md): with E2B_API_URL and E2B_SANDBOX_URL set to the service, their code runs
+// here unchanged, as far as a sandbox in WebAssembly goes. Requests to the API carry a token of the service as API key;
+// those to a sandbox name it by the header E2b-Sandbox-Id, and carry the access token that its making gave.
+//
+// Threads: as HttpApplication; answers come from any.
+#pragma once
+
+#include <memory>
+
+#include "service/front.h"
+#include "service/sandboxes.h"
+#include "service/tokens.h"
+
+namespace membrane::service::e2b {
+
+class E2b final : public Interface {
+ public:
+  // Borrowed.
+  E2b(Sandboxes& sandboxes, Tokens& tokens);
+  ~E2b() override;
+
+  // Paths of E2B's API, and all that names a sandbox in a header. To be asked before Rest, whose /health it shares.
+  [[nodiscard]] bool serves(const RequestHead& head) const override;
+  Admission admit(const RequestHead& head) override;
+  void handle(Request request, Reply reply) override;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace membrane::service::e2b

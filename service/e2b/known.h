@@ -1,0 +1,103 @@
+// What E2B's interface knows of sandboxes besides what Sandboxes does: by which access tokens they may be reached, and the
+// commands that ran in them. E2B's clients get an access token when they make a sandbox or connect to it, and show it
+// with every request to the sandbox itself; it ends with the sandbox, with the API key that it was got by, and with the
+// service's process (then Sandbox.connect() gives another).
+//
+// Threads: any.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "service/e2b/watches.h"
+#include "service/errors.h"
+#include "service/exec.h"
+#include "service/tokens.h"
+
+namespace membrane::service::e2b {
+
+// A command that a client started.
+struct Command {
+  uint32_t pid = 0;
+  std::string line;  // as the client wrote it
+  std::map<std::string, std::string> environment;
+  std::optional<std::string> directory;
+  std::optional<std::string> tag;
+  std::shared_ptr<Exec> exec;
+};
+
+// A place where code of a language keeps its state, by the id that clients use: Sandboxes has another for it after it was
+// restarted.
+struct CodeContext {
+  std::string id;
+  std::string own_id;  // of Sandboxes
+  std::string language;
+  std::string directory;
+};
+
+class Known {
+ public:
+  Known(std::string own_id, std::string of_tenant) : id(std::move(own_id)), tenant(std::move(of_tenant)) {}
+
+  const std::string id;
+  const std::string tenant;
+
+  // -- access; the newest kMostTokens count
+  void add_access(const std::string& hash, const Caller& caller);
+  [[nodiscard]] std::optional<Caller> find_access(const std::string& hash) const;
+
+  // -- commands; the newest kMostCommands that are over are kept, so that a client that connects late finds its end
+  uint32_t add_command(Command command);
+  [[nodiscard]] std::vector<Command> running_commands() const;
+  [[nodiscard]] std::optional<Command> find_command(uint32_t pid) const;
+  [[nodiscard]] std::optional<Command> find_command(std::string_view tag) const;
+
+  // -- contexts that were opened by E2B's clients; put_context() replaces one of the same id
+  void put_context(const CodeContext& context);
+  [[nodiscard]] std::optional<CodeContext> find_context(std::string_view id) const;
+  [[nodiscard]] std::optional<CodeContext> find_context_by_own_id(std::string_view own_id) const;
+  void forget_context(std::string_view id);
+
+  Watchers watchers;
+
+  // The number of the next piece of code in a context, from 1.
+  uint64_t count_execution(const std::string& context);
+
+ private:
+  static constexpr size_t kMostTokens = 64, kMostCommands = 256, kMostContexts = 256;
+
+  mutable std::mutex mutex_;  // guards what follows
+  std::deque<std::pair<std::string, Caller>> access_;
+  uint32_t next_pid_ = 1;
+  std::map<uint32_t, Command> commands_;
+  std::map<std::string, CodeContext, std::less<>> contexts_;  // by id; Sandboxes bounds how many there are
+  std::map<std::string, uint64_t, std::less<>> executions_;
+};
+
+class KnownSandboxes {
+ public:
+  // An access token for this caller. Errors: kUnavailable without libcrypto.
+  Answer<std::string> give_access(const Caller& caller, const std::string& sandbox);
+  // The sandbox of this id; null when it is not known.
+  [[nodiscard]] std::shared_ptr<Known> find(std::string_view sandbox) const;
+  // Made when it is not there yet. `caller` is of the sandbox's tenant.
+  std::shared_ptr<Known> of(const Caller& caller, const std::string& sandbox);
+  void forget(std::string_view sandbox);
+  // Those for which `is_gone` is forgotten. Called when there are twice as many as after the last time.
+  void sweep(const std::function<bool(const Known&)>& is_gone);
+
+ private:
+  mutable std::mutex mutex_;  // guards what follows
+  std::map<std::string, std::shared_ptr<Known>, std::less<>> known_;
+  size_t sweep_at_ = 64;
+};
+
+}  // namespace membrane::service::e2b

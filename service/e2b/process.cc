@@ -1,0 +1,373 @@
+// Commands, as process.Process of E2B's sandboxes has them. A sandbox here has no programs but its interpreter and a few
+// small ones; a line that asks for more is refused by name.
+
+#include <algorithm>
+#include <charconv>
+
+#include "base/base64.h"
+#include "base/json.h"
+#include "service/e2b/exec_stream.h"
+#include "service/e2b/handlers.h"
+#include "service/e2b/languages.h"
+#include "service/e2b/rpc.h"
+#include "service/e2b/shell_words.h"
+#include "service/times.h"
+
+namespace membrane::service::e2b {
+namespace {
+
+constexpr int kExitKilled = -1;
+
+// -- events ---------------------------------------------------------------------------------------------------------
+
+std::string event_frame(const OrderedJson& event) { return frame(json_text(OrderedJson{{"event", event}})); }
+
+std::string output_frame(const char* stream, std::string_view text) {
+  return event_frame({{"data", {{stream, base64_encode(text)}}}});
+}
+
+std::string exit_frame(int code, const std::string& error = {}) {
+  OrderedJson end = {
+      {"exitCode", code}, {"exited", code != kExitKilled}, {"status", "exit status " + std::to_string(code)}};
+  if (code == kExitKilled) end["status"] = "signal: killed";
+  if (code != 0) end["error"] = error.empty() ? "exit status " + std::to_string(code) : error;
+  return event_frame({{"end", end}}) + end_frame();
+}
+
+// How a command ended, of the report of its exec.
+std::string end_of(const std::string& text) {
+  const auto report = read_ordered_json(text, "the report");
+  if (!report) return end_frame(RpcError{RpcCode::kInternal, "the command has no report"});
+  const std::string outcome = report->value("outcome", "");
+  const OrderedJson error = report->value("error", OrderedJson::object());
+  std::string message = error.value("message", "");
+  if (outcome == "timed_out") return end_frame(RpcError{RpcCode::kDeadlineExceeded, message});
+  if (outcome == "cancelled") return exit_frame(kExitKilled, "signal: killed");
+  const int code = report->value("exit_code", outcome == "ok" ? 0 : 1);
+  if (error.empty()) return exit_frame(code);
+  const std::string hint = error.value("hint", "");
+  std::string shown = error.value("traceback", message + (hint.empty() ? "" : ". " + hint) + "\n");
+  return output_frame("stderr", shown) + exit_frame(code, "exit status " + std::to_string(code));
+}
+
+std::string frames_of(const Exec::Event& event) {
+  switch (event.kind) {
+    case Exec::Kind::kStdout: return output_frame("stdout", event.text);
+    case Exec::Kind::kStderr: return output_frame("stderr", event.text);
+    case Exec::Kind::kDisplay: return "";
+    case Exec::Kind::kReport: return end_of(event.text);
+  }
+  return "";
+}
+
+// The command from its beginning. A client that goes away leaves it as it is, as E2B's sandboxes do.
+void stream(const SharedCall& call, uint32_t pid, const std::shared_ptr<Exec>& exec) {
+  ExecStreamForm form{.beginning = event_frame({{"start", {{"pid", pid}}}}),
+                      .render = frames_of,
+                      .keep_alive = event_frame({{"keepalive", OrderedJson::object()}})};
+  call->reply({.status = 200,
+               .headers = {{"Content-Type", std::string(kStreamType)}, {"Cache-Control", "no-store"}},
+               .source = std::make_shared<ExecStream>(exec, std::move(form))});
+}
+
+void refuse_stream(const SharedCall& call, const RpcError& error) { call->reply(stream_response(error)); }
+
+// -- programs -------------------------------------------------------------------------------------------------------
+
+// A command whose words are known, on its way to an exec.
+struct Start {
+  Service service;
+  SharedCall call;
+  std::vector<std::string> words;
+  std::string template_name;
+  Command command;
+  std::optional<uint64_t> timeout_ms;
+
+  // Relative paths begin at the command's directory.
+  [[nodiscard]] std::string path(const std::string& given) const {
+    if (given.starts_with('/') || !command.directory) return absolute_path(given);
+    return absolute_path(absolute_path(*command.directory) + "/" + given);
+  }
+  void begin(std::shared_ptr<Exec> exec) {
+    command.exec = std::move(exec);
+    const auto running = command.exec;
+    stream(call, call->known->add_command(std::move(command)), running);
+  }
+  // As the interpreter runs a program.
+  void run(ExecSpec spec) {
+    spec.is_script = true;
+    spec.timeout_ms = timeout_ms;
+    spec.environment = command.environment;
+    const auto exec_of = [&](ExecSpec each) {
+      return service.sandboxes.exec(call->known->tenant, call->known->id, std::move(each));
+    };
+    if (command.directory)
+      (void)exec_of({.code = code_to_enter(template_name, absolute_path(*command.directory))});
+    const auto exec = exec_of(std::move(spec));
+    if (command.directory) (void)exec_of({.code = code_to_leave(template_name)});
+    if (!exec) return refuse_stream(call, rpc_error(exec.error()));
+    begin(*exec);
+  }
+  // One that is over already.
+  void finish(std::string_view output, std::string_view problems, int code) {
+    const auto exec = std::make_shared<Exec>(new_id("exe"), call->known->id, system_now_ms());
+    exec->begin();
+    if (!output.empty()) exec->add_output(false, output);
+    if (!problems.empty()) exec->add_output(true, problems);
+    sandbox::Report report;
+    if (code != 0) report.exit_code = code;
+    exec->finish(report);
+    begin(exec);
+  }
+};
+using SharedStart = std::shared_ptr<Start>;
+
+std::vector<std::string> after(const std::vector<std::string>& words, size_t count) {
+  return {words.begin() + static_cast<ptrdiff_t>(std::min(count, words.size())), words.end()};
+}
+
+// `python -c CODE …`, `python FILE …`; `flag` is that of code in the line.
+void run_interpreter(const SharedStart& start, std::string_view flag) {
+  const std::vector<std::string>& words = start->words;
+  size_t at = 1;
+  while (at < words.size() && (words[at] == "-u" || words[at] == "-B" || words[at] == "-I"))
+    ++at;  // mean nothing here
+  if (at + 1 < words.size() && words[at] == flag)
+    return start->run({.code = words[at + 1], .arguments = after(words, at + 2), .name = "<string>"});
+  if (at + 1 == words.size() && words[at] == "--version" && start->template_name == "python")
+    return start->run({.code = "import sys; print('Python', sys.version.split()[0])"});
+  if (at == words.size() || words[at].starts_with('-'))
+    return refuse_stream(start->call, rpc_error(needs_linux(words[0] + " with these words (it takes " +
+                                                            std::string(flag) + " CODE, or FILE)")));
+  const std::string path = start->path(words[at]);
+  start->service.sandboxes.read_file(
+      start->call->known->tenant, start->call->known->id, "", path,
+      [start, path, arguments = after(words, at + 1)](const Answer<std::string>& code) {
+        constexpr int kNoFile = 2;
+        if (code) return start->run({.code = *code, .arguments = arguments, .name = path});
+        if (code.error().code != ApiCode::kNotFound)
+          return refuse_stream(start->call, rpc_error(code.error()));
+        start->finish("", start->words[0] + ": can't open file '" + path + "': No such file or directory\n",
+                      kNoFile);
+      });
+}
+
+void run_python(const SharedStart& start) { run_interpreter(start, "-c"); }
+void run_node(const SharedStart& start) { run_interpreter(start, "-e"); }
+
+void run_ls(const SharedStart& start) {
+  const auto names = after(start->words, 1);
+  if (names.size() > 1 || (names.size() == 1 && names[0].starts_with('-')))
+    return refuse_stream(start->call, rpc_error(needs_linux("ls with these words (it takes one directory)")));
+  start->service.sandboxes.act_on_files(
+      start->call->known->tenant, start->call->known->id, "",
+      {.act = wasi::FileAct::kList, .path = start->path(names.empty() ? "" : names[0])},
+      [start](const Answer<std::vector<wasi::FileFact>>& facts) {
+        constexpr int kNoDirectory = 2;
+        if (!facts) return start->finish("", "ls: " + facts.error().message + "\n", kNoDirectory);
+        std::string lines;
+        for (const wasi::FileFact& fact : *facts) lines += fact.path.substr(fact.path.rfind('/') + 1) + "\n";
+        start->finish(lines, "", 0);
+      });
+}
+
+void run_echo(const SharedStart& start) {
+  const bool has_break = start->words.size() < 2 || start->words[1] != "-n";
+  std::string line;
+  for (const std::string& word : after(start->words, has_break ? 1 : 2))
+    line += (line.empty() ? "" : " ") + word;
+  start->finish(line + (has_break ? "\n" : ""), "", 0);
+}
+
+void run_true(const SharedStart& start) { start->finish("", "", 0); }
+void run_false(const SharedStart& start) { start->finish("", "", 1); }
+void run_pwd(const SharedStart& start) { start->finish(start->path("") + "\n", "", 0); }
+
+void run_env(const SharedStart& start) {
+  if (start->words.size() > 1)
+    return refuse_stream(start->call, rpc_error(needs_linux("env with a command")));
+  start->run({.code = start->template_name == "python"
+                          ? "import os\nfor pair in os.environ.items(): print('='.join(pair))"
+                          : "for (const pair of Object.entries(process.env)) console.log(pair.join('='))"});
+}
+
+// File after file: each is read when the one before was.
+void cat_from(const SharedStart& start, size_t at, const std::string& so_far) {
+  if (at == start->words.size()) return start->finish(so_far, "", 0);
+  start->service.sandboxes.read_file(
+      start->call->known->tenant, start->call->known->id, "", start->path(start->words[at]),
+      [start, at, so_far](const Answer<std::string>& bytes) {
+        if (bytes) return cat_from(start, at + 1, so_far + *bytes);
+        start->finish(so_far, "cat: " + start->words[at] + ": " + bytes.error().message + "\n", 1);
+      });
+}
+
+void run_cat(const SharedStart& start) {
+  constexpr size_t kMostFiles = 64;
+  const auto is_flag = [](const std::string& word) { return word.starts_with('-'); };
+  const auto files = after(start->words, 1);
+  if (files.empty() || files.size() > kMostFiles || std::ranges::any_of(files, is_flag))
+    return refuse_stream(start->call, rpc_error(needs_linux("cat with these words (it takes files)")));
+  cat_from(start, 1, "");
+}
+
+struct Program {
+  std::string_view name;
+  std::string_view only_in;  // "": all templates
+  void (*run)(const SharedStart&);
+};
+constexpr Program kPrograms[] = {
+    {"python", "python", run_python},
+    {"python3", "python", run_python},
+    {"node", "javascript", run_node},
+    {"echo", "", run_echo},
+    {"cat", "", run_cat},
+    {"env", "", run_env},
+    {"ls", "", run_ls},
+    {"pwd", "", run_pwd},
+    {"true", "", run_true},
+    {"false", "", run_false},
+};
+
+std::string names_in(std::string_view template_name) {
+  std::string names;
+  for (const Program& each : kPrograms)
+    if (each.only_in.empty() || each.only_in == template_name)
+      names += (names.empty() ? "" : ", ") + std::string(each.name);
+  return names;
+}
+
+// -- calls ----------------------------------------------------------------------------------------------------------
+
+// The line of `bash -l -c LINE`. Errors: for what else a client starts.
+std::expected<std::string, RpcError> line_of(const Json& process) {
+  Fields fields(process);
+  const std::string program = fields.text("cmd");
+  std::vector<std::string> arguments;
+  if (process.contains("args") && process["args"].is_array())
+    for (const Json& each : process["args"])
+      if (each.is_string()) arguments.push_back(each.get<std::string>());
+  if (!program.ends_with("bash") || arguments.size() < 2 || arguments[arguments.size() - 2] != "-c")
+    return std::unexpected(rpc_error(needs_linux("A program other than those of commands.run()")));
+  return arguments.back();
+}
+
+std::optional<uint64_t> timeout_of(const RequestHead& head) {
+  const auto text = head.headers.find("Connect-Timeout-Ms").value_or("");
+  uint64_t ms = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), ms);
+  if (text.empty() || error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return ms;
+}
+
+void start_command(const Service& service, const SharedCall& call, const Json& message) {
+  const auto refuse = [&](const RpcError& error) { refuse_stream(call, error); };
+  Fields fields(message);
+  const Json process = fields.object("process");
+  if (message.contains("pty") && !message["pty"].is_null()) return refuse(rpc_error(needs_linux("A PTY")));
+  if (fields.flag("stdin")) return refuse(rpc_error(needs_linux("A command that waits for input (stdin)")));
+  Fields of_process(process);
+  Command command;
+  command.environment = of_process.texts("envs");
+  command.directory = of_process.optional_text("cwd");
+  command.tag = fields.optional_text("tag");
+  if (const auto checked = fields.checked(); !checked) return refuse(rpc_error(checked.error()));
+  if (const auto checked = of_process.checked(); !checked) return refuse(rpc_error(checked.error()));
+  const auto line = line_of(process);
+  if (!line) return refuse(line.error());
+  auto words = shell_words(*line);
+  if (!words) return refuse(rpc_error(needs_linux("A command with " + words.error())));
+  const auto info = service.sandboxes.get(call->known->tenant, call->known->id);
+  if (!info) return refuse({RpcCode::kUnavailable, "The sandbox was not found"});
+  if (words->empty()) words->emplace_back("true");
+  const auto* const program = std::ranges::find_if(kPrograms, [&](const Program& each) {
+    return each.name == words->front() && (each.only_in.empty() || each.only_in == info->template_name);
+  });
+  if (program == std::end(kPrograms)) {
+    ApiError error = needs_linux("The program '" + words->front() + "'");
+    error.hint = "It has " + names_in(info->template_name) + ". " + error.hint;
+    return refuse(rpc_error(error));
+  }
+  command.line = *line;
+  const auto start = std::make_shared<Start>(Start{service, call, *std::move(words), info->template_name,
+                                                   std::move(command), timeout_of(call->request)});
+  if (!start->command.directory) return program->run(start);
+  service.sandboxes.act_on_files(
+      call->known->tenant, call->known->id, "",
+      {.act = wasi::FileAct::kStat, .path = absolute_path(*start->command.directory)},
+      [start, program](const Answer<std::vector<wasi::FileFact>>& facts) {
+        const bool is_there = facts && !facts->empty() && facts->front().type == wasi::FileType::kDirectory;
+        if (is_there) return program->run(start);
+        refuse_stream(start->call,
+                      {RpcCode::kInvalidArgument, "cwd '" + *start->command.directory + "' does not exist"});
+      });
+}
+
+// The command that a message selects by {"process": {"pid": 1}} or {"tag": "…"}.
+std::expected<Command, RpcError> selected(const SharedCall& call, const Json& message) {
+  Fields fields(message);
+  const Json selector = fields.object("process");
+  Fields of_selector(selector);
+  const auto pid = of_selector.number("pid");
+  const auto tag = of_selector.optional_text("tag");
+  if (const auto checked = fields.checked(); !checked) return std::unexpected(rpc_error(checked.error()));
+  if (const auto checked = of_selector.checked(); !checked)
+    return std::unexpected(rpc_error(checked.error()));
+  auto found = pid   ? call->known->find_command(static_cast<uint32_t>(*pid))
+               : tag ? call->known->find_command(*tag)
+                     : std::nullopt;
+  if (!found) return std::unexpected(RpcError{RpcCode::kNotFound, "there is no such command"});
+  return *std::move(found);
+}
+
+void connect(const Service&, const SharedCall& call, const Json& message) {
+  const auto command = selected(call, message);
+  if (command) stream(call, command->pid, command->exec);
+  else refuse_stream(call, command.error());
+}
+
+void list(const Service&, const SharedCall& call, const Json&) {
+  OrderedJson processes = OrderedJson::array();
+  for (const Command& each : call->known->running_commands()) {
+    OrderedJson config = {
+        {"cmd", "/bin/bash"}, {"args", {"-l", "-c", each.line}}, {"envs", each.environment}};
+    if (each.directory) config["cwd"] = *each.directory;
+    OrderedJson process = {{"config", config}, {"pid", each.pid}};
+    if (each.tag) process["tag"] = *each.tag;
+    processes.push_back(process);
+  }
+  call->reply(rpc_response(json_text(OrderedJson{{"processes", processes}})));
+}
+
+void send_signal(const Service& service, const SharedCall& call, const Json& message) {
+  const auto command = selected(call, message);
+  if (!command) return call->reply(rpc_response(command.error()));
+  if (command->exec->state() == ExecState::kDone)
+    return call->reply(rpc_response(RpcError{RpcCode::kNotFound, "the command is over"}));
+  const auto cancelled =
+      service.sandboxes.cancel_exec(call->known->tenant, call->known->id, command->exec->id);
+  if (cancelled) call->reply(rpc_response("{}"));
+  else call->reply(rpc_response(rpc_error(cancelled.error())));
+}
+
+void refuse_input(const Service&, const SharedCall& call, const Json& message) {
+  const auto command = selected(call, message);
+  if (!command) return call->reply(rpc_response(command.error()));
+  call->reply(rpc_response(rpc_error(needs_linux("Input of a command that runs"))));
+}
+
+constexpr RpcMethod kMethods[] = {
+    {"Start", "exec", true, start_command},
+    {"Connect", "exec", true, connect},
+    {"List", "exec", false, list},
+    {"SendSignal", "exec", false, send_signal},
+    {"SendInput", "exec", false, refuse_input},
+    {"CloseStdin", "exec", false, refuse_input},
+    {"Update", "exec", false, refuse_input},
+};
+
+}  // namespace
+
+void handle_process(const Service& service, const SharedCall& call) { handle_rpc(service, call, kMethods); }
+
+}  // namespace membrane::service::e2b

@@ -1,0 +1,371 @@
+// E2B's API: sandboxes made, found and ended.
+
+#include <algorithm>
+#include <charconv>
+
+#include "service/client_policy.h"
+#include "service/e2b/handlers.h"
+#include "service/e2b/languages.h"
+#include "service/times.h"
+
+namespace membrane::service::e2b {
+namespace {
+
+// Of the daemon in E2B's own sandboxes: what clients of this age expect of one, short of file metadata (0.6.2 is the first
+// that clients ask for them, and are refused).
+constexpr std::string_view kEnvdVersion = "0.6.3";
+constexpr std::string_view kClient = "membrane";
+constexpr uint64_t kUsualTimeoutS = 300;
+constexpr uint64_t kMostWallMs = 24ull * 3'600'000;  // clients have timeouts of their own
+constexpr size_t kMostListed = 100;
+
+std::string_view state_of(const SandboxInfo& info) {
+  return info.state == SandboxState::kPaused ? "paused" : "running";
+}
+
+// What their list and their details have in common.
+OrderedJson to_json(const Service& service, const SandboxInfo& info) {
+  constexpr uint64_t kMiB = 1u << 20;
+  return {{"sandboxID", info.id},
+          {"templateID", info.template_name},
+          {"clientID", kClient},
+          {"envdVersion", kEnvdVersion},
+          {"startedAt", iso_time(info.created_at_ms)},
+          {"endAt", iso_time(info.expires_at_ms)},
+          {"state", state_of(info)},
+          {"cpuCount", 1},
+          {"memoryMB", service.sandboxes.guests().usual_limits(info.template_name).memory_bytes / kMiB},
+          {"diskSizeMB", 0},
+          {"metadata", info.metadata},
+          {"volumeMounts", OrderedJson::array()}};
+}
+
+// What a client needs to reach it.
+Answer<OrderedJson> access_json(const Service& service, const Caller& caller, const SandboxInfo& info) {
+  const auto token = service.known.give_access(caller, info.id);
+  if (!token) return std::unexpected(token.error());
+  return OrderedJson{{"sandboxID", info.id},      {"templateID", info.template_name},
+                     {"clientID", kClient},       {"envdVersion", kEnvdVersion},
+                     {"envdAccessToken", *token}, {"trafficAccessToken", *token},
+                     {"domain", nullptr}};
+}
+
+void answer_access(const Service& service, const SharedCall& call, int status, const SandboxInfo& info) {
+  const auto json = access_json(service, call->caller, info);
+  if (json) call->answer(status, *json);
+  else call->refuse(json.error());
+}
+
+// What a client of E2B's can ask for at the making, and does not get: nothing is ignored that changes what a program may do.
+Answer<void> check_wishes(Fields& fields) {
+  const auto has = [&](const char* name) { return !fields.object(name).empty(); };
+  if (has("mcp")) return std::unexpected(needs_linux("An MCP gateway (mcp)"));
+  if (has("network"))
+    return refuse(ApiCode::kUnsupported, "network rules are not read in this form",
+                  "Create the sandbox by POST /v1/sandboxes with a policy, then Sandbox.connect() to it.");
+  if (has("iam")) return refuse(ApiCode::kUnsupported, "workload identities (iam) are not given here");
+  if (fields.flag("autoPause"))
+    return refuse(ApiCode::kUnsupported, "a sandbox ends at its timeout; it is not paused then",
+                  "Leave lifecycle.onTimeout out, and pause it before.");
+  return {};
+}
+
+// What a body asks for. Errors: for what is not to be had.
+Answer<SandboxSpec> read_spec(const Service& service, const Caller& caller, const Json& body) {
+  Fields fields(body);
+  const std::string wanted = fields.text("templateID");
+  SandboxSpec spec;
+  spec.template_name = template_of(wanted);
+  spec.ttl_s = std::max<uint64_t>(fields.number("timeout").value_or(kUsualTimeoutS), 1);
+  spec.metadata = fields.texts("metadata");
+  spec.environment = fields.texts("envVars");
+  const auto wishes = check_wishes(fields);
+  if (const auto checked = fields.checked(); !checked) return std::unexpected(checked.error());
+  if (!wishes) return std::unexpected(wishes.error());
+  if (body.contains("volumeMounts") && !body["volumeMounts"].empty())
+    return std::unexpected(needs_linux("A volume"));
+  if (spec.template_name.empty() && service.sandboxes.snapshots().find(caller.tenant, wanted))
+    spec.snapshot = wanted;
+  else if (spec.template_name.empty() && service.sandboxes.snapshots().find_template(caller.tenant, wanted))
+    spec.template_name = wanted;
+  else if (spec.template_name.empty())
+    return refuse(ApiCode::kNotFound, "template '" + wanted + "' not found",
+                  "Here are base and code-interpreter-v1 (Python), javascript, and your snapshots.");
+  if (template_of(wanted).empty()) return spec;  // with the policy that it had
+  auto policy =
+      read_client_policy(Json::object(), service.sandboxes.guests().usual_limits(spec.template_name));
+  if (!policy) return std::unexpected(policy.error());
+  policy->limits.wall_ms = kMostWallMs;
+  spec.policy = *std::move(policy);
+  return spec;
+}
+
+void create(const Service& service, const SharedCall& call) {
+  if (!call->caller.may("sandboxes:write"))
+    return call->refuse({ApiCode::kForbidden, "the token does not allow this", "It needs sandboxes:write."});
+  const auto body = read_object(call->request.body);
+  if (!body) return call->refuse(body.error());
+  auto spec = read_spec(service, call->caller, *body);
+  if (!spec) return call->refuse(spec.error());
+  service.known.sweep([&](const Known& known) { return !service.sandboxes.get(known.tenant, known.id); });
+  // It is to begin where E2B's programs expect to, before anybody else can ask it something.
+  std::string code;
+  if (spec->policy) code = code_to_begin_in(spec->template_name, std::string(kHome));
+  service.sandboxes.create(
+      call->caller.tenant, *std::move(spec), [service, call, code](const Answer<SandboxInfo>& made) {
+        if (!made) return call->refuse(made.error());
+        if (!code.empty()) {
+          const auto begun = service.sandboxes.exec(call->caller.tenant, made->id, {.code = code});
+          if (!begun) return call->refuse(begun.error());
+        }
+        answer_access(service, call, 201, *made);
+      });
+}
+
+// -- lists --------------------------------------------------------------------------------------------------------
+
+// "key=value&key=value", whose parts were percent-encoded once more than a query is.
+std::vector<std::pair<std::string, std::string>> pairs_of(std::string_view text) {
+  RequestHead once, twice;
+  once.target = "/?" + std::string(text);
+  if (!read_target(once)) return {};
+  std::vector<std::pair<std::string, std::string>> pairs;
+  for (const auto& [name, value] : once.query) {
+    twice = {};
+    twice.target = "/?" + name + "=" + value;
+    if (read_target(twice) && twice.query.size() == 1) pairs.push_back(twice.query[0]);
+    else pairs.emplace_back(name, value);
+  }
+  return pairs;
+}
+
+bool fits(const SandboxInfo& info, const RequestHead& head) {
+  if (const auto states = head.query_value("state")) {
+    const std::string list = "," + std::string(*states) + ",";
+    if (list.find("," + std::string(state_of(info)) + ",") == std::string::npos) return false;
+  }
+  if (const auto wanted = head.query_value("template"); wanted && template_of(*wanted) != info.template_name)
+    return false;
+  if (const auto since = head.query_value("startedAfter"); since && iso_time(info.created_at_ms) < *since)
+    return false;
+  for (const auto& [name, value] : pairs_of(head.query_value("metadata").value_or(""))) {
+    const auto found = info.metadata.find(name);
+    if (found == info.metadata.end() || found->second != value) return false;
+  }
+  return true;
+}
+
+void list(const Service& service, const SharedCall& call) {
+  const RequestHead& head = call->request;
+  size_t limit = kMostListed;
+  if (const auto text = head.query_value("limit")) {
+    const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), limit);
+    if (error != std::errc() || end != text->data() + text->size() || limit == 0)
+      return call->refuse({ApiCode::kInvalidRequest, "\"limit\" is no number above 0"});
+    limit = std::min(limit, kMostListed);
+  }
+  auto page = service.sandboxes.list(call->caller.tenant,
+                                     {.state = {}, .label = {}, .cursor = {}, .limit = SIZE_MAX});
+  if (!page) return call->refuse(page.error());
+  std::vector<SandboxInfo>& all = page->sandboxes;
+  if (head.query_value("order").value_or("desc") != "asc") std::ranges::reverse(all);
+  auto at = all.begin();
+  if (const auto after = head.query_value("nextToken"); after && !after->empty()) {
+    at = std::ranges::find(all, *after, &SandboxInfo::id);
+    if (at == all.end())
+      return call->refuse({ApiCode::kInvalidRequest, "\"nextToken\" is of no sandbox any more"});
+    ++at;
+  }
+  OrderedJson list = OrderedJson::array();
+  std::string last, next;
+  for (; at != all.end() && next.empty(); ++at) {
+    if (!fits(*at, head)) continue;
+    if (list.size() == limit) {
+      next = last;
+      break;
+    }
+    list.push_back(to_json(service, *at));
+    last = at->id;
+  }
+  Response response = json_response(200, list.dump());
+  if (!next.empty()) response.headers.add("X-Next-Token", next);
+  call->reply(std::move(response));
+}
+
+// -- one sandbox ----------------------------------------------------------------------------------------------------
+
+void get(const Service& service, const SharedCall& call, const std::string& id) {
+  const auto info = service.sandboxes.get(call->caller.tenant, id);
+  if (!info) return call->refuse(info.error());
+  OrderedJson json = to_json(service, *info);
+  json["lifecycle"] = {{"autoResume", false}, {"onTimeout", "kill"}};
+  json["allowInternetAccess"] = false;
+  call->answer(200, json);
+}
+
+void kill(const Service& service, const SharedCall& call, const std::string& id) {
+  const auto killed = service.sandboxes.kill(call->caller.tenant, id);
+  if (!killed) return call->refuse(killed.error());
+  service.known.forget(id);
+  call->reply({.status = 204});
+}
+
+SandboxChange life_of(uint64_t seconds) {
+  SandboxChange change;
+  change.ttl_s = seconds;
+  return change;
+}
+
+// To live for so many seconds from now.
+void set_timeout(const Service& service, const SharedCall& call, const std::string& id, const char* member) {
+  const auto body = read_object(call->request.body);
+  if (!body) return call->refuse(body.error());
+  Fields fields(*body);
+  const auto seconds = fields.number(member);
+  if (const auto checked = fields.checked(); !checked) return call->refuse(checked.error());
+  const auto info =
+      service.sandboxes.update(call->caller.tenant, id, life_of(seconds.value_or(kUsualTimeoutS)));
+  if (info) call->reply({.status = 204});
+  else call->refuse(info.error());
+}
+
+// Its time to live becomes what is asked for when that is longer than what is left; one that is paused is resumed.
+void connect(const Service& service, const SharedCall& call, const std::string& id) {
+  const auto body = read_object(call->request.body);
+  if (!body) return call->refuse(body.error());
+  Fields fields(*body);
+  const uint64_t seconds = fields.number("timeout").value_or(kUsualTimeoutS);
+  if (const auto checked = fields.checked(); !checked) return call->refuse(checked.error());
+  const auto answer = [service, call, id, seconds](Answer<SandboxInfo> info) {
+    if (info && info->expires_at_ms < system_now_ms() + static_cast<int64_t>(seconds) * 1000)
+      info = service.sandboxes.update(call->caller.tenant, id, life_of(seconds));
+    if (info) answer_access(service, call, 200, *info);
+    else call->refuse(info.error());
+  };
+  const auto info = service.sandboxes.get(call->caller.tenant, id);
+  if (info && info->state == SandboxState::kPaused) service.sandboxes.resume(call->caller.tenant, id, answer);
+  else answer(info);
+}
+
+void pause(const Service& service, const SharedCall& call, const std::string& id) {
+  service.sandboxes.pause(call->caller.tenant, id, [call](const Answer<SandboxInfo>& info) {
+    if (info) call->reply({.status = 204});
+    else call->refuse(info.error());
+  });
+}
+
+void fork(const Service& service, const SharedCall& call, const std::string& id) {
+  const auto body = read_object(call->request.body);
+  if (!body) return call->refuse(body.error());
+  Fields fields(*body);
+  const uint64_t count = fields.number("count").value_or(1);
+  const uint64_t seconds = fields.number("timeout").value_or(kUsualTimeoutS);
+  if (const auto checked = fields.checked(); !checked) return call->refuse(checked.error());
+  service.sandboxes.fork(call->caller.tenant, id, count,
+                         [service, call, seconds](const Answer<std::vector<SandboxInfo>>& forks) {
+                           if (!forks) return call->refuse(forks.error());
+                           OrderedJson list = OrderedJson::array();
+                           for (const SandboxInfo& each : *forks) {
+                             (void)service.sandboxes.update(call->caller.tenant, each.id, life_of(seconds));
+                             auto json = access_json(service, call->caller, each);
+                             if (!json) return call->refuse(json.error());
+                             list.push_back({{"sandbox", *std::move(json)}});
+                           }
+                           call->reply(json_response(201, list.dump()));
+                         });
+}
+
+// -- snapshots ------------------------------------------------------------------------------------------------------
+
+OrderedJson to_json(const SnapshotInfo& info) {
+  OrderedJson names = OrderedJson::array();
+  if (!info.name.empty()) names.push_back(info.name);
+  return {{"snapshotID", info.id}, {"names", names}};
+}
+
+void snapshot(const Service& service, const SharedCall& call, const std::string& id) {
+  const auto body = read_object(call->request.body);
+  if (!body) return call->refuse(body.error());
+  Fields fields(*body);
+  const auto name = fields.optional_text("name");
+  if (const auto checked = fields.checked(); !checked) return call->refuse(checked.error());
+  service.sandboxes.snapshot(call->caller.tenant, id, [service, call, name](Answer<SnapshotInfo> info) {
+    if (info && name) info = service.sandboxes.snapshots().promote(call->caller.tenant, info->id, *name);
+    if (info) call->answer(201, to_json(*info));
+    else call->refuse(info.error());
+  });
+}
+
+void list_snapshots(const Service& service, const SharedCall& call) {
+  const auto of = call->request.query_value("sandboxID");
+  OrderedJson list = OrderedJson::array();
+  for (const SnapshotInfo& info : service.sandboxes.snapshots().list(call->caller.tenant))
+    if (!of || *of == info.sandbox) list.push_back(to_json(info));
+  call->reply(json_response(200, list.dump()));
+}
+
+void delete_snapshot(const Service& service, const SharedCall& call, const std::string& id) {
+  const auto removed = service.sandboxes.snapshots().remove(call->caller.tenant, id);
+  if (removed) call->reply({.status = 204});
+  else call->refuse(removed.error());
+}
+
+void refuse_rest(const SharedCall& call) {
+  call->refuse({ApiCode::kUnsupported,
+                "the service has no " + call->request.method + " " + call->request.target,
+                "docs/e2b.md lists what works here."});
+}
+
+using OfSandbox = void (*)(const Service&, const SharedCall&, const std::string&);
+struct Route {
+  std::string_view method;
+  std::string_view path;  // after /sandboxes/{id}
+  std::string_view scope;
+  OfSandbox handle;
+};
+constexpr Route kRoutes[] = {
+    {"GET", "", "sandboxes:read", get},
+    {"DELETE", "", "sandboxes:write", kill},
+    {"POST", "timeout", "sandboxes:write",
+     [](const Service& service, const SharedCall& call, const std::string& id) {
+       set_timeout(service, call, id, "timeout");
+     }},
+    {"POST", "refreshes", "sandboxes:write",
+     [](const Service& service, const SharedCall& call, const std::string& id) {
+       set_timeout(service, call, id, "duration");
+     }},
+    {"POST", "connect", "sandboxes:write", connect},
+    {"POST", "resume", "sandboxes:write", connect},
+    {"POST", "pause", "sandboxes:write", pause},
+    {"POST", "fork", "sandboxes:write", fork},
+    {"POST", "snapshots", "sandboxes:write", snapshot},
+};
+
+}  // namespace
+
+void handle_api(const Service& service, const SharedCall& call) {
+  const std::vector<std::string>& all = call->request.segments;
+  const std::string& method = call->request.method;
+  if (all.size() == 1 && all[0] == "snapshots" && method == "GET" && call->caller.may("sandboxes:read"))
+    return list_snapshots(service, call);
+  if (all.size() == 2 && all[0] == "templates" && method == "DELETE" && call->caller.may("sandboxes:write"))
+    return delete_snapshot(service, call, all[1]);
+  const size_t first = all[0] == "v2" ? 1 : 0;
+  if (all.size() <= first || all[first] != "sandboxes" || all.size() > first + 3) return refuse_rest(call);
+  if (all.size() == first + 1) {
+    if (method == "POST") return create(service, call);
+    if (method == "GET" && call->caller.may("sandboxes:read")) return list(service, call);
+    return refuse_rest(call);
+  }
+  const std::string_view rest =
+      all.size() == first + 3 ? std::string_view(all[first + 2]) : std::string_view();
+  const auto* const route = std::ranges::find_if(
+      kRoutes, [&](const Route& each) { return each.method == method && each.path == rest; });
+  if (route == std::end(kRoutes)) return refuse_rest(call);
+  if (!call->caller.may(route->scope))
+    return call->refuse({ApiCode::kForbidden, "the token does not allow this",
+                         "It needs " + std::string(route->scope) + "."});
+  route->handle(service, call, all[first + 1]);
+}
+
+}  // namespace membrane::service::e2b

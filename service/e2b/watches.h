@@ -1,0 +1,77 @@
+// Changes of a directory as E2B's clients hear them, of the server-sent events of service/file_watch.h: as a stream of
+// messages, or asked for now and then.
+//
+// Threads: WatchEvents and WatchStream as BodySource; Watchers any.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "service/http.h"
+
+namespace membrane::service::e2b {
+
+struct WatchEvent {
+  std::string name;       // below the directory
+  std::string_view type;  // "EVENT_TYPE_CREATE"
+};
+
+class WatchEvents {
+ public:
+  // With `is_deep` also of what is in the directories of `directory`.
+  WatchEvents(std::shared_ptr<BodySource> source, std::string directory, bool is_deep)
+      : source_(std::move(source)), directory_(std::move(directory)), is_deep_(is_deep) {}
+
+  struct Taken {
+    std::vector<WatchEvent> events;
+    bool has_read = false;  // something came, if only a comment
+    bool is_end = false;
+  };
+  // What is there by now; `wake` as in BodySource::next().
+  Taken take(size_t most_bytes, std::function<void()> wake);
+  void end() { source_->abandon(); }
+
+ private:
+  void read(std::string_view block, std::vector<WatchEvent>& events) const;
+
+  std::shared_ptr<BodySource> source_;
+  std::string directory_;
+  bool is_deep_ = false;
+  std::string rest_;  // of an event that has not come whole
+};
+
+// Frames of WatchDirResponse.
+class WatchStream final : public BodySource {
+ public:
+  explicit WatchStream(WatchEvents events) : events_(std::move(events)) {}
+
+  Piece next(size_t most_bytes, std::function<void()> wake) override;
+  [[nodiscard]] std::string keep_alive() const override;
+  void abandon() override { events_.end(); }
+
+ private:
+  WatchEvents events_;
+  bool has_begun_ = false;
+};
+
+// Those of one sandbox that are asked for.
+class Watchers {
+ public:
+  ~Watchers();
+  // Its id.
+  std::string add(WatchEvents events);
+  // Since the time before; nothing when there is no such watcher.
+  std::optional<std::vector<WatchEvent>> take(std::string_view id);
+  bool remove(std::string_view id);
+
+ private:
+  std::mutex mutex_;  // guards what follows
+  std::map<std::string, WatchEvents, std::less<>> watchers_;
+};
+
+}  // namespace membrane::service::e2b

@@ -1,0 +1,469 @@
+"""Every row of docs/e2b.md by E2B's own Python clients, for e2b_test.py, which runs it with their packages installed.
+
+Prints one JSON object: for each row what went wrong, or null.
+"""
+
+import asyncio
+import json
+import sys
+import tempfile
+import traceback
+
+from e2b import (AuthenticationException, CommandExitException, FileNotFoundException, InvalidArgumentException,
+                 SandboxException, SandboxNotFoundException, SandboxQuery, TimeoutException)
+from e2b_code_interpreter import AsyncSandbox, Sandbox
+
+ROWS = {}
+
+
+def row(name):
+    def add(check):
+        ROWS[name] = check
+        return check
+    return add
+
+
+def equal(a, b):
+    assert a == b, f"{a!r} is not {b!r}"
+
+
+def refused(call, text, kind=SandboxException):
+    try:
+        got = call()
+    except kind as error:
+        assert text in str(error), str(error)
+    else:
+        raise AssertionError(f"nothing was raised, but {got!r} given")
+
+
+@row("Sandbox.create")
+def create(_):
+    for template in ("base", "code-interpreter-v1", "python"):
+        with Sandbox.create(template, timeout=60, metadata={"a": "b"}) as made:
+            equal(made.run_code("1 + 1").text, "2")
+            equal(made.get_info().metadata, {"a": "b"})
+    refused(lambda: Sandbox.create("no-such-template"), "not found")
+    refused(lambda: Sandbox.create(api_key="e2b_0"), "401", AuthenticationException)
+    refused(lambda: Sandbox.create(network={"deny_out": ["0.0.0.0/0"]}), "policy")
+
+
+@row("Sandbox.create envs")
+def create_envs(_):
+    with Sandbox.create(envs={"A": "one"}, timeout=60) as made:
+        equal(made.run_code("import os; os.environ['A']").text, "'one'")
+        equal(made.run_code("os.environ['A'], os.environ['B']", envs={"A": "2", "B": "3"}).text, "('2', '3')")
+        equal(made.run_code("os.environ['A'], os.environ.get('B')").text, "('one', None)")
+        equal(made.commands.run("python -c 'import os; print(os.environ[\"A\"], os.environ[\"B\"])'", envs={"B": "4"}).stdout,
+              "one 4\n")
+
+
+@row("Sandbox.connect")
+def connect(sandbox):
+    sandbox.run_code("connected = 5")
+    equal(Sandbox.connect(sandbox.sandbox_id).run_code("connected").text, "5")
+    refused(lambda: Sandbox.connect("sbx0"), "not found")
+
+
+@row("Sandbox.list")
+def list_sandboxes(sandbox):
+    with Sandbox.create(timeout=60, metadata={"of": "a list & more"}) as other:
+        pages = Sandbox.list(query=SandboxQuery(metadata={"of": "a list & more"}))
+        equal([each.sandbox_id for each in pages.next_items()], [other.sandbox_id])
+        pages, found = Sandbox.list(limit=1), []
+        while pages.has_next:
+            found += [each.sandbox_id for each in pages.next_items()]
+        assert {sandbox.sandbox_id, other.sandbox_id} <= set(found), found
+
+
+@row("get_info")
+def get_info(sandbox):
+    info = sandbox.get_info()
+    equal((info.sandbox_id, info.template_id, info.state.value), (sandbox.sandbox_id, "python", "running"))
+
+
+@row("set_timeout")
+def set_timeout(sandbox):
+    before = sandbox.get_info().end_at
+    sandbox.set_timeout(1000)
+    assert sandbox.get_info().end_at > before
+
+
+@row("is_running")
+def is_running(sandbox):
+    assert sandbox.is_running()
+
+
+@row("kill")
+def kill(_):
+    made = Sandbox.create(timeout=60)
+    assert made.kill()
+    assert not made.is_running()
+    assert not made.kill()
+    refused(made.get_info, "not found", SandboxNotFoundException)
+    refused(lambda: made.commands.run("true"), "killed", TimeoutException)
+    refused(lambda: made.run_code("1"), "not found", TimeoutException)
+
+
+@row("pause")
+def pause(_):
+    with Sandbox.create(timeout=60) as made:
+        made.run_code("kept = 41")
+        assert made.pause()
+        equal(made.get_info().state.value, "paused")
+        assert not made.pause()
+        equal(Sandbox.connect(made.sandbox_id).run_code("kept + 1").text, "42")
+        equal(made.get_info().state.value, "running")
+
+
+@row("fork")
+def fork(_):
+    with Sandbox.create(timeout=60) as made:
+        made.run_code("x = 1")
+        forks = made.fork(count=2)
+        for number, each in enumerate(forks):
+            each.run_code(f"x += {number + 1}")
+        equal([each.run_code("x").text for each in [made, *forks]], ["1", "2", "3"])
+        for each in forks:
+            each.kill()
+
+
+@row("create_snapshot")
+def create_snapshot(_):
+    with Sandbox.create(timeout=60) as made:
+        made.run_code("x = 7")
+        snapshot = made.create_snapshot()
+        with Sandbox.create(snapshot.snapshot_id, timeout=60) as other:
+            equal(other.run_code("x").text, "7")
+        assert Sandbox.delete_snapshot(snapshot.snapshot_id)
+
+
+@row("list_snapshots")
+def list_snapshots(sandbox):
+    snapshot = sandbox.create_snapshot()
+    assert snapshot.snapshot_id in [each.snapshot_id for each in Sandbox.list_snapshots().next_items()]
+    Sandbox.delete_snapshot(snapshot.snapshot_id)
+
+
+@row("delete_snapshot")
+def delete_snapshot(_):
+    assert not Sandbox.delete_snapshot("snp0")
+
+
+@row("get_metrics")
+def get_metrics(sandbox):
+    refused(sandbox.get_metrics, "docs/e2b.md")
+
+
+@row("update_network")
+def update_network(sandbox):
+    refused(lambda: sandbox.update_network({"deny_out": ["0.0.0.0/0"]}), "docs/e2b.md")
+
+
+@row("download_url")
+def download_url(sandbox):
+    import urllib.error
+    import urllib.request
+    try:
+        urllib.request.urlopen(sandbox.download_url("/home/user/a.txt"))
+    except urllib.error.HTTPError as error:
+        equal(error.code, 400)
+        assert "names no sandbox" in error.read().decode()
+    else:
+        raise AssertionError("the file was given")
+
+
+@row("upload_url")
+def upload_url(sandbox):
+    assert sandbox.upload_url("/home/user/a.txt")
+
+
+@row("run_code")
+def run_code(sandbox):
+    run = sandbox.run_code("import sys\nprint('é')\nprint('b', file=sys.stderr)\n'r' + 'esult'")
+    equal((run.text, run.logs.stdout, run.logs.stderr, run.error), ("'result'", ["é\n"], ["b\n"], None))
+    shown = sandbox.run_code("class Both:\n def _repr_png_(self): return b'png'\n def _repr_html_(self): return '<b>'\n"
+                             " def _repr_latex_(self): return '$x$'\ndisplay(Both())\nBoth()").results
+    equal([(each.png, each.html, each.latex, each.is_main_result) for each in shown],
+          [("cG5n", "<b>", "$x$", False), ("cG5n", "<b>", "$x$", True)])
+    failed = sandbox.run_code("def f():\n  raise ValueError('no')\nf()").error
+    equal((failed.name, failed.value), ("ValueError", "no"))
+    assert "line 2, in f" in failed.traceback
+    equal(sandbox.run_code("import sys; sys.exit(3)").error.name, "SystemExit")
+    counts = [sandbox.run_code("1").execution_count for _ in range(2)]
+    equal(counts[1], counts[0] + 1)
+
+
+@row("run_code on_stdout, on_stderr, on_result, on_error")
+def run_code_callbacks(sandbox):
+    heard = []
+    sandbox.run_code("import sys\nprint(1)\nprint(2, file=sys.stderr)\n3",
+                     on_stdout=lambda message: heard.append(message.line), on_stderr=lambda message: heard.append(message.line),
+                     on_result=lambda result: heard.append(result.text))
+    sandbox.run_code("1/0", on_error=lambda error: heard.append(error.name))
+    equal(heard, ["1\n", "2\n", "3", "ZeroDivisionError"])
+
+
+@row("run_code timeout")
+def run_code_timeout(sandbox):
+    sandbox.run_code("before = 1")
+    refused(lambda: sandbox.run_code("while True: pass", timeout=1), "timed out", TimeoutException)
+    equal(sandbox.run_code("before").text, "1")
+
+
+@row("run_code language")
+def run_code_language(sandbox):
+    equal(sandbox.run_code("[1, 2].map(x => x * 2).join()", language="javascript").text, "'2,4'")
+    equal(sandbox.run_code("let kept = 3", language="js").error, None)
+    equal(sandbox.run_code("kept", language="javascript").text, "3")
+    refused(lambda: sandbox.run_code("1", language="r"), "linux kind")
+
+
+@row("create_code_context")
+def create_code_context(sandbox):
+    sandbox.run_code("shared = 1")
+    context = sandbox.create_code_context(cwd="/tmp")
+    equal(sandbox.run_code("import os; os.getcwd()", context=context).text, "'/tmp'")
+    equal(sandbox.run_code("shared", context=context).error.name, "NameError")
+    script = sandbox.create_code_context(language="javascript")
+    equal(sandbox.run_code("1 + 1", context=script).text, "2")
+    sandbox.remove_code_context(script)
+    sandbox.remove_code_context(context)
+    refused(lambda: sandbox.create_code_context(language="r"), "linux kind")
+
+
+@row("list_code_contexts")
+def list_code_contexts(sandbox):
+    context = sandbox.create_code_context()
+    assert (context.id, "python") in [(each.id, each.language) for each in sandbox.list_code_contexts()]
+    sandbox.remove_code_context(context)
+
+
+@row("remove_code_context")
+def remove_code_context(sandbox):
+    context = sandbox.create_code_context()
+    sandbox.remove_code_context(context)
+    refused(lambda: sandbox.remove_code_context(context), "")
+    refused(lambda: sandbox.run_code("1", context=context), "")
+
+
+@row("restart_code_context")
+def restart_code_context(sandbox):
+    context = sandbox.create_code_context()
+    sandbox.run_code("y = 1", context=context)
+    sandbox.restart_code_context(context)
+    equal(sandbox.run_code("y", context=context).error.name, "NameError")
+    sandbox.remove_code_context(context)
+
+
+@row("files.write")
+def write(sandbox):
+    info = sandbox.files.write("one/text.txt", "text é")
+    equal((info.name, info.path), ("text.txt", "/home/user/one/text.txt"))
+    equal(sandbox.run_code("open('one/text.txt').read()").text, "'text é'")
+    sandbox.files.write("/tmp/bytes", bytes(range(256)))
+    sandbox.files.write("/tmp/octets", b"\x00\xff", use_octet_stream=True)
+    with tempfile.TemporaryFile() as file:
+        file.write(b"of a file")
+        file.seek(0)
+        sandbox.files.write("/tmp/streamed", file)
+    equal(sandbox.run_code("[len(open(f'/tmp/{name}', 'rb').read()) for name in ('bytes', 'octets', 'streamed')]").text,
+          "[256, 2, 9]")
+    sandbox.files.write("/tmp/empty", "")
+    equal(sandbox.files.read("/tmp/empty"), "")
+    refused(lambda: sandbox.files.write("/tmp/m", "", metadata={"a": "b"}), "linux kind")
+    refused(lambda: sandbox.files.write("/tmp/z", "z", gzip=True), "gzip")
+
+
+@row("files.write_files")
+def write_files(sandbox):
+    written = sandbox.files.write_files([{"path": "first", "data": "1"}, {"path": "/tmp/second", "data": b"2"}])
+    equal([each.path for each in written], ["/home/user/first", "/tmp/second"])
+    equal([sandbox.files.read(each.path) for each in written], ["1", "2"])
+
+
+@row("files.read")
+def read(sandbox):
+    sandbox.files.write("r", b"\xc3\xa9")
+    equal((sandbox.files.read("r"), bytes(sandbox.files.read("r", format="bytes"))), ("é", b"\xc3\xa9"))
+    equal(b"".join(sandbox.files.read("r", format="stream")), b"\xc3\xa9")
+    refused(lambda: sandbox.files.read("no/such"), "no/such", FileNotFoundException)
+
+
+@row("files.list")
+def list_files(sandbox):
+    sandbox.files.write_files([{"path": "l/b/c", "data": "12"}, {"path": "l/a", "data": "1"}])
+    equal([(each.name, each.type.value, each.path, each.size) for each in sandbox.files.list("l")],
+          [("a", "file", "/home/user/l/a", 1), ("b", "dir", "/home/user/l/b", 0)])
+    equal([each.path for each in sandbox.files.list("l", depth=2)],
+          ["/home/user/l/a", "/home/user/l/b", "/home/user/l/b/c"])
+    refused(lambda: sandbox.files.list("no-such"), "no-such", FileNotFoundException)
+
+
+@row("files.exists")
+def exists(sandbox):
+    sandbox.files.write("e", "")
+    equal([sandbox.files.exists(path) for path in ("e", "/home/user", "/no", "/tmp/no/such")], [True, True, False, False])
+
+
+@row("files.get_info")
+def file_info(sandbox):
+    sandbox.files.write("i", "123")
+    info = sandbox.files.get_info("i")
+    equal((info.name, info.type.value, info.path, info.size), ("i", "file", "/home/user/i", 3))
+    refused(lambda: sandbox.files.get_info("no-such"), "no-such", FileNotFoundException)
+
+
+@row("files.make_dir")
+def make_dir(sandbox):
+    equal([sandbox.files.make_dir("m/n"), sandbox.files.make_dir("m/n")], [True, False])
+    equal(sandbox.files.get_info("m/n").type.value, "dir")
+
+
+@row("files.remove")
+def remove(sandbox):
+    sandbox.files.write("d/e/f", "")
+    sandbox.files.remove("d")
+    assert not sandbox.files.exists("d")
+    refused(lambda: sandbox.files.remove("d"), "", FileNotFoundException)
+
+
+@row("files.rename")
+def rename(sandbox):
+    sandbox.files.write("old", "x")
+    equal(sandbox.files.rename("old", "new").path, "/home/user/new")
+    equal((sandbox.files.read("new"), sandbox.files.exists("old")), ("x", False))
+
+
+@row("files.watch_dir")
+def watch_dir(sandbox):
+    sandbox.files.make_dir("w")
+    handle = sandbox.files.watch_dir("w")
+    sandbox.files.write("w/new", "1")
+    sandbox.run_code("open('/home/user/w/other', 'w').write('2')")
+    equal({(each.name, each.type.value) for each in handle.get_new_events()} & {("new", "create"), ("other", "create")},
+          {("new", "create"), ("other", "create")})
+    handle.stop()
+    refused(lambda: sandbox.files.watch_dir("no-such"), "no-such", Exception)
+
+
+@row("commands.run")
+def run(sandbox):
+    equal(sandbox.commands.run("echo 'a  b' \"c\" d\\ e").stdout, "a  b c d e\n")
+    done = sandbox.commands.run("python3 -c 'import sys; print(sys.argv[1:]); print(1, file=sys.stderr)' x 'y z'")
+    equal((done.stdout, done.stderr, done.exit_code), ("['x', 'y z']\n", "1\n", 0))
+    sandbox.files.write("program.py", "import sys\nprint(__name__, len(sys.argv))\nsys.exit(4)")
+    try:
+        sandbox.commands.run("python program.py x")
+    except CommandExitException as error:
+        equal((error.exit_code, error.stdout), (4, "__main__ 2\n"))
+    else:
+        raise AssertionError("no exit code")
+    equal(sandbox.commands.run("cat program.py").stdout[:10], "import sys")
+    equal(sandbox.commands.run("pwd").stdout, "/home/user\n")
+    equal(sandbox.commands.run("pwd", cwd="/tmp").stdout, "/tmp\n")
+    for line in ("true", "env", "python --version"):
+        equal(sandbox.commands.run(line).exit_code, 0)
+    for line, why in (("git status", "'git'"), ("ls | wc", "a pipe"), ("echo $HOME", "a variable"), ("a; b", "more than one")):
+        refused(lambda line=line: sandbox.commands.run(line), why)
+        refused(lambda line=line: sandbox.commands.run(line), "linux kind")
+    refused(lambda: sandbox.commands.run("python -c 'while True: pass'", timeout=1), "timeout", TimeoutException)
+
+
+@row("commands.run ls")
+def run_ls(sandbox):
+    sandbox.files.write("ls/a", "")
+    equal(sandbox.commands.run("ls ls").stdout, "a\n")
+
+
+@row("commands.run on_stdout, on_stderr")
+def run_callbacks(sandbox):
+    heard = []
+    sandbox.commands.run("python -c 'import sys; print(1); print(2, file=sys.stderr)'", on_stdout=heard.append,
+                         on_stderr=heard.append)
+    equal(heard, ["1\n", "2\n"])
+
+
+@row("commands.run background")
+def run_background(sandbox):
+    handle = sandbox.commands.run("python -c 'print(5)'", background=True)
+    equal(handle.wait().stdout, "5\n")
+
+
+@row("commands.run stdin")
+def run_stdin(sandbox):
+    refused(lambda: sandbox.commands.run("cat", stdin=True, background=True), "linux kind")
+
+
+@row("commands.list")
+def list_commands(sandbox):
+    handle = sandbox.commands.run("python -c 'while True: pass'", background=True)
+    equal([(each.pid, each.args[-1]) for each in sandbox.commands.list()], [(handle.pid, "python -c 'while True: pass'")])
+    handle.kill()
+
+
+@row("commands.kill")
+def kill_command(sandbox):
+    handle = sandbox.commands.run("python -c 'while True: pass'", background=True)
+    assert sandbox.commands.kill(handle.pid)
+    refused(handle.wait, "", CommandExitException)
+    assert not sandbox.commands.kill(handle.pid)
+
+
+@row("commands.connect")
+def connect_command(sandbox):
+    handle = sandbox.commands.run("python -c 'print(6)'", background=True)
+    equal(sandbox.commands.connect(handle.pid).wait().stdout, "6\n")
+    refused(lambda: sandbox.commands.connect(999), "no such command", Exception)
+
+
+@row("commands.send_stdin")
+def send_stdin(sandbox):
+    handle = sandbox.commands.run("true", background=True)
+    refused(lambda: sandbox.commands.send_stdin(handle.pid, "x"), "linux kind")
+
+
+@row("commands.close_stdin")
+def close_stdin(sandbox):
+    handle = sandbox.commands.run("true", background=True)
+    refused(lambda: sandbox.commands.close_stdin(handle.pid), "linux kind")
+
+
+@row("pty.create")
+def pty(sandbox):
+    from e2b import PtySize
+    refused(lambda: sandbox.pty.create(PtySize(rows=1, cols=1)), "linux kind")
+
+
+@row("git")
+def git(sandbox):
+    refused(lambda: sandbox.git.status("/home/user"), "linux kind")
+
+
+@row("AsyncSandbox")
+def asynchronous(_):
+    async def use():
+        made = await AsyncSandbox.create(timeout=60)
+        runs = await asyncio.gather(*(made.run_code(f"{number} + 1") for number in range(5)))
+        equal([run.text for run in runs], ["1", "2", "3", "4", "5"])
+        await made.files.write("a", "b")
+        equal(await made.files.read("a"), "b")
+        equal((await made.commands.run("echo c")).stdout, "c\n")
+        assert await made.kill()
+    asyncio.run(use())
+
+
+def main():
+    results = {}
+    with Sandbox.create(timeout=600) as sandbox:
+        for name, check in ROWS.items():
+            if len(sys.argv) > 1 and name not in sys.argv[1:]:
+                continue
+            try:
+                check(sandbox)
+                results[name] = None
+            except Exception:  # noqa: BLE001: what is wrong with a row is its result
+                results[name] = traceback.format_exc(limit=-4)
+    print(json.dumps(results))
+
+
+main()

@@ -1,0 +1,49 @@
+// What the service says when it does not do what was asked: {"error":{code,message,hint,request_id,retryable}}.
+//
+// Threads: values.
+#pragma once
+
+#include <cstdint>
+#include <expected>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "service/http.h"
+
+namespace membrane::service {
+
+enum class ApiCode : uint8_t {
+#define X(id, name, status, retryable, sentence) id,
+#include "service/error_codes.def"
+#undef X
+};
+std::string_view name_of(ApiCode code);
+std::string_view describe(ApiCode code);
+int status_of(ApiCode code);
+bool is_retryable(ApiCode code);
+
+struct ApiError {
+  ApiCode code = ApiCode::kInternal;
+  std::string message;
+  std::string hint = {};
+  std::optional<uint32_t> retry_after_s =
+      {};  // the header Retry-After; codes that can be retried have one at least
+};
+
+template <typename T>
+using Answer = std::expected<T, ApiError>;
+
+[[nodiscard]] inline std::unexpected<ApiError> refuse(ApiCode code, std::string message,
+                                                      std::string hint = {}) {
+  return std::unexpected<ApiError>(ApiError{code, std::move(message), std::move(hint)});
+}
+
+// An error of a library below, as the client of the service is to hear it.
+ApiError api_error(const Error& error);
+
+std::string error_json(const ApiError& error, std::string_view request_id);
+Response error_response(const ApiError& error, std::string_view request_id);
+
+}  // namespace membrane::service

@@ -1,0 +1,130 @@
+#include "service/exec.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/json.h"
+
+namespace membrane::service {
+namespace {
+
+constexpr size_t kMostTextOfEvent = 16u << 10;
+constexpr std::string_view kExecStates[] = {"queued", "running", "done"};
+constexpr std::string_view kKinds[] = {"stdout", "stderr", "display", "report"};
+
+}  // namespace
+
+std::string_view name_of(ExecState state) { return kExecStates[static_cast<size_t>(state)]; }
+
+void Exec::begin() {
+  const std::lock_guard lock(mutex_);
+  state_ = ExecState::kRunning;
+}
+
+void Exec::add(Event event) {
+  std::vector<std::function<void()>> wakes;
+  {
+    const std::lock_guard lock(mutex_);
+    const bool is_output = event.kind == Kind::kStdout || event.kind == Kind::kStderr;
+    if (is_output && events_.size() > read_ && events_.back().kind == event.kind &&
+        events_.back().text.size() < kMostTextOfEvent)
+      events_.back().text += event.text;
+    else events_.push_back(std::move(event));
+    wakes.swap(wakes_);
+  }
+  for (const auto& wake : wakes) wake();
+}
+
+void Exec::add_output(bool is_error, std::string_view text) {
+  add({is_error ? Kind::kStderr : Kind::kStdout, std::string(text)});
+}
+
+void Exec::finish(const sandbox::Report& report) {
+  for (const sandbox::RichValue& display : report.displays) {
+    nlohmann::ordered_json forms = nlohmann::ordered_json::object();
+    for (const sandbox::MimePart& part : display) {
+      if (part.is_base64) forms[part.type] = {{"base64", part.data}};
+      else forms[part.type] = part.data;
+    }
+    add({Kind::kDisplay, json_text(forms)});
+  }
+  std::string json = "{\"exec_id\":\"" + id + "\"," + sandbox::render_json(report, false).substr(1);
+  while (!json.ends_with('}')) json.pop_back();
+  std::vector<std::function<void()>> done;
+  {
+    const std::lock_guard lock(mutex_);
+    report_ = json;
+    state_ = ExecState::kDone;
+    done.swap(when_done_);
+  }
+  add({Kind::kReport, std::move(json)});
+  for (const auto& then : done) then();
+}
+
+ExecState Exec::state() const {
+  const std::lock_guard lock(mutex_);
+  return state_;
+}
+
+std::string Exec::report_json() const {
+  const std::lock_guard lock(mutex_);
+  return report_;
+}
+
+void Exec::when_done(std::function<void()> then) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (state_ != ExecState::kDone) {
+      when_done_.push_back(std::move(then));
+      return;
+    }
+  }
+  then();
+}
+
+std::string Exec::render(const Event& event, uint64_t number) {
+  const bool is_output = event.kind == Kind::kStdout || event.kind == Kind::kStderr;
+  const std::string data =
+      is_output ? json_text(nlohmann::ordered_json{{"text", event.text}}) : event.text;  // one line each
+  return "id: " + std::to_string(number) +
+         "\nevent: " + std::string(kKinds[static_cast<size_t>(event.kind)]) + "\ndata: " + data + "\n\n";
+}
+
+Exec::Events Exec::take(uint64_t first, size_t most_bytes, std::function<void()> wake) {
+  const std::lock_guard lock(mutex_);
+  Events taken;
+  size_t bytes = 0;
+  uint64_t next = first;
+  for (; next < events_.size() && bytes < most_bytes; ++next) {
+    bytes += events_[next].text.size();
+    taken.events.push_back(events_[next]);
+  }
+  read_ = std::max(read_, std::min<uint64_t>(next, events_.size()));
+  taken.is_end = next >= events_.size() && !events_.empty() && events_.back().kind == Kind::kReport;
+  if (taken.events.empty() && !taken.is_end) wakes_.push_back(std::move(wake));
+  return taken;
+}
+
+// What one client reads of an exec's events.
+class ExecEvents final : public BodySource {
+ public:
+  ExecEvents(std::shared_ptr<Exec> exec, uint64_t first) : exec_(std::move(exec)), next_(first) {}
+
+  Piece next(size_t most_bytes, std::function<void()> wake) override {
+    const Exec::Events taken = exec_->take(next_, most_bytes, std::move(wake));
+    Piece piece{.bytes = {}, .is_end = taken.is_end};
+    for (const Exec::Event& event : taken.events) piece.bytes += Exec::render(event, next_++);
+    return piece;
+  }
+  [[nodiscard]] std::string keep_alive() const override { return ": nothing yet\n\n"; }
+
+ private:
+  std::shared_ptr<Exec> exec_;
+  uint64_t next_;
+};
+
+std::shared_ptr<BodySource> Exec::events(uint64_t first) {
+  return std::make_shared<ExecEvents>(shared_from_this(), first);
+}
+
+}  // namespace membrane::service

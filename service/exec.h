@@ -1,0 +1,74 @@
+// One exec of a sandbox: what it printed and showed as events, and its report at the end. Who reads the events can come
+// late, come again, and be slow: they are kept until the exec is forgotten. How much there can be is bounded by the
+// output limit of the policy, and small writes become one event.
+//
+// Threads: any.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sandbox/report.h"
+#include "service/http.h"
+
+namespace membrane::service {
+
+enum class ExecState : uint8_t { kQueued, kRunning, kDone };
+std::string_view name_of(ExecState state);
+
+class Exec : public std::enable_shared_from_this<Exec> {
+ public:
+  Exec(std::string own_id, std::string of_sandbox, int64_t now_ms)
+      : id(std::move(own_id)), sandbox(std::move(of_sandbox)), created_at_ms(now_ms) {}
+
+  const std::string id;
+  const std::string sandbox;
+  const int64_t created_at_ms;
+
+  // -- for who runs it
+  void begin();
+  void add_output(bool is_error, std::string_view text);
+  // The events `display`, and `report` as the last one.
+  void finish(const sandbox::Report& report);
+
+  [[nodiscard]] ExecState state() const;
+  // {"exec_id":…, and the members of the report}; "" before the end.
+  [[nodiscard]] std::string report_json() const;
+  // Called once, when it is over: at once when it is already. On the thread that ends it.
+  void when_done(std::function<void()> then);
+
+  enum class Kind : uint8_t { kStdout, kStderr, kDisplay, kReport };
+  struct Event {
+    Kind kind;
+    std::string text;  // of output: what was written; else JSON
+  };
+  struct Events {
+    std::vector<Event> events;
+    bool is_end = false;  // there are no more
+  };
+  // What is there by now from `first` on, at most about `most_bytes`. With neither events nor the end, `wake` is called
+  // once when there is more.
+  [[nodiscard]] Events take(uint64_t first, size_t most_bytes, std::function<void()> wake);
+  // The events from `first` on, as server-sent events: `id` is an event's number, from 0.
+  [[nodiscard]] std::shared_ptr<BodySource> events(uint64_t first);
+
+ private:
+  friend class ExecEvents;
+  static std::string render(const Event& event, uint64_t number);
+  void add(Event event);
+
+  mutable std::mutex mutex_;  // guards what follows
+  ExecState state_ = ExecState::kQueued;
+  std::vector<Event> events_;
+  uint64_t read_ = 0;  // events before this were given to somebody, and do not change any more
+  std::string report_;
+  std::vector<std::function<void()>> wakes_;  // of readers that wait
+  std::vector<std::function<void()>> when_done_;
+};
+
+}  // namespace membrane::service

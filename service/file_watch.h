@@ -1,0 +1,60 @@
+// What changed in a directory of a sandbox, as server-sent events: `created`, `changed` and `removed`, each with the file's
+// path, type and size. Who holds the guest looks after everything that it was asked to do, so what one exec made and
+// removed again is not told.
+//
+// Threads: any.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "service/http.h"
+#include "wasi/owner_files.h"
+
+namespace membrane::service {
+
+// "file", "directory", "link", "other"
+std::string_view name_of_type(wasi::FileType type);
+
+class FileWatch final : public BodySource {
+ public:
+  FileWatch(std::string of_context, std::string of_path)
+      : context(std::move(of_context)), path(std::move(of_path)) {}
+
+  const std::string context;
+  const std::string path;  // of the directory
+
+  // -- for who holds the guest
+  // All that is below the directory by now. The first time it is only noted.
+  void look(const std::vector<wasi::FileFact>& facts);
+  // Nothing comes any more.
+  void end();
+  [[nodiscard]] bool is_over() const;
+
+  // -- for the reader
+  Piece next(size_t most_bytes, std::function<void()> wake) override;
+  [[nodiscard]] std::string keep_alive() const override { return ": nothing yet\n\n"; }
+  void abandon() override { end(); }
+
+ private:
+  static constexpr size_t kMostWaitingBytes = 4u << 20;
+  struct Known {
+    wasi::FileType type = wasi::FileType::kUnknown;
+    uint64_t size_bytes = 0, modified_ns = 0;
+    friend bool operator==(const Known&, const Known&) = default;
+  };
+  void tell(std::string_view event, const std::string& path, const Known& known);
+
+  mutable std::mutex mutex_;  // guards what follows
+  bool has_looked_ = false;
+  std::map<std::string, Known, std::less<>> known_;
+  uint64_t number_ = 0;
+  std::string waiting_;  // events that nobody has read
+  bool is_over_ = false;
+  std::function<void()> wake_;
+};
+
+}  // namespace membrane::service

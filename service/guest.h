@@ -1,0 +1,123 @@
+// A sandbox's program, wherever it runs: the one face that the lifecycle (sandboxes.h) has of guests.
+//
+// Threads: a Guest is one thread's at a time; stop() may be called from any. Guests: any.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "host/egress/http_egress.h"
+#include "policy/policy.h"
+#include "sandbox/report.h"
+#include "service/errors.h"
+#include "wasi/owner_files.h"
+#include "worker/guests.h"
+
+namespace membrane::service {
+
+// Names and values.
+using Environment = std::map<std::string, std::string>;
+
+struct GuestSpec {
+  std::string template_name;  // "python", "js", "wat", or that of an added language
+  policy::Policy policy;      // and the packages that it is made with
+  // What programs find as os.environ, process.env, or the environment of a WASI program.
+  Environment environment = {};
+  host::Secrets secrets = nullptr;  // what headers of the policy name; null: there is none
+};
+
+struct GuestTurn {
+  std::string code;
+  std::string stdin_text;
+  std::vector<std::string> arguments;
+  std::string name = {};   // of the code, for tracebacks; "": one of its own
+  bool is_script = false;  // a whole program, which leaves no state but files (sandbox::Turn)
+  std::optional<std::chrono::milliseconds> most_time;  // less than the policy's limit counts
+  // Hear UTF-8 as it is written, on the turn's thread; may be null.
+  std::function<void(std::string_view)> on_stdout, on_stderr;
+  std::string context = {};      // "": the one that is there from the start
+  Environment environment = {};  // of this turn alone, over the sandbox's
+};
+
+// A context as bytes: what it is besides its template.
+struct KeptContext {
+  std::string id;  // "": the one that is there from the start
+  std::string template_name;
+  std::vector<uint8_t> bytes;
+};
+
+class Guest {
+ public:
+  virtual ~Guest() = default;
+
+  // A context that there is not is an outcome: kInvalid.
+  virtual sandbox::Report exec(const GuestTurn& turn) = 0;
+  // Ends the turn that runs, at its next safepoint: its outcome is kCancelled. It holds until allow() takes it back.
+  virtual void stop() = 0;
+  virtual void allow() = 0;
+
+  // A context has state and files of its own, and begins as the sandbox began. "" for the sandbox's own template. Errors:
+  // as Guests::create(); kConflict for one that is there; kUnsupported for kinds that keep nothing between turns.
+  virtual Answer<void> open_context(const std::string& id, const std::string& template_name) = 0;
+  // Errors: kNotFound.
+  virtual Answer<void> close_context(const std::string& id) = 0;
+
+  // From the next turn on, in all contexts. Errors: kInvalidValue for names that are none, kUnsupported for a language
+  // that has no environment; then all is as it was.
+  virtual Answer<void> set_environment(const Environment& environment) = 0;
+  // From the next turn on, in all contexts. Errors: kUnsupported for what keep() cannot keep; then all is as it was.
+  virtual Answer<void> set_policy(const policy::Policy& policy, const host::Secrets& secrets) = 0;
+
+  // All contexts as they stand. `fork`: as they stand in a fork of this number, which draws other random numbers than its
+  // parent and other forks. Errors: kUnsupported for what cannot be kept (sandbox/session.h says what).
+  virtual Answer<std::vector<KeptContext>> keep(std::optional<uint64_t> fork = {}) = 0;
+
+  // The files that a context sees, by absolute paths. Errors: kNotFound, kInvalidValue, kForbidden, kConflict;
+  // kUnsupported for a kind that has none.
+  virtual Answer<std::string> read_file(const std::string& context, const std::string& path) = 0;
+  virtual Answer<void> write_file(const std::string& context, const std::string& path,
+                                  std::string_view bytes) = 0;
+  virtual Answer<std::vector<wasi::FileFact>> act_on_files(const std::string& context,
+                                                           const wasi::FileRequest& request) = 0;
+  // Those that it has made.
+  virtual Answer<std::vector<sandbox::ReportFile>> files(const std::string& context) = 0;
+};
+
+struct TemplateInfo {
+  std::string name;  // what requests call it: "javascript"
+  std::string version;
+  std::string description;
+};
+
+class Guests {
+ public:
+  virtual ~Guests() = default;
+
+  // Errors: kInvalidValue for a template that there is not, and what the policy or the environment asks for in vain;
+  // kForbidden for packages where none are installed; kUnavailable.
+  virtual Answer<std::unique_ptr<Guest>> create(const GuestSpec& spec) = 0;
+  // What keep() kept. The environment of the spec is that which is in it. Errors: as create(); kInvalidValue for bytes
+  // that are damaged, or of another version of the template.
+  virtual Answer<std::unique_ptr<Guest>> restore(const GuestSpec& spec,
+                                                 const std::vector<KeptContext>& contexts) = 0;
+  [[nodiscard]] virtual std::vector<TemplateInfo> templates() const = 0;
+  // The limits of a template where a policy names none.
+  [[nodiscard]] virtual policy::Limits usual_limits(const std::string& template_name) const = 0;
+};
+
+struct LocalGuestsOptions {
+  std::string cache_directory;                // of warm images
+  std::string packages_cache_directory = {};  // "": no packages are installed
+  worker::Guests where = {};                  // that runs them
+};
+// Sessions of the installed languages, and runs of WebAssembly's text.
+std::unique_ptr<Guests> local_guests(LocalGuestsOptions options);
+
+}  // namespace membrane::service

@@ -1,0 +1,544 @@
+#include "service/http_server.h"
+
+#include <poll.h>
+#include <sys/random.h>
+
+#include <algorithm>
+#include <boost/asio.hpp>
+#include <boost/asio/ssl.hpp>
+#include <boost/beast/core.hpp>
+#include <boost/beast/http.hpp>
+#include <boost/beast/ssl.hpp>
+#include <boost/beast/version.hpp>
+#include <list>
+#include <mutex>
+#include <set>
+#include <utility>
+
+#include "base/hex.h"
+#include "service/errors.h"
+
+namespace membrane::service {
+namespace {
+
+namespace asio = boost::asio;
+namespace beast = boost::beast;
+namespace http = beast::http;
+using asio::awaitable;
+using asio::use_awaitable;
+using boost::system::error_code;
+using Clock = std::chrono::steady_clock;
+
+constexpr size_t kPieceBytes = 64u << 10;
+constexpr size_t kMostTargetBytes = 8u << 10;
+constexpr std::chrono::milliseconds kLookEvery(250);  // whether a client is there, where somebody asked
+constexpr uint64_t kMostDiscardedBytes = 1u << 20;    // of a body that nobody wants, to keep the connection
+
+// As an awaitable's completion: the error is a value.
+auto as_value(error_code& error) { return asio::redirect_error(use_awaitable, error); }
+
+std::string new_request_id() {
+  uint8_t bytes[12] = {};
+  (void)getrandom(bytes, sizeof bytes, 0);
+  return "req" + hex_of(bytes);
+}
+
+// An error of the parser, as what the client did wrong; nothing when no answer makes sense.
+std::optional<ApiError> refusal_of(const error_code& error) {
+  if (error == http::error::header_limit)
+    return ApiError{ApiCode::kHeadersTooLarge, "the request's headers are too large",
+                    "Send fewer or shorter headers."};
+  if (error == http::error::body_limit)
+    return ApiError{ApiCode::kTooLarge, "the request's body is too large", "Send less in one request."};
+  if (error == beast::error::timeout)
+    return ApiError{ApiCode::kTimeout, "the request was not sent in time", "Send it faster."};
+  if (error == http::error::end_of_stream || error == http::error::partial_message) return std::nullopt;
+  if (error.category() == http::make_error_code(http::error::bad_method).category())
+    return ApiError{ApiCode::kInvalidRequest, "the request is not HTTP/1.1: " + error.message(),
+                    "Send a well-formed HTTP/1.1 request."};
+  return std::nullopt;
+}
+
+// One answer that another thread gives, and one coroutine that waits for it; also for what a BodySource has next.
+class Signal : public std::enable_shared_from_this<Signal> {
+ public:
+  explicit Signal(const asio::any_io_executor& executor) : executor_(executor), timer_(executor) {}
+
+  // From any thread.
+  void raise() {
+    asio::post(executor_, [self = shared_from_this()] {
+      self->raised_ = true;
+      self->timer_.cancel();
+    });
+  }
+  // Until it was raised, or `most` has gone by: false. Then it can be raised again.
+  awaitable<bool> wait(std::optional<Clock::duration> most) {
+    if (!raised_) {
+      if (most) timer_.expires_after(*most);
+      else timer_.expires_at(Clock::time_point::max());
+      error_code ignored;
+      co_await timer_.async_wait(as_value(ignored));
+    }
+    co_return std::exchange(raised_, false);
+  }
+
+ private:
+  asio::any_io_executor executor_;
+  asio::steady_timer timer_;
+  bool raised_ = false;
+};
+
+// The client has closed its side, whatever it has sent before.
+bool has_gone(beast::tcp_stream& stream) {
+  pollfd file = {.fd = stream.socket().native_handle(), .events = POLLRDHUP, .revents = 0};
+  return poll(&file, 1, 0) > 0;
+}
+
+// As Signal::wait(). A client that goes meanwhile is noticed, if somebody asked.
+awaitable<bool> wait_with(Signal& signal, beast::tcp_stream& stream, Presence& presence,
+                          std::optional<Clock::duration> most) {
+  const auto end = most ? Clock::now() + *most : Clock::time_point::max();
+  while (presence.is_asked()) {
+    const auto left = end - Clock::now();
+    if (left <= Clock::duration::zero()) co_return false;
+    if (co_await signal.wait(std::min<Clock::duration>(left, kLookEvery))) co_return true;
+    if (has_gone(stream)) presence.leave();
+  }
+  if (most) most = std::max(end - Clock::now(), Clock::duration::zero());
+  co_return co_await signal.wait(most);
+}
+
+}  // namespace
+
+class HttpServer::Impl {
+ public:
+  Impl(HttpServerOptions options, HttpApplication& application)
+      : options_(std::move(options)), application_(application) {}
+  ~Impl() { draining_ = false; }
+
+  Status listen();
+  void run() {
+    asio::co_spawn(context_, accept(), asio::detached);
+    context_.run();
+  }
+  void drain(std::chrono::milliseconds patience) {
+    asio::post(context_, [this, patience] { begin_drain(patience); });
+  }
+  void stop() {
+    asio::post(context_, [this] { context_.stop(); });
+  }
+  void every(std::chrono::milliseconds interval, std::function<void()> task) {
+    asio::co_spawn(context_, repeat(interval, std::move(task)), asio::detached);
+  }
+  void on_signal(std::function<void()> then) {
+    signals_.add(SIGINT);
+    signals_.add(SIGTERM);
+    signals_.async_wait([then = std::move(then)](const error_code& error, int) {
+      if (!error) then();
+    });
+  }
+
+  [[nodiscard]] uint16_t port() const { return port_; }
+  [[nodiscard]] bool has_tls() const { return tls_.has_value(); }
+
+ private:
+  // What a connection is doing, for who drains the server.
+  struct Connection {
+    beast::tcp_stream* stream = nullptr;
+    bool is_idle = true;
+  };
+  using Connections = std::list<Connection>;
+
+  Status set_up_tls();
+  awaitable<void> accept();
+  awaitable<void> serve(asio::ip::tcp::socket socket);
+  awaitable<void> refuse_connection(asio::ip::tcp::socket socket);
+  template <typename Stream>
+  awaitable<void> serve_requests(Stream& stream, Connection& connection, std::string peer);
+  template <typename Stream>
+  awaitable<bool> serve_request(Stream& stream, beast::flat_buffer& buffer, Connection& connection,
+                                const std::string& peer);
+  template <typename Stream>
+  awaitable<bool> write(Stream& stream, Response response, const RequestHead& head, unsigned version,
+                        bool keep_alive, std::shared_ptr<Presence> presence = {});
+  template <typename Stream>
+  awaitable<bool> write_source(Stream& stream, http::response<http::empty_body> head,
+                               std::shared_ptr<BodySource> source, bool is_chunked,
+                               std::shared_ptr<Presence> presence);
+  awaitable<void> repeat(std::chrono::milliseconds interval, std::function<void()> task);
+  void begin_drain(std::chrono::milliseconds patience);
+  void end_when_empty() {
+    if (!draining_ || !connections_.empty()) return;
+    context_.stop();
+  }
+
+  HttpServerOptions options_;
+  HttpApplication& application_;
+  Connections connections_;  // these before the context, whose end takes apart the connections that are left
+  bool draining_ = false;
+  asio::io_context context_{1};
+  asio::ip::tcp::acceptor acceptor_{context_};
+  asio::signal_set signals_{context_};
+  asio::steady_timer drain_timer_{context_};
+  std::optional<asio::ssl::context> tls_;
+  uint16_t port_ = 0;
+};
+
+// -- beginning and end --------------------------------------------------------------------------------------------
+
+Status HttpServer::Impl::set_up_tls() {
+  if (options_.tls_certificate_file.empty() && options_.tls_key_file.empty()) return {};
+  error_code error;
+  tls_.emplace(asio::ssl::context::tls_server);
+  tls_->set_options(asio::ssl::context::default_workarounds | asio::ssl::context::no_sslv2 |
+                    asio::ssl::context::no_sslv3 | asio::ssl::context::no_tlsv1 |
+                    asio::ssl::context::no_tlsv1_1);
+  tls_->use_certificate_chain_file(options_.tls_certificate_file, error);
+  if (error)
+    return fail(ErrorCode::kInvalidArgument,
+                "cannot use the certificate " + options_.tls_certificate_file + ": " + error.message(),
+                "Give a PEM file with the certificate and its chain.");
+  tls_->use_private_key_file(options_.tls_key_file, asio::ssl::context::pem, error);
+  if (error)
+    return fail(ErrorCode::kInvalidArgument,
+                "cannot use the key " + options_.tls_key_file + ": " + error.message(),
+                "Give a PEM file with the certificate's private key.");
+  return {};
+}
+
+Status HttpServer::Impl::listen() {
+  MEMBRANE_TRY(set_up_tls());
+  error_code error;
+  const auto address = asio::ip::make_address(options_.address, error);
+  if (error)
+    return fail(ErrorCode::kInvalidArgument, options_.address + " is no address",
+                "Write it as 127.0.0.1 or ::1.");
+  const asio::ip::tcp::endpoint endpoint(address, options_.port);
+  acceptor_.open(endpoint.protocol(), error);
+  if (!error) acceptor_.set_option(asio::socket_base::reuse_address(true), error);
+  if (!error) acceptor_.bind(endpoint, error);
+  if (!error) acceptor_.listen(asio::socket_base::max_listen_connections, error);
+  if (error)
+    return fail(ErrorCode::kUnavailable,
+                "cannot listen on " + options_.address + " port " + std::to_string(options_.port) + ": " +
+                    error.message(),
+                "Choose another with --port, or stop what listens there.");
+  port_ = acceptor_.local_endpoint(error).port();
+  return {};
+}
+
+void HttpServer::Impl::begin_drain(std::chrono::milliseconds patience) {
+  if (std::exchange(draining_, true)) return;
+  error_code ignored;
+  acceptor_.close(ignored);
+  for (const Connection& connection : connections_)
+    if (connection.is_idle && connection.stream != nullptr) connection.stream->cancel();
+  drain_timer_.expires_after(patience);
+  drain_timer_.async_wait([this](const error_code& error) {
+    if (!error) context_.stop();
+  });
+  end_when_empty();
+}
+
+awaitable<void> HttpServer::Impl::repeat(std::chrono::milliseconds interval, std::function<void()> task) {
+  asio::steady_timer timer(context_);
+  error_code error;
+  while (!error) {
+    timer.expires_after(interval);
+    co_await timer.async_wait(as_value(error));
+    if (!error) task();
+  }
+}
+
+// -- connections --------------------------------------------------------------------------------------------------
+
+awaitable<void> HttpServer::Impl::accept() {
+  constexpr std::chrono::milliseconds kPauseWithoutDescriptors(50);
+  while (!draining_) {
+    error_code error;
+    asio::ip::tcp::socket socket(context_);
+    co_await acceptor_.async_accept(socket, as_value(error));
+    if (error == asio::error::operation_aborted || draining_) co_return;
+    if (error) {  // no descriptors are left: some will be
+      asio::steady_timer timer(context_, kPauseWithoutDescriptors);
+      co_await timer.async_wait(as_value(error));
+      continue;
+    }
+    socket.set_option(asio::ip::tcp::no_delay(true), error);
+    if (connections_.size() >= options_.most_connections)
+      asio::co_spawn(context_, refuse_connection(std::move(socket)), asio::detached);
+    else asio::co_spawn(context_, serve(std::move(socket)), asio::detached);
+  }
+}
+
+awaitable<void> HttpServer::Impl::refuse_connection(asio::ip::tcp::socket socket) {
+  if (tls_) co_return;
+  beast::tcp_stream stream(std::move(socket));
+  RequestHead head;
+  head.request_id = new_request_id();
+  stream.expires_after(std::chrono::seconds(1));
+  const ApiError error{ApiCode::kOverloaded, "the service has as many connections as it takes",
+                       "Use one connection for several requests, or try again later."};
+  (void)co_await write(stream, error_response(error, head.request_id), head, 11, false);
+}
+
+awaitable<void> HttpServer::Impl::serve(asio::ip::tcp::socket socket) {
+  const auto place = connections_.emplace(connections_.end());
+  struct Leave {
+    Impl* server;
+    Connections::iterator place;
+    ~Leave() {
+      server->connections_.erase(place);
+      server->end_when_empty();
+    }
+  } leave{this, place};
+  error_code error;
+  const auto remote = socket.remote_endpoint(error);
+  if (error) co_return;
+  std::string peer = remote.address().to_string() + ":" + std::to_string(remote.port());
+  if (!tls_) {
+    beast::tcp_stream stream(std::move(socket));
+    place->stream = &stream;
+    co_await serve_requests(stream, *place, std::move(peer));
+    place->stream = nullptr;
+    stream.socket().shutdown(asio::ip::tcp::socket::shutdown_send, error);
+    co_return;
+  }
+  beast::ssl_stream<beast::tcp_stream> stream(std::move(socket), *tls_);
+  beast::tcp_stream& below = beast::get_lowest_layer(stream);
+  place->stream = &below;
+  below.expires_after(options_.header_timeout);
+  co_await stream.async_handshake(asio::ssl::stream_base::server, as_value(error));
+  if (!error) {
+    co_await serve_requests(stream, *place, std::move(peer));
+    below.expires_after(std::chrono::seconds(1));
+    co_await stream.async_shutdown(as_value(error));
+  }
+  place->stream = nullptr;
+}
+
+template <typename Stream>
+awaitable<void> HttpServer::Impl::serve_requests(Stream& stream, Connection& connection, std::string peer) {
+  beast::flat_buffer buffer;
+  bool goes_on = true;
+  while (goes_on) goes_on = co_await serve_request(stream, buffer, connection, peer);
+}
+
+RequestHead head_of(const http::request<http::string_body>& message, const std::string& peer) {
+  RequestHead head;
+  head.method = std::string(message.method_string());
+  head.target = std::string(message.target());
+  head.peer = peer;
+  for (const auto& field : message)
+    head.headers.add(std::string(field.name_string()), std::string(field.value()));
+  const auto given = head.headers.find("X-Request-Id");
+  head.request_id = given && is_request_id(*given) ? std::string(*given) : new_request_id();
+  return head;
+}
+
+// What is wrong with a head whatever it is for.
+std::optional<ApiError> check_head(RequestHead& head, unsigned version) {
+  if (head.target.size() > kMostTargetBytes)
+    return ApiError{ApiCode::kTargetTooLong, "the request's target is too long",
+                    "Send long values in the body."};
+  if (!read_target(head))
+    return ApiError{ApiCode::kInvalidRequest, "the request's target is malformed",
+                    "Write it as /path?name=value, with UTF-8 and % escapes."};
+  const auto hosts = std::ranges::count_if(
+      head.headers.all(), [](const auto& field) { return beast::iequals(field.first, "Host"); });
+  if (hosts > 1 || (version == 11 && hosts == 0))
+    return ApiError{ApiCode::kInvalidRequest, "the request has no Host header, or several",
+                    "HTTP/1.1 demands one."};
+  for (const auto& [name, value] : head.headers.all())
+    if (beast::iequals(name, "Transfer-Encoding") && (version != 11 || !beast::iequals(value, "chunked")))
+      return ApiError{ApiCode::kInvalidRequest, "the body has a transfer coding that is not read here",
+                      "Send it as it is with its Content-Length, or in HTTP/1.1 as chunked."};
+  return std::nullopt;
+}
+
+// One request and its answer. Whether another can come on this connection.
+template <typename Stream>
+awaitable<bool> HttpServer::Impl::serve_request(Stream& stream, beast::flat_buffer& buffer,
+                                                Connection& connection, const std::string& peer) {
+  beast::tcp_stream& below = beast::get_lowest_layer(stream);
+  http::request_parser<http::string_body> parser;
+  parser.header_limit(options_.most_header_bytes);
+  parser.body_limit(boost::none);
+  error_code error;
+  connection.is_idle = true;
+  if (draining_) co_return false;
+  if (buffer.size() == 0) {  // waits for the first byte of the next request
+    below.expires_after(options_.idle_timeout);
+    const size_t got = co_await stream.async_read_some(buffer.prepare(kPieceBytes), as_value(error));
+    if (error) co_return false;
+    buffer.commit(got);
+  }
+  connection.is_idle = false;
+  below.expires_after(options_.header_timeout);
+  co_await http::async_read_header(stream, buffer, parser, as_value(error));
+  RequestHead head = head_of(parser.get(), peer);
+  const unsigned version = parser.get().version();
+  if (error) {
+    const auto refusal = refusal_of(error);
+    if (refusal) (void)co_await write(stream, error_response(*refusal, head.request_id), head, 11, false);
+    co_return false;
+  }
+  if (const auto refusal = check_head(head, version)) {
+    (void)co_await write(stream, error_response(*refusal, head.request_id), head, version, false);
+    co_return false;
+  }
+
+  HttpApplication::Admission admission = application_.admit(head);
+  const uint64_t announced = parser.content_length() ? *parser.content_length() : 0;
+  if (!admission.refusal && announced > admission.most_body_bytes)
+    admission.refusal =
+        error_response({ApiCode::kTooLarge,
+                        "the body has " + std::to_string(announced) + " bytes, and the limit is " +
+                            std::to_string(admission.most_body_bytes),
+                        "Send less in one request."},
+                       head.request_id);
+  const bool keep_alive = parser.get().keep_alive() && !draining_;
+  if (admission.refusal && (parser.chunked() || announced > kMostDiscardedBytes)) {
+    (void)co_await write(stream, *std::move(admission.refusal), head, version, false);
+    co_return false;
+  }
+  if (!admission.refusal && beast::iequals(parser.get()[http::field::expect], "100-continue")) {
+    http::response<http::empty_body> go_on(http::status::continue_, version);
+    co_await http::async_write(stream, go_on, as_value(error));
+  }
+  parser.body_limit(admission.refusal ? kMostDiscardedBytes : admission.most_body_bytes);
+  size_t due = 0;  // the time begins again when so much of the body has come
+  while (!error && !parser.is_done()) {
+    if (const size_t got = parser.get().body().size(); got >= due) {
+      due = got + kPieceBytes;
+      below.expires_after(options_.body_timeout);
+    }
+    co_await http::async_read_some(stream, buffer, parser, as_value(error));
+  }
+  if (error) {
+    const auto refusal = refusal_of(error);
+    if (refusal)
+      (void)co_await write(stream, error_response(*refusal, head.request_id), head, version, false);
+    co_return false;
+  }
+  if (admission.refusal)
+    co_return co_await write(stream, *std::move(admission.refusal), head, version, keep_alive);
+
+  below.expires_never();
+  struct Slot {
+    std::mutex mutex;
+    std::optional<Response> response;
+  };
+  const auto slot = std::make_shared<Slot>();
+  const auto answered = std::make_shared<Signal>(context_.get_executor());
+  const auto presence = std::make_shared<Presence>();
+  Request request{{head}, std::move(parser.get().body()), presence};
+  application_.handle(std::move(request), Reply([slot, answered](Response response) {
+                        {
+                          const std::lock_guard lock(slot->mutex);
+                          slot->response = std::move(response);
+                        }
+                        answered->raise();
+                      }));
+  bool is_answered = false;
+  while (!is_answered) is_answered = co_await wait_with(*answered, below, *presence, std::nullopt);
+  Response response;
+  {
+    const std::lock_guard lock(slot->mutex);
+    response = *std::move(slot->response);
+  }
+  co_return co_await write(stream, std::move(response), head, version, keep_alive && !draining_, presence);
+}
+
+// -- answers ------------------------------------------------------------------------------------------------------
+
+template <typename Stream>
+awaitable<bool> HttpServer::Impl::write(Stream& stream, Response response, const RequestHead& head,
+                                        unsigned version, bool keep_alive,
+                                        std::shared_ptr<Presence> presence) {
+  beast::tcp_stream& below = beast::get_lowest_layer(stream);
+  http::response<http::string_body> message(static_cast<http::status>(response.status), version);
+  for (const auto& [name, value] : response.headers.all()) message.insert(name, value);
+  if (!head.request_id.empty()) message.set("X-Request-Id", head.request_id);
+  if (response.source) {
+    const bool is_chunked = version >= 11;
+    http::response<http::empty_body> only_head(std::move(message.base()));
+    only_head.keep_alive(keep_alive && is_chunked);
+    if (is_chunked) only_head.chunked(true);
+    const bool whole =
+        co_await write_source(stream, std::move(only_head), std::move(response.source), is_chunked,
+                              presence ? std::move(presence) : std::make_shared<Presence>());
+    co_return whole&& keep_alive&& is_chunked;
+  }
+  message.keep_alive(keep_alive);
+  if (response.status != 204 && response.status != 304) message.content_length(response.body.size());
+  const bool is_head = head.method == "HEAD";
+  if (!is_head) message.body() = std::move(response.body);
+  http::response_serializer<http::string_body> serializer(message);
+  serializer.limit(kPieceBytes);
+  error_code error;
+  while (!error && !serializer.is_done()) {
+    below.expires_after(options_.write_timeout);
+    co_await http::async_write_some(stream, serializer, as_value(error));
+  }
+  co_return !error && keep_alive;
+}
+
+template <typename Stream>
+awaitable<bool> HttpServer::Impl::write_source(Stream& stream, http::response<http::empty_body> head,
+                                               std::shared_ptr<BodySource> source, bool is_chunked,
+                                               std::shared_ptr<Presence> presence) {
+  beast::tcp_stream& below = beast::get_lowest_layer(stream);
+  http::response_serializer<http::empty_body> serializer(head);
+  error_code error;
+  below.expires_after(options_.write_timeout);
+  co_await http::async_write_header(stream, serializer, as_value(error));
+  const auto more = std::make_shared<Signal>(context_.get_executor());
+  bool is_over = false;
+  while (!error && !is_over) {
+    BodySource::Piece piece = source->next(kPieceBytes, [more] { more->raise(); });
+    is_over = piece.is_end;
+    if (piece.bytes.empty() && !is_over) {
+      below.expires_never();
+      const bool came = co_await wait_with(*more, below, *presence, options_.keep_alive_every);
+      if (came) continue;
+      piece.bytes = source->keep_alive();
+    }
+    if (piece.bytes.empty()) continue;
+    below.expires_after(options_.write_timeout);
+    if (is_chunked)
+      co_await asio::async_write(stream, http::make_chunk(asio::buffer(piece.bytes)), as_value(error));
+    else co_await asio::async_write(stream, asio::buffer(piece.bytes), as_value(error));
+  }
+  if (error) {
+    source->abandon();
+    co_return false;
+  }
+  below.expires_after(options_.write_timeout);
+  if (is_chunked) co_await asio::async_write(stream, http::make_chunk_last(), as_value(error));
+  co_return !error;
+}
+
+// -- the face -----------------------------------------------------------------------------------------------------
+
+HttpServer::HttpServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+HttpServer::~HttpServer() = default;
+
+Result<std::unique_ptr<HttpServer>> HttpServer::listen(HttpServerOptions options,
+                                                       HttpApplication& application) {
+  auto impl = std::make_unique<Impl>(std::move(options), application);
+  MEMBRANE_TRY(impl->listen());
+  return std::unique_ptr<HttpServer>(new HttpServer(std::move(impl)));
+}
+
+uint16_t HttpServer::port() const { return impl_->port(); }
+bool HttpServer::has_tls() const { return impl_->has_tls(); }
+void HttpServer::run() { impl_->run(); }
+void HttpServer::drain(std::chrono::milliseconds patience) { impl_->drain(patience); }
+void HttpServer::stop() { impl_->stop(); }
+void HttpServer::every(std::chrono::milliseconds interval, std::function<void()> task) {
+  impl_->every(interval, std::move(task));
+}
+void HttpServer::on_signal(std::function<void()> then) { impl_->on_signal(std::move(then)); }
+
+}  // namespace membrane::service

@@ -1,0 +1,63 @@
+// An HTTP/1.1 server for an HttpApplication, on Boost.Beast: accepting, TLS, keep-alive, limits, timeouts, streamed
+// bodies, and an orderly end.
+//
+// What it promises whatever a client sends: a message that is malformed, too large or too slow is answered with 4xx in
+// the service's form, where an answer can still be sent, and the connection is closed; a client that does not read is
+// cut off after `write_timeout`; one connection holds at most its headers, its admitted body and its answer.
+//
+// Threads: run() is one thread's, and starts no other; drain() and stop() may be called from any, also from a handler.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "base/result.h"
+#include "service/http.h"
+
+namespace membrane::service {
+
+struct HttpServerOptions {
+  std::string address = "127.0.0.1";  // an address, not a name
+  uint16_t port = 0;                  // 0: any that is free
+  std::string tls_certificate_file;   // PEM, with its chain; "" for HTTP without TLS
+  std::string tls_key_file;
+  uint32_t most_connections = 1'000;
+  uint32_t most_header_bytes = 32u << 10;
+  std::chrono::milliseconds idle_timeout = std::chrono::seconds(75);      // between two requests
+  std::chrono::milliseconds header_timeout = std::chrono::seconds(10);    // for a request's head, whole
+  std::chrono::milliseconds body_timeout = std::chrono::seconds(30);      // for each 64 KiB of a body
+  std::chrono::milliseconds write_timeout = std::chrono::seconds(30);     // for each 64 KiB of an answer
+  std::chrono::milliseconds keep_alive_every = std::chrono::seconds(15);  // BodySource::keep_alive()
+};
+
+class HttpServer {
+ public:
+  // Listens. `application` is borrowed, and must outlive the server. Errors: kInvalidArgument for an address that is
+  // none, and for certificates; kUnavailable for what the system refuses.
+  static Result<std::unique_ptr<HttpServer>> listen(HttpServerOptions options, HttpApplication& application);
+  ~HttpServer();
+
+  [[nodiscard]] uint16_t port() const;
+  [[nodiscard]] bool has_tls() const;
+  // Serves until it was drained or stopped.
+  void run();
+  // Takes no more connections, lets those that have a request answer it, and closes the others; those that are left
+  // after `patience` are cut off. run() returns after the last.
+  void drain(std::chrono::milliseconds patience);
+  void stop();
+
+  // Calls `task` on the server's thread, again and again until it ends.
+  void every(std::chrono::milliseconds interval, std::function<void()> task);
+  // Calls `then` on the server's thread when the process gets SIGINT or SIGTERM.
+  void on_signal(std::function<void()> then);
+
+ private:
+  class Impl;
+  explicit HttpServer(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace membrane::service

@@ -1,0 +1,71 @@
+// Requests that a client may send again without fear: each has a name of the client's (Idempotency-Key), and its answer is
+// kept for a day. The same name with the same request gives the same answer, and nothing is done twice.
+//
+// What was refused for a reason that passes (429, 5xx) is not kept: there it was not done. Of each scope at most `most_kept`
+// answers are kept, of small bodies, in the database; its oldest go first, and nobody else's.
+//
+// Threads: any.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "service/errors.h"
+#include "service/http.h"
+#include "service/state.h"
+
+namespace membrane::service {
+
+class Idempotency {
+ public:
+  static constexpr int64_t kKeptForMs = 24ll * 3'600'000;
+  static constexpr size_t kMostBodyBytes = 1u << 20;
+
+  static constexpr uint64_t kMostKeptBytes = 64u << 20;  // of a scope
+
+  // `state` is borrowed. Knows the answers of before. Errors: as State.
+  static Result<std::unique_ptr<Idempotency>> open(State& state, size_t most_kept = 10'000);
+
+  // A key that is none: not 1 to 255 printable characters of ASCII.
+  [[nodiscard]] static bool is_key(std::string_view key);
+
+  // The answer that was given before; nothing when the request is to be done, and then finish() is called with its answer.
+  // `scope`: whose keys they are. `request`: all that tells one request from another. Errors: kConflict while the first one
+  // is being done, and for one whose answer was a stream or is too large to keep; kInvalidValue for a key that named
+  // another request.
+  Answer<std::optional<Response>> begin(std::string_view scope, std::string_view key,
+                                        std::string_view request, int64_t now_ms);
+  void finish(std::string_view scope, std::string_view key, const Response& response);
+
+ private:
+  struct Kept {
+    std::string request;  // its SHA-256
+    int64_t began_at_ms = 0;
+    bool is_done = false;
+    uint64_t size_bytes = 0;  // 0: the answer is not kept
+  };
+  using Name = std::pair<std::string, std::string>;
+  Idempotency(State& state, size_t most_kept) : state_(state), most_kept_(most_kept) {}
+  struct Scope {
+    std::map<std::string, Kept, std::less<>> kept;
+    uint64_t kept_bytes = 0;
+    std::deque<std::pair<int64_t, std::string>> by_age;  // also of some that are forgotten
+  };
+  [[nodiscard]] std::vector<Name> forget_old(int64_t now_ms);
+  [[nodiscard]] Kept* find(std::string_view scope, std::string_view key);
+
+  State& state_;
+  const size_t most_kept_;
+  std::mutex mutex_;  // guards what follows
+  std::map<std::string, Scope, std::less<>> scopes_;
+};
+
+}  // namespace membrane::service

@@ -1,0 +1,36 @@
+// Images in files `images/<sha256>`: written once, synced before put() returns, checked whenever they are read.
+//
+// Threads: any.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "service/durable_files.h"
+#include "service/images.h"
+
+namespace membrane::service {
+
+class ImageFiles final : public Images {
+ public:
+  // `files` is borrowed. Notes what is there, without a reference: keep() what is needed, then sweep(). Errors: as Disk.
+  static Result<std::unique_ptr<ImageFiles>> open(DurableFiles& files);
+
+  Result<std::string> put(std::span<const uint8_t> bytes) override;
+  Result<std::vector<uint8_t>> get(std::string_view hash) override;
+  Status keep(std::string_view hash) override;
+  void drop(std::string_view hash) override;
+  void sweep() override;
+
+ private:
+  explicit ImageFiles(DurableFiles& files) : files_(files) {}
+
+  DurableFiles& files_;
+  std::mutex mutex_;                                            // guards what follows, and the files' going
+  std::map<std::string, uint64_t, std::less<>> references_;     // of each that is there
+  std::map<std::string, uint64_t, std::less<>> being_written_;  // by so many; none of these goes
+};
+
+}  // namespace membrane::service

@@ -1,0 +1,239 @@
+#include "service/ledger.h"
+
+#include "service/sandboxes.h"
+#include "service/times.h"
+
+namespace membrane::service {
+namespace {
+
+constexpr int64_t kDayMs = 24ll * 3'600'000;
+constexpr const char* kEnded = "its program was in the memory of a service that has ended";
+
+ApiError used_up(const char* what, uint64_t quota, int64_t now_ms) {
+  const auto left_s = static_cast<uint32_t>((kDayMs - now_ms % kDayMs + 999) / 1000);
+  return {
+      .code = ApiCode::kQuotaExceeded,
+      .message = std::string("the token's quota of ") + what + " a day is used up: " + std::to_string(quota),
+      .hint = "It is given again at midnight, UTC; the service's owner can give a larger one.",
+      .retry_after_s = left_s};
+}
+
+SandboxRow row_of(const std::string& tenant, const SandboxInfo& info) {
+  return {.id = info.id,
+          .tenant = tenant,
+          .template_name = info.template_name,
+          .metadata = info.metadata,
+          .labels = info.labels,
+          .created_at_ms = info.created_at_ms,
+          .last_used_at_ms = info.last_used_at_ms,
+          .expires_at_ms = info.expires_at_ms,
+          .idle_timeout_s = info.idle_timeout_s};
+}
+
+// What the program sent to others. A report does not list all of very many calls; then it is taken to be all that the
+// policy let it send.
+uint64_t egress_bytes(const ExecFacts& facts, const sandbox::Report& report) {
+  uint64_t bytes = report.host_calls_dropped > 0 ? facts.most_egress_bytes : 0;
+  for (const sandbox::HostCallRecord& call : report.host_calls)
+    if (report.host_calls_dropped == 0 && (call.name.starts_with("http.") || call.name.starts_with("ai.")))
+      bytes += call.bytes_out;
+  return bytes;
+}
+
+// Of the two states in which a sandbox is in images.
+std::string_view row_state(const KeptSandbox& sandbox) {
+  return sandbox.info.state == SandboxState::kPaused ? "paused" : "parked";
+}
+
+Status read_row(const SandboxRow& row, KeptSandbox& sandbox) {
+  sandbox.tenant = row.tenant;
+  sandbox.info = {.id = row.id,
+                  .template_name = row.template_name,
+                  .state = row.state == "paused" ? SandboxState::kPaused : SandboxState::kIdle,
+                  .created_at_ms = row.created_at_ms,
+                  .last_used_at_ms = row.last_used_at_ms,
+                  .expires_at_ms = row.expires_at_ms,
+                  .idle_timeout_s = row.idle_timeout_s,
+                  .metadata = row.metadata,
+                  .labels = row.labels};
+  return read_sandbox_record(row.kept, sandbox);
+}
+
+std::string_view name_of(EndReason why) {
+  constexpr std::string_view kNames[] = {"killed", "expired", "idle"};
+  return kNames[static_cast<size_t>(why)];
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Ledger>> Ledger::open(Parts parts, Quotas usual) {
+  std::unique_ptr<Ledger> ledger(new Ledger(parts, usual));
+  const int64_t now = system_now_ms();
+  MEMBRANE_TRY(parts.state.settle_sandboxes(now, kEnded));
+  MEMBRANE_ASSIGN(const std::vector<SandboxRow> rows, parts.state.sandboxes());
+  for (const SandboxRow& row : rows) {
+    if (row.state == "lost") {
+      ledger->lost_.emplace(row.id, Lost{row.tenant, row.reason, row.expires_at_ms});
+      continue;
+    }
+    KeptSandbox& sandbox = ledger->kept_.emplace_back();
+    const Status read = read_row(row, sandbox);
+    if (read) continue;
+    ledger->lose(sandbox, read.error().message);
+    ledger->kept_.pop_back();
+  }
+  ledger->day_ = now / kDayMs;
+  MEMBRANE_ASSIGN(const std::vector<UsageRow> used, parts.state.usage(ledger->day_));
+  for (const UsageRow& row : used)
+    if (row.day == ledger->day_) ledger->today_[row.tenant] = {row.fuel, row.egress_bytes, row.execs};
+  return ledger;
+}
+
+void Ledger::lose(const KeptSandbox& sandbox, const std::string& reason) {
+  parts_.log.write(Level::kError, "sandbox lost",
+                   {{"sandbox", std::string_view(sandbox.info.id)}, {"why", std::string_view(reason)}});
+  note("sandbox", parts_.state.settle_sandbox(sandbox.info.id, "lost", reason, Hold::kCrash));
+  const std::lock_guard lock(mutex_);
+  lost_.insert_or_assign(sandbox.info.id, Lost{sandbox.tenant, reason, sandbox.info.expires_at_ms});
+}
+
+// What cannot be noted and does not change an answer is logged.
+void Ledger::note(std::string_view what, const Status& done) {
+  if (done) return;
+  parts_.log.write(Level::kError, "state", {{"what", what}, {"why", std::string_view(done.error().message)}});
+}
+
+void Ledger::begin_day(int64_t day) {
+  if (day == day_) return;
+  day_ = day;
+  today_.clear();
+}
+
+void Ledger::flush() {
+  const int64_t now = system_now_ms();
+  std::vector<UsageRow> rows;
+  std::vector<std::string> over;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [key, used] : unwritten_)
+      rows.push_back({key.second, key.first, used.fuel, used.egress_bytes, used.execs});
+    unwritten_.clear();
+    begin_day(now / kDayMs);
+    for (const auto& [id, lost] : lost_)
+      if (lost.expires_at_ms <= now) over.push_back(id);
+    for (const std::string& id : over) lost_.erase(id);
+  }
+  if (!rows.empty()) note("usage", parts_.state.add(rows));
+  for (const std::string& id : over) note("sandbox", parts_.state.remove_sandbox(id, Hold::kCrash));
+}
+
+Ledger::Used Ledger::used_today(const std::string& tenant) {
+  const std::lock_guard lock(mutex_);
+  const auto found = today_.find(tenant);
+  return found == today_.end() ? Used() : found->second;
+}
+
+Quotas Ledger::quotas_of(const std::string& tenant) {
+  Quotas quotas = parts_.tokens.quotas_of(tenant);
+  quotas.fill(usual_);
+  return quotas;
+}
+
+Answer<void> Ledger::may_exec(const std::string& tenant) {
+  const Quotas quotas = quotas_of(tenant);
+  if (!quotas.fuel_a_day && !quotas.egress_bytes_a_day) return {};
+  const int64_t now = system_now_ms();
+  const std::lock_guard lock(mutex_);
+  begin_day(now / kDayMs);
+  const auto found = today_.find(tenant);
+  const Used used = found == today_.end() ? Used() : found->second;
+  if (quotas.fuel_a_day && used.fuel >= *quotas.fuel_a_day)
+    return std::unexpected(used_up("fuel", *quotas.fuel_a_day, now));
+  if (quotas.egress_bytes_a_day && used.egress_bytes >= *quotas.egress_bytes_a_day)
+    return std::unexpected(used_up("bytes sent out", *quotas.egress_bytes_a_day, now));
+  return {};
+}
+
+Answer<void> Ledger::created(const std::string& tenant, const SandboxInfo& sandbox,
+                             const policy::Policy& policy, uint64_t took_us) {
+  SandboxRow row = row_of(tenant, sandbox);
+  row.policy_json = policy::to_json(policy);
+  if (const Status put = parts_.state.put(row, Hold::kCrash); !put)
+    return std::unexpected(api_error(put.error()));
+  parts_.metrics.created(sandbox.template_name, took_us);
+  if (parts_.audit == nullptr) return {};
+  if (const Status added = parts_.audit->add(
+          "sandbox.created",
+          {{"tenant", tenant}, {"sandbox", sandbox.id}, {"template", sandbox.template_name}});
+      !added) {
+    note("sandbox", parts_.state.remove_sandbox(sandbox.id, Hold::kCrash));
+    return std::unexpected(api_error(added.error()));
+  }
+  return {};
+}
+
+Answer<void> Ledger::changed(const std::string& tenant, const SandboxInfo& sandbox) {
+  if (const Status done = parts_.state.update_facts(row_of(tenant, sandbox), Hold::kCrash); !done)
+    return std::unexpected(api_error(done.error()));
+  return {};
+}
+
+Answer<void> Ledger::kept(const KeptSandbox& sandbox) {
+  SandboxRow row = row_of(sandbox.tenant, sandbox.info);
+  row.policy_json = policy::to_json(sandbox.guest.spec.policy);
+  row.environment = sandbox.guest.spec.environment;
+  row.state = row_state(sandbox);
+  row.kept = record_of(sandbox);
+  row.images = hashes_of(sandbox.guest);
+  if (const Status done = parts_.state.update(row, Hold::kPowerCut); !done)
+    return std::unexpected(api_error(done.error()));
+  return audited("sandbox." + row.state, sandbox.tenant, row.id);
+}
+
+Answer<void> Ledger::resumed(const std::string& tenant, const std::string& sandbox) {
+  if (const Status done = parts_.state.settle_sandbox(sandbox, "live", "", Hold::kPowerCut); !done)
+    return std::unexpected(api_error(done.error()));
+  return audited("sandbox.resumed", tenant, sandbox);
+}
+
+Answer<void> Ledger::audited(std::string_view event, const std::string& tenant, const std::string& sandbox) {
+  if (parts_.audit == nullptr) return {};
+  if (const Status added = parts_.audit->add(event, {{"tenant", tenant}, {"sandbox", sandbox}}); !added)
+    return std::unexpected(api_error(added.error()));
+  return {};
+}
+
+void Ledger::ended(const std::string& tenant, const std::string& sandbox, EndReason why) {
+  note("sandbox", parts_.state.remove_sandbox(sandbox, Hold::kCrash));
+  if (parts_.audit != nullptr)
+    note("audit",
+         parts_.audit->add("sandbox.ended",
+                           {{"tenant", tenant}, {"sandbox", sandbox}, {"why", std::string(name_of(why))}}));
+}
+
+void Ledger::exec_ended(const ExecFacts& facts, const sandbox::Report& report) {
+  const uint64_t egress = egress_bytes(facts, report);
+  parts_.metrics.exec_ended(facts, report, egress);
+  if (parts_.audit != nullptr)
+    note("audit",
+         parts_.audit->add("exec.ended", {{"tenant", facts.tenant},
+                                          {"sandbox", facts.sandbox},
+                                          {"exec", facts.exec},
+                                          {"outcome", std::string(sandbox::name_of(report.outcome))}}));
+  const int64_t day = system_now_ms() / kDayMs;
+  const std::lock_guard lock(mutex_);
+  begin_day(day);
+  for (Used* const used : {&today_[facts.tenant], &unwritten_[{day, facts.tenant}]}) {
+    used->fuel += report.fuel_used;
+    used->egress_bytes += egress;
+    ++used->execs;
+  }
+}
+
+std::string Ledger::why_gone(const std::string& tenant, const std::string& sandbox) {
+  const std::lock_guard lock(mutex_);
+  const auto found = lost_.find(sandbox);
+  return found == lost_.end() || found->second.tenant != tenant ? "" : found->second.reason;
+}
+
+}  // namespace membrane::service

@@ -1,0 +1,86 @@
+// What the service knows beyond its own end of sandboxes and of what their tenants use: each sandbox is in the database
+// before anybody hears of it, and what was used is added up by day.
+//
+// A sandbox that is paused outlives the service. One whose program is in memory when the service is killed is lost; the
+// next service says so when it is asked for, until its time to live is over.
+//
+// Usage is written by flush(), so what was used in the moments before kill -9 is not counted.
+//
+// Threads: any.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "service/audit.h"
+#include "service/kept_record.h"
+#include "service/log.h"
+#include "service/metrics.h"
+#include "service/state.h"
+#include "service/tokens.h"
+#include "service/watcher.h"
+
+namespace membrane::service {
+
+class Ledger final : public Watcher {
+ public:
+  struct Parts {  // all borrowed
+    State& state;
+    const Tokens& tokens;
+    Metrics& metrics;
+    Audit* audit;  // null: none
+    Log& log;
+  };
+  // Settles what the service before has left. Errors: as State.
+  static Result<std::unique_ptr<Ledger>> open(Parts parts, Quotas usual);
+
+  // Those that the service before has kept. Once: the caller takes them over.
+  [[nodiscard]] std::vector<KeptSandbox> take_kept() { return std::move(kept_); }
+  // One of them that cannot be had any more.
+  void lose(const KeptSandbox& sandbox, const std::string& reason);
+
+  // Writes what was used since the last time, and forgets what is over. To be called now and then, and at the end.
+  void flush();
+
+  struct Used {
+    uint64_t fuel = 0, egress_bytes = 0, execs = 0;
+  };
+  [[nodiscard]] Used used_today(const std::string& tenant);
+
+  Quotas quotas_of(const std::string& tenant) override;
+  Answer<void> may_exec(const std::string& tenant) override;
+  Answer<void> created(const std::string& tenant, const SandboxInfo& sandbox, const policy::Policy& policy,
+                       uint64_t took_us) override;
+  Answer<void> changed(const std::string& tenant, const SandboxInfo& sandbox) override;
+  Answer<void> kept(const KeptSandbox& sandbox) override;
+  Answer<void> resumed(const std::string& tenant, const std::string& sandbox) override;
+  void ended(const std::string& tenant, const std::string& sandbox, EndReason why) override;
+  void exec_ended(const ExecFacts& facts, const sandbox::Report& report) override;
+  std::string why_gone(const std::string& tenant, const std::string& sandbox) override;
+
+ private:
+  Ledger(Parts parts, Quotas usual) : parts_(parts), usual_(usual) {}
+  void begin_day(int64_t day);
+  void note(std::string_view what, const Status& done);
+  Answer<void> audited(std::string_view event, const std::string& tenant, const std::string& sandbox);
+
+  struct Lost {
+    std::string tenant, reason;
+    int64_t expires_at_ms = 0;
+  };
+
+  const Parts parts_;
+  const Quotas usual_;
+  std::vector<KeptSandbox> kept_;  // from open() to take_kept()
+  std::mutex mutex_;               // guards what follows
+  int64_t day_ = 0;
+  std::map<std::string, Used> today_;  // by tenant
+  std::map<std::pair<int64_t, std::string>, Used>
+      unwritten_;                     // what is not in the database, by day and tenant
+  std::map<std::string, Lost> lost_;  // by the sandbox's id
+};
+
+}  // namespace membrane::service

@@ -1,0 +1,411 @@
+"""What sandboxes are beyond their execs: kept, forked, with contexts, files, environments and policies that change.
+
+python3 service/lifecycle_test.py [Class]
+"""
+
+import http.client
+import http.server
+import io
+import json
+import sys
+import tarfile
+import threading
+import unittest
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from service_testing import SECONDS, ServiceTest  # noqa: E402
+
+ADD = '(module (func (export "run") (result i32) (i32.add (i32.const 2) (i32.const 40))))'
+LOOP = '(module (func (export "run") (loop $again (br $again))))'
+LONG = {"limits": {"fuel": 10**15, "wall": "1h"}}
+
+
+class SandboxTest(ServiceTest):
+    def post(self, path, body=None, **more):
+        return self.service.request("POST", f"/v1{path}", body, **more)
+
+    def made(self, answer, status=200):
+        self.assertEqual(answer.status, status, answer.body)
+        return answer.json
+
+    def python(self, **spec):
+        if not self.service.has_template("python"):
+            self.skipTest("Python is not installed")
+        return self.service.create("python", **spec)
+
+    def result(self, sandbox, code, **spec):
+        report = self.service.exec(sandbox, code, **spec)
+        self.assertEqual(report["outcome"], "ok", report)
+        return report.get("result")
+
+
+class Kept(SandboxTest):
+    def test_a_paused_sandbox_goes_on_where_it_stood(self):
+        sandbox = self.python()
+        self.service.exec(sandbox, "x = 20\nopen('/tmp/f', 'w').write('kept')")
+        self.assertEqual(self.made(self.post(f"/sandboxes/{sandbox}/pause"))["state"], "paused")
+        self.assertEqual(self.service.request("GET", f"/v1/sandboxes/{sandbox}").json["state"], "paused")
+        listed = self.service.request("GET", "/v1/sandboxes?state=paused").json["sandboxes"]
+        self.assertIn(sandbox, [each["id"] for each in listed])
+        self.refused(self.post(f"/sandboxes/{sandbox}/exec", {"code": "x"}), 409, "conflict")
+        self.refused(self.post(f"/sandboxes/{sandbox}/pause"), 409, "conflict")
+        self.assertEqual(self.made(self.post(f"/sandboxes/{sandbox}/resume"))["state"], "idle")
+        self.assertEqual(self.result(sandbox, "x + 22, open('/tmp/f').read()"), "(42, 'kept')")
+        self.refused(self.post(f"/sandboxes/{sandbox}/resume"), 409, "conflict")
+
+    def test_a_paused_sandbox_can_be_ended(self):
+        sandbox = self.python()
+        self.made(self.post(f"/sandboxes/{sandbox}/pause"))
+        self.assertEqual(self.service.request("DELETE", f"/v1/sandboxes/{sandbox}").status, 204)
+        self.refused(self.post(f"/sandboxes/{sandbox}/resume"), 404, "not_found")
+
+    def test_forks_go_on_each_for_itself(self):
+        sandbox = self.python(labels=["l"], metadata={"m": "1"})
+        self.service.exec(sandbox, "import random\nx = 1")
+        forks = self.made(self.post(f"/sandboxes/{sandbox}/fork", {"count": 3}), 201)["sandboxes"]
+        self.assertEqual([(each["labels"], each["metadata"]) for each in forks], [(["l"], {"m": "1"})] * 3)
+        ids = [each["id"] for each in forks]
+        self.assertEqual(len({sandbox, *ids}), 4)
+        for number, fork in enumerate(ids):
+            self.service.exec(fork, f"x += {number + 1}")
+        self.assertEqual([self.result(each, "x") for each in [sandbox, *ids]], ["1", "2", "3", "4"])
+        self.assertEqual(len({self.result(each, "random.random()") for each in [sandbox, *ids]}), 4)
+        more = self.made(self.post(f"/sandboxes/{sandbox}/fork"), 201)["sandboxes"]
+        self.assertEqual(len(more), 1)
+        self.refused(self.post(f"/sandboxes/{sandbox}/fork", {"count": 0}), 422, "invalid_value")
+        self.refused(self.post("/sandboxes/none/fork"), 404, "not_found")
+
+    def test_what_has_no_state_is_paused_and_forked_too(self):
+        sandbox = self.service.create("wat")
+        fork = self.made(self.post(f"/sandboxes/{sandbox}/fork"), 201)["sandboxes"][0]["id"]
+        self.made(self.post(f"/sandboxes/{fork}/pause"))
+        self.made(self.post(f"/sandboxes/{fork}/resume"))
+        self.assertEqual(self.service.exec(fork, ADD)["results"][0]["value"], 42)
+
+    def test_snapshots_are_what_new_sandboxes_begin_as(self):
+        sandbox = self.python(env={"A": "1"})
+        self.service.exec(sandbox, "x = 'then'")
+        snapshot = self.made(self.post(f"/sandboxes/{sandbox}/snapshot"), 201)
+        self.assertEqual((snapshot["sandbox"], snapshot["template"], snapshot["name"]), (sandbox, "python", None))
+        self.assertGreater(snapshot["size_bytes"], 0)
+        self.service.exec(sandbox, "x = 'now'")
+        new = self.made(self.post("/sandboxes", {"snapshot": snapshot["id"], "env": {"B": "2"}}), 201)["id"]
+        self.assertEqual(self.result(new, "import os\nx, os.environ['A'], os.environ['B']"), "('then', '1', '2')")
+        path = f"/v1/snapshots/{snapshot['id']}"
+        self.assertEqual(self.service.request("GET", path).json, snapshot)
+        self.assertIn(snapshot, self.service.request("GET", "/v1/snapshots").json["snapshots"])
+        self.assertEqual(self.service.request("DELETE", path).status, 204)
+        self.refused(self.service.request("GET", path), 404, "not_found")
+        self.refused(self.post("/sandboxes", {"snapshot": snapshot["id"]}), 404, "not_found")
+        self.assertEqual(self.result(new, "x"), "'then'")
+        self.refused(self.post("/sandboxes", {"snapshot": "a", "template": "python"}), 422, "invalid_value")
+        self.refused(self.post("/sandboxes", {}), 422, "invalid_value")
+
+    def test_a_snapshot_of_a_paused_sandbox(self):
+        sandbox = self.python()
+        self.service.exec(sandbox, "x = 5")
+        self.made(self.post(f"/sandboxes/{sandbox}/pause"))
+        snapshot = self.made(self.post(f"/sandboxes/{sandbox}/snapshot"), 201)
+        self.made(self.post(f"/sandboxes/{sandbox}/resume"))
+        self.service.request("DELETE", f"/v1/sandboxes/{sandbox}")
+        new = self.made(self.post("/sandboxes", {"snapshot": snapshot["id"]}), 201)["id"]
+        self.assertEqual(self.result(new, "x"), "5")
+
+    def test_a_promoted_snapshot_is_a_template(self):
+        sandbox = self.python()
+        self.service.exec(sandbox, "ready = True")
+        snapshot = self.made(self.post(f"/sandboxes/{sandbox}/snapshot"), 201)["id"]
+        self.assertEqual(self.made(self.post(f"/snapshots/{snapshot}/promote", {"name": "warm"}))["name"], "warm")
+        self.assertTrue(self.service.has_template("warm"))
+        self.assertEqual(self.result(self.service.create("warm"), "ready"), "True")
+        other = self.made(self.post(f"/sandboxes/{sandbox}/snapshot"), 201)["id"]
+        self.refused(self.post(f"/snapshots/{other}/promote", {"name": "warm"}), 409, "conflict")
+        self.refused(self.post(f"/snapshots/{other}/promote", {"name": "python"}), 409, "conflict")
+        self.refused(self.post(f"/snapshots/{other}/promote", {"name": "A B"}), 422, "invalid_value")
+
+    def test_snapshots_of_others_are_not_there(self):
+        sandbox = self.python()
+        snapshot = self.made(self.post(f"/sandboxes/{sandbox}/snapshot"), 201)["id"]
+        self.made(self.post(f"/snapshots/{snapshot}/promote", {"name": "mine"}))
+        token = self.post("/tokens", {"name": "t", "scopes": ["sandboxes:read", "sandboxes:write"]}).json["token"]
+        ask = self.service.request
+        self.refused(ask("GET", f"/v1/snapshots/{snapshot}", token=token), 404, "not_found")
+        self.refused(ask("DELETE", f"/v1/snapshots/{snapshot}", token=token), 404, "not_found")
+        self.refused(ask("POST", f"/v1/snapshots/{snapshot}/promote", {"name": "x"}, token=token), 404, "not_found")
+        self.refused(ask("POST", "/v1/sandboxes", {"snapshot": snapshot}, token=token), 404, "not_found")
+        self.refused(ask("POST", "/v1/sandboxes", {"template": "mine"}, token=token), 422, "invalid_value")
+        self.assertEqual(ask("GET", "/v1/snapshots", token=token).json, {"snapshots": []})
+
+
+class Contexts(SandboxTest):
+    def test_contexts_have_a_state_of_their_own(self):
+        sandbox = self.python(env={"A": "1"})
+        context = self.made(self.post(f"/sandboxes/{sandbox}/contexts"), 201)
+        self.assertEqual(context["template"], "python")
+        self.service.exec(sandbox, "x = 1")
+        self.service.exec(sandbox, "x = 2", context=context["id"])
+        self.assertEqual(self.result(sandbox, "x"), "1")
+        self.assertEqual(self.result(sandbox, "import os\nx, os.environ['A']", context=context["id"]), "(2, '1')")
+        self.assertEqual(self.service.request("GET", f"/v1/sandboxes/{sandbox}/contexts").json["contexts"], [context])
+        fork = self.made(self.post(f"/sandboxes/{sandbox}/fork"), 201)["sandboxes"][0]["id"]
+        self.made(self.post(f"/sandboxes/{fork}/pause"))
+        self.made(self.post(f"/sandboxes/{fork}/resume"))
+        self.assertEqual(self.result(fork, "x", context=context["id"]), "2")
+        path = f"/v1/sandboxes/{sandbox}/contexts/{context['id']}"
+        self.assertEqual(self.service.request("DELETE", path).status, 204)
+        self.refused(self.service.request("DELETE", path), 404, "not_found")
+        self.refused(self.post(f"/sandboxes/{sandbox}/exec", {"code": "x", "context": context["id"]}), 404, "not_found")
+
+    def test_of_another_language(self):
+        sandbox = self.python()
+        if not self.service.has_template("javascript"):
+            self.skipTest("JavaScript is not installed")
+        context = self.made(self.post(f"/sandboxes/{sandbox}/contexts", {"template": "javascript"}), 201)["id"]
+        self.assertEqual(self.result(sandbox, "[1, 2].map((n) => n * 2).join()", context=context), "'2,4'")
+
+    def test_wat_has_none(self):
+        self.refused(self.post(f"/sandboxes/{self.service.create('wat')}/contexts"), 422, "unsupported")
+
+
+class Environments(SandboxTest):
+    def test_programs_find_them(self):
+        for template, code in (("python", "import os\nos.environ.get('A')"), ("javascript", "process.env.A")):
+            if not self.service.has_template(template):
+                continue
+            with self.subTest(template=template):
+                sandbox = self.service.create(template, env={"A": "one \"two\"\n\u00e9", "__proto__": "x"})
+                self.assertIn("one", self.result(sandbox, code))
+                self.assertIn("other", self.result(sandbox, code, env={"A": "other"}))
+                self.assertIn("one", self.result(sandbox, code))
+                self.assertIn("three", self.result(sandbox, code, env={"A": "three"}))
+                changed = self.service.request("PATCH", f"/v1/sandboxes/{sandbox}", {"env": {"B": "2"}})
+                self.made(changed)
+                self.assertIn(self.service.exec(sandbox, code).get("result"), (None, "", "undefined", "None"))
+
+    def test_names_that_are_none(self):
+        for env in ({"": "x"}, {"A=B": "x"}, {"A\0": "x"}, {"A": "x\0"}):
+            self.refused(self.post("/sandboxes", {"template": "wat", "env": env}), 422, "invalid_value")
+
+
+class Files(SandboxTest):
+    def files(self, sandbox, what, **query):
+        words = "&".join(f"{name}={value}" for name, value in query.items())
+        return self.service.request("GET", f"/v1/sandboxes/{sandbox}/files/{what}?{words}")
+
+    def test_are_made_seen_moved_and_removed(self):
+        sandbox = self.python()
+        base = f"/sandboxes/{sandbox}/files"
+        made = self.made(self.post(f"{base}/mkdir", {"path": "/made/in"}))
+        self.assertEqual((made["path"], made["type"]), ("/made/in", "directory"))
+        self.assertEqual(self.service.request("PUT", f"/v1{base}?path=/made/in/a.txt", b"abc").status, 204)
+        fact = self.made(self.files(sandbox, "stat", path="/made/in/a.txt"))
+        self.assertEqual((fact["type"], fact["size_bytes"]), ("file", 3))
+        moved = self.made(self.post(f"{base}/move", {"from": "/made/in/a.txt", "to": "/made/b.txt"}))
+        self.assertEqual(moved["path"], "/made/b.txt")
+        self.assertEqual(self.result(sandbox, "import os\nsorted(os.listdir('/made')), open('/made/b.txt').read()"),
+                         "(['b.txt', 'in'], 'abc')")
+        names = [each["path"] for each in self.made(self.files(sandbox, "list", path="/made"))["files"]]
+        self.assertEqual(names, ["/made/b.txt", "/made/in"])
+        self.service.request("PUT", f"/v1{base}?path=/made/in/deep/c", b"")
+        names = [each["path"] for each in self.made(self.files(sandbox, "list", path="/made", recursive="true"))["files"]]
+        self.assertEqual(names, ["/made/b.txt", "/made/in", "/made/in/deep", "/made/in/deep/c"])
+        self.assertIn("/made/b.txt", [each["path"] for each in self.made(self.files(sandbox, "list"))["files"]])
+        self.refused(self.service.request("DELETE", f"/v1{base}?path=/made"), 409, "conflict")
+        self.assertEqual(self.service.request("DELETE", f"/v1{base}?path=/made&recursive=true").status, 204)
+        self.refused(self.files(sandbox, "stat", path="/made"), 404, "not_found")
+        self.refused(self.files(sandbox, "stat", path="work"), 422, "invalid_value")
+        self.refused(self.files(sandbox, "list", path="/none"), 404, "not_found")
+        self.refused(self.service.request("DELETE", f"/v1{base}?path=/"), 422, "invalid_value")
+        self.refused(self.service.request("DELETE", f"/v1{base}?path=/dev/null"), 403, "forbidden")
+
+    def test_archives_go_up_and_down(self):
+        sandbox = self.python()
+        path = f"/v1/sandboxes/{sandbox}/files/archive?path=/in"
+        packed = io.BytesIO()
+        with tarfile.open(fileobj=packed, mode="w:gz") as archive:
+            for name, text in (("a.txt", b"1"), ("d/b.txt", b"22")):
+                entry = tarfile.TarInfo(name)
+                entry.size = len(text)
+                archive.addfile(entry, io.BytesIO(text))
+        self.assertEqual(self.service.request("PUT", path, packed.getvalue()).status, 204)
+        self.assertEqual(self.result(sandbox, "open('/in/d/b.txt').read()"), "'22'")
+        down = self.service.request("GET", path)
+        self.assertEqual((down.status, down.headers["Content-Type"]), (200, "application/x-tar"))
+        with tarfile.open(fileobj=io.BytesIO(down.body)) as archive:
+            self.assertEqual(sorted(archive.getnames()), ["a.txt", "d", "d/b.txt"])
+            self.assertEqual(archive.extractfile("d/b.txt").read(), b"22")
+        outside = io.BytesIO()
+        with tarfile.open(fileobj=outside, mode="w") as archive:
+            archive.addfile(tarfile.TarInfo("ok.txt"))
+            archive.addfile(tarfile.TarInfo("../out.txt"))
+        self.refused(self.service.request("PUT", path, outside.getvalue()), 422, "invalid_value")
+        self.refused(self.files(sandbox, "stat", path="/in/ok.txt"), 404, "not_found")
+        self.refused(self.service.request("PUT", path, b"no archive at all, but some bytes"), 422, "invalid_value")
+
+    def test_a_watch_tells_what_changed(self):
+        sandbox = self.python()
+        self.made(self.post(f"/sandboxes/{sandbox}/files/mkdir", {"path": "/w"}))
+        connection = http.client.HTTPConnection(self.service.host, self.service.port, timeout=SECONDS)
+        connection.request("GET", f"/v1/sandboxes/{sandbox}/files/watch?path=/w", None,
+                           {"Authorization": f"Bearer {self.service.token}"})
+        stream = connection.getresponse()
+        self.assertEqual(stream.status, 200)
+        self.assertEqual(stream.readline(), b": watching\n")
+        for code in ("open('/w/a', 'w').write('1')", "open('/w/a', 'w').write('22')", "import os\nos.remove('/w/a')"):
+            self.service.exec(sandbox, code)
+        self.service.request("DELETE", f"/v1/sandboxes/{sandbox}")
+        events = []
+        for block in stream.read().decode().strip().split("\n\n"):
+            fields = dict(line.split(": ", 1) for line in block.splitlines() if not line.startswith(":"))
+            if fields:
+                events.append((fields["event"], json.loads(fields["data"])["path"]))
+        self.assertEqual(events, [("created", "/w/a"), ("changed", "/w/a"), ("removed", "/w/a")])
+        connection.close()
+
+
+class Policies(SandboxTest):
+    KV = {"kv": {}}
+
+    def test_less_is_anybodys_and_more_is_the_owners(self):
+        sandbox = self.python(policy={"http": [{"methods": ["GET"], "url": "https://example.org/*"}]})
+        token = self.post("/tokens", {"name": "t", "tenant": "owner",
+                                      "scopes": ["sandboxes:read", "sandboxes:write", "exec"]}).json["token"]
+        path = f"/v1/sandboxes/{sandbox}/policy"
+        self.service.exec(sandbox, "x = 1")
+        more = {"http": [{"methods": ["GET"], "url": "https://example.org/*"},
+                         {"methods": ["GET"], "url": "https://example.com/*"}]}
+        self.refused(self.service.request("PATCH", path, more, token=token), 403, "forbidden")
+        self.made(self.service.request("PATCH", path, {}, token=token))
+        self.assertEqual(self.service.request("GET", path, token=token).json.get("http", []), [])
+        self.assertEqual(self.result(sandbox, "x"), "1")
+        self.refused(self.service.request("PATCH", path, more, token=token), 403, "forbidden")
+        self.made(self.service.request("PATCH", path, more))
+        self.assertEqual(len(self.service.request("GET", path).json["http"]), 2)
+        self.refused(self.service.request("PATCH", path, {"kv": {"path": "/tmp/x.db"}}), 403, "forbidden")
+
+    def test_what_runs_is_stopped_when_the_policy_narrows(self):
+        sandbox = self.service.create("wat", policy=LONG)
+        begun = self.post(f"/sandboxes/{sandbox}/exec", {"code": LOOP, "background": True}).json["exec_id"]
+        while self.service.request("GET", f"/v1/sandboxes/{sandbox}/execs/{begun}").json["state"] == "queued":
+            pass
+        self.made(self.service.request("PATCH", f"/v1/sandboxes/{sandbox}/policy", {"limits": {"fuel": 1000}}))
+        report = self.service.request("GET", f"/v1/sandboxes/{sandbox}/execs/{begun}").json["report"]
+        self.assertEqual(report["outcome"], "cancelled")
+        self.assertEqual(self.service.exec(sandbox, LOOP)["outcome"], "out_of_fuel")
+
+
+class Versions(SandboxTest):
+    def test_a_change_of_what_was_read_before_another_change_is_refused(self):
+        sandbox = self.service.create("wat")
+        path = f"/v1/sandboxes/{sandbox}"
+        tag = self.service.request("GET", path).headers["ETag"]
+        self.made(self.service.request("PATCH", path, {"labels": ["a"]}, {"If-Match": tag}))
+        self.refused(self.service.request("PATCH", path, {"labels": ["b"]}, {"If-Match": tag}), 412,
+                     "precondition_failed")
+        self.assertEqual(self.service.request("GET", path).json["labels"], ["a"])
+
+
+class Once(SandboxTest):
+    def test_the_same_key_is_done_once(self):
+        spec, key = {"template": "wat", "labels": ["once"]}, {"Idempotency-Key": "key-1"}
+        first = self.made(self.post("/sandboxes", spec, headers=key), 201)
+        again = self.post("/sandboxes", spec, headers=key)
+        self.assertEqual(self.made(again, 201), first)
+        self.assertEqual(again.headers["Idempotent-Replayed"], "true")
+        self.assertEqual(len(self.service.request("GET", "/v1/sandboxes?label=once").json["sandboxes"]), 1)
+        self.refused(self.post("/sandboxes", {"template": "wat"}, headers=key), 422, "invalid_value")
+        self.refused(self.post("/sandboxes", spec, headers={"Idempotency-Key": "x" * 256}), 400, "invalid_request")
+        token = self.post("/tokens", {"name": "t", "scopes": ["sandboxes:write"]}).json["token"]
+        self.assertNotEqual(self.made(self.post("/sandboxes", spec, headers=key, token=token), 201)["id"], first["id"])
+
+    def test_an_exec_is_run_once(self):
+        sandbox = self.python()
+        key = {"Idempotency-Key": "exec-1"}
+        self.service.exec(sandbox, "n = 0")
+        reports = [self.made(self.post(f"/sandboxes/{sandbox}/exec", {"code": "n += 1"}, headers=key)) for _ in "ab"]
+        self.assertEqual(reports[0], reports[1])
+        self.assertEqual(self.result(sandbox, "n"), "1")
+
+
+class Upstream(http.server.BaseHTTPRequestHandler):
+    """Keeps what it is asked with, and says it again."""
+
+    seen = []
+
+    def do_GET(self):
+        Upstream.seen.append(self.headers["Authorization"])
+        body = f"you sent {self.headers['Authorization']}".encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+
+class SecretsTest(SandboxTest):
+    VALUE = "sk-this-is-never-to-be-seen"
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.upstream = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Upstream)
+        threading.Thread(target=cls.upstream.serve_forever, daemon=True).start()
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.upstream.shutdown()
+        cls.upstream.server_close()
+        super().tearDownClass()
+
+    def put(self, name, hosts, value=VALUE, **more):
+        return self.service.request("PUT", f"/v1/secrets/{name}", {"value": value, "hosts": hosts}, **more)
+
+    def policy(self, name="KEY"):
+        return {"http": [{"methods": ["GET"], "url": f"http://127.0.0.1:{self.upstream.server_port}/*",
+                          "header": {"Authorization": {"prefix": "Bearer ", "secret": name}}}]}
+
+    def test_a_secret_reaches_its_host_and_nothing_else(self):
+        put = self.made(self.put("KEY", ["127.0.0.1"]))
+        self.assertEqual((put["name"], put["hosts"]), ("KEY", ["127.0.0.1"]))
+        sandbox = self.python(policy=self.policy())
+        code = ("import os\nfrom membrane import http\n"
+                f"answer = http.get('http://127.0.0.1:{self.upstream.server_port}/a')\n"
+                "print(answer.text if hasattr(answer, 'text') else answer)\nprint(dict(os.environ))")
+        report = self.service.exec(sandbox, code)
+        self.assertEqual(report["outcome"], "ok", report)
+        self.assertEqual(Upstream.seen[-1], f"Bearer {self.VALUE}")
+        snapshot = self.made(self.post(f"/sandboxes/{sandbox}/snapshot"), 201)
+        everywhere = [json.dumps(report), json.dumps(snapshot), self.service.log_text(),
+                      self.service.request("GET", "/v1/secrets").body.decode(),
+                      self.service.request("GET", f"/v1/sandboxes/{sandbox}/policy").body.decode(),
+                      self.service.request("GET", f"/v1/sandboxes/{sandbox}").body.decode()]
+        for text in everywhere:
+            self.assertNotIn(self.VALUE, text)
+        self.assertEqual(self.service.request("DELETE", "/v1/secrets/KEY").status, 204)
+        seen = len(Upstream.seen)
+        self.service.exec(sandbox, code)
+        self.assertEqual(len(Upstream.seen), seen)
+
+    def test_secrets_are_for_their_hosts_and_their_tenant(self):
+        self.made(self.put("ELSEWHERE", ["api.example.com"]))
+        self.refused(self.post("/sandboxes", {"template": "wat", "policy": self.policy("ELSEWHERE")}), 403, "forbidden")
+        self.refused(self.post("/sandboxes", {"template": "wat", "policy": self.policy("PATH")}), 422, "invalid_value")
+        token = self.post("/tokens", {"name": "t", "scopes": ["secrets", "sandboxes:write"]}).json["token"]
+        self.assertEqual(self.service.request("GET", "/v1/secrets", token=token).json, {"secrets": []})
+        self.refused(self.post("/sandboxes", {"template": "wat", "policy": self.policy("ELSEWHERE")}, token=token),
+                     403, "forbidden")  # an address that is not public is the owner's
+
+    def test_what_is_none(self):
+        self.refused(self.put("KEY", []), 422, "invalid_value")
+        self.refused(self.put("KEY", ["a.example"], "short"), 422, "invalid_value")
+        self.refused(self.put("a-b", ["a.example"]), 422, "invalid_value")
+        error = self.refused(self.put("KEY", ["a.example"], self.VALUE + "\n"), 422, "invalid_value")
+        self.assertNotIn(self.VALUE, json.dumps(error))
+        self.refused(self.service.request("DELETE", "/v1/secrets/NONE"), 404, "not_found")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,180 @@
+#include "lang/language_names.h"
+#include "lang/package.h"
+#include "packages/provide.h"
+#include "sandbox/languages.h"
+#include "sandbox/sandbox.h"
+#include "service/environments.h"
+#include "service/session_guest.h"
+
+namespace membrane::service {
+namespace {
+
+constexpr std::string_view kWat = "wat";
+
+// Each turn is a program of its own, so that there is nothing to keep.
+class WatGuest final : public Guest {
+ public:
+  WatGuest(worker::Guests where, const GuestSpec& spec)
+      : where_(std::move(where)), spec_(spec), bounds_(spec.policy.limits) {}
+
+  sandbox::Report exec(const GuestTurn& turn) override {
+    bounds_.begin_turn(turn.most_time);
+    Environment environment = spec_.environment;
+    for (const auto& [name, value] : turn.environment) environment.insert_or_assign(name, value);
+    sandbox::RunOptions options = bounds_.options(spec_.policy, spec_.secrets);
+    options.on_stdout = turn.on_stdout;
+    options.on_stderr = turn.on_stderr;
+    return where_.run({.source = turn.code,
+                       .language = sandbox::Language::kWat,
+                       .entry = {},
+                       .arguments = turn.arguments,
+                       .input = turn.stdin_text,
+                       .environment = {environment.begin(), environment.end()}},
+                      options, worker_);
+  }
+  void stop() override { bounds_.stop(); }
+  void allow() override { bounds_.allow(); }
+
+  Answer<void> open_context(const std::string&, const std::string&) override { return keeps_nothing(); }
+  Answer<void> close_context(const std::string&) override { return keeps_nothing(); }
+  Answer<void> set_environment(const Environment& environment) override {
+    if (auto checked = check_environment(environment); !checked) return checked;
+    spec_.environment = environment;
+    return {};
+  }
+  Answer<void> set_policy(const policy::Policy& policy, const host::Secrets& secrets) override {
+    spec_.policy = policy;
+    spec_.secrets = secrets;
+    bounds_.set_limits(policy.limits);
+    return {};
+  }
+  Answer<std::vector<KeptContext>> keep(std::optional<uint64_t>) override {
+    return std::vector<KeptContext>();
+  }
+
+  Answer<std::string> read_file(const std::string&, const std::string&) override { return keeps_nothing(); }
+  Answer<void> write_file(const std::string&, const std::string&, std::string_view) override {
+    return keeps_nothing();
+  }
+  Answer<std::vector<wasi::FileFact>> act_on_files(const std::string&, const wasi::FileRequest&) override {
+    return keeps_nothing();
+  }
+  Answer<std::vector<sandbox::ReportFile>> files(const std::string&) override { return keeps_nothing(); }
+
+ private:
+  static std::unexpected<ApiError> keeps_nothing() {
+    return refuse(ApiCode::kUnsupported,
+                  "a sandbox of the template wat keeps no files and no state between its programs",
+                  "Use one of python or javascript.");
+  }
+
+  worker::Guests where_;
+  std::shared_ptr<worker::Worker> worker_;  // of the programs so far
+  GuestSpec spec_;
+  TurnBounds bounds_;
+};
+
+class LocalSource final : public SessionSource {
+ public:
+  LocalSource(worker::Guests where, std::string language, std::shared_ptr<const sandbox::Template> of)
+      : where_(std::move(where)), language_(std::move(language)), template_(std::move(of)) {}
+
+  [[nodiscard]] std::string language() const override { return language_; }
+  Result<std::unique_ptr<sandbox::Session>> create(sandbox::RunOptions options) override {
+    return where_.create(template_, std::move(options));
+  }
+  Result<std::unique_ptr<sandbox::Session>> restore(std::span<const uint8_t> kept,
+                                                    sandbox::RunOptions options) override {
+    return where_.restore(template_, kept, std::move(options));
+  }
+
+ private:
+  worker::Guests where_;
+  std::string language_;
+  std::shared_ptr<const sandbox::Template> template_;
+};
+
+class LocalGuests final : public Guests {
+ public:
+  explicit LocalGuests(LocalGuestsOptions options)
+      : options_(std::move(options)),
+        languages_({.cache_directory = options_.cache_directory, .on_progress = {}}) {}
+
+  Answer<std::unique_ptr<Guest>> create(const GuestSpec& spec) override {
+    if (const Status valid = policy::validate(spec.policy); !valid)
+      return std::unexpected(api_error(valid.error()));
+    if (auto checked = check_environment(spec.environment); !checked) return std::unexpected(checked.error());
+    if (is_wat(spec)) return std::make_unique<WatGuest>(options_.where, spec);
+    return make_session_guest(spec, sources());
+  }
+  Answer<std::unique_ptr<Guest>> restore(const GuestSpec& spec,
+                                         const std::vector<KeptContext>& contexts) override {
+    if (is_wat(spec)) return std::make_unique<WatGuest>(options_.where, spec);
+    return restore_session_guest(spec, sources(), contexts);
+  }
+
+  [[nodiscard]] std::vector<TemplateInfo> templates() const override {
+    std::vector<TemplateInfo> all = {{"wat", "", "WebAssembly's text; each exec is a program of its own"}};
+    for (const lang::Package& package : lang::installed_packages())
+      all.push_back({package.name == "js" ? "javascript" : package.name, package.version,
+                     "a session: what an exec defines stays for the next"});
+    return all;
+  }
+
+  [[nodiscard]] policy::Limits usual_limits(const std::string& template_name) const override {
+    return lang::language_named(template_name) == kWat ? policy::Limits() : policy::language_limits();
+  }
+
+ private:
+  static bool is_wat(const GuestSpec& spec) { return lang::language_named(spec.template_name) == kWat; }
+
+  MakeSource sources() {
+    return [this](const std::string& template_name, const policy::Policy& policy) {
+      return source(template_name, policy);
+    };
+  }
+  Answer<std::shared_ptr<SessionSource>> source(const std::string& template_name,
+                                                const policy::Policy& policy) {
+    const std::string name = lang::language_named(template_name);
+    auto language = languages_.open_for_session(name);
+    if (!language) {
+      ApiError error = api_error(language.error());
+      if (error.code == ApiCode::kNotFound)
+        error.code = ApiCode::kInvalidValue;  // the template, not the path
+      return std::unexpected(std::move(error));
+    }
+    auto provided = with_packages(*std::move(language), policy.packages);
+    if (!provided) return std::unexpected(provided.error());
+    return std::make_shared<LocalSource>(options_.where, name, *std::move(provided));
+  }
+  Answer<std::shared_ptr<const sandbox::Template>> with_packages(
+      std::shared_ptr<const sandbox::Template> language, const policy::Packages& packages) const {
+    const std::string& name = language->package().name;
+    const std::vector<std::string> none;
+    const auto& named = name == "python" ? packages.python : name == "js" ? packages.javascript : none;
+    if (named.empty()) return language;
+    if (options_.packages_cache_directory.empty())
+      return refuse(ApiCode::kForbidden, "this service installs no packages",
+                    "Use what is built in, or have the service's owner start it with --packages.");
+    auto provided = packages::provide(
+        std::move(language), {.named = named, .added = {}, .lock_file = {}},
+        {.cache_directory = options_.packages_cache_directory, .on_progress = {}, .on_notice = {}});
+    if (!provided) {
+      ApiError error = api_error(provided.error());
+      if (error.code == ApiCode::kNotFound) error.code = ApiCode::kUnavailable;  // the installer
+      return std::unexpected(std::move(error));
+    }
+    return *std::move(provided);
+  }
+
+  const LocalGuestsOptions options_;
+  sandbox::Languages languages_;
+};
+
+}  // namespace
+
+std::unique_ptr<Guests> local_guests(LocalGuestsOptions options) {
+  return std::make_unique<LocalGuests>(std::move(options));
+}
+
+}  // namespace membrane::service

@@ -1,0 +1,46 @@
+// POST /mcp (docs/mcp.md): the Model Context Protocol over Streamable HTTP, with the tokens of REST. What a request may do is
+// asked of its own token each time, also of one that belongs to a handshake.
+//
+// Calls are answered on threads of this interface, as many as there are calls up to a bound, since a call waits for its
+// program; a tenant has a share of them. The client of a call that goes away ends its program.
+//
+// Threads: as HttpApplication; answers come from any.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "service/front.h"
+#include "service/sandboxes.h"
+#include "service/tokens.h"
+
+namespace membrane::service {
+
+struct McpOptions {
+  // Besides those of loopback; as mcp::HttpOptions.
+  std::vector<std::string> hosts;
+  std::vector<std::string> origins;
+  size_t most_calls = 256;  // under way at once
+  size_t most_calls_of_tenant = 32;
+  size_t most_queued = 256;  // calls that wait for a thread
+};
+
+class McpInterface final : public Interface {
+ public:
+  // Borrowed: all but the options.
+  McpInterface(Sandboxes& sandboxes, Tokens& tokens, McpOptions options);
+  // Cancels what is under way, and waits until it has ended.
+  ~McpInterface() override;
+
+  [[nodiscard]] bool serves(const RequestHead& head) const override;
+  Admission admit(const RequestHead& head) override;
+  void handle(Request request, Reply reply) override;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace membrane::service

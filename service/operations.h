@@ -1,0 +1,70 @@
+// The operations of the REST interface, read from one description of them: openapi.json. The router, what a token must
+// allow, what bodies and parameters must be, and the document that is served all come from it.
+//
+// Of the document's own fields for Membrane there is one: "x-most-body-bytes", how large a body may be.
+//
+// Threads: constant once read.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "service/errors.h"
+#include "service/http.h"
+
+namespace membrane::service {
+
+enum class BodyForm : uint8_t { kNone, kJson, kBytes };
+
+struct Operation {
+  std::string id;  // "createSandbox"
+  std::string method;
+  std::string path;  // "/v1/sandboxes/{sandbox}"
+  // What a token must allow: "sandboxes:write". Nothing: anybody may; "": any token.
+  std::optional<std::string> scope;
+  BodyForm body = BodyForm::kNone;
+  bool needs_body = false;
+  uint64_t most_body_bytes = 0;
+  size_t number = 0;  // among the operations
+};
+
+class Operations {
+ public:
+  // Errors: kInvalidInput, for a document that says what is not kept here.
+  static Result<Operations> read(std::string_view openapi, std::string_view report_schema);
+  Operations(Operations&&) noexcept;
+  ~Operations();
+
+  [[nodiscard]] const std::vector<Operation>& all() const;
+
+  struct Match {
+    const Operation* operation = nullptr;                         // null: none
+    std::vector<std::pair<std::string, std::string>> parameters;  // of the path, by name
+    std::string allowed_methods;  // of the path: "GET, POST"; "" when there is no such path
+  };
+  [[nodiscard]] Match match(std::string_view method, const std::vector<std::string>& segments) const;
+
+  // Whether parameters of the query are known, given once, and as they are described. Errors: kInvalidRequest,
+  // kInvalidValue.
+  [[nodiscard]] Answer<void> check_query(const Operation& operation, const RequestHead& head) const;
+  // The body of an operation that takes JSON, checked; null when there is none and none is needed. Errors:
+  // kInvalidRequest for what is no JSON, kUnsupportedMediaType, kInvalidValue with the field's name.
+  [[nodiscard]] Answer<nlohmann::json> read_body(const Operation& operation, const Request& request) const;
+
+  // The document as it is served, with the report's schema in it.
+  [[nodiscard]] const std::string& document() const;
+
+ private:
+  struct Impl;
+  explicit Operations(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace membrane::service

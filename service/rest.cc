@@ -1,0 +1,350 @@
+#include "service/rest.h"
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+
+#include "base/json.h"
+#include "base/text.h"
+#include "service/rest_call.h"
+#include "service/times.h"
+
+namespace membrane::service {
+namespace {
+
+using Json = nlohmann::json;
+using OrderedJson = nlohmann::ordered_json;
+
+OrderedJson to_json(const Quotas& quotas) {
+  OrderedJson json = OrderedJson::object();
+  for (const auto& [name, value] : quotas.by_name()) json[name] = value;
+  return json;
+}
+
+OrderedJson to_json(const TokenInfo& info) {
+  OrderedJson json = {{"id", info.id},
+                      {"tenant", info.tenant},
+                      {"name", info.name},
+                      {"scopes", info.scopes},
+                      {"created_at", iso_time(info.created_at_ms)},
+                      {"expires_at", nullptr},
+                      {"quotas", to_json(info.quotas)}};
+  if (info.expires_at_ms) json["expires_at"] = iso_time(*info.expires_at_ms);
+  return json;
+}
+
+OrderedJson to_json(const Exec& exec) {
+  OrderedJson json = {{"exec_id", exec.id},
+                      {"state", name_of(exec.state())},
+                      {"created_at", iso_time(exec.created_at_ms)},
+                      {"report", nullptr}};
+  if (const std::string report = exec.report_json(); !report.empty())
+    if (auto parsed = read_ordered_json(report, "the report")) {
+      json["state"] = name_of(ExecState::kDone);
+      json["report"] = *std::move(parsed);
+    }
+  return json;
+}
+
+}  // namespace
+
+std::string_view Rest::token_of(const RequestHead& head) {
+  constexpr std::string_view kBearer = "bearer ";
+  if (const auto given = head.headers.find("Authorization"))
+    return lower_case(given->substr(0, kBearer.size())) == kBearer ? trimmed(given->substr(kBearer.size()))
+                                                                   : std::string_view();
+  return head.headers.find("X-API-Key").value_or(std::string_view());
+}
+
+struct Rest::Impl {
+  using Method = void (Impl::*)(const SharedCall&);
+
+  Impl(Operations of, Sandboxes& of_sandboxes, Tokens& of_tokens, Secrets& of_secrets, Records of_records)
+      : operations(std::move(of)),
+        sandboxes(of_sandboxes),
+        tokens(of_tokens),
+        secrets(of_secrets),
+        records(of_records) {}
+
+  Operations operations;
+  Sandboxes& sandboxes;
+  Tokens& tokens;
+  Secrets& secrets;
+  Records records;
+  std::vector<Handler> handlers;  // by the operations' numbers
+
+  // -- the service
+  void get_health(const SharedCall& call) {
+    call->answer(200, {{"status", "ok"}, {"version", MEMBRANE_VERSION}});
+  }
+  void get_open_api(const SharedCall& call) { call->reply(json_response(200, operations.document())); }
+
+  void get_metrics(const SharedCall& call) {
+    call->reply({.status = 200,
+                 .headers = {{"Content-Type", "text/plain; version=0.0.4; charset=utf-8"}},
+                 .body = records.metrics.render(sandboxes.counts())});
+  }
+  void get_usage(const SharedCall& call) {
+    const std::string& tenant = call->caller.tenant;
+    const Ledger::Used used = records.ledger.used_today(tenant);
+    call->answer(200, {{"tenant", tenant},
+                       {"day", iso_time(system_now_ms()).substr(0, 10)},
+                       {"fuel", used.fuel},
+                       {"egress_bytes", used.egress_bytes},
+                       {"execs", used.execs},
+                       {"quotas", to_json(records.ledger.quotas_of(tenant))}});
+  }
+  // What tokens do is in the audit log before it is answered, and safe from a power cut.
+  Status audit(const SharedCall& call, std::string_view event, const std::string& token) {
+    if (records.audit == nullptr) return {};
+    return records.audit->add(
+        event, {{"token", token}, {"by", call->caller.token_id}, {"request_id", call->request.request_id}},
+        Hold::kPowerCut);
+  }
+
+  // -- sandboxes
+  void list_sandboxes(const SharedCall& call);
+
+  // -- execs
+  void exec(const SharedCall& call);
+  void list_execs(const SharedCall& call) {
+    const auto execs = sandboxes.list_execs(call->caller.tenant, call->parameter("sandbox"));
+    if (!execs) return call->refuse(execs.error());
+    OrderedJson list = OrderedJson::array();
+    for (const auto& exec : *execs)
+      list.push_back({{"exec_id", exec->id},
+                      {"state", name_of(exec->state())},
+                      {"created_at", iso_time(exec->created_at_ms)}});
+    call->answer(200, {{"execs", list}});
+  }
+  void get_exec(const SharedCall& call) {
+    const auto found = find_exec(call);
+    if (found) call->answer(200, to_json(**found));
+    else call->refuse(found.error());
+  }
+  void cancel_exec(const SharedCall& call) {
+    answer_done(call, sandboxes.cancel_exec(call->caller.tenant, call->parameter("sandbox"),
+                                            call->parameter("exec")));
+  }
+  void get_exec_events(const SharedCall& call);
+
+  // -- tokens
+  void create_token(const SharedCall& call);
+  void list_tokens(const SharedCall& call) {
+    OrderedJson list = OrderedJson::array();
+    for (const TokenInfo& info : tokens.list()) list.push_back(to_json(info));
+    call->answer(200, {{"tokens", list}});
+  }
+  void delete_token(const SharedCall& call) {
+    if (const Status noted = audit(call, "token.removed", call->parameter("token")); !noted)
+      return call->refuse(api_error(noted.error()));
+    const auto removed = tokens.remove(call->parameter("token"));
+    if (!removed) return call->refuse(api_error(removed.error()));
+    if (*removed) return call->answer_nothing();
+    call->refuse(
+        {ApiCode::kNotFound, "there is no token " + call->parameter("token"), "GET /v1/tokens lists them."});
+  }
+
+  // -- what handlers share
+  Answer<std::shared_ptr<Exec>> find_exec(const SharedCall& call) {
+    return sandboxes.find_exec(call->caller.tenant, call->parameter("sandbox"), call->parameter("exec"));
+  }
+
+  // Who asks, for this operation. Errors: kUnauthorized, kForbidden.
+  [[nodiscard]] Answer<Caller> authorize(const Operation& operation, const RequestHead& head) const;
+  Status bind();
+  // Of a POST with an Idempotency-Key: the answer that it has already, else a reply that keeps the one that it will have.
+  Answer<std::optional<Response>> begin_once(const Request& request, const Caller& caller, Reply& reply);
+};
+
+// -- handlers -----------------------------------------------------------------------------------------------------
+
+void Rest::Impl::list_sandboxes(const SharedCall& call) {
+  SandboxFilter filter;
+  const RequestHead& head = call->request;
+  filter.cursor = std::string(head.query_value("cursor").value_or(""));
+  filter.label = std::string(head.query_value("label").value_or(""));
+  if (const auto limit = head.query_value("limit"))
+    std::from_chars(limit->data(), limit->data() + limit->size(), filter.limit);
+  if (const auto state = head.query_value("state")) filter.state = state_named(*state);
+  const auto page = sandboxes.list(call->caller.tenant, filter);
+  if (!page) return call->refuse(page.error());
+  OrderedJson list = OrderedJson::array();
+  for (const SandboxInfo& info : page->sandboxes) list.push_back(to_json(info));
+  OrderedJson json = {{"sandboxes", list}, {"next_cursor", nullptr}};
+  if (!page->next_cursor.empty()) json["next_cursor"] = page->next_cursor;
+  call->answer(200, json);
+}
+
+void Rest::Impl::exec(const SharedCall& call) {
+  const Json& body = call->body;
+  const auto begun = sandboxes.exec(call->caller.tenant, call->parameter("sandbox"),
+                                    {.code = body["code"],
+                                     .stdin_text = body.value("stdin", ""),
+                                     .arguments = body.value("arguments", std::vector<std::string>()),
+                                     .timeout_ms = optional_at<uint64_t>(body, "timeout_ms"),
+                                     .context = body.value("context", ""),
+                                     .environment = body.value("env", Environment())});
+  if (!begun) return call->refuse(begun.error());
+  const std::shared_ptr<Exec>& exec = *begun;
+  const bool wants_events =
+      call->request.headers.find("Accept").value_or("").starts_with("text/event-stream") ||
+      body.value("stream", false);
+  if (body.value("background", false)) return call->answer(202, to_json(*exec));
+  if (wants_events) {
+    Response stream = event_stream(exec->events(0));
+    stream.headers.add("X-Exec-Id", exec->id);  // by which a client goes on after a cut, or cancels
+    return call->reply(std::move(stream));
+  }
+  exec->when_done([call, exec] { call->reply(json_response(200, exec->report_json())); });
+}
+
+void Rest::Impl::get_exec_events(const SharedCall& call) {
+  const auto exec = find_exec(call);
+  if (!exec) return call->refuse(exec.error());
+  const auto after = call->request.query_value("after") ? call->request.query_value("after")
+                                                        : call->request.headers.find("Last-Event-ID");
+  uint32_t number = 0;
+  uint64_t first = 0;
+  if (after) {
+    const auto [end, error] = std::from_chars(after->data(), after->data() + after->size(), number);
+    if (error != std::errc() || end != after->data() + after->size())
+      return call->refuse(
+          {ApiCode::kInvalidRequest, "Last-Event-ID is no number of an event", "Leave it out."});
+    first = uint64_t{number} + 1;
+  }
+  call->reply(event_stream((*exec)->events(first)));
+}
+
+void Rest::Impl::create_token(const SharedCall& call) {
+  const Json& body = call->body;
+  const int64_t now = system_now_ms();
+  TokenInfo wanted{.id = "",
+                   .tenant = body.value("tenant", ""),
+                   .name = body["name"],
+                   .scopes = body["scopes"].get<std::vector<std::string>>(),
+                   .quotas = Quotas::of_names(body.value("quotas", std::map<std::string, uint64_t>()))};
+  if (const auto ttl_s = optional_at<int64_t>(body, "ttl_s")) wanted.expires_at_ms = now + *ttl_s * 1000;
+  const auto made = tokens.make(std::move(wanted), now);
+  if (!made) return call->refuse(api_error(made.error()));
+  if (const Status noted = audit(call, "token.made", made->info.id); !noted) {
+    static_cast<void>(tokens.remove(made->info.id));
+    return call->refuse(api_error(noted.error()));
+  }
+  Response response =
+      json_response(201, json_text(OrderedJson{{"token", made->token}, {"info", to_json(made->info)}}));
+  response.headers.add("Cache-Control", "no-store");  // also of the answers to idempotency keys
+  call->reply(std::move(response));
+}
+
+// -- the way to a handler -----------------------------------------------------------------------------------------
+
+Status Rest::Impl::bind() {
+  const std::map<std::string_view, Method> methods = {
+      {"getHealth", &Impl::get_health},         {"getOpenApi", &Impl::get_open_api},
+      {"getMetrics", &Impl::get_metrics},       {"getUsage", &Impl::get_usage},
+      {"listSandboxes", &Impl::list_sandboxes}, {"exec", &Impl::exec},
+      {"listExecs", &Impl::list_execs},         {"getExec", &Impl::get_exec},
+      {"cancelExec", &Impl::cancel_exec},       {"getExecEvents", &Impl::get_exec_events},
+      {"createToken", &Impl::create_token},     {"listTokens", &Impl::list_tokens},
+      {"deleteToken", &Impl::delete_token}};
+  Handlers all;
+  for (const auto& [id, method] : methods)
+    all.emplace(id, [this, of = method](const SharedCall& call) { (this->*of)(call); });
+  add_lifecycle_handlers(all, sandboxes, secrets);
+  add_file_handlers(all, sandboxes);
+  add_secret_handlers(all, secrets);
+  for (const Operation& operation : operations.all()) {
+    const auto found = all.find(operation.id);
+    if (found == all.end())
+      return fail(ErrorCode::kInternal, "the operation " + operation.id + " has no handler");
+    handlers.push_back(found->second);
+  }
+  if (handlers.size() != all.size()) return fail(ErrorCode::kInternal, "a handler has no operation");
+  return {};
+}
+
+Answer<Caller> Rest::Impl::authorize(const Operation& operation, const RequestHead& head) const {
+  if (!operation.scope) return Caller();
+  auto caller = tokens.find(token_of(head), system_now_ms());
+  if (!caller || caller->may(*operation.scope)) return caller;
+  return membrane::service::refuse(ApiCode::kForbidden,
+                                   "the token does not have the scope " + *operation.scope,
+                                   "Use one that has it; POST /v1/tokens makes them.");
+}
+
+Answer<std::optional<Response>> Rest::Impl::begin_once(const Request& request, const Caller& caller,
+                                                       Reply& reply) {
+  const auto key = request.headers.find("Idempotency-Key");
+  if (!key || request.method != "POST") return std::nullopt;
+  const std::string asked = request.target + '\0' + request.body;
+  auto before = records.idempotency.begin(caller.token_id, *key, asked, system_now_ms());
+  if (!before || *before) return before;
+  reply = Reply([this, scope = caller.token_id, name = std::string(*key), to = reply](Response response) {
+    records.idempotency.finish(scope, name, response);
+    to(std::move(response));
+  });
+  return std::nullopt;
+}
+
+Rest::Rest(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Rest::~Rest() = default;
+
+Result<std::unique_ptr<Rest>> Rest::make(Operations operations, Sandboxes& sandboxes, Tokens& tokens,
+                                         Secrets& secrets, Records records) {
+  auto impl = std::make_unique<Impl>(std::move(operations), sandboxes, tokens, secrets, records);
+  MEMBRANE_TRY(impl->bind());
+  return std::unique_ptr<Rest>(new Rest(std::move(impl)));
+}
+
+bool Rest::serves(const RequestHead& head) const {
+  if (head.segments.empty()) return false;
+  const std::string& first = head.segments.front();
+  return first == "v1" || first == "health" || first == "metrics" || first == "openapi.json";
+}
+
+HttpApplication::Admission Rest::admit(const RequestHead& head) {
+  const auto refused = [&](const ApiError& error) {
+    return Admission{.refusal = error_response(error, head.request_id)};
+  };
+  const Operations::Match match = impl_->operations.match(head.method, head.segments);
+  if (match.operation == nullptr && match.allowed_methods.empty())
+    return refused({ApiCode::kNotFound, "there is nothing at " + head.target.substr(0, head.target.find('?')),
+                    "GET /openapi.json describes what there is."});
+  if (match.operation == nullptr) {
+    Admission admission = refused({ApiCode::kMethodNotAllowed, "the path has no method " + head.method,
+                                   "It has " + match.allowed_methods + "."});
+    admission.refusal->headers.add("Allow", match.allowed_methods);
+    return admission;
+  }
+  if (const auto caller = impl_->authorize(*match.operation, head); !caller) return refused(caller.error());
+  if (const auto checked = impl_->operations.check_query(*match.operation, head); !checked)
+    return refused(checked.error());
+  return {.most_body_bytes = match.operation->most_body_bytes};
+}
+
+void Rest::handle(Request request, Reply reply) {
+  const auto refused = [&](const ApiError& error) { reply(error_response(error, request.request_id)); };
+  Operations::Match match = impl_->operations.match(request.method, request.segments);
+  auto caller = impl_->authorize(*match.operation, request);  // once more: the body may have taken long
+  if (!caller) return refused(caller.error());
+  auto before = impl_->begin_once(request, *caller, reply);
+  if (!before) return refused(before.error());
+  if (*before) {
+    (*before)->headers.add("Idempotent-Replayed", "true");
+    return reply(*std::move(*before));
+  }
+  Json body;
+  if (match.operation->body == BodyForm::kJson) {
+    auto read = impl_->operations.read_body(*match.operation, request);
+    if (!read) return refused(read.error());
+    body = *std::move(read);
+    request.body.clear();
+  }
+  const auto call =
+      std::make_shared<const Call>(Call{std::move(request), *std::move(caller), std::move(match.parameters),
+                                        std::move(body), std::move(reply)});
+  impl_->handlers[match.operation->number](call);
+}
+
+}  // namespace membrane::service

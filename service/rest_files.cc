@@ -1,0 +1,141 @@
+// Handlers of files.
+#include "service/archive.h"
+#include "service/rest_call.h"
+#include "service/times.h"
+
+namespace membrane::service {
+namespace {
+
+using OrderedJson = nlohmann::ordered_json;
+using wasi::FileAct;
+
+OrderedJson to_json(const wasi::FileFact& fact) {
+  return {{"path", fact.path},
+          {"type", name_of_type(fact.type)},
+          {"size_bytes", fact.size_bytes},
+          {"modified_at", iso_time(static_cast<int64_t>(fact.modified_ns / 1'000'000))}};
+}
+
+class Files {
+ public:
+  explicit Files(Sandboxes& sandboxes) : sandboxes_(sandboxes) {}
+
+  void read(const SharedCall& call) const {
+    sandboxes_.read_file(call->caller.tenant, id_of(call), call->query("context"), call->query("path"),
+                         [call](Answer<std::string> bytes) {
+                           if (!bytes) return call->refuse(bytes.error());
+                           call->reply({.status = 200,
+                                        .headers = {{"Content-Type", "application/octet-stream"}},
+                                        .body = *std::move(bytes)});
+                         });
+  }
+  void write(const SharedCall& call) const {
+    sandboxes_.write_file(call->caller.tenant, id_of(call), call->query("context"), call->query("path"),
+                          call->request.body, [call](const Answer<void>& done) { answer_done(call, done); });
+  }
+  void remove(const SharedCall& call) const {
+    act(call, {FileAct::kRemove, call->query("path"), "", call->query("recursive") == "true"},
+        [call](const std::vector<wasi::FileFact>&) { call->answer_nothing(); });
+  }
+  void stat(const SharedCall& call) const {
+    act(call, {FileAct::kStat, call->query("path"), "", false}, answer_first(call, 200));
+  }
+  void make_directory(const SharedCall& call) const {
+    act(call, {FileAct::kMakeDirectory, call->body["path"], "", false}, answer_first(call, 200));
+  }
+  void move(const SharedCall& call) const {
+    act(call, {FileAct::kMove, call->body["from"], call->body["to"], false}, answer_first(call, 200));
+  }
+  // With a path what is in that directory, without one the files that the sandbox has made.
+  void list(const SharedCall& call) const {
+    if (!call->request.query_value("path")) return list_made(call);
+    act(call, {FileAct::kList, call->query("path"), "", call->query("recursive") == "true"},
+        [call](const std::vector<wasi::FileFact>& facts) {
+          OrderedJson list = OrderedJson::array();
+          for (const wasi::FileFact& fact : facts) list.push_back(to_json(fact));
+          call->answer(200, {{"files", list}});
+        });
+  }
+  void get_archive(const SharedCall& call) const {
+    sandboxes_.with_files(
+        call->caller.tenant, id_of(call),
+        [call](Guest& guest) { return pack_files(guest, call->query("context"), call->query("path")); },
+        [call](Answer<std::string> bytes) {
+          if (!bytes) return call->refuse(bytes.error());
+          call->reply(
+              {.status = 200, .headers = {{"Content-Type", "application/x-tar"}}, .body = *std::move(bytes)});
+        });
+  }
+  void put_archive(const SharedCall& call) const {
+    sandboxes_.with_files(
+        call->caller.tenant, id_of(call),
+        [call](Guest& guest) -> Answer<std::string> {
+          const auto done =
+              unpack_files(guest, call->query("context"), call->query("path"), call->request.body);
+          if (!done) return std::unexpected(done.error());
+          return std::string();
+        },
+        [call](const Answer<std::string>& done) {
+          if (done) call->answer_nothing();
+          else call->refuse(done.error());
+        });
+  }
+  void watch(const SharedCall& call) const {
+    sandboxes_.watch_files(call->caller.tenant, id_of(call), call->query("context"), call->query("path"),
+                           [call](const Answer<std::shared_ptr<BodySource>>& source) {
+                             if (!source) return call->refuse(source.error());
+                             call->reply(event_stream(*source));
+                           });
+  }
+
+ private:
+  using Then = std::function<void(const std::vector<wasi::FileFact>&)>;
+
+  static const std::string& id_of(const SharedCall& call) { return call->parameter("sandbox"); }
+  static std::string context_of(const SharedCall& call) {
+    return call->body.is_object() ? call->body.value("context", "") : call->query("context");
+  }
+  static Then answer_first(const SharedCall& call, int status) {
+    return [call, status](const std::vector<wasi::FileFact>& facts) {
+      call->answer(status, to_json(facts.front()));
+    };
+  }
+
+  void act(const SharedCall& call, wasi::FileRequest request, Then then) const {
+    sandboxes_.act_on_files(call->caller.tenant, id_of(call), context_of(call), std::move(request),
+                            [call, then = std::move(then)](const Answer<std::vector<wasi::FileFact>>& facts) {
+                              if (facts) then(*facts);
+                              else call->refuse(facts.error());
+                            });
+  }
+  void list_made(const SharedCall& call) const {
+    sandboxes_.list_files(
+        call->caller.tenant, id_of(call), call->query("context"),
+        [call](const Answer<std::vector<sandbox::ReportFile>>& files) {
+          if (!files) return call->refuse(files.error());
+          OrderedJson list = OrderedJson::array();
+          for (const auto& file : *files)
+            list.push_back({{"path", file.path}, {"type", "file"}, {"size_bytes", file.size_bytes}});
+          call->answer(200, {{"files", list}});
+        });
+  }
+
+  Sandboxes& sandboxes_;
+};
+
+}  // namespace
+
+void add_file_handlers(Handlers& handlers, Sandboxes& sandboxes) {
+  using Method = void (Files::*)(const SharedCall&) const;
+  constexpr std::pair<std::string_view, Method> kMethods[] = {
+      {"readFile", &Files::read},          {"writeFile", &Files::write},
+      {"deleteFile", &Files::remove},      {"statFile", &Files::stat},
+      {"moveFile", &Files::move},          {"makeDirectory", &Files::make_directory},
+      {"listFiles", &Files::list},         {"watchFiles", &Files::watch},
+      {"getArchive", &Files::get_archive}, {"putArchive", &Files::put_archive}};
+  for (const auto& [id, method] : kMethods)
+    handlers.emplace(id,
+                     [files = Files(sandboxes), of = method](const SharedCall& call) { (files.*of)(call); });
+}
+
+}  // namespace membrane::service

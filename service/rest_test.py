@@ -1,0 +1,275 @@
+"""The REST interface over real connections: python3 service/rest_test.py [Class]"""
+
+import json
+import socket
+import sys
+import unittest
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from service_testing import NotStarted, SECONDS, Service, ServiceTest  # noqa: E402
+
+HELLO_WAT = '(func (export "run") (call $io.println (string "hello")))'
+ADD = '(module (func (export "run") (result i32) (i32.add (i32.const 2) (i32.const 40))))'
+LOOP = '(module (func (export "run") (loop $again (br $again))))'
+LONG = {"policy": {"limits": {"fuel": 10**15, "wall": "1h"}}}
+
+
+class Lifecycle(ServiceTest):
+    def test_a_sandbox_is_made_seen_changed_and_ended(self):
+        made = self.service.request("POST", "/v1/sandboxes", {
+            "template": "wat", "ttl_s": 600, "metadata": {"task": "1"}, "labels": ["a", "b"]})
+        self.assertEqual(made.status, 201, made.body)
+        sandbox = made.json
+        path = f"/v1/sandboxes/{sandbox['id']}"
+        self.assertEqual(made.headers["Location"], path)
+        self.assertEqual((sandbox["template"], sandbox["state"], sandbox["metadata"], sandbox["labels"]),
+                         ("wat", "idle", {"task": "1"}, ["a", "b"]))
+        self.assertEqual(self.service.request("GET", path).json["id"], sandbox["id"])
+        changed = self.service.request("PATCH", path, {"labels": ["c"], "idle_timeout_s": 60})
+        self.assertEqual((changed.status, changed.json["labels"], changed.json["idle_timeout_s"]), (200, ["c"], 60))
+        self.assertEqual(changed.json["metadata"], {"task": "1"})
+        self.assertEqual(self.service.request("DELETE", path).status, 204)
+        self.refused(self.service.request("GET", path), 404, "not_found")
+        self.refused(self.service.request("DELETE", path), 404, "not_found")
+
+    def test_lists_come_in_pages(self):
+        made = [self.service.create("wat", labels=["page"]) for _ in range(5)]
+        seen, cursor, pages = [], "", 0
+        while cursor is not None:
+            answer = self.service.request("GET", f"/v1/sandboxes?label=page&limit=2&cursor={cursor}").json
+            seen += [each["id"] for each in answer["sandboxes"]]
+            cursor, pages = answer["next_cursor"], pages + 1
+        self.assertEqual((sorted(seen), pages), (sorted(made), 3))
+        self.assertEqual(self.service.request("GET", "/v1/sandboxes?label=none").json,
+                         {"sandboxes": [], "next_cursor": None})
+
+    def test_what_a_policy_may_not_grant(self):
+        for policy, code in (({"fs": [{"guest": "/x", "host": "/etc", "mode": "read"}]}, "forbidden"),
+                             ({"kv": {"path": "/tmp/x.db"}}, "forbidden"),
+                             ({"limits": {"memory": "1TiB"}}, "invalid_value"),
+                             ({"limits": {"fule": 1}}, "invalid_value")):
+            with self.subTest(policy=policy):
+                answer = self.service.request("POST", "/v1/sandboxes", {"template": "wat", "policy": policy})
+                self.refused(answer, {"forbidden": 403, "invalid_value": 422}[code], code)
+
+    def test_a_template_that_there_is_not(self):
+        error = self.refused(self.service.request("POST", "/v1/sandboxes", {"template": "cobol"}), 422, "invalid_value")
+        self.assertIn("cobol", error["message"])
+
+
+class Execs(ServiceTest):
+    def test_a_program_in_wat(self):
+        sandbox = self.service.create("wat")
+        report = self.service.exec(sandbox, ADD)
+        self.assertEqual((report["outcome"], report["results"][0]["value"]), ("ok", 42))
+        self.assertTrue(report["exec_id"].startswith("exe"))
+
+    def test_a_program_that_is_wrong_is_a_report_and_no_error(self):
+        sandbox = self.service.create("wat")
+        self.assertEqual(self.service.exec(sandbox, "(module (fun))")["outcome"], "invalid")
+
+    def test_events_and_then_the_report(self):
+        sandbox = self.service.create("wat")
+        events = self.service.events("POST", f"/v1/sandboxes/{sandbox}/exec", {"code": HELLO_WAT})
+        self.assertEqual(events[0], ("stdout", {"text": "hello\n"}))
+        self.assertEqual((events[-1][0], events[-1][1]["outcome"]), ("report", "ok"))
+        exec_id = events[-1][1]["exec_id"]
+        again = self.service.events("GET", f"/v1/sandboxes/{sandbox}/execs/{exec_id}/events")
+        self.assertEqual(again, events)
+        rest = self.service.events("GET", f"/v1/sandboxes/{sandbox}/execs/{exec_id}/events?after=0")
+        self.assertEqual(rest, events[1:])
+
+    def test_one_that_runs_beside_the_request_is_cancelled(self):
+        sandbox = self.service.create("wat", **LONG)
+        begun = self.service.request("POST", f"/v1/sandboxes/{sandbox}/exec", {"code": LOOP, "background": True})
+        self.assertEqual(begun.status, 202, begun.body)
+        path = f"/v1/sandboxes/{sandbox}/execs/{begun.json['exec_id']}"
+        self.assertIn(self.service.request("GET", path).json["state"], ("queued", "running"))
+        self.assertEqual(self.service.request("DELETE", path).status, 204)
+        outcome = self.service.events("GET", path + "/events")[-1][1]["outcome"]
+        self.assertEqual(outcome, "cancelled")
+        done = self.service.request("GET", path).json
+        self.assertEqual((done["state"], done["report"]["outcome"]), ("done", "cancelled"))
+        self.assertEqual(self.service.exec(sandbox, ADD)["outcome"], "ok")  # the sandbox goes on
+
+    def test_a_sandbox_that_is_ended_stops_what_it_runs(self):
+        sandbox = self.service.create("wat", **LONG)
+        begun = self.service.request("POST", f"/v1/sandboxes/{sandbox}/exec", {"code": LOOP, "background": True})
+        self.assertEqual(begun.status, 202, begun.body)
+        self.assertEqual(self.service.request("DELETE", f"/v1/sandboxes/{sandbox}").status, 204)
+        self.refused(self.service.request("POST", f"/v1/sandboxes/{sandbox}/exec", {"code": ADD}), 404, "not_found")
+
+    def test_a_timeout_is_an_outcome(self):
+        sandbox = self.service.create("wat", **LONG)
+        self.assertEqual(self.service.exec(sandbox, LOOP, timeout_ms=1)["outcome"], "timed_out")
+
+    def test_wat_keeps_no_files(self):
+        sandbox = self.service.create("wat")
+        self.refused(self.service.request("GET", f"/v1/sandboxes/{sandbox}/files?path=/x"), 422, "unsupported")
+
+
+class Languages(ServiceTest):
+    def test_state_stays_between_execs(self):
+        for template, code in (("python", ("x = 20", "x + 22")), ("javascript", ("var x = 20", "x + 22"))):
+            with self.subTest(template=template):
+                if not self.service.has_template(template):
+                    self.skipTest(f"{template} is not installed")
+                sandbox = self.service.create(template)
+                self.assertEqual(self.service.exec(sandbox, code[0])["outcome"], "ok")
+                self.assertEqual(self.service.exec(sandbox, code[1])["result"], "42")
+
+    def test_files_go_in_and_out(self):
+        if not self.service.has_template("python"):
+            self.skipTest("python is not installed")
+        sandbox = self.service.create("python")
+        data = bytes(range(256)) * 1000
+        path = f"/v1/sandboxes/{sandbox}/files"
+        put = self.service.request("PUT", path + "?path=/tmp/a%20b.bin", data)
+        self.assertEqual(put.status, 204, put.body)
+        report = self.service.exec(sandbox, "data = open('/tmp/a b.bin', 'rb').read()\n"
+                                            "_ = open('/tmp/c.bin', 'wb').write(data[::-1])\nlen(data)")
+        self.assertEqual(report["result"], str(len(data)), report)
+        self.assertEqual(self.service.request("GET", path + "?path=/tmp/c.bin").body, data[::-1])
+        listed = self.service.request("GET", path + "/list").json["files"]
+        self.assertEqual({each["path"] for each in listed}, {"/tmp/a b.bin", "/tmp/c.bin"})
+        self.refused(self.service.request("GET", path + "?path=/tmp/none"), 404, "not_found")
+
+    def test_output_and_input(self):
+        if not self.service.has_template("python"):
+            self.skipTest("python is not installed")
+        sandbox = self.service.create("python")
+        events = self.service.events("POST", f"/v1/sandboxes/{sandbox}/exec", {
+            "code": "import sys\nprint(input()[::-1])\nprint('oh', file=sys.stderr)", "stdin": "abc\n"})
+        self.assertEqual([event for event in events if event[0] != "report"],
+                         [("stdout", {"text": "cba\n"}), ("stderr", {"text": "oh\n"})])
+
+
+class Access(ServiceTest):
+    def test_no_token_and_wrong_tokens(self):
+        for headers in ({}, {"Authorization": "Bearer mbr_wrong"}, {"Authorization": "Basic eDp5"},
+                        {"X-API-Key": "mbr_wrong"}):
+            with self.subTest(headers=headers):
+                answer = self.service.request("GET", "/v1/sandboxes", headers=headers, token=False)
+                self.refused(answer, 401, "unauthorized")
+                self.assertEqual(answer.headers["WWW-Authenticate"], "Bearer")
+
+    def test_a_token_allows_what_its_scopes_say(self):
+        made = self.service.request("POST", "/v1/tokens", {"name": "reader", "scopes": ["sandboxes:read"]})
+        self.assertEqual(made.status, 201, made.body)
+        token = made.json["token"]
+        self.assertEqual(self.service.request("GET", "/v1/sandboxes", token=token).json["sandboxes"], [])
+        self.refused(self.service.request("POST", "/v1/sandboxes", {"template": "wat"}, token=token), 403, "forbidden")
+        self.refused(self.service.request("GET", "/v1/tokens", token=token), 403, "forbidden")
+        listed = self.service.request("GET", "/v1/tokens").body.decode()
+        self.assertIn(made.json["info"]["id"], listed)
+        self.assertNotIn(token, listed)
+        self.assertEqual(self.service.request("DELETE", f"/v1/tokens/{made.json['info']['id']}").status, 204)
+        self.refused(self.service.request("GET", "/v1/sandboxes", token=token), 401, "unauthorized")
+
+    def test_sandboxes_of_others_are_not_there(self):
+        sandbox = self.service.create("wat")
+        other = self.service.request("POST", "/v1/tokens", {"name": "other", "scopes": ["sandboxes:read", "exec"]}).json
+        self.refused(self.service.request("GET", f"/v1/sandboxes/{sandbox}", token=other["token"]), 404, "not_found")
+        self.refused(self.service.request("POST", f"/v1/sandboxes/{sandbox}/exec", {"code": ADD}, token=other["token"]),
+                     404, "not_found")
+
+    def test_the_log_has_no_token(self):
+        self.service.request("GET", f"/v1/sandboxes?cursor={self.service.token}")
+        self.assertNotIn(self.service.token, self.service.log_text())
+
+
+class Requests(ServiceTest):
+    def test_health_and_description_need_no_token(self):
+        self.assertEqual(self.service.request("GET", "/health", token=False).json["status"], "ok")
+        document = self.service.request("GET", "/openapi.json", token=False).json
+        self.assertEqual(document["openapi"], "3.1.0")
+        self.assertIn("/v1/sandboxes/{sandbox}/exec", document["paths"])
+
+    def test_a_body_that_is_wrong_is_told_where(self):
+        cases = (("{", 400, "invalid_request", ""),
+                 ('"text"', 422, "invalid_value", "the body"),
+                 ("{}", 422, "invalid_value", '"template" is missing'),
+                 ('{"template":1}', 422, "invalid_value", '"template" must be a string'),
+                 ('{"template":"wat","ttl":1}', 422, "invalid_value", '"ttl" is not known'),
+                 ('{"template":"wat","ttl_s":0}', 422, "invalid_value", '"ttl_s" must be at least 1'),
+                 ('{"template":"wat","labels":["a","a"]}', 422, "invalid_value", '"labels"'),
+                 ('{"template":"wat","metadata":{"a":1}}', 422, "invalid_value", '"metadata.a" must be a string'),
+                 ('{"template":"\xff"}'.encode("latin-1"), 400, "invalid_request", ""),
+                 ("[" * 100_000, 400, "invalid_request", ""))
+        for body, status, code, told in cases:
+            with self.subTest(body=body[:40]):
+                answer = self.service.request("POST", "/v1/sandboxes", body, {"Content-Type": "application/json"})
+                self.assertIn(told, self.refused(answer, status, code)["message"])
+
+    def test_what_is_not_there(self):
+        self.refused(self.service.request("GET", "/nothing"), 404, "not_found")
+        self.refused(self.service.request("GET", "/v1/nothing"), 404, "not_found")
+        self.refused(self.service.request("GET", "/v1/sandboxes/"), 404, "not_found")
+        answer = self.service.request("PUT", "/v1/sandboxes", b"")
+        self.refused(answer, 405, "method_not_allowed")
+        self.assertEqual(set(answer.headers["Allow"].split(", ")), {"GET", "POST"})
+        self.refused(self.service.request("GET", "/v1/sandboxes?what=1"), 400, "invalid_request")
+        self.refused(self.service.request("GET", "/v1/sandboxes?limit=x"), 422, "invalid_value")
+        self.refused(self.service.request("GET", "/v1/sandboxes?limit=1&limit=2"), 400, "invalid_request")
+        self.refused(self.service.request("GET", "/v1/sandboxes?cursor=%zz"), 400, "invalid_request")
+        self.refused(self.service.request("POST", "/v1/sandboxes", "a=1", {"Content-Type": "text/plain"}), 415,
+                     "unsupported_media_type")
+
+    def test_the_clients_id_of_a_request_is_kept(self):
+        answer = self.service.request("GET", "/health", headers={"X-Request-Id": "mine-1"})
+        self.assertEqual(answer.headers["X-Request-Id"], "mine-1")
+        answer = self.service.request("GET", "/health", headers={"X-Request-Id": "a b"})
+        self.assertRegex(answer.headers["X-Request-Id"], "^req[0-9a-f]{24}$")
+
+    def raw(self, data):
+        """What comes back for these bytes, until the server closes."""
+        with socket.create_connection((self.service.host, self.service.port), timeout=SECONDS) as connection:
+            try:
+                connection.sendall(data)
+                connection.shutdown(socket.SHUT_WR)
+            except OSError:
+                pass  # it answered and closed before it had read all
+            received = b""
+            while piece := connection.recv(65536):
+                received += piece
+            return received
+
+    def test_bytes_that_are_no_http(self):
+        self.assertIn(b"400 Bad Request", self.raw(b"\x16\x03\x01\x02\x00\x01\r\n\r\n"))
+        self.assertIn(b"400 Bad Request", self.raw(b"GET /health HTTP/1.1\r\n\r\n"))  # no Host
+        self.assertIn(b"400 Bad Request", self.raw(b"GET health HTTP/1.1\r\nHost: x\r\n\r\n"))
+        self.assertIn(b"431 ", self.raw(b"GET /health HTTP/1.1\r\nHost: x\r\nA: " + b"a" * 100_000 + b"\r\n\r\n"))
+        self.assertIn(b"414 ", self.raw(b"GET /" + b"a" * 10_000 + b" HTTP/1.1\r\nHost: x\r\n\r\n"))
+
+    def test_a_body_beyond_its_limit_is_not_read(self):
+        head = f"POST /v1/tokens HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {self.service.token}\r\n"
+        self.assertIn(b"413 ", self.raw(head.encode() + b"Content-Length: 99999999999\r\n\r\n"))
+        self.assertIn(b"401 ", self.raw(b"PUT /v1/sandboxes/x/files?path=/x HTTP/1.1\r\nHost: x\r\n"
+                                        b"Content-Length: 60000000\r\n\r\n"))
+
+    def test_requests_one_after_the_other_on_a_connection(self):
+        one = b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n"
+        self.assertEqual(self.raw(one * 3).count(b"200 OK"), 3)
+
+
+class Ends(unittest.TestCase):
+    def test_a_stop_lets_what_runs_end(self):
+        service = Service("--drain", "0")
+        sandbox = service.create("wat", **LONG)
+        service.request("POST", f"/v1/sandboxes/{sandbox}/exec", {"code": LOOP, "background": True})
+        self.assertEqual(service.stop(), 0)
+        events = [json.loads(line)["event"] for line in service.log_text().splitlines()]
+        self.assertEqual(events[0], "listening")
+        self.assertEqual(events[-2:], ["draining", "stopped"])
+        service.log.close()
+
+    def test_two_on_one_port(self):
+        service = Service()
+        with self.assertRaises(NotStarted):
+            Service("--port", str(service.port))
+        service.stop()
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,88 @@
+// What Sandboxes knows of one sandbox. Only its own files include this.
+#pragma once
+
+#include <algorithm>
+#include <deque>
+
+#include "service/sandboxes.h"
+
+namespace membrane::service {
+
+struct Sandboxes::Sandbox {
+  std::string id, tenant, template_name;
+  uint64_t memory_bytes = 0, egress_bytes = 0;  // its limits
+  int64_t created_at_ms = 0;
+
+  std::mutex mutex;  // guards what follows, but not what is of the task that runs
+  int64_t last_used_at_ms = 0;
+  int64_t expires_at_ms = 0;
+  uint64_t ttl_s = 0;
+  std::optional<uint64_t> idle_timeout_s;
+  std::map<std::string, std::string> metadata;
+  std::vector<std::string> labels;
+  uint64_t version = 1;
+  uint64_t execs_run = 0;
+  std::string parent;
+  std::vector<ContextInfo> contexts;  // besides the one that is there from the start
+  GuestSpec spec;
+  struct Queued {
+    Task act;
+    bool is_use = true;  // not the service's own
+  };
+  std::deque<Queued> tasks;
+  size_t uses = 0;              // tasks that are uses, with the one that runs
+  bool is_at_work = false;      // a thread has it, or will have it
+  bool cannot_be_kept = false;  // as it stands since its last use
+  bool is_dead = false;
+  bool is_paused = false;
+  std::shared_ptr<Exec> running;
+  std::deque<std::shared_ptr<Exec>> execs;  // the newest last
+  std::vector<std::string> cancelled;       // execs that wait and shall not begin
+  std::vector<std::shared_ptr<FileWatch>> watches;
+
+  // Of the task that runs, which changes them under the mutex; a guest that runs may be stopped by others under it. One
+  // of the three is there.
+  std::unique_ptr<Guest> guest;
+  std::optional<std::vector<KeptContext>> parked;  // in memory
+  std::optional<KeptGuest> kept;  // in images: when it is paused, or a service before has parked it
+  uint64_t forks = 0;             // so many were made of it
+};
+
+ApiError no_sandbox(const std::string& id);
+ApiError is_paused_error(const std::string& id);
+uint64_t us_since(std::chrono::steady_clock::time_point begin);
+
+// -- templates of Sandboxes, for its own files
+
+template <typename T>
+void Sandboxes::with_sandbox(const std::string& tenant, const std::string& id, Then<T> then,
+                             std::function<Answer<T>(Sandbox&)> act, Turn turn) {
+  const auto sandbox = find(tenant, id);
+  if (!sandbox) return then(std::unexpected(sandbox.error()));
+  const Answer<void> posted = post(
+      *sandbox,
+      [then, act = std::move(act)](Sandbox& in) -> std::function<void()> {
+        bool is_dead = false;
+        {
+          const std::lock_guard lock(in.mutex);
+          is_dead = in.is_dead;
+        }
+        const auto answer =
+            std::make_shared<Answer<T>>(is_dead ? std::unexpected(no_sandbox(in.id)) : act(in));
+        return [then, answer] { then(std::move(*answer)); };
+      },
+      turn);
+  if (!posted) then(std::unexpected(posted.error()));
+}
+
+template <typename T>
+void Sandboxes::with_guest(const std::string& tenant, const std::string& id, Then<T> then,
+                           std::function<Answer<T>(Guest&)> act) {
+  with_sandbox<T>(tenant, id, std::move(then), [this, act = std::move(act)](Sandbox& in) -> Answer<T> {
+    const auto guest = wake(in);
+    if (!guest) return std::unexpected(guest.error());
+    return act(**guest);
+  });
+}
+
+}  // namespace membrane::service

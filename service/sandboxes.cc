@@ -1,0 +1,598 @@
+#include "service/sandboxes.h"
+
+#include <algorithm>
+#include <deque>
+#include <thread>
+
+#include "service/sandbox_record.h"
+#include "service/tokens.h"
+
+namespace membrane::service {
+namespace {
+
+constexpr std::string_view kStates[] = {"idle", "running", "paused"};
+
+sandbox::Report report_of(sandbox::Outcome outcome, std::string_view code, std::string message,
+                          std::string hint = {}) {
+  sandbox::Report report;
+  report.outcome = outcome;
+  sandbox::ReportError& error = report.errors.emplace_back();
+  error.code = code;
+  error.message = std::move(message);
+  error.hint = std::move(hint);
+  return report;
+}
+
+// For those who give no watcher.
+Watcher& no_watcher() {
+  static Watcher none;
+  return none;
+}
+
+}  // namespace
+
+std::string_view name_of(SandboxState state) { return kStates[static_cast<size_t>(state)]; }
+std::optional<SandboxState> state_named(std::string_view name) {
+  const auto found = std::ranges::find(kStates, name);
+  if (found == std::end(kStates)) return std::nullopt;
+  return static_cast<SandboxState>(found - std::begin(kStates));
+}
+
+ApiError no_sandbox(const std::string& id) {
+  return {ApiCode::kNotFound, "there is no sandbox " + id,
+          "It may have been ended, or its time to live is over."};
+}
+uint64_t us_since(std::chrono::steady_clock::time_point begin) {
+  return static_cast<uint64_t>(
+      std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - begin)
+          .count());
+}
+
+ApiError is_paused_error(const std::string& id) {
+  return {ApiCode::kConflict, "the sandbox " + id + " is paused",
+          "Resume it: POST /v1/sandboxes/" + id + "/resume."};
+}
+
+Sandboxes::Sandboxes(Guests& guests, Images& images, Snapshots& snapshots, SandboxesOptions options)
+    : guests_(guests),
+      images_(images),
+      snapshots_(snapshots),
+      options_(std::move(options)),
+      watcher_(options_.watcher ? *options_.watcher : no_watcher()),
+      pool_(options_.threads, options_.most_queued) {}
+
+Sandboxes::~Sandboxes() {
+  drain();
+  is_ending_ = true;
+  const std::lock_guard lock(mutex_);
+  for (const auto& [id, sandbox] : sandboxes_) end(*sandbox);
+}
+
+int64_t Sandboxes::now_ms() const {
+  if (options_.now_ms) return options_.now_ms();
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+// -- what a sandbox has to do -------------------------------------------------------------------------------------
+
+Answer<void> Sandboxes::post(const std::shared_ptr<Sandbox>& sandbox, Task task, Turn turn) {
+  const std::lock_guard lock(sandbox->mutex);
+  if (sandbox->is_dead) return std::unexpected(no_sandbox(sandbox->id));
+  if (turn == Turn::kLast && sandbox->tasks.size() >= options_.most_waiting)
+    return refuse(ApiCode::kTooManyRequests, "the sandbox has as much to do as it takes",
+                  "Wait for what it was asked, or fork it.");
+  if (turn == Turn::kIdle && sandbox->is_at_work) return refuse(ApiCode::kConflict, "the sandbox is in use");
+  if (!sandbox->is_at_work && !pool_.post([this, sandbox] { work_on(sandbox); }))
+    return refuse(ApiCode::kOverloaded, "the service has as much to do as it takes", "Try again later.");
+  sandbox->is_at_work = true;
+  const bool is_use = turn != Turn::kIdle;
+  sandbox->uses += is_use ? 1 : 0;
+  if (turn == Turn::kNext) sandbox->tasks.push_front({std::move(task), is_use});
+  else sandbox->tasks.push_back({std::move(task), is_use});
+  return {};
+}
+
+// What a dead sandbox holds, when no task has it. Under its mutex.
+void Sandboxes::let_go(Sandbox& sandbox) {
+  sandbox.guest.reset();
+  sandbox.parked.reset();
+  if (sandbox.kept && !is_ending_) drop_images(images_, *sandbox.kept);
+  sandbox.kept.reset();
+}
+
+// One task; the others of the sandbox queue behind those of other sandboxes.
+void Sandboxes::work_on(const std::shared_ptr<Sandbox>& sandbox) {
+  Sandbox::Queued task;
+  {
+    const std::lock_guard lock(sandbox->mutex);
+    task = std::move(sandbox->tasks.front());
+    sandbox->tasks.pop_front();
+  }
+  const std::function<void()> tell = task.act(*sandbox);
+  task.act = nullptr;
+  if (task.is_use) look_for_watches(*sandbox);
+  bool has_more = false;
+  {
+    const std::lock_guard lock(sandbox->mutex);
+    if (task.is_use) {
+      sandbox->last_used_at_ms = now_ms();
+      sandbox->cannot_be_kept = false;
+      --sandbox->uses;
+    }
+    has_more = sandbox->is_at_work = !sandbox->tasks.empty();
+    if (!has_more && sandbox->is_dead) let_go(*sandbox);
+  }
+  tell();  // before what the next task has to tell
+  if (has_more) pool_.post_rest([this, sandbox] { work_on(sandbox); });
+}
+
+// -- making and ending --------------------------------------------------------------------------------------------
+
+static std::unexpected<ApiError> no_room_for_memory(uint64_t quota_bytes) {
+  return refuse(ApiCode::kQuotaExceeded,
+                "the memory limits of the token's sandboxes would come to more than its quota of " +
+                    std::to_string(quota_bytes) + " bytes",
+                "End those that are not needed, or give a smaller \"policy.limits.memory\".");
+}
+
+Answer<void> Sandboxes::take_room(const std::string& tenant, size_t wanted, uint64_t memory_bytes) {
+  const Quotas quotas = watcher_.quotas_of(tenant);
+  const std::lock_guard lock(mutex_);
+  if (draining_)
+    return refuse(ApiCode::kDraining, "the service is shutting down", "Try again when it is back.");
+  if (sandboxes_.size() + being_made_ + wanted > options_.most_sandboxes)
+    return refuse(ApiCode::kOverloaded, "the service has as many sandboxes as it takes",
+                  "End those that are not needed, or try again later.");
+  const Held held = of_tenant_.contains(tenant) ? of_tenant_[tenant] : Held();
+  const uint64_t most = most_of(quotas);
+  if (held.sandboxes + wanted > most)
+    return refuse(ApiCode::kQuotaExceeded,
+                  "the token has " + std::to_string(held.sandboxes) + " sandboxes, and its quota is " +
+                      std::to_string(most),
+                  "End those that are not needed.");
+  const uint64_t most_bytes = quotas.memory_bytes.value_or(UINT64_MAX);
+  if (held.memory_bytes > most_bytes || memory_bytes > (most_bytes - held.memory_bytes) / wanted)
+    return no_room_for_memory(most_bytes);
+  being_made_ += wanted;
+  Held& holds = of_tenant_[tenant];
+  holds.sandboxes += wanted;
+  holds.memory_bytes += wanted * memory_bytes;
+  return {};
+}
+
+void Sandboxes::give_room_back(const std::string& tenant, size_t count, uint64_t memory_bytes) {
+  const std::lock_guard lock(mutex_);
+  being_made_ -= count;
+  forget_some_of(tenant, count, memory_bytes);
+}
+
+void Sandboxes::forget_some_of(const std::string& tenant, size_t count, uint64_t memory_bytes) {
+  Held& holds = of_tenant_[tenant];
+  holds.memory_bytes -= count * memory_bytes;
+  holds.sandboxes -= count;
+  if (holds.sandboxes == 0) of_tenant_.erase(tenant);
+}
+
+Answer<void> Sandboxes::hold_memory(Sandbox& sandbox, uint64_t memory_bytes) {
+  const Quotas quotas = watcher_.quotas_of(sandbox.tenant);
+  const std::lock_guard lock(mutex_);
+  if (!sandboxes_.contains(sandbox.id)) return {};  // it has ended, and counts no more
+  Held& holds = of_tenant_[sandbox.tenant];
+  const uint64_t others = holds.memory_bytes - sandbox.memory_bytes;
+  const uint64_t most = quotas.memory_bytes.value_or(UINT64_MAX);
+  if (memory_bytes > sandbox.memory_bytes && (others > most || memory_bytes > most - others))
+    return no_room_for_memory(most);
+  holds.memory_bytes = others + memory_bytes;
+  sandbox.memory_bytes = memory_bytes;
+  return {};
+}
+
+uint64_t Sandboxes::memory_of(const std::string& tenant, const SandboxSpec& spec) const {
+  if (spec.policy) return spec.policy->limits.memory_bytes;
+  const auto snapshot = spec.snapshot.empty() ? snapshots_.find_template(tenant, spec.template_name)
+                                              : snapshots_.find(tenant, spec.snapshot);
+  return (snapshot ? snapshot->guest.spec.policy : policy::Policy()).limits.memory_bytes;
+}
+
+GuestSpec Sandboxes::with_secrets(const std::string& tenant, GuestSpec spec) const {
+  if (options_.secrets_of) spec.secrets = options_.secrets_of(tenant, spec.policy);
+  return spec;
+}
+
+Answer<Sandboxes::Made> Sandboxes::make_guest(const std::string& tenant, const SandboxSpec& spec) {
+  if (!spec.snapshot.empty()) {
+    auto snapshot = snapshots_.find(tenant, spec.snapshot);
+    if (!snapshot) return std::unexpected(snapshot.error());
+    return make_guest_of(tenant, spec, *snapshot);
+  }
+  if (const auto promoted = snapshots_.find_template(tenant, spec.template_name))
+    return make_guest_of(tenant, spec, *promoted);
+  Made made;
+  made.spec =
+      with_secrets(tenant, {spec.template_name, spec.policy.value_or(policy::Policy()), spec.environment});
+  auto guest = guests_.create(made.spec);
+  if (!guest) return std::unexpected(guest.error());
+  made.guest = *std::move(guest);
+  return made;
+}
+
+Answer<Sandboxes::Made> Sandboxes::make_guest_of(const std::string& tenant, const SandboxSpec& spec,
+                                                 const Snapshot& snapshot) {
+  Made made;
+  made.spec = snapshot.guest.spec;
+  if (spec.policy) {
+    made.spec.policy = *spec.policy;
+    made.spec.policy.packages = snapshot.guest.spec.policy.packages;
+  }
+  made.spec = with_secrets(tenant, std::move(made.spec));
+  const auto contexts = get_images(images_, snapshot.guest);
+  if (!contexts) return std::unexpected(contexts.error());
+  auto guest = guests_.restore(made.spec, *contexts);
+  if (!guest) return std::unexpected(guest.error());
+  made.guest = *std::move(guest);
+  for (const KeptContext& context : *contexts)
+    if (!context.id.empty()) made.contexts.push_back({context.id, context.template_name, now_ms()});
+  if (spec.environment.empty()) return made;
+  for (const auto& [name, value] : spec.environment) made.spec.environment.insert_or_assign(name, value);
+  if (const auto set = made.guest->set_environment(made.spec.environment); !set)
+    return std::unexpected(set.error());
+  return made;
+}
+
+void Sandboxes::put_in(const std::shared_ptr<Sandbox>& sandbox) {
+  const std::lock_guard lock(mutex_);
+  --being_made_;
+  sandboxes_.emplace(sandbox->id, sandbox);
+}
+
+void Sandboxes::create(const std::string& tenant, SandboxSpec spec, Then<SandboxInfo> then) {
+  const uint64_t ttl_s = std::min(spec.ttl_s.value_or(options_.usual_ttl_s), options_.most_ttl_s);
+  const uint64_t memory_bytes = memory_of(tenant, spec);
+  if (const Answer<void> room = take_room(tenant, 1, memory_bytes); !room)
+    return then(std::unexpected(room.error()));
+  const auto began = std::chrono::steady_clock::now();
+  const bool posted = pool_.post([this, tenant, spec = std::move(spec), ttl_s, then, began, memory_bytes] {
+    auto made = make_guest(tenant, spec);
+    if (!made) {
+      give_room_back(tenant, 1, memory_bytes);
+      return then(std::unexpected(made.error()));
+    }
+    const auto sandbox = std::make_shared<Sandbox>();
+    sandbox->id = new_id("sbx");
+    sandbox->tenant = tenant;
+    sandbox->template_name = spec.template_name.empty() ? made->spec.template_name : spec.template_name;
+    sandbox->memory_bytes = memory_bytes;
+    sandbox->egress_bytes = made->spec.policy.limits.bytes_out;
+    sandbox->created_at_ms = sandbox->last_used_at_ms = now_ms();
+    sandbox->ttl_s = ttl_s;
+    sandbox->expires_at_ms = sandbox->created_at_ms + static_cast<int64_t>(ttl_s) * 1000;
+    sandbox->idle_timeout_s = spec.idle_timeout_s;
+    sandbox->metadata = spec.metadata;
+    sandbox->labels = spec.labels;
+    sandbox->contexts = std::move(made->contexts);
+    sandbox->spec = std::move(made->spec);
+    sandbox->guest = std::move(made->guest);
+    if (const auto noted = watcher_.created(tenant, info_of(*sandbox), sandbox->spec.policy, us_since(began));
+        !noted) {
+      give_room_back(tenant, 1, memory_bytes);
+      return then(std::unexpected(noted.error()));
+    }
+    put_in(sandbox);
+    then(info_of(*sandbox));
+  });
+  if (posted) return;
+  give_room_back(tenant, 1, memory_bytes);
+  then(refuse(ApiCode::kOverloaded, "the service has as much to do as it takes", "Try again later."));
+}
+
+bool Sandboxes::is_over(const Sandbox& sandbox, int64_t now) const {
+  if (sandbox.expires_at_ms <= now) return true;
+  if (!sandbox.idle_timeout_s || sandbox.uses > 0 || sandbox.is_paused) return false;
+  return sandbox.last_used_at_ms + static_cast<int64_t>(*sandbox.idle_timeout_s) * 1000 <= now;
+}
+
+Answer<std::shared_ptr<Sandboxes::Sandbox>> Sandboxes::find(const std::string& tenant,
+                                                            const std::string& id) {
+  const int64_t now = now_ms();
+  const std::lock_guard lock(mutex_);
+  const auto found = sandboxes_.find(id);
+  if (found == sandboxes_.end() || found->second->tenant != tenant) {
+    ApiError error = no_sandbox(id);
+    if (const std::string why = watcher_.why_gone(tenant, id); !why.empty())
+      error.message = "the sandbox " + id + " is lost: " + why;
+    return std::unexpected(std::move(error));
+  }
+  const std::lock_guard lock_sandbox(found->second->mutex);
+  if (is_over(*found->second, now))
+    return std::unexpected(no_sandbox(id));  // whether expire() saw it yet or not
+  return found->second;
+}
+
+// It does nothing any more but what it does at this moment, which is stopped.
+void Sandboxes::end(Sandbox& sandbox) {
+  const std::lock_guard lock(sandbox.mutex);
+  sandbox.is_dead = true;
+  for (const auto& watch : sandbox.watches) watch->end();
+  sandbox.watches.clear();
+  if (sandbox.running) sandbox.guest->stop();
+  if (!sandbox.is_at_work) let_go(sandbox);
+}
+
+Answer<void> Sandboxes::kill(const std::string& tenant, const std::string& id) {
+  auto sandbox = find(tenant, id);
+  if (!sandbox) return std::unexpected(sandbox.error());
+  {
+    const std::lock_guard lock(mutex_);
+    if (sandboxes_.erase(id) == 0) return std::unexpected(no_sandbox(id));
+    forget_some_of(tenant, 1, (*sandbox)->memory_bytes);
+  }
+  end(**sandbox);
+  watcher_.ended(tenant, id, EndReason::kKilled);
+  return {};
+}
+
+void Sandboxes::expire() {
+  const int64_t now = now_ms();
+  std::vector<std::shared_ptr<Sandbox>> over;
+  {
+    const std::lock_guard lock(mutex_);
+    for (auto at = sandboxes_.begin(); at != sandboxes_.end();) {
+      const std::lock_guard lock_sandbox(at->second->mutex);
+      if (!is_over(*at->second, now)) {
+        ++at;
+        continue;
+      }
+      forget_some_of(at->second->tenant, 1, at->second->memory_bytes);
+      over.push_back(at->second);
+      at = sandboxes_.erase(at);
+    }
+  }
+  for (const auto& sandbox : over) {
+    end(*sandbox);
+    watcher_.ended(sandbox->tenant, sandbox->id,
+                   sandbox->expires_at_ms <= now ? EndReason::kExpired : EndReason::kIdle);
+  }
+}
+
+void Sandboxes::drain() {
+  const std::lock_guard lock(mutex_);
+  draining_ = true;
+}
+
+// -- looking ------------------------------------------------------------------------------------------------------
+
+SandboxInfo Sandboxes::info_of(Sandbox& sandbox) const {
+  const std::lock_guard lock(sandbox.mutex);
+  return info_under_lock(sandbox);
+}
+
+SandboxInfo Sandboxes::info_under_lock(const Sandbox& sandbox) {
+  return {.id = sandbox.id,
+          .template_name = sandbox.template_name,
+          .state = sandbox.is_paused  ? SandboxState::kPaused
+                   : sandbox.uses > 0 ? SandboxState::kRunning
+                                      : SandboxState::kIdle,
+          .created_at_ms = sandbox.created_at_ms,
+          .last_used_at_ms = sandbox.last_used_at_ms,
+          .expires_at_ms = sandbox.expires_at_ms,
+          .idle_timeout_s = sandbox.idle_timeout_s,
+          .metadata = sandbox.metadata,
+          .labels = sandbox.labels,
+          .version = sandbox.version,
+          .execs = sandbox.execs_run,
+          .parent = sandbox.parent};
+}
+
+Answer<SandboxInfo> Sandboxes::get(const std::string& tenant, const std::string& id) {
+  const auto sandbox = find(tenant, id);
+  if (!sandbox) return std::unexpected(sandbox.error());
+  return info_of(**sandbox);
+}
+
+Answer<SandboxPage> Sandboxes::list(const std::string& tenant, const SandboxFilter& filter) {
+  const int64_t now = now_ms();
+  std::vector<SandboxInfo> all;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [id, sandbox] : sandboxes_) {
+      if (sandbox->tenant != tenant) continue;
+      SandboxInfo info = info_of(*sandbox);
+      if (info.expires_at_ms <= now || (filter.state && info.state != *filter.state)) continue;
+      if (!filter.label.empty() && std::ranges::find(info.labels, filter.label) == info.labels.end())
+        continue;
+      all.push_back(std::move(info));
+    }
+  }
+  const auto place_of = [](const SandboxInfo& info) {
+    return std::to_string(info.created_at_ms) + "-" + info.id;
+  };
+  std::ranges::sort(all, {}, place_of);  // of times with as many digits, for some centuries
+  SandboxPage page;
+  for (SandboxInfo& info : all) {
+    const std::string place = place_of(info);
+    if (place <= filter.cursor) continue;
+    if (page.sandboxes.size() == filter.limit) {
+      page.next_cursor = place_of(page.sandboxes.back());
+      break;
+    }
+    page.sandboxes.push_back(std::move(info));
+  }
+  return page;
+}
+
+Answer<SandboxInfo> Sandboxes::update(const std::string& tenant, const std::string& id,
+                                      const SandboxChange& change) {
+  const auto found = find(tenant, id);
+  if (!found) return std::unexpected(found.error());
+  Sandbox& sandbox = **found;
+  {
+    const std::lock_guard lock(sandbox.mutex);
+    if (change.if_version && *change.if_version != sandbox.version)
+      return refuse(ApiCode::kPreconditionFailed, "the sandbox has changed since it was read",
+                    "Read it again, and send the ETag that it has now.");
+    ++sandbox.version;
+    if (change.ttl_s) {
+      sandbox.ttl_s = std::min(*change.ttl_s, options_.most_ttl_s);
+      sandbox.expires_at_ms = now_ms() + static_cast<int64_t>(sandbox.ttl_s) * 1000;
+    }
+    if (change.idle_timeout_s)
+      sandbox.idle_timeout_s = *change.idle_timeout_s == 0 ? std::nullopt : change.idle_timeout_s;
+    if (change.metadata) sandbox.metadata = *change.metadata;
+    if (change.labels) sandbox.labels = *change.labels;
+  }
+  if (const auto noted = note_change(sandbox); !noted) return std::unexpected(noted.error());
+  return info_of(sandbox);
+}
+
+uint64_t Sandboxes::most_of(const Quotas& quotas) const {
+  return std::min<uint64_t>(options_.most_of_tenant, quotas.sandboxes.value_or(UINT64_MAX));
+}
+
+size_t Sandboxes::most_of(const std::string& tenant) const { return most_of(watcher_.quotas_of(tenant)); }
+
+Sandboxes::Counts Sandboxes::counts() const {
+  const std::lock_guard lock(mutex_);
+  Counts counts{.sandboxes = sandboxes_.size(), .queued = pool_.queued()};
+  for (const auto& [id, sandbox] : sandboxes_) {
+    const std::lock_guard lock_sandbox(sandbox->mutex);
+    counts.running += sandbox->running ? 1 : 0;
+    counts.resident += sandbox->guest ? 1 : 0;
+    if (sandbox->parked)
+      for (const KeptContext& context : *sandbox->parked) counts.parked_bytes += context.bytes.size();
+    counts.memory_bytes += sandbox->memory_bytes;
+  }
+  return counts;
+}
+
+// -- execs --------------------------------------------------------------------------------------------------------
+
+Answer<std::shared_ptr<Exec>> Sandboxes::exec(const std::string& tenant, const std::string& id,
+                                              ExecSpec spec) {
+  const auto sandbox = find(tenant, id);
+  if (!sandbox) return std::unexpected(sandbox.error());
+  {
+    const std::lock_guard lock(mutex_);
+    if (draining_)
+      return refuse(ApiCode::kDraining, "the service is shutting down", "Try again when it is back.");
+  }
+  {
+    const std::lock_guard lock((*sandbox)->mutex);
+    if ((*sandbox)->is_paused) return std::unexpected(is_paused_error(id));
+    if (!spec.context.empty() &&
+        std::ranges::find((*sandbox)->contexts, spec.context, &ContextInfo::id) == (*sandbox)->contexts.end())
+      return refuse(ApiCode::kNotFound, "the sandbox has no context " + spec.context,
+                    "GET …/contexts lists them.");
+  }
+  if (const auto may = watcher_.may_exec(tenant); !may) return std::unexpected(may.error());
+  const auto exec = std::make_shared<Exec>(new_id("exe"), id, now_ms());
+  {
+    const std::lock_guard lock((*sandbox)->mutex);
+    (*sandbox)->execs.push_back(exec);
+  }
+  const Answer<void> posted = post(
+      *sandbox, [this, exec, spec = std::move(spec), queued = std::chrono::steady_clock::now()](Sandbox& in) {
+        const uint64_t waited_us = us_since(queued);
+        return run(in, exec, spec, waited_us);
+      });
+  if (posted) return exec;
+  const std::lock_guard lock((*sandbox)->mutex);
+  std::erase((*sandbox)->execs, exec);
+  return std::unexpected(posted.error());
+}
+
+std::function<void()> Sandboxes::run(Sandbox& sandbox, const std::shared_ptr<Exec>& exec,
+                                     const ExecSpec& spec, uint64_t waited_us) {
+  const auto began = std::chrono::steady_clock::now();
+  bool shall_begin = true;
+  {
+    const std::lock_guard lock(sandbox.mutex);
+    shall_begin = !sandbox.is_dead && std::erase(sandbox.cancelled, exec->id) == 0;
+  }
+  const Answer<Guest*> guest = shall_begin ? wake(sandbox) : Answer<Guest*>(nullptr);
+  if (shall_begin && guest) {
+    const std::lock_guard lock(sandbox.mutex);
+    shall_begin = !sandbox.is_dead && std::erase(sandbox.cancelled, exec->id) == 0;
+    if (shall_begin) {
+      sandbox.running = exec;
+      ++sandbox.execs_run;
+    }
+  }
+  sandbox::Report report;
+  if (!guest) {
+    const ApiError& error = guest.error();
+    report = report_of(sandbox::Outcome::kInvalid, name_of(error.code), error.message, error.hint);
+  } else if (shall_begin) {
+    exec->begin();
+    GuestTurn turn{.code = spec.code,
+                   .stdin_text = spec.stdin_text,
+                   .arguments = spec.arguments,
+                   .name = spec.name,
+                   .is_script = spec.is_script,
+                   .most_time = {},
+                   .on_stdout = [&](std::string_view text) { exec->add_output(false, text); },
+                   .on_stderr = [&](std::string_view text) { exec->add_output(true, text); },
+                   .context = spec.context,
+                   .environment = spec.environment};
+    if (spec.timeout_ms) turn.most_time = std::chrono::milliseconds(*spec.timeout_ms);
+    report = (*guest)->exec(turn);
+  } else {
+    report = report_of(sandbox::Outcome::kCancelled, "cancelled", "the exec was cancelled before it began");
+  }
+  {
+    const std::lock_guard lock(sandbox.mutex);
+    sandbox.running = nullptr;
+    if (!sandbox.is_dead && sandbox.guest) sandbox.guest->allow();
+    while (sandbox.execs.size() > options_.most_kept_execs &&
+           sandbox.execs.front()->state() == ExecState::kDone)
+      sandbox.execs.pop_front();
+  }
+  watcher_.exec_ended({.tenant = sandbox.tenant,
+                       .sandbox = sandbox.id,
+                       .template_name = sandbox.template_name,
+                       .exec = exec->id,
+                       .waited_us = waited_us,
+                       .ran_us = us_since(began),
+                       .most_egress_bytes = sandbox.egress_bytes},
+                      report);
+  return [exec, report = std::move(report), hear = spec.hear_report] {
+    if (hear) hear(report);
+    exec->finish(report);
+  };
+}
+
+Answer<std::vector<std::shared_ptr<Exec>>> Sandboxes::list_execs(const std::string& tenant,
+                                                                 const std::string& id) {
+  const auto sandbox = find(tenant, id);
+  if (!sandbox) return std::unexpected(sandbox.error());
+  const std::lock_guard lock((*sandbox)->mutex);
+  return std::vector((*sandbox)->execs.begin(), (*sandbox)->execs.end());
+}
+
+Answer<std::shared_ptr<Exec>> Sandboxes::find_exec(const std::string& tenant, const std::string& id,
+                                                   const std::string& exec) {
+  const auto sandbox = find(tenant, id);
+  if (!sandbox) return std::unexpected(sandbox.error());
+  const std::lock_guard lock((*sandbox)->mutex);
+  const auto found = std::ranges::find((*sandbox)->execs, exec,
+                                       [](const auto& each) -> const std::string& { return each->id; });
+  if (found == (*sandbox)->execs.end())
+    return refuse(ApiCode::kNotFound, "the sandbox has no exec " + exec,
+                  "The last " + std::to_string(options_.most_kept_execs) + " are kept after their end.");
+  return *found;
+}
+
+Answer<void> Sandboxes::cancel_exec(const std::string& tenant, const std::string& id,
+                                    const std::string& exec) {
+  const auto found = find_exec(tenant, id, exec);
+  if (!found) return std::unexpected(found.error());
+  const auto sandbox = find(tenant, id);
+  if (!sandbox) return std::unexpected(sandbox.error());
+  const std::lock_guard lock((*sandbox)->mutex);
+  if ((*sandbox)->running == *found) (*sandbox)->guest->stop();
+  else if ((*found)->state() == ExecState::kQueued) (*sandbox)->cancelled.push_back(exec);
+  return {};
+}
+
+}  // namespace membrane::service

@@ -1,0 +1,321 @@
+// The life of sandboxes: made, asked to run code and to keep files, ended by their owner, their time to live, or the
+// service's end. Knows nothing of HTTP: REST, MCP and E2B's interface are written on it.
+//
+// A sandbox does one thing at a time, in the order in which it was asked; what waits holds no thread. What takes longer
+// than a moment answers by a callback, on a thread of the pool (or at once, when it is refused).
+//
+// A sandbox belongs to a tenant. For others it does not exist: kNotFound.
+//
+// Threads: any.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "service/errors.h"
+#include "service/exec.h"
+#include "service/file_watch.h"
+#include "service/guest.h"
+#include "service/images.h"
+#include "service/kept_guest.h"
+#include "service/snapshots.h"
+#include "service/watcher.h"
+#include "service/work_pool.h"
+
+namespace membrane::service {
+
+struct SandboxSpec {
+  std::string template_name = {};  // of Guests::templates(), or the name of a promoted snapshot
+  std::string snapshot = {};       // the id of one; then there is no template_name
+  // Nothing: of a snapshot its own, else what grants nothing. The packages of a snapshot stay.
+  std::optional<policy::Policy> policy = {};
+  Environment environment = {};                 // over that of a snapshot
+  std::optional<uint64_t> ttl_s = {};           // nothing: SandboxesOptions::usual_ttl_s
+  std::optional<uint64_t> idle_timeout_s = {};  // nothing: none
+  std::map<std::string, std::string> metadata = {};
+  std::vector<std::string> labels = {};
+};
+
+// What changes; what is absent stays.
+struct SandboxChange {
+  std::optional<uint64_t> ttl_s = {};           // from now
+  std::optional<uint64_t> idle_timeout_s = {};  // 0: none
+  std::optional<std::map<std::string, std::string>> metadata = {};
+  std::optional<std::vector<std::string>> labels = {};
+  std::optional<uint64_t> if_version = {};  // only when it still has this one
+};
+
+// kPaused: it is kept as images, and does nothing until it is resumed. Its time to live goes on.
+enum class SandboxState : uint8_t { kIdle, kRunning, kPaused };
+std::string_view name_of(SandboxState state);
+std::optional<SandboxState> state_named(std::string_view name);
+
+// A sandbox as it stands at one moment. Times are milliseconds since 1970.
+struct SandboxInfo {
+  std::string id;
+  std::string template_name;
+  SandboxState state = SandboxState::kIdle;
+  int64_t created_at_ms = 0;
+  int64_t last_used_at_ms = 0;
+  int64_t expires_at_ms = 0;
+  std::optional<uint64_t> idle_timeout_s;
+  std::map<std::string, std::string> metadata;
+  std::vector<std::string> labels;
+  uint64_t version = 1;     // one more with each change that its owner made
+  uint64_t execs = 0;       // that have run in it, and in those that it was forked from
+  std::string parent = {};  // the sandbox that it was forked from; "" for none
+};
+
+struct ContextInfo {
+  std::string id;
+  std::string template_name;
+  int64_t created_at_ms = 0;
+};
+
+// A sandbox in images, with all that another service needs to go on with it. Its state is kPaused, or kIdle for one that
+// is brought back when it is next used.
+struct KeptSandbox {
+  std::string tenant;
+  SandboxInfo info;
+  KeptGuest guest;
+  std::vector<ContextInfo> contexts;
+  uint64_t ttl_s = 0, memory_bytes = 0, egress_bytes = 0;
+  uint64_t forks = 0;  // that were made of it
+};
+
+struct SandboxFilter {
+  std::optional<SandboxState> state = {};
+  std::string label = {};   // "": any
+  std::string cursor = {};  // of the page before; "": from the first
+  size_t limit = 100;
+};
+struct SandboxPage {
+  std::vector<SandboxInfo> sandboxes;  // by the time they were made, then by id
+  std::string next_cursor;             // "": that was the last
+};
+
+struct ExecSpec {
+  std::string code;
+  std::string stdin_text = {};
+  std::vector<std::string> arguments = {};
+  std::optional<uint64_t> timeout_ms = {};
+  std::string name = {};  // these two as in GuestTurn
+  bool is_script = false;
+  std::string context = {};  // "": the one that is there from the start
+  Environment environment = {};
+  // Hears the report before Exec::when_done() is answered; may be null.
+  std::function<void(const sandbox::Report&)> hear_report = {};
+};
+
+struct SandboxesOptions {
+  size_t threads = 8;          // execs and file operations at once
+  size_t most_queued = 1'000;  // sandboxes that wait for a thread
+  size_t most_waiting = 64;    // things that one sandbox has yet to do
+  size_t most_sandboxes = 10'000;
+  size_t most_of_tenant = 1'000;
+  size_t most_kept_execs = 32;  // of one sandbox, after their end
+  size_t most_contexts = 32;    // of one sandbox
+  size_t most_watches = 16;     // of one sandbox
+  size_t most_forks = 256;      // at once
+  uint64_t usual_ttl_s = 3'600;
+  uint64_t most_ttl_s = 30ull * 24 * 3'600;
+  // Parking: a sandbox that nobody uses is kept as the bytes that differ from its template, without a process, and is
+  // brought back by its next use. After so long; at once for those that were used longest ago, when more than
+  // `most_resident` have a process. 0: only at the service's end.
+  uint64_t park_after_ms = 5'000;
+  size_t most_resident = 256;
+  std::function<int64_t()> now_ms = {};  // null: the system's clock
+  // What headers of a policy that a tenant's sandbox has may name; null: there are no secrets.
+  std::function<host::Secrets(const std::string& tenant, const policy::Policy& policy)> secrets_of = {};
+  Watcher* watcher = nullptr;  // borrowed; null: none
+};
+
+class Sandboxes {
+ public:
+  // All but the options are borrowed.
+  Sandboxes(Guests& guests, Images& images, Snapshots& snapshots, SandboxesOptions options);
+  // Ends all: what runs is stopped.
+  ~Sandboxes();
+
+  template <typename T>
+  using Then = std::function<void(Answer<T>)>;
+
+  void create(const std::string& tenant, SandboxSpec spec, Then<SandboxInfo> then);
+  [[nodiscard]] Answer<SandboxInfo> get(const std::string& tenant, const std::string& id);
+  [[nodiscard]] Answer<SandboxPage> list(const std::string& tenant, const SandboxFilter& filter);
+  [[nodiscard]] Answer<SandboxInfo> update(const std::string& tenant, const std::string& id,
+                                           const SandboxChange& change);
+  // What it runs is stopped; what waits is answered with kNotFound.
+  [[nodiscard]] Answer<void> kill(const std::string& tenant, const std::string& id);
+
+  // -- as it stands: to bytes and back, and many of it. Errors, besides kNotFound: kUnsupported for what cannot be kept
+  // (sandbox/session.h); kConflict for a sandbox that is paused, or is not. What it was asked before is done first.
+  void pause(const std::string& tenant, const std::string& id, Then<SandboxInfo> then);
+  void resume(const std::string& tenant, const std::string& id, Then<SandboxInfo> then);
+  void snapshot(const std::string& tenant, const std::string& id, Then<SnapshotInfo> then);
+  // Each goes on from here for itself, with its own randomness; they have what the sandbox was made with, and its time to
+  // live from now. All or none.
+  void fork(const std::string& tenant, const std::string& id, size_t count,
+            Then<std::vector<SandboxInfo>> then);
+
+  void open_context(const std::string& tenant, const std::string& id, std::string template_name,
+                    Then<ContextInfo> then);
+  void close_context(const std::string& tenant, const std::string& id, std::string context, Then<void> then);
+  [[nodiscard]] Answer<std::vector<ContextInfo>> contexts(const std::string& tenant, const std::string& id);
+
+  void set_environment(const std::string& tenant, const std::string& id, Environment environment,
+                       Then<SandboxInfo> then);
+  [[nodiscard]] Answer<policy::Policy> policy(const std::string& tenant, const std::string& id);
+  // Before all that waits. What runs is stopped, so that nothing happens any more that the policy does not grant; its
+  // outcome is kCancelled. The packages stay. Errors: kForbidden for what is more than it has, without `may_widen`.
+  void set_policy(const std::string& tenant, const std::string& id, policy::Policy policy, bool may_widen,
+                  Then<SandboxInfo> then);
+
+  // Queued: Exec::when_done() and Exec::events() tell how it goes.
+  [[nodiscard]] Answer<std::shared_ptr<Exec>> exec(const std::string& tenant, const std::string& id,
+                                                   ExecSpec spec);
+  // Those that are kept, oldest first.
+  [[nodiscard]] Answer<std::vector<std::shared_ptr<Exec>>> list_execs(const std::string& tenant,
+                                                                      const std::string& id);
+  [[nodiscard]] Answer<std::shared_ptr<Exec>> find_exec(const std::string& tenant, const std::string& id,
+                                                        const std::string& exec);
+  // Ends it, whether it runs or waits; one that is over stays as it is.
+  [[nodiscard]] Answer<void> cancel_exec(const std::string& tenant, const std::string& id,
+                                         const std::string& exec);
+
+  // Of a context's files: "" for the context that is there from the start.
+  void read_file(const std::string& tenant, const std::string& id, std::string context, std::string path,
+                 Then<std::string> then);
+  void write_file(const std::string& tenant, const std::string& id, std::string context, std::string path,
+                  std::string bytes, Then<void> then);
+  void list_files(const std::string& tenant, const std::string& id, std::string context,
+                  Then<std::vector<sandbox::ReportFile>> then);
+  void act_on_files(const std::string& tenant, const std::string& id, std::string context,
+                    wasi::FileRequest request, Then<std::vector<wasi::FileFact>> then);
+  // Changes below a directory from now on.
+  void watch_files(const std::string& tenant, const std::string& id, std::string context, std::string path,
+                   Then<std::shared_ptr<BodySource>> then);
+  // Several acts on files, with nothing else in between.
+  void with_files(const std::string& tenant, const std::string& id,
+                  std::function<Answer<std::string>(Guest&)> act, Then<std::string> then);
+
+  // Ends those whose time is over. To be called now and then; nothing else depends on how often.
+  void expire();
+  // Parks what is due, on threads of the pool. To be called now and then.
+  void park_idle();
+  // From now on nothing is made or run, and what runs continues.
+  void drain();
+  // For the service's end, after drain(): what runs is stopped, and what can be kept goes into images. Gives how many
+  // could not. Waits so long.
+  size_t keep_all(std::chrono::milliseconds patience);
+  // A sandbox of the service before. Takes over the images' references once it is there. Errors: kNotFound for images
+  // that are not there.
+  Status adopt(KeptSandbox kept);
+
+  struct Counts {
+    size_t sandboxes = 0, running = 0, queued = 0;
+    size_t resident = 0;        // with a process of their own
+    uint64_t parked_bytes = 0;  // of those that are parked in memory
+    uint64_t memory_bytes = 0;  // that the limits of all come to
+  };
+  [[nodiscard]] Counts counts() const;
+  // Sandboxes that the tenant may have at once.
+  [[nodiscard]] size_t most_of(const std::string& tenant) const;
+  [[nodiscard]] const Guests& guests() const { return guests_; }
+  [[nodiscard]] Snapshots& snapshots() { return snapshots_; }
+
+ private:
+  struct Sandbox;
+  // Of one sandbox; in it the guest is its own, or it is dead. Gives what is to be told when it is over: whoever hears
+  // that finds the sandbox as it stands after it.
+  using Task = std::function<std::function<void()>(Sandbox&)>;
+
+  [[nodiscard]] int64_t now_ms() const;
+  [[nodiscard]] Answer<std::shared_ptr<Sandbox>> find(const std::string& tenant, const std::string& id);
+  // Of more sandboxes, which are about to be made.
+  [[nodiscard]] Answer<void> take_room(const std::string& tenant, size_t count,
+                                       uint64_t memory_bytes_of_each);
+  [[nodiscard]] uint64_t most_of(const Quotas& quotas) const;
+  void give_room_back(const std::string& tenant, size_t count, uint64_t memory_bytes_of_each);
+  void forget_some_of(const std::string& tenant, size_t count, uint64_t memory_bytes_of_each);
+  // Counts so much for it from now on. Errors: kQuotaExceeded for more than there is room for.
+  [[nodiscard]] Answer<void> hold_memory(Sandbox& sandbox, uint64_t memory_bytes);
+  void put_in(const std::shared_ptr<Sandbox>& sandbox);
+  // The limit that a sandbox of this will have.
+  [[nodiscard]] uint64_t memory_of(const std::string& tenant, const SandboxSpec& spec) const;
+  // A sandbox with a guest, which is nobody's yet.
+  struct Made {
+    std::unique_ptr<Guest> guest;
+    GuestSpec spec;
+    std::vector<ContextInfo> contexts;
+  };
+  Answer<Made> make_guest(const std::string& tenant, const SandboxSpec& spec);
+  Answer<Made> make_guest_of(const std::string& tenant, const SandboxSpec& spec, const Snapshot& snapshot);
+  [[nodiscard]] GuestSpec with_secrets(const std::string& tenant, GuestSpec spec) const;
+  std::shared_ptr<Sandbox> fork_of(Sandbox& of, Made made);
+  Answer<std::vector<SandboxInfo>> put_forks(Sandbox& of, std::vector<Made> made, uint64_t took_us);
+  Answer<std::vector<Made>> fork_guest(Sandbox& sandbox, size_t count);
+  Then<SandboxInfo> as_it_stands(const std::string& tenant, const std::string& id, Then<SandboxInfo> then);
+  // kIdle: no use of the sandbox, and refused while it has anything to do.
+  enum class Turn : uint8_t { kLast, kNext, kIdle };
+  [[nodiscard]] Answer<void> post(const std::shared_ptr<Sandbox>& sandbox, Task task,
+                                  Turn turn = Turn::kLast);
+  void work_on(const std::shared_ptr<Sandbox>& sandbox);
+  std::function<void()> run(Sandbox& sandbox, const std::shared_ptr<Exec>& exec, const ExecSpec& spec,
+                            uint64_t waited_us);
+  [[nodiscard]] bool is_over(const Sandbox& sandbox, int64_t now) const;
+  [[nodiscard]] SandboxInfo info_of(Sandbox& sandbox) const;
+  void end(Sandbox& sandbox);
+  void let_go(Sandbox& sandbox);
+  // Of a task: its guest, brought back when it is parked. Errors: kConflict when it is paused; as Guests::restore().
+  Answer<Guest*> wake(Sandbox& in);
+  Answer<Guest*> bring_back(Sandbox& in);
+  // Of a task, of a sandbox with a guest: its contexts as bytes.
+  static Answer<std::vector<KeptContext>> kept_contexts(Sandbox& in);
+  // Of a task: from a guest, or from bytes in memory, into images.
+  Answer<void> put_away(Sandbox& in, bool is_paused);
+  void park(Sandbox& in);
+  static void cancel_all(Sandbox& in);
+  Answer<void> note_change(Sandbox& in);
+  // Under its mutex. `info` is its.
+  static KeptSandbox kept_of(const Sandbox& in, SandboxInfo info, KeptGuest guest);
+  static bool is_due(const Sandbox& in, int64_t now, uint64_t after_ms);
+  static SandboxInfo info_under_lock(const Sandbox& in);
+  void look_for_watches(Sandbox& sandbox);
+  // `act` runs as a task of the sandbox, whether it is paused or not; never when it is dead.
+  template <typename T>
+  void with_sandbox(const std::string& tenant, const std::string& id, Then<T> then,
+                    std::function<Answer<T>(Sandbox&)> act, Turn turn = Turn::kLast);
+  template <typename T>
+  void with_guest(const std::string& tenant, const std::string& id, Then<T> then,
+                  std::function<Answer<T>(Guest&)> act);
+
+  Guests& guests_;
+  Images& images_;
+  Snapshots& snapshots_;
+  const SandboxesOptions options_;
+  Watcher& watcher_;
+  mutable std::mutex mutex_;  // guards what follows; taken before a Sandbox's own
+  std::map<std::string, std::shared_ptr<Sandbox>, std::less<>> sandboxes_;  // by id
+  struct Held {
+    size_t sandboxes = 0;
+    uint64_t memory_bytes = 0;  // that their limits come to
+  };
+  std::map<std::string, Held> of_tenant_;  // with those that are being made
+  size_t being_made_ = 0;
+  bool draining_ = false;
+  std::atomic<bool> is_ending_ = false;  // what is in images stays there, for the next service
+  WorkPool pool_;  // the last, so that its threads end first, and may use all else until then
+};
+
+}  // namespace membrane::service

@@ -1,0 +1,81 @@
+// The files of sandboxes.
+#include "service/sandbox_record.h"
+
+namespace membrane::service {
+
+void Sandboxes::read_file(const std::string& tenant, const std::string& id, std::string context,
+                          std::string path, Then<std::string> then) {
+  with_guest<std::string>(tenant, id, std::move(then),
+                          [context = std::move(context), path = std::move(path)](Guest& guest) {
+                            return guest.read_file(context, path);
+                          });
+}
+
+void Sandboxes::write_file(const std::string& tenant, const std::string& id, std::string context,
+                           std::string path, std::string bytes, Then<void> then) {
+  with_guest<void>(tenant, id, std::move(then),
+                   [context = std::move(context), path = std::move(path), bytes = std::move(bytes)](
+                       Guest& guest) { return guest.write_file(context, path, bytes); });
+}
+
+void Sandboxes::list_files(const std::string& tenant, const std::string& id, std::string context,
+                           Then<std::vector<sandbox::ReportFile>> then) {
+  with_guest<std::vector<sandbox::ReportFile>>(
+      tenant, id, std::move(then),
+      [context = std::move(context)](Guest& guest) { return guest.files(context); });
+}
+
+void Sandboxes::act_on_files(const std::string& tenant, const std::string& id, std::string context,
+                             wasi::FileRequest request, Then<std::vector<wasi::FileFact>> then) {
+  with_guest<std::vector<wasi::FileFact>>(tenant, id, std::move(then),
+                                          [context = std::move(context), request = std::move(request)](
+                                              Guest& guest) { return guest.act_on_files(context, request); });
+}
+
+void Sandboxes::with_files(const std::string& tenant, const std::string& id,
+                           std::function<Answer<std::string>(Guest&)> act, Then<std::string> then) {
+  with_guest<std::string>(tenant, id, std::move(then), std::move(act));
+}
+
+void Sandboxes::watch_files(const std::string& tenant, const std::string& id, std::string context,
+                            std::string path, Then<std::shared_ptr<BodySource>> then) {
+  const auto watch = std::make_shared<FileWatch>(std::move(context), std::move(path));
+  with_sandbox<std::shared_ptr<BodySource>>(
+      tenant, id, std::move(then), [this, watch](Sandbox& in) -> Answer<std::shared_ptr<BodySource>> {
+        const auto guest = wake(in);
+        if (!guest) return std::unexpected(guest.error());
+        const auto facts = (*guest)->act_on_files(
+            watch->context, {.act = wasi::FileAct::kList, .path = watch->path, .to = {}, .is_deep = true});
+        if (!facts) return std::unexpected(facts.error());
+        watch->look(*facts);
+        const std::lock_guard lock(in.mutex);
+        std::erase_if(in.watches, [](const auto& each) { return each->is_over(); });
+        if (in.watches.size() >= options_.most_watches)
+          return refuse(
+              ApiCode::kQuotaExceeded,
+              "the sandbox is watched by " + std::to_string(in.watches.size()) + ", which is the most",
+              "Close those streams that are not needed.");
+        in.watches.push_back(watch);
+        return watch;
+      });
+}
+
+// After each task, on its thread.
+void Sandboxes::look_for_watches(Sandbox& sandbox) {
+  std::vector<std::shared_ptr<FileWatch>> watches;
+  {
+    const std::lock_guard lock(sandbox.mutex);
+    std::erase_if(sandbox.watches, [](const auto& each) { return each->is_over(); });
+    if (sandbox.is_dead || sandbox.guest == nullptr) return;
+    watches = sandbox.watches;
+  }
+  for (const auto& watch : watches) {
+    const auto facts = sandbox.guest->act_on_files(
+        watch->context, {.act = wasi::FileAct::kList, .path = watch->path, .to = {}, .is_deep = true});
+    if (facts) watch->look(*facts);
+    else if (facts.error().code == ApiCode::kNotFound) watch->look({});  // the directory is gone
+    else watch->end();
+  }
+}
+
+}  // namespace membrane::service

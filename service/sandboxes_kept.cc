@@ -1,0 +1,271 @@
+// Sandboxes as bytes: paused, snapshots, forks; and what changes the guest as a whole.
+#include "policy/restrict.h"
+#include "service/sandbox_record.h"
+#include "service/tokens.h"
+
+namespace membrane::service {
+
+// The answer tells the sandbox as it stands when its task is over.
+Sandboxes::Then<SandboxInfo> Sandboxes::as_it_stands(const std::string& tenant, const std::string& id,
+                                                     Then<SandboxInfo> then) {
+  return [this, tenant, id, then = std::move(then)](const Answer<SandboxInfo>& info) {
+    then(info ? get(tenant, id) : info);
+  };
+}
+
+void Sandboxes::pause(const std::string& tenant, const std::string& id, Then<SandboxInfo> then) {
+  with_sandbox<SandboxInfo>(tenant, id, as_it_stands(tenant, id, std::move(then)),
+                            [this](Sandbox& in) -> Answer<SandboxInfo> {
+                              if (in.is_paused) return std::unexpected(is_paused_error(in.id));
+                              if (const auto put = put_away(in, true); !put)
+                                return std::unexpected(put.error());
+                              return info_of(in);
+                            });
+}
+
+void Sandboxes::resume(const std::string& tenant, const std::string& id, Then<SandboxInfo> then) {
+  with_sandbox<SandboxInfo>(tenant, id, as_it_stands(tenant, id, std::move(then)),
+                            [this](Sandbox& in) -> Answer<SandboxInfo> {
+                              if (!in.is_paused)
+                                return refuse(ApiCode::kConflict, "the sandbox " + in.id + " is not paused",
+                                              "It can be used as it is.");
+                              if (const auto guest = bring_back(in); !guest)
+                                return std::unexpected(guest.error());
+                              return info_of(in);
+                            });
+}
+
+void Sandboxes::snapshot(const std::string& tenant, const std::string& id, Then<SnapshotInfo> then) {
+  with_sandbox<SnapshotInfo>(tenant, id, std::move(then), [this](Sandbox& in) -> Answer<SnapshotInfo> {
+    Answer<KeptGuest> kept;
+    if (in.kept) {
+      kept = share_images(images_, *in.kept);
+    } else {
+      const auto contexts = kept_contexts(in);
+      if (!contexts) return std::unexpected(contexts.error());
+      kept = put_images(images_, in.spec, *contexts);
+    }
+    if (!kept) return std::unexpected(kept.error());
+    return snapshots_.add({.id = new_id("snp"),
+                           .tenant = in.tenant,
+                           .sandbox = in.id,
+                           .template_name = in.template_name,
+                           .name = {},
+                           .created_at_ms = now_ms()},
+                          *std::move(kept));
+  });
+}
+
+// -- forks --------------------------------------------------------------------------------------------------------
+
+Answer<std::vector<Sandboxes::Made>> Sandboxes::fork_guest(Sandbox& in, size_t count) {
+  const auto parent = wake(in);
+  if (!parent) return std::unexpected(parent.error());
+  std::vector<Made> all;
+  for (size_t i = 0; i < count; ++i) {
+    const auto contexts = (*parent)->keep(++in.forks);
+    if (!contexts) return std::unexpected(contexts.error());
+    Made made{nullptr, in.spec, {}};
+    auto guest = guests_.restore(made.spec, *contexts);
+    if (!guest) return std::unexpected(guest.error());
+    made.guest = *std::move(guest);
+    const std::lock_guard lock(in.mutex);
+    made.contexts = in.contexts;
+    all.push_back(std::move(made));
+  }
+  return all;
+}
+
+std::shared_ptr<Sandboxes::Sandbox> Sandboxes::fork_of(Sandbox& of, Made made) {
+  const auto fork = std::make_shared<Sandbox>();
+  fork->id = new_id("sbx");
+  fork->created_at_ms = fork->last_used_at_ms = now_ms();
+  {
+    const std::lock_guard lock(of.mutex);
+    fork->tenant = of.tenant;
+    fork->template_name = of.template_name;
+    fork->ttl_s = of.ttl_s;
+    fork->idle_timeout_s = of.idle_timeout_s;
+    fork->metadata = of.metadata;
+    fork->labels = of.labels;
+    fork->execs_run = of.execs_run;
+    fork->parent = of.id;
+  }
+  fork->expires_at_ms = fork->created_at_ms + static_cast<int64_t>(fork->ttl_s) * 1000;
+  fork->memory_bytes = of.memory_bytes;
+  fork->egress_bytes = of.egress_bytes;
+  fork->contexts = std::move(made.contexts);
+  fork->spec = std::move(made.spec);
+  fork->guest = std::move(made.guest);
+  return fork;
+}
+
+// All or none.
+Answer<std::vector<SandboxInfo>> Sandboxes::put_forks(Sandbox& of, std::vector<Made> made, uint64_t took_us) {
+  std::vector<std::shared_ptr<Sandbox>> forks;
+  for (Made& each : made) {
+    const auto fork = fork_of(of, std::move(each));
+    const auto noted =
+        watcher_.created(fork->tenant, info_of(*fork), fork->spec.policy, took_us / made.size());
+    if (!noted) {
+      for (const auto& other : forks) watcher_.ended(other->tenant, other->id, EndReason::kKilled);
+      return std::unexpected(noted.error());
+    }
+    forks.push_back(fork);
+  }
+  std::vector<SandboxInfo> infos;
+  for (const auto& fork : forks) {
+    infos.push_back(info_of(*fork));
+    put_in(fork);
+  }
+  return infos;
+}
+
+void Sandboxes::fork(const std::string& tenant, const std::string& id, size_t count,
+                     Then<std::vector<SandboxInfo>> then) {
+  using Infos = std::vector<SandboxInfo>;
+  if (count == 0 || count > options_.most_forks)
+    return then(
+        refuse(ApiCode::kInvalidValue, "\"count\" is not from 1 to " + std::to_string(options_.most_forks)));
+  const auto found = find(tenant, id);
+  if (!found) return then(std::unexpected(found.error()));
+  const uint64_t memory_bytes = [&] {
+    const std::lock_guard lock(mutex_);
+    return (*found)->memory_bytes;
+  }();
+  if (const Answer<void> room = take_room(tenant, count, memory_bytes); !room)
+    return then(std::unexpected(room.error()));
+  const auto told = [this, tenant, count, then, memory_bytes](Answer<Infos> infos) {
+    if (!infos) give_room_back(tenant, count, memory_bytes);
+    then(std::move(infos));
+  };
+  with_sandbox<Infos>(tenant, id, told, [this, count, memory_bytes](Sandbox& in) -> Answer<Infos> {
+    if (in.memory_bytes != memory_bytes)
+      return refuse(ApiCode::kConflict, "the sandbox's policy has changed meanwhile", "Fork it again.");
+    const auto began = std::chrono::steady_clock::now();
+    auto made = fork_guest(in, count);
+    if (!made) return std::unexpected(made.error());
+    return put_forks(in, *std::move(made), us_since(began));
+  });
+}
+
+// -- contexts -----------------------------------------------------------------------------------------------------
+
+void Sandboxes::open_context(const std::string& tenant, const std::string& id, std::string template_name,
+                             Then<ContextInfo> then) {
+  with_sandbox<ContextInfo>(
+      tenant, id, std::move(then),
+      [this, template_name = std::move(template_name)](Sandbox& in) -> Answer<ContextInfo> {
+        const auto guest = wake(in);
+        if (!guest) return std::unexpected(guest.error());
+        ContextInfo info{new_id("ctx"), template_name.empty() ? in.spec.template_name : template_name,
+                         now_ms()};
+        {
+          const std::lock_guard lock(in.mutex);
+          if (in.contexts.size() >= options_.most_contexts)
+            return refuse(
+                ApiCode::kQuotaExceeded,
+                "the sandbox has " + std::to_string(in.contexts.size()) + " contexts, which is the most",
+                "Close those that are not needed.");
+        }
+        if (const auto opened = (*guest)->open_context(info.id, template_name); !opened)
+          return std::unexpected(opened.error());
+        const std::lock_guard lock(in.mutex);
+        in.contexts.push_back(info);
+        return info;
+      });
+}
+
+void Sandboxes::close_context(const std::string& tenant, const std::string& id, std::string context,
+                              Then<void> then) {
+  with_sandbox<void>(
+      tenant, id, std::move(then), [this, context = std::move(context)](Sandbox& in) -> Answer<void> {
+        const auto guest = wake(in);
+        if (!guest) return std::unexpected(guest.error());
+        if (const auto closed = (*guest)->close_context(context); !closed) return closed;
+        const std::lock_guard lock(in.mutex);
+        std::erase_if(in.contexts, [&](const ContextInfo& each) { return each.id == context; });
+        return {};
+      });
+}
+
+Answer<std::vector<ContextInfo>> Sandboxes::contexts(const std::string& tenant, const std::string& id) {
+  const auto sandbox = find(tenant, id);
+  if (!sandbox) return std::unexpected(sandbox.error());
+  const std::lock_guard lock((*sandbox)->mutex);
+  return (*sandbox)->contexts;
+}
+
+// -- the environment and the policy -------------------------------------------------------------------------------
+
+void Sandboxes::set_environment(const std::string& tenant, const std::string& id, Environment environment,
+                                Then<SandboxInfo> then) {
+  with_sandbox<SandboxInfo>(tenant, id, as_it_stands(tenant, id, std::move(then)),
+                            [this, environment = std::move(environment)](Sandbox& in) -> Answer<SandboxInfo> {
+                              const auto guest = wake(in);
+                              if (!guest) return std::unexpected(guest.error());
+                              if (const auto set = (*guest)->set_environment(environment); !set)
+                                return std::unexpected(set.error());
+                              {
+                                const std::lock_guard lock(in.mutex);
+                                in.spec.environment = environment;
+                                ++in.version;
+                              }
+                              return info_of(in);
+                            });
+}
+
+Answer<policy::Policy> Sandboxes::policy(const std::string& tenant, const std::string& id) {
+  const auto sandbox = find(tenant, id);
+  if (!sandbox) return std::unexpected(sandbox.error());
+  const std::lock_guard lock((*sandbox)->mutex);
+  return (*sandbox)->spec.policy;
+}
+
+void Sandboxes::set_policy(const std::string& tenant, const std::string& id, policy::Policy wanted,
+                           bool may_widen, Then<SandboxInfo> then) {
+  const auto sandbox = find(tenant, id);
+  if (!sandbox) return then(std::unexpected(sandbox.error()));
+  const auto check = [may_widen](Sandbox& in, policy::Policy& policy) -> Answer<void> {
+    const std::lock_guard lock(in.mutex);
+    const policy::Policy& has = in.spec.policy;
+    policy.packages = has.packages;
+    policy.time.start_ms = has.time.start_ms;  // no grants, and of the program's past
+    policy.random.seed = has.random.seed;
+    if (may_widen || policy::restrict(policy, has).policy == policy) return {};
+    return refuse(
+        ApiCode::kForbidden, "the policy grants more than the sandbox has",
+        "GET …/policy says what it has; leave the rest out, or use a token with the scope policy:widen.");
+  };
+  if (const auto checked = check(**sandbox, wanted); !checked) return then(std::unexpected(checked.error()));
+  with_sandbox<SandboxInfo>(
+      tenant, id, as_it_stands(tenant, id, std::move(then)),
+      [this, wanted, check](Sandbox& in) mutable -> Answer<SandboxInfo> {
+        if (const auto checked = check(in, wanted); !checked) return std::unexpected(checked.error());
+        GuestSpec spec = in.spec;
+        spec.policy = wanted;
+        spec = with_secrets(in.tenant, std::move(spec));
+        const uint64_t before = in.memory_bytes, after = wanted.limits.memory_bytes;
+        if (const auto room = hold_memory(in, std::max(before, after)); !room)
+          return std::unexpected(room.error());
+        if (in.guest)
+          if (const auto set = in.guest->set_policy(spec.policy, spec.secrets); !set) {
+            static_cast<void>(hold_memory(in, before));
+            return std::unexpected(set.error());
+          }
+        static_cast<void>(hold_memory(in, after));
+        {
+          const std::lock_guard lock(in.mutex);
+          in.spec = std::move(spec);
+          if (in.kept) in.kept->spec.policy = wanted;
+          ++in.version;
+        }
+        if (const auto noted = note_change(in); !noted) return std::unexpected(noted.error());
+        return info_of(in);
+      },
+      Turn::kNext);
+  const std::lock_guard lock((*sandbox)->mutex);
+  if ((*sandbox)->running && (*sandbox)->guest) (*sandbox)->guest->stop();
+}
+
+}  // namespace membrane::service

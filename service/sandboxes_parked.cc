@@ -1,0 +1,218 @@
+// Sandboxes without a process: parked in memory while nobody uses them, in images while they are paused or the service is
+// not there, and brought back from either.
+#include <algorithm>
+#include <condition_variable>
+
+#include "service/sandbox_record.h"
+
+namespace membrane::service {
+namespace {
+
+constexpr size_t kMostParksAtOnce = 64;  // more would keep execs waiting for a thread
+
+}  // namespace
+
+// -- into bytes ---------------------------------------------------------------------------------------------------
+
+Answer<std::vector<KeptContext>> Sandboxes::kept_contexts(Sandbox& in) {
+  if (in.parked) return *in.parked;
+  return in.guest->keep();
+}
+
+KeptSandbox Sandboxes::kept_of(const Sandbox& in, SandboxInfo info, KeptGuest guest) {
+  return {.tenant = in.tenant,
+          .info = std::move(info),
+          .guest = std::move(guest),
+          .contexts = in.contexts,
+          .ttl_s = in.ttl_s,
+          .memory_bytes = in.memory_bytes,
+          .egress_bytes = in.egress_bytes,
+          .forks = in.forks};
+}
+
+Answer<void> Sandboxes::put_away(Sandbox& in, bool is_paused) {
+  Answer<KeptGuest> guest;
+  if (in.kept) {
+    guest = *in.kept;
+  } else {
+    const auto contexts = kept_contexts(in);
+    if (!contexts) return std::unexpected(contexts.error());
+    guest = put_images(images_, in.spec, *contexts);
+    if (!guest) return std::unexpected(guest.error());
+  }
+  KeptSandbox record;
+  {
+    const std::lock_guard lock(in.mutex);
+    SandboxInfo info = info_under_lock(in);
+    info.state = is_paused ? SandboxState::kPaused : SandboxState::kIdle;
+    record = kept_of(in, std::move(info), *guest);
+  }
+  if (const auto noted = watcher_.kept(record); !noted) {
+    if (!in.kept) drop_images(images_, *guest);
+    return noted;
+  }
+  std::unique_ptr<Guest> ended;  // outside of the lock
+  const std::lock_guard lock(in.mutex);
+  in.kept = *std::move(guest);
+  in.is_paused = is_paused;
+  in.parked.reset();
+  ended = std::move(in.guest);
+  return {};
+}
+
+Answer<void> Sandboxes::note_change(Sandbox& in) {
+  std::optional<KeptSandbox> record;
+  SandboxInfo info;
+  {
+    const std::lock_guard lock(in.mutex);
+    info = info_under_lock(in);
+    if (in.kept) record = kept_of(in, info, *in.kept);
+  }
+  return record ? watcher_.kept(*record) : watcher_.changed(in.tenant, info);
+}
+
+void Sandboxes::park(Sandbox& in) {
+  if (in.guest == nullptr) return;
+  auto contexts = in.guest->keep();
+  std::unique_ptr<Guest> ended;
+  const std::lock_guard lock(in.mutex);
+  in.cannot_be_kept = !contexts;
+  if (!contexts || in.is_dead) return;
+  for (KeptContext& context : *contexts) context.bytes.shrink_to_fit();
+  in.parked = *std::move(contexts);
+  ended = std::move(in.guest);
+}
+
+// -- and back -----------------------------------------------------------------------------------------------------
+
+Answer<Guest*> Sandboxes::wake(Sandbox& in) {
+  if (in.guest != nullptr) return in.guest.get();
+  if (in.is_paused) return std::unexpected(is_paused_error(in.id));
+  return bring_back(in);
+}
+
+Answer<Guest*> Sandboxes::bring_back(Sandbox& in) {
+  Answer<std::vector<KeptContext>> of_images;
+  if (in.kept) of_images = get_images(images_, *in.kept);
+  if (!of_images) return std::unexpected(of_images.error());
+  auto guest = guests_.restore(with_secrets(in.tenant, in.spec), in.kept ? *of_images : *in.parked);
+  if (!guest) return std::unexpected(guest.error());
+  if (in.kept)
+    if (const auto noted = watcher_.resumed(in.tenant, in.id); !noted) return std::unexpected(noted.error());
+  const std::lock_guard lock(in.mutex);
+  in.guest = *std::move(guest);
+  in.is_paused = false;
+  in.parked.reset();
+  if (in.kept) drop_images(images_, *in.kept);
+  in.kept.reset();
+  return in.guest.get();
+}
+
+// -- when ---------------------------------------------------------------------------------------------------------
+
+bool Sandboxes::is_due(const Sandbox& in, int64_t now, uint64_t after_ms) {
+  return in.guest != nullptr && !in.is_at_work && !in.cannot_be_kept && in.watches.empty() &&
+         in.last_used_at_ms + static_cast<int64_t>(after_ms) <= now;
+}
+
+void Sandboxes::park_idle() {
+  if (options_.park_after_ms == 0) return;
+  const int64_t now = now_ms();
+  using Idle = std::pair<int64_t, std::shared_ptr<Sandbox>>;
+  std::vector<Idle> idle;  // by when they were last used
+  size_t resident = 0, due = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [id, sandbox] : sandboxes_) {
+      const std::lock_guard lock_sandbox(sandbox->mutex);
+      resident += sandbox->guest ? 1 : 0;
+      if (!is_due(*sandbox, now, 0)) continue;
+      idle.emplace_back(sandbox->last_used_at_ms, sandbox);
+      due += is_due(*sandbox, now, options_.park_after_ms) ? 1 : 0;
+    }
+  }
+  const size_t above = resident - std::min(resident, options_.most_resident);
+  const size_t count = std::min({std::max(due, above), idle.size(), kMostParksAtOnce});
+  std::ranges::partial_sort(idle, idle.begin() + static_cast<ptrdiff_t>(count), {}, &Idle::first);
+  for (size_t i = 0; i < count; ++i) {
+    const auto task = [this](Sandbox& in) -> std::function<void()> {
+      park(in);
+      return [] {};
+    };
+    static_cast<void>(post(idle[i].second, task, Turn::kIdle));  // one that is in use again stays
+  }
+}
+
+// What it runs and what waits.
+void Sandboxes::cancel_all(Sandbox& in) {
+  const std::lock_guard lock(in.mutex);
+  if (in.running) in.guest->stop();
+  for (const auto& exec : in.execs)
+    if (exec->state() == ExecState::kQueued) in.cancelled.push_back(exec->id);
+}
+
+size_t Sandboxes::keep_all(std::chrono::milliseconds patience) {
+  std::vector<std::shared_ptr<Sandbox>> all;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [id, sandbox] : sandboxes_) all.push_back(sandbox);
+  }
+  struct Progress {
+    std::mutex mutex;
+    std::condition_variable changed;
+    size_t left = 0, lost = 0;
+  };
+  const auto progress = std::make_shared<Progress>();
+  progress->left = all.size();
+  const auto done = [progress](bool is_kept) {
+    const std::lock_guard lock(progress->mutex);
+    --progress->left;
+    progress->lost += is_kept ? 0 : 1;
+    progress->changed.notify_all();
+  };
+  for (const auto& sandbox : all) {
+    const auto task = [this, done](Sandbox& in) -> std::function<void()> {
+      const bool is_kept = in.kept || put_away(in, false).has_value();
+      return [done, is_kept] { done(is_kept); };
+    };
+    cancel_all(*sandbox);
+    if (!post(sandbox, task, Turn::kLast)) done(false);
+  }
+  std::unique_lock lock(progress->mutex);
+  progress->changed.wait_for(lock, patience, [&] { return progress->left == 0; });
+  return progress->lost + progress->left;
+}
+
+Status Sandboxes::adopt(KeptSandbox kept) {
+  auto shared = share_images(images_, kept.guest);
+  if (!shared) return fail(ErrorCode::kNotFound, shared.error().message);
+  const auto sandbox = std::make_shared<Sandbox>();
+  sandbox->id = kept.info.id;
+  sandbox->tenant = kept.tenant;
+  sandbox->template_name = kept.info.template_name;
+  sandbox->memory_bytes = kept.memory_bytes;
+  sandbox->egress_bytes = kept.egress_bytes;
+  sandbox->created_at_ms = kept.info.created_at_ms;
+  sandbox->last_used_at_ms = kept.info.last_used_at_ms;
+  sandbox->expires_at_ms = kept.info.expires_at_ms;
+  sandbox->ttl_s = kept.ttl_s;
+  sandbox->idle_timeout_s = kept.info.idle_timeout_s;
+  sandbox->metadata = kept.info.metadata;
+  sandbox->labels = kept.info.labels;
+  sandbox->version = kept.info.version;
+  sandbox->execs_run = kept.info.execs;
+  sandbox->parent = kept.info.parent;
+  sandbox->contexts = std::move(kept.contexts);
+  sandbox->spec = with_secrets(kept.tenant, shared->spec);
+  sandbox->is_paused = kept.info.state == SandboxState::kPaused;
+  sandbox->kept = *std::move(shared);
+  sandbox->forks = kept.forks;
+  const std::lock_guard lock(mutex_);
+  Held& holds = of_tenant_[kept.tenant];
+  ++holds.sandboxes;
+  holds.memory_bytes += kept.memory_bytes;
+  sandboxes_.emplace(sandbox->id, sandbox);
+  return {};
+}
+
+}  // namespace membrane::service

@@ -1,0 +1,274 @@
+// membrane-service: the program that `membrane serve` becomes.
+
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+
+#include "base/private_file.h"
+#include "packages/provide.h"
+#include "sandbox/languages.h"
+#include "service/config.h"
+#include "service/documents.h"
+#include "service/e2b/e2b.h"
+#include "service/front.h"
+#include "service/hidden_variable.h"
+#include "service/http_server.h"
+#include "service/idempotency.h"
+#include "service/image_files.h"
+#include "service/ledger.h"
+#include "service/mcp_interface.h"
+#include "service/rest.h"
+#include "service/times.h"
+#include "worker/guests.h"
+
+namespace membrane::service {
+namespace {
+
+constexpr int kExitRequest = 2, kExitMembrane = 3;
+constexpr std::chrono::milliseconds kExpireEvery(250);
+
+Level level_of(const std::string& name) {
+  if (name == "debug") return Level::kDebug;
+  if (name == "warning") return Level::kWarning;
+  if (name == "error") return Level::kError;
+  return name == "silent" ? Level::kSilent : Level::kInfo;
+}
+
+int complain(const Error& error) {
+  std::fprintf(stderr, "membrane: %s\n", error.message.c_str());
+  if (!error.hint.empty()) std::fprintf(stderr, "  hint: %s\n", error.hint.c_str());
+  return error.code == ErrorCode::kInternal ? kExitMembrane : kExitRequest;
+}
+
+HttpServerOptions http_options(const Config& config) {
+  HttpServerOptions options;
+  options.address = config.listen;
+  options.port = static_cast<uint16_t>(config.port);
+  options.tls_certificate_file = config.tls_certificate;
+  options.tls_key_file = config.tls_key;
+  return options;
+}
+
+McpOptions mcp_options(const Config& config) {
+  McpOptions options;
+  options.hosts = config.mcp_hosts;
+  options.hosts.push_back(config.listen.contains(':') ? "[" + config.listen + "]" : config.listen);
+  options.origins = config.mcp_origins;
+  return options;
+}
+
+// The directory, made when it is not there, and closed to others.
+Result<std::string> state_directory(const Config& config) {
+  const std::string path = config.state.empty() ? default_state_directory() : config.state;
+  if (path.empty())
+    return fail(ErrorCode::kInvalidArgument, "there is no directory for the service's state",
+                "Give --state DIRECTORY.");
+  if (!make_directory(path)) return refused_by_system("make", path);
+  MEMBRANE_TRY(check_private_directory(path, "the service's state"));
+  return path;
+}
+
+// What outlives the process. Each part uses those before it.
+struct Kept {
+  std::unique_ptr<Disk> disk;
+  std::unique_ptr<DurableFiles> files;
+  std::unique_ptr<State> state;
+  std::unique_ptr<Images> images;
+  std::unique_ptr<Audit> audit;
+  std::unique_ptr<Tokens> tokens;
+  std::string owner_token;
+
+  static Result<Kept> open(const Config& config) {
+    Kept kept;
+    MEMBRANE_ASSIGN(const std::string directory, state_directory(config));
+    kept.disk = disk_below(directory);
+    kept.files = std::make_unique<DurableFiles>(*kept.disk);
+    MEMBRANE_ASSIGN(kept.state, State::open(directory));  // the first: it says when another service is there
+    MEMBRANE_TRY(kept.files->clean(""));
+    MEMBRANE_ASSIGN(kept.images, ImageFiles::open(*kept.files));
+    if (config.audit) {
+      MEMBRANE_ASSIGN(kept.audit, Audit::open(*kept.disk));
+    }
+    MEMBRANE_ASSIGN(kept.tokens, Tokens::open(*kept.state));
+    MEMBRANE_ASSIGN(kept.owner_token, membrane::service::owner_token(*kept.files));
+    MEMBRANE_TRY(kept.tokens->add(kept.owner_token,
+                                  {.id = "owner", .tenant = "owner", .name = "owner", .scopes = {"admin"}}));
+    return kept;
+  }
+};
+
+// What the service before has promised to keep. The images that none of it refers to go.
+Status bring_back(Ledger& ledger, Snapshots& snapshots, Sandboxes& sandboxes, Images& images, Log& log) {
+  MEMBRANE_ASSIGN(const std::vector<std::string> problems, snapshots.load());
+  for (const std::string& problem : problems)
+    log.write(Level::kError, "snapshot damaged", {{"why", std::string_view(problem)}});
+  for (KeptSandbox& kept : ledger.take_kept())
+    if (const Status adopted = sandboxes.adopt(kept); !adopted) ledger.lose(kept, adopted.error().message);
+  images.sweep();
+  return {};
+}
+
+// Those of before, when the key is that of before: `is_random` for one that is not. A secret that comes in is kept then.
+Result<std::unique_ptr<Secrets>> open_secrets(State& state, SecretKey key, bool is_random, Log& log) {
+  MEMBRANE_ASSIGN(const std::vector<SecretRow> rows, state.secrets());
+  if (is_random) {
+    if (!rows.empty())
+      log.write(Level::kWarning, "secrets unavailable",
+                {{"why", std::string_view(
+                             "they are sealed under a key, and the service has none: see --secrets-key")}});
+    return std::make_unique<Secrets>(std::move(key));
+  }
+  const auto answer = [](const Status& done) -> Answer<void> {
+    if (!done) return std::unexpected(api_error(done.error()));
+    return {};
+  };
+  auto secrets = std::make_unique<Secrets>(
+      std::move(key),
+      SecretKeeper{.put =
+                       [&state, answer](const SealedSecret& row) {
+                         return answer(state.put(SecretRow{row.tenant, row.info.name, row.sealed,
+                                                           row.info.hosts, row.info.updated_at_ms}));
+                       },
+                   .remove =
+                       [&state, answer](const std::string& tenant, const std::string& name) {
+                         return answer(state.remove_secret(tenant, name));
+                       }});
+  for (const SecretRow& row : rows)
+    MEMBRANE_TRY(secrets->load({row.tenant, {row.name, row.hosts, row.updated_at_ms}, row.ciphertext}));
+  return secrets;
+}
+
+// `variable` is MEMBRANE_SECRETS_KEY.
+Result<std::unique_ptr<Secrets>> secrets_of(const Config& config, HiddenVariable& variable, State& state,
+                                            Log& log) {
+  const std::string text = variable.take();
+  const bool is_random = config.secrets_key.empty() && text.empty();
+  MEMBRANE_ASSIGN(SecretKey key, !config.secrets_key.empty() ? SecretKey::read(config.secrets_key)
+                                 : is_random                 ? SecretKey::random()
+                                                             : SecretKey::parse(text));
+  return open_secrets(state, std::move(key), is_random, log);
+}
+
+// A wall that is missing, and that nobody said is known to be.
+Status check_walls(worker::Zygote& zygote, const std::vector<std::string>& accepted) {
+  MEMBRANE_ASSIGN(const auto worker, zygote.spawn());
+  for (const auto& [name, why] : worker->raise_walls({}).missing)
+    if (std::ranges::find(accepted, name) == accepted.end())
+      return fail(ErrorCode::kUnsupported, "this machine cannot raise the wall " + name + ": " + why,
+                  "membrane doctor says more; --accept-missing-wall " + name + " starts without it.");
+  if (worker->is_alive()) return {};
+  return fail(ErrorCode::kUnsupported, "a worker does not start: " + worker->problem(),
+              "See membrane doctor.");
+}
+
+// `zygote` was started before all else.
+Status serve(const Config& config, const std::shared_ptr<worker::Zygote>& zygote,
+             HiddenVariable& secrets_key) {
+  MEMBRANE_TRY(check_walls(*zygote, config.accepted_walls));
+  Log log(stderr, level_of(config.log_level));
+  MEMBRANE_ASSIGN(const Kept kept, Kept::open(config));
+  Metrics metrics;
+  MEMBRANE_ASSIGN(const auto ledger,
+                  Ledger::open({*kept.state, *kept.tokens, metrics, kept.audit.get(), log}, config.quotas));
+  const auto guests = local_guests(
+      {.cache_directory = sandbox::Languages::default_cache_directory(),
+       .packages_cache_directory = config.packages ? packages::default_cache_directory() : std::string(),
+       .where = worker::Guests(zygote, config.ready_workers)});
+  Snapshots snapshots(*kept.images, kept.state.get());
+  MEMBRANE_ASSIGN(const auto secrets, secrets_of(config, secrets_key, *kept.state, log));
+  MEMBRANE_ASSIGN(const auto idempotency, Idempotency::open(*kept.state));
+  MEMBRANE_ASSIGN(Operations operations, Operations::read(kOpenApiDocument, kReportSchema));
+  auto sandboxes = std::make_unique<Sandboxes>(
+      *guests, *kept.images, snapshots,
+      SandboxesOptions{
+          .threads = config.threads,
+          .most_sandboxes = config.sandboxes,
+          .usual_ttl_s = config.usual_ttl_s,
+          .most_ttl_s = config.most_ttl_s,
+          .park_after_ms = config.park_after_ms,
+          .most_resident = config.resident,
+          .secrets_of = [&secrets](const std::string& tenant,
+                                   const policy::Policy& policy) { return secrets->of(tenant, policy); },
+          .watcher = ledger.get()});
+  MEMBRANE_TRY(bring_back(*ledger, snapshots, *sandboxes, *kept.images, log));
+  MEMBRANE_ASSIGN(
+      const auto rest,
+      Rest::make(
+          std::move(operations), *sandboxes, *kept.tokens, *secrets,
+          {.ledger = *ledger, .metrics = metrics, .idempotency = *idempotency, .audit = kept.audit.get()}));
+  e2b::E2b for_e2b(*sandboxes, *kept.tokens);
+  auto mcp = std::make_unique<McpInterface>(*sandboxes, *kept.tokens, mcp_options(config));
+  std::unique_ptr<Traces> traces;
+  if (!config.traces.empty()) {
+    MEMBRANE_ASSIGN(traces, Traces::start(config.traces, log));
+  }
+  Front front({&for_e2b, mcp.get(), rest.get()}, log, &metrics, traces.get());
+  MEMBRANE_ASSIGN(const auto server, HttpServer::listen(http_options(config), front));
+
+  const auto settle = [&] {
+    ledger->flush();
+    if (kept.audit) static_cast<void>(kept.audit->sync());
+  };
+  server->every(kExpireEvery, [&] {
+    sandboxes->expire();
+    sandboxes->park_idle();
+    settle();
+  });
+  server->on_signal([&] {
+    log.write(Level::kInfo, "draining");
+    sandboxes->drain();
+    server->drain(std::chrono::seconds(config.drain_s));
+  });
+
+  const std::string host = config.listen.contains(':') ? "[" + config.listen + "]" : config.listen;
+  const std::string url =
+      (server->has_tls() ? "https://" : "http://") + host + ":" + std::to_string(server->port());
+  std::printf("url %s\ntoken %s\n", url.c_str(), kept.owner_token.c_str());
+  std::fflush(stdout);
+  log.write(Level::kInfo, "listening", {{"url", url}});
+  server->run();
+  // What runs still is ended, and what is there is kept, while all that their answers go through is there.
+  mcp = nullptr;
+  if (const size_t lost = sandboxes->keep_all(std::chrono::seconds(std::max<uint64_t>(config.drain_s, 1))))
+    log.write(Level::kWarning, "sandboxes lost", {{"count", static_cast<int64_t>(lost)}});
+  sandboxes = nullptr;
+  settle();
+  log.write(Level::kInfo, "stopped");
+  return {};
+}
+
+}  // namespace
+}  // namespace membrane::service
+
+int main(int argc, char** argv) {
+  using namespace membrane::service;
+  std::signal(SIGPIPE, SIG_IGN);
+  CLI::App app("Serves sandboxes over HTTP: REST with server-sent events.", "membrane serve");
+  app.set_version_flag("--version", "membrane-service " MEMBRANE_VERSION);
+  app.footer(
+      "Prints its URL and its owner's token, a line each; the token is the same at the next start.\n\n"
+      "Example:\n  membrane serve --port 7400\n"
+      "  curl -H \"Authorization: Bearer $TOKEN\" http://127.0.0.1:7400/v1/sandboxes --json "
+      "'{\"template\":\"python\"}'");
+  Config config;
+  std::string config_file;
+  add_flags(app, config);
+  app.add_option("--config", config_file, "Settings: membrane.toml (docs/service.md); flags count more")
+      ->type_name("FILE");
+  // While there is one thread, and no secret in memory.
+  HiddenVariable secrets_key("MEMBRANE_SECRETS_KEY");
+  const auto zygote = membrane::worker::Zygote::start();
+  if (!zygote) return complain(zygote.error());
+  CLI11_PARSE(app, argc, argv);
+  if (!config_file.empty()) {
+    // Once more, on top of the file.
+    config = {};
+    if (const membrane::Status read = read_config_file(config_file, config); !read)
+      return complain(read.error());
+    CLI11_PARSE(app, argc, argv);
+  }
+  const membrane::Status served = serve(config, *zygote, secrets_key);
+  return served ? 0 : complain(served.error());
+}

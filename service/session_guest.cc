@@ -1,0 +1,265 @@
+#include "service/session_guest.h"
+
+#include <map>
+#include <utility>
+
+#include "service/environments.h"
+
+namespace membrane::service {
+namespace {
+
+ApiError file_error(const host::HostError& error, const std::string& path) {
+  using enum host::Errno;
+  const auto code_of = [](host::Errno code) {
+    switch (code) {
+      case kNotFound: return ApiCode::kNotFound;
+      case kAccess: return ApiCode::kForbidden;
+      case kTooBig: return ApiCode::kTooLarge;
+      case kExists:
+      case kNotEmpty: return ApiCode::kConflict;
+      case kUnsupported: return ApiCode::kUnsupported;
+      case kHost: return ApiCode::kUnavailable;
+      default: return ApiCode::kInvalidValue;
+    }
+  };
+  return {code_of(error.code),
+          error.reason.empty() ? path + ": " + std::string(host::describe(error.code)) : error.reason,
+          error.code == kNotFound   ? "Paths are absolute; GET …/files/list says what there is."
+          : error.code == kNotEmpty ? "Remove it with recursive=true."
+                                    : ""};
+}
+
+sandbox::Report invalid_report(const ApiError& error) {
+  sandbox::Report report;
+  report.outcome = sandbox::Outcome::kInvalid;
+  sandbox::ReportError& told = report.errors.emplace_back();
+  told.code = name_of(error.code);
+  told.message = error.message;
+  told.hint = error.hint;
+  return report;
+}
+
+ApiError no_context(const std::string& id) {
+  return {ApiCode::kNotFound, "the sandbox has no context " + id, "GET …/contexts lists them."};
+}
+
+class SessionGuest final : public Guest {
+ public:
+  SessionGuest(const GuestSpec& spec, MakeSource make_source)
+      : spec_(spec), make_source_(std::move(make_source)), bounds_(spec.policy.limits) {}
+
+  Answer<void> begin() {
+    spec_.environment.clear();  // until it is set
+    return open_context("", "");
+  }
+  Answer<void> begin_from(const std::vector<KeptContext>& contexts) {
+    for (const KeptContext& kept : contexts) {
+      auto source = make_source_(kept.template_name, spec_.policy);
+      if (!source) return std::unexpected(source.error());
+      auto session = (*source)->restore(kept.bytes, options());
+      if (!session) return std::unexpected(api_error(session.error()));
+      contexts_.insert_or_assign(kept.id,
+                                 Context{kept.template_name, *std::move(source), *std::move(session)});
+    }
+    if (contexts_.contains("")) return {};
+    return refuse(ApiCode::kInvalidValue, "what was kept has no context of its own", "");
+  }
+
+  sandbox::Report exec(const GuestTurn& turn) override {
+    const auto context = find(turn.context);
+    if (!context) return invalid_report(context.error());
+    Environment environment = spec_.environment;
+    for (const auto& [name, value] : turn.environment) environment.insert_or_assign(name, value);
+    if (const auto set = change(**context, spec_.environment, environment); !set)
+      return invalid_report(set.error());
+    bounds_.begin_turn(turn.most_time);
+    sandbox::Report report = (*context)->session->exec({.code = turn.code,
+                                                        .name = turn.name,
+                                                        .is_script = turn.is_script,
+                                                        .arguments = turn.arguments,
+                                                        .input = turn.stdin_text,
+                                                        .on_stdout = turn.on_stdout,
+                                                        .on_stderr = turn.on_stderr});
+    if (!turn.environment.empty()) {
+      bounds_.allow();  // the turn is over, and this is no part of it
+      (void)change(**context, environment, spec_.environment);
+    }
+    return report;
+  }
+  void stop() override { bounds_.stop(); }
+  void allow() override { bounds_.allow(); }
+
+  Answer<void> open_context(const std::string& id, const std::string& template_name) override {
+    if (contexts_.contains(id))
+      return refuse(ApiCode::kConflict, "the sandbox has a context " + id + " already");
+    const std::string& wanted = template_name.empty() ? spec_.template_name : template_name;
+    auto source = make_source_(wanted, spec_.policy);
+    if (!source) return std::unexpected(source.error());
+    auto session = (*source)->create(options());
+    if (!session) return std::unexpected(api_error(session.error()));
+    Context context{wanted, *std::move(source), *std::move(session)};
+    if (const auto set = change(context, {}, spec_.environment); !set) return set;
+    contexts_.emplace(id, std::move(context));
+    return {};
+  }
+  Answer<void> close_context(const std::string& id) override {
+    if (id.empty() || contexts_.erase(id) == 0) return std::unexpected(no_context(id));
+    return {};
+  }
+
+  Answer<void> set_environment(const Environment& environment) override {
+    if (auto checked = check_environment(environment); !checked) return checked;
+    for (auto at = contexts_.begin(); at != contexts_.end(); ++at) {
+      const auto set = change(at->second, spec_.environment, environment);
+      if (set) continue;
+      while (at != contexts_.begin()) (void)change((--at)->second, environment, spec_.environment);
+      return set;
+    }
+    spec_.environment = environment;
+    return {};
+  }
+
+  Answer<void> set_policy(const policy::Policy& policy, const host::Secrets& secrets) override {
+    std::map<std::string, std::unique_ptr<sandbox::Session>> changed;
+    const GuestSpec before = spec_;
+    spec_.policy = policy;
+    spec_.secrets = secrets;
+    bounds_.set_limits(policy.limits);
+    for (const auto& [id, context] : contexts_) {
+      auto made = again(context);
+      if (!made) {
+        spec_ = before;
+        bounds_.set_limits(before.policy.limits);
+        return std::unexpected(made.error());
+      }
+      changed.emplace(id, *std::move(made));
+    }
+    for (auto& [id, session] : changed) contexts_.at(id).session = std::move(session);
+    return {};
+  }
+
+  Answer<std::vector<KeptContext>> keep(std::optional<uint64_t> fork) override {
+    std::vector<KeptContext> all;
+    for (const auto& [id, context] : contexts_) {
+      auto bytes = keep(*context.session, fork);
+      if (!bytes) return std::unexpected(api_error(bytes.error()));
+      all.push_back({id, context.template_name, *std::move(bytes)});
+    }
+    return all;
+  }
+
+  Answer<std::string> read_file(const std::string& context, const std::string& path) override {
+    return in_context<std::string>(context, path, [&](sandbox::Session& s) { return s.read_file(path); });
+  }
+  Answer<void> write_file(const std::string& context, const std::string& path,
+                          std::string_view bytes) override {
+    return in_context<void>(context, path, [&](sandbox::Session& s) { return s.put_file(path, bytes); });
+  }
+  Answer<std::vector<wasi::FileFact>> act_on_files(const std::string& context,
+                                                   const wasi::FileRequest& request) override {
+    return in_context<std::vector<wasi::FileFact>>(
+        context, request.path, [&](sandbox::Session& s) { return s.act_on_files(request); });
+  }
+  Answer<std::vector<sandbox::ReportFile>> files(const std::string& context) override {
+    const auto found = find(context);
+    if (!found) return std::unexpected(found.error());
+    return (*found)->session->files();
+  }
+
+ private:
+  struct Context {
+    std::string template_name;
+    std::shared_ptr<SessionSource> source;
+    std::unique_ptr<sandbox::Session> session;
+  };
+
+  [[nodiscard]] sandbox::RunOptions options() const { return bounds_.options(spec_.policy, spec_.secrets); }
+
+  Answer<Context*> find(const std::string& id) {
+    const auto found = contexts_.find(id);
+    if (found == contexts_.end()) return std::unexpected(no_context(id));
+    return &found->second;
+  }
+
+  template <typename T, typename Act>
+  Answer<T> in_context(const std::string& id, const std::string& path, Act act) {
+    const auto context = find(id);
+    if (!context) return std::unexpected(context.error());
+    host::HostResult<T> done = act(*(*context)->session);
+    if (!done) return std::unexpected(file_error(done.error(), path));
+    if constexpr (std::is_void_v<T>) return {};
+    else return *std::move(done);
+  }
+
+  // By a turn of its own, which the program does not see.
+  Answer<void> change(Context& context, const Environment& from, const Environment& to) {
+    const auto code = code_to_change(context.source->language(), from, to);
+    if (!code) return std::unexpected(code.error());
+    if (code->empty()) return {};
+    bounds_.begin_turn({});
+    const sandbox::Report report = context.session->exec({.code = *code, .name = "<environment>"});
+    if (report.outcome == sandbox::Outcome::kOk) return {};
+    return refuse(
+        ApiCode::kInvalidValue,
+        "the environment could not be set: " +
+            (report.errors.empty() ? std::string(name_of(report.outcome)) : report.errors.front().message),
+        "Give the sandbox a larger policy.limits.fuel, or fewer variables.");
+  }
+
+  Answer<std::unique_ptr<sandbox::Session>> again(const Context& context) {
+    const auto bytes = context.session->keep();
+    if (!bytes) return std::unexpected(api_error(bytes.error()));
+    auto made = context.source->restore(*bytes, options());
+    if (!made) return std::unexpected(api_error(made.error()));
+    return *std::move(made);
+  }
+
+  static Result<std::vector<uint8_t>> keep(sandbox::Session& session, std::optional<uint64_t> fork) {
+    if (!fork) return session.keep();
+    MEMBRANE_ASSIGN(const auto forked, session.fork(*fork));
+    return forked->keep();
+  }
+
+  GuestSpec spec_;
+  MakeSource make_source_;
+  TurnBounds bounds_;
+  std::map<std::string, Context> contexts_;  // after the bounds, which their sessions borrow
+};
+
+}  // namespace
+
+void TurnBounds::begin_turn(std::optional<std::chrono::milliseconds> most_time) {
+  using enum policy::Resource;
+  budget_->set(kFuel, limits_.fuel);
+  budget_->set(kHostCalls, limits_.host_calls);
+  budget_->set(kBytesIn, limits_.bytes_in);
+  budget_->set(kBytesOut, limits_.bytes_out);
+  budget_->set(kTokens, limits_.tokens);
+  const auto wall = std::chrono::milliseconds(limits_.wall_ms);
+  budget_->set_deadline(std::chrono::steady_clock::now() + std::min(wall, most_time.value_or(wall)));
+}
+
+sandbox::RunOptions TurnBounds::options(const policy::Policy& policy, const host::Secrets& secrets) const {
+  sandbox::RunOptions options;
+  options.policy = policy;
+  options.budget = budget_;
+  options.cancel = &stop_;
+  options.secrets = secrets ? secrets : [](const std::string&) { return std::optional<std::string>(); };
+  return options;
+}
+
+Answer<std::unique_ptr<Guest>> make_session_guest(const GuestSpec& spec, MakeSource make_source) {
+  auto guest = std::make_unique<SessionGuest>(spec, std::move(make_source));
+  if (const auto begun = guest->begin(); !begun) return std::unexpected(begun.error());
+  if (const auto set = guest->set_environment(spec.environment); !set) return std::unexpected(set.error());
+  return guest;
+}
+
+Answer<std::unique_ptr<Guest>> restore_session_guest(const GuestSpec& spec, MakeSource make_source,
+                                                     const std::vector<KeptContext>& contexts) {
+  auto guest = std::make_unique<SessionGuest>(spec, std::move(make_source));
+  if (const auto begun = guest->begin_from(contexts); !begun) return std::unexpected(begun.error());
+  return guest;
+}
+
+}  // namespace membrane::service

@@ -1,0 +1,59 @@
+// A guest whose contexts are sessions of a language, wherever those run.
+//
+// Threads: as Guest.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "sandbox/session.h"
+#include "service/guest.h"
+
+namespace membrane::service {
+
+// Makes the sessions of one language.
+class SessionSource {
+ public:
+  virtual ~SessionSource() = default;
+
+  // "python", "js", …
+  [[nodiscard]] virtual std::string language() const = 0;
+  // As Session::create() and Session::restore().
+  virtual Result<std::unique_ptr<sandbox::Session>> create(sandbox::RunOptions options) = 0;
+  virtual Result<std::unique_ptr<sandbox::Session>> restore(std::span<const uint8_t> kept,
+                                                            sandbox::RunOptions options) = 0;
+};
+
+// The source for contexts of one guest: the same place (a worker, this process) for all of them. Errors: those of
+// Guests::create().
+using MakeSource = std::function<Answer<std::shared_ptr<SessionSource>>(const std::string& template_name,
+                                                                        const policy::Policy& policy)>;
+
+Answer<std::unique_ptr<Guest>> make_session_guest(const GuestSpec& spec, MakeSource make_source);
+Answer<std::unique_ptr<Guest>> restore_session_guest(const GuestSpec& spec, MakeSource make_source,
+                                                     const std::vector<KeptContext>& contexts);
+
+// What all guests have: the budget of each turn, and the flag that ends it.
+class TurnBounds {
+ public:
+  explicit TurnBounds(const policy::Limits& limits)
+      : limits_(limits), budget_(std::make_shared<policy::Budget>()) {}
+
+  void set_limits(const policy::Limits& limits) { limits_ = limits; }
+  void stop() { stop_ = true; }
+  void allow() { stop_ = false; }
+  // What a turn may use from now on.
+  void begin_turn(std::optional<std::chrono::milliseconds> most_time);
+  // Options that these bounds hold for. They are borrowed by the options.
+  [[nodiscard]] sandbox::RunOptions options(const policy::Policy& policy, const host::Secrets& secrets) const;
+
+ private:
+  policy::Limits limits_;
+  std::shared_ptr<policy::Budget> budget_;
+  std::atomic<bool> stop_ = false;
+};
+
+}  // namespace membrane::service

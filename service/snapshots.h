@@ -1,0 +1,67 @@
+// Sandboxes as they stood at one moment, kept until their owner removes them; those that were given a name are templates of
+// the tenant.
+//
+// Threads: any.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "service/kept_guest.h"
+#include "service/state.h"
+
+namespace membrane::service {
+
+struct SnapshotInfo {
+  std::string id;
+  std::string tenant;
+  std::string sandbox;        // that it is of
+  std::string template_name;  // that the sandbox was made of
+  std::string name;           // that it was promoted to; "": none
+  int64_t created_at_ms = 0;
+  uint64_t size_bytes = 0;
+};
+struct Snapshot {
+  SnapshotInfo info;
+  KeptGuest guest;
+};
+
+class Snapshots {
+ public:
+  // Both are borrowed. `state`: where they outlive the service; null: nowhere.
+  explicit Snapshots(Images& images, State* state = nullptr, size_t most_of_tenant = 1'000)
+      : images_(images), state_(state), most_of_tenant_(most_of_tenant) {}
+
+  // Those of the service before; takes a reference to each image. Gives sentences about what is damaged, which stays and
+  // cannot be used. Errors: as State.
+  Result<std::vector<std::string>> load();
+
+  // Takes over the references of the guest, also when it is refused. Errors: kQuotaExceeded; those of the
+  // state, as all that change something have them.
+  Answer<SnapshotInfo> add(SnapshotInfo info, KeptGuest guest);
+  // A tenant's, oldest first.
+  [[nodiscard]] std::vector<SnapshotInfo> list(std::string_view tenant) const;
+  // By id. Errors: kNotFound.
+  [[nodiscard]] Answer<Snapshot> find(std::string_view tenant, std::string_view id) const;
+  // By name. Errors: kNotFound.
+  [[nodiscard]] Answer<Snapshot> find_template(std::string_view tenant, std::string_view name) const;
+  // Errors: kNotFound; kConflict for a name that another snapshot has.
+  Answer<SnapshotInfo> promote(std::string_view tenant, std::string_view id, std::string_view name);
+  // Sandboxes that were made of it stay. Errors: kNotFound.
+  Answer<void> remove(std::string_view tenant, std::string_view id);
+
+ private:
+  Answer<void> write(const Snapshot& snapshot);
+
+  Images& images_;
+  State* const state_;
+  const size_t most_of_tenant_;
+  mutable std::mutex mutex_;  // guards what follows
+  std::map<std::string, Snapshot, std::less<>> snapshots_;
+};
+
+}  // namespace membrane::service

@@ -1,0 +1,77 @@
+// Traces: a span for each request, sent to a collector as OTLP in JSON over HTTP. A request's traceparent (W3C Trace
+// Context) says which trace it is of, and its answer's names the span.
+//
+// Spans wait in a queue of bounded length, and are sent by a thread of their own: no request waits for a collector, and one
+// that does not answer costs the oldest spans.
+//
+// Threads: any.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <thread>
+
+#include "base/result.h"
+#include "service/log.h"
+
+namespace membrane::service {
+
+struct TraceContext {
+  std::string trace_id;  // 32 hex digits
+  std::string span_id;   // 16
+  bool is_sampled = true;
+};
+
+// Nothing for a text that is none; then the trace begins here.
+std::optional<TraceContext> read_traceparent(std::string_view text);
+std::string traceparent(const TraceContext& context);
+
+struct Span {
+  TraceContext context;
+  std::string parent_id;  // "": the trace begins with it
+  std::string name;       // "POST /v1/sandboxes"
+  int64_t began_ms = 0;   // since 1970
+  uint64_t took_us = 0;
+  int status = 0;  // of the answer
+  std::string request_id;
+};
+
+// A span of the request's trace, or of a new one, with an id of its own. `given` is the request's traceparent, or "".
+Span begin_span(std::string_view given);
+
+class Traces {
+ public:
+  static constexpr size_t kMostWaiting = 2'000, kMostInOne = 500;
+
+  // Borrows the log. Errors: kUnsupported without libcurl; kInvalidArgument for what is no URL of HTTP.
+  static Result<std::unique_ptr<Traces>> start(const std::string& endpoint, Log& log);
+  // Sends what waits, within some seconds.
+  ~Traces();
+
+  void add(Span span);
+
+  // The request's body, for spans of this service.
+  static std::string json_of(const std::deque<Span>& spans);
+
+ private:
+  Traces(std::string endpoint, Log& log) : endpoint_(std::move(endpoint)), log_(log) {}
+  void work();
+  bool send(const std::deque<Span>& spans);
+
+  const std::string endpoint_;
+  Log& log_;
+  bool has_failed_ = false;  // of the thread
+  std::mutex mutex_;         // guards what follows
+  std::condition_variable wake_;
+  std::deque<Span> waiting_;
+  bool ends_ = false;
+  std::thread thread_;
+};
+
+}  // namespace membrane::service

@@ -1,0 +1,59 @@
+// What Sandboxes asks and reports while it works: quotas, records on the disk, measures, the audit log. Sandboxes does
+// without one; each function does nothing unless it is overridden.
+//
+// Threads: any. Nothing here may call Sandboxes.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "policy/policy.h"
+#include "sandbox/report.h"
+#include "service/errors.h"
+#include "service/quotas.h"
+
+namespace membrane::service {
+
+struct SandboxInfo;
+struct KeptSandbox;
+
+enum class EndReason : uint8_t { kKilled, kExpired, kIdle };
+
+// One exec, after its end.
+struct ExecFacts {
+  std::string tenant, sandbox, template_name, exec;
+  uint64_t waited_us = 0;  // before it began
+  uint64_t ran_us = 0;
+  uint64_t most_egress_bytes = 0;  // its policy's limit
+};
+
+class Watcher {
+ public:
+  virtual ~Watcher() = default;
+
+  // Asked for under locks of Sandboxes: must be quick.
+  [[nodiscard]] virtual Quotas quotas_of(const std::string& /*tenant*/) { return {}; }
+  // Before an exec is queued. Errors: kQuotaExceeded.
+  virtual Answer<void> may_exec(const std::string& /*tenant*/) { return {}; }
+
+  // Before anybody hears of the sandbox, or of its change: an error undoes it.
+  virtual Answer<void> created(const std::string& /*tenant*/, const SandboxInfo& /*sandbox*/,
+                               const policy::Policy& /*policy*/, uint64_t /*took_us*/) {
+    return {};
+  }
+  virtual Answer<void> changed(const std::string& /*tenant*/, const SandboxInfo& /*sandbox*/) { return {}; }
+  // It is in images from now on, or has changed there. Its end may come before; then it stays ended.
+  virtual Answer<void> kept(const KeptSandbox& /*sandbox*/) { return {}; }
+  // It is in memory again, and its images go.
+  virtual Answer<void> resumed(const std::string& /*tenant*/, const std::string& /*sandbox*/) { return {}; }
+  virtual void ended(const std::string& /*tenant*/, const std::string& /*sandbox*/, EndReason /*why*/) {}
+  virtual void exec_ended(const ExecFacts& /*facts*/, const sandbox::Report& /*report*/) {}
+
+  // Of a sandbox that there is not any more, as far as it is known; "" else.
+  [[nodiscard]] virtual std::string why_gone(const std::string& /*tenant*/, const std::string& /*sandbox*/) {
+    return {};
+  }
+};
+
+}  // namespace membrane::service
