@@ -16,7 +16,7 @@ CONFIGURE := tools/configure
 .DEFAULT_GOAL := help
 .PHONY: help setup build languages demo demo-local-model test test-all test-quick test-aarch64 test-modules test-languages \
         test-corpus fuzz \
-        fuzz-diff bench bench-micro bench-engine bench-host bench-languages bench-peers bench-process bench-programs format \
+        fuzz-diff bench bench-micro bench-engine bench-host bench-languages bench-peers bench-process bench-service bench-programs format \
         format-check tidy coverage docs \
         install dist clean
 
@@ -115,6 +115,11 @@ bench-languages:  ## Python and JavaScript beside others, which pip and npm brin
 bench-programs:  ## Lua, SQLite, zstd and others as WASI programs: each tier beside other engines (not part of bench)
 	@tools/install-dependencies bench programs
 	@$(PYTHON) tools/bench-programs --jobs $(JOBS)
+
+bench-service:  ## The service: create, exec, fork, idle sandboxes, many clients; beside bubblewrap and others (not part of bench)
+	@tools/install-dependencies bench
+	@$(PYTHON) tools/get-languages
+	@$(PYTHON) tools/bench-service --jobs $(JOBS)
 
 bench-process:  ## Whole processes: start, run, exit; time and peak memory
 	@tools/install-dependencies bench

@@ -21,13 +21,20 @@ class Programs {
   explicit Programs(ExecutorOptions options) : options_(std::move(options)) {}
 
   sandbox::Report run(const Program& program, const StepContext& context) {
-    if (conversation_ != context.conversation || cancel_ != context.cancel) sessions_.clear();
+    if (conversation_ != context.conversation || cancel_ != context.cancel) {
+      sessions_.clear();
+      recorders_.clear();
+    }
     conversation_ = context.conversation;
     cancel_ = context.cancel;
     if (program.written_in == kWat) {
       sandbox::RunOptions options = run_options();
       options.on_stdout = context.on_stdout;
-      return sandbox::run(program, options);
+      const auto recorder = recorder_for(options);
+      const sandbox::Report report = options_.guests.run(program, options);
+      if (recorder != nullptr)
+        (void)options_.receipts->keep_run(*recorder, made_of(program, program.name), report);
+      return report;
     }
     auto session = session_in(program.written_in);
     if (!session) {
@@ -35,12 +42,15 @@ class Programs {
       return ended(is_known ? sandbox::Outcome::kFailed : sandbox::Outcome::kInvalid, session.error());
     }
     context_ = &context;
+    const std::string name = name_of_turn(program);
     sandbox::Report report = (*session)->exec({.code = program.source,
-                                               .name = name_of_turn(program),
+                                               .name = name,
                                                .is_script = false,
                                                .arguments = program.arguments,
                                                .input = program.input});
     context_ = nullptr;
+    if (options_.receipts != nullptr)  // which tells of what it could not keep
+      (void)options_.receipts->keep_turn(*recorders_[program.written_in], made_of(program, name), report);
     return report;
   }
 
@@ -55,6 +65,27 @@ class Programs {
     return options;
   }
 
+  // Null when nothing is sealed.
+  std::unique_ptr<sandbox::ReceiptRecorder> recorder_for(sandbox::RunOptions& options) const {
+    if (options_.receipts == nullptr) return nullptr;
+    auto recorder = options_.receipts->new_recorder();
+    recorder->attach(options);
+    return recorder;
+  }
+
+  [[nodiscard]] sandbox::MadeOf made_of(const Program& program, std::string name) const {
+    sandbox::MadeOf made_of;
+    made_of.source = program.source;
+    made_of.invocation.name = std::move(name);
+    made_of.invocation.entry = program.entry;
+    made_of.invocation.arguments = program.arguments;
+    made_of.invocation.given_input = program.input;
+    const auto from = options_.templates.find(program.written_in);
+    if (from != options_.templates.end()) made_of.language = from->second.get();
+    made_of.policy = &options_.policy;
+    return made_of;
+  }
+
   Result<sandbox::Session*> session_in(const std::string& language) {
     if (const auto found = sessions_.find(language); found != sessions_.end()) return found->second.get();
     const auto from = options_.templates.find(language);
@@ -65,7 +96,9 @@ class Programs {
     options.on_stdout = [this](std::string_view text) {
       if (context_ != nullptr && context_->on_stdout) context_->on_stdout(text);
     };
-    MEMBRANE_ASSIGN(auto made, sandbox::Session::create(from->second, std::move(options)));
+    auto recorder = recorder_for(options);
+    MEMBRANE_ASSIGN(auto made, options_.guests.create(from->second, std::move(options)));
+    recorders_[language] = std::move(recorder);
     return sessions_.emplace(language, std::move(made)).first->second.get();
   }
 
@@ -76,6 +109,8 @@ class Programs {
   }
 
   ExecutorOptions options_;
+  std::map<std::string, std::unique_ptr<sandbox::ReceiptRecorder>>
+      recorders_;  // of the sessions, which refer to them
   std::map<std::string, std::unique_ptr<sandbox::Session>> sessions_;
   uint64_t conversation_ = 0;
   const std::atomic<bool>* cancel_ = nullptr;

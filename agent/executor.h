@@ -17,7 +17,9 @@
 #include "host/broker.h"
 #include "policy/budget.h"
 #include "policy/policy.h"
+#include "sandbox/receipt_files.h"
 #include "sandbox/template.h"
+#include "worker/guests.h"
 
 namespace membrane::agent {
 
@@ -27,6 +29,8 @@ struct ExecutorOptions {
   host::Model* model = nullptr;            // for ai.*; borrowed, may be null
   host::Person* person = nullptr;          // for agent.ask; borrowed, may be null
   std::map<std::string, std::shared_ptr<const sandbox::Template>> templates = {};  // by Program::written_in
+  sandbox::ReceiptBook* receipts = nullptr;  // gets a receipt of each program; borrowed, may be null
+  worker::Guests guests = worker::Guests();  // where they run
 };
 
 // A program in a language without a template is answered with the outcome kInvalid. The cancel flag of the steps of a

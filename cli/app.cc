@@ -4,7 +4,7 @@
 
 namespace membrane::cli {
 
-std::unique_ptr<CLI::App> make_app(int& exit_code) {
+std::unique_ptr<CLI::App> make_app(int& exit_code, std::string_view first_word) {
   auto app = std::make_unique<CLI::App>(
       "Runs the programs that a language model writes, where they can do only what they were granted.",
       "membrane");
@@ -17,19 +17,30 @@ std::unique_ptr<CLI::App> make_app(int& exit_code) {
       "  membrane thaw program.snap --fuel 1e9\n"
       "  membrane check program.wat --json\n"
       "  membrane agent \"Which of the papers on http://127.0.0.1:8000/ is newest?\" --policy policy.toml\n"
-      "  membrane policy explain policy.toml\n\n"
+      "  membrane policy explain policy.toml\n"
+      "  membrane run program.wat --seal run.receipt\n"
+      "  membrane verify run.receipt\n\n"
       "Exit codes: 0 fine; 1 the program failed; 2 the request was denied, invalid or misspelt; 3 Membrane "
       "failed; 4 the program is frozen. A program that ends itself with a code of its own ends membrane run "
       "with "
       "it.");
   add_run(*app, exit_code);
+  if (first_word == "run") return app;
   add_thaw(*app, exit_code);
   add_repl(*app, exit_code);
   add_languages(*app, exit_code);
   add_check(*app, exit_code);
   add_agent(*app, exit_code);
+  add_mcp(*app, exit_code);
   add_policy(*app, exit_code);
+  add_verify(*app, exit_code);
+  add_replay(*app, exit_code);
+  add_keys(*app, exit_code);
   add_capabilities(*app, exit_code);
+  add_doctor(*app, exit_code);
+  add_serve(*app, exit_code);
+  add_remote(*app, exit_code);
+  add_audit(*app, exit_code);
   add_spectest(*app, exit_code);
   add_completion(*app);
   return app;

@@ -20,6 +20,7 @@
 #include "engine/tier.h"
 #include "policy/policy.h"
 #include "sandbox/template.h"
+#include "worker/guests.h"
 
 namespace membrane::cli {
 
@@ -35,13 +36,34 @@ void add_repl(CLI::App& app, int& exit_code);
 void add_languages(CLI::App& app, int& exit_code);
 void add_check(CLI::App& app, int& exit_code);
 void add_agent(CLI::App& app, int& exit_code);
+void add_mcp(CLI::App& app, int& exit_code);
 void add_policy(CLI::App& app, int& exit_code);
+void add_policy_test(CLI::App& policy, int& exit_code);  // membrane policy test
+void add_verify(CLI::App& app, int& exit_code);
+void add_replay(CLI::App& app, int& exit_code);
+void add_keys(CLI::App& app, int& exit_code);
 void add_capabilities(CLI::App& app, int& exit_code);
+void add_doctor(CLI::App& app, int& exit_code);
 void add_spectest(CLI::App& app, int& exit_code);
+void add_serve(CLI::App& app, int& exit_code);
+// create, exec, cp, fork, pause, resume, snapshot, logs, ps, rm: of a service.
+void add_remote(CLI::App& app, int& exit_code);
+void add_audit(CLI::App& app, int& exit_code);
 void add_completion(CLI::App& app);
 
-// The whole command line: every command, with what it does when it is chosen.
-std::unique_ptr<CLI::App> make_app(int& exit_code);
+// The worker that run and thaw put their program in, or the zygote of those of repl and agent. It is started before all
+// else: nothing that no guest should come near is in memory then, and its walls are raised while the command line is read.
+enum class EarlyProcess : uint8_t { kWorker, kZygote };
+void start_early(EarlyProcess what);
+// Once: the one that was started, or one that is started now. Errors: those of worker::Worker::start().
+Result<std::shared_ptr<worker::Worker>> take_worker();
+Result<worker::Guests> take_guests(bool in_process);
+// --in-process.
+void add_in_process(CLI::App& command, bool& in_process);
+
+// The whole command line: every command, with what it does when it is chosen. When `first_word` is "run", that command alone:
+// the others take a fifth of a millisecond of its start.
+std::unique_ptr<CLI::App> make_app(int& exit_code, std::string_view first_word = {});
 
 // An option that can be given more than once, with one value each time.
 CLI::Option* add_repeatable(CLI::App& command, const std::string& name, std::vector<std::string>& values,

@@ -22,6 +22,7 @@
 #include "base/terminal.h"
 #include "cli/cli.h"
 #include "cli/package_options.h"
+#include "cli/seal.h"
 #include "policy/restrict.h"
 #include "sandbox/languages.h"
 
@@ -32,7 +33,9 @@ struct Options {
   std::string task;
   std::string model_file;
   std::string replay_file;
+  bool in_process = false;
   std::string transcript_file;
+  std::string seal_directory;
   std::string catalog_directory;
   std::vector<std::string> languages;
   std::string task_fuel;
@@ -267,6 +270,7 @@ Result<int> run(const Options& options) {
   }
 
   MEMBRANE_TRY(check_granted_files(policy));
+  MEMBRANE_ASSIGN(const worker::Guests guests, take_guests(options.in_process));
   MEMBRANE_ASSIGN(const auto budget, budget_of(options, policy.limits, has_session));
   agent::Interrupt interrupt;
   MEMBRANE_TRY(choose_speaker(options, interrupt.flag(), speaker));
@@ -283,9 +287,15 @@ Result<int> run(const Options& options) {
     in = std::make_unique<agent::StreamLineReader>(std::cin, is_terminal(stdin) ? &std::cout : nullptr);
   agent::ConsolePerson person(*in, std::cout);
 
+  MEMBRANE_ASSIGN(const auto book, open_receipt_book(options.seal_directory));
   MEMBRANE_ASSIGN(Templates templates, open_templates(options, policy, languages, interrupt.flag()));
-  agent::ExecutorOptions executor{policy, budget, speaker.host_model ? &*speaker.host_model : nullptr,
-                                  is_terminal(stdin) ? &person : nullptr, std::move(templates)};
+  agent::ExecutorOptions executor{policy,
+                                  budget,
+                                  speaker.host_model ? &*speaker.host_model : nullptr,
+                                  is_terminal(stdin) ? &person : nullptr,
+                                  std::move(templates),
+                                  book.get(),
+                                  guests};
   agent::Loop loop(speaker.model(), agent::sandbox_executor(std::move(executor)), budget, catalog, prompt,
                    loop_options);
 
@@ -298,9 +308,12 @@ Result<int> run(const Options& options) {
                    policy::to_json(policy), languages);
     loop.add_observer(*writer);
   }
-  if (task.empty())
-    return run_conversation(options, loop, *in, interrupt.flag(), policy, languages, speaker.model().name());
-  return run_task(options, task, loop, interrupt.flag(), speaker.recording);
+  std::optional<TaskSealer> sealer;
+  if (book != nullptr) loop.add_observer(sealer.emplace(*book, policy, speaker.model().name()));
+  const int code = task.empty() ? run_conversation(options, loop, *in, interrupt.flag(), policy, languages,
+                                                   speaker.model().name())
+                                : run_task(options, task, loop, interrupt.flag(), speaker.recording);
+  return book != nullptr && book->problem() ? complain_unsealed(*book->problem()) : code;
 }
 
 }  // namespace
@@ -318,6 +331,11 @@ void add_agent(CLI::App& app, int& exit_code) {
       ->type_name("FILE");
   command->add_option("--transcript", options->transcript_file, "Write what happens as JSON lines")
       ->type_name("FILE");
+  command
+      ->add_option("--seal", options->seal_directory,
+                   "Write a signed receipt of each program and of each task into this directory")
+      ->type_name("DIR")
+      ->excludes("--replay");
   command->add_option("--catalog", options->catalog_directory, "Directory of ready programs")
       ->type_name("DIR");
   add_repeatable(
@@ -347,6 +365,7 @@ void add_agent(CLI::App& app, int& exit_code) {
   command->add_flag("--thoughts", options->thoughts, "Show the reasoning of reasoning models");
   command->add_flag("--json", options->json, "Print the result as one JSON object, and nothing else");
   command->add_flag("--print-prompt", options->print_prompt, "Show the system prompt, and leave");
+  add_in_process(*command, options->in_process);
   options->policy.add_to(*command);
   options->packages.add_to(*command);
   command->footer(

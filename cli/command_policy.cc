@@ -1,4 +1,4 @@
-// membrane policy: what a policy lets happen.
+// membrane policy: what a policy lets happen. (membrane policy test: command_policy_trial.cc.)
 
 #include "cli/cli.h"
 
@@ -10,9 +10,12 @@ void add_policy(CLI::App& app, int& exit_code) {
     bool json = false;
     PolicyOptions policy;
   };
-  CLI::App* const group = app.add_subcommand("policy", "Read policies");
+  CLI::App* const group = app.add_subcommand("policy", "Read policies, and try them on past runs");
   group->require_subcommand(1);
-  group->footer("Example:\n  membrane policy explain policy.toml");
+  group->footer(
+      "Examples:\n"
+      "  membrane policy explain policy.toml\n"
+      "  membrane policy test stricter.toml receipts");
   auto options = std::make_shared<Options>();
   CLI::App* const command = group->add_subcommand("explain", "Say in sentences what a policy lets happen");
   options->policy.add_to(*command);
@@ -38,6 +41,7 @@ void add_policy(CLI::App& app, int& exit_code) {
     if (const auto in_language = options->policy.policy(policy::language_limits()))
       print(policy::explain_larger_limits(policy->limits, in_language->limits));
   });
+  add_policy_test(*group, exit_code);
 }
 
 }  // namespace membrane::cli

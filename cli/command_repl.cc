@@ -16,6 +16,7 @@
 #include "base/text.h"
 #include "cli/cli.h"
 #include "cli/package_options.h"
+#include "cli/seal.h"
 #include "lang/language_names.h"
 #include "policy/quantity.h"
 #include "sandbox/languages.h"
@@ -29,7 +30,9 @@ std::atomic<bool> interrupted = false;
 struct Options {
   std::string language = "python";
   std::string tier = "auto";
+  std::string seal_directory;
   bool json = false;
+  bool in_process = false;
   PolicyOptions policy;
   PackageOptions packages;
 };
@@ -84,10 +87,12 @@ class Repl {
   // `is_person`: an empty line ends a block, as people know it. Otherwise it is one of the block when the next line is,
   // as in a file, and two of them end it.
   // With `history_file` what was typed is kept for later sessions; "" keeps it for this one.
-  Repl(const Options& options, sandbox::RunOptions run_options, agent::LineReader& in, bool is_person,
-       std::string history_file)
+  // With `book` each entry is sealed; it is borrowed, and may be null.
+  Repl(const Options& options, sandbox::RunOptions run_options, sandbox::ReceiptBook* book,
+       agent::LineReader& in, bool is_person, std::string history_file)
       : options_(options),
         run_options_(std::move(run_options)),
+        book_(book),
         in_(in),
         is_person_(is_person),
         colour_(is_person && use_colour(stderr)),
@@ -97,6 +102,7 @@ class Repl {
   }
 
   Status begin() {
+    MEMBRANE_ASSIGN(guests_, take_guests(options_.in_process));
     sandbox::Languages languages(template_options(run_options_.tier));
     MEMBRANE_ASSIGN(template_, languages.open_for_session(options_.language));
     MEMBRANE_TRY(options_.packages.join(run_options_.policy, template_->package().driver));
@@ -117,6 +123,7 @@ class Repl {
       if (is_end(entry)) return exit_code_;
       interrupted = false;
       const sandbox::Report report = session_->exec({.code = entry, .pause_at_fuel = pause_fuel_});
+      seal(entry, report);
       if (may_go_on_ && !report.errors.empty() && report.errors.front().code == sandbox::kIncomplete) {
         unfinished_ = entry;
         continue;
@@ -131,8 +138,30 @@ class Repl {
 
  private:
   Status reset() {
-    MEMBRANE_ASSIGN(session_, sandbox::Session::create(template_, run_options_));
+    sandbox::RunOptions run_options = run_options_;
+    std::unique_ptr<sandbox::ReceiptRecorder> recorder;
+    if (book_ != nullptr) {
+      recorder = book_->new_recorder();
+      recorder->attach(run_options);
+    }
+    MEMBRANE_ASSIGN(session_, guests_.create(template_, std::move(run_options)));
+    recorder_ = std::move(recorder);  // the session before, which is gone now, had the old one
     return {};
+  }
+
+  void seal(const std::string& entry, const sandbox::Report& report) {
+    if (book_ == nullptr) return;
+    const Status kept = book_->keep_turn(
+        *recorder_,
+        {.source = entry, .invocation = {}, .language = template_.get(), .policy = &run_options_.policy},
+        report);
+    if (!kept) exit_code_ = complain_unsealed(kept.error());
+  }
+
+  // What would take a sealed session to where its receipts do not lead.
+  [[nodiscard]] bool is_refused_when_sealed(agent::Meta meta) const {
+    using enum agent::Meta;
+    return book_ != nullptr && (meta == kFork || meta == kBack || meta == kPause);
   }
 
   void remember(const std::string& entry) {
@@ -267,6 +296,10 @@ class Repl {
       print(stderr, agent::unknown_meta(agent::MetaPlace::kSession, line.word) + "\n");
       return true;
     }
+    if (is_refused_when_sealed(line.command->meta)) {
+      print(stderr, "a sealed session goes from turn to turn: it is neither forked nor paused\n");
+      return true;
+    }
     switch (line.command->meta) {
       case kHelp:
         print(agent::meta_help(agent::MetaPlace::kSession, line.word.front()));
@@ -346,8 +379,11 @@ class Repl {
 
   const Options& options_;
   sandbox::RunOptions run_options_;
+  sandbox::ReceiptBook* book_;
   agent::LineReader& in_;
+  worker::Guests guests_;
   std::shared_ptr<const sandbox::Template> template_;
+  std::unique_ptr<sandbox::ReceiptRecorder> recorder_;  // of the session, which refers to it
   std::unique_ptr<sandbox::Session> session_;
   std::vector<std::unique_ptr<sandbox::Session>> forks_;
   uint64_t forked_ = 0;
@@ -380,11 +416,13 @@ Result<int> run(const Options& options) {
   if (in == nullptr)
     in = std::make_unique<agent::StreamLineReader>(std::cin, is_person ? &std::cout : nullptr);
   const bool keeps_history = is_person && !options.json;
-  Repl repl(options, std::move(run_options), *in, is_person,
+  MEMBRANE_ASSIGN(const auto book, open_receipt_book(options.seal_directory));
+  Repl repl(options, std::move(run_options), book.get(), *in, is_person,
             keeps_history ? agent::History::default_path("history-" + options.language) : "");
   MEMBRANE_TRY(repl.begin());
   if (is_person) print(options.language + " inside Membrane; :help lists the commands, Ctrl-D ends\n");
-  return repl.run();
+  const int code = repl.run();
+  return book != nullptr && book->problem() ? kExitMembrane : code;
 }
 
 }  // namespace
@@ -402,6 +440,11 @@ void add_repl(CLI::App& app, int& exit_code) {
   command->add_flag(
       "--json", options->json,
       "Print each entry's report as one JSON object on a line; entries are lines of code as without it");
+  add_in_process(*command, options->in_process);
+  command
+      ->add_option("--seal", options->seal_directory,
+                   "Write a signed receipt of each entry, which names the one before, into this directory")
+      ->type_name("DIR");
   options->policy.add_to(*command);
   options->packages.add_to(*command);
   command->footer(

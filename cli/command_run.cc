@@ -10,10 +10,12 @@
 
 #include "agent/model_client.h"
 #include "base/stop_scope.h"
+#include "base/until_exit.h"
 #include "cli/cli.h"
 #include "cli/input_source.h"
 #include "cli/out_directory.h"
 #include "cli/package_options.h"
+#include "cli/seal.h"
 #include "engine/region_pool.h"
 #include "host/journal_file.h"
 #include "lang/language_names.h"
@@ -22,6 +24,7 @@
 #include "sandbox/session.h"
 #include "sandbox/telling.h"
 #include "wasi/text_stream.h"
+#include "worker/worker.h"
 
 namespace membrane::cli {
 namespace {
@@ -46,6 +49,7 @@ struct Options {
   std::string input_file;
   std::string journal_file;
   std::string replay_file;
+  std::string seal_file;
   std::string freeze_after;
   std::string snapshot_file;
   std::string tier = "auto";
@@ -53,6 +57,7 @@ struct Options {
   std::string out;         // a directory; "" for none
   bool json = false;
   bool quiet = false;
+  bool in_process = false;
   PolicyOptions policy;
   PackageOptions packages;
 };
@@ -118,8 +123,48 @@ Status check_for_language(const Options& options, const std::string& language) {
   return {};
 }
 
+// Null: programs run in this process.
+using OwnWorker = std::shared_ptr<worker::Worker>;
+
+// The worker opens the language's warm image, or the packages over it; what is not there yet is made here.
+Result<sandbox::TemplateSpec> open_in(worker::Worker& worker, sandbox::Languages& languages,
+                                      const Options& options, const std::string& language,
+                                      const sandbox::Program& program, sandbox::RunOptions& run_options,
+                                      RunSeal* seal, const sandbox::Turn& turn) {
+  MEMBRANE_ASSIGN(auto located, languages.locate(language, program.source));
+  MEMBRANE_TRY(options.packages.join(run_options.policy, located.package.driver));
+  const policy::Packages& packages = run_options.policy.packages;
+  if (packages.python.empty() && packages.javascript.empty() && seal == nullptr) {
+    const Status opened = worker.open(located.spec);
+    if (opened) return located.spec;
+    if (opened.error().code != ErrorCode::kNotFound) return std::unexpected(opened.error());
+  }
+  MEMBRANE_ASSIGN(auto made, languages.open(language, program.source));
+  MEMBRANE_ASSIGN(
+      made, options.packages.provide(std::move(made), run_options.policy, options.policy.file, &interrupted));
+  if (seal != nullptr) seal->in_language(made, run_options.policy, turn);
+  MEMBRANE_TRY(worker.open(made->spec()));
+  return made->spec();
+}
+
+Result<std::unique_ptr<sandbox::Session>> session_in_process(sandbox::Languages& languages,
+                                                             const Options& options,
+                                                             const std::string& language,
+                                                             const sandbox::Program& program,
+                                                             sandbox::RunOptions run_options, RunSeal* seal,
+                                                             const sandbox::Turn& turn) {
+  MEMBRANE_ASSIGN(auto opened, languages.open(language, program.source));
+  MEMBRANE_TRY(options.packages.join(run_options.policy, opened->package().driver));
+  MEMBRANE_ASSIGN(opened, options.packages.provide(std::move(opened), run_options.policy, options.policy.file,
+                                                   &interrupted));
+  if (seal != nullptr) seal->in_language(opened, run_options.policy, turn);
+  engine::RegionPool::instance().keep_none();  // nobody comes after this program
+  return sandbox::Session::create(std::move(opened), std::move(run_options));
+}
+
 Result<sandbox::Report> run_in_language(const Options& options, const std::string& language,
-                                        const sandbox::Program& program, sandbox::RunOptions run_options) {
+                                        const sandbox::Program& program, sandbox::RunOptions run_options,
+                                        const OwnWorker& worker, RunSeal* seal) {
   MEMBRANE_TRY(check_for_language(options, language));
   const uint64_t limit = run_options.policy.limits.module_bytes;
   if (program.source.size() > limit)
@@ -129,23 +174,29 @@ Result<sandbox::Report> run_in_language(const Options& options, const std::strin
                 "Make it smaller, or raise --module.");
   // Never taken apart: the process is about to end, and a language is large.
   static auto* const languages = new sandbox::Languages(template_options(run_options.tier));
-  MEMBRANE_ASSIGN(auto opened, languages->open(language, program.source));
+  MEMBRANE_ASSIGN(const auto located, languages->locate(language, program.source));
   std::string input;  // of others than Python and JavaScript, which read it as they ask
-  if (!options.input_file.empty() && opened->package().driver == lang::Driver::kStdin) {
+  if (!options.input_file.empty() && located.package.driver == lang::Driver::kStdin) {
     MEMBRANE_ASSIGN(input, read_input(options.input_file, run_options.policy.limits.bytes_in));
   }
-  MEMBRANE_TRY(options.packages.join(run_options.policy, opened->package().driver));
-  MEMBRANE_ASSIGN(opened, options.packages.provide(std::move(opened), run_options.policy, options.policy.file,
-                                                   &interrupted));
-  engine::RegionPool::instance().keep_none();  // nobody comes after this program
-  MEMBRANE_ASSIGN(const auto session, sandbox::Session::create(std::move(opened), run_options));
   const std::string name = lang::program_name(program.name, options.language);
-  sandbox::Report report = session->exec({.code = program.source,
-                                          .name = options.text && name == program.name ? "" : name,
-                                          .is_script = !options.text,
-                                          .arguments = program.arguments,
-                                          .input = std::move(input)});
-  session->end(report);
+  const sandbox::Turn turn{.code = program.source,
+                           .name = options.text && name == program.name ? "" : name,
+                           .is_script = !options.text,
+                           .arguments = program.arguments,
+                           .input = std::move(input)};
+  std::unique_ptr<sandbox::Session> made;
+  if (worker) {
+    MEMBRANE_ASSIGN(const auto spec,
+                    open_in(*worker, *languages, options, language, program, run_options, seal, turn));
+    MEMBRANE_ASSIGN(made, worker->create(spec, std::move(run_options)));
+  } else {
+    MEMBRANE_ASSIGN(
+        made, session_in_process(*languages, options, language, program, std::move(run_options), seal, turn));
+  }
+  sandbox::Session& session = keep_until_exit(std::move(made));  // as the languages
+  sandbox::Report report = session.exec(turn);
+  session.end(report);
   return report;
 }
 
@@ -260,18 +311,21 @@ policy::Limits usual_limits(const Source& source) {
 }
 
 Result<sandbox::Report> report_of(const Options& options, const Source& source,
-                                  const sandbox::RunOptions& run_options) {
+                                  const sandbox::RunOptions& run_options, const OwnWorker& worker,
+                                  RunSeal* seal) {
   if (!options.is_thaw) {
     const bool is_engines = is_of_engine(source.language);
     if (is_engines && options.packages.given())
       return fail(ErrorCode::kInvalidArgument,
                   "--with is for programs in a language, and this one is " + source.language,
                   "Leave it out.");
-    if (is_engines) return sandbox::run(source.program, run_options);
-    return run_in_language(options, source.language, source.program, run_options);
+    if (is_engines)
+      return worker ? worker->run(source.program, run_options) : sandbox::run(source.program, run_options);
+    return run_in_language(options, source.language, source.program, run_options, worker, seal);
   }
-  const auto* const bytes = reinterpret_cast<const uint8_t*>(source.snapshot.data());
-  return sandbox::thaw({bytes, source.snapshot.size()}, run_options);
+  const std::span<const uint8_t> snapshot(reinterpret_cast<const uint8_t*>(source.snapshot.data()),
+                                          source.snapshot.size());
+  return worker ? worker->thaw(snapshot, run_options) : sandbox::thaw(snapshot, run_options);
 }
 
 // The first text in quotes of a message; "" for none.
@@ -375,6 +429,11 @@ Result<int> run(const Options& options) {
   if (options.entry && options.entry->empty())
     return fail(ErrorCode::kInvalidArgument, "--invoke names no function",
                 "Give the name of an export, or leave --invoke out to call _start, run or main.");
+  OwnWorker worker;
+  if (!options.in_process && options.code_cache.empty()) {
+    MEMBRANE_ASSIGN(worker, take_worker());
+    keep_shared_until_exit(worker);  // nobody waits for its end
+  }
   sandbox::RunOptions run_options;
   MEMBRANE_ASSIGN(const Source source, source_of(options));
   MEMBRANE_ASSIGN(run_options.policy, options.policy.policy(usual_limits(source)));
@@ -393,6 +452,7 @@ Result<int> run(const Options& options) {
     MEMBRANE_ASSIGN(NewFile file, NewFile::create(options.snapshot_file));
     snapshot.emplace(std::move(file));
   }
+  MEMBRANE_ASSIGN(const auto seal, RunSeal::open(options.seal_file));
   MEMBRANE_ASSIGN(const auto client, model_for(run_options.policy));
   std::optional<agent::HostModel> model;
   if (client) run_options.model = &model.emplace(*client, &interrupted);
@@ -432,7 +492,9 @@ Result<int> run(const Options& options) {
     run_options.on_file = [&](std::string_view path, std::string_view bytes) { out->keep(path, bytes); };
   }
 
-  MEMBRANE_ASSIGN(sandbox::Report report, report_of(options, source, run_options));
+  if (seal != nullptr) seal->attach(run_options);
+  MEMBRANE_ASSIGN(sandbox::Report report, report_of(options, source, run_options, worker, seal.get()));
+  const Status sealed = seal == nullptr ? Status() : seal->finish(source.program, run_options.policy, report);
   hint_at_file_here(options, report);
   output.finish();
   if (out) {
@@ -442,8 +504,9 @@ Result<int> run(const Options& options) {
   if (report.outcome == sandbox::Outcome::kFrozen) MEMBRANE_TRY(snapshot->commit(report.snapshot));
   show(report, options);
   if (out && !out->status()) return complain(out->status().error());
+  if (!sealed) return complain_unsealed(sealed.error());
   if (recorded == nullptr) return exit_code_of(report);
-  // What the run did was told; so this goes to standard error, with --json, too.
+  // The report is already printed; so this goes to standard error, with --json, too.
   const Status written = recorded->finish();
   return written ? exit_code_of(report) : complain(written.error());
 }
@@ -480,6 +543,7 @@ void add_options(CLI::App* command, Options* options) {
       "--json", options->json, "Print the whole report as one JSON object (docs/report.schema.json)");
   command->add_flag("-q,--quiet", options->quiet, "No report of a program that ran to its end")
       ->excludes(json);
+  add_in_process(*command, options->in_process);
   options->policy.add_to(*command);
 }
 
@@ -513,6 +577,11 @@ void add_run(CLI::App& app, int& exit_code) {
                    "to membrane, read when the program asks")
       ->type_name("FILE");
   add_options(command, options.get());
+  command
+      ->add_option("--seal", options->seal_file,
+                   "Write a signed receipt of the run to this file, and what it was made of to FILE.private")
+      ->type_name("FILE")
+      ->excludes("--replay", "--freeze-after");
   options->packages.add_to(*command);
   command->footer(
       "Examples:\n"
@@ -528,6 +597,7 @@ void add_run(CLI::App& app, int& exit_code) {
       "  membrane run -e '(func (export \"main\") (result i32) (i32.add (i32.const 2) (i32.const 2)))'\n"
       "  membrane run program.wat --allow kv --journal run.journal\n"
       "  membrane run program.wat --allow kv --replay run.journal\n"
+      "  membrane run program.wat --allow kv --seal run.receipt\n"
       "  membrane run program.wat --freeze-after 1e6 --snapshot program.snap\n"
       "What the program prints goes to standard output and standard error as it comes, results to standard\n"
       "output, the report to standard error.\n"

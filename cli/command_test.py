@@ -23,7 +23,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 COMMAND = os.environ.get("MEMBRANE_COMMAND", str(ROOT / "build" / "release" / "membrane"))
 MODEL_SERVER = os.environ.get("MEMBRANE_MODEL_SERVER", str(ROOT / "build" / "release" / "model_server"))
-COMMANDS = [[], ["run"], ["thaw"], ["check"], ["agent"], ["policy"], ["policy", "explain"], ["capabilities"], ["spectest"],
+COMMANDS = [[], ["run"], ["thaw"], ["check"], ["agent"], ["mcp"], ["policy"], ["policy", "explain"], ["policy", "test"],
+            ["verify"], ["replay"], ["keys"], ["keys", "generate"], ["keys", "rotate"], ["keys", "revoke"], ["keys", "list"],
+            ["keys", "publish"], ["capabilities"], ["doctor"], ["spectest"],
             ["languages"], ["languages", "list"], ["languages", "add"], ["languages", "extend"], ["languages", "remove"], ["languages", "warm"], ["repl"], ["completion"], ["man"]]
 SECONDS = 600  # a process that needs more hangs
 ZSH_SETUP = r"""
@@ -198,7 +200,7 @@ class Usage(CommandTest):
 
     def test_no_command_is_an_error(self):
         self.assert_refused(self.membrane(code=2), "no command is given; there are run, thaw, ", "membrane --help")
-        self.assert_refused(self.membrane("policy", code=2), "no command is given; there are explain", "policy --help")
+        self.assert_refused(self.membrane("policy", code=2), "no command is given; there are explain, test", "policy --help")
 
     def test_what_was_probably_meant_is_said(self):
         for arguments, meant in ((["help"], "membrane COMMAND --help"), (["x.wat"], "membrane run x.wat"),

@@ -238,6 +238,36 @@ std::function<void(std::string_view step)> progress_line() {
   };
 }
 
+namespace {
+std::shared_ptr<worker::Worker> early_worker;
+std::shared_ptr<worker::Zygote> early_zygote;
+}  // namespace
+
+void start_early(EarlyProcess what) {
+  if (what == EarlyProcess::kWorker) {
+    if (auto started = worker::Worker::start()) early_worker = *std::move(started);
+  } else if (auto started = worker::Zygote::start()) {
+    early_zygote = *std::move(started);
+  }
+}
+
+Result<std::shared_ptr<worker::Worker>> take_worker() {
+  if (early_worker) return std::exchange(early_worker, nullptr);
+  return worker::Worker::start();
+}
+
+Result<worker::Guests> take_guests(bool in_process) {
+  if (in_process) return worker::Guests();
+  if (early_zygote) return worker::Guests(std::exchange(early_zygote, nullptr));
+  MEMBRANE_ASSIGN(auto zygote, worker::Zygote::start());
+  return worker::Guests(std::move(zygote));
+}
+
+void add_in_process(CLI::App& command, bool& in_process) {
+  command.add_flag("--in-process", in_process,
+                   "Run programs in this process, and not behind the walls of a worker (docs/walls.md)");
+}
+
 bool is_terminal(std::FILE* file) { return isatty(fileno(file)) != 0; }
 
 bool same_file(std::FILE* a, std::FILE* b) {

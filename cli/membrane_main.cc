@@ -68,6 +68,19 @@ Result<std::vector<std::string>> order_words(const CLI::App& app, std::vector<st
   return ordered;
 }
 
+// What the command will want, as far as the words say before they are read as options.
+std::optional<EarlyProcess> early_process(const std::vector<std::string_view>& words) {
+  if (words.empty()) return std::nullopt;
+  const auto end = std::ranges::find(words, "--");
+  const auto says_otherwise = [](std::string_view word) {
+    return word == "--in-process" || word == "--help" || word == "-h";
+  };
+  if (std::find_if(words.begin(), end, says_otherwise) != end) return std::nullopt;
+  if (words[0] == "run" || words[0] == "thaw") return EarlyProcess::kWorker;
+  if (words[0] == "repl" || words[0] == "agent" || words[0] == "mcp") return EarlyProcess::kZygote;
+  return std::nullopt;
+}
+
 // What was typed is not what the command takes.
 int complain_of_usage(const CLI::App& app, const CLI::ParseError& error, Reader reader) {
   const CLI::App* command = &app;
@@ -107,8 +120,9 @@ int complain_of_usage(const CLI::App& app, const CLI::ParseError& error, Reader 
 
 int main(int argc, char** argv) {
   using namespace membrane::cli;
+  if (const auto early = early_process({argv + std::min(argc, 1), argv + argc})) start_early(*early);
   int exit_code = kExitOk;
-  const auto app = make_app(exit_code);
+  const auto app = make_app(exit_code, argc > 1 ? argv[1] : "");
   app->set_version_flag("--version", "membrane " MEMBRANE_VERSION);
   std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
   const Reader reader = reader_of(*app, words);

@@ -9,8 +9,10 @@ stands in one of the tables below with the reason.
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
+import tomllib
 import unittest
 from pathlib import Path
 
@@ -39,6 +41,11 @@ LINES_NOT_RUN = {
     r"cmake --preset": "builds",
     r"python3 (-m unittest discover -s attacks|attacks/)": "ctest runs these: attack.*",
     r"examples/languages/(ruby/get|sqlite/build)": "brings sources from the internet",
+    r"(ID=\$\()?membrane (create|exec|cp|fork|pause|resume|snapshot|logs|ps|rm)\b":
+        "asks a service: service/clients_test.py runs those of docs/clients.md",
+    r"npx @modelcontextprotocol/inspector": "cli/mcp_test.py runs it",
+    r"membrane audit verify\b": "reads the log of a service: service/audit_test.cc makes one",
+    r"membrane serve\b": "serves until it is stopped: service/*_test.py start it",
 }
 # Lines that need what this machine may not have: a program, or a variable that names a module.
 LINES_THAT_NEED = {
@@ -55,6 +62,7 @@ CODES = {
     ("README.md", "membrane run length.wat --freeze-after 1000 --snapshot length.snap"): 4,
     ("docs/snapshot-format.md", "membrane run program.wat --freeze-after 1e6 --snapshot program.snap"): 4,
     ("docs/snapshot-format.md", "membrane thaw program.snap --freeze-after 2e6 --snapshot program.snap"): 4,
+    ("membrane.1", "membrane keys revoke 0123456789abcdef0123456789abcdef"): 2,  # there is no such key
     ("membrane.1", "membrane run program.wat --freeze-after 1e6 --snapshot program.snap"): 4,
     ("membrane.1", "membrane thaw program.snap --freeze-after 2e6 --snapshot program.snap"): 4,
 }
@@ -65,6 +73,24 @@ BLOCKS_NOT_RUN = {
     ("docs/architecture.md", "        the brain                       the boundary                        the hands"): "a drawing",
     ("docs/architecture.md", "cli/       the command                                             membrane run, check, agent, …"):
         "a list of folders, which tools/check-floors holds",
+    ("docs/mcp.md", '$ curl -s -H "Authorization: Bearer $OWNER" http://127.0.0.1:7400/v1/tokens \\'): "asks a service: service/mcp_test.py",
+    ("docs/mcp.md", '{ "mcpServers": { "membrane": {'): "a service's URL and a token: service/mcp_test.py",
+    ("docs/mcp.md", "import asyncio, os"): "a client of others: service/mcp_test.py runs it",
+    ("docs/mcp.md", "import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'"):
+        "a client of others: service/mcp_test.py runs it",
+    ("docs/receipts.md", '{"membrane_receipt":1}'): "a receipt, shortened: cli/receipts_test.py reads whole ones",
+    ("docs/receipts.md", '{"item":"stdout","salt":"0373cfaa11b9ee0cc67488ed899c6426","content":"done\\n"}'):
+        "a line of a private part: cli/receipts_test.py reads whole ones",
+    ("docs/walls.md", " supervisor (membrane, the service)              worker"): "a drawing",
+    ("docs/service.md", "$ membrane serve"): "what it prints, shortened: service/rest_test.py asks the same",
+    ("docs/service.md", "[server]"): "the service's settings: service/config_test.cc reads them",
+    ("docs/sandboxes.md", 'PUT /v1/secrets/KEY {"value": "sk-…", "hosts": ["api.example.com"]}'):
+        "requests of HTTP: service/lifecycle_test.py makes them",
+    ("docs/session-format.md", "std::vector<uint8_t> bytes = *session->keep();"):
+        "a part of a program: sandbox/kept_session_test.cc does so",
+    ("docs/e2b.md", "membrane serve                       # prints its URL and a token"):
+        "a service and E2B's variables: service/e2b_test.py sets them",
+    ("docs/e2b.md", "from e2b_code_interpreter import Sandbox"): "E2B's client: service/e2b_test.py runs it",
     ("docs/languages.md", '{"call":"http.get","arguments":["https://example.org/"]}   {"value":"…"} or {"error":{"errno":…,"message":…,"grant":…}}'):
         "requests of a protocol, each with what it means: host/door_test.cc",
 }
@@ -95,6 +121,7 @@ FILES = {
     "script.mjs": "import { value } from 'lodash-es'\nconsole.log(value)\n",
     "report.js": "console.log(require('dayjs')())\n",
     "report.py": "import rich, httpx\n",
+    "stricter.toml": "[limits]\nhost_calls = 10\n",
     "notes.txt": "one\ntwo\n",
     "names.txt": "b\na\n",
     "count.c": "int main(void) { return 0; }\n",
@@ -116,8 +143,22 @@ FILES_OF = {
 # Of the manual's sections: how often the program's loop turns, at 5 fuel each; and what was done before the examples.
 TURNS_OF_PROGRAM = {"DESCRIPTION": 10_000, "membrane thaw": 500_000}
 ADDS_CALC = "membrane languages add calc calc.wasm"
+NO_KEY = 'rm -rf "$HOME/.config/membrane"'
+A_KEY = f"{NO_KEY}; membrane keys generate"
+A_RECEIPT = f"{A_KEY}; membrane run program.wat --seal run.receipt; membrane keys publish > keys.json"
+RECEIPTS = f"{A_KEY}; mkdir -p receipts; membrane run program.wat --seal receipts/run.receipt"
 BEFORE_EXAMPLES = {
-    "DESCRIPTION": "membrane run program.wat --freeze-after 100 --snapshot program.snap",
+    "DESCRIPTION": f"{A_KEY}; membrane run program.wat --freeze-after 100 --snapshot program.snap",
+    "membrane run": A_KEY,
+    "membrane keys": NO_KEY,
+    "membrane keys generate": NO_KEY,
+    "membrane keys rotate": A_KEY,
+    "membrane keys revoke": A_KEY,
+    "membrane keys publish": A_KEY,
+    "membrane verify": A_RECEIPT,
+    "membrane replay": A_RECEIPT,
+    "membrane policy": RECEIPTS,
+    "membrane policy test": RECEIPTS,
     "membrane languages remove": ADDS_CALC,
     "membrane languages warm": ADDS_CALC,
 }
@@ -129,6 +170,8 @@ WRONG_POLICIES = {
 }
 PROGRAMS_ARE_GRANTED = ("--allow 'http:GET,POST:https://example.org/*' --allow kv --allow sql:papers:papers.db "
                         "--allow fs:read:./data")
+DISCOVER = {"jsonrpc": "2.0", "id": 1, "method": "server/discover", "params": {"_meta": {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}}}}
 MODEL = {"MEMBRANE_MODEL": "name", "MEMBRANE_BASE_URL": "http://127.0.0.1:11434/v1"}
 BEFORE = '(func (export "run") (set $i 0) (set $n 3) (set $value 7) (set $text "a b") (set $json "[]") (set $line "")\n'
 
@@ -217,6 +260,7 @@ class PagesTest(unittest.TestCase):
     def setUp(self):
         self.page = ""
         reset_languages()
+        shutil.rmtree(Path(world.environment["HOME"]) / ".config/membrane", ignore_errors=True)
         folder = world.folder / "work" / "here"
         shutil.rmtree(folder.parent, ignore_errors=True)
         folder.mkdir(parents=True)
@@ -382,6 +426,14 @@ class Blocks(PagesTest):
             done = self.run_line("membrane agent 'Which is newest?' --model-file answers.jsonl --language wat --policy policy.toml")
             self.assertIn("It is the third.", done.stdout)
 
+    def configures_clients_of_mcp(self, text):
+        """Each server that a client would start by it answers."""
+        for servers in (json.loads(text) if text.startswith("{") else tomllib.loads(text)).values():
+            for server in servers.values():
+                command = shlex.join([server["command"], *server["args"]])
+                done = self.run_line(command, stdin=json.dumps(DISCOVER) + "\n")
+                self.assertIn("supportedVersions", json.loads(done.stdout)["result"])
+
     def are_mistakes_of_policies(self, text):
         lines = text.splitlines()
         for said, hint in zip(lines[::2], lines[1::2]):
@@ -422,6 +474,10 @@ SPECIAL = {
     ("docs/fuel.md", "(func (param $n i32) (result i32)      cost"): Blocks.costs,
     ("docs/languages.md", "EROFS: read-only file system, open '/data/x' (… --allow fs:write:… would allow it.)"):
         Blocks.is_an_error_of_files,
+    ("docs/mcp.md", "{"): Blocks.configures_clients_of_mcp,
+    ("docs/mcp.md", "[mcp_servers.membrane]"): Blocks.configures_clients_of_mcp,
+    ("README.md", '{ "mcpServers": { "membrane": { "command": "membrane", "args": ["mcp", "--dir", "./data:/data:ro"] } } }'):
+        Blocks.configures_clients_of_mcp,
     ("docs/policy.md", "--allow http:https://h.org/*: the method is missing."): Blocks.are_mistakes_of_policies,
     ("docs/wat.md", "(func $main (result i32)"): Blocks.lists_links,
     ("docs/wat.md", '(import "http" "get" (func $http.get (param i32) (result i32 i32)))'):

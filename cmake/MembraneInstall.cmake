@@ -21,6 +21,7 @@ configure_package_config_file(cmake/membrane-config.cmake.in membrane-config.cma
 write_basic_package_version_file(membrane-config-version.cmake COMPATIBILITY SameMinorVersion)
 
 install(TARGETS membrane RUNTIME)
+install(TARGETS membrane-service RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/membrane)
 install(TARGETS libmembrane EXPORT membrane-targets ARCHIVE)
 install(EXPORT membrane-targets NAMESPACE membrane:: DESTINATION ${package_dir})
 install(FILES ${CMAKE_BINARY_DIR}/membrane-config.cmake ${CMAKE_BINARY_DIR}/membrane-config-version.cmake

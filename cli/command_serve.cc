@@ -1,0 +1,56 @@
+// membrane serve: becomes membrane-service, a program of its own, so that no other command pays for what it needs.
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+#include "cli/cli.h"
+
+namespace membrane::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kProgram = "membrane-service";
+
+// Beside the command, or where an installation has it.
+Result<fs::path> find_service() {
+  std::error_code error;
+  const fs::path here = fs::read_symlink("/proc/self/exe", error).parent_path();
+  for (const fs::path& candidate : {here / kProgram, here / ".." / "libexec" / "membrane" / kProgram})
+    if (!error && fs::is_regular_file(candidate, error)) return candidate.lexically_normal();
+  return fail(
+      ErrorCode::kNotFound,
+      std::string(kProgram) + " is neither beside the command nor in ../libexec/membrane",
+      "Build it: cmake --build --preset release --target membrane-service; or install Membrane whole.");
+}
+
+int serve(const std::vector<std::string>& words) {
+  const auto program = find_service();
+  if (!program) return complain(program.error());
+  std::vector<std::string> arguments = {"membrane serve"};
+  arguments.insert(arguments.end(), words.begin(), words.end());
+  std::vector<char*> pointers;
+  for (std::string& argument : arguments) pointers.push_back(argument.data());
+  pointers.push_back(nullptr);
+  execv(program->c_str(), pointers.data());
+  return complain(
+      {ErrorCode::kUnavailable, "cannot start " + program->string() + ": " + std::strerror(errno), ""});
+}
+
+}  // namespace
+
+void add_serve(CLI::App& app, int& exit_code) {
+  CLI::App* const command = app.add_subcommand(
+      "serve", "Serve sandboxes over HTTP: REST with server-sent events (serve --help says more)");
+  command->set_help_flag("");  // that of the program that it becomes
+  command->prefix_command();
+  command->footer(
+      "Example:\n"
+      "  membrane serve --port 7400\n");
+  command->callback([command, &exit_code] { exit_code = serve(command->remaining()); });
+}
+
+}  // namespace membrane::cli
