@@ -1,14 +1,9 @@
 #!/usr/bin/env python3
-"""MCP as clients use it: `membrane mcp` by its pipes; and by the clients of others (mcp_testing.py), over standard streams and
-over HTTP (mcp_http, a small server of the tests; that of the service is in service/mcp_test.py):
+"""MCP over standard streams: `membrane mcp` by its pipes, and by the clients of others (mcp_testing.py): the TypeScript SDK,
+1.x (a handshake) and 2.x (both eras), the Python SDK, both eras, and @modelcontextprotocol/inspector --cli. The same clients
+and the conformance suite talk to POST /mcp in service/mcp_test.py.
 
-  - the TypeScript SDK, 1.x (a handshake) and 2.x (both eras);
-  - the Python SDK, both eras;
-  - @modelcontextprotocol/inspector --cli;
-  - @modelcontextprotocol/conformance for servers, all scenarios. Those that need what that suite's own example server offers
-    (tools, resources and prompts of given names) are its expected failures; the rest must pass.
-
-    MEMBRANE_COMMAND=build/release/membrane MEMBRANE_MCP_HTTP=build/release/mcp_http cli/mcp_test.py
+    MEMBRANE_COMMAND=build/release/membrane cli/mcp_test.py
 """
 
 import json
@@ -16,11 +11,8 @@ import os
 import signal
 import subprocess
 import unittest
-from pathlib import Path
 
-from mcp_testing import COMMAND, META, ROOT, SECONDS, TOOLS, OfNode, OfPython, has_language, run_wat, stateless
-
-HTTP = os.environ.get("MEMBRANE_MCP_HTTP", str(ROOT / "build" / "release" / "mcp_http"))
+from mcp_testing import COMMAND, META, SECONDS, TOOLS, OfNode, OfPython, has_language, run_wat, stateless
 
 
 class Pipes(unittest.TestCase):
@@ -89,36 +81,19 @@ class Pipes(unittest.TestCase):
         self.assertEqual(sum(not answers[i]["result"]["isError"] for i in range(6)), 2)
 
 
-def serve(cls):
-    """A server on loopback for the clients of a class."""
-    if not Path(HTTP).exists():
-        raise unittest.SkipTest(f"{HTTP} is not built")
-    server = subprocess.Popen([HTTP], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    cls.addClassCleanup(server.wait)
-    cls.addClassCleanup(server.stdout.close)
-    cls.addClassCleanup(server.stdin.close)
-    return server.stdout.readline().strip()
-
-
 class NodeClients(OfNode):
     @classmethod
     def setUpClass(cls):
         cls.bring()
-        cls.url = serve(cls)
 
-    def test_the_first_sdk_over_standard_streams(self):
+    def test_the_first_sdk(self):
         self.check(self.client("v1", "legacy", COMMAND, "mcp"), "2025-11-25")
-
-    def test_the_first_sdk_over_http(self):
-        self.check(self.client("v1", "legacy", self.url), "2025-11-25")
 
     def test_the_second_sdk_with_a_handshake(self):
         self.check(self.client("v2", "legacy", COMMAND, "mcp"), "2025-11-25")
-        self.check(self.client("v2", "legacy", self.url), "2025-11-25")
 
     def test_the_second_sdk_without_one(self):
         self.check(self.client("v2", "2026-07-28", COMMAND, "mcp"), "2026-07-28")
-        self.check(self.client("v2", "2026-07-28", self.url), "2026-07-28")
 
     def inspect_command(self, *arguments):
         # It starts servers with an environment of a few variables.
@@ -135,23 +110,17 @@ class NodeClients(OfNode):
         read = self.inspect_command("resources/read", "--uri", "membrane://policy")
         self.assertIn("under this policy", read["contents"][0]["text"])
 
-    def test_conformance(self):
-        self.conform(self.url)
-
 
 class PythonClients(OfPython):
     @classmethod
     def setUpClass(cls):
         cls.bring()
-        cls.url = serve(cls)
 
     def test_with_a_handshake(self):
         self.check(self.client("legacy", COMMAND, "mcp"), "2025-11-25")
-        self.check(self.client("legacy", self.url), "2025-11-25")
 
     def test_without_one(self):
         self.check(self.client("auto", COMMAND, "mcp"), "2026-07-28")
-        self.check(self.client("2026-07-28", self.url), "2026-07-28")
 
 
 if __name__ == "__main__":

@@ -539,6 +539,8 @@ class ServedTest:
         cls.addClassCleanup(cls.service.log.close)
         cls.addClassCleanup(cls.service.stop)
         cls.url = cls.service.url + "/mcp"
+        # A service prepares Python at its first use; a client would not wait for a sanitized one.
+        cls.service.request("DELETE", "/v1/sandboxes/" + cls.service.request("POST", "/v1/sandboxes", {"template": "python"}).json["id"])
 
     def setUp(self):
         self.token = self.service.request("POST", "/v1/tokens", {"name": "t", "scopes": ALL_SCOPES}).json["token"]
