@@ -1,7 +1,6 @@
 #include "base/private_file.h"
 
 #include <fcntl.h>
-#include <link.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,40 +18,6 @@
 namespace membrane {
 
 namespace fs = std::filesystem;
-
-std::string build_id() {
-  struct Search {
-    uintptr_t address = reinterpret_cast<uintptr_t>(&build_id);
-    std::string id;
-  } search;
-  dl_iterate_phdr(
-      [](dl_phdr_info* object, size_t, void* data) {
-        auto& wanted = *static_cast<Search*>(data);
-        const std::span<const ElfW(Phdr)> parts(object->dlpi_phdr, object->dlpi_phnum);
-        const bool is_it = std::ranges::any_of(parts, [&](const ElfW(Phdr) & part) {
-          return part.p_type == PT_LOAD && wanted.address - object->dlpi_addr - part.p_vaddr < part.p_memsz;
-        });
-        if (!is_it) return 0;
-        for (const ElfW(Phdr) & part : parts) {
-          if (part.p_type != PT_NOTE) continue;
-          const auto* at = reinterpret_cast<const char*>(object->dlpi_addr + part.p_vaddr);
-          for (const char* const end = at + part.p_memsz; at + sizeof(ElfW(Nhdr)) <= end;) {
-            ElfW(Nhdr) note;
-            std::memcpy(&note, at, sizeof note);
-            const auto padded = [](uint32_t size) { return (size + 3) & ~3u; };
-            const char* const name = at + sizeof note;
-            const char* const content = name + padded(note.n_namesz);
-            if (note.n_type == NT_GNU_BUILD_ID &&
-                std::string_view(name, note.n_namesz) == std::string_view("GNU\0", 4))
-              wanted.id.assign(content, note.n_descsz);
-            at = content + padded(note.n_descsz);
-          }
-        }
-        return 1;
-      },
-      &search);
-  return search.id;
-}
 
 bool is_private(const struct stat& status) {
   return status.st_uid == geteuid() && (status.st_mode & (S_IWGRP | S_IWOTH)) == 0;

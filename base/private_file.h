@@ -15,9 +15,6 @@
 
 namespace membrane {
 
-// What the linker wrote into this program: another build has another one. "" without.
-std::string build_id();
-
 // The user's own, and nobody else may write to it.
 bool is_private(const struct stat& status);
 

@@ -3,6 +3,7 @@
 //
 //   service_load PORT TOKEN cycle python 64 10000     create, exec, kill: 64 clients, 10,000 cycles in all
 //   service_load PORT TOKEN exec wat 2 5000           execs of one sandbox for each client
+//   service_load PORT TOKEN cycle python 1 200 25     the same by a client that rests for 25 ms after each
 //   service_load PORT TOKEN fork python 1 200         a fork of a warm sandbox, and its first output
 //   service_load PORT TOKEN idle python 1 2000        makes them, runs a turn in each, and leaves them
 //
@@ -118,7 +119,7 @@ class Connection {
 struct Load {
   uint16_t port = 0;
   std::string token, mode, language;
-  size_t clients = 0, count = 0;
+  size_t clients = 0, count = 0, rest_ms = 0;
 
   std::atomic<size_t> begun = 0, wrong = 0, lost = 0, refused = 0;
   std::mutex mutex;  // guards times
@@ -190,6 +191,7 @@ struct Load {
       if (id.empty() || !exec(to, id, number)) continue;
       mine.push_back(ms_since(start));
       if (mode != "idle") is_good(to.request("DELETE", "/v1/sandboxes/" + id), 204);
+      if (rest_ms != 0) std::this_thread::sleep_for(std::chrono::milliseconds(rest_ms));
     }
     const std::lock_guard lock(mutex);
     times.insert(times.end(), mine.begin(), mine.end());
@@ -199,8 +201,8 @@ struct Load {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 7) {
-    std::fprintf(stderr, "usage: service_load PORT TOKEN cycle|exec|fork|idle TEMPLATE CLIENTS COUNT\n");
+  if (argc != 7 && argc != 8) {
+    std::fprintf(stderr, "usage: service_load PORT TOKEN cycle|exec|fork|idle TEMPLATE CLIENTS COUNT [REST_MS]\n");
     return 2;
   }
   Load load;
@@ -210,6 +212,7 @@ int main(int argc, char** argv) {
   load.language = argv[4];
   load.clients = std::strtoul(argv[5], nullptr, 10);
   load.count = std::strtoul(argv[6], nullptr, 10);
+  if (argc == 8) load.rest_ms = std::strtoul(argv[7], nullptr, 10);
   const auto start = Clock::now();
   std::vector<std::thread> threads;
   for (size_t i = 0; i < load.clients; ++i) threads.emplace_back([&] { load.work(); });

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <optional>
 
+#include "base/build_id.h"
 #include "base/file_mapping.h"
 #include "base/private_file.h"
 #include "base/write_at.h"
@@ -127,8 +128,7 @@ class ContentWriter {
 };
 
 void put_build(Header& header) {
-  const std::string id = build_id();
-  std::memcpy(header.build, id.data(), std::min(id.size(), sizeof header.build));
+  std::memcpy(header.build, kBuildId.data(), std::min(kBuildId.size(), sizeof header.build));
 }
 
 class StateWriter {
@@ -321,9 +321,9 @@ struct ImageFile {
 Status ImageFile::write(const std::string& path, const Image& image, std::span<const uint8_t> embedder,
                         std::span<const uint8_t> attachment) {
   const wasm::Module& module = image.module_->module();
-  if (!module.is_binary || build_id().empty())
+  if (!module.is_binary)
     return fail(ErrorCode::kUnsupported, "the image of this module is not kept in a file",
-                "Compile the module to a binary first; link the program with a build id.");
+                "Compile the module to a binary first.");
   const auto is_whole = [](const Image::MemoryState& memory) { return memory.changes.empty(); };
   if (!std::ranges::all_of(image.memories_, is_whole))
     return fail(ErrorCode::kUnsupported, "the image holds only what an instance changed",

@@ -17,8 +17,8 @@ namespace {
 
 constexpr uint64_t kReservedBytes = Memory::kRegionBytes + Memory::kGuardBytes;
 constexpr size_t kMostIdle = 64;  // regions: each is 8 GiB of addresses
-// Up to so much of a region is looked through, so much of it is put back in place, and so much stays with all idle
-// regions together.
+// Up to so much of a region is looked through besides its image, of which the system knows what has changed; so much is
+// put back in place, and so much stays with all idle regions together.
 constexpr uint64_t kMostSearchedBytes = 128u << 20, kMostRestoredBytes = 8u << 20, kMostKeptBytes = 64u << 20;
 constexpr size_t kMostRuns = 32, kMostRunsOfImage = 1024;
 
@@ -90,7 +90,7 @@ std::optional<uint64_t> restore_image(uint8_t* base, const MemoryImage& image) {
 // False when the region cannot be used again.
 bool put_back(Region& region, const MemoryImage* image) {
   const uint64_t mapped = image == nullptr ? 0 : region.image_bytes;
-  if (region.accessible_bytes <= kMostSearchedBytes) {
+  if (region.accessible_bytes - mapped <= kMostSearchedBytes) {
     const auto zeros = restore_zeros(region.base, mapped, region.accessible_bytes);
     const auto changed = !zeros || image == nullptr ? zeros : restore_image(region.base, *image);
     if (zeros && changed) {

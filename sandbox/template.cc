@@ -8,6 +8,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "base/build_id.h"
 #include "base/file_mapping.h"
 #include "base/hex.h"
 #include "base/number_reader.h"
@@ -84,7 +85,7 @@ Result<std::string> key_of(lang::Package package, const std::vector<std::string>
   };
   MEMBRANE_TRY(add(package.module.path));
   for (const lang::PackageFile& file : package.files) MEMBRANE_TRY(add(file.path));
-  text += build_id();
+  text += kBuildId;
   XXH128_canonical_t hash;  // the directory is private: nobody forges it
   XXH128_canonicalFromHash(&hash, XXH3_128bits(text.data(), text.size()));
   return hex_of(hash.digest);

@@ -52,6 +52,7 @@ class Worker {
 
   Status open_template(const sandbox::TemplateSpec& spec);
   Walls raise_walls(const WallLimits& limits);
+  void rehearse();
   void spawn(uint32_t subject);
   [[noreturn]] void become_worker(Descriptor socket, Walls walls);
   void reap();
@@ -110,6 +111,7 @@ std::string Worker::answer(const Frame& command, Reader& in) {
       const auto limits = in.get<WallLimits>();
       return bytes_of(raise_walls(limits).missing);
     }
+    case Kind::kRehearse: rehearse(); return {};
     case Kind::kEndOf: return bytes_of(end_of(in.get<int32_t>()));
     case Kind::kRun: {
       const auto said = in.get<GuestOptions>();
@@ -200,6 +202,13 @@ Walls Worker::raise_walls(const WallLimits& limits) {
   kept.push_back(link_.descriptor());
   lock_up(kept, limits, walls_);
   return walls_;
+}
+
+void Worker::rehearse() {
+  const sandbox::RunOptions options;
+  static_cast<void>(sandbox::run({.source = "(func (export \"main\"))"}, options));
+  for (const auto& [spec, opened] : templates_)
+    if (auto session = Session::create(opened, options)) (*session)->exec({.code = "0"});
 }
 
 // -- sessions --------------------------------------------------------------------------------------

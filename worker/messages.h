@@ -3,6 +3,7 @@
 //   supervisor                          worker
 //   kOpenTemplate spec ───────────────▶ opens a template by the file of its warm image
 //   kRaiseWalls ──────────────────────▶ from here on it is locked up
+//   kRehearse ────────────────────────▶ runs programs of its own, so that the first guest finds every page in place
 //   kCreate, kExec, kFork, … ─────────▶ one at a time
 //        ◀─────────────── kRequest ───  a call of the broker; answered by kAnswer before anything else
 //        ◀────── kOutput, kFile ──────  as the program writes; not answered
@@ -43,6 +44,7 @@ enum class Kind : uint16_t {
   // Of the supervisor.
   kOpenTemplate = 1,  // TemplateSpec ─▶ Status
   kRaiseWalls,        // WallLimits ─▶ Walls
+  kRehearse,          // ─▶ nothing
   kSpawn,             // to a zygote: nothing ─▶ Status, with a socket and a process descriptor
   kEndOf,             // to a zygote: number of a worker ─▶ int, how it ended as waitpid() has it
   kRun,               // GuestOptions, Program ─▶ Report

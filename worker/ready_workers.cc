@@ -4,6 +4,11 @@
 #include <chrono>
 
 namespace membrane::worker {
+namespace {
+
+constexpr std::chrono::milliseconds kQuiet(10);
+
+}  // namespace
 
 ReadyWorkers::ReadyWorkers(std::shared_ptr<Zygote> zygote, size_t count)
     : zygote_(std::move(zygote)), count_(count) {
@@ -41,7 +46,7 @@ Result<ReadyWorkers::Ready> ReadyWorkers::spawn() {
   }
   MEMBRANE_ASSIGN(auto worker, zygote_->spawn());
   worker->raise_walls({});
-  return Ready{std::move(worker), templates};
+  return Ready{.worker = std::move(worker), .templates = templates};
 }
 
 Result<std::shared_ptr<Worker>> ReadyWorkers::take() {
@@ -66,17 +71,35 @@ size_t ReadyWorkers::ready() const {
 void ReadyWorkers::refill() {
   std::unique_lock lock(mutex_);
   while (!ends_) {
-    if (ready_.size() >= count_) {
+    if (ready_.size() < count_) {
+      spawn_another(lock);
+    } else if (std::ranges::all_of(ready_, &Ready::has_rehearsed)) {
       wanted_.wait(lock);
-      continue;
+    } else if (wanted_.wait_for(lock, kQuiet) == std::cv_status::timeout) {
+      rehearse_another(lock);
     }
-    lock.unlock();
-    auto made = spawn();
-    lock.lock();
-    if (made && made->templates == open_.size()) ready_.push_back(*std::move(made));
-    else if (!made)
-      wanted_.wait_for(lock, std::chrono::seconds(1));  // the machine has no room; it may have later
   }
+}
+
+void ReadyWorkers::spawn_another(std::unique_lock<std::mutex>& lock) {
+  lock.unlock();
+  auto made = spawn();
+  lock.lock();
+  if (made && made->templates == open_.size()) ready_.push_back(*std::move(made));
+  else if (!made) wanted_.wait_for(lock, std::chrono::seconds(1));  // the machine has no room; it may have later
+}
+
+// Those that have rehearsed stand first, and are taken first.
+void ReadyWorkers::rehearse_another(std::unique_lock<std::mutex>& lock) {
+  const auto found = std::ranges::find(ready_, false, &Ready::has_rehearsed);
+  if (found == ready_.end()) return;
+  Ready next = std::move(*found);
+  ready_.erase(found);
+  lock.unlock();
+  next.worker->rehearse();
+  next.has_rehearsed = true;
+  lock.lock();
+  if (next.templates == open_.size() && next.worker->is_alive()) ready_.push_front(std::move(next));
 }
 
 }  // namespace membrane::worker

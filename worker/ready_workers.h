@@ -1,4 +1,6 @@
-// Workers that wait for a guest: spawned and locked up ahead, by a thread, so that no guest waits for that.
+// Workers that wait for a guest: spawned and locked up ahead, by a thread, so that no guest waits for that. Once none was
+// wanted for some milliseconds, the thread also lets each of them rehearse, which would take the processor from guests
+// before.
 //
 // Threads: any.
 #pragma once
@@ -36,9 +38,12 @@ class ReadyWorkers {
   struct Ready {
     std::shared_ptr<Worker> worker;
     size_t templates;  // that were open when it was spawned
+    bool has_rehearsed = false;
   };
   Result<Ready> spawn();
   void refill();
+  void spawn_another(std::unique_lock<std::mutex>& lock);
+  void rehearse_another(std::unique_lock<std::mutex>& lock);
 
   const std::shared_ptr<Zygote> zygote_;
   const size_t count_;

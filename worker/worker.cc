@@ -282,6 +282,12 @@ const Walls& Worker::raise_walls(const WallLimits& limits) {
   return walls_;
 }
 
+void Worker::rehearse() {
+  raise_walls({});
+  Command what{.kind = Kind::kRehearse};
+  static_cast<void>(command(what));
+}
+
 // -- runs ------------------------------------------------------------------------------------------------
 
 namespace {

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <system_error>
 
+#include "base/build_id.h"
 #include "base/file_mapping.h"
 #include "base/private_file.h"
 #include "base/sha256.h"
@@ -111,13 +112,12 @@ Result<CodeCache> CodeCache::open(const std::string& directory) {
 }
 
 Result<std::string> CodeCache::path_of(const wasm::Module& module) const {
-  static const std::string id = build_id();
-  if (!module.is_binary || id.empty())
+  if (!module.is_binary)
     return fail(ErrorCode::kUnsupported, "the code of this module is not kept",
-                "Compile the module to a binary first; link the program with a build id.");
+                "Compile the module to a binary first.");
   const std::string_view bytes(reinterpret_cast<const char*>(module.content().data()),
                                module.content().size());
-  MEMBRANE_ASSIGN(const std::string key, sha256_hex({id, "\n", kProcessor, "\n", bytes}));
+  MEMBRANE_ASSIGN(const std::string key, sha256_hex({kBuildId, "\n", kProcessor, "\n", bytes}));
   return directory_ + "/" + key + std::string(kEnding);
 }
 
