@@ -202,7 +202,8 @@ struct Load {
 
 int main(int argc, char** argv) {
   if (argc != 7 && argc != 8) {
-    std::fprintf(stderr, "usage: service_load PORT TOKEN cycle|exec|fork|idle TEMPLATE CLIENTS COUNT [REST_MS]\n");
+    std::fprintf(stderr,
+                 "usage: service_load PORT TOKEN cycle|exec|fork|idle TEMPLATE CLIENTS COUNT [REST_MS]\n");
     return 2;
   }
   Load load;

@@ -130,7 +130,8 @@ struct ImageChanges {
       while (next_ < changes.size() && end_of(changes[next_]) <= page) content_at_ += changes[next_++].second;
       if (next_ == changes.size() || changes[next_].first >= page + kPage) return began_as(page);
       if (changes[next_].first <= page && end_of(changes[next_]) >= page + kPage)
-        return memory_.content.data() + content_at_ + (page - changes[next_].first);
+        return reinterpret_cast<const uint8_t*>(memory_.content.data()) + content_at_ +
+               (page - changes[next_].first);
       std::memcpy(mixed_.data(), began_as(page), kPage);
       uint64_t content_at = content_at_;
       for (size_t i = next_; i < changes.size() && changes[i].first < page + kPage; ++i) {

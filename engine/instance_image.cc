@@ -82,12 +82,13 @@ std::optional<InstanceImage::MemoryState> InstanceImage::changes(const Memory& m
   for (const MemoryRange& range : *ranges) bytes += range.second;
   if (bytes > memory.image()->bytes()) return std::nullopt;
   state.changes = *std::move(ranges);
-  state.content.resize(bytes);
-  uint8_t* at = state.content.data();
-  for (const auto& [offset, size] : state.changes) {
-    std::memcpy(at, memory.base() + offset, size);
-    at += size;
-  }
+  state.content.resize_and_overwrite(bytes, [&](char* at, size_t) {
+    for (const auto& [offset, size] : state.changes) {
+      std::memcpy(at, memory.base() + offset, size);
+      at += size;
+    }
+    return bytes;
+  });
   return state;
 }
 
@@ -131,7 +132,7 @@ std::expected<Instance*, LinkError> InstanceImage::instantiate(Store& store, con
   Instance& instance = **made;
   for (uint32_t i = 0; i < memories_.size(); ++i) {
     uint8_t* const base = Machine::memory(instance, i).base();
-    const uint8_t* at = memories_[i].content.data();
+    const char* at = memories_[i].content.data();
     for (const auto& [offset, size] : memories_[i].changes) {
       std::memcpy(base + offset, at, size);
       at += size;
@@ -211,7 +212,7 @@ Result<ImageIdentity> InstanceImage::make_identity() const {
     hash.all<uint8_t>(memory.start.image == nullptr ? std::span<const uint8_t>()
                                                     : memory.start.image->content());
     hash.all<MemoryRange>(memory.changes);
-    hash.all<uint8_t>(memory.content);
+    hash.all<char>(memory.content);
   }
   for (const TableState& table : tables_) MEMBRANE_TRY(functions(table.elements, table.imports));
   for (size_t i = 0; i < globals_.size(); ++i) {

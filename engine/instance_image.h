@@ -56,9 +56,10 @@ class InstanceImage {
   struct MemoryState {
     MemoryStart start;
     uint64_t bytes = 0;
-    // Of kChanges: what is other than in the start's image, one run behind the other.
+    // Of kChanges: what is other than in the start's image, one run after the other. (A string can be filled without being
+    // zeroed first.)
     std::vector<MemoryRange> changes = {};
-    std::vector<uint8_t> content = {};
+    std::string content = {};
   };
   static Result<MemoryState> whole(const Memory& memory);
   static std::optional<MemoryState> changes(const Memory& memory);

@@ -25,7 +25,7 @@ uint64_t end_of_data(const wasm::Module& module) {
   return end;
 }
 
-uint64_t heap_start(engine::Instance& instance) {
+uint64_t heap_start_of(engine::Instance& instance) {
   if (const auto base = instance.find_export("__heap_base"); base && base->global != nullptr)
     return static_cast<uint32_t>(base->global->bits);
   // Low addresses are the program's own, to keep things in (docs/wat.md).
@@ -61,7 +61,9 @@ bool Conversation::write(host::Stream stream, std::string_view bytes, std::strin
 }
 
 GuestInstance::GuestInstance(engine::Instance& instance, Conversation& conversation)
-    : instance_(instance), conversation_(conversation), heap_(heap_start(instance)) {}
+    : instance_(instance), conversation_(conversation), heap_(heap_start_of(instance)) {}
+
+uint64_t GuestInstance::heap_start() const { return heap_start_of(instance_); }
 
 std::span<uint8_t> GuestInstance::memory() {
   engine::Memory* const memory = instance_.memory();

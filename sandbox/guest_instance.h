@@ -54,6 +54,8 @@ class GuestInstance final : public host::Guest,
   // Around each host call: charges go to the execution that makes it.
   void enter(engine::HostCall& call) { call_ = &call; }
 
+  // Where the heap begins, in every instance of the module.
+  [[nodiscard]] uint64_t heap_start() const;
   // Where the heap's next allocation will be: all there is to know of it.
   [[nodiscard]] uint64_t heap_next() const { return heap_.next(); }
   void set_heap_next(uint64_t next) { heap_ = host::BumpHeap(next); }

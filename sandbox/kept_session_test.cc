@@ -156,8 +156,9 @@ TEST_P(KeptSession, GoesOnAsOneThatWasNotKept) {
       if (random() % 2 == 0) kept = again(*kept, there.options_of());
       if (random() % 8 == 0) {
         const uint64_t number = random() % 3;
+        expect_kept_fork(*session, number);
         session = session->fork(number).value();
-        kept = kept->fork(number).value();
+        kept = Session::restore(template_, kept->keep_fork(number).value(), there.options_of()).value();
       }
       const std::string code = turn == 0 ? dialect.first : dialect.turns[random() % dialect.turns.size()];
       const Report one = session->exec({.code = code}), other = kept->exec({.code = code});

@@ -19,6 +19,16 @@ inline std::string told(Report report) {
   return render_json(report, true);
 }
 
+// What keep_fork() says of a fork is what the fork itself does.
+inline void expect_kept_fork(Session& session, uint64_t number) {
+  const auto kept = session.keep_fork(number);
+  const auto fork = session.fork(number);
+  ASSERT_TRUE(kept && fork);
+  const auto of_fork = (*fork)->keep();
+  ASSERT_TRUE(of_fork);
+  EXPECT_TRUE(*kept == *of_fork) << "a fork was kept as other bytes than the fork's own";
+}
+
 // The session as bytes, and from them.
 inline std::unique_ptr<Session> kept_and_restored(const Session& session,
                                                   const std::shared_ptr<const Template>& of,

@@ -143,6 +143,7 @@ class Session::Impl final : public host::DoorSession {
   Result<std::unique_ptr<Impl>> fork(uint64_t number) { return fork_as(number, options_); }
   std::vector<std::string> complete(std::string_view code);
   Result<std::vector<uint8_t>> keep();
+  Result<std::vector<uint8_t>> keep_fork(uint64_t number);
   Status restore(const SessionState& state);
 
   [[nodiscard]] std::vector<ReportFile> files() const;
@@ -178,6 +179,13 @@ class Session::Impl final : public host::DoorSession {
   Result<Image> capture();
   Result<std::unique_ptr<wasi::System>> fork_system(const wasi::System& system, uint64_t number,
                                                     const policy::Policy& policy, wasi::World world) const;
+  // Where the randomness and the clock of a fork begin.
+  struct ForkPlace {
+    uint64_t number;  // among all that is made of a template
+    host::RandomStream fresh;
+    host::LocalBroker::Position sources;
+  };
+  [[nodiscard]] ForkPlace place_of_fork(uint64_t number) const;
   Result<std::unique_ptr<Impl>> fork_as(uint64_t number, RunOptions options);
   Status fork_paused(uint64_t number, Impl& child);
   // What the bytes of a session borrow while they are written.
@@ -185,6 +193,7 @@ class Session::Impl final : public host::DoorSession {
   Result<KeptPlace> keep_place(const Image& image, const wasi::System& system,
                                const std::shared_ptr<const Waiting>& waiting, KeptBytes& bytes) const;
   Result<KeptPause> keep_pause(KeptBytes& bytes);
+  Result<SessionState> begin_to_keep(const wasi::System& system, KeptBytes& bytes);
   Result<Checkpoint> restore_place(const KeptPlace& place);
   Status restore_pause(const KeptPause& pause);
   void go_back(Checkpoint checkpoint);
@@ -697,20 +706,28 @@ std::vector<std::string> Session::Impl::complete(std::string_view code) {
   return names;
 }
 
+// A place of its own in the seed's stream, far from where others can come to; the clock does not go back.
+Session::Impl::ForkPlace Session::Impl::place_of_fork(uint64_t number) const {
+  number = (number + 1) % kOfPrograms;
+  host::RandomStream fresh(host::key_of_fork(fresh_.key(), number));
+  const uint64_t seed_place = fresh.next_u64() >> 1;
+  return {number, fresh, {seed_place, world_->position().clock_readings}};
+}
+
 Result<std::unique_ptr<Session::Impl>> Session::Impl::fork_as(uint64_t number, RunOptions options) {
   MEMBRANE_ASSIGN(const Image image, capture());
   options.record = nullptr;
   options.read_input = nullptr;
   auto child = std::make_unique<Impl>(template_, std::move(options));
-  number = (number + 1) % kOfPrograms;
-  child->fresh_ = host::RandomStream(host::key_of_fork(fresh_.key(), number));
-  // A place of its own in the seed's stream, far from where others can come to; the clock does not go back.
-  child->world_->go_to({child->fresh_.next_u64() >> 1, world_->position().clock_readings});
+  const ForkPlace place = place_of_fork(number);
+  child->fresh_ = place.fresh;
+  child->world_->go_to(place.sources);
   child->turns_ = turns_;
   child->is_changed_ = is_changed_;
-  MEMBRANE_ASSIGN(auto system, fork_system(body_->system(), number, child->options_.policy, child->world()));
+  MEMBRANE_ASSIGN(auto system,
+                  fork_system(body_->system(), place.number, child->options_.policy, child->world()));
   MEMBRANE_TRY(child->begin(std::move(system), image, body_->waiting()));
-  if (body_->is_paused()) MEMBRANE_TRY(fork_paused(number, *child));
+  if (body_->is_paused()) MEMBRANE_TRY(fork_paused(place.number, *child));
   return child;
 }
 
@@ -778,22 +795,28 @@ Result<KeptPause> Session::Impl::keep_pause(KeptBytes& bytes) {
   return kept;
 }
 
-Result<std::vector<uint8_t>> Session::Impl::keep() {
+// What stands in the same words of a session and of its forks.
+Result<SessionState> Session::Impl::begin_to_keep(const wasi::System& system, KeptBytes& bytes) {
   if (world_->has_store_in_memory())
     return fail(ErrorCode::kUnsupported,
                 "the session has used a key-value store in memory, which is not kept",
                 "Grant one in a file (--allow kv:PATH), which is found again.");
-  KeptBytes bytes;
   MEMBRANE_ASSIGN(const Image image, capture());
   SessionState state;
   state.template_name = template_->package().name;
   MEMBRANE_ASSIGN(state.template_identity, template_->identity());
-  MEMBRANE_ASSIGN(state.place, keep_place(image, body_->system(), body_->waiting(), bytes));
-  state.memory_limit_was_hit = body_->instance().limit_was_hit();
-  if (const host::HostError* const denial = body_->system().last_denial())
+  MEMBRANE_ASSIGN(state.place, keep_place(image, system, body_->waiting(), bytes));
+  if (const host::HostError* const denial = system.last_denial())
     state.last_denial = {denial->code, denial->reason, denial->grant};
-  state.heap_next = body_->guest().heap_next();
   state.turns = turns_;
+  return state;
+}
+
+Result<std::vector<uint8_t>> Session::Impl::keep() {
+  KeptBytes bytes;
+  MEMBRANE_ASSIGN(SessionState state, begin_to_keep(body_->system(), bytes));
+  state.memory_limit_was_hit = body_->instance().limit_was_hit();
+  state.heap_next = body_->guest().heap_next();
   state.needs_entropy = needs_entropy_;
   state.fresh = fresh_;
   state.sources = world_->position();
@@ -803,6 +826,20 @@ Result<std::vector<uint8_t>> Session::Impl::keep() {
   if (body_->is_paused()) {
     MEMBRANE_ASSIGN(state.pause, keep_pause(bytes));
   }
+  return write_session(std::move(state));
+}
+
+Result<std::vector<uint8_t>> Session::Impl::keep_fork(uint64_t number) {
+  if (body_->is_paused())
+    return fail(ErrorCode::kUnsupported, "a turn of the session is paused", "Let it go on first.");
+  KeptBytes bytes;
+  const ForkPlace place = place_of_fork(number);
+  MEMBRANE_ASSIGN(const auto system, fork_system(body_->system(), place.number, options_.policy, world()));
+  MEMBRANE_ASSIGN(SessionState state, begin_to_keep(*system, bytes));
+  state.heap_next = body_->waiting() != nullptr ? body_->waiting()->heap_next : body_->guest().heap_start();
+  state.needs_entropy = true;
+  state.fresh = place.fresh;
+  state.sources = place.sources;
   return write_session(std::move(state));
 }
 
@@ -914,6 +951,9 @@ class Session::Local final : public Session {
     return std::make_unique<Local>(std::move(child));
   }
   [[nodiscard]] Result<std::vector<uint8_t>> keep() const override { return impl_->keep(); }
+  [[nodiscard]] Result<std::vector<uint8_t>> keep_fork(uint64_t number) const override {
+    return impl_->keep_fork(number);
+  }
   std::vector<std::string> complete(std::string_view code) override { return impl_->complete(code); }
 
   std::vector<ReportFile> files() const override { return impl_->files(); }

@@ -77,6 +77,9 @@ class Session {
   // does; restored twice, they draw the same random numbers. Files that are open in granted directories are opened again
   // by their names. Errors: kUnsupported for what fork() cannot have either, and for a key-value store in memory.
   [[nodiscard]] virtual Result<std::vector<uint8_t>> keep() const = 0;
+  // What fork(number) would give, as bytes, and without making it. Errors: those of keep(); kUnsupported while a turn is
+  // paused.
+  [[nodiscard]] virtual Result<std::vector<uint8_t>> keep_fork(uint64_t number) const = 0;
   // The options are as in create(): the policy is not in the bytes, which are borrowed for the call. Errors: those of
   // create(); kInvalidInput for what keep() did not make, or made of another template; kUnsupported for another version of
   // the format or of the cost table; kExhausted for what is beyond the policy's limits. Bytes that somebody forged can do

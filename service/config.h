@@ -28,7 +28,7 @@ struct Config {
   uint64_t sandboxes = 10'000;
   uint64_t usual_ttl_s = 3'600, most_ttl_s = 30ull * 24 * 3'600;
   uint64_t drain_s = 10;
-  uint64_t ready_workers = 2;
+  uint64_t ready_workers = 4;
   uint64_t park_after_ms = 5'000;  // 0: only at the service's end
   uint64_t resident = 256;
   std::vector<std::string> accepted_walls = {};

@@ -141,7 +141,7 @@ class SessionGuest final : public Guest {
   Answer<std::vector<KeptContext>> keep(std::optional<uint64_t> fork) override {
     std::vector<KeptContext> all;
     for (const auto& [id, context] : contexts_) {
-      auto bytes = keep(*context.session, fork);
+      auto bytes = fork ? context.session->keep_fork(*fork) : context.session->keep();
       if (!bytes) return std::unexpected(api_error(bytes.error()));
       all.push_back({id, context.template_name, *std::move(bytes)});
     }
@@ -212,12 +212,6 @@ class SessionGuest final : public Guest {
     auto made = context.source->restore(*bytes, options());
     if (!made) return std::unexpected(api_error(made.error()));
     return *std::move(made);
-  }
-
-  static Result<std::vector<uint8_t>> keep(sandbox::Session& session, std::optional<uint64_t> fork) {
-    if (!fork) return session.keep();
-    MEMBRANE_ASSIGN(const auto forked, session.fork(*fork));
-    return forked->keep();
   }
 
   GuestSpec spec_;

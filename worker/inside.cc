@@ -135,8 +135,12 @@ std::string Worker::answer(const Frame& command, Reader& in) {
       const auto spec = in.get<sandbox::TemplateSpec>();
       return bytes_of(create(subject, said, spec, in.get<std::string_view>()));
     }
-    case Kind::kKeep:
-      return bytes_of(of == nullptr ? Result<std::vector<uint8_t>>(no_session()) : of->keep());
+    case Kind::kKeep: {
+      const auto fork = in.get<std::optional<uint64_t>>();
+      return bytes_of(of == nullptr ? Result<std::vector<uint8_t>>(no_session())
+                      : fork        ? of->keep_fork(*fork)
+                                    : of->keep());
+    }
     case Kind::kExec: {
       const auto left = in.get<SharedLeft>();
       const auto what = in.get<sandbox::Turn>();

@@ -51,7 +51,7 @@ enum class Kind : uint16_t {
   kThaw,              // GuestOptions, bytes ─▶ Report
   kCreate,            // GuestOptions, TemplateSpec ─▶ Status
   kRestore,           // GuestOptions, TemplateSpec, bytes ─▶ Status
-  kKeep,              // ─▶ Result<bytes>
+  kKeep,              // number of a fork, or nothing for itself ─▶ Result<bytes>
   kExec,              // SharedLeft, Turn ─▶ TurnEnd
   kGoOn,              // SharedLeft, pause_at_fuel ─▶ TurnEnd
   kFork,              // number, subject of the fork ─▶ Status

@@ -50,6 +50,15 @@ Result<ReadyWorkers::Ready> ReadyWorkers::spawn() {
 }
 
 Result<std::shared_ptr<Worker>> ReadyWorkers::take() {
+  MEMBRANE_ASSIGN(auto worker, take_any());
+  worker->set_siblings([weak = weak_from_this(), zygote = zygote_] {
+    const auto all = weak.lock();
+    return all ? all->take() : zygote->spawn();
+  });
+  return worker;
+}
+
+Result<std::shared_ptr<Worker>> ReadyWorkers::take_any() {
   {
     const std::lock_guard lock(mutex_);
     while (!ready_.empty()) {
@@ -86,7 +95,8 @@ void ReadyWorkers::spawn_another(std::unique_lock<std::mutex>& lock) {
   auto made = spawn();
   lock.lock();
   if (made && made->templates == open_.size()) ready_.push_back(*std::move(made));
-  else if (!made) wanted_.wait_for(lock, std::chrono::seconds(1));  // the machine has no room; it may have later
+  else if (!made)
+    wanted_.wait_for(lock, std::chrono::seconds(1));  // the machine has no room; it may have later
 }
 
 // Those that have rehearsed stand first, and are taken first.

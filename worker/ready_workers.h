@@ -20,7 +20,7 @@
 
 namespace membrane::worker {
 
-class ReadyWorkers {
+class ReadyWorkers : public std::enable_shared_from_this<ReadyWorkers> {
  public:
   // Keeps `count` of them; 0: each is spawned when it is wanted.
   ReadyWorkers(std::shared_ptr<Zygote> zygote, size_t count);
@@ -30,7 +30,8 @@ class ReadyWorkers {
 
   // All that are taken from then on have this template. Errors: those of Zygote::open().
   Status open(const sandbox::TemplateSpec& spec);
-  // One that has all templates that were opened before the call. Errors: those of Zygote::spawn().
+  // One that has all templates that were opened before the call; forks of its sessions take theirs here, too. Errors: those
+  // of Zygote::spawn().
   Result<std::shared_ptr<Worker>> take();
   [[nodiscard]] size_t ready() const;
 
@@ -41,6 +42,7 @@ class ReadyWorkers {
     bool has_rehearsed = false;
   };
   Result<Ready> spawn();
+  Result<std::shared_ptr<Worker>> take_any();
   void refill();
   void spawn_another(std::unique_lock<std::mutex>& lock);
   void rehearse_another(std::unique_lock<std::mutex>& lock);

@@ -261,6 +261,11 @@ std::string Worker::how_it_ended() {
 
 // -- templates and walls ---------------------------------------------------------------------------------
 
+std::shared_ptr<Worker> Worker::sibling() const {
+  auto made = siblings_ ? siblings_() : of_->spawn();
+  return made ? *std::move(made) : nullptr;
+}
+
 Status Worker::open(const sandbox::TemplateSpec& spec) {
   Command what{.kind = Kind::kOpenTemplate, .payload = bytes_of(spec)};
   MEMBRANE_ASSIGN(const std::string bytes, command(what));
@@ -389,20 +394,18 @@ class RemoteSession final : public sandbox::Session {
     RunOptions options = options_;
     options.record = nullptr;
     options.read_input = nullptr;
-    auto child = std::make_unique<RemoteSession>(worker_, spec_, options);
+    if (!paused_at_fuel_)
+      if (auto apart = fork_apart(number, options)) return apart;
+    auto child = std::make_unique<RemoteSession>(worker_, spec_, std::move(options));
     MEMBRANE_ASSIGN(Status made, asked<Status>(Kind::kFork, bytes_of(number, child->subject_), child.get()));
     MEMBRANE_TRY(made);
     child->paused_at_fuel_ = paused_at_fuel_;
     child->fuel_of_turn_ = fuel_of_turn_;
-    if (paused_at_fuel_) return child;
-    if (auto moved = child->move_out(std::move(options))) return moved;
     return child;
   }
 
-  Result<std::vector<uint8_t>> keep() const override {
-    MEMBRANE_ASSIGN(auto kept, asked<Result<std::vector<uint8_t>>>(Kind::kKeep, {}));
-    return kept;
-  }
+  Result<std::vector<uint8_t>> keep() const override { return kept(std::nullopt); }
+  Result<std::vector<uint8_t>> keep_fork(uint64_t number) const override { return kept(number); }
 
   std::vector<std::string> complete(std::string_view code) override {
     RunOptions options = options_;
@@ -438,15 +441,20 @@ class RemoteSession final : public sandbox::Session {
  private:
   using Clock = std::chrono::steady_clock;
 
-  // The same session in a worker of its own; null where there can be none.
-  std::unique_ptr<Session> move_out(RunOptions options) const {
+  Result<std::vector<uint8_t>> kept(std::optional<uint64_t> fork) const {
+    MEMBRANE_ASSIGN(auto bytes, asked<Result<std::vector<uint8_t>>>(Kind::kKeep, bytes_of(fork)));
+    return bytes;
+  }
+
+  // The fork in a worker of its own; null where there can be none.
+  std::unique_ptr<Session> fork_apart(uint64_t number, RunOptions options) const {
     if (!worker_->of_) return nullptr;
-    const auto kept = keep();
+    const auto kept = keep_fork(number);
     if (!kept) return nullptr;
-    const auto other = worker_->of_->spawn();
+    const auto other = worker_->sibling();
     if (!other) return nullptr;
-    auto moved = (*other)->restore(spec_, *kept, std::move(options));
-    return moved ? *std::move(moved) : nullptr;
+    auto made = other->restore(spec_, *kept, std::move(options));
+    return made ? *std::move(made) : nullptr;
   }
 
   // A turn may have ears of its own.

@@ -15,6 +15,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -69,6 +70,9 @@ class Worker : public std::enable_shared_from_this<Worker> {
                                                     std::span<const uint8_t> kept,
                                                     sandbox::RunOptions options);
 
+  // Where forks of its sessions find their workers, which have the same templates; without: new ones of its zygote.
+  void set_siblings(std::function<Result<std::shared_ptr<Worker>>()> take) { siblings_ = std::move(take); }
+
   // Whether it can be given commands. When not, what was running in it ended so.
   [[nodiscard]] bool is_alive() const { return !is_lost_; }
   [[nodiscard]] std::string problem();
@@ -90,6 +94,8 @@ class Worker : public std::enable_shared_from_this<Worker> {
   Result<std::string> converse(Command& what);
   Error lose(std::string how);
   std::string how_it_ended();
+  // Of a zygote's worker. Null where there is no room for one.
+  [[nodiscard]] std::shared_ptr<Worker> sibling() const;
   void signal(int number) const;
 
   std::recursive_mutex mutex_;  // guards all below: a command is many messages
@@ -97,6 +103,7 @@ class Worker : public std::enable_shared_from_this<Worker> {
   Descriptor process_;
   int pid_;                     // of a child of this process, or the number that its zygote has for it
   std::shared_ptr<Zygote> of_;  // null: a child
+  std::function<Result<std::shared_ptr<Worker>>()> siblings_;
   bool is_reaped_ = false;
   bool has_walls_ = false;
   Walls walls_;
