@@ -209,8 +209,9 @@ Walls Worker::raise_walls(const WallLimits& limits) {
 }
 
 void Worker::rehearse() {
-  const sandbox::RunOptions options;
-  static_cast<void>(sandbox::run({.source = "(func (export \"main\"))"}, options));
+  sandbox::RunOptions options;
+  static_cast<void>(sandbox::run({.source = "(func (export \"main\"))", .entry = {}}, options));
+  options.policy.limits = policy::language_limits();
   for (const auto& [spec, opened] : templates_)
     if (auto session = Session::create(opened, options)) (*session)->exec({.code = "0"});
 }

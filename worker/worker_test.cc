@@ -51,7 +51,13 @@ TEST_P(Alike, AReportIsTheSameAsInThisProcess) {
   sandbox::RunOptions options;
   options.policy.limits.fuel = 100'000;
   options.policy.kv.emplace();
-  EXPECT_EQ(essence(run(GetParam(), options)), essence(sandbox::run(program(GetParam()), options)));
+  const std::string here = essence(sandbox::run(program(GetParam()), options));
+  EXPECT_EQ(essence(run(GetParam(), options)), here);
+  const auto rehearsed = Worker::start();
+  ASSERT_TRUE(rehearsed);
+  (*rehearsed)->rehearse();
+  ASSERT_TRUE((*rehearsed)->is_alive()) << (*rehearsed)->problem();
+  EXPECT_EQ(essence((*rehearsed)->run(program(GetParam()), options)), here);
 }
 
 INSTANTIATE_TEST_SUITE_P(
