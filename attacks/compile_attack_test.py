@@ -101,7 +101,8 @@ class CompileAttack(Attack):
         report = json.loads(done.stdout)
         self.assertEqual(report["outcome"], "timed_out")
         self.assertTrue(report["error"]["message"] and report["error"]["hint"])
-        self.assertIn("compiled", report["error"]["message"])
+        if not SANITIZED:  # a step of which takes longer than a worker's grace: its supervisor may be the one who ends it
+            self.assertIn("compiled", report["error"]["message"])
         self.assert_cpu(done, 1)
 
     def test_a_text_that_compiles_when_its_time_is_over(self):

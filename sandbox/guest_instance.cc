@@ -63,7 +63,7 @@ bool Conversation::write(host::Stream stream, std::string_view bytes, std::strin
 GuestInstance::GuestInstance(engine::Instance& instance, Conversation& conversation)
     : instance_(instance), conversation_(conversation), heap_(heap_start_of(instance)) {}
 
-uint64_t GuestInstance::heap_start() const { return heap_start_of(instance_); }
+uint64_t GuestInstance::heap_start() const { return host::BumpHeap(heap_start_of(instance_)).next(); }
 
 std::span<uint8_t> GuestInstance::memory() {
   engine::Memory* const memory = instance_.memory();

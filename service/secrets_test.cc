@@ -13,7 +13,8 @@ constexpr std::string_view kValue = "sk-a-value-of-a-secret";
 
 policy::Policy naming(const std::string& name, const std::string& url) {
   policy::Policy policy;
-  policy.http.push_back({.methods = {"GET"}, .url = url, .headers = {{"Authorization", {"Bearer ", name}}}, .addresses = {}});
+  policy.http.push_back(
+      {.methods = {"GET"}, .url = url, .headers = {{"Authorization", {"Bearer ", name}}}, .addresses = {}});
   return policy;
 }
 
