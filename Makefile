@@ -26,10 +26,10 @@ help:  ## This list
 setup:  ## Install with apt what building and testing need, if it is missing
 	@tools/install-dependencies build test_all
 
-build:  ## Build the command: build/release/membrane
+build:  ## Build the command and the service: build/release/membrane, membrane-service
 	@tools/install-dependencies build
 	@$(CONFIGURE) release
-	@$(BUILD) release --target membrane
+	@$(BUILD) release --target membrane --target membrane-service
 
 languages: build  ## Install Python and JavaScript for programs (pip's and npm's registries), into your data directory
 	@build/release/membrane languages add python
@@ -151,11 +151,11 @@ docs: build  ## Write again the pages that are made from the program
 	@tools/generate-docs
 
 install: build  ## Install under PREFIX (/usr/local)
-	@$(BUILD) release --target libmembrane --target words
+	@$(BUILD) release --target libmembrane --target membrane-service --target words
 	@DESTDIR='$(DESTDIR)' cmake --install build/release --prefix '$(PREFIX)'
 
 dist: build  ## A release archive: build/dist/membrane-VERSION-linux-MACHINE.tar.gz
-	@$(BUILD) release --target libmembrane --target words
+	@$(BUILD) release --target libmembrane --target membrane-service --target words
 	@tools/make-dist
 
 clean:  ## Remove build/

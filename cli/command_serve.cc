@@ -6,6 +6,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "base/shared_library.h"
 #include "cli/cli.h"
 
 namespace membrane::cli {
@@ -27,7 +28,15 @@ Result<fs::path> find_service() {
       "Build it: cmake --build --preset release --target membrane-service; or install Membrane whole.");
 }
 
+// The service is linked with these, and the dynamic linker would name the first that is missing and no package.
+Status check_libraries() {
+  MEMBRANE_TRY(SharedLibrary::open("libssl.so.3", "libssl3"));
+  MEMBRANE_TRY(SharedLibrary::open("libarchive.so.13", "libarchive13"));
+  return {};
+}
+
 int serve(const std::vector<std::string>& words) {
+  if (const Status there = check_libraries(); !there) return complain(there.error());
   const auto program = find_service();
   if (!program) return complain(program.error());
   std::vector<std::string> arguments = {"membrane serve"};

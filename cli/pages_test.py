@@ -42,7 +42,7 @@ LINES_NOT_RUN = {
     r"python3 (-m unittest discover -s attacks|attacks/)": "ctest runs these: attack.*",
     r"examples/languages/(ruby/get|sqlite/build)": "brings sources from the internet",
     r"(ID=\$\()?membrane (create|exec|cp|fork|pause|resume|snapshot|logs|ps|rm)\b":
-        "asks a service: service/clients_test.py runs those of docs/clients.md",
+        "asks a service: service/clients_test.py runs those of README.md and docs/clients.md",
     r"npx @modelcontextprotocol/inspector": "cli/mcp_test.py runs it",
     r"membrane audit verify\b": "reads the log of a service: service/audit_test.cc makes one",
     r"membrane serve\b": "serves until it is stopped: service/*_test.py start it",
@@ -70,6 +70,7 @@ CODES = {
 BLOCKS_NOT_RUN = {
     ("README.md", "  ┌───────────┐           ┌──────────────── the boundary ────────────────┐"): "a drawing",
     ("docs/agent.md", "task ─▶ model ─▶ reply ─┬─ program ─▶ sandbox ─▶ report ─▶ observation ─▶ model …"): "a drawing",
+    ("README.md", "from membrane import Sandbox"): "asks a service: service/clients_test.py runs it",
     ("docs/architecture.md", "        the brain                       the boundary                        the hands"): "a drawing",
     ("docs/architecture.md", "cli/       the command                                             membrane run, check, agent, …"):
         "a list of folders, which tools/check-floors holds",

@@ -252,6 +252,13 @@ class Python(PythonClient):
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertTrue(done.stdout.startswith(start), done.stdout)
 
+    def test_the_example_of_the_project_runs(self):
+        if not service.has_template("python"):
+            self.skipTest("there is no template python")
+        (example,) = blocks("README.md", "python")
+        done = self.ran(example)
+        self.assertEqual((done.returncode, done.stdout), (0, "45\n"), done.stderr)
+
     def test_it_is_typed(self):
         for number, example in enumerate(blocks("python/README.md", "python")):
             (folder / f"example{number}.py").write_text(example)
@@ -509,6 +516,14 @@ class Command(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertIn("40\n42\n", done.stdout)
         self.assertEqual((folder / "copy.csv").read_text(), "a,b\n")
+
+    def test_the_commands_of_the_readme_run(self):
+        if not service.has_template("python"):
+            self.skipTest("there is no template python")
+        (text,) = [text for text in blocks("README.md", "sh") if "membrane create" in text]
+        done = run(["bash", "-e", "-c", text], env=environment(), cwd=folder)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn("7\n", done.stdout)
 
     def test_exec_ends_as_run_does(self):
         sandbox = self.command("create", "--template", "wat", "--label", "l").stdout.strip()
