@@ -1,7 +1,6 @@
 """What tests of MCP share: messages, and the clients of others, each brought from its registry by npm or pip.
 
-MEMBRANE_COMMAND names the command, as in cli/command_test.py. MEMBRANE_MCP_NODE and MEMBRANE_MCP_PYTHON name a directory with
-node_modules, and an interpreter, that have the clients already. What cannot be brought is skipped, and the skip says why.
+MEMBRANE_COMMAND names the command, as in cli/command_test.py. What cannot be brought is skipped, and the skip says why.
 """
 
 import json
@@ -15,6 +14,9 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
+sys.path.insert(0, str(ROOT / "tools" / "tests"))
+import brought  # noqa: E402
+
 COMMAND = os.environ.get("MEMBRANE_COMMAND", str(ROOT / "build" / "release" / "membrane"))
 SECONDS = 600  # a process that needs more hangs
 
@@ -88,23 +90,14 @@ class OfNode(Clients):
 
     @classmethod
     def bring(cls):
-        if not shutil.which("npm") or not shutil.which("node"):
-            raise unittest.SkipTest("there is no npm")
         if not has_language("python"):
             raise unittest.SkipTest("python is not installed as a language")
-        there = os.environ.get("MEMBRANE_MCP_NODE")
-        cls.folder = Path(there) if there else cls.own_folder()
-        if not there:
-            (cls.folder / "package.json").write_text('{"private": true}')
-            cls.install(*NPM_PACKAGES)
+        cls.folder = cls.own_folder()
+        try:
+            (cls.folder / "node_modules").symlink_to(brought.node_modules(*NPM_PACKAGES))
+        except brought.NotBrought as why:
+            raise unittest.SkipTest(f"{', '.join(NPM_PACKAGES)}: {why}") from why
         shutil.copy(HERE / "mcp_client.mjs", cls.folder)
-
-    @classmethod
-    def install(cls, *packages):
-        done = subprocess.run(["npm", "install", "--no-audit", "--no-fund", *packages], cwd=cls.folder, capture_output=True,
-                              text=True, timeout=SECONDS, check=False)
-        if done.returncode != 0:
-            raise unittest.SkipTest("npm could not bring " + ", ".join(packages) + ": " + done.stderr.strip()[-400:])
 
     def client(self, generation, era, *target):
         return json.loads(self.talk("node", "mcp_client.mjs", generation, era, *target).splitlines()[-1])
@@ -118,9 +111,7 @@ class OfNode(Clients):
         node = "node"
         version = self.talk(node, "--version").strip()
         if int(version.lstrip("v").split(".")[0]) < 22:
-            node = self.folder / "node_modules" / ".bin" / "node"
-            if not node.exists():
-                self.install(NODE_FOR_CONFORMANCE)
+            node = brought.node_modules(NODE_FOR_CONFORMANCE) / ".bin" / "node"
         baseline = self.own_folder() / "expected-failures.yml"
         names = [name for names in EXPECTED_FAILURES.values() for name in names]
         baseline.write_text("server:\n" + "".join(f"  - {name}\n" for name in names))
@@ -138,15 +129,11 @@ class OfPython(Clients):
     def bring(cls):
         if not has_language("python"):
             raise unittest.SkipTest("python is not installed as a language")
-        there = os.environ.get("MEMBRANE_MCP_PYTHON")
         cls.folder = cls.own_folder()
-        cls.python = there or cls.folder / "venv" / "bin" / "python"
-        for command in [] if there else [
-                [sys.executable, "-m", "venv", cls.folder / "venv"],
-                [cls.python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *PIP_PACKAGES]]:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
-            if done.returncode != 0:
-                raise unittest.SkipTest(f"pip could not bring {', '.join(PIP_PACKAGES)}: {(done.stdout + done.stderr).strip()[-400:]}")
+        try:
+            cls.python = brought.virtual_environment(*PIP_PACKAGES)
+        except brought.NotBrought as why:
+            raise unittest.SkipTest(f"{', '.join(PIP_PACKAGES)}: {why}") from why
 
     def client(self, era, *target):
         return json.loads(self.talk(self.python, HERE / "mcp_client.py", era, *target).splitlines()[-1])

@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
-"""E2B's interface (docs/e2b.md): every row of its table by E2B's own clients, each brought from its registry by npm or pip
-into a directory of its own; and what no client of theirs sends.
+"""E2B's interface (docs/e2b.md): every row of its table by E2B's own clients, each brought from its registry by npm or pip;
+and what no client of theirs sends.
 
     MEMBRANE_COMMAND=build/release/membrane service/e2b_test.py
 
-Clients that cannot be brought are skipped, and the skip says why. MEMBRANE_E2B_PYTHON and MEMBRANE_E2B_NODE name an
-interpreter and a directory that have them already.
+Clients that cannot be brought are skipped, and the skip says why.
 """
 
 import json
@@ -21,6 +20,9 @@ from pathlib import Path
 from service_testing import SECONDS, ServiceTest
 
 HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "tools" / "tests"))
+import brought  # noqa: E402
+
 PAGE = HERE.parent / "docs" / "e2b.md"
 NPM_PACKAGES = ["e2b@2.51.0", "@e2b/code-interpreter@2.8.0"]
 PIP_PACKAGES = ["e2b==2.63.0", "e2b-code-interpreter==2.11.5"]
@@ -48,7 +50,7 @@ class Clients(ServiceTest):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.directory = tempfile.mkdtemp(prefix="membrane-e2b-")
+        cls.directory = Path(tempfile.mkdtemp(prefix="membrane-e2b-"))
         if not cls.service.has_template("python") or not cls.service.has_template("javascript"):
             raise unittest.SkipTest("the languages are not installed here")
 
@@ -70,28 +72,19 @@ class Clients(ServiceTest):
         self.assertNotRegex(self.service.log_text(), r'"status":50[0347]')
 
     def test_python(self):
-        python = os.environ.get("MEMBRANE_E2B_PYTHON")
-        if not python:
-            python = f"{self.directory}/python/bin/python"
-            made = run(sys.executable, "-m", "venv", f"{self.directory}/python")
-            if made.returncode == 0:
-                made = run(python, "-m", "pip", "install", "-q", *PIP_PACKAGES)
-            if made.returncode != 0:
-                self.skipTest("pip cannot bring E2B's clients: " + made.stderr.strip()[-300:])
-        self.check([python, str(HERE / "e2b_client.py")], rows_of_page())
+        try:
+            python = brought.virtual_environment(*PIP_PACKAGES)
+        except brought.NotBrought as why:
+            self.skipTest(f"E2B's clients: {why}")
+        self.check([str(python), str(HERE / "e2b_client.py")], rows_of_page())
 
     def test_javascript(self):
-        directory = os.environ.get("MEMBRANE_E2B_NODE")
-        if not directory:
-            if not shutil.which("npm"):
-                self.skipTest("there is no npm here")
-            directory = f"{self.directory}/node"
-            os.mkdir(directory)
-            made = run("npm", "install", "--no-audit", "--no-fund", "--prefix", directory, *NPM_PACKAGES, cwd=directory)
-            if made.returncode != 0:
-                self.skipTest("npm cannot bring E2B's clients: " + made.stderr.strip()[-300:])
-        program = shutil.copy(HERE / "e2b_client.mjs", directory)
-        self.check(["node", program], set(rows_of_page()) - ONLY_IN_PYTHON, cwd=directory)
+        try:
+            (self.directory / "node_modules").symlink_to(brought.node_modules(*NPM_PACKAGES))
+        except brought.NotBrought as why:
+            self.skipTest(f"E2B's clients: {why}")
+        program = shutil.copy(HERE / "e2b_client.mjs", self.directory)
+        self.check(["node", program], set(rows_of_page()) - ONLY_IN_PYTHON, cwd=self.directory)
 
     def test_the_table_has_only_these_states(self):
         self.assertLessEqual(set(rows_of_page().values()), STATES)
