@@ -8,7 +8,8 @@
 #
 # and a test that the library needs nothing but the floors that it names (membrane_links).
 #
-#   membrane_floor(NAME [DEPENDS floor…] [LIBRARIES target…] [TEST_COST number])
+#   membrane_floor(NAME [OUTER] [DEPENDS floor…] [LIBRARIES target…] [TEST_COST number])
+#     OUTER      no guest runs in its code, so the sanitizers' builds compile it without optimisation
 #     DEPENDS    floors below this one; tools/check-floors reads these lines, too
 #     LIBRARIES  external libraries; not seen by the floors above
 #     TEST_COST  ctest begins with the cases of the greatest cost, so that no long one is left for the end
@@ -30,7 +31,7 @@ if(MEMBRANE_FUZZERS)
 endif()
 
 function(membrane_floor name)
-  cmake_parse_arguments(ARG "" "TEST_COST" "DEPENDS;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(ARG "OUTER" "TEST_COST" "DEPENDS;LIBRARIES" ${ARGN})
   if(NOT ARG_TEST_COST)
     set(ARG_TEST_COST 0)
   endif()
@@ -46,6 +47,9 @@ function(membrane_floor name)
 
   add_library(membrane_${name} STATIC ${sources})
   target_link_libraries(membrane_${name} PUBLIC membrane_options Threads::Threads)
+  if(NOT ARG_OUTER)
+    target_compile_options(membrane_${name} PRIVATE $<$<CONFIG:Checked>:-O1>)
+  endif()
   foreach(dep IN LISTS ARG_DEPENDS)
     if(NOT TARGET membrane_${dep})
       message(FATAL_ERROR "Floor ${name} depends on ${dep}, which does not stand above it in CMakeLists.txt")
@@ -87,6 +91,9 @@ function(membrane_uses target floor)
   # checkout, so checkouts share a compiler cache.
   get_target_property(sources ${target} SOURCES)
   foreach(source IN LISTS sources)
+    if(source MATCHES "_testing\\.cc$")  # such as the reference interpreter, in which tests spend their time
+      set_property(SOURCE ${source} APPEND PROPERTY COMPILE_OPTIONS $<$<CONFIG:Checked>:-O1>)
+    endif()
     file(STRINGS ${source} uses_source_dir REGEX "MEMBRANE_SOURCE_DIR" LIMIT_COUNT 1)
     if(uses_source_dir)
       set_property(SOURCE ${source} APPEND PROPERTY COMPILE_DEFINITIONS MEMBRANE_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
