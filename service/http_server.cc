@@ -154,17 +154,20 @@ class HttpServer::Impl {
   awaitable<void> serve(asio::ip::tcp::socket socket);
   awaitable<void> refuse_connection(asio::ip::tcp::socket socket);
   template <typename Stream>
-  awaitable<void> serve_requests(Stream& stream, Connection& connection, std::string peer);
+  awaitable<void> serve_requests(Stream& stream, Connection& connection, const std::string& peer);
   template <typename Stream>
   awaitable<bool> serve_request(Stream& stream, beast::flat_buffer& buffer, Connection& connection,
                                 const std::string& peer);
+  // What coroutines take stays with the caller, in a variable of its own: g++ 12 destroys temporaries among the arguments of
+  // an awaited call twice where one of them is conditional.
   template <typename Stream>
-  awaitable<bool> write(Stream& stream, Response response, const RequestHead& head, unsigned version,
-                        bool keep_alive, std::shared_ptr<Presence> presence = {});
+  awaitable<bool> write(Stream& stream, Response& response, const RequestHead& head, unsigned version,
+                        bool keep_alive, Presence& presence);
   template <typename Stream>
-  awaitable<bool> write_source(Stream& stream, http::response<http::empty_body> head,
-                               std::shared_ptr<BodySource> source, bool is_chunked,
-                               std::shared_ptr<Presence> presence);
+  awaitable<bool> refuse(Stream& stream, const ApiError& error, const RequestHead& head, unsigned version);
+  template <typename Stream>
+  awaitable<bool> write_source(Stream& stream, http::response<http::empty_body>& head, BodySource& source,
+                               bool is_chunked, Presence& presence);
   awaitable<void> repeat(std::chrono::milliseconds interval, std::function<void()> task);
   void begin_drain(std::chrono::milliseconds patience);
   void end_when_empty() {
@@ -279,7 +282,7 @@ awaitable<void> HttpServer::Impl::refuse_connection(asio::ip::tcp::socket socket
   stream.expires_after(std::chrono::seconds(1));
   const ApiError error{ApiCode::kOverloaded, "the service has as many connections as it takes",
                        "Use one connection for several requests, or try again later."};
-  (void)co_await write(stream, error_response(error, head.request_id), head, 11, false);
+  (void)co_await refuse(stream, error, head, 11);
 }
 
 awaitable<void> HttpServer::Impl::serve(asio::ip::tcp::socket socket) {
@@ -295,11 +298,11 @@ awaitable<void> HttpServer::Impl::serve(asio::ip::tcp::socket socket) {
   error_code error;
   const auto remote = socket.remote_endpoint(error);
   if (error) co_return;
-  std::string peer = remote.address().to_string() + ":" + std::to_string(remote.port());
+  const std::string peer = remote.address().to_string() + ":" + std::to_string(remote.port());
   if (!tls_) {
     beast::tcp_stream stream(std::move(socket));
     place->stream = &stream;
-    co_await serve_requests(stream, *place, std::move(peer));
+    co_await serve_requests(stream, *place, peer);
     place->stream = nullptr;
     stream.socket().shutdown(asio::ip::tcp::socket::shutdown_send, error);
     co_return;
@@ -310,7 +313,7 @@ awaitable<void> HttpServer::Impl::serve(asio::ip::tcp::socket socket) {
   below.expires_after(options_.header_timeout);
   co_await stream.async_handshake(asio::ssl::stream_base::server, as_value(error));
   if (!error) {
-    co_await serve_requests(stream, *place, std::move(peer));
+    co_await serve_requests(stream, *place, peer);
     below.expires_after(std::chrono::seconds(1));
     co_await stream.async_shutdown(as_value(error));
   }
@@ -318,7 +321,8 @@ awaitable<void> HttpServer::Impl::serve(asio::ip::tcp::socket socket) {
 }
 
 template <typename Stream>
-awaitable<void> HttpServer::Impl::serve_requests(Stream& stream, Connection& connection, std::string peer) {
+awaitable<void> HttpServer::Impl::serve_requests(Stream& stream, Connection& connection,
+                                                 const std::string& peer) {
   beast::flat_buffer buffer;
   bool goes_on = true;
   while (goes_on) goes_on = co_await serve_request(stream, buffer, connection, peer);
@@ -380,11 +384,11 @@ awaitable<bool> HttpServer::Impl::serve_request(Stream& stream, beast::flat_buff
   const unsigned version = parser.get().version();
   if (error) {
     const auto refusal = refusal_of(error);
-    if (refusal) (void)co_await write(stream, error_response(*refusal, head.request_id), head, 11, false);
+    if (refusal) (void)co_await refuse(stream, *refusal, head, 11);
     co_return false;
   }
   if (const auto refusal = check_head(head, version)) {
-    (void)co_await write(stream, error_response(*refusal, head.request_id), head, version, false);
+    (void)co_await refuse(stream, *refusal, head, version);
     co_return false;
   }
 
@@ -398,8 +402,9 @@ awaitable<bool> HttpServer::Impl::serve_request(Stream& stream, beast::flat_buff
                         "Send less in one request."},
                        head.request_id);
   const bool keep_alive = parser.get().keep_alive() && !draining_;
+  const auto presence = std::make_shared<Presence>();
   if (admission.refusal && (parser.chunked() || announced > kMostDiscardedBytes)) {
-    (void)co_await write(stream, *std::move(admission.refusal), head, version, false);
+    (void)co_await write(stream, *admission.refusal, head, version, false, *presence);
     co_return false;
   }
   if (!admission.refusal && beast::iequals(parser.get()[http::field::expect], "100-continue")) {
@@ -417,12 +422,11 @@ awaitable<bool> HttpServer::Impl::serve_request(Stream& stream, beast::flat_buff
   }
   if (error) {
     const auto refusal = refusal_of(error);
-    if (refusal)
-      (void)co_await write(stream, error_response(*refusal, head.request_id), head, version, false);
+    if (refusal) (void)co_await refuse(stream, *refusal, head, version);
     co_return false;
   }
   if (admission.refusal)
-    co_return co_await write(stream, *std::move(admission.refusal), head, version, keep_alive);
+    co_return co_await write(stream, *admission.refusal, head, version, keep_alive, *presence);
 
   below.expires_never();
   struct Slot {
@@ -431,7 +435,6 @@ awaitable<bool> HttpServer::Impl::serve_request(Stream& stream, beast::flat_buff
   };
   const auto slot = std::make_shared<Slot>();
   const auto answered = std::make_shared<Signal>(context_.get_executor());
-  const auto presence = std::make_shared<Presence>();
   Request request{{head}, std::move(parser.get().body()), presence};
   application_.handle(std::move(request), Reply([slot, answered](Response response) {
                         {
@@ -447,15 +450,23 @@ awaitable<bool> HttpServer::Impl::serve_request(Stream& stream, beast::flat_buff
     const std::lock_guard lock(slot->mutex);
     response = *std::move(slot->response);
   }
-  co_return co_await write(stream, std::move(response), head, version, keep_alive && !draining_, presence);
+  co_return co_await write(stream, response, head, version, keep_alive && !draining_, *presence);
 }
 
 // -- answers ------------------------------------------------------------------------------------------------------
 
+// The connection ends after it.
 template <typename Stream>
-awaitable<bool> HttpServer::Impl::write(Stream& stream, Response response, const RequestHead& head,
-                                        unsigned version, bool keep_alive,
-                                        std::shared_ptr<Presence> presence) {
+awaitable<bool> HttpServer::Impl::refuse(Stream& stream, const ApiError& error, const RequestHead& head,
+                                         unsigned version) {
+  Response response = error_response(error, head.request_id);
+  Presence nobody;
+  co_return co_await write(stream, response, head, version, false, nobody);
+}
+
+template <typename Stream>
+awaitable<bool> HttpServer::Impl::write(Stream& stream, Response& response, const RequestHead& head,
+                                        unsigned version, bool keep_alive, Presence& presence) {
   beast::tcp_stream& below = beast::get_lowest_layer(stream);
   http::response<http::string_body> message(static_cast<http::status>(response.status), version);
   for (const auto& [name, value] : response.headers.all()) message.insert(name, value);
@@ -465,9 +476,8 @@ awaitable<bool> HttpServer::Impl::write(Stream& stream, Response response, const
     http::response<http::empty_body> only_head(std::move(message.base()));
     only_head.keep_alive(keep_alive && is_chunked);
     if (is_chunked) only_head.chunked(true);
-    const bool whole =
-        co_await write_source(stream, std::move(only_head), std::move(response.source), is_chunked,
-                              presence ? std::move(presence) : std::make_shared<Presence>());
+    const std::shared_ptr<BodySource> source = std::move(response.source);
+    const bool whole = co_await write_source(stream, only_head, *source, is_chunked, presence);
     co_return whole&& keep_alive&& is_chunked;
   }
   message.keep_alive(keep_alive);
@@ -485,9 +495,8 @@ awaitable<bool> HttpServer::Impl::write(Stream& stream, Response response, const
 }
 
 template <typename Stream>
-awaitable<bool> HttpServer::Impl::write_source(Stream& stream, http::response<http::empty_body> head,
-                                               std::shared_ptr<BodySource> source, bool is_chunked,
-                                               std::shared_ptr<Presence> presence) {
+awaitable<bool> HttpServer::Impl::write_source(Stream& stream, http::response<http::empty_body>& head,
+                                               BodySource& source, bool is_chunked, Presence& presence) {
   beast::tcp_stream& below = beast::get_lowest_layer(stream);
   http::response_serializer<http::empty_body> serializer(head);
   error_code error;
@@ -496,13 +505,13 @@ awaitable<bool> HttpServer::Impl::write_source(Stream& stream, http::response<ht
   const auto more = std::make_shared<Signal>(context_.get_executor());
   bool is_over = false;
   while (!error && !is_over) {
-    BodySource::Piece piece = source->next(kPieceBytes, [more] { more->raise(); });
+    BodySource::Piece piece = source.next(kPieceBytes, [more] { more->raise(); });
     is_over = piece.is_end;
     if (piece.bytes.empty() && !is_over) {
       below.expires_never();
-      const bool came = co_await wait_with(*more, below, *presence, options_.keep_alive_every);
+      const bool came = co_await wait_with(*more, below, presence, options_.keep_alive_every);
       if (came) continue;
-      piece.bytes = source->keep_alive();
+      piece.bytes = source.keep_alive();
     }
     if (piece.bytes.empty()) continue;
     below.expires_after(options_.write_timeout);
@@ -511,7 +520,7 @@ awaitable<bool> HttpServer::Impl::write_source(Stream& stream, http::response<ht
     else co_await asio::async_write(stream, asio::buffer(piece.bytes), as_value(error));
   }
   if (error) {
-    source->abandon();
+    source.abandon();
     co_return false;
   }
   below.expires_after(options_.write_timeout);
