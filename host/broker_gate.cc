@@ -179,6 +179,22 @@ bool read(JsonReader& in, ChatAnswer& answer) {
          in.skip("}");
 }
 
+// --- what an answer holds ------------------------------------------------------------------
+
+template <typename T>
+uint64_t content_bytes(const T& answer) {
+  if constexpr (std::is_same_v<T, std::string>) return answer.size();
+  else if constexpr (std::is_same_v<T, HttpResponse>) return answer.body.size();
+  else if constexpr (std::is_same_v<T, ChatAnswer>) return answer.text.size();
+  else return 0;
+}
+
+template <typename T>
+std::optional<uint64_t> opened_handle(const T& answer) {
+  if constexpr (std::is_same_v<T, OpenedFile>) return answer.handle;
+  else return std::nullopt;
+}
+
 }  // namespace
 
 // --- the one path ------------------------------------------------------------------------
@@ -232,9 +248,25 @@ HostResult<T> BrokerGate::pass(const Request& request, Act act, Price price, Wor
     fell_short_ = true;
     answer = refuse(Errno::kBudget, std::string(kFellShort));
     if (budget_ != nullptr) budget_->give_back(policy::Resource::kHostCalls, 1);
+  } else {
+    note(request, answer);
   }
   return keep<T>(request, std::move(*hash), std::move(answer), microseconds_since(start),
                  work != nullptr ? work->done - done_before : 0);
+}
+
+template <typename T>
+void BrokerGate::note(const Request& request, const HostResult<T>& answer) {
+  if (ledger_ == nullptr) return;
+  uint64_t bytes_in = 0;
+  std::optional<uint64_t> handle;
+  if constexpr (!std::is_void_v<T>) {
+    if (answer) {
+      bytes_in = content_bytes(*answer);
+      handle = opened_handle(*answer);
+    }
+  }
+  ledger_->note(request.function, request.arguments, answer ? nullptr : &answer.error(), bytes_in, handle);
 }
 
 HostResult<std::string> BrokerGate::hash_of(const Request& request) {
@@ -380,6 +412,7 @@ std::vector<HostResult<HttpResponse>> BrokerGate::http_many(std::span<const Http
   for (size_t i = 0; i < requests.size(); ++i) {
     if (answers[i]) answers[i] = std::move(came[next++]);
     const Request asked = request_of(requests[i]);
+    note(asked, answers[i]);
     auto hash = hash_of(asked);
     if (!hash) answers[i] = std::unexpected(hash.error());
     else answers[i] = keep(asked, std::move(*hash), std::move(answers[i]), microseconds_since(start), 0);

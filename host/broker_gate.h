@@ -16,6 +16,7 @@
 #include <string>
 
 #include "host/broker.h"
+#include "host/call_ledger.h"
 #include "host/journal.h"
 #include "policy/budget.h"
 
@@ -32,6 +33,9 @@ class BrokerGate final : public Broker {
   static BrokerGate to_journal(const JournalSource& journal, JournalSink* record = nullptr) {
     return {nullptr, nullptr, record, &journal};
   }
+
+  // Notes each request from now on. Borrowed; null: none is noted.
+  void note_in(CallLedger* ledger) { ledger_ = ledger; }
 
   // The directories that a program sees before its first request, in words. `granted` is written to the journal when
   // there are any; the answer is what the replayed journal has, or `granted`.
@@ -109,11 +113,14 @@ class BrokerGate final : public Broker {
   template <typename T>
   HostResult<T> answer_from_journal(const Request& request, const std::string& arguments_sha256, Work* work);
   std::unexpected<HostError> diverge(std::string what);
+  template <typename T>
+  void note(const Request& request, const HostResult<T>& answer);
 
   Broker* world_;
   policy::Budget* budget_;
   JournalSink* record_;
   const JournalSource* replay_;
+  CallLedger* ledger_ = nullptr;
   size_t next_ = 0;
   uint64_t parts_ = 0;  // of a host call, since the last that was paid
   uint64_t tokens_used_ = 0;

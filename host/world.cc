@@ -50,6 +50,11 @@ class OwnWorld final : public World {
 
   bool has_store_in_memory() override { return local_.has_store_in_memory(); }
 
+  bool note_in(CallLedger& ledger) override {
+    gate_.note_in(&ledger);
+    return true;
+  }
+
   HostResult<std::vector<std::string>> directories(const std::vector<std::string>& granted) override {
     return gate_.directories(granted);
   }

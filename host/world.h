@@ -57,6 +57,9 @@ class World {
   // As LocalBroker has it.
   [[nodiscard]] virtual bool has_store_in_memory() = 0;
 
+  // Notes all requests from now on in `ledger`, which is borrowed. False where that is another process's to do.
+  [[nodiscard]] virtual bool note_in(CallLedger& ledger) = 0;
+
   // As BrokerGate has them.
   virtual HostResult<std::vector<std::string>> directories(const std::vector<std::string>& granted) = 0;
   virtual void end_replay() = 0;

@@ -44,6 +44,7 @@ class RemoteWorld final : public host::World, private host::Broker {
   HostResult<std::vector<std::string>> directories(const std::vector<std::string>& granted) override {
     return ask<HostResult<std::vector<std::string>>>(Question::kDirectories, granted);
   }
+  bool note_in(host::CallLedger& /*ledger*/) override { return false; }
   // The supervisor, which has the journal, sees how a replay ends, and counts tokens.
   void end_replay() override {}
   std::optional<std::string> divergence() override { return std::nullopt; }

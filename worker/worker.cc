@@ -9,6 +9,9 @@
 #include <cstring>
 
 #include "base/sanitized_testing.h"
+#include "engine/snapshot.h"
+#include "sandbox/frozen_state.h"
+#include "sandbox/session_state.h"
 #include "sandbox/telling.h"
 #include "worker/answerer.h"
 #include "worker/inside.h"
@@ -76,6 +79,28 @@ Report lost(const Error& error, const std::atomic<bool>* cancel, bool was_late,
     report.errors.push_back({"worker_lost", error.message, {}, error.hint, {}, {}});
   }
   return report;
+}
+
+}  // namespace
+
+// -- calls that were made before ---------------------------------------------------------------------
+
+namespace {
+
+CallsBefore calls_of(host::Dispatcher::History history) {
+  return {std::move(history.records), history.records_dropped, true};
+}
+
+// Nothing in bytes that are no snapshot, which the worker will say.
+CallsBefore calls_in_snapshot(std::span<const uint8_t> snapshot) {
+  const auto part = engine::embedder_part(snapshot);
+  if (!part) return {};
+  auto state = sandbox::read_state(*part);
+  return state ? calls_of(std::move(state->history)) : CallsBefore{};
+}
+CallsBefore calls_in_session(std::span<const uint8_t> kept) {
+  auto state = sandbox::read_session(kept);
+  return state && state->pause ? calls_of(std::move(state->pause->history)) : CallsBefore{};
 }
 
 }  // namespace
@@ -302,6 +327,17 @@ uint64_t most_bytes(const policy::Limits& limits) {
   return std::min<uint64_t>(limits.memory_bytes + 8 * limits.output_bytes + kReportBytes, UINT32_MAX);
 }
 
+// A snapshot goes on with the calls that its report lists.
+std::optional<std::string> difference_of_snapshot(const Report& report) {
+  const CallsBefore frozen = calls_in_snapshot(report.snapshot);
+  const auto is_same = [](const host::CallRecord& call, const sandbox::HostCallRecord& line) {
+    return call.name == line.name && call.arguments == line.arguments && call.bytes_in == line.bytes_in &&
+           call.bytes_out == line.bytes_out && sandbox::line_of(call).error == line.error;
+  };
+  if (std::ranges::equal(frozen.calls, report.host_calls, is_same)) return std::nullopt;
+  return "comes with a snapshot that lists other host calls";
+}
+
 std::shared_ptr<policy::Budget> budget_of(const RunOptions& options) {
   return options.budget ? options.budget : std::make_shared<policy::Budget>(options.policy.limits);
 }
@@ -309,15 +345,27 @@ std::shared_ptr<policy::Budget> budget_of(const RunOptions& options) {
 }  // namespace
 
 Report Worker::run(const sandbox::Program& program, const RunOptions& options) {
-  return run_alone(Kind::kRun, bytes_of(guest_options(options), program), options);
+  return run_alone(Kind::kRun, bytes_of(guest_options(options), program), options, {});
 }
 
 Report Worker::thaw(std::span<const uint8_t> snapshot, const RunOptions& options) {
   const std::string_view bytes(reinterpret_cast<const char*>(snapshot.data()), snapshot.size());
-  return run_alone(Kind::kThaw, bytes_of(guest_options(options), bytes), options);
+  return run_alone(Kind::kThaw, bytes_of(guest_options(options), bytes), options, calls_in_snapshot(snapshot));
 }
 
-Report Worker::run_alone(Kind kind, std::string payload, const RunOptions& options) {
+Report Worker::disbelieve(const std::string& how, const Answerer& answerer, const CallsBefore& before) {
+  Report report;
+  report.outcome = Outcome::kFailed;
+  report.errors.push_back({"worker_differs", lose("the worker's report " + how).message, {},
+                           "Its list of host calls is the supervisor's own, and true. What else the program did or said "
+                           "is not known: begin again.",
+                           {}, {}});
+  answerer.tell_calls(before, report);
+  return report;
+}
+
+Report Worker::run_alone(Kind kind, std::string payload, const RunOptions& options,
+                         const CallsBefore& before) {
   const std::lock_guard lock(mutex_);
   const policy::Limits& limits = options.policy.limits;
   raise_walls(
@@ -328,6 +376,7 @@ Report Worker::run_alone(Kind kind, std::string payload, const RunOptions& optio
   Answerer answerer(options, sandbox::world_of(options, budget), limits.memory_bytes);
   const auto end = std::min(Clock::now() + std::chrono::milliseconds(limits.wall_ms), budget->deadline());
   answerer.bound(end, options.cancel);
+  answerer.begin();
   const uint32_t subject = ++last_subject_;
   Command what{.kind = kind,
                .subject = subject,
@@ -337,10 +386,18 @@ Report Worker::run_alone(Kind kind, std::string payload, const RunOptions& optio
                .until = end + kGrace,
                .cancel = options.cancel};
   const auto bytes = command(what);
-  if (!bytes) return lost(bytes.error(), options.cancel, what.was_late, limits);
+  const auto without_report = [&](const Error& error, const std::atomic<bool>* cancel, bool was_late) {
+    Report report = lost(error, cancel, was_late, limits);
+    answerer.tell_calls(before, report);
+    return report;
+  };
+  if (!bytes) return without_report(bytes.error(), options.cancel, what.was_late);
   Reader in(*bytes);
   Report report = in.get<Report>();
-  if (!in.is_done()) return lost(lose("the worker's report is none"), nullptr, false, limits);
+  if (!in.is_done()) return without_report(lose("the worker's report is none"), nullptr, false);
+  auto how = answerer.difference(report, before);
+  if (!how && !report.snapshot.empty()) how = difference_of_snapshot(report);
+  if (how) return disbelieve(*how, answerer, before);
   answerer.tell_late_call(limits, report);
   if (options.budget) options.budget->take_after(policy::Resource::kFuel, report.fuel_used);
   report.tokens_used = std::max(report.tokens_used, answerer.world().tokens_used());
@@ -368,6 +425,7 @@ class RemoteSession final : public sandbox::Session {
     return begun;
   }
   Status restore(std::string_view kept) {
+    before_ = calls_in_session({reinterpret_cast<const uint8_t*>(kept.data()), kept.size()});
     MEMBRANE_ASSIGN(Status begun, asked<Status>(Kind::kRestore, bytes_of(options_of_session(), spec_, kept)));
     return begun;
   }
@@ -378,9 +436,12 @@ class RemoteSession final : public sandbox::Session {
     turn_stdout_ = turn.on_stdout;
     turn_stderr_ = turn.on_stderr;
     answerer_.world().refill(options_.policy.limits);
+    answerer_.begin();
+    before_ = {};
     return take_turn(Kind::kExec, bytes_of(left_of(options_), turn));
   }
   Report go_on(std::optional<uint64_t> pause_at_fuel) override {
+    answerer_.go_on();
     return take_turn(Kind::kGoOn, bytes_of(left_of(options_), pause_at_fuel));
   }
   void end(Report& report) override {
@@ -416,6 +477,7 @@ class RemoteSession final : public sandbox::Session {
     limits.host_calls = limits.bytes_in = limits.bytes_out = limits.tokens = 0;
     options.budget = nullptr;
     RemoteSession scratch(worker_, spec_, std::move(options));
+    scratch.answerer_.begin();  // for calls that are refused
     auto names = asked<std::vector<std::string>>(Kind::kComplete, bytes_of(scratch.subject_, code), &scratch);
     return names ? *std::move(names) : std::vector<std::string>();
   }
@@ -443,6 +505,11 @@ class RemoteSession final : public sandbox::Session {
 
   Result<std::vector<uint8_t>> kept(std::optional<uint64_t> fork) const {
     MEMBRANE_ASSIGN(auto bytes, asked<Result<std::vector<uint8_t>>>(Kind::kKeep, bytes_of(fork)));
+    if (!bytes || !paused_at_fuel_) return bytes;
+    // Whoever restores them believes their list of calls.
+    const CallsBefore kept = calls_in_session(*bytes);
+    const auto how = answerer_.difference(kept.calls, kept.dropped, true, before_);
+    if (how) return std::unexpected(worker_->lose("the worker's session, as bytes, " + *how));
     return bytes;
   }
 
@@ -511,10 +578,18 @@ class RemoteSession final : public sandbox::Session {
                          .until = end + kGrace,
                          .cancel = options.cancel};
     const auto bytes = worker_->command(what);
-    if (!bytes) return lost(bytes.error(), options.cancel, what.was_late, limits);
+    answerer_.pause();
+    const auto without_report = [&](const Error& error, const std::atomic<bool>* cancel, bool was_late) {
+      Report report = lost(error, cancel, was_late, limits);
+      answerer_.tell_calls(before_, report);
+      return report;
+    };
+    if (!bytes) return without_report(bytes.error(), options.cancel, what.was_late);
     Reader in(*bytes);
     TurnEnd ended = in.get<TurnEnd>();
-    if (!in.is_done()) return lost(worker_->lose("the worker's report is none"), nullptr, false, limits);
+    if (!in.is_done()) return without_report(worker_->lose("the worker's report is none"), nullptr, false);
+    if (const auto how = answerer_.difference(ended.report, before_))
+      return worker_->disbelieve(*how, answerer_, before_);
     paused_at_fuel_ = ended.paused_at_fuel;
     Report& report = ended.report;
     answerer_.tell_late_call(limits, report);
@@ -532,6 +607,7 @@ class RemoteSession final : public sandbox::Session {
   RunOptions options_;
   std::shared_ptr<policy::Budget> budget_;
   mutable Answerer answerer_;
+  CallsBefore before_;  // of the turn, when it was paused before the session was restored
   std::optional<uint64_t> paused_at_fuel_;
   const std::atomic<bool>* turn_cancel_ = nullptr;  // of the last turn, as its ears
   std::function<void(std::string_view)> turn_stdout_, turn_stderr_;
