@@ -115,6 +115,33 @@ Json call_json(const HostCallRecord& call) {
   return out;
 }
 
+Json reads_json(const host::FlowReads& reads) {
+  Json out = Json::array();
+  for (const host::FlowRead& read : reads.first) {
+    Json each{{"call", read.call}, {"function", read.function}};
+    if (!read.target.empty()) each["target"] = read.target;
+    out.push_back(std::move(each));
+  }
+  return out;
+}
+
+Json flows_json(const host::FlowReport& flows) {
+  const host::FlowState& state = flows.state;
+  Json out{{"is_closed", state.is_closed()},
+           {"private_reads", reads_json(state.private_reads)},
+           {"untrusted_reads", reads_json(state.untrusted_reads)}};
+  if (const uint64_t more = state.private_reads.more + state.untrusted_reads.more; more != 0) out["more_reads"] = more;
+  out["egress"] = Json::array();
+  for (const host::FlowEgress& each : flows.egress) {
+    Json told{{"call", each.call}, {"function", each.function}};
+    if (!each.target.empty()) told["target"] = each.target;
+    told["decision"] = host::name_of(each.decision);
+    out["egress"].push_back(std::move(told));
+  }
+  if (flows.more_egress != 0) out["more_egress"] = flows.more_egress;
+  return out;
+}
+
 // {"text/plain":"4","image/png":{"base64":"…"}}
 Json rich_json(const RichValue& value) {
   Json out = Json::object();
@@ -153,6 +180,7 @@ std::string render_json(const Report& report, bool pretty) {
   out["host_calls"] = Json::array();
   for (const HostCallRecord& call : report.host_calls) out["host_calls"].push_back(call_json(call));
   if (report.host_calls_dropped != 0) out["host_calls_dropped"] = report.host_calls_dropped;
+  if (report.flows) out["flows"] = flows_json(*report.flows);
   if (report.output_bytes_cut != 0) out["output_bytes_cut"] = report.output_bytes_cut;
   if (report.snapshot_bytes) out["snapshot_bytes"] = *report.snapshot_bytes;
   return out.dump(pretty ? 2 : -1, ' ', false, Json::error_handler_t::replace);
@@ -443,6 +471,10 @@ std::vector<Section> sections_of(const Report& report) {
   std::string displays;
   for (size_t i = 0; i < report.displays.size(); ++i) displays += display_text(report.displays[i], i);
   if (!displays.empty()) sections.push_back({"displays:\n", displays});
+  if (report.flows && report.flows->state.is_closed())
+    sections.push_back({"", "Private data and text of untrusted origin were read: requests over HTTP and questions to a model " +
+                                std::string(report.flows->egress.empty() ? "are stopped from now on" : "were held back") +
+                                " by the trifecta rule, also in the next programs. Finish with what there is.\n"});
   if (report.output_bytes_cut != 0)
     sections.push_back({"", std::to_string(report.output_bytes_cut) + " bytes of output were cut\n"});
   if (!report.files.empty()) sections.push_back({"", files_text(report.files)});

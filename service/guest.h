@@ -42,6 +42,7 @@ struct GuestTurn {
   std::optional<std::chrono::milliseconds> most_time;  // less than the policy's limit counts
   // Hear UTF-8 as it is written, on the turn's thread; may be null.
   std::function<void(std::string_view)> on_stdout, on_stderr;
+  host::Approve approve = nullptr;  // asked on the turn's thread; null: nobody is there
   std::string context = {};      // "": the one that is there from the start
   Environment environment = {};  // of this turn alone, over the sandbox's
 };

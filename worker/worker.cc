@@ -91,16 +91,21 @@ CallsBefore calls_of(host::Dispatcher::History history) {
   return {std::move(history.records), history.records_dropped, true};
 }
 
-// Nothing in bytes that are no snapshot, which the worker will say.
-CallsBefore calls_in_snapshot(std::span<const uint8_t> snapshot) {
-  const auto part = engine::embedder_part(snapshot);
-  if (!part) return {};
-  auto state = sandbox::read_state(*part);
-  return state ? calls_of(std::move(state->history)) : CallsBefore{};
+Result<sandbox::FrozenState> state_in_snapshot(std::span<const uint8_t> snapshot) {
+  MEMBRANE_ASSIGN(const auto part, engine::embedder_part(snapshot));
+  return sandbox::read_state(part);
 }
-CallsBefore calls_in_session(std::span<const uint8_t> kept) {
-  auto state = sandbox::read_session(kept);
-  return state && state->pause ? calls_of(std::move(state->pause->history)) : CallsBefore{};
+
+// What was read is the supervisor's word, also in bytes that a worker makes.
+Result<std::vector<uint8_t>> with_flows(std::span<const uint8_t> snapshot, const host::FlowState& flows) {
+  MEMBRANE_ASSIGN(sandbox::FrozenState state, state_in_snapshot(snapshot));
+  state.flows = flows;
+  return engine::with_embedder_part(snapshot, sandbox::write_state(std::move(state)));
+}
+Result<std::vector<uint8_t>> session_with_flows(std::span<const uint8_t> kept, const host::FlowState& flows) {
+  MEMBRANE_ASSIGN(sandbox::SessionState state, sandbox::read_session(kept));
+  state.flows = flows;
+  return sandbox::write_session(std::move(state));
 }
 
 }  // namespace
@@ -329,7 +334,9 @@ uint64_t most_bytes(const policy::Limits& limits) {
 
 // A snapshot goes on with the calls that its report lists.
 std::optional<std::string> difference_of_snapshot(const Report& report) {
-  const CallsBefore frozen = calls_in_snapshot(report.snapshot);
+  auto state = state_in_snapshot(report.snapshot);
+  if (!state) return "comes with a snapshot that is none";
+  const CallsBefore frozen = calls_of(std::move(state->history));
   const auto is_same = [](const host::CallRecord& call, const sandbox::HostCallRecord& line) {
     return call.name == line.name && call.arguments == line.arguments && call.bytes_in == line.bytes_in &&
            call.bytes_out == line.bytes_out && sandbox::line_of(call).error == line.error;
@@ -345,15 +352,21 @@ std::shared_ptr<policy::Budget> budget_of(const RunOptions& options) {
 }  // namespace
 
 Report Worker::run(const sandbox::Program& program, const RunOptions& options) {
-  return run_alone(Kind::kRun, bytes_of(guest_options(options), program), options, {});
+  return run_alone(Kind::kRun, bytes_of(guest_options(options), program), options, {}, {},
+                   !program.input.empty());
 }
 
 Report Worker::thaw(std::span<const uint8_t> snapshot, const RunOptions& options) {
   const std::string_view bytes(reinterpret_cast<const char*>(snapshot.data()), snapshot.size());
-  return run_alone(Kind::kThaw, bytes_of(guest_options(options), bytes), options, calls_in_snapshot(snapshot));
+  // What is no snapshot the worker will refuse.
+  auto state = state_in_snapshot(snapshot);
+  if (!state) state = sandbox::FrozenState();
+  const bool has_input = !state->input.empty();
+  return run_alone(Kind::kThaw, bytes_of(guest_options(options), bytes), options,
+                   calls_of(std::move(state->history)), state->flows, has_input);
 }
 
-Report Worker::disbelieve(const std::string& how, const Answerer& answerer, const CallsBefore& before) {
+Report Worker::disbelieve(const std::string& how, Answerer& answerer, const CallsBefore& before) {
   Report report;
   report.outcome = Outcome::kFailed;
   report.errors.push_back({"worker_differs", lose("the worker's report " + how).message, {},
@@ -361,11 +374,12 @@ Report Worker::disbelieve(const std::string& how, const Answerer& answerer, cons
                            "is not known: begin again.",
                            {}, {}});
   answerer.tell_calls(before, report);
+  report.flows = answerer.world().flow_report();
   return report;
 }
 
 Report Worker::run_alone(Kind kind, std::string payload, const RunOptions& options,
-                         const CallsBefore& before) {
+                         const CallsBefore& before, const host::FlowState& flows, bool has_input) {
   const std::lock_guard lock(mutex_);
   const policy::Limits& limits = options.policy.limits;
   raise_walls(
@@ -377,6 +391,8 @@ Report Worker::run_alone(Kind kind, std::string payload, const RunOptions& optio
   const auto end = std::min(Clock::now() + std::chrono::milliseconds(limits.wall_ms), budget->deadline());
   answerer.bound(end, options.cancel);
   answerer.begin();
+  answerer.world().add_flows(flows);
+  if (has_input) answerer.world().note_input();
   const uint32_t subject = ++last_subject_;
   Command what{.kind = kind,
                .subject = subject,
@@ -389,6 +405,7 @@ Report Worker::run_alone(Kind kind, std::string payload, const RunOptions& optio
   const auto without_report = [&](const Error& error, const std::atomic<bool>* cancel, bool was_late) {
     Report report = lost(error, cancel, was_late, limits);
     answerer.tell_calls(before, report);
+    report.flows = answerer.world().flow_report();
     return report;
   };
   if (!bytes) return without_report(bytes.error(), options.cancel, what.was_late);
@@ -398,6 +415,13 @@ Report Worker::run_alone(Kind kind, std::string payload, const RunOptions& optio
   auto how = answerer.difference(report, before);
   if (!how && !report.snapshot.empty()) how = difference_of_snapshot(report);
   if (how) return disbelieve(*how, answerer, before);
+  report.flows = answerer.world().flow_report();
+  if (const auto read = answerer.world().flow_state(); !report.snapshot.empty() && !read.is_empty()) {
+    auto snapshot = with_flows(report.snapshot, read);
+    if (!snapshot) return without_report(lose("the worker's snapshot is none"), nullptr, false);
+    report.snapshot = *std::move(snapshot);
+    report.snapshot_bytes = report.snapshot.size();
+  }
   answerer.tell_late_call(limits, report);
   if (options.budget) options.budget->take_after(policy::Resource::kFuel, report.fuel_used);
   report.tokens_used = std::max(report.tokens_used, answerer.world().tokens_used());
@@ -425,7 +449,9 @@ class RemoteSession final : public sandbox::Session {
     return begun;
   }
   Status restore(std::string_view kept) {
-    before_ = calls_in_session({reinterpret_cast<const uint8_t*>(kept.data()), kept.size()});
+    auto state = sandbox::read_session({reinterpret_cast<const uint8_t*>(kept.data()), kept.size()});
+    if (state) answerer_.world().add_flows(state->flows);
+    if (state && state->pause) before_ = calls_of(std::move(state->pause->history));
     MEMBRANE_ASSIGN(Status begun, asked<Status>(Kind::kRestore, bytes_of(options_of_session(), spec_, kept)));
     return begun;
   }
@@ -437,6 +463,7 @@ class RemoteSession final : public sandbox::Session {
     turn_stderr_ = turn.on_stderr;
     answerer_.world().refill(options_.policy.limits);
     answerer_.begin();
+    if (!turn.input.empty()) answerer_.world().note_input();
     before_ = {};
     return take_turn(Kind::kExec, bytes_of(left_of(options_), turn));
   }
@@ -455,11 +482,13 @@ class RemoteSession final : public sandbox::Session {
     RunOptions options = options_;
     options.record = nullptr;
     options.read_input = nullptr;
+    options.flows = nullptr;
     if (!paused_at_fuel_)
       if (auto apart = fork_apart(number, options)) return apart;
     auto child = std::make_unique<RemoteSession>(worker_, spec_, std::move(options));
     MEMBRANE_ASSIGN(Status made, asked<Status>(Kind::kFork, bytes_of(number, child->subject_), child.get()));
     MEMBRANE_TRY(made);
+    child->answerer_.world().add_flows(answerer_.world().flow_state());
     child->paused_at_fuel_ = paused_at_fuel_;
     child->fuel_of_turn_ = fuel_of_turn_;
     return child;
@@ -476,6 +505,7 @@ class RemoteSession final : public sandbox::Session {
     policy::Limits& limits = options.policy.limits;
     limits.host_calls = limits.bytes_in = limits.bytes_out = limits.tokens = 0;
     options.budget = nullptr;
+    options.flows = nullptr;
     RemoteSession scratch(worker_, spec_, std::move(options));
     scratch.answerer_.begin();  // for calls that are refused
     auto names = asked<std::vector<std::string>>(Kind::kComplete, bytes_of(scratch.subject_, code), &scratch);
@@ -505,12 +535,17 @@ class RemoteSession final : public sandbox::Session {
 
   Result<std::vector<uint8_t>> kept(std::optional<uint64_t> fork) const {
     MEMBRANE_ASSIGN(auto bytes, asked<Result<std::vector<uint8_t>>>(Kind::kKeep, bytes_of(fork)));
-    if (!bytes || !paused_at_fuel_) return bytes;
-    // Whoever restores them believes their list of calls.
-    const CallsBefore kept = calls_in_session(*bytes);
-    const auto how = answerer_.difference(kept.calls, kept.dropped, true, before_);
-    if (how) return std::unexpected(worker_->lose("the worker's session, as bytes, " + *how));
-    return bytes;
+    if (!bytes) return bytes;
+    if (paused_at_fuel_) {
+      // Whoever restores them believes their list of calls.
+      auto state = sandbox::read_session(*bytes);
+      if (!state || !state->pause) return std::unexpected(worker_->lose("the worker's session, as bytes, is none"));
+      const CallsBefore kept = calls_of(std::move(state->pause->history));
+      const auto how = answerer_.difference(kept.calls, kept.dropped, true, before_);
+      if (how) return std::unexpected(worker_->lose("the worker's session, as bytes, " + *how));
+    }
+    const host::FlowState flows = answerer_.world().flow_state();
+    return flows.is_empty() ? bytes : session_with_flows(*bytes, flows);
   }
 
   // The fork in a worker of its own; null where there can be none.
@@ -582,6 +617,7 @@ class RemoteSession final : public sandbox::Session {
     const auto without_report = [&](const Error& error, const std::atomic<bool>* cancel, bool was_late) {
       Report report = lost(error, cancel, was_late, limits);
       answerer_.tell_calls(before_, report);
+      report.flows = world.flow_report();
       return report;
     };
     if (!bytes) return without_report(bytes.error(), options.cancel, what.was_late);
@@ -592,6 +628,7 @@ class RemoteSession final : public sandbox::Session {
       return worker_->disbelieve(*how, answerer_, before_);
     paused_at_fuel_ = ended.paused_at_fuel;
     Report& report = ended.report;
+    report.flows = world.flow_report();
     answerer_.tell_late_call(limits, report);
     const uint64_t used = report.fuel_used - std::min(report.fuel_used, fuel_of_turn_);
     fuel_of_turn_ = report.fuel_used;
