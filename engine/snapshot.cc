@@ -851,11 +851,13 @@ Result<std::span<const uint8_t>> embedder_part(std::span<const uint8_t> snapshot
   return damaged("a section is missing or cut short");
 }
 
-Result<std::vector<uint8_t>> with_embedder_part(std::span<const uint8_t> snapshot, std::span<const uint8_t> part) {
+Result<std::vector<uint8_t>> with_embedder_part(std::span<const uint8_t> snapshot,
+                                                std::span<const uint8_t> part) {
   MEMBRANE_ASSIGN(const auto old, embedder_part(snapshot));
   // It comes last: what is before it are its size and all else.
   const size_t before = static_cast<size_t>(old.data() - snapshot.data()) - sizeof(uint64_t);
-  if (before + sizeof(uint64_t) + old.size() != snapshot.size()) return damaged("something follows its last section");
+  if (before + sizeof(uint64_t) + old.size() != snapshot.size())
+    return damaged("something follows its last section");
   std::vector<uint8_t> made(snapshot.begin(), snapshot.begin() + static_cast<std::ptrdiff_t>(before));
   const uint64_t size = part.size();
   const auto* const size_bytes = reinterpret_cast<const uint8_t*>(&size);

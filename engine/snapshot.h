@@ -64,7 +64,8 @@ Status thaw_frames(std::span<const uint8_t> frames, Execution& run, Instance& in
 Result<std::span<const uint8_t>> embedder_part(std::span<const uint8_t> snapshot);
 
 // The snapshot with another one. Errors: the same.
-Result<std::vector<uint8_t>> with_embedder_part(std::span<const uint8_t> snapshot, std::span<const uint8_t> part);
+Result<std::vector<uint8_t>> with_embedder_part(std::span<const uint8_t> snapshot,
+                                                std::span<const uint8_t> part);
 
 // A snapshot that was read and checked: whole, of a version and a cost table that this engine knows, with a
 // module that is valid.

@@ -256,7 +256,8 @@ HostResult<T> BrokerGate::pass(const Request& request, Act act, Price price, Wor
   if (flows_ != nullptr) flows_->begin_call();
   const auto start = steady_clock::now();
   const uint64_t done_before = work != nullptr ? work->done : 0;
-  HostResult<T> answer = replay_ ? answer_from_journal<T>(request, *hash, work) : act_on_world<T>(request, act, price);
+  HostResult<T> answer =
+      replay_ ? answer_from_journal<T>(request, *hash, work) : act_on_world<T>(request, act, price);
   if (divergence_) return answer;
   if (work != nullptr && work->is_too_much()) {
     fell_short_ = true;
@@ -283,11 +284,9 @@ void BrokerGate::note(const Request& request, const HostResult<T>& answer) {
       read.final_url = final_url(*answer);
     }
   }
-  if (ledger_ != nullptr)
-    ledger_->note(request.function, request.arguments, error, bytes_in, read.handle);
+  if (ledger_ != nullptr) ledger_->note(request.function, request.arguments, error, bytes_in, read.handle);
   if (flows_ == nullptr) return;
-  if (replay_ != nullptr)
-    flows_->note_decided(request.function, request.arguments, error, was_approved_);
+  if (replay_ != nullptr) flows_->note_decided(request.function, request.arguments, error, was_approved_);
   flows_->note(request.function, request.arguments, read);
 }
 

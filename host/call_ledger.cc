@@ -160,7 +160,8 @@ class CallLedger::Comparison {
         used_(ledger.entries_.size()),
         used_files_(ledger.files_.size()),
         spare_(ledger.not_kept_) {
-    for (size_t i = 0; i < ledger.entries_.size(); ++i) queues_[ledger.entries_[i].function].places.push_back(i);
+    for (size_t i = 0; i < ledger.entries_.size(); ++i)
+      queues_[ledger.entries_[i].function].places.push_back(i);
   }
 
   std::optional<std::string> run() {
@@ -182,7 +183,8 @@ class CallLedger::Comparison {
       else return "lists " + told(line) + ", which was not asked for so";
     }
     uint64_t without_request = 0;
-    for (const CallRecord* line : failed) without_request += find_answered(*line, *find_row(line->name)) ? 0 : 1;
+    for (const CallRecord* line : failed)
+      without_request += find_answered(*line, *find_row(line->name)) ? 0 : 1;
     return find_left_out(without_request);
   }
 
@@ -224,8 +226,8 @@ class CallLedger::Comparison {
     if (!has_target(entry, line, row)) return false;
     if (line.code == Errno::kOk && is_absence(line.name, entry.error.code)) return true;
     if (line.code != entry.error.code) return false;
-    if (line.code != Errno::kOk && !(same_words(line.reason, entry.error.reason) &&
-                                     same_words(line.grant, entry.error.grant)))
+    if (line.code != Errno::kOk &&
+        !(same_words(line.reason, entry.error.reason) && same_words(line.grant, entry.error.grant)))
       return false;
     const bool has_out = line.code == Errno::kOk || !was_refused(entry.error);
     if (has_out ? !fits(row.out, line.bytes_out, entry.bytes_out) : line.bytes_out != 0) return false;
@@ -234,7 +236,8 @@ class CallLedger::Comparison {
 
   bool find_entry(const CallRecord& line, const Row& row) {
     if (line.name == "ai.similarity") return find_two(line, row);
-    const auto place = take(row.function, [&](const Entry& entry, size_t) { return tells(entry, line, row); });
+    const auto place =
+        take(row.function, [&](const Entry& entry, size_t) { return tells(entry, line, row); });
     if (!place) return false;
     if (line.code != Errno::kOk) return true;
     is_out_of_order_ = last_ && *place < *last_;
@@ -254,29 +257,32 @@ class CallLedger::Comparison {
     if (!take(row.function, begins)) return false;
     if (first->error.code != Errno::kOk) return true;
     const std::string before = first->first + ", ";
-    return take(row.function, [&](const Entry& entry, size_t) {
-             return begins_with(line.arguments, before + entry.first) &&
-                    (entry.error.code == Errno::kOk || entry.error.code == line.code);
-           }).has_value();
+    return take(row.function,
+                [&](const Entry& entry, size_t) {
+                  return begins_with(line.arguments, before + entry.first) &&
+                         (entry.error.code == Errno::kOk || entry.error.code == line.code);
+                })
+        .has_value();
   }
 
   // The request succeeded, and the call failed by itself afterwards: there was no room for the answer, or not what was wanted
   // in it.
   bool find_answered(const CallRecord& line, const Row& row) {
-    return take(row.function, [&](const Entry& entry, size_t) {
-             return entry.error.code == Errno::kOk && has_target(entry, line, row);
-           }).has_value();
+    return take(row.function,
+                [&](const Entry& entry, size_t) {
+                  return entry.error.code == Errno::kOk && has_target(entry, line, row);
+                })
+        .has_value();
   }
 
   bool find_file(const CallRecord& line) {
     for (size_t i = 0; i < used_files_.size(); ++i) {
       const File& file = ledger_.files_[i];
-      const bool is_it = !used_files_[i] && file.path == cut(line.arguments) &&
-                         file.writes == (line.name == "fs.file_written") &&
-                         file.last_error.code == line.code &&
-                         (list_.began_elsewhere
-                              ? line.bytes_in >= file.bytes_in && line.bytes_out >= file.bytes_out
-                              : line.bytes_in == file.bytes_in && line.bytes_out == file.bytes_out);
+      const bool is_it =
+          !used_files_[i] && file.path == cut(line.arguments) &&
+          file.writes == (line.name == "fs.file_written") && file.last_error.code == line.code &&
+          (list_.began_elsewhere ? line.bytes_in >= file.bytes_in && line.bytes_out >= file.bytes_out
+                                 : line.bytes_in == file.bytes_in && line.bytes_out == file.bytes_out);
       if (!is_it) continue;
       used_files_[i] = true;
       return true;

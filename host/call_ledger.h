@@ -75,7 +75,7 @@ class CallLedger {
   static CallRecord line_of(const File& file);
 
   std::vector<Entry> entries_;
-  std::vector<File> files_;            // in the order in which they were opened
+  std::vector<File> files_;             // in the order in which they were opened
   std::map<uint64_t, size_t> handles_;  // of those that are open: their places there
   size_t text_bytes_ = 0;
   uint64_t not_kept_ = 0;

@@ -37,7 +37,8 @@ TEST_F(Ledger, EveryCallThatAProgramCanMakeIsTold) {
   machine.call("http.request", {"get", "http://h/", R"({"A":"b"})", ""});
   machine.call("http.request", {"GET", "http://h/", "no headers", ""});
   machine.call("http.exchange", {"GET", "http://h/", "", ""});
-  machine.call("http.get_many", {R"(["http://h/","http://denied/",{"url":"http://h/","method":"post","body":"b"}])"});
+  machine.call("http.get_many",
+               {R"(["http://h/","http://denied/",{"url":"http://h/","method":"post","body":"b"}])"});
   machine.call("fs.write", {"/data/a", "1"});
   machine.call("fs.append", {"/data/a", std::string("\0\xFF", 2)});
   machine.call("fs.read", {"/data/a"});

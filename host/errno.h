@@ -16,7 +16,7 @@ enum class Errno : int32_t {
 #undef ERRNO
 };
 
-std::string_view name_of(Errno code);   // "EACCES"; "EUNKNOWN" for a number that is none
+std::string_view name_of(Errno code);  // "EACCES"; "EUNKNOWN" for a number that is none
 std::optional<Errno> errno_named(std::string_view name);
 std::string_view describe(Errno code);  // the sentence
 

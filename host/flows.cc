@@ -142,7 +142,8 @@ void FlowGuard::tell(std::string_view function, std::string target, Leaving deci
   else ++more_egress_;
 }
 
-HostResult<void> FlowGuard::may_leave(std::string_view function, std::span<const std::string_view> arguments) {
+HostResult<void> FlowGuard::may_leave(std::string_view function,
+                                      std::span<const std::string_view> arguments) {
   if (!leaves(function) || !is_granted(function, arguments)) return {};
   const FlowState state = flows_->state();
   if (!state.is_closed()) return {};
@@ -203,7 +204,8 @@ ReadMarks FlowGuard::marks_of_path(std::string_view function, std::string_view t
   if (!path) return {};
   const MarkedFs* best = nullptr;
   for (const MarkedFs& rule : fs_)
-    if (begins_with(*path, rule.guest) && (best == nullptr || rule.guest.size() > best->guest.size())) best = &rule;
+    if (begins_with(*path, rule.guest) && (best == nullptr || rule.guest.size() > best->guest.size()))
+      best = &rule;
   if (best == nullptr) return {};
   const bool is_root = path->size() == best->guest.size();
   const bool looks = function == "fs.stat" || function == "fs.status" || function == "fs.find_link";

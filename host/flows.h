@@ -34,7 +34,8 @@
 namespace membrane::host {
 
 struct FlowRead {
-  uint64_t call = 0;  // the number of the request, from 1, in its session; 0: what the program was given as input
+  uint64_t call =
+      0;  // the number of the request, from 1, in its session; 0: what the program was given as input
   std::string function;  // of the broker, as a journal has it; "input"
   std::string target;    // cut, and UTF-8
 
@@ -55,9 +56,13 @@ struct FlowState {
   uint64_t calls = 0;
   FlowReads private_reads, untrusted_reads;
 
-  [[nodiscard]] bool is_empty() const { return calls == 0 && private_reads.first.empty() && untrusted_reads.first.empty(); }
+  [[nodiscard]] bool is_empty() const {
+    return calls == 0 && private_reads.first.empty() && untrusted_reads.first.empty();
+  }
   // Both kinds were read: nothing leaves without a yes.
-  [[nodiscard]] bool is_closed() const { return !private_reads.first.empty() && !untrusted_reads.first.empty(); }
+  [[nodiscard]] bool is_closed() const {
+    return !private_reads.first.empty() && !untrusted_reads.first.empty();
+  }
   [[nodiscard]] bool is_sound() const {
     return private_reads.first.size() <= FlowReads::kMost && untrusted_reads.first.size() <= FlowReads::kMost;
   }
@@ -170,7 +175,8 @@ class FlowGuard {
   [[nodiscard]] policy::ReadMarks marks_of_http(std::string_view method, std::string_view url) const;
   [[nodiscard]] policy::ReadMarks marks_of_path(std::string_view function, std::string_view path) const;
   [[nodiscard]] policy::ReadMarks marks_read(std::string_view function,
-                                             std::span<const std::string_view> arguments, const Answer& answer);
+                                             std::span<const std::string_view> arguments,
+                                             const Answer& answer);
   void add(policy::ReadMarks marks, FlowRead read);
   void tell(std::string_view function, std::string target, Leaving decision);
   [[nodiscard]] HostError refusal(const FlowState& state, Leaving decision) const;

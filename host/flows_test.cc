@@ -285,7 +285,8 @@ TEST_F(Rule, APastRunIsJudgedByWhatItHadRead) {
   auto judge = CallJudge::create(policy);
   ASSERT_TRUE(judge);
   const std::vector<std::string> file = {"/inbox/a"}, key = {"k"}, page = {"GET", "https://web.example/"};
-  const auto ask = [&](std::string_view function, const std::vector<std::string>& by, Errno code = Errno::kOk) {
+  const auto ask = [&](std::string_view function, const std::vector<std::string>& by,
+                       Errno code = Errno::kOk) {
     return judge->judge({.function = function, .decided_by = by, .final_url = {}, .code = code}).value();
   };
   judge->begin_run("s");

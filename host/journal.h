@@ -42,7 +42,7 @@ struct JournalEntry {
   std::string grant;
   std::string result = "null";  // JSON: the text or {"base64":…}, a number, an array, an object
   uint64_t latency_us = 0;
-  uint64_t fuel = 0;  // of its work
+  uint64_t fuel = 0;         // of its work
   bool is_approved = false;  // by a person, as the trifecta rule asks (flows.h)
   std::string chain;
   // The arguments that a policy decides the call by (recorded_calls.h). No part of a journal's line: for a sink that

@@ -144,7 +144,9 @@ std::string marked(const Policy& policy, bool ReadMarks::* mark) {
 
 void explain_trifecta(std::string& out, const Policy& policy) {
   if (!policy.trifecta) return;
-  out += "Once it has read private data and text of untrusted origin, no request over HTTP and no question to a model leaves ";
+  out +=
+      "Once it has read private data and text of untrusted origin, no request over HTTP and no question to a "
+      "model leaves ";
   out += policy.trifecta->egress == Egress::kAsk ? "without the yes of a person, for each of them."
                                                  : "any more.";
   out += " Private: " + marked(policy, &ReadMarks::is_private) +

@@ -82,10 +82,10 @@ json of(const KvGrant& grant) {
 
 json of(const SqlGrant& grant) {
   json out = {{"name", grant.name},
-          {"path", grant.path},
-          {"max_rows", grant.max_rows},
-          {"max_result", format_size(grant.max_result_bytes)},
-          {"timeout", format_duration(grant.timeout_ms)}};
+              {"path", grant.path},
+              {"max_rows", grant.max_rows},
+              {"max_result", format_size(grant.max_result_bytes)},
+              {"timeout", format_duration(grant.timeout_ms)}};
   add_marks(out, grant.marks);
   return out;
 }

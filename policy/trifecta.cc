@@ -66,7 +66,8 @@ ReadMarks marks_at(const Policy& policy, const std::string& path) {
   ReadMarks marks;
   for (const Source& source : sources_of(policy)) {
     if (!share_a_place(source.path, path)) continue;
-    marks.is_private = marks.is_private || source.marks.is_private.value_or(source.comes_back && all.is_private);
+    marks.is_private =
+        marks.is_private || source.marks.is_private.value_or(source.comes_back && all.is_private);
     marks.is_untrusted =
         marks.is_untrusted || source.marks.is_untrusted.value_or(source.comes_back && all.is_untrusted);
   }
@@ -80,7 +81,8 @@ ReadMarks marks_of(const Policy& policy, const FsGrant& grant) { return marks_at
 ReadMarks marks_of(const Policy& policy, const SqlGrant& grant) { return marks_at(policy, grant.path); }
 ReadMarks marks_of(const Policy& policy, const KvGrant& grant) {
   // What goes with the sandbox holds nothing but what the sandbox knows.
-  if (grant.path.empty()) return {grant.marks.is_private.value_or(false), grant.marks.is_untrusted.value_or(false)};
+  if (grant.path.empty())
+    return {grant.marks.is_private.value_or(false), grant.marks.is_untrusted.value_or(false)};
   return marks_at(policy, grant.path);
 }
 

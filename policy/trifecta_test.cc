@@ -26,14 +26,16 @@ constexpr ReadMarks kNeither{}, kPrivate{.is_private = true}, kUntrusted{.is_unt
     kBoth{.is_private = true, .is_untrusted = true};
 
 TEST(Trifecta, IsReadInBothForms) {
-  const Policy toml = read(std::string("[trifecta]\negress = \"ask\"\ninput_private = true\n") + kInbox + "private = true\n");
+  const Policy toml =
+      read(std::string("[trifecta]\negress = \"ask\"\ninput_private = true\n") + kInbox + "private = true\n");
   ASSERT_TRUE(toml.trifecta);
   EXPECT_EQ(toml.trifecta->egress, Egress::kAsk);
   EXPECT_TRUE(toml.trifecta->input_is_private);
   EXPECT_EQ(toml.fs[0].marks.is_private, true);
   EXPECT_EQ(toml.fs[0].marks.is_untrusted, std::nullopt);
   EXPECT_EQ(read(to_json(toml), "policy.json"), toml);
-  EXPECT_EQ(to_json(Policy()).find("trifecta"), std::string::npos) << "receipts of other policies stay as they are";
+  EXPECT_EQ(to_json(Policy()).find("trifecta"), std::string::npos)
+      << "receipts of other policies stay as they are";
 }
 
 TEST(Trifecta, SaysWhatIsWrong) {
@@ -51,11 +53,13 @@ TEST(Trifecta, WhatIsReadOverHttpIsOfUntrustedOrigin) {
 }
 
 TEST(Trifecta, WhatRunsWriteComesBackWithTheirMarks) {
-  const Policy policy = read(std::string(kHttp) + kInbox + "private = true\n" + kOut + "[kv]\npath = \"/srv/kv.db\"\n");
+  const Policy policy =
+      read(std::string(kHttp) + kInbox + "private = true\n" + kOut + "[kv]\npath = \"/srv/kv.db\"\n");
   EXPECT_EQ(marks_of(policy, policy.fs[0]), kPrivate);
   EXPECT_EQ(marks_of(policy, policy.fs[1]), kBoth);
   EXPECT_EQ(marks_of(policy, *policy.kv), kBoth);
-  const Policy said = read(std::string(kHttp) + kInbox + "private = true\n" + kOut + "private = false\nuntrusted = false\n");
+  const Policy said =
+      read(std::string(kHttp) + kInbox + "private = true\n" + kOut + "private = false\nuntrusted = false\n");
   EXPECT_EQ(marks_of(said, said.fs[1]), kNeither);
   const Policy in_memory = read(std::string(kHttp) + "[kv]\n");
   EXPECT_EQ(marks_of(in_memory, *in_memory.kv), kNeither);
@@ -89,11 +93,13 @@ TEST(Trifecta, DroppingTheRuleOrAMarkIsMoreThanThereWas) {
 
 TEST(Trifecta, IsExplained) {
   const std::string text = explain(read(std::string(kRule) + kHttp + kInbox + "private = true\n"));
-  EXPECT_TRUE(text.contains("Once it has read private data and text of untrusted origin, no request over HTTP and no "
-                            "question to a model leaves any more. Private: the files below /inbox. Of untrusted origin: "
-                            "the answers of https://web.example/*."))
+  EXPECT_TRUE(text.contains(
+      "Once it has read private data and text of untrusted origin, no request over HTTP and no "
+      "question to a model leaves any more. Private: the files below /inbox. Of untrusted origin: "
+      "the answers of https://web.example/*."))
       << text;
-  EXPECT_TRUE(explain_briefly(read(std::string("[trifecta]\negress = \"ask\"\n"))).contains("without the yes of a person"));
+  EXPECT_TRUE(explain_briefly(read(std::string("[trifecta]\negress = \"ask\"\n")))
+                  .contains("without the yes of a person"));
 }
 
 }  // namespace

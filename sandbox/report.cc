@@ -130,7 +130,8 @@ Json flows_json(const host::FlowReport& flows) {
   Json out{{"is_closed", state.is_closed()},
            {"private_reads", reads_json(state.private_reads)},
            {"untrusted_reads", reads_json(state.untrusted_reads)}};
-  if (const uint64_t more = state.private_reads.more + state.untrusted_reads.more; more != 0) out["more_reads"] = more;
+  if (const uint64_t more = state.private_reads.more + state.untrusted_reads.more; more != 0)
+    out["more_reads"] = more;
   out["egress"] = Json::array();
   for (const host::FlowEgress& each : flows.egress) {
     Json told{{"call", each.call}, {"function", each.function}};
@@ -472,9 +473,11 @@ std::vector<Section> sections_of(const Report& report) {
   for (size_t i = 0; i < report.displays.size(); ++i) displays += display_text(report.displays[i], i);
   if (!displays.empty()) sections.push_back({"displays:\n", displays});
   if (report.flows && report.flows->state.is_closed())
-    sections.push_back({"", "Private data and text of untrusted origin were read: requests over HTTP and questions to a model " +
-                                std::string(report.flows->egress.empty() ? "are stopped from now on" : "were held back") +
-                                " by the trifecta rule, also in the next programs. Finish with what there is.\n"});
+    sections.push_back(
+        {"",
+         "Private data and text of untrusted origin were read: requests over HTTP and questions to a model " +
+             std::string(report.flows->egress.empty() ? "are stopped from now on" : "were held back") +
+             " by the trifecta rule, also in the next programs. Finish with what there is.\n"});
   if (report.output_bytes_cut != 0)
     sections.push_back({"", std::to_string(report.output_bytes_cut) + " bytes of output were cut\n"});
   if (!report.files.empty()) sections.push_back({"", files_text(report.files)});

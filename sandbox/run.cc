@@ -419,8 +419,8 @@ bool Run::wait_for_input() {
 
 // False when nothing has come.
 bool Run::fetch_input(std::chrono::milliseconds patience) {
-  const InputPiece piece =
-      streams_input() ? sandbox::read_input(options_, *world_, patience) : InputPiece{.bytes = {}, .is_end = true};
+  const InputPiece piece = streams_input() ? sandbox::read_input(options_, *world_, patience)
+                                           : InputPiece{.bytes = {}, .is_end = true};
   if (!piece.bytes.empty()) wasi_->give_stdin(piece.bytes);
   if (piece.is_end) wasi_->close_stdin();
   return piece.is_end || !piece.bytes.empty();

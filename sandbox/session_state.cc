@@ -144,7 +144,8 @@ Result<SessionState> read_session(std::span<const uint8_t> bytes) {
                     ", and this program has " + std::to_string(own),
                 "Restore it with the version of Membrane that kept it.");
   };
-  if (header.version < 1 || header.version > kSessionVersion) return other("format version", header.version, kSessionVersion);
+  if (header.version < 1 || header.version > kSessionVersion)
+    return other("format version", header.version, kSessionVersion);
   if (header.cost_version != engine::kCostVersion)
     return other("cost table", header.cost_version, engine::kCostVersion);
   const auto body = bytes.subspan(sizeof header);

@@ -110,15 +110,17 @@ void tell_host_calls(const host::Dispatcher& dispatcher, Report& report) {
 
 HostCallRecord line_of(const host::CallRecord& call) {
   const bool is_ok = call.code == host::Errno::kOk;
-  return {call.name,      call.allowed(), is_ok ? "" : std::string(host::name_of(call.code)),
-          call.reason,    call.grant,     call.arguments,
-          call.bytes_in,  call.bytes_out, call.latency_us};
+  return {call.name,     call.allowed(), is_ok ? "" : std::string(host::name_of(call.code)),
+          call.reason,   call.grant,     call.arguments,
+          call.bytes_in, call.bytes_out, call.latency_us};
 }
 
 host::CallRecord call_of(const HostCallRecord& line) {
   const auto code = line.error.empty() ? host::Errno::kOk : host::errno_named(line.error);
-  return {line.name,      code.value_or(host::Errno::kHost), line.reason,    line.grant,
-          line.arguments, line.bytes_in,                     line.bytes_out, line.latency_us};
+  return {line.name,      code.value_or(host::Errno::kHost),
+          line.reason,    line.grant,
+          line.arguments, line.bytes_in,
+          line.bytes_out, line.latency_us};
 }
 
 void tell_divergence(const std::string& divergence, std::string_view same, Report& report) {

@@ -43,8 +43,8 @@ struct GuestTurn {
   // Hear UTF-8 as it is written, on the turn's thread; may be null.
   std::function<void(std::string_view)> on_stdout, on_stderr;
   host::Approve approve = nullptr;  // asked on the turn's thread; null: nobody is there
-  std::string context = {};      // "": the one that is there from the start
-  Environment environment = {};  // of this turn alone, over the sandbox's
+  std::string context = {};         // "": the one that is there from the start
+  Environment environment = {};     // of this turn alone, over the sandbox's
 };
 
 // A context as bytes: what it is besides its template.

@@ -525,17 +525,18 @@ std::function<void()> Sandboxes::run(Sandbox& sandbox, const std::shared_ptr<Exe
     report = report_of(sandbox::Outcome::kInvalid, name_of(error.code), error.message, error.hint);
   } else if (shall_begin) {
     exec->begin();
-    GuestTurn turn{.code = spec.code,
-                   .stdin_text = spec.stdin_text,
-                   .arguments = spec.arguments,
-                   .name = spec.name,
-                   .is_script = spec.is_script,
-                   .most_time = {},
-                   .on_stdout = [&](std::string_view text) { exec->add_output(false, text); },
-                   .on_stderr = [&](std::string_view text) { exec->add_output(true, text); },
-                   .approve = [&](const host::EgressQuestion& question) { return exec->ask(question, now_ms()); },
-                   .context = spec.context,
-                   .environment = spec.environment};
+    GuestTurn turn{
+        .code = spec.code,
+        .stdin_text = spec.stdin_text,
+        .arguments = spec.arguments,
+        .name = spec.name,
+        .is_script = spec.is_script,
+        .most_time = {},
+        .on_stdout = [&](std::string_view text) { exec->add_output(false, text); },
+        .on_stderr = [&](std::string_view text) { exec->add_output(true, text); },
+        .approve = [&](const host::EgressQuestion& question) { return exec->ask(question, now_ms()); },
+        .context = spec.context,
+        .environment = spec.environment};
     if (spec.timeout_ms) turn.most_time = std::chrono::milliseconds(*spec.timeout_ms);
     report = (*guest)->exec(turn);
   } else {
@@ -609,8 +610,9 @@ Answer<PendingApproval> Sandboxes::decide(const std::string& tenant, const std::
   }
   if (running != nullptr)
     if (auto decided = running->decide(approval, allow)) return *std::move(decided);
-  return refuse(ApiCode::kNotFound, "nothing of the sandbox waits for the approval " + approval,
-                "GET …/approvals lists what waits; a request that was not answered in its run's time is refused.");
+  return refuse(
+      ApiCode::kNotFound, "nothing of the sandbox waits for the approval " + approval,
+      "GET …/approvals lists what waits; a request that was not answered in its run's time is refused.");
 }
 
 Answer<void> Sandboxes::cancel_exec(const std::string& tenant, const std::string& id,

@@ -194,7 +194,8 @@ class Sandboxes {
                                          const std::string& exec);
 
   // Requests of what runs in it that wait for a yes (exec.h): one at most.
-  [[nodiscard]] Answer<std::vector<PendingApproval>> approvals(const std::string& tenant, const std::string& id);
+  [[nodiscard]] Answer<std::vector<PendingApproval>> approvals(const std::string& tenant,
+                                                               const std::string& id);
   // Errors: kNotFound for one that waits no more.
   [[nodiscard]] Answer<PendingApproval> decide(const std::string& tenant, const std::string& id,
                                                const std::string& approval, bool allow);

@@ -228,7 +228,7 @@ class SessionGuest final : public Guest {
   MakeSource make_source_;
   TurnBounds bounds_;
   std::shared_ptr<host::Flows> flows_ = std::make_shared<host::Flows>();
-  host::Approve approve_;  // of the turn that runs
+  host::Approve approve_;                    // of the turn that runs
   std::map<std::string, Context> contexts_;  // after the bounds, which their sessions borrow
 };
 

@@ -72,7 +72,8 @@ namespace {
 
 bool is_same_line(const host::CallRecord& one, const host::CallRecord& other) {
   const auto words = [](const host::CallRecord& call) {
-    return std::tie(call.name, call.code, call.reason, call.grant, call.arguments, call.bytes_in, call.bytes_out);
+    return std::tie(call.name, call.code, call.reason, call.grant, call.arguments, call.bytes_in,
+                    call.bytes_out);
   };
   return words(one) == words(other);
 }

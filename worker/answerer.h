@@ -52,8 +52,9 @@ class Answerer {
 
   // How the worker's list of the run's or the turn's calls differs from what was asked and answered here, as the end of a
   // sentence; nothing when it is true.
-  [[nodiscard]] std::optional<std::string> difference(std::span<const host::CallRecord> calls, uint64_t dropped,
-                                                      bool is_paused, const CallsBefore& before) const;
+  [[nodiscard]] std::optional<std::string> difference(std::span<const host::CallRecord> calls,
+                                                      uint64_t dropped, bool is_paused,
+                                                      const CallsBefore& before) const;
   [[nodiscard]] std::optional<std::string> difference(const sandbox::Report& report,
                                                       const CallsBefore& before) const;
   // The calls, as they are known here.

@@ -52,8 +52,7 @@ inline auto wire_fields(TimeGrant& g) { return std::tie(g.real, g.start_ms); }
 inline auto wire_fields(RandomGrant& g) { return std::tie(g.real, g.seed); }
 inline auto wire_fields(Packages& p) { return std::tie(p.python, p.javascript); }
 inline auto wire_fields(Policy& p) {
-  return std::tie(p.limits, p.http, p.fs, p.kv, p.sql, p.ai, p.time, p.random, p.ask, p.packages,
-                  p.trifecta);
+  return std::tie(p.limits, p.http, p.fs, p.kv, p.sql, p.ai, p.time, p.random, p.ask, p.packages, p.trifecta);
 }
 
 }  // namespace membrane::policy

@@ -369,17 +369,21 @@ Report Worker::thaw(std::span<const uint8_t> snapshot, const RunOptions& options
 Report Worker::disbelieve(const std::string& how, Answerer& answerer, const CallsBefore& before) {
   Report report;
   report.outcome = Outcome::kFailed;
-  report.errors.push_back({"worker_differs", lose("the worker's report " + how).message, {},
-                           "Its list of host calls is the supervisor's own, and true. What else the program did or said "
-                           "is not known: begin again.",
-                           {}, {}});
+  report.errors.push_back(
+      {"worker_differs",
+       lose("the worker's report " + how).message,
+       {},
+       "Its list of host calls is the supervisor's own, and true. What else the program did or said "
+       "is not known: begin again.",
+       {},
+       {}});
   answerer.tell_calls(before, report);
   report.flows = answerer.world().flow_report();
   return report;
 }
 
-Report Worker::run_alone(Kind kind, std::string payload, const RunOptions& options,
-                         const CallsBefore& before, const host::FlowState& flows, bool has_input) {
+Report Worker::run_alone(Kind kind, std::string payload, const RunOptions& options, const CallsBefore& before,
+                         const host::FlowState& flows, bool has_input) {
   const std::lock_guard lock(mutex_);
   const policy::Limits& limits = options.policy.limits;
   raise_walls(
@@ -539,7 +543,8 @@ class RemoteSession final : public sandbox::Session {
     if (paused_at_fuel_) {
       // Whoever restores them believes their list of calls.
       auto state = sandbox::read_session(*bytes);
-      if (!state || !state->pause) return std::unexpected(worker_->lose("the worker's session, as bytes, is none"));
+      if (!state || !state->pause)
+        return std::unexpected(worker_->lose("the worker's session, as bytes, is none"));
       const CallsBefore kept = calls_of(std::move(state->pause->history));
       const auto how = answerer_.difference(kept.calls, kept.dropped, true, before_);
       if (how) return std::unexpected(worker_->lose("the worker's session, as bytes, " + *how));
