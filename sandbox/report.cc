@@ -384,6 +384,25 @@ std::string said_text(const Report& report) {
 }
 
 // Why it ended so, what it did, and what that cost.
+// What led to the end of egress, and what would have left since.
+std::string flows_text(const host::FlowReport& flows) {
+  if (!flows.state.is_closed()) return "";
+  std::string out;
+  const auto tell = [&](const char* kind, const host::FlowReads& reads) {
+    const host::FlowRead& first = reads.first.front();
+    const uint64_t more = reads.first.size() - 1 + reads.more;
+    out += std::string(kind) + ": " + first.function +
+           (first.target.empty() ? "" : " of " + on_one_line(first.target)) +
+           (more == 0 ? "" : " and " + std::to_string(more) + " more") + "\n";
+  };
+  tell("private", flows.state.private_reads);
+  tell("of untrusted origin", flows.state.untrusted_reads);
+  for (const host::FlowEgress& each : flows.egress)
+    out += "egress " + std::string(host::name_of(each.decision)) + ": " + each.function +
+           (each.target.empty() ? "" : " of " + on_one_line(each.target)) + "\n";
+  return out;
+}
+
 std::string account_text(const Report& report) {
   std::string out;
   for (const ReportError& error : report.errors) out += error_text(error);
@@ -393,6 +412,7 @@ std::string account_text(const Report& report) {
   for (const AlikeCalls& calls : fold(report.host_calls))
     out += (calls.first->allowed ? "call: " : "denied: ") + call_text(calls) + " [" +
            milliseconds(static_cast<double>(calls.latency_us)) + "]\n";
+  if (report.flows) out += flows_text(*report.flows);
   out += files_text(report.files);
   out += list_text<std::string>("kept: ", report.kept,
                                 [](const std::string& path) { return on_one_line(path); });
