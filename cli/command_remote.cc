@@ -161,6 +161,9 @@ class ExecView {
     if (is_quiet_) return;
     if (event.type == "stdout") show(stdout, text_at(*json, "text"), in_line_);
     if (event.type == "stderr") show(stderr, text_at(*json, "text"), error_in_line_);
+    if (event.type == "approval")
+      print(stderr, "approval " + text_at(*json, "id") + " " + text_at(*json, "state") + ": " +
+                        text_at(*json, "function") + " " + text_at(*json, "target") + "\n");
   }
 
   // The last value, and why the program failed.

@@ -1,3 +1,4 @@
+#include "host/random_fork.h"
 #include "lang/language_names.h"
 #include "lang/package.h"
 #include "packages/provide.h"

@@ -455,12 +455,17 @@ class RemoteSession final : public sandbox::Session {
   Status restore(std::string_view kept) {
     auto state = sandbox::read_session({reinterpret_cast<const uint8_t*>(kept.data()), kept.size()});
     if (state) answerer_.world().add_flows(state->flows);
-    if (state && state->pause) before_ = calls_of(std::move(state->pause->history));
+    if (state && state->pause) {
+      paused_at_fuel_ = state->pause->fuel_used;
+      before_ = calls_of(std::move(state->pause->history));
+    }
     MEMBRANE_ASSIGN(Status begun, asked<Status>(Kind::kRestore, bytes_of(options_of_session(), spec_, kept)));
     return begun;
   }
 
   Report exec(const sandbox::Turn& turn) override {
+    std::string payload = bytes_of(left_of(options_), turn);
+    if (paused_at_fuel_) return take_turn(Kind::kExec, std::move(payload), Part::kRefused);
     fuel_of_turn_ = 0;
     turn_cancel_ = turn.cancel;
     turn_stdout_ = turn.on_stdout;
@@ -469,11 +474,13 @@ class RemoteSession final : public sandbox::Session {
     answerer_.begin();
     if (!turn.input.empty()) answerer_.world().note_input();
     before_ = {};
-    return take_turn(Kind::kExec, bytes_of(left_of(options_), turn));
+    return take_turn(Kind::kExec, std::move(payload), Part::kRuns);
   }
   Report go_on(std::optional<uint64_t> pause_at_fuel) override {
+    std::string payload = bytes_of(left_of(options_), pause_at_fuel);
+    if (!paused_at_fuel_) return take_turn(Kind::kGoOn, std::move(payload), Part::kRefused);
     answerer_.go_on();
-    return take_turn(Kind::kGoOn, bytes_of(left_of(options_), pause_at_fuel));
+    return take_turn(Kind::kGoOn, std::move(payload), Part::kRuns);
   }
   void end(Report& report) override {
     sandbox::end_replay(answerer_.world(), report);
@@ -596,7 +603,9 @@ class RemoteSession final : public sandbox::Session {
     return *std::move(answer);
   }
 
-  Report take_turn(Kind kind, std::string payload) {
+  // kRefused: another turn is paused, or none is, and the worker says so.
+  enum class Part : uint8_t { kRuns, kRefused };
+  Report take_turn(Kind kind, std::string payload, Part part) {
     const std::lock_guard lock(worker_->mutex_);
     const policy::Limits& limits = options_.policy.limits;
     const auto wall_end = Clock::now() + std::chrono::milliseconds(limits.wall_ms);
@@ -629,8 +638,9 @@ class RemoteSession final : public sandbox::Session {
     Reader in(*bytes);
     TurnEnd ended = in.get<TurnEnd>();
     if (!in.is_done()) return without_report(worker_->lose("the worker's report is none"), nullptr, false);
-    if (const auto how = answerer_.difference(ended.report, before_))
-      return worker_->disbelieve(*how, answerer_, before_);
+    const bool is_refused = part == Part::kRefused && ended.report.host_calls.empty();
+    const auto how = is_refused ? std::nullopt : answerer_.difference(ended.report, before_);
+    if (how) return worker_->disbelieve(*how, answerer_, before_);
     paused_at_fuel_ = ended.paused_at_fuel;
     Report& report = ended.report;
     report.flows = world.flow_report();
