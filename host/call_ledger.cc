@@ -5,6 +5,7 @@
 
 #include "base/terminal.h"
 #include "base/utf8.h"
+#include "host/capabilities/all.h"
 
 namespace membrane::host {
 namespace {
@@ -217,6 +218,7 @@ class CallLedger::Comparison {
       if (row.target == "01")
         return begins_with(lower(line.arguments), lower(entry.first + ", " + entry.second));
     }
+    if (line.name == "sql.schema" && entry.second != kSchemaQuery) return false;
     if (row.target == "01") return begins_with(line.arguments, entry.first + ", " + entry.second);
     return begins_with(line.arguments, row.target == "0" ? entry.first : entry.second);
   }

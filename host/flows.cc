@@ -179,7 +179,7 @@ void FlowGuard::note_decided(std::string_view function, std::span<const std::str
 }
 
 std::optional<HostError> FlowGuard::would_stop(std::string_view function,
-                                               std::span<const std::string_view> arguments) const {
+                                               std::span<const std::string_view> /*arguments*/) const {
   if (!leaves(function)) return std::nullopt;
   const FlowState state = flows_->state();
   if (!state.is_closed()) return std::nullopt;

@@ -142,6 +142,7 @@ TEST_F(TrifectaRule, AFrozenRunHasReadWhatItHadRead) {
     (loop $again
       (local.set $i (i32.add (local.get $i) (i32.const 1)))
       (br_if $again (i32.lt_u (local.get $i) (i32.const 200000)))))");
+  options.policy.kv->path = folder + ".db";  // one in memory is in no snapshot
   options.freeze_after_fuel = 500'000;
   const Report frozen = run(program_text, options);
   ASSERT_EQ(frozen.outcome, Outcome::kFrozen) << render_json(frozen, true);
