@@ -218,7 +218,7 @@ ReadMarks FlowGuard::marks_read(std::string_view function, std::span<const std::
   if (function == "http.request") {
     // How a request failed is something that a server said, unless it never came so far.
     const Errno code = is_ok ? Errno::kOk : answer.error->code;
-    if (code == Errno::kConnection || code == Errno::kBudget || code == Errno::kInvalid) return {};
+    if (code == Errno::kConnection || code == Errno::kInvalid) return {};
     if (!is_ok && answer.error->reason.starts_with(kTrifectaRule)) return {};
     ReadMarks marks = marks_of_http(arguments[0], arguments[1]);
     if (answer.final_url.empty() || answer.final_url == arguments[1]) return marks;
