@@ -24,6 +24,7 @@ class Programs {
     if (conversation_ != context.conversation || cancel_ != context.cancel) {
       sessions_.clear();
       recorders_.clear();
+      flows_ = std::make_shared<host::Flows>();
     }
     conversation_ = context.conversation;
     cancel_ = context.cancel;
@@ -62,6 +63,8 @@ class Programs {
     options.model = options_.model;
     options.person = options_.person;
     options.cancel = cancel_;
+    options.flows = flows_;
+    options.approve = options_.approve;
     return options;
   }
 
@@ -112,6 +115,8 @@ class Programs {
   std::map<std::string, std::unique_ptr<sandbox::ReceiptRecorder>>
       recorders_;  // of the sessions, which refer to them
   std::map<std::string, std::unique_ptr<sandbox::Session>> sessions_;
+  // What any program of the conversation has read counts for all: the model carries it from one to the other.
+  std::shared_ptr<host::Flows> flows_ = std::make_shared<host::Flows>();
   uint64_t conversation_ = 0;
   const std::atomic<bool>* cancel_ = nullptr;
   const StepContext* context_ = nullptr;  // of the step that is under way

@@ -31,6 +31,7 @@ struct ExecutorOptions {
   std::map<std::string, std::shared_ptr<const sandbox::Template>> templates = {};  // by Program::written_in
   sandbox::ReceiptBook* receipts = nullptr;  // gets a receipt of each program; borrowed, may be null
   worker::Guests guests = worker::Guests();  // where they run
+  host::Approve approve = nullptr;  // asked before something leaves (host/flows.h); null: nobody is there
 };
 
 // A program in a language without a template is answered with the outcome kInvalid. The cancel flag of the steps of a

@@ -11,6 +11,7 @@
 
 #include "agent/line_reader.h"
 #include "host/broker.h"
+#include "host/flows.h"
 
 namespace membrane::agent {
 
@@ -25,5 +26,12 @@ class ConsolePerson final : public host::Person {
   LineReader& in_;
   std::ostream& out_;
 };
+
+// Asks on the terminal of the process whether a request may leave, as the trifecta rule wants it, and shows what was read.
+// Null without a terminal: then nobody is there, and nothing leaves.
+host::Approve approve_on_terminal();
+
+// The question, as a person reads it. Each line is one of a terminal.
+std::string egress_question_text(const host::EgressQuestion& question);
 
 }  // namespace membrane::agent

@@ -88,6 +88,11 @@ class Peers(unittest.TestCase):
         if wall == "grants":
             self.assertEqual(met["given"], 0, met)
             self.assertGreater(met["refused"] + (name == "names_of_files_that_lead_out"), 0, met)
+        if wall == "report":  # it says what happened, whatever the worker says
+            happened = {"effect_that_was_not_asked_for": [],
+                        "refusal_that_is_told_as_a_success": ["fs.read EACCES /secret"]}
+            self.assertEqual(met["calls"], happened.get(name, ["fs.read OK /data/file"]), met)
+            self.assertEqual(met["code"], "worker_lost" if "lost" in name else "worker_differs", met)
         if name == "fuel_beyond_all_numbers":
             self.assertEqual(met["fuel_left"], 0, met)
         if name == "host_calls_without_end":

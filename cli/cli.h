@@ -46,7 +46,7 @@ void add_capabilities(CLI::App& app, int& exit_code);
 void add_doctor(CLI::App& app, int& exit_code);
 void add_spectest(CLI::App& app, int& exit_code);
 void add_serve(CLI::App& app, int& exit_code);
-// create, exec, cp, fork, pause, resume, snapshot, logs, ps, rm: of a service.
+// create, exec, cp, fork, pause, resume, snapshot, approvals, approve, logs, ps, rm: of a service.
 void add_remote(CLI::App& app, int& exit_code);
 void add_audit(CLI::App& app, int& exit_code);
 void add_completion(CLI::App& app);

@@ -295,7 +295,8 @@ Result<int> run(const Options& options) {
                                   is_terminal(stdin) ? &person : nullptr,
                                   std::move(templates),
                                   book.get(),
-                                  guests};
+                                  guests,
+                                  agent::approve_on_terminal()};
   agent::Loop loop(speaker.model(), agent::sandbox_executor(std::move(executor)), budget, catalog, prompt,
                    loop_options);
 

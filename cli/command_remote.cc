@@ -1,4 +1,4 @@
-// The commands that speak to a service: create, exec, cp, fork, pause, resume, snapshot, logs, ps, rm.
+// The commands that speak to a service: create, exec, cp, fork, pause, resume, snapshot, approvals, approve, logs, ps, rm.
 
 #include <algorithm>
 #include <filesystem>
@@ -161,6 +161,9 @@ class ExecView {
     if (is_quiet_) return;
     if (event.type == "stdout") show(stdout, text_at(*json, "text"), in_line_);
     if (event.type == "stderr") show(stderr, text_at(*json, "text"), error_in_line_);
+    if (event.type == "approval")
+      print(stderr, "approval " + text_at(*json, "id") + " " + text_at(*json, "state") + ": " +
+                        text_at(*json, "function") + " " + text_at(*json, "target") + "\n");
   }
 
   // The last value, and why the program failed.
@@ -360,6 +363,42 @@ Result<int> remove(const SandboxOptions& options) {
   return kExitOk;
 }
 
+// -- approvals, approve ---------------------------------------------------------------------------------------------
+
+Result<int> show_approvals(const SandboxOptions& options) {
+  MEMBRANE_ASSIGN(Remote remote, Remote::open(options.remote));
+  MEMBRANE_ASSIGN(const Json answer,
+                  remote.send_json({.path = of_sandbox(options.ids.front(), {"approvals"})}));
+  if (options.json) {
+    print_json(answer);
+    return kExitOk;
+  }
+  for (const Json& each : answer.value("approvals", Json::array())) {
+    print(text_at(each, "id") + "  " + text_at(each, "function") + "  " + text_at(each, "target") + "\n");
+    for (const char* const kind : {"private_reads", "untrusted_reads"})
+      for (const Json& read : each.value(kind, Json::array()))
+        print(std::string("  ") + (kind[0] == 'p' ? "private: " : "untrusted: ") + text_at(read, "function") +
+              " of " + text_at(read, "target") + "\n");
+  }
+  return kExitOk;
+}
+
+struct ApproveOptions {
+  RemoteOptions remote;
+  std::string id, approval;
+  bool is_denied = false;
+};
+
+Result<int> approve(const ApproveOptions& options) {
+  MEMBRANE_ASSIGN(Remote remote, Remote::open(options.remote));
+  const auto request = json_request("POST", of_sandbox(options.id, {"approvals", options.approval}),
+                                    {{"allow", !options.is_denied}});
+  MEMBRANE_ASSIGN(const auto sent, remote.send(request));
+  static_cast<void>(sent);
+  print(options.approval + (options.is_denied ? " is refused\n" : " goes\n"));
+  return kExitOk;
+}
+
 // -- ps -------------------------------------------------------------------------------------------------------------
 
 struct ListOptions {
@@ -553,6 +592,20 @@ void add_act(CLI::App& app, int& exit_code, const char* name, const char* help, 
   command->callback([options, act, &exit_code] { exit_code = finish(act(*options), options->json); });
 }
 
+void add_approve(CLI::App& app, int& exit_code) {
+  CLI::App* const command =
+      app.add_subcommand("approve", "Let a request go that waits for a yes, or refuse it");
+  const auto options = std::make_shared<ApproveOptions>();
+  add_id(*command, options->id);
+  command->add_option("approval", options->approval, "Which one, as approvals says")
+      ->required()
+      ->type_name("APPROVAL");
+  command->add_flag("--deny", options->is_denied, "Refuse it");
+  options->remote.add_to(*command);
+  command->footer("Example:\n  membrane approve $ID $APPROVAL --deny");
+  command->callback([options, &exit_code] { exit_code = finish(approve(*options)); });
+}
+
 void add_ps(CLI::App& app, int& exit_code) {
   CLI::App* const command = app.add_subcommand("ps", "List the sandboxes of a service that the token has");
   const auto options = std::make_shared<ListOptions>();
@@ -590,6 +643,9 @@ void add_remote(CLI::App& app, int& exit_code) {
           [](const SandboxOptions& options) { return act(options, "resume"); });
   add_act(app, exit_code, "snapshot", "Keep a sandbox as it stands now, and print the snapshot's id",
           "membrane snapshot $ID", [](const SandboxOptions& options) { return act(options, "snapshot"); });
+  add_act(app, exit_code, "approvals", "Show what of a sandbox waits for a person's yes, and why",
+          "membrane approvals $ID", show_approvals);
+  add_approve(app, exit_code);
   add_logs(app, exit_code);
   add_ps(app, exit_code);
   add_act(app, exit_code, "rm", "End sandboxes of a service", "membrane rm $ID", remove, true);

@@ -12,6 +12,7 @@
 
 #include "agent/line_reader.h"
 #include "agent/meta_commands.h"
+#include "agent/person.h"
 #include "base/terminal.h"
 #include "base/text.h"
 #include "cli/cli.h"
@@ -406,6 +407,7 @@ Result<int> run(const Options& options) {
   MEMBRANE_TRY(check_granted_files(run_options.policy));
   run_options.cancel = &interrupted;
   run_options.packages_by = sandbox::PackagesBy::kFlag;
+  if (run_options.policy.trifecta) run_options.approve = agent::approve_on_terminal();
   if (!options.json) run_options.on_stdout = [](std::string_view text) { print(stdout, text); };
   std::signal(SIGINT, [](int) { interrupted = true; });
   std::unique_ptr<agent::LineReader> in;

@@ -9,6 +9,7 @@
 #include <span>
 
 #include "agent/model_client.h"
+#include "agent/person.h"
 #include "base/stop_scope.h"
 #include "base/until_exit.h"
 #include "cli/cli.h"
@@ -468,6 +469,7 @@ Result<int> run(const Options& options) {
     run_options.replay = replayed.get();
   }
   run_options.cancel = &interrupted;
+  if (run_options.policy.trifecta) run_options.approve = agent::approve_on_terminal();
   std::signal(SIGINT, [](int) { interrupted = true; });
   std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);  // who reads a pipe sees each line as it comes
   Output output;

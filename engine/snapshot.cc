@@ -813,10 +813,10 @@ Status SnapshotReader::read(Snapshot& s) {
   return {};
 }
 
-Result<Snapshot> Snapshot::read(std::vector<uint8_t> owned, Tier tier, const native::CodeCache* cache) {
-  Snapshot s;
-  s.bytes_ = std::make_shared<std::vector<uint8_t>>(std::move(owned));
-  const std::span<const uint8_t> bytes(*s.bytes_);
+namespace {
+
+// The body of a snapshot whose header and checksum are right.
+Result<std::span<const uint8_t>> checked_body(std::span<const uint8_t> bytes) {
   Header header{};
   if (bytes.size() < sizeof header || std::memcmp(bytes.data(), kMagic, sizeof kMagic) != 0)
     return fail(ErrorCode::kInvalidInput, "this is no snapshot", "Give a file that --snapshot has written.");
@@ -834,7 +834,48 @@ Result<Snapshot> Snapshot::read(std::vector<uint8_t> owned, Tier tier, const nat
   if (header.body_bytes != bytes.size() - sizeof header || header.checksum[0] != checksum[0] ||
       header.checksum[1] != checksum[1])
     return damaged("its checksum is not that of its content");
-  SnapshotReader reader{bytes.subspan(sizeof header)};
+  return bytes.subspan(sizeof header);
+}
+
+}  // namespace
+
+Result<std::span<const uint8_t>> embedder_part(std::span<const uint8_t> snapshot) {
+  MEMBRANE_ASSIGN(const auto body, checked_body(snapshot));
+  SnapshotReader reader{body};
+  while (!reader.left().empty()) {
+    const uint32_t section = reader.u32();
+    const auto content = reader.take(reader.u64());
+    if (!reader.ok()) break;
+    if (section == static_cast<uint32_t>(Section::kEmbedder)) return content;
+  }
+  return damaged("a section is missing or cut short");
+}
+
+Result<std::vector<uint8_t>> with_embedder_part(std::span<const uint8_t> snapshot,
+                                                std::span<const uint8_t> part) {
+  MEMBRANE_ASSIGN(const auto old, embedder_part(snapshot));
+  // It comes last: what is before it are its size and all else.
+  const size_t before = static_cast<size_t>(old.data() - snapshot.data()) - sizeof(uint64_t);
+  if (before + sizeof(uint64_t) + old.size() != snapshot.size())
+    return damaged("something follows its last section");
+  std::vector<uint8_t> made(snapshot.begin(), snapshot.begin() + static_cast<std::ptrdiff_t>(before));
+  const uint64_t size = part.size();
+  const auto* const size_bytes = reinterpret_cast<const uint8_t*>(&size);
+  made.insert(made.end(), size_bytes, size_bytes + sizeof size);
+  made.insert(made.end(), part.begin(), part.end());
+  Header header{};
+  std::memcpy(&header, made.data(), sizeof header);
+  header.body_bytes = made.size() - sizeof header;
+  checksum_of(std::span<const uint8_t>(made).subspan(sizeof header), header.checksum);
+  std::memcpy(made.data(), &header, sizeof header);
+  return made;
+}
+
+Result<Snapshot> Snapshot::read(std::vector<uint8_t> owned, Tier tier, const native::CodeCache* cache) {
+  Snapshot s;
+  s.bytes_ = std::make_shared<std::vector<uint8_t>>(std::move(owned));
+  MEMBRANE_ASSIGN(const auto body, checked_body(*s.bytes_));
+  SnapshotReader reader{body};
   const auto binary = reader.section(Section::kModule);
   if (!binary) return damaged("it has no module");
   auto module = wasm::decode(binary->left());

@@ -59,6 +59,14 @@ Result<std::vector<uint8_t>> freeze_frames(Execution& run, Instance& instance, K
 // the module of `instance` cannot have.
 Status thaw_frames(std::span<const uint8_t> frames, Execution& run, Instance& instance, KnownPlaces& known);
 
+// The part of a snapshot that is the embedder's, of which nothing else is looked at. It borrows from the bytes. Errors:
+// kInvalidInput for what is no snapshot or damaged, kUnsupported for another version.
+Result<std::span<const uint8_t>> embedder_part(std::span<const uint8_t> snapshot);
+
+// The snapshot with another one. Errors: the same.
+Result<std::vector<uint8_t>> with_embedder_part(std::span<const uint8_t> snapshot,
+                                                std::span<const uint8_t> part);
+
 // A snapshot that was read and checked: whole, of a version and a cost table that this engine knows, with a
 // module that is valid.
 class Snapshot {

@@ -36,6 +36,8 @@ struct HttpRequest {
   std::string url;
   Headers headers;  // of the program; secrets are added at the egress, never seen here
   std::string body;
+  bool follows_redirects =
+      true;  // else the answer is the server's, whatever it is; the gate's word, not the program's
 };
 struct HttpResponse {
   int status = 0;

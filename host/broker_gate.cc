@@ -179,6 +179,35 @@ bool read(JsonReader& in, ChatAnswer& answer) {
          in.skip("}");
 }
 
+// --- what an answer holds ------------------------------------------------------------------
+
+template <typename T>
+uint64_t content_bytes(const T& answer) {
+  if constexpr (std::is_same_v<T, std::string>) return answer.size();
+  else if constexpr (std::is_same_v<T, HttpResponse>) return answer.body.size();
+  else if constexpr (std::is_same_v<T, ChatAnswer>) return answer.text.size();
+  else return 0;
+}
+
+template <typename T>
+bool has_content(const T& answer) {
+  if constexpr (std::is_same_v<T, LinkOnPath>) return !answer.path.empty();
+  else if constexpr (std::is_same_v<T, std::string>) return !answer.empty();
+  else return true;
+}
+
+template <typename T>
+std::string_view final_url(const T& answer) {
+  if constexpr (std::is_same_v<T, HttpResponse>) return answer.final_url;
+  else return {};
+}
+
+template <typename T>
+std::optional<uint64_t> opened_handle(const T& answer) {
+  if constexpr (std::is_same_v<T, OpenedFile>) return answer.handle;
+  else return std::nullopt;
+}
+
 }  // namespace
 
 // --- the one path ------------------------------------------------------------------------
@@ -224,17 +253,41 @@ template <typename T, typename Act>
 HostResult<T> BrokerGate::pass(const Request& request, Act act, Price price, Work* work) {
   auto hash = hash_of(request);
   if (!hash) return std::unexpected(hash.error());
+  if (flows_ != nullptr) flows_->begin_call();
   const auto start = steady_clock::now();
   const uint64_t done_before = work != nullptr ? work->done : 0;
-  HostResult<T> answer = replay_ ? answer_from_journal<T>(request, *hash, work) : act_on_world<T>(act, price);
+  HostResult<T> answer =
+      replay_ ? answer_from_journal<T>(request, *hash, work) : act_on_world<T>(request, act, price);
   if (divergence_) return answer;
   if (work != nullptr && work->is_too_much()) {
     fell_short_ = true;
     answer = refuse(Errno::kBudget, std::string(kFellShort));
+    if (flows_ != nullptr) flows_->drop_call();
     if (budget_ != nullptr) budget_->give_back(policy::Resource::kHostCalls, 1);
+  } else {
+    note(request, answer);
   }
   return keep<T>(request, std::move(*hash), std::move(answer), microseconds_since(start),
                  work != nullptr ? work->done - done_before : 0);
+}
+
+template <typename T>
+void BrokerGate::note(const Request& request, const HostResult<T>& answer) {
+  const HostError* const error = answer ? nullptr : &answer.error();
+  uint64_t bytes_in = 0;
+  FlowGuard::Answer read{.error = error};
+  if constexpr (!std::is_void_v<T>) {
+    if (answer) {
+      bytes_in = content_bytes(*answer);
+      read.handle = opened_handle(*answer);
+      read.has_content = has_content(*answer);
+      read.final_url = final_url(*answer);
+    }
+  }
+  if (ledger_ != nullptr) ledger_->note(request.function, request.arguments, error, bytes_in, read.handle);
+  if (flows_ == nullptr) return;
+  if (replay_ != nullptr) flows_->note_decided(request.function, request.arguments, error, was_approved_);
+  flows_->note(request.function, request.arguments, read);
 }
 
 HostResult<std::string> BrokerGate::hash_of(const Request& request) {
@@ -255,6 +308,7 @@ HostResult<T> BrokerGate::keep(const Request& request, std::string arguments_sha
   entry.arguments_sha256 = std::move(arguments_sha256);
   entry.latency_us = latency_us;
   entry.fuel = fuel;
+  entry.is_approved = flows_ != nullptr && flows_->was_approved();
   const size_t deciding = std::min(deciding_arguments(request.function), request.arguments.size());
   entry.decided_by.assign(request.arguments.begin(),
                           request.arguments.begin() + static_cast<std::ptrdiff_t>(deciding));
@@ -282,8 +336,11 @@ HostResult<void> BrokerGate::pay(Price price) {
 }
 
 template <typename T, typename Act>
-HostResult<T> BrokerGate::act_on_world(Act act, Price price) {
+HostResult<T> BrokerGate::act_on_world(const Request& request, Act act, Price price) {
   if (auto paid = pay(price); !paid) return std::unexpected(paid.error());
+  if (flows_ != nullptr)
+    if (auto may = flows_->may_leave(request.function, request.arguments); !may)
+      return std::unexpected(may.error());
   return act();
 }
 
@@ -299,6 +356,7 @@ HostResult<T> BrokerGate::answer_from_journal(const Request& request, const std:
   const JournalEntry* const found = replay_->entry(next_);
   if (found == nullptr) return leave("the journal cannot be read any more");
   const JournalEntry& entry = *found;
+  was_approved_ = entry.is_approved;
   if (entry.function != request.function) return leave("the journal has " + entry.function);
   if (entry.arguments_sha256 != arguments_sha256)
     return leave("the journal has " + entry.function + " with other arguments");
@@ -359,11 +417,17 @@ BrokerGate::Request BrokerGate::request_of(const HttpRequest& request) {
 }
 
 HostResult<HttpResponse> BrokerGate::http(const HttpRequest& request) {
-  return pass<HttpResponse>(request_of(request), [&] { return world_->http(request); });
+  return pass<HttpResponse>(request_of(request), [&] {
+    if (flows_ == nullptr || flows_->follows_redirects()) return world_->http(request);
+    HttpRequest here = request;
+    here.follows_redirects = false;
+    return world_->http(here);
+  });
 }
 
 std::vector<HostResult<HttpResponse>> BrokerGate::http_many(std::span<const HttpRequest> requests) {
-  if (replay_ != nullptr) return Broker::http_many(requests);
+  // By the trifecta rule, what one answers can close the way of the next.
+  if (replay_ != nullptr || flows_ != nullptr) return Broker::http_many(requests);
   const auto start = steady_clock::now();
   std::vector<HostResult<HttpResponse>> answers;
   std::vector<HttpRequest> paid;
@@ -380,6 +444,7 @@ std::vector<HostResult<HttpResponse>> BrokerGate::http_many(std::span<const Http
   for (size_t i = 0; i < requests.size(); ++i) {
     if (answers[i]) answers[i] = std::move(came[next++]);
     const Request asked = request_of(requests[i]);
+    note(asked, answers[i]);
     auto hash = hash_of(asked);
     if (!hash) answers[i] = std::unexpected(hash.error());
     else answers[i] = keep(asked, std::move(*hash), std::move(answers[i]), microseconds_since(start), 0);

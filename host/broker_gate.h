@@ -16,6 +16,8 @@
 #include <string>
 
 #include "host/broker.h"
+#include "host/call_ledger.h"
+#include "host/flows.h"
 #include "host/journal.h"
 #include "policy/budget.h"
 
@@ -32,6 +34,12 @@ class BrokerGate final : public Broker {
   static BrokerGate to_journal(const JournalSource& journal, JournalSink* record = nullptr) {
     return {nullptr, nullptr, record, &journal};
   }
+
+  // Notes each request from now on. Borrowed; null: none is noted.
+  void note_in(CallLedger* ledger) { ledger_ = ledger; }
+
+  // Holds each request from now on to the trifecta rule. Borrowed; null: there is none.
+  void guard_by(FlowGuard* flows) { flows_ = flows; }
 
   // The directories that a program sees before its first request, in words. `granted` is written to the journal when
   // there are any; the answer is what the replayed journal has, or `granted`.
@@ -98,7 +106,7 @@ class BrokerGate final : public Broker {
   template <typename T, typename Act>
   HostResult<T> pass(const Request& request, Act act, Price price = Price::kHostCall, Work* work = nullptr);
   template <typename T, typename Act>
-  HostResult<T> act_on_world(Act act, Price price);
+  HostResult<T> act_on_world(const Request& request, Act act, Price price);
   HostResult<void> pay(Price price);
   // The hash of the request's arguments, where a journal needs it.
   HostResult<std::string> hash_of(const Request& request);
@@ -109,11 +117,16 @@ class BrokerGate final : public Broker {
   template <typename T>
   HostResult<T> answer_from_journal(const Request& request, const std::string& arguments_sha256, Work* work);
   std::unexpected<HostError> diverge(std::string what);
+  template <typename T>
+  void note(const Request& request, const HostResult<T>& answer);
 
   Broker* world_;
   policy::Budget* budget_;
   JournalSink* record_;
   const JournalSource* replay_;
+  CallLedger* ledger_ = nullptr;
+  FlowGuard* flows_ = nullptr;
+  bool was_approved_ = false;  // the replayed request
   size_t next_ = 0;
   uint64_t parts_ = 0;  // of a host call, since the last that was paid
   uint64_t tokens_used_ = 0;

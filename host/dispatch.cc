@@ -118,6 +118,8 @@ ValueOutcome Dispatcher::act(const FunctionSpec& function, Call& call, Account& 
   // A function that looks at no byte of its arguments made nothing of them.
   if (bytes_out >= HostMemory::kLargeBytes && function.cost.per_byte != 0) return_freed_memory();
   if (call.work.is_too_much()) {
+    // The call will be made again. What it did by then was done all the same.
+    if (!account.parts.empty()) record_parts(function, account);
     guest_.fall_short(price);
     return {CallEnd::kOutOfFuel, refuse(Errno::kBudget, "there is no fuel left for what the call does")};
   }
@@ -141,12 +143,19 @@ void Dispatcher::settle(const FunctionSpec& function, const HostError* error, Ac
       std::chrono::duration_cast<std::chrono::microseconds>(steady_clock::now() - account.start);
   const HostError& kept = history_.last_error;
   const std::string name = std::string(function.module) + "." + std::string(function.name);
+  if (!account.parts.empty()) return record_parts(function, account);
+  record({name, kept.code, kept.reason, kept.grant, std::move(account.summary), account.bytes_in,
+          was_refused(kept) ? 0 : account.bytes_out.value_or(0), static_cast<uint64_t>(latency.count())});
+}
+
+// Each has the same share of the call's time.
+void Dispatcher::record_parts(const FunctionSpec& function, Account& account) {
+  const auto latency =
+      std::chrono::duration_cast<std::chrono::microseconds>(steady_clock::now() - account.start);
+  const std::string name = std::string(function.module) + "." + std::string(function.name);
   for (CallPart& part : account.parts)
     record_part({.name = name, .latency_us = static_cast<uint64_t>(latency.count()) / account.parts.size()},
                 std::move(part));
-  if (!account.parts.empty()) return;
-  record({name, kept.code, kept.reason, kept.grant, std::move(account.summary), account.bytes_in,
-          was_refused(kept) ? 0 : account.bytes_out.value_or(0), static_cast<uint64_t>(latency.count())});
 }
 
 void Dispatcher::record_part(CallRecord made, CallPart part) {

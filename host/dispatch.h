@@ -123,6 +123,7 @@ class Dispatcher {
   HostResult<Value> perform(const FunctionSpec& function, Call& call);
   HostResult<void> give(const FunctionSpec& function, const Value& value, std::span<uint64_t> results);
   void settle(const FunctionSpec& function, const HostError* error, Account account);
+  void record_parts(const FunctionSpec& function, Account& account);
   void record_part(CallRecord record, CallPart part);
   CallOutcome finish(const FunctionSpec& function, const HostResult<void>& done, std::span<uint64_t> results);
 

@@ -12,6 +12,14 @@ std::string_view name_of(Errno code) {
   return "EUNKNOWN";
 }
 
+std::optional<Errno> errno_named(std::string_view name) {
+#define ERRNO(id, text, number, sentence) \
+  if (name == text) return Errno::id;
+#include "host/errnos.def"
+#undef ERRNO
+  return std::nullopt;
+}
+
 std::string_view describe(Errno code) {
   switch (code) {
 #define ERRNO(id, name, number, sentence) \

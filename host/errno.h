@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <expected>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -15,7 +16,8 @@ enum class Errno : int32_t {
 #undef ERRNO
 };
 
-std::string_view name_of(Errno code);   // "EACCES"; "EUNKNOWN" for a number that is none
+std::string_view name_of(Errno code);  // "EACCES"; "EUNKNOWN" for a number that is none
+std::optional<Errno> errno_named(std::string_view name);
 std::string_view describe(Errno code);  // the sentence
 
 // Why a call failed. The number reaches the program; the words reach the report.

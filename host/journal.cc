@@ -69,6 +69,7 @@ bool read_fields(std::string_view line, JournalEntry& entry, LinePlaces& places)
   entry.code = static_cast<Errno>(code);
   places.result = line.size() - in.left().size();
   places.rest = line.rfind(kBeforeLatency);
+  entry.is_approved = decision == "approved";
   if (decision != entry.decision() || places.rest == std::string_view::npos || places.rest < places.result)
     return false;
   JsonReader rest(line.substr(places.rest + kBeforeLatency.size()));
@@ -82,6 +83,7 @@ bool read_fields(std::string_view line, JournalEntry& entry, LinePlaces& places)
 }  // namespace
 
 std::string_view JournalEntry::decision() const {
+  if (is_approved) return "approved";
   return code == Errno::kOk ? "allowed" : code == Errno::kAccess ? "denied" : "failed";
 }
 

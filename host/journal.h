@@ -6,7 +6,7 @@
 //   {"sequence":1,"function":"kv.get","arguments_sha256":"…","decision":"allowed","errno":0,
 //    "reason":"","grant":"","result":"blue","latency_us":12,"chain":"…"}          (one line)
 //
-// A call that worked for its answer (host/work.h) has "fuel":… before its chain.
+// A decision is "allowed", "denied", "failed", or "approved" by a person. A call that worked for its answer (host/work.h) has "fuel":… before its chain.
 //
 // `chain` is the SHA-256 of the chain before it ("" at the start) and the line without its
 // chain, so that the last one stands for the whole journal. Lines are canonical: fields in
@@ -42,13 +42,14 @@ struct JournalEntry {
   std::string grant;
   std::string result = "null";  // JSON: the text or {"base64":…}, a number, an array, an object
   uint64_t latency_us = 0;
-  uint64_t fuel = 0;  // of its work
+  uint64_t fuel = 0;         // of its work
+  bool is_approved = false;  // by a person, as the trifecta rule asks (flows.h)
   std::string chain;
   // The arguments that a policy decides the call by (recorded_calls.h). No part of a journal's line: for a sink that
   // keeps more.
   std::vector<std::string> decided_by;
 
-  // "allowed", "denied" (EACCES) or "failed".
+  // "allowed", "denied" (EACCES) or "failed"; "approved", whatever came of it.
   [[nodiscard]] std::string_view decision() const;
 };
 

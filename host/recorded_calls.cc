@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "host/decisions.h"
+#include "host/flows.h"
 #include "policy/budget.h"
 
 namespace membrane::host {
@@ -70,6 +71,7 @@ class CallJudge::Impl {
       if (!guest) return fail(ErrorCode::kInvalidArgument, grant.guest + ": " + guest.error().reason);
       fs_.push_back({grant, *std::move(guest)});
     }
+    begin_run({});
     return {};
   }
 
@@ -80,7 +82,24 @@ class CallJudge::Impl {
     if (!pays || ++calls_ <= policy_.limits.host_calls) return {};
     return refuse(Errno::kBudget, std::string(policy::used_up(policy::Resource::kHostCalls)));
   }
-  void begin_run() { calls_ = parts_ = 0; }
+  void begin_run(std::string_view session) {
+    calls_ = parts_ = 0;
+    const bool goes_on = !session.empty() && session == session_;
+    session_ = session;
+    if (policy_.trifecta && !goes_on) flows_.emplace(policy_, std::make_shared<Flows>(), nullptr);
+  }
+  // By the trifecta rule. A call that is `made` counts for the next ones.
+  std::optional<HostError> stop(const RecordedCall& call, bool made) {
+    if (!flows_) return std::nullopt;
+    flows_->begin_call();
+    const std::vector<std::string_view> arguments(call.decided_by.begin(), call.decided_by.end());
+    if (!made) return std::nullopt;
+    if (auto why = flows_->would_stop(call.function, arguments)) return why;
+    const HostError error{call.code, std::string(call.reason), {}};
+    flows_->note(call.function, arguments,
+                 {.error = call.code == Errno::kOk ? nullptr : &error, .final_url = call.final_url});
+    return std::nullopt;
+  }
 
  private:
   [[nodiscard]] HostResult<void> check_http(const RecordedCall& call) const;
@@ -96,6 +115,8 @@ class CallJudge::Impl {
   std::vector<HttpRule> http_;
   std::vector<FsRule> fs_;
   uint64_t calls_ = 0, parts_ = 0;
+  std::optional<FlowGuard> flows_;
+  std::string session_;
 };
 
 // A URL that was malformed was refused as such, whatever the policy.
@@ -185,7 +206,7 @@ Result<CallJudge> CallJudge::create(const policy::Policy& policy) {
   return CallJudge(std::move(impl));
 }
 
-void CallJudge::begin_run() { impl_->begin_run(); }
+void CallJudge::begin_run(std::string_view session) { impl_->begin_run(session); }
 
 Result<std::optional<HostError>> CallJudge::judge(const RecordedCall& call) {
   const Row* const row = find_row(call.function);
@@ -199,7 +220,8 @@ Result<std::optional<HostError>> CallJudge::judge(const RecordedCall& call) {
   HostResult<void> may = impl_->pay(row->price);
   if (may) may = impl_->decide(*row, call);
   const bool is_refused = !may && (may.error().code == Errno::kAccess || may.error().code == Errno::kBudget);
-  return is_refused ? std::optional(may.error()) : std::nullopt;
+  auto stopped = impl_->stop(call, !is_refused);
+  return is_refused ? std::optional(may.error()) : stopped;
 }
 
 }  // namespace membrane::host

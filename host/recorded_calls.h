@@ -3,7 +3,8 @@
 // A journal has only a hash of a call's arguments. A sink that keeps what the call was decided by (JournalEntry::decided_by:
 // method and URL, path, key, database) has all that this needs. What is decided is what the policy grants by names
 // (decisions.h), each hop that is known of a redirected request, and the number of host calls. What only the world knows
-// is not: the addresses of a name, sizes, quotas of stores, links on a path.
+// is not: the addresses of a name, sizes, quotas of stores, links on a path. The trifecta rule is held to what the run had
+// read by then, but for files that it had made itself.
 //
 // Threads: one at a time.
 #pragma once
@@ -27,6 +28,8 @@ struct RecordedCall {
   std::string_view function;                // of the broker, as a journal has it
   std::span<const std::string> decided_by;  // at most deciding_arguments() of them
   std::string_view final_url = {};          // of http.request: where redirects led to; "": not known
+  Errno code = Errno::kOk;                  // how it ended
+  std::string_view reason = {};
 };
 
 class CallJudge {
@@ -40,8 +43,8 @@ class CallJudge {
   // Of one run's calls, in their order: why the policy would have refused this one, EACCES or EBUDGET; nothing when it would
   // not. kUnsupported for a function that is not known.
   Result<std::optional<HostError>> judge(const RecordedCall& call);
-  // Another run's calls come next.
-  void begin_run();
+  // Another run's calls come next. Turns of one session, told one after the other, share what they have read; "": a run.
+  void begin_run(std::string_view session = {});
 
  private:
   class Impl;

@@ -1,5 +1,6 @@
 #include "host/world.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace membrane::host {
@@ -14,18 +15,25 @@ class OwnWorld final : public World {
         budget_(*parts_.budget),
         local_(*parts_.policy, budget_, parts_.model, parts_.person, nullptr, std::move(parts_.secrets)),
         gate_(parts_.replay != nullptr ? BrokerGate::to_journal(*parts_.replay, parts_.record)
-                                       : BrokerGate::to_world(local_, &budget_, parts_.record)) {}
+                                       : BrokerGate::to_world(local_, &budget_, parts_.record)) {
+    if (!parts_.flows) parts_.flows = std::make_shared<Flows>();
+    if (!parts_.policy->trifecta) return;
+    guard_.emplace(*parts_.policy, parts_.flows, std::move(parts_.approve));
+    gate_.guard_by(&*guard_);
+  }
 
   Broker& broker() override { return gate_; }
 
   void bound(std::chrono::steady_clock::time_point end, const std::atomic<bool>* cancel) override {
     local_.bound(end, cancel);
+    if (guard_) guard_->bound(std::min(end, budget_.deadline()), cancel);
   }
   void bound_memory(std::function<uint64_t()> left_for_call) override {
     local_.bound_memory(std::move(left_for_call));
   }
 
   void refill(const policy::Limits& limits) override {
+    if (guard_) guard_->begin_turn();
     if (parts_.is_shared) return;
     budget_.set(kHostCalls, limits.host_calls);
     budget_.set(kBytesIn, limits.bytes_in);
@@ -50,6 +58,20 @@ class OwnWorld final : public World {
 
   bool has_store_in_memory() override { return local_.has_store_in_memory(); }
 
+  bool note_in(CallLedger& ledger) override {
+    gate_.note_in(&ledger);
+    return true;
+  }
+
+  void note_input() override {
+    if (guard_) guard_->note_input();
+  }
+  void add_flows(const FlowState& state) override { parts_.flows->add(state); }
+  FlowState flow_state() override { return parts_.flows->state(); }
+  std::optional<FlowReport> flow_report() override {
+    return guard_ ? std::optional(guard_->report()) : std::nullopt;
+  }
+
   HostResult<std::vector<std::string>> directories(const std::vector<std::string>& granted) override {
     return gate_.directories(granted);
   }
@@ -62,6 +84,7 @@ class OwnWorld final : public World {
   policy::Budget& budget_;
   LocalBroker local_;
   BrokerGate gate_;
+  std::optional<FlowGuard> guard_;
 };
 
 }  // namespace

@@ -57,6 +57,16 @@ class World {
   // As LocalBroker has it.
   [[nodiscard]] virtual bool has_store_in_memory() = 0;
 
+  // Notes all requests from now on in `ledger`, which is borrowed. False where that is another process's to do.
+  [[nodiscard]] virtual bool note_in(CallLedger& ledger) = 0;
+
+  // Of the trifecta rule (flows.h). The program is given input; what was read before, by a session that was kept, forked or
+  // frozen; all that was read by now; what the report says, nothing where the policy has no rule.
+  virtual void note_input() = 0;
+  virtual void add_flows(const FlowState& state) = 0;
+  [[nodiscard]] virtual FlowState flow_state() = 0;
+  [[nodiscard]] virtual std::optional<FlowReport> flow_report() = 0;
+
   // As BrokerGate has them.
   virtual HostResult<std::vector<std::string>> directories(const std::vector<std::string>& granted) = 0;
   virtual void end_replay() = 0;
@@ -74,6 +84,8 @@ struct WorldParts {
   const JournalSource* replay = nullptr;
   JournalSink* record = nullptr;
   Secrets secrets = nullptr;
+  std::shared_ptr<Flows> flows = nullptr;  // shared with others; null: of its own
+  Approve approve = nullptr;
 };
 
 // In this process.

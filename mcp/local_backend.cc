@@ -97,6 +97,8 @@ class LocalBackend final : public Backend {
 
   LocalOptions options_;
   policy::Policy policy_of_wat_;
+  // What any program has read counts for all: the client carries it from one to the other.
+  std::shared_ptr<host::Flows> flows_ = std::make_shared<host::Flows>();
   KeptReports reports_{{.most = options_.most_reports, .most_bytes = options_.most_report_bytes}};
   mutable std::mutex mutex_;  // over what follows
   std::random_device entropy_;
@@ -136,6 +138,7 @@ sandbox::RunOptions LocalBackend::run_options() const {
   options.policy = options_.policy;
   options.tier = options_.tier;
   options.model = options_.model;
+  options.flows = flows_;
   return options;
 }
 

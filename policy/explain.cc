@@ -2,6 +2,7 @@
 #include "policy/names.h"
 #include "policy/policy.h"
 #include "policy/quantity.h"
+#include "policy/trifecta.h"
 #include "policy/url_grant.h"
 
 namespace membrane::policy {
@@ -125,6 +126,33 @@ void explain_packages(std::string& out, const Packages& packages) {
   tell("JavaScript", packages.javascript);
 }
 
+// "the files below /inbox, the database \"crm\"": what has one of the marks.
+std::string marked(const Policy& policy, bool ReadMarks::* mark) {
+  std::vector<std::string> names;
+  for (const HttpGrant& grant : policy.http)
+    if (marks_of(policy, grant).*mark) names.push_back("the answers of " + grant.url);
+  for (const FsGrant& grant : policy.fs)
+    if (marks_of(policy, grant).*mark) names.push_back("the files below " + grant.guest);
+  if (policy.kv && marks_of(policy, *policy.kv).*mark) names.emplace_back("the key-value store");
+  for (const SqlGrant& grant : policy.sql)
+    if (marks_of(policy, grant).*mark) names.push_back("the database \"" + grant.name + "\"");
+  const bool has_input = mark == &ReadMarks::is_private ? policy.trifecta->input_is_private
+                                                        : policy.trifecta->input_is_untrusted;
+  if (has_input) names.emplace_back("its input");
+  return names.empty() ? "nothing" : list(names);
+}
+
+void explain_trifecta(std::string& out, const Policy& policy) {
+  if (!policy.trifecta) return;
+  out +=
+      "Once it has read private data and text of untrusted origin, no request over HTTP and no question to a "
+      "model leaves ";
+  out += policy.trifecta->egress == Egress::kAsk ? "without the yes of a person, for each of them."
+                                                 : "any more.";
+  out += " Private: " + marked(policy, &ReadMarks::is_private) +
+         ". Of untrusted origin: " + marked(policy, &ReadMarks::is_untrusted) + ".\n";
+}
+
 void explain_limits(std::string& out, const Limits& limits) {
   out += "A run is limited to";
   std::string_view separator = " ";
@@ -189,6 +217,7 @@ std::string explain_briefly(const Policy& policy) {
   brief_ungranted(out, policy);
   if (!policy.time.real)
     out += "The clock is virtual and starts at " + format_time(policy.time.start_ms) + ".\n";
+  explain_trifecta(out, policy);
   explain_packages(out, policy.packages);
   const Limits& limits = policy.limits;
   return out + "A run has " + format_count(limits.fuel) + " fuel (instructions), " +
@@ -214,6 +243,7 @@ std::string explain(const Policy& policy) {
   explain_kv(out, policy);
   explain_sql(out, policy);
   explain_rest(out, policy);
+  explain_trifecta(out, policy);
   explain_packages(out, policy.packages);
   explain_limits(out, policy.limits);
   return out;

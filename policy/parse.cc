@@ -170,6 +170,18 @@ Status duration_field(T& into, const Node& node, const Where& where) {
   return read(into.*Member, node, where, Quantity::kDuration);
 }
 
+Status read(std::optional<bool>& into, const Node& node, const Where& where) {
+  return read(into.emplace(), node, where);
+}
+template <typename T>
+Status private_field(T& into, const Node& node, const Where& where) {
+  return read(into.marks.is_private, node, where);
+}
+template <typename T>
+Status untrusted_field(T& into, const Node& node, const Where& where) {
+  return read(into.marks.is_untrusted, node, where);
+}
+
 // -- [limits] ------------------------------------------------------------------
 
 struct LimitRow {
@@ -260,6 +272,8 @@ Status read_http(HttpGrant& grant, const Node& node, const Where& where) {
       {"max_response", size_field<&HttpGrant::max_response_bytes, HttpGrant>},
       {"timeout", duration_field<&HttpGrant::timeout_ms, HttpGrant>},
       {"max_redirects", read_redirects},
+      {"private", private_field<HttpGrant>},
+      {"untrusted", untrusted_field<HttpGrant>},
   };
   MEMBRANE_TRY(read_table(grant, node, where, kFields));
   return {};
@@ -284,6 +298,8 @@ Status read_fs(FsGrant& grant, const Node& node, const Where& where) {
       {"max_file", size_field<&FsGrant::max_file_bytes, FsGrant>},
       {"max_total", size_field<&FsGrant::max_total_bytes, FsGrant>},
       {"max_files", count_field<&FsGrant::max_files, FsGrant>},
+      {"private", private_field<FsGrant>},
+      {"untrusted", untrusted_field<FsGrant>},
   };
   MEMBRANE_ASSIGN(const Seen seen, read_table(grant, node, where, kFields));
   if (grant.mode == FsMode::kRead)
@@ -301,6 +317,8 @@ Status read_kv(Policy& policy, const Node& node, const Where& where) {
       {"max_key", size_field<&KvGrant::max_key_bytes, KvGrant>},
       {"max_value", size_field<&KvGrant::max_value_bytes, KvGrant>},
       {"max_total", size_field<&KvGrant::max_total_bytes, KvGrant>},
+      {"private", private_field<KvGrant>},
+      {"untrusted", untrusted_field<KvGrant>},
   };
   MEMBRANE_ASSIGN(const Seen seen, read_table(policy.kv.emplace(), node, where, kFields));
   if (!policy.kv->writable)
@@ -316,6 +334,8 @@ Status read_sql(SqlGrant& grant, const Node& node, const Where& where) {
       {"max_rows", count_field<&SqlGrant::max_rows, SqlGrant>},
       {"max_result", size_field<&SqlGrant::max_result_bytes, SqlGrant>},
       {"timeout", duration_field<&SqlGrant::timeout_ms, SqlGrant>},
+      {"private", private_field<SqlGrant>},
+      {"untrusted", untrusted_field<SqlGrant>},
   };
   MEMBRANE_TRY(read_table(grant, node, where, kFields));
   return {};
@@ -337,6 +357,26 @@ Status read_packages(Policy& policy, const Node& node, const Where& where) {
       {"javascript", strings_field<&Packages::javascript, Packages>},
   };
   MEMBRANE_TRY(read_table(policy.packages, node, where, kFields));
+  return {};
+}
+
+Status read_egress(Trifecta& rule, const Node& node, const Where& where) {
+  std::string word;
+  MEMBRANE_TRY(read(word, node, where));
+  if (word != "close" && word != "ask")
+    return refuse(where, "\"" + word + "\" is not what egress can do.",
+                  "write \"close\", or \"ask\" (a person decides each request)");
+  rule.egress = word == "ask" ? Egress::kAsk : Egress::kClose;
+  return {};
+}
+
+Status read_trifecta(Policy& policy, const Node& node, const Where& where) {
+  static constexpr Field<Trifecta> kFields[] = {
+      {"egress", read_egress, true},
+      {"input_private", bool_field<&Trifecta::input_is_private, Trifecta>},
+      {"input_untrusted", bool_field<&Trifecta::input_is_untrusted, Trifecta>},
+  };
+  MEMBRANE_TRY(read_table(policy.trifecta.emplace(), node, where, kFields));
   return {};
 }
 
@@ -394,6 +434,7 @@ constexpr Field<Policy> kPolicy[] = {
     {"random", read_random},
     {"ask", bool_field<&Policy::ask, Policy>},
     {"packages", read_packages},
+    {"trifecta", read_trifecta},
 };
 
 Result<Policy> read_policy(std::string_view text, bool json, const Limits& unless_given) {

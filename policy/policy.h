@@ -51,6 +51,14 @@ struct HeaderValue {
   friend bool operator==(const HeaderValue&, const HeaderValue&) = default;
 };
 
+// What is said of what a grant gives to read, for the trifecta rule; nothing: what trifecta.h takes it for.
+struct Marks {
+  std::optional<bool> is_private;
+  std::optional<bool> is_untrusted;
+
+  friend bool operator==(const Marks&, const Marks&) = default;
+};
+
 struct HttpGrant {
   std::vector<std::string> methods;  // upper case
   std::string url;  // https://host[:port]/path, "*" at its end, "*." before the host: url_grant.h
@@ -61,6 +69,7 @@ struct HttpGrant {
   uint64_t max_response_bytes = 8ull << 20;  // after decompression
   uint64_t timeout_ms = 10'000;
   uint32_t max_redirects = 3;  // each target must be granted, too; 0: the program gets the 3xx answer
+  Marks marks = {};
 
   friend bool operator==(const HttpGrant&, const HttpGrant&) = default;
 };
@@ -77,6 +86,7 @@ struct FsGrant {
   uint64_t max_file_bytes = 256ull << 20;
   uint64_t max_total_bytes = 256ull << 20;  // kWrite: all that this run writes
   uint64_t max_files = 1'000;               // kWrite: files that this run creates
+  Marks marks = {};
 
   friend bool operator==(const FsGrant&, const FsGrant&) = default;
 };
@@ -89,6 +99,7 @@ struct KvGrant {
   uint64_t max_key_bytes = 1024;
   uint64_t max_value_bytes = 1ull << 20;
   uint64_t max_total_bytes = 64ull << 20;
+  Marks marks = {};
 
   friend bool operator==(const KvGrant&, const KvGrant&) = default;
 };
@@ -99,6 +110,7 @@ struct SqlGrant {
   uint64_t max_rows = 10'000;
   uint64_t max_result_bytes = 4ull << 20;
   uint64_t timeout_ms = 2'000;
+  Marks marks = {};
 
   friend bool operator==(const SqlGrant&, const SqlGrant&) = default;
 };
@@ -133,6 +145,17 @@ struct Packages {
   friend bool operator==(const Packages&, const Packages&) = default;
 };
 
+// The trifecta rule: once a run has read what is private, and text of untrusted origin, nothing leaves it any more unless
+// a person says yes (trifecta.h).
+enum class Egress : uint8_t { kClose, kAsk };
+struct Trifecta {
+  Egress egress = Egress::kClose;
+  bool input_is_private = false;  // what the program is given as its input
+  bool input_is_untrusted = false;
+
+  friend bool operator==(const Trifecta&, const Trifecta&) = default;
+};
+
 struct Policy {
   Limits limits;
   std::vector<HttpGrant> http;
@@ -144,6 +167,7 @@ struct Policy {
   RandomGrant random;  // seeded randomness is always there
   bool ask = false;    // agent.ask
   Packages packages;
+  std::optional<Trifecta> trifecta;
 
   friend bool operator==(const Policy&, const Policy&) = default;
 };

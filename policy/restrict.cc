@@ -32,6 +32,16 @@ bool url_covers(std::string_view wide, std::string_view narrow) {
   return has_path && narrow.starts_with(wide);
 }
 
+// A mark that either sets holds; one that either takes away does only when both do.
+void strictest(std::optional<bool>& mark, std::optional<bool> ceiling) {
+  if (mark == true || ceiling == true) mark = true;
+  else if (mark != ceiling) mark = std::nullopt;
+}
+void strictest(Marks& marks, const Marks& ceiling) {
+  strictest(marks.is_private, ceiling.is_private);
+  strictest(marks.is_untrusted, ceiling.is_untrusted);
+}
+
 std::optional<HttpGrant> covered(const HttpGrant& given, const HttpGrant& ceiling) {
   if (!url_covers(ceiling.url, given.url) || given.headers != ceiling.headers) return std::nullopt;
   HttpGrant grant = given;
@@ -46,6 +56,7 @@ std::optional<HttpGrant> covered(const HttpGrant& given, const HttpGrant& ceilin
   lower(grant.max_response_bytes, ceiling.max_response_bytes);
   lower(grant.timeout_ms, ceiling.timeout_ms);
   lower(grant.max_redirects, ceiling.max_redirects);
+  strictest(grant.marks, ceiling.marks);
   return grant;
 }
 
@@ -67,6 +78,7 @@ std::optional<FsGrant> covered(const FsGrant& given, const FsGrant& ceiling) {
   lower(grant.max_file_bytes, ceiling.max_file_bytes);
   lower(grant.max_total_bytes, ceiling.max_total_bytes);
   lower(grant.max_files, ceiling.max_files);
+  strictest(grant.marks, ceiling.marks);
   return grant;
 }
 
@@ -78,6 +90,7 @@ std::optional<SqlGrant> covered(const SqlGrant& given, const SqlGrant& ceiling) 
   lower(grant.max_rows, ceiling.max_rows);
   lower(grant.max_result_bytes, ceiling.max_result_bytes);
   lower(grant.timeout_ms, ceiling.timeout_ms);
+  strictest(grant.marks, ceiling.marks);
   return grant;
 }
 
@@ -93,6 +106,7 @@ std::optional<KvGrant> covered(const KvGrant& given, const KvGrant& ceiling) {
   lower(grant.max_key_bytes, ceiling.max_key_bytes);
   lower(grant.max_value_bytes, ceiling.max_value_bytes);
   lower(grant.max_total_bytes, ceiling.max_total_bytes);
+  strictest(grant.marks, ceiling.marks);
   return grant;
 }
 
@@ -135,6 +149,7 @@ class Restriction {
     policy.packages.javascript = packages(given_.packages.javascript, ceiling_.packages.javascript);
     flag("ask", given_.ask, ceiling_.ask);
     policy.ask = given_.ask && ceiling_.ask;
+    rule(policy);
     return std::move(result_);
   }
 
@@ -202,6 +217,24 @@ class Restriction {
     flag("real randomness", given_.random.real, ceiling_.random.real);
     if (!ceiling_.time.real) policy.time = ceiling_.time;
     if (!ceiling_.random.real) policy.random = ceiling_.random;
+  }
+
+  // The stricter of the two: a rule of either holds, and "close" before "ask".
+  void rule(Policy& policy) {
+    policy.trifecta = given_.trifecta ? given_.trifecta : ceiling_.trifecta;
+    if (policy.trifecta && ceiling_.trifecta) {
+      Trifecta& made = *policy.trifecta;
+      if (ceiling_.trifecta->egress == Egress::kClose) made.egress = Egress::kClose;
+      made.input_is_private = made.input_is_private || ceiling_.trifecta->input_is_private;
+      made.input_is_untrusted = made.input_is_untrusted || ceiling_.trifecta->input_is_untrusted;
+    }
+    const auto differs = [&](const std::string& how) { result_.differences.push_back(how); };
+    if (ceiling_.trifecta && !given_.trifecta)
+      differs("the trifecta rule held when it was recorded: it holds now, too");
+    else if (ceiling_.trifecta && policy.trifecta != given_.trifecta)
+      differs("the trifecta rule was stricter when it was recorded: it is now, too");
+    else if (given_.trifecta && !ceiling_.trifecta)
+      differs("the trifecta rule holds now, and did not when it was recorded");
   }
 
   const Policy& given_;

@@ -22,6 +22,19 @@ json of(const Limits& limits) {
   return out;
 }
 
+// Only what the policy says: what is left out is taken as trifecta.h has it.
+void add_marks(json& out, const Marks& marks) {
+  if (marks.is_private) out["private"] = *marks.is_private;
+  if (marks.is_untrusted) out["untrusted"] = *marks.is_untrusted;
+}
+
+json of(const Trifecta& rule) {
+  json out = {{"egress", rule.egress == Egress::kAsk ? "ask" : "close"}};
+  if (rule.input_is_private) out["input_private"] = true;
+  if (rule.input_is_untrusted) out["input_untrusted"] = true;
+  return out;
+}
+
 json of(const HttpGrant& grant) {
   json out = {{"methods", grant.methods},
               {"url", grant.url},
@@ -35,6 +48,7 @@ json of(const HttpGrant& grant) {
     else out["header"][name]["secret"] = value.secret;
     if (!value.secret.empty() && !value.text.empty()) out["header"][name]["prefix"] = value.text;
   }
+  add_marks(out, grant.marks);
   return out;
 }
 
@@ -48,6 +62,7 @@ json of(const FsGrant& grant) {
     out["max_total"] = format_size(grant.max_total_bytes);
     out["max_files"] = grant.max_files;
   }
+  add_marks(out, grant.marks);
   return out;
 }
 
@@ -61,15 +76,18 @@ json of(const KvGrant& grant) {
     out["max_value"] = format_size(grant.max_value_bytes);
     out["max_total"] = format_size(grant.max_total_bytes);
   }
+  add_marks(out, grant.marks);
   return out;
 }
 
 json of(const SqlGrant& grant) {
-  return {{"name", grant.name},
-          {"path", grant.path},
-          {"max_rows", grant.max_rows},
-          {"max_result", format_size(grant.max_result_bytes)},
-          {"timeout", format_duration(grant.timeout_ms)}};
+  json out = {{"name", grant.name},
+              {"path", grant.path},
+              {"max_rows", grant.max_rows},
+              {"max_result", format_size(grant.max_result_bytes)},
+              {"timeout", format_duration(grant.timeout_ms)}};
+  add_marks(out, grant.marks);
+  return out;
 }
 
 json of(const AiGrant& grant) {
@@ -107,6 +125,7 @@ std::string to_json(const Policy& policy) {
   if (policy.ai) out["ai"] = of(*policy.ai);
   if (!policy.packages.python.empty()) out["packages"]["python"] = policy.packages.python;
   if (!policy.packages.javascript.empty()) out["packages"]["javascript"] = policy.packages.javascript;
+  if (policy.trifecta) out["trifecta"] = of(*policy.trifecta);
   // Paths may hold any bytes; JSON may not.
   return out.dump(-1, ' ', false, json::error_handler_t::replace);
 }

@@ -11,7 +11,7 @@ using namespace state_fields;
 constexpr uint32_t kTag = 0x4E55524D;  // "MRUN"
 
 template <typename Io>
-void fields(Io& io, FrozenState& s) {
+void fields(Io& io, FrozenState& s, uint32_t version) {
   io.bytes(s.program_name);
   io.bytes(s.entry);
   auto phase = static_cast<uint8_t>(s.phase);
@@ -36,6 +36,7 @@ void fields(Io& io, FrozenState& s) {
   io.number(s.tokens);
   io.number(s.tokens_reported);
   history(io, s.history);
+  if (version >= 3) flow_state(io, s.flows);
 }
 
 // What a run never leaves behind, so that what relies on it may.
@@ -43,7 +44,8 @@ bool is_sound(const FrozenState& s) {
   for (const std::string* const text :
        {&s.program_name, &s.entry, &s.stdout_text, &s.stderr_text, &s.result, &s.answer})
     if (!is_utf8(*text)) return false;
-  return s.phase <= RunPhase::kEntry && s.heap_next <= kMostHeap && is_sound_history(s.history);
+  return s.phase <= RunPhase::kEntry && s.heap_next <= kMostHeap && is_sound_history(s.history) &&
+         s.flows.is_sound();
 }
 
 std::unexpected<Error> damaged(const char* what) {
@@ -55,10 +57,10 @@ std::unexpected<Error> damaged(const char* what) {
 
 std::vector<uint8_t> write_state(FrozenState state) {
   Writer writer;
-  uint32_t tag = kTag, version = kFrozenStateVersion;
+  uint32_t tag = kTag, version = state.flows.is_empty() ? kFrozenStateVersion - 1 : kFrozenStateVersion;
   writer.number(tag);
   writer.number(version);
-  fields(writer, state);
+  fields(writer, state, version);
   return std::move(writer.out);
 }
 
@@ -70,13 +72,13 @@ Result<FrozenState> read_state(std::span<const uint8_t> bytes) {
   if (!reader.ok() || tag != kTag)
     return fail(ErrorCode::kInvalidInput, "the snapshot is of an engine alone, not of a sandbox's run",
                 "Give one that a run with freeze_after_fuel has made.");
-  if (version != kFrozenStateVersion)
+  if (version + 1 < kFrozenStateVersion || version > kFrozenStateVersion)
     return fail(ErrorCode::kUnsupported,
                 "the run in the snapshot has format version " + std::to_string(version) +
                     ", and this program reads version " + std::to_string(kFrozenStateVersion),
                 "Thaw it with the version of Membrane that froze it.");
   FrozenState state;
-  fields(reader, state);
+  fields(reader, state, version);
   if (!reader.ok()) return damaged("the run's state is cut short");
   if (!reader.left().empty()) return damaged("something follows the run's state");
   if (!is_sound(state)) return damaged("the run's state is none that a run can have");

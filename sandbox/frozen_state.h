@@ -14,11 +14,13 @@
 
 #include "base/result.h"
 #include "host/dispatch.h"
+#include "host/flows.h"
 #include "host/local_broker.h"
 
 namespace membrane::sandbox {
 
-inline constexpr uint32_t kFrozenStateVersion = 2;
+// Of a run that has read what the trifecta rule minds; others are written as the version before.
+inline constexpr uint32_t kFrozenStateVersion = 3;
 
 // What a run calls, in this order. What a module lacks is left out.
 enum class RunPhase : uint8_t {
@@ -47,6 +49,7 @@ struct FrozenState {
   uint64_t host_calls = 0, bytes_in = 0, bytes_out = 0, tokens = 0;  // taken from the budget
   uint64_t tokens_reported = 0;
   host::Dispatcher::History history;
+  host::FlowState flows;
 };
 
 std::vector<uint8_t> write_state(FrozenState state);

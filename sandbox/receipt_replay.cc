@@ -276,10 +276,14 @@ Result<std::vector<RefusedCall>> refused_calls(const SealedRun& run, host::CallJ
                                                const policy::Policy& policy) {
   MEMBRANE_ASSIGN(const std::vector<SealedCall> calls, calls_of(run));
   std::vector<RefusedCall> refused;
-  judge.begin_run();
+  judge.begin_run(run.receipt.head.session);
   for (size_t i = 0; i < calls.size(); ++i) {
     const SealedCall& call = calls[i];
-    MEMBRANE_ASSIGN(const auto why, judge.judge({call.entry.function, call.decided_by, call.final_url}));
+    MEMBRANE_ASSIGN(const auto why, judge.judge({.function = call.entry.function,
+                                                 .decided_by = call.decided_by,
+                                                 .final_url = call.final_url,
+                                                 .code = call.entry.code,
+                                                 .reason = call.entry.reason}));
     if (why)
       refused.push_back({i + 1, call.entry.function, about(call), std::string(call.entry.decision()), *why});
   }

@@ -115,6 +115,34 @@ Json call_json(const HostCallRecord& call) {
   return out;
 }
 
+Json reads_json(const host::FlowReads& reads) {
+  Json out = Json::array();
+  for (const host::FlowRead& read : reads.first) {
+    Json each{{"call", read.call}, {"function", read.function}};
+    if (!read.target.empty()) each["target"] = read.target;
+    out.push_back(std::move(each));
+  }
+  return out;
+}
+
+Json flows_json(const host::FlowReport& flows) {
+  const host::FlowState& state = flows.state;
+  Json out{{"is_closed", state.is_closed()},
+           {"private_reads", reads_json(state.private_reads)},
+           {"untrusted_reads", reads_json(state.untrusted_reads)}};
+  if (const uint64_t more = state.private_reads.more + state.untrusted_reads.more; more != 0)
+    out["more_reads"] = more;
+  out["egress"] = Json::array();
+  for (const host::FlowEgress& each : flows.egress) {
+    Json told{{"call", each.call}, {"function", each.function}};
+    if (!each.target.empty()) told["target"] = each.target;
+    told["decision"] = host::name_of(each.decision);
+    out["egress"].push_back(std::move(told));
+  }
+  if (flows.more_egress != 0) out["more_egress"] = flows.more_egress;
+  return out;
+}
+
 // {"text/plain":"4","image/png":{"base64":"…"}}
 Json rich_json(const RichValue& value) {
   Json out = Json::object();
@@ -153,6 +181,7 @@ std::string render_json(const Report& report, bool pretty) {
   out["host_calls"] = Json::array();
   for (const HostCallRecord& call : report.host_calls) out["host_calls"].push_back(call_json(call));
   if (report.host_calls_dropped != 0) out["host_calls_dropped"] = report.host_calls_dropped;
+  if (report.flows) out["flows"] = flows_json(*report.flows);
   if (report.output_bytes_cut != 0) out["output_bytes_cut"] = report.output_bytes_cut;
   if (report.snapshot_bytes) out["snapshot_bytes"] = *report.snapshot_bytes;
   return out.dump(pretty ? 2 : -1, ' ', false, Json::error_handler_t::replace);
@@ -355,6 +384,25 @@ std::string said_text(const Report& report) {
 }
 
 // Why it ended so, what it did, and what that cost.
+// What led to the end of egress, and what would have left since.
+std::string flows_text(const host::FlowReport& flows) {
+  if (!flows.state.is_closed()) return "";
+  std::string out;
+  const auto tell = [&](const char* kind, const host::FlowReads& reads) {
+    const host::FlowRead& first = reads.first.front();
+    const uint64_t more = reads.first.size() - 1 + reads.more;
+    out += std::string(kind) + ": " + first.function +
+           (first.target.empty() ? "" : " of " + on_one_line(first.target)) +
+           (more == 0 ? "" : " and " + std::to_string(more) + " more") + "\n";
+  };
+  tell("private", flows.state.private_reads);
+  tell("of untrusted origin", flows.state.untrusted_reads);
+  for (const host::FlowEgress& each : flows.egress)
+    out += "egress " + std::string(host::name_of(each.decision)) + ": " + each.function +
+           (each.target.empty() ? "" : " of " + on_one_line(each.target)) + "\n";
+  return out;
+}
+
 std::string account_text(const Report& report) {
   std::string out;
   for (const ReportError& error : report.errors) out += error_text(error);
@@ -364,6 +412,7 @@ std::string account_text(const Report& report) {
   for (const AlikeCalls& calls : fold(report.host_calls))
     out += (calls.first->allowed ? "call: " : "denied: ") + call_text(calls) + " [" +
            milliseconds(static_cast<double>(calls.latency_us)) + "]\n";
+  if (report.flows) out += flows_text(*report.flows);
   out += files_text(report.files);
   out += list_text<std::string>("kept: ", report.kept,
                                 [](const std::string& path) { return on_one_line(path); });
@@ -443,6 +492,12 @@ std::vector<Section> sections_of(const Report& report) {
   std::string displays;
   for (size_t i = 0; i < report.displays.size(); ++i) displays += display_text(report.displays[i], i);
   if (!displays.empty()) sections.push_back({"displays:\n", displays});
+  if (report.flows && report.flows->state.is_closed())
+    sections.push_back(
+        {"",
+         "Private data and text of untrusted origin were read: requests over HTTP and questions to a model " +
+             std::string(report.flows->egress.empty() ? "are stopped from now on" : "were held back") +
+             " by the trifecta rule, also in the next programs. Finish with what there is.\n"});
   if (report.output_bytes_cut != 0)
     sections.push_back({"", std::to_string(report.output_bytes_cut) + " bytes of output were cut\n"});
   if (!report.files.empty()) sections.push_back({"", files_text(report.files)});

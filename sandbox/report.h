@@ -12,6 +12,7 @@
 
 #include "base/diagnostic.h"
 #include "base/result.h"
+#include "host/flows.h"
 
 namespace membrane::sandbox {
 
@@ -119,6 +120,7 @@ struct Report {
   std::vector<HostCallRecord> host_calls;
   uint64_t output_bytes_cut = 0;           // that the output limit had no room for
   uint64_t host_calls_dropped = 0;         // made, but not in the list: it is bounded
+  std::optional<host::FlowReport> flows;   // where the policy has the trifecta rule
   std::vector<uint8_t> snapshot;           // of a frozen run; not rendered
   std::optional<uint64_t> snapshot_bytes;  // when freezing was asked for; 0: the program ended before
 };

@@ -57,6 +57,7 @@ class Run {
     world_->bound(deadline_, options.cancel);
     report_.cost_version = engine::kCostVersion;
     said_.input = program.input;
+    if (!program.input.empty()) world_->note_input();
     said_.output_limit_bytes = limits_.output_bytes;
     hear_output(options, said_);
     if (options.freeze_after_fuel) report_.snapshot_bytes = 0;
@@ -180,6 +181,7 @@ void Run::take_up(const FrozenState& state) {
   said_.submitted = state.submitted;
   said_.written_bytes = state.written_bytes;
   world_->go_to(state.sources);
+  world_->add_flows(state.flows);
   report_.fuel_used = fuel_before();
   world_->take_after({state.host_calls, state.bytes_in, state.bytes_out, state.tokens});
 }
@@ -397,7 +399,7 @@ bool Run::read_whole_input() {
       report_.errors.push_back(stop_error(*end_, limits_));
       return false;
     }
-    InputPiece piece = options_.read_input(kInputPatience);
+    InputPiece piece = sandbox::read_input(options_, *world_, kInputPatience);
     is_end = piece.is_end;
     said_.input += piece.bytes;
     if (said_.input.size() > limits_.bytes_in)
@@ -417,8 +419,8 @@ bool Run::wait_for_input() {
 
 // False when nothing has come.
 bool Run::fetch_input(std::chrono::milliseconds patience) {
-  const InputPiece piece =
-      streams_input() ? options_.read_input(patience) : InputPiece{.bytes = {}, .is_end = true};
+  const InputPiece piece = streams_input() ? sandbox::read_input(options_, *world_, patience)
+                                           : InputPiece{.bytes = {}, .is_end = true};
   if (!piece.bytes.empty()) wasi_->give_stdin(piece.bytes);
   if (piece.is_end) wasi_->close_stdin();
   return piece.is_end || !piece.bytes.empty();
@@ -550,6 +552,7 @@ void Run::freeze(RunPhase phase) {
   state.heap_next = guest_->heap_next();
   state.memory_limit_was_hit = memory_limit_was_hit();
   state.sources = world_->position();
+  state.flows = world_->flow_state();
   state.host_calls = used(before.host_calls, amounts_at_start_.host_calls, now.host_calls);
   state.bytes_in = used(before.bytes_in, amounts_at_start_.bytes_in, now.bytes_in);
   state.bytes_out = used(before.bytes_out, amounts_at_start_.bytes_out, now.bytes_out);
@@ -729,6 +732,7 @@ void Run::tell_all() {
   report_.result = std::move(said_.result);
   tell_conversation(std::move(said_), report_);
   report_.tokens_used = world_->tokens_used();
+  report_.flows = world_->flow_report();
   if (frozen_ != nullptr) report_.tokens_used += frozen_->state.tokens_reported;
   if (instance_ != nullptr) report_.memory_peak_bytes = instance_->memory_bytes();  // it never shrinks
   if (!dispatcher_) return;
@@ -748,7 +752,15 @@ std::unique_ptr<host::World> world_of(const RunOptions& options,
                            .person = options.person,
                            .replay = options.replay,
                            .record = options.record,
-                           .secrets = options.secrets});
+                           .secrets = options.secrets,
+                           .flows = options.flows,
+                           .approve = options.approve});
+}
+
+InputPiece read_input(const RunOptions& options, host::World& world, std::chrono::milliseconds patience) {
+  InputPiece piece = options.read_input(patience);
+  if (!piece.bytes.empty()) world.note_input();
+  return piece;
 }
 
 Report run(const Program& program, const RunOptions& options) { return Run(program, options).execute(); }

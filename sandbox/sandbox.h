@@ -80,6 +80,10 @@ struct RunOptions {
   host::Model* model = nullptr;     // for ai.*; borrowed; null: ai.* answers ENOTSUP
   host::Person* person = nullptr;   // for agent.ask; borrowed
   host::Secrets secrets = nullptr;  // what headers of the policy name; null: the environment's variables
+  // Of the trifecta rule: what was read, shared with others; null: of its own, as each fork has one that begins with all of
+  // its parent's. Who is asked before something leaves; null: nobody, so nothing does.
+  std::shared_ptr<host::Flows> flows = nullptr;
+  host::Approve approve = nullptr;
   const host::JournalSource* replay = nullptr;  // answers host calls from here instead of the world
   host::JournalSink* record = nullptr;          // when set, every host call is written here
   const std::atomic<bool>* cancel = nullptr;    // set it to stop the run at its next safepoint
@@ -111,6 +115,9 @@ struct RunOptions {
   // Called now and then on the run's thread while code runs; may be null.
   std::function<void()> on_poll = {};
 };
+
+// A piece of the input that the options give, of which `world` is told.
+InputPiece read_input(const RunOptions& options, host::World& world, std::chrono::milliseconds patience);
 
 // What the options say, or a World in this process that pays from `budget`. The options outlive it.
 std::unique_ptr<host::World> world_of(const RunOptions& options,

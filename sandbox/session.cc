@@ -263,6 +263,7 @@ void Session::Impl::begin_turn(const Turn& turn) {
   const policy::Limits& limits = options_.policy.limits;
   if (!options_.budget) budget_->set(policy::Resource::kFuel, limits.fuel);
   world_->refill(limits);
+  if (!turn.input.empty()) world_->note_input();
   turn_ = turn;
   cancel_ = turn.cancel != nullptr ? turn.cancel : options_.cancel;
   on_stdout_ = turn.on_stdout;
@@ -412,7 +413,7 @@ host::HostResult<std::string> Session::Impl::read_input() {
   waits_for_input_ = true;
   while (block.size() < kInputBlockBytes && has_input()) {
     if (must_stop()) return host::refuse(host::Errno::kHost, "the run is to end");
-    InputPiece piece = options_.read_input(kInputPatience);
+    InputPiece piece = sandbox::read_input(options_, *world_, kInputPatience);
     block += piece.bytes;
     input_is_over_ = piece.is_end;
   }
@@ -634,6 +635,7 @@ void Session::Impl::tell_rest(Report& report) {
   tell_conversation(std::move(said_), report);
   body_->list_calls_of_system();
   tell_host_calls(body_->dispatcher(), report);
+  report.flows = world_->flow_report();
   tell_files(options_, body_->system(), files(), report);
   if (const auto& divergence = world_->divergence()) tell_divergence(*divergence, "turns", report);
   const uint64_t printed = report.stdout_text.size() + report.stderr_text.size() + report.answer.size();
@@ -718,10 +720,12 @@ Result<std::unique_ptr<Session::Impl>> Session::Impl::fork_as(uint64_t number, R
   MEMBRANE_ASSIGN(const Image image, capture());
   options.record = nullptr;
   options.read_input = nullptr;
+  options.flows = nullptr;
   auto child = std::make_unique<Impl>(template_, std::move(options));
   const ForkPlace place = place_of_fork(number);
   child->fresh_ = place.fresh;
   child->world_->go_to(place.sources);
+  child->world_->add_flows(world_->flow_state());
   child->turns_ = turns_;
   child->is_changed_ = is_changed_;
   MEMBRANE_ASSIGN(auto system,
@@ -823,6 +827,7 @@ Result<std::vector<uint8_t>> Session::Impl::keep() {
   state.input_ahead = input_ahead_;
   state.input_bytes = input_bytes_;
   state.input_is_over = input_is_over_;
+  state.flows = world_->flow_state();
   if (body_->is_paused()) {
     MEMBRANE_ASSIGN(state.pause, keep_pause(bytes));
   }
@@ -840,6 +845,7 @@ Result<std::vector<uint8_t>> Session::Impl::keep_fork(uint64_t number) {
   state.needs_entropy = true;
   state.fresh = place.fresh;
   state.sources = place.sources;
+  state.flows = world_->flow_state();
   return write_session(std::move(state));
 }
 
@@ -896,6 +902,7 @@ Status Session::Impl::restore(const SessionState& state) {
   needs_entropy_ = state.needs_entropy;
   fresh_ = *state.fresh;
   world_->go_to(state.sources);
+  world_->add_flows(state.flows);
   input_ahead_ = state.input_ahead;
   input_bytes_ = state.input_bytes;
   input_is_over_ = state.input_is_over;

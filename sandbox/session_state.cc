@@ -76,7 +76,7 @@ void pause(Io& io, KeptPause& p) {
 }
 
 template <typename Io>
-void fields(Io& io, SessionState& s) {
+void fields(Io& io, SessionState& s, uint32_t version) {
   io.bytes(s.template_name);
   for (uint64_t& half : s.template_identity) io.number(half);
   place(io, s.place);
@@ -96,6 +96,7 @@ void fields(Io& io, SessionState& s) {
   io.number(s.input_bytes);
   io.flag(s.input_is_over);
   optional(io, s.pause, [&](KeptPause& p) { pause(io, p); });
+  if (version >= 2) flow_state(io, s.flows);
 }
 
 bool is_sound(const KeptPlace& p) {
@@ -105,7 +106,7 @@ bool is_sound(const KeptPlace& p) {
 }
 
 bool is_sound(const SessionState& s) {
-  return is_sound(s.place) && s.heap_next <= kMostHeap && s.fresh.has_value() &&
+  return is_sound(s.place) && s.flows.is_sound() && s.heap_next <= kMostHeap && s.fresh.has_value() &&
          (!s.pause || (is_sound(s.pause->before) && is_sound_history(s.pause->history)));
 }
 
@@ -119,10 +120,11 @@ std::unexpected<Error> damaged(const char* what) {
 std::vector<uint8_t> write_session(SessionState state) {
   Writer writer;
   writer.out.resize(sizeof(Header));
-  fields(writer, state);
+  const uint32_t version = state.flows.is_empty() ? 1 : kSessionVersion;
+  fields(writer, state, version);
   Header header{};
   std::memcpy(header.magic, kMagic, sizeof kMagic);
-  header.version = kSessionVersion;
+  header.version = version;
   header.cost_version = engine::kCostVersion;
   header.body_bytes = writer.out.size() - sizeof header;
   checksum_of(std::span(writer.out).subspan(sizeof header), header.checksum);
@@ -142,7 +144,8 @@ Result<SessionState> read_session(std::span<const uint8_t> bytes) {
                     ", and this program has " + std::to_string(own),
                 "Restore it with the version of Membrane that kept it.");
   };
-  if (header.version != kSessionVersion) return other("format version", header.version, kSessionVersion);
+  if (header.version < 1 || header.version > kSessionVersion)
+    return other("format version", header.version, kSessionVersion);
   if (header.cost_version != engine::kCostVersion)
     return other("cost table", header.cost_version, engine::kCostVersion);
   const auto body = bytes.subspan(sizeof header);
@@ -153,7 +156,7 @@ Result<SessionState> read_session(std::span<const uint8_t> bytes) {
     return damaged("its checksum is not that of its content");
   Reader reader(body);
   SessionState state;
-  fields(reader, state);
+  fields(reader, state, header.version);
   if (!reader.ok()) return damaged("it is cut short");
   if (!reader.left().empty()) return damaged("something follows it");
   if (!is_sound(state)) return damaged("it is none that a session can be");

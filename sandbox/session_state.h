@@ -16,13 +16,15 @@
 #include "base/result.h"
 #include "engine/instance_image.h"
 #include "host/dispatch.h"
+#include "host/flows.h"
 #include "host/local_broker.h"
 #include "host/random.h"
 #include "sandbox/session.h"
 
 namespace membrane::sandbox {
 
-inline constexpr uint32_t kSessionVersion = 1;
+// Of a session that has read what the trifecta rule minds; others are written as the version before.
+inline constexpr uint32_t kSessionVersion = 2;
 
 // Where its program is. What is large is borrowed.
 struct KeptPlace {
@@ -68,6 +70,7 @@ struct SessionState {
   uint64_t input_bytes = 0;
   bool input_is_over = false;
   std::optional<KeptPause> pause;
+  host::FlowState flows;
 };
 
 std::vector<uint8_t> write_session(SessionState state);

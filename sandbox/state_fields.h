@@ -13,6 +13,7 @@
 
 #include "base/number_reader.h"
 #include "host/dispatch.h"
+#include "host/flows.h"
 #include "host/random.h"
 
 namespace membrane::sandbox::state_fields {
@@ -119,6 +120,19 @@ void history(Io& io, host::Dispatcher::History& h) {
   io.list(h.records, [&](host::CallRecord& call) { record(io, call); });
   io.number(h.malformed);
   io.number(h.records_dropped);
+}
+
+template <typename Io>
+void flow_state(Io& io, host::FlowState& flows) {
+  io.number(flows.calls);
+  for (host::FlowReads* const reads : {&flows.private_reads, &flows.untrusted_reads}) {
+    io.list(reads->first, [&](host::FlowRead& read) {
+      io.number(read.call);
+      io.bytes(read.function);
+      io.bytes(read.target);
+    });
+    io.number(reads->more);
+  }
 }
 
 // What a run never leaves behind, so that what relies on it may.

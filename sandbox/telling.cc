@@ -105,11 +105,22 @@ void tell_conversation(Conversation said, Report& report) {
 
 void tell_host_calls(const host::Dispatcher& dispatcher, Report& report) {
   report.host_calls_dropped = dispatcher.records_dropped();
-  for (const host::CallRecord& call : dispatcher.records())
-    report.host_calls.push_back({call.name, call.allowed(),
-                                 call.code == host::Errno::kOk ? "" : std::string(host::name_of(call.code)),
-                                 call.reason, call.grant, call.arguments, call.bytes_in, call.bytes_out,
-                                 call.latency_us});
+  for (const host::CallRecord& call : dispatcher.records()) report.host_calls.push_back(line_of(call));
+}
+
+HostCallRecord line_of(const host::CallRecord& call) {
+  const bool is_ok = call.code == host::Errno::kOk;
+  return {call.name,     call.allowed(), is_ok ? "" : std::string(host::name_of(call.code)),
+          call.reason,   call.grant,     call.arguments,
+          call.bytes_in, call.bytes_out, call.latency_us};
+}
+
+host::CallRecord call_of(const HostCallRecord& line) {
+  const auto code = line.error.empty() ? host::Errno::kOk : host::errno_named(line.error);
+  return {line.name,      code.value_or(host::Errno::kHost),
+          line.reason,    line.grant,
+          line.arguments, line.bytes_in,
+          line.bytes_out, line.latency_us};
 }
 
 void tell_divergence(const std::string& divergence, std::string_view same, Report& report) {

@@ -62,6 +62,9 @@ std::string granted_directories(const policy::Policy& policy);
 // What it printed and submitted.
 void tell_conversation(Conversation said, Report& report);
 void tell_host_calls(const host::Dispatcher& dispatcher, Report& report);
+// A line of the report, and back. The number of an error whose name is none is kHost.
+HostCallRecord line_of(const host::CallRecord& call);
+host::CallRecord call_of(const HostCallRecord& line);
 // The replay asked for something else: other errors are no news. `same` is what has to be as it was, besides the input.
 void tell_divergence(const std::string& divergence, std::string_view same, Report& report);
 // The run is over: a program that ended by itself has asked for all that the journal has, or has left it.

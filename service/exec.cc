@@ -1,16 +1,18 @@
 #include "service/exec.h"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "base/json.h"
+#include "service/times.h"
 
 namespace membrane::service {
 namespace {
 
 constexpr size_t kMostTextOfEvent = 16u << 10;
 constexpr std::string_view kExecStates[] = {"queued", "running", "done"};
-constexpr std::string_view kKinds[] = {"stdout", "stderr", "display", "report"};
+constexpr std::string_view kKinds[] = {"stdout", "stderr", "display", "approval", "report"};
 
 }  // namespace
 
@@ -37,6 +39,63 @@ void Exec::add(Event event) {
 
 void Exec::add_output(bool is_error, std::string_view text) {
   add({is_error ? Kind::kStderr : Kind::kStdout, std::string(text)});
+}
+
+nlohmann::ordered_json to_json(const PendingApproval& pending) {
+  const auto reads = [](const host::FlowReads& of) {
+    auto list = nlohmann::ordered_json::array();
+    for (const host::FlowRead& read : of.first)
+      list.push_back({{"call", read.call}, {"function", read.function}, {"target", read.target}});
+    return list;
+  };
+  const host::EgressQuestion& question = pending.question;
+  return {{"id", pending.id},
+          {"exec_id", pending.exec},
+          {"asked_at", iso_time(pending.asked_at_ms)},
+          {"function", question.function},
+          {"target", question.target},
+          {"bytes", question.bytes},
+          {"private_reads", reads(question.reads.private_reads)},
+          {"untrusted_reads", reads(question.reads.untrusted_reads)}};
+}
+
+host::Approval Exec::ask(const host::EgressQuestion& question, int64_t now_ms) {
+  constexpr std::chrono::milliseconds kLookAtCancel(20);
+  PendingApproval pending{.id = "", .exec = id, .asked_at_ms = now_ms, .question = question};
+  {
+    const std::lock_guard lock(mutex_);
+    pending.id = "apr_" + id + "_" + std::to_string(++approvals_);
+    pending_ = pending;
+    decision_.reset();
+  }
+  auto told = to_json(pending);
+  told["state"] = "waiting";
+  add({Kind::kApproval, json_text(told)});
+  std::optional<bool> decision;
+  {
+    std::unique_lock lock(mutex_);
+    while (!decision_ && std::chrono::steady_clock::now() < question.until &&
+           (question.cancel == nullptr || !*question.cancel))
+      decided_.wait_for(lock, kLookAtCancel);
+    decision = std::exchange(decision_, std::nullopt);
+    pending_.reset();
+  }
+  told["state"] = !decision ? "unanswered" : *decision ? "approved" : "refused";
+  add({Kind::kApproval, json_text(told)});
+  return !decision ? host::Approval::kNobody : *decision ? host::Approval::kYes : host::Approval::kNo;
+}
+
+std::optional<PendingApproval> Exec::pending() const {
+  const std::lock_guard lock(mutex_);
+  return decision_ ? std::nullopt : pending_;
+}
+
+std::optional<PendingApproval> Exec::decide(std::string_view approval, bool allow) {
+  const std::lock_guard lock(mutex_);
+  if (!pending_ || decision_ || pending_->id != approval) return std::nullopt;
+  decision_ = allow;
+  decided_.notify_all();
+  return pending_;
 }
 
 void Exec::finish(const sandbox::Report& report) {

@@ -5,14 +5,18 @@
 // Threads: any.
 #pragma once
 
+#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/json.h"
+#include "host/flows.h"
 #include "sandbox/report.h"
 #include "service/http.h"
 
@@ -20,6 +24,14 @@ namespace membrane::service {
 
 enum class ExecState : uint8_t { kQueued, kRunning, kDone };
 std::string_view name_of(ExecState state);
+
+// A request that waits for a person's yes, as the trifecta rule asks (host/flows.h).
+struct PendingApproval {
+  std::string id;  // "apr_…", of one request
+  std::string exec;
+  int64_t asked_at_ms = 0;
+  host::EgressQuestion question;
+};
 
 class Exec : public std::enable_shared_from_this<Exec> {
  public:
@@ -33,16 +45,22 @@ class Exec : public std::enable_shared_from_this<Exec> {
   // -- for who runs it
   void begin();
   void add_output(bool is_error, std::string_view text);
+  // Waits until decide() is called, or the question's time is over. Meanwhile the question is pending(); there is an event
+  // `approval` for it, and one for the decision. On the exec's thread, so that there is one at most.
+  host::Approval ask(const host::EgressQuestion& question, int64_t now_ms);
   // The events `display`, and `report` as the last one.
   void finish(const sandbox::Report& report);
 
   [[nodiscard]] ExecState state() const;
+  [[nodiscard]] std::optional<PendingApproval> pending() const;
+  // What was decided about; nothing when no such question is pending.
+  std::optional<PendingApproval> decide(std::string_view approval, bool allow);
   // {"exec_id":…, and the members of the report}; "" before the end.
   [[nodiscard]] std::string report_json() const;
   // Called once, when it is over: at once when it is already. On the thread that ends it.
   void when_done(std::function<void()> then);
 
-  enum class Kind : uint8_t { kStdout, kStderr, kDisplay, kReport };
+  enum class Kind : uint8_t { kStdout, kStderr, kDisplay, kApproval, kReport };
   struct Event {
     Kind kind;
     std::string text;  // of output: what was written; else JSON
@@ -69,6 +87,13 @@ class Exec : public std::enable_shared_from_this<Exec> {
   std::string report_;
   std::vector<std::function<void()>> wakes_;  // of readers that wait
   std::vector<std::function<void()>> when_done_;
+  std::optional<PendingApproval> pending_;
+  std::optional<bool> decision_;  // about it
+  std::condition_variable decided_;
+  uint64_t approvals_ = 0;  // that were asked for
 };
+
+// {"id":…, "exec_id":…, "asked_at":…, "function":…, "target":…, "bytes":…, "private_reads":[…], "untrusted_reads":[…]}
+nlohmann::ordered_json to_json(const PendingApproval& pending);
 
 }  // namespace membrane::service

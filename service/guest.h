@@ -42,8 +42,9 @@ struct GuestTurn {
   std::optional<std::chrono::milliseconds> most_time;  // less than the policy's limit counts
   // Hear UTF-8 as it is written, on the turn's thread; may be null.
   std::function<void(std::string_view)> on_stdout, on_stderr;
-  std::string context = {};      // "": the one that is there from the start
-  Environment environment = {};  // of this turn alone, over the sandbox's
+  host::Approve approve = nullptr;  // asked on the turn's thread; null: nobody is there
+  std::string context = {};         // "": the one that is there from the start
+  Environment environment = {};     // of this turn alone, over the sandbox's
 };
 
 // A context as bytes: what it is besides its template.

@@ -295,6 +295,171 @@ class Policies(SandboxTest):
         self.assertEqual(self.service.exec(sandbox, LOOP)["outcome"], "out_of_fuel")
 
 
+class Pages(http.server.BaseHTTPRequestHandler):
+    """What is private, what strangers wrote, and where something could be taken."""
+    seen = []
+
+    def do_GET(self):
+        Pages.seen.append(self.path)
+        self.send_response(200)
+        self.send_header("Content-Length", "4")
+        self.end_headers()
+        self.wfile.write(b"page")
+
+    def log_message(self, *_):
+        pass
+
+
+class Approvals(SandboxTest):
+    """The trifecta rule, and the person who lets something go."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.upstream = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Pages)
+        cls.base = f"http://127.0.0.1:{cls.upstream.server_port}"
+        threading.Thread(target=cls.upstream.serve_forever, daemon=True).start()
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.upstream.shutdown()
+        cls.upstream.server_close()
+        super().tearDownClass()
+
+    def setUp(self):
+        super().setUp()
+        Pages.seen.clear()
+
+    def policy(self, egress="ask", **more):
+        def grant(path, **marks):
+            return {"methods": ["GET"], "url": f"{self.base}/{path}/*", **marks}
+        return {"trifecta": {"egress": egress}, "limits": {"wall": "1h"}, **more,
+                "http": [grant("private", private=True, untrusted=False), grant("web"), grant("out", untrusted=False)]}
+
+    def wat(self, *paths):
+        gets = "".join(f'(drop (call $http.get (string "{self.base}/{path}"))) (drop)' for path in paths)
+        return f'(func (export "run") {gets})'
+
+    def code(self, *paths):
+        return "from membrane import http\n" + "".join(
+            f"try:\n    http.get('{self.base}/{path}')\nexcept Exception as error:\n    print(error)\n" for path in paths)
+
+    def asked(self, sandbox, code):
+        """The exec, when something of it waits; and its events so far."""
+        exec_id = self.made(self.post(f"/sandboxes/{sandbox}/exec", {"code": code, "background": True}), 202)["exec_id"]
+        connection = http.client.HTTPConnection("127.0.0.1", self.service.port, timeout=SECONDS)
+        self.addCleanup(connection.close)
+        connection.request("GET", f"/v1/sandboxes/{sandbox}/execs/{exec_id}/events",
+                           headers={"Authorization": f"Bearer {self.service.token}"})
+        answer = connection.getresponse()
+        while (line := answer.readline()) and line != b"event: approval\n":
+            self.assertNotEqual(line, b"event: report\n", "nothing waits")
+        told = json.loads(answer.readline().removeprefix(b"data: "))
+        self.assertEqual(told["state"], "waiting")
+        return exec_id, told
+
+    def decide(self, sandbox, approval, allow, **more):
+        return self.post(f"/sandboxes/{sandbox}/approvals/{approval}", {"allow": allow}, **more)
+
+    def report(self, sandbox, exec_id):
+        return self.service.events("GET", f"/v1/sandboxes/{sandbox}/execs/{exec_id}/events")[-1][1]
+
+    def test_what_leaves_waits_for_a_yes(self):
+        sandbox = self.service.create("wat", policy=self.policy())
+        self.assertEqual(self.service.request("GET", f"/v1/sandboxes/{sandbox}/approvals").json, {"approvals": []})
+        exec_id, told = self.asked(sandbox, self.wat("web/a", "private/a", "out/a"))
+        waiting = self.service.request("GET", f"/v1/sandboxes/{sandbox}/approvals").json["approvals"]
+        self.assertEqual([(each["id"], each["exec_id"], each["target"]) for each in waiting],
+                         [(told["id"], exec_id, f"GET {self.base}/out/a")])
+        self.assertEqual([read["target"] for read in waiting[0]["private_reads"]], [f"GET {self.base}/private/a"])
+        self.assertEqual(Pages.seen, ["/web/a", "/private/a"])
+        self.assertEqual(self.decide(sandbox, told["id"], True).status, 204)
+        report = self.report(sandbox, exec_id)
+        self.assertEqual((report["outcome"], Pages.seen[2:]), ("ok", ["/out/a"]))
+        self.assertEqual(report["flows"]["egress"][0]["decision"], "approved")
+        self.refused(self.decide(sandbox, told["id"], True), 404, "not_found")
+        events = self.service.events("GET", f"/v1/sandboxes/{sandbox}/execs/{exec_id}/events")
+        self.assertEqual([event["state"] for kind, event in events if kind == "approval"], ["waiting", "approved"])
+        metrics = self.service.request("GET", "/metrics").body.decode()
+        self.assertIn('membrane_held_back_total{call="http.request",decision="approved"}', metrics)
+
+    def test_a_no_is_a_no(self):
+        sandbox = self.service.create("wat", policy=self.policy())
+        exec_id, told = self.asked(sandbox, self.wat("web/a", "private/a", "out/a"))
+        self.assertEqual(self.decide(sandbox, told["id"], False).status, 204)
+        report = self.report(sandbox, exec_id)
+        self.assertEqual(report["flows"]["egress"][0]["decision"], "refused")
+        self.assertEqual(report["host_calls"][2]["errno"], "EACCES")
+        self.assertEqual(Pages.seen, ["/web/a", "/private/a"])
+
+    def test_the_token_that_runs_code_cannot_say_yes(self):
+        tenant = "approvals"
+        runs = self.post("/tokens", {"name": "runs", "tenant": tenant, "scopes": ["sandboxes:write", "exec"]}).json["token"]
+        approves = self.post("/tokens", {"name": "approves", "tenant": tenant, "scopes": ["approve"]}).json["token"]
+        other = self.post("/tokens", {"name": "other", "scopes": ["approve"]}).json["token"]
+        made = self.made(self.post("/sandboxes", {"template": "wat"}, token=runs), 201)["id"]
+        path = f"/v1/sandboxes/{made}/approvals"
+        self.refused(self.service.request("GET", path, token=runs), 403, "forbidden")
+        self.refused(self.decide(made, "apr_x", True, token=runs), 403, "forbidden")
+        self.refused(self.service.request("GET", path, token=other), 404, "not_found")
+        self.refused(self.decide(made, "apr_x", True, token=approves), 404, "not_found")
+        self.assertEqual(self.service.request("GET", path, token=approves).json, {"approvals": []})
+
+    def test_what_is_cancelled_waits_no_more(self):
+        sandbox = self.service.create("wat", policy=self.policy())
+        exec_id, told = self.asked(sandbox, self.wat("web/a", "private/a", "out/a"))
+        self.assertEqual(self.service.request("DELETE", f"/v1/sandboxes/{sandbox}/execs/{exec_id}").status, 204)
+        report = self.report(sandbox, exec_id)
+        self.assertEqual(report["flows"]["egress"][0]["decision"], "unanswered")
+        self.assertEqual(Pages.seen, ["/web/a", "/private/a"])
+        self.refused(self.decide(sandbox, told["id"], True), 404, "not_found")
+
+    def test_dropping_the_rule_or_a_mark_needs_the_scope_for_more(self):
+        token = self.post("/tokens", {"name": "t", "scopes": ["sandboxes:write", "sandboxes:read"]}).json["token"]
+        rule = {"trifecta": {"egress": "close"}}
+        sandbox = self.made(self.post("/sandboxes", {"template": "wat", "policy": rule}, token=token), 201)["id"]
+        path = f"/v1/sandboxes/{sandbox}/policy"
+        self.refused(self.service.request("PATCH", path, {"policy": {}}, token=token), 403, "forbidden")
+        self.refused(self.service.request("PATCH", path, {"policy": {"trifecta": {"egress": "ask"}}}, token=token), 403, "forbidden")
+        self.made(self.service.request("PATCH", path, {"policy": rule}, token=token))
+
+    def closed(self, sandbox, code=None, **more):
+        report = self.service.exec(sandbox, code or self.code("out/a"), **more)
+        self.assertEqual([each["decision"] for each in report["flows"]["egress"]], ["closed"], report)
+
+    def test_what_was_read_goes_along_wherever_the_sandbox_goes(self):
+        sandbox = self.python(policy=self.policy("close"))
+        self.service.exec(sandbox, self.code("private/a"))
+        fork = self.made(self.post(f"/sandboxes/{sandbox}/fork", {"count": 1}), 201)["sandboxes"][0]["id"]
+        snapshot = self.made(self.post(f"/sandboxes/{sandbox}/snapshot"), 201)["id"]
+        self.service.exec(sandbox, self.code("web/a"))
+        self.closed(sandbox)
+        self.made(self.post(f"/sandboxes/{sandbox}/pause"))
+        self.made(self.post(f"/sandboxes/{sandbox}/resume"))
+        self.closed(sandbox)
+        self.made(self.service.request("PATCH", f"/v1/sandboxes/{sandbox}/policy", {"policy": self.policy("close")}))
+        self.closed(sandbox)
+        restored = self.made(self.post("/sandboxes", {"snapshot": snapshot}), 201)["id"]
+        for each in (fork, restored):
+            self.closed(each, self.code("web/a", "out/a"))
+        self.assertNotIn("/out/a", Pages.seen)
+
+    def test_the_contexts_of_a_sandbox_are_one(self):
+        sandbox = self.python(policy=self.policy("close"))
+        context = self.made(self.post(f"/sandboxes/{sandbox}/contexts", {}), 201)["id"]
+        self.service.exec(sandbox, self.code("private/a"))
+        self.service.exec(sandbox, self.code("web/a"), context=context)
+        self.closed(sandbox)
+        self.closed(sandbox, context=context)
+
+    def test_programs_of_wat_are_one_too(self):
+        sandbox = self.service.create("wat", policy=self.policy("close"))
+        self.service.exec(sandbox, self.wat("private/a"))
+        self.made(self.post(f"/sandboxes/{sandbox}/pause"))
+        self.made(self.post(f"/sandboxes/{sandbox}/resume"))
+        self.closed(sandbox, self.wat("web/a", "out/a"))
+
+
 class Versions(SandboxTest):
     def test_a_change_of_what_was_read_before_another_change_is_refused(self):
         sandbox = self.service.create("wat")

@@ -1,8 +1,10 @@
+#include "host/random_fork.h"
 #include "lang/language_names.h"
 #include "lang/package.h"
 #include "packages/provide.h"
 #include "sandbox/languages.h"
 #include "sandbox/sandbox.h"
+#include "sandbox/session_state.h"
 #include "service/environments.h"
 #include "service/session_guest.h"
 
@@ -11,7 +13,7 @@ namespace {
 
 constexpr std::string_view kWat = "wat";
 
-// Each turn is a program of its own, so that there is nothing to keep.
+// Each turn is a program of its own, so that there is nothing to keep but what they have read.
 class WatGuest final : public Guest {
  public:
   WatGuest(worker::Guests where, const GuestSpec& spec)
@@ -24,6 +26,8 @@ class WatGuest final : public Guest {
     sandbox::RunOptions options = bounds_.options(spec_.policy, spec_.secrets);
     options.on_stdout = turn.on_stdout;
     options.on_stderr = turn.on_stderr;
+    options.flows = flows_;
+    options.approve = turn.approve;
     return where_.run({.source = turn.code,
                        .language = sandbox::Language::kWat,
                        .entry = {},
@@ -49,7 +53,22 @@ class WatGuest final : public Guest {
     return {};
   }
   Answer<std::vector<KeptContext>> keep(std::optional<uint64_t>) override {
-    return std::vector<KeptContext>();
+    const host::FlowState read = flows_->state();
+    if (read.is_empty()) return std::vector<KeptContext>();
+    sandbox::SessionState state;
+    state.template_name = kWat;
+    state.fresh = host::RandomStream(host::key_of_seed(0));
+    state.flows = read;
+    return std::vector<KeptContext>{{"", std::string(kWat), sandbox::write_session(std::move(state))}};
+  }
+  // What keep() gave.
+  Answer<void> begin_from(const std::vector<KeptContext>& contexts) {
+    for (const KeptContext& kept : contexts) {
+      const auto state = sandbox::read_session(kept.bytes);
+      if (!state) return std::unexpected(api_error(state.error()));
+      flows_->add(state->flows);
+    }
+    return {};
   }
 
   Answer<std::string> read_file(const std::string&, const std::string&) override { return keeps_nothing(); }
@@ -72,6 +91,7 @@ class WatGuest final : public Guest {
   std::shared_ptr<worker::Worker> worker_;  // of the programs so far
   GuestSpec spec_;
   TurnBounds bounds_;
+  std::shared_ptr<host::Flows> flows_ = std::make_shared<host::Flows>();
 };
 
 class LocalSource final : public SessionSource {
@@ -109,8 +129,10 @@ class LocalGuests final : public Guests {
   }
   Answer<std::unique_ptr<Guest>> restore(const GuestSpec& spec,
                                          const std::vector<KeptContext>& contexts) override {
-    if (is_wat(spec)) return std::make_unique<WatGuest>(options_.where, spec);
-    return restore_session_guest(spec, sources(), contexts);
+    if (!is_wat(spec)) return restore_session_guest(spec, sources(), contexts);
+    auto guest = std::make_unique<WatGuest>(options_.where, spec);
+    if (const auto begun = guest->begin_from(contexts); !begun) return std::unexpected(begun.error());
+    return guest;
   }
 
   [[nodiscard]] std::vector<TemplateInfo> templates() const override {

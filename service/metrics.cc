@@ -90,6 +90,9 @@ void Metrics::exec_ended(const ExecFacts& facts, const sandbox::Report& report, 
     series(host_calls_, {call.name, ""}).add(call.latency_us);
     if (!call.allowed) ++series(denials_, {call.name, call.error});
   }
+  if (report.flows)
+    for (const host::FlowEgress& each : report.flows->egress)
+      ++series(held_back_, {each.function, std::string(host::name_of(each.decision))});
   fuel_ += report.fuel_used;
   egress_bytes_ += egress_bytes;
 }
@@ -126,6 +129,8 @@ std::string Metrics::render(const Sandboxes::Counts& counts) const {
   requests_.render(to, "membrane_request_seconds", "");
   counters("membrane_execs_total", "Execs by how they ended.", "template", "outcome", outcomes_);
   counters("membrane_denials_total", "Calls of programs that the policy denied.", "call", "reason", denials_);
+  counters("membrane_held_back_total", "Requests that the trifecta rule held back, by what was decided.",
+           "call", "decision", held_back_);
   counters("membrane_answers_total", "Answers over HTTP.", "status", "", statuses_);
   counter(to, "membrane_fuel_total", "Fuel that execs have used.", fuel_);
   counter(to, "membrane_egress_bytes_total", "Bytes that programs have sent out.", egress_bytes_);

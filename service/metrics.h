@@ -55,7 +55,7 @@ class Metrics {
   mutable std::mutex mutex_;  // guards what follows
   std::map<Labels, Histogram> create_, exec_, host_calls_;
   Histogram queued_, requests_;
-  std::map<Labels, uint64_t> outcomes_, denials_, statuses_;
+  std::map<Labels, uint64_t> outcomes_, denials_, statuses_, held_back_;
   uint64_t fuel_ = 0, egress_bytes_ = 0;
 };
 

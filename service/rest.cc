@@ -128,6 +128,16 @@ struct Rest::Impl {
   }
   void get_exec_events(const SharedCall& call);
 
+  // -- approvals
+  void list_approvals(const SharedCall& call) {
+    const auto pending = sandboxes.approvals(call->caller.tenant, call->parameter("sandbox"));
+    if (!pending) return call->refuse(pending.error());
+    OrderedJson list = OrderedJson::array();
+    for (const PendingApproval& each : *pending) list.push_back(to_json(each));
+    call->answer(200, {{"approvals", list}});
+  }
+  void decide_approval(const SharedCall& call);
+
   // -- tokens
   void create_token(const SharedCall& call);
   void list_tokens(const SharedCall& call) {
@@ -216,6 +226,31 @@ void Rest::Impl::get_exec_events(const SharedCall& call) {
   call->reply(event_stream((*exec)->events(first)));
 }
 
+// Who decides is in the audit log, and safe from a power cut, before the request leaves.
+void Rest::Impl::decide_approval(const SharedCall& call) {
+  const bool allow = call->body["allow"];
+  const std::string &tenant = call->caller.tenant, &sandbox = call->parameter("sandbox"),
+                    &approval = call->parameter("approval");
+  const auto pending = sandboxes.approvals(tenant, sandbox);
+  if (!pending) return call->refuse(pending.error());
+  const auto found = std::ranges::find(*pending, approval, &PendingApproval::id);
+  if (found != pending->end() && records.audit != nullptr) {
+    const Status noted = records.audit->add(allow ? "egress.approved" : "egress.refused",
+                                            {{"sandbox", sandbox},
+                                             {"exec", found->exec},
+                                             {"approval", approval},
+                                             {"function", found->question.function},
+                                             {"target", found->question.target},
+                                             {"by", call->caller.token_id},
+                                             {"request_id", call->request.request_id}},
+                                            Hold::kPowerCut);
+    if (!noted) return call->refuse(api_error(noted.error()));
+  }
+  const auto decided = sandboxes.decide(tenant, sandbox, approval, allow);
+  if (!decided) return call->refuse(decided.error());
+  call->answer_nothing();
+}
+
 void Rest::Impl::create_token(const SharedCall& call) {
   const Json& body = call->body;
   const int64_t now = system_now_ms();
@@ -246,6 +281,7 @@ Status Rest::Impl::bind() {
       {"listSandboxes", &Impl::list_sandboxes}, {"exec", &Impl::exec},
       {"listExecs", &Impl::list_execs},         {"getExec", &Impl::get_exec},
       {"cancelExec", &Impl::cancel_exec},       {"getExecEvents", &Impl::get_exec_events},
+      {"listApprovals", &Impl::list_approvals}, {"decideApproval", &Impl::decide_approval},
       {"createToken", &Impl::create_token},     {"listTokens", &Impl::list_tokens},
       {"deleteToken", &Impl::delete_token}};
   Handlers all;

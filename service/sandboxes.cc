@@ -525,16 +525,18 @@ std::function<void()> Sandboxes::run(Sandbox& sandbox, const std::shared_ptr<Exe
     report = report_of(sandbox::Outcome::kInvalid, name_of(error.code), error.message, error.hint);
   } else if (shall_begin) {
     exec->begin();
-    GuestTurn turn{.code = spec.code,
-                   .stdin_text = spec.stdin_text,
-                   .arguments = spec.arguments,
-                   .name = spec.name,
-                   .is_script = spec.is_script,
-                   .most_time = {},
-                   .on_stdout = [&](std::string_view text) { exec->add_output(false, text); },
-                   .on_stderr = [&](std::string_view text) { exec->add_output(true, text); },
-                   .context = spec.context,
-                   .environment = spec.environment};
+    GuestTurn turn{
+        .code = spec.code,
+        .stdin_text = spec.stdin_text,
+        .arguments = spec.arguments,
+        .name = spec.name,
+        .is_script = spec.is_script,
+        .most_time = {},
+        .on_stdout = [&](std::string_view text) { exec->add_output(false, text); },
+        .on_stderr = [&](std::string_view text) { exec->add_output(true, text); },
+        .approve = [&](const host::EgressQuestion& question) { return exec->ask(question, now_ms()); },
+        .context = spec.context,
+        .environment = spec.environment};
     if (spec.timeout_ms) turn.most_time = std::chrono::milliseconds(*spec.timeout_ms);
     report = (*guest)->exec(turn);
   } else {
@@ -581,6 +583,36 @@ Answer<std::shared_ptr<Exec>> Sandboxes::find_exec(const std::string& tenant, co
     return refuse(ApiCode::kNotFound, "the sandbox has no exec " + exec,
                   "The last " + std::to_string(options_.most_kept_execs) + " are kept after their end.");
   return *found;
+}
+
+Answer<std::vector<PendingApproval>> Sandboxes::approvals(const std::string& tenant, const std::string& id) {
+  const auto sandbox = find(tenant, id);
+  if (!sandbox) return std::unexpected(sandbox.error());
+  std::shared_ptr<Exec> running;
+  {
+    const std::lock_guard lock((*sandbox)->mutex);
+    running = (*sandbox)->running;
+  }
+  std::vector<PendingApproval> all;
+  if (running != nullptr)
+    if (auto pending = running->pending()) all.push_back(*std::move(pending));
+  return all;
+}
+
+Answer<PendingApproval> Sandboxes::decide(const std::string& tenant, const std::string& id,
+                                          const std::string& approval, bool allow) {
+  const auto sandbox = find(tenant, id);
+  if (!sandbox) return std::unexpected(sandbox.error());
+  std::shared_ptr<Exec> running;
+  {
+    const std::lock_guard lock((*sandbox)->mutex);
+    running = (*sandbox)->running;
+  }
+  if (running != nullptr)
+    if (auto decided = running->decide(approval, allow)) return *std::move(decided);
+  return refuse(
+      ApiCode::kNotFound, "nothing of the sandbox waits for the approval " + approval,
+      "GET …/approvals lists what waits; a request that was not answered in its run's time is refused.");
 }
 
 Answer<void> Sandboxes::cancel_exec(const std::string& tenant, const std::string& id,

@@ -193,6 +193,13 @@ class Sandboxes {
   [[nodiscard]] Answer<void> cancel_exec(const std::string& tenant, const std::string& id,
                                          const std::string& exec);
 
+  // Requests of what runs in it that wait for a yes (exec.h): one at most.
+  [[nodiscard]] Answer<std::vector<PendingApproval>> approvals(const std::string& tenant,
+                                                               const std::string& id);
+  // Errors: kNotFound for one that waits no more.
+  [[nodiscard]] Answer<PendingApproval> decide(const std::string& tenant, const std::string& id,
+                                               const std::string& approval, bool allow);
+
   // Of a context's files: "" for the context that is there from the start.
   void read_file(const std::string& tenant, const std::string& id, std::string context, std::string path,
                  Then<std::string> then);

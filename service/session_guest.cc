@@ -73,6 +73,7 @@ class SessionGuest final : public Guest {
     if (const auto set = change(**context, spec_.environment, environment); !set)
       return invalid_report(set.error());
     bounds_.begin_turn(turn.most_time);
+    approve_ = turn.approve;
     sandbox::Report report = (*context)->session->exec({.code = turn.code,
                                                         .name = turn.name,
                                                         .is_script = turn.is_script,
@@ -80,6 +81,7 @@ class SessionGuest final : public Guest {
                                                         .input = turn.stdin_text,
                                                         .on_stdout = turn.on_stdout,
                                                         .on_stderr = turn.on_stderr});
+    approve_ = nullptr;
     if (!turn.environment.empty()) {
       bounds_.allow();  // the turn is over, and this is no part of it
       (void)change(**context, environment, spec_.environment);
@@ -173,7 +175,15 @@ class SessionGuest final : public Guest {
     std::unique_ptr<sandbox::Session> session;
   };
 
-  [[nodiscard]] sandbox::RunOptions options() const { return bounds_.options(spec_.policy, spec_.secrets); }
+  // What one context has read counts for all: whoever uses them carries it from one to the other.
+  [[nodiscard]] sandbox::RunOptions options() const {
+    sandbox::RunOptions options = bounds_.options(spec_.policy, spec_.secrets);
+    options.flows = flows_;
+    options.approve = [this](const host::EgressQuestion& question) {
+      return approve_ ? approve_(question) : host::Approval::kNobody;
+    };
+    return options;
+  }
 
   Answer<Context*> find(const std::string& id) {
     const auto found = contexts_.find(id);
@@ -217,6 +227,8 @@ class SessionGuest final : public Guest {
   GuestSpec spec_;
   MakeSource make_source_;
   TurnBounds bounds_;
+  std::shared_ptr<host::Flows> flows_ = std::make_shared<host::Flows>();
+  host::Approve approve_;                    // of the turn that runs
   std::map<std::string, Context> contexts_;  // after the bounds, which their sessions borrow
 };
 

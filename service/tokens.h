@@ -26,9 +26,9 @@
 namespace membrane::service {
 
 // What a token can allow; "admin" allows all.
-inline constexpr std::string_view kScopes[] = {"admin",        "sandboxes:read", "sandboxes:write",
-                                               "exec",         "files:read",     "files:write",
-                                               "policy:widen", "secrets",        "logs"};
+inline constexpr std::string_view kScopes[] = {"admin",      "sandboxes:read", "sandboxes:write", "exec",
+                                               "files:read", "files:write",    "policy:widen",    "secrets",
+                                               "logs",       "approve"};
 
 // Who asks: sandboxes belong to the tenant.
 struct Caller {

@@ -52,6 +52,7 @@ Answerer::Answerer(const sandbox::RunOptions& options, std::unique_ptr<host::Wor
                    uint64_t most_memory_bytes)
     : options_(options), world_(std::move(world)), most_memory_bytes_(most_memory_bytes) {
   world_->bound_memory([this] { return left_for_call_; });
+  has_ledger_ = world_->note_in(ledger_);
 }
 
 void Answerer::bound(std::chrono::steady_clock::time_point end, const std::atomic<bool>* cancel) {
@@ -67,11 +68,66 @@ void Answerer::tell_late_call(const policy::Limits& limits, sandbox::Report& rep
   report.errors = {sandbox::stop_error(Outcome::kTimedOut, limits)};
 }
 
+namespace {
+
+bool is_same_line(const host::CallRecord& one, const host::CallRecord& other) {
+  const auto words = [](const host::CallRecord& call) {
+    return std::tie(call.name, call.code, call.reason, call.grant, call.arguments, call.bytes_in,
+                    call.bytes_out);
+  };
+  return words(one) == words(other);
+}
+
+}  // namespace
+
+std::optional<std::string> Answerer::difference(std::span<const host::CallRecord> calls, uint64_t dropped,
+                                                bool is_paused, const CallsBefore& before) const {
+  if (!has_ledger_) return std::nullopt;
+  size_t listed_before = 0;
+  for (const host::CallRecord& call : before.calls) {
+    if (listed_before == calls.size() || !is_same_line(calls[listed_before], call)) {
+      // What never began to go on lists nothing.
+      if (calls.empty()) break;
+      return "leaves out " + call.name + " of " + call.arguments + ", which was done before";
+    }
+    ++listed_before;
+  }
+  return ledger_.difference({.lines = calls.subspan(listed_before),
+                             .dropped = dropped - std::min(dropped, before.dropped),
+                             .is_paused = is_paused,
+                             .began_elsewhere = before.began_elsewhere});
+}
+
+std::optional<std::string> Answerer::difference(const sandbox::Report& report,
+                                                const CallsBefore& before) const {
+  std::vector<host::CallRecord> calls;
+  calls.reserve(report.host_calls.size());
+  for (const sandbox::HostCallRecord& line : report.host_calls) {
+    calls.push_back(sandbox::call_of(line));
+    const sandbox::HostCallRecord same = sandbox::line_of(calls.back());
+    if (same.allowed != line.allowed || same.error != line.error)
+      return "lists " + line.name + " of " + line.arguments + " with a decision that is none";
+  }
+  return difference(calls, report.host_calls_dropped, report.outcome == sandbox::Outcome::kFrozen, before);
+}
+
+void Answerer::tell_calls(const CallsBefore& before, sandbox::Report& report) const {
+  report.host_calls.clear();
+  for (const host::CallRecord& call : before.calls) report.host_calls.push_back(sandbox::line_of(call));
+  for (const host::CallRecord& call : ledger_.lines()) report.host_calls.push_back(sandbox::line_of(call));
+  report.host_calls_dropped = before.dropped + ledger_.not_kept();
+}
+
+bool Answerer::may_answer(BrokerCall call) const {
+  return acts_ || call == BrokerCall::clock_ms || call == BrokerCall::clock_ns ||
+         call == BrokerCall::random_bytes;
+}
+
 Result<std::string> Answerer::answer_call(Reader& in) {
   const auto what = in.get<BrokerCall>();
   left_for_call_ = std::min(in.get<uint64_t>(), most_memory_bytes_);
   Broker& broker = world_->broker();
-  if (!in.ok()) return no_question();
+  if (!in.ok() || !may_answer(what)) return no_question();
   switch (what) {
 #define X(name)                                                  \
   case BrokerCall::name: return call(broker, &Broker::name, in);
@@ -118,7 +174,7 @@ Result<std::string> Answerer::answer(std::string_view question) {
       const auto patience_ms = std::min(in.get<uint64_t>(), kLongestPatienceMs);
       return done([&] {
         if (!options_.read_input) return sandbox::InputPiece{.bytes = {}, .is_end = true};
-        return options_.read_input(std::chrono::milliseconds(patience_ms));
+        return sandbox::read_input(options_, *world_, std::chrono::milliseconds(patience_ms));
       });
     }
   }

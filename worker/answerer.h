@@ -8,15 +8,28 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
+#include "host/call_ledger.h"
 #include "host/world.h"
 #include "sandbox/sandbox.h"
+#include "worker/broker_calls.h"
 #include "worker/wire.h"
 
 namespace membrane::worker {
+
+// What a report lists of the time before its run or turn went on in a worker: the calls that stand in a snapshot, or in a
+// session that was kept while a turn was paused.
+struct CallsBefore {
+  std::vector<host::CallRecord> calls;
+  uint64_t dropped = 0;
+  bool began_elsewhere = false;
+};
 
 class Answerer {
  public:
@@ -28,6 +41,25 @@ class Answerer {
   // The answer, as bytes. Errors: kInvalidInput for what no worker of this build asks.
   Result<std::string> answer(std::string_view question);
 
+  // A run or a turn begins: from now on its calls are answered, and noted. Outside of one, a worker has no reason to act.
+  void begin() {
+    ledger_.begin();
+    acts_ = true;
+  }
+  // A turn that was paused goes on.
+  void go_on() { acts_ = true; }
+  void pause() { acts_ = false; }
+
+  // How the worker's list of the run's or the turn's calls differs from what was asked and answered here, as the end of a
+  // sentence; nothing when it is true.
+  [[nodiscard]] std::optional<std::string> difference(std::span<const host::CallRecord> calls,
+                                                      uint64_t dropped, bool is_paused,
+                                                      const CallsBefore& before) const;
+  [[nodiscard]] std::optional<std::string> difference(const sandbox::Report& report,
+                                                      const CallsBefore& before) const;
+  // The calls, as they are known here.
+  void tell_calls(const CallsBefore& before, sandbox::Report& report) const;
+
   // When calls must have ended, from now on; `cancel` is borrowed, and may be null.
   void bound(std::chrono::steady_clock::time_point end, const std::atomic<bool>* cancel);
   // A worker's clock begins when its command has come, so its guest may fail by a call that was ended at the end of its
@@ -38,9 +70,13 @@ class Answerer {
 
  private:
   Result<std::string> answer_call(Reader& in);
+  [[nodiscard]] bool may_answer(BrokerCall call) const;
 
   const sandbox::RunOptions& options_;
   std::unique_ptr<host::World> world_;
+  host::CallLedger ledger_;
+  bool has_ledger_ = false;
+  bool acts_ = false;
   const uint64_t most_memory_bytes_;
   uint64_t left_for_call_ = 0;
   std::chrono::steady_clock::time_point end_ = std::chrono::steady_clock::time_point::max();

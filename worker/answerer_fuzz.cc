@@ -12,6 +12,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   options.policy.limits.host_calls = 64;
   const auto budget = std::make_shared<policy::Budget>(options.policy.limits);
   worker::Answerer answerer(options, sandbox::world_of(options, budget), 1u << 20);
+  answerer.begin();
   // Several, so that one finds what another left; a byte says how long each is.
   std::string_view rest(reinterpret_cast<const char*>(data), size);
   for (int i = 0; i < 32 && !rest.empty(); ++i) {

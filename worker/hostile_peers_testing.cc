@@ -451,10 +451,72 @@ void names_with_codes_for_the_terminal(Link& link, uint32_t subject) {
     lie.errors = {{codes, codes, {}, codes, {}, codes}};
     lie.value = {{codes, codes, false}, {"text/plain", codes, false}};
     lie.results = {{codes, codes, 0}};
-    lie.host_calls.resize(1);
-    lie.host_calls[0].name = lie.host_calls[0].reason = lie.host_calls[0].grant = codes;
   });
 }
+void call_with_codes_for_the_terminal(Link& link, uint32_t subject) {
+  report(link, subject, [&](Report& lie) {
+    lie.host_calls.resize(1);
+    lie.host_calls[0].name = "\x1b]0;owned\x07\x1b[2J\x9b\xe2\x80\xae";
+  });
+}
+
+// -- reports of calls that are not so
+
+sandbox::HostCallRecord line(const std::string& path, uint64_t bytes_in) {
+  sandbox::HostCallRecord made;
+  made.name = "fs.read";
+  made.arguments = path;
+  made.bytes_in = bytes_in;
+  made.bytes_out = path.size();
+  return made;
+}
+void read_and_tell(Link& link, uint32_t subject, const std::string& path,
+                   const std::vector<sandbox::HostCallRecord>& told) {
+  static_cast<void>(call<std::string>(link, subject, BrokerCall::file_read, path, kMost));
+  report(link, subject, [&](Report& lie) { lie.host_calls = told; });
+}
+constexpr uint64_t kGrantedBytes = 7;  // of /data/file
+
+void effect_that_its_report_leaves_out(Link& link, uint32_t subject) {
+  read_and_tell(link, subject, "/data/file", {});
+}
+void effect_that_was_not_asked_for(Link& link, uint32_t subject) {
+  report(link, subject, [](Report& lie) { lie.host_calls = {line("/data/file", kGrantedBytes)}; });
+}
+void refusal_that_is_told_as_a_success(Link& link, uint32_t subject) {
+  read_and_tell(link, subject, "/secret", {line("/secret", kGrantedBytes)});
+}
+void success_that_is_told_as_a_refusal(Link& link, uint32_t subject) {
+  auto lie = line("/data/file", 0);
+  lie.allowed = false;
+  lie.error = "EACCES";
+  lie.bytes_out = 0;
+  read_and_tell(link, subject, "/data/file", {lie});
+}
+void effect_that_is_told_of_another_target(Link& link, uint32_t subject) {
+  read_and_tell(link, subject, "/data/file", {line("/data/other", kGrantedBytes)});
+}
+void effect_that_is_told_with_fewer_bytes(Link& link, uint32_t subject) {
+  read_and_tell(link, subject, "/data/file", {line("/data/file", kGrantedBytes - 1)});
+}
+void effect_that_is_told_twice(Link& link, uint32_t subject) {
+  read_and_tell(link, subject, "/data/file",
+                {line("/data/file", kGrantedBytes), line("/data/file", kGrantedBytes)});
+}
+void effects_behind_a_list_that_is_full(Link& link, uint32_t subject) {
+  static_cast<void>(call<std::string>(link, subject, BrokerCall::file_read, "/data/file", kMost));
+  report(link, subject, [](Report& lie) {
+    auto failed = line("/data/other", 0);
+    failed.error = "ENOMEM";
+    lie.host_calls.assign(host::Dispatcher::kMaxRecords, failed);
+    lie.host_calls_dropped = 1;
+  });
+}
+void effect_before_a_worker_is_lost(Link& link, uint32_t subject) {
+  static_cast<void>(call<std::string>(link, subject, BrokerCall::file_read, "/data/file", kMost));
+  message_of_an_unknown_kind(link, subject);
+}
+
 struct Peer {
   std::string_view name, wall, outcome, says;
   void (*behaves)(Link&, uint32_t subject);
@@ -589,8 +651,13 @@ std::optional<nlohmann::ordered_json> meet_peer(const std::string& name, const s
   at.cancel = false;
   const auto good = Worker::start();
   const Report then = good ? (*good)->run(program(), {}) : sandbox::refusal(good.error());
+  auto calls = nlohmann::ordered_json::array();
+  for (const sandbox::HostCallRecord& each : report.host_calls)
+    calls.push_back(each.name + " " + (each.error.empty() ? "OK" : each.error) + " " + each.arguments);
   return nlohmann::ordered_json{
       {"name", peer->name},
+      {"calls", std::move(calls)},
+      {"code", report.errors.empty() ? "" : report.errors[0].code},
       {"wall", peer->wall},
       {"outcome", sandbox::name_of(report.outcome)},
       {"error", report.errors.empty() || has_codes(report.errors[0].message) ? "" : report.errors[0].message},

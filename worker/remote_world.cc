@@ -44,6 +44,12 @@ class RemoteWorld final : public host::World, private host::Broker {
   HostResult<std::vector<std::string>> directories(const std::vector<std::string>& granted) override {
     return ask<HostResult<std::vector<std::string>>>(Question::kDirectories, granted);
   }
+  bool note_in(host::CallLedger& /*ledger*/) override { return false; }
+  // So does it with what the trifecta rule holds the program to.
+  void note_input() override {}
+  void add_flows(const host::FlowState& /*state*/) override {}
+  host::FlowState flow_state() override { return {}; }
+  std::optional<host::FlowReport> flow_report() override { return std::nullopt; }
   // The supervisor, which has the journal, sees how a replay ends, and counts tokens.
   void end_replay() override {}
   std::optional<std::string> divergence() override { return std::nullopt; }

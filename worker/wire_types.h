@@ -28,27 +28,31 @@ inline auto wire_fields(Limits& l) {
   return std::tie(l.fuel, l.memory_bytes, l.stack_bytes, l.call_depth, l.table_elements, l.output_bytes,
                   l.wall_ms, l.host_calls, l.bytes_in, l.bytes_out, l.tokens, l.module_bytes);
 }
+constexpr Egress wire_last(Egress) { return Egress::kAsk; }
+inline auto wire_fields(Marks& m) { return std::tie(m.is_private, m.is_untrusted); }
+inline auto wire_fields(Trifecta& t) { return std::tie(t.egress, t.input_is_private, t.input_is_untrusted); }
 inline auto wire_fields(HeaderValue& h) { return std::tie(h.text, h.secret); }
 inline auto wire_fields(HttpGrant& g) {
   return std::tie(g.methods, g.url, g.headers, g.addresses, g.max_request_bytes, g.max_response_bytes,
-                  g.timeout_ms, g.max_redirects);
+                  g.timeout_ms, g.max_redirects, g.marks);
 }
 inline auto wire_fields(FsGrant& g) {
-  return std::tie(g.guest, g.host, g.mode, g.links, g.max_file_bytes, g.max_total_bytes, g.max_files);
+  return std::tie(g.guest, g.host, g.mode, g.links, g.max_file_bytes, g.max_total_bytes, g.max_files,
+                  g.marks);
 }
 inline auto wire_fields(KvGrant& g) {
   return std::tie(g.path, g.writable, g.prefix, g.max_keys, g.max_key_bytes, g.max_value_bytes,
-                  g.max_total_bytes);
+                  g.max_total_bytes, g.marks);
 }
 inline auto wire_fields(SqlGrant& g) {
-  return std::tie(g.name, g.path, g.max_rows, g.max_result_bytes, g.timeout_ms);
+  return std::tie(g.name, g.path, g.max_rows, g.max_result_bytes, g.timeout_ms, g.marks);
 }
 inline auto wire_fields(AiGrant& g) { return std::tie(g.max_tokens_per_call, g.timeout_ms, g.embed); }
 inline auto wire_fields(TimeGrant& g) { return std::tie(g.real, g.start_ms); }
 inline auto wire_fields(RandomGrant& g) { return std::tie(g.real, g.seed); }
 inline auto wire_fields(Packages& p) { return std::tie(p.python, p.javascript); }
 inline auto wire_fields(Policy& p) {
-  return std::tie(p.limits, p.http, p.fs, p.kv, p.sql, p.ai, p.time, p.random, p.ask, p.packages);
+  return std::tie(p.limits, p.http, p.fs, p.kv, p.sql, p.ai, p.time, p.random, p.ask, p.packages, p.trifecta);
 }
 
 }  // namespace membrane::policy

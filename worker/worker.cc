@@ -9,6 +9,9 @@
 #include <cstring>
 
 #include "base/sanitized_testing.h"
+#include "engine/snapshot.h"
+#include "sandbox/frozen_state.h"
+#include "sandbox/session_state.h"
 #include "sandbox/telling.h"
 #include "worker/answerer.h"
 #include "worker/inside.h"
@@ -76,6 +79,33 @@ Report lost(const Error& error, const std::atomic<bool>* cancel, bool was_late,
     report.errors.push_back({"worker_lost", error.message, {}, error.hint, {}, {}});
   }
   return report;
+}
+
+}  // namespace
+
+// -- calls that were made before ---------------------------------------------------------------------
+
+namespace {
+
+CallsBefore calls_of(host::Dispatcher::History history) {
+  return {std::move(history.records), history.records_dropped, true};
+}
+
+Result<sandbox::FrozenState> state_in_snapshot(std::span<const uint8_t> snapshot) {
+  MEMBRANE_ASSIGN(const auto part, engine::embedder_part(snapshot));
+  return sandbox::read_state(part);
+}
+
+// What was read is the supervisor's word, also in bytes that a worker makes.
+Result<std::vector<uint8_t>> with_flows(std::span<const uint8_t> snapshot, const host::FlowState& flows) {
+  MEMBRANE_ASSIGN(sandbox::FrozenState state, state_in_snapshot(snapshot));
+  state.flows = flows;
+  return engine::with_embedder_part(snapshot, sandbox::write_state(std::move(state)));
+}
+Result<std::vector<uint8_t>> session_with_flows(std::span<const uint8_t> kept, const host::FlowState& flows) {
+  MEMBRANE_ASSIGN(sandbox::SessionState state, sandbox::read_session(kept));
+  state.flows = flows;
+  return sandbox::write_session(std::move(state));
 }
 
 }  // namespace
@@ -302,6 +332,19 @@ uint64_t most_bytes(const policy::Limits& limits) {
   return std::min<uint64_t>(limits.memory_bytes + 8 * limits.output_bytes + kReportBytes, UINT32_MAX);
 }
 
+// A snapshot goes on with the calls that its report lists.
+std::optional<std::string> difference_of_snapshot(const Report& report) {
+  auto state = state_in_snapshot(report.snapshot);
+  if (!state) return "comes with a snapshot that is none";
+  const CallsBefore frozen = calls_of(std::move(state->history));
+  const auto is_same = [](const host::CallRecord& call, const sandbox::HostCallRecord& line) {
+    return call.name == line.name && call.arguments == line.arguments && call.bytes_in == line.bytes_in &&
+           call.bytes_out == line.bytes_out && sandbox::line_of(call).error == line.error;
+  };
+  if (std::ranges::equal(frozen.calls, report.host_calls, is_same)) return std::nullopt;
+  return "comes with a snapshot that lists other host calls";
+}
+
 std::shared_ptr<policy::Budget> budget_of(const RunOptions& options) {
   return options.budget ? options.budget : std::make_shared<policy::Budget>(options.policy.limits);
 }
@@ -309,15 +352,38 @@ std::shared_ptr<policy::Budget> budget_of(const RunOptions& options) {
 }  // namespace
 
 Report Worker::run(const sandbox::Program& program, const RunOptions& options) {
-  return run_alone(Kind::kRun, bytes_of(guest_options(options), program), options);
+  return run_alone(Kind::kRun, bytes_of(guest_options(options), program), options, {}, {},
+                   !program.input.empty());
 }
 
 Report Worker::thaw(std::span<const uint8_t> snapshot, const RunOptions& options) {
   const std::string_view bytes(reinterpret_cast<const char*>(snapshot.data()), snapshot.size());
-  return run_alone(Kind::kThaw, bytes_of(guest_options(options), bytes), options);
+  // What is no snapshot the worker will refuse.
+  auto state = state_in_snapshot(snapshot);
+  if (!state) state = sandbox::FrozenState();
+  const bool has_input = !state->input.empty();
+  return run_alone(Kind::kThaw, bytes_of(guest_options(options), bytes), options,
+                   calls_of(std::move(state->history)), state->flows, has_input);
 }
 
-Report Worker::run_alone(Kind kind, std::string payload, const RunOptions& options) {
+Report Worker::disbelieve(const std::string& how, Answerer& answerer, const CallsBefore& before) {
+  Report report;
+  report.outcome = Outcome::kFailed;
+  report.errors.push_back(
+      {"worker_differs",
+       lose("the worker's report " + how).message,
+       {},
+       "Its list of host calls is the supervisor's own, and true. What else the program did or said "
+       "is not known: begin again.",
+       {},
+       {}});
+  answerer.tell_calls(before, report);
+  report.flows = answerer.world().flow_report();
+  return report;
+}
+
+Report Worker::run_alone(Kind kind, std::string payload, const RunOptions& options, const CallsBefore& before,
+                         const host::FlowState& flows, bool has_input) {
   const std::lock_guard lock(mutex_);
   const policy::Limits& limits = options.policy.limits;
   raise_walls(
@@ -328,6 +394,9 @@ Report Worker::run_alone(Kind kind, std::string payload, const RunOptions& optio
   Answerer answerer(options, sandbox::world_of(options, budget), limits.memory_bytes);
   const auto end = std::min(Clock::now() + std::chrono::milliseconds(limits.wall_ms), budget->deadline());
   answerer.bound(end, options.cancel);
+  answerer.begin();
+  answerer.world().add_flows(flows);
+  if (has_input) answerer.world().note_input();
   const uint32_t subject = ++last_subject_;
   Command what{.kind = kind,
                .subject = subject,
@@ -337,10 +406,26 @@ Report Worker::run_alone(Kind kind, std::string payload, const RunOptions& optio
                .until = end + kGrace,
                .cancel = options.cancel};
   const auto bytes = command(what);
-  if (!bytes) return lost(bytes.error(), options.cancel, what.was_late, limits);
+  const auto without_report = [&](const Error& error, const std::atomic<bool>* cancel, bool was_late) {
+    Report report = lost(error, cancel, was_late, limits);
+    answerer.tell_calls(before, report);
+    report.flows = answerer.world().flow_report();
+    return report;
+  };
+  if (!bytes) return without_report(bytes.error(), options.cancel, what.was_late);
   Reader in(*bytes);
   Report report = in.get<Report>();
-  if (!in.is_done()) return lost(lose("the worker's report is none"), nullptr, false, limits);
+  if (!in.is_done()) return without_report(lose("the worker's report is none"), nullptr, false);
+  auto how = answerer.difference(report, before);
+  if (!how && !report.snapshot.empty()) how = difference_of_snapshot(report);
+  if (how) return disbelieve(*how, answerer, before);
+  report.flows = answerer.world().flow_report();
+  if (const auto read = answerer.world().flow_state(); !report.snapshot.empty() && !read.is_empty()) {
+    auto snapshot = with_flows(report.snapshot, read);
+    if (!snapshot) return without_report(lose("the worker's snapshot is none"), nullptr, false);
+    report.snapshot = *std::move(snapshot);
+    report.snapshot_bytes = report.snapshot.size();
+  }
   answerer.tell_late_call(limits, report);
   if (options.budget) options.budget->take_after(policy::Resource::kFuel, report.fuel_used);
   report.tokens_used = std::max(report.tokens_used, answerer.world().tokens_used());
@@ -368,20 +453,34 @@ class RemoteSession final : public sandbox::Session {
     return begun;
   }
   Status restore(std::string_view kept) {
+    auto state = sandbox::read_session({reinterpret_cast<const uint8_t*>(kept.data()), kept.size()});
+    if (state) answerer_.world().add_flows(state->flows);
+    if (state && state->pause) {
+      paused_at_fuel_ = state->pause->fuel_used;
+      before_ = calls_of(std::move(state->pause->history));
+    }
     MEMBRANE_ASSIGN(Status begun, asked<Status>(Kind::kRestore, bytes_of(options_of_session(), spec_, kept)));
     return begun;
   }
 
   Report exec(const sandbox::Turn& turn) override {
+    std::string payload = bytes_of(left_of(options_), turn);
+    if (paused_at_fuel_) return take_turn(Kind::kExec, std::move(payload), Part::kRefused);
     fuel_of_turn_ = 0;
     turn_cancel_ = turn.cancel;
     turn_stdout_ = turn.on_stdout;
     turn_stderr_ = turn.on_stderr;
     answerer_.world().refill(options_.policy.limits);
-    return take_turn(Kind::kExec, bytes_of(left_of(options_), turn));
+    answerer_.begin();
+    if (!turn.input.empty()) answerer_.world().note_input();
+    before_ = {};
+    return take_turn(Kind::kExec, std::move(payload), Part::kRuns);
   }
   Report go_on(std::optional<uint64_t> pause_at_fuel) override {
-    return take_turn(Kind::kGoOn, bytes_of(left_of(options_), pause_at_fuel));
+    std::string payload = bytes_of(left_of(options_), pause_at_fuel);
+    if (!paused_at_fuel_) return take_turn(Kind::kGoOn, std::move(payload), Part::kRefused);
+    answerer_.go_on();
+    return take_turn(Kind::kGoOn, std::move(payload), Part::kRuns);
   }
   void end(Report& report) override {
     sandbox::end_replay(answerer_.world(), report);
@@ -394,11 +493,13 @@ class RemoteSession final : public sandbox::Session {
     RunOptions options = options_;
     options.record = nullptr;
     options.read_input = nullptr;
+    options.flows = nullptr;
     if (!paused_at_fuel_)
       if (auto apart = fork_apart(number, options)) return apart;
     auto child = std::make_unique<RemoteSession>(worker_, spec_, std::move(options));
     MEMBRANE_ASSIGN(Status made, asked<Status>(Kind::kFork, bytes_of(number, child->subject_), child.get()));
     MEMBRANE_TRY(made);
+    child->answerer_.world().add_flows(answerer_.world().flow_state());
     child->paused_at_fuel_ = paused_at_fuel_;
     child->fuel_of_turn_ = fuel_of_turn_;
     return child;
@@ -415,7 +516,9 @@ class RemoteSession final : public sandbox::Session {
     policy::Limits& limits = options.policy.limits;
     limits.host_calls = limits.bytes_in = limits.bytes_out = limits.tokens = 0;
     options.budget = nullptr;
+    options.flows = nullptr;
     RemoteSession scratch(worker_, spec_, std::move(options));
+    scratch.answerer_.begin();  // for calls that are refused
     auto names = asked<std::vector<std::string>>(Kind::kComplete, bytes_of(scratch.subject_, code), &scratch);
     return names ? *std::move(names) : std::vector<std::string>();
   }
@@ -443,7 +546,18 @@ class RemoteSession final : public sandbox::Session {
 
   Result<std::vector<uint8_t>> kept(std::optional<uint64_t> fork) const {
     MEMBRANE_ASSIGN(auto bytes, asked<Result<std::vector<uint8_t>>>(Kind::kKeep, bytes_of(fork)));
-    return bytes;
+    if (!bytes) return bytes;
+    if (paused_at_fuel_) {
+      // Whoever restores them believes their list of calls.
+      auto state = sandbox::read_session(*bytes);
+      if (!state || !state->pause)
+        return std::unexpected(worker_->lose("the worker's session, as bytes, is none"));
+      const CallsBefore kept = calls_of(std::move(state->pause->history));
+      const auto how = answerer_.difference(kept.calls, kept.dropped, true, before_);
+      if (how) return std::unexpected(worker_->lose("the worker's session, as bytes, " + *how));
+    }
+    const host::FlowState flows = answerer_.world().flow_state();
+    return flows.is_empty() ? bytes : session_with_flows(*bytes, flows);
   }
 
   // The fork in a worker of its own; null where there can be none.
@@ -489,7 +603,9 @@ class RemoteSession final : public sandbox::Session {
     return *std::move(answer);
   }
 
-  Report take_turn(Kind kind, std::string payload) {
+  // kRefused: another turn is paused, or none is, and the worker says so.
+  enum class Part : uint8_t { kRuns, kRefused };
+  Report take_turn(Kind kind, std::string payload, Part part) {
     const std::lock_guard lock(worker_->mutex_);
     const policy::Limits& limits = options_.policy.limits;
     const auto wall_end = Clock::now() + std::chrono::milliseconds(limits.wall_ms);
@@ -511,12 +627,23 @@ class RemoteSession final : public sandbox::Session {
                          .until = end + kGrace,
                          .cancel = options.cancel};
     const auto bytes = worker_->command(what);
-    if (!bytes) return lost(bytes.error(), options.cancel, what.was_late, limits);
+    answerer_.pause();
+    const auto without_report = [&](const Error& error, const std::atomic<bool>* cancel, bool was_late) {
+      Report report = lost(error, cancel, was_late, limits);
+      answerer_.tell_calls(before_, report);
+      report.flows = world.flow_report();
+      return report;
+    };
+    if (!bytes) return without_report(bytes.error(), options.cancel, what.was_late);
     Reader in(*bytes);
     TurnEnd ended = in.get<TurnEnd>();
-    if (!in.is_done()) return lost(worker_->lose("the worker's report is none"), nullptr, false, limits);
+    if (!in.is_done()) return without_report(worker_->lose("the worker's report is none"), nullptr, false);
+    const bool is_refused = part == Part::kRefused && ended.report.host_calls.empty();
+    const auto how = is_refused ? std::nullopt : answerer_.difference(ended.report, before_);
+    if (how) return worker_->disbelieve(*how, answerer_, before_);
     paused_at_fuel_ = ended.paused_at_fuel;
     Report& report = ended.report;
+    report.flows = world.flow_report();
     answerer_.tell_late_call(limits, report);
     const uint64_t used = report.fuel_used - std::min(report.fuel_used, fuel_of_turn_);
     fuel_of_turn_ = report.fuel_used;
@@ -532,6 +659,7 @@ class RemoteSession final : public sandbox::Session {
   RunOptions options_;
   std::shared_ptr<policy::Budget> budget_;
   mutable Answerer answerer_;
+  CallsBefore before_;  // of the turn, when it was paused before the session was restored
   std::optional<uint64_t> paused_at_fuel_;
   const std::atomic<bool>* turn_cancel_ = nullptr;  // of the last turn, as its ears
   std::function<void(std::string_view)> turn_stdout_, turn_stderr_;

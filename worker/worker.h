@@ -32,6 +32,8 @@
 
 namespace membrane::worker {
 
+class Answerer;
+struct CallsBefore;
 class Zygote;
 enum class Kind : uint16_t;  // messages.h
 
@@ -88,7 +90,10 @@ class Worker : public std::enable_shared_from_this<Worker> {
 
   using Clock = std::chrono::steady_clock;
   struct Command;
-  sandbox::Report run_alone(Kind kind, std::string payload, const sandbox::RunOptions& options);
+  sandbox::Report run_alone(Kind kind, std::string payload, const sandbox::RunOptions& options,
+                            const CallsBefore& before, const host::FlowState& flows, bool has_input);
+  // Ends it, and tells what is known of its run or turn.
+  sandbox::Report disbelieve(const std::string& how, Answerer& answerer, const CallsBefore& before);
   // Its answer. Errors: kUnavailable, with what the worker did.
   Result<std::string> command(Command& what);
   Result<std::string> converse(Command& what);

@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <filesystem>
+#include <fstream>
 #include <functional>
 
 #include "base/sanitized_testing.h"
@@ -67,6 +69,94 @@ INSTANTIATE_TEST_SUITE_P(
         R"((func (export "run") (call $http.get! (string "https://example.org/"))))",
         R"((func (export "run") (call $time.now_ms) (drop) (call $io.print (string "x"))))",
         R"((memory 1 70000) (func (export "run") (drop (memory.grow (i32.const 60000))) unreachable))"));
+
+// -- the trifecta rule
+
+class Echo final : public host::Model {
+ public:
+  host::HostResult<host::ChatAnswer> complete(const host::ChatRequest& request, uint64_t) override {
+    heard += request.prompt + ";";
+    return host::ChatAnswer{request.prompt, 1, 1};
+  }
+  host::HostResult<std::vector<float>> embed(std::string_view, uint64_t) override {
+    return std::vector<float>{1};
+  }
+  std::string heard;
+};
+
+// A private directory, a store of untrusted origin, and a model as the way out.
+class TrifectaRule : public testing::Test {
+ protected:
+  TrifectaRule() {
+    std::ofstream(folder + "/secret") << "the secret";
+    options.policy.fs.push_back({.guest = "/inbox", .host = folder, .marks = {.is_private = true}});
+    options.policy.kv.emplace().marks.is_untrusted = true;
+    options.policy.ai.emplace();
+    options.policy.trifecta.emplace();
+    options.model = &model;
+  }
+  // Both are read, and `then` is done.
+  static std::string leaks(const std::string& then) {
+    return R"((func (export "run") (local $i i32)
+      (call $ai.complete! (string "before")) (drop)
+      (call $kv.set! (string "k") (string "v"))
+      (drop (call $kv.get! (string "k")))
+      (drop (call $fs.read! (string "/inbox/secret"))))" +
+           then + R"((call $ai.complete! (call $fs.read! (string "/inbox/secret"))) (drop)))";
+  }
+
+  const std::string folder = testing::TempDir() + "trifecta_" + std::to_string(getpid());
+  const bool is_made = std::filesystem::create_directories(folder);
+  Echo model;
+  sandbox::RunOptions options;
+};
+
+TEST_F(TrifectaRule, HoldsAlikeInAWorkerAndInThisProcess) {
+  const Report here = sandbox::run(program(leaks("")), options);
+  EXPECT_EQ(here.outcome, Outcome::kDenied);
+  ASSERT_TRUE(here.flows);
+  EXPECT_TRUE(here.flows->state.is_closed());
+  ASSERT_EQ(here.flows->egress.size(), 1u);
+  EXPECT_EQ(here.flows->egress[0].decision, host::Leaving::kClosed);
+  EXPECT_EQ(model.heard, "before;");
+  EXPECT_EQ(essence(run(leaks(""), options)), essence(here));
+  EXPECT_EQ(model.heard, "before;before;");
+}
+
+TEST_F(TrifectaRule, APersonIsAskedByTheSupervisor) {
+  options.policy.trifecta->egress = policy::Egress::kAsk;
+  std::vector<std::string> asked;
+  options.approve = [&](const host::EgressQuestion& question) {
+    asked.push_back(question.function + " after " + question.reads.private_reads.first.at(0).target);
+    return host::Approval::kYes;
+  };
+  EXPECT_EQ(run(leaks(""), options).outcome, Outcome::kOk);
+  EXPECT_EQ(asked, std::vector<std::string>{"ai.complete after /inbox/secret"});
+  EXPECT_EQ(model.heard, "before;the secret;");
+  options.approve = nullptr;
+  EXPECT_EQ(run(leaks(""), options).outcome, Outcome::kDenied);
+}
+
+TEST_F(TrifectaRule, AFrozenRunHasReadWhatItHadRead) {
+  const std::string program_text = leaks(R"(
+    (loop $again
+      (local.set $i (i32.add (local.get $i) (i32.const 1)))
+      (br_if $again (i32.lt_u (local.get $i) (i32.const 200000)))))");
+  options.policy.kv->path = folder + ".db";  // one in memory is in no snapshot
+  options.freeze_after_fuel = 500'000;
+  const Report frozen = run(program_text, options);
+  ASSERT_EQ(frozen.outcome, Outcome::kFrozen) << render_json(frozen, true);
+  options.freeze_after_fuel.reset();
+  for (const bool in_worker : {false, true}) {
+    const auto worker = Worker::start();
+    const Report report =
+        in_worker ? (*worker)->thaw(frozen.snapshot, options) : sandbox::thaw(frozen.snapshot, options);
+    EXPECT_EQ(report.outcome, Outcome::kDenied);
+    ASSERT_TRUE(report.flows);
+    EXPECT_EQ(report.flows->egress.size(), 1u);
+  }
+  EXPECT_EQ(model.heard, "before;");
+}
 
 TEST(Worker, TheJournalIsTheSupervisors) {
   host::Journal here, there;
@@ -271,6 +361,36 @@ TEST(MisbehavingWorker, AMessageHasALimit) {
     pause();
   });
   EXPECT_NE(said.find("is longer than"), std::string::npos);
+}
+
+// It asks the supervisor directly, and says in between whatever a worker can say.
+TEST_F(TrifectaRule, AWorkerThatWasTakenOverCannotClearWhatItHasRead) {
+  const Report report = report_of(
+      [](Link& link, uint32_t subject) {
+        const auto ask = [&](BrokerCall what, const auto&... arguments) {
+          link.ask(subject, bytes_of(Question::kBroker, what, UINT64_MAX, arguments...));
+        };
+        ask(BrokerCall::kv_set, "k", "v");
+        ask(BrokerCall::kv_get, "k");
+        ask(BrokerCall::file_read, "/inbox/secret", UINT64_MAX);
+        link.ask(subject, bytes_of(Question::kGoTo, host::World::Position{}));
+        link.ask(subject, bytes_of(Question::kTakeAfter, host::World::Amounts{}));
+        ask(BrokerCall::ai_complete, host::ChatRequest{"", "the secret", 0});
+        ask(BrokerCall::ai_embed, "the secret");
+        Report lie;
+        link.send(Kind::kDone, subject, bytes_of(lie));
+        pause();
+      },
+      options);
+  EXPECT_EQ(model.heard, "");
+  EXPECT_EQ(report.outcome, Outcome::kFailed);
+  EXPECT_EQ(report.errors.at(0).code, "worker_differs");
+  ASSERT_TRUE(report.flows);
+  EXPECT_TRUE(report.flows->state.is_closed());
+  ASSERT_EQ(report.flows->egress.size(), 1u) << "embedding is not granted";
+  ASSERT_EQ(report.host_calls.size(), 5u);
+  EXPECT_EQ(report.host_calls[2].name, "fs.read");
+  EXPECT_EQ(report.host_calls[3].error, "EACCES");
 }
 
 TEST(MisbehavingWorker, WhatItsPolicyDoesNotGrantIsRefusedByTheSupervisor) {

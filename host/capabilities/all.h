@@ -2,6 +2,7 @@
 #pragma once
 
 #include <span>
+#include <string_view>
 
 #include "host/registry.h"
 
@@ -22,5 +23,9 @@ std::span<const FunctionSpec> time_functions();
 std::span<const FunctionSpec> random_functions();
 std::span<const FunctionSpec> log_functions();
 std::span<const FunctionSpec> agent_functions();
+
+// What sql.schema asks of a database.
+inline constexpr std::string_view kSchemaQuery =
+    "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY rowid";
 
 }  // namespace membrane::host

@@ -42,8 +42,7 @@ HostResult<Value> value(Call& call) {
 }
 
 HostResult<Value> schema(Call& call) {
-  constexpr std::string_view kSql = "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY rowid";
-  MEMBRANE_ASSIGN(const std::string rows, call.broker.sql_query(call.text(0), kSql, "", call.work));
+  MEMBRANE_ASSIGN(const std::string rows, call.broker.sql_query(call.text(0), kSchemaQuery, "", call.work));
   MEMBRANE_ASSIGN(const std::vector<ordered_json> column, first_column(call, rows));
   std::string text;
   for (const ordered_json& statement : column) text += text_of(statement) + ";\n";

@@ -414,7 +414,7 @@ HostResult<HttpResponse> HttpEgress::Impl::follow(const HttpRequest& request, La
   for (;;) {
     auto grant = decide(hop, redirects > 0);
     if (!grant) return failed(grant.error());
-    if (redirects == 0) most_redirects = (*grant)->words.max_redirects;
+    if (redirects == 0 && request.follows_redirects) most_redirects = (*grant)->words.max_redirects;
     // The first grant's time is for the whole call; the grant of a later hop may make it shorter.
     deadline = (deadline ? *deadline : run_).within((*grant)->words.timeout_ms);
     auto raw = perform(hop, **grant, *deadline, lane);

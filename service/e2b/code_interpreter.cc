@@ -81,6 +81,7 @@ std::string lines_of(const Exec::Event& event) {
       const auto value = read_ordered_json(event.text, "the display");
       return value ? result_line(*value, false) : "";
     }
+    case Exec::Kind::kApproval: return "";  // E2B's clients know of none
     case Exec::Kind::kReport: return lines_of_report(event.text);
   }
   return "";

@@ -54,7 +54,8 @@ std::string frames_of(const Exec::Event& event) {
   switch (event.kind) {
     case Exec::Kind::kStdout: return output_frame("stdout", event.text);
     case Exec::Kind::kStderr: return output_frame("stderr", event.text);
-    case Exec::Kind::kDisplay: return "";
+    case Exec::Kind::kDisplay:
+    case Exec::Kind::kApproval: return "";
     case Exec::Kind::kReport: return end_of(event.text);
   }
   return "";

@@ -1,0 +1,274 @@
+#include "host/flows.h"
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+
+#include "base/utf8.h"
+
+namespace membrane::host {
+namespace {
+
+using policy::ReadMarks;
+
+constexpr size_t kMostTargetBytes = 200;
+
+std::string cut(std::string_view text) {
+  const size_t size = utf8_cut(text, kMostTargetBytes);
+  return utf8_repair(text.substr(0, size)) + (size < text.size() ? "…" : "");
+}
+
+bool leaves(std::string_view function) {
+  return function == "http.request" || function == "ai.complete" || function == "ai.embed";
+}
+
+// Method and URL; of a model nothing, since its text is what leaves.
+std::string target_of(std::string_view function, std::span<const std::string_view> arguments) {
+  if (function == "http.request") return cut(std::string(arguments[0]) + " " + std::string(arguments[1]));
+  return leaves(function) || arguments.empty() ? "" : cut(arguments[0]);
+}
+
+uint64_t bytes_of(std::string_view function, std::span<const std::string_view> arguments) {
+  uint64_t bytes = 0;
+  for (size_t i = function == "http.request" ? 1 : 0; i < arguments.size(); ++i) bytes += arguments[i].size();
+  return bytes;
+}
+
+// "fs.read of /inbox/a.txt (call 2) and 3 more"
+std::string told(const FlowReads& reads) {
+  if (reads.first.empty()) return "nothing";
+  const FlowRead& first = reads.first.front();
+  std::string text = first.function + (first.target.empty() ? "" : " of " + first.target);
+  if (first.call != 0) text += " (call " + std::to_string(first.call) + ")";
+  const uint64_t more = reads.first.size() - 1 + reads.more;
+  return text + (more == 0 ? "" : " and " + std::to_string(more) + " more");
+}
+
+void add(FlowReads& reads, FlowRead read) {
+  const auto is_same = [&](const FlowRead& there) {
+    return there.function == read.function && there.target == read.target;
+  };
+  if (std::ranges::any_of(reads.first, is_same)) return;
+  if (reads.first.size() < FlowReads::kMost) reads.first.push_back(std::move(read));
+  else ++reads.more;
+}
+
+ReadMarks operator|(ReadMarks one, ReadMarks other) {
+  return {one.is_private || other.is_private, one.is_untrusted || other.is_untrusted};
+}
+
+}  // namespace
+
+std::string_view name_of(Leaving decision) {
+  constexpr std::string_view kNames[] = {"closed", "approved", "refused", "unanswered"};
+  return kNames[static_cast<size_t>(decision)];
+}
+
+FlowState Flows::state() const {
+  const std::lock_guard lock(mutex_);
+  return state_;
+}
+
+void Flows::add(const FlowState& state) {
+  const std::lock_guard lock(mutex_);
+  state_.calls = std::max(state_.calls, state.calls);
+  for (const FlowRead& read : state.private_reads.first) host::add(state_.private_reads, read);
+  for (const FlowRead& read : state.untrusted_reads.first) host::add(state_.untrusted_reads, read);
+  state_.private_reads.more = std::max(state_.private_reads.more, state.private_reads.more);
+  state_.untrusted_reads.more = std::max(state_.untrusted_reads.more, state.untrusted_reads.more);
+}
+
+FlowGuard::FlowGuard(const policy::Policy& policy, std::shared_ptr<Flows> flows, Approve approve)
+    : policy_(policy), flows_(std::move(flows)), approve_(std::move(approve)) {
+  // What cannot be parsed grants nothing (local_broker.h).
+  for (const policy::HttpGrant& grant : policy_.http)
+    if (auto url = policy::UrlGrant::parse(grant.url))
+      http_.push_back({grant, *std::move(url), policy::marks_of(policy_, grant)});
+  for (const policy::FsGrant& grant : policy_.fs)
+    if (auto guest = parse_guest_path(grant.guest))
+      fs_.push_back({grant, *std::move(guest), policy::marks_of(policy_, grant)});
+}
+
+void FlowGuard::bound(std::chrono::steady_clock::time_point end, const std::atomic<bool>* cancel) {
+  end_ = end;
+  cancel_ = cancel;
+}
+
+void FlowGuard::begin_turn() {
+  egress_.clear();
+  more_egress_ = 0;
+}
+
+void FlowGuard::note_input() {
+  if (policy_.trifecta)
+    add({policy_.trifecta->input_is_private, policy_.trifecta->input_is_untrusted}, {0, "input", ""});
+}
+
+void FlowGuard::begin_call() {
+  was_approved_ = false;
+  const std::lock_guard lock(flows_->mutex_);
+  call_ = ++flows_->state_.calls;
+}
+
+void FlowGuard::drop_call() {
+  const std::lock_guard lock(flows_->mutex_);
+  --flows_->state_.calls;
+}
+
+bool FlowGuard::follows_redirects() const { return flows_->state().private_reads.first.empty(); }
+
+// -- what leaves -----------------------------------------------------------------------------------------------------
+
+bool FlowGuard::is_granted(std::string_view function, std::span<const std::string_view> arguments) const {
+  if (function == "ai.complete") return check_ai(policy_).has_value();
+  if (function == "ai.embed") return policy_.ai && check_embedding(*policy_.ai).has_value();
+  const auto url = policy::parse_url(arguments[1]);
+  return url && find_rule(http_, arguments[0], *url, false).has_value();
+}
+
+HostError FlowGuard::refusal(const FlowState& state, Leaving decision) const {
+  std::string why(kTrifectaRule);
+  why += decision == Leaving::kClosed ? " closes egress" : " lets nothing leave without a person's yes";
+  if (decision == Leaving::kRefused) why += ", who said no";
+  if (decision == Leaving::kUnanswered) why += ", and nobody answered";
+  why += ": what was read is private (" + told(state.private_reads) + ") and of untrusted origin (" +
+         told(state.untrusted_reads) + ").";
+  return {Errno::kAccess, std::move(why), {}};
+}
+
+void FlowGuard::tell(std::string_view function, std::string target, Leaving decision) {
+  if (egress_.size() < FlowReport::kMostEgress)
+    egress_.push_back({call_, std::string(function), std::move(target), decision});
+  else ++more_egress_;
+}
+
+HostResult<void> FlowGuard::may_leave(std::string_view function,
+                                      std::span<const std::string_view> arguments) {
+  if (!leaves(function) || !is_granted(function, arguments)) return {};
+  const FlowState state = flows_->state();
+  if (!state.is_closed()) return {};
+  Leaving decision = Leaving::kClosed;
+  if (policy_.trifecta->egress == policy::Egress::kAsk) {
+    const Approval approval = approve_ ? approve_({.function = std::string(function),
+                                                   .target = target_of(function, arguments),
+                                                   .bytes = bytes_of(function, arguments),
+                                                   .reads = state,
+                                                   .until = end_,
+                                                   .cancel = cancel_})
+                                       : Approval::kNobody;
+    decision = approval == Approval::kYes  ? Leaving::kApproved
+               : approval == Approval::kNo ? Leaving::kRefused
+                                           : Leaving::kUnanswered;
+  }
+  tell(function, target_of(function, arguments), decision);
+  was_approved_ = decision == Leaving::kApproved;
+  if (was_approved_) return {};
+  return std::unexpected(refusal(state, decision));
+}
+
+void FlowGuard::note_decided(std::string_view function, std::span<const std::string_view> arguments,
+                             const HostError* error, bool was_approved) {
+  if (!leaves(function)) return;
+  was_approved_ = was_approved;
+  if (was_approved) return tell(function, target_of(function, arguments), Leaving::kApproved);
+  if (error == nullptr || error->code != Errno::kAccess) return;
+  const FlowState state = flows_->state();
+  for (const Leaving decision : {Leaving::kClosed, Leaving::kRefused, Leaving::kUnanswered})
+    if (error->reason == refusal(state, decision).reason)
+      return tell(function, target_of(function, arguments), decision);
+}
+
+std::optional<HostError> FlowGuard::would_stop(std::string_view function,
+                                               std::span<const std::string_view> /*arguments*/) const {
+  if (!leaves(function)) return std::nullopt;
+  const FlowState state = flows_->state();
+  if (!state.is_closed()) return std::nullopt;
+  const bool asks = policy_.trifecta->egress == policy::Egress::kAsk;
+  HostError error = refusal(state, Leaving::kClosed);
+  if (asks) error.reason = refusal(state, Leaving::kUnanswered).reason;
+  return error;
+}
+
+// -- what is read ----------------------------------------------------------------------------------------------------
+
+ReadMarks FlowGuard::marks_of_http(std::string_view method, std::string_view text) const {
+  const auto url = policy::parse_url(text);
+  if (!url) return {};
+  const auto rule = find_rule(http_, method, *url, false);
+  return rule ? (*rule)->marks : ReadMarks{};
+}
+
+// That a grant's own directory is there says nothing.
+ReadMarks FlowGuard::marks_of_path(std::string_view function, std::string_view text) const {
+  const auto path = parse_guest_path(text);
+  if (!path) return {};
+  const MarkedFs* best = nullptr;
+  for (const MarkedFs& rule : fs_)
+    if (begins_with(*path, rule.guest) && (best == nullptr || rule.guest.size() > best->guest.size()))
+      best = &rule;
+  if (best == nullptr) return {};
+  const bool is_root = path->size() == best->guest.size();
+  const bool looks = function == "fs.stat" || function == "fs.status" || function == "fs.find_link";
+  return looks && is_root ? ReadMarks{} : best->marks;
+}
+
+ReadMarks FlowGuard::marks_read(std::string_view function, std::span<const std::string_view> arguments,
+                                const Answer& answer) {
+  const bool is_ok = answer.error == nullptr;
+  if (function == "http.request") {
+    // How a request failed is something that a server said, unless it never came so far.
+    const Errno code = is_ok ? Errno::kOk : answer.error->code;
+    if (code == Errno::kConnection || code == Errno::kInvalid) return {};
+    if (!is_ok && answer.error->reason.starts_with(kTrifectaRule)) return {};
+    ReadMarks marks = marks_of_http(arguments[0], arguments[1]);
+    if (answer.final_url.empty() || answer.final_url == arguments[1]) return marks;
+    // A redirect may have made it a GET.
+    return marks | marks_of_http(arguments[0], answer.final_url) | marks_of_http("GET", answer.final_url);
+  }
+  if (function == "sql.query") {
+    // An error can depend on what stands in the database, too.
+    const auto grant = std::ranges::find(policy_.sql, arguments[0], &policy::SqlGrant::name);
+    return grant == policy_.sql.end() ? ReadMarks{} : policy::marks_of(policy_, *grant);
+  }
+  if (!is_ok || !answer.has_content) return {};
+  if (function == "kv.get" || function == "kv.keys")
+    return policy_.kv ? policy::marks_of(policy_, *policy_.kv) : ReadMarks{};
+  if (function == "fs.read" || function == "fs.list" || function == "fs.stat" || function == "fs.status" ||
+      function == "fs.find_link")
+    return marks_of_path(function, arguments[0]);
+  if (function == "fs.open") {
+    const ReadMarks marks = marks_of_path(function, arguments[0]);
+    const bool is_new = arguments[1].find_first_of("xt") != std::string_view::npos;
+    if (!is_new) return marks;
+    // It was empty; others may write to it before it is read.
+    if (answer.handle) new_files_[*answer.handle] = marks;
+    return {};
+  }
+  if (!arguments.empty() && (function == "fs.read_at" || function == "fs.close")) {
+    uint64_t handle = 0;
+    std::from_chars(arguments[0].data(), arguments[0].data() + arguments[0].size(), handle);
+    const auto found = new_files_.find(handle);
+    if (found == new_files_.end()) return {};
+    const ReadMarks marks = found->second;
+    if (function == "fs.read_at") return marks;
+    new_files_.erase(found);
+  }
+  return {};
+}
+
+void FlowGuard::add(ReadMarks marks, FlowRead read) {
+  if (!marks.is_private && !marks.is_untrusted) return;
+  const std::lock_guard lock(flows_->mutex_);
+  if (marks.is_private) host::add(flows_->state_.private_reads, read);
+  if (marks.is_untrusted) host::add(flows_->state_.untrusted_reads, std::move(read));
+}
+
+void FlowGuard::note(std::string_view function, std::span<const std::string_view> arguments,
+                     const Answer& answer) {
+  const ReadMarks marks = marks_read(function, arguments, answer);
+  add(marks, {call_, std::string(function), target_of(function, arguments)});
+}
+
+FlowReport FlowGuard::report() const { return {flows_->state(), egress_, more_egress_}; }
+
+}  // namespace membrane::host

@@ -1,0 +1,307 @@
+#include "host/flows.h"
+
+#include <gtest/gtest.h>
+
+#include "host/broker_gate.h"
+#include "host/journal.h"
+#include "host/machine_testing.h"
+#include "host/recorded_calls.h"
+
+namespace membrane::host {
+namespace {
+
+policy::Policy policy_with(std::string_view text) {
+  auto policy = policy::parse_policy(text, "policy.toml");
+  EXPECT_TRUE(policy) << policy.error().to_string();
+  return *std::move(policy);
+}
+
+constexpr std::string_view kPolicy = R"(
+[trifecta]
+egress = "close"
+[[fs]]
+guest = "/inbox"
+host = "/srv/inbox"
+mode = "read"
+private = true
+[[fs]]
+guest = "/plain"
+host = "/srv/plain"
+mode = "read"
+[kv]
+untrusted = true
+[[http]]
+methods = ["GET", "POST"]
+url = "https://web.example/*"
+[[http]]
+methods = ["GET"]
+url = "https://own.example/*"
+untrusted = false
+[ai]
+)";
+
+std::string asking() {
+  std::string text(kPolicy);
+  return text.replace(text.find("close"), 5, "ask");
+}
+
+class Rule : public testing::Test {
+ protected:
+  explicit Rule(const std::string& text = std::string(kPolicy)) : policy(policy_with(text)) {
+    for (const char* const url : {"https://web.example/", "https://own.example/"})
+      world.pages[url] = {.status = 200, .headers = {}, .body = "page", .final_url = url};
+    world.files["/inbox/a"] = "secret";
+    world.files["/plain/a"] = "plain";
+    gate.guard_by(&guard);
+  }
+
+  void read_private() { EXPECT_TRUE(gate.file_read("/inbox/a", 100)); }
+  void read_untrusted() {
+    EXPECT_TRUE(world.kv_set("k", "from somebody"));
+    EXPECT_TRUE(gate.kv_get("k"));
+  }
+  HostResult<HttpResponse> get(const std::string& url) { return gate.http({"GET", url, {}, ""}); }
+
+  policy::Policy policy;
+  std::vector<EgressQuestion> asked;
+  Approval answer = Approval::kYes;
+  TestWorld world;
+  Journal journal;
+  BrokerGate gate = BrokerGate::to_world(world, nullptr, &journal);
+  FlowGuard guard{policy, std::make_shared<Flows>(), [this](const EgressQuestion& question) {
+                    asked.push_back(question);
+                    return answer;
+                  }};
+};
+
+class AskingRule : public Rule {
+ protected:
+  AskingRule() : Rule(asking()) {}
+};
+
+TEST_F(Rule, OneKindAloneClosesNothing) {
+  read_private();
+  EXPECT_TRUE(get("https://own.example/"));
+  EXPECT_TRUE(gate.ai_complete({"", "hello", 0}));
+  EXPECT_FALSE(guard.report().state.is_closed());
+  EXPECT_TRUE(guard.report().egress.empty());
+}
+
+TEST_F(Rule, BothKindsCloseEveryWayOut) {
+  read_untrusted();
+  read_private();
+  const auto page = get("https://own.example/");
+  ASSERT_FALSE(page);
+  EXPECT_EQ(page.error().code, Errno::kAccess);
+  EXPECT_EQ(page.error().reason,
+            "The trifecta rule closes egress: what was read is private (fs.read of /inbox/a (call 2)) and of "
+            "untrusted origin (kv.get of k (call 1)).");
+  EXPECT_EQ(page.error().grant, "");
+  EXPECT_FALSE(gate.http({"POST", "https://web.example/", {}, "secret"}));
+  EXPECT_FALSE(gate.ai_complete({"", "secret", 0}));
+  EXPECT_TRUE(world.requests.empty());
+  EXPECT_TRUE(world.prompts.empty());
+  const FlowReport report = guard.report();
+  ASSERT_EQ(report.egress.size(), 3u);
+  EXPECT_EQ(report.egress[1].target, "POST https://web.example/");
+  EXPECT_EQ(report.egress[2].decision, Leaving::kClosed);
+}
+
+TEST_F(Rule, AnAnswerOverHttpIsOfUntrustedOriginUnlessItsGrantSaysOtherwise) {
+  EXPECT_TRUE(get("https://own.example/"));
+  EXPECT_TRUE(guard.report().state.untrusted_reads.first.empty());
+  EXPECT_TRUE(get("https://web.example/"));
+  ASSERT_EQ(guard.report().state.untrusted_reads.first.size(), 1u);
+  EXPECT_EQ(guard.report().state.untrusted_reads.first[0].target, "GET https://web.example/");
+}
+
+TEST_F(Rule, SeveralRequestsAtOnceAreHeldToWhatTheFirstBroughtIn) {
+  read_private();
+  const std::vector<HttpRequest> requests(2, {"GET", "https://web.example/", {}, ""});
+  const auto answers = gate.http_many(requests);
+  EXPECT_TRUE(answers[0]);
+  EXPECT_FALSE(answers[1]);
+  EXPECT_EQ(world.requests.size(), 1u);
+}
+
+TEST_F(Rule, NoRedirectIsFollowedOnceSomethingPrivateWasRead) {
+  EXPECT_TRUE(get("https://own.example/"));
+  read_private();
+  EXPECT_TRUE(get("https://own.example/"));
+  ASSERT_EQ(world.requests.size(), 2u);
+  EXPECT_TRUE(world.requests[0].follows_redirects);
+  EXPECT_FALSE(world.requests[1].follows_redirects);
+}
+
+TEST_F(Rule, WhereARedirectLedCountsToo) {
+  world.pages["https://own.example/"].final_url = "https://web.example/x";
+  EXPECT_TRUE(get("https://own.example/"));
+  EXPECT_FALSE(guard.report().state.untrusted_reads.first.empty());
+}
+
+TEST_F(Rule, WhatIsNotGrantedIsNobodysQuestion) {
+  read_untrusted();
+  read_private();
+  EXPECT_FALSE(get("https://else.example/"));
+  EXPECT_TRUE(guard.report().egress.empty());
+}
+
+TEST_F(Rule, ItsStateIsTakenAlong) {
+  read_untrusted();
+  const auto flows = std::make_shared<Flows>();
+  flows->add(guard.report().state);
+  FlowGuard fork(policy, flows, nullptr);
+  gate.guard_by(&fork);
+  read_private();
+  EXPECT_FALSE(get("https://own.example/"));
+  EXPECT_FALSE(guard.report().state.is_closed()) << "the parent has not read what its fork has";
+}
+
+TEST_F(Rule, WhatIsReadManyTimesIsToldOnce) {
+  for (int i = 0; i < 100; ++i) read_private();
+  for (int i = 0; i < 100; ++i) {
+    world.files["/inbox/" + std::to_string(i)] = "x";
+    EXPECT_TRUE(gate.file_read("/inbox/" + std::to_string(i), 100));
+  }
+  const FlowReads reads = guard.report().state.private_reads;
+  EXPECT_EQ(reads.first.size(), FlowReads::kMost);
+  EXPECT_EQ(reads.first.size() + reads.more, 101u);
+}
+
+TEST_F(AskingRule, APersonDecidesEachRequest) {
+  read_untrusted();
+  read_private();
+  EXPECT_TRUE(gate.http({"POST", "https://web.example/", {}, "12345"}));
+  ASSERT_EQ(asked.size(), 1u);
+  EXPECT_EQ(asked[0].target, "POST https://web.example/");
+  EXPECT_EQ(asked[0].reads.private_reads.first[0].target, "/inbox/a");
+  EXPECT_EQ(asked[0].bytes, 25u);
+  answer = Approval::kNo;
+  const auto refused = get("https://own.example/");
+  ASSERT_FALSE(refused);
+  EXPECT_TRUE(refused.error().reason.contains("who said no")) << refused.error().reason;
+  answer = Approval::kNobody;
+  EXPECT_FALSE(gate.ai_embed("x")) << "embedding is not granted, and nobody is asked";
+  EXPECT_FALSE(gate.ai_complete({"", "x", 0}));
+  EXPECT_EQ(asked.size(), 3u);
+  EXPECT_EQ(journal.entries()[2].decision(), "approved");
+  EXPECT_EQ(journal.entries()[3].decision(), "denied");
+  const FlowReport report = guard.report();
+  ASSERT_EQ(report.egress.size(), 3u);
+  EXPECT_EQ(report.egress[0].decision, Leaving::kApproved);
+  EXPECT_EQ(report.egress[1].decision, Leaving::kRefused);
+  EXPECT_EQ(report.egress[2].decision, Leaving::kUnanswered);
+}
+
+TEST_F(AskingRule, AReplayIsDecidedAsItsRunWas) {
+  read_untrusted();
+  read_private();
+  EXPECT_TRUE(get("https://web.example/"));
+  answer = Approval::kNo;
+  EXPECT_FALSE(get("https://own.example/"));
+  auto read = Journal::parse(journal.to_text());
+  ASSERT_TRUE(read) << read.error().to_string();
+  FlowGuard again(policy, std::make_shared<Flows>(), [](const EgressQuestion&) {
+    ADD_FAILURE() << "nobody is asked twice";
+    return Approval::kYes;
+  });
+  BrokerGate replay = BrokerGate::to_journal(*read);
+  replay.guard_by(&again);
+  EXPECT_TRUE(replay.kv_get("k"));
+  EXPECT_TRUE(replay.file_read("/inbox/a", 100));
+  EXPECT_TRUE(replay.http({"GET", "https://web.example/", {}, ""}));
+  EXPECT_FALSE(replay.http({"GET", "https://own.example/", {}, ""}));
+  EXPECT_EQ(replay.divergence(), std::nullopt);
+  const FlowReport first = guard.report(), second = again.report();
+  EXPECT_EQ(first.state, second.state);
+  ASSERT_EQ(second.egress.size(), 2u);
+  for (size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(first.egress[i].decision, second.egress[i].decision) << i;
+    EXPECT_EQ(first.egress[i].call, second.egress[i].call) << i;
+  }
+}
+
+// -- what counts as reading
+
+class Reads : public Rule {
+ protected:
+  using Arguments = std::vector<std::string_view>;
+  bool is_private(std::string_view function, const Arguments& arguments, FlowGuard::Answer answer = {}) {
+    FlowGuard fresh(policy, std::make_shared<Flows>(), nullptr);
+    fresh.begin_call();
+    fresh.note(function, arguments, answer);
+    return !fresh.report().state.private_reads.first.empty();
+  }
+};
+
+TEST_F(Reads, OfFilesWhatIsInThemAndWhatTheyAreCalled) {
+  const HostError missing{Errno::kNotFound, "no", {}};
+  EXPECT_TRUE(is_private("fs.read", {"/inbox/a"}));
+  EXPECT_TRUE(is_private("fs.list", {"/inbox"}));
+  EXPECT_TRUE(is_private("fs.stat", {"/inbox/a"}));
+  EXPECT_TRUE(is_private("fs.open", {"/inbox/a", ""}));
+  EXPECT_FALSE(is_private("fs.status", {"/inbox"})) << "that the granted directory is there";
+  EXPECT_FALSE(is_private("fs.read", {"/inbox/a"}, {.error = &missing}));
+  EXPECT_FALSE(is_private("fs.read", {"/plain/a"}));
+  EXPECT_FALSE(is_private("fs.write", {"/inbox/a", "x"}));
+}
+
+TEST_F(Reads, AFileThatIsMadeAnewIsReadWhenItIsRead) {
+  const FlowGuard::Answer opened{.handle = 3};
+  guard.note("fs.open", std::vector<std::string_view>{"/inbox/new", "wct"}, opened);
+  guard.note("fs.write_at", std::vector<std::string_view>{"3", "0", "x"}, {});
+  EXPECT_TRUE(guard.report().state.private_reads.first.empty());
+  guard.note("fs.read_at", std::vector<std::string_view>{"3", "0", "9"}, {});
+  EXPECT_FALSE(guard.report().state.private_reads.first.empty());
+}
+
+TEST(SqlReads, AnErrorOfAQueryTellsOfTheData) {
+  const policy::Policy policy = policy_with(R"(
+[trifecta]
+egress = "close"
+[[sql]]
+name = "crm"
+path = "crm.db"
+private = true
+)");
+  FlowGuard guard(policy, std::make_shared<Flows>(), nullptr);
+  const HostError overflow{Errno::kInvalid, "integer overflow", {}};
+  guard.note("sql.query", std::vector<std::string_view>{"crm", "SELECT …", ""}, {.error = &overflow});
+  EXPECT_FALSE(guard.report().state.private_reads.first.empty());
+}
+
+TEST(Input, IsWhatThePolicySays) {
+  policy::Policy policy = policy_with("[trifecta]\negress = \"close\"\ninput_untrusted = true\n");
+  FlowGuard guard(policy, std::make_shared<Flows>(), nullptr);
+  guard.note_input();
+  ASSERT_EQ(guard.report().state.untrusted_reads.first.size(), 1u);
+  EXPECT_EQ(guard.report().state.untrusted_reads.first[0], (FlowRead{0, "input", ""}));
+  EXPECT_TRUE(guard.report().state.private_reads.first.empty());
+}
+
+// -- of calls that are over
+
+TEST_F(Rule, APastRunIsJudgedByWhatItHadRead) {
+  auto judge = CallJudge::create(policy);
+  ASSERT_TRUE(judge);
+  const std::vector<std::string> file = {"/inbox/a"}, key = {"k"}, page = {"GET", "https://web.example/"};
+  const auto ask = [&](std::string_view function, const std::vector<std::string>& by,
+                       Errno code = Errno::kOk) {
+    return judge->judge({.function = function, .decided_by = by, .final_url = {}, .code = code}).value();
+  };
+  judge->begin_run("s");
+  EXPECT_FALSE(ask("http.request", page));
+  EXPECT_FALSE(ask("fs.read", file, Errno::kNotFound));
+  EXPECT_FALSE(ask("http.request", page));
+  EXPECT_FALSE(ask("fs.read", file));
+  const auto stopped = ask("http.request", page);
+  ASSERT_TRUE(stopped);
+  EXPECT_TRUE(stopped->reason.starts_with(kTrifectaRule));
+  judge->begin_run("s");
+  EXPECT_TRUE(ask("http.request", page)) << "the session's next turn";
+  judge->begin_run();
+  EXPECT_FALSE(ask("http.request", page)) << "another run";
+}
+
+}  // namespace
+}  // namespace membrane::host
