@@ -71,6 +71,18 @@ std::optional<std::vector<std::string>> read_pieces(std::string_view json) {
   return read_texts(in, pieces) && in.is_at_end() ? std::optional(std::move(pieces)) : std::nullopt;
 }
 
+std::string json_of_acts(const std::vector<OwnerAct>& acts) {
+  return host::json_of(
+      [&](JsonWriter& out) { out.list(acts, [&](const OwnerAct& act) { write_texts(out, act); }); });
+}
+
+std::optional<std::vector<OwnerAct>> read_acts(std::string_view json) {
+  JsonReader in(json);
+  std::vector<OwnerAct> acts;
+  const bool is_whole = in.list([&] { return read_texts(in, acts.emplace_back()); }) && in.is_at_end();
+  return is_whole ? std::optional(std::move(acts)) : std::nullopt;
+}
+
 std::string Invocation::to_json() const {
   return host::json_of([&](JsonWriter& out) {
     out.raw("{\"name\":");

@@ -48,6 +48,16 @@ std::optional<std::string> read_bytes(std::string_view json);
 std::string json_of_pieces(const std::vector<std::string>& pieces);
 std::optional<std::vector<std::string>> read_pieces(std::string_view json);
 
+// What the owner of a session did to it between two turns, without which a replay would not stand where the session stood:
+// words, of which the first says what it was.
+//   "run" NAME CODE           a turn that the program does not see, as one that sets its environment
+//   "put" PATH BYTES          a file
+//   "make_directory" PATH, "remove" PATH, "remove_all" PATH, "move" FROM TO
+//   "policy" JSON CALLS       another policy, after so many host calls of the session
+using OwnerAct = std::vector<std::string>;
+std::string json_of_acts(const std::vector<OwnerAct>& acts);
+std::optional<std::vector<OwnerAct>> read_acts(std::string_view json);
+
 // A file that the program made.
 struct MadeFile {
   std::string path;

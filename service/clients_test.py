@@ -295,6 +295,33 @@ class Python(PythonClient):
                 raise AssertionError
             """)
 
+    def test_a_receipt(self):
+        self.check("""
+            import json, os, urllib.request
+            with Sandbox.create(seal=True) as sandbox:
+                sandbox.run("x = 1")
+                receipt = sandbox.receipt(sandbox.run("x + 1"))
+                assert json.loads(receipt.text.splitlines()[1])["turn"] == 2
+                started = sandbox.exec("3", background=True, seal=True)
+                started.wait()
+                started.receipt().save("saved.receipt")
+                assert os.stat("saved.receipt.private").st_mode & 0o777 == 0o600
+                assert json.loads(open("saved.receipt").read().splitlines()[1])["turn"] == 3
+            with Sandbox.create() as sandbox:
+                try:
+                    sandbox.exec("1", seal=True)
+                except InvalidRequestError as error:
+                    assert (error.status, error.code) == (409, "conflict")
+                else:
+                    raise AssertionError
+            async def main():
+                async with await AsyncSandbox.create(seal=True) as sandbox:
+                    receipt = await sandbox.receipt(await sandbox.run("1"))
+                    assert b'"turn":1' in receipt.text and b"1" in receipt.private_text
+            import asyncio
+            asyncio.run(main())
+            """)
+
     def test_a_wrong_token_is_denied(self):
         done = self.ran("""
             from membrane import *
@@ -457,6 +484,14 @@ class Node(NodeClient):
             const endless = await sandbox.exec('while True: pass', { background: true })
             await endless.cancel()
             assert.equal((await endless.wait()).outcome, 'cancelled')
+            const sealed = await Sandbox.create({ seal: true })
+            const receipt = await sealed.receipt(await sealed.run('6 * 7'))
+            assert.match(new TextDecoder().decode(receipt.text), /"kind":"turn"/)
+            assert.match(new TextDecoder().decode(receipt.privateText), /6 \* 7/)
+            const background = await sealed.exec('1', { background: true })
+            await background.wait()
+            assert.match(new TextDecoder().decode((await background.receipt()).text), /"turn":2/)
+            await sealed.kill()
             await sandbox.kill()
             await assert.rejects(sandbox.run('1'), (error) => error instanceof NotFoundError && error.requestId !== '' && error.hint !== '')
             """)

@@ -39,6 +39,11 @@ void Exec::add_output(bool is_error, std::string_view text) {
   add({is_error ? Kind::kStderr : Kind::kStdout, std::string(text)});
 }
 
+void Exec::set_receipt(std::string digest) {
+  const std::lock_guard lock(mutex_);
+  receipt_ = std::move(digest);
+}
+
 void Exec::finish(const sandbox::Report& report) {
   for (const sandbox::RichValue& display : report.displays) {
     nlohmann::ordered_json forms = nlohmann::ordered_json::object();
@@ -48,7 +53,12 @@ void Exec::finish(const sandbox::Report& report) {
     }
     add({Kind::kDisplay, json_text(forms)});
   }
-  std::string json = "{\"exec_id\":\"" + id + "\"," + sandbox::render_json(report, false).substr(1);
+  std::string head = "{\"exec_id\":\"" + id + "\",";
+  {
+    const std::lock_guard lock(mutex_);
+    if (!receipt_.empty()) head += "\"receipt\":\"" + receipt_ + "\",";
+  }
+  std::string json = head + sandbox::render_json(report, false).substr(1);
   while (!json.ends_with('}')) json.pop_back();
   std::vector<std::function<void()>> done;
   {

@@ -33,11 +33,13 @@ class Exec : public std::enable_shared_from_this<Exec> {
   // -- for who runs it
   void begin();
   void add_output(bool is_error, std::string_view text);
+  // Before finish(): the digest of its receipt.
+  void set_receipt(std::string digest);
   // The events `display`, and `report` as the last one.
   void finish(const sandbox::Report& report);
 
   [[nodiscard]] ExecState state() const;
-  // {"exec_id":…, and the members of the report}; "" before the end.
+  // {"exec_id":…, "receipt":… when it was sealed, and the members of the report}; "" before the end.
   [[nodiscard]] std::string report_json() const;
   // Called once, when it is over: at once when it is already. On the thread that ends it.
   void when_done(std::function<void()> then);
@@ -66,7 +68,7 @@ class Exec : public std::enable_shared_from_this<Exec> {
   ExecState state_ = ExecState::kQueued;
   std::vector<Event> events_;
   uint64_t read_ = 0;  // events before this were given to somebody, and do not change any more
-  std::string report_;
+  std::string report_, receipt_;
   std::vector<std::function<void()>> wakes_;  // of readers that wait
   std::vector<std::function<void()>> when_done_;
 };

@@ -2,6 +2,7 @@
 #include "lang/package.h"
 #include "packages/provide.h"
 #include "sandbox/languages.h"
+#include "sandbox/receipt_recorder.h"
 #include "sandbox/sandbox.h"
 #include "service/environments.h"
 #include "service/session_guest.h"
@@ -24,13 +25,28 @@ class WatGuest final : public Guest {
     sandbox::RunOptions options = bounds_.options(spec_.policy, spec_.secrets);
     options.on_stdout = turn.on_stdout;
     options.on_stderr = turn.on_stderr;
-    return where_.run({.source = turn.code,
-                       .language = sandbox::Language::kWat,
-                       .entry = {},
-                       .arguments = turn.arguments,
-                       .input = turn.stdin_text,
-                       .environment = {environment.begin(), environment.end()}},
-                      options, worker_);
+    sandbox::Program program{.source = turn.code,
+                             .language = sandbox::Language::kWat,
+                             .entry = {},
+                             .arguments = turn.arguments,
+                             .input = turn.stdin_text,
+                             .environment = {environment.begin(), environment.end()}};
+    if (turn.seal == nullptr) return where_.run(program, options, worker_);
+    sandbox::ReceiptRecorder recorder(turn.seal->key);
+    recorder.attach(options);
+    sandbox::Report report = where_.run(program, options, worker_);
+    sandbox::MadeOf made_of{program.source,
+                            {.name = program.name,
+                             .entry = {},
+                             .given_input = program.input,
+                             .arguments = program.arguments,
+                             .environment = program.environment},
+                            nullptr,
+                            &spec_.policy};
+    const auto sealed = recorder.seal_run(std::move(made_of), report);
+    if (!sealed) tell_unsealed(api_error(sealed.error()), report);
+    else if (const auto kept = turn.seal->keep(*sealed, 0); !kept) tell_unsealed(kept.error(), report);
+    return report;
   }
   void stop() override { bounds_.stop(); }
   void allow() override { bounds_.allow(); }
@@ -80,6 +96,7 @@ class LocalSource final : public SessionSource {
       : where_(std::move(where)), language_(std::move(language)), template_(std::move(of)) {}
 
   [[nodiscard]] std::string language() const override { return language_; }
+  [[nodiscard]] const sandbox::Template& of() const override { return *template_; }
   Result<std::unique_ptr<sandbox::Session>> create(sandbox::RunOptions options) override {
     return where_.create(template_, std::move(options));
   }

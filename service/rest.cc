@@ -184,7 +184,8 @@ void Rest::Impl::exec(const SharedCall& call) {
                                      .arguments = body.value("arguments", std::vector<std::string>()),
                                      .timeout_ms = optional_at<uint64_t>(body, "timeout_ms"),
                                      .context = body.value("context", ""),
-                                     .environment = body.value("env", Environment())});
+                                     .environment = body.value("env", Environment()),
+                                     .seal = body.value("seal", false)});
   if (!begun) return call->refuse(begun.error());
   const std::shared_ptr<Exec>& exec = *begun;
   const bool wants_events =
@@ -254,6 +255,7 @@ Status Rest::Impl::bind() {
   add_lifecycle_handlers(all, sandboxes, secrets);
   add_file_handlers(all, sandboxes);
   add_secret_handlers(all, secrets);
+  add_receipt_handlers(all, sandboxes, records.audit);
   for (const Operation& operation : operations.all()) {
     const auto found = all.find(operation.id);
     if (found == all.end())

@@ -4,6 +4,7 @@
 #include <deque>
 #include <thread>
 
+#include "lang/language_names.h"
 #include "service/sandbox_record.h"
 #include "service/tokens.h"
 
@@ -202,16 +203,23 @@ GuestSpec Sandboxes::with_secrets(const std::string& tenant, GuestSpec spec) con
 }
 
 Answer<Sandboxes::Made> Sandboxes::make_guest(const std::string& tenant, const SandboxSpec& spec) {
+  const auto promoted = spec.snapshot.empty() ? snapshots_.find_template(tenant, spec.template_name)
+                                              : Answer<Snapshot>(Snapshot());
+  if (spec.seals && options_.receipts == nullptr)
+    return refuse(ApiCode::kUnsupported, "this service makes no receipts");
+  if (spec.seals && promoted)
+    return refuse(ApiCode::kUnsupported, "\"seal\" is not for what begins as a snapshot",
+                  "Receipts are of a session from its first turn on: make the sandbox of a language.");
   if (!spec.snapshot.empty()) {
     auto snapshot = snapshots_.find(tenant, spec.snapshot);
     if (!snapshot) return std::unexpected(snapshot.error());
     return make_guest_of(tenant, spec, *snapshot);
   }
-  if (const auto promoted = snapshots_.find_template(tenant, spec.template_name))
-    return make_guest_of(tenant, spec, *promoted);
+  if (promoted) return make_guest_of(tenant, spec, *promoted);
   Made made;
   made.spec =
       with_secrets(tenant, {spec.template_name, spec.policy.value_or(policy::Policy()), spec.environment});
+  made.spec.seals = spec.seals;
   auto guest = guests_.create(made.spec);
   if (!guest) return std::unexpected(guest.error());
   made.guest = *std::move(guest);
@@ -330,6 +338,7 @@ Answer<void> Sandboxes::kill(const std::string& tenant, const std::string& id) {
   }
   end(**sandbox);
   watcher_.ended(tenant, id, EndReason::kKilled);
+  if (options_.receipts != nullptr) options_.receipts->forget(id);
   return {};
 }
 
@@ -353,6 +362,7 @@ void Sandboxes::expire() {
     end(*sandbox);
     watcher_.ended(sandbox->tenant, sandbox->id,
                    sandbox->expires_at_ms <= now ? EndReason::kExpired : EndReason::kIdle);
+    if (options_.receipts != nullptr) options_.receipts->forget(sandbox->id);
   }
 }
 
@@ -382,7 +392,8 @@ SandboxInfo Sandboxes::info_under_lock(const Sandbox& sandbox) {
           .labels = sandbox.labels,
           .version = sandbox.version,
           .execs = sandbox.execs_run,
-          .parent = sandbox.parent};
+          .parent = sandbox.parent,
+          .seals = sandbox.spec.seals};
 }
 
 Answer<SandboxInfo> Sandboxes::get(const std::string& tenant, const std::string& id) {
@@ -460,7 +471,8 @@ Sandboxes::Counts Sandboxes::counts() const {
     counts.running += sandbox->running ? 1 : 0;
     counts.resident += sandbox->guest ? 1 : 0;
     if (sandbox->parked)
-      for (const KeptContext& context : *sandbox->parked) counts.parked_bytes += context.bytes.size();
+      for (const KeptContext& context : *sandbox->parked)
+        counts.parked_bytes += context.bytes.size() + context.seal.size();
     counts.memory_bytes += sandbox->memory_bytes;
   }
   return counts;
@@ -486,6 +498,8 @@ Answer<std::shared_ptr<Exec>> Sandboxes::exec(const std::string& tenant, const s
                     "GET …/contexts lists them.");
   }
   if (const auto may = watcher_.may_exec(tenant); !may) return std::unexpected(may.error());
+  if (const auto sealable = check_seal(tenant, **sandbox, spec.seal); !sealable)
+    return std::unexpected(sealable.error());
   const auto exec = std::make_shared<Exec>(new_id("exe"), id, now_ms());
   {
     const std::lock_guard lock((*sandbox)->mutex);
@@ -502,6 +516,47 @@ Answer<std::shared_ptr<Exec>> Sandboxes::exec(const std::string& tenant, const s
   return std::unexpected(posted.error());
 }
 
+Answer<void> Sandboxes::check_seal(const std::string& tenant, Sandbox& sandbox, bool is_wanted) {
+  bool seals = false, is_wat = false;
+  {
+    const std::lock_guard lock(sandbox.mutex);
+    seals = sandbox.spec.seals;
+    is_wat = lang::language_named(sandbox.spec.template_name) == "wat";
+  }
+  if (!seals && !is_wanted) return {};
+  if (options_.receipts == nullptr) return refuse(ApiCode::kUnsupported, "this service makes no receipts");
+  if (!seals && !is_wat)
+    return refuse(ApiCode::kConflict, "the sandbox was made without \"seal\"",
+                  "Make one with \"seal\": true: receipts are of a session from its first turn on.");
+  if (const auto room = options_.receipts->has_room(tenant, sandbox.id); !room) return room;
+  if (const auto key = options_.receipts->signing_key(); !key) return std::unexpected(key.error());
+  return {};
+}
+
+Answer<std::optional<TurnSeal>> Sandboxes::seal_of(Sandbox& sandbox, const std::shared_ptr<Exec>& exec,
+                                                   const ExecSpec& spec) {
+  if (const auto sealable = check_seal(sandbox.tenant, sandbox, spec.seal); !sealable)
+    return std::unexpected(sealable.error());
+  if (!spec.seal && !sandbox.spec.seals) return std::nullopt;
+  auto key = options_.receipts->signing_key();  // the newest: it can have waited long
+  if (!key) return std::unexpected(key.error());
+  const auto is_dead = [&sandbox] {
+    const std::lock_guard lock(sandbox.mutex);
+    return sandbox.is_dead;
+  };
+  return TurnSeal{*std::move(key),
+                  [this, &sandbox, exec, is_dead, context = spec.context](
+                      const sandbox::SealedReceipt& sealed, uint64_t turn) -> Answer<void> {
+                    if (is_dead()) return std::unexpected(no_sandbox(sandbox.id));
+                    const auto kept = options_.receipts->keep(
+                        sandbox.tenant, sandbox.id,
+                        {.exec = exec->id, .digest = {}, .context = context, .turn = turn}, sealed);
+                    if (is_dead()) options_.receipts->forget(sandbox.id);  // who ended it came before
+                    if (kept) exec->set_receipt(sealed.digest);
+                    return kept;
+                  }};
+}
+
 std::function<void()> Sandboxes::run(Sandbox& sandbox, const std::shared_ptr<Exec>& exec,
                                      const ExecSpec& spec, uint64_t waited_us) {
   const auto began = std::chrono::steady_clock::now();
@@ -510,7 +565,10 @@ std::function<void()> Sandboxes::run(Sandbox& sandbox, const std::shared_ptr<Exe
     const std::lock_guard lock(sandbox.mutex);
     shall_begin = !sandbox.is_dead && std::erase(sandbox.cancelled, exec->id) == 0;
   }
-  const Answer<Guest*> guest = shall_begin ? wake(sandbox) : Answer<Guest*>(nullptr);
+  const auto seal = shall_begin ? seal_of(sandbox, exec, spec) : Answer<std::optional<TurnSeal>>();
+  const Answer<Guest*> guest = !seal         ? std::unexpected(seal.error())
+                               : shall_begin ? wake(sandbox)
+                                             : Answer<Guest*>(nullptr);
   if (shall_begin && guest) {
     const std::lock_guard lock(sandbox.mutex);
     shall_begin = !sandbox.is_dead && std::erase(sandbox.cancelled, exec->id) == 0;
@@ -534,7 +592,8 @@ std::function<void()> Sandboxes::run(Sandbox& sandbox, const std::shared_ptr<Exe
                    .on_stdout = [&](std::string_view text) { exec->add_output(false, text); },
                    .on_stderr = [&](std::string_view text) { exec->add_output(true, text); },
                    .context = spec.context,
-                   .environment = spec.environment};
+                   .environment = spec.environment,
+                   .seal = *seal ? &**seal : nullptr};
     if (spec.timeout_ms) turn.most_time = std::chrono::milliseconds(*spec.timeout_ms);
     report = (*guest)->exec(turn);
   } else {

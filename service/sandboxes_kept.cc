@@ -39,11 +39,14 @@ void Sandboxes::snapshot(const std::string& tenant, const std::string& id, Then<
   with_sandbox<SnapshotInfo>(tenant, id, std::move(then), [this](Sandbox& in) -> Answer<SnapshotInfo> {
     Answer<KeptGuest> kept;
     if (in.kept) {
-      kept = share_images(images_, *in.kept);
+      kept = share_images(images_, without_seals(*in.kept));
     } else {
-      const auto contexts = kept_contexts(in);
+      auto contexts = kept_contexts(in);
       if (!contexts) return std::unexpected(contexts.error());
-      kept = put_images(images_, in.spec, *contexts);
+      for (KeptContext& context : *contexts) context.seal.clear();
+      GuestSpec spec = in.spec;
+      spec.seals = false;
+      kept = put_images(images_, std::move(spec), *contexts);
     }
     if (!kept) return std::unexpected(kept.error());
     return snapshots_.add({.id = new_id("snp"),
@@ -66,6 +69,7 @@ Answer<std::vector<Sandboxes::Made>> Sandboxes::fork_guest(Sandbox& in, size_t c
     const auto contexts = (*parent)->keep(++in.forks);
     if (!contexts) return std::unexpected(contexts.error());
     Made made{nullptr, in.spec, {}};
+    made.spec.seals = false;  // its past is in the receipts of another
     auto guest = guests_.restore(made.spec, *contexts);
     if (!guest) return std::unexpected(guest.error());
     made.guest = *std::move(guest);

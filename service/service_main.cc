@@ -19,6 +19,7 @@
 #include "service/image_files.h"
 #include "service/ledger.h"
 #include "service/mcp_interface.h"
+#include "service/receipts.h"
 #include "service/rest.h"
 #include "service/times.h"
 #include "worker/guests.h"
@@ -177,6 +178,8 @@ Status serve(const Config& config, const std::shared_ptr<worker::Zygote>& zygote
        .packages_cache_directory = config.packages ? packages::default_cache_directory() : std::string(),
        .where = worker::Guests(zygote, config.ready_workers)});
   Snapshots snapshots(*kept.images, kept.state.get());
+  MEMBRANE_ASSIGN(const auto receipts, Receipts::open(*kept.files, *kept.state, *kept.images));
+  ledger->on_forgotten([&receipts](const std::string& sandbox) { receipts->forget(sandbox); });
   MEMBRANE_ASSIGN(const auto secrets, secrets_of(config, secrets_key, *kept.state, log));
   MEMBRANE_ASSIGN(const auto idempotency, Idempotency::open(*kept.state));
   MEMBRANE_ASSIGN(Operations operations, Operations::read(kOpenApiDocument, kReportSchema));
@@ -191,7 +194,8 @@ Status serve(const Config& config, const std::shared_ptr<worker::Zygote>& zygote
           .most_resident = config.resident,
           .secrets_of = [&secrets](const std::string& tenant,
                                    const policy::Policy& policy) { return secrets->of(tenant, policy); },
-          .watcher = ledger.get()});
+          .watcher = ledger.get(),
+          .receipts = receipts.get()});
   MEMBRANE_TRY(bring_back(*ledger, snapshots, *sandboxes, *kept.images, log));
   MEMBRANE_ASSIGN(
       const auto rest,

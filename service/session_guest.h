@@ -21,6 +21,8 @@ class SessionSource {
 
   // "python", "js", …
   [[nodiscard]] virtual std::string language() const = 0;
+  // What its sessions begin from.
+  [[nodiscard]] virtual const sandbox::Template& of() const = 0;
   // As Session::create() and Session::restore().
   virtual Result<std::unique_ptr<sandbox::Session>> create(sandbox::RunOptions options) = 0;
   virtual Result<std::unique_ptr<sandbox::Session>> restore(std::span<const uint8_t> kept,
@@ -35,6 +37,9 @@ using MakeSource = std::function<Answer<std::shared_ptr<SessionSource>>(const st
 Answer<std::unique_ptr<Guest>> make_session_guest(const GuestSpec& spec, MakeSource make_source);
 Answer<std::unique_ptr<Guest>> restore_session_guest(const GuestSpec& spec, MakeSource make_source,
                                                      const std::vector<KeptContext>& contexts);
+
+// The turn ran, and has no receipt: an error of the report, `unsealed`. Its outcome stays.
+void tell_unsealed(const ApiError& why, sandbox::Report& report);
 
 // What all guests have: the budget of each turn, and the flag that ends it.
 class TurnBounds {

@@ -18,6 +18,7 @@ import {
   type FileInfo,
   type FileJson,
   type Json,
+  type Receipt,
   type SandboxInfo,
   type SandboxJson,
   type Snapshot,
@@ -43,6 +44,8 @@ export interface CreateOptions extends ConnectionOptions {
   labels?: readonly string[]
   env?: Readonly<Record<string, string>>
   packages?: readonly string[]
+  /** Make a receipt of every exec. */
+  seal?: boolean
 }
 
 export interface ChangeOptions extends CallOptions {
@@ -62,6 +65,8 @@ export interface ExecOptions {
   /** For this program alone, over the sandbox's. */
   env?: Readonly<Record<string, string>>
   context?: string
+  /** Make a receipt of it. */
+  seal?: boolean
   /** Ends the call, and the program. */
   signal?: AbortSignal
 }
@@ -85,6 +90,7 @@ function turnOf(code: string, options: ExecOptions): Record<string, unknown> {
     context: options.context,
     stdin: options.stdin,
     arguments: options.arguments,
+    seal: options.seal,
     timeout_ms: options.timeout === undefined ? undefined : milliseconds(options.timeout),
   }
 }
@@ -209,6 +215,13 @@ async function resultOf(stream: Stream): Promise<Result> {
   return stream.result
 }
 
+async function receiptOf(connection: Connection, sandbox: string, exec: string, options: CallOptions): Promise<Receipt> {
+  const path = pathOf(sandbox, 'execs', exec, 'receipt')
+  const request = { method: 'GET', path, accept: '*/*', signal: options.signal }
+  const text = await connection.bytes(request)
+  return { text, privateText: await connection.bytes({ ...request, path: path + '/private' }) }
+}
+
 /** A program that runs in the background. */
 export class Exec {
   readonly #connection: Connection
@@ -240,6 +253,11 @@ export class Exec {
 
   async cancel(): Promise<void> {
     await this.#connection.nothing(cancelOf(this.#sandbox, this.id))
+  }
+
+  /** Of one that was sealed, when it is over. */
+  async receipt(options: CallOptions = {}): Promise<Receipt> {
+    return receiptOf(this.#connection, this.#sandbox, this.id, options)
   }
 }
 
@@ -342,6 +360,7 @@ export class Sandbox {
       labels: options.labels,
       env: options.env,
       packages: options.packages,
+      seal: options.seal,
     }
     const request = { method: 'POST', path: '/v1/sandboxes', json, signal: options.signal }
     return new Sandbox(connection, infoOf(await connection.json<SandboxJson>(request)))
@@ -422,6 +441,11 @@ export class Sandbox {
     const json = { ...turnOf(code, options), stream: true }
     const begin = { method: 'POST', path, json, signal: options.signal }
     return new Stream(this.#connection, this.id, begin, '', true)
+  }
+
+  /** Of an exec that was sealed, by its result or its id. */
+  async receipt(exec: Result | string, options: CallOptions = {}): Promise<Receipt> {
+    return receiptOf(this.#connection, this.id, typeof exec === 'string' ? exec : exec.execId, options)
   }
 
   /** So many that go on from where this one stands, each for itself. */
