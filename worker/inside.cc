@@ -180,6 +180,7 @@ std::string Worker::answer(const Frame& command, Reader& in) {
     }
     case Kind::kPrivateBytes: return bytes_of(of == nullptr ? std::nullopt : of->private_bytes());
     case Kind::kClose: sessions_.erase(subject); return {};
+    case Kind::kCheck: return bytes_of(sandbox::check_program(in.get<sandbox::CheckRequest>()));
     default: _exit(1);  // the supervisor is of another build
   }
 }

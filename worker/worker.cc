@@ -348,6 +348,23 @@ Report Worker::run_alone(Kind kind, std::string payload, const RunOptions& optio
   return report;
 }
 
+Result<sandbox::CheckAnswer> Worker::check(const sandbox::CheckRequest& request) {
+  constexpr uint64_t kMemoryBytes = 1ull << 30;
+  const std::lock_guard lock(mutex_);
+  raise_walls({.memory_bytes = kMemoryBytes + 4 * request.source.size()});
+  channel_.set_most_bytes(UINT32_MAX);
+  Command what{.kind = Kind::kCheck,
+               .payload = bytes_of(request),
+               .until = Clock::now() + std::chrono::milliseconds(request.wall_ms) + kGrace};
+  const auto bytes = command(what);
+  if (!bytes && what.was_late) return sandbox::CheckAnswer{.findings = {}, .plain = {}, .was_stopped = true};
+  if (!bytes) return std::unexpected(bytes.error());
+  Reader in(*bytes);
+  auto answer = in.get<sandbox::CheckAnswer>();
+  if (!in.is_done()) return std::unexpected(lose("the worker's answer is none"));
+  return answer;
+}
+
 // -- sessions ----------------------------------------------------------------------------------------------
 
 class RemoteSession final : public sandbox::Session {
