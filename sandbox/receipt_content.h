@@ -22,8 +22,9 @@ struct Invocation {
   std::string entry;  // an export; "" for the usual
   bool is_script = false;
   bool input_is_ambient = false;
-  bool has_input = false;   // that came as the program read it
-  std::string given_input;  // that was there from the start
+  bool has_input = false;      // that came as the program read it
+  bool input_is_live = false;  // the same, of the turn alone: given to the program as it came
+  std::string given_input;     // that was there from the start
   std::vector<std::string> arguments;
   std::vector<std::pair<std::string, std::string>> environment;
 

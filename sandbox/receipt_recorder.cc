@@ -25,20 +25,29 @@ Status add_policy(ReceiptSheet& sheet, const policy::Policy& policy) {
 
 }  // namespace
 
+void ReceiptRecorder::listen(std::function<InputPiece(std::chrono::milliseconds)>& read_input) {
+  if (!read_input) return;
+  read_input = [this, read = std::move(read_input)](std::chrono::milliseconds patience) {
+    InputPiece piece = read(patience);
+    input_bytes_ += piece.bytes.size();
+    if (input_bytes_ > kMostInputBytes)
+      failed_ = fail(ErrorCode::kExhausted, "the run has read more of its input than a receipt keeps: " +
+                                                std::to_string(kMostInputBytes) + " bytes");
+    else if (!piece.bytes.empty()) input_.push_back(piece.bytes);
+    return piece;
+  };
+}
+
+void ReceiptRecorder::attach(Turn& turn) {
+  is_live_ = turn.read_input != nullptr;
+  listen(turn.read_input);
+}
+
 void ReceiptRecorder::attach(RunOptions& options) {
   options.record = this;
   is_ambient_ = options.input_is_ambient;
   has_input_ = options.read_input != nullptr;
-  if (options.read_input)
-    options.read_input = [this, read = std::move(options.read_input)](std::chrono::milliseconds patience) {
-      InputPiece piece = read(patience);
-      input_bytes_ += piece.bytes.size();
-      if (input_bytes_ > kMostInputBytes)
-        failed_ = fail(ErrorCode::kExhausted, "the run has read more of its input than a receipt keeps: " +
-                                                  std::to_string(kMostInputBytes) + " bytes");
-      else if (!piece.bytes.empty()) input_.push_back(piece.bytes);
-      return piece;
-    };
+  listen(options.read_input);
   options.on_file = [this, keep = std::move(options.on_file)](std::string_view path, std::string_view bytes) {
     auto hash = sha256_hex(bytes);
     if (hash) files_.push_back({std::string(path), bytes.size(), *std::move(hash)});
@@ -168,7 +177,8 @@ Status ReceiptRecorder::add_made_of(ReceiptSheet& sheet, MadeOf& made_of) {
   language.emplace_back("language", made_of.language == nullptr ? "wasm" : made_of.language->package().name);
   MEMBRANE_TRY(sheet.add("template", language, description_));
   MEMBRANE_TRY(add_policy(sheet, *made_of.policy));
-  made_of.invocation.has_input = has_input_;
+  made_of.invocation.has_input = has_input_ || is_live_;
+  made_of.invocation.input_is_live = is_live_;
   made_of.invocation.input_is_ambient = is_ambient_;
   MEMBRANE_TRY(sheet.add("invocation", {}, made_of.invocation.to_json()));
   if (!acts_.empty()) MEMBRANE_TRY(sheet.add("between", {}, json_of_acts(acts_)));

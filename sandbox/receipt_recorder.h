@@ -17,6 +17,7 @@
 #include "sandbox/receipt.h"
 #include "sandbox/receipt_content.h"
 #include "sandbox/sandbox.h"
+#include "sandbox/session.h"
 
 namespace membrane::sandbox {
 
@@ -36,6 +37,8 @@ class ReceiptRecorder final : public host::JournalSink {
 
   // From now on the options' run is recorded here. What they call and are given is called and given as before.
   void attach(RunOptions& options);
+  // The same for the session's next turn, which may have input of its own.
+  void attach(Turn& turn);
 
   // What is sealed from now on is signed by this key.
   void sign_with(ReceiptKey key) { key_ = std::move(key); }
@@ -71,6 +74,7 @@ class ReceiptRecorder final : public host::JournalSink {
   Result<SealedReceipt> seal(ReceiptHead head, MadeOf made_of, const Report& report);
   Status add_made_of(ReceiptSheet& sheet, MadeOf& made_of);
   void forget();
+  void listen(std::function<InputPiece(std::chrono::milliseconds)>& read_input);
 
   ReceiptKey key_;
   host::JournalSink* also_;
@@ -80,7 +84,7 @@ class ReceiptRecorder final : public host::JournalSink {
   ReceiptSheet calls_;
   std::vector<std::string> input_;
   uint64_t input_bytes_ = 0;
-  bool has_input_ = false, is_ambient_ = false;
+  bool has_input_ = false, is_ambient_ = false, is_live_ = false;
   std::vector<MadeFile> files_;
   std::vector<OwnerAct> acts_;
   uint64_t act_bytes_ = 0;

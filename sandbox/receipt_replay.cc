@@ -137,7 +137,7 @@ class Again {
     run_options_.cancel = options.cancel;
     run_options_.replay = &journal;
     run_options_.input_is_ambient = first.invocation.input_is_ambient;
-    if (first.invocation.has_input)
+    if (first.invocation.has_input && !first.invocation.input_is_live)
       run_options_.read_input = [this](std::chrono::milliseconds) { return next_piece(); };
     run_options_.on_file = [this](std::string_view path, std::string_view bytes) {
       files_.push_back({std::string(path), bytes.size(), sha256_hex(bytes).value_or("")});
@@ -167,6 +167,12 @@ class Again {
     input_ = &turn.input;
     next_ = 0;
     files_.clear();
+  }
+
+  // Of a turn whose input was given to it as it came: the same pieces.
+  [[nodiscard]] std::function<InputPiece(std::chrono::milliseconds)> live_input(const Invocation& how) {
+    if (!how.input_is_live) return nullptr;
+    return [this](std::chrono::milliseconds) { return next_piece(); };
   }
 
   [[nodiscard]] const std::vector<MadeFile>& files() const { return files_; }
@@ -335,7 +341,8 @@ Result<Replayed> replay_session(std::span<const SealedRun> runs, std::span<const
                                         .name = how.name,
                                         .is_script = how.is_script,
                                         .arguments = how.arguments,
-                                        .input = how.given_input});
+                                        .input = how.given_input,
+                                        .read_input = again.live_input(how)});
     if (i + 1 == runs.size()) of.session->end(replayed.report);
     compare(runs[i], replayed.report, again.files(), replayed.differences);
     if (!replayed.differences.empty()) break;

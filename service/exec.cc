@@ -39,6 +39,36 @@ void Exec::add_output(bool is_error, std::string_view text) {
   add({is_error ? Kind::kStderr : Kind::kStdout, std::string(text)});
 }
 
+void Exec::open_input(std::string first) {
+  const std::lock_guard lock(mutex_);
+  input_ = std::move(first);
+  has_input_ = takes_input_ = true;
+}
+
+Answer<void> Exec::write_input(std::string_view bytes, bool is_end) {
+  const std::lock_guard lock(mutex_);
+  if (!has_input_)
+    return refuse(ApiCode::kConflict, "the exec " + id + " takes no input while it runs",
+                  "Begin it with \"open_stdin\": true.");
+  if (state_ == ExecState::kDone) return refuse(ApiCode::kConflict, "the exec " + id + " is over");
+  if (!takes_input_) return refuse(ApiCode::kConflict, "the input of the exec " + id + " has ended");
+  if (!bytes.empty() && input_.size() + bytes.size() > kMostInputBytes)
+    return refuse(ApiCode::kTooManyRequests,
+                  "the exec has " + std::to_string(input_.size()) +
+                      " bytes of input that it has not read, and takes " + std::to_string(kMostInputBytes),
+                  "Send it again when the program has read, in smaller pieces.");
+  input_ += bytes;
+  takes_input_ = !is_end;
+  input_came_.notify_one();
+  return {};
+}
+
+sandbox::InputPiece Exec::read_input(std::chrono::milliseconds patience) {
+  std::unique_lock lock(mutex_);
+  input_came_.wait_for(lock, patience, [&] { return !input_.empty() || !takes_input_; });
+  return {.bytes = std::exchange(input_, {}), .is_end = !takes_input_};
+}
+
 void Exec::set_receipt(std::string digest) {
   const std::lock_guard lock(mutex_);
   receipt_ = std::move(digest);
@@ -65,6 +95,7 @@ void Exec::finish(const sandbox::Report& report) {
     const std::lock_guard lock(mutex_);
     report_ = json;
     state_ = ExecState::kDone;
+    std::string().swap(input_);
     done.swap(when_done_);
   }
   add({Kind::kReport, std::move(json)});

@@ -5,6 +5,8 @@
 // Threads: any.
 #pragma once
 
+#include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -14,6 +16,8 @@
 #include <vector>
 
 #include "sandbox/report.h"
+#include "sandbox/sandbox.h"
+#include "service/errors.h"
 #include "service/http.h"
 
 namespace membrane::service {
@@ -29,6 +33,16 @@ class Exec : public std::enable_shared_from_this<Exec> {
   const std::string id;
   const std::string sandbox;
   const int64_t created_at_ms;
+
+  // -- its input while it runs (ExecSpec::open_stdin)
+  static constexpr size_t kMostInputBytes = 1u << 20;
+  // Before it is known to anybody: from now on it takes input, of which this is the first.
+  void open_input(std::string first);
+  // More of it; with `is_end` it was the last. Errors: kConflict for an exec that takes none, is over, or whose input has
+  // ended; kTooManyRequests while it has more than it has read: then nothing was taken.
+  Answer<void> write_input(std::string_view bytes, bool is_end);
+  // What has come, for who runs it; nothing when nothing comes within `patience`.
+  [[nodiscard]] sandbox::InputPiece read_input(std::chrono::milliseconds patience);
 
   // -- for who runs it
   void begin();
@@ -69,6 +83,10 @@ class Exec : public std::enable_shared_from_this<Exec> {
   std::vector<Event> events_;
   uint64_t read_ = 0;  // events before this were given to somebody, and do not change any more
   std::string report_, receipt_;
+  std::string input_;         // that was not read yet
+  bool has_input_ = false;    // it was opened
+  bool takes_input_ = false;  // and has not ended
+  std::condition_variable input_came_;
   std::vector<std::function<void()>> wakes_;  // of readers that wait
   std::vector<std::function<void()>> when_done_;
 };

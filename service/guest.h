@@ -17,6 +17,7 @@
 #include "policy/policy.h"
 #include "sandbox/receipt.h"
 #include "sandbox/report.h"
+#include "sandbox/sandbox.h"
 #include "service/errors.h"
 #include "wasi/owner_files.h"
 #include "worker/guests.h"
@@ -54,6 +55,9 @@ struct GuestTurn {
   std::function<void(std::string_view)> on_stdout, on_stderr;
   std::string context = {};      // "": the one that is there from the start
   Environment environment = {};  // of this turn alone, over the sandbox's
+  // Input that comes while it runs, in the place of stdin_text (sandbox::Turn::read_input); may be null.
+  std::function<sandbox::InputPiece(std::chrono::milliseconds)> read_input = {};
+  host::EgressWatch* egress = nullptr;  // hears of its http requests; borrowed, may be null
   // There always for a guest that seals; for others only where each turn is a run of its own. Borrowed; may be null.
   const TurnSeal* seal = nullptr;
 };

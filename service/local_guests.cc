@@ -25,6 +25,8 @@ class WatGuest final : public Guest {
     sandbox::RunOptions options = bounds_.options(spec_.policy, spec_.secrets);
     options.on_stdout = turn.on_stdout;
     options.on_stderr = turn.on_stderr;
+    options.read_input = turn.read_input;
+    bounds_.watch(turn.egress);
     sandbox::Program program{.source = turn.code,
                              .language = sandbox::Language::kWat,
                              .entry = {},

@@ -501,6 +501,7 @@ Answer<std::shared_ptr<Exec>> Sandboxes::exec(const std::string& tenant, const s
   if (const auto sealable = check_seal(tenant, **sandbox, spec.seal); !sealable)
     return std::unexpected(sealable.error());
   const auto exec = std::make_shared<Exec>(new_id("exe"), id, now_ms());
+  if (spec.open_stdin) exec->open_input(std::move(spec.stdin_text));
   {
     const std::lock_guard lock((*sandbox)->mutex);
     (*sandbox)->execs.push_back(exec);
@@ -593,7 +594,15 @@ std::function<void()> Sandboxes::run(Sandbox& sandbox, const std::shared_ptr<Exe
                    .on_stderr = [&](std::string_view text) { exec->add_output(true, text); },
                    .context = spec.context,
                    .environment = spec.environment,
+                   .read_input = {},
                    .seal = *seal ? &**seal : nullptr};
+    std::shared_ptr<host::EgressWatch> egress;
+    if (options_.watch_egress && !spec.trace.empty()) egress = options_.watch_egress(spec.trace);
+    turn.egress = egress.get();
+    if (spec.open_stdin) {
+      turn.stdin_text.clear();
+      turn.read_input = [&](std::chrono::milliseconds patience) { return exec->read_input(patience); };
+    }
     if (spec.timeout_ms) turn.most_time = std::chrono::milliseconds(*spec.timeout_ms);
     report = (*guest)->exec(turn);
   } else {
@@ -640,6 +649,13 @@ Answer<std::shared_ptr<Exec>> Sandboxes::find_exec(const std::string& tenant, co
     return refuse(ApiCode::kNotFound, "the sandbox has no exec " + exec,
                   "The last " + std::to_string(options_.most_kept_execs) + " are kept after their end.");
   return *found;
+}
+
+Answer<void> Sandboxes::write_input(const std::string& tenant, const std::string& id, const std::string& exec,
+                                    std::string_view bytes, bool is_end) {
+  const auto found = find_exec(tenant, id, exec);
+  if (!found) return std::unexpected(found.error());
+  return (*found)->write_input(bytes, is_end);
 }
 
 Answer<void> Sandboxes::cancel_exec(const std::string& tenant, const std::string& id,

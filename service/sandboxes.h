@@ -116,7 +116,9 @@ struct ExecSpec {
   bool is_script = false;
   std::string context = {};  // "": the one that is there from the start
   Environment environment = {};
-  bool seal = false;  // make a receipt, also where the sandbox makes none by itself
+  std::string trace = {};   // the traceparent of the span that it is part of; "": it is not traced
+  bool open_stdin = false;  // Exec::write_input() gives it more than stdin_text
+  bool seal = false;        // make a receipt, also where the sandbox makes none by itself
   // Hears the report before Exec::when_done() is answered; may be null.
   std::function<void(const sandbox::Report&)> hear_report = {};
 };
@@ -195,6 +197,9 @@ class Sandboxes {
                                                                       const std::string& id);
   [[nodiscard]] Answer<std::shared_ptr<Exec>> find_exec(const std::string& tenant, const std::string& id,
                                                         const std::string& exec);
+  // Errors: those of find_exec() and Exec::write_input().
+  [[nodiscard]] Answer<void> write_input(const std::string& tenant, const std::string& id,
+                                         const std::string& exec, std::string_view bytes, bool is_end);
   // Ends it, whether it runs or waits; one that is over stays as it is.
   [[nodiscard]] Answer<void> cancel_exec(const std::string& tenant, const std::string& id,
                                          const std::string& exec);

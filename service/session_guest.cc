@@ -81,13 +81,18 @@ class SessionGuest final : public Guest {
     if (const auto set = change(**context, spec_.environment, environment); !set)
       return invalid_report(set.error());
     bounds_.begin_turn(turn.most_time);
-    sandbox::Report report = (*context)->session->exec({.code = turn.code,
-                                                        .name = turn.name,
-                                                        .is_script = turn.is_script,
-                                                        .arguments = turn.arguments,
-                                                        .input = turn.stdin_text,
-                                                        .on_stdout = turn.on_stdout,
-                                                        .on_stderr = turn.on_stderr});
+    sandbox::Turn said{.code = turn.code,
+                       .name = turn.name,
+                       .is_script = turn.is_script,
+                       .arguments = turn.arguments,
+                       .input = turn.stdin_text,
+                       .on_stdout = turn.on_stdout,
+                       .on_stderr = turn.on_stderr,
+                       .read_input = turn.read_input};
+    if ((*context)->recorder) (*context)->recorder->attach(said);
+    bounds_.watch(turn.egress);
+    sandbox::Report report = (*context)->session->exec(said);
+    bounds_.watch(nullptr);
     if ((*context)->recorder) seal(**context, turn, report);
     if (!turn.environment.empty()) {
       bounds_.allow();  // the turn is over, and this is no part of it

@@ -62,7 +62,7 @@ enum class Kind : uint16_t {
   kCreate,            // GuestOptions, TemplateSpec ─▶ Status
   kRestore,           // GuestOptions, TemplateSpec, bytes ─▶ Status
   kKeep,              // number of a fork, or nothing for itself ─▶ Result<bytes>
-  kExec,              // SharedLeft, Turn ─▶ TurnEnd
+  kExec,              // SharedLeft, Turn, whether it has input of its own ─▶ TurnEnd
   kGoOn,              // SharedLeft, pause_at_fuel ─▶ TurnEnd
   kFork,              // number, subject of the fork ─▶ Status
   kComplete,          // subject of a scratch fork, text ─▶ names

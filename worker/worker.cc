@@ -395,7 +395,12 @@ class RemoteSession final : public sandbox::Session {
     turn_stdout_ = turn.on_stdout;
     turn_stderr_ = turn.on_stderr;
     answerer_.world().refill(options_.policy.limits);
-    return take_turn(Kind::kExec, bytes_of(left_of(options_), turn));
+    const bool has_input = turn.read_input != nullptr;
+    const auto input_of_session = options_.read_input;  // which the answerer reads
+    if (has_input) options_.read_input = turn.read_input;
+    Report report = take_turn(Kind::kExec, bytes_of(left_of(options_), turn, has_input));
+    options_.read_input = input_of_session;
+    return report;
   }
   Report go_on(std::optional<uint64_t> pause_at_fuel) override {
     return take_turn(Kind::kGoOn, bytes_of(left_of(options_), pause_at_fuel));

@@ -60,6 +60,8 @@ export interface ChangeOptions extends CallOptions {
 export interface ExecOptions {
   arguments?: readonly string[]
   stdin?: string
+  /** writeStdin() of its stream, or of the Exec in the background, gives it more. */
+  openStdin?: boolean
   /** How long the program may run; the policy's limit counts when it is less. */
   timeout?: Duration
   /** For this program alone, over the sandbox's. */
@@ -89,6 +91,7 @@ function turnOf(code: string, options: ExecOptions): Record<string, unknown> {
     env: options.env,
     context: options.context,
     stdin: options.stdin,
+    open_stdin: options.openStdin,
     arguments: options.arguments,
     seal: options.seal,
     timeout_ms: options.timeout === undefined ? undefined : milliseconds(options.timeout),
@@ -167,6 +170,11 @@ export class Stream implements AsyncIterable<Event> {
     if (this.execId !== '' && !this.result) await this.#connection.nothing(cancelOf(this.#sandbox, this.execId))
   }
 
+  /** More of its input, when it was begun with openStdin; eof: the last. Once the first event has come. */
+  async writeStdin(data: string | Uint8Array, options: { eof?: boolean } = {}): Promise<void> {
+    await this.#connection.nothing(inputOf(this.#sandbox, this.execId, data, options.eof))
+  }
+
   async *#serverEvents(): AsyncGenerator<ServerEvent> {
     const attempts = new Attempts(this.#connection.settings)
     let request = this.#begin
@@ -202,6 +210,12 @@ const cancelOf = (sandbox: string, exec: string): Request => ({
   method: 'DELETE',
   path: pathOf(sandbox, 'execs', exec),
   isGoneFine: true,
+})
+const inputOf = (sandbox: string, exec: string, data: string | Uint8Array, eof = false): Request => ({
+  method: 'POST',
+  path: pathOf(sandbox, 'execs', exec, 'stdin'),
+  query: { eof: eof ? 'true' : undefined },
+  bytes: data,
 })
 const eventsOf = (sandbox: string, exec: string, after: string): Request => ({
   method: 'GET',
@@ -253,6 +267,11 @@ export class Exec {
 
   async cancel(): Promise<void> {
     await this.#connection.nothing(cancelOf(this.#sandbox, this.id))
+  }
+
+  /** More of its input, when it was begun with openStdin; eof: the last. The program reads it as it comes. */
+  async writeStdin(data: string | Uint8Array, options: { eof?: boolean } = {}): Promise<void> {
+    await this.#connection.nothing(inputOf(this.#sandbox, this.id, data, options.eof))
   }
 
   /** Of one that was sealed, when it is over. */

@@ -141,6 +141,12 @@ class AsyncStream:
             await asyncio.sleep(wait)
             request = requests.events(self._sandbox, self.exec_id, last_id)
 
+    async def write_stdin(self, data: Union[str, bytes], *, eof: bool = False) -> None:
+        """More of its input, when it was begun with open_stdin; eof: the last. The program reads it as it comes.
+
+        Once the first event has come: the program is known then."""
+        await self._connection.send(requests.write_stdin(self._sandbox, self.exec_id, data, eof))
+
     async def cancel(self) -> None:
         """Stops the program; its result has the outcome "cancelled"."""
         if self.exec_id and self.result is None:
@@ -183,6 +189,10 @@ class AsyncExec:
 
     async def cancel(self) -> None:
         await self._connection.send(requests.cancel(self._sandbox, self.id))
+
+    async def write_stdin(self, data: Union[str, bytes], *, eof: bool = False) -> None:
+        """More of its input, when it was begun with open_stdin; eof: the last. The program reads it as it comes."""
+        await self._connection.send(requests.write_stdin(self._sandbox, self.id, data, eof))
 
     async def receipt(self) -> Receipt:
         """Of one that was sealed, when it is over."""
@@ -384,6 +394,7 @@ class AsyncSandbox:
         env: Optional[Mapping[str, str]] = ...,
         context: Optional[str] = ...,
         seal: bool = ...,
+        open_stdin: bool = ...,
         background: Literal[True],
     ) -> AsyncExec: ...
     async def exec(
@@ -396,10 +407,11 @@ class AsyncSandbox:
         env: Optional[Mapping[str, str]] = None,
         context: Optional[str] = None,
         seal: bool = False,
+        open_stdin: bool = False,
         background: bool = False,
     ) -> Union[Result, AsyncExec]:
-        """Runs code, with all that can be said of how."""
-        turn = Turn(code, env, context, stdin, arguments, timeout, seal)
+        """Runs code, with all that can be said of how. With open_stdin, in the background, Exec.write_stdin() gives it input."""
+        turn = Turn(code, env, context, stdin, arguments, timeout, seal, open_stdin)
         if background:
             return AsyncExec(self._connection, self.id, await self._connection.send(requests.start(self.id, turn)))
         return await _result_of(self._stream(turn))
@@ -414,9 +426,10 @@ class AsyncSandbox:
         env: Optional[Mapping[str, str]] = None,
         context: Optional[str] = None,
         seal: bool = False,
+        open_stdin: bool = False,
     ) -> AsyncStream:
         """Runs code when it is iterated over, and gives what it prints and shows as it comes."""
-        return self._stream(Turn(code, env, context, stdin, arguments, timeout, seal))
+        return self._stream(Turn(code, env, context, stdin, arguments, timeout, seal, open_stdin))
 
     def _stream(self, turn: Turn) -> AsyncStream:
         return AsyncStream(self._connection, self.id, requests.stream(self.id, turn), "", True)

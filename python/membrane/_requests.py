@@ -220,6 +220,7 @@ class Turn:
     arguments: Sequence[str] = ()
     timeout: Optional[Duration] = None
     seal: bool = False
+    open_stdin: bool = False
 
     def json(self, **more: Any) -> dict[str, Any]:
         return without_none(
@@ -230,6 +231,7 @@ class Turn:
             arguments=list(self.arguments) or None,
             timeout_ms=None if self.timeout is None else milliseconds(self.timeout),
             seal=self.seal or None,
+            open_stdin=self.open_stdin or None,
             **more,
         )
 
@@ -255,6 +257,12 @@ def cancel(sandbox: str, exec_id: str) -> Request[None]:
 
 def state(sandbox: str, exec_id: str) -> Request[str]:
     return request("GET", _path(sandbox, "execs", exec_id), lambda body: str(json_of(body)["state"]))
+
+
+def write_stdin(sandbox: str, exec_id: str, data: Union[str, bytes], eof: bool) -> Request[None]:
+    body = data.encode() if isinstance(data, str) else bytes(data)
+    query = {"eof": "true"} if eof else None
+    return request("POST", _path(sandbox, "execs", exec_id, "stdin"), nothing, query=query, bytes_body=body)
 
 
 def receipt(sandbox: str, exec_id: str) -> Request[bytes]:

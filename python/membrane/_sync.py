@@ -126,6 +126,12 @@ class Stream:
             time.sleep(wait)
             request = requests.events(self._sandbox, self.exec_id, last_id)
 
+    def write_stdin(self, data: Union[str, bytes], *, eof: bool = False) -> None:
+        """More of its input, when it was begun with open_stdin; eof: the last. The program reads it as it comes.
+
+        Once the first event has come: the program is known then."""
+        self._connection.send(requests.write_stdin(self._sandbox, self.exec_id, data, eof))
+
     def cancel(self) -> None:
         """Stops the program; its result has the outcome "cancelled"."""
         if self.exec_id and self.result is None:
@@ -168,6 +174,10 @@ class Exec:
 
     def cancel(self) -> None:
         self._connection.send(requests.cancel(self._sandbox, self.id))
+
+    def write_stdin(self, data: Union[str, bytes], *, eof: bool = False) -> None:
+        """More of its input, when it was begun with open_stdin; eof: the last. The program reads it as it comes."""
+        self._connection.send(requests.write_stdin(self._sandbox, self.id, data, eof))
 
     def receipt(self) -> Receipt:
         """Of one that was sealed, when it is over."""
@@ -369,6 +379,7 @@ class Sandbox:
         env: Optional[Mapping[str, str]] = ...,
         context: Optional[str] = ...,
         seal: bool = ...,
+        open_stdin: bool = ...,
         background: Literal[True],
     ) -> Exec: ...
     def exec(
@@ -381,10 +392,11 @@ class Sandbox:
         env: Optional[Mapping[str, str]] = None,
         context: Optional[str] = None,
         seal: bool = False,
+        open_stdin: bool = False,
         background: bool = False,
     ) -> Union[Result, Exec]:
-        """Runs code, with all that can be said of how."""
-        turn = Turn(code, env, context, stdin, arguments, timeout, seal)
+        """Runs code, with all that can be said of how. With open_stdin, in the background, Exec.write_stdin() gives it input."""
+        turn = Turn(code, env, context, stdin, arguments, timeout, seal, open_stdin)
         if background:
             return Exec(self._connection, self.id, self._connection.send(requests.start(self.id, turn)))
         return _result_of(self._stream(turn))
@@ -399,9 +411,10 @@ class Sandbox:
         env: Optional[Mapping[str, str]] = None,
         context: Optional[str] = None,
         seal: bool = False,
+        open_stdin: bool = False,
     ) -> Stream:
         """Runs code when it is iterated over, and gives what it prints and shows as it comes."""
-        return self._stream(Turn(code, env, context, stdin, arguments, timeout, seal))
+        return self._stream(Turn(code, env, context, stdin, arguments, timeout, seal, open_stdin))
 
     def _stream(self, turn: Turn) -> Stream:
         return Stream(self._connection, self.id, requests.stream(self.id, turn), "", True)
