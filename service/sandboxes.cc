@@ -190,11 +190,19 @@ Answer<void> Sandboxes::hold_memory(Sandbox& sandbox, uint64_t memory_bytes) {
   return {};
 }
 
+uint64_t Sandboxes::memory_of(const policy::Limits& limits, size_t contexts) {
+  uint64_t bytes = 0;
+  return __builtin_mul_overflow(limits.memory_bytes, contexts, &bytes) ? UINT64_MAX : bytes;
+}
+
 uint64_t Sandboxes::memory_of(const std::string& tenant, const SandboxSpec& spec) const {
-  if (spec.policy) return spec.policy->limits.memory_bytes;
   const auto snapshot = spec.snapshot.empty() ? snapshots_.find_template(tenant, spec.template_name)
                                               : snapshots_.find(tenant, spec.snapshot);
-  return (snapshot ? snapshot->guest.spec.policy : policy::Policy()).limits.memory_bytes;
+  const policy::Policy& policy = spec.policy ? *spec.policy
+                                 : snapshot  ? snapshot->guest.spec.policy
+                                             : policy::Policy();
+  const size_t contexts = snapshot ? std::max<size_t>(snapshot->guest.images.size(), 1) : 1;
+  return memory_of(policy.limits, contexts);
 }
 
 GuestSpec Sandboxes::with_secrets(const std::string& tenant, GuestSpec spec) const {

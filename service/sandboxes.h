@@ -263,7 +263,10 @@ class Sandboxes {
   // Counts so much for it from now on. Errors: kQuotaExceeded for more than there is room for.
   [[nodiscard]] Answer<void> hold_memory(Sandbox& sandbox, uint64_t memory_bytes);
   void put_in(const std::shared_ptr<Sandbox>& sandbox);
-  // The limit that a sandbox of this will have.
+  // What contexts with these limits count for: each has a memory of its own.
+  [[nodiscard]] static uint64_t memory_of(const policy::Limits& limits, size_t contexts);
+  [[nodiscard]] static uint64_t memory_with(const Sandbox& in, size_t more);
+  // What a sandbox of this will count for.
   [[nodiscard]] uint64_t memory_of(const std::string& tenant, const SandboxSpec& spec) const;
   // A sandbox with a guest, which is nobody's yet.
   struct Made {

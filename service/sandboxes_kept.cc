@@ -155,6 +155,11 @@ void Sandboxes::fork(const std::string& tenant, const std::string& id, size_t co
 
 // -- contexts -----------------------------------------------------------------------------------------------------
 
+// Of a task: what it counts for with so many contexts more.
+uint64_t Sandboxes::memory_with(const Sandbox& in, size_t more) {
+  return memory_of(in.spec.policy.limits, 1 + in.contexts.size() + more);
+}
+
 void Sandboxes::open_context(const std::string& tenant, const std::string& id, std::string template_name,
                              Then<ContextInfo> then) {
   with_sandbox<ContextInfo>(
@@ -172,8 +177,12 @@ void Sandboxes::open_context(const std::string& tenant, const std::string& id, s
                 "the sandbox has " + std::to_string(in.contexts.size()) + " contexts, which is the most",
                 "Close those that are not needed.");
         }
-        if (const auto opened = (*guest)->open_context(info.id, template_name); !opened)
+        if (const auto room = hold_memory(in, memory_with(in, 1)); !room)
+          return std::unexpected(room.error());
+        if (const auto opened = (*guest)->open_context(info.id, template_name); !opened) {
+          static_cast<void>(hold_memory(in, memory_with(in, 0)));
           return std::unexpected(opened.error());
+        }
         const std::lock_guard lock(in.mutex);
         in.contexts.push_back(info);
         return info;
@@ -187,9 +196,11 @@ void Sandboxes::close_context(const std::string& tenant, const std::string& id, 
         const auto guest = wake(in);
         if (!guest) return std::unexpected(guest.error());
         if (const auto closed = (*guest)->close_context(context); !closed) return closed;
-        const std::lock_guard lock(in.mutex);
-        std::erase_if(in.contexts, [&](const ContextInfo& each) { return each.id == context; });
-        return {};
+        {
+          const std::lock_guard lock(in.mutex);
+          std::erase_if(in.contexts, [&](const ContextInfo& each) { return each.id == context; });
+        }
+        return hold_memory(in, memory_with(in, 0));
       });
 }
 
@@ -249,7 +260,7 @@ void Sandboxes::set_policy(const std::string& tenant, const std::string& id, pol
         GuestSpec spec = in.spec;
         spec.policy = wanted;
         spec = with_secrets(in.tenant, std::move(spec));
-        const uint64_t before = in.memory_bytes, after = wanted.limits.memory_bytes;
+        const uint64_t before = in.memory_bytes, after = memory_of(wanted.limits, 1 + in.contexts.size());
         if (const auto room = hold_memory(in, std::max(before, after)); !room)
           return std::unexpected(room.error());
         if (in.guest)

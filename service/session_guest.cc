@@ -274,9 +274,23 @@ class SessionGuest final : public Guest {
     const auto context = find(id);
     if (!context) return std::unexpected(context.error());
     host::HostResult<T> done = act(*(*context)->session);
-    if (!done) return std::unexpected(file_error(done.error(), path));
+    if (!done) return std::unexpected(with_other_contexts(file_error(done.error(), path), id, path));
     if constexpr (std::is_void_v<T>) return {};
     else return *std::move(done);
+  }
+
+  // A file that is not in the context, and in another one.
+  ApiError with_other_contexts(ApiError error, const std::string& id, const std::string& path) {
+    if (error.code != ApiCode::kNotFound) return error;
+    for (const auto& [other, context] : contexts_) {
+      if (other == id || !context.session->act_on_files({wasi::FileAct::kStat, path, "", false})) continue;
+      error.hint =
+          (other.empty() ? "The context that is there from the start" : "The context " + other) +
+          " has a file of this name, and contexts have files of their own: read it with \"context\"" +
+          (other.empty() ? " left out." : ": \"" + other + "\".");
+      break;
+    }
+    return error;
   }
 
   // By a turn of its own, which the program does not see.
