@@ -1,10 +1,13 @@
 // membrane-service: the program that `membrane serve` becomes.
 
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
+#include <optional>
 
 #include "base/private_file.h"
 #include "packages/provide.h"
@@ -22,6 +25,7 @@
 #include "service/receipts.h"
 #include "service/rest.h"
 #include "service/times.h"
+#include "worker/control_groups.h"
 #include "worker/guests.h"
 
 namespace membrane::service {
@@ -164,11 +168,37 @@ Status check_walls(worker::Zygote& zygote, const std::vector<std::string>& accep
               "See membrane doctor.");
 }
 
-// `zygote` was started before all else.
-Status serve(const Config& config, const std::shared_ptr<worker::Zygote>& zygote,
-             HiddenVariable& secrets_key) {
-  MEMBRANE_TRY(check_walls(*zygote, config.accepted_walls));
+worker::ControlLimits control_limits(const Config& config) {
+  constexpr uint64_t kMore = 256;
+  const uint64_t machine_bytes =
+      static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  return {
+      .memory_bytes = config.workers_memory_bytes != 0 ? config.workers_memory_bytes : machine_bytes / 4 * 3,
+      .processes = config.workers_processes != 0 ? config.workers_processes
+                                                 : config.sandboxes + config.ready_workers + kMore,
+      .cpu_percent = config.workers_cpu_percent};
+}
+
+// Workers that are forked from now on are in it.
+worker::ControlGroups bound_workers(const Config& config, const worker::Zygote& zygote, Log& log) {
+  const pid_t process = zygote.process();
+  worker::ControlGroups groups = worker::ControlGroups::make(control_limits(config), {&process, 1});
+  std::string missing = groups.missing();
+  if (const Status added = groups.add(process); !added)
+    missing += (missing.empty() ? "" : "; ") + added.error().message;
+  std::string bounded;
+  for (const std::string& each : groups.bounded()) bounded += (bounded.empty() ? "" : " ") + each;
+  log.write(missing.empty() ? Level::kInfo : Level::kWarning, "control group",
+            {{"bounds", std::string_view(bounded)}, {"missing", std::string_view(missing)}});
+  return groups;
+}
+
+// `zygote` was started before all else. `groups` get those of the workers, for as long as the zygote is there.
+Status serve(const Config& config, const std::shared_ptr<worker::Zygote>& zygote, HiddenVariable& secrets_key,
+             std::optional<worker::ControlGroups>& groups) {
   Log log(stderr, level_of(config.log_level));
+  groups.emplace(bound_workers(config, *zygote, log));
+  MEMBRANE_TRY(check_walls(*zygote, config.accepted_walls));
   MEMBRANE_ASSIGN(const Kept kept, Kept::open(config));
   Metrics metrics;
   MEMBRANE_ASSIGN(const auto ledger,
@@ -263,6 +293,7 @@ int main(int argc, char** argv) {
       ->type_name("FILE");
   // While there is one thread, and no secret in memory.
   HiddenVariable secrets_key("MEMBRANE_SECRETS_KEY");
+  std::optional<membrane::worker::ControlGroups> groups;  // which end after the processes in them
   const auto zygote = membrane::worker::Zygote::start();
   if (!zygote) return complain(zygote.error());
   CLI11_PARSE(app, argc, argv);
@@ -273,6 +304,6 @@ int main(int argc, char** argv) {
       return complain(read.error());
     CLI11_PARSE(app, argc, argv);
   }
-  const membrane::Status served = serve(config, *zygote, secrets_key);
+  const membrane::Status served = serve(config, *zygote, secrets_key, groups);
   return served ? 0 : complain(served.error());
 }

@@ -124,6 +124,8 @@ class Zygote : public std::enable_shared_from_this<Zygote> {
   Status open(const sandbox::TemplateSpec& spec);
   // Errors: kUnavailable.
   Result<std::shared_ptr<Worker>> spawn();
+  // Its number in this process's namespace, for a control group that it is to be in with all of its workers.
+  [[nodiscard]] int process() const { return worker_->pid_; }
 
  private:
   friend class Worker;
