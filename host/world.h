@@ -74,6 +74,7 @@ struct WorldParts {
   const JournalSource* replay = nullptr;
   JournalSink* record = nullptr;
   Secrets secrets = nullptr;
+  EgressWatch* watch = nullptr;
 };
 
 // In this process.

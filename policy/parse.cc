@@ -260,6 +260,7 @@ Status read_http(HttpGrant& grant, const Node& node, const Where& where) {
       {"max_response", size_field<&HttpGrant::max_response_bytes, HttpGrant>},
       {"timeout", duration_field<&HttpGrant::timeout_ms, HttpGrant>},
       {"max_redirects", read_redirects},
+      {"traceparent", bool_field<&HttpGrant::traceparent, HttpGrant>},
   };
   MEMBRANE_TRY(read_table(grant, node, where, kFields));
   return {};

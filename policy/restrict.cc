@@ -46,6 +46,7 @@ std::optional<HttpGrant> covered(const HttpGrant& given, const HttpGrant& ceilin
   lower(grant.max_response_bytes, ceiling.max_response_bytes);
   lower(grant.timeout_ms, ceiling.timeout_ms);
   lower(grant.max_redirects, ceiling.max_redirects);
+  grant.traceparent = grant.traceparent && ceiling.traceparent;
   return grant;
 }
 

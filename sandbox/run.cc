@@ -748,7 +748,8 @@ std::unique_ptr<host::World> world_of(const RunOptions& options,
                            .person = options.person,
                            .replay = options.replay,
                            .record = options.record,
-                           .secrets = options.secrets});
+                           .secrets = options.secrets,
+                           .watch = options.egress_watch});
 }
 
 Report run(const Program& program, const RunOptions& options) { return Run(program, options).execute(); }

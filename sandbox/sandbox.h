@@ -80,6 +80,7 @@ struct RunOptions {
   host::Model* model = nullptr;     // for ai.*; borrowed; null: ai.* answers ENOTSUP
   host::Person* person = nullptr;   // for agent.ask; borrowed
   host::Secrets secrets = nullptr;  // what headers of the policy name; null: the environment's variables
+  host::EgressWatch* egress_watch = nullptr;    // hears of http requests that are sent; borrowed
   const host::JournalSource* replay = nullptr;  // answers host calls from here instead of the world
   host::JournalSink* record = nullptr;          // when set, every host call is written here
   const std::atomic<bool>* cancel = nullptr;    // set it to stop the run at its next safepoint

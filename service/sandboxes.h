@@ -145,6 +145,8 @@ struct SandboxesOptions {
   std::function<host::Secrets(const std::string& tenant, const policy::Policy& policy)> secrets_of = {};
   Watcher* watcher = nullptr;    // borrowed; null: none
   Receipts* receipts = nullptr;  // the same; null: nothing is sealed
+  // Who hears of the http requests of an exec with this trace; null: nobody.
+  std::function<std::shared_ptr<host::EgressWatch>(const std::string& trace)> watch_egress = {};
 };
 
 class Sandboxes {

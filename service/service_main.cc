@@ -213,6 +213,10 @@ Status serve(const Config& config, const std::shared_ptr<worker::Zygote>& zygote
   MEMBRANE_ASSIGN(const auto secrets, secrets_of(config, secrets_key, *kept.state, log));
   MEMBRANE_ASSIGN(const auto idempotency, Idempotency::open(*kept.state));
   MEMBRANE_ASSIGN(Operations operations, Operations::read(kOpenApiDocument, kReportSchema));
+  std::unique_ptr<Traces> traces;
+  if (!config.traces.empty()) {
+    MEMBRANE_ASSIGN(traces, Traces::start(config.traces, log));
+  }
   auto sandboxes = std::make_unique<Sandboxes>(
       *guests, *kept.images, snapshots,
       SandboxesOptions{
@@ -225,7 +229,11 @@ Status serve(const Config& config, const std::shared_ptr<worker::Zygote>& zygote
           .secrets_of = [&secrets](const std::string& tenant,
                                    const policy::Policy& policy) { return secrets->of(tenant, policy); },
           .watcher = ledger.get(),
-          .receipts = receipts.get()});
+          .receipts = receipts.get(),
+          .watch_egress =
+              [&traces](const std::string& trace) {
+                return traces ? trace_egress(*traces, trace) : nullptr;
+              }});
   MEMBRANE_TRY(bring_back(*ledger, snapshots, *sandboxes, *kept.images, log));
   MEMBRANE_ASSIGN(
       const auto rest,
@@ -234,10 +242,6 @@ Status serve(const Config& config, const std::shared_ptr<worker::Zygote>& zygote
           {.ledger = *ledger, .metrics = metrics, .idempotency = *idempotency, .audit = kept.audit.get()}));
   e2b::E2b for_e2b(*sandboxes, *kept.tokens);
   auto mcp = std::make_unique<McpInterface>(*sandboxes, *kept.tokens, mcp_options(config));
-  std::unique_ptr<Traces> traces;
-  if (!config.traces.empty()) {
-    MEMBRANE_ASSIGN(traces, Traces::start(config.traces, log));
-  }
   Front front({&for_e2b, mcp.get(), rest.get()}, log, &metrics, traces.get());
   MEMBRANE_ASSIGN(const auto server, HttpServer::listen(http_options(config), front));
 

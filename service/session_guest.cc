@@ -202,7 +202,7 @@ class SessionGuest final : public Guest {
     std::unique_ptr<sandbox::Session> session;           // after what its options refer to
   };
 
-  [[nodiscard]] sandbox::RunOptions options(const Context& context) const {
+  [[nodiscard]] sandbox::RunOptions options(const Context& context) {
     sandbox::RunOptions options = bounds_.options(spec_.policy, spec_.secrets);
     if (context.recorder) context.recorder->attach(options);
     return options;
@@ -343,8 +343,9 @@ void TurnBounds::begin_turn(std::optional<std::chrono::milliseconds> most_time) 
   budget_->set_deadline(std::chrono::steady_clock::now() + std::min(wall, most_time.value_or(wall)));
 }
 
-sandbox::RunOptions TurnBounds::options(const policy::Policy& policy, const host::Secrets& secrets) const {
+sandbox::RunOptions TurnBounds::options(const policy::Policy& policy, const host::Secrets& secrets) {
   sandbox::RunOptions options;
+  options.egress_watch = &watch_;
   options.policy = policy;
   options.budget = budget_;
   options.cancel = &stop_;

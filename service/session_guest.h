@@ -48,17 +48,31 @@ class TurnBounds {
       : limits_(limits), budget_(std::make_shared<policy::Budget>()) {}
 
   void set_limits(const policy::Limits& limits) { limits_ = limits; }
+  // Who hears of the http requests of the turn that comes; may be null.
+  void watch(host::EgressWatch* of_turn) { watch_.of_turn = of_turn; }
   void stop() { stop_ = true; }
   void allow() { stop_ = false; }
   // What a turn may use from now on.
   void begin_turn(std::optional<std::chrono::milliseconds> most_time);
   // Options that these bounds hold for. They are borrowed by the options.
-  [[nodiscard]] sandbox::RunOptions options(const policy::Policy& policy, const host::Secrets& secrets) const;
+  [[nodiscard]] sandbox::RunOptions options(const policy::Policy& policy, const host::Secrets& secrets);
 
  private:
+  // Sessions outlive the turns whose requests are watched.
+  struct Watch final : host::EgressWatch {
+    uint64_t leaves(std::string_view method, std::string_view host, std::string& traceparent) override {
+      return of_turn != nullptr ? of_turn->leaves(method, host, traceparent) : 0;
+    }
+    void is_over(uint64_t number, int status) override {
+      if (of_turn != nullptr) of_turn->is_over(number, status);
+    }
+    host::EgressWatch* of_turn = nullptr;
+  };
+
   policy::Limits limits_;
   std::shared_ptr<policy::Budget> budget_;
   std::atomic<bool> stop_ = false;
+  Watch watch_;
 };
 
 }  // namespace membrane::service
