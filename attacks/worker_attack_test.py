@@ -60,6 +60,27 @@ add_tries(Calls, [(f"{name}_{when}_{worker_walls()[wall][0]}", worker_walls()[wa
                    when, stop) for name, wall, when, stop in CALLS], Calls.stands)
 
 
+class Group(unittest.TestCase):
+    """What all workers together may not have more of, where a control group can be had: tried without any other wall."""
+
+    @classmethod
+    def setUpClass(cls):
+        done = subprocess.run([PROGRAM, "group"], capture_output=True, text=True, timeout=MAX_SECONDS)
+        lines = [json.loads(line) for line in done.stdout.splitlines()]
+        assert done.returncode == 0 and lines, done.stderr
+        cls.missing = lines[0]["missing"]
+        cls.said = {each["name"]: (each["said"], each["bare"]) for each in lines[1:]}
+
+    def stands(self, name, stop):
+        if self.missing:
+            self.skipTest(f"this machine has no control group: {self.missing}")
+        self.assertEqual(self.said[name], (stop, "nothing"))
+
+
+add_tries(Group, [(f"{name}_in_a_control_group", "control_group", name, stop)
+                  for name, stop in (("eat_memory", "SIGKILL"), ("fork_without_end", "EAGAIN"))], Group.stands)
+
+
 class Peers(unittest.TestCase):
     """What it says to its supervisor, which lives on, says what happened, and serves the next."""
 

@@ -1,26 +1,21 @@
 // membrane check: what is wrong with a program, before it runs.
 
 #include <algorithm>
-#include <chrono>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "base/stop_scope.h"
 #include "base/terminal.h"
 #include "cli/cli.h"
-#include "host/link.h"
-#include "lang/language.h"
 #include "lang/language_names.h"
-#include "lang/wat/preprocessor.h"
 #include "policy/policy.h"
+#include "sandbox/check.h"
 #include "sandbox/languages.h"
 #include "sandbox/session.h"
-#include "sandbox/wasi_calls.h"
-#include "wasm/text/printer.h"
-#include "wasm/validate.h"
 
 namespace membrane::cli {
 namespace {
+
+using sandbox::Finding;
 
 constexpr uint64_t kMaxProgramBytes = 1u << 30;
 
@@ -30,29 +25,7 @@ struct Options {
   std::string wall = "60s";
   bool json = false;
   bool expand = false;
-};
-
-// Everything that is found out about a program without running it.
-std::vector<Diagnostic> check(const std::string& source, const std::string& name) {
-  auto loaded = lang::load_program(source, lang::Language::kAuto, name);
-  if (!loaded) return loaded.error();
-  if (auto valid = wasm::validate(loaded->module, loaded->text()); !valid)
-    return {loaded->to_author(valid.error())};
-  const auto is_of_wasi = [](const wasm::Import& import) { return sandbox::find_wasi(import) != nullptr; };
-  if (auto linkage = host::link_imports(loaded->module, is_of_wasi); !linkage) return linkage.error();
-  return {};
-}
-
-// A finding, of Membrane or of a language.
-struct Finding {
-  std::string code;
-  std::string message;
-  Place place;
-  std::string function = {};
-  std::string expected = {};
-  std::string found = {};
-  std::string hint = {};
-  std::string text = {};  // all of it, for a person
+  bool in_process = false;
 };
 
 nlohmann::ordered_json json_of(const Finding& finding) {
@@ -61,17 +34,6 @@ nlohmann::ordered_json json_of(const Finding& finding) {
           {"offset", finding.place.offset}, {"end_offset", finding.place.end_offset},
           {"function", finding.function},   {"expected", finding.expected},
           {"found", finding.found},         {"hint", finding.hint}};
-}
-
-Finding finding_of(const Diagnostic& d, const std::string& source, const std::string& name) {
-  return {.code = std::string(name_of(d.code)),
-          .message = d.message,
-          .place = d.place,
-          .function = d.function,
-          .expected = d.expected,
-          .found = d.found,
-          .hint = std::string(hint_of(d)),
-          .text = render(d, source, name)};
 }
 
 // Where a line of the text begins, and its end.
@@ -109,21 +71,34 @@ Finding finding_of(const sandbox::ReportError& error, const std::string& source,
           .text = std::move(text)};
 }
 
+Error out_of_time(const Options& options) {
+  return {ErrorCode::kTimedOut, "checking the program took longer than its time of " + options.wall,
+          "Make the program smaller, or give it more time with --wall."};
+}
+
 // What a language says of a text, of which it runs nothing. Errors: those of sandbox::Languages; kUnsupported of a language
 // that cannot.
 Result<std::vector<Finding>> check_in(const std::string& language, const std::string& source,
-                                      const std::string& name, uint64_t wall_ms) {
+                                      const std::string& name, uint64_t wall_ms, const Options& options) {
   static auto* const languages = new sandbox::Languages(template_options(engine::Tier::kAuto));  // as in run
   MEMBRANE_ASSIGN(auto opened, languages->open(language, ""));
-  sandbox::RunOptions options;
-  options.policy.limits = policy::language_limits();
-  options.policy.limits.wall_ms = wall_ms;
-  MEMBRANE_ASSIGN(const auto session, sandbox::Session::create(std::move(opened), options));
+  sandbox::RunOptions run_options;
+  run_options.policy.limits = policy::language_limits();
+  run_options.policy.limits.wall_ms = wall_ms;
+  std::unique_ptr<sandbox::Session> session;
+  if (options.in_process) {
+    MEMBRANE_ASSIGN(session, sandbox::Session::create(std::move(opened), run_options));
+  } else {
+    MEMBRANE_ASSIGN(const auto worker, take_worker());
+    MEMBRANE_TRY(worker->open(opened->spec()));
+    MEMBRANE_ASSIGN(session, worker->create(opened->spec(), run_options));
+  }
   const sandbox::Report report =
       session->exec({.code = source, .name = name, .is_script = true, .only_checks = true});
   std::vector<Finding> findings;
   if (report.outcome == sandbox::Outcome::kInvalid && !report.errors.empty())
     return fail(ErrorCode::kUnsupported, report.errors[0].message, report.errors[0].hint);
+  if (report.outcome == sandbox::Outcome::kTimedOut) return std::unexpected(out_of_time(options));
   for (const sandbox::ReportError& error : report.errors) findings.push_back(finding_of(error, source, name));
   return findings;
 }
@@ -143,52 +118,47 @@ int show_findings(const std::vector<Finding>& findings, const Options& options, 
   return findings.empty() ? kExitOk : kExitRequest;
 }
 
-// Plain WAT: of a text, its expansion; of a binary, what it disassembles to.
-Result<std::string> plain_text(const std::string& source, const std::string& name) {
-  if (lang::detect(source) == lang::Language::kWasm) {
-    auto loaded = lang::load_program(source, lang::Language::kWasm, name);
-    if (!loaded) return fail(ErrorCode::kInvalidInput, loaded.error().front().message);
-    return wasm::print_text(loaded->module);
+// In a worker, unless the options say otherwise. Errors: those of worker::Worker; kTimedOut.
+Result<sandbox::CheckAnswer> check(const sandbox::CheckRequest& request, const Options& options) {
+  sandbox::CheckAnswer answer;
+  if (options.in_process) {
+    answer = sandbox::check_program(request);
+  } else {
+    MEMBRANE_ASSIGN(const auto worker, take_worker());
+    MEMBRANE_ASSIGN(answer, worker->check(request));
   }
-  auto expansion = lang::expand(source, lang::host_functions());
-  if (!expansion) return fail(ErrorCode::kInvalidInput, expansion.error().front().message);
-  return std::string(expansion->text_or(source));
+  if (answer.was_stopped) return std::unexpected(out_of_time(options));
+  return answer;
 }
 
-Error out_of_time(const Options& options) {
-  return {ErrorCode::kTimedOut, "checking the program took longer than its time of " + options.wall,
-          "Make the program smaller, or give it more time with --wall."};
+Result<int> show_plain(const std::string& plain, const Options& options, const std::string& name) {
+  if (options.json)
+    print_json(nlohmann::ordered_json{{"file", name}, {"ok", true}, {"expanded", plain}}.dump(
+        -1, ' ', false, nlohmann::json::error_handler_t::replace));
+  else print(plain);
+  return kExitOk;
 }
 
 Result<int> run(const Options& options) {
   policy::Limits limits;
   MEMBRANE_TRY(policy::set_limit(limits, "wall", options.wall));
   MEMBRANE_ASSIGN(const std::string source, read_input(options.file, kMaxProgramBytes));
-  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(limits.wall_ms);
-  const StopScope scope([end] { return std::chrono::steady_clock::now() >= end; });
   const std::string name =
       options.file == "-" ? "standard input" : std::filesystem::path(options.file).filename().string();
   MEMBRANE_ASSIGN(const std::string language, program_language(options.language, options.file, source));
-  std::vector<Finding> findings;
   if (language == "wat" || language == "wasm") {
-    for (const Diagnostic& d : check(source, name)) findings.push_back(finding_of(d, source, name));
-  } else {
-    if (options.expand)
-      return fail(ErrorCode::kInvalidArgument, "--expand is for WAT, and the program is " + language,
-                  "Leave it out.");
-    MEMBRANE_ASSIGN(findings,
-                    check_in(language, source, lang::program_name(name, options.language), limits.wall_ms));
+    MEMBRANE_ASSIGN(const sandbox::CheckAnswer answer,
+                    check({source, name, options.expand, limits.wall_ms}, options));
+    return options.expand && answer.findings.empty() ? show_plain(answer.plain, options, name)
+                                                     : show_findings(answer.findings, options, name);
   }
-  if (scope.stopped()) return std::unexpected(out_of_time(options));
-  if (!options.expand || !findings.empty()) return show_findings(findings, options, name);
-  Result<std::string> plain = plain_text(source, name);
-  if (scope.stopped()) return std::unexpected(out_of_time(options));
-  MEMBRANE_TRY(plain);
-  if (options.json)
-    print_json(nlohmann::ordered_json{{"file", name}, {"ok", true}, {"expanded", *plain}}.dump(
-        -1, ' ', false, nlohmann::json::error_handler_t::replace));
-  else print(*plain);
-  return kExitOk;
+  if (options.expand)
+    return fail(ErrorCode::kInvalidArgument, "--expand is for WAT, and the program is " + language,
+                "Leave it out.");
+  MEMBRANE_ASSIGN(
+      const std::vector<Finding> findings,
+      check_in(language, source, lang::program_name(name, options.language), limits.wall_ms, options));
+  return show_findings(findings, options, name);
 }
 
 }  // namespace
@@ -208,6 +178,7 @@ void add_check(CLI::App& app, int& exit_code) {
   command->add_option("--wall", options->wall, "How long it may take, as 10s or 500ms (60s)")
       ->type_name("TIME");
   command->add_flag("--expand", options->expand, "Print the program as plain WAT");
+  add_in_process(*command, options->in_process);
   command->footer(
       "Examples:\n"
       "  membrane check program.wat\n"

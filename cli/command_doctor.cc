@@ -14,6 +14,7 @@
 #include "cli/cli.h"
 #include "lang/package.h"
 #include "sandbox/languages.h"
+#include "worker/control_groups.h"
 #include "worker/worker.h"
 
 namespace membrane::cli {
@@ -25,6 +26,18 @@ struct Options {
   bool json = false;
 };
 
+// That of the service's workers, which is made here and removed again. Nothing refuses to start without it.
+Json control_group_here() {
+  constexpr uint64_t kSome = 1u << 30;
+  const worker::ControlGroups groups =
+      worker::ControlGroups::make({.memory_bytes = kSome, .processes = kSome >> 16});
+  Json each{{"name", worker::name_of(worker::Wall::kControlGroup)},
+            {"stands", groups.missing().empty()},
+            {"does", worker::describe(worker::Wall::kControlGroup)}};
+  if (!groups.missing().empty()) each["reason"] = groups.missing();
+  return each;
+}
+
 Json walls_here(bool& all_stand) {
   Json walls = Json::array();
   const auto worker = worker::Worker::start();
@@ -35,6 +48,7 @@ Json walls_here(bool& all_stand) {
   const worker::Walls raised = (*worker)->raise_walls({});
   for (size_t i = 0; i < worker::kWallCount; ++i) {
     const auto wall = static_cast<worker::Wall>(i);
+    if (wall == worker::Wall::kControlGroup) continue;  // no worker's own
     const auto missing =
         std::ranges::find(raised.missing, worker::name_of(wall), [](const auto& m) { return m.first; });
     Json each{{"name", worker::name_of(wall)},
@@ -46,6 +60,7 @@ Json walls_here(bool& all_stand) {
   if (!(*worker)->is_alive())
     walls.push_back({{"name", "worker"}, {"stands", false}, {"reason", (*worker)->problem()}});
   all_stand = std::ranges::all_of(walls, [](const Json& wall) { return wall["stands"].get<bool>(); });
+  walls.push_back(control_group_here());
   return walls;
 }
 
@@ -96,8 +111,7 @@ Json kernel_here() {
   std::error_code error;
   return {{"system", std::string(name.sysname) + " " + name.release},
           {"processor", name.machine},
-          {"kvm", std::filesystem::exists("/dev/kvm", error)},
-          {"cgroups_are_writable", access("/sys/fs/cgroup/cgroup.subtree_control", W_OK) == 0}};
+          {"kvm", std::filesystem::exists("/dev/kvm", error)}};
 }
 
 std::string text_of(const Json& found) {
@@ -135,7 +149,8 @@ void add_doctor(CLI::App& app, int& exit_code) {
       "Example:\n"
       "  membrane doctor\n"
       "Exit codes: 0 all walls stand; 2 one is missing: membrane run works without it, and says nothing;\n"
-      "membrane serve refuses to start, unless --accept-missing-wall NAME says that this is known.");
+      "membrane serve refuses to start, unless --accept-missing-wall NAME says that this is known. The wall\n"
+      "control_group wants root or a delegated group; without it the service starts all the same.");
   command->callback([options, &exit_code] {
     bool all_stand = false;
     Json found{{"walls", walls_here(all_stand)}};

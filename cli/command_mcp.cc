@@ -8,6 +8,7 @@
 #include "agent/model_client.h"
 #include "cli/cli.h"
 #include "cli/package_options.h"
+#include "cli/seal.h"
 #include "mcp/local_backend.h"
 #include "mcp/server.h"
 #include "mcp/stdio.h"
@@ -78,6 +79,7 @@ Result<int> run(const Options& options) {
   local.model = model ? &*model : nullptr;
   local.most_sessions = most_sessions;
   local.guests = guests;
+  local.signing_key = signing_key;
   const mcp::Server server(mcp::local_backend(std::move(local)), {.version = MEMBRANE_VERSION});
 
   std::signal(SIGPIPE, SIG_IGN);

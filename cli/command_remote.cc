@@ -1,18 +1,24 @@
 // The commands that speak to a service: create, exec, cp, fork, pause, resume, snapshot, approvals, approve, logs, ps, rm.
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <optional>
 #include <set>
+#include <thread>
 
 #include "agent/interrupt.h"
 #include "agent/retry.h"
 #include "base/json.h"
 #include "base/terminal.h"
 #include "cli/cli.h"
+#include "cli/input_source.h"
 #include "cli/remote.h"
+#include "cli/seal.h"
 #include "lang/language_names.h"
 #include "policy/quantity.h"
+#include "sandbox/receipt_files.h"
 #include "sandbox/report.h"
 
 namespace membrane::cli {
@@ -69,7 +75,7 @@ struct CreateOptions {
   PolicyOptions policy;
   std::string template_name = "python", snapshot, ttl, idle_timeout;
   std::vector<std::string> metadata, labels, environment, packages;
-  bool json = false;
+  bool json = false, seals = false;
 };
 
 // Nothing when it is the usual one.
@@ -103,6 +109,7 @@ Result<Json> spec_of(const CreateOptions& options) {
   }
   if (!options.labels.empty()) spec["labels"] = options.labels;
   if (!options.packages.empty()) spec["packages"] = options.packages;
+  if (options.seals) spec["seal"] = true;
   return spec;
 }
 
@@ -119,9 +126,9 @@ Result<int> create(const CreateOptions& options) {
 
 struct ExecOptions {
   RemoteOptions remote;
-  std::string id, code, input, timeout, context;
+  std::string id, code, input, timeout, context, seal_file;
   std::vector<std::string> words;  // a file, unless there is code; then arguments
-  bool has_code = false, json = false, background = false;
+  bool has_code = false, json = false, background = false, interactive = false;
 };
 
 Result<Json> turn_of(const ExecOptions& options) {
@@ -144,6 +151,8 @@ Result<Json> turn_of(const ExecOptions& options) {
   if (!options.timeout.empty()) {
     MEMBRANE_ASSIGN(turn["timeout_ms"], duration_ms(options.timeout));
   }
+  if (!options.seal_file.empty()) turn["seal"] = true;
+  if (options.interactive) turn["open_stdin"] = true;
   return turn;
 }
 
@@ -241,19 +250,121 @@ Result<int> exec_in_background(Remote& remote, const ExecOptions& options, Json 
   return kExitOk;
 }
 
+// Gives an exec this command's standard input, as it comes, on a thread of its own.
+class InputPump {
+ public:
+  InputPump(Remote remote, std::string sandbox, std::string exec)
+      : remote_(std::move(remote)),
+        path_(of_sandbox(sandbox, {"execs", std::move(exec), "stdin"})),
+        thread_([this] { run(); }) {}
+  ~InputPump() {
+    is_over_ = true;
+    thread_.join();
+  }
+  InputPump(const InputPump&) = delete;
+  InputPump& operator=(const InputPump&) = delete;
+
+ private:
+  void run() {
+    constexpr std::chrono::milliseconds kPatience(50);
+    auto source = InputSource::open("-");
+    remote_.set_cancel(&is_over_);
+    while (source && !is_over_) {
+      const sandbox::InputPiece piece = source->read(kPatience);
+      if (piece.bytes.empty() && !piece.is_end) continue;
+      if (!give(piece) || piece.is_end) return;
+    }
+  }
+  // What the exec has no room for yet is given again. False: it takes no more.
+  bool give(const sandbox::InputPiece& piece) {
+    RemoteRequest request{
+        .method = "POST", .path = path_, .body = piece.bytes, .content_type = "application/octet-stream"};
+    if (piece.is_end) request.query = {{"eof", "true"}};
+    while (!is_over_) {
+      const auto taken = remote_.send(request);
+      if (taken) return true;
+      if (taken.error().code != ErrorCode::kExhausted) return false;
+      agent::RetryClock::real().wait_ms(kLookAgainMs, &is_over_);
+    }
+    return false;
+  }
+
+  Remote remote_;
+  const std::vector<std::string> path_;
+  std::atomic<bool> is_over_ = false;
+  std::thread thread_;  // the last, since it uses all else
+};
+
+Result<sandbox::SealedReceipt> fetch_receipt(Remote& remote, const std::string& sandbox,
+                                             const std::string& exec) {
+  sandbox::SealedReceipt sealed;
+  MEMBRANE_ASSIGN(sealed.text, remote.send({.path = of_sandbox(sandbox, {"execs", exec, "receipt"})}));
+  MEMBRANE_ASSIGN(sealed.private_text,
+                  remote.send({.path = of_sandbox(sandbox, {"execs", exec, "receipt", "private"})}));
+  return sealed;
+}
+
+// The receipts of the turns before, which a replay needs beside this one, as far as they are not there yet: under the names
+// that `membrane repl --seal` gives.
+Status save_turns_before(Remote& remote, const std::string& sandbox, const std::string& exec,
+                         const std::string& folder) {
+  std::set<std::string> there;
+  MEMBRANE_ASSIGN(const std::vector<std::string> files, sandbox::receipts_in(folder));
+  for (const std::string& file : files)
+    if (const auto receipt = sandbox::read_receipt(file)) there.insert(receipt->digest);
+  MEMBRANE_ASSIGN(const Json answer, remote.send_json({.path = of_sandbox(sandbox, {"receipts"})}));
+  const Json all = answer.value("receipts", Json::array());
+  const auto own =
+      std::ranges::find_if(all, [&](const Json& each) { return text_at(each, "exec_id") == exec; });
+  if (own == all.end()) return {};
+  for (const Json& each : all) {
+    if (text_at(each, "context") != text_at(*own, "context") ||
+        each.value("turn", 0) >= own->value("turn", 0) || there.contains(text_at(each, "digest")))
+      continue;
+    MEMBRANE_ASSIGN(const sandbox::SealedReceipt sealed,
+                    fetch_receipt(remote, sandbox, text_at(each, "exec_id")));
+    MEMBRANE_ASSIGN(const sandbox::Receipt receipt, sandbox::Receipt::parse(sealed.text));
+    MEMBRANE_TRY(sandbox::write_receipt(folder + "/" + sandbox::name_of_turn(receipt.head), sealed));
+  }
+  return {};
+}
+
+// FILE and FILE.private, when the exec is over.
+Status save_receipt(Remote& remote, const ExecOptions& options, const std::string& exec) {
+  MEMBRANE_ASSIGN(const sandbox::SealedReceipt sealed, fetch_receipt(remote, options.id, exec));
+  MEMBRANE_TRY(sandbox::write_receipt(options.seal_file, sealed));
+  const std::string folder = std::filesystem::path(options.seal_file).parent_path().string();
+  return save_turns_before(remote, options.id, exec, folder.empty() ? "." : folder);
+}
+
 Result<int> exec(const ExecOptions& options) {
+  if (!options.seal_file.empty()) MEMBRANE_TRY(check_receipt_path(options.seal_file));
   MEMBRANE_ASSIGN(Json turn, turn_of(options));
   MEMBRANE_ASSIGN(Remote remote, Remote::open(options.remote));
   if (options.background) return exec_in_background(remote, options, std::move(turn));
-  turn["stream"] = true;
   agent::Interrupt interrupt;
   remote.set_cancel(&interrupt.flag());
   ExecView view(options.json);
-  const Status read =
-      follow(remote, options.id, json_request("POST", of_sandbox(options.id, {"exec"}), turn), "", view);
+  std::optional<InputPump> pump;
+  std::string id;
+  RemoteRequest request;
+  if (options.interactive) {
+    turn["background"] = true;  // whose id is known before it has printed anything
+    MEMBRANE_ASSIGN(const Json begun,
+                    remote.send_json(json_request("POST", of_sandbox(options.id, {"exec"}), turn)));
+    id = text_at(begun, "exec_id");
+    MEMBRANE_ASSIGN(Remote for_input, Remote::open(options.remote));
+    pump.emplace(std::move(for_input), options.id, id);
+    request = events_of(options.id, id, "");
+  } else {
+    turn["stream"] = true;
+    request = json_request("POST", of_sandbox(options.id, {"exec"}), turn);
+  }
+  const Status read = follow(remote, options.id, std::move(request), id, view);
+  pump.reset();
   if (!read && read.error().code == ErrorCode::kCancelled) {
     remote.set_cancel(nullptr);
-    const std::string exec = remote.exec_id();
+    const std::string exec = id.empty() ? remote.exec_id() : id;
     if (!exec.empty())
       MEMBRANE_TRY(remote.send({.method = "DELETE", .path = of_sandbox(options.id, {"execs", exec})}));
     return kExitInterrupted;
@@ -261,7 +372,9 @@ Result<int> exec(const ExecOptions& options) {
   MEMBRANE_TRY(read);
   if (options.json) print_json(view.report);
   else view.show_end();
-  return view.exit_code();
+  if (options.seal_file.empty()) return view.exit_code();
+  const Status saved = save_receipt(remote, options, text_at(view.report, "exec_id"));
+  return saved ? view.exit_code() : complain_unsealed(saved.error());
 }
 
 // -- cp -------------------------------------------------------------------------------------------------------------
@@ -522,6 +635,7 @@ void add_create(CLI::App& app, int& exit_code) {
   add_repeatable(*command, "--with", options->packages,
                  "A package that its programs can import; may be repeated")
       ->type_name("PACKAGE");
+  command->add_flag("--seal", options->seals, "Have the service make a receipt of every exec");
   options->policy.add_to(*command);
   options->remote.add_to(*command);
   command->add_flag("--json", options->json, "Print what the service says of it");
@@ -538,12 +652,24 @@ void add_exec(CLI::App& app, int& exit_code) {
       command->add_option("-e,--evaluate", options->code, "The code")->type_name("CODE");
   command->add_option("words", options->words, "Without -e a file with the code; then arguments of the code")
       ->type_name("[FILE] [ARGUMENT]");
-  command->add_option("--input", options->input, "What it reads from its standard input; - is this command's")
-      ->type_name("FILE");
+  CLI::Option* const input = command->add_option(
+      "--input", options->input, "What it reads from its standard input; - is this command's");
+  input->type_name("FILE");
   command->add_option("--timeout", options->timeout, "How long it may run, as 10s")->type_name("TIME");
   command->add_option("--context", options->context, "The context of the sandbox to run it in")
       ->type_name("ID");
-  command->add_flag("--background", options->background, "Print the exec's id, and do not wait for it");
+  CLI::Option* const background =
+      command->add_flag("--background", options->background, "Print the exec's id, and do not wait for it");
+  command
+      ->add_option("--seal", options->seal_file,
+                   "Write the receipt of it, FILE and FILE.private, and beside it those of the turns before")
+      ->type_name("FILE")
+      ->excludes(background);
+  command
+      ->add_flag("-i,--interactive", options->interactive,
+                 "Give it this command's standard input as it comes, while it runs")
+      ->excludes(background)
+      ->excludes(input);
   command->add_flag("--json", options->json, "Print the report, once it is over");
   options->remote.add_to(*command);
   command->footer(

@@ -25,6 +25,7 @@ struct Options {
   std::string tier = "auto";
   KeysOption keys;
   bool json = false;
+  bool in_process = false;
 };
 
 // What came of one run, or of a session up to a turn.
@@ -43,7 +44,22 @@ Result<std::shared_ptr<const sandbox::Template>> open_template(const sandbox::Wa
   return PackageOptions().provide(std::move(opened), wanted.policy, "", &interrupted);
 }
 
-Result<Outcome> replay_one(const std::string& file, const sandbox::KeyRing& keys, const Options& options) {
+// Where the programs run.
+void run_in(const worker::Guests& guests, sandbox::ReplayOptions& options) {
+  options.run = [&](const sandbox::Program& program, const sandbox::RunOptions& run_options) {
+    return guests.run(program, run_options);
+  };
+  options.create = [&](std::shared_ptr<const sandbox::Template> of, sandbox::RunOptions run_options) {
+    return guests.create(std::move(of), std::move(run_options));
+  };
+  options.restore = [&](std::shared_ptr<const sandbox::Template> of, std::span<const uint8_t> kept,
+                        sandbox::RunOptions run_options) {
+    return guests.restore(std::move(of), kept, std::move(run_options));
+  };
+}
+
+Result<Outcome> replay_one(const std::string& file, const sandbox::KeyRing& keys, const Options& options,
+                           const worker::Guests& guests) {
   Outcome outcome;
   outcome.file = file;
   MEMBRANE_ASSIGN(const std::vector<sandbox::SealedRun> turns, sandbox::read_turns(file, keys));
@@ -53,6 +69,7 @@ Result<Outcome> replay_one(const std::string& file, const sandbox::KeyRing& keys
     return open_template(wanted, replay_options.tier);
   };
   replay_options.cancel = &interrupted;
+  run_in(guests, replay_options);
   MEMBRANE_ASSIGN(outcome.replayed, sandbox::replay(turns, replay_options));
   if (options.policy_file.empty()) return outcome;
   MEMBRANE_ASSIGN(const policy::Policy policy,
@@ -115,10 +132,11 @@ void show(const Outcome& outcome, bool has_policy) {
 Result<int> run(const Options& options) {
   MEMBRANE_ASSIGN(const sandbox::KeyRing keys, options.keys.keys());
   MEMBRANE_ASSIGN(const std::vector<std::string> files, files_of(options, keys));
+  MEMBRANE_ASSIGN(const worker::Guests guests, take_guests(options.in_process));
   std::signal(SIGINT, [](int) { interrupted = true; });
   int code = kExitOk;
   for (const std::string& file : files) {
-    MEMBRANE_ASSIGN(const Outcome outcome, replay_one(file, keys, options));
+    MEMBRANE_ASSIGN(const Outcome outcome, replay_one(file, keys, options, guests));
     const bool has_policy = !options.policy_file.empty();
     if (options.json) print_json(json_of(outcome, has_policy));
     else show(outcome, has_policy);
@@ -142,6 +160,7 @@ void add_replay(CLI::App& app, int& exit_code) {
       ->type_name("FILE");
   command->add_option("--tier", options->tier, "Who runs the code: interpreter, compiler, or auto")
       ->type_name("TIER");
+  add_in_process(*command, options->in_process);
   options->keys.add_to(*command);
   command->add_flag("--json", options->json, "One JSON object for each run, on a line");
   command->footer(

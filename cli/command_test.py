@@ -663,6 +663,18 @@ class Check(CommandTest):
         self.assertEqual(json.loads(self.membrane("check", "a.wat", "--json").stdout),
                          {"file": "a.wat", "ok": True, "diagnostics": []})
 
+    def test_it_is_the_same_in_a_worker_and_in_the_process(self):
+        programs = {"a.wat": ADD, "bad.wat": self.BAD, "f.wasm": BINARY, "cut.wasm": BINARY[:-3], "empty.wat": "",
+                    "deep.wat": "(" * 100_000, "a.py": "x = 1\n", "bad.py": "x = (1\n", "bad.js": "let x = ;"}
+        for name, text in programs.items():
+            self.file(name, text)
+            for flags in ((), ("--json",)) + ((("--expand",),) if name.endswith((".wat", ".wasm")) else ()):
+                with self.subTest(name=name, flags=flags):
+                    done = [subprocess.run([COMMAND, "check", name, *flags, *where], cwd=self.folder, capture_output=True,
+                                           env=self.environment, timeout=SECONDS, check=False)
+                            for where in ((), ("--in-process",))]
+                    self.assertEqual(*[(each.returncode, each.stdout, each.stderr) for each in done])
+
     def test_a_finding_has_place_line_caret_and_hint(self):
         text = self.membrane("check", self.file("bad.wat", self.BAD), code=2).stdout
         self.assertTrue(text.startswith("bad.wat:1:36: error[unknown-instruction]: "), text)

@@ -2,6 +2,7 @@
 //
 //   hostile_worker calls DIRECTORY          each row of hostile_calls.def against the walls, as a line of JSON
 //   hostile_worker calls DIRECTORY bare     the same without any wall, which shows that the walls are what stops it
+//   hostile_worker group                    what it tries at a control group, in one and without
 //   hostile_worker peers                    the names of hostile_peers.def
 //   hostile_worker peer NAME DIRECTORY      one of them, as JSON
 //
@@ -10,6 +11,7 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/mman.h>
 #include <sys/msg.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -34,6 +36,7 @@
 #include "base/json.h"
 #include "cli/out_directory.h"
 #include "worker/channel.h"
+#include "worker/control_groups.h"
 #include "worker/hostile_calls_testing.h"
 #include "worker/hostile_peers_testing.h"
 
@@ -288,8 +291,65 @@ int try_all(const std::string& directory, bool is_bare) {
   return 0;
 }
 
+// -- a control group: no other wall, so that it stands alone
+
+constexpr uint64_t kGroupBytes = 64u << 20, kGroupProcesses = 16;
+constexpr int kWantedProcesses = 4 * kGroupProcesses;
+
+int eat_memory() {
+  constexpr size_t kBytes = 4 * kGroupBytes, kPage = 4096;
+  void* const memory = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return errno;
+  for (size_t at = 0; at < kBytes; at += kPage) static_cast<volatile char*>(memory)[at] = 1;
+  return 0;
+}
+
+int fork_without_end() {
+  for (int made = 0; made < kWantedProcesses; ++made) {
+    const pid_t parent = getpid(), child = fork();
+    if (child < 0) return errno;
+    if (child != 0) continue;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    while (getppid() == parent) pause();
+    _exit(0);
+  }
+  return 0;
+}
+
+// What becomes of it: a signal, an error, or "nothing", which is what stops it.
+std::string try_in_group(int (*act)(), ControlGroups* group) {
+  int go[2] = {};
+  need(pipe(go), "pipe");
+  const pid_t pid = need(fork(), "fork");
+  if (pid == 0) {
+    char byte = 0;
+    close(go[1]);
+    if (read(go[0], &byte, 1) != 1) _exit(1);
+    _exit(act());
+  }
+  if (group != nullptr && !group->add(pid)) give_up("control group");
+  need(static_cast<int>(write(go[1], "x", 1)), "write");
+  close(go[0]);
+  close(go[1]);
+  int status = 0;
+  waitpid(pid, &status, 0);
+  if (WIFSIGNALED(status)) return std::string("SIG") + sigabbrev_np(WTERMSIG(status));
+  return WEXITSTATUS(status) == 0 ? "nothing" : strerrorname_np(WEXITSTATUS(status));
+}
+
+int try_groups() {
+  ControlGroups group = ControlGroups::make({.memory_bytes = kGroupBytes, .processes = kGroupProcesses});
+  print({{"missing", group.missing()}});
+  const std::pair<const char*, int (*)()> tries[] = {{"eat_memory", eat_memory},
+                                                     {"fork_without_end", fork_without_end}};
+  if (group.missing().empty())
+    for (const auto& [name, act] : tries)
+      print({{"name", name}, {"said", try_in_group(act, &group)}, {"bare", try_in_group(act, nullptr)}});
+  return 0;
+}
+
 int usage() {
-  std::fputs("usage: hostile_worker calls DIRECTORY [bare] | peers | peer NAME DIRECTORY\n", stderr);
+  std::fputs("usage: hostile_worker calls DIRECTORY [bare] | group | peers | peer NAME DIRECTORY\n", stderr);
   return 2;
 }
 
@@ -297,6 +357,7 @@ int run(std::span<char*> arguments) {
   const std::string what = arguments.size() > 1 ? arguments[1] : "";
   if (what == "calls" && arguments.size() >= 3)
     return try_all(arguments[2], arguments.size() == 4 && std::string_view(arguments[3]) == "bare");
+  if (what == "group") return try_groups();
   if (what == "peers") {
     for (const std::string_view name : names_of_peers()) std::printf("%s\n", std::string(name).c_str());
     return 0;

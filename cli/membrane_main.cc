@@ -76,8 +76,9 @@ std::optional<EarlyProcess> early_process(const std::vector<std::string_view>& w
     return word == "--in-process" || word == "--help" || word == "-h";
   };
   if (std::find_if(words.begin(), end, says_otherwise) != end) return std::nullopt;
-  if (words[0] == "run" || words[0] == "thaw") return EarlyProcess::kWorker;
-  if (words[0] == "repl" || words[0] == "agent" || words[0] == "mcp") return EarlyProcess::kZygote;
+  if (words[0] == "run" || words[0] == "thaw" || words[0] == "check") return EarlyProcess::kWorker;
+  if (words[0] == "repl" || words[0] == "agent" || words[0] == "mcp" || words[0] == "replay")
+    return EarlyProcess::kZygote;
   return std::nullopt;
 }
 

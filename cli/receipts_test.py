@@ -222,6 +222,8 @@ class Replay(Case):
                                     "--lang", "wat", "--fuel", "100000", code=code)
                 self.assertIn("the same", self.membrane("replay", receipt).stdout)
                 self.assertIn("the same", self.membrane("replay", receipt, "--tier", "interpreter").stdout)
+                self.assertEqual(self.membrane("replay", receipt, "--json", "--in-process").stdout,
+                                 self.membrane("replay", receipt, "--json").stdout)
 
     def test_input_arguments_and_environment_come_again(self):
         program = """(func (export "run")

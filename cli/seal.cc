@@ -25,15 +25,20 @@ int complain_unsealed(const Error& error) {
   return kExitMembrane;
 }
 
-Result<std::unique_ptr<RunSeal>> RunSeal::open(std::string path) {
-  if (path.empty()) return nullptr;
-  MEMBRANE_ASSIGN(sandbox::ReceiptKey key, signing_key());
+Status check_receipt_path(const std::string& path) {
   const std::filesystem::path folder = std::filesystem::path(path).parent_path();
   const std::string place = folder.empty() ? "." : folder.string();
   std::error_code error;
   if (access(place.c_str(), W_OK) != 0 || std::filesystem::is_directory(path, error))
     return fail(ErrorCode::kUnavailable, "cannot write " + path,
                 "Give a file in a folder that can be written to.");
+  return {};
+}
+
+Result<std::unique_ptr<RunSeal>> RunSeal::open(std::string path) {
+  if (path.empty()) return nullptr;
+  MEMBRANE_ASSIGN(sandbox::ReceiptKey key, signing_key());
+  MEMBRANE_TRY(check_receipt_path(path));
   return std::unique_ptr<RunSeal>(new RunSeal(std::move(path), std::move(key)));
 }
 

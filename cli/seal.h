@@ -19,6 +19,9 @@ Result<sandbox::ReceiptKey> signing_key();
 // The directory of a session's or a task's receipts. Errors: those of signing_key() and ReceiptBook::open().
 Result<std::unique_ptr<sandbox::ReceiptBook>> open_receipt_book(const std::string& directory);
 
+// Whether a receipt can be written there, as far as that can be known. Errors: kUnavailable.
+Status check_receipt_path(const std::string& path);
+
 // Says why something that ran was not sealed. Returns the exit code.
 int complain_unsealed(const Error& error);
 

@@ -38,7 +38,7 @@ std::unexpected<HostError> after_acting(HostError error) {
 }  // namespace
 
 LocalBroker::LocalBroker(const policy::Policy& policy, Budget& budget, Model* model, Person* person,
-                         Resolver* resolver, Secrets secrets)
+                         Resolver* resolver, Secrets secrets, EgressWatch* watch)
     : policy_(policy),
       budget_(budget),
       deadline_(budget),
@@ -46,6 +46,7 @@ LocalBroker::LocalBroker(const policy::Policy& policy, Budget& budget, Model* mo
       person_(person),
       resolver_(resolver != nullptr ? *resolver : system_resolver_),
       secrets_(secrets ? std::move(secrets) : environment_secrets()),
+      watch_(watch),
       clock_(policy.time),
       random_(policy.random) {}
 
@@ -63,7 +64,7 @@ HostResult<void> LocalBroker::pay_in(size_t bytes) {
 
 HostResult<HttpEgress*> LocalBroker::egress() {
   if (!egress_) {
-    auto made = HttpEgress::create(policy_.http, budget_, deadline_, resolver_, secrets_);
+    auto made = HttpEgress::create(policy_.http, budget_, deadline_, resolver_, secrets_, watch_);
     if (!made) return refuse(Errno::kHost, "The http grants cannot be used: " + made.error().to_string());
     egress_ = std::move(*made);
   }

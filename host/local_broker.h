@@ -34,9 +34,9 @@ namespace membrane::host {
 class LocalBroker final : public Broker {
  public:
   // `model` and `person` may be null: what needs them answers ENOTSUP. `resolver` null: the
-  // system's. `secrets` null: the environment's.
+  // system's. `secrets` null: the environment's. `watch` may be null.
   LocalBroker(const policy::Policy& policy, policy::Budget& budget, Model* model, Person* person,
-              Resolver* resolver = nullptr, Secrets secrets = nullptr);
+              Resolver* resolver = nullptr, Secrets secrets = nullptr, EgressWatch* watch = nullptr);
 
   // When host calls have to end, besides the budget's own deadline; to be said before each run or turn. `cancel`, which
   // may be null, ends them at once when it becomes true; it is borrowed.
@@ -121,6 +121,7 @@ class LocalBroker final : public Broker {
   SystemResolver system_resolver_;
   Resolver& resolver_;
   Secrets secrets_;
+  EgressWatch* const watch_;
   Clock clock_;
   RandomSource random_;
   std::unique_ptr<HttpEgress> egress_;

@@ -86,6 +86,7 @@ struct WorldParts {
   Secrets secrets = nullptr;
   std::shared_ptr<Flows> flows = nullptr;  // shared with others; null: of its own
   Approve approve = nullptr;
+  EgressWatch* watch = nullptr;
 };
 
 // In this process.

@@ -24,6 +24,7 @@ std::string expected(const Parameter& parameter) {
     case ParameterType::kInteger:
       return "an integer from " + std::to_string(parameter.least) + " to " + std::to_string(parameter.most);
     case ParameterType::kTexts: return "a list of strings";
+    case ParameterType::kFlag: return "true or false";
   }
   return "";
 }
@@ -63,6 +64,7 @@ bool fits(const Parameter& parameter, Json& value) {
     case ParameterType::kTexts:
       return value.is_array() &&
              std::ranges::all_of(value, [](const Json& each) { return each.is_string(); });
+    case ParameterType::kFlag: return value.is_boolean();
   }
   return false;
 }
@@ -84,6 +86,7 @@ OrderedJson schema_of(const Parameter& parameter) {
       schema["type"] = "array";
       schema["items"] = {{"type", "string"}};
       break;
+    case ParameterType::kFlag: schema["type"] = "boolean"; break;
   }
   schema["description"] = parameter.description;
   return schema;
@@ -151,6 +154,11 @@ std::optional<int64_t> Arguments::integer(std::string_view name) const {
   const auto found = values_.find(name);
   if (found == values_.end()) return std::nullopt;
   return found->get<int64_t>();
+}
+
+bool Arguments::flag(std::string_view name) const {
+  const auto found = values_.find(name);
+  return found != values_.end() && found->get<bool>();
 }
 
 std::vector<std::string> Arguments::texts(std::string_view name) const {

@@ -20,6 +20,7 @@ enum class ParameterType : uint8_t {
   kText,
   kInteger,
   kTexts,     // a list
+  kFlag,      // true or false; false when it is left out
   kLanguage,  // a text: one of the choices, or another word for it ("py")
 };
 
@@ -43,6 +44,7 @@ class Arguments {
 
   [[nodiscard]] std::string text(std::string_view name, std::string_view otherwise = "") const;
   [[nodiscard]] std::optional<int64_t> integer(std::string_view name) const;
+  [[nodiscard]] bool flag(std::string_view name) const;
   [[nodiscard]] std::vector<std::string> texts(std::string_view name) const;
 
  private:

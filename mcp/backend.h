@@ -53,6 +53,7 @@ struct Program {
   std::string input = {};  // its standard input
   std::vector<std::string> arguments = {};
   std::optional<uint64_t> wall_ms = {};  // less time than the policy gives; not in a session
+  bool seal = false;  // make a receipt; a session seals all or nothing, and does not read it
 };
 
 struct Ran {
@@ -80,6 +81,11 @@ struct ReportInfo {
   std::string outcome;
 };
 
+// Both files of a receipt (docs/receipts.md).
+struct ReceiptTexts {
+  std::string text, private_text;
+};
+
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -91,7 +97,9 @@ class Backend {
   virtual Result<Ran> run(const Caller& caller, const Program& program) = 0;
 
   // Errors: kExhausted at the most sessions; kUnsupported for a language without.
-  virtual Result<SessionInfo> create_session(const Caller& caller, const std::string& language) = 0;
+  // With `seal` a receipt is made of each of its programs.
+  virtual Result<SessionInfo> create_session(const Caller& caller, const std::string& language,
+                                             bool seal) = 0;
   // Errors of these: kNotFound. A session that another call is using is kUnavailable, or waited for.
   virtual Result<Ran> exec(const Caller& caller, const std::string& session, const Program& program) = 0;
   // All of them, or none. Errors: kExhausted, too.
@@ -115,6 +123,8 @@ class Backend {
   virtual Result<std::vector<ReportInfo>> reports(const Caller& caller) = 0;
   // As JSON (docs/report.schema.json). Errors: kNotFound, also of one that is too old to be kept.
   virtual Result<std::string> report(const Caller& caller, const std::string& id) = 0;
+  // The receipt of the program that a report is of, by the report's id. Errors: kNotFound, also of one that was not sealed.
+  virtual Result<ReceiptTexts> receipt(const Caller& caller, const std::string& id) = 0;
 };
 
 }  // namespace membrane::mcp

@@ -6,19 +6,21 @@
 namespace membrane::mcp {
 
 void KeptReports::drop_oldest(Shelf& shelf) {
-  const size_t bytes = shelf.reports.front().json.size();
+  const size_t bytes = shelf.reports.front().bytes();
   shelf.bytes -= bytes;
   bytes_ -= bytes;
   shelf.reports.pop_front();
 }
 
-void KeptReports::add(const std::string& tenant, ReportInfo info, std::string json) {
+void KeptReports::add(const std::string& tenant, ReportInfo info, std::string json, ReceiptTexts receipt) {
+  if (receipt.text.size() + receipt.private_text.size() > options_.most_bytes) receipt = {};
+  Kept kept{std::move(info), std::move(json), std::move(receipt)};
   const std::lock_guard lock(mutex_);
   Shelf& shelf = shelves_[tenant];
   shelf.last_added = ++added_;
-  shelf.bytes += json.size();
-  bytes_ += json.size();
-  shelf.reports.push_back({std::move(info), std::move(json)});
+  shelf.bytes += kept.bytes();
+  bytes_ += kept.bytes();
+  shelf.reports.push_back(std::move(kept));
   while (shelf.reports.size() > 1 &&
          (shelf.reports.size() > options_.most || shelf.bytes > options_.most_bytes))
     drop_oldest(shelf);
@@ -28,6 +30,15 @@ void KeptReports::add(const std::string& tenant, ReportInfo info, std::string js
     bytes_ -= idlest->second.bytes;
     shelves_.erase(idlest);
   }
+}
+
+Result<ReceiptTexts> KeptReports::receipt(const std::string& tenant, const std::string& id) const {
+  const std::lock_guard lock(mutex_);
+  if (const auto shelf = shelves_.find(tenant); shelf != shelves_.end())
+    for (const Kept& kept : shelf->second.reports)
+      if (kept.info.id == id && !kept.receipt.text.empty()) return kept.receipt;
+  return fail(ErrorCode::kNotFound, "there is no receipt of the report " + id,
+              "Receipts are of programs that were run with seal, and are kept as long as their reports.");
 }
 
 std::vector<ReportInfo> KeptReports::list(const std::string& tenant) const {

@@ -28,7 +28,10 @@ class KeptReports {
   explicit KeptReports(KeptReportsOptions options) : options_(options) {}
 
   // `info.id` is the caller's to choose, and one that is not kept yet.
-  void add(const std::string& tenant, ReportInfo info, std::string json);
+  // A receipt that is larger than all of a tenant's reports may be is not kept.
+  void add(const std::string& tenant, ReportInfo info, std::string json, ReceiptTexts receipt = {});
+  // Of a report's run. Errors: kNotFound.
+  [[nodiscard]] Result<ReceiptTexts> receipt(const std::string& tenant, const std::string& id) const;
   // The latest first.
   [[nodiscard]] std::vector<ReportInfo> list(const std::string& tenant) const;
   // Errors: kNotFound.
@@ -38,6 +41,11 @@ class KeptReports {
   struct Kept {
     ReportInfo info;
     std::string json;
+    ReceiptTexts receipt = {};
+
+    [[nodiscard]] size_t bytes() const {
+      return json.size() + receipt.text.size() + receipt.private_text.size();
+    }
   };
   struct Shelf {
     std::deque<Kept> reports;  // the oldest first

@@ -11,7 +11,9 @@ std::string names(const KeptReports& kept, const std::string& tenant) {
   return all;
 }
 
-ReportInfo report(const std::string& id) { return {.id = id, .language = "wat", .outcome = "ok"}; }
+ReportInfo report(const std::string& id) {
+  return {.id = id, .session = {}, .language = "wat", .outcome = "ok"};
+}
 
 TEST(KeptReports, AreTheLatestOfATenant) {
   KeptReports kept({.most = 2, .most_bytes = 10});

@@ -9,6 +9,7 @@
 
 #include "lang/package.h"
 #include "mcp/kept_reports.h"
+#include "sandbox/receipt_recorder.h"
 #include "sandbox/sandbox.h"
 #include "sandbox/session.h"
 
@@ -41,7 +42,7 @@ class LocalBackend final : public Backend {
 
   Offer offer(const Caller& caller) override;
   Result<Ran> run(const Caller& caller, const Program& program) override;
-  Result<SessionInfo> create_session(const Caller& caller, const std::string& language) override;
+  Result<SessionInfo> create_session(const Caller& caller, const std::string& language, bool seal) override;
   Result<Ran> exec(const Caller& caller, const std::string& id, const Program& program) override;
   Result<std::vector<SessionInfo>> fork_session(const Caller& caller, const std::string& id,
                                                 size_t count) override;
@@ -55,11 +56,14 @@ class LocalBackend final : public Backend {
   Result<PolicyText> policy(const Caller& caller, const std::string& id) override;
   Result<std::vector<ReportInfo>> reports(const Caller& caller) override;
   Result<std::string> report(const Caller& caller, const std::string& id) override;
+  Result<ReceiptTexts> receipt(const Caller& caller, const std::string& id) override;
 
  private:
   struct Entry {
     SessionInfo info;
     std::string file_ending;
+    std::shared_ptr<const sandbox::Template> language = nullptr;
+    std::unique_ptr<sandbox::ReceiptRecorder> recorder = nullptr;  // null: its programs are not sealed
     std::unique_ptr<sandbox::Session> session;
     uint64_t forks = 0;
   };
@@ -88,11 +92,15 @@ class LocalBackend final : public Backend {
   Result<std::shared_ptr<const sandbox::Template>> open(const Caller& caller, const LocalLanguage& language,
                                                         std::string_view program);
   sandbox::RunOptions run_options() const;
-  sandbox::Report run_wat(const Caller& caller, const Program& program) const;
+  sandbox::Report run_wat(const Caller& caller, const Program& program,
+                          sandbox::ReceiptRecorder* recorder) const;
+  // Null when no receipt is wanted. Errors: kUnsupported where there are none; those of the key.
+  Result<std::unique_ptr<sandbox::ReceiptRecorder>> recorder_for(bool seal) const;
   Result<Held> hold(const std::string& id);
   Status check_room(size_t count) const;  // with the mutex
   SessionInfo keep_session(std::shared_ptr<Entry> entry);
-  Ran keep_report(sandbox::Report report, std::string session, std::string language);
+  Ran keep_report(sandbox::Report report, std::string session, std::string language,
+                  ReceiptTexts receipt = {});
   std::string known_sessions() const;  // with the mutex
 
   LocalOptions options_;
@@ -142,7 +150,35 @@ sandbox::RunOptions LocalBackend::run_options() const {
   return options;
 }
 
-sandbox::Report LocalBackend::run_wat(const Caller& caller, const Program& program) const {
+Result<std::unique_ptr<sandbox::ReceiptRecorder>> LocalBackend::recorder_for(bool seal) const {
+  if (!seal) return nullptr;
+  if (!options_.signing_key)
+    return fail(ErrorCode::kUnsupported, "this server makes no receipts", "Leave \"seal\" out.");
+  MEMBRANE_ASSIGN(sandbox::ReceiptKey key, options_.signing_key());
+  return std::make_unique<sandbox::ReceiptRecorder>(std::move(key));
+}
+
+// The texts of what was sealed; a report that could not be sealed says so.
+ReceiptTexts texts_of(Result<sandbox::SealedReceipt> sealed, sandbox::Report& report) {
+  if (sealed) return {std::move(sealed->text), std::move(sealed->private_text)};
+  sandbox::ReportError& error = report.errors.emplace_back();
+  error.code = "unsealed";
+  error.message = "it ran, and has no receipt: " + sealed.error().message;
+  error.hint = sealed.error().hint;
+  return {};
+}
+
+sandbox::MadeOf made_of(const Program& program, const std::string& name, const sandbox::Template* language,
+                        const policy::Policy& policy) {
+  sandbox::MadeOf made_of{program.code, {}, language, &policy};
+  made_of.invocation.name = name;
+  made_of.invocation.given_input = program.input;
+  made_of.invocation.arguments = program.arguments;
+  return made_of;
+}
+
+sandbox::Report LocalBackend::run_wat(const Caller& caller, const Program& program,
+                                      sandbox::ReceiptRecorder* recorder) const {
   sandbox::RunOptions options = run_options();
   options.policy = policy_of_wat_;
   if (program.wall_ms)
@@ -150,6 +186,7 @@ sandbox::Report LocalBackend::run_wat(const Caller& caller, const Program& progr
   options.cancel = caller.cancel;
   options.on_stdout = caller.on_stdout;
   options.on_stderr = caller.on_stderr;
+  if (recorder != nullptr) recorder->attach(options);
   return options_.guests.run({.source = program.code,
                               .language = sandbox::Language::kWat,
                               .entry = {},
@@ -160,13 +197,24 @@ sandbox::Report LocalBackend::run_wat(const Caller& caller, const Program& progr
 
 Result<Ran> LocalBackend::run(const Caller& caller, const Program& program) {
   MEMBRANE_ASSIGN(const LocalLanguage* const chosen, language(program.language));
-  if (chosen->package.empty()) return keep_report(run_wat(caller, program), "", chosen->offered.name);
+  MEMBRANE_ASSIGN(const auto recorder, recorder_for(program.seal));
+  if (chosen->package.empty()) {
+    sandbox::Report report = run_wat(caller, program, recorder.get());
+    ReceiptTexts receipt;
+    if (recorder)
+      receipt = texts_of(
+          recorder->seal_run(made_of(program, sandbox::Program().name, nullptr, policy_of_wat_), report),
+          report);
+    return keep_report(std::move(report), "", chosen->offered.name, std::move(receipt));
+  }
   MEMBRANE_ASSIGN(auto opened, open(caller, *chosen, program.code));
   sandbox::RunOptions options = run_options();
   if (program.wall_ms)
     options.policy.limits.wall_ms = std::min(options.policy.limits.wall_ms, *program.wall_ms);
   options.is_single_turn = true;
-  MEMBRANE_ASSIGN(const auto session, options_.guests.create(std::move(opened), std::move(options)));
+  const policy::Policy policy = options.policy;
+  if (recorder) recorder->attach(options);
+  MEMBRANE_ASSIGN(const auto session, options_.guests.create(opened, std::move(options)));
   const std::string name = chosen->file_ending.empty() ? "" : "program" + chosen->file_ending;
   sandbox::Report report = session->exec({.code = program.code,
                                           .name = name,
@@ -175,7 +223,10 @@ Result<Ran> LocalBackend::run(const Caller& caller, const Program& program) {
                                           .cancel = caller.cancel,
                                           .on_stdout = caller.on_stdout,
                                           .on_stderr = caller.on_stderr});
-  return keep_report(std::move(report), "", chosen->offered.name);
+  ReceiptTexts receipt;
+  if (recorder)
+    receipt = texts_of(recorder->seal_run(made_of(program, name, opened.get(), policy), report), report);
+  return keep_report(std::move(report), "", chosen->offered.name, std::move(receipt));
 }
 
 // -- sessions -------------------------------------------------------------------------------------------------------
@@ -216,7 +267,7 @@ SessionInfo LocalBackend::keep_session(std::shared_ptr<Entry> entry) {
   return sessions_.emplace(entry->info.id, std::move(entry)).first->second->info;
 }
 
-Result<SessionInfo> LocalBackend::create_session(const Caller& caller, const std::string& name) {
+Result<SessionInfo> LocalBackend::create_session(const Caller& caller, const std::string& name, bool seal) {
   MEMBRANE_ASSIGN(const LocalLanguage* const chosen, language(name));
   if (!chosen->offered.has_sessions)
     return fail(ErrorCode::kUnsupported, chosen->offered.title + " has no sessions", "Use run_code.");
@@ -229,8 +280,11 @@ Result<SessionInfo> LocalBackend::create_session(const Caller& caller, const std
   entry->info.language = name;
   entry->file_ending = chosen->file_ending;
   const auto make = [&]() -> Status {
-    MEMBRANE_ASSIGN(auto opened, open(caller, *chosen, ""));
-    MEMBRANE_ASSIGN(entry->session, options_.guests.create(std::move(opened), run_options()));
+    MEMBRANE_ASSIGN(entry->recorder, recorder_for(seal));
+    MEMBRANE_ASSIGN(entry->language, open(caller, *chosen, ""));
+    sandbox::RunOptions options = run_options();
+    if (entry->recorder) entry->recorder->attach(options);
+    MEMBRANE_ASSIGN(entry->session, options_.guests.create(entry->language, std::move(options)));
     return {};
   };
   const Status made = make();
@@ -242,20 +296,30 @@ Result<SessionInfo> LocalBackend::create_session(const Caller& caller, const std
 
 Result<Ran> LocalBackend::exec(const Caller& caller, const std::string& id, const Program& program) {
   MEMBRANE_ASSIGN(const Held held, hold(id));
-  const std::string cell = "cell-" + std::to_string(held->info.turns + 1);
-  sandbox::Report report =
-      held->session->exec({.code = program.code,
-                           .name = held->file_ending.empty() ? "" : cell + held->file_ending,
-                           .arguments = program.arguments,
-                           .input = program.input,
-                           .cancel = caller.cancel,
-                           .on_stdout = caller.on_stdout,
-                           .on_stderr = caller.on_stderr});
+  if (held->recorder) {
+    MEMBRANE_TRY(held->recorder->usable());
+    MEMBRANE_ASSIGN(sandbox::ReceiptKey key, options_.signing_key());  // it may be another by now
+    held->recorder->sign_with(std::move(key));
+  }
+  const std::string name =
+      held->file_ending.empty() ? "" : "cell-" + std::to_string(held->info.turns + 1) + held->file_ending;
+  sandbox::Report report = held->session->exec({.code = program.code,
+                                                .name = name,
+                                                .arguments = program.arguments,
+                                                .input = program.input,
+                                                .cancel = caller.cancel,
+                                                .on_stdout = caller.on_stdout,
+                                                .on_stderr = caller.on_stderr});
   {
     const std::lock_guard lock(mutex_);
     ++held->info.turns;
   }
-  return keep_report(std::move(report), id, held->info.language);
+  ReceiptTexts receipt;
+  if (held->recorder)
+    receipt = texts_of(
+        held->recorder->seal_turn(made_of(program, name, held->language.get(), options_.policy), report),
+        report);
+  return keep_report(std::move(report), id, held->info.language, std::move(receipt));
 }
 
 Result<std::vector<SessionInfo>> LocalBackend::fork_session(const Caller&, const std::string& id,
@@ -318,8 +382,10 @@ Result<std::string> LocalBackend::read_file(const Caller&, const std::string& id
 Status LocalBackend::write_file(const Caller&, const std::string& id, const std::string& path,
                                 std::string_view bytes) {
   MEMBRANE_ASSIGN(const Held held, hold(id));
-  if (const auto written = held->session->put_file(path, bytes); !written)
-    return std::unexpected(of_host(written.error(), path));
+  if (held->recorder) MEMBRANE_TRY(held->recorder->has_room_for(path.size() + bytes.size()));
+  const auto written = held->session->put_file(path, bytes);
+  if (held->recorder) held->recorder->note({"put", path, std::string(bytes)});
+  if (!written) return std::unexpected(of_host(written.error(), path));
   return {};
 }
 
@@ -336,14 +402,15 @@ Result<PolicyText> LocalBackend::policy(const Caller&, const std::string& id) {
                     policy::to_json(options_.policy)};
 }
 
-Ran LocalBackend::keep_report(sandbox::Report report, std::string session, std::string language) {
+Ran LocalBackend::keep_report(sandbox::Report report, std::string session, std::string language,
+                              ReceiptTexts receipt) {
   std::string json = sandbox::render_json(report, false);
   const std::lock_guard lock(mutex_);
   std::string id;
   do id = new_handle("r", entropy_);
   while (reports_.find("", id));
   reports_.add("", {id, std::move(session), std::move(language), std::string(name_of(report.outcome))},
-               std::move(json));
+               std::move(json), std::move(receipt));
   return {std::move(id), std::move(report)};
 }
 
@@ -351,6 +418,10 @@ Result<std::vector<ReportInfo>> LocalBackend::reports(const Caller&) { return re
 
 Result<std::string> LocalBackend::report(const Caller&, const std::string& id) {
   return reports_.find("", id);
+}
+
+Result<ReceiptTexts> LocalBackend::receipt(const Caller&, const std::string& id) {
+  return reports_.receipt("", id);
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include "host/broker.h"
 #include "mcp/backend.h"
 #include "policy/policy.h"
+#include "sandbox/receipt_keys.h"
 #include "sandbox/template.h"
 #include "worker/guests.h"
 
@@ -37,6 +38,8 @@ struct LocalOptions {
       open;
   host::Model* model = nullptr;  // for ai.*; borrowed, may be null
   worker::Guests guests = worker::Guests();
+  // The key that signs receipts, when one is asked for; null: there are no receipts. Errors: those of load_own_keys().
+  std::function<Result<sandbox::ReceiptKey>()> signing_key = {};
   size_t most_sessions = 16;
   size_t most_reports = 64;
   size_t most_report_bytes = 64u << 20;  // of all that are kept

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "mcp/server_testing.h"
+#include "sandbox/receipt.h"
 
 namespace membrane::mcp {
 namespace {
@@ -306,6 +307,29 @@ TEST_F(ServerTest, ReportsAreResources) {
   EXPECT_EQ(result_of(stateless(5, "resources/list"))["resources"].size(), 3);
   EXPECT_NE(result_of(stateless(6, "resources/read", {{"uri", "membrane://policy"}}))["contents"][0]["text"],
             "");
+}
+
+TEST_F(ServerTest, ReceiptsAreOfWhatWasSealed) {
+  Json sealed = wat_program("(call $io.print \"hello\")");
+  sealed["arguments"]["seal"] = true;
+  EXPECT_EQ(result_of(stateless(1, "tools/call", sealed))["isError"], true);  // there is no key
+  sandbox::KeyRing keys;
+  ASSERT_TRUE(keys.rotate("2020-01-01T00:00:00Z"));
+  LocalOptions options = wat_only();
+  options.signing_key = [&] { return *keys.signing(); };
+  make(std::move(options));
+  const auto run = [&](const Json& program) {
+    return result_of(stateless(1, "tools/call", program))["structuredContent"]["report"].get<std::string>();
+  };
+  const auto receipt_of = [&](const std::string& id) {
+    return result_of(stateless(1, "tools/call", call_of("get_receipt", {{"report", id}, {"private", true}})));
+  };
+  const Json told = receipt_of(run(sealed))["structuredContent"];
+  const auto receipt = sandbox::Receipt::parse(told["receipt"].get<std::string>());
+  ASSERT_TRUE(receipt) << receipt.error().to_string();
+  EXPECT_TRUE(sandbox::verify(*receipt, keys));
+  EXPECT_TRUE(sandbox::PrivatePart::parse(told["private"].get<std::string>(), *receipt));
+  EXPECT_EQ(receipt_of(run(wat_program("(nop)")))["isError"], true);
 }
 
 TEST_F(ServerTest, ReportsAreKeptUpToANumberAndListedByPages) {

@@ -21,7 +21,8 @@ Program program_of(const Arguments& arguments) {
   Program program = {.language = arguments.text("language"),
                      .code = arguments.text("code"),
                      .input = arguments.text("stdin"),
-                     .arguments = arguments.texts("arguments")};
+                     .arguments = arguments.texts("arguments"),
+                     .seal = arguments.flag("seal")};
   if (const auto wall = arguments.integer("timeout_ms")) program.wall_ms = static_cast<uint64_t>(*wall);
   return program;
 }
@@ -32,7 +33,8 @@ ToolAnswer run_code(const ToolCall& call) {
 }
 
 ToolAnswer create_session(const ToolCall& call) {
-  const auto made = call.backend.create_session(call.caller, call.arguments.text("language"));
+  const auto made =
+      call.backend.create_session(call.caller, call.arguments.text("language"), call.arguments.flag("seal"));
   if (!made) return failed(made.error());
   return said("session: " + made->id + " (" + made->language + ")", data_of(*made));
 }
@@ -161,6 +163,15 @@ ToolAnswer list_reports(const ToolCall& call) {
   return said(std::move(text), {{"reports", std::move(reports)}});
 }
 
+ToolAnswer get_receipt(const ToolCall& call) {
+  const std::string id = call.arguments.text("report");
+  const auto receipt = call.backend.receipt(call.caller, id);
+  if (!receipt) return failed(receipt.error());
+  OrderedJson data = {{"report", id}, {"receipt", receipt->text}};
+  if (call.arguments.flag("private")) data["private"] = receipt->private_text;
+  return said(receipt->text, std::move(data));
+}
+
 // -- what is said of them -------------------------------------------------------------------------------------------
 
 OrderedJson object_schema(OrderedJson properties) {
@@ -207,6 +218,10 @@ std::vector<Parameter> code_parameters() {
           {.name = "stdin", .description = "The program's standard input"}};
 }
 
+Parameter seal_parameter(std::string what) {
+  return {.name = "seal", .type = ParameterType::kFlag, .description = std::move(what)};
+}
+
 std::string policy_of(const Offer& offer) {
   if (offer.policy.size() <= kMaxPolicyBytes) return offer.policy;
   return offer.policy.substr(0, utf8_cut(offer.policy, kMaxPolicyBytes)) + "…\nexplain_policy says the rest.";
@@ -233,6 +248,7 @@ Tool run_code_tool(const Offer& offer) {
                              .description = "Less time than the policy's, in milliseconds",
                              .least = 1,
                              .most = kMostWallMs});
+  tool.parameters.push_back(seal_parameter("Make a signed receipt of the run, which get_receipt gives"));
   return tool;
 }
 
@@ -245,7 +261,9 @@ void add_session_tools(std::vector<Tool>& tools, const Offer& offer) {
            "and files. There can be " +
            std::to_string(offer.most_sessions) +
            " at once; close_session makes room. Each program in it has what run_code says.",
-       .parameters = {language_parameter(offer, true)},
+       .parameters = {language_parameter(offer, true),
+                      seal_parameter(
+                          "Make a signed receipt of each of its programs, which get_receipt gives")},
        .output_schema = schema_of_session(),
        .call = create_session});
   Tool run = {
@@ -374,6 +392,23 @@ void add_account_tools(std::vector<Tool>& tools, bool with_sessions) {
        .output_schema = object_schema({{"report", text_schema()}, {"content", {{"type", "object"}}}}),
        .only_reads = true,
        .call = get_report});
+  tools.push_back(
+      {.name = "get_receipt",
+       .title = "Read a receipt",
+       .description =
+           "The signed receipt of a run or a session that was made with seal: hashes of what it was made of, "
+           "did and "
+           "put out, which membrane verify checks. With private also what the hashes are of, which membrane "
+           "replay needs.",
+       .parameters =
+           {{.name = "report", .description = "As run_code and run_in_session named it", .is_required = true},
+            {.name = "private", .type = ParameterType::kFlag, .description = "Give the private part, too"}},
+       .output_schema = object_schema(
+           {{"report", text_schema()},
+            {"receipt", text_schema()},
+            {"private", {{"type", "string"}, {"description", "The private part, when it was asked for"}}}}),
+       .only_reads = true,
+       .call = get_receipt});
 }
 
 }  // namespace

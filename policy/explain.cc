@@ -55,6 +55,7 @@ void explain_http(std::string& out, const Policy& policy) {
     out += grant.max_redirects == 0 ? " Redirects are not followed."
                                     : " Up to " + std::to_string(grant.max_redirects) +
                                           " redirects are followed, each only to a URL that is granted, too.";
+    if (grant.traceparent) out += " Requests carry the trace of the run that they belong to.";
     out += addresses_of(grant, *url) + "\n";
   }
 }

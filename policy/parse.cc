@@ -274,6 +274,7 @@ Status read_http(HttpGrant& grant, const Node& node, const Where& where) {
       {"max_redirects", read_redirects},
       {"private", private_field<HttpGrant>},
       {"untrusted", untrusted_field<HttpGrant>},
+      {"traceparent", bool_field<&HttpGrant::traceparent, HttpGrant>},
   };
   MEMBRANE_TRY(read_table(grant, node, where, kFields));
   return {};

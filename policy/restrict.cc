@@ -57,6 +57,7 @@ std::optional<HttpGrant> covered(const HttpGrant& given, const HttpGrant& ceilin
   lower(grant.timeout_ms, ceiling.timeout_ms);
   lower(grant.max_redirects, ceiling.max_redirects);
   strictest(grant.marks, ceiling.marks);
+  grant.traceparent = grant.traceparent && ceiling.traceparent;
   return grant;
 }
 

@@ -42,6 +42,7 @@ json of(const HttpGrant& grant) {
               {"max_response", format_size(grant.max_response_bytes)},
               {"timeout", format_duration(grant.timeout_ms)},
               {"max_redirects", grant.max_redirects}};
+  if (grant.traceparent) out["traceparent"] = true;
   if (!grant.addresses.empty()) out["addresses"] = grant.addresses;
   for (const auto& [name, value] : grant.headers) {
     if (value.secret.empty()) out["header"][name] = value.text;

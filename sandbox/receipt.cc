@@ -373,6 +373,13 @@ void ReceiptSheet::drop_last() {
   lines_.resize(last_line_);
 }
 
+void ReceiptSheet::assign(std::string items, std::string lines) {
+  items_ = std::move(items);
+  lines_ = std::move(lines);
+  last_item_ = items_.size();
+  last_line_ = lines_.size();
+}
+
 void ReceiptSheet::append(const ReceiptSheet& other) {
   items_ += other.items_;
   lines_ += other.lines_;

@@ -107,6 +107,8 @@ class ReceiptSheet {
   // Forgets what was added last. Not twice for one.
   void drop_last();
   void append(const ReceiptSheet& other);
+  // What items() and lines() of another sheet gave.
+  void assign(std::string items, std::string lines);
   void clear() { *this = {}; }
   [[nodiscard]] uint64_t bytes() const { return items_.size() + lines_.size(); }
 

@@ -71,6 +71,18 @@ std::optional<std::vector<std::string>> read_pieces(std::string_view json) {
   return read_texts(in, pieces) && in.is_at_end() ? std::optional(std::move(pieces)) : std::nullopt;
 }
 
+std::string json_of_acts(const std::vector<OwnerAct>& acts) {
+  return host::json_of(
+      [&](JsonWriter& out) { out.list(acts, [&](const OwnerAct& act) { write_texts(out, act); }); });
+}
+
+std::optional<std::vector<OwnerAct>> read_acts(std::string_view json) {
+  JsonReader in(json);
+  std::vector<OwnerAct> acts;
+  const bool is_whole = in.list([&] { return read_texts(in, acts.emplace_back()); }) && in.is_at_end();
+  return is_whole ? std::optional(std::move(acts)) : std::nullopt;
+}
+
 std::string Invocation::to_json() const {
   return host::json_of([&](JsonWriter& out) {
     out.raw("{\"name\":");
@@ -83,6 +95,7 @@ std::string Invocation::to_json() const {
     out.flag(input_is_ambient);
     out.raw(",\"has_input\":");
     out.flag(has_input);
+    if (input_is_live) out.raw(",\"input_is_live\":true");
     out.raw(",\"given_input\":");
     out.bytes(given_input);
     out.raw(",\"arguments\":");
@@ -100,9 +113,9 @@ std::optional<Invocation> Invocation::read(std::string_view json) {
       in.skip("{\"name\":") && in.bytes(read.name) && in.skip(",\"entry\":") && in.bytes(read.entry) &&
       in.skip(",\"script\":") && in.flag(read.is_script) && in.skip(",\"input_is_ambient\":") &&
       in.flag(read.input_is_ambient) && in.skip(",\"has_input\":") && in.flag(read.has_input) &&
-      in.skip(",\"given_input\":") && in.bytes(read.given_input) && in.skip(",\"arguments\":") &&
-      read_texts(in, read.arguments) && in.skip(",\"environment\":") && read_pairs(in, read.environment) &&
-      in.skip("}") && in.is_at_end();
+      ((read.input_is_live = in.skip(",\"input_is_live\":true")) || true) && in.skip(",\"given_input\":") &&
+      in.bytes(read.given_input) && in.skip(",\"arguments\":") && read_texts(in, read.arguments) &&
+      in.skip(",\"environment\":") && read_pairs(in, read.environment) && in.skip("}") && in.is_at_end();
   return is_whole ? std::optional(std::move(read)) : std::nullopt;
 }
 

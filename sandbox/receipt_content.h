@@ -22,8 +22,9 @@ struct Invocation {
   std::string entry;  // an export; "" for the usual
   bool is_script = false;
   bool input_is_ambient = false;
-  bool has_input = false;   // that came as the program read it
-  std::string given_input;  // that was there from the start
+  bool has_input = false;      // that came as the program read it
+  bool input_is_live = false;  // the same, of the turn alone: given to the program as it came
+  std::string given_input;     // that was there from the start
   std::vector<std::string> arguments;
   std::vector<std::pair<std::string, std::string>> environment;
 
@@ -47,6 +48,16 @@ std::string json_of_bytes(std::string_view bytes);
 std::optional<std::string> read_bytes(std::string_view json);
 std::string json_of_pieces(const std::vector<std::string>& pieces);
 std::optional<std::vector<std::string>> read_pieces(std::string_view json);
+
+// What the owner of a session did to it between two turns, without which a replay would not stand where the session stood:
+// words, of which the first says what it was.
+//   "run" NAME CODE           a turn that the program does not see, as one that sets its environment
+//   "put" PATH BYTES          a file
+//   "make_directory" PATH, "remove" PATH, "remove_all" PATH, "move" FROM TO
+//   "policy" JSON CALLS       another policy, after so many host calls of the session
+using OwnerAct = std::vector<std::string>;
+std::string json_of_acts(const std::vector<OwnerAct>& acts);
+std::optional<std::vector<OwnerAct>> read_acts(std::string_view json);
 
 // A file that the program made.
 struct MadeFile {

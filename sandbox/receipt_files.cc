@@ -60,6 +60,12 @@ Result<SealedRun> read_sealed(const std::string& path, const KeyRing& keys) {
 
 }  // namespace
 
+std::string name_of_turn(const ReceiptHead& head) {
+  std::string number = std::to_string(head.turn);
+  number.insert(0, number.size() < 4 ? 4 - number.size() : 0, '0');
+  return head.session.substr(0, kNameDigits) + "-" + number + std::string(kEnding);
+}
+
 Status write_receipt(const std::string& path, const SealedReceipt& sealed) {
   MEMBRANE_TRY(write_file(path + std::string(kPrivateEnding), sealed.private_text));
   return write_file(path, sealed.text);
@@ -147,10 +153,8 @@ Status ReceiptBook::keep(Result<SealedReceipt> sealed, bool is_task) {
     auto receipt = Receipt::parse(sealed->text);
     if (!receipt) return std::unexpected(std::move(receipt).error());
     const ReceiptHead& head = receipt->head;
-    std::string number = std::to_string(head.turn);
-    number.insert(0, number.size() < 4 ? 4 - number.size() : 0, '0');
     const std::string name = head.kind == ReceiptKind::kTurn
-                                 ? head.session.substr(0, kNameDigits) + "-" + number + std::string(kEnding)
+                                 ? name_of_turn(head)
                                  : std::string(name_of(head.kind)) + "-" +
                                        sealed->digest.substr(0, kNameDigits) + std::string(kEnding);
     written = write_receipt(directory_ + "/" + name, *sealed);

@@ -19,6 +19,9 @@
 
 namespace membrane::sandbox {
 
+// What a book calls the file of a turn: "1f2e3d4c-0001.receipt".
+std::string name_of_turn(const ReceiptHead& head);
+
 // Both files, whole or not at all; the private one is there before the other. Errors: kUnavailable.
 Status write_receipt(const std::string& path, const SealedReceipt& sealed);
 

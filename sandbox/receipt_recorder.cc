@@ -9,6 +9,7 @@ namespace membrane::sandbox {
 namespace {
 
 constexpr uint64_t kMostInputBytes = kMaxPrivateBytes / 4;
+constexpr uint64_t kMostActBytes = 128u << 20;
 constexpr size_t kSessionBytes = 16;
 
 Result<Facts> hash_fact(std::string_view text) {
@@ -24,20 +25,29 @@ Status add_policy(ReceiptSheet& sheet, const policy::Policy& policy) {
 
 }  // namespace
 
+void ReceiptRecorder::listen(std::function<InputPiece(std::chrono::milliseconds)>& read_input) {
+  if (!read_input) return;
+  read_input = [this, read = std::move(read_input)](std::chrono::milliseconds patience) {
+    InputPiece piece = read(patience);
+    input_bytes_ += piece.bytes.size();
+    if (input_bytes_ > kMostInputBytes)
+      failed_ = fail(ErrorCode::kExhausted, "the run has read more of its input than a receipt keeps: " +
+                                                std::to_string(kMostInputBytes) + " bytes");
+    else if (!piece.bytes.empty()) input_.push_back(piece.bytes);
+    return piece;
+  };
+}
+
+void ReceiptRecorder::attach(Turn& turn) {
+  is_live_ = turn.read_input != nullptr;
+  listen(turn.read_input);
+}
+
 void ReceiptRecorder::attach(RunOptions& options) {
   options.record = this;
   is_ambient_ = options.input_is_ambient;
   has_input_ = options.read_input != nullptr;
-  if (options.read_input)
-    options.read_input = [this, read = std::move(options.read_input)](std::chrono::milliseconds patience) {
-      InputPiece piece = read(patience);
-      input_bytes_ += piece.bytes.size();
-      if (input_bytes_ > kMostInputBytes)
-        failed_ = fail(ErrorCode::kExhausted, "the run has read more of its input than a receipt keeps: " +
-                                                  std::to_string(kMostInputBytes) + " bytes");
-      else if (!piece.bytes.empty()) input_.push_back(piece.bytes);
-      return piece;
-    };
+  listen(options.read_input);
   options.on_file = [this, keep = std::move(options.on_file)](std::string_view path, std::string_view bytes) {
     auto hash = sha256_hex(bytes);
     if (hash) files_.push_back({std::string(path), bytes.size(), *std::move(hash)});
@@ -77,7 +87,78 @@ void ReceiptRecorder::drop_last() {
   if (also_ != nullptr) also_->drop_last();
 }
 
+Status ReceiptRecorder::has_room_for(uint64_t bytes) const {
+  if (bytes <= kMostActBytes && act_bytes_ <= kMostActBytes - bytes) return {};
+  return fail(ErrorCode::kExhausted,
+              "the next receipt has no room for more: it keeps at most " + std::to_string(kMostActBytes) +
+                  " bytes of what is put into a session before a turn",
+              "Run something in the session, which seals what was put so far.");
+}
+
+void ReceiptRecorder::note(OwnerAct act) {
+  for (const std::string& word : act) act_bytes_ += word.size();
+  acts_.push_back(std::move(act));
+  files_.clear();  // which only the turn tells
+}
+
+void ReceiptRecorder::note_policy(const policy::Policy& policy) {
+  note({"policy", sealed_policy(policy), std::to_string(sequence_)});
+}
+
+void ReceiptRecorder::break_chain(const std::string& why) {
+  forget();
+  failed_ = fail(ErrorCode::kUnavailable,
+                 "a turn of the session ran and was not sealed, so that no later one is: " + why,
+                 "Begin a new session.");
+}
+
+std::string ReceiptRecorder::keep() const {
+  return host::json_of([&](host::JsonWriter& out) {
+    out.raw("{\"session\":");
+    out.text(session_);
+    out.raw(",\"turn\":");
+    out.number(turn_);
+    out.raw(",\"previous\":");
+    out.text(previous_);
+    out.raw(",\"sequence\":");
+    out.number(sequence_);
+    out.raw(",\"chain\":");
+    out.text(chain_);
+    out.raw(",\"failed\":");
+    out.bytes(failed_ ? "" : failed_.error().message);
+    out.raw(",\"items\":");
+    out.bytes(calls_.items());
+    out.raw(",\"lines\":");
+    out.bytes(calls_.lines());
+    out.raw(",\"acts\":");
+    out.raw(json_of_acts(acts_));
+    out.raw("}");
+  });
+}
+
+Status ReceiptRecorder::restore(std::string_view kept) {
+  host::JsonReader in(kept);
+  std::string failed, items, lines;
+  const bool is_whole = in.skip("{\"session\":") && in.text(session_) && in.skip(",\"turn\":") &&
+                        in.number(turn_) && in.skip(",\"previous\":") && in.text(previous_) &&
+                        in.skip(",\"sequence\":") && in.number(sequence_) && in.skip(",\"chain\":") &&
+                        in.text(chain_) && in.skip(",\"failed\":") && in.bytes(failed) &&
+                        in.skip(",\"items\":") && in.bytes(items) && in.skip(",\"lines\":") &&
+                        in.bytes(lines) && in.skip(",\"acts\":") && in.left().ends_with('}');
+  auto acts = is_whole ? read_acts(in.left().substr(0, in.left().size() - 1)) : std::nullopt;
+  if (!acts) return fail(ErrorCode::kInvalidInput, "what was kept of the session's receipts is damaged");
+  if (!failed.empty()) failed_ = fail(ErrorCode::kUnavailable, failed);
+  chain_before_ = chain_;
+  calls_.assign(std::move(items), std::move(lines));
+  acts_.clear();
+  act_bytes_ = 0;
+  for (OwnerAct& act : *acts) note(std::move(act));
+  return {};
+}
+
 void ReceiptRecorder::forget() {
+  acts_.clear();
+  act_bytes_ = 0;
   calls_.clear();
   input_.clear();
   input_bytes_ = 0;
@@ -89,14 +170,18 @@ Status ReceiptRecorder::add_made_of(ReceiptSheet& sheet, MadeOf& made_of) {
   MEMBRANE_ASSIGN(Facts program, hash_fact(made_of.source));
   program.emplace_back("bytes", std::to_string(made_of.source.size()));
   MEMBRANE_TRY(sheet.add("program", program, json_of_bytes(made_of.source)));
-  MEMBRANE_ASSIGN(const std::string description, describe_template(made_of.language));
-  MEMBRANE_ASSIGN(Facts language, hash_fact(description));
+  if (description_.empty()) {
+    MEMBRANE_ASSIGN(description_, describe_template(made_of.language));
+  }
+  MEMBRANE_ASSIGN(Facts language, hash_fact(description_));
   language.emplace_back("language", made_of.language == nullptr ? "wasm" : made_of.language->package().name);
-  MEMBRANE_TRY(sheet.add("template", language, description));
+  MEMBRANE_TRY(sheet.add("template", language, description_));
   MEMBRANE_TRY(add_policy(sheet, *made_of.policy));
-  made_of.invocation.has_input = has_input_;
+  made_of.invocation.has_input = has_input_ || is_live_;
+  made_of.invocation.input_is_live = is_live_;
   made_of.invocation.input_is_ambient = is_ambient_;
   MEMBRANE_TRY(sheet.add("invocation", {}, made_of.invocation.to_json()));
+  if (!acts_.empty()) MEMBRANE_TRY(sheet.add("between", {}, json_of_acts(acts_)));
   return sheet.add("input", {}, json_of_pieces(input_));
 }
 
@@ -105,6 +190,7 @@ Result<SealedReceipt> ReceiptRecorder::seal_run(MadeOf made_of, const Report& re
 }
 
 Result<SealedReceipt> ReceiptRecorder::seal_turn(MadeOf made_of, const Report& report) {
+  MEMBRANE_TRY(failed_);
   if (session_.empty()) {
     MEMBRANE_ASSIGN(const std::string bytes, system_random(kSessionBytes));
     session_ = hex_of(bytes);
@@ -114,8 +200,12 @@ Result<SealedReceipt> ReceiptRecorder::seal_turn(MadeOf made_of, const Report& r
   head.session = session_;
   head.turn = ++turn_;
   head.previous = previous_;
-  MEMBRANE_ASSIGN(SealedReceipt sealed, seal(std::move(head), std::move(made_of), report));
-  previous_ = sealed.digest;
+  auto sealed = seal(std::move(head), std::move(made_of), report);
+  if (!sealed) {
+    break_chain(sealed.error().message);
+    return sealed;
+  }
+  previous_ = sealed->digest;
   return sealed;
 }
 
@@ -129,8 +219,9 @@ Result<SealedReceipt> ReceiptRecorder::seal(ReceiptHead head, MadeOf made_of, co
   for (const auto& [name, content] : output_of(report, files_)) MEMBRANE_TRY(sheet.add(name, {}, content));
   ReceiptEnd end{std::string(name_of(report.outcome)), std::nullopt, report.fuel_used, engine::kCostVersion};
   if (report.exit_code) end.exit_code = *report.exit_code;
+  MEMBRANE_ASSIGN(SealedReceipt sealed, sandbox::seal(head, sheet, end, key_));
   forget();
-  return sandbox::seal(head, sheet, end, key_);
+  return sealed;
 }
 
 Result<SealedReceipt> seal_task(const SealedTask& task, const ReceiptKey& key) {

@@ -17,6 +17,7 @@
 #include "sandbox/receipt.h"
 #include "sandbox/receipt_content.h"
 #include "sandbox/sandbox.h"
+#include "sandbox/session.h"
 
 namespace membrane::sandbox {
 
@@ -24,7 +25,7 @@ namespace membrane::sandbox {
 struct MadeOf {
   std::string source;
   Invocation invocation;
-  const Template* language = nullptr;  // null: the engine alone
+  const Template* language = nullptr;  // null: the engine alone; the same for all that one recorder seals
   const policy::Policy* policy = nullptr;
 };
 
@@ -36,6 +37,29 @@ class ReceiptRecorder final : public host::JournalSink {
 
   // From now on the options' run is recorded here. What they call and are given is called and given as before.
   void attach(RunOptions& options);
+  // The same for the session's next turn, which may have input of its own.
+  void attach(Turn& turn);
+
+  // What is sealed from now on is signed by this key.
+  void sign_with(ReceiptKey key) { key_ = std::move(key); }
+
+  // What the owner did to the session since its last turn: part of the next turn's receipt. Errors: kExhausted for more
+  // than a receipt keeps, before it is done: then it is not to be done.
+  [[nodiscard]] Status has_room_for(uint64_t bytes) const;
+  void note(OwnerAct act);
+  // The session goes on under this policy, in options that this was attached to again.
+  void note_policy(const policy::Policy& policy);
+
+  // A turn's receipt was lost: the turns after it cannot be sealed any more, since a chain has no gaps.
+  void break_chain(const std::string& why);
+  // Whether what happens can be sealed. Errors: why it cannot.
+  [[nodiscard]] Status usable() const { return failed_; }
+
+  [[nodiscard]] uint64_t turn() const { return turn_; }  // that was sealed last
+  // How far the receipts of a session are, as text, for a recorder that goes on with it in another place.
+  [[nodiscard]] std::string keep() const;
+  // Errors: kInvalidInput for what keep() did not give.
+  Status restore(std::string_view kept);
 
   // Of a run, or of the session's next turn, which just ended. Errors: those of describe_template(), ReceiptSheet::add() and
   // seal(); kExhausted for a run that read more than a receipt keeps.
@@ -50,16 +74,20 @@ class ReceiptRecorder final : public host::JournalSink {
   Result<SealedReceipt> seal(ReceiptHead head, MadeOf made_of, const Report& report);
   Status add_made_of(ReceiptSheet& sheet, MadeOf& made_of);
   void forget();
+  void listen(std::function<InputPiece(std::chrono::milliseconds)>& read_input);
 
   ReceiptKey key_;
   host::JournalSink* also_;
+  std::string description_;  // of the language; "": not made yet
 
   // Of the run, or of the turn that is under way.
   ReceiptSheet calls_;
   std::vector<std::string> input_;
   uint64_t input_bytes_ = 0;
-  bool has_input_ = false, is_ambient_ = false;
+  bool has_input_ = false, is_ambient_ = false, is_live_ = false;
   std::vector<MadeFile> files_;
+  std::vector<OwnerAct> acts_;
+  uint64_t act_bytes_ = 0;
   Status failed_;  // why it cannot be sealed
 
   // Of the journal, which goes on from turn to turn.

@@ -1,13 +1,13 @@
 #include "sandbox/receipt_replay.h"
 
 #include <algorithm>
+#include <charconv>
 #include <optional>
 
 #include "base/sha256.h"
 #include "base/utf8.h"
 #include "engine/fuel.h"
 #include "sandbox/receipt_content.h"
-#include "sandbox/session.h"
 
 namespace membrane::sandbox {
 namespace {
@@ -21,6 +21,7 @@ struct Recorded {
   std::string template_json;
   policy::Policy policy;
   Invocation invocation;
+  std::vector<OwnerAct> acts;  // before it
   std::vector<std::string> input;
   std::vector<SealedCall> calls;
 };
@@ -66,6 +67,10 @@ Result<Recorded> recorded_of(const SealedRun& run) {
   MEMBRANE_ASSIGN(recorded.policy, policy::parse_policy(policy, "the receipt's policy.json"));
   MEMBRANE_ASSIGN(const std::string_view invocation, content_of(run, "invocation"));
   MEMBRANE_ASSIGN(recorded.invocation, whole(Invocation::read(invocation), "invocation"));
+  if (run.receipt.find("between") != nullptr) {
+    MEMBRANE_ASSIGN(const std::string_view acts, content_of(run, "between"));
+    MEMBRANE_ASSIGN(recorded.acts, whole(read_acts(acts), "between"));
+  }
   MEMBRANE_ASSIGN(const std::string_view input, content_of(run, "input"));
   MEMBRANE_ASSIGN(recorded.input, whole(read_pieces(input), "input"));
   MEMBRANE_ASSIGN(recorded.calls, calls_of(run));
@@ -107,18 +112,32 @@ uint64_t fuel_for(const Receipt& receipt, const policy::Limits& limits) {
   return limits.fuel;
 }
 
+// A journal from one of its entries on: of a session that goes on in another world.
+class JournalFrom final : public host::JournalSource {
+ public:
+  JournalFrom(const host::JournalSource& of, uint64_t first) : of_(of), first_(std::min(first, of.size())) {}
+  [[nodiscard]] uint64_t size() const override { return of_.size() - first_; }
+  [[nodiscard]] const host::JournalEntry* entry(uint64_t place) const override {
+    return of_.entry(first_ + place);
+  }
+
+ private:
+  const host::JournalSource& of_;
+  const uint64_t first_;
+};
+
 // A run under way: the same input in the same pieces, and the files that it makes.
 class Again {
  public:
-  Again(const Recorded& first, const ReplayOptions& options, const host::Journal& journal) {
-    run_options_.policy = first.policy;
-    run_options_.policy.limits.wall_ms = std::max(first.policy.limits.wall_ms, kMostWallMs);
+  Again(const Recorded& first, const ReplayOptions& options, const host::Journal& journal)
+      : journal_(journal) {
+    set_policy(first.policy);
     run_options_.budget = std::make_shared<policy::Budget>(run_options_.policy.limits);
     run_options_.tier = options.tier;
     run_options_.cancel = options.cancel;
     run_options_.replay = &journal;
     run_options_.input_is_ambient = first.invocation.input_is_ambient;
-    if (first.invocation.has_input)
+    if (first.invocation.has_input && !first.invocation.input_is_live)
       run_options_.read_input = [this](std::chrono::milliseconds) { return next_piece(); };
     run_options_.on_file = [this](std::string_view path, std::string_view bytes) {
       files_.push_back({std::string(path), bytes.size(), sha256_hex(bytes).value_or("")});
@@ -130,24 +149,58 @@ class Again {
 
   [[nodiscard]] RunOptions& options() { return run_options_; }
 
+  // For options that are taken from now on, of a session that has made so many calls. No session with the options of before
+  // may be left.
+  void go_on_under(const policy::Policy& policy, uint64_t calls) {
+    set_policy(policy);
+    rest_of_journal_.emplace(journal_, calls);
+    run_options_.replay = &*rest_of_journal_;
+  }
+  // Of what the owner did, which is not compared.
+  void begin_act() {
+    refill(run_options_.policy.limits.fuel);
+    input_ = nullptr;
+  }
+
   void begin(const SealedRun& run, const Recorded& turn) {
-    const policy::Limits& limits = run_options_.policy.limits;
-    run_options_.budget->set(policy::Resource::kFuel, fuel_for(run.receipt, limits));
-    run_options_.budget->set_deadline(std::chrono::steady_clock::now() +
-                                      std::chrono::milliseconds(limits.wall_ms));
+    refill(fuel_for(run.receipt, run_options_.policy.limits));
     input_ = &turn.input;
     next_ = 0;
     files_.clear();
   }
 
+  // Of a turn whose input was given to it as it came: the same pieces.
+  [[nodiscard]] std::function<InputPiece(std::chrono::milliseconds)> live_input(const Invocation& how) {
+    if (!how.input_is_live) return nullptr;
+    return [this](std::chrono::milliseconds) { return next_piece(); };
+  }
+
   [[nodiscard]] const std::vector<MadeFile>& files() const { return files_; }
 
  private:
+  void set_policy(const policy::Policy& policy) {
+    run_options_.policy = policy;
+    run_options_.policy.limits.wall_ms = std::max(policy.limits.wall_ms, kMostWallMs);
+  }
+  // The limits of a policy are for each turn.
+  void refill(uint64_t fuel) {
+    using enum policy::Resource;
+    const policy::Limits& limits = run_options_.policy.limits;
+    policy::Budget& budget = *run_options_.budget;
+    budget.set(kFuel, fuel);
+    budget.set(kHostCalls, limits.host_calls);
+    budget.set(kBytesIn, limits.bytes_in);
+    budget.set(kBytesOut, limits.bytes_out);
+    budget.set(kTokens, limits.tokens);
+    budget.set_deadline(std::chrono::steady_clock::now() + std::chrono::milliseconds(limits.wall_ms));
+  }
   InputPiece next_piece() {
     if (input_ == nullptr || next_ == input_->size()) return {.bytes = {}, .is_end = true};
     return {.bytes = (*input_)[next_++], .is_end = false};
   }
 
+  const host::Journal& journal_;
+  std::optional<JournalFrom> rest_of_journal_;
   RunOptions run_options_;
   const std::vector<std::string>* input_ = nullptr;
   size_t next_ = 0;
@@ -208,9 +261,59 @@ Result<Replayed> replay_run(const SealedRun& run, const Recorded& recorded, cons
   program.environment = recorded.invocation.environment;
   Replayed replayed;
   replayed.was_stopped = was_stopped_from_outside(run.receipt);
-  replayed.report = sandbox::run(program, again.options());
+  replayed.report =
+      options.run ? options.run(program, again.options()) : sandbox::run(program, again.options());
   compare(run, replayed.report, again.files(), replayed.differences);
   return replayed;
+}
+
+// A session that is run again, wherever.
+struct SessionAgain {
+  std::shared_ptr<const Template> language;
+  const ReplayOptions& options;
+  Again& again;
+  std::unique_ptr<Session> session;
+
+  Status begin() {
+    MEMBRANE_ASSIGN(session, options.create ? options.create(language, again.options())
+                                            : Session::create(language, again.options()));
+    return {};
+  }
+  // Errors: kInvalidInput for what is no act.
+  Status act(const OwnerAct& act);
+
+ private:
+  Status change_policy(const std::string& json, uint64_t calls) {
+    MEMBRANE_ASSIGN(const policy::Policy policy, policy::parse_policy(json, "the receipt's policy.json"));
+    MEMBRANE_ASSIGN(const std::vector<uint8_t> kept, session->keep());
+    session.reset();
+    again.go_on_under(policy, calls);
+    MEMBRANE_ASSIGN(session, options.restore ? options.restore(language, kept, again.options())
+                                             : Session::restore(language, kept, again.options()));
+    return {};
+  }
+};
+
+Status SessionAgain::act(const OwnerAct& act) {
+  again.begin_act();
+  const std::string what = act.empty() ? "" : act[0];
+  // What failed then fails again.
+  const auto file_act = [&](wasi::FileAct how, bool is_deep) -> Status {
+    static_cast<void>(session->act_on_files({how, act[1], act.size() > 2 ? act[2] : "", is_deep}));
+    return {};
+  };
+  if (what == "run" && act.size() == 3) return session->exec({.code = act[2], .name = act[1]}), Status();
+  if (what == "put" && act.size() == 3) return static_cast<void>(session->put_file(act[1], act[2])), Status();
+  if (what == "make_directory" && act.size() == 2) return file_act(wasi::FileAct::kMakeDirectory, false);
+  if (what == "remove" && act.size() == 2) return file_act(wasi::FileAct::kRemove, false);
+  if (what == "remove_all" && act.size() == 2) return file_act(wasi::FileAct::kRemove, true);
+  if (what == "move" && act.size() == 3) return file_act(wasi::FileAct::kMove, false);
+  uint64_t calls = 0;
+  if (what == "policy" && act.size() == 3 &&
+      std::from_chars(act[2].data(), act[2].data() + act[2].size(), calls).ec == std::errc())
+    return change_policy(act[1], calls);
+  return fail(ErrorCode::kInvalidInput,
+              "the receipt tells of something that no owner does: " + counted(what));
 }
 
 Result<Replayed> replay_session(std::span<const SealedRun> runs, std::span<const Recorded> recorded,
@@ -228,16 +331,19 @@ Result<Replayed> replay_session(std::span<const SealedRun> runs, std::span<const
     return replayed;
   }
   Again again(recorded.front(), options, journal);
-  MEMBRANE_ASSIGN(const auto session, Session::create(std::move(language), again.options()));
+  SessionAgain of{std::move(language), options, again, nullptr};
+  MEMBRANE_TRY(of.begin());
   for (size_t i = 0; i < runs.size(); ++i) {
     const Invocation& how = recorded[i].invocation;
+    for (const OwnerAct& act : recorded[i].acts) MEMBRANE_TRY(of.act(act));
     again.begin(runs[i], recorded[i]);
-    replayed.report = session->exec({.code = recorded[i].source,
-                                     .name = how.name,
-                                     .is_script = how.is_script,
-                                     .arguments = how.arguments,
-                                     .input = how.given_input});
-    if (i + 1 == runs.size()) session->end(replayed.report);
+    replayed.report = of.session->exec({.code = recorded[i].source,
+                                        .name = how.name,
+                                        .is_script = how.is_script,
+                                        .arguments = how.arguments,
+                                        .input = how.given_input,
+                                        .read_input = again.live_input(how)});
+    if (i + 1 == runs.size()) of.session->end(replayed.report);
     compare(runs[i], replayed.report, again.files(), replayed.differences);
     if (!replayed.differences.empty()) break;
   }

@@ -16,6 +16,7 @@
 #include "host/recorded_calls.h"
 #include "sandbox/receipt.h"
 #include "sandbox/sandbox.h"
+#include "sandbox/session.h"
 #include "sandbox/template.h"
 
 namespace membrane::sandbox {
@@ -36,6 +37,13 @@ struct WantedTemplate {
 struct ReplayOptions {
   // Errors end the replay. Not called for programs of the engine's own.
   std::function<Result<std::shared_ptr<const Template>>(const WantedTemplate& wanted)> open;
+  // Where it runs; null: in this process. As run(), Session::create() and Session::restore().
+  std::function<Report(const Program& program, const RunOptions& options)> run = {};
+  std::function<Result<std::unique_ptr<Session>>(std::shared_ptr<const Template> of, RunOptions options)>
+      create = {};
+  std::function<Result<std::unique_ptr<Session>>(std::shared_ptr<const Template> of,
+                                                 std::span<const uint8_t> kept, RunOptions options)>
+      restore = {};
   engine::Tier tier = engine::Tier::kAuto;
   const std::atomic<bool>* cancel = nullptr;  // may be null
 };

@@ -218,6 +218,60 @@ TEST(ReceiptReplay, NamesTheFirstDifference) {
             "stdout differs from byte 3 of its JSON on: it was me\\n\", and is ne\\n\"");
 }
 
+// Files, variables, another policy, and another place: none of it is a turn, and a replay has all of it.
+TEST(ReceiptReplay, DoesAgainWhatTheOwnerDid) {
+  const auto python = open_template("python");
+  if (!python) GTEST_SKIP() << "python is not installed";
+  const KeyRing keys = new_keys();
+  policy::Policy policy;
+  policy.limits = policy::language_limits();
+  policy.random.real = true;
+  RunOptions options;
+  options.policy = policy;
+  auto recorder = std::make_unique<ReceiptRecorder>(*keys.signing());
+  recorder->attach(options);
+  auto session = Session::create(python, options).value();
+  std::vector<SealedRun> turns;
+  const auto turn = [&](const std::string& code) {
+    Report report = session->exec({.code = code});
+    EXPECT_EQ(report.outcome, Outcome::kOk) << render_text(report, false);
+    turns.push_back(opened(recorder->seal_turn({code, {}, python.get(), &policy}, report).value()));
+    return report.result;
+  };
+  turn("import os, random\nseen = [os.urandom(2)]");
+  ASSERT_TRUE(session->put_file("/tmp/a", "put"));
+  recorder->note({"put", "/tmp/a", "put"});
+  ASSERT_TRUE(session->act_on_files({wasi::FileAct::kMove, "/tmp/a", "/tmp/b", false}));
+  recorder->note({"move", "/tmp/a", "/tmp/b"});
+  ASSERT_FALSE(session->act_on_files({wasi::FileAct::kRemove, "/tmp/none", "", false}));
+  recorder->note({"remove", "/tmp/none"});
+  session->exec({.code = "hidden = os.urandom(3)", .name = "<environment>"});
+  recorder->note({"run", "<environment>", "hidden = os.urandom(3)"});
+  // It goes on in another place, with what was noted and not sealed yet.
+  auto other = std::make_unique<ReceiptRecorder>(*keys.signing());
+  ASSERT_TRUE(other->restore(recorder->keep()));
+  EXPECT_FALSE(other->restore(recorder->keep() + " "));
+  ASSERT_TRUE(other->restore(recorder->keep()));
+  const auto kept = session->keep().value();
+  session = nullptr;
+  recorder = std::move(other);
+  policy.random.real = false;
+  policy.random.seed = 7;
+  RunOptions narrowed;
+  narrowed.policy = policy;
+  recorder->attach(narrowed);
+  session = Session::restore(python, kept, narrowed).value();
+  recorder->note_policy(policy);
+  EXPECT_EQ(turn("seen += [open('/tmp/b').read(), len(hidden)]\nseen[1:]"), "['put', 3]");
+  turn("os.urandom(4)");
+
+  ReplayOptions replay_options;
+  replay_options.open = [&](const WantedTemplate&) { return python; };
+  const auto again = replay(turns, replay_options);
+  ASSERT_TRUE(again) << again.error().to_string();
+  EXPECT_EQ(again->differences, std::vector<std::string>());
+}
+
 TEST(ReceiptReplay, AnotherPolicyRefusesWhatItDoesNotGrant) {
   const KeyRing keys = new_keys();
   const SealedRun run = opened(seal_program(keys, kProgram, with_kv()).receipt);

@@ -399,7 +399,7 @@ bool Run::read_whole_input() {
       report_.errors.push_back(stop_error(*end_, limits_));
       return false;
     }
-    InputPiece piece = sandbox::read_input(options_, *world_, kInputPatience);
+    InputPiece piece = sandbox::read_input(options_.read_input, *world_, kInputPatience);
     is_end = piece.is_end;
     said_.input += piece.bytes;
     if (said_.input.size() > limits_.bytes_in)
@@ -419,7 +419,7 @@ bool Run::wait_for_input() {
 
 // False when nothing has come.
 bool Run::fetch_input(std::chrono::milliseconds patience) {
-  const InputPiece piece = streams_input() ? sandbox::read_input(options_, *world_, patience)
+  const InputPiece piece = streams_input() ? sandbox::read_input(options_.read_input, *world_, patience)
                                            : InputPiece{.bytes = {}, .is_end = true};
   if (!piece.bytes.empty()) wasi_->give_stdin(piece.bytes);
   if (piece.is_end) wasi_->close_stdin();
@@ -754,11 +754,13 @@ std::unique_ptr<host::World> world_of(const RunOptions& options,
                            .record = options.record,
                            .secrets = options.secrets,
                            .flows = options.flows,
-                           .approve = options.approve});
+                           .approve = options.approve,
+                           .watch = options.egress_watch});
 }
 
-InputPiece read_input(const RunOptions& options, host::World& world, std::chrono::milliseconds patience) {
-  InputPiece piece = options.read_input(patience);
+InputPiece read_input(const std::function<InputPiece(std::chrono::milliseconds)>& source, host::World& world,
+                      std::chrono::milliseconds patience) {
+  InputPiece piece = source(patience);
   if (!piece.bytes.empty()) world.note_input();
   return piece;
 }

@@ -84,6 +84,7 @@ struct RunOptions {
   // its parent's. Who is asked before something leaves; null: nobody, so nothing does.
   std::shared_ptr<host::Flows> flows = nullptr;
   host::Approve approve = nullptr;
+  host::EgressWatch* egress_watch = nullptr;    // hears of http requests that are sent; borrowed
   const host::JournalSource* replay = nullptr;  // answers host calls from here instead of the world
   host::JournalSink* record = nullptr;          // when set, every host call is written here
   const std::atomic<bool>* cancel = nullptr;    // set it to stop the run at its next safepoint
@@ -116,8 +117,9 @@ struct RunOptions {
   std::function<void()> on_poll = {};
 };
 
-// A piece of the input that the options give, of which `world` is told.
-InputPiece read_input(const RunOptions& options, host::World& world, std::chrono::milliseconds patience);
+// A piece of input from `source` (RunOptions::read_input, or a turn's own), which counts in `world` as read.
+InputPiece read_input(const std::function<InputPiece(std::chrono::milliseconds)>& source, host::World& world,
+                      std::chrono::milliseconds patience);
 
 // What the options say, or a World in this process that pays from `budget`. The options outlive it.
 std::unique_ptr<host::World> world_of(const RunOptions& options,

@@ -199,7 +199,8 @@ class Session::Impl final : public host::DoorSession {
   void go_back(Checkpoint checkpoint);
   std::optional<Outcome> must_stop() const;
   // Whether the program may ask for input that the options read.
-  [[nodiscard]] bool has_input() const { return options_.read_input && !input_is_over_; }
+  [[nodiscard]] bool has_input() const { return (turn_input_ || options_.read_input) && !input_is_over_; }
+  void end_input_of_turn();
   [[nodiscard]] std::function<bool()> input_giver();
   [[nodiscard]] Status check(const Turn& turn) const;
   void begin_turn(const Turn& turn);
@@ -246,6 +247,13 @@ class Session::Impl final : public host::DoorSession {
   std::string input_ahead_;     // was read, and belongs to the next block
   uint64_t input_bytes_ = 0;    // that the program was given of what the options read
   bool input_is_over_ = false;  // there was no more of it
+  // Of the turn alone; the three above are then its own, and what they were before stands in before_input_.
+  std::function<InputPiece(std::chrono::milliseconds)> turn_input_;
+  struct {
+    std::string ahead;
+    uint64_t bytes = 0;
+    bool is_over = false;
+  } before_input_;
   bool waits_for_input_ = false;
   std::string input_problem_;  // why there is no more of it; ends the run
   uint64_t result_bytes_ = 0;  // of the host's memory, for it and for what the report makes of it
@@ -270,6 +278,10 @@ void Session::Impl::begin_turn(const Turn& turn) {
   on_stderr_ = turn.on_stderr;
   input_problem_.clear();
   waits_for_input_ = false;
+  turn_input_ = turn.read_input;
+  if (turn_input_)
+    before_input_ = {std::exchange(input_ahead_, {}), std::exchange(input_bytes_, 0),
+                     std::exchange(input_is_over_, false)};
   if (has_input() && input_giver()) body_->system().open_stdin();
   result_.reset();
   result_bytes_ = 0;
@@ -277,6 +289,14 @@ void Session::Impl::begin_turn(const Turn& turn) {
   ++turns_;
   output_of_turn_bytes_ = 0;
   begin_part();
+}
+
+void Session::Impl::end_input_of_turn() {
+  if (!std::exchange(turn_input_, nullptr)) return;
+  body_->system().drop_stdin();
+  input_ahead_ = std::move(before_input_.ahead);
+  input_bytes_ = before_input_.bytes;
+  input_is_over_ = before_input_.is_over;
 }
 
 void Session::Impl::begin_part() {
@@ -311,10 +331,11 @@ Status Session::Impl::check(const Turn& turn) const {
                 "Run it, or check it with a tool of the language.");
   const bool takes_arguments = template_->interpreter().asks() || template_->interpreter().restarts();
   const bool takes_input = template_->interpreter().asks();
-  if ((takes_arguments || turn.arguments.empty()) && (takes_input || turn.input.empty())) return {};
+  const bool has_no_input = turn.input.empty() && !turn.read_input;
+  if ((takes_arguments || turn.arguments.empty()) && (takes_input || has_no_input)) return {};
   return fail(ErrorCode::kUnsupported,
               template_->package().name + " reads its programs from standard input, and has no " +
-                  (turn.input.empty() ? "arguments" : "other input") + " for them",
+                  (has_no_input ? "arguments" : "other input") + " for them",
               "Write what it needs into the program, or into a file that the policy grants.");
 }
 
@@ -382,6 +403,7 @@ Report Session::Impl::run_part(Checkpoint before, const std::function<bool(uint6
   is_changed_ = !restarts || is_paused;  // a program that has ended leaves files only
   if (is_paused) before_ = std::move(before);
   else if (!returned || report.outcome == Outcome::kOutOfMemory) go_back(std::move(before));
+  end_input_of_turn();
   report.run_us = microseconds_since(start);
   return report;
 }
@@ -397,6 +419,7 @@ host::HostResult<std::string> Session::Impl::next() {
                   {"arguments", turn_->arguments},
                   {"input", turn_->input}};
   if (has_input() && turn_->input.empty()) request["input_waits"] = true;
+  if (turn_input_) request["input_is_new"] = true;
   turn_.reset();
   if (needs_entropy_) {
     MEMBRANE_ASSIGN(const std::string entropy, fresh_entropy());
@@ -407,13 +430,16 @@ host::HostResult<std::string> Session::Impl::next() {
   return json_text(request);
 }
 
-// In blocks whose size does not depend on how the source delivers, so that the program sees the same at every run.
+// In blocks whose size does not depend on how the source delivers, so that the program sees the same at every run. Input of a
+// turn alone comes from somebody who may wait for what the program says to it, and is not gathered.
 host::HostResult<std::string> Session::Impl::read_input() {
   std::string block = std::exchange(input_ahead_, {});
   waits_for_input_ = true;
   while (block.size() < kInputBlockBytes && has_input()) {
     if (must_stop()) return host::refuse(host::Errno::kHost, "the run is to end");
-    InputPiece piece = sandbox::read_input(options_, *world_, kInputPatience);
+    if (turn_input_ && !block.empty()) break;
+    InputPiece piece =
+        sandbox::read_input(turn_input_ ? turn_input_ : options_.read_input, *world_, kInputPatience);
     block += piece.bytes;
     input_is_over_ = piece.is_end;
   }
@@ -431,7 +457,7 @@ host::HostResult<std::string> Session::Impl::read_input() {
 
 std::function<bool()> Session::Impl::input_giver() {
   const bool reads_turns = template_->interpreter().reads() || template_->interpreter().restarts();
-  if (!options_.read_input || reads_turns) return nullptr;
+  if (reads_turns) return nullptr;
   return [this] {
     const auto bytes = read_input();
     if (!bytes) return false;

@@ -15,6 +15,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <span>
@@ -47,6 +48,9 @@ struct Turn {
   // is borrowed until the turn is over, also while it is paused.
   const std::atomic<bool>* cancel = nullptr;
   std::function<void(std::string_view)> on_stdout = {}, on_stderr = {};
+  // Input of this turn alone, in the place of `input` and of RunOptions::read_input; as that is called. What comes is given to
+  // the program at once, and not in blocks; what the turn leaves of it is dropped. Not for a turn that is paused.
+  std::function<InputPiece(std::chrono::milliseconds patience)> read_input = {};
 };
 
 class Session {

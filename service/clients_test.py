@@ -302,6 +302,51 @@ class Python(PythonClient):
                 raise AssertionError
             """)
 
+    def test_input_while_it_runs(self):
+        self.check("""
+            with Sandbox.create() as sandbox:
+                started = sandbox.exec("print('name?', flush=True); print('hi', input()); print(input())", background=True,
+                                       open_stdin=True)
+                stream = started.stream()
+                assert next(iter(stream)).text == "name?\\n"
+                started.write_stdin("you\\n")
+                started.write_stdin(b"bye", eof=True)
+                assert started.wait().stdout == "name?\\nhi you\\nbye\\n"
+                try:
+                    started.write_stdin("late")
+                except InvalidRequestError as error:
+                    assert error.status == 409
+                else:
+                    raise AssertionError
+            """)
+
+    def test_a_receipt(self):
+        self.check("""
+            import json, os, urllib.request
+            with Sandbox.create(seal=True) as sandbox:
+                sandbox.run("x = 1")
+                receipt = sandbox.receipt(sandbox.run("x + 1"))
+                assert json.loads(receipt.text.splitlines()[1])["turn"] == 2
+                started = sandbox.exec("3", background=True, seal=True)
+                started.wait()
+                started.receipt().save("saved.receipt")
+                assert os.stat("saved.receipt.private").st_mode & 0o777 == 0o600
+                assert json.loads(open("saved.receipt").read().splitlines()[1])["turn"] == 3
+            with Sandbox.create() as sandbox:
+                try:
+                    sandbox.exec("1", seal=True)
+                except InvalidRequestError as error:
+                    assert (error.status, error.code) == (409, "conflict")
+                else:
+                    raise AssertionError
+            async def main():
+                async with await AsyncSandbox.create(seal=True) as sandbox:
+                    receipt = await sandbox.receipt(await sandbox.run("1"))
+                    assert b'"turn":1' in receipt.text and b"1" in receipt.private_text
+            import asyncio
+            asyncio.run(main())
+            """)
+
     def test_a_wrong_token_is_denied(self):
         done = self.ran("""
             from membrane import *
@@ -459,6 +504,17 @@ class Node(NodeClient):
             const endless = await sandbox.exec('while True: pass', { background: true })
             await endless.cancel()
             assert.equal((await endless.wait()).outcome, 'cancelled')
+            const reads = await sandbox.exec('print(input() + input())', { background: true, openStdin: true })
+            await reads.writeStdin('a\nb\n', { eof: true })
+            assert.equal((await reads.wait()).stdout, 'ab\n')
+            const sealed = await Sandbox.create({ seal: true })
+            const receipt = await sealed.receipt(await sealed.run('6 * 7'))
+            assert.match(new TextDecoder().decode(receipt.text), /"kind":"turn"/)
+            assert.match(new TextDecoder().decode(receipt.privateText), /6 \* 7/)
+            const background = await sealed.exec('1', { background: true })
+            await background.wait()
+            assert.match(new TextDecoder().decode((await background.receipt()).text), /"turn":2/)
+            await sealed.kill()
             await sandbox.kill()
             await assert.rejects(sandbox.run('1'), (error) => error instanceof NotFoundError && error.requestId !== '' && error.hint !== '')
             """)
@@ -534,6 +590,20 @@ class Command(unittest.TestCase):
         self.command("logs", sandbox)
         self.assertEqual(self.command("rm", sandbox).stdout, f"{sandbox}\n")
         self.assertIn("there is no sandbox", self.command("rm", sandbox, code=2).stderr)
+
+    def test_input_goes_along_as_it_comes(self):
+        if not service.has_template("python"):
+            self.skipTest("there is no template python")
+        sandbox = self.command("create").stdout.strip()
+        with subprocess.Popen([COMMAND, "exec", "-i", sandbox, "-e", "print('name?', flush=True)\nprint('hi', input())"],
+                              env=environment(), cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+            self.assertEqual(process.stdout.readline(), "name?\n")
+            process.stdin.write("you\n")
+            process.stdin.flush()
+            self.assertEqual(process.stdout.readline(), "hi you\n")
+            self.assertEqual(process.wait(SECONDS), 0)
+        piped = self.command("exec", "-i", sandbox, "-e", "import sys; len(sys.stdin.read())", stdin="x" * 3_000_000)
+        self.assertEqual(piped.stdout, "3000000\n")
 
     def test_a_policy_goes_along(self):
         sandbox = self.command("create", "--template", "wat", "--fuel", "1000").stdout.strip()

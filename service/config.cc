@@ -40,6 +40,12 @@ const Setting kSettings[] = {
      "(256)"},
     {"workers.ready", "--ready-workers", "N", &Config::ready_workers, 0, 1'024,
      "Workers that wait for a sandbox (2)"},
+    {"workers.memory_bytes", "", "N", &Config::workers_memory_bytes, 1u << 28, uint64_t{1} << 50,
+     "The memory of all workers together, where there is a control group"},
+    {"workers.processes", "", "N", &Config::workers_processes, 16, 10'000'000,
+     "The most workers at once, where there is a control group"},
+    {"workers.cpu_percent", "", "N", &Config::workers_cpu_percent, 1, 1'000'000,
+     "The processors' time of all workers, in percent of one, where there is a control group"},
     {"workers.accepted_missing_walls", "--accept-missing-wall", "NAME", &Config::accepted_walls, 0, 0,
      "Start without this wall of workers, which the machine does not have; may be repeated (membrane doctor "
      "names them)"},

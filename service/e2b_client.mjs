@@ -251,7 +251,11 @@ const rows = {
     const handle = await sandbox.commands.run("python -c 'print(5)'", { background: true })
     assert.equal((await handle.wait()).stdout, '5\n')
   },
-  'commands.run stdin': (sandbox) => refused(() => sandbox.commands.run('cat', { stdin: true, background: true }), 'linux kind'),
+  'commands.run stdin': async (sandbox) => {
+    const handle = await sandbox.commands.run("python -c 'print(input() + input())'", { stdin: true, background: true })
+    await sandbox.commands.sendStdin(handle.pid, 'a\nb\n')
+    equal((await handle.wait()).stdout, 'ab\n')
+  },
   'commands.list': async (sandbox) => {
     const handle = await sandbox.commands.run("python -c 'while True: pass'", { background: true })
     assert.deepEqual((await sandbox.commands.list()).map((each) => each.pid), [handle.pid])
@@ -268,12 +272,17 @@ const rows = {
     assert.equal((await (await sandbox.commands.connect(handle.pid)).wait()).stdout, '6\n')
   },
   'commands.send_stdin': async (sandbox) => {
-    const handle = await sandbox.commands.run('true', { background: true })
-    await refused(() => sandbox.commands.sendStdin(handle.pid, 'x'), 'linux kind')
+    const handle = await sandbox.commands.run('cat', { stdin: true, background: true })
+    await sandbox.commands.sendStdin(handle.pid, 'one\n')
+    await sandbox.commands.closeStdin(handle.pid)
+    equal((await handle.wait()).stdout, 'one\n')
+    const over = await sandbox.commands.run('true', { background: true })
+    await refused(() => sandbox.commands.sendStdin(over.pid, 'x'), 'takes no input')
   },
   'commands.close_stdin': async (sandbox) => {
-    const handle = await sandbox.commands.run('true', { background: true })
-    await refused(() => sandbox.commands.closeStdin(handle.pid), 'linux kind')
+    const handle = await sandbox.commands.run("python -c 'import sys; print(len(sys.stdin.read()))'", { stdin: true, background: true })
+    await sandbox.commands.closeStdin(handle.pid)
+    equal((await handle.wait()).stdout, '0\n')
   },
   'pty.create': (sandbox) => refused(() => sandbox.pty.create({ cols: 1, rows: 1, onData() {} }), 'linux kind'),
   git: (sandbox) => refused(() => sandbox.git.status('/home/user'), 'linux kind'),

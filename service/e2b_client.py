@@ -391,7 +391,9 @@ def run_background(sandbox):
 
 @row("commands.run stdin")
 def run_stdin(sandbox):
-    refused(lambda: sandbox.commands.run("cat", stdin=True, background=True), "linux kind")
+    handle = sandbox.commands.run("python -c 'print(input() + input())'", stdin=True, background=True)
+    sandbox.commands.send_stdin(handle.pid, "a\nb\n")
+    equal(handle.wait().stdout, "ab\n")
 
 
 @row("commands.list")
@@ -418,14 +420,20 @@ def connect_command(sandbox):
 
 @row("commands.send_stdin")
 def send_stdin(sandbox):
-    handle = sandbox.commands.run("true", background=True)
-    refused(lambda: sandbox.commands.send_stdin(handle.pid, "x"), "linux kind")
+    handle = sandbox.commands.run("cat", stdin=True, background=True)
+    sandbox.commands.send_stdin(handle.pid, "one\n")
+    sandbox.commands.send_stdin(handle.pid, "two\n")
+    sandbox.commands.close_stdin(handle.pid)
+    equal(handle.wait().stdout, "one\ntwo\n")
+    over = sandbox.commands.run("true", background=True)
+    refused(lambda: sandbox.commands.send_stdin(over.pid, "x"), "takes no input")
 
 
 @row("commands.close_stdin")
 def close_stdin(sandbox):
-    handle = sandbox.commands.run("true", background=True)
-    refused(lambda: sandbox.commands.close_stdin(handle.pid), "linux kind")
+    handle = sandbox.commands.run("python -c 'import sys; print(len(sys.stdin.read()))'", stdin=True, background=True)
+    sandbox.commands.close_stdin(handle.pid)
+    equal(handle.wait().stdout, "0\n")
 
 
 @row("pty.create")

@@ -98,6 +98,41 @@ std::optional<PendingApproval> Exec::decide(std::string_view approval, bool allo
   return pending_;
 }
 
+void Exec::open_input(std::string first) {
+  const std::lock_guard lock(mutex_);
+  input_ = std::move(first);
+  has_input_ = takes_input_ = true;
+}
+
+Answer<void> Exec::write_input(std::string_view bytes, bool is_end) {
+  const std::lock_guard lock(mutex_);
+  if (!has_input_)
+    return refuse(ApiCode::kConflict, "the exec " + id + " takes no input while it runs",
+                  "Begin it with \"open_stdin\": true.");
+  if (state_ == ExecState::kDone) return refuse(ApiCode::kConflict, "the exec " + id + " is over");
+  if (!takes_input_) return refuse(ApiCode::kConflict, "the input of the exec " + id + " has ended");
+  if (!bytes.empty() && input_.size() + bytes.size() > kMostInputBytes)
+    return refuse(ApiCode::kTooManyRequests,
+                  "the exec has " + std::to_string(input_.size()) +
+                      " bytes of input that it has not read, and takes " + std::to_string(kMostInputBytes),
+                  "Send it again when the program has read, in smaller pieces.");
+  input_ += bytes;
+  takes_input_ = !is_end;
+  input_came_.notify_one();
+  return {};
+}
+
+sandbox::InputPiece Exec::read_input(std::chrono::milliseconds patience) {
+  std::unique_lock lock(mutex_);
+  input_came_.wait_for(lock, patience, [&] { return !input_.empty() || !takes_input_; });
+  return {.bytes = std::exchange(input_, {}), .is_end = !takes_input_};
+}
+
+void Exec::set_receipt(std::string digest) {
+  const std::lock_guard lock(mutex_);
+  receipt_ = std::move(digest);
+}
+
 void Exec::finish(const sandbox::Report& report) {
   for (const sandbox::RichValue& display : report.displays) {
     nlohmann::ordered_json forms = nlohmann::ordered_json::object();
@@ -107,13 +142,19 @@ void Exec::finish(const sandbox::Report& report) {
     }
     add({Kind::kDisplay, json_text(forms)});
   }
-  std::string json = "{\"exec_id\":\"" + id + "\"," + sandbox::render_json(report, false).substr(1);
+  std::string head = "{\"exec_id\":\"" + id + "\",";
+  {
+    const std::lock_guard lock(mutex_);
+    if (!receipt_.empty()) head += "\"receipt\":\"" + receipt_ + "\",";
+  }
+  std::string json = head + sandbox::render_json(report, false).substr(1);
   while (!json.ends_with('}')) json.pop_back();
   std::vector<std::function<void()>> done;
   {
     const std::lock_guard lock(mutex_);
     report_ = json;
     state_ = ExecState::kDone;
+    std::string().swap(input_);
     done.swap(when_done_);
   }
   add({Kind::kReport, std::move(json)});

@@ -5,6 +5,7 @@
 // Threads: any.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
@@ -18,6 +19,8 @@
 #include "base/json.h"
 #include "host/flows.h"
 #include "sandbox/report.h"
+#include "sandbox/sandbox.h"
+#include "service/errors.h"
 #include "service/http.h"
 
 namespace membrane::service {
@@ -42,12 +45,24 @@ class Exec : public std::enable_shared_from_this<Exec> {
   const std::string sandbox;
   const int64_t created_at_ms;
 
+  // -- its input while it runs (ExecSpec::open_stdin)
+  static constexpr size_t kMostInputBytes = 1u << 20;
+  // Before it is known to anybody: from now on it takes input, of which this is the first.
+  void open_input(std::string first);
+  // More of it; with `is_end` it was the last. Errors: kConflict for an exec that takes none, is over, or whose input has
+  // ended; kTooManyRequests while it has more than it has read: then nothing was taken.
+  Answer<void> write_input(std::string_view bytes, bool is_end);
+  // What has come, for who runs it; nothing when nothing comes within `patience`.
+  [[nodiscard]] sandbox::InputPiece read_input(std::chrono::milliseconds patience);
+
   // -- for who runs it
   void begin();
   void add_output(bool is_error, std::string_view text);
   // Waits until decide() is called, or the question's time is over. Meanwhile the question is pending(); there is an event
   // `approval` for it, and one for the decision. On the exec's thread, so that there is one at most.
   host::Approval ask(const host::EgressQuestion& question, int64_t now_ms);
+  // Before finish(): the digest of its receipt.
+  void set_receipt(std::string digest);
   // The events `display`, and `report` as the last one.
   void finish(const sandbox::Report& report);
 
@@ -56,6 +71,7 @@ class Exec : public std::enable_shared_from_this<Exec> {
   // What was decided about; nothing when no such question is pending.
   std::optional<PendingApproval> decide(std::string_view approval, bool allow);
   // {"exec_id":…, and the members of the report}; "" before the end.
+  // {"exec_id":…, "receipt":… when it was sealed, and the members of the report}; "" before the end.
   [[nodiscard]] std::string report_json() const;
   // Called once, when it is over: at once when it is already. On the thread that ends it.
   void when_done(std::function<void()> then);
@@ -84,7 +100,11 @@ class Exec : public std::enable_shared_from_this<Exec> {
   ExecState state_ = ExecState::kQueued;
   std::vector<Event> events_;
   uint64_t read_ = 0;  // events before this were given to somebody, and do not change any more
-  std::string report_;
+  std::string report_, receipt_;
+  std::string input_;         // that was not read yet
+  bool has_input_ = false;    // it was opened
+  bool takes_input_ = false;  // and has not ended
+  std::condition_variable input_came_;
   std::vector<std::function<void()>> wakes_;  // of readers that wait
   std::vector<std::function<void()>> when_done_;
   std::optional<PendingApproval> pending_;

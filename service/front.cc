@@ -47,7 +47,8 @@ void Front::note(const RequestHead& head, Response& response, int64_t began_us) 
               {"us", took_us},
               {"peer", head.peer}});
   if (traces_ == nullptr) return;
-  Span span = begin_span(head.headers.find("traceparent").value_or(""));
+  Span span = head.trace.empty() ? begin_span(head.headers.find("traceparent").value_or(""))
+                                 : resume_span(head.trace, head.headers.find("traceparent").value_or(""));
   response.headers.add("traceparent", traceparent(span.context));
   span.name = route_of(head);
   span.began_ms = system_now_ms() - took_us / 1000;
@@ -71,6 +72,8 @@ HttpApplication::Admission Front::admit(const RequestHead& head) {
 
 void Front::handle(Request request, Reply reply) {
   Interface* const interface = find(request);
+  if (traces_ != nullptr)
+    request.trace = traceparent(begin_span(request.headers.find("traceparent").value_or("")).context);
   const RequestHead head = request;
   const Reply noted([this, head, began_us = now_us(), reply](Response response) {
     note(head, response, began_us);

@@ -15,7 +15,9 @@
 
 #include "host/egress/http_egress.h"
 #include "policy/policy.h"
+#include "sandbox/receipt.h"
 #include "sandbox/report.h"
+#include "sandbox/sandbox.h"
 #include "service/errors.h"
 #include "wasi/owner_files.h"
 #include "worker/guests.h"
@@ -31,6 +33,15 @@ struct GuestSpec {
   // What programs find as os.environ, process.env, or the environment of a WASI program.
   Environment environment = {};
   host::Secrets secrets = nullptr;  // what headers of the policy name; null: there is none
+  bool seals = false;               // a receipt is made of every turn, in all contexts
+};
+
+// How a turn is sealed.
+struct TurnSeal {
+  sandbox::ReceiptKey key;
+  // Takes the receipt, with its number in its context (0 of a run), before the turn's report is given to anybody. After an
+  // error the context's later turns are refused, since they cannot be sealed.
+  std::function<Answer<void>(const sandbox::SealedReceipt&, uint64_t turn)> keep;
 };
 
 struct GuestTurn {
@@ -45,6 +56,11 @@ struct GuestTurn {
   host::Approve approve = nullptr;  // asked on the turn's thread; null: nobody is there
   std::string context = {};         // "": the one that is there from the start
   Environment environment = {};     // of this turn alone, over the sandbox's
+  // Input that comes while it runs, in the place of stdin_text (sandbox::Turn::read_input); may be null.
+  std::function<sandbox::InputPiece(std::chrono::milliseconds)> read_input = {};
+  host::EgressWatch* egress = nullptr;  // hears of its http requests; borrowed, may be null
+  // There always for a guest that seals; for others only where each turn is a run of its own. Borrowed; may be null.
+  const TurnSeal* seal = nullptr;
 };
 
 // A context as bytes: what it is besides its template.
@@ -52,13 +68,14 @@ struct KeptContext {
   std::string id;  // "": the one that is there from the start
   std::string template_name;
   std::vector<uint8_t> bytes;
+  std::string seal = {};  // how far its receipts are (sandbox::ReceiptRecorder::keep()); "": none are made
 };
 
 class Guest {
  public:
   virtual ~Guest() = default;
 
-  // A context that there is not is an outcome: kInvalid.
+  // A context that there is not is an outcome: kInvalid. So is a turn that would not be sealed and has to be.
   virtual sandbox::Report exec(const GuestTurn& turn) = 0;
   // Ends the turn that runs, at its next safepoint: its outcome is kCancelled. It holds until allow() takes it back.
   virtual void stop() = 0;
@@ -77,7 +94,7 @@ class Guest {
   virtual Answer<void> set_policy(const policy::Policy& policy, const host::Secrets& secrets) = 0;
 
   // All contexts as they stand. `fork`: as they stand in a fork of this number, which draws other random numbers than its
-  // parent and other forks. Errors: kUnsupported for what cannot be kept (sandbox/session.h says what).
+  // parent and other forks, and has no receipts. Errors: kUnsupported for what cannot be kept (sandbox/session.h says what).
   virtual Answer<std::vector<KeptContext>> keep(std::optional<uint64_t> fork = {}) = 0;
 
   // The files that a context sees, by absolute paths. Errors: kNotFound, kInvalidValue, kForbidden, kConflict;

@@ -40,6 +40,7 @@ struct RequestHead {
   Headers headers;
   std::string peer;        // "127.0.0.1:40000"
   std::string request_id;  // the client's X-Request-Id, or one of the server's
+  std::string trace = {};  // the traceparent of the service's own span for it; "": it is not traced
 
   [[nodiscard]] std::optional<std::string_view> query_value(std::string_view name) const;
 };

@@ -17,6 +17,7 @@ struct KeptImage {
   std::string template_name;  // that the bytes differ from
   std::string hash;           // in Images
   uint64_t size_bytes = 0;
+  std::string seal_hash = {};  // of KeptContext::seal; "": none
 };
 
 struct KeptGuest {
@@ -26,8 +27,13 @@ struct KeptGuest {
   [[nodiscard]] uint64_t size_bytes() const;
 };
 
+// Why something is not in images, for clients.
+[[nodiscard]] ApiError image_error(const Error& error);
+
 // Holds one reference to each image. Errors: kNoSpace, kUnavailable; then nothing is held.
 Answer<KeptGuest> put_images(Images& images, GuestSpec spec, const std::vector<KeptContext>& contexts);
+// The same for a guest of which no receipts are made: its past is another's.
+[[nodiscard]] KeptGuest without_seals(KeptGuest kept);
 // Another holder of the same. Errors: kNotFound.
 Answer<KeptGuest> share_images(Images& images, const KeptGuest& kept);
 // What Guests::restore() takes. Errors: kNotFound; kUnavailable for an image that is damaged.

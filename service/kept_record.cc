@@ -45,8 +45,10 @@ Json json_of(const KeptGuest& guest) {
     images.push_back({{"context", image.context},
                       {"template", image.template_name},
                       {"hash", image.hash},
-                      {"size_bytes", image.size_bytes}});
+                      {"size_bytes", image.size_bytes},
+                      {"seal", image.seal_hash}});
   return {{"template", guest.spec.template_name},
+          {"seals", guest.spec.seals},
           {"policy", policy::to_json(guest.spec.policy)},
           {"environment", guest.spec.environment},
           {"images", std::move(images)}};
@@ -66,8 +68,12 @@ Status read_guest(const Json& json, KeptGuest& guest) {
   const bool has_images = read_list(json, "images", [&](const Json& each) {
     KeptImage& image = guest.images.emplace_back();
     return read(each, "context", image.context) && read(each, "template", image.template_name) &&
-           read(each, "hash", image.hash) && read(each, "size_bytes", image.size_bytes);
+           read(each, "hash", image.hash) && read(each, "size_bytes", image.size_bytes) &&
+           (!each.contains("seal") || read(each, "seal", image.seal_hash));
   });
+  // Records of before receipts have neither.
+  if (const auto seals = json.find("seals"); seals != json.end() && seals->is_boolean())
+    guest.spec.seals = seals->get<bool>();
   return has_images ? Status() : damaged("its images");
 }
 
@@ -122,7 +128,10 @@ Status read_sandbox_record(std::string_view text, KeptSandbox& sandbox) {
 
 std::vector<std::string> hashes_of(const KeptGuest& guest) {
   std::vector<std::string> hashes;
-  for (const KeptImage& image : guest.images) hashes.push_back(image.hash);
+  for (const KeptImage& image : guest.images) {
+    hashes.push_back(image.hash);
+    if (!image.seal_hash.empty()) hashes.push_back(image.seal_hash);
+  }
   return hashes;
 }
 

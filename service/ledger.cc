@@ -124,7 +124,10 @@ void Ledger::flush() {
     for (const std::string& id : over) lost_.erase(id);
   }
   if (!rows.empty()) note("usage", parts_.state.add(rows));
-  for (const std::string& id : over) note("sandbox", parts_.state.remove_sandbox(id, Hold::kCrash));
+  for (const std::string& id : over) {
+    note("sandbox", parts_.state.remove_sandbox(id, Hold::kCrash));
+    if (forgotten_) forgotten_(id);
+  }
 }
 
 Ledger::Used Ledger::used_today(const std::string& tenant) {

@@ -9,6 +9,7 @@
 // Threads: any.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -39,6 +40,8 @@ class Ledger final : public Watcher {
 
   // Those that the service before has kept. Once: the caller takes them over.
   [[nodiscard]] std::vector<KeptSandbox> take_kept() { return std::move(kept_); }
+  // To be told of lost sandboxes whose time is over. Before the first flush().
+  void on_forgotten(std::function<void(const std::string& sandbox)> tell) { forgotten_ = std::move(tell); }
   // One of them that cannot be had any more.
   void lose(const KeptSandbox& sandbox, const std::string& reason);
 
@@ -74,6 +77,7 @@ class Ledger final : public Watcher {
 
   const Parts parts_;
   const Quotas usual_;
+  std::function<void(const std::string&)> forgotten_;
   std::vector<KeptSandbox> kept_;  // from open() to take_kept()
   std::mutex mutex_;               // guards what follows
   int64_t day_ = 0;

@@ -139,6 +139,38 @@ class Kept(SandboxTest):
 
 
 class Contexts(SandboxTest):
+    def test_contexts_count_in_the_quota_of_memory(self):
+        limit = 256 << 20
+        made = self.service.request("POST", "/v1/tokens", {
+            "name": "t", "tenant": "of contexts", "scopes": ["sandboxes:read", "sandboxes:write", "exec"],
+            "quotas": {"memory_bytes": 4 * limit}}).json
+        ask = lambda method, path, body=None: self.service.request(method, "/v1/sandboxes" + path, body, token=made["token"])  # noqa: E731
+        sandbox = ask("POST", "", {"template": "python", "policy": {"limits": {"memory": limit}}}).json["id"]
+        context = ask("POST", f"/{sandbox}/contexts", {}).json["id"]
+        self.assertEqual(ask("POST", f"/{sandbox}/contexts", {}).status, 201)
+        self.refused(ask("POST", f"/{sandbox}/fork", {}), 429, "quota_exceeded")
+        self.assertEqual(ask("DELETE", f"/{sandbox}/contexts/{context}").status, 204)
+        (fork,) = ask("POST", f"/{sandbox}/fork", {}).json["sandboxes"]
+        self.refused(ask("POST", f"/{sandbox}/contexts", {}), 429, "quota_exceeded")
+        snapshot = ask("POST", f"/{sandbox}/snapshot").json["id"]
+        self.assertEqual(ask("DELETE", f"/{fork['id']}").status, 204)
+        self.refused(ask("PATCH", f"/{sandbox}/policy", {"limits": {"memory": 3 * limit}}), 403, "forbidden")
+        self.assertEqual(ask("PATCH", f"/{sandbox}/policy", {"limits": {"memory": limit // 2}}).status, 200)
+        self.assertEqual(ask("POST", "", {"snapshot": snapshot}).status, 201)
+        self.assertEqual(ask("POST", f"/{sandbox}/contexts", {}).status, 201)
+        self.refused(ask("POST", "", {"snapshot": snapshot}), 429, "quota_exceeded")
+
+    def test_a_file_of_another_context_is_named(self):
+        sandbox = self.service.create("python")
+        context = self.made(self.post(f"/sandboxes/{sandbox}/contexts"), 201)["id"]
+        self.service.exec(sandbox, "open('/tmp/only', 'w').write('x')", context=context)
+        path = f"/v1/sandboxes/{sandbox}/files?path=/tmp/only"
+        error = self.refused(self.service.request("GET", path), 404, "not_found")
+        self.assertIn(f'"context": "{context}"', error["hint"])
+        self.assertEqual(self.service.request("GET", f"{path}&context={context}").body, b"x")
+        error = self.refused(self.service.request("GET", f"/v1/sandboxes/{sandbox}/files?path=/tmp/none"), 404, "not_found")
+        self.assertNotIn("context", error["hint"])
+
     def test_contexts_have_a_state_of_their_own(self):
         sandbox = self.python(env={"A": "1"})
         context = self.made(self.post(f"/sandboxes/{sandbox}/contexts"), 201)

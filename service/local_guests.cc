@@ -3,6 +3,7 @@
 #include "lang/package.h"
 #include "packages/provide.h"
 #include "sandbox/languages.h"
+#include "sandbox/receipt_recorder.h"
 #include "sandbox/sandbox.h"
 #include "sandbox/session_state.h"
 #include "service/environments.h"
@@ -28,13 +29,30 @@ class WatGuest final : public Guest {
     options.on_stderr = turn.on_stderr;
     options.flows = flows_;
     options.approve = turn.approve;
-    return where_.run({.source = turn.code,
-                       .language = sandbox::Language::kWat,
-                       .entry = {},
-                       .arguments = turn.arguments,
-                       .input = turn.stdin_text,
-                       .environment = {environment.begin(), environment.end()}},
-                      options, worker_);
+    options.read_input = turn.read_input;
+    bounds_.watch(turn.egress);
+    sandbox::Program program{.source = turn.code,
+                             .language = sandbox::Language::kWat,
+                             .entry = {},
+                             .arguments = turn.arguments,
+                             .input = turn.stdin_text,
+                             .environment = {environment.begin(), environment.end()}};
+    if (turn.seal == nullptr) return where_.run(program, options, worker_);
+    sandbox::ReceiptRecorder recorder(turn.seal->key);
+    recorder.attach(options);
+    sandbox::Report report = where_.run(program, options, worker_);
+    sandbox::MadeOf made_of{program.source,
+                            {.name = program.name,
+                             .entry = {},
+                             .given_input = program.input,
+                             .arguments = program.arguments,
+                             .environment = program.environment},
+                            nullptr,
+                            &spec_.policy};
+    const auto sealed = recorder.seal_run(std::move(made_of), report);
+    if (!sealed) tell_unsealed(api_error(sealed.error()), report);
+    else if (const auto kept = turn.seal->keep(*sealed, 0); !kept) tell_unsealed(kept.error(), report);
+    return report;
   }
   void stop() override { bounds_.stop(); }
   void allow() override { bounds_.allow(); }
@@ -100,6 +118,7 @@ class LocalSource final : public SessionSource {
       : where_(std::move(where)), language_(std::move(language)), template_(std::move(of)) {}
 
   [[nodiscard]] std::string language() const override { return language_; }
+  [[nodiscard]] const sandbox::Template& of() const override { return *template_; }
   Result<std::unique_ptr<sandbox::Session>> create(sandbox::RunOptions options) override {
     return where_.create(template_, std::move(options));
   }

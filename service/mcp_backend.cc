@@ -127,7 +127,7 @@ class SandboxBackend final : public mcp::Backend {
 
   mcp::Offer offer(const Caller& caller) override;
   Result<Ran> run(const Caller& caller, const Program& program) override;
-  Result<SessionInfo> create_session(const Caller& caller, const std::string& language) override;
+  Result<SessionInfo> create_session(const Caller& caller, const std::string& language, bool seal) override;
   Result<Ran> exec(const Caller& caller, const std::string& session, const Program& program) override;
   Result<std::vector<SessionInfo>> fork_session(const Caller& caller, const std::string& session,
                                                 size_t count) override;
@@ -142,13 +142,17 @@ class SandboxBackend final : public mcp::Backend {
   Result<mcp::PolicyText> policy(const Caller& caller, const std::string& session) override;
   Result<std::vector<mcp::ReportInfo>> reports(const Caller& caller) override;
   Result<std::string> report(const Caller& caller, const std::string& id) override;
+  Result<mcp::ReceiptTexts> receipt(const Caller& caller, const std::string& id) override;
 
  private:
   [[nodiscard]] std::vector<Language> languages() const;
   [[nodiscard]] Result<Language> language(const std::string& name) const;
   [[nodiscard]] policy::Policy policy_of(std::string_view template_name) const;
   [[nodiscard]] SessionInfo info_of(const SandboxInfo& sandbox) const;
-  Result<SandboxInfo> create(const Caller& caller, const Language& language);
+  Result<SandboxInfo> create(const Caller& caller, const Language& language, bool seal);
+  // Of an exec of a sandbox that there still is. Errors: kNotFound.
+  Result<mcp::ReceiptTexts> receipt_of(const Caller& caller, const std::string& sandbox,
+                                       const std::string& exec);
   // Waits for its end. `session`: as reports name it, "" for a program of its own.
   Result<Ran> run_in(const Caller& caller, const std::string& sandbox, ExecSpec spec,
                      const std::string& session, const std::string& language);
@@ -267,9 +271,10 @@ Result<SandboxInfo> SandboxBackend::find(const Caller& caller, const std::string
   return *std::move(found);
 }
 
-Result<SandboxInfo> SandboxBackend::create(const Caller& caller, const Language& language) {
+Result<SandboxInfo> SandboxBackend::create(const Caller& caller, const Language& language, bool seal) {
   if (caller.on_step) caller.on_step("starting " + language.offered.title);
   SandboxSpec spec = {.template_name = language.template_name, .policy = policy_of(language.template_name)};
+  spec.seals = seal;
   if (!language.file_ending.empty()) spec.metadata.emplace(kLanguageKey, language.offered.name);
   const Awaited<SandboxInfo> made;
   sandboxes_.create(caller.tenant, std::move(spec), made.then());
@@ -279,12 +284,12 @@ Result<SandboxInfo> SandboxBackend::create(const Caller& caller, const Language&
   return cancelled();
 }
 
-Result<SessionInfo> SandboxBackend::create_session(const Caller& caller, const std::string& name) {
+Result<SessionInfo> SandboxBackend::create_session(const Caller& caller, const std::string& name, bool seal) {
   MEMBRANE_TRY(need(caller, {"sandboxes:write"}));
   MEMBRANE_ASSIGN(const Language chosen, language(name));
   if (!chosen.offered.has_sessions)
     return fail(ErrorCode::kUnsupported, chosen.offered.title + " has no sessions", "Use run_code.");
-  MEMBRANE_ASSIGN(const SandboxInfo made, create(caller, chosen));
+  MEMBRANE_ASSIGN(const SandboxInfo made, create(caller, chosen, seal));
   return info_of(made);
 }
 
@@ -376,15 +381,18 @@ Result<Ran> SandboxBackend::run_in(const Caller& caller, const std::string& sand
   }
   Ran ran = {exec.id, std::move(heard->report)};
   lock.unlock();
+  // The sandbox of a program of its own goes now, and its receipt with it.
+  mcp::ReceiptTexts receipt;
+  if (session.empty()) receipt = receipt_of(caller, sandbox, exec.id).value_or(mcp::ReceiptTexts());
   reports_.add(caller.tenant, {exec.id, session, language, std::string(name_of(ran.report.outcome))},
-               sandbox::render_json(ran.report, false));
+               sandbox::render_json(ran.report, false), std::move(receipt));
   return ran;
 }
 
 Result<Ran> SandboxBackend::run(const Caller& caller, const Program& program) {
   MEMBRANE_TRY(need(caller, {"sandboxes:write", "exec"}));
   MEMBRANE_ASSIGN(const Language chosen, language(program.language));
-  MEMBRANE_ASSIGN(const SandboxInfo made, create(caller, chosen));
+  MEMBRANE_ASSIGN(const SandboxInfo made, create(caller, chosen, program.seal));
   auto ran = run_in(caller, made.id,
                     {.code = program.code,
                      .stdin_text = program.input,
@@ -442,6 +450,27 @@ Result<std::vector<mcp::ReportInfo>> SandboxBackend::reports(const Caller& calle
 Result<std::string> SandboxBackend::report(const Caller& caller, const std::string& id) {
   MEMBRANE_TRY(need(caller, {"exec"}));
   return reports_.find(caller.tenant, id);
+}
+
+Result<mcp::ReceiptTexts> SandboxBackend::receipt_of(const Caller& caller, const std::string& sandbox,
+                                                     const std::string& exec) {
+  if (sandboxes_.receipts() == nullptr)
+    return fail(ErrorCode::kUnsupported, "this service makes no receipts");
+  mcp::ReceiptTexts texts;
+  for (const bool is_private : {false, true}) {
+    auto text = sandboxes_.receipts()->text(caller.tenant, sandbox, exec, is_private);
+    if (!text) return std::unexpected(error_of(text.error()));
+    (is_private ? texts.private_text : texts.text) = *std::move(text);
+  }
+  return texts;
+}
+
+Result<mcp::ReceiptTexts> SandboxBackend::receipt(const Caller& caller, const std::string& id) {
+  MEMBRANE_TRY(need(caller, {"exec"}));
+  const std::vector<mcp::ReportInfo> kept = reports_.list(caller.tenant);
+  const auto found = std::ranges::find(kept, id, &mcp::ReportInfo::id);
+  if (found != kept.end() && !found->session.empty()) return receipt_of(caller, found->session, id);
+  return reports_.receipt(caller.tenant, id);
 }
 
 }  // namespace

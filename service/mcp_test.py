@@ -142,6 +142,27 @@ class Tools(McpTest):
         self.assertEqual([each["report"] for each in self.data("list_reports", token)["reports"]], [ran["report"]])
         self.assertIn("there is no report", self.problem("get_report", self.token(*ALL_SCOPES), report=ran["report"]))
 
+    def test_a_program_that_is_sealed_has_a_receipt(self):
+        token = self.token(*ALL_SCOPES)
+        call = run_wat(1, '(call $io.print "hello")')
+        call["params"]["arguments"]["seal"] = True
+        ran = self.ask(call, token)["structuredContent"]
+        receipt = self.data("get_receipt", token, report=ran["report"], private=True)
+        self.assertTrue(receipt["receipt"].startswith('{"membrane_receipt":1}\n'))
+        self.assertIn("hello", receipt["private"])
+        self.assertNotIn("private", self.data("get_receipt", token, report=ran["report"]))
+        self.assertIn("there is no receipt", self.problem("get_receipt", self.token(*ALL_SCOPES), report=ran["report"]))
+        plain = self.ask(run_wat(1, "(nop)"), token)["structuredContent"]
+        self.assertIn("there is no receipt", self.problem("get_receipt", token, report=plain["report"]))
+
+    def test_a_session_that_is_sealed_has_receipts(self):
+        if not has_language("python"):
+            self.skipTest("python is not installed as a language")
+        session = self.data("create_session", language="python", seal=True)["session"]
+        ran = [self.data("run_in_session", session=session, code=code) for code in ("x = 40", "x + 2")]
+        turns = [json.loads(self.data("get_receipt", report=each["report"])["receipt"].splitlines()[1])["turn"] for each in ran]
+        self.assertEqual(turns, [1, 2])
+
     def test_what_is_not_granted_is_refused_and_named(self):
         ran = self.tool("run_code", language="wat", code='(func (export "main") (set $text $errno (call $kv.get "a")))')
         self.assertEqual(ran["structuredContent"]["refused"][0]["grant"], "--allow kv")
@@ -246,7 +267,7 @@ class Access(McpTest):
                  "fork_session": (["sandboxes:write"], session), "close_session": (["sandboxes:write"], session),
                  "list_files": (["files:read"], session), "read_file": (["files:read"], {**session, "path": "/a"}),
                  "write_file": (["files:write"], {**session, "path": "/a", "content": ""}), "list_reports": (["exec"], {}),
-                 "get_report": (["exec"], {"report": "a"}), "explain_policy": (["sandboxes:read"], session)}
+                 "get_report": (["exec"], {"report": "a"}), "get_receipt": (["exec"], {"report": "a"}), "explain_policy": (["sandboxes:read"], session)}
         offered = [tool["name"] for tool in self.ask(stateless(1, "tools/list"))["tools"]]
         for tool, (scopes, arguments) in wants.items():
             for scope in scopes if tool in offered else []:

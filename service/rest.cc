@@ -126,6 +126,11 @@ struct Rest::Impl {
     answer_done(call, sandboxes.cancel_exec(call->caller.tenant, call->parameter("sandbox"),
                                             call->parameter("exec")));
   }
+  void write_stdin(const SharedCall& call) {
+    answer_done(
+        call, sandboxes.write_input(call->caller.tenant, call->parameter("sandbox"), call->parameter("exec"),
+                                    call->request.body, call->query("eof") == "true"));
+  }
   void get_exec_events(const SharedCall& call);
 
   // -- approvals
@@ -188,18 +193,25 @@ void Rest::Impl::list_sandboxes(const SharedCall& call) {
 
 void Rest::Impl::exec(const SharedCall& call) {
   const Json& body = call->body;
+  const bool wants_events =
+      call->request.headers.find("Accept").value_or("").starts_with("text/event-stream") ||
+      body.value("stream", false);
+  if (body.value("open_stdin", false) && !wants_events && !body.value("background", false))
+    return call->refuse(
+        {ApiCode::kInvalidValue, "\"open_stdin\" is for an exec that streams or runs in the background",
+         "Add \"stream\": true or \"background\": true: its id is then known while it runs."});
   const auto begun = sandboxes.exec(call->caller.tenant, call->parameter("sandbox"),
                                     {.code = body["code"],
                                      .stdin_text = body.value("stdin", ""),
                                      .arguments = body.value("arguments", std::vector<std::string>()),
                                      .timeout_ms = optional_at<uint64_t>(body, "timeout_ms"),
                                      .context = body.value("context", ""),
-                                     .environment = body.value("env", Environment())});
+                                     .environment = body.value("env", Environment()),
+                                     .trace = call->request.trace,
+                                     .open_stdin = body.value("open_stdin", false),
+                                     .seal = body.value("seal", false)});
   if (!begun) return call->refuse(begun.error());
   const std::shared_ptr<Exec>& exec = *begun;
-  const bool wants_events =
-      call->request.headers.find("Accept").value_or("").starts_with("text/event-stream") ||
-      body.value("stream", false);
   if (body.value("background", false)) return call->answer(202, to_json(*exec));
   if (wants_events) {
     Response stream = event_stream(exec->events(0));
@@ -281,15 +293,16 @@ Status Rest::Impl::bind() {
       {"listSandboxes", &Impl::list_sandboxes}, {"exec", &Impl::exec},
       {"listExecs", &Impl::list_execs},         {"getExec", &Impl::get_exec},
       {"cancelExec", &Impl::cancel_exec},       {"getExecEvents", &Impl::get_exec_events},
-      {"listApprovals", &Impl::list_approvals}, {"decideApproval", &Impl::decide_approval},
-      {"createToken", &Impl::create_token},     {"listTokens", &Impl::list_tokens},
-      {"deleteToken", &Impl::delete_token}};
+      {"writeStdin", &Impl::write_stdin},       {"listApprovals", &Impl::list_approvals},
+      {"decideApproval", &Impl::decide_approval}, {"createToken", &Impl::create_token},
+      {"listTokens", &Impl::list_tokens},       {"deleteToken", &Impl::delete_token}};
   Handlers all;
   for (const auto& [id, method] : methods)
     all.emplace(id, [this, of = method](const SharedCall& call) { (this->*of)(call); });
   add_lifecycle_handlers(all, sandboxes, secrets);
   add_file_handlers(all, sandboxes);
   add_secret_handlers(all, secrets);
+  add_receipt_handlers(all, sandboxes, records.audit);
   for (const Operation& operation : operations.all()) {
     const auto found = all.find(operation.id);
     if (found == all.end())

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "service/audit.h"
 #include "service/errors.h"
 #include "service/http.h"
 #include "service/sandboxes.h"
@@ -65,6 +66,8 @@ Response event_stream(std::shared_ptr<BodySource> source);
 // Each adds the handlers of its operations; what it is given is borrowed.
 void add_lifecycle_handlers(Handlers& handlers, Sandboxes& sandboxes, Secrets& secrets);
 void add_file_handlers(Handlers& handlers, Sandboxes& sandboxes);
+// `audit` may be null.
+void add_receipt_handlers(Handlers& handlers, Sandboxes& sandboxes, Audit* audit);
 void add_secret_handlers(Handlers& handlers, Secrets& secrets);
 
 }  // namespace membrane::service

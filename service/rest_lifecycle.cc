@@ -239,7 +239,8 @@ Answer<SandboxSpec> Lifecycle::read_spec(const SharedCall& call) const {
                    .ttl_s = optional_at<uint64_t>(body, "ttl_s"),
                    .idle_timeout_s = optional_at<uint64_t>(body, "idle_timeout_s"),
                    .metadata = body.value("metadata", std::map<std::string, std::string>()),
-                   .labels = body.value("labels", std::vector<std::string>())};
+                   .labels = body.value("labels", std::vector<std::string>()),
+                   .seals = body.value("seal", false)};
   if (spec.template_name.empty() == spec.snapshot.empty())
     return refuse(ApiCode::kInvalidValue, "\"template\" is missing",
                   "Give a template, as python, or the id of a snapshot, and not both.");
@@ -277,7 +278,8 @@ nlohmann::ordered_json to_json(const SandboxInfo& info) {
                       {"expires_at", iso_time(info.expires_at_ms)},
                       {"idle_timeout_s", nullptr},
                       {"metadata", OrderedJson::object()},
-                      {"labels", info.labels}};
+                      {"labels", info.labels},
+                      {"seal", info.seals}};
   if (info.idle_timeout_s) json["idle_timeout_s"] = *info.idle_timeout_s;
   for (const auto& [name, value] : info.metadata) json["metadata"][name] = value;
   return json;

@@ -1,5 +1,6 @@
 """The REST interface over real connections: python3 service/rest_test.py [Class]"""
 
+import http.client
 import json
 import socket
 import sys
@@ -143,6 +144,104 @@ class Languages(ServiceTest):
             "code": "import sys\nprint(input()[::-1])\nprint('oh', file=sys.stderr)", "stdin": "abc\n"})
         self.assertEqual([event for event in events if event[0] != "report"],
                          [("stdout", {"text": "cba\n"}), ("stderr", {"text": "oh\n"})])
+
+
+class LiveInput(ServiceTest):
+    """What a program reads while it runs."""
+
+    def begin(self, sandbox, code, **spec):
+        begun = self.service.request("POST", f"/v1/sandboxes/{sandbox}/exec",
+                                     {"code": code, "open_stdin": True, "background": True, **spec})
+        self.assertEqual(begun.status, 202, begun.body)
+        return f"/v1/sandboxes/{sandbox}/execs/{begun.json['exec_id']}"
+
+    def give(self, path, data, eof=False, status=204):
+        answer = self.service.request("POST", path + "/stdin" + ("?eof=true" if eof else ""), data)
+        self.assertEqual(answer.status, status, answer.body)
+        return answer
+
+    def report(self, path):
+        return self.service.events("GET", path + "/events")[-1][1]
+
+    def output(self, path, count):
+        """The first events of an exec that still runs."""
+        connection = http.client.HTTPConnection(self.service.host, self.service.port, timeout=SECONDS)
+        connection.request("GET", path + "/events", headers={"Authorization": f"Bearer {self.service.token}"})
+        response, lines = connection.getresponse(), []
+        while len(lines) < count:
+            line = response.readline().decode()
+            self.assertTrue(line)
+            if line.startswith("data: "):
+                lines.append(json.loads(line[6:])["text"])
+        connection.close()
+        return lines
+
+    def test_a_program_reads_what_comes_as_it_comes(self):
+        cases = (("python", "import sys\nfor line in sys.stdin: print('got', line.strip(), flush=True)"),
+                 ("python", "while True:\n  try: print('got', input())\n  except EOFError: break"))
+        for template, code in cases:
+            if not self.service.has_template(template):
+                self.skipTest(f"{template} is not installed")
+            sandbox = self.service.create(template)
+            path = self.begin(sandbox, code, stdin="first\n")
+            self.assertEqual(self.output(path, 1), ["got first\n"])
+            self.give(path, b"second\n")
+            self.assertEqual("".join(self.output(path, 1)).splitlines()[:2][-1][:4], "got ")
+            self.give(path, b"third", eof=True)
+            self.assertEqual(self.report(path)["stdout"], "got first\ngot second\ngot third\n")
+            # Nothing of it is left for the next one.
+            self.assertEqual(self.service.exec(sandbox, "import sys; sys.stdin.read()")["result"], "''")
+            again = self.begin(sandbox, "a = input(); a")
+            self.give(again, b"fresh\nleft over\n")
+            self.assertEqual(self.report(again)["result"], "'fresh'")
+            last = self.begin(sandbox, "input()")
+            self.give(last, b"own\n", eof=True)
+            self.assertEqual(self.report(last)["result"], "'own'")
+
+    def test_a_program_of_wat_has_all_of_it_before_it_starts(self):
+        sandbox = self.service.create("wat")
+        path = self.begin(sandbox, '(func (export "run") (call $io.print (call $io.input)))')
+        self.give(path, b"a")
+        self.give(path, b"b", eof=True)
+        self.assertEqual(self.report(path)["stdout"], "ab")
+
+    def test_what_takes_no_input_says_so(self):
+        sandbox = self.service.create("wat", **LONG)
+        closed = self.service.request("POST", f"/v1/sandboxes/{sandbox}/exec", {"code": LOOP, "background": True}).json["exec_id"]
+        closed = f"/v1/sandboxes/{sandbox}/execs/{closed}"
+        self.refused(self.give(closed, b"x", status=409), 409, "conflict")
+        self.service.request("DELETE", closed)
+        refused = self.service.request("POST", f"/v1/sandboxes/{sandbox}/exec", {"code": ADD, "open_stdin": True})
+        self.refused(refused, 400, "invalid_value")
+        path = self.begin(sandbox, LOOP)
+        self.give(path, b"x", eof=True)
+        self.refused(self.give(path, b"y", status=409), 409, "conflict")
+        self.service.request("DELETE", path)
+        self.assertEqual(self.report(path)["outcome"], "cancelled")
+        self.refused(self.give(path, b"z", status=409), 409, "conflict")
+        self.refused(self.give(f"/v1/sandboxes/{sandbox}/execs/none", b"z", status=404), 404, "not_found")
+
+    def test_what_is_not_read_is_bounded(self):
+        sandbox = self.service.create("wat", **LONG)
+        first = self.begin(sandbox, LOOP)  # the second waits for it, and reads nothing meanwhile
+        path = self.begin(sandbox, ADD)
+        self.give(path, b"x" * (1 << 20))
+        error = self.refused(self.give(path, b"y", status=429), 429, "too_many_requests")
+        self.assertTrue(error["retryable"])
+        self.give(path, b"", eof=True)
+        self.assertEqual(self.service.request("POST", path + "/stdin", b"z" * ((1 << 20) + 1)).status, 413)
+        self.service.request("DELETE", path)
+        self.service.request("DELETE", first)
+
+    def test_an_exec_that_waits_for_input_is_stopped(self):
+        if not self.service.has_template("python"):
+            self.skipTest("python is not installed")
+        sandbox = self.service.create("python")
+        path = self.begin(sandbox, "print('ready', flush=True)\ninput()")
+        self.assertEqual(self.output(path, 1), ["ready\n"])
+        self.assertEqual(self.service.request("DELETE", path).status, 204)
+        self.assertEqual(self.report(path)["outcome"], "cancelled")
+        self.assertEqual(self.service.exec(sandbox, "1 + 1")["result"], "2")
 
 
 class Access(ServiceTest):

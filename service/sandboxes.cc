@@ -4,6 +4,7 @@
 #include <deque>
 #include <thread>
 
+#include "lang/language_names.h"
 #include "service/sandbox_record.h"
 #include "service/tokens.h"
 
@@ -189,11 +190,19 @@ Answer<void> Sandboxes::hold_memory(Sandbox& sandbox, uint64_t memory_bytes) {
   return {};
 }
 
+uint64_t Sandboxes::memory_of(const policy::Limits& limits, size_t contexts) {
+  uint64_t bytes = 0;
+  return __builtin_mul_overflow(limits.memory_bytes, contexts, &bytes) ? UINT64_MAX : bytes;
+}
+
 uint64_t Sandboxes::memory_of(const std::string& tenant, const SandboxSpec& spec) const {
-  if (spec.policy) return spec.policy->limits.memory_bytes;
   const auto snapshot = spec.snapshot.empty() ? snapshots_.find_template(tenant, spec.template_name)
                                               : snapshots_.find(tenant, spec.snapshot);
-  return (snapshot ? snapshot->guest.spec.policy : policy::Policy()).limits.memory_bytes;
+  const policy::Policy& policy = spec.policy ? *spec.policy
+                                 : snapshot  ? snapshot->guest.spec.policy
+                                             : policy::Policy();
+  const size_t contexts = snapshot ? std::max<size_t>(snapshot->guest.images.size(), 1) : 1;
+  return memory_of(policy.limits, contexts);
 }
 
 GuestSpec Sandboxes::with_secrets(const std::string& tenant, GuestSpec spec) const {
@@ -202,16 +211,23 @@ GuestSpec Sandboxes::with_secrets(const std::string& tenant, GuestSpec spec) con
 }
 
 Answer<Sandboxes::Made> Sandboxes::make_guest(const std::string& tenant, const SandboxSpec& spec) {
+  const auto promoted = spec.snapshot.empty() ? snapshots_.find_template(tenant, spec.template_name)
+                                              : Answer<Snapshot>(Snapshot());
+  if (spec.seals && options_.receipts == nullptr)
+    return refuse(ApiCode::kUnsupported, "this service makes no receipts");
+  if (spec.seals && promoted)
+    return refuse(ApiCode::kUnsupported, "\"seal\" is not for what begins as a snapshot",
+                  "Receipts are of a session from its first turn on: make the sandbox of a language.");
   if (!spec.snapshot.empty()) {
     auto snapshot = snapshots_.find(tenant, spec.snapshot);
     if (!snapshot) return std::unexpected(snapshot.error());
     return make_guest_of(tenant, spec, *snapshot);
   }
-  if (const auto promoted = snapshots_.find_template(tenant, spec.template_name))
-    return make_guest_of(tenant, spec, *promoted);
+  if (promoted) return make_guest_of(tenant, spec, *promoted);
   Made made;
   made.spec =
       with_secrets(tenant, {spec.template_name, spec.policy.value_or(policy::Policy()), spec.environment});
+  made.spec.seals = spec.seals;
   auto guest = guests_.create(made.spec);
   if (!guest) return std::unexpected(guest.error());
   made.guest = *std::move(guest);
@@ -330,6 +346,7 @@ Answer<void> Sandboxes::kill(const std::string& tenant, const std::string& id) {
   }
   end(**sandbox);
   watcher_.ended(tenant, id, EndReason::kKilled);
+  if (options_.receipts != nullptr) options_.receipts->forget(id);
   return {};
 }
 
@@ -353,6 +370,7 @@ void Sandboxes::expire() {
     end(*sandbox);
     watcher_.ended(sandbox->tenant, sandbox->id,
                    sandbox->expires_at_ms <= now ? EndReason::kExpired : EndReason::kIdle);
+    if (options_.receipts != nullptr) options_.receipts->forget(sandbox->id);
   }
 }
 
@@ -382,7 +400,8 @@ SandboxInfo Sandboxes::info_under_lock(const Sandbox& sandbox) {
           .labels = sandbox.labels,
           .version = sandbox.version,
           .execs = sandbox.execs_run,
-          .parent = sandbox.parent};
+          .parent = sandbox.parent,
+          .seals = sandbox.spec.seals};
 }
 
 Answer<SandboxInfo> Sandboxes::get(const std::string& tenant, const std::string& id) {
@@ -460,7 +479,8 @@ Sandboxes::Counts Sandboxes::counts() const {
     counts.running += sandbox->running ? 1 : 0;
     counts.resident += sandbox->guest ? 1 : 0;
     if (sandbox->parked)
-      for (const KeptContext& context : *sandbox->parked) counts.parked_bytes += context.bytes.size();
+      for (const KeptContext& context : *sandbox->parked)
+        counts.parked_bytes += context.bytes.size() + context.seal.size();
     counts.memory_bytes += sandbox->memory_bytes;
   }
   return counts;
@@ -486,7 +506,10 @@ Answer<std::shared_ptr<Exec>> Sandboxes::exec(const std::string& tenant, const s
                     "GET …/contexts lists them.");
   }
   if (const auto may = watcher_.may_exec(tenant); !may) return std::unexpected(may.error());
+  if (const auto sealable = check_seal(tenant, **sandbox, spec.seal); !sealable)
+    return std::unexpected(sealable.error());
   const auto exec = std::make_shared<Exec>(new_id("exe"), id, now_ms());
+  if (spec.open_stdin) exec->open_input(std::move(spec.stdin_text));
   {
     const std::lock_guard lock((*sandbox)->mutex);
     (*sandbox)->execs.push_back(exec);
@@ -502,6 +525,47 @@ Answer<std::shared_ptr<Exec>> Sandboxes::exec(const std::string& tenant, const s
   return std::unexpected(posted.error());
 }
 
+Answer<void> Sandboxes::check_seal(const std::string& tenant, Sandbox& sandbox, bool is_wanted) {
+  bool seals = false, is_wat = false;
+  {
+    const std::lock_guard lock(sandbox.mutex);
+    seals = sandbox.spec.seals;
+    is_wat = lang::language_named(sandbox.spec.template_name) == "wat";
+  }
+  if (!seals && !is_wanted) return {};
+  if (options_.receipts == nullptr) return refuse(ApiCode::kUnsupported, "this service makes no receipts");
+  if (!seals && !is_wat)
+    return refuse(ApiCode::kConflict, "the sandbox was made without \"seal\"",
+                  "Make one with \"seal\": true: receipts are of a session from its first turn on.");
+  if (const auto room = options_.receipts->has_room(tenant, sandbox.id); !room) return room;
+  if (const auto key = options_.receipts->signing_key(); !key) return std::unexpected(key.error());
+  return {};
+}
+
+Answer<std::optional<TurnSeal>> Sandboxes::seal_of(Sandbox& sandbox, const std::shared_ptr<Exec>& exec,
+                                                   const ExecSpec& spec) {
+  if (const auto sealable = check_seal(sandbox.tenant, sandbox, spec.seal); !sealable)
+    return std::unexpected(sealable.error());
+  if (!spec.seal && !sandbox.spec.seals) return std::nullopt;
+  auto key = options_.receipts->signing_key();  // the newest: it can have waited long
+  if (!key) return std::unexpected(key.error());
+  const auto is_dead = [&sandbox] {
+    const std::lock_guard lock(sandbox.mutex);
+    return sandbox.is_dead;
+  };
+  return TurnSeal{*std::move(key),
+                  [this, &sandbox, exec, is_dead, context = spec.context](
+                      const sandbox::SealedReceipt& sealed, uint64_t turn) -> Answer<void> {
+                    if (is_dead()) return std::unexpected(no_sandbox(sandbox.id));
+                    const auto kept = options_.receipts->keep(
+                        sandbox.tenant, sandbox.id,
+                        {.exec = exec->id, .digest = {}, .context = context, .turn = turn}, sealed);
+                    if (is_dead()) options_.receipts->forget(sandbox.id);  // who ended it came before
+                    if (kept) exec->set_receipt(sealed.digest);
+                    return kept;
+                  }};
+}
+
 std::function<void()> Sandboxes::run(Sandbox& sandbox, const std::shared_ptr<Exec>& exec,
                                      const ExecSpec& spec, uint64_t waited_us) {
   const auto began = std::chrono::steady_clock::now();
@@ -510,7 +574,10 @@ std::function<void()> Sandboxes::run(Sandbox& sandbox, const std::shared_ptr<Exe
     const std::lock_guard lock(sandbox.mutex);
     shall_begin = !sandbox.is_dead && std::erase(sandbox.cancelled, exec->id) == 0;
   }
-  const Answer<Guest*> guest = shall_begin ? wake(sandbox) : Answer<Guest*>(nullptr);
+  const auto seal = shall_begin ? seal_of(sandbox, exec, spec) : Answer<std::optional<TurnSeal>>();
+  const Answer<Guest*> guest = !seal         ? std::unexpected(seal.error())
+                               : shall_begin ? wake(sandbox)
+                                             : Answer<Guest*>(nullptr);
   if (shall_begin && guest) {
     const std::lock_guard lock(sandbox.mutex);
     shall_begin = !sandbox.is_dead && std::erase(sandbox.cancelled, exec->id) == 0;
@@ -525,18 +592,26 @@ std::function<void()> Sandboxes::run(Sandbox& sandbox, const std::shared_ptr<Exe
     report = report_of(sandbox::Outcome::kInvalid, name_of(error.code), error.message, error.hint);
   } else if (shall_begin) {
     exec->begin();
-    GuestTurn turn{
-        .code = spec.code,
-        .stdin_text = spec.stdin_text,
-        .arguments = spec.arguments,
-        .name = spec.name,
-        .is_script = spec.is_script,
-        .most_time = {},
-        .on_stdout = [&](std::string_view text) { exec->add_output(false, text); },
-        .on_stderr = [&](std::string_view text) { exec->add_output(true, text); },
-        .approve = [&](const host::EgressQuestion& question) { return exec->ask(question, now_ms()); },
-        .context = spec.context,
-        .environment = spec.environment};
+    GuestTurn turn{.code = spec.code,
+                   .stdin_text = spec.stdin_text,
+                   .arguments = spec.arguments,
+                   .name = spec.name,
+                   .is_script = spec.is_script,
+                   .most_time = {},
+                   .on_stdout = [&](std::string_view text) { exec->add_output(false, text); },
+                   .on_stderr = [&](std::string_view text) { exec->add_output(true, text); },
+                   .approve = [&](const host::EgressQuestion& question) { return exec->ask(question, now_ms()); },
+                   .context = spec.context,
+                   .environment = spec.environment,
+                   .read_input = {},
+                   .seal = *seal ? &**seal : nullptr};
+    std::shared_ptr<host::EgressWatch> egress;
+    if (options_.watch_egress && !spec.trace.empty()) egress = options_.watch_egress(spec.trace);
+    turn.egress = egress.get();
+    if (spec.open_stdin) {
+      turn.stdin_text.clear();
+      turn.read_input = [&](std::chrono::milliseconds patience) { return exec->read_input(patience); };
+    }
     if (spec.timeout_ms) turn.most_time = std::chrono::milliseconds(*spec.timeout_ms);
     report = (*guest)->exec(turn);
   } else {
@@ -613,6 +688,13 @@ Answer<PendingApproval> Sandboxes::decide(const std::string& tenant, const std::
   return refuse(
       ApiCode::kNotFound, "nothing of the sandbox waits for the approval " + approval,
       "GET …/approvals lists what waits; a request that was not answered in its run's time is refused.");
+}
+
+Answer<void> Sandboxes::write_input(const std::string& tenant, const std::string& id, const std::string& exec,
+                                    std::string_view bytes, bool is_end) {
+  const auto found = find_exec(tenant, id, exec);
+  if (!found) return std::unexpected(found.error());
+  return (*found)->write_input(bytes, is_end);
 }
 
 Answer<void> Sandboxes::cancel_exec(const std::string& tenant, const std::string& id,

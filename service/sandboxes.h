@@ -28,6 +28,7 @@
 #include "service/guest.h"
 #include "service/images.h"
 #include "service/kept_guest.h"
+#include "service/receipts.h"
 #include "service/snapshots.h"
 #include "service/watcher.h"
 #include "service/work_pool.h"
@@ -44,6 +45,7 @@ struct SandboxSpec {
   std::optional<uint64_t> idle_timeout_s = {};  // nothing: none
   std::map<std::string, std::string> metadata = {};
   std::vector<std::string> labels = {};
+  bool seals = false;  // every exec is sealed; not of a snapshot
 };
 
 // What changes; what is absent stays.
@@ -74,6 +76,7 @@ struct SandboxInfo {
   uint64_t version = 1;     // one more with each change that its owner made
   uint64_t execs = 0;       // that have run in it, and in those that it was forked from
   std::string parent = {};  // the sandbox that it was forked from; "" for none
+  bool seals = false;       // a receipt is made of every exec
 };
 
 struct ContextInfo {
@@ -113,6 +116,9 @@ struct ExecSpec {
   bool is_script = false;
   std::string context = {};  // "": the one that is there from the start
   Environment environment = {};
+  std::string trace = {};   // the traceparent of the span that it is part of; "": it is not traced
+  bool open_stdin = false;  // Exec::write_input() gives it more than stdin_text
+  bool seal = false;        // make a receipt, also where the sandbox makes none by itself
   // Hears the report before Exec::when_done() is answered; may be null.
   std::function<void(const sandbox::Report&)> hear_report = {};
 };
@@ -137,7 +143,10 @@ struct SandboxesOptions {
   std::function<int64_t()> now_ms = {};  // null: the system's clock
   // What headers of a policy that a tenant's sandbox has may name; null: there are no secrets.
   std::function<host::Secrets(const std::string& tenant, const policy::Policy& policy)> secrets_of = {};
-  Watcher* watcher = nullptr;  // borrowed; null: none
+  Watcher* watcher = nullptr;    // borrowed; null: none
+  Receipts* receipts = nullptr;  // the same; null: nothing is sealed
+  // Who hears of the http requests of an exec with this trace; null: nobody.
+  std::function<std::shared_ptr<host::EgressWatch>(const std::string& trace)> watch_egress = {};
 };
 
 class Sandboxes {
@@ -181,7 +190,8 @@ class Sandboxes {
   void set_policy(const std::string& tenant, const std::string& id, policy::Policy policy, bool may_widen,
                   Then<SandboxInfo> then);
 
-  // Queued: Exec::when_done() and Exec::events() tell how it goes.
+  // Queued: Exec::when_done() and Exec::events() tell how it goes. Errors of one that is to be sealed: kConflict for a
+  // session that does not seal; kUnsupported where there are no receipts; those of Receipts.
   [[nodiscard]] Answer<std::shared_ptr<Exec>> exec(const std::string& tenant, const std::string& id,
                                                    ExecSpec spec);
   // Those that are kept, oldest first.
@@ -189,6 +199,9 @@ class Sandboxes {
                                                                       const std::string& id);
   [[nodiscard]] Answer<std::shared_ptr<Exec>> find_exec(const std::string& tenant, const std::string& id,
                                                         const std::string& exec);
+  // Errors: those of find_exec() and Exec::write_input().
+  [[nodiscard]] Answer<void> write_input(const std::string& tenant, const std::string& id,
+                                         const std::string& exec, std::string_view bytes, bool is_end);
   // Ends it, whether it runs or waits; one that is over stays as it is.
   [[nodiscard]] Answer<void> cancel_exec(const std::string& tenant, const std::string& id,
                                          const std::string& exec);
@@ -240,6 +253,7 @@ class Sandboxes {
   [[nodiscard]] size_t most_of(const std::string& tenant) const;
   [[nodiscard]] const Guests& guests() const { return guests_; }
   [[nodiscard]] Snapshots& snapshots() { return snapshots_; }
+  [[nodiscard]] Receipts* receipts() { return options_.receipts; }  // null: there are none
 
  private:
   struct Sandbox;
@@ -258,7 +272,10 @@ class Sandboxes {
   // Counts so much for it from now on. Errors: kQuotaExceeded for more than there is room for.
   [[nodiscard]] Answer<void> hold_memory(Sandbox& sandbox, uint64_t memory_bytes);
   void put_in(const std::shared_ptr<Sandbox>& sandbox);
-  // The limit that a sandbox of this will have.
+  // What contexts with these limits count for: each has a memory of its own.
+  [[nodiscard]] static uint64_t memory_of(const policy::Limits& limits, size_t contexts);
+  [[nodiscard]] static uint64_t memory_with(const Sandbox& in, size_t more);
+  // What a sandbox of this will count for.
   [[nodiscard]] uint64_t memory_of(const std::string& tenant, const SandboxSpec& spec) const;
   // A sandbox with a guest, which is nobody's yet.
   struct Made {
@@ -278,6 +295,11 @@ class Sandboxes {
   [[nodiscard]] Answer<void> post(const std::shared_ptr<Sandbox>& sandbox, Task task,
                                   Turn turn = Turn::kLast);
   void work_on(const std::shared_ptr<Sandbox>& sandbox);
+  // Whether an exec can be sealed at this moment, when it is wanted or the sandbox seals all.
+  [[nodiscard]] Answer<void> check_seal(const std::string& tenant, Sandbox& sandbox, bool is_wanted);
+  // How an exec of a sandbox is sealed; nothing when it is not.
+  [[nodiscard]] Answer<std::optional<TurnSeal>> seal_of(Sandbox& sandbox, const std::shared_ptr<Exec>& exec,
+                                                        const ExecSpec& spec);
   std::function<void()> run(Sandbox& sandbox, const std::shared_ptr<Exec>& exec, const ExecSpec& spec,
                             uint64_t waited_us);
   [[nodiscard]] bool is_over(const Sandbox& sandbox, int64_t now) const;

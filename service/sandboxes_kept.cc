@@ -39,11 +39,14 @@ void Sandboxes::snapshot(const std::string& tenant, const std::string& id, Then<
   with_sandbox<SnapshotInfo>(tenant, id, std::move(then), [this](Sandbox& in) -> Answer<SnapshotInfo> {
     Answer<KeptGuest> kept;
     if (in.kept) {
-      kept = share_images(images_, *in.kept);
+      kept = share_images(images_, without_seals(*in.kept));
     } else {
-      const auto contexts = kept_contexts(in);
+      auto contexts = kept_contexts(in);
       if (!contexts) return std::unexpected(contexts.error());
-      kept = put_images(images_, in.spec, *contexts);
+      for (KeptContext& context : *contexts) context.seal.clear();
+      GuestSpec spec = in.spec;
+      spec.seals = false;
+      kept = put_images(images_, std::move(spec), *contexts);
     }
     if (!kept) return std::unexpected(kept.error());
     return snapshots_.add({.id = new_id("snp"),
@@ -66,6 +69,7 @@ Answer<std::vector<Sandboxes::Made>> Sandboxes::fork_guest(Sandbox& in, size_t c
     const auto contexts = (*parent)->keep(++in.forks);
     if (!contexts) return std::unexpected(contexts.error());
     Made made{nullptr, in.spec, {}};
+    made.spec.seals = false;  // its past is in the receipts of another
     auto guest = guests_.restore(made.spec, *contexts);
     if (!guest) return std::unexpected(guest.error());
     made.guest = *std::move(guest);
@@ -151,6 +155,11 @@ void Sandboxes::fork(const std::string& tenant, const std::string& id, size_t co
 
 // -- contexts -----------------------------------------------------------------------------------------------------
 
+// Of a task: what it counts for with so many contexts more.
+uint64_t Sandboxes::memory_with(const Sandbox& in, size_t more) {
+  return memory_of(in.spec.policy.limits, 1 + in.contexts.size() + more);
+}
+
 void Sandboxes::open_context(const std::string& tenant, const std::string& id, std::string template_name,
                              Then<ContextInfo> then) {
   with_sandbox<ContextInfo>(
@@ -168,8 +177,12 @@ void Sandboxes::open_context(const std::string& tenant, const std::string& id, s
                 "the sandbox has " + std::to_string(in.contexts.size()) + " contexts, which is the most",
                 "Close those that are not needed.");
         }
-        if (const auto opened = (*guest)->open_context(info.id, template_name); !opened)
+        if (const auto room = hold_memory(in, memory_with(in, 1)); !room)
+          return std::unexpected(room.error());
+        if (const auto opened = (*guest)->open_context(info.id, template_name); !opened) {
+          static_cast<void>(hold_memory(in, memory_with(in, 0)));
           return std::unexpected(opened.error());
+        }
         const std::lock_guard lock(in.mutex);
         in.contexts.push_back(info);
         return info;
@@ -183,9 +196,11 @@ void Sandboxes::close_context(const std::string& tenant, const std::string& id, 
         const auto guest = wake(in);
         if (!guest) return std::unexpected(guest.error());
         if (const auto closed = (*guest)->close_context(context); !closed) return closed;
-        const std::lock_guard lock(in.mutex);
-        std::erase_if(in.contexts, [&](const ContextInfo& each) { return each.id == context; });
-        return {};
+        {
+          const std::lock_guard lock(in.mutex);
+          std::erase_if(in.contexts, [&](const ContextInfo& each) { return each.id == context; });
+        }
+        return hold_memory(in, memory_with(in, 0));
       });
 }
 
@@ -245,7 +260,7 @@ void Sandboxes::set_policy(const std::string& tenant, const std::string& id, pol
         GuestSpec spec = in.spec;
         spec.policy = wanted;
         spec = with_secrets(in.tenant, std::move(spec));
-        const uint64_t before = in.memory_bytes, after = wanted.limits.memory_bytes;
+        const uint64_t before = in.memory_bytes, after = memory_of(wanted.limits, 1 + in.contexts.size());
         if (const auto room = hold_memory(in, std::max(before, after)); !room)
           return std::unexpected(room.error());
         if (in.guest)

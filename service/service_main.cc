@@ -1,10 +1,13 @@
 // membrane-service: the program that `membrane serve` becomes.
 
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
+#include <optional>
 
 #include "base/private_file.h"
 #include "packages/provide.h"
@@ -19,8 +22,10 @@
 #include "service/image_files.h"
 #include "service/ledger.h"
 #include "service/mcp_interface.h"
+#include "service/receipts.h"
 #include "service/rest.h"
 #include "service/times.h"
+#include "worker/control_groups.h"
 #include "worker/guests.h"
 
 namespace membrane::service {
@@ -163,11 +168,37 @@ Status check_walls(worker::Zygote& zygote, const std::vector<std::string>& accep
               "See membrane doctor.");
 }
 
-// `zygote` was started before all else.
-Status serve(const Config& config, const std::shared_ptr<worker::Zygote>& zygote,
-             HiddenVariable& secrets_key) {
-  MEMBRANE_TRY(check_walls(*zygote, config.accepted_walls));
+worker::ControlLimits control_limits(const Config& config) {
+  constexpr uint64_t kMore = 256;
+  const uint64_t machine_bytes =
+      static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  return {
+      .memory_bytes = config.workers_memory_bytes != 0 ? config.workers_memory_bytes : machine_bytes / 4 * 3,
+      .processes = config.workers_processes != 0 ? config.workers_processes
+                                                 : config.sandboxes + config.ready_workers + kMore,
+      .cpu_percent = config.workers_cpu_percent};
+}
+
+// Workers that are forked from now on are in it.
+worker::ControlGroups bound_workers(const Config& config, const worker::Zygote& zygote, Log& log) {
+  const pid_t process = zygote.process();
+  worker::ControlGroups groups = worker::ControlGroups::make(control_limits(config), {&process, 1});
+  std::string missing = groups.missing();
+  if (const Status added = groups.add(process); !added)
+    missing += (missing.empty() ? "" : "; ") + added.error().message;
+  std::string bounded;
+  for (const std::string& each : groups.bounded()) bounded += (bounded.empty() ? "" : " ") + each;
+  log.write(missing.empty() ? Level::kInfo : Level::kWarning, "control group",
+            {{"bounds", std::string_view(bounded)}, {"missing", std::string_view(missing)}});
+  return groups;
+}
+
+// `zygote` was started before all else. `groups` get those of the workers, for as long as the zygote is there.
+Status serve(const Config& config, const std::shared_ptr<worker::Zygote>& zygote, HiddenVariable& secrets_key,
+             std::optional<worker::ControlGroups>& groups) {
   Log log(stderr, level_of(config.log_level));
+  groups.emplace(bound_workers(config, *zygote, log));
+  MEMBRANE_TRY(check_walls(*zygote, config.accepted_walls));
   MEMBRANE_ASSIGN(const Kept kept, Kept::open(config));
   Metrics metrics;
   MEMBRANE_ASSIGN(const auto ledger,
@@ -177,9 +208,15 @@ Status serve(const Config& config, const std::shared_ptr<worker::Zygote>& zygote
        .packages_cache_directory = config.packages ? packages::default_cache_directory() : std::string(),
        .where = worker::Guests(zygote, config.ready_workers)});
   Snapshots snapshots(*kept.images, kept.state.get());
+  MEMBRANE_ASSIGN(const auto receipts, Receipts::open(*kept.files, *kept.state, *kept.images));
+  ledger->on_forgotten([&receipts](const std::string& sandbox) { receipts->forget(sandbox); });
   MEMBRANE_ASSIGN(const auto secrets, secrets_of(config, secrets_key, *kept.state, log));
   MEMBRANE_ASSIGN(const auto idempotency, Idempotency::open(*kept.state));
   MEMBRANE_ASSIGN(Operations operations, Operations::read(kOpenApiDocument, kReportSchema));
+  std::unique_ptr<Traces> traces;
+  if (!config.traces.empty()) {
+    MEMBRANE_ASSIGN(traces, Traces::start(config.traces, log));
+  }
   auto sandboxes = std::make_unique<Sandboxes>(
       *guests, *kept.images, snapshots,
       SandboxesOptions{
@@ -191,7 +228,12 @@ Status serve(const Config& config, const std::shared_ptr<worker::Zygote>& zygote
           .most_resident = config.resident,
           .secrets_of = [&secrets](const std::string& tenant,
                                    const policy::Policy& policy) { return secrets->of(tenant, policy); },
-          .watcher = ledger.get()});
+          .watcher = ledger.get(),
+          .receipts = receipts.get(),
+          .watch_egress =
+              [&traces](const std::string& trace) {
+                return traces ? trace_egress(*traces, trace) : nullptr;
+              }});
   MEMBRANE_TRY(bring_back(*ledger, snapshots, *sandboxes, *kept.images, log));
   MEMBRANE_ASSIGN(
       const auto rest,
@@ -200,10 +242,6 @@ Status serve(const Config& config, const std::shared_ptr<worker::Zygote>& zygote
           {.ledger = *ledger, .metrics = metrics, .idempotency = *idempotency, .audit = kept.audit.get()}));
   e2b::E2b for_e2b(*sandboxes, *kept.tokens);
   auto mcp = std::make_unique<McpInterface>(*sandboxes, *kept.tokens, mcp_options(config));
-  std::unique_ptr<Traces> traces;
-  if (!config.traces.empty()) {
-    MEMBRANE_ASSIGN(traces, Traces::start(config.traces, log));
-  }
   Front front({&for_e2b, mcp.get(), rest.get()}, log, &metrics, traces.get());
   MEMBRANE_ASSIGN(const auto server, HttpServer::listen(http_options(config), front));
 
@@ -259,6 +297,7 @@ int main(int argc, char** argv) {
       ->type_name("FILE");
   // While there is one thread, and no secret in memory.
   HiddenVariable secrets_key("MEMBRANE_SECRETS_KEY");
+  std::optional<membrane::worker::ControlGroups> groups;  // which end after the processes in them
   const auto zygote = membrane::worker::Zygote::start();
   if (!zygote) return complain(zygote.error());
   CLI11_PARSE(app, argc, argv);
@@ -269,6 +308,6 @@ int main(int argc, char** argv) {
       return complain(read.error());
     CLI11_PARSE(app, argc, argv);
   }
-  const membrane::Status served = serve(config, *zygote, secrets_key);
+  const membrane::Status served = serve(config, *zygote, secrets_key, groups);
   return served ? 0 : complain(served.error());
 }

@@ -3,6 +3,7 @@
 #include <map>
 #include <utility>
 
+#include "sandbox/receipt_recorder.h"
 #include "service/environments.h"
 
 namespace membrane::service {
@@ -56,10 +57,16 @@ class SessionGuest final : public Guest {
     for (const KeptContext& kept : contexts) {
       auto source = make_source_(kept.template_name, spec_.policy);
       if (!source) return std::unexpected(source.error());
-      auto session = (*source)->restore(kept.bytes, options());
+      Context context{kept.template_name, *std::move(source), nullptr, nullptr};
+      if (!kept.seal.empty()) {
+        context.recorder = std::make_unique<sandbox::ReceiptRecorder>(sandbox::ReceiptKey());
+        if (const Status restored = context.recorder->restore(kept.seal); !restored)
+          return std::unexpected(api_error(restored.error()));
+      }
+      auto session = context.source->restore(kept.bytes, options(context));
       if (!session) return std::unexpected(api_error(session.error()));
-      contexts_.insert_or_assign(kept.id,
-                                 Context{kept.template_name, *std::move(source), *std::move(session)});
+      context.session = *std::move(session);
+      contexts_.insert_or_assign(kept.id, std::move(context));
     }
     if (contexts_.contains("")) return {};
     return refuse(ApiCode::kInvalidValue, "what was kept has no context of its own", "");
@@ -68,20 +75,27 @@ class SessionGuest final : public Guest {
   sandbox::Report exec(const GuestTurn& turn) override {
     const auto context = find(turn.context);
     if (!context) return invalid_report(context.error());
+    if (const auto sealable = check_seal(**context, turn); !sealable) return invalid_report(sealable.error());
     Environment environment = spec_.environment;
     for (const auto& [name, value] : turn.environment) environment.insert_or_assign(name, value);
     if (const auto set = change(**context, spec_.environment, environment); !set)
       return invalid_report(set.error());
     bounds_.begin_turn(turn.most_time);
+    sandbox::Turn said{.code = turn.code,
+                       .name = turn.name,
+                       .is_script = turn.is_script,
+                       .arguments = turn.arguments,
+                       .input = turn.stdin_text,
+                       .on_stdout = turn.on_stdout,
+                       .on_stderr = turn.on_stderr,
+                       .read_input = turn.read_input};
+    if ((*context)->recorder) (*context)->recorder->attach(said);
+    bounds_.watch(turn.egress);
     approve_ = turn.approve;
-    sandbox::Report report = (*context)->session->exec({.code = turn.code,
-                                                        .name = turn.name,
-                                                        .is_script = turn.is_script,
-                                                        .arguments = turn.arguments,
-                                                        .input = turn.stdin_text,
-                                                        .on_stdout = turn.on_stdout,
-                                                        .on_stderr = turn.on_stderr});
+    sandbox::Report report = (*context)->session->exec(said);
     approve_ = nullptr;
+    bounds_.watch(nullptr);
+    if ((*context)->recorder) seal(**context, turn, report);
     if (!turn.environment.empty()) {
       bounds_.allow();  // the turn is over, and this is no part of it
       (void)change(**context, environment, spec_.environment);
@@ -97,9 +111,11 @@ class SessionGuest final : public Guest {
     const std::string& wanted = template_name.empty() ? spec_.template_name : template_name;
     auto source = make_source_(wanted, spec_.policy);
     if (!source) return std::unexpected(source.error());
-    auto session = (*source)->create(options());
+    Context context{wanted, *std::move(source), nullptr, nullptr};
+    if (spec_.seals) context.recorder = std::make_unique<sandbox::ReceiptRecorder>(sandbox::ReceiptKey());
+    auto session = context.source->create(options(context));
     if (!session) return std::unexpected(api_error(session.error()));
-    Context context{wanted, *std::move(source), *std::move(session)};
+    context.session = *std::move(session);
     if (const auto set = change(context, {}, spec_.environment); !set) return set;
     contexts_.emplace(id, std::move(context));
     return {};
@@ -136,7 +152,11 @@ class SessionGuest final : public Guest {
       }
       changed.emplace(id, *std::move(made));
     }
-    for (auto& [id, session] : changed) contexts_.at(id).session = std::move(session);
+    for (auto& [id, session] : changed) {
+      Context& context = contexts_.at(id);
+      context.session = std::move(session);
+      if (context.recorder) context.recorder->note_policy(policy);
+    }
     return {};
   }
 
@@ -145,7 +165,8 @@ class SessionGuest final : public Guest {
     for (const auto& [id, context] : contexts_) {
       auto bytes = fork ? context.session->keep_fork(*fork) : context.session->keep();
       if (!bytes) return std::unexpected(api_error(bytes.error()));
-      all.push_back({id, context.template_name, *std::move(bytes)});
+      all.push_back({id, context.template_name, *std::move(bytes), {}});
+      if (context.recorder && !fork) all.back().seal = context.recorder->keep();
     }
     return all;
   }
@@ -155,12 +176,19 @@ class SessionGuest final : public Guest {
   }
   Answer<void> write_file(const std::string& context, const std::string& path,
                           std::string_view bytes) override {
-    return in_context<void>(context, path, [&](sandbox::Session& s) { return s.put_file(path, bytes); });
+    if (const auto room = has_room_for(context, path.size() + bytes.size()); !room) return room;
+    auto put = in_context<void>(context, path, [&](sandbox::Session& s) { return s.put_file(path, bytes); });
+    note(context, {"put", path, std::string(bytes)});
+    return put;
   }
   Answer<std::vector<wasi::FileFact>> act_on_files(const std::string& context,
                                                    const wasi::FileRequest& request) override {
-    return in_context<std::vector<wasi::FileFact>>(
+    if (const auto room = has_room_for(context, request.path.size() + request.to.size()); !room)
+      return std::unexpected(room.error());
+    auto facts = in_context<std::vector<wasi::FileFact>>(
         context, request.path, [&](sandbox::Session& s) { return s.act_on_files(request); });
+    note(context, act_of(request));
+    return facts;
   }
   Answer<std::vector<sandbox::ReportFile>> files(const std::string& context) override {
     const auto found = find(context);
@@ -172,17 +200,74 @@ class SessionGuest final : public Guest {
   struct Context {
     std::string template_name;
     std::shared_ptr<SessionSource> source;
-    std::unique_ptr<sandbox::Session> session;
+    std::unique_ptr<sandbox::ReceiptRecorder> recorder;  // null: its turns are not sealed
+    std::unique_ptr<sandbox::Session> session;           // after what its options refer to
   };
 
   // What one context has read counts for all: whoever uses them carries it from one to the other.
-  [[nodiscard]] sandbox::RunOptions options() const {
+  [[nodiscard]] sandbox::RunOptions options(const Context& context) {
     sandbox::RunOptions options = bounds_.options(spec_.policy, spec_.secrets);
     options.flows = flows_;
     options.approve = [this](const host::EgressQuestion& question) {
       return approve_ ? approve_(question) : host::Approval::kNobody;
     };
+    if (context.recorder) context.recorder->attach(options);
     return options;
+  }
+
+  // -- receipts
+  static Answer<void> check_seal(const Context& context, const GuestTurn& turn) {
+    if ((context.recorder != nullptr) != (turn.seal != nullptr))
+      return refuse(ApiCode::kConflict, "the sandbox was made without \"seal\"",
+                    "Make one with \"seal\": true: receipts are of a session from its first turn on.");
+    if (context.recorder == nullptr) return {};
+    if (const Status usable = context.recorder->usable(); !usable) {
+      ApiError error = api_error(usable.error());
+      error.code = ApiCode::kConflict;
+      return std::unexpected(std::move(error));
+    }
+    context.recorder->sign_with(turn.seal->key);
+    return {};
+  }
+  void seal(Context& context, const GuestTurn& turn, sandbox::Report& report) const {
+    sandbox::ReceiptRecorder& recorder = *context.recorder;
+    sandbox::MadeOf made_of{turn.code,
+                            {.name = turn.name,
+                             .entry = {},
+                             .is_script = turn.is_script,
+                             .given_input = turn.stdin_text,
+                             .arguments = turn.arguments,
+                             .environment = {}},
+                            &context.source->of(),
+                            &spec_.policy};
+    const auto sealed = recorder.seal_turn(std::move(made_of), report);
+    if (!sealed) return tell_unsealed(api_error(sealed.error()), report);
+    const auto kept = turn.seal->keep(*sealed, recorder.turn());
+    if (kept) return;
+    recorder.break_chain(kept.error().message);
+    tell_unsealed(kept.error(), report);
+  }
+  Answer<void> has_room_for(const std::string& id, uint64_t bytes) {
+    const auto found = contexts_.find(id);
+    if (found == contexts_.end() || !found->second.recorder) return {};
+    const Status room = found->second.recorder->has_room_for(bytes);
+    if (room) return {};
+    return refuse(ApiCode::kTooLarge, room.error().message, room.error().hint);
+  }
+  // Also of what failed, which may have done a part.
+  void note(const std::string& id, sandbox::OwnerAct act) {
+    const auto found = contexts_.find(id);
+    if (found == contexts_.end() || !found->second.recorder || act.empty()) return;
+    found->second.recorder->note(std::move(act));
+  }
+  // Empty for one that changes nothing.
+  static sandbox::OwnerAct act_of(const wasi::FileRequest& request) {
+    switch (request.act) {
+      case wasi::FileAct::kMakeDirectory: return {"make_directory", request.path};
+      case wasi::FileAct::kRemove: return {request.is_deep ? "remove_all" : "remove", request.path};
+      case wasi::FileAct::kMove: return {"move", request.path, request.to};
+      default: return {};
+    }
   }
 
   Answer<Context*> find(const std::string& id) {
@@ -196,9 +281,23 @@ class SessionGuest final : public Guest {
     const auto context = find(id);
     if (!context) return std::unexpected(context.error());
     host::HostResult<T> done = act(*(*context)->session);
-    if (!done) return std::unexpected(file_error(done.error(), path));
+    if (!done) return std::unexpected(with_other_contexts(file_error(done.error(), path), id, path));
     if constexpr (std::is_void_v<T>) return {};
     else return *std::move(done);
+  }
+
+  // A file that is not in the context, and in another one.
+  ApiError with_other_contexts(ApiError error, const std::string& id, const std::string& path) {
+    if (error.code != ApiCode::kNotFound) return error;
+    for (const auto& [other, context] : contexts_) {
+      if (other == id || !context.session->act_on_files({wasi::FileAct::kStat, path, "", false})) continue;
+      error.hint =
+          (other.empty() ? "The context that is there from the start" : "The context " + other) +
+          " has a file of this name, and contexts have files of their own: read it with \"context\"" +
+          (other.empty() ? " left out." : ": \"" + other + "\".");
+      break;
+    }
+    return error;
   }
 
   // By a turn of its own, which the program does not see.
@@ -208,6 +307,7 @@ class SessionGuest final : public Guest {
     if (code->empty()) return {};
     bounds_.begin_turn({});
     const sandbox::Report report = context.session->exec({.code = *code, .name = "<environment>"});
+    if (context.recorder) context.recorder->note({"run", "<environment>", *code});
     if (report.outcome == sandbox::Outcome::kOk) return {};
     return refuse(
         ApiCode::kInvalidValue,
@@ -219,7 +319,7 @@ class SessionGuest final : public Guest {
   Answer<std::unique_ptr<sandbox::Session>> again(const Context& context) {
     const auto bytes = context.session->keep();
     if (!bytes) return std::unexpected(api_error(bytes.error()));
-    auto made = context.source->restore(*bytes, options());
+    auto made = context.source->restore(*bytes, options(context));
     if (!made) return std::unexpected(api_error(made.error()));
     return *std::move(made);
   }
@@ -234,6 +334,13 @@ class SessionGuest final : public Guest {
 
 }  // namespace
 
+void tell_unsealed(const ApiError& why, sandbox::Report& report) {
+  sandbox::ReportError& error = report.errors.emplace_back();
+  error.code = "unsealed";
+  error.message = "it ran, and has no receipt: " + why.message;
+  error.hint = why.hint;
+}
+
 void TurnBounds::begin_turn(std::optional<std::chrono::milliseconds> most_time) {
   using enum policy::Resource;
   budget_->set(kFuel, limits_.fuel);
@@ -245,8 +352,9 @@ void TurnBounds::begin_turn(std::optional<std::chrono::milliseconds> most_time) 
   budget_->set_deadline(std::chrono::steady_clock::now() + std::min(wall, most_time.value_or(wall)));
 }
 
-sandbox::RunOptions TurnBounds::options(const policy::Policy& policy, const host::Secrets& secrets) const {
+sandbox::RunOptions TurnBounds::options(const policy::Policy& policy, const host::Secrets& secrets) {
   sandbox::RunOptions options;
+  options.egress_watch = &watch_;
   options.policy = policy;
   options.budget = budget_;
   options.cancel = &stop_;

@@ -21,6 +21,8 @@ class SessionSource {
 
   // "python", "js", …
   [[nodiscard]] virtual std::string language() const = 0;
+  // What its sessions begin from.
+  [[nodiscard]] virtual const sandbox::Template& of() const = 0;
   // As Session::create() and Session::restore().
   virtual Result<std::unique_ptr<sandbox::Session>> create(sandbox::RunOptions options) = 0;
   virtual Result<std::unique_ptr<sandbox::Session>> restore(std::span<const uint8_t> kept,
@@ -36,6 +38,9 @@ Answer<std::unique_ptr<Guest>> make_session_guest(const GuestSpec& spec, MakeSou
 Answer<std::unique_ptr<Guest>> restore_session_guest(const GuestSpec& spec, MakeSource make_source,
                                                      const std::vector<KeptContext>& contexts);
 
+// The turn ran, and has no receipt: an error of the report, `unsealed`. Its outcome stays.
+void tell_unsealed(const ApiError& why, sandbox::Report& report);
+
 // What all guests have: the budget of each turn, and the flag that ends it.
 class TurnBounds {
  public:
@@ -43,17 +48,31 @@ class TurnBounds {
       : limits_(limits), budget_(std::make_shared<policy::Budget>()) {}
 
   void set_limits(const policy::Limits& limits) { limits_ = limits; }
+  // Who hears of the http requests of the turn that comes; may be null.
+  void watch(host::EgressWatch* of_turn) { watch_.of_turn = of_turn; }
   void stop() { stop_ = true; }
   void allow() { stop_ = false; }
   // What a turn may use from now on.
   void begin_turn(std::optional<std::chrono::milliseconds> most_time);
   // Options that these bounds hold for. They are borrowed by the options.
-  [[nodiscard]] sandbox::RunOptions options(const policy::Policy& policy, const host::Secrets& secrets) const;
+  [[nodiscard]] sandbox::RunOptions options(const policy::Policy& policy, const host::Secrets& secrets);
 
  private:
+  // Sessions outlive the turns whose requests are watched.
+  struct Watch final : host::EgressWatch {
+    uint64_t leaves(std::string_view method, std::string_view host, std::string& traceparent) override {
+      return of_turn != nullptr ? of_turn->leaves(method, host, traceparent) : 0;
+    }
+    void is_over(uint64_t number, int status) override {
+      if (of_turn != nullptr) of_turn->is_over(number, status);
+    }
+    host::EgressWatch* of_turn = nullptr;
+  };
+
   policy::Limits limits_;
   std::shared_ptr<policy::Budget> budget_;
   std::atomic<bool> stop_ = false;
+  Watch watch_;
 };
 
 }  // namespace membrane::service

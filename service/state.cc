@@ -11,7 +11,7 @@ namespace membrane::service {
 namespace {
 
 constexpr int64_t kApplication = 0x4d425253;  // "MBRS"
-constexpr int64_t kSchemaVersion = 1;
+constexpr int64_t kSchemaVersion = 2;
 
 constexpr const char* kSchema = R"(
 CREATE TABLE tokens (hash TEXT PRIMARY KEY, id TEXT NOT NULL UNIQUE, tenant TEXT NOT NULL, name TEXT NOT NULL,
@@ -34,6 +34,13 @@ CREATE TABLE usage (tenant TEXT NOT NULL, day INTEGER NOT NULL, fuel INTEGER NOT
 CREATE TABLE answers (tenant TEXT NOT NULL, key TEXT NOT NULL, request_hash TEXT NOT NULL,
   created_at_ms INTEGER NOT NULL, size_bytes INTEGER NOT NULL, answer BLOB NOT NULL,
   PRIMARY KEY (tenant, key)) STRICT;
+)";
+
+// Of version 2.
+constexpr const char* kReceiptsSchema = R"(
+CREATE TABLE receipts (sandbox TEXT NOT NULL, exec TEXT NOT NULL, tenant TEXT NOT NULL, digest TEXT NOT NULL,
+  image TEXT NOT NULL, private_image TEXT NOT NULL, size_bytes INTEGER NOT NULL, private_size_bytes INTEGER NOT NULL,
+  context TEXT NOT NULL, turn INTEGER NOT NULL, made_at_ms INTEGER NOT NULL, PRIMARY KEY (sandbox, exec)) STRICT;
 )";
 
 using sqlite::Statement;
@@ -234,11 +241,15 @@ Status State::Database::check() {
   const int code = statement.step();
   if (code != SQLITE_ROW) return error(code);
   if (statement.bytes_at(0) != "ok") return error(SQLITE_CORRUPT);
-  return {};
+  if (version == kSchemaVersion) return {};
+  statement = {};
+  MEMBRANE_TRY(execute(kReceiptsSchema));
+  return execute(("PRAGMA user_version = " + std::to_string(kSchemaVersion)).c_str());
 }
 
 Status State::Database::make_schema() {
   MEMBRANE_TRY(execute(kSchema));
+  MEMBRANE_TRY(execute(kReceiptsSchema));
   MEMBRANE_TRY(execute(("PRAGMA application_id = " + std::to_string(kApplication)).c_str()));
   return execute(("PRAGMA user_version = " + std::to_string(kSchemaVersion)).c_str());
 }
@@ -374,6 +385,39 @@ Result<std::vector<TemplateRow>> State::templates() {
         return TemplateRow{text_at(at.row, 0), text_at(at.row, 1), text_at(at.row, 2), at.row.int_at(3)};
       },
       "SELECT * FROM templates ORDER BY tenant, name");
+}
+
+// -- receipts -----------------------------------------------------------------------------------------------------
+
+Status State::put(const ReceiptRow& row) {
+  return database_->change(Hold::kPowerCut, "INSERT INTO receipts VALUES (?,?,?,?,?,?,?,?,?,?,?)",
+                           row.sandbox, row.exec, row.tenant, row.digest, row.image, row.private_image,
+                           static_cast<int64_t>(row.size_bytes), static_cast<int64_t>(row.private_size_bytes),
+                           row.context, static_cast<int64_t>(row.turn), row.made_at_ms);
+}
+Status State::remove_receipts(const std::string& sandbox) {
+  return database_->change(Hold::kCrash, "DELETE FROM receipts WHERE sandbox = ?", sandbox);
+}
+Status State::settle_receipts() {
+  return database_->change(Hold::kPowerCut,
+                           "DELETE FROM receipts WHERE sandbox NOT IN (SELECT id FROM sandboxes)");
+}
+Result<std::vector<ReceiptRow>> State::receipts() {
+  return database_->select<ReceiptRow>(
+      [](const Columns& at) {
+        return ReceiptRow{.sandbox = text_at(at.row, 0),
+                          .exec = text_at(at.row, 1),
+                          .tenant = text_at(at.row, 2),
+                          .digest = text_at(at.row, 3),
+                          .image = text_at(at.row, 4),
+                          .private_image = text_at(at.row, 5),
+                          .size_bytes = number_at(at.row, 6),
+                          .private_size_bytes = number_at(at.row, 7),
+                          .context = text_at(at.row, 8),
+                          .turn = number_at(at.row, 9),
+                          .made_at_ms = at.row.int_at(10)};
+      },
+      "SELECT * FROM receipts ORDER BY rowid");
 }
 
 // -- tokens and secrets -------------------------------------------------------------------------------------------

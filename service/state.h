@@ -88,6 +88,17 @@ struct AnswerRow {
   std::string answer = {};  // as its writer has it; "": it is not kept
 };
 
+// A receipt of an exec; both of its texts are images.
+struct ReceiptRow {
+  std::string sandbox, exec, tenant;
+  std::string digest;
+  std::string image, private_image;  // hashes
+  uint64_t size_bytes = 0, private_size_bytes = 0;
+  std::string context = {};  // "": the one that is there from the start
+  uint64_t turn = 0;         // in its context, from 1; 0 of a run
+  int64_t made_at_ms = 0;
+};
+
 class State {
  public:
   // In a directory that is there. `vfs`: SQLite's, null for the usual one. Errors: also kInvalidArgument when another
@@ -122,6 +133,13 @@ class State {
   Status put(const TokenRow& row);
   Status remove_token(const std::string& id);
   [[nodiscard]] Result<std::vector<TokenRow>> tokens();
+
+  Status put(const ReceiptRow& row);
+  Status remove_receipts(const std::string& sandbox);
+  // Those of sandboxes that there are not any more go.
+  Status settle_receipts();
+  // All, as they were put.
+  [[nodiscard]] Result<std::vector<ReceiptRow>> receipts();
 
   Status put(const SecretRow& row);
   Status remove_secret(const std::string& tenant, const std::string& name);

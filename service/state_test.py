@@ -586,6 +586,50 @@ class Traces(unittest.TestCase):
         self.assertEqual(spans[0]["parentSpanId"], "b7ad6b7169203331")
         self.assertEqual(len(spans[1]["traceId"]), 32)
 
+    def test_what_a_program_sends_is_a_span_of_its_exec(self):
+        bodies, seen = [], []
+
+        class Server(http.server.BaseHTTPRequestHandler):
+            def do_POST(self):
+                bodies.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+                self.answer()
+
+            def do_GET(self):
+                seen.append(self.headers["traceparent"])
+                self.answer()
+
+            def answer(self):
+                self.send_response(200)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+
+            def log_message(self, *_):
+                pass
+
+        with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Server) as server:
+            threading.Thread(target=server.serve_forever).start()
+            url = f"http://127.0.0.1:{server.server_port}"
+            service = Service("--traces", f"{url}/v1/traces")
+            try:
+                code = f'(func (export "run") (drop (call $http.get! (string "{url}/of-the-program"))))'
+                for carried in (False, True):
+                    grant = {"methods": ["GET"], "url": f"{url}/*", "traceparent": carried}
+                    sandbox = service.create("wat", policy={"http": [grant]})
+                    answer = service.request("POST", f"/v1/sandboxes/{sandbox}/exec", {"code": code},
+                                             {"traceparent": f"00-{self.TRACE}-b7ad6b7169203331-01"})
+                    self.assertEqual(answer.json["outcome"], "ok", answer.body)
+            finally:
+                service.stop()
+                service.log.close()
+                server.shutdown()
+        spans = [each for body in bodies for each in body["resourceSpans"][0]["scopeSpans"][0]["spans"]]
+        sent = [each for each in spans if each["kind"] == 3]
+        execs = {each["spanId"] for each in spans if each["name"].endswith("/exec")}
+        self.assertEqual([(each["traceId"], each["name"], each["parentSpanId"] in execs) for each in sent],
+                         [(self.TRACE, "GET", True)] * 2)
+        self.assertNotIn("of-the-program", json.dumps(sent))
+        self.assertEqual(seen, [None, f"00-{self.TRACE}-{sent[1]['spanId']}-01"])
+
 
 if __name__ == "__main__":
     unittest.main()

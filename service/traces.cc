@@ -3,11 +3,13 @@
 #include <sys/random.h>
 
 #include <chrono>
+#include <map>
 #include <span>
 
 #include "base/curl.h"
 #include "base/hex.h"
 #include "base/json.h"
+#include "service/times.h"
 
 namespace membrane::service {
 namespace {
@@ -67,6 +69,65 @@ Span begin_span(std::string_view given) {
   }
   span.context.span_id = random_hex(8);
   return span;
+}
+
+Span resume_span(std::string_view own, std::string_view given) {
+  Span span;
+  if (const auto context = read_traceparent(own)) span.context = *context;
+  if (const auto parent = read_traceparent(given)) span.parent_id = parent->span_id;
+  return span;
+}
+
+namespace {
+
+class EgressTrace final : public host::EgressWatch {
+ public:
+  EgressTrace(Traces& traces, std::string parent) : traces_(traces), parent_(std::move(parent)) {}
+
+  uint64_t leaves(std::string_view method, std::string_view host, std::string& traceparent) override {
+    Sent sent{begin_span(parent_), std::chrono::steady_clock::now()};
+    sent.span.name = method;
+    sent.span.sent_method = method;
+    sent.span.sent_host = host;
+    sent.span.began_ms = system_now_ms();
+    traceparent = service::traceparent(sent.span.context);
+    const std::lock_guard lock(mutex_);
+    if (under_way_.size() >= kMostUnderWay) return 0;
+    under_way_.emplace(++last_, std::move(sent));
+    return last_;
+  }
+  void is_over(uint64_t number, int status) override {
+    std::unique_lock lock(mutex_);
+    auto found = under_way_.extract(number);
+    lock.unlock();
+    if (found.empty()) return;
+    Sent& sent = found.mapped();
+    sent.span.status = status;
+    sent.span.took_us = static_cast<uint64_t>(
+        std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - sent.began)
+            .count());
+    traces_.add(std::move(sent.span));
+  }
+
+ private:
+  static constexpr size_t kMostUnderWay = 1'000;
+  struct Sent {
+    Span span;
+    std::chrono::steady_clock::time_point began;
+  };
+
+  Traces& traces_;
+  const std::string parent_;
+  std::mutex mutex_;  // guards what follows
+  uint64_t last_ = 0;
+  std::map<uint64_t, Sent> under_way_;
+};
+
+}  // namespace
+
+std::shared_ptr<host::EgressWatch> trace_egress(Traces& traces, const std::string& parent) {
+  if (!read_traceparent(parent)) return nullptr;
+  return std::make_shared<EgressTrace>(traces, parent);
 }
 
 Result<std::unique_ptr<Traces>> Traces::start(const std::string& endpoint, Log& log) {
@@ -147,20 +208,28 @@ std::string Traces::json_of(const std::deque<Span>& spans) {
   const auto text = [](const char* name, const std::string& value) {
     return Json{{"key", name}, {"value", {{"stringValue", value}}}};
   };
-  constexpr int kServer = 2, kError = 2;
+  constexpr int kServer = 2, kClient = 3, kError = 2;
   Json list = Json::array();
   for (const Span& span : spans) {
     const int64_t began_us = span.began_ms * 1000;
     Json each = {{"traceId", span.context.trace_id}, {"spanId", span.context.span_id}};
     if (!span.parent_id.empty()) each["parentSpanId"] = span.parent_id;
     each["name"] = span.name;
-    each["kind"] = kServer;
+    const bool is_sent = !span.sent_method.empty();
+    each["kind"] = is_sent ? kClient : kServer;
     each["startTimeUnixNano"] = std::to_string(began_us * 1000);
     each["endTimeUnixNano"] = std::to_string((began_us + static_cast<int64_t>(span.took_us)) * 1000);
-    each["attributes"] = Json::array(
-        {Json{{"key", "http.response.status_code"}, {"value", {{"intValue", std::to_string(span.status)}}}},
-         text("membrane.request_id", span.request_id)});
-    if (span.status >= 500) each["status"] = {{"code", kError}};
+    Json& attributes = each["attributes"] = Json::array();
+    if (span.status != 0)
+      attributes.push_back(
+          {{"key", "http.response.status_code"}, {"value", {{"intValue", std::to_string(span.status)}}}});
+    if (is_sent) {
+      attributes.push_back(text("http.request.method", span.sent_method));
+      attributes.push_back(text("server.address", span.sent_host));
+    } else {
+      attributes.push_back(text("membrane.request_id", span.request_id));
+    }
+    if (span.status >= 500 || span.status == 0) each["status"] = {{"code", kError}};
     list.push_back(std::move(each));
   }
   Json scope = {{"scope", {{"name", "membrane"}, {"version", MEMBRANE_VERSION}}}, {"spans", list}};

@@ -18,6 +18,7 @@
 #include <thread>
 
 #include "base/result.h"
+#include "host/egress/egress_watch.h"
 #include "service/log.h"
 
 namespace membrane::service {
@@ -38,12 +39,21 @@ struct Span {
   std::string name;       // "POST /v1/sandboxes"
   int64_t began_ms = 0;   // since 1970
   uint64_t took_us = 0;
-  int status = 0;  // of the answer
+  int status = 0;  // of the answer; 0: none came
   std::string request_id;
+  // Of a request that a program sent, as its policy has them; "" of one that the service answered.
+  std::string sent_method = {}, sent_host = {};
 };
 
 // A span of the request's trace, or of a new one, with an id of its own. `given` is the request's traceparent, or "".
 Span begin_span(std::string_view given);
+// The span that begin_span() has begun for a request with `given`, by its own traceparent.
+Span resume_span(std::string_view own, std::string_view given);
+
+class Traces;
+// Traces the http requests of one exec as children of the span whose traceparent is given; null for one that is none. Those that
+// are not over yet are at most a thousand. `traces` is borrowed.
+std::shared_ptr<host::EgressWatch> trace_egress(Traces& traces, const std::string& parent);
 
 class Traces {
  public:

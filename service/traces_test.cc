@@ -56,5 +56,18 @@ TEST(Traces, AreTextThatCollectorsRead) {
   EXPECT_EQ(sent["status"]["code"], 2);
 }
 
+TEST(Traces, HaveWhatProgramsSendBelowTheirExec) {
+  Span span = begin_span(kGiven);
+  span.name = span.sent_method = "GET";
+  span.sent_host = "*.example.org";
+  const auto json = read_json(Traces::json_of({span}));
+  ASSERT_TRUE(json);
+  const auto& sent = (*json)["resourceSpans"][0]["scopeSpans"][0]["spans"][0];
+  EXPECT_EQ(sent["kind"], 3);
+  EXPECT_EQ(sent["status"]["code"], 2);  // nothing was answered
+  EXPECT_EQ(sent["attributes"][1]["value"]["stringValue"], "*.example.org");
+  EXPECT_EQ(resume_span(traceparent(span.context), kGiven).context.span_id, span.context.span_id);
+}
+
 }  // namespace
 }  // namespace membrane::service

@@ -149,6 +149,12 @@ void System::give_stdin(std::string_view bytes) {
 
 void System::open_stdin() { state_->stdin_waits = true; }
 
+void System::drop_stdin() {
+  state_->stdin_text.clear();
+  state_->stdin_at = 0;
+  state_->stdin_waits = false;
+}
+
 void System::close_stdin() { state_->stdin_waits = false; }
 
 bool System::stdin_is_waiting() const {

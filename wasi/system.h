@@ -141,6 +141,7 @@ class System {
 
   void give_stdin(std::string_view bytes);
   void open_stdin();                            // what is empty waits from now on
+  void drop_stdin();                            // what is left of it goes, and it is at its end
   void close_stdin();                           // what is empty is at its end from now on
   [[nodiscard]] bool stdin_is_waiting() const;  // it is empty, and not at its end
 

@@ -174,7 +174,7 @@ Result<std::string> Answerer::answer(std::string_view question) {
       const auto patience_ms = std::min(in.get<uint64_t>(), kLongestPatienceMs);
       return done([&] {
         if (!options_.read_input) return sandbox::InputPiece{.bytes = {}, .is_end = true};
-        return sandbox::read_input(options_, *world_, std::chrono::milliseconds(patience_ms));
+        return sandbox::read_input(options_.read_input, *world_, std::chrono::milliseconds(patience_ms));
       });
     }
   }

@@ -58,6 +58,8 @@ class Worker {
   void reap();
   int end_of(int32_t number);
 
+  // What the supervisor has of it.
+  std::function<sandbox::InputPiece(std::chrono::milliseconds)> input_of(uint32_t subject);
   [[nodiscard]] sandbox::RunOptions options_of(const GuestOptions& said, uint32_t subject);
   static std::unexpected<Error> no_session() {
     return fail(ErrorCode::kInternal, "the worker has no such session");
@@ -143,7 +145,8 @@ std::string Worker::answer(const Frame& command, Reader& in) {
     }
     case Kind::kExec: {
       const auto left = in.get<SharedLeft>();
-      const auto what = in.get<sandbox::Turn>();
+      auto what = in.get<sandbox::Turn>();
+      if (in.get<bool>()) what.read_input = input_of(subject);
       return bytes_of(turn(subject, left, [&](Session& s) { return s.exec(what); }));
     }
     case Kind::kGoOn: {
@@ -180,6 +183,7 @@ std::string Worker::answer(const Frame& command, Reader& in) {
     }
     case Kind::kPrivateBytes: return bytes_of(of == nullptr ? std::nullopt : of->private_bytes());
     case Kind::kClose: sessions_.erase(subject); return {};
+    case Kind::kCheck: return bytes_of(sandbox::check_program(in.get<sandbox::CheckRequest>()));
     default: _exit(1);  // the supervisor is of another build
   }
 }
@@ -218,6 +222,14 @@ void Worker::rehearse() {
 
 // -- sessions --------------------------------------------------------------------------------------
 
+std::function<sandbox::InputPiece(std::chrono::milliseconds)> Worker::input_of(uint32_t subject) {
+  return [this, subject](std::chrono::milliseconds patience) {
+    const std::string bytes =
+        link_.ask(subject, bytes_of(Question::kInput, static_cast<uint64_t>(patience.count())));
+    return Reader(bytes).get<sandbox::InputPiece>();
+  };
+}
+
 sandbox::RunOptions Worker::options_of(const GuestOptions& said, uint32_t subject) {
   sandbox::RunOptions options;
   options.policy = said.policy;
@@ -236,12 +248,7 @@ sandbox::RunOptions Worker::options_of(const GuestOptions& said, uint32_t subjec
     options.on_file = [this, subject](std::string_view path, std::string_view bytes) {
       link_.send(Kind::kFile, subject, bytes_of(path, bytes));
     };
-  if (said.reads_input)
-    options.read_input = [this, subject](std::chrono::milliseconds patience) {
-      const std::string bytes =
-          link_.ask(subject, bytes_of(Question::kInput, static_cast<uint64_t>(patience.count())));
-      return Reader(bytes).get<sandbox::InputPiece>();
-    };
+  if (said.reads_input) options.read_input = input_of(subject);
   options.input_is_ambient = said.input_is_ambient;
   options.freeze_after_fuel = said.freeze_after_fuel;
   options.packages_by = said.packages_by;

@@ -19,12 +19,22 @@
 #include <tuple>
 #include <vector>
 
+#include "sandbox/check.h"
 #include "sandbox/template.h"
 #include "wasi/owner_files.h"
 #include "worker/walls.h"
 #include "worker/wire_types.h"
 
+namespace membrane {
+inline auto wire_fields(Place& p) { return std::tie(p.line, p.column, p.offset, p.end_offset); }
+}  // namespace membrane
+
 namespace membrane::sandbox {
+inline auto wire_fields(Finding& f) {
+  return std::tie(f.code, f.message, f.place, f.function, f.expected, f.found, f.hint, f.text);
+}
+inline auto wire_fields(CheckRequest& r) { return std::tie(r.source, r.name, r.expands, r.wall_ms); }
+inline auto wire_fields(CheckAnswer& a) { return std::tie(a.findings, a.plain, a.was_stopped); }
 inline auto wire_fields(TemplateSpec& s) {
   return std::tie(s.package_directory, s.modules, s.cache_directory, s.tier, s.layer_path, s.layer_key,
                   s.imports);
@@ -52,7 +62,7 @@ enum class Kind : uint16_t {
   kCreate,            // GuestOptions, TemplateSpec ─▶ Status
   kRestore,           // GuestOptions, TemplateSpec, bytes ─▶ Status
   kKeep,              // number of a fork, or nothing for itself ─▶ Result<bytes>
-  kExec,              // SharedLeft, Turn ─▶ TurnEnd
+  kExec,              // SharedLeft, Turn, whether it has input of its own ─▶ TurnEnd
   kGoOn,              // SharedLeft, pause_at_fuel ─▶ TurnEnd
   kFork,              // number, subject of the fork ─▶ Status
   kComplete,          // subject of a scratch fork, text ─▶ names
@@ -62,6 +72,7 @@ enum class Kind : uint16_t {
   kActOnFiles,        // FileRequest ─▶ HostResult<facts>
   kPrivateBytes,      // ─▶ optional<uint64_t>
   kClose,             // ─▶ nothing
+  kCheck,             // CheckRequest ─▶ CheckAnswer
   kAnswer,            // to a request
   // Of the worker.
   kRequest = 64,  // Request ─▶ its answer

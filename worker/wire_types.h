@@ -34,7 +34,7 @@ inline auto wire_fields(Trifecta& t) { return std::tie(t.egress, t.input_is_priv
 inline auto wire_fields(HeaderValue& h) { return std::tie(h.text, h.secret); }
 inline auto wire_fields(HttpGrant& g) {
   return std::tie(g.methods, g.url, g.headers, g.addresses, g.max_request_bytes, g.max_response_bytes,
-                  g.timeout_ms, g.max_redirects, g.marks);
+                  g.timeout_ms, g.max_redirects, g.marks, g.traceparent);
 }
 inline auto wire_fields(FsGrant& g) {
   return std::tie(g.guest, g.host, g.mode, g.links, g.max_file_bytes, g.max_total_bytes, g.max_files,

@@ -433,6 +433,23 @@ Report Worker::run_alone(Kind kind, std::string payload, const RunOptions& optio
   return report;
 }
 
+Result<sandbox::CheckAnswer> Worker::check(const sandbox::CheckRequest& request) {
+  constexpr uint64_t kMemoryBytes = 1ull << 30;
+  const std::lock_guard lock(mutex_);
+  raise_walls({.memory_bytes = kMemoryBytes + 4 * request.source.size()});
+  channel_.set_most_bytes(UINT32_MAX);
+  Command what{.kind = Kind::kCheck,
+               .payload = bytes_of(request),
+               .until = Clock::now() + std::chrono::milliseconds(request.wall_ms) + kGrace};
+  const auto bytes = command(what);
+  if (!bytes && what.was_late) return sandbox::CheckAnswer{.findings = {}, .plain = {}, .was_stopped = true};
+  if (!bytes) return std::unexpected(bytes.error());
+  Reader in(*bytes);
+  auto answer = in.get<sandbox::CheckAnswer>();
+  if (!in.is_done()) return std::unexpected(lose("the worker's answer is none"));
+  return answer;
+}
+
 // -- sessions ----------------------------------------------------------------------------------------------
 
 class RemoteSession final : public sandbox::Session {
@@ -464,7 +481,8 @@ class RemoteSession final : public sandbox::Session {
   }
 
   Report exec(const sandbox::Turn& turn) override {
-    std::string payload = bytes_of(left_of(options_), turn);
+    const bool has_input = turn.read_input != nullptr;
+    std::string payload = bytes_of(left_of(options_), turn, has_input);
     if (paused_at_fuel_) return take_turn(Kind::kExec, std::move(payload), Part::kRefused);
     fuel_of_turn_ = 0;
     turn_cancel_ = turn.cancel;
@@ -474,7 +492,11 @@ class RemoteSession final : public sandbox::Session {
     answerer_.begin();
     if (!turn.input.empty()) answerer_.world().note_input();
     before_ = {};
-    return take_turn(Kind::kExec, std::move(payload), Part::kRuns);
+    const auto input_of_session = options_.read_input;  // which the answerer reads
+    if (has_input) options_.read_input = turn.read_input;
+    Report report = take_turn(Kind::kExec, std::move(payload), Part::kRuns);
+    options_.read_input = input_of_session;
+    return report;
   }
   Report go_on(std::optional<uint64_t> pause_at_fuel) override {
     std::string payload = bytes_of(left_of(options_), pause_at_fuel);

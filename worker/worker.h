@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "sandbox/check.h"
 #include "sandbox/sandbox.h"
 #include "sandbox/session.h"
 #include "sandbox/template.h"
@@ -61,6 +62,8 @@ class Worker : public std::enable_shared_from_this<Worker> {
   // As sandbox::run() and thaw(); functions of the embedder are not for workers.
   sandbox::Report run(const sandbox::Program& program, const sandbox::RunOptions& options);
   sandbox::Report thaw(std::span<const uint8_t> snapshot, const sandbox::RunOptions& options);
+  // As sandbox::check_program(). Errors: kUnavailable of a worker that is gone, or was lost over the program.
+  Result<sandbox::CheckAnswer> check(const sandbox::CheckRequest& request);
   // As Session::create(), of a template that is open. The session keeps the worker. A fork of it has a worker of its own,
   // where this one is a zygote's and keep() can keep what is forked. Errors: those of Session::create();
   // kUnavailable of a worker that is gone.
@@ -126,6 +129,8 @@ class Zygote : public std::enable_shared_from_this<Zygote> {
   Status open(const sandbox::TemplateSpec& spec);
   // Errors: kUnavailable.
   Result<std::shared_ptr<Worker>> spawn();
+  // Its number in this process's namespace, for a control group that it is to be in with all of its workers.
+  [[nodiscard]] int process() const { return worker_->pid_; }
 
  private:
   friend class Worker;

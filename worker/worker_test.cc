@@ -158,6 +158,27 @@ TEST_F(TrifectaRule, AFrozenRunHasReadWhatItHadRead) {
   EXPECT_EQ(model.heard, "before;");
 }
 
+TEST(Worker, ItChecksAsThisProcessDoes) {
+  for (const std::string& source : {std::string(kAdds), std::string("(func (export \"run\") (i32.ad))"),
+                                    std::string(), std::string("\0asm", 4), std::string(200'000, '('),
+                                    "(func (export \"run\") (call $kv.gett))" + std::string(1000, ' ')}) {
+    const sandbox::CheckRequest request{source, "program.wat", true, 600'000};
+    const sandbox::CheckAnswer here = sandbox::check_program(request);
+    const auto worker = Worker::start();
+    ASSERT_TRUE(worker);
+    const auto there = (*worker)->check(request);
+    ASSERT_TRUE(there) << there.error().message;
+    EXPECT_EQ(there->plain, here.plain);
+    EXPECT_EQ(there->was_stopped, here.was_stopped);
+    ASSERT_EQ(there->findings.size(), here.findings.size());
+    for (size_t i = 0; i < here.findings.size(); ++i) {
+      EXPECT_EQ(there->findings[i].text, here.findings[i].text);
+      EXPECT_EQ(there->findings[i].code, here.findings[i].code);
+      EXPECT_EQ(there->findings[i].place, here.findings[i].place);
+    }
+  }
+}
+
 TEST(Worker, TheJournalIsTheSupervisors) {
   host::Journal here, there;
   sandbox::RunOptions options;
@@ -303,6 +324,16 @@ TEST(MisbehavingWorker, OneThatStopsItselfIsEnded) {
       },
       options);
   EXPECT_EQ(report.outcome, Outcome::kTimedOut);
+}
+
+TEST(MisbehavingWorker, WhatItFindsMustBeFindings) {
+  const auto found = misbehaving([](Link& link) {
+                       link.receive();
+                       link.send(Kind::kDone, 0, no_walls_missing());
+                       link.send(Kind::kDone, link.receive().subject, "no findings");
+                     })->check({"(module)", "a.wat", false, 600'000});
+  ASSERT_FALSE(found);
+  EXPECT_EQ(found.error().code, ErrorCode::kUnavailable);
 }
 
 TEST(MisbehavingWorker, ItsReportMustBeOne) {

@@ -11,6 +11,7 @@
 #include <system_error>
 #include <thread>
 
+#include "base/text.h"
 #include "host/decisions.h"
 #include "host/egress/http_client.h"
 #include "host/egress/secret_mask.h"
@@ -204,8 +205,8 @@ struct HttpEgress::Lane {
 
 class HttpEgress::Impl {
  public:
-  Impl(Budget& budget, const Deadline& deadline, Resolver& resolver, Secrets secrets)
-      : budget_(budget), run_(deadline), resolver_(resolver), secrets_(std::move(secrets)) {}
+  Impl(Budget& budget, const Deadline& deadline, Resolver& resolver, Secrets secrets, EgressWatch* watch)
+      : budget_(budget), run_(deadline), resolver_(resolver), watch_(watch), secrets_(std::move(secrets)) {}
 
   Status add(const policy::HttpGrant& words);
   // An error, too, has its secrets hidden.
@@ -219,6 +220,7 @@ class HttpEgress::Impl {
   static HostResult<HttpClient*> client_of(const Grant& grant, Lane& lane);
   HostResult<std::vector<Address>> look_up(const Url& url, const Grant& grant, const Deadline& deadline);
   HostResult<void> add_headers(const policy::HttpGrant& grant, Headers& headers);
+  uint64_t tell_watch(const Hop& hop, const policy::HttpGrant& grant, Headers& headers);
   HostResult<std::string> secret(const std::string& name);
   std::optional<std::string> value_of_secret(const std::string& name);
   HostResult<HttpResponse> finish(const Hop& hop, RawResponse raw, Lane& lane);
@@ -233,6 +235,7 @@ class HttpEgress::Impl {
   Budget& budget_;
   const Deadline& run_;
   Resolver& resolver_;
+  EgressWatch* const watch_;
   std::mutex secrets_mutex_;
   Secrets secrets_;  // under the mutex
   std::array<Lane, kMaxHttpAtOnce> lanes_;
@@ -284,6 +287,21 @@ HostResult<void> HttpEgress::Impl::add_headers(const policy::HttpGrant& grant, H
   return {};
 }
 
+// Its number for is_over(). Adds what the request is to carry, in the place of what the program gave by that name.
+uint64_t HttpEgress::Impl::tell_watch(const Hop& hop, const policy::HttpGrant& grant, Headers& headers) {
+  constexpr std::string_view kName = "traceparent", kAfterScheme = "://";
+  std::string_view host = grant.url;
+  if (const size_t at = host.find(kAfterScheme); at != std::string_view::npos)
+    host.remove_prefix(at + kAfterScheme.size());
+  host = host.substr(0, host.find('/'));
+  std::string traceparent;
+  const uint64_t number = watch_->leaves(hop.method, host, traceparent);
+  if (!grant.traceparent || traceparent.empty()) return number;
+  std::erase_if(headers, [&](const auto& header) { return lower_case(header.first) == kName; });
+  headers.emplace_back(kName, std::move(traceparent));
+  return number;
+}
+
 HostResult<std::vector<Address>> HttpEgress::Impl::look_up(const Url& url, const Grant& grant,
                                                            const Deadline& deadline) {
   if (url.address) return std::vector{*url.address};  // granted by standing in the grant's URL
@@ -321,6 +339,7 @@ HostResult<RawResponse> HttpEgress::Impl::perform(const Hop& hop, const Grant& g
   if (!client) return std::unexpected(client.error());
   if (!budget_.take(Resource::kBytesOut, size_of(hop)))
     return refuse(Errno::kBudget, std::string(policy::used_up(policy::Resource::kBytesOut)));
+  const uint64_t number = watch_ != nullptr ? tell_watch(hop, grant.words, headers) : 0;
   auto answer = (*client)->send({.url = hop.url,
                                  .addresses = *addresses,
                                  .method = hop.method,
@@ -331,6 +350,7 @@ HostResult<RawResponse> HttpEgress::Impl::perform(const Hop& hop, const Grant& g
                                  .deadline = deadline,
                                  .run = run_,
                                  .budget = budget_});
+  if (watch_ != nullptr) watch_->is_over(number, answer ? static_cast<int>(answer->status) : 0);
   if (answer && answer->status == 206 && may_echo)
     answer =
         refuse(Errno::kProtocol, "The server answers with a part of the resource, and it gets a secret.");
@@ -471,8 +491,9 @@ HttpEgress::~HttpEgress() = default;
 
 Result<std::unique_ptr<HttpEgress>> HttpEgress::create(const std::vector<policy::HttpGrant>& grants,
                                                        Budget& budget, const Deadline& deadline,
-                                                       Resolver& resolver, Secrets secrets) {
-  auto impl = std::make_unique<Impl>(budget, deadline, resolver, std::move(secrets));
+                                                       Resolver& resolver, Secrets secrets,
+                                                       EgressWatch* watch) {
+  auto impl = std::make_unique<Impl>(budget, deadline, resolver, std::move(secrets), watch);
   impl->words_ = grants;
   for (const policy::HttpGrant& grant : impl->words_) MEMBRANE_TRY(impl->add(grant));
   return std::unique_ptr<HttpEgress>(new HttpEgress(std::move(impl)));

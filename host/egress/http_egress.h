@@ -29,6 +29,7 @@
 #include "base/result.h"
 #include "host/broker.h"
 #include "host/deadline.h"
+#include "host/egress/egress_watch.h"
 #include "host/egress/resolver.h"
 #include "policy/budget.h"
 #include "policy/policy.h"
@@ -45,9 +46,11 @@ class HttpEgress {
   static constexpr size_t kMaxRequestHeaders = 64;
   static constexpr size_t kMinSecretBytes = 8;  // a shorter one could not be told from other text
 
+  // `watch` is borrowed, and may be null.
   static Result<std::unique_ptr<HttpEgress>> create(const std::vector<policy::HttpGrant>& grants,
                                                     policy::Budget& budget, const Deadline& deadline,
-                                                    Resolver& resolver, Secrets secrets);
+                                                    Resolver& resolver, Secrets secrets,
+                                                    EgressWatch* watch = nullptr);
   ~HttpEgress();
 
   // EACCES: not granted. EINVAL: malformed. E2BIG: a limit of the grant. EQUOTA: too many

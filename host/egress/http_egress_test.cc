@@ -65,12 +65,14 @@ class Egress : public testing::Test {
 
   HttpEgress& open() {
     if (!egress) {
-      auto made = HttpEgress::create(grants, budget, run, resolver,
-                                     [this](const std::string& name) -> std::optional<std::string> {
-                                       const auto found = secrets.find(name);
-                                       if (found == secrets.end()) return std::nullopt;
-                                       return found->second;
-                                     });
+      auto made = HttpEgress::create(
+          grants, budget, run, resolver,
+          [this](const std::string& name) -> std::optional<std::string> {
+            const auto found = secrets.find(name);
+            if (found == secrets.end()) return std::nullopt;
+            return found->second;
+          },
+          watch);
       EXPECT_TRUE(made) << made.error().to_string();
       egress = std::move(*made);
     }
@@ -86,6 +88,7 @@ class Egress : public testing::Test {
   Deadline run{budget};
   ScriptedResolver resolver;
   std::map<std::string, std::string> secrets;
+  EgressWatch* watch = nullptr;
   std::unique_ptr<HttpEgress> egress;
 };
 
@@ -105,6 +108,44 @@ RawServer::Handler redirect(const std::string& status, const std::string& locati
 }
 std::string first_line(const std::string& request) { return request.substr(0, request.find("\r\n")); }
 bool contains(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
+
+// -- traces ----------------------------------------------------------------------
+
+struct Noting final : EgressWatch {
+  uint64_t leaves(std::string_view method, std::string_view host, std::string& traceparent) override {
+    said.push_back(std::string(method) + " " + std::string(host));
+    traceparent = "00-trace-" + std::to_string(said.size());
+    return said.size();
+  }
+  void is_over(uint64_t number, int status) override {
+    said.push_back(std::to_string(number) + " was answered by " + std::to_string(status));
+  }
+  std::vector<std::string> said;
+};
+
+TEST_F(Egress, IsTracedAsItsGrantSays) {
+  for (const bool is_carried : {false, true}) {
+    std::string seen;
+    RawServer server([&](RawConnection& connection, const std::string& request) {
+      seen = request;
+      connection.send(http_response("200 OK", "", "hello"));
+    });
+    Noting noting;
+    watch = &noting;
+    egress = nullptr;
+    grants.clear();
+    allow(server);
+    grants.back().traceparent = is_carried;
+    ASSERT_TRUE(get(server.url("/secret-path?of=the-program"), {{"Traceparent", "00-own-0"}}));
+    EXPECT_EQ(contains(seen, "traceparent: 00-trace-1"), is_carried) << seen;
+    EXPECT_EQ(contains(seen, "00-own-0"), !is_carried) << seen;
+    ASSERT_EQ(noting.said.size(), 2u);
+    EXPECT_TRUE(noting.said[0].starts_with("GET 127.0.0.1:")) << noting.said[0];
+    EXPECT_FALSE(contains(noting.said[0], "secret-path"));
+    EXPECT_EQ(noting.said[1], "1 was answered by 200");
+    egress = nullptr;
+  }
+}
 
 // -- several at once -------------------------------------------------------------
 

@@ -29,6 +29,7 @@ export {
   type FileInfo,
   type Forms,
   type Json,
+  type Receipt,
   type SandboxInfo,
   type Snapshot,
 } from './types.js'

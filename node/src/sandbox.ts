@@ -18,6 +18,7 @@ import {
   type FileInfo,
   type FileJson,
   type Json,
+  type Receipt,
   type SandboxInfo,
   type SandboxJson,
   type Snapshot,
@@ -43,6 +44,8 @@ export interface CreateOptions extends ConnectionOptions {
   labels?: readonly string[]
   env?: Readonly<Record<string, string>>
   packages?: readonly string[]
+  /** Make a receipt of every exec. */
+  seal?: boolean
 }
 
 export interface ChangeOptions extends CallOptions {
@@ -57,11 +60,15 @@ export interface ChangeOptions extends CallOptions {
 export interface ExecOptions {
   arguments?: readonly string[]
   stdin?: string
+  /** writeStdin() of its stream, or of the Exec in the background, gives it more. */
+  openStdin?: boolean
   /** How long the program may run; the policy's limit counts when it is less. */
   timeout?: Duration
   /** For this program alone, over the sandbox's. */
   env?: Readonly<Record<string, string>>
   context?: string
+  /** Make a receipt of it. */
+  seal?: boolean
   /** Ends the call, and the program. */
   signal?: AbortSignal
 }
@@ -84,7 +91,9 @@ function turnOf(code: string, options: ExecOptions): Record<string, unknown> {
     env: options.env,
     context: options.context,
     stdin: options.stdin,
+    open_stdin: options.openStdin,
     arguments: options.arguments,
+    seal: options.seal,
     timeout_ms: options.timeout === undefined ? undefined : milliseconds(options.timeout),
   }
 }
@@ -161,6 +170,11 @@ export class Stream implements AsyncIterable<Event> {
     if (this.execId !== '' && !this.result) await this.#connection.nothing(cancelOf(this.#sandbox, this.execId))
   }
 
+  /** More of its input, when it was begun with openStdin; eof: the last. Once the first event has come. */
+  async writeStdin(data: string | Uint8Array, options: { eof?: boolean } = {}): Promise<void> {
+    await this.#connection.nothing(inputOf(this.#sandbox, this.execId, data, options.eof))
+  }
+
   async *#serverEvents(): AsyncGenerator<ServerEvent> {
     const attempts = new Attempts(this.#connection.settings)
     let request = this.#begin
@@ -197,6 +211,12 @@ const cancelOf = (sandbox: string, exec: string): Request => ({
   path: pathOf(sandbox, 'execs', exec),
   isGoneFine: true,
 })
+const inputOf = (sandbox: string, exec: string, data: string | Uint8Array, eof = false): Request => ({
+  method: 'POST',
+  path: pathOf(sandbox, 'execs', exec, 'stdin'),
+  query: { eof: eof ? 'true' : undefined },
+  bytes: data,
+})
 const eventsOf = (sandbox: string, exec: string, after: string): Request => ({
   method: 'GET',
   path: pathOf(sandbox, 'execs', exec, 'events'),
@@ -207,6 +227,13 @@ async function resultOf(stream: Stream): Promise<Result> {
   for await (const _ of stream);
   if (!stream.result) throw notOurs('a stream without a result')
   return stream.result
+}
+
+async function receiptOf(connection: Connection, sandbox: string, exec: string, options: CallOptions): Promise<Receipt> {
+  const path = pathOf(sandbox, 'execs', exec, 'receipt')
+  const request = { method: 'GET', path, accept: '*/*', signal: options.signal }
+  const text = await connection.bytes(request)
+  return { text, privateText: await connection.bytes({ ...request, path: path + '/private' }) }
 }
 
 /** A program that runs in the background. */
@@ -240,6 +267,16 @@ export class Exec {
 
   async cancel(): Promise<void> {
     await this.#connection.nothing(cancelOf(this.#sandbox, this.id))
+  }
+
+  /** More of its input, when it was begun with openStdin; eof: the last. The program reads it as it comes. */
+  async writeStdin(data: string | Uint8Array, options: { eof?: boolean } = {}): Promise<void> {
+    await this.#connection.nothing(inputOf(this.#sandbox, this.id, data, options.eof))
+  }
+
+  /** Of one that was sealed, when it is over. */
+  async receipt(options: CallOptions = {}): Promise<Receipt> {
+    return receiptOf(this.#connection, this.#sandbox, this.id, options)
   }
 }
 
@@ -342,6 +379,7 @@ export class Sandbox {
       labels: options.labels,
       env: options.env,
       packages: options.packages,
+      seal: options.seal,
     }
     const request = { method: 'POST', path: '/v1/sandboxes', json, signal: options.signal }
     return new Sandbox(connection, infoOf(await connection.json<SandboxJson>(request)))
@@ -422,6 +460,11 @@ export class Sandbox {
     const json = { ...turnOf(code, options), stream: true }
     const begin = { method: 'POST', path, json, signal: options.signal }
     return new Stream(this.#connection, this.id, begin, '', true)
+  }
+
+  /** Of an exec that was sealed, by its result or its id. */
+  async receipt(exec: Result | string, options: CallOptions = {}): Promise<Receipt> {
+    return receiptOf(this.#connection, this.id, typeof exec === 'string' ? exec : exec.execId, options)
   }
 
   /** So many that go on from where this one stands, each for itself. */

@@ -93,6 +93,14 @@ export interface SandboxJson {
   readonly labels?: string[]
 }
 
+/** What an exec did, sealed by the service: what `membrane verify` and `membrane replay` read, as NAME and NAME.private. */
+export interface Receipt {
+  /** Can be shown to anybody. */
+  text: Uint8Array
+  /** Has the code, what it was given, what the world answered, what it put out. */
+  privateText: Uint8Array
+}
+
 /** What came of a program. */
 export class Result {
   /** "ok", or how it ended otherwise: "raised", "out_of_fuel", "timed_out", "cancelled", "denied", … */

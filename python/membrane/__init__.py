@@ -19,7 +19,7 @@ from ._errors import (
     UnreachableError,
 )
 from ._sync import Exec, Files, Sandbox, Stream
-from ._types import Duration, Event, FileEvent, FileInfo, Forms, Result, SandboxInfo, Snapshot
+from ._types import Duration, Event, FileEvent, FileInfo, Forms, Receipt, Result, SandboxInfo, Snapshot
 from ._version import VERSION
 
 __version__ = VERSION
@@ -42,6 +42,7 @@ __all__ = [
     "MembraneError",
     "NotFoundError",
     "ProgramError",
+    "Receipt",
     "Result",
     "Sandbox",
     "SandboxInfo",

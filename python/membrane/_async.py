@@ -30,7 +30,7 @@ from ._errors import MembraneError
 from ._events import EventParser, ServerEvent
 from ._requests import Request, Turn
 from ._settings import Settings, settings
-from ._types import Duration, Event, FileEvent, FileInfo, Result, SandboxInfo, Snapshot
+from ._types import Duration, Event, FileEvent, FileInfo, Receipt, Result, SandboxInfo, Snapshot
 from ._version import VERSION
 
 T = TypeVar("T")
@@ -141,6 +141,12 @@ class AsyncStream:
             await asyncio.sleep(wait)
             request = requests.events(self._sandbox, self.exec_id, last_id)
 
+    async def write_stdin(self, data: Union[str, bytes], *, eof: bool = False) -> None:
+        """More of its input, when it was begun with open_stdin; eof: the last. The program reads it as it comes.
+
+        Once the first event has come: the program is known then."""
+        await self._connection.send(requests.write_stdin(self._sandbox, self.exec_id, data, eof))
+
     async def cancel(self) -> None:
         """Stops the program; its result has the outcome "cancelled"."""
         if self.exec_id and self.result is None:
@@ -183,6 +189,19 @@ class AsyncExec:
 
     async def cancel(self) -> None:
         await self._connection.send(requests.cancel(self._sandbox, self.id))
+
+    async def write_stdin(self, data: Union[str, bytes], *, eof: bool = False) -> None:
+        """More of its input, when it was begun with open_stdin; eof: the last. The program reads it as it comes."""
+        await self._connection.send(requests.write_stdin(self._sandbox, self.id, data, eof))
+
+    async def receipt(self) -> Receipt:
+        """Of one that was sealed, when it is over."""
+        return await _receipt_of(self._connection, self._sandbox, self.id)
+
+
+async def _receipt_of(connection: AsyncConnection, sandbox: str, exec_id: str) -> Receipt:
+    text = await connection.send(requests.receipt(sandbox, exec_id))
+    return Receipt(text, await connection.send(requests.private_receipt(sandbox, exec_id)))
 
 
 async def _result_of(stream: AsyncStream) -> Result:
@@ -269,6 +288,7 @@ class AsyncSandbox:
         labels: Optional[Sequence[str]] = None,
         env: Optional[Mapping[str, str]] = None,
         packages: Optional[Sequence[str]] = None,
+        seal: bool = False,
         url: Optional[str] = None,
         token: Optional[str] = None,
         timeout: float = 60.0,
@@ -277,12 +297,12 @@ class AsyncSandbox:
         """Makes one, of "python", "javascript", "wat" or another template; "python" without one. Or one that goes on from a
         snapshot, by its id.
 
-        policy: what it may do, as a policy file in JSON; nothing without one. url, token: of the service, else
+        policy: what it may do, as a policy file in JSON; nothing without one. seal: make a receipt of every exec. url, token: of the service, else
         MEMBRANE_URL and MEMBRANE_TOKEN, else that of this machine. timeout: the seconds in which the service must say
         something; a program may run longer. retries: of what failed by the way or was refused for now.
         """
         at = connection(url, token, timeout, retries)
-        spec = requests.create(template, snapshot, policy, ttl, idle_timeout, metadata, labels, env, packages)
+        spec = requests.create(template, snapshot, policy, ttl, idle_timeout, metadata, labels, env, packages, seal)
         return cls(at, await at.send(spec))
 
     @classmethod
@@ -360,6 +380,7 @@ class AsyncSandbox:
         timeout: Optional[Duration] = ...,
         env: Optional[Mapping[str, str]] = ...,
         context: Optional[str] = ...,
+        seal: bool = ...,
         background: Literal[False] = ...,
     ) -> Result: ...
     @overload
@@ -372,6 +393,8 @@ class AsyncSandbox:
         timeout: Optional[Duration] = ...,
         env: Optional[Mapping[str, str]] = ...,
         context: Optional[str] = ...,
+        seal: bool = ...,
+        open_stdin: bool = ...,
         background: Literal[True],
     ) -> AsyncExec: ...
     async def exec(
@@ -383,10 +406,12 @@ class AsyncSandbox:
         timeout: Optional[Duration] = None,
         env: Optional[Mapping[str, str]] = None,
         context: Optional[str] = None,
+        seal: bool = False,
+        open_stdin: bool = False,
         background: bool = False,
     ) -> Union[Result, AsyncExec]:
-        """Runs code, with all that can be said of how."""
-        turn = Turn(code, env, context, stdin, arguments, timeout)
+        """Runs code, with all that can be said of how. With open_stdin, in the background, Exec.write_stdin() gives it input."""
+        turn = Turn(code, env, context, stdin, arguments, timeout, seal, open_stdin)
         if background:
             return AsyncExec(self._connection, self.id, await self._connection.send(requests.start(self.id, turn)))
         return await _result_of(self._stream(turn))
@@ -400,12 +425,19 @@ class AsyncSandbox:
         timeout: Optional[Duration] = None,
         env: Optional[Mapping[str, str]] = None,
         context: Optional[str] = None,
+        seal: bool = False,
+        open_stdin: bool = False,
     ) -> AsyncStream:
         """Runs code when it is iterated over, and gives what it prints and shows as it comes."""
-        return self._stream(Turn(code, env, context, stdin, arguments, timeout))
+        return self._stream(Turn(code, env, context, stdin, arguments, timeout, seal, open_stdin))
 
     def _stream(self, turn: Turn) -> AsyncStream:
         return AsyncStream(self._connection, self.id, requests.stream(self.id, turn), "", True)
+
+    async def receipt(self, exec: Union[Result, str]) -> Receipt:
+        """Of an exec that was sealed, by its result or its id."""
+        exec_id = exec if isinstance(exec, str) else exec.exec_id
+        return await _receipt_of(self._connection, self.id, exec_id)
 
     async def fork(self, count: int = 1) -> List[AsyncSandbox]:
         """So many that go on from where this one stands, each for itself."""

@@ -134,6 +134,7 @@ def create(
     labels: Optional[Sequence[str]],
     env: Optional[Mapping[str, str]],
     packages: Optional[Sequence[str]],
+    seal: bool,
 ) -> Request[SandboxInfo]:
     spec = without_none(
         template=template or (None if snapshot else "python"),
@@ -145,6 +146,7 @@ def create(
         labels=None if labels is None else list(labels),
         env=env,
         packages=None if packages is None else list(packages),
+        seal=seal or None,
     )
     return request("POST", "/v1/sandboxes", _info, json_body=spec)
 
@@ -217,6 +219,8 @@ class Turn:
     stdin: Optional[str] = None
     arguments: Sequence[str] = ()
     timeout: Optional[Duration] = None
+    seal: bool = False
+    open_stdin: bool = False
 
     def json(self, **more: Any) -> dict[str, Any]:
         return without_none(
@@ -226,6 +230,8 @@ class Turn:
             stdin=self.stdin,
             arguments=list(self.arguments) or None,
             timeout_ms=None if self.timeout is None else milliseconds(self.timeout),
+            seal=self.seal or None,
+            open_stdin=self.open_stdin or None,
             **more,
         )
 
@@ -251,6 +257,20 @@ def cancel(sandbox: str, exec_id: str) -> Request[None]:
 
 def state(sandbox: str, exec_id: str) -> Request[str]:
     return request("GET", _path(sandbox, "execs", exec_id), lambda body: str(json_of(body)["state"]))
+
+
+def write_stdin(sandbox: str, exec_id: str, data: Union[str, bytes], eof: bool) -> Request[None]:
+    body = data.encode() if isinstance(data, str) else bytes(data)
+    query = {"eof": "true"} if eof else None
+    return request("POST", _path(sandbox, "execs", exec_id, "stdin"), nothing, query=query, bytes_body=body)
+
+
+def receipt(sandbox: str, exec_id: str) -> Request[bytes]:
+    return request("GET", _path(sandbox, "execs", exec_id, "receipt"), lambda body: body, accept="*/*")
+
+
+def private_receipt(sandbox: str, exec_id: str) -> Request[bytes]:
+    return request("GET", _path(sandbox, "execs", exec_id, "receipt", "private"), lambda body: body, accept="*/*")
 
 
 def event_of(event: ServerEvent) -> Optional[Event]:

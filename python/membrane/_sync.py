@@ -19,7 +19,7 @@ from ._errors import MembraneError
 from ._events import EventParser, ServerEvent
 from ._requests import Request, Turn
 from ._settings import Settings, settings
-from ._types import Duration, Event, FileEvent, FileInfo, Result, SandboxInfo, Snapshot
+from ._types import Duration, Event, FileEvent, FileInfo, Receipt, Result, SandboxInfo, Snapshot
 from ._version import VERSION
 
 T = TypeVar("T")
@@ -126,6 +126,12 @@ class Stream:
             time.sleep(wait)
             request = requests.events(self._sandbox, self.exec_id, last_id)
 
+    def write_stdin(self, data: Union[str, bytes], *, eof: bool = False) -> None:
+        """More of its input, when it was begun with open_stdin; eof: the last. The program reads it as it comes.
+
+        Once the first event has come: the program is known then."""
+        self._connection.send(requests.write_stdin(self._sandbox, self.exec_id, data, eof))
+
     def cancel(self) -> None:
         """Stops the program; its result has the outcome "cancelled"."""
         if self.exec_id and self.result is None:
@@ -168,6 +174,19 @@ class Exec:
 
     def cancel(self) -> None:
         self._connection.send(requests.cancel(self._sandbox, self.id))
+
+    def write_stdin(self, data: Union[str, bytes], *, eof: bool = False) -> None:
+        """More of its input, when it was begun with open_stdin; eof: the last. The program reads it as it comes."""
+        self._connection.send(requests.write_stdin(self._sandbox, self.id, data, eof))
+
+    def receipt(self) -> Receipt:
+        """Of one that was sealed, when it is over."""
+        return _receipt_of(self._connection, self._sandbox, self.id)
+
+
+def _receipt_of(connection: Connection, sandbox: str, exec_id: str) -> Receipt:
+    text = connection.send(requests.receipt(sandbox, exec_id))
+    return Receipt(text, connection.send(requests.private_receipt(sandbox, exec_id)))
 
 
 def _result_of(stream: Stream) -> Result:
@@ -254,6 +273,7 @@ class Sandbox:
         labels: Optional[Sequence[str]] = None,
         env: Optional[Mapping[str, str]] = None,
         packages: Optional[Sequence[str]] = None,
+        seal: bool = False,
         url: Optional[str] = None,
         token: Optional[str] = None,
         timeout: float = 60.0,
@@ -262,12 +282,12 @@ class Sandbox:
         """Makes one, of "python", "javascript", "wat" or another template; "python" without one. Or one that goes on from a
         snapshot, by its id.
 
-        policy: what it may do, as a policy file in JSON; nothing without one. url, token: of the service, else
+        policy: what it may do, as a policy file in JSON; nothing without one. seal: make a receipt of every exec. url, token: of the service, else
         MEMBRANE_URL and MEMBRANE_TOKEN, else that of this machine. timeout: the seconds in which the service must say
         something; a program may run longer. retries: of what failed by the way or was refused for now.
         """
         at = connection(url, token, timeout, retries)
-        spec = requests.create(template, snapshot, policy, ttl, idle_timeout, metadata, labels, env, packages)
+        spec = requests.create(template, snapshot, policy, ttl, idle_timeout, metadata, labels, env, packages, seal)
         return cls(at, at.send(spec))
 
     @classmethod
@@ -345,6 +365,7 @@ class Sandbox:
         timeout: Optional[Duration] = ...,
         env: Optional[Mapping[str, str]] = ...,
         context: Optional[str] = ...,
+        seal: bool = ...,
         background: Literal[False] = ...,
     ) -> Result: ...
     @overload
@@ -357,6 +378,8 @@ class Sandbox:
         timeout: Optional[Duration] = ...,
         env: Optional[Mapping[str, str]] = ...,
         context: Optional[str] = ...,
+        seal: bool = ...,
+        open_stdin: bool = ...,
         background: Literal[True],
     ) -> Exec: ...
     def exec(
@@ -368,10 +391,12 @@ class Sandbox:
         timeout: Optional[Duration] = None,
         env: Optional[Mapping[str, str]] = None,
         context: Optional[str] = None,
+        seal: bool = False,
+        open_stdin: bool = False,
         background: bool = False,
     ) -> Union[Result, Exec]:
-        """Runs code, with all that can be said of how."""
-        turn = Turn(code, env, context, stdin, arguments, timeout)
+        """Runs code, with all that can be said of how. With open_stdin, in the background, Exec.write_stdin() gives it input."""
+        turn = Turn(code, env, context, stdin, arguments, timeout, seal, open_stdin)
         if background:
             return Exec(self._connection, self.id, self._connection.send(requests.start(self.id, turn)))
         return _result_of(self._stream(turn))
@@ -385,12 +410,19 @@ class Sandbox:
         timeout: Optional[Duration] = None,
         env: Optional[Mapping[str, str]] = None,
         context: Optional[str] = None,
+        seal: bool = False,
+        open_stdin: bool = False,
     ) -> Stream:
         """Runs code when it is iterated over, and gives what it prints and shows as it comes."""
-        return self._stream(Turn(code, env, context, stdin, arguments, timeout))
+        return self._stream(Turn(code, env, context, stdin, arguments, timeout, seal, open_stdin))
 
     def _stream(self, turn: Turn) -> Stream:
         return Stream(self._connection, self.id, requests.stream(self.id, turn), "", True)
+
+    def receipt(self, exec: Union[Result, str]) -> Receipt:
+        """Of an exec that was sealed, by its result or its id."""
+        exec_id = exec if isinstance(exec, str) else exec.exec_id
+        return _receipt_of(self._connection, self.id, exec_id)
 
     def fork(self, count: int = 1) -> List[Sandbox]:
         """So many that go on from where this one stands, each for itself."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import datetime
+import os
 import re
 from dataclasses import dataclass, field
 from typing import Any, Mapping, Optional, Sequence, Union
@@ -94,6 +95,25 @@ class FileEvent:
 
     kind: str
     path: str
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """What an exec did, sealed by the service: what `membrane verify` and `membrane replay` read.
+
+    text can be shown to anybody; private_text has the code, what it was given, what the world answered, what it put out.
+    """
+
+    text: bytes
+    private_text: bytes = field(repr=False)
+
+    def save(self, path: Union[str, os.PathLike[str]]) -> None:
+        """Writes both: the private one beside the other, as PATH.private, for the owner alone."""
+        name = os.fspath(path)
+        with open(os.open(name + ".private", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+            file.write(self.private_text)
+        with open(name, "wb") as file:
+            file.write(self.text)
 
 
 @dataclass(frozen=True)

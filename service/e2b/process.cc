@@ -83,6 +83,7 @@ struct Start {
   std::string template_name;
   Command command;
   std::optional<uint64_t> timeout_ms;
+  bool takes_input = false;  // while it runs, where it is a program of an interpreter
 
   // Relative paths begin at the command's directory.
   [[nodiscard]] std::string path(const std::string& given) const {
@@ -98,6 +99,7 @@ struct Start {
   void run(ExecSpec spec) {
     spec.is_script = true;
     spec.timeout_ms = timeout_ms;
+    spec.open_stdin = takes_input;
     spec.environment = command.environment;
     const auto exec_of = [&](ExecSpec each) {
       return service.sandboxes.exec(call->known->tenant, call->known->id, std::move(each));
@@ -207,6 +209,8 @@ void run_cat(const SharedStart& start) {
   constexpr size_t kMostFiles = 64;
   const auto is_flag = [](const std::string& word) { return word.starts_with('-'); };
   const auto files = after(start->words, 1);
+  if (files.empty() && start->takes_input && start->template_name == "python")
+    return start->run({.code = "import sys\nfor line in sys.stdin: print(line, end='', flush=True)"});
   if (files.empty() || files.size() > kMostFiles || std::ranges::any_of(files, is_flag))
     return refuse_stream(start->call, rpc_error(needs_linux("cat with these words (it takes files)")));
   cat_from(start, 1, "");
@@ -266,12 +270,12 @@ void start_command(const Service& service, const SharedCall& call, const Json& m
   Fields fields(message);
   const Json process = fields.object("process");
   if (message.contains("pty") && !message["pty"].is_null()) return refuse(rpc_error(needs_linux("A PTY")));
-  if (fields.flag("stdin")) return refuse(rpc_error(needs_linux("A command that waits for input (stdin)")));
   Fields of_process(process);
   Command command;
   command.environment = of_process.texts("envs");
   command.directory = of_process.optional_text("cwd");
   command.tag = fields.optional_text("tag");
+  const bool takes_input = fields.flag("stdin");
   if (const auto checked = fields.checked(); !checked) return refuse(rpc_error(checked.error()));
   if (const auto checked = of_process.checked(); !checked) return refuse(rpc_error(checked.error()));
   const auto line = line_of(process);
@@ -290,8 +294,9 @@ void start_command(const Service& service, const SharedCall& call, const Json& m
     return refuse(rpc_error(error));
   }
   command.line = *line;
-  const auto start = std::make_shared<Start>(Start{service, call, *std::move(words), info->template_name,
-                                                   std::move(command), timeout_of(call->request)});
+  const auto start =
+      std::make_shared<Start>(Start{service, call, *std::move(words), info->template_name, std::move(command),
+                                    timeout_of(call->request), takes_input});
   if (!start->command.directory) return program->run(start);
   service.sandboxes.act_on_files(
       call->known->tenant, call->known->id, "",
@@ -351,10 +356,36 @@ void send_signal(const Service& service, const SharedCall& call, const Json& mes
   else call->reply(rpc_response(rpc_error(cancelled.error())));
 }
 
-void refuse_input(const Service&, const SharedCall& call, const Json& message) {
+// {"process": …, "input": {"stdin": base64}}
+void send_input(const Service&, const SharedCall& call, const Json& message) {
   const auto command = selected(call, message);
   if (!command) return call->reply(rpc_response(command.error()));
-  call->reply(rpc_response(rpc_error(needs_linux("Input of a command that runs"))));
+  Fields fields(message);
+  const Json input = fields.object("input");
+  if (input.contains("pty")) return call->reply(rpc_response(rpc_error(needs_linux("A PTY"))));
+  Fields of_input(input);
+  const auto text = of_input.optional_text("stdin");
+  for (Fields* const each : {&fields, &of_input})
+    if (const auto checked = each->checked(); !checked)
+      return call->reply(rpc_response(rpc_error(checked.error())));
+  const auto bytes = base64_decode(text.value_or(""));
+  if (!bytes)
+    return call->reply(rpc_response(RpcError{RpcCode::kInvalidArgument, "input.stdin is not base64"}));
+  const auto written = command->exec->write_input(*bytes, false);
+  call->reply(written ? rpc_response("{}") : rpc_response(rpc_error(written.error())));
+}
+
+void close_input(const Service&, const SharedCall& call, const Json& message) {
+  const auto command = selected(call, message);
+  if (!command) return call->reply(rpc_response(command.error()));
+  const auto closed = command->exec->write_input("", true);
+  call->reply(closed ? rpc_response("{}") : rpc_response(rpc_error(closed.error())));
+}
+
+void refuse_update(const Service&, const SharedCall& call, const Json& message) {
+  const auto command = selected(call, message);
+  if (!command) return call->reply(rpc_response(command.error()));
+  call->reply(rpc_response(rpc_error(needs_linux("A PTY"))));
 }
 
 constexpr RpcMethod kMethods[] = {
@@ -362,9 +393,9 @@ constexpr RpcMethod kMethods[] = {
     {"Connect", "exec", true, connect},
     {"List", "exec", false, list},
     {"SendSignal", "exec", false, send_signal},
-    {"SendInput", "exec", false, refuse_input},
-    {"CloseStdin", "exec", false, refuse_input},
-    {"Update", "exec", false, refuse_input},
+    {"SendInput", "exec", false, send_input},
+    {"CloseStdin", "exec", false, close_input},
+    {"Update", "exec", false, refuse_update},
 };
 
 }  // namespace

@@ -1,7 +1,7 @@
 """The code interpreter: one turn takes a piece of code from the host, runs it, and says what came of it.
 
     next    {"code":…, "name":"<cell 1>", "mode":"cell"|"script"|"check"|"complete", "arguments":[…], "input":…, "fresh":{"entropy_hex":…},
-             "input_waits":true, "packages":"/usr/lib/python-packages"}
+             "input_waits":true, "input_is_new":true, "packages":"/usr/lib/python-packages"}
     result  {"outcome":"ok"|"error"|"exit", "value":…, "displays":[…], "error":…, "exit_code":n}
 
 A cell runs in __main__, where its names stay; a script has a __main__ of its own.
@@ -154,6 +154,8 @@ def _run(request):
     result = {"outcome": "ok", "value": None, "displays": [], "error": None, "exit_code": 0}
     _display._shown.clear()
     text = _Waiting if request.get("input_waits") else request.get("input")
+    if request.get("input_is_new"):
+        _drop_waiting_input()
     with _Surroundings(arguments, text, script):
         try:
             if script:
@@ -236,6 +238,12 @@ _waiting_input = _open_input()  # the warm image has it
 
 class _Waiting:
     """In the place of a text: there is an input, and it is read when the program asks."""
+
+
+def _drop_waiting_input():
+    """What was read ahead of an input that was another turn's goes."""
+    global _waiting_input
+    _waiting_input = _open_input()
 
 
 def _input_that_waits():

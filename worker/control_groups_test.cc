@@ -1,0 +1,99 @@
+// Skipped where no group can be made: without root, and without a delegated one.
+#include "worker/control_groups.h"
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+#include <functional>
+
+namespace membrane::worker {
+namespace {
+
+constexpr uint64_t kMemoryBytes = 64u << 20, kProcesses = 8;
+
+// What becomes of a process in the group that does `act`; its status as waitpid() has it.
+int status_of(ControlGroups& groups, const std::function<int()>& act) {
+  int go[2] = {};
+  EXPECT_EQ(pipe(go), 0);
+  const pid_t pid = fork();
+  if (pid == 0) {
+    char byte = 0;
+    if (read(go[0], &byte, 1) != 1) _exit(1);
+    _exit(act());
+  }
+  const Status added = groups.add(pid);
+  EXPECT_TRUE(added) << added.error().message;
+  EXPECT_EQ(write(go[1], "x", 1), 1);
+  close(go[0]);
+  close(go[1]);
+  int status = 0;
+  EXPECT_EQ(waitpid(pid, &status, 0), pid);
+  return status;
+}
+
+TEST(ControlGroups, EndWhoTakesMoreMemoryThanTheyMay) {
+  ControlGroups groups = ControlGroups::make({.memory_bytes = kMemoryBytes});
+  if (groups.bounded().empty()) GTEST_SKIP() << groups.missing();
+  const int status = status_of(groups, [] {
+    const size_t bytes = 4 * kMemoryBytes;
+    void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) return 2;
+    for (size_t at = 0; at < bytes; at += 4096) static_cast<volatile char*>(memory)[at] = 1;
+    return 0;
+  });
+  EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) << status;
+}
+
+TEST(ControlGroups, LetNoMoreProcessesBeThanTheyMay) {
+  ControlGroups groups = ControlGroups::make({.processes = kProcesses});
+  if (groups.bounded().empty()) GTEST_SKIP() << groups.missing();
+  const int status = status_of(groups, [] {
+    int made = 0;
+    for (; made < 64; ++made) {
+      const pid_t child = fork();
+      if (child < 0) break;
+      if (child == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        while (getppid() != 1) pause();
+        _exit(0);
+      }
+    }
+    return made;
+  });
+  ASSERT_TRUE(WIFEXITED(status)) << status;
+  EXPECT_EQ(WEXITSTATUS(status), static_cast<int>(kProcesses) - 1);
+}
+
+TEST(ControlGroups, AreRemovedAtTheirEndAndAfterACrash) {
+  const pid_t crashed = fork();
+  if (crashed == 0) {
+    auto* const groups = new ControlGroups(ControlGroups::make({.processes = kProcesses}));
+    _exit(groups->bounded().empty() ? 1 : 0);  // without its destructor, as one that is killed
+  }
+  int status = 0;
+  waitpid(crashed, &status, 0);
+  if (WEXITSTATUS(status) != 0) GTEST_SKIP() << "no group can be made here";
+  std::filesystem::path own;
+  {
+    const ControlGroups groups = ControlGroups::make({.processes = kProcesses});
+    ASSERT_EQ(groups.directories().size(), 1u) << groups.missing();
+    own = groups.directories().front();
+    EXPECT_TRUE(std::filesystem::exists(own));
+    EXPECT_FALSE(std::filesystem::exists(own.parent_path() / ("membrane-" + std::to_string(crashed))));
+  }
+  EXPECT_FALSE(std::filesystem::exists(own));
+}
+
+TEST(ControlGroups, SayWhatIsNotBounded) {
+  const ControlGroups groups = ControlGroups::make({.memory_bytes = kMemoryBytes, .processes = kProcesses});
+  EXPECT_EQ(groups.bounded().size() == 2, groups.missing().empty()) << groups.missing();
+  EXPECT_TRUE(ControlGroups::make({}).missing().empty());
+}
+
+}  // namespace
+}  // namespace membrane::worker
