@@ -267,12 +267,16 @@ class CallLedger::Comparison {
         .has_value();
   }
 
-  // The request succeeded, and the call failed by itself afterwards: there was no room for the answer, or not what was wanted
-  // in it.
+  // The request succeeded, and the call failed by itself afterwards: there was no room for the answer, or not what was
+  // wanted in it. That it was made is told all the same, by what left with it.
   bool find_answered(const CallRecord& line, const Row& row) {
+    const bool says_that_nothing_was_done =
+        line.code == Errno::kInvalid || line.code == Errno::kUnsupported || line.code == Errno::kBudget;
+    if (says_that_nothing_was_done) return false;
     return take(row.function,
                 [&](const Entry& entry, size_t) {
-                  return entry.error.code == Errno::kOk && has_target(entry, line, row);
+                  return entry.error.code == Errno::kOk && has_target(entry, line, row) &&
+                         fits(row.out, line.bytes_out, entry.bytes_out);
                 })
         .has_value();
   }

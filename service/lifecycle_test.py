@@ -451,9 +451,9 @@ class Approvals(SandboxTest):
         rule = {"trifecta": {"egress": "close"}}
         sandbox = self.made(self.post("/sandboxes", {"template": "wat", "policy": rule}, token=token), 201)["id"]
         path = f"/v1/sandboxes/{sandbox}/policy"
-        self.refused(self.service.request("PATCH", path, {"policy": {}}, token=token), 403, "forbidden")
-        self.refused(self.service.request("PATCH", path, {"policy": {"trifecta": {"egress": "ask"}}}, token=token), 403, "forbidden")
-        self.made(self.service.request("PATCH", path, {"policy": rule}, token=token))
+        self.refused(self.service.request("PATCH", path, {}, token=token), 403, "forbidden")
+        self.refused(self.service.request("PATCH", path, {"trifecta": {"egress": "ask"}}, token=token), 403, "forbidden")
+        self.made(self.service.request("PATCH", path, rule, token=token))
 
     def closed(self, sandbox, code=None, **more):
         report = self.service.exec(sandbox, code or self.code("out/a"), **more)
@@ -469,7 +469,7 @@ class Approvals(SandboxTest):
         self.made(self.post(f"/sandboxes/{sandbox}/pause"))
         self.made(self.post(f"/sandboxes/{sandbox}/resume"))
         self.closed(sandbox)
-        self.made(self.service.request("PATCH", f"/v1/sandboxes/{sandbox}/policy", {"policy": self.policy("close")}))
+        self.made(self.service.request("PATCH", f"/v1/sandboxes/{sandbox}/policy", self.policy("close")))
         self.closed(sandbox)
         restored = self.made(self.post("/sandboxes", {"snapshot": snapshot}), 201)["id"]
         for each in (fork, restored):
