@@ -294,7 +294,7 @@ int try_all(const std::string& directory, bool is_bare) {
 // -- a control group: no other wall, so that it stands alone
 
 constexpr uint64_t kGroupBytes = 64u << 20, kGroupProcesses = 16;
-constexpr int kWantedProcesses = 4 * kGroupProcesses;
+constexpr size_t kWantedProcesses = 4 * kGroupProcesses;
 
 int eat_memory() {
   constexpr size_t kBytes = 4 * kGroupBytes, kPage = 4096;
@@ -305,15 +305,17 @@ int eat_memory() {
 }
 
 int fork_without_end() {
-  for (int made = 0; made < kWantedProcesses; ++made) {
-    const pid_t parent = getpid(), child = fork();
-    if (child < 0) return errno;
-    if (child != 0) continue;
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    while (getppid() == parent) pause();
-    _exit(0);
+  std::vector<pid_t> children;
+  int error = 0;
+  while (error == 0 && children.size() < kWantedProcesses) {
+    const pid_t child = fork();
+    if (child == 0)
+      while (true) pause();
+    if (child < 0) error = errno;
+    else children.push_back(child);
   }
-  return 0;
+  for (const pid_t child : children) kill(child, SIGKILL), waitpid(child, nullptr, 0);
+  return error;
 }
 
 // What becomes of it: a signal, an error, or "nothing", which is what stops it.

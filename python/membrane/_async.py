@@ -297,9 +297,10 @@ class AsyncSandbox:
         """Makes one, of "python", "javascript", "wat" or another template; "python" without one. Or one that goes on from a
         snapshot, by its id.
 
-        policy: what it may do, as a policy file in JSON; nothing without one. seal: make a receipt of every exec. url, token: of the service, else
-        MEMBRANE_URL and MEMBRANE_TOKEN, else that of this machine. timeout: the seconds in which the service must say
-        something; a program may run longer. retries: of what failed by the way or was refused for now.
+        policy: what it may do, as a policy file in JSON; nothing without one. seal: make a receipt of every exec.
+        url, token: of the service, else MEMBRANE_URL and MEMBRANE_TOKEN, else that of this machine. timeout: the seconds
+        in which the service must say something; a program may run longer. retries: of what failed by the way or was
+        refused for now.
         """
         at = connection(url, token, timeout, retries)
         spec = requests.create(template, snapshot, policy, ttl, idle_timeout, metadata, labels, env, packages, seal)
