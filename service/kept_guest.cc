@@ -1,17 +1,6 @@
 #include "service/kept_guest.h"
 
 namespace membrane::service {
-namespace {
-
-ApiError image_error(const Error& error) {
-  ApiError told = api_error(error);
-  if (error.code == ErrorCode::kExhausted) told.code = ApiCode::kNoSpace;
-  if (error.code == ErrorCode::kInvalidInput)
-    told.code = ApiCode::kUnavailable;  // nothing of the request is wrong
-  return told;
-}
-
-}  // namespace
 
 uint64_t KeptGuest::size_bytes() const {
   uint64_t bytes = 0;
@@ -26,7 +15,7 @@ Answer<KeptGuest> put_images(Images& images, GuestSpec spec, const std::vector<K
     auto hash = images.put(context.bytes);
     if (!hash) {
       drop_images(images, kept);
-      return std::unexpected(image_error(hash.error()));
+      return std::unexpected(disk_error(hash.error()));
     }
     kept.images.push_back({context.id, context.template_name, *std::move(hash), context.bytes.size()});
   }
@@ -38,7 +27,7 @@ Answer<KeptGuest> share_images(Images& images, const KeptGuest& kept) {
   for (const KeptImage& image : kept.images) {
     if (const Status held = images.keep(image.hash); !held) {
       drop_images(images, shared);
-      return std::unexpected(image_error(held.error()));
+      return std::unexpected(disk_error(held.error()));
     }
     shared.images.push_back(image);
   }
@@ -49,7 +38,7 @@ Answer<std::vector<KeptContext>> get_images(Images& images, const KeptGuest& kep
   std::vector<KeptContext> contexts;
   for (const KeptImage& image : kept.images) {
     auto bytes = images.get(image.hash);
-    if (!bytes) return std::unexpected(image_error(bytes.error()));
+    if (!bytes) return std::unexpected(disk_error(bytes.error()));
     contexts.push_back({image.context, image.template_name, *std::move(bytes)});
   }
   return contexts;

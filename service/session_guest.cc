@@ -43,6 +43,11 @@ ApiError no_context(const std::string& id) {
   return {ApiCode::kNotFound, "the sandbox has no context " + id, "GET …/contexts lists them."};
 }
 
+// Nothing of it can be had again: a try later would say the same.
+ApiError lost(const std::string& why) {
+  return {ApiCode::kConflict, "the sandbox is lost: " + why, "End it, and make another."};
+}
+
 class SessionGuest final : public Guest {
  public:
   SessionGuest(const GuestSpec& spec, MakeSource make_source)
@@ -144,7 +149,7 @@ class SessionGuest final : public Guest {
     std::vector<KeptContext> all;
     for (const auto& [id, context] : contexts_) {
       auto bytes = fork ? context.session->keep_fork(*fork) : context.session->keep();
-      if (!bytes) return std::unexpected(api_error(bytes.error()));
+      if (!bytes) return std::unexpected(error_of(*context.session, api_error(bytes.error())));
       all.push_back({id, context.template_name, *std::move(bytes)});
     }
     return all;
@@ -165,7 +170,10 @@ class SessionGuest final : public Guest {
   Answer<std::vector<sandbox::ReportFile>> files(const std::string& context) override {
     const auto found = find(context);
     if (!found) return std::unexpected(found.error());
-    return (*found)->session->files();
+    auto files = (*found)->session->files();
+    if (const std::string why = (*found)->session->why_lost(); !why.empty())
+      return std::unexpected(lost(why));
+    return files;
   }
 
  private:
@@ -191,12 +199,17 @@ class SessionGuest final : public Guest {
     return &found->second;
   }
 
+  static ApiError error_of(const sandbox::Session& session, ApiError error) {
+    const std::string why = session.why_lost();
+    return why.empty() ? std::move(error) : lost(why);
+  }
+
   template <typename T, typename Act>
   Answer<T> in_context(const std::string& id, const std::string& path, Act act) {
     const auto context = find(id);
     if (!context) return std::unexpected(context.error());
     host::HostResult<T> done = act(*(*context)->session);
-    if (!done) return std::unexpected(file_error(done.error(), path));
+    if (!done) return std::unexpected(error_of(*(*context)->session, file_error(done.error(), path)));
     if constexpr (std::is_void_v<T>) return {};
     else return *std::move(done);
   }
@@ -209,6 +222,7 @@ class SessionGuest final : public Guest {
     bounds_.begin_turn({});
     const sandbox::Report report = context.session->exec({.code = *code, .name = "<environment>"});
     if (report.outcome == sandbox::Outcome::kOk) return {};
+    if (const std::string why = context.session->why_lost(); !why.empty()) return std::unexpected(lost(why));
     return refuse(
         ApiCode::kInvalidValue,
         "the environment could not be set: " +
@@ -218,7 +232,7 @@ class SessionGuest final : public Guest {
 
   Answer<std::unique_ptr<sandbox::Session>> again(const Context& context) {
     const auto bytes = context.session->keep();
-    if (!bytes) return std::unexpected(api_error(bytes.error()));
+    if (!bytes) return std::unexpected(error_of(*context.session, api_error(bytes.error())));
     auto made = context.source->restore(*bytes, options());
     if (!made) return std::unexpected(api_error(made.error()));
     return *std::move(made);

@@ -126,6 +126,8 @@ class Zygote : public std::enable_shared_from_this<Zygote> {
   Status open(const sandbox::TemplateSpec& spec);
   // Errors: kUnavailable.
   Result<std::shared_ptr<Worker>> spawn();
+  // False once it was found to have ended, by one of the above.
+  [[nodiscard]] bool is_alive() const { return worker_->is_alive(); }
 
  private:
   friend class Worker;
