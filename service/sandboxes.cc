@@ -524,7 +524,7 @@ std::function<void()> Sandboxes::run(Sandbox& sandbox, const std::shared_ptr<Exe
   sandbox::Report report;
   if (!guest) {
     const ApiError& error = guest.error();
-    report = report_of(sandbox::Outcome::kInvalid, name_of(error.code), error.message, error.hint);
+    report = report_of(sandbox::Outcome::kFailed, name_of(error.code), error.message, error.hint);
   } else if (shall_begin) {
     exec->begin();
     GuestTurn turn{

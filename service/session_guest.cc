@@ -31,7 +31,8 @@ ApiError file_error(const host::HostError& error, const std::string& path) {
 
 sandbox::Report invalid_report(const ApiError& error) {
   sandbox::Report report;
-  report.outcome = sandbox::Outcome::kInvalid;
+  const bool is_lost = error.code == ApiCode::kConflict;  // nothing of the turn is wrong
+  report.outcome = is_lost ? sandbox::Outcome::kFailed : sandbox::Outcome::kInvalid;
   sandbox::ReportError& told = report.errors.emplace_back();
   told.code = name_of(error.code);
   told.message = error.message;
