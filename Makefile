@@ -16,7 +16,7 @@ CONFIGURE := tools/configure
 .DEFAULT_GOAL := help
 .PHONY: help setup build languages demo demo-local-model test test-all test-quick test-aarch64 test-modules test-languages \
         test-corpus fuzz \
-        fuzz-diff bench bench-micro bench-engine bench-host bench-languages bench-peers bench-process bench-service bench-programs format \
+        fuzz-diff bench bench-micro bench-engine bench-host bench-languages bench-peers bench-process bench-service soak-service bench-programs format \
         format-check tidy coverage docs \
         install dist clean
 
@@ -120,6 +120,9 @@ bench-service:  ## The service: create, exec, fork, idle sandboxes, many clients
 	@tools/install-dependencies bench
 	@$(PYTHON) tools/get-languages
 	@$(PYTHON) tools/bench-service --jobs $(JOBS)
+
+soak-service: build  ## The service for half an hour while workers and itself are killed, every answer checked
+	@$(PYTHON) tools/soak-service
 
 bench-process:  ## Whole processes: start, run, exit; time and peak memory
 	@tools/install-dependencies bench

@@ -187,6 +187,9 @@ Status Remote::transfer(Transfer& transfer, const RemoteRequest& request, const 
   set(CURLOPT_XFERINFOFUNCTION, &Transfer::on_progress);
   set(CURLOPT_XFERINFODATA, &transfer);
   if (is_local_) set(CURLOPT_PROXY, "");
+  // As for the clients in Python and Node's --use-openssl-ca; libcurl itself knows its own path alone.
+  const std::string trusted = environment_variable("SSL_CERT_FILE");
+  if (!trusted.empty()) set(CURLOPT_CAINFO, trusted.c_str());
   if (request.method != "GET" && request.method != "DELETE") {
     set(CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(request.body.size()));
     set(CURLOPT_POSTFIELDS, request.body.data());
@@ -202,6 +205,9 @@ Status Remote::transfer(Transfer& transfer, const RemoteRequest& request, const 
   if (transfer.is_nobody_there)
     return fail(ErrorCode::kUnavailable, "no service answers at " + url_ + ": " + why,
                 is_local_ ? "Start one: membrane serve" : "Is the URL right, and does the service run?");
+  if (code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CACERT_BADFILE)
+    return fail(ErrorCode::kDenied, "the certificate of " + url_ + " is not trusted here: " + why,
+                "SSL_CERT_FILE names a file with the certificates that are, in PEM.");
   return fail(ErrorCode::kUnavailable, "the connection to the service at " + url_ + " failed: " + why);
 }
 

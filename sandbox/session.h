@@ -103,6 +103,9 @@ class Session {
   // The others of its own tree; what each act gives, and its errors, stand there.
   virtual host::HostResult<std::vector<wasi::FileFact>> act_on_files(const wasi::FileRequest& request) = 0;
 
+  // Why it can do nothing any more, when the process that it was in has ended; "" else.
+  [[nodiscard]] virtual std::string why_lost() const { return {}; }
+
   // Pages of memory that are its own by now, in bytes; nothing when the system does not say.
   [[nodiscard]] virtual std::optional<uint64_t> private_bytes() const = 0;
 

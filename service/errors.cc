@@ -47,6 +47,13 @@ bool is_retryable(ApiCode code) { return row(code).retryable; }
 
 ApiError api_error(const Error& error) { return {code_of(error.code), error.message, error.hint}; }
 
+ApiError disk_error(const Error& error) {
+  ApiError told = api_error(error);
+  if (error.code == ErrorCode::kExhausted) told.code = ApiCode::kNoSpace;
+  if (error.code == ErrorCode::kInvalidInput) told.code = ApiCode::kUnavailable;
+  return told;
+}
+
 std::string error_json(const ApiError& error, std::string_view request_id) {
   const nlohmann::ordered_json json = {{"error",
                                         {{"code", name_of(error.code)},

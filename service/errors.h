@@ -42,6 +42,9 @@ using Answer = std::expected<T, ApiError>;
 
 // An error of a library below, as the client of the service is to hear it.
 ApiError api_error(const Error& error);
+// The same of the service's own disk: what does not fit there is kNoSpace, and what is damaged there kUnavailable, since
+// nothing of the request is wrong.
+ApiError disk_error(const Error& error);
 
 std::string error_json(const ApiError& error, std::string_view request_id);
 Response error_response(const ApiError& error, std::string_view request_id);

@@ -33,6 +33,8 @@ constexpr size_t kPieceBytes = 64u << 10;
 constexpr size_t kMostTargetBytes = 8u << 10;
 constexpr std::chrono::milliseconds kLookEvery(250);  // whether a client is there, where somebody asked
 constexpr uint64_t kMostDiscardedBytes = 1u << 20;    // of a body that nobody wants, to keep the connection
+constexpr std::chrono::seconds kRefusedLinger(1);     // for a client to read why it has no connection
+constexpr size_t kMostRefusedAtOnce = 100;
 
 // As an awaitable's completion: the error is a value.
 auto as_value(error_code& error) { return asio::redirect_error(use_awaitable, error); }
@@ -154,6 +156,8 @@ class HttpServer::Impl {
   awaitable<void> serve(asio::ip::tcp::socket socket);
   awaitable<void> refuse_connection(asio::ip::tcp::socket socket);
   template <typename Stream>
+  awaitable<void> tell_refused(Stream& stream);
+  template <typename Stream>
   awaitable<void> serve_requests(Stream& stream, Connection& connection, const std::string& peer);
   template <typename Stream>
   awaitable<bool> serve_request(Stream& stream, beast::flat_buffer& buffer, Connection& connection,
@@ -178,6 +182,7 @@ class HttpServer::Impl {
   HttpServerOptions options_;
   HttpApplication& application_;
   Connections connections_;  // these before the context, whose end takes apart the connections that are left
+  size_t being_refused_ = 0;
   bool draining_ = false;
   asio::io_context context_{1};
   asio::ip::tcp::acceptor acceptor_{context_};
@@ -191,8 +196,15 @@ class HttpServer::Impl {
 
 Status HttpServer::Impl::set_up_tls() {
   if (options_.tls_certificate_file.empty() && options_.tls_key_file.empty()) return {};
+  if (options_.tls_certificate_file.empty() || options_.tls_key_file.empty())
+    return fail(ErrorCode::kInvalidArgument,
+                "TLS takes a certificate and its key, and one of them is missing",
+                "Give both --tls-certificate and --tls-key.");
   error_code error;
   tls_.emplace(asio::ssl::context::tls_server);
+  // A service does not ask for a pass phrase at its terminal.
+  tls_->set_password_callback([](size_t, asio::ssl::context::password_purpose) { return std::string(); },
+                              error);
   tls_->set_options(asio::ssl::context::default_workarounds | asio::ssl::context::no_sslv2 |
                     asio::ssl::context::no_sslv3 | asio::ssl::context::no_tlsv1 |
                     asio::ssl::context::no_tlsv1_1);
@@ -205,7 +217,7 @@ Status HttpServer::Impl::set_up_tls() {
   if (error)
     return fail(ErrorCode::kInvalidArgument,
                 "cannot use the key " + options_.tls_key_file + ": " + error.message(),
-                "Give a PEM file with the certificate's private key.");
+                "Give a PEM file with the certificate's private key, without a pass phrase.");
   return {};
 }
 
@@ -274,15 +286,41 @@ awaitable<void> HttpServer::Impl::accept() {
   }
 }
 
+// With an answer, as long as there are few of them at once.
 awaitable<void> HttpServer::Impl::refuse_connection(asio::ip::tcp::socket socket) {
-  if (tls_) co_return;
-  beast::tcp_stream stream(std::move(socket));
+  if (being_refused_ == kMostRefusedAtOnce) co_return;
+  ++being_refused_;
+  struct Leave {
+    Impl* server;
+    ~Leave() { --server->being_refused_; }
+  } leave{this};
+  error_code error;
+  if (!tls_) {
+    beast::tcp_stream stream(std::move(socket));
+    co_return co_await tell_refused(stream);
+  }
+  beast::ssl_stream<beast::tcp_stream> stream(std::move(socket), *tls_);
+  beast::get_lowest_layer(stream).expires_after(kRefusedLinger);
+  co_await stream.async_handshake(asio::ssl::stream_base::server, as_value(error));
+  if (!error) co_await tell_refused(stream);
+}
+
+// Then it waits until the client has closed, or a second: if it closed first, with something of the client's unread, the
+// system would take the answer back.
+template <typename Stream>
+awaitable<void> HttpServer::Impl::tell_refused(Stream& stream) {
   RequestHead head;
   head.request_id = new_request_id();
-  stream.expires_after(std::chrono::seconds(1));
-  const ApiError error{ApiCode::kOverloaded, "the service has as many connections as it takes",
-                       "Use one connection for several requests, or try again later."};
-  (void)co_await refuse(stream, error, head, 11);
+  const ApiError refusal{ApiCode::kOverloaded, "the service has as many connections as it takes",
+                         "Use one connection for several requests, or try again later."};
+  (void)co_await refuse(stream, refusal, head, 11);
+  beast::tcp_stream& below = beast::get_lowest_layer(stream);
+  error_code error;
+  below.socket().shutdown(asio::ip::tcp::socket::shutdown_send, error);
+  below.expires_after(kRefusedLinger);
+  char unread[4096];
+  for (size_t bytes = 0; !error && bytes < kMostDiscardedBytes;)
+    bytes += co_await below.async_read_some(asio::buffer(unread), as_value(error));
 }
 
 awaitable<void> HttpServer::Impl::serve(asio::ip::tcp::socket socket) {

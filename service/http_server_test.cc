@@ -9,6 +9,7 @@
 
 #include <string>
 #include <thread>
+#include <vector>
 
 namespace membrane::service {
 namespace {
@@ -41,7 +42,9 @@ bool is_cut_off(int connection, const std::string& head) {
 
 TEST(HttpServerThreads, ABodyThatDripsIsCutOff) {
   Swallows application;
-  auto server = HttpServer::listen({.body_timeout = std::chrono::milliseconds(100)}, application);
+  HttpServerOptions options;
+  options.body_timeout = std::chrono::milliseconds(100);
+  auto server = HttpServer::listen(options, application);
   ASSERT_TRUE(server);
   std::thread runs([&] { (*server)->run(); });
   for (const char* const body :
@@ -92,6 +95,96 @@ TEST(HttpServerThreads, ABodyInPiecesIsWrittenForARefusalToo) {
     EXPECT_EQ(send(connection, request.data(), request.size(), 0), static_cast<ssize_t>(request.size()));
     EXPECT_NE(read_all(connection).find("5\r\npiece\r\n0\r\n"), std::string::npos);
     close(connection);
+  }
+  (*server)->stop();
+  runs.join();
+}
+
+// Until the other side closes; "" when it has reset the connection.
+std::string all_from(int connection) {
+  std::string all;
+  char piece[4096];
+  ssize_t got = 0;
+  while ((got = recv(connection, piece, sizeof piece, 0)) > 0) all.append(piece, static_cast<size_t>(got));
+  return got < 0 ? "" : all;
+}
+
+// Answers each request with a stream that ends at once, and keeps who asked.
+class KeepsWhoAsked final : public HttpApplication {
+ public:
+  Admission admit(const RequestHead&) override { return {}; }
+  void handle(Request request, Reply reply) override {
+    presences.push_back(request.presence);
+    reply({.status = 200, .source = std::make_shared<Source>()});
+  }
+
+  std::vector<std::shared_ptr<Presence>> presences;
+
+ private:
+  class Source final : public BodySource {
+    Piece next(size_t, std::function<void()>) override { return {.bytes = "all", .is_end = true}; }
+  };
+};
+
+// As above: nothing that the answer was given is released one time too often.
+TEST(HttpServerThreads, AStreamLeavesWhatItWasGivenToItsOwners) {
+  KeepsWhoAsked application;
+  auto server = HttpServer::listen({}, application);
+  ASSERT_TRUE(server);
+  std::thread runs([&] { (*server)->run(); });
+  const int connection = connect_to((*server)->port());
+  const std::string requests =
+      "GET / HTTP/1.1\r\nHost: x\r\n\r\nGET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+  EXPECT_EQ(send(connection, requests.data(), requests.size(), 0), static_cast<ssize_t>(requests.size()));
+  const std::string answers = all_from(connection);
+  EXPECT_TRUE(answers.ends_with("0\r\n\r\n")) << answers;
+  close(connection);
+  (*server)->stop();
+  runs.join();
+  server->reset();
+  ASSERT_EQ(application.presences.size(), 2u);
+  for (const auto& each : application.presences) EXPECT_EQ(each.use_count(), 1);
+}
+
+TEST(HttpServerThreads, AConnectionTooManyIsToldSo) {
+  Swallows application;
+  HttpServerOptions options;
+  options.most_connections = 2;
+  auto server = HttpServer::listen(options, application);
+  ASSERT_TRUE(server);
+  std::thread runs([&] { (*server)->run(); });
+  const int first = connect_to((*server)->port()), second = connect_to((*server)->port());
+  for (int i = 0; i < 10; ++i) {
+    const int third = connect_to((*server)->port());
+    // Before the answer is read, so that the server has something unread when it answers.
+    const std::string request = "GET / HTTP/1.1\r\nHost: x\r\n\r\n" + std::string(100'000, 'x');
+    EXPECT_EQ(send(third, request.data(), request.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(request.size()));
+    shutdown(third, SHUT_WR);
+    const std::string answer = all_from(third);
+    EXPECT_TRUE(answer.starts_with("HTTP/1.1 503 ")) << answer;
+    EXPECT_NE(answer.find("\r\nRetry-After: "), std::string::npos);
+    close(third);
+  }
+  close(first);
+  close(second);
+  (*server)->stop();
+  runs.join();
+}
+
+TEST(HttpServerThreads, ManyConnectionsTooManyAreClosed) {
+  Swallows application;
+  HttpServerOptions options;
+  options.most_connections = 0;
+  auto server = HttpServer::listen(options, application);
+  ASSERT_TRUE(server);
+  std::thread runs([&] { (*server)->run(); });
+  std::vector<int> all;
+  for (int i = 0; i < 300; ++i) all.push_back(connect_to((*server)->port()));
+  for (const int each : all) {
+    const std::string answer = all_from(each);
+    EXPECT_TRUE(answer.empty() || answer.starts_with("HTTP/1.1 503 ")) << answer;
+    close(each);
   }
   (*server)->stop();
   runs.join();

@@ -116,9 +116,9 @@ Answer<std::optional<Response>> Idempotency::begin(std::string_view scope, std::
                   "the request with this Idempotency-Key was done, and its answer is not kept",
                   "Streams and large answers are not: ask for what it made, as GET …/execs/ID/events.");
   const auto row = state_.answer(name.first, name.second);
-  if (!row) return std::unexpected(api_error(row.error()));
+  if (!row) return std::unexpected(disk_error(row.error()));
   auto response = read_record(row->answer);
-  if (!response) return std::unexpected(api_error(response.error()));
+  if (!response) return std::unexpected(disk_error(response.error()));
   return *std::move(response);
 }
 

@@ -2,14 +2,6 @@
 
 namespace membrane::service {
 
-ApiError image_error(const Error& error) {
-  ApiError told = api_error(error);
-  if (error.code == ErrorCode::kExhausted) told.code = ApiCode::kNoSpace;
-  if (error.code == ErrorCode::kInvalidInput)
-    told.code = ApiCode::kUnavailable;  // nothing of the request is wrong
-  return told;
-}
-
 uint64_t KeptGuest::size_bytes() const {
   uint64_t bytes = 0;
   for (const KeptImage& image : images) bytes += image.size_bytes;
@@ -23,14 +15,14 @@ Answer<KeptGuest> put_images(Images& images, GuestSpec spec, const std::vector<K
     auto hash = images.put(context.bytes);
     if (!hash) {
       drop_images(images, kept);
-      return std::unexpected(image_error(hash.error()));
+      return std::unexpected(disk_error(hash.error()));
     }
     kept.images.push_back({context.id, context.template_name, *std::move(hash), context.bytes.size()});
     if (context.seal.empty()) continue;
     auto seal = images.put({reinterpret_cast<const uint8_t*>(context.seal.data()), context.seal.size()});
     if (!seal) {
       drop_images(images, kept);
-      return std::unexpected(image_error(seal.error()));
+      return std::unexpected(disk_error(seal.error()));
     }
     kept.images.back().seal_hash = *std::move(seal);
   }
@@ -51,7 +43,7 @@ Answer<KeptGuest> share_images(Images& images, const KeptGuest& kept) {
       if (const Status held = images.keep(hash); !held) {
         if (hash == image.seal_hash) images.drop(image.hash);
         drop_images(images, shared);
-        return std::unexpected(image_error(held.error()));
+        return std::unexpected(disk_error(held.error()));
       }
     }
     shared.images.push_back(image);
@@ -63,11 +55,11 @@ Answer<std::vector<KeptContext>> get_images(Images& images, const KeptGuest& kep
   std::vector<KeptContext> contexts;
   for (const KeptImage& image : kept.images) {
     auto bytes = images.get(image.hash);
-    if (!bytes) return std::unexpected(image_error(bytes.error()));
+    if (!bytes) return std::unexpected(disk_error(bytes.error()));
     contexts.push_back({image.context, image.template_name, *std::move(bytes), {}});
     if (image.seal_hash.empty()) continue;
     const auto seal = images.get(image.seal_hash);
-    if (!seal) return std::unexpected(image_error(seal.error()));
+    if (!seal) return std::unexpected(disk_error(seal.error()));
     contexts.back().seal.assign(seal->begin(), seal->end());
   }
   return contexts;

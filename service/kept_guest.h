@@ -27,9 +27,6 @@ struct KeptGuest {
   [[nodiscard]] uint64_t size_bytes() const;
 };
 
-// Why something is not in images, for clients.
-[[nodiscard]] ApiError image_error(const Error& error);
-
 // Holds one reference to each image. Errors: kNoSpace, kUnavailable; then nothing is held.
 Answer<KeptGuest> put_images(Images& images, GuestSpec spec, const std::vector<KeptContext>& contexts);
 // The same for a guest of which no receipts are made: its past is another's.

@@ -68,7 +68,7 @@ std::string_view name_of(EndReason why) {
 
 Result<std::unique_ptr<Ledger>> Ledger::open(Parts parts, Quotas usual) {
   std::unique_ptr<Ledger> ledger(new Ledger(parts, usual));
-  const int64_t now = system_now_ms();
+  const int64_t now = ledger->now_ms();
   MEMBRANE_TRY(parts.state.settle_sandboxes(now, kEnded));
   MEMBRANE_ASSIGN(const std::vector<SandboxRow> rows, parts.state.sandboxes());
   for (const SandboxRow& row : rows) {
@@ -82,10 +82,7 @@ Result<std::unique_ptr<Ledger>> Ledger::open(Parts parts, Quotas usual) {
     ledger->lose(sandbox, read.error().message);
     ledger->kept_.pop_back();
   }
-  ledger->day_ = now / kDayMs;
-  MEMBRANE_ASSIGN(const std::vector<UsageRow> used, parts.state.usage(ledger->day_));
-  for (const UsageRow& row : used)
-    if (row.day == ledger->day_) ledger->today_[row.tenant] = {row.fuel, row.egress_bytes, row.execs};
+  ledger->begin_day(now / kDayMs);
   return ledger;
 }
 
@@ -103,35 +100,65 @@ void Ledger::note(std::string_view what, const Status& done) {
   parts_.log.write(Level::kError, "state", {{"what", what}, {"why", std::string_view(done.error().message)}});
 }
 
+int64_t Ledger::now_ms() const { return parts_.now_ms ? parts_.now_ms() : system_now_ms(); }
+
 void Ledger::begin_day(int64_t day) {
   if (day == day_) return;
   day_ = day;
   today_.clear();
+  const auto written = parts_.state.usage(day);
+  if (!written) return note("usage", std::unexpected(written.error()));
+  for (const UsageRow& row : *written)
+    if (row.day == day) today_[row.tenant] = {row.fuel, row.egress_bytes, row.execs};
+  for (const auto& [key, used] : unwritten_)
+    if (key.first == day) today_[key.second].add(used);
+}
+
+// What cannot be removed now is by a later flush(): else the next service would say that it is lost.
+void Ledger::remove(const std::string& sandbox) {
+  const Status removed = parts_.state.remove_sandbox(sandbox, Hold::kCrash);
+  const std::lock_guard lock(mutex_);
+  if (removed) {
+    unremoved_.erase(sandbox);
+    return;
+  }
+  if (unremoved_.insert(sandbox).second) note("sandbox", removed);
 }
 
 void Ledger::flush() {
-  const int64_t now = system_now_ms();
+  const int64_t now = now_ms();
   std::vector<UsageRow> rows;
+  std::map<std::pair<int64_t, std::string>, Used> used_since;
   std::vector<std::string> over;
   {
     const std::lock_guard lock(mutex_);
+    begin_day(now / kDayMs);
     for (const auto& [key, used] : unwritten_)
       rows.push_back({key.second, key.first, used.fuel, used.egress_bytes, used.execs});
-    unwritten_.clear();
-    begin_day(now / kDayMs);
+    used_since.swap(unwritten_);
+    over.assign(unremoved_.begin(), unremoved_.end());
     for (const auto& [id, lost] : lost_)
       if (lost.expires_at_ms <= now) over.push_back(id);
     for (const std::string& id : over) lost_.erase(id);
   }
-  if (!rows.empty()) note("usage", parts_.state.add(rows));
   for (const std::string& id : over) {
-    note("sandbox", parts_.state.remove_sandbox(id, Hold::kCrash));
+    remove(id);
     if (forgotten_) forgotten_(id);
   }
+  if (rows.empty()) return;
+  const Status added = parts_.state.add(rows);
+  const std::lock_guard lock(mutex_);
+  if (added) {
+    cannot_write_usage_ = false;
+    return;
+  }
+  if (!std::exchange(cannot_write_usage_, true)) note("usage", added);
+  for (const auto& [key, used] : used_since) unwritten_[key].add(used);
 }
 
 Ledger::Used Ledger::used_today(const std::string& tenant) {
   const std::lock_guard lock(mutex_);
+  begin_day(now_ms() / kDayMs);
   const auto found = today_.find(tenant);
   return found == today_.end() ? Used() : found->second;
 }
@@ -145,7 +172,7 @@ Quotas Ledger::quotas_of(const std::string& tenant) {
 Answer<void> Ledger::may_exec(const std::string& tenant) {
   const Quotas quotas = quotas_of(tenant);
   if (!quotas.fuel_a_day && !quotas.egress_bytes_a_day) return {};
-  const int64_t now = system_now_ms();
+  const int64_t now = now_ms();
   const std::lock_guard lock(mutex_);
   begin_day(now / kDayMs);
   const auto found = today_.find(tenant);
@@ -162,22 +189,22 @@ Answer<void> Ledger::created(const std::string& tenant, const SandboxInfo& sandb
   SandboxRow row = row_of(tenant, sandbox);
   row.policy_json = policy::to_json(policy);
   if (const Status put = parts_.state.put(row, Hold::kCrash); !put)
-    return std::unexpected(api_error(put.error()));
+    return std::unexpected(disk_error(put.error()));
   parts_.metrics.created(sandbox.template_name, took_us);
   if (parts_.audit == nullptr) return {};
   if (const Status added = parts_.audit->add(
           "sandbox.created",
           {{"tenant", tenant}, {"sandbox", sandbox.id}, {"template", sandbox.template_name}});
       !added) {
-    note("sandbox", parts_.state.remove_sandbox(sandbox.id, Hold::kCrash));
-    return std::unexpected(api_error(added.error()));
+    remove(sandbox.id);
+    return std::unexpected(disk_error(added.error()));
   }
   return {};
 }
 
 Answer<void> Ledger::changed(const std::string& tenant, const SandboxInfo& sandbox) {
   if (const Status done = parts_.state.update_facts(row_of(tenant, sandbox), Hold::kCrash); !done)
-    return std::unexpected(api_error(done.error()));
+    return std::unexpected(disk_error(done.error()));
   return {};
 }
 
@@ -189,25 +216,25 @@ Answer<void> Ledger::kept(const KeptSandbox& sandbox) {
   row.kept = record_of(sandbox);
   row.images = hashes_of(sandbox.guest);
   if (const Status done = parts_.state.update(row, Hold::kPowerCut); !done)
-    return std::unexpected(api_error(done.error()));
+    return std::unexpected(disk_error(done.error()));
   return audited("sandbox." + row.state, sandbox.tenant, row.id);
 }
 
 Answer<void> Ledger::resumed(const std::string& tenant, const std::string& sandbox) {
   if (const Status done = parts_.state.settle_sandbox(sandbox, "live", "", Hold::kPowerCut); !done)
-    return std::unexpected(api_error(done.error()));
+    return std::unexpected(disk_error(done.error()));
   return audited("sandbox.resumed", tenant, sandbox);
 }
 
 Answer<void> Ledger::audited(std::string_view event, const std::string& tenant, const std::string& sandbox) {
   if (parts_.audit == nullptr) return {};
   if (const Status added = parts_.audit->add(event, {{"tenant", tenant}, {"sandbox", sandbox}}); !added)
-    return std::unexpected(api_error(added.error()));
+    return std::unexpected(disk_error(added.error()));
   return {};
 }
 
 void Ledger::ended(const std::string& tenant, const std::string& sandbox, EndReason why) {
-  note("sandbox", parts_.state.remove_sandbox(sandbox, Hold::kCrash));
+  remove(sandbox);
   if (parts_.audit != nullptr)
     note("audit",
          parts_.audit->add("sandbox.ended",
@@ -223,13 +250,11 @@ void Ledger::exec_ended(const ExecFacts& facts, const sandbox::Report& report) {
                                           {"sandbox", facts.sandbox},
                                           {"exec", facts.exec},
                                           {"outcome", std::string(sandbox::name_of(report.outcome))}}));
-  const int64_t day = system_now_ms() / kDayMs;
+  const int64_t day = now_ms() / kDayMs;
   const std::lock_guard lock(mutex_);
   begin_day(day);
   for (Used* const used : {&today_[facts.tenant], &unwritten_[{day, facts.tenant}]}) {
-    used->fuel += report.fuel_used;
-    used->egress_bytes += egress;
-    ++used->execs;
+    used->add({report.fuel_used, egress, 1});
   }
 }
 

@@ -4,6 +4,8 @@
 // A sandbox that is paused outlives the service. One whose program is in memory when the service is killed is lost; the
 // next service says so when it is asked for, until its time to live is over.
 //
+// What could not be written when it happened, for want of room, is written by a later flush().
+//
 // Usage is written by flush(), so what was used in the moments before kill -9 is not counted.
 //
 // Threads: any.
@@ -13,6 +15,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -34,6 +37,7 @@ class Ledger final : public Watcher {
     Metrics& metrics;
     Audit* audit;  // null: none
     Log& log;
+    std::function<int64_t()> now_ms = {};  // null: the system's clock
   };
   // Settles what the service before has left. Errors: as State.
   static Result<std::unique_ptr<Ledger>> open(Parts parts, Quotas usual);
@@ -50,6 +54,12 @@ class Ledger final : public Watcher {
 
   struct Used {
     uint64_t fuel = 0, egress_bytes = 0, execs = 0;
+
+    void add(const Used& more) {
+      fuel += more.fuel;
+      egress_bytes += more.egress_bytes;
+      execs += more.execs;
+    }
   };
   [[nodiscard]] Used used_today(const std::string& tenant);
 
@@ -66,8 +76,11 @@ class Ledger final : public Watcher {
 
  private:
   Ledger(Parts parts, Quotas usual) : parts_(parts), usual_(usual) {}
+  [[nodiscard]] int64_t now_ms() const;
+  // Under the mutex. Also after the clock was set back: then the day has some usage already.
   void begin_day(int64_t day);
   void note(std::string_view what, const Status& done);
+  void remove(const std::string& sandbox);
   Answer<void> audited(std::string_view event, const std::string& tenant, const std::string& sandbox);
 
   struct Lost {
@@ -80,11 +93,13 @@ class Ledger final : public Watcher {
   std::function<void(const std::string&)> forgotten_;
   std::vector<KeptSandbox> kept_;  // from open() to take_kept()
   std::mutex mutex_;               // guards what follows
-  int64_t day_ = 0;
+  int64_t day_ = -1;
   std::map<std::string, Used> today_;  // by tenant
   std::map<std::pair<int64_t, std::string>, Used>
       unwritten_;                     // what is not in the database, by day and tenant
+  bool cannot_write_usage_ = false;   // it was said
   std::map<std::string, Lost> lost_;  // by the sandbox's id
+  std::set<std::string> unremoved_;   // sandboxes that have ended, and are in the database still
 };
 
 }  // namespace membrane::service

@@ -54,7 +54,7 @@ Result<std::unique_ptr<Receipts>> Receipts::open(DurableFiles& files, State& sta
 
 Answer<void> Receipts::write_keys(const KeyRing& keys) {
   if (const Status written = files_.write(std::string(kReceiptKeysFile), keys.to_json(true)); !written)
-    return std::unexpected(image_error(written.error()));
+    return std::unexpected(disk_error(written.error()));
   keys_ = keys;
   return {};
 }
@@ -129,11 +129,11 @@ Answer<void> Receipts::has_room(const std::string& tenant, const std::string& sa
 Answer<void> Receipts::keep(const std::string& tenant, const std::string& sandbox, ReceiptInfo info,
                             const sandbox::SealedReceipt& sealed) {
   const auto image = images_.put(bytes_of(sealed.text));
-  if (!image) return std::unexpected(image_error(image.error()));
+  if (!image) return std::unexpected(disk_error(image.error()));
   const auto private_image = images_.put(bytes_of(sealed.private_text));
   if (!private_image) {
     images_.drop(*image);
-    return std::unexpected(image_error(private_image.error()));
+    return std::unexpected(disk_error(private_image.error()));
   }
   info.digest = sealed.digest;
   info.size_bytes = sealed.text.size();
@@ -153,7 +153,7 @@ Answer<void> Receipts::keep(const std::string& tenant, const std::string& sandbo
   if (!put) {
     images_.drop(*image);
     images_.drop(*private_image);
-    return std::unexpected(image_error(put.error()));
+    return std::unexpected(disk_error(put.error()));
   }
   add(tenant, sandbox, {std::move(info), *image, *private_image});
   return {};
@@ -184,7 +184,7 @@ Answer<std::string> Receipts::text(const std::string& tenant, const std::string&
   }
   const auto bytes = images_.get(hash);
   if (!bytes && bytes.error().code == ErrorCode::kNotFound) return std::unexpected(no_receipt(exec));
-  if (!bytes) return std::unexpected(image_error(bytes.error()));
+  if (!bytes) return std::unexpected(disk_error(bytes.error()));
   return std::string(bytes->begin(), bytes->end());
 }
 

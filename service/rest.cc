@@ -151,10 +151,14 @@ struct Rest::Impl {
     call->answer(200, {{"tokens", list}});
   }
   void delete_token(const SharedCall& call) {
+    if (call->parameter("token") == kOwnerTokenId)
+      return call->refuse({ApiCode::kConflict, "the owner's token is not taken back while the service runs",
+                           std::string("Stop the service and remove the file ") + kOwnerTokenFile +
+                               ": the next one has a new token."});
     if (const Status noted = audit(call, "token.removed", call->parameter("token")); !noted)
-      return call->refuse(api_error(noted.error()));
+      return call->refuse(disk_error(noted.error()));
     const auto removed = tokens.remove(call->parameter("token"));
-    if (!removed) return call->refuse(api_error(removed.error()));
+    if (!removed) return call->refuse(disk_error(removed.error()));
     if (*removed) return call->answer_nothing();
     call->refuse(
         {ApiCode::kNotFound, "there is no token " + call->parameter("token"), "GET /v1/tokens lists them."});
@@ -273,10 +277,10 @@ void Rest::Impl::create_token(const SharedCall& call) {
                    .quotas = Quotas::of_names(body.value("quotas", std::map<std::string, uint64_t>()))};
   if (const auto ttl_s = optional_at<int64_t>(body, "ttl_s")) wanted.expires_at_ms = now + *ttl_s * 1000;
   const auto made = tokens.make(std::move(wanted), now);
-  if (!made) return call->refuse(api_error(made.error()));
+  if (!made) return call->refuse(disk_error(made.error()));
   if (const Status noted = audit(call, "token.made", made->info.id); !noted) {
     static_cast<void>(tokens.remove(made->info.id));
-    return call->refuse(api_error(noted.error()));
+    return call->refuse(disk_error(noted.error()));
   }
   Response response =
       json_response(201, json_text(OrderedJson{{"token", made->token}, {"info", to_json(made->info)}}));

@@ -265,6 +265,10 @@ class Access(ServiceTest):
         self.assertEqual(self.service.request("DELETE", f"/v1/tokens/{made.json['info']['id']}").status, 204)
         self.refused(self.service.request("GET", "/v1/sandboxes", token=token), 401, "unauthorized")
 
+    def test_the_owners_token_is_not_taken_back(self):
+        self.refused(self.service.request("DELETE", "/v1/tokens/owner"), 409, "conflict")
+        self.assertEqual(self.service.request("GET", "/v1/tokens").status, 200)
+
     def test_sandboxes_of_others_are_not_there(self):
         sandbox = self.service.create("wat")
         other = self.service.request("POST", "/v1/tokens", {"name": "other", "scopes": ["sandboxes:read", "exec"]}).json

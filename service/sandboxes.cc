@@ -417,8 +417,10 @@ Answer<SandboxPage> Sandboxes::list(const std::string& tenant, const SandboxFilt
     const std::lock_guard lock(mutex_);
     for (const auto& [id, sandbox] : sandboxes_) {
       if (sandbox->tenant != tenant) continue;
-      SandboxInfo info = info_of(*sandbox);
-      if (info.expires_at_ms <= now || (filter.state && info.state != *filter.state)) continue;
+      const std::lock_guard lock_sandbox(sandbox->mutex);
+      if (is_over(*sandbox, now)) continue;
+      SandboxInfo info = info_under_lock(*sandbox);
+      if (filter.state && info.state != *filter.state) continue;
       if (!filter.label.empty() && std::ranges::find(info.labels, filter.label) == info.labels.end())
         continue;
       all.push_back(std::move(info));
@@ -589,7 +591,7 @@ std::function<void()> Sandboxes::run(Sandbox& sandbox, const std::shared_ptr<Exe
   sandbox::Report report;
   if (!guest) {
     const ApiError& error = guest.error();
-    report = report_of(sandbox::Outcome::kInvalid, name_of(error.code), error.message, error.hint);
+    report = report_of(sandbox::Outcome::kFailed, name_of(error.code), error.message, error.hint);
   } else if (shall_begin) {
     exec->begin();
     GuestTurn turn{.code = spec.code,

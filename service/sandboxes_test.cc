@@ -136,6 +136,26 @@ TEST_F(SandboxesTest, EndWhenTheyAreIdleForLong) {
   EXPECT_TRUE(sandboxes().get("t", id));
   now_ms_ += 1'000;
   EXPECT_FALSE(sandboxes().get("t", id));
+  EXPECT_TRUE(sandboxes().list("t", {})->sandboxes.empty());
+}
+
+TEST_F(SandboxesTest, LiveLongerWhenTheClockIsSetBack) {
+  const std::string id = create("t", {.ttl_s = 10, .idle_timeout_s = 10});
+  now_ms_ -= 500'000;
+  sandboxes().expire();
+  EXPECT_TRUE(sandboxes().get("t", id));
+  EXPECT_NE(report_of(*sandboxes().exec("t", id, {.code = kAdd})).find("\"ok\""), std::string::npos);
+  now_ms_ += 10'000;  // idle since then, by the clock as it is now
+  EXPECT_FALSE(sandboxes().get("t", id));
+}
+
+TEST_F(SandboxesTest, EndAtOnceWhenTheClockIsSetBeyondTheirTime) {
+  const std::string id = create("t", {.ttl_s = 10});
+  now_ms_ += 365ll * 24 * 3'600'000;
+  EXPECT_EQ(sandboxes().get("t", id).error().code, ApiCode::kNotFound);
+  sandboxes().expire();
+  EXPECT_EQ(sandboxes().counts().sandboxes, 0u);
+  EXPECT_TRUE(sandboxes().get("t", create("t", {.ttl_s = 10})));
 }
 
 TEST_F(SandboxesTest, AreCountedForEachTenant) {

@@ -8,6 +8,7 @@
 #include <csignal>
 #include <cstdio>
 #include <optional>
+#include <utility>
 
 #include "base/private_file.h"
 #include "packages/provide.h"
@@ -98,8 +99,8 @@ struct Kept {
     }
     MEMBRANE_ASSIGN(kept.tokens, Tokens::open(*kept.state));
     MEMBRANE_ASSIGN(kept.owner_token, membrane::service::owner_token(*kept.files));
-    MEMBRANE_TRY(kept.tokens->add(kept.owner_token,
-                                  {.id = "owner", .tenant = "owner", .name = "owner", .scopes = {"admin"}}));
+    MEMBRANE_TRY(kept.tokens->add(
+        kept.owner_token, {.id = kOwnerTokenId, .tenant = "owner", .name = "owner", .scopes = {"admin"}}));
     return kept;
   }
 };
@@ -126,7 +127,7 @@ Result<std::unique_ptr<Secrets>> open_secrets(State& state, SecretKey key, bool 
     return std::make_unique<Secrets>(std::move(key));
   }
   const auto answer = [](const Status& done) -> Answer<void> {
-    if (!done) return std::unexpected(api_error(done.error()));
+    if (!done) return std::unexpected(disk_error(done.error()));
     return {};
   };
   auto secrets = std::make_unique<Secrets>(
@@ -249,16 +250,20 @@ Status serve(const Config& config, const std::shared_ptr<worker::Zygote>& zygote
     ledger->flush();
     if (kept.audit) static_cast<void>(kept.audit->sync());
   };
+  const auto drain = [&] {
+    log.write(Level::kInfo, "draining");
+    sandboxes->drain();
+    server->drain(std::chrono::seconds(config.drain_s));
+  };
+  // Then no sandbox can be made, and who looks after the service starts another.
+  bool is_without_zygote = false;
   server->every(kExpireEvery, [&] {
+    if (!zygote->is_alive() && !std::exchange(is_without_zygote, true)) drain();
     sandboxes->expire();
     sandboxes->park_idle();
     settle();
   });
-  server->on_signal([&] {
-    log.write(Level::kInfo, "draining");
-    sandboxes->drain();
-    server->drain(std::chrono::seconds(config.drain_s));
-  });
+  server->on_signal(drain);
 
   const std::string host = config.listen.contains(':') ? "[" + config.listen + "]" : config.listen;
   const std::string url =
@@ -274,6 +279,9 @@ Status serve(const Config& config, const std::shared_ptr<worker::Zygote>& zygote
   sandboxes = nullptr;
   settle();
   log.write(Level::kInfo, "stopped");
+  if (is_without_zygote)
+    return fail(ErrorCode::kInternal, "the process that makes workers has ended",
+                "Start the service again: what could be kept is there.");
   return {};
 }
 

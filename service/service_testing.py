@@ -39,21 +39,34 @@ class NotStarted(Exception):
         self.code, self.text = code, text
 
 
-class Service:
-    """A running service. `token` is its owner's. Its state is in `state`, else in a directory of its own."""
+def children(pid):
+    found = []
+    for task in os.listdir(f"/proc/{pid}/task"):
+        with open(f"/proc/{pid}/task/{task}/children") as file:
+            found += [int(child) for child in file.read().split()]
+    return found
 
-    def __init__(self, *flags, environment=None, state=None):
+
+class Service:
+    """A running service. `token` is its owner's. Its state is in `state`, else in a directory of its own. `under` are the words
+    of a command that runs it, and becomes it."""
+
+    def __init__(self, *flags, environment=None, state=None, under=()):
         self.log = tempfile.TemporaryFile(mode="w+")
         self.own_state = None if state else tempfile.TemporaryDirectory()
         self.state = state or self.own_state.name
         if SANITIZED:
             flags = ("--accept-missing-wall", "system_calls", *flags)
-        self.process = subprocess.Popen([COMMAND, "serve", "--port", "0", "--state", self.state, *flags], stdout=subprocess.PIPE,
+        self.process = subprocess.Popen([*under, COMMAND, "serve", "--port", "0", "--state", self.state, *flags], stdout=subprocess.PIPE,
                                         stderr=self.log, text=True, env={**os.environ, **(environment or {})})
         said = dict((self.process.stdout.readline() or "none said").split() for _ in range(2))
         if "url" not in said:
             self.process.stdout.close()
-            raise NotStarted(self.process.wait(SECONDS), self.log_text())
+            why = NotStarted(self.process.wait(SECONDS), self.log_text())
+            self.log.close()
+            if self.own_state:
+                self.own_state.cleanup()
+            raise why
         self.url, self.token = said["url"], said["token"]
         self.host, self.port = urlsplit(self.url).hostname, urlsplit(self.url).port
 
@@ -94,6 +107,15 @@ class Service:
             if fields:
                 events.append((fields["event"], json.loads(fields["data"])))
         return events
+
+    def wait_for_event(self, name):
+        """Until the log has it; the entry."""
+        while True:
+            for line in self.log_text().splitlines():
+                if f'"event":"{name}"' in line:
+                    return json.loads(line)
+            if self.process.poll() is not None:
+                raise AssertionError(f"the service has ended without the event {name}: {self.log_text()}")
 
     def has_template(self, name):
         templates = self.request("GET", "/v1/templates").json["templates"]

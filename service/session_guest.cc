@@ -32,7 +32,8 @@ ApiError file_error(const host::HostError& error, const std::string& path) {
 
 sandbox::Report invalid_report(const ApiError& error) {
   sandbox::Report report;
-  report.outcome = sandbox::Outcome::kInvalid;
+  const bool is_lost = error.code == ApiCode::kConflict;  // nothing of the turn is wrong
+  report.outcome = is_lost ? sandbox::Outcome::kFailed : sandbox::Outcome::kInvalid;
   sandbox::ReportError& told = report.errors.emplace_back();
   told.code = name_of(error.code);
   told.message = error.message;
@@ -42,6 +43,11 @@ sandbox::Report invalid_report(const ApiError& error) {
 
 ApiError no_context(const std::string& id) {
   return {ApiCode::kNotFound, "the sandbox has no context " + id, "GET …/contexts lists them."};
+}
+
+// Nothing of it can be had again: a try later would say the same.
+ApiError lost(const std::string& why) {
+  return {ApiCode::kConflict, "the sandbox is lost: " + why, "End it, and make another."};
 }
 
 class SessionGuest final : public Guest {
@@ -164,7 +170,7 @@ class SessionGuest final : public Guest {
     std::vector<KeptContext> all;
     for (const auto& [id, context] : contexts_) {
       auto bytes = fork ? context.session->keep_fork(*fork) : context.session->keep();
-      if (!bytes) return std::unexpected(api_error(bytes.error()));
+      if (!bytes) return std::unexpected(error_of(*context.session, api_error(bytes.error())));
       all.push_back({id, context.template_name, *std::move(bytes), {}});
       if (context.recorder && !fork) all.back().seal = context.recorder->keep();
     }
@@ -193,7 +199,10 @@ class SessionGuest final : public Guest {
   Answer<std::vector<sandbox::ReportFile>> files(const std::string& context) override {
     const auto found = find(context);
     if (!found) return std::unexpected(found.error());
-    return (*found)->session->files();
+    auto files = (*found)->session->files();
+    if (const std::string why = (*found)->session->why_lost(); !why.empty())
+      return std::unexpected(lost(why));
+    return files;
   }
 
  private:
@@ -276,12 +285,19 @@ class SessionGuest final : public Guest {
     return &found->second;
   }
 
+  static ApiError error_of(const sandbox::Session& session, ApiError error) {
+    const std::string why = session.why_lost();
+    return why.empty() ? std::move(error) : lost(why);
+  }
+
   template <typename T, typename Act>
   Answer<T> in_context(const std::string& id, const std::string& path, Act act) {
     const auto context = find(id);
     if (!context) return std::unexpected(context.error());
     host::HostResult<T> done = act(*(*context)->session);
-    if (!done) return std::unexpected(with_other_contexts(file_error(done.error(), path), id, path));
+    if (!done)
+      return std::unexpected(
+          error_of(*(*context)->session, with_other_contexts(file_error(done.error(), path), id, path)));
     if constexpr (std::is_void_v<T>) return {};
     else return *std::move(done);
   }
@@ -309,6 +325,7 @@ class SessionGuest final : public Guest {
     const sandbox::Report report = context.session->exec({.code = *code, .name = "<environment>"});
     if (context.recorder) context.recorder->note({"run", "<environment>", *code});
     if (report.outcome == sandbox::Outcome::kOk) return {};
+    if (const std::string why = context.session->why_lost(); !why.empty()) return std::unexpected(lost(why));
     return refuse(
         ApiCode::kInvalidValue,
         "the environment could not be set: " +
@@ -318,7 +335,7 @@ class SessionGuest final : public Guest {
 
   Answer<std::unique_ptr<sandbox::Session>> again(const Context& context) {
     const auto bytes = context.session->keep();
-    if (!bytes) return std::unexpected(api_error(bytes.error()));
+    if (!bytes) return std::unexpected(error_of(*context.session, api_error(bytes.error())));
     auto made = context.source->restore(*bytes, options(context));
     if (!made) return std::unexpected(api_error(made.error()));
     return *std::move(made);

@@ -45,7 +45,7 @@ Answer<void> Snapshots::write(const Snapshot& snapshot) {
                                              .created_at_ms = info.created_at_ms,
                                              .kept = record_of(snapshot.guest),
                                              .images = hashes_of(snapshot.guest)});
-  if (!put) return std::unexpected(api_error(put.error()));
+  if (!put) return std::unexpected(disk_error(put.error()));
   return {};
 }
 
@@ -115,7 +115,7 @@ Answer<SnapshotInfo> Snapshots::promote(std::string_view tenant, std::string_vie
   if (state_ != nullptr && info.name != name) {
     Status written = state_->put(TemplateRow{info.tenant, std::string(name), info.id, info.created_at_ms});
     if (written && !info.name.empty()) written = state_->remove_template(info.tenant, info.name);
-    if (!written) return std::unexpected(api_error(written.error()));
+    if (!written) return std::unexpected(disk_error(written.error()));
   }
   info.name = name;
   return info;
@@ -129,7 +129,7 @@ Answer<void> Snapshots::remove(std::string_view tenant, std::string_view id) {
   if (state_ != nullptr) {
     Status gone = info.name.empty() ? Status() : state_->remove_template(info.tenant, info.name);
     if (gone) gone = state_->remove_snapshot(info.id);
-    if (!gone) return std::unexpected(api_error(gone.error()));
+    if (!gone) return std::unexpected(disk_error(gone.error()));
   }
   drop_images(images_, found->second.guest);
   snapshots_.erase(found);

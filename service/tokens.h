@@ -85,6 +85,7 @@ class Tokens {
 // The owner's token: of the file `owner.token`, which is made when it is not there. Errors: kInvalidInput for a file that
 // holds something else; as Disk.
 inline constexpr const char* kOwnerTokenFile = "owner.token";
+inline constexpr const char* kOwnerTokenId = "owner";
 Result<std::string> owner_token(DurableFiles& files);
 
 // A prefix, and 160 random bits in 32 letters and digits that are safe in names, paths and host names.

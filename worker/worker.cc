@@ -558,6 +558,7 @@ class RemoteSession final : public sandbox::Session {
   host::HostResult<std::vector<wasi::FileFact>> act_on_files(const wasi::FileRequest& request) override {
     return of_file<std::vector<wasi::FileFact>>(Kind::kActOnFiles, bytes_of(request));
   }
+  std::string why_lost() const override { return worker_->is_alive() ? std::string() : worker_->problem(); }
   std::optional<uint64_t> private_bytes() const override {
     const auto bytes = asked<std::optional<uint64_t>>(Kind::kPrivateBytes, {});
     return bytes ? *bytes : std::nullopt;

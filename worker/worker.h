@@ -131,6 +131,8 @@ class Zygote : public std::enable_shared_from_this<Zygote> {
   Result<std::shared_ptr<Worker>> spawn();
   // Its number in this process's namespace, for a control group that it is to be in with all of its workers.
   [[nodiscard]] int process() const { return worker_->pid_; }
+  // False once it was found to have ended, by one of the above.
+  [[nodiscard]] bool is_alive() const { return worker_->is_alive(); }
 
  private:
   friend class Worker;

@@ -8,7 +8,7 @@ from typing import Any, Optional
 import httpx
 
 from ._errors import MembraneError, NotFoundError
-from ._requests import RETRIED_STATUSES, Request, error_of_answer, error_of_transport
+from ._requests import RETRIED_STATUSES, Request, error_of_answer, error_of_certificate, error_of_transport, is_untrusted
 from ._settings import Settings, wait_before_retry
 
 _RETRIED_ERRORS = (httpx.NetworkError, httpx.RemoteProtocolError, httpx.ConnectTimeout)
@@ -28,6 +28,8 @@ class Attempts:
         """The seconds to wait; None: the answer ended before its end. Raises when it is not tried again."""
         self._tries += 1
         cut = httpx.RemoteProtocolError("the answer ended before its end") if error is None else error
+        if is_untrusted(cut):
+            raise error_of_certificate(cut, self._settings.url) from error
         wait = wait_before_retry(self._tries, None)
         if not isinstance(cut, _RETRIED_ERRORS) or self._tries > self._settings.retries or wait is None:
             raise error_of_transport(cut, self._settings.url, self._settings.is_local) from error

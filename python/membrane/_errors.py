@@ -45,7 +45,8 @@ class MembraneError(Exception):
 
 
 class UnreachableError(MembraneError):
-    """No service answered, or the connection was cut: code "unreachable"; or it did not answer in time: "timed_out"."""
+    """No service answered, or the connection was cut: code "unreachable"; it did not answer in time: "timed_out"; or its
+    certificate is not trusted here: "untrusted"."""
 
 
 class DeniedError(MembraneError):

@@ -4,6 +4,7 @@ is awaited."""
 from __future__ import annotations
 
 import json
+import ssl
 import uuid
 from dataclasses import dataclass, field
 from typing import Any, Callable, Generic, Mapping, Optional, Sequence, TypeVar, Union
@@ -107,6 +108,24 @@ def error_of_transport(error: httpx.HTTPError, url: str, is_local: bool) -> Unre
         what = f"no service answers at {url}: {error}"
         hint = "Start one: membrane serve" if is_local else "Is MEMBRANE_URL right, and the service running?"
     return UnreachableError(what, code="unreachable", hint=hint, retryable=True)
+
+
+def is_untrusted(error: BaseException) -> bool:
+    """Whether it is the certificate that failed: the same again each time."""
+    at: Optional[BaseException] = error
+    for _ in range(8):
+        if at is None or isinstance(at, ssl.SSLCertVerificationError):
+            break
+        at = at.__cause__ or at.__context__
+    return isinstance(at, ssl.SSLCertVerificationError)
+
+
+def error_of_certificate(error: BaseException, url: str) -> UnreachableError:
+    return UnreachableError(
+        f"the certificate of {url} is not trusted here: {error}",
+        code="untrusted",
+        hint="SSL_CERT_FILE names a file with the certificates that are, in PEM.",
+    )
 
 
 def without_none(**values: Any) -> dict[str, Any]:
