@@ -207,9 +207,32 @@ Error Worker::lose(std::string how) {
 Worker::Worker(Channel channel, Descriptor process, int pid, std::shared_ptr<Zygote> of)
     : channel_(std::move(channel)), process_(std::move(process)), pid_(pid), of_(std::move(of)) {}
 
+namespace {
+
+// Children that were killed, and whose end nobody waits for: that would be half a millisecond at the end of a command. They
+// are reaped when the next one comes.
+class Dying {
+ public:
+  static Dying& instance() {
+    static Dying* const all = new Dying;  // outlives every worker, also static ones
+    return *all;
+  }
+  void add(pid_t pid) {
+    const std::lock_guard lock(mutex_);
+    pids_.push_back(pid);
+    std::erase_if(pids_, [](pid_t each) { return waitpid(each, nullptr, WNOHANG) != 0; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<pid_t> pids_;
+};
+
+}  // namespace
+
 Worker::~Worker() {
   kill();
-  if (!of_) how_it_ended();  // a zygote reaps by itself
+  if (!of_ && !is_reaped_) Dying::instance().add(pid_);  // a zygote reaps by itself
 }
 
 Result<std::shared_ptr<Worker>> Worker::start() {
