@@ -22,6 +22,7 @@
 #include "sandbox/session.h"
 #include "worker/link.h"
 #include "worker/messages.h"
+#include "worker/network_pool.h"
 #include "worker/remote_world.h"
 
 namespace membrane::worker {
@@ -56,7 +57,8 @@ class Worker {
   void rehearse(Whose templates);
   void warm_up();
   void spawn(uint32_t subject);
-  [[noreturn]] void become_worker(Descriptor socket, Walls walls);
+  [[noreturn]] void become_worker(Descriptor socket, const Enclosure& how, Walls walls);
+  void has_ended(pid_t pid);
   void reap();
   int end_of(int32_t number);
 
@@ -89,6 +91,8 @@ class Worker {
   std::optional<size_t> spawned_with_;
   bool is_warm_ = false;
   std::map<uint32_t, Kept> sessions_;
+  NetworkPool networks_;                // of a zygote, for its workers
+  std::map<pid_t, size_t> network_of_;  // of those that have not ended
   static constexpr size_t kMostEnds = 1000;
   std::map<int32_t, int> ends_;  // of workers whose end nobody has asked for
   uint32_t next_world_ = 0;      // whose requests the next World sends
@@ -335,18 +339,24 @@ void Worker::spawn(uint32_t subject) {
   if (!ends)
     return link_.send(Kind::kDone, subject, bytes_of(Result<int32_t>(std::unexpected(ends.error()))));
   Walls walls;
+  const auto network = networks_.enter();
   auto made = new_process(walls);
-  if (made && made->pid == 0) become_worker(std::move(ends->second), std::move(walls));
+  if (made && made->pid == 0)
+    become_worker(std::move(ends->second), {.has_network = network.has_value()}, std::move(walls));
+  networks_.leave();
   if (!made) {
+    if (network) networks_.give_back(*network);
     return link_.send(Kind::kDone, subject, bytes_of(Result<int32_t>(std::unexpected(made.error()))));
   }
+  if (network) network_of_.insert_or_assign(made->pid, *network);
   const Descriptor process(made->process_file);
   const int along[] = {ends->first.number(), process.number()};
   link_.send(Kind::kDone, subject, bytes_of(Result<int32_t>(made->pid)), along);
 }
 
-void Worker::become_worker(Descriptor socket, Walls walls) {
-  enclose(walls);
+void Worker::become_worker(Descriptor socket, const Enclosure& how, Walls walls) {
+  networks_.close_all();
+  enclose(how, walls);
   link_ = Link(Channel(std::move(socket), UINT32_MAX));
   walls_ = std::move(walls);
   ends_.clear();
@@ -355,10 +365,18 @@ void Worker::become_worker(Descriptor socket, Walls walls) {
   run();
 }
 
+void Worker::has_ended(pid_t pid) {
+  const auto found = network_of_.find(pid);
+  if (found == network_of_.end()) return;
+  networks_.give_back(found->second);
+  network_of_.erase(found);
+}
+
 // The workers of this zygote that have ended since.
 void Worker::reap() {
   int status = 0;
   for (pid_t ended = 0; (ended = waitpid(-1, &status, WNOHANG)) > 0;) {
+    has_ended(ended);
     if (ends_.size() == kMostEnds) ends_.erase(ends_.begin());
     ends_.insert_or_assign(ended, status);
   }
@@ -369,6 +387,7 @@ int Worker::end_of(int32_t number) {
   int status = -1;
   if (const auto known = ends_.find(number); known != ends_.end()) status = known->second;
   else if (number <= 0 || waitpid(number, &status, 0) != number) return -1;
+  else has_ended(number);
   ends_.erase(number);
   return status;
 }

@@ -235,7 +235,9 @@ Worker::~Worker() {
   if (!of_ && !is_reaped_) Dying::instance().add(pid_);  // a zygote reaps by itself
 }
 
-Result<std::shared_ptr<Worker>> Worker::start() {
+Result<std::shared_ptr<Worker>> Worker::start() { return start_in({}); }
+
+Result<std::shared_ptr<Worker>> Worker::start_in(const Enclosure& how) {
   MEMBRANE_ASSIGN(auto ends, Channel::make_pair());
   Walls walls;
   MEMBRANE_ASSIGN(const NewProcess made, new_process(walls));
@@ -243,7 +245,7 @@ Result<std::shared_ptr<Worker>> Worker::start() {
     {
       const Descriptor others(std::move(ends.first));
     }
-    enclose(walls);
+    enclose(how, walls);
     work(std::move(ends.second), std::move(walls));
   }
   return adopt(std::move(ends.first), Descriptor(made.process_file), made.pid);
@@ -580,7 +582,7 @@ Result<std::unique_ptr<sandbox::Session>> Worker::restore(const sandbox::Templat
 // -- a zygote ------------------------------------------------------------------------------------------------
 
 Result<std::shared_ptr<Zygote>> Zygote::start() {
-  MEMBRANE_ASSIGN(auto worker, Worker::start());
+  MEMBRANE_ASSIGN(auto worker, Worker::start_in({.is_zygote = true}));
   return std::shared_ptr<Zygote>(new Zygote(std::move(worker)));
 }
 
