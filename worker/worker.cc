@@ -384,8 +384,10 @@ class RemoteSession final : public sandbox::Session {
         options_(std::move(options)),
         budget_(budget_of(options_)),
         answerer_(options_, sandbox::world_of(options_, budget_), options_.policy.limits.memory_bytes) {}
+  // A worker that nobody else has ends with its session, and need not put its pages back before.
   ~RemoteSession() override {
-    if (worker_->is_alive()) static_cast<void>(ask<std::string_view>(Kind::kClose, {}));
+    if (worker_.use_count() > 1 && worker_->is_alive())
+      static_cast<void>(ask<std::string_view>(Kind::kClose, {}));
   }
 
   Status begin() {
