@@ -43,7 +43,7 @@
 #if defined(MEMBRANE_WITHOUT_FILTERS)
 // In the place of system_calls.cc, which the linker then leaves in its library.
 namespace membrane::worker {
-Status allow_setting_up() { return {}; }
+Status allow_setting_up(bool /*is_zygote*/) { return {}; }
 Status allow_running() { return {}; }
 }  // namespace membrane::worker
 constexpr bool kHasFilters = false;
@@ -167,7 +167,7 @@ pid_t begin(bool is_bare, Walls& walls) {
 }
 void raise(When when, bool is_bare, int socket, Walls& walls) {
   if (is_bare) return;
-  enclose(walls);
+  enclose({}, walls);
   const int kept[] = {socket};
   if (when != When::setting_up) lock_up(kept, {.memory_bytes = kGuestBytes}, walls);
 }

@@ -76,7 +76,11 @@ bool Memory::prepare(uint64_t bytes) {
   region_.used_bytes = std::max(region_.used_bytes, region_.accessible_bytes);
   if (!done) return false;
   region_.accessible_bytes = bytes;
-  if (image_ == nullptr || region_.image != 0) return true;
+  if (image_ == nullptr) return true;
+  if (region_.image != 0) {
+    if (std::exchange(region_.is_of_parent, false)) image_->populate(base_);  // at once, not one by one
+    return true;
+  }
   if (image_->bytes() > bytes) return false;
   if (!image_->map_at(base_)) {  // a copy of it will do
     std::memcpy(base_, image_->content().data(), image_->bytes());

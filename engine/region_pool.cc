@@ -180,6 +180,11 @@ void RegionPool::release(Region region, const MemoryImage* image) {
 
 void RegionPool::keep_none() { keeps_.store(false, std::memory_order_relaxed); }
 
+void RegionPool::note_fork() {
+  const std::lock_guard lock(mutex_);
+  for (Region& region : idle_) region.is_of_parent = true;
+}
+
 void RegionPool::forget(uint64_t image) {
   const std::lock_guard lock(mutex_);
   std::erase_if(idle_, [&](const Region& region) {

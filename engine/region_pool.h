@@ -26,6 +26,8 @@ struct Region {
   uint64_t kept_bytes = 0;        // of its pages that stayed when it was put back; about
   uint64_t image = 0;             // the image that its beginning is mapped from; 0: none
   uint64_t image_bytes = 0;
+  bool is_of_parent =
+      false;  // its pages are shared with the parent process, and copied when they are written
 };
 
 class RegionPool {
@@ -38,6 +40,8 @@ class RegionPool {
   void release(Region region, const MemoryImage* image);
   // For a process that runs one program and ends: regions that are given back go to the system from now on.
   void keep_none();
+  // After fork(), in the child, which has one thread: what is idle is shared with the parent.
+  void note_fork();
   // The image is no more.
   void forget(uint64_t image);
 

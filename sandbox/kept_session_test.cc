@@ -207,6 +207,29 @@ TEST_P(KeptSession, IsSmallAfterItsFirstTurnAndTouchesOnlyThePagesThatChanged) {
   EXPECT_LE(make()->keep().value().size(), 8u << 10) << "one that has run nothing";
 }
 
+// It is looked through once, and again when it has run since.
+TEST_P(KeptSession, IsTheSameUntilItRuns) {
+  const Dialect& dialect = GetParam();
+  auto session = make();
+  EXPECT_EQ(session->exec({.code = dialect.first}).outcome, Outcome::kOk);
+  const std::vector<uint8_t> first = session->keep().value(), fork = session->keep_fork(1).value();
+  EXPECT_EQ(session->keep().value(), first);
+  EXPECT_EQ(session->keep_fork(1).value(), fork);
+  EXPECT_NE(session->keep_fork(2).value(), fork);
+  EXPECT_EQ(Session::restore(template_, first, options()).value()->keep().value(), first);
+  const std::string counted = session->exec({.code = dialect.turns.front()}).result;
+  const std::vector<uint8_t> later = session->keep().value();
+  EXPECT_NE(later, first);
+  EXPECT_NE(session->keep_fork(1).value(), fork);
+  // A turn that is undone leaves what was there.
+  RunOptions short_of_fuel = options();
+  short_of_fuel.policy.limits.fuel = 1000;
+  const auto restored = Session::restore(template_, first, short_of_fuel).value();
+  EXPECT_EQ(restored->exec({.code = dialect.turns.front()}).outcome, Outcome::kOutOfFuel);
+  const auto undone = Session::restore(template_, restored->keep().value(), options()).value();
+  EXPECT_EQ(undone->exec({.code = dialect.turns.front()}).result, counted);
+}
+
 TEST_P(KeptSession, IsRefusedCutDamagedOrOfAnotherTemplate) {
   auto session = make();
   session->exec({.code = "x = 20"});

@@ -124,6 +124,7 @@ class Session::Impl final : public host::DoorSession {
       MEMBRANE_TRY(body->begin(image == nullptr ? template_->image() : *image, limits, std::move(waiting)));
     }
     body_ = std::move(body);
+    stands_as(image);
     world_->bound_memory([this] { return body_->guest().host_memory().left_for_call(); });
     needs_entropy_ = true;
     return {};
@@ -174,9 +175,17 @@ class Session::Impl final : public host::DoorSession {
     std::unique_ptr<wasi::System> system;
     std::shared_ptr<const Waiting> waiting;
   };
+  // What the bytes of a session borrow while they are written.
+  using KeptBytes = std::deque<std::vector<uint8_t>>;
   Status start_program(const Turn& turn);
   Result<Checkpoint> checkpoint(uint64_t number);
   Result<Image> capture();
+  // The instance is as this image until it runs; null: as nobody has captured yet.
+  void stands_as(Image image) {
+    as_it_stands_ = std::move(image);
+    changes_as_it_stands_.reset();
+  }
+  Result<std::span<const uint8_t>> changes_of(const Image& image, KeptBytes& bytes);
   Result<std::unique_ptr<wasi::System>> fork_system(const wasi::System& system, uint64_t number,
                                                     const policy::Policy& policy, wasi::World world) const;
   // Where the randomness and the clock of a fork begin.
@@ -188,10 +197,8 @@ class Session::Impl final : public host::DoorSession {
   [[nodiscard]] ForkPlace place_of_fork(uint64_t number) const;
   Result<std::unique_ptr<Impl>> fork_as(uint64_t number, RunOptions options);
   Status fork_paused(uint64_t number, Impl& child);
-  // What the bytes of a session borrow while they are written.
-  using KeptBytes = std::deque<std::vector<uint8_t>>;
   Result<KeptPlace> keep_place(const Image& image, const wasi::System& system,
-                               const std::shared_ptr<const Waiting>& waiting, KeptBytes& bytes) const;
+                               const std::shared_ptr<const Waiting>& waiting, KeptBytes& bytes);
   Result<KeptPause> keep_pause(KeptBytes& bytes);
   Result<SessionState> begin_to_keep(const wasi::System& system, KeptBytes& bytes);
   Result<Checkpoint> restore_place(const KeptPlace& place);
@@ -240,6 +247,10 @@ class Session::Impl final : public host::DoorSession {
   std::optional<Checkpoint> before_;                             // of a turn that is paused
   bool needs_entropy_ = true;  // the memory was copied since the program was given fresh entropy
   bool is_changed_ = false;    // since it began as the template
+  // Between two turns: what was captured, and how it differs from the template, so that the next fork or step back does
+  // not look again. Until the instance runs.
+  Image as_it_stands_;
+  std::optional<std::vector<uint8_t>> changes_as_it_stands_;
   uint64_t turns_ = 0;
   uint64_t output_of_turn_bytes_ = 0;  // that the parts of the turn so far have printed and submitted
   Clock::time_point deadline_;
@@ -387,6 +398,7 @@ Report Session::Impl::run_part(Checkpoint before, const std::function<bool(uint6
   const uint64_t limit = options_.policy.limits.fuel - std::min(options_.policy.limits.fuel, used_before);
   const uint64_t fuel = budget_->take_up_to(policy::Resource::kFuel, limit);
   const bool restarts = template_->interpreter().restarts();
+  stands_as(nullptr);
   const bool returned = run(fuel) || (restarts && body_->has_ended());
   engine::trim_kept_stack();
   budget_->give_back(policy::Resource::kFuel, fuel - (body_->fuel_used() - used_before));
@@ -690,7 +702,12 @@ Result<Session::Impl::Checkpoint> Session::Impl::checkpoint(uint64_t number) {
 
 Result<Session::Impl::Image> Session::Impl::capture() {
   if (!is_changed_) return nullptr;
-  return engine::InstanceImage::capture(body_->instance(), engine::InstanceImage::Keep::kChanges);
+  if (as_it_stands_ == nullptr) {
+    MEMBRANE_ASSIGN(auto image,
+                    engine::InstanceImage::capture(body_->instance(), engine::InstanceImage::Keep::kChanges));
+    stands_as(std::move(image));
+  }
+  return as_it_stands_;
 }
 
 void Session::Impl::go_back(Checkpoint checkpoint) {
@@ -781,14 +798,19 @@ Status Session::Impl::fork_paused(uint64_t number, Impl& child) {
 
 // -- as bytes -----------------------------------------------------------------------------------------------------
 
+Result<std::span<const uint8_t>> Session::Impl::changes_of(const Image& image, KeptBytes& bytes) {
+  if (image == as_it_stands_ && changes_as_it_stands_) return *changes_as_it_stands_;
+  MEMBRANE_ASSIGN(auto changes, engine::write_changes(*image, template_->image()));
+  if (image != as_it_stands_) return bytes.emplace_back(std::move(changes));
+  return changes_as_it_stands_.emplace(std::move(changes));
+}
+
 Result<KeptPlace> Session::Impl::keep_place(const Image& image, const wasi::System& system,
-                                            const std::shared_ptr<const Waiting>& waiting,
-                                            KeptBytes& bytes) const {
+                                            const std::shared_ptr<const Waiting>& waiting, KeptBytes& bytes) {
   using enum KeptPlace::Waits;
   KeptPlace kept;
   if (image != nullptr) {
-    MEMBRANE_ASSIGN(auto changes, engine::write_changes(*image, template_->image()));
-    kept.changes = bytes.emplace_back(std::move(changes));
+    MEMBRANE_ASSIGN(kept.changes, changes_of(image, bytes));
   }
   MEMBRANE_ASSIGN(auto frozen, system.freeze());
   kept.wasi = bytes.emplace_back(std::move(frozen));

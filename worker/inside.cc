@@ -22,6 +22,7 @@
 #include "sandbox/session.h"
 #include "worker/link.h"
 #include "worker/messages.h"
+#include "worker/network_pool.h"
 #include "worker/remote_world.h"
 
 namespace membrane::worker {
@@ -52,9 +53,12 @@ class Worker {
 
   Status open_template(const sandbox::TemplateSpec& spec);
   Walls raise_walls(const WallLimits& limits);
-  void rehearse();
+  enum class Whose : uint8_t { kOwn, kAll };
+  void rehearse(Whose templates);
+  void warm_up();
   void spawn(uint32_t subject);
-  [[noreturn]] void become_worker(Descriptor socket, Walls walls);
+  [[noreturn]] void become_worker(Descriptor socket, const Enclosure& how, Walls walls);
+  void has_ended(pid_t pid);
   void reap();
   int end_of(int32_t number);
 
@@ -85,7 +89,12 @@ class Worker {
   Walls walls_;
   bool is_locked_up_ = false;
   std::vector<std::pair<sandbox::TemplateSpec, std::shared_ptr<const sandbox::Template>>> templates_;
+  // Of a zygote: how many templates the last worker had, and whether they have been rehearsed here.
+  std::optional<size_t> spawned_with_;
+  bool is_warm_ = false;
   std::map<uint32_t, Kept> sessions_;
+  NetworkPool networks_;                // of a zygote, for its workers
+  std::map<pid_t, size_t> network_of_;  // of those that have not ended
   static constexpr size_t kMostEnds = 1000;
   std::map<int32_t, int> ends_;  // of workers whose end nobody has asked for
   uint32_t next_world_ = 0;      // whose requests the next World sends
@@ -113,7 +122,7 @@ std::string Worker::answer(const Frame& command, Reader& in) {
       const auto limits = in.get<WallLimits>();
       return bytes_of(raise_walls(limits).missing);
     }
-    case Kind::kRehearse: rehearse(); return {};
+    case Kind::kRehearse: rehearse(Whose::kAll); return {};
     case Kind::kEndOf: return bytes_of(end_of(in.get<int32_t>()));
     case Kind::kRun: {
       const auto said = in.get<GuestOptions>();
@@ -212,12 +221,20 @@ Walls Worker::raise_walls(const WallLimits& limits) {
   return walls_;
 }
 
-void Worker::rehearse() {
+// Packages are others' code, which an empty turn imports: it runs behind the walls only.
+bool is_own(const sandbox::TemplateSpec& spec) {
+  return spec.layer_path.empty() && spec.layer_key.empty() && spec.imports.empty();
+}
+
+void Worker::rehearse(Whose templates) {
   sandbox::RunOptions options;
-  static_cast<void>(sandbox::run({.source = "(func (export \"main\"))", .entry = {}}, options));
+  static_cast<void>(
+      sandbox::run({.source = "(func (export \"main\") (result i32) (i32.const 0))", .entry = {}}, options));
   options.policy.limits = policy::language_limits();
-  for (const auto& [spec, opened] : templates_)
+  for (const auto& [spec, opened] : templates_) {
+    if (templates == Whose::kOwn && !is_own(spec)) continue;
     if (auto session = Session::create(opened, options)) (*session)->exec({.code = "0"});
+  }
 }
 
 // -- sessions --------------------------------------------------------------------------------------
@@ -305,21 +322,6 @@ std::vector<std::string> Worker::complete(uint32_t subject, uint32_t scratch, co
 
 // -- a zygote --------------------------------------------------------------------------------------
 
-// A worker that has what this process has opened. Its socket and its process go along with the answer.
-void Worker::spawn(uint32_t subject) {
-  auto ends = Channel::make_pair();
-  if (!ends)
-    return link_.send(Kind::kDone, subject, bytes_of(Result<int32_t>(std::unexpected(ends.error()))));
-  Walls walls;
-  auto made = new_process(walls);
-  if (!made)
-    return link_.send(Kind::kDone, subject, bytes_of(Result<int32_t>(std::unexpected(made.error()))));
-  if (made->pid == 0) become_worker(std::move(ends->second), std::move(walls));
-  const Descriptor process(made->process_file);
-  const int along[] = {ends->first.number(), process.number()};
-  link_.send(Kind::kDone, subject, bytes_of(Result<int32_t>(made->pid)), along);
-}
-
 // What a turn takes and gives back, a copy of some hundred pages, is taken again by the next: new pages would cost more
 // than the turn itself.
 void keep_freed_memory() {
@@ -328,20 +330,60 @@ void keep_freed_memory() {
   mallopt(M_TRIM_THRESHOLD, kBytes);
 }
 
-void Worker::become_worker(Descriptor socket, Walls walls) {
+// What a worker would do for its first guest is done here once: its heap, the pages of its images and the page tables of
+// both are then copied with the process. Sessions end before a worker is forked, so nothing of one is in another.
+// The first worker is forked without, for a command that needs no other.
+void Worker::warm_up() {
   keep_freed_memory();
-  enclose(walls);
+  if (std::exchange(spawned_with_, templates_.size()) != templates_.size()) is_warm_ = false;
+  else if (!std::exchange(is_warm_, true)) rehearse(Whose::kOwn);
+}
+
+// A worker that has what this process has opened. Its socket and its process go along with the answer.
+void Worker::spawn(uint32_t subject) {
+  warm_up();
+  auto ends = Channel::make_pair();
+  if (!ends)
+    return link_.send(Kind::kDone, subject, bytes_of(Result<int32_t>(std::unexpected(ends.error()))));
+  Walls walls;
+  const auto network = networks_.enter();
+  auto made = new_process(walls);
+  if (made && made->pid == 0)
+    become_worker(std::move(ends->second), {.has_network = network.has_value()}, std::move(walls));
+  networks_.leave();
+  if (!made) {
+    if (network) networks_.give_back(*network);
+    return link_.send(Kind::kDone, subject, bytes_of(Result<int32_t>(std::unexpected(made.error()))));
+  }
+  if (network) network_of_.insert_or_assign(made->pid, *network);
+  const Descriptor process(made->process_file);
+  const int along[] = {ends->first.number(), process.number()};
+  link_.send(Kind::kDone, subject, bytes_of(Result<int32_t>(made->pid)), along);
+}
+
+void Worker::become_worker(Descriptor socket, const Enclosure& how, Walls walls) {
+  networks_.close_all();
+  enclose(how, walls);
   link_ = Link(Channel(std::move(socket), UINT32_MAX));
   walls_ = std::move(walls);
   ends_.clear();
   if (!engine::native::separate_arena()) _exit(1);
+  engine::RegionPool::instance().note_fork();
   run();
+}
+
+void Worker::has_ended(pid_t pid) {
+  const auto found = network_of_.find(pid);
+  if (found == network_of_.end()) return;
+  networks_.give_back(found->second);
+  network_of_.erase(found);
 }
 
 // The workers of this zygote that have ended since.
 void Worker::reap() {
   int status = 0;
   for (pid_t ended = 0; (ended = waitpid(-1, &status, WNOHANG)) > 0;) {
+    has_ended(ended);
     if (ends_.size() == kMostEnds) ends_.erase(ends_.begin());
     ends_.insert_or_assign(ended, status);
   }
@@ -352,6 +394,7 @@ int Worker::end_of(int32_t number) {
   int status = -1;
   if (const auto known = ends_.find(number); known != ends_.end()) status = known->second;
   else if (number <= 0 || waitpid(number, &status, 0) != number) return -1;
+  else has_ended(number);
   ends_.erase(number);
   return status;
 }

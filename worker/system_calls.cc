@@ -14,7 +14,10 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
+#include <map>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "worker/walls.h"
@@ -38,7 +41,7 @@ struct Call {
   uint32_t number;
 };
 
-// While the worker runs guests. In the order of how often each is made.
+// While the worker runs guests.
 constexpr Call kRunning[] = {
 #define CALL(name) {SYS_##name},
 #include "worker/running_calls.def"
@@ -57,49 +60,40 @@ constexpr Call kNeverCalled[] = {
 #undef CALL
 };
 
+// What is done with a call: an action, or a look at one of its arguments, which allows it or ends the worker.
+struct Rule {
+  enum class Look : uint8_t { kNone, kMasked, kNull };
+  uint32_t action = SECCOMP_RET_KILL_PROCESS;
+  Look look = Look::kNone;
+  size_t argument = 0;
+  uint32_t mask = 0,
+           value = 0;  // kMasked: the lower half of the argument, and-ed with the mask, is the value
+
+  friend bool operator==(const Rule&, const Rule&) = default;
+};
+
+// The kernel tries a filter that it is given with every number that a call can have. So the numbers are searched for in
+// halves: in a list, this alone would take longer than the worker's other walls.
 class Filter {
  public:
-  Filter() {
-    load(offsetof(seccomp_data, arch));
-    jump(BPF_JEQ, kArchitecture, 1, 0);
-    give(SECCOMP_RET_KILL_PROCESS);
-    load(offsetof(seccomp_data, nr));
+  explicit Filter(uint32_t otherwise) : otherwise_{.action = otherwise} {}
+
+  void on(uint32_t number, const Rule& rule) { rules_.emplace(number, rule); }
+
+  Status install() const {
+    Code code;
+    load(offsetof(seccomp_data, arch), code);
+    jump(BPF_JEQ, kArchitecture, 1, 0, code);
+    give(SECCOMP_RET_KILL_PROCESS, code);
+    load(offsetof(seccomp_data, nr), code);
 #if defined(__x86_64__)
     constexpr uint32_t kOfOtherKind = 0x40000000;  // x32: the same calls by other numbers
-    jump(BPF_JGE, kOfOtherKind, 0, 1);
-    give(SECCOMP_RET_KILL_PROCESS);
+    jump(BPF_JGE, kOfOtherKind, 0, 1, code);
+    give(SECCOMP_RET_KILL_PROCESS, code);
 #endif
-  }
-
-  void on(uint32_t number, uint32_t action) {
-    jump(BPF_JEQ, number, 0, 1);
-    give(action);
-  }
-  // Allowed when the lower half of the argument, and-ed with `mask`, is `value`; else the worker ends.
-  void on_argument(uint32_t number, size_t argument, uint32_t mask, uint32_t value) {
-    jump(BPF_JEQ, number, 0, 6);
-    load(place_of(argument));
-    code_.push_back({BPF_ALU | BPF_AND | BPF_K, 0, 0, mask});
-    jump(BPF_JEQ, value, 0, 1);
-    give(SECCOMP_RET_ALLOW);
-    give(SECCOMP_RET_KILL_PROCESS);
-    load(offsetof(seccomp_data, nr));  // never reached; keeps the jump above within one rule
-  }
-
-  // Allowed when the argument, an address, is null; else the worker ends.
-  void on_null(uint32_t number, size_t argument) {
-    jump(BPF_JEQ, number, 0, 6);
-    load(place_of(argument));
-    jump(BPF_JEQ, 0, 0, 3);
-    load(place_of(argument) + sizeof(uint32_t));
-    jump(BPF_JEQ, 0, 0, 1);
-    give(SECCOMP_RET_ALLOW);
-    give(SECCOMP_RET_KILL_PROCESS);
-  }
-
-  Status install(uint32_t otherwise) {
-    give(otherwise);
-    const sock_fprog program{static_cast<unsigned short>(code_.size()), code_.data()};
+    const Code decisions = decide(ranges());
+    code.insert(code.end(), decisions.begin(), decisions.end());
+    const sock_fprog program{static_cast<unsigned short>(code.size()), code.data()};
     if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) == 0) return {};
     return fail(ErrorCode::kUnsupported,
                 "the system takes no filter of system calls: " + std::string(strerror(errno)),
@@ -107,37 +101,88 @@ class Filter {
   }
 
  private:
-  // Its lower half; the upper one follows, on processors whose first byte is the lowest.
-  static uint32_t place_of(size_t argument) {
-    return static_cast<uint32_t>(offsetof(seccomp_data, args) + argument * sizeof(uint64_t));
-  }
-  void load(uint32_t at) { code_.push_back({BPF_LD | BPF_W | BPF_ABS, 0, 0, at}); }
-  void jump(uint16_t how, uint32_t value, uint8_t if_so, uint8_t if_not) {
-    code_.push_back({static_cast<uint16_t>(BPF_JMP | how | BPF_K), if_so, if_not, value});
-  }
-  void give(uint32_t action) { code_.push_back({BPF_RET | BPF_K, 0, 0, action}); }
+  using Code = std::vector<sock_filter>;
+  using Ranges =
+      std::vector<std::pair<uint32_t, Rule>>;  // by the first number of each, ascending; the first is 0
 
-  std::vector<sock_filter> code_;
+  [[nodiscard]] Ranges ranges() const {
+    Ranges all = {{0, otherwise_}};
+    const auto begin = [&all](uint32_t number, const Rule& rule) {
+      if (all.back().first == number) all.pop_back();
+      if (all.empty() || all.back().second != rule) all.emplace_back(number, rule);
+    };
+    for (const auto& [number, rule] : rules_) {
+      begin(number, rule);
+      begin(number + 1, otherwise_);
+    }
+    return all;
+  }
+
+  // The lower half of the numbers stands first, and the upper one is jumped to: a jump goes over 255 instructions at most,
+  // and all that there are of these is less than twice as many.
+  static Code decide(std::span<const std::pair<uint32_t, Rule>> ranges) {
+    if (ranges.size() == 1) return leaf(ranges.front().second);
+    const size_t half = ranges.size() / 2;
+    const Code lower = decide(ranges.first(half)), upper = decide(ranges.subspan(half));
+    Code code;
+    jump(BPF_JGE, ranges[half].first, static_cast<uint8_t>(lower.size()), 0, code);
+    code.insert(code.end(), lower.begin(), lower.end());
+    code.insert(code.end(), upper.begin(), upper.end());
+    return code;
+  }
+  static Code leaf(const Rule& rule) {
+    Code code;
+    // Its lower half; the upper one follows, on processors whose first byte is the lowest.
+    const auto place = static_cast<uint32_t>(offsetof(seccomp_data, args) + rule.argument * sizeof(uint64_t));
+    switch (rule.look) {
+      case Rule::Look::kNone: give(rule.action, code); return code;
+      case Rule::Look::kMasked:
+        load(place, code);
+        code.push_back({BPF_ALU | BPF_AND | BPF_K, 0, 0, rule.mask});
+        jump(BPF_JEQ, rule.value, 0, 1, code);
+        break;
+      case Rule::Look::kNull:
+        load(place, code);
+        jump(BPF_JEQ, 0, 0, 3, code);
+        load(place + sizeof(uint32_t), code);
+        jump(BPF_JEQ, 0, 0, 1, code);
+        break;
+    }
+    give(SECCOMP_RET_ALLOW, code);
+    give(SECCOMP_RET_KILL_PROCESS, code);
+    return code;
+  }
+
+  static void load(uint32_t at, Code& code) { code.push_back({BPF_LD | BPF_W | BPF_ABS, 0, 0, at}); }
+  static void jump(uint16_t how, uint32_t value, uint8_t if_so, uint8_t if_not, Code& code) {
+    code.push_back({static_cast<uint16_t>(BPF_JMP | how | BPF_K), if_so, if_not, value});
+  }
+  static void give(uint32_t action, Code& code) { code.push_back({BPF_RET | BPF_K, 0, 0, action}); }
+
+  const Rule otherwise_;
+  std::map<uint32_t, Rule> rules_;
 };
 
 }  // namespace
 
-Status allow_setting_up() {
-  Filter filter;
-  for (const Call& call : kNeverCalled) filter.on(call.number, SECCOMP_RET_KILL_PROCESS);
-  return filter.install(SECCOMP_RET_ALLOW);
+Status allow_setting_up(bool is_zygote) {
+  Filter filter(SECCOMP_RET_ALLOW);
+  for (const Call& call : kNeverCalled)
+    if (!is_zygote || call.number != SYS_setns) filter.on(call.number, {});
+  return filter.install();
 }
 
 // Memory that can be run is there already: no more of it is made.
 Status allow_running() {
-  Filter filter;
-  for (const Call& call : kRunning) filter.on(call.number, SECCOMP_RET_ALLOW);
-  filter.on_argument(SYS_mmap, 2, PROT_EXEC, 0);
-  filter.on_argument(SYS_mprotect, 2, PROT_EXEC, 0);
-  filter.on_argument(SYS_ioctl, 1, UINT32_MAX, kScanOfPages);
-  filter.on_null(SYS_prlimit64, 2);
-  for (const Call& call : kRefused) filter.on(call.number, kRefuse);
-  return filter.install(SECCOMP_RET_KILL_PROCESS);
+  using enum Rule::Look;
+  Filter filter(SECCOMP_RET_KILL_PROCESS);
+  for (const Call& call : kRunning) filter.on(call.number, {.action = SECCOMP_RET_ALLOW});
+  filter.on(SYS_mmap, {.look = kMasked, .argument = 2, .mask = PROT_EXEC});
+  filter.on(SYS_mprotect, {.look = kMasked, .argument = 2, .mask = PROT_EXEC});
+  filter.on(SYS_ioctl, {.look = kMasked, .argument = 1, .mask = UINT32_MAX, .value = kScanOfPages});
+  filter.on(SYS_prlimit64, {.look = kNull, .argument = 2});
+  for (const Call& call : kRefused) filter.on(call.number, {.action = kRefuse});
+  return filter.install();
 }
 
 }  // namespace membrane::worker

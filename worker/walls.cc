@@ -188,18 +188,19 @@ Result<NewProcess> new_process(Walls& walls) {
               "End other processes, or raise the limit of them.");
 }
 
-void enclose(Walls& walls) {
+void enclose(const Enclosure& how, Walls& walls) {
   clear_environment();
   if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) walls.miss(Wall::kParentDeath, reason());
   prctl(PR_SET_NAME, "membrane-worker");
   enter(Wall::kMountNamespace, CLONE_NEWNS, walls);
-  enter(Wall::kNetNamespace, CLONE_NEWNET, walls);
+  if (!how.has_network) enter(Wall::kNetNamespace, CLONE_NEWNET, walls);
   enter(Wall::kIpcNamespace, CLONE_NEWIPC, walls);
   hide_names(walls);
   enter(Wall::kCgroupNamespace, CLONE_NEWCGROUP, walls);
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) walls.miss(Wall::kNoNewPrivileges, reason());
   if (kIsSanitized) return;
-  if (const Status set = allow_setting_up(); !set) walls.miss(Wall::kSystemCalls, set.error().message);
+  if (const Status set = allow_setting_up(how.is_zygote); !set)
+    walls.miss(Wall::kSystemCalls, set.error().message);
 }
 
 void lock_up(std::span<const int> kept, const WallLimits& limits, Walls& walls) {

@@ -57,13 +57,18 @@ struct NewProcess {
 };
 // Forks, into new user and pid namespaces where the system has them, else without. Errors: kUnavailable.
 Result<NewProcess> new_process(Walls& walls);
+// What the new process is for.
+struct Enclosure {
+  bool is_zygote = false;    // it forks workers into networks that it has (network_pool.h)
+  bool has_network = false;  // it was forked into such a one, in which there is no other worker
+};
 // In the new process, before it reads anything from elsewhere.
-void enclose(Walls& walls);
+void enclose(const Enclosure& how, Walls& walls);
 // From here on there is no way back. `kept` are the descriptors that stay open.
 void lock_up(std::span<const int> kept, const WallLimits& limits, Walls& walls);
 
 // The filters (system_calls.cc). Errors: kUnsupported with the reason.
-Status allow_setting_up();
+Status allow_setting_up(bool is_zygote);
 Status allow_running();
 
 }  // namespace membrane::worker

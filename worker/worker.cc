@@ -237,12 +237,37 @@ Error Worker::lose(std::string how) {
 Worker::Worker(Channel channel, Descriptor process, int pid, std::shared_ptr<Zygote> of)
     : channel_(std::move(channel)), process_(std::move(process)), pid_(pid), of_(std::move(of)) {}
 
+namespace {
+
+// Children that were killed, and whose end nobody waits for: that would be half a millisecond at the end of a command. They
+// are reaped when the next one comes.
+class Dying {
+ public:
+  static Dying& instance() {
+    static Dying* const all = new Dying;  // outlives every worker, also static ones
+    return *all;
+  }
+  void add(pid_t pid) {
+    const std::lock_guard lock(mutex_);
+    pids_.push_back(pid);
+    std::erase_if(pids_, [](pid_t each) { return waitpid(each, nullptr, WNOHANG) != 0; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<pid_t> pids_;
+};
+
+}  // namespace
+
 Worker::~Worker() {
   kill();
-  if (!of_) how_it_ended();  // a zygote reaps by itself
+  if (!of_ && !is_reaped_) Dying::instance().add(pid_);  // a zygote reaps by itself
 }
 
-Result<std::shared_ptr<Worker>> Worker::start() {
+Result<std::shared_ptr<Worker>> Worker::start() { return start_in({}); }
+
+Result<std::shared_ptr<Worker>> Worker::start_in(const Enclosure& how) {
   MEMBRANE_ASSIGN(auto ends, Channel::make_pair());
   Walls walls;
   MEMBRANE_ASSIGN(const NewProcess made, new_process(walls));
@@ -250,7 +275,7 @@ Result<std::shared_ptr<Worker>> Worker::start() {
     {
       const Descriptor others(std::move(ends.first));
     }
-    enclose(walls);
+    enclose(how, walls);
     work(std::move(ends.second), std::move(walls));
   }
   return adopt(std::move(ends.first), Descriptor(made.process_file), made.pid);
@@ -461,8 +486,10 @@ class RemoteSession final : public sandbox::Session {
         options_(std::move(options)),
         budget_(budget_of(options_)),
         answerer_(options_, sandbox::world_of(options_, budget_), options_.policy.limits.memory_bytes) {}
+  // A worker that nobody else has ends with its session, and need not put its pages back before.
   ~RemoteSession() override {
-    if (worker_->is_alive()) static_cast<void>(ask<std::string_view>(Kind::kClose, {}));
+    if (worker_.use_count() > 1 && worker_->is_alive())
+      static_cast<void>(ask<std::string_view>(Kind::kClose, {}));
   }
 
   Status begin() {
@@ -708,7 +735,7 @@ Result<std::unique_ptr<sandbox::Session>> Worker::restore(const sandbox::Templat
 // -- a zygote ------------------------------------------------------------------------------------------------
 
 Result<std::shared_ptr<Zygote>> Zygote::start() {
-  MEMBRANE_ASSIGN(auto worker, Worker::start());
+  MEMBRANE_ASSIGN(auto worker, Worker::start_in({.is_zygote = true}));
   return std::shared_ptr<Zygote>(new Zygote(std::move(worker)));
 }
 

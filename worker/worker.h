@@ -90,6 +90,7 @@ class Worker : public std::enable_shared_from_this<Worker> {
   class Conversation;
 
   Worker(Channel channel, Descriptor process, int pid, std::shared_ptr<Zygote> of);
+  static Result<std::shared_ptr<Worker>> start_in(const Enclosure& how);
 
   using Clock = std::chrono::steady_clock;
   struct Command;
