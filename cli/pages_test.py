@@ -41,7 +41,7 @@ LINES_NOT_RUN = {
     r"cmake --preset": "builds",
     r"python3 (-m unittest discover -s attacks|attacks/)": "ctest runs these: attack.*",
     r"examples/languages/(ruby/get|sqlite/build)": "brings sources from the internet",
-    r"(ID=\$\()?membrane (create|exec|cp|fork|pause|resume|snapshot|logs|ps|rm)\b":
+    r"(ID=\$\()?membrane (create|exec|cp|fork|pause|resume|snapshot|approvals|approve|logs|ps|rm)\b":
         "asks a service: service/clients_test.py runs those of README.md and docs/clients.md",
     r"npx @modelcontextprotocol/inspector": "cli/mcp_test.py runs it",
     r"membrane audit verify\b": "reads the log of a service: service/audit_test.cc makes one",
@@ -83,6 +83,9 @@ BLOCKS_NOT_RUN = {
     ("docs/receipts.md", '{"item":"stdout","salt":"0373cfaa11b9ee0cc67488ed899c6426","content":"done\\n"}'):
         "a line of a private part: cli/receipts_test.py reads whole ones",
     ("docs/walls.md", " supervisor (membrane, the service)              worker"): "a drawing",
+    ("docs/policy.md", "The trifecta rule closes egress: what was read is private (fs.read of /mail/1 (call 2)) and of "
+     "untrusted origin (http.request of GET https://example.org/ (call 1))."):
+        "the reason of a refusal: host/flows_test.cc and attacks/flows_attack_test.py read it",
     ("docs/service.md", "$ membrane serve"): "what it prints, shortened: service/rest_test.py asks the same",
     ("docs/service.md", "[server]"): "the service's settings: service/config_test.cc reads them",
     ("docs/sandboxes.md", 'PUT /v1/secrets/KEY {"value": "sk-…", "hosts": ["api.example.com"]}'):
@@ -571,12 +574,15 @@ class Examples(PagesTest):
 
     def test_policies(self):
         self.put("data/x.txt", "x")
-        (self.shell.folder / "out").mkdir()
+        self.put("mail/1", "a mail")
+        for made in ("out", "drafts"):
+            (self.shell.folder / made).mkdir()
         with_database(self.shell.folder / "data/measurements.db")
         programs = {
             "data-analysis.toml": "from membrane import fs, sql\n"
                                   "rows = sql.query('measurements', 'SELECT count(*) FROM papers', '[]')\n"
                                   "open('/out/x', 'w').write(open('/data/x.txt').read() + str(rows))\n",
+            "mail-assistant.toml": "open('/drafts/answer', 'w').write(open('/mail/1').read().upper())\n",
             "memo.toml": "from membrane import kv\nkv.set('memo/last', b'1')\nassert kv.get('memo/last') == b'1'\n",
             "nothing.toml": "print(1)\n",
             "web-research.toml": "from membrane import http\nassert b'title' in http.get('http://127.0.0.1:8000/papers.json')\n",
