@@ -70,7 +70,7 @@ struct HttpGrant {
   uint64_t timeout_ms = 10'000;
   uint32_t max_redirects = 3;  // each target must be granted, too; 0: the program gets the 3xx answer
   Marks marks = {};
-  bool traceparent = false;    // requests of a traced exec say which trace they belong to
+  bool traceparent = false;  // requests of a traced exec say which trace they belong to
 
   friend bool operator==(const HttpGrant&, const HttpGrant&) = default;
 };

@@ -70,7 +70,6 @@ class Exec : public std::enable_shared_from_this<Exec> {
   [[nodiscard]] std::optional<PendingApproval> pending() const;
   // What was decided about; nothing when no such question is pending.
   std::optional<PendingApproval> decide(std::string_view approval, bool allow);
-  // {"exec_id":…, and the members of the report}; "" before the end.
   // {"exec_id":…, "receipt":… when it was sealed, and the members of the report}; "" before the end.
   [[nodiscard]] std::string report_json() const;
   // Called once, when it is over: at once when it is already. On the thread that ends it.

@@ -292,14 +292,14 @@ void Rest::Impl::create_token(const SharedCall& call) {
 
 Status Rest::Impl::bind() {
   const std::map<std::string_view, Method> methods = {
-      {"getHealth", &Impl::get_health},         {"getOpenApi", &Impl::get_open_api},
-      {"getMetrics", &Impl::get_metrics},       {"getUsage", &Impl::get_usage},
-      {"listSandboxes", &Impl::list_sandboxes}, {"exec", &Impl::exec},
-      {"listExecs", &Impl::list_execs},         {"getExec", &Impl::get_exec},
-      {"cancelExec", &Impl::cancel_exec},       {"getExecEvents", &Impl::get_exec_events},
-      {"writeStdin", &Impl::write_stdin},       {"listApprovals", &Impl::list_approvals},
+      {"getHealth", &Impl::get_health},           {"getOpenApi", &Impl::get_open_api},
+      {"getMetrics", &Impl::get_metrics},         {"getUsage", &Impl::get_usage},
+      {"listSandboxes", &Impl::list_sandboxes},   {"exec", &Impl::exec},
+      {"listExecs", &Impl::list_execs},           {"getExec", &Impl::get_exec},
+      {"cancelExec", &Impl::cancel_exec},         {"getExecEvents", &Impl::get_exec_events},
+      {"writeStdin", &Impl::write_stdin},         {"listApprovals", &Impl::list_approvals},
       {"decideApproval", &Impl::decide_approval}, {"createToken", &Impl::create_token},
-      {"listTokens", &Impl::list_tokens},       {"deleteToken", &Impl::delete_token}};
+      {"listTokens", &Impl::list_tokens},         {"deleteToken", &Impl::delete_token}};
   Handlers all;
   for (const auto& [id, method] : methods)
     all.emplace(id, [this, of = method](const SharedCall& call) { (this->*of)(call); });

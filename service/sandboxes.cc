@@ -594,19 +594,20 @@ std::function<void()> Sandboxes::run(Sandbox& sandbox, const std::shared_ptr<Exe
     report = report_of(sandbox::Outcome::kFailed, name_of(error.code), error.message, error.hint);
   } else if (shall_begin) {
     exec->begin();
-    GuestTurn turn{.code = spec.code,
-                   .stdin_text = spec.stdin_text,
-                   .arguments = spec.arguments,
-                   .name = spec.name,
-                   .is_script = spec.is_script,
-                   .most_time = {},
-                   .on_stdout = [&](std::string_view text) { exec->add_output(false, text); },
-                   .on_stderr = [&](std::string_view text) { exec->add_output(true, text); },
-                   .approve = [&](const host::EgressQuestion& question) { return exec->ask(question, now_ms()); },
-                   .context = spec.context,
-                   .environment = spec.environment,
-                   .read_input = {},
-                   .seal = *seal ? &**seal : nullptr};
+    GuestTurn turn{
+        .code = spec.code,
+        .stdin_text = spec.stdin_text,
+        .arguments = spec.arguments,
+        .name = spec.name,
+        .is_script = spec.is_script,
+        .most_time = {},
+        .on_stdout = [&](std::string_view text) { exec->add_output(false, text); },
+        .on_stderr = [&](std::string_view text) { exec->add_output(true, text); },
+        .approve = [&](const host::EgressQuestion& question) { return exec->ask(question, now_ms()); },
+        .context = spec.context,
+        .environment = spec.environment,
+        .read_input = {},
+        .seal = *seal ? &**seal : nullptr};
     std::shared_ptr<host::EgressWatch> egress;
     if (options_.watch_egress && !spec.trace.empty()) egress = options_.watch_egress(spec.trace);
     turn.egress = egress.get();
