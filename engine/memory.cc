@@ -78,7 +78,7 @@ bool Memory::prepare(uint64_t bytes) {
   region_.accessible_bytes = bytes;
   if (image_ == nullptr) return true;
   if (region_.image != 0) {
-    if (std::exchange(region_.is_of_parent, false)) image_->populate(base_);  // at once, not one by one
+    if (std::exchange(region_.was_cleared, false)) image_->populate(base_);  // at once, not one by one
     return true;
   }
   if (image_->bytes() > bytes) return false;

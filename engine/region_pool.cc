@@ -7,6 +7,7 @@
 #include <array>
 #include <cstring>
 #include <optional>
+#include <utility>
 
 #include "engine/memory.h"
 #include "engine/memory_image.h"
@@ -180,9 +181,17 @@ void RegionPool::release(Region region, const MemoryImage* image) {
 
 void RegionPool::keep_none() { keeps_.store(false, std::memory_order_relaxed); }
 
-void RegionPool::note_fork() {
+void RegionPool::prepare_for_fork() {
   const std::lock_guard lock(mutex_);
-  for (Region& region : idle_) region.is_of_parent = true;
+  for (Region& region : idle_) {
+    if (std::exchange(region.was_cleared, true)) continue;
+    const auto own = page_runs(region.base, region.used_bytes, Pages::kOwn);
+    if (!own) drop(region.base, region.used_bytes);
+    else
+      for (const PageRun& run : *own) drop(region.base + run.offset, run.bytes);
+    kept_bytes_ -= region.kept_bytes;
+    region.kept_bytes = 0;
+  }
 }
 
 void RegionPool::forget(uint64_t image) {

@@ -26,8 +26,7 @@ struct Region {
   uint64_t kept_bytes = 0;        // of its pages that stayed when it was put back; about
   uint64_t image = 0;             // the image that its beginning is mapped from; 0: none
   uint64_t image_bytes = 0;
-  bool is_of_parent =
-      false;  // its pages are shared with the parent process, and copied when they are written
+  bool was_cleared = false;  // it gave its own pages back while it was idle
 };
 
 class RegionPool {
@@ -40,8 +39,9 @@ class RegionPool {
   void release(Region region, const MemoryImage* image);
   // For a process that runs one program and ends: regions that are given back go to the system from now on.
   void keep_none();
-  // After fork(), in the child, which has one thread: what is idle is shared with the parent.
-  void note_fork();
+  // Before fork(), in the parent: idle regions keep the pages of their images, which the child's page tables then have, and
+  // give back their own, which a child would have to copy twice: their entries now, and what they hold when it is written.
+  void prepare_for_fork();
   // The image is no more.
   void forget(uint64_t image);
 

@@ -330,13 +330,14 @@ void keep_freed_memory() {
   mallopt(M_TRIM_THRESHOLD, kBytes);
 }
 
-// What a worker would do for its first guest is done here once: its heap, the pages of its images and the page tables of
-// both are then copied with the process. Sessions end before a worker is forked, so nothing of one is in another.
+// What a worker would do for its first guest is done here once: its heap, its tables of functions and the page tables of
+// its images are then copied with the process. Sessions end before a worker is forked, so nothing of one is in another.
 // The first worker is forked without, for a command that needs no other.
 void Worker::warm_up() {
   keep_freed_memory();
   if (std::exchange(spawned_with_, templates_.size()) != templates_.size()) is_warm_ = false;
   else if (!std::exchange(is_warm_, true)) rehearse(Whose::kOwn);
+  engine::RegionPool::instance().prepare_for_fork();
 }
 
 // A worker that has what this process has opened. Its socket and its process go along with the answer.
@@ -368,7 +369,6 @@ void Worker::become_worker(Descriptor socket, const Enclosure& how, Walls walls)
   walls_ = std::move(walls);
   ends_.clear();
   if (!engine::native::separate_arena()) _exit(1);
-  engine::RegionPool::instance().note_fork();
   run();
 }
 

@@ -55,6 +55,13 @@ struct Family {
     if (!children.empty()) family.pid = children.back();
     return family;
   }
+  // Null when there is none. It has its namespaces when it answers, whatever it answers.
+  [[nodiscard]] std::shared_ptr<Worker> spawn() const {
+    auto made = zygote->spawn();
+    if (!made) return nullptr;
+    static_cast<void>((*made)->open({}));
+    return *made;
+  }
   // Those of this process, of the zygote and of its workers: each process with its own, which nobody else has.
   [[nodiscard]] std::vector<std::set<std::string>> all() const {
     std::vector<std::set<std::string>> each = {namespaces_of("self"), namespaces_of(pid)};
@@ -73,7 +80,7 @@ void expect_apart(const std::vector<std::set<std::string>>& all) {
 TEST(NetworkPool, NoTwoWorkersShareANamespace) {
   const Family family = Family::start();
   ASSERT_TRUE(family.zygote);
-  const auto one = family.zygote->spawn(), other = family.zygote->spawn(), third = family.zygote->spawn();
+  const auto one = family.spawn(), other = family.spawn(), third = family.spawn();
   ASSERT_TRUE(one && other && third);
   const auto all = family.all();
   if (all.size() != 5 || all.back().size() != kKinds.size())
@@ -84,11 +91,11 @@ TEST(NetworkPool, NoTwoWorkersShareANamespace) {
 TEST(NetworkPool, ThatOfAWorkerWhichHasEndedIsUsedAgainByOneOnly) {
   const Family family = Family::start();
   ASSERT_TRUE(family.zygote);
-  const auto stays = family.zygote->spawn();
+  const auto stays = family.spawn();
   ASSERT_TRUE(stays);
   std::set<std::string> nets;
   for (int i = 0; i < 8; ++i) {
-    const auto worker = family.zygote->spawn();
+    const auto worker = family.spawn();
     ASSERT_TRUE(worker);
     const auto all = family.all();
     if (all.size() < 4 || all.back().size() != kKinds.size())
@@ -98,7 +105,7 @@ TEST(NetworkPool, ThatOfAWorkerWhichHasEndedIsUsedAgainByOneOnly) {
       if (name.starts_with("net:")) nets.insert(name);
     // To say how it ended, the zygote waits for that.
     ASSERT_EQ(kill(std::stoi(children_of(family.pid).back()), SIGKILL), 0);
-    EXPECT_EQ((*worker)->run({.source = "(func (export \"run\"))", .entry = {}}, {}).outcome,
+    EXPECT_EQ(worker->run({.source = "(func (export \"run\"))", .entry = {}}, {}).outcome,
               sandbox::Outcome::kFailed);
   }
   EXPECT_EQ(nets.size(), 1u);
