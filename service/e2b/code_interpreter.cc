@@ -129,6 +129,8 @@ void run(const Service& service, const SharedCall& call, std::string_view langua
   const auto cancel = [service, known = call->known, id = exec->id] {
     (void)service.sandboxes.cancel_exec(known->tenant, known->id, id);  // it may be over, or gone
   };
+  // At once, as E2B interrupts its kernel: a client whose timeout is over closes the connection, and tells nothing else.
+  if (call->request.presence) call->request.presence->when_gone(cancel);
   const OrderedJson count = {{"type", "number_of_executions"}, {"execution_count", number}};
   call->reply({.status = 200,
                .headers = {{"Content-Type", "application/x-ndjson"}, {"Cache-Control", "no-store"}},
