@@ -33,18 +33,18 @@ const rows = {
         assert.deepEqual((await made.getInfo()).metadata, { a: 'b' })
       })
     await withSandbox('javascript', {}, async (made) => {
-      assert.equal((await made.runCode('[1, 2].map(x => x * 2).join()')).text, "'2,4'")
+      assert.equal((await made.runCode('[1, 2].map(x => x * 2).join()')).text, '2,4')
       assert.equal((await made.commands.run("node -e 'console.log(1 + 1)'")).stdout, '2\n')
-      assert.equal((await made.runCode("process.cwd()")).text, "'/home/user'")
+      assert.equal((await made.runCode("process.cwd()")).text, '/home/user')
     })
     await refused(() => Sandbox.create('no-such-template', options), 'not found')
     await refused(() => Sandbox.create({ ...options, apiKey: 'e2b_0' }), '', AuthenticationError)
   },
   'Sandbox.create envs': () =>
     withSandbox('base', { envs: { A: 'one' } }, async (made) => {
-      assert.equal((await made.runCode("import os; os.environ['A']")).text, "'one'")
-      assert.equal((await made.runCode("os.environ['A']", { envs: { A: '2' } })).text, "'2'")
-      assert.equal((await made.runCode("os.environ['A']")).text, "'one'")
+      assert.equal((await made.runCode("import os; os.environ['A']")).text, 'one')
+      assert.equal((await made.runCode("os.environ['A']", { envs: { A: '2' } })).text, '2')
+      assert.equal((await made.runCode("os.environ['A']")).text, 'one')
     }),
   'Sandbox.connect': async (sandbox) => {
     await sandbox.runCode('connected = 5')
@@ -101,8 +101,11 @@ const rows = {
       assert.ok(await Sandbox.deleteSnapshot(snapshotId))
     }),
   list_snapshots: async (sandbox) => {
-    const { snapshotId } = await sandbox.createSnapshot()
-    assert.ok((await Sandbox.listSnapshots().nextItems()).some((each) => each.snapshotId === snapshotId))
+    const { snapshotId } = await sandbox.createSnapshot({ name: 'listed-in-js' })
+    const listed = async (query) => (await Sandbox.listSnapshots(query).nextItems()).map((each) => each.snapshotId)
+    assert.ok((await listed()).includes(snapshotId))
+    assert.deepEqual(await listed({ name: 'listed-in-js' }), [snapshotId])
+    assert.deepEqual(await listed({ name: 'no-such' }), [])
     await Sandbox.deleteSnapshot(snapshotId)
   },
   delete_snapshot: async () => assert.ok(!(await Sandbox.deleteSnapshot('snp0'))),
@@ -116,7 +119,7 @@ const rows = {
   upload_url: async (sandbox) => assert.ok(await sandbox.uploadUrl('/home/user/a.txt')),
   run_code: async (sandbox) => {
     const run = await sandbox.runCode("import sys\nprint('é')\nprint('b', file=sys.stderr)\n'r' + 'esult'")
-    assert.deepEqual([run.text, run.logs.stdout, run.logs.stderr, run.error], ["'result'", ['é\n'], ['b\n'], undefined])
+    assert.deepEqual([run.text, run.logs.stdout, run.logs.stderr, run.error], ['result', ['é\n'], ['b\n'], undefined])
     const { results } = await sandbox.runCode(
       "class Both:\n def _repr_png_(self): return b'png'\n def _repr_html_(self): return '<b>'\ndisplay(Both())\nBoth()")
     assert.deepEqual(results.map((each) => [each.png, each.html, each.isMainResult]),
@@ -140,14 +143,38 @@ const rows = {
     await refused(() => sandbox.runCode('while True: pass', { timeoutMs: 1000 }), 'timed out', TimeoutError)
     assert.equal((await sandbox.runCode('before')).text, '1')
   },
+  'run_code text of a str': async (sandbox) => {
+    assert.equal((await sandbox.runCode("'a'")).text, 'a')
+    assert.equal((await sandbox.runCode("'a'", { language: 'js' })).text, 'a')
+  },
+  'run_code of a cell that is indented': async (sandbox) =>
+    assert.equal((await sandbox.runCode('\n    x=1\n    x')).text, '1'),
+  'run_code !pip install, %pip install': async (sandbox) => {
+    const run = await sandbox.runCode('!pip install numpy\n5')
+    assert.equal(run.text, '5')
+    assert.ok(run.logs.stdout.join('').startsWith('Requirement already satisfied: numpy'))
+    const { error } = await sandbox.runCode('%pip install no-such-package-of-mine')
+    assert.ok(error.value.includes('packages'))
+  },
+  'run_code !command, %command': async (sandbox) => {
+    for (const line of ['!ls', '%timeit 1'])
+      assert.ok((await sandbox.runCode(line)).error.value.includes('linux kind'))
+  },
+  'the clock': async (sandbox) => {
+    const begun = Date.now()
+    const { text } = await sandbox.runCode('import time; time.sleep(1); time.time()')
+    assert.ok(Math.abs(Number(text) * 1000 - Date.now()) < 3_600_000, text)
+    assert.ok(Date.now() - begun > 900)
+  },
   'run_code language': async (sandbox) => {
-    assert.equal((await sandbox.runCode('[1, 2].map(x => x * 2).join()', { language: 'javascript' })).text, "'2,4'")
+    assert.equal((await sandbox.runCode('[1, 2].map(x => x * 2).join()', { language: 'javascript' })).text, '2,4')
+    assert.equal((await sandbox.runCode("const a: string = 'b'; a", { language: 'ts' })).text, 'b')
     await refused(() => sandbox.runCode('1', { language: 'r' }), 'linux kind', NotFoundError)
   },
   create_code_context: async (sandbox) => {
     await sandbox.runCode('shared = 1')
     const context = await sandbox.createCodeContext({ cwd: '/tmp' })
-    assert.equal((await sandbox.runCode('import os; os.getcwd()', { context })).text, "'/tmp'")
+    assert.equal((await sandbox.runCode('import os; os.getcwd()', { context })).text, '/tmp')
     assert.equal((await sandbox.runCode('shared', { context })).error.name, 'NameError')
     await sandbox.removeCodeContext(context)
   },
@@ -213,6 +240,7 @@ const rows = {
     await sandbox.files.write('d/e/f', 'x')
     await sandbox.files.remove('d')
     assert.ok(!(await sandbox.files.exists('d')))
+    await sandbox.files.remove('d')
   },
   'files.rename': async (sandbox) => {
     await sandbox.files.write('old', 'x')
@@ -254,7 +282,7 @@ const rows = {
   'commands.run stdin': async (sandbox) => {
     const handle = await sandbox.commands.run("python -c 'print(input() + input())'", { stdin: true, background: true })
     await sandbox.commands.sendStdin(handle.pid, 'a\nb\n')
-    equal((await handle.wait()).stdout, 'ab\n')
+    assert.equal((await handle.wait()).stdout, 'ab\n')
   },
   'commands.list': async (sandbox) => {
     const handle = await sandbox.commands.run("python -c 'while True: pass'", { background: true })
@@ -275,14 +303,14 @@ const rows = {
     const handle = await sandbox.commands.run('cat', { stdin: true, background: true })
     await sandbox.commands.sendStdin(handle.pid, 'one\n')
     await sandbox.commands.closeStdin(handle.pid)
-    equal((await handle.wait()).stdout, 'one\n')
+    assert.equal((await handle.wait()).stdout, 'one\n')
     const over = await sandbox.commands.run('true', { background: true })
     await refused(() => sandbox.commands.sendStdin(over.pid, 'x'), 'takes no input')
   },
   'commands.close_stdin': async (sandbox) => {
     const handle = await sandbox.commands.run("python -c 'import sys; print(len(sys.stdin.read()))'", { stdin: true, background: true })
     await sandbox.commands.closeStdin(handle.pid)
-    equal((await handle.wait()).stdout, '0\n')
+    assert.equal((await handle.wait()).stdout, '0\n')
   },
   'pty.create': (sandbox) => refused(() => sandbox.pty.create({ cols: 1, rows: 1, onData() {} }), 'linux kind'),
   git: (sandbox) => refused(() => sandbox.git.status('/home/user'), 'linux kind'),

@@ -7,6 +7,7 @@ import asyncio
 import json
 import sys
 import tempfile
+import time
 import traceback
 
 from e2b import (AuthenticationException, CommandExitException, FileNotFoundException, InvalidArgumentException,
@@ -50,7 +51,7 @@ def create(_):
 @row("Sandbox.create envs")
 def create_envs(_):
     with Sandbox.create(envs={"A": "one"}, timeout=60) as made:
-        equal(made.run_code("import os; os.environ['A']").text, "'one'")
+        equal(made.run_code("import os; os.environ['A']").text, "one")
         equal(made.run_code("os.environ['A'], os.environ['B']", envs={"A": "2", "B": "3"}).text, "('2', '3')")
         equal(made.run_code("os.environ['A'], os.environ.get('B')").text, "('one', None)")
         equal(made.commands.run("python -c 'import os; print(os.environ[\"A\"], os.environ[\"B\"])'", envs={"B": "4"}).stdout,
@@ -139,9 +140,15 @@ def create_snapshot(_):
 
 @row("list_snapshots")
 def list_snapshots(sandbox):
-    snapshot = sandbox.create_snapshot()
-    assert snapshot.snapshot_id in [each.snapshot_id for each in Sandbox.list_snapshots().next_items()]
-    Sandbox.delete_snapshot(snapshot.snapshot_id)
+    named, other = sandbox.create_snapshot(name="listed"), sandbox.create_snapshot()
+
+    def listed(**query):
+        return {each.snapshot_id for each in Sandbox.list_snapshots(**query).next_items()}
+    assert {named.snapshot_id, other.snapshot_id} <= listed()
+    equal([listed(name=name) for name in ("listed", other.snapshot_id, "no-such")],
+          [{named.snapshot_id}, {other.snapshot_id}, set()])
+    for each in (named, other):
+        Sandbox.delete_snapshot(each.snapshot_id)
 
 
 @row("delete_snapshot")
@@ -180,7 +187,7 @@ def upload_url(sandbox):
 @row("run_code")
 def run_code(sandbox):
     run = sandbox.run_code("import sys\nprint('é')\nprint('b', file=sys.stderr)\n'r' + 'esult'")
-    equal((run.text, run.logs.stdout, run.logs.stderr, run.error), ("'result'", ["é\n"], ["b\n"], None))
+    equal((run.text, run.logs.stdout, run.logs.stderr, run.error), ("result", ["é\n"], ["b\n"], None))
     shown = sandbox.run_code("class Both:\n def _repr_png_(self): return b'png'\n def _repr_html_(self): return '<b>'\n"
                              " def _repr_latex_(self): return '$x$'\ndisplay(Both())\nBoth()").results
     equal([(each.png, each.html, each.latex, each.is_main_result) for each in shown],
@@ -208,13 +215,63 @@ def run_code_timeout(sandbox):
     sandbox.run_code("before = 1")
     refused(lambda: sandbox.run_code("while True: pass", timeout=1), "timed out", TimeoutException)
     equal(sandbox.run_code("before").text, "1")
+    refused(lambda: sandbox.run_code("import time; time.sleep(600)", timeout=1), "timed out", TimeoutException)
+    begun = time.monotonic()
+    equal(sandbox.run_code("before").text, "1")
+    assert time.monotonic() - begun < 100, "the sleep was not ended"
+
+
+@row("run_code text of a str")
+def run_code_text(sandbox):
+    codes = ("'a'", '"it\'s"', "''", "['a']", "'a', 'b'", "display('b')")
+    equal([sandbox.run_code(code).text for code in codes], ["a", "it's", "", "['a']", "('a', 'b')", None])
+    equal(sandbox.run_code("display('b')").results[0].text, "b")
+    equal(sandbox.run_code("'a'", language="js").text, "a")
+
+
+@row("run_code of a cell that is indented")
+def run_code_indented(sandbox):
+    equal(sandbox.run_code("\n    x=1\n    x").text, "1")
+    equal(sandbox.run_code("\n  if True:\n    y = '''a\n   b\n c'''\n  y").text, r"a\n b\n c")
+
+
+@row("run_code !pip install, %pip install")
+def run_code_install(sandbox):
+    run = sandbox.run_code("!pip install pillow numpy\nimport numpy\nint(numpy.ones(3).sum())")
+    equal((run.text, run.error), ("3", None))
+    equal([line.partition(" (")[0] for line in "".join(run.logs.stdout).splitlines()],
+          ["Requirement already satisfied: pillow", "Requirement already satisfied: numpy"])
+    equal(sandbox.run_code("%pip install -q 'pandas>=1'\n%matplotlib inline\n5").text, "5")
+    error = sandbox.run_code("!pip install no-such-package-of-mine").error
+    equal(error.name, "RuntimeError")
+    assert "no-such-package-of-mine is not" in error.value and '"packages"' in error.value, error.value
+    context = sandbox.create_code_context()
+    equal(sandbox.run_code("!pip install numpy\n1", context=context).text, "1")
+    sandbox.remove_code_context(context)
+
+
+@row("run_code !command, %command")
+def run_code_commands(sandbox):
+    for line in ("!ls", "files = !ls", "%timeit 1", "%%bash\nls", "!pip install a && ls"):
+        error = sandbox.run_code(line).error
+        assert error.name == "RuntimeError" and "linux kind" in error.value, error.value
+
+
+@row("the clock")
+def clock(sandbox):
+    begun = time.time()
+    equal(sandbox.run_code(f"import time; abs(time.time() - {begun}) < 3600").text, "True")
+    sandbox.run_code("time.sleep(1)")
+    assert time.time() - begun > 0.9
 
 
 @row("run_code language")
 def run_code_language(sandbox):
-    equal(sandbox.run_code("[1, 2].map(x => x * 2).join()", language="javascript").text, "'2,4'")
+    equal(sandbox.run_code("[1, 2].map(x => x * 2).join()", language="javascript").text, "2,4")
     equal(sandbox.run_code("let kept = 3", language="js").error, None)
     equal(sandbox.run_code("kept", language="javascript").text, "3")
+    equal(sandbox.run_code("const a: string = 'b'; a", language="ts").text, "b")
+    equal(sandbox.run_code("interface C { d: number }; a + 'c'", language="typescript").text, "bc")
     refused(lambda: sandbox.run_code("1", language="r"), "linux kind")
 
 
@@ -222,7 +279,7 @@ def run_code_language(sandbox):
 def create_code_context(sandbox):
     sandbox.run_code("shared = 1")
     context = sandbox.create_code_context(cwd="/tmp")
-    equal(sandbox.run_code("import os; os.getcwd()", context=context).text, "'/tmp'")
+    equal(sandbox.run_code("import os; os.getcwd()", context=context).text, "/tmp")
     equal(sandbox.run_code("shared", context=context).error.name, "NameError")
     script = sandbox.create_code_context(language="javascript")
     equal(sandbox.run_code("1 + 1", context=script).text, "2")
@@ -234,8 +291,12 @@ def create_code_context(sandbox):
 @row("list_code_contexts")
 def list_code_contexts(sandbox):
     context = sandbox.create_code_context()
-    assert (context.id, "python") in [(each.id, each.language) for each in sandbox.list_code_contexts()]
-    sandbox.remove_code_context(context)
+    typed = sandbox.create_code_context(language="typescript")
+    assert {(context.id, "python"), (typed.id, "typescript")} <= {
+        (each.id, each.language) for each in sandbox.list_code_contexts()}
+    equal(sandbox.run_code("const e: number = 4; e", context=typed).text, "4")
+    for each in (context, typed):
+        sandbox.remove_code_context(each)
 
 
 @row("remove_code_context")
@@ -259,7 +320,7 @@ def restart_code_context(sandbox):
 def write(sandbox):
     info = sandbox.files.write("one/text.txt", "text é")
     equal((info.name, info.path), ("text.txt", "/home/user/one/text.txt"))
-    equal(sandbox.run_code("open('one/text.txt').read()").text, "'text é'")
+    equal(sandbox.run_code("open('one/text.txt').read()").text, "text é")
     sandbox.files.write("/tmp/bytes", bytes(range(256)))
     sandbox.files.write("/tmp/octets", b"\x00\xff", use_octet_stream=True)
     with tempfile.TemporaryFile() as file:
@@ -324,7 +385,8 @@ def remove(sandbox):
     sandbox.files.write("d/e/f", "")
     sandbox.files.remove("d")
     assert not sandbox.files.exists("d")
-    refused(lambda: sandbox.files.remove("d"), "", FileNotFoundException)
+    sandbox.files.remove("d")
+    sandbox.files.remove("no/such")
 
 
 @row("files.rename")
@@ -342,6 +404,10 @@ def watch_dir(sandbox):
     sandbox.run_code("open('/home/user/w/other', 'w').write('2')")
     equal({(each.name, each.type.value) for each in handle.get_new_events()} & {("new", "create"), ("other", "create")},
           {("new", "create"), ("other", "create")})
+    for write_again in (lambda: sandbox.files.write("w/new", "3"),
+                        lambda: sandbox.run_code("import time; time.time(); open('/home/user/w/new', 'w').write('4')")):
+        write_again()
+        assert ("new", "write") in [(each.name, each.type.value) for each in handle.get_new_events()]
     handle.stop()
     refused(lambda: sandbox.files.watch_dir("no-such"), "no-such", Exception)
 

@@ -57,6 +57,13 @@ TEST_F(OwnerFiles, AreLookedAt) {
   EXPECT_EQ(errno_of(FileAct::kStat, std::string("/w\0a", 4)), host::Errno::kInvalid);
 }
 
+TEST_F(OwnerFiles, AreNewerWhenTheyAreWrittenAgain) {
+  put("/w/a.txt", "one");
+  const uint64_t before = act(FileAct::kStat, "/w/a.txt")->front().modified_ns;
+  put("/w/a.txt", "two");
+  EXPECT_GT(act(FileAct::kStat, "/w/a.txt")->front().modified_ns, before);
+}
+
 TEST_F(OwnerFiles, AreListedByName) {
   put("/w/b", "");
   put("/w/a/c", "");

@@ -294,11 +294,13 @@ host::HostResult<void> System::put_file(std::string_view path, std::string_view 
   const auto components = components_of(path);
   if (!components || components->empty()) return refused(host::Errno::kInvalid, "is no path of a file.");
   FileTree& files = *state_->files;
-  const uint64_t now = state_->file_time_ns();
+  uint64_t now = state_->file_time_ns();
   Inode at = FileTree::kRoot;
   for (size_t i = 0; i < components->size(); ++i) {
     const bool is_last = i + 1 == components->size();
     Inode next = files.child(at, (*components)[i]);
+    // A file that is written again is newer than it was, also where the program's clock stood still.
+    if (next != 0 && is_last) now = std::max(now, files.stat(next).modified_ns + 1);
     if (next == 0) {
       const auto made = is_last ? files.make_file(at, (*components)[i], now)
                                 : files.make_directory(at, (*components)[i], now);

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/json.h"
+#include "service/e2b/cell.h"
 #include "service/e2b/exec_stream.h"
 #include "service/e2b/handlers.h"
 #include "service/e2b/languages.h"
@@ -29,6 +30,13 @@ std::string line_of(const OrderedJson& json) {
   return json.dump(-1, ' ', true, OrderedJson::error_handler_t::replace) + "\n";
 }
 
+// As E2B's server has it: a text in quotes of Python's or JavaScript's is given without them, and its escapes stay.
+std::string without_quotes(std::string text) {
+  const auto is_in = [&](char quote) { return text.starts_with(quote) && text.ends_with(quote); };
+  if (!is_in('\'') && !is_in('"')) return text;
+  return text.size() < 2 ? "" : text.substr(1, text.size() - 2);
+}
+
 // Of a value or a display as reports have them: {"text/plain": "…", "image/png": {"base64": "…"}}.
 std::string result_line(const OrderedJson& value, bool is_main) {
   OrderedJson line = {{"type", "result"}};
@@ -40,6 +48,7 @@ std::string result_line(const OrderedJson& value, bool is_main) {
       continue;
     }
     line[std::string(known->name)] = data;
+    if (known->name == "text" && data.is_string()) line["text"] = without_quotes(data.get<std::string>());
     if (known->name != "json" || !data.is_string()) continue;
     if (auto parsed = read_ordered_json(data.get<std::string>(), "the value"))
       line["json"] = *std::move(parsed);
@@ -92,20 +101,37 @@ std::string lines_of(const Exec::Event& event) {
 ApiError no_language(const std::string& name) {
   return {ApiCode::kNotFound,
           "there is no language '" + name + "' in this sandbox, which is an interpreter in WebAssembly",
-          "It has python and javascript; a sandbox of the linux kind has others."};
+          "It has python, javascript and typescript; a sandbox of the linux kind has others."};
 }
 
-// The exec, in a context that is there, and its lines as the answer.
-void run(const Service& service, const SharedCall& call, ExecSpec spec) {
-  const std::string context = spec.context;
+// What the code of a language needs besides, before it runs.
+Answer<void> prepare(const Service& service, const SharedCall& call, std::string_view language,
+                     uint64_t number, ExecSpec& spec) {
+  if (language == "typescript") spec.name = "cell-" + std::to_string(number) + ".ts";
+  if (language != "python") return {};
+  PythonCell cell = python_cell(spec.code);
+  spec.code = std::move(cell.code);
+  if (!cell.has_commands) return {};
+  const auto begun = service.sandboxes.exec(call->known->tenant, call->known->id,
+                                            {.code = code_for_commands(), .context = spec.context});
+  if (!begun) return std::unexpected(begun.error());
+  return {};
+}
+
+// The exec of a language's code, in a context that is there, and its lines as the answer.
+void run(const Service& service, const SharedCall& call, std::string_view language, ExecSpec spec) {
+  const uint64_t number = call->known->count_execution(spec.context);
+  if (const auto prepared = prepare(service, call, language, number, spec); !prepared)
+    return call->refuse_in_words(prepared.error());
   const auto begun = service.sandboxes.exec(call->known->tenant, call->known->id, std::move(spec));
   if (!begun) return call->refuse_in_words(begun.error());
   const std::shared_ptr<Exec>& exec = *begun;
   const auto cancel = [service, known = call->known, id = exec->id] {
     (void)service.sandboxes.cancel_exec(known->tenant, known->id, id);  // it may be over, or gone
   };
-  const OrderedJson count = {{"type", "number_of_executions"},
-                             {"execution_count", call->known->count_execution(context)}};
+  // At once, as E2B interrupts its kernel: a client whose timeout is over closes the connection, and tells nothing else.
+  if (call->request.presence) call->request.presence->when_gone(cancel);
+  const OrderedJson count = {{"type", "number_of_executions"}, {"execution_count", number}};
   call->reply({.status = 200,
                .headers = {{"Content-Type", "application/x-ndjson"}, {"Cache-Control", "no-store"}},
                .source = std::make_shared<ExecStream>(
@@ -119,7 +145,7 @@ void run(const Service& service, const SharedCall& call, ExecSpec spec) {
 void open_context(const Service& service, const SharedCall& call, CodeContext wanted,
                   std::function<void(const CodeContext&)> then) {
   service.sandboxes.open_context(
-      call->known->tenant, call->known->id, wanted.language,
+      call->known->tenant, call->known->id, std::string(template_that_runs(wanted.language)),
       [service, call, wanted, then = std::move(then)](const Answer<ContextInfo>& info) {
         if (!info) return call->refuse_in_words(info.error());
         CodeContext context = wanted;
@@ -127,7 +153,8 @@ void open_context(const Service& service, const SharedCall& call, CodeContext wa
         if (context.id.empty()) context.id = info->id;
         const auto begun = service.sandboxes.exec(
             call->known->tenant, call->known->id,
-            {.code = code_to_begin_in(context.language, context.directory), .context = context.own_id});
+            {.code = code_to_begin_in(template_that_runs(context.language), context.directory),
+             .context = context.own_id});
         if (!begun) return call->refuse_in_words(begun.error());
         call->known->put_context(context);
         then(context);
@@ -163,23 +190,23 @@ void execute(const Service& service, const SharedCall& call) {
     const auto context = find_context(service, call, id);
     if (!context) return call->refuse_in_words(no_context(id));
     spec.context = context->own_id;
-    return run(service, call, std::move(spec));
+    return run(service, call, context->language, std::move(spec));
   }
   const auto info = service.sandboxes.get(call->known->tenant, call->known->id);
   if (!info) return call->refuse_in_words(info.error());
   const std::string wanted(language ? language_of(*language) : std::string_view(info->template_name));
   if (wanted.empty()) return call->refuse_in_words(no_language(*language));
-  if (wanted == info->template_name) return run(service, call, std::move(spec));
+  if (wanted == info->template_name) return run(service, call, wanted, std::move(spec));
   // Each other language has one context in which it runs when none is named.
   if (const auto context = call->known->find_context(wanted)) {
     spec.context = context->own_id;
-    return run(service, call, std::move(spec));
+    return run(service, call, wanted, std::move(spec));
   }
   open_context(service, call, {wanted, "", wanted, std::string(kHome)},
                [service, call, spec](const CodeContext& context) {
                  ExecSpec in = spec;
                  in.context = context.own_id;
-                 run(service, call, std::move(in));
+                 run(service, call, context.language, std::move(in));
                });
 }
 

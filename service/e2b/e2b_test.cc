@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "service/e2b/call.h"
+#include "service/e2b/cell.h"
 #include "service/e2b/connect.h"
 #include "service/e2b/multipart.h"
 #include "service/e2b/shell_words.h"
@@ -81,6 +82,39 @@ TEST(E2bForm, WhatIsCutOffIsRefused) {
   EXPECT_FALSE(read_form("multipart/form-data; boundary=\"b", whole));
   EXPECT_FALSE(read_form(type, "--b\r\nContent-Type: a/b\r\n\r\nx\r\n--b--"));
   EXPECT_FALSE(read_form(type, "--b\r\nContent-Disposition: form-data; name=\"\xff\"\r\n\r\nx\r\n--b--"));
+}
+
+TEST(E2bCell, TheFirstLinesIndentationIsTakenFromAll) {
+  EXPECT_EQ(without_indentation("\n    x=1\n    x"), "\nx=1\nx");
+  EXPECT_EQ(without_indentation("  if a:\n    b\n c\n"), "if a:\n  b\n c\n");
+  EXPECT_EQ(without_indentation("\t# a\n\t'''\n b\n\t\tc'''"), "# a\n'''\n b\n\tc'''");
+  EXPECT_EQ(without_indentation("a\n  b\r\n"), "a\n  b\n");
+  for (const char* same : {"", "\n", "  \n \n", "a", "if a:\n  b"})
+    EXPECT_EQ(without_indentation(same), same);
+}
+
+TEST(E2bCell, CommandsOfIpythonAreCalls) {
+  const auto call = [](const std::string& line) {
+    return "__import__('sys').ipython_command(\"" + line + "\")";
+  };
+  EXPECT_EQ(python_cell("!pip install a").code, call("!pip install a"));
+  EXPECT_EQ(python_cell("try:\n  import a\nexcept:\n  %pip install a\na").code,
+            "try:\n  import a\nexcept:\n  " + call("%pip install a") + "\na");
+  EXPECT_EQ(python_cell("x, y.z = !ls\nx").code, "x, y.z = " + call("!ls") + "\nx");
+  EXPECT_EQ(python_cell("!pip install \\\n  a\nb").code, call("!pip install    a") + "\n\nb");
+  EXPECT_EQ(python_cell("\n  %%bash\n  ls \"a\"\n").code, "\n" + call("%%bash"));
+  EXPECT_EQ(python_cell(R"(!echo "a\b")").code, call(R"(!echo \"a\\b\")"));
+  EXPECT_EQ(python_cell("'''\n'''\n!it's\n'b'").code, "'''\n'''\n" + call("!it's") + "\n'b'");
+  EXPECT_TRUE(python_cell("1\n!ls").has_commands);
+}
+
+TEST(E2bCell, WhatPythonUnderstandsStays) {
+  for (const char* code : {"a \\\n % b", "(a\n % b)", "'''\n!ls\n'''", "f(\"\"\"\n%x\n\"\"\")", "'a\\\n!b'",
+                           "# '\na = b != c\na %= 2", "r'\\'\nb", "'''a\\'''\n!ls'''",
+                           "x == 1\nx = [\n '#'\n % 2]", "\"'\" # \"\n", ")\nb", "'a", "'''a\n!ls", "\\"}) {
+    EXPECT_EQ(python_cell(code).code, code);
+    EXPECT_FALSE(python_cell(code).has_commands) << code;
+  }
 }
 
 TEST(E2bCall, MembersHaveTheirTypes) {

@@ -119,13 +119,15 @@ void move(const Service& service, const SharedCall& call, const Json& message) {
                                  [call](const Answer<Facts>& facts) { answer_entry(call, facts); });
 }
 
+// What is not there is removed already, as with E2B.
 void remove(const Service& service, const SharedCall& call, const Json& message) {
   const auto path = path_in(call, message, "path");
   if (!path) return;
   service.sandboxes.act_on_files(call->known->tenant, call->known->id, "",
                                  {.act = wasi::FileAct::kRemove, .path = *path, .is_deep = true},
                                  [call](const Answer<Facts>& facts) {
-                                   if (facts) answer(call, OrderedJson::object());
+                                   if (facts || facts.error().code == ApiCode::kNotFound)
+                                     answer(call, OrderedJson::object());
                                    else refuse(call, facts.error());
                                  });
 }

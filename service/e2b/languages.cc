@@ -20,8 +20,9 @@ constexpr Alias kTemplates[] = {{"", "python"},
                                 {"node", "javascript"},
                                 {"nodejs", "javascript"},
                                 {"js", "javascript"}};
-constexpr Alias kLanguages[] = {
-    {"python", "python"}, {"python3", "python"}, {"javascript", "javascript"}, {"js", "javascript"}};
+constexpr Alias kLanguages[] = {{"python", "python"},         {"python3", "python"},
+                                {"javascript", "javascript"}, {"js", "javascript"},
+                                {"typescript", "typescript"}, {"ts", "typescript"}};
 
 std::string_view ours(std::span<const Alias> aliases, std::string_view theirs) {
   const auto found = std::ranges::find(aliases, theirs, &Alias::theirs);
@@ -35,6 +36,9 @@ std::string literal(const std::string& text) { return json_text(nlohmann::json(t
 
 std::string_view template_of(std::string_view theirs) { return ours(kTemplates, theirs); }
 std::string_view language_of(std::string_view theirs) { return ours(kLanguages, theirs); }
+std::string_view template_that_runs(std::string_view language) {
+  return language == "typescript" ? "javascript" : language;
+}
 
 std::string code_to_begin_in(std::string_view language, const std::string& directory) {
   const std::string path = literal(directory);

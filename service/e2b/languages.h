@@ -11,6 +11,8 @@ namespace membrane::service::e2b {
 // Our template for the name of a template, or of a language, of theirs; "": there is none.
 std::string_view template_of(std::string_view theirs);
 std::string_view language_of(std::string_view theirs);
+// Our template that runs a language: TypeScript is JavaScript's.
+std::string_view template_that_runs(std::string_view language);
 
 // Code that makes a directory and makes it the current one; and the two around a program that is to run in one.
 std::string code_to_begin_in(std::string_view language, const std::string& directory);

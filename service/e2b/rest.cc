@@ -96,6 +96,7 @@ Answer<SandboxSpec> read_spec(const Service& service, const Caller& caller, cons
       read_client_policy(Json::object(), service.sandboxes.guests().usual_limits(spec.template_name));
   if (!policy) return std::unexpected(policy.error());
   policy->limits.wall_ms = kMostWallMs;
+  policy->time.real = true;  // E2B's programs look at the clock, and wait by it
   spec.policy = *std::move(policy);
   return spec;
 }
@@ -296,11 +297,16 @@ void snapshot(const Service& service, const SharedCall& call, const std::string&
   });
 }
 
+// ?sandboxID: of this sandbox; ?name: of this name or id.
 void list_snapshots(const Service& service, const SharedCall& call) {
   const auto of = call->request.query_value("sandboxID");
+  const auto name = call->request.query_value("name");
+  const auto is_meant = [&](const SnapshotInfo& info) {
+    return (!of || *of == info.sandbox) && (!name || *name == info.name || *name == info.id);
+  };
   OrderedJson list = OrderedJson::array();
   for (const SnapshotInfo& info : service.sandboxes.snapshots().list(call->caller.tenant))
-    if (!of || *of == info.sandbox) list.push_back(to_json(info));
+    if (is_meant(info)) list.push_back(to_json(info));
   call->reply(json_response(200, list.dump()));
 }
 
