@@ -30,6 +30,7 @@ build:  ## Build the command and the service: build/release/membrane, membrane-s
 	@tools/install-dependencies build
 	@$(CONFIGURE) release
 	@$(BUILD) release --target membrane --target membrane-service
+	@echo "Built build/release/membrane and membrane-service. Next: make languages (Python and JavaScript), or build/release/membrane --help"
 
 languages: build  ## Install Python and JavaScript for programs (pip's and npm's registries), into your data directory
 	@build/release/membrane languages add python

@@ -15,6 +15,9 @@ class Grammar {
  public:
   explicit Grammar(std::string_view text) : text_(text) {}
 
+  // How far it has come.
+  [[nodiscard]] size_t at() const { return std::min(at_, text_.size()); }
+
   bool holds() {
     bool expects_value = true;
     while (true) {
@@ -131,10 +134,22 @@ class Grammar {
 
 }  // namespace
 
-bool is_json(std::string_view text) {
+static size_t mark_bytes(std::string_view text) {
   constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
-  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
+  return text.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0;
+}
+
+bool is_json(std::string_view text) {
+  text.remove_prefix(mark_bytes(text));
   return is_utf8(text) && Grammar(text).holds();
+}
+
+size_t json_bytes(std::string_view text) {
+  if (!is_utf8(text)) return 0;
+  const size_t before = mark_bytes(text);
+  Grammar grammar(text.substr(before));
+  static_cast<void>(grammar.holds());
+  return before + grammar.at();
 }
 
 }  // namespace membrane

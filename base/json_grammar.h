@@ -15,4 +15,8 @@ inline constexpr size_t kMaxJsonNumberBytes = 1'000;
 // deep, with escapes that stand for characters, and numbers of at most kMaxJsonNumberBytes.
 bool is_json(std::string_view text);
 
+// How many bytes of the text are as that grammar wants them, before the first that is not: the size of the text where its
+// end is missing, or it is JSON. Of text that is not UTF-8, 0.
+size_t json_bytes(std::string_view text);
+
 }  // namespace membrane

@@ -74,6 +74,10 @@ TEST(Json, RefusesWhatIsNoneAndNamesIt) {
   for (const char* text :
        {"", " ", "{", "[1,]", "{\"a\"}", "nul", "1 2", "'a'", "\"\xff\"", "[1}", "\"a", "// x\n1"})
     EXPECT_EQ(error_of(text), ErrorCode::kInvalidInput) << text;
+  EXPECT_EQ(json_bytes(R"({"a": x})"), 6u);
+  EXPECT_EQ(json_bytes(R"({"a")"), 4u);
+  EXPECT_EQ(json_bytes("{}"), 2u);
+  EXPECT_EQ(json_bytes("\xff"), 0u);
   EXPECT_EQ(read_json("{", "the headers").error().message, "the headers is not JSON");
 }
 

@@ -134,7 +134,7 @@ std::string text_of(const Json& found) {
     line(true, each["name"].get<std::string>() + " " + each["version"].get<std::string>(),
          each["is_warm"].get<bool>() ? "warm"
                                      : "its first program makes its warm image, which takes some seconds");
-  if (found["languages"].empty()) out += "  none: membrane languages get python\n";
+  if (found["languages"].empty()) out += "  none: membrane languages add python\n";
   return out;
 }
 

@@ -8,8 +8,10 @@
 #include <span>
 #include <sstream>
 
+#include "base/diagnostic.h"
 #include "base/environment.h"
 #include "base/json.h"
+#include "lang/language_names.h"
 
 namespace membrane::lang {
 namespace {
@@ -274,6 +276,22 @@ std::vector<Package> installed_packages() {
   return packages;
 }
 
+namespace {
+
+// What somebody who wrote `name` probably meant: a language that is known or installed. "" for none, and for one of these.
+std::string near_name(std::string_view name) {
+  const std::vector<Package> installed = installed_packages();
+  std::vector<std::string_view> known;
+  for (const KnownLanguage& each : known_languages())
+    for (const std::string_view tag : each.tags)
+      if (!tag.empty()) known.push_back(tag);
+  for (const Package& each : installed) known.push_back(each.name);
+  if (std::ranges::find(known, name) != known.end()) return "";
+  return std::string(nearest(name, known));
+}
+
+}  // namespace
+
 Result<Package> find_package(std::string_view name) {
   for (const std::string& directory : package_directories()) {
     const fs::path path = fs::path(directory) / name;
@@ -282,8 +300,10 @@ Result<Package> find_package(std::string_view name) {
     MEMBRANE_TRY(check_closed(directory));
     return read_package(path.string());
   }
+  const std::string near = near_name(name);
   return fail(ErrorCode::kNotFound, "the language " + std::string(name) + " is not installed",
-              name == "python" || name == "js"
+              !near.empty() ? "Did you mean " + near + "?"
+              : name == "python" || name == "js"
                   ? "Install it: membrane languages add " + std::string(name) +
                         " (docs/languages.md says what that brings)."
                   : "Add it: membrane languages add " + std::string(name) + " module.wasm");

@@ -12,6 +12,7 @@
 #include "sandbox/receipt_recorder.h"
 #include "sandbox/sandbox.h"
 #include "sandbox/session.h"
+#include "sandbox/telling.h"
 
 namespace membrane::mcp {
 namespace {
@@ -187,12 +188,14 @@ sandbox::Report LocalBackend::run_wat(const Caller& caller, const Program& progr
   options.on_stdout = caller.on_stdout;
   options.on_stderr = caller.on_stderr;
   if (recorder != nullptr) recorder->attach(options);
-  return options_.guests.run({.source = program.code,
-                              .language = sandbox::Language::kWat,
-                              .entry = {},
-                              .arguments = program.arguments,
-                              .input = program.input},
-                             options);
+  sandbox::Report report = options_.guests.run({.source = program.code,
+                                                .language = sandbox::Language::kWat,
+                                                .entry = {},
+                                                .arguments = program.arguments,
+                                                .input = program.input},
+                                               options);
+  if (program.wall_ms) sandbox::tell_timeout(*program.wall_ms, policy_of_wat_.limits.wall_ms, report);
+  return report;
 }
 
 Result<Ran> LocalBackend::run(const Caller& caller, const Program& program) {
@@ -209,6 +212,7 @@ Result<Ran> LocalBackend::run(const Caller& caller, const Program& program) {
   }
   MEMBRANE_ASSIGN(auto opened, open(caller, *chosen, program.code));
   sandbox::RunOptions options = run_options();
+  const uint64_t most_wall_ms = options.policy.limits.wall_ms;
   if (program.wall_ms)
     options.policy.limits.wall_ms = std::min(options.policy.limits.wall_ms, *program.wall_ms);
   options.is_single_turn = true;
@@ -223,6 +227,7 @@ Result<Ran> LocalBackend::run(const Caller& caller, const Program& program) {
                                           .cancel = caller.cancel,
                                           .on_stdout = caller.on_stdout,
                                           .on_stderr = caller.on_stderr});
+  if (program.wall_ms) sandbox::tell_timeout(*program.wall_ms, most_wall_ms, report);
   ReceiptTexts receipt;
   if (recorder)
     receipt = texts_of(recorder->seal_run(made_of(program, name, opened.get(), policy), report), report);

@@ -45,6 +45,17 @@ ReportError stop_error(Outcome outcome, const policy::Limits& limits) {
   return error;
 }
 
+void tell_timeout(uint64_t timeout_ms, uint64_t wall_ms, Report& report) {
+  if (report.outcome != Outcome::kTimedOut || timeout_ms >= wall_ms || report.errors.empty()) return;
+  report.errors.front().message =
+      "the program ran past the " + std::to_string(timeout_ms) + " ms that this run was given";
+  report.errors.front().hint =
+      "Make it do less, or give it more time: timeout_ms; timeout of the clients; --timeout of membrane "
+      "exec. "
+      "The policy would let it run for " +
+      std::to_string(wall_ms) + " ms.";
+}
+
 void hear_output(const RunOptions& options, Conversation& said) {
   said.on_stdout = options.on_stdout;
   said.on_stderr = options.on_stderr;

@@ -39,6 +39,9 @@ std::optional<Outcome> stop_asked_for(const std::atomic<bool>* cancel,
 // Why it was stopped, and what helps: kOutOfFuel, kTimedOut or kCancelled.
 ReportError stop_error(Outcome outcome, const policy::Limits& limits);
 
+// Of a report that says kTimedOut: the run had `timeout_ms`, less than the policy's `wall_ms`, and that is what ran out.
+void tell_timeout(uint64_t timeout_ms, uint64_t wall_ms, Report& report);
+
 // Lets the options hear what the program writes.
 void hear_output(const RunOptions& options, Conversation& said);
 

@@ -15,6 +15,11 @@ std::unexpected<ApiError> not_yours(const std::string& what) {
   return refuse(ApiCode::kForbidden, "the policy grants " + what + " of the service's machine",
                 "Only the service's owner can grant that; leave it out.");
 }
+// Not the owner's either: over HTTP nobody reaches for what the machine holds.
+std::unexpected<ApiError> nobodys(const std::string& what, const char* instead) {
+  return refuse(ApiCode::kForbidden, "the policy grants " + what + " of the service's machine",
+                std::string("Over HTTP that is granted to nobody, its owner included: ") + instead);
+}
 
 // The URL of an address grants that address, whatever it is.
 bool is_of_special_address(const policy::HttpGrant& grant) {
@@ -23,9 +28,12 @@ bool is_of_special_address(const policy::HttpGrant& grant) {
 }
 
 Answer<void> check_grants(const policy::Policy& policy, bool is_owner) {
-  if (!policy.fs.empty()) return not_yours("directories (fs)");
-  if (!policy.sql.empty()) return not_yours("databases (sql)");
-  if (policy.kv && !policy.kv->path.empty()) return not_yours("a file (kv.path)");
+  if (!policy.fs.empty())
+    return nobodys("directories (fs)", "copy files into the sandbox (membrane cp, PUT …/files).");
+  if (!policy.sql.empty())
+    return nobodys("databases (sql)", "copy the database into the sandbox (membrane cp, PUT …/files).");
+  if (policy.kv && !policy.kv->path.empty())
+    return nobodys("a file (kv.path)", "leave the path out, and the values are the sandbox's own.");
   for (const policy::HttpGrant& grant : policy.http) {
     if (is_owner) break;
     if (!grant.addresses.empty()) return not_yours("private addresses (http.addresses)");

@@ -39,7 +39,7 @@ const Setting kSettings[] = {
      "How many sandboxes keep a process of their own at once; above it the longest unused give theirs up "
      "(256)"},
     {"workers.ready", "--ready-workers", "N", &Config::ready_workers, 0, 1'024,
-     "Workers that wait for a sandbox (2)"},
+     "Workers that wait for a sandbox (4)"},
     {"workers.memory_bytes", "", "N", &Config::workers_memory_bytes, 1u << 28, uint64_t{1} << 50,
      "The memory of all workers together, where there is a control group"},
     {"workers.processes", "", "N", &Config::workers_processes, 16, 10'000'000,
@@ -54,11 +54,11 @@ const Setting kSettings[] = {
 #undef X
     {"log.level", "--log-level", "LEVEL", &Config::log_level, 0, 0,
      "What is logged on standard error: debug, info (the usual), warning, error or silent"},
-    {"sandboxes.packages", "--packages", "BOOL", &Config::packages, 0, 0,
+    {"sandboxes.packages", "--packages", "", &Config::packages, 0, 0,
      "Let sandboxes be made with packages of PyPI and npm: this machine's pip and npm find them (false)"},
     {"secrets.key", "--secrets-key", "FILE", &Config::secrets_key, 0, 0,
      "The key that seals secrets, 64 hexadecimal digits; else the variable MEMBRANE_SECRETS_KEY has it; else "
-     "there is one until the service ends"},
+     "it is secrets.key of the state's directory, which the service makes"},
     {"audit.enabled", "", "BOOL", &Config::audit, 0, 0, "Whether audit.log is written (true)"},
     {"mcp.hosts", "", "NAME", &Config::mcp_hosts, 0, 0,
      "Names by which clients of /mcp call this service, besides localhost and the address it listens on"},
@@ -86,6 +86,17 @@ size_t distance(std::string_view a, std::string_view b) {
     }
   }
   return row.back();
+}
+
+// For a key that stands in no table: the table that has one of this name. "" where none has.
+std::string table_hint(const std::string& name) {
+  for (const Setting& each : kSettings) {
+    const size_t dot = each.key.find('.');
+    if (each.key.substr(dot + 1) == name)
+      return "Write it in its table: [" + std::string(each.key.substr(0, dot)) +
+             "] on a line, and below it " + name + " = ….";
+  }
+  return "";
 }
 
 std::string hint_for(std::string_view key) {
@@ -166,8 +177,11 @@ Status read_config(std::string_view toml, Config& config) {
   MEMBRANE_ASSIGN(const policy::Node root, policy::parse_toml(toml));
   for (const policy::Entry& table : std::get<policy::Table>(root.value)) {
     const auto* const entries = std::get_if<policy::Table>(&table.value.value);
-    if (entries == nullptr)
-      return wrong(table.value, "\"" + table.name + "\" stands in no table", hint_for(table.name));
+    if (entries == nullptr) {
+      const std::string hint = table_hint(table.name);
+      return wrong(table.value, "\"" + table.name + "\" stands in no table",
+                   hint.empty() ? hint_for(table.name) : hint);
+    }
     for (const policy::Entry& entry : *entries) {
       const std::string key = table.name + "." + entry.name;
       const auto* const found = std::ranges::find(kSettings, key, &Setting::key);
@@ -205,10 +219,12 @@ void add_flags(CLI::App& app, Config& config) {
       option = app.add_option(flag, config.*(*number), help)
                    ->take_last()
                    ->check(CLI::Range(setting.least, setting.most));
+    else if (const auto* const is_on = std::get_if<bool Config::*>(&setting.member))
+      option = app.add_flag(flag, config.*(*is_on), help);
     else continue;
     if (setting.key == "log.level")
       option->check(CLI::IsMember({"debug", "info", "warning", "error", "silent"}));
-    option->type_name(std::string(setting.unit));
+    if (!setting.unit.empty()) option->type_name(std::string(setting.unit));
   }
 }
 

@@ -37,7 +37,7 @@ struct Config {
   std::vector<std::string> accepted_walls = {};
   std::string log_level = "info";
   bool audit = true;
-  std::string secrets_key;  // a file; "": MEMBRANE_SECRETS_KEY, else one until the service ends
+  std::string secrets_key;  // a file; "": MEMBRANE_SECRETS_KEY, else one that the service keeps
   bool packages = false;    // whether pip and npm find packages for sandboxes
   std::string traces;       // "": none are sent
   std::vector<std::string> mcp_hosts = {}, mcp_origins = {};  // besides those of loopback
@@ -50,7 +50,7 @@ using Member = std::variant<std::string Config::*, uint64_t Config::*, bool Conf
 struct Setting {
   std::string_view key;   // "server.port"
   std::string_view flag;  // "--port"; "" for none
-  std::string_view unit;  // of the value, for the help: "PORT"
+  std::string_view unit;  // of the value, for the help: "PORT"; "" for what is on or off
   Member member;
   uint64_t least = 0, most = 0;  // of numbers
   std::string_view help;

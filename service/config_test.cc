@@ -32,6 +32,30 @@ TEST(Config, RefusesWhatItDoesNotKnow) {
   }
 }
 
+TEST(Config, NamesTheTableOfAKeyThatStandsInNone) {
+  Config config;
+  const Status read = read_config("port = 3\n", config);
+  ASSERT_FALSE(read);
+  EXPECT_NE(read.error().hint.find("[server]"), std::string::npos) << read.error().hint;
+  EXPECT_NE(read.error().hint.find("port = "), std::string::npos) << read.error().hint;
+}
+
+TEST(Config, EveryFlagIsTaken) {
+  for (const Setting& each : settings()) {
+    if (each.flag.empty()) continue;
+    Config config;
+    CLI::App app;
+    add_flags(app, config);
+    EXPECT_NE(app.get_option_no_throw(std::string(each.flag)), nullptr) << each.flag;
+  }
+  Config config;
+  CLI::App app;
+  add_flags(app, config);
+  app.parse("--packages --port 3");
+  EXPECT_TRUE(config.packages);
+  EXPECT_EQ(config.port, 3u);
+}
+
 TEST(Config, HasEachSettingOnce) {
   std::set<std::string_view> keys, flags;
   for (const Setting& each : settings()) {

@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "base/json.h"
+#include "base/json_grammar.h"
 #include "base/text.h"
+#include "base/utf8.h"
 #include "service/schema.h"
 
 namespace membrane::service {
@@ -47,6 +50,31 @@ bool is_json_type(std::string_view type) {
   return name == "application/json" || name.ends_with("+json");
 }
 
+// Where a body stops being JSON; "" for one that is JSON, and wrong otherwise.
+std::string json_hint(std::string_view body) {
+  if (body.empty()) return "It is empty; send an object, as {}.";
+  if (is_json(body)) return "";
+  if (!is_utf8(body)) return "It is not UTF-8.";
+  const size_t at = json_bytes(body);
+  const std::string_view before = body.substr(0, at);
+  const auto line = std::ranges::count(before, '\n') + 1;
+  const size_t column = at - (before.rfind('\n') + 1) + 1;  // npos + 1 is 0
+  return (at == body.size() ? "It ends too early, in line " : "It stops being JSON in line ") +
+         std::to_string(line) + ", column " + std::to_string(column) +
+         ". Names and texts are in double quotes.";
+}
+
+// "host_call" of the report's definitions is "ReportHostCall" among the document's schemas.
+std::string component_named(std::string_view definition) {
+  std::string name = "Report";
+  bool is_first = true;
+  for (const char c : definition) {
+    if (c != '_') name += is_first && c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c;
+    is_first = c == '_';
+  }
+  return name;
+}
+
 // The report's schema becomes one of the document's: its own references lead to where it stands there.
 void move_references(Json& schema) {
   if (schema.is_array())
@@ -55,9 +83,21 @@ void move_references(Json& schema) {
   for (auto& [name, value] : schema.items()) {
     constexpr std::string_view kOwn = "#/$defs/";
     if (name == "$ref" && value.is_string() && value.get_ref<const std::string&>().starts_with(kOwn))
-      value = "#/components/schemas/Report/$defs/" + value.get<std::string>().substr(kOwn.size());
+      value = "#/components/schemas/" + component_named(value.get<std::string>().substr(kOwn.size()));
     else move_references(value);
   }
+}
+
+// Report, and each of its parts that has a name: programs that make clients of the document follow no reference into a
+// schema.
+void add_report(Json report, nlohmann::ordered_json& schemas) {
+  report.erase("$schema");
+  Json& outcome = report["properties"]["outcome"];
+  report["$defs"]["outcome"] = std::exchange(outcome, Json::object({{"$ref", "#/$defs/outcome"}}));
+  move_references(report);
+  for (auto& [name, part] : report["$defs"].items()) schemas[component_named(name)] = std::move(part);
+  report.erase("$defs");
+  schemas["Report"] = std::move(report);
 }
 
 }  // namespace
@@ -133,9 +173,7 @@ Result<Operations> Operations::read(std::string_view openapi, std::string_view r
   auto impl = std::make_unique<Impl>();
   MEMBRANE_ASSIGN(auto ordered, read_ordered_json(openapi, "openapi.json"));
   MEMBRANE_ASSIGN(Json report, read_json(report_schema, "report.schema.json"));
-  report.erase("$schema");
-  move_references(report);
-  ordered["components"]["schemas"]["Report"] = std::move(report);
+  add_report(std::move(report), ordered["components"]["schemas"]);
   impl->text = json_text(ordered);
   MEMBRANE_ASSIGN(impl->json, read_json(impl->text, "openapi.json"));
   for (const auto& [path, methods] : impl->json["paths"].items())
@@ -201,8 +239,9 @@ Answer<Json> Operations::read_body(const Operation& operation, const Request& re
   auto json = read_json(request.body, "the body", kBodyLimits);
   if (!json) {
     const bool is_long = json.error().code == ErrorCode::kTooLong;
-    return refuse(is_long ? ApiCode::kTooLarge : ApiCode::kInvalidRequest, json.error().message,
-                  json.error().hint);
+    return refuse(
+        is_long ? ApiCode::kTooLarge : ApiCode::kInvalidRequest, json.error().message,
+        json.error().message.ends_with("is not JSON") ? json_hint(request.body) : json.error().hint);
   }
   const std::optional<Schema>& schema = impl_->rules[operation.number].body;
   if (!schema) return *std::move(json);

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "lang/language_names.h"
+#include "sandbox/telling.h"
 #include "service/sandbox_record.h"
 #include "service/tokens.h"
 
@@ -51,7 +52,7 @@ uint64_t us_since(std::chrono::steady_clock::time_point begin) {
 
 ApiError is_paused_error(const std::string& id) {
   return {ApiCode::kConflict, "the sandbox " + id + " is paused",
-          "Resume it: POST /v1/sandboxes/" + id + "/resume."};
+          "Resume it: membrane resume " + id + ", or POST /v1/sandboxes/" + id + "/resume."};
 }
 
 Sandboxes::Sandboxes(Guests& guests, Images& images, Snapshots& snapshots, SandboxesOptions options)
@@ -316,8 +317,11 @@ Answer<std::shared_ptr<Sandboxes::Sandbox>> Sandboxes::find(const std::string& t
   const auto found = sandboxes_.find(id);
   if (found == sandboxes_.end() || found->second->tenant != tenant) {
     ApiError error = no_sandbox(id);
-    if (const std::string why = watcher_.why_gone(tenant, id); !why.empty())
+    if (const std::string why = watcher_.why_gone(tenant, id); !why.empty()) {
       error.message = "the sandbox " + id + " is lost: " + why;
+      error.hint =
+          "Make another; one that is to outlive the service's process is paused, or kept as a snapshot.";
+    }
     return std::unexpected(std::move(error));
   }
   const std::lock_guard lock_sandbox(found->second->mutex);
@@ -617,6 +621,7 @@ std::function<void()> Sandboxes::run(Sandbox& sandbox, const std::shared_ptr<Exe
     }
     if (spec.timeout_ms) turn.most_time = std::chrono::milliseconds(*spec.timeout_ms);
     report = (*guest)->exec(turn);
+    if (spec.timeout_ms) sandbox::tell_timeout(*spec.timeout_ms, sandbox.spec.policy.limits.wall_ms, report);
   } else {
     report = report_of(sandbox::Outcome::kCancelled, "cancelled", "the exec was cancelled before it began");
   }
@@ -688,9 +693,10 @@ Answer<PendingApproval> Sandboxes::decide(const std::string& tenant, const std::
   }
   if (running != nullptr)
     if (auto decided = running->decide(approval, allow)) return *std::move(decided);
-  return refuse(
-      ApiCode::kNotFound, "nothing of the sandbox waits for the approval " + approval,
-      "GET …/approvals lists what waits; a request that was not answered in its run's time is refused.");
+  return refuse(ApiCode::kNotFound, "nothing of the sandbox waits for the approval " + approval,
+                "membrane approvals " + id +
+                    ", or GET …/approvals, lists what waits; a request that was not answered in its run's "
+                    "time is refused.");
 }
 
 Answer<void> Sandboxes::write_input(const std::string& tenant, const std::string& id, const std::string& exec,

@@ -129,6 +129,35 @@ Result<SecretKey> SecretKey::read(const std::string& path) {
   return key;
 }
 
+Result<SecretKey> SecretKey::kept(DurableFiles& files) {
+  auto text = files.read(kFile, 1'000);
+  if (!text && text.error().code == ErrorCode::kNotFound) {
+    SecretKey made = random();
+    std::string digits;
+    digits.reserve(2 * kBytes + 1);  // so that no copy of it is left behind
+    for (const unsigned char byte : made.bytes_) {
+      digits += "0123456789abcdef"[byte >> 4];
+      digits += "0123456789abcdef"[byte & 15];
+    }
+    digits += '\n';
+    const Status written = files.write(kFile, digits);
+    OPENSSL_cleanse(digits.data(), digits.size());
+    if (!written) return std::unexpected(written.error());
+    return made;
+  }
+  const bool is_other = !text && text.error().code == ErrorCode::kTooLong;
+  if (!text && !is_other) return std::unexpected(text.error());
+  if (text) {
+    auto key = parse(*text);
+    OPENSSL_cleanse(text->data(), text->size());
+    if (key) return key;
+  }
+  return fail(
+      ErrorCode::kInvalidInput, std::string("the file ") + kFile + " holds no key",
+      "Bring it back from a backup, or remove it: the service then makes a new one, and the secrets that "
+      "were sealed under it have to be put again.");
+}
+
 Result<std::string> SecretKey::seal(std::string_view bytes, std::string_view about_it) const {
   std::string sealed(kNonceBytes + bytes.size() + kTagBytes, '\0');
   auto* const out = reinterpret_cast<unsigned char*>(sealed.data());
@@ -152,7 +181,8 @@ Result<std::string> SecretKey::open(std::string_view sealed, std::string_view ab
   const auto refused = [] {
     return fail(ErrorCode::kInvalidInput,
                 "a secret cannot be opened: it is damaged, or was sealed under another key",
-                "Start the service with the key that it had, or put the secret again.");
+                "Start the service with the key that it had: that of --secrets-key, or without one "
+                "secrets.key of its state's directory.");
   };
   if (sealed.size() < kNonceBytes + kTagBytes) return refused();
   const std::string_view text = sealed.substr(kNonceBytes, sealed.size() - kNonceBytes - kTagBytes);

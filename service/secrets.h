@@ -18,6 +18,7 @@
 
 #include "host/egress/http_egress.h"
 #include "policy/policy.h"
+#include "service/durable_files.h"
 #include "service/errors.h"
 
 namespace membrane::service {
@@ -32,7 +33,11 @@ class SecretKey {
   static Result<SecretKey> read(const std::string& path);
   // Of text as in the file. Errors: kInvalidInput.
   static Result<SecretKey> parse(std::string_view text);
-  // For a service whose secrets end with it.
+  // That of the file `secrets.key` of the service's state, which is made when it is not there. Errors: kInvalidInput for a
+  // file that holds something else; as Disk.
+  static constexpr const char* kFile = "secrets.key";
+  static Result<SecretKey> kept(DurableFiles& files);
+  // One that is nowhere else.
   static SecretKey random();
 
   SecretKey(const SecretKey&) = default;

@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "service/hidden_variable.h"
+#include "service/simulated_disk_testing.h"
 
 namespace membrane::service {
 namespace {
@@ -33,6 +34,19 @@ TEST(SecretKey, OpensWhatItSealedAboutTheSame) {
   }
   EXPECT_FALSE(key.open("", "t/a"));
   EXPECT_EQ(key.open(key.seal("", "x").value(), "x").value(), "");
+}
+
+TEST(SecretKey, IsKeptInTheServicesState) {
+  SimulatedDisk disk(1);
+  DurableFiles files(disk);
+  const auto first = SecretKey::kept(files);
+  ASSERT_TRUE(first) << first.error().message;
+  const std::string sealed = *first->seal("value", "t/a");
+  const auto again = SecretKey::kept(files);
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_EQ(*again->open(sealed, "t/a"), "value");
+  ASSERT_TRUE(files.write(SecretKey::kFile, "no key"));
+  EXPECT_EQ(SecretKey::kept(files).error().code, ErrorCode::kInvalidInput);
 }
 
 TEST(SecretKey, IsReadAsText) {

@@ -10,6 +10,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/diagnostic.h"
 #include "base/private_file.h"
 #include "packages/provide.h"
 #include "sandbox/languages.h"
@@ -46,6 +47,37 @@ int complain(const Error& error) {
   std::fprintf(stderr, "membrane: %s\n", error.message.c_str());
   if (!error.hint.empty()) std::fprintf(stderr, "  hint: %s\n", error.hint.c_str());
   return error.code == ErrorCode::kInternal ? kExitMembrane : kExitRequest;
+}
+
+// What was typed is not what the service takes; as the other commands say it.
+int complain_of_usage(const CLI::App& app, const CLI::ParseError& error) {
+  if (error.get_exit_code() == 0) return app.exit(error);
+  Error told{ErrorCode::kInvalidArgument, error.what(), "\"membrane serve --help\" says what can be given."};
+  const std::vector<std::string> unknown = app.remaining();
+  const bool is_unknown =
+      static_cast<CLI::ExitCodes>(error.get_exit_code()) == CLI::ExitCodes::ExtrasError && !unknown.empty();
+  if (!is_unknown) return complain(told);
+  const std::string word = unknown.front().substr(0, unknown.front().find('='));
+  told.message = (word.starts_with('-') ? "unknown option " : "unexpected argument ") + word;
+  std::vector<std::string> known;
+  for (const CLI::Option* const option : app.get_options())
+    for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
+  if (const std::string_view near = nearest(word, {known.begin(), known.end()}); !near.empty())
+    told.hint = "Did you mean " + std::string(near) + "? " + told.hint;
+  return complain(told);
+}
+
+// Without TLS, whoever is on the way reads the tokens.
+void warn_of_open_listener(const Config& config) {
+  const bool is_loopback =
+      config.listen.starts_with("127.") || config.listen == "::1" || config.listen == "localhost";
+  if (is_loopback || !config.tls_certificate.empty()) return;
+  std::fprintf(
+      stderr,
+      "membrane: warning: %s is reached from other machines without TLS: tokens and programs go over "
+      "the network readable\n  hint: Give --tls-certificate and --tls-key, or put a proxy with TLS in "
+      "front of --listen 127.0.0.1.\n",
+      config.listen.c_str());
 }
 
 HttpServerOptions http_options(const Config& config) {
@@ -116,16 +148,10 @@ Status bring_back(Ledger& ledger, Snapshots& snapshots, Sandboxes& sandboxes, Im
   return {};
 }
 
-// Those of before, when the key is that of before: `is_random` for one that is not. A secret that comes in is kept then.
-Result<std::unique_ptr<Secrets>> open_secrets(State& state, SecretKey key, bool is_random, Log& log) {
+// With those of before. One that does not open is an error where somebody gave the key: it is the wrong one. Under the
+// service's own key (`is_own`) it is told and left as it is, until it is put again or the key is given that it has.
+Result<std::unique_ptr<Secrets>> open_secrets(State& state, SecretKey key, bool is_own, Log& log) {
   MEMBRANE_ASSIGN(const std::vector<SecretRow> rows, state.secrets());
-  if (is_random) {
-    if (!rows.empty())
-      log.write(Level::kWarning, "secrets unavailable",
-                {{"why", std::string_view(
-                             "they are sealed under a key, and the service has none: see --secrets-key")}});
-    return std::make_unique<Secrets>(std::move(key));
-  }
   const auto answer = [](const Status& done) -> Answer<void> {
     if (!done) return std::unexpected(disk_error(done.error()));
     return {};
@@ -141,20 +167,30 @@ Result<std::unique_ptr<Secrets>> open_secrets(State& state, SecretKey key, bool 
                        [&state, answer](const std::string& tenant, const std::string& name) {
                          return answer(state.remove_secret(tenant, name));
                        }});
-  for (const SecretRow& row : rows)
-    MEMBRANE_TRY(secrets->load({row.tenant, {row.name, row.hosts, row.updated_at_ms}, row.ciphertext}));
+  for (const SecretRow& row : rows) {
+    const Status loaded =
+        secrets->load({row.tenant, {row.name, row.hosts, row.updated_at_ms}, row.ciphertext});
+    if (loaded) continue;
+    if (!is_own) return std::unexpected(loaded.error());
+    log.write(
+        Level::kError, "secret unavailable",
+        {{"tenant", std::string_view(row.tenant)},
+         {"name", std::string_view(row.name)},
+         {"why", std::string_view("it is damaged, or sealed under another key: start the service with that "
+                                  "one (--secrets-key), or put the secret again")}});
+  }
   return secrets;
 }
 
 // `variable` is MEMBRANE_SECRETS_KEY.
-Result<std::unique_ptr<Secrets>> secrets_of(const Config& config, HiddenVariable& variable, State& state,
+Result<std::unique_ptr<Secrets>> secrets_of(const Config& config, HiddenVariable& variable, const Kept& kept,
                                             Log& log) {
   const std::string text = variable.take();
-  const bool is_random = config.secrets_key.empty() && text.empty();
+  const bool is_own = config.secrets_key.empty() && text.empty();
   MEMBRANE_ASSIGN(SecretKey key, !config.secrets_key.empty() ? SecretKey::read(config.secrets_key)
-                                 : is_random                 ? SecretKey::random()
+                                 : is_own                    ? SecretKey::kept(*kept.files)
                                                              : SecretKey::parse(text));
-  return open_secrets(state, std::move(key), is_random, log);
+  return open_secrets(*kept.state, std::move(key), is_own, log);
 }
 
 // A wall that is missing, and that nobody said is known to be.
@@ -211,7 +247,7 @@ Status serve(const Config& config, const std::shared_ptr<worker::Zygote>& zygote
   Snapshots snapshots(*kept.images, kept.state.get());
   MEMBRANE_ASSIGN(const auto receipts, Receipts::open(*kept.files, *kept.state, *kept.images));
   ledger->on_forgotten([&receipts](const std::string& sandbox) { receipts->forget(sandbox); });
-  MEMBRANE_ASSIGN(const auto secrets, secrets_of(config, secrets_key, *kept.state, log));
+  MEMBRANE_ASSIGN(const auto secrets, secrets_of(config, secrets_key, kept, log));
   MEMBRANE_ASSIGN(const auto idempotency, Idempotency::open(*kept.state));
   MEMBRANE_ASSIGN(Operations operations, Operations::read(kOpenApiDocument, kReportSchema));
   std::unique_ptr<Traces> traces;
@@ -308,14 +344,19 @@ int main(int argc, char** argv) {
   std::optional<membrane::worker::ControlGroups> groups;  // which end after the processes in them
   const auto zygote = membrane::worker::Zygote::start();
   if (!zygote) return complain(zygote.error());
-  CLI11_PARSE(app, argc, argv);
-  if (!config_file.empty()) {
-    // Once more, on top of the file.
-    config = {};
-    if (const membrane::Status read = read_config_file(config_file, config); !read)
-      return complain(read.error());
-    CLI11_PARSE(app, argc, argv);
+  try {
+    app.parse(argc, argv);
+    if (!config_file.empty()) {
+      // Once more, on top of the file.
+      config = {};
+      if (const membrane::Status read = read_config_file(config_file, config); !read)
+        return complain(read.error());
+      app.parse(argc, argv);
+    }
+  } catch (const CLI::ParseError& error) {
+    return complain_of_usage(app, error);
   }
+  warn_of_open_listener(config);
   const membrane::Status served = serve(config, *zygote, secrets_key, groups);
   return served ? 0 : complain(served.error());
 }

@@ -25,7 +25,10 @@ ApiError file_error(const host::HostError& error, const std::string& path) {
   };
   return {code_of(error.code),
           error.reason.empty() ? path + ": " + std::string(host::describe(error.code)) : error.reason,
-          error.code == kNotFound   ? "Paths are absolute; GET …/files/list says what there is."
+          !path.starts_with('/') ? "Paths in a sandbox are absolute, as /tmp/data.csv."
+          : error.code == kNotFound
+              ? "The list of files says what there is: files.list() of the clients, GET "
+                "…/files/list."
           : error.code == kNotEmpty ? "Remove it with recursive=true."
                                     : ""};
 }

@@ -176,7 +176,7 @@ class State(Restarts):
             service.kill()
             service.log.close()
             left = set(os.listdir(self.state)) - {"state.db-wal", "state.db-journal"}
-            self.assertEqual(left, {"audit.log", "images", "owner.token", "state.db"})
+            self.assertEqual(left, {"audit.log", "images", "owner.token", "secrets.key", "state.db"})
 
 
 class Kept(Restarts):
@@ -356,11 +356,35 @@ class Kept(Restarts):
         self.assertIn("another key", caught.exception.text)
         self.start()
         self.assertEqual(self.done("GET", "/v1/secrets")["secrets"], [])
-        self.assertIn("secrets unavailable", self.service.log_text())
+        self.assertIn("secret unavailable", self.service.log_text())
         self.start("--secrets-key", key)
         self.done("DELETE", "/v1/secrets/API_KEY", status=204)
         self.killed("--secrets-key", key)
         self.assertEqual(self.done("GET", "/v1/secrets")["secrets"], [])
+
+    def test_secrets_under_the_services_own_key(self):
+        secret = {"value": "a-value-of-a-secret", "hosts": ["api.example.com"]}
+        own_key = os.path.join(self.state, "secrets.key")
+        self.start()
+        self.assertEqual(os.stat(own_key).st_mode & 0o777, 0o600)
+        self.done("PUT", "/v1/secrets/API_KEY", secret)
+        before = self.done("GET", "/v1/secrets")
+        self.killed()
+        self.assertEqual(self.done("GET", "/v1/secrets"), before)
+        self.service.stop()
+        os.remove(own_key)
+        self.start()
+        self.assertEqual(self.done("GET", "/v1/secrets")["secrets"], [])
+        log = self.service.log_text()
+        self.assertIn("secret unavailable", log)
+        self.assertIn("API_KEY", log)
+        self.done("PUT", "/v1/secrets/API_KEY", secret)
+        self.killed()
+        self.assertEqual([each["name"] for each in self.done("GET", "/v1/secrets")["secrets"]], ["API_KEY"])
+        self.service.stop()
+        with open(own_key, "w") as file:
+            file.write("no key\n")
+        self.refuses_to_start("secrets.key", "hint:")
 
     def test_killed_at_any_moment(self):
         """Whatever was answered holds; a pause, snapshot or resume that was not answered is done whole, or not at all."""

@@ -198,8 +198,8 @@ std::vector<FileEntry> System::written_files() const {
 }
 
 host::HostResult<std::string> System::read_file(std::string_view path) const {
-  const auto refused = [&](host::Errno code, const char* what) {
-    return host::refuse(code, std::string(path) + " " + what);
+  const auto refused = [given = path](host::Errno code, const char* what) {
+    return host::refuse(code, std::string(given) + " " + what);
   };
   if (!path.starts_with('/')) return refused(host::Errno::kInvalid, "is not absolute.");
   while (path.starts_with('/')) path.remove_prefix(1);

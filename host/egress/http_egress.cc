@@ -266,7 +266,11 @@ std::optional<std::string> HttpEgress::Impl::value_of_secret(const std::string& 
 
 HostResult<std::string> HttpEgress::Impl::secret(const std::string& name) {
   const auto value = value_of_secret(name);
-  if (!value) return refuse(Errno::kHost, "The secret " + name + " of the grant is not set on the host.");
+  if (!value)
+    return refuse(Errno::kHost, "The secret " + name +
+                                    " of the grant is not set on the host: it is a variable of Membrane's "
+                                    "environment; in a service, what PUT /v1/secrets/" +
+                                    name + " has put.");
   if (value->size() < kMinSecretBytes)
     return refuse(Errno::kHost, "The secret " + name + " is too short to be kept from the program.");
   if (!policy::is_header_value(*value))

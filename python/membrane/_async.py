@@ -176,6 +176,9 @@ class AsyncExec:
         self._sandbox = sandbox
         self.id = id
 
+    def __repr__(self) -> str:
+        return f"<AsyncExec {self.id} of {self._sandbox}>"
+
     def stream(self) -> AsyncStream:
         """Its events from the first; leaving them does not stop it."""
         return AsyncStream(self._connection, self._sandbox, requests.events(self._sandbox, self.id), self.id, False)

@@ -161,6 +161,9 @@ class Exec:
         self._sandbox = sandbox
         self.id = id
 
+    def __repr__(self) -> str:
+        return f"<Exec {self.id} of {self._sandbox}>"
+
     def stream(self) -> Stream:
         """Its events from the first; leaving them does not stop it."""
         return Stream(self._connection, self._sandbox, requests.events(self._sandbox, self.id), self.id, False)
