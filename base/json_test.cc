@@ -10,6 +10,7 @@
 #include <new>
 #include <string>
 
+#include "base/json_grammar.h"
 #include "base/sanitized_testing.h"
 
 namespace {

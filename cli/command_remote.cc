@@ -83,6 +83,9 @@ Result<std::optional<Json>> policy_of(const CreateOptions& options) {
   policy::Policy usual;
   if (lang::language_named(options.template_name) != "wat") usual.limits = policy::language_limits();
   MEMBRANE_ASSIGN(const policy::Policy wanted, options.policy.policy(usual.limits));
+  if (!wanted.fs.empty() || !wanted.sql.empty())
+    return fail(ErrorCode::kDenied, "a service grants no directory and no database of a machine",
+                "Copy files into the sandbox when it is there: membrane cp data.csv ID:/tmp/");
   const std::string text = policy::to_json(wanted);
   if (text == policy::to_json(usual)) return std::nullopt;
   MEMBRANE_ASSIGN(Json json, read_ordered_json(text, "the policy"));
@@ -396,6 +399,15 @@ Place place_of(const std::string& word) {
   return {word.substr(0, at), word.substr(at + 1)};
 }
 
+// "sbx…:data.csv": meant for a sandbox, where every path is absolute.
+Status check_absolute(const std::string& word) {
+  const size_t at = word.find(':');
+  if (at == std::string::npos || !word.starts_with("sbx") || word.find('/') < at || word[at + 1] == '/')
+    return {};
+  return fail(ErrorCode::kInvalidArgument, "the path in the sandbox is not absolute: " + word,
+              "Write it from / on: " + word.substr(0, at) + ":/tmp/" + word.substr(at + 1));
+}
+
 Result<int> copy_to(Remote& remote, const Place& from, Place to) {
   MEMBRANE_ASSIGN(std::string bytes, read_input(from.path, kMostFileBytes));
   if (to.path.ends_with('/')) to.path += std::filesystem::path(from.path).filename().string();
@@ -422,6 +434,7 @@ Result<int> copy_from(Remote& remote, const Place& from, Place to) {
 }
 
 Result<int> copy(const CopyOptions& options) {
+  for (const std::string& word : {options.from, options.to}) MEMBRANE_TRY(check_absolute(word));
   const Place from = place_of(options.from), to = place_of(options.to);
   if (from.sandbox.empty() == to.sandbox.empty())
     return fail(ErrorCode::kInvalidArgument,
@@ -637,6 +650,7 @@ void add_create(CLI::App& app, int& exit_code) {
       ->type_name("PACKAGE");
   command->add_flag("--seal", options->seals, "Have the service make a receipt of every exec");
   options->policy.add_to(*command);
+  command->get_option("--dir")->group("");  // refused, with what to do instead
   options->remote.add_to(*command);
   command->add_flag("--json", options->json, "Print what the service says of it");
   command->footer(
@@ -704,10 +718,9 @@ void add_act(CLI::App& app, int& exit_code, const char* name, const char* help, 
              bool is_many = false) {
   CLI::App* const command = app.add_subcommand(name, help);
   const auto options = std::make_shared<SandboxOptions>();
-  command->add_option("id", options->ids, is_many ? "The sandboxes" : "The sandbox")
-      ->required()
-      ->expected(1, is_many ? 1000 : 1)
-      ->type_name("ID");
+  CLI::Option* const id = command->add_option("id", options->ids, is_many ? "The sandboxes" : "The sandbox");
+  id->required()->type_name("ID");
+  if (!is_many) id->expected(1);
   if (std::string_view(name) == "fork")
     command->add_option("-n,--count", options->count, "How many (1)")
         ->check(CLI::Range(1, 1000))

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "base/terminal.h"
@@ -108,10 +109,29 @@ int show_refused(const std::string& file, const Error& error, bool json) {
   return kExitGuest;
 }
 
+// Of a directory, the receipts in it.
+Result<std::vector<std::string>> files_of(const Options& options) {
+  std::vector<std::string> files;
+  for (const std::string& file : options.files) {
+    std::error_code error;
+    if (!std::filesystem::is_directory(file, error)) {
+      files.push_back(file);
+      continue;
+    }
+    MEMBRANE_ASSIGN(const std::vector<std::string> in_it, sandbox::receipts_in(file));
+    if (in_it.empty())
+      return fail(ErrorCode::kNotFound, "the directory " + file + " has no receipts in it",
+                  "They are called NAME.receipt; name a directory that has some, or a receipt.");
+    files.insert(files.end(), in_it.begin(), in_it.end());
+  }
+  return files;
+}
+
 Result<int> run(const Options& options) {
   MEMBRANE_ASSIGN(const sandbox::KeyRing keys, options.keys.keys());
+  MEMBRANE_ASSIGN(const std::vector<std::string> files, files_of(options));
   int code = kExitOk;
-  for (const std::string& file : options.files) {
+  for (const std::string& file : files) {
     if (access(file.c_str(), R_OK) != 0)
       return fail(ErrorCode::kNotFound, "cannot read " + file, "Check the path.");
     const auto made = verified(file, keys);
@@ -128,7 +148,9 @@ void add_verify(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<Options>();
   CLI::App* const command = app.add_subcommand(
       "verify", "Check receipts: their signatures, and their private parts where they are there");
-  command->add_option("files", options->files, "The receipts")->type_name("FILE")->required();
+  command->add_option("files", options->files, "The receipts, or directories of them")
+      ->type_name("FILE")
+      ->required();
   options->keys.add_to(*command);
   command->add_flag("--json", options->json,
                     "One JSON object for each receipt, on a line (docs/receipts.md)");

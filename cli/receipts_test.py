@@ -108,6 +108,14 @@ class Keys(Case):
         private = json.loads((self.folder / "config/membrane/receipt-keys.json").read_text())["keys"][0]["private_key"]
         self.assertNotIn(private, self.membrane("keys", "publish").stdout + self.membrane("keys", "list").stdout)
 
+    def test_a_directory_is_its_receipts(self):
+        (self.folder / "many").mkdir()
+        self.assertIn("has no receipts", self.membrane("verify", "many", code=2).stderr)
+        for name in ("many/a.receipt", "many/b.receipt"):
+            self.seal(name, STORES, "--allow", "kv")
+        said = self.membrane("verify", "many").stdout
+        self.assertEqual(said.count("verified"), 2, said)
+
     def test_a_rotated_key_still_verifies_and_a_revoked_one_is_named(self):
         receipt = self.seal("a.receipt", STORES, "--allow", "kv")
         new = self.membrane("keys", "rotate").stdout.strip()

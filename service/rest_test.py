@@ -57,6 +57,8 @@ class Lifecycle(ServiceTest):
     def test_a_template_that_there_is_not(self):
         error = self.refused(self.service.request("POST", "/v1/sandboxes", {"template": "cobol"}), 422, "invalid_value")
         self.assertIn("cobol", error["message"])
+        error = self.refused(self.service.request("POST", "/v1/sandboxes", {"template": "pythn"}), 422, "invalid_value")
+        self.assertIn("Did you mean python?", error["hint"])
 
 
 class Execs(ServiceTest):
@@ -103,7 +105,10 @@ class Execs(ServiceTest):
 
     def test_a_timeout_is_an_outcome(self):
         sandbox = self.service.create("wat", **LONG)
-        self.assertEqual(self.service.exec(sandbox, LOOP, timeout_ms=1)["outcome"], "timed_out")
+        report = self.service.exec(sandbox, LOOP, timeout_ms=1)
+        self.assertEqual(report["outcome"], "timed_out")
+        self.assertIn("the 1 ms", report["error"]["message"])
+        self.assertIn("timeout_ms", report["error"]["hint"])
 
     def test_wat_keeps_no_files(self):
         sandbox = self.service.create("wat")
@@ -282,6 +287,31 @@ class Access(ServiceTest):
 
 
 class Requests(ServiceTest):
+    def test_a_body_that_is_not_json_is_told_where(self):
+        for body, place in (('{"template": wat}', "line 1, column 14"), ('{"template":\n "wat"', "line 2, column 7"), ("{'a': 1}", "column 2")):
+            with self.subTest(body=body):
+                answer = self.service.request("POST", "/v1/sandboxes", body, {"Content-Type": "application/json"})
+                self.assertIn(place, self.refused(answer, 400, "invalid_request")["hint"])
+
+    def test_the_description_has_no_reference_into_a_schema(self):
+        document = self.service.request("GET", "/openapi.json").json
+
+        def references(value):
+            if isinstance(value, dict):
+                for name, each in value.items():
+                    if name == "$ref":
+                        yield each
+                    else:
+                        yield from references(each)
+            elif isinstance(value, list):
+                for each in value:
+                    yield from references(each)
+
+        for reference in references(document):
+            _, _, kind, name = reference.split("/", 3)
+            self.assertIn(name, document["components"][kind])
+        self.assertIn("timed_out", document["components"]["schemas"]["ReportOutcome"]["enum"])
+
     def test_health_and_description_need_no_token(self):
         self.assertEqual(self.service.request("GET", "/health", token=False).json["status"], "ok")
         document = self.service.request("GET", "/openapi.json", token=False).json
@@ -362,8 +392,22 @@ class Ends(unittest.TestCase):
         service.request("POST", f"/v1/sandboxes/{sandbox}/exec", {"code": LOOP, "background": True})
         self.assertEqual(service.stop(), 0)
         events = [json.loads(line)["event"] for line in service.log_text().splitlines()]
-        self.assertEqual(events[0], "listening")
+        self.assertIn("listening", events)
         self.assertEqual(events[-2:], ["draining", "stopped"])
+        service.log.close()
+
+    def test_flags_that_there_are_not(self):
+        for flags, words in ((["--prot", "1"], ("unknown option --prot", "Did you mean --port?")),
+                             (["--port"], ("--port", "membrane serve --help")), (["serve"], ("unexpected argument serve",))):
+            with self.subTest(flags=flags), self.assertRaises(NotStarted) as caught:
+                Service(*flags)
+            self.assertEqual(caught.exception.code, 2)
+            for word in words:
+                self.assertIn(word, caught.exception.text)
+
+    def test_packages_is_a_flag(self):
+        service = Service("--packages")
+        self.assertEqual(service.stop(), 0)
         service.log.close()
 
     def test_two_on_one_port(self):
