@@ -26,7 +26,7 @@ NODE_FOR_CONFORMANCE = "node@22"  # what that suite needs, where this machine's 
 PIP_PACKAGES = ["mcp==2.3.0"]
 
 TOOLS = ["run_code", "create_session", "run_in_session", "fork_session", "close_session", "list_files", "read_file", "write_file",
-         "explain_policy", "list_reports", "get_report"]
+         "explain_policy", "list_reports", "get_report", "get_receipt"]
 # What the conformance suite's example server has, and a server for something else has not.
 EXPECTED_FAILURES = {
     "a tool of that server's, by its name": [

@@ -301,12 +301,14 @@ Result<Package> find_package(std::string_view name) {
     return read_package(path.string());
   }
   const std::string near = near_name(name);
+  const std::string add = name == "python" || name == "js"
+                              ? "Install it: membrane languages add " + std::string(name) +
+                                    " (docs/languages.md says what that brings)."
+                              : "Add it: membrane languages add " + std::string(name) + " module.wasm";
   return fail(ErrorCode::kNotFound, "the language " + std::string(name) + " is not installed",
-              !near.empty() ? "Did you mean " + near + "?"
-              : name == "python" || name == "js"
-                  ? "Install it: membrane languages add " + std::string(name) +
-                        " (docs/languages.md says what that brings)."
-                  : "Add it: membrane languages add " + std::string(name) + " module.wasm");
+              near.empty() ? add
+                           : "Did you mean " + near + "? Else add it: membrane languages add " +
+                                 std::string(name) + " module.wasm");
 }
 
 }  // namespace membrane::lang
