@@ -112,6 +112,7 @@ void CallLedger::note_on_file(std::string_view function, std::span<const std::st
   } else {
     file.bytes_in += bytes_in;
     if (function == "fs.write_at") file.bytes_out += arguments[2].size();
+    file.is_resized = file.is_resized || function == "fs.resize";
   }
 }
 
@@ -174,7 +175,9 @@ class CallLedger::Comparison {
       }
       const Row* const row = find_row(line.name);
       if (row == nullptr) return "lists " + told(line) + ", which no program can call";
-      if (find_entry(line, *row)) {
+      const bool is_found = find_entry(line, *row);
+      if (is_too_long()) return kTooLong;
+      if (is_found) {
         if (is_out_of_order_) return "lists " + told(line) + " out of its order";
         continue;
       }
@@ -184,12 +187,20 @@ class CallLedger::Comparison {
       else return "lists " + told(line) + ", which was not asked for so";
     }
     uint64_t without_request = 0;
-    for (const CallRecord* line : failed)
+    for (const CallRecord* line : failed) {
       without_request += find_answered(*line, *find_row(line->name)) ? 0 : 1;
+      if (is_too_long()) return kTooLong;
+    }
     return find_left_out(without_request);
   }
 
  private:
+  // A true list is nearly in the order of the requests, so looking for its lines takes little more than a look for each.
+  // One that a worker made up could have each line compared with each request.
+  static constexpr uint64_t kMostComparisons = 30'000'000;
+  static constexpr const char* kTooLong = "lists calls in no order that a program makes them in";
+  [[nodiscard]] bool is_too_long() const { return comparisons_ > kMostComparisons; }
+
   struct Queue {
     std::vector<size_t> places;
     size_t first = 0;  // those before it are used
@@ -201,7 +212,8 @@ class CallLedger::Comparison {
     if (found == queues_.end()) return std::nullopt;
     Queue& queue = found->second;
     while (queue.first < queue.places.size() && used_[queue.places[queue.first]]) ++queue.first;
-    for (size_t i = queue.first; i < queue.places.size(); ++i) {
+    for (size_t i = queue.first; i < queue.places.size() && !is_too_long(); ++i) {
+      ++comparisons_;
       const size_t place = queue.places[i];
       if (used_[place] || !fits_line(ledger_.entries_[place], i)) continue;
       used_[place] = true;
@@ -306,11 +318,11 @@ class CallLedger::Comparison {
       if (!used_[i] && !ledger_.entries_[i].may_have_no_line) miss(ledger_.entries_[i]);
     for (size_t i = 0; i < used_files_.size(); ++i) {
       const File& file = ledger_.files_[i];
-      const bool did = file.bytes_in != 0 || file.bytes_out != 0 || file.last_error.code != Errno::kOk;
+      const bool did = did_something(file) || file.last_error.code != Errno::kOk;
       if (!used_files_[i] && did && !(list_.is_paused && file.is_open)) miss(file);
     }
     // A list that is full says how many more there were. What was never asked for must not have filled it.
-    const bool has_no_room = count <= list_.dropped && without_request <= Dispatcher::kMaxMalformedRecords;
+    const bool has_no_room = list_.is_full && count <= list_.dropped && without_request <= Dispatcher::kMaxMalformedRecords;
     if (count == 0 || has_no_room) return std::nullopt;
     return "leaves out " + told(*first);
   }
@@ -320,9 +332,17 @@ class CallLedger::Comparison {
   std::vector<bool> used_, used_files_;
   std::map<std::string_view, Queue> queues_;
   uint64_t spare_;  // requests that were only counted
+  uint64_t comparisons_ = 0;
   std::optional<size_t> last_;
   bool is_out_of_order_ = false;
 };
+
+bool CallLedger::is_full(std::span<const CallRecord> lines) {
+  constexpr size_t kLongestLine = 8u << 10;  // more than a line has
+  size_t bytes = 0;
+  for (const CallRecord& line : lines) bytes += line.text_bytes();
+  return lines.size() >= Dispatcher::kMaxRecords || bytes + kLongestLine > Dispatcher::kMaxRecordBytes;
+}
 
 std::optional<std::string> CallLedger::difference(const List& list) const {
   return Comparison(*this, list).run();
@@ -354,7 +374,7 @@ std::vector<CallRecord> CallLedger::lines() const {
   std::vector<CallRecord> lines;
   for (const Entry& entry : entries_) lines.push_back(line_of(entry));
   for (const File& file : files_)
-    if (file.bytes_in != 0 || file.bytes_out != 0) lines.push_back(line_of(file));
+    if (did_something(file)) lines.push_back(line_of(file));
   return lines;
 }
 

@@ -43,9 +43,13 @@ class CallLedger {
   struct List {
     std::span<const CallRecord> lines;
     uint64_t dropped = 0;          // more calls, which the list had no room for
+    bool is_full = false;          // the list, with what was there before, has no room for one more
     bool is_paused = false;        // the program goes on later: files that are open have no line yet
     bool began_elsewhere = false;  // the program was frozen before, and may have had files open
   };
+  // Whether a list may have had no room for one line more, as a program's dispatcher makes it.
+  static bool is_full(std::span<const CallRecord> lines);
+
   // The first thing that does not fit, as the end of a sentence: "leaves out http.request of GET, https://…".
   [[nodiscard]] std::optional<std::string> difference(const List& list) const;
 
@@ -63,7 +67,7 @@ class CallLedger {
   };
   struct File {
     std::string path = {};
-    bool writes = false, is_open = true;
+    bool writes = false, is_open = true, is_resized = false;
     HostError last_error{Errno::kOk, {}, {}};
     uint64_t bytes_in = 0, bytes_out = 0;
   };
@@ -71,6 +75,9 @@ class CallLedger {
 
   void note_on_file(std::string_view function, std::span<const std::string_view> arguments,
                     const HostError* error, uint64_t bytes_in);
+  static bool did_something(const File& file) {
+    return file.bytes_in != 0 || file.bytes_out != 0 || file.is_resized;
+  }
   static CallRecord line_of(const Entry& entry);
   static CallRecord line_of(const File& file);
 

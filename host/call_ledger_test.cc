@@ -13,8 +13,9 @@ class Ledger : public testing::Test {
  protected:
   Ledger() { gate.note_in(&ledger); }
 
-  std::optional<std::string> difference(std::vector<CallRecord> lines, uint64_t dropped = 0) const {
-    return ledger.difference({.lines = lines, .dropped = dropped});
+  std::optional<std::string> difference(std::vector<CallRecord> lines, uint64_t dropped = 0,
+                                        bool is_full = false) const {
+    return ledger.difference({.lines = lines, .dropped = dropped, .is_full = is_full});
   }
   std::vector<CallRecord> lines() { return machine.dispatcher.records(); }
 
@@ -83,8 +84,9 @@ TEST_F(Ledger, WhatWasDoneIsTold) {
   machine.call("fs.write", {"/data/a", "12"});
   machine.call("fs.read", {"/data/a"});
   EXPECT_EQ(difference({}), "leaves out fs.write of /data/a, 12");
-  EXPECT_EQ(difference({}, 1), "leaves out fs.write of /data/a, 12");
-  EXPECT_EQ(difference({}, 2), std::nullopt) << "a list that is full";
+  EXPECT_EQ(difference({}, 1, true), "leaves out fs.write of /data/a, 12");
+  EXPECT_EQ(difference({}, 2, true), std::nullopt) << "a list that is full";
+  EXPECT_EQ(difference({}, 2), "leaves out fs.write of /data/a, 12") << "one that has room";
   auto other = lines();
   other[1].bytes_in = 1;
   EXPECT_EQ(difference(other), "lists fs.read of /data/a, which was not asked for so");
@@ -110,6 +112,25 @@ TEST_F(Ledger, ARefusalIsToldWithItsReason) {
   other = lines();
   other[0].grant = "--allow fs:write:/:/";
   EXPECT_TRUE(difference(other).has_value());
+}
+
+TEST_F(Ledger, AFileThatIsOnlyMadeShorterIsTold) {
+  const std::string_view open[] = {"/data/a", "w"}, resize[] = {"7", "0"}, close[] = {"7"};
+  ledger.note("fs.open", open, nullptr, 0, 7);
+  ledger.note("fs.resize", resize, nullptr, 0, {});
+  ledger.note("fs.close", close, nullptr, 0, {});
+  EXPECT_EQ(difference({}), "leaves out fs.file_written of /data/a");
+  EXPECT_EQ(difference({{.name = "fs.file_written", .arguments = "/data/a"}}), std::nullopt);
+  EXPECT_EQ(ledger.lines().back().name, "fs.file_written");
+}
+
+// Each line against each request would take minutes.
+TEST_F(Ledger, AListThatFitsNothingIsRefusedSoon) {
+  const std::string_view asked[] = {"/data/a", "12"};
+  const HostError denied{Errno::kAccess, "no", ""};
+  for (size_t i = 0; i < CallLedger::kMostEntries; ++i) ledger.note("fs.write", asked, &denied, 0, {});
+  std::vector<CallRecord> lines(Dispatcher::kMaxRecords, {.name = "fs.write", .code = Errno::kMemory});
+  EXPECT_EQ(difference(lines), "lists calls in no order that a program makes them in");
 }
 
 TEST_F(Ledger, FilesThatStayOpenAreToldWhenTheyAreClosed) {

@@ -64,12 +64,20 @@ class Reader : public NumberReader {
     value.assign(from.begin(), from.end());
   }
   void span(std::span<const uint8_t>& value) { value = take(NumberReader::number<uint64_t>()); }
-  // Grows as its elements are read: the count alone is nothing to allocate by.
+  // Grows as its elements are read: the count alone is nothing to allocate by. An element takes more memory than its bytes,
+  // so all lists of a state together have at most kMostElements.
   template <typename T, typename Each>
   void list(std::vector<T>& values, Each each) {
     const auto count = NumberReader::number<uint64_t>();
-    for (uint64_t i = 0; i < count && ok(); ++i) each(values.emplace_back());
+    for (uint64_t i = 0; i < count && ok(); ++i) {
+      if (elements_++ == kMostElements) return fail();
+      each(values.emplace_back());
+    }
   }
+
+ private:
+  static constexpr uint64_t kMostElements = 1'000'000;
+  uint64_t elements_ = 0;
 };
 
 template <typename Io>

@@ -94,12 +94,14 @@ std::optional<std::string> Answerer::difference(std::span<const host::CallRecord
   }
   return ledger_.difference({.lines = calls.subspan(listed_before),
                              .dropped = dropped - std::min(dropped, before.dropped),
+                             .is_full = host::CallLedger::is_full(calls),
                              .is_paused = is_paused,
                              .began_elsewhere = before.began_elsewhere});
 }
 
 std::optional<std::string> Answerer::difference(const sandbox::Report& report,
                                                 const CallsBefore& before) const {
+  if (report.host_calls.size() > host::Dispatcher::kMaxRecords) return "lists more host calls than a list has";
   std::vector<host::CallRecord> calls;
   calls.reserve(report.host_calls.size());
   for (const sandbox::HostCallRecord& line : report.host_calls) {
