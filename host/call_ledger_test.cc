@@ -129,7 +129,7 @@ TEST_F(Ledger, AListThatFitsNothingIsRefusedSoon) {
   const std::string_view asked[] = {"/data/a", "12"};
   const HostError denied{Errno::kAccess, "no", ""};
   for (size_t i = 0; i < CallLedger::kMostEntries; ++i) ledger.note("fs.write", asked, &denied, 0, {});
-  std::vector<CallRecord> lines(Dispatcher::kMaxRecords, {.name = "fs.write", .code = Errno::kMemory});
+  std::vector<CallRecord> lines(Dispatcher::kMaxRecords, {.name = "fs.write", .code = Errno::kNoMemory});
   EXPECT_EQ(difference(lines), "lists calls in no order that a program makes them in");
 }
 
