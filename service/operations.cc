@@ -187,7 +187,7 @@ const std::string& Operations::document() const { return impl_->text; }
 
 Operations::Match Operations::match(std::string_view method, const std::vector<std::string>& segments) const {
   Match match;
-  size_t fewest_parameters = SIZE_MAX;  // "/files/list" before "/files/{file}"
+  size_t fewest_parameters = SIZE_MAX;  // "/keys/rotate" is no "/keys/{key}", whatever the method
   const std::string_view wanted = method == "HEAD" ? "GET" : method;
   for (const Operation& operation : impl_->operations) {
     const std::vector<std::string>& pattern = impl_->segments[operation.number];
@@ -195,10 +195,12 @@ Operations::Match Operations::match(std::string_view method, const std::vector<s
       return is_parameter(expected) ? !given.empty() : expected == given;
     };
     if (!std::ranges::equal(pattern, segments, fits)) continue;
-    match.allowed_methods += (match.allowed_methods.empty() ? "" : ", ") + operation.method;
     const auto parameters = static_cast<size_t>(std::ranges::count_if(pattern, is_parameter));
-    if (operation.method != wanted || parameters >= fewest_parameters) continue;
+    if (parameters > fewest_parameters) continue;
+    if (parameters < fewest_parameters) match = {};
     fewest_parameters = parameters;
+    match.allowed_methods += (match.allowed_methods.empty() ? "" : ", ") + operation.method;
+    if (operation.method != wanted) continue;
     match.operation = &operation;
     match.parameters.clear();
     for (size_t i = 0; i < pattern.size(); ++i)
