@@ -322,7 +322,8 @@ class CallLedger::Comparison {
       if (!used_files_[i] && did && !(list_.is_paused && file.is_open)) miss(file);
     }
     // A list that is full says how many more there were. What was never asked for must not have filled it.
-    const bool has_no_room = list_.is_full && count <= list_.dropped && without_request <= Dispatcher::kMaxMalformedRecords;
+    const bool has_no_room =
+        list_.is_full && count <= list_.dropped && without_request <= Dispatcher::kMaxMalformedRecords;
     if (count == 0 || has_no_room) return std::nullopt;
     return "leaves out " + told(*first);
   }

@@ -101,7 +101,8 @@ std::optional<std::string> Answerer::difference(std::span<const host::CallRecord
 
 std::optional<std::string> Answerer::difference(const sandbox::Report& report,
                                                 const CallsBefore& before) const {
-  if (report.host_calls.size() > host::Dispatcher::kMaxRecords) return "lists more host calls than a list has";
+  if (report.host_calls.size() > host::Dispatcher::kMaxRecords)
+    return "lists more host calls than a list has";
   std::vector<host::CallRecord> calls;
   calls.reserve(report.host_calls.size());
   for (const sandbox::HostCallRecord& line : report.host_calls) {
