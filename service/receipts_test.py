@@ -239,6 +239,12 @@ class Keys(ServiceTest):
         self.assertTrue(self.service.exec(sandbox, ADD)["receipt"])
         self.refused(self.service.request("DELETE", "/v1/keys/none"), 404, "not_found")
 
+    def test_rotate_is_no_key(self):
+        for method in ("OPTIONS", "DELETE"):
+            answer = self.service.request(method, "/v1/keys/rotate")
+            self.refused(answer, 405, "method_not_allowed")
+            self.assertEqual(answer.headers["Allow"], "POST")
+
     def test_only_the_owner_changes_keys(self):
         token = self.service.request("POST", "/v1/tokens", {"name": "t", "scopes": ["exec", "sandboxes:write"]}).json["token"]
         self.refused(self.service.request("POST", "/v1/keys/rotate", token=token), 403, "forbidden")
