@@ -36,7 +36,7 @@ PAGES_NOT_RUN = {
 LINES_NOT_RUN = {
     r"make (build|demo|test|install|dist)\b": "builds what this test runs; cmake/TestInstall.cmake installs",
     r"make demo-local-model|MEMBRANE_LOCAL_MODEL=": "brings and compiles llama.cpp, for ten minutes",
-    r"make bench|tools/bench|mkdir data\npython3|python3 -c 'rows|cat > (read|sum)|/usr/bin/time": "measures; writes 800 MB",
+    r"make (bench|soak)|tools/bench|mkdir data\npython3|python3 -c 'rows|cat > (read|sum)|/usr/bin/time": "measures; writes 800 MB",
     r"make test-languages|tools/run-corpus": "runs the tests of others, for minutes: a stage of tools/test",
     r"cmake --preset": "builds",
     r"python3 (-m unittest discover -s attacks|attacks/)": "ctest runs these: attack.*",
