@@ -79,6 +79,7 @@ BLOCKS_NOT_RUN = {
     ("docs/mcp.md", "import asyncio, os"): "a client of others: service/mcp_test.py runs it",
     ("docs/mcp.md", "import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'"):
         "a client of others: service/mcp_test.py runs it",
+    ("docs/receipts.md", "ID=$(membrane create --seal)"): "asks a service: service/clients_test.py runs it",
     ("docs/receipts.md", '{"membrane_receipt":1}'): "a receipt, shortened: cli/receipts_test.py reads whole ones",
     ("docs/receipts.md", '{"item":"stdout","salt":"0373cfaa11b9ee0cc67488ed899c6426","content":"done\\n"}'):
         "a line of a private part: cli/receipts_test.py reads whole ones",
@@ -88,6 +89,8 @@ BLOCKS_NOT_RUN = {
         "the reason of a refusal: host/flows_test.cc and attacks/flows_attack_test.py read it",
     ("docs/service.md", "$ membrane serve"): "what it prints, shortened: service/rest_test.py asks the same",
     ("docs/service.md", "[server]"): "the service's settings: service/config_test.cc reads them",
+    ("docs/sandboxes.md", '{"template": "python", "policy": {"time": {"real": true}}}'):
+        "the body of a request: service/lifecycle_test.py sends it",
     ("docs/sandboxes.md", 'PUT /v1/secrets/KEY {"value": "sk-…", "hosts": ["api.example.com"]}'):
         "requests of HTTP: service/lifecycle_test.py makes them",
     ("docs/session-format.md", "std::vector<uint8_t> bytes = *session->keep();"):

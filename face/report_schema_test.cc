@@ -83,6 +83,7 @@ class Schema {
     if (type == "object") return value.is_object();
     if (type == "array") return value.is_array();
     if (type == "string") return value.is_string();
+    if (type == "boolean") return value.is_boolean();
     if (type == "integer") return value.is_number_integer();
     return type == "number" && value.is_number();
   }
@@ -156,6 +157,12 @@ json report_of_a_language() {
   report.kept = {"results/tmp/out.csv"};
   report.exit_code = 3;
   report.output_bytes_cut = 5;
+  report.flows.emplace();
+  report.flows->state = {.calls = 3,
+                         .private_reads = {{{1, "fs.read", "/mail/1"}}, 0},
+                         .untrusted_reads = {{{2, "http.request", "GET https://example.org/"}}, 1}};
+  report.flows->egress = {{3, "http.request", "POST https://example.org/", host::Leaving::kRefused}};
+  report.flows->more_egress = 2;
   return json::parse(sandbox::render_json(report, false));
 }
 

@@ -576,6 +576,15 @@ class Command(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertIn("7\n", done.stdout)
 
+    def test_the_commands_of_the_page_of_receipts_run(self):
+        if not service.has_template("python"):
+            self.skipTest("there is no template python")
+        (text,) = [text for text in blocks("docs/receipts.md", "sh") if "membrane create" in text]
+        done = run(["bash", "-e", "-c", text.replace("http://127.0.0.1:7400", service.url)], env=environment(), cwd=folder)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn("verified", done.stdout)
+        self.assertIn("the same", done.stdout)
+
     def test_exec_ends_as_run_does(self):
         sandbox = self.command("create", "--template", "wat", "--label", "l").stdout.strip()
         self.assertEqual(self.command("exec", sandbox, "-e", self.wat("(nop)"), "--json").stdout[:1], "{")

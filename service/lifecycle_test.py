@@ -296,6 +296,14 @@ class Files(SandboxTest):
         connection.close()
 
 
+class Clocks(SandboxTest):
+    def test_the_real_one_by_policy(self):
+        year = "import datetime\nprint(datetime.datetime.now().year)"
+        virtual, real = self.python(), self.python(policy={"time": {"real": True}})
+        self.assertEqual(self.service.exec(virtual, year)["stdout"], "2000\n")
+        self.assertGreaterEqual(int(self.service.exec(real, year)["stdout"]), 2026)
+
+
 class Policies(SandboxTest):
     KV = {"kv": {}}
 
