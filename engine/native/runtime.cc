@@ -770,27 +770,33 @@ void Visit::helper() {
   const auto op = static_cast<wasm::Opcode>(call.helper);
   const uint8_t* const pc = n_.pc;
   const uint64_t indices = uint64_t{call.index} | uint64_t{call.index2} << 32;
-  // The operands of a bulk operation, as bulk.h takes them.
-  const auto work = [&](auto function, TrapKind out_of_bounds) {
-    bulk(call, function(*m_.instance, slots[0], slots[1], slots[2], indices), out_of_bounds);
-  };
-  const auto table_work = [&](auto function, uint32_t of_to, uint32_t of_second, uint32_t of_count) {
-    const uint64_t to = clamped(slots[0], of_to), second = clamped(slots[1], of_second),
-                   count = clamped(slots[2], of_count);
-    bulk(call, function(*m_.instance, to, second, count, indices), TrapKind::kTableOutOfBounds);
-  };
+  const auto in_memory = [&](const BulkWork& work) { bulk(call, work, TrapKind::kMemoryOutOfBounds); };
+  const auto in_table = [&](const BulkWork& work) { bulk(call, work, TrapKind::kTableOutOfBounds); };
   switch (op) {
     case kMemorySize: slots[0] = Machine::memory(*m_.instance, call.index).pages(); break;
     case kMemoryGrow:
     case kTableGrow: grow(call, slots); break;
-    case kMemoryFill: work(memory_fill, TrapKind::kMemoryOutOfBounds); break;
-    case kMemoryCopy: work(memory_copy, TrapKind::kMemoryOutOfBounds); break;
-    case kMemoryInit: work(memory_init, TrapKind::kMemoryOutOfBounds); break;
-    case kTableFill: table_work(table_fill, call.index, kNoTable, call.index); break;
-    case kTableCopy:
-      table_work(table_copy, call.index, call.index2, is_wide(call.index) ? call.index2 : call.index);
+    case kMemoryFill:
+      in_memory(memory_fill(*m_.instance, slots[0], slots[1], slots[2], indices));
       break;
-    case kTableInit: table_work(table_init, call.index2, kNoTable, kNoTable); break;
+    case kMemoryCopy:
+      in_memory(memory_copy(*m_.instance, slots[0], slots[1], slots[2], indices));
+      break;
+    case kMemoryInit:
+      in_memory(memory_init(*m_.instance, slots[0], slots[1], slots[2], indices));
+      break;
+    case kTableFill:
+      in_table(table_fill(*m_.instance, clamped(slots[0], call.index), clamped(slots[1], kNoTable),
+                          clamped(slots[2], call.index), indices));
+      break;
+    case kTableCopy:
+      in_table(table_copy(*m_.instance, clamped(slots[0], call.index), clamped(slots[1], call.index2),
+                          clamped(slots[2], is_wide(call.index) ? call.index2 : call.index), indices));
+      break;
+    case kTableInit:
+      in_table(table_init(*m_.instance, clamped(slots[0], call.index2), clamped(slots[1], kNoTable),
+                          clamped(slots[2], kNoTable), indices));
+      break;
     case kDataDrop: Machine::drop_data(*m_.instance, call.index); break;
     case kElemDrop: Machine::elements(*m_.instance, call.index) = {}; break;
     case kTableGet:
