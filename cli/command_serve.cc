@@ -18,10 +18,10 @@ constexpr const char* kProgram = "membrane-service";
 
 // Beside the command, or where an installation has it.
 Result<fs::path> find_service() {
-  std::error_code error;
-  const fs::path here = fs::read_symlink("/proc/self/exe", error).parent_path();
+  std::error_code unknown, absent;
+  const fs::path here = fs::read_symlink("/proc/self/exe", unknown).parent_path();
   for (const fs::path& candidate : {here / kProgram, here / ".." / "libexec" / "membrane" / kProgram})
-    if (!error && fs::is_regular_file(candidate, error)) return candidate.lexically_normal();
+    if (!unknown && fs::is_regular_file(candidate, absent)) return candidate.lexically_normal();
   return fail(
       ErrorCode::kNotFound,
       std::string(kProgram) + " is neither beside the command nor in ../libexec/membrane",
@@ -35,17 +35,23 @@ Status check_libraries() {
   return {};
 }
 
+// What is missing is this machine's fault, and not the request's.
+int complain_of_machine(const Error& error) {
+  complain(error);
+  return kExitMembrane;
+}
+
 int serve(const std::vector<std::string>& words) {
-  if (const Status there = check_libraries(); !there) return complain(there.error());
+  if (const Status there = check_libraries(); !there) return complain_of_machine(there.error());
   const auto program = find_service();
-  if (!program) return complain(program.error());
+  if (!program) return complain_of_machine(program.error());
   std::vector<std::string> arguments = {"membrane serve"};
   arguments.insert(arguments.end(), words.begin(), words.end());
   std::vector<char*> pointers;
   for (std::string& argument : arguments) pointers.push_back(argument.data());
   pointers.push_back(nullptr);
   execv(program->c_str(), pointers.data());
-  return complain(
+  return complain_of_machine(
       {ErrorCode::kUnavailable, "cannot start " + program->string() + ": " + std::strerror(errno), ""});
 }
 
