@@ -214,7 +214,7 @@ void add_flags(CLI::App& app, Config& config) {
     if (const auto* const text = std::get_if<std::string Config::*>(&setting.member))
       option = app.add_option(flag, config.*(*text), help)->take_last();
     else if (const auto* const list = std::get_if<std::vector<std::string> Config::*>(&setting.member))
-      option = app.add_option(flag, config.*(*list), help)->expected(1)->take_all();
+      option = app.add_option(flag, config.*(*list), help)->expected(1)->take_all()->allow_extra_args(false);
     else if (const auto* const number = std::get_if<uint64_t Config::*>(&setting.member))
       option = app.add_option(flag, config.*(*number), help)
                    ->take_last()

@@ -108,7 +108,7 @@ class Connections(ServiceTest):
 
 
 class Queues(ServiceTest):
-    FLAGS = ("--threads", "1", "--sandboxes", "2000")
+    FLAGS = ("--threads", "1", "--sandboxes", "2000", "--park-after", "0")  # parking takes a place in the queue
 
     def test_sandbox_has_as_much_to_do_as_it_takes(self):
         sandbox = self.service.create("wat", **LONG)

@@ -398,7 +398,8 @@ class Ends(unittest.TestCase):
 
     def test_flags_that_there_are_not(self):
         for flags, words in ((["--prot", "1"], ("unknown option --prot", "Did you mean --port?")),
-                             (["--port"], ("--port", "membrane serve --help")), (["serve"], ("unexpected argument serve",))):
+                             (["--port"], ("--port", "membrane serve --help")), (["serve"], ("unexpected argument serve",)),
+                             (["--accept-missing-wall", "system_calls", "serve"], ("unexpected argument serve",))):
             with self.subTest(flags=flags), self.assertRaises(NotStarted) as caught:
                 Service(*flags)
             self.assertEqual(caught.exception.code, 2)

@@ -116,7 +116,7 @@ bool Sandboxes::is_due(const Sandbox& in, int64_t now, uint64_t after_ms) {
 }
 
 void Sandboxes::park_idle() {
-  if (options_.park_after_ms == 0) return;
+  if (options_.park_after_ms == 0 || pool_.queued() >= kMostParksAtOnce) return;
   const int64_t now = now_ms();
   using Idle = std::pair<int64_t, std::shared_ptr<Sandbox>>;
   std::vector<Idle> idle;  // by when they were last used
