@@ -295,9 +295,9 @@ bool Body::go_on_reading(std::string_view input) {
   return run_until_it_waits();
 }
 
-Status Body::check_waiting(const engine::ExecutionLimits& limits) {
+Status Body::check(const Waiting& waiting, const engine::ExecutionLimits& limits) {
   engine::Execution trial(limits);
-  return engine::thaw_frames(waiting_->frames, trial, *instance_, *known());
+  return engine::thaw_frames(waiting.frames, trial, *instance_, *waiting.known);
 }
 
 bool Body::run_to_end(std::string_view name, std::string_view input) {

@@ -123,9 +123,9 @@ class Body final : public Calls {
   std::string answer(std::string_view request);
   // Brings what the System has to tell of its calls to the dispatcher, which bounds it. Calls do so by themselves.
   void list_calls_of_system();
-  // Whether the program can go on from where it waits, whose frames nobody has looked at yet. Errors: as
+  // Whether the program can stand where `waiting` says, whose frames nobody has looked at yet. Errors: as
   // engine::thaw_frames().
-  Status check_waiting(const engine::ExecutionLimits& limits);
+  Status check(const Waiting& waiting, const engine::ExecutionLimits& limits);
   // Null when no program waits in it.
   [[nodiscard]] const std::shared_ptr<const Waiting>& waiting() const { return waiting_; }
 

@@ -202,6 +202,7 @@ class Session::Impl final : public host::DoorSession {
   Result<KeptPause> keep_pause(KeptBytes& bytes);
   Result<SessionState> begin_to_keep(const wasi::System& system, KeptBytes& bytes);
   Result<Checkpoint> restore_place(const KeptPlace& place);
+  Status check_waiting(const KeptPlace& place, const std::shared_ptr<const Waiting>& waiting);
   Status restore_pause(const KeptPause& pause);
   void go_back(Checkpoint checkpoint);
   std::optional<Outcome> must_stop() const;
@@ -929,6 +930,12 @@ Result<Session::Impl::Checkpoint> Session::Impl::restore_place(const KeptPlace& 
   return made;
 }
 
+// Frames that are not the template's can be forged.
+Status Session::Impl::check_waiting(const KeptPlace& place, const std::shared_ptr<const Waiting>& waiting) {
+  if (place.waits != KeptPlace::Waits::kInItsFrames) return {};
+  return body_->check(*waiting, language_execution_limits(options_.policy.limits));
+}
+
 Status Session::Impl::restore(const SessionState& state) {
   MEMBRANE_ASSIGN(const engine::ImageIdentity identity, template_->identity());
   if (state.template_identity != identity)
@@ -939,8 +946,7 @@ Status Session::Impl::restore(const SessionState& state) {
   MEMBRANE_ASSIGN(Checkpoint place, restore_place(state.place));
   is_changed_ = place.image != nullptr;
   MEMBRANE_TRY(begin(std::move(place.system), place.image, std::move(place.waiting)));
-  if (state.place.waits == KeptPlace::Waits::kInItsFrames)
-    MEMBRANE_TRY(body_->check_waiting(language_execution_limits(options_.policy.limits)));
+  MEMBRANE_TRY(check_waiting(state.place, body_->waiting()));
   if (state.memory_limit_was_hit) body_->instance().note_limit_was_hit();
   if (state.last_denial)
     body_->system().set_last_denial(
@@ -967,6 +973,7 @@ Status Session::Impl::restore_pause(const KeptPause& pause) {
     (void)body_->guest().host_memory().keep_what_is_there(host::HostMemory::Holder::kResult, result_bytes_);
   }
   MEMBRANE_ASSIGN(before_, restore_place(pause.before));
+  MEMBRANE_TRY(check_waiting(pause.before, before_->waiting));
   body_->start_run(language_execution_limits(options_.policy.limits), 0);
   Paused paused{{pause.frames.begin(), pause.frames.end()},
                 pause.notes,

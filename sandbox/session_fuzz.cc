@@ -6,6 +6,7 @@
 // between two turns or, when the first byte of the input is odd, in one that is paused. Its last bytes, that make no
 // edit, are how many are cut from the session's end.
 
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -114,7 +115,10 @@ void try_session(const Good& good, std::span<const uint8_t> bytes) {
   static_cast<void>((*restored)->exec({.code = "more"}));
   if ((*restored)->paused_at_fuel()) return;
   const auto again = (*restored)->keep();
-  if (again) need(Session::restore(good.of, *again, options()).has_value());
+  if (!again) return;
+  const auto back = Session::restore(good.of, *again, options());
+  if (!back) std::fprintf(stderr, "what was kept again is refused: %s\n", back.error().message.c_str());
+  need(back.has_value());
 }
 
 }  // namespace
