@@ -110,11 +110,6 @@ void FlowGuard::begin_call() {
   call_ = ++flows_->state_.calls;
 }
 
-void FlowGuard::drop_call() {
-  const std::lock_guard lock(flows_->mutex_);
-  --flows_->state_.calls;
-}
-
 bool FlowGuard::follows_redirects() const { return flows_->state().private_reads.first.empty(); }
 
 // -- what leaves -----------------------------------------------------------------------------------------------------
