@@ -21,6 +21,8 @@ uint64_t microseconds_since(steady_clock::time_point start) {
 }
 
 constexpr std::string_view kFellShort = "there is no fuel left for what the call does";
+constexpr std::string_view kQueriesUsedAll =
+    "The run's queries have used all of its fuel (limits.fuel, --fuel).";
 
 // --- answers as JSON and back ------------------------------------------------------------
 // One pair for each type that a broker answers with. read() says false for what write() did
@@ -30,6 +32,7 @@ void write(JsonWriter& out, const std::string& bytes) { out.bytes(bytes); }
 bool read(JsonReader& in, std::string& bytes) { return in.bytes(bytes); }
 
 void write(JsonWriter& out, int64_t value) { out.number(value); }
+void write(JsonWriter& out, uint64_t value) { out.number(value); }
 bool read(JsonReader& in, int64_t& value) { return in.number(value); }
 bool read(JsonReader& in, uint64_t& value) { return in.number(value); }
 
@@ -134,7 +137,6 @@ bool read_pair(JsonReader& in, First& first, Second& second) {
   return in.skip("[") && read(in, first) && in.skip(",") && read(in, second) && in.skip("]");
 }
 
-void write(JsonWriter& out, uint64_t value) { out.number(value); }
 void write(JsonWriter& out, const LinkOnPath& link) { write_pair(out, link.path, link.target); }
 bool read(JsonReader& in, LinkOnPath& link) { return read_pair(in, link.path, link.target); }
 void write(JsonWriter& out, const OpenedFile& opened) { write_pair(out, opened.handle, opened.status); }
@@ -249,26 +251,61 @@ struct BrokerGate::Request {
   }
 };
 
+bool BrokerGate::is_made_again(const Request& request) {
+  if (!fell_short_) return false;
+  if (fell_short_->function == request.function &&
+      std::ranges::equal(fell_short_->arguments, request.arguments))
+    return true;
+  give_up_what_fell_short();
+  return false;
+}
+
+void BrokerGate::give_up_what_fell_short() {
+  if (!fell_short_) return;
+  query_fuel_used_ += fell_short_->fuel;
+  if (fell_short_->is_in_the_replay) ++next_;
+  fell_short_.reset();
+}
+
 template <typename T, typename Act>
 HostResult<T> BrokerGate::pass(const Request& request, Act act, Price price, Work* work) {
+  const bool is_again = is_made_again(request);
+  if (is_again) {
+    query_fuel_left_ += std::exchange(fell_short_, std::nullopt)->fuel;
+    if (record_ != nullptr) record_->drop_last();
+    if (ledger_ != nullptr) ledger_->drop_what_fell_short();
+    price = Price::kNothing;
+  } else if (flows_ != nullptr) {
+    flows_->begin_call();
+  }
   auto hash = hash_of(request);
   if (!hash) return std::unexpected(hash.error());
-  if (flows_ != nullptr) flows_->begin_call();
   const auto start = steady_clock::now();
-  const uint64_t done_before = work != nullptr ? work->done : 0;
-  HostResult<T> answer =
-      replay_ ? answer_from_journal<T>(request, *hash, work) : act_on_world<T>(request, act, price);
+  Work bounded;
+  const auto act_within = [&] {
+    if constexpr (std::is_invocable_v<Act, Work&>) return act(bounded);
+    else return act();
+  };
+  if (work != nullptr) bounded.most = std::min(work->most, query_fuel_left_);
+  HostResult<T> answer = replay_
+                             ? answer_from_journal<T>(request, *hash, work == nullptr ? nullptr : &bounded)
+                             : act_on_world<T>(request, act_within, price);
+  if (work != nullptr) work->add(bounded.done);
   if (divergence_) return answer;
-  if (work != nullptr && work->is_too_much()) {
-    fell_short_ = true;
-    answer = refuse(Errno::kBudget, std::string(kFellShort));
-    if (flows_ != nullptr) flows_->drop_call();
-    if (budget_ != nullptr) budget_->give_back(policy::Resource::kHostCalls, 1);
-  } else {
-    note(request, answer);
+  const uint64_t fuel = std::min(bounded.done, query_fuel_left_);
+  query_fuel_left_ -= fuel;
+  if (bounded.is_too_much()) {
+    const bool falls_short = work->is_too_much();
+    answer = refuse(Errno::kBudget, std::string(falls_short ? kFellShort : kQueriesUsedAll));
+    if (falls_short)
+      fell_short_ = {request.function,
+                     {request.arguments.begin(), request.arguments.end()},
+                     fuel,
+                     replay_ != nullptr && had_fallen_short_};
   }
-  return keep<T>(request, std::move(*hash), std::move(answer), microseconds_since(start),
-                 work != nullptr ? work->done - done_before : 0);
+  if (!fell_short_) query_fuel_used_ += fuel;
+  note(request, answer);
+  return keep<T>(request, std::move(*hash), std::move(answer), microseconds_since(start), bounded.done);
 }
 
 template <typename T>
@@ -284,15 +321,15 @@ void BrokerGate::note(const Request& request, const HostResult<T>& answer) {
       read.final_url = final_url(*answer);
     }
   }
-  if (ledger_ != nullptr) ledger_->note(request.function, request.arguments, error, bytes_in, read.handle);
+  if (ledger_ != nullptr && fell_short_) ledger_->note_short(request.function, request.arguments, *error);
+  else if (ledger_ != nullptr)
+    ledger_->note(request.function, request.arguments, error, bytes_in, read.handle);
   if (flows_ == nullptr) return;
   if (replay_ != nullptr) flows_->note_decided(request.function, request.arguments, error, was_approved_);
   flows_->note(request.function, request.arguments, read);
 }
 
 HostResult<std::string> BrokerGate::hash_of(const Request& request) {
-  // The request that fell short was not made. Its entry stands where the run ends with it.
-  if (std::exchange(fell_short_, false) && record_ != nullptr) record_->drop_last();
   if (record_ == nullptr && replay_ == nullptr) return std::string();
   auto hash = request.hash();
   if (!hash) return refuse(Errno::kHost, "the call cannot be journaled: " + hash.error().message);
@@ -362,9 +399,9 @@ HostResult<T> BrokerGate::answer_from_journal(const Request& request, const std:
     return leave("the journal has " + entry.function + " with other arguments");
   if (work != nullptr) {
     work->add(entry.fuel);
+    had_fallen_short_ = entry.code == Errno::kBudget && entry.reason == kFellShort;
     if (work->is_too_much()) return refuse(Errno::kBudget, "");
-    if (entry.code == Errno::kBudget && entry.reason == kFellShort)
-      return leave("in the journal its fuel ended before the call did");
+    if (had_fallen_short_) return leave("in the journal its fuel ended before the call did");
   }
   if (entry.code != Errno::kOk) {
     ++next_;
@@ -388,6 +425,7 @@ std::unexpected<HostError> BrokerGate::diverge(std::string what) {
 }
 
 void BrokerGate::end_replay() {
+  give_up_what_fell_short();
   if (divergence_ || entries_left() == 0) return;
   const JournalEntry* const next = replay_->entry(next_);
   const std::string calls = std::to_string(next_) + " of the journal's " + std::to_string(replay_->size());
@@ -549,7 +587,8 @@ HostResult<std::string> BrokerGate::sql_query(std::string_view database, std::st
                                               std::string_view parameters_json, Work& work) {
   return pass<std::string>(
       {"sql.query", {database, sql, parameters_json}},
-      [&] { return world_->sql_query(database, sql, parameters_json, work); }, Price::kHostCall, &work);
+      [&](Work& bounded) { return world_->sql_query(database, sql, parameters_json, bounded); },
+      Price::kHostCall, &work);
 }
 HostResult<ChatAnswer> BrokerGate::ai_complete(const ChatRequest& request) {
   const std::string max_tokens = std::to_string(request.max_tokens);

@@ -4,6 +4,10 @@
 //                     └─ the answer, or the refusal, is written to the journal
 //   capability ─▶ BrokerGate ─▶ the journal's next entry            (replay: no world at all)
 //
+// A query that does more than its program can pay for falls short: it is told as a failure, and the program, given more
+// fuel, makes it again. Whoever asks says how much that is, so a query that fell short is a request as any other: paid,
+// noted, and in the journal. Only when the very next request is the same one, the two are one.
+//
 // A replay answers each request from the journal when it is the request that was made then:
 // the same function with the same arguments, at the same place. The first that is not is a
 // divergence: it and all after it fail with EHOST, and divergence() says what happened.
@@ -40,6 +44,16 @@ class BrokerGate final : public Broker {
 
   // Holds each request from now on to the trifecta rule. Borrowed; null: there is none.
   void guard_by(FlowGuard* flows) { flows_ = flows; }
+
+  // How much fuel queries may use from now on, whatever is said of each: they are refused when it is gone.
+  void bound_queries(uint64_t fuel) { query_fuel_left_ = fuel, query_fuel_used_ = 0; }
+  // What they used since, without the one that fell short and can be made again.
+  [[nodiscard]] uint64_t query_fuel_used() const { return query_fuel_used_; }
+
+  // A turn begins: what fell short in the one before is not made again.
+  void begin_turn() { give_up_what_fell_short(); }
+  // The last request fell short. It was paid, and is not paid again.
+  [[nodiscard]] bool is_waited_for() const { return fell_short_.has_value(); }
 
   // The directories that a program sees before its first request, in words. `granted` is written to the journal when
   // there are any; the answer is what the replayed journal has, or `granted`.
@@ -98,11 +112,22 @@ class BrokerGate final : public Broker {
 
   struct Request;
   static Request request_of(const HttpRequest& request);
+  // A request that did more than its program could pay for.
+  struct FellShort {
+    std::string_view function;
+    std::vector<std::string> arguments;
+    uint64_t fuel = 0;              // that it took of query_fuel_left_
+    bool is_in_the_replay = false;  // as one that fell short
+  };
+  // Whether a request is the one that fell short before it. If not, that one is given up.
+  bool is_made_again(const Request& request);
+  void give_up_what_fell_short();
   // What a request takes of the budget before it is made: a host call, part of one, or
   // nothing (closing what was opened, which cannot be refused).
   enum class Price : uint8_t { kHostCall, kPartOfOne, kNothing };
   static constexpr uint64_t kPartsOfHostCall = 256;
-  // `work`, unless null, is what the request does, and has done before: it is part of the answer.
+  // `work`, unless null, is what the request does, and has done before: it is part of the answer. Then `act` takes the Work
+  // that it is to add to.
   template <typename T, typename Act>
   HostResult<T> pass(const Request& request, Act act, Price price = Price::kHostCall, Work* work = nullptr);
   template <typename T, typename Act>
@@ -126,11 +151,13 @@ class BrokerGate final : public Broker {
   const JournalSource* replay_;
   CallLedger* ledger_ = nullptr;
   FlowGuard* flows_ = nullptr;
-  bool was_approved_ = false;  // the replayed request
+  bool was_approved_ = false;      // the replayed request
+  bool had_fallen_short_ = false;  // the same
   size_t next_ = 0;
   uint64_t parts_ = 0;  // of a host call, since the last that was paid
   uint64_t tokens_used_ = 0;
-  bool fell_short_ = false;  // the last request, which is made again
+  std::optional<FellShort> fell_short_;  // the last request
+  uint64_t query_fuel_left_ = UINT64_MAX, query_fuel_used_ = 0;
   std::optional<std::string> divergence_;
 };
 

@@ -152,6 +152,66 @@ TEST(BrokerGate, AQueryThatFallsShortIsInTheJournalUnlessItIsMadeAgain) {
   EXPECT_NE(with_more.divergence()->find("its fuel ended"), std::string::npos) << *with_more.divergence();
 }
 
+// Whoever asks says what it can pay, and may be lying.
+TEST(BrokerGate, AQueryThatFallsShortIsPaidLikeAnother) {
+  TestWorld world;
+  world.query_fuel = 700;
+  Journal journal;
+  policy::Budget budget(policy::Limits{.host_calls = 2});
+  BrokerGate gate = BrokerGate::to_world(world, &budget, &journal);
+  const auto falls_short = [&](const char* sql) {
+    Work none{.most = 0};
+    return gate.sql_query("db", sql, "", none).error().reason;
+  };
+  EXPECT_EQ(falls_short("SELECT 1"), falls_short("SELECT 2"));
+  EXPECT_EQ(budget.left(policy::Resource::kHostCalls), 0u);
+  EXPECT_EQ(falls_short("SELECT 3"), policy::used_up(policy::Resource::kHostCalls));
+  EXPECT_EQ(world.queries.size(), 2u);
+  EXPECT_EQ(journal.entries().size(), 3u) << "only the same request takes the place of one that fell short";
+}
+
+TEST(BrokerGate, WhatFellShortInATurnIsNotMadeAgainInTheNext) {
+  TestWorld world;
+  world.query_fuel = 700;
+  Journal journal;
+  BrokerGate gate = BrokerGate::to_world(world, nullptr, &journal);
+  Work little{.most = 699}, more{.most = 10'000};
+  EXPECT_FALSE(gate.sql_query("db", "SELECT 1", "", little));
+  gate.begin_turn();
+  EXPECT_TRUE(gate.kv_set("a", "1"));
+  EXPECT_TRUE(gate.sql_query("db", "SELECT 1", "", more));
+  ASSERT_EQ(journal.entries().size(), 3u);
+
+  BrokerGate replay = BrokerGate::to_journal(journal);
+  Work as_little{.most = 699}, as_more{.most = 10'000};
+  EXPECT_FALSE(replay.sql_query("db", "SELECT 1", "", as_little));
+  replay.begin_turn();
+  EXPECT_TRUE(replay.kv_set("a", "1"));
+  EXPECT_TRUE(replay.sql_query("db", "SELECT 1", "", as_more));
+  EXPECT_FALSE(replay.divergence()) << *replay.divergence();
+  EXPECT_EQ(replay.entries_left(), 0u);
+}
+
+TEST(BrokerGate, QueriesUseNoMoreFuelThanTheyMayTogether) {
+  TestWorld world;
+  world.query_fuel = 700;
+  BrokerGate gate = BrokerGate::to_world(world, nullptr, nullptr);
+  gate.bound_queries(1'500);
+  Work all;
+  EXPECT_TRUE(gate.sql_query("db", "SELECT 1", "", all));
+  Work little{.most = 699};
+  EXPECT_FALSE(gate.sql_query("db", "SELECT 2", "", little));
+  EXPECT_TRUE(gate.sql_query("db", "SELECT 2", "", all)) << "one that is made again counts once";
+  EXPECT_EQ(gate.query_fuel_used(), 1'400u);
+  const auto refused = gate.sql_query("db", "SELECT 3", "", all);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Errno::kBudget);
+  EXPECT_FALSE(gate.is_waited_for()) << "more fuel of the program would not help";
+  EXPECT_EQ(gate.query_fuel_used(), 1'500u);
+  gate.bound_queries(700);
+  EXPECT_TRUE(gate.sql_query("db", "SELECT 3", "", all));
+}
+
 TEST(BrokerGate, EveryDenialIsInTheJournal) {
   TestWorld world;
   Journal journal;

@@ -9,17 +9,20 @@
 // is opened again after a fork); call_ledger.def says which line belongs to which request. Every effect has its line, and
 // every line that claims an effect, a refusal or data has its request, with the same target, error number and bytes.
 //
-// Bounded: past kMostEntries or kMostTextBytes requests are only counted.
+// Bounded: past kMostEntries or kMostTextBytes requests are only counted, by what they were and how they ended.
 //
 // Threads: one at a time.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "host/dispatch.h"
@@ -40,15 +43,25 @@ class CallLedger {
   void note(std::string_view function, std::span<const std::string_view> arguments, const HostError* error,
             uint64_t bytes_in, std::optional<uint64_t> handle);
 
+  // The same, of a query that did more than its program could pay for. The program has no line for it: either it makes
+  // the query again next, and this is forgotten, or it has ended or is paused here.
+  void note_short(std::string_view function, std::span<const std::string_view> arguments,
+                  const HostError& error);
+  void drop_what_fell_short() { short_.reset(); }
+
   struct List {
     std::span<const CallRecord> lines;
-    uint64_t dropped = 0;          // more calls, which the list had no room for
-    bool is_full = false;          // the list, with what was there before, has no room for one more
-    bool is_paused = false;        // the program goes on later: files that are open have no line yet
-    bool began_elsewhere = false;  // the program was frozen before, and may have had files open
+    std::span<const CallRecord> before = {};  // lines of the same list, of calls that are not in this ledger
+    uint64_t dropped = 0;                     // more calls, which the list had no room for
+    bool is_paused = false;  // the program goes on later: files that are open have no line yet
+    bool may_end_short =
+        false;  // it is paused, or had no fuel or no time left: what fell short last is not made again
+    bool has_past =
+        false;  // of turns that are not in this ledger: files that it opened then it opens again silently
+    bool began_elsewhere = false;  // the run or the turn itself, and files were open when it was frozen
+    // Whether the policy grants a file: of one that was open then, no more is known here. Null: it grants none.
+    std::function<bool(std::string_view path, bool writes)> may_have_been_open = nullptr;
   };
-  // Whether a list may have had no room for one line more, as a program's dispatcher makes it.
-  static bool is_full(std::span<const CallRecord> lines);
 
   // The first thing that does not fit, as the end of a sentence: "leaves out http.request of GET, https://…".
   [[nodiscard]] std::optional<std::string> difference(const List& list) const;
@@ -56,6 +69,10 @@ class CallLedger {
   // What was noted, in the broker's own words: a line for each request, and one for each file that was read or written.
   [[nodiscard]] std::vector<CallRecord> lines() const;
   [[nodiscard]] uint64_t not_kept() const { return not_kept_; }
+  // Nothing was asked for that a list could tell of.
+  [[nodiscard]] bool is_empty() const {
+    return entries_.empty() && files_.empty() && not_kept_ == 0 && !short_;
+  }
 
  private:
   struct Entry {
@@ -63,8 +80,14 @@ class CallLedger {
     std::string first = {}, second = {};  // of its arguments, cut
     HostError error{Errno::kOk, {}, {}};
     uint64_t bytes_in = 0, bytes_out = 0;
-    bool may_have_no_line = false;
+    // Whether the list must have it. kUnlessOpenedBefore: not where a file is opened again.
+    enum class Line : uint8_t { kAlways, kSometimes, kUnlessOpenedBefore } line = Line::kAlways;
   };
+  // Requests of one function that ended alike, and were only counted.
+  struct Counted {
+    uint64_t all = 0, have_lines = 0;  // all, and those that must have one
+  };
+  using Counts = std::map<std::pair<std::string_view, Errno>, Counted>;
   struct File {
     std::string path = {};
     bool writes = false, is_open = true, is_resized = false;
@@ -73,6 +96,11 @@ class CallLedger {
   };
   class Comparison;
 
+  void add(Entry entry);
+  // Something else came after it: it is a request as any other.
+  void add_what_fell_short();
+  static Entry entry_of(std::string_view function, std::span<const std::string_view> arguments,
+                        const HostError* error);
   void note_on_file(std::string_view function, std::span<const std::string_view> arguments,
                     const HostError* error, uint64_t bytes_in);
   static bool did_something(const File& file) {
@@ -82,10 +110,15 @@ class CallLedger {
   static CallRecord line_of(const File& file);
 
   std::vector<Entry> entries_;
-  std::vector<File> files_;             // in the order in which they were opened
-  std::map<uint64_t, size_t> handles_;  // of those that are open: their places there
+  std::vector<File> files_;                           // in the order in which they were opened
+  std::map<uint64_t, size_t> handles_;                // of those that are open: their places there
+  std::set<std::string, std::less<>> opened_before_;  // paths of files, in turns that are over
+  bool opened_too_many_ = false;                      // for opened_before_
   size_t text_bytes_ = 0;
   uint64_t not_kept_ = 0;
+  Counts counts_;  // of those
+  uint64_t files_not_kept_ = 0;
+  std::optional<Entry> short_;  // the last one, which fell short
 };
 
 }  // namespace membrane::host

@@ -13,9 +13,12 @@ class Ledger : public testing::Test {
  protected:
   Ledger() { gate.note_in(&ledger); }
 
-  std::optional<std::string> difference(std::vector<CallRecord> lines, uint64_t dropped = 0,
-                                        bool is_full = false) const {
-    return ledger.difference({.lines = lines, .dropped = dropped, .is_full = is_full});
+  std::optional<std::string> difference(std::vector<CallRecord> lines, uint64_t dropped = 0) const {
+    return ledger.difference({.lines = lines, .dropped = dropped});
+  }
+  void ask(std::string_view function, std::vector<std::string_view> arguments,
+           const HostError* error = nullptr, std::optional<uint64_t> handle = {}) {
+    ledger.note(function, arguments, error, 0, handle);
   }
   std::vector<CallRecord> lines() { return machine.dispatcher.records(); }
 
@@ -84,9 +87,7 @@ TEST_F(Ledger, WhatWasDoneIsTold) {
   machine.call("fs.write", {"/data/a", "12"});
   machine.call("fs.read", {"/data/a"});
   EXPECT_EQ(difference({}), "leaves out fs.write of /data/a, 12");
-  EXPECT_EQ(difference({}, 1, true), "leaves out fs.write of /data/a, 12");
-  EXPECT_EQ(difference({}, 2, true), std::nullopt) << "a list that is full";
-  EXPECT_EQ(difference({}, 2), "leaves out fs.write of /data/a, 12") << "one that has room";
+  EXPECT_EQ(difference({}, 2), "leaves out fs.write of /data/a, 12") << "a list that has room";
   auto other = lines();
   other[1].bytes_in = 1;
   EXPECT_EQ(difference(other), "lists fs.read of /data/a, which was not asked for so");
@@ -119,9 +120,130 @@ TEST_F(Ledger, AFileThatIsOnlyMadeShorterIsTold) {
   ledger.note("fs.open", open, nullptr, 0, 7);
   ledger.note("fs.resize", resize, nullptr, 0, {});
   ledger.note("fs.close", close, nullptr, 0, {});
-  EXPECT_EQ(difference({}), "leaves out fs.file_written of /data/a");
-  EXPECT_EQ(difference({{.name = "fs.file_written", .arguments = "/data/a"}}), std::nullopt);
+  const CallRecord opened{.name = "fs.open", .arguments = "/data/a"};
+  EXPECT_EQ(difference({opened}), "leaves out fs.file_written of /data/a");
+  EXPECT_EQ(difference({opened, {.name = "fs.file_written", .arguments = "/data/a"}}), std::nullopt);
   EXPECT_EQ(ledger.lines().back().name, "fs.file_written");
+}
+
+// -- what a list has no room for
+
+TEST_F(Ledger, AListThatIsFullSaysHowManyMoreThereWere) {
+  constexpr uint64_t kMore = 3;
+  std::vector<CallRecord> lines(Dispatcher::kMaxRecords,
+                                {.name = "kv.delete", .arguments = "k", .bytes_out = 1});
+  for (size_t i = 0; i < lines.size(); ++i) ask("kv.delete", {"k"});
+  EXPECT_EQ(difference(lines), std::nullopt);
+  for (uint64_t i = 0; i < kMore; ++i) ask("kv.set", {"k", "v"});
+  EXPECT_EQ(difference(lines, kMore - 1), "leaves out kv.set of k, v");
+  EXPECT_EQ(difference(lines, kMore), std::nullopt);
+}
+
+TEST_F(Ledger, WhatCameWhileTheListHadRoomIsNotLeftOut) {
+  ask("kv.set", {"k", "v"});
+  std::vector<CallRecord> lines(Dispatcher::kMaxRecords,
+                                {.name = "kv.delete", .arguments = "k", .bytes_out = 1});
+  for (size_t i = 0; i < lines.size(); ++i) ask("kv.delete", {"k"});
+  EXPECT_EQ(difference(lines, 1), "leaves out kv.set of k, v");
+}
+
+TEST_F(Ledger, AListIsNotFilledWithCallsThatNobodyMade) {
+  ask("kv.set", {"k", "v"});
+  const std::string reason(1'000, 'r'), arguments(600, 'a');
+  // As many malformed ones as a list has, each as long as it can be, are not enough.
+  CallRecord malformed{.name = "http.get", .code = Errno::kInvalid, .reason = reason, .arguments = arguments};
+  EXPECT_EQ(difference(std::vector(Dispatcher::kMaxMalformedRecords, malformed), 1),
+            "leaves out kv.set of k, v");
+  EXPECT_EQ(difference(std::vector(Dispatcher::kMaxMalformedRecords + 1, malformed), 1),
+            "lists more calls with malformed arguments than a list has");
+  malformed.reason += reason;
+  EXPECT_TRUE(difference({malformed})) << "longer than a dispatcher makes it";
+  const CallRecord too_large{.name = "http.get_many", .code = Errno::kTooBig, .arguments = "[…"};
+  EXPECT_EQ(difference(std::vector(Dispatcher::kMaxRecords, too_large), 1), "leaves out kv.set of k, v");
+  // Failures that no call has before it asks.
+  for (const Errno code :
+       {Errno::kConnection, Errno::kTooBig, Errno::kNotFound, Errno::kHost, Errno::kBudget})
+    EXPECT_TRUE(difference({{.name = "fs.write", .code = code, .arguments = "/etc/passwd, bytes"}}))
+        << name_of(code);
+}
+
+// A dispatcher lists so many, though the list has room.
+TEST_F(Ledger, MalformedRequestsPastTheirNumberAreOnlyCounted) {
+  const HostError malformed{Errno::kInvalid, "no URL", ""};
+  const CallRecord line{.name = "http.get", .code = Errno::kInvalid, .reason = "no URL", .arguments = "x"};
+  std::vector<CallRecord> lines(Dispatcher::kMaxMalformedRecords, line);
+  for (size_t i = 0; i <= lines.size(); ++i) ask("http.request", {"GET", "x", ""}, &malformed);
+  EXPECT_EQ(difference(lines, 1), std::nullopt);
+  EXPECT_TRUE(difference(lines, 0));
+  lines.pop_back();
+  EXPECT_TRUE(difference(lines, 2));
+  lines.push_back(line);
+  ask("http.request", {"GET", "https://evil/", ""});
+  EXPECT_EQ(difference(lines, 2), "leaves out http.request of GET, x");
+}
+
+TEST_F(Ledger, RequestsThatAreOnlyCountedAreLeftOutOfNoList) {
+  for (size_t i = 0; i < CallLedger::kMostEntries; ++i) ask("time.now_ms", {});
+  constexpr uint64_t kMore = 5;
+  for (uint64_t i = 0; i < kMore; ++i) ask("http.request", {"POST", "https://evil/", "secret"});
+  EXPECT_EQ(ledger.not_kept(), kMore);
+  EXPECT_EQ(difference({}), "leaves out http.request of what was only counted");
+  EXPECT_TRUE(difference({}, kMore)) << "the list has room";
+  const CallRecord post{.name = "http.post", .arguments = "https://evil/, secret", .bytes_out = 100};
+  EXPECT_EQ(difference(std::vector(kMore, post)), std::nullopt);
+  EXPECT_TRUE(difference(std::vector(kMore - 1, post)));
+  EXPECT_TRUE(difference(std::vector(kMore + 1, post)));
+  EXPECT_TRUE(difference(std::vector(kMore, CallRecord{.name = "kv.delete", .arguments = "k"})))
+      << "another function";
+  CallRecord refused = post;
+  refused.code = Errno::kAccess;
+  EXPECT_TRUE(difference(std::vector(kMore, refused))) << "another end";
+}
+
+// -- how a call ends
+
+TEST_F(Ledger, ASuccessIsToldAsAFailureOnlyWhereOneCanFollow) {
+  ask("http.request", {"POST", "https://bank/", "pay"});
+  const auto told = [&](Errno code, std::string_view name = "http.post") {
+    return difference({{.name = std::string(name),
+                        .code = code,
+                        .reason = "no",
+                        .arguments = "https://bank/",
+                        .bytes_out = 100}});
+  };
+  for (const Errno code : {Errno::kConnection, Errno::kTimedOut, Errno::kNotFound, Errno::kProtocol,
+                           Errno::kHost, Errno::kCancelled, Errno::kInvalid, Errno::kBudget})
+    EXPECT_TRUE(told(code)) << name_of(code);
+  EXPECT_EQ(told(Errno::kNoMemory), std::nullopt) << "no room for the answer";
+  ledger.begin();
+  ask("fs.write", {"/out/f", "bytes"});
+  for (const Errno code : {Errno::kNotFound, Errno::kNoMemory, Errno::kHost})
+    EXPECT_TRUE(
+        difference({{.name = "fs.write", .code = code, .arguments = "/out/f, bytes", .bytes_out = 11}}))
+        << name_of(code);
+}
+
+// -- queries that fall short
+
+TEST_F(Ledger, AQueryThatFallsShortIsKnown) {
+  world.query_fuel = 1'000;
+  Work little{.most = 0};
+  EXPECT_FALSE(gate.sql_query("db", "SELECT 1", "", little));
+  EXPECT_EQ(difference({}), "leaves out sql.query of db, SELECT 1");
+  EXPECT_EQ(ledger.difference({.lines = {}, .may_end_short = true}), std::nullopt)
+      << "the program has ended there, without fuel";
+  ASSERT_EQ(ledger.lines().size(), 1u);
+  EXPECT_EQ(ledger.lines()[0].code, Errno::kBudget);
+
+  Work other{.most = 0};
+  EXPECT_FALSE(gate.sql_query("db", "SELECT 2", "", other));
+  EXPECT_EQ(ledger.difference({.lines = {}, .may_end_short = true}), "leaves out sql.query of db, SELECT 1");
+  ASSERT_EQ(ledger.lines().size(), 2u);
+
+  Work enough;
+  EXPECT_TRUE(gate.sql_query("db", "SELECT 2", "", enough));
+  ASSERT_EQ(ledger.lines().size(), 2u) << "made again, the two are one";
+  EXPECT_EQ(ledger.lines()[1].code, Errno::kOk);
 }
 
 // Each line against each request would take minutes.
@@ -145,10 +267,54 @@ TEST_F(Ledger, FilesThatStayOpenAreToldWhenTheyAreClosed) {
   ledger.note("fs.close", close, nullptr, 0, {});
   EXPECT_TRUE(ledger.difference({.lines = one, .is_paused = true}).has_value());
   EXPECT_EQ(difference({opened, was_read}), std::nullopt);
-  EXPECT_EQ(difference({was_read}), std::nullopt) << "a fork opens its files again";
+  EXPECT_EQ(difference({was_read}), "leaves out fs.open of /data/a");
+  const std::vector<CallRecord> only_read = {was_read};
+  EXPECT_EQ(ledger.difference({.lines = only_read, .has_past = true}), std::nullopt)
+      << "a fork opens its files again";
   CallRecord less = was_read;
   less.bytes_in = 50;
   EXPECT_EQ(difference({opened, less}), "lists fs.file_read of /data/a, which is not so");
+}
+
+TEST_F(Ledger, AFileIsOpenedAgainSilentlyOnlyIfItWasOpenedBefore) {
+  ask("fs.open", {"/data/a", ""}, nullptr, 7);
+  ask("fs.close", {"7"});
+  EXPECT_TRUE(difference({}));
+  ledger.begin();
+  ask("fs.open", {"/data/a", ""}, nullptr, 8);
+  EXPECT_EQ(difference({}), std::nullopt);
+  ask("fs.open", {"/data/b", ""}, nullptr, 9);
+  EXPECT_EQ(difference({}), "leaves out fs.open of /data/b");
+}
+
+// Closed after a thaw, and not used since: the list alone tells of it.
+TEST_F(Ledger, AFileOfTheTimeBeforeIsOneThatCanHaveBeenOpen) {
+  const CallRecord written{.name = "fs.file_written", .arguments = "/data/a", .bytes_out = 9};
+  const auto told = [&](const CallRecord& line, bool began_elsewhere = true) {
+    const std::vector<CallRecord> lines = {line};
+    return ledger.difference(
+        {.lines = lines,
+         .began_elsewhere = began_elsewhere,
+         .may_have_been_open = [](std::string_view path, bool) { return path == "/data/a"; }});
+  };
+  EXPECT_EQ(told(written), std::nullopt);
+  EXPECT_TRUE(told(written, false));
+  CallRecord other = written;
+  other.arguments = "/never/granted";
+  EXPECT_EQ(told(other), "lists fs.file_written of /never/granted, which is not so");
+  other = written;
+  other.bytes_out = 0;
+  EXPECT_TRUE(told(other)) << "one that was not used has no line";
+  other = written;
+  other.code = Errno::kQuota;
+  EXPECT_TRUE(told(other)) << "how its last use ended is not frozen";
+  other = written;
+  other.name = "fs.file_read";
+  EXPECT_TRUE(told(other)) << "nothing is written to one that is read";
+  const std::vector<CallRecord> many(257, written);
+  EXPECT_TRUE(ledger.difference(
+      {.lines = many, .began_elsewhere = true, .may_have_been_open = [](auto, bool) { return true; }}))
+      << "more than can be open";
 }
 
 }  // namespace

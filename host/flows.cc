@@ -110,11 +110,6 @@ void FlowGuard::begin_call() {
   call_ = ++flows_->state_.calls;
 }
 
-void FlowGuard::drop_call() {
-  const std::lock_guard lock(flows_->mutex_);
-  --flows_->state_.calls;
-}
-
 bool FlowGuard::follows_redirects() const { return flows_->state().private_reads.first.empty(); }
 
 // -- what leaves -----------------------------------------------------------------------------------------------------
@@ -230,6 +225,10 @@ ReadMarks FlowGuard::marks_read(std::string_view function, std::span<const std::
     const auto grant = std::ranges::find(policy_.sql, arguments[0], &policy::SqlGrant::name);
     return grant == policy_.sql.end() ? ReadMarks{} : policy::marks_of(policy_, *grant);
   }
+  // How large a file is, too: a worker says itself how much it has room for.
+  if (function == "fs.read" && !is_ok &&
+      (answer.error->code == Errno::kTooBig || answer.error->code == Errno::kNoMemory))
+    return marks_of_path(function, arguments[0]);
   if (!is_ok || !answer.has_content) return {};
   if (function == "kv.get" || function == "kv.keys")
     return policy_.kv ? policy::marks_of(policy_, *policy_.kv) : ReadMarks{};

@@ -129,8 +129,6 @@ class FlowGuard {
 
   // The number of the next request.
   void begin_call();
-  // It is not made: its number is for the next one.
-  void drop_call();
 
   // Before a request that leaves acts. A request that the policy does not grant passes: whoever acts refuses it.
   HostResult<void> may_leave(std::string_view function, std::span<const std::string_view> arguments);

@@ -34,6 +34,7 @@ class OwnWorld final : public World {
   }
 
   void refill(const policy::Limits& limits) override {
+    gate_.begin_turn();
     if (guard_) guard_->begin_turn();
     if (parts_.is_shared) return;
     budget_.set(kHostCalls, limits.host_calls);
@@ -41,8 +42,11 @@ class OwnWorld final : public World {
     budget_.set(kBytesOut, limits.bytes_out);
     budget_.set(kTokens, limits.tokens);
   }
+  // A query that fell short is paid here already, and whoever goes on elsewhere pays for it there.
   Amounts left() override {
-    return {budget_.left(kHostCalls), budget_.left(kBytesIn), budget_.left(kBytesOut), budget_.left(kTokens)};
+    uint64_t host_calls = budget_.left(kHostCalls);
+    if (gate_.is_waited_for() && host_calls != policy::Budget::kUnlimited) ++host_calls;
+    return {host_calls, budget_.left(kBytesIn), budget_.left(kBytesOut), budget_.left(kTokens)};
   }
   void take_after(const Amounts& used) override {
     if (parts_.is_shared) return;  // it was charged when the run used it, or its owner knows
@@ -50,6 +54,11 @@ class OwnWorld final : public World {
     budget_.take_after(kBytesIn, used.bytes_in);
     budget_.take_after(kBytesOut, used.bytes_out);
     budget_.take_after(kTokens, used.tokens);
+  }
+  void bound_queries(uint64_t fuel) override { gate_.bound_queries(fuel); }
+  uint64_t query_fuel_used(bool is_over) override {
+    if (is_over) gate_.begin_turn();
+    return gate_.query_fuel_used();
   }
   bool take_host_call() override { return budget_.take(kHostCalls, 1); }
   void give_back_host_call() override { budget_.give_back(kHostCalls, 1); }
@@ -68,7 +77,11 @@ class OwnWorld final : public World {
     if (guard_) guard_->note_input();
   }
   void add_flows(const FlowState& state) override { parts_.flows->add(state); }
-  FlowState flow_state() override { return parts_.flows->state(); }
+  FlowState flow_state() override {
+    FlowState state = parts_.flows->state();
+    if (guard_ && gate_.is_waited_for()) --state.calls;  // as left() does
+    return state;
+  }
   std::optional<FlowReport> flow_report() override {
     return guard_ ? std::optional(guard_->report()) : std::nullopt;
   }

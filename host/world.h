@@ -29,6 +29,8 @@ class World {
   // What is left of what host calls take.
   struct Amounts {
     uint64_t host_calls = 0, bytes_in = 0, bytes_out = 0, tokens = 0;
+
+    friend bool operator==(const Amounts&, const Amounts&) = default;
   };
 
   virtual ~World() = default;
@@ -49,6 +51,11 @@ class World {
   // A host call that is none of the broker's: false when there is none left.
   [[nodiscard]] virtual bool take_host_call() = 0;
   virtual void give_back_host_call() = 0;
+
+  // As BrokerGate::bound_queries(), and what queries have used since. `is_over`: the run or the turn is, so that what fell
+  // short will not be made again.
+  virtual void bound_queries(uint64_t fuel) = 0;
+  [[nodiscard]] virtual uint64_t query_fuel_used(bool is_over) = 0;
 
   // How far the reproducible sources have come.
   [[nodiscard]] virtual Position position() = 0;

@@ -37,15 +37,6 @@ Result<std::string> http_many(Broker& broker, Reader& in) {
   return bytes_of(broker.http_many(requests));
 }
 
-Result<std::string> sql_query(Broker& broker, Reader& in) {
-  const auto database = in.get<std::string_view>(), sql = in.get<std::string_view>(),
-             parameters = in.get<std::string_view>();
-  auto work = in.get<host::Work>();
-  if (!in.is_done()) return no_question();
-  auto rows = broker.sql_query(database, sql, parameters, work);
-  return bytes_of(std::pair(std::move(rows), work));
-}
-
 }  // namespace
 
 Answerer::Answerer(const sandbox::RunOptions& options, std::unique_ptr<host::World> world,
@@ -53,12 +44,30 @@ Answerer::Answerer(const sandbox::RunOptions& options, std::unique_ptr<host::Wor
     : options_(options), world_(std::move(world)), most_memory_bytes_(most_memory_bytes) {
   world_->bound_memory([this] { return left_for_call_; });
   has_ledger_ = world_->note_in(ledger_);
+  bound_queries();
+}
+
+void Answerer::begin() {
+  ledger_.begin();
+  acts_ = true;
+  bound_queries();
+}
+
+// What a guest can pay with at most, whatever a worker says of it.
+void Answerer::bound_queries() {
+  world_->bound_queries(options_.budget ? options_.budget->left(policy::Resource::kFuel)
+                                        : options_.policy.limits.fuel);
 }
 
 void Answerer::bound(std::chrono::steady_clock::time_point end, const std::atomic<bool>* cancel) {
   end_ = end;
   had_late_call_ = false;
   world_->bound(end, cancel);
+}
+
+uint64_t Answerer::fuel_used(const sandbox::Report& report) {
+  const bool is_over = report.outcome != sandbox::Outcome::kFrozen;
+  return std::max(report.fuel_used, world_->query_fuel_used(is_over));
 }
 
 void Answerer::tell_late_call(const policy::Limits& limits, sandbox::Report& report) const {
@@ -80,29 +89,61 @@ bool is_same_line(const host::CallRecord& one, const host::CallRecord& other) {
 
 }  // namespace
 
+// Of a file that is only named. What a grant leads to, and who may read it, is looked at when it is opened.
+bool Answerer::grants_file(std::string_view path, bool writes) const {
+  const auto components = host::parse_guest_path(path);
+  if (!components) return false;
+  std::vector<host::FsRule> rules;
+  for (const policy::FsGrant& grant : options_.policy.fs)
+    if (auto guest = host::parse_guest_path(grant.guest)) rules.push_back({grant, *std::move(guest)});
+  const host::FsRule* const rule = host::find_rule(rules, *components);
+  return rule != nullptr && (!writes || rule->grant.mode == policy::FsMode::kWrite);
+}
+
 std::optional<std::string> Answerer::difference(std::span<const host::CallRecord> calls, uint64_t dropped,
-                                                bool is_paused, const CallsBefore& before) const {
+                                                HowItEnds how, const CallsBefore& before) const {
   if (!has_ledger_) return std::nullopt;
   size_t listed_before = 0;
   for (const host::CallRecord& call : before.calls) {
-    if (listed_before == calls.size() || !is_same_line(calls[listed_before], call)) {
-      // What never began to go on lists nothing.
-      if (calls.empty()) break;
+    if (listed_before == calls.size() || !is_same_line(calls[listed_before], call))
       return "leaves out " + call.name + " of " + call.arguments + ", which was done before";
-    }
     ++listed_before;
   }
+  if (dropped < before.dropped) return "leaves out calls that were counted before";
+  const auto grants = [this](std::string_view path, bool writes) { return grants_file(path, writes); };
   return ledger_.difference({.lines = calls.subspan(listed_before),
-                             .dropped = dropped - std::min(dropped, before.dropped),
-                             .is_full = host::CallLedger::is_full(calls),
-                             .is_paused = is_paused,
-                             .began_elsewhere = before.began_elsewhere});
+                             .before = calls.first(listed_before),
+                             .dropped = dropped - before.dropped,
+                             .is_paused = how.is_paused,
+                             .may_end_short = how.may_end_short,
+                             .has_past = before.has_past || before.began_elsewhere,
+                             .began_elsewhere = before.began_elsewhere,
+                             .may_have_been_open = grants});
 }
+
+std::optional<std::string> Answerer::difference(std::span<const host::CallRecord> calls, uint64_t dropped,
+                                                const CallsBefore& before) const {
+  return difference(calls, dropped, HowItEnds{.is_paused = true, .may_end_short = true}, before);
+}
+
+namespace {
+
+// A run that ends so may never have begun to go on.
+bool may_not_have_begun(sandbox::Outcome outcome) {
+  using enum sandbox::Outcome;
+  return outcome == kInvalid || outcome == kFailed || outcome == kCancelled || outcome == kTimedOut ||
+         outcome == kOutOfMemory;
+}
+
+}  // namespace
 
 std::optional<std::string> Answerer::difference(const sandbox::Report& report,
                                                 const CallsBefore& before) const {
   if (report.host_calls.size() > host::Dispatcher::kMaxRecords)
     return "lists more host calls than a list has";
+  if (report.host_calls.empty() && report.host_calls_dropped == 0 && ledger_.is_empty() &&
+      may_not_have_begun(report.outcome))
+    return std::nullopt;
   std::vector<host::CallRecord> calls;
   calls.reserve(report.host_calls.size());
   for (const sandbox::HostCallRecord& line : report.host_calls) {
@@ -111,7 +152,17 @@ std::optional<std::string> Answerer::difference(const sandbox::Report& report,
     if (same.allowed != line.allowed || same.error != line.error)
       return "lists " + line.name + " of " + line.arguments + " with a decision that is none";
   }
-  return difference(calls, report.host_calls_dropped, report.outcome == sandbox::Outcome::kFrozen, before);
+  using enum sandbox::Outcome;
+  const bool is_paused = report.outcome == kFrozen;
+  const bool may_end_short = is_paused || report.outcome == kOutOfFuel || report.outcome == kTimedOut ||
+                             report.outcome == kCancelled;
+  return difference(calls, report.host_calls_dropped, HowItEnds{is_paused, may_end_short}, before);
+}
+
+void Answerer::complete(const CallsBefore& before, sandbox::Report& report) {
+  if (!report.host_calls.empty() || report.outcome == sandbox::Outcome::kInvalid) return;
+  for (const host::CallRecord& call : before.calls) report.host_calls.push_back(sandbox::line_of(call));
+  report.host_calls_dropped = std::max(report.host_calls_dropped, before.dropped);
 }
 
 void Answerer::tell_calls(const CallsBefore& before, sandbox::Report& report) const {
@@ -137,9 +188,20 @@ Result<std::string> Answerer::answer_call(Reader& in) {
     MEMBRANE_BROKER_CALLS(X)
 #undef X
     case BrokerCall::http_many: return http_many(broker, in);
-    case BrokerCall::sql_query: return sql_query(broker, in);
+    case BrokerCall::sql_query: return answer_query(in);
   }
   return no_question();
+}
+
+// What the guest can pay is the worker's word, and the supervisor's bound holds besides. A call does one query, so nothing
+// was done before it.
+Result<std::string> Answerer::answer_query(Reader& in) {
+  const auto database = in.get<std::string_view>(), sql = in.get<std::string_view>(),
+             parameters = in.get<std::string_view>();
+  auto work = in.get<host::Work>();
+  if (!in.is_done() || work.done != 0) return no_question();
+  auto rows = world_->broker().sql_query(database, sql, parameters, work);
+  return bytes_of(std::pair(std::move(rows), work));
 }
 
 Result<std::string> Answerer::answer(std::string_view question) {
@@ -164,8 +226,9 @@ Result<std::string> Answerer::answer(std::string_view question) {
     }
     case Question::kLeft: return done([&] { return world_->left(); });
     case Question::kTakeAfter: {
-      const auto used = in.get<host::World::Amounts>();
-      return done([&] { return world_->take_after(used), true; });
+      // The supervisor has taken it: it has read the same bytes, which a worker could forget.
+      static_cast<void>(in.get<host::World::Amounts>());
+      return done([] { return true; });
     }
     case Question::kPosition: return done([&] { return world_->position(); });
     case Question::kHasStore: return done([&] { return world_->has_store_in_memory(); });

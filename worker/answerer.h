@@ -16,6 +16,7 @@
 
 #include "base/result.h"
 #include "host/call_ledger.h"
+#include "host/decisions.h"
 #include "host/world.h"
 #include "sandbox/sandbox.h"
 #include "worker/broker_calls.h"
@@ -28,7 +29,8 @@ namespace membrane::worker {
 struct CallsBefore {
   std::vector<host::CallRecord> calls;
   uint64_t dropped = 0;
-  bool began_elsewhere = false;
+  bool began_elsewhere = false;  // the run or the turn
+  bool has_past = false;         // the session, in turns that this process knows nothing of
 };
 
 class Answerer {
@@ -42,23 +44,26 @@ class Answerer {
   Result<std::string> answer(std::string_view question);
 
   // A run or a turn begins: from now on its calls are answered, and noted. Outside of one, a worker has no reason to act.
-  void begin() {
-    ledger_.begin();
-    acts_ = true;
-  }
+  void begin();
   // A turn that was paused goes on.
   void go_on() { acts_ = true; }
   void pause() { acts_ = false; }
 
   // How the worker's list of the run's or the turn's calls differs from what was asked and answered here, as the end of a
   // sentence; nothing when it is true.
+  // Of a turn that is paused, whose session is kept.
   [[nodiscard]] std::optional<std::string> difference(std::span<const host::CallRecord> calls,
-                                                      uint64_t dropped, bool is_paused,
-                                                      const CallsBefore& before) const;
+                                                      uint64_t dropped, const CallsBefore& before) const;
   [[nodiscard]] std::optional<std::string> difference(const sandbox::Report& report,
                                                       const CallsBefore& before) const;
+  // Of a list that difference() has nothing against: adds what was done before, where a run that ended before it went on
+  // lists nothing.
+  static void complete(const CallsBefore& before, sandbox::Report& report);
   // The calls, as they are known here.
   void tell_calls(const CallsBefore& before, sandbox::Report& report) const;
+
+  // What a run or a turn has used at least: its word, or what its queries took.
+  [[nodiscard]] uint64_t fuel_used(const sandbox::Report& report);
 
   // When calls must have ended, from now on; `cancel` is borrowed, and may be null.
   void bound(std::chrono::steady_clock::time_point end, const std::atomic<bool>* cancel);
@@ -70,7 +75,16 @@ class Answerer {
 
  private:
   Result<std::string> answer_call(Reader& in);
+  Result<std::string> answer_query(Reader& in);
+  void bound_queries();
   [[nodiscard]] bool may_answer(BrokerCall call) const;
+  struct HowItEnds {
+    bool is_paused = false, may_end_short = false;
+  };
+  [[nodiscard]] std::optional<std::string> difference(std::span<const host::CallRecord> calls,
+                                                      uint64_t dropped, HowItEnds how,
+                                                      const CallsBefore& before) const;
+  [[nodiscard]] bool grants_file(std::string_view path, bool writes) const;
 
   const sandbox::RunOptions& options_;
   std::unique_ptr<host::World> world_;

@@ -36,6 +36,9 @@ class RemoteWorld final : public host::World, private host::Broker {
   void take_after(const Amounts& used) override { tell(Question::kTakeAfter, used); }
   bool take_host_call() override { return true; }  // functions of an embedder are not for workers
   void give_back_host_call() override {}
+  // The supervisor bounds them by its own count.
+  void bound_queries(uint64_t /*fuel*/) override {}
+  uint64_t query_fuel_used(bool /*is_over*/) override { return 0; }
 
   Position position() override { return ask<Position>(Question::kPosition); }
   void go_to(const Position& position) override { tell(Question::kGoTo, position); }

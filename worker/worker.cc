@@ -88,7 +88,31 @@ Report lost(const Error& error, const std::atomic<bool>* cancel, bool was_late,
 namespace {
 
 CallsBefore calls_of(host::Dispatcher::History history) {
-  return {std::move(history.records), history.records_dropped, true};
+  return {.calls = std::move(history.records), .dropped = history.records_dropped, .began_elsewhere = true};
+}
+
+// Of a FrozenState or a KeptPause.
+template <typename Kept>
+host::World::Amounts amounts_of(const Kept& kept) {
+  return {kept.host_calls, kept.bytes_in, kept.bytes_out, kept.tokens};
+}
+template <typename Kept>
+void set_amounts(const host::World::Amounts& used, Kept& kept) {
+  kept.host_calls = used.host_calls;
+  kept.bytes_in = used.bytes_in;
+  kept.bytes_out = used.bytes_out;
+  kept.tokens = used.tokens;
+}
+// `before` and what was taken since there were `at_start`.
+host::World::Amounts amounts_used(const host::World::Amounts& before, const host::World::Amounts& at_start,
+                                  const host::World::Amounts& left) {
+  const auto used = [](uint64_t before_it, uint64_t start, uint64_t now) {
+    return before_it + (start - std::min(start, now));
+  };
+  return {used(before.host_calls, at_start.host_calls, left.host_calls),
+          used(before.bytes_in, at_start.bytes_in, left.bytes_in),
+          used(before.bytes_out, at_start.bytes_out, left.bytes_out),
+          used(before.tokens, at_start.tokens, left.tokens)};
 }
 
 Result<sandbox::FrozenState> state_in_snapshot(std::span<const uint8_t> snapshot) {
@@ -96,16 +120,14 @@ Result<sandbox::FrozenState> state_in_snapshot(std::span<const uint8_t> snapshot
   return sandbox::read_state(part);
 }
 
-// What was read is the supervisor's word, also in bytes that a worker makes.
-Result<std::vector<uint8_t>> with_flows(std::span<const uint8_t> snapshot, const host::FlowState& flows) {
+// What was read, and what was taken from the budget, is the supervisor's word, also in bytes that a worker makes.
+Result<std::vector<uint8_t>> with_truth(std::span<const uint8_t> snapshot, const host::FlowState& flows,
+                                        const host::World::Amounts& used) {
   MEMBRANE_ASSIGN(sandbox::FrozenState state, state_in_snapshot(snapshot));
+  if (state.flows == flows && amounts_of(state) == used) return std::vector(snapshot.begin(), snapshot.end());
   state.flows = flows;
+  set_amounts(used, state);
   return engine::with_embedder_part(snapshot, sandbox::write_state(std::move(state)));
-}
-Result<std::vector<uint8_t>> session_with_flows(std::span<const uint8_t> kept, const host::FlowState& flows) {
-  MEMBRANE_ASSIGN(sandbox::SessionState state, sandbox::read_session(kept));
-  state.flows = flows;
-  return sandbox::write_session(std::move(state));
 }
 
 }  // namespace
@@ -364,9 +386,12 @@ std::optional<std::string> difference_of_snapshot(const Report& report) {
   const CallsBefore frozen = calls_of(std::move(state->history));
   const auto is_same = [](const host::CallRecord& call, const sandbox::HostCallRecord& line) {
     return call.name == line.name && call.arguments == line.arguments && call.bytes_in == line.bytes_in &&
-           call.bytes_out == line.bytes_out && sandbox::line_of(call).error == line.error;
+           call.bytes_out == line.bytes_out && sandbox::line_of(call).error == line.error &&
+           call.reason == line.reason && call.grant == line.grant;
   };
-  if (std::ranges::equal(frozen.calls, report.host_calls, is_same)) return std::nullopt;
+  if (std::ranges::equal(frozen.calls, report.host_calls, is_same) &&
+      frozen.dropped == report.host_calls_dropped)
+    return std::nullopt;
   return "comes with a snapshot that lists other host calls";
 }
 
@@ -376,9 +401,17 @@ std::shared_ptr<policy::Budget> budget_of(const RunOptions& options) {
 
 }  // namespace
 
+// Of a run before it goes on in a worker.
+struct Worker::Past {
+  CallsBefore calls;
+  host::FlowState flows;
+  host::World::Amounts used;
+  bool has_input = false;
+};
+
 Report Worker::run(const sandbox::Program& program, const RunOptions& options) {
-  return run_alone(Kind::kRun, bytes_of(guest_options(options), program), options, {}, {},
-                   !program.input.empty());
+  return run_alone(Kind::kRun, bytes_of(guest_options(options), program), options,
+                   {.calls = {}, .flows = {}, .used = {}, .has_input = !program.input.empty()});
 }
 
 Report Worker::thaw(std::span<const uint8_t> snapshot, const RunOptions& options) {
@@ -386,9 +419,11 @@ Report Worker::thaw(std::span<const uint8_t> snapshot, const RunOptions& options
   // What is no snapshot the worker will refuse.
   auto state = state_in_snapshot(snapshot);
   if (!state) state = sandbox::FrozenState();
-  const bool has_input = !state->input.empty();
   return run_alone(Kind::kThaw, bytes_of(guest_options(options), bytes), options,
-                   calls_of(std::move(state->history)), state->flows, has_input);
+                   {.calls = calls_of(std::move(state->history)),
+                    .flows = std::move(state->flows),
+                    .used = amounts_of(*state),
+                    .has_input = !state->input.empty()});
 }
 
 Report Worker::disbelieve(const std::string& how, Answerer& answerer, const CallsBefore& before) {
@@ -407,8 +442,7 @@ Report Worker::disbelieve(const std::string& how, Answerer& answerer, const Call
   return report;
 }
 
-Report Worker::run_alone(Kind kind, std::string payload, const RunOptions& options, const CallsBefore& before,
-                         const host::FlowState& flows, bool has_input) {
+Report Worker::run_alone(Kind kind, std::string payload, const RunOptions& options, const Past& past) {
   const std::lock_guard lock(mutex_);
   const policy::Limits& limits = options.policy.limits;
   raise_walls(
@@ -420,8 +454,10 @@ Report Worker::run_alone(Kind kind, std::string payload, const RunOptions& optio
   const auto end = std::min(Clock::now() + std::chrono::milliseconds(limits.wall_ms), budget->deadline());
   answerer.bound(end, options.cancel);
   answerer.begin();
-  answerer.world().add_flows(flows);
-  if (has_input) answerer.world().note_input();
+  answerer.world().add_flows(past.flows);
+  answerer.world().take_after(past.used);
+  const host::World::Amounts at_start = answerer.world().left();
+  if (past.has_input) answerer.world().note_input();
   const uint32_t subject = ++last_subject_;
   Command what{.kind = kind,
                .subject = subject,
@@ -431,30 +467,45 @@ Report Worker::run_alone(Kind kind, std::string payload, const RunOptions& optio
                .until = end + kGrace,
                .cancel = options.cancel};
   const auto bytes = command(what);
+  const auto pay = [&](const Report& report) {
+    if (options.budget) options.budget->take_after(policy::Resource::kFuel, answerer.fuel_used(report));
+  };
   const auto without_report = [&](const Error& error, const std::atomic<bool>* cancel, bool was_late) {
     Report report = lost(error, cancel, was_late, limits);
-    answerer.tell_calls(before, report);
+    answerer.tell_calls(past.calls, report);
     report.flows = answerer.world().flow_report();
+    pay(report);
     return report;
   };
   if (!bytes) return without_report(bytes.error(), options.cancel, what.was_late);
   Reader in(*bytes);
   Report report = in.get<Report>();
   if (!in.is_done()) return without_report(lose("the worker's report is none"), nullptr, false);
-  auto how = answerer.difference(report, before);
-  if (!how && !report.snapshot.empty()) how = difference_of_snapshot(report);
-  if (how) return disbelieve(*how, answerer, before);
-  report.flows = answerer.world().flow_report();
-  if (const auto read = answerer.world().flow_state(); !report.snapshot.empty() && !read.is_empty()) {
-    auto snapshot = with_flows(report.snapshot, read);
+  auto how = answerer.difference(report, past.calls);
+  const bool is_frozen = report.outcome == Outcome::kFrozen;
+  if (!how && is_frozen && !options.freeze_after_fuel) how = "is of a run that nobody asked to freeze";
+  if (!how && is_frozen == report.snapshot.empty())
+    how = is_frozen ? "comes without a snapshot" : "comes with a snapshot of a run that has ended";
+  if (!how && is_frozen) how = difference_of_snapshot(report);
+  if (how) {
+    report = disbelieve(*how, answerer, past.calls);
+    pay(report);
+    return report;
+  }
+  Answerer::complete(past.calls, report);
+  host::World& world = answerer.world();
+  report.flows = world.flow_report();
+  if (is_frozen) {
+    auto snapshot =
+        with_truth(report.snapshot, world.flow_state(), amounts_used(past.used, at_start, world.left()));
     if (!snapshot) return without_report(lose("the worker's snapshot is none"), nullptr, false);
     report.snapshot = *std::move(snapshot);
     report.snapshot_bytes = report.snapshot.size();
   }
   answerer.tell_late_call(limits, report);
-  if (options.budget) options.budget->take_after(policy::Resource::kFuel, report.fuel_used);
-  report.tokens_used = std::max(report.tokens_used, answerer.world().tokens_used());
-  sandbox::tell_end_of_replay(answerer.world(), report);
+  pay(report);
+  report.tokens_used = std::max(report.tokens_used, world.tokens_used());
+  sandbox::tell_end_of_replay(world, report);
   return report;
 }
 
@@ -498,11 +549,14 @@ class RemoteSession final : public sandbox::Session {
   }
   Status restore(std::string_view kept) {
     auto state = sandbox::read_session({reinterpret_cast<const uint8_t*>(kept.data()), kept.size()});
+    has_past_ = true;
     if (state) answerer_.world().add_flows(state->flows);
     if (state && state->pause) {
       paused_at_fuel_ = state->pause->fuel_used;
+      if (!options_.budget) answerer_.world().take_after(amounts_of(*state->pause));
       before_ = calls_of(std::move(state->pause->history));
     }
+    before_.has_past = true;
     MEMBRANE_ASSIGN(Status begun, asked<Status>(Kind::kRestore, bytes_of(options_of_session(), spec_, kept)));
     return begun;
   }
@@ -519,9 +573,10 @@ class RemoteSession final : public sandbox::Session {
     answerer_.begin();
     if (!turn.input.empty()) answerer_.world().note_input();
     before_ = {};
+    before_.has_past = has_past_;
     const auto input_of_session = options_.read_input;  // which the answerer reads
     if (has_input) options_.read_input = turn.read_input;
-    Report report = take_turn(Kind::kExec, std::move(payload), Part::kRuns);
+    Report report = take_turn(Kind::kExec, std::move(payload), Part::kRuns, turn.pause_at_fuel.has_value());
     options_.read_input = input_of_session;
     return report;
   }
@@ -529,7 +584,7 @@ class RemoteSession final : public sandbox::Session {
     std::string payload = bytes_of(left_of(options_), pause_at_fuel);
     if (!paused_at_fuel_) return take_turn(Kind::kGoOn, std::move(payload), Part::kRefused);
     answerer_.go_on();
-    return take_turn(Kind::kGoOn, std::move(payload), Part::kRuns);
+    return take_turn(Kind::kGoOn, std::move(payload), Part::kRuns, pause_at_fuel.has_value());
   }
   void end(Report& report) override {
     sandbox::end_replay(answerer_.world(), report);
@@ -551,6 +606,7 @@ class RemoteSession final : public sandbox::Session {
     child->answerer_.world().add_flows(answerer_.world().flow_state());
     child->paused_at_fuel_ = paused_at_fuel_;
     child->fuel_of_turn_ = fuel_of_turn_;
+    child->has_past_ = true;
     return child;
   }
 
@@ -595,19 +651,36 @@ class RemoteSession final : public sandbox::Session {
   using Clock = std::chrono::steady_clock;
 
   Result<std::vector<uint8_t>> kept(std::optional<uint64_t> fork) const {
-    MEMBRANE_ASSIGN(auto bytes, asked<Result<std::vector<uint8_t>>>(Kind::kKeep, bytes_of(fork)));
-    if (!bytes) return bytes;
-    if (paused_at_fuel_) {
-      // Whoever restores them believes their list of calls.
-      auto state = sandbox::read_session(*bytes);
-      if (!state || !state->pause)
-        return std::unexpected(worker_->lose("the worker's session, as bytes, is none"));
-      const CallsBefore kept = calls_of(std::move(state->pause->history));
-      const auto how = answerer_.difference(kept.calls, kept.dropped, true, before_);
-      if (how) return std::unexpected(worker_->lose("the worker's session, as bytes, " + *how));
+    auto answer = asked<Result<std::vector<uint8_t>>>(Kind::kKeep, bytes_of(fork));
+    if (!answer) return std::unexpected(answer.error());
+    if (!*answer) return std::unexpected(answer->error());
+    std::vector<uint8_t> bytes = std::move(**answer);
+    const auto refuse = [&](const std::string& how) {
+      return std::unexpected(worker_->lose("the worker's session, as bytes, " + how));
+    };
+    // Whoever restores them believes what they say.
+    auto state = sandbox::read_session(bytes);
+    if (!state) return refuse("is none");
+    const std::optional<uint64_t> paused_at_fuel = fork ? std::nullopt : paused_at_fuel_;
+    const std::optional<uint64_t> is_said =
+        state->pause ? std::optional(state->pause->fuel_used) : std::nullopt;
+    if (is_said != paused_at_fuel) return refuse("is not paused as the session is");
+    host::World& world = answerer_.world();
+    host::World::Amounts used;
+    if (state->pause) {
+      const host::Dispatcher::History& history = state->pause->history;
+      if (const auto how = answerer_.difference(history.records, history.records_dropped, before_))
+        return refuse(*how);
+      const policy::Limits& limits = options_.policy.limits;
+      if (!options_.budget)
+        used = amounts_used({}, {limits.host_calls, limits.bytes_in, limits.bytes_out, limits.tokens},
+                            world.left());
     }
-    const host::FlowState flows = answerer_.world().flow_state();
-    return flows.is_empty() ? bytes : session_with_flows(*bytes, flows);
+    const host::FlowState flows = world.flow_state();
+    if (state->flows == flows && (!state->pause || amounts_of(*state->pause) == used)) return bytes;
+    state->flows = flows;
+    if (state->pause) set_amounts(used, *state->pause);
+    return sandbox::write_session(*std::move(state));
   }
 
   // The fork in a worker of its own; null where there can be none.
@@ -655,7 +728,7 @@ class RemoteSession final : public sandbox::Session {
 
   // kRefused: another turn is paused, or none is, and the worker says so.
   enum class Part : uint8_t { kRuns, kRefused };
-  Report take_turn(Kind kind, std::string payload, Part part) {
+  Report take_turn(Kind kind, std::string payload, Part part, bool may_pause = false) {
     const std::lock_guard lock(worker_->mutex_);
     const policy::Limits& limits = options_.policy.limits;
     const auto wall_end = Clock::now() + std::chrono::milliseconds(limits.wall_ms);
@@ -678,26 +751,43 @@ class RemoteSession final : public sandbox::Session {
                          .cancel = options.cancel};
     const auto bytes = worker_->command(what);
     answerer_.pause();
+    const auto pay = [&](const Report& report) {
+      const uint64_t fuel = answerer_.fuel_used(report);
+      if (options_.budget)
+        options_.budget->take_after(policy::Resource::kFuel, fuel - std::min(fuel, fuel_of_turn_));
+      fuel_of_turn_ = std::max(fuel, fuel_of_turn_);
+    };
     const auto without_report = [&](const Error& error, const std::atomic<bool>* cancel, bool was_late) {
       Report report = lost(error, cancel, was_late, limits);
       answerer_.tell_calls(before_, report);
       report.flows = world.flow_report();
+      pay(report);
       return report;
     };
     if (!bytes) return without_report(bytes.error(), options.cancel, what.was_late);
     Reader in(*bytes);
     TurnEnd ended = in.get<TurnEnd>();
     if (!in.is_done()) return without_report(worker_->lose("the worker's report is none"), nullptr, false);
-    const bool is_refused = part == Part::kRefused && ended.report.host_calls.empty();
-    const auto how = is_refused ? std::nullopt : answerer_.difference(ended.report, before_);
-    if (how) return worker_->disbelieve(*how, answerer_, before_);
-    paused_at_fuel_ = ended.paused_at_fuel;
     Report& report = ended.report;
+    if (part == Part::kRefused) {
+      report.flows = world.flow_report();
+      if (report.host_calls.empty() && ended.paused_at_fuel == paused_at_fuel_) return std::move(report);
+      return worker_->disbelieve("is not that of a turn that is refused", answerer_, before_);
+    }
+    auto how = answerer_.difference(report, before_);
+    const bool is_paused = report.outcome == Outcome::kFrozen;
+    if (!how && (is_paused != ended.paused_at_fuel.has_value() || (is_paused && !may_pause)))
+      how = "is not paused as it was asked to";
+    if (how) {
+      Report told = worker_->disbelieve(*how, answerer_, before_);
+      pay(told);
+      return told;
+    }
+    Answerer::complete(before_, report);
+    paused_at_fuel_ = ended.paused_at_fuel;
     report.flows = world.flow_report();
     answerer_.tell_late_call(limits, report);
-    const uint64_t used = report.fuel_used - std::min(report.fuel_used, fuel_of_turn_);
-    fuel_of_turn_ = report.fuel_used;
-    if (options_.budget) options_.budget->take_after(policy::Resource::kFuel, used);
+    pay(report);
     report.tokens_used = world.tokens_used() - tokens_before;
     if (const auto divergence = world.divergence()) sandbox::tell_divergence(*divergence, "turns", report);
     return std::move(report);
@@ -709,7 +799,8 @@ class RemoteSession final : public sandbox::Session {
   RunOptions options_;
   std::shared_ptr<policy::Budget> budget_;
   mutable Answerer answerer_;
-  CallsBefore before_;  // of the turn, when it was paused before the session was restored
+  CallsBefore before_;     // of the turn, when it was paused before the session was restored
+  bool has_past_ = false;  // it was restored or forked
   std::optional<uint64_t> paused_at_fuel_;
   const std::atomic<bool>* turn_cancel_ = nullptr;  // of the last turn, as its ears
   std::function<void(std::string_view)> turn_stdout_, turn_stderr_;

@@ -94,8 +94,9 @@ class Worker : public std::enable_shared_from_this<Worker> {
 
   using Clock = std::chrono::steady_clock;
   struct Command;
+  struct Past;
   sandbox::Report run_alone(Kind kind, std::string payload, const sandbox::RunOptions& options,
-                            const CallsBefore& before, const host::FlowState& flows, bool has_input);
+                            const Past& past);
   // Ends it, and tells what is known of its run or turn.
   sandbox::Report disbelieve(const std::string& how, Answerer& answerer, const CallsBefore& before);
   // Its answer. Errors: kUnavailable, with what the worker did.

@@ -11,6 +11,8 @@
 #include <functional>
 
 #include "base/sanitized_testing.h"
+#include "sandbox/session_state.h"
+#include "sandbox/telling.h"
 #include "worker/broker_calls.h"
 #include "worker/link.h"
 #include "worker/messages.h"
@@ -89,7 +91,8 @@ class TrifectaRule : public testing::Test {
  protected:
   TrifectaRule() {
     std::ofstream(folder + "/secret") << "the secret";
-    options.policy.fs.push_back({.guest = "/inbox", .host = folder, .marks = {.is_private = true}});
+    options.policy.fs.push_back(
+        {.guest = "/inbox", .host = folder, .marks = {.is_private = true, .is_untrusted = {}}});
     options.policy.kv.emplace().marks.is_untrusted = true;
     options.policy.ai.emplace();
     options.policy.trifecta.emplace();
@@ -444,6 +447,127 @@ TEST(MisbehavingWorker, WhatItsPolicyDoesNotGrantIsRefusedByTheSupervisor) {
       options);
   EXPECT_EQ(*refused, 1);
   munmap(refused, 4096);
+}
+
+// -- sessions, and runs that are frozen
+
+// A worker that answers each of these commands, of a session or of a run, as `answers` says; others end it.
+std::shared_ptr<Worker> answering(const std::function<std::string(Kind, Link&, uint32_t subject)>& answers) {
+  return misbehaving([&](Link& link) {
+    while (true) {
+      const Frame command = link.receive();
+      const auto kind = static_cast<Kind>(command.kind);
+      const bool begins = kind == Kind::kCreate || kind == Kind::kRestore;
+      link.send(Kind::kDone, command.subject,
+                kind == Kind::kRaiseWalls ? no_walls_missing()
+                : begins                  ? bytes_of(Status())
+                                          : answers(kind, link, command.subject));
+    }
+  });
+}
+
+sandbox::SessionState empty_session() {
+  sandbox::SessionState state;
+  state.template_name = "python";
+  state.fresh.emplace(host::RandomStream::Key{}, 0);
+  return state;
+}
+sandbox::SessionState paused_session(std::vector<host::CallRecord> calls) {
+  sandbox::SessionState state = empty_session();
+  sandbox::KeptPause& pause = state.pause.emplace();
+  pause.fuel_used = 1;
+  pause.history.records = std::move(calls);
+  return state;
+}
+const host::CallRecord kPayment{
+    .name = "http.post", .arguments = "https://bank/, pay", .bytes_in = 2, .bytes_out = 100};
+
+Result<std::vector<uint8_t>> kept_by(const std::function<sandbox::SessionState()>& state,
+                                     std::optional<uint64_t> fork = {}) {
+  const auto worker = answering([&](Kind kind, Link&, uint32_t) {
+    if (kind != Kind::kKeep) _exit(1);
+    return bytes_of(Result<std::vector<uint8_t>>(sandbox::write_session(state())));
+  });
+  const auto session = worker->create({}, {});
+  EXPECT_TRUE(session);
+  return fork ? (*session)->keep_fork(*fork) : (*session)->keep();
+}
+
+TEST(MisbehavingWorker, ItKeepsNoPauseOfASessionThatIsNotPaused) {
+  for (const std::optional<uint64_t> fork : {std::optional<uint64_t>(), std::optional<uint64_t>(1)}) {
+    const auto kept = kept_by([] { return paused_session({kPayment}); }, fork);
+    ASSERT_FALSE(kept);
+    EXPECT_EQ(kept.error().message, "the worker's session, as bytes, is not paused as the session is");
+    EXPECT_TRUE(kept_by(empty_session, fork));
+  }
+}
+
+TEST(MisbehavingWorker, WhatItsSessionHasReadIsTheSupervisorsWord) {
+  const auto kept = kept_by([] {
+    sandbox::SessionState state = empty_session();
+    state.flows.private_reads.first.push_back({1, "fs.read", "forged"});
+    return state;
+  });
+  ASSERT_TRUE(kept) << kept.error().message;
+  const auto state = sandbox::read_session(*kept);
+  ASSERT_TRUE(state);
+  EXPECT_TRUE(state->flows.is_empty());
+}
+
+// What it is asked, after it was restored with a payment in the turn so far.
+Report gone_on(const std::function<TurnEnd()>& end) {
+  const auto worker = answering([&](Kind, Link&, uint32_t) { return bytes_of(end()); });
+  const auto session = worker->restore({}, sandbox::write_session(paused_session({kPayment})), {});
+  EXPECT_TRUE(session);
+  return (*session)->go_on();
+}
+
+TEST(MisbehavingWorker, ItListsWhatWasDoneBeforeItGoesOn) {
+  const auto ended = [](Outcome outcome) {
+    TurnEnd end;
+    end.report.outcome = outcome;
+    return gone_on([&] { return end; });
+  };
+  for (const Outcome outcome : {Outcome::kOk, Outcome::kRaised, Outcome::kOutOfFuel}) {
+    const Report report = ended(outcome);
+    ASSERT_EQ(report.errors.size(), 1u);
+    EXPECT_EQ(report.errors[0].message,
+              "the worker's report leaves out http.post of https://bank/, pay, which was done before");
+    ASSERT_EQ(report.host_calls.size(), 1u);
+  }
+  EXPECT_TRUE(ended(Outcome::kInvalid).errors.empty()) << "it was refused";
+  const Report cancelled = ended(Outcome::kCancelled);
+  EXPECT_TRUE(cancelled.errors.empty()) << "it may not have begun to go on";
+  ASSERT_EQ(cancelled.host_calls.size(), 1u) << "and what was done is told";
+  EXPECT_EQ(cancelled.host_calls[0].name, "http.post");
+}
+
+TEST(MisbehavingWorker, ItIsPausedOnlyWhereItWasAskedTo) {
+  const auto message_of = [](Outcome outcome, std::optional<uint64_t> paused_at) {
+    const Report report = gone_on([&] {
+      TurnEnd end;
+      end.report.outcome = outcome;
+      end.report.host_calls.push_back(sandbox::line_of(kPayment));
+      end.paused_at_fuel = paused_at;
+      return end;
+    });
+    return report.errors.empty() ? "" : report.errors[0].message;
+  };
+  const std::string said = "the worker's report is not paused as it was asked to";
+  EXPECT_EQ(message_of(Outcome::kFrozen, 5), said);
+  EXPECT_EQ(message_of(Outcome::kFrozen, {}), said);
+  EXPECT_EQ(message_of(Outcome::kOk, 5), said);
+  EXPECT_EQ(message_of(Outcome::kOk, {}), "");
+}
+
+TEST(MisbehavingWorker, ItFreezesNoRunThatNobodyAskedItTo) {
+  EXPECT_EQ(error_of([](Link& link, uint32_t subject) {
+              Report frozen;
+              frozen.outcome = Outcome::kFrozen;
+              link.send(Kind::kDone, subject, bytes_of(frozen));
+              pause();
+            }),
+            "the worker's report is of a run that nobody asked to freeze");
 }
 
 }  // namespace

@@ -1,0 +1,124 @@
+// What a worker that was taken over asks of its supervisor, in whatever words it likes.
+#include "worker/answerer.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "base/sqlite.h"
+#include "worker/messages.h"
+
+namespace membrane::worker {
+namespace {
+
+using sandbox::Outcome;
+using sandbox::Report;
+
+// A database that is private, and few host calls.
+class Queries : public testing::Test {
+ protected:
+  Queries() {
+    sqlite::Connection db(**sqlite::api());
+    EXPECT_EQ(db.open(path_, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE), SQLITE_OK);
+    EXPECT_EQ(db.execute("CREATE TABLE t (s); INSERT INTO t VALUES ('secret')"), SQLITE_OK);
+    options_.policy.trifecta.emplace();
+    options_.policy.sql.push_back({.name = "db",
+                                   .path = path_,
+                                   .timeout_ms = 600'000,
+                                   .marks = {.is_private = true, .is_untrusted = {}}});
+    options_.policy.limits.host_calls = 3;
+    budget_ = std::make_shared<policy::Budget>(options_.policy.limits);
+    begin();
+  }
+  ~Queries() override { std::filesystem::remove(path_); }
+  void begin() {
+    answerer_.emplace(options_, sandbox::world_of(options_, budget_), 64u << 20);
+    answerer_->begin();
+  }
+
+  Result<std::string> say(const std::string& sql, host::Work work) {
+    return answerer_->answer(
+        bytes_of(Question::kBroker, BrokerCall::sql_query, uint64_t{32} << 20, "db", sql, "", work));
+  }
+  using Answer = std::pair<host::HostResult<std::string>, host::Work>;
+  Answer ask(const std::string& sql, uint64_t most) {
+    const auto answer = say(sql, {.most = most});
+    EXPECT_TRUE(answer);
+    Reader in(*answer);
+    return in.get<Answer>();
+  }
+  std::vector<std::string> told() {
+    Report report;
+    answerer_->tell_calls({}, report);
+    std::vector<std::string> calls;
+    for (const auto& line : report.host_calls) calls.push_back(line.error + " " + line.arguments);
+    return calls;
+  }
+  std::optional<std::string> difference(Outcome outcome) {
+    Report report;
+    report.outcome = outcome;
+    return answerer_->difference(report, {});
+  }
+
+  const std::string path_ = testing::TempDir() + "queries_" + std::to_string(getpid()) + ".db";
+  sandbox::RunOptions options_;
+  std::shared_ptr<policy::Budget> budget_;
+  std::optional<Answerer> answerer_;
+};
+
+TEST_F(Queries, AWorkerWithoutFuelPaysForWhatItAsksAndIsSeen) {
+  for (const char* const letter : {"1", "2", "3"})
+    EXPECT_FALSE(ask("SELECT substr(s, " + std::string(letter) + ", 1) FROM t", 0).first);
+  EXPECT_EQ(budget_->left(policy::Resource::kHostCalls), 0u);
+  EXPECT_EQ(ask("SELECT 4", 0).second.done, 0u) << "there is no host call left";
+  const std::vector<std::string> calls = told();
+  ASSERT_EQ(calls.size(), 4u);
+  EXPECT_EQ(calls[0], "EBUDGET db, SELECT substr(s, 1, 1) FROM t");
+  EXPECT_EQ(answerer_->world().flow_state().private_reads.first.size(), 1u);
+  for (const Outcome outcome : {Outcome::kOk, Outcome::kOutOfFuel, Outcome::kFailed, Outcome::kInvalid})
+    EXPECT_EQ(difference(outcome), "leaves out sql.query of db, SELECT substr(s, 1, 1) FROM t");
+}
+
+TEST_F(Queries, OneThatFallsShortHasNoLineWhereTheProgramEndsWithIt) {
+  EXPECT_FALSE(ask("SELECT s FROM t", 0).first);
+  EXPECT_EQ(difference(Outcome::kOk), "leaves out sql.query of db, SELECT s FROM t");
+  EXPECT_EQ(difference(Outcome::kOutOfFuel), std::nullopt);
+  EXPECT_EQ(told(), std::vector<std::string>{"EBUDGET db, SELECT s FROM t"});
+}
+
+TEST_F(Queries, OneThatIsMadeAgainIsOne) {
+  EXPECT_FALSE(ask("SELECT s FROM t", 0).first);
+  EXPECT_TRUE(ask("SELECT s FROM t", UINT64_MAX).first);
+  EXPECT_EQ(budget_->left(policy::Resource::kHostCalls), 2u);
+  EXPECT_EQ(told(), std::vector<std::string>{" db, SELECT s FROM t"});
+  EXPECT_EQ(answerer_->world().flow_state().calls, 1u);
+}
+
+TEST_F(Queries, TheyUseTheFuelOfTheRunWhateverTheWorkerSays) {
+  const uint64_t fuel = ask("SELECT s FROM t", UINT64_MAX).second.done;
+  ASSERT_GT(fuel, 0u);
+  options_.policy.limits.fuel = fuel + fuel / 2;
+  budget_ = std::make_shared<policy::Budget>(options_.policy.limits);
+  begin();
+  EXPECT_TRUE(ask("SELECT s FROM t", UINT64_MAX).first);
+  const auto refused = ask("SELECT s FROM t", UINT64_MAX).first;
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, host::Errno::kBudget);
+  Report report;
+  report.outcome = Outcome::kOk;
+  EXPECT_GE(answerer_->fuel_used(report), fuel) << "its word is that it used none";
+}
+
+TEST_F(Queries, NothingWasDoneBeforeOne) {
+  EXPECT_FALSE(say("SELECT 1", {.most = 1'000, .done = 1}));
+  EXPECT_FALSE(say("SELECT 1", {.most = UINT64_MAX, .done = UINT64_MAX}));
+}
+
+TEST_F(Queries, WhatWasTakenBeforeIsTheSupervisorsToTake) {
+  EXPECT_TRUE(answerer_->answer(bytes_of(Question::kTakeAfter, host::World::Amounts{.host_calls = 3})));
+  EXPECT_EQ(budget_->left(policy::Resource::kHostCalls), 3u);
+}
+
+}  // namespace
+}  // namespace membrane::worker
