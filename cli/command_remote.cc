@@ -23,6 +23,16 @@ std::string text_at(const Json& json, const char* name) {
   return found != json.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
+Json list_at(const Json& json, const char* name) {
+  const auto found = json.find(name);
+  return found != json.end() && found->is_array() ? *found : Json::array();
+}
+
+uint64_t number_at(const Json& json, const char* name) {
+  const auto found = json.find(name);
+  return found != json.end() && found->is_number_unsigned() ? found->get<uint64_t>() : 0;
+}
+
 // "10m" is what people write; the policy's durations have "min".
 Result<uint64_t> duration_ms(const std::string& text) {
   return policy::parse_duration_ms(text.ends_with('m') ? text + "in" : text);
@@ -53,6 +63,39 @@ CLI::Option* add_id(CLI::App& command, std::string& id) {
   return command.add_option("id", id, "The sandbox")->required()->type_name("ID");
 }
 
+Status check_for_service(const policy::Policy& policy) {
+  if (policy.fs.empty() && policy.sql.empty()) return {};
+  return fail(ErrorCode::kDenied, "a service grants no directory and no database of a machine",
+              "Copy files into the sandbox when it is there: membrane cp data.csv ID:/tmp/");
+}
+
+std::string table_text(const std::vector<std::vector<std::string>>& rows) {
+  std::vector<size_t> widths(rows.front().size());
+  for (const auto& row : rows)
+    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  std::string text;
+  for (const auto& row : rows) {
+    std::string line;
+    for (size_t i = 0; i < row.size(); ++i) line += row[i] + std::string(widths[i] - row[i].size() + 2, ' ');
+    text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+  }
+  return text;
+}
+
+Result<int> remove_each(const RemoteOptions& options, const std::vector<std::string>& names,
+                        const std::function<std::vector<std::string>(const std::string&)>& path_of) {
+  MEMBRANE_ASSIGN(Remote remote, Remote::open(options));
+  std::optional<Error> failed;
+  for (const std::string& name : names) {
+    const auto sent = remote.send({.method = "DELETE", .path = path_of(name)});
+    if (sent) print(name + "\n");
+    else if (failed) complain(*failed);
+    if (!sent) failed = sent.error();
+  }
+  if (failed) return std::unexpected(*failed);
+  return kExitOk;
+}
+
 namespace {
 
 // -- create ---------------------------------------------------------------------------------------------------------
@@ -70,9 +113,7 @@ Result<std::optional<Json>> policy_of(const CreateOptions& options) {
   policy::Policy usual;
   if (lang::language_named(options.template_name) != "wat") usual.limits = policy::language_limits();
   MEMBRANE_ASSIGN(const policy::Policy wanted, options.policy.policy(usual.limits));
-  if (!wanted.fs.empty() || !wanted.sql.empty())
-    return fail(ErrorCode::kDenied, "a service grants no directory and no database of a machine",
-                "Copy files into the sandbox when it is there: membrane cp data.csv ID:/tmp/");
+  MEMBRANE_TRY(check_for_service(wanted));
   const std::string text = policy::to_json(wanted);
   if (text == policy::to_json(usual)) return std::nullopt;
   MEMBRANE_ASSIGN(Json json, read_ordered_json(text, "the policy"));
@@ -128,8 +169,8 @@ Result<int> fork(const SandboxOptions& options) {
   MEMBRANE_ASSIGN(const Json made, remote.send_json(request));
   if (options.json) {
     print_json(made);
-  } else if (const auto list = made.find("sandboxes"); list != made.end()) {
-    for (const Json& each : *list) print(text_at(each, "id") + "\n");
+  } else {
+    for (const Json& each : list_at(made, "sandboxes")) print(text_at(each, "id") + "\n");
   }
   return kExitOk;
 }
@@ -145,16 +186,7 @@ Result<int> act(const SandboxOptions& options, const char* action) {
 }
 
 Result<int> remove(const SandboxOptions& options) {
-  MEMBRANE_ASSIGN(Remote remote, Remote::open(options.remote));
-  std::optional<Error> failed;
-  for (const std::string& id : options.ids) {
-    const auto sent = remote.send({.method = "DELETE", .path = of_sandbox(id)});
-    if (sent) print(id + "\n");
-    else if (failed) complain(*failed);
-    if (!sent) failed = sent.error();
-  }
-  if (failed) return std::unexpected(*failed);
-  return kExitOk;
+  return remove_each(options.remote, options.ids, [](const std::string& id) { return of_sandbox(id); });
 }
 
 // -- approvals, approve ---------------------------------------------------------------------------------------------
@@ -167,10 +199,10 @@ Result<int> show_approvals(const SandboxOptions& options) {
     print_json(answer);
     return kExitOk;
   }
-  for (const Json& each : answer.value("approvals", Json::array())) {
+  for (const Json& each : list_at(answer, "approvals")) {
     print(text_at(each, "id") + "  " + text_at(each, "function") + "  " + text_at(each, "target") + "\n");
     for (const char* const kind : {"private_reads", "untrusted_reads"})
-      for (const Json& read : each.value(kind, Json::array()))
+      for (const Json& read : list_at(each, kind))
         print(std::string("  ") + (kind[0] == 'p' ? "private: " : "untrusted: ") + text_at(read, "function") +
               " of " + text_at(read, "target") + "\n");
   }
@@ -198,18 +230,22 @@ Result<int> approve(const ApproveOptions& options) {
 struct ListOptions {
   RemoteOptions remote;
   std::string state, label;
+  std::vector<std::string> metadata;
   bool json = false;
 };
 
 Result<Json> all_sandboxes(Remote& remote, const ListOptions& options) {
   Json all = Json::array();
+  MEMBRANE_ASSIGN(const Json metadata, pairs_of("--metadata", options.metadata));
   for (std::string cursor;;) {
     RemoteRequest request{.path = {"v1", "sandboxes"}};
     if (!options.state.empty()) request.query.emplace_back("state", options.state);
     if (!options.label.empty()) request.query.emplace_back("label", options.label);
+    for (const auto& [name, value] : metadata.items())
+      request.query.emplace_back("metadata." + name, value.get<std::string>());
     if (!cursor.empty()) request.query.emplace_back("cursor", cursor);
     MEMBRANE_ASSIGN(const Json page, remote.send_json(request));
-    for (const Json& each : page.value("sandboxes", Json::array())) all.push_back(each);
+    for (const Json& each : list_at(page, "sandboxes")) all.push_back(each);
     cursor = text_at(page, "next_cursor");
     if (cursor.empty()) return all;
   }
@@ -220,21 +256,12 @@ std::string table_of(const Json& sandboxes) {
   std::vector<std::vector<std::string>> rows = {{std::begin(kHeads), std::end(kHeads)}};
   for (const Json& each : sandboxes) {
     std::string labels;
-    for (const Json& label : each.value("labels", Json::array()))
+    for (const Json& label : list_at(each, "labels"))
       if (label.is_string()) labels += (labels.empty() ? "" : ",") + label.get<std::string>();
     rows.push_back({text_at(each, "id"), text_at(each, "template"), text_at(each, "state"),
                     text_at(each, "created_at"), text_at(each, "expires_at"), labels});
   }
-  std::vector<size_t> widths(std::size(kHeads));
-  for (const auto& row : rows)
-    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
-  std::string text;
-  for (const auto& row : rows) {
-    std::string line;
-    for (size_t i = 0; i < row.size(); ++i) line += row[i] + std::string(widths[i] - row[i].size() + 2, ' ');
-    text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
-  }
-  return text;
+  return table_text(rows);
 }
 
 Result<int> list(const ListOptions& options) {
@@ -317,6 +344,9 @@ void add_ps(CLI::App& app, int& exit_code) {
   const auto options = std::make_shared<ListOptions>();
   command->add_option("--state", options->state, "Only those in this state")->type_name("STATE");
   command->add_option("--label", options->label, "Only those with this label")->type_name("LABEL");
+  add_repeatable(*command, "--metadata", options->metadata,
+                 "Only those with this word of yours on them; may be repeated")
+      ->type_name("NAME=VALUE");
   command->add_flag("--json", options->json, "Print them as JSON");
   options->remote.add_to(*command);
   command->footer("Example:\n  membrane ps --label demo");
@@ -329,6 +359,9 @@ void add_remote(CLI::App& app, int& exit_code) {
   add_create(app, exit_code);
   add_remote_exec(app, exit_code);
   add_remote_copy(app, exit_code);
+  add_remote_info(app, exit_code);
+  add_remote_update(app, exit_code);
+  add_remote_contexts(app, exit_code);
   add_act(app, exit_code, "fork", "Make sandboxes that go on from where one stands", "membrane fork $ID -n 8",
           fork);
   add_act(app, exit_code, "pause", "Put a sandbox of a service to disk, as it is", "membrane pause $ID",
@@ -337,6 +370,7 @@ void add_remote(CLI::App& app, int& exit_code) {
           [](const SandboxOptions& options) { return act(options, "resume"); });
   add_act(app, exit_code, "snapshot", "Keep a sandbox as it stands now, and print the snapshot's id",
           "membrane snapshot $ID", [](const SandboxOptions& options) { return act(options, "snapshot"); });
+  add_remote_snapshots(app, exit_code);
   add_act(app, exit_code, "approvals", "Show what of a sandbox waits for a person's yes, and why",
           "membrane approvals $ID", show_approvals);
   add_approve(app, exit_code);

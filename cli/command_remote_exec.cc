@@ -32,6 +32,7 @@ constexpr int kExitInterrupted = 130;
 struct ExecOptions {
   RemoteOptions remote;
   std::string id, code, input, timeout, context, seal_file;
+  std::vector<std::string> environment;
   std::vector<std::string> words;  // a file, unless there is code; then arguments
   bool has_code = false, json = false, background = false, interactive = false;
 };
@@ -50,6 +51,9 @@ Result<Json> turn_of(const ExecOptions& options) {
   }
   if (!words.empty()) turn["arguments"] = words;
   if (!options.context.empty()) turn["context"] = options.context;
+  if (!options.environment.empty()) {
+    MEMBRANE_ASSIGN(turn["env"], pairs_of("--env", options.environment));
+  }
   if (!options.input.empty()) {
     MEMBRANE_ASSIGN(turn["stdin"], read_input(options.input, kMostCodeBytes));
   }
@@ -218,13 +222,13 @@ Status save_turns_before(Remote& remote, const std::string& sandbox, const std::
   for (const std::string& file : files)
     if (const auto receipt = sandbox::read_receipt(file)) there.insert(receipt->digest);
   MEMBRANE_ASSIGN(const Json answer, remote.send_json({.path = of_sandbox(sandbox, {"receipts"})}));
-  const Json all = answer.value("receipts", Json::array());
+  const Json all = list_at(answer, "receipts");
   const auto own =
       std::ranges::find_if(all, [&](const Json& each) { return text_at(each, "exec_id") == exec; });
   if (own == all.end()) return {};
   for (const Json& each : all) {
     if (text_at(each, "context") != text_at(*own, "context") ||
-        each.value("turn", 0) >= own->value("turn", 0) || there.contains(text_at(each, "digest")))
+        number_at(each, "turn") >= number_at(*own, "turn") || there.contains(text_at(each, "digest")))
       continue;
     MEMBRANE_ASSIGN(const sandbox::SealedReceipt sealed,
                     fetch_receipt(remote, sandbox, text_at(each, "exec_id")));
@@ -294,7 +298,7 @@ struct LogOptions {
 Result<bool> show_execs(Remote& remote, const LogOptions& options, std::set<std::string>& shown) {
   MEMBRANE_ASSIGN(const Json answer, remote.send_json({.path = of_sandbox(options.id, {"execs"})}));
   bool all = true;
-  for (const Json& each : answer.value("execs", Json::array())) {
+  for (const Json& each : list_at(answer, "execs")) {
     const std::string exec = text_at(each, "exec_id");
     if (shown.contains(exec)) continue;
     if (text_at(each, "state") != "done" && !options.is_followed) {
@@ -339,8 +343,13 @@ void add_remote_exec(CLI::App& app, int& exit_code) {
       "--input", options->input, "What it reads from its standard input; - is this command's");
   input->type_name("FILE");
   command->add_option("--timeout", options->timeout, "How long it may run, as 10s")->type_name("TIME");
-  command->add_option("--context", options->context, "The context of the sandbox to run it in")
+  command
+      ->add_option("--context", options->context,
+                   "The context of the sandbox to run it in, as context printed it")
       ->type_name("ID");
+  add_repeatable(*command, "--env", options->environment,
+                 "A variable of the environment, for this code alone; may be repeated")
+      ->type_name("NAME=VALUE");
   CLI::Option* const background =
       command->add_flag("--background", options->background, "Print the exec's id, and do not wait for it");
   command
