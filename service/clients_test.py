@@ -285,6 +285,8 @@ class Python(PythonClient):
                 assert sandbox.files.read("/tmp/a b") == b"\\x00\\xff"
                 assert "/tmp/a b" in [file.path for file in sandbox.files.list()]
                 assert [each.id for each in Sandbox.list(label="a")] == [sandbox.id]
+                assert [each.id for each in Sandbox.list(label="a", metadata={"n": "v"})] == [sandbox.id]
+                assert not list(Sandbox.list(label="a", metadata={"n": "w"}))
                 assert Sandbox.connect(sandbox.id).info().metadata == {"n": "v"}
                 started = sandbox.exec("print(1)", background=True)
                 assert started.wait().stdout == "1\\n" and started.state() == "done"
@@ -398,6 +400,87 @@ class Python(PythonClient):
             """)
 
 
+    def test_contexts_policies_and_archives(self):
+        self.check("""
+            import io, tarfile
+            with Sandbox.create(policy={"kv": {}, "limits": {"fuel": "1e10"}}) as sandbox:
+                context = sandbox.contexts.open()
+                assert (context.template, sandbox.contexts.list()) == ("python", [context]) and context.created_at
+                sandbox.exec("x = 1", context=context.id)
+                assert not sandbox.run("x").ok and sandbox.exec("x", context=context.id).text == "1"
+                sandbox.contexts.remove(context)
+                assert sandbox.contexts.list() == []
+                policy = sandbox.policy()
+                sandbox.set_policy(policy)
+                assert sandbox.policy() == policy and "kv" in policy, policy
+                sandbox.set_policy({})
+                narrow = sandbox.policy()
+                assert "kv" not in narrow and narrow["limits"] == policy["limits"], narrow
+                sandbox.files.write("/tmp/d/a", "one")
+                archive = sandbox.files.read_archive("/tmp/d")
+                with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
+                    assert [(each.name, tar.extractfile(each).read()) for each in tar] == [("a", b"one")]
+                sandbox.files.write_archive("/tmp/e/f", archive)
+                assert sandbox.files.read_text("/tmp/e/f/a") == "one"
+                try:
+                    sandbox.files.write_archive("/tmp/e", b"no archive" * 100)
+                except InvalidRequestError as error:
+                    assert error.hint
+                else:
+                    raise AssertionError
+            """)
+
+    def test_snapshots_and_secrets(self):
+        self.check("""
+            with Sandbox.create() as sandbox:
+                sandbox.run("x = 1")
+                made = sandbox.snapshot()
+                assert (made.sandbox, made.template, made.name) == (sandbox.id, "python", None) and made.size_bytes > 0
+            snapshots = Snapshots()
+            assert made in snapshots.list()
+            assert snapshots.promote(made.id, "of-python").name == "of-python"
+            with Sandbox.create("of-python") as sandbox:
+                assert sandbox.run("x").text == "1"
+            snapshots.remove(made.id)
+            assert made.id not in [each.id for each in snapshots.list()]
+            secrets = Secrets()
+            put = secrets.put("OF_PYTHON", "0123456789", hosts=["api.example.com"])
+            assert (put.name, put.hosts) == ("OF_PYTHON", ("api.example.com",)) and put in secrets.list()
+            secrets.remove("OF_PYTHON")
+            assert put not in secrets.list()
+            try:
+                Secrets(token="mbr_wrong").list()
+            except DeniedError:
+                pass
+            else:
+                raise AssertionError
+            """)
+
+    def test_all_of_that_on_asyncio(self):
+        self.check("""
+            import asyncio
+            async def main():
+                async with await AsyncSandbox.create() as sandbox:
+                    context = await sandbox.contexts.open()
+                    assert await sandbox.contexts.list() == [context]
+                    await sandbox.contexts.remove(context.id)
+                    await sandbox.set_policy(await sandbox.policy())
+                    await sandbox.files.write("/tmp/d/a", "one")
+                    await sandbox.files.write_archive("/tmp/e", await sandbox.files.read_archive("/tmp/d"))
+                    assert await sandbox.files.read_text("/tmp/e/a") == "one"
+                    made = await sandbox.snapshot()
+                snapshots, secrets = AsyncSnapshots(), AsyncSecrets()
+                assert made in await snapshots.list()
+                assert (await snapshots.promote(made.id, "of-asyncio")).name == "of-asyncio"
+                await snapshots.remove(made.id)
+                put = await secrets.put("OF_ASYNCIO", "0123456789", hosts=["*.example.com"])
+                assert put in await secrets.list()
+                await secrets.remove(put.name)
+                assert put not in await secrets.list()
+            asyncio.run(main())
+            """)
+
+
 FAILS = """
     try:
         {create}
@@ -493,6 +576,8 @@ class Node(NodeClient):
             const ids = []
             for await (const each of Sandbox.list({ label: 'n' })) ids.push(each.id)
             assert.deepEqual(ids, [sandbox.id])
+            for await (const each of Sandbox.list({ label: 'n', metadata: { n: 'w' } })) assert.fail(each.id)
+            for await (const each of Sandbox.list({ label: 'n', metadata: { n: 'v' } })) assert.equal(each.id, sandbox.id)
             assert.deepEqual((await (await Sandbox.connect(sandbox.id)).info()).metadata, { n: 'v' })
             const controller = new AbortController()
             const why = new Error('enough')
@@ -517,6 +602,48 @@ class Node(NodeClient):
             await sealed.kill()
             await sandbox.kill()
             await assert.rejects(sandbox.run('1'), (error) => error instanceof NotFoundError && error.requestId !== '' && error.hint !== '')
+            """)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+
+    def test_contexts_policies_archives_snapshots_and_secrets(self):
+        if not service.has_template("python"):
+            self.skipTest("there is no template python")
+        done = self.ran(r"""
+            import assert from 'node:assert/strict'
+            import { Sandbox, Secrets, Snapshots, DeniedError } from 'membrane'
+            const sandbox = await Sandbox.create({ policy: { kv: {} } })
+            const context = await sandbox.contexts.open()
+            assert.deepEqual(await sandbox.contexts.list(), [context])
+            assert.equal(context.template, 'python')
+            await sandbox.exec('x = 1', { context: context.id })
+            assert.equal((await sandbox.exec('x', { context: context.id })).text, '1')
+            assert.equal((await sandbox.run('x')).ok, false)
+            await sandbox.contexts.remove(context)
+            assert.deepEqual(await sandbox.contexts.list(), [])
+            const policy = await sandbox.policy()
+            await sandbox.setPolicy(policy)
+            assert.deepEqual(await sandbox.policy(), policy)
+            await sandbox.setPolicy({})
+            assert.deepEqual((await sandbox.policy()).limits, policy.limits)
+            assert.notDeepEqual(await sandbox.policy(), policy)
+            await sandbox.files.write('/tmp/d/a', 'one')
+            await sandbox.files.writeArchive('/tmp/e', await sandbox.files.readArchive('/tmp/d'))
+            assert.equal(await sandbox.files.readText('/tmp/e/a'), 'one')
+            const made = await sandbox.snapshot()
+            assert.deepEqual([made.sandbox, made.name, made.sizeBytes > 0], [sandbox.id, undefined, true])
+            const snapshots = new Snapshots()
+            assert.deepEqual((await snapshots.list()).filter((each) => each.id === made.id), [made])
+            assert.equal((await snapshots.promote(made.id, 'of-node')).name, 'of-node')
+            await snapshots.remove(made.id)
+            assert.ok(!(await snapshots.list()).some((each) => each.id === made.id))
+            const secrets = new Secrets()
+            const put = await secrets.put('OF_NODE', '0123456789', { hosts: ['api.example.com'] })
+            assert.deepEqual((await secrets.list()).filter((each) => each.name === 'OF_NODE'), [put])
+            await secrets.remove('OF_NODE')
+            assert.ok(!(await secrets.list()).some((each) => each.name === 'OF_NODE'))
+            await assert.rejects(new Secrets({ token: 'mbr_wrong' }).list(), DeniedError)
+            await sandbox.kill()
             """)
         self.assertEqual(done.returncode, 0, done.stderr)
 
