@@ -46,7 +46,7 @@ void add_capabilities(CLI::App& app, int& exit_code);
 void add_doctor(CLI::App& app, int& exit_code);
 void add_spectest(CLI::App& app, int& exit_code);
 void add_serve(CLI::App& app, int& exit_code);
-// create, exec, cp, fork, pause, resume, snapshot, approvals, approve, logs, ps, rm: of a service.
+// The verbs of a service: create, exec, cp, … (command_remote*.cc).
 void add_remote(CLI::App& app, int& exit_code);
 void add_audit(CLI::App& app, int& exit_code);
 void add_completion(CLI::App& app);
@@ -77,6 +77,10 @@ class PolicyOptions {
   void add_to(CLI::App& command);
   // `unless_given`: the limits that neither the file nor a flag names.
   [[nodiscard]] Result<policy::Policy> policy(const policy::Limits& unless_given = {}) const;
+  // What `has` becomes: with a file or a grant these are the whole policy, but for limits that nothing names; with limits
+  // alone the grants stay.
+  [[nodiscard]] Result<policy::Policy> changed(const policy::Policy& has) const;
+  [[nodiscard]] bool is_empty() const;
 
   std::string file;  // of --policy
 
@@ -85,6 +89,9 @@ class PolicyOptions {
     std::string name;
     std::string value;
   };
+  [[nodiscard]] bool has_grants() const { return !file.empty() || !allow_.empty() || !directories_.empty(); }
+  [[nodiscard]] Status set_limits(policy::Limits& limits) const;
+
   std::vector<std::string> allow_, directories_;
   std::vector<std::unique_ptr<Limit>> limits_;  // the parser keeps their addresses
 };

@@ -71,9 +71,26 @@ Result<policy::Policy> PolicyOptions::policy(const policy::Limits& unless_given)
   }
   for (const std::string& grant : allow_) MEMBRANE_TRY(policy::allow(policy, grant));
   for (const std::string& directory : directories_) MEMBRANE_TRY(policy::allow_directory(policy, directory));
-  for (const auto& limit : limits_)
-    if (!limit->value.empty()) MEMBRANE_TRY(policy::set_limit(policy.limits, limit->name, limit->value));
+  MEMBRANE_TRY(set_limits(policy.limits));
   return policy;
+}
+
+Result<policy::Policy> PolicyOptions::changed(const policy::Policy& has) const {
+  if (has_grants()) return policy(has.limits);
+  policy::Policy policy = has;
+  MEMBRANE_TRY(set_limits(policy.limits));
+  return policy;
+}
+
+bool PolicyOptions::is_empty() const {
+  return !has_grants() &&
+         std::ranges::all_of(limits_, [](const auto& limit) { return limit->value.empty(); });
+}
+
+Status PolicyOptions::set_limits(policy::Limits& limits) const {
+  for (const auto& limit : limits_)
+    if (!limit->value.empty()) MEMBRANE_TRY(policy::set_limit(limits, limit->name, limit->value));
+  return {};
 }
 
 Result<std::string> program_language(const std::string& word, const std::string& file,

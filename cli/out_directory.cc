@@ -21,7 +21,7 @@ constexpr std::pair<std::string_view, std::string_view> kImages[] = {
 
 std::unexpected<Error> refused(const std::string& path, const std::string& why) {
   return fail(ErrorCode::kUnavailable, path + " cannot be written: " + why,
-              "Give --out a directory that can be written to, with nothing else in the way.");
+              "Give a directory that can be written to, with nothing else in the way.");
 }
 
 }  // namespace
@@ -34,14 +34,13 @@ Result<OutDirectory> OutDirectory::open(const std::string& path) {
   return OutDirectory(path, std::move(directory));
 }
 
-// Directory by directory, none of which may be a link.
-Status OutDirectory::write(const std::string& below, std::string_view bytes) {
-  const std::string path = path_ + (path_.ends_with('/') ? "" : "/") + below;
+// Directory by directory, none of which may be a link. `path` is what errors speak of.
+Result<host::Fd> OutDirectory::open_directory(std::string_view below, const std::string& path) {
   host::Fd at(fcntl(directory_.get(), F_DUPFD_CLOEXEC, 0));
-  size_t begin = 0;
-  for (size_t end = below.find('/'); end != std::string::npos;
-       begin = end + 1, end = below.find('/', begin)) {
-    const std::string name = below.substr(begin, end - begin);
+  for (size_t begin = 0; begin < below.size();) {
+    const size_t end = std::min(below.find('/', begin), below.size());
+    const std::string name(below.substr(begin, end - begin));
+    begin = end + 1;
     if (name.empty()) continue;
     if (mkdirat(at.get(), name.c_str(), kDirectoryMode) != 0 && errno != EEXIST)
       return refused(path, std::strerror(errno));
@@ -49,6 +48,14 @@ Status OutDirectory::write(const std::string& below, std::string_view bytes) {
     if (!next) return refused(path, next.error().reason);
     at = std::move(*next);
   }
+  return at;
+}
+
+Status OutDirectory::write(const std::string& below, std::string_view bytes) {
+  const std::string path = path_of(below);
+  const size_t slash = below.rfind('/');
+  const size_t begin = slash == std::string::npos ? 0 : slash + 1;
+  MEMBRANE_ASSIGN(const host::Fd at, open_directory(std::string_view(below).substr(0, begin), path));
   constexpr int kFlags = O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK;  // a FIFO does not make us wait
   const auto file =
       host::open_beneath(at.get(), below.substr(begin), kFlags, host::Symlinks::kNone, kFileMode);
@@ -68,6 +75,15 @@ void OutDirectory::keep(std::string_view guest_path, std::string_view bytes) {
   if (guest_path.empty()) return;
   Status written = write(std::string(guest_path), bytes);
   if (status_) status_ = std::move(written);
+}
+
+void OutDirectory::keep_directory(std::string_view guest_path) {
+  const auto made = open_directory(guest_path, path_of(guest_path));
+  if (!made && status_) status_ = std::unexpected(made.error());
+}
+
+std::string OutDirectory::path_of(std::string_view below) const {
+  return path_ + (path_.ends_with('/') ? "" : "/") + std::string(below);
 }
 
 void OutDirectory::keep_image(const sandbox::RichValue& value, const std::string& name) {

@@ -1,6 +1,7 @@
-// Where --out puts what a program made: its files, by their paths below the directory, and the images that it showed.
+// Where --out puts what a program made: its files, by their paths below the directory, and the images that it showed; and
+// where cp -r puts what comes of a service.
 //
-// The names are the program's: nothing is written outside of the directory, through a symbolic link, or to what is no
+// The names are the program's, or the service's: nothing is written outside of the directory, through a symbolic link, or to what is no
 // regular file. A file that is there already is replaced.
 //
 // Threads: one at a time.
@@ -23,6 +24,8 @@ class OutDirectory {
 
   // A file by its absolute path in the program: "/plots/a.png" becomes plots/a.png.
   void keep(std::string_view guest_path, std::string_view bytes);
+  // A directory, with those above it; it may be there already.
+  void keep_directory(std::string_view guest_path);
   // value.png, display-1.png, display-2.svg, …
   void keep_images(const sandbox::Report& report);
 
@@ -34,6 +37,8 @@ class OutDirectory {
  private:
   OutDirectory(std::string path, host::Fd directory)
       : path_(std::move(path)), directory_(std::move(directory)) {}
+  [[nodiscard]] std::string path_of(std::string_view below) const;
+  Result<host::Fd> open_directory(std::string_view below, const std::string& path);
   Status write(const std::string& below, std::string_view bytes);
   void keep_image(const sandbox::RichValue& value, const std::string& name);
 

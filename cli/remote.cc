@@ -161,7 +161,8 @@ Status Remote::transfer(Transfer& transfer, const RemoteRequest& request, const 
   std::string target = url_;
   for (const std::string& part : request.path) target += "/" + escaped(*api_, part);
   for (size_t i = 0; i < request.query.size(); ++i)
-    target += (i == 0 ? "?" : "&") + request.query[i].first + "=" + escaped(*api_, request.query[i].second);
+    target += (i == 0 ? "?" : "&") + escaped(*api_, request.query[i].first) + "=" +
+              escaped(*api_, request.query[i].second);
   curl_slist* headers = nullptr;
   const auto add = [&](const std::string& line) { headers = api_->slist_append(headers, line.c_str()); };
   add("Expect:");

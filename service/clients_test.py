@@ -100,7 +100,7 @@ class HostileHandler(http.server.BaseHTTPRequestHandler):
         self.close_connection = True
         getattr(self, step)(*arguments)
 
-    do_GET = do_POST = do_PUT = do_DELETE = answer
+    do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = answer
 
     def reset(self):
         self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -285,6 +285,8 @@ class Python(PythonClient):
                 assert sandbox.files.read("/tmp/a b") == b"\\x00\\xff"
                 assert "/tmp/a b" in [file.path for file in sandbox.files.list()]
                 assert [each.id for each in Sandbox.list(label="a")] == [sandbox.id]
+                assert [each.id for each in Sandbox.list(label="a", metadata={"n": "v"})] == [sandbox.id]
+                assert not list(Sandbox.list(label="a", metadata={"n": "w"}))
                 assert Sandbox.connect(sandbox.id).info().metadata == {"n": "v"}
                 started = sandbox.exec("print(1)", background=True)
                 assert started.wait().stdout == "1\\n" and started.state() == "done"
@@ -398,6 +400,87 @@ class Python(PythonClient):
             """)
 
 
+    def test_contexts_policies_and_archives(self):
+        self.check("""
+            import io, tarfile
+            with Sandbox.create(policy={"kv": {}, "limits": {"fuel": "1e10"}}) as sandbox:
+                context = sandbox.contexts.open()
+                assert (context.template, sandbox.contexts.list()) == ("python", [context]) and context.created_at
+                sandbox.exec("x = 1", context=context.id)
+                assert not sandbox.run("x").ok and sandbox.exec("x", context=context.id).text == "1"
+                sandbox.contexts.remove(context)
+                assert sandbox.contexts.list() == []
+                policy = sandbox.policy()
+                sandbox.set_policy(policy)
+                assert sandbox.policy() == policy and "kv" in policy, policy
+                sandbox.set_policy({})
+                narrow = sandbox.policy()
+                assert "kv" not in narrow and narrow["limits"] == policy["limits"], narrow
+                sandbox.files.write("/tmp/d/a", "one")
+                archive = sandbox.files.read_archive("/tmp/d")
+                with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
+                    assert [(each.name, tar.extractfile(each).read()) for each in tar] == [("a", b"one")]
+                sandbox.files.write_archive("/tmp/e/f", archive)
+                assert sandbox.files.read_text("/tmp/e/f/a") == "one"
+                try:
+                    sandbox.files.write_archive("/tmp/e", b"no archive" * 100)
+                except InvalidRequestError as error:
+                    assert error.hint
+                else:
+                    raise AssertionError
+            """)
+
+    def test_snapshots_and_secrets(self):
+        self.check("""
+            with Sandbox.create() as sandbox:
+                sandbox.run("x = 1")
+                made = sandbox.snapshot()
+                assert (made.sandbox, made.template, made.name) == (sandbox.id, "python", None) and made.size_bytes > 0
+            snapshots = Snapshots()
+            assert made in snapshots.list()
+            assert snapshots.promote(made.id, "of-python").name == "of-python"
+            with Sandbox.create("of-python") as sandbox:
+                assert sandbox.run("x").text == "1"
+            snapshots.remove(made.id)
+            assert made.id not in [each.id for each in snapshots.list()]
+            secrets = Secrets()
+            put = secrets.put("OF_PYTHON", "0123456789", hosts=["api.example.com"])
+            assert (put.name, put.hosts) == ("OF_PYTHON", ("api.example.com",)) and put in secrets.list()
+            secrets.remove("OF_PYTHON")
+            assert put not in secrets.list()
+            try:
+                Secrets(token="mbr_wrong").list()
+            except DeniedError:
+                pass
+            else:
+                raise AssertionError
+            """)
+
+    def test_all_of_that_on_asyncio(self):
+        self.check("""
+            import asyncio
+            async def main():
+                async with await AsyncSandbox.create() as sandbox:
+                    context = await sandbox.contexts.open()
+                    assert await sandbox.contexts.list() == [context]
+                    await sandbox.contexts.remove(context.id)
+                    await sandbox.set_policy(await sandbox.policy())
+                    await sandbox.files.write("/tmp/d/a", "one")
+                    await sandbox.files.write_archive("/tmp/e", await sandbox.files.read_archive("/tmp/d"))
+                    assert await sandbox.files.read_text("/tmp/e/a") == "one"
+                    made = await sandbox.snapshot()
+                snapshots, secrets = AsyncSnapshots(), AsyncSecrets()
+                assert made in await snapshots.list()
+                assert (await snapshots.promote(made.id, "of-asyncio")).name == "of-asyncio"
+                await snapshots.remove(made.id)
+                put = await secrets.put("OF_ASYNCIO", "0123456789", hosts=["*.example.com"])
+                assert put in await secrets.list()
+                await secrets.remove(put.name)
+                assert put not in await secrets.list()
+            asyncio.run(main())
+            """)
+
+
 FAILS = """
     try:
         {create}
@@ -493,6 +576,8 @@ class Node(NodeClient):
             const ids = []
             for await (const each of Sandbox.list({ label: 'n' })) ids.push(each.id)
             assert.deepEqual(ids, [sandbox.id])
+            for await (const each of Sandbox.list({ label: 'n', metadata: { n: 'w' } })) assert.fail(each.id)
+            for await (const each of Sandbox.list({ label: 'n', metadata: { n: 'v' } })) assert.equal(each.id, sandbox.id)
             assert.deepEqual((await (await Sandbox.connect(sandbox.id)).info()).metadata, { n: 'v' })
             const controller = new AbortController()
             const why = new Error('enough')
@@ -517,6 +602,48 @@ class Node(NodeClient):
             await sealed.kill()
             await sandbox.kill()
             await assert.rejects(sandbox.run('1'), (error) => error instanceof NotFoundError && error.requestId !== '' && error.hint !== '')
+            """)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+
+    def test_contexts_policies_archives_snapshots_and_secrets(self):
+        if not service.has_template("python"):
+            self.skipTest("there is no template python")
+        done = self.ran(r"""
+            import assert from 'node:assert/strict'
+            import { Sandbox, Secrets, Snapshots, DeniedError } from 'membrane'
+            const sandbox = await Sandbox.create({ policy: { kv: {} } })
+            const context = await sandbox.contexts.open()
+            assert.deepEqual(await sandbox.contexts.list(), [context])
+            assert.equal(context.template, 'python')
+            await sandbox.exec('x = 1', { context: context.id })
+            assert.equal((await sandbox.exec('x', { context: context.id })).text, '1')
+            assert.equal((await sandbox.run('x')).ok, false)
+            await sandbox.contexts.remove(context)
+            assert.deepEqual(await sandbox.contexts.list(), [])
+            const policy = await sandbox.policy()
+            await sandbox.setPolicy(policy)
+            assert.deepEqual(await sandbox.policy(), policy)
+            await sandbox.setPolicy({})
+            assert.deepEqual((await sandbox.policy()).limits, policy.limits)
+            assert.notDeepEqual(await sandbox.policy(), policy)
+            await sandbox.files.write('/tmp/d/a', 'one')
+            await sandbox.files.writeArchive('/tmp/e', await sandbox.files.readArchive('/tmp/d'))
+            assert.equal(await sandbox.files.readText('/tmp/e/a'), 'one')
+            const made = await sandbox.snapshot()
+            assert.deepEqual([made.sandbox, made.name, made.sizeBytes > 0], [sandbox.id, undefined, true])
+            const snapshots = new Snapshots()
+            assert.deepEqual((await snapshots.list()).filter((each) => each.id === made.id), [made])
+            assert.equal((await snapshots.promote(made.id, 'of-node')).name, 'of-node')
+            await snapshots.remove(made.id)
+            assert.ok(!(await snapshots.list()).some((each) => each.id === made.id))
+            const secrets = new Secrets()
+            const put = await secrets.put('OF_NODE', '0123456789', { hosts: ['api.example.com'] })
+            assert.deepEqual((await secrets.list()).filter((each) => each.name === 'OF_NODE'), [put])
+            await secrets.remove('OF_NODE')
+            assert.ok(!(await secrets.list()).some((each) => each.name === 'OF_NODE'))
+            await assert.rejects(new Secrets({ token: 'mbr_wrong' }).list(), DeniedError)
+            await sandbox.kill()
             """)
         self.assertEqual(done.returncode, 0, done.stderr)
 
@@ -558,15 +685,18 @@ class Command(unittest.TestCase):
         if not service.has_template("python"):
             self.skipTest("there is no template python")
         (folder / "data.csv").write_text("a,b\n")
+        (folder / "src").mkdir()
+        (folder / "src/one").write_text("1")
         paths = service.request("GET", "/openapi.json").json["paths"]
         (text,) = blocks("docs/clients.md", "sh")
         lines = [line for line in text.splitlines() if not (
-            (found := re.match(r"membrane (fork|pause|resume|snapshot)", line))
+            (found := re.match(r"membrane (fork|pause|resume)", line))
             and f"/v1/sandboxes/{{sandbox}}/{found[1]}" not in paths)]
         done = run(["bash", "-e", "-c", "\n".join(lines)], env=environment(), cwd=folder)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertIn("40\n42\n", done.stdout)
         self.assertEqual((folder / "copy.csv").read_text(), "a,b\n")
+        self.assertEqual((folder / "copy/one").read_text(), "1")
 
     def test_the_commands_of_the_readme_run(self):
         if not service.has_template("python"):
@@ -604,7 +734,7 @@ class Command(unittest.TestCase):
         if not service.has_template("python"):
             self.skipTest("there is no template python")
         sandbox = self.command("create").stdout.strip()
-        with subprocess.Popen([COMMAND, "exec", "-i", sandbox, "-e", "print('name?', flush=True)\nprint('hi', input())"],
+        with subprocess.Popen([str(Path(COMMAND).resolve()), "exec", "-i", sandbox, "-e", "print('name?', flush=True)\nprint('hi', input())"],
                               env=environment(), cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
             self.assertEqual(process.stdout.readline(), "name?\n")
             process.stdin.write("you\n")
@@ -618,6 +748,166 @@ class Command(unittest.TestCase):
         sandbox = self.command("create", "--template", "wat", "--fuel", "1000").stdout.strip()
         endless = self.command("exec", sandbox, "-e", self.wat("(loop $l (br $l))"), code=1)
         self.assertIn("out_of_fuel", endless.stderr)
+
+    def test_variables_of_one_exec(self):
+        if not service.has_template("python"):
+            self.skipTest("there is no template python")
+        sandbox = self.command("create", "--env", "A=1").stdout.strip()
+        told = "import os; print(os.environ.get('A'), os.environ.get('B'))"
+        self.assertEqual(self.command("exec", sandbox, "--env", "B=a=b", "--env", "A=2", "-e", told).stdout, "2 a=b\n")
+        self.assertEqual(self.command("exec", sandbox, "-e", told).stdout, "1 None\n")
+        self.assertIn("NAME=VALUE", self.command("exec", sandbox, "--env", "B", "-e", "", code=2).stderr)
+
+    def test_contexts(self):
+        if not service.has_template("python"):
+            self.skipTest("there is no template python")
+        sandbox = self.command("create").stdout.strip()
+        contexts = [self.command("context", sandbox).stdout.strip() for _ in range(2)]
+        self.command("exec", sandbox, "--context", contexts[0], "-e", "x = 1; open('/tmp/a', 'w').write('one')")
+        self.command("exec", sandbox, "--context", contexts[1], "-e", "x", code=1)
+        self.assertEqual(self.command("exec", sandbox, "--context", contexts[0], "-e", "x").stdout, "1\n")
+        self.assertEqual(self.command("cp", f"{sandbox}:/tmp/a", "-", "--context", contexts[0]).stdout, "one")
+        self.command("cp", f"{sandbox}:/tmp/a", "-", code=2)
+        rows = self.command("contexts", sandbox).stdout.splitlines()
+        self.assertEqual(rows[0].split(), ["ID", "TEMPLATE", "CREATED"])
+        self.assertEqual([row.split()[:2] for row in rows[1:]], [[each, "python"] for each in contexts])
+        self.assertEqual(self.command("contexts", "rm", sandbox, *contexts).stdout.split(), contexts)
+        self.assertEqual(json.loads(self.command("contexts", sandbox, "--json").stdout), {"contexts": []})
+        self.assertIn(contexts[0], self.command("contexts", "rm", sandbox, contexts[0], code=2).stderr)
+        self.assertIn("membrane contexts ID", self.command("contexts", code=2).stderr)
+
+    def test_snapshots(self):
+        sandbox = self.command("create", "--template", "wat").stdout.strip()
+        snapshot = self.command("snapshot", sandbox).stdout.strip()
+        self.assertEqual(self.command("snapshots", "promote", snapshot, "of-the-test").stdout, "of-the-test\n")
+        head, *rows = [row.split() for row in self.command("snapshots").stdout.splitlines()]
+        self.assertEqual(head, ["ID", "SANDBOX", "TEMPLATE", "NAME", "CREATED", "BYTES"])
+        (row,) = [row for row in rows if row[0] == snapshot]
+        self.assertEqual(row[1:4], [sandbox, "wat", "of-the-test"])
+        listed = json.loads(self.command("snapshots", "--json").stdout)["snapshots"]
+        self.assertIn((snapshot, int(row[5])), [(each["id"], each["size_bytes"]) for each in listed])
+        self.command("create", "--template", "of-the-test")
+        self.assertIn("letters", self.command("snapshots", "promote", snapshot, "UP", code=2).stderr)
+        gone = self.command("snapshots", "rm", "snp-none", snapshot, code=2)
+        self.assertEqual(gone.stdout, f"{snapshot}\n")
+        self.assertNotIn(snapshot, self.command("snapshots").stdout)
+
+    def test_a_sandbox_is_changed(self):
+        sandbox = self.command("create", "--template", "wat", "--allow", "kv", "--label", "before", "--fuel", "1e7").stdout.strip()
+        before = json.loads(self.command("info", sandbox).stdout)
+        ends = self.command("update", sandbox, "--ttl", "3h", "--label", "after", "--metadata", "a=b").stdout
+        self.assertGreater(ends, before["expires_at"])
+        self.assertIn(sandbox, self.command("ps", "--metadata", "a=b", "--label", "after").stdout)
+        self.assertNotIn(sandbox, self.command("ps", "--metadata", "a=c").stdout)
+        now = json.loads(self.command("info", sandbox).stdout)
+        self.assertEqual((now["labels"], now["metadata"], now["expires_at"] + "\n"), (["after"], {"a": "b"}, ends))
+        policy = self.command("info", sandbox, "--policy").stdout
+        (folder / "same.json").write_text(policy)
+        self.assertEqual(self.command("update", sandbox, "--policy", "same.json").stdout, ends)
+        self.assertEqual(self.command("info", sandbox, "--policy").stdout, policy)
+        self.assertEqual(json.loads(self.command("update", sandbox, "--fuel", "1000", "--json").stdout)["id"], sandbox)
+        less = json.loads(self.command("info", sandbox, "--policy").stdout)
+        self.assertEqual(less, {**json.loads(policy), "limits": {**json.loads(policy)["limits"], "fuel": less["limits"]["fuel"]}})
+        self.assertIn("out_of_fuel", self.command("exec", sandbox, "-e", self.wat("(loop $l (br $l))"), code=1).stderr)
+        (folder / "nothing.toml").write_text("[limits]\nwall = \"1 s\"\n")
+        self.command("update", sandbox, "--policy", "nothing.toml")
+        narrow = json.loads(self.command("info", sandbox, "--policy").stdout)
+        self.assertNotIn("kv", narrow)
+        self.assertEqual(narrow["limits"]["fuel"], less["limits"]["fuel"])  # which the file does not name
+        self.assertIn("nothing to change", self.command("update", sandbox, code=2).stderr)
+        self.assertIn("membrane cp", self.command("update", sandbox, "--allow", "fs:read:.", code=2).stderr)
+
+    def test_a_token_that_may_not_widen_narrows(self):
+        token = service.request("POST", "/v1/tokens", {"name": "n", "scopes": ["sandboxes:read", "sandboxes:write", "exec"]})
+        token = token.json["token"]
+        sandbox = self.command("create", "--template", "wat", "--fuel", "1e6", token=token).stdout.strip()
+        self.command("update", sandbox, "--fuel", "1e5", token=token)
+        self.assertIn("grants more", self.command("update", sandbox, "--fuel", "1e6", token=token, code=2).stderr)
+        self.assertIn("grants more", self.command("update", sandbox, "--allow", "kv", token=token, code=2).stderr)
+
+    # -- directories
+
+    def tree(self, name):
+        top = folder / name
+        (top / "a/deep er").mkdir(parents=True)
+        (top / "empty").mkdir()
+        (top / "one.txt").write_text("one")
+        (top / "a/deep er/é").write_bytes(b"\x00\xff")
+        return top
+
+    def files_of(self, top):
+        return {str(path.relative_to(top)): None if path.is_dir() else path.read_bytes() for path in top.rglob("*")}
+
+    def test_a_directory_goes_there_and_back(self):
+        if not service.has_template("python"):
+            self.skipTest("there is no template python")
+        sandbox, top = self.command("create").stdout.strip(), self.tree("tree")
+        (folder / "secret").write_text("no")
+        (top / "link").symlink_to(folder / "secret")
+        os.mkfifo(top / "fifo")
+        refused = self.command("cp", "tree", f"{sandbox}:/tmp/", code=2).stderr
+        self.assertIn("tree is a directory", refused)
+        self.assertIn("cp -r", refused)
+        said = self.command("cp", "-r", "tree", f"{sandbox}:/tmp/copied").stderr
+        self.assertEqual(sorted(line.split()[1] for line in said.splitlines()), ["tree/fifo", "tree/link"])
+        self.command("cp", "-r", "tree", f"{sandbox}:/tmp/")  # keeps its name
+        refused = self.command("cp", f"{sandbox}:/tmp/tree", "back", code=2).stderr
+        self.assertIn("cp -r", refused)
+        (top / "link").unlink()
+        (top / "fifo").unlink()
+        self.command("cp", "-r", f"{sandbox}:/tmp/copied", "back")
+        self.assertEqual(self.files_of(folder / "back"), self.files_of(top))
+        self.command("cp", "-r", f"{sandbox}:/tmp/../tmp/tree/", "back")  # a directory keeps the name of what comes
+        self.assertEqual(self.files_of(folder / "back/tree"), self.files_of(top))
+        self.command("cp", "-r", f"{sandbox}:/tmp/tree/one.txt", "one.txt")
+        self.assertEqual((folder / "one.txt").read_text(), "one")
+        self.command("cp", "-r", f"{sandbox}:/tmp/nothing", "back", code=2)
+
+    def copied(self, target, *paths, code=2):
+        files = [{"path": path, "type": kind, "size_bytes": 1} for path, kind in paths]
+        script = [("say", 200, {"path": "/d", "type": "directory"}), ("say", 200, {"files": files})]
+        with Hostile(*script, *[("say", 200, "x")] * len(paths)) as server:
+            return self.command("cp", "-r", "sbx1:/d", target, url=server.url, code=code).stderr
+
+    def test_no_name_leads_out_of_the_directory(self):
+        for path in ("/d/../out", "/d/a/../../out", "/out", "/dd/out", "/d/", "/d", "/d//out", "/d/./out", "out", "/d/a\0b",
+                     "../out", ""):
+            with self.subTest(path=path):
+                said = self.copied("into", ("/d/fine", "file"), (path, "file"))
+                self.assertIn("is not below /d", said)
+                self.assertFalse((folder / "into").exists())
+
+    def test_links_of_the_target_are_not_followed(self):
+        outside, into = folder / "outside", folder / "linked"
+        outside.mkdir()
+        (outside / "file").write_text("kept")
+        (into / "d").mkdir(parents=True)
+        (into / "d/out").symlink_to(outside)
+        (into / "d/file").symlink_to(outside / "file")
+        os.link(outside / "file", into / "d/hard")
+        for path, kind in (("/d/out/new", "file"), ("/d/out/new", "directory"), ("/d/file", "file"), ("/d/hard", "file"),
+                           ("/d/out", "directory")):
+            with self.subTest(path=path, kind=kind):
+                self.assertIn("cannot be written", self.copied("linked", (path, kind)))
+        (into / "d").rename(into / "moved")
+        (into / "d").symlink_to(outside)
+        self.assertIn("cannot be written", self.copied("linked", ("/d/new", "file")))
+        self.assertEqual(self.files_of(outside), {"file": b"kept"})
+        self.assertIn("left out", self.copied("kinds", ("/d/l", "symlink"), ("/d/f", "file"), code=0))
+        self.assertEqual(self.files_of(folder / "kinds"), {"f": b'"x"'})
+
+    def test_answers_of_another_form_do_no_harm(self):
+        for words, code in ((("snapshots",), 0), (("contexts", "sbx1"), 0), (("ps",), 0), (("fork", "sbx1"), 0), (("info", "sbx1"), 0),
+                            (("update", "sbx1", "--ttl", "1h"), 0), (("update", "sbx1", "--fuel", "1"), 2),
+                            (("cp", "-r", "sbx1:/d", "odd"), 0)):
+            for answer in ([], 7, {"snapshots": [1, {}, {"size_bytes": "x", "id": 7}], "contexts": 7, "sandboxes": [[]]}):
+                with self.subTest(words=words, answer=answer), Hostile(("say", 200, answer), ("say", 200, answer)) as server:
+                    self.command(*words, url=server.url, code=code)
+
+    def test_a_directory_has_bounds(self):
+        many = [(f"/d/{i}", "directory") for i in range(10_001)]
+        self.assertIn("more than 10000", self.copied("many", *many))
+        self.assertFalse((folder / "many").exists())
 
     def test_no_service_is_said(self):
         done = self.command("ps", url="http://127.0.0.1:1", code=2)

@@ -23,7 +23,12 @@ constexpr const char* kMethods[] = {"get", "put", "post", "patch", "delete"};
 struct Parameter {
   std::string name;
   bool is_required = false;
+  bool is_prefix = false;  // of names that the request chooses: "metadata." of "metadata.NAME"
   Schema schema;
+
+  [[nodiscard]] bool has(std::string_view given) const {
+    return is_prefix ? given.starts_with(name) && given.size() > name.size() : given == name;
+  }
 };
 
 struct Rules {
@@ -124,7 +129,10 @@ Status Operations::Impl::read_parameters(const Json& described, Rules& rule) con
     const Json& parameter = at(reference);
     if (parameter["in"] != "query") continue;
     MEMBRANE_ASSIGN(Schema schema, Schema::make(parameter["schema"], json));
-    rule.query.push_back({parameter["name"], parameter.value("required", false), std::move(schema)});
+    std::string name = parameter["name"];
+    const bool is_prefix = parameter.value("x-any-name", false);
+    if (is_prefix) name.resize(name.find('.') + 1);
+    rule.query.push_back({std::move(name), parameter.value("required", false), is_prefix, std::move(schema)});
   }
   return {};
 }
@@ -214,7 +222,8 @@ Answer<void> Operations::check_query(const Operation& operation, const RequestHe
   const Rules& rule = impl_->rules[operation.number];
   std::map<std::string_view, int> given;
   for (const auto& [name, text] : head.query) {
-    const auto known = std::ranges::find(rule.query, name, &Parameter::name);
+    const auto known =
+        std::ranges::find_if(rule.query, [&](const Parameter& parameter) { return parameter.has(name); });
     if (known == rule.query.end())
       return refuse(ApiCode::kInvalidRequest, "there is no query parameter \"" + name + "\" here",
                     "GET /openapi.json describes " + operation.id + ".");

@@ -183,6 +183,9 @@ void Rest::Impl::list_sandboxes(const SharedCall& call) {
   const RequestHead& head = call->request;
   filter.cursor = std::string(head.query_value("cursor").value_or(""));
   filter.label = std::string(head.query_value("label").value_or(""));
+  constexpr std::string_view kMetadata = "metadata.";
+  for (const auto& [name, value] : head.query)
+    if (name.starts_with(kMetadata)) filter.metadata[name.substr(kMetadata.size())] = value;
   if (const auto limit = head.query_value("limit"))
     std::from_chars(limit->data(), limit->data() + limit->size(), filter.limit);
   if (const auto state = head.query_value("state")) filter.state = state_named(*state);

@@ -45,6 +45,38 @@ class Lifecycle(ServiceTest):
         self.assertEqual(self.service.request("GET", "/v1/sandboxes?label=none").json,
                          {"sandboxes": [], "next_cursor": None})
 
+    def test_a_list_of_those_with_metadata(self):
+        def found(query):
+            return [each["id"] for each in self.service.request("GET", f"/v1/sandboxes?label=of-metadata&{query}").json["sandboxes"]]
+        first, second = (self.service.create("wat", labels=["of-metadata"], metadata={"user": "a b", "task.id": number})
+                         for number in ("1", "2"))
+        self.assertEqual(found("metadata.user=a%20b"), [first, second])
+        self.assertEqual(found("metadata.user=a%20b&metadata.task.id=2"), [second])
+        self.assertEqual(found("metadata.user=a%20b&limit=1"), [first])
+        for none in ("metadata.user=a", "metadata.other=1", "metadata.user=", "metadata.task=1"):
+            self.assertEqual(found(none), [], none)
+        for wrong in ("metadata.=1", "metadata=1", "metadata.user=1&metadata.user=2"):
+            self.refused(self.service.request("GET", f"/v1/sandboxes?{wrong}"), 400, "invalid_request")
+
+    def test_a_hint_names_the_field_of_the_policy(self):
+        sandbox = self.service.create("wat")
+        for program, hint in (('(set $url "https://example.org/x") (drop (call $http.get! $url))',
+                               '"http": [{"methods": ["GET"], "url": "https://example.org/*"}]'),
+                              ('(set $key "a") (drop (call $kv.get! $key))', '"kv": {}')):
+            with self.subTest(hint=hint):
+                error = self.service.exec(sandbox, f'(func (export "main") {program})')["error"]
+                self.assertEqual(error["hint"], f"It would be allowed by {hint} in the sandbox's policy.")
+
+    def test_an_empty_policy_revokes_every_grant_and_leaves_the_limits(self):
+        sandbox = self.service.create("wat", policy={"kv": {}, "limits": {"fuel": 12345}})
+        path = f"/v1/sandboxes/{sandbox}/policy"
+        before = self.service.request("GET", path).json
+        self.assertIn("kv", before)
+        self.assertEqual(self.service.request("PATCH", path, {}).status, 200)
+        after = self.service.request("GET", path).json
+        self.assertEqual(after, {name: value for name, value in before.items() if name != "kv"})
+        self.assertEqual(after["limits"]["fuel"], 12345)
+
     def test_what_a_policy_may_not_grant(self):
         for policy, code in (({"fs": [{"guest": "/x", "host": "/etc", "mode": "read"}]}, "forbidden"),
                              ({"kv": {"path": "/tmp/x.db"}}, "forbidden"),

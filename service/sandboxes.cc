@@ -6,6 +6,7 @@
 
 #include "lang/language_names.h"
 #include "sandbox/telling.h"
+#include "service/client_policy.h"
 #include "service/sandbox_record.h"
 #include "service/tokens.h"
 
@@ -427,6 +428,11 @@ Answer<SandboxPage> Sandboxes::list(const std::string& tenant, const SandboxFilt
       if (filter.state && info.state != *filter.state) continue;
       if (!filter.label.empty() && std::ranges::find(info.labels, filter.label) == info.labels.end())
         continue;
+      const auto is_of = [&](const auto& wanted) {
+        const auto has = info.metadata.find(wanted.first);
+        return has != info.metadata.end() && has->second == wanted.second;
+      };
+      if (!std::ranges::all_of(filter.metadata, is_of)) continue;
       all.push_back(std::move(info));
     }
   }
@@ -633,6 +639,7 @@ std::function<void()> Sandboxes::run(Sandbox& sandbox, const std::shared_ptr<Exe
            sandbox.execs.front()->state() == ExecState::kDone)
       sandbox.execs.pop_front();
   }
+  for (sandbox::ReportError& error : report.errors) error.hint = client_hint(std::move(error.hint));
   watcher_.exec_ended({.tenant = sandbox.tenant,
                        .sandbox = sandbox.id,
                        .template_name = sandbox.template_name,

@@ -98,8 +98,9 @@ struct KeptSandbox {
 
 struct SandboxFilter {
   std::optional<SandboxState> state = {};
-  std::string label = {};   // "": any
-  std::string cursor = {};  // of the page before; "": from the first
+  std::string label = {};                            // "": any
+  std::map<std::string, std::string> metadata = {};  // all of it
+  std::string cursor = {};                           // of the page before; "": from the first
   size_t limit = 100;
 };
 struct SandboxPage {

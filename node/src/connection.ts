@@ -14,6 +14,8 @@ export interface Request {
   readonly query?: Readonly<Record<string, string | undefined>>
   readonly json?: unknown
   readonly bytes?: Uint8Array | string
+  /** Of the bytes. */
+  readonly contentType?: string
   readonly accept?: string
   /** A 404 of a second try says that the first one was done. */
   readonly isGoneFine?: boolean
@@ -243,7 +245,7 @@ export class Connection {
       headers['Content-Type'] = 'application/json'
       init.body = JSON.stringify(request.json)
     } else if (request.bytes !== undefined) {
-      headers['Content-Type'] = 'application/octet-stream'
+      headers['Content-Type'] = request.contentType ?? 'application/octet-stream'
       init.body = request.bytes as NonNullable<RequestInit['body']>
     }
     return { url: url.href, init }

@@ -9,7 +9,9 @@ export {
   ProgramError,
   UnreachableError,
 } from './errors.js'
+export { Secrets, Snapshots } from './kept.js'
 export {
+  Contexts,
   Exec,
   Files,
   Sandbox,
@@ -23,13 +25,16 @@ export {
 export { type ConnectionOptions } from './settings.js'
 export {
   Result,
+  type Context,
   type Duration,
   type Event,
   type FileEvent,
   type FileInfo,
   type Forms,
   type Json,
+  type Policy,
   type Receipt,
   type SandboxInfo,
+  type Secret,
   type Snapshot,
 } from './types.js'

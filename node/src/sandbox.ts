@@ -6,22 +6,28 @@ import { errorOfStatus, MembraneError, NotFoundError, notOurs } from './errors.j
 import { type ServerEvent } from './events.js'
 import { settingsOf, type ConnectionOptions } from './settings.js'
 import {
+  contextOf,
   fileOf,
   formsOf,
   infoOf,
+  listOf,
   milliseconds,
   Result,
   seconds,
+  snapshotOf,
+  type Context,
+  type ContextJson,
   type Duration,
   type Event,
   type FileEvent,
   type FileInfo,
   type FileJson,
-  type Json,
+  type Policy,
   type Receipt,
   type SandboxInfo,
   type SandboxJson,
   type Snapshot,
+  type SnapshotJson,
 } from './types.js'
 
 export interface CallOptions {
@@ -35,7 +41,7 @@ export interface CreateOptions extends ConnectionOptions {
   /** The id of one that it goes on from, instead of a template. */
   snapshot?: string
   /** What it may do: as a policy file, in JSON. Nothing without one. */
-  policy?: { readonly [name: string]: Json }
+  policy?: Policy
   /** After which it is ended. */
   ttl?: Duration
   /** Ended after so long without anything to do. */
@@ -76,6 +82,8 @@ export interface ExecOptions {
 export interface ListOptions extends ConnectionOptions {
   state?: string
   label?: string
+  /** Only those with all of this. */
+  metadata?: Readonly<Record<string, string>>
 }
 
 // `await using` of a Node that does not have the symbol yet uses this one, as TypeScript's own helper does.
@@ -331,6 +339,17 @@ export class Files {
     await this.#connection.nothing({ ...this.#request('DELETE', [], options, query), isGoneFine: true })
   }
 
+  /** What is below the directory, as a tar archive; links are left out. */
+  async readArchive(path: string, options: CallOptions = {}): Promise<Uint8Array> {
+    return this.#connection.bytes({ ...this.#request('GET', ['archive'], options, { path }), accept: '*/*' })
+  }
+
+  /** Unpacks a tar archive, also one compressed by gzip, into the directory; files that are there are replaced. */
+  async writeArchive(path: string, archive: Uint8Array, options: CallOptions = {}): Promise<void> {
+    const request = this.#request('PUT', ['archive'], options, { path })
+    await this.#connection.nothing({ ...request, bytes: archive, contentType: 'application/x-tar' })
+  }
+
   /** What changes below the directory, until the reader stops. */
   async *watch(path: string, options: CallOptions = {}): AsyncGenerator<FileEvent, void, undefined> {
     const attempts = new Attempts(this.#connection.settings)
@@ -351,12 +370,44 @@ export class Files {
   }
 }
 
+/** The contexts of a sandbox: exec(code, { context }) runs code in one, by its id. */
+export class Contexts {
+  readonly #connection: Connection
+  readonly #sandbox: string
+
+  /** @internal */
+  constructor(connection: Connection, sandbox: string) {
+    this.#connection = connection
+    this.#sandbox = sandbox
+  }
+
+  /** One of the sandbox's language, or of another. */
+  async open(options: CallOptions & { template?: string } = {}): Promise<Context> {
+    const json = { template: options.template }
+    const request = { method: 'POST', path: pathOf(this.#sandbox, 'contexts'), json, signal: options.signal }
+    return contextOf(await this.#connection.json<ContextJson>(request))
+  }
+
+  /** Those that were opened. */
+  async list(options: CallOptions = {}): Promise<Context[]> {
+    const request = { method: 'GET', path: pathOf(this.#sandbox, 'contexts'), signal: options.signal }
+    return listOf(await this.#connection.json<Record<string, ContextJson[]>>(request), 'contexts').map(contextOf)
+  }
+
+  /** Closes one; its variables and files are gone. */
+  async remove(context: Context | string, options: CallOptions = {}): Promise<void> {
+    const path = pathOf(this.#sandbox, 'contexts', typeof context === 'string' ? context : context.id)
+    await this.#connection.nothing({ method: 'DELETE', path, isGoneFine: true, signal: options.signal })
+  }
+}
+
 /**
  * One sandbox: variables, files and all stay from run to run, until it is killed or its time is over. With `await using` it is
  * killed at the end.
  */
 export class Sandbox {
   readonly files: Files
+  readonly contexts: Contexts
   readonly #connection: Connection
   #info: SandboxInfo
 
@@ -364,6 +415,7 @@ export class Sandbox {
     this.#connection = connection
     this.#info = info
     this.files = new Files(connection, info.id)
+    this.contexts = new Contexts(connection, info.id)
   }
 
   /** Makes one. */
@@ -395,9 +447,15 @@ export class Sandbox {
   /** The token's sandboxes, oldest first, fetched page by page. */
   static async *list(options: ListOptions = {}): AsyncGenerator<Sandbox, void, undefined> {
     const connection = new Connection(settingsOf(options))
+    const metadata = Object.entries(options.metadata ?? {}).map(([name, value]) => [`metadata.${name}`, value])
     let cursor: string | undefined
     do {
-      const query = { state: options.state, label: options.label, cursor } as Record<string, string | undefined>
+      const query: Record<string, string | undefined> = {
+        ...Object.fromEntries(metadata),
+        state: options.state,
+        label: options.label,
+        cursor,
+      }
       const page = await connection.json<{ sandboxes: SandboxJson[]; next_cursor: string | null }>({
         method: 'GET',
         path: '/v1/sandboxes',
@@ -431,6 +489,19 @@ export class Sandbox {
       labels: options.labels,
     }
     return this.#ask('PATCH', [], json, options)
+  }
+
+  /** What it may do, with every limit. */
+  async policy(options: CallOptions = {}): Promise<Policy> {
+    return this.#connection.json({ method: 'GET', path: pathOf(this.id, 'policy'), signal: options.signal })
+  }
+
+  /**
+   * What it may do from now on, whole, but for limits that are not named; what runs is stopped. More than it has needs a
+   * token with the scope policy:widen.
+   */
+  async setPolicy(policy: Policy, options: CallOptions = {}): Promise<void> {
+    await this.#ask('PATCH', ['policy'], policy, options)
   }
 
   /** Runs code. A program that fails is a result like another: its `error` says why, check() throws it. */
@@ -486,13 +557,8 @@ export class Sandbox {
 
   /** Keeps it as it stands now; it goes on. */
   async snapshot(options: CallOptions = {}): Promise<Snapshot> {
-    const path = pathOf(this.id, 'snapshot')
-    const made = await this.#connection.json<{ id: string; template?: string }>({
-      method: 'POST',
-      path,
-      signal: options.signal,
-    })
-    return { id: made.id, template: made.template ?? '' }
+    const request = { method: 'POST', path: pathOf(this.id, 'snapshot'), signal: options.signal }
+    return snapshotOf(await this.#connection.json<SnapshotJson>(request))
   }
 
   /** Ends it; what it runs is stopped. */

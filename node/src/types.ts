@@ -49,10 +49,33 @@ export interface FileEvent {
   readonly path: string
 }
 
+/** What a sandbox may do: as a policy file, in JSON. */
+export type Policy = { readonly [name: string]: Json }
+
 /** A sandbox as it stood at one moment, kept. */
 export interface Snapshot {
   readonly id: string
   readonly template: string
+  /** The id of the sandbox that it was made of. */
+  readonly sandbox: string
+  /** Of the template that it was promoted to. */
+  readonly name: string | undefined
+  readonly createdAt: Date | undefined
+  readonly sizeBytes: number
+}
+
+/** State and files of their own in a sandbox, beside those that are there from the start. */
+export interface Context {
+  readonly id: string
+  readonly template: string
+  readonly createdAt: Date | undefined
+}
+
+/** A value that the service keeps for headers that policies name, and sends to these hosts alone. Nobody reads it again. */
+export interface Secret {
+  readonly name: string
+  readonly hosts: readonly string[]
+  readonly updatedAt: Date | undefined
 }
 
 /** A step of a program that runs. */
@@ -91,6 +114,25 @@ export interface SandboxJson {
   readonly expires_at?: string
   readonly metadata?: Record<string, string>
   readonly labels?: string[]
+}
+
+export interface SnapshotJson {
+  readonly id: string
+  readonly template?: string
+  readonly sandbox?: string
+  readonly name?: string | null
+  readonly created_at?: string
+  readonly size_bytes?: number
+}
+export interface ContextJson {
+  readonly id: string
+  readonly template: string
+  readonly created_at?: string
+}
+export interface SecretJson {
+  readonly name: string
+  readonly hosts?: readonly string[]
+  readonly updated_at?: string
 }
 
 /** What an exec did, sealed by the service: what `membrane verify` and `membrane replay` read, as NAME and NAME.private. */
@@ -168,14 +210,45 @@ export function fileOf(json: FileJson): FileInfo {
   return { path: json.path, sizeBytes: json.size_bytes ?? 0, kind: json.kind ?? json.type ?? 'file' }
 }
 
+const timeOf = (text: string | undefined): Date | undefined => (text === undefined ? undefined : new Date(text))
+
+export function snapshotOf(json: SnapshotJson): Snapshot {
+  if (typeof json?.id !== 'string') throw notOurs('not of the form that was expected')
+  return {
+    id: json.id,
+    template: json.template ?? '',
+    sandbox: json.sandbox ?? '',
+    name: json.name ?? undefined,
+    createdAt: timeOf(json.created_at),
+    sizeBytes: json.size_bytes ?? 0,
+  }
+}
+
+export function contextOf(json: ContextJson): Context {
+  if (typeof json?.id !== 'string') throw notOurs('not of the form that was expected')
+  return { id: json.id, template: json.template, createdAt: timeOf(json.created_at) }
+}
+
+export function secretOf(json: SecretJson): Secret {
+  if (typeof json?.name !== 'string') throw notOurs('not of the form that was expected')
+  return { name: json.name, hosts: json.hosts ?? [], updatedAt: timeOf(json.updated_at) }
+}
+
+/** The list that an answer has under a name. */
+export function listOf<T>(json: Readonly<Record<string, readonly T[]>>, name: string): readonly T[] {
+  const list = json?.[name]
+  if (!Array.isArray(list)) throw notOurs('not of the form that was expected')
+  return list
+}
+
 export function infoOf(json: SandboxJson): SandboxInfo {
   if (typeof json?.id !== 'string') throw notOurs('not of the form that was expected')
   return {
     id: json.id,
     template: json.template,
     state: json.state,
-    createdAt: json.created_at === undefined ? undefined : new Date(json.created_at),
-    expiresAt: json.expires_at === undefined ? undefined : new Date(json.expires_at),
+    createdAt: timeOf(json.created_at),
+    expiresAt: timeOf(json.expires_at),
     metadata: json.metadata ?? {},
     labels: json.labels ?? [],
   }

@@ -8,7 +8,15 @@
 Sandbox waits for each answer; AsyncSandbox has the same methods, awaited.
 """
 
-from ._async import AsyncExec, AsyncFiles, AsyncSandbox, AsyncStream
+from ._async import (
+    AsyncContexts,
+    AsyncExec,
+    AsyncFiles,
+    AsyncSandbox,
+    AsyncSecrets,
+    AsyncSnapshots,
+    AsyncStream,
+)
 from ._errors import (
     BusyError,
     DeniedError,
@@ -18,18 +26,35 @@ from ._errors import (
     ProgramError,
     UnreachableError,
 )
-from ._sync import Exec, Files, Sandbox, Stream
-from ._types import Duration, Event, FileEvent, FileInfo, Forms, Receipt, Result, SandboxInfo, Snapshot
+from ._sync import Contexts, Exec, Files, Sandbox, Secrets, Snapshots, Stream
+from ._types import (
+    Context,
+    Duration,
+    Event,
+    FileEvent,
+    FileInfo,
+    Forms,
+    Receipt,
+    Result,
+    SandboxInfo,
+    Secret,
+    Snapshot,
+)
 from ._version import VERSION
 
 __version__ = VERSION
 
 __all__ = [
+    "AsyncContexts",
     "AsyncExec",
     "AsyncFiles",
     "AsyncSandbox",
+    "AsyncSecrets",
+    "AsyncSnapshots",
     "AsyncStream",
     "BusyError",
+    "Context",
+    "Contexts",
     "DeniedError",
     "Duration",
     "Event",
@@ -46,7 +71,10 @@ __all__ = [
     "Result",
     "Sandbox",
     "SandboxInfo",
+    "Secret",
+    "Secrets",
     "Snapshot",
+    "Snapshots",
     "Stream",
     "UnreachableError",
 ]

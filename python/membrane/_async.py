@@ -10,6 +10,7 @@ import weakref
 from types import TracebackType
 from typing import (
     Any,
+    Dict,
     AsyncGenerator,
     AsyncIterator,
     List,
@@ -30,7 +31,18 @@ from ._errors import MembraneError
 from ._events import EventParser, ServerEvent
 from ._requests import Request, Turn
 from ._settings import Settings, settings
-from ._types import Duration, Event, FileEvent, FileInfo, Receipt, Result, SandboxInfo, Snapshot
+from ._types import (
+    Context,
+    Duration,
+    Event,
+    FileEvent,
+    FileInfo,
+    Receipt,
+    Result,
+    SandboxInfo,
+    Secret,
+    Snapshot,
+)
 from ._version import VERSION
 
 T = TypeVar("T")
@@ -248,6 +260,14 @@ class AsyncFiles:
     async def remove(self, path: str, *, recursive: bool = False) -> None:
         await self._connection.send(requests.remove(self._sandbox, path, recursive))
 
+    async def read_archive(self, path: str) -> bytes:
+        """What is below the directory, as a tar archive; links are left out."""
+        return await self._connection.send(requests.read_archive(self._sandbox, path))
+
+    async def write_archive(self, path: str, archive: bytes) -> None:
+        """Unpacks a tar archive, also one compressed by gzip, into the directory; files that are there are replaced."""
+        await self._connection.send(requests.write_archive(self._sandbox, path, archive))
+
     async def watch(self, path: str) -> AsyncIterator[FileEvent]:
         """What changes below the directory, until the reader stops."""
         attempts = Attempts(self._connection.settings)
@@ -267,6 +287,27 @@ class AsyncFiles:
             await asyncio.sleep(attempts.after_error(cut))
 
 
+class AsyncContexts:
+    """The contexts of a sandbox: exec(context=…) runs code in one, by its id."""
+
+    def __init__(self, connection: AsyncConnection, sandbox: str) -> None:
+        self._connection = connection
+        self._sandbox = sandbox
+
+    async def open(self, template: Optional[str] = None) -> Context:
+        """One of the sandbox's language, or of another."""
+        return await self._connection.send(requests.open_context(self._sandbox, template))
+
+    async def list(self) -> List[Context]:
+        """Those that were opened."""
+        return await self._connection.send(requests.list_contexts(self._sandbox))
+
+    async def remove(self, context: Union[Context, str]) -> None:
+        """Closes one; its variables and files are gone."""
+        id = context if isinstance(context, str) else context.id
+        await self._connection.send(requests.close_context(self._sandbox, id))
+
+
 class AsyncSandbox:
     """One sandbox: variables, files and all stay from run to run, until it is killed or its time is over.
 
@@ -277,6 +318,7 @@ class AsyncSandbox:
         self._connection = connection
         self._info = info
         self.files = AsyncFiles(connection, info.id)
+        self.contexts = AsyncContexts(connection, info.id)
 
     @classmethod
     async def create(
@@ -329,16 +371,17 @@ class AsyncSandbox:
         *,
         state: Optional[str] = None,
         label: Optional[str] = None,
+        metadata: Optional[Mapping[str, str]] = None,
         url: Optional[str] = None,
         token: Optional[str] = None,
         timeout: float = 60.0,
         retries: int = 3,
     ) -> AsyncIterator[AsyncSandbox]:
-        """The token's sandboxes, oldest first, fetched page by page."""
+        """The token's sandboxes, oldest first, fetched page by page; only those with all of this metadata, where it is given."""
         at = connection(url, token, timeout, retries)
         cursor: Optional[str] = None
         while True:
-            page = await at.send(requests.list_page(state, label, cursor))
+            page = await at.send(requests.list_page(state, label, metadata, cursor))
             for info in page.sandboxes:
                 yield cls(at, info)
             cursor = page.next_cursor
@@ -369,6 +412,16 @@ class AsyncSandbox:
         """Changes what is given; ttl counts from now, an idle_timeout of 0 is none."""
         self._info = await self._connection.send(requests.update(self.id, ttl, idle_timeout, metadata, labels))
         return self._info
+
+    async def policy(self) -> Dict[str, Any]:
+        """What it may do, with every limit: as a policy file in JSON."""
+        return await self._connection.send(requests.policy(self.id))
+
+    async def set_policy(self, policy: Mapping[str, Any]) -> None:
+        """What it may do from now on, whole, but for limits that are not named; what runs is stopped.
+
+        More than it has needs a token with the scope policy:widen."""
+        self._info = await self._connection.send(requests.set_policy(self.id, policy))
 
     async def run(self, code: str, *, timeout: Optional[Duration] = None) -> Result:
         """Runs code. A program that fails is a result like another: its `error` says why, check() raises it."""
@@ -478,3 +531,44 @@ class AsyncSandbox:
 
     def __repr__(self) -> str:
         return f"<AsyncSandbox {self.id} of {self.template}>"
+
+
+class AsyncSnapshots:
+    """The snapshots of a token; Sandbox.snapshot() makes them."""
+
+    def __init__(
+        self, *, url: Optional[str] = None, token: Optional[str] = None, timeout: float = 60.0, retries: int = 3
+    ) -> None:
+        self._settings = (url, token, timeout, retries)
+
+    async def list(self) -> List[Snapshot]:
+        """Oldest first."""
+        return await connection(*self._settings).send(requests.list_snapshots())
+
+    async def remove(self, id: str) -> None:
+        """Sandboxes that were made of it stay."""
+        await connection(*self._settings).send(requests.remove_snapshot(id))
+
+    async def promote(self, id: str, name: str) -> Snapshot:
+        """Gives it a name, by which Sandbox.create(template=name) makes sandboxes of it."""
+        return await connection(*self._settings).send(requests.promote_snapshot(id, name))
+
+
+class AsyncSecrets:
+    """The secrets of a token, for headers that policies name. Their values go in and never come out."""
+
+    def __init__(
+        self, *, url: Optional[str] = None, token: Optional[str] = None, timeout: float = 60.0, retries: int = 3
+    ) -> None:
+        self._settings = (url, token, timeout, retries)
+
+    async def put(self, name: str, value: str, *, hosts: Sequence[str]) -> Secret:
+        """Keeps one, or replaces it. hosts: where it may be sent, as "api.example.com" or "*.example.com"."""
+        return await connection(*self._settings).send(requests.put_secret(name, value, hosts))
+
+    async def list(self) -> List[Secret]:
+        return await connection(*self._settings).send(requests.list_secrets())
+
+    async def remove(self, name: str) -> None:
+        """No sandbox can send it from then on."""
+        await connection(*self._settings).send(requests.remove_secret(name))

@@ -14,7 +14,20 @@ import httpx
 
 from ._errors import MembraneError, UnreachableError, error_of_status
 from ._events import ServerEvent
-from ._types import Duration, Event, FileEvent, FileInfo, Result, SandboxInfo, Snapshot, forms_of, milliseconds, seconds
+from ._types import (
+    Context,
+    Duration,
+    Event,
+    FileEvent,
+    FileInfo,
+    Result,
+    SandboxInfo,
+    Secret,
+    Snapshot,
+    forms_of,
+    milliseconds,
+    seconds,
+)
 
 T = TypeVar("T")
 RETRIED_STATUSES = (429, 503)
@@ -66,6 +79,7 @@ def request(
     json_body: Optional[Mapping[str, Any]] = None,
     bytes_body: Optional[bytes] = None,
     query: Optional[Mapping[str, Any]] = None,
+    content_type: str = "application/octet-stream",
     accept: str = JSON,
     is_gone_fine: bool = False,
 ) -> Request[T]:
@@ -75,7 +89,7 @@ def request(
         body = json.dumps(json_body).encode()
         headers["Content-Type"] = JSON
     elif body is not None:
-        headers["Content-Type"] = "application/octet-stream"
+        headers["Content-Type"] = content_type
     if method == "POST":
         headers["Idempotency-Key"] = str(uuid.uuid4())
     if query:
@@ -196,12 +210,16 @@ class Page:
     next_cursor: Optional[str]
 
 
-def list_page(state: Optional[str], label: Optional[str], cursor: Optional[str]) -> Request[Page]:
+def list_page(
+    state: Optional[str], label: Optional[str], metadata: Optional[Mapping[str, str]], cursor: Optional[str]
+) -> Request[Page]:
     def decode(body: bytes) -> Page:
         json = json_of(body)
         return Page([SandboxInfo.of_json(each) for each in json["sandboxes"]], json["next_cursor"])
 
-    return request("GET", "/v1/sandboxes", decode, query=without_none(state=state, label=label, cursor=cursor))
+    query = without_none(state=state, label=label, cursor=cursor)
+    query.update({f"metadata.{name}": value for name, value in (metadata or {}).items()})
+    return request("GET", "/v1/sandboxes", decode, query=query)
 
 
 def kill(sandbox: str) -> Request[None]:
@@ -224,7 +242,74 @@ def resume(sandbox: str) -> Request[SandboxInfo]:
 
 
 def snapshot(sandbox: str) -> Request[Snapshot]:
-    return request("POST", _path(sandbox, "snapshot"), lambda body: Snapshot.of_json(json_of(body)))
+    return request("POST", _path(sandbox, "snapshot"), _snapshot)
+
+
+def policy(sandbox: str) -> Request[dict[str, Any]]:
+    return request("GET", _path(sandbox, "policy"), lambda body: dict(json_of(body)))
+
+
+def set_policy(sandbox: str, policy: Mapping[str, Any]) -> Request[SandboxInfo]:
+    return request("PATCH", _path(sandbox, "policy"), _info, json_body=policy)
+
+
+# -- contexts -------------------------------------------------------------------------------------------------------
+
+
+def open_context(sandbox: str, template: Optional[str]) -> Request[Context]:
+    spec = without_none(template=template)
+    return request("POST", _path(sandbox, "contexts"), lambda body: Context.of_json(json_of(body)), json_body=spec)
+
+
+def list_contexts(sandbox: str) -> Request[list[Context]]:
+    def decode(body: bytes) -> list[Context]:
+        return [Context.of_json(each) for each in json_of(body)["contexts"]]
+
+    return request("GET", _path(sandbox, "contexts"), decode)
+
+
+def close_context(sandbox: str, context: str) -> Request[None]:
+    return request("DELETE", _path(sandbox, "contexts", context), nothing, is_gone_fine=True)
+
+
+# -- what outlives sandboxes ----------------------------------------------------------------------------------------
+
+
+def _snapshot(body: bytes) -> Snapshot:
+    return Snapshot.of_json(json_of(body))
+
+
+def list_snapshots() -> Request[list[Snapshot]]:
+    def decode(body: bytes) -> list[Snapshot]:
+        return [Snapshot.of_json(each) for each in json_of(body)["snapshots"]]
+
+    return request("GET", "/v1/snapshots", decode)
+
+
+def remove_snapshot(id: str) -> Request[None]:
+    return request("DELETE", "/v1/snapshots/" + quote(id, safe=""), nothing, is_gone_fine=True)
+
+
+def promote_snapshot(id: str, name: str) -> Request[Snapshot]:
+    path = "/v1/snapshots/" + quote(id, safe="") + "/promote"
+    return request("POST", path, _snapshot, json_body={"name": name})
+
+
+def put_secret(name: str, value: str, hosts: Sequence[str]) -> Request[Secret]:
+    body = {"value": value, "hosts": list(hosts)}
+    path = "/v1/secrets/" + quote(name, safe="")
+    return request("PUT", path, lambda answer: Secret.of_json(json_of(answer)), json_body=body)
+
+
+def list_secrets() -> Request[list[Secret]]:
+    def decode(body: bytes) -> list[Secret]:
+        return [Secret.of_json(each) for each in json_of(body)["secrets"]]
+
+    return request("GET", "/v1/secrets", decode)
+
+
+def remove_secret(name: str) -> Request[None]:
+    return request("DELETE", "/v1/secrets/" + quote(name, safe=""), nothing, is_gone_fine=True)
 
 
 # -- execs ----------------------------------------------------------------------------------------------------------
@@ -357,6 +442,15 @@ def remove(sandbox: str, path: str, recursive: bool) -> Request[None]:
 
 def watch(sandbox: str, path: str) -> Request[None]:
     return request("GET", _path(sandbox, "files", "watch"), nothing, query={"path": path}, accept=EVENTS)
+
+
+def read_archive(sandbox: str, path: str) -> Request[bytes]:
+    return request("GET", _path(sandbox, "files", "archive"), lambda body: body, query={"path": path}, accept="*/*")
+
+
+def write_archive(sandbox: str, path: str, archive: bytes) -> Request[None]:
+    where, query = _path(sandbox, "files", "archive"), {"path": path}
+    return request("PUT", where, nothing, query=query, bytes_body=bytes(archive), content_type="application/x-tar")
 
 
 def file_event_of(event: ServerEvent) -> Optional[FileEvent]:

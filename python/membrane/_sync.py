@@ -9,7 +9,7 @@ import os
 import threading
 import time
 from types import TracebackType
-from typing import Any, Iterator, List, Literal, Mapping, Optional, Sequence, TypeVar, Union, overload
+from typing import Any, Dict, Iterator, List, Literal, Mapping, Optional, Sequence, TypeVar, Union, overload
 
 import httpx
 
@@ -19,7 +19,18 @@ from ._errors import MembraneError
 from ._events import EventParser, ServerEvent
 from ._requests import Request, Turn
 from ._settings import Settings, settings
-from ._types import Duration, Event, FileEvent, FileInfo, Receipt, Result, SandboxInfo, Snapshot
+from ._types import (
+    Context,
+    Duration,
+    Event,
+    FileEvent,
+    FileInfo,
+    Receipt,
+    Result,
+    SandboxInfo,
+    Secret,
+    Snapshot,
+)
 from ._version import VERSION
 
 T = TypeVar("T")
@@ -233,6 +244,14 @@ class Files:
     def remove(self, path: str, *, recursive: bool = False) -> None:
         self._connection.send(requests.remove(self._sandbox, path, recursive))
 
+    def read_archive(self, path: str) -> bytes:
+        """What is below the directory, as a tar archive; links are left out."""
+        return self._connection.send(requests.read_archive(self._sandbox, path))
+
+    def write_archive(self, path: str, archive: bytes) -> None:
+        """Unpacks a tar archive, also one compressed by gzip, into the directory; files that are there are replaced."""
+        self._connection.send(requests.write_archive(self._sandbox, path, archive))
+
     def watch(self, path: str) -> Iterator[FileEvent]:
         """What changes below the directory, until the reader stops."""
         attempts = Attempts(self._connection.settings)
@@ -252,6 +271,27 @@ class Files:
             time.sleep(attempts.after_error(cut))
 
 
+class Contexts:
+    """The contexts of a sandbox: exec(context=…) runs code in one, by its id."""
+
+    def __init__(self, connection: Connection, sandbox: str) -> None:
+        self._connection = connection
+        self._sandbox = sandbox
+
+    def open(self, template: Optional[str] = None) -> Context:
+        """One of the sandbox's language, or of another."""
+        return self._connection.send(requests.open_context(self._sandbox, template))
+
+    def list(self) -> List[Context]:
+        """Those that were opened."""
+        return self._connection.send(requests.list_contexts(self._sandbox))
+
+    def remove(self, context: Union[Context, str]) -> None:
+        """Closes one; its variables and files are gone."""
+        id = context if isinstance(context, str) else context.id
+        self._connection.send(requests.close_context(self._sandbox, id))
+
+
 class Sandbox:
     """One sandbox: variables, files and all stay from run to run, until it is killed or its time is over.
 
@@ -262,6 +302,7 @@ class Sandbox:
         self._connection = connection
         self._info = info
         self.files = Files(connection, info.id)
+        self.contexts = Contexts(connection, info.id)
 
     @classmethod
     def create(
@@ -314,16 +355,17 @@ class Sandbox:
         *,
         state: Optional[str] = None,
         label: Optional[str] = None,
+        metadata: Optional[Mapping[str, str]] = None,
         url: Optional[str] = None,
         token: Optional[str] = None,
         timeout: float = 60.0,
         retries: int = 3,
     ) -> Iterator[Sandbox]:
-        """The token's sandboxes, oldest first, fetched page by page."""
+        """The token's sandboxes, oldest first, fetched page by page; only those with all of this metadata, where it is given."""
         at = connection(url, token, timeout, retries)
         cursor: Optional[str] = None
         while True:
-            page = at.send(requests.list_page(state, label, cursor))
+            page = at.send(requests.list_page(state, label, metadata, cursor))
             for info in page.sandboxes:
                 yield cls(at, info)
             cursor = page.next_cursor
@@ -354,6 +396,16 @@ class Sandbox:
         """Changes what is given; ttl counts from now, an idle_timeout of 0 is none."""
         self._info = self._connection.send(requests.update(self.id, ttl, idle_timeout, metadata, labels))
         return self._info
+
+    def policy(self) -> Dict[str, Any]:
+        """What it may do, with every limit: as a policy file in JSON."""
+        return self._connection.send(requests.policy(self.id))
+
+    def set_policy(self, policy: Mapping[str, Any]) -> None:
+        """What it may do from now on, whole, but for limits that are not named; what runs is stopped.
+
+        More than it has needs a token with the scope policy:widen."""
+        self._info = self._connection.send(requests.set_policy(self.id, policy))
 
     def run(self, code: str, *, timeout: Optional[Duration] = None) -> Result:
         """Runs code. A program that fails is a result like another: its `error` says why, check() raises it."""
@@ -461,3 +513,44 @@ class Sandbox:
 
     def __repr__(self) -> str:
         return f"<Sandbox {self.id} of {self.template}>"
+
+
+class Snapshots:
+    """The snapshots of a token; Sandbox.snapshot() makes them."""
+
+    def __init__(
+        self, *, url: Optional[str] = None, token: Optional[str] = None, timeout: float = 60.0, retries: int = 3
+    ) -> None:
+        self._settings = (url, token, timeout, retries)
+
+    def list(self) -> List[Snapshot]:
+        """Oldest first."""
+        return connection(*self._settings).send(requests.list_snapshots())
+
+    def remove(self, id: str) -> None:
+        """Sandboxes that were made of it stay."""
+        connection(*self._settings).send(requests.remove_snapshot(id))
+
+    def promote(self, id: str, name: str) -> Snapshot:
+        """Gives it a name, by which Sandbox.create(template=name) makes sandboxes of it."""
+        return connection(*self._settings).send(requests.promote_snapshot(id, name))
+
+
+class Secrets:
+    """The secrets of a token, for headers that policies name. Their values go in and never come out."""
+
+    def __init__(
+        self, *, url: Optional[str] = None, token: Optional[str] = None, timeout: float = 60.0, retries: int = 3
+    ) -> None:
+        self._settings = (url, token, timeout, retries)
+
+    def put(self, name: str, value: str, *, hosts: Sequence[str]) -> Secret:
+        """Keeps one, or replaces it. hosts: where it may be sent, as "api.example.com" or "*.example.com"."""
+        return connection(*self._settings).send(requests.put_secret(name, value, hosts))
+
+    def list(self) -> List[Secret]:
+        return connection(*self._settings).send(requests.list_secrets())
+
+    def remove(self, name: str) -> None:
+        """No sandbox can send it from then on."""
+        connection(*self._settings).send(requests.remove_secret(name))

@@ -118,14 +118,54 @@ class Receipt:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A sandbox as it stood at one moment, kept."""
+    """A sandbox as it stood at one moment, kept.
+
+    sandbox: the id of the one that it was made of; name: that of the template which it was promoted to, None before.
+    """
 
     id: str
     template: str = ""
+    sandbox: str = ""
+    name: Optional[str] = None
+    created_at: Optional[datetime.datetime] = None
+    size_bytes: int = 0
 
     @classmethod
     def of_json(cls, json: Mapping[str, Any]) -> Snapshot:
-        return cls(json["id"], json.get("template", ""))
+        return cls(
+            id=json["id"],
+            template=json.get("template", ""),
+            sandbox=json.get("sandbox", ""),
+            name=json.get("name"),
+            created_at=_time(json.get("created_at")),
+            size_bytes=json.get("size_bytes") or 0,
+        )
+
+
+@dataclass(frozen=True)
+class Context:
+    """State and files of their own in a sandbox, beside those that are there from the start."""
+
+    id: str
+    template: str
+    created_at: Optional[datetime.datetime] = None
+
+    @classmethod
+    def of_json(cls, json: Mapping[str, Any]) -> Context:
+        return cls(json["id"], json["template"], _time(json.get("created_at")))
+
+
+@dataclass(frozen=True)
+class Secret:
+    """A value that the service keeps for headers that policies name, and sends to these hosts alone. Nobody reads it again."""
+
+    name: str
+    hosts: Sequence[str] = ()
+    updated_at: Optional[datetime.datetime] = None
+
+    @classmethod
+    def of_json(cls, json: Mapping[str, Any]) -> Secret:
+        return cls(json["name"], tuple(json.get("hosts", ())), _time(json.get("updated_at")))
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,67 @@
+// What the commands share that speak to a service. Each is in a file by its subject, command_remote_SUBJECT.cc; add_remote()
+// of cli.h adds them all.
+//
+// Include from .cc files only: the JSON library is slow to compile.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "policy/policy.h"
+
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
+
+namespace membrane::cli {
+
+class RemoteOptions;
+using Json = nlohmann::ordered_json;
+
+// The parts of a path below that of a sandbox: {"v1", "sandboxes", ID, "exec"}.
+std::vector<std::string> of_sandbox(const std::string& id, std::vector<std::string> rest = {});
+// What an answer has under a name: "", [] and 0 where there is no such text, list or whole number.
+std::string text_at(const Json& json, const char* name);
+Json list_at(const Json& json, const char* name);
+uint64_t number_at(const Json& json, const char* name);
+
+// Of what people write, as 500ms, 10m, 1h. Errors: kInvalidArgument.
+Result<uint64_t> duration_ms(const std::string& text);
+// Rounded up.
+Result<uint64_t> whole_seconds(const std::string& text);
+
+// {"NAME": "VALUE"} of "NAME=VALUE" words. Errors: kInvalidArgument.
+Result<Json> pairs_of(const char* option, const std::vector<std::string>& words);
+
+// Errors: kDenied for what a service grants to nobody.
+Status check_for_service(const policy::Policy& policy);
+
+// Columns as wide as they must be; the first row is their heads, and no row is longer.
+std::string table_text(const std::vector<std::vector<std::string>>& rows);
+
+// Removes what each name stands for and prints the names of what is gone; the rest is still removed when one cannot be. The
+// error is the last one: the others are told.
+Result<int> remove_each(const RemoteOptions& options, const std::vector<std::string>& names,
+                        const std::function<std::vector<std::string>(const std::string& name)>& path_of);
+
+// The exit code of a command, which complains of its error.
+int finish(const Result<int>& done, bool json = false);
+
+// The sandbox that a command is about.
+CLI::Option* add_id(CLI::App& command, std::string& id);
+
+// Each adds its subcommand to `app`, as add_remote() does.
+void add_remote_exec(CLI::App& app, int& exit_code);
+void add_remote_copy(CLI::App& app, int& exit_code);
+void add_remote_info(CLI::App& app, int& exit_code);
+void add_remote_update(CLI::App& app, int& exit_code);
+void add_remote_contexts(CLI::App& app, int& exit_code);   // context, contexts
+void add_remote_snapshots(CLI::App& app, int& exit_code);  // snapshots
+void add_remote_logs(CLI::App& app, int& exit_code);
+
+}  // namespace membrane::cli

@@ -1,0 +1,390 @@
+// Of a service: exec, logs.
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <filesystem>
+#include <optional>
+#include <set>
+#include <thread>
+
+#include "agent/interrupt.h"
+#include "agent/retry.h"
+#include "base/json.h"
+#include "cli/cli.h"
+#include "cli/command_remote.h"
+#include "cli/input_source.h"
+#include "cli/remote.h"
+#include "cli/seal.h"
+#include "sandbox/receipt_files.h"
+#include "sandbox/report.h"
+
+namespace membrane::cli {
+namespace {
+
+constexpr uint64_t kMostCodeBytes = 16u << 20;  // as the service's own limit
+constexpr uint32_t kMostCuts = 3;               // of one stream, without an event
+constexpr uint64_t kLookAgainMs = 500;
+constexpr int kExitInterrupted = 130;
+
+// -- exec -----------------------------------------------------------------------------------------------------------
+
+struct ExecOptions {
+  RemoteOptions remote;
+  std::string id, code, input, timeout, context, seal_file;
+  std::vector<std::string> environment;
+  std::vector<std::string> words;  // a file, unless there is code; then arguments
+  bool has_code = false, json = false, background = false, interactive = false;
+};
+
+Result<Json> turn_of(const ExecOptions& options) {
+  Json turn;
+  auto words = options.words;
+  if (options.has_code) {
+    turn["code"] = options.code;
+  } else if (words.empty()) {
+    return fail(ErrorCode::kInvalidArgument, "there is nothing to run",
+                "Give -e CODE or a file; - is standard input.");
+  } else {
+    MEMBRANE_ASSIGN(turn["code"], read_input(words.front(), kMostCodeBytes));
+    words.erase(words.begin());
+  }
+  if (!words.empty()) turn["arguments"] = words;
+  if (!options.context.empty()) turn["context"] = options.context;
+  if (!options.environment.empty()) {
+    MEMBRANE_ASSIGN(turn["env"], pairs_of("--env", options.environment));
+  }
+  if (!options.input.empty()) {
+    MEMBRANE_ASSIGN(turn["stdin"], read_input(options.input, kMostCodeBytes));
+  }
+  if (!options.timeout.empty()) {
+    MEMBRANE_ASSIGN(turn["timeout_ms"], duration_ms(options.timeout));
+  }
+  if (!options.seal_file.empty()) turn["seal"] = true;
+  if (options.interactive) turn["open_stdin"] = true;
+  return turn;
+}
+
+// Shows the events of an exec as they come, and keeps its report.
+class ExecView {
+ public:
+  explicit ExecView(bool is_quiet) : is_quiet_(is_quiet) {}
+
+  void take(const agent::SseEvent& event) {
+    last_id = event.last_event_id;
+    ++count;
+    const auto json = read_ordered_json(event.data, "an event");
+    if (!json || !json->is_object()) return;
+    if (event.type == "report") report = *json;
+    if (is_quiet_) return;
+    if (event.type == "stdout") show(stdout, text_at(*json, "text"), in_line_);
+    if (event.type == "stderr") show(stderr, text_at(*json, "text"), error_in_line_);
+    if (event.type == "approval")
+      print(stderr, "approval " + text_at(*json, "id") + " " + text_at(*json, "state") + ": " +
+                        text_at(*json, "function") + " " + text_at(*json, "target") + "\n");
+  }
+
+  // The last value, and why the program failed.
+  void show_end() {
+    const std::string result = text_at(report, "result");
+    if (!result.empty()) {
+      print((in_line_ ? "\n" : "") + result + "\n");
+      in_line_ = false;
+    }
+    std::fflush(stdout);
+    const auto error = report.find("error");
+    if (error == report.end() || !error->is_object()) return;
+    if (error_in_line_ || (in_line_ && same_file(stdout, stderr))) print(stderr, "\n");
+    const std::string traceback = text_at(*error, "traceback"), hint = text_at(*error, "hint");
+    print(stderr, traceback.empty() ? text_at(report, "outcome") + ": " + text_at(*error, "message") + "\n"
+                                    : traceback);
+    if (!hint.empty()) print(stderr, "hint: " + hint + "\n");
+  }
+
+  [[nodiscard]] int exit_code() const {
+    if (const auto code = report.find("exit_code"); code != report.end() && code->is_number_integer())
+      return sandbox::exit_code_of_process(code->get<int64_t>());
+    const std::string outcome = text_at(report, "outcome");
+#define X(id, name, exit, sentence)   \
+  if (outcome == (name)) return exit;
+    MEMBRANE_OUTCOMES(X)
+#undef X
+    return kExitMembrane;
+  }
+
+  Json report;
+  std::string last_id;
+  uint64_t count = 0;
+
+ private:
+  static void show(std::FILE* to, const std::string& text, bool& in_line) {
+    if (text.empty()) return;
+    print(to, text);
+    std::fflush(to);
+    in_line = !text.ends_with('\n');
+  }
+
+  const bool is_quiet_;
+  bool in_line_ = false, error_in_line_ = false;
+};
+
+RemoteRequest events_of(const std::string& sandbox, const std::string& exec, const std::string& after) {
+  RemoteRequest request{.path = of_sandbox(sandbox, {"execs", exec, "events"})};
+  if (!after.empty()) request.query = {{"after", after}};
+  return request;
+}
+
+// Reads the exec's events to the report; a stream that is cut is read on from where it was.
+Status follow(Remote& remote, const std::string& sandbox, RemoteRequest request, std::string exec,
+              ExecView& view) {
+  for (uint32_t cuts = 0;;) {
+    const uint64_t before = view.count;
+    const Status read = remote.stream(request, [&](const agent::SseEvent& event) { view.take(event); });
+    if (!view.report.is_null()) return {};
+    if (!remote.exec_id().empty()) exec = remote.exec_id();
+    cuts = view.count == before ? cuts + 1 : 0;
+    const bool is_cut = read || read.error().code == ErrorCode::kUnavailable;
+    if (!is_cut || exec.empty() || cuts > kMostCuts)
+      return read ? fail(ErrorCode::kUnavailable, "the service ended the answer before its end") : read;
+    request = events_of(sandbox, exec, view.last_id);
+  }
+}
+
+Result<int> exec_in_background(Remote& remote, const ExecOptions& options, Json turn) {
+  turn["background"] = true;
+  MEMBRANE_ASSIGN(const Json exec,
+                  remote.send_json(json_request("POST", of_sandbox(options.id, {"exec"}), turn)));
+  if (options.json) print_json(exec);
+  else print(text_at(exec, "exec_id") + "\n");
+  return kExitOk;
+}
+
+// Gives an exec this command's standard input, as it comes, on a thread of its own.
+class InputPump {
+ public:
+  InputPump(Remote remote, std::string sandbox, std::string exec)
+      : remote_(std::move(remote)),
+        path_(of_sandbox(sandbox, {"execs", std::move(exec), "stdin"})),
+        thread_([this] { run(); }) {}
+  ~InputPump() {
+    is_over_ = true;
+    thread_.join();
+  }
+  InputPump(const InputPump&) = delete;
+  InputPump& operator=(const InputPump&) = delete;
+
+ private:
+  void run() {
+    constexpr std::chrono::milliseconds kPatience(50);
+    auto source = InputSource::open("-");
+    remote_.set_cancel(&is_over_);
+    while (source && !is_over_) {
+      const sandbox::InputPiece piece = source->read(kPatience);
+      if (piece.bytes.empty() && !piece.is_end) continue;
+      if (!give(piece) || piece.is_end) return;
+    }
+  }
+  // What the exec has no room for yet is given again. False: it takes no more.
+  bool give(const sandbox::InputPiece& piece) {
+    RemoteRequest request{
+        .method = "POST", .path = path_, .body = piece.bytes, .content_type = "application/octet-stream"};
+    if (piece.is_end) request.query = {{"eof", "true"}};
+    while (!is_over_) {
+      const auto taken = remote_.send(request);
+      if (taken) return true;
+      if (taken.error().code != ErrorCode::kExhausted) return false;
+      agent::RetryClock::real().wait_ms(kLookAgainMs, &is_over_);
+    }
+    return false;
+  }
+
+  Remote remote_;
+  const std::vector<std::string> path_;
+  std::atomic<bool> is_over_ = false;
+  std::thread thread_;  // the last, since it uses all else
+};
+
+Result<sandbox::SealedReceipt> fetch_receipt(Remote& remote, const std::string& sandbox,
+                                             const std::string& exec) {
+  sandbox::SealedReceipt sealed;
+  MEMBRANE_ASSIGN(sealed.text, remote.send({.path = of_sandbox(sandbox, {"execs", exec, "receipt"})}));
+  MEMBRANE_ASSIGN(sealed.private_text,
+                  remote.send({.path = of_sandbox(sandbox, {"execs", exec, "receipt", "private"})}));
+  return sealed;
+}
+
+// The receipts of the turns before, which a replay needs beside this one, as far as they are not there yet: under the names
+// that `membrane repl --seal` gives.
+Status save_turns_before(Remote& remote, const std::string& sandbox, const std::string& exec,
+                         const std::string& folder) {
+  std::set<std::string> there;
+  MEMBRANE_ASSIGN(const std::vector<std::string> files, sandbox::receipts_in(folder));
+  for (const std::string& file : files)
+    if (const auto receipt = sandbox::read_receipt(file)) there.insert(receipt->digest);
+  MEMBRANE_ASSIGN(const Json answer, remote.send_json({.path = of_sandbox(sandbox, {"receipts"})}));
+  const Json all = list_at(answer, "receipts");
+  const auto own =
+      std::ranges::find_if(all, [&](const Json& each) { return text_at(each, "exec_id") == exec; });
+  if (own == all.end()) return {};
+  for (const Json& each : all) {
+    if (text_at(each, "context") != text_at(*own, "context") ||
+        number_at(each, "turn") >= number_at(*own, "turn") || there.contains(text_at(each, "digest")))
+      continue;
+    MEMBRANE_ASSIGN(const sandbox::SealedReceipt sealed,
+                    fetch_receipt(remote, sandbox, text_at(each, "exec_id")));
+    MEMBRANE_ASSIGN(const sandbox::Receipt receipt, sandbox::Receipt::parse(sealed.text));
+    MEMBRANE_TRY(sandbox::write_receipt(folder + "/" + sandbox::name_of_turn(receipt.head), sealed));
+  }
+  return {};
+}
+
+// FILE and FILE.private, when the exec is over.
+Status save_receipt(Remote& remote, const ExecOptions& options, const std::string& exec) {
+  MEMBRANE_ASSIGN(const sandbox::SealedReceipt sealed, fetch_receipt(remote, options.id, exec));
+  MEMBRANE_TRY(sandbox::write_receipt(options.seal_file, sealed));
+  const std::string folder = std::filesystem::path(options.seal_file).parent_path().string();
+  return save_turns_before(remote, options.id, exec, folder.empty() ? "." : folder);
+}
+
+Result<int> exec(const ExecOptions& options) {
+  if (!options.seal_file.empty()) MEMBRANE_TRY(check_receipt_path(options.seal_file));
+  MEMBRANE_ASSIGN(Json turn, turn_of(options));
+  MEMBRANE_ASSIGN(Remote remote, Remote::open(options.remote));
+  if (options.background) return exec_in_background(remote, options, std::move(turn));
+  agent::Interrupt interrupt;
+  remote.set_cancel(&interrupt.flag());
+  ExecView view(options.json);
+  std::optional<InputPump> pump;
+  std::string id;
+  RemoteRequest request;
+  if (options.interactive) {
+    turn["background"] = true;  // whose id is known before it has printed anything
+    MEMBRANE_ASSIGN(const Json begun,
+                    remote.send_json(json_request("POST", of_sandbox(options.id, {"exec"}), turn)));
+    id = text_at(begun, "exec_id");
+    MEMBRANE_ASSIGN(Remote for_input, Remote::open(options.remote));
+    pump.emplace(std::move(for_input), options.id, id);
+    request = events_of(options.id, id, "");
+  } else {
+    turn["stream"] = true;
+    request = json_request("POST", of_sandbox(options.id, {"exec"}), turn);
+  }
+  const Status read = follow(remote, options.id, std::move(request), id, view);
+  pump.reset();
+  if (!read && read.error().code == ErrorCode::kCancelled) {
+    remote.set_cancel(nullptr);
+    const std::string exec = id.empty() ? remote.exec_id() : id;
+    if (!exec.empty())
+      MEMBRANE_TRY(remote.send({.method = "DELETE", .path = of_sandbox(options.id, {"execs", exec})}));
+    return kExitInterrupted;
+  }
+  MEMBRANE_TRY(read);
+  if (options.json) print_json(view.report);
+  else view.show_end();
+  if (options.seal_file.empty()) return view.exit_code();
+  const Status saved = save_receipt(remote, options, text_at(view.report, "exec_id"));
+  return saved ? view.exit_code() : complain_unsealed(saved.error());
+}
+
+// -- logs -----------------------------------------------------------------------------------------------------------
+
+struct LogOptions {
+  RemoteOptions remote;
+  std::string id;
+  bool is_followed = false;
+};
+
+// What those of the sandbox's execs print that were not shown yet. False: one of them still runs, and is not followed.
+Result<bool> show_execs(Remote& remote, const LogOptions& options, std::set<std::string>& shown) {
+  MEMBRANE_ASSIGN(const Json answer, remote.send_json({.path = of_sandbox(options.id, {"execs"})}));
+  bool all = true;
+  for (const Json& each : list_at(answer, "execs")) {
+    const std::string exec = text_at(each, "exec_id");
+    if (shown.contains(exec)) continue;
+    if (text_at(each, "state") != "done" && !options.is_followed) {
+      all = false;
+      continue;
+    }
+    ExecView view(false);
+    MEMBRANE_TRY(follow(remote, options.id, events_of(options.id, exec, ""), exec, view));
+    view.show_end();
+    shown.insert(exec);
+  }
+  return all;
+}
+
+Result<int> show_logs(const LogOptions& options) {
+  MEMBRANE_ASSIGN(Remote remote, Remote::open(options.remote));
+  agent::Interrupt interrupt;
+  remote.set_cancel(&interrupt.flag());
+  std::set<std::string> shown;
+  do {
+    const auto all = show_execs(remote, options, shown);
+    if (!all && all.error().code == ErrorCode::kCancelled) return kExitOk;
+    // Of a sandbox that is over there is nothing more.
+    if (!all && all.error().code == ErrorCode::kNotFound && !shown.empty()) return kExitOk;
+    if (!all) return std::unexpected(all.error());
+    if (!*all) print(stderr, "an exec still runs: -f follows it\n");
+  } while (options.is_followed && agent::RetryClock::real().wait_ms(kLookAgainMs, &interrupt.flag()));
+  return kExitOk;
+}
+
+}  // namespace
+
+void add_remote_exec(CLI::App& app, int& exit_code) {
+  CLI::App* const command = app.add_subcommand("exec", "Run code in a sandbox of a service");
+  const auto options = std::make_shared<ExecOptions>();
+  add_id(*command, options->id);
+  CLI::Option* const code =
+      command->add_option("-e,--evaluate", options->code, "The code")->type_name("CODE");
+  command->add_option("words", options->words, "Without -e a file with the code; then arguments of the code")
+      ->type_name("[FILE] [ARGUMENT]");
+  CLI::Option* const input = command->add_option(
+      "--input", options->input, "What it reads from its standard input; - is this command's");
+  input->type_name("FILE");
+  command->add_option("--timeout", options->timeout, "How long it may run, as 10s")->type_name("TIME");
+  command
+      ->add_option("--context", options->context,
+                   "The context of the sandbox to run it in, as context printed it")
+      ->type_name("ID");
+  add_repeatable(*command, "--env", options->environment,
+                 "A variable of the environment, for this code alone; may be repeated")
+      ->type_name("NAME=VALUE");
+  CLI::Option* const background =
+      command->add_flag("--background", options->background, "Print the exec's id, and do not wait for it");
+  command
+      ->add_option("--seal", options->seal_file,
+                   "Write the receipt of it, FILE and FILE.private, and beside it those of the turns before")
+      ->type_name("FILE")
+      ->excludes(background);
+  command
+      ->add_flag("-i,--interactive", options->interactive,
+                 "Give it this command's standard input as it comes, while it runs")
+      ->excludes(background)
+      ->excludes(input);
+  command->add_flag("--json", options->json, "Print the report, once it is over");
+  options->remote.add_to(*command);
+  command->footer(
+      "Prints what the code prints, as it comes, and the value of its last expression. The exit code is that "
+      "of "
+      "membrane run. Ctrl-C stops the code.\n\n"
+      "Example:\n  membrane exec $ID -e 'print(2 + 2)'");
+  command->callback([options, code, &exit_code] {
+    options->has_code = code->count() > 0;
+    exit_code = finish(exec(*options), options->json);
+  });
+}
+
+void add_remote_logs(CLI::App& app, int& exit_code) {
+  CLI::App* const command =
+      app.add_subcommand("logs", "Show what the execs of a sandbox of a service printed");
+  const auto options = std::make_shared<LogOptions>();
+  add_id(*command, options->id);
+  command->add_flag("-f,--follow", options->is_followed,
+                    "Go on with what comes, until Ctrl-C or the sandbox's end");
+  options->remote.add_to(*command);
+  command->footer("Example:\n  membrane logs $ID");
+  command->callback([options, &exit_code] { exit_code = finish(show_logs(*options)); });
+}
+
+}  // namespace membrane::cli

@@ -1,0 +1,127 @@
+// Of a service: info, update.
+
+#include "base/json.h"
+#include "cli/cli.h"
+#include "cli/command_remote.h"
+#include "cli/remote.h"
+
+namespace membrane::cli {
+namespace {
+
+struct InfoOptions {
+  RemoteOptions remote;
+  std::string id;
+  bool policy = false;
+};
+
+Result<int> info(const InfoOptions& options) {
+  MEMBRANE_ASSIGN(Remote remote, Remote::open(options.remote));
+  const std::vector<std::string> rest =
+      options.policy ? std::vector<std::string>{"policy"} : std::vector<std::string>();
+  MEMBRANE_ASSIGN(const Json answer, remote.send_json({.path = of_sandbox(options.id, rest)}));
+  print_json(answer);
+  return kExitOk;
+}
+
+struct UpdateOptions {
+  RemoteOptions remote;
+  PolicyOptions policy;
+  std::string id, ttl, idle_timeout;
+  std::vector<std::string> metadata, labels, environment;
+  bool json = false;
+};
+
+// All of it but the policy; null when that is all.
+Result<Json> change_of(const UpdateOptions& options) {
+  Json change;
+  if (!options.ttl.empty()) {
+    MEMBRANE_ASSIGN(change["ttl_s"], whole_seconds(options.ttl));
+  }
+  if (!options.idle_timeout.empty()) {
+    MEMBRANE_ASSIGN(change["idle_timeout_s"], whole_seconds(options.idle_timeout));
+  }
+  if (!options.metadata.empty()) {
+    MEMBRANE_ASSIGN(change["metadata"], pairs_of("--metadata", options.metadata));
+  }
+  if (!options.environment.empty()) {
+    MEMBRANE_ASSIGN(change["env"], pairs_of("--env", options.environment));
+  }
+  if (!options.labels.empty()) change["labels"] = options.labels;
+  return change;
+}
+
+Result<Json> change_policy(Remote& remote, const UpdateOptions& options) {
+  const auto path = of_sandbox(options.id, {"policy"});
+  MEMBRANE_ASSIGN(const std::string text, remote.send({.path = path}));
+  MEMBRANE_ASSIGN(const policy::Policy has, policy::parse_policy(text, "policy.json"));
+  MEMBRANE_ASSIGN(const policy::Policy wanted, options.policy.changed(has));
+  MEMBRANE_TRY(check_for_service(wanted));
+  MEMBRANE_ASSIGN(const Json json, read_ordered_json(policy::to_json(wanted), "the policy"));
+  return remote.send_json(json_request("PATCH", path, json));
+}
+
+// The policy first: of the two it is what may be refused.
+Result<int> update(const UpdateOptions& options) {
+  MEMBRANE_ASSIGN(const Json change, change_of(options));
+  if (change.is_null() && options.policy.is_empty())
+    return fail(ErrorCode::kInvalidArgument, "there is nothing to change",
+                "Give what is to be different, as --ttl 10m.");
+  MEMBRANE_ASSIGN(Remote remote, Remote::open(options.remote));
+  Json now;
+  if (!options.policy.is_empty()) {
+    MEMBRANE_ASSIGN(now, change_policy(remote, options));
+  }
+  if (!change.is_null()) {
+    MEMBRANE_ASSIGN(now, remote.send_json(json_request("PATCH", of_sandbox(options.id), change)));
+  }
+  if (options.json) print_json(now);
+  else print(text_at(now, "expires_at") + "\n");
+  return kExitOk;
+}
+
+}  // namespace
+
+void add_remote_info(CLI::App& app, int& exit_code) {
+  CLI::App* const command =
+      app.add_subcommand("info", "Print as JSON what a service says of a sandbox, or its policy");
+  const auto options = std::make_shared<InfoOptions>();
+  add_id(*command, options->id);
+  command->add_flag("--policy", options->policy, "Print what it may do: a policy file in JSON");
+  options->remote.add_to(*command);
+  command->footer("Examples:\n  membrane info $ID\n  membrane info $ID --policy");
+  command->callback([options, &exit_code] { exit_code = finish(info(*options)); });
+}
+
+void add_remote_update(CLI::App& app, int& exit_code) {
+  CLI::App* const command =
+      app.add_subcommand("update", "Change a sandbox of a service, and print when it will end");
+  const auto options = std::make_shared<UpdateOptions>();
+  add_id(*command, options->id);
+  command->add_option("--ttl", options->ttl, "It is ended after this time from now, as 10m or 1h")
+      ->type_name("TIME");
+  command
+      ->add_option("--idle-timeout", options->idle_timeout,
+                   "It is ended after so long without anything to do; 0s: it is not")
+      ->type_name("TIME");
+  add_repeatable(*command, "--label", options->labels,
+                 "A label, in the place of all that it has; may be repeated")
+      ->type_name("LABEL");
+  add_repeatable(*command, "--metadata", options->metadata,
+                 "A word of yours on it, in the place of all that it has; may be repeated")
+      ->type_name("NAME=VALUE");
+  add_repeatable(*command, "--env", options->environment,
+                 "A variable, in the place of its whole environment; may be repeated")
+      ->type_name("NAME=VALUE");
+  options->policy.add_to(*command);
+  command->get_option("--dir")->group("");  // refused, with what to do instead
+  options->remote.add_to(*command);
+  command->add_flag("--json", options->json, "Print what the service says of it");
+  command->footer(
+      "--policy and --allow are the whole policy from then on, but for limits that they do not name; limits "
+      "alone\nleave the grants as they are. A new policy stops what runs. More than the sandbox has is for "
+      "tokens with\nthe scope policy:widen.\n\n"
+      "Examples:\n  membrane update $ID --ttl 1h\n  membrane update $ID --policy stricter.toml");
+  command->callback([options, &exit_code] { exit_code = finish(update(*options), options->json); });
+}
+
+}  // namespace membrane::cli
