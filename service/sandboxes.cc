@@ -86,7 +86,9 @@ Answer<void> Sandboxes::post(const std::shared_ptr<Sandbox>& sandbox, Task task,
     return refuse(ApiCode::kTooManyRequests, "the sandbox has as much to do as it takes",
                   "Wait for what it was asked, or fork it.");
   if (turn == Turn::kIdle && sandbox->is_at_work) return refuse(ApiCode::kConflict, "the sandbox is in use");
-  if (!sandbox->is_at_work && !pool_.post([this, sandbox] { work_on(sandbox); }))
+  const auto work = [this, sandbox] { work_on(sandbox); };
+  if (!sandbox->is_at_work && turn == Turn::kAtEnd) pool_.post_rest(work);
+  else if (!sandbox->is_at_work && !pool_.post(work))
     return refuse(ApiCode::kOverloaded, "the service has as much to do as it takes", "Try again later.");
   sandbox->is_at_work = true;
   const bool is_use = turn != Turn::kIdle;

@@ -236,8 +236,9 @@ class Sandboxes {
   // From now on nothing is made or run, and what runs continues.
   void drain();
   // For the service's end, after drain(): what runs is stopped, and what can be kept goes into images. Gives how many
-  // could not. Waits so long.
-  size_t keep_all(std::chrono::milliseconds patience);
+  // could not. Waits so long; then `end_guests`, which may be null, is called to end those that do not answer, and what needs
+  // no guest any more is waited for as long again.
+  size_t keep_all(std::chrono::milliseconds patience, const std::function<void()>& end_guests = nullptr);
   // A sandbox of the service before. Takes over the images' references once it is there. Errors: kNotFound for images
   // that are not there.
   Status adopt(KeptSandbox kept);
@@ -290,8 +291,8 @@ class Sandboxes {
   Answer<std::vector<SandboxInfo>> put_forks(Sandbox& of, std::vector<Made> made, uint64_t took_us);
   Answer<std::vector<Made>> fork_guest(Sandbox& sandbox, size_t count);
   Then<SandboxInfo> as_it_stands(const std::string& tenant, const std::string& id, Then<SandboxInfo> then);
-  // kIdle: no use of the sandbox, and refused while it has anything to do.
-  enum class Turn : uint8_t { kLast, kNext, kIdle };
+  // kIdle: no use of the sandbox, and refused while it has anything to do. kAtEnd: the last, however much there is to do.
+  enum class Turn : uint8_t { kLast, kNext, kIdle, kAtEnd };
   [[nodiscard]] Answer<void> post(const std::shared_ptr<Sandbox>& sandbox, Task task,
                                   Turn turn = Turn::kLast);
   void work_on(const std::shared_ptr<Sandbox>& sandbox);
