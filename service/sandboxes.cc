@@ -517,9 +517,13 @@ Answer<std::shared_ptr<Exec>> Sandboxes::exec(const std::string& tenant, const s
   if (const auto sealable = check_seal(tenant, **sandbox, spec.seal); !sealable)
     return std::unexpected(sealable.error());
   const auto exec = std::make_shared<Exec>(new_id("exe"), id, now_ms());
-  if (spec.open_stdin) exec->open_input(std::move(spec.stdin_text));
   {
     const std::lock_guard lock((*sandbox)->mutex);
+    if (spec.open_stdin) {
+      if (const auto room = has_room_for_input(**sandbox, spec.stdin_text.size()); !room)
+        return std::unexpected(room.error());
+      exec->open_input(std::move(spec.stdin_text));
+    }
     (*sandbox)->execs.push_back(exec);
   }
   const Answer<void> posted = post(
@@ -531,6 +535,17 @@ Answer<std::shared_ptr<Exec>> Sandboxes::exec(const std::string& tenant, const s
   const std::lock_guard lock((*sandbox)->mutex);
   std::erase((*sandbox)->execs, exec);
   return std::unexpected(posted.error());
+}
+
+Answer<void> Sandboxes::has_room_for_input(const Sandbox& in, size_t bytes) const {
+  size_t unread = 0;
+  for (const auto& exec : in.execs) unread += exec->unread_input();
+  if (bytes == 0 || unread + bytes <= options_.most_input_bytes) return {};
+  return refuse(ApiCode::kTooManyRequests,
+                "the execs of the sandbox have " + std::to_string(unread) +
+                    " bytes of input that they have not read, and take " +
+                    std::to_string(options_.most_input_bytes) + " together",
+                "Send it again when they have read, or cancel those that wait.");
 }
 
 Answer<void> Sandboxes::check_seal(const std::string& tenant, Sandbox& sandbox, bool is_wanted) {
@@ -580,7 +595,7 @@ std::function<void()> Sandboxes::run(Sandbox& sandbox, const std::shared_ptr<Exe
   bool shall_begin = true;
   {
     const std::lock_guard lock(sandbox.mutex);
-    shall_begin = !sandbox.is_dead && std::erase(sandbox.cancelled, exec->id) == 0;
+    shall_begin = !sandbox.is_dead && !exec->is_cancelled();
   }
   const auto seal = shall_begin ? seal_of(sandbox, exec, spec) : Answer<std::optional<TurnSeal>>();
   const Answer<Guest*> guest = !seal         ? std::unexpected(seal.error())
@@ -588,7 +603,7 @@ std::function<void()> Sandboxes::run(Sandbox& sandbox, const std::shared_ptr<Exe
                                              : Answer<Guest*>(nullptr);
   if (shall_begin && guest) {
     const std::lock_guard lock(sandbox.mutex);
-    shall_begin = !sandbox.is_dead && std::erase(sandbox.cancelled, exec->id) == 0;
+    shall_begin = !sandbox.is_dead && !exec->is_cancelled();
     if (shall_begin) {
       sandbox.running = exec;
       ++sandbox.execs_run;
@@ -705,6 +720,10 @@ Answer<void> Sandboxes::write_input(const std::string& tenant, const std::string
                                     std::string_view bytes, bool is_end) {
   const auto found = find_exec(tenant, id, exec);
   if (!found) return std::unexpected(found.error());
+  const auto sandbox = find(tenant, id);
+  if (!sandbox) return std::unexpected(sandbox.error());
+  const std::lock_guard lock((*sandbox)->mutex);
+  if (const auto room = has_room_for_input(**sandbox, bytes.size()); !room) return room;
   return (*found)->write_input(bytes, is_end);
 }
 
@@ -716,7 +735,7 @@ Answer<void> Sandboxes::cancel_exec(const std::string& tenant, const std::string
   if (!sandbox) return std::unexpected(sandbox.error());
   const std::lock_guard lock((*sandbox)->mutex);
   if ((*sandbox)->running == *found) (*sandbox)->guest->stop();
-  else if ((*found)->state() == ExecState::kQueued) (*sandbox)->cancelled.push_back(exec);
+  else if ((*found)->state() == ExecState::kQueued) (*found)->cancel();
   return {};
 }
 

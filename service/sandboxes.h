@@ -129,10 +129,11 @@ struct SandboxesOptions {
   size_t most_waiting = 64;    // things that one sandbox has yet to do
   size_t most_sandboxes = 10'000;
   size_t most_of_tenant = 1'000;
-  size_t most_kept_execs = 32;  // of one sandbox, after their end
-  size_t most_contexts = 32;    // of one sandbox
-  size_t most_watches = 16;     // of one sandbox
-  size_t most_forks = 256;      // at once
+  size_t most_kept_execs = 32;         // of one sandbox, after their end
+  size_t most_contexts = 32;           // of one sandbox
+  size_t most_input_bytes = 4u << 20;  // that execs of one sandbox have open and unread
+  size_t most_watches = 16;            // of one sandbox
+  size_t most_forks = 256;             // at once
   uint64_t usual_ttl_s = 3'600;
   uint64_t most_ttl_s = 30ull * 24 * 3'600;
   // Parking: a sandbox that nobody uses is kept as the bytes that differ from its template, without a process, and is
@@ -199,7 +200,7 @@ class Sandboxes {
                                                                       const std::string& id);
   [[nodiscard]] Answer<std::shared_ptr<Exec>> find_exec(const std::string& tenant, const std::string& id,
                                                         const std::string& exec);
-  // Errors: those of find_exec() and Exec::write_input().
+  // Errors: those of find_exec() and Exec::write_input(); kTooManyRequests when the execs of the sandbox have too much.
   [[nodiscard]] Answer<void> write_input(const std::string& tenant, const std::string& id,
                                          const std::string& exec, std::string_view bytes, bool is_end);
   // Ends it, whether it runs or waits; one that is over stays as it is.
@@ -296,6 +297,8 @@ class Sandboxes {
   [[nodiscard]] Answer<void> post(const std::shared_ptr<Sandbox>& sandbox, Task task,
                                   Turn turn = Turn::kLast);
   void work_on(const std::shared_ptr<Sandbox>& sandbox);
+  // Under its mutex: whether its execs may have so much more unread input. Errors: kTooManyRequests.
+  [[nodiscard]] Answer<void> has_room_for_input(const Sandbox& in, size_t bytes) const;
   // Whether an exec can be sealed at this moment, when it is wanted or the sandbox seals all.
   [[nodiscard]] Answer<void> check_seal(const std::string& tenant, Sandbox& sandbox, bool is_wanted);
   // How an exec of a sandbox is sealed; nothing when it is not.

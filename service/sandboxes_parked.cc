@@ -148,7 +148,7 @@ void Sandboxes::cancel_all(Sandbox& in) {
   const std::lock_guard lock(in.mutex);
   if (in.running) in.guest->stop();
   for (const auto& exec : in.execs)
-    if (exec->state() == ExecState::kQueued) in.cancelled.push_back(exec->id);
+    if (exec->state() == ExecState::kQueued) exec->cancel();
 }
 
 size_t Sandboxes::keep_all(std::chrono::milliseconds patience, const std::function<void()>& end_guests) {
