@@ -363,10 +363,15 @@ const Walls& Worker::raise_walls(const WallLimits& limits) {
   return walls_;
 }
 
-void Worker::rehearse() {
+uint64_t Worker::rehearse() {
   raise_walls({});
   Command what{.kind = Kind::kRehearse};
-  static_cast<void>(command(what));
+  const auto bytes = command(what);
+  if (!bytes) return 0;
+  Reader in(*bytes);
+  const auto rehearsed = in.get<uint64_t>();
+  if (!in.is_done()) lose("the worker's answer is none");
+  return rehearsed;
 }
 
 // -- runs ------------------------------------------------------------------------------------------------

@@ -55,9 +55,10 @@ class Worker : public std::enable_shared_from_this<Worker> {
   // The walls that could not be raised; raised now, unless that was done. Runs and sessions raise them by themselves.
   const Walls& raise_walls(const WallLimits& limits);
 
-  // Runs a turn of each open template and a program, all of them empty, and forgets them. The pages of code and images that
-  // most guests use are then in place, which a first guest would wait for. Within the walls.
-  void rehearse();
+  // Runs a turn of each open template without packages, and a program, all of them empty, and forgets them. The pages of
+  // code and images that most guests use are then in place, which a first guest would wait for. Within the walls. Gives how
+  // many templates there were.
+  uint64_t rehearse();
 
   // As sandbox::run() and thaw(); functions of the embedder are not for workers.
   sandbox::Report run(const sandbox::Program& program, const sandbox::RunOptions& options);
