@@ -408,7 +408,7 @@ void work(Descriptor socket, Walls walls) {
   struct sigaction act{};
   act.sa_handler = [](int) { is_cancelled = true; };
   sigaction(SIGUSR1, &act, nullptr);
-  for (const int ignored : {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGTSTP}) {
+  for (const int ignored : {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGTSTP, SIGXFSZ}) {
     act.sa_handler = SIG_IGN;
     sigaction(ignored, &act, nullptr);
   }
