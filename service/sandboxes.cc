@@ -193,9 +193,12 @@ Answer<void> Sandboxes::hold_memory(Sandbox& sandbox, uint64_t memory_bytes) {
   return {};
 }
 
-uint64_t Sandboxes::memory_of(const policy::Limits& limits, size_t contexts) {
-  uint64_t bytes = 0;
-  return __builtin_mul_overflow(limits.memory_bytes, contexts, &bytes) ? UINT64_MAX : bytes;
+uint64_t Sandboxes::memory_of(const policy::Limits& limits, size_t contexts, bool seals) {
+  uint64_t of_each = 0, bytes = 0;
+  const bool is_too_much =
+      __builtin_add_overflow(limits.memory_bytes, seals ? receipt_bytes(limits) : 0, &of_each) ||
+      __builtin_mul_overflow(of_each, contexts, &bytes);
+  return is_too_much ? UINT64_MAX : bytes;
 }
 
 uint64_t Sandboxes::memory_of(const std::string& tenant, const SandboxSpec& spec) const {
@@ -205,7 +208,7 @@ uint64_t Sandboxes::memory_of(const std::string& tenant, const SandboxSpec& spec
                                  : snapshot  ? snapshot->guest.spec.policy
                                              : policy::Policy();
   const size_t contexts = snapshot ? std::max<size_t>(snapshot->guest.images.size(), 1) : 1;
-  return memory_of(policy.limits, contexts);
+  return memory_of(policy.limits, contexts, spec.seals);
 }
 
 GuestSpec Sandboxes::with_secrets(const std::string& tenant, GuestSpec spec) const {
@@ -598,7 +601,11 @@ std::function<void()> Sandboxes::run(Sandbox& sandbox, const std::shared_ptr<Exe
     shall_begin = !sandbox.is_dead && !exec->is_cancelled();
   }
   const auto seal = shall_begin ? seal_of(sandbox, exec, spec) : Answer<std::optional<TurnSeal>>();
+  const bool seals_alone = seal && *seal && !sandbox.spec.seals;
+  const Answer<void> room =
+      seals_alone ? hold_memory(sandbox, memory_of(sandbox.spec.policy.limits, 1, true)) : Answer<void>();
   const Answer<Guest*> guest = !seal         ? std::unexpected(seal.error())
+                               : !room       ? std::unexpected(room.error())
                                : shall_begin ? wake(sandbox)
                                              : Answer<Guest*>(nullptr);
   if (shall_begin && guest) {
@@ -650,6 +657,7 @@ std::function<void()> Sandboxes::run(Sandbox& sandbox, const std::shared_ptr<Exe
            sandbox.execs.front()->state() == ExecState::kDone)
       sandbox.execs.pop_front();
   }
+  if (seals_alone) static_cast<void>(hold_memory(sandbox, memory_with(sandbox, 0)));
   watcher_.exec_ended({.tenant = sandbox.tenant,
                        .sandbox = sandbox.id,
                        .template_name = sandbox.template_name,

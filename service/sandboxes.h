@@ -274,8 +274,8 @@ class Sandboxes {
   // Counts so much for it from now on. Errors: kQuotaExceeded for more than there is room for.
   [[nodiscard]] Answer<void> hold_memory(Sandbox& sandbox, uint64_t memory_bytes);
   void put_in(const std::shared_ptr<Sandbox>& sandbox);
-  // What contexts with these limits count for: each has a memory of its own.
-  [[nodiscard]] static uint64_t memory_of(const policy::Limits& limits, size_t contexts);
+  // What contexts with these limits count for: each has a memory of its own, and where it seals what its next receipt is of.
+  [[nodiscard]] static uint64_t memory_of(const policy::Limits& limits, size_t contexts, bool seals);
   [[nodiscard]] static uint64_t memory_with(const Sandbox& in, size_t more);
   // What a sandbox of this will count for.
   [[nodiscard]] uint64_t memory_of(const std::string& tenant, const SandboxSpec& spec) const;
@@ -288,6 +288,7 @@ class Sandboxes {
   Answer<Made> make_guest(const std::string& tenant, const SandboxSpec& spec);
   Answer<Made> make_guest_of(const std::string& tenant, const SandboxSpec& spec, const Snapshot& snapshot);
   [[nodiscard]] GuestSpec with_secrets(const std::string& tenant, GuestSpec spec) const;
+  static uint64_t memory_of_fork(Sandbox& of);
   std::shared_ptr<Sandbox> fork_of(Sandbox& of, Made made);
   Answer<std::vector<SandboxInfo>> put_forks(Sandbox& of, std::vector<Made> made, uint64_t took_us);
   Answer<std::vector<Made>> fork_guest(Sandbox& sandbox, size_t count);
