@@ -1,5 +1,7 @@
 #include "sandbox/receipt_recorder.h"
 
+#include <algorithm>
+
 #include "base/ed25519.h"
 #include "base/hex.h"
 #include "base/sha256.h"
@@ -10,6 +12,7 @@ namespace {
 
 constexpr uint64_t kMostInputBytes = kMaxPrivateBytes / 4;
 constexpr uint64_t kMostActBytes = 128u << 20;
+constexpr uint64_t kBytesOfFile = 128;  // that was made, besides its path
 constexpr size_t kSessionBytes = 16;
 
 Result<Facts> hash_fact(std::string_view text) {
@@ -30,9 +33,10 @@ void ReceiptRecorder::listen(std::function<InputPiece(std::chrono::milliseconds)
   read_input = [this, read = std::move(read_input)](std::chrono::milliseconds patience) {
     InputPiece piece = read(patience);
     input_bytes_ += piece.bytes.size();
-    if (input_bytes_ > kMostInputBytes)
-      failed_ = fail(ErrorCode::kExhausted, "the run has read more of its input than a receipt keeps: " +
-                                                std::to_string(kMostInputBytes) + " bytes");
+    if (input_bytes_ > kMostInputBytes || held_bytes() > most_bytes_)
+      failed_ =
+          fail(ErrorCode::kExhausted, "the run has read more of its input than a receipt keeps: " +
+                                          std::to_string(std::min(kMostInputBytes, most_bytes_)) + " bytes");
     else if (!piece.bytes.empty()) input_.push_back(piece.bytes);
     return piece;
   };
@@ -50,13 +54,24 @@ void ReceiptRecorder::attach(RunOptions& options) {
   listen(options.read_input);
   options.on_file = [this, keep = std::move(options.on_file)](std::string_view path, std::string_view bytes) {
     auto hash = sha256_hex(bytes);
-    if (hash) files_.push_back({std::string(path), bytes.size(), *std::move(hash)});
+    file_bytes_ += path.size() + kBytesOfFile;
+    if (held_bytes() > most_bytes_)
+      failed_ = fail(ErrorCode::kExhausted, "the run has made more files than its receipt has room for");
+    else if (hash) files_.push_back({std::string(path), bytes.size(), *std::move(hash)});
     else failed_ = std::unexpected(hash.error());
     if (keep) keep(path, bytes);
   };
 }
 
+// The call was made all the same, and its program hears of an error, and can go on: there is no true receipt of that.
+Status ReceiptRecorder::check_calls() {
+  if (calls_.bytes() > kMaxPrivateBytes / 2 || held_bytes() > most_bytes_)
+    failed_ = fail(ErrorCode::kExhausted, "a receipt has no room for more host calls");
+  return failed_;
+}
+
 Status ReceiptRecorder::append(host::JournalEntry entry, const WriteResult& result) {
+  MEMBRANE_TRY(check_calls());
   entry.sequence = ++sequence_;
   host::repair_texts(entry);
   std::string answer;  // which may be written only once
@@ -74,8 +89,7 @@ Status ReceiptRecorder::append(host::JournalEntry entry, const WriteResult& resu
                        {"decision", std::string(entry.decision())},
                        {"errno", std::string(host::name_of(entry.code))}};
   MEMBRANE_TRY(calls_.add("call", facts, json_of_call(line, entry.decided_by)));
-  if (calls_.bytes() > kMaxPrivateBytes / 2)
-    return fail(ErrorCode::kExhausted, "a receipt has no room for more host calls");
+  MEMBRANE_TRY(check_calls());
   return also_ == nullptr ? Status() : also_->append(std::move(entry), write_result);
 }
 
@@ -88,17 +102,23 @@ void ReceiptRecorder::drop_last() {
 }
 
 Status ReceiptRecorder::has_room_for(uint64_t bytes) const {
-  if (bytes <= kMostActBytes && act_bytes_ <= kMostActBytes - bytes) return {};
+  const uint64_t most = std::min(kMostActBytes, most_bytes_), held = std::max(act_bytes_, held_bytes());
+  if (held <= most && bytes <= most - held) return {};
   return fail(ErrorCode::kExhausted,
-              "the next receipt has no room for more: it keeps at most " + std::to_string(kMostActBytes) +
+              "the next receipt has no room for more: it keeps at most " + std::to_string(most) +
                   " bytes of what is put into a session before a turn",
               "Run something in the session, which seals what was put so far.");
+}
+
+Status ReceiptRecorder::has_room_for(const policy::Policy& policy) const {
+  return has_room_for(sealed_policy(policy).size() + kBytesOfFile);
 }
 
 void ReceiptRecorder::note(OwnerAct act) {
   for (const std::string& word : act) act_bytes_ += word.size();
   acts_.push_back(std::move(act));
   files_.clear();  // which only the turn tells
+  file_bytes_ = 0;
 }
 
 void ReceiptRecorder::note_policy(const policy::Policy& policy) {
@@ -163,6 +183,7 @@ void ReceiptRecorder::forget() {
   input_.clear();
   input_bytes_ = 0;
   files_.clear();
+  file_bytes_ = 0;
   failed_ = {};
 }
 

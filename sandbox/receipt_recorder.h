@@ -43,9 +43,17 @@ class ReceiptRecorder final : public host::JournalSink {
   // What is sealed from now on is signed by this key.
   void sign_with(ReceiptKey key) { key_ = std::move(key); }
 
+  // How much of what happens is kept in memory until it is sealed. What comes beyond it is not kept: acts of the owner are
+  // refused before they are done, host calls fail, and a run that has called, read or made more is not sealed.
+  void set_most_bytes(uint64_t bytes) { most_bytes_ = bytes; }
+  [[nodiscard]] uint64_t held_bytes() const {
+    return act_bytes_ + input_bytes_ + file_bytes_ + calls_.bytes();
+  }
+
   // What the owner did to the session since its last turn: part of the next turn's receipt. Errors: kExhausted for more
   // than a receipt keeps, before it is done: then it is not to be done.
   [[nodiscard]] Status has_room_for(uint64_t bytes) const;
+  [[nodiscard]] Status has_room_for(const policy::Policy& policy) const;
   void note(OwnerAct act);
   // The session goes on under this policy, in options that this was attached to again.
   void note_policy(const policy::Policy& policy);
@@ -74,6 +82,7 @@ class ReceiptRecorder final : public host::JournalSink {
   Result<SealedReceipt> seal(ReceiptHead head, MadeOf made_of, const Report& report);
   Status add_made_of(ReceiptSheet& sheet, MadeOf& made_of);
   void forget();
+  Status check_calls();
   void listen(std::function<InputPiece(std::chrono::milliseconds)>& read_input);
 
   ReceiptKey key_;
@@ -86,6 +95,8 @@ class ReceiptRecorder final : public host::JournalSink {
   uint64_t input_bytes_ = 0;
   bool has_input_ = false, is_ambient_ = false, is_live_ = false;
   std::vector<MadeFile> files_;
+  uint64_t file_bytes_ = 0;
+  uint64_t most_bytes_ = UINT64_MAX;
   std::vector<OwnerAct> acts_;
   uint64_t act_bytes_ = 0;
   Status failed_;  // why it cannot be sealed

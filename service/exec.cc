@@ -104,6 +104,11 @@ void Exec::open_input(std::string first) {
   has_input_ = takes_input_ = true;
 }
 
+size_t Exec::unread_input() const {
+  const std::lock_guard lock(mutex_);
+  return input_.size();
+}
+
 Answer<void> Exec::write_input(std::string_view bytes, bool is_end) {
   const std::lock_guard lock(mutex_);
   if (!has_input_)

@@ -5,6 +5,7 @@
 // Threads: any.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -49,11 +50,17 @@ class Exec : public std::enable_shared_from_this<Exec> {
   static constexpr size_t kMostInputBytes = 1u << 20;
   // Before it is known to anybody: from now on it takes input, of which this is the first.
   void open_input(std::string first);
+  // Bytes of it that nobody has read yet.
+  [[nodiscard]] size_t unread_input() const;
   // More of it; with `is_end` it was the last. Errors: kConflict for an exec that takes none, is over, or whose input has
   // ended; kTooManyRequests while it has more than it has read: then nothing was taken.
   Answer<void> write_input(std::string_view bytes, bool is_end);
   // What has come, for who runs it; nothing when nothing comes within `patience`.
   [[nodiscard]] sandbox::InputPiece read_input(std::chrono::milliseconds patience);
+
+  // Before it has begun: it shall not.
+  void cancel() { is_cancelled_ = true; }
+  [[nodiscard]] bool is_cancelled() const { return is_cancelled_; }
 
   // -- for who runs it
   void begin();
@@ -95,6 +102,7 @@ class Exec : public std::enable_shared_from_this<Exec> {
   static std::string render(const Event& event, uint64_t number);
   void add(Event event);
 
+  std::atomic<bool> is_cancelled_ = false;
   mutable std::mutex mutex_;  // guards what follows
   ExecState state_ = ExecState::kQueued;
   std::vector<Event> events_;

@@ -11,15 +11,19 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
+import time
 import unittest
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from service_testing import SECONDS, NotStarted, Service, ServiceTest, children
+from service_testing import SANITIZED, SECONDS, NotStarted, Service, ServiceTest, children
 
 ADD = '(module (func (export "run") (result i32) (i32.add (i32.const 2) (i32.const 40))))'
 LONG = {"policy": {"limits": {"fuel": 10**15, "wall": "1h"}}}
+MOST_WAIT_S = SECONDS if SANITIZED else 60  # for a worker that hangs: several times what the service waits
 DISK_MIB = 8
 MOST_TRIES = 5000  # until a full disk is noticed: there is room in what files have of it already
 
@@ -361,6 +365,65 @@ class Workers(ServiceTest):
         os.kill(worker, signal.SIGCONT)
         self.assertEqual(self.report(f"{sandbox}/execs/{begun}")["result"], "42")
         self.assertEqual(self.ask("DELETE", sandbox).status, 204)
+
+
+    def test_file_acts_of_one_that_is_stopped(self):
+        """They wait a bounded time. Then that one sandbox is lost, and the others go on."""
+        other, _ = self.create()
+        self.service.exec(other, "x = 41")
+        stopped = []
+        for act in (("GET", "files/list", None), ("GET", "files?path=/tmp/x", None), ("PUT", "files?path=/tmp/x", "1" * (1 << 20)),
+                    ("GET", "files/stat?path=/tmp", None)):
+            sandbox, worker = self.create()
+            os.kill(worker, signal.SIGSTOP)
+            stopped.append((sandbox, *act))
+        with ThreadPoolExecutor(len(stopped)) as threads:
+            began = time.monotonic()
+            answers = [threads.submit(self.ask, method, f"{sandbox}/{path}", body) for sandbox, method, path, body in stopped]
+            self.assertEqual(self.service.exec(other, "x + 1")["result"], "42")
+            for answer in answers:
+                error = self.refused(answer.result(), 409, "conflict")
+                self.assertIn("the sandbox is lost: the worker did not answer in time", error["message"])
+            self.assertLess(time.monotonic() - began, MOST_WAIT_S)
+        for sandbox, *_ in stopped:
+            self.assertEqual(self.ask("DELETE", sandbox).status, 204)
+
+
+class Ends(unittest.TestCase):
+    def test_with_workers_that_hang(self):
+        """The service ends within its time, whatever its workers do, and what can be kept is kept."""
+        state = tempfile.TemporaryDirectory()
+        self.addCleanup(state.cleanup)
+        service = Service("--drain", "1", "--ready-workers", "0", "--park-after", "0", state=state.name)
+        self.addCleanup(service.log.close)
+        if not service.has_template("python"):
+            service.stop()
+            self.skipTest("Python is not installed")
+        (zygote,) = children(service.process.pid)
+        made = {}
+        for name in ("well", "rests", "reads", "runs"):
+            before = set(children(zygote))
+            made[name] = service.create("python", **LONG)
+            service.exec(made[name], "x = 41")
+            (worker,) = set(children(zygote)) - before
+            if name != "well":
+                os.kill(worker, signal.SIGSTOP)
+        path = f"/v1/sandboxes/{made['runs']}/exec"
+        self.assertEqual(service.request("POST", path, {"code": "x", "background": True}).status, 202)
+        with socket.create_connection((service.host, service.port)) as reader:
+            reader.sendall(f"GET /v1/sandboxes/{made['reads']}/files/list HTTP/1.1\r\nHost: x\r\n"
+                           f"Authorization: Bearer {service.token}\r\n\r\n".encode())
+            while service.request("GET", f"/v1/sandboxes/{made['reads']}").json["state"] != "running":
+                pass
+            began = time.monotonic()
+            self.assertEqual(service.stop(), 0)
+            self.assertLess(time.monotonic() - began, MOST_WAIT_S)
+        service = Service(state=state.name)
+        self.addCleanup(service.log.close)
+        self.addCleanup(service.stop)
+        self.assertEqual(service.exec(made.pop("well"), "x + 1")["result"], "42")
+        for sandbox in made.values():
+            self.assertIn("is lost", service.request("GET", f"/v1/sandboxes/{sandbox}").error["message"])
 
 
 class Clocks(unittest.TestCase):

@@ -36,6 +36,9 @@ struct GuestSpec {
   bool seals = false;               // a receipt is made of every turn, in all contexts
 };
 
+// What is kept of a context that seals until its next receipt, at most. It counts as memory of the sandbox.
+[[nodiscard]] uint64_t receipt_bytes(const policy::Limits& limits);
+
 // How a turn is sealed.
 struct TurnSeal {
   sandbox::ReceiptKey key;

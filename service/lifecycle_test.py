@@ -160,6 +160,24 @@ class Contexts(SandboxTest):
         self.assertEqual(ask("POST", f"/{sandbox}/contexts", {}).status, 201)
         self.refused(ask("POST", "", {"snapshot": snapshot}), 429, "quota_exceeded")
 
+    def test_receipts_to_come_count_in_the_quota_of_memory(self):
+        limit = 64 << 20
+        made = self.service.request("POST", "/v1/tokens", {
+            "name": "t", "tenant": "of receipts", "scopes": ["sandboxes:read", "sandboxes:write", "exec"],
+            "quotas": {"memory_bytes": 2 * limit}}).json
+        ask = lambda method, path, body=None: self.service.request(method, "/v1/sandboxes" + path, body, token=made["token"])  # noqa: E731
+        spec = {"template": "wat", "policy": {"limits": {"memory": limit}}}
+        sealing = ask("POST", "", {**spec, "seal": True}).json["id"]
+        self.refused(ask("POST", "", spec), 429, "quota_exceeded")  # what its next receipt is of counts
+        self.assertEqual(ask("DELETE", f"/{sealing}").status, 204)
+        plain = [ask("POST", "", spec).json["id"] for _ in range(2)]
+        run = {"code": '(func (export "run"))', "seal": True}
+        report = ask("POST", f"/{plain[0]}/exec", run).json
+        self.assertEqual((report["outcome"], report["error"]["code"]), ("failed", "quota_exceeded"))
+        self.assertEqual(ask("DELETE", f"/{plain[1]}").status, 204)
+        self.assertIn("receipt", ask("POST", f"/{plain[0]}/exec", run).json)
+        self.assertEqual(ask("POST", "", spec).status, 201)  # a run holds it for its time
+
     def test_a_file_of_another_context_is_named(self):
         sandbox = self.service.create("python")
         context = self.made(self.post(f"/sandboxes/{sandbox}/contexts"), 201)["id"]

@@ -39,6 +39,7 @@ class WatGuest final : public Guest {
                              .environment = {environment.begin(), environment.end()}};
     if (turn.seal == nullptr) return where_.run(program, options, worker_);
     sandbox::ReceiptRecorder recorder(turn.seal->key);
+    recorder.set_most_bytes(receipt_bytes(spec_.policy.limits));
     recorder.attach(options);
     sandbox::Report report = where_.run(program, options, worker_);
     sandbox::MadeOf made_of{program.source,

@@ -163,8 +163,8 @@ Answer<std::vector<ReceiptInfo>> Receipts::list(const std::string& tenant, const
   const std::lock_guard lock(mutex_);
   const auto found = of_sandbox_.find(sandbox);
   if (found == of_sandbox_.end() || found->second.tenant != tenant)
-    return refuse(ApiCode::kNotFound, "there are no receipts of a sandbox " + sandbox,
-                  "Make it with \"seal\": true; receipts go with their sandbox.");
+    return refuse(ApiCode::kNotFound, "there is no sandbox " + sandbox + ", and no receipt of one",
+                  "Receipts go with their sandbox, when it is killed or its time to live is over.");
   std::vector<ReceiptInfo> all;
   for (const Kept& kept : found->second.receipts) all.push_back(kept.info);
   return all;

@@ -104,6 +104,16 @@ class Receipts(ServiceTest):
             self.refused(self.receipt(sandbox, exec_id, ending, other), 404, "not_found")
         self.refused(self.service.request("GET", f"/v1/sandboxes/{sandbox}/receipts", token=other), 404, "not_found")
 
+    def test_a_sandbox_without_receipts_has_none(self):
+        """There is a difference between a sandbox that has none and one that is not there."""
+        sandbox = self.service.create("wat")
+        answer = self.service.request("GET", f"/v1/sandboxes/{sandbox}/receipts")
+        self.assertEqual((answer.status, answer.json), (200, {"receipts": []}))
+        other = self.service.request("POST", "/v1/tokens", {"name": "o", "scopes": ["sandboxes:read"]}).json["token"]
+        self.refused(self.service.request("GET", f"/v1/sandboxes/{sandbox}/receipts", token=other), 404, "not_found")
+        self.assertEqual(self.service.request("DELETE", f"/v1/sandboxes/{sandbox}").status, 204)
+        self.refused(self.service.request("GET", f"/v1/sandboxes/{sandbox}/receipts"), 404, "not_found")
+
     def test_receipts_go_with_their_sandbox(self):
         sandbox = self.service.create("wat", seal=True)
         exec_id = self.service.exec(sandbox, ADD)["exec_id"]

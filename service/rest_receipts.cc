@@ -25,7 +25,10 @@ class ReceiptHandlers {
 
   void list(const SharedCall& call) const {
     if (sandboxes_.receipts() == nullptr) return refuse_all(call);
-    const auto all = sandboxes_.receipts()->list(call->caller.tenant, call->parameter("sandbox"));
+    const std::string& sandbox = call->parameter("sandbox");
+    auto all = sandboxes_.receipts()->list(call->caller.tenant, sandbox);
+    if (!all && all.error().code == ApiCode::kNotFound && sandboxes_.get(call->caller.tenant, sandbox))
+      all = std::vector<ReceiptInfo>();  // it is there, and none was made
     if (!all) return call->refuse(all.error());
     OrderedJson list = OrderedJson::array();
     for (const ReceiptInfo& info : *all) list.push_back(to_json(info));

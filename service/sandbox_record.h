@@ -37,7 +37,6 @@ struct Sandboxes::Sandbox {
   bool is_paused = false;
   std::shared_ptr<Exec> running;
   std::deque<std::shared_ptr<Exec>> execs;  // the newest last
-  std::vector<std::string> cancelled;       // execs that wait and shall not begin
   std::vector<std::shared_ptr<FileWatch>> watches;
 
   // Of the task that runs, which changes them under the mutex; a guest that runs may be stopped by others under it. One

@@ -87,7 +87,9 @@ Answer<void> Sandboxes::post(const std::shared_ptr<Sandbox>& sandbox, Task task,
     return refuse(ApiCode::kTooManyRequests, "the sandbox has as much to do as it takes",
                   "Wait for what it was asked, or fork it.");
   if (turn == Turn::kIdle && sandbox->is_at_work) return refuse(ApiCode::kConflict, "the sandbox is in use");
-  if (!sandbox->is_at_work && !pool_.post([this, sandbox] { work_on(sandbox); }))
+  const auto work = [this, sandbox] { work_on(sandbox); };
+  if (!sandbox->is_at_work && turn == Turn::kAtEnd) pool_.post_rest(work);
+  else if (!sandbox->is_at_work && !pool_.post(work))
     return refuse(ApiCode::kOverloaded, "the service has as much to do as it takes", "Try again later.");
   sandbox->is_at_work = true;
   const bool is_use = turn != Turn::kIdle;
@@ -192,9 +194,12 @@ Answer<void> Sandboxes::hold_memory(Sandbox& sandbox, uint64_t memory_bytes) {
   return {};
 }
 
-uint64_t Sandboxes::memory_of(const policy::Limits& limits, size_t contexts) {
-  uint64_t bytes = 0;
-  return __builtin_mul_overflow(limits.memory_bytes, contexts, &bytes) ? UINT64_MAX : bytes;
+uint64_t Sandboxes::memory_of(const policy::Limits& limits, size_t contexts, bool seals) {
+  uint64_t of_each = 0, bytes = 0;
+  const bool is_too_much =
+      __builtin_add_overflow(limits.memory_bytes, seals ? receipt_bytes(limits) : 0, &of_each) ||
+      __builtin_mul_overflow(of_each, contexts, &bytes);
+  return is_too_much ? UINT64_MAX : bytes;
 }
 
 uint64_t Sandboxes::memory_of(const std::string& tenant, const SandboxSpec& spec) const {
@@ -204,7 +209,7 @@ uint64_t Sandboxes::memory_of(const std::string& tenant, const SandboxSpec& spec
                                  : snapshot  ? snapshot->guest.spec.policy
                                              : policy::Policy();
   const size_t contexts = snapshot ? std::max<size_t>(snapshot->guest.images.size(), 1) : 1;
-  return memory_of(policy.limits, contexts);
+  return memory_of(policy.limits, contexts, spec.seals);
 }
 
 GuestSpec Sandboxes::with_secrets(const std::string& tenant, GuestSpec spec) const {
@@ -521,9 +526,13 @@ Answer<std::shared_ptr<Exec>> Sandboxes::exec(const std::string& tenant, const s
   if (const auto sealable = check_seal(tenant, **sandbox, spec.seal); !sealable)
     return std::unexpected(sealable.error());
   const auto exec = std::make_shared<Exec>(new_id("exe"), id, now_ms());
-  if (spec.open_stdin) exec->open_input(std::move(spec.stdin_text));
   {
     const std::lock_guard lock((*sandbox)->mutex);
+    if (spec.open_stdin) {
+      if (const auto room = has_room_for_input(**sandbox, spec.stdin_text.size()); !room)
+        return std::unexpected(room.error());
+      exec->open_input(std::move(spec.stdin_text));
+    }
     (*sandbox)->execs.push_back(exec);
   }
   const Answer<void> posted = post(
@@ -535,6 +544,17 @@ Answer<std::shared_ptr<Exec>> Sandboxes::exec(const std::string& tenant, const s
   const std::lock_guard lock((*sandbox)->mutex);
   std::erase((*sandbox)->execs, exec);
   return std::unexpected(posted.error());
+}
+
+Answer<void> Sandboxes::has_room_for_input(const Sandbox& in, size_t bytes) const {
+  size_t unread = 0;
+  for (const auto& exec : in.execs) unread += exec->unread_input();
+  if (bytes == 0 || unread + bytes <= options_.most_input_bytes) return {};
+  return refuse(ApiCode::kTooManyRequests,
+                "the execs of the sandbox have " + std::to_string(unread) +
+                    " bytes of input that they have not read, and take " +
+                    std::to_string(options_.most_input_bytes) + " together",
+                "Send it again when they have read, or cancel those that wait.");
 }
 
 Answer<void> Sandboxes::check_seal(const std::string& tenant, Sandbox& sandbox, bool is_wanted) {
@@ -584,15 +604,19 @@ std::function<void()> Sandboxes::run(Sandbox& sandbox, const std::shared_ptr<Exe
   bool shall_begin = true;
   {
     const std::lock_guard lock(sandbox.mutex);
-    shall_begin = !sandbox.is_dead && std::erase(sandbox.cancelled, exec->id) == 0;
+    shall_begin = !sandbox.is_dead && !exec->is_cancelled();
   }
   const auto seal = shall_begin ? seal_of(sandbox, exec, spec) : Answer<std::optional<TurnSeal>>();
+  const bool seals_alone = seal && *seal && !sandbox.spec.seals;
+  const Answer<void> room =
+      seals_alone ? hold_memory(sandbox, memory_of(sandbox.spec.policy.limits, 1, true)) : Answer<void>();
   const Answer<Guest*> guest = !seal         ? std::unexpected(seal.error())
+                               : !room       ? std::unexpected(room.error())
                                : shall_begin ? wake(sandbox)
                                              : Answer<Guest*>(nullptr);
   if (shall_begin && guest) {
     const std::lock_guard lock(sandbox.mutex);
-    shall_begin = !sandbox.is_dead && std::erase(sandbox.cancelled, exec->id) == 0;
+    shall_begin = !sandbox.is_dead && !exec->is_cancelled();
     if (shall_begin) {
       sandbox.running = exec;
       ++sandbox.execs_run;
@@ -640,6 +664,7 @@ std::function<void()> Sandboxes::run(Sandbox& sandbox, const std::shared_ptr<Exe
       sandbox.execs.pop_front();
   }
   for (sandbox::ReportError& error : report.errors) error.hint = client_hint(std::move(error.hint));
+  if (seals_alone) static_cast<void>(hold_memory(sandbox, memory_with(sandbox, 0)));
   watcher_.exec_ended({.tenant = sandbox.tenant,
                        .sandbox = sandbox.id,
                        .template_name = sandbox.template_name,
@@ -710,6 +735,10 @@ Answer<void> Sandboxes::write_input(const std::string& tenant, const std::string
                                     std::string_view bytes, bool is_end) {
   const auto found = find_exec(tenant, id, exec);
   if (!found) return std::unexpected(found.error());
+  const auto sandbox = find(tenant, id);
+  if (!sandbox) return std::unexpected(sandbox.error());
+  const std::lock_guard lock((*sandbox)->mutex);
+  if (const auto room = has_room_for_input(**sandbox, bytes.size()); !room) return room;
   return (*found)->write_input(bytes, is_end);
 }
 
@@ -721,7 +750,7 @@ Answer<void> Sandboxes::cancel_exec(const std::string& tenant, const std::string
   if (!sandbox) return std::unexpected(sandbox.error());
   const std::lock_guard lock((*sandbox)->mutex);
   if ((*sandbox)->running == *found) (*sandbox)->guest->stop();
-  else if ((*found)->state() == ExecState::kQueued) (*sandbox)->cancelled.push_back(exec);
+  else if ((*found)->state() == ExecState::kQueued) (*found)->cancel();
   return {};
 }
 

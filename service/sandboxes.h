@@ -130,10 +130,11 @@ struct SandboxesOptions {
   size_t most_waiting = 64;    // things that one sandbox has yet to do
   size_t most_sandboxes = 10'000;
   size_t most_of_tenant = 1'000;
-  size_t most_kept_execs = 32;  // of one sandbox, after their end
-  size_t most_contexts = 32;    // of one sandbox
-  size_t most_watches = 16;     // of one sandbox
-  size_t most_forks = 256;      // at once
+  size_t most_kept_execs = 32;         // of one sandbox, after their end
+  size_t most_contexts = 32;           // of one sandbox
+  size_t most_input_bytes = 4u << 20;  // that execs of one sandbox have open and unread
+  size_t most_watches = 16;            // of one sandbox
+  size_t most_forks = 256;             // at once
   uint64_t usual_ttl_s = 3'600;
   uint64_t most_ttl_s = 30ull * 24 * 3'600;
   // Parking: a sandbox that nobody uses is kept as the bytes that differ from its template, without a process, and is
@@ -200,7 +201,7 @@ class Sandboxes {
                                                                       const std::string& id);
   [[nodiscard]] Answer<std::shared_ptr<Exec>> find_exec(const std::string& tenant, const std::string& id,
                                                         const std::string& exec);
-  // Errors: those of find_exec() and Exec::write_input().
+  // Errors: those of find_exec() and Exec::write_input(); kTooManyRequests when the execs of the sandbox have too much.
   [[nodiscard]] Answer<void> write_input(const std::string& tenant, const std::string& id,
                                          const std::string& exec, std::string_view bytes, bool is_end);
   // Ends it, whether it runs or waits; one that is over stays as it is.
@@ -237,8 +238,9 @@ class Sandboxes {
   // From now on nothing is made or run, and what runs continues.
   void drain();
   // For the service's end, after drain(): what runs is stopped, and what can be kept goes into images. Gives how many
-  // could not. Waits so long.
-  size_t keep_all(std::chrono::milliseconds patience);
+  // could not. Waits so long; then `end_guests`, which may be null, is called to end those that do not answer, and what needs
+  // no guest any more is waited for as long again.
+  size_t keep_all(std::chrono::milliseconds patience, const std::function<void()>& end_guests = nullptr);
   // A sandbox of the service before. Takes over the images' references once it is there. Errors: kNotFound for images
   // that are not there.
   Status adopt(KeptSandbox kept);
@@ -273,8 +275,8 @@ class Sandboxes {
   // Counts so much for it from now on. Errors: kQuotaExceeded for more than there is room for.
   [[nodiscard]] Answer<void> hold_memory(Sandbox& sandbox, uint64_t memory_bytes);
   void put_in(const std::shared_ptr<Sandbox>& sandbox);
-  // What contexts with these limits count for: each has a memory of its own.
-  [[nodiscard]] static uint64_t memory_of(const policy::Limits& limits, size_t contexts);
+  // What contexts with these limits count for: each has a memory of its own, and where it seals what its next receipt is of.
+  [[nodiscard]] static uint64_t memory_of(const policy::Limits& limits, size_t contexts, bool seals);
   [[nodiscard]] static uint64_t memory_with(const Sandbox& in, size_t more);
   // What a sandbox of this will count for.
   [[nodiscard]] uint64_t memory_of(const std::string& tenant, const SandboxSpec& spec) const;
@@ -287,15 +289,18 @@ class Sandboxes {
   Answer<Made> make_guest(const std::string& tenant, const SandboxSpec& spec);
   Answer<Made> make_guest_of(const std::string& tenant, const SandboxSpec& spec, const Snapshot& snapshot);
   [[nodiscard]] GuestSpec with_secrets(const std::string& tenant, GuestSpec spec) const;
+  static uint64_t memory_of_fork(Sandbox& of);
   std::shared_ptr<Sandbox> fork_of(Sandbox& of, Made made);
   Answer<std::vector<SandboxInfo>> put_forks(Sandbox& of, std::vector<Made> made, uint64_t took_us);
   Answer<std::vector<Made>> fork_guest(Sandbox& sandbox, size_t count);
   Then<SandboxInfo> as_it_stands(const std::string& tenant, const std::string& id, Then<SandboxInfo> then);
-  // kIdle: no use of the sandbox, and refused while it has anything to do.
-  enum class Turn : uint8_t { kLast, kNext, kIdle };
+  // kIdle: no use of the sandbox, and refused while it has anything to do. kAtEnd: the last, however much there is to do.
+  enum class Turn : uint8_t { kLast, kNext, kIdle, kAtEnd };
   [[nodiscard]] Answer<void> post(const std::shared_ptr<Sandbox>& sandbox, Task task,
                                   Turn turn = Turn::kLast);
   void work_on(const std::shared_ptr<Sandbox>& sandbox);
+  // Under its mutex: whether its execs may have so much more unread input. Errors: kTooManyRequests.
+  [[nodiscard]] Answer<void> has_room_for_input(const Sandbox& in, size_t bytes) const;
   // Whether an exec can be sealed at this moment, when it is wanted or the sandbox seals all.
   [[nodiscard]] Answer<void> check_seal(const std::string& tenant, Sandbox& sandbox, bool is_wanted);
   // How an exec of a sandbox is sealed; nothing when it is not.

@@ -80,6 +80,11 @@ Answer<std::vector<Sandboxes::Made>> Sandboxes::fork_guest(Sandbox& in, size_t c
   return all;
 }
 
+uint64_t Sandboxes::memory_of_fork(Sandbox& of) {
+  const std::lock_guard lock(of.mutex);
+  return memory_of(of.spec.policy.limits, 1 + of.contexts.size(), false);  // a fork does not seal
+}
+
 std::shared_ptr<Sandboxes::Sandbox> Sandboxes::fork_of(Sandbox& of, Made made) {
   const auto fork = std::make_shared<Sandbox>();
   fork->id = new_id("sbx");
@@ -96,7 +101,7 @@ std::shared_ptr<Sandboxes::Sandbox> Sandboxes::fork_of(Sandbox& of, Made made) {
     fork->parent = of.id;
   }
   fork->expires_at_ms = fork->created_at_ms + static_cast<int64_t>(fork->ttl_s) * 1000;
-  fork->memory_bytes = of.memory_bytes;
+  fork->memory_bytes = memory_of(made.spec.policy.limits, 1 + made.contexts.size(), false);
   fork->egress_bytes = of.egress_bytes;
   fork->contexts = std::move(made.contexts);
   fork->spec = std::move(made.spec);
@@ -133,10 +138,7 @@ void Sandboxes::fork(const std::string& tenant, const std::string& id, size_t co
         refuse(ApiCode::kInvalidValue, "\"count\" is not from 1 to " + std::to_string(options_.most_forks)));
   const auto found = find(tenant, id);
   if (!found) return then(std::unexpected(found.error()));
-  const uint64_t memory_bytes = [&] {
-    const std::lock_guard lock(mutex_);
-    return (*found)->memory_bytes;
-  }();
+  const uint64_t memory_bytes = memory_of_fork(**found);
   if (const Answer<void> room = take_room(tenant, count, memory_bytes); !room)
     return then(std::unexpected(room.error()));
   const auto told = [this, tenant, count, then, memory_bytes](Answer<Infos> infos) {
@@ -144,7 +146,7 @@ void Sandboxes::fork(const std::string& tenant, const std::string& id, size_t co
     then(std::move(infos));
   };
   with_sandbox<Infos>(tenant, id, told, [this, count, memory_bytes](Sandbox& in) -> Answer<Infos> {
-    if (in.memory_bytes != memory_bytes)
+    if (memory_of_fork(in) != memory_bytes)
       return refuse(ApiCode::kConflict, "the sandbox's policy has changed meanwhile", "Fork it again.");
     const auto began = std::chrono::steady_clock::now();
     auto made = fork_guest(in, count);
@@ -157,7 +159,7 @@ void Sandboxes::fork(const std::string& tenant, const std::string& id, size_t co
 
 // Of a task: what it counts for with so many contexts more.
 uint64_t Sandboxes::memory_with(const Sandbox& in, size_t more) {
-  return memory_of(in.spec.policy.limits, 1 + in.contexts.size() + more);
+  return memory_of(in.spec.policy.limits, 1 + in.contexts.size() + more, in.spec.seals);
 }
 
 void Sandboxes::open_context(const std::string& tenant, const std::string& id, std::string template_name,
@@ -260,7 +262,8 @@ void Sandboxes::set_policy(const std::string& tenant, const std::string& id, pol
         GuestSpec spec = in.spec;
         spec.policy = wanted;
         spec = with_secrets(in.tenant, std::move(spec));
-        const uint64_t before = in.memory_bytes, after = memory_of(wanted.limits, 1 + in.contexts.size());
+        const uint64_t before = in.memory_bytes,
+                       after = memory_of(wanted.limits, 1 + in.contexts.size(), in.spec.seals);
         if (const auto room = hold_memory(in, std::max(before, after)); !room)
           return std::unexpected(room.error());
         if (in.guest)

@@ -148,10 +148,10 @@ void Sandboxes::cancel_all(Sandbox& in) {
   const std::lock_guard lock(in.mutex);
   if (in.running) in.guest->stop();
   for (const auto& exec : in.execs)
-    if (exec->state() == ExecState::kQueued) in.cancelled.push_back(exec->id);
+    if (exec->state() == ExecState::kQueued) exec->cancel();
 }
 
-size_t Sandboxes::keep_all(std::chrono::milliseconds patience) {
+size_t Sandboxes::keep_all(std::chrono::milliseconds patience, const std::function<void()>& end_guests) {
   std::vector<std::shared_ptr<Sandbox>> all;
   {
     const std::lock_guard lock(mutex_);
@@ -176,10 +176,16 @@ size_t Sandboxes::keep_all(std::chrono::milliseconds patience) {
       return [done, is_kept] { done(is_kept); };
     };
     cancel_all(*sandbox);
-    if (!post(sandbox, task, Turn::kLast)) done(false);
+    if (!post(sandbox, task, Turn::kAtEnd)) done(false);
   }
+  const auto is_done = [&] { return progress->left == 0; };
   std::unique_lock lock(progress->mutex);
-  progress->changed.wait_for(lock, patience, [&] { return progress->left == 0; });
+  if (!progress->changed.wait_for(lock, patience, is_done) && end_guests) {
+    lock.unlock();
+    end_guests();
+    lock.lock();
+    progress->changed.wait_for(lock, patience, is_done);
+  }
   return progress->lost + progress->left;
 }
 

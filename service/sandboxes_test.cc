@@ -117,6 +117,50 @@ TEST_F(SandboxesTest, OutliveTheService) {
   sandboxes_.reset();  // before its watcher
 }
 
+TEST_F(SandboxesTest, AreKeptAtTheEndHoweverManyThereAre) {
+  options_.most_queued = 2;
+  for (int i = 0; i < 40; ++i) create();
+  sandboxes().drain();
+  EXPECT_EQ(sandboxes().keep_all(std::chrono::seconds(600)), 0u);
+}
+
+TEST_F(SandboxesTest, ThoseWhoDoNotAnswerAtTheEndAreEnded) {
+  const std::string id = create();
+  const auto exec = sandboxes().exec("t", id, {.code = kLoop});
+  ASSERT_TRUE(exec);
+  Awaited<std::string> act;
+  std::promise<void> ended;
+  const auto hang = [&](Guest&) -> Answer<std::string> {
+    ended.get_future().wait();
+    return "";
+  };
+  sandboxes().with_files("t", id, hang, act.then());
+  sandboxes().drain();
+  static_cast<void>(sandboxes().keep_all(std::chrono::milliseconds(1), [&] { ended.set_value(); }));
+  EXPECT_TRUE(act.get());
+}
+
+TEST_F(SandboxesTest, HoldSoMuchInputOfAllTheirExecs) {
+  options_.most_input_bytes = 10;
+  const std::string id = create();
+  const auto running = sandboxes().exec("t", id, {.code = kLoop});
+  ASSERT_TRUE(running);
+  ExecSpec open{.code = kAdd, .stdin_text = "123456", .open_stdin = true};
+  const auto first = sandboxes().exec("t", id, open);
+  ASSERT_TRUE(first);
+  EXPECT_EQ(sandboxes().exec("t", id, open).error().code, ApiCode::kTooManyRequests);
+  open.stdin_text.clear();
+  const auto second = sandboxes().exec("t", id, open);
+  ASSERT_TRUE(second);
+  EXPECT_EQ(sandboxes().write_input("t", id, (*second)->id, "78901", false).error().code,
+            ApiCode::kTooManyRequests);
+  EXPECT_TRUE(sandboxes().write_input("t", id, (*second)->id, "7890", false));
+  EXPECT_TRUE(sandboxes().write_input("t", id, (*second)->id, "", true));
+  for (const auto& exec : {*running, *first, *second})
+    EXPECT_TRUE(sandboxes().cancel_exec("t", id, exec->id));
+  EXPECT_NE(report_of(*second).find("cancelled"), std::string::npos);
+}
+
 TEST_F(SandboxesTest, EndAtTheirTime) {
   const std::string id = create("t", {.ttl_s = 10});
   now_ms_ += 9'999;

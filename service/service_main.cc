@@ -35,6 +35,7 @@ namespace {
 
 constexpr int kExitRequest = 2, kExitMembrane = 3;
 constexpr std::chrono::milliseconds kExpireEvery(250);
+constexpr std::chrono::seconds kKeepTime(5);  // for workers at the end, besides --drain
 
 Level level_of(const std::string& name) {
   if (name == "debug") return Level::kDebug;
@@ -286,8 +287,10 @@ Status serve(const Config& config, const std::shared_ptr<worker::Zygote>& zygote
     ledger->flush();
     if (kept.audit) static_cast<void>(kept.audit->sync());
   };
+  auto drained_at = std::chrono::steady_clock::now();  // at the latest
   const auto drain = [&] {
     log.write(Level::kInfo, "draining");
+    drained_at = std::chrono::steady_clock::now() + std::chrono::seconds(config.drain_s);
     sandboxes->drain();
     server->drain(std::chrono::seconds(config.drain_s));
   };
@@ -310,8 +313,12 @@ Status serve(const Config& config, const std::shared_ptr<worker::Zygote>& zygote
   server->run();
   // What runs still is ended, and what is there is kept, while all that their answers go through is there.
   mcp = nullptr;
-  if (const size_t lost = sandboxes->keep_all(std::chrono::seconds(std::max<uint64_t>(config.drain_s, 1))))
+  const auto left =
+      std::chrono::ceil<std::chrono::milliseconds>(drained_at - std::chrono::steady_clock::now());
+  const auto end_workers = [&] { zygote->kill(); };
+  if (const size_t lost = sandboxes->keep_all(std::max(left, {}) + kKeepTime, end_workers))
     log.write(Level::kWarning, "sandboxes lost", {{"count", static_cast<int64_t>(lost)}});
+  end_workers();  // nothing is kept of what they do still, and nobody waits for one that hangs
   sandboxes = nullptr;
   settle();
   log.write(Level::kInfo, "stopped");

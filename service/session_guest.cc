@@ -1,5 +1,6 @@
 #include "service/session_guest.h"
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -68,7 +69,7 @@ class SessionGuest final : public Guest {
       if (!source) return std::unexpected(source.error());
       Context context{kept.template_name, *std::move(source), nullptr, nullptr};
       if (!kept.seal.empty()) {
-        context.recorder = std::make_unique<sandbox::ReceiptRecorder>(sandbox::ReceiptKey());
+        context.recorder = make_recorder();
         if (const Status restored = context.recorder->restore(kept.seal); !restored)
           return std::unexpected(api_error(restored.error()));
       }
@@ -121,7 +122,7 @@ class SessionGuest final : public Guest {
     auto source = make_source_(wanted, spec_.policy);
     if (!source) return std::unexpected(source.error());
     Context context{wanted, *std::move(source), nullptr, nullptr};
-    if (spec_.seals) context.recorder = std::make_unique<sandbox::ReceiptRecorder>(sandbox::ReceiptKey());
+    if (spec_.seals) context.recorder = make_recorder();
     auto session = context.source->create(options(context));
     if (!session) return std::unexpected(api_error(session.error()));
     context.session = *std::move(session);
@@ -147,6 +148,9 @@ class SessionGuest final : public Guest {
   }
 
   Answer<void> set_policy(const policy::Policy& policy, const host::Secrets& secrets) override {
+    for (const auto& [id, context] : contexts_)
+      if (context.recorder)
+        if (const Status room = context.recorder->has_room_for(policy); !room) return no_room(room.error());
     std::map<std::string, std::unique_ptr<sandbox::Session>> changed;
     const GuestSpec before = spec_;
     spec_.policy = policy;
@@ -164,7 +168,9 @@ class SessionGuest final : public Guest {
     for (auto& [id, session] : changed) {
       Context& context = contexts_.at(id);
       context.session = std::move(session);
-      if (context.recorder) context.recorder->note_policy(policy);
+      if (!context.recorder) continue;
+      context.recorder->note_policy(policy);
+      context.recorder->set_most_bytes(receipt_bytes(policy.limits));
     }
     return {};
   }
@@ -228,6 +234,14 @@ class SessionGuest final : public Guest {
   }
 
   // -- receipts
+  [[nodiscard]] std::unique_ptr<sandbox::ReceiptRecorder> make_recorder() const {
+    auto recorder = std::make_unique<sandbox::ReceiptRecorder>(sandbox::ReceiptKey());
+    recorder->set_most_bytes(receipt_bytes(spec_.policy.limits));
+    return recorder;
+  }
+  static std::unexpected<ApiError> no_room(const Error& error) {
+    return refuse(ApiCode::kTooLarge, error.message, error.hint);
+  }
   static Answer<void> check_seal(const Context& context, const GuestTurn& turn) {
     if ((context.recorder != nullptr) != (turn.seal != nullptr))
       return refuse(ApiCode::kConflict, "the sandbox was made without \"seal\"",
@@ -264,7 +278,7 @@ class SessionGuest final : public Guest {
     if (found == contexts_.end() || !found->second.recorder) return {};
     const Status room = found->second.recorder->has_room_for(bytes);
     if (room) return {};
-    return refuse(ApiCode::kTooLarge, room.error().message, room.error().hint);
+    return no_room(room.error());
   }
   // Also of what failed, which may have done a part.
   void note(const std::string& id, sandbox::OwnerAct act) {
@@ -324,6 +338,9 @@ class SessionGuest final : public Guest {
     const auto code = code_to_change(context.source->language(), from, to);
     if (!code) return std::unexpected(code.error());
     if (code->empty()) return {};
+    if (context.recorder)
+      if (const Status room = context.recorder->has_room_for(code->size()); !room)
+        return no_room(room.error());
     bounds_.begin_turn({});
     const sandbox::Report report = context.session->exec({.code = *code, .name = "<environment>"});
     if (context.recorder) context.recorder->note({"run", "<environment>", *code});
@@ -353,6 +370,11 @@ class SessionGuest final : public Guest {
 };
 
 }  // namespace
+
+uint64_t receipt_bytes(const policy::Limits& limits) {
+  constexpr uint64_t kLeast = 16u << 20, kMost = 256u << 20;
+  return std::clamp(limits.memory_bytes, kLeast, kMost);
+}
 
 void tell_unsealed(const ApiError& why, sandbox::Report& report) {
   sandbox::ReportError& error = report.errors.emplace_back();

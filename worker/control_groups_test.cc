@@ -11,6 +11,8 @@
 #include <functional>
 #include <vector>
 
+#include "worker/walls.h"
+
 namespace membrane::worker {
 namespace {
 
@@ -47,6 +49,29 @@ TEST(ControlGroups, EndWhoTakesMoreMemoryThanTheyMay) {
     return 0;
   });
   EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) << status;
+}
+
+// As a zygote and a worker of it that was taken over: what lies in files counts for the group, and is nobody's own.
+TEST(ControlGroups, EndAWorkerBeforeWhatItWasForkedFrom) {
+  ControlGroups groups = ControlGroups::make({.memory_bytes = kMemoryBytes});
+  if (groups.bounded().empty()) GTEST_SKIP() << groups.missing();
+  const int status = status_of(groups, [] {
+    std::vector<char> own(kMemoryBytes / 2, 'x');  // more than the worker has
+    const pid_t worker = fork();
+    if (worker == 0) {
+      Walls walls;
+      enclose({}, walls);
+      const int file = memfd_create("file", 0);
+      const std::vector<char> some(1u << 20, 'x');
+      while (write(file, some.data(), some.size()) > 0) continue;
+      _exit(1);
+    }
+    int how = 0;
+    if (waitpid(worker, &how, 0) != worker || own[own.size() / 2] != 'x') return 2;
+    return WIFSIGNALED(how) && WTERMSIG(how) == SIGKILL ? 0 : 3;
+  });
+  ASSERT_TRUE(WIFEXITED(status)) << status;
+  EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
 TEST(ControlGroups, LetNoMoreProcessesBeThanTheyMay) {

@@ -53,8 +53,7 @@ class Worker {
 
   Status open_template(const sandbox::TemplateSpec& spec);
   Walls raise_walls(const WallLimits& limits);
-  enum class Whose : uint8_t { kOwn, kAll };
-  void rehearse(Whose templates);
+  uint64_t rehearse();
   void warm_up();
   void spawn(uint32_t subject);
   [[noreturn]] void become_worker(Descriptor socket, const Enclosure& how, Walls walls);
@@ -122,7 +121,7 @@ std::string Worker::answer(const Frame& command, Reader& in) {
       const auto limits = in.get<WallLimits>();
       return bytes_of(raise_walls(limits).missing);
     }
-    case Kind::kRehearse: rehearse(Whose::kAll); return {};
+    case Kind::kRehearse: return bytes_of(rehearse());
     case Kind::kEndOf: return bytes_of(end_of(in.get<int32_t>()));
     case Kind::kRun: {
       const auto said = in.get<GuestOptions>();
@@ -221,20 +220,24 @@ Walls Worker::raise_walls(const WallLimits& limits) {
   return walls_;
 }
 
-// Packages are others' code, which an empty turn imports: it runs behind the walls only.
+// Packages are code of one tenant's choice, which an empty turn imports: none of it runs in the zygote, nor in a worker that
+// may be given to another tenant.
 bool is_own(const sandbox::TemplateSpec& spec) {
   return spec.layer_path.empty() && spec.layer_key.empty() && spec.imports.empty();
 }
 
-void Worker::rehearse(Whose templates) {
+uint64_t Worker::rehearse() {
+  uint64_t rehearsed = 0;
   sandbox::RunOptions options;
   static_cast<void>(
       sandbox::run({.source = "(func (export \"main\") (result i32) (i32.const 0))", .entry = {}}, options));
   options.policy.limits = policy::language_limits();
   for (const auto& [spec, opened] : templates_) {
-    if (templates == Whose::kOwn && !is_own(spec)) continue;
+    if (!is_own(spec)) continue;
     if (auto session = Session::create(opened, options)) (*session)->exec({.code = "0"});
+    ++rehearsed;
   }
+  return rehearsed;
 }
 
 // -- sessions --------------------------------------------------------------------------------------
@@ -336,7 +339,7 @@ void keep_freed_memory() {
 void Worker::warm_up() {
   keep_freed_memory();
   if (std::exchange(spawned_with_, templates_.size()) != templates_.size()) is_warm_ = false;
-  else if (!std::exchange(is_warm_, true)) rehearse(Whose::kOwn);
+  else if (!std::exchange(is_warm_, true)) rehearse();
   engine::RegionPool::instance().prepare_for_fork();
 }
 
@@ -405,7 +408,7 @@ void work(Descriptor socket, Walls walls) {
   struct sigaction act{};
   act.sa_handler = [](int) { is_cancelled = true; };
   sigaction(SIGUSR1, &act, nullptr);
-  for (const int ignored : {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGTSTP}) {
+  for (const int ignored : {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGTSTP, SIGXFSZ}) {
     act.sa_handler = SIG_IGN;
     sigaction(ignored, &act, nullptr);
   }

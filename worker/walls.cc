@@ -139,12 +139,30 @@ uint64_t data_bytes() {
   return read == 6 ? data * static_cast<uint64_t>(sysconf(_SC_PAGESIZE)) : 0;
 }
 
-void limit_resources(const WallLimits& limits, Walls& walls) {
+// The limit of descriptors that leaves so many of them, besides those that stay open.
+uint64_t numbers_for(std::span<const int> kept, uint64_t more) {
+  int number = 3;
+  for (uint64_t left = more; left > 0; ++number)
+    if (std::ranges::find(kept, number) == kept.end()) --left;
+  return static_cast<uint64_t>(number);
+}
+
+// Where the system has no memory left, or the control group, it ends workers before what makes and supervises them.
+void be_first_to_end(Walls& walls) {
+  if (!write_file("/proc/self/oom_score_adj", "1000"))
+    walls.miss(Wall::kResourceLimits, "the system would not end it before others: " + reason());
+}
+
+void limit_resources(std::span<const int> kept, const WallLimits& limits, Walls& walls) {
   constexpr uint64_t kHostBytes = 1ull << 30;  // of the engine itself: compiling, reports
-  constexpr uint64_t kFileBytes = 5ull << 30;  // of files without a name: code, images
-  constexpr uint64_t kOpenFiles = 256;
-  bool done = bound(RLIMIT_CORE, 0) && bound(RLIMIT_NPROC, 0) && bound(RLIMIT_NOFILE, kOpenFiles) &&
-              bound(RLIMIT_FSIZE, kFileBytes) && bound(RLIMIT_MSGQUEUE, 0);
+  // Files without a name, which no limit of a process counts together: images of guests' memories, as long as one can be.
+  constexpr uint64_t kFileBytes = 4ull << 30, kLeastFileBytes = 64ull << 20;
+  constexpr uint64_t kOpenFiles = 32;
+  const uint64_t file_bytes =
+      limits.memory_bytes == 0 ? kFileBytes : std::clamp(limits.memory_bytes, kLeastFileBytes, kFileBytes);
+  bool done = bound(RLIMIT_CORE, 0) && bound(RLIMIT_NPROC, 0) &&
+              bound(RLIMIT_NOFILE, numbers_for(kept, kOpenFiles)) && bound(RLIMIT_FSIZE, file_bytes) &&
+              bound(RLIMIT_MSGQUEUE, 0);
   const uint64_t now = data_bytes();
   constexpr uint64_t kCopies =
       4;  // of a guest's memory: itself, the step back, a fork that completes, what is told
@@ -192,6 +210,7 @@ void enclose(const Enclosure& how, Walls& walls) {
   clear_environment();
   if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) walls.miss(Wall::kParentDeath, reason());
   prctl(PR_SET_NAME, "membrane-worker");
+  if (!how.is_zygote) be_first_to_end(walls);
   enter(Wall::kMountNamespace, CLONE_NEWNS, walls);
   if (!how.has_network) enter(Wall::kNetNamespace, CLONE_NEWNET, walls);
   enter(Wall::kIpcNamespace, CLONE_NEWIPC, walls);
@@ -207,7 +226,7 @@ void lock_up(std::span<const int> kept, const WallLimits& limits, Walls& walls) 
   prctl(PR_SET_DUMPABLE, 0);
   if (!kIsSanitized) silence(walls);
   close_others(kept, walls);
-  limit_resources(limits, walls);
+  limit_resources(kept, limits, walls);
   empty_root(walls);
   drop_capabilities(walls);
   if (kIsSanitized) return walls.miss(Wall::kSystemCalls, "a sanitizer makes calls of its own");

@@ -27,6 +27,8 @@ using sandbox::RunOptions;
 // A worker ends by itself when its guest's time is over; one that does not is ended.
 constexpr std::chrono::seconds kGrace(kIsSanitized ? 10 : 3);
 constexpr std::chrono::seconds kSetUpTime(120);
+// Of what a session is asked between its turns, which runs no guest's code: a worker that takes longer hangs.
+constexpr std::chrono::seconds kFileTime(kIsSanitized ? 100 : 10), kKeepTime(kIsSanitized ? 120 : 30);
 constexpr std::chrono::milliseconds kLookAtCancel(20);
 constexpr uint64_t kMostBytesOfSetUp = 1u << 20;
 constexpr uint64_t kReportBytes = 64u << 20;  // of what a report has besides the program's output
@@ -37,6 +39,19 @@ policy::Policy for_worker(policy::Policy policy) {
   for (policy::HttpGrant& grant : policy.http) grant.headers.clear();
   for (policy::SqlGrant& grant : policy.sql) grant.path.clear();
   return policy;
+}
+
+std::chrono::seconds time_for(Kind kind) {
+  switch (kind) {
+    case Kind::kFiles:
+    case Kind::kReadFile:
+    case Kind::kPutFile:
+    case Kind::kActOnFiles:
+    case Kind::kPrivateBytes:
+    case Kind::kClose: return kFileTime;
+    case Kind::kKeep: return kKeepTime;
+    default: return kSetUpTime;
+  }
 }
 
 SharedLeft left_of(const RunOptions& options) {
@@ -195,6 +210,12 @@ class Worker::Conversation {
   uint64_t files_left_ = kMostFiles;
 };
 
+std::unexpected<Error> Worker::too_late(const Command& what) {
+  return fail(ErrorCode::kTimedOut, what.options != nullptr
+                                        ? "the worker did not stop, and was ended"
+                                        : "the worker did not answer in time, and was ended");
+}
+
 Result<std::string> Worker::converse(Command& what) {
   Conversation conversation(what);
   bool was_asked_to_stop = false;
@@ -209,14 +230,14 @@ Result<std::string> Worker::converse(Command& what) {
   const auto send = [&](Kind kind, uint32_t subject, std::string_view payload) {
     const Status sent = channel_.send(static_cast<uint16_t>(kind), subject, payload, {}, what.until, end);
     what.was_late = !sent && sent.error().code == ErrorCode::kTimedOut;
-    return sent;
+    return what.was_late ? Status(too_late(what)) : sent;
   };
   MEMBRANE_TRY(send(what.kind, what.subject, what.payload));
   while (true) {
     const auto now = Clock::now();
     if (now >= end()) {
       what.was_late = true;
-      return fail(ErrorCode::kTimedOut, "the worker did not stop, and was ended");
+      return too_late(what);
     }
     const auto look_again = what.cancel != nullptr ? now + kLookAtCancel : what.until;
     MEMBRANE_ASSIGN(auto frame, channel_.receive(std::min(what.until, look_again)));
@@ -364,10 +385,15 @@ const Walls& Worker::raise_walls(const WallLimits& limits) {
   return walls_;
 }
 
-void Worker::rehearse() {
+uint64_t Worker::rehearse() {
   raise_walls({});
   Command what{.kind = Kind::kRehearse};
-  static_cast<void>(command(what));
+  const auto bytes = command(what);
+  if (!bytes) return 0;
+  Reader in(*bytes);
+  const auto rehearsed = in.get<uint64_t>();
+  if (!in.is_done()) lose("the worker's answer is none");
+  return rehearsed;
 }
 
 // -- runs ------------------------------------------------------------------------------------------------
@@ -706,7 +732,10 @@ class RemoteSession final : public sandbox::Session {
   Result<std::string> ask(Kind kind, std::string payload, const RemoteSession* other = nullptr) const {
     const std::lock_guard lock(worker_->mutex_);
     worker_->channel_.set_most_bytes(most_bytes(options_.policy.limits));
-    Worker::Command what{.kind = kind, .subject = subject_, .payload = std::move(payload)};
+    Worker::Command what{.kind = kind,
+                         .subject = subject_,
+                         .payload = std::move(payload),
+                         .until = Clock::now() + time_for(kind)};
     what.answerers = {{subject_, &answerer_}};
     if (other != nullptr) what.answerers.emplace_back(other->subject_, &other->answerer_);
     return worker_->command(what);

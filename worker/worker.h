@@ -55,9 +55,10 @@ class Worker : public std::enable_shared_from_this<Worker> {
   // The walls that could not be raised; raised now, unless that was done. Runs and sessions raise them by themselves.
   const Walls& raise_walls(const WallLimits& limits);
 
-  // Runs a turn of each open template and a program, all of them empty, and forgets them. The pages of code and images that
-  // most guests use are then in place, which a first guest would wait for. Within the walls.
-  void rehearse();
+  // Runs a turn of each open template without packages, and a program, all of them empty, and forgets them. The pages of
+  // code and images that most guests use are then in place, which a first guest would wait for. Within the walls. Gives how
+  // many templates there were.
+  uint64_t rehearse();
 
   // As sandbox::run() and thaw(); functions of the embedder are not for workers.
   sandbox::Report run(const sandbox::Program& program, const sandbox::RunOptions& options);
@@ -102,6 +103,7 @@ class Worker : public std::enable_shared_from_this<Worker> {
   // Its answer. Errors: kUnavailable, with what the worker did.
   Result<std::string> command(Command& what);
   Result<std::string> converse(Command& what);
+  static std::unexpected<Error> too_late(const Command& what);
   Error lose(std::string how);
   std::string how_it_ended();
   // Of a zygote's worker. Null where there is no room for one.
@@ -133,6 +135,8 @@ class Zygote : public std::enable_shared_from_this<Zygote> {
   Result<std::shared_ptr<Worker>> spawn();
   // Its number in this process's namespace, for a control group that it is to be in with all of its workers.
   [[nodiscard]] int process() const { return worker_->pid_; }
+  // Ends it and all of its workers at once, also those that hang. Whoever waits for one of them hears that it is gone.
+  void kill() { worker_->kill(); }
   // False once it was found to have ended, by one of the above.
   [[nodiscard]] bool is_alive() const { return worker_->is_alive(); }
 

@@ -9,10 +9,13 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <iterator>
+#include <sstream>
 
 #include "base/sanitized_testing.h"
 #include "sandbox/session_state.h"
 #include "sandbox/telling.h"
+#include "sandbox/template_testing.h"
 #include "worker/broker_calls.h"
 #include "worker/link.h"
 #include "worker/messages.h"
@@ -247,6 +250,76 @@ TEST(Zygote, EveryWallStands) {
   const auto worker = (*zygote)->spawn();
   ASSERT_TRUE(worker);
   for (const auto& [name, why] : (*worker)->raise_walls({}).missing) ADD_FAILURE() << name << ": " << why;
+}
+
+std::vector<std::string> children_of(int pid) {
+  const std::string number = std::to_string(pid);
+  std::ifstream file("/proc/" + number + "/task/" + number + "/children");
+  return {std::istream_iterator<std::string>(file), {}};
+}
+std::string text_of(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+TEST(Zygote, RehearsesNoPackages) {
+  const auto language = sandbox::open_template("js");
+  if (!language) GTEST_SKIP() << "JavaScript is not installed";
+  sandbox::TemplateSpec with_packages = language->spec();
+  with_packages.imports = "/packages";
+  const auto worker = Worker::start();
+  ASSERT_TRUE(worker);
+  ASSERT_TRUE((*worker)->open(language->spec()));
+  ASSERT_TRUE((*worker)->open(with_packages));
+  EXPECT_EQ((*worker)->rehearse(), 1u);
+  EXPECT_TRUE((*worker)->is_alive());
+}
+
+TEST(Zygote, WorkersEndBeforeItWhereMemoryIsWanting) {
+  const auto zygote = Zygote::start();
+  ASSERT_TRUE(zygote);
+  const auto worker = (*zygote)->spawn();
+  ASSERT_TRUE(worker);
+  (*worker)->raise_walls({});
+  const auto score = [](const std::string& pid) { return text_of("/proc/" + pid + "/oom_score_adj"); };
+  ASSERT_EQ(children_of((*zygote)->process()).size(), 1u);
+  EXPECT_EQ(score(children_of((*zygote)->process())[0]), "1000\n");
+  EXPECT_EQ(score(std::to_string((*zygote)->process())), score("self"));
+}
+
+// What a worker that was taken over can fill without a limit of a control group.
+TEST(Zygote, WorkersHaveFewFilesAndShortOnes) {
+  const auto zygote = Zygote::start();
+  ASSERT_TRUE(zygote);
+  const auto worker = (*zygote)->spawn();
+  ASSERT_TRUE(worker);
+  constexpr uint64_t kMemoryBytes = 256u << 20;
+  (*worker)->raise_walls({.memory_bytes = kMemoryBytes});
+  ASSERT_EQ(children_of((*zygote)->process()).size(), 1u);
+  std::istringstream limits(text_of("/proc/" + children_of((*zygote)->process())[0] + "/limits"));
+  uint64_t files = 0, bytes = 0;
+  for (std::string line; std::getline(limits, line);) {
+    if (line.starts_with("Max open files")) files = std::stoull(line.substr(26));
+    if (line.starts_with("Max file size")) bytes = std::stoull(line.substr(26));
+  }
+  EXPECT_GT(files, 32u);
+  EXPECT_LT(files, 64u);  // those that stay open are few
+  EXPECT_EQ(bytes, kMemoryBytes);
+  const char* const kLong = R"((memory 8192) (data (i32.const 400000000) "x") (func (export "run")))";
+  EXPECT_NE((*worker)->run(program(kLong), {}).outcome, Outcome::kOk);  // and the worker lives
+  EXPECT_EQ((*worker)->run(program(kAdds), {}).outcome, Outcome::kOk);
+}
+
+TEST(Zygote, EndsWithAllOfItsWorkersAlsoWhenTheyHang) {
+  const auto zygote = Zygote::start();
+  ASSERT_TRUE(zygote);
+  const auto worker = (*zygote)->spawn();
+  ASSERT_TRUE(worker);
+  (*worker)->raise_walls({});
+  kill(std::stoi(children_of((*zygote)->process()).at(0)), SIGSTOP);
+  (*zygote)->kill();
+  EXPECT_EQ((*worker)->run(program(kAdds), {}).outcome, Outcome::kFailed);
+  EXPECT_FALSE((*zygote)->spawn());
 }
 
 // -- workers that are not what they should be --------------------------------------------------------
