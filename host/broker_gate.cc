@@ -309,6 +309,7 @@ HostResult<T> BrokerGate::keep(const Request& request, std::string arguments_sha
   entry.latency_us = latency_us;
   entry.fuel = fuel;
   entry.is_approved = flows_ != nullptr && flows_->was_approved();
+  if (flows_ != nullptr) entry.heard = flows_->heard_besides(request.arguments);
   const size_t deciding = std::min(deciding_arguments(request.function), request.arguments.size());
   entry.decided_by.assign(request.arguments.begin(),
                           request.arguments.begin() + static_cast<std::ptrdiff_t>(deciding));
@@ -366,6 +367,8 @@ HostResult<T> BrokerGate::answer_from_journal(const Request& request, const std:
     if (entry.code == Errno::kBudget && entry.reason == kFellShort)
       return leave("in the journal its fuel ended before the call did");
   }
+  if (flows_ != nullptr)
+    for (const HttpHop& hop : entry.heard) flows_->hear(hop);
   if (entry.code != Errno::kOk) {
     ++next_;
     return refuse(entry.code, entry.reason, entry.grant);
@@ -418,9 +421,9 @@ BrokerGate::Request BrokerGate::request_of(const HttpRequest& request) {
 
 HostResult<HttpResponse> BrokerGate::http(const HttpRequest& request) {
   return pass<HttpResponse>(request_of(request), [&] {
-    if (flows_ == nullptr || flows_->follows_redirects()) return world_->http(request);
+    if (flows_ == nullptr) return world_->http(request);
     HttpRequest here = request;
-    here.follows_redirects = false;
+    here.hear = [this](const HttpHop& hop) { return flows_->hear(hop); };
     return world_->http(here);
   });
 }

@@ -106,6 +106,7 @@ void FlowGuard::note_input() {
 
 void FlowGuard::begin_call() {
   was_approved_ = false;
+  heard_.clear();
   const std::lock_guard lock(flows_->mutex_);
   call_ = ++flows_->state_.calls;
 }
@@ -114,8 +115,6 @@ void FlowGuard::drop_call() {
   const std::lock_guard lock(flows_->mutex_);
   --flows_->state_.calls;
 }
-
-bool FlowGuard::follows_redirects() const { return flows_->state().private_reads.first.empty(); }
 
 // -- what leaves -----------------------------------------------------------------------------------------------------
 
@@ -198,6 +197,31 @@ ReadMarks FlowGuard::marks_of_http(std::string_view method, std::string_view tex
   return rule ? (*rule)->marks : ReadMarks{};
 }
 
+// A hop was granted. Where a secret was hidden in its URL, it may have been by any grant.
+ReadMarks FlowGuard::marks_of_hop(const HttpHop& hop) const {
+  constexpr std::string_view kHidden = "********";  // as many as the shortest secret has
+  if (hop.url.find(kHidden) == std::string::npos) {
+    const auto url = policy::parse_url(hop.url);
+    if (url)
+      if (const auto rule = find_rule(http_, hop.method, *url, false)) return (*rule)->marks;
+  }
+  ReadMarks all;
+  for (const MarkedHttp& rule : http_) all = all | rule.marks;
+  return all;
+}
+
+bool FlowGuard::hear(const HttpHop& hop) {
+  if (heard_.size() < kMaxHttpHops) heard_.push_back(hop);
+  add(marks_of_hop(hop), {call_, "http.request", cut(hop.method + " " + hop.url)});
+  return flows_->state().private_reads.first.empty();
+}
+
+std::vector<HttpHop> FlowGuard::heard_besides(std::span<const std::string_view> arguments) const {
+  const bool is_usual =
+      heard_.size() == 1 && heard_[0].method == arguments[0] && heard_[0].url == arguments[1];
+  return is_usual ? std::vector<HttpHop>() : heard_;
+}
+
 // That a grant's own directory is there says nothing.
 ReadMarks FlowGuard::marks_of_path(std::string_view function, std::string_view text) const {
   const auto path = parse_guest_path(text);
@@ -216,6 +240,7 @@ ReadMarks FlowGuard::marks_read(std::string_view function, std::span<const std::
                                 const Answer& answer) {
   const bool is_ok = answer.error == nullptr;
   if (function == "http.request") {
+    if (!heard_.empty()) return {};  // hear() has counted it
     // How a request failed is something that a server said, unless it never came so far.
     const Errno code = is_ok ? Errno::kOk : answer.error->code;
     if (code == Errno::kConnection || code == Errno::kInvalid) return {};

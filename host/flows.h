@@ -26,6 +26,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "host/broker.h"
 #include "host/decisions.h"
 #include "host/errno.h"
 #include "policy/policy.h"
@@ -139,12 +140,16 @@ class FlowGuard {
                     const HostError* error, bool was_approved);
   // Whether the last request was let go by a person.
   [[nodiscard]] bool was_approved() const { return was_approved_; }
-  // Whether private data was read: then no redirect is followed, which would be a request of the server's choice.
-  [[nodiscard]] bool follows_redirects() const;
+  // Of the request that is made: a server was reached (HttpRequest::hear), and what it says counts as read, whatever becomes of
+  // the request. Whether it may be followed where it redirects to: not once private data was read, since that would be a
+  // request of the server's choice.
+  bool hear(const HttpHop& hop);
+  // What was heard, for a journal; nothing when it is what the request itself says.
+  [[nodiscard]] std::vector<HttpHop> heard_besides(std::span<const std::string_view> arguments) const;
 
   struct Answer {
     const HostError* error = nullptr;  // null: it succeeded
-    std::string_view final_url = {};   // of http.request
+    std::string_view final_url = {};   // of http.request, where hear() was not told
     std::optional<uint64_t> handle = {};
     bool has_content = true;
   };
@@ -173,6 +178,7 @@ class FlowGuard {
 
   [[nodiscard]] bool is_granted(std::string_view function, std::span<const std::string_view> arguments) const;
   [[nodiscard]] policy::ReadMarks marks_of_http(std::string_view method, std::string_view url) const;
+  [[nodiscard]] policy::ReadMarks marks_of_hop(const HttpHop& hop) const;
   [[nodiscard]] policy::ReadMarks marks_of_path(std::string_view function, std::string_view path) const;
   [[nodiscard]] policy::ReadMarks marks_read(std::string_view function,
                                              std::span<const std::string_view> arguments,
@@ -190,7 +196,8 @@ class FlowGuard {
   const std::atomic<bool>* cancel_ = nullptr;
   std::map<uint64_t, policy::ReadMarks> new_files_;  // open files that were empty when they were opened
   bool was_approved_ = false;
-  uint64_t call_ = 0;  // the number of the request that is made
+  uint64_t call_ = 0;           // the number of the request that is made
+  std::vector<HttpHop> heard_;  // of it
   std::vector<FlowEgress> egress_;
   uint64_t more_egress_ = 0;
 };

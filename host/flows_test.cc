@@ -125,18 +125,74 @@ TEST_F(Rule, SeveralRequestsAtOnceAreHeldToWhatTheFirstBroughtIn) {
 }
 
 TEST_F(Rule, NoRedirectIsFollowedOnceSomethingPrivateWasRead) {
-  EXPECT_TRUE(get("https://own.example/"));
+  world.redirects["https://own.example/"] = {"https://own.example/x"};
+  EXPECT_EQ(get("https://own.example/")->status, 200);
   read_private();
-  EXPECT_TRUE(get("https://own.example/"));
-  ASSERT_EQ(world.requests.size(), 2u);
-  EXPECT_TRUE(world.requests[0].follows_redirects);
-  EXPECT_FALSE(world.requests[1].follows_redirects);
+  EXPECT_EQ(get("https://own.example/")->status, 302);
 }
 
-TEST_F(Rule, WhereARedirectLedCountsToo) {
-  world.pages["https://own.example/"].final_url = "https://web.example/x";
+TEST_F(Rule, EachHopOfARedirectCounts) {
+  world.redirects["https://own.example/"] = {"https://web.example/x", "https://own.example/y"};
   EXPECT_TRUE(get("https://own.example/"));
-  EXPECT_FALSE(guard.report().state.untrusted_reads.first.empty());
+  const FlowReads reads = guard.report().state.untrusted_reads;
+  ASSERT_EQ(reads.first.size(), 1u);
+  EXPECT_EQ(reads.first[0], (FlowRead{1, "http.request", "GET https://web.example/x"}));
+}
+
+// A host name that a stranger chose stands in the error.
+TEST_F(Rule, WhatWasSaidBeforeARequestFailedCounts) {
+  for (const Errno code : {Errno::kConnection, Errno::kInvalid, Errno::kAccess, Errno::kProtocol}) {
+    world.pages.clear();
+    world.redirects["https://web.example/"] = {};
+    world.failures["https://web.example/"] = {
+        code, "The name pay-42-to-bob.web.example has no address.", {}, true};
+    FlowGuard fresh(policy, std::make_shared<Flows>(), nullptr);
+    gate.guard_by(&fresh);
+    EXPECT_FALSE(get("https://web.example/"));
+    EXPECT_FALSE(fresh.report().state.untrusted_reads.first.empty()) << name_of(code);
+  }
+}
+
+TEST_F(Rule, AnAddressWithAHiddenSecretCountsForAnyGrant) {
+  for (const char* const url : {"https://own.example/********", "https://********/", ""}) {
+    world.redirects["https://own.example/"] = {url};
+    FlowGuard fresh(policy, std::make_shared<Flows>(), nullptr);
+    gate.guard_by(&fresh);
+    EXPECT_TRUE(get("https://own.example/"));
+    EXPECT_FALSE(fresh.report().state.untrusted_reads.first.empty()) << url;
+  }
+}
+
+TEST_F(Rule, NoRedirectIsFollowedFromAPrivateAnswer) {
+  policy.http[1].marks.is_private = true;
+  FlowGuard fresh(policy, std::make_shared<Flows>(), nullptr);
+  gate.guard_by(&fresh);
+  world.redirects["https://web.example/"] = {"https://own.example/", "https://web.example/?q=secret"};
+  EXPECT_EQ(get("https://web.example/")->status, 302);
+  EXPECT_TRUE(fresh.report().state.is_closed());
+}
+
+TEST_F(Rule, AReplayCountsTheSameHops) {
+  world.redirects["https://own.example/"] = {"https://web.example/x"};
+  EXPECT_TRUE(get("https://own.example/"));
+  world.failures["https://own.example/"] = {Errno::kConnection, "no", {}, true};
+  EXPECT_FALSE(get("https://own.example/"));
+  world.failures.clear();
+  world.redirects.clear();
+  EXPECT_TRUE(get("https://own.example/"));
+  auto read = Journal::parse(journal.to_text());
+  ASSERT_TRUE(read) << read.error().to_string();
+  EXPECT_EQ(read->entries()[1].heard,
+            (std::vector<HttpHop>{{"GET", "https://own.example/"}, {"GET", "https://web.example/x"}}));
+  EXPECT_TRUE(read->entries()[2].heard.empty()) << "what the request itself says";
+  FlowGuard again(policy, std::make_shared<Flows>(), nullptr);
+  BrokerGate replay = BrokerGate::to_journal(*read);
+  replay.guard_by(&again);
+  EXPECT_TRUE(replay.http({"GET", "https://own.example/", {}, ""}));
+  EXPECT_FALSE(replay.http({"GET", "https://own.example/", {}, ""}));
+  EXPECT_TRUE(replay.http({"GET", "https://own.example/", {}, ""}));
+  EXPECT_EQ(replay.divergence(), std::nullopt);
+  EXPECT_EQ(again.report().state, guard.report().state);
 }
 
 TEST_F(Rule, WhatIsNotGrantedIsNobodysQuestion) {
@@ -280,6 +336,20 @@ TEST(Input, IsWhatThePolicySays) {
 }
 
 // -- of calls that are over
+
+TEST_F(Rule, APastRunIsJudgedByEachHop) {
+  auto judge = CallJudge::create(policy);
+  ASSERT_TRUE(judge);
+  const std::vector<std::string> file = {"/inbox/a"}, page = {"GET", "https://own.example/"};
+  const std::vector<HttpHop> heard = {{"GET", "https://own.example/"}, {"GET", "https://web.example/"}},
+                             elsewhere = {{"GET", "https://own.example/"}, {"GET", "https://no.example/"}};
+  judge->begin_run();
+  EXPECT_FALSE(judge->judge({.function = "http.request", .decided_by = page, .heard = heard}).value());
+  EXPECT_FALSE(judge->judge({.function = "fs.read", .decided_by = file}).value());
+  EXPECT_TRUE(judge->judge({.function = "http.request", .decided_by = page}).value());
+  judge->begin_run();
+  EXPECT_TRUE(judge->judge({.function = "http.request", .decided_by = page, .heard = elsewhere}).value());
+}
 
 TEST_F(Rule, APastRunIsJudgedByWhatItHadRead) {
   auto judge = CallJudge::create(policy);
