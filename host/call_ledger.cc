@@ -79,6 +79,19 @@ bool is_absence(std::string_view name, Errno code) {
          (name == "fs.exists" && (code == Errno::kNotFound || code == Errno::kNotDir));
 }
 
+// Whether the call can end so although its request succeeded: there was no room for the answer, what the capability makes of it
+// is not there, or the capability itself failed. Any other error is the world's, and then the request had it. `bytes_in`: of
+// the request's answer.
+bool fails_after_success(const CallRecord& line, uint64_t bytes_in) {
+  constexpr std::string_view kNoRows = "[]";
+  if (line.code == Errno::kNoMemory) return true;
+  if (line.code == Errno::kHost && line.reason.starts_with(kCapabilityFailed)) return true;
+  if (line.name == "sql.value" || line.name == "sql.schema")
+    return line.code == Errno::kTooBig || line.code == Errno::kHost ||
+           (line.code == Errno::kNotFound && line.name == "sql.value" && bytes_in == kNoRows.size());
+  return line.name == "ai.similarity" && line.code == Errno::kProtocol;
+}
+
 std::string told(const CallRecord& line) {
   return printable_line(cut(line.name)) + " of " + printable_line(cut(line.arguments));
 }
@@ -273,8 +286,11 @@ class CallLedger::Comparison {
     const std::string before = first->first + ", ";
     return take(row.function,
                 [&](const Entry& entry, size_t) {
-                  return begins_with(line.arguments, before + entry.first) &&
-                         (entry.error.code == Errno::kOk || entry.error.code == line.code);
+                  const bool ends_so =
+                      entry.error.code == Errno::kOk
+                          ? line.code == Errno::kOk || fails_after_success(line, entry.bytes_in)
+                          : entry.error.code == line.code;
+                  return ends_so && begins_with(line.arguments, before + entry.first);
                 })
         .has_value();
   }
@@ -282,13 +298,10 @@ class CallLedger::Comparison {
   // The request succeeded, and the call failed by itself afterwards: there was no room for the answer, or not what was
   // wanted in it. That it was made is told all the same, by what left with it.
   bool find_answered(const CallRecord& line, const Row& row) {
-    const bool says_that_nothing_was_done =
-        line.code == Errno::kInvalid || line.code == Errno::kUnsupported || line.code == Errno::kBudget;
-    if (says_that_nothing_was_done) return false;
     return take(row.function,
                 [&](const Entry& entry, size_t) {
-                  return entry.error.code == Errno::kOk && has_target(entry, line, row) &&
-                         fits(row.out, line.bytes_out, entry.bytes_out);
+                  return entry.error.code == Errno::kOk && fails_after_success(line, entry.bytes_in) &&
+                         has_target(entry, line, row) && fits(row.out, line.bytes_out, entry.bytes_out);
                 })
         .has_value();
   }
