@@ -197,6 +197,12 @@ bool has_content(const T& answer) {
 }
 
 template <typename T>
+bool is_directory(const T& answer) {
+  if constexpr (std::is_same_v<T, FileInfo> || std::is_same_v<T, FileStatus>) return answer.is_directory;
+  else return true;
+}
+
+template <typename T>
 std::string_view final_url(const T& answer) {
   if constexpr (std::is_same_v<T, HttpResponse>) return answer.final_url;
   else return {};
@@ -282,6 +288,7 @@ void BrokerGate::note(const Request& request, const HostResult<T>& answer) {
       read.handle = opened_handle(*answer);
       read.has_content = has_content(*answer);
       read.final_url = final_url(*answer);
+      read.is_directory = is_directory(*answer);
     }
   }
   if (ledger_ != nullptr) ledger_->note(request.function, request.arguments, error, bytes_in, read.handle);

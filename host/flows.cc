@@ -222,8 +222,8 @@ std::vector<HttpHop> FlowGuard::heard_besides(std::span<const std::string_view> 
   return is_usual ? std::vector<HttpHop>() : heard_;
 }
 
-// That a grant's own directory is there says nothing.
-ReadMarks FlowGuard::marks_of_path(std::string_view function, std::string_view text) const {
+// That a grant's own directory is there says nothing; how large its own file is does.
+ReadMarks FlowGuard::marks_of_path(std::string_view text, bool is_look_at_directory) const {
   const auto path = parse_guest_path(text);
   if (!path) return {};
   const MarkedFs* best = nullptr;
@@ -232,8 +232,7 @@ ReadMarks FlowGuard::marks_of_path(std::string_view function, std::string_view t
       best = &rule;
   if (best == nullptr) return {};
   const bool is_root = path->size() == best->guest.size();
-  const bool looks = function == "fs.stat" || function == "fs.status" || function == "fs.find_link";
-  return looks && is_root ? ReadMarks{} : best->marks;
+  return is_look_at_directory && is_root ? ReadMarks{} : best->marks;
 }
 
 ReadMarks FlowGuard::marks_read(std::string_view function, std::span<const std::string_view> arguments,
@@ -255,12 +254,14 @@ ReadMarks FlowGuard::marks_read(std::string_view function, std::span<const std::
     const auto grant = std::ranges::find(policy_.sql, arguments[0], &policy::SqlGrant::name);
     return grant == policy_.sql.end() ? ReadMarks{} : policy::marks_of(policy_, *grant);
   }
-  if (!is_ok || !answer.has_content) return {};
+  if (!is_ok) return {};
+  // That a key or a file is there says something, also when it is empty.
+  if (!answer.has_content && function != "kv.get" && function != "fs.read") return {};
   if (function == "kv.get" || function == "kv.keys")
     return policy_.kv ? policy::marks_of(policy_, *policy_.kv) : ReadMarks{};
   if (function == "fs.read" || function == "fs.list" || function == "fs.stat" || function == "fs.status" ||
       function == "fs.find_link")
-    return marks_of_path(function, arguments[0]);
+    return marks_of_path(arguments[0], answer.is_directory && function != "fs.read" && function != "fs.list");
   if (function == "fs.open") {
     const ReadMarks marks = marks_of_path(function, arguments[0]);
     const bool is_new = arguments[1].find_first_of("xt") != std::string_view::npos;

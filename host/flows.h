@@ -175,11 +175,12 @@ class FlowGuard {
     Components guest;
     policy::ReadMarks marks;
   };
+    bool is_directory = true;  // of what is looked at; also where that is not known
 
   [[nodiscard]] bool is_granted(std::string_view function, std::span<const std::string_view> arguments) const;
   [[nodiscard]] policy::ReadMarks marks_of_http(std::string_view method, std::string_view url) const;
   [[nodiscard]] policy::ReadMarks marks_of_hop(const HttpHop& hop) const;
-  [[nodiscard]] policy::ReadMarks marks_of_path(std::string_view function, std::string_view path) const;
+  [[nodiscard]] policy::ReadMarks marks_of_path(std::string_view path, bool is_look_at_directory) const;
   [[nodiscard]] policy::ReadMarks marks_read(std::string_view function,
                                              std::span<const std::string_view> arguments,
                                              const Answer& answer);

@@ -353,6 +353,20 @@ TEST_F(Rule, APastRunIsJudgedByEachHop) {
 
 TEST_F(Rule, APastRunIsJudgedByWhatItHadRead) {
   auto judge = CallJudge::create(policy);
+TEST_F(Reads, WhatIsEmptyIsThereAllTheSame) {
+  EXPECT_TRUE(is_private("fs.read", {"/inbox/a"}, {.has_content = false}));
+  EXPECT_FALSE(is_private("fs.find_link", {"/inbox/a"}, {.has_content = false}));
+  world.kv_set("bit 7", "").value();
+  EXPECT_TRUE(gate.kv_get("bit 7"));
+  EXPECT_FALSE(guard.report().state.untrusted_reads.first.empty());
+}
+
+TEST_F(Reads, HowLargeAGrantedFileIs) {
+  EXPECT_TRUE(is_private("fs.stat", {"/inbox"}, {.is_directory = false}));
+  EXPECT_TRUE(is_private("fs.status", {"/inbox"}, {.is_directory = false}));
+  EXPECT_FALSE(is_private("fs.stat", {"/inbox"}, {.is_directory = true}));
+}
+
   ASSERT_TRUE(judge);
   const std::vector<std::string> file = {"/inbox/a"}, key = {"k"}, page = {"GET", "https://web.example/"};
   const auto ask = [&](std::string_view function, const std::vector<std::string>& by,
