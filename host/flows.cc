@@ -60,7 +60,7 @@ ReadMarks operator|(ReadMarks one, ReadMarks other) {
 }  // namespace
 
 std::string_view name_of(Leaving decision) {
-  constexpr std::string_view kNames[] = {"closed", "approved", "refused", "unanswered"};
+  constexpr std::string_view kNames[] = {"closed", "approved", "refused", "unanswered", "unanswered"};
   return kNames[static_cast<size_t>(decision)];
 }
 
@@ -147,8 +147,12 @@ HostResult<void> FlowGuard::may_leave(std::string_view function,
   const FlowState state = flows_->state();
   if (!state.is_closed()) return {};
   Leaving decision = Leaving::kClosed;
-  if (policy_.trifecta->egress == policy::Egress::kAsk) {
+  if (policy_.trifecta->egress == policy::Egress::kAsk && asked_ == kMostQuestions) {
+    decision = Leaving::kUnasked;
+  } else if (policy_.trifecta->egress == policy::Egress::kAsk) {
+    ++asked_;
     const Approval approval = approve_ ? approve_({.function = std::string(function),
+  asked_ = 0;
                                                    .target = target_of(function, arguments),
                                                    .bytes = bytes_of(function, arguments),
                                                    .reads = state,
@@ -172,7 +176,8 @@ void FlowGuard::note_decided(std::string_view function, std::span<const std::str
   if (was_approved) return tell(function, target_of(function, arguments), Leaving::kApproved);
   if (error == nullptr || error->code != Errno::kAccess) return;
   const FlowState state = flows_->state();
-  for (const Leaving decision : {Leaving::kClosed, Leaving::kRefused, Leaving::kUnanswered})
+  for (const Leaving decision :
+       {Leaving::kClosed, Leaving::kRefused, Leaving::kUnanswered, Leaving::kUnasked})
     if (error->reason == refusal(state, decision).reason)
       return tell(function, target_of(function, arguments), decision);
 }
@@ -182,6 +187,8 @@ std::optional<HostError> FlowGuard::would_stop(std::string_view function,
   if (!leaves(function)) return std::nullopt;
   const FlowState state = flows_->state();
   if (!state.is_closed()) return std::nullopt;
+  if (decision == Leaving::kUnasked)
+    why += ", and nobody is asked more than " + std::to_string(kMostQuestions) + " times in a run";
   const bool asks = policy_.trifecta->egress == policy::Egress::kAsk;
   HostError error = refusal(state, Leaving::kClosed);
   if (asks) error.reason = refusal(state, Leaving::kUnanswered).reason;

@@ -85,7 +85,21 @@ class Flows {
   FlowState state_;
 };
 
-enum class Leaving : uint8_t { kClosed, kApproved, kRefused, kUnanswered };
+// As long as it lives, what is read by `own` counts for `other` at once. What either had read counts for both. `other` may be
+// null; it hears of `own`, and must not be heard by others itself.
+class FlowsShared {
+ public:
+  FlowsShared(std::shared_ptr<Flows> own, std::shared_ptr<Flows> other);
+  ~FlowsShared();
+  FlowsShared(const FlowsShared&) = delete;
+  FlowsShared& operator=(const FlowsShared&) = delete;
+
+ private:
+  std::shared_ptr<Flows> own_, other_;
+};
+
+// kUnasked: nobody was asked any more. It is told as kUnanswered is.
+enum class Leaving : uint8_t { kClosed, kApproved, kRefused, kUnanswered, kUnasked };
 std::string_view name_of(Leaving decision);  // "closed", "approved", "refused", "unanswered"
 
 // A request that would leave, after both kinds were read.
@@ -126,6 +140,9 @@ class FlowGuard {
   void bound(std::chrono::steady_clock::time_point end, const std::atomic<bool>* cancel);
   void begin_turn();
   // The program is given input.
+  // That a run, or a turn, may put to a person. After that the answer is no.
+  static constexpr uint64_t kMostQuestions = 100;
+
   void note_input();
 
   // The number of the next request.
@@ -204,3 +221,4 @@ class FlowGuard {
 };
 
 }  // namespace membrane::host
+  uint64_t asked_ = 0;  // questions of this run or turn

@@ -274,6 +274,32 @@ TEST_F(AskingRule, AReplayIsDecidedAsItsRunWas) {
   for (size_t i = 0; i < 2; ++i) {
     EXPECT_EQ(first.egress[i].decision, second.egress[i].decision) << i;
     EXPECT_EQ(first.egress[i].call, second.egress[i].call) << i;
+TEST_F(AskingRule, NobodyIsAskedWithoutEnd) {
+  read_untrusted();
+  read_private();
+  answer = Approval::kNo;
+  for (uint64_t i = 0; i < FlowGuard::kMostQuestions; ++i) EXPECT_FALSE(get("https://own.example/"));
+  EXPECT_EQ(asked.size(), FlowGuard::kMostQuestions);
+  answer = Approval::kYes;
+  const auto more = get("https://own.example/");
+  ASSERT_FALSE(more);
+  EXPECT_TRUE(more.error().reason.contains("nobody is asked more than 100 times in a run"))
+      << more.error().reason;
+  EXPECT_EQ(asked.size(), FlowGuard::kMostQuestions);
+  guard.begin_turn();
+  EXPECT_TRUE(get("https://own.example/")) << "the next turn";
+  auto read = Journal::parse(journal.to_text());
+  ASSERT_TRUE(read);
+  FlowGuard again(policy, std::make_shared<Flows>(), nullptr);
+  BrokerGate replay = BrokerGate::to_journal(*read);
+  replay.guard_by(&again);
+  EXPECT_TRUE(replay.kv_get("k"));
+  EXPECT_TRUE(replay.file_read("/inbox/a", 100));
+  for (uint64_t i = 0; i <= FlowGuard::kMostQuestions; ++i)
+    EXPECT_FALSE(replay.http({"GET", "https://own.example/", {}, ""}));
+  EXPECT_EQ(again.report().egress.size() + again.report().more_egress, FlowGuard::kMostQuestions + 1);
+}
+
   }
 }
 
