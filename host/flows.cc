@@ -44,13 +44,26 @@ std::string told(const FlowReads& reads) {
   return text + (more == 0 ? "" : " and " + std::to_string(more) + " more");
 }
 
+bool is_same(const FlowRead& one, const FlowRead& other) {
+  return one.function == other.function && one.target == other.target;
+}
+
 void add(FlowReads& reads, FlowRead read) {
-  const auto is_same = [&](const FlowRead& there) {
-    return there.function == read.function && there.target == read.target;
-  };
-  if (std::ranges::any_of(reads.first, is_same)) return;
+  if (std::ranges::any_of(reads.first, [&](const FlowRead& there) { return is_same(there, read); })) return;
   if (reads.first.size() < FlowReads::kMost) reads.first.push_back(std::move(read));
   else ++reads.more;
+}
+
+// Joining what was joined before changes nothing.
+void join(FlowReads& reads, const FlowReads& others) {
+  uint64_t without_room = 0;
+  for (const FlowRead& read : others.first) {
+    if (std::ranges::any_of(reads.first, [&](const FlowRead& there) { return is_same(there, read); }))
+      continue;
+    if (reads.first.size() < FlowReads::kMost) reads.first.push_back(read);
+    else ++without_room;
+  }
+  reads.more = std::max(reads.more, others.more + without_room);
 }
 
 ReadMarks operator|(ReadMarks one, ReadMarks other) {
@@ -64,18 +77,57 @@ std::string_view name_of(Leaving decision) {
   return kNames[static_cast<size_t>(decision)];
 }
 
+FlowState carried(FlowState state) {
+  state.calls = 0;
+  for (FlowReads* const reads : {&state.private_reads, &state.untrusted_reads})
+    for (FlowRead& read : reads->first) read.call = 0;
+  return state;
+}
+
 FlowState Flows::state() const {
   const std::lock_guard lock(mutex_);
   return state_;
 }
 
 void Flows::add(const FlowState& state) {
-  const std::lock_guard lock(mutex_);
-  state_.calls = std::max(state_.calls, state.calls);
-  for (const FlowRead& read : state.private_reads.first) host::add(state_.private_reads, read);
-  for (const FlowRead& read : state.untrusted_reads.first) host::add(state_.untrusted_reads, read);
-  state_.private_reads.more = std::max(state_.private_reads.more, state.private_reads.more);
-  state_.untrusted_reads.more = std::max(state_.untrusted_reads.more, state.untrusted_reads.more);
+  std::vector<std::shared_ptr<Flows>> others;
+  {
+    const std::lock_guard lock(mutex_);
+    state_.calls = std::max(state_.calls, state.calls);
+    join(state_.private_reads, state.private_reads);
+    join(state_.untrusted_reads, state.untrusted_reads);
+    others = heard_by_;
+  }
+  for (const auto& other : others) other->add(carried(state));
+}
+
+void Flows::add(ReadMarks marks, const FlowRead& read) {
+  std::vector<std::shared_ptr<Flows>> others;
+  {
+    const std::lock_guard lock(mutex_);
+    if (marks.is_private) host::add(state_.private_reads, read);
+    if (marks.is_untrusted) host::add(state_.untrusted_reads, read);
+    others = heard_by_;
+  }
+  for (const auto& other : others) other->add(marks, {0, read.function, read.target});
+}
+
+FlowsShared::FlowsShared(std::shared_ptr<Flows> own, std::shared_ptr<Flows> other)
+    : own_(std::move(own)), other_(std::move(other)) {
+  if (other_ == nullptr) return;
+  {
+    const std::lock_guard lock(own_->mutex_);
+    own_->heard_by_.push_back(other_);
+  }
+  other_->add(carried(own_->state()));
+  own_->add(carried(other_->state()));
+}
+
+FlowsShared::~FlowsShared() {
+  if (other_ == nullptr) return;
+  const std::lock_guard lock(own_->mutex_);
+  const auto found = std::ranges::find(own_->heard_by_, other_);
+  if (found != own_->heard_by_.end()) own_->heard_by_.erase(found);
 }
 
 FlowGuard::FlowGuard(const policy::Policy& policy, std::shared_ptr<Flows> flows, Approve approve)
@@ -97,6 +149,7 @@ void FlowGuard::bound(std::chrono::steady_clock::time_point end, const std::atom
 void FlowGuard::begin_turn() {
   egress_.clear();
   more_egress_ = 0;
+  asked_ = 0;
 }
 
 void FlowGuard::note_input() {
@@ -130,6 +183,8 @@ HostError FlowGuard::refusal(const FlowState& state, Leaving decision) const {
   why += decision == Leaving::kClosed ? " closes egress" : " lets nothing leave without a person's yes";
   if (decision == Leaving::kRefused) why += ", who said no";
   if (decision == Leaving::kUnanswered) why += ", and nobody answered";
+  if (decision == Leaving::kUnasked)
+    why += ", and nobody is asked more than " + std::to_string(kMostQuestions) + " times in a run";
   why += ": what was read is private (" + told(state.private_reads) + ") and of untrusted origin (" +
          told(state.untrusted_reads) + ").";
   return {Errno::kAccess, std::move(why), {}};
@@ -152,7 +207,6 @@ HostResult<void> FlowGuard::may_leave(std::string_view function,
   } else if (policy_.trifecta->egress == policy::Egress::kAsk) {
     ++asked_;
     const Approval approval = approve_ ? approve_({.function = std::string(function),
-  asked_ = 0;
                                                    .target = target_of(function, arguments),
                                                    .bytes = bytes_of(function, arguments),
                                                    .reads = state,
@@ -187,8 +241,6 @@ std::optional<HostError> FlowGuard::would_stop(std::string_view function,
   if (!leaves(function)) return std::nullopt;
   const FlowState state = flows_->state();
   if (!state.is_closed()) return std::nullopt;
-  if (decision == Leaving::kUnasked)
-    why += ", and nobody is asked more than " + std::to_string(kMostQuestions) + " times in a run";
   const bool asks = policy_.trifecta->egress == policy::Egress::kAsk;
   HostError error = refusal(state, Leaving::kClosed);
   if (asks) error.reason = refusal(state, Leaving::kUnanswered).reason;
@@ -270,7 +322,7 @@ ReadMarks FlowGuard::marks_read(std::string_view function, std::span<const std::
       function == "fs.find_link")
     return marks_of_path(arguments[0], answer.is_directory && function != "fs.read" && function != "fs.list");
   if (function == "fs.open") {
-    const ReadMarks marks = marks_of_path(function, arguments[0]);
+    const ReadMarks marks = marks_of_path(arguments[0], false);
     const bool is_new = arguments[1].find_first_of("xt") != std::string_view::npos;
     if (!is_new) return marks;
     // It was empty; others may write to it before it is read.
@@ -289,11 +341,8 @@ ReadMarks FlowGuard::marks_read(std::string_view function, std::span<const std::
   return {};
 }
 
-void FlowGuard::add(ReadMarks marks, FlowRead read) {
-  if (!marks.is_private && !marks.is_untrusted) return;
-  const std::lock_guard lock(flows_->mutex_);
-  if (marks.is_private) host::add(flows_->state_.private_reads, read);
-  if (marks.is_untrusted) host::add(flows_->state_.untrusted_reads, std::move(read));
+void FlowGuard::add(ReadMarks marks, const FlowRead& read) {
+  if (marks.is_private || marks.is_untrusted) flows_->add(marks, read);
 }
 
 void FlowGuard::note(std::string_view function, std::span<const std::string_view> arguments,

@@ -36,7 +36,7 @@ namespace membrane::host {
 
 struct FlowRead {
   uint64_t call =
-      0;  // the number of the request, from 1, in its session; 0: what the program was given as input
+      0;  // the number of the request, from 1, in its session; 0: input, or what another session read
   std::string function;  // of the broker, as a journal has it; "input"
   std::string target;    // cut, and UTF-8
 
@@ -71,6 +71,9 @@ struct FlowState {
   friend bool operator==(const FlowState&, const FlowState&) = default;
 };
 
+// What was read, as another session has it, whose calls have other numbers.
+FlowState carried(FlowState state);
+
 // Shared by whoever must not be told apart: the contexts of a sandbox, the programs of a conversation with a model.
 // Threads: any.
 class Flows {
@@ -78,11 +81,14 @@ class Flows {
   [[nodiscard]] FlowState state() const;
   // What is there already stays.
   void add(const FlowState& state);
+  void add(policy::ReadMarks marks, const FlowRead& read);
 
  private:
   friend class FlowGuard;
+  friend class FlowsShared;
   mutable std::mutex mutex_;
   FlowState state_;
+  std::vector<std::shared_ptr<Flows>> heard_by_;  // what is added goes to these, too
 };
 
 // As long as it lives, what is read by `own` counts for `other` at once. What either had read counts for both. `other` may be
@@ -134,15 +140,15 @@ inline constexpr std::string_view kTrifectaRule = "The trifecta rule";
 // Threads: one at a time.
 class FlowGuard {
  public:
+  // That a run, or a turn, may put to a person. After that the answer is no.
+  static constexpr uint64_t kMostQuestions = 100;
+
   // Copies the policy, which has the rule. `approve` may be null: then nobody says yes.
   FlowGuard(const policy::Policy& policy, std::shared_ptr<Flows> flows, Approve approve);
 
   void bound(std::chrono::steady_clock::time_point end, const std::atomic<bool>* cancel);
   void begin_turn();
   // The program is given input.
-  // That a run, or a turn, may put to a person. After that the answer is no.
-  static constexpr uint64_t kMostQuestions = 100;
-
   void note_input();
 
   // The number of the next request.
@@ -169,6 +175,7 @@ class FlowGuard {
     std::string_view final_url = {};   // of http.request, where hear() was not told
     std::optional<uint64_t> handle = {};
     bool has_content = true;
+    bool is_directory = true;  // of what is looked at; also where that is not known
   };
   void note(std::string_view function, std::span<const std::string_view> arguments, const Answer& answer);
 
@@ -192,7 +199,6 @@ class FlowGuard {
     Components guest;
     policy::ReadMarks marks;
   };
-    bool is_directory = true;  // of what is looked at; also where that is not known
 
   [[nodiscard]] bool is_granted(std::string_view function, std::span<const std::string_view> arguments) const;
   [[nodiscard]] policy::ReadMarks marks_of_http(std::string_view method, std::string_view url) const;
@@ -201,7 +207,7 @@ class FlowGuard {
   [[nodiscard]] policy::ReadMarks marks_read(std::string_view function,
                                              std::span<const std::string_view> arguments,
                                              const Answer& answer);
-  void add(policy::ReadMarks marks, FlowRead read);
+  void add(policy::ReadMarks marks, const FlowRead& read);
   void tell(std::string_view function, std::string target, Leaving decision);
   [[nodiscard]] HostError refusal(const FlowState& state, Leaving decision) const;
 
@@ -218,7 +224,7 @@ class FlowGuard {
   std::vector<HttpHop> heard_;  // of it
   std::vector<FlowEgress> egress_;
   uint64_t more_egress_ = 0;
+  uint64_t asked_ = 0;  // questions of this run or turn
 };
 
 }  // namespace membrane::host
-  uint64_t asked_ = 0;  // questions of this run or turn

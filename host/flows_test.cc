@@ -213,6 +213,31 @@ TEST_F(Rule, ItsStateIsTakenAlong) {
   EXPECT_FALSE(guard.report().state.is_closed()) << "the parent has not read what its fork has";
 }
 
+TEST_F(Rule, AConversationHearsOfReadsAtOnce) {
+  read_private();
+  const auto own = std::make_shared<Flows>(), conversation = std::make_shared<Flows>();
+  own->add(guard.report().state);
+  FlowGuard of_own(policy, own, nullptr);
+  gate.guard_by(&of_own);
+  {
+    const FlowsShared shared(own, conversation);
+    EXPECT_EQ(conversation->state().private_reads.first.at(0), (FlowRead{0, "fs.read", "/inbox/a"}));
+    read_untrusted();
+    EXPECT_TRUE(conversation->state().is_closed()) << "before the program ends";
+    EXPECT_EQ(conversation->state().calls, 0u);
+  }
+  const auto next = std::make_shared<Flows>();
+  {
+    const FlowsShared shared(next, conversation);
+    EXPECT_TRUE(next->state().is_closed());
+    for (int i = 0; i < 3; ++i) next->add(conversation->state());
+    EXPECT_EQ(next->state().private_reads.more, 0u);
+  }
+  EXPECT_TRUE(gate.file_list("/inbox"));
+  EXPECT_EQ(conversation->state().private_reads.first.size(), 1u) << "it is over";
+  const FlowsShared with_nobody(own, nullptr);
+}
+
 TEST_F(Rule, WhatIsReadManyTimesIsToldOnce) {
   for (int i = 0; i < 100; ++i) read_private();
   for (int i = 0; i < 100; ++i) {
@@ -249,31 +274,6 @@ TEST_F(AskingRule, APersonDecidesEachRequest) {
   EXPECT_EQ(report.egress[2].decision, Leaving::kUnanswered);
 }
 
-TEST_F(AskingRule, AReplayIsDecidedAsItsRunWas) {
-  read_untrusted();
-  read_private();
-  EXPECT_TRUE(get("https://web.example/"));
-  answer = Approval::kNo;
-  EXPECT_FALSE(get("https://own.example/"));
-  auto read = Journal::parse(journal.to_text());
-  ASSERT_TRUE(read) << read.error().to_string();
-  FlowGuard again(policy, std::make_shared<Flows>(), [](const EgressQuestion&) {
-    ADD_FAILURE() << "nobody is asked twice";
-    return Approval::kYes;
-  });
-  BrokerGate replay = BrokerGate::to_journal(*read);
-  replay.guard_by(&again);
-  EXPECT_TRUE(replay.kv_get("k"));
-  EXPECT_TRUE(replay.file_read("/inbox/a", 100));
-  EXPECT_TRUE(replay.http({"GET", "https://web.example/", {}, ""}));
-  EXPECT_FALSE(replay.http({"GET", "https://own.example/", {}, ""}));
-  EXPECT_EQ(replay.divergence(), std::nullopt);
-  const FlowReport first = guard.report(), second = again.report();
-  EXPECT_EQ(first.state, second.state);
-  ASSERT_EQ(second.egress.size(), 2u);
-  for (size_t i = 0; i < 2; ++i) {
-    EXPECT_EQ(first.egress[i].decision, second.egress[i].decision) << i;
-    EXPECT_EQ(first.egress[i].call, second.egress[i].call) << i;
 TEST_F(AskingRule, NobodyIsAskedWithoutEnd) {
   read_untrusted();
   read_private();
@@ -300,6 +300,31 @@ TEST_F(AskingRule, NobodyIsAskedWithoutEnd) {
   EXPECT_EQ(again.report().egress.size() + again.report().more_egress, FlowGuard::kMostQuestions + 1);
 }
 
+TEST_F(AskingRule, AReplayIsDecidedAsItsRunWas) {
+  read_untrusted();
+  read_private();
+  EXPECT_TRUE(get("https://web.example/"));
+  answer = Approval::kNo;
+  EXPECT_FALSE(get("https://own.example/"));
+  auto read = Journal::parse(journal.to_text());
+  ASSERT_TRUE(read) << read.error().to_string();
+  FlowGuard again(policy, std::make_shared<Flows>(), [](const EgressQuestion&) {
+    ADD_FAILURE() << "nobody is asked twice";
+    return Approval::kYes;
+  });
+  BrokerGate replay = BrokerGate::to_journal(*read);
+  replay.guard_by(&again);
+  EXPECT_TRUE(replay.kv_get("k"));
+  EXPECT_TRUE(replay.file_read("/inbox/a", 100));
+  EXPECT_TRUE(replay.http({"GET", "https://web.example/", {}, ""}));
+  EXPECT_FALSE(replay.http({"GET", "https://own.example/", {}, ""}));
+  EXPECT_EQ(replay.divergence(), std::nullopt);
+  const FlowReport first = guard.report(), second = again.report();
+  EXPECT_EQ(first.state, second.state);
+  ASSERT_EQ(second.egress.size(), 2u);
+  for (size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(first.egress[i].decision, second.egress[i].decision) << i;
+    EXPECT_EQ(first.egress[i].call, second.egress[i].call) << i;
   }
 }
 
@@ -326,6 +351,20 @@ TEST_F(Reads, OfFilesWhatIsInThemAndWhatTheyAreCalled) {
   EXPECT_FALSE(is_private("fs.read", {"/inbox/a"}, {.error = &missing}));
   EXPECT_FALSE(is_private("fs.read", {"/plain/a"}));
   EXPECT_FALSE(is_private("fs.write", {"/inbox/a", "x"}));
+}
+
+TEST_F(Reads, WhatIsEmptyIsThereAllTheSame) {
+  EXPECT_TRUE(is_private("fs.read", {"/inbox/a"}, {.has_content = false}));
+  EXPECT_FALSE(is_private("fs.find_link", {"/inbox/a"}, {.has_content = false}));
+  world.kv_set("bit 7", "").value();
+  EXPECT_TRUE(gate.kv_get("bit 7"));
+  EXPECT_FALSE(guard.report().state.untrusted_reads.first.empty());
+}
+
+TEST_F(Reads, HowLargeAGrantedFileIs) {
+  EXPECT_TRUE(is_private("fs.stat", {"/inbox"}, {.is_directory = false}));
+  EXPECT_TRUE(is_private("fs.status", {"/inbox"}, {.is_directory = false}));
+  EXPECT_FALSE(is_private("fs.stat", {"/inbox"}, {.is_directory = true}));
 }
 
 TEST_F(Reads, AFileThatIsMadeAnewIsReadWhenItIsRead) {
@@ -379,20 +418,6 @@ TEST_F(Rule, APastRunIsJudgedByEachHop) {
 
 TEST_F(Rule, APastRunIsJudgedByWhatItHadRead) {
   auto judge = CallJudge::create(policy);
-TEST_F(Reads, WhatIsEmptyIsThereAllTheSame) {
-  EXPECT_TRUE(is_private("fs.read", {"/inbox/a"}, {.has_content = false}));
-  EXPECT_FALSE(is_private("fs.find_link", {"/inbox/a"}, {.has_content = false}));
-  world.kv_set("bit 7", "").value();
-  EXPECT_TRUE(gate.kv_get("bit 7"));
-  EXPECT_FALSE(guard.report().state.untrusted_reads.first.empty());
-}
-
-TEST_F(Reads, HowLargeAGrantedFileIs) {
-  EXPECT_TRUE(is_private("fs.stat", {"/inbox"}, {.is_directory = false}));
-  EXPECT_TRUE(is_private("fs.status", {"/inbox"}, {.is_directory = false}));
-  EXPECT_FALSE(is_private("fs.stat", {"/inbox"}, {.is_directory = true}));
-}
-
   ASSERT_TRUE(judge);
   const std::vector<std::string> file = {"/inbox/a"}, key = {"k"}, page = {"GET", "https://web.example/"};
   const auto ask = [&](std::string_view function, const std::vector<std::string>& by,

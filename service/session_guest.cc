@@ -101,6 +101,7 @@ class SessionGuest final : public Guest {
     if ((*context)->recorder) (*context)->recorder->attach(said);
     bounds_.watch(turn.egress);
     approve_ = turn.approve;
+    const host::FlowsShared shared(flows_, turn.flows);
     sandbox::Report report = (*context)->session->exec(said);
     approve_ = nullptr;
     bounds_.watch(nullptr);
@@ -207,6 +208,7 @@ class SessionGuest final : public Guest {
       return std::unexpected(lost(why));
     return files;
   }
+  [[nodiscard]] std::shared_ptr<host::Flows> flows() const override { return flows_; }
 
  private:
   struct Context {
